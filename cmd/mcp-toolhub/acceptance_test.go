@@ -51,7 +51,8 @@ func TestServerThatRefusesCredentials(t *testing.T) {
 		}
 		return refused
 	}})
-	hub := startHub(t, "hub.json", configText(t, map[string]any{"far": map[string]any{"type": "http", "url": far}}, nil))
+	hub := startHub(t, "hub.json", configText(t, map[string]any{"far": map[string]any{"type": "http", "url": far,
+		"headers": map[string]any{"Authorization": "Bearer old"}}}, nil))
 	for _, version := range []string{rev2025, rev2026} {
 		got := wireHTTP(t, hub.url+"/mcp", version).open().result("mcp.far.echo", `{}`, "")
 		if !strings.Contains(got, `"status":"failed","error_class":"credential_missing"`) || !strings.Contains(got, `"recoverability":"ask_operator"`) {

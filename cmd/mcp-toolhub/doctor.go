@@ -20,6 +20,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
 const doctorHelp = `Walk one server of the config through every step until it answers calls, and say which step
@@ -79,7 +80,7 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 		return &exitError{exitConfig, err}
 	}
 	if len(args) == 0 || args[0] != declarative.Name {
-		if err := d.servers(ctx, s.Upstream, args); err != nil {
+		if err := d.servers(ctx, s.Upstream, s.StateDir, args); err != nil {
 			return err
 		}
 	}
@@ -104,11 +105,12 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 }
 
 // servers diagnoses the servers that the command line names, one after the other.
-func (d *doctorCmd) servers(ctx context.Context, cfg upstream.Config, args []string) (err error) {
+func (d *doctorCmd) servers(ctx context.Context, cfg upstream.Config, stateDir string, args []string) (err error) {
 	if cfg.Self, err = os.Executable(); err != nil {
 		return failed(fmt.Errorf("find this program: %w", err))
 	}
 	cfg.Version = version()
+	cfg.SignIns = signin.Open(stateDir)
 	chosen, err := choose(cfg, args)
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func errorsHub(t *testing.T) (h *runningHub, dir string) {
 	config := configText(t, map[string]any{
 		"s": with(with(s, "limits", map[string]any{"message": "64KiB"}), "timeouts", map[string]any{
 			"tools": []any{map[string]any{"match": "hang", "call": "100ms"}}}),
-		"locked": over(locked), "busy": over(upstreamtest.LimitsRate.Intercept("tools/call")), "resets": over(upstreamtest.Resets.Intercept("tools/call")),
+		"locked": with(over(locked), "headers", map[string]any{"Authorization": "Bearer " + errorSecret}), "busy": over(upstreamtest.LimitsRate.Intercept("tools/call")), "resets": over(upstreamtest.Resets.Intercept("tools/call")),
 	}, map[string]any{
 		"hub":      map[string]any{"toolsets": map[string]any{"code": map[string]any{"run_command": map[string]any{}}, "declarative": map[string]any{}}},
 		"profiles": map[string]any{"later": map[string]any{"deferred": map[string]any{"mode": "always"}}},

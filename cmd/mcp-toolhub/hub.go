@@ -32,6 +32,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
 // hub wires one hub: the servers, the surfaces, permission, the pipeline, and the server that clients talk to.
@@ -40,6 +41,7 @@ type hub struct {
 	started    time.Time
 	commands   *command.Runner
 	group      *upstream.Group
+	signIns    *signin.Store
 	journal    *persist.Journal
 	results    *payload.Store
 	chains     *evidence.Keeper // nil where the hub keeps the journal alone
@@ -101,6 +103,8 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	if s.Upstream.Catalogs, err = persist.OpenCatalogs(filepath.Join(s.StateDir, "catalogs")); err != nil {
 		return nil, err
 	}
+	h.signIns = signin.Open(s.StateDir)
+	s.Upstream.SignIns = h.signIns
 	if h.group, err = upstream.NewGroup(s.Upstream, logger); err != nil {
 		return nil, err
 	}

@@ -195,6 +195,8 @@ func commands() []func(*app) *cobra.Command {
 		schemaCommand,
 		trustCommand,
 		doctorCommand,
+		loginCommand,
+		logoutCommand,
 		approvalsCommand,
 		policyCommand,
 		hooksCommand,

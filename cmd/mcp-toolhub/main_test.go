@@ -50,6 +50,7 @@ func TestMain(m *testing.M) {
 		"legacy-pipe":        legacyPipe,
 		"conformance-driver": conformanceDriver,
 		"flooding-client":    floodingClient,
+		"xdg-open":           browserOfTests,
 	})
 }
 

@@ -20,7 +20,7 @@ import (
 // settleTime passes after the last write to a file before it is read: editors write in several steps.
 const settleTime = 200 * time.Millisecond
 
-// configWatch applies the files of a hub's settings again when they change, and the file of remembered answers likewise.
+// configWatch applies the files of a hub's settings again when they change, and likewise the files of remembered answers and sign-ins.
 type configWatch struct {
 	hub     *hub
 	read    func() (*config.Settings, error)
@@ -39,14 +39,14 @@ func (w *configWatch) run(ctx context.Context, reload <-chan os.Signal) {
 	timer := time.NewTimer(0)
 	<-timer.C
 	defer timer.Stop()
-	var settings, answers bool // which are to be read again
+	var settings, answers, signIns bool // which are to be read again
 	var events chan fsnotify.Event
 	var lost chan error
 	var err error
 	if w.watcher, err = fsnotify.NewWatcher(); err == nil {
 		defer w.watcher.Close()
 		events, lost = w.watcher.Events, w.watcher.Errors
-		settings, answers = w.follow(), true // no event reports what has changed since they were read
+		settings, answers, signIns = w.follow(), true, true // no event reports what has changed since they were read
 		timer.Reset(settleTime)
 	} else {
 		w.hub.logger.Warn("the config file is not watched: send SIGHUP after a change", "error", err)
@@ -66,6 +66,9 @@ func (w *configWatch) run(ctx context.Context, reload <-chan os.Signal) {
 			case sameFile(e.Name, w.hub.permission.grantsAt):
 				answers = true
 				timer.Reset(settleTime)
+			case sameFile(e.Name, w.hub.signIns.File()):
+				signIns = true
+				timer.Reset(settleTime)
 			}
 		case err, ok := <-lost: // more events than the system keeps, most often
 			if !ok {
@@ -73,7 +76,7 @@ func (w *configWatch) run(ctx context.Context, reload <-chan os.Signal) {
 				continue
 			}
 			w.hub.logger.Debug("changes of files may have been missed", "error", err)
-			settings, answers = true, true
+			settings, answers, signIns = true, true, true
 			timer.Reset(settleTime)
 		case <-reload:
 			settings, answers = true, true
@@ -82,6 +85,10 @@ func (w *configWatch) run(ctx context.Context, reload <-chan os.Signal) {
 			if answers {
 				w.hub.permission.reload()
 			}
+			if signIns && !settings {
+				w.hub.followSignIns()
+			}
+			signIns = false
 			if settings {
 				w.reload(ctx)
 				settings = w.follow()
@@ -141,7 +148,7 @@ func (w *configWatch) follow() (missed bool) {
 		return false
 	}
 	s := w.hub.settings()
-	for _, file := range append(w.settingsFiles(s), w.hub.permission.grantsAt) {
+	for _, file := range append(w.settingsFiles(s), w.hub.permission.grantsAt, w.hub.signIns.File()) {
 		dir := filepath.Dir(file)
 		watched, known := w.dirs[dir]
 		if watched {
@@ -211,6 +218,13 @@ func (w *configWatch) reload(ctx context.Context) {
 	}
 	h.configProblem.Store(nil)
 	h.logger.Info("config is applied", "path", next.Path, "servers", len(next.Upstream.Servers), "profiles", h.surfaces.now().profiles())
+}
+
+// followSignIns starts those servers anew to which somebody has signed in, or out. Others go on undisturbed.
+func (h *hub) followSignIns() {
+	if err := h.group.Apply(h.settings().Upstream); err != nil {
+		h.logger.Error("sign-ins are not applied", "error", err)
+	}
 }
 
 // apply puts new settings into force. What has not changed goes on undisturbed: servers keep their connections, clients

@@ -131,7 +131,7 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 	t := newTable("SERVER", "STATE", "SINCE", "TRANSPORT", "TOOLS", "CALLS", "ERRORS", "SESSIONS", "EXCLUDED", "QUEUED", "P95", "P50",
 		"PROMPTS", "RESOURCES", "DROPPED", "REPAIRED", "PROTOCOL")
 	for _, s := range h.Servers {
-		t.add(s.Server, string(s.State), moment(s.Since), s.Transport, strconv.Itoa(s.Tools), fmt.Sprint(s.Calls), fmt.Sprint(s.Errors),
+		t.add(s.Server, stateText(s.State), moment(s.Since), s.Transport, strconv.Itoa(s.Tools), fmt.Sprint(s.Calls), fmt.Sprint(s.Errors),
 			ownConnections(s), strconv.Itoa(len(s.Excluded)), strconv.Itoa(s.Queued), latency(s.LatencyP95MS), latency(s.LatencyP50MS),
 			strconv.Itoa(s.Prompts), strconv.Itoa(s.Resources+s.Templates), fmt.Sprint(s.Dropped), strconv.Itoa(s.Repaired), s.ProtocolVersion)
 	}
@@ -143,6 +143,12 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 		return failed(err)
 	}
 	for _, s := range h.Servers {
+		if s.SignIn != nil {
+			fmt.Fprintf(a.std.out, "\n%s: %s\n", s.Server, signInText(s.SignIn))
+			if len(s.SignIn.Wanted) > 0 {
+				fmt.Fprintf(a.std.out, "  it has asked for more since (%s): mcp-toolhub login %s\n", printable(strings.Join(s.SignIn.Wanted, " ")), s.Server)
+			}
+		}
 		if s.LastError != "" {
 			fmt.Fprintf(a.std.out, "\n%s: %s\n", s.Server, s.LastError)
 			if s.Hint != "" {
@@ -164,6 +170,14 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 		fmt.Fprintf(a.std.out, "\nwarning: %s\n", w)
 	}
 	return nil
+}
+
+// stateText is a state as people read it.
+func stateText(s tool.ServerState) string {
+	if s == tool.ServerNeedsAuth {
+		return "needs sign-in"
+	}
+	return string(s)
 }
 
 // printFindings prints what a person should look at in what servers offer.

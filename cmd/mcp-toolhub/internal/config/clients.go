@@ -23,7 +23,7 @@ const (
 	notAsked   = "the hub has its own permissions"
 	notHere    = "it belongs to the client and means nothing to the hub"
 	noSandbox  = "the hub runs the server without a sandbox"
-	noOAuth    = "the hub does not sign in by itself: give headers"
+	noOAuth    = "the hub finds out how to sign in: run mcp-toolhub login"
 )
 
 // serverClientKeys returns what clients keep in a server's entry.
@@ -33,7 +33,7 @@ func serverClientKeys() []shape.Field {
 		ignoredKeys(notApplied, "includeTools", "excludeTools", "disabledTools", "enabledTools", "tools"),
 		ignoredKeys(notHere, "dev", "gallery", "version", "description", "name", "icon", "extensionName", "watchPaths"),
 		ignoredKeys(noSandbox, "sandbox", "sandboxEnabled"),
-		ignoredKeys(noOAuth, "auth", "oauth", "authProviderType", "targetAudience", "targetServiceAccount", "headersHelper"))
+		ignoredKeys(noOAuth, "auth", "authProviderType", "targetAudience", "targetServiceAccount", "headersHelper"))
 }
 
 // topClientKeys returns what clients keep beside their servers.

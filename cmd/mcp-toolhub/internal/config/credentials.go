@@ -44,6 +44,13 @@ func credentialsOf(entry *textfile.Node) []string {
 			}
 		case "url", "httpUrl", "serverUrl":
 			c.value(m.Value.Text, false, fromConfig+m.Key)
+		case "oauth":
+			for _, o := range m.Value.Members {
+				switch o.Key {
+				case "client_secret", "clientSecret", "client_key":
+					c.value(o.Value.Text, true, fromConfig+"oauth."+o.Key)
+				}
+			}
 		case "envFile":
 			c[fromFile+m.Value.Text] = true
 		}

@@ -107,8 +107,10 @@ func (r serverReader) config(id string) upstream.ServerConfig {
 		c.Command, c.Args = r.vars.tilde(v.command.Value), v.args.Value
 		c.Env, c.Dir = r.childEnv(), r.vars.path(v.cwd.Value)
 		pointless(r, v.headers, len(v.headers.Value) > 0, "a command takes no headers")
+		pointless(r, v.oauth, v.oauth.Present, "a command signs in by itself")
 	} else {
-		c.URL, c.Headers = address.Value, r.headerMap(v.headers)
+		c.URL, c.Headers, c.OAuth = address.Value, r.headerMap(v.headers), r.oauth()
+		pointless(r, v.oauth, v.oauth.Present && !c.SignsIn(), "headers give Authorization")
 		pointless(r, v.args, len(v.args.Value) > 0, "only a command takes args")
 		pointless(r, v.env, len(v.env.Value) > 0, "only a command takes env")
 		pointless(r, v.envFile, v.envFile.Present, "only a command takes envFile")

@@ -29,6 +29,7 @@ type server struct {
 	isolation, scheduling   string
 	sessionIdle             shape.Located[time.Duration]
 	maxSessions             shape.Located[int]
+	oauth                   shape.Located[oauth]
 	timeouts                timeouts
 }
 
@@ -47,7 +48,7 @@ type toolTimeout struct {
 func serverShape() shape.Object[server] {
 	return shape.Object[server]{Fields: serverKeys, Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, " +
 		"trust, tags, timeouts, validate, validate_output, max_parallel, max_queued, scheduling, start, idle_stop, isolation, " +
-		"session_idle, max_sessions, when_down, limits",
+		"session_idle, max_sessions, when_down, oauth, limits",
 		Extra: shape.Schema{"anyOf": []shape.Schema{{"required": []string{"command"}}, {"required": []string{"url"}},
 			{"required": []string{"httpUrl"}}, {"required": []string{"serverUrl"}}}}}
 }
@@ -69,6 +70,7 @@ func serverKeys(s *server) []shape.Field {
 		shape.KeyAt("serverUrl", "Windsurf's url.", shape.Text{Expand: true, Check: webURL}, &s.serverURL),
 		shape.KeyAt("headers", "HTTP headers for every request to this server, and to no other.",
 			shape.Mapping[string]{Of: shape.Text{Expand: true, Empty: true, Scalar: true, Check: headerValue}, Key: headerName}, &s.headers),
+		shape.KeyAt("oauth", "How the hub signs in to the server, where that is not found out by itself.", oauthOf(), &s.oauth),
 		shape.Key("disabled", "Whether to leave the server alone.", shape.Boolean{}, &s.disabled),
 		shape.Key("trust", "Whether you vouch for what this server says of its tools (read-only, idempotent …).",
 			shape.Boolean{}, &s.trust),

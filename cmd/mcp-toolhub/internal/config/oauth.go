@@ -1,0 +1,85 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+)
+
+// oauth is how a person wants the hub to sign in to a server.
+type oauth struct {
+	clientID, clientSecret, clientKey, grant shape.Located[string]
+	issuer, resource, pkce                   string
+	scopes                                   []string
+	callbackPort                             int
+}
+
+// oauthShape is the key oauth. Clients write other things there, which are left out with a warning.
+type oauthShape struct{ shape.Object[oauth] }
+
+func oauthOf() oauthShape {
+	return oauthShape{shape.Object[oauth]{Fields: oauthKeys, Lenient: func(key string) bool {
+		return slices.Contains([]string{"enabled", "authorizationUrl", "tokenUrl", "redirectUri", "audiences", "tokenParamName",
+			"registrationUrl", "authServerMetadataUrl", "xaa"}, key)
+	}}}
+}
+
+// Read implements shape.Shape.
+func (s oauthShape) Read(r *shape.Reader, n *textfile.Node) (oauth, bool) {
+	if n.Kind == textfile.Bool { // OpenCode's oauth: false
+		r.Warn(n.Position, "ignored", "the hub signs in where a server asks for that, and somebody has run mcp-toolhub login")
+		return oauth{}, true
+	}
+	return s.Object.Read(r, n)
+}
+
+// Schema implements shape.Shape.
+func (s oauthShape) Schema() shape.Schema {
+	schema := s.Object.Schema()
+	schema["type"] = []string{"object", "boolean"}
+	return schema
+}
+
+func oauthKeys(o *oauth) []shape.Field {
+	secret := shape.Text{Expand: true}
+	return []shape.Field{
+		shape.KeyAt("client_id", "The client that is registered for the hub, or the https address of its Client ID Metadata Document. "+
+			"Default: the hub registers itself.", secret, &o.clientID),
+		shape.KeyAt("clientId", "Claude Code's client_id.", secret, &o.clientID),
+		shape.KeyAt("client_secret", "Its secret, by reference: ${env:NAME} or ${file:path}.", secret, &o.clientSecret),
+		shape.KeyAt("clientSecret", "Gemini CLI's client_secret.", secret, &o.clientSecret),
+		shape.KeyAt("client_key", "The private key that it signs with in place of a secret, as PEM: ${file:path}.", secret, &o.clientKey),
+		shape.KeyAt("grant", "client_credentials: the hub signs in as itself, with client_id and client_secret or client_key, and nobody "+
+			"is asked. Default authorization_code: a person signs in with mcp-toolhub login.",
+			shape.OneOf("authorization_code", "client_credentials"), &o.grant),
+		shape.Key("scopes", "Asked for in place of those that the server names.", shape.List[string]{Of: plainText}, &o.scopes),
+		shape.Key("issuer", "The authorization server, where the server names none, or several.", shape.Text{Check: webURL}, &o.issuer),
+		shape.Key("resource", "The value of the parameter resource in place of the server's own. omit leaves it out, as Entra wants it.",
+			plainText, &o.resource),
+		shape.Key("pkce", "assume: the authorization server takes PKCE with S256 although its metadata does not say so, as Entra's does not.",
+			shape.OneOf("assume"), &o.pkce),
+		shape.Key("callback_port", "The port on 127.0.0.1 that the browser comes back to (default any). A client that was registered "+
+			"beforehand needs http://127.0.0.1:PORT/callback.", shape.Integer[int]{Min: 1, Max: 65535}, &o.callbackPort),
+		shape.Key("callbackPort", "Claude Code's callback_port.", shape.Integer[int]{Min: 1, Max: 65535}, &o.callbackPort),
+	}
+}
+
+// oauth makes the settings of a server's sign-in.
+func (r serverReader) oauth() upstream.OAuth {
+	o := &r.entry.Value.oauth.Value
+	machine := o.grant.Value == "client_credentials"
+	switch {
+	case machine && (!o.clientID.Present || !o.clientSecret.Present && !o.clientKey.Present):
+		shape.FaultOf(r.Reader, o.grant, "nothing to sign in with", "add client_id, and client_secret or client_key")
+	case o.clientSecret.Present && o.clientKey.Present:
+		shape.FaultOf(r.Reader, o.clientKey, "a key beside a secret", "keep the one that is registered")
+	case !o.clientID.Present && o.clientSecret.Present:
+		shape.FaultOf(r.Reader, o.clientSecret, "a secret without its client", "add client_id")
+	case !o.clientID.Present && o.clientKey.Present:
+		shape.FaultOf(r.Reader, o.clientKey, "a key without its client", "add client_id")
+	}
+	return upstream.OAuth{ClientID: o.clientID.Value, ClientSecret: o.clientSecret.Value, ClientKey: o.clientKey.Value, Machine: machine,
+		Issuer: o.issuer, Resource: o.resource, AssumePKCE: o.pkce == "assume", Scopes: o.scopes, CallbackPort: o.callbackPort}
+}

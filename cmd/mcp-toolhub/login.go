@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
+)
+
+const loginHelp = `Sign in to a server that asks for it, in the browser, and say which tools came.
+
+The hub finds the authorization server, registers itself there, and opens your browser. What
+comes of it is kept in the state directory, sealed, for all hubs that use that directory. A
+hub that runs uses it at once.
+
+On a machine without a browser use --no-browser: where the authorization server offers that,
+you enter a code on another device. Otherwise open the address on another machine. The
+browser ends at an address of 127.0.0.1 that it cannot reach: paste that here.`
+
+const logoutHelp = `Sign out of a server: forget the sign-in and revoke it at the authorization server.
+
+A hub that runs stops using it at once.`
+
+// loginTime bounds the wait for a person.
+const loginTime = 10 * time.Minute
+
+// loginCmd runs the commands "login" and "logout".
+type loginCmd struct {
+	*app
+	scopes    []string
+	noBrowser bool
+}
+
+func loginCommand(a *app) *cobra.Command {
+	c := &loginCmd{app: a}
+	cmd := &cobra.Command{
+		Use: "login SERVER", Short: "Sign in to a server", Long: loginHelp, Args: cobra.ExactArgs(1),
+		Example:           "  mcp-toolhub login github",
+		ValidArgsFunction: a.complete(nil, serverNames),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.login(cmd.Context(), args[0]) },
+	}
+	cmd.Flags().StringSliceVar(&c.scopes, "scope", nil, "ask for this `scope`, besides what the server asks for; may be repeated")
+	cmd.Flags().BoolVar(&c.noBrowser, "no-browser", false, "open no browser here: sign in on another device")
+	return cmd
+}
+
+func logoutCommand(a *app) *cobra.Command {
+	c := &loginCmd{app: a}
+	return &cobra.Command{
+		Use: "logout SERVER", Short: "Sign out of a server", Long: logoutHelp, Args: cobra.ExactArgs(1),
+		Example:           "  mcp-toolhub logout github",
+		ValidArgsFunction: a.complete(nil, serverNames),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.logout(cmd.Context(), args[0]) },
+	}
+}
+
+// find returns the settings of a server that the hub may sign in to, and where sign-ins are kept. The settings name that server alone.
+func (c *loginCmd) find(ctx context.Context, id string) (upstream.Config, upstream.ServerConfig, error) {
+	s, err := c.load(ctx)
+	if err != nil {
+		return upstream.Config{}, upstream.ServerConfig{}, err
+	}
+	c.warn(s)
+	cfg := s.Upstream
+	at := slices.IndexFunc(cfg.Servers, func(sc upstream.ServerConfig) bool { return sc.ID == id })
+	var server upstream.ServerConfig
+	switch {
+	case at < 0:
+		return cfg, server, &exitError{exitUsage, fmt.Errorf("there is no server %q: %s", id,
+			textfile.DidYouMean(id, cfg.IDs(), "use one of "+strings.Join(cfg.IDs(), ", ")))}
+	case cfg.Servers[at].Transport == upstream.Stdio:
+		return cfg, server, &exitError{exitUsage, fmt.Errorf("server %q is a program, which signs in by itself: see its documentation", id)}
+	case !cfg.Servers[at].SignsIn():
+		return cfg, server, &exitError{exitUsage, fmt.Errorf("the entry of server %q gives Authorization in headers: remove that to sign in", id)}
+	}
+	if err := openStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
+		return cfg, server, failed(err)
+	}
+	if cfg.Self, err = os.Executable(); err != nil {
+		return cfg, server, failed(fmt.Errorf("find this program: %w", err))
+	}
+	if cfg.Catalogs, err = persist.OpenCatalogs(filepath.Join(s.StateDir, "catalogs")); err != nil {
+		return cfg, server, failed(err)
+	}
+	cfg.Servers[at].Disabled, cfg.Servers[at].Lazy = false, false
+	cfg.Servers, cfg.SignIns, cfg.Version = cfg.Servers[at:at+1], signin.Open(s.StateDir), version()
+	return cfg, cfg.Servers[0], nil
+}
+
+func (c *loginCmd) login(ctx context.Context, id string) error {
+	cfg, server, err := c.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !server.OAuth.Machine {
+		limited, cancel := context.WithTimeoutCause(ctx, loginTime, fmt.Errorf("it took more than %s", loginTime))
+		defer cancel()
+		l := signin.Login{Store: cfg.SignIns, Server: server, Scopes: c.scopes, Visit: c.visit, Device: c.noBrowser}
+		if c.noBrowser {
+			l.Pasted = firstLine(c.std.in)
+		}
+		g, err := l.Run(limited)
+		if ctx.Err() != nil {
+			return &exitError{exitInterrupted, errors.New("interrupted: nobody has signed in")}
+		}
+		if err != nil {
+			return failed(err)
+		}
+		fmt.Fprintf(c.std.out, "%s: %s\n", id, signInText(g.Status(g.Refresh != "", printable)))
+	}
+	return c.showTools(ctx, cfg)
+}
+
+// visit shows the person where to sign in, and opens the browser unless that is not wanted.
+func (c *loginCmd) visit(address, code string) {
+	switch {
+	case code != "":
+		fmt.Fprintf(c.std.err, "Open %s on any device and enter the code %s\n", printable(address), code)
+	case c.noBrowser:
+		fmt.Fprintf(c.std.err, "Open this address, sign in, and paste the address that the browser ends at:\n\n%s\n\n", printable(address))
+	case openBrowser(address) == nil:
+		fmt.Fprintf(c.std.err, "The browser opens. If it does not, open this address:\n\n%s\n\n", printable(address))
+	default:
+		fmt.Fprintf(c.std.err, "Open this address in a browser on this machine:\n\n%s\n\nThere is none? Use --no-browser.\n", printable(address))
+	}
+}
+
+// showTools connects to the one server of cfg and prints which tools it has.
+func (c *loginCmd) showTools(ctx context.Context, cfg upstream.Config) (err error) {
+	group, err := upstream.NewGroup(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return failed(err)
+	}
+	defer func() { err = errors.Join(err, failed(group.Close(untilKilled(ctx)))) }()
+	group.Start(context.WithoutCancel(ctx))
+	if err := group.WaitReady(ctx); err != nil {
+		return &exitError{exitInterrupted, errors.New("interrupted while the server was starting")}
+	}
+	st := group.Statuses()[0]
+	if st.State != tool.ServerReady && st.LastError != "" {
+		return &exitError{exitNotReady, fmt.Errorf("server %q is not ready: %s; %s", st.Server, st.LastError, st.Hint)}
+	}
+	tools := group.Catalogs()[0].Tools
+	fmt.Fprintf(c.std.out, "%s: %s\n", st.Server, count(len(tools), "tool"))
+	for _, t := range tools {
+		fmt.Fprintf(c.std.out, "  %s\n", printable(string(t.Name)))
+	}
+	return nil
+}
+
+func (c *loginCmd) logout(ctx context.Context, id string) error {
+	cfg, server, err := c.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	was, revoked, err := cfg.SignIns.Logout(ctx, server)
+	switch {
+	case !was && err == nil:
+		fmt.Fprintf(c.std.out, "%s: nobody was signed in\n", id)
+	case was && revoked:
+		fmt.Fprintf(c.std.out, "%s: signed out\n", id)
+	case was:
+		fmt.Fprintf(c.std.out, "%s: signed out here; the authorization server was not told: end the access there, too, if that matters\n", id)
+	}
+	return failed(err)
+}
+
+// signInText says how the hub is signed in to a server.
+func signInText(s *tool.SignIn) string {
+	text := fmt.Sprintf("signed in at %s since %s", printable(s.Issuer), s.Since.Local().Format(time.DateTime))
+	switch {
+	case s.Renews:
+		text += ", renewed by itself"
+	case s.Expires != nil:
+		text += ", until " + s.Expires.Local().Format(time.DateTime)
+	}
+	if len(s.Scopes) > 0 {
+		text += ", scopes: " + printable(strings.Join(s.Scopes, " "))
+	}
+	return text
+}
+
+// openBrowser opens an address in the person's browser. It goes to a program as one argument, never through a shell.
+func openBrowser(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" {
+		return errors.New("no web address")
+	}
+	program := []string{"xdg-open"}
+	switch runtime.GOOS {
+	case "darwin":
+		program = []string{"open"}
+	case "windows":
+		program = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	}
+	cmd := exec.Command(program[0], append(program[1:], u.String())...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return cmd.Process.Release()
+}
+
+// firstLine returns the channel on which the first line of in comes. Reading ends with the program at the latest.
+func firstLine(in io.Reader) <-chan string {
+	line := make(chan string, 1)
+	go func() {
+		if s := bufio.NewScanner(in); s.Scan() {
+			line <- s.Text()
+		}
+	}()
+	return line
+}

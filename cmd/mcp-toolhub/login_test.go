@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// browserOfTests stands for xdg-open: it goes to an address as a browser does whose person agrees to everything.
+func browserOfTests() {
+	resp, err := http.Get(os.Args[1])
+	if err != nil {
+		os.Exit(1)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+}
+
+// guardedServer serves an MCP server "s" that wants a sign-in, and returns a config with it and a second one.
+func guardedServer(t *testing.T, change func(*upstreamtest.AuthServer)) (auth *upstreamtest.AuthServer, config string) {
+	t.Helper()
+	fake := upstreamtest.NewHandler(upstreamtest.Options{JSON: true})
+	auth = &upstreamtest.AuthServer{Lifetime: time.Hour, Scopes: []string{"read"}}
+	authServer, resource := httptest.NewUnstartedServer(auth), httptest.NewUnstartedServer(auth.Guard(fake))
+	auth.Issuer = "http://" + authServer.Listener.Addr().String()
+	auth.Resource = "http://" + resource.Listener.Addr().String() + "/mcp"
+	if change != nil {
+		change(auth)
+	}
+	for _, s := range []*httptest.Server{authServer, resource} {
+		s.Start()
+		t.Cleanup(s.Close)
+	}
+	t.Cleanup(fake.Close)
+	return auth, "mcpServers:\n  s: {url: " + auth.Resource + "}\n  demo: {command: mcp-toolhub, args: [demo-server]}\n" +
+		"policy: {rules: [{match: '*', then: allow}]}\n"
+}
+
+// signInHome is a home directory with a config.
+type signInHome struct{ dir, file string }
+
+func newSignInHome(t *testing.T, config string) signInHome {
+	t.Helper()
+	h := signInHome{dir: t.TempDir()}
+	h.file = filepath.Join(h.dir, "hub.yaml")
+	if err := os.WriteFile(h.file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h signInHome) command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "mcp-toolhub", append(args, "--config", h.file)...)
+	cmd.Dir, cmd.Env = h.dir, scratchEnv(h.dir)
+	return cmd
+}
+
+// run runs a command and returns what it says, and its exit code.
+func (h signInHome) run(t *testing.T, args ...string) (text string, code int) {
+	t.Helper()
+	cmd := h.command(t, args...)
+	out, _ := cmd.CombinedOutput()
+	t.Logf("$ mcp-toolhub %s\n%s", strings.Join(args, " "), out)
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// TestLoginAndLogout goes through a sign-in as a person does, with a hub that runs all the time.
+func TestLoginAndLogout(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("the browser of the tests is xdg-open")
+	}
+	auth, config := guardedServer(t, nil)
+	home := newSignInHome(t, config)
+	hub, err := launch(home.dir, scratchEnv(home.dir), "--config", home.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := hub.stop(); err != nil || t.Failed() {
+			t.Errorf("the hub ended with %v\n%s", err, hub.log())
+		}
+	})
+	check := func(text string, code, wanted int, has ...string) {
+		t.Helper()
+		for _, one := range has {
+			if !strings.Contains(text, one) {
+				t.Errorf("%q is missing in:\n%s", one, text)
+			}
+		}
+		if code != wanted {
+			t.Errorf("exit code %d", code)
+		}
+	}
+	text, code := home.run(t, "servers", "--url", hub.url)
+	check(text, code, exitNotReady, "needs sign-in", "run mcp-toolhub login s")
+	text, code = home.run(t, "doctor", "s")
+	check(text, code, exitNotReady, "FAILS", "run mcp-toolhub login s")
+
+	text, code = home.run(t, "login", "s")
+	check(text, code, exitOK, "The browser opens", "s: signed in at "+auth.Issuer, "renewed by itself, scopes: read", " tools\n", "  mcp.s.echo\n")
+	ready := regexp.MustCompile(`"msg":"server is ready".*"server":"s"|"server":"s".*"msg":"server is ready"`)
+	if err := hub.waitFor(ready); err != nil {
+		t.Fatal(err)
+	}
+	text, code = home.run(t, "servers", "--url", hub.url)
+	check(text, code, exitOK, "s: signed in at "+auth.Issuer)
+	text, code = home.run(t, "doctor", "s")
+	check(text, code, exitOK, "answered", "signed in at "+auth.Issuer)
+
+	text, code = home.run(t, "logout", "s")
+	check(text, code, exitOK, "s: signed out\n")
+	if err := hub.waitFor(regexp.MustCompile(`needs_auth`)); err != nil {
+		t.Fatal(err)
+	}
+	text, code = home.run(t, "servers", "--url", hub.url)
+	check(text, code, exitNotReady, "needs sign-in")
+	text, _ = home.run(t, "tools", "list")
+	check(text, 0, 0, "mcp.s.echo")
+	text, code = home.run(t, "tools", "call", "mcp.s.echo")
+	check(text, code, exitToolError, "run mcp-toolhub login s")
+	text, code = home.run(t, "login", "demo")
+	check(text, code, exitUsage, "signs in by itself")
+}
+
+// TestLoginWithoutABrowser pastes the address that a browser elsewhere ended at; then it enters a code on another device.
+func TestLoginWithoutABrowser(t *testing.T) {
+	t.Parallel()
+	for _, device := range []bool{false, true} {
+		auth, config := guardedServer(t, func(a *upstreamtest.AuthServer) { a.Device = device })
+		cmd := newSignInHome(t, config).command(t, "login", "s", "--no-browser")
+		var out bytes.Buffer
+		cmd.Stdout = &out
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stderr, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(stderr)
+		for lines.Scan() {
+			line := lines.Text()
+			if strings.HasPrefix(line, "http") {
+				client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+				resp, err := client.Get(line)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+				_, _ = io.WriteString(in, resp.Header.Get("Location")+"\n")
+			}
+			if strings.Contains(line, "enter the code ABCD-EFGH") && len(auth.Requests("/device")) != 1 {
+				t.Errorf("%q without a device", line)
+			}
+		}
+		if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "mcp.s.echo") || device != (len(auth.Requests("/device")) == 1) {
+			t.Errorf("device %v: %v\n%s", device, err, &out)
+		}
+	}
+}
+
+func TestBrowserOpensWebAddressesOnly(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"", "file:///etc/passwd", "javascript:alert(1)", "--help", "ms-msdt:/id", "x; true"} {
+		if openBrowser(address) == nil {
+			t.Errorf("opens %q", address)
+		}
+	}
+}
+
+// TestSignInsAreClosed checks that a state directory which others could read keeps no sign-in open to them.
+func TestSignInsAreClosed(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{signin.FileName, signin.FileName + ".key"} {
+		if !strings.Contains(strings.Join(ownState, " "), name) {
+			t.Errorf("%s is not among the hub's own files", name)
+		}
+	}
+}
