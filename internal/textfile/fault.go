@@ -1,4 +1,4 @@
-// Package textfile reads files that people write, YAML or JSON with comments, into one kind of tree. Each value has its place.
+// Package textfile reads files that people write, YAML, JSON with comments or TOML, into one kind of tree. Each value has its place.
 // It makes faults with a hint at what to do, and finds the word that was most likely meant. No size or depth of a file can
 // keep it busy. Its callers say what a file may hold.
 package textfile

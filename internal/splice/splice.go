@@ -1,0 +1,281 @@
+// Package splice puts single entries into files that people and other programs write, and takes them out: JSON with comments, YAML and
+// TOML. It splices bytes. All others stay as they are: comments, indentation, line ends, byte order mark. After each change it reads the
+// file again and compares. A file in which anything else would mean something else is left alone.
+package splice
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+)
+
+// Format is how a file is written.
+type Format string
+
+// The formats.
+const (
+	JSON Format = "json" // with comments and trailing commas
+	YAML Format = "yaml"
+	TOML Format = "toml"
+)
+
+// Place is where a file keeps its entries.
+type Place struct {
+	Path []string // the keys that lead to the mapping of entries, at least one
+	List bool     // there is a list instead, of mappings with a key "name": YAML alone
+}
+
+// Object is a mapping to be written, in this order.
+type Object []Member
+
+// Member is one key of an Object.
+type Member struct {
+	Key   string
+	Value any // string, bool, int, []string or Object
+}
+
+// Entry is one entry of a file.
+type Entry struct {
+	Name string
+	textfile.Position
+	Value *textfile.Node
+}
+
+// File is the text of a file and what it says. It is never changed: Put and Take return another one.
+type File struct {
+	Format Format
+	Root   *textfile.Node
+	bom    []byte
+	body   []byte // all but bom
+	lineAt []int  // offsets in body
+}
+
+var errUnsafe = errors.New("the place cannot be changed without changing more than it: edit the file by hand")
+
+// Read reads a file. The error is textfile.Faults, in which the file has no name yet.
+func Read(format Format, raw []byte) (*File, error) {
+	f := &File{Format: format, body: bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))}
+	f.bom = raw[:len(raw)-len(f.body)]
+	var faults textfile.Faults
+	if format == TOML {
+		f.Root, faults = textfile.ParseTOML(raw)
+	} else {
+		f.Root, faults = textfile.Parse("file."+string(format), raw)
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	if f.Root.Kind != textfile.Mapping {
+		return nil, textfile.Faults{{Position: f.Root.Position, Message: "the file holds " + string(f.Root.Kind) + ", not a mapping"}}
+	}
+	f.lineAt = linesOf(f.body)
+	return f, nil
+}
+
+// linesOf returns where each line begins, by the line ends that textfile counts, and where the last one ends.
+func linesOf(body []byte) []int {
+	at := []int{0}
+	for i, c := range body {
+		if c == '\n' || c == '\r' && (i+1 == len(body) || body[i+1] != '\n') {
+			at = append(at, i+1)
+		}
+	}
+	if at[len(at)-1] < len(body) {
+		at = append(at, len(body))
+	}
+	return at
+}
+
+// Bytes returns the text of the file.
+func (f *File) Bytes() []byte { return slices.Concat(f.bom, f.body) }
+
+// At returns the value that the keys lead to, nil where there is none.
+func (f *File) At(path ...string) *textfile.Node {
+	n := f.Root
+	for _, key := range path {
+		if n == nil {
+			return nil
+		}
+		n = n.Member(key)
+	}
+	return n
+}
+
+// Entries returns the entries of p, in the order of the file.
+func (f *File) Entries(p Place) []Entry {
+	n := f.At(p.Path...)
+	if n == nil {
+		return nil
+	}
+	var all []Entry
+	for _, m := range n.Members {
+		all = append(all, Entry{m.Key, m.Position, m.Value})
+	}
+	for _, item := range n.Items {
+		if name := item.Member("name"); p.List && name != nil {
+			all = append(all, Entry{name.Text, item.Position, item})
+		}
+	}
+	return all
+}
+
+// Entry returns the entry of that name, nil where there is none.
+func (f *File) Entry(p Place, name string) *Entry {
+	all := f.Entries(p)
+	if i := slices.IndexFunc(all, func(e Entry) bool { return e.Name == name }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+// content is what an entry is written as.
+type content struct {
+	value    Object
+	comments []string // lines above it, without their marks
+	text     string   // instead of both: the entry as Text has it
+}
+
+// Put returns the file with one more entry, after the others, below lines of comment.
+func (f *File) Put(p Place, name string, value Object, comments ...string) (*File, error) {
+	return f.put(p, name, content{value: value, comments: comments})
+}
+
+// PutText is Put for an entry that Text of an earlier state of the file has returned.
+func (f *File) PutText(p Place, name, text string) (*File, error) {
+	return f.put(p, name, content{text: text})
+}
+
+func (f *File) put(p Place, name string, c content) (*File, error) {
+	if e := f.Entry(p, name); e != nil {
+		return nil, fmt.Errorf("there is an entry %q already, at line %d", name, e.Line)
+	}
+	var edits []edit
+	var err error
+	switch f.Format {
+	case JSON:
+		edits, err = f.putJSON(p, name, c)
+	case YAML:
+		edits, err = f.putYAML(p, name, c)
+	default:
+		edits, err = f.putTOML(p, name, c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.changed(edits, p, name, true)
+}
+
+// Take returns the file without an entry.
+func (f *File) Take(p Place, name string) (*File, error) {
+	edits, err := f.spans(p, name)
+	if err != nil {
+		return nil, err
+	}
+	return f.changed(edits, p, name, false)
+}
+
+// Text returns an entry as it is written, for PutText.
+func (f *File) Text(p Place, name string) (string, error) {
+	if f.Format == JSON {
+		return f.textJSON(p, name)
+	}
+	edits, err := f.spans(p, name)
+	var b bytes.Buffer
+	for _, e := range edits {
+		b.Write(f.body[e.from:e.to])
+	}
+	return b.String(), err
+}
+
+// spans returns what has to go for an entry to be gone.
+func (f *File) spans(p Place, name string) ([]edit, error) {
+	if f.Entry(p, name) == nil {
+		return nil, fmt.Errorf("there is no entry %q", name)
+	}
+	switch f.Format {
+	case JSON:
+		return f.takeJSON(p, name)
+	case YAML:
+		return f.takeYAML(p, name)
+	}
+	return f.takeTOML(p, name)
+}
+
+// edit puts a text in the place of some bytes of the body.
+type edit struct {
+	from, to int
+	text     string
+}
+
+// changed makes the edits, and makes sure that they did what they should and nothing else.
+func (f *File) changed(edits []edit, p Place, name string, there bool) (*File, error) {
+	body := slices.Clone(f.body)
+	for _, e := range slices.Backward(edits) { // in the order of the file
+		body = slices.Concat(body[:e.from], []byte(e.text), body[e.to:])
+	}
+	after, err := Read(f.Format, slices.Concat(f.bom, body))
+	if err != nil || (after.Entry(p, name) != nil) != there || !sameBut(f.Root, after.Root, p, name) {
+		return nil, errUnsafe
+	}
+	return after, nil
+}
+
+// sameBut reports whether two trees differ in nothing but the entry of that name.
+func sameBut(a, b *textfile.Node, p Place, name string) bool {
+	if len(p.Path) == 0 {
+		drop := func(n *textfile.Node) *textfile.Node {
+			if n == nil || n.Kind == textfile.Null {
+				return &textfile.Node{Kind: textfile.Mapping}
+			}
+			bare := &textfile.Node{Kind: textfile.Mapping, Text: n.Text, Members: without(n, name)}
+			for _, item := range n.Items {
+				if m := item.Member("name"); m == nil || m.Text != name {
+					bare.Items = append(bare.Items, item)
+				}
+			}
+			return bare
+		}
+		return Equal(drop(a), drop(b))
+	}
+	empty := &textfile.Node{Kind: textfile.Mapping}
+	if a == nil || a.Kind == textfile.Null {
+		a = empty
+	}
+	if b == nil || b.Kind == textfile.Null {
+		b = empty
+	}
+	key := p.Path[0]
+	rest := func(n *textfile.Node) *textfile.Node {
+		return &textfile.Node{Kind: n.Kind, Text: n.Text, Items: n.Items, Members: without(n, key)}
+	}
+	return Equal(rest(a), rest(b)) && sameBut(a.Member(key), b.Member(key), Place{p.Path[1:], p.List}, name)
+}
+
+func without(n *textfile.Node, key string) []textfile.Member {
+	return slices.DeleteFunc(slices.Clone(n.Members), func(m textfile.Member) bool { return m.Key == key })
+}
+
+// Equal reports whether two values say the same, whatever their places and their spelling.
+func Equal(a, b *textfile.Node) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Kind == b.Kind && a.Text == b.Text && slices.EqualFunc(a.Items, b.Items, Equal) &&
+		slices.EqualFunc(a.Members, b.Members, func(x, y textfile.Member) bool { return x.Key == y.Key && Equal(x.Value, y.Value) })
+}
+
+// newline is the line end of the file.
+func (f *File) newline() string {
+	if i := bytes.IndexByte(f.body, '\n'); i > 0 && f.body[i-1] == '\r' {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// refuse is the error about a value that is no place for entries.
+func refuse(n *textfile.Node, path []string) error {
+	return textfile.Faults{{Position: n.Position, Key: joined(path), Message: "holds " + string(n.Kind) + ", so no entry can be put there"}}
+}

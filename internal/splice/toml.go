@@ -1,0 +1,97 @@
+package splice
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// putTOML appends a table: that is a place where one can always stand.
+func (f *File) putTOML(p Place, name string, c content) ([]edit, error) {
+	nl := f.newline()
+	var b strings.Builder
+	if len(f.body) > 0 {
+		if f.body[len(f.body)-1] != '\n' {
+			b.WriteString(nl)
+		}
+		b.WriteString(nl)
+	}
+	if c.text != "" {
+		b.WriteString(c.text)
+	} else {
+		for _, comment := range c.comments {
+			b.WriteString("# " + comment + nl)
+		}
+		keys := append(slices.Clone(p.Path), name)
+		for i, key := range keys {
+			keys[i] = tomlKey(key)
+		}
+		b.WriteString("[" + strings.Join(keys, ".") + "]" + nl)
+		for _, m := range c.value {
+			b.WriteString(tomlKey(m.Key) + " = " + tomlText(m.Value) + nl)
+		}
+	}
+	return []edit{{len(f.body), len(f.body), b.String()}}, nil
+}
+
+var (
+	tomlHeader = regexp.MustCompile(`^[ \t]*\[\[?([^\[\]]+)\]\]?[ \t]*(#.*)?$`)
+	tomlWord   = regexp.MustCompile(`^[ \t]*("[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*(\.|$)`)
+)
+
+// headerKeys returns the keys of a line that looks like the header of a table; nil for any other.
+func headerKeys(line string) []string {
+	m := tomlHeader.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
+	if m == nil {
+		return nil
+	}
+	var keys []string
+	for rest := m[1]; rest != ""; {
+		word := tomlWord.FindStringSubmatch(rest)
+		if word == nil {
+			return nil
+		}
+		keys = append(keys, strings.Trim(word[1], `"'`))
+		rest = rest[len(word[0]):]
+	}
+	return keys
+}
+
+// takeTOML takes out the tables of an entry. A line within a text of several lines may look like a header: then the file would
+// mean something else afterwards, and is left alone.
+func (f *File) takeTOML(p Place, name string) ([]edit, error) {
+	path := append(slices.Clone(p.Path), name)
+	var edits []edit
+	for i := 0; i+1 < len(f.lineAt); i++ {
+		keys := headerKeys(f.line(i))
+		if len(keys) < len(path) || !slices.Equal(keys[:len(path)], path) {
+			continue
+		}
+		end := i + 1
+		for end+1 < len(f.lineAt) && headerKeys(f.line(end)) == nil {
+			end++
+		}
+		end = f.trimmed(i+1, end)
+		from := i
+		if len(edits) == 0 && i > 0 && strings.TrimSpace(f.line(i-1)) == "" {
+			from-- // the empty line that stands before the table
+		}
+		edits = append(edits, edit{f.lineAt[from], f.lineAt[end], ""})
+		i = end - 1
+	}
+	return edits, nil
+}
+
+// line returns a line with its end.
+func (f *File) line(i int) string { return string(f.body[f.lineAt[i]:f.lineAt[i+1]]) }
+
+// trimmed returns end less the empty lines and comments before it, which belong to what follows.
+func (f *File) trimmed(from, end int) int {
+	for end > from {
+		if line := strings.TrimSpace(f.line(end - 1)); line != "" && line[0] != '#' {
+			break
+		}
+		end--
+	}
+	return end
+}
