@@ -66,7 +66,7 @@ faults at once, with line and column.
 - A **duration** is written like ` + "`30s`, `5m` or `1h30m`" + `; some keys take days, too: ` + "`7d`" + `.
 - A **size** is a number of bytes, or has a unit: ` + "`64MiB`, `10MB`" + `.
 - A **glob** matches names; ` + "`*` stands for any text and `?` for one character: `mcp.github.get_*`" + `.
-- In strings, ` + "`${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${file:path}`, `${userHome}` and `${workspaceFolder}`" + ` are replaced.
+- In strings, ` + "`${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${file:path}`, `${secret:NAME}`, `${userHome}` and `${workspaceFolder}`" + ` are replaced.
   ` + "`$${` stands for `${`" + `.
 
 `

@@ -34,7 +34,8 @@ var mayImportOthers = map[string][]string{
 	"github.com/goccy/go-yaml":                 {"internal/textfile"},
 	"github.com/klauspost/compress":            {"persist/payload"},
 	"gocloud.dev":                              {"persist/payload"},
-	"github.com/tailscale/hujson":              {"internal/textfile"},
+	"github.com/tailscale/hujson":              {"internal/textfile", "internal/splice"},
+	"github.com/pelletier/go-toml/v2":          {"internal/textfile"},
 	"github.com/lmittmann/tint":                {"cmd/mcp-toolhub"},
 	"github.com/theory/jsonpath":               {"persist/slice"},
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
@@ -175,7 +176,7 @@ func changedSince(read map[string]fs.FileInfo) bool {
 	return false
 }
 
-// isSettings reports whether the file is the config, one of rules that it names, or the record that they are trusted.
+// isSettings reports whether the file is the config, that of secrets, one of rules that the config names, or the record that they are trusted.
 func (w *configWatch) isSettings(name string) bool {
 	s := w.hub.settings()
 	return slices.ContainsFunc(w.settingsFiles(s), func(file string) bool { return sameFile(name, file) })
@@ -183,7 +184,7 @@ func (w *configWatch) isSettings(name string) bool {
 
 // settingsFiles returns the files that settings like s come from, and the record that they are trusted.
 func (w *configWatch) settingsFiles(s *config.Settings) []string {
-	files := slices.Concat([]string{s.Path}, s.RuleFiles, w.faulty)
+	files := slices.Concat([]string{s.Path, filepath.Join(s.StateDir, secrets.File)}, s.RuleFiles, w.faulty)
 	if s.TrustFile != "" {
 		files = append(files, s.TrustFile)
 	}

@@ -11,13 +11,15 @@ import (
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
 // ownState lists the hub's entries of the state directory. It leaves all others alone: --state-dir may name a directory that
 // holds more.
-var ownState = append(store.FileNames(), stateKey, previousKey, signin.FileName, signin.FileName+".key", grantsFile, "catalogs", "embeddings", evidenceKey, "journal", "results", "run")
+var ownState = append(store.FileNames(), stateKey, previousKey, signin.FileName, signin.FileName+".key", grantsFile, secrets.File,
+	secrets.KeyFile, "catalogs", "embeddings", evidenceKey, "journal", "results", "run")
 
 // commandLine returns a command of this program for a person to paste into a terminal. It names the state directory unless
 // that is the default one of the home directory, and the program by its path unless PATH leads to it.

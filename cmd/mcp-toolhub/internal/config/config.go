@@ -112,6 +112,8 @@ type Source struct {
 	HubTools []string // the names of the hub's own tools, which rules may name
 	Project  bool     // found in the working directory: without a person's trust the error is an *UntrustedError
 	Without  []string // keys of the file that are not read: what they refer to may be missing
+
+	Secrets map[string]string // are as if they were stored, too
 }
 
 // maxFileBytes bounds a configuration file. Claude Code's ~/.claude.json, the largest file of a client that holds
@@ -145,11 +147,20 @@ func Load(src Source) (*Settings, error) {
 	return underTrust(state, src, s, err)
 }
 
+// LoadText says what Load would say if the file of src held data. The error is Faults.
+func LoadText(src Source, data []byte) (*Settings, error) {
+	state, err := StateDir(src.StateDir, src.Env)
+	if err != nil {
+		return nil, err
+	}
+	return parse(src, data, state)
+}
+
 // parse turns data, the content of the file of src, into settings. The path tells the format, is named in faults and anchors
 // relative paths; the file itself is not read. The error is always Faults.
 func parse(src Source, data []byte, state string) (*Settings, error) {
 	path := src.Path
-	r := newReader(src)
+	r := newReader(src, state)
 	r.note(path, data)
 	root := r.tree(data)
 	if root == nil {

@@ -16,6 +16,7 @@ import (
 const (
 	fromEnv    = "env:"    // a variable of the hub's environment
 	fromFile   = "file:"   // a file, by the path that the config names it by
+	fromSecret = "secret:" // a stored secret
 	fromInput  = "input:"  // one of VS Code's inputs
 	fromConfig = "config:" // stands in the config file itself, under that key
 	inHeader   = "header:" // an HTTP header that goes to the server
@@ -100,6 +101,8 @@ func referred(body string, secret bool) string {
 	switch {
 	case prefixed && word == "file":
 		return fromFile + rest
+	case prefixed && word == "secret":
+		return fromSecret + rest
 	case prefixed && word == "input" && (secret || command.Secret(rest)):
 		return fromInput + rest
 	case prefixed && word == "input":

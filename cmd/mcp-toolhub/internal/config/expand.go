@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
@@ -135,7 +136,7 @@ var (
 	notAlphanumeric = regexp.MustCompile(`[^A-Za-z0-9]`)
 )
 
-const references = "${VAR}, ${VAR:-default}, ${env:VAR}, ${file:path}, ${input:id}, ${workspaceFolder}, " +
+const references = "${VAR}, ${VAR:-default}, ${env:VAR}, ${file:path}, ${secret:name}, ${input:id}, ${workspaceFolder}, " +
 	"${workspaceFolderBasename}, ${userHome}, ${pathSeparator}"
 
 // resolve returns what ${body} stands for.
@@ -161,6 +162,8 @@ func (e *expansion) resolve(body string) (string, bool) {
 		return e.fileReference(rest)
 	case prefixed && word == "input":
 		return e.inputReference(rest)
+	case prefixed && word == "secret":
+		return e.secretReference(rest)
 	case prefixed && word == "env":
 		return e.variable(rest, envName)
 	}
@@ -221,6 +224,24 @@ func (e *expansion) fileReference(path string) (string, bool) {
 	e.note(full, data)
 	e.Reference = true
 	return strings.TrimRight(string(data), "\r\n"), true
+}
+
+func (e *expansion) secretReference(name string) (string, bool) {
+	if !secrets.ValidName(name) {
+		e.Fault(e.start, "a ${secret:…} that is no reference", "write ${secret:name} with the name of a secret")
+		return "", false
+	}
+	stored, err := e.storedSecrets()
+	if err != nil {
+		e.Fault(e.start, err.Error(), "")
+		return "", false
+	}
+	value, ok := stored[name]
+	if !ok {
+		return e.missing("the secret "+name+" is not stored", "store it with: mcp-toolhub secrets set "+name)
+	}
+	e.Reference = true
+	return value, true
 }
 
 func (e *expansion) inputReference(id string) (string, bool) {

@@ -60,6 +60,28 @@ func Find(explicit string, env Env, workdir string) ([]Found, error) {
 		errNotFound, pathVariable, strings.Join(looked, ", "), program+".yaml")
 }
 
+// UserFile returns the config file in the user's configuration directory, or the path where a new one belongs; "" where the environment
+// does not tell.
+func UserFile(env Env) string {
+	dir := env.configDir(runtime.GOOS)
+	if dir == "" {
+		return ""
+	}
+	base := filepath.Join(dir, program, "config")
+	for _, extension := range extensions() {
+		if info, err := os.Stat(base + extension); err == nil && !info.IsDir() {
+			return base + extension
+		}
+	}
+	return base + extensions()[0]
+}
+
+// Named returns the config file that the environment names, "" for none.
+func Named(env Env) string { return env.value(pathVariable) }
+
+// ServerID makes a server id of any name, as the hub does where a config has such a name.
+func ServerID(name string) string { return normalise(name) }
+
 // extensions are those of configuration files, the first that exists counts.
 func extensions() []string { return []string{".yaml", ".yml", ".json", ".jsonc"} }
 

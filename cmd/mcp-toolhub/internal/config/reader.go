@@ -2,7 +2,11 @@ package config
 
 import (
 	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
@@ -16,6 +20,9 @@ type reader struct {
 	origins  []string        // ids of servers, and toolsets
 	hubTools []string        // of Source
 	vars     *variables
+	state    string            // the state directory
+	secrets  map[string]string // what ${secret:…} stands for, once that was needed
+	more     map[string]string // Secrets of Source
 
 	credentials map[string][]string    // of Settings
 	read        map[string]fs.FileInfo // of Settings
@@ -25,8 +32,26 @@ type reader struct {
 	dormant bool
 }
 
-func newReader(src Source) *reader {
-	r := &reader{Reader: &shape.Reader{File: src.Path}, vars: newVariables(src.Path, src.Env), hubTools: src.HubTools,
+// storedSecrets returns what ${secret:…} stands for.
+func (r *reader) storedSecrets() (map[string]string, error) {
+	if r.secrets != nil {
+		return r.secrets, nil
+	}
+	file := filepath.Join(r.state, secrets.File)
+	if info, err := os.Stat(file); err == nil {
+		r.read[file] = info
+	}
+	all, err := secrets.Read(r.state)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(all, r.more)
+	r.secrets = all
+	return all, nil
+}
+
+func newReader(src Source, state string) *reader {
+	r := &reader{state: state, more: src.Secrets, Reader: &shape.Reader{File: src.Path}, vars: newVariables(src.Path, src.Env), hubTools: src.HubTools,
 		credentials: make(map[string][]string), read: make(map[string]fs.FileInfo), digests: make(map[string]string)}
 	r.Expand = r.expand
 	return r

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A person at the terminal sees what would change and is asked. No means that nothing has happened.
+func TestConnectAndImportAskAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const cursor = `{"mcpServers": {"one": {"command": "mcp-toolhub", "args": ["demo-server"]}}}`
+	for _, sub := range []string{".cursor", ".kiro/settings"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client, config := filepath.Join(dir, ".cursor", "mcp.json"), filepath.Join(dir, "hub.yaml")
+	writeFile(t, client, cursor)
+	writeFile(t, filepath.Join(dir, ".kiro", "settings", "mcp.json"), strings.Replace(cursor, "[", `["--state-dir", "x", `, 1))
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(question, keys string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(program, append(args, "--config", config)...)
+		cmd.Dir, cmd.Env = dir, scratchEnv(dir)
+		p := newTerminal(t)
+		wait := p.start(t, cmd)
+		p.sees(t, question, 1)
+		p.types(t, keys)
+		return wait() + p.shown()
+	}
+	const second = "Import the second, too, as one-kiro? [y/n]: "
+	ask(second, "n\n", "import")
+	if got := readFile(t, config); !strings.Contains(got, "\n  one:\n") || strings.Contains(got, "one-kiro") {
+		t.Errorf("after no: %s", got)
+	}
+	ask(second, "what\ny\n", "import")
+	if got := readFile(t, config); !strings.Contains(got, "\n  one-kiro:\n") {
+		t.Errorf("after yes: %s", got)
+	}
+	const change = "Change 1 client? [y/n]: "
+	if got := ask(change, "n\n", "connect", "cursor"); !strings.Contains(got, `"toolhub": {`) || readFile(t, client) != cursor {
+		t.Errorf("after no: %s\n%s", got, readFile(t, client))
+	}
+	ask(change, "y\n", "connect", "cursor")
+	if !strings.Contains(readFile(t, client), "toolhub") {
+		t.Errorf("after yes: %s", readFile(t, client))
+	}
+	ask(change, "y\n", "undo")
+	if readFile(t, client) != cursor {
+		t.Errorf("after undo: %s", readFile(t, client))
+	}
+}

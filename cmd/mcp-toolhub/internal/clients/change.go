@@ -1,0 +1,173 @@
+package clients
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// mostBytes bounds a file of a client. Claude Code's, the largest, reaches some hundred kilobytes.
+const mostBytes = 16 << 20
+
+// errChanged means that somebody else has written a file since it was read.
+var errChanged = errors.New("it was changed meanwhile: nothing was written: run the command again")
+
+// Document is a file as it was read: links are followed.
+type Document struct {
+	Path string      // where it is, every link followed
+	Raw  []byte      // nil where there is no file
+	info fs.FileInfo // nil where there is no file
+}
+
+// Open reads a file, which need not exist.
+func Open(path string) (*Document, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, linkErr := os.Lstat(path); linkErr == nil {
+			return nil, fmt.Errorf("read %q: it is a link that leads nowhere: mend or remove it", path)
+		}
+		return &Document{Path: path}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", path, err)
+	}
+	d := &Document{Path: real}
+	if d.info, err = os.Stat(real); err != nil {
+		return nil, fmt.Errorf("read %q: %w", path, err)
+	}
+	if !d.info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %q: it is not a regular file", path)
+	}
+	f, err := os.Open(real)
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", path, err)
+	}
+	defer f.Close()
+	if d.Raw, err = io.ReadAll(io.LimitReader(f, mostBytes+1)); err != nil || len(d.Raw) > mostBytes {
+		return nil, fmt.Errorf("read %q: %w", path, errors.Join(err, tooLarge(d.Raw)))
+	}
+	if d.Raw == nil {
+		d.Raw = []byte{}
+	}
+	return d, nil
+}
+
+func tooLarge(raw []byte) error {
+	if len(raw) > mostBytes {
+		return errors.New("it is larger than 16 MiB")
+	}
+	return nil
+}
+
+// unchanged makes sure that the file is still the one that was read.
+func (d *Document) unchanged() error {
+	now, err := Open(d.Path)
+	switch {
+	case err != nil:
+		return err
+	case (now.info == nil) != (d.info == nil), now.info != nil && !os.SameFile(now.info, d.info), !bytes.Equal(now.Raw, d.Raw):
+		return fmt.Errorf("write %q: %w", d.Path, errChanged)
+	}
+	return nil
+}
+
+// Change is what is to become of a file.
+type Change struct {
+	*Document
+	After []byte    // nil takes the file away
+	Like  *Document // whose mode and owner a new file gets; nil: its owner's alone
+	made  string    // the file that is to have the name
+}
+
+// Apply makes all changes or none. Each file is whole at every moment, and keeps mode and owner.
+func Apply(changes []*Change) (err error) {
+	defer func() {
+		for _, c := range changes {
+			if c.made != "" {
+				_ = os.Remove(c.made)
+			}
+		}
+	}()
+	for _, c := range changes {
+		if err := c.stage(); err != nil {
+			return fmt.Errorf("write %q: %w", c.Path, err)
+		}
+	}
+	for _, c := range changes {
+		if err := c.unchanged(); err != nil {
+			return err
+		}
+	}
+	for i, c := range changes {
+		if err := c.commit(); err != nil {
+			err = fmt.Errorf("write %q: %w", c.Path, err)
+			for _, done := range changes[:i] {
+				err = errors.Join(err, done.takeBack())
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// stage writes the new file beside the old one.
+func (c *Change) stage() error {
+	if c.info != nil && c.info.Mode().Perm()&0o200 == 0 {
+		return errors.New("the file is read-only: perhaps a manager of dotfiles keeps it so: put the entry there, or make it writable")
+	}
+	if c.After == nil {
+		return nil
+	}
+	dir := filepath.Dir(c.Path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".toolhub-*.tmp") // for its owner alone until it has the mode of the old one
+	if err != nil {
+		return err
+	}
+	c.made = f.Name()
+	_, err = f.Write(c.After)
+	like := c.info
+	if like == nil && c.Like != nil {
+		like = c.Like.info
+	}
+	if err == nil && like != nil {
+		if err = keepOwner(f, like); err == nil && runtime.GOOS != "windows" {
+			err = f.Chmod(like.Mode().Perm())
+		}
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func (c *Change) commit() error {
+	if c.After == nil {
+		return os.Remove(c.Path)
+	}
+	if err := os.Rename(c.made, c.Path); err != nil {
+		return err
+	}
+	c.made = ""
+	return nil
+}
+
+// takeBack undoes a change that was made.
+func (c *Change) takeBack() error {
+	now, err := Open(c.Path)
+	if err != nil {
+		return err
+	}
+	back := &Change{Document: now, After: c.Raw, Like: c.Document}
+	if err := back.stage(); err != nil {
+		return err
+	}
+	return back.commit()
+}

@@ -1,0 +1,438 @@
+package clients_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
+)
+
+var hub = clients.Hub{Command: "/opt/bin/mcp-toolhub", Args: []string{"serve", "--stdio", "--config", `/home/ann/a "b".yaml`}}
+
+var remote = clients.Hub{URL: "http://127.0.0.1:8808/mcp", Token: "token-of-the-hub"}
+
+// samples returns what each client writes, by its id.
+func samples(t testing.TB) map[string][]byte {
+	t.Helper()
+	archive, err := txtar.ParseFile(filepath.Join("testdata", "samples.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]byte{}
+	for _, f := range archive.Files {
+		all[f.Name] = f.Data
+		if !bytes.Contains(archive.Comment, []byte("\n"+f.Name+": ")) {
+			t.Errorf("the sample %q names no source", f.Name)
+		}
+	}
+	return all
+}
+
+// machine is a home directory with clients, and the hub's state beside it.
+type machine struct {
+	t    testing.TB
+	env  clients.Env
+	home string
+}
+
+func newMachine(t testing.TB) machine {
+	home := t.TempDir()
+	return machine{t, clients.Env{OS: "linux", Lookup: func(name string) (string, bool) { return home, name == "HOME" }}, home}
+}
+
+func (m machine) write(id string, data []byte, mode os.FileMode) string {
+	m.t.Helper()
+	path := clients.ByID(id).File(m.env)
+	must(m.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(m.t, os.WriteFile(path, data, mode))
+	must(m.t, os.Chmod(path, mode))
+	return path
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// connections opens the record, lets use it, and closes it.
+func (m machine) connections(use func(s *clients.Connections) error) error {
+	m.t.Helper()
+	s, unlock, err := clients.OpenConnections(filepath.Join(m.home, "state"), m.env)
+	must(m.t, err)
+	defer unlock()
+	return use(s)
+}
+
+func (m machine) connect(id string, h clients.Hub, replaced func(*clients.Server) bool) error {
+	return m.connections(func(s *clients.Connections) error {
+		p, err := s.Connect(clients.ByID(id), h, replaced)
+		if err != nil {
+			return err
+		}
+		return s.Do(context.Background(), []*clients.Plan{p})
+	})
+}
+
+func (m machine) disconnect(id string) error {
+	return m.connections(func(s *clients.Connections) error {
+		p, err := s.Disconnect(clients.ByID(id))
+		if err != nil {
+			return err
+		}
+		return s.Do(context.Background(), []*clients.Plan{p})
+	})
+}
+
+func none(*clients.Server) bool { return false }
+
+func contents(t testing.TB, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	must(t, err)
+	return string(data)
+}
+
+// variants of a sample that mean the same.
+func variants(data []byte) map[string][]byte {
+	crlf := bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
+	return map[string][]byte{
+		"as it is": data, "CRLF": crlf, "BOM": append([]byte("\xef\xbb\xbf"), data...), "BOM and CRLF": append([]byte("\xef\xbb\xbf"), crlf...),
+		"no last line end": bytes.TrimRight(data, "\n"), "empty lines at the end": append(slices.Clone(data), "\n \n\n"...), "empty": {},
+		"white space": []byte("\n\n"),
+	}
+}
+
+// TestConnectAndDisconnect: after both, each client's file is byte for byte what it was, and so is its mode. In between, the hub is
+// there, every byte of the file still is, and its other servers read the same.
+func TestConnectAndDisconnect(t *testing.T) {
+	t.Parallel()
+	all := samples(t)
+	for _, c := range clients.All() {
+		if all[c.ID] == nil {
+			t.Errorf("there is no sample of %s", c.Title)
+		}
+		for name, data := range variants(all[c.ID]) {
+			for _, h := range []clients.Hub{hub, remote} {
+				if h.URL != "" && c.ID == "claude-desktop" {
+					continue
+				}
+				m := newMachine(t)
+				path := m.write(c.ID, data, 0o640)
+				before, err := c.ReadClient(path)
+				must(t, err)
+				if err := m.connect(c.ID, h, none); err != nil {
+					t.Errorf("%s, %s: %v", c.ID, name, err)
+					continue
+				}
+				now := contents(t, path)
+				if missing := notWithin(string(data), now); missing >= 0 {
+					t.Errorf("%s, %s: byte %d of the file is gone:\n%s", c.ID, name, missing, now)
+				}
+				if bytes.Contains(data, []byte("\r\n")) && strings.Contains(strings.ReplaceAll(now, "\r\n", ""), "\n") {
+					t.Errorf("%s, %s: mixed line ends:\n%q", c.ID, name, now)
+				}
+				f, err := c.ReadClient(path)
+				must(t, err)
+				servers := c.Read(f, path)
+				i := slices.IndexFunc(servers, func(s clients.Server) bool { return s.Name == clients.EntryName })
+				if i < 0 || h.URL == "" && (!servers[i].IsHub() || !slices.Equal(servers[i].Args, h.Args)) || servers[i].URL != h.URL ||
+					servers[i].SSE || servers[i].Disabled || h.Token != "" && (len(servers[i].Headers) != 1 || servers[i].Headers[0].Value != "Bearer "+h.Token) {
+					t.Errorf("%s, %s: the hub does not read as it was written: %+v\n%s", c.ID, name, servers, now)
+					continue
+				}
+				same := func(a, b clients.Server) bool { return a.Same(b) }
+				if !slices.EqualFunc(c.Read(before, path), slices.Delete(servers, i, i+1), same) {
+					t.Errorf("%s, %s: other servers have changed", c.ID, name)
+				}
+				must(t, m.disconnect(c.ID))
+				info, err := os.Stat(path)
+				must(t, err)
+				if got := contents(t, path); got != string(data) || info.Mode().Perm() != 0o640 {
+					t.Errorf("%s, %s: afterwards the file is other, mode %o:\n%s", c.ID, name, info.Mode(), got)
+				}
+				if left, _ := filepath.Glob(path + "?*"); len(left) > 0 {
+					t.Errorf("%s, %s: left behind: %q", c.ID, name, left)
+				}
+			}
+		}
+	}
+}
+
+// notWithin returns the index of the first byte of part that is not in whole, in the same order; -1 for none.
+func notWithin(part, whole string) int {
+	for i := range len(part) {
+		at := strings.IndexByte(whole, part[i])
+		if at < 0 {
+			return i
+		}
+		whole = whole[at+1:]
+	}
+	return -1
+}
+
+// TestNoFile: a client without a file gets one for its owner alone, which disconnect takes away.
+func TestNoFile(t *testing.T) {
+	t.Parallel()
+	for _, c := range clients.All() {
+		m := newMachine(t)
+		path := c.File(m.env)
+		must(t, m.connect(c.ID, hub, none))
+		info, err := os.Stat(path)
+		must(t, err)
+		if runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %o", c.ID, info.Mode())
+		}
+		must(t, m.disconnect(c.ID))
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s: the file is still there", c.ID)
+		}
+	}
+}
+
+// TestReplace takes out all servers of a client, and brings them back although somebody has written in between.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	for id, data := range samples(t) {
+		c := clients.ByID(id)
+		m := newMachine(t)
+		path := m.write(id, data, 0o600)
+		before, err := c.ReadClient(path)
+		must(t, err)
+		if err := m.connect(id, hub, func(*clients.Server) bool { return true }); err != nil {
+			t.Errorf("%s: %v", id, err)
+			continue
+		}
+		f, err := c.ReadClient(path)
+		must(t, err)
+		for _, s := range c.Read(f, path) {
+			if s.Name != clients.EntryName && !strings.Contains(s.Origin, ", project ") {
+				t.Errorf("%s: %q is still there:\n%s", id, s.Name, contents(t, path))
+			}
+		}
+		if f, err = f.Put(c.Place, "another", splice.Object{{Key: "command", Value: "true"}}); err != nil {
+			t.Fatal(err)
+		}
+		must(t, os.WriteFile(path, f.Bytes(), 0o600))
+		if err := m.disconnect(id); err != nil {
+			t.Errorf("%s: %v", id, err)
+			continue
+		}
+		after, err := c.ReadClient(path)
+		must(t, err)
+		for _, e := range before.Entries(c.Place) {
+			if back := after.Entry(c.Place, e.Name); back == nil || !splice.Equal(back.Value, e.Value) {
+				t.Errorf("%s: %q has not come back:\n%s", id, e.Name, contents(t, path))
+			}
+		}
+		if after.Entry(c.Place, clients.EntryName) != nil || after.Entry(c.Place, "another") == nil {
+			t.Errorf("%s: it should have lost the hub alone:\n%s", id, contents(t, path))
+		}
+	}
+}
+
+// TestConnectAgain: a second connect changes the entry, and disconnect still brings back the file of before the first.
+func TestConnectAgain(t *testing.T) {
+	t.Parallel()
+	for id, data := range samples(t) {
+		if id == "claude-desktop" {
+			continue
+		}
+		m := newMachine(t)
+		path := m.write(id, data, 0o600)
+		must(t, m.connect(id, hub, none))
+		first := contents(t, path)
+		must(t, m.connect(id, hub, none))
+		if contents(t, path) != first {
+			t.Errorf("%s: the same again changes the file", id)
+		}
+		must(t, m.connect(id, remote, none))
+		if now := contents(t, path); strings.Contains(now, "--stdio") || !strings.Contains(now, remote.URL) {
+			t.Errorf("%s: the entry is the old one:\n%s", id, now)
+		}
+		must(t, m.disconnect(id))
+		if contents(t, path) != string(data) {
+			t.Errorf("%s: afterwards the file is other:\n%s", id, contents(t, path))
+		}
+	}
+}
+
+// TestRefusals: what connect leaves alone, and what it says.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ id, text, want string }{
+		{"cursor", "{\n  \"mcpServers\": {\n    oops\n", "mcp.json:3:5: not valid JSON here"},
+		{"codex", "a = 1\nb = = 2\n", "config.toml:2:5: not valid TOML here"},
+		{"goose", "a: 1\nb: [1\nc: 2\n", "config.yaml:"},
+		{"cursor", "[]", "mcp.json:1:1: the file holds a list, not a mapping"},
+		{"cursor", `{"mcpServers": []}`, "mcp.json:1:16: mcpServers: holds a list"},
+		{"cursor", `{"mcpServers": {}, "mcpServers": {}}`, "this key stands here twice"},
+		{"goose", "extensions: none\n", "config.yaml:1:13: extensions: holds a string"},
+		{"cursor", `{"mcpServers": {"toolhub": {"command": "other"}}}`, `mcp.json:1: a server "toolhub" stands there`},
+		{"cursor", "\xff\xfe{\x00}\x00", "UTF-16"},
+		{"codex", "mcp_servers = { a = { command = \"x\" } }\n", "edit the file by hand"},
+	} {
+		m := newMachine(t)
+		path := m.write(test.id, []byte(test.text), 0o600)
+		err := m.connect(test.id, hub, none)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: %v", test.text, err)
+		}
+		if contents(t, path) != test.text {
+			t.Errorf("%q was changed", test.text)
+		}
+	}
+	m := newMachine(t)
+	path := m.write("cursor", []byte("{}"), 0o444)
+	if err := m.connect("cursor", hub, none); err == nil || !strings.Contains(err.Error(), "read-only") {
+		t.Errorf("a read-only file: %v", err)
+	}
+	if left, _ := filepath.Glob(path + "?*"); contents(t, path) != "{}" || len(left) > 0 {
+		t.Errorf("a read-only file was changed, or something is left: %q", left)
+	}
+}
+
+// TestLink: a link stays one, and the file that it leads to changes.
+func TestLink(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	path := m.write("cursor", nil, 0o600)
+	real := filepath.Join(m.home, "dotfiles", "cursor.json")
+	must(t, os.MkdirAll(filepath.Dir(real), 0o755))
+	must(t, os.WriteFile(real, []byte("{}\n"), 0o600))
+	must(t, os.Remove(path))
+	if err := os.Symlink(real, path); err != nil {
+		t.Skip("this system makes no links here: ", err)
+	}
+	must(t, m.connect("cursor", hub, none))
+	if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSymlink == 0 || !strings.Contains(contents(t, real), clients.EntryName) {
+		t.Errorf("the link: %v, %v; the file: %s", info.Mode(), err, contents(t, real))
+	}
+	must(t, m.disconnect("cursor"))
+	if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSymlink == 0 || contents(t, real) != "{}\n" {
+		t.Errorf("the link: %v, %v; the file: %s", info.Mode(), err, contents(t, real))
+	}
+	must(t, os.Remove(real))
+	if err := m.connect("cursor", hub, none); err == nil || !strings.Contains(err.Error(), "leads nowhere") {
+		t.Errorf("a link that leads nowhere: %v", err)
+	}
+}
+
+// TestAllOrNothing: where one of two files was changed meanwhile, neither is written, and nothing is recorded.
+func TestAllOrNothing(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	cursor, kiro := m.write("cursor", []byte("{}"), 0o600), m.write("kiro", []byte("{}"), 0o600)
+	err := m.connections(func(s *clients.Connections) error {
+		var plans []*clients.Plan
+		for _, id := range []string{"cursor", "kiro"} {
+			p, err := s.Connect(clients.ByID(id), hub, none)
+			must(t, err)
+			plans = append(plans, p)
+		}
+		must(t, os.WriteFile(kiro, []byte(`{"x": 1}`), 0o600))
+		return s.Do(context.Background(), plans)
+	})
+	if err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+		t.Errorf("a file that was changed meanwhile: %v", err)
+	}
+	if contents(t, cursor) != "{}" || contents(t, kiro) != `{"x": 1}` {
+		t.Errorf("written: %s, %s", contents(t, cursor), contents(t, kiro))
+	}
+	must(t, m.connections(func(s *clients.Connections) error {
+		if ids := s.IDs(false); len(ids) > 0 {
+			t.Errorf("recorded: %q", ids)
+		}
+		return nil
+	}))
+	for _, path := range []string{cursor, kiro} {
+		if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+}
+
+// TestPaths: where the files are on each system.
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	env := func(goos string) clients.Env {
+		vars := map[string]string{"HOME": "/h", "USERPROFILE": "/u", "APPDATA": "/u/AppData/Roaming"}
+		return clients.Env{OS: goos, Lookup: func(name string) (string, bool) { v, ok := vars[name]; return v, ok }}
+	}
+	for id, want := range map[string][3]string{
+		"claude-desktop": {"/h/.config/Claude/claude_desktop_config.json", "/h/Library/Application Support/Claude/claude_desktop_config.json",
+			"/u/AppData/Roaming/Claude/claude_desktop_config.json"},
+		"claude-code": {"/h/.claude.json", "/h/.claude.json", "/u/.claude.json"},
+		"vscode": {"/h/.config/Code/User/mcp.json", "/h/Library/Application Support/Code/User/mcp.json",
+			"/u/AppData/Roaming/Code/User/mcp.json"},
+		"zed":      {"/h/.config/zed/settings.json", "/h/.config/zed/settings.json", "/u/AppData/Roaming/Zed/settings.json"},
+		"goose":    {"/h/.config/goose/config.yaml", "/h/.config/goose/config.yaml", "/u/AppData/Roaming/Block/goose/config/config.yaml"},
+		"amp":      {"/h/.config/amp/settings.json", "/h/.config/amp/settings.json", "/u/.config/amp/settings.json"},
+		"windsurf": {"/h/.codeium/windsurf/mcp_config.json", "/h/.codeium/windsurf/mcp_config.json", "/u/.codeium/windsurf/mcp_config.json"},
+	} {
+		for i, goos := range []string{"linux", "darwin", "windows"} {
+			if got := filepath.ToSlash(clients.ByID(id).File(env(goos))); got != want[i] {
+				t.Errorf("%s on %s: %s", id, goos, got)
+			}
+		}
+	}
+	if got := clients.ByID("cursor").File(clients.Env{OS: "linux", Lookup: func(string) (string, bool) { return "", false }}); got != "" {
+		t.Errorf("without a home directory: %q", got)
+	}
+}
+
+// FuzzConnect: whatever a file of a client holds, connect refuses it, or disconnect brings it back byte for byte. Where somebody else has
+// written in between, the file without the hub means what it meant.
+func FuzzConnect(f *testing.F) {
+	ids := []string{"cursor", "goose", "codex", "continue"}
+	for id, data := range samples(f) {
+		for _, v := range variants(data) {
+			f.Add(string(v), uint8(max(0, slices.Index(ids, id))))
+		}
+	}
+	for _, text := range []string{`{"mcpServers":{"a":{}/*x*/,}}`, "{//\n}", `{"mcpServers":{"a":1//x` + "\n}}", "extensions: {}\n",
+		"extensions:\n", "\ta"} {
+		for i := range ids {
+			f.Add(text, uint8(i))
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string, which uint8) {
+		c := clients.ByID(ids[int(which)%len(ids)])
+		before, err := splice.Read(c.Format, []byte(text))
+		if err != nil {
+			return
+		}
+		entry := splice.Object{{Key: "command", Value: "mcp-toolhub"}, {Key: "args", Value: []string{"serve", "\x7f\u2028"}}}
+		with, err := before.Put(c.Place, clients.EntryName, entry)
+		if err != nil {
+			return
+		}
+		if missing := notWithin(text, string(with.Bytes())); missing >= 0 {
+			t.Fatalf("byte %d of %q is gone: %q", missing, text, with.Bytes())
+		}
+		if without, err := with.Take(c.Place, clients.EntryName); err == nil && without.Entry(c.Place, clients.EntryName) != nil {
+			t.Fatalf("it is still there: %q", without.Bytes())
+		} else if err != nil && c.Format == splice.JSON {
+			t.Fatalf("%q: %v", with.Bytes(), err)
+		}
+		m := newMachine(t)
+		path := m.write(c.ID, []byte(text), 0o600)
+		if m.connect(c.ID, hub, none) != nil {
+			return
+		}
+		must(t, m.disconnect(c.ID))
+		if got := contents(t, path); got != text {
+			t.Fatalf("%q has become %q", text, got)
+		}
+	})
+}

@@ -1,0 +1,436 @@
+package clients
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+)
+
+// recordFile holds what connect did, in the state directory.
+const recordFile = "connections.json"
+
+// connection is one client that connect has changed.
+type connection struct {
+	Path     string   `json:"path"`     // every link followed
+	Created  bool     `json:"created"`  // there was no file
+	Backup   string   `json:"backup"`   // the file as it is without the hub; "" where there was none
+	Before   string   `json:"before"`   // SHA-256 of that
+	After    string   `json:"after"`    // SHA-256 of the file with the hub
+	Replaced []string `json:"replaced"` // names of servers that were taken out
+	Tool     bool     `json:"tool"`     // the client's own command has written
+	Step     int      `json:"step"`     // which run of connect this was
+}
+
+// Connections is the record of what connect did, and the way to change it.
+type Connections struct {
+	state string
+	env   Env
+	all   map[string]*connection // by id of the client
+}
+
+// OpenConnections reads the record in the state directory. Nobody else may change it until unlock is called.
+func OpenConnections(state string, env Env) (s *Connections, unlock func(), err error) {
+	file := filepath.Join(state, recordFile)
+	if unlock, err = statefile.Lock(file); err != nil {
+		return nil, nil, fmt.Errorf("open the record of connections: %w", err)
+	}
+	s = &Connections{state: state, env: env, all: map[string]*connection{}}
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, unlock, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &s.all)
+	}
+	if err != nil {
+		unlock()
+		return nil, nil, fmt.Errorf("read the record of connections %q: %w", file, err)
+	}
+	return s, unlock, nil
+}
+
+// IDs returns the ids of the connected clients; of the last step alone where last is set.
+func (s *Connections) IDs(last bool) []string {
+	step := 0
+	for _, c := range s.all {
+		step = max(step, c.Step)
+	}
+	var ids []string
+	for _, c := range All() {
+		if r := s.all[c.ID]; r != nil && (!last || r.Step == step) {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// Plan is what a step does to one client. Nothing has happened yet.
+type Plan struct {
+	*Client
+	Doc      *Document
+	After    []byte // of the file; nil where it goes
+	Removed  []string
+	Commands [][]string       // run in place of changing the file
+	base     []byte           // the file without the hub
+	trees    []*textfile.Node // what the file says, and will say: for Mask
+	record   *connection      // afterwards; nil for none
+}
+
+// Nothing reports whether the plan changes nothing.
+func (p *Plan) Nothing() bool {
+	return len(p.Commands) == 0 && (p.After == nil) == (p.Doc.Raw == nil) && bytes.Equal(p.After, p.Doc.Raw)
+}
+
+// ReadText reads the text of a file that people call path, which its faults are named by.
+func ReadText(format splice.Format, d *Document, path string) (*splice.File, error) {
+	f, err := splice.Read(format, d.Raw)
+	var faults textfile.Faults
+	if errors.As(err, &faults) {
+		return nil, named(faults, path)
+	}
+	return f, err
+}
+
+func named(faults textfile.Faults, path string) error {
+	faults = slices.Clone(faults)
+	for i := range faults {
+		faults[i].File = path
+	}
+	return faults
+}
+
+// ReadClient reads the file of a client that exists.
+func (c *Client) ReadClient(path string) (*splice.File, error) {
+	d, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return ReadText(c.Format, d, path)
+}
+
+// Connect plans to write the hub into the file of a client. Servers for which replaced holds are taken out.
+func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*Plan, error) {
+	entry, err := c.entry(h)
+	if err != nil {
+		return nil, err
+	}
+	path := c.File(s.env)
+	if path == "" {
+		return nil, fmt.Errorf("%s: the environment names no home directory", c.Title)
+	}
+	d, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	current, err := ReadText(c.Format, d, path)
+	if err != nil {
+		return nil, err
+	}
+	base, raw := current, d.Raw
+	old := s.all[c.ID]
+	if old != nil && old.Path == d.Path && current.Entry(c.Place, EntryName) != nil {
+		if base, raw, err = s.without(c, old, d, current); err != nil {
+			return nil, err
+		}
+	} else if e := current.Entry(c.Place, EntryName); e != nil {
+		if have := c.server(*e); have == nil || !have.IsHub() && !strings.Contains(have.URL, "/mcp") {
+			return nil, fmt.Errorf("%s:%d: a server %q stands there that connect has not written: rename or remove it", path, e.Line, EntryName)
+		}
+		return &Plan{Client: c, Doc: d, After: d.Raw, record: old}, nil
+	}
+	p := &Plan{Client: c, Doc: d, base: raw, trees: []*textfile.Node{current.Root}}
+	with := base
+	for _, e := range base.Entries(c.Place) {
+		if server := c.server(e); server != nil && replaced(server) {
+			if with, err = with.Take(c.Place, e.Name); err != nil {
+				return nil, fmt.Errorf("%s: take out %q: %w", path, e.Name, err)
+			}
+			p.Removed = append(p.Removed, e.Name)
+		}
+	}
+	if with, err = with.Put(c.Place, EntryName, entry); err != nil {
+		return nil, placed(err, path)
+	}
+	if old != nil && slices.Equal(p.Removed, old.Replaced) && splice.Equal(with.Entry(c.Place, EntryName).Value,
+		valueOf(current.Entry(c.Place, EntryName))) {
+		p.After, p.record = d.Raw, old
+		return p, nil
+	}
+	p.After = with.Bytes()
+	p.record = &connection{Path: d.Path, Created: raw == nil, Before: sum(raw), After: sum(p.After), Replaced: p.Removed}
+	if raw != nil {
+		p.record.Backup = s.backupName(old, d.Path)
+	}
+	if c.tool != nil {
+		if program, err := exec.LookPath(c.tool.program); err == nil {
+			p.record.Tool = true
+			for _, name := range p.Removed {
+				p.Commands = append(p.Commands, append([]string{program}, c.tool.remove(name)...))
+			}
+			if current.Entry(c.Place, EntryName) != nil {
+				p.Commands = append(p.Commands, append([]string{program}, c.tool.remove(EntryName)...))
+			}
+			p.Commands = append(p.Commands, append([]string{program}, c.tool.add(EntryName, h)...))
+		}
+	}
+	return p, nil
+}
+
+func valueOf(e *splice.Entry) *textfile.Node {
+	if e == nil {
+		return nil
+	}
+	return e.Value
+}
+
+// placed gives faults the name of their file.
+func placed(err error, path string) error {
+	var faults textfile.Faults
+	if errors.As(err, &faults) {
+		return named(faults, path)
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// backupName is a name beside the file that nobody else has.
+func (s *Connections) backupName(old *connection, path string) string {
+	if old != nil && old.Backup != "" && old.Path == path {
+		return old.Backup
+	}
+	for i := 1; ; i++ {
+		name := path + ".before-toolhub"
+		if i > 1 {
+			name += fmt.Sprint("-", i)
+		}
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			return name
+		}
+	}
+}
+
+func sum(data []byte) string {
+	digest := sha256.Sum256(data)
+	return hex.EncodeToString(digest[:])
+}
+
+// without returns the file without what connect has put there: as it was, where nobody else has written since; otherwise without the
+// hub, and with those replaced servers that are not there. A nil text means that there was no file.
+func (s *Connections) without(c *Client, old *connection, d *Document, current *splice.File) (*splice.File, []byte, error) {
+	var before *splice.File
+	var backup []byte
+	if old.Backup != "" {
+		was, err := Open(old.Backup)
+		if err == nil && was.Raw != nil && sum(was.Raw) == old.Before {
+			backup = was.Raw
+			if before, err = splice.Read(c.Format, backup); err != nil {
+				before = nil
+			}
+		}
+	}
+	if sum(d.Raw) == old.After && (backup != nil || old.Created) {
+		f, err := splice.Read(c.Format, backup)
+		return f, backup, err
+	}
+	f, err := current, error(nil)
+	if f.Entry(c.Place, EntryName) != nil {
+		if f, err = f.Take(c.Place, EntryName); err != nil {
+			return nil, nil, placed(err, d.Path)
+		}
+	}
+	for _, name := range old.Replaced {
+		if f.Entry(c.Place, name) != nil {
+			continue
+		}
+		if before == nil {
+			return nil, nil, fmt.Errorf("%s: the backup %q, with the server %q that was replaced, is not there or was changed",
+				d.Path, old.Backup, name)
+		}
+		text, err := before.Text(c.Place, name)
+		if err == nil {
+			f, err = f.PutText(c.Place, name, text)
+		}
+		if err != nil {
+			return nil, nil, placed(err, d.Path)
+		}
+	}
+	return f, f.Bytes(), nil
+}
+
+// Disconnect plans to take out of a client what connect has put there.
+func (s *Connections) Disconnect(c *Client) (*Plan, error) {
+	old := s.all[c.ID]
+	if old == nil {
+		return nil, fmt.Errorf("%s is not connected by this hub: mcp-toolhub connect %s connects it", c.Title, c.ID)
+	}
+	d, err := Open(old.Path)
+	if err != nil {
+		return nil, err
+	}
+	if d.Raw == nil || sum(d.Raw) == old.Before {
+		return &Plan{Client: c, Doc: d, After: d.Raw}, nil
+	}
+	current, err := ReadText(c.Format, d, old.Path)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Client: c, Doc: d}
+	after, text, err := s.without(c, old, d, current)
+	if err != nil {
+		return nil, err
+	}
+	p.After, p.trees = text, []*textfile.Node{current.Root, after.Root}
+	if old.Tool && sum(d.Raw) != old.After && len(old.Replaced) == 0 {
+		if program, err := exec.LookPath(c.tool.program); err == nil && current.Entry(c.Place, EntryName) != nil {
+			p.Commands = [][]string{append([]string{program}, c.tool.remove(EntryName)...)}
+		}
+	}
+	return p, nil
+}
+
+// Do makes all plans true, or none.
+func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
+	was := map[string]*connection{}
+	step := 1
+	for id, r := range s.all {
+		was[id], step = r, max(step, r.Step+1)
+	}
+	var changes []*Change
+	var tools []*Plan
+	var leftovers []string
+	for _, p := range plans {
+		old := s.all[p.ID]
+		if delete(s.all, p.ID); p.record != nil {
+			s.all[p.ID] = p.record
+			if p.record != old {
+				p.record.Step = step
+			}
+		} else if old != nil && old.Backup != "" {
+			leftovers = append(leftovers, old.Backup)
+		}
+		backup, err := p.backup(old)
+		if err != nil {
+			return err
+		}
+		if backup != nil {
+			changes = append(changes, backup)
+		}
+		switch {
+		case len(p.Commands) > 0:
+			tools = append(tools, p)
+		case !p.Nothing():
+			changes = append(changes, &Change{Document: p.Doc, After: p.After, Like: likeBackup(old)})
+		}
+	}
+	// The record comes first: one of a change that was not made is harmless.
+	if err := s.store(); err != nil {
+		return err
+	}
+	if err := Apply(changes); err != nil {
+		s.all = was
+		return errors.Join(err, s.store())
+	}
+	for i, p := range tools {
+		if err := p.run(ctx); err != nil {
+			for _, done := range slices.Concat(changes, undone(tools[:i+1])) {
+				err = errors.Join(err, done.takeBack())
+			}
+			s.all = was
+			return errors.Join(err, s.store())
+		}
+	}
+	if len(tools) > 0 {
+		if err := s.store(); err != nil {
+			return err
+		}
+	}
+	for _, name := range leftovers {
+		_ = os.Remove(name)
+	}
+	return nil
+}
+
+// likeBackup has the mode for a file that is gone.
+func likeBackup(old *connection) *Document {
+	if old == nil || old.Backup == "" {
+		return nil
+	}
+	d, err := Open(old.Backup)
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+func undone(plans []*Plan) []*Change {
+	var all []*Change
+	for _, p := range plans {
+		all = append(all, &Change{Document: p.Doc})
+	}
+	return all
+}
+
+// backup is the change that keeps the file as it is without the hub; nil where that is kept already.
+func (p *Plan) backup(old *connection) (*Change, error) {
+	r := p.record
+	if r == nil || r == old || r.Backup == "" {
+		return nil, nil
+	}
+	d, err := Open(r.Backup)
+	if err != nil || d.Raw != nil && sum(d.Raw) == r.Before {
+		return nil, err
+	}
+	return &Change{Document: d, After: p.base, Like: p.Doc}, nil
+}
+
+// run lets the client's own command do the work.
+func (p *Plan) run(ctx context.Context) error {
+	if err := p.Doc.unchanged(); err != nil {
+		return err
+	}
+	for _, words := range p.Commands {
+		out, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("run %s %s: %w: %s", filepath.Base(words[0]), strings.Join(words[1:3], " "), err, bytes.TrimSpace(out))
+		}
+	}
+	now, err := Open(p.Doc.Path)
+	if err != nil {
+		return err
+	}
+	f, err := ReadText(p.Format, now, p.Doc.Path)
+	if err != nil {
+		return err
+	}
+	if there := f.Entry(p.Place, EntryName) != nil; there != (p.record != nil) {
+		return fmt.Errorf("%s: its command %s has run, and the file does not show it", p.Title, p.tool.program)
+	}
+	if p.record != nil {
+		p.record.Path, p.record.After = now.Path, sum(now.Raw)
+	}
+	return nil
+}
+
+func (s *Connections) store() error {
+	data, err := json.MarshalIndent(s.all, "", "  ")
+	if err == nil {
+		err = statefile.Write(filepath.Join(s.state, recordFile), append(data, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("write the record of connections: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,257 @@
+package clients
+
+import (
+	"cmp"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+)
+
+// Pair is a variable or a header.
+type Pair struct{ Name, Value string }
+
+// Server is an entry of a client, in the words of the hub's config. References in its texts are those of that config.
+type Server struct {
+	Name, Command, Dir, EnvFile string
+	Args                        []string
+	Env, Headers                []Pair // sorted by name
+	URL                         string
+	SSE                         bool // the address is one of HTTP+SSE
+	Disabled                    bool
+	Off, On                     []string // names of tools that are not used; of the only ones that are
+	Client, Origin              string   // the id of the client; where the entry stands, for people
+	Unanswered                  []string // ids of inputs that the client asks a person for
+}
+
+// Same reports whether both run the same program in the same way, or reach the same address, whatever they are called.
+func (s *Server) Same(o Server) bool {
+	return s.Command == o.Command && s.Dir == o.Dir && s.EnvFile == o.EnvFile && s.URL == o.URL && s.SSE == o.SSE &&
+		slices.Equal(s.Args, o.Args) && slices.Equal(s.Env, o.Env) && slices.EqualFunc(s.Headers, o.Headers, func(a, b Pair) bool {
+		return strings.EqualFold(a.Name, b.Name) && a.Value == b.Value
+	})
+}
+
+// IsHub reports whether the server is a hub.
+func (s *Server) IsHub() bool {
+	words := append([]string{s.Command}, s.Args...)
+	i := slices.IndexFunc(words, func(word string) bool {
+		return strings.TrimSuffix(filepath.Base(strings.ReplaceAll(word, `\`, "/")), ".exe") == program
+	})
+	return i >= 0 && slices.Contains(words[i:], "serve")
+}
+
+const program = "mcp-toolhub"
+
+// Read returns the servers of a client's file; path is what it is called for people.
+func (c *Client) Read(f *splice.File, path string) []Server {
+	all := c.entries(f, c.Place, c.Title+": "+path)
+	if c.projects {
+		if projects := f.At("projects"); projects != nil {
+			for _, p := range projects.Members {
+				where := splice.Place{Path: []string{"projects", p.Key, "mcpServers"}}
+				all = append(all, c.entries(f, where, c.Title+", project "+p.Key+": "+path)...)
+			}
+		}
+	}
+	return all
+}
+
+func (c *Client) entries(f *splice.File, p splice.Place, origin string) []Server {
+	var all []Server
+	for _, e := range f.Entries(p) {
+		at := origin
+		if f.Format != splice.TOML { // whose values have no places
+			at += ":" + strconv.Itoa(e.Line)
+		}
+		if s := c.server(e); s != nil {
+			s.Client, s.Origin = c.ID, at
+			all = append(all, *s)
+		}
+	}
+	return all
+}
+
+// server reads an entry. Where that is no MCP server, such as an extension that is built in, it returns nil.
+func (c *Client) server(e splice.Entry) *Server {
+	r := entryReader{Client: c, node: e.Value, s: &Server{Name: e.Name}}
+	s := r.s
+	s.Command = r.text(cmp.Or(c.command, "command"))
+	s.Args = r.texts("args")
+	if c.argv {
+		if words := r.texts("command"); len(words) > 0 {
+			s.Command, s.Args = words[0], words[1:]
+		}
+	}
+	if inner := e.Value.Member("command"); inner != nil && inner.Kind == textfile.Mapping { // Zed, until 2025
+		old := entryReader{Client: c, node: inner, s: s}
+		s.Command, s.Args, s.Env = old.text("path"), old.texts("args"), old.pairs("env")
+	} else {
+		s.Env = r.pairs(cmp.Or(c.env, "env"))
+	}
+	s.Dir, s.EnvFile = r.text("cwd"), r.text("envFile")
+	s.URL = cmp.Or(r.text(c.url), r.text("url"), r.text("httpUrl"), r.text("serverUrl"))
+	kind := strings.ToLower(r.plain("type"))
+	s.SSE = s.URL != "" && (kind == "sse" || kind == "" && (strings.HasSuffix(s.URL, "/sse") || !c.isHTTP && r.plain(c.url) == "" ||
+		!c.isHTTP && c.sse == ""))
+	s.Headers = r.pairs(slices.Concat(c.headers, []string{"headers"}[min(len(c.headers), 1):])...)
+	r.codex()
+	for _, name := range r.texts("env_keys") { // Goose: from the keyring
+		s.Env = append(s.Env, Pair{name, "${" + name + "}"})
+	}
+	byName := func(a, b Pair) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortStableFunc(s.Env, byName)
+	slices.SortStableFunc(s.Headers, byName)
+	s.Disabled = r.plain("disabled") == "true" || r.plain("enabled") == "false"
+	s.Off, s.On = r.plains(c.off), r.plains(c.on)
+	if slices.Contains(s.On, "*") {
+		s.On = nil
+	}
+	if s.Command == "" && s.URL == "" {
+		return nil
+	}
+	return s
+}
+
+// ReadHub returns the servers of a config of the hub. References in their texts stay as they are.
+func ReadHub(f *splice.File, path string) []Server {
+	var all []Server
+	for _, key := range []string{"mcpServers", "servers"} {
+		c := Client{Title: "the hub's config", Place: at(key), spelling: spelling{url: "url", isHTTP: true, references: own}}
+		all = append(all, c.Read(f, path)...)
+	}
+	return all
+}
+
+// entryReader reads the values of one entry.
+type entryReader struct {
+	*Client
+	node *textfile.Node
+	s    *Server
+}
+
+func (r *entryReader) plain(key string) string {
+	if n := r.node.Member(key); n != nil && n.Kind != textfile.List && n.Kind != textfile.Mapping {
+		return n.Text
+	}
+	return ""
+}
+
+func (r *entryReader) text(key string) string { return r.translated(r.plain(key)) }
+
+func (r *entryReader) plains(key string) []string {
+	n := r.node.Member(key)
+	if n == nil {
+		return nil
+	}
+	var all []string
+	for _, item := range n.Items {
+		all = append(all, item.Text)
+	}
+	return all
+}
+
+func (r *entryReader) texts(key string) []string {
+	all := r.plains(key)
+	for i, text := range all {
+		all[i] = r.translated(text)
+	}
+	return all
+}
+
+func (r *entryReader) pairs(path ...string) []Pair {
+	n := r.node
+	for _, key := range path {
+		if n = n.Member(key); n == nil {
+			return nil
+		}
+	}
+	var all []Pair
+	for _, m := range n.Members {
+		if m.Value.Kind != textfile.Null {
+			all = append(all, Pair{m.Key, r.translated(m.Value.Text)})
+		}
+	}
+	return all
+}
+
+// codex reads what only Codex has.
+func (r *entryReader) codex() {
+	if name := r.plain("bearer_token_env_var"); name != "" {
+		r.s.Headers = append(r.s.Headers, Pair{"Authorization", "Bearer ${" + name + "}"})
+	}
+	if n := r.node.Member("env_http_headers"); n != nil {
+		for _, m := range n.Members {
+			r.s.Headers = append(r.s.Headers, Pair{m.Key, "${" + m.Value.Text + "}"})
+		}
+	}
+	for _, name := range r.plains("env_vars") {
+		r.s.Env = append(r.s.Env, Pair{name, "${" + name + "}"})
+	}
+}
+
+var (
+	inBraces = regexp.MustCompile(`\$\{[^}]*\}?`)
+	inCurly  = regexp.MustCompile(`\{(env|file):([^{}]+)\}`)
+	dollar   = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+	known    = regexp.MustCompile(`^\$\{((env:)?[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?|file:[^}]+|workspaceFolder|workspaceFolderBasename|` +
+		`userHome|pathSeparator|/)\}$`)
+	asked    = regexp.MustCompile(`^\$\{input:([^}]+)\}$`)
+	secretOf = regexp.MustCompile(`\$\{\{\s*secrets\.([A-Za-z0-9_-]+)\s*\}\}`) // Continue: kept by its own service
+)
+
+// translated turns the references of a client's text into those of the hub's config. Any other ${ stands for itself.
+func (r *entryReader) translated(text string) string {
+	switch r.references {
+	case own:
+		return text
+	case bare:
+		text = dollar.ReplaceAllString(text, "$${$1}")
+	case curly:
+		return inCurly.ReplaceAllString(inBraces.ReplaceAllString(text, "$$$0"), "$${$1:$2}")
+	}
+	if r.references != verbatim {
+		text = secretOf.ReplaceAllString(text, "$${input:$1}")
+	}
+	return inBraces.ReplaceAllStringFunc(text, func(reference string) string {
+		if m := asked.FindStringSubmatch(reference); m != nil && r.references != verbatim {
+			id := notName.ReplaceAllString(m[1], "-")
+			r.s.Unanswered = append(r.s.Unanswered, id)
+			return "${secret:" + id + "}"
+		}
+		if r.references != verbatim && known.MatchString(reference) {
+			return reference
+		}
+		return "$" + reference
+	})
+}
+
+var notName = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
+
+// Detect returns the row of the table that a file is read by: that of the client whose file it is, otherwise the first that finds
+// entries there.
+func Detect(path string, e Env, read func(splice.Format) (*splice.File, error)) (*Client, *splice.File, error) {
+	rows := All()
+	for i, c := range rows {
+		if slices.Contains(c.paths(e), path) {
+			f, err := read(c.Format)
+			return &rows[i], f, err
+		}
+	}
+	format := map[string]splice.Format{".toml": splice.TOML, ".yaml": splice.YAML, ".yml": splice.YAML}[strings.ToLower(filepath.Ext(path))]
+	f, err := read(cmp.Or(format, splice.JSON))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, id := range []string{"claude-code", "vscode", "codex", "zed", "opencode", "goose", "amp", "continue"} {
+		if c := ByID(id); f.At(c.Place.Path...) != nil && (len(f.Entries(c.Place)) > 0 || c.projects) {
+			c.Title, c.ID = "file", "file"
+			return c, f, nil
+		}
+	}
+	return nil, f, nil
+}

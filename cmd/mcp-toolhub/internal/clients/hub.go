@@ -1,0 +1,77 @@
+package clients
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
+)
+
+// EntryName is the name of the hub among the servers of a client.
+const EntryName = "toolhub"
+
+// Hub is how clients reach the hub: by a command, or at an address.
+type Hub struct {
+	Command string
+	Args    []string
+	URL     string
+	Token   string // for the address; "" for none
+}
+
+// entry is how the client writes the hub.
+func (c *Client) entry(h Hub) (splice.Object, error) {
+	var o splice.Object
+	add := func(key string, value any) { o = append(o, splice.Member{Key: key, Value: value}) }
+	if !c.List {
+		o = append(o, c.before...)
+	}
+	if h.URL == "" {
+		if c.stdio != "" {
+			add(c.kind, c.stdio)
+		}
+		if c.argv {
+			add("command", append([]string{h.Command}, h.Args...))
+		} else {
+			add(cmp.Or(c.command, "command"), h.Command)
+			add("args", h.Args)
+		}
+		return append(o, c.sequel...), nil
+	}
+	if c.url == "" {
+		return nil, fmt.Errorf("%s takes no address in its file: connect it with --stdio", c.Title)
+	}
+	if c.http != "" {
+		add(c.kind, c.http)
+	}
+	add(c.url, h.URL)
+	if h.Token != "" {
+		headers := any(splice.Object{{Key: "Authorization", Value: "Bearer " + h.Token}})
+		keys := c.headers
+		if len(keys) == 0 {
+			keys = []string{"headers"}
+		}
+		for i := len(keys) - 1; i > 0; i-- {
+			headers = splice.Object{{Key: keys[i], Value: headers}}
+		}
+		add(keys[0], headers)
+	}
+	return append(o, c.sequel...), nil
+}
+
+// claudeTool is preferred to the file: Claude Code keeps all its state there, and writes it again and again while it runs.
+func claudeTool() *clientTool {
+	return &clientTool{
+		program: "claude",
+		add: func(name string, h Hub) []string {
+			if h.URL == "" {
+				return append([]string{"mcp", "add", "-s", "user", name, "--", h.Command}, h.Args...)
+			}
+			args := []string{"mcp", "add", "-s", "user", "--transport", "http", name, h.URL}
+			if h.Token != "" {
+				args = append(args, "--header", "Authorization: Bearer "+h.Token)
+			}
+			return args
+		},
+		remove: func(name string) []string { return []string{"mcp", "remove", "-s", "user", name} },
+	}
+}

@@ -1,0 +1,133 @@
+package clients_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
+)
+
+// told is a server on one line, as far as it is not empty.
+func told(s clients.Server) string {
+	words := []string{s.Name + ":", s.Line()}
+	for _, p := range s.Env {
+		words = append(words, p.Name+"="+p.Value)
+	}
+	for _, p := range s.Headers {
+		words = append(words, p.Name+": "+p.Value)
+	}
+	for name, set := range map[string]bool{"sse": s.SSE, "disabled": s.Disabled, "in " + s.Dir: s.Dir != ""} {
+		if set {
+			words = append(words, "<"+name+">")
+		}
+	}
+	slices.Sort(words[2:])
+	if len(s.Off)+len(s.Unanswered) > 0 {
+		words = append(words, fmt.Sprint(s.Off, s.Unanswered))
+	}
+	return strings.Join(words, " ")
+}
+
+// TestRead: what each sample says, in the words of the hub's config.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	want := map[string][]string{
+		"claude-desktop": {"filesystem: npx -y @modelcontextprotocol/server-filesystem /Users/ann/Desktop"},
+		"claude-code": {"sentry: https://mcp.sentry.dev/mcp", "asana: https://mcp.asana.com/sse <sse> Authorization: Bearer ${ASANA_TOKEN}",
+			"shop-db: uvx postgres-mcp DATABASE_URI=${SHOP_DB:-postgres://localhost/shop}"},
+		"cursor": {"github: npx -y server-github GITHUB_TOKEN=ghp_0123456789abcdefghij",
+			"linear: https://mcp.linear.app/mcp X-Team: ${env:TEAM}"},
+		"vscode": {"Perplexity: npx -y server-perplexity-ask PERPLEXITY_API_KEY=${secret:perplexity-key} [] [perplexity-key]",
+			"fetch: https://fetch.example/mcp"},
+		"windsurf": {"github-mcp-server: docker run -i --rm -e GITHUB_PERSONAL_ACCESS_TOKEN ghcr.io/github/github-mcp-server " +
+			"GITHUB_PERSONAL_ACCESS_TOKEN=<YOUR_PERSONAL_ACCESS_TOKEN> [delete_file] []",
+			"remote-http-mcp: https://remote.example/mcp <disabled> API_KEY: Bearer ${env:AUTH_TOKEN}"},
+		"codex": {"context7: npx -y @upstash/context7-mcp MY_ENV_VAR=MY_ENV_VALUE [resolve] []",
+			"figma: https://mcp.figma.com/mcp <disabled> Authorization: Bearer ${FIGMA_OAUTH_TOKEN} X-Figma-Region: us-east-1"},
+		"gemini": {"pythonTools: python -m my_mcp_server --port 8080 <in ./mcp-servers/python> API_KEY=${MY_API_TOKEN} [unsafe_tool] []",
+			"httpServer: http://localhost:3000/mcp", "sseServer: http://localhost:3001/events <sse>"},
+		"copilot": {"playwright: npx @playwright/mcp@latest", "context7: https://mcp.context7.com/mcp CONTEXT7_API_KEY: YOUR-API-KEY-0001"},
+		"zed":     {"old: /usr/bin/old run", "remote-mcp-server: https://zed.example/mcp Authorization: Bearer <token-of-ann>"},
+		"opencode": {"my-local-mcp-server: npx -y my-mcp-command MY_ENV_VAR=${env:MY_VALUE}",
+			"my-remote-mcp: https://remote.example/mcp <disabled>"},
+		"goose": {"github: npx -y @modelcontextprotocol/server-github GITHUB_PERSONAL_ACCESS_TOKEN=ghp_0123456789abcdefghij",
+			"musicwire: https://musicwire.example/mcp <disabled>"},
+		"amp": {"playwright: npx -y @playwright/mcp@latest --headless", "semgrep: https://mcp.semgrep.ai/mcp"},
+		"cline": {"local-server: python /path/to/server.py API_KEY=your_api_key_0001", "remote-server: https://remote.example/mcp <disabled>",
+			"older: https://older.example/events <sse>"},
+		"kiro":     {"web-search: npx -y @modelcontextprotocol/server-bravesearch BRAVE_API_KEY=${BRAVE_API_KEY} [local_search] []"},
+		"lmstudio": {"hf-mcp-server: https://huggingface.co/mcp Authorization: Bearer hf_0123456789abcdefghij"},
+		"continue": {"SQLite MCP: npx -y mcp-sqlite /path/to/your/database.db",
+			"hosted: https://hosted.example/mcp Authorization: Bearer ${secret:HOSTED_KEY} [] [HOSTED_KEY]"},
+	}
+	for id, data := range samples(t) {
+		c := clients.ByID(id)
+		f, err := splice.Read(c.Format, data)
+		must(t, err)
+		var got []string
+		for _, s := range c.Read(f, "file") {
+			got = append(got, told(s))
+		}
+		if !slices.Equal(got, want[id]) {
+			t.Errorf("%s:\n%s\nwant\n%s", id, strings.Join(got, "\n"), strings.Join(want[id], "\n"))
+		}
+	}
+}
+
+// TestMoveSecrets: what is taken for a secret, what the config says then, and that Reveal brings it back.
+func TestMoveSecrets(t *testing.T) {
+	t.Parallel()
+	s := clients.Server{Name: "a b", URL: "https://ann:pa55word@h.example/mcp?api_key=q1&team=x",
+		Args: []string{"--api-key", "k1", "--token=k2", "--header", "Authorization: Bearer k3",
+			"ghp_0123456789abcdef", "--port", "80", "--max-tokens", "9"},
+		Env: []clients.Pair{{Name: "API_KEY", Value: "k4 $${x}"}, {Name: "MODE", Value: "fast"}, {Name: "OTHER", Value: "sk-0123456789abcdef"},
+			{Name: "TOKEN", Value: "${TOKEN}"}},
+		Headers: []clients.Pair{{Name: "Authorization", Value: "Bearer k5"}, {Name: "X-Team", Value: "x"}}}
+	all := func() string { return told(s) + " " + strings.Join(s.Args, " ") }
+	was := all()
+	stored := map[string]string{}
+	s.MoveSecrets(func(name, secret string) string {
+		for stored[name] != "" {
+			name += "-2"
+		}
+		stored[name] = secret
+		return name
+	})
+	now := all()
+	for _, secret := range []string{"pa55word", "q1", "k1", "k2", "k3", "ghp_", "k4", "sk-", "k5"} {
+		if strings.Contains(now, secret) {
+			t.Errorf("%s is still there: %s", secret, now)
+		}
+	}
+	for _, plain := range []string{"MODE=fast", "X-Team: x", "--port 80", "--max-tokens 9", "TOKEN=${TOKEN}",
+		"Authorization: Bearer ${secret:a-b.Authorization}"} {
+		if !strings.Contains(now, plain) {
+			t.Errorf("%q is gone: %s", plain, now)
+		}
+	}
+	if stored["a-b.API_KEY"] != "k4 ${x}" {
+		t.Errorf("stored: %v", stored)
+	}
+	if s.Reveal(stored); all() != was {
+		t.Errorf("revealed: %s\nwant %s", all(), was)
+	}
+}
+
+// TestMerge: servers that are the same become one, whatever they are called; the hub is no server.
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	all := clients.Merge([]clients.Server{
+		{Name: "a", Command: "x", Disabled: true, Off: []string{"p", "q"}, Origin: "1"},
+		{Name: "hub", Command: "npx", Args: []string{"-y", "mcp-toolhub", "serve"}},
+		{Name: "hub", Command: `C:\bin\mcp-toolhub.exe`, Args: []string{"serve", "--stdio"}},
+		{Name: "toolhub", URL: "http://127.0.0.1:8808/mcp"},
+		{Name: "b", Command: "x", Off: []string{"q", "r"}, Origin: "2"},
+		{Name: "a", Command: "x", Args: []string{"y"}, Origin: "3"},
+	})
+	if len(all) != 2 || all[0].Disabled || !slices.Equal(all[0].Off, []string{"q"}) || !slices.Equal(all[0].Origins, []string{"1", "2"}) {
+		t.Errorf("%+v", all)
+	}
+}

@@ -1,0 +1,239 @@
+// Package clients knows the MCP clients of this machine: where each keeps its servers, in which format and in which words. It reads those
+// entries, puts the hub among them, and takes it out again. What a client may hold besides is not its business: it stays as it is.
+package clients
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
+)
+
+// Env is what says where files of clients are.
+type Env struct {
+	OS     string // as runtime.GOOS has it
+	Lookup func(name string) (string, bool)
+}
+
+func (e Env) value(name string) string {
+	value, _ := e.Lookup(name)
+	return value
+}
+
+func (e Env) home(elements ...string) string {
+	home := e.value("HOME")
+	if e.OS == "windows" {
+		home = e.value("USERPROFILE")
+	}
+	if home == "" {
+		return ""
+	}
+	return filepath.Join(append([]string{home}, elements...)...)
+}
+
+// below returns a path in the directory that a variable names, otherwise in one of the home directory.
+func (e Env) below(variable, otherwise string, elements ...string) string {
+	dir := e.value(variable)
+	if !filepath.IsAbs(dir) {
+		dir = e.home(filepath.FromSlash(otherwise))
+	}
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(append([]string{dir}, elements...)...)
+}
+
+// xdg is a path in the directory for settings that programs for terminals use on every system.
+func (e Env) xdg(elements ...string) string {
+	return e.below("XDG_CONFIG_HOME", ".config", elements...)
+}
+
+// settings is a path in the directory where desktop programs keep settings.
+func (e Env) settings(elements ...string) string {
+	switch e.OS {
+	case "windows":
+		return e.below("APPDATA", "AppData/Roaming", elements...)
+	case "darwin":
+		return e.home(append([]string{"Library", "Application Support"}, elements...)...)
+	}
+	return e.xdg(elements...)
+}
+
+// spelling is how an entry of a client is written.
+type spelling struct {
+	kind           string   // key of the kind of server
+	stdio, http    string   // the kinds that are written; "" for none
+	command        string   // key of the program; "command" where empty
+	argv           bool     // the program's key has a list, with the arguments
+	env            string   // "env" where empty
+	url            string   // key of an address of Streamable HTTP; "" for a client that takes none
+	headers        []string // keys that lead to the headers; "headers" where empty
+	enabled        bool     // enabled: false takes an entry out of use; otherwise disabled: true
+	off            string   // key of the names of tools that are not used
+	on             string   // key of the names of the only tools that are used
+	sse            string   // key of an address of HTTP+SSE, where that is another
+	references     references
+	before, sequel splice.Object // what an entry holds besides, before and after the rest
+	isHTTP         bool          // an address without a kind is one of Streamable HTTP, not of HTTP+SSE
+}
+
+// references says how texts of a client refer to variables.
+type references int
+
+const (
+	braces   references = iota // ${VAR}, ${env:VAR}; ${input:id} asks the person
+	bare                       // $VAR, too
+	curly                      // {env:VAR}, {file:path}
+	verbatim                   // not at all
+	own                        // as the hub's config does
+)
+
+// Client is a row of the table.
+type Client struct {
+	ID    string // for the command line
+	Title string
+	splice.Format
+	splice.Place
+	spelling
+	paths    func(Env) []string // the first that exists, otherwise the first
+	projects bool               // projects.*.mcpServers hold servers, too
+	tool     *clientTool
+}
+
+// clientTool is a client's own command for changing its servers.
+type clientTool struct {
+	program string
+	add     func(name string, h Hub) []string
+	remove  func(name string) []string
+}
+
+// File returns the file of the client: the one that exists, otherwise where it would be; "" where the environment does not tell.
+func (c *Client) File(e Env) string {
+	all := c.paths(e)
+	for _, path := range all {
+		if path != "" {
+			if _, err := os.Stat(path); err == nil {
+				return path
+			}
+		}
+	}
+	return all[0]
+}
+
+// Present reports whether the client seems to be on this machine: its file is there, or the directory for it.
+func (c *Client) Present(e Env) bool {
+	path := c.File(e)
+	if path == "" {
+		return false
+	}
+	if _, err := os.Stat(path); err == nil {
+		return true
+	}
+	dir, err := os.Stat(filepath.Dir(path))
+	return err == nil && dir.IsDir() && filepath.Dir(path) != e.home()
+}
+
+func one(path func(Env) string) func(Env) []string {
+	return func(e Env) []string { return []string{path(e)} }
+}
+
+func inHome(elements ...string) func(Env) []string {
+	return one(func(e Env) string { return e.home(elements...) })
+}
+
+func inSettings(elements ...string) func(Env) []string {
+	return one(func(e Env) string { return e.settings(elements...) })
+}
+
+// at is a place whose keys are words.
+func at(path ...string) splice.Place { return splice.Place{Path: path} }
+
+// ByID returns the client of that id, nil where there is none.
+func ByID(id string) *Client {
+	for _, c := range All() {
+		if c.ID == id {
+			return &c
+		}
+	}
+	return nil
+}
+
+// All returns every client that the hub knows. Each row's source is named in its sample, in testdata.
+func All() []Client {
+	return []Client{
+		{ID: "claude-desktop", Title: "Claude Desktop", Format: splice.JSON, Place: at("mcpServers"), spelling: spelling{references: verbatim},
+			paths: inSettings("Claude", "claude_desktop_config.json")},
+		{ID: "claude-code", Title: "Claude Code", Format: splice.JSON, Place: at("mcpServers"), projects: true, tool: claudeTool(),
+			spelling: spelling{kind: "type", stdio: "stdio", http: "http", url: "url", isHTTP: true},
+			paths: one(func(e Env) string {
+				if dir := e.value("CLAUDE_CONFIG_DIR"); dir != "" {
+					return filepath.Join(dir, ".claude.json")
+				}
+				return e.home(".claude.json")
+			})},
+		{ID: "cursor", Title: "Cursor", Format: splice.JSON, Place: at("mcpServers"), spelling: spelling{url: "url", isHTTP: true},
+			paths: inHome(".cursor", "mcp.json")},
+		{ID: "vscode", Title: "VS Code", Format: splice.JSON, Place: at("servers"),
+			spelling: spelling{kind: "type", stdio: "stdio", http: "http", url: "url", isHTTP: true},
+			paths:    inSettings("Code", "User", "mcp.json")},
+		{ID: "windsurf", Title: "Windsurf", Format: splice.JSON, Place: at("mcpServers"),
+			spelling: spelling{url: "serverUrl", isHTTP: true, off: "disabledTools"}, paths: inHome(".codeium", "windsurf", "mcp_config.json")},
+		{ID: "codex", Title: "Codex", Format: splice.TOML, Place: at("mcp_servers"),
+			spelling: spelling{url: "url", isHTTP: true, headers: []string{"http_headers"}, enabled: true, off: "disabled_tools",
+				on: "enabled_tools", references: verbatim},
+			paths: one(func(e Env) string { return e.below("CODEX_HOME", ".codex", "config.toml") })},
+		{ID: "gemini", Title: "Gemini CLI", Format: splice.JSON, Place: at("mcpServers"),
+			spelling: spelling{url: "httpUrl", sse: "url", off: "excludeTools", on: "includeTools", references: bare},
+			paths:    inHome(".gemini", "settings.json")},
+		{ID: "copilot", Title: "Copilot CLI", Format: splice.JSON, Place: at("mcpServers"),
+			spelling: spelling{kind: "type", stdio: "local", http: "http", url: "url", isHTTP: true, on: "tools",
+				sequel: splice.Object{{Key: "tools", Value: []string{"*"}}}},
+			paths: one(func(e Env) string { return e.below("COPILOT_HOME", ".copilot", "mcp-config.json") })},
+		{ID: "zed", Title: "Zed", Format: splice.JSON, Place: at("context_servers"),
+			spelling: spelling{url: "url", isHTTP: true, enabled: true, references: verbatim,
+				before: splice.Object{{Key: "source", Value: "custom"}}}, // versions of 2025 want it
+			paths: one(func(e Env) string {
+				if e.OS == "windows" {
+					return e.settings("Zed", "settings.json")
+				}
+				return e.xdg("zed", "settings.json")
+			})},
+		{ID: "opencode", Title: "OpenCode", Format: splice.JSON, Place: at("mcp"),
+			spelling: spelling{kind: "type", stdio: "local", http: "remote", argv: true, env: "environment", url: "url", isHTTP: true, enabled: true,
+				references: curly, sequel: splice.Object{{Key: "enabled", Value: true}}},
+			paths: func(e Env) []string {
+				return []string{e.xdg("opencode", "opencode.json"), e.xdg("opencode", "opencode.jsonc")}
+			}},
+		{ID: "goose", Title: "Goose", Format: splice.YAML, Place: at("extensions"),
+			spelling: spelling{kind: "type", stdio: "stdio", http: "streamable_http", command: "cmd", env: "envs", url: "uri", isHTTP: true,
+				enabled: true, on: "available_tools", references: verbatim,
+				before: splice.Object{{Key: "enabled", Value: true}, {Key: "name", Value: EntryName}},
+				sequel: splice.Object{{Key: "timeout", Value: 300}}},
+			paths: one(func(e Env) string {
+				if e.OS == "windows" {
+					return e.settings("Block", "goose", "config", "config.yaml")
+				}
+				return e.xdg("goose", "config.yaml")
+			})},
+		{ID: "amp", Title: "Amp", Format: splice.JSON, Place: at("amp.mcpServers"),
+			spelling: spelling{url: "url", isHTTP: true, on: "includeTools"},
+			paths: func(e Env) []string {
+				return []string{e.xdg("amp", "settings.json"), e.xdg("amp", "settings.jsonc")}
+			}},
+		{ID: "cline", Title: "Cline", Format: splice.JSON, Place: at("mcpServers"),
+			spelling: spelling{kind: "type", stdio: "stdio", http: "streamableHttp", url: "url", references: verbatim},
+			paths: func(e Env) []string {
+				const file = "cline_mcp_settings.json"
+				return []string{e.settings("Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", file),
+					e.home(".cline", "data", "settings", file)}
+			}},
+		{ID: "kiro", Title: "Kiro", Format: splice.JSON, Place: at("mcpServers"),
+			spelling: spelling{url: "url", isHTTP: true, off: "disabledTools"}, paths: inHome(".kiro", "settings", "mcp.json")},
+		{ID: "lmstudio", Title: "LM Studio", Format: splice.JSON, Place: at("mcpServers"),
+			spelling: spelling{url: "url", isHTTP: true, references: verbatim}, paths: inHome(".lmstudio", "mcp.json")},
+		{ID: "continue", Title: "Continue", Format: splice.YAML, Place: splice.Place{Path: []string{"mcpServers"}, List: true},
+			spelling: spelling{kind: "type", stdio: "stdio", http: "streamable-http", url: "url", isHTTP: true,
+				headers: []string{"requestOptions", "headers"}},
+			paths: inHome(".continue", "config.yaml")},
+	}
+}
