@@ -21,7 +21,10 @@ type direct struct{ handler http.Handler }
 func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	d.handler.ServeHTTP(w, req)
-	return w.Result(), req.Context().Err()
+	if err := req.Context().Err(); err != nil {
+		return nil, err
+	}
+	return w.Result(), nil
 }
 
 // renewal is a server with a sign-in, whose token ends an hour later.

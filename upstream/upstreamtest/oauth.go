@@ -22,6 +22,7 @@ type AuthServer struct {
 	Scopes   []string // that the resource wants
 
 	NoRegistration bool
+	NoResource     bool // refuses the parameter resource
 	Device         bool
 	Metadata       map[string]any    // replaces members of its metadata; nil leaves one out
 	Clients        map[string]string // secrets by id, of clients that are registered
@@ -195,7 +196,7 @@ func (a *AuthServer) token(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, "invalid_client", "who are you?")
 		return
 	}
-	if form.Get("resource") != a.Resource {
+	if form.Get("resource") != a.Resource && !a.NoResource || a.NoResource && form.Has("resource") {
 		a.refuse(w, "invalid_target", "resource "+form.Get("resource"))
 		return
 	}

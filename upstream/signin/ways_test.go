@@ -1,0 +1,132 @@
+package signin_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// TestPlacesOfMetadata serves the metadata of an issuer with a path at one of its places at a time.
+func TestPlacesOfMetadata(t *testing.T) {
+	t.Parallel()
+	for _, place := range []string{"/.well-known/oauth-authorization-server/tenant", "/.well-known/openid-configuration/tenant",
+		"/tenant/.well-known/openid-configuration", "/tenant/.well-known/oauth-authorization-server"} {
+		t.Run(place, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(a *upstreamtest.AuthServer) {
+				a.Issuer += "/tenant"
+				a.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+					if !strings.Contains(r.URL.Path, ".well-known") {
+						return false
+					}
+					if r.URL.Path != place {
+						http.NotFound(w, r)
+						return true
+					}
+					r.URL.Path = "/.well-known/oauth-authorization-server/tenant"
+					return false
+				}
+			})
+			if _, err := w.login(t, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestServerOfTheOldestRevision has no metadata of its own: its origin is the authorization server, as of 2025-03-26, or names one.
+func TestServerOfTheOldestRevision(t *testing.T) {
+	t.Parallel()
+	for _, named := range []bool{false, true} {
+		auth := &upstreamtest.AuthServer{Lifetime: time.Hour}
+		origin := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/mcp" {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			auth.ServeHTTP(w, r)
+		}))
+		other := httptest.NewUnstartedServer(auth)
+		auth.Issuer = "http://" + origin.Listener.Addr().String()
+		auth.Resource = auth.Issuer + "/mcp"
+		if named {
+			auth.Issuer = "http://" + other.Listener.Addr().String()
+		}
+		for _, s := range []*httptest.Server{origin, other} {
+			s.Start()
+			defer s.Close()
+		}
+		w := &world{auth: auth, server: upstream.ServerConfig{ID: "s", Transport: upstream.StreamableHTTP, URL: auth.Resource}, store: signin.Open(t.TempDir())}
+		if g, err := w.login(t, nil); err != nil || g.Issuer != auth.Issuer {
+			t.Errorf("named elsewhere %v: %+v, %v", named, g, err)
+		}
+	}
+}
+
+// TestEntra signs in where PKCE is not announced and the parameter resource is refused.
+func TestEntra(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, metadata("code_challenge_methods_supported", nil))
+	w.server.OAuth = upstream.OAuth{AssumePKCE: true, Resource: upstream.OmitResource, ClientID: "app", ClientSecret: "app-secret", Scopes: []string{"api://x/read"}}
+	w.auth.Clients = map[string]string{"app": "app-secret"}
+	w.auth.NoResource = true
+	g, err := w.login(t, nil)
+	if err != nil || strings.Join(g.Scopes, " ") != "api://x/read" || len(w.auth.Requests("/register")) != 0 {
+		t.Errorf("%+v, %v", g, err)
+	}
+	for _, path := range []string{"/authorize", "/token"} {
+		for _, r := range w.auth.Requests(path) {
+			if r.Form.Has("resource") || r.Form.Has("client_secret") {
+				t.Errorf("%s got %v", path, r.Form)
+			}
+		}
+	}
+	other := w.server
+	other.OAuth.ClientID = "another-app"
+	if _, ok, err := w.store.Grant(other); ok || err != nil {
+		t.Errorf("the sign-in of one client is taken for that of another: %v", err)
+	}
+}
+
+// TestSignedClient signs in as a machine with each kind of key.
+func TestSignedClient(t *testing.T) {
+	t.Parallel()
+	ec, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	long, _ := rsa.GenerateKey(rand.Reader, 2048)
+	_, ed, _ := ed25519.GenerateKey(rand.Reader)
+	for _, pair := range []struct{ public, private any }{{ec.Public(), ec}, {long.Public(), long}, {ed.Public(), ed}} {
+		pkcs8, err := x509.MarshalPKCS8PrivateKey(pair.private)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld(t, nil)
+		w.auth.Clients = map[string]string{"robot": ""}
+		w.server.OAuth = upstream.OAuth{Machine: true, ClientID: "robot",
+			ClientKey: string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))}
+		if token, err := w.store.Source(w.server).Token(t.Context()); err != nil || token == "" {
+			t.Fatalf("token %q, %v", token, err)
+		}
+		asked := w.auth.Requests("/token")
+		claims := &jwt.RegisteredClaims{}
+		_, err = jwt.ParseWithClaims(asked[0].Form.Get("client_assertion"), claims, func(*jwt.Token) (any, error) { return pair.public, nil },
+			jwt.WithAudience(w.auth.Issuer), jwt.WithSubject("robot"), jwt.WithIssuer("robot"), jwt.WithExpirationRequired())
+		if err != nil || len(claims.Audience) != 1 || claims.ID == "" {
+			t.Errorf("%T: %v, %+v", pair.public, err, claims)
+		}
+	}
+}
