@@ -49,7 +49,23 @@ func Read(ctx context.Context, result []byte, r Request, limit int) (Answer, err
 	if err != nil {
 		return Answer{}, err
 	}
-	state, err := readCursor(&r, len(result))
+	return d.read(ctx, r, len(result), limit)
+}
+
+// OfBlock reports whether the request means the content block of a result that has one alone, as it is.
+func (r Request) OfBlock() bool { return !r.Pointed && (r.Block == -1 || r.Block == 1) }
+
+// ReadBlock is Read for such a request, where its caller has what the content block holds and not the result.
+func ReadBlock(ctx context.Context, data []byte, mediaType string, r Request, limit int) (Answer, error) {
+	if err := r.check(); err != nil {
+		return Answer{}, err
+	}
+	return document{data: data, name: "content block 1", mediaType: mediaType}.read(ctx, r, len(data), limit)
+}
+
+// read answers the request from the document. size is that of all that is stored, which cursors are for.
+func (d document) read(ctx context.Context, r Request, size, limit int) (Answer, error) {
+	state, err := readCursor(&r, size)
 	if err != nil {
 		return Answer{}, err
 	}

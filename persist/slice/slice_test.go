@@ -16,6 +16,7 @@ import (
 	"github.com/theory/jsonpath"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/preview"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/slice"
 )
@@ -396,6 +397,40 @@ func TestPointersOfTheOnlyBlockThatFits(t *testing.T) {
 		a, err := ask(t, result, fmt.Sprintf(`{"id":"r","pointer":%q}`, pointer), 10_000)
 		if got := string(a.Data); err == nil && got != want || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %q, %v, want %q", pointer, got, err, want)
+		}
+	}
+}
+
+// TestABlockWithoutItsResult reads what a content block holds, in the block and without it: the pages are the same.
+func TestABlockWithoutItsResult(t *testing.T) {
+	t.Parallel()
+	for mediaType, data := range map[string]string{"text/plain": strings.Repeat("one line\nanother “one”\n", 100), "application/json": `{"a":[1,2,{"b":"c"}]}`,
+		"application/octet-stream": strings.Repeat("\x00\xff", 1000), "text/x-none": ""} {
+		result := `{"content":[{"type":"resource","resource":` + string(tool.ResourceContents("a:b", mediaType, []byte(data))) + `}]}`
+		for _, arguments := range []string{`{}`, `{"bytes":"3-"}`, `{"lines":"2-90"}`, `{"grep":"an|\"c\"","context":1}`, `{"count":true}`, `{"describe":true}`, `{"path":"$.a[*]"}`,
+			`{"block":1}`, `{"lines":"x"}`} {
+			r, err := slice.Parse([]byte(`{"id":"res_a",` + strings.TrimPrefix(strings.Replace(arguments, "{}", `{"bytes":"0-"}`, 1), "{")))
+			if err != nil || !r.OfBlock() {
+				t.Fatalf("%s: %v", arguments, err)
+			}
+			other := r
+			for range 100 {
+				a, aErr := slice.Read(t.Context(), []byte(result), r, 700)
+				b, bErr := slice.ReadBlock(t.Context(), []byte(data), mediaType, other, 700)
+				r.Cursor, other.Cursor = a.Next, b.Next
+				a.Note, b.Note = strings.Replace(a.Note, a.Next, "", 1), strings.Replace(b.Note, b.Next, "", 1)
+				if fmt.Sprint(aErr) != fmt.Sprint(bErr) || string(a.Data) != string(b.Data) || a.Note != b.Note || a.Binary != b.Binary || (a.Next == "") != (b.Next == "") {
+					t.Fatalf("%s of %s: %q, %q, %v, and without the result %q, %q, %v", arguments, mediaType, a.Data, a.Note, aErr, b.Data, b.Note, bErr)
+				}
+				if a.Next == "" {
+					break
+				}
+			}
+		}
+	}
+	for _, arguments := range []string{`{"id":"res_a","pointer":""}`, `{"id":"res_a","block":0}`, `{"id":"res_a","block":2}`} {
+		if r, err := slice.Parse([]byte(arguments)); err != nil || r.OfBlock() {
+			t.Errorf("%s is of the block: %v", arguments, err)
 		}
 	}
 }

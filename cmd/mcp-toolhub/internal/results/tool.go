@@ -46,11 +46,16 @@ func (r Reader) part(ctx context.Context, e *tool.Execution) (tool.Reply, error)
 	if rules := e.Surface.Results; rules != nil && rules.Usual.MaxChars > 0 {
 		most = min(most, rules.Usual.MaxChars)
 	}
-	err = r.Read(e.Actor, tool.ResultID(q.ID), func(of payload.Entry, native []byte) error {
-		if of.Name != "" {
-			native = asResult(of, native)
+	err = r.Read(e.Actor, tool.ResultID(q.ID), func(of payload.Entry, native []byte) (err error) {
+		var a slice.Answer
+		if of.Name != "" && q.OfBlock() {
+			a, err = slice.ReadBlock(ctx, native, of.MediaType, q, most-frameChars)
+		} else {
+			if of.Name != "" {
+				native = asResult(of, native)
+			}
+			a, err = slice.Read(ctx, native, q, most-frameChars)
 		}
-		a, err := slice.Read(ctx, native, q, most-frameChars)
 		if err == nil {
 			reply.Result = answer(a)
 		}
