@@ -271,6 +271,11 @@ var mayImport = map[string]map[string]string{
 		"policy":          "remembered answers",
 		"policy/approval": "questions and answers",
 	},
+	"cmd/mcp-toolhub/internal/relay": {
+		"internal/jsonrpc": "reads and frames messages",
+		"internal/rawjson": "messages stay raw",
+		"internal/tool":    "errors",
+	},
 	"cmd/mcp-toolhub/internal/events": {
 		"internal/tool":    "events are the vocabulary's",
 		"internal/rawjson": "objects of the journal stay raw",

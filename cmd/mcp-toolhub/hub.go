@@ -56,6 +56,7 @@ type hub struct {
 
 	stopFilling func() // of fillRecords
 	events      events.Server
+	guests      *guests // of serve
 
 	configProblem atomic.Pointer[string] // why the config file as it stands now is not in force; nil where it is
 }

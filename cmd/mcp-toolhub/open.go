@@ -98,11 +98,16 @@ func (a *app) openHub(ctx context.Context, change func(*config.Settings)) (*hub,
 	if err != nil {
 		return nil, err
 	}
-	if err := guard.CheckDepth(); err != nil {
-		return nil, &exitError{exitConfig, err}
-	}
 	if change != nil {
 		change(s)
+	}
+	return a.buildHub(s)
+}
+
+// buildHub builds the hub of the settings.
+func (a *app) buildHub(s *config.Settings) (*hub, error) {
+	if err := guard.CheckDepth(); err != nil {
+		return nil, &exitError{exitConfig, err}
 	}
 	logger, err := newLogger(a.std, cmp.Or(a.logLevel, s.LogLevel), cmp.Or(a.logFormat, s.LogFormat))
 	if err != nil {

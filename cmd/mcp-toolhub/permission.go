@@ -29,6 +29,7 @@ type permission struct {
 
 	mu      sync.Mutex
 	model   control.Model
+	join    control.Join
 	serves  bool            // clients are served: approvals can be answered from elsewhere
 	control *control.Server // nil where nobody can be asked in the queue
 }
@@ -79,7 +80,7 @@ func (p *permission) queueOpen() bool {
 	return p.control != nil
 }
 
-// serve lets approvals be answered from elsewhere from now on, as long as the settings want that.
+// serve lets approvals be answered from elsewhere from now on, and clients of other processes join, as long as the settings want the first.
 func (p *permission) serve(ctx context.Context, s *config.Settings) error {
 	p.mu.Lock()
 	p.serves = true
@@ -98,7 +99,7 @@ func (p *permission) apply(ctx context.Context, s *config.Settings) error {
 	if p.control != nil {
 		return nil
 	}
-	c, err := control.Serve(ctx, s.StateDir, p.model, p.approvals, p.grants, p.logger)
+	c, err := control.Serve(ctx, s.StateDir, p.model, p.approvals, p.grants, p.join, p.logger)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,8 @@ import (
 const serveHelp = `Serve the tools of all configured servers to MCP clients.
 
 Without --http the hub speaks MCP on stdin and stdout: this is what a client's config
-starts. With --http, or hub.http.listen in the config, it listens for any number of
+starts. Where a hub of the same config runs on this machine, that one serves the client,
+so each server runs once. With --http, or hub.http.listen in the config, it listens for any number of
 clients: on /mcp for the default profile, /mcp/p/NAME for the others, and
 /mcp/s/SERVER for all that one server offers, under the server's own names.
 
@@ -39,7 +40,7 @@ const serveExample = `  mcp-toolhub serve --config mcp-toolhub.yaml
 type serveCmd struct {
 	*app
 	address, profile, style string
-	stdio                   bool
+	stdio, alone            bool
 }
 
 func serveCommand(a *app) *cobra.Command {
@@ -63,6 +64,8 @@ func serveCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&c.address, "http", "", "listen on `host:port` instead of speaking stdio")
 	cmd.Flags().BoolVar(&c.stdio, "stdio", false, "speak stdio even where the config has hub.http.listen")
 	cmd.MarkFlagsMutuallyExclusive("http", "stdio")
+	cmd.Flags().BoolVar(&c.alone, "alone", false, "serve the client on stdin by this process, also where a hub of the same config runs")
+	cmd.MarkFlagsMutuallyExclusive("http", "alone")
 	cmd.Flags().StringVar(&c.profile, "profile", namespace.DefaultProfile, "the `profile` that a stdio client sees")
 	cmd.Flags().StringVar(&server, "server", "", "a stdio client sees this `server` alone, under its own names")
 	cmd.MarkFlagsMutuallyExclusive("profile", "server")
@@ -72,17 +75,35 @@ func serveCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (c *serveCmd) run(ctx context.Context) (err error) {
+func (c *serveCmd) run(ctx context.Context) error {
 	defer runtime.KeepAlive(relaxCollector())
-	h, err := c.openHub(ctx, func(s *config.Settings) {
-		if c.address != "" || c.stdio {
-			s.Downstream.HTTP.Listen = c.address
-		}
-	})
+	s, err := c.load(ctx)
 	if err != nil {
 		return err
 	}
-	address := h.settings().Downstream.HTTP.Listen
+	if c.mayJoin(c.listen(s)) {
+		return c.serveClient(ctx, s)
+	}
+	return c.serve(ctx, s, c.std, func() {})
+}
+
+// listen is the address at which the hub serves; "" where it serves the client on stdin.
+func (c *serveCmd) listen(s *config.Settings) string {
+	if c.address != "" || c.stdio {
+		return c.address
+	}
+	return s.Downstream.HTTP.Listen
+}
+
+// serve runs the hub of the settings. It calls began once clients of other processes can join it, or it has failed.
+func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, began func()) (err error) {
+	defer began()
+	s.Downstream.HTTP.Listen = c.listen(s)
+	h, err := c.buildHub(s)
+	if err != nil {
+		return err
+	}
+	address := s.Downstream.HTTP.Listen
 	h.surfaces.style = c.style
 	boundMemory(h.settings().Upstream.Memory)
 	kill := untilKilled(ctx)
@@ -104,9 +125,12 @@ func (c *serveCmd) run(ctx context.Context) (err error) {
 			return failed(fmt.Errorf("listen on %q: %w: choose another address with --http", address, err))
 		}
 	}
+	h.guests = &guests{hub: h, style: c.style, logger: h.logger, here: make(map[net.Conn]bool)}
+	h.permission.join = h.guests.join
 	if err := h.permission.serve(ctx, h.settings()); err != nil {
 		return failed(err)
 	}
+	began()
 	h.surfaces.started.begin()
 	defer h.surfaces.started.end()
 	sayMode(h.logger, h.settings())
@@ -126,7 +150,7 @@ func (c *serveCmd) run(ctx context.Context) (err error) {
 	if listener != nil {
 		return h.serveHTTP(ctx, kill, listener)
 	}
-	return h.serveStdio(ctx, kill, c.std, c.profile)
+	return h.serveStdio(ctx, kill, std, c.profile, std.in != c.std.in)
 }
 
 // sayHowToConnect tells a person at the terminal what to do with the hub. listener is nil where it speaks stdio.
@@ -160,13 +184,14 @@ func listenURL(l net.Listener) string {
 }
 
 // serveStdio serves the one client on stdin and stdout until it closes them or a signal comes.
-func (h *hub) serveStdio(ctx, kill context.Context, std streams, profile string) error {
+func (h *hub) serveStdio(ctx, kill context.Context, std streams, profile string, moved bool) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- h.server.ServeStdio(serving, std.in, std.out, profile) }()
+	go func() { ended <- h.server.ServeStdio(serving, std.in, std.out, profile, moved) }()
 	select {
 	case err := <-ended:
+		h.endGuests(kill)
 		if err != nil {
 			return failed(err)
 		}
@@ -219,9 +244,17 @@ func (h *hub) serveHTTP(ctx, kill context.Context, l net.Listener) error {
 // drain lets open calls end. Those that wait for a person are cancelled: nobody could answer what survives no restart.
 func (h *hub) drain(kill context.Context) {
 	h.permission.approvals.Close()
+	h.endGuests(kill)
 	limit, cancel := context.WithTimeout(kill, h.server.DrainTimeout())
 	defer cancel()
 	h.server.Drain(limit)
+}
+
+// endGuests lets the calls of clients of other processes end, which go to another hub then.
+func (h *hub) endGuests(kill context.Context) {
+	limit, cancel := context.WithTimeout(kill, h.server.DrainTimeout())
+	defer cancel()
+	h.guests.end(limit)
 }
 
 // boundMemory makes the garbage collector run more often when messages have filled their budget: what was freed is not to

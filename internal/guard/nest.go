@@ -35,6 +35,9 @@ func CheckDepth() error {
 		"take the entry that starts mcp-toolhub out of that config, or give it another config", by)
 }
 
+// IsNested reports whether a hub has started this process.
+func IsNested() bool { return depth() > 0 }
+
 // depth is the number of hubs above this process.
 func depth() int {
 	n, err := strconv.Atoi(os.Getenv(depthVariable))

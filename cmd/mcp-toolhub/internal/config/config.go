@@ -86,6 +86,9 @@ type Settings struct {
 
 	// Digests are the SHA-256 of each file that was read, by its absolute path.
 	Digests map[string]string
+
+	// Variables are the SHA-256 of the value of each variable of the environment that was looked up; of "" where it is not set.
+	Variables map[string]string
 }
 
 // What Store may be besides a URL.
@@ -172,7 +175,7 @@ func parse(src Source, data []byte, state string) (*Settings, error) {
 	if len(r.Faults) > 0 {
 		return nil, r.Faults.Sort()
 	}
-	s.Path, s.Read, s.Digests = path, r.read, r.digests
+	s.Path, s.Read, s.Digests, s.Variables = path, r.read, r.digests, r.looked
 	s.Upstream.Origin = absolute(path)
 	s.Warnings, s.Strays, s.Patterns = r.Warnings.Sort(), r.strays.Sort(), r.patterns
 	return s, nil

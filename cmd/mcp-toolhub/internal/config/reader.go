@@ -27,6 +27,7 @@ type reader struct {
 	credentials map[string][]string    // of Settings
 	read        map[string]fs.FileInfo // of Settings
 	digests     map[string]string      // of Settings
+	looked      map[string]string      // Variables of Settings
 
 	// dormant is set within a disabled server: its variables may be unset and its files missing.
 	dormant bool
@@ -51,8 +52,13 @@ func (r *reader) storedSecrets() (map[string]string, error) {
 }
 
 func newReader(src Source, state string) *reader {
-	r := &reader{state: state, more: src.Secrets, Reader: &shape.Reader{File: src.Path}, vars: newVariables(src.Path, src.Env), hubTools: src.HubTools,
-		credentials: make(map[string][]string), read: make(map[string]fs.FileInfo), digests: make(map[string]string)}
+	r := &reader{state: state, more: src.Secrets, Reader: &shape.Reader{File: src.Path}, hubTools: src.HubTools, credentials: make(map[string][]string),
+		read: make(map[string]fs.FileInfo), digests: make(map[string]string), looked: make(map[string]string)}
+	r.vars = newVariables(src.Path, func(name string) (string, bool) {
+		value, set := src.Env.lookup(name)
+		r.looked[name] = digest([]byte(value))
+		return value, set
+	})
 	r.Expand = r.expand
 	return r
 }

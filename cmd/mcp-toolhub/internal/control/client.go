@@ -1,12 +1,14 @@
 package control
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -115,6 +117,48 @@ func (c *Client) Revoke(ctx context.Context, id string) error {
 	return err
 }
 
+// PID is the hub's process.
+func (c *Client) PID() int { return c.notice.PID }
+
+// Join has a client served by the hub, with the surface of profile: what is written to the connection is its stdin, what is read its stdout.
+// The error says why the hub does not take it in. fingerprint is that of the settings of this process.
+func (c *Client) Join(ctx context.Context, fingerprint, profile string) (*Joined, error) {
+	text, err := json.Marshal(wish{fingerprint, profile})
+	if err != nil {
+		return nil, fmt.Errorf("join the hub: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.notice.URL+joinPath, bytes.NewReader(text))
+	if err != nil {
+		return nil, errors.New("join the hub: its notice in the state directory is broken")
+	}
+	req.Header.Set("Authorization", "Bearer "+c.notice.Token)
+	conn, err := (&net.Dialer{Timeout: answersWithin}).DialContext(ctx, "tcp", req.URL.Host)
+	if err != nil {
+		return nil, fmt.Errorf("join the hub: %w", err)
+	}
+	j := &Joined{TCPConn: conn.(*net.TCPConn), in: bufio.NewReader(conn)}
+	_ = conn.SetDeadline(time.Now().Add(answersWithin))
+	var resp *http.Response
+	if err = req.Write(conn); err == nil {
+		resp, err = http.ReadResponse(j.in, req)
+	}
+	if err == nil && resp.StatusCode != http.StatusSwitchingProtocols {
+		err = said(resp)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("join the hub: %w", err), conn.Close())
+	}
+	return j, conn.SetDeadline(time.Time{})
+}
+
+// Joined is a connection to a hub that serves a client of this process.
+type Joined struct {
+	*net.TCPConn
+	in *bufio.Reader
+}
+
+func (j *Joined) Read(p []byte) (int, error) { return j.in.Read(p) }
+
 // Watch calls take with the open approvals, then with each change, until ctx ends or the hub does.
 func (c *Client) Watch(ctx context.Context, take func(approval.Event)) error {
 	resp, err := c.send(ctx, http.MethodGet, "/approvals/watch", nil)
@@ -168,13 +212,18 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
 	}
+	return nil, said(resp)
+}
+
+// said is the error that the hub answers with.
+func said(resp *http.Response) error {
 	defer resp.Body.Close()
-	var said struct {
+	var body struct {
 		Error string `json:"error"`
 	}
-	_ = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&said)
+	_ = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&body)
 	if resp.StatusCode == http.StatusNotFound {
-		return nil, fmt.Errorf("%w: %s", ErrNotFound, said.Error)
+		return fmt.Errorf("%w: %s", ErrNotFound, body.Error)
 	}
-	return nil, errors.New(said.Error)
+	return errors.New(body.Error)
 }

@@ -43,6 +43,7 @@ type Server struct {
 	model     Model
 	approvals *approval.Approvals // takes answers
 	grants    *policy.Grants      // revokes
+	join      Join
 	token     string
 	file      string
 	http      *http.Server
@@ -50,13 +51,20 @@ type Server struct {
 	looked    chan struct{} // closed when the notices of dead hubs are removed
 }
 
+// Join takes in a client that another process has on its stdin and stdout, to be served with the surface of profile. serve lasts until the
+// client has gone, the hub ends, or ctx does. The error says why the client is not taken in: another process has other settings, for instance, which
+// fingerprint tells.
+type Join func(fingerprint, profile string) (serve func(ctx context.Context, in io.Reader, out net.Conn), err error)
+
 // Serve opens the API, and writes its notice into the state directory. The API lasts until Close, also when ctx ends.
-func Serve(ctx context.Context, state string, m Model, a *approval.Approvals, g *policy.Grants, logger *slog.Logger) (*Server, error) {
+func Serve(
+	ctx context.Context, state string, m Model, a *approval.Approvals, g *policy.Grants, join Join, logger *slog.Logger,
+) (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("open the API for approvals: %w", err)
 	}
-	s := &Server{model: m, approvals: a, grants: g, token: rand.Text(), ended: make(chan struct{}), looked: make(chan struct{}),
+	s := &Server{model: m, approvals: a, grants: g, join: join, token: rand.Text(), ended: make(chan struct{}), looked: make(chan struct{}),
 		file: filepath.Join(runDir(state), strconv.Itoa(os.Getpid())+".json")}
 	s.http = &http.Server{Handler: s.handler(l.Addr().String()), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
@@ -116,12 +124,13 @@ func (s *Server) handler(address string) http.Handler {
 	})
 	mux.HandleFunc("POST /approvals/{id}", s.answer)
 	mux.HandleFunc("GET /events", s.model.Events)
+	mux.HandleFunc("POST "+joinPath, s.takeIn)
 	mux.HandleFunc("GET /grants", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.model.Grants(), nil) })
 	mux.HandleFunc("DELETE /grants/{id}", func(w http.ResponseWriter, r *http.Request) {
 		reply(w, map[string]bool{"revoked": true}, s.grants.Revoke(r.PathValue("id")))
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		say(w, http.StatusNotFound, "there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /events, /grants or /grants/ID")
+		say(w, http.StatusNotFound, "there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /events, /grants, /grants/ID or /join")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -196,6 +205,37 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	v, err := s.model.Approval(id)
 	reply(w, v, err)
+}
+
+// joinPath is where a client joins the hub. After the answer 101 the connection carries what stdin and stdout would.
+const joinPath = "/join"
+
+// wish says what a client that joins wants.
+type wish struct {
+	Fingerprint string `json:"fingerprint"`
+	Profile     string `json:"profile"`
+}
+
+func (s *Server) takeIn(w http.ResponseWriter, r *http.Request) {
+	var given wish
+	if err := json.NewDecoder(io.LimitReader(r.Body, maxReply)).Decode(&given); err != nil {
+		reply(w, nil, errors.New("this is no JSON object of fingerprint and profile"))
+		return
+	}
+	serve, err := s.join(given.Fingerprint, given.Profile)
+	if err != nil {
+		reply(w, nil, err)
+		return
+	}
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		reply(w, nil, err)
+		return
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: mcp\r\n\r\n"); err == nil {
+		serve(s.http.BaseContext(nil), buffered, conn) // that of r ends with the input
+	}
 }
 
 // watch streams the changes of approvals, a JSON object a line.

@@ -15,8 +15,8 @@ import (
 // questions are the hub's open requests to one client, on a revision with sessions. Each client has its own, so that none can
 // answer for another one. The zero value is ready.
 type questions struct {
-	// series tells the ids of a session that was taken up again from those that an earlier hub gave: an answer to one of its
-	// questions must not count for another one. "" where the session began here.
+	// series tells the ids from those that an earlier hub gave to this client: an answer to one of its questions must not count
+	// for another one. "" where the session began here.
 	series string
 
 	mu   sync.Mutex

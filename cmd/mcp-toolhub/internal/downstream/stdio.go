@@ -54,8 +54,9 @@ type stdioDoor struct {
 }
 
 // ServeStdio serves the client on in and out, with the surface of profile, until in ends or ctx is done. When in ends, the
-// calls that were read are answered first. A client that closes its end is no error.
-func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, profile string) error {
+// calls that were read are answered first. A client that closes its end is no error. moved says that another hub may have served
+// the client before, and asked it something.
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, profile string, moved bool) error {
 	set := s.settings.Load()
 	ps := set.profiles[profile]
 	if ps == nil {
@@ -66,6 +67,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Ended: gone}
 	d := &stdioDoor{server: s, profile: profile, session: session, caller: &caller{session: session, out: newOutbox(nil), view: profile},
 		backlog: newBacklog(), inputEnd: make(chan struct{}), workers: newWorkers()}
+	if moved {
+		d.questions.series = rand.Text() + "-"
+	}
 	d.single = d.write
 	d.out = newLineWriter(out, d.backlog, func() {
 		d.inflight.cancelAll(goneClient())

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// company are clients on stdio that one hub serves: each starts a process of its own, with the same config.
+type company struct {
+	dir, config, mark string
+}
+
+func newCompany(t *testing.T) *company {
+	t.Helper()
+	c := &company{dir: t.TempDir(), mark: newMark(t)}
+	script := upstreamtest.Script{Tools: append(upstreamtest.DefaultTools(), upstreamtest.Tool("note"), upstreamtest.Tool("wait"),
+		upstreamtest.Tool("calls"), upstreamtest.Tool("ask"))}
+	c.config = configText(t, map[string]any{"all": child(script, c.mark), "own": with(child(script, c.mark), "isolation", "session")}, neverDeferred())
+	return c
+}
+
+// client starts one more client, whose session is open.
+func (c *company) client(t *testing.T, version string, args ...string) *wire {
+	t.Helper()
+	w := wireHubIn(t, c.dir, c.config, version, args...).open()
+	w.ready("mcp.all.echo", "mcp.own.echo")
+	return w
+}
+
+// sharedBy are the processes of the server that all share.
+func sharedBy(all ...*wire) []int {
+	var pids []int
+	for _, w := range all {
+		pids = append(pids, w.pids("all")...)
+	}
+	slices.Sort(pids)
+	return slices.Compact(pids)
+}
+
+// TestOneHubForAllClients: three clients on stdio that start at the same moment have one hub, and each server runs once. What belongs
+// to a session stays apart. Nothing is left when they have gone.
+func TestOneHubForAllClients(t *testing.T) {
+	t.Parallel()
+	c := newCompany(t)
+	versions := []string{rev2025, rev2026, rev2025June}
+	all := make([]*wire, len(versions))
+	if err := os.WriteFile(filepath.Join(c.dir, "hub.json"), []byte(c.config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var starting sync.WaitGroup
+	for i, version := range versions {
+		starting.Go(func() { all[i] = c.client(t, version) })
+	}
+	starting.Wait()
+	if pids := sharedBy(all...); len(pids) != 1 {
+		t.Errorf("the shared server runs as %v", pids)
+	}
+	var notes []string
+	for i, w := range all {
+		notes = append(notes, w.notes("own", fmt.Sprint(i)))
+		w.notes("all", fmt.Sprint(i))
+	}
+	if !slices.Equal(notes, []string{"0", "1", "2"}) {
+		t.Errorf("isolated servers have kept %q", notes)
+	}
+	if got := all[0].notes("all", "x"); len(strings.Fields(got)) != 4 {
+		t.Errorf("the shared server has kept %q", got)
+	}
+	for _, w := range all {
+		w.hangUp()
+	}
+	eventually(t, "no process of a server is left", func() bool { return len(marked(c.mark)) == 0 })
+}
+
+// TestClientsOutliveTheirHub: when the process ends that is the hub, the other clients go on: one of them is the hub then. A call that the hub
+// was executing ends with its answer where the hub has ended by itself, and with an error where it was killed.
+func TestClientsOutliveTheirHub(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{rev2025, rev2026} {
+		for _, killed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, killed %t", version, killed), func(t *testing.T) {
+				t.Parallel()
+				c := newCompany(t)
+				first := c.client(t, version)
+				second, third := c.client(t, version), c.client(t, version)
+				if pids := sharedBy(first, second, third); len(pids) != 1 {
+					t.Fatalf("the shared server runs as %v", pids)
+				}
+				call := second.call("mcp.all.wait", `{"file":`+quoted(filepath.Join(c.dir, "go"))+`}`, "")
+				second.write(call.text())
+				eventually(t, "the call runs", func() bool { return strings.Contains(third.result("mcp.all.calls", `{}`, ""), `"open":1`) })
+				if killed {
+					if err := first.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+						t.Fatal(err)
+					}
+					_ = first.cmd.Wait()
+				} else {
+					_ = first.stdin.Close()
+					if err := os.WriteFile(filepath.Join(c.dir, "go"), nil, 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				answer := second.nextWith(`"id":` + call.id + `,`)
+				if wants := map[bool]string{false: `"result":{"content":[{"type":"text","text":"ok"}]`, true: "may have taken effect"}; !strings.Contains(answer, wants[killed]) {
+					t.Errorf("the open call was answered %s", answer)
+				}
+				if pids := sharedBy(second, third); len(pids) != 1 {
+					t.Errorf("the shared server runs as %v", pids)
+				}
+				second.hangUp()
+				if got := third.result("mcp.all.echo", `{"n":1}`, ""); !strings.Contains(got, `{"n":1}`) {
+					t.Errorf("the last client was answered %s", got)
+				}
+				third.hangUp()
+				eventually(t, "no process of a server is left", func() bool { return len(marked(c.mark)) == 0 })
+			})
+		}
+	}
+}
+
+// TestClientsThatDoNotJoin: a client has a hub of its own where it says so, and where the other hub would do something else.
+func TestClientsThatDoNotJoin(t *testing.T) {
+	t.Parallel()
+	c := newCompany(t)
+	first := c.client(t, rev2025)
+	for name, start := range map[string]func() *wire{
+		"--alone": func() *wire { return c.client(t, rev2025, "--alone") },
+		"names":   func() *wire { return c.client(t, rev2025, "--names", "canonical") },
+	} {
+		if pids := sharedBy(first, start()); len(pids) != 2 {
+			t.Errorf("%s: the server runs as %v", name, pids)
+		}
+	}
+}
+
+// TestQuestionsToClientsOfOneHub: each client is asked what its own call asks, also after it has moved to another hub.
+func TestQuestionsToClientsOfOneHub(t *testing.T) {
+	t.Parallel()
+	c := newCompany(t)
+	start := func() *wire {
+		w := wireHubIn(t, c.dir, c.config, rev2025).able().open()
+		w.ready("mcp.own.ask")
+		return w
+	}
+	ask := func(w *wire, text string) (id string) {
+		w.write(w.call("mcp.own.ask", `{"questions":[{"id":"q","method":"elicitation/create","params":{"message":"`+text+
+			`","requestedSchema":{"type":"object","properties":{}}}}]}`, "").text())
+		for {
+			m := w.nextWith(`"method":"elicitation/create"`)
+			if !strings.Contains(m, text) {
+				t.Errorf("who asks %q was sent %s", text, m)
+			}
+			id, _ := memberOf(t, m, "id")
+			return id
+		}
+	}
+	answer := func(w *wire, id, text string) {
+		w.write(`{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"accept","content":{"said":"` + text + `"}}}`)
+		if m := w.nextWith(`"answers"`); !strings.Contains(m, text) {
+			t.Errorf("%q was not what the server has heard: %s", text, m)
+		}
+	}
+	first, second, third := start(), start(), start()
+	two, three := ask(second, "two"), ask(third, "three")
+	answer(third, three, "said by three")
+	answer(second, two, "said by two")
+	first.hangUp()
+	stale := two
+	two = ask(second, "two again")
+	if two == stale {
+		t.Errorf("the next hub asks by an id that was used: %s", two)
+	}
+	answer(second, two, "said by two again")
+}
