@@ -143,10 +143,13 @@ func TestEverySetting(t *testing.T) {
 			t.Errorf("%s is not among the files that were read: %v", file, s.Digests)
 		}
 	}
+	if set, none := s.Variables["SET"], s.Variables["EMPTY"]; set == "" || none == "" || set == none {
+		t.Errorf("variables that were looked up: %v", s.Variables)
+	}
 	if len(s.Patterns) == 0 || len(s.Strays) > 0 {
 		t.Errorf("patterns %v, strays %v", s.Patterns, s.Strays)
 	}
-	s.Read, s.Digests, s.Patterns = nil, nil, nil
+	s.Read, s.Digests, s.Variables, s.Patterns = nil, nil, nil, nil
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got  %+v\nwant %+v", s, want)
 	}
