@@ -233,7 +233,9 @@ func TestRecordsThatFillTheJournal(t *testing.T) {
 	if err := h.waitFor(regexp.MustCompile("the journal has room again")); err != nil {
 		t.Fatal(err)
 	}
-	answered = append(answered, r.echoed(h))
+	for kept := true; kept && len(answered) < 2000; kept = slices.Contains(r.journal(), first[0]) {
+		answered = append(answered, r.echoed(h)) // the next file is begun by a call
+	}
 	if slices.Contains(r.journal(), first[0]) {
 		t.Error("no file of the journal was removed")
 	}
