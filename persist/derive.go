@@ -293,18 +293,16 @@ func (c *derivation) cancel(data json.RawMessage, at time.Time) {
 	c.event(tool.EventCancelRequested, at, facts)
 }
 
-// persistence yields a decision about the result, or an artifact, and an event where that was stored.
+// persistence yields a decision about the result, or an artifact, and its event.
 func (c *derivation) persistence(data json.RawMessage, at time.Time) {
 	var d tool.ResultPersistence
 	c.decode(data, &d)
 	id := tool.DecisionID(c.id("dec_"))
 	c.persisted = append(c.persisted, id)
 	c.record(decisionRecord(id, c.Invocation, d, at))
-	if d.Persisted == nil {
-		return
-	}
-	c.event(tool.EventResultPersisted, at, persistedData(id, c.Invocation, d))
-	if d.Persisted.ArtifactID != "" {
+	kind, said := decisionEvent(id, c.Invocation, d)
+	c.event(kind, at, said)
+	if d.Persisted != nil && d.Persisted.ArtifactID != "" {
 		c.artifacts = append(c.artifacts, *d.Persisted)
 	}
 }
@@ -314,24 +312,27 @@ func decisionRecord(id tool.DecisionID, of tool.InvocationID, d tool.ResultPersi
 		ResultID: tool.ResultOf(of), ResultPersistence: d, CreatedAt: at}
 }
 
-func persistedData(id tool.DecisionID, of tool.InvocationID, d tool.ResultPersistence) map[string]any {
-	return map[string]any{"decision_id": id, "result_id": tool.ResultOf(of), "uri": d.Persisted.URI}
+// decisionEvent is the event of a decision. The standard has none of what is not stored.
+func decisionEvent(id tool.DecisionID, of tool.InvocationID, d tool.ResultPersistence) (tool.EventType, map[string]any) {
+	data := map[string]any{"decision_id": id, "result_id": tool.ResultOf(of)}
+	if d.Persisted == nil {
+		data["strategy"] = d.Strategy
+		return tool.EventResultNotPersisted, data
+	}
+	data["uri"] = d.Persisted.URI
+	return tool.EventResultPersisted, data
 }
 
 // DecisionRecords are the records of a decision about a result that is made after the call has ended, lines of their own in the
-// journal: the decision, and its event where it stores the result, or where the stored result has expired.
+// journal: the decision and its event. expired says that the stored result has expired.
 func DecisionRecords(of tool.InvocationID, name tool.Name, d *tool.ResultPersistence, expired bool, at time.Time) []tool.Record {
 	id, at := tool.NewDecisionID(), at.UTC()
-	all := []tool.Record{decisionRecord(id, of, *d, at)}
-	if d.Persisted == nil {
-		return all
-	}
-	e := tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: tool.EventResultPersisted,
-		Source: tool.EventSource, Subject: string(of), Time: at, InvocationID: of, ToolID: name, Data: persistedData(id, of, *d)}
+	kind, data := decisionEvent(id, of, *d)
 	if expired {
-		e.EventType, e.Data["reason"] = tool.EventResultExpired, d.Reason
+		kind, data["reason"] = tool.EventResultExpired, d.Reason
 	}
-	return append(all, e)
+	return []tool.Record{decisionRecord(id, of, *d, at), tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: kind,
+		Source: tool.EventSource, Subject: string(of), Time: at, InvocationID: of, ToolID: name, Data: data}}
 }
 
 // end yields the objects of the end of the call.

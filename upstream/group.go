@@ -180,6 +180,9 @@ func (g *Group) changed() {
 	wait.Signal(g.dirty)
 }
 
+// Memory is the account, of this name, of the memory for large messages.
+func (g *Group) Memory(name string) *budget.Account { return g.memory.Account(name) }
+
 // Changes counts the changes so far: as long as it is the same, so are all catalogs and states.
 func (g *Group) Changes() int64 { return g.changes.Load() }
 

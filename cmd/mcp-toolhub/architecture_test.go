@@ -248,6 +248,7 @@ var mayImport = map[string]map[string]string{
 	"cmd/mcp-toolhub/internal/results": {
 		"internal/tool":    "is a tool of the hub",
 		"internal/rawjson": "writes answers",
+		"internal/budget":  "large results take leases",
 		"persist/payload":  "the store",
 		"persist/slice":    "parts of results",
 	},

@@ -172,7 +172,8 @@ func storedInput(id tool.InvocationID, ref string) string {
 func (t *story) event(e *tool.Event) {
 	switch e.EventType {
 	case tool.EventPermissionDecided, tool.EventHookPreStarted, tool.EventHookPreCompleted, tool.EventHookPostStarted,
-		tool.EventHookPostCompleted, tool.EventInvocationProgress, tool.EventResultCreated, tool.EventResultPersisted:
+		tool.EventHookPostCompleted, tool.EventInvocationProgress, tool.EventResultCreated, tool.EventResultPersisted,
+		tool.EventResultNotPersisted:
 		return
 	}
 	t.step(e.Time, strings.TrimPrefix(strings.TrimPrefix(string(e.EventType), "tool."), "invocation."), compact(e.Data))

@@ -143,7 +143,7 @@ func (c *census) problems() (all []string) {
 	known := standard()
 	for s := range c.seen {
 		extra := s == sighting{"object", "tool_input_mutation"} || s == sighting{"object", string(tool.ObjectTaskResult)} || s == sighting{"event", string(tool.EventCancelRequested)} ||
-			s == sighting{"event", string(tool.EventResultExpired)}
+			s == sighting{"event", string(tool.EventResultExpired)} || s == sighting{"event", string(tool.EventResultNotPersisted)}
 		if !extra && !slices.Contains(known, s) {
 			all = append(all, fmt.Sprintf("a journal has the %s %q, which Agent Tool does not name", s.kind, s.name))
 		}

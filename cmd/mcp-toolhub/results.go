@@ -1,8 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
@@ -17,7 +17,7 @@ import (
 
 // resultReader returns what reads stored results, with the rights of the settings in force.
 func (h *hub) resultReader() results.Reader {
-	return results.Reader{Store: h.results, All: h.settings().Downstream.Auth.ReadsResults}
+	return results.Reader{Store: h.results, All: h.settings().Downstream.Auth.ReadsResults, Memory: h.group.Memory("results")}
 }
 
 // readResource reads a resource of a server for a call, where the policy lets its caller.
@@ -48,13 +48,13 @@ func (h *hub) resultExpired(e payload.Entry) {
 }
 
 // storedResult implements downstream.StoredResults.
-func (h *hub) storedResult(caller tool.Actor, id tool.ResultID) (text []byte, mediaType string, err error) {
-	err = h.resultReader().Read(caller, id, func(e payload.Entry, native []byte) error {
-		text, mediaType = bytes.Clone(native), e.MediaType
+func (h *hub) storedResult(caller tool.Actor, id tool.ResultID, uri string) (contents json.RawMessage, free func(), err error) {
+	free, err = h.resultReader().Read(caller, id, func(e payload.Entry, native []byte) error {
+		contents = tool.ResourceContents(uri, e.MediaType, native)
 		return nil
 	})
 	if errors.Is(err, results.ErrUnknown) {
 		err = downstream.ErrNoResult
 	}
-	return text, mediaType, err
+	return contents, free, err
 }

@@ -149,12 +149,31 @@ func TestMemoryOfLargeOutputs(t *testing.T) {
 	want := lines(7_600_000)
 	digest := tool.Digest([]byte(want))
 	var calling sync.WaitGroup
-	for range 20 {
-		w := wireHTTP(t, hub.url+"/mcp", rev2025, headerOf("ann")...).open()
+	readers := sampleOf(4, 20)
+	for i := range 20 {
+		version := []string{rev2025, rev2026}[i%2]
+		w := wireHTTP(t, hub.url+"/mcp", version, headerOf("ann")...).open()
 		calling.Go(func() {
 			links, _ := linksOf(t, last(w.send(w.call("code.run_command", `{"argv":["seq","1","7600000"]}`, ""))))
 			if len(links) != 1 || links[0].Size != len(want) || links[0].Meta["toolhub/sha256"] != digest {
 				t.Errorf("%+v", links)
+				return
+			}
+			if i >= readers {
+				return
+			}
+			r := w.readStored(links[0].URI)
+			resp, err := http.DefaultClient.Do(w.newRequest(r))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			if n, err := io.Copy(io.Discard, resp.Body); err != nil || n < int64(len(want)) {
+				t.Errorf("%s brought %d bytes, %v", r.text(), n, err)
+			}
+			if got := w.result("result_read", `{"id":"`+strings.TrimPrefix(links[0].URI, "toolhub://results/")+`","lines":"7599999-7600000"}`, ""); !strings.Contains(got, `7599999\n7600000`) {
+				t.Errorf("result_read answers %s", got)
 			}
 		})
 	}

@@ -354,18 +354,63 @@ func Quote(text string) []byte { return AppendQuote(nil, text) }
 
 // AppendQuote appends what Quote returns.
 func AppendQuote(b []byte, text string) []byte {
+	if len(text) <= quotedAtOnce {
+		return append(appendEscaped(append(b, '"'), text), '"')
+	}
+	return AppendQuoteText(b, []byte(text))
+}
+
+// quotedAtOnce bounds the bytes that are quoted together, so that a large text is not copied several times.
+const quotedAtOnce = 64 << 10
+
+// AppendQuoteText appends what Quote returns of a text that need not be a string. It makes b as long as that needs, at once.
+func AppendQuoteText(b, text []byte) []byte {
+	b = append(slices.Grow(b, len(text)+escapes(text)+len(`""}`)), '"')
+	var part bytes.Buffer
+	enc := json.NewEncoder(&part)
+	enc.SetEscapeHTML(false)
+	for len(text) > 0 {
+		end := min(quotedAtOnce, len(text))
+		for i := end; i > end-utf8.UTFMax && end < len(text); i-- { // to cut no character
+			if utf8.RuneStart(text[i]) {
+				end = i
+				break
+			}
+		}
+		part.Reset()
+		_ = enc.Encode(string(text[:end])) // strings always encode
+		b, text = append(b, part.Bytes()[1:part.Len()-len("\"\n")]...), text[end:]
+	}
+	return append(b, '"')
+}
+
+// escapes is about how many bytes a text has more when it is quoted.
+func escapes(text []byte) (n int) {
+	for _, c := range text {
+		switch {
+		case c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t':
+			n++
+		case c < ' ':
+			n += len(`u0000`)
+		}
+	}
+	return n
+}
+
+// appendEscaped appends what stands between the quotes.
+func appendEscaped(b []byte, text string) []byte {
 	plain := true
 	for i := 0; i < len(text) && plain; i++ {
 		plain = text[i] >= ' ' && text[i] <= '~' && text[i] != '"' && text[i] != '\\'
 	}
 	if plain {
-		return append(append(append(b, '"'), text...), '"')
+		return append(b, text...)
 	}
 	quoted, err := Encode(text)
 	if err != nil {
-		return strconv.AppendQuoteToASCII(b, text) // unreachable: strings always encode
+		quoted = strconv.AppendQuoteToASCII(nil, text) // unreachable: strings always encode
 	}
-	return append(b, quoted...)
+	return append(b, quoted[1:len(quoted)-1]...)
 }
 
 // Encode is json.Marshal without escapes for HTML: source text is full of < and &, which take six bytes each otherwise.

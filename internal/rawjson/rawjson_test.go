@@ -177,3 +177,17 @@ func FuzzQuoteIsEncode(f *testing.F) {
 		}
 	})
 }
+
+// TestLargeTextsAreQuotedAsSmallOnes: what is quoted in parts is cut within no character.
+func TestLargeTextsAreQuotedAsSmallOnes(t *testing.T) {
+	t.Parallel()
+	for shift := range 8 {
+		for _, odd := range []string{"", "é\u2028\"\\", "\xff\xc3", "\xc3\xa9\x80\x80\x80\x80", "\U0001F600", "\n"} {
+			text := strings.Repeat("a", quotedAtOnce-shift) + odd + strings.Repeat("日本\n\U0001F600", 3*quotedAtOnce/8)
+			want, err := Encode(text)
+			if got := AppendQuote([]byte("x"), text); err != nil || string(got) != "x"+string(want) {
+				t.Errorf("%d bytes before the cut stands %q: it is quoted otherwise, %v", shift, odd, err)
+			}
+		}
+	}
+}

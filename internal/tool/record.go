@@ -71,6 +71,7 @@ const (
 	EventInvocationTimedOut         EventType = "tool.invocation.timed_out"
 	EventCancelRequested            EventType = "tool.invocation.cancel_requested" // none of the standard's, which wants one: "a cancellation request should still create an event"
 	EventResultExpired              EventType = "tool.result.expired"              // none of the standard's: a stored result is gone
+	EventResultNotPersisted         EventType = "tool.result.not_persisted"        // none of the standard's: a decision that stores nothing
 	EventResultCreated              EventType = "tool.result.created"
 	EventResultRedacted             EventType = "tool.result.redacted"
 )

@@ -87,10 +87,10 @@ type ResultPersistenceRecord struct {
 
 // ResourceContents are the contents of a resource, as MCP has them: text where they are text.
 func ResourceContents(uri, mediaType string, raw []byte) json.RawMessage {
-	out := append([]byte(`{"uri":`), rawjson.Quote(uri)...)
-	out = append(append(out, `,"mimeType":`...), rawjson.Quote(mediaType)...)
+	out := rawjson.AppendQuote([]byte(`{"uri":`), uri)
+	out = rawjson.AppendQuote(append(out, `,"mimeType":`...), mediaType)
 	if IsText(raw) {
-		return append(append(append(out, `,"text":`...), rawjson.Quote(string(raw))...), '}')
+		return append(rawjson.AppendQuoteText(append(out, `,"text":`...), raw), '}')
 	}
 	out = base64.StdEncoding.AppendEncode(append(out, `,"blob":"`...), raw)
 	return append(out, `"}`...)

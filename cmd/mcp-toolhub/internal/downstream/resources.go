@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -126,8 +127,9 @@ func pageOwners(surface *tool.Surface, uri string) []string {
 	return servers
 }
 
-// StoredResults reads stored results. The error is ErrNoResult where the caller has none of that id, or a *tool.Failure.
-type StoredResults func(caller tool.Actor, id tool.ResultID) (text []byte, mediaType string, err error)
+// StoredResults reads stored results, as resource contents under uri. free is called once those were sent. The error is ErrNoResult where
+// the caller has none of that id, or a *tool.Failure.
+type StoredResults func(caller tool.Actor, id tool.ResultID, uri string) (contents json.RawMessage, free func(), err error)
 
 // ErrNoResult says that there is no such result for the caller.
 var ErrNoResult = errors.New("no such result")
@@ -135,7 +137,7 @@ var ErrNoResult = errors.New("no such result")
 // readStored serves resources/read of a stored result. What the caller may not read cannot be told from what is not there.
 func (f *forwarder) readStored(ctx context.Context, p *peer, m *jsonrpc.Message, r replier, uri string) *tool.RPCError {
 	id := strings.TrimPrefix(uri, tool.ResultURI(""))
-	text, mediaType, err := f.deps.StoredResults(p.actor, tool.ResultID(id))
+	contents, free, err := f.deps.StoredResults(p.actor, tool.ResultID(id), uri)
 	if errors.Is(err, ErrNoResult) {
 		return unknownResource(p, uri)
 	}
@@ -143,12 +145,13 @@ func (f *forwarder) readStored(ctx context.Context, p *peer, m *jsonrpc.Message,
 		f.deps.Logger.Warn("a stored result cannot be read", "result", id, "error", err)
 		return f.failed(ctx, r, err)
 	}
-	out := append(append([]byte(`{"contents":[`), tool.ResourceContents(uri, mediaType, text)...), "]}"...)
-	result, err := f.resultOf(ctx, p, answeredRequest{method: m.Method}, &tool.Reply{Result: out})
+	defer free()
+	const before = `{"contents":[`
+	around, err := f.resultOf(ctx, p, answeredRequest{method: m.Method}, &tool.Reply{Result: []byte(before + "]}")})
 	if err != nil {
 		return f.failed(ctx, r, err)
 	}
-	r.answer(whole(result))
+	r.answer(pieces{parts: [][]byte{[]byte(before), contents, around[len(before):]}})
 	return nil
 }
 

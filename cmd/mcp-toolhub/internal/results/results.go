@@ -5,6 +5,7 @@ package results
 import (
 	"errors"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 )
@@ -16,30 +17,50 @@ var ErrUnknown = errors.New("no result is stored under this id")
 type Reader struct {
 	Store *payload.Store
 	All   func(caller tool.Actor) bool // whether a caller may read the results of all callers
+
+	Memory *budget.Account // of large results while they are read; nil: without bounds
 }
 
-// Read calls use with the bytes of the result and what is known of it. The error is ErrUnknown, a *tool.Failure, or that of use.
-func (r Reader) Read(caller tool.Actor, id tool.ResultID, use func(e payload.Entry, native []byte) error) error {
+// Read calls use with the bytes of the result and what is known of it. free, which is never nil, ends the use of what use has made of
+// them. The error is ErrUnknown, a *tool.Failure, or that of use.
+func (r Reader) Read(caller tool.Actor, id tool.ResultID, use func(e payload.Entry, native []byte) error) (free func(), err error) {
+	free = func() {}
 	if !id.IsResult() && caller.Door != "cli" {
-		return ErrUnknown // an input may hold arguments that no caller may see
+		return free, ErrUnknown // an input may hold arguments that no caller may see
 	}
 	e, err := r.Store.Entry(id)
 	if err == nil && !r.may(caller, e) || errors.Is(err, payload.ErrUnknown) {
-		return ErrUnknown
+		return free, ErrUnknown
 	}
 	if err != nil {
-		return failed(err)
+		return free, failed(err)
+	}
+	if e.Size > large && r.Memory != nil {
+		lease, err := r.Memory.Take(min(copies*e.Size, r.Memory.Largest()))
+		if err != nil {
+			return free, failed(err)
+		}
+		free = lease.Free
 	}
 	used := false
 	err = r.Store.Read(e, func(native []byte) error {
 		used = true
 		return use(e, native)
 	})
-	if used {
-		return err
+	if err != nil {
+		free()
 	}
-	return failed(err)
+	if used {
+		return free, err
+	}
+	return free, failed(err)
 }
+
+// What it takes to read a large result: its bytes, and what is made of them.
+const (
+	large  = 128 << 10
+	copies = 2
+)
 
 // may reports whether the caller may read a result: it is the one that got it, the person whose files they are, at the command line, or
 // has the right to read all.

@@ -46,7 +46,7 @@ func (r Reader) part(ctx context.Context, e *tool.Execution) (tool.Reply, error)
 	if rules := e.Surface.Results; rules != nil && rules.Usual.MaxChars > 0 {
 		most = min(most, rules.Usual.MaxChars)
 	}
-	err = r.Read(e.Actor, tool.ResultID(q.ID), func(of payload.Entry, native []byte) (err error) {
+	free, err := r.Read(e.Actor, tool.ResultID(q.ID), func(of payload.Entry, native []byte) (err error) {
 		var a slice.Answer
 		if of.Name != "" && q.OfBlock() {
 			a, err = slice.ReadBlock(ctx, native, of.MediaType, q, most-frameChars)
@@ -61,6 +61,7 @@ func (r Reader) part(ctx context.Context, e *tool.Execution) (tool.Reply, error)
 		}
 		return err
 	})
+	free()
 	if ctx.Err() != nil {
 		return reply, &tool.Failure{Class: tool.ClassCanceled, Message: "the reading was canceled", Cause: err}
 	}
