@@ -148,13 +148,16 @@ func TestMemoryOfLargeOutputs(t *testing.T) {
 	hub := startHubIn(t, tokensOfTwo, "hub.json", commandHub(""))
 	want := lines(7_600_000)
 	digest := tool.Digest([]byte(want))
-	var calling sync.WaitGroup
+	var calling, running sync.WaitGroup
 	readers := sampleOf(4, 20)
+	running.Add(20)
 	for i := range 20 {
 		version := []string{rev2025, rev2026}[i%2]
 		w := wireHTTP(t, hub.url+"/mcp", version, headerOf("ann")...).open()
 		calling.Go(func() {
 			links, _ := linksOf(t, last(w.send(w.call("code.run_command", `{"argv":["seq","1","7600000"]}`, ""))))
+			running.Done()
+			running.Wait() // reading is a matter of its own
 			if len(links) != 1 || links[0].Size != len(want) || links[0].Meta["toolhub/sha256"] != digest {
 				t.Errorf("%+v", links)
 				return

@@ -4,6 +4,7 @@ package results
 
 import (
 	"errors"
+	"runtime/debug"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -41,6 +42,9 @@ func (r Reader) Read(caller tool.Actor, id tool.ResultID, use func(e payload.Ent
 			return free, failed(err)
 		}
 		free = lease.Free
+		if e.Size > huge {
+			debug.FreeOSMemory() // what commands and calls have left would come on top
+		}
 	}
 	used := false
 	err = r.Store.Read(e, func(native []byte) error {
@@ -59,6 +63,7 @@ func (r Reader) Read(caller tool.Actor, id tool.ResultID, use func(e payload.Ent
 // What it takes to read a large result: its bytes, and what is made of them.
 const (
 	large  = 128 << 10
+	huge   = 8 << 20
 	copies = 2
 )
 
