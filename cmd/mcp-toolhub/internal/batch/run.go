@@ -20,7 +20,8 @@ type batch struct {
 	execution *tool.Execution
 	members   []*member
 	asks      invoke.Asks
-	places    chan struct{} // holds one token for each call that runs
+	places    chan struct{}   // holds one token for each call that runs
+	canceled  <-chan struct{} // closed when the batch is
 	reporting reporting
 
 	mu     sync.Mutex
@@ -69,6 +70,7 @@ func newBatch(o Options, e *tool.Execution, r *request) *batch {
 // run runs the calls, and returns when all have ended.
 func (b *batch) run(ctx context.Context) {
 	var all sync.WaitGroup
+	b.canceled = ctx.Done()
 	contexts := make([]context.Context, len(b.members))
 	for i, m := range b.members {
 		contexts[i], m.cancel = context.WithCancelCause(ctx)
@@ -119,7 +121,7 @@ func (b *batch) runMember(ctx context.Context, m *member) {
 	if holds {
 		<-b.places
 	}
-	if m.failed() && b.Failure == invoke.CancelSiblings && m.Class != tool.ClassSiblingCanceled {
+	if m.failed() && b.Failure == invoke.CancelSiblings && m.Class != tool.ClassSiblingCanceled && !b.isCanceled(ctx) {
 		b.endOthers(m)
 	}
 	b.reporting.ended()
@@ -152,7 +154,7 @@ func (b *batch) barred(ctx context.Context, m *member) *tool.Failure {
 		return failed
 	}
 	if b.Ordering == serial {
-		return b.afterFailedWrite(m)
+		return b.afterFailedWrite(ctx, m)
 	}
 	return nil
 }
@@ -165,7 +167,7 @@ func (b *batch) turn(ctx context.Context, m *member) error {
 				<-other.done // it ends soon where the batch is canceled
 			}
 		}
-		if failed := b.afterFailedWrite(m); failed != nil {
+		if failed := b.afterFailedWrite(ctx, m); failed != nil {
 			return failed
 		}
 	}
@@ -179,18 +181,31 @@ func (b *batch) turn(ctx context.Context, m *member) error {
 }
 
 // afterFailedWrite returns why m does not run if an earlier call failed that may have been to write something.
-func (b *batch) afterFailedWrite(m *member) *tool.Failure {
+func (b *batch) afterFailedWrite(ctx context.Context, m *member) *tool.Failure {
 	for _, other := range b.members[:m.index] {
 		if other.reads {
 			continue // which may still run
 		}
 		if other.failed() {
+			b.isCanceled(ctx)
 			return &tool.Failure{Class: tool.ClassSiblingCanceled, AbortReason: invoke.AbortEarlierWriteFailed,
 				Message: fmt.Sprintf("did not run, because the call %q before it may write and ended as %s: later calls of an ordered batch "+
 					"do not run then", other.ID, other.Status)}
 		}
 	}
 	return nil
+}
+
+// isCanceled reports whether the batch is canceled. Then ctx, of one of its calls, has ended, too: so its record says who has canceled it, and
+// not that a sibling has, which has heard of it a moment earlier.
+func (b *batch) isCanceled(ctx context.Context) bool {
+	select {
+	case <-b.canceled:
+		<-ctx.Done()
+		return true
+	default:
+		return false
+	}
 }
 
 // endOthers ends all calls that have not ended, because m has failed.
