@@ -13,9 +13,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/relay"
@@ -24,8 +26,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
-// fingerprint tells hubs apart that would not do the same. Equal are: this program, the files that the settings come from, the variables
-// that they refer to, the programs of the servers, and the directories where those run. style is that of --names.
+// fingerprint tells two hubs apart that would not do the same. It is made of this program, the files that the settings come from, the variables
+// that they refer to, the programs of the servers, the directories where those run, the environment of commands, and style, that of --names.
 func fingerprint(s *config.Settings, style string) string {
 	program, _ := os.Executable()
 	same := struct {
@@ -48,8 +50,24 @@ func fingerprint(s *config.Settings, style string) string {
 		}
 		same.Starts = append(same.Starts, starts, cmp.Or(server.Dir, wd))
 	}
+	same.Starts = append(same.Starts, commandEnvironment(s)...)
 	text, _ := json.Marshal(same) // strings alone
 	return digestOf(text)
+}
+
+// commandEnvironment is the environment of the commands that hooks, code.run_command and declared tools run; nil where there are none.
+func commandEnvironment(s *config.Settings) (env []string) {
+	declared, _ := filepath.Glob(filepath.Join(s.Declarative.Dir, "*.json"))
+	runs := s.Code.Enabled && s.Code.Run.Enabled || s.Declarative.Enabled && s.Declarative.Dir != "" && len(declared) > 0
+	named := slices.Concat(s.Code.Run.Bounds.Env, s.Declarative.Bounds.Env)
+	for _, h := range s.Hooks {
+		runs = runs || len(h.Command) > 0 || h.Shell != ""
+		named = append(named, h.Env...)
+	}
+	if bounds, err := command.NewBounds(command.Config{Environ: os.Environ()}); runs && err == nil {
+		env, _ = bounds.Environment(named...)
+	}
+	return env
 }
 
 func digestOf(text []byte) string {
@@ -61,9 +79,13 @@ func digestOf(text []byte) string {
 // the servers run once for all clients. When that hub ends, the next one does, or this process.
 func (c *serveCmd) serveClient(ctx context.Context, s *config.Settings) error {
 	var client *relay.Relay // nil until a hub was joined
-	for {
+	for brief := 0; ; {
 		unlock := lockHubs(s.StateDir)
-		hub, err := c.findHub(ctx, s)
+		var hub *control.Joined
+		var err error
+		if brief < maxBrief {
+			hub, err = c.findHub(ctx, s)
+		}
 		switch {
 		case err != nil:
 			unlock()
@@ -77,15 +99,25 @@ func (c *serveCmd) serveClient(ctx context.Context, s *config.Settings) error {
 		if client == nil {
 			client = relay.New(c.std.in, c.std.out)
 		}
+		joined := time.Now()
 		gone, err := c.relayed(ctx, client, hub)
 		if gone || err != nil {
 			return err
+		}
+		if brief++; time.Since(joined) > briefly {
+			brief = 0
 		}
 		if s, err = c.load(ctx); err != nil { // it may be another one by now
 			return err
 		}
 	}
 }
+
+// A client whose hubs ended soon after it had joined them, one after the other, gets a hub of its own.
+const (
+	briefly  = 10 * time.Second
+	maxBrief = 5
+)
 
 // lockHubs keeps other processes from looking for a hub until this one has found one, or is one. Without the lock there may be two.
 func lockHubs(state string) (unlock func()) {
@@ -169,6 +201,9 @@ var errOtherSettings = errors.New("this hub has another config, program, environ
 func (g *guests) join(theirs, profile string) (func(context.Context, io.Reader, net.Conn), error) {
 	if fingerprint(g.hub.settings(), g.style) != theirs {
 		return nil, errOtherSettings
+	}
+	if err := g.hub.server.CheckProfile(profile); err != nil {
+		return nil, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

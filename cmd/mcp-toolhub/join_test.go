@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -138,6 +140,36 @@ func TestClientsThatDoNotJoin(t *testing.T) {
 		if pids := sharedBy(first, start()); len(pids) != 2 {
 			t.Errorf("%s: the server runs as %v", name, pids)
 		}
+	}
+}
+
+// TestUnknownProfileBesideAHub: a client that wants a profile that does not exist is told so at once, also where a hub runs.
+func TestUnknownProfileBesideAHub(t *testing.T) {
+	t.Parallel()
+	c := newCompany(t)
+	c.client(t, rev2025)
+	w := wireHubIn(t, c.dir, c.config, rev2025, "--profile", "none")
+	for range w.lines { // until it ends
+	}
+	if err := w.cmd.Wait(); err == nil || !strings.Contains(w.log.String(), `no profile "none" in the config`) {
+		t.Errorf("%v\n%s", err, w.log)
+	}
+}
+
+// TestEnvironmentOfCommandsIsTheHubs: a hub that runs commands takes in clients of its environment alone.
+func TestEnvironmentOfCommandsIsTheHubs(t *testing.T) {
+	plain, runs := &config.Settings{}, &config.Settings{Hooks: []hook.Config{{Shell: "true", Env: []string{"MINE"}}}}
+	before := map[*config.Settings]string{plain: fingerprint(plain, ""), runs: fingerprint(runs, "")}
+	for _, name := range []string{"TZ", "MINE", "OTHER"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "another")
+			if fingerprint(plain, "") != before[plain] {
+				t.Error("it matters to a hub that runs no command")
+			}
+			if same := fingerprint(runs, "") == before[runs]; same != (name == "OTHER") {
+				t.Errorf("it is the same for a hub that runs commands: %t", same)
+			}
+		})
 	}
 }
 

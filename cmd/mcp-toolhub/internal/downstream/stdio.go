@@ -114,6 +114,14 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	return nil
 }
 
+// CheckProfile returns an error that names all profiles, or servers, unless there is the one that ServeStdio is to serve.
+func (s *Server) CheckProfile(profile string) error {
+	if set := s.settings.Load(); set.profiles[profile] == nil {
+		return set.unknown(profile)
+	}
+	return nil
+}
+
 // unknown returns the error for a profile that does not exist. It names those that do: profiles, or servers for a direct view.
 func (s *settings) unknown(profile string) error {
 	wanted, direct := strings.CutPrefix(profile, directPrefix)
