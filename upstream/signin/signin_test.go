@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
@@ -266,5 +267,44 @@ func TestTokenWithoutExpiry(t *testing.T) {
 	}
 	if token, err := w.store.Source(w.server).Token(t.Context()); token != g.Access || err != nil {
 		t.Errorf("token %q, %v", token, err)
+	}
+}
+
+// TestSignInsOfPeople checks that each person's sign-in is theirs alone, and none of them is that of all.
+func TestSignInsOfPeople(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	shared := w.server
+	w.server.OAuth.PerCaller = true
+	own, all := w.server, make(map[string]string)
+	for _, person := range []string{"ann", "bob", tool.Local} {
+		w.server = own.For(person)
+		g, err := w.login(t, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[person] = g.Access
+	}
+	for person, access := range all {
+		if token, err := w.store.Source(own.For(person)).Token(t.Context()); token != access || err != nil {
+			t.Errorf("%s: token %q instead of %q, %v", person, token, access, err)
+		}
+	}
+	if people, err := w.store.People(own); strings.Join(people, " ") != "ann bob local" || err != nil {
+		t.Errorf("people %q, %v", people, err)
+	}
+	for _, server := range []upstream.ServerConfig{shared, shared.For("ann"), own.For("carl")} {
+		if token, err := w.store.Source(server).Token(t.Context()); token != "" || err != nil {
+			t.Errorf("%q of %+v gets %q, %v", server.Person, server.OAuth, token, err)
+		}
+	}
+	if token, _ := w.store.Source(own).Token(t.Context()); token != all[tool.Local] {
+		t.Errorf("without a person: token %q", token)
+	}
+	if was, revoked, err := w.store.Logout(t.Context(), own.For("bob")); !was || !revoked || err != nil {
+		t.Errorf("logout: %v, %v, %v", was, revoked, err)
+	}
+	if people, _ := w.store.People(own); strings.Join(people, " ") != "ann local" {
+		t.Errorf("people %q", people)
 	}
 }

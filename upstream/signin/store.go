@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
@@ -67,8 +69,36 @@ func Open(dir string) *Store { return &Store{file: filepath.Join(dir, FileName)}
 // File returns the path of the file, for those who watch it.
 func (s *Store) File() string { return s.file }
 
-// keyOf is the key of a server's grant. A server of the same id at another address has another one.
-func keyOf(server settings.Server) string { return server.ID + " " + server.URL }
+// keyOf is the key of a server's grant. A server of the same id at another address has another one, and so has each person where each
+// caller signs in: a sign-in that was made for one person never becomes that of all, nor the other way round.
+func keyOf(server settings.Server) string {
+	key := server.ID + " " + server.URL
+	if server.OAuth.PerCaller {
+		key += personMark + orText(server.Person, tool.Local)
+	}
+	return key
+}
+
+// personMark stands before the person in a key. No URL holds it.
+const personMark = "\n"
+
+// People returns who is signed in to a server that each caller signs in to, sorted.
+func (s *Store) People(server settings.Server) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.read(); err != nil || !server.OAuth.PerCaller {
+		return nil, err
+	}
+	all, _, _ := strings.Cut(keyOf(server), personMark)
+	var people []string
+	for key := range s.held.Grants {
+		if person, ok := strings.CutPrefix(key, all+personMark); ok {
+			people = append(people, person)
+		}
+	}
+	slices.Sort(people)
+	return people, nil
+}
 
 // Grant returns the sign-in to server, if there is one. One that was made with another client or at another authorization server than
 // the entry now names does not count.

@@ -12,6 +12,9 @@ type OAuth struct {
 	AssumePKCE   bool     // the authorization server takes PKCE with S256, although its metadata does not say so
 	Scopes       []string // asked for in place of those that the server names
 	CallbackPort int      // of the loopback address that the browser comes back to; 0: any
+
+	// PerCaller servers are used by each caller as themselves: with a sign-in, and over a connection, of their own.
+	PerCaller bool
 }
 
 // OmitResource as OAuth.Resource: authorization servers such as Entra's refuse the parameter.

@@ -29,6 +29,7 @@ type Server struct {
 	Headers map[string]string // http, sse: sent with every request to this server's origin, and to no other
 	OAuth   OAuth             // http, sse
 	SignIn  string            // which sign-in is in force, "" for none: with another one the server is started anew
+	Person  string            // whose sign-in that is, where OAuth.PerCaller; "" is the person of this machine (tool.Local)
 
 	Disabled bool
 	Trust    bool     // the operator vouches for this server's annotations
@@ -84,6 +85,14 @@ func (s Server) SignsIn() bool {
 		}
 	}
 	return true
+}
+
+// For returns s for the sign-in of one person, where each caller has their own; otherwise s.
+func (s Server) For(person string) Server {
+	if s.OAuth.PerCaller {
+		s.Person = person
+	}
+	return s
 }
 
 // HubCommand as Server.Command means the running program itself.
