@@ -155,6 +155,10 @@ func launchCommand(cmd *exec.Cmd) (*runningHub, error) {
 	case <-h.read:
 		err := h.cmd.Wait()
 		return nil, fmt.Errorf("the hub ended: %v\n%s", err, h.log())
+	case <-time.After(2 * time.Minute):
+		_ = h.cmd.Process.Kill()
+		<-h.read
+		return nil, fmt.Errorf("the hub does not serve after two minutes: %v\n%s", h.cmd.Wait(), h.log())
 	}
 }
 
@@ -188,7 +192,8 @@ func (h *runningHub) readLog(stderr io.Reader, serving chan<- string) {
 		fmt.Fprintln(&h.logs, lines.Text())
 		h.mu.Unlock()
 		var record struct{ Msg, URL string }
-		if json.Unmarshal(lines.Bytes(), &record) == nil && record.Msg == "serving" {
+		from := max(bytes.IndexByte(lines.Bytes(), '{'), 0) // GODEBUG=gctrace=1 writes lines in parts, between which a record may come
+		if json.Unmarshal(lines.Bytes()[from:], &record) == nil && record.Msg == "serving" {
 			serving <- strings.TrimSuffix(record.URL, "/mcp")
 		}
 	}
