@@ -126,8 +126,8 @@ func (c checks) missing(direct checks) map[string]string {
 	return out
 }
 
-// run runs the suite with args and reads what it found into checks. The suite's exit code says only whether all is well.
-func (s suite) run(t *testing.T, into checks, env []string, args ...string) {
+// run runs the suite with args and reads what it found into checks. It returns what the suite said, and whether all is well.
+func (s suite) run(t *testing.T, into checks, env []string, args ...string) (said string, passes bool) {
 	t.Helper()
 	dir := t.TempDir()
 	cmd := exec.Command(s.node, append(append([]string{s.script}, args...), "-o", dir)...)
@@ -143,6 +143,7 @@ func (s suite) run(t *testing.T, into checks, env []string, args ...string) {
 	if len(into) == before {
 		t.Errorf("the suite says nothing: %v\n%s", err, out)
 	}
+	return string(out), err == nil
 }
 
 // runStamp is what the suite appends to a scenario's name to name the directory of a run.
@@ -238,7 +239,7 @@ func eachLine(r io.Reader, do func([]byte)) error {
 const driverClient = "TOOLHUB_TEST_CLIENT" // the client program to run
 
 // conformanceDriver is the command that the suite's client mode runs with the URL of its server: it puts a hub between
-// that server and a client program.
+// that server and a client program, or signs a hub in to it.
 func conformanceDriver() {
 	code, err := drive(os.Args[len(os.Args)-1])
 	if err != nil {
@@ -254,6 +255,9 @@ func drive(url string) (code int, err error) {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
+	if os.Getenv(driverSignsIn) != "" {
+		return driveSignIn(dir, url)
+	}
 	config := fmt.Sprintf(`{"policy":{"mode":"accept_all"},"mcpServers":{"far":{"type":"http","url":%q,"isolation":"session"}}}`, url)
 	file := filepath.Join(dir, "hub.json")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {

@@ -140,7 +140,9 @@ func TestConformance(t *testing.T) {
 			})
 		}
 	})
-	report(t, rows)
+	var signIns []signInRow
+	t.Run("sign-in", func(t *testing.T) { signIns = s.signIns(t) })
+	report(t, rows, signIns)
 }
 
 func (s suite) clientRuns(t *testing.T, r conformanceRun, direct, through checks) {
@@ -182,7 +184,7 @@ func judge(t *testing.T, r conformanceRun, direct, through checks) conformanceRo
 func (r conformanceRow) known() []string { return slices.Sorted(maps.Keys(r.run.why)) }
 
 // report prints the figures, and holds docs/conformance.md to them, or writes it.
-func report(t *testing.T, rows []conformanceRow) {
+func report(t *testing.T, rows []conformanceRow, signIns []signInRow) {
 	t.Helper()
 	slices.SortFunc(rows, func(a, b conformanceRow) int { return strings.Compare(a.run.name, b.run.name) })
 	var figures, names strings.Builder
@@ -200,13 +202,14 @@ func report(t *testing.T, rows []conformanceRow) {
 			names.WriteString("\n")
 		}
 	}
-	if names.Len() == 0 {
-		names.WriteString("\nNothing.\n")
+	for _, row := range signIns {
+		t.Logf("conformance: sign-in %s: %d of %d scenarios pass", row.revision, row.scenarios-len(row.failed), row.scenarios)
 	}
-	if len(rows) < len(conformanceRuns()) {
+	if len(rows) < len(conformanceRuns()) || t.Failed() || len(signIns) == 0 {
 		return // a part of the runs is no page
 	}
-	missing := "\n## Missing by name\n" + names.String()
+	table, missingSignIns := signInTable(signIns)
+	missing := table + "\n## Missing by name\n" + names.String() + missingSignIns
 	file := filepath.Join("..", "..", "docs", "conformance.md")
 	if *update {
 		if err := os.WriteFile(file, []byte(conformanceIntro+figures.String()+missing), 0o644); err != nil {
@@ -230,9 +233,8 @@ What the official conformance suite of the Model Context Protocol says of the hu
 Each row is two runs with the same scenarios: one against the everything-server of the Go SDK, one against a hub with that server behind it.
 The hub is held to whatever passes directly. The suite wants tools, prompts and resources of names of its own, so it speaks to the direct view
 of the server, ` + "`/mcp/s/SERVER`" + `; in the rows of several servers to ` + "`/mcp`" + `, with the naming style native.
-In client mode the suite is the server, the everything-client is the client, and the hub stands between the two; sign-in (` + "`auth/*`" + `)
-and ` + "`http-custom-headers`" + `, which cannot pass through a server of the SDK, are left out. What fails directly (the optional tasks extension) is
-not counted.
+In client mode the suite is the server, the everything-client is the client, and the hub stands between the two; ` + "`http-custom-headers`" + `,
+which cannot pass through a server of the SDK, is left out. What fails directly (the optional tasks extension) is not counted.
 
 | client speaks | through the hub to | pass directly | pass through the hub | missing |
 | --- | --- | --- | --- | --- |
