@@ -33,6 +33,18 @@ func npmClients(t *testing.T) string {
 // node runs a script of testdata/clients with the packages of clients, or a program of theirs, and returns what it printed.
 func node(t *testing.T, clients, script string, args ...string) (stdout string, err error) {
 	t.Helper()
+	cmd := nodeCommand(t, clients, script, args...)
+	var said, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &complaints
+	if err = cmd.Run(); err != nil {
+		err = fmt.Errorf("%s %w: %.3000s", filepath.Base(script), err, complaints.String())
+	}
+	return said.String(), err
+}
+
+// nodeCommand is the command of node.
+func nodeCommand(t *testing.T, clients, script string, args ...string) *exec.Cmd {
+	t.Helper()
 	home := t.TempDir()
 	if !filepath.IsAbs(script) {
 		text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "clients", script))
@@ -49,12 +61,7 @@ func node(t *testing.T, clients, script string, args ...string) (stdout string, 
 	}
 	cmd := exec.CommandContext(t.Context(), "node", append([]string{script}, args...)...)
 	cmd.Dir, cmd.Env = home, scratchEnv(home)
-	var said, complaints bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &complaints
-	if err = cmd.Run(); err != nil {
-		err = fmt.Errorf("%s %w: %.3000s", filepath.Base(script), err, complaints.String())
-	}
-	return said.String(), err
+	return cmd
 }
 
 // TestFrameworksFromNPM: frameworks that hand tools' names to a model's API as they are get names that OpenAI and Anthropic
