@@ -2,6 +2,7 @@ package splice
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -9,65 +10,84 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// findJSON follows the path as far as it leads, and returns the object there and the rest of the path.
-func (f *File) findJSON(path []string) (hujson.Value, []string, error) {
+// findJSON follows the path of p as far as it leads, and returns the object or list there and the rest of the path.
+func (f *File) findJSON(p Place) (hujson.Value, []string, error) {
+	path := p.Path
 	at, err := hujson.Parse(f.body)
 	if err != nil {
 		return at, nil, errUnsafe
 	}
 	for i, key := range path {
-		next := member(at, key)
+		all := elements(at)
+		next := indexOf(all, key)
 		if next < 0 {
 			return at, path[i:], nil
 		}
-		found := at.Value.(*hujson.Object).Members
-		for _, m := range found[next+1:] {
-			if name, _ := m.Name.Value.(hujson.Literal); name.String() == key {
-				return at, nil, textfile.Faults{{Position: textfile.PositionOf(f.body, m.Name.StartOffset), Key: joined(path[:i+1]),
-					Message: "this key stands here twice", Hint: "remove one of the two"}}
-			}
+		if twice := indexOf(all[next+1:], key); twice >= 0 {
+			return at, nil, textfile.Faults{{Position: textfile.PositionOf(f.body, all[next+1+twice].from), Key: joined(path[:i+1]),
+				Message: "this key stands here twice", Hint: "remove one of the two"}}
 		}
-		at = found[next].Value
-		if _, ok := at.Value.(*hujson.Object); !ok {
+		at = at.Value.(*hujson.Object).Members[next].Value
+		wanted := byte('{')
+		if p.List && i == len(path)-1 {
+			wanted = '['
+		}
+		if at.Value.Kind() != hujson.Kind(wanted) {
 			return at, nil, refuse(f.At(path[:i+1]...), path[:i+1])
 		}
 	}
 	return at, nil, nil
 }
 
-func joined(path []string) string { return strings.Join(path, ".") }
+// element is a member of an object, or an item of a list.
+type element struct {
+	name     string // the key, or the item that is a plain text
+	from, to int    // where it stands
+	after    int    // bytes between it and the comma
+}
 
-// member returns the index of the first member of that name, or -1.
-func member(v hujson.Value, key string) int {
-	if object, ok := v.Value.(*hujson.Object); ok {
-		for i, m := range object.Members {
-			if name, _ := m.Name.Value.(hujson.Literal); name.String() == key {
-				return i
-			}
+func elements(v hujson.Value) (all []element) {
+	switch v := v.Value.(type) {
+	case *hujson.Object:
+		for _, m := range v.Members {
+			name, _ := m.Name.Value.(hujson.Literal)
+			all = append(all, element{name.String(), m.Name.StartOffset, m.Value.EndOffset, len(m.Value.AfterExtra)})
+		}
+	case *hujson.Array:
+		for _, item := range v.Elements {
+			name, _ := item.Value.(hujson.Literal)
+			all = append(all, element{name.String(), item.StartOffset, item.EndOffset, len(item.AfterExtra)})
 		}
 	}
-	return -1
+	return all
 }
+
+// indexOf returns the index of the first element of that name, or -1.
+func indexOf(all []element, name string) int {
+	return slices.IndexFunc(all, func(e element) bool { return e.name == name })
+}
+
+func joined(path []string) string { return strings.Join(path, ".") }
 
 func (f *File) putJSON(p Place, name string, c content) ([]edit, error) {
 	if len(bytes.TrimSpace(f.body)) == 0 {
-		value := any(Object{{name, c.value}})
+		value := c.under(p, name)
 		for i := len(p.Path) - 1; i >= 0; i-- {
 			value = Object{{p.Path[i], value}}
 		}
 		nl := f.newline()
 		return []edit{{len(f.body), len(f.body), jsonText(value, layout{newline: nl, unit: "  "}) + nl}}, nil
 	}
-	at, rest, err := f.findJSON(p.Path)
+	at, rest, err := f.findJSON(p)
 	if err != nil {
 		return nil, err
 	}
-	object := at.Value.(*hujson.Object)
+	all := elements(at)
 	l, multi := f.layout(at)
-	value := any(c.value)
+	value := c.value
 	key := name
 	if len(rest) > 0 {
-		value, key = Object{{name, c.value}}, rest[0]
+		value, key = c.under(p, name), rest[0]
 		for i := len(rest) - 1; i > 0; i-- {
 			value = Object{{rest[i], value}}
 		}
@@ -80,7 +100,10 @@ func (f *File) putJSON(p Place, name string, c content) ([]edit, error) {
 			text = strings.Replace(text, "{", "{"+jsonString(inner)+": {", 1)
 		}
 	case text == "":
-		text = jsonString(key) + ": " + jsonText(value, l)
+		text = jsonString(key)
+		if value != nil {
+			text += ": " + jsonText(value, l)
+		}
 		for i := len(c.comments) - 1; i >= 0; i-- {
 			text = "// " + c.comments[i] + l.newline + l.indent + text
 		}
@@ -96,20 +119,19 @@ func (f *File) putJSON(p Place, name string, c content) ([]edit, error) {
 		lead = l.newline + l.indent
 	}
 	comma := ""
-	if n := len(object.Members); n > 0 {
-		last := object.Members[n-1].Value
-		after := f.body[last.EndOffset:pos]
-		if f.body[last.EndOffset+len(last.AfterExtra)] != ',' {
+	if n := len(all); n > 0 {
+		last := all[n-1]
+		if f.body[last.to+last.after] != ',' {
 			comma = ","
 		}
-		if bytes.Contains(after, []byte("//")) {
+		if bytes.Contains(f.body[last.to:pos], []byte("//")) {
 			lead = l.newline + l.indent
 		}
-		if comma != "" && pos > last.EndOffset {
-			edits = append(edits, edit{last.EndOffset, last.EndOffset, comma})
+		if comma != "" && pos > last.to {
+			edits = append(edits, edit{last.to, last.to, comma})
 			comma = ""
 		}
-	} else if bytes.HasSuffix(f.body[:pos], []byte("{")) && l.flat && len(c.comments) == 0 {
+	} else if pos == at.StartOffset+1 && l.flat && len(c.comments) == 0 {
 		lead = ""
 	} else if !bytes.ContainsAny(f.body[pos:closing], "\r\n") {
 		text += l.newline + strings.TrimSuffix(l.indent, l.unit)
@@ -121,15 +143,15 @@ func (f *File) putJSON(p Place, name string, c content) ([]edit, error) {
 func (f *File) layout(at hujson.Value) (l layout, multi bool) {
 	l = layout{newline: f.newline(), unit: "  "}
 	if root, err := hujson.Parse(f.body); err == nil {
-		if object, ok := root.Value.(*hujson.Object); ok && len(object.Members) > 0 {
-			if indent, ok := indentBefore(f.body, object.Members[0].Name.StartOffset); ok && indent != "" {
+		if all := elements(root); len(all) > 0 {
+			if indent, ok := indentBefore(f.body, all[0].from); ok && indent != "" {
 				l.unit = indent
 			}
 		}
 	}
-	object := at.Value.(*hujson.Object)
-	for _, m := range object.Members {
-		if indent, ok := indentBefore(f.body, m.Name.StartOffset); ok && bytes.ContainsAny(f.body[at.StartOffset:m.Name.StartOffset], "\n") {
+	all := elements(at)
+	for _, e := range all {
+		if indent, ok := indentBefore(f.body, e.from); ok && bytes.ContainsAny(f.body[at.StartOffset:e.from], "\n") {
 			l.indent, multi = indent, true
 		}
 	}
@@ -139,7 +161,7 @@ func (f *File) layout(at hujson.Value) (l layout, multi bool) {
 	start := bytes.LastIndexByte(f.body[:at.StartOffset], '\n') + 1
 	line := f.body[start:at.StartOffset]
 	l.indent = string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))]) + l.unit
-	l.flat = len(object.Members) > 0 || at.StartOffset > 0 && !bytes.ContainsAny(bytes.TrimSpace(f.body), "\r\n")
+	l.flat = len(all) > 0 || at.StartOffset > 0 && !bytes.ContainsAny(bytes.TrimSpace(f.body), "\r\n")
 	return l, !l.flat // what is all on one line stays so
 }
 
@@ -158,25 +180,27 @@ func (f *File) blanksBefore(offset int) int {
 	return offset
 }
 
-func (f *File) takeJSON(p Place, name string) ([]edit, error) {
-	at, rest, err := f.findJSON(p.Path)
+func (f *File) takeJSON(p Place, name string, comments bool) ([]edit, error) {
+	at, rest, err := f.findJSON(p)
 	if err != nil || len(rest) > 0 {
 		return nil, errUnsafe
 	}
-	members := at.Value.(*hujson.Object).Members
-	i := member(at, name)
-	m := members[i]
-	from, to := f.blanksBefore(m.Name.StartOffset), m.Value.EndOffset
-	comma := m.Value.EndOffset + len(m.Value.AfterExtra)
+	all := elements(at)
+	i := indexOf(all, name)
+	e := all[i]
+	start := e.from
+	if comments {
+		start = f.commentsAbove(start, "//")
+	}
+	from, to, comma := f.blanksBefore(start), e.to, e.to+e.after
 	follows := f.body[comma] == ','
 	switch {
-	case follows && len(bytes.TrimSpace(m.Value.AfterExtra)) == 0:
+	case follows && len(bytes.TrimSpace(f.body[to:comma])) == 0:
 		return []edit{{from, comma + 1, ""}}, nil
 	case follows:
 		return []edit{{from, to, ""}, {comma, comma + 1, ""}}, nil
 	case i > 0:
-		before := members[i-1].Value
-		comma := before.EndOffset + len(before.AfterExtra)
+		comma := all[i-1].to + all[i-1].after
 		if comma+1 >= from {
 			return []edit{{min(comma, from), to, ""}}, nil
 		}
@@ -185,11 +209,21 @@ func (f *File) takeJSON(p Place, name string) ([]edit, error) {
 	return []edit{{from, to, ""}}, nil
 }
 
+// commentsAbove returns where the lines of comment right above the line of offset begin; offset where there are none.
+func (f *File) commentsAbove(offset int, mark string) int {
+	i, _ := slices.BinarySearch(f.lineAt, offset+1)
+	for i--; i > 0 && strings.HasPrefix(strings.TrimLeft(f.line(i-1), " \t"), mark); i-- {
+		offset = f.lineAt[i-1]
+	}
+	return offset
+}
+
 func (f *File) textJSON(p Place, name string) (string, error) {
-	at, rest, err := f.findJSON(p.Path)
-	if err != nil || len(rest) > 0 || member(at, name) < 0 {
+	at, rest, err := f.findJSON(p)
+	i := indexOf(elements(at), name)
+	if err != nil || len(rest) > 0 || i < 0 {
 		return "", errUnsafe
 	}
-	m := at.Value.(*hujson.Object).Members[member(at, name)]
-	return string(f.body[m.Name.StartOffset:m.Value.EndOffset]), nil
+	e := elements(at)[i]
+	return string(f.body[e.from:e.to]), nil
 }

@@ -25,7 +25,7 @@ const (
 // Place is where a file keeps its entries.
 type Place struct {
 	Path []string // the keys that lead to the mapping of entries, at least one
-	List bool     // there is a list instead, of mappings with a key "name": YAML alone
+	List bool     // there is a list instead: of plain texts, or in YAML of mappings with a key "name"
 }
 
 // Object is a mapping to be written, in this order.
@@ -115,11 +115,19 @@ func (f *File) Entries(p Place) []Entry {
 		all = append(all, Entry{m.Key, m.Position, m.Value})
 	}
 	for _, item := range n.Items {
-		if name := item.Member("name"); p.List && name != nil {
-			all = append(all, Entry{name.Text, item.Position, item})
+		if name := itemName(item); p.List && name != "" {
+			all = append(all, Entry{name, item.Position, item})
 		}
 	}
 	return all
+}
+
+// itemName returns the name of an item of a list, "" where it has none.
+func itemName(item *textfile.Node) string {
+	if name := item.Member("name"); name != nil {
+		return name.Text
+	}
+	return item.Text
 }
 
 // Entry returns the entry of that name, nil where there is none.
@@ -133,13 +141,22 @@ func (f *File) Entry(p Place, name string) *Entry {
 
 // content is what an entry is written as.
 type content struct {
-	value    Object
+	value    any      // string, bool, int, []string or Object; nil for a plain text of a list, which is its name
 	comments []string // lines above it, without their marks
 	text     string   // instead of both: the entry as Text has it
 }
 
-// Put returns the file with one more entry, after the others, below lines of comment.
-func (f *File) Put(p Place, name string, value Object, comments ...string) (*File, error) {
+// under returns the mapping or list of p with nothing but the entry.
+func (c content) under(p Place, name string) any {
+	if p.List && c.value == nil {
+		return []string{name}
+	}
+	return Object{{name, c.value}}
+}
+
+// Put returns the file with one more entry, after the others, below lines of comment. The value is a string, bool, int, []string or Object;
+// it is nil for a plain text of a list.
+func (f *File) Put(p Place, name string, value any, comments ...string) (*File, error) {
 	return f.put(p, name, content{value: value, comments: comments})
 }
 
@@ -169,8 +186,13 @@ func (f *File) put(p Place, name string, c content) (*File, error) {
 }
 
 // Take returns the file without an entry.
-func (f *File) Take(p Place, name string) (*File, error) {
-	edits, err := f.spans(p, name)
+func (f *File) Take(p Place, name string) (*File, error) { return f.take(p, name, false) }
+
+// TakeWhole returns the file without an entry and without the lines of comment right above it.
+func (f *File) TakeWhole(p Place, name string) (*File, error) { return f.take(p, name, true) }
+
+func (f *File) take(p Place, name string, comments bool) (*File, error) {
+	edits, err := f.spans(p, name, comments)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +204,7 @@ func (f *File) Text(p Place, name string) (string, error) {
 	if f.Format == JSON {
 		return f.textJSON(p, name)
 	}
-	edits, err := f.spans(p, name)
+	edits, err := f.spans(p, name, false)
 	var b bytes.Buffer
 	for _, e := range edits {
 		b.Write(f.body[e.from:e.to])
@@ -190,16 +212,16 @@ func (f *File) Text(p Place, name string) (string, error) {
 	return b.String(), err
 }
 
-// spans returns what has to go for an entry to be gone.
-func (f *File) spans(p Place, name string) ([]edit, error) {
+// spans returns what has to go for an entry to be gone, with the comments above it if comments is set.
+func (f *File) spans(p Place, name string, comments bool) ([]edit, error) {
 	if f.Entry(p, name) == nil {
 		return nil, fmt.Errorf("there is no entry %q", name)
 	}
 	switch f.Format {
 	case JSON:
-		return f.takeJSON(p, name)
+		return f.takeJSON(p, name, comments)
 	case YAML:
-		return f.takeYAML(p, name)
+		return f.takeYAML(p, name, comments)
 	}
 	return f.takeTOML(p, name)
 }
@@ -232,7 +254,7 @@ func sameBut(a, b *textfile.Node, p Place, name string) bool {
 			}
 			bare := &textfile.Node{Kind: textfile.Mapping, Text: n.Text, Members: without(n, name)}
 			for _, item := range n.Items {
-				if m := item.Member("name"); m == nil || m.Text != name {
+				if itemName(item) != name {
 					bare.Items = append(bare.Items, item)
 				}
 			}

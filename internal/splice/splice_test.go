@@ -33,7 +33,7 @@ func TestPutAndTake(t *testing.T) {
 		{splice.YAML, servers, "", "servers:\n  it:\n    x: true\n", ""},
 		{splice.YAML, servers, "servers:\n    a: 1\n\n# end\nb: 2\n", "servers:\n    a: 1\n    it:\n      x: true\n\n# end\nb: 2\n", ""},
 		{splice.YAML, servers, "servers: # mine\nb: 2", "servers: # mine\n  it:\n    x: true\nb: 2", "b: 2"},
-		{splice.YAML, servers, "servers: {a: 1}\n", "servers: {\"it\": {\"x\": true}, a: 1}\n", "-"},
+		{splice.YAML, servers, "servers: {a: 1}\n", "servers: {a: 1, it: {\"x\": true}}\n", ""},
 		{splice.YAML, servers, "servers:\n  a: |\n    text\n    # text\n", "servers:\n  a: |\n    text\n    # text\n  it:\n    x: true\n", "-"},
 		{splice.YAML, deep, "a:\n  c: 1\n", "a:\n  c: 1\n  b:\n    it:\n      x: true\n", ""},
 		{splice.YAML, listed, "servers:\n- name: a\n  x: 1\nb: 2\n", "servers:\n- name: a\n  x: 1\n- name: it\n  x: true\nb: 2\n", ""},
@@ -68,6 +68,106 @@ func TestPutAndTake(t *testing.T) {
 		}
 		if err != nil || string(then.Bytes()) != test.then {
 			t.Errorf("%q without it: %v\n%q, want\n%q", test.want, err, then.Bytes(), test.then)
+		}
+	}
+}
+
+// TestPutAndTakePlain: a key of an entry, and a plain text of a list, also in brackets. Comments and all else stay.
+func TestPutAndTakePlain(t *testing.T) {
+	t.Parallel()
+	key, items := splice.Place{Path: []string{"s", "a"}}, splice.Place{Path: []string{"s", "a", "off"}, List: true}
+	for _, test := range []struct {
+		format     splice.Format
+		place      splice.Place
+		name       string
+		value      any
+		text, want string
+	}{
+		{splice.YAML, key, "disabled", true, "s:\n  a:\n    b: 1 # one\n# end\n", "s:\n  a:\n    b: 1 # one\n    disabled: true\n# end\n"},
+		{splice.YAML, key, "disabled", true, "s:\n  a: {b: 1, c: [x, {y: \"}\"}], d: it's} # one\n",
+			"s:\n  a: {b: 1, c: [x, {y: \"}\"}], d: it's, disabled: true} # one\n"},
+		{splice.YAML, key, "disabled", true, "s: {a: {\n  b: ',]', # it, too\n  c: 1 # two\n  }}\n",
+			"s: {a: {\n  b: ',]', # it, too\n  c: 1, disabled: true # two\n  }}\n"},
+		{splice.YAML, key, "disabled", true, "s: {a: {}}\n", "s: {a: {disabled: true}}\n"},
+		{splice.JSON, key, "disabled", true, "{\"s\": {\"a\": {\"b\": 1}}} // one\n", "{\"s\": {\"a\": {\"b\": 1, \"disabled\": true}}} // one\n"},
+		{splice.YAML, key, "off", []string{"x"}, "s:\n  a: {b: 1}\n", "s:\n  a: {b: 1, \"off\": [\"x\"]}\n"},
+		{splice.YAML, items, "it", nil, "s:\n  a:\n    off: [x, 'y'] # mine\n", "s:\n  a:\n    off: [x, 'y', it] # mine\n"},
+		{splice.YAML, items, "it", nil, "s:\n  a:\n    off:\n    - x # one\n    # end\n  b: {}\n",
+			"s:\n  a:\n    off:\n    - x # one\n    - it\n    # end\n  b: {}\n"},
+		{splice.JSON, items, "it", nil, "{\"s\": {\"a\": {\"off\": [\"x\", \"y\"]}}}", "{\"s\": {\"a\": {\"off\": [\"x\", \"y\", \"it\"]}}}"},
+		{splice.JSON, items, "it", nil, "{\"s\": {\"a\": {\n \"off\": [\n  \"x\" // one\n ]}}}",
+			"{\"s\": {\"a\": {\n \"off\": [\n  \"x\", // one\n  \"it\"\n ]}}}"},
+	} {
+		f, err := splice.Read(test.format, []byte(test.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		with, err := f.Put(test.place, test.name, test.value)
+		if err != nil || string(with.Bytes()) != test.want {
+			t.Errorf("%q: %v", test.text, err)
+			if err == nil {
+				t.Errorf("has become\n%q, want\n%q", with.Bytes(), test.want)
+			}
+			continue
+		}
+		if then, err := with.Take(test.place, test.name); err != nil || string(then.Bytes()) != test.text {
+			t.Errorf("%q without it: %v", test.want, err)
+			if err == nil {
+				t.Errorf("%q, want\n%q", then.Bytes(), test.text)
+			}
+		}
+	}
+}
+
+// TestTake takes out what stands first, in the middle and last.
+func TestTake(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		format     splice.Format
+		place      splice.Place
+		text, want string
+	}{
+		{splice.YAML, servers, "servers: {it: {x: [1, 2]}, a: 1}\n", "servers: {a: 1}\n"},
+		{splice.YAML, servers, "servers: {a: 1, \"it\": 'x, y', b: 2}\n", "servers: {a: 1, b: 2}\n"},
+		{splice.YAML, servers, "servers: {it: 1}\n", "servers: {}\n"},
+		{splice.YAML, listed, "servers: [it, a]\n", "servers: [a]\n"},
+		{splice.YAML, listed, "servers:\n  - it\n  # a\n  - a\n", "servers:\n  # a\n  - a\n"},
+		{splice.JSON, listed, `{"servers": ["it", "a"]}`, `{"servers": [ "a"]}`},
+		{splice.JSON, listed, `{"servers": ["a", "it", "b"]}`, `{"servers": ["a", "b"]}`},
+	} {
+		f, err := splice.Read(test.format, []byte(test.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.Take(test.place, "it"); err != nil || string(got.Bytes()) != test.want {
+			t.Errorf("%q: %v, want %q, got %+v", test.text, err, test.want, got)
+		}
+	}
+}
+
+// TestTakeWhole takes the comments of an entry, and no other ones.
+func TestTakeWhole(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		format     splice.Format
+		text, want string
+	}{
+		{splice.YAML, "servers:\n  # a\n  a: 1\n  # it\n  # it, too\n  it: 1 # one\n  # b\n  b: 1\n", "servers:\n  # a\n  a: 1\n  # b\n  b: 1\n"},
+		{splice.YAML, "servers:\n  # all\n\n  it: 1\n  b: 1\n", "servers:\n  # all\n\n  b: 1\n"},
+		{splice.YAML, "# all\nservers: # these\n  it: 1\n  b: 1\n", "# all\nservers: # these\n  b: 1\n"},
+		{splice.JSON, "{\"servers\": {\n  // a\n  \"a\": 1,\n  // it\n  \"it\": 1,\n  // b\n  \"b\": 1\n}}",
+			"{\"servers\": {\n  // a\n  \"a\": 1,\n  // b\n  \"b\": 1\n}}"},
+		{splice.JSON, "{\"servers\": {\n  \"a\": 1, // a\n  // it\n  \"it\": 1\n}}", "{\"servers\": {\n  \"a\": 1 // a\n}}"},
+	} {
+		f, err := splice.Read(test.format, []byte(test.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.TakeWhole(servers, "it")
+		if err != nil {
+			t.Errorf("%q: %v", test.text, err)
+		} else if string(got.Bytes()) != test.want {
+			t.Errorf("%q\nhas become %q\nwant       %q", test.text, got.Bytes(), test.want)
 		}
 	}
 }

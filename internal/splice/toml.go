@@ -9,6 +9,10 @@ import (
 // putTOML appends a table: that is a place where one can always stand.
 func (f *File) putTOML(p Place, name string, c content) ([]edit, error) {
 	nl := f.newline()
+	value, ok := c.value.(Object)
+	if !ok && c.text == "" {
+		return nil, errUnsafe
+	}
 	var b strings.Builder
 	if len(f.body) > 0 {
 		if f.body[len(f.body)-1] != '\n' {
@@ -27,7 +31,7 @@ func (f *File) putTOML(p Place, name string, c content) ([]edit, error) {
 			keys[i] = tomlKey(key)
 		}
 		b.WriteString("[" + strings.Join(keys, ".") + "]" + nl)
-		for _, m := range c.value {
+		for _, m := range value {
 			b.WriteString(tomlKey(m.Key) + " = " + tomlText(m.Value) + nl)
 		}
 	}

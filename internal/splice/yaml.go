@@ -1,6 +1,8 @@
 package splice
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -44,7 +46,7 @@ func (f *File) putYAML(p Place, name string, c content) ([]edit, error) {
 		return []edit{f.atLine(key.Line, write(l))}, nil
 	}
 	if at := f.offset(holder.Position); strings.IndexByte("{[", f.body[at]) >= 0 {
-		return f.putFlow(p, name, c, rest, holder, at+1)
+		return f.putFlow(p, name, c, rest, at)
 	}
 	l.indent = strings.Repeat(" ", holder.Column-1)
 	from, indent := 0, -1
@@ -73,32 +75,86 @@ func yamlEntry(p Place, name string, c content, l layout) string {
 	if !p.List {
 		return b.String() + yamlMember(name, c.value, l)
 	}
+	if c.value == nil {
+		return b.String() + l.indent + "- " + yamlString(name) + l.newline
+	}
 	in := layout{newline: l.newline, indent: l.indent + "  ", unit: "  "}
-	item := yamlMembers(append(Object{{"name", name}}, c.value...), in)
+	item := yamlMembers(c.item(name), in)
 	return b.String() + l.indent + "- " + strings.TrimPrefix(item, in.indent)
 }
 
-// putFlow puts an entry into a mapping or list that is written in brackets, as JSON.
-func (f *File) putFlow(p Place, name string, c content, rest []string, holder *textfile.Node, at int) ([]edit, error) {
+// item is the entry as an item of a list of mappings.
+func (c content) item(name string) Object {
+	value, _ := c.value.(Object)
+	return append(Object{{"name", name}}, value...)
+}
+
+// putFlow puts an entry into a mapping or list that is written in brackets and opens at offset open.
+func (f *File) putFlow(p Place, name string, c content, rest []string, open int) ([]edit, error) {
 	if c.text != "" {
 		return nil, errUnsafe
 	}
 	flat := layout{flat: true}
-	text := jsonString(name) + ": " + jsonText(c.value, flat)
-	if p.List {
-		text = jsonText(append(Object{{"name", name}}, c.value...), flat)
+	text := yamlString(name)
+	switch {
+	case p.List && c.value != nil:
+		text = jsonText(c.item(name), flat)
+	case c.value != nil:
+		text += ": " + jsonText(c.value, flat)
 	}
 	for i := len(rest) - 1; i >= 0; i-- {
 		inner := "{" + text + "}"
 		if p.List && i == len(rest)-1 {
 			inner = "[" + text + "]"
 		}
-		text = jsonString(rest[i]) + ": " + inner
+		text = yamlString(rest[i]) + ": " + inner
 	}
-	if len(holder.Members)+len(holder.Items) > 0 {
-		text += ", "
+	if all := f.flowParts(open); len(all) > 0 {
+		at := all[len(all)-1].to
+		return []edit{{at, at, ", " + text}}, nil
 	}
-	return []edit{{at, at, text}}, nil
+	return []edit{{open + 1, open + 1, text}}, nil
+}
+
+// flowParts returns where the parts stand of a mapping or list that is written in brackets and opens at offset open.
+func (f *File) flowParts(open int) (all []edit) {
+	const blank = " \t\r\n"
+	in := func(chars string, i int) bool { return strings.IndexByte(chars, f.body[i]) >= 0 }
+	depth, part := 1, edit{from: -1}
+	for i := open + 1; i < len(f.body); i++ {
+		begins := in(blank+"[{,:", i-1)
+		switch c := f.body[i]; {
+		case in(blank, i):
+			continue
+		case c == '#' && begins:
+			i += max(bytes.IndexByte(f.body[i:], '\n'), 0)
+			continue
+		case in(",]}", i) && depth == 1:
+			if part.from >= 0 {
+				all, part = append(all, part), edit{from: -1}
+			}
+			if c != ',' {
+				return all
+			}
+			continue
+		case in("[{", i):
+			depth++
+		case in("]}", i):
+			depth--
+		}
+		if part.from < 0 {
+			part.from = i
+		}
+		if quote := f.body[i]; in(`"'`, i) && begins {
+			for i++; i < len(f.body)-1 && f.body[i] != quote; i++ {
+				if quote == '"' && f.body[i] == '\\' {
+					i++
+				}
+			}
+		}
+		part.to = min(i+1, len(f.body))
+	}
+	return nil // unreachable: the file was read
 }
 
 // atLine puts lines before line i, from 0.
@@ -142,10 +198,10 @@ func blankOrComment(text string) bool {
 	return text == "" || text[0] == '#'
 }
 
-func (f *File) takeYAML(p Place, name string) ([]edit, error) {
+func (f *File) takeYAML(p Place, name string, comments bool) ([]edit, error) {
 	holder := f.At(p.Path...)
-	if holder.Line > 0 && strings.IndexByte("{[", f.body[f.offset(holder.Position)]) >= 0 {
-		return nil, errUnsafe
+	if at := f.offset(holder.Position); strings.IndexByte("{[", f.body[at]) >= 0 {
+		return f.takeFlow(holder, name, at)
 	}
 	path := p.Path
 	if len(holder.Members)+len(holder.Items) == 1 { // nothing stays: its key goes, too
@@ -164,7 +220,29 @@ func (f *File) takeYAML(p Place, name string) ([]edit, error) {
 			first--
 		}
 	}
-	return f.block(first, indent, false), nil
+	edits := f.block(first, indent, false)
+	if comments {
+		edits[0].from = f.commentsAbove(edits[0].from, "#")
+	}
+	return edits, nil
+}
+
+// takeFlow takes an entry out of a mapping or list that is written in brackets and opens at offset open.
+func (f *File) takeFlow(holder *textfile.Node, name string, open int) ([]edit, error) {
+	all := f.flowParts(open)
+	i := slices.IndexFunc(holder.Members, func(m textfile.Member) bool { return m.Key == name })
+	if holder.Kind == textfile.List {
+		i = slices.IndexFunc(holder.Items, func(item *textfile.Node) bool { return itemName(item) == name })
+	}
+	switch last := len(all) - 1; {
+	case last+1 != len(holder.Members)+len(holder.Items):
+		return nil, errUnsafe
+	case i < last:
+		return []edit{{all[i].from, all[i+1].from, ""}}, nil
+	case i > 0:
+		return []edit{{all[i-1].to, all[i].to, ""}}, nil
+	}
+	return all, nil
 }
 
 // block is the lines of a block that begins with line first.
