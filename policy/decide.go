@@ -93,7 +93,7 @@ func (s *compiledPolicy) forbid(sub *subject, v *decision) bool {
 	}
 	if sub.Facts.IsOutOfUse() {
 		v.behavior, v.source, v.kind = tool.Deny, sourceLifecycle, "lifecycle"
-		v.message = "policy.tools says that this tool is " + sub.Facts.Lifecycle.Value + ": use another one"
+		v.message = "the config says that this tool is " + sub.Facts.Lifecycle.Value + ": use another one"
 		return true
 	}
 	for i := range sub.Findings {

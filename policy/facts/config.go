@@ -15,7 +15,8 @@ type Config struct {
 
 // Override sets facts of the tools that match it. The first override that sets a fact counts for that fact.
 type Override struct {
-	Match string `yaml:"match"` // glob over canonical names: * is any run of characters, dots included, and ? one
+	Match  string   `yaml:"match"` // glob over canonical names: * is any run of characters, dots included, and ? one
+	Except []string `yaml:"-"`     // globs over those names that Match does not mean
 
 	ReadOnly    *bool `yaml:"read_only"`   // true: also not destructive
 	Destructive *bool `yaml:"destructive"` // true: also not read-only

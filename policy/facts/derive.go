@@ -28,7 +28,8 @@ type derivation struct {
 
 func (d *derivation) read() {
 	for _, o := range d.options.Overrides {
-		if glob.Match(o.Match, string(d.tool.Name)) {
+		name := string(d.tool.Name)
+		if glob.Match(o.Match, name) && !slices.ContainsFunc(o.Except, func(pattern string) bool { return glob.Match(pattern, name) }) {
 			d.overrides = append(d.overrides, o)
 		}
 	}

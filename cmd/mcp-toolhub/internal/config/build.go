@@ -34,6 +34,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s.BatchListed = f.hub.batch == "listed"
 	permission := policyReader{r, f.policy}
 	s.Policy, s.RuleFiles = permission.config()
+	s.Policy.Tools.Tools = append(r.outOfUse, s.Policy.Tools.Tools...) // the first that says something counts
 	s.Downstream = r.door(&f.hub)
 	s.LogLevel, s.LogFormat = cmp.Or(f.hub.log.level, "info"), cmp.Or(f.hub.log.format, "auto")
 	s.Journal = persist.JournalConfig{

@@ -19,18 +19,16 @@ func ignoredKeys(why string, names ...string) []shape.Field {
 }
 
 const (
-	notApplied = "the hub does not apply it: use include and exclude of a profile"
-	notAsked   = "the hub has its own permissions"
-	notHere    = "it belongs to the client and means nothing to the hub"
-	noSandbox  = "the hub runs the server without a sandbox"
-	noOAuth    = "the hub finds out how to sign in: run mcp-toolhub login"
+	notAsked  = "the hub has its own permissions"
+	notHere   = "it belongs to the client and means nothing to the hub"
+	noSandbox = "the hub runs the server without a sandbox"
+	noOAuth   = "the hub finds out how to sign in: run mcp-toolhub login"
 )
 
 // serverClientKeys returns what clients keep in a server's entry.
 func serverClientKeys() []shape.Field {
 	return slices.Concat(
 		ignoredKeys(notAsked, "alwaysAllow", "autoApprove"),
-		ignoredKeys(notApplied, "includeTools", "excludeTools", "disabledTools", "enabledTools", "tools"),
 		ignoredKeys(notHere, "dev", "gallery", "version", "description", "name", "icon", "extensionName", "watchPaths"),
 		ignoredKeys(noSandbox, "sandbox", "sandboxEnabled"),
 		ignoredKeys(noOAuth, "auth", "authProviderType", "targetAudience", "targetServiceAccount", "headersHelper"))

@@ -12,6 +12,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
@@ -41,6 +42,7 @@ func (r *reader) servers(entries []shape.Entry[server], usual upstream.Limits) [
 			c := serverReader{r, e}.config(id)
 			c.Limits = serverLimits(e.Value.limits, usual)
 			configs = append(configs, c)
+			r.outOfUse = append(r.outOfUse, r.toolsOutOfUse(id, &e.Value.tools)...)
 			if names := credentialsOf(e.Node); len(names) > 0 {
 				r.credentials[id] = names
 			}
@@ -49,6 +51,27 @@ func (r *reader) servers(entries []shape.Entry[server], usual upstream.Limits) [
 		leave()
 	}
 	return configs
+}
+
+// toolsOutOfUse returns the facts that take tools of a server out of use.
+func (r *reader) toolsOutOfUse(id string, u *toolUse) (all []facts.Override) {
+	canonical := func(lists ...[]shape.Located[string]) (names []string) {
+		for _, one := range slices.Concat(lists...) {
+			if one.OK {
+				one.Value = string(tool.MCPName(id, one.Value))
+				r.canonical(one)
+				names = append(names, one.Value)
+			}
+		}
+		return names
+	}
+	for _, name := range canonical(u.disabled, u.excluded) {
+		all = append(all, facts.Override{Match: name, Lifecycle: facts.Disabled})
+	}
+	if used := canonical(u.enabled, u.included, u.only); len(used) > 0 {
+		all = append(all, facts.Override{Match: string(tool.MCPName(id, "*")), Except: used, Lifecycle: facts.Disabled})
+	}
+	return all
 }
 
 // serverID is the entry's name where that is an id, otherwise the id made of it: clients take any name.

@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
 // reader walks a file along the table and collects what is wrong, and what the settings say of the file. It is used once, by
@@ -24,6 +25,7 @@ type reader struct {
 	secrets  map[string]string // what ${secret:…} stands for, once that was needed
 	more     map[string]string // Secrets of Source
 
+	outOfUse    []facts.Override       // what the entries of servers say of tools
 	credentials map[string][]string    // of Settings
 	read        map[string]fs.FileInfo // of Settings
 	digests     map[string]string      // of Settings

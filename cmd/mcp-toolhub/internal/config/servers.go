@@ -19,6 +19,7 @@ type server struct {
 	url, httpURL, serverURL shape.Located[string]
 	clientTimeout           shape.Located[int64]
 	disabled, trust         bool
+	tools                   toolUse
 	tags                    []string
 	validate                string
 	validateOutput          string
@@ -44,10 +45,25 @@ type toolTimeout struct {
 	call, callMax shape.Located[time.Duration]
 }
 
+// toolUse names the tools of a server that are used, and those that are not, in the words of several clients.
+type toolUse struct{ enabled, included, only, disabled, excluded []shape.Located[string] }
+
+// toolUseKeys takes names, and globs, without the server's id.
+func toolUseKeys(u *toolUse) []shape.Field {
+	names := shape.ListAt(shape.Text{Check: nameGlob})
+	return []shape.Field{
+		shape.Key("disabledTools", "Tools that nobody can see or call, by the server's own names, as globs (* ?).", names, &u.disabled),
+		shape.Key("enabledTools", "The only tools that can be seen and called, by the server's own names, as globs (default all).", names, &u.enabled),
+		shape.Key("excludeTools", "Gemini CLI's disabledTools.", names, &u.excluded),
+		shape.Key("includeTools", "Gemini CLI's enabledTools.", names, &u.included),
+		shape.Key("tools", "Copilot CLI's enabledTools.", names, &u.only),
+	}
+}
+
 // serverShape is an entry of mcpServers or servers.
 func serverShape() shape.Object[server] {
 	return shape.Object[server]{Fields: serverKeys, Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, " +
-		"trust, tags, timeouts, validate, validate_output, max_parallel, max_queued, scheduling, start, idle_stop, isolation, " +
+		"disabledTools, enabledTools, trust, tags, timeouts, validate, validate_output, max_parallel, max_queued, scheduling, start, idle_stop, isolation, " +
 		"session_idle, max_sessions, when_down, oauth, limits",
 		Extra: shape.Schema{"anyOf": []shape.Schema{{"required": []string{"command"}}, {"required": []string{"url"}},
 			{"required": []string{"httpUrl"}}, {"required": []string{"serverUrl"}}}}}
@@ -107,7 +123,7 @@ func serverKeys(s *server) []shape.Field {
 		shape.Section("timeouts", "How long the hub waits for this server.", timeoutsKeys(&s.timeouts)...),
 		shape.KeyAt("timeout", "A client's timeout of a call, in milliseconds (below 1000: in seconds). timeouts.call is the hub's own.",
 			shape.Integer[int64]{Min: 1, Max: math.MaxInt32}, &s.clientTimeout),
-	}, serverClientKeys()...)
+	}, append(toolUseKeys(&s.tools), serverClientKeys()...)...)
 }
 
 // timeout is the shape of every timeout.
