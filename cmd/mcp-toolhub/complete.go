@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
@@ -72,15 +74,7 @@ func (a *app) completable(ctx context.Context, profile string) (c completable, e
 	if err != nil {
 		return c, err
 	}
-	logger := slog.New(slog.DiscardHandler)
-	if s.Upstream.Catalogs, err = persist.OpenCatalogs(filepath.Join(s.StateDir, "catalogs")); err != nil {
-		return c, err
-	}
-	group, err := upstream.NewGroup(s.Upstream, logger)
-	if err != nil {
-		return c, err
-	}
-	own, err := newBuiltins(s, command.NewRunner("", logger), logger)
+	catalogs, err := knownCatalogs(s)
 	if err != nil {
 		return c, err
 	}
@@ -88,7 +82,7 @@ func (a *app) completable(ctx context.Context, profile string) (c completable, e
 	if err != nil {
 		return c, err
 	}
-	names.Update(append(own.catalogs(), group.Catalogs()...))
+	names.Update(catalogs)
 	c.servers, c.profiles = s.Upstream.IDs(), (&configured{settings: s}).profiles()
 	surface, err := names.Surface(profile, localActor().Client)
 	if err != nil {
@@ -98,4 +92,22 @@ func (a *app) completable(ctx context.Context, profile string) (c completable, e
 		c.tools = append(c.tools, l.Name)
 	}
 	return c, nil
+}
+
+// knownCatalogs returns what the toolsets offer, and what servers offered at an earlier start. It starts nothing.
+func knownCatalogs(s *config.Settings) ([]tool.Catalog, error) {
+	logger := slog.New(slog.DiscardHandler)
+	var err error
+	if s.Upstream.Catalogs, err = persist.OpenCatalogs(filepath.Join(s.StateDir, "catalogs")); err != nil {
+		return nil, err
+	}
+	group, err := upstream.NewGroup(s.Upstream, logger)
+	if err != nil {
+		return nil, err
+	}
+	own, err := newBuiltins(s, command.NewRunner("", logger), logger)
+	if err != nil {
+		return nil, err
+	}
+	return append(own.catalogs(), group.Catalogs()...), nil
 }

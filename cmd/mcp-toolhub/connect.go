@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
@@ -356,17 +355,7 @@ func (c *connectCmd) show(p shownPlan) {
 	if len(p.Commands) > 0 {
 		return
 	}
-	from, to := p.Doc.Path, p.Doc.Path
-	if p.Doc.Raw == nil {
-		from = os.DevNull
-	}
-	if p.After == nil {
-		to = os.DevNull
-	}
-	diff := udiff.Unified(from, to, string(p.Doc.Raw), string(p.After))
-	for line := range strings.Lines(p.Mask(diff, p.hub)) {
-		fmt.Fprintln(c.std.out, printable(strings.TrimRight(line, "\r\n")))
-	}
+	c.printDiff(p.Doc.Path, p.Doc.Raw, p.After, func(text string) string { return p.Mask(text, p.hub) })
 }
 
 // confirm asks the person at the terminal. Where nobody can be asked, --yes is needed.

@@ -5,17 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
@@ -26,7 +25,7 @@ const importHelp = `Take the servers of MCP clients into the config of the hub. 
 Servers that are the same become one. You are asked about others of one name. Secrets that stand
 in a client's file are moved into the sealed store (see secrets), and the config refers to them as
 ${secret:NAME}. A server is disabled where the client has disabled it, or while a variable that it
-needs is not set. Tools that a client has disabled are left out of the default profile.
+needs is not set. Tools that a client has disabled become disabledTools of its server's entry.
 
 The servers go into --config, $MCP_TOOLHUB_CONFIG or the config in your config directory, with a
 comment that says where each comes from. What stands there stays. If anything fails, nothing is
@@ -34,19 +33,13 @@ changed.`
 
 // importCmd runs the command "import".
 type importCmd struct {
-	*app
+	configEdit
 	from        []string
 	dryRun, yes bool
-
-	target string // the config
-	doc    *clients.Document
-	file   *splice.File // what target says
-	state  string
-	stored map[string]string // secrets
 }
 
 func importCommand(a *app) *cobra.Command {
-	c := importCmd{app: a}
+	c := importCmd{configEdit: configEdit{app: a}}
 	cmd := &cobra.Command{
 		Use: "import", Short: "Take the servers of MCP clients into the config", Long: importHelp, Args: cobra.NoArgs,
 		Example: "  mcp-toolhub import --dry-run\n  mcp-toolhub import --from cursor --from ~/project/.mcp.json",
@@ -82,14 +75,8 @@ func (c *importCmd) run(ctx context.Context) error {
 		return err
 	}
 	if c.dryRun {
-		from := c.target
-		if c.doc.Raw == nil {
-			from = os.DevNull
-		}
-		for line := range strings.Lines(udiff.Unified(from, c.target, string(c.doc.Raw), string(after.Bytes()))) {
-			fmt.Fprintln(c.std.out, printable(strings.TrimRight(line, "\r\n")))
-		}
-	} else if err := c.store(after, taken); err != nil {
+		c.printChange(after)
+	} else if err := c.store(after, secretsOf(taken)); err != nil {
 		return failed(fmt.Errorf("%w\nnothing was imported", err))
 	}
 	return c.report(taken)
@@ -101,30 +88,17 @@ func (c *importCmd) openTarget() (err error) {
 	if c.target == "" {
 		return &exitError{exitUsage, errors.New("the environment names no home directory: give --config")}
 	}
-	if c.state, err = c.findState(); err != nil {
+	if err := c.open(); err != nil {
 		return err
 	}
-	if c.doc, err = clients.Open(c.target); err != nil {
-		return failed(err)
-	}
-	if c.stored, err = secrets.Read(c.state); err != nil {
-		return failed(err)
-	}
-	raw := c.doc.Raw
-	if raw != nil {
-		if _, err := config.LoadText(c.source(nil), raw); err != nil {
+	if c.doc.Raw != nil {
+		if _, err := c.check(c.file, nil); err != nil {
 			return &exitError{exitConfig, err}
 		}
 	} else if configFormat(c.target) == splice.YAML {
-		raw = []byte("# Servers that mcp-toolhub import has taken over from MCP clients. Add to it what you like.\n")
+		c.file, err = splice.Read(splice.YAML, []byte("# Servers that mcp-toolhub import has taken over from MCP clients. Add to it what you like.\n"))
 	}
-	c.file, err = splice.Read(configFormat(c.target), raw)
 	return failed(err)
-}
-
-// source is the config with more secrets than are stored.
-func (c *importCmd) source(more map[string]string) config.Source {
-	return config.Source{Path: c.target, StateDir: c.stateDir, Env: c.std.getenv, HubTools: hubToolNames(), Secrets: more}
 }
 
 // found reads the servers of the clients. A client's file that cannot be read is named, and the others go on.
@@ -226,17 +200,7 @@ func (c *importCmd) both(ctx context.Context, have *clients.Server, m *clients.M
 // prepare moves the secrets of a server, and disables it where something is missing that it needs.
 func (c *importCmd) prepare(m *clients.Merged) {
 	m.Secrets = map[string]string{}
-	m.MoveSecrets(func(name, secret string) string {
-		base := name
-		for n := 2; ; n++ {
-			if have, ok := c.stored[name]; !ok || have == secret {
-				break
-			}
-			name = base + "-" + strconv.Itoa(n)
-		}
-		c.stored[name], m.Secrets[name] = secret, secret
-		return name
-	})
+	m.MoveSecrets(c.keep(m.Secrets))
 	if m.Disabled {
 		m.Notes = append(m.Notes, "its client has disabled it")
 	}
@@ -252,9 +216,6 @@ func (c *importCmd) prepare(m *clients.Merged) {
 			m.Notes = append(m.Notes, "disabled until you run: mcp-toolhub secrets set "+name)
 		}
 	}
-	if len(m.On) > 0 {
-		m.Notes = append(m.Notes, "its client uses these tools alone: "+strings.Join(m.On, ", "))
-	}
 }
 
 // written returns the config with the servers in it, and those that are. One that the hub cannot have is left out, with a warning.
@@ -264,13 +225,7 @@ func (c *importCmd) written(fresh []*clients.Merged) (*splice.File, []*clients.M
 		if err != nil {
 			return nil, nil, failed(fmt.Errorf("%s: %w", c.target, err))
 		}
-		more := map[string]string{}
-		for _, m := range fresh {
-			for name, secret := range m.Secrets {
-				more[name] = secret
-			}
-		}
-		_, err = config.LoadText(c.source(more), f.Bytes())
+		_, err = c.check(f, secretsOf(fresh))
 		if err == nil {
 			return f, fresh, nil
 		}
@@ -295,7 +250,6 @@ func (c *importCmd) written(fresh []*clients.Merged) (*splice.File, []*clients.M
 
 func (c *importCmd) put(fresh []*clients.Merged) (*splice.File, error) {
 	f, err := c.file, error(nil)
-	var off []string
 	for _, m := range fresh {
 		var comments []string
 		for _, origin := range m.Origins {
@@ -304,77 +258,24 @@ func (c *importCmd) put(fresh []*clients.Merged) (*splice.File, error) {
 		for _, note := range m.Notes {
 			comments = append(comments, oneLine(note))
 		}
-		if f, err = f.Put(splice.Place{Path: []string{"mcpServers"}}, m.Name, m.Entry(), comments...); err != nil {
+		if f, err = f.Put(serversPlace(), m.Name, m.Entry(), comments...); err != nil {
 			return nil, err
 		}
-		for _, tool := range m.Off {
-			off = append(off, "mcp."+m.Name+"."+tool)
-		}
 	}
-	if len(off) == 0 {
-		return f, nil
-	}
-	profiles := splice.Place{Path: []string{"profiles"}}
-	if f.Entry(profiles, "default") != nil {
-		return f, c.excluded(f, off)
-	}
-	return f.Put(profiles, "default", splice.Object{{Key: "exclude", Value: off}}, "tools that clients have disabled")
+	return f, nil
 }
 
-// excluded makes sure that a profile which is there already leaves out the tools that clients have disabled.
-func (c *importCmd) excluded(f *splice.File, off []string) error {
-	var have []string
-	if exclude := f.At("profiles", "default", "exclude"); exclude != nil {
-		for _, item := range exclude.Items {
-			have = append(have, item.Text)
-		}
+// secretsOf returns the secrets that were taken out of servers, by name.
+func secretsOf(all []*clients.Merged) map[string]string {
+	found := map[string]string{}
+	for _, m := range all {
+		maps.Copy(found, m.Secrets)
 	}
-	off = slices.DeleteFunc(off, func(name string) bool { return slices.Contains(have, name) })
-	if len(off) == 0 {
-		return nil
-	}
-	return fmt.Errorf("clients have disabled some tools: add them to profiles.default.exclude first, then import again: [%s]",
-		strings.Join(off, ", "))
+	return found
 }
 
 // oneLine makes a text fit for a comment.
 func oneLine(text string) string { return strings.Join(strings.Fields(printable(text)), " ") }
-
-// store stores the secrets and the config, or neither.
-func (c *importCmd) store(after *splice.File, taken []*clients.Merged) error {
-	was := map[string]*string{}
-	change := func(add bool) error {
-		return secrets.Change(c.state, func(all map[string]string) error {
-			for _, m := range taken {
-				for name, secret := range m.Secrets {
-					if !add && was[name] == nil {
-						delete(all, name)
-						continue
-					}
-					if have, ok := all[name]; ok && add {
-						if have != secret {
-							return fmt.Errorf("the secret %q was stored meanwhile: run the command again", name)
-						}
-						was[name] = &have
-					}
-					all[name] = secret
-				}
-			}
-			return nil
-		})
-	}
-	moves := slices.ContainsFunc(taken, func(m *clients.Merged) bool { return len(m.Secrets) > 0 })
-	if moves {
-		if err := change(true); err != nil {
-			return err
-		}
-	}
-	err := clients.Apply([]*clients.Change{{Document: c.doc, After: after.Bytes()}})
-	if err != nil && moves {
-		err = errors.Join(err, change(false))
-	}
-	return err
-}
 
 func (c *importCmd) report(taken []*clients.Merged) error {
 	t := newTable("SERVER", "FROM", "SECRETS", "RUNS OR REACHES")

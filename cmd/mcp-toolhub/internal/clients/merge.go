@@ -78,6 +78,12 @@ func (m *Merged) Entry() splice.Object {
 	if m.Disabled {
 		o = append(o, splice.Member{Key: "disabled", Value: true})
 	}
+	if len(m.Off) > 0 {
+		o = append(o, splice.Member{Key: "disabledTools", Value: m.Off})
+	}
+	if len(m.On) > 0 {
+		o = append(o, splice.Member{Key: "enabledTools", Value: m.On})
+	}
 	return o
 }
 

@@ -126,3 +126,11 @@ func (s *Server) Reveal(stored map[string]string) {
 }
 
 var reference = regexp.MustCompile(`\$\{secret:([^}]+)\}`)
+
+// SecretNames returns the names of the stored secrets that a text refers to.
+func SecretNames(text string) (names []string) {
+	for _, found := range reference.FindAllStringSubmatch(text, -1) {
+		names = append(names, found[1])
+	}
+	return names
+}
