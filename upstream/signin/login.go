@@ -118,6 +118,11 @@ func (a *attempt) run(ctx context.Context) (g Grant, err error) {
 	}
 	g.take(token, a.scopes)
 	a.step = StepStore
+	unlock, err := a.Store.lock(ctx, a.Server) // a renewal under way would put the sign-in before in its place
+	if err != nil {
+		return g, err
+	}
+	defer unlock()
 	return g, a.Store.put(a.Server, g)
 }
 
@@ -246,7 +251,15 @@ func (s *Store) Logout(ctx context.Context, server settings.Server) (was, revoke
 	if err != nil || !ok {
 		return false, false, err
 	}
-	if err := s.forget(server, "", false); err != nil {
+	unlock, err := s.lock(ctx, server) // a renewal under way would put the sign-in back
+	if err != nil {
+		return true, false, err
+	}
+	if g, _, err = s.Grant(server); err == nil {
+		err = s.forget(server, "", false)
+	}
+	unlock()
+	if err != nil {
 		return true, false, err
 	}
 	if g.RevokeURL == "" {

@@ -45,8 +45,9 @@ type Source struct {
 	last   time.Time // when the last renewal ended
 
 	// Only the renewal under way uses these.
-	http    *http.Client // nil until it is needed
-	unsaved *Grant       // renewed, and could not be kept
+	http     *http.Client // nil until it is needed
+	unsaved  *Grant       // renewed, and could not be kept
+	replaces string       // the access token that unsaved is in place of
 }
 
 // flight is one renewal. Its fields are set before done is closed.
@@ -199,7 +200,7 @@ func (s *Source) renew(ctx context.Context, old Grant) *flight {
 
 // renewed makes another token in place of old, unless another process has done so.
 func (s *Source) renewed(ctx context.Context, old Grant) (string, error) {
-	unlock, err := s.lock(ctx)
+	unlock, err := s.store.lock(ctx, s.server)
 	if err != nil {
 		return "", err
 	}
@@ -213,7 +214,8 @@ func (s *Source) renewed(ctx context.Context, old Grant) (string, error) {
 	case !ok && !s.server.OAuth.Machine:
 		return "", &NeededError{"somebody has signed out"}
 	}
-	if s.unsaved == nil {
+	if s.unsaved == nil || s.replaces != g.Access { // otherwise somebody has signed in or renewed the token since
+		s.replaces = g.Access
 		if s.http == nil {
 			s.http = newClient(ctx, s.server.URL)
 		}
@@ -284,10 +286,10 @@ func (s *Store) asker(client *http.Client, server settings.Server, g Grant) *ask
 	return &asker{http: client, o: server.OAuth, issuer: g.Issuer, tokenURL: g.TokenURL, resource: g.Resource, client: g.Client}
 }
 
-// lock lets one process at a time renew the token of this server. Others are not held up.
-func (s *Source) lock(ctx context.Context) (unlock func(), err error) {
-	digest := sha256.Sum256([]byte(keyOf(s.server)))
-	path := filepath.Join(filepath.Dir(s.store.file), FileName+"-"+hex.EncodeToString(digest[:8]))
+// lock lets one process at a time renew the token of this server, or change who is signed in there. Others are not held up.
+func (s *Store) lock(ctx context.Context, server settings.Server) (unlock func(), err error) {
+	digest := sha256.Sum256([]byte(keyOf(server)))
+	path := filepath.Join(filepath.Dir(s.file), FileName+"-"+hex.EncodeToString(digest[:8]))
 	for {
 		unlock, err = statefile.Lock(path)
 		if err == nil || ctx.Err() != nil || errors.As(err, new(*fs.PathError)) {

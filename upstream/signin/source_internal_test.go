@@ -209,6 +209,49 @@ func TestRenewedTokenIsKeptFirst(t *testing.T) {
 	})
 }
 
+// TestSignInAfterUnkeptToken checks that a token which could not be kept does not replace what somebody has signed in for since.
+func TestSignInAfterUnkeptToken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRenewal(t, nil)
+		time.Sleep(2 * time.Hour)
+		r.source.unsaved, r.source.replaces = &Grant{Access: "lost"}, r.first.Access
+		again := newRenewal(t, nil)
+		r.source.store, r.source.http = again.store, again.source.http
+		time.Sleep(2 * time.Hour)
+		if token := r.token(t); token == "lost" || again.refreshes() != 1 {
+			t.Errorf("token %q after %d refreshes", token, again.refreshes())
+		}
+	})
+}
+
+// TestLogoutDuringRenewal checks that a renewal which is under way does not put a sign-in back that is ended meanwhile.
+func TestLogoutDuringRenewal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRenewal(t, nil)
+		time.Sleep(2 * time.Hour)
+		ended := make(chan error, 1)
+		r.auth.Intercept = func(http.ResponseWriter, *http.Request) bool {
+			go func() {
+				_, _, err := r.store.Logout(t.Context(), r.source.server)
+				ended <- err
+			}()
+			time.Sleep(10 * time.Second)
+			return false
+		}
+		if r.token(t) == r.first.Access {
+			t.Error("the old token")
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if g, ok, err := r.store.Grant(r.source.server); ok || err != nil {
+			t.Errorf("signed in again: %+v, %v", g, err)
+		}
+	})
+}
+
 func TestRefusedToken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
