@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -26,6 +28,7 @@ type terms struct {
 	metadata
 	resource string   // the value of the parameter of that name; "" leaves it out
 	scopes   []string // nil leaves them to the authorization server
+	near     bool     // the server is in this network, so its authorization server may be, too
 }
 
 // challenge is what a server says where it wants to know who calls.
@@ -62,16 +65,21 @@ func MissingScopes(h http.Header) string {
 	return ""
 }
 
-// ask sends the server a request without a token, and returns its challenge. ping changes nothing at the server.
-func ask(ctx context.Context, client *http.Client, server settings.Server) (challenge, error) {
+// ask sends the server a request without a token, and returns its challenge. ping changes nothing at the server. near says whether the
+// server is in this network: the connection that brought the answer tells. What its name resolves to may be different each time.
+func ask(ctx context.Context, client *http.Client, server settings.Server) (c challenge, near bool, err error) {
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	method, body := http.MethodPost, strings.NewReader(ping)
 	if server.Transport == settings.SSE {
 		method, body = http.MethodGet, strings.NewReader("")
 	}
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) {
+		at, err := netip.ParseAddrPort(c.Conn.RemoteAddr().String())
+		near = err == nil && isInside(at.Addr())
+	}})
 	req, err := http.NewRequestWithContext(ctx, method, server.URL, body)
 	if err != nil {
-		return challenge{}, err
+		return c, false, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
@@ -80,25 +88,26 @@ func ask(ctx context.Context, client *http.Client, server settings.Server) (chal
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return challenge{}, shown(err)
+		return c, false, shown(err)
 	}
 	defer resp.Body.Close()
-	c, _ := challengeOf(resp.Header)
-	return c, nil
+	c, _ = challengeOf(resp.Header)
+	return c, near, nil
 }
 
-// discover finds out where to sign in to the server.
-func discover(ctx context.Context, client *http.Client, server settings.Server) (t terms, err error) {
+// discover finds out where to sign in to the server, and returns the client for that.
+func discover(ctx context.Context, server settings.Server) (t terms, client *http.Client, err error) {
 	if err := checkAddress(server.URL); err != nil {
-		return t, fmt.Errorf("the server's url: %w", err)
+		return t, nil, fmt.Errorf("the server's url: %w", err)
 	}
-	asked, err := ask(ctx, client, server)
+	asked, near, err := ask(ctx, newClient(true), server) // the entry names the server, wherever it is
 	if err != nil {
-		return t, err
+		return t, nil, err
 	}
+	client = newClient(near)
 	resource, err := resourceOf(ctx, client, server.URL, asked.metadata)
 	if err != nil {
-		return t, err
+		return t, nil, err
 	}
 	issuers, legacy := resource.AuthorizationServers, false
 	if len(issuers) == 0 { // revision 2025-03-26: the server's own origin
@@ -119,9 +128,9 @@ func discover(ctx context.Context, client *http.Client, server settings.Server) 
 		faults = append(faults, err)
 	}
 	if err != nil {
-		return t, errors.Join(faults...)
+		return t, nil, errors.Join(faults...)
 	}
-	t.resource, t.scopes = resource.Resource, resource.ScopesSupported
+	t.near, t.resource, t.scopes = near, resource.Resource, resource.ScopesSupported
 	if len(asked.scopes) > 0 {
 		t.scopes = asked.scopes
 	}
@@ -135,7 +144,7 @@ func discover(ctx context.Context, client *http.Client, server settings.Server) 
 	default:
 		t.resource = server.OAuth.Resource
 	}
-	return t, nil
+	return t, client, nil
 }
 
 // resourceOf reads what the server says of itself as a protected resource (RFC 9728), at the address that its challenge names,

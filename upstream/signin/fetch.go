@@ -26,19 +26,18 @@ const (
 	maxRedirects = 3
 )
 
-// newClient returns the client for all requests about signing in to the server at address. Times and bodies are bounded, redirects
-// stay at their origin, and nobody far away can point it at addresses of this network.
-func newClient(ctx context.Context, address string) *http.Client {
+// newClient returns a client for requests about signing in to a server. Times and bodies are bounded, and redirects stay at their origin.
+// Unless the server is near, nobody can point the client at addresses of this network.
+func newClient(near bool) *http.Client {
 	pool, _ := http.DefaultTransport.(*http.Transport)
 	pool = pool.Clone()
-	near := isNear(ctx, address)
-	pool.DialContext = (&net.Dialer{Timeout: answerTime, Control: func(_, to string, _ syscall.RawConn) error {
-		at, err := netip.ParseAddrPort(to)
-		if err == nil && !near && isInside(at.Addr()) && !hasProxy(pool) {
-			return fmt.Errorf("%s is an address of this network, and the server is not in it: refused", at.Addr())
+	pool.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialer := &net.Dialer{Timeout: answerTime}
+		if !near && !isProxy(pool, address) {
+			dialer.Control = refuseInside
 		}
-		return nil
-	}}).DialContext
+		return dialer.DialContext(ctx, network, address)
+	}
 	return &http.Client{Transport: bounded{pool}, Timeout: answerTime, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if first := via[0]; req.URL.Scheme != first.URL.Scheme || req.URL.Host != first.URL.Host || req.Method != http.MethodGet ||
 			first.Method != http.MethodGet || len(via) > maxRedirects {
@@ -48,26 +47,22 @@ func newClient(ctx context.Context, address string) *http.Client {
 	}}
 }
 
-// hasProxy reports whether requests go through a proxy, which may stand in this network.
-func hasProxy(pool *http.Transport) bool {
-	proxy, err := pool.Proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: "proxy.invalid"}})
-	return err == nil && proxy != nil
+// refuseInside is a net.Dialer's Control that refuses addresses of this network.
+func refuseInside(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || isInside(at.Addr()) {
+		return fmt.Errorf("%s is an address of this network, and the server is not in it: refused", address)
+	}
+	return nil
 }
 
-// isNear reports whether the host of address is in this network, or this machine.
-func isNear(ctx context.Context, address string) bool {
-	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
-		return isInside(ip)
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	all, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
-	for _, ip := range all {
-		if isInside(ip) {
+// isProxy reports whether address is that of a proxy of the environment, which may stand in this network. What it reaches is its own
+// matter; net/http goes around it to reach this machine.
+func isProxy(pool *http.Transport, address string) bool {
+	ports := map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
+	for _, scheme := range []string{"http", "https"} {
+		proxy, err := pool.Proxy(&http.Request{URL: &url.URL{Scheme: scheme, Host: "proxy.invalid"}})
+		if err == nil && proxy != nil && net.JoinHostPort(proxy.Hostname(), orText(proxy.Port(), ports[proxy.Scheme])) == address {
 			return true
 		}
 	}

@@ -67,7 +67,7 @@ type attempt struct {
 // Run signs in. It returns when that is done and kept, has failed, or ctx ends. With an error nothing is kept but a client that was
 // registered.
 func (l *Login) Run(ctx context.Context) (Grant, error) {
-	a := &attempt{Login: l, http: newClient(ctx, l.Server.URL)}
+	a := &attempt{Login: l}
 	g, err := a.run(ctx)
 	if err != nil {
 		return Grant{}, &Error{a.step, l.Server.ID, err}
@@ -77,7 +77,7 @@ func (l *Login) Run(ctx context.Context) (Grant, error) {
 
 func (a *attempt) run(ctx context.Context) (g Grant, err error) {
 	a.step = StepDiscover
-	if a.terms, err = discover(ctx, a.http, a.Server); err != nil {
+	if a.terms, a.http, err = discover(ctx, a.Server); err != nil {
 		return g, err
 	}
 	before, _, err := a.Store.Grant(a.Server)
@@ -265,7 +265,7 @@ func (s *Store) Logout(ctx context.Context, server settings.Server) (was, revoke
 	if g.RevokeURL == "" {
 		return true, false, nil
 	}
-	a := s.asker(newClient(ctx, server.URL), server, g)
+	a := s.asker(newClient(g.Near), server, g)
 	if err := a.revoke(ctx, g.RevokeURL, orText(g.Refresh, g.Access)); err != nil {
 		return true, false, fmt.Errorf("revoke the sign-in: %w", err)
 	}

@@ -214,11 +214,11 @@ func (s *Source) renewed(ctx context.Context, old Grant) (string, error) {
 	case !ok && !s.server.OAuth.Machine:
 		return "", &NeededError{"somebody has signed out"}
 	}
-	if s.unsaved == nil || s.replaces != g.Access { // otherwise somebody has signed in or renewed the token since
-		s.replaces = g.Access
-		if s.http == nil {
-			s.http = newClient(ctx, s.server.URL)
-		}
+	before := g.Access
+	if s.replaces != before {
+		s.unsaved = nil // somebody has signed in, or renewed the token, since
+	}
+	if s.unsaved == nil {
 		if s.server.OAuth.Machine {
 			g, err = s.machine(ctx, g, union(g.Scopes, old.Wanted))
 		} else {
@@ -227,7 +227,7 @@ func (s *Source) renewed(ctx context.Context, old Grant) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		s.unsaved = &g
+		s.unsaved, s.replaces = &g, before
 	}
 	if err := s.store.put(s.server, *s.unsaved); err != nil {
 		return "", err
@@ -239,6 +239,9 @@ func (s *Source) renewed(ctx context.Context, old Grant) (string, error) {
 
 // refresh exchanges the refresh token of g. A grant that the authorization server does not know any more is forgotten.
 func (s *Source) refresh(ctx context.Context, g *Grant) error {
+	if s.http == nil {
+		s.http = newClient(g.Near)
+	}
 	a := s.store.asker(s.http, s.server, *g)
 	t, err := a.token(ctx, map[string]string{"grant_type": "refresh_token", "refresh_token": g.Refresh})
 	if dead := isRefused(err, "invalid_client", "unauthorized_client") && s.server.OAuth.ClientID == ""; dead || isRefused(err, "invalid_grant") {
@@ -253,7 +256,7 @@ func (s *Source) refresh(ctx context.Context, g *Grant) error {
 
 // machine signs in with client credentials.
 func (s *Source) machine(ctx context.Context, before Grant, scopes []string) (Grant, error) {
-	t, err := discover(ctx, s.http, s.server)
+	t, client, err := discover(ctx, s.server)
 	if err != nil {
 		return before, &Error{StepDiscover, s.server.ID, err}
 	}
@@ -263,7 +266,7 @@ func (s *Source) machine(ctx context.Context, before Grant, scopes []string) (Gr
 		g.ID, g.Since = before.ID, before.Since
 	}
 	scopes = union(t.scopes, scopes)
-	a := s.store.asker(s.http, s.server, g)
+	a := s.store.asker(client, s.server, g)
 	made, err := a.token(ctx, map[string]string{"grant_type": "client_credentials", "scope": strings.Join(scopes, " ")})
 	if err != nil {
 		return before, &Error{StepToken, s.server.ID, err}
@@ -275,7 +278,7 @@ func (s *Source) machine(ctx context.Context, before Grant, scopes []string) (Gr
 // grant is the beginning of a sign-in under these terms.
 func (t terms) grant(c Client) Grant {
 	return Grant{ID: rand.Text(), Issuer: t.Issuer, Resource: t.resource, TokenURL: t.TokenEndpoint, RevokeURL: t.RevocationEndpoint, Client: c,
-		Since: time.Now()}
+		Near: t.near, Since: time.Now()}
 }
 
 // asker returns what asks for tokens of g.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"net/url"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -281,7 +283,7 @@ func TestSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &http.Client{Timeout: answerTime, Transport: direct{http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })}}
 		began := time.Now()
-		_, err := discover(t.Context(), client, settings.Server{ID: "s", Transport: settings.StreamableHTTP, URL: "https://s.example/mcp"})
+		_, _, err := ask(t.Context(), client, settings.Server{ID: "s", Transport: settings.StreamableHTTP, URL: "https://s.example/mcp"})
 		if err == nil || err.Error() != "s.example did not answer in time" || time.Since(began) != answerTime {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
@@ -290,18 +292,34 @@ func TestSilentServer(t *testing.T) {
 
 func TestAddressesOfThisNetwork(t *testing.T) {
 	t.Parallel()
-	for address, near := range map[string]bool{"https://127.0.0.1/": true, "https://10.1.2.3/": true, "https://8.8.8.8/": false,
-		"https://[::1]/": true, "https://[::ffff:10.0.0.1]/": true, "https://[2606:4700::1]/": false, "https://[64:ff9b::a00:1]/": true,
-		"https://169.254.169.254/": true} {
-		if isNear(t.Context(), address) != near {
-			t.Errorf("%s: near is %v", address, !near)
+	for address, inside := range map[string]bool{"127.0.0.1": true, "10.1.2.3": true, "8.8.8.8": false, "::1": true, "::ffff:10.0.0.1": true,
+		"2606:4700::1": false, "64:ff9b::a00:1": true, "169.254.169.254": true} {
+		if isInside(netip.MustParseAddr(address)) != inside {
+			t.Errorf("%s: inside is %v", address, !inside)
 		}
 	}
-	var reached bool
-	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
-	defer inside.Close()
-	err := getJSON(t.Context(), newClient(t.Context(), "https://8.8.8.8/mcp"), inside.URL, nil)
-	if err == nil || reached {
-		t.Errorf("a server of the Internet makes the hub ask %s: %v", inside.URL, err)
+	reached := 0
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
+	defer server.Close()
+	if err := getJSON(t.Context(), newClient(false), server.URL, nil); err == nil || reached > 0 {
+		t.Errorf("a server of the Internet makes the hub ask %s: %v", server.URL, err)
+	}
+	behind, proxy := newClient(false), server.Listener.Addr().String()
+	behind.Transport.(bounded).next.(*http.Transport).Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: proxy})
+	if err := getJSON(t.Context(), behind, "http://localhost:1/x", new(any)); err == nil || reached != 1 {
+		t.Errorf("a proxy in this network is not used: %v", err)
+	}
+	behind.Transport.(bounded).next.(*http.Transport).Proxy = func(req *http.Request) (*url.URL, error) {
+		if req.URL.Hostname() == "127.0.0.1" {
+			return nil, nil // as ProxyFromEnvironment does
+		}
+		return &url.URL{Scheme: "http", Host: "127.0.0.1:1"}, nil
+	}
+	if err := getJSON(t.Context(), behind, server.URL, new(any)); err == nil || reached != 1 {
+		t.Errorf("a server of the Internet makes a hub with a proxy ask %s: %v", server.URL, err)
+	}
+	_, near, err := ask(t.Context(), newClient(true), settings.Server{Transport: settings.StreamableHTTP, URL: server.URL})
+	if !near || err != nil || reached != 2 {
+		t.Errorf("a server on this machine: near %v, %v", near, err)
 	}
 }

@@ -53,7 +53,8 @@ type Grant struct {
 	Resource  string    `json:"resource,omitempty"`
 	TokenURL  string    `json:"token_url"`
 	RevokeURL string    `json:"revoke_url,omitempty"`
-	Client    Client    `json:"client"` // without the secret of one that the entry names
+	Near      bool      `json:"near,omitempty"` // see terms
+	Client    Client    `json:"client"`         // without the secret of one that the entry names
 	Access    string    `json:"access"`
 	Refresh   string    `json:"refresh,omitempty"`
 	Issued    time.Time `json:"issued"`
