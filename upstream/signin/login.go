@@ -52,6 +52,20 @@ type Login struct {
 
 	Device bool          // with a code, on another device, where the authorization server offers that
 	Pasted <-chan string // the address that the browser ended at, where the person pastes it; or nil
+
+	Callback *Callback // where the browser comes back to; nil: to a listener on loopback that lasts as long as the sign-in
+}
+
+// Callback is a page to which browsers come back from the authorization server.
+type Callback struct {
+	Address string
+	Answer  <-chan url.Values // the query that the browser of the sign-in has brought, once
+
+	// Fixed says that the address stays the same, so that the client that is registered for it is kept beside that of others.
+	Fixed bool
+
+	// Document is the address of a Client ID Metadata Document that names this page; "" where there is none.
+	Document string
 }
 
 // attempt is a Login under way.
@@ -59,9 +73,10 @@ type attempt struct {
 	*Login
 	http *http.Client
 	terms
-	client Client
-	step   string
-	listen *listener
+	client   Client
+	step     string
+	redirect string // that the browser comes back to; "" for a sign-in on another device
+	answer   <-chan url.Values
 }
 
 // Run signs in. It returns when that is done and kept, has failed, or ctx ends. With an error nothing is kept but a client that was
@@ -96,11 +111,11 @@ func (a *attempt) run(ctx context.Context) (g Grant, err error) {
 			return g, fmt.Errorf("authorization server %s has no authorization_endpoint", shownText(a.Issuer))
 		}
 		a.step = StepListen
-		known, _ := a.Store.client(a.Issuer)
-		if a.listen, err = listen(a.Server.OAuth.CallbackPort, known.Redirect); err != nil {
+		done, err := a.awaitBrowser(ctx)
+		if err != nil {
 			return g, err
 		}
-		defer a.listen.close(context.WithoutCancel(ctx))
+		defer done()
 	}
 	a.step = StepRegister
 	if a.client, err = a.identity(ctx); err != nil {
@@ -126,16 +141,40 @@ func (a *attempt) run(ctx context.Context) (g Grant, err error) {
 	return g, a.Store.put(a.Server, g)
 }
 
-// identity finds out as whom the hub signs in: as the entry says, as it was registered before, or as it registers now.
+// awaitBrowser makes the browser's answer come in until done is called.
+func (a *attempt) awaitBrowser(ctx context.Context) (done func(), err error) {
+	if c := a.Callback; c != nil {
+		a.redirect, a.answer = c.Address, c.Answer
+		return func() {}, nil
+	}
+	known, _ := a.Store.client(a.Issuer)
+	l, err := listen(a.Server.OAuth.CallbackPort, known.Redirect)
+	if err != nil {
+		return nil, err
+	}
+	a.redirect, a.answer = l.address, l.answer
+	return func() { l.close(context.WithoutCancel(ctx)) }, nil
+}
+
+// clientKey is the key under which the client of this sign-in is kept. A listener's port changes, and the client with it.
+func (a *attempt) clientKey() string {
+	if c := a.Callback; c != nil && c.Fixed {
+		return a.Issuer + clientMark + c.Address
+	}
+	return a.Issuer
+}
+
+// identity finds out as whom the hub signs in: as the entry says, by its Client ID Metadata Document, as it was registered before, or as
+// it registers now.
 func (a *attempt) identity(ctx context.Context) (Client, error) {
 	if a.Server.OAuth.ClientID != "" {
 		return preregistered(a.Server.OAuth, a.TokenEndpointAuthMethodsSupported), nil
 	}
-	redirect := ""
-	if a.listen != nil {
-		redirect = a.listen.address
+	if c := a.Callback; c != nil && c.Document != "" && a.redirect != "" && a.ClientIDMetadataDocumentSupported {
+		return Client{ID: c.Document, Method: methodNone, Redirect: a.redirect}, nil
 	}
-	if c, ok := a.Store.client(a.Issuer); ok && (redirect == "" || c.Redirect == redirect) {
+	redirect := a.redirect
+	if c, ok := a.Store.client(a.clientKey()); ok && (redirect == "" || c.Redirect == redirect) {
 		return c, nil
 	}
 	if a.RegistrationEndpoint == "" {
@@ -148,6 +187,9 @@ func (a *attempt) identity(ctx context.Context) (Client, error) {
 		meta.GrantTypes = append(meta.GrantTypes, "urn:ietf:params:oauth:grant-type:device_code")
 	}
 	meta.RedirectURIs = []string{orText(redirect, "http://127.0.0.1/callback")}
+	if strings.HasPrefix(redirect, "https:") {
+		meta.ApplicationType = "web" // "native" is for loopback addresses alone
+	}
 	if offered := a.TokenEndpointAuthMethodsSupported; len(offered) > 0 && !slices.Contains(offered, methodNone) {
 		meta.TokenEndpointAuthMethod = preregistered(settings.OAuth{ClientSecret: "x"}, offered).Method
 	}
@@ -160,13 +202,13 @@ func (a *attempt) identity(ctx context.Context) (Client, error) {
 	if made.TokenEndpointAuthMethod != "" {
 		c.Method = made.TokenEndpointAuthMethod
 	}
-	return c, a.Store.putClient(a.Issuer, c)
+	return c, a.Store.putClient(a.clientKey(), c)
 }
 
 // byBrowser lets the person sign in in a browser, which comes back with a code.
 func (a *attempt) byBrowser(ctx context.Context, g Grant) (*oauth2.Token, error) {
 	verifier, state := oauth2.GenerateVerifier(), rand.Text()
-	c := oauth2.Config{ClientID: a.client.ID, RedirectURL: a.listen.address, Scopes: a.scopes,
+	c := oauth2.Config{ClientID: a.client.ID, RedirectURL: a.redirect, Scopes: a.scopes,
 		Endpoint: oauth2.Endpoint{AuthURL: a.AuthorizationEndpoint}}
 	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier)}
 	if a.resource != "" {
@@ -179,7 +221,7 @@ func (a *attempt) byBrowser(ctx context.Context, g Grant) (*oauth2.Token, error)
 	a.Visit(c.AuthCodeURL(state, options...), "")
 	var answer url.Values
 	select {
-	case answer = <-a.listen.answer:
+	case answer = <-a.answer:
 	case pasted := <-a.Pasted:
 		u, err := url.Parse(strings.TrimSpace(pasted))
 		if err != nil || u.RawQuery == "" {
@@ -195,7 +237,7 @@ func (a *attempt) byBrowser(ctx context.Context, g Grant) (*oauth2.Token, error)
 	}
 	a.step = StepToken
 	return a.Store.asker(a.http, a.Server, g).token(ctx, map[string]string{"grant_type": "authorization_code", "code": code,
-		"redirect_uri": a.listen.address, "code_verifier": verifier})
+		"redirect_uri": a.redirect, "code_verifier": verifier})
 }
 
 // codeIn checks what the browser came back with, and returns the code. Nothing in an answer counts that is not from the authorization
@@ -287,8 +329,8 @@ type listener struct {
 	done    chan struct{} // closed when server has ended
 }
 
-// callbackPath is the path of that address.
-const callbackPath = "/callback"
+// CallbackPath is the path of that address.
+const CallbackPath = "/callback"
 
 // listen opens the port that was asked for; otherwise that of known, the address that a client was registered for, if it is free;
 // otherwise any.
@@ -305,11 +347,11 @@ func listen(port int, known string) (*listener, error) {
 		}
 	}
 	host := socket.Addr().String()
-	l := &listener{address: "http://" + host + callbackPath, answer: make(chan url.Values, 1), done: make(chan struct{})}
+	l := &listener{address: "http://" + host + CallbackPath, answer: make(chan url.Values, 1), done: make(chan struct{})}
 	l.server = &http.Server{ReadHeaderTimeout: answerTime, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("Connection", "close")
-		if r.Method != http.MethodGet || r.URL.Path != callbackPath || r.Host != host {
+		if r.Method != http.MethodGet || r.URL.Path != CallbackPath || r.Host != host {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}

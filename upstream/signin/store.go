@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -34,7 +37,7 @@ type Store struct {
 // contents is what the file holds.
 type contents struct {
 	Grants  map[string]Grant  `json:"grants"`  // by keyOf
-	Clients map[string]Client `json:"clients"` // that the hub has registered, by issuer
+	Clients map[string]Client `json:"clients"` // that the hub has registered, by issuer; see clientMark
 }
 
 // Client is what the hub is to an authorization server.
@@ -126,14 +129,38 @@ func (s *Store) Mark(server settings.Server) string {
 	return g.ID
 }
 
-// client returns the client that the hub has registered with issuer for the redirect address, if there is one.
-func (s *Store) client(issuer string) (Client, bool) {
+// clientMark stands between the issuer and the fixed address of a Callback in the key of a client. No URL holds it.
+const clientMark = " "
+
+// Ports returns the ports of loopback listeners that clients are registered for, sorted. Whoever listens at one of them need not register
+// again.
+func (s *Store) Ports() (ports []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.read() != nil {
+		return nil
+	}
+	for key, c := range s.held.Clients {
+		u, err := url.Parse(c.Redirect)
+		if err != nil || strings.Contains(key, clientMark) || u.Hostname() != "127.0.0.1" {
+			continue
+		}
+		if port, err := strconv.Atoi(u.Port()); err == nil {
+			ports = append(ports, port)
+		}
+	}
+	slices.Sort(ports)
+	return slices.Compact(ports)
+}
+
+// client returns the client that the hub has registered, if there is one.
+func (s *Store) client(key string) (Client, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.read() != nil {
 		return Client{}, false
 	}
-	c, ok := s.held.Clients[issuer]
+	c, ok := s.held.Clients[key]
 	return c, ok && (c.Until.IsZero() || time.Now().Before(c.Until))
 }
 
@@ -149,9 +176,9 @@ func (s *Store) put(server settings.Server, g Grant) error {
 }
 
 // putClient keeps a client that the hub has registered.
-func (s *Store) putClient(issuer string, client Client) error {
+func (s *Store) putClient(key string, client Client) error {
 	return s.change(func(c *contents) bool {
-		c.Clients[issuer] = client
+		c.Clients[key] = client
 		return true
 	})
 }
@@ -176,8 +203,11 @@ func (s *Store) forget(server settings.Server, refresh string, client bool) erro
 			return false
 		}
 		delete(c.Grants, keyOf(server))
-		if client && c.Clients[g.Issuer].ID == g.Client.ID {
-			delete(c.Clients, g.Issuer)
+		if client {
+			maps.DeleteFunc(c.Clients, func(key string, one Client) bool {
+				issuer, _, _ := strings.Cut(key, clientMark)
+				return issuer == g.Issuer && one.ID == g.Client.ID
+			})
 		}
 		return true
 	})
