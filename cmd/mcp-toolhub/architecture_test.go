@@ -267,6 +267,12 @@ var mayImport = map[string]map[string]string{
 		"internal/rawjson": "arguments stay raw",
 		"internal/seal":    "requestState is carried by clients",
 	},
+	"cmd/mcp-toolhub/internal/login": {
+		"internal/tool":    "is asked for calls that need a sign-in",
+		"internal/rawjson": "writes questions to clients",
+		"upstream":         "the entries of servers",
+		"upstream/signin":  "signs in",
+	},
 	"cmd/mcp-toolhub/internal/control": {
 		"internal/tool":   "servers and surfaces of the read model",
 		"policy":          "remembered answers",

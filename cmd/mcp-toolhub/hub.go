@@ -18,6 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/login"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
@@ -42,6 +43,7 @@ type hub struct {
 	commands   *command.Runner
 	group      *upstream.Group
 	signIns    *signin.Store
+	desk       *login.Desk // signs people in
 	journal    *persist.Journal
 	results    *payload.Store
 	chains     *evidence.Keeper // nil where the hub keeps the journal alone
@@ -57,6 +59,7 @@ type hub struct {
 	stopFilling func() // of fillRecords
 	events      events.Server
 	guests      *guests // of serve
+	listens     string  // where serve is reached on this machine, as an origin; "" for stdio
 
 	configProblem atomic.Pointer[string] // why the config file as it stands now is not in force; nil where it is
 }
@@ -109,6 +112,7 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	if h.group, err = upstream.NewGroup(s.Upstream, logger); err != nil {
 		return nil, err
 	}
+	h.desk = h.newDesk()
 	warnOfMode(logger, s)
 	journal := s.Journal
 	if s.Store != config.StoreOff {
@@ -172,7 +176,7 @@ func (h *hub) newPipeline(s *config.Settings, key []byte) (err error) {
 		Admit:     h.surfaces.loader.Admit, CommandLine: func(words string) string { return commandLine(s.StateDir, words) },
 		Gate: func() *gate.Gate { return h.surfaces.now().gate }, Approvals: h.permission.approvals, QueueOpen: h.permission.queueOpen,
 		Hooks: func() *hook.Set { return h.surfaces.now().hooks }, Present: h.surfaces.present, Journal: h.journal, Results: h.results, Schemas: schema.NewCache(maxSchemas),
-		Digest: seal.Digest(key, "inputs"), CancelSupport: h.group.CancelSupport,
+		Digest: seal.Digest(key, "inputs"), CancelSupport: h.group.CancelSupport, SignIn: h.desk.SignIn,
 		Limits: func(server string) invoke.Limits { return h.surfaces.now().limits[server] }, Logger: h.logger,
 		Sources: invoke.Sources{Resource: h.readResource, File: func(root, name string, most int64) ([]byte, error) {
 			return code.ReadBelow(root, name, most, s.StateDir)
@@ -188,7 +192,7 @@ func (h *hub) newServer(first *configured, key []byte) (err error) {
 		Servers: h.group, Fresh: h.surfaces.fresh, Statuses: m.Servers, Problems: m.Problems, Warnings: m.Warnings, Logger: h.logger,
 		StateKey: key, FirstLists: h.surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
 		SessionEnded: h.permission.grants.EndSession, Events: h.events.Serve, Show: h.showTool,
-		StoredResults: h.storedResult,
+		StoredResults: h.storedResult, SignIns: h.desk,
 		Refuse: func(ctx context.Context, e downstream.Forwarded) *tool.Failure {
 			return h.surfaces.now().gate.Refuse(ctx, (*gate.Forwarded)(&e))
 		}})
@@ -258,6 +262,7 @@ func (h *hub) recordSurface(s *tool.Surface, event tool.Event) {
 func (h *hub) close(kill context.Context) error {
 	ctx, cancel := context.WithTimeout(kill, stopWithin)
 	defer cancel()
+	h.desk.Close()
 	err := errors.Join(h.permission.close(ctx), h.commands.Close(), h.group.Close(ctx))
 	if h.meaning != nil {
 		h.meaning.Close()

@@ -33,7 +33,11 @@ hub that runs uses it at once.
 
 On a machine without a browser use --no-browser: where the authorization server offers that,
 you enter a code on another device. Otherwise open the address on another machine. The
-browser ends at an address of 127.0.0.1 that it cannot reach: paste that here.`
+browser ends at an address of 127.0.0.1 that it cannot reach: paste that here.
+
+With --url, or hub.http.public_url in the config, you sign in on a page of the hub that runs
+there, on any machine: the browser comes back to that hub. The token for a hub that wants one
+is read from $MCP_TOOLHUB_TOKEN.`
 
 const logoutHelp = `Sign out of a server: forget the sign-in and revoke it at the authorization server.
 
@@ -47,6 +51,7 @@ type loginCmd struct {
 	*app
 	scopes    []string
 	noBrowser bool
+	hubURL    string // of the hub on whose page to sign in; "" for none
 }
 
 func loginCommand(a *app) *cobra.Command {
@@ -59,6 +64,7 @@ func loginCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringSliceVar(&c.scopes, "scope", nil, "ask for this `scope`, besides what the server asks for; may be repeated")
 	cmd.Flags().BoolVar(&c.noBrowser, "no-browser", false, "open no browser here: sign in on another device")
+	cmd.Flags().StringVar(&c.hubURL, "url", "", "sign in on a page of the hub at this `URL` (default: hub.http.public_url, if a hub is there)")
 	return cmd
 }
 
@@ -79,6 +85,7 @@ func (c *loginCmd) find(ctx context.Context, id string) (upstream.Config, upstre
 		return upstream.Config{}, upstream.ServerConfig{}, err
 	}
 	c.warn(s)
+	c.hubURL = s.Downstream.HTTP.PublicURL
 	cfg := s.Upstream
 	at := slices.IndexFunc(cfg.Servers, func(sc upstream.ServerConfig) bool { return sc.ID == id })
 	var server upstream.ServerConfig
@@ -106,9 +113,22 @@ func (c *loginCmd) find(ctx context.Context, id string) (upstream.Config, upstre
 }
 
 func (c *loginCmd) login(ctx context.Context, id string) error {
+	if c.hubURL != "" {
+		return c.atHub(ctx, c.hubURL, id)
+	}
 	cfg, server, err := c.find(ctx, id)
 	if err != nil {
 		return err
+	}
+	if c.hubURL != "" && !server.OAuth.Machine {
+		err := c.atHub(ctx, c.hubURL, id)
+		if err == nil {
+			return c.showTools(ctx, cfg)
+		}
+		if !errors.Is(err, errNoHub) {
+			return err
+		}
+		fmt.Fprintf(c.std.err, "You sign in on this machine: %s\n", printable(err.Error()))
 	}
 	if !server.OAuth.Machine {
 		limited, cancel := context.WithTimeoutCause(ctx, loginTime, fmt.Errorf("it took more than %s", loginTime))

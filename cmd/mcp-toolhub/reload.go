@@ -226,6 +226,7 @@ func (h *hub) followSignIns() {
 	if err := h.group.Apply(h.settings().Upstream); err != nil {
 		h.logger.Error("sign-ins are not applied", "error", err)
 	}
+	h.desk.Look()
 }
 
 // apply puts new settings into force. What has not changed goes on undisturbed: servers keep their connections, clients

@@ -125,6 +125,10 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 			return failed(fmt.Errorf("listen on %q: %w: choose another address with --http", address, err))
 		}
 	}
+	if listener != nil {
+		h.listens = listenOrigin(listener)
+	}
+	h.desk.Open()
 	h.guests = &guests{hub: h, style: c.style, logger: h.logger, here: make(map[net.Conn]bool)}
 	h.permission.join = h.guests.join
 	if err := h.permission.serve(ctx, h.settings()); err != nil {
@@ -175,12 +179,15 @@ func (c *serveCmd) sayHowToConnect(s *config.Settings, listener net.Listener) {
 }
 
 // listenURL returns an address at which clients on this machine reach the default profile.
-func listenURL(l net.Listener) string {
+func listenURL(l net.Listener) string { return listenOrigin(l) + "/mcp" }
+
+// listenOrigin returns scheme, host and port at which the hub is reached on this machine.
+func listenOrigin(l net.Listener) string {
 	host, port, err := net.SplitHostPort(l.Addr().String())
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
-		return "http://" + l.Addr().String() + "/mcp"
+		return "http://" + l.Addr().String()
 	}
-	return "http://" + net.JoinHostPort("127.0.0.1", port) + "/mcp"
+	return "http://" + net.JoinHostPort("127.0.0.1", port)
 }
 
 // serveStdio serves the one client on stdin and stdout until it closes them or a signal comes.
@@ -244,6 +251,7 @@ func (h *hub) serveHTTP(ctx, kill context.Context, l net.Listener) error {
 // drain lets open calls end. Those that wait for a person are cancelled: nobody could answer what survives no restart.
 func (h *hub) drain(kill context.Context) {
 	h.permission.approvals.Close()
+	h.desk.Close()
 	h.endGuests(kill)
 	limit, cancel := context.WithTimeout(kill, h.server.DrainTimeout())
 	defer cancel()

@@ -149,8 +149,11 @@ type RPCError struct {
 	// Shown is a server's Message as people and records may see it: short and without secrets. "" for a message of the hub.
 	Shown string `json:"-"`
 
-	// ShownRaw is Raw without the secrets of the server's entry, for records.
+	// ShownRaw is Raw, or the whole error of a hub's own, without secrets, for records.
 	ShownRaw json.RawMessage `json:"-"`
+
+	// Own says that the hub itself asks for what Data wants, and not the server of the call.
+	Own bool `json:"-"`
 }
 
 // Error returns the error as people and the log may see it.
@@ -212,6 +215,7 @@ type Failure struct {
 	Class   ErrorClass
 	Code    string // error_code; "" means the class itself
 	Message string // for the model or the person: what happened and what to do next. Holds no secret.
+	Private string // what only the caller is told, after Message: no record holds it
 
 	RetryAfter     time.Duration // 0: not known
 	OutcomeUnknown bool          // the call may have run: it is never sent again unless its tool is idempotent

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 )
 
 // Methods by which a server asks the client behind a call for something: as requests of its own up to 2025-11-25, as
@@ -49,6 +50,43 @@ type Answer struct {
 // An Asker checks the client's capabilities, shows to a person which server asks, and calls Sent of each question as soon as the
 // client has it, at the latest when it returns.
 type Asker func(ctx context.Context, questions []Question) ([]Answer, error)
+
+// HubItself is the server of questions that the hub asks on its own account, where their end is told later. No server has that id.
+const HubItself = "(hub)"
+
+// SignInNeed is a call or request that has failed because somebody has to sign in to its server.
+type SignInNeed struct {
+	Server  string
+	Why     *Failure // of class setup_required
+	Actor   Actor
+	Session Session
+	Hop     Hop
+
+	// Hidden says that nothing of the failure reaches the caller alone: it becomes a part of a larger result, which is recorded.
+	Hidden bool
+
+	Ask      Asker          // nil where the client cannot be asked
+	Progress func(Progress) // nil where nobody listens
+
+	// Aside runs f, which waits for a person: meanwhile the call holds no lock, and is shown as one that needs input.
+	Aside func(ctx context.Context, f func())
+}
+
+// SignInAsker does what a call needs that has failed because somebody has to sign in. It returns nil once somebody has: the call is to be
+// sent again, once. Otherwise the error is how the call ends: a *Failure or a *RPCError.
+type SignInAsker func(context.Context, *SignInNeed) error
+
+// NeedsSignIn returns the failure of a call for which somebody has to sign in; nil where err is another one.
+func NeedsSignIn(err error) *Failure {
+	f, ok := errors.AsType[*Failure](err)
+	if ok && f.Class == ClassSetupRequired && (f.Code == CodeNeedsSignIn || f.Code == "server_"+string(ServerNeedsAuth)) {
+		return f
+	}
+	return nil
+}
+
+// CodeNeedsSignIn is the error_code of a call that its server refuses until somebody signs in.
+const CodeNeedsSignIn = "needs_sign_in"
 
 // Refusal answers all questions with the same error.
 func Refusal(questions []Question, err *RPCError) []Answer {

@@ -27,6 +27,9 @@ type AuthServer struct {
 	Metadata       map[string]any    // replaces members of its metadata; nil leaves one out
 	Clients        map[string]string // secrets by id, of clients that are registered
 
+	// Documents reads Client ID Metadata Documents. Nil: there are none.
+	Documents *http.Client
+
 	// Intercept sees each request to the authorization server first, and returns true if it has answered.
 	Intercept func(w http.ResponseWriter, r *http.Request) bool
 
@@ -94,6 +97,9 @@ func (a *AuthServer) metadata() map[string]any {
 		"authorization_response_iss_parameter_supported": true}
 	if !a.NoRegistration {
 		m["registration_endpoint"] = a.Issuer + "/register"
+	}
+	if a.Documents != nil {
+		m["client_id_metadata_document_supported"] = true
 	}
 	if a.Device {
 		m["device_authorization_endpoint"] = a.Issuer + "/device"
@@ -170,6 +176,9 @@ func (a *AuthServer) register(w http.ResponseWriter, r *http.Request) {
 
 func (a *AuthServer) authorize(w http.ResponseWriter, r *http.Request) {
 	back, err := url.Parse(r.Form.Get("redirect_uri"))
+	if a.Documents != nil && strings.HasPrefix(r.Form.Get("client_id"), "https://") {
+		a.readDocument(r.Form.Get("client_id"), r.Form.Get("redirect_uri"))
+	}
 	if _, known := a.Clients[r.Form.Get("client_id")]; err != nil || !known || r.Form.Get("code_challenge_method") != "S256" {
 		http.Error(w, "bad request", http.StatusBadRequest)
 		return
@@ -178,6 +187,23 @@ func (a *AuthServer) authorize(w http.ResponseWriter, r *http.Request) {
 	put(&a.codes, code, r.Form)
 	back.RawQuery = url.Values{"code": {code}, "state": {r.Form.Get("state")}, "iss": {a.Issuer}}.Encode()
 	http.Redirect(w, r, back.String(), http.StatusFound)
+}
+
+// readDocument makes the client known that a document describes, if it has that id and comes back to that address.
+func (a *AuthServer) readDocument(id, redirect string) {
+	resp, err := a.Documents.Get(id)
+	if err != nil {
+		return
+	}
+	defer resp.Body.Close()
+	var said struct {
+		ID        string   `json:"client_id"`
+		Redirects []string `json:"redirect_uris"`
+		Method    string   `json:"token_endpoint_auth_method"`
+	}
+	if json.NewDecoder(resp.Body).Decode(&said) == nil && said.ID == id && said.Method == "none" && slices.Contains(said.Redirects, redirect) {
+		put(&a.Clients, id, "")
+	}
 }
 
 // client checks who asks for a token.

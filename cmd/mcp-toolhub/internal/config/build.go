@@ -103,6 +103,7 @@ func (r *reader) code(t shape.Located[codeToolset]) code.Config {
 func (r *reader) door(h *hub) downstream.Config {
 	c := downstream.Config{Name: h.name, Instructions: h.instructions, InputTimeout: h.inputTimeout, HTTP: h.http.HTTPConfig}
 	c.HTTP.Listen = h.http.listen.Value
+	c.HTTP.PublicURL = strings.TrimRight(h.http.publicURL.Value, "/")
 	c.HTTP.NoDirectViews = !h.http.directViews.Or(true)
 	limitClients(&c, h.limits)
 	once := func(seen map[string]shape.Located[string], v shape.Located[string], message, hint string) {

@@ -60,6 +60,16 @@ func origin(s string) (string, string) {
 		"not an origin", `write scheme and host only: "https://app.example.com"`)
 }
 
+// publicURL refuses what no authorization server sends a browser back to.
+func publicURL(s string) (string, string) {
+	if problem, hint := webURL(s); problem != "" {
+		return problem, hint
+	}
+	u, _ := url.Parse(s)
+	return faultIf(u.Scheme != "https" && !loopback(u.Host) || u.RawQuery != "" || u.Fragment != "" || u.User != nil,
+		"not an https address of this hub", `write it like "https://hub.example.com", http on this machine apart`)
+}
+
 var hostPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 func hostName(s string) (string, string) {

@@ -50,6 +50,7 @@ type retry struct {
 type httpDoor struct {
 	listen      shape.Located[string]
 	directViews shape.Located[bool]
+	publicURL   shape.Located[string]
 	downstream.HTTPConfig
 }
 
@@ -240,6 +241,8 @@ func httpKeys(h *httpDoor) []shape.Field {
 			shape.List[string]{Of: shape.Text{Expand: true, Check: origin}}, &h.AllowedOrigins),
 		shape.Key("allowed_hosts", `Host names that are let in besides the address listened on: "hub.example.com".`,
 			shape.List[string]{Of: shape.Text{Expand: true, Check: hostName}}, &h.AllowedHosts),
+		shape.KeyAt("public_url", `The https address at which people reach the hub from other machines: "https://hub.example.com". Sign-ins to `+
+			"servers come back to it.", shape.Text{Expand: true, Check: publicURL}, &h.publicURL),
 		shape.KeyAt("direct_views", "Whether /mcp/s/SERVER serves all that one server offers, whatever profiles leave out (default true).",
 			shape.Boolean{}, &h.directViews),
 		shape.Key("drain_timeout", "How long calls in flight may take to end at a stop (default 10s).", timeout(), &h.DrainTimeout),

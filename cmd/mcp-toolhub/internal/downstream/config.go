@@ -29,6 +29,7 @@ type HTTPConfig struct {
 	MaxSessions    int           // at the same time, older protocol revisions; default 1000. One more ends one of the caller that has most.
 	SessionIdle    time.Duration // a session without request or open call for so long ends until its client goes on; default 30m
 	AllowedOrigins []string      // Origin values that are let in besides the hub's own, for instance "https://app.example.com"
+	PublicURL      string        // where people and authorization servers reach the hub from elsewhere, without a slash at its end; "" for nowhere
 	AllowedHosts   []string      // Host names that are let in besides the address that the hub listens on
 	NoDirectViews  bool          // /mcp/s/SERVER is not served
 	DrainTimeout   time.Duration // calls in flight at a stop have this long to end; default 10s

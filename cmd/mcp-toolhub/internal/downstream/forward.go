@@ -83,6 +83,13 @@ func (f *forwardedRequest) run(ctx context.Context, a *attempt, l link) attemptR
 	request.Params = a.params
 	request.InputByRetry, request.Ask, request.Progress, request.Notify = a.retries, l.ask, l.report, l.notify
 	reply, err := f.deps.Servers.Forward(ctx, &request)
+	if why := tool.NeedsSignIn(err); why != nil && f.deps.SignIns != nil {
+		err = f.deps.SignIns.SignIn(ctx, &tool.SignInNeed{Server: request.Server, Why: why, Actor: a.peer.actor, Session: request.Session,
+			Hop: request.Hop, Ask: request.Ask, Progress: request.Progress, Aside: func(_ context.Context, wait func()) { wait() }})
+		if err == nil {
+			reply, err = f.deps.Servers.Forward(ctx, &request)
+		}
+	}
 	r := attemptResult{reply: &reply, err: err}
 	var why *tool.Failure
 	switch {
@@ -193,7 +200,7 @@ func (f *forwarder) failed(ctx context.Context, r replier, err error) *tool.RPCE
 	case errors.As(err, &failure):
 		about, _ := json.Marshal(map[string]any{metaError: map[string]any{"error_class": failure.Class,
 			"error_code": failure.ErrorCode(), "retry_after_ms": failure.RetryAfter.Milliseconds()}})
-		return &tool.RPCError{Code: tool.CodeInternalError, Message: failure.Message, Data: about}
+		return &tool.RPCError{Code: tool.CodeInternalError, Message: failure.Message + failure.Private, Data: about}
 	}
 	f.deps.Logger.Error("request failed", "error", err)
 	return &tool.RPCError{Code: tool.CodeInternalError, Message: "the hub failed while it handled this request; its log says why"}

@@ -82,7 +82,8 @@ func (g *guard) checkHost(w http.ResponseWriter, r *http.Request) (ok bool) {
 func (g *guard) isOwnName(r *http.Request, host string) bool {
 	cfg := &g.config().HTTP
 	listen, _, _ := net.SplitHostPort(cfg.Listen)
-	return host != "" && strings.EqualFold(host, listen) || isOwnAddress(r, host) ||
+	public, _ := url.Parse(cfg.PublicURL)
+	return host != "" && (strings.EqualFold(host, listen) || strings.EqualFold(host, public.Hostname())) || isOwnAddress(r, host) ||
 		slices.ContainsFunc(cfg.AllowedHosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 

@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // Header names of the protocol.
@@ -34,6 +36,8 @@ const directPrefix = "s/"
 //	/mcp/s/SERVER   the direct view of SERVER
 //	…?names=STYLE   the same, with names in that style
 //	/tools          what a person is told of one tool that the caller sees
+//	/sign-in/…      pages on which people sign in to servers
+//	/sign-ins/…     begins such a sign-in
 //	/events         server-sent events: what happens to the calls of all callers
 //	/health/live    200 as long as the process serves
 //	/health/ready   JSON: state of the hub and of each upstream server
@@ -67,6 +71,12 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /{$}", local(tellPerson))
 	mux.HandleFunc("GET /events", clients(g.events(s.deps.Events)))
 	mux.HandleFunc("GET "+ShowPath, clients(s.show))
+	if pages := s.deps.SignIns; pages != nil {
+		mux.HandleFunc(SignInPath, local(pages.ServeHTTP))
+		mux.HandleFunc("POST "+BeginPath+"{server}", clients(func(w http.ResponseWriter, in *entry) {
+			pages.Begin(w, in.Request, in.PathValue("server"), in.actor)
+		}))
+	}
 	mux.HandleFunc("/mcp", clients(func(w http.ResponseWriter, in *entry) { s.settings.Load().first.door.serve(w, in) }))
 	mux.HandleFunc("/mcp/p/{profile}", clients(func(w http.ResponseWriter, in *entry) {
 		name := in.PathValue("profile")
@@ -86,6 +96,24 @@ func (s *Server) Handler() http.Handler {
 		limitBody(w, r)
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// SignInPath begins the addresses of pages on which people sign in to servers, BeginPath those at which clients ask for such a page.
+const (
+	SignInPath = "/sign-in/"
+	BeginPath  = "/sign-ins/"
+)
+
+// SignIns signs people in to servers. It is safe for concurrent use.
+type SignIns interface {
+	// SignIn is a tool.SignInAsker.
+	SignIn(context.Context, *tool.SignInNeed) error
+
+	// The handler serves the pages below SignInPath: anybody may ask for them.
+	http.Handler
+
+	// Begin begins a sign-in of a caller to a server, and answers with the address of its page, then once more at its end.
+	Begin(w http.ResponseWriter, r *http.Request, server string, caller tool.Actor)
 }
 
 // ShowPath is the address of what a person is told of a tool. Its parameters are name, profile (default: the first one) and json.

@@ -191,7 +191,7 @@ func labelledAmong(requests json.RawMessage, server string, q tool.Question) (js
 
 // labelledError returns err as the client gets it: elicitations in it tell which server asks.
 func labelledError(server string, err *tool.RPCError) *tool.RPCError {
-	if err.Code != tool.CodeURLElicitationRequired {
+	if err.Code != tool.CodeURLElicitationRequired || err.Own {
 		return err
 	}
 	list, _ := rawjson.Get(err.Data, "elicitations")

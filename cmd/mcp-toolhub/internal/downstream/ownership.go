@@ -338,6 +338,9 @@ func (t *ownerships) elicitsFirst(p *peer, server string, err *tool.RPCError) {
 	if err.Code != tool.CodeURLElicitationRequired {
 		return
 	}
+	if err.Own {
+		server = tool.HubItself
+	}
 	list, _ := rawjson.Get(err.Data, "elicitations")
 	n := 0
 	_ = rawjson.Elements(list, func(e []byte) bool {

@@ -33,6 +33,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/sessionid"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -71,6 +72,9 @@ type Deps struct {
 
 	// Show returns what a person is told of a tool of a profile, as text or as JSON; nil where the caller sees none of that name.
 	Show func(profile string, caller tool.Actor, name string, asJSON bool) ([]byte, error)
+
+	// SignIns signs people in to servers. Nil: requests for which somebody has to sign in fail.
+	SignIns SignIns
 
 	// StoredResults reads what toolhub://results/ID stands for. Nil: nothing is stored.
 	StoredResults StoredResults
@@ -173,6 +177,12 @@ func (s *Server) wire(info json.RawMessage, table *suspended.Table[*attempt]) {
 	s.subscriptions = resourceSubscriptions{deps: d, surfaces: &s.surfaces, forwarder: &s.forwarder}
 	s.listenStreams = listenStreams{deps: d, serverInfo: info, surfaces: &s.surfaces, forwarder: &s.forwarder, listeners: &s.listeners,
 		subscriptions: &s.subscriptions, tasks: &s.tasks}
+}
+
+// Elicited tells the client that was shown an address of the hub's own that what is done there is done.
+func (s *Server) Elicited(id string) {
+	s.notifications.receive(tool.Notification{Server: tool.HubItself, Method: tool.NoteElicited,
+		Params: append(rawjson.AppendMember([]byte("{"), "elicitationId", rawjson.Quote(id)), '}')})
 }
 
 // Changed tells the clients of the profiles that their lists have changed. Several calls in quick succession become one

@@ -85,7 +85,7 @@ func (inv *invocation) mapFailure() {
 	if errors.As(f.Cause, &native) { // behind an HTTP status, say
 		inv.end.Error.NativeErrorRef = nativeError(native)
 	}
-	content := fmt.Appendf(nil, `{"type":"text","text":%s}`, rawjson.Quote(f.Message))
+	content := fmt.Appendf(nil, `{"type":"text","text":%s}`, rawjson.Quote(f.Message+f.Private))
 	if f.Detail != "" {
 		content = fmt.Appendf(content, `,{"type":"text","text":%s}`, rawjson.Quote(f.Detail))
 	}

@@ -307,6 +307,13 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 		defer func() { inv.overdue = !inv.late.Stop() || inv.overdue }()
 	}
 	defer x.close()
+	reply, err := ex.Execute(inv.patient(ctx), &both.Execution)
+	if err == nil || p.opts.SignIn == nil || tool.NeedsSignIn(err) == nil {
+		return reply, err
+	}
+	if err := p.opts.SignIn(ctx, x.signIn(&both.Execution, tool.NeedsSignIn(err))); err != nil {
+		return reply, err
+	}
 	return ex.Execute(inv.patient(ctx), &both.Execution)
 }
 

@@ -153,6 +153,8 @@ func (inv *invocation) fail(err error) {
 		inv.failure = &tool.Failure{Class: classOfRPC(rpc.Code), Code: codeUpstreamError, Message: rpc.Text(), Cause: err}
 		if rpc.Code == tool.CodeMissingCapabilities {
 			inv.failure.Code = "missing_client_capability"
+		} else if rpc.Own {
+			inv.failure.Class, inv.failure.Code = tool.ClassSetupRequired, tool.CodeNeedsSignIn
 		}
 	default:
 		inv.failure = &tool.Failure{Class: tool.ClassExecutionFailed, Code: "internal_error", Cause: err,

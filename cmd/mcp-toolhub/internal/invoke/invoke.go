@@ -159,6 +159,9 @@ type Options struct {
 	// QueueOpen reports whether somebody could answer questions in Approvals from elsewhere. Nil: nobody can.
 	QueueOpen func() bool
 
+	// SignIn is asked for calls that fail because somebody has to sign in. Nil: they end with that.
+	SignIn tool.SignInAsker
+
 	// Present returns the tool that is offered under the name at this moment; nil where there is none. Nil: tools do not
 	// change while a question is open.
 	Present func(tool.Name) *tool.Tool

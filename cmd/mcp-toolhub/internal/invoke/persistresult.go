@@ -46,6 +46,10 @@ func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
 		return nil
 	}
 	inv.outcome.Free = nil // the record that is about to be written reads it
+	if f := inv.failure; f != nil && f.Private != "" {
+		inv.end.Content = fmt.Appendf(nil, `[{"type":"text","text":%s}]`, rawjson.Quote(f.Message))
+		return nil
+	}
 	if content, ok := object.Get("content"); ok && !rawjson.IsNull(content) {
 		inv.end.Content = objects(content)
 	}

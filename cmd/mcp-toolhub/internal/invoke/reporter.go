@@ -52,23 +52,15 @@ func (x *reporter) asker() tool.Asker {
 		return nil
 	}
 	server := x.inv.listed.Tool.Server // now: a late question finds the invocation ended
-	return func(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
-		x.waiting(1)
-		defer func() {
-			if locked := x.waiting(-1); locked != nil {
-				select { // the server goes on once the call has its locks again
-				case <-locked:
-				case <-ctx.Done():
-				}
-			}
-		}()
+	return func(ctx context.Context, questions []tool.Question) (answers []tool.Answer, err error) {
+		defer x.rest(ctx)()
 		questions = slices.Clone(questions) // the executor's own stay as they are
 		for i := range questions {
 			if q := &questions[i]; q.Server == "" {
 				q.Server = server // a batch passes on questions of several
 			}
 		}
-		answers, err := ask(ctx, questions)
+		answers, err = ask(ctx, questions)
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		if !x.closed {
@@ -76,6 +68,29 @@ func (x *reporter) asker() tool.Asker {
 		}
 		return answers, err
 	}
+}
+
+// rest says that the call waits for a person. over returns once the call has its locks again.
+func (x *reporter) rest(ctx context.Context) (over func()) {
+	x.waiting(1)
+	return func() {
+		if locked := x.waiting(-1); locked != nil {
+			select {
+			case <-locked:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// signIn describes e, which has failed with why.
+func (x *reporter) signIn(e *tool.Execution, why *tool.Failure) *tool.SignInNeed {
+	m := x.inv.call.Member
+	return &tool.SignInNeed{Server: e.Tool.Server, Why: why, Actor: e.Actor, Session: e.Session, Hop: e.Hop, Ask: e.Ask, Progress: e.Progress,
+		Hidden: m != nil && m.Parent != "", Aside: func(ctx context.Context, f func()) {
+			defer x.rest(ctx)()
+			f()
+		}}
 }
 
 // waiting notes that a question more, or less, waits for the client. Meanwhile the call holds no lock. The channel, where there is

@@ -1,0 +1,188 @@
+package login
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// SignIn is the tool.SignInAsker of the desk. A client that takes elicitations by URL gets the address so, and SignIn returns at the end
+// of the visit. For others it returns the failure with the address.
+func (d *Desk) SignIn(ctx context.Context, n *tool.SignInNeed) error {
+	server, ok := d.opts.Server(n.Server, n.Session)
+	elicits := takesURLs(n)
+	if !ok || !server.SignsIn() || server.OAuth.Machine || n.Hidden && !elicits {
+		return n.Why
+	}
+	v, err := d.visitOf(ctx, server, n.Session, fmt.Sprintf("%.100s", n.Actor.Client.Name))
+	if err != nil {
+		d.opts.Logger.Debug("no page for a sign-in", "server", n.Server, "error", err)
+		return n.Why
+	}
+	if !elicits {
+		return v.failure(n)
+	}
+	n.Aside(ctx, func() { err = d.elicit(ctx, v, n) })
+	if err == nil {
+		ready, cancel := context.WithTimeout(ctx, readyWithin)
+		defer cancel()
+		d.opts.Ready(ready)
+	}
+	return err
+}
+
+// readyWithin bounds the wait of a call for a server that somebody has just signed in to.
+const readyWithin = 30 * time.Second
+
+// takesURLs reports whether the client behind a call can be sent to an address by an elicitation.
+func takesURLs(n *tool.SignInNeed) bool {
+	elicitation := rawjson.GetObject(n.Hop.ClientCapabilities, "elicitation")
+	mode, ok := rawjson.Get(elicitation, "url")
+	return n.Ask != nil && ok && rawjson.IsObject(mode)
+}
+
+// failure tells the caller where to sign in. Records do not hold it: whoever reads them could do so in the caller's place.
+func (v *visit) failure(n *tool.SignInNeed) *tool.Failure {
+	where := ""
+	if !isPublic(v.base) {
+		where = " on the machine of the hub"
+	}
+	f := *n.Why
+	f.Private = fmt.Sprintf("; or open %s in a browser%s and enter the code %s there within %d minutes, then call again. The code is for "+
+		"the person at this client alone", v.page(), where, v.shownCode(), int(time.Until(v.expires).Round(time.Minute).Minutes()))
+	return &f
+}
+
+// elicit sends the person at the client to the page, and returns at the end of the visit.
+func (d *Desk) elicit(ctx context.Context, v *visit, n *tool.SignInNeed) error {
+	d.mu.Lock()
+	v.elicited = true
+	d.mu.Unlock()
+	message := fmt.Sprintf("The server %q wants you to sign in. Open this page of mcp-toolhub and enter the code %s there.",
+		n.Server, v.shownCode())
+	legacy := n.Hop.Revision < modern
+	params := map[string]any{"mode": "url", "url": v.page(), "message": message}
+	if legacy {
+		params["elicitationId"] = v.id
+	}
+	text, err := json.Marshal(params)
+	if err != nil {
+		return n.Why
+	}
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() { // who has signed in elsewhere need not answer any more
+		select {
+		case <-v.done:
+			cancel()
+		case <-stop:
+		}
+	}()
+	question := tool.Question{Key: "sign_in", Method: tool.MethodElicit, Params: text, Server: tool.HubItself, Own: true}
+	answers, err := n.Ask(asking, []tool.Question{question})
+	var said struct{ Action string }
+	switch {
+	case ctx.Err() != nil:
+		return n.Why
+	case asking.Err() != nil: // the visit is over
+		return d.await(ctx, v, n)
+	case err != nil || len(answers) != 1:
+		return v.failure(n)
+	case answers[0].Err != nil && legacy && !n.Hidden:
+		return required(text, message)
+	case answers[0].Err != nil:
+		return v.failure(n)
+	case json.Unmarshal(answers[0].Result, &said) == nil && said.Action == "accept":
+		return d.await(ctx, v, n)
+	}
+	d.finish(v, errDeclined)
+	return d.await(ctx, v, n)
+}
+
+// modern is the first revision on which nobody is told of the end of an elicitation.
+const modern = "2026-07-28"
+
+// required is the error of 2025-11-25 that sends a client to the page which cannot be asked on a stream: it calls again afterwards.
+func required(elicitation []byte, message string) error {
+	data := append(append([]byte(`{"elicitations":[`), elicitation...), `]}`...)
+	const shown = "somebody has to sign in first"
+	return &tool.RPCError{Code: tool.CodeURLElicitationRequired, Message: message, Shown: shown, Data: data, Own: true,
+		ShownRaw: fmt.Appendf(nil, `{"code":%d,"message":%q}`, tool.CodeURLElicitationRequired, shown)}
+}
+
+// reportEvery is the time between two reports of a call that waits. Clients wait longer without progress.
+const reportEvery = 5 * time.Second
+
+// await returns at the end of the visit, or of the call.
+func (d *Desk) await(ctx context.Context, v *visit, n *tool.SignInNeed) error {
+	ticker := time.NewTicker(reportEvery)
+	defer ticker.Stop()
+	for i := 1; ; i++ {
+		select {
+		case <-v.done:
+			if v.err == nil {
+				return nil
+			}
+			f := *n.Why
+			f.Message = fmt.Sprintf("nobody has signed in to %q: %v; call again to begin anew", n.Server, v.err)
+			return &f
+		case <-ctx.Done():
+			return n.Why
+		case <-ticker.C:
+		}
+		if n.Progress != nil {
+			n.Progress(tool.Progress{Params: fmt.Appendf(nil, `{"progress":%.4f,"message":%s}`, float64(i)/10000,
+				rawjson.Quote(fmt.Sprintf("waiting until somebody has signed in to %q", n.Server)))})
+		}
+	}
+}
+
+// Begun is what Begin answers with at once.
+type Begun struct {
+	Address string    `json:"address"`
+	Code    string    `json:"code"`
+	Expires time.Time `json:"expires"`
+}
+
+// Ended is what Begin answers with at the end.
+type Ended struct {
+	SignedIn bool   `json:"signed_in"`
+	Problem  string `json:"problem,omitempty"`
+}
+
+// Begin begins a visit of a caller that has come over HTTP, and answers with two lines of JSON: Begun, and Ended at the end of the visit.
+func (d *Desk) Begin(w http.ResponseWriter, r *http.Request, id string, caller tool.Actor) {
+	session := tool.Session{Key: "sign-in/" + caller.Ref(), Name: caller.Name, Person: caller.Name}
+	server, ok := d.opts.Server(id, session)
+	if !ok || !server.SignsIn() || server.OAuth.Machine {
+		http.Error(w, "there is no server of that name that somebody signs in to", http.StatusNotFound)
+		return
+	}
+	v, err := d.visitOf(r.Context(), server, session, "mcp-toolhub login")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("Cache-Control", "no-store")
+	lines := json.NewEncoder(w)
+	if lines.Encode(Begun{v.page(), v.shownCode(), v.expires}) != nil || http.NewResponseController(w).Flush() != nil {
+		return
+	}
+	select {
+	case <-v.done:
+		end := Ended{SignedIn: v.err == nil}
+		if v.err != nil {
+			end.Problem = v.err.Error()
+		}
+		_ = lines.Encode(end) // fails where the caller has gone
+	case <-r.Context().Done():
+	}
+}
