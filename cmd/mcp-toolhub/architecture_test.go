@@ -216,7 +216,8 @@ var mayImport = map[string]map[string]string{
 		"internal/shape":                   "a table of what these may hold",
 		"cmd/mcp-toolhub/internal/command": "runs commands",
 	},
-	"cmd/mcp-toolhub/internal/demo": {},
+	"cmd/mcp-toolhub/internal/demo":    {},
+	"cmd/mcp-toolhub/internal/service": {},
 	"cmd/mcp-toolhub/internal/clients": {
 		"internal/splice":                  "changes files of clients",
 		"internal/textfile":                "their entries are trees, and their faults have places",

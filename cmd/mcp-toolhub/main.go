@@ -215,6 +215,7 @@ func commands() []func(*app) *cobra.Command {
 		eventsCommand,
 		evalCommand,
 		demoServerCommand,
+		serviceCommand,
 		manCommand,
 		versionCommand,
 	}

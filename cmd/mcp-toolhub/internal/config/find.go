@@ -76,6 +76,9 @@ func UserFile(env Env) string {
 	return base + extensions()[0]
 }
 
+// UserDir returns the directory for the configuration of the user's programs; "" where the environment does not tell.
+func UserDir(env Env) string { return env.configDir(runtime.GOOS) }
+
 // Named returns the config file that the environment names, "" for none.
 func Named(env Env) string { return env.value(pathVariable) }
 
