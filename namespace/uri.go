@@ -11,6 +11,14 @@ import (
 // hubScheme is the scheme of the hub's own URIs. toolhub://<server>/<uri> is the resource that server calls uri.
 const hubScheme = "toolhub"
 
+// ResourceURI returns the hub's own form of what server calls native. It is understood on every surface with that server, listed or not.
+func ResourceURI(server, native string) string {
+	if isPageURI(normalURI(native)) {
+		return hubPage(server, native)
+	}
+	return hubURI(server, native)
+}
+
 // hubURI returns the URI under which the hub shows what server calls native, where native alone does not say whose it
 // is. splitURI is its inverse for every native, and for that of hubTemplate.
 //

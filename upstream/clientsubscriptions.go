@@ -18,11 +18,16 @@ const maxSubscriptions = 1000
 type clientSubscriptions struct {
 	mu    sync.Mutex
 	level string
-	uris  map[string]map[string]map[string]int // how often, by server, key of the session, and resource
+	uris  map[string]map[subscriber]map[string]int // how often, by server and resource
 }
 
+// subscriber is a client session, and whose it is.
+type subscriber struct{ session, person string }
+
+func subscriberOf(who tool.Session) subscriber { return subscriber{who.Key, who.Person} }
+
 func newClientSubscriptions() *clientSubscriptions {
-	return &clientSubscriptions{uris: make(map[string]map[string]map[string]int)}
+	return &clientSubscriptions{uris: make(map[string]map[subscriber]map[string]int)}
 }
 
 func (c *clientSubscriptions) logLevel() string {
@@ -41,16 +46,16 @@ func (c *clientSubscriptions) setLogLevel(level string) bool {
 }
 
 // add counts one more subscription.
-func (c *clientSubscriptions) add(server, session, uri string) error {
+func (c *clientSubscriptions) add(server string, who subscriber, uri string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.uris[server] == nil {
-		c.uris[server] = make(map[string]map[string]int)
+		c.uris[server] = make(map[subscriber]map[string]int)
 	}
-	own := c.uris[server][session]
+	own := c.uris[server][who]
 	if own == nil {
 		own = make(map[string]int)
-		c.uris[server][session] = own
+		c.uris[server][who] = own
 	}
 	if own[uri] == 0 && len(own) >= maxSubscriptions {
 		return &tool.Failure{Class: tool.ClassRateLimited, Code: "subscriptions_full", Message: fmt.Sprintf(
@@ -62,10 +67,10 @@ func (c *clientSubscriptions) add(server, session, uri string) error {
 }
 
 // remove takes one subscription back. It reports whether there was one, and it was the last of the session.
-func (c *clientSubscriptions) remove(server, session, uri string) (last bool) {
+func (c *clientSubscriptions) remove(server string, who subscriber, uri string) (last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	own := c.uris[server][session]
+	own := c.uris[server][who]
 	if own[uri] == 0 {
 		return false
 	}
@@ -74,7 +79,7 @@ func (c *clientSubscriptions) remove(server, session, uri string) (last bool) {
 	}
 	delete(own, uri)
 	if len(own) == 0 {
-		delete(c.uris[server], session)
+		delete(c.uris[server], who)
 	}
 	if len(c.uris[server]) == 0 {
 		delete(c.uris, server)
@@ -82,13 +87,13 @@ func (c *clientSubscriptions) remove(server, session, uri string) (last bool) {
 	return true
 }
 
-// of returns the resources that the connection of e is to report on: those of its session, or of all where it is shared.
+// of returns the resources that the connection of e is to report on: those of its session or person, or of all where it is shared.
 func (c *clientSubscriptions) of(e *entry) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []string
-	for session, own := range c.uris[e.cfg.ID] {
-		if e.use == useSession && session != e.client.Key {
+	for who, own := range c.uris[e.cfg.ID] {
+		if !e.serves(who) {
 			continue
 		}
 		for uri := range own {
@@ -103,8 +108,8 @@ func (c *clientSubscriptions) of(e *entry) []string {
 func (c *clientSubscriptions) wants(e *entry, uri string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for session, own := range c.uris[e.cfg.ID] {
-		if (e.use != useSession || session == e.client.Key) && own[uri] > 0 {
+	for who, own := range c.uris[e.cfg.ID] {
+		if e.serves(who) && own[uri] > 0 {
 			return true
 		}
 	}
@@ -117,7 +122,7 @@ func (c *clientSubscriptions) wants(e *entry, uri string) bool {
 // being idle. says is what the client has said of itself: where the session has no connection yet, that is what it offers.
 // The error is as Execute's; then nothing was subscribed. Whoever has subscribed unsubscribes when the session of who ends.
 func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session, says tool.Hop) error {
-	if err := g.subscriptions.add(id, who.Key, uri); err != nil {
+	if err := g.subscriptions.add(id, subscriberOf(who), uri); err != nil {
 		return err
 	}
 	x := &clientRequest{Request: tool.Request{Server: id, Method: methodSubscribe, Session: who, Hop: says, Progress: ignoreProgress}, name: uri}
@@ -126,7 +131,7 @@ func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session,
 	}
 	err := g.dispatch(ctx, x)
 	if err != nil {
-		g.subscriptions.remove(id, who.Key, uri)
+		g.subscriptions.remove(id, subscriberOf(who), uri)
 	}
 	return err
 }
@@ -134,7 +139,7 @@ func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session,
 // Unsubscribe takes one Subscribe back. A server that is not running is not started for that, and an error of it says only
 // that it may go on telling.
 func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Session) error {
-	if !g.subscriptions.remove(server, who.Key, uri) {
+	if !g.subscriptions.remove(server, subscriberOf(who), uri) {
 		return nil
 	}
 	s := g.roster.Load().byID[server]

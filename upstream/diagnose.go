@@ -183,8 +183,16 @@ func (d *diagnosis) hello(sess *session) string {
 	if info := sess.info.ServerInfo; info != nil {
 		text += fmt.Sprintf(", server %q, version %q", d.server.redact.Text(info.Name), d.server.redact.Text(info.Version))
 	}
-	if st := d.server.status().SignIn; st != nil {
-		text += ", signed in at " + st.Issuer
+	st := d.server.status()
+	if st.SignIn != nil {
+		text += ", signed in at " + st.SignIn.Issuer
+	}
+	if len(st.SignIns) > 0 {
+		people := make([]string, len(st.SignIns))
+		for i, one := range st.SignIns {
+			people[i] = one.Person
+		}
+		text += ", signed in: " + strings.Join(people, ", ")
 	}
 	return text
 }

@@ -27,7 +27,7 @@ type use int
 const (
 	useShared  use = iota // those of all clients
 	useListing            // nobody's: the server is isolated, and this connection only lists
-	useSession            // those of one client session
+	useSession            // those of one client session, or of one person
 )
 
 // entry holds what all parts of a server share: its configuration, and whose calls it serves. It never changes.
@@ -41,7 +41,7 @@ type entry struct {
 	ids    *atomic.Int64   // of requests; all servers of the same id count on
 
 	use       use
-	client    tool.Session // the session, for useSession
+	client    tool.Session // the session, for useSession; a person's has the key of the person
 	clientHop tool.Hop     // what its client said of itself in the call that made the connection
 }
 
@@ -84,23 +84,40 @@ func (e *entry) timedOut(name, effect string, unknown bool, limits callLimits) *
 // part of the digest only.
 func (e *entry) identity() string {
 	c := e.cfg
-	text, err := json.Marshal([]any{1, c.Transport, c.Command, c.Args, c.Env, c.Dir, c.URL, c.Headers})
+	of := []any{1, c.Transport, c.Command, c.Args, c.Env, c.Dir, c.URL, c.Headers}
+	if c.OAuth.PerCaller { // one that all shared may hold what is not for all
+		of = append(of, "per caller")
+	}
+	text, err := json.Marshal(of)
 	if err != nil {
 		return "" // strings always encode
 	}
 	return tool.Digest(text)
 }
 
+// isPersonal reports whether all sessions of one person share the connection, and nobody else does.
+func (e *entry) isPersonal() bool {
+	return e.use == useSession && e.cfg.OAuth.PerCaller && !e.cfg.Isolated
+}
+
+// isOneSessions reports whether the connection is that of one client session alone.
+func (e *entry) isOneSessions() bool { return e.use == useSession && !e.isPersonal() }
+
+// serves reports whether the connection is one that who uses.
+func (e *entry) serves(who subscriber) bool {
+	return e.use != useSession || who.session == e.client.Key || e.isPersonal() && who.person == e.client.Person
+}
+
 // offers returns the client capabilities that the hub declares in initialize. A session's connection offers what its client
 // can. A shared one over Streamable HTTP offers everything, because each server request comes on the stream of the call that
 // it belongs to; other shared ones offer nothing. Only a session's connection declares roots.listChanged: a shared one has as
-// many roots as clients, and a server that asked for them during no call could not be answered.
+// many roots as clients, and a server that asked for them during no call could not be answered. A person's is shared, too.
 //
 // The connection that lists for an isolated server offers everything: some servers list a tool only to clients that can
 // answer its requests.
 func (e *entry) offers() *mcp.ClientCapabilities {
 	switch {
-	case e.use == useSession:
+	case e.isOneSessions():
 		return hop.ClientCapabilities(e.clientHop)
 	case e.use == useListing || e.cfg.Transport == StreamableHTTP:
 		return hop.AllCapabilities()
@@ -110,15 +127,15 @@ func (e *entry) offers() *mcp.ClientCapabilities {
 
 // listensForRequests reports whether the server may send requests on a stream that belongs to no call.
 func (e *entry) listensForRequests(sess *session) bool {
-	return e.use == useSession && e.cfg.Transport == StreamableHTTP && sess.hop == nil && hop.OffersAny(e.offers())
+	return e.isOneSessions() && e.cfg.Transport == StreamableHTTP && sess.hop == nil && hop.OffersAny(e.offers())
 }
 
 // requestRule says which calls the requests of a server up to 2025-11-25 can belong to.
 func (e *entry) requestRule() requestRule {
 	switch {
-	case e.use == useSession && e.client.Ended == nil: // not a session, but all that one caller's clients do
+	case e.isOneSessions() && e.client.Ended == nil: // not a session, but all that one caller's clients do
 		return onlyCall
-	case e.use == useSession:
+	case e.isOneSessions():
 		return latestCall
 	case e.cfg.Transport == StreamableHTTP:
 		return callOfStream

@@ -60,7 +60,7 @@ type Group struct {
 	subscriptions *clientSubscriptions
 
 	restating     sync.Mutex
-	serverChanges map[string]ServerChange // by server; taken by ServerChanges
+	serverChanges map[toldBy]ServerChange // taken by ServerChanges
 
 	mu             sync.Mutex
 	ends           map[string]<-chan struct{} // by id: closed when the last server of that id, and those before it, have ended
@@ -88,7 +88,7 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 		launcher: child.NewLauncher(cfg.Self, cfg.Origin, logger),
 		version:  orText(cfg.Version, "0"), catalogs: cfg.Catalogs, signIns: cfg.SignIns, subscriptions: newClientSubscriptions(),
 		ends:  make(map[string]<-chan struct{}),
-		dirty: make(chan struct{}, 1), serverChanges: make(map[string]ServerChange),
+		dirty: make(chan struct{}, 1), serverChanges: make(map[toldBy]ServerChange),
 		kill: make(chan struct{}),
 	}
 	r, err := g.enrol(cfg, nil)
@@ -151,15 +151,22 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 		cfg: sc, ids: ids.(*atomic.Int64), memory: g.memory.Account(sc.ID), losses: &losses{},
 		log: slog.New(redact.Handler(g.logger.Handler())).With("server", sc.ID), redact: redact,
 	}
+	var own *people
+	if sc.OAuth.PerCaller {
+		own = newPeople(sc, g.signIns)
+	}
 	if g.signIns != nil && sc.SignsIn() {
 		e.tokens = g.signIns.Source(sc)
 		redact.Live = e.tokens.Secrets
+		if own != nil {
+			redact.Live = own.secrets
+		}
 	}
 	c := &catalog{entry: e, cache: g.catalogs, onChange: g.changed}
 	s, err := newServer(e, shared{
 		catalog: c, clients: g.subscriptions, hubVersion: g.version, launcher: g.launcher, kill: g.kill, firstWithin: cfg.FirstListWithin,
 		retry:     retry{min: cfg.RetryMin, max: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest},
-		onRestate: func(k lists.Kind) { g.restate(sc.ID, k) }, notify: g.notify, run: g.running.Go,
+		onRestate: func(k lists.Kind, person string) { g.restate(toldBy{sc.ID, person}, k) }, notify: g.notify, run: g.running.Go,
 	}, tool.ServerStopped, g.changed)
 	if err != nil {
 		return nil, err
@@ -168,8 +175,8 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	if before != nil {
 		s.lifecycle.inherit(before.lifecycle)
 	}
-	if sc.Isolated {
-		e.use, s.isolation = useListing, newIsolation(s)
+	if sc.Isolated || own != nil {
+		e.use, s.isolation = useListing, newIsolation(s, own)
 	}
 	return s, nil
 }
@@ -186,12 +193,15 @@ func (g *Group) Memory(name string) *budget.Account { return g.memory.Account(na
 // Changes counts the changes so far: as long as it is the same, so are all catalogs and states.
 func (g *Group) Changes() int64 { return g.changes.Load() }
 
+// toldBy says which server has told of a change, and whom.
+type toldBy struct{ server, person string }
+
 // restate notes that a server has told of a change of kind k.
-func (g *Group) restate(server string, k lists.Kind) {
+func (g *Group) restate(at toldBy, k lists.Kind) {
 	g.restating.Lock()
 	defer g.restating.Unlock()
-	said := g.serverChanges[server]
-	said.Server = server
+	said := g.serverChanges[at]
+	said.Server, said.Person = at.server, at.person
 	switch k {
 	case lists.ToolKind:
 		said.Tools = true
@@ -200,7 +210,7 @@ func (g *Group) restate(server string, k lists.Kind) {
 	case lists.ResourceKind:
 		said.Resources = true
 	}
-	g.serverChanges[server] = said
+	g.serverChanges[at] = said
 	wait.Signal(g.dirty)
 }
 
@@ -208,6 +218,7 @@ func (g *Group) restate(server string, k lists.Kind) {
 // server alone is told anyway, because a server can mean more by it than its lists show.
 type ServerChange struct {
 	Server                    string
+	Person                    string // whom it told, where each caller signs in; "" is all
 	Tools, Prompts, Resources bool
 }
 
@@ -313,6 +324,9 @@ func (g *Group) Apply(cfg Config) error {
 	for id, before := range old.byID {
 		switch {
 		case next.byID[id] == before:
+			if before.isolation != nil {
+				before.isolation.followSignIns()
+			}
 		case g.within == nil:
 			before.lifecycle.settle()
 		case !before.cfg.Disabled:

@@ -15,7 +15,8 @@ import (
 )
 
 // isolation gives each client session a connection of its own to one server: what a server with state (a browser, a shell)
-// needs, so that nobody types into somebody else's page.
+// needs, so that nobody types into somebody else's page. Where each caller signs in to the server, each person has one, with that
+// person's sign-in, and all sessions of the person share it.
 //
 // Each connection is a server too: the same state machine with the same recovery, limits and child process. Unlike the
 // server that it belongs to it lists nothing for itself, is started by calls alone, and ends with its session, or when the
@@ -23,6 +24,7 @@ import (
 // group, the catalog and the counters. Its own connection only lists.
 type isolation struct {
 	server *server      // the one that this belongs to
+	people *people      // of a server that each caller signs in to; nil otherwise
 	slots  *child.Slots // connections that start at the same time: a hanging one must not hold other servers back
 
 	running sync.WaitGroup
@@ -31,7 +33,7 @@ type isolation struct {
 	within  withinFunc           // makes the context of a connection; nil until the server is started
 	ended   func() bool          // the server's context has ended; nil until it is started
 	shut    bool                 // no connection is made any more
-	open    map[string]*server   // by the session's key
+	open    map[string]*server   // by the key of the session or person
 	closing map[*server]struct{} // not in use any more, and not gone yet
 	moved   chan struct{}        // closed and replaced when one is gone
 	failed  starts               // starts that failed within the last hour, of all sessions
@@ -40,8 +42,8 @@ type isolation struct {
 	known   generation
 }
 
-func newIsolation(s *server) *isolation {
-	return &isolation{server: s, slots: s.slots.Another(), open: make(map[string]*server),
+func newIsolation(s *server, people *people) *isolation {
+	return &isolation{server: s, people: people, slots: s.slots.Another(), open: make(map[string]*server),
 		closing: make(map[*server]struct{}), moved: make(chan struct{})}
 }
 
@@ -124,9 +126,14 @@ func (i *isolation) find(who tool.Session, says tool.Hop) (one *server, wait <-c
 		return nil, nil, &tool.Failure{Class: tool.ClassCanceled, Code: "session_ended",
 			Message: "the session that the call belongs to has ended: open a new one and call again"}
 	}
-	if st := i.server.lifecycle.stateNow(); st == tool.ServerNeedsAuth {
+	if i.people != nil {
+		if err := i.people.refusal(who.Person); err != nil {
+			return nil, nil, err
+		}
+	} else if i.server.lifecycle.stateNow() == tool.ServerNeedsAuth {
 		return nil, nil, i.server.unavailable()
 	}
+	who = i.owner(who)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {
@@ -154,6 +161,15 @@ func (i *isolation) find(who tool.Session, says tool.Hop) (one *server, wait <-c
 		return nil, nil, i.full()
 	}
 	return nil, i.moved, nil
+}
+
+// owner returns in place of who the session that the connection of who is made for: all of a person's sessions share one, unless each
+// session has its own.
+func (i *isolation) owner(who tool.Session) tool.Session {
+	if i.people == nil || i.server.cfg.Isolated {
+		return who
+	}
+	return tool.Session{Key: who.PersonKey(), Name: who.Person, Person: who.Person}
 }
 
 // unavailable is the server's own answer, made where mu is held.
@@ -204,13 +220,17 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	e := *parent.entry
 	e.use, e.client, e.clientHop, e.log = useSession, who, keepHop(says), parent.log.With("session", orText(who.Name, "unnamed"))
 	e.cfg.Lazy, e.cfg.IdleStop = false, parent.cfg.SessionIdle
+	if i.people != nil {
+		e.cfg = e.cfg.For(who.Person)
+		e.cfg.SignIn, e.tokens = i.people.mark(who.Person), i.people.source(who.Person)
+	}
 	one, _ := newServer(&e, parent.shared, tool.ServerStarting, func() {}) // as the parent was made, so it cannot fail
 	one.isolation, one.slots = i, i.slots
 	one.connector.generation = i.known
 	one.connector.inferred = true
 	var before []*server // of the same session: two at a time could be in each other's way
 	for old := range i.closing {
-		if old.client.Key == who.Key {
+		if old.client.Key == who.Key && !e.isPersonal() {
 			before = append(before, old)
 		}
 	}
@@ -277,7 +297,25 @@ func (i *isolation) gone(one *server) {
 func (i *isolation) peek(who tool.Session) *server {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.open[who.Key]
+	return i.open[i.owner(who).Key]
+}
+
+// followSignIns ends the connections of people who have signed in anew since, or out, after their calls.
+func (i *isolation) followSignIns() {
+	if i.people == nil {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.shut || i.within == nil {
+		return
+	}
+	for _, one := range i.open {
+		if i.people.mark(one.client.Person) != one.cfg.SignIn {
+			i.letGo(one)
+			i.running.Go(one.retire)
+		}
+	}
 }
 
 // each calls f for every connection. f does not block.
@@ -326,6 +364,9 @@ func (i *isolation) report(st *tool.ServerStatus) {
 	}
 	i.mu.Unlock()
 	st.Isolation = "session"
+	if i.people != nil {
+		st.Isolation, st.SignIns = "caller", i.people.signIns(i.server.redact.Text)
+	}
 	for _, one := range all {
 		one.lifecycle.reportSession(st)
 	}
@@ -344,6 +385,9 @@ func (i *isolation) report(st *tool.ServerStatus) {
 // keeps it true. That is before the session's first call: what a server offers a session later is that session's own, and
 // is not listed. A server that does not list in time is used all the same.
 func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.Fault) {
+	if s.isolation.people != nil { // what the server offers one person is not shown to others
+		return sess, nil
+	}
 	if s.isolation.server.lifecycle.stateNow() == tool.ServerReady || !hop.OffersAll(s.offers()) && s.catalog.isConfirmed() {
 		return sess, nil
 	}

@@ -346,6 +346,8 @@ func (l *lifecycle) outlook() (up bool, needs string) {
 	switch {
 	case l.up || l.lastErr == "":
 		return l.up, ""
+	case l.state == tool.ServerNeedsAuth && l.cfg.OAuth.PerCaller:
+		return true, "" // it is a matter of the caller
 	case l.state == tool.ServerNeedsAuth:
 		return l.up, "a sign-in: " + l.hint
 	}

@@ -27,7 +27,7 @@ const (
 type lister struct {
 	*entry
 	catalog   *catalog
-	onRestate func(lists.Kind) // the server has told of a change, which may be none
+	onRestate func(k lists.Kind, person string) // see shared
 }
 
 // read is one list that was read.
@@ -80,7 +80,7 @@ func (r *lister) listAll(ctx context.Context, sess *session) (listed, *fault.Fau
 
 // list reads all pages of one list within the list timeout. It is empty where the server does not have it.
 func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all read, f *fault.Fault) {
-	if !sess.offers(l.Kind()) {
+	if !sess.offers(l.Kind()) || l == lists.Resources && r.cfg.OAuth.PerCaller { // see Group.Personal
 		return all, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeouts.List)
@@ -185,7 +185,7 @@ func (r *lister) keepListed(ctx context.Context, sess *session, k lists.Kind) {
 		}
 		if ctx.Err() == nil {
 			r.catalog.publish(sess, got)
-			r.onRestate(k)
+			r.onRestate(k, "")
 		}
 		gate.Reset(minListInterval)
 	}
@@ -193,10 +193,14 @@ func (r *lister) keepListed(ctx context.Context, sess *session, k lists.Kind) {
 
 // keepTold passes on that a session's server tells of changes of kind k, for as long as ctx lasts.
 func (r *lister) keepTold(ctx context.Context, sess *session, k lists.Kind) {
+	person := ""
+	if r.cfg.OAuth.PerCaller {
+		person = r.client.Person
+	}
 	for {
 		select {
 		case <-sess.changed[k]:
-			r.onRestate(k)
+			r.onRestate(k, person)
 		case <-ctx.Done():
 			return
 		}

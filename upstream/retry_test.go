@@ -159,7 +159,7 @@ func TestCatalogSaysWhatTheServerNeeds(t *testing.T) {
 	h := start(t, locked, broken, stdio("good", upstreamtest.Script{}))
 	h.ready(t, "good")
 	h.reaches(t, "locked", tool.ServerNeedsAuth)
-	if got := h.catalog("locked").Needs; got != "a sign-in: run mcp-toolhub login locked, or give a token in headers of the server's entry" {
+	if got := h.catalog("locked").Needs; got != "a sign-in: run mcp-toolhub login locked (or give a token in headers of the server's entry)" {
 		t.Errorf("the server that refuses the credentials needs %q", got)
 	}
 	h.reaches(t, "broken", tool.ServerBackoff)

@@ -48,9 +48,9 @@ type shared struct {
 	firstWithin time.Duration   // see Config.FirstListWithin
 	kill        <-chan struct{} // closed when stopping must be brisk
 
-	onRestate func(lists.Kind)        // the server has told of a change, which may be none
-	notify    func(tool.Notification) // the server says something on its own
-	run       func(func())            // runs it in a goroutine that the group waits for
+	onRestate func(k lists.Kind, person string) // the server has told of a change, which may be none; "" is all
+	notify    func(tool.Notification)           // the server says something on its own
+	run       func(func())                      // runs it in a goroutine that the group waits for
 }
 
 // newServer makes a server that has not been started. onChange is called after each change of its state.
@@ -181,7 +181,10 @@ func (s *server) finish() {
 // closed meanwhile. "Authentication failures stop it until something changed": so does waiting for those.
 func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 	if f.Auth {
-		if s.use == useSession {
+		switch {
+		case s.use == useSession && s.isolation.people != nil:
+			s.isolation.people.refuse(s.entry, f)
+		case s.use == useSession:
 			s.isolation.stopFor(f, 0)
 		}
 		s.lifecycle.setState(tool.ServerNeedsAuth, nil, f, time.Time{})
@@ -200,7 +203,8 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 	early := time.Now().Add(max(s.retry.min, s.pause/4, f.Pause))
 	s.pause = min(s.pause*2, s.retry.max)
 	n := s.starts.count()
-	if s.use == useSession && sess == nil {
+	counted := s.use == useSession && sess == nil && s.isolation.people == nil // what one person's account refuses holds up nobody else
+	if counted {
 		n = max(n, s.isolation.startFailed())
 	}
 	if n >= s.retry.budget {
@@ -210,7 +214,7 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 		spent.Hint = orText(f.Hint, "see the server's own log") +
 			fmt.Sprintf("; it has been started %d times within an hour, so the hub pauses", n)
 		f = &spent
-		if s.use == useSession && sess == nil {
+		if counted {
 			s.isolation.stopFor(f, d)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 )
 
 // status returns the server's state for people.
@@ -14,7 +15,9 @@ func (s *server) status() tool.ServerStatus {
 	s.lifecycle.report(&st)
 	s.catalog.report(&st)
 	if s.tokens != nil {
-		st.SignIn = s.tokens.Status(s.redact.Text)
+		if st.SignIn = s.tokens.Status(s.redact.Text); st.SignIn != nil {
+			st.SignIn.Login = fault.LoginCommand(s.cfg)
+		}
 	}
 	if s.use == useListing {
 		s.isolation.report(&st)

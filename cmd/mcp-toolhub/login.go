@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -37,11 +39,16 @@ browser ends at an address of 127.0.0.1 that it cannot reach: paste that here.
 
 With --url, or hub.http.public_url in the config, you sign in on a page of the hub that runs
 there, on any machine: the browser comes back to that hub. The token for a hub that wants one
-is read from $MCP_TOOLHUB_TOKEN.`
+is read from $MCP_TOOLHUB_TOKEN.
+
+A server with oauth: {identity: caller} takes a sign-in of each caller. --as NAME makes that
+of the holder of a token; without it you sign in as the person of this machine. That is who
+uses the hub over stdio or on the command line, and whose lists all callers see.`
 
 const logoutHelp = `Sign out of a server: forget the sign-in and revoke it at the authorization server.
 
-A hub that runs stops using it at once.`
+A hub that runs stops using it at once. --as NAME signs out the holder of a token, where each
+caller signs in.`
 
 // loginTime bounds the wait for a person.
 const loginTime = 10 * time.Minute
@@ -52,6 +59,12 @@ type loginCmd struct {
 	scopes    []string
 	noBrowser bool
 	hubURL    string // of the hub on whose page to sign in; "" for none
+	as        string // "" is the person of this machine, or all
+}
+
+// asFlag adds the flag --as.
+func (c *loginCmd) asFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.as, "as", "", "for the `holder` of this token, where each caller signs in")
 }
 
 func loginCommand(a *app) *cobra.Command {
@@ -63,6 +76,7 @@ func loginCommand(a *app) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.login(cmd.Context(), args[0]) },
 	}
 	cmd.Flags().StringSliceVar(&c.scopes, "scope", nil, "ask for this `scope`, besides what the server asks for; may be repeated")
+	c.asFlag(cmd)
 	cmd.Flags().BoolVar(&c.noBrowser, "no-browser", false, "open no browser here: sign in on another device")
 	cmd.Flags().StringVar(&c.hubURL, "url", "", "sign in on a page of the hub at this `URL` (default: hub.http.public_url, if a hub is there)")
 	return cmd
@@ -70,12 +84,14 @@ func loginCommand(a *app) *cobra.Command {
 
 func logoutCommand(a *app) *cobra.Command {
 	c := &loginCmd{app: a}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "logout SERVER", Short: "Sign out of a server", Long: logoutHelp, Args: cobra.ExactArgs(1),
 		Example:           "  mcp-toolhub logout github",
 		ValidArgsFunction: a.complete(nil, serverNames),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.logout(cmd.Context(), args[0]) },
 	}
+	c.asFlag(cmd)
+	return cmd
 }
 
 // find returns the settings of a server that the hub may sign in to, and where sign-ins are kept. The settings name that server alone.
@@ -101,6 +117,10 @@ func (c *loginCmd) find(ctx context.Context, id string) (upstream.Config, upstre
 	if err := openStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
 		return cfg, server, failed(err)
 	}
+	cfg.SignIns = signin.Open(s.StateDir)
+	if cfg.Servers[at], err = c.person(cfg.SignIns, cfg.Servers[at], s.Downstream.Auth.Tokens); err != nil {
+		return cfg, server, err
+	}
 	if cfg.Self, err = os.Executable(); err != nil {
 		return cfg, server, failed(fmt.Errorf("find this program: %w", err))
 	}
@@ -108,11 +128,41 @@ func (c *loginCmd) find(ctx context.Context, id string) (upstream.Config, upstre
 		return cfg, server, failed(err)
 	}
 	cfg.Servers[at].Disabled, cfg.Servers[at].Lazy = false, false
-	cfg.Servers, cfg.SignIns, cfg.Version = cfg.Servers[at:at+1], signin.Open(s.StateDir), version()
+	if c.as != "" && c.as != tool.Local {
+		cfg.Catalogs = nil // what one person is offered is not kept as the list of all
+	}
+	cfg.Servers, cfg.Version = cfg.Servers[at:at+1], version()
 	return cfg, cfg.Servers[0], nil
 }
 
+// person returns the settings of server for the person whom the command line names: the holder of a token, or of one that there was.
+func (c *loginCmd) person(store *signin.Store, server upstream.ServerConfig, tokens []downstream.Token) (upstream.ServerConfig, error) {
+	if c.as == "" {
+		return server, nil
+	}
+	if !server.OAuth.PerCaller {
+		return server, &exitError{exitUsage, fmt.Errorf("all callers share the sign-in to server %q: leave --as out, or set oauth: "+
+			"{identity: caller} in its entry", server.ID)}
+	}
+	names := []string{tool.Local}
+	for _, t := range tokens {
+		names = append(names, t.Name)
+	}
+	known, err := store.People(server)
+	if err != nil {
+		return server, failed(err)
+	}
+	if !slices.Contains(slices.Concat(names, known), c.as) {
+		return server, &exitError{exitUsage, fmt.Errorf("there is no token %q in hub.auth.tokens: %s", c.as,
+			textfile.DidYouMean(c.as, names, "use one of "+strings.Join(names, ", ")))}
+	}
+	return server.For(c.as), nil
+}
+
 func (c *loginCmd) login(ctx context.Context, id string) error {
+	if c.hubURL != "" && c.as != "" {
+		return &exitError{exitUsage, fmt.Errorf("at a hub you sign in as the holder of the token in $%s: leave --as out", tokenVariable)}
+	}
 	if c.hubURL != "" {
 		return c.atHub(ctx, c.hubURL, id)
 	}
@@ -120,7 +170,7 @@ func (c *loginCmd) login(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if c.hubURL != "" && !server.OAuth.Machine {
+	if c.hubURL != "" && !server.OAuth.Machine && !server.OAuth.PerCaller {
 		err := c.atHub(ctx, c.hubURL, id)
 		if err == nil {
 			return c.showTools(ctx, cfg)
@@ -144,7 +194,11 @@ func (c *loginCmd) login(ctx context.Context, id string) error {
 		if err != nil {
 			return failed(err)
 		}
-		fmt.Fprintf(c.std.out, "%s: %s\n", id, signInText(g.Status(g.Refresh != "", printable)))
+		st := g.Status(g.Refresh != "", printable)
+		if server.OAuth.PerCaller {
+			st.Person = cmp.Or(server.Person, tool.Local)
+		}
+		fmt.Fprintf(c.std.out, "%s: %s\n", id, signInText(st))
 	}
 	return c.showTools(ctx, cfg)
 }
@@ -205,7 +259,11 @@ func (c *loginCmd) logout(ctx context.Context, id string) error {
 
 // signInText says how the hub is signed in to a server.
 func signInText(s *tool.SignIn) string {
-	text := fmt.Sprintf("signed in at %s since %s", printable(s.Issuer), s.Since.Local().Format(time.DateTime))
+	who := ""
+	if s.Person != "" {
+		who = printable(s.Person) + " is "
+	}
+	text := who + fmt.Sprintf("signed in at %s since %s", printable(s.Issuer), s.Since.Local().Format(time.DateTime))
 	switch {
 	case s.Renews:
 		text += ", renewed by itself"

@@ -52,7 +52,10 @@ func guardedServer(t *testing.T, change func(*upstreamtest.AuthServer)) (auth *u
 }
 
 // signInHome is a home directory with a config.
-type signInHome struct{ dir, file string }
+type signInHome struct {
+	dir, file string
+	env       []string // besides that of a scratch directory
+}
 
 func newSignInHome(t *testing.T, config string) signInHome {
 	t.Helper()
@@ -67,7 +70,7 @@ func newSignInHome(t *testing.T, config string) signInHome {
 func (h signInHome) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "mcp-toolhub", append(args, "--config", h.file)...)
-	cmd.Dir, cmd.Env = h.dir, scratchEnv(h.dir)
+	cmd.Dir, cmd.Env = h.dir, append(scratchEnv(h.dir), h.env...)
 	return cmd
 }
 

@@ -64,6 +64,10 @@ func (a *app) read(f config.Found, without ...string) (*config.Settings, error) 
 	if err := errors.Join(err, a.addRules(s)); err != nil {
 		return nil, &exitError{exitConfig, err}
 	}
+	for i := range s.Upstream.Servers {
+		server := &s.Upstream.Servers[i]
+		server.LoginCommand = loginLine(s, server.ID, a.std.getenv)
+	}
 	return s, nil
 }
 

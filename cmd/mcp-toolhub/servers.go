@@ -143,10 +143,14 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 		return failed(err)
 	}
 	for _, s := range h.Servers {
-		if s.SignIn != nil {
-			fmt.Fprintf(a.std.out, "\n%s: %s\n", s.Server, signInText(s.SignIn))
-			if len(s.SignIn.Wanted) > 0 {
-				fmt.Fprintf(a.std.out, "  it has asked for more since (%s): mcp-toolhub login %s\n", printable(strings.Join(s.SignIn.Wanted, " ")), s.Server)
+		all := s.SignIns
+		if all == nil && s.SignIn != nil {
+			all = []*tool.SignIn{s.SignIn}
+		}
+		for _, one := range all {
+			fmt.Fprintf(a.std.out, "\n%s: %s\n", s.Server, signInText(one))
+			if len(one.Wanted) > 0 {
+				fmt.Fprintf(a.std.out, "  it has asked for more since (%s): %s\n", printable(strings.Join(one.Wanted, " ")), printable(one.Login))
 			}
 		}
 		if s.LastError != "" {

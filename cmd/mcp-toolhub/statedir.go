@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -43,6 +44,15 @@ func commandLine(state, words string) string {
 		line += " --state-dir " + shellWord(state)
 	}
 	return line
+}
+
+// loginLine is the command by which a person signs in to a server of the settings. It works in any directory.
+func loginLine(s *config.Settings, server string, env config.Env) string {
+	words := "login " + server
+	if path, err := filepath.Abs(s.Path); err == nil && path != config.UserFile(env) {
+		words += " --config " + shellWord(path)
+	}
+	return commandLine(s.StateDir, words)
 }
 
 // shellWord quotes a path for a shell where it needs that.

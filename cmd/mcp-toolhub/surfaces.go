@@ -70,6 +70,10 @@ func (s *surfaces) refresh() {
 	held := s.loader.Update(catalogs)
 	all := withLists(now.names.Update(catalogs), held)
 	for _, said := range s.group.ServerChanges() { // for those who see that one server alone
+		if said.Person != "" {
+			s.announcePersonal(now, said)
+			continue
+		}
 		all = append(all, namespace.Change{Profile: downstream.DirectView(said.Server), Tools: said.Tools,
 			Prompts: said.Prompts, Resources: said.Resources})
 	}
@@ -125,6 +129,19 @@ func (s *surfaces) announce(changes []namespace.Change) {
 		all = append(all, downstream.Change{Profile: c.Profile, Tools: c.Tools, Prompts: c.Prompts, Resources: c.Resources})
 	}
 	s.changed(all...)
+}
+
+// announcePersonal tells the clients of one person what a server has told that person. Only resources are listed for one person.
+func (s *surfaces) announcePersonal(now *configured, said upstream.ServerChange) {
+	var changes []downstream.Change
+	sees := func(a tool.Actor) bool { return a.Name == said.Person }
+	for _, view := range now.views() {
+		if alone := view == downstream.DirectView(said.Server); alone || said.Resources {
+			changes = append(changes, downstream.Change{Profile: view, Sees: sees, Resources: said.Resources,
+				Tools: alone && said.Tools, Prompts: alone && said.Prompts})
+		}
+	}
+	s.changed(changes...)
 }
 
 // announcePermitted tells those clients to whom the policy leaves other tools than before.

@@ -99,7 +99,7 @@ func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, p
 		return nil, err
 	}
 	call := invoke.Call{Surface: surface, Name: name, Params: callParams(name, args, o.meta), Arguments: args, Meta: o.meta,
-		Method: "tools call", Actor: localActor(), Session: tool.Session{Key: "cli", Name: "cli"}, Progress: progress, Ask: o.ask}
+		Method: "tools call", Actor: localActor(), Session: tool.Session{Key: "cli", Name: "cli", Person: tool.Local}, Progress: progress, Ask: o.ask}
 	if o.replays != "" {
 		call.Method, call.NativeCallID = "calls replay", rawjson.Quote(string(o.replays))
 	}

@@ -38,17 +38,20 @@ type ServerStatus struct {
 	Findings        []Finding   `json:"findings,omitempty"`
 	Changed         []string    `json:"changed_tools,omitempty"` // the server's own names of tools described otherwise than at the last start
 	SignIn          *SignIn     `json:"sign_in,omitempty"`       // nil where nobody is signed in
+	SignIns         []*SignIn   `json:"sign_ins,omitempty"`      // where each caller signs in: all of them; SignIn is that of Local
 	Traffic
 }
 
 // SignIn says how the hub is signed in to a server.
 type SignIn struct {
+	Person  string     `json:"person,omitempty"` // whose it is; "" where all share it
 	Issuer  string     `json:"issuer"`
 	Since   time.Time  `json:"since"`
 	Expires *time.Time `json:"expires,omitempty"` // of the access token; nil where that is not known
 	Renews  bool       `json:"renews"`            // without a person
 	Scopes  []string   `json:"scopes,omitempty"`
 	Wanted  []string   `json:"wanted,omitempty"` // scopes that the server has asked for since
+	Login   string     `json:"login,omitempty"`  // the command that asks for them
 }
 
 // Traffic counts the calls, connections and lost messages of one server since the hub started. What is known of calls
@@ -58,7 +61,7 @@ type Traffic struct {
 	Errors       int64   `json:"errors"`
 	Dropped      int64   `json:"dropped,omitempty"` // messages of the server that were malformed, too large, or too many to pass on
 	InFlight     int     `json:"in_flight"`
-	Isolation    string  `json:"isolation,omitempty"` // "session" where each client session has a connection of its own
+	Isolation    string  `json:"isolation,omitempty"` // "session" or "caller": each of these has a connection of its own
 	Sessions     int     `json:"sessions"`            // such connections, open or opening
 	Queued       int     `json:"queued"`              // calls that wait for a place at the server
 	QueuedMS     int64   `json:"queued_ms"`           // total time of all calls in the queue

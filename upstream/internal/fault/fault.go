@@ -78,7 +78,26 @@ func SignInHint(cfg settings.Server) string {
 	if cfg.OAuth.Machine {
 		return "check oauth of the server's entry"
 	}
-	return "run mcp-toolhub login " + cfg.ID + ", or give a token in headers of the server's entry"
+	if cfg.OAuth.PerCaller {
+		return "run " + LoginCommand(cfg)
+	}
+	return "run " + LoginCommand(cfg) + " (or give a token in headers of the server's entry)"
+}
+
+// LoginCommand is the command by which a person signs in to a server.
+func LoginCommand(cfg settings.Server) string {
+	command := orText(cfg.LoginCommand, "mcp-toolhub login "+cfg.ID)
+	if cfg.OAuth.PerCaller && cfg.Person != "" && cfg.Person != tool.Local {
+		command += " --as " + cfg.Person
+	}
+	return command
+}
+
+func orText(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
 }
 
 // OfToken explains why there is no token for a server.

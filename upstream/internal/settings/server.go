@@ -31,6 +31,8 @@ type Server struct {
 	SignIn  string            // which sign-in is in force, "" for none: with another one the server is started anew
 	Person  string            // whose sign-in that is, where OAuth.PerCaller; "" is the person of this machine (tool.Local)
 
+	LoginCommand string // what a person runs to sign in; "" is mcp-toolhub login ID
+
 	Disabled bool
 	Trust    bool     // the operator vouches for this server's annotations
 	Tags     []string // given to every tool of the server
@@ -48,7 +50,7 @@ type Server struct {
 	// first call, with a child process of its own where there is one.
 	Isolated    bool
 	SessionIdle time.Duration // such a connection that no call has needed for so long ends; default 10m
-	MaxSessions int           // such connections at the same time; default 20
+	MaxSessions int           // such connections at the same time; default 20, and 1000 where each person has one
 
 	MaxParallel int  // calls that this server executes at the same time; for whoever schedules them
 	MaxQueued   int  // calls that may wait for it
@@ -105,11 +107,15 @@ const (
 	defaultCallMax     = 30 * time.Minute
 	defaultSessionIdle = 10 * time.Minute
 	defaultMaxSessions = 20
+	defaultMaxPeople   = 1000
 )
 
 // WithDefaults returns s with the default in place of each zero timeout, limit and bound of sessions.
 func (s Server) WithDefaults() Server {
 	s.SessionIdle = OrDefault(s.SessionIdle, defaultSessionIdle)
+	if s.OAuth.PerCaller && !s.Isolated {
+		s.MaxSessions = OrDefault(s.MaxSessions, defaultMaxPeople)
+	}
 	s.MaxSessions = OrDefault(s.MaxSessions, defaultMaxSessions)
 	s.Timeouts = s.Timeouts.withDefaults()
 	s.Limits = s.Limits.withDefaults(s.Transport)

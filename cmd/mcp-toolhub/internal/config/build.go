@@ -12,9 +12,11 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/limit"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
 // build makes the settings and checks what takes more than one value to see. What it returns counts only where r has
@@ -35,7 +37,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	permission := policyReader{r, f.policy}
 	s.Policy, s.RuleFiles = permission.config()
 	s.Policy.Tools.Tools = append(r.outOfUse, s.Policy.Tools.Tools...) // the first that says something counts
-	s.Downstream = r.door(&f.hub)
+	s.Downstream = r.door(&f.hub, s.Upstream.Servers)
 	s.LogLevel, s.LogFormat = cmp.Or(f.hub.log.level, "info"), cmp.Or(f.hub.log.format, "auto")
 	s.Journal = persist.JournalConfig{
 		Dir:      cmp.Or(r.vars.path(f.journal.dir.Value), filepath.Join(state, "journal")),
@@ -100,7 +102,7 @@ func (r *reader) code(t shape.Located[codeToolset]) code.Config {
 	}
 }
 
-func (r *reader) door(h *hub) downstream.Config {
+func (r *reader) door(h *hub, servers []upstream.ServerConfig) downstream.Config {
 	c := downstream.Config{Name: h.name, Instructions: h.instructions, InputTimeout: h.inputTimeout, HTTP: h.http.HTTPConfig}
 	c.HTTP.Listen = h.http.listen.Value
 	c.HTTP.PublicURL = strings.TrimRight(h.http.publicURL.Value, "/")
@@ -117,6 +119,10 @@ func (r *reader) door(h *hub) downstream.Config {
 	for _, t := range h.tokens {
 		name, secret := t.Value.name, t.Value.secret
 		once(names, name, "two tokens of the same name, the first at ", "give each token its own name")
+		if name.Value == tool.Local && slices.ContainsFunc(servers, func(s upstream.ServerConfig) bool { return s.OAuth.PerCaller }) {
+			shape.FaultOf(r.Reader, name, "with oauth: {identity: caller} that is the name of the person of this machine",
+				"give the token another name")
+		}
 		once(secrets, secret, "the same token as at ", "give each name a token of its own")
 		c.Auth.Tokens = append(c.Auth.Tokens, downstream.Token{Name: name.Value, Secret: secret.Value, Events: t.Value.events == "read",
 			Results: t.Value.results == "read"})

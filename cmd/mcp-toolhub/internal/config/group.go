@@ -118,11 +118,11 @@ func (r serverReader) config(id string) upstream.ServerConfig {
 		ValidateOutput: v.validateOutput, MaxParallel: v.maxParallel, MaxQueued: v.maxQueued, Strict: v.scheduling == "strict",
 		Lazy: v.start == "lazy", IdleStop: v.idleStop.Value, HideWhenDown: v.whenDown == "hide",
 		Isolated: v.isolation == "session", SessionIdle: v.sessionIdle.Value, MaxSessions: v.maxSessions.Value}
-	if c.Isolated {
-		pointless(r, v.idleStop, v.idleStop.Present, "with isolation: session, session_idle says when a connection ends")
+	if c.Isolated || v.oauth.Value.identity.Value == perCaller {
+		pointless(r, v.idleStop, v.idleStop.Present, "with isolation: session or oauth: {identity: caller}, session_idle says when a connection ends")
 	} else {
-		pointless(r, v.sessionIdle, v.sessionIdle.Present, "it takes isolation: session")
-		pointless(r, v.maxSessions, v.maxSessions.Present, "it takes isolation: session")
+		pointless(r, v.sessionIdle, v.sessionIdle.Present, "it takes isolation: session or oauth: {identity: caller}")
+		pointless(r, v.maxSessions, v.maxSessions.Present, "it takes isolation: session or oauth: {identity: caller}")
 	}
 	address := r.address()
 	c.Transport = r.transport(address)

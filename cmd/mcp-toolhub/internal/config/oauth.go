@@ -10,10 +10,10 @@ import (
 
 // oauth is how a person wants the hub to sign in to a server.
 type oauth struct {
-	clientID, clientSecret, clientKey, grant shape.Located[string]
-	issuer, resource, pkce                   string
-	scopes                                   []string
-	callbackPort                             int
+	clientID, clientSecret, clientKey, grant, identity shape.Located[string]
+	issuer, resource, pkce                             string
+	scopes                                             []string
+	callbackPort                                       int
 }
 
 // oauthShape is the key oauth. Clients write other things there, which are left out with a warning.
@@ -42,6 +42,9 @@ func (s oauthShape) Schema() shape.Schema {
 	return schema
 }
 
+// perCaller is the value of identity that gives each caller a sign-in of their own.
+const perCaller = "caller"
+
 func oauthKeys(o *oauth) []shape.Field {
 	secret := shape.Text{Expand: true}
 	return []shape.Field{
@@ -54,6 +57,8 @@ func oauthKeys(o *oauth) []shape.Field {
 		shape.KeyAt("grant", "client_credentials: the hub signs in as itself, with client_id and client_secret or client_key, and nobody "+
 			"is asked. Default authorization_code: a person signs in with mcp-toolhub login.",
 			shape.OneOf("authorization_code", "client_credentials"), &o.grant),
+		shape.KeyAt("identity", "caller: each holder of a token (hub.auth.tokens) signs in for themselves, with mcp-toolhub login --as NAME, and "+
+			"has a connection of their own. Default hub: all callers share one sign-in.", shape.OneOf("hub", "caller"), &o.identity),
 		shape.Key("scopes", "Asked for in place of those that the server names.", shape.List[string]{Of: plainText}, &o.scopes),
 		shape.Key("issuer", "The authorization server, where the server names none, or several.", shape.Text{Check: webURL}, &o.issuer),
 		shape.Key("resource", "The value of the parameter resource in place of the server's own. omit leaves it out, as Entra wants it.",
@@ -69,8 +74,10 @@ func oauthKeys(o *oauth) []shape.Field {
 // oauth makes the settings of a server's sign-in.
 func (r serverReader) oauth() upstream.OAuth {
 	o := &r.entry.Value.oauth.Value
-	machine := o.grant.Value == "client_credentials"
+	machine, each := o.grant.Value == "client_credentials", o.identity.Value == perCaller
 	switch {
+	case machine && each:
+		shape.FaultOf(r.Reader, o.identity, "with client_credentials the hub signs in as itself", "remove one of the two")
 	case machine && (!o.clientID.Present || !o.clientSecret.Present && !o.clientKey.Present):
 		shape.FaultOf(r.Reader, o.grant, "nothing to sign in with", "add client_id, and client_secret or client_key")
 	case o.clientSecret.Present && o.clientKey.Present:
@@ -81,5 +88,5 @@ func (r serverReader) oauth() upstream.OAuth {
 		shape.FaultOf(r.Reader, o.clientKey, "a key without its client", "add client_id")
 	}
 	return upstream.OAuth{ClientID: o.clientID.Value, ClientSecret: o.clientSecret.Value, ClientKey: o.clientKey.Value, Machine: machine,
-		Issuer: o.issuer, Resource: o.resource, AssumePKCE: o.pkce == "assume", Scopes: o.scopes, CallbackPort: o.callbackPort}
+		Issuer: o.issuer, Resource: o.resource, AssumePKCE: o.pkce == "assume", Scopes: o.scopes, CallbackPort: o.callbackPort, PerCaller: each}
 }

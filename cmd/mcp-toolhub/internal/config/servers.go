@@ -112,9 +112,11 @@ func serverKeys(s *server) []shape.Field {
 			"its own (session): for servers with state, such as browsers. On protocol 2026-07-28, which has no sessions, each "+
 			"caller (token) has its own.",
 			shape.OneOf("shared", "session"), &s.isolation),
-		shape.KeyAt("session_idle", "With isolation: session, a connection that its session has not called for so long ends (default 10m).",
+		shape.KeyAt("session_idle", "With isolation: session or oauth: {identity: caller}, a connection that its session or caller has not called for so long "+
+			"ends (default 10m).",
 			idleTime(), &s.sessionIdle),
-		shape.KeyAt("max_sessions", "With isolation: session, connections at the same time (default 20). Calls of further sessions are refused.",
+		shape.KeyAt("max_sessions", "With isolation: session, connections at the same time (default 20); with oauth: {identity: caller}, too (default 1000). Calls of "+
+			"further sessions or callers are refused.",
 			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxSessions),
 		shape.Key("when_down", "Whether the tools of a server that is down stay listed (list, the default) or not (hide).",
 			shape.OneOf("list", "hide"), &s.whenDown),

@@ -423,9 +423,9 @@ func TestClientMessage(t *testing.T) {
 func TestIsolationKeysThatDoNothing(t *testing.T) {
 	t.Parallel()
 	for entry, want := range map[string]string{
-		"session_idle: 5m":                                      `c.yaml:1:44: mcpServers.a.session_idle: ignored; it takes isolation: session`,
-		"isolation: shared, max_sessions: 2":                    `c.yaml:1:63: mcpServers.a.max_sessions: ignored; it takes isolation: session`,
-		"isolation: session, idle_stop: 5m":                     `c.yaml:1:61: mcpServers.a.idle_stop: ignored; with isolation: session, session_idle says when a connection ends`,
+		"session_idle: 5m":                                      `c.yaml:1:44: mcpServers.a.session_idle: ignored; it takes isolation: session or oauth: {identity: caller}`,
+		"isolation: shared, max_sessions: 2":                    `c.yaml:1:63: mcpServers.a.max_sessions: ignored; it takes isolation: session or oauth: {identity: caller}`,
+		"isolation: session, idle_stop: 5m":                     `c.yaml:1:61: mcpServers.a.idle_stop: ignored; with isolation: session or oauth: {identity: caller}, session_idle says when a connection ends`,
 		"isolation: session, session_idle: 5m, max_sessions: 2": "",
 	} {
 		s, err := config.Parse("c.yaml", []byte("mcpServers: {a: {command: x, "+entry+"}}"), testEnv())

@@ -14,13 +14,13 @@ type Change struct {
 	Profile                   string
 	Tools, Prompts, Resources bool // templates count as resources
 
-	// Sees narrows Tools down to the callers for whom it is true: others see what they saw. Nil is all of them. It is called
+	// Sees narrows the change down to the callers for whom it is true: others see what they saw. Nil is all of them. It is called
 	// a moment later, concurrently with everything else, and must be quick.
 	Sees func(tool.Actor) bool
 }
 
-// tools reports whether the list of tools of a caller has changed.
-func (c *Change) tools(a tool.Actor) bool { return c.Tools && (c.Sees == nil || c.Sees(a)) }
+// isFor reports whether a caller sees the change.
+func (c *Change) isFor(a tool.Actor) bool { return c.Sees == nil || c.Sees(a) }
 
 // listener is a standing stream that gets notifications of changes: of a session, or of a subscriptions/listen.
 type listener struct {
@@ -139,8 +139,10 @@ func (t *listeners) tellLocked() {
 	for l := range t.all {
 		var c Change
 		for _, some := range since[l.profile] {
-			c.Tools = c.Tools || l.wants.Tools && some.tools(l.actor)
-			c.Prompts, c.Resources = c.Prompts || some.Prompts, c.Resources || some.Resources
+			wanted := some.Tools && l.wants.Tools || some.Prompts && l.wants.Prompts || some.Resources && l.wants.Resources
+			if wanted && some.isFor(l.actor) {
+				c.Tools, c.Prompts, c.Resources = c.Tools || some.Tools, c.Prompts || some.Prompts, c.Resources || some.Resources
+			}
 		}
 		for _, k := range []struct {
 			changed, wanted bool

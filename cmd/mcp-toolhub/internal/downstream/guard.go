@@ -180,8 +180,8 @@ func (g *guard) events(serve func(http.ResponseWriter, *http.Request, func() boo
 const namesParameter = "names"
 
 const (
-	httpActor  = "http"  // the door of those who come in over HTTP
-	localActor = "local" // the name of all of them where there are no tokens
+	httpActor  = "http"     // the door of those who come in over HTTP
+	localActor = tool.Local // the name of all of them where there are no tokens
 )
 
 func (g *guard) actorOf(r *http.Request) (tool.Actor, bool) {

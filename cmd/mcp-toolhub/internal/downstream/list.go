@@ -1,11 +1,13 @@
 package downstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -68,10 +70,17 @@ func (v *surfaceReader) list(ctx context.Context, p *peer, m *jsonrpc.Message, r
 	if refusal != nil {
 		return refusal
 	}
+	var own []tool.Feature
+	if m.Method == methodResourcesList && surface.Features != nil {
+		own = v.personalResources(ctx, p, surface.Features)
+	}
 	if ctx.Err() != nil && r.abandon(ctx) {
 		return nil
 	}
 	l := v.listing(p, m.Method, surface)
+	if len(own) > 0 {
+		l = featureListing("resources", slices.Concat(surface.Features.Resources, own))
+	}
 	from, refusal := l.start(m.Params)
 	if refusal != nil {
 		return refusal
@@ -197,4 +206,78 @@ func (v *surfaceReader) cacheHints(p *peer, surface *tool.Surface, method string
 		scope = "public"
 	}
 	return max(0, time.Until(all.Until)), scope
+}
+
+const (
+	maxPersonalPages     = 100     // of one server's list for one caller
+	maxPersonalResources = 10_000  // in it
+	maxPersonalBytes     = 8 << 20 // in it
+)
+
+// personalWithin bounds the time that servers may take for it: the client does not wait for one that hangs.
+const personalWithin = 10 * time.Second
+
+// personalResources returns the resources of the servers that each caller signs in to, as they list them to the caller of p. No catalog
+// holds them: a server may list somebody's documents.
+func (v *surfaceReader) personalResources(ctx context.Context, p *peer, f *tool.Features) []tool.Feature {
+	servers := slices.DeleteFunc(v.deps.Servers.Personal(), func(server string) bool { return !slices.Contains(f.Servers, server) })
+	if len(servers) == 0 {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, personalWithin)
+	defer cancel()
+	listed := make([][]tool.Feature, len(servers))
+	var listing sync.WaitGroup
+	for i, server := range servers {
+		listing.Go(func() {
+			var err error
+			if listed[i], err = v.resourcesOf(limited, p, server); err != nil {
+				v.deps.Logger.Debug("a server does not list its resources to a caller", "server", server, "error", err)
+			}
+		})
+	}
+	listing.Wait()
+	return slices.Concat(listed...)
+}
+
+// resourcesOf lists the resources of one server. With an error it returns those of the pages before.
+func (v *surfaceReader) resourcesOf(ctx context.Context, p *peer, server string) (all []tool.Feature, err error) {
+	params, size, seen := json.RawMessage(`{}`), 0, []string{}
+	for range maxPersonalPages {
+		reply, err := v.deps.Servers.Forward(ctx, &tool.Request{Server: server, Method: methodResourcesList, Params: params, Hop: p.hop,
+			Session: p.session})
+		if err != nil {
+			return all, err
+		}
+		if size += len(reply.Result); size > maxPersonalBytes {
+			return all, fmt.Errorf("the list has more than %d bytes", maxPersonalBytes)
+		}
+		resources, _ := rawjson.Get(reply.Result, "resources")
+		err = rawjson.Elements(resources, func(one []byte) bool {
+			uri, ok := rawjson.GetString(one, "uri")
+			if !ok || uri == "" {
+				return true
+			}
+			resource := tool.Feature{Offer: tool.Offer{Server: server, Native: uri}, Shown: uri, Declaration: bytes.Clone(one)}
+			if !direct(p.profile) {
+				resource.Shown = v.deps.ResourceURI(server, uri)
+				if resource.Declaration, err = rawjson.Set(resource.Declaration, "uri", rawjson.Quote(resource.Shown)); err != nil {
+					return false
+				}
+			}
+			all = append(all, resource)
+			return len(all) < maxPersonalResources
+		})
+		cursor, _ := rawjson.Get(reply.Result, "nextCursor")
+		next, more := rawjson.String(cursor)
+		if reply.Free != nil {
+			reply.Free()
+		}
+		if err != nil || !more || next == "" || slices.Contains(seen, next) || len(all) >= maxPersonalResources {
+			return all, err
+		}
+		seen = append(seen, next)
+		params = fmt.Appendf(nil, `{"cursor":%s}`, rawjson.Quote(next))
+	}
+	return all, nil
 }

@@ -27,8 +27,8 @@ type serverNotifications struct {
 // openCall is a call or request that a server works on.
 type openCall struct {
 	server  string
-	session string // its key
-	view    bool   // a direct view: messages need not say which server they are of
+	session tool.Session
+	view    bool // a direct view: messages need not say which server they are of
 	say     func(note)
 	in      *serverNotifications
 	left    bool // guarded by in.mu
@@ -36,7 +36,7 @@ type openCall struct {
 
 // open notes that server works for p from now on. say takes its notifications meanwhile.
 func (s *serverNotifications) open(p *peer, server string, say func(note)) *openCall {
-	c := &openCall{server: server, session: p.session.Key, view: direct(p.profile), say: say, in: s}
+	c := &openCall{server: server, session: p.session, view: direct(p.profile), say: say, in: s}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	set(&s.byServer, server, append(s.byServer[server], c))
@@ -55,15 +55,15 @@ func (c *openCall) leave() {
 }
 
 // callOf returns the latest open call that a notification on a connection may belong to, and how many sessions have such
-// calls. session is that of the connection; "" where it is shared.
-func (s *serverNotifications) callOf(server, session string) (latest *openCall, sessions int) {
+// calls. connection is the key of the session or person whose own it is; "" where all share it.
+func (s *serverNotifications) callOf(server, connection string) (latest *openCall, sessions int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.byServer[server] {
-		if session != "" && c.session != session {
+		if !c.session.Hears(connection) {
 			continue
 		}
-		if latest == nil || latest.session != c.session {
+		if latest == nil || latest.session.Key != c.session.Key {
 			sessions++
 		}
 		latest = c
@@ -119,7 +119,7 @@ func (s *serverNotifications) logged(n tool.Notification) {
 	s.listeners.each(func(l *listener) {
 		wanted, set := l.caller.leastLevel()
 		switch own := n.Session == l.caller.session.Key; {
-		case n.Session != "" && !own, !own && !set:
+		case !l.caller.session.Hears(n.Session), !own && !set:
 			return
 		case !set:
 			wanted = unsetLevel()
@@ -138,7 +138,7 @@ func (s *serverNotifications) unknown(n tool.Notification) {
 		return
 	}
 	s.listeners.each(func(l *listener) {
-		if l.profile == DirectView(n.Server) && (n.Session == "" || n.Session == l.caller.session.Key) {
+		if l.profile == DirectView(n.Server) && l.caller.session.Hears(n.Session) {
 			l.out.put(note{method: n.Method, params: params})
 		}
 	})
@@ -155,7 +155,7 @@ func (t *resourceSubscriptions) updated(n tool.Notification) {
 		return
 	}
 	for _, sub := range t.to(n.Server, uri) {
-		if n.Session != "" && n.Session != sub.who.Key {
+		if !sub.who.Hears(n.Session) {
 			continue
 		}
 		own, shown := params, sub.shown+strings.TrimPrefix(uri, sub.uri)

@@ -13,7 +13,7 @@ import (
 // ownedID is an id that a server gave to something that it did for one caller, and sends notifications of later.
 type ownedID struct {
 	server     string
-	connection string // key of the session whose own connection it is; "" for a shared one
+	connection string // key of the session or person whose own connection it is; "" for a shared one
 	kind       idKind
 	id         string
 }
@@ -174,7 +174,7 @@ func (t *ownerships) tell(n tool.Notification, call *openCall) {
 		t.early = append(t.early, n)
 		t.dropEarly()
 	case b == nil:
-	case b.answered && call != nil && call.session == b.session:
+	case b.answered && call != nil && call.session.Key == b.session:
 		if said, ok := b.note(n); ok {
 			call.say(said)
 		}
@@ -324,7 +324,11 @@ func (t *ownerships) elicits(p *peer, server string, params []byte) {
 	if mode, _ := rawjson.GetString(params, "mode"); mode != "url" || !ok || id == "" || len(id) > maxLinkLength {
 		return
 	}
-	for _, connection := range []string{"", p.session.Key} { // whichever of the two the server has
+	connections := []string{"", p.session.Key} // whichever of them the server has
+	if p.session.Person != "" {
+		connections = append(connections, p.session.PersonKey())
+	}
+	for _, connection := range connections {
 		t.add(&ownership{ownedID: ownedID{server: server, connection: connection, kind: elicitationID, id: id}, caller: p.caller,
 			session: p.session.Key, answered: true})
 	}

@@ -76,6 +76,9 @@ type Deps struct {
 	// SignIns signs people in to servers. Nil: requests for which somebody has to sign in fail.
 	SignIns SignIns
 
+	// ResourceURI returns the URI that stands for a resource of a server on every surface with several.
+	ResourceURI func(server, native string) string
+
 	// StoredResults reads what toolhub://results/ID stands for. Nil: nothing is stored.
 	StoredResults StoredResults
 
@@ -297,6 +300,9 @@ func errDraining() *tool.RPCError {
 type Servers interface {
 	// Forward sends a request on to its server and returns the server's answer.
 	Forward(ctx context.Context, r *tool.Request) (tool.Reply, error)
+
+	// Personal returns the servers that list resources to each caller for itself.
+	Personal() []string
 
 	// Notify sends a notification on, and returns when the server has it or will not.
 	Notify(ctx context.Context, r *tool.Request) error

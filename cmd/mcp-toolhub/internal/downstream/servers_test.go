@@ -44,6 +44,8 @@ func (v *servers) RootsChanged(_ context.Context, who tool.Session, params json.
 	v.note(fmt.Sprintf("roots %s %s", strings.SplitN(who.Key, "/", 2)[0], orNull(params)))
 }
 
+func (*servers) Personal() []string { return nil }
+
 func (v *servers) SetLogLevel(level string) { v.note("level " + level) }
 
 func (v *servers) OnNotification(tell func(tool.Notification)) { v.tell = tell }
@@ -217,6 +219,8 @@ func (noServers) Subscribe(context.Context, string, string, tool.Session, tool.H
 func (noServers) Unsubscribe(context.Context, string, string, tool.Session) error { return nil }
 
 func (noServers) RootsChanged(context.Context, tool.Session, json.RawMessage) {}
+
+func (noServers) Personal() []string { return nil }
 
 func (noServers) SetLogLevel(string) {}
 

@@ -45,7 +45,7 @@ type httpSession struct {
 
 // whole returns the session as the rest of the hub knows it.
 func (s *httpSession) whole() tool.Session {
-	return tool.Session{Key: "http/" + s.known.Name, Name: sessionName(s.actor, s.known.Name), Ended: s.ended}
+	return tool.Session{Key: "http/" + s.known.Name, Name: sessionName(s.actor, s.known.Name), Person: s.actor.Name, Ended: s.ended}
 }
 
 // callerOf returns what is kept for a caller over HTTP on revisions without sessions. Its session is one for all profiles, and
@@ -53,7 +53,8 @@ func (s *httpSession) whole() tool.Session {
 func (s *Server) callerOf(a tool.Actor) *caller {
 	known, ok := s.callers.Load(a.Name)
 	if !ok {
-		known, _ = s.callers.LoadOrStore(a.Name, &caller{session: tool.Session{Key: "caller/" + a.Name, Name: sessionName(a, "")}})
+		known, _ = s.callers.LoadOrStore(a.Name, &caller{session: tool.Session{Key: "caller/" + a.Name, Name: sessionName(a, ""),
+			Person: a.Name}})
 	}
 	return known.(*caller)
 }

@@ -64,7 +64,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	}
 	gone := make(chan struct{})
 	defer close(gone)
-	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Ended: gone}
+	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Person: tool.Local, Ended: gone}
 	d := &stdioDoor{server: s, profile: profile, session: session, caller: &caller{session: session, out: newOutbox(nil), view: profile},
 		backlog: newBacklog(), inputEnd: make(chan struct{}), workers: newWorkers()}
 	if moved {
@@ -315,7 +315,7 @@ func (d *stdioDoor) passNote(ctx context.Context, m *jsonrpc.Message) {
 }
 
 // stdioActor returns the user who started the hub.
-func stdioActor() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
+func stdioActor() tool.Actor { return tool.Actor{Name: tool.Local, Door: "stdio"} }
 
 // peer returns the sender of a request on this connection.
 func (d *stdioDoor) peer(m *jsonrpc.Message) (*peer, *tool.RPCError) {
