@@ -13,9 +13,11 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
@@ -34,8 +36,17 @@ func browserOfTests() {
 // guardedServer serves an MCP server "s" that wants a sign-in, and returns a config with it and a second one.
 func guardedServer(t *testing.T, change func(*upstreamtest.AuthServer)) (auth *upstreamtest.AuthServer, config string) {
 	t.Helper()
-	fake := upstreamtest.NewHandler(upstreamtest.Options{JSON: true})
-	auth = &upstreamtest.AuthServer{Lifetime: time.Hour, Scopes: []string{"read"}}
+	return guardedServerOver(t, upstreamtest.Options{JSON: true}, change)
+}
+
+// guardedServerOver is guardedServer for a server with these options.
+func guardedServerOver(t *testing.T, o upstreamtest.Options, change func(*upstreamtest.AuthServer)) (*upstreamtest.AuthServer, string) {
+	t.Helper()
+	fake, kind := upstreamtest.NewHandler(o), "http"
+	if o.SSE {
+		kind = "sse"
+	}
+	auth := &upstreamtest.AuthServer{Lifetime: time.Hour, Scopes: []string{"read"}}
 	authServer, resource := httptest.NewUnstartedServer(auth), httptest.NewUnstartedServer(auth.Guard(fake))
 	auth.Issuer = "http://" + authServer.Listener.Addr().String()
 	auth.Resource = "http://" + resource.Listener.Addr().String() + "/mcp"
@@ -47,7 +58,7 @@ func guardedServer(t *testing.T, change func(*upstreamtest.AuthServer)) (auth *u
 		t.Cleanup(s.Close)
 	}
 	t.Cleanup(fake.Close)
-	return auth, "mcpServers:\n  s: {url: " + auth.Resource + "}\n  demo: {command: mcp-toolhub, args: [demo-server]}\n" +
+	return auth, "mcpServers:\n  s: {type: " + kind + ", url: " + auth.Resource + "}\n  demo: {command: mcp-toolhub, args: [demo-server]}\n" +
 		"policy: {rules: [{match: '*', then: allow}]}\n"
 }
 
@@ -74,6 +85,21 @@ func (h signInHome) command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// hub starts a hub, which the test ends at the latest.
+func (h signInHome) hub(t *testing.T) *runningHub {
+	t.Helper()
+	hub, err := launch(h.dir, scratchEnv(h.dir), "--config", h.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := hub.stop(); err != nil || t.Failed() {
+			t.Errorf("the hub ended with %v\n%s", err, hub.log())
+		}
+	})
+	return hub
+}
+
 // run runs a command and returns what it says, and its exit code.
 func (h signInHome) run(t *testing.T, args ...string) (text string, code int) {
 	t.Helper()
@@ -91,15 +117,7 @@ func TestLoginAndLogout(t *testing.T) {
 	}
 	auth, config := guardedServer(t, nil)
 	home := newSignInHome(t, config)
-	hub, err := launch(home.dir, scratchEnv(home.dir), "--config", home.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := hub.stop(); err != nil || t.Failed() {
-			t.Errorf("the hub ended with %v\n%s", err, hub.log())
-		}
-	})
+	hub := home.hub(t)
 	check := func(text string, code, wanted int, has ...string) {
 		t.Helper()
 		for _, one := range has {
@@ -180,6 +198,84 @@ func TestLoginWithoutABrowser(t *testing.T) {
 		if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "mcp.s.echo") || device != (len(auth.Requests("/device")) == 1) {
 			t.Errorf("device %v: %v\n%s", device, err, &out)
 		}
+	}
+}
+
+// TestLoginOverSSE signs in to a server that speaks the oldest transport, and goes on when its token has ended.
+func TestLoginOverSSE(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("the browser of the tests is xdg-open")
+	}
+	auth, config := guardedServerOver(t, upstreamtest.Options{SSE: true}, nil)
+	home := newSignInHome(t, config)
+	hub := home.hub(t)
+	if _, code := home.run(t, "login", "s"); code != exitOK {
+		t.Fatal("nobody is signed in")
+	}
+	eventually(t, "the hub takes the sign-in up", func() bool { return hub.server(t, "s").State == tool.ServerReady })
+	for renewals := range 2 {
+		said := wireHTTP(t, hub.url+"/mcp", rev2026).result("mcp.s.echo", `{}`, "")
+		if n := len(auth.Requests("/token")); strings.Contains(said, `"isError":true`) || n != 1+renewals {
+			t.Errorf("after %d tokens a call says %s", n, said)
+		}
+		auth.Expire()
+	}
+}
+
+// TestKilledBetweenRefreshAndStore kills a hub that has used a refresh token and not kept the next one. That sign-in is lost, as the
+// authorization server takes the old token for stolen, and nothing else is.
+func TestKilledBetweenRefreshAndStore(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("the browser of the tests is xdg-open")
+	}
+	var armed atomic.Bool
+	rotated, killed := make(chan string, 1), make(chan struct{})
+	auth, config := guardedServer(t, func(a *upstreamtest.AuthServer) {
+		a.Lifetime = 5 * time.Second // so short that a token is renewed at each use
+		a.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.Form.Get("grant_type") != "refresh_token" || !armed.CompareAndSwap(true, false) {
+				return false
+			}
+			a.ServeHTTP(httptest.NewRecorder(), r)
+			rotated <- ""
+			select {
+			case <-killed:
+			case <-r.Context().Done():
+			}
+			return true
+		}
+	})
+	home := newSignInHome(t, config)
+	if _, code := home.run(t, "login", "s"); code != exitOK {
+		t.Fatal("nobody is signed in")
+	}
+	first, second := home.hub(t), home.hub(t)
+	armed.Store(true)
+	go func() { _, _ = (&crasher{id: "s"}).call(first, "echo", `{}`) }() // is not answered
+	await(t, rotated)
+	_ = first.cmd.Process.Kill()
+	<-first.read
+	_ = first.cmd.Wait()
+	close(killed)
+	for _, hub := range []*runningHub{second, home.hub(t)} {
+		if said := wireHTTP(t, hub.url+"/mcp", rev2026).result("mcp.s.echo", `{}`, ""); !strings.Contains(said, "mcp-toolhub login s") {
+			t.Errorf("after the kill a call says %s", said)
+		}
+		if said := wireHTTP(t, hub.url+"/mcp", rev2026).result("mcp.demo.echo", `{"text":"x"}`, ""); strings.Contains(said, `"isError":true`) {
+			t.Errorf("another server is disturbed: %s", said)
+		}
+	}
+	if n := auth.Failures(); n != 1 {
+		t.Errorf("refused refresh tokens: %d, and a hub knows after one that the sign-in is lost", n)
+	}
+	if _, code := home.run(t, "login", "s"); code != exitOK {
+		t.Error("nobody can sign in any more")
+	}
+	eventually(t, "the hub takes the sign-in up", func() bool { return second.server(t, "s").State == tool.ServerReady })
+	if said := wireHTTP(t, second.url+"/mcp", rev2026).result("mcp.s.echo", `{}`, ""); strings.Contains(said, `"isError":true`) {
+		t.Errorf("after another sign-in a call says %s", said)
 	}
 }
 

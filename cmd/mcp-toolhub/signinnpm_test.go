@@ -187,28 +187,13 @@ func (o *oidcServer) guard(t *testing.T, resource string, next http.Handler) htt
 	})
 }
 
-// hub starts a hub of home, which is signed in to s.
-func (o *oidcServer) hub(t *testing.T, home signInHome) *runningHub {
-	t.Helper()
-	hub, err := launch(home.dir, scratchEnv(home.dir), "--config", home.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := hub.stop(); err != nil || t.Failed() {
-			t.Errorf("the hub ended with %v\n%s", err, hub.log())
-		}
-	})
-	return hub
-}
-
 // TestAuthorizationServerFromNPM signs in, goes on with tokens that are renewed all the time, and signs out, at an authorization server
 // that others wrote.
 func TestAuthorizationServerFromNPM(t *testing.T) {
 	t.Parallel()
 	o := startOIDC(t, 5*time.Second) // so short that a token is renewed at each use
 	home := newSignInHome(t, o.config)
-	hub := o.hub(t, home)
+	hub := home.hub(t)
 	if st := hub.server(t, "s"); st.State != tool.ServerNeedsAuth {
 		t.Fatalf("before the sign-in the server is %s", st.State)
 	}
@@ -269,7 +254,7 @@ func TestTwoHubsFromNPM(t *testing.T) {
 	if _, code := home.run(t, "login", "s"); code != exitOK {
 		t.Fatal("nobody is signed in")
 	}
-	hubs := []*runningHub{o.hub(t, home), o.hub(t, home)}
+	hubs := []*runningHub{home.hub(t), home.hub(t)}
 	const wanted = 200
 	for round := 0; round < 2*wanted && o.refreshes(t) < wanted && !t.Failed(); round++ {
 		var both sync.WaitGroup

@@ -104,8 +104,8 @@ func (s *Store) People(server settings.Server) ([]string, error) {
 	return people, nil
 }
 
-// Grant returns the sign-in to server, if there is one. One that was made with another client or at another authorization server than
-// the entry now names does not count.
+// Grant returns the sign-in to server, if there is one. One that was made with another client, at another authorization server or for
+// another resource than the entry now names does not count.
 func (s *Store) Grant(server settings.Server) (g Grant, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,8 @@ func (s *Store) Grant(server settings.Server) (g Grant, ok bool, err error) {
 	}
 	g, ok = s.held.Grants[keyOf(server)]
 	o := server.OAuth
-	if ok && (o.ClientID != "" && o.ClientID != g.Client.ID || o.Issuer != "" && !sameIssuer(o.Issuer, g.Issuer)) {
+	if ok && (o.ClientID != "" && o.ClientID != g.Client.ID || o.Issuer != "" && !sameIssuer(o.Issuer, g.Issuer) ||
+		o.Resource != "" && o.Resource != orText(g.Resource, settings.OmitResource)) {
 		return Grant{}, false, nil
 	}
 	return g, ok, nil

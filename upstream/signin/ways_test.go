@@ -96,10 +96,15 @@ func TestEntra(t *testing.T) {
 			}
 		}
 	}
-	other := w.server
-	other.OAuth.ClientID = "another-app"
-	if _, ok, err := w.store.Grant(other); ok || err != nil {
-		t.Errorf("the sign-in of one client is taken for that of another: %v", err)
+	client, resource := w.server, w.server
+	client.OAuth.ClientID, resource.OAuth.Resource = "another-app", "https://another.example/mcp"
+	for _, other := range []upstream.ServerConfig{client, resource} {
+		if _, ok, err := w.store.Grant(other); ok || err != nil {
+			t.Errorf("the sign-in is taken for that of another client or resource: %+v, %v", other.OAuth, err)
+		}
+	}
+	if _, ok, err := w.store.Grant(w.server); !ok || err != nil {
+		t.Errorf("the sign-in does not count: %v", err)
 	}
 }
 
