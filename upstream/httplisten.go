@@ -152,7 +152,7 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch {
-	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests:
+	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests || again && l.wantsSignIn(resp):
 		return true
 	case resp.StatusCode != http.StatusOK || !transport.IsEventStream(resp):
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, transport.MaxErrorBody))
@@ -217,7 +217,7 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 	case resp.StatusCode == http.StatusNotFound && l.session != "" && again:
 		l.onEnd(&fault.Fault{What: "the server has forgotten the session", Lost: true})
 		return "", false
-	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests:
+	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests || again && l.wantsSignIn(resp):
 		return lastID, true
 	case resp.StatusCode != http.StatusOK || !transport.IsEventStream(resp):
 		return "", false // "or else return HTTP 405 Method Not Allowed"
@@ -228,6 +228,11 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 		w.lapsed()
 	}
 	return l.readEvents(ctx, resp.Body, lastID, func(jsonrpc.Message) bool { return true }), true
+}
+
+// wantsSignIn reports whether a stream that stood before was refused for its token, and another one could not be had so far.
+func (l *httpLane) wantsSignIn(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusUnauthorized && l.server.Tokens != nil
 }
 
 // readEvents handles the messages of a standing stream to its end. each sees those first that are well-formed so far, and

@@ -6,10 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -277,5 +280,90 @@ func TestTokenIsSeenNowhere(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestSignInIsRenewedWithinASession checks that what a session sends after its token has ended goes with another one, and that the session
+// goes on: calls, the rest of an answer whose stream was cut, and streams that stand.
+func TestSignInIsRenewedWithinASession(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]upstreamtest.Options{"streams": {}, "cut streams": {EventIDs: true, Cut: true}, "JSON": {JSON: true},
+		"2026-07-28": {Script: upstreamtest.Script{Modern: true}}, "SSE": {SSE: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var g *guarded
+			o.Intercept = func(_ http.ResponseWriter, _ *http.Request, body []byte) bool {
+				if o.Cut && strings.Contains(string(body), `"method":"tools/call"`) {
+					g.auth.Expire() // before the rest is asked for
+				}
+				return false
+			}
+			g = newGuarded(t, o, nil)
+			g.reaches(t, "s", tool.ServerNeedsAuth)
+			grant := g.login(t)
+			before := g.ready(t, "s").Restarts
+			if !o.Cut {
+				g.auth.Expire()
+			}
+			g.mustCall(t, "s", "echo", `{}`)
+			if now, _, err := g.config.SignIns.Grant(g.config.Servers[0]); err != nil || now.Access == grant.Access {
+				t.Errorf("the token is the same, %v", err)
+			}
+			if st := g.status("s"); st.Restarts != before || st.State != tool.ServerReady {
+				t.Errorf("status %+v, %d restarts before", st, before)
+			}
+		})
+	}
+	for _, modern := range []bool{false, true} {
+		t.Run(fmt.Sprintf("standing, modern %v", modern), func(t *testing.T) {
+			t.Parallel()
+			g := newGuarded(t, upstreamtest.Options{Script: upstreamtest.Script{Modern: modern}}, nil)
+			g.reaches(t, "s", tool.ServerNeedsAuth)
+			g.login(t)
+			before := g.ready(t, "s").Restarts
+			eventually(t, "the hub listens", func() bool { return g.fake.Listening() > 0 })
+			g.auth.Expire()
+			g.fake.Cut()
+			g.fake.AddTool(upstreamtest.Tool("late"))
+			eventually(t, "the hub hears of the new tool", func() bool {
+				return slices.ContainsFunc(g.catalog("s").Tools, func(one *tool.Tool) bool { return one.Native == "late" })
+			})
+			if st := g.status("s"); st.Restarts != before || st.LastError != "" {
+				t.Errorf("status %+v, %d restarts before", st, before)
+			}
+		})
+	}
+}
+
+// TestStandingStreamWaitsForASignIn checks that a stream which is refused for its token, while the authorization server fails, is opened
+// again once that is over.
+func TestStandingStreamWaitsForASignIn(t *testing.T) {
+	t.Parallel()
+	for _, modern := range []bool{false, true} {
+		t.Run(fmt.Sprintf("modern %v", modern), func(t *testing.T) {
+			t.Parallel()
+			var broken, refused atomic.Bool
+			g := newGuarded(t, upstreamtest.Options{Script: upstreamtest.Script{Modern: modern}}, nil)
+			g.auth.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+				if broken.Load() {
+					refused.Store(true)
+					w.WriteHeader(http.StatusServiceUnavailable)
+				}
+				return broken.Load()
+			}
+			g.reaches(t, "s", tool.ServerNeedsAuth)
+			g.login(t)
+			before := g.ready(t, "s").Restarts
+			eventually(t, "the hub listens", func() bool { return g.fake.Listening() > 0 })
+			broken.Store(true)
+			g.auth.Expire()
+			g.fake.Cut()
+			eventually(t, "the authorization server fails", refused.Load)
+			broken.Store(false)
+			eventually(t, "the hub listens again", func() bool { return g.fake.Listening() > 0 })
+			if st := g.status("s"); st.Restarts != before || st.State != tool.ServerReady {
+				t.Errorf("status %+v", st)
+			}
+		})
 	}
 }
