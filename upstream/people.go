@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
@@ -55,8 +56,18 @@ func (p *people) refusal(person string) error {
 			"each caller signs in to server %q, and this caller has no name: give it a token of its own in hub.auth.tokens", p.cfg.ID)}
 	}
 	mark := p.mark(person)
+	if mark == "" && p.store != nil {
+		if _, _, err := p.store.Grant(p.cfg.For(person)); err != nil {
+			f := fault.OfToken(p.cfg, err, redact.New(p.cfg))
+			return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "sign_in_unreadable", Message: f.What, Cause: err}
+		}
+	}
 	if mark == "" {
-		f := fault.NeedsSignIn(p.cfg.For(person), fmt.Sprintf("%q has not signed in to server %q", person, p.cfg.ID), nil)
+		why := fmt.Sprintf("%q has not signed in to server %q", person, p.cfg.ID)
+		if p.store != nil {
+			why = orText(p.store.Ended(p.cfg.For(person)), why)
+		}
+		f := fault.NeedsSignIn(p.cfg.For(person), why, nil)
 		return signInFailure(f.What, f.Hint, nil)
 	}
 	p.mu.Lock()

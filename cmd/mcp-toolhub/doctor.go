@@ -80,7 +80,7 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 		return &exitError{exitConfig, err}
 	}
 	if len(args) == 0 || args[0] != declarative.Name {
-		if err := d.servers(ctx, s.Upstream, s.StateDir, args); err != nil {
+		if err := d.servers(ctx, s.Upstream, openSignIns(s), args); err != nil {
 			return err
 		}
 	}
@@ -105,12 +105,11 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 }
 
 // servers diagnoses the servers that the command line names, one after the other.
-func (d *doctorCmd) servers(ctx context.Context, cfg upstream.Config, stateDir string, args []string) (err error) {
+func (d *doctorCmd) servers(ctx context.Context, cfg upstream.Config, signIns *signin.Store, args []string) (err error) {
 	if cfg.Self, err = os.Executable(); err != nil {
 		return failed(fmt.Errorf("find this program: %w", err))
 	}
-	cfg.Version = version()
-	cfg.SignIns = signin.Open(stateDir)
+	cfg.Version, cfg.SignIns = version(), signIns
 	chosen, err := choose(cfg, args)
 	if err != nil {
 		return err

@@ -108,7 +108,7 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	if s.Upstream.Catalogs, err = persist.OpenCatalogs(filepath.Join(s.StateDir, "catalogs")); err != nil {
 		return nil, err
 	}
-	h.signIns = signin.Open(s.StateDir)
+	h.signIns = openSignIns(s)
 	s.Upstream.SignIns = h.signIns
 	if h.group, err = upstream.NewGroup(s.Upstream, logger); err != nil {
 		return nil, err

@@ -134,7 +134,7 @@ func (c *serveCmd) findHub(ctx context.Context, s *config.Settings) (*control.Jo
 	if err != nil {
 		return nil, nil // this one can serve
 	}
-	logger, err := newLogger(c.std, cmp.Or(c.logLevel, s.LogLevel), cmp.Or(c.logFormat, s.LogFormat))
+	logger, err := newLogger(c.std, cmp.Or(c.logLevel, s.Log.Level), cmp.Or(c.logFormat, s.Log.Format))
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -117,7 +118,7 @@ func (c *loginCmd) find(ctx context.Context, id string) (upstream.Config, upstre
 	if err := openStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
 		return cfg, server, failed(err)
 	}
-	cfg.SignIns = signin.Open(s.StateDir)
+	cfg.SignIns = openSignIns(s)
 	if cfg.Servers[at], err = c.person(cfg.SignIns, cfg.Servers[at], s.Downstream.Auth.Tokens); err != nil {
 		return cfg, server, err
 	}
@@ -133,6 +134,14 @@ func (c *loginCmd) find(ctx context.Context, id string) (upstream.Config, upstre
 	}
 	cfg.Servers, cfg.Version = cfg.Servers[at:at+1], version()
 	return cfg, cfg.Servers[0], nil
+}
+
+// openSignIns returns where the sign-ins of the settings are kept.
+func openSignIns(s *config.Settings) *signin.Store {
+	if s.KeyringSignIns {
+		return signin.OpenKeyring(s.StateDir)
+	}
+	return signin.Open(s.StateDir)
 }
 
 // person returns the settings of server for the person whom the command line names: the holder of a token, or of one that there was.

@@ -113,7 +113,7 @@ func (a *app) buildHub(s *config.Settings) (*hub, error) {
 	if err := guard.CheckDepth(); err != nil {
 		return nil, &exitError{exitConfig, err}
 	}
-	logger, err := newLogger(a.std, cmp.Or(a.logLevel, s.LogLevel), cmp.Or(a.logFormat, s.LogFormat))
+	logger, err := newLogger(a.std, cmp.Or(a.logLevel, s.Log.Level), cmp.Or(a.logFormat, s.Log.Format))
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
@@ -130,8 +130,8 @@ func (a *app) buildHub(s *config.Settings) (*hub, error) {
 // quiet makes a command that starts servers for one question log errors only. It prints itself what is wrong with servers.
 func (a *app) quiet(s *config.Settings) {
 	a.warn(s)
-	if s.Warnings = nil; s.LogLevel == "" || s.LogLevel == "info" {
-		s.LogLevel = "error"
+	if s.Warnings = nil; s.Log.Level == "" || s.Log.Level == "info" {
+		s.Log.Level = "error"
 	}
 }
 

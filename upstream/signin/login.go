@@ -77,10 +77,11 @@ type attempt struct {
 	step     string
 	redirect string // that the browser comes back to; "" for a sign-in on another device
 	answer   <-chan url.Values
+
+	registered bool // client was registered for this sign-in, or one before that failed: it is kept with the first that does not
 }
 
-// Run signs in. It returns when that is done and kept, has failed, or ctx ends. With an error nothing is kept but a client that was
-// registered.
+// Run signs in. It returns when that is done and kept, has failed, or ctx ends. With an error nothing is kept.
 func (l *Login) Run(ctx context.Context) (Grant, error) {
 	a := &attempt{Login: l}
 	g, err := a.run(ctx)
@@ -91,6 +92,10 @@ func (l *Login) Run(ctx context.Context) (Grant, error) {
 }
 
 func (a *attempt) run(ctx context.Context) (g Grant, err error) {
+	a.step = StepStore
+	if err := a.Store.check(); err != nil {
+		return g, err
+	}
 	a.step = StepDiscover
 	if a.terms, a.http, err = discover(ctx, a.Server); err != nil {
 		return g, err
@@ -128,6 +133,9 @@ func (a *attempt) run(ctx context.Context) (g Grant, err error) {
 	} else {
 		token, err = a.byBrowser(ctx, g)
 	}
+	if isRefused(err, "invalid_client", "unauthorized_client") && a.Server.OAuth.ClientID == "" {
+		err = errors.Join(err, a.Store.dismiss(a.clientKey()))
+	}
 	if err != nil {
 		return g, err
 	}
@@ -138,7 +146,10 @@ func (a *attempt) run(ctx context.Context) (g Grant, err error) {
 		return g, err
 	}
 	defer unlock()
-	return g, a.Store.put(a.Server, g)
+	if !a.registered {
+		return g, a.Store.put(a.Server, g)
+	}
+	return g, a.Store.putWith(a.Server, g, a.clientKey(), a.client)
 }
 
 // awaitBrowser makes the browser's answer come in until done is called.
@@ -147,7 +158,7 @@ func (a *attempt) awaitBrowser(ctx context.Context) (done func(), err error) {
 		a.redirect, a.answer = c.Address, c.Answer
 		return func() {}, nil
 	}
-	known, _ := a.Store.client(a.Issuer)
+	known, _, _ := a.Store.client(a.Issuer)
 	l, err := listen(a.Server.OAuth.CallbackPort, known.Redirect)
 	if err != nil {
 		return nil, err
@@ -174,7 +185,8 @@ func (a *attempt) identity(ctx context.Context) (Client, error) {
 		return Client{ID: c.Document, Method: methodNone, Redirect: a.redirect}, nil
 	}
 	redirect := a.redirect
-	if c, ok := a.Store.client(a.clientKey()); ok && (redirect == "" || c.Redirect == redirect) {
+	if c, unused, ok := a.Store.client(a.clientKey()); ok && (redirect == "" || c.Redirect == redirect) {
+		a.registered = unused
 		return c, nil
 	}
 	if a.RegistrationEndpoint == "" {
@@ -202,7 +214,9 @@ func (a *attempt) identity(ctx context.Context) (Client, error) {
 	if made.TokenEndpointAuthMethod != "" {
 		c.Method = made.TokenEndpointAuthMethod
 	}
-	return c, a.Store.putClient(a.clientKey(), c)
+	a.registered = true
+	a.Store.remember(a.clientKey(), c)
+	return c, nil
 }
 
 // byBrowser lets the person sign in in a browser, which comes back with a code.
@@ -290,6 +304,9 @@ func (a *attempt) byDevice(ctx context.Context, g Grant) (*oauth2.Token, error) 
 // sign-in is forgotten even if that fails, which err says then.
 func (s *Store) Logout(ctx context.Context, server settings.Server) (was, revoked bool, err error) {
 	g, ok, err := s.Grant(server)
+	if err == nil && !ok {
+		err = s.forget(server, "", "", false)
+	}
 	if err != nil || !ok {
 		return false, false, err
 	}
@@ -298,7 +315,7 @@ func (s *Store) Logout(ctx context.Context, server settings.Server) (was, revoke
 		return true, false, err
 	}
 	if g, _, err = s.Grant(server); err == nil {
-		err = s.forget(server, "", false)
+		err = s.forget(server, "", "", false)
 	}
 	unlock()
 	if err != nil {

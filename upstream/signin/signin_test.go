@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -215,11 +216,18 @@ func TestFaultsOfAuthorizationServers(t *testing.T) {
 			says: "another resource"},
 		"no registration":        {change: func(a *upstreamtest.AuthServer) { a.NoRegistration = true }, step: signin.StepRegister, says: "/callback, and set oauth"},
 		"registration is a page": {change: at("/register", page), step: signin.StepRegister, says: "registration"},
-		"unknown state":          {visit: answering(func(q url.Values) { q.Set("state", "guessed") }), step: signin.StepAnswer, says: "unknown state"},
-		"another iss":            {visit: answering(func(q url.Values) { q.Set("iss", "https://evil.example") }), step: signin.StepAnswer, says: "evil.example"},
-		"no iss":                 {visit: answering(func(q url.Values) { q.Del("iss") }), step: signin.StepAnswer, says: "no iss"},
-		"no code":                {visit: answering(func(q url.Values) { q.Del("code") }), step: signin.StepAnswer, says: "no code"},
-		"expired code":           {visit: answering(func(q url.Values) { q.Set("code", "old") }), step: signin.StepToken, says: "invalid_grant"},
+		"registration redirects": {change: at("/register", elsewhere), step: signin.StepRegister, says: "redirects to"},
+		"registration of 10 MB":  {change: at("/register", large), step: signin.StepRegister, says: "over 256 KiB"},
+		"client is not known": {change: at("/token", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"error":"invalid_client"}`)
+		}), step: signin.StepToken, says: "invalid_client"},
+		"unknown state": {visit: answering(func(q url.Values) { q.Set("state", "guessed") }), step: signin.StepAnswer, says: "unknown state"},
+		"another iss":   {visit: answering(func(q url.Values) { q.Set("iss", "https://evil.example") }), step: signin.StepAnswer, says: "evil.example"},
+		"no iss":        {visit: answering(func(q url.Values) { q.Del("iss") }), step: signin.StepAnswer, says: "no iss"},
+		"no code":       {visit: answering(func(q url.Values) { q.Del("code") }), step: signin.StepAnswer, says: "no code"},
+		"expired code":  {visit: answering(func(q url.Values) { q.Set("code", "old") }), step: signin.StepToken, says: "invalid_grant"},
 		"denied": {visit: answering(func(q url.Values) {
 			q.Set("error", "access_denied")
 			q.Set("error_description", "no\x1b[31m way")
@@ -251,7 +259,7 @@ func TestFaultsOfAuthorizationServers(t *testing.T) {
 			if err != nil && (len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\x1b\x00")) {
 				t.Errorf("error %q", err)
 			}
-			if w.stored(t) {
+			if _, err := os.Stat(filepath.Join(w.dir, signin.FileName)); err == nil {
 				t.Error("something is kept")
 			}
 		})
@@ -307,4 +315,45 @@ func TestSignInsOfPeople(t *testing.T) {
 	if people, _ := w.store.People(own); strings.Join(people, " ") != "ann local" {
 		t.Errorf("people %q", people)
 	}
+}
+
+// TestRegistrationOfAFailedSignIn checks that a client which was registered for a sign-in that failed is not kept on the disk, and is used
+// by the next attempt all the same; and that one which the authorization server has forgotten is not used again.
+func TestRegistrationOfAFailedSignIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.server.OAuth.CallbackPort = freePort(t)
+	registered := func() int { return len(w.auth.Requests("/register")) }
+	if _, err := w.login(t, answering(func(q url.Values) { q.Set("code", "old") })(t)); err == nil || w.stored(t) {
+		t.Fatalf("signed in: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, signin.FileName)); err == nil {
+		t.Error("something is kept")
+	}
+	if g, err := w.login(t, nil); err != nil || registered() != 1 {
+		t.Errorf("%d registrations: %+v, %v", registered(), g, err)
+	}
+	if g, err := w.login(t, nil); err != nil || registered() != 1 {
+		t.Errorf("%d registrations: %+v, %v", registered(), g, err)
+	}
+	w.auth.ForgetClients()
+	if _, err := w.login(t, func(address string) {
+		u, _ := url.Parse(address)
+		browse(t, u.Query().Get("redirect_uri")+"?code=x&iss="+url.QueryEscape(w.auth.Issuer)+"&state="+u.Query().Get("state"))
+	}); err == nil || !strings.Contains(err.Error(), "invalid_client") {
+		t.Errorf("error %v", err)
+	}
+	if g, err := w.login(t, nil); err != nil || registered() != 2 {
+		t.Errorf("%d registrations: %+v, %v", registered(), g, err)
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
 }

@@ -78,6 +78,9 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if !ok && !s.server.OAuth.Machine {
+		if why := s.store.Ended(s.server); why != "" {
+			return "", &NeededError{why}
+		}
 		return "", nil
 	}
 	now := time.Now()
@@ -245,7 +248,8 @@ func (s *Source) refresh(ctx context.Context, g *Grant) error {
 	a := s.store.asker(s.http, s.server, *g)
 	t, err := a.token(ctx, map[string]string{"grant_type": "refresh_token", "refresh_token": g.Refresh})
 	if dead := isRefused(err, "invalid_client", "unauthorized_client") && s.server.OAuth.ClientID == ""; dead || isRefused(err, "invalid_grant") {
-		return errors.Join(&NeededError{"the sign-in has ended: " + err.Error()}, s.store.forget(s.server, g.Refresh, dead))
+		why := "the sign-in has ended: " + err.Error()
+		return errors.Join(&NeededError{why}, s.store.forget(s.server, g.Refresh, why, dead))
 	}
 	if err != nil {
 		return fmt.Errorf("renew the sign-in: %w", err)

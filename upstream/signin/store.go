@@ -30,14 +30,20 @@ type Store struct {
 	file string
 
 	mu   sync.Mutex
+	ring *ring       // where the key is; nil: beside the file
 	info fs.FileInfo // of the file when it was read; nil where there was none
 	held *contents   // nil before the first reading; never changed
+
+	unused map[string]Client // registered for sign-ins that have not succeeded yet, as contents.Clients
 }
 
 // contents is what the file holds.
 type contents struct {
 	Grants  map[string]Grant  `json:"grants"`  // by keyOf
 	Clients map[string]Client `json:"clients"` // that the hub has registered, by issuer; see clientMark
+
+	// Ended says, by keyOf, why there is no sign-in any more where an authorization server has ended it.
+	Ended map[string]string `json:"ended,omitempty"`
 }
 
 // Client is what the hub is to an authorization server.
@@ -154,15 +160,19 @@ func (s *Store) Ports() (ports []int) {
 	return slices.Compact(ports)
 }
 
-// client returns the client that the hub has registered, if there is one.
-func (s *Store) client(key string) (Client, bool) {
+// client returns the client that the hub has registered, if there is one. unused says that nobody has signed in with it yet, so that it
+// is not kept.
+func (s *Store) client(key string) (c Client, unused, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.read() != nil {
-		return Client{}, false
+		return Client{}, false, false
 	}
-	c, ok := s.held.Clients[key]
-	return c, ok && (c.Until.IsZero() || time.Now().Before(c.Until))
+	c, ok = s.held.Clients[key]
+	if !ok {
+		c, unused = s.unused[key]
+	}
+	return c, unused, (ok || unused) && (c.Until.IsZero() || time.Now().Before(c.Until))
 }
 
 // put keeps a sign-in to server.
@@ -172,15 +182,45 @@ func (s *Store) put(server settings.Server, g Grant) error {
 	}
 	return s.change(func(c *contents) bool {
 		c.Grants[keyOf(server)] = g
+		delete(c.Ended, keyOf(server))
 		return true
 	})
 }
 
-// putClient keeps a client that the hub has registered.
-func (s *Store) putClient(key string, client Client) error {
-	return s.change(func(c *contents) bool {
-		c.Clients[key] = client
+// putWith keeps a sign-in, and under key the client that the hub has registered for it.
+func (s *Store) putWith(server settings.Server, g Grant, key string, client Client) error {
+	err := s.change(func(c *contents) bool {
+		c.Grants[keyOf(server)], c.Clients[key] = g, client
+		delete(c.Ended, keyOf(server))
 		return true
+	})
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.unused, key)
+	}
+	return err
+}
+
+// remember notes a client that was registered for a sign-in which has not succeeded yet, for the next attempt of this process.
+func (s *Store) remember(key string, client Client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unused == nil {
+		s.unused = make(map[string]Client)
+	}
+	s.unused[key] = client
+}
+
+// dismiss forgets a client that the authorization server does not know any more.
+func (s *Store) dismiss(key string) error {
+	s.mu.Lock()
+	delete(s.unused, key)
+	s.mu.Unlock()
+	return s.change(func(c *contents) bool {
+		_, ok := c.Clients[key]
+		delete(c.Clients, key)
+		return ok
 	})
 }
 
@@ -195,15 +235,32 @@ func (s *Store) want(server settings.Server, scopes []string) error {
 	})
 }
 
-// forget removes the sign-in to server, unless it is not the one with that refresh token any more; "" removes any. With client it removes
-// the registration, too.
-func (s *Store) forget(server settings.Server, refresh string, client bool) error {
+// Ended returns why there is no sign-in to server any more, where its authorization server has ended it; otherwise "".
+func (s *Store) Ended(server settings.Server) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.read() != nil {
+		return ""
+	}
+	return s.held.Ended[keyOf(server)]
+}
+
+// forget removes the sign-in to server, unless it is not the one with that refresh token any more; "" removes any. why is kept in its
+// place, unless it is "". With client it removes the registration, too.
+func (s *Store) forget(server settings.Server, refresh, why string, client bool) error {
 	return s.change(func(c *contents) bool {
 		g, ok := c.Grants[keyOf(server)]
+		if _, ended := c.Ended[keyOf(server)]; !ok && ended && why == "" {
+			delete(c.Ended, keyOf(server))
+			return true
+		}
 		if !ok || refresh != "" && g.Refresh != refresh {
 			return false
 		}
 		delete(c.Grants, keyOf(server))
+		if why != "" {
+			c.Ended[keyOf(server)] = why
+		}
 		if client {
 			maps.DeleteFunc(c.Clients, func(key string, one Client) bool {
 				issuer, _, _ := strings.Cut(key, clientMark)
@@ -246,19 +303,41 @@ func (s *Store) change(f func(*contents) bool) error {
 	return nil
 }
 
+// box seals the file. s.mu is held.
 func (s *Store) box() (*seal.Box, error) {
-	key, err := seal.LoadKey(s.file + ".key")
+	key, err := []byte(nil), error(nil)
+	if s.ring != nil {
+		key, err = s.ring.load()
+	} else {
+		key, err = seal.LoadKey(s.file + ".key")
+	}
 	if err != nil {
 		return nil, err
 	}
 	return seal.New(key, "sign-ins")
 }
 
+// check reports why the keyring takes no key, before a person signs in for nothing.
+func (s *Store) check() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ring == nil {
+		return nil
+	}
+	unlock, err := statefile.Lock(s.file)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	_, err = s.box()
+	return err
+}
+
 // read reads the file if it has changed since. s.mu is held.
 func (s *Store) read() error {
 	info, err := os.Stat(s.file)
 	if errors.Is(err, fs.ErrNotExist) {
-		s.info, s.held = nil, &contents{Grants: make(map[string]Grant), Clients: make(map[string]Client)}
+		s.info, s.held = nil, &contents{Grants: make(map[string]Grant), Clients: make(map[string]Client), Ended: make(map[string]string)}
 		return nil
 	}
 	if err != nil {
@@ -276,7 +355,7 @@ func (s *Store) read() error {
 		return err
 	}
 	plain, err := box.Open(string(text))
-	c := &contents{Grants: make(map[string]Grant), Clients: make(map[string]Client)}
+	c := &contents{Grants: make(map[string]Grant), Clients: make(map[string]Client), Ended: make(map[string]string)}
 	if err == nil {
 		err = json.Unmarshal(plain, c)
 	}

@@ -314,3 +314,10 @@ func (a *AuthServer) Approve(scope string) (deviceCode string) {
 	put(&a.devices, deviceCode, url.Values{"scope": {scope}})
 	return deviceCode
 }
+
+// ForgetClients makes all clients unknown.
+func (a *AuthServer) ForgetClients() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.Clients)
+}

@@ -106,6 +106,9 @@ func OfToken(cfg settings.Server, err error, r *redact.Redactor) *Fault {
 	if errors.As(err, &needed) {
 		return NeedsSignIn(cfg, r.Text(needed.Why), err)
 	}
+	if ring := (*signin.KeyringError)(nil); errors.As(err, &ring) {
+		return &Fault{What: r.Text(err.Error()), Cause: err}
+	}
 	return &Fault{What: "get a token: " + r.Text(err.Error()), Hint: "check that the authorization server can be reached", Cause: err}
 }
 

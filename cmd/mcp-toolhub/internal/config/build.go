@@ -34,11 +34,12 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s.Code = r.code(f.hub.code)
 	s.Declarative = r.declarative(&f.hub.declarative, s.Code.Root)
 	s.BatchListed = f.hub.batch == "listed"
+	s.KeyringSignIns = f.hub.signInKey == "keyring"
 	permission := policyReader{r, f.policy}
 	s.Policy, s.RuleFiles = permission.config()
 	s.Policy.Tools.Tools = append(r.outOfUse, s.Policy.Tools.Tools...) // the first that says something counts
 	s.Downstream = r.door(&f.hub, s.Upstream.Servers)
-	s.LogLevel, s.LogFormat = cmp.Or(f.hub.log.level, "info"), cmp.Or(f.hub.log.format, "auto")
+	s.Log.Level, s.Log.Format = cmp.Or(f.hub.log.level, "info"), cmp.Or(f.hub.log.format, "auto")
 	s.Journal = persist.JournalConfig{
 		Dir:      cmp.Or(r.vars.path(f.journal.dir.Value), filepath.Join(state, "journal")),
 		MaxBytes: f.journal.maxBytes, MaxFiles: f.journal.maxFiles, MaxAge: f.journal.maxAge,

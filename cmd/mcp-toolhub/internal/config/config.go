@@ -36,10 +36,18 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
+// Log says how the hub logs.
+type Log struct {
+	Level  string // debug, info (default), warn or error
+	Format string // auto (default: text on a terminal, JSON otherwise), text or json
+}
+
 // Settings is a configuration file without a fault, complete and expanded. It holds secrets: it is never printed.
 type Settings struct {
 	Path     string // of the file, as it was given
 	StateDir string // absolute; holds all that the hub writes
+
+	KeyringSignIns bool // the key of the sign-ins is in the system's keyring
 
 	Upstream    upstream.Config     // Self and Version are left to cmd
 	Credentials map[string][]string // by server id: names of what its entry gives it to sign in with, sorted; never a value
@@ -59,8 +67,7 @@ type Settings struct {
 	HookDir     string            // where commands of hooks run, absolute
 	RuleFiles   []string          // absolute: files besides this one whose rules Policy holds
 	Downstream  downstream.Config // Version is left to cmd
-	LogLevel    string            // debug, info (default), warn or error
-	LogFormat   string            // auto (default: text on a terminal, JSON otherwise), text or json
+	Log         Log
 
 	// Read are Path and RuleFiles as they were just before they were read, by these names: one that is another by now was
 	// changed since.

@@ -64,7 +64,7 @@ func TestEverySetting(t *testing.T) {
 	always := deferred.Settings{Mode: deferred.ModeAlways, Budget: 5000, AlwaysLoad: []string{"code.*"},
 		Hints: []deferred.Hint{{Match: "mcp.local.a", Text: "first letter", Aliases: []string{"alpha"}}}}
 	want := &config.Settings{
-		Path: "testdata/full.yaml", StateDir: state, LogLevel: "debug", LogFormat: "json",
+		Path: "testdata/full.yaml", StateDir: state, Log: config.Log{Level: "debug", Format: "json"},
 		Credentials: map[string][]string{"local": {"file:full.secret"}, "merged": {"file:full.secret"}, "web": {"env:SET", "header:Authorization"}},
 		Upstream: upstream.Config{StartParallel: 3, FirstListWithin: 5 * time.Second, RetryMin: 2 * time.Second, RetryMax: 3 * time.Minute, RetryBudget: 20, RetryRest: time.Hour,
 			Origin: filepath.Join(here, "full.yaml"),
@@ -185,7 +185,7 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 			continue
 		}
-		if s.LogLevel != "info" || s.LogFormat != "auto" || s.Code.Enabled || len(s.Upstream.Servers) != 0 ||
+		if s.Log.Level != "info" || s.Log.Format != "auto" || s.Code.Enabled || len(s.Upstream.Servers) != 0 ||
 			len(s.Profiles) != 1 || s.Profiles[0].Name != namespace.DefaultProfile ||
 			s.Journal.Dir != filepath.Join(s.StateDir, "journal") || len(s.Warnings) != 1 {
 			t.Errorf("%q: %+v", text, s)

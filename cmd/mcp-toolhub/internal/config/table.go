@@ -39,6 +39,7 @@ type hub struct {
 	code               shape.Located[codeToolset] // toolsets.code
 	declarative        commands                   // toolsets.declarative
 	batch              string                     // tools.batch
+	signInKey          string
 }
 
 type retry struct {
@@ -199,6 +200,8 @@ func hubKeys(h *hub) []shape.Field {
 		shape.Key("input_timeout", "How long a call waits for what its server asks of a client of protocol 2026-07-28 (default 10m).",
 			shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &h.inputTimeout),
 		shape.Section("http", "The Streamable HTTP door.", httpKeys(&h.http)...),
+		shape.Key("sign_in_key", "Where the key of the stored sign-ins to servers is: file (default), in the state directory, or keyring, in that of "+
+			"the system.", shape.OneOf("file", "keyring"), &h.signInKey),
 		shape.Section("auth", "Who may come in over HTTP.",
 			shape.Key("tokens", "Bearer tokens. Without any, only loopback addresses can be listened on.",
 				shape.ListAt(shape.ObjectOf(tokenKeys)), &h.tokens)),
