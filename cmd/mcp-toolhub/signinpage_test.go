@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"html"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -30,7 +32,8 @@ type signedOut struct {
 	config string
 }
 
-func newSignedOut(t *testing.T, more map[string]any, change func(*upstreamtest.AuthServer)) *signedOut {
+// oauth are key and value of the server's entry, if any.
+func newSignedOut(t *testing.T, more map[string]any, change func(*upstreamtest.AuthServer), oauth ...any) *signedOut {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("the browser of the tests is xdg-open")
@@ -41,7 +44,11 @@ func newSignedOut(t *testing.T, more map[string]any, change func(*upstreamtest.A
 		more = make(map[string]any)
 	}
 	more["deferred"] = map[string]any{"mode": "never"}
-	s.config = configText(t, map[string]any{"s": map[string]any{"url": s.Resource}}, more)
+	entry := map[string]any{"url": s.Resource}
+	for i := 0; i+1 < len(oauth); i += 2 {
+		entry[oauth[i].(string)] = oauth[i+1]
+	}
+	s.config = configText(t, map[string]any{"s": entry}, more)
 	s.home = signInHome{dir: t.TempDir()}
 	s.home.file = filepath.Join(s.home.dir, "hub.json")
 	if err := os.WriteFile(s.home.file, []byte(s.config), 0o600); err != nil {
@@ -486,6 +493,59 @@ func TestSignInPageIsGuarded(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSignInForMoreScopes: a call for which the server wants more scopes leads to the page, which asks for all.
+func TestSignInForMoreScopes(t *testing.T) {
+	t.Parallel()
+	s := newSignedOut(t, nil, nil)
+	if _, code := s.home.run(t, "login", "s"); code != exitOK {
+		t.Fatal("login failed")
+	}
+	w := s.client(t, s.serve(t).url, rev2025, "")
+	s.Want("write")
+	newBrowser(t).signIn(invitationIn(t, w.result("mcp.s.echo", `{}`, "")))
+	if said := w.result("mcp.s.echo", `{}`, ""); strings.Contains(said, "isError") {
+		t.Errorf("after the sign-in: %s", said)
+	}
+	asked := s.Requests("/authorize")
+	if scope := asked[len(asked)-1].Form.Get("scope"); scope != "write read" {
+		t.Errorf("asked for %q", scope)
+	}
+}
+
+// TestSignInAtCallbackPort: a client that is registered beforehand comes back to the address that it is registered for.
+func TestSignInAtCallbackPort(t *testing.T) {
+	t.Parallel()
+	socket, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := socket.Addr().String()
+	_ = socket.Close()
+	_, port, _ := net.SplitHostPort(address)
+	s := newSignedOut(t, nil, func(a *upstreamtest.AuthServer) {
+		a.NoRegistration, a.Clients = true, map[string]string{"hub": "its-secret"}
+	}, "oauth", map[string]any{"client_id": "hub", "client_secret": "its-secret", "callback_port": json.RawMessage(port)})
+	for _, door := range []string{"http", "stdio"} {
+		url := ""
+		if door == "http" {
+			url = s.serve(t).url
+		}
+		w := s.client(t, url, rev2025, "")
+		i := invitationIn(t, w.result("mcp.s.echo", `{}`, ""))
+		newBrowser(t).signIn(i)
+		asked := s.Requests("/authorize")
+		if back := asked[len(asked)-1].Form.Get("redirect_uri"); back != "http://"+address+"/callback" {
+			t.Errorf("%s: the browser comes back to %s", door, back)
+		}
+		if said := w.result("mcp.s.echo", `{}`, ""); strings.Contains(said, "isError") {
+			t.Errorf("%s: after the sign-in: %s", door, said)
+		}
+		if _, code := s.home.run(t, "logout", "s"); code != exitOK {
+			t.Fatal("logout failed")
+		}
+	}
 }
 
 // publicly puts a TLS server in front of a hub: the address is known before the hub is there.

@@ -357,3 +357,43 @@ func freePort(t *testing.T) int {
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }
+
+// TestClientsOfAddresses: the client that is registered for a page of the hub stays beside that of loopback ports, and another address takes
+// another one.
+func TestClientsOfAddresses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	back := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for i, want := range []struct {
+		address string // "" is loopback
+		clients int
+	}{{"", 1}, {"https://hub.example/back", 2}, {"", 2}, {"https://hub.example/back", 2}, {"https://new.example/back", 3}} {
+		answer := make(chan url.Values, 1)
+		l := &signin.Login{Store: w.store, Server: w.server, Visit: func(address, _ string) { browse(t, address) }}
+		if want.address != "" {
+			l.Callback = &signin.Callback{Address: want.address, Answer: answer, Fixed: true}
+			l.Visit = func(address, _ string) {
+				resp, err := back.Get(address)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = resp.Body.Close()
+				if u, err := resp.Location(); err != nil || u.Scheme+"://"+u.Host+u.Path != want.address {
+					t.Errorf("the browser is sent to %v, %v", u, err)
+				} else {
+					answer <- u.Query()
+				}
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		_, err := l.Run(ctx)
+		cancel()
+		if got := len(w.auth.Requests("/register")); err != nil || got != want.clients {
+			t.Fatalf("%d: %d registrations instead of %d, %v", i, got, want.clients, err)
+		}
+	}
+	if ports := w.store.Ports(); len(ports) != 1 {
+		t.Errorf("registered for the ports %v", ports)
+	}
+}

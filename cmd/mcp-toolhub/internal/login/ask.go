@@ -27,7 +27,7 @@ func (d *Desk) SignIn(ctx context.Context, n *tool.SignInNeed) error {
 	if !elicits {
 		return v.failure(n)
 	}
-	n.Aside(ctx, func() { err = d.elicit(ctx, v, n) })
+	n.Aside(ctx, func() { err = d.wait(ctx, v, n) })
 	if err == nil {
 		ready, cancel := context.WithTimeout(ctx, readyWithin)
 		defer cancel()
@@ -56,6 +56,29 @@ func (v *visit) failure(n *tool.SignInNeed) *tool.Failure {
 	f.Private = fmt.Sprintf("; or open %s in a browser%s and enter the code %s there within %d minutes, then call again. The code is for "+
 		"the person at this client alone", v.page(), where, v.shownCode(), int(time.Until(v.expires).Round(time.Minute).Minutes()))
 	return &f
+}
+
+// otherAsks bounds the wait of a call for another one whose client is asked the same: that client may never come back.
+const otherAsks = 15 * time.Second
+
+// wait asks the person at the client, unless a call of the same caller does or has, and returns at the end of the visit.
+func (d *Desk) wait(ctx context.Context, v *visit, n *tool.SignInNeed) error {
+	timer := time.NewTimer(otherAsks)
+	defer timer.Stop()
+	select {
+	case v.asks <- struct{}{}:
+		defer func() { <-v.asks }()
+	case <-timer.C:
+	case <-v.done:
+	case <-ctx.Done():
+	}
+	d.mu.Lock()
+	known := v.accepted || v.over
+	d.mu.Unlock()
+	if known || ctx.Err() != nil {
+		return d.await(ctx, v, n)
+	}
+	return d.elicit(ctx, v, n)
 }
 
 // elicit sends the person at the client to the page, and returns at the end of the visit.
@@ -100,6 +123,9 @@ func (d *Desk) elicit(ctx context.Context, v *visit, n *tool.SignInNeed) error {
 	case answers[0].Err != nil:
 		return v.failure(n)
 	case json.Unmarshal(answers[0].Result, &said) == nil && said.Action == "accept":
+		d.mu.Lock()
+		v.accepted = true
+		d.mu.Unlock()
 		return d.await(ctx, v, n)
 	}
 	d.finish(v, errDeclined)

@@ -81,10 +81,12 @@ type visit struct {
 	timer   *time.Timer
 	done    chan struct{} // closed at the end
 	answer  chan url.Values
+	asks    chan struct{} // holds one for the call whose client is asked
 
 	// Desk.mu guards these.
 	guesses  int
 	elicited bool          // a client is told of the end
+	accepted bool          // the person at the client has agreed to go to the page
 	browser  string        // cookie of the browser that has entered the code; "" before
 	going    chan struct{} // closed when address is set, or the visit is over
 	address  string        // at the authorization server
@@ -195,7 +197,7 @@ func (d *Desk) visitOf(ctx context.Context, server upstream.ServerConfig, caller
 	}
 	v := &visit{id: rand.Text(), code: newCode(), server: server, caller: caller, client: client, mark: d.opts.Store.Mark(server),
 		expires: time.Now().Add(d.opts.Lifetime), done: make(chan struct{}), going: make(chan struct{}), answer: make(chan url.Values, 1),
-		cancel: func() {}}
+		asks: make(chan struct{}, 1), cancel: func() {}}
 	if err := d.place(ctx, v); err != nil {
 		return nil, err
 	}

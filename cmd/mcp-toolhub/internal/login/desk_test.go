@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -124,6 +125,32 @@ func TestVisitsOfOneCaller(t *testing.T) {
 	d.SignIn(t.Context(), need("f", nil))
 	if status := get(t, address.FindString(first)); status != http.StatusNotFound {
 		t.Errorf("of six visits the first answers %d", status)
+	}
+}
+
+// TestCallsAskOnce: of several calls of one caller that need the same sign-in, one asks, and all end with it.
+func TestCallsAskOnce(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, time.Hour)
+	asked, answer := make(chan struct{}, 5), make(chan struct{})
+	var calls sync.WaitGroup
+	for range 5 {
+		calls.Go(func() {
+			err := d.SignIn(t.Context(), need("s", accept(func(string) {
+				asked <- struct{}{}
+				<-answer
+			})))
+			if err == nil || !strings.Contains(err.Error(), "the hub is stopping") {
+				t.Errorf("the call ended with %v", err)
+			}
+		})
+	}
+	<-asked
+	close(answer)
+	time.AfterFunc(50*time.Millisecond, d.Close) // the others have had time to ask by then
+	calls.Wait()
+	if len(asked) > 0 {
+		t.Errorf("%d more calls have asked", len(asked))
 	}
 }
 
