@@ -43,7 +43,9 @@ func newSignedOut(t *testing.T, more map[string]any, change func(*upstreamtest.A
 	if more == nil {
 		more = make(map[string]any)
 	}
-	more["deferred"] = map[string]any{"mode": "never"}
+	if more["deferred"] == nil {
+		more["deferred"] = map[string]any{"mode": "never"}
+	}
 	entry := map[string]any{"url": s.Resource}
 	for i := 0; i+1 < len(oauth); i += 2 {
 		entry[oauth[i].(string)] = oauth[i+1]
@@ -493,6 +495,18 @@ func TestSignInPageIsGuarded(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSearchWhileSignedOut: the tools that were listed last are found, and the search says that the server needs a sign-in.
+func TestSearchWhileSignedOut(t *testing.T) {
+	t.Parallel()
+	s := newSignedOut(t, map[string]any{"deferred": map[string]any{"mode": "always"}}, nil)
+	w := s.client(t, s.serve(t).url, rev2025, "")
+	said := w.result("tool_search", `{"query":"echo"}`, "")
+	if !strings.Contains(said, `"mcp.s.echo"`) || !strings.Contains(said, "sign-in") || !strings.Contains(said, "mcp-toolhub login s") ||
+		strings.Contains(said, "moment") {
+		t.Errorf("the search says %s", said)
+	}
 }
 
 // TestSignInForMoreScopes: a call for which the server wants more scopes leads to the page, which asks for all.

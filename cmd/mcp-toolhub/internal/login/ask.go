@@ -3,6 +3,7 @@ package login
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -113,7 +114,7 @@ func (d *Desk) elicit(ctx context.Context, v *visit, n *tool.SignInNeed) error {
 	var said struct{ Action string }
 	switch {
 	case ctx.Err() != nil:
-		return n.Why
+		return canceled(ctx)
 	case asking.Err() != nil: // the visit is over
 		return d.await(ctx, v, n)
 	case err != nil || len(answers) != 1:
@@ -160,7 +161,7 @@ func (d *Desk) await(ctx context.Context, v *visit, n *tool.SignInNeed) error {
 			f.Message = fmt.Sprintf("nobody has signed in to %q: %v; call again to begin anew", n.Server, v.err)
 			return &f
 		case <-ctx.Done():
-			return n.Why
+			return canceled(ctx)
 		case <-ticker.C:
 		}
 		if n.Progress != nil {
@@ -168,6 +169,16 @@ func (d *Desk) await(ctx context.Context, v *visit, n *tool.SignInNeed) error {
 				rawjson.Quote(fmt.Sprintf("waiting until somebody has signed in to %q", n.Server)))})
 		}
 	}
+}
+
+// canceled is the end of a call that waits for a sign-in no more.
+func canceled(ctx context.Context) *tool.Failure {
+	f := &tool.Failure{Class: tool.ClassCanceled, Cause: context.Cause(ctx), Message: "the call was canceled before anybody signed in",
+		Cancel: &tool.Cancellation{Delivery: tool.DeliveryNotNeeded, Outcome: tool.OutcomeBeforeEffect}}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		f.Class, f.Message = tool.ClassTimeout, "the call's time was over before anybody signed in"
+	}
+	return f
 }
 
 // Begun is what Begin answers with at once.
