@@ -127,6 +127,16 @@ func TestServerThatWantsASignIn(t *testing.T) {
 	}
 }
 
+// signedIn returns a group whose server a person has signed in to.
+func signedIn(t *testing.T) *guarded {
+	t.Helper()
+	g := newGuarded(t, upstreamtest.Options{}, nil)
+	g.reaches(t, "s", tool.ServerNeedsAuth)
+	g.login(t)
+	g.ready(t, "s")
+	return g
+}
+
 // TestSignInOfAnIsolatedServer checks that connections of client sessions use the sign-in, too.
 func TestSignInOfAnIsolatedServer(t *testing.T) {
 	t.Parallel()
@@ -147,10 +157,7 @@ func TestSignInOfAnIsolatedServer(t *testing.T) {
 // once.
 func TestCallWithARefusedToken(t *testing.T) {
 	t.Parallel()
-	g := newGuarded(t, upstreamtest.Options{}, nil)
-	g.reaches(t, "s", tool.ServerNeedsAuth)
-	g.login(t)
-	g.ready(t, "s")
+	g := signedIn(t)
 	old := g.status("s").Restarts
 	g.auth.Expire()
 	g.mustCall(t, "s", "echo", `{}`)
@@ -174,10 +181,7 @@ func TestCallWithARefusedToken(t *testing.T) {
 // TestRevokedSignIn checks that a sign-in which was ended elsewhere is forgotten, and that a person is asked for another one.
 func TestRevokedSignIn(t *testing.T) {
 	t.Parallel()
-	g := newGuarded(t, upstreamtest.Options{}, nil)
-	g.reaches(t, "s", tool.ServerNeedsAuth)
-	g.login(t)
-	g.ready(t, "s")
+	g := signedIn(t)
 	g.auth.Revoke()
 	_, err := g.call(t.Context(), "s", "echo", `{}`)
 	if f := failure(t, err); f.Class != tool.ClassSetupRequired {
@@ -195,10 +199,7 @@ func TestRevokedSignIn(t *testing.T) {
 // TestFurtherRights checks that a call for which the server wants more says so, and that the next sign-in asks for all.
 func TestFurtherRights(t *testing.T) {
 	t.Parallel()
-	g := newGuarded(t, upstreamtest.Options{}, nil)
-	g.reaches(t, "s", tool.ServerNeedsAuth)
-	g.login(t)
-	g.ready(t, "s")
+	g := signedIn(t)
 	g.auth.Want("write")
 	_, err := g.call(t.Context(), "s", "echo", `{}`)
 	if f := failure(t, err); f.Class != tool.ClassSetupRequired || !strings.Contains(f.Message, "(write)") || !strings.Contains(f.Message, "login s") {
