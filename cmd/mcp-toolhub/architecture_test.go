@@ -28,6 +28,7 @@ var mayImport = map[string]map[string]string{
 	"internal/textfile":  {},
 	"internal/shape":     {"internal/textfile": "files are trees, and faults have places there"},
 	"internal/statefile": {},
+	"internal/inode":     {},
 	"internal/splice":    {"internal/textfile": "reads a file before and after each change, and words faults"},
 	"internal/secrets": {
 		"internal/seal":      "secrets are sealed",
@@ -202,6 +203,7 @@ var mayImport = map[string]map[string]string{
 		"internal/schema":                  "arguments are as the declarations say",
 		"policy/target":                    "writes where a path led when that was permitted, and knows sensitive paths by its globs",
 		"cmd/mcp-toolhub/internal/command": "runs commands",
+		"internal/inode":                   "a file that is written keeps its owner and names",
 	},
 	"cmd/mcp-toolhub/internal/command": {
 		"internal/tool":   "progress and failures of calls",
@@ -220,6 +222,7 @@ var mayImport = map[string]map[string]string{
 	"cmd/mcp-toolhub/internal/service": {},
 	"cmd/mcp-toolhub/internal/clients": {
 		"internal/splice":                  "changes files of clients",
+		"internal/inode":                   "they keep owner and names",
 		"internal/textfile":                "their entries are trees, and their faults have places",
 		"internal/statefile":               "writes the record of connections",
 		"policy/facts":                     "which headers, flags and parameters hold secrets",

@@ -9,15 +9,17 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/inode"
 )
 
-// mostBytes bounds a file of a client. Claude Code's, the largest, reaches some hundred kilobytes.
+// mostBytes bounds the file of a client. The largest is Claude Code's, which reaches some hundred kilobytes.
 const mostBytes = 16 << 20
 
 // errChanged means that somebody else has written a file since it was read.
 var errChanged = errors.New("it was changed meanwhile: nothing was written: run the command again")
 
-// Document is a file as it was read: links are followed.
+// Document holds a file as it was read. Links were followed.
 type Document struct {
 	Path string      // where it is, every link followed
 	Raw  []byte      // nil where there is no file
@@ -64,7 +66,7 @@ func tooLarge(raw []byte) error {
 	return nil
 }
 
-// unchanged makes sure that the file is still the one that was read.
+// unchanged fails where the file is not as it was read.
 func (d *Document) unchanged() error {
 	now, err := Open(d.Path)
 	switch {
@@ -76,15 +78,16 @@ func (d *Document) unchanged() error {
 	return nil
 }
 
-// Change is what is to become of a file.
+// Change gives a file a new content, or removes it.
 type Change struct {
 	*Document
 	After []byte    // nil takes the file away
 	Like  *Document // whose mode and owner a new file gets; nil: its owner's alone
-	made  string    // the file that is to have the name
+	made  string    // path of the file that holds After until Path does
 }
 
-// Apply makes all changes or none. Each file is whole at every moment, and keeps mode and owner.
+// Apply makes all changes or none. Each file keeps mode and owner. It is whole at every moment, unless it has several names (hard
+// links): such a file is written in place, so that they stay names of one file.
 func Apply(changes []*Change) (err error) {
 	defer func() {
 		for _, c := range changes {
@@ -138,7 +141,7 @@ func (c *Change) stage() error {
 		like = c.Like.info
 	}
 	if err == nil && like != nil {
-		if err = keepOwner(f, like); err == nil && runtime.GOOS != "windows" {
+		if err = inode.KeepOwner(f, like); err == nil && runtime.GOOS != "windows" {
 			err = f.Chmod(like.Mode().Perm())
 		}
 	}
@@ -152,6 +155,9 @@ func (c *Change) commit() error {
 	if c.After == nil {
 		return os.Remove(c.Path)
 	}
+	if c.info != nil && inode.Names(c.info) > 1 {
+		return c.overwrite()
+	}
 	if err := os.Rename(c.made, c.Path); err != nil {
 		return err
 	}
@@ -159,7 +165,29 @@ func (c *Change) commit() error {
 	return nil
 }
 
-// takeBack undoes a change that was made.
+// overwrite writes the file in place. If that fails, it writes back what was there.
+func (c *Change) overwrite() error {
+	f, err := os.OpenFile(c.Path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	write := func(data []byte) error {
+		_, err := f.WriteAt(data, 0)
+		if err == nil {
+			err = f.Truncate(int64(len(data)))
+		}
+		return err
+	}
+	if err = write(c.After); err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		err = errors.Join(err, write(c.Raw))
+	}
+	return errors.Join(err, f.Close())
+}
+
+// takeBack writes what the file held before the change.
 func (c *Change) takeBack() error {
 	now, err := Open(c.Path)
 	if err != nil {

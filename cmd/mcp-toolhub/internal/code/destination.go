@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/inode"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
@@ -62,7 +63,7 @@ func (d *destination) openFile(c *change) error {
 	if d.info, err = d.file.Stat(); err != nil {
 		return err
 	}
-	d.names = linksOf(d.info)
+	d.names = inode.Names(d.info)
 	return nil
 }
 
@@ -126,7 +127,7 @@ func (d *destination) replace(data []byte) (err error) {
 func (d *destination) fill(f *os.File, data []byte) error {
 	_, err := f.Write(data)
 	if err == nil && d.file != nil {
-		if err = keepOwner(f, d.info); err == nil && runtime.GOOS != "windows" {
+		if err = inode.KeepOwner(f, d.info); err == nil && runtime.GOOS != "windows" {
 			err = f.Chmod(d.info.Mode().Perm())
 		}
 	}

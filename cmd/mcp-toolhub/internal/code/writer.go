@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/inode"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
@@ -42,10 +43,7 @@ const (
 	codePatchFailed    = "patch_apply_failed"
 )
 
-var (
-	errOwner  = errors.New("the owner of the file cannot be kept")
-	errExists = errors.New("a file of that name has appeared")
-)
+var errExists = errors.New("a file of that name has appeared")
 
 // writer writes files in the directories that the operator names. A nil writer writes nothing. It is safe for concurrent use.
 type writer struct {
@@ -238,7 +236,7 @@ func writeFailure(path string, err error) error {
 	case errors.Is(err, target.ErrOther):
 		f.Class, f.Code = tool.ClassInvalidArguments, codeNotRegular
 		message = "%q is, or leads through, something else than a regular file in directories: choose another path"
-	case errors.Is(err, errOwner):
+	case errors.Is(err, inode.ErrOwner):
 		f.Code = codeOwner
 		message = "%q belongs to another user or group and would not after writing: ask the person to change its owner"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):

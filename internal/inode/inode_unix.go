@@ -1,6 +1,6 @@
 //go:build unix
 
-package clients
+package inode
 
 import (
 	"fmt"
@@ -9,8 +9,16 @@ import (
 	"syscall"
 )
 
-// keepOwner gives f the owner and group of the file that it replaces.
-func keepOwner(f *os.File, old fs.FileInfo) error {
+// Names counts the names of a file.
+func Names(info fs.FileInfo) uint64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(stat.Nlink)
+	}
+	return 1
+}
+
+// KeepOwner gives f the owner and group of the file that it replaces.
+func KeepOwner(f *os.File, old fs.FileInfo) error {
 	now, err := f.Stat()
 	if err != nil {
 		return err
@@ -21,7 +29,7 @@ func keepOwner(f *os.File, old fs.FileInfo) error {
 		return nil
 	}
 	if err := f.Chown(int(want.Uid), int(want.Gid)); err != nil {
-		return fmt.Errorf("keep its owner: %w", err)
+		return fmt.Errorf("%w: %w", ErrOwner, err)
 	}
 	return nil
 }
