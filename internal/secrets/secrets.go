@@ -1,6 +1,6 @@
-// Package secrets keeps the secrets that a config refers to as ${secret:NAME}: in one sealed file of the state directory, with its key
-// beside it, both for their owner alone to read. Whoever can read both files can read the secrets. What this prevents is that secrets
-// stand in configs, which people share, and in backups of single files.
+// Package secrets keeps the secrets that a config refers to as ${secret:NAME}: in one sealed file of the state directory, with its
+// key beside it. Only their owner can read the two files. Whoever can read both can read the secrets. This keeps secrets out of
+// configs, which people share, and out of backups of single files.
 package secrets
 
 import (
@@ -22,13 +22,13 @@ const (
 	KeyFile = "secrets.key"
 )
 
-// nameForm is the form of names: they stand between ${secret: and }.
+// nameForm matches names that can stand between ${secret: and }.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
 // ValidName reports whether a secret can have that name.
 func ValidName(name string) bool { return nameForm.MatchString(name) }
 
-// Read returns the secrets in the state directory, by name. Where nobody has stored any there are none.
+// Read returns the secrets in the state directory, by name. It returns none where nobody has stored any.
 func Read(state string) (map[string]string, error) {
 	all := map[string]string{}
 	sealed, err := os.ReadFile(filepath.Join(state, File))
@@ -53,7 +53,7 @@ func Read(state string) (map[string]string, error) {
 	return all, nil
 }
 
-// Change lets change alter the secrets, and stores them where it returns no error.
+// Change calls change with the secrets, and stores what change has made of them, unless it returns an error.
 func Change(state string, change func(all map[string]string) error) error {
 	unlock, err := statefile.Lock(filepath.Join(state, File))
 	if err != nil {

@@ -139,7 +139,7 @@ func (f *File) putJSON(p Place, name string, c content) ([]edit, error) {
 	return append(edits, edit{pos, pos, comma + lead + text}), nil
 }
 
-// layout is how an object is laid out: indent is that of its members. multi says that they have lines of their own.
+// layout returns the layout of an object's members or a list's items. multi reports whether each has a line of its own.
 func (f *File) layout(at hujson.Value) (l layout, multi bool) {
 	l = layout{newline: f.newline(), unit: "  "}
 	if root, err := hujson.Parse(f.body); err == nil {
@@ -165,7 +165,7 @@ func (f *File) layout(at hujson.Value) (l layout, multi bool) {
 	return l, !l.flat // what is all on one line stays so
 }
 
-// indentBefore returns the blanks between the beginning of the line and offset; false where there is more than blanks.
+// indentBefore returns the blanks between the beginning of the line and offset. It returns false where anything but blanks stands there.
 func indentBefore(body []byte, offset int) (string, bool) {
 	start := bytes.LastIndexByte(body[:offset], '\n') + 1
 	blank := body[start:offset]

@@ -1,6 +1,6 @@
 // Package splice puts single entries into files that people and other programs write, and takes them out: JSON with comments, YAML and
 // TOML. It splices bytes. All others stay as they are: comments, indentation, line ends, byte order mark. After each change it reads the
-// file again and compares. A file in which anything else would mean something else is left alone.
+// file again and compares. It refuses a change after which anything else in the file would mean something else.
 package splice
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// Format is how a file is written.
+// Format is the format of a file.
 type Format string
 
 // The formats.
@@ -22,7 +22,7 @@ const (
 	TOML Format = "toml"
 )
 
-// Place is where a file keeps its entries.
+// Place says where a file keeps its entries.
 type Place struct {
 	Path []string // the keys that lead to the mapping of entries, at least one
 	List bool     // there is a list instead: of plain texts, or in YAML of mappings with a key "name"
@@ -44,7 +44,7 @@ type Entry struct {
 	Value *textfile.Node
 }
 
-// File is the text of a file and what it says. It is never changed: Put and Take return another one.
+// File holds the text of a file, and the tree that the text says. Nothing changes a File: Put and Take return another one.
 type File struct {
 	Format Format
 	Root   *textfile.Node
@@ -139,7 +139,7 @@ func (f *File) Entry(p Place, name string) *Entry {
 	return nil
 }
 
-// content is what an entry is written as.
+// content is what put writes as an entry.
 type content struct {
 	value    any      // string, bool, int, []string or Object; nil for a plain text of a list, which is its name
 	comments []string // lines above it, without their marks
@@ -160,7 +160,7 @@ func (f *File) Put(p Place, name string, value any, comments ...string) (*File, 
 	return f.put(p, name, content{value: value, comments: comments})
 }
 
-// PutText is Put for an entry that Text of an earlier state of the file has returned.
+// PutText puts back an entry, as Text has returned it from an earlier state of the file.
 func (f *File) PutText(p Place, name, text string) (*File, error) {
 	return f.put(p, name, content{text: text})
 }
@@ -212,7 +212,7 @@ func (f *File) Text(p Place, name string) (string, error) {
 	return b.String(), err
 }
 
-// spans returns what has to go for an entry to be gone, with the comments above it if comments is set.
+// spans returns the edits that take out an entry, with the comments above it if comments is set.
 func (f *File) spans(p Place, name string, comments bool) ([]edit, error) {
 	if f.Entry(p, name) == nil {
 		return nil, fmt.Errorf("there is no entry %q", name)
@@ -226,13 +226,13 @@ func (f *File) spans(p Place, name string, comments bool) ([]edit, error) {
 	return f.takeTOML(p, name)
 }
 
-// edit puts a text in the place of some bytes of the body.
+// edit replaces the bytes from from to to of the body by text.
 type edit struct {
 	from, to int
 	text     string
 }
 
-// changed makes the edits, and makes sure that they did what they should and nothing else.
+// changed makes the edits. It refuses them unless the entry is there afterwards, or is gone, as there says, and nothing else has changed.
 func (f *File) changed(edits []edit, p Place, name string, there bool) (*File, error) {
 	body := slices.Clone(f.body)
 	for _, e := range slices.Backward(edits) { // in the order of the file
@@ -289,7 +289,7 @@ func Equal(a, b *textfile.Node) bool {
 		slices.EqualFunc(a.Members, b.Members, func(x, y textfile.Member) bool { return x.Key == y.Key && Equal(x.Value, y.Value) })
 }
 
-// newline is the line end of the file.
+// newline returns the line end that the file uses.
 func (f *File) newline() string {
 	if i := bytes.IndexByte(f.body, '\n'); i > 0 && f.body[i-1] == '\r' {
 		return "\r\n"
@@ -297,7 +297,7 @@ func (f *File) newline() string {
 	return "\n"
 }
 
-// refuse is the error about a value that is no place for entries.
+// refuse returns the error about a value below which no entry can stand.
 func refuse(n *textfile.Node, path []string) error {
 	return textfile.Faults{{Position: n.Position, Key: joined(path), Message: "holds " + string(n.Kind) + ", so no entry can be put there"}}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// putTOML appends a table: that is a place where one can always stand.
+// putTOML appends a table to the end of the file, where a table can always stand.
 func (f *File) putTOML(p Place, name string, c content) ([]edit, error) {
 	nl := f.newline()
 	value, ok := c.value.(Object)
@@ -61,8 +61,8 @@ func headerKeys(line string) []string {
 	return keys
 }
 
-// takeTOML takes out the tables of an entry. A line within a text of several lines may look like a header: then the file would
-// mean something else afterwards, and is left alone.
+// takeTOML takes out the tables of an entry. It finds them by lines that look like headers. Such a line may belong to a text of
+// several lines: then changed refuses the edit.
 func (f *File) takeTOML(p Place, name string) ([]edit, error) {
 	path := append(slices.Clone(p.Path), name)
 	var edits []edit
@@ -89,7 +89,7 @@ func (f *File) takeTOML(p Place, name string) ([]edit, error) {
 // line returns a line with its end.
 func (f *File) line(i int) string { return string(f.body[f.lineAt[i]:f.lineAt[i+1]]) }
 
-// trimmed returns end less the empty lines and comments before it, which belong to what follows.
+// trimmed returns the line after the last one before end that is neither empty nor a comment: those belong to what follows them.
 func (f *File) trimmed(from, end int) int {
 	for end > from {
 		if line := strings.TrimSpace(f.line(end - 1)); line != "" && line[0] != '#' {

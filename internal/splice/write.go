@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// layout is how values are laid out.
+// layout says how values are laid out.
 type layout struct {
 	newline, indent, unit string
 	flat                  bool // all on one line
@@ -38,7 +38,7 @@ func list(items []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// jsonText writes a value, whose own line has the indent of l.
+// jsonText writes a value. l.indent is the indent of the line on which the value begins.
 func jsonText(v any, l layout) string {
 	switch v := v.(type) {
 	case Object:
@@ -62,7 +62,7 @@ func jsonText(v any, l layout) string {
 	return fmt.Sprint(v)
 }
 
-// plainYAML matches texts that mean themselves in YAML.
+// plainYAML matches texts that YAML reads as they stand, without quotes.
 var plainYAML = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_/.@+-]*$`)
 
 func yamlString(s string) string {

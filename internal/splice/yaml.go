@@ -56,7 +56,7 @@ func (f *File) putYAML(p Place, name string, c content) ([]edit, error) {
 	return []edit{f.atLine(f.trimmed(from, f.blockEnd(from, indent, p.List && len(rest) == 0)), write(l))}, nil
 }
 
-// kindOf is the kind of the value at which rest of the path remains.
+// kindOf returns the kind that a value on the path of p has to have; rest is the path below that value.
 func kindOf(p Place, rest []string) textfile.Kind {
 	if p.List && len(rest) == 0 {
 		return textfile.List
@@ -166,7 +166,7 @@ func (f *File) atLine(i int, text string) edit {
 	return edit{at, at, text}
 }
 
-// offset is where a place of the tree is in the body.
+// offset returns where a place of the tree is in the body.
 func (f *File) offset(p textfile.Position) int {
 	at := f.lineAt[p.Line-1]
 	for range p.Column - 1 {
@@ -176,8 +176,8 @@ func (f *File) offset(p textfile.Position) int {
 	return min(at, len(f.body)-1)
 }
 
-// blockEnd returns the first line from line i on that is not within a block whose key has that indent. Items of a list may have the
-// indent of its key.
+// blockEnd returns the first line, from line i on, that does not belong to a block whose key has that indent. Items of a list may have the
+// same indent as its key.
 func (f *File) blockEnd(i, indent int, items bool) int {
 	for ; i+1 < len(f.lineAt); i++ {
 		line := f.line(i)
@@ -245,7 +245,7 @@ func (f *File) takeFlow(holder *textfile.Node, name string, open int) ([]edit, e
 	return all, nil
 }
 
-// block is the lines of a block that begins with line first.
+// block returns the edit that takes out the block which begins with line first.
 func (f *File) block(first, indent int, items bool) []edit {
 	end := f.trimmed(first+1, f.blockEnd(first+1, indent, items))
 	return []edit{{f.lineAt[first], f.lineAt[end], ""}}

@@ -23,7 +23,7 @@ import (
 // recordFile holds what connect did, in the state directory.
 const recordFile = "connections.json"
 
-// connection is one client that connect has changed.
+// connection records what connect did to one client.
 type connection struct {
 	Path     string   `json:"path"`     // every link followed
 	Created  bool     `json:"created"`  // there was no file
@@ -35,7 +35,7 @@ type connection struct {
 	Step     int      `json:"step"`     // which run of connect this was
 }
 
-// Connections is the record of what connect did, and the way to change it.
+// Connections is the record of the clients that connect has changed. Its methods plan and make changes.
 type Connections struct {
 	state string
 	env   Env
@@ -78,7 +78,7 @@ func (s *Connections) IDs(last bool) []string {
 	return ids
 }
 
-// Plan is what a step does to one client. Nothing has happened yet.
+// Plan says what connect, disconnect or undo will do to one client. Do carries it out.
 type Plan struct {
 	*Client
 	Doc      *Document
@@ -95,7 +95,7 @@ func (p *Plan) Nothing() bool {
 	return len(p.Commands) == 0 && (p.After == nil) == (p.Doc.Raw == nil) && bytes.Equal(p.After, p.Doc.Raw)
 }
 
-// ReadText reads the text of a file that people call path, which its faults are named by.
+// ReadText parses a file. Faults name it as path.
 func ReadText(format splice.Format, d *Document, path string) (*splice.File, error) {
 	f, err := splice.Read(format, d.Raw)
 	var faults textfile.Faults
@@ -113,7 +113,7 @@ func named(faults textfile.Faults, path string) error {
 	return faults
 }
 
-// ReadClient reads the file of a client that exists.
+// ReadClient reads and parses the client's file, which exists.
 func (c *Client) ReadClient(path string) (*splice.File, error) {
 	d, err := Open(path)
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *Client) ReadClient(path string) (*splice.File, error) {
 	return ReadText(c.Format, d, path)
 }
 
-// Connect plans to write the hub into the file of a client. Servers for which replaced holds are taken out.
+// Connect plans to write the hub into the file of a client, and to take out the servers for which replaced returns true.
 func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*Plan, error) {
 	entry, err := c.entry(h)
 	if err != nil {
@@ -197,7 +197,7 @@ func valueOf(e *splice.Entry) *textfile.Node {
 	return e.Value
 }
 
-// placed gives faults the name of their file.
+// placed adds the path of the file to an error.
 func placed(err error, path string) error {
 	var faults textfile.Faults
 	if errors.As(err, &faults) {
@@ -206,7 +206,7 @@ func placed(err error, path string) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// backupName is a name beside the file that nobody else has.
+// backupName returns the path of the backup: the one in use, otherwise one beside the file that does not exist yet.
 func (s *Connections) backupName(old *connection, path string) string {
 	if old != nil && old.Backup != "" && old.Path == path {
 		return old.Backup
@@ -227,8 +227,9 @@ func sum(data []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// without returns the file without what connect has put there: as it was, where nobody else has written since; otherwise without the
-// hub, and with those replaced servers that are not there. A nil text means that there was no file.
+// without takes out of the file what connect has put there, and returns the file and its text. If nobody else has written since,
+// that is the file from before connect. Otherwise the hub is taken out, and each replaced server is put back that is missing. The
+// text is nil where there was no file.
 func (s *Connections) without(c *Client, old *connection, d *Document, current *splice.File) (*splice.File, []byte, error) {
 	var before *splice.File
 	var backup []byte
@@ -301,7 +302,7 @@ func (s *Connections) Disconnect(c *Client) (*Plan, error) {
 	return p, nil
 }
 
-// Do makes all plans true, or none.
+// Do carries out all plans, or none.
 func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 	was := map[string]*connection{}
 	step := 1
@@ -363,7 +364,7 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 	return nil
 }
 
-// likeBackup has the mode for a file that is gone.
+// likeBackup returns the backup, whose mode a file gets that is made anew; nil where there is no backup.
 func likeBackup(old *connection) *Document {
 	if old == nil || old.Backup == "" {
 		return nil
@@ -383,7 +384,7 @@ func undone(plans []*Plan) []*Change {
 	return all
 }
 
-// backup is the change that keeps the file as it is without the hub; nil where that is kept already.
+// backup returns the change that writes the backup; nil where the backup is up to date or not needed.
 func (p *Plan) backup(old *connection) (*Change, error) {
 	r := p.record
 	if r == nil || r == old || r.Backup == "" {
@@ -396,7 +397,7 @@ func (p *Plan) backup(old *connection) (*Change, error) {
 	return &Change{Document: d, After: p.base, Like: p.Doc}, nil
 }
 
-// run lets the client's own command do the work.
+// run runs the client's own commands, and checks that the file shows the result.
 func (p *Plan) run(ctx context.Context) error {
 	if err := p.Doc.unchanged(); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 // Pair is a variable or a header.
 type Pair struct{ Name, Value string }
 
-// Server is an entry of a client, in the words of the hub's config. References in its texts are those of that config.
+// Server is an entry of a client, translated into the words of the hub's config. Its texts refer to variables as that config does.
 type Server struct {
 	Name, Command, Dir, EnvFile string
 	Args                        []string
@@ -28,7 +28,7 @@ type Server struct {
 	Unanswered                  []string // ids of inputs that the client asks a person for
 }
 
-// Same reports whether both run the same program in the same way, or reach the same address, whatever they are called.
+// Same reports whether both servers run the same program in the same way, or reach the same address. Their names may differ.
 func (s *Server) Same(o Server) bool {
 	return s.Command == o.Command && s.Dir == o.Dir && s.EnvFile == o.EnvFile && s.URL == o.URL && s.SSE == o.SSE &&
 		slices.Equal(s.Args, o.Args) && slices.Equal(s.Env, o.Env) && slices.EqualFunc(s.Headers, o.Headers, func(a, b Pair) bool {
@@ -36,7 +36,7 @@ func (s *Server) Same(o Server) bool {
 	})
 }
 
-// IsHub reports whether the server is a hub.
+// IsHub reports whether the server runs mcp-toolhub serve.
 func (s *Server) IsHub() bool {
 	words := append([]string{s.Command}, s.Args...)
 	i := slices.IndexFunc(words, func(word string) bool {
@@ -47,7 +47,7 @@ func (s *Server) IsHub() bool {
 
 const program = "mcp-toolhub"
 
-// Read returns the servers of a client's file; path is what it is called for people.
+// Read returns the servers of a client's file. Their origins name it as path.
 func (c *Client) Read(f *splice.File, path string) []Server {
 	all := c.entries(f, c.Place, c.Title+": "+path)
 	if c.projects {
@@ -76,7 +76,7 @@ func (c *Client) entries(f *splice.File, p splice.Place, origin string) []Server
 	return all
 }
 
-// server reads an entry. Where that is no MCP server, such as an extension that is built in, it returns nil.
+// server reads an entry. It returns nil for one that is no MCP server, such as a built-in extension.
 func (c *Client) server(e splice.Entry) *Server {
 	r := entryReader{Client: c, node: e.Value, s: &Server{Name: e.Name}}
 	s := r.s
@@ -117,7 +117,7 @@ func (c *Client) server(e splice.Entry) *Server {
 	return s
 }
 
-// ReadHub returns the servers of a config of the hub. References in their texts stay as they are.
+// ReadHub returns the servers of a config of the hub. It leaves references in their texts as they are.
 func ReadHub(f *splice.File, path string) []Server {
 	var all []Server
 	for _, key := range []string{"mcpServers", "servers"} {
@@ -179,7 +179,7 @@ func (r *entryReader) pairs(path ...string) []Pair {
 	return all
 }
 
-// codex reads what only Codex has.
+// codex reads the keys that only Codex has.
 func (r *entryReader) codex() {
 	if name := r.plain("bearer_token_env_var"); name != "" {
 		r.s.Headers = append(r.s.Headers, Pair{"Authorization", "Bearer ${" + name + "}"})
@@ -204,7 +204,7 @@ var (
 	secretOf = regexp.MustCompile(`\$\{\{\s*secrets\.([A-Za-z0-9_-]+)\s*\}\}`) // Continue: kept by its own service
 )
 
-// translated turns the references of a client's text into those of the hub's config. Any other ${ stands for itself.
+// translated rewrites the client's references to variables as references of the hub's config. It escapes every other ${.
 func (r *entryReader) translated(text string) string {
 	switch r.references {
 	case own:
@@ -232,8 +232,8 @@ func (r *entryReader) translated(text string) string {
 
 var notName = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
-// Detect returns the row of the table that a file is read by: that of the client whose file it is, otherwise the first that finds
-// entries there.
+// Detect finds the row of the table for a file, and reads the file. The row is that of the client whose path this is, otherwise the
+// first that finds entries in the file; nil where none does.
 func Detect(path string, e Env, read func(splice.Format) (*splice.File, error)) (*Client, *splice.File, error) {
 	rows := All()
 	for i, c := range rows {

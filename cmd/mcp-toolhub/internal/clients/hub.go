@@ -10,7 +10,7 @@ import (
 // EntryName is the name of the hub among the servers of a client.
 const EntryName = "toolhub"
 
-// Hub is how clients reach the hub: by a command, or at an address.
+// Hub says how a client reaches the hub: it runs Command, or connects to URL.
 type Hub struct {
 	Command string
 	Args    []string
@@ -18,7 +18,7 @@ type Hub struct {
 	Token   string // for the address; "" for none
 }
 
-// entry is how the client writes the hub.
+// entry returns the hub as an entry in the client's own format.
 func (c *Client) entry(h Hub) (splice.Object, error) {
 	var o splice.Object
 	add := func(key string, value any) { o = append(o, splice.Member{Key: key, Value: value}) }
@@ -58,7 +58,8 @@ func (c *Client) entry(h Hub) (splice.Object, error) {
 	return append(o, c.sequel...), nil
 }
 
-// claudeTool is preferred to the file: Claude Code keeps all its state there, and writes it again and again while it runs.
+// claudeTool returns the command of Claude Code. It is used in place of the file: Claude Code keeps all its state there, and
+// rewrites it all the time.
 func claudeTool() *clientTool {
 	return &clientTool{
 		program: "claude",

@@ -12,7 +12,7 @@ import (
 // masked stands for a secret.
 const masked = "[masked]"
 
-// Mask takes the secrets of the client's file, and that of h, out of a text for people, such as a difference.
+// Mask replaces secrets in a text that people will see, such as a difference: the secrets of the client's file, and the token of h.
 func (p *Plan) Mask(text string, h Hub) string {
 	var all []string
 	if h.Token != "" {
@@ -28,7 +28,7 @@ func (p *Plan) Mask(text string, h Hub) string {
 	return text
 }
 
-// secretTexts adds the texts of a value that may be secrets: variables, headers, and whatever is called like one.
+// secretTexts appends to all the texts below n that may be secrets: variables, headers, and values whose key sounds like a secret.
 func secretTexts(n *textfile.Node, key string, secret bool, all []string) []string {
 	const least = 6 // a shorter text is found in other words
 	secret = secret || secretName(key)

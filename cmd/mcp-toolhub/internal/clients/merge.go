@@ -16,8 +16,8 @@ type Merged struct {
 	Notes   []string          // for people: what somebody has to do
 }
 
-// Merge makes one of servers that are the same, whatever they are called. Hubs are left out. One that a client uses is in use; a tool is
-// out of use where every client has put it out of use.
+// Merge joins servers that are the same, also under different names, and leaves out hubs. The result is disabled if every client has
+// disabled the server. A tool is out of use if every client has put it out of use.
 func Merge(all []Server) []*Merged {
 	var merged []*Merged
 	for _, s := range all {
@@ -40,7 +40,7 @@ func Merge(all []Server) []*Merged {
 	return merged
 }
 
-// Entry is the server as an entry of a config of the hub.
+// Entry returns the server as an entry of the hub's config.
 func (m *Merged) Entry() splice.Object {
 	var o splice.Object
 	add := func(key, value string) {
@@ -97,7 +97,7 @@ func (s *Server) Line() string {
 
 var variable = regexp.MustCompile(`(\$?)\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// Variables returns the names of variables that the server cannot do without.
+// Variables returns the names of the environment variables that the server's entry refers to without a default.
 func (s *Server) Variables() []string {
 	texts := append([]string{s.Command, s.URL, s.Dir, s.EnvFile}, s.Args...)
 	for _, p := range slices.Concat(s.Env, s.Headers) {

@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	// tokenForm matches what services give their tokens to be recognized by.
+	// tokenForm matches tokens by the prefixes that services give them.
 	tokenForm = regexp.MustCompile(`\b(gh[pousr]_|github_pat_|glpat-|sk-|sk_live_|rk_live_|xox[abprs]-|xapp-|AKIA|AIza|ntn_|secret_|` +
 		`lin_api_|figd_|hf_|npm_|pypi-|dop_v1_|tvly-|fc-|pat[A-Za-z0-9]{14}\.)[A-Za-z0-9_.-]{12,}`)
 	scheme    = regexp.MustCompile(`(?i)^((?:bearer|basic|token|apikey)\s+)?(.+)$`)
@@ -26,13 +26,14 @@ func carriesSecret(text string) bool {
 	return found
 }
 
-// isSecretFlag reports whether the argument after this one is a secret.
+// isSecretFlag reports whether text is a flag whose value, the next argument, is a secret.
 func isSecretFlag(text string) bool {
 	m := flag.FindStringSubmatch(text)
 	return m != nil && facts.SecretParameter(m[1])
 }
 
-// MoveSecrets replaces the secrets that stand in s by references. keep stores one under a name of that beginning, and returns the name.
+// MoveSecrets replaces the secrets in s by references. It calls keep with each secret and a name; keep stores the secret and returns
+// the name that it has given it.
 func (s *Server) MoveSecrets(keep func(name, secret string) string) {
 	move := func(key string) func(string) string {
 		return func(secret string) string {
@@ -70,10 +71,10 @@ func (s *Server) MoveSecrets(keep func(name, secret string) string) {
 	s.URL = secretsIn(s.URL, move("url"))
 }
 
-// unescaped is what the hub reads in a text of its config without references.
+// unescaped turns the escape $${ of the hub's config back into ${.
 func unescaped(text string) string { return strings.ReplaceAll(text, "$${", "${") }
 
-// secretsIn replaces the secrets in an argument, an address, or the value of a variable whose name says nothing.
+// secretsIn replaces the secrets in an argument, in an address, or in the value of a variable whose name does not sound like a secret.
 func secretsIn(text string, move func(string) string) string {
 	if strings.Contains(text, "${") {
 		return text
@@ -103,7 +104,7 @@ func secretsIn(text string, move func(string) string) string {
 	return tokenForm.ReplaceAllStringFunc(text, move)
 }
 
-// Reveal puts the stored secrets in the place of references to them.
+// Reveal replaces references to stored secrets by the secrets.
 func (s *Server) Reveal(stored map[string]string) {
 	reveal := func(text string) string {
 		return reference.ReplaceAllStringFunc(text, func(found string) string {

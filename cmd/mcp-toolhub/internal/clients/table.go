@@ -1,5 +1,5 @@
 // Package clients knows the MCP clients of this machine: where each keeps its servers, in which format and in which words. It reads those
-// entries, puts the hub among them, and takes it out again. What a client may hold besides is not its business: it stays as it is.
+// entries, puts the hub among them, and takes it out again. It leaves everything else in those files as it is.
 package clients
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 )
 
-// Env is what says where files of clients are.
+// Env is the environment that decides where the files of clients are.
 type Env struct {
 	OS     string // as runtime.GOOS has it
 	Lookup func(name string) (string, bool)
@@ -31,7 +31,8 @@ func (e Env) home(elements ...string) string {
 	return filepath.Join(append([]string{home}, elements...)...)
 }
 
-// below returns a path in the directory that a variable names, otherwise in one of the home directory.
+// below returns a path in the directory that the variable names. Where it names none, the path is in the directory otherwise of the
+// home directory.
 func (e Env) below(variable, otherwise string, elements ...string) string {
 	dir := e.value(variable)
 	if !filepath.IsAbs(dir) {
@@ -43,12 +44,12 @@ func (e Env) below(variable, otherwise string, elements ...string) string {
 	return filepath.Join(append([]string{dir}, elements...)...)
 }
 
-// xdg is a path in the directory for settings that programs for terminals use on every system.
+// xdg returns a path in the directory where programs for terminals keep settings, on every system.
 func (e Env) xdg(elements ...string) string {
 	return e.below("XDG_CONFIG_HOME", ".config", elements...)
 }
 
-// settings is a path in the directory where desktop programs keep settings.
+// settings returns a path in the directory where desktop programs keep settings.
 func (e Env) settings(elements ...string) string {
 	switch e.OS {
 	case "windows":
@@ -59,7 +60,7 @@ func (e Env) settings(elements ...string) string {
 	return e.xdg(elements...)
 }
 
-// spelling is how an entry of a client is written.
+// spelling says which keys and values a client uses in its entries.
 type spelling struct {
 	kind           string   // key of the kind of server
 	stdio, http    string   // the kinds that are written; "" for none
@@ -88,7 +89,7 @@ const (
 	own                        // as the hub's config does
 )
 
-// Client is a row of the table.
+// Client describes one MCP client: a row of the table that All returns.
 type Client struct {
 	ID    string // for the command line
 	Title string
@@ -107,7 +108,7 @@ type clientTool struct {
 	remove  func(name string) []string
 }
 
-// File returns the file of the client: the one that exists, otherwise where it would be; "" where the environment does not tell.
+// File returns the path of the client's file, or of the one that it would read; "" where the environment names no home directory.
 func (c *Client) File(e Env) string {
 	all := c.paths(e)
 	for _, path := range all {
@@ -145,7 +146,7 @@ func inSettings(elements ...string) func(Env) []string {
 	return one(func(e Env) string { return e.settings(elements...) })
 }
 
-// at is a place whose keys are words.
+// at returns the place of a mapping of entries.
 func at(path ...string) splice.Place { return splice.Place{Path: path} }
 
 // ByID returns the client of that id, nil where there is none.

@@ -19,20 +19,20 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Hub is the way to a hub. Read ends with the hub, or once it has answered all that came before CloseWrite.
+// Hub is a connection to a hub. After CloseWrite, Read ends when the hub has answered all that was written. It ends with the hub, too.
 type Hub interface {
 	io.Reader
 	io.Writer
 	CloseWrite() error
 }
 
-// Moved is the last line of a hub that has answered all that it has read: what it has not answered, it has not begun.
+// Moved is the last line of a hub that ends in good order. Such a hub has answered every request that it has begun.
 var Moved = append(jsonrpc.NotificationText("notifications/mcp-toolhub/moved", nil), '\n')
 
 // maxLine bounds a message. The hub has limits of its own, and refuses what is over them.
 const maxLine = 1 << 30
 
-// Relay serves one client. Over is for one goroutine at a time; End may be called by any.
+// Relay serves one client. One goroutine at a time may call Over; any goroutine may call End.
 type Relay struct {
 	out io.Writer
 
@@ -55,7 +55,7 @@ type sent struct {
 	method   string
 }
 
-// New returns the relay of the client on in and out. It reads from in from now on.
+// New returns the relay for the client on in and out, and begins to read from in.
 func New(in io.Reader, out io.Writer) *Relay {
 	r := &Relay{out: out, subscribed: make(map[string][]byte)}
 	r.there = sync.NewCond(&r.writing)
@@ -116,7 +116,7 @@ func messages(line []byte, yield func(m jsonrpc.Message)) {
 	_ = rawjson.Elements(line, func(text []byte) bool { yield(jsonrpc.Read(text)); return true })
 }
 
-// note remembers what the next hub would have to know.
+// note remembers what the next hub will have to know of a message.
 func (r *Relay) note(line []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,8 +174,9 @@ func (r *Relay) say(line []byte) error {
 	return err
 }
 
-// Over serves the client by hub until the client has gone, which is true then, or the hub has ended. It opens the client's session
-// there first, if it has one. Then it sends what no hub has begun. What may have been begun is answered with an error.
+// Over connects the client to hub until the client has gone (gone is true) or the hub has ended. If the client has a session, Over
+// first opens it again at hub. Then it sends the requests that no hub has begun. It answers requests that an earlier hub may have
+// begun with an error.
 func (r *Relay) Over(ctx context.Context, hub Hub) (gone bool, err error) {
 	lines := jsonrpc.NewLineReader(hub, func() int { return maxLine }, nil)
 	moved, err := r.begin(hub, lines)
@@ -248,7 +249,8 @@ func (r *Relay) begin(hub Hub, lines *jsonrpc.LineReader) (moved bool, err error
 	return false, err
 }
 
-// repeat sends a request of the client again, under an id of its own, and waits for its answer, which the client has already.
+// repeat sends a request of the client again, under an id of the relay's, and waits for the answer. The client has got its answer
+// before, so this one is dropped.
 func (r *Relay) repeat(hub Hub, lines *jsonrpc.LineReader, text []byte) error {
 	r.replay++
 	id := rawjson.Quote(fmt.Sprint("mcp-toolhub/relay/", r.replay))
@@ -269,7 +271,7 @@ func (r *Relay) repeat(hub Hub, lines *jsonrpc.LineReader, text []byte) error {
 	return err
 }
 
-// settle answers what the hub that has ended may have begun. All else waits for the next hub.
+// settle answers the requests that the ended hub may have begun. All others wait for the next hub.
 func (r *Relay) settle(moved bool) error {
 	r.mu.Lock()
 	var lost []sent
