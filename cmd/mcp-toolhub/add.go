@@ -85,10 +85,8 @@ func (c *addCmd) run(ctx context.Context, args []string, dash int) error {
 		c.printChange(after)
 		return nil
 	}
-	if !c.yes {
-		if ok, err := c.confirm(ctx, printable(fmt.Sprintf("Add it to %s? [y/n]: ", c.target))); err != nil || !ok {
-			return err
-		}
+	if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Add it to %s? [y/n]: ", c.target)); err != nil || !ok {
+		return err
 	}
 	if err := c.store(after, m.Secrets); err != nil {
 		return failed(fmt.Errorf("%w\nnothing was added", err))

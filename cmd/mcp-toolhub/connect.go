@@ -55,7 +55,7 @@ func clientIDs() []string {
 	return ids
 }
 
-// clientList is the ids of clients on lines of a help text.
+// clientList returns the ids of all clients, on lines of a help text.
 func clientList() string {
 	ids := clientIDs()
 	return strings.Join(ids[:8], ", ") + ",\n" + strings.Join(ids[8:], ", ") + "."
@@ -208,7 +208,7 @@ func configFormat(path string) splice.Format {
 	return splice.YAML
 }
 
-// hub is how a client reaches the hub of the config.
+// hub returns the command or address by which the client will reach the hub.
 func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error) {
 	path, err := filepath.Abs(s.Path)
 	if err != nil {
@@ -249,7 +249,7 @@ func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error)
 	return h, nil
 }
 
-// ownProgram is a path of this program that stays the same when it is upgraded, where there is one.
+// ownProgram returns the path of this program: the one in PATH, which stays the same after an upgrade, otherwise the program's own.
 func ownProgram() string {
 	self, err := os.Executable()
 	if err != nil {
@@ -295,7 +295,7 @@ type shownPlan struct {
 	hub clients.Hub
 }
 
-// step makes plans, shows them, asks, and makes all of them true or none.
+// step makes plans, shows them, asks the person, and carries out all of them or none.
 func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) ([]shownPlan, error)) error {
 	state, err := c.findState()
 	if err != nil {
@@ -327,8 +327,8 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 	if c.dryRun {
 		return nil
 	}
-	if changes > 0 && !c.yes {
-		if ok, err := c.confirm(ctx, fmt.Sprintf("Change %s? [y/n]: ", count(changes, "client"))); err != nil || !ok {
+	if changes > 0 {
+		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Change %s? [y/n]: ", count(changes, "client"))); err != nil || !ok {
 			return err
 		}
 	}
@@ -358,7 +358,15 @@ func (c *connectCmd) show(p shownPlan) {
 	c.printDiff(p.Doc.Path, p.Doc.Raw, p.After, func(text string) string { return p.Mask(text, p.hub) })
 }
 
-// confirm asks the person at the terminal. Where nobody can be asked, --yes is needed.
+// agree is confirm unless the command line says yes.
+func (a *app) agree(ctx context.Context, yes bool, question string) (bool, error) {
+	if yes {
+		return true, nil
+	}
+	return a.confirm(ctx, printable(question))
+}
+
+// confirm asks the person at the terminal. It fails where nobody can be asked.
 func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	t := a.terminal()
 	if t == nil {

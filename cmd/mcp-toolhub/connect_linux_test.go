@@ -9,7 +9,7 @@ import (
 )
 
 // A person at the terminal sees what would change and is asked. No means that nothing has happened.
-func TestConnectAndImportAskAtTheTerminal(t *testing.T) {
+func TestCommandsAskBeforeTheyChange(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const cursor = `{"mcpServers": {"one": {"command": "mcp-toolhub", "args": ["demo-server"]}}}`
@@ -42,6 +42,17 @@ func TestConnectAndImportAskAtTheTerminal(t *testing.T) {
 	}
 	ask(second, "what\ny\n", "import")
 	if got := readFile(t, config); !strings.Contains(got, "\n  one-kiro:\n") {
+		t.Errorf("after yes: %s", got)
+	}
+	const add = "Add it to " // …? [y/n]
+	if got := ask(add, "n\n", "add", "https://web.example.com/mcp"); !strings.Contains(got, "web: connects to https://web.example.com/mcp") {
+		t.Errorf("shown: %s", got)
+	}
+	if strings.Contains(readFile(t, config), "\n  web:\n") {
+		t.Errorf("after no: %s", readFile(t, config))
+	}
+	ask(add, "y\n", "add", "https://web.example.com/mcp")
+	if got := readFile(t, config); !strings.Contains(got, "\n  web:\n    url: \"https://web.example.com/mcp\"\n    trust: false\n") {
 		t.Errorf("after yes: %s", got)
 	}
 	const change = "Change 1 client? [y/n]: "

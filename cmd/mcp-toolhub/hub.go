@@ -97,7 +97,7 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	if h.permission, err = newPermission(s, logger); err != nil {
 		return nil, err
 	}
-	h.permission.model = model{h}
+	h.permission.api.Model = model{h}
 	first, err := configure(s, h.permission.grants, h.hubTools, h.commands, logger)
 	if err != nil {
 		return nil, err

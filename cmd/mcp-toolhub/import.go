@@ -27,15 +27,16 @@ in a client's file are moved into the sealed store (see secrets), and the config
 ${secret:NAME}. A server is disabled where the client has disabled it, or while a variable that it
 needs is not set. Tools that a client has disabled become disabledTools of its server's entry.
 
-The servers go into --config, $MCP_TOOLHUB_CONFIG or the config in your config directory, with a
-comment that says where each comes from. What stands there stays. If anything fails, nothing is
-changed.`
+The servers go into the config that the hub uses here, otherwise into a new one in your config
+directory, with a comment that says where each comes from. What stands there stays. If anything
+fails, nothing is changed.`
 
 // importCmd runs the command "import".
 type importCmd struct {
 	configEdit
 	from        []string
 	dryRun, yes bool
+	guided      bool // a step of start: the person is asked, and told nothing of the next step
 }
 
 func importCommand(a *app) *cobra.Command {
@@ -63,7 +64,11 @@ func (c *importCmd) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(fresh) == 0 {
+	switch {
+	case len(found) == 0:
+		fmt.Fprintln(c.std.out, "nothing to import: no server was found in the clients on this machine")
+		return nil
+	case len(fresh) == 0:
 		fmt.Fprintf(c.std.out, "nothing to import: %s has all servers that were found\n", c.target)
 		return nil
 	}
@@ -74,21 +79,31 @@ func (c *importCmd) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.guided {
+		c.report(taken)
+		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Import %s into %s? [y/n]: ", count(len(taken), "server"), c.target)); err != nil || !ok {
+			return err
+		}
+	}
 	if c.dryRun {
 		c.printChange(after)
 	} else if err := c.store(after, secretsOf(taken)); err != nil {
 		return failed(fmt.Errorf("%w\nnothing was imported", err))
 	}
-	return c.report(taken)
+	if c.guided {
+		return nil
+	}
+	c.report(taken)
+	if !c.dryRun {
+		fmt.Fprintf(c.std.err, "%s imported into %s. Next: mcp-toolhub check, then mcp-toolhub connect --all --replace\n",
+			count(len(taken), "server"), c.target)
+	}
+	return nil
 }
 
 // openTarget reads the config that the servers go into.
 func (c *importCmd) openTarget() (err error) {
-	c.target = cmp.Or(c.configPath, config.Named(c.std.getenv), config.UserFile(c.std.getenv))
-	if c.target == "" {
-		return &exitError{exitUsage, errors.New("the environment names no home directory: give --config")}
-	}
-	if err := c.open(); err != nil {
+	if err := c.find(true); err != nil {
 		return err
 	}
 	if c.doc.Raw != nil {
@@ -277,7 +292,8 @@ func secretsOf(all []*clients.Merged) map[string]string {
 // oneLine makes a text fit for a comment.
 func oneLine(text string) string { return strings.Join(strings.Fields(printable(text)), " ") }
 
-func (c *importCmd) report(taken []*clients.Merged) error {
+// report says what is imported.
+func (c *importCmd) report(taken []*clients.Merged) {
 	t := newTable("SERVER", "FROM", "SECRETS", "RUNS OR REACHES")
 	for _, m := range taken {
 		t.add(m.Name, m.Client, strconv.Itoa(len(m.Secrets)), summary(m.Line(), 60))
@@ -288,9 +304,4 @@ func (c *importCmd) report(taken []*clients.Merged) error {
 			fmt.Fprintf(c.std.out, "%s: %s\n", m.Name, printable(note))
 		}
 	}
-	if !c.dryRun {
-		fmt.Fprintf(c.std.err, "%s imported into %s. Next: mcp-toolhub check, then mcp-toolhub connect --all --replace\n",
-			count(len(taken), "server"), c.target)
-	}
-	return nil
 }

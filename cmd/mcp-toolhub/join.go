@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -26,15 +27,16 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
-// fingerprint tells two hubs apart that would not do the same. It is made of this program, the files that the settings come from, the variables
-// that they refer to, the programs of the servers, the directories where those run, the environment of commands, and style, that of --names.
+// fingerprint returns a digest that is equal for two processes only if their hubs would do the same. It covers this program, the
+// files that the settings come from, the variables that those refer to, the programs of servers and the directories where they run,
+// the environment of commands, and style, the value of --names.
 func fingerprint(s *config.Settings, style string) string {
 	program, _ := os.Executable()
 	same := struct {
 		Program, Version, Path, Style string
 		Files, Variables              map[string]string
 		Starts                        []string
-	}{program, version(), s.Path, style, s.Digests, s.Variables, nil}
+	}{program, version(), absolute(s.Path), style, s.Digests, s.Variables, nil}
 	for _, rules := range s.RuleFiles {
 		text, _ := os.ReadFile(rules) // those of --rules are not among the digests
 		same.Starts = append(same.Starts, rules, digestOf(text))
@@ -55,7 +57,15 @@ func fingerprint(s *config.Settings, style string) string {
 	return digestOf(text)
 }
 
-// commandEnvironment is the environment of the commands that hooks, code.run_command and declared tools run; nil where there are none.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// commandEnvironment returns the environment of the commands that hooks, code.run_command and declared tools run; nil where none of
+// them runs any.
 func commandEnvironment(s *config.Settings) (env []string) {
 	declared, _ := filepath.Glob(filepath.Join(s.Declarative.Dir, "*.json"))
 	runs := s.Code.Enabled && s.Code.Run.Enabled || s.Declarative.Enabled && s.Declarative.Dir != "" && len(declared) > 0
@@ -75,8 +85,8 @@ func digestOf(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// serveClient serves the client on stdin and stdout. A hub of the same settings that runs on this machine does it, where there is one: so
-// the servers run once for all clients. When that hub ends, the next one does, or this process.
+// serveClient serves the client on stdin and stdout. If a hub of the same settings runs on this machine, that hub serves the client,
+// so each server runs once for all clients. When that hub ends, another one takes its place, or this process does.
 func (c *serveCmd) serveClient(ctx context.Context, s *config.Settings) error {
 	var client *relay.Relay // nil until a hub was joined
 	for brief := 0; ; {
@@ -113,13 +123,14 @@ func (c *serveCmd) serveClient(ctx context.Context, s *config.Settings) error {
 	}
 }
 
-// A client whose hubs ended soon after it had joined them, one after the other, gets a hub of its own.
+// If maxBrief hubs in a row end within the time briefly after the client has joined them, this process becomes the client's hub.
 const (
 	briefly  = 10 * time.Second
 	maxBrief = 5
 )
 
-// lockHubs keeps other processes from looking for a hub until this one has found one, or is one. Without the lock there may be two.
+// lockHubs makes other processes wait with their search for a hub until unlock is called. Without that, two that start together would both
+// become hubs. A lock that cannot be had is no error: then there may be two hubs.
 func lockHubs(state string) (unlock func()) {
 	unlock, err := statefile.Lock(filepath.Join(state, "run", "serve"))
 	if err != nil {
@@ -128,7 +139,7 @@ func lockHubs(state string) (unlock func()) {
 	return sync.OnceFunc(unlock)
 }
 
-// findHub joins a hub that takes the client in; nil where there is none.
+// findHub joins the first hub that takes the client in. It returns nil where none does.
 func (c *serveCmd) findHub(ctx context.Context, s *config.Settings) (*control.Joined, error) {
 	hubs, err := control.Find(ctx, s.StateDir)
 	if err != nil {
@@ -150,7 +161,8 @@ func (c *serveCmd) findHub(ctx context.Context, s *config.Settings) (*control.Jo
 	return nil, nil
 }
 
-// relayed serves the client by a hub of another process. A signal lets the hub answer what it has; a second one does not.
+// relayed connects the client to the hub of another process. After a first signal it waits until the hub has answered all it has; a
+// second signal ends it at once.
 func (c *serveCmd) relayed(ctx context.Context, client *relay.Relay, hub *control.Joined) (gone bool, err error) {
 	defer hub.Close()
 	defer context.AfterFunc(ctx, client.End)()
@@ -162,7 +174,7 @@ func (c *serveCmd) relayed(ctx context.Context, client *relay.Relay, hub *contro
 	return gone, err
 }
 
-// serveRelayed makes this process the hub of its client, which another one has served before.
+// serveRelayed makes this process the hub of its client, which the hub of another process has served until now.
 func (c *serveCmd) serveRelayed(ctx context.Context, s *config.Settings, client *relay.Relay, began func()) error {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -175,7 +187,7 @@ func (c *serveCmd) serveRelayed(ctx context.Context, s *config.Settings, client 
 	return c.serve(ctx, s, std, began)
 }
 
-// pipes are the way to the hub of this process.
+// pipes connect the relay to the hub of this process.
 type pipes struct {
 	*io.PipeReader
 	*io.PipeWriter
@@ -197,7 +209,7 @@ type guests struct {
 
 var errOtherSettings = errors.New("this hub has another config, program, environment or directory")
 
-// join is the control.Join of the hub.
+// join implements control.Join.
 func (g *guests) join(theirs, profile string) (func(context.Context, io.Reader, net.Conn), error) {
 	if fingerprint(g.hub.settings(), g.style) != theirs {
 		return nil, errOtherSettings
@@ -213,7 +225,7 @@ func (g *guests) join(theirs, profile string) (func(context.Context, io.Reader, 
 	return func(ctx context.Context, in io.Reader, conn net.Conn) { g.serve(ctx, in, conn, profile) }, nil
 }
 
-// serve serves a client until it has gone, or the hub ends and has answered what it has read.
+// serve serves a client until the client has gone, or until the hub ends and has answered everything that it has read.
 func (g *guests) serve(ctx context.Context, in io.Reader, conn net.Conn, profile string) {
 	g.mu.Lock()
 	if g.ended {
@@ -237,7 +249,8 @@ func (g *guests) serve(ctx context.Context, in io.Reader, conn net.Conn, profile
 	}
 }
 
-// end takes nobody in any more, and reads nothing more from those who are there. It returns once they have their answers, or limit is over.
+// end refuses further clients, and reads nothing more from those who are there. It returns when they have their answers, or when
+// limit ends.
 func (g *guests) end(limit context.Context) {
 	g.mu.Lock()
 	g.ended = true
@@ -256,7 +269,38 @@ func (g *guests) end(limit context.Context) {
 	}
 }
 
-// mayJoin reports whether the client may be served by another hub. A hub that a hub has started could join that one.
+// serveShared runs a hub that serves no client on stdin. It serves clients that join it, and over HTTP if the config has an address.
+func (c *serveCmd) serveShared(ctx context.Context, s *config.Settings) error {
+	unlock := lockHubs(s.StateDir)
+	if hub, _ := sharedHub(ctx, s); hub != nil {
+		unlock()
+		return failed(fmt.Errorf("a shared hub of this config runs already, as process %d: mcp-toolhub stop ends it", hub.PID()))
+	}
+	return c.serve(ctx, s, c.std, unlock)
+}
+
+// sharedHub returns the hub of the config that serves no client of its own; nil where none runs.
+func sharedHub(ctx context.Context, s *config.Settings) (*control.Client, error) {
+	all, err := control.Find(ctx, s.StateDir)
+	i := slices.IndexFunc(all, func(one *control.Client) bool { return one.Config() == absolute(s.Path) })
+	if err != nil || i < 0 {
+		return nil, err
+	}
+	return all[i], nil
+}
+
+// serveGuests serves the clients that join until a signal comes, or somebody stops the hub.
+func (h *hub) serveGuests(ctx, kill context.Context) error {
+	if !h.permission.queueOpen() {
+		return failed(errors.New("no client could join this hub: policy.ask.channels has no queue: add that, or set hub.http.listen"))
+	}
+	h.logger.Info("serving clients that join")
+	<-ctx.Done()
+	h.drain(kill)
+	return nil
+}
+
+// mayJoin reports whether another hub may serve the client. A hub that was started by a hub never joins: it could join that very one.
 func (c *serveCmd) mayJoin(address string) bool {
 	return address == "" && !c.alone && !guard.IsNested()
 }

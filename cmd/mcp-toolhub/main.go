@@ -188,6 +188,8 @@ Exit codes:
 // commands returns the commands below the root: one file each.
 func commands() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
+		startCommand,
+		stopCommand,
 		serveCommand,
 		checkCommand,
 		serversCommand,

@@ -71,6 +71,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("ROOT", root)
 			e.Setenv("GORACE", os.Getenv("GORACE"))
 			e.Defer(func() { checkRecordsBeneath(t, e.WorkDir) }) // after its hubs have ended
+			e.Defer(func() { stopShared(t, filepath.Join(e.WorkDir, "state", "mcp-toolhub")) })
 			return nil
 		},
 		Condition: func(name string) (bool, error) {

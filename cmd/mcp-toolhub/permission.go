@@ -28,8 +28,7 @@ type permission struct {
 	problem   atomic.Pointer[string] // why the file as it stands now is not in force; nil where it is
 
 	mu      sync.Mutex
-	model   control.Model
-	join    control.Join
+	api     control.Hub
 	serves  bool            // clients are served: approvals can be answered from elsewhere
 	control *control.Server // nil where nobody can be asked in the queue
 }
@@ -45,8 +44,10 @@ func newPermission(s *config.Settings, logger *slog.Logger) (*permission, error)
 	if err != nil {
 		return nil, err
 	}
-	return &permission{logger: logger, grants: grants, grantsAt: filepath.Join(s.StateDir, grantsFile),
-		approvals: approval.New(approval.Options{Timeout: maxAsk})}, nil
+	p := &permission{logger: logger, grants: grants, grantsAt: filepath.Join(s.StateDir, grantsFile),
+		approvals: approval.New(approval.Options{Timeout: maxAsk})}
+	p.api = control.Hub{Approvals: p.approvals, Grants: grants}
+	return p, nil
 }
 
 // openGrants reads the remembered answers.
@@ -99,7 +100,7 @@ func (p *permission) apply(ctx context.Context, s *config.Settings) error {
 	if p.control != nil {
 		return nil
 	}
-	c, err := control.Serve(ctx, s.StateDir, p.model, p.approvals, p.grants, p.join, p.logger)
+	c, err := control.Serve(ctx, s.StateDir, p.api, p.logger)
 	if err != nil {
 		return err
 	}

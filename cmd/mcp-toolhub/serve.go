@@ -28,7 +28,8 @@ Without --http the hub speaks MCP on stdin and stdout: this is what a client's c
 starts. Where a hub of the same config runs on this machine, that one serves the client,
 so each server runs once. With --http, or hub.http.listen in the config, it listens for any number of
 clients: on /mcp for the default profile, /mcp/p/NAME for the others, and
-/mcp/s/SERVER for all that one server offers, under the server's own names.
+/mcp/s/SERVER for all that one server offers, under the server's own names. With --shared it
+waits for clients that start the hub with the same config, and serves them: see start.
 
 A first SIGINT or SIGTERM lets open calls end, then stops everything that was started.
 A second one kills.`
@@ -40,7 +41,7 @@ const serveExample = `  mcp-toolhub serve --config mcp-toolhub.yaml
 type serveCmd struct {
 	*app
 	address, profile, style string
-	stdio, alone            bool
+	stdio, alone, shared    bool
 }
 
 func serveCommand(a *app) *cobra.Command {
@@ -66,9 +67,13 @@ func serveCommand(a *app) *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("http", "stdio")
 	cmd.Flags().BoolVar(&c.alone, "alone", false, "serve the client on stdin by this process, also where a hub of the same config runs")
 	cmd.MarkFlagsMutuallyExclusive("http", "alone")
+	cmd.Flags().BoolVar(&c.shared, "shared", false, "serve no client on stdin: clients that start the hub with the same config join this one")
 	cmd.Flags().StringVar(&c.profile, "profile", namespace.DefaultProfile, "the `profile` that a stdio client sees")
 	cmd.Flags().StringVar(&server, "server", "", "a stdio client sees this `server` alone, under its own names")
 	cmd.MarkFlagsMutuallyExclusive("profile", "server")
+	for _, other := range []string{"stdio", "alone", "profile", "server"} {
+		cmd.MarkFlagsMutuallyExclusive("shared", other)
+	}
 	a.completeFlag(cmd, "profile", profileNames)
 	a.completeFlag(cmd, "server", serverNames)
 	cmd.Flags().StringVar(&c.style, "names", "", "write tools' names in this `style` instead of the profile's: canonical, safe, short or native")
@@ -81,7 +86,10 @@ func (c *serveCmd) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.mayJoin(c.listen(s)) {
+	switch {
+	case c.shared:
+		return c.serveShared(ctx, s)
+	case c.mayJoin(c.listen(s)):
 		return c.serveClient(ctx, s)
 	}
 	return c.serve(ctx, s, c.std, func() {})
@@ -130,7 +138,13 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 	}
 	h.desk.Open()
 	h.guests = &guests{hub: h, style: c.style, logger: h.logger, here: make(map[net.Conn]bool)}
-	h.permission.join = h.guests.join
+	h.permission.api.Join = h.guests.join
+	if c.shared {
+		var stop context.CancelFunc
+		ctx, stop = context.WithCancel(ctx)
+		defer stop()
+		h.permission.api.Config, h.permission.api.Stop = absolute(s.Path), stop
+	}
 	if err := h.permission.serve(ctx, h.settings()); err != nil {
 		return failed(err)
 	}
@@ -151,8 +165,11 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 		background.Wait()
 	}()
 	c.sayHowToConnect(h.settings(), listener)
-	if listener != nil {
+	switch {
+	case listener != nil:
 		return h.serveHTTP(ctx, kill, listener)
+	case c.shared:
+		return h.serveGuests(ctx, kill)
 	}
 	return h.serveStdio(ctx, kill, std, c.profile, std.in != c.std.in)
 }
@@ -163,7 +180,9 @@ func (c *serveCmd) sayHowToConnect(s *config.Settings, listener net.Listener) {
 		return // the log has the address
 	}
 	if listener == nil {
-		if isTerminal(c.std.in) {
+		if c.shared {
+			fmt.Fprintln(c.std.err, "Clients that start the hub with this config join this one. Ctrl-C ends it.")
+		} else if isTerminal(c.std.in) {
 			fmt.Fprintln(c.std.err, "The hub waits for a client on stdin, which is this terminal. A client starts it with this command. To serve\n"+
 				"clients that connect: mcp-toolhub serve --http 127.0.0.1:8808. Ctrl-D ends it.")
 		}

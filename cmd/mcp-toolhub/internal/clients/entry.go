@@ -28,9 +28,20 @@ type Server struct {
 	Unanswered                  []string // ids of inputs that the client asks a person for
 }
 
-// Same reports whether both servers run the same program in the same way, or reach the same address. Their names may differ.
+// HomeDir as Server.Dir is the person's home directory. The hub gives it to servers without a directory, so that all clients can share them.
+const HomeDir = "${userHome}"
+
+// Same reports whether both servers run the same program in the same way, or reach the same address. Their names may differ. HomeDir counts as
+// no directory.
 func (s *Server) Same(o Server) bool {
-	return s.Command == o.Command && s.Dir == o.Dir && s.EnvFile == o.EnvFile && s.URL == o.URL && s.SSE == o.SSE &&
+	a, b := s.Dir, o.Dir
+	if a == HomeDir {
+		a = ""
+	}
+	if b == HomeDir {
+		b = ""
+	}
+	return s.Command == o.Command && a == b && s.EnvFile == o.EnvFile && s.URL == o.URL && s.SSE == o.SSE &&
 		slices.Equal(s.Args, o.Args) && slices.Equal(s.Env, o.Env) && slices.EqualFunc(s.Headers, o.Headers, func(a, b Pair) bool {
 		return strings.EqualFold(a.Name, b.Name) && a.Value == b.Value
 	})

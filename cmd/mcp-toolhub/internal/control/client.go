@@ -37,7 +37,8 @@ const (
 	unseenAnswersWithin = 500 * time.Millisecond
 )
 
-// Find returns the hubs that run with the state directory, the oldest first. It removes the notices of hubs that have died.
+// Find returns the hubs that run with the state directory: first those that serve no client of their own, then the oldest. It
+// removes the notices of hubs that have died.
 func Find(ctx context.Context, state string) ([]*Client, error) {
 	files, err := os.ReadDir(runDir(state))
 	if err != nil && !os.IsNotExist(err) {
@@ -52,7 +53,12 @@ func Find(ctx context.Context, state string) ([]*Client, error) {
 	}
 	asking.Wait()
 	all := slices.DeleteFunc(found, func(c *Client) bool { return c == nil })
-	slices.SortFunc(all, func(a, b *Client) int { return a.notice.Started.Compare(b.notice.Started) })
+	slices.SortFunc(all, func(a, b *Client) int {
+		if own := a.notice.Config == ""; own != (b.notice.Config == "") {
+			return map[bool]int{true: 1, false: -1}[own]
+		}
+		return a.notice.Started.Compare(b.notice.Started)
+	})
 	return all, nil
 }
 
@@ -120,8 +126,24 @@ func (c *Client) Revoke(ctx context.Context, id string) error {
 // PID is the hub's process.
 func (c *Client) PID() int { return c.notice.PID }
 
-// Join has a client served by the hub, with the surface of profile: what is written to the connection is its stdin, what is read its stdout.
-// The error says why the hub does not take it in. fingerprint is that of the settings of this process.
+// Config is the path of the config of a hub that serves no client of its own, "" for any other.
+func (c *Client) Config() string { return c.notice.Config }
+
+// Stop lets a hub end that serves no client of its own, and waits until its process has.
+func (c *Client) Stop(ctx context.Context) error {
+	resp, err := c.send(ctx, http.MethodPost, "/stop", nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); ctx.Err() != nil {
+		return fmt.Errorf("wait for the hub to end: %w", err)
+	}
+	return nil
+}
+
+// Join has a client served by the hub, with the surface of profile: what is written to the connection is its stdin, what is read its
+// stdout. The error says why the hub does not take it in. fingerprint is that of the settings of this process.
 func (c *Client) Join(ctx context.Context, fingerprint, profile string) (*Joined, error) {
 	text, err := json.Marshal(wish{fingerprint, profile})
 	if err != nil {

@@ -108,7 +108,7 @@ func TestNoticesOfDeadHubsAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	s, err := Serve(t.Context(), state, approvals{queue: queue}, queue, grants, nil, slog.New(slog.DiscardHandler))
+	s, err := Serve(t.Context(), state, Hub{Model: approvals{queue: queue}, Approvals: queue, Grants: grants}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestNoticesOfDeadHubsAreRemoved(t *testing.T) {
 	}
 
 	last := write(t, state, notice{PID: gone, Host: hostname(), URL: refused})
-	if s, err = Serve(t.Context(), state, approvals{queue: queue}, queue, grants, nil, slog.New(slog.DiscardHandler)); err != nil {
+	if s, err = Serve(t.Context(), state, Hub{Model: approvals{queue: queue}, Approvals: queue, Grants: grants}, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	<-s.looked

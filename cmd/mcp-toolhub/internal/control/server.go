@@ -33,6 +33,7 @@ type notice struct {
 	URL     string    `json:"url"`
 	Token   string    `json:"token"`
 	Started time.Time `json:"started"`
+	Config  string    `json:"config,omitempty"` // see Hub
 }
 
 // runDir returns the directory of the notices.
@@ -40,38 +41,46 @@ func runDir(state string) string { return filepath.Join(state, "run") }
 
 // Server serves the API of one hub. Close ends it.
 type Server struct {
-	model     Model
-	approvals *approval.Approvals // takes answers
-	grants    *policy.Grants      // revokes
-	join      Join
-	token     string
-	file      string
-	http      *http.Server
-	ended     chan struct{}
-	looked    chan struct{} // closed when the notices of dead hubs are removed
+	hub    Hub
+	token  string
+	file   string
+	http   *http.Server
+	ended  chan struct{}
+	looked chan struct{} // closed when the notices of dead hubs are removed
 }
 
-// Join takes in a client that another process has on its stdin and stdout, to be served with the surface of profile. serve lasts until the
-// client has gone, the hub ends, or ctx does. The error says why the client is not taken in: another process has other settings, for instance, which
-// fingerprint tells.
+// Hub is what the API serves.
+type Hub struct {
+	Model     Model
+	Approvals *approval.Approvals // takes answers
+	Grants    *policy.Grants      // revokes
+	Join      Join
+
+	// A hub that serves no client of its own, only those that join, has both. Another hub ends with its client.
+	Config string // absolute path of the config
+	Stop   func() // lets the hub end
+}
+
+// Join takes in a client that another process has on its stdin and stdout, to be served with the surface of profile. serve lasts
+// until the client has gone, the hub ends, or ctx does. The error says why the client is not taken in: another process has other
+// settings, for instance, which fingerprint tells.
 type Join func(fingerprint, profile string) (serve func(ctx context.Context, in io.Reader, out net.Conn), err error)
 
 // Serve opens the API, and writes its notice into the state directory. The API lasts until Close, also when ctx ends.
-func Serve(
-	ctx context.Context, state string, m Model, a *approval.Approvals, g *policy.Grants, join Join, logger *slog.Logger,
-) (*Server, error) {
+func Serve(ctx context.Context, state string, hub Hub, logger *slog.Logger) (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("open the API for approvals: %w", err)
 	}
-	s := &Server{model: m, approvals: a, grants: g, join: join, token: rand.Text(), ended: make(chan struct{}), looked: make(chan struct{}),
+	s := &Server{hub: hub, token: rand.Text(), ended: make(chan struct{}), looked: make(chan struct{}),
 		file: filepath.Join(runDir(state), strconv.Itoa(os.Getpid())+".json")}
 	s.http = &http.Server{Handler: s.handler(l.Addr().String()), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
 	open, end := context.WithCancel(context.WithoutCancel(ctx))
 	s.http.BaseContext = func(net.Listener) context.Context { return open }
 	s.http.RegisterOnShutdown(end)
-	text, err := json.Marshal(notice{PID: os.Getpid(), Host: hostname(), URL: "http://" + l.Addr().String(), Token: s.token, Started: time.Now().UTC()})
+	text, err := json.Marshal(notice{PID: os.Getpid(), Host: hostname(), URL: "http://" + l.Addr().String(), Token: s.token,
+		Started: time.Now().UTC(), Config: hub.Config})
 	if err == nil {
 		err = os.MkdirAll(runDir(state), 0o700)
 	}
@@ -116,21 +125,22 @@ func (s *Server) Close(ctx context.Context) error {
 // requests here under another name; it gets nothing.
 func (s *Server) handler(address string) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /approvals", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.model.Approvals(), nil) })
+	mux.HandleFunc("GET /approvals", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.hub.Model.Approvals(), nil) })
 	mux.HandleFunc("GET /approvals/watch", s.watch)
 	mux.HandleFunc("GET /approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
-		v, err := s.model.Approval(approval.ID(r.PathValue("id")))
+		v, err := s.hub.Model.Approval(approval.ID(r.PathValue("id")))
 		reply(w, v, err)
 	})
 	mux.HandleFunc("POST /approvals/{id}", s.answer)
-	mux.HandleFunc("GET /events", s.model.Events)
+	mux.HandleFunc("GET /events", s.hub.Model.Events)
 	mux.HandleFunc("POST "+joinPath, s.takeIn)
-	mux.HandleFunc("GET /grants", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.model.Grants(), nil) })
+	mux.HandleFunc("POST /stop", s.stop)
+	mux.HandleFunc("GET /grants", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.hub.Model.Grants(), nil) })
 	mux.HandleFunc("DELETE /grants/{id}", func(w http.ResponseWriter, r *http.Request) {
-		reply(w, map[string]bool{"revoked": true}, s.grants.Revoke(r.PathValue("id")))
+		reply(w, map[string]bool{"revoked": true}, s.hub.Grants.Revoke(r.PathValue("id")))
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		say(w, http.StatusNotFound, "there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /events, /grants, /grants/ID or /join")
+		say(w, http.StatusNotFound, "there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /events, /grants, /grants/ID, /join or /stop")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -197,13 +207,13 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	id := approval.ID(r.PathValue("id"))
 	a, err := given.answer()
 	if err == nil {
-		err = s.approvals.Answer(id, a)
+		err = s.hub.Approvals.Answer(id, a)
 	}
 	if err != nil {
 		reply(w, nil, err)
 		return
 	}
-	v, err := s.model.Approval(id)
+	v, err := s.hub.Model.Approval(id)
 	reply(w, v, err)
 }
 
@@ -222,7 +232,7 @@ func (s *Server) takeIn(w http.ResponseWriter, r *http.Request) {
 		reply(w, nil, errors.New("this is no JSON object of fingerprint and profile"))
 		return
 	}
-	serve, err := s.join(given.Fingerprint, given.Profile)
+	serve, err := s.hub.Join(given.Fingerprint, given.Profile)
 	if err != nil {
 		reply(w, nil, err)
 		return
@@ -238,12 +248,28 @@ func (s *Server) takeIn(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+func (s *Server) stop(w http.ResponseWriter, _ *http.Request) {
+	if s.hub.Stop == nil {
+		reply(w, nil, errors.New("this hub ends with its client, or by a signal"))
+		return
+	}
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		reply(w, nil, err)
+		return
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+	s.hub.Stop()
+	_, _ = io.Copy(io.Discard, conn) // the connection lasts as long as the process, which Client.Stop waits for
+}
+
 // watch streams the changes of approvals, a JSON object a line.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	enc, flush := json.NewEncoder(w), http.NewResponseController(w)
 	_ = flush.Flush() // tells the client that the stream is open
-	for e := range s.model.Watch(r.Context()) {
+	for e := range s.hub.Model.Watch(r.Context()) {
 		if enc.Encode(e) != nil || flush.Flush() != nil {
 			return
 		}
