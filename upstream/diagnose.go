@@ -185,14 +185,10 @@ func (d *diagnosis) hello(sess *session) string {
 	}
 	st := d.server.status()
 	if st.SignIn != nil {
-		text += ", signed in at " + st.SignIn.Issuer
+		text += ", " + st.SignIn.String()
 	}
-	if len(st.SignIns) > 0 {
-		people := make([]string, len(st.SignIns))
-		for i, one := range st.SignIns {
-			people[i] = one.Person
-		}
-		text += ", signed in: " + strings.Join(people, ", ")
+	for _, one := range st.SignIns {
+		text += "; " + one.String()
 	}
 	return text
 }

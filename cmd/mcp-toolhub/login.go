@@ -207,7 +207,7 @@ func (c *loginCmd) login(ctx context.Context, id string) error {
 		if server.OAuth.PerCaller {
 			st.Person = cmp.Or(server.Person, tool.Local)
 		}
-		fmt.Fprintf(c.std.out, "%s: %s\n", id, signInText(st))
+		fmt.Fprintf(c.std.out, "%s: %s\n", id, printable(st.String()))
 	}
 	return c.showTools(ctx, cfg)
 }
@@ -264,25 +264,6 @@ func (c *loginCmd) logout(ctx context.Context, id string) error {
 		fmt.Fprintf(c.std.out, "%s: signed out here; the authorization server was not told: end the access there, too, if that matters\n", id)
 	}
 	return failed(err)
-}
-
-// signInText says how the hub is signed in to a server.
-func signInText(s *tool.SignIn) string {
-	who := ""
-	if s.Person != "" {
-		who = printable(s.Person) + " is "
-	}
-	text := who + fmt.Sprintf("signed in at %s since %s", printable(s.Issuer), s.Since.Local().Format(time.DateTime))
-	switch {
-	case s.Renews:
-		text += ", renewed by itself"
-	case s.Expires != nil:
-		text += ", until " + s.Expires.Local().Format(time.DateTime)
-	}
-	if len(s.Scopes) > 0 {
-		text += ", scopes: " + printable(strings.Join(s.Scopes, " "))
-	}
-	return text
 }
 
 // openBrowser opens an address in the person's browser. It goes to a program as one argument, never through a shell.

@@ -143,7 +143,7 @@ func TestLoginAndLogout(t *testing.T) {
 	text, code = home.run(t, "servers", "--url", hub.url)
 	check(text, code, exitOK, "s: signed in at "+auth.Issuer)
 	text, code = home.run(t, "doctor", "s")
-	check(text, code, exitOK, "answered", "signed in at "+auth.Issuer)
+	check(text, code, exitOK, "answered", "signed in at "+auth.Issuer+" since ", ", until ", ", renewed by itself, scopes: read")
 
 	text, code = home.run(t, "logout", "s")
 	check(text, code, exitOK, "s: signed out\n")

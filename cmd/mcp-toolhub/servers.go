@@ -148,7 +148,7 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 			all = []*tool.SignIn{s.SignIn}
 		}
 		for _, one := range all {
-			fmt.Fprintf(a.std.out, "\n%s: %s\n", s.Server, signInText(one))
+			fmt.Fprintf(a.std.out, "\n%s: %s\n", s.Server, printable(one.String()))
 			if len(one.Wanted) > 0 {
 				fmt.Fprintf(a.std.out, "  it has asked for more since (%s): %s\n", printable(strings.Join(one.Wanted, " ")), printable(one.Login))
 			}

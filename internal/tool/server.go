@@ -1,6 +1,10 @@
 package tool
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // ServerState is the state of an upstream server.
 type ServerState string
@@ -52,6 +56,25 @@ type SignIn struct {
 	Scopes  []string   `json:"scopes,omitempty"`
 	Wanted  []string   `json:"wanted,omitempty"` // scopes that the server has asked for since
 	Login   string     `json:"login,omitempty"`  // the command that asks for them
+}
+
+// String says to a person how the hub is signed in, in local time.
+func (s *SignIn) String() string {
+	who := ""
+	if s.Person != "" {
+		who = s.Person + " is "
+	}
+	text := fmt.Sprintf("%ssigned in at %s since %s", who, s.Issuer, s.Since.Local().Format(time.DateTime))
+	if s.Expires != nil {
+		text += ", until " + s.Expires.Local().Format(time.DateTime)
+	}
+	if s.Renews {
+		text += ", renewed by itself"
+	}
+	if len(s.Scopes) > 0 {
+		text += ", scopes: " + strings.Join(s.Scopes, " ")
+	}
+	return text
 }
 
 // Traffic counts the calls, connections and lost messages of one server since the hub started. What is known of calls
