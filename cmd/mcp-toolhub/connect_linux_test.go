@@ -45,14 +45,14 @@ func TestCommandsAskBeforeTheyChange(t *testing.T) {
 		t.Errorf("after yes: %s", got)
 	}
 	const add = "Add it to " // …? [y/n]
-	if got := ask(add, "n\n", "add", "https://web.example.com/mcp"); !strings.Contains(got, "web: connects to https://web.example.com/mcp") {
+	if got := ask(add, "n\n", "add", "https://web.example.com/mcp"); !strings.Contains(got, "example: connects to https://web.example.com/mcp") {
 		t.Errorf("shown: %s", got)
 	}
-	if strings.Contains(readFile(t, config), "\n  web:\n") {
+	if strings.Contains(readFile(t, config), "\n  example:\n") {
 		t.Errorf("after no: %s", readFile(t, config))
 	}
 	ask(add, "y\n", "add", "https://web.example.com/mcp")
-	if got := readFile(t, config); !strings.Contains(got, "\n  web:\n    url: \"https://web.example.com/mcp\"\n    trust: false\n") {
+	if got := readFile(t, config); !strings.Contains(got, "\n  example:\n    url: \"https://web.example.com/mcp\"\n    trust: false\n") {
 		t.Errorf("after yes: %s", got)
 	}
 	const change = "Change 1 client? [y/n]: "
