@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// signInRow is what came of the suite's scenarios for sign-in (auth/*) of one revision.
+// signInRow counts the suite's scenarios for sign-in (auth/*) of one revision, and names those that failed.
 type signInRow struct {
 	revision  string
 	scenarios int
@@ -106,7 +106,7 @@ func (s suite) signIn(t *testing.T, revision, name string) bool {
 	return passes
 }
 
-// signInTable is what docs/conformance.md says of the rows, and by name of what fails.
+// signInTable returns the two parts of docs/conformance.md on sign-in: a table of the rows, and a list of the scenarios that fail.
 func signInTable(rows []signInRow) (table, missing string) {
 	var figures strings.Builder
 	names := make(map[string]string)

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// serversPlace is where the config keeps its servers.
+// serversPlace returns the place of the servers in the config.
 func serversPlace() splice.Place { return splice.Place{Path: []string{"mcpServers"}} }
 
 // configEdit changes the hub's config in place. Whatever it does not change stays, byte for byte.
@@ -79,7 +79,8 @@ func (e *configEdit) printChange(after *splice.File) {
 	e.printDiff(e.target, e.doc.Raw, after.Bytes(), nil)
 }
 
-// printDiff prints the difference between two states of a file, of which nil is none. mask, if not nil, takes secrets out of the text.
+// printDiff prints how a file changes. before is nil where there was no file, and after is nil where none is left. mask takes
+// secrets out of the text; nil where it holds none.
 func (a *app) printDiff(path string, before, after []byte, mask func(string) string) {
 	from, to := path, path
 	if before == nil {

@@ -49,7 +49,7 @@ type Server struct {
 	looked chan struct{} // closed when the notices of dead hubs are removed
 }
 
-// Hub is what the API serves.
+// Hub holds the parts of a hub that the API reaches.
 type Hub struct {
 	Model     Model
 	Approvals *approval.Approvals // takes answers

@@ -181,14 +181,14 @@ func canceled(ctx context.Context) *tool.Failure {
 	return f
 }
 
-// Begun is what Begin answers with at once.
+// Begun is the first line of Begin's answer: the person opens Address and enters Code there before Expires.
 type Begun struct {
 	Address string    `json:"address"`
 	Code    string    `json:"code"`
 	Expires time.Time `json:"expires"`
 }
 
-// Ended is what Begin answers with at the end.
+// Ended is the last line of Begin's answer. Problem says why nobody has signed in.
 type Ended struct {
 	SignedIn bool   `json:"signed_in"`
 	Problem  string `json:"problem,omitempty"`

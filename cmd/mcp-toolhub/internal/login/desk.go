@@ -112,7 +112,8 @@ func (v *visit) cookie() string {
 // shownCode is the code as people read it.
 func (v *visit) shownCode() string { return v.code[:codeLength/2] + "-" + v.code[codeLength/2:] }
 
-// Codes are of letters that no one takes for another, nor reads as a word: some 34 bits, of which a visit gives maxGuesses away.
+// A code has 8 letters, such as BCDF-GHJK. No two letters look alike, and without vowels they spell no word. That is one of 20^8 codes,
+// and a visit takes maxGuesses wrong ones.
 const (
 	codeLetters = "BCDFGHJKLMNPQRSTVWXZ"
 	codeLength  = 8
