@@ -53,6 +53,21 @@ type GrantCheck struct {
 	Scopes  []Scope       `json:"targets,omitempty"`
 }
 
+// NamedRule is a rule, and its name in records: the source and the id.
+type NamedRule struct {
+	Rule
+	Ref string
+}
+
+// Rules returns the rules in force, in the order of sources, then of the file.
+func (e *Engine) Rules() []NamedRule {
+	var all []NamedRule
+	for _, c := range e.current.Load().all {
+		all = append(all, NamedRule{c.Rule, c.ref})
+	}
+	return all
+}
+
 // Explain is Decide, with a report on every rule, also on those that Decide need not look at.
 func (e *Engine) Explain(_ context.Context, r Request) Explanation {
 	sub := prepare(&r)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
@@ -226,16 +227,38 @@ func compact(data map[string]any) string {
 	return string(text)
 }
 
-// text is the story for a person.
+// text is the story for a person at a terminal.
 func (t *story) text() string {
-	v := &t.Invocation
+	s := t.shown()
 	var b strings.Builder
-	row := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(&b, "%-12s%s\n", name, value)
+	rows := func(all []console.Row) {
+		for _, r := range all {
+			fmt.Fprintf(&b, "%-12s%s\n", r.Name, r.Value)
 		}
 	}
-	fmt.Fprintf(&b, "%s  %s  %s\n", v.InvocationID, v.ToolID, v.Status)
+	fmt.Fprintf(&b, "%s  %s  %s\n", s.ID, s.Tool, s.Status)
+	rows(s.Rows)
+	b.WriteString(s.Changed + "\n")
+	for _, step := range s.Steps {
+		fmt.Fprintf(&b, "%+11.3f ms  %-16s  %s\n", float64(step.After.Microseconds())/1000, step.What, step.Said)
+	}
+	b.WriteByte('\n')
+	if t.Result == nil {
+		rows([]console.Row{{Name: "result", Value: "none so far"}})
+	}
+	rows(s.Result)
+	return b.String()
+}
+
+// shown is the story as people look at it.
+func (t *story) shown() *console.Story {
+	v := &t.Invocation
+	s := &console.Story{ID: v.InvocationID, Tool: string(v.ToolID), Status: v.Status, Result: t.results()}
+	row := func(name, value string) {
+		if value != "" {
+			s.Rows = append(s.Rows, console.Row{Name: name, Value: value})
+		}
+	}
 	client := ""
 	if v.Client != nil {
 		client = strings.TrimSpace(v.Client.Name + " " + v.Client.Version)
@@ -254,15 +277,20 @@ func (t *story) text() string {
 	}
 	row("input", cmp.Or(string(v.ModelInput), v.ModelInputRef))
 	if changed := v.PermissionInput; len(changed) > 0 {
-		b.WriteString(udiff.Unified("as the caller wrote it", "as it ran", indented(v.ModelInput), indented(changed)))
+		s.Changed = udiff.Unified("as the caller wrote it", "as it ran", indented(v.ModelInput), indented(changed))
 	}
-	b.WriteByte('\n')
-	for _, s := range t.steps {
-		fmt.Fprintf(&b, "%+11.3f ms  %-16s  %s\n", float64(s.at.Sub(v.CreatedAt).Microseconds())/1000, s.what, strings.TrimSpace(s.said))
+	for _, step := range t.steps {
+		s.Steps = append(s.Steps, console.Step{After: step.at.Sub(v.CreatedAt), What: step.what, Said: strings.TrimSpace(step.said)})
 	}
-	b.WriteByte('\n')
-	if t.Result == nil {
-		row("result", "none so far")
+	return s
+}
+
+// results are what the call, and its task, ended with.
+func (t *story) results() (rows []console.Row) {
+	row := func(name, value string) {
+		if value != "" {
+			rows = append(rows, console.Row{Name: name, Value: value})
+		}
 	}
 	for i, r := range []*tool.Result{t.Result, t.Task} {
 		if r == nil {
@@ -279,7 +307,7 @@ func (t *story) text() string {
 			row("artifact", fmt.Sprintf("%s  version %d  %s  %d bytes  sha256 %s  %s", a.Name, a.Version, a.MediaType, a.Size, a.SHA256, a.URI))
 		}
 	}
-	return b.String()
+	return rows
 }
 
 func indented(text json.RawMessage) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
@@ -61,6 +62,9 @@ type hub struct {
 	events      events.Server
 	guests      *guests // of serve
 	listens     string  // where serve is reached on this machine, as an origin; "" for stdio
+	steering    steering
+	page        *console.Console
+	pageHub     *pageHub
 
 	configProblem atomic.Pointer[string] // why the config file as it stands now is not in force; nil where it is
 }
@@ -114,6 +118,7 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 		return nil, err
 	}
 	h.desk = h.newDesk()
+	h.steering.group = h.group
 	warnOfMode(logger, s)
 	journal := s.Journal
 	if s.Store != config.StoreOff {
@@ -138,6 +143,7 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	if err := h.newPipeline(s, key); err != nil {
 		return nil, err
 	}
+	h.newPage()
 	if err := h.newServer(first, key); err != nil {
 		return nil, err
 	}
@@ -192,7 +198,7 @@ func (h *hub) newServer(first *configured, key []byte) (err error) {
 	h.server, err = downstream.New(s.Downstream, first.views(), downstream.Deps{Surfaces: h.surfaces, Pipeline: h.pipeline,
 		Servers: h.group, Fresh: h.surfaces.fresh, Statuses: m.Servers, Problems: m.Problems, Warnings: m.Warnings, Logger: h.logger,
 		StateKey: key, FirstLists: h.surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
-		SessionEnded: h.permission.grants.EndSession, Events: h.events.Serve, Show: h.showTool,
+		SessionEnded: h.permission.grants.EndSession, Events: h.events.Serve, Show: h.showTool, Page: h.page,
 		StoredResults: h.storedResult, SignIns: h.desk, ResourceURI: namespace.ResourceURI,
 		Refuse: func(ctx context.Context, e downstream.Forwarded) *tool.Failure {
 			return h.surfaces.now().gate.Refuse(ctx, (*gate.Forwarded)(&e))
@@ -264,6 +270,8 @@ func (h *hub) close(kill context.Context) error {
 	ctx, cancel := context.WithTimeout(kill, stopWithin)
 	defer cancel()
 	h.desk.Close()
+	h.page.Close()
+	h.pageHub.close()
 	err := errors.Join(h.permission.close(ctx), h.commands.Close(), h.group.Close(ctx))
 	if h.meaning != nil {
 		h.meaning.Close()

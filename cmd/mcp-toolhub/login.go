@@ -254,16 +254,25 @@ func (c *loginCmd) logout(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	was, revoked, err := cfg.SignIns.Logout(ctx, server)
-	switch {
-	case !was && err == nil:
-		fmt.Fprintf(c.std.out, "%s: nobody was signed in\n", id)
-	case was && revoked:
-		fmt.Fprintf(c.std.out, "%s: signed out\n", id)
-	case was:
-		fmt.Fprintf(c.std.out, "%s: signed out here; the authorization server was not told: end the access there, too, if that matters\n", id)
+	said, err := signOut(ctx, cfg.SignIns, server)
+	if said != "" {
+		fmt.Fprintf(c.std.out, "%s: %s\n", id, said)
 	}
 	return failed(err)
+}
+
+// signOut signs out of a server, and says what came of it; "" where it failed.
+func signOut(ctx context.Context, store *signin.Store, server upstream.ServerConfig) (said string, err error) {
+	was, revoked, err := store.Logout(ctx, server)
+	switch {
+	case !was && err == nil:
+		return "nobody was signed in", nil
+	case was && revoked:
+		return "signed out", err
+	case was:
+		return "signed out here; the authorization server was not told: end the access there, too, if that matters", err
+	}
+	return "", err
 }
 
 // openBrowser opens an address in the person's browser. It goes to a program as one argument, never through a shell.

@@ -209,6 +209,7 @@ func commands() []func(*app) *cobra.Command {
 		loginCommand,
 		logoutCommand,
 		approvalsCommand,
+		uiCommand,
 		policyCommand,
 		hooksCommand,
 		journalCommand,

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -53,8 +54,8 @@ func (c policyCmd) explainCommand() *cobra.Command {
 		Use: "explain TOOL", Short: "Explain what happens to a call, with every rule that was looked at", Args: cobra.ExactArgs(1),
 		Example: `  mcp-toolhub policy explain mcp.git.push --args '{"branch": "main"}' --door http --as alice`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if door := call.Actor.Door; !slices.Contains([]string{"stdio", "http", "cli"}, door) {
-				return &exitError{exitUsage, fmt.Errorf("door %q is not known: use stdio, http or cli", door)}
+			if door := call.Actor.Door; !slices.Contains([]string{"stdio", "http", "cli", console.Door}, door) {
+				return &exitError{exitUsage, fmt.Errorf("door %q is not known: use stdio, http, cli or ui", door)}
 			}
 			if call.Actor.Door == "cli" && !cmd.Flags().Changed("as") {
 				call.Actor.Name = localActor().Name
@@ -69,7 +70,7 @@ func (c policyCmd) explainCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&arguments, "args", "{}", "arguments as a JSON object; @FILE reads them from a file, @- from stdin")
 	cmd.Flags().StringVar(&call.Actor.Name, "as", "local", "the `caller`: the name of a token; at door cli your own by default")
-	cmd.Flags().StringVar(&call.Actor.Door, "door", "stdio", "how the caller comes in: stdio, http or cli, which is tools call")
+	cmd.Flags().StringVar(&call.Actor.Door, "door", "stdio", "how the caller comes in: stdio, http, cli, which is tools call, or ui, which is the page")
 	cmd.Flags().StringVar(&call.Profile, "profile", namespace.DefaultProfile, "the `profile` that the caller uses")
 	cmd.ValidArgsFunction = c.complete(&call.Profile, toolNames)
 	c.completeFlag(cmd, "profile", profileNames)
@@ -127,23 +128,31 @@ func (c policyCmd) explain(ctx context.Context, name tool.Name, r policy.Request
 	}
 	return c.withHub(ctx, w, func(h *hub) error {
 		c.warnOfCaller(h.settings(), r.Actor)
-		if err := known(ctx, h, name, &r); err != nil {
-			return failed(err)
-		}
-		for i := range r.Targets[:min(len(r.Targets), gate.MaxTwinLookups)] {
-			r.Targets[i].Twins()
-		}
-		x := h.surfaces.now().gate.Engine().Explain(ctx, r)
-		surface, err := h.surfaces.Surface(r.Profile, r.Actor)
+		x, err := explained(ctx, h, name, r)
 		if err != nil {
 			return failed(err)
 		}
-		x.Deferred, x.FoundWith = surface.IsDeferred(r.Tool.Name), string(deferred.SearchName)
 		if c.json() {
 			return c.printJSON(x)
 		}
 		return failed(x.WriteText(c.std.out))
 	})
+}
+
+// explained says what happens to a call, and why.
+func explained(ctx context.Context, h *hub, name tool.Name, r policy.Request) (x policy.Explanation, err error) {
+	if err := known(ctx, h, name, &r); err != nil {
+		return x, err
+	}
+	for i := range r.Targets[:min(len(r.Targets), gate.MaxTwinLookups)] {
+		r.Targets[i].Twins()
+	}
+	x = h.surfaces.now().gate.Engine().Explain(ctx, r)
+	surface, err := h.surfaces.Surface(r.Profile, r.Actor)
+	if err == nil {
+		x.Deferred, x.FoundWith = surface.IsDeferred(r.Tool.Name), string(deferred.SearchName)
+	}
+	return x, err
 }
 
 func (c policyCmd) test(ctx context.Context, file string) error {

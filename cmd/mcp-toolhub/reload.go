@@ -223,7 +223,7 @@ func (w *configWatch) reload(ctx context.Context) {
 
 // followSignIns starts those servers anew to which somebody has signed in, or out. Others go on undisturbed.
 func (h *hub) followSignIns() {
-	if err := h.group.Apply(h.settings().Upstream); err != nil {
+	if err := h.steering.apply(h.settings().Upstream); err != nil {
 		h.logger.Error("sign-ins are not applied", "error", err)
 	}
 	h.desk.Look()
@@ -247,7 +247,7 @@ func (h *hub) apply(ctx context.Context, s *config.Settings) error {
 	if err != nil {
 		return err
 	}
-	if err := h.group.Apply(s.Upstream); err != nil {
+	if err := h.steering.apply(s.Upstream); err != nil {
 		return err
 	}
 	if s.Journal != was.Journal || s.Stored != was.Stored || s.Store != was.Store || s.Records != was.Records ||

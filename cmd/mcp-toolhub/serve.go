@@ -138,7 +138,8 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 	}
 	h.desk.Open()
 	h.guests = &guests{hub: h, style: c.style, logger: h.logger, here: make(map[net.Conn]bool)}
-	h.permission.api.Join = h.guests.join
+	h.permission.api.Join, h.permission.api.Page = h.guests.join, h.page
+	h.permission.api.PageAt = func() string { return h.listens }
 	if c.shared {
 		var stop context.CancelFunc
 		ctx, stop = context.WithCancel(ctx)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -206,23 +207,8 @@ func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
 func shownText(l *tool.Listed, f *facts.Facts, unlisted ...string) ([]byte, error) {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s\n", printable(l.Name))
-	if string(l.Tool.Name) != l.Name {
-		fmt.Fprintf(&out, "canonical: %s\n", printable(string(l.Tool.Name)))
-	}
-	fmt.Fprintf(&out, "server: %s\n", l.Tool.Server)
-	for _, r := range l.Tool.Repairs {
-		fmt.Fprintf(&out, "repaired: %s: %s\n", r.Part, printable(r.Reason))
-	}
-	if l.Page != "" {
-		fmt.Fprintf(&out, "page: named as %s, because by its own URI it could be another server's\n", printable(l.Page))
-	}
-	if len(unlisted) > 0 {
-		fmt.Fprintf(&out, "output schema: not listed to %s, because results that are too large are cut for them\n", strings.Join(unlisted, ", "))
-	}
-	if f != nil {
-		fmt.Fprintf(&out, "lifecycle: %s (%s: %s)\ntags: %s\nrisk: %s (%s)\nread-only: %t (%s: %s)\n", f.Lifecycle.Value, f.Lifecycle.Origin,
-			printable(f.Lifecycle.Why), printable(strings.Join(f.Tags, " ")), f.Risk.Value, f.Risk.Origin,
-			f.ReadOnly.Value, f.ReadOnly.Origin, printable(f.ReadOnly.Why))
+	for _, r := range shownRows(l, f, unlisted...) {
+		fmt.Fprintf(&out, "%s: %s\n", r.Name, printable(r.Value))
 	}
 	fmt.Fprintf(&out, "\n%s\n\ninput schema:\n", printable(described(*l)))
 	var schema bytes.Buffer
@@ -231,6 +217,32 @@ func shownText(l *tool.Listed, f *facts.Facts, unlisted ...string) ([]byte, erro
 	}
 	out.WriteString(printable(schema.String()))
 	return out.Bytes(), nil
+}
+
+// shownRows are what there is to say of a tool in a line each. See shownText.
+func shownRows(l *tool.Listed, f *facts.Facts, unlisted ...string) (rows []console.Row) {
+	add := func(name, value string) { rows = append(rows, console.Row{Name: name, Value: value}) }
+	if string(l.Tool.Name) != l.Name {
+		add("canonical", string(l.Tool.Name))
+	}
+	add("server", l.Tool.Server)
+	for _, r := range l.Tool.Repairs {
+		add("repaired", r.Part+": "+r.Reason)
+	}
+	if l.Page != "" {
+		add("page", fmt.Sprintf("named as %s, because by its own URI it could be another server's", l.Page))
+	}
+	if len(unlisted) > 0 {
+		add("output schema", fmt.Sprintf("not listed to %s, because results that are too large are cut for them", strings.Join(unlisted, ", ")))
+	}
+	if f == nil {
+		return rows
+	}
+	add("lifecycle", fmt.Sprintf("%s (%s: %s)", f.Lifecycle.Value, f.Lifecycle.Origin, f.Lifecycle.Why))
+	add("tags", strings.Join(f.Tags, " "))
+	add("risk", fmt.Sprintf("%s (%s)", f.Risk.Value, f.Risk.Origin))
+	add("read-only", fmt.Sprintf("%t (%s: %s)", f.ReadOnly.Value, f.ReadOnly.Origin, f.ReadOnly.Why))
+	return rows
 }
 
 func (c *toolsCmd) call(ctx context.Context, t toolbox, name string, args json.RawMessage) error {

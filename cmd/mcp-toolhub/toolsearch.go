@@ -49,6 +49,56 @@ func searchCommand(t *toolsCmd) *cobra.Command {
 	return cmd
 }
 
+// searchAnswer is what people get to see of the answer to a search.
+type searchAnswer struct {
+	Matches []struct {
+		Name, Summary string
+		Score         float64
+		Why           []string
+	}
+	Pending []string                         `json:"pending_providers"`
+	Down    []struct{ Server, Needs string } `json:"unavailable_providers"`
+	Missing []struct {
+		Name    string
+		Nearest []string
+	} `json:"missing_names"`
+	Notes []string
+	Next  struct{ Hint string } `json:"next_action"`
+
+	structured json.RawMessage // as it was written
+}
+
+// readSearch reads the result of a search.
+func readSearch(result json.RawMessage) (answer searchAnswer, err error) {
+	if isError, _ := rawjson.Get(result, "isError"); string(isError) == "true" {
+		return answer, &exitError{exitToolError, errors.New(printable(strings.TrimSpace(resultText(result))))}
+	}
+	answer.structured, _ = rawjson.Get(result, "structuredContent")
+	if err := json.Unmarshal(answer.structured, &answer); err != nil {
+		return answer, failed(fmt.Errorf("search: the answer cannot be read: %w", err))
+	}
+	return answer, nil
+}
+
+// unknown says which names no tool has.
+func (a *searchAnswer) unknown() (all []string) {
+	for _, m := range a.Missing {
+		all = append(all, fmt.Sprintf("no tool is called %q; the nearest: %s", m.Name, printable(strings.Join(m.Nearest, ", "))))
+	}
+	return all
+}
+
+// away says which servers have not been searched.
+func (a *searchAnswer) away() (all []string) {
+	if len(a.Pending) > 0 {
+		all = append(all, "not answering yet: "+printable(strings.Join(a.Pending, ", ")))
+	}
+	for _, d := range a.Down {
+		all = append(all, printable(d.Server)+" needs "+printable(d.Needs))
+	}
+	return all
+}
+
 func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	question := map[string]any{"query": query, "limit": c.limit, "detail": c.detail}
 	if len(c.servers) > 0 {
@@ -66,27 +116,9 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	case err != nil:
 		return failed(fmt.Errorf("search: %w", err))
 	}
-	if isError, _ := rawjson.Get(result, "isError"); string(isError) == "true" {
-		return &exitError{exitToolError, errors.New(printable(strings.TrimSpace(resultText(result))))}
-	}
-	structured, _ := rawjson.Get(result, "structuredContent")
-	var answer struct {
-		Matches []struct {
-			Name, Summary string
-			Score         float64
-			Why           []string
-		}
-		Pending []string                         `json:"pending_providers"`
-		Down    []struct{ Server, Needs string } `json:"unavailable_providers"`
-		Missing []struct {
-			Name    string
-			Nearest []string
-		} `json:"missing_names"`
-		Notes []string
-		Next  struct{ Hint string } `json:"next_action"`
-	}
-	if err := json.Unmarshal(structured, &answer); err != nil {
-		return failed(fmt.Errorf("search: the answer cannot be read: %w", err))
+	answer, err := readSearch(result)
+	if err != nil {
+		return err
 	}
 	found := error(nil)
 	if len(answer.Matches) == 0 {
@@ -94,7 +126,7 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	}
 	if c.json() {
 		var indented bytes.Buffer
-		if err := json.Indent(&indented, structured, "", "  "); err != nil {
+		if err := json.Indent(&indented, answer.structured, "", "  "); err != nil {
 			return failed(err)
 		}
 		return errors.Join(c.print(indented.Bytes()), found)
@@ -106,22 +138,22 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	if err := c.printTable(table); err != nil {
 		return err
 	}
-	for _, m := range answer.Missing {
-		fmt.Fprintf(c.std.err, "no tool is called %q; the nearest: %s\n", m.Name, printable(strings.Join(m.Nearest, ", ")))
-	}
+	notes := answer.unknown()
 	if own, ok := t.(ownTools); ok {
 		surface, err := own.surface()
 		if err != nil {
 			return failed(err)
 		}
+		for _, n := range notes {
+			fmt.Fprintln(c.std.err, n)
+		}
 		c.printMissing(own.hub, surface)
+		notes = nil
 	} else {
-		if len(answer.Pending) > 0 {
-			fmt.Fprintf(c.std.err, "not answering yet: %s\n", printable(strings.Join(answer.Pending, ", ")))
-		}
-		for _, d := range answer.Down {
-			fmt.Fprintf(c.std.err, "%s needs %s\n", printable(d.Server), printable(d.Needs))
-		}
+		notes = append(notes, answer.away()...)
+	}
+	for _, n := range notes {
+		fmt.Fprintln(c.std.err, n)
 	}
 	for _, n := range answer.Notes {
 		fmt.Fprintln(c.std.err, printable(n))

@@ -357,6 +357,18 @@ func (s *database) cannotRead(err error) error {
 	return fmt.Errorf("read the record store %q: %w%s", s.path, err, s.advice(err))
 }
 
+// Cursor is where a list goes on after the call, as text. ParseCursor makes a Query.Before of it.
+func (c *Call) Cursor() string { return fmt.Sprintf("%d.%d", c.Created.UnixMicro(), c.seq) }
+
+// ParseCursor reads the text of a Cursor.
+func ParseCursor(text string) (*Call, error) {
+	var created, seq int64
+	if n, err := fmt.Sscanf(text, "%d.%d", &created, &seq); n != 2 || err != nil {
+		return nil, fmt.Errorf("%.40q is no place in a list of calls: begin with the newest", text)
+	}
+	return &Call{Created: time.UnixMicro(created), seq: seq}, nil
+}
+
 // scanCall reads callColumns and what comes after them.
 func scanCall(rows *sql.Rows, more ...any) (c Call, err error) {
 	var created int64

@@ -59,6 +59,7 @@ type Question struct {
 	Covers    string          // the same for people
 	Choices   []policy.Choice // that may be given; nil: all of them
 	Timeout   time.Duration   // 0: that of the options. Between the two, the shorter counts.
+	NotSelf   bool            // no answer of the caller's own session counts
 
 	// Check returns what is wrong with arguments that a person wants to replace the call's with. Such an answer is refused, and
 	// the question stays open. Nil takes any object. Answer calls it, also concurrently.
@@ -108,6 +109,7 @@ type View struct {
 type Answer struct {
 	Choice   policy.Choice `json:"choice"`
 	Sentence string        `json:"sentence,omitempty"` // to the model
+	From     string        `json:"-"`                  // the session that the person answers in, where it can make calls, too: see tool.Session.Key
 	By       string        `json:"by"`                 // who, and through which door
 	At       time.Time     `json:"at"`
 
@@ -128,6 +130,7 @@ var (
 	ErrCanceled = errors.New("the call was canceled while it waited: there is nothing left to answer")
 	ErrClosed   = errors.New("the hub is stopping: nothing is asked and nothing runs")
 	ErrChoice   = errors.New("this answer is not among those that the question offers: see its choices")
+	ErrSelf     = errors.New("who calls does not answer for the call (policy.ask.not_self): let somebody else answer, in a terminal or on the page")
 	ErrBinding  = errors.New("the tool, the policy or what the call is aimed at has changed since a person was asked about it: call again, to be asked about anew")
 	ErrUsed     = errors.New("the approval was used already: ask again")
 )
@@ -173,7 +176,8 @@ type question struct {
 	done    chan struct{} // closed when it is settled
 	edited  []byte
 	waiting int
-	check   func([]byte) error  // nil once it is settled
+	check   func([]byte) error // nil once it is settled
+	notSelf bool
 	yielded []tool.InvocationID // whose places are free for equal calls; oldest first
 }
 
@@ -222,7 +226,7 @@ func (a *Approvals) Ask(q Question) (*Ticket, error) {
 		timeout = min(timeout, q.Timeout)
 	}
 	a.serial++
-	asked := &question{view: viewOf(&q), order: a.serial, done: make(chan struct{}), waiting: 1, check: q.Check}
+	asked := &question{view: viewOf(&q), order: a.serial, done: make(chan struct{}), waiting: 1, check: q.Check, notSelf: q.NotSelf}
 	asked.view.Asked = time.Now().UTC()
 	asked.view.Expires = asked.view.Asked.Add(timeout)
 	asked.timer = time.AfterFunc(timeout, func() { a.expire(asked) })
@@ -279,6 +283,9 @@ func (a *Approvals) Answer(id ID, answer Answer) error {
 	if !time.Now().Before(q.view.Expires) { // the timer is about to say so
 		a.settle(q, Expired, Answer{Choice: policy.DenyOnce, By: "timeout"})
 		return ErrExpired
+	}
+	if q.notSelf && answer.From != "" && answer.From == q.view.Binding.Session {
+		return ErrSelf
 	}
 	if !slices.Contains(q.view.Choices, answer.Choice) || !answer.Choice.IsValid() {
 		return ErrChoice

@@ -43,6 +43,8 @@ type Config struct {
 	Rates []policy.Rate // how often tools may be called
 
 	Channels   []Channel     // in the order in which they are tried; nil: Channels
+	Page       string        // what it takes to answer on the page for people, in the words of that
+	NotSelf    bool          // whoever calls does not answer for the call
 	AskTimeout time.Duration // no answer until then denies; default 4 min 30 s
 
 	SessionTime time.Duration // longest life of an answer for a session; see policy.GrantOptions
@@ -161,11 +163,18 @@ func (g *Gate) Version(server string) string {
 
 // Channels are the ways in which people are asked, in order.
 func (g *Gate) Channels() []Channel {
-	if g.config.Channels == nil {
-		return Channels()
+	all := g.config.Channels
+	if all == nil {
+		all = Channels()
 	}
-	return g.config.Channels
+	if g.config.NotSelf {
+		return slices.DeleteFunc(slices.Clone(all), func(c Channel) bool { return c == ChannelClient })
+	}
+	return all
 }
+
+// NotSelf reports whether the caller's own client does not count as the person who answers.
+func (g *Gate) NotSelf() bool { return g.config.NotSelf }
 
 // AskTimeout is the time that a question waits for its answer. The default is below the 300 s that Codex waits for a tool.
 func (g *Gate) AskTimeout() time.Duration {

@@ -39,6 +39,7 @@ type ruleFiles struct{ managed, user, project shape.Located[string] }
 
 type ask struct {
 	channels                         []gate.Channel
+	notSelf                          bool
 	timeout, sessionTime, alwaysTime time.Duration
 }
 
@@ -86,6 +87,8 @@ func askKeys(a *ask) []shape.Field {
 	return []shape.Field{
 		shape.Key("channels", "Who is asked, the first that can be: the client behind the call, or whoever answers `mcp-toolhub approvals` "+
 			"(default both, in this order).", shape.List[gate.Channel]{Of: shape.OneOf(gate.Channels()...)}, &a.channels),
+		shape.Key("not_self", "Whether somebody else has to answer than who calls: the client behind the call is not asked, and the session of the page that "+
+			"made it cannot answer (default false).", shape.Boolean{}, &a.notSelf),
 		shape.Key("timeout", "No answer for so long denies the call (default 4m30s).",
 			shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &a.timeout),
 		shape.Key("session_time", "How long an answer for a session holds at most (default 12h; 1h where the protocol has no sessions).",
@@ -185,7 +188,7 @@ type policyReader struct {
 // config makes the settings, and reads the rule files, whose paths it returns.
 func (r policyReader) config() (c gate.Config, files []string) {
 	v := &r.permission.Value
-	c = gate.Config{Mode: v.mode, Channels: v.ask.channels, AskTimeout: v.ask.timeout, SessionTime: v.ask.sessionTime,
+	c = gate.Config{Mode: v.mode, Channels: v.ask.channels, NotSelf: v.ask.notSelf, AskTimeout: v.ask.timeout, SessionTime: v.ask.sessionTime,
 		AlwaysTime: v.ask.alwaysTime, Sets: []policy.Set{{Source: policy.User, Rules: shape.Values(v.rules)}}}
 	for _, file := range []struct {
 		source policy.Source

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -40,6 +41,7 @@ type hub struct {
 	declarative        commands                   // toolsets.declarative
 	batch              string                     // tools.batch
 	signInKey          string
+	page               string // ui.approvals
 }
 
 type retry struct {
@@ -181,6 +183,9 @@ func inputKeys(i *input) []shape.Field {
 
 func hubKeys(h *hub) []shape.Field {
 	return []shape.Field{
+		shape.Section("ui", "The page for people, which `mcp-toolhub ui` opens.",
+			shape.Key("approvals", "What it takes to answer approvals there: code (default) is a code of `mcp-toolhub ui code`, once for each browser that "+
+				"signs in; off leaves them to the terminal and to clients.", shape.OneOf(console.ApproveByCode, console.ApproveOff), &h.page)),
 		shape.Key("name", `The name that the hub tells its clients (default "mcp-toolhub").`,
 			shape.Text{Expand: true, Check: oneLine}, &h.name),
 		shape.Key("instructions", "What the hub tells its clients' models about itself.", anyText, &h.instructions),

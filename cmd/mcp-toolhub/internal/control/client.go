@@ -123,6 +123,18 @@ func (c *Client) Revoke(ctx context.Context, id string) error {
 	return err
 }
 
+// OpenPage returns an address that opens the hub's page once, within a minute.
+func (c *Client) OpenPage(ctx context.Context) (string, error) {
+	answer, err := ask[map[string]string](ctx, c, http.MethodPost, "/page/invite", nil)
+	return answer["url"], err
+}
+
+// PageCode returns a code with which the session of the page of that name may answer approvals.
+func (c *Client) PageCode(ctx context.Context, session string) (string, error) {
+	answer, err := ask[map[string]string](ctx, c, http.MethodPost, "/page/code", map[string]string{"session": session})
+	return answer["code"], err
+}
+
 // PID is the hub's process.
 func (c *Client) PID() int { return c.notice.PID }
 

@@ -56,6 +56,9 @@ type Hub struct {
 	Grants    *policy.Grants      // revokes
 	Join      Join
 
+	Page   Page          // nil: there is none
+	PageAt func() string // where that is served besides: "http://127.0.0.1:8808"; "" for nowhere
+
 	// A hub that serves no client of its own, only those that join, has both. Another hub ends with its client.
 	Config string // absolute path of the config
 	Stop   func() // lets the hub end
@@ -66,6 +69,15 @@ type Hub struct {
 // settings, for instance, which fingerprint tells.
 type Join func(fingerprint, profile string) (serve func(ctx context.Context, in io.Reader, out net.Conn), err error)
 
+// Page is the page for people. It lets browsers in by itself.
+type Page interface {
+	http.Handler
+	// Invite returns the path and query that open the page once.
+	Invite() string
+	// Code returns a code with which a browser may answer approvals there, by the name of its session.
+	Code(session string) (string, error)
+}
+
 // Serve opens the API, and writes its notice into the state directory. The API lasts until Close, also when ctx ends.
 func Serve(ctx context.Context, state string, hub Hub, logger *slog.Logger) (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,7 +86,7 @@ func Serve(ctx context.Context, state string, hub Hub, logger *slog.Logger) (*Se
 	}
 	s := &Server{hub: hub, token: rand.Text(), ended: make(chan struct{}), looked: make(chan struct{}),
 		file: filepath.Join(runDir(state), strconv.Itoa(os.Getpid())+".json")}
-	s.http = &http.Server{Handler: s.handler(l.Addr().String()), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
+	s.http = &http.Server{Handler: s.handler(l.Addr().String()), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, // browsers have cookies
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
 	open, end := context.WithCancel(context.WithoutCancel(ctx))
 	s.http.BaseContext = func(net.Listener) context.Context { return open }
@@ -135,6 +147,8 @@ func (s *Server) handler(address string) http.Handler {
 	mux.HandleFunc("GET /events", s.hub.Model.Events)
 	mux.HandleFunc("POST "+joinPath, s.takeIn)
 	mux.HandleFunc("POST /stop", s.stop)
+	mux.HandleFunc("POST /page/invite", func(w http.ResponseWriter, _ *http.Request) { s.invite(w, "http://"+address) })
+	mux.HandleFunc("POST /page/code", s.code)
 	mux.HandleFunc("GET /grants", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.hub.Model.Grants(), nil) })
 	mux.HandleFunc("DELETE /grants/{id}", func(w http.ResponseWriter, r *http.Request) {
 		reply(w, map[string]bool{"revoked": true}, s.hub.Grants.Revoke(r.PathValue("id")))
@@ -143,6 +157,10 @@ func (s *Server) handler(address string) http.Handler {
 		say(w, http.StatusNotFound, "there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /events, /grants, /grants/ID, /join or /stop")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.hub.Page != nil && r.Host == address && strings.HasPrefix(r.URL.Path, pagePath) {
+			s.hub.Page.ServeHTTP(w, r)
+			return
+		}
 		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if r.Host != address || r.Header.Get("Origin") != "" || subtle.ConstantTimeCompare([]byte(given), []byte(s.token)) != 1 {
 			say(w, http.StatusUnauthorized, "not for you: the token is missing or wrong")
@@ -150,6 +168,41 @@ func (s *Server) handler(address string) http.Handler {
 		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// pagePath is where the page begins. Browsers have no token of the API, and the page lets them in by itself.
+const pagePath = "/ui/"
+
+var errNoPage = errors.New("this hub has no page: it runs one command alone")
+
+// invite answers with an address that opens the page once: at the door for clients, where that is open, otherwise here.
+func (s *Server) invite(w http.ResponseWriter, here string) {
+	if s.hub.Page == nil {
+		reply(w, nil, errNoPage)
+		return
+	}
+	at := here
+	if s.hub.PageAt != nil && s.hub.PageAt() != "" {
+		at = s.hub.PageAt()
+	}
+	reply(w, map[string]string{"url": at + s.hub.Page.Invite()}, nil)
+}
+
+// code answers with a code for a session of the page.
+func (s *Server) code(w http.ResponseWriter, r *http.Request) {
+	var given struct {
+		Session string `json:"session"`
+	}
+	if err := json.NewDecoder(io.LimitReader(r.Body, maxReply)).Decode(&given); err != nil {
+		reply(w, nil, errors.New("this is no JSON object of session"))
+		return
+	}
+	if s.hub.Page == nil {
+		reply(w, nil, errNoPage)
+		return
+	}
+	code, err := s.hub.Page.Code(given.Session)
+	reply(w, map[string]string{"code": code}, err)
 }
 
 // Reply is a person's answer to an approval: a choice, or an outcome.

@@ -38,6 +38,7 @@ const directPrefix = "s/"
 //	/tools          what a person is told of one tool that the caller sees
 //	/sign-in/…      pages on which people sign in to servers
 //	/sign-ins/…     begins such a sign-in
+//	/ui/            the page for people; / leads there
 //	/events         server-sent events: what happens to the calls of all callers
 //	/health/live    200 as long as the process serves
 //	/health/ready   JSON: state of the hub and of each upstream server
@@ -68,7 +69,16 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health/live", s.live)
 	mux.HandleFunc("GET /health/ready", local(s.ready))
-	mux.HandleFunc("GET /{$}", local(tellPerson))
+	mux.HandleFunc("GET /{$}", local(func(w http.ResponseWriter, r *http.Request) {
+		if s.deps.Page != nil && isBrowser(r) {
+			http.Redirect(w, r, pagePath, http.StatusSeeOther)
+			return
+		}
+		tellPerson(w, r)
+	}))
+	if s.deps.Page != nil {
+		mux.HandleFunc(pagePath, local(s.deps.Page.ServeHTTP))
+	}
 	mux.HandleFunc("GET /events", clients(g.events(s.deps.Events)))
 	mux.HandleFunc("GET "+ShowPath, clients(s.show))
 	if pages := s.deps.SignIns; pages != nil {
@@ -139,6 +149,9 @@ func (s *Server) show(w http.ResponseWriter, in *entry) {
 	_, _ = w.Write(text)
 }
 
+// pagePath is where the page for people begins.
+const pagePath = "/ui/"
+
 // isBrowser reports whether a person looks at an address with a browser: no MCP client wants HTML.
 func isBrowser(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") &&
@@ -155,7 +168,7 @@ func tellPerson(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		w.WriteHeader(http.StatusMethodNotAllowed)
 	}
-	fmt.Fprintf(w, "This is mcp-toolhub. It is for MCP clients, which connect to %s.\n", where)
+	fmt.Fprintf(w, "This is mcp-toolhub. It is for MCP clients, which connect to %s. The page for people is at %s.\n", where, pagePath)
 }
 
 // bodyWithin bounds the time that a client takes to send the body of a request.

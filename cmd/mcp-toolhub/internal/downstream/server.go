@@ -79,6 +79,9 @@ type Deps struct {
 	// ResourceURI returns the URI that stands for a resource of a server on every surface with several.
 	ResourceURI func(server, native string) string
 
+	// Page is the page for people, which is served at /ui/ and lets browsers in by itself. Nil: there is none.
+	Page http.Handler
+
 	// StoredResults reads what toolhub://results/ID stands for. Nil: nothing is stored.
 	StoredResults StoredResults
 

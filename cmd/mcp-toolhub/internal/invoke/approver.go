@@ -160,7 +160,7 @@ func (a *approver) reach(ctx context.Context, inv *invocation, q *approvalReques
 func (q *approvalRequest) forPeople(b approval.Binding) approval.Question {
 	r := &q.request
 	out := approval.Question{Binding: b, Invocation: r.Invocation, Decision: q.id, Client: r.Actor.Client.Name,
-		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Choices: gate.Choices(q.decision), Timeout: q.gate.AskTimeout()}
+		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Choices: gate.Choices(q.decision), Timeout: q.gate.AskTimeout(), NotSelf: q.gate.NotSelf()}
 	out.Agent, _ = tool.AgentOf(r.Meta)
 	out.Suggest, _ = gate.Suggest(r, q.decision)
 	out.Does = gate.DescriptionLine(r.Tool)
@@ -277,7 +277,7 @@ func (a *approver) elicit(ctx, asking context.Context, inv *invocation, q *appro
 	if problem != "" {
 		return problem, invalid, nil
 	}
-	answer.By = byElicitation + inv.call.Actor.Name
+	answer.By, answer.From = byElicitation+inv.call.Actor.Name, inv.call.Session.Key
 	if inv.call.Actor.Door == "cli" {
 		answer.By = "terminal/" + inv.call.Actor.Name
 	}

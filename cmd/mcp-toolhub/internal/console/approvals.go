@@ -1,0 +1,116 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
+)
+
+// approvals shows the calls that wait, the oldest first.
+func (v *visit) approvals() (*page, error) {
+	all := v.Hub.Approvals()
+	at, pager := v.part(len(all), approvalsPerPage)
+	return &page{Name: "approvals", Title: "Approvals", Live: "approvals", Data: map[string]any{
+		"List": all[at : at+pager.here], "Pager": pager, "Off": v.mode() == ApproveOff}}, nil
+}
+
+// question is one approval as its page shows it.
+type question struct {
+	approval.View
+	Open, May, Off bool
+	Text           string // the arguments, to be edited
+	Answers        []answerButton
+}
+
+// answerButton is a choice, and what it does.
+type answerButton struct {
+	Choice policy.Choice
+	Label  string
+	Allows bool
+}
+
+// label says what a choice does.
+func label(c policy.Choice) string {
+	switch c {
+	case policy.AllowOnce:
+		return "Allow once"
+	case policy.AllowSession:
+		return "Allow for this session"
+	case policy.AllowAlways:
+		return "Always allow"
+	case policy.DenyAlways:
+		return "Always deny"
+	}
+	return "Deny once"
+}
+
+// approval shows one approval, also one that was answered lately.
+func (v *visit) approval() (*page, error) {
+	asked, err := v.Hub.Approval(approval.ID(v.r.PathValue("id")))
+	if err != nil {
+		return nil, &fault{http.StatusNotFound, sentence(err.Error())}
+	}
+	q := question{View: asked, Open: asked.State == approval.Pending, May: v.sessions.mayAnswer(v.session), Off: v.mode() == ApproveOff,
+		Text: edited(asked)}
+	for _, c := range asked.Choices {
+		q.Answers = append(q.Answers, answerButton{c, label(c), c.Allows()})
+	}
+	return &page{Name: "approval", Title: "May this call run?", Live: "approval", Data: q}, nil
+}
+
+// edited is the text of the arguments that the form offers, in which everything can be seen.
+func edited(q approval.View) string {
+	if q.Cut {
+		return q.Arguments
+	}
+	return hidden.EscapeJSON(indented([]byte(q.Arguments)))
+}
+
+// answer settles an approval. The answers are those of the command line; the first one counts, wherever it comes from.
+func (v *visit) answer() (*page, error) {
+	id := v.r.PathValue("id")
+	switch {
+	case v.mode() == ApproveOff:
+		return nil, &fault{http.StatusForbidden, "hub.ui.approvals of the config is off: answer with mcp-toolhub approvals."}
+	case !v.sessions.mayAnswer(v.session):
+		return nil, &fault{http.StatusForbidden, "This page may not answer yet: type a code of mcp-toolhub ui code first."}
+	}
+	asked, err := v.Hub.Approval(approval.ID(id))
+	if err != nil {
+		return nil, &fault{http.StatusNotFound, sentence(err.Error())}
+	}
+	a := approval.Answer{Choice: policy.Choice(v.r.PostFormValue("choice")), Sentence: strings.TrimSpace(v.r.PostFormValue("sentence")),
+		By: "page/" + v.Person, From: SessionKey(v.session.name)}
+	given := strings.ReplaceAll(v.r.PostFormValue("arguments"), "\r\n", "\n") // as forms write line breaks
+	if a.Choice.Allows() && !asked.Cut && given != "" && given != edited(asked) {
+		a.Arguments = []byte(given)
+	}
+	if err := v.Approvals.Answer(approval.ID(id), a); err != nil {
+		return nil, wrong(err)
+	}
+	v.sessions.say(v.session, label(a.Choice)+": "+string(asked.Binding.Tool))
+	return &page{Redirect: Path + "approvals"}, nil
+}
+
+// unlock takes the code with which this browser may answer.
+func (v *visit) unlock() (*page, error) {
+	if v.mode() == ApproveOff {
+		return nil, &fault{http.StatusForbidden, "hub.ui.approvals of the config is off: answer with mcp-toolhub approvals."}
+	}
+	if err := v.sessions.unlock(v.session, v.r.PostFormValue("code")); err != nil {
+		v.Logger.Warn("the page was given a code that is not good", "session", v.session.name)
+		return nil, wrong(err)
+	}
+	v.sessions.say(v.session, "This page may answer approvals until you sign out.")
+	next := &page{Redirect: Path + "approvals"}
+	if id := v.r.PostFormValue("approval"); id != "" {
+		if _, err := v.Hub.Approval(approval.ID(id)); !errors.Is(err, approval.ErrUnknown) {
+			next.Redirect += "/" + id
+		}
+	}
+	return next, nil
+}

@@ -1,0 +1,139 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+)
+
+// Hub is what the page shows and does of a running hub, beside its read model. No text that it returns holds a secret. It is safe for
+// concurrent use.
+type Hub interface {
+	control.Model
+
+	// Places returns where each tool stands for a client that the hub does not know.
+	Places() ([]control.Tool, error)
+	// Tool returns a tool by any of its names, also one that the policy hides, or ErrUnknown.
+	Tool(name string) (*Tool, error)
+	// Search finds tools as a model does: it is a call, which policy and records know.
+	Search(ctx context.Context, session, query string) (Found, error)
+	// Try makes a call, and returns when it has ended.
+	Try(ctx context.Context, t Try) Tried
+
+	// Calls returns recorded calls, newest first, and Story what is known of one, or ErrUnknown.
+	Calls(ctx context.Context, q CallQuery) ([]store.Call, error)
+	Story(ctx context.Context, id tool.InvocationID) (*Story, error)
+	// CallsSeen grows whenever Calls may return something else.
+	CallsSeen(ctx context.Context) (int64, error)
+
+	// Steer starts, stops or restarts a server. What was stopped here stays so until it is started here, or the hub is.
+	Steer(server string, to Steering) error
+	// Steps are the ways in which it can be steered now.
+	Steps(st tool.ServerStatus) []Steering
+	// SignIn begins to sign in to a server, and returns what the person has to open. SignOut says how it went.
+	SignIn(ctx context.Context, server string) (Visit, error)
+	SignOut(ctx context.Context, server string) (said string, err error)
+	// SignsIn names the servers that people can sign in to.
+	SignsIn() []string
+	// SecretNames names the secrets that a config may refer to.
+	SecretNames() ([]string, error)
+
+	// Rules returns the rules in force, in the order in which people wrote them. Explain says what would happen to a call, and why.
+	Rules() []Rule
+	Explain(ctx context.Context, e Explain) (string, error)
+	// Revoke forgets a remembered answer.
+	Revoke(id string) error
+}
+
+// ErrUnknown is returned for what the hub does not know.
+var ErrUnknown = errors.New("the hub does not know it, or not any more")
+
+// Steering is what Steer does.
+type Steering string
+
+// The ways to steer.
+const (
+	Start   Steering = "start"
+	Stop    Steering = "stop"
+	Restart Steering = "restart"
+)
+
+// Row is a fact, by its name.
+type Row struct{ Name, Value string }
+
+// Tool is a tool as people look at it.
+type Tool struct {
+	Name, Server, Description string
+	Facts                     []Row
+	Declaration, InputSchema  json.RawMessage
+}
+
+// Found is the answer to a search.
+type Found struct {
+	Matches []Match
+	Notes   []string // what may be missing, and why
+}
+
+// Match is a tool that was found.
+type Match struct {
+	Name, Summary string
+	Score         float64
+	Why           []string
+}
+
+// Try is a call that a person makes on the page.
+type Try struct {
+	Invocation tool.InvocationID
+	Session    string // the name of the person's
+	Tool       string
+	Arguments  json.RawMessage
+}
+
+// Tried is how it ended.
+type Tried struct {
+	Status tool.Status
+	Failed bool
+	Text   string // for people
+}
+
+// CallQuery says which calls are meant. Since and Until are times as people write them.
+type CallQuery struct {
+	Since, Until, Text string
+	Is                 map[store.Column]string
+	Before             *store.Call
+	Limit              int
+}
+
+// Story is what is known of one call.
+type Story struct {
+	ID      tool.InvocationID
+	Tool    string
+	Status  tool.Status
+	Rows    []Row  // who, when and with what
+	Changed string // how the input was changed, as a diff
+	Steps   []Step
+	Result  []Row
+}
+
+// Step is one thing that happened to a call.
+type Step struct {
+	After      time.Duration // the call's beginning
+	What, Said string
+}
+
+// Rule is a rule as people look at it.
+type Rule struct{ Ref, Then, Matches, When, Reason, Place string }
+
+// Explain is a call that may be made.
+type Explain struct {
+	Tool, Actor, Door string
+	Arguments         json.RawMessage
+}
+
+// Visit is what a person has to open to sign in. Code is what is to be entered there, "" for nothing.
+type Visit struct{ Address, Code string }

@@ -1,0 +1,183 @@
+package console
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// asset serves a file that is the same for everybody.
+func asset(name, kind string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		text, err := assets.ReadFile("assets/" + name)
+		if err != nil {
+			http.Error(w, "there is nothing here", http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Cache-Control", "no-cache")
+		_, _ = w.Write(text)
+	}
+}
+
+// page is what a visit ends with. Redirect, where it is not "", is where the browser goes on.
+type page struct {
+	Name     string // of the template
+	Title    string
+	Status   int    // 0: 200
+	Live     string // what of the hub the page shows, so that it is got again when that changes; "" for nothing
+	Refresh  bool   // the page is to be looked at again soon
+	Data     any
+	Redirect string
+}
+
+// frame is what the layout gets.
+type frame struct {
+	*page
+	Places        []place
+	Session, CSRF string // "" where nobody is signed in
+	Said          string
+	Waiting       int // approvals
+}
+
+// place is one of the six places.
+type place struct {
+	Name, Path string
+	Here       bool
+}
+
+// show writes the page.
+func (v *visit) show(p *page) {
+	if p.Redirect != "" {
+		http.Redirect(v.w, v.r, p.Redirect, http.StatusSeeOther)
+		return
+	}
+	f := frame{page: p}
+	if v.session != nil {
+		f.Session, f.CSRF, f.Said = v.session.name, v.session.csrf, v.sessions.told(v.session)
+		f.Waiting = len(v.Hub.Approvals())
+		for _, at := range []place{{Name: "Servers", Path: "servers"}, {Name: "Tools", Path: "tools"}, {Name: "Approvals", Path: "approvals"},
+			{Name: "Calls", Path: "calls"}, {Name: "Sign-ins and secrets", Path: "secrets"}, {Name: "Policy", Path: "policy"}} {
+			at.Path = Path + at.Path
+			at.Here = strings.HasPrefix(v.r.URL.Path, strings.TrimSuffix(at.Path, "s"))
+			f.Places = append(f.Places, at)
+		}
+	}
+	var out bytes.Buffer
+	pages, err := v.pages()
+	if err == nil {
+		err = pages[p.Name].ExecuteTemplate(&out, "layout.html", f)
+	}
+	if err != nil {
+		v.Logger.Error("a page cannot be written", "page", p.Name, "error", err)
+		http.Error(v.w, "the page cannot be written: see the hub's log", http.StatusInternalServerError)
+		return
+	}
+	if p.Refresh {
+		v.w.Header().Set("Refresh", "2")
+	}
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if p.Status != 0 {
+		v.w.WriteHeader(p.Status)
+	}
+	_, _ = v.w.Write(out.Bytes())
+}
+
+// parsePages reads the templates: each page with the layout around it.
+func parsePages() (map[string]*template.Template, error) {
+	layout, err := template.New("layout.html").Funcs(helpers()).ParseFS(assets, "assets/layout.html")
+	if err != nil {
+		return nil, fmt.Errorf("read the layout of the page: %w", err)
+	}
+	files, err := fs.Glob(assets, "assets/*.html")
+	if err != nil {
+		return nil, err
+	}
+	pages := make(map[string]*template.Template)
+	for _, file := range files {
+		one, err := layout.Clone()
+		if err == nil {
+			one, err = one.ParseFS(assets, file)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read a template of the page: %w", err)
+		}
+		pages[strings.TrimSuffix(path.Base(file), ".html")] = one
+	}
+	return pages, nil
+}
+
+// helpers are what templates call. Everything that strangers have written passes through plain, or lines: what does not print, or turns
+// the direction of a line, stands there as its code point. Templates escape the rest.
+func helpers() template.FuncMap {
+	return template.FuncMap{
+		"plain": func(text any) string { return gate.Plain(fmt.Sprint(text), 200) },
+		"long":  func(text any) string { return gate.Plain(fmt.Sprint(text), 2000) },
+		"lines": func(text any) string { return lines(fmt.Sprint(text), maxLines) },
+		"piece": func(text any) string { return lines(fmt.Sprint(text), maxPiece) },
+		"step": func(f frame, st tool.ServerStatus, do any) button {
+			return button{st.Server, fmt.Sprint(do), written(fmt.Sprint(do), st.State), f.CSRF}
+		},
+		"time":  func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
+		"exact": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"left":  func(t time.Time) string { return time.Until(t).Round(time.Second).String() },
+		"join":  func(texts []string) string { return strings.Join(texts, ", ") },
+		"ms":    func(ms *float64) string { return took(ms) },
+	}
+}
+
+// button is one that does something to a server.
+type button struct{ Server, Do, Label, CSRF string }
+
+// written is what is written on it.
+func written(do string, state tool.ServerState) string {
+	switch {
+	case do == string(Start):
+		return "Start"
+	case do == string(Stop):
+		return "Stop"
+	case do == string(Restart) && state == tool.ServerReady:
+		return "Restart"
+	case do == string(Restart):
+		return "Try again"
+	case do == "signin":
+		return "Sign in"
+	}
+	return "Sign out"
+}
+
+// The largest texts on a page, in bytes.
+const (
+	maxLines = 60 << 10
+	maxPiece = 16 << 10 // where there are several
+)
+
+// lines is a text of several lines, cut.
+func lines(text string, limit int) string {
+	more := ""
+	if len(text) > limit {
+		more = fmt.Sprintf("\n… (%d bytes more)", len(text)-limit)
+		text = strings.ToValidUTF8(text[:limit], "")
+	}
+	return hidden.Escape(text) + more
+}
+
+func took(ms *float64) string {
+	if ms == nil {
+		return ""
+	}
+	return time.Duration(*ms * float64(time.Millisecond)).Round(10 * time.Microsecond).String()
+}

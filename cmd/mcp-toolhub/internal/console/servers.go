@@ -1,0 +1,90 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Sizes of lists: so many entries are on one page.
+const (
+	serversPerPage   = 50
+	toolsPerPage     = 50
+	approvalsPerPage = 25
+	callsPerPage     = 50
+	rulesPerPage     = 100
+	secretsPerPage   = 200
+)
+
+// servers shows the state of the servers, those first that need somebody.
+func (v *visit) servers() (*page, error) {
+	type shown struct {
+		tool.ServerStatus
+		Steps   []Steering // that can be taken
+		SignsIn bool
+	}
+	signs := v.Hub.SignsIn()
+	all := v.Hub.Servers()
+	slices.SortStableFunc(all, func(a, b tool.ServerStatus) int { return order(a.State) - order(b.State) })
+	at, pager := v.part(len(all), serversPerPage)
+	var list []shown
+	for _, st := range all[at : at+pager.here] {
+		list = append(list, shown{st, v.Hub.Steps(st), slices.Contains(signs, st.Server)})
+	}
+	return &page{Name: "servers", Title: "Servers", Live: "servers", Data: map[string]any{
+		"List": list, "Pager": pager, "Problems": v.Hub.Problems(), "Warnings": v.Hub.Warnings()}}, nil
+}
+
+// order puts servers first that need somebody.
+func order(s tool.ServerState) int {
+	urgent := []tool.ServerState{tool.ServerNeedsAuth, tool.ServerBackoff, tool.ServerStarting, tool.ServerReady, tool.ServerStopped}
+	return slices.Index(urgent, s)
+}
+
+// steer does what a button of a server says.
+func (v *visit) steer() (*page, error) {
+	server, back := v.r.PathValue("server"), &page{Redirect: Path + "servers"}
+	switch do := v.r.PathValue("do"); do {
+	case string(Start), string(Stop), string(Restart):
+		if err := v.Hub.Steer(server, Steering(do)); err != nil {
+			return nil, wrong(err)
+		}
+		v.sessions.say(v.session, map[string]string{"start": "It starts: ", "stop": "It is stopped until it is started here, or the hub is: ",
+			"restart": "It is started anew: "}[do]+server)
+		return back, nil
+	case "signin":
+		visit, err := v.Hub.SignIn(v.r.Context(), server)
+		if err != nil {
+			return nil, wrong(err)
+		}
+		return &page{Name: "visit", Title: "Sign in to " + server, Data: visit}, nil
+	case "signout":
+		said, err := v.Hub.SignOut(v.r.Context(), server)
+		if err != nil {
+			return nil, wrong(err)
+		}
+		v.sessions.say(v.session, server+": "+said)
+		return back, nil
+	}
+	return nil, &fault{http.StatusNotFound, "A server takes start, stop, restart, signin and signout."}
+}
+
+// secrets shows what the hub is signed in to, and the names of secrets.
+func (v *visit) secrets() (*page, error) {
+	names, err := v.Hub.SecretNames()
+	if err != nil {
+		return nil, err
+	}
+	signs := v.Hub.SignsIn()
+	var list []tool.ServerStatus
+	for _, st := range v.Hub.Servers() {
+		if st.SignIn != nil || slices.Contains(signs, st.Server) {
+			list = append(list, st)
+		}
+	}
+	at, pager := v.part(len(names), secretsPerPage)
+	return &page{Name: "secrets", Title: "Sign-ins and secrets", Live: "servers", Data: map[string]any{
+		"Servers": list[:min(len(list), serversPerPage)], "MoreServers": max(0, len(list)-serversPerPage),
+		"Names": names[at : at+pager.here], "Pager": pager}}, nil
+}

@@ -1,0 +1,386 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
+)
+
+// pageHub is the hub as its page sees it. It implements console.Hub.
+type pageHub struct {
+	model
+	signing sync.WaitGroup // sign-ins that have begun
+
+	mu      sync.Mutex
+	closed  bool
+	records store.Store                   // nil until somebody looks at calls
+	signIns map[string]context.CancelFunc // by server: ends the sign-in that has begun
+}
+
+// newPage makes the page for people.
+func (h *hub) newPage() {
+	h.pageHub = &pageHub{model: model{h}, signIns: make(map[string]context.CancelFunc)}
+	h.page = console.New(console.Options{Hub: h.pageHub, Approvals: h.permission.approvals, Person: localActor().Name, Logger: h.logger,
+		Mode: func() string { return h.settings().Policy.Page }})
+}
+
+// close ends sign-ins that have begun, and the look at the records.
+func (p *pageHub) close() {
+	p.mu.Lock()
+	p.closed = true
+	for _, stop := range p.signIns {
+		stop()
+	}
+	if p.records != nil {
+		_ = p.records.Close()
+	}
+	p.mu.Unlock()
+	p.signing.Wait()
+}
+
+func (p *pageHub) Places() ([]control.Tool, error) {
+	return p.Surface(namespace.DefaultProfile, stranger())
+}
+
+func (p *pageHub) Tool(name string) (*console.Tool, error) {
+	own := ownTools{hub: p.hub, profile: namespace.DefaultProfile}
+	l, ok := own.find(name)
+	if !ok {
+		return nil, console.ErrUnknown
+	}
+	f, err := own.factsOf(l.Tool)
+	if err != nil {
+		return nil, err
+	}
+	return &console.Tool{Name: l.Name, Server: l.Tool.Server, Description: described(*l),
+		Facts:       shownRows(l, f, own.withoutOutputSchema(l.Tool)...),
+		Declaration: l.Declaration, InputSchema: l.Tool.InputSchema}, nil
+}
+
+// pageActor is the caller of the page: the user who runs the hub, whatever browser that is.
+func pageActor() tool.Actor {
+	a := localActor()
+	a.Door = console.Door
+	return a
+}
+
+// invoke makes a call of the page. It waits for a person as long as a question is open.
+func (p *pageHub) invoke(ctx context.Context, t console.Try) (invoke.Outcome, error) {
+	surface, err := p.surfaces.Surface(namespace.DefaultProfile, pageActor())
+	if err != nil {
+		return invoke.Outcome{}, err
+	}
+	session := tool.Session{Key: console.SessionKey(t.Session), Name: console.Door}
+	return p.pipeline.Invoke(ctx, &invoke.Call{Surface: surface, Name: t.Tool, Params: callParams(t.Tool, t.Arguments, nil),
+		Arguments: t.Arguments,
+		Method:    console.Door, Actor: pageActor(), Session: session, Invocation: t.Invocation, Progress: func(tool.Progress) {}}), nil
+}
+
+func (p *pageHub) Try(ctx context.Context, t console.Try) console.Tried {
+	o, err := p.invoke(ctx, t)
+	switch {
+	case err != nil:
+		return console.Tried{Status: tool.StatusFailed, Failed: true, Text: err.Error()}
+	case o.Err != nil:
+		return console.Tried{Status: o.Status, Failed: true, Text: fmt.Sprintf("%s (JSON-RPC error %d)", o.Err.Text(), o.Err.Code)}
+	}
+	isError, _ := rawjson.Get(o.Result, "isError")
+	tried := console.Tried{Status: o.Status, Failed: string(isError) == "true", Text: strings.Clone(resultText(o.Result))}
+	if o.Free != nil {
+		o.Free()
+	}
+	return tried
+}
+
+func (p *pageHub) Search(ctx context.Context, session, query string) (found console.Found, err error) {
+	arguments := append(append([]byte(`{"limit":20,"detail":"signature","query":`), rawjson.Quote(query)...), '}')
+	o, err := p.invoke(ctx, console.Try{Session: session, Tool: string(deferred.SearchName), Arguments: arguments})
+	if err != nil || o.Err != nil {
+		return found, errors.Join(err, o.Err)
+	}
+	answer, err := readSearch(o.Result)
+	if err != nil {
+		return found, err
+	}
+	for _, m := range answer.Matches {
+		found.Matches = append(found.Matches, console.Match{Name: m.Name, Summary: m.Summary, Score: m.Score, Why: m.Why})
+	}
+	found.Notes = slices.Concat(answer.unknown(), answer.away(), answer.Notes)
+	if len(answer.Matches) == 0 {
+		found.Notes = append(found.Notes, answer.Next.Hint)
+	}
+	return found, nil
+}
+
+// store is the record store, opened when it is first needed. Where it is to be fresh, or the hub does not keep it up to date, it is
+// filled for a moment.
+func (p *pageHub) store(ctx context.Context, fresh bool) (store.Store, error) {
+	s := p.settings()
+	opened, err := p.openStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if fresh || p.hub.records == nil {
+		ctx, cancel := context.WithTimeout(ctx, fillWithin)
+		defer cancel()
+		if err := store.FillUp(ctx, opened, s.Journal.Dir); err != nil {
+			p.logger.Debug("the newest calls may be missing on the page", "error", err)
+		}
+	}
+	return opened, nil
+}
+
+// fillWithin bounds the wait of a page for the newest calls.
+const fillWithin = 2 * time.Second
+
+func (p *pageHub) openStore(ctx context.Context) (store.Store, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errors.New("the hub is stopping")
+	}
+	if p.records == nil {
+		opened, err := openRecords(p.settings())(context.WithoutCancel(ctx))
+		if err != nil {
+			return nil, err
+		}
+		p.records = opened
+	}
+	return p.records, nil
+}
+
+func (p *pageHub) Calls(ctx context.Context, q console.CallQuery) ([]store.Call, error) {
+	c := callsCmd{since: q.Since, until: q.Until, text: q.Text, limit: q.Limit, is: make(map[store.Column]*string)}
+	for column, value := range q.Is {
+		c.is[column] = &value
+	}
+	query, _, err := c.query()
+	if err != nil {
+		return nil, err
+	}
+	query.Before = q.Before
+	s, err := p.store(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	return s.List(ctx, query)
+}
+
+func (p *pageHub) CallsSeen(ctx context.Context) (int64, error) {
+	s, err := p.store(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	return s.Position(ctx)
+}
+
+func (p *pageHub) Story(ctx context.Context, id tool.InvocationID) (*console.Story, error) {
+	for _, fresh := range []bool{false, true} { // a call that has just been made may not be there yet
+		s, err := p.store(ctx, fresh)
+		if err != nil {
+			return nil, err
+		}
+		told, err := readStory(ctx, s, id)
+		if err == nil && (fresh || told.Result != nil) {
+			return told.shown(), nil
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+	}
+	return nil, console.ErrUnknown
+}
+
+// steering are the servers that somebody has stopped. Its zero value, with a group, stops none. It is safe for concurrent use.
+type steering struct {
+	group *upstream.Group
+
+	mu      sync.Mutex
+	stopped map[string]bool
+}
+
+// apply makes the group one of cfg's servers, without those that are stopped.
+func (s *steering) apply(cfg upstream.Config) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.applyBut(cfg, "")
+}
+
+// applyBut is apply without one server more, where that is not "". s.mu is held.
+func (s *steering) applyBut(cfg upstream.Config, but string) error {
+	cfg.Servers = slices.Clone(cfg.Servers)
+	for i := range cfg.Servers {
+		sc := &cfg.Servers[i]
+		sc.Disabled = sc.Disabled || s.stopped[sc.ID] || sc.ID == but
+	}
+	return s.group.Apply(cfg)
+}
+
+// steer starts, stops or restarts a server of cfg.
+func (s *steering) steer(cfg upstream.Config, server string, to console.Steering) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped == nil {
+		s.stopped = make(map[string]bool)
+	}
+	switch to {
+	case console.Stop:
+		s.stopped[server] = true
+	case console.Start:
+		delete(s.stopped, server)
+	case console.Restart:
+		if err := s.applyBut(cfg, server); err != nil {
+			return err
+		}
+	}
+	return s.applyBut(cfg, "")
+}
+
+func (s *steering) isStopped(server string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped[server]
+}
+
+func (p *pageHub) Steer(server string, to console.Steering) error {
+	at := slices.IndexFunc(p.Servers(), func(st tool.ServerStatus) bool { return st.Server == server })
+	if at < 0 || !slices.Contains(p.Steps(p.Servers()[at]), to) {
+		return fmt.Errorf("server %q cannot be told to %s now: look at its state", server, to)
+	}
+	p.logger.Info("a person steers a server on the page", "server", server, "to", string(to))
+	return p.steering.steer(p.settings().Upstream, server, to)
+}
+
+func (p *pageHub) Steps(st tool.ServerStatus) []console.Steering {
+	switch {
+	case st.Transport == "builtin":
+		return nil
+	case p.steering.isStopped(st.Server):
+		return []console.Steering{console.Start}
+	case st.State == tool.ServerStopped: // by the config, or until one of its tools is called
+		return nil
+	}
+	return []console.Steering{console.Restart, console.Stop}
+}
+
+// signInServer returns the server of that id, if people can sign in to it.
+func (p *pageHub) signInServer(id string) (upstream.ServerConfig, error) {
+	for _, sc := range p.settings().Upstream.Servers {
+		if sc.ID == id && canSignIn(sc) {
+			return sc.WithDefaults(), nil
+		}
+	}
+	return upstream.ServerConfig{}, fmt.Errorf("nobody can sign in to a server %q here", id)
+}
+
+// canSignIn reports whether a person can sign in to the server.
+func canSignIn(sc upstream.ServerConfig) bool {
+	return !sc.Disabled && sc.Transport != upstream.Stdio && sc.SignsIn() && !sc.OAuth.Machine
+}
+
+func (p *pageHub) SignsIn() (ids []string) {
+	for _, sc := range p.settings().Upstream.Servers {
+		if canSignIn(sc) {
+			ids = append(ids, sc.ID)
+		}
+	}
+	return ids
+}
+
+func (p *pageHub) SignIn(ctx context.Context, server string) (console.Visit, error) {
+	sc, err := p.signInServer(server)
+	if err != nil {
+		return console.Visit{}, err
+	}
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return console.Visit{}, errors.New("the hub is stopping")
+	}
+	if stop := p.signIns[server]; stop != nil {
+		stop() // whoever began it has begun anew
+	}
+	signing, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), loginTime, fmt.Errorf("it took more than %s", loginTime))
+	p.signIns[server] = stop
+	visits, ended := make(chan console.Visit, 1), make(chan error, 1)
+	p.signing.Go(func() {
+		defer stop()
+		_, err := (&signin.Login{Store: p.hub.signIns, Server: sc, Visit: func(address, code string) {
+			visits <- console.Visit{Address: address, Code: code}
+		}}).Run(signing)
+		if err != nil {
+			p.logger.Warn("a sign-in that began on the page has failed", "server", server, "error", err)
+		}
+		ended <- err
+	})
+	p.mu.Unlock()
+	select {
+	case v := <-visits:
+		return v, nil
+	case err := <-ended:
+		return console.Visit{}, err
+	case <-ctx.Done():
+		return console.Visit{}, ctx.Err()
+	}
+}
+
+func (p *pageHub) SignOut(ctx context.Context, server string) (string, error) {
+	sc, err := p.signInServer(server)
+	if err != nil {
+		return "", err
+	}
+	return signOut(ctx, p.hub.signIns, sc)
+}
+
+func (p *pageHub) SecretNames() ([]string, error) { return secretNames(p.settings().StateDir) }
+
+func (p *pageHub) Rules() (all []console.Rule) {
+	for _, r := range p.surfaces.now().gate.Engine().Rules() {
+		var matches []string
+		for _, m := range []struct {
+			key    string
+			values []string
+		}{{"", r.Match}, {"tags ", r.Tags}, {"server ", r.Server}, {"profile ", r.Profile}, {"actor ", r.Actor}} {
+			if len(m.values) > 0 {
+				matches = append(matches, m.key+strings.Join(m.values, ", "))
+			}
+		}
+		all = append(all, console.Rule{Ref: r.Ref, Then: string(r.Then), Matches: strings.Join(matches, "; "), When: r.When,
+			Reason: r.Reason, Place: r.Place})
+	}
+	return all
+}
+
+func (p *pageHub) Explain(ctx context.Context, e console.Explain) (string, error) {
+	if !slices.Contains([]string{"stdio", "http", "cli", console.Door}, e.Door) {
+		return "", fmt.Errorf("door %q is not known: use stdio, http, cli or ui", e.Door)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	asked := policy.Request{Actor: tool.Actor{Name: e.Actor, Door: e.Door}, Profile: namespace.DefaultProfile, Input: e.Arguments}
+	x, err := explained(ctx, p.hub, tool.Name(e.Tool), asked)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	err = x.WriteText(&out)
+	return out.String(), err
+}
+
+func (p *pageHub) Revoke(id string) error { return p.permission.grants.Revoke(id) }
