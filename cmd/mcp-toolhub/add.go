@@ -129,7 +129,7 @@ func (c *addCmd) wanted(args []string, dash int) (*clients.Merged, error) {
 	}
 	if u, err := url.Parse(m.URL); m.Command == "" && (err != nil || u.Host == "" || len(name) > 1) {
 		return nil, fmt.Errorf("%q is no URL: write a program and its arguments behind --, for instance: mcp-toolhub add files -- npx -y PACKAGE",
-			args[min(1, len(args)-1)])
+			clients.Mask(args[min(1, len(args)-1)]))
 	}
 	switch {
 	case len(name) > 1:

@@ -153,7 +153,7 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 	if err != nil {
 		return failed(err)
 	}
-	return c.step(ctx, func(record *clients.Connections) (plans []shownPlan, err error) {
+	return c.step(ctx, func(record *clients.Connections) (plans []*clients.Plan, err error) {
 		for _, row := range rows {
 			h, hubErr := c.hub(s, row.ID)
 			if hubErr != nil {
@@ -166,7 +166,7 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 				err = errors.Join(err, planErr)
 				continue
 			}
-			plans = append(plans, shownPlan{p, h})
+			plans = append(plans, p)
 		}
 		return plans, err
 	})
@@ -271,7 +271,7 @@ func (c *connectCmd) disconnect(ctx context.Context, ids []string, last bool) er
 			return err
 		}
 	}
-	return c.step(ctx, func(record *clients.Connections) (plans []shownPlan, err error) {
+	return c.step(ctx, func(record *clients.Connections) (plans []*clients.Plan, err error) {
 		if last || c.all {
 			if ids = record.IDs(last); len(ids) == 0 {
 				return nil, errors.New("no client is connected: there is nothing to take out")
@@ -283,20 +283,14 @@ func (c *connectCmd) disconnect(ctx context.Context, ids []string, last bool) er
 				err = errors.Join(err, planErr)
 				continue
 			}
-			plans = append(plans, shownPlan{p, clients.Hub{}})
+			plans = append(plans, p)
 		}
 		return plans, err
 	})
 }
 
-// shownPlan is a plan, and the hub whose token is not shown.
-type shownPlan struct {
-	*clients.Plan
-	hub clients.Hub
-}
-
 // step makes plans, shows them, asks the person, and carries out all of them or none.
-func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) ([]shownPlan, error)) error {
+func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) ([]*clients.Plan, error)) error {
 	state, err := c.findState()
 	if err != nil {
 		return err
@@ -306,7 +300,7 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 		return failed(err)
 	}
 	defer unlock()
-	shown, err := plan(record)
+	plans, err := plan(record)
 	if err != nil {
 		if coded := (*exitError)(nil); errors.As(err, &coded) {
 			return err
@@ -314,9 +308,7 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 		return failed(fmt.Errorf("%w\nnothing was written", err))
 	}
 	changes := 0
-	var plans []*clients.Plan
-	for _, p := range shown {
-		plans = append(plans, p.Plan)
+	for _, p := range plans {
 		if p.Nothing() {
 			fmt.Fprintf(c.std.out, "%s: nothing to do: %s\n", p.ID, p.Doc.Path)
 			continue
@@ -335,7 +327,7 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 	if err := record.Do(ctx, plans); err != nil {
 		return failed(err)
 	}
-	for _, p := range shown {
+	for _, p := range plans {
 		if !p.Nothing() {
 			fmt.Fprintf(c.std.err, "%s: done: restart it, or reload its servers\n", p.Title)
 		}
@@ -344,18 +336,18 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 }
 
 // show prints what a plan changes.
-func (c *connectCmd) show(p shownPlan) {
+func (c *connectCmd) show(p *clients.Plan) {
 	for _, words := range p.Commands {
 		line := make([]string, len(words))
 		for i, word := range words {
 			line[i] = shellWord(word)
 		}
-		fmt.Fprintf(c.std.out, "%s: runs %s\n", p.ID, printable(p.Mask(strings.Join(line, " "), p.hub)))
+		fmt.Fprintf(c.std.out, "%s: runs %s\n", p.ID, printable(p.Mask(strings.Join(line, " "))))
 	}
 	if len(p.Commands) > 0 {
 		return
 	}
-	c.printDiff(p.Doc.Path, p.Doc.Raw, p.After, func(text string) string { return p.Mask(text, p.hub) })
+	c.printDiff(p.Doc.Path, p.Doc.Raw, p.After, p.Mask)
 }
 
 // agree is confirm unless the command line says yes.

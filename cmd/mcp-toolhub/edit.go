@@ -76,11 +76,11 @@ func (e *configEdit) check(after *splice.File, more map[string]string) (*config.
 
 // printChange prints what a change does to the config.
 func (e *configEdit) printChange(after *splice.File) {
-	e.printDiff(e.target, e.doc.Raw, after.Bytes(), nil)
+	e.printDiff(e.target, e.doc.Raw, after.Bytes(), func(text string) string { return clients.Mask(text, e.file.Root, after.Root) })
 }
 
 // printDiff prints how a file changes. before is nil where there was no file, and after is nil where none is left. mask takes
-// secrets out of the text; nil where it holds none.
+// secrets out of the text.
 func (a *app) printDiff(path string, before, after []byte, mask func(string) string) {
 	from, to := path, path
 	if before == nil {
@@ -89,11 +89,7 @@ func (a *app) printDiff(path string, before, after []byte, mask func(string) str
 	if after == nil {
 		to = os.DevNull
 	}
-	diff := udiff.Unified(from, to, string(before), string(after))
-	if mask != nil {
-		diff = mask(diff)
-	}
-	for line := range strings.Lines(diff) {
+	for line := range strings.Lines(mask(udiff.Unified(from, to, string(before), string(after)))) {
 		fmt.Fprintln(a.std.out, printable(strings.TrimRight(line, "\r\n")))
 	}
 }

@@ -152,7 +152,7 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 		}
 		return &Plan{Client: c, Doc: d, After: d.Raw, record: old}, nil
 	}
-	p := &Plan{Client: c, Doc: d, base: raw, trees: []*textfile.Node{current.Root}}
+	p := &Plan{Client: c, Doc: d, base: raw}
 	with := base
 	for _, e := range base.Entries(c.Place) {
 		if server := c.server(e); server != nil && replaced(server) {
@@ -165,6 +165,7 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	if with, err = with.Put(c.Place, EntryName, entry); err != nil {
 		return nil, placed(err, path)
 	}
+	p.trees = []*textfile.Node{current.Root, with.Root}
 	if old != nil && slices.Equal(p.Removed, old.Replaced) && splice.Equal(with.Entry(c.Place, EntryName).Value,
 		valueOf(current.Entry(c.Place, EntryName))) {
 		p.After, p.record = d.Raw, old
@@ -405,7 +406,7 @@ func (p *Plan) run(ctx context.Context) error {
 	for _, words := range p.Commands {
 		out, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput()
 		if err != nil {
-			return fmt.Errorf("run %s %s: %w: %s", filepath.Base(words[0]), strings.Join(words[1:3], " "), err, bytes.TrimSpace(out))
+			return fmt.Errorf("run %s %s: %w: %s", filepath.Base(words[0]), strings.Join(words[1:3], " "), err, p.Mask(string(bytes.TrimSpace(out))))
 		}
 	}
 	now, err := Open(p.Doc.Path)

@@ -1,7 +1,9 @@
 package clients
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
@@ -12,35 +14,63 @@ import (
 // masked stands for a secret.
 const masked = "[masked]"
 
-// Mask replaces secrets in a text that people will see, such as a difference: the secrets of the client's file, and the token of h.
-func (p *Plan) Mask(text string, h Hub) string {
+var (
+	// pointers matches references, with a scheme before them. One with a default holds a value, and is not matched.
+	pointers = regexp.MustCompile(`(^|[^$])(?:(?:` + schemes + `\s+)?\$\{(?:[^}:]|:[^}-])*\})+`)
+	// keyed matches a key and its value, as comments and files of every format have them, and the beginning of a reference.
+	keyed = regexp.MustCompile(`(\$\{)?([A-Za-z][A-Za-z0-9_-]*)(["']?[ \t]*[:=][ \t]*["']?(?:` + schemes + `[ \t]+)?)` +
+		`([^\s"',{}\[\]$/][^\s"',{}\[\]]*)?`)
+	schemeWord  = regexp.MustCompile(`^` + schemes + `\s+`)
+	anyUserInfo = regexp.MustCompile(`(://[^\s/@:]*:)[^\s/@$]+@`)
+)
+
+// Mask replaces secrets in a text that people will see, such as the difference between two states of a file: those that the trees hold,
+// which are what the file says in each state, and what looks like one in comments, which no tree has. References stay.
+func Mask(text string, trees ...*textfile.Node) string {
 	var all []string
-	if h.Token != "" {
-		all = append(all, h.Token)
-	}
-	for _, tree := range p.trees {
+	for _, tree := range trees {
 		all = secretTexts(tree, "", false, all)
 	}
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
 	for _, secret := range all {
 		text = strings.ReplaceAll(text, secret, masked)
 	}
-	return text
+	text = keyed.ReplaceAllStringFunc(text, func(found string) string {
+		m := keyed.FindStringSubmatch(found)
+		if m[1] != "" || m[4] == "" || !secretName(m[2]) { // ${secret:NAME} is no secret
+			return found
+		}
+		return m[2] + m[3] + masked
+	})
+	return tokenForm.ReplaceAllString(anyUserInfo.ReplaceAllString(text, "${1}"+masked+"@"), masked)
 }
+
+// Mask replaces secrets in a text about the plan: those of the client's file, and the token of the hub.
+func (p *Plan) Mask(text string) string { return Mask(text, p.trees...) }
 
 // secretTexts appends to all the texts below n that may be secrets: variables, headers, and values whose key sounds like a secret.
 func secretTexts(n *textfile.Node, key string, secret bool, all []string) []string {
-	const least = 6 // a shorter text is found in other words
 	secret = secret || secretName(key)
 	switch key {
 	case "env", "envs", "environment", "headers", "http_headers":
 		secret = true
 	}
-	if n.Kind == textfile.Text && len(n.Text) >= least && (secret || carriesSecret(n.Text)) {
-		all = append(all, n.Text)
+	const least = 6 // a shorter text is found in other words
+	if own := strings.TrimSpace(pointers.ReplaceAllString(n.Text, "$1")); len(own) >= least && (secret || carriesSecret(own)) {
+		for _, text := range []string{n.Text, strings.Trim(string(n.Source), `"`)} {
+			for line := range strings.Lines(schemeWord.ReplaceAllString(text, "")) {
+				if line = strings.TrimSpace(line); len(line) >= least {
+					all = append(all, line, strings.Trim(strconv.Quote(line), `"`), strings.ReplaceAll(line, "'", "''")) // as formats quote it
+				}
+			}
+		}
 	}
 	for _, m := range n.Members {
-		all = secretTexts(m.Value, m.Key, secret, all)
+		name := m.Key
+		if strings.HasSuffix(strings.ToLower(key), "servers") { // a server called auth0 has no more secrets than others
+			name = ""
+		}
+		all = secretTexts(m.Value, name, secret, all)
 	}
 	for i, item := range n.Items {
 		follows := i > 0 && isSecretFlag(n.Items[i-1].Text)

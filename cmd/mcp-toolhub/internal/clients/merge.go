@@ -87,12 +87,12 @@ func (m *Merged) Entry() splice.Object {
 	return o
 }
 
-// Line says what the server runs or reaches, without secrets that were moved.
+// Line says what the server runs or reaches, without secrets.
 func (s *Server) Line() string {
 	if s.URL != "" {
-		return s.URL
+		return Mask(s.URL)
 	}
-	return strings.Join(append([]string{s.Command}, s.Args...), " ")
+	return Mask(strings.Join(append([]string{s.Command}, s.Args...), " "))
 }
 
 var variable = regexp.MustCompile(`(\$?)\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}`)

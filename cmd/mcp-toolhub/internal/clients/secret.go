@@ -8,11 +8,14 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
+// schemes are the words that stand before a secret in a header.
+const schemes = `(?i:bearer|basic|token|apikey)`
+
 var (
 	// tokenForm matches tokens by the prefixes that services give them.
 	tokenForm = regexp.MustCompile(`\b(gh[pousr]_|github_pat_|glpat-|sk-|sk_live_|rk_live_|xox[abprs]-|xapp-|AKIA|AIza|ntn_|secret_|` +
 		`lin_api_|figd_|hf_|npm_|pypi-|dop_v1_|tvly-|fc-|pat[A-Za-z0-9]{14}\.)[A-Za-z0-9_.-]{12,}`)
-	scheme    = regexp.MustCompile(`(?i)^((?:bearer|basic|token|apikey)\s+)?(.+)$`)
+	scheme    = regexp.MustCompile(`^(` + schemes + `\s+)?(.+)$`)
 	header    = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9-]*):\s*(.+)$`)
 	assigned  = regexp.MustCompile(`^(--?[A-Za-z][A-Za-z0-9_-]*|[A-Z][A-Z0-9_]*)=(.+)$`)
 	flag      = regexp.MustCompile(`^--?([A-Za-z][A-Za-z0-9_-]*)$`)
