@@ -137,15 +137,10 @@ func onKeys() []string { return []string{"enabledTools", "includeTools", "tools"
 
 func (c *enableCmd) disable(ctx context.Context, f *splice.File, name string) (*splice.File, string, error) {
 	const already = "is disabled already"
-	server, native, err := parts(name)
+	server, native, at, e, err := c.named(f, name)
 	if err != nil {
 		return nil, "", err
 	}
-	place, e, err := c.server(f, server)
-	if err != nil {
-		return nil, "", err
-	}
-	at := splice.Place{Path: slices.Concat(place.Path, []string{e.Name})}
 	if native == "" {
 		if n := e.Value.Member("disabled"); n != nil {
 			if n.Text == "true" {
@@ -169,15 +164,10 @@ func (c *enableCmd) disable(ctx context.Context, f *splice.File, name string) (*
 }
 
 func (c *enableCmd) enable(_ context.Context, f *splice.File, name string) (*splice.File, string, error) {
-	server, native, err := parts(name)
+	server, native, at, e, err := c.named(f, name)
 	if err != nil {
 		return nil, "", err
 	}
-	place, e, err := c.server(f, server)
-	if err != nil {
-		return nil, "", err
-	}
-	at := splice.Place{Path: slices.Concat(place.Path, []string{e.Name})}
 	said := "is enabled already"
 	if native == "" {
 		if n := e.Value.Member("disabled"); n != nil && n.Text == "true" {
@@ -213,6 +203,17 @@ func (c *enableCmd) enable(_ context.Context, f *splice.File, name string) (*spl
 		}
 	}
 	return f, said, err
+}
+
+// named returns what a name means: its parts, the server's entry, and the place of what that holds.
+func (c *enableCmd) named(f *splice.File, name string) (server, native string, at splice.Place, e *splice.Entry, err error) {
+	if server, native, err = parts(name); err == nil {
+		at, e, err = c.server(f, server)
+	}
+	if err == nil {
+		at.Path = append(at.Path, e.Name)
+	}
+	return server, native, at, e, err
 }
 
 // parts returns the server and the server's own name of the tool; without a tool, name is a server.
