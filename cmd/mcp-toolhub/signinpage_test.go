@@ -256,18 +256,24 @@ func (s *signedOut) isNowhere(t *testing.T, text string) {
 
 const takesURLs = `{"elicitation":{"url":{}}}`
 
+// takesAddresses is a client that takes addresses, over http or stdio, of a hub whose server nobody is signed in to.
+func takesAddresses(t *testing.T, door, version string) *wire {
+	t.Helper()
+	s := newSignedOut(t, nil, nil)
+	address := ""
+	if door == "http" {
+		address = s.serve(t).url
+	}
+	return s.client(t, address, version, takesURLs)
+}
+
 // TestSignInByElicitation: a client that takes addresses gets the page so, and the call that waits goes on by itself.
 func TestSignInByElicitation(t *testing.T) {
 	t.Parallel()
 	for _, door := range []string{"http", "stdio"} {
 		t.Run(door+" "+rev2025, func(t *testing.T) {
 			t.Parallel()
-			s := newSignedOut(t, nil, nil)
-			address := ""
-			if door == "http" {
-				address = s.serve(t).url
-			}
-			w := s.client(t, address, rev2025, takesURLs)
+			w := takesAddresses(t, door, rev2025)
 			call := w.call("mcp.s.echo", `{}`, "")
 			messages := w.say(call)
 			asked := awaitText(t, messages, `"method":"elicitation/create"`)
@@ -293,12 +299,7 @@ func TestSignInByElicitation(t *testing.T) {
 		})
 		t.Run(door+" "+rev2026, func(t *testing.T) {
 			t.Parallel()
-			s := newSignedOut(t, nil, nil)
-			address := ""
-			if door == "http" {
-				address = s.serve(t).url
-			}
-			w := s.client(t, address, rev2026, takesURLs)
+			w := takesAddresses(t, door, rev2026)
 			said := w.result("mcp.s.echo", `{}`, "")
 			state, _ := memberOf(t, said, "requestState")
 			requests, _ := memberOf(t, said, "inputRequests")
