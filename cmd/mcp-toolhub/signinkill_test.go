@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
@@ -125,6 +126,7 @@ func TestHubKilledBeforeARenewedTokenIsKept(t *testing.T) {
 	if text, code := home.run(t, "login", "s"); code != exitOK || !strings.Contains(text, "mcp.s.echo") {
 		t.Errorf("login ended with %d", code)
 	}
+	eventually(t, "the hub takes the sign-in up", func() bool { return next.server(t, "s").State == tool.ServerReady })
 	if text, code := home.run(t, "tools", "call", "mcp.s.echo"); code != exitOK {
 		t.Errorf("after the next sign-in: %s", text)
 	}
