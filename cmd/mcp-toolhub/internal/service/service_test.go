@@ -49,7 +49,7 @@ func TestSystemdTakesTheUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packaged, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "packaging", "linux", "mcp-toolhub.service"))
+	packaged, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "internal", "packaging", "linux", "mcp-toolhub.service"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
 // Makes the npm packages of a release: one for each system with its program, and mcp-toolhub, which depends on all of them
-// optionally, so that npm installs the one that fits. Usage: node packaging/npm.mjs DIST OUT
+// optionally, so that npm installs the one that fits. Usage: node internal/packaging/npm.mjs DIST OUT
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { execFileSync } from "node:child_process";
 import { basename, join } from "node:path";
@@ -26,7 +26,7 @@ const common = {
 // pack writes a package of the files, given as [from, to, mode], and packs it.
 function pack(manifest, files) {
   const dir = join(out, basename(manifest.name));
-  for (const [from, to, mode] of [...files, [join(here, "..", "LICENSE"), "LICENSE", 0o644]]) {
+  for (const [from, to, mode] of [...files, [join(here, "..", "..", "LICENSE"), "LICENSE", 0o644]]) {
     mkdirSync(join(dir, to, ".."), { recursive: true });
     copyFileSync(from, join(dir, to));
     chmodSync(join(dir, to), mode);
@@ -59,6 +59,6 @@ pack(
   },
   [
     [join(here, "npm", "mcp-toolhub.js"), "bin/mcp-toolhub.js", 0o755],
-    [join(here, "..", "README.md"), "README.md", 0o644],
+    [join(here, "..", "..", "README.md"), "README.md", 0o644],
   ],
 );

@@ -1,4 +1,4 @@
-// Prints the Homebrew formula of a release. Usage: node packaging/homebrew.mjs DIST
+// Prints the Homebrew formula of a release. Usage: node internal/packaging/homebrew.mjs DIST
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
