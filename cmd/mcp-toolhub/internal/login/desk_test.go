@@ -11,7 +11,9 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/login"
@@ -23,12 +25,18 @@ import (
 // newDesk makes an open desk for a hub without an HTTP side. A server of any id is at an address where nobody listens.
 func newDesk(t *testing.T, lifetime time.Duration) *login.Desk {
 	t.Helper()
+	return newDeskAt(t, "", lifetime)
+}
+
+// newDeskAt is newDesk for a hub with an HTTP side at base.
+func newDeskAt(t *testing.T, base string, lifetime time.Duration) *login.Desk {
+	t.Helper()
 	d := login.New(login.Options{
 		Store: signin.Open(t.TempDir()),
 		Server: func(id string, _ tool.Session) (upstream.ServerConfig, bool) {
 			return upstream.ServerConfig{ID: id, Transport: upstream.StreamableHTTP, URL: "http://127.0.0.1:1/mcp"}, true
 		},
-		Base: func() string { return "" }, Signed: func() {}, Ready: func(context.Context) {}, Elicited: func(string) {},
+		Base: func() string { return base }, Signed: func() {}, Ready: func(context.Context) {}, Elicited: func(string) {},
 		Logger: slog.New(slog.DiscardHandler), Lifetime: lifetime,
 	})
 	d.Open()
@@ -128,30 +136,38 @@ func TestVisitsOfOneCaller(t *testing.T) {
 	}
 }
 
-// TestCallsAskOnce: of several calls of one caller that need the same sign-in, one asks, and all end with it.
+// TestCallsAskOnce: of several calls of one caller that need the same sign-in, one asks, and all end with it. The others wait for an
+// answer that is long in coming, and ask nothing once there is one.
 func TestCallsAskOnce(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, time.Hour)
-	asked, answer := make(chan struct{}, 5), make(chan struct{})
-	var calls sync.WaitGroup
-	for range 5 {
-		calls.Go(func() {
-			err := d.SignIn(t.Context(), need("s", accept(func(string) {
-				asked <- struct{}{}
-				<-answer
-			})))
-			if err == nil || !strings.Contains(err.Error(), "the hub is stopping") {
-				t.Errorf("the call ended with %v", err)
-			}
-		})
-	}
-	<-asked
-	close(answer)
-	time.AfterFunc(50*time.Millisecond, d.Close) // the others have had time to ask by then
-	calls.Wait()
-	if len(asked) > 0 {
-		t.Errorf("%d more calls have asked", len(asked))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		d := newDeskAt(t, "https://hub.example", time.Hour)
+		var asked atomic.Int32
+		answer := make(chan struct{})
+		var calls sync.WaitGroup
+		for range 5 {
+			calls.Go(func() {
+				err := d.SignIn(t.Context(), need("s", accept(func(string) {
+					asked.Add(1)
+					<-answer
+				})))
+				if err == nil || !strings.Contains(err.Error(), "the hub is stopping") {
+					t.Errorf("the call ended with %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := asked.Load(); n != 1 {
+			t.Errorf("%d calls ask", n)
+		}
+		close(answer)
+		time.Sleep(time.Minute)
+		if n := asked.Load(); n != 1 {
+			t.Errorf("%d calls have asked after the answer", n)
+		}
+		d.Close()
+		calls.Wait()
+	})
 }
 
 // TestNobodyIsSentToAPage where that does not help, or would be recorded.
