@@ -19,39 +19,32 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
 // pageHub is the hub as its page sees it. It implements console.Hub.
 type pageHub struct {
 	model
-	signing sync.WaitGroup // sign-ins that have begun
 
 	mu      sync.Mutex
 	closed  bool
-	records store.Store                   // nil until somebody looks at calls
-	signIns map[string]context.CancelFunc // by server: ends the sign-in that has begun
+	records store.Store // nil until somebody looks at calls
 }
 
 // newPage makes the page for people.
 func (h *hub) newPage() {
-	h.pageHub = &pageHub{model: model{h}, signIns: make(map[string]context.CancelFunc)}
+	h.pageHub = &pageHub{model: model{h}}
 	h.page = console.New(console.Options{Hub: h.pageHub, Approvals: h.permission.approvals, Person: localActor().Name, Logger: h.logger,
 		Mode: func() string { return h.settings().Policy.Page }})
 }
 
-// close ends sign-ins that have begun, and the look at the records.
+// close ends the look at the records.
 func (p *pageHub) close() {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.closed = true
-	for _, stop := range p.signIns {
-		stop()
-	}
 	if p.records != nil {
 		_ = p.records.Close()
 	}
-	p.mu.Unlock()
-	p.signing.Wait()
 }
 
 func (p *pageHub) Places() ([]control.Tool, error) {
@@ -80,16 +73,20 @@ func pageActor() tool.Actor {
 	return a
 }
 
+// pageSession is a session of the page, by its name there.
+func pageSession(name string) tool.Session {
+	return tool.Session{Key: console.SessionKey(name), Name: console.Door, Person: tool.Local}
+}
+
 // invoke makes a call of the page. It waits for a person as long as a question is open.
 func (p *pageHub) invoke(ctx context.Context, t console.Try) (invoke.Outcome, error) {
 	surface, err := p.surfaces.Surface(namespace.DefaultProfile, pageActor())
 	if err != nil {
 		return invoke.Outcome{}, err
 	}
-	session := tool.Session{Key: console.SessionKey(t.Session), Name: console.Door}
 	return p.pipeline.Invoke(ctx, &invoke.Call{Surface: surface, Name: t.Tool, Params: callParams(t.Tool, t.Arguments, nil),
 		Arguments: t.Arguments,
-		Method:    console.Door, Actor: pageActor(), Session: session, Invocation: t.Invocation, Progress: func(tool.Progress) {}}), nil
+		Method:    console.Door, Actor: pageActor(), Session: pageSession(t.Session), Invocation: t.Invocation, Progress: func(tool.Progress) {}}), nil
 }
 
 func (p *pageHub) Try(ctx context.Context, t console.Try) console.Tried {
@@ -283,7 +280,7 @@ func (p *pageHub) Steps(st tool.ServerStatus) []console.Steering {
 func (p *pageHub) signInServer(id string) (upstream.ServerConfig, error) {
 	for _, sc := range p.settings().Upstream.Servers {
 		if sc.ID == id && canSignIn(sc) {
-			return sc.WithDefaults(), nil
+			return sc.WithDefaults().For(tool.Local), nil
 		}
 	}
 	return upstream.ServerConfig{}, fmt.Errorf("nobody can sign in to a server %q here", id)
@@ -303,41 +300,10 @@ func (p *pageHub) SignsIn() (ids []string) {
 	return ids
 }
 
-func (p *pageHub) SignIn(ctx context.Context, server string) (console.Visit, error) {
-	sc, err := p.signInServer(server)
-	if err != nil {
-		return console.Visit{}, err
-	}
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		return console.Visit{}, errors.New("the hub is stopping")
-	}
-	if stop := p.signIns[server]; stop != nil {
-		stop() // whoever began it has begun anew
-	}
-	signing, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), loginTime, fmt.Errorf("it took more than %s", loginTime))
-	p.signIns[server] = stop
-	visits, ended := make(chan console.Visit, 1), make(chan error, 1)
-	p.signing.Go(func() {
-		defer stop()
-		_, err := (&signin.Login{Store: p.hub.signIns, Server: sc, Visit: func(address, code string) {
-			visits <- console.Visit{Address: address, Code: code}
-		}}).Run(signing)
-		if err != nil {
-			p.logger.Warn("a sign-in that began on the page has failed", "server", server, "error", err)
-		}
-		ended <- err
-	})
-	p.mu.Unlock()
-	select {
-	case v := <-visits:
-		return v, nil
-	case err := <-ended:
-		return console.Visit{}, err
-	case <-ctx.Done():
-		return console.Visit{}, ctx.Err()
-	}
+// SignIn goes by the desk, as sign-ins for calls do. Whoever uses the page is the person of this machine.
+func (p *pageHub) SignIn(ctx context.Context, session, server string) (console.Visit, error) {
+	begun, err := p.desk.Visit(ctx, server, pageSession(session), "mcp-toolhub ui")
+	return console.Visit{Server: server, Address: begun.Address, Code: begun.Code}, err
 }
 
 func (p *pageHub) SignOut(ctx context.Context, server string) (string, error) {

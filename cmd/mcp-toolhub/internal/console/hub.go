@@ -36,7 +36,7 @@ type Hub interface {
 	// Steps are the ways in which it can be steered now.
 	Steps(st tool.ServerStatus) []Steering
 	// SignIn begins to sign in to a server, and returns what the person has to open. SignOut says how it went.
-	SignIn(ctx context.Context, server string) (Visit, error)
+	SignIn(ctx context.Context, session, server string) (Visit, error)
 	SignOut(ctx context.Context, server string) (said string, err error)
 	// SignsIn names the servers that people can sign in to.
 	SignsIn() []string
@@ -135,5 +135,5 @@ type Explain struct {
 	Arguments         json.RawMessage
 }
 
-// Visit is what a person has to open to sign in. Code is what is to be entered there, "" for nothing.
-type Visit struct{ Address, Code string }
+// Visit is the page of the hub on which a person goes on to sign in to a server, and the code to enter there.
+type Visit struct{ Server, Address, Code string }

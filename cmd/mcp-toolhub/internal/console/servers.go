@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -54,11 +55,13 @@ func (v *visit) steer() (*page, error) {
 			"restart": "It is started anew: "}[do]+server)
 		return back, nil
 	case "signin":
-		visit, err := v.Hub.SignIn(v.r.Context(), server)
+		visit, err := v.Hub.SignIn(v.r.Context(), v.session.name, server)
 		if err != nil {
 			return nil, wrong(err)
 		}
-		return &page{Name: "visit", Title: "Sign in to " + server, Data: visit}, nil
+		here := v.r.Header.Get("Origin") // a form may go there, and nowhere else
+		return &page{Name: "visit", Title: "Sign in to " + server, Data: map[string]any{"Visit": visit,
+			"Here": here != "" && strings.HasPrefix(visit.Address, here+"/")}}, nil
 	case "signout":
 		said, err := v.Hub.SignOut(v.r.Context(), server)
 		if err != nil {

@@ -194,23 +194,44 @@ type Ended struct {
 	Problem  string `json:"problem,omitempty"`
 }
 
+var errNoServer = errors.New("there is no server of that name that somebody signs in to")
+
+// begin begins a visit that a person has asked for, by that client.
+func (d *Desk) begin(ctx context.Context, id string, caller tool.Session, client string) (*visit, error) {
+	server, ok := d.opts.Server(id, caller)
+	if !ok || !server.SignsIn() || server.OAuth.Machine {
+		return nil, errNoServer
+	}
+	return d.visitOf(ctx, server, caller, client)
+}
+
+func (v *visit) begun() Begun { return Begun{v.page(), v.shownCode(), v.expires} }
+
+// Visit begins a visit that a person has asked for, by a client that shows where it goes on.
+func (d *Desk) Visit(ctx context.Context, id string, caller tool.Session, client string) (Begun, error) {
+	v, err := d.begin(ctx, id, caller, client)
+	if err != nil {
+		return Begun{}, err
+	}
+	return v.begun(), nil
+}
+
 // Begin begins a visit of a caller that has come over HTTP, and answers with two lines of JSON: Begun, and Ended at the end of the visit.
 func (d *Desk) Begin(w http.ResponseWriter, r *http.Request, id string, caller tool.Actor) {
 	session := tool.Session{Key: "sign-in/" + caller.Ref(), Name: caller.Name, Person: caller.Name}
-	server, ok := d.opts.Server(id, session)
-	if !ok || !server.SignsIn() || server.OAuth.Machine {
-		http.Error(w, "there is no server of that name that somebody signs in to", http.StatusNotFound)
+	v, err := d.begin(r.Context(), id, session, "mcp-toolhub login")
+	switch {
+	case errors.Is(err, errNoServer):
+		http.Error(w, err.Error(), http.StatusNotFound)
 		return
-	}
-	v, err := d.visitOf(r.Context(), server, session, "mcp-toolhub login")
-	if err != nil {
+	case err != nil:
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Cache-Control", "no-store")
 	lines := json.NewEncoder(w)
-	if lines.Encode(Begun{v.page(), v.shownCode(), v.expires}) != nil || http.NewResponseController(w).Flush() != nil {
+	if lines.Encode(v.begun()) != nil || http.NewResponseController(w).Flush() != nil {
 		return
 	}
 	select {
