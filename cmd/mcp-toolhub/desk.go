@@ -21,15 +21,18 @@ func (h *hub) newDesk() *login.Desk {
 			}
 			return upstream.ServerConfig{}, false
 		},
-		Base: func() string {
-			if h.listens == "" {
-				return ""
-			}
-			return cmp.Or(h.settings().Downstream.HTTP.PublicURL, h.listens)
-		},
+		Base:     h.base,
 		Signed:   h.followSignIns,
 		Ready:    func(ctx context.Context) { _ = h.group.WaitReady(ctx) },
 		Elicited: func(id string) { h.server.Elicited(id) },
 		Logger:   h.logger,
 	})
+}
+
+// base is the address of the hub's HTTP side for people, without a slash at its end; "" where it serves none.
+func (h *hub) base() string {
+	if h.listens == "" {
+		return ""
+	}
+	return cmp.Or(h.settings().Downstream.HTTP.PublicURL, h.listens)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type pageHub struct {
 func (h *hub) newPage() {
 	h.pageHub = &pageHub{model: model{h}}
 	h.page = console.New(console.Options{Hub: h.pageHub, Approvals: h.permission.approvals, Person: localActor().Name, Logger: h.logger,
+		At:   func() string { return cmp.Or(h.base(), h.permission.at()) },
 		Mode: func() string { return h.settings().Policy.Page }})
 }
 

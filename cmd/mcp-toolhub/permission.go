@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,7 +14,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
 // permission holds the approvals and grants of a hub, and the API by which people reach them from elsewhere. It is safe for
@@ -81,6 +79,16 @@ func (p *permission) queueOpen() bool {
 	return p.control != nil
 }
 
+// at is the origin of the API's address; "" where it is closed.
+func (p *permission) at() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.control == nil {
+		return ""
+	}
+	return p.control.URL()
+}
+
 // serve lets approvals be answered from elsewhere from now on, and clients of other processes join, as long as the settings want the first.
 func (p *permission) serve(ctx context.Context, s *config.Settings) error {
 	p.mu.Lock()
@@ -93,7 +101,7 @@ func (p *permission) serve(ctx context.Context, s *config.Settings) error {
 func (p *permission) apply(ctx context.Context, s *config.Settings) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	wanted := p.serves && (s.Policy.Channels == nil || slices.Contains(s.Policy.Channels, gate.ChannelQueue))
+	wanted := p.serves && s.Policy.Queues()
 	if !wanted {
 		return p.closeAPI(ctx)
 	}

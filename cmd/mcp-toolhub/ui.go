@@ -14,7 +14,7 @@ secrets and policy.
 The address that opens the page works once, within a minute. Where no browser opens, open the
 printed address on this machine, or through a tunnel to it. The hubs are those of this machine
 that run with the same state directory and whose policy.ask.channels name queue, as they do by
-default; of several the one that has run longest.`
+default, or webhook; of several the one that has run longest.`
 
 const uiCodeHelp = `Print a code with which the page may answer approvals: once, until the browser signs out.
 

@@ -178,6 +178,7 @@ type question struct {
 	waiting int
 	check   func([]byte) error // nil once it is settled
 	notSelf bool
+	told    bool                // people elsewhere
 	yielded []tool.InvocationID // whose places are free for equal calls; oldest first
 }
 
@@ -466,6 +467,15 @@ func (t *Ticket) Waiting() int {
 	t.approvals.mu.Lock()
 	defer t.approvals.mu.Unlock()
 	return t.question.waiting
+}
+
+// Announce returns the question as it is shown, and whether people elsewhere are to be told of it: once, and while it is open.
+func (t *Ticket) Announce() (v View, first bool) {
+	t.approvals.mu.Lock()
+	defer t.approvals.mu.Unlock()
+	first = !t.question.told && t.question.view.State == Pending
+	t.question.told = true
+	return t.question.copy(), first
 }
 
 // Done is closed when the question is settled.

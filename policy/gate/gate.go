@@ -27,9 +27,11 @@ type Channel string
 const (
 	ChannelClient Channel = "client" // the client behind the call, by elicitation
 	ChannelQueue  Channel = "queue"  // people who list the open approvals
+
+	ChannelWebhook Channel = "webhook" // the queue, of which people elsewhere are told
 )
 
-// Channels are all channels, in the order in which they are tried by default.
+// Channels are the channels that are used by default, in the order in which they are tried.
 func Channels() []Channel { return []Channel{ChannelClient, ChannelQueue} }
 
 // Config holds the operator's settings of permission. With the zero value the defaults of package policy hold.
@@ -43,6 +45,7 @@ type Config struct {
 	Rates []policy.Rate // how often tools may be called
 
 	Channels   []Channel     // in the order in which they are tried; nil: Channels
+	Webhook    string        // address that is told of questions in the queue, where Channels name it
 	Page       string        // what it takes to answer on the page for people, in the words of that
 	NotSelf    bool          // whoever calls does not answer for the call
 	AskTimeout time.Duration // no answer until then denies; default 4 min 30 s
@@ -171,6 +174,22 @@ func (g *Gate) Channels() []Channel {
 		return slices.DeleteFunc(slices.Clone(all), func(c Channel) bool { return c == ChannelClient })
 	}
 	return all
+}
+
+// Queues reports whether people may answer in the queue.
+func (c *Config) Queues() bool {
+	return c.Channels == nil || slices.Contains(c.Channels, ChannelQueue) || slices.Contains(c.Channels, ChannelWebhook)
+}
+
+// Queues reports whether people may answer in the queue.
+func (g *Gate) Queues() bool { return g.config.Queues() }
+
+// Webhook is the address that is told of questions in the queue; "" for none.
+func (g *Gate) Webhook() string {
+	if !slices.Contains(g.config.Channels, ChannelWebhook) {
+		return ""
+	}
+	return g.config.Webhook
 }
 
 // NotSelf reports whether the caller's own client does not count as the person who answers.

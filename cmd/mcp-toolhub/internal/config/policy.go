@@ -38,7 +38,8 @@ type rateOf struct {
 type ruleFiles struct{ managed, user, project shape.Located[string] }
 
 type ask struct {
-	channels                         []gate.Channel
+	channels                         shape.Located[[]gate.Channel]
+	webhook                          shape.Located[string]
 	notSelf                          bool
 	timeout, sessionTime, alwaysTime time.Duration
 }
@@ -85,8 +86,11 @@ func ruleFilesKeys(f *ruleFiles) []shape.Field {
 func askKeys(a *ask) []shape.Field {
 	life := shape.Duration{Min: time.Minute, Max: 10 * 366 * 24 * time.Hour, Days: true}
 	return []shape.Field{
-		shape.Key("channels", "Who is asked, the first that can be: the client behind the call, or whoever answers `mcp-toolhub approvals` "+
-			"(default both, in this order).", shape.List[gate.Channel]{Of: shape.OneOf(gate.Channels()...)}, &a.channels),
+		shape.KeyAt("channels", "Who is asked, the first that can be: the client behind the call, or, in the queue, whoever answers "+
+			"`mcp-toolhub approvals` or the page (default both, in this order). webhook is the queue, of which webhook is told.",
+			shape.List[gate.Channel]{Of: shape.OneOf(gate.ChannelClient, gate.ChannelQueue, gate.ChannelWebhook)}, &a.channels),
+		shape.KeyAt("webhook", "The address that gets a message for each question in the queue, as Slack takes them: a JSON object "+
+			"with text, and in it a link to the page. Channels has to name it.", shape.Text{Expand: true, Check: webURL}, &a.webhook),
 		shape.Key("not_self", "Whether somebody else has to answer than who calls: the client behind the call is not asked, and the session of the page that "+
 			"made it cannot answer (default false).", shape.Boolean{}, &a.notSelf),
 		shape.Key("timeout", "No answer for so long denies the call (default 4m30s).",
@@ -188,8 +192,8 @@ type policyReader struct {
 // config makes the settings, and reads the rule files, whose paths it returns.
 func (r policyReader) config() (c gate.Config, files []string) {
 	v := &r.permission.Value
-	c = gate.Config{Mode: v.mode, Channels: v.ask.channels, NotSelf: v.ask.notSelf, AskTimeout: v.ask.timeout, SessionTime: v.ask.sessionTime,
-		AlwaysTime: v.ask.alwaysTime, Sets: []policy.Set{{Source: policy.User, Rules: shape.Values(v.rules)}}}
+	c = gate.Config{Mode: v.mode, Channels: r.channels(&v.ask), Webhook: v.ask.webhook.Value, NotSelf: v.ask.notSelf,
+		AskTimeout: v.ask.timeout, SessionTime: v.ask.sessionTime, AlwaysTime: v.ask.alwaysTime, Sets: []policy.Set{{Source: policy.User, Rules: shape.Values(v.rules)}}}
 	for _, file := range []struct {
 		source policy.Source
 		path   shape.Located[string]
@@ -221,6 +225,17 @@ func (r policyReader) config() (c gate.Config, files []string) {
 		c.Rates = append(c.Rates, one.Rate)
 	}
 	return c, files
+}
+
+// channels are the channels of a. Of channel and address of the webhook, none is of use without the other.
+func (r policyReader) channels(a *ask) []gate.Channel {
+	switch named := slices.Contains(a.channels.Value, gate.ChannelWebhook); {
+	case named && !a.webhook.Present:
+		shape.FaultOf(r.Reader, a.channels, "the webhook has no address", "set policy.ask.webhook, as ${secret:NAME} for instance")
+	case !named && a.webhook.Present:
+		shape.WarnOf(r.Reader, a.webhook, "it gets no messages", "name webhook in policy.ask.channels")
+	}
+	return a.channels.Value
 }
 
 func (r policyReader) classifier(c shape.Located[classifier]) *policy.ClassifierConfig {

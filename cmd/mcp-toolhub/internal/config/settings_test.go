@@ -126,7 +126,7 @@ func TestEverySetting(t *testing.T) {
 				"with the variables A B C D E, and believes what it says of its tools",
 			"merged: runs x, with the variables A B C D E", "web: connects to https://example.com/mcp, with the headers Authorization",
 			"events: connects to https://example.com/sse/", "typed: connects to https://example.com/sse",
-			"policy.classifier: sends calls to https://example.com/judge",
+			"policy.classifier: sends calls to https://example.com/judge", "policy.ask.webhook: sends questions to https://hooks.example.com/${SET}",
 			"deferred.embeddings: sends descriptions and questions to https://example.com/v1",
 			"persist.store: writes the records of calls to \"postgres://hub:[masked]@db.example.com/records?sslmode=verify-full\"",
 			"hub.http: listens on 0.0.0.0:8808", "hub.toolsets.code: reads " + here + "; writes " + here + " " + filepath.Join(here, "sub") + "; runs commands",
@@ -174,7 +174,7 @@ func everyPolicySetting(here, set string) gate.Config {
 		Classifier: &policy.ClassifierConfig{URL: "https://example.com/judge", Headers: map[string]string{"Authorization": set},
 			Env: append([]string{"HOME=" + here}, guard.Nested("")...), Timeout: time.Second, Match: []string{"mcp.*"}, Tags: []string{"write"}, MayAllow: true,
 			MinConfidence: 0.8},
-		Channels: []gate.Channel{gate.ChannelQueue}, AskTimeout: 2 * time.Minute, SessionTime: time.Hour, AlwaysTime: 30 * 24 * time.Hour}
+		Channels: []gate.Channel{gate.ChannelWebhook, gate.ChannelQueue}, Webhook: "https://hooks.example.com/" + set, AskTimeout: 2 * time.Minute, SessionTime: time.Hour, AlwaysTime: 30 * 24 * time.Hour}
 }
 
 func TestDefaults(t *testing.T) {

@@ -33,6 +33,9 @@ func usesOf(f *file, s *Settings) []string {
 			add("policy.classifier: sends calls to %s", shownNodes([]*textfile.Node{c.Node.Member("url")}))
 		}
 	}
+	if w := f.policy.Value.ask.webhook; w.Present {
+		add("policy.ask.webhook: sends questions to %s", shownNodes([]*textfile.Node{w.Node}))
+	}
 	hooks := slices.Clone(f.hooks)
 	for _, p := range f.profiles {
 		hooks = append(hooks, p.Value.hooks...)

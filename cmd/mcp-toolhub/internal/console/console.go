@@ -12,6 +12,7 @@ package console
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"html/template"
 	"log/slog"
@@ -38,6 +39,7 @@ type Options struct {
 	Approvals *approval.Approvals // takes answers
 	Mode      func() string       // ApproveByCode or ApproveOff, as the settings in force say; "" is the former
 	Person    string              // whose hub it is: all who open the page act as that person
+	At        func() string       // the origin of the page's address, for links from elsewhere
 	Logger    *slog.Logger
 }
 
@@ -49,6 +51,8 @@ type Console struct {
 	pages    func() (map[string]*template.Template, error) // parsed once somebody looks
 	mux      *http.ServeMux
 	tries    tries
+	posts    *posts
+	key      []byte        // of links
 	streams  chan struct{} // has a place for each stream that may be open
 
 	once sync.Once
@@ -61,7 +65,7 @@ const maxStreams = 32
 // New makes the page.
 func New(o Options) *Console {
 	c := &Console{Options: o, sessions: newSessions(), pages: sync.OnceValues(parsePages), streams: make(chan struct{}, maxStreams),
-		done: make(chan struct{})}
+		posts: newPosts(), key: []byte(rand.Text()), done: make(chan struct{})}
 	c.mux = c.routes()
 	return c
 }
@@ -75,23 +79,25 @@ func (c *Console) Invite() string {
 // session is the only one.
 func (c *Console) Code(session string) (string, error) { return c.sessions.code(session) }
 
-// Close ends all sessions, streams and tried calls, and waits for the latter. Calling it again is harmless.
+// Close ends all sessions, streams, tried calls and messages, and waits for the latter two. Calling it again is harmless.
 func (c *Console) Close() {
 	c.once.Do(func() {
 		close(c.done)
 		c.sessions.endAll()
 		c.tries.close()
+		c.posts.close()
 	})
 }
 
 func (c *Console) mode() string { return cmp.Or(c.Mode(), ApproveByCode) }
 
-// routes are the addresses of the page. All but the first three take a session.
+// routes are the addresses of the page. All but the first four take a session.
 func (c *Console) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path+"style.css", asset("style.css", "text/css; charset=utf-8"))
 	mux.HandleFunc("GET "+Path+"script.js", asset("script.js", "text/javascript; charset=utf-8"))
 	mux.HandleFunc("GET "+Path+"signin", c.signIn)
+	mux.HandleFunc("GET "+linkPath+"{link}", c.follow)
 	for pattern, do := range map[string]func(*visit) (*page, error){
 		"GET " + Path + "{$}":                    func(*visit) (*page, error) { return &page{Redirect: Path + "servers"}, nil },
 		"GET " + Path + "servers":                (*visit).servers,
@@ -216,7 +222,8 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.sessions.set(w, r, secret)
-	v.show(&page{Name: "entered", Title: "Signed in"}) // which leads on: with a redirect, a browser that comes from elsewhere sends no cookie
+	goal := c.goal(r) // by the page: with a redirect, a browser that comes from elsewhere sends no cookie
+	v.show(&page{Name: "entered", Title: "Signed in", Refresh: "0; url=" + goal, Data: goal})
 }
 
 // signOut ends the session.

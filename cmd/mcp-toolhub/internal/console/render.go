@@ -39,7 +39,7 @@ type page struct {
 	Title    string
 	Status   int    // 0: 200
 	Live     string // what of the hub the page shows, so that it is got again when that changes; "" for nothing
-	Refresh  bool   // the page is to be looked at again soon
+	Refresh  string // the header of that name: when the browser gets the page again, or goes on
 	Data     any
 	Redirect string
 }
@@ -86,8 +86,8 @@ func (v *visit) show(p *page) {
 		http.Error(v.w, "the page cannot be written: see the hub's log", http.StatusInternalServerError)
 		return
 	}
-	if p.Refresh {
-		v.w.Header().Set("Refresh", "2")
+	if p.Refresh != "" {
+		v.w.Header().Set("Refresh", p.Refresh)
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if p.Status != 0 {

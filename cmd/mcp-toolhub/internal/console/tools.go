@@ -109,7 +109,7 @@ func (v *visit) tried() (*page, error) {
 	case <-t.ended:
 		p.Data.(map[string]any)["Tried"] = &t.tried
 	default:
-		p.Refresh = true
+		p.Refresh = "2"
 	}
 	return p, nil
 }

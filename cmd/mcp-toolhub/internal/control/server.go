@@ -44,6 +44,7 @@ type Server struct {
 	hub    Hub
 	token  string
 	file   string
+	url    string
 	http   *http.Server
 	ended  chan struct{}
 	looked chan struct{} // closed when the notices of dead hubs are removed
@@ -84,14 +85,14 @@ func Serve(ctx context.Context, state string, hub Hub, logger *slog.Logger) (*Se
 	if err != nil {
 		return nil, fmt.Errorf("open the API for approvals: %w", err)
 	}
-	s := &Server{hub: hub, token: rand.Text(), ended: make(chan struct{}), looked: make(chan struct{}),
+	s := &Server{hub: hub, token: rand.Text(), url: "http://" + l.Addr().String(), ended: make(chan struct{}), looked: make(chan struct{}),
 		file: filepath.Join(runDir(state), strconv.Itoa(os.Getpid())+".json")}
 	s.http = &http.Server{Handler: s.handler(l.Addr().String()), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, // browsers have cookies
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
 	open, end := context.WithCancel(context.WithoutCancel(ctx))
 	s.http.BaseContext = func(net.Listener) context.Context { return open }
 	s.http.RegisterOnShutdown(end)
-	text, err := json.Marshal(notice{PID: os.Getpid(), Host: hostname(), URL: "http://" + l.Addr().String(), Token: s.token,
+	text, err := json.Marshal(notice{PID: os.Getpid(), Host: hostname(), URL: s.url, Token: s.token,
 		Started: time.Now().UTC(), Config: hub.Config})
 	if err == nil {
 		err = os.MkdirAll(runDir(state), 0o700)
@@ -114,6 +115,9 @@ func Serve(ctx context.Context, state string, hub Hub, logger *slog.Logger) (*Se
 	}()
 	return s, nil
 }
+
+// URL is the API's address.
+func (s *Server) URL() string { return s.url }
 
 // closeWithin bounds the time that open requests have at the end.
 const closeWithin = time.Second
@@ -147,7 +151,7 @@ func (s *Server) handler(address string) http.Handler {
 	mux.HandleFunc("GET /events", s.hub.Model.Events)
 	mux.HandleFunc("POST "+joinPath, s.takeIn)
 	mux.HandleFunc("POST /stop", s.stop)
-	mux.HandleFunc("POST /page/invite", func(w http.ResponseWriter, _ *http.Request) { s.invite(w, "http://"+address) })
+	mux.HandleFunc("POST /page/invite", func(w http.ResponseWriter, _ *http.Request) { s.invite(w) })
 	mux.HandleFunc("POST /page/code", s.code)
 	mux.HandleFunc("GET /grants", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.hub.Model.Grants(), nil) })
 	mux.HandleFunc("DELETE /grants/{id}", func(w http.ResponseWriter, r *http.Request) {
@@ -176,12 +180,12 @@ const pagePath = "/ui/"
 var errNoPage = errors.New("this hub has no page: it runs one command alone")
 
 // invite answers with an address that opens the page once: at the door for clients, where that is open, otherwise here.
-func (s *Server) invite(w http.ResponseWriter, here string) {
+func (s *Server) invite(w http.ResponseWriter) {
 	if s.hub.Page == nil {
 		reply(w, nil, errNoPage)
 		return
 	}
-	at := here
+	at := s.url
 	if s.hub.PageAt != nil && s.hub.PageAt() != "" {
 		at = s.hub.PageAt()
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -149,6 +148,7 @@ func (a *approver) reach(ctx context.Context, inv *invocation, q *approvalReques
 				return true, err
 			}
 		case a.opts.QueueOpen != nil && a.opts.QueueOpen():
+			a.announce(ctx, q)
 			q.yields = inv.patiently(ctx, since, func(ctx context.Context) { a.waitInQueue(ctx, inv, q) })
 			return true, nil
 		}
@@ -156,11 +156,23 @@ func (a *approver) reach(ctx context.Context, inv *invocation, q *approvalReques
 	return false, nil
 }
 
+// announce tells people elsewhere of a question in the queue.
+func (a *approver) announce(ctx context.Context, q *approvalRequest) {
+	hook := q.gate.Webhook()
+	if hook == "" || a.opts.Announce == nil {
+		return
+	}
+	if v, first := q.ticket.Announce(); first {
+		a.opts.Announce(ctx, hook, v)
+	}
+}
+
 // forPeople returns the question as the queue shows it.
 func (q *approvalRequest) forPeople(b approval.Binding) approval.Question {
 	r := &q.request
 	out := approval.Question{Binding: b, Invocation: r.Invocation, Decision: q.id, Client: r.Actor.Client.Name,
-		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Choices: gate.Choices(q.decision), Timeout: q.gate.AskTimeout(), NotSelf: q.gate.NotSelf()}
+		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Choices: gate.Choices(q.decision),
+		Timeout: q.gate.AskTimeout(), NotSelf: q.gate.NotSelf()}
 	out.Agent, _ = tool.AgentOf(r.Meta)
 	out.Suggest, _ = gate.Suggest(r, q.decision)
 	out.Does = gate.DescriptionLine(r.Tool)
@@ -453,7 +465,7 @@ func (a *approver) edit(ctx context.Context, g *gate.Gate, inv *invocation, answ
 // wayOut says what a person can do so that such a call runs, where nobody has answered.
 func (q *approvalRequest) wayOut() string {
 	queue := "answer with `mcp-toolhub approvals` in another terminal while it waits"
-	if !slices.Contains(q.gate.Channels(), gate.ChannelQueue) {
+	if !q.gate.Queues() {
 		queue += " (policy.ask.channels has to name queue for that)"
 	}
 	ways := fmt.Sprintf("allow it in policy.rules: {match: %q, then: allow}", q.request.Tool.Name)

@@ -159,6 +159,9 @@ type Options struct {
 	// QueueOpen reports whether somebody could answer questions in Approvals from elsewhere. Nil: nobody can.
 	QueueOpen func() bool
 
+	// Announce tells people elsewhere of a question in the queue, by a message to a webhook, and does not wait for that. Nil: nobody is told.
+	Announce func(ctx context.Context, webhook string, v approval.View)
+
 	// SignIn is asked for calls that fail because somebody has to sign in. Nil: they end with that.
 	SignIn tool.SignInAsker
 
