@@ -8,6 +8,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -341,7 +342,8 @@ func TestPageAnswersOff(t *testing.T) {
 	rest()
 }
 
-// TestPageAnswerRaces: of answers on the page, on the command line and in the client at the same moment one counts, and the others are told.
+// TestPageAnswerRaces: of answers on the page, on the command line and in the client at the same moment one counts, and the others are told. In
+// every second round the client is too slow: its question is taken back.
 func TestPageAnswerRaces(t *testing.T) {
 	t.Parallel()
 	p := startPermitted(t, map[string]any{}, nil)
@@ -351,17 +353,18 @@ func TestPageAnswerRaces(t *testing.T) {
 	for round := range 10 {
 		args := fmt.Sprintf(`{"text":"round %d"}`, round)
 		var page, line, client string // who was let through
-		answered := make(chan struct{})
+		var others, calling sync.WaitGroup
+		start, slow := make(chan struct{}), round%2 == 1
 		x := &exchange{w: p.client(rev2025).able().open(), answer: func(int, asked) string {
-			<-answered
+			if <-start; slow {
+				others.Wait()
+			}
 			return `{"action":"accept","content":{"answer":"allow_once"}}`
 		}}
-		var racing sync.WaitGroup
 		var got string
-		racing.Go(func() { got = x.call("mcp.s.echo", args) })
+		calling.Go(func() { got = x.call("mcp.s.echo", args) })
 		v := p.pending(h)
-		start := make(chan struct{})
-		racing.Go(func() {
+		others.Go(func() {
 			<-start
 			if status, text := r.send("/ui/approvals/"+string(v.ID), "choice", "allow_once"); status == http.StatusOK {
 				page = "allow_once"
@@ -369,7 +372,7 @@ func TestPageAnswerRaces(t *testing.T) {
 				t.Errorf("the page is told %d %s", status, text)
 			}
 		})
-		racing.Go(func() {
+		others.Go(func() {
 			<-start
 			if _, err := h.Answer(t.Context(), string(v.ID), control.Reply{Choice: policy.DenyOnce}); err == nil {
 				line = "deny_once"
@@ -378,8 +381,8 @@ func TestPageAnswerRaces(t *testing.T) {
 			}
 		})
 		close(start)
-		close(answered)
-		racing.Wait()
+		others.Wait()
+		calling.Wait()
 		settled, err := h.Approval(t.Context(), string(v.ID))
 		if err != nil || settled.Answer == nil {
 			t.Fatalf("round %d: %+v, %v", round, settled, err)
@@ -392,6 +395,9 @@ func TestPageAnswerRaces(t *testing.T) {
 			if by != "" {
 				winners++
 			}
+		}
+		if told := strings.Contains(strings.Join(x.notes, "\n"), `"method":"notifications/cancelled"`); slow && (client != "" || !told) {
+			t.Errorf("round %d: the question of the client is not taken back: %s", round, x.notes)
 		}
 		runs := strings.Contains(got, `"status":"succeeded"`)
 		if winners != 1 || runs != settled.Answer.Choice.Allows() {
@@ -515,12 +521,18 @@ func TestPageOfAHubOnStdio(t *testing.T) {
 	}
 }
 
-// TestPageNotSelf: where who calls does not count as approver, neither the client behind the call is asked, nor can the page answer for what it tried.
+// TestPageNotSelf: where who calls does not count as approver, the client behind the call is not asked, its token answers nothing, and the page
+// cannot answer for what it tried.
 func TestPageNotSelf(t *testing.T) {
 	t.Parallel()
-	p := startPermitted(t, map[string]any{"ask": map[string]any{"not_self": true}}, nil)
+	const token = "a-token-of-the-test-itself"
+	file := filepath.Join(t.TempDir(), "token")
+	replaceFile(t, file, token)
+	p := startPermitted(t, map[string]any{"ask": map[string]any{"not_self": true}}, map[string]any{"hub": map[string]any{
+		"auth": map[string]any{"tokens": []any{map[string]any{"name": "ann", "token": "${file:" + file + "}"}}}}})
 	h := p.hub()
 	r, other := openPage(t, h), openPage(t, h)
+	eventually(t, "the tool is there", func() bool { return strings.Contains(second(r.get("/ui/tools")), "mcp.s.echo") })
 	r.unlock(h)
 	other.unlock(h)
 	if status, text := r.send("/ui/tool", "name", "mcp.s.echo", "argument.text", "mine"); status != http.StatusOK {
@@ -537,7 +549,7 @@ func TestPageNotSelf(t *testing.T) {
 	eventually(t, "the call has ended", func() bool {
 		return matched(regexp.MustCompile(`(succeeded)`), second(r.get("/ui/tries/"+string(v.Invocation)))) != ""
 	})
-	x := &exchange{w: p.client(rev2025).able().open(), answer: func(int, asked) string {
+	x := &exchange{w: p.client(rev2025, "Authorization", "Bearer "+token).able().open(), answer: func(int, asked) string {
 		t.Error("the client behind the call is asked")
 		return `{"action":"accept","content":{"answer":"allow_once"}}`
 	}}
@@ -545,6 +557,13 @@ func TestPageNotSelf(t *testing.T) {
 	var got string
 	calling.Go(func() { got = x.call("mcp.s.echo", `{"text":"theirs"}`) })
 	v = p.pending(h)
+	caller := newPageClient(t, p.url)
+	for _, path := range []string{"/ui/approvals/" + string(v.ID), "/ui/unlock", "/approvals/" + string(v.ID)} {
+		resp, text := caller.do(http.MethodPost, path, "choice=allow_once&csrf="+r.csrf, "Authorization", "Bearer "+token)
+		if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%s with the token of the caller: %d %s", path, resp.StatusCode, text)
+		}
+	}
 	if status, text := r.send("/ui/approvals/"+string(v.ID), "choice", "allow_once"); status != http.StatusOK {
 		t.Errorf("the page answers for a client: %d %s", status, text)
 	}
