@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -313,9 +314,12 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 	var changes []*Change
 	var tools []*Plan
 	var leftovers []string
+	gone := func(id string, _ *connection) bool {
+		return slices.ContainsFunc(plans, func(p *Plan) bool { return p.ID == id && p.record == nil })
+	}
 	for _, p := range plans {
 		old := s.all[p.ID]
-		if delete(s.all, p.ID); p.record != nil {
+		if p.record != nil {
 			s.all[p.ID] = p.record
 			if p.record != old {
 				p.record.Step = step
@@ -337,7 +341,8 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 			changes = append(changes, &Change{Document: p.Doc, After: p.After, Like: likeBackup(old)})
 		}
 	}
-	// The record comes first: one of a change that was not made is harmless.
+	// Of a connection the record comes first, and goes last: one of a change that was not made is harmless, and whoever is killed
+	// in between can disconnect.
 	if err := s.store(); err != nil {
 		return err
 	}
@@ -354,7 +359,9 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 			return errors.Join(err, s.store())
 		}
 	}
-	if len(tools) > 0 {
+	stored := len(s.all)
+	maps.DeleteFunc(s.all, gone)
+	if len(tools) > 0 || len(s.all) < stored {
 		if err := s.store(); err != nil {
 			return err
 		}
