@@ -231,6 +231,29 @@ func TestMachine(t *testing.T) {
 	}
 }
 
+// TestRightsThatAreNotGranted checks that a call for which the server wants more than the authorization server grants is sent twice, and no
+// more, and that the hub has asked for all once.
+func TestRightsThatAreNotGranted(t *testing.T) {
+	t.Parallel()
+	var g *guarded
+	var calls atomic.Int32
+	g = newGuarded(t, upstreamtest.Options{Intercept: onCall(func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="admin"`)
+		w.WriteHeader(http.StatusForbidden)
+	})}, func(c *upstream.ServerConfig) { c.OAuth = upstream.OAuth{Machine: true, ClientID: "robot", ClientSecret: "hunter22"} })
+	g.ready(t, "s")
+	before := len(g.auth.Requests("/token"))
+	_, err := g.call(t.Context(), "s", "echo", `{}`)
+	if f := failure(t, err); f.Class != tool.ClassSetupRequired || !strings.Contains(f.Message, "(admin)") {
+		t.Errorf("failure %+v", f)
+	}
+	asked := g.auth.Requests("/token")[before:]
+	if len(asked) != 1 || asked[0].Form.Get("scope") != "read admin" || calls.Load() != 2 {
+		t.Errorf("the call came %d times, and for tokens %+v", calls.Load(), asked)
+	}
+}
+
 // TestTokenStaysHome checks that no token follows a redirect.
 func TestTokenStaysHome(t *testing.T) {
 	t.Parallel()

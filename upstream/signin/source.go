@@ -151,8 +151,12 @@ func (s *Source) Refused(ctx context.Context, token string, status int, h http.H
 	case err != nil || token == "":
 		return false
 	case status == http.StatusForbidden && asked.code == "insufficient_scope":
+		granted := len(union(g.Scopes, asked.scopes)) == len(g.Scopes)
+		if granted && ok && g.Access != token { // for another request, or by a person, since this one was sent
+			return true
+		}
 		err := s.store.want(s.server, asked.scopes)
-		if err != nil || !s.server.OAuth.Machine || len(union(g.Scopes, asked.scopes)) == len(g.Scopes) {
+		if err != nil || !s.server.OAuth.Machine || granted {
 			return false
 		}
 		g.Wanted = union(g.Wanted, asked.scopes)

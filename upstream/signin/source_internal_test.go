@@ -274,6 +274,19 @@ func TestRefusedToken(t *testing.T) {
 		if g, _, _ := r.store.Grant(r.source.server); len(g.Wanted) != 2 {
 			t.Errorf("wanted %q", g.Wanted)
 		}
+		old := r.token(t)
+		if err := r.store.put(r.source.server, Grant{ID: "2", Access: "wider", Scopes: []string{"write", "admin", "read"}}); err != nil {
+			t.Fatal(err)
+		}
+		if !r.source.Refused(t.Context(), old, http.StatusForbidden, more) {
+			t.Error("a call on its way while somebody granted more is not sent again")
+		}
+		if g, _, _ := r.store.Grant(r.source.server); len(g.Wanted) != 0 {
+			t.Errorf("wanted %q, which are granted", g.Wanted)
+		}
+		if r.source.Refused(t.Context(), "wider", http.StatusForbidden, more) {
+			t.Error("a call is sent again with the same token")
+		}
 	})
 }
 

@@ -108,6 +108,67 @@ func TestEntra(t *testing.T) {
 	}
 }
 
+// TestResourceIsLeftOut checks that oauth.resource: omit holds for whatever is sent to the authorization server.
+func TestResourceIsLeftOut(t *testing.T) {
+	t.Parallel()
+	leftOut := func(t *testing.T, w *world, paths ...string) {
+		t.Helper()
+		for _, path := range paths {
+			all := w.auth.Requests(path)
+			for _, r := range all {
+				if r.Form.Has("resource") {
+					t.Errorf("%s got %v", path, r.Form)
+				}
+			}
+			if len(all) == 0 {
+				t.Errorf("nothing came to %s", path)
+			}
+		}
+	}
+	omits := func(t *testing.T, change func(*upstreamtest.AuthServer)) *world {
+		w := newWorld(t, change)
+		w.auth.NoResource, w.server.OAuth.Resource = true, upstream.OmitResource
+		return w
+	}
+	t.Run("browser", func(t *testing.T) {
+		t.Parallel()
+		w := omits(t, func(a *upstreamtest.AuthServer) { a.Lifetime = time.Second }) // so short that each use renews
+		g, err := w.login(t, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token, err := w.store.Source(w.server).Token(t.Context()); err != nil || token == g.Access {
+			t.Errorf("token %q after %q, %v", token, g.Access, err)
+		}
+		if _, revoked, err := w.store.Logout(t.Context(), w.server); !revoked || err != nil {
+			t.Errorf("revoked %v, %v", revoked, err)
+		}
+		leftOut(t, w, "/authorize", "/token", "/revoke")
+		if n := len(w.auth.Requests("/token")); n != 2 {
+			t.Errorf("%d requests for a token", n)
+		}
+	})
+	t.Run("machine", func(t *testing.T) {
+		t.Parallel()
+		w := omits(t, nil)
+		w.auth.Clients = map[string]string{"robot": "hunter22"}
+		w.server.OAuth.Machine, w.server.OAuth.ClientID, w.server.OAuth.ClientSecret = true, "robot", "hunter22"
+		if _, err := w.store.Source(w.server).Token(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		leftOut(t, w, "/token")
+	})
+	t.Run("device", func(t *testing.T) {
+		t.Parallel()
+		w := omits(t, func(a *upstreamtest.AuthServer) { a.Device = true })
+		l := &signin.Login{Store: w.store, Server: w.server, Device: true, Visit: func(string, string) {}}
+		if _, err := l.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		leftOut(t, w, "/device", "/token")
+	})
+}
+
 // TestSignedClient signs in as a machine with each kind of key.
 func TestSignedClient(t *testing.T) {
 	t.Parallel()
