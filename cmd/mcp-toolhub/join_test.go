@@ -18,14 +18,16 @@ import (
 // company are clients on stdio that one hub serves: each starts a process of its own, with the same config.
 type company struct {
 	dir, config, mark string
+	servers           map[string]any // of the config
 }
 
 func newCompany(t *testing.T) *company {
 	t.Helper()
 	c := &company{dir: t.TempDir(), mark: newMark(t)}
 	script := upstreamtest.Script{Tools: append(upstreamtest.DefaultTools(), upstreamtest.Tool("note"), upstreamtest.Tool("wait"),
-		upstreamtest.Tool("calls"), upstreamtest.Tool("ask"))}
-	c.config = configText(t, map[string]any{"all": child(script, c.mark), "own": with(child(script, c.mark), "isolation", "session")}, neverDeferred())
+		upstreamtest.Tool("calls"), upstreamtest.Tool("ask"), upstreamtest.Tool("say")), Features: upstreamtest.Features{Logs: true}}
+	c.servers = map[string]any{"all": child(script, c.mark), "own": with(child(script, c.mark), "isolation", "session")}
+	c.config = configText(t, c.servers, neverDeferred())
 	return c
 }
 
@@ -80,6 +82,69 @@ func TestOneHubForAllClients(t *testing.T) {
 		w.hangUp()
 	}
 	eventually(t, "no process of a server is left", func() bool { return len(marked(c.mark)) == 0 })
+}
+
+// TestSessionsOfOneHub: clients of one hub have roots, log levels and answers "for this session" of their own, on all revisions.
+func TestSessionsOfOneHub(t *testing.T) {
+	t.Parallel()
+	c := newCompany(t)
+	c.config = configText(t, c.servers, with(neverDeferred(), "policy", map[string]any{"mode": "default", "rules": []any{
+		map[string]any{"match": "mcp.all.echo", "then": "ask"}, map[string]any{"match": "*", "then": "allow"}}}))
+	type client struct {
+		*exchange
+		level, hears string
+	}
+	var all []*client
+	for i, one := range []struct{ version, level, hears string }{{rev2025, "debug", "debug info error"}, {rev2025June, "error", "error"},
+		{rev2026, "", ""}, {rev2026, "info", "info error"}, {rev2025, "", "info error"}} {
+		w := wireHubIn(t, c.dir, c.config, one.version).able().open()
+		w.ready("mcp.all.echo", "mcp.own.echo")
+		x := &exchange{w: w, answer: func(_ int, q asked) string {
+			if q.method == "roots/list" {
+				return fmt.Sprintf(`{"roots":[{"uri":"file:///of/%d"}]}`, i)
+			}
+			return answerWith("allow_session", "")(0, q)
+		}}
+		switch {
+		case w.modern() && one.level != "":
+			x.meta = `"io.modelcontextprotocol/logLevel":` + quoted(one.level)
+		case one.level != "":
+			w.send(rawRequest{id: `"level"`, method: "logging/setLevel", params: `{"level":` + quoted(one.level) + `}`})
+		}
+		all = append(all, &client{x, one.level, one.hears})
+	}
+	if pids := sharedBy(all[0].w, all[1].w, all[2].w, all[3].w, all[4].w); len(pids) != 1 {
+		t.Fatalf("the shared server runs as %v", pids)
+	}
+	for i, x := range all {
+		got := x.call("mcp.own.ask", `{"questions":[{"id":"q","method":"roots/list"}]}`)
+		if !strings.Contains(got, fmt.Sprintf("file:///of/%d", i)) || strings.Count(got, "file:///of/") != 1 {
+			t.Errorf("the server of client %d has heard %s", i, got)
+		}
+		x.notes = nil
+		note := func(level string) string {
+			return quoted(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"` + level + `","data":1}}`)
+		}
+		x.call("mcp.all.say", `{"notes":[`+note("debug")+`,`+note("info")+`,`+note("error")+`]}`)
+		var heard []string
+		for _, m := range x.notes {
+			_, level, _ := strings.Cut(m, `"level":"`)
+			level, _, _ = strings.Cut(level, `"`)
+			heard = append(heard, level)
+		}
+		if strings.Join(heard, " ") != x.hears {
+			t.Errorf("client %d, at level %q, hears %q", i, x.level, x.notes)
+		}
+		x.asked = nil
+		for range 2 {
+			if got := x.call("mcp.all.echo", `{}`); !strings.Contains(got, `"structuredContent"`) {
+				t.Errorf("client %d: %s", i, got)
+			}
+		}
+		if len(x.asked) != 1 || x.asked[0].method != "elicitation/create" {
+			t.Errorf("client %d was asked %v", i, x.asked)
+		}
+	}
 }
 
 // TestClientsOutliveTheirHub: when the process ends that is the hub, the other clients go on: one of them is the hub then. A call that the hub
