@@ -337,3 +337,46 @@ func (s *ownServers) follow(person string, c *taskClient, in bool) {
 		return strings.Contains(c.do(c.tool("echo", `{}`, "", "")), `"structuredContent"`) == in
 	})
 }
+
+// TestFurtherRightsOfOnePerson: a person whose call lacks a scope is told so, signs in once more for all of their scopes, and nobody else's
+// sign-in is touched.
+func TestFurtherRightsOfOnePerson(t *testing.T) {
+	t.Parallel()
+	s := newOwnServers(t, false)
+	s.auth.Want("read")
+	for _, person := range []string{tool.Local, "ann", "bob"} {
+		s.login(person)
+	}
+	s.start()
+	eventually(t, "the hub has the lists", func() bool { return s.status().State == tool.ServerReady })
+	echo := func(person string) string {
+		c := newTaskClient(t, wireHTTP(t, s.hub.url+"/mcp", rev2025, "Authorization", "Bearer "+tokenOf(person)).open(), "mcp.s.")
+		return c.do(c.tool("echo", `{}`, "", ""))
+	}
+	lacks := func(person, what, answer string) {
+		if !strings.Contains(answer, "setup_required") || !strings.Contains(answer, what) || !strings.Contains(answer, "run mcp-toolhub login s ") ||
+			!strings.Contains(answer, "--as "+person) {
+			t.Errorf("%s: %s", person, answer)
+		}
+	}
+	if got := echo("ann"); !strings.Contains(got, `"structuredContent"`) {
+		t.Errorf("ann: %s", got)
+	}
+	s.auth.Want("write")
+	lacks("ann", "(write)", echo("ann"))
+	lacks("bob", "HTTP 403", echo("bob")) // who has no connection yet
+	s.login("ann")
+	asked := s.auth.Requests("/authorize")
+	if scope := asked[len(asked)-1].Form.Get("scope"); scope != "write read" {
+		t.Errorf("ann was asked for %q", scope)
+	}
+	eventually(t, "ann's calls succeed", func() bool { return strings.Contains(echo("ann"), `"structuredContent"`) })
+	lacks("bob", "HTTP 403", echo("bob"))
+	wanted := make(map[string]string)
+	for _, one := range s.status().SignIns {
+		wanted[one.Person] = strings.Join(one.Wanted, " ")
+	}
+	if wanted["ann"] != "" || wanted["bob"] != "write" {
+		t.Errorf("wanted are %q", wanted)
+	}
+}

@@ -52,6 +52,9 @@ func OfStatus(cfg settings.Server, status int, pause time.Duration, cause error)
 		f.Auth = true
 		f.What = fmt.Sprintf("%s refused the credentials (HTTP %d)", where, status)
 		f.Hint = "set or renew the credentials in headers of the server's entry"
+		if cfg.SignsIn() { // perhaps with too few rights
+			f.Hint = SignInHint(cfg)
+		}
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
 		f.What = fmt.Sprintf("%s is no MCP endpoint (HTTP %d)", where, status)
 		f.Hint = "check url; a server of the older HTTP+SSE transport needs type: sse"
