@@ -155,6 +155,11 @@ func TestConnectAndDisconnect(t *testing.T) {
 				if !slices.EqualFunc(c.Read(before, path), slices.Delete(servers, i, i+1), same) {
 					t.Errorf("%s, %s: other servers have changed", c.ID, name)
 				}
+				for _, file := range []string{path, path + ".before-toolhub"} {
+					if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o640 {
+						t.Errorf("%s, %s: %s: %v, %v", c.ID, name, file, info, err)
+					}
+				}
 				must(t, m.disconnect(c.ID))
 				info, err := os.Stat(path)
 				must(t, err)
