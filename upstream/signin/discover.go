@@ -216,6 +216,10 @@ func issuerAt(ctx context.Context, client *http.Client, issuer string, legacy bo
 		if ctx.Err() != nil {
 			return m, ctx.Err()
 		}
+		if errors.Is(err, errSilent) { // the other addresses are its own, too
+			fault = err
+			break
+		}
 		if fault == nil || errors.Is(fault, errAbsent) {
 			fault = err
 		}

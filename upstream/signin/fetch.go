@@ -105,8 +105,11 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errAbsent: there is no such document.
-var errAbsent = errors.New("there is none")
+// errAbsent: there is no such document. errSilent: a server hangs.
+var (
+	errAbsent = errors.New("there is none")
+	errSilent = errors.New("did not answer in time")
+)
 
 // getJSON reads the JSON document at address. The error is errAbsent where the server says that it has none.
 func getJSON(ctx context.Context, client *http.Client, address string, into any) error {
@@ -169,7 +172,7 @@ func shown(err error) error {
 	case errors.As(err, &said):
 		return fmt.Errorf("HTTP status %d", said.Response.StatusCode)
 	case errors.As(err, &u) && u.Timeout():
-		return fmt.Errorf("%s did not answer in time", hostOf(u.URL))
+		return fmt.Errorf("%s %w", hostOf(u.URL), errSilent)
 	case errors.As(err, &u):
 		return fmt.Errorf("%s: %s", hostOf(u.URL), shownText(u.Err.Error()))
 	}

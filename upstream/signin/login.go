@@ -190,8 +190,7 @@ func (a *attempt) identity(ctx context.Context) (Client, error) {
 		return c, nil
 	}
 	if a.RegistrationEndpoint == "" {
-		return Client{}, fmt.Errorf("%s lets no client register itself: register one there, with the redirect address %s, and set oauth: "+
-			"{client_id, client_secret, callback_port} in the entry of the server", shownText(a.Issuer), orText(redirect, "of your choice"))
+		return Client{}, fmt.Errorf("%s lets no client register itself: %s", shownText(a.Issuer), a.byHand())
 	}
 	meta := &oauthex.ClientRegistrationMetadata{ClientName: "mcp-toolhub", ApplicationType: "native", TokenEndpointAuthMethod: methodNone,
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"}, Scope: strings.Join(a.scopes, " ")}
@@ -217,6 +216,21 @@ func (a *attempt) identity(ctx context.Context) (Client, error) {
 	a.registered = true
 	a.Store.remember(a.clientKey(), c)
 	return c, nil
+}
+
+// byHand says how a person registers the hub, and where to enter what comes of it.
+func (a *attempt) byHand() string {
+	redirect, port := a.redirect, ""
+	if !strings.HasPrefix(redirect, "https:") {
+		if u, err := url.Parse(redirect); err == nil && u.Path == CallbackPath {
+			port = u.Port()
+		} else { // of a page that is elsewhere at the next start, or of no browser at all
+			redirect, port = "http://127.0.0.1:PORT"+CallbackPath+" (any free port)", "PORT"
+		}
+		port = ", callback_port: " + port
+	}
+	return fmt.Sprintf("register an application there by hand, with the redirect address %s; then set oauth: {client_id: …, client_secret: …%s} "+
+		"in mcpServers.%s of the config (no secret where you got none), and sign in again", redirect, port, a.Server.ID)
 }
 
 // byBrowser lets the person sign in in a browser, which comes back with a code.

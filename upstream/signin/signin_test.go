@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -161,6 +163,12 @@ func page(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, "<html>welcome</html>")
 }
 
+// hang answers nothing while anybody waits.
+func hang(_ http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // only then the server notices that the client has gone
+	<-r.Context().Done()
+}
+
 func elsewhere(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "http://127.0.0.1:1/steal", http.StatusTemporaryRedirect)
 }
@@ -204,6 +212,8 @@ func TestFaultsOfAuthorizationServers(t *testing.T) {
 		says   string
 	}{
 		"metadata is a page":      {change: at(wellKnown, page), step: signin.StepDiscover, says: `"text/html" instead of JSON`},
+		"metadata hangs":          {change: at(wellKnown, hang), step: signin.StepDiscover, says: "did not answer in time"},
+		"token hangs":             {change: at("/token", hang), step: signin.StepToken, says: "did not answer in time"},
 		"metadata redirects":      {change: at(wellKnown, elsewhere), step: signin.StepDiscover, says: "redirects to http://127.0.0.1:1/steal"},
 		"metadata of 10 MB":       {change: at(wellKnown, large), step: signin.StepDiscover, says: "over 256 KiB"},
 		"no metadata":             {change: at(wellKnown, http.NotFound), step: signin.StepDiscover, says: "headers of its entry"},
@@ -214,7 +224,7 @@ func TestFaultsOfAuthorizationServers(t *testing.T) {
 		"endpoint is a script":    {change: metadata("authorization_endpoint", "javascript:alert(1)"), step: signin.StepDiscover, says: "authorization_endpoint"},
 		"another resource": {change: func(a *upstreamtest.AuthServer) { a.Resource = "http://other.example/mcp" }, step: signin.StepDiscover,
 			says: "another resource"},
-		"no registration":        {change: func(a *upstreamtest.AuthServer) { a.NoRegistration = true }, step: signin.StepRegister, says: "/callback, and set oauth"},
+		"no registration":        {change: func(a *upstreamtest.AuthServer) { a.NoRegistration = true }, step: signin.StepRegister, says: "callback_port: "},
 		"registration is a page": {change: at("/register", page), step: signin.StepRegister, says: "registration"},
 		"registration redirects": {change: at("/register", elsewhere), step: signin.StepRegister, says: "redirects to"},
 		"registration of 10 MB":  {change: at("/register", large), step: signin.StepRegister, says: "over 256 KiB"},
@@ -262,7 +272,41 @@ func TestFaultsOfAuthorizationServers(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(w.dir, signin.FileName)); err == nil {
 				t.Error("something is kept")
 			}
+			if n := len(w.auth.Requests(wellKnown + "openid-configuration")); name == "metadata hangs" && n > 0 {
+				t.Error("an authorization server that hangs is asked again")
+			}
 		})
+	}
+}
+
+// TestRegisteredByHand: where the hub cannot register itself, what it says to do makes the next sign-in succeed.
+func TestRegisteredByHand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(a *upstreamtest.AuthServer) {
+		a.NoRegistration, a.Clients = true, map[string]string{"by-hand": "its-secret"}
+	})
+	_, err := w.login(t, nil)
+	said := regexp.MustCompile(`redirect address (\S+); then set oauth: {client_id: …, client_secret: …, callback_port: (\d+)} in mcpServers.s `).
+		FindStringSubmatch(fmt.Sprint(err))
+	if said == nil {
+		t.Fatal(err)
+	}
+	w.server.OAuth.ClientID, w.server.OAuth.ClientSecret = "by-hand", "its-secret"
+	w.server.OAuth.CallbackPort, _ = strconv.Atoi(said[2])
+	if _, err := w.login(t, nil); err != nil {
+		t.Error(err)
+	}
+	if asked := w.auth.Requests("/authorize"); len(asked) != 1 || asked[0].Form.Get("redirect_uri") != said[1] {
+		t.Errorf("registered for %s, asked %+v", said[1], asked)
+	}
+	w.server.OAuth = upstream.OAuth{}
+	l := &signin.Login{Store: w.store, Server: w.server, Callback: &signin.Callback{Address: "https://hub.example/sign-in/callback", Fixed: true}}
+	if _, err := l.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "https://hub.example/sign-in/callback; then set oauth: {client_id: …, client_secret: …} in") {
+		t.Errorf("a page elsewhere: %v", err)
+	}
+	l.Callback.Address = "http://127.0.0.1:8808/sign-in/callback"
+	if _, err := l.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "http://127.0.0.1:PORT/callback (any free port)") {
+		t.Errorf("a page here: %v", err)
 	}
 }
 
