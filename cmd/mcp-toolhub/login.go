@@ -172,6 +172,10 @@ func (c *loginCmd) login(ctx context.Context, id string) error {
 	if c.hubURL != "" && c.as != "" {
 		return &exitError{exitUsage, fmt.Errorf("at a hub you sign in as the holder of the token in $%s: leave --as out", tokenVariable)}
 	}
+	if c.hubURL != "" && len(c.scopes) > 0 {
+		return &exitError{exitUsage, errors.New("at a hub you sign in with the scopes that the server asks for: leave --scope out, or set " +
+			"oauth.scopes in the server's entry there")}
+	}
 	if c.hubURL != "" {
 		return c.atHub(ctx, c.hubURL, id)
 	}
@@ -179,7 +183,7 @@ func (c *loginCmd) login(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if c.hubURL != "" && !server.OAuth.Machine && !server.OAuth.PerCaller {
+	if c.hubURL != "" && !server.OAuth.Machine && !server.OAuth.PerCaller && len(c.scopes) == 0 {
 		err := c.atHub(ctx, c.hubURL, id)
 		if err == nil {
 			return c.showTools(ctx, cfg)

@@ -140,7 +140,7 @@ func TestLoginAndLogout(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, code = home.run(t, "servers", "--url", hub.url)
-	check(text, code, exitOK, "s: signed in at "+auth.Issuer)
+	check(text, code, exitOK, "s: signed in at "+auth.Issuer+" since ", ", until ", ", renewed by itself, scopes: read")
 	text, code = home.run(t, "doctor", "s")
 	check(text, code, exitOK, "answered", "signed in at "+auth.Issuer+" since ", ", until ", ", renewed by itself, scopes: read")
 
@@ -155,6 +155,8 @@ func TestLoginAndLogout(t *testing.T) {
 	check(text, 0, 0, "mcp.s.echo")
 	text, code = home.run(t, "tools", "call", "mcp.s.echo")
 	check(text, code, exitToolError, "run mcp-toolhub login s")
+	text, code = home.run(t, "login", "s", "--url", hub.url, "--scope", "write")
+	check(text, code, exitUsage, "leave --scope out")
 	text, code = home.run(t, "login", "demo")
 	check(text, code, exitUsage, "signs in by itself")
 }

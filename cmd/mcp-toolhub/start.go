@@ -31,8 +31,8 @@ const startHelp = `Set everything up, step by step:
   connect   write the hub into your clients, in the place of those servers
   serve     keep a hub running in the background, which your clients join
 
-Each step shows what it will do, and asks. Run it again at any time: what is done already is not
-done again.
+What would change is shown, and you are asked before: about the config, each sign-in, the clients
+and the hub in the background. Run it again at any time: what is changed already stays as it is.
 
 --background is the last step alone. The hub outlives the terminal, writes its log to hub.log in
 the state directory, and ends with mcp-toolhub stop. Where one of the same config runs already,
