@@ -241,7 +241,9 @@ func TestRightsThatAreNotGranted(t *testing.T) {
 		calls.Add(1)
 		w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="admin"`)
 		w.WriteHeader(http.StatusForbidden)
-	})}, func(c *upstream.ServerConfig) { c.OAuth = upstream.OAuth{Machine: true, ClientID: "robot", ClientSecret: "hunter22"} })
+	})}, func(c *upstream.ServerConfig) {
+		c.OAuth = upstream.OAuth{Machine: true, ClientID: "robot", ClientSecret: "hunter22"}
+	})
 	g.ready(t, "s")
 	before := len(g.auth.Requests("/token"))
 	_, err := g.call(t.Context(), "s", "echo", `{}`)
