@@ -81,6 +81,13 @@ func (s *selection) filter(q Query) {
 	}
 }
 
+// before leaves out what comes in a list up to q.Before.
+func (s *selection) before(q Query) {
+	if b := q.Before; b != nil {
+		s.where = append(s.where, fmt.Sprintf("(i.created, i.seq) < (%s, %s)", s.arg(b.Created.UnixMicro()), s.arg(b.seq)))
+	}
+}
+
 // values finds all values of a column with one step in its index for each.
 const values = `WITH RECURSIVE v(x) AS (SELECT MIN(%[1]s) FROM invocations
 	UNION ALL SELECT (SELECT MIN(%[1]s) FROM invocations WHERE %[1]s > v.x) FROM v WHERE v.x IS NOT NULL) SELECT x FROM v WHERE x IS NOT NULL`
@@ -127,6 +134,11 @@ func (s *database) List(ctx context.Context, q Query) ([]Call, error) {
 		return s.search(ctx, q)
 	}
 	for c, all := range q.matching {
+		if len(all) > q.Limit && len(all) <= maxSought && len(q.matching)+len(q.Is) == 1 {
+			if all, err = s.newest(ctx, q, c, all); err != nil {
+				return nil, err
+			}
+		}
 		if n := len(all) * q.Limit; n > 0 && n <= maxMerged {
 			return s.merged(ctx, q, c, all)
 		}
@@ -136,7 +148,34 @@ func (s *database) List(ctx context.Context, q Query) ([]Call, error) {
 
 // maxMerged is up to how many calls are read to find the newest ones that have one of some values. An index has those of each value in their
 // order. For more, a walk back through all calls finds them soon.
-const maxMerged = 2500
+const maxMerged = 3000
+
+// maxSought bounds the values whose newest call is looked for. With more, some were nearly always used lately.
+const maxSought = 1000
+
+// newest returns the values that may have the newest calls of the query: no more than it wants calls. Their newest calls are found with
+// a step in the index for each value.
+func (s *database) newest(ctx context.Context, q Query, c Column, values []string) (found []string, err error) {
+	sel := &selection{where: []string{"i." + string(c) + " = v.column1"}}
+	places := make([]string, len(values))
+	for i, v := range values {
+		places[i] = "(" + sel.arg(v) + ")"
+	}
+	q.matching = nil
+	sel.filter(q)
+	sel.before(q)
+	sel.from = "invocations i"
+	last := " ORDER BY i.created DESC, i.seq DESC LIMIT 1"
+	order := fmt.Sprintf(" ORDER BY (%s) DESC NULLS LAST, (%s) DESC NULLS LAST", sel.sql("i.created", last), sel.sql("i.seq", last))
+	all := &selection{from: "(VALUES " + strings.Join(places, ", ") + ") AS v", args: sel.args}
+	err = s.each(ctx, all, "v.column1", order+limited(q), func(rows *sql.Rows) error {
+		var v string
+		err := rows.Scan(&v)
+		found = append(found, v)
+		return err
+	})
+	return found, err
+}
 
 // merged is list for each value of a column that a pattern matches.
 func (s *database) merged(ctx context.Context, q Query, c Column, values []string) (found []Call, err error) {
@@ -147,17 +186,19 @@ func (s *database) merged(ctx context.Context, q Query, c Column, values []strin
 			return nil, err
 		}
 		found = append(found, calls...)
+		slices.SortFunc(found, func(a, b Call) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.seq, a.seq)) })
+		if len(found) >= q.Limit {
+			found = found[:q.Limit]
+			q.Since = found[q.Limit-1].Created // older ones are not among the newest
+		}
 	}
-	slices.SortFunc(found, func(a, b Call) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.seq, a.seq)) })
-	return found[:min(len(found), q.Limit)], nil
+	return found, nil
 }
 
 // list is List for a query without a text.
 func (s *database) list(ctx context.Context, q Query) ([]Call, error) {
 	sel := s.selectCalls(q, "")
-	if b := q.Before; b != nil {
-		sel.where = append(sel.where, fmt.Sprintf("(i.created, i.seq) < (%s, %s)", sel.arg(b.Created.UnixMicro()), sel.arg(b.seq)))
-	}
+	sel.before(q)
 	return s.calls(ctx, sel, " ORDER BY i.created DESC, i.seq DESC"+limited(q))
 }
 

@@ -94,6 +94,8 @@ func lookUpMillion(t *testing.T, s store.Store) {
 		{"tools of a server, by a pattern", store.Query{Is: is("tool", "mcp.server3.*")}, listed},
 		{"nearly all tools, by a pattern", store.Query{Is: is("tool", "mcp.server?.*")}, listed},
 		{"all tools, by a pattern", store.Query{Is: is("tool", "mcp.*")}, listed},
+		{"many tools that were used long ago, by a pattern", store.Query{Is: is("tool", "mcp.old*")}, listed},
+		{"the same, a month ago at the latest", store.Query{Until: at(0.05), Is: is("tool", "mcp.old*")}, listed},
 		{"no tool, by a pattern", store.Query{Is: is("tool", "mcp.nobody.*")}, listed},
 		{"tools of a server, by a pattern, class that is rare", store.Query{Is: is("tool", "mcp.server3.*", "class", "timeout")}, listed},
 		{"word in most calls, tools of a pattern", store.Query{Text: "word0", Is: is("tool", "mcp.server3.*")}, text},
@@ -134,7 +136,7 @@ const million = 1_000_000
 var millionBegan = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // writeMillion writes a journal of as many calls, one a second. Tools, callers and words are used unevenly; one call in twenty has failed, and one
-// in 10,000 by a timeout.
+// in 10,000 by a timeout. Among the first 100,000 are calls of 500 tools that are not called later.
 func writeMillion(t *testing.T, dir string) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -156,20 +158,24 @@ func writeMillion(t *testing.T, dir string) {
 	}
 	for i := range million {
 		n, status, failure := tools.Uint64(), "succeeded", ""
+		server := fmt.Sprintf("server%d", n%20)
+		if i < million/10 && i%20 == 3 {
+			n, server = uint64(1000+i/20%500), fmt.Sprintf("old%d", i/20%5)
+		}
 		switch {
 		case i%10_000 == 77:
 			status, failure = "failed", `,"error":{"error_code":"timeout","error_class":"timeout","message":"it took too long"}`
 		case i%20 == 7:
 			status, failure = "failed", `,"error":{"error_code":"x","error_class":"execution_failed","message":"the disk is full"}`
 		}
-		_, err := fmt.Fprintf(out, `{"object":"call_record","version":1,"invocation_id":%q,"status":%q,"tool_id":"mcp.server%d.tool%d","actor_ref":"actor:user%d",`+
+		_, err := fmt.Fprintf(out, `{"object":"call_record","version":1,"invocation_id":%q,"status":%q,"tool_id":"mcp.%s.tool%d","actor_ref":"actor:user%d",`+
 			`"client":{"name":"client%d"},"profile":"default","surface_id":"srf_4f1d","created_at":%q,"ended_us":%d,"model_input":{"query":%q},`+
-			`"external_mappings":[{"source":"mcp","role":"client","method":"tools/call"},{"source":"mcp","role":"upstream","server_id":"server%d"}],`+
+			`"external_mappings":[{"source":"mcp","role":"client","method":"tools/call"},{"source":"mcp","role":"upstream","server_id":"%s"}],`+
 			`"steps":[["planned",0],["selected",6],["arguments_ready",14],["decision",21,{"behavior":"allow","mode":"default","source":"default"}],`+
 			`["queued",23,{"concurrency":"safe","because":"declared"}],["running",24],["answered",1460],[%q,1466]],`+
 			`"result":{"content":[{"type":"text","text":%q}]}%s}`+"\n",
-			string(tool.NewInvocationID()), status, n%20, n, actors.Uint64(), n%7, millionBegan.Add(time.Duration(i)*time.Second).Format(time.RFC3339Nano), 1000+i%5000,
-			sentence(4), n%20, status, sentence(20), failure)
+			string(tool.NewInvocationID()), status, server, n, actors.Uint64(), n%7, millionBegan.Add(time.Duration(i)*time.Second).Format(time.RFC3339Nano), 1000+i%5000,
+			sentence(4), server, status, sentence(20), failure)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -265,25 +265,59 @@ func TestSearchGoesBack(t *testing.T) {
 			{store.Query{Text: "common", Limit: 70, Is: map[store.Column]string{store.Actor: "actor:ann"}}, common},
 			{store.Query{Text: "nowhere", Limit: 1}, nil},
 		} {
-			var got []tool.InvocationID
-			for q := c.q; ; {
-				page, err := s.List(t.Context(), q)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for i := range page {
-					got = append(got, page[i].ID)
-				}
-				if len(page) < q.Limit || len(page) == 0 || q.Limit == 0 {
-					break
-				}
-				q.Before = &page[len(page)-1]
-			}
-			if !slices.Equal(got, c.want) {
+			if got := pages(t, s, c.q); !slices.Equal(got, c.want) {
 				t.Errorf("%+v: %v, not %v", c.q, got, c.want)
 			}
 		}
 	})
+}
+
+// Calls of many tools are listed in their order, also where two begin at the same time and where other tools are called later.
+func TestListOfManyTools(t *testing.T) {
+	withStores(t, func(t *testing.T, j *journal, open func() store.Store) {
+		var all []tool.InvocationID // newest first
+		began := j.at
+		for i := range 90 {
+			id := j.write(t, did{tool: fmt.Sprintf("mcp.old.tool%d", i*i%31), actor: "actor:ann"})
+			all = slices.Insert(all, 0, id)
+			if i%3 == 0 {
+				j.at = j.at.Add(-time.Minute)
+			}
+		}
+		ended := j.at
+		for range 20 {
+			j.write(t, did{tool: "mcp.new.tool", actor: "actor:ann"})
+		}
+		s := open()
+		j.fill(t, s)
+		tools := map[store.Column]string{store.Tool: "mcp.old.*"}
+		for _, limit := range []int{1, 2, 7, 100} {
+			if got := pages(t, s, store.Query{Limit: limit, Is: tools}); !slices.Equal(got, all) {
+				t.Errorf("%d at a time: %v, not %v", limit, got, all)
+			}
+		}
+		if got := pages(t, s, store.Query{Limit: 2, Is: tools, Since: began.Add(time.Minute), Until: ended}); !slices.Equal(got, all[:len(all)-2]) {
+			t.Errorf("from the second minute on: %v, not %v", got, all[:len(all)-2])
+		}
+	})
+}
+
+// pages returns the ids of the calls that the query means, page by page.
+func pages(t *testing.T, s store.Store, q store.Query) (ids []tool.InvocationID) {
+	t.Helper()
+	for {
+		page, err := s.List(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range page {
+			ids = append(ids, page[i].ID)
+		}
+		if len(page) < q.Limit || len(page) == 0 || q.Limit == 0 {
+			return ids
+		}
+		q.Before = &page[len(page)-1]
+	}
 }
 
 // A store answers with what the journal says of a call: all lines of one that runs, and the last line of one that has ended.
