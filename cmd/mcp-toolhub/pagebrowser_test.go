@@ -223,12 +223,14 @@ func hostileServer(t *testing.T) map[string]any {
 }
 
 // TestPageInABrowser opens every place in Chromium, with a server that writes hostile texts: nothing of it runs, axe finds nothing, and a phone can show
-// it. An approval is given and the waiting call goes on; a tool is tried by its form.
+// it. An approval is given and the waiting call goes on; a tool is tried by its form; somebody signs in to a server.
 func TestPageInABrowser(t *testing.T) {
 	t.Parallel()
 	b := startBrowser(t)
 	p := startPermitted(t, map[string]any{"rules": []any{map[string]any{"id": "x", "match": "mcp.h.bad*", "then": "deny", "reason": runsSomething[:40]}}}, nil)
 	p.far["h"] = hostileServer(t)
+	auth, _ := guardedServer(t, nil)
+	p.far["locked"] = map[string]any{"url": auth.Resource}
 	p.far["dead"] = map[string]any{"command": "/nonexistent/<script>hacked()</script>"}
 	p.write(map[string]any{"rules": []any{map[string]any{"id": "x", "match": "mcp.h.bad*", "then": "deny", "reason": runsSomething[:40]}}}, nil)
 	h := p.hub()
@@ -254,6 +256,7 @@ func TestPageInABrowser(t *testing.T) {
 	}
 	b.approve(p)
 	b.try(p)
+	b.signIn(p)
 	b.elsewhere(p)
 }
 
@@ -361,6 +364,22 @@ func (b *chromium) try(p *permitted) {
 	})
 	b.usable("calls")
 	b.calm("tools")
+}
+
+// signIn signs in to a server, by the hub's own page and the authorization server.
+func (b *chromium) signIn(p *permitted) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(p.url+"/ui/servers"), chromedp.Click(chromedp.CSS("#signin-locked")))
+	b.await("You go on to the sign-in of locked")
+	b.usable("a sign-in")
+	b.do(chromedp.Click(chromedp.CSS("main button.main")))
+	b.await("You are signed in to locked")
+	b.usable("the end of a sign-in")
+	eventually(b.t, "the server is ready", func() bool {
+		b.do(chromedp.Navigate(p.url + "/ui/servers"))
+		return strings.Contains(b.text(), "Signed in at ")
+	})
+	b.calm("sign-in")
 }
 
 // elsewhere tries from other sites what they may not do: to frame the page, and to send it forms.

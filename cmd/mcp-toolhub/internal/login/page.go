@@ -257,7 +257,7 @@ const style = "body{font:16px/1.5 system-ui,sans-serif;max-width:34em;margin:3em
 
 var pages = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{{.Title}}</title><style>` + style + `</style></head><body>
+<title>{{.Title}}</title><style>` + style + `</style></head><body><main>
 <h1>{{.Title}}</h1>
 {{with .Problem}}<p class="bad">{{.}}</p>{{end}}
 {{with .Text}}<p>{{.}}</p>{{end}}
@@ -273,7 +273,7 @@ After the code you go on to the server's own sign-in.</p>
 {{end}}
 {{with .Next}}<p>You go on to <b>{{$.Host}}</b>, which signs you in to {{$.Server}}.</p>
 <p><a href="{{.}}" rel="noreferrer">Go on now</a></p>{{end}}
-</body></html>
+</main></body></html>
 `))
 
 // policy lets a page load nothing but its own style, run nothing, and stand in no other page.
