@@ -109,6 +109,35 @@ func TestWebhookTells(t *testing.T) {
 	}
 }
 
+// TestWebhookLinks: the link is at the address that others reach; for a hub on stdio, at that of its page.
+func TestWebhookLinks(t *testing.T) {
+	t.Parallel()
+	address, told := webhookOf(t, http.StatusOK)
+	const public = "https://hub.example.com"
+	p := startPermitted(t, hookedAsk(address), map[string]any{"hub": map[string]any{"http": map[string]any{"public_url": public}}})
+	w := p.client(rev2025).open()
+	_, end := w.begin(w.call("mcp.s.echo", `{"text":"a"}`, `"progressToken":"p"`))
+	defer end()
+	if text := await(t, told); !strings.Contains(text, " "+public+"/ui/to/") {
+		t.Errorf("the message: %s", text)
+	}
+	if opens, err := p.hub().OpenPage(t.Context()); err != nil || !strings.HasPrefix(opens, public+"/ui/signin?") {
+		t.Errorf("the page opens at %q, %v", opens, err)
+	}
+
+	s := wireHubIn(t, t.TempDir(), configText(t, p.far, map[string]any{"policy": map[string]any{"mode": "default",
+		"ask": hookedAsk(address)["ask"]}}), rev2025)
+	s.open().ready("mcp.s.echo")
+	s.begin(s.call("mcp.s.echo", `{"text":"b"}`, `"progressToken":"p"`))
+	link := approvalLink.FindStringSubmatch(await(t, told))
+	if link == nil {
+		t.Fatal("no link")
+	}
+	if status, text := newPageClient(t, link[1]).get(link[2]); status != http.StatusUnauthorized || !strings.Contains(text, "A call waits") {
+		t.Errorf("the link leads to %d %s", status, text)
+	}
+}
+
 // TestBrokenWebhooks: a webhook that refuses, fails or hangs delays no call, and is logged once for all messages, without its address.
 func TestBrokenWebhooks(t *testing.T) {
 	t.Parallel()
