@@ -286,6 +286,7 @@ var mayImport = map[string]map[string]string{
 		"internal/tool":                    "servers and calls of the page",
 		"internal/rawjson":                 "forms are made of raw schemas",
 		"internal/hidden":                  "makes what strangers hide visible",
+		"internal/statefile":               "keeps passkeys",
 		"policy":                           "choices of answers",
 		"policy/approval":                  "questions and answers",
 		"policy/gate":                      "how texts of strangers are shown to people",

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -35,8 +38,19 @@ type pageHub struct {
 func (h *hub) newPage() {
 	h.pageHub = &pageHub{model: model{h}}
 	h.page = console.New(console.Options{Hub: h.pageHub, Approvals: h.permission.approvals, Person: localActor().Name, Logger: h.logger,
-		At:   func() string { return cmp.Or(h.base(), h.permission.at()) },
-		Mode: func() string { return h.settings().Policy.Page }})
+		At: h.pageAt, Passkeys: filepath.Join(h.settings().StateDir, "passkeys.json"), Mode: func() string { return h.settings().Policy.Page }})
+}
+
+// pageAt is where the page is, without its path. There are no passkeys for IP addresses, so then it is at localhost in place of these.
+func (h *hub) pageAt() string {
+	at := cmp.Or(h.base(), h.permission.at())
+	if u, err := url.Parse(at); err == nil && h.settings().Policy.Page == console.ApproveByPasskey {
+		if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
+			u.Host = "localhost:" + u.Port()
+			return u.String()
+		}
+	}
+	return at
 }
 
 // close ends the look at the records.

@@ -105,12 +105,17 @@ func (r *pageClient) get(path string) (int, string) {
 // send sends a form of the session, and returns the page that it leads to.
 func (r *pageClient) send(path string, values ...string) (int, string) {
 	r.t.Helper()
-	form := url.Values{"csrf": {r.csrf}}
+	resp, text := r.do(http.MethodPost, path, formOf(append([]string{"csrf", r.csrf}, values...)...))
+	return resp.StatusCode, html.UnescapeString(text)
+}
+
+// formOf is a form as browsers send it.
+func formOf(values ...string) string {
+	form := url.Values{}
 	for i := 0; i < len(values); i += 2 {
 		form.Set(values[i], values[i+1])
 	}
-	resp, text := r.do(http.MethodPost, path, form.Encode())
-	return resp.StatusCode, html.UnescapeString(text)
+	return form.Encode()
 }
 
 // name is that of the session.

@@ -139,7 +139,7 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 	h.desk.Open()
 	h.guests = &guests{hub: h, style: c.style, logger: h.logger, here: make(map[net.Conn]bool)}
 	h.permission.api.Join, h.permission.api.Page = h.guests.join, h.page
-	h.permission.api.PageAt = h.base
+	h.permission.api.PageAt = h.pageAt
 	if c.shared {
 		var stop context.CancelFunc
 		ctx, stop = context.WithCancel(ctx)

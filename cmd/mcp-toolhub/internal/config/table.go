@@ -184,8 +184,9 @@ func inputKeys(i *input) []shape.Field {
 func hubKeys(h *hub) []shape.Field {
 	return []shape.Field{
 		shape.Section("ui", "The page for people, which `mcp-toolhub ui` opens.",
-			shape.Key("approvals", "What it takes to answer approvals there: code (default) is a code of `mcp-toolhub ui code`, once for each browser that "+
-				"signs in; off leaves them to the terminal and to clients.", shape.OneOf(console.ApproveByCode, console.ApproveOff), &h.page)),
+			shape.Key("approvals", "What it takes to answer approvals there, once for each browser that signs in: code (default) is a code of "+
+				"`mcp-toolhub ui code`; passkey is a passkey, which such a code adds; off leaves them to the terminal and to clients.",
+				shape.OneOf(console.ApproveByCode, console.ApproveByPasskey, console.ApproveOff), &h.page)),
 		shape.Key("name", `The name that the hub tells its clients (default "mcp-toolhub").`,
 			shape.Text{Expand: true, Check: oneLine}, &h.name),
 		shape.Key("instructions", "What the hub tells its clients' models about itself.", anyText, &h.instructions),

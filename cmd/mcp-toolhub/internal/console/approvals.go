@@ -21,9 +21,12 @@ func (v *visit) approvals() (*page, error) {
 // question is one approval as its page shows it.
 type question struct {
 	approval.View
-	Open, May, Off bool
-	Text           string // the arguments, to be edited
-	Answers        []answerButton
+	Open, May bool
+	Mode      string // what it takes to answer here
+	Host      string // of passkeys; "" where there can be none
+	Keys      int    // passkeys of the host
+	Text      string // the arguments, to be edited
+	Answers   []answerButton
 }
 
 // answerButton is a choice, and what it does.
@@ -54,8 +57,15 @@ func (v *visit) approval() (*page, error) {
 	if err != nil {
 		return nil, &fault{http.StatusNotFound, sentence(err.Error())}
 	}
-	q := question{View: asked, Open: asked.State == approval.Pending, May: v.sessions.mayAnswer(v.session), Off: v.mode() == ApproveOff,
-		Text: edited(asked)}
+	q := question{View: asked, Open: asked.State == approval.Pending, May: v.sessions.mayAnswer(v.session, v.mode()), Mode: v.mode(),
+		Host: v.host(), Text: edited(asked)}
+	if q.Mode == ApproveByPasskey {
+		o, err := v.keys.of(q.Host)
+		if err != nil {
+			return nil, err
+		}
+		q.Keys = len(o.WebAuthnCredentials())
+	}
 	for _, c := range asked.Choices {
 		q.Answers = append(q.Answers, answerButton{c, label(c), c.Allows()})
 	}
@@ -76,8 +86,8 @@ func (v *visit) answer() (*page, error) {
 	switch {
 	case v.mode() == ApproveOff:
 		return nil, &fault{http.StatusForbidden, "hub.ui.approvals of the config is off: answer with mcp-toolhub approvals."}
-	case !v.sessions.mayAnswer(v.session):
-		return nil, &fault{http.StatusForbidden, "This page may not answer yet: type a code of mcp-toolhub ui code first."}
+	case !v.sessions.mayAnswer(v.session, v.mode()):
+		return nil, &fault{http.StatusForbidden, "This page may not answer yet: open the approval, and do what it asks for first."}
 	}
 	asked, err := v.Hub.Approval(approval.ID(id))
 	if err != nil {
@@ -96,16 +106,19 @@ func (v *visit) answer() (*page, error) {
 	return &page{Redirect: Path + "approvals"}, nil
 }
 
+// mayAnswerNow is said to whom it is true for from then on.
+const mayAnswerNow = "This page may answer approvals until you sign out."
+
 // unlock takes the code with which this browser may answer.
 func (v *visit) unlock() (*page, error) {
-	if v.mode() == ApproveOff {
-		return nil, &fault{http.StatusForbidden, "hub.ui.approvals of the config is off: answer with mcp-toolhub approvals."}
+	if v.mode() != ApproveByCode {
+		return nil, &fault{http.StatusForbidden, "hub.ui.approvals of the config is not code."}
 	}
 	if err := v.sessions.unlock(v.session, v.r.PostFormValue("code")); err != nil {
 		v.Logger.Warn("the page was given a code that is not good", "session", v.session.name)
 		return nil, wrong(err)
 	}
-	v.sessions.say(v.session, "This page may answer approvals until you sign out.")
+	v.sessions.say(v.session, mayAnswerNow)
 	next := &page{Redirect: Path + "approvals"}
 	if id := v.r.PostFormValue("approval"); id != "" {
 		if _, err := v.Hub.Approval(approval.ID(id)); !errors.Is(err, approval.ErrUnknown) {

@@ -29,15 +29,17 @@ const Path = "/ui/"
 
 // What it takes to answer approvals on the page.
 const (
-	ApproveByCode = "code" // of "mcp-toolhub ui code", once a session
-	ApproveOff    = "off"  // they are answered elsewhere
+	ApproveByCode    = "code"    // of "mcp-toolhub ui code", once a session
+	ApproveByPasskey = "passkey" // once a session, too
+	ApproveOff       = "off"     // they are answered elsewhere
 )
 
 // Options are what a Console needs. All of it is needed.
 type Options struct {
 	Hub       Hub
 	Approvals *approval.Approvals // takes answers
-	Mode      func() string       // ApproveByCode or ApproveOff, as the settings in force say; "" is the former
+	Mode      func() string       // ApproveByCode, ApproveByPasskey or ApproveOff, as the settings in force say; "" is the first
+	Passkeys  string              // the file that keeps them
 	Person    string              // whose hub it is: all who open the page act as that person
 	At        func() string       // the origin of the page's address, for links from elsewhere
 	Logger    *slog.Logger
@@ -52,6 +54,7 @@ type Console struct {
 	mux      *http.ServeMux
 	tries    tries
 	posts    *posts
+	keys     passkeys
 	key      []byte        // of links
 	streams  chan struct{} // has a place for each stream that may be open
 
@@ -65,7 +68,7 @@ const maxStreams = 32
 // New makes the page.
 func New(o Options) *Console {
 	c := &Console{Options: o, sessions: newSessions(), pages: sync.OnceValues(parsePages), streams: make(chan struct{}, maxStreams),
-		posts: newPosts(), key: []byte(rand.Text()), done: make(chan struct{})}
+		posts: newPosts(), keys: passkeys{o.Passkeys, o.Person}, key: []byte(rand.Text()), done: make(chan struct{})}
 	c.mux = c.routes()
 	return c
 }
@@ -110,6 +113,8 @@ func (c *Console) routes() *http.ServeMux {
 		"GET " + Path + "approvals/{id}":         (*visit).approval,
 		"POST " + Path + "approvals/{id}":        (*visit).answer,
 		"POST " + Path + "unlock":                (*visit).unlock,
+		"POST " + Path + "passkey/{step}":        (*visit).passkey,
+		"POST " + Path + "passkeys/{name}":       (*visit).forget,
 		"GET " + Path + "calls":                  (*visit).calls,
 		"GET " + Path + "calls/{id}":             (*visit).call,
 		"GET " + Path + "secrets":                (*visit).secrets,

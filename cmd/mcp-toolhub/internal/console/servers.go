@@ -86,8 +86,12 @@ func (v *visit) secrets() (*page, error) {
 			list = append(list, st)
 		}
 	}
+	o, err := v.keys.of("")
+	if err != nil {
+		return nil, err
+	}
 	at, pager := v.part(len(names), secretsPerPage)
 	return &page{Name: "secrets", Title: "Sign-ins and secrets", Live: "servers", Data: map[string]any{
 		"Servers": list[:min(len(list), serversPerPage)], "MoreServers": max(0, len(list)-serversPerPage),
-		"Names": names[at : at+pager.here], "Pager": pager}}, nil
+		"Names": names[at : at+pager.here], "Pager": pager, "Passkeys": o.Keys}}, nil
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-webauthn/webauthn/webauthn"
 )
 
 // How long what people sign in with is good.
@@ -44,7 +46,9 @@ type session struct {
 	said  string // is shown on the next page, once
 	codes map[digest]time.Time
 	wrong int
-	may   bool // answer approvals
+	may   string                // how a person was found to be here, as the settings call it; "" for not
+	step  string                // of a passkey that comes next
+	since *webauthn.SessionData // what the step before has left
 }
 
 // sessions are the browsers that are signed in, and what opens the page to more of them. It is safe for concurrent use.
@@ -206,6 +210,15 @@ func (s *sessions) code(name string) (string, error) {
 
 // unlock lets the session answer approvals, if the code is one of its own.
 func (s *sessions) unlock(o *session, code string) error {
+	err := s.take(o, code)
+	if err == nil {
+		s.allow(o, ApproveByCode)
+	}
+	return err
+}
+
+// take uses up a code of the session's own.
+func (s *sessions) take(o *session, code string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o.wrong >= maxWrong {
@@ -220,15 +233,38 @@ func (s *sessions) unlock(o *session, code string) error {
 		}
 		return errCode
 	}
-	o.may = true
 	return nil
 }
 
-// mayAnswer reports whether the session has been unlocked.
-func (s *sessions) mayAnswer(o *session) bool {
+// allow lets the session answer approvals, because a person was found to be here in that way.
+func (s *sessions) allow(o *session, how string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return o.may
+	o.may = how
+}
+
+// mayAnswer reports whether the session may answer approvals, where that takes what mode says.
+func (s *sessions) mayAnswer(o *session, mode string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return o.may == mode
+}
+
+// begin keeps what a step of a passkey leaves for the next one, and began takes it, once.
+func (s *sessions) begin(o *session, next string, left *webauthn.SessionData) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.step, o.since = next, left
+}
+
+func (s *sessions) began(o *session, step string) (left *webauthn.SessionData) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o.step == step {
+		left = o.since
+	}
+	o.step, o.since = "", nil
+	return left
 }
 
 // say keeps a sentence for the next page of the session, and told takes it.

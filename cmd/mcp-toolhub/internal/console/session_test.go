@@ -39,7 +39,7 @@ func TestSecretsEnd(t *testing.T) {
 		if err := s.unlock(o, code); err != errCode {
 			t.Errorf("an old code: %v", err)
 		}
-		if code, err = s.code(o.name); err != nil || s.unlock(o, code) != nil || !s.mayAnswer(o) {
+		if code, err = s.code(o.name); err != nil || s.unlock(o, code) != nil || !s.mayAnswer(o, ApproveByCode) {
 			t.Errorf("a new code: %v", err)
 		}
 		time.Sleep(sessionTime)

@@ -58,7 +58,7 @@ type Hub struct {
 	Join      Join
 
 	Page   Page          // nil: there is none
-	PageAt func() string // where that is served besides: "http://127.0.0.1:8808"; "" for nowhere
+	PageAt func() string // the origin of its address, such as "http://127.0.0.1:8808"; not nil where Page is not
 
 	// A hub that serves no client of its own, only those that join, has both. Another hub ends with its client.
 	Config string // absolute path of the config
@@ -140,6 +140,8 @@ func (s *Server) Close(ctx context.Context) error {
 // handler serves those who have the token and name the listener's own address. A page in a browser can be made to send
 // requests here under another name; it gets nothing.
 func (s *Server) handler(address string) http.Handler {
+	_, port, _ := net.SplitHostPort(address)
+	named := net.JoinHostPort("localhost", port) // as passkeys want it
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /approvals", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.hub.Model.Approvals(), nil) })
 	mux.HandleFunc("GET /approvals/watch", s.watch)
@@ -161,7 +163,7 @@ func (s *Server) handler(address string) http.Handler {
 		say(w, http.StatusNotFound, "there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /events, /grants, /grants/ID, /join or /stop")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.hub.Page != nil && r.Host == address && strings.HasPrefix(r.URL.Path, pagePath) {
+		if s.hub.Page != nil && (r.Host == address || r.Host == named) && strings.HasPrefix(r.URL.Path, pagePath) {
 			s.hub.Page.ServeHTTP(w, r)
 			return
 		}
@@ -179,17 +181,13 @@ const pagePath = "/ui/"
 
 var errNoPage = errors.New("this hub has no page: it runs one command alone")
 
-// invite answers with an address that opens the page once: at the door for clients, where that is open, otherwise here.
+// invite answers with an address that opens the page once.
 func (s *Server) invite(w http.ResponseWriter) {
 	if s.hub.Page == nil {
 		reply(w, nil, errNoPage)
 		return
 	}
-	at := s.url
-	if s.hub.PageAt != nil && s.hub.PageAt() != "" {
-		at = s.hub.PageAt()
-	}
-	reply(w, map[string]string{"url": at + s.hub.Page.Invite()}, nil)
+	reply(w, map[string]string{"url": s.hub.PageAt() + s.hub.Page.Invite()}, nil)
 }
 
 // code answers with a code for a session of the page.

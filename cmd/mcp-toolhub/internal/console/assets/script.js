@@ -1,6 +1,30 @@
-// Gets the page again when the hub says that something on it has changed, and puts the new text in the place of the old one. Without this
+// Asks the browser for a passkey where a form wants one. Gets the page again when the hub says that something on it has changed, and puts the new text in the place of the old one. Without this
 // script a page shows what there was when it was got.
 "use strict";
+document.querySelectorAll("form[data-passkey]").forEach((form) => form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const told = form.querySelector("[role=alert]"), what = form.dataset.passkey, kind = PublicKeyCredential;
+  async function step(name, said) {
+    const body = new URLSearchParams(new FormData(form));
+    if (said) body.set("said", JSON.stringify(said));
+    const answer = await fetch("/ui/passkey/" + name, {method: "POST", body, credentials: "same-origin", redirect: "error"});
+    if (!answer.ok) throw new Error(await answer.text());
+    return answer.json();
+  }
+  told.textContent = "";
+  try {
+    if (what === "add") {
+      const publicKey = kind.parseCreationOptionsFromJSON((await step("add")).publicKey);
+      await step("added", await navigator.credentials.create({publicKey}));
+    } else {
+      const publicKey = kind.parseRequestOptionsFromJSON((await step("use")).publicKey);
+      await step("used", await navigator.credentials.get({publicKey}));
+    }
+    location.reload();
+  } catch (fault) {
+    told.textContent = fault.message;
+  }
+}));
 (() => {
   const where = document.body.dataset.live;
   if (!where) return;
