@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -63,18 +64,14 @@ func TestServersThatUseTheSDK(t *testing.T) {
 			if err := h.Unsubscribe(t.Context(), "s", "x://1", tool.Session{}); err != nil {
 				t.Error(err)
 			}
+			// Updates of one stream keep their order: who hears of x://2 has heard of x://1 before. One that comes while the
+			// subscription is renewed may be lost, so there are more rounds.
 			eventually(t, version+": the end of a subscription is told", func() bool {
-				before := all.about("x://1")
+				one, two := all.about("x://1"), all.about("x://2")
 				h.mustCall(t, "s", "touch", `{"uri":"x://1"}`)
 				h.mustCall(t, "s", "touch", `{"uri":"x://2"}`)
-				return all.about("x://1") == before
+				return settlesWithin(time.Second, func() bool { return all.about("x://2") > two }) && all.about("x://1") == one
 			})
-			before := all.about("x://1")
-			h.mustCall(t, "s", "touch", `{"uri":"x://1"}`)
-			h.mustCall(t, "s", "touch", `{"uri":"x://2"}`)
-			if all.about("x://1") != before {
-				t.Errorf("%s: told of what nobody wants any more", version)
-			}
 			h.mustCall(t, "s", "grow", `{"uri":""}`)
 			eventually(t, version+": the new prompt is listed", func() bool { return strings.Contains(natives(h.catalog("s").Prompts), "late") })
 		})

@@ -47,10 +47,13 @@ const patience = time.Minute
 const prompt = 20 * time.Second
 
 // settles polls until ok or the test's patience is at its end.
-func settles(ok func() bool) bool {
+func settles(ok func() bool) bool { return settlesWithin(patience, ok) }
+
+// settlesWithin polls until ok or for d.
+func settlesWithin(d time.Duration, ok func() bool) bool {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	end := time.After(patience)
+	end := time.After(d)
 	for {
 		if ok() {
 			return true
