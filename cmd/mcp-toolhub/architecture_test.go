@@ -20,6 +20,7 @@ var mayImport = map[string]map[string]string{
 	"internal/glob":      {},
 	"internal/rawjson":   {},
 	"internal/hidden":    {},
+	"internal/sensitive": {"internal/rawjson": "masks strings of raw JSON"},
 	"internal/budget":    {},
 	"internal/guard":     {},
 	"internal/parallel":  {},

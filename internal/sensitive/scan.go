@@ -1,0 +1,283 @@
+package sensitive
+
+import (
+	"encoding/base64"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	before     = 60      // bytes before a keyword that its rule may need: a name
+	after      = 400     // bytes behind it
+	namedAfter = 250     // bytes behind a name: a sign and a value
+	maxName    = 40      // bytes of a name before and behind the word in it that matters
+	longest    = 1 << 16 // bytes in which a rule looks for one secret
+	shortest   = 8       // characters of the shortest secret that a rule finds
+	encodedMin = 24      // characters of base64 that are looked into
+)
+
+// ownWords are in what named finds: in names, and before the password of an address.
+var ownWords = []string{
+	"pass", "pwd", "secret", "token", "key", "authorization", "cookie", "credential", "connection", "otp", "mfa", "pincode", "cvv", "cvc",
+	"session", "sig", "bearer", "jwt", "://",
+}
+
+// keywordIndex finds the keywords of rules in a text, in one pass and in any case.
+type keywordIndex struct {
+	starts [1 << 15 / 64]uint64 // of the first three bytes of keywords
+	by     map[uint16][]keyword
+}
+
+type keyword struct {
+	text  string
+	own   bool // it is one of ownWords
+	rules []int
+}
+
+func newKeywordIndex(rules []rule) (x keywordIndex) {
+	all := make(map[string][]int)
+	for _, w := range ownWords {
+		all[w] = nil
+	}
+	for i, r := range rules {
+		for _, k := range r.keywords {
+			if len(k) > 2 {
+				all[k] = append(all[k], i)
+				continue
+			}
+			for _, c := range "abcdefghijklmnopqrstuvwxyz0123456789_~.-" {
+				all[k+string(c)] = append(all[k+string(c)], i)
+			}
+		}
+	}
+	x.by = make(map[uint16][]keyword)
+	for text, rules := range all {
+		n := start(text[0], text[1], text[2])
+		x.by[n] = append(x.by[n], keyword{text, slices.Contains(ownWords, text), rules})
+		x.starts[n/64] |= 1 << (n % 64)
+	}
+	return x
+}
+
+// start is a number for three bytes: the same for small and capital letters.
+func start(a, b, c byte) uint16 { return uint16(a&31)<<10 | uint16(b&31)<<5 | uint16(c&31) }
+
+// may reports whether a keyword may begin with n.
+func (x *keywordIndex) may(n uint16) bool { return x.starts[n/64]&(1<<(n%64)) != 0 }
+
+// lower makes ASCII letters small, and leaves the rest.
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+func hasFold[T string | []byte](text T, i int, word string) bool {
+	if len(text)-i < len(word) {
+		return false
+	}
+	for j := range len(word) {
+		if lower(text[i+j]) != word[j] {
+			return false
+		}
+	}
+	return true
+}
+
+// scan finds the secrets of a text that are not encoded.
+func scan(text string) (found []span) {
+	set := loaded()
+	var looked map[int]int // rule to the end of what it has looked at
+	for i := 0; i+2 < len(text); i++ {
+		n := start(text[i], text[i+1], text[i+2])
+		if !set.index.may(n) {
+			continue
+		}
+		for _, k := range set.index.by[n] {
+			if !hasFold(text, i, k.text) {
+				continue
+			}
+			if k.own {
+				found = named(text, i, k.text, found)
+			}
+			for _, n := range k.rules {
+				r := &set.rules[n]
+				if i < looked[n] || !r.mayMatch(text, i, len(k.text)) {
+					continue
+				}
+				if looked == nil {
+					looked = make(map[int]int)
+				}
+				found, looked[n] = r.around(text, i, &set.none, found)
+			}
+		}
+	}
+	return found
+}
+
+// around looks at the text around a keyword at i, and returns the end of what it has looked at.
+func (r *rule) around(text string, i int, none *allowlist, found []span) ([]span, int) {
+	start := max(0, i-before)
+	if r.named {
+		end := min(len(text), i+namedAfter)
+		return r.find(text[start:end], start, none, found), i + 1
+	}
+	for size := after; ; size *= 8 {
+		end := min(len(text), i+size)
+		if end < len(text) && size < longest {
+			if m := r.regex().FindStringIndex(text[start:end]); m == nil && r.long || m != nil && m[1] == end-start {
+				continue // what it finds may go on
+			}
+		}
+		return r.find(text[start:end], start, none, found), end
+	}
+}
+
+// mayMatch is a quick look whether the rule can find anything by a keyword of n bytes at i.
+func (r *rule) mayMatch(text string, i, n int) bool {
+	if r.long {
+		return true
+	}
+	rest := text[i:min(len(text), i+n+after)]
+	if !r.named {
+		return hasRun(rest[:min(len(rest), n+64)])
+	}
+	for p := n; p < min(len(rest), n+maxName); p++ {
+		switch c := rest[p]; {
+		case strings.IndexByte("=>|:?,", c) >= 0:
+			value := strings.TrimLeft(rest[p+1:], "`'\" \t\r\n=>:")
+			if hasRun(value[:min(len(value), 2*shortest)]) {
+				return true
+			}
+		case !isName(c) && strings.IndexByte(" \t\r\n'\"", c) < 0:
+			return false
+		}
+	}
+	return false
+}
+
+// hasRun reports whether text has a run of characters of tokens, with a digit among them.
+func hasRun(text string) bool {
+	run, digit := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c >= '0' && c <= '9':
+			digit = true
+			run++
+		case isBase64(c) || c == '.' || c == '~' || c == '=':
+			run++
+		default:
+			run, digit = 0, false
+		}
+		if run >= shortest && digit {
+			return true
+		}
+	}
+	return false
+}
+
+// base64Bytes are the characters of base64, in both its alphabets.
+var base64Bytes = func() (in [256]bool) {
+	for _, c := range "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/-_" {
+		in[c] = true
+	}
+	return in
+}()
+
+func isBase64(c byte) bool { return base64Bytes[c] }
+
+// suspicious reports whether there may be a secret in text. It allocates nothing, and is right whenever it says no.
+func suspicious[T string | []byte](text T) bool {
+	set := loaded()
+	run := 0
+	for i := 0; i+1 < len(text); i++ {
+		c := text[i]
+		if isBase64(c) {
+			if run++; run >= encodedMin {
+				return true
+			}
+		} else {
+			run = 0
+			if c == '%' && isHex(text[i+1]) || c == '\\' && text[i+1] == 'u' {
+				return true
+			}
+		}
+		if i+2 == len(text) {
+			break
+		}
+		if n := start(c, text[i+1], text[i+2]); set.index.may(n) {
+			for _, k := range set.index.by[n] {
+				if hasFold(text, i, k.text) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func isHex(c byte) bool { return c-'0' <= 9 || (c|0x20)-'a' <= 5 }
+
+// encoded finds words of text that have secrets in them once they are decoded.
+func (m *Masker) encoded(text string, depth int) (found []span) {
+	for i := 0; i < len(text); {
+		if !isBase64(text[i]) && text[i] != '%' {
+			i++
+			continue
+		}
+		start, percent := i, false
+		for i < len(text) && (isBase64(text[i]) || text[i] == '=' || text[i] == '%' || text[i] == '.') {
+			percent = percent || text[i] == '%'
+			i++
+		}
+		word := text[start:i]
+		if percent {
+			if plain, err := url.PathUnescape(word); err == nil && plain != word {
+				if _, n := m.text(plain, depth+1); n > 0 {
+					found = append(found, span{start, i})
+				}
+			}
+			continue
+		}
+		for at := 0; at < len(word); { // the parts of a token are encoded each for itself
+			end := at + strings.IndexByte(word[at:]+".", '.')
+			if plain, ok := decode(word[at:end]); ok {
+				if _, n := m.text(plain, depth+1); n > 0 {
+					found = append(found, span{start + at, start + end})
+				}
+			}
+			at = end + 1
+		}
+	}
+	return found
+}
+
+// printable reports whether b has no control characters but those of white space.
+func printable(b []byte) bool {
+	return !slices.ContainsFunc(b, func(c byte) bool { return c < ' ' && c != '\n' && c != '\r' && c != '\t' || c == 0x7f })
+}
+
+// decode reads base64 of a text.
+func decode(word string) (plain string, ok bool) {
+	word = strings.TrimRight(word, "=")
+	if len(word) < encodedMin {
+		return "", false
+	}
+	for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		if first, err := e.DecodeString(word[:encodedMin]); err != nil || !printable(first[:len(first)-utf8.UTFMax+1]) {
+			continue
+		}
+		b, err := e.DecodeString(word[:len(word)-len(word)%4])
+		if rest := word[len(word)-len(word)%4:]; err == nil && len(rest) > 1 {
+			last, _ := e.DecodeString(rest)
+			b = append(b, last...)
+		}
+		if err == nil && utf8.Valid(b) && printable(b) {
+			return string(b), true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,223 @@
+// Package sensitive finds secrets in texts and in JSON, and puts marks in their place.
+//
+// For example, "export TOKEN=ghp_16C7e42F292c6912E7710c838347Ae178B4a" becomes "export TOKEN=[masked:5f2a9c01d2e4]". The digits
+// are a keyed digest: equal secrets have equal marks, and without the key nobody can try out what the secret may be.
+//
+// A secret is
+//   - what a rule of gitleaks finds, see gitleaks.toml: tokens of known services, private keys, random values after a name like api_key,
+//   - the value of a member, header, variable or parameter with a well-known name, such as password or Authorization,
+//   - the password in an address, such as https://ann:hunter2@example.com,
+//   - any of these in base64, percent-encoded, or in JSON that is the text of a string.
+package sensitive
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+)
+
+const (
+	// MarkStart is how each mark begins.
+	MarkStart = "[masked"
+
+	maxDepth = 4 // of texts in texts: JSON in a string, base64 of it, and so on
+)
+
+// Masker puts marks in the place of secrets. Its methods may be called concurrently.
+type Masker struct {
+	key []byte
+}
+
+// New returns a Masker whose marks have digests with key. Without a key all marks are "[masked]".
+func New(key []byte) *Masker { return &Masker{key: key} }
+
+// Mark returns what stands in the place of secret.
+func (m *Masker) Mark(secret string) string {
+	if len(m.key) == 0 {
+		return MarkStart + "]"
+	}
+	h := hmac.New(sha256.New, m.key)
+	h.Write([]byte("toolhub/secret\x00"))
+	h.Write([]byte(secret))
+	return MarkStart + ":" + hex.EncodeToString(h.Sum(nil)[:6]) + "]"
+}
+
+// Text returns text with marks in the place of secrets, and how many it has put there. Without secrets it is text itself.
+func (m *Masker) Text(text string) (masked string, n int) { return m.text(text, 0) }
+
+// JSON returns raw, which is one valid JSON value, with marks in the place of the strings and numbers that are secrets or
+// have secrets in them, and how many those are. at are JSON pointers (RFC 6901) to further values that are secret; the element "*"
+// stands for any member or index. Every other byte stays. Without secrets it is raw itself.
+func (m *Masker) JSON(raw []byte, at ...string) (masked []byte, n int) {
+	return m.json(raw, pointers(at), 0)
+}
+
+func (m *Masker) json(raw []byte, at [][]string, depth int) ([]byte, int) {
+	if len(at) == 0 && !suspicious(raw) {
+		return raw, 0
+	}
+	w := walk{masker: m, raw: raw, depth: depth}
+	w.value(0, "", at)
+	if w.n == 0 {
+		return raw, 0
+	}
+	return append(w.out, raw[w.done:]...), w.n
+}
+
+func (m *Masker) text(text string, depth int) (string, int) {
+	if depth > maxDepth || !suspicious(text) {
+		return text, 0
+	}
+	if trimmed := strings.TrimSpace(text); trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') && rawjson.Valid([]byte(trimmed)) {
+		masked, n := m.json([]byte(trimmed), nil, depth+1)
+		if n == 0 {
+			return text, 0
+		}
+		start := strings.Index(text, trimmed)
+		return text[:start] + string(masked) + text[start+len(trimmed):], n
+	}
+	found := scan(text)
+	found = append(found, m.encoded(text, depth)...)
+	if len(found) == 0 {
+		return text, 0
+	}
+	slices.SortFunc(found, func(a, b span) int { return a.from - b.from })
+	var out strings.Builder
+	done, n := 0, 0
+	for i := 0; i < len(found); {
+		whole := found[i]
+		for i++; i < len(found) && found[i].from < whole.to; i++ {
+			whole.to = max(whole.to, found[i].to)
+		}
+		out.WriteString(text[done:whole.from])
+		out.WriteString(m.Mark(text[whole.from:whole.to]))
+		done = whole.to
+		n++
+	}
+	out.WriteString(text[done:])
+	return out.String(), n
+}
+
+// span is a part of a text.
+type span struct{ from, to int }
+
+// walk goes through one JSON value and collects it anew, with marks.
+type walk struct {
+	masker *Masker
+	raw    []byte
+	depth  int
+	out    []byte
+	done   int // bytes of raw that are in out, or masked
+	n      int
+}
+
+// replace puts with in the place of raw[from:to], which is behind everything that was replaced before.
+func (w *walk) replace(from, to int, with string) {
+	w.out = append(w.out, w.raw[w.done:from]...)
+	w.out = rawjson.AppendQuote(w.out, with)
+	w.done = to
+	w.n++
+}
+
+// value masks the value at i, which is that of a member name, and returns the index behind it. at are pointers, relative to it.
+func (w *walk) value(i int, name string, at [][]string) int {
+	i = rawjson.SkipSpace(w.raw, i)
+	end := rawjson.SkipValue(w.raw, i)
+	if slices.ContainsFunc(at, func(p []string) bool { return len(p) == 0 }) {
+		w.secret(i, end)
+		return end
+	}
+	switch c := w.raw[i]; {
+	case c == '{':
+		w.members(i, at)
+	case c == '[':
+		n := 0
+		_ = rawjson.Elements(w.raw[i:end], func(one []byte) bool {
+			w.value(i+offset(w.raw[i:], one), name, below(at, strconv.Itoa(n)))
+			n++
+			return true
+		})
+	case c == '"':
+		text, ok := rawjson.String(w.raw[i:end])
+		switch {
+		case !ok:
+		case secretMember(name, text):
+			w.secret(i, end)
+		default:
+			if masked, n := w.masker.text(text, w.depth+1); n > 0 {
+				w.replace(i, end, masked)
+				w.n += n - 1
+			}
+		}
+	case c == '-' || c >= '0' && c <= '9':
+		if isPassword(name) {
+			w.secret(i, end)
+		}
+	}
+	return end
+}
+
+// secret masks the whole value in raw[i:end], unless it says nothing.
+func (w *walk) secret(i, end int) {
+	value := w.raw[i:end]
+	if bytes.HasPrefix(value, []byte(`"`+MarkStart)) || rawjson.IsNull(value) || string(value) == `""` {
+		return
+	}
+	text, ok := rawjson.String(value)
+	if !ok {
+		text = string(value)
+	}
+	w.replace(i, end, w.masker.Mark(text))
+}
+
+func (w *walk) members(i int, at [][]string) {
+	object := w.raw[i:]
+	title := "" // the name in {"name": "Authorization", "value": "…"}
+	_ = rawjson.Members(object[:rawjson.SkipValue(object, 0)], func(m rawjson.Member) bool {
+		name := m.Name()
+		if text, ok := rawjson.String(m.Value); ok && (name == "name" || name == "key" || name == "Name" || name == "Key") {
+			title = text
+		}
+		named := name
+		if title != "" && strings.EqualFold(name, "value") {
+			named = title
+		}
+		w.value(i+offset(object, m.Value), named, below(at, name))
+		return true
+	})
+}
+
+// offset is where part, a slice of whole, begins in it.
+func offset(whole, part []byte) int { return cap(whole) - cap(part) }
+
+// pointers takes JSON pointers apart.
+func pointers(at []string) (out [][]string) {
+	for _, p := range at {
+		if p == "" {
+			out = append(out, nil)
+			continue
+		}
+		steps := strings.Split(strings.TrimPrefix(p, "/"), "/")
+		for i, s := range steps {
+			steps[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(s)
+		}
+		out = append(out, steps)
+	}
+	return out
+}
+
+// below returns what is left of the pointers that lead to or through the member or element step.
+func below(at [][]string, step string) (out [][]string) {
+	for _, p := range at {
+		if len(p) > 0 && (p[0] == "*" || p[0] == step) {
+			out = append(out, p[1:])
+		}
+	}
+	return out
+}

@@ -1,0 +1,85 @@
+package sensitive_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+)
+
+// token is shaped like one of GitHub's. It stands nowhere in one piece, so that no other scanner takes this file for a leak.
+var token = "ghp_" + strings.Repeat("a1B2c3D4e", 4)
+
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	m := sensitive.New([]byte("key"))
+	hunter, pin := m.Mark("hunter2"), m.Mark("1234")
+	for _, c := range []struct {
+		in, out string
+		at      []string
+	}{
+		{in: `{"b":1, "a":12345678901234567890,"password" : "hunter2"}`, out: `{"b":1, "a":12345678901234567890,"password" : "` + hunter + `"}`},
+		{in: `{"otp":1234,"count":1234}`, out: `{"otp":"` + pin + `","count":1234}`},
+		{in: `{"headers":[{"name":"X-Api-Password","value":"hunter2"}]}`, out: `{"headers":[{"name":"X-Api-Password","value":"` + hunter + `"}]}`},
+		{in: `{"env":["DB_PASSWORD=hunter2","A=b"]}`, out: `{"env":["DB_PASSWORD=` + hunter + `","A=b"]}`},
+		{in: `{"text":"{\"passwd\":\"hunter2\"}"}`, out: `{"text":"{\"passwd\":\"` + hunter + `\"}"}`},
+		{in: `{"url":"https://ann:hunter2@example.com/x"}`, out: `{"url":"https://ann:` + hunter + `@example.com/x"}`},
+		{in: `{"cmd":"curl --token ` + token + ` x"}`, out: `{"cmd":"curl --token ` + m.Mark(token) + ` x"}`},
+		{in: `"\u0067hp_` + token[4:] + `"`, out: `"` + m.Mark(token) + `"`},
+		{in: `{"a":{"b":[{"ssn":"078-05-1120"},{"ssn":7}]}}`, at: []string{"/a/b/*/ssn"},
+			out: `{"a":{"b":[{"ssn":"` + m.Mark("078-05-1120") + `"},{"ssn":"` + m.Mark("7") + `"}]}}`},
+		{in: `{"a~/b":"x","c":"x"}`, at: []string{"/a~0~1b"}, out: `{"a~/b":"` + m.Mark("x") + `","c":"x"}`},
+		{in: `{"password":"` + hunter + `"}`},
+		{in: `{"password":"","token":"${env:TOKEN}","secret":null,"nextPageToken":"CAUQAA12345678","authorization":"Bearer $TOKEN"}`},
+		{in: `{"properties":{"password":{"type":"string","description":"the password of the user, at least 8 characters"}}}`},
+		{in: `{"text":"A token is four characters. The key: value pairs of a session have no secret = none."}`},
+		{in: `{"digest":"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","id":"7c9e6679-7425-40de-944b-e07fc1f90ae7"}`},
+	} {
+		out, n := m.JSON([]byte(c.in), c.at...)
+		want := c.out
+		if want == "" {
+			want = c.in
+		}
+		if string(out) != want || (n > 0) != (c.out != "") {
+			t.Errorf("%s\nis    %s (%d)\nwants %s", c.in, out, n, want)
+		}
+	}
+}
+
+// TestMarks checks that equal secrets have equal marks, others have others, and that the key counts.
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	a, b := sensitive.New([]byte("a")), sensitive.New([]byte("b"))
+	again := sensitive.New([]byte("a"))
+	if a.Mark("x") != again.Mark("x") || a.Mark("x") == a.Mark("y") || a.Mark("x") == b.Mark("x") || sensitive.New(nil).Mark("x") != "[masked]" {
+		t.Error(a.Mark("x"), a.Mark("y"), b.Mark("x"))
+	}
+}
+
+// FuzzJSON checks that JSON stays JSON, that nothing is found twice, and that what is found in a text is found in a string.
+func FuzzJSON(f *testing.F) {
+	for _, seed := range []string{
+		`{"password":"x","a":[1,{"b":"c"}]}`, `"https://a:b@c"`, `{"token":"` + token + `"}`, `[" AUTHORIZATION: Basic YTpiYzpkZWZnaA=="]`,
+		`"{\"pwd\":\"\\u0041bc\"}"`, `"%3Apassword%3Dabcdef1"`,
+	} {
+		f.Add(seed)
+	}
+	m := sensitive.New([]byte("key"))
+	f.Fuzz(func(t *testing.T, text string) {
+		masked, n := m.Text(text)
+		if n == 0 && masked != text {
+			t.Fatalf("%q became %q", text, masked)
+		}
+		if quoted, k := m.JSON(rawjson.Quote(text)); strings.ToValidUTF8(text, "") == text && (n > 0) != (k > 0) || !rawjson.Valid(quoted) {
+			t.Fatalf("%q: %d in the text, %d in the string %s", text, n, k, quoted)
+		}
+		if !rawjson.Valid([]byte(text)) {
+			return
+		}
+		once, n := m.JSON([]byte(text))
+		if !rawjson.Valid(once) || n == 0 && string(once) != text {
+			t.Fatalf("%s became %s", text, once)
+		}
+	})
+}
