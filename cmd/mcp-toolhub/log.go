@@ -10,9 +10,11 @@ import (
 
 	"github.com/lmittmann/tint"
 	"golang.org/x/term"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
 )
 
-// newLogger returns the program's logger on std.err: readable on a terminal, JSON lines otherwise, as format says.
+// newLogger returns the program's logger on std.err, without secrets: readable on a terminal, JSON lines otherwise, as format says.
 func newLogger(std streams, level, format string) (*slog.Logger, error) {
 	levels := map[string]slog.Level{"debug": slog.LevelDebug, "": slog.LevelInfo, "info": slog.LevelInfo,
 		"warn": slog.LevelWarn, "error": slog.LevelError}
@@ -29,10 +31,11 @@ func newLogger(std streams, level, format string) (*slog.Logger, error) {
 	default:
 		return nil, fmt.Errorf("log format %q is not known: use auto, text or json", format)
 	}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(std.err, &slog.HandlerOptions{Level: l})), nil
+	var h slog.Handler = slog.NewJSONHandler(std.err, &slog.HandlerOptions{Level: l})
+	if format != "json" {
+		h = tint.NewTextHandler(std.err, &tint.Options{Level: l, TimeFormat: time.TimeOnly, NoColor: !std.isColoured(std.err)})
 	}
-	return slog.New(tint.NewTextHandler(std.err, &tint.Options{Level: l, TimeFormat: time.TimeOnly, NoColor: !std.isColoured(std.err)})), nil
+	return slog.New(sensitive.New(nil).Handler(h)), nil
 }
 
 // isTerminal reports whether a stream of the process is one that a person sits at.

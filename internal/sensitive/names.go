@@ -167,15 +167,15 @@ func assigned(text string, i, end int, found []span) []span {
 	var stop int
 	if quoted {
 		start++
-		stop = strings.IndexAny(text[start:], string(quote)+"\r\n")
+		stop = strings.IndexAny(text[start:min(len(text), start+maxValue)], string(quote)+"\r\n")
 	} else {
-		stop = strings.IndexAny(text[start:], " \t\r\n\"'`,;&|()<>{}[]")
+		stop = strings.IndexAny(text[start:min(len(text), start+maxValue)], " \t\r\n\"'`,;&|()<>{}[]")
 	}
 	if stop < 0 {
-		stop = len(text) - start
+		stop = min(len(text)-start, maxValue)
 	}
 	value := text[start : start+stop]
-	if len(value) > 2000 || !secretMember(name, value) || !quoted && (len(value) < 4 || looksLikeCode(value)) ||
+	if len(value) == maxValue || !secretMember(name, value) || !quoted && (len(value) < 4 || looksLikeCode(value)) ||
 		start+stop < len(text) && !quoted && strings.IndexByte("([{", text[start+stop]) >= 0 {
 		return found
 	}

@@ -11,8 +11,10 @@ import (
 const (
 	before     = 60      // bytes before a keyword that its rule may need: a name
 	after      = 400     // bytes behind it
-	namedAfter = 250     // bytes behind a name: a sign and a value
+	namedAfter = 400     // bytes behind a name: a sign and a value, and maybe further names
+	namedMost  = 220     // bytes of one sign and value
 	maxName    = 40      // bytes of a name before and behind the word in it that matters
+	maxValue   = 2000    // bytes of what stands behind a well-known name
 	longest    = 1 << 16 // bytes in which a rule looks for one secret
 	shortest   = 8       // characters of the shortest secret that a rule finds
 	encodedMin = 24      // characters of base64 that are looked into
@@ -75,7 +77,7 @@ func lower(c byte) byte {
 	return c
 }
 
-func hasFold[T string | []byte](text T, i int, word string) bool {
+func hasFold(text string, i int, word string) bool {
 	if len(text)-i < len(word) {
 		return false
 	}
@@ -123,7 +125,7 @@ func (r *rule) around(text string, i int, none *allowlist, found []span) ([]span
 	start := max(0, i-before)
 	if r.named {
 		end := min(len(text), i+namedAfter)
-		return r.find(text[start:end], start, none, found), i + 1
+		return r.find(text[start:end], start, none, found), i + namedAfter - namedMost
 	}
 	for size := after; ; size *= 8 {
 		end := min(len(text), i+size)
@@ -189,31 +191,70 @@ var base64Bytes = func() (in [256]bool) {
 
 func isBase64(c byte) bool { return base64Bytes[c] }
 
-// suspicious reports whether there may be a secret in text. It allocates nothing, and is right whenever it says no.
-func suspicious[T string | []byte](text T) bool {
+// suspicious reports whether there may be a secret in text, which may be JSON as it is written. It allocates nothing, and is right
+// whenever it says no.
+func suspicious(text string) bool {
 	set := loaded()
-	run := 0
-	for i := 0; i+1 < len(text); i++ {
+	run := 0 // bytes of base64 before i
+	for i := range len(text) {
 		c := text[i]
-		if isBase64(c) {
-			if run++; run >= encodedMin {
-				return true
-			}
-		} else {
-			run = 0
-			if c == '%' && isHex(text[i+1]) || c == '\\' && text[i+1] == 'u' {
-				return true
-			}
-		}
-		if i+2 == len(text) {
-			break
-		}
-		if n := start(c, text[i+1], text[i+2]); set.index.may(n) {
-			for _, k := range set.index.by[n] {
-				if hasFold(text, i, k.text) {
+		if base64Bytes[c] {
+			if run++; run == encodedMin {
+				if _, ok := decode(text[i+1-run : i+1]); ok {
 					return true
 				}
 			}
+		} else {
+			run = 0
+		}
+		if i+2 >= len(text) {
+			continue
+		}
+		if c == '%' && isHex(text[i+1]) && isHex(text[i+2]) || c == '\\' && text[i+1] == 'u' {
+			return true
+		}
+		n := start(c, text[i+1], text[i+2])
+		if !set.index.may(n) {
+			continue
+		}
+		for _, k := range set.index.by[n] {
+			if hasFold(text, i, k.text) && set.may(text, i, &k) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// may is a quick look whether the keyword k at i in text leads to anything. text may be JSON as it is written, with escapes.
+func (set *ruleSet) may(text string, i int, k *keyword) bool {
+	end := i + len(k.text)
+	if k.own {
+		switch k.text {
+		case "://":
+			rest := text[end:min(len(text), end+2*after)]
+			at := strings.IndexAny(rest, "@/?# ")
+			return at < 0 || rest[at] == '@'
+		case "bearer", "authorization", "cookie":
+			return true
+		}
+		if i < 3 { // all of a name that is looked at for itself
+			return true
+		}
+		p := end
+		for p < len(text) && p-end < maxName && isName(text[p]) {
+			p++
+		}
+		for p < len(text) && strings.IndexByte("\\\"'` \t", text[p]) >= 0 {
+			p++
+		}
+		if p == len(text) || text[p-1] == '"' || text[p] == '=' || text[p] == ':' && !strings.HasPrefix(text[p:], "://") || strings.Contains(text[max(0, i-maxName):i], "--") {
+			return true
+		}
+	}
+	for _, n := range k.rules {
+		if set.rules[n].mayMatch(text, i, len(k.text)) {
+			return true
 		}
 	}
 	return false

@@ -11,7 +11,6 @@
 package sensitive
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -48,6 +47,13 @@ func (m *Masker) Mark(secret string) string {
 	return MarkStart + ":" + hex.EncodeToString(h.Sum(nil)[:6]) + "]"
 }
 
+// IsMark reports whether text is a mark, and nothing else.
+func IsMark(text string) bool {
+	inner, begins := strings.CutPrefix(text, MarkStart)
+	inner, ends := strings.CutSuffix(inner, "]")
+	return begins && ends && (inner == "" || len(inner) == 13 && inner[0] == ':' && strings.Trim(inner[1:], "0123456789abcdef") == "")
+}
+
 // Text returns text with marks in the place of secrets, and how many it has put there. Without secrets it is text itself.
 func (m *Masker) Text(text string) (masked string, n int) { return m.text(text, 0) }
 
@@ -59,7 +65,7 @@ func (m *Masker) JSON(raw []byte, at ...string) (masked []byte, n int) {
 }
 
 func (m *Masker) json(raw []byte, at [][]string, depth int) ([]byte, int) {
-	if len(at) == 0 && !suspicious(raw) {
+	if len(at) == 0 && !suspicious(string(raw)) {
 		return raw, 0
 	}
 	w := walk{masker: m, raw: raw, depth: depth}
@@ -144,6 +150,9 @@ func (w *walk) value(i int, name string, at [][]string) int {
 			return true
 		})
 	case c == '"':
+		if name == "" && !suspicious(string(w.raw[i:end])) {
+			return end // the usual case: nothing is decoded
+		}
 		text, ok := rawjson.String(w.raw[i:end])
 		switch {
 		case !ok:
@@ -166,12 +175,12 @@ func (w *walk) value(i int, name string, at [][]string) int {
 // secret masks the whole value in raw[i:end], unless it says nothing.
 func (w *walk) secret(i, end int) {
 	value := w.raw[i:end]
-	if bytes.HasPrefix(value, []byte(`"`+MarkStart)) || rawjson.IsNull(value) || string(value) == `""` {
-		return
-	}
 	text, ok := rawjson.String(value)
 	if !ok {
 		text = string(value)
+	}
+	if text == "" || IsMark(text) || rawjson.IsNull(value) {
+		return
 	}
 	w.replace(i, end, w.masker.Mark(text))
 }
@@ -180,15 +189,20 @@ func (w *walk) members(i int, at [][]string) {
 	object := w.raw[i:]
 	title := "" // the name in {"name": "Authorization", "value": "…"}
 	_ = rawjson.Members(object[:rawjson.SkipValue(object, 0)], func(m rawjson.Member) bool {
-		name := m.Name()
-		if text, ok := rawjson.String(m.Value); ok && (name == "name" || name == "key" || name == "Name" || name == "Key") {
-			title = text
+		step, named := "", ""
+		if len(at) > 0 {
+			step = m.Name()
 		}
-		named := name
-		if title != "" && strings.EqualFold(name, "value") {
+		switch {
+		case m.Is("name") || m.Is("key") || m.Is("Name") || m.Is("Key"):
+			title, _ = rawjson.String(m.Value)
+		case title != "" && (m.Is("value") || m.Is("Value")):
 			named = title
 		}
-		w.value(i+offset(object, m.Value), named, below(at, name))
+		if suspicious(string(m.Key)) {
+			named = m.Name()
+		}
+		w.value(i+offset(object, m.Value), named, below(at, step))
 		return true
 	})
 }

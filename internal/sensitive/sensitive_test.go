@@ -1,6 +1,8 @@
 package sensitive_test
 
 import (
+	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -57,6 +59,19 @@ func TestMarks(t *testing.T) {
 	}
 }
 
+// TestLog checks that neither messages nor attributes of any kind bring a secret into a log.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	log := slog.New(sensitive.New(nil).Handler(slog.NewTextHandler(&out, nil)))
+	log = log.With("before", "password=hunter2").WithGroup("g")
+	log.Info("for "+token, "password", "hunter2", "error", errors.New("https://ann:hunter2@h"), "list", []string{"pwd=hunter2"}, "n", 7,
+		slog.Group("inner", "text", "passphrase: 'hunter2'"))
+	if text := out.String(); strings.Contains(text, "hunter2") || strings.Contains(text, token) || strings.Count(text, "[masked]") != 6 || !strings.Contains(text, "g.n=7") {
+		t.Error(text)
+	}
+}
+
 // FuzzJSON checks that JSON stays JSON, that nothing is found twice, and that what is found in a text is found in a string.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{
@@ -82,4 +97,24 @@ func FuzzJSON(f *testing.F) {
 			t.Fatalf("%s became %s", text, once)
 		}
 	})
+}
+
+// BenchmarkJSON masks what has no secrets: 1 kB of arguments, and 16 KiB of text.
+func BenchmarkJSON(b *testing.B) {
+	const prose = `Rename the helper in internal/parser/lexer.go and update its callers. The function nextToken(s string) (kind int, err error)
+is called from Parse and from the tests. Keep the order of the cases: if c == '"' && depth > 0 { return stringLiteral, nil }. See also
+https://github.com/example/project/pull/1234#discussion_r987654 and commit 7c9e66797425de40. Ask for a review by 2026-11-24T15:43:56Z. `
+	m := sensitive.New([]byte("key"))
+	for name, n := range map[string]int{"1kB": 1000, "16KiB": 16 << 10} {
+		raw := []byte(`{"text":` + string(rawjson.Quote(strings.Repeat(prose, 50)[:n])) + `}`)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(raw)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, n := m.JSON(raw); n > 0 {
+					b.Fatal(n)
+				}
+			}
+		})
+	}
 }
