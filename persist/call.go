@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -90,6 +91,8 @@ type CallResult struct {
 	ContentRef string          `json:"content_ref,omitempty"`
 	Summary    string          `json:"summary,omitempty"` // where the tool says that it has failed: its first words
 	Output     tool.Output     `json:"output,omitempty"`
+	Redacted   int             `json:"redacted,omitempty"` // its secrets that have marks in their place
+	Detected   int             `json:"detected,omitempty"` // its secrets that the caller got, where somebody has looked
 }
 
 // CallEnd is how a call ended.
@@ -155,6 +158,9 @@ type (
 type Call struct {
 	CallHead
 	Input CallInput
+
+	// Secrets masks what steps and the result say; nil: nothing. Input is masked by who sets it.
+	Secrets *sensitive.Masker
 
 	mu       sync.Mutex
 	status   tool.Status
@@ -361,12 +367,38 @@ func (c *Call) step(name string, at time.Time, data any) {
 		if out, err = appendChecked(out, data); err != nil && c.err == nil {
 			c.err = err
 		}
+		if c.Secrets != nil && err == nil {
+			if masked, n := c.Secrets.JSON(out[from:]); n > 0 {
+				out = append(out[:from], masked...)
+			}
+		}
 		if bytes.IndexByte(out[from:], '\n') >= 0 {
 			out = append(out[:from], OneLine(out[from:])...)
 		}
 	}
 	c.text = append(out, ']')
 	c.steps = append(c.steps, c.text[start:])
+}
+
+// redact masks the secrets of what a call has brought, and adds the event of that.
+func (c *Call) redact(end *CallEnd) {
+	if c.Secrets == nil {
+		return
+	}
+	for _, text := range [...]*json.RawMessage{&end.Content, &end.Structured} {
+		masked, n := c.Secrets.JSON(*text)
+		*text, end.Redacted = masked, end.Redacted+n
+	}
+	end.Summary, _ = c.Secrets.Text(end.Summary)
+	if end.Error != nil {
+		if message, n := c.Secrets.Text(end.Error.Message); n > 0 {
+			masked := *end.Error
+			masked.Message, end.Error, end.Redacted = message, &masked, end.Redacted+n
+		}
+	}
+	if end.Redacted > 0 {
+		c.Event(tool.EventResultRedacted, map[string]any{"result_id": tool.ResultOf(c.Invocation), "secrets": end.Redacted}, end.At)
+	}
 }
 
 // appendLine adds a line with the steps so far to dst: where end is not nil, the last one. It makes it in l. It is called with mu held.
@@ -388,7 +420,7 @@ func (c *Call) appendLine(dst []byte, l *callRecord, end *CallEnd) ([]byte, erro
 			l.Object, l.Task, l.From, l.Steps, l.Mappings, l.CallInput = ObjectTask, end.Task, c.written, c.steps[c.written-c.base:], nil, CallInput{}
 		}
 		r.Content, r.Structured = OneLine(r.Content), OneLine(r.Structured) // else the inputs lost their white space, too
-		if len(r.Content) > 0 || len(r.Structured) > 0 || r.ContentRef != "" || r.Summary != "" || r.Output != "" {
+		if len(r.Content) > 0 || len(r.Structured) > 0 || r.ContentRef != "" || r.Summary != "" || r.Output != "" || max(r.Redacted, r.Detected) > 0 {
 			end.CallResult = r
 			l.Result = &end.CallResult
 		}

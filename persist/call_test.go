@@ -115,8 +115,12 @@ func TestObjectsOfACallAreComplete(t *testing.T) {
 		same(t, encoded(t, CallInput{inv.ModelInput, inv.ModelInputRef, inv.ObservableInput}), in)
 		same(t, encoded(t, CallInput{inv.PermissionInput, inv.PermissionInputRef, nil}), CallInput{in.Model, in.ModelRef, nil})
 		want := end.CallResult
+		want.Redacted, want.Detected = 0, 0
+		if (r.Redaction == tool.Redacted) != (end.Redacted > 0) {
+			t.Errorf("%d secrets redacted: %s", end.Redacted, r.Redaction)
+		}
 		want.Summary = failure.Message
-		same(t, encoded(t, CallResult{r.Content, r.StructuredContent, r.ContentRef, r.Summary, r.Output}), want)
+		same(t, encoded(t, CallResult{r.Content, r.StructuredContent, r.ContentRef, r.Summary, r.Output, 0, 0}), want)
 	}
 	if refused > 500 {
 		t.Errorf("%d of 1000 are refused: too few are compared", refused)

@@ -340,8 +340,14 @@ func (c *derivation) end() {
 	at := c.time(*c.EndedUS)
 	r := tool.Result{Head: tool.HeadOf(tool.ObjectResult), ResultID: tool.ResultOf(c.Invocation),
 		InvocationID: c.Invocation, Status: c.Status, IsError: c.Error != nil, Error: c.Error, ModifiedBy: c.modified,
-		Cancellation: c.canceled, Persistence: c.persisted, Artifacts: c.artifacts, CreatedAt: at}
+		Cancellation: c.canceled, Persistence: c.persisted, Artifacts: c.artifacts, Redaction: tool.RedactionNone, CreatedAt: at}
 	if c.Result != nil {
+		switch {
+		case c.Result.Redacted > 0:
+			r.Redaction = tool.Redacted
+		case c.Result.Detected > 0:
+			r.Redaction = tool.Detected
+		}
 		r.Content, r.StructuredContent, r.ContentRef = c.Result.Content, c.Result.Structured, c.Result.ContentRef
 		r.Summary, r.Output = c.Result.Summary, c.Result.Output
 	}

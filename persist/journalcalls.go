@@ -49,6 +49,7 @@ func (j *Journal) End(ctx context.Context, c *Call, end *CallEnd) error {
 	if c.IsOpen() {
 		defer j.over(c)
 	}
+	c.redact(end)
 	t, err := j.putCall(j.never, c, end, true)
 	if errors.Is(err, errFull) { // only then is there something to wait for, with a timer
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)

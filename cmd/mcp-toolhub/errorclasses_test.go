@@ -50,6 +50,7 @@ func failingCalls() map[string]failing {
 		"execution_failed":         {tool: "mcp.s.fail", args: fails("-32000", `{"x":[1]}`), code: "upstream_error", native: `{"code":-32000,"data":{"x":[1]},"message":"no"}`},
 		"partial_failure":          {tool: "tool_batch", args: `{"calls":[{"id":"a","name":"mcp.s.echo"},{"id":"b","name":"mcp.s.nothing"}]}`, code: "tool_error"},
 		"result_too_large":         {tool: "mcp.s.big", args: `{"bytes":100000}`, code: "message_too_large"},
+		"result_redacted":          {tool: "mcp.s.echo", args: `{"text":"https://ann:hunter2@h/"}`, code: "result_redacted"},
 		"sibling_canceled": {tool: "tool_batch", args: `{"calls":[{"id":"a","name":"mcp.s.nothing"},{"id":"b","name":"mcp.s.echo","depends_on":["a"]}]}`,
 			of: "mcp.s.echo", code: "sibling_canceled"},
 		"canceled": {tool: "mcp.s.slow", args: `{"begin":true}`, code: "canceled"},
@@ -89,6 +90,7 @@ func errorsHub(t *testing.T) (h *runningHub, dir string) {
 	}, map[string]any{
 		"hub":      map[string]any{"toolsets": map[string]any{"code": map[string]any{"run_command": map[string]any{}}, "declarative": map[string]any{}}},
 		"profiles": map[string]any{"later": map[string]any{"deferred": map[string]any{"mode": "always"}}},
+		"results":  map[string]any{"tools": []any{map[string]any{"match": "mcp.s.echo", "redact": "block"}}},
 		"hooks":    []any{map[string]any{"event": "pre_tool_use", "match": "mcp.s.echo", "require": "!(" + says("hooked") + ")", "reason": "not that"}},
 		"policy": map[string]any{"mode": "default", "ask": map[string]any{"channels": []string{"client"}}, "rules": []any{
 			map[string]any{"match": "mcp.s.echo", "when": says("denied"), "then": "deny"},

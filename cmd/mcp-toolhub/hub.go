@@ -26,6 +26,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -184,7 +185,7 @@ func (h *hub) newPipeline(s *config.Settings, key []byte) (err error) {
 		Admit:     h.surfaces.loader.Admit, CommandLine: func(words string) string { return commandLine(s.StateDir, words) },
 		Gate: func() *gate.Gate { return h.surfaces.now().gate }, Approvals: h.permission.approvals, QueueOpen: h.permission.queueOpen,
 		Hooks: func() *hook.Set { return h.surfaces.now().hooks }, Present: h.surfaces.present, Journal: h.journal, Results: h.results, Schemas: schema.NewCache(maxSchemas),
-		Digest: seal.Digest(key, "inputs"), CancelSupport: h.group.CancelSupport, SignIn: h.desk.SignIn,
+		Digest: seal.Digest(key, "inputs"), Secrets: sensitive.New(key), CancelSupport: h.group.CancelSupport, SignIn: h.desk.SignIn,
 		Announce: func(ctx context.Context, webhook string, v approval.View) { h.page.Announce(ctx, webhook, v) }, // made later
 		Limits:   func(server string) invoke.Limits { return h.surfaces.now().limits[server] }, Logger: h.logger,
 		Sources: invoke.Sources{Resource: h.readResource, File: func(root, name string, most int64) ([]byte, error) {

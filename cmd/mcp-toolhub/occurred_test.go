@@ -69,8 +69,6 @@ func (c *census) add(s sightings) {
 var never = map[sighting]string{
 	{"status", "partial_result"}:                "no version of MCP has partial results",
 	{"event", "tool.invocation.partial_result"}: "no version of MCP has partial results",
-	{"event", "tool.result.redacted"}:           "results are not redacted yet",
-	{"class", "result_redacted"}:                "results are not redacted yet",
 	{"class", "streaming_fallback_discarded"}:   "it is for agent cores, which begin calls while a model still streams them",
 }
 

@@ -436,7 +436,7 @@ func TestPageTries(t *testing.T) {
 	})
 	eventually(t, "the call has its story", func() bool {
 		_, text := r.get(story)
-		return strings.Contains(text, "succeeded") && strings.Contains(text, "actor:ui/") && strings.Contains(text, "[masked]")
+		return strings.Contains(text, "succeeded") && strings.Contains(text, "actor:ui/") && strings.Contains(text, "[masked:")
 	})
 	eventually(t, "the list has the call", func() bool {
 		_, text := r.get("/ui/calls?tool=mcp.s.*")

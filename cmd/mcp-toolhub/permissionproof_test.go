@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -357,6 +358,7 @@ func checkEdited(t *testing.T, l *lane, records []map[string]any, log string) {
 	}
 	edit := find(t, records, "edit")
 	inputs, err := json.Marshal([]any{edit.last["model_input"], edit.last["observable_input"], edit.last["permission_input"], edit.last["call_input"]})
+	inputs = regexp.MustCompile(`\[masked:[0-9a-f]{12}\]`).ReplaceAll(inputs, []byte("[masked]"))
 	if want := `[{"password":"[masked]","text":"edit"},null,{"n":2,"password":"[masked]","text":"edit"},null]`; err != nil || string(inputs) != want {
 		t.Errorf("inputs %s, want %s", inputs, want) // what is absent is as the one before it
 	}

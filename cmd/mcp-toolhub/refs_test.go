@@ -67,7 +67,7 @@ func (c *inputsOfCall) has(ref, stored string) bool {
 		return true
 	}
 	for held := range c.held {
-		masked := strings.Contains(held, "[masked]")
+		masked := strings.Contains(held, "[masked")
 		if held != "" && !masked && persist.Ref([]byte(held)) == ref || (masked || strings.Contains(held, `"calls":`)) && strings.HasPrefix(ref, "hmac-sha256:") {
 			return true
 		}

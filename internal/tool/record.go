@@ -238,6 +238,7 @@ type Result struct {
 	// standard has no member for that.
 	ModifiedBy []HookID `json:"modified_by,omitempty"`
 
+	Redaction   RedactionState `json:"redaction_state"`
 	Persistence []DecisionID   `json:"persistence_refs,omitempty"`
 	Artifacts   []PersistedRef `json:"artifact_refs,omitempty"`
 
@@ -245,6 +246,15 @@ type Result struct {
 	Cancellation *Cancellation `json:"cancellation,omitempty"` // the standard has no member for it
 	CreatedAt    time.Time     `json:"created_at"`
 }
+
+// RedactionState says whether a record holds all of a result.
+type RedactionState string
+
+const (
+	RedactionNone RedactionState = "none"     // nothing was taken out
+	Detected      RedactionState = "detected" // its caller got secrets: of a result that is too large for the record
+	Redacted      RedactionState = "redacted" // marks stand in the place of secrets
+)
 
 // Output tells a success that has brought nothing from one that lacks its output; "" is every other result.
 type Output string

@@ -128,8 +128,19 @@ type ResultRule struct {
 	MaxChars int // characters of a result that passes as it is; 0: no limit
 	Strategy Strategy
 
-	Artifacts *TakeIn // nil: nothing is taken in
+	Artifacts *TakeIn   // nil: nothing is taken in
+	Redact    Redaction // "" is off
 }
+
+// Redaction says what becomes of the secrets in a result on its way to the caller. Records never hold them.
+type Redaction string
+
+const (
+	RedactOff    Redaction = "off"    // the result passes byte for byte, and nobody looks (default)
+	RedactDetect Redaction = "detect" // it passes, and record and log say that there are some
+	RedactRedact Redaction = "redact" // marks stand in their place, also in what is stored to be read on
+	RedactBlock  Redaction = "block"  // it is withheld: the call fails with ClassResultRedacted
+)
 
 // TakeIn says what of that which a result names becomes an artifact.
 type TakeIn struct {

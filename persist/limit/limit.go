@@ -20,9 +20,10 @@ const CharsPerToken = 4
 
 // Settings are those of a profile. The zero value is the limit that the client is known to have, and a preview.
 type Settings struct {
-	MaxInlineTokens int           // 0: it depends on the client
-	Strategy        tool.Strategy // "": preview_and_persist
-	Tools           []Rule        // the first that sets a field counts
+	MaxInlineTokens int            // 0: it depends on the client
+	Strategy        tool.Strategy  // "": preview_and_persist
+	Redact          tool.Redaction // "" is off
+	Tools           []Rule         // the first that sets a field counts
 }
 
 // Rule is what is otherwise for some tools.
@@ -31,6 +32,7 @@ type Rule struct {
 	MaxInlineTokens int
 	Strategy        tool.Strategy
 	Artifacts       *tool.TakeIn
+	Redact          tool.Redaction
 }
 
 // Config is that of all profiles.
@@ -84,6 +86,17 @@ func New(c Config) *Policy { return &Policy{cfg: c, clients: clientLimits()} }
 // directPrefix begins the names of direct views.
 const directPrefix = "s/"
 
+// redaction is what holds of s for a direct view, of which nothing is cut.
+func (s Settings) redaction() Settings {
+	only := Settings{Redact: s.Redact, Strategy: tool.StrategyInline}
+	for _, r := range s.Tools {
+		if r.Redact != "" {
+			only.Tools = append(only.Tools, Rule{Match: r.Match, Redact: r.Redact})
+		}
+	}
+	return only
+}
+
 // Surface returns full, which is not split yet, with the rules for results of the client: full itself where none apply. The same
 // surface is returned as long as nothing changes.
 func (p *Policy) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
@@ -92,10 +105,12 @@ func (p *Policy) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 		settings = p.cfg.Default
 	}
 	var of clientLimit
-	if settings.MaxInlineTokens == 0 {
+	if strings.HasPrefix(full.Profile, directPrefix) {
+		settings = settings.redaction()
+	} else if settings.MaxInlineTokens == 0 {
 		of = p.of(client)
 	}
-	if strings.HasPrefix(full.Profile, directPrefix) || of.chars == 0 && settings.MaxInlineTokens == 0 && len(settings.Tools) == 0 {
+	if of.chars == 0 && settings.MaxInlineTokens == 0 && settings.Redact == "" && len(settings.Tools) == 0 {
 		return full
 	}
 	key := viewer{full.Profile, full.Style, full.Audience, of.name}
@@ -143,25 +158,28 @@ func (p *Policy) of(client tool.Client) clientLimit {
 
 // rulesOf returns the rules for the tools of full; nil where nothing is limited.
 func rulesOf(s Settings, of clientLimit, full *tool.Surface) *tool.ResultRules {
-	rules := &tool.ResultRules{Usual: tool.ResultRule{MaxChars: of.chars, Strategy: cmp.Or(s.Strategy, tool.StrategyPreviewAndPersist)},
+	rules := &tool.ResultRules{Usual: tool.ResultRule{MaxChars: of.chars, Strategy: cmp.Or(s.Strategy, tool.StrategyPreviewAndPersist), Redact: s.Redact},
 		ByTool: make(map[tool.Name]tool.ResultRule), Because: "what " + of.name + " takes"}
 	if s.MaxInlineTokens > 0 {
 		rules.Usual.MaxChars, rules.Because = s.MaxInlineTokens*CharsPerToken, "results.max_inline_tokens"
 	}
-	effect := rules.Usual.Cuts() || rules.Usual.Strategy == tool.StrategyNeverPersist
+	says := func(r tool.ResultRule) bool {
+		return r.Cuts() || r.Strategy == tool.StrategyNeverPersist || r.Artifacts != nil || r.Redact != "" && r.Redact != tool.RedactOff
+	}
+	effect := says(rules.Usual)
 	for _, l := range full.Listed {
 		var own Rule
 		for _, r := range s.Tools {
 			if glob.Match(r.Match, string(l.Tool.Name)) {
 				own.MaxInlineTokens, own.Strategy = cmp.Or(own.MaxInlineTokens, r.MaxInlineTokens), cmp.Or(own.Strategy, r.Strategy)
-				own.Artifacts = cmp.Or(own.Artifacts, r.Artifacts)
+				own.Artifacts, own.Redact = cmp.Or(own.Artifacts, r.Artifacts), cmp.Or(own.Redact, r.Redact)
 			}
 		}
 		rule := tool.ResultRule{MaxChars: cmp.Or(own.MaxInlineTokens*CharsPerToken, rules.Usual.MaxChars),
-			Strategy: cmp.Or(own.Strategy, rules.Usual.Strategy), Artifacts: own.Artifacts}
+			Strategy: cmp.Or(own.Strategy, rules.Usual.Strategy), Artifacts: own.Artifacts, Redact: cmp.Or(own.Redact, rules.Usual.Redact)}
 		if rule != rules.Usual {
 			rules.ByTool[l.Tool.Name] = rule
-			effect = effect || rule.Cuts() || rule.Strategy == tool.StrategyNeverPersist || rule.Artifacts != nil
+			effect = effect || says(rule)
 		}
 	}
 	if !effect {

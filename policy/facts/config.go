@@ -39,6 +39,9 @@ type Override struct {
 
 	// Arguments are kinds of arguments by JSON pointer: path, url, host, command, code, resource or none.
 	Arguments map[string]string `yaml:"arguments"`
+
+	Sensitive       []string `yaml:"sensitive"`        // added to Facts.Sensitive
+	SensitiveResult []string `yaml:"sensitive_result"` // added to Facts.SensitiveResult
 }
 
 // Fault is one thing that is wrong with a Config.
@@ -92,6 +95,15 @@ func (o Override) check(fault func(key, format string, args ...any)) {
 	oneOf("concurrency", o.Concurrency, []string{ConcurrencySafe, ConcurrencyByTarget, ConcurrencyExclusive})
 	oneOf("interrupt", o.Interrupt, []string{InterruptCancel, InterruptBlock})
 	oneOf("lifecycle", o.Lifecycle, []string{Draft, Available, Disabled, RequiresSetup, Deprecated, Retired})
+	pointers := func(key string, all []string) {
+		for i, p := range all {
+			if !strings.HasPrefix(p, "/") {
+				fault(fmt.Sprintf("%s[%d]", key, i), "%q is no JSON pointer: write /name, or /list/*/name for the member of each element", p)
+			}
+		}
+	}
+	pointers("sensitive", o.Sensitive)
+	pointers("sensitive_result", o.SensitiveResult)
 	for i, v := range o.Access {
 		oneOf(fmt.Sprintf("access[%d]", i), v,
 			[]string{"read", "write", "delete", "execute", "network", "filesystem", "browser", "message"})

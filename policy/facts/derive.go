@@ -126,7 +126,11 @@ func (d *derivation) derive(f *Facts) {
 	f.Concurrency = configuredText(d, d.concurrency(f), func(o *Override) string { return o.Concurrency })
 	f.Interrupt = configuredText(d, Fact[string]{InterruptCancel, Inferred, "a cancellation is sent on"},
 		func(o *Override) string { return o.Interrupt })
-	f.Sensitive = d.schema.sensitive
+	f.Sensitive, f.SensitiveResult = d.schema.sensitive, declaredSecrets(d.tool.OutputSchema, "", 0, nil)
+	for _, o := range d.overrides {
+		f.Sensitive = append(f.Sensitive[:len(f.Sensitive):len(f.Sensitive)], o.Sensitive...)
+		f.SensitiveResult = append(f.SensitiveResult, o.SensitiveResult...)
+	}
 	f.Risk = configuredText(d, d.risk(f), func(o *Override) string { return o.Risk })
 	f.Access = configuredText(d, d.access(f), func(o *Override) []string { return o.Access })
 	f.WriteEffects = configuredText(d, d.writeEffects(f), func(o *Override) []string { return o.WriteEffects })

@@ -90,7 +90,11 @@ type Facts struct {
 
 	Arguments []Argument // those that name something outside, in the order of the schema
 	Sensitive []string   // JSON pointers of arguments that hold secrets: shown masked, recorded redacted
-	Tags      []string   // sorted: exactly one of readonly and write, and what else holds
+
+	// SensitiveResult are JSON pointers into the structuredContent of results to what is secret: recorded redacted.
+	SensitiveResult []string
+
+	Tags []string // sorted: exactly one of readonly and write, and what else holds
 
 	declared *tool.Tool
 	options  Options

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
@@ -110,7 +111,10 @@ func (m *masking) mask(value []byte, paths [][]string, top bool) []byte {
 	add := func(name string, v []byte, key bool) {
 		rest, hit := below(name)
 		if hit || key && m.secret(name, top) {
-			out = append(out, masked...)
+			if text, _ := rawjson.String(v); !sensitive.IsMark(text) {
+				v = []byte(masked)
+			}
+			out = append(out, v...)
 			return
 		}
 		out = append(out, m.mask(v, rest, false)...)

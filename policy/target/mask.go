@@ -11,6 +11,9 @@ import (
 // Mask stands where a secret was.
 const Mask = "[masked]"
 
+// marked begins what stands there in records, with a digest. It stays.
+const marked = "[masked:"
+
 const (
 	maxNestedAddress = 3          // addresses in the parameters of addresses that are looked into
 	maxOddPassword   = 256        // bytes of user information with a slash in it
@@ -50,7 +53,7 @@ type addresses struct {
 
 // replace puts with in the place of text[from:to], which is behind everything that was replaced before.
 func (m *addresses) replace(from, to int, with string) {
-	if from < m.done || from == to || with == Mask && m.command && hidesCommand(m.text[from:to]) {
+	if from < m.done || from == to || strings.HasPrefix(m.text[from:to], marked) || with == Mask && m.command && hidesCommand(m.text[from:to]) {
 		return
 	}
 	m.out.WriteString(m.text[m.done:from])

@@ -18,6 +18,7 @@ import (
 type results struct {
 	max      int
 	strategy tool.Strategy
+	redact   tool.Redaction
 	tools    []shape.Located[resultRule]
 }
 
@@ -25,6 +26,7 @@ type resultRule struct {
 	match     shape.Located[string]
 	max       int
 	strategy  tool.Strategy
+	redact    tool.Redaction
 	artifacts shape.Located[takeIn]
 }
 
@@ -47,6 +49,7 @@ func resultsKeys(f *results) []shape.Field {
 			"before it cuts results itself (Claude Code 50000 characters, Gemini CLI 40000, Codex 12000); no limit for other clients.",
 			resultTokens(), &f.max),
 		shape.Key("strategy", strategyMeans, oneStrategy(), &f.strategy),
+		shape.Key("redact", redactMeans, oneRedaction(), &f.redact),
 		shape.Key("tools", "What is otherwise for some tools. The first that sets a field counts.",
 			shape.ListAt(shape.ObjectOf(resultRuleKeys)), &f.tools),
 	}
@@ -57,6 +60,7 @@ func resultRuleKeys(f *resultRule) []shape.Field {
 		shape.Must(shape.KeyAt("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob}, &f.match)),
 		shape.Key("max_inline_tokens", "The limit of these tools.", resultTokens(), &f.max),
 		shape.Key("strategy", strategyMeans, oneStrategy(), &f.strategy),
+		shape.Key("redact", redactMeans, oneRedaction(), &f.redact),
 		shape.KeyAt("artifacts", "What of that which a result names is stored beside it. Default: nothing.", shape.ObjectOf(takeInKeys), &f.artifacts),
 	}
 }
@@ -73,6 +77,13 @@ const strategyMeans = "What becomes of a larger result. preview_and_persist (def
 	"ref_only: the link alone. inline: the caller gets it whole. drop_with_reason: it is gone, and the caller is told. never_persist: the " +
 	"caller gets it whole, and the hub keeps its size and a keyed digest, of a small one, too."
 
+const redactMeans = "What becomes of secrets in results, on their way to the caller. off (default): results pass byte for byte. detect: " +
+	"they pass, and record and log say that there are some. redact: marks stand in their place. block: the result is withheld. Records never hold them."
+
+func oneRedaction() shape.As[tool.Redaction] {
+	return shape.OneOf(tool.RedactOff, tool.RedactDetect, tool.RedactRedact, tool.RedactBlock)
+}
+
 func resultTokens() shape.Integer[int] { return shape.Integer[int]{Min: 250, Max: 100_000_000} }
 
 // strategy is a strategy, but for redact.
@@ -86,7 +97,7 @@ func oneStrategy() strategy {
 // Read implements shape.Shape.
 func (s strategy) Read(r *shape.Reader, n *textfile.Node) (tool.Strategy, bool) {
 	if n.Kind == textfile.Text && n.Text == string(tool.StrategyRedact) {
-		r.Fault(n.Position, "results cannot be redacted yet: there are no rules that say what to take out", "choose drop_with_reason, or another strategy")
+		r.Fault(n.Position, "secrets are redacted whatever the size of a result is, so this is no strategy for large ones", "write results.redact: redact")
 		return "", false
 	}
 	return s.As.Read(r, n)
@@ -135,13 +146,14 @@ func keptAge() shape.Duration {
 
 // results makes the settings of one profile: what it does not say is as in usual.
 func (r *reader) results(f results, usual limit.Settings) limit.Settings {
-	s := limit.Settings{MaxInlineTokens: cmp.Or(f.max, usual.MaxInlineTokens), Strategy: cmp.Or(f.strategy, usual.Strategy)}
+	s := limit.Settings{MaxInlineTokens: cmp.Or(f.max, usual.MaxInlineTokens), Strategy: cmp.Or(f.strategy, usual.Strategy),
+		Redact: cmp.Or(f.redact, usual.Redact)}
 	for _, t := range f.tools {
 		r.canonical(t.Value.match)
-		if t.OK && t.Value.max == 0 && t.Value.strategy == "" && !t.Value.artifacts.Present {
-			shape.FaultOf(r.Reader, t, "changes nothing", "add strategy, max_inline_tokens or artifacts")
+		if t.OK && t.Value.max == 0 && t.Value.strategy == "" && t.Value.redact == "" && !t.Value.artifacts.Present {
+			shape.FaultOf(r.Reader, t, "changes nothing", "add strategy, max_inline_tokens, redact or artifacts")
 		}
-		rule := limit.Rule{Match: t.Value.match.Value, MaxInlineTokens: t.Value.max, Strategy: t.Value.strategy}
+		rule := limit.Rule{Match: t.Value.match.Value, MaxInlineTokens: t.Value.max, Strategy: t.Value.strategy, Redact: t.Value.redact}
 		if a := t.Value.artifacts; a.Present {
 			rule.Artifacts = &tool.TakeIn{Resources: a.Value.resources}
 			for _, dir := range a.Value.files {

@@ -66,7 +66,7 @@ func errorClasses() [22]errorClass {
 		{tool.ClassResultTooLarge, tool.StatusFailed, recoverFixInput, "Ask for less at once.",
 			"The answer of a server or of a declared tool is larger than the hub takes in.", ""},
 		{tool.ClassResultRedacted, tool.StatusFailed, recoverNone, "Go on without what was taken out.",
-			"", "Results are not redacted yet."},
+			"The result holds secrets, and `results.redact` is `block`. The tool has run.", ""},
 		{tool.ClassSiblingCanceled, tool.StatusCanceled, recoverNone, "See to the call that failed first, then repeat this one.",
 			"Another call of the same batch has failed, and the rest was cancelled or skipped.", ""},
 		{tool.ClassStreamingDiscarded, tool.StatusCanceled, recoverNone, "Use the result of the call that took its place.",

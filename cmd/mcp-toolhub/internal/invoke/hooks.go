@@ -309,9 +309,11 @@ func (p *Pipeline) afterDeciding(ctx context.Context, inv *invocation, decided e
 }
 
 // postHooks runs the hooks of post_tool_use, or of post_tool_use_failure, where the tool has run, and brings the invocation to its
-// last status. A call that was canceled meanwhile does not keep them from running: they may keep a secret from being recorded.
+// last status, once results.redact has its say. A call that was canceled meanwhile does not keep them from running: they may keep a
+// secret from being recorded.
 func (p *Pipeline) postHooks(ctx context.Context, inv *invocation) error {
 	defer func() { inv.moveTo(inv.final) }()
+	defer inv.redact(p.opts.Logger)
 	if inv.hooks == nil {
 		return nil
 	}

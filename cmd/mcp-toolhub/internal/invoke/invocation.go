@@ -100,6 +100,7 @@ func (p *Pipeline) begin(c *Call) *invocation {
 		head.Parent, head.Batch = m.Parent, m.Group.ID
 	}
 	inv.record.Begin(head, clientSide(inv.call))
+	inv.record.Secrets = p.opts.Secrets
 	inv.record.Name(c.Surface)
 	return inv
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
@@ -172,6 +173,9 @@ type Options struct {
 	// Digest makes digests of inputs that hold secrets, in hex, with a key that stays. Default: with a key that ends with the process.
 	Digest func(text []byte) (hex string)
 
+	// Secrets masks the secrets in what is recorded of calls. Default: with marks that do not tell equal secrets.
+	Secrets *sensitive.Masker
+
 	// CancelSupport says how a cancellation reaches the tools of a server of MCP. Nil: nobody knows.
 	CancelSupport func(server string) tool.CancelSupport
 
@@ -209,6 +213,9 @@ func New(o Options) (*Pipeline, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Secrets == nil {
+		o.Secrets = sensitive.New(nil)
 	}
 	if o.Digest == nil {
 		o.Digest = seal.Digest(nil, "")

@@ -19,6 +19,7 @@ import (
 // persistResult decides what the caller gets of a large result, and what of the result stands in the journal: small results whole,
 // large ones by reference.
 func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
+	defer inv.redactRecord()
 	native := inv.outcome.Result
 	r, object := p.keptResult(ctx, inv)
 	ours := len(r) > 0 && len(r) == len(native) && &r[0] == &native[0]

@@ -17,7 +17,19 @@ func (inv *invocation) inline(input json.RawMessage) (whole json.RawMessage, ref
 	if len(shown) > persist.InlineLimit {
 		return nil, inv.ref(input)
 	}
-	return persist.OneLine(gate.Mask(shown, inv.facts)), ""
+	return persist.OneLine(inv.masked(shown)), ""
+}
+
+// masked is input as records hold it, without its secrets.
+func (inv *invocation) masked(input json.RawMessage) json.RawMessage {
+	if inv.record.Secrets != nil {
+		var at []string
+		if inv.facts != nil {
+			at = inv.facts.Sensitive
+		}
+		input, _ = inv.record.Secrets.JSON(input, at...)
+	}
+	return gate.Mask(input, inv.facts)
 }
 
 // shown is the part of input that records may have: that of a batch is without the arguments of its calls.
@@ -31,7 +43,7 @@ func (inv *invocation) shown(input json.RawMessage) json.RawMessage {
 // ref is the digest of input by which records refer to it: of the bytes that a record holds. Where secrets are masked in those,
 // it is the digest of input as it was, with the hub's key: without that key nobody can try out what the secret may be.
 func (inv *invocation) ref(input json.RawMessage) string {
-	held := gate.Mask(inv.shown(input), inv.facts)
+	held := inv.masked(inv.shown(input))
 	if !bytes.Equal(held, input) && !bytes.Equal(compact(held), compact(input)) {
 		return persist.KeyedRef(inv.keyed(input), len(input))
 	}
