@@ -72,10 +72,26 @@ func isPassword(name string) bool {
 	return passwords[n] || strings.HasSuffix(n, "password") || strings.HasSuffix(n, "passphrase")
 }
 
+// isKeyName reports whether values of that name are secret if they are random: stripe_key, basic-auth.
+func isKeyName(name string) bool {
+	n := normal(name)
+	return strings.HasSuffix(n, "key") || strings.HasSuffix(n, "auth") || strings.HasSuffix(n, "cred")
+}
+
+// random reports whether value looks like nothing that a person has chosen.
+func random(value string) bool {
+	return len(value) >= 16 && len(value) < maxValue && strings.ContainsAny(value, "0123456789") && !strings.ContainsAny(value, " \t\n/:") &&
+		entropy(value) > 3.5
+}
+
 // secretMember reports whether value is a secret because a member, header or variable of that name has it.
 func secretMember(name, value string) bool {
 	switch {
-	case name == "" || value == "" || !isSecretName(name) || placeholder(value):
+	case name == "" || value == "":
+		return false
+	case !isSecretName(name):
+		return isKeyName(name) && random(value) && !placeholder(value)
+	case placeholder(value):
 		return false
 	case isPassword(name):
 		return strings.Count(value, " ") < 4 // not a sentence about passwords
@@ -141,7 +157,7 @@ func assigned(text string, i, end int, found []span) []span {
 		to++
 	}
 	name := strings.TrimLeft(text[from:to], "-.")
-	if !isSecretName(name) {
+	if !isSecretName(name) && !isKeyName(name) {
 		return found
 	}
 	p := to

@@ -22,7 +22,7 @@ const (
 
 // ownWords are in what named finds: in names, and before the password of an address.
 var ownWords = []string{
-	"pass", "pwd", "secret", "token", "key", "authorization", "cookie", "credential", "connection", "otp", "mfa", "pincode", "cvv", "cvc",
+	"pass", "pwd", "secret", "token", "key", "auth", "cred", "authorization", "cookie", "connection", "otp", "mfa", "pincode", "cvv", "cvc",
 	"session", "sig", "bearer", "jwt", "://",
 }
 
@@ -161,7 +161,7 @@ func (r *rule) mayMatch(text string, i, n int) bool {
 	return false
 }
 
-// hasRun reports whether text has a run of characters of tokens, with a digit among them.
+// hasRun reports whether text has a run of characters of tokens, a long one or one with a digit.
 func hasRun(text string) bool {
 	run, digit := 0, false
 	for i := 0; i < len(text); i++ {
@@ -174,7 +174,7 @@ func hasRun(text string) bool {
 		default:
 			run, digit = 0, false
 		}
-		if run >= shortest && digit {
+		if run >= shortest && digit || run >= 3*shortest {
 			return true
 		}
 	}
