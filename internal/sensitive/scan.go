@@ -248,7 +248,8 @@ func (set *ruleSet) may(text string, i int, k *keyword) bool {
 		for p < len(text) && strings.IndexByte("\\\"'` \t", text[p]) >= 0 {
 			p++
 		}
-		if p == len(text) || text[p-1] == '"' || text[p] == '=' || text[p] == ':' && !strings.HasPrefix(text[p:], "://") || strings.Contains(text[max(0, i-maxName):i], "--") {
+		if p == len(text) || text[p-1] == '"' || text[p] == '=' || text[p] == ':' && !strings.HasPrefix(text[p:], "://") ||
+			strings.Contains(text[max(0, i-maxName):i], "--") {
 			return true
 		}
 	}

@@ -158,7 +158,8 @@ func (p *Policy) of(client tool.Client) clientLimit {
 
 // rulesOf returns the rules for the tools of full; nil where nothing is limited.
 func rulesOf(s Settings, of clientLimit, full *tool.Surface) *tool.ResultRules {
-	rules := &tool.ResultRules{Usual: tool.ResultRule{MaxChars: of.chars, Strategy: cmp.Or(s.Strategy, tool.StrategyPreviewAndPersist), Redact: s.Redact},
+	rules := &tool.ResultRules{Usual: tool.ResultRule{MaxChars: of.chars, Strategy: cmp.Or(s.Strategy, tool.StrategyPreviewAndPersist),
+		Redact: s.Redact},
 		ByTool: make(map[tool.Name]tool.ResultRule), Because: "what " + of.name + " takes"}
 	if s.MaxInlineTokens > 0 {
 		rules.Usual.MaxChars, rules.Because = s.MaxInlineTokens*CharsPerToken, "results.max_inline_tokens"

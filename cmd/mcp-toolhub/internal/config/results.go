@@ -78,7 +78,8 @@ const strategyMeans = "What becomes of a larger result. preview_and_persist (def
 	"caller gets it whole, and the hub keeps its size and a keyed digest, of a small one, too."
 
 const redactMeans = "What becomes of secrets in results, on their way to the caller. off (default): results pass byte for byte. detect: " +
-	"they pass, and record and log say that there are some. redact: marks stand in their place. block: the result is withheld. Records never hold them."
+	"they pass, and record and log say that there are some. redact: marks stand in their place. block: the result is withheld. " +
+	"Records never hold them."
 
 func oneRedaction() shape.As[tool.Redaction] {
 	return shape.OneOf(tool.RedactOff, tool.RedactDetect, tool.RedactRedact, tool.RedactBlock)
@@ -97,7 +98,8 @@ func oneStrategy() strategy {
 // Read implements shape.Shape.
 func (s strategy) Read(r *shape.Reader, n *textfile.Node) (tool.Strategy, bool) {
 	if n.Kind == textfile.Text && n.Text == string(tool.StrategyRedact) {
-		r.Fault(n.Position, "secrets are redacted whatever the size of a result is, so this is no strategy for large ones", "write results.redact: redact")
+		r.Fault(n.Position, "secrets are redacted whatever the size of a result is, so this is no strategy for large ones",
+			"write results.redact: redact")
 		return "", false
 	}
 	return s.As.Read(r, n)
