@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
 const importHelp = `Take the servers of MCP clients into the config of the hub. The clients keep theirs: see connect
@@ -218,6 +219,10 @@ func (c *importCmd) prepare(m *clients.Merged) {
 	m.MoveSecrets(c.keep(m.Secrets))
 	if m.Disabled {
 		m.Notes = append(m.Notes, "its client has disabled it")
+	}
+	if id := m.SignIn; id.ID != "" {
+		m.Notes = append(m.Notes, fmt.Sprintf("it was registered by hand for sign-ins, as %s: add the redirect address http://127.0.0.1:%s%s there",
+			id.ID, cmp.Or(id.Port, "PORT"), signin.CallbackPath))
 	}
 	for _, name := range m.Variables() {
 		if _, set := c.std.getenv(name); !set {

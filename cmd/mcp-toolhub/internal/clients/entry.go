@@ -24,9 +24,19 @@ type Server struct {
 	SSE                         bool // the address is one of HTTP+SSE
 	Disabled                    bool
 	Off, On                     []string // names of tools that are not used; of the only ones that are
+	SignIn                      SignIn
 	Client, Origin              string   // the id of the client; where the entry stands, for people
 	Unanswered                  []string // ids of inputs that the client asks a person for
 }
+
+// SignIn is the client by which a server is signed in to, where one was registered by hand.
+type SignIn struct {
+	ID, Secret, Port string // Port is that of the address on loopback that the browser comes back to
+	Scopes           []string
+}
+
+// like reports whether both are the same client. None is like any: it may have been registered since.
+func (id SignIn) like(o SignIn) bool { return id.ID == o.ID || id.ID == "" || o.ID == "" }
 
 // HomeDir as Server.Dir is the person's home directory. The hub gives it to servers without a directory, so that all clients can share them.
 const HomeDir = "${userHome}"
@@ -41,7 +51,7 @@ func (s *Server) Same(o Server) bool {
 	if b == HomeDir {
 		b = ""
 	}
-	return s.Command == o.Command && a == b && s.EnvFile == o.EnvFile && s.URL == o.URL && s.SSE == o.SSE &&
+	return s.Command == o.Command && a == b && s.EnvFile == o.EnvFile && s.URL == o.URL && s.SSE == o.SSE && s.SignIn.like(o.SignIn) &&
 		slices.Equal(s.Args, o.Args) && slices.Equal(s.Env, o.Env) && slices.EqualFunc(s.Headers, o.Headers, func(a, b Pair) bool {
 		return strings.EqualFold(a.Name, b.Name) && a.Value == b.Value
 	})
@@ -65,7 +75,11 @@ func (c *Client) Read(f *splice.File, path string) []Server {
 		if projects := f.At("projects"); projects != nil {
 			for _, p := range projects.Members {
 				where := splice.Place{Path: []string{"projects", p.Key, "mcpServers"}}
-				all = append(all, c.entries(f, where, c.Title+", project "+p.Key+": "+path)...)
+				off := entryReader{node: p.Value}
+				for _, s := range c.entries(f, where, c.Title+", project "+p.Key+": "+path) {
+					s.Disabled = s.Disabled || slices.Contains(off.plains("disabledMcpServers"), s.Name)
+					all = append(all, s)
+				}
 			}
 		}
 	}
@@ -111,6 +125,7 @@ func (c *Client) server(e splice.Entry) *Server {
 		!c.isHTTP && c.sse == ""))
 	s.Headers = r.pairs(slices.Concat(c.headers, []string{"headers"}[min(len(c.headers), 1):])...)
 	r.codex()
+	r.signIn()
 	for _, name := range r.texts("env_keys") { // Goose: from the keyring
 		s.Env = append(s.Env, Pair{name, "${" + name + "}"})
 	}
@@ -119,6 +134,9 @@ func (c *Client) server(e splice.Entry) *Server {
 	slices.SortStableFunc(s.Headers, byName)
 	s.Disabled = r.plain("disabled") == "true" || r.plain("enabled") == "false"
 	s.Off, s.On = r.plains(c.off), r.plains(c.on)
+	if n := e.Value.Member(c.on); n != nil && n.Kind == textfile.List && len(n.Items) == 0 && !c.onEmpty {
+		s.Disabled = true
+	}
 	if slices.Contains(s.On, "*") {
 		s.On = nil
 	}
@@ -200,8 +218,32 @@ func (r *entryReader) codex() {
 			r.s.Headers = append(r.s.Headers, Pair{m.Key, "${" + m.Value.Text + "}"})
 		}
 	}
-	for _, name := range r.plains("env_vars") {
-		r.s.Env = append(r.s.Env, Pair{name, "${" + name + "}"})
+	if n := r.node.Member("env_vars"); n != nil {
+		for _, item := range n.Items {
+			name := item.Text
+			if inner := item.Member("name"); inner != nil {
+				name = inner.Text
+			}
+			r.s.Env = append(r.s.Env, Pair{name, "${" + name + "}"})
+		}
+	}
+}
+
+// signIn reads the client that was registered by hand.
+func (r *entryReader) signIn() {
+	for _, key := range []string{"oauth", "auth"} { // Cursor's is auth
+		n := r.node.Member(key)
+		if n == nil || n.Kind != textfile.Mapping {
+			continue
+		}
+		inner := entryReader{Client: r.Client, node: n, s: r.s}
+		r.s.SignIn = SignIn{ID: cmp.Or(inner.text("client_id"), inner.text("clientId"), inner.text("CLIENT_ID")),
+			Secret: cmp.Or(inner.text("client_secret"), inner.text("clientSecret"), inner.text("CLIENT_SECRET")),
+			Port:   cmp.Or(inner.plain("callback_port"), inner.plain("callbackPort")),
+			Scopes: slices.Concat(inner.plains("scopes"), strings.Fields(cmp.Or(inner.plain("scopes"), inner.plain("scope"))))}
+	}
+	if r.s.SignIn.ID == "" { // the hub registers itself
+		r.s.SignIn = SignIn{}
 	}
 }
 

@@ -3,6 +3,7 @@ package clients
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
@@ -17,7 +18,7 @@ type Merged struct {
 }
 
 // Merge joins servers that are the same, also under different names, and leaves out hubs. The result is disabled if every client has
-// disabled the server. A tool is out of use if every client has put it out of use.
+// disabled the server. A tool is in use if it is in any client that has not.
 func Merge(all []Server) []*Merged {
 	var merged []*Merged
 	for _, s := range all {
@@ -31,13 +32,39 @@ func Merge(all []Server) []*Merged {
 		}
 		m := merged[i]
 		m.Origins = append(m.Origins, s.Origin)
+		m.Off, m.On = inUse(&m.Server, &s)
 		m.Disabled = m.Disabled && s.Disabled
-		m.Off = slices.DeleteFunc(m.Off, func(tool string) bool { return !slices.Contains(s.Off, tool) })
-		if !slices.Equal(m.On, s.On) {
-			m.On = nil
+		if m.SignIn.ID == "" {
+			m.SignIn = s.SignIn
 		}
 	}
 	return merged
+}
+
+// inUse returns which tools are in use at one of two clients, as Server has it.
+func inUse(a, b *Server) (off, on []string) {
+	switch {
+	case b.Disabled:
+		return a.Off, a.On
+	case a.Disabled:
+		return b.Off, b.On
+	case len(a.On) == 0 && len(b.On) > 0:
+		return inUse(b, a)
+	}
+	uses := func(s *Server, tool string) bool {
+		return !slices.Contains(s.Off, tool) && (len(s.On) == 0 || slices.Contains(s.On, tool))
+	}
+	for _, tool := range slices.Concat(a.Off, b.Off) {
+		if !uses(a, tool) && !uses(b, tool) && !slices.Contains(off, tool) {
+			off = append(off, tool)
+		}
+	}
+	for _, tool := range slices.Concat(a.On, b.On) {
+		if len(b.On) > 0 && !slices.Contains(on, tool) {
+			on = append(on, tool)
+		}
+	}
+	return off, on
 }
 
 // Entry returns the server as an entry of the hub's config.
@@ -66,6 +93,9 @@ func (m *Merged) Entry() splice.Object {
 	if m.URL != "" {
 		add("url", m.URL)
 		pairs("headers", m.Headers)
+		if id := m.SignIn; id.ID != "" {
+			o = append(o, splice.Member{Key: "oauth", Value: id.entry()})
+		}
 	} else {
 		add("command", m.Command)
 		if len(m.Args) > 0 {
@@ -87,6 +117,20 @@ func (m *Merged) Entry() splice.Object {
 	return o
 }
 
+func (id SignIn) entry() splice.Object {
+	o := splice.Object{{Key: "client_id", Value: id.ID}}
+	if id.Secret != "" {
+		o = append(o, splice.Member{Key: "client_secret", Value: id.Secret})
+	}
+	if port, err := strconv.Atoi(id.Port); err == nil {
+		o = append(o, splice.Member{Key: "callback_port", Value: port})
+	}
+	if len(id.Scopes) > 0 {
+		o = append(o, splice.Member{Key: "scopes", Value: id.Scopes})
+	}
+	return o
+}
+
 // Line says what the server runs or reaches, without secrets.
 func (s *Server) Line() string {
 	if s.URL != "" {
@@ -99,7 +143,7 @@ var variable = regexp.MustCompile(`(\$?)\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}`
 
 // Variables returns the names of the environment variables that the server's entry refers to without a default.
 func (s *Server) Variables() []string {
-	texts := append([]string{s.Command, s.URL, s.Dir, s.EnvFile}, s.Args...)
+	texts := append([]string{s.Command, s.URL, s.Dir, s.EnvFile, s.SignIn.ID, s.SignIn.Secret}, s.Args...)
 	for _, p := range slices.Concat(s.Env, s.Headers) {
 		texts = append(texts, p.Value)
 	}

@@ -25,6 +25,9 @@ func told(s clients.Server) string {
 		}
 	}
 	slices.Sort(words[2:])
+	if id := s.SignIn; id.ID != "" {
+		words = append(words, fmt.Sprint(id))
+	}
 	if len(s.Off)+len(s.Unanswered) > 0 {
 		words = append(words, fmt.Sprint(s.Off, s.Unanswered))
 	}
@@ -36,20 +39,20 @@ func TestRead(t *testing.T) {
 	t.Parallel()
 	want := map[string][]string{
 		"claude-desktop": {"filesystem: npx -y @modelcontextprotocol/server-filesystem /Users/ann/Desktop"},
-		"claude-code": {"sentry: https://mcp.sentry.dev/mcp", "asana: https://mcp.asana.com/sse <sse> Authorization: Bearer ${ASANA_TOKEN}",
-			"shop-db: uvx postgres-mcp DATABASE_URI=${SHOP_DB:-postgres://localhost/shop}"},
+		"claude-code": {"sentry: https://mcp.sentry.dev/mcp", "slack: https://mcp.slack.com/mcp {1601185624273.8899143856786  3118 []}", "asana: https://mcp.asana.com/sse <sse> Authorization: Bearer ${ASANA_TOKEN}",
+			"shop-db: uvx postgres-mcp <disabled> DATABASE_URI=${SHOP_DB:-postgres://localhost/shop}"},
 		"cursor": {"github: npx -y server-github GITHUB_TOKEN=ghp_0123456789abcdefghij",
-			"linear: https://mcp.linear.app/mcp X-Team: ${env:TEAM}"},
+			"linear: https://mcp.linear.app/mcp X-Team: ${env:TEAM} {ann ${env:LINEAR_SECRET}  [read write]}"},
 		"vscode": {"Perplexity: npx -y server-perplexity-ask PERPLEXITY_API_KEY=${secret:perplexity-key} [] [perplexity-key]",
 			"fetch: https://fetch.example/mcp"},
 		"windsurf": {"github-mcp-server: docker run -i --rm -e GITHUB_PERSONAL_ACCESS_TOKEN ghcr.io/github/github-mcp-server " +
 			"GITHUB_PERSONAL_ACCESS_TOKEN=<YOUR_PERSONAL_ACCESS_TOKEN> [delete_file] []",
 			"remote-http-mcp: https://remote.example/mcp <disabled> API_KEY: Bearer ${env:AUTH_TOKEN}"},
-		"codex": {"context7: npx -y @upstash/context7-mcp MY_ENV_VAR=MY_ENV_VALUE [resolve] []",
+		"codex": {"context7: npx -y @upstash/context7-mcp LOCAL_TOKEN=${LOCAL_TOKEN} MY_ENV_VAR=MY_ENV_VALUE OTHER_TOKEN=${OTHER_TOKEN} [resolve] []",
 			"figma: https://mcp.figma.com/mcp <disabled> Authorization: Bearer ${FIGMA_OAUTH_TOKEN} X-Figma-Region: us-east-1"},
 		"gemini": {"pythonTools: python -m my_mcp_server --port 8080 <in ./mcp-servers/python> API_KEY=${MY_API_TOKEN} [unsafe_tool] []",
 			"httpServer: http://localhost:3000/mcp", "sseServer: http://localhost:3001/events <sse>"},
-		"copilot": {"playwright: npx @playwright/mcp@latest", "context7: https://mcp.context7.com/mcp CONTEXT7_API_KEY: YOUR-API-KEY-0001"},
+		"copilot": {"playwright: npx @playwright/mcp@latest", "context7: https://mcp.context7.com/mcp <disabled> CONTEXT7_API_KEY: YOUR-API-KEY-0001"},
 		"zed":     {"old: /usr/bin/old run", "remote-mcp-server: https://zed.example/mcp Authorization: Bearer <token-of-ann>"},
 		"opencode": {"my-local-mcp-server: npx -y my-mcp-command MY_ENV_VAR=${env:MY_VALUE}",
 			"my-remote-mcp: https://remote.example/mcp <disabled>"},
@@ -85,7 +88,8 @@ func TestMoveSecrets(t *testing.T) {
 			"ghp_0123456789abcdef", "--port", "80", "--max-tokens", "9"},
 		Env: []clients.Pair{{Name: "API_KEY", Value: "k4 $${x}"}, {Name: "MODE", Value: "fast"}, {Name: "OTHER", Value: "sk-0123456789abcdef"},
 			{Name: "TOKEN", Value: "${TOKEN}"}},
-		Headers: []clients.Pair{{Name: "Authorization", Value: "Bearer k5"}, {Name: "X-Team", Value: "x"}}}
+		Headers: []clients.Pair{{Name: "Authorization", Value: "Bearer k5"}, {Name: "X-Team", Value: "x"}},
+		SignIn:  clients.SignIn{ID: "i", Secret: "k6"}}
 	all := func() string { return told(s) + " " + strings.Join(s.Args, " ") }
 	was := all()
 	stored := map[string]string{}
@@ -97,7 +101,7 @@ func TestMoveSecrets(t *testing.T) {
 		return name
 	})
 	now := all()
-	for _, secret := range []string{"pa55word", "q1", "k1", "k2", "k3", "ghp_", "k4", "sk-", "k5"} {
+	for _, secret := range []string{"pa55word", "q1", "k1", "k2", "k3", "ghp_", "k4", "sk-", "k5", "k6"} {
 		if strings.Contains(now, secret) {
 			t.Errorf("%s is still there: %s", secret, now)
 		}
@@ -127,7 +131,44 @@ func TestMerge(t *testing.T) {
 		{Name: "b", Command: "x", Off: []string{"q", "r"}, Origin: "2"},
 		{Name: "a", Command: "x", Args: []string{"y"}, Origin: "3"},
 	})
-	if len(all) != 2 || all[0].Disabled || !slices.Equal(all[0].Off, []string{"q"}) || !slices.Equal(all[0].Origins, []string{"1", "2"}) {
+	if len(all) != 2 || all[0].Disabled || !slices.Equal(all[0].Off, []string{"q", "r"}) || !slices.Equal(all[0].Origins, []string{"1", "2"}) {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestMergeTools: of servers that are the same, those tools are in use that are at one of their clients, whichever comes first.
+func TestMergeTools(t *testing.T) {
+	t.Parallel()
+	list := func(text string) []string { return strings.Fields(text) }
+	for _, c := range []struct{ off1, on1, off2, on2, off, on string }{
+		{off1: "a b", off2: "b c", off: "b"},
+		{on1: "a b", on2: "b c", on: "a b c"},
+		{off1: "a b", on2: "b c", off: "a"},
+		{off1: "a"},
+		{on1: "a"},
+		{off1: "a", on1: "a b", off2: "c", off: "c"},
+		{off1: "a", on1: "a b", on2: "c", off: "a", on: "a b c"},
+	} {
+		one := clients.Server{Name: "s", Command: "x", Off: list(c.off1), On: list(c.on1)}
+		two := clients.Server{Name: "s", Command: "x", Off: list(c.off2), On: list(c.on2)}
+		for _, all := range [][]clients.Server{{one, two}, {two, one}} {
+			got := clients.Merge(all)[0]
+			slices.Sort(got.Off)
+			slices.Sort(got.On)
+			if !slices.Equal(got.Off, list(c.off)) || !slices.Equal(got.On, list(c.on)) {
+				t.Errorf("%+v: %q, %q", c, got.Off, got.On)
+			}
+		}
+	}
+}
+
+// TestMergeSignIns: a client that was registered by hand is not lost, and two of them are two servers.
+func TestMergeSignIns(t *testing.T) {
+	t.Parallel()
+	as := func(id string) clients.Server {
+		return clients.Server{Name: "s", URL: "https://s.example/mcp", SignIn: clients.SignIn{ID: id}}
+	}
+	if all := clients.Merge([]clients.Server{as(""), as("x"), as("y"), as("x")}); len(all) != 2 || all[0].SignIn.ID != "x" || len(all[0].Origins) != 3 {
 		t.Errorf("%+v", all)
 	}
 }

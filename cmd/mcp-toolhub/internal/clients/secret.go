@@ -72,6 +72,7 @@ func (s *Server) MoveSecrets(keep func(name, secret string) string) {
 		}
 	}
 	s.URL = secretsIn(s.URL, move("url"))
+	s.SignIn.Secret = whole("client_secret", s.SignIn.Secret)
 }
 
 // unescaped turns the escape $${ of the hub's config back into ${.
@@ -126,7 +127,7 @@ func (s *Server) Reveal(stored map[string]string) {
 	for i, arg := range s.Args {
 		s.Args[i] = reveal(arg)
 	}
-	s.URL = reveal(s.URL)
+	s.URL, s.SignIn.Secret = reveal(s.URL), reveal(s.SignIn.Secret)
 }
 
 var reference = regexp.MustCompile(`\$\{secret:([^}]+)\}`)

@@ -72,6 +72,7 @@ type spelling struct {
 	enabled        bool     // enabled: false takes an entry out of use; otherwise disabled: true
 	off            string   // key of the names of tools that are not used
 	on             string   // key of the names of the only tools that are used
+	onEmpty        bool     // an empty list of those means all tools, not none
 	sse            string   // key of an address of HTTP+SSE, where that is another
 	references     references
 	before, sequel splice.Object // what an entry holds besides, before and after the rest
@@ -207,7 +208,7 @@ func All() []Client {
 			}},
 		{ID: "goose", Title: "Goose", Format: splice.YAML, Place: at("extensions"),
 			spelling: spelling{kind: "type", stdio: "stdio", http: "streamable_http", command: "cmd", env: "envs", url: "uri", isHTTP: true,
-				enabled: true, on: "available_tools", references: verbatim,
+				enabled: true, on: "available_tools", onEmpty: true, references: verbatim,
 				before: splice.Object{{Key: "enabled", Value: true}, {Key: "name", Value: EntryName}},
 				sequel: splice.Object{{Key: "timeout", Value: 300}}},
 			paths: one(func(e Env) string {
