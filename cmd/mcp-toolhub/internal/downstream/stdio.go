@@ -48,7 +48,7 @@ type stdioDoor struct {
 	client       tool.Client     // of the initialize handshake
 	capabilities json.RawMessage // likewise
 	initID       string          // id of the initialize request; "" before it
-	answeredInit chan struct{}   // closed when that has been answered
+	answeredInit chan struct{}   // closed when the client has the answer
 	initialized  bool            // the client has been answered
 	leave        func()          // ends what initialize has begun; nil before it
 }
@@ -390,14 +390,14 @@ func (d *stdioDoor) beginInit(m *jsonrpc.Message) <-chan struct{} {
 }
 
 // initAnswered notes the answer of the SDK to the request of that id, if it is initialize. The client is told of changes from
-// now on, but behind the answer: written is called when it has that.
+// now on, but behind the answer, and so is the answer to what it has sent next: written is called when it has that.
 func (d *stdioDoor) initAnswered(id string, r *sdkrpc.Response) (written func()) {
-	written = func() {}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if id != d.initID || d.answeredInit == nil {
-		return written
+		return func() {}
 	}
+	release := func() {}
 	if r.Error == nil {
 		d.client.ProtocolVersion, _ = rawjson.GetString(r.Result, "protocolVersion")
 		d.initialized = true
@@ -406,12 +406,15 @@ func (d *stdioDoor) initAnswered(id string, r *sdkrpc.Response) (written func())
 			actor := stdioActor()
 			actor.Session, actor.Client = d.session.Key, d.client
 			d.leave = d.server.join(d.profile, actor, d.caller)
-			written = d.caller.out.release
+			release = d.caller.out.release
 		}
 	}
-	close(d.answeredInit)
+	answered := d.answeredInit
 	d.answeredInit = nil
-	return written
+	return func() {
+		release()
+		close(answered)
+	}
 }
 
 // finish waits until everything that was read has been answered, or ctx is done.
