@@ -468,6 +468,13 @@ func (j *Journal) waitForRoom(done <-chan struct{}, n int) error {
 // Wrote returns a channel that has a value once something was written after the last value was taken. One goroutine reads it.
 func (j *Journal) Wrote() <-chan struct{} { return j.wrote }
 
+// Queued returns how many bytes of records wait to be written.
+func (j *Journal) Queued() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.queued
+}
+
 // Tidy removes old files as a new file does: more of them may be kept elsewhere by now.
 func (j *Journal) Tidy() { j.signal(func() { j.wantTidy = true }) }
 

@@ -281,10 +281,16 @@ var mayImport = map[string]map[string]string{
 		"upstream":         "the entries of servers",
 		"upstream/signin":  "signs in",
 	},
+	"cmd/mcp-toolhub/internal/telemetry": {
+		"internal/tool":                   "names of tools, states of servers",
+		"internal/rawjson":                "the context of a trace stands in raw _meta",
+		"cmd/mcp-toolhub/internal/invoke": "observes its calls",
+	},
 	"cmd/mcp-toolhub/internal/control": {
-		"internal/tool":   "servers and surfaces of the read model",
-		"policy":          "remembered answers",
-		"policy/approval": "questions and answers",
+		"cmd/mcp-toolhub/internal/telemetry": "spans of the read model",
+		"internal/tool":                      "servers and surfaces of the read model",
+		"policy":                             "remembered answers",
+		"policy/approval":                    "questions and answers",
 	},
 	"cmd/mcp-toolhub/internal/console": {
 		"internal/tool":                    "servers and calls of the page",

@@ -82,7 +82,8 @@ func callsCommand(a *app) *cobra.Command {
 	stats.Flags().StringVar(&c.by, "by", string(store.Tool), "tool, server, actor, client, profile, status or class")
 	show := &cobra.Command{
 		Use: "show ID", Short: "Show the story of one call", Args: cobra.ExactArgs(1),
-		Long: "Show the story of one call: who called, which tools the caller saw, the inputs, what was decided and why, what ran, and the result.",
+		Long: "Show the story of one call: who called, which tools the caller saw, the inputs, what was decided and why, what ran, and the result.\n" +
+			"While the hub runs, the latest 1,000 calls have their spans, too: how long each phase took.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.show(cmd.Context(), tool.InvocationID(args[0]))
 		},

@@ -14,6 +14,8 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
@@ -26,6 +28,7 @@ type story struct {
 	Result     *tool.Result      `json:"result,omitempty"`      // nil while it runs
 	Task       *tool.Result      `json:"task_result,omitempty"` // of the task that the call became; nil where it has brought none
 	Objects    []json.RawMessage `json:"objects"`               // in the order in which they came about
+	Spans      *telemetry.Spans  `json:"spans,omitempty"`       // nil where no hub that runs has them
 
 	steps []storyStep
 }
@@ -37,7 +40,7 @@ type storyStep struct {
 }
 
 func (c *callsCmd) show(ctx context.Context, id tool.InvocationID) (err error) {
-	s, _, err := c.open(ctx)
+	s, from, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -46,10 +49,22 @@ func (c *callsCmd) show(ctx context.Context, id tool.InvocationID) (err error) {
 	if err != nil {
 		return failed(err)
 	}
+	told.Spans = spansOf(ctx, from.StateDir, id)
 	if c.json() {
 		return c.printJSON(told)
 	}
 	return c.print([]byte(printableLines(told.text())))
+}
+
+// spansOf asks the hubs that run for the spans of a call; nil where none of them has it.
+func spansOf(ctx context.Context, state string, id tool.InvocationID) *telemetry.Spans {
+	hubs, _ := control.Find(ctx, state) // without a hub there is the record alone
+	for _, h := range hubs {
+		if spans, err := h.Spans(ctx, id); err == nil {
+			return spans
+		}
+	}
+	return nil
 }
 
 // printableLines makes a text of several lines safe for a terminal.
@@ -241,6 +256,15 @@ func (t *story) text() string {
 	b.WriteString(s.Changed + "\n")
 	for _, step := range s.Steps {
 		fmt.Fprintf(&b, "%+11.3f ms  %-16s  %s\n", float64(step.After.Microseconds())/1000, step.What, step.Said)
+	}
+	if t.Spans != nil {
+		fmt.Fprintf(&b, "\n%-14s  %-14s  SPAN\n", "AFTER", "TOOK")
+		for _, span := range t.Spans.All {
+			fmt.Fprintf(&b, "%+11.3f ms  %11.3f ms  %s\n", milliseconds(span.After), milliseconds(span.Took), span.Name)
+		}
+		if t.Spans.Trace != "" {
+			fmt.Fprintf(&b, "These are sent to the collector, as the trace %s.\n", t.Spans.Trace)
+		}
 	}
 	b.WriteByte('\n')
 	if t.Result == nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/login"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
@@ -65,6 +66,7 @@ type hub struct {
 	guests      *guests // of serve
 	listens     string  // where serve is reached on this machine, as an origin; "" for stdio
 	steering    steering
+	telemetry   *telemetry.Telemetry // nil where a hub runs one command alone
 	page        *console.Console
 	pageHub     *pageHub
 
@@ -75,9 +77,9 @@ type hub struct {
 const maxSchemas = 20000
 
 // newHub builds the hub of the settings. Nothing runs yet but the journal; close ends that too. table returns the table of
-// the hub's own tools.
-func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.HubTool) (_ *hub, err error) {
-	h := &hub{logger: logger, started: time.Now()}
+// the hub's own tools. observed may be nil.
+func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.HubTool, observed *telemetry.Telemetry) (_ *hub, err error) {
+	h := &hub{logger: logger, started: time.Now(), telemetry: observed}
 	h.hubTools = table(h)
 	defer func() {
 		if err == nil {
@@ -180,12 +182,16 @@ func openRecords(s *config.Settings) func(context.Context) (store.Store, error) 
 // newPipeline makes the pipeline. Gate and limits are those of the settings in force at each call.
 func (h *hub) newPipeline(s *config.Settings, key []byte) (err error) {
 	own := builtIn{h.surfaces}
+	var observer invoke.Observer
+	if h.telemetry != nil {
+		observer = h.telemetry
+	}
 	h.pipeline, err = invoke.New(invoke.Options{
 		Executors: map[string]invoke.Executor{tool.SourceMCP: h.group, code.Name: own, declarative.Name: own},
 		Admit:     h.surfaces.loader.Admit, CommandLine: func(words string) string { return commandLine(s.StateDir, words) },
 		Gate: func() *gate.Gate { return h.surfaces.now().gate }, Approvals: h.permission.approvals, QueueOpen: h.permission.queueOpen,
 		Hooks: func() *hook.Set { return h.surfaces.now().hooks }, Present: h.surfaces.present, Journal: h.journal, Results: h.results, Schemas: schema.NewCache(maxSchemas),
-		Digest: seal.Digest(key, "inputs"), Secrets: sensitive.New(key), CancelSupport: h.group.CancelSupport, SignIn: h.desk.SignIn,
+		Digest: seal.Digest(key, "inputs"), Secrets: sensitive.New(key), CancelSupport: h.group.CancelSupport, SignIn: h.desk.SignIn, Observer: observer,
 		Announce: func(ctx context.Context, webhook string, v approval.View) { h.page.Announce(ctx, webhook, v) }, // made later
 		Limits:   func(server string) invoke.Limits { return h.surfaces.now().limits[server] }, Logger: h.logger,
 		Sources: invoke.Sources{Resource: h.readResource, File: func(root, name string, most int64) ([]byte, error) {
@@ -198,11 +204,12 @@ func (h *hub) newPipeline(s *config.Settings, key []byte) (err error) {
 // newServer makes the server that clients talk to, and brings the surfaces up to what is known of the servers.
 func (h *hub) newServer(first *configured, key []byte) (err error) {
 	s, m := first.settings, model{h}
+	servers, observe := h.observed()
 	h.server, err = downstream.New(s.Downstream, first.views(), downstream.Deps{Surfaces: h.surfaces, Pipeline: h.pipeline,
-		Servers: h.group, Fresh: h.surfaces.fresh, Statuses: m.Servers, Problems: m.Problems, Warnings: m.Warnings, Logger: h.logger,
+		Servers: servers, Observe: observe, Fresh: h.surfaces.fresh, Statuses: m.Servers, Problems: m.Problems, Warnings: m.Warnings, Logger: h.logger,
 		StateKey: key, FirstLists: h.surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
 		SessionEnded: h.permission.grants.EndSession, Events: h.events.Serve, Show: h.showTool, Page: h.page,
-		StoredResults: h.storedResult, SignIns: h.desk, ResourceURI: namespace.ResourceURI,
+		StoredResults: h.storedResult, Metrics: h.metricsOf(s), SignIns: h.desk, ResourceURI: namespace.ResourceURI,
 		Refuse: func(ctx context.Context, e downstream.Forwarded) *tool.Failure {
 			return h.surfaces.now().gate.Refuse(ctx, (*gate.Forwarded)(&e))
 		}})

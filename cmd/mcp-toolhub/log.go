@@ -14,8 +14,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
 )
 
-// newLogger returns the program's logger on std.err, without secrets: readable on a terminal, JSON lines otherwise, as format says.
-func newLogger(std streams, level, format string) (*slog.Logger, error) {
+// newLogger returns the program's logger on std.err, without secrets: readable on a terminal, JSON lines otherwise, as format says. What
+// it says passes through the handlers that through makes.
+func newLogger(std streams, level, format string, through ...func(slog.Handler) slog.Handler) (*slog.Logger, error) {
 	levels := map[string]slog.Level{"debug": slog.LevelDebug, "": slog.LevelInfo, "info": slog.LevelInfo,
 		"warn": slog.LevelWarn, "error": slog.LevelError}
 	l, ok := levels[strings.ToLower(level)]
@@ -34,6 +35,9 @@ func newLogger(std streams, level, format string) (*slog.Logger, error) {
 	var h slog.Handler = slog.NewJSONHandler(std.err, &slog.HandlerOptions{Level: l})
 	if format != "json" {
 		h = tint.NewTextHandler(std.err, &tint.Options{Level: l, TimeFormat: time.TimeOnly, NoColor: !std.isColoured(std.err)})
+	}
+	for _, make := range through {
+		h = make(h)
 	}
 	return slog.New(sensitive.New(nil).Handler(h)), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 )
@@ -112,6 +113,13 @@ func (m model) Approval(id approval.ID) (approval.View, error) { return m.permis
 
 func (m model) Watch(ctx context.Context) <-chan approval.Event {
 	return m.permission.approvals.Watch(ctx)
+}
+
+func (m model) Spans(id tool.InvocationID) *telemetry.Spans {
+	if m.telemetry == nil {
+		return nil
+	}
+	return m.telemetry.Spans(id)
 }
 
 func (m model) Grants() []control.Grant { return control.Grants(m.permission.grants.List()) }

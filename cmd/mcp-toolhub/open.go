@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -105,22 +107,26 @@ func (a *app) openHub(ctx context.Context, change func(*config.Settings)) (*hub,
 	if change != nil {
 		change(s)
 	}
-	return a.buildHub(s)
+	return a.buildHub(s, nil)
 }
 
-// buildHub builds the hub of the settings.
-func (a *app) buildHub(s *config.Settings) (*hub, error) {
+// buildHub builds the hub of the settings. observed may be nil.
+func (a *app) buildHub(s *config.Settings, observed *telemetry.Telemetry) (*hub, error) {
 	if err := guard.CheckDepth(); err != nil {
 		return nil, &exitError{exitConfig, err}
 	}
-	logger, err := newLogger(a.std, cmp.Or(a.logLevel, s.Log.Level), cmp.Or(a.logFormat, s.Log.Format))
+	var through []func(slog.Handler) slog.Handler
+	if observed != nil {
+		through = append(through, observed.Handler)
+	}
+	logger, err := newLogger(a.std, cmp.Or(a.logLevel, s.Log.Level), cmp.Or(a.logFormat, s.Log.Format), through...)
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
 	for _, w := range s.Warnings {
 		logger.Warn("config", "warning", w)
 	}
-	h, err := newHub(s, logger, hubTools)
+	h, err := newHub(s, logger, hubTools, observed)
 	if err != nil {
 		return nil, failed(err)
 	}

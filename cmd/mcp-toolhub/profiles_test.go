@@ -342,7 +342,7 @@ func TestOwnToolsAreCancelled(t *testing.T) {
 			}
 		}
 		return own
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

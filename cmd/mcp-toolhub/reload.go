@@ -251,10 +251,10 @@ func (h *hub) apply(ctx context.Context, s *config.Settings) error {
 		return err
 	}
 	if s.Journal != was.Journal || s.Stored != was.Stored || s.Store != was.Store || s.Records != was.Records ||
-		s.StateDir != was.StateDir || s.Log != was.Log || s.KeyringSignIns != was.KeyringSignIns ||
+		s.StateDir != was.StateDir || s.Log != was.Log || s.Metrics != was.Metrics || s.Content != was.Content || s.KeyringSignIns != was.KeyringSignIns ||
 		s.Downstream.Name != was.Downstream.Name || s.Embeddings != was.Embeddings ||
 		s.Policy.SessionTime != was.Policy.SessionTime || s.Policy.AlwaysTime != was.Policy.AlwaysTime {
-		h.logger.Warn("changes of persist, hub.log, hub.name, hub.sign_in_key, deferred.embeddings and the times of policy.ask take effect " +
+		h.logger.Warn("changes of persist, hub.log, hub.name, hub.metrics, hub.telemetry, hub.sign_in_key, deferred.embeddings and the times of policy.ask take effect " +
 			"at the next start")
 	}
 	err = h.surfaces.replace(next, func() { h.server.Apply(s.Downstream, next.views()) })

@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 )
@@ -107,16 +108,18 @@ func (c *serveCmd) listen(s *config.Settings) string {
 func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, began func()) (err error) {
 	defer began()
 	s.Downstream.HTTP.Listen = c.listen(s)
-	h, err := c.buildHub(s)
-	if err != nil {
-		return err
-	}
 	address := s.Downstream.HTTP.Listen
+	observed, problems := telemetry.New(ctx, telemetry.Options{Version: version(), Getenv: c.std.getenv,
+		Metrics: address != "" || s.Metrics != "", Content: s.Content})
+	h, err := c.buildHub(s, observed)
+	if err != nil {
+		return errors.Join(err, observed.Close(ctx))
+	}
 	h.surfaces.style = c.style
 	boundMemory(h.settings().Upstream.Memory)
 	kill := untilKilled(ctx)
 	defer func() {
-		closeErr := h.close(kill)
+		closeErr := errors.Join(h.close(kill), observed.Close(kill))
 		switch {
 		case kill.Err() != nil:
 			err = &exitError{exitInterrupted, context.Cause(kill)}
@@ -136,6 +139,12 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 	if listener != nil {
 		h.listens = listenOrigin(listener)
 	}
+	endMetrics, err := h.serveMetrics()
+	if err != nil {
+		return failed(err)
+	}
+	defer endMetrics()
+	h.observe(problems)
 	h.desk.Open()
 	h.guests = &guests{hub: h, style: c.style, logger: h.logger, here: make(map[net.Conn]bool)}
 	h.permission.api.Join, h.permission.api.Page = h.guests.join, h.page

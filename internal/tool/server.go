@@ -17,6 +17,11 @@ const (
 	ServerStopped   ServerState = "stopped"    // disabled, or the hub is stopping
 )
 
+// ServerStates returns all states of servers.
+func ServerStates() []ServerState {
+	return []ServerState{ServerStarting, ServerReady, ServerBackoff, ServerNeedsAuth, ServerStopped}
+}
+
 // ServerStatus shows a person one upstream server or one toolset of the hub. It is a copy: safe to keep.
 type ServerStatus struct {
 	Server          string      `json:"server"`

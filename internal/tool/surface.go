@@ -69,6 +69,17 @@ func (s *Surface) StandingRecords() []Record {
 	return []Record{*s.record.Load()}
 }
 
+// DeferredTokens is about how many tokens of tools a list of the surface leaves out because they are deferred.
+func (s *Surface) DeferredTokens() int {
+	if s.record == nil || s.record.Load() == nil {
+		return 0
+	}
+	policy := s.record.Load().SelectionPolicy
+	all, _ := policy["estimated_tokens"].(int)
+	loaded, _ := policy["loaded_tokens"].(int)
+	return max(0, all-loaded) // with the hub's own tools a list may be larger
+}
+
 // KeepRecord keeps the record of the surface, for those that name it.
 func (s *Surface) KeepRecord(r *SurfaceRecord) { s.record.Store(r) }
 

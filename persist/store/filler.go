@@ -24,7 +24,8 @@ type Filler struct {
 	mu      sync.Mutex
 	store   Store // nil: not open
 	problem error
-	wanted  bool // the journal would remove files that the store does not have
+	behind  time.Time // since when the journal has lines that the store has not; zero: it has none
+	wanted  bool      // the journal would remove files that the store does not have
 }
 
 // NewFiller returns a Filler for the journal in dir. It opens the store once there is something to keep, and again after a failure.
@@ -56,18 +57,39 @@ func (f *Filler) Healthy() error {
 	return f.problem
 }
 
+// Lag returns how long the oldest line of the journal waits for the store, about; 0 where none does.
+func (f *Filler) Lag() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.behind.IsZero() {
+		return 0
+	}
+	return time.Since(f.behind)
+}
+
+// isBehind notes that the journal has lines that the store has not.
+func (f *Filler) isBehind() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.behind.IsZero() {
+		f.behind = time.Now()
+	}
+}
+
 // Run fills the store until ctx ends, and closes it then. j is the journal that this process writes.
 func (f *Filler) Run(ctx context.Context, j *persist.Journal) {
 	defer f.close()
 	next := time.NewTimer(fillAfter)
 	defer next.Stop()
 	var wrote <-chan struct{} // nil while the timer runs
+	f.isBehind()              // for all that anybody knows
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-wrote:
 			wrote = nil
+			f.isBehind()
 			next.Reset(fillAfter)
 			continue
 		case <-f.hurry:
@@ -148,6 +170,9 @@ func (f *Filler) tell(err error) error {
 	f.mu.Lock()
 	before := f.problem
 	f.problem = err
+	if err == nil {
+		f.behind = time.Time{}
+	}
 	f.mu.Unlock()
 	switch {
 	case err != nil && before == nil:

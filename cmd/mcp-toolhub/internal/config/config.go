@@ -68,6 +68,8 @@ type Settings struct {
 	RuleFiles   []string          // absolute: files besides this one whose rules Policy holds
 	Downstream  downstream.Config // Version is left to cmd
 	Log         Log
+	Metrics     string // host:port for metrics alone; "" for the HTTP door
+	Content     bool   // telemetry has arguments and results of calls
 
 	// Read are Path and RuleFiles as they were just before they were read, by these names: one that is another by now was
 	// changed since.

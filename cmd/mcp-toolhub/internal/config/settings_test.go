@@ -64,7 +64,7 @@ func TestEverySetting(t *testing.T) {
 	always := deferred.Settings{Mode: deferred.ModeAlways, Budget: 5000, AlwaysLoad: []string{"code.*"},
 		Hints: []deferred.Hint{{Match: "mcp.local.a", Text: "first letter", Aliases: []string{"alpha"}}}}
 	want := &config.Settings{
-		Path: "testdata/full.yaml", StateDir: state, Log: config.Log{Level: "debug", Format: "json"},
+		Path: "testdata/full.yaml", StateDir: state, Log: config.Log{Level: "debug", Format: "json"}, Metrics: "127.0.0.1:9464", Content: true,
 		Credentials: map[string][]string{"local": {"file:full.secret"}, "merged": {"file:full.secret"}, "web": {"env:SET", "header:Authorization"}},
 		Upstream: upstream.Config{StartParallel: 3, FirstListWithin: 5 * time.Second, RetryMin: 2 * time.Second, RetryMax: 3 * time.Minute, RetryBudget: 20, RetryRest: time.Hour,
 			Origin: filepath.Join(here, "full.yaml"),
@@ -129,7 +129,8 @@ func TestEverySetting(t *testing.T) {
 			"policy.classifier: sends calls to https://example.com/judge", "policy.ask.webhook: sends questions to https://hooks.example.com/${SET}",
 			"deferred.embeddings: sends descriptions and questions to https://example.com/v1",
 			"persist.store: writes the records of calls to \"postgres://hub:[masked]@db.example.com/records?sslmode=verify-full\"",
-			"hub.http: listens on 0.0.0.0:8808", "hub.toolsets.code: reads " + here + "; writes " + here + " " + filepath.Join(here, "sub") + "; runs commands",
+			"hub.http: listens on 0.0.0.0:8808", "hub.metrics: listens on 127.0.0.1:9464",
+			"hub.telemetry: sends arguments and results of calls to the collector that OTEL_* variables name", "hub.toolsets.code: reads " + here + "; writes " + here + " " + filepath.Join(here, "sub") + "; runs commands",
 			"policy.tools: says what tools can do", "policy.targets: says where calls may be aimed at", "policy.mode: client",
 		},
 	}
@@ -162,7 +163,7 @@ func everyPolicySetting(here, set string) gate.Config {
 		Sets: []policy.Set{
 			{Source: policy.User, Rules: []policy.Rule{{ID: "own", Match: []string{"mcp.local.*"}, Tags: []string{"write"},
 				Server: []string{"local", "w*"}, Profile: []string{"small"}, Actor: []string{"alice"}, When: "true", Then: tool.Ask,
-				EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:81:7"}}},
+				EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:83:7"}}},
 			{Source: policy.Project, Rules: []policy.Rule{{ID: "theirs", Match: []string{"*"}, Then: tool.Deny,
 				Place: filepath.Join(here, "sub", "rules.yaml") + ":2:5"}}}},
 		Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.merged.a", Lifecycle: facts.Disabled}, {Match: "mcp.merged.b", Lifecycle: facts.Disabled},

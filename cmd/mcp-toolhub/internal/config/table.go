@@ -42,6 +42,8 @@ type hub struct {
 	batch              string                     // tools.batch
 	signInKey          string
 	page               string // ui.approvals
+	metrics            string // metrics.listen
+	content            bool   // telemetry.content
 }
 
 type retry struct {
@@ -195,6 +197,13 @@ func hubKeys(h *hub) []shape.Field {
 				shape.OneOf("debug", "info", "warn", "error"), &h.log.level),
 			shape.Key("format", `"auto" (default) is text on a terminal and JSON otherwise.`,
 				shape.OneOf("auto", "text", "json"), &h.log.format)),
+		shape.Section("metrics", "What Prometheus reads.",
+			shape.Key("listen", `An address of their own for the metrics, for instance "127.0.0.1:9464": at /metrics, for everybody who reaches it. `+
+				"Without it they are at /metrics of the Streamable HTTP door, for clients that it lets in.",
+				shape.Text{Expand: true, Check: listenAddress}, &h.metrics)),
+		shape.Section("telemetry", "What is sent to a collector of OpenTelemetry where the variables OTEL_* name one.",
+			shape.Key("content", "Whether spans have arguments and results of calls, with marks in the place of secrets: gen_ai.tool.call.arguments "+
+				"and gen_ai.tool.call.result (default false).", shape.Boolean{}, &h.content)),
 		shape.Key("start_parallel", "How many servers start at the same time while the processors are busy (default 8).",
 			shape.Integer[int]{Min: 1, Max: 1000}, &h.startParallel),
 		shape.KeyAt("first_list_within", "How long after the start of a server that has never listed its tools a client's list of tools, or its "+

@@ -57,6 +57,12 @@ func usesOf(f *file, s *Settings) []string {
 	if s.Downstream.HTTP.Listen != "" {
 		add("hub.http: listens on %s", shown(s.Downstream.HTTP.Listen))
 	}
+	if s.Metrics != "" {
+		add("hub.metrics: listens on %s", shown(s.Metrics))
+	}
+	if s.Content {
+		add("hub.telemetry: sends arguments and results of calls to the collector that OTEL_* variables name")
+	}
 	if s.Code.Enabled {
 		writes, runs := "nowhere", ""
 		if len(s.Code.AllowedWriteRoots) > 0 {

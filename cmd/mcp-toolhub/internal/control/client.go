@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 )
 
@@ -110,6 +112,11 @@ func (c *Client) Approval(ctx context.Context, id string) (approval.View, error)
 // Answer settles an approval, and returns it.
 func (c *Client) Answer(ctx context.Context, id string, r Reply) (approval.View, error) {
 	return ask[approval.View](ctx, c, http.MethodPost, "/approvals/"+url.PathEscape(id), r)
+}
+
+// Spans returns how the time of one of the hub's latest calls was spent. The error is ErrNotFound where it is none of them.
+func (c *Client) Spans(ctx context.Context, id tool.InvocationID) (*telemetry.Spans, error) {
+	return ask[*telemetry.Spans](ctx, c, http.MethodGet, "/calls/"+url.PathEscape(string(id))+"/spans", nil)
 }
 
 // Grants returns the remembered answers that the hub knows.

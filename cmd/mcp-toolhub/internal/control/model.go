@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
@@ -35,6 +36,9 @@ type Model interface {
 
 	// Grants returns the remembered answers: those for good, and those for sessions of this hub.
 	Grants() []Grant
+
+	// Spans returns how the time of one of the latest calls was spent; nil where it is none of them.
+	Spans(tool.InvocationID) *telemetry.Spans
 
 	// Events answers with a stream of what is recorded of calls.
 	Events(http.ResponseWriter, *http.Request)

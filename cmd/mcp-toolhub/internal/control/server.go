@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 )
@@ -151,6 +152,14 @@ func (s *Server) handler(address string) http.Handler {
 	})
 	mux.HandleFunc("POST /approvals/{id}", s.answer)
 	mux.HandleFunc("GET /events", s.hub.Model.Events)
+	mux.HandleFunc("GET /calls/{id}/spans", func(w http.ResponseWriter, r *http.Request) {
+		spans := s.hub.Model.Spans(tool.InvocationID(r.PathValue("id")))
+		if spans == nil {
+			say(w, http.StatusNotFound, "it is none of the latest calls of this hub")
+			return
+		}
+		reply(w, spans, nil)
+	})
 	mux.HandleFunc("POST "+joinPath, s.takeIn)
 	mux.HandleFunc("POST /stop", s.stop)
 	mux.HandleFunc("POST /page/invite", func(w http.ResponseWriter, _ *http.Request) { s.invite(w) })
@@ -160,7 +169,7 @@ func (s *Server) handler(address string) http.Handler {
 		reply(w, map[string]bool{"revoked": true}, s.hub.Grants.Revoke(r.PathValue("id")))
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		say(w, http.StatusNotFound, "there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /events, /grants, /grants/ID, /join or /stop")
+		say(w, http.StatusNotFound, "there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /calls/ID/spans, /events, /grants, /grants/ID, /join or /stop")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.hub.Page != nil && (r.Host == address || r.Host == named) && strings.HasPrefix(r.URL.Path, pagePath) {

@@ -40,6 +40,7 @@ const directPrefix = "s/"
 //	/sign-ins/…     begins such a sign-in
 //	/ui/            the page for people; / leads there
 //	/events         server-sent events: what happens to the calls of all callers
+//	/metrics        what Prometheus reads, for holders of a token where there are tokens
 //	/health/live    200 as long as the process serves
 //	/health/ready   JSON: state of the hub and of each upstream server
 func (s *Server) Handler() http.Handler {
@@ -81,6 +82,9 @@ func (s *Server) Handler() http.Handler {
 	}
 	mux.HandleFunc("GET /events", clients(g.events(s.deps.Events)))
 	mux.HandleFunc("GET "+ShowPath, clients(s.show))
+	if s.deps.Metrics != nil {
+		mux.HandleFunc("GET "+MetricsPath, clients(func(w http.ResponseWriter, in *entry) { s.deps.Metrics.ServeHTTP(w, in.Request) }))
+	}
 	if pages := s.deps.SignIns; pages != nil {
 		mux.HandleFunc(SignInPath, local(pages.ServeHTTP))
 		mux.HandleFunc("POST "+BeginPath+"{server}", clients(func(w http.ResponseWriter, in *entry) {
@@ -125,6 +129,9 @@ type SignIns interface {
 	// Begin begins a sign-in of a caller to a server, and answers with the address of its page, then once more at its end.
 	Begin(w http.ResponseWriter, r *http.Request, server string, caller tool.Actor)
 }
+
+// MetricsPath is the address of the metrics.
+const MetricsPath = "/metrics"
 
 // ShowPath is the address of what a person is told of a tool. Its parameters are name, profile (default: the first one) and json.
 const ShowPath = "/tools"

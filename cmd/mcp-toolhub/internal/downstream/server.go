@@ -82,6 +82,13 @@ type Deps struct {
 	// Page is the page for people, which is served at /ui/ and lets browsers in by itself. Nil: there is none.
 	Page http.Handler
 
+	// Observe is told of each request besides tools/call, which the pipeline has observed, with the _meta that goes on to servers. It
+	// returns the context in which the request is served; end is called with the error that the client gets, or nil. Nil: nobody is told.
+	Observe func(ctx context.Context, method string, meta json.RawMessage) (_ context.Context, end func(*tool.RPCError))
+
+	// Metrics answers with the metrics of the hub. Nil: there are none here.
+	Metrics http.Handler
+
 	// StoredResults reads what toolhub://results/ID stands for. Nil: nothing is stored.
 	StoredResults StoredResults
 
@@ -342,9 +349,27 @@ func (s *Server) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r r
 	}
 	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, direct(p.profile)
 	s.levels.ask(p)
+	if s.deps.Observe != nil && m.Method != methodToolsCall {
+		observed := &observedReplier{replier: r}
+		var end func(*tool.RPCError)
+		ctx, end = s.deps.Observe(ctx, m.Method, p.meta.onward)
+		defer func() { end(observed.refused) }()
+		r = observed
+	}
 	if refusal := serve(ctx, p, m, r); refusal != nil {
 		r.refuse(refusal)
 	}
+}
+
+// observedReplier keeps the error that a client gets.
+type observedReplier struct {
+	replier
+	refused *tool.RPCError
+}
+
+func (o *observedReplier) refuse(err *tool.RPCError) {
+	o.refused = err
+	o.replier.refuse(err)
 }
 
 // handler serves the requests of one method. It answers r, or returns why it refuses the request.

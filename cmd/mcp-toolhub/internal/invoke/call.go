@@ -270,7 +270,7 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 		inv.record.Answered(reply.Mapping, inv.ended)
 	}
 	if err != nil {
-		inv.reply.Artifacts = reply.Artifacts
+		inv.reply.Artifacts, inv.reply.Mapping = reply.Artifacts, reply.Mapping
 		return becauseOf(inv.patient(ctx), err) // what is let finish has failed by itself
 	}
 	if reply.NeedsInput && !inv.call.suspends() {
@@ -292,12 +292,16 @@ func (p *Pipeline) announce(ctx context.Context, inv *invocation) error {
 // callExecutor calls the executor, for the call or for a retry.
 func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocation) (tool.Reply, error) {
 	c := inv.call
+	meta := c.Meta
+	if inv.trace != nil {
+		meta = inv.trace.Hop(ctx, inv.listed.Tool, meta)
+	}
 	both := &struct { // in one piece of memory
 		reporter
 		tool.Execution
 	}{reporter{inv: inv, note: func(failure string) { p.opts.note(ctx, inv, failure) }}, tool.Execution{
 		Invocation: inv.id, Tool: inv.listed.Tool, Params: c.Params, Arguments: inv.inputs.call, Command: inv.permitted.command,
-		Aims: inv.permitted.aims, Meta: c.Meta, Hop: c.Hop, Session: c.Session, Actor: c.Actor, Surface: c.Surface, Loaded: c.Loaded,
+		Aims: inv.permitted.aims, Meta: meta, Hop: c.Hop, Session: c.Session, Actor: c.Actor, Surface: c.Surface, Loaded: c.Loaded,
 		InputByRetry: c.suspends(), Notify: c.Notify, Hears: c.Hears,
 	}}
 	x := &both.reporter

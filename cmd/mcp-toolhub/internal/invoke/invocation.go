@@ -3,6 +3,7 @@ package invoke
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -53,6 +54,12 @@ type invocation struct {
 	failure *tool.Failure  // why the invocation failed, in the hub's words
 	rpcErr  *tool.RPCError // the JSON-RPC error to answer with, where there is one
 
+	trace    Trace // nil where nobody traces the call
+	laps     []Lap // where somebody observes it
+	lapsRoom [12]Lap
+	failedIn uint8 // the phase in which fail was called
+	kept     int   // characters of the result that the caller does not get
+
 	end     persist.CallEnd // as the journal keeps it
 	outcome Outcome
 	how     scheduling
@@ -79,7 +86,7 @@ type permitted struct {
 	targets []target.Target
 }
 
-func (p *Pipeline) begin(c *Call) *invocation {
+func (p *Pipeline) begin(ctx context.Context, c *Call) *invocation {
 	inv, ok := p.spare.Get().(*invocation)
 	if !ok {
 		inv = new(invocation)
@@ -91,6 +98,9 @@ func (p *Pipeline) begin(c *Call) *invocation {
 		inv.id = tool.NewInvocationID()
 	}
 	inv.keyed = p.opts.Digest
+	if o := p.opts.Observer; o != nil {
+		inv.trace, inv.laps = o.Begin(ctx, c), inv.lapsRoom[:0]
+	}
 	head := persist.CallHead{Invocation: inv.id, Tool: tool.UnknownTool, Surface: c.Surface.ID, Actor: c.Actor.Ref(),
 		Profile: c.Surface.Profile, Created: inv.now()}
 	if inv.client = (tool.ClientRef{Name: short(c.Actor.Client.Name), Version: short(c.Actor.Client.Version)}); inv.client != (tool.ClientRef{}) {
@@ -143,6 +153,7 @@ func (inv *invocation) fail(err error) {
 	if inv.failure != nil {
 		return
 	}
+	inv.failedIn = uint8(inv.next)
 	inv.call.Arrival.Leave()
 	var f *tool.Failure
 	var rpc *tool.RPCError

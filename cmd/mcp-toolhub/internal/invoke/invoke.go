@@ -179,6 +179,8 @@ type Options struct {
 	// CancelSupport says how a cancellation reaches the tools of a server of MCP. Nil: nobody knows.
 	CancelSupport func(server string) tool.CancelSupport
 
+	Observer Observer // is told of calls; nil: nobody is
+
 	Limits func(server string) Limits // asked at each call; default: the defaults of Limits
 	Now    func() time.Time           // default time.Now
 }
@@ -266,7 +268,7 @@ func (p *Pipeline) Invoke(ctx context.Context, c *Call) Outcome {
 	if c.Member != nil && c.Member.Group.ID != "" {
 		return p.grouped(ctx, c)
 	}
-	return p.run(ctx, p.begin(c))
+	return p.run(ctx, p.begin(ctx, c))
 }
 
 // run is the one loop: from the beginning, or from where a suspended invocation goes on. Nobody uses inv after its end.
@@ -295,6 +297,7 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		if inv.parked {
 			return Outcome{Queued: &Queued{p, inv}}
 		}
+		p.lap(inv, inv.next)
 		if inv.reply.NeedsInput && !inv.failed() {
 			return p.suspend(ctx, inv)
 		}
@@ -303,6 +306,7 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		inv.mapFailure()
 		inv.moveTo(inv.final)
 	}
+	p.observe(ctx, inv)
 	return inv.outcome
 }
 
@@ -323,6 +327,7 @@ func (q *Queued) Wait(ctx context.Context) {
 // Run goes on with the invocation, as Invoke does.
 func (q *Queued) Run(ctx context.Context) Outcome {
 	q.inv.parked = false
+	q.pipeline.lap(q.inv, q.inv.next)
 	q.inv.next++
 	return q.pipeline.run(ctx, q.inv)
 }
@@ -365,6 +370,7 @@ func (p *Pipeline) suspend(ctx context.Context, inv *invocation) Outcome {
 // must still be there under c.Name, and allowed.
 func (w *Suspended) Resume(ctx context.Context, c *Call) Outcome {
 	w.inv.call = c
+	w.pipeline.lap(w.inv, len(w.pipeline.phases))
 	w.inv.record.Name(c.Surface)
 	w.inv.record.Resumed(clientSide(c), c.Surface.ID, w.inv.now())
 	return w.pipeline.run(ctx, w.inv)
@@ -372,6 +378,7 @@ func (w *Suspended) Resume(ctx context.Context, c *Call) Outcome {
 
 // End ends the invocation. err is a *tool.Failure, or a *tool.RPCError that the client gets.
 func (w *Suspended) End(ctx context.Context, err error) Outcome {
+	w.pipeline.lap(w.inv, len(w.pipeline.phases))
 	w.inv.fail(err)
 	return w.pipeline.run(ctx, w.inv)
 }

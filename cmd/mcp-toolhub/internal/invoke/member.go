@@ -153,7 +153,7 @@ func (p *Pipeline) grouped(ctx context.Context, c *Call) Outcome {
 	g.calls[c] = cancel
 	c.Member.Aborted = g.failed
 	p.groups.mu.Unlock()
-	out := p.run(ctx, p.begin(c))
+	out := p.run(ctx, p.begin(ctx, c))
 	p.groups.mu.Lock()
 	defer p.groups.mu.Unlock()
 	if delete(g.calls, c); len(g.calls) == 0 {

@@ -74,7 +74,7 @@ func (b *bench) unsynced(tb testing.TB) {
 
 // callUnasked is call without the phase of permission.
 func (b *bench) callUnasked(ctx context.Context, name, args string) Outcome {
-	inv := b.begin(b.callOf(name, args))
+	inv := b.begin(ctx, b.callOf(name, args))
 	defer inv.release()
 	for i := range b.phases {
 		ph := &b.phases[i]

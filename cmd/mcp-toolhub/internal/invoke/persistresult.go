@@ -85,6 +85,9 @@ func (inv *invocation) limitResult(o *Options, rule tool.ResultRule, ours bool) 
 		}
 		inv.setResult(tool.Reply{Result: part})
 	}
+	if chars, _ := d.Threshold["result_chars"].(int); d.PreviewSize > 0 {
+		inv.kept = max(0, chars-d.PreviewSize)
+	}
 	inv.record.PersistResult(d, inv.now())
 }
 

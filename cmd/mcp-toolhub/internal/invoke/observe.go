@@ -1,0 +1,103 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Observer makes telemetry of calls. Its methods are called concurrently, and return quickly.
+type Observer interface {
+	// Begin is told of a call that begins. It returns the call's trace; nil where nobody traces it.
+	Begin(ctx context.Context, c *Call) Trace
+
+	// End is told of a call that has ended, once that is recorded. What e refers to is used again afterwards.
+	End(ctx context.Context, e Ended)
+}
+
+// Trace is the trace that one call is a part of. It belongs to the call's own goroutine.
+type Trace interface {
+	// Hop returns the _meta for whoever executes the call: the caller's, with the trace's own context in the place of the caller's. It
+	// is called each time that the phase execute runs, with the tool that is called.
+	Hop(ctx context.Context, to *tool.Tool, meta json.RawMessage) json.RawMessage
+}
+
+// Ended is a call that has ended, as telemetry is told of it.
+type Ended struct {
+	*Call
+	ID       tool.InvocationID
+	Listed   *tool.Tool // nil where the caller sees no tool of that name
+	Member   bool       // another call has made it, such as a batch
+	Trace    Trace      // from Begin
+	Began    time.Time
+	Laps     []Lap
+	Status   tool.Status
+	Class    tool.ErrorClass      // "" where the tool answered without isError
+	Error    *tool.Error          // nil where it did
+	FailedIn string               // the phase in which the call failed; "" where it has not, or the tool says that it has
+	RPC      *tool.RPCError       // the JSON-RPC error that the caller got; nil where it got a result
+	Executor tool.ExternalMapping // native ids of its side; the zero value where it has none, or the call has not come so far
+
+	KeptChars int             // characters of the result that the caller did not get
+	Arguments json.RawMessage // masked; nil where they are large
+	Result    json.RawMessage // the content, masked; nil where there is none, or it is large
+}
+
+// Took is how long the call took, from its beginning until it was recorded.
+func (e *Ended) Took() time.Duration {
+	if len(e.Laps) == 0 {
+		return 0
+	}
+	return e.Laps[len(e.Laps)-1].Until
+}
+
+// Lap is a phase that a call has been through.
+type Lap struct {
+	phase uint8
+	Until time.Duration // since the call began. It began with the end of the lap before
+}
+
+// Phase is the name of the phase, or "needs_input" where the call waited for its client's next request.
+func (l Lap) Phase() string {
+	if all := phases(); int(l.phase) < len(all) {
+		return all[l.phase].name
+	}
+	return string(tool.StatusNeedsInput)
+}
+
+// lap notes that the phase which the invocation is in has ended.
+func (p *Pipeline) lap(inv *invocation, phase int) {
+	if p.opts.Observer != nil {
+		inv.laps = append(inv.laps, Lap{uint8(phase), inv.now().Sub(inv.record.Created)})
+	}
+}
+
+// observe tells the observer of the end of the invocation.
+func (p *Pipeline) observe(ctx context.Context, inv *invocation) {
+	if p.opts.Observer == nil {
+		return
+	}
+	e := Ended{Call: inv.call, ID: inv.id, Member: inv.record.Parent != "", Trace: inv.trace, Began: inv.record.Created, Laps: inv.laps,
+		Status: inv.outcome.Status, Class: inv.outcome.Class, Error: inv.end.Error, RPC: inv.outcome.Err, Executor: inv.reply.Mapping,
+		KeptChars: inv.kept}
+	if !inv.outcome.JournalFailed { // otherwise nobody has masked them
+		e.Arguments, e.Result = inv.record.Input.Model, inv.end.Content
+	}
+	if inv.failure != nil {
+		e.FailedIn = Lap{phase: inv.failedIn}.Phase()
+	}
+	if inv.listed != nil {
+		e.Listed = inv.listed.Tool
+	}
+	p.opts.Observer.End(ctx, e)
+}
+
+// LapsOf are laps through the phases from the first on, which ended at these times. Tests of observers use it.
+func LapsOf(ends ...time.Duration) (all []Lap) {
+	for i, end := range ends {
+		all = append(all, Lap{uint8(i), end})
+	}
+	return all
+}

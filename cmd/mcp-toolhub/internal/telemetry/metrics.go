@@ -1,0 +1,351 @@
+package telemetry
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/exemplar"
+	"go.opentelemetry.io/otel/sdk/resource"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Names of the metrics. Those of the semantic conventions begin with "mcp".
+const (
+	MetricServerDuration = "mcp.server.operation.duration"
+	MetricClientDuration = "mcp.client.operation.duration"
+	MetricCalls          = "toolhub.calls"
+	MetricParts          = "toolhub.call.part.duration"
+	MetricTokens         = "toolhub.tokens.kept"
+	MetricServerState    = "toolhub.server.state"
+	MetricRestarts       = "toolhub.server.restarts"
+	MetricRunning        = "toolhub.calls.running"
+	MetricQueued         = "toolhub.calls.queued"
+	MetricApprovals      = "toolhub.approvals.open"
+	MetricJournal        = "toolhub.journal.queue"
+	MetricStoreLag       = "toolhub.store.lag"
+)
+
+// Metric describes a metric, for the documentation.
+type Metric struct {
+	Name, Kind, Unit, Labels, Help string
+}
+
+// Metrics are all metrics, in the order of the documentation.
+func Metrics() []Metric {
+	return []Metric{
+		{MetricCalls, kindCounter, "{call}", "server, tool, status, class", "Calls that have ended."},
+		{MetricParts, kindHistogram, "s", "server, part",
+			"What the time of a call was spent on: waiting in the queue, permission, hooks, the upstream server, and the hub itself."},
+		{MetricServerDuration, kindHistogram, "s", "mcp_method_name, gen_ai_tool_name, error_type",
+			"Requests of clients, from their arrival to the answer."},
+		{MetricClientDuration, kindHistogram, "s", "mcp_method_name, gen_ai_tool_name, error_type, server", "Requests to servers, from sending to the answer."},
+		{MetricTokens, kindCounter, "{token}", "by", "Tokens that models were spared, by previews of large results and by deferred tools."},
+		{MetricServerState, kindGauge, "1", "server, state", "1 for the state that a server is in, and 0 for the others."},
+		{MetricRestarts, kindCounter, "{start}", "server", "Starts of a server after its first."},
+		{MetricRunning, kindGauge, "{call}", "server", "Calls that run at a server."},
+		{MetricQueued, kindGauge, "{call}", "server", "Calls that wait for their turn at a server."},
+		{MetricApprovals, kindGauge, "{approval}", "", "Questions that wait for a person."},
+		{MetricJournal, kindGauge, "By", "", "Records that wait to be written to the journal."},
+		{MetricStoreLag, kindGauge, "s", "", "How long the oldest record of the journal waits for the record store."},
+	}
+}
+
+const (
+	kindCounter   = "counter"
+	kindGauge     = "gauge"
+	kindHistogram = "histogram"
+)
+
+// durations are the buckets of histograms in seconds: those of the conventions, and finer ones below, where most of the hub's parts are.
+func durations() []float64 {
+	return []float64{0.0001, 0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
+}
+
+// Bounds of the names that labels may have. Servers choose the names of their tools, and may choose new ones at any time. What comes beyond
+// them is counted as "_OTHER".
+const (
+	maxTools     = 2000 // in all
+	maxServers   = 200
+	maxPerServer = 500
+
+	// maxSeries bounds the combinations that one metric has: the SDK counts those beyond it as one, otel_metric_overflow.
+	maxSeries = 10_000
+)
+
+// State is what metrics say of this moment.
+type State struct {
+	Servers      []tool.ServerStatus
+	Approvals    int
+	JournalBytes int
+	StoreLag     time.Duration
+}
+
+// metrics count calls.
+type metrics struct {
+	calls           metric.Int64Counter
+	parts           metric.Float64Histogram
+	server, client  metric.Float64Histogram
+	tokens          metric.Int64Counter
+	preview, defers []metric.AddOption // of tokens
+	state           func() State
+
+	mu     sync.RWMutex
+	series map[seriesKey]*series
+	byPart map[string]*[parts][]metric.RecordOption // by server
+	names  map[tool.Name]bool                       // of tools that are counted by name
+	tools  map[string]int                           // how many those are, by server
+}
+
+// seriesKey tells calls that are counted apart.
+type seriesKey struct {
+	name   tool.Name
+	server string
+	status tool.Status
+	class  tool.ErrorClass
+	kind   string // error.type
+}
+
+// series are the labels of calls with one key. They are made once: that costs more than to count.
+type series struct {
+	calls          []metric.AddOption
+	server, client []metric.RecordOption
+	parts          *[parts][]metric.RecordOption
+}
+
+// The parts of a call's time.
+const (
+	partQueue = iota
+	partPermission
+	partHooks
+	partUpstream
+	partHub
+	parts
+)
+
+func partNames() [parts]string { return [...]string{"queue", "permission", "hooks", "upstream", "hub"} }
+
+// partOf is the part that a phase belongs to. Where a call waits for its client's next request, it waits for what its server asked.
+func partOf(phase string) int {
+	switch phase {
+	case "schedule":
+		return partQueue
+	case "permission":
+		return partPermission
+	case "pre_hooks", "post_hooks":
+		return partHooks
+	case phaseExecute, string(tool.StatusNeedsInput):
+		return partUpstream
+	}
+	return partHub
+}
+
+// startMetrics makes metrics, for whoever asks, and for an endpoint where that is not nil.
+func (t *Telemetry) startMetrics(o Options, to *endpoint, about *resource.Resource) {
+	options := []sdkmetric.Option{sdkmetric.WithCardinalityLimit(maxSeries), sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter)}
+	if about != nil {
+		options = append(options, sdkmetric.WithResource(about))
+	}
+	if o.Metrics {
+		t.read = sdkmetric.NewManualReader()
+		options = append(options, sdkmetric.WithReader(t.read))
+	}
+	if to != nil {
+		options = append(options, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(&metricExporter{t.outlet.to(to)})))
+	}
+	provider := sdkmetric.NewMeterProvider(options...)
+	t.ends = append(t.ends, provider.Shutdown)
+	t.metrics = newMetrics(provider.Meter(scope), func() State {
+		if state := t.state.Load(); state != nil {
+			return (*state)()
+		}
+		return State{}
+	})
+}
+
+// newMetrics registers what Metrics lists. Registration fails for names that are no names.
+func newMetrics(meter metric.Meter, state func() State) *metrics {
+	m := &metrics{state: state, series: make(map[seriesKey]*series), byPart: make(map[string]*[parts][]metric.RecordOption),
+		names: make(map[tool.Name]bool), tools: make(map[string]int)}
+	gauges, floats := make(map[string]metric.Int64Observable), make(map[string]metric.Float64Observable)
+	for _, d := range Metrics() {
+		unit, help := metric.WithUnit(d.Unit), metric.WithDescription(d.Help)
+		switch {
+		case d.Kind == kindHistogram:
+			h, _ := meter.Float64Histogram(d.Name, unit, help, metric.WithExplicitBucketBoundaries(durations()...))
+			*map[string]*metric.Float64Histogram{MetricParts: &m.parts, MetricServerDuration: &m.server, MetricClientDuration: &m.client}[d.Name] = h
+		case d.Name == MetricCalls:
+			m.calls, _ = meter.Int64Counter(d.Name, unit, help)
+		case d.Name == MetricTokens:
+			m.tokens, _ = meter.Int64Counter(d.Name, unit, help)
+		case d.Kind == kindCounter:
+			gauges[d.Name], _ = meter.Int64ObservableCounter(d.Name, unit, help)
+		case d.Unit == "s":
+			floats[d.Name], _ = meter.Float64ObservableGauge(d.Name, unit, help)
+		default:
+			gauges[d.Name], _ = meter.Int64ObservableGauge(d.Name, unit, help)
+		}
+	}
+	m.preview, m.defers = addOptions(attribute.String("by", "preview")), addOptions(attribute.String("by", "deferral"))
+	var all []metric.Observable
+	for _, g := range gauges {
+		all = append(all, g)
+	}
+	for _, f := range floats {
+		all = append(all, f)
+	}
+	_, _ = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		m.observe(o, gauges, floats)
+		return nil
+	}, all...)
+	return m
+}
+
+// observe says what is at this moment.
+func (m *metrics) observe(o metric.Observer, gauges map[string]metric.Int64Observable, floats map[string]metric.Float64Observable) {
+	now := m.state()
+	for _, st := range now.Servers[:min(len(now.Servers), maxServers)] {
+		server := attribute.String("server", st.Server)
+		for _, state := range tool.ServerStates() {
+			in := int64(0)
+			if st.State == state {
+				in = 1
+			}
+			o.ObserveInt64(gauges[MetricServerState], in, metric.WithAttributes(server, attribute.String("state", string(state))))
+		}
+		o.ObserveInt64(gauges[MetricRestarts], int64(st.Restarts), metric.WithAttributes(server))
+		o.ObserveInt64(gauges[MetricRunning], int64(st.InFlight), metric.WithAttributes(server))
+		o.ObserveInt64(gauges[MetricQueued], int64(st.Queued), metric.WithAttributes(server))
+	}
+	o.ObserveInt64(gauges[MetricApprovals], int64(now.Approvals))
+	o.ObserveInt64(gauges[MetricJournal], int64(now.JournalBytes))
+	o.ObserveFloat64(floats[MetricStoreLag], now.StoreLag.Seconds())
+}
+
+// call counts a call.
+func (m *metrics) call(ctx context.Context, e *invoke.Ended) {
+	key := seriesKey{name: other, status: e.Status, class: e.Class, kind: errorType(e)}
+	if e.Listed != nil {
+		key.name, key.server = e.Listed.Name, e.Listed.Server
+	}
+	s := m.seriesOf(key)
+	m.calls.Add(ctx, 1, s.calls...)
+	m.server.Record(ctx, e.Took().Seconds(), s.server...)
+	var took [parts]time.Duration
+	from := time.Duration(0)
+	for _, lap := range e.Laps {
+		phase := lap.Phase()
+		took[partOf(phase)] += lap.Until - from
+		if phase == phaseExecute && e.Executor.Role != "" {
+			m.client.Record(ctx, (lap.Until - from).Seconds(), s.client...)
+		}
+		from = lap.Until
+	}
+	for part, t := range took {
+		if t > 0 {
+			m.parts.Record(ctx, t.Seconds(), s.parts[part]...)
+		}
+	}
+	if e.KeptChars > 0 {
+		m.tokens.Add(ctx, int64(e.KeptChars/charsPerToken), m.preview...)
+	}
+	if e.Member {
+		return // its caller's model has read no list for it
+	}
+	if tokens := e.Surface.DeferredTokens(); tokens > 0 {
+		m.tokens.Add(ctx, int64(tokens), m.defers...)
+	}
+}
+
+// charsPerToken is how long a token of a result counts, as in the record store.
+const charsPerToken = 4
+
+// seriesOf returns the labels of calls with a key. Of more names than the bounds allow it makes one.
+func (m *metrics) seriesOf(key seriesKey) *series {
+	m.mu.RLock()
+	s := m.series[key]
+	m.mu.RUnlock()
+	if s != nil {
+		return s
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.admit(&key) {
+		key.name = other
+	}
+	if s = m.series[key]; s == nil {
+		if s = m.newSeries(key); len(m.series) < maxSeries {
+			m.series[key] = s
+		}
+	}
+	return s
+}
+
+// admit reports whether a tool is counted by its name. It is called with mu held.
+func (m *metrics) admit(key *seriesKey) bool {
+	if _, known := m.tools[key.server]; !known && len(m.tools) >= maxServers {
+		key.server = other
+	}
+	if key.name == other || m.names[key.name] {
+		return true
+	}
+	if len(m.names) >= maxTools || m.tools[key.server] >= maxPerServer {
+		return false
+	}
+	m.names[key.name] = true
+	m.tools[key.server]++
+	return true
+}
+
+// newSeries makes the labels of calls with a key. It is called with mu held.
+func (m *metrics) newSeries(key seriesKey) *series {
+	server, name := attribute.String("server", key.server), string(key.name)
+	all := []attribute.KeyValue{attribute.String(attrMethod, methodCall), attribute.String(attrTool, name)}
+	if key.kind != "" {
+		all = append(all, attribute.String(attrError, key.kind))
+	}
+	byPart := m.byPart[key.server]
+	if byPart == nil {
+		byPart = new([parts][]metric.RecordOption)
+		for i, part := range partNames() {
+			byPart[i] = recordOptions(server, attribute.String("part", part))
+		}
+		m.byPart[key.server] = byPart
+	}
+	return &series{
+		calls: addOptions(server, attribute.String("tool", name), attribute.String("status", string(key.status)),
+			attribute.String("class", string(key.class))),
+		server: recordOptions(all...), client: recordOptions(append(all, server)...), parts: byPart,
+	}
+}
+
+// request counts a request of a client besides calls.
+func (m *metrics) request(ctx context.Context, method string, took time.Duration, errorType string) {
+	all := []attribute.KeyValue{attribute.String(attrMethod, knownMethod(method))}
+	if errorType != "" {
+		all = append(all, attribute.String(attrError, errorType))
+	}
+	m.server.Record(ctx, took.Seconds(), metric.WithAttributes(all...))
+}
+
+// forwarded counts a request to a server besides calls.
+func (m *metrics) forwarded(ctx context.Context, method, server string, took time.Duration, errorType string) {
+	all := []attribute.KeyValue{attribute.String(attrMethod, knownMethod(method)), attribute.String("server", server)}
+	if errorType != "" {
+		all = append(all, attribute.String(attrError, errorType))
+	}
+	m.client.Record(ctx, took.Seconds(), metric.WithAttributes(all...))
+}
+
+func addOptions(all ...attribute.KeyValue) []metric.AddOption {
+	return []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(all...))}
+}
+
+func recordOptions(all ...attribute.KeyValue) []metric.RecordOption {
+	return []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(all...))}
+}

@@ -1,0 +1,684 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	prometheus "github.com/prometheus/common/model"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
+	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// collector receives OTLP over HTTP.
+type collector struct {
+	t   testing.TB
+	url string
+
+	mu      sync.Mutex
+	spans   []*tracepb.Span
+	about   map[string]string // the resource of what came last
+	metrics map[string]int    // points, by name of the metric
+	lines   []string
+	headers http.Header
+	all     bytes.Buffer // of all that came
+}
+
+// startCollector runs a collector. broken, where it is not nil, answers in its place.
+func startCollector(t testing.TB) *collector {
+	c := &collector{t: t, metrics: make(map[string]int)}
+	server := httptest.NewServer(c)
+	t.Cleanup(server.Close)
+	c.url = server.URL
+	return c
+}
+
+// env makes a hub send to the collector, soon.
+func (c *collector) env(more ...string) []string {
+	return append([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.url, "OTEL_BSP_SCHEDULE_DELAY=20", "OTEL_BLRP_SCHEDULE_DELAY=20",
+		"OTEL_METRIC_EXPORT_INTERVAL=50"}, more...)
+}
+
+func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body := io.Reader(r.Body)
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		unpacked, err := gzip.NewReader(body)
+		if err != nil {
+			c.t.Error(err)
+			return
+		}
+		body = unpacked
+	}
+	text, err := io.ReadAll(body)
+	if err != nil || r.Header.Get("Content-Type") != "application/x-protobuf" {
+		c.t.Errorf("%s: %s, %v", r.URL, r.Header.Get("Content-Type"), err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.headers = r.Header
+	c.all.Write(text)
+	switch r.URL.Path {
+	case "/v1/traces":
+		var data tracepb.TracesData
+		err = proto.Unmarshal(text, &data)
+		for _, of := range data.ResourceSpans {
+			c.about = texts(of.Resource.Attributes)
+			for _, s := range of.ScopeSpans {
+				c.spans = append(c.spans, s.Spans...)
+			}
+		}
+	case "/v1/metrics":
+		var data metricspb.MetricsData
+		err = proto.Unmarshal(text, &data)
+		for _, of := range data.ResourceMetrics {
+			for _, s := range of.ScopeMetrics {
+				for _, m := range s.Metrics {
+					c.metrics[m.Name] = max(len(m.GetSum().GetDataPoints()), len(m.GetGauge().GetDataPoints()), len(m.GetHistogram().GetDataPoints()))
+				}
+			}
+		}
+	case "/v1/logs":
+		var data logspb.LogsData
+		err = proto.Unmarshal(text, &data)
+		for _, of := range data.ResourceLogs {
+			for _, s := range of.ScopeLogs {
+				for _, l := range s.LogRecords {
+					c.lines = append(c.lines, l.SeverityText+" "+l.Body.GetStringValue()+fmt.Sprint(texts(l.Attributes)))
+				}
+			}
+		}
+	default:
+		c.t.Errorf("somebody posts to %s", r.URL)
+	}
+	if err != nil {
+		c.t.Errorf("%s: %v", r.URL, err)
+	}
+}
+
+func texts(all []*commonpb.KeyValue) map[string]string {
+	out := make(map[string]string)
+	for _, kv := range all {
+		out[kv.Key] = kv.Value.GetStringValue()
+	}
+	return out
+}
+
+// trace returns the spans of a trace, by name, once the hub has sent n of them.
+func (c *collector) trace(id string, n int) (all map[string]*tracepb.Span) {
+	c.t.Helper()
+	eventually(c.t, "the spans have come", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		all = make(map[string]*tracepb.Span)
+		for _, s := range c.spans {
+			if hex.EncodeToString(s.TraceId) == id {
+				all[s.Kind.String()+" "+s.Name] = s
+			}
+		}
+		return len(all) >= n
+	})
+	return all
+}
+
+// phaseNames are the phases that a call of a server's tool has spans of besides execute.
+var phaseNames = []string{"resolve_tool", "parse_schema", "validate_values", "prepare_observable_input", "pre_hooks", "permission", "schedule",
+	"map_result", "post_hooks", "persist_result", "emit_terminal"}
+
+// TestTraceFits calls tools with a context in _meta, on both generations and over stdio and HTTP to servers: the spans of the hub are
+// children of the client's span, and the server gets the hub's span as its parent. Everything else of _meta stays.
+func TestTraceFits(t *testing.T) {
+	t.Parallel()
+	to := startCollector(t)
+	servers := map[string]any{}
+	for _, f := range farServers(t) {
+		servers[f.id] = f.entry
+	}
+	hub := startHubIn(t, to.env("OTEL_SERVICE_NAME=hub-of-tests", "OTEL_RESOURCE_ATTRIBUTES=team=a,service.namespace=n",
+		"OTEL_EXPORTER_OTLP_HEADERS=api-key=k%20ey", "OTEL_EXPORTER_OTLP_COMPRESSION=gzip"), "hub.json", configText(t, servers, nil))
+	const parent, state = "00f067aa0ba902b7", "rojo=00f067aa0ba902b7,congo=t61"
+	n := 0
+	for _, version := range []string{rev2025, rev2026} {
+		w := wireHTTP(t, hub.url+"/mcp", version).open()
+		for id := range servers {
+			n++
+			trace := fmt.Sprintf("4bf92f3577b34da6a3ce929d0e0e%04x", n)
+			meta := fmt.Sprintf(`"com.example/z":{"b":1.0,"a":"\u003c<"},"traceparent":"00-%s-%s-01","tracestate":%q,"baggage":"user=ann,a=%%20"`,
+				trace, parent, state)
+			name := "mcp." + id + ".echo"
+			result := w.result(name, `{"text":"a word that is nobody's business"}`, meta)
+			content, _ := memberOf(t, result, "structuredContent")
+			sent, _ := memberOf(t, content, "params")
+			seen, _ := memberOf(t, sent, "_meta")
+			all := to.trace(trace, 2+len(phaseNames))
+			server, client := all["SPAN_KIND_SERVER tools/call "+name], all["SPAN_KIND_CLIENT tools/call echo"]
+			if server == nil || client == nil {
+				t.Fatalf("%s on %s: %v", name, version, all)
+			}
+			if got := hex.EncodeToString(server.ParentSpanId); got != parent {
+				t.Errorf("the parent of the hub's span is %s", got)
+			}
+			if !bytes.Equal(client.ParentSpanId, server.SpanId) {
+				t.Error("the request to the server is no child of the call")
+			}
+			got, _ := memberOf(t, seen, "traceparent")
+			if want := fmt.Sprintf(`"00-%s-%x-01"`, trace, client.SpanId); got != want {
+				t.Errorf("the server %s got traceparent %s, want %s", id, got, want)
+			}
+			others := without(t, seen, func(key string) bool {
+				return key == "traceparent" || key == "progressToken" || strings.HasPrefix(key, "io.modelcontextprotocol/")
+			})
+			if want := fmt.Sprintf(`{"com.example/z":{"b":1.0,"a":"\u003c<"},"tracestate":%q,"baggage":"user=ann,a=%%20"}`, state); others != want {
+				t.Errorf("of _meta, %s got\n%s, want\n%s", id, others, want)
+			}
+			checkPhases(t, server, all)
+			checkAttributes(t, server, map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": name, "toolhub.status": "succeeded",
+				"gen_ai.operation.name": "execute_tool", "mcp.protocol.version": version, "network.transport": "tcp", "toolhub.server": id})
+			checkAttributes(t, client, map[string]string{"mcp.method.name": "tools/call", "gen_ai.tool.name": "echo", "toolhub.server": id})
+		}
+	}
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	if a := to.about; a["service.name"] != "hub-of-tests" || a["team"] != "a" || a["service.namespace"] != "n" || a["service.version"] == "" {
+		t.Errorf("the resource is %v", a)
+	}
+	if got := to.headers.Get("api-key"); got != "k ey" {
+		t.Errorf("the header came as %q", got)
+	}
+	if strings.Contains(to.all.String(), "nobody's business") {
+		t.Error("the collector got an argument")
+	}
+}
+
+// checkPhases holds that each phase has a span within that of its call, one after the other.
+func checkPhases(t *testing.T, call *tracepb.Span, all map[string]*tracepb.Span) {
+	t.Helper()
+	last := call.StartTimeUnixNano
+	for _, phase := range phaseNames {
+		s := all["SPAN_KIND_INTERNAL "+phase]
+		if s == nil {
+			t.Errorf("there is no span %s: %v", phase, all)
+			continue
+		}
+		if !bytes.Equal(s.ParentSpanId, call.SpanId) || s.StartTimeUnixNano < last || s.EndTimeUnixNano > call.EndTimeUnixNano {
+			t.Errorf("the span %s does not fit into its call", phase)
+		}
+		last = s.EndTimeUnixNano
+	}
+}
+
+func checkAttributes(t *testing.T, s *tracepb.Span, want map[string]string) {
+	t.Helper()
+	got := texts(s.Attributes)
+	for key, value := range want {
+		if got[key] != value {
+			t.Errorf("%s: %s is %q, want %q", s.Name, key, got[key], value)
+		}
+	}
+}
+
+// TestTracingIsOff: where the variables do not ask for traces, the server gets the context that the client has sent.
+func TestTracingIsOff(t *testing.T) {
+	t.Parallel()
+	to := startCollector(t)
+	const meta = `"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","tracestate":"a=b"`
+	for name, env := range map[string][]string{"disabled": to.env("OTEL_SDK_DISABLED=true"), "none": to.env("OTEL_TRACES_EXPORTER=none"),
+		"grpc": to.env("OTEL_EXPORTER_OTLP_PROTOCOL=grpc"), "unset": nil} {
+		hub := startHubIn(t, env, "hub.json", configText(t, map[string]any{"s": child(upstreamtest.Script{})}, nil))
+		w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+		if got := w.result("mcp.s.echo", `{}`, meta); !strings.Contains(got, meta) {
+			t.Errorf("%s: the server got %s", name, got)
+		}
+		if says := strings.Contains(hub.log(), "speaks http/protobuf alone"); says != (name == "grpc") {
+			t.Errorf("%s: the log speaks of the protocol: %v", name, says)
+		}
+	}
+	if to.mu.Lock(); len(to.spans) > 0 {
+		t.Errorf("spans have come: %v", to.spans)
+	}
+	to.mu.Unlock()
+}
+
+// TestSampling: the standard's sampler decides, and what is not sampled is still passed on.
+func TestSampling(t *testing.T) {
+	t.Parallel()
+	to := startCollector(t)
+	hub := startHubIn(t, to.env("OTEL_TRACES_SAMPLER=parentbased_always_off"), "hub.json",
+		configText(t, map[string]any{"s": child(upstreamtest.Script{})}, nil))
+	w := wireHTTP(t, hub.url+"/mcp", rev2026).open()
+	if got := w.result("mcp.s.echo", `{}`, ""); !strings.Contains(got, `"traceparent":"00-`) || !strings.Contains(got, `-00"`) {
+		t.Errorf("a call without a parent came as %s", got)
+	}
+	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
+	w.result("mcp.s.echo", `{}`, `"traceparent":"00-`+id+`-00f067aa0ba902b7-01"`)
+	to.trace(id, 2+len(phaseNames))
+	// A malformed parent counts as none, and its state is not passed on.
+	if got := w.result("mcp.s.echo", `{}`, `"traceparent":"00-zz","tracestate":"a=b"`); strings.Contains(got, "tracestate") ||
+		strings.Contains(got, "00-zz") {
+		t.Errorf("a malformed parent came as %s", got)
+	}
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	for _, s := range to.spans {
+		if hex.EncodeToString(s.TraceId) != id {
+			t.Errorf("%s was sent, and is not sampled", s.Name)
+		}
+	}
+}
+
+// TestErrorsOfSpans holds the status and the error.type of calls that fail, each in its way, and what of them is not sent.
+func TestErrorsOfSpans(t *testing.T) {
+	t.Parallel()
+	to := startCollector(t)
+	hub := startHubIn(t, to.env(), "hub.json", configText(t, map[string]any{"s": child(upstreamtest.Script{})},
+		map[string]any{"policy": map[string]any{"mode": "accept_all", "rules": []map[string]any{{"match": "mcp.s.echo", "when": "has(arguments.text)", "then": "deny"}}}}))
+	w := wireHTTP(t, hub.url+"/mcp", rev2026).open()
+	rpc := func(code int) string {
+		return fmt.Sprintf(`{"text":"{\"jsonrpc\":\"2.0\",\"id\":$ID,\"error\":{\"code\":%d,\"message\":\"inner life\"}}"}`, code)
+	}
+	for i, c := range []struct{ name, args, kind, span, phase string }{
+		{"mcp.s.answer", rpc(-32603), "-32603", "mcp.s.answer", "CLIENT tools/call answer"},
+		{"mcp.s.answer", rpc(77), "_OTHER", "mcp.s.answer", "CLIENT tools/call answer"},
+		{"mcp.s.raw", `{"result":{"isError":true,"content":[{"type":"text","text":"inner life"}]}}`, "tool_error", "mcp.s.raw", "CLIENT tools/call raw"},
+		{"mcp.s.echo", `{"text":"inner life"}`, "permission_denied", "mcp.s.echo", "INTERNAL permission"},
+		{"no-such-inner-life", `{}`, "-32602", "", "INTERNAL resolve_tool"},
+	} {
+		id := fmt.Sprintf("4bf92f3577b34da6a3ce929d0e0e%04x", i+1)
+		r := rawRequest{id: w.nextID(), method: "tools/call", name: c.name,
+			params: w.params(`"name":`+quoted(c.name)+`,"arguments":`+c.args, `"traceparent":"00-`+id+`-00f067aa0ba902b7-01"`)}
+		w.send(r)
+		all := to.trace(id, 5)
+		call := all[strings.TrimSpace("SPAN_KIND_SERVER tools/call "+c.span)]
+		if call == nil {
+			t.Errorf("%s: %v", c.name, all)
+			continue
+		}
+		checkAttributes(t, call, map[string]string{"error.type": c.kind})
+		if in := all["SPAN_KIND_"+c.phase]; in == nil || in.Status.GetCode() != tracepb.Status_STATUS_CODE_ERROR || call.Status.GetCode() != in.Status.GetCode() {
+			t.Errorf("%s: the spans %v", c.name, all)
+		}
+	}
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	if strings.Contains(to.all.String(), "inner") {
+		t.Error("the collector got an argument, a name that a client chose, or the message of an error")
+	}
+}
+
+// TestContentIsRedacted: where arguments and results are switched on, they come without secrets.
+func TestContentIsRedacted(t *testing.T) {
+	t.Parallel()
+	to := startCollector(t)
+	const secret = "ghp_" + "Zk3mQ9vX7bT2wL5nR8cJ4hF6dS1aG0yPuE2i"
+	hub := startHubIn(t, to.env(), "hub.json", configText(t, map[string]any{"s": child(upstreamtest.Script{})},
+		map[string]any{"hub": map[string]any{"telemetry": map[string]any{"content": true}, "log": map[string]any{"level": "debug"}}}))
+	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
+	args := `{"text":"a plain word","password":"hunter2-hunter2","note":"key ` + secret + `"}`
+	if got := w.result("mcp.s.echo", args, `"traceparent":"00-`+id+`-00f067aa0ba902b7-01"`); !strings.Contains(got, secret) {
+		t.Fatalf("the caller got %s", got)
+	}
+	attributes := texts(to.trace(id, 2+len(phaseNames))["SPAN_KIND_SERVER tools/call mcp.s.echo"].Attributes)
+	if a := attributes["gen_ai.tool.call.arguments"]; !strings.Contains(a, "a plain word") || strings.Contains(a, "hunter2") {
+		t.Errorf("the arguments are %s", a)
+	}
+	if attributes["gen_ai.tool.call.result"] == "" {
+		t.Error("there is no result")
+	}
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	if strings.Contains(to.all.String(), secret) || strings.Contains(to.all.String(), "hunter2") {
+		t.Error("the collector got a secret")
+	}
+}
+
+// TestMetricsAndLogsAreSent: the other two signals come, too, and the log without secrets.
+func TestMetricsAndLogsAreSent(t *testing.T) {
+	t.Parallel()
+	to := startCollector(t)
+	hub := startHubIn(t, to.env(), "hub.json", configText(t, map[string]any{"s": child(upstreamtest.Script{})}, nil))
+	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+	w.result("mcp.s.echo", `{}`, "")
+	eventually(t, "metrics and logs have come", func() bool {
+		to.mu.Lock()
+		defer to.mu.Unlock()
+		return to.metrics["toolhub.calls"] > 0 && to.metrics["mcp.server.operation.duration"] > 0 && to.metrics["toolhub.store.lag"] > 0 &&
+			to.metrics["mcp.client.operation.duration"] > 0 && to.metrics["toolhub.server.state"] > 0 &&
+			strings.Contains(strings.Join(to.lines, "\n"), "INFO server is ready")
+	})
+}
+
+// TestCollectorThatFails: a collector that is not there, one that hangs and one that refuses harm no call, and the hub ends in time. The
+// log says so once.
+func TestCollectorThatFails(t *testing.T) {
+	t.Parallel()
+	hangs := make(chan struct{})
+	defer close(hangs)
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	for name, answer := range map[string]http.HandlerFunc{
+		"gone":    nil,
+		"hangs":   func(_ http.ResponseWriter, r *http.Request) { <-hangs },
+		"refuses": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) },
+		"is busy": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "later", http.StatusServiceUnavailable) },
+	} {
+		url := "http://" + gone.Addr().String()
+		if answer != nil {
+			server := httptest.NewServer(answer)
+			defer server.CloseClientConnections() // before Close, which waits for them
+			url = server.URL
+		}
+		to := &collector{url: url}
+		hub := startHubIn(t, to.env("OTEL_EXPORTER_OTLP_TIMEOUT=300", "OTEL_BSP_MAX_QUEUE_SIZE=64", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=8"),
+			"hub.json", configText(t, map[string]any{"s": child(upstreamtest.Script{})}, nil))
+		w := wireHTTP(t, hub.url+"/mcp", rev2026).open()
+		for range 200 { // far more spans than the queue takes
+			w.result("mcp.s.echo", `{"text":"x"}`, "")
+		}
+		eventually(t, "the log says that telemetry is lost", func() bool { return strings.Contains(hub.log(), "telemetry is lost") })
+		began := time.Now()
+		if err := hub.stop(); err != nil {
+			t.Errorf("%s: the hub ended with %v", name, err)
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("%s: the hub took %s to end", name, took)
+		}
+		if n := strings.Count(hub.log(), "telemetry is lost"); n > 3 {
+			t.Errorf("%s: the log says it %d times", name, n)
+		}
+	}
+}
+
+// scrapeHub reads the metrics of a hub as Prometheus does.
+func scrapeHub(t *testing.T, url, token string) (status int, values map[string]float64) {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	values = make(map[string]float64)
+	if resp.StatusCode != http.StatusOK {
+		return resp.StatusCode, values
+	}
+	parser := expfmt.NewTextParser(prometheus.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range families {
+		for _, m := range f.Metric {
+			key := name
+			for _, l := range m.Label {
+				key += " " + l.GetName() + "=" + l.GetValue()
+			}
+			values[key] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return resp.StatusCode, values
+}
+
+// TestMetricsOfAHub: holders of a token read the metrics where there are tokens, and nobody else. What they say is what happened.
+func TestMetricsOfAHub(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "ann"), []byte("a-long-token-of-ann"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hub := startHub(t, "hub.json", configText(t, map[string]any{"s": child(upstreamtest.Script{})}, map[string]any{
+		"hub":    map[string]any{"auth": map[string]any{"tokens": []map[string]any{{"name": "ann", "token": "${file:" + filepath.Join(dir, "ann") + "}"}}}},
+		"policy": map[string]any{"mode": "accept_all", "rules": []map[string]any{{"match": "mcp.s.raw", "when": "has(arguments.result)", "then": "deny"}}},
+	}))
+	for _, token := range []string{"", "a-long-token-of-bob"} {
+		if status, _ := scrapeHub(t, hub.url+"/metrics", token); status != http.StatusUnauthorized {
+			t.Errorf("with the token %q the status is %d", token, status)
+		}
+	}
+	w := wireHTTP(t, hub.url+"/mcp", rev2025, "Authorization", "Bearer a-long-token-of-ann").open()
+	for range 3 {
+		w.result("mcp.s.echo", `{}`, "")
+	}
+	w.result("mcp.s.raw", `{"result":{}}`, "")
+	for i := range 50 {
+		w.send(w.call(fmt.Sprint("hostile-", i), `{}`, ""))
+	}
+	status, got := scrapeHub(t, hub.url+"/metrics", "a-long-token-of-ann")
+	if status != http.StatusOK {
+		t.Fatalf("the status is %d", status)
+	}
+	for key, want := range map[string]float64{
+		"toolhub_calls_total class= server=s status=succeeded tool=mcp.s.echo":                                                     3,
+		"toolhub_calls_total class=permission_denied server=s status=denied tool=mcp.s.raw":                                        1,
+		"toolhub_calls_total class=unknown_tool server= status=failed tool=_OTHER":                                                 50,
+		"toolhub_call_part_duration_seconds part=upstream server=s":                                                                3,
+		"mcp_server_operation_duration_seconds gen_ai_tool_name=mcp.s.echo mcp_method_name=tools/call":                             3,
+		"mcp_server_operation_duration_seconds error_type=permission_denied gen_ai_tool_name=mcp.s.raw mcp_method_name=tools/call": 1,
+		"mcp_client_operation_duration_seconds gen_ai_tool_name=mcp.s.echo mcp_method_name=tools/call server=s":                    3,
+		"toolhub_server_state server=s state=ready":                                                                                1,
+		"toolhub_server_state server=s state=backoff":                                                                              0,
+		"toolhub_calls_running server=s":                                                                                           0,
+		"toolhub_approvals_open":                                                                                                   0,
+	} {
+		if value, ok := got[key]; !ok || value != want {
+			t.Errorf("%s is %v, %v, want %v", key, value, ok, want)
+		}
+	}
+	if t.Failed() {
+		for key, value := range got {
+			t.Log(key, value)
+		}
+	}
+}
+
+// TestMetricsHaveAnAddress: with hub.metrics.listen the metrics have an address of their own, also where the hub speaks stdio. They are at
+// no other.
+func TestMetricsHaveAnAddress(t *testing.T) {
+	t.Parallel()
+	config := configText(t, map[string]any{"s": child(upstreamtest.Script{})},
+		map[string]any{"hub": map[string]any{"metrics": map[string]any{"listen": "127.0.0.1:0"}}})
+	w := wireHub(t, config, rev2025).open()
+	w.awaitTools("mcp.s.echo")
+	w.result("mcp.s.echo", `{}`, "")
+	const says = `"serving metrics","url":"`
+	_, at, _ := strings.Cut(w.log.String(), says)
+	at, _, ok := strings.Cut(at, `"`)
+	if !ok {
+		t.Fatal("the log does not say where the metrics are")
+	}
+	if _, got := scrapeHub(t, at, ""); got["toolhub_calls_total class= server=s status=succeeded tool=mcp.s.echo"] != 1 {
+		t.Errorf("the metrics are %v", got)
+	}
+	hub := startHub(t, "hub.json", config)
+	if status, _ := scrapeHub(t, hub.url+"/metrics", ""); status != http.StatusNotFound {
+		t.Errorf("at the HTTP door the status is %d", status)
+	}
+}
+
+// TestTelemetryPage holds the table of docs/telemetry.md against the metrics that are registered.
+func TestTelemetryPage(t *testing.T) {
+	t.Parallel()
+	var rows strings.Builder
+	for _, m := range telemetry.Metrics() {
+		var labels []string
+		for label := range strings.SplitSeq(m.Labels, ", ") {
+			if label != "" {
+				labels = append(labels, "`"+label+"`")
+			}
+		}
+		fmt.Fprintf(&rows, "| `%s` | %s | %s | %s |\n", m.PrometheusName(), m.Kind, strings.Join(labels, ", "), m.Help)
+	}
+	file := filepath.Join("..", "..", "docs", "telemetry.md")
+	page := readFile(t, file)
+	before, rest, _ := strings.Cut(page, "| --- | --- | --- | --- |\n")
+	_, after, ok := strings.Cut(rest, "\nThe parts of")
+	want := before + "| --- | --- | --- | --- |\n" + rows.String() + "\nThe parts of" + after
+	if ok && *update {
+		page = want
+		if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if page != want || !ok {
+		t.Error("the table of docs/telemetry.md is not that of the metrics: renew it with -update")
+	}
+}
+
+// TestDashboard: the queries of the dashboard name metrics and labels that there are.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	var dashboard struct {
+		Panels     []struct{ Targets []struct{ Expr string } }
+		Templating struct {
+			List []struct{ Query any }
+		}
+	}
+	if err := json.Unmarshal([]byte(readFile(t, filepath.Join("..", "..", "docs", "grafana-dashboard.json"))), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{"le": true}
+	unused := make(map[string]bool)
+	for _, m := range telemetry.Metrics() {
+		name := m.PrometheusName()
+		unused[name], known[name] = true, true
+		if m.Kind == "histogram" {
+			known[name+"_bucket"], known[name+"_sum"], known[name+"_count"] = true, true, true
+		}
+		for label := range strings.SplitSeq(m.Labels, ", ") {
+			known[label] = true
+		}
+	}
+	queries := []string{}
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			queries = append(queries, target.Expr)
+		}
+	}
+	if len(queries) < 10 {
+		t.Fatalf("there are %d queries", len(queries))
+	}
+	for _, v := range dashboard.Templating.List {
+		if q, ok := v.Query.(map[string]any); ok {
+			queries = append(queries, fmt.Sprint(q["query"]))
+		}
+	}
+	words := regexp.MustCompile(`[a-z][a-z_]*[a-z]`)
+	language := regexp.MustCompile(`"[^"]*"|\[[^\]]*\]|\b(sum|rate|increase|histogram_quantile|by|ignoring|group_left|topk|max|label_values)\b`)
+	for _, q := range queries {
+		for _, word := range words.FindAllString(language.ReplaceAllString(q, " "), -1) {
+			if !known[word] {
+				t.Errorf("there is no metric and no label %s, which a query names: %s", word, q)
+			}
+			for _, suffix := range []string{"", "_bucket", "_sum", "_count"} {
+				delete(unused, strings.TrimSuffix(word, suffix))
+			}
+		}
+	}
+	for name := range unused {
+		t.Errorf("the dashboard does not show %s", name)
+	}
+}
+
+// TestRequestsHaveSpans: what is no call has spans, too, and the server gets the hub's as its parent.
+func TestRequestsHaveSpans(t *testing.T) {
+	t.Parallel()
+	to := startCollector(t)
+	script := upstreamtest.Script{Features: upstreamtest.Features{Resources: []json.RawMessage{[]byte(`{"uri":"x://first","name":"first"}`)}}}
+	hub := startHubIn(t, to.env(), "hub.json", configText(t, map[string]any{"s": child(script)}, nil))
+	for i, version := range []string{rev2025, rev2026} {
+		w := wireHTTP(t, hub.url+"/mcp", version).open()
+		id := fmt.Sprintf("4bf92f3577b34da6a3ce929d0e0e%04x", i+1)
+		list := w.send(rawRequest{id: w.nextID(), method: "resources/list", params: w.params("", "")})
+		uri := regexp.MustCompile(`"uri":"([^"]+)"`).FindStringSubmatch(list[len(list)-1])
+		if uri == nil {
+			t.Fatalf("the list is %s", list)
+		}
+		answers := w.send(rawRequest{id: w.nextID(), method: "resources/read", name: uri[1],
+			params: w.params(`"uri":`+quoted(uri[1]), `"traceparent":"00-`+id+`-00f067aa0ba902b7-01"`)})
+		all := to.trace(id, 2)
+		server, client := all["SPAN_KIND_SERVER resources/read"], all["SPAN_KIND_CLIENT resources/read"]
+		if server == nil || client == nil || !bytes.Equal(client.ParentSpanId, server.SpanId) {
+			t.Fatalf("the spans are %v", all)
+		}
+		if want := fmt.Sprintf(`"traceparent":"00-%s-%x-01"`, id, client.SpanId); !strings.Contains(answers[len(answers)-1], want) {
+			t.Errorf("the server got %s, want %s", answers, want)
+		}
+	}
+	if _, got := scrapeHub(t, hub.url+"/metrics", ""); got["mcp_server_operation_duration_seconds mcp_method_name=resources/read"] != 2 ||
+		got["mcp_client_operation_duration_seconds mcp_method_name=resources/read server=s"] != 2 {
+		t.Errorf("the metrics are %v", got)
+	}
+}
+
+// command runs a command of the program beside a hub, and returns what it prints.
+func (h *runningHub) command(t *testing.T, args ...string) string {
+	t.Helper()
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Env = h.cmd.Dir, h.cmd.Env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// TestShowHasSpans: while the hub runs, calls show has the spans of a call without any collector; afterwards it has the record.
+func TestShowHasSpans(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, "hub.json", configText(t, map[string]any{"s": child(upstreamtest.Script{})}, nil))
+	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+	answers := w.send(w.call("mcp.s.echo", `{}`, ""))
+	id := regexp.MustCompile(`inv_\w+`).FindString(answers[len(answers)-1])
+	text := hub.command(t, "calls", "show", id)
+	if !regexp.MustCompile(`(?m)^ *\+0\.000 ms +[0-9.]+ ms  tools/call mcp\.s\.echo$`).MatchString(text) {
+		t.Errorf("there is no span of the call:\n%s", text)
+	}
+	for _, phase := range append([]string{"execute"}, phaseNames...) {
+		if !regexp.MustCompile(`(?m) ms  ` + phase + `$`).MatchString(text) {
+			t.Errorf("there is no span of %s:\n%s", phase, text)
+		}
+	}
+	var told struct{ Spans *telemetry.Spans }
+	if err := json.Unmarshal([]byte(hub.command(t, "calls", "show", id, "-o", "json")), &told); err != nil || told.Spans == nil || len(told.Spans.All) != 13 {
+		t.Errorf("as JSON the spans are %+v, %v", told.Spans, err)
+	}
+	if err := hub.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if text := hub.command(t, "calls", "show", id); strings.Contains(text, "SPAN") || !strings.Contains(text, "arguments_ready") {
+		t.Errorf("after the end of the hub the story is\n%s", text)
+	}
+}
