@@ -179,7 +179,7 @@ func (a *attempt) clientKey() string {
 // it registers now.
 func (a *attempt) identity(ctx context.Context) (Client, error) {
 	if a.Server.OAuth.ClientID != "" {
-		return preregistered(a.Server.OAuth, a.TokenEndpointAuthMethodsSupported), nil
+		return preregistered(a.Server.OAuth, a.TokenEndpointAuthMethodsSupported), a.Store.checkBound(a.Server, a.Issuer)
 	}
 	if c := a.Callback; c != nil && c.Document != "" && a.redirect != "" && a.ClientIDMetadataDocumentSupported {
 		return Client{ID: c.Document, Method: methodNone, Redirect: a.redirect}, nil

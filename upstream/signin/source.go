@@ -268,6 +268,9 @@ func (s *Source) machine(ctx context.Context, before Grant, scopes []string) (Gr
 	if err != nil {
 		return before, &Error{StepDiscover, s.server.ID, err}
 	}
+	if err := s.store.checkBound(s.server, t.Issuer); err != nil {
+		return before, &Error{StepRegister, s.server.ID, err}
+	}
 	c := preregistered(s.server.OAuth, t.TokenEndpointAuthMethodsSupported)
 	g := t.grant(c)
 	if before.ID != "" {

@@ -44,6 +44,15 @@ type contents struct {
 
 	// Ended says, by keyOf, why there is no sign-in any more where an authorization server has ended it.
 	Ended map[string]string `json:"ended,omitempty"`
+
+	// Bound has the issuers of clients that entries name, by boundKey.
+	Bound map[string]string `json:"bound,omitempty"`
+}
+
+// newContents returns what an empty file holds.
+func newContents() *contents {
+	return &contents{Grants: make(map[string]Grant), Clients: make(map[string]Client), Ended: make(map[string]string),
+		Bound: make(map[string]string)}
 }
 
 // Client is what the hub is to an authorization server.
@@ -183,8 +192,34 @@ func (s *Store) put(server settings.Server, g Grant) error {
 	return s.change(func(c *contents) bool {
 		c.Grants[keyOf(server)] = g
 		delete(c.Ended, keyOf(server))
+		if server.OAuth.ClientID != "" {
+			c.Bound[boundKey(server)] = g.Issuer
+		}
 		return true
 	})
+}
+
+// boundKey is the key of the client that the entry of a server names.
+func boundKey(server settings.Server) string { return server.URL + clientMark + server.OAuth.ClientID }
+
+// checkBound fails where the client that the entry of server names belongs to another authorization server than issuer: clients "MUST
+// associate those credentials with the specific authorization server that issued them". The server says which that is at the first sign-in,
+// and nobody but the entry can say otherwise later. A Client ID Metadata Document is for all.
+func (s *Store) checkBound(server settings.Server, issuer string) error {
+	o := server.OAuth
+	if o.Issuer != "" || strings.HasPrefix(o.ClientID, "https://") {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.read(); err != nil {
+		return err
+	}
+	if bound := s.held.Bound[boundKey(server)]; bound != "" && bound != issuer {
+		return fmt.Errorf("the server names %s now, and oauth.client_id is of %s: nothing is sent to the new one; if the server has moved there, "+
+			"register the hub there and set oauth: {issuer: %s} in its entry", shownText(issuer), shownText(bound), shownText(issuer))
+	}
+	return nil
 }
 
 // putWith keeps a sign-in, and under key the client that the hub has registered for it.
@@ -337,7 +372,7 @@ func (s *Store) check() error {
 func (s *Store) read() error {
 	info, err := os.Stat(s.file)
 	if errors.Is(err, fs.ErrNotExist) {
-		s.info, s.held = nil, &contents{Grants: make(map[string]Grant), Clients: make(map[string]Client), Ended: make(map[string]string)}
+		s.info, s.held = nil, newContents()
 		return nil
 	}
 	if err != nil {
@@ -355,7 +390,7 @@ func (s *Store) read() error {
 		return err
 	}
 	plain, err := box.Open(string(text))
-	c := &contents{Grants: make(map[string]Grant), Clients: make(map[string]Client), Ended: make(map[string]string)}
+	c := newContents()
 	if err == nil {
 		err = json.Unmarshal(plain, c)
 	}

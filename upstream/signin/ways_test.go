@@ -108,6 +108,54 @@ func TestEntra(t *testing.T) {
 	}
 }
 
+// TestClientIsOfOneIssuer: the client that an entry names is sent to the authorization server of the first sign-in alone, until the entry says
+// otherwise. A document that describes the client is for all.
+func TestClientIsOfOneIssuer(t *testing.T) {
+	t.Parallel()
+	for name, id := range map[string]string{"person": "app", "machine": "app", "document": "https://hub.example/client.json"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(a *upstreamtest.AuthServer) { a.Lifetime = time.Second }) // so short that each use renews
+			w.auth.Clients = map[string]string{"app": "app-secret", "https://hub.example/client.json": ""}
+			w.server.OAuth = upstream.OAuth{ClientID: id, ClientSecret: w.auth.Clients[id], Machine: name == "machine"}
+			signIn := func() error {
+				if !w.server.OAuth.Machine {
+					_, err := w.login(t, nil)
+					return err
+				}
+				_, err := w.store.Source(w.server).Token(t.Context())
+				return err
+			}
+			if err := signIn(); err != nil {
+				t.Fatal(err)
+			}
+			other := httptest.NewServer(w.auth)
+			t.Cleanup(other.Close)
+			asked, first := len(w.auth.Requests("/token")), w.auth.Issuer
+			w.auth.Issuer = other.URL
+			w.store = signin.Open(w.dir)
+			err := signIn()
+			if name == "document" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), "names "+other.URL+" now, and oauth.client_id is of "+first) ||
+				!strings.Contains(err.Error(), "set oauth: {issuer: "+other.URL+"}") {
+				t.Errorf("at another authorization server: %v", err)
+			}
+			if n := len(w.auth.Requests("/token")); n != asked {
+				t.Error("the other authorization server was sent the client")
+			}
+			w.server.OAuth.Issuer = other.URL
+			if err := signIn(); err != nil {
+				t.Errorf("with its issuer in the entry: %v", err)
+			}
+		})
+	}
+}
+
 // TestResourceIsLeftOut checks that oauth.resource: omit holds for whatever is sent to the authorization server.
 func TestResourceIsLeftOut(t *testing.T) {
 	t.Parallel()
