@@ -30,7 +30,11 @@ too, where it has them), and does it still answer. Each step shows how long it t
 SERVER, all servers that are not disabled, one after the other, the files that declare tools
 (those alone are "doctor declarative"), the record store, and the store of large results.
 
-The server is started for the purpose and stopped again. No secret of the config is printed.`
+The server is started for the purpose and stopped again. No secret of the config is printed.
+
+With --bundle, doctor starts nothing, and writes a zip for a bug report: config, versions, the
+states of the servers of hubs that run, and the latest lines of their logs. It has no arguments
+and no results of calls, and [masked] in the place of secrets.`
 
 // doctorCmd runs the command "doctor".
 type doctorCmd struct {
@@ -40,16 +44,21 @@ type doctorCmd struct {
 }
 
 func doctorCommand(a *app) *cobra.Command {
+	var file string
 	cmd := &cobra.Command{
 		Use: "doctor [SERVER]", Short: "Walk a server through every step and say which one fails", Long: doctorHelp,
 		Args:              cobra.MaximumNArgs(1),
 		Example:           "  mcp-toolhub doctor github --config mcp-toolhub.yaml",
 		ValidArgsFunction: a.complete(nil, serverNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if file != "" {
+				return (&bundle{app: a}).write(cmd.Context(), file)
+			}
 			return (&doctorCmd{app: a, diagnoses: []diagnosis{}}).run(cmd.Context(), args)
 		},
 	}
 	a.outputFlag(cmd.Flags())
+	cmd.Flags().StringVar(&file, "bundle", "", "write a zip for a bug report to this new `file`, and start nothing")
 	return cmd
 }
 

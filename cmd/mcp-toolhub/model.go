@@ -122,6 +122,14 @@ func (m model) Spans(id tool.InvocationID) *telemetry.Spans {
 	return m.telemetry.Spans(id)
 }
 
+func (m model) Report() control.Report {
+	r := control.Report{Version: version(), Started: m.started, Servers: m.Servers(), Problems: m.Problems(), Warnings: m.Warnings()}
+	if m.telemetry != nil {
+		r.Log = m.telemetry.Log()
+	}
+	return r
+}
+
 func (m model) Grants() []control.Grant { return control.Grants(m.permission.grants.List()) }
 
 func (m model) Events(w http.ResponseWriter, r *http.Request) {

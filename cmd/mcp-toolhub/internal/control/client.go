@@ -119,6 +119,11 @@ func (c *Client) Spans(ctx context.Context, id tool.InvocationID) (*telemetry.Sp
 	return ask[*telemetry.Spans](ctx, c, http.MethodGet, "/calls/"+url.PathEscape(string(id))+"/spans", nil)
 }
 
+// Report says how the hub is.
+func (c *Client) Report(ctx context.Context) (Report, error) {
+	return ask[Report](ctx, c, http.MethodGet, "/report", nil)
+}
+
 // Grants returns the remembered answers that the hub knows.
 func (c *Client) Grants(ctx context.Context) ([]Grant, error) {
 	return ask[[]Grant](ctx, c, http.MethodGet, "/grants", nil)

@@ -40,6 +40,9 @@ type Model interface {
 	// Spans returns how the time of one of the latest calls was spent; nil where it is none of them.
 	Spans(tool.InvocationID) *telemetry.Spans
 
+	// Report says for a bug report how the hub is.
+	Report() Report
+
 	// Events answers with a stream of what is recorded of calls.
 	Events(http.ResponseWriter, *http.Request)
 }
@@ -51,6 +54,16 @@ type Tool struct {
 	State  string `json:"state"`          // loaded, deferred, blocked or excluded
 	Why    string `json:"why"`
 	Server string `json:"server,omitempty"`
+}
+
+// Report says how a hub is. It has nothing of calls.
+type Report struct {
+	Version  string              `json:"version"`
+	Started  time.Time           `json:"started"`
+	Servers  []tool.ServerStatus `json:"servers"`
+	Problems []string            `json:"problems,omitempty"`
+	Warnings []string            `json:"warnings,omitempty"`
+	Log      []string            `json:"log,omitempty"` // the latest lines
 }
 
 // Grant is a remembered answer.

@@ -160,6 +160,7 @@ func (s *Server) handler(address string) http.Handler {
 		}
 		reply(w, spans, nil)
 	})
+	mux.HandleFunc("GET /report", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.hub.Model.Report(), nil) })
 	mux.HandleFunc("POST "+joinPath, s.takeIn)
 	mux.HandleFunc("POST /stop", s.stop)
 	mux.HandleFunc("POST /page/invite", func(w http.ResponseWriter, _ *http.Request) { s.invite(w) })
@@ -169,7 +170,7 @@ func (s *Server) handler(address string) http.Handler {
 		reply(w, map[string]bool{"revoked": true}, s.hub.Grants.Revoke(r.PathValue("id")))
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		say(w, http.StatusNotFound, "there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /calls/ID/spans, /events, /grants, /grants/ID, /join or /stop")
+		say(w, http.StatusNotFound, "there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /calls/ID/spans, /events, /grants, /grants/ID, /report, /join or /stop")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.hub.Page != nil && (r.Host == address || r.Host == named) && strings.HasPrefix(r.URL.Path, pagePath) {
