@@ -35,6 +35,8 @@ func TestPutAndTake(t *testing.T) {
 		{splice.YAML, servers, "servers: # mine\nb: 2", "servers: # mine\n  it:\n    x: true\nb: 2", "b: 2"},
 		{splice.YAML, servers, "servers: {a: 1}\n", "servers: {a: 1, it: {\"x\": true}}\n", ""},
 		{splice.YAML, servers, "servers:\n  a: |\n    text\n    # text\n", "servers:\n  a: |\n    text\n    # text\n  it:\n    x: true\n", "-"},
+		{splice.YAML, servers, "---\nb: 2\n...\n", "---\nb: 2\nservers:\n  it:\n    x: true\n...\n", ""},
+		{splice.YAML, servers, "# none\n...\n", "# none\nservers:\n  it:\n    x: true\n...\n", ""},
 		{splice.YAML, deep, "a:\n  c: 1\n", "a:\n  c: 1\n  b:\n    it:\n      x: true\n", ""},
 		{splice.YAML, listed, "servers:\n- name: a\n  x: 1\nb: 2\n", "servers:\n- name: a\n  x: 1\n- name: it\n  x: true\nb: 2\n", ""},
 		{splice.TOML, servers, "a = 1", "a = 1\n\n[servers.it]\nx = true\n", "a = 1\n"},

@@ -35,7 +35,7 @@ func (f *File) putYAML(p Place, name string, c content) ([]edit, error) {
 		return b.String()
 	}
 	if key == nil && holder.Kind == textfile.Mapping && len(holder.Members) == 0 {
-		return []edit{f.atLine(len(f.lineAt)-1, write(l))}, nil
+		return []edit{f.atLine(f.blockEnd(0, -1, false), write(l))}, nil
 	}
 	if key != nil && holder.Kind == textfile.Null {
 		line := f.line(key.Line - 1)
@@ -182,6 +182,9 @@ func (f *File) blockEnd(i, indent int, items bool) int {
 	for ; i+1 < len(f.lineAt); i++ {
 		line := f.line(i)
 		text := strings.TrimLeft(line, " ")
+		if strings.TrimSpace(line) == "..." && text == line { // the end of the document
+			break
+		}
 		if blankOrComment(text) || len(line)-len(text) > indent {
 			continue
 		}
