@@ -147,7 +147,7 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	if err := h.newPipeline(s, key); err != nil {
 		return nil, err
 	}
-	h.newPage()
+	h.newPage(key)
 	if err := h.newServer(first, key); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -18,16 +19,19 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
 // pageHub is the hub as its page sees it. It implements console.Hub.
 type pageHub struct {
 	model
+	secrets *sensitive.Masker
 
 	mu      sync.Mutex
 	closed  bool
@@ -35,8 +39,8 @@ type pageHub struct {
 }
 
 // newPage makes the page for people.
-func (h *hub) newPage() {
-	h.pageHub = &pageHub{model: model{h}}
+func (h *hub) newPage(key []byte) {
+	h.pageHub = &pageHub{model: model{h}, secrets: sensitive.New(key)}
 	h.page = console.New(console.Options{Hub: h.pageHub, Approvals: h.permission.approvals, Person: localActor().Name, Logger: h.logger,
 		At: h.pageAt, Passkeys: filepath.Join(h.settings().StateDir, "passkeys.json"), Mode: func() string { return h.settings().Policy.Page }})
 }
@@ -77,9 +81,28 @@ func (p *pageHub) Tool(name string) (*console.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &console.Tool{Name: l.Name, Server: l.Tool.Server, Description: described(*l),
+	shown := &console.Tool{Name: l.Name, Server: l.Tool.Server, Description: described(*l),
 		Facts:       shownRows(l, f, own.withoutOutputSchema(l.Tool)...),
-		Declaration: l.Declaration, InputSchema: l.Tool.InputSchema}, nil
+		Declaration: l.Declaration, InputSchema: l.Tool.InputSchema, Secret: f.Sensitive,
+		Mask: func(arguments json.RawMessage) json.RawMessage {
+			arguments, _ = p.secrets.JSON(arguments, f.Sensitive...)
+			return gate.Mask(arguments, f)
+		}}
+	places, err := p.Places()
+	for _, at := range places {
+		if at.ID == string(l.Tool.Name) {
+			shown.State, shown.Why = at.State, at.Why
+		}
+	}
+	return shown, err
+}
+
+func (p *pageHub) Says(name string) string {
+	l, ok := ownTools{hub: p.hub, profile: namespace.DefaultProfile}.find(name)
+	if !ok {
+		return ""
+	}
+	return described(*l)
 }
 
 // pageActor is the caller of the page: the user who runs the hub, whatever browser that is.
@@ -114,7 +137,8 @@ func (p *pageHub) Try(ctx context.Context, t console.Try) console.Tried {
 		return console.Tried{Status: o.Status, Failed: true, Text: fmt.Sprintf("%s (JSON-RPC error %d)", o.Err.Text(), o.Err.Code)}
 	}
 	isError, _ := rawjson.Get(o.Result, "isError")
-	tried := console.Tried{Status: o.Status, Failed: string(isError) == "true", Text: strings.Clone(resultText(o.Result))}
+	result, _ := p.secrets.JSON(o.Result)
+	tried := console.Tried{Status: o.Status, Failed: string(isError) == "true", Text: strings.Clone(resultText(result))}
 	if o.Free != nil {
 		o.Free()
 	}
@@ -220,15 +244,17 @@ func (p *pageHub) Story(ctx context.Context, id tool.InvocationID) (*console.Sto
 	return nil, console.ErrUnknown
 }
 
-// steering are the servers that somebody has stopped. Its zero value, with a group, stops none. It is safe for concurrent use.
+// steering are the servers that somebody has stopped or started. Its zero value, with a group, leaves all to the config. It is safe for
+// concurrent use.
 type steering struct {
 	group *upstream.Group
 
 	mu      sync.Mutex
 	stopped map[string]bool
+	started map[string]bool // they do not wait for a call
 }
 
-// apply makes the group one of cfg's servers, without those that are stopped.
+// apply makes the group one of cfg's servers, as they are steered.
 func (s *steering) apply(cfg upstream.Config) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,6 +267,7 @@ func (s *steering) applyBut(cfg upstream.Config, but string) error {
 	for i := range cfg.Servers {
 		sc := &cfg.Servers[i]
 		sc.Disabled = sc.Disabled || s.stopped[sc.ID] || sc.ID == but
+		sc.Lazy = sc.Lazy && !s.started[sc.ID]
 	}
 	return s.group.Apply(cfg)
 }
@@ -250,15 +277,11 @@ func (s *steering) steer(cfg upstream.Config, server string, to console.Steering
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped == nil {
-		s.stopped = make(map[string]bool)
+		s.stopped, s.started = make(map[string]bool), make(map[string]bool)
 	}
-	switch to {
-	case console.Stop:
-		s.stopped[server] = true
-	case console.Start:
-		delete(s.stopped, server)
-	case console.Restart:
-		if err := s.applyBut(cfg, server); err != nil {
+	s.stopped[server], s.started[server] = to == console.Stop, to != console.Stop
+	if to != console.Stop {
+		if err := s.applyBut(cfg, server); err != nil { // one that sleeps wakes up so, too
 			return err
 		}
 	}
@@ -272,24 +295,33 @@ func (s *steering) isStopped(server string) bool {
 }
 
 func (p *pageHub) Steer(server string, to console.Steering) error {
-	at := slices.IndexFunc(p.Servers(), func(st tool.ServerStatus) bool { return st.Server == server })
-	if at < 0 || !slices.Contains(p.Steps(p.Servers()[at]), to) {
+	all := p.Servers()
+	at := slices.IndexFunc(all, func(st tool.ServerStatus) bool { return st.Server == server })
+	var steps []console.Steering
+	if at >= 0 {
+		steps, _ = p.Steps(all[at])
+	}
+	if !slices.Contains(steps, to) {
 		return fmt.Errorf("server %q cannot be told to %s now: look at its state", server, to)
 	}
 	p.logger.Info("a person steers a server on the page", "server", server, "to", string(to))
 	return p.steering.steer(p.settings().Upstream, server, to)
 }
 
-func (p *pageHub) Steps(st tool.ServerStatus) []console.Steering {
+func (p *pageHub) Steps(st tool.ServerStatus) (steps []console.Steering, stopped string) {
+	servers := p.settings().Upstream.Servers
+	at := slices.IndexFunc(servers, func(sc upstream.ServerConfig) bool { return sc.ID == st.Server })
 	switch {
-	case st.Transport == "builtin":
-		return nil
+	case at < 0: // a source of tools of the hub's own
+		return nil, ""
+	case servers[at].Disabled:
+		return nil, "The config has it disabled. This enables it: mcp-toolhub enable " + st.Server
 	case p.steering.isStopped(st.Server):
-		return []console.Steering{console.Start}
-	case st.State == tool.ServerStopped: // by the config, or until one of its tools is called
-		return nil
+		return []console.Steering{console.Start}, "Somebody stopped it here. It stays so until it is started here, or the hub is."
+	case st.State == tool.ServerStopped:
+		return []console.Steering{console.Start}, "" // it sleeps, and its status says so
 	}
-	return []console.Steering{console.Restart, console.Stop}
+	return []console.Steering{console.Restart, console.Stop}, ""
 }
 
 // signInServer returns the server of that id, if people can sign in to it.

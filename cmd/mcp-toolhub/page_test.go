@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"html"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
 // pageClient is a browser without a script.
@@ -429,6 +431,9 @@ func TestPageTries(t *testing.T) {
 	if status, text := r.send("/ui/approvals/"+string(v.ID), "choice", "allow_once"); status != http.StatusOK {
 		t.Fatalf("the answer: %d %s", status, text)
 	}
+	if _, text := r.get("/ui/tries/" + string(v.Invocation)); strings.Contains(text, "hunter2") || !strings.Contains(text, "[masked") {
+		t.Errorf("a secret among the arguments: %s", text)
+	}
 	story := "/ui/calls/" + string(v.Invocation)
 	eventually(t, "the call has its result", func() bool {
 		_, text := r.get("/ui/tries/" + string(v.Invocation))
@@ -442,6 +447,10 @@ func TestPageTries(t *testing.T) {
 		_, text := r.get("/ui/calls?tool=mcp.s.*")
 		return strings.Contains(text, story)
 	})
+	if status, text := r.send("/ui/tool", "name", "mcp.s.echo", "do", "json", "argument.text", "a", "argument.password", "hunter2"); status != http.StatusOK ||
+		strings.Contains(text, "hunter2") || !strings.Contains(text, "{\n  \"text\": \"a\"\n}") {
+		t.Errorf("the fields as JSON: %d %s", status, text)
+	}
 	if status, text := r.send("/ui/tool", "name", "mcp.s.echo", "json", "[1]"); status != http.StatusUnprocessableEntity || !strings.Contains(text, "no JSON object") {
 		t.Errorf("arguments that are none: %d %s", status, text)
 	}
@@ -491,6 +500,67 @@ func TestPageSteers(t *testing.T) {
 		if status, _ := r.send(path); status != http.StatusConflict {
 			t.Errorf("%s: %d", path, status)
 		}
+	}
+}
+
+// TestPageStartsWhatSleeps: a server that waits for its first call is started on the page. One that the config has disabled is not, and the page says
+// how to enable it.
+func TestPageStartsWhatSleeps(t *testing.T) {
+	t.Parallel()
+	p := startPermitted(t, map[string]any{}, nil)
+	lazy := child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("echo")}})
+	lazy["start"] = "lazy"
+	p.far["lazy"], p.far["off"] = lazy, map[string]any{"command": "none", "disabled": true}
+	p.write(map[string]any{}, nil)
+	eventually(t, "the lazy server has listed its tools", func() bool { return strings.Contains(p.log(), `"catalog of the server is known","server":"lazy"`) })
+	_ = p.stop()
+	p.restart() // what it lists is known now, so it sleeps
+	r := openPage(t, p.hub())
+	_, text := r.get("/ui/servers")
+	for _, has := range []string{"Starts when one of its tools is called.", `action="/ui/servers/lazy/start"`, "mcp-toolhub enable off"} {
+		if !strings.Contains(text, has) {
+			t.Errorf("%s is missing in %s", has, text)
+		}
+	}
+	if status, _ := r.send("/ui/servers/off/start"); status != http.StatusConflict {
+		t.Errorf("a server that the config has disabled: %d", status)
+	}
+	if status, text := r.send("/ui/servers/lazy/start"); status != http.StatusOK {
+		t.Fatalf("start: %d %s", status, text)
+	}
+	eventually(t, "it is ready", func() bool {
+		return strings.Contains(second(r.get("/ui/servers")), `action="/ui/servers/lazy/stop"`) && strings.Contains(p.log(), `"server is ready","server":"lazy"`)
+	})
+}
+
+// TestPageSaysWhy: the page says in words where a tool stands, and why, also on the page of the tool. Each page stands in its place.
+func TestPageSaysWhy(t *testing.T) {
+	t.Parallel()
+	p := startPermitted(t, map[string]any{"rules": []any{map[string]any{"id": "no", "match": "mcp.s.hidden", "then": "deny"}}},
+		map[string]any{"deferred": map[string]any{"mode": "always", "always_load": []any{"mcp.s.pinned"}}})
+	p.far["s"] = child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("echo"), upstreamtest.Tool("pinned"), upstreamtest.Tool("hidden")}})
+	p.write(map[string]any{"rules": []any{map[string]any{"id": "no", "match": "mcp.s.hidden", "then": "deny"}}},
+		map[string]any{"deferred": map[string]any{"mode": "always", "always_load": []any{"mcp.s.pinned"}}})
+	r := openPage(t, p.hub())
+	eventually(t, "the tools are there", func() bool { return strings.Contains(second(r.get("/ui/tools")), "mcp.s.pinned") })
+	_, list := r.get("/ui/tools")
+	for name, why := range map[string]string{"tool_search": "the hub&#39;s own", "mcp.s.pinned": "deferred.always_load of the config names it",
+		"mcp.s.echo": "the config says deferred.mode: always", "mcp.s.hidden": "the policy never allows it (user/no)"} {
+		_, card, _ := strings.Cut(list, `<a href="/ui/tool?name=`+name+`">`)
+		if card, _, _ = strings.Cut(card, "</li>"); !strings.Contains(card, why) {
+			t.Errorf("%s: the list says %s", name, card)
+		}
+		if _, text := r.get("/ui/tool?name=" + name); !strings.Contains(text, why) || !strings.Contains(text, `<a href="/ui/tools" aria-current="page">`) {
+			t.Errorf("%s: its page says %s", name, text)
+		}
+	}
+	for code := range map[string]bool{"meta_tool": true, "mode_always": true, "policy_blocked": true} {
+		if strings.Contains(list, code) {
+			t.Errorf("the page has the code %s", code)
+		}
+	}
+	if _, text := r.get("/ui/explain?tool=mcp.s.echo&as=local&door=http"); !strings.Contains(text, `<a href="/ui/policy" aria-current="page">`) {
+		t.Errorf("the page that explains stands nowhere: %s", text)
 	}
 }
 

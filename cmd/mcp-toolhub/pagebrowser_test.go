@@ -214,11 +214,18 @@ func hostileServer(t *testing.T) map[string]any {
 		}
 		return field
 	}
-	return child(upstreamtest.Script{Tools: []json.RawMessage{
+	result, err := json.Marshal(map[string]any{"content": []any{map[string]any{"type": "text", "text": runsSomething}}, "isError": true,
+		"structuredContent": map[string]any{runsSomething: runsSomething}, "_meta": map[string]any{"example/x": runsSomething}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return child(upstreamtest.Script{Name: runsSomething, Instructions: runsSomething, Results: map[string]json.RawMessage{"say": result}, Tools: []json.RawMessage{
 		tool("echo", map[string]any{"type": "object", "required": []string{"text"}, "properties": map[string]any{"text": value("string", map[string]any{"default": runsSomething}),
 			runsSomething: value("string", nil), "choice": value("string", map[string]any{"enum": []string{runsSomething, "a"}}), "object": value("object", map[string]any{"default": map[string]any{runsSomething: runsSomething}}),
+			"group": value("object", map[string]any{"properties": map[string]any{runsSomething: value("string", map[string]any{"default": runsSomething}),
+				"list": value("array", map[string]any{"items": map[string]any{"enum": []string{runsSomething}}, "default": []string{runsSomething}})}}),
 			"number": value("number", nil), "flag": value("boolean", nil), "password": value("string", map[string]any{"format": "password"})}}),
-		tool("bad<script>hacked()</script>", map[string]any{"type": "object"}),
+		tool("bad<script>hacked()</script>", map[string]any{"type": "object"}), tool("say", map[string]any{"type": "object"}),
 	}})
 }
 
@@ -247,15 +254,11 @@ func TestPageInABrowser(t *testing.T) {
 	for _, path := range []string{"servers", "tools", "tools?q=echo", "tool?name=mcp.h.echo", "approvals", "calls", "secrets", "policy",
 		"explain?tool=mcp.h.echo&as=local&door=http"} {
 		b.do(chromedp.Navigate(p.url + "/ui/" + path))
-		if b.says("document.querySelectorAll('h1').length") != "1" || b.says("typeof hacked") != "undefined" ||
-			b.says("document.querySelectorAll('main img, main script, main svg, main iframe').length") != "0" {
-			t.Errorf("%s: %s", path, b.says("document.body.innerHTML"))
-		}
-		b.usable(path)
-		b.calm(path)
+		b.harmless(path)
 	}
 	b.approve(p)
 	b.try(p)
+	b.hears(p)
 	b.signIn(p)
 	b.elsewhere(p)
 }
@@ -364,6 +367,33 @@ func (b *chromium) try(p *permitted) {
 	})
 	b.usable("calls")
 	b.calm("tools")
+}
+
+// harmless: nothing that a server or client has written runs in the page, and axe finds nothing.
+func (b *chromium) harmless(where string) {
+	b.t.Helper()
+	if b.says("document.querySelectorAll('h1').length") != "1" || b.says("typeof hacked") != "undefined" ||
+		b.says("document.querySelectorAll('main img, main script, main svg, main iframe').length") != "0" {
+		b.t.Errorf("%s: %s", where, b.says("document.body.innerHTML"))
+	}
+	b.usable(where)
+	b.calm(where)
+}
+
+// hears calls a tool whose result wants something to run.
+func (b *chromium) hears(p *permitted) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(p.url+"/ui/tool?name=mcp.h.say"), chromedp.Click(chromedp.CSS("button.main")))
+	v := p.pending(p.hub())
+	b.do(chromedp.Navigate(p.url+"/ui/approvals/"+string(v.ID)), chromedp.WaitVisible(chromedp.CSS("#arguments")), chromedp.Click(chromedp.CSS(`button[value=allow_once]`)))
+	b.await("Allow once: mcp.h.say")
+	for _, page := range []string{"/ui/tries/", "/ui/calls/"} {
+		eventually(b.t, page+" has the result", func() bool {
+			b.do(chromedp.Navigate(p.url + page + string(v.Invocation)))
+			return strings.Contains(b.text(), "failed") && strings.Contains(b.text(), "onerror=hacked()")
+		})
+		b.harmless(page)
+	}
 }
 
 // signIn signs in to a server, by the hub's own page and the authorization server.

@@ -105,6 +105,9 @@ func (c *configured) state(t *tool.Tool) (state facts.State) {
 // find returns the tool of that name, also one that the policy hides from clients.
 func (o ownTools) find(name string) (*tool.Listed, bool) {
 	t := o.hub.surfaces.named(o.profile, localActor().Client, name)
+	if t == nil && o.hub.hubTool(tool.Name(name)) != nil {
+		t = o.hub.surfaces.ownTool(tool.Name(name), o.profile, stranger().Client)
+	}
 	if t == nil {
 		return nil, false
 	}

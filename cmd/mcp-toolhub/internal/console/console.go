@@ -94,11 +94,12 @@ func (c *Console) Close() {
 
 func (c *Console) mode() string { return cmp.Or(c.Mode(), ApproveByCode) }
 
-// routes are the addresses of the page. All but the first four take a session.
+// routes are the addresses of the page. All but the first five take a session.
 func (c *Console) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path+"style.css", asset("style.css", "text/css; charset=utf-8"))
 	mux.HandleFunc("GET "+Path+"script.js", asset("script.js", "text/javascript; charset=utf-8"))
+	mux.HandleFunc("GET "+Path+"icon.svg", asset("icon.svg", "image/svg+xml"))
 	mux.HandleFunc("GET "+Path+"signin", c.signIn)
 	mux.HandleFunc("GET "+linkPath+"{link}", c.follow)
 	for pattern, do := range map[string]func(*visit) (*page, error){

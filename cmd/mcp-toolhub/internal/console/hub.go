@@ -18,6 +18,8 @@ type Hub interface {
 
 	// Places returns where each tool stands for a client that the hub does not know.
 	Places() ([]control.Tool, error)
+	// Says returns what a tool says that it does; "" for one that the hub does not know.
+	Says(name string) string
 	// Tool returns a tool by any of its names, also one that the policy hides, or ErrUnknown.
 	Tool(name string) (*Tool, error)
 	// Search finds tools as a model does: it is a call, which policy and records know.
@@ -33,8 +35,8 @@ type Hub interface {
 
 	// Steer starts, stops or restarts a server. What was stopped here stays so until it is started here, or the hub is.
 	Steer(server string, to Steering) error
-	// Steps are the ways in which it can be steered now.
-	Steps(st tool.ServerStatus) []Steering
+	// Steps are the ways in which it can be steered now, and why it is stopped; "" where it is not, or its status says why.
+	Steps(st tool.ServerStatus) (steps []Steering, stopped string)
 	// SignIn begins to sign in to a server, and returns what the person has to open. SignOut says how it went.
 	SignIn(ctx context.Context, session, server string) (Visit, error)
 	SignOut(ctx context.Context, server string) (said string, err error)
@@ -69,8 +71,11 @@ type Row struct{ Name, Value string }
 // Tool is a tool as people look at it.
 type Tool struct {
 	Name, Server, Description string
+	State, Why                string // where it stands for a client that the hub does not know, as in control.Tool; "" where it does not
 	Facts                     []Row
 	Declaration, InputSchema  json.RawMessage
+	Secret                    []string                              // arguments that hold secrets, as JSON pointers
+	Mask                      func(json.RawMessage) json.RawMessage // arguments without secrets
 }
 
 // Found is the answer to a search.
@@ -92,13 +97,14 @@ type Try struct {
 	Session    string // the name of the person's
 	Tool       string
 	Arguments  json.RawMessage
+	Shown      json.RawMessage // the arguments without secrets
 }
 
 // Tried is how it ended.
 type Tried struct {
 	Status tool.Status
 	Failed bool
-	Text   string // for people
+	Text   string // for people, without secrets
 }
 
 // CallQuery says which calls are meant. Since and Until are times as people write them.

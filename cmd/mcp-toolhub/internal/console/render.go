@@ -69,10 +69,13 @@ func (v *visit) show(p *page) {
 	if v.session != nil {
 		f.Session, f.CSRF, f.Said = v.session.name, v.session.csrf, v.sessions.told(v.session)
 		f.Waiting = len(v.Hub.Approvals())
+		first, _, _ := strings.Cut(strings.TrimPrefix(v.r.URL.Path, Path), "/")
+		if of, below := map[string]string{"tool": "tools", "tries": "tools", "explain": "policy"}[first]; below {
+			first = of
+		}
 		for _, at := range []place{{Name: "Servers", Path: "servers"}, {Name: "Tools", Path: "tools"}, {Name: "Approvals", Path: "approvals"},
 			{Name: "Calls", Path: "calls"}, {Name: "Sign-ins and secrets", Path: "secrets"}, {Name: "Policy", Path: "policy"}} {
-			at.Path = Path + at.Path
-			at.Here = strings.HasPrefix(v.r.URL.Path, strings.TrimSuffix(at.Path, "s"))
+			at.Here, at.Path = at.Path == first, Path+at.Path
 			f.Places = append(f.Places, at)
 		}
 	}
@@ -136,7 +139,36 @@ func helpers() template.FuncMap {
 		"left":  func(t time.Time) string { return time.Until(t).Round(time.Second).String() },
 		"join":  func(texts []string) string { return strings.Join(texts, ", ") },
 		"ms":    func(ms *float64) string { return took(ms) },
+
+		"because":  because,
+		"sentence": sentence,
 	}
+}
+
+// because is why a tool stands where it does, in words; the records have a code for it.
+func because(why string) string {
+	switch why {
+	case "nothing_deferred", "listed":
+		return "nothing is deferred for this client"
+	case "meta_tool":
+		return "the hub's own, for what is not on the list"
+	case "always_load":
+		return "deferred.always_load of the config names it"
+	case "declared_always_load":
+		return "its server asks for it to be loaded"
+	case "user_interface":
+		return "it has a user interface, which the client shows"
+	case "mode_always":
+		return "the config says deferred.mode: always"
+	case "over_token_budget":
+		return "all tools together would cost more tokens than deferred.budget_tokens"
+	case "over_client_tool_cap":
+		return "there are more tools than the client takes"
+	}
+	if code, text, ok := strings.Cut(why, ": "); ok && !strings.ContainsAny(code, " \"") {
+		return text
+	}
+	return why
 }
 
 // button is one that does something to a server.

@@ -23,6 +23,7 @@ func (v *visit) servers() (*page, error) {
 	type shown struct {
 		tool.ServerStatus
 		Steps   []Steering // that can be taken
+		Stopped string     // why it is
 		SignsIn bool
 	}
 	signs := v.Hub.SignsIn()
@@ -31,7 +32,8 @@ func (v *visit) servers() (*page, error) {
 	at, pager := v.part(len(all), serversPerPage)
 	var list []shown
 	for _, st := range all[at : at+pager.here] {
-		list = append(list, shown{st, v.Hub.Steps(st), slices.Contains(signs, st.Server)})
+		steps, stopped := v.Hub.Steps(st)
+		list = append(list, shown{st, steps, stopped, slices.Contains(signs, st.Server)})
 	}
 	return &page{Name: "servers", Title: "Servers", Live: "servers", Data: map[string]any{
 		"List": list, "Pager": pager, "Problems": v.Hub.Problems(), "Warnings": v.Hub.Warnings()}}, nil

@@ -42,8 +42,16 @@ func (v *visit) tools() (*page, error) {
 	all = slices.DeleteFunc(all, func(t control.Tool) bool {
 		return q.Get("server") != "" && t.Server != q.Get("server") || q.Get("state") != "" && t.State != q.Get("state")
 	})
+	type shown struct {
+		control.Tool
+		Says string
+	}
 	at, pager := v.part(len(all), toolsPerPage)
-	data["List"], data["Pager"] = all[at:at+pager.here], pager
+	var list []shown
+	for _, t := range all[at : at+pager.here] {
+		list = append(list, shown{t, v.Hub.Says(t.ID)})
+	}
+	data["List"], data["Pager"] = list, pager
 	return &page{Name: "tools", Title: "Tools", Data: data}, nil
 }
 
@@ -59,8 +67,8 @@ func (v *visit) toolPage(name string, given url.Values, problem string) (*page, 
 	if err != nil {
 		return nil, err
 	}
-	p := &page{Name: "tool", Title: t.Name, Data: map[string]any{"Tool": t, "Fields": fieldsOf(t.InputSchema, given), "Problem": problem,
-		"JSON": given.Get("json"), "Declaration": indented(t.Declaration)}}
+	p := &page{Name: "tool", Title: t.Name, Data: map[string]any{"Tool": t, "Fields": fieldsOf(t, given), "Problem": problem,
+		"JSON": given.Get("json"), "Sample": sampleOf(t), "Declaration": indented(t.Declaration)}}
 	if problem != "" {
 		p.Status = http.StatusUnprocessableEntity
 	}
@@ -80,11 +88,20 @@ func (v *visit) try() (*page, error) {
 	if err != nil {
 		return nil, wrong(err)
 	}
-	arguments, err := argumentsOf(t.InputSchema, v.r.PostForm)
-	if err != nil {
-		return v.toolPage(name, v.r.PostForm, sentence(err.Error()))
+	form := v.r.PostForm
+	asJSON := form.Get("do") == "json"
+	if asJSON {
+		form = withoutSecrets(t, form)
 	}
-	call := Try{Invocation: tool.NewInvocationID(), Session: v.session.name, Tool: name, Arguments: arguments}
+	arguments, err := argumentsOf(t, form)
+	if err != nil {
+		return v.toolPage(name, form, sentence(err.Error()))
+	}
+	if asJSON {
+		form.Set("json", indented(arguments))
+		return v.toolPage(name, form, "")
+	}
+	call := Try{Invocation: tool.NewInvocationID(), Session: v.session.name, Tool: name, Arguments: arguments, Shown: t.Mask(arguments)}
 	ended, err := v.Console.tries.run(context.WithoutCancel(v.r.Context()), v.Hub, call)
 	if err != nil {
 		return nil, wrong(err)
@@ -104,7 +121,7 @@ func (v *visit) tried() (*page, error) {
 	if t == nil {
 		return nil, &fault{http.StatusNotFound, "This call was made too long ago, or by another hub: look under Calls."}
 	}
-	p := &page{Name: "tried", Title: "Call of " + t.call.Tool, Data: map[string]any{"Call": t.call, "Arguments": indented(t.call.Arguments)}}
+	p := &page{Name: "tried", Title: "Call of " + t.call.Tool, Data: map[string]any{"Call": t.call, "Arguments": indented(t.call.Shown)}}
 	select {
 	case <-t.ended:
 		p.Data.(map[string]any)["Tried"] = &t.tried
