@@ -70,9 +70,12 @@ type (
 		Resolved   string `cel:"resolved"`
 		Host       string `cel:"host"`
 		Executable string `cel:"executable"`
+		Called     string `cel:"called"`
 		Write      bool   `cel:"write"`
 		Remote     bool   `cel:"remote"`
 		Fault      string `cel:"fault"`
+
+		Notes []string `cel:"notes"`
 	}
 )
 
@@ -396,7 +399,10 @@ func targetsOf(targets []target.Target) []celTarget {
 	all := make([]celTarget, len(targets))
 	for i, t := range targets {
 		all[i] = celTarget{Kind: string(t.Kind), Argument: t.Argument, Given: t.Given, Resolved: t.Resolved, Host: t.Host,
-			Executable: t.Executable, Write: t.Write, Remote: t.Remote, Fault: t.Fault}
+			Executable: t.Executable, Called: t.As, Write: t.Write, Remote: t.Remote, Fault: t.Fault}
+		for _, n := range t.Notes {
+			all[i].Notes = append(all[i].Notes, string(n))
+		}
 	}
 	return all
 }

@@ -152,6 +152,13 @@ var mayImport = map[string]map[string]string{
 		"policy/facts":       "of tools",
 		"policy/target":      "of calls",
 	},
+	"policy/history": {
+		"internal/tool":    "reads the records of decisions",
+		"internal/rawjson": "arguments stay raw",
+		"policy":           "suggests its rules",
+		"policy/gate":      "decides about recorded calls",
+		"policy/target":    "what calls were aimed at",
+	},
 	"policy/hook": {
 		"internal/tool":    "what is known of calls",
 		"internal/rawjson": "arguments and results stay raw",
