@@ -101,7 +101,9 @@ func (f *File) putJSON(p Place, name string, c content) ([]edit, error) {
 		}
 	case text == "":
 		text = jsonString(key)
-		if value != nil {
+		if p.List && value != nil && len(rest) == 0 {
+			text = jsonText(c.item(p, name), l)
+		} else if value != nil {
 			text += ": " + jsonText(value, l)
 		}
 		for i := len(c.comments) - 1; i >= 0; i-- {

@@ -5,6 +5,7 @@ package splice
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,7 +26,8 @@ const (
 // Place says where a file keeps its entries.
 type Place struct {
 	Path []string // the keys that lead to the mapping of entries, at least one
-	List bool     // there is a list instead: of plain texts, or in YAML of mappings with a key "name"
+	List bool     // there is a list instead: of plain texts, or of mappings with a key that names them
+	Key  string   // that key; "" for "name". JSON has such lists of mappings for Put alone
 }
 
 // Object is a mapping to be written, in this order.
@@ -115,7 +117,7 @@ func (f *File) Entries(p Place) []Entry {
 		all = append(all, Entry{m.Key, m.Position, m.Value})
 	}
 	for _, item := range n.Items {
-		if name := itemName(item); p.List && name != "" {
+		if name := p.itemName(item); p.List && name != "" {
 			all = append(all, Entry{name, item.Position, item})
 		}
 	}
@@ -123,12 +125,15 @@ func (f *File) Entries(p Place) []Entry {
 }
 
 // itemName returns the name of an item of a list, "" where it has none.
-func itemName(item *textfile.Node) string {
-	if name := item.Member("name"); name != nil {
+func (p Place) itemName(item *textfile.Node) string {
+	if name := item.Member(p.key()); name != nil {
 		return name.Text
 	}
 	return item.Text
 }
+
+// key is the key that names the mappings of a list.
+func (p Place) key() string { return cmp.Or(p.Key, "name") }
 
 // Entry returns the entry of that name, nil where there is none.
 func (f *File) Entry(p Place, name string) *Entry {
@@ -148,8 +153,11 @@ type content struct {
 
 // under returns the mapping or list of p with nothing but the entry.
 func (c content) under(p Place, name string) any {
-	if p.List && c.value == nil {
+	switch {
+	case p.List && c.value == nil:
 		return []string{name}
+	case p.List:
+		return []Object{c.item(p, name)}
 	}
 	return Object{{name, c.value}}
 }
@@ -254,7 +262,7 @@ func sameBut(a, b *textfile.Node, p Place, name string) bool {
 			}
 			bare := &textfile.Node{Kind: textfile.Mapping, Text: n.Text, Members: without(n, name)}
 			for _, item := range n.Items {
-				if itemName(item) != name {
+				if p.itemName(item) != name {
 					bare.Items = append(bare.Items, item)
 				}
 			}
@@ -273,7 +281,7 @@ func sameBut(a, b *textfile.Node, p Place, name string) bool {
 	rest := func(n *textfile.Node) *textfile.Node {
 		return &textfile.Node{Kind: n.Kind, Text: n.Text, Items: n.Items, Members: without(n, key)}
 	}
-	return Equal(rest(a), rest(b)) && sameBut(a.Member(key), b.Member(key), Place{p.Path[1:], p.List}, name)
+	return Equal(rest(a), rest(b)) && sameBut(a.Member(key), b.Member(key), Place{p.Path[1:], p.List, p.Key}, name)
 }
 
 func without(n *textfile.Node, key string) []textfile.Member {

@@ -121,6 +121,38 @@ func TestPutAndTakePlain(t *testing.T) {
 	}
 }
 
+// TestPutRule adds a mapping to a list whose items another key names, and leaves all else alone.
+func TestPutRule(t *testing.T) {
+	t.Parallel()
+	place := splice.Place{Path: []string{"policy", "rules"}, List: true, Key: "id"}
+	for _, test := range []struct {
+		format     splice.Format
+		text, want string
+	}{
+		{splice.YAML, "", "policy:\n  rules:\n    # why\n    - id: it\n      match: [\"a\"]\n"},
+		{splice.YAML, "policy:\n  rules: # mine\n  - {match: x, then: deny} # never\n", "policy:\n  rules: # mine\n  - {match: x, then: deny} # never\n  # why\n  - id: it\n    match: [\"a\"]\n"},
+		{splice.YAML, "policy: {mode: default}\n", "policy: {mode: default, rules: [{\"id\": \"it\", \"match\": [\"a\"]}]}\n"},
+		{splice.JSON, "{\"policy\": {\"rules\": [{\"then\": \"deny\"}]}}", "{\"policy\": {\"rules\": [{\"then\": \"deny\"},\n  // why\n  {\"id\": \"it\", \"match\": [\"a\"]}]}}"},
+		{splice.JSON, "{}", "{\n // why\n \"policy\": {\n \"rules\": [{\n \"id\": \"it\",\n \"match\": [\"a\"]\n }]\n }\n}"},
+	} {
+		f, err := splice.Read(test.format, []byte(test.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		with, err := f.Put(place, "it", splice.Object{{Key: "match", Value: []string{"a"}}}, "why")
+		if err != nil {
+			t.Errorf("%q: %v", test.text, err)
+			continue
+		}
+		if strings.Join(strings.Fields(string(with.Bytes())), " ") != strings.Join(strings.Fields(test.want), " ") {
+			t.Errorf("%q has become\n%q, want\n%q", test.text, with.Bytes(), test.want)
+		}
+		if again, err := with.Put(place, "it", splice.Object{}); err == nil {
+			t.Errorf("%q has it twice: %q", test.text, again.Bytes())
+		}
+	}
+}
+
 // TestTake takes out what stands first, in the middle and last.
 func TestTake(t *testing.T) {
 	t.Parallel()

@@ -54,6 +54,12 @@ func jsonText(v any, l layout) string {
 			return "{" + strings.Join(members, ", ") + "}"
 		}
 		return "{" + l.newline + in.indent + strings.Join(members, ","+l.newline+in.indent) + l.newline + l.indent + "}"
+	case []Object:
+		items := make([]string, len(v))
+		for i := range v {
+			items[i] = jsonText(v[i], l)
+		}
+		return "[" + strings.Join(items, ", ") + "]"
 	case []string:
 		return list(v)
 	case string:

@@ -79,14 +79,14 @@ func yamlEntry(p Place, name string, c content, l layout) string {
 		return b.String() + l.indent + "- " + yamlString(name) + l.newline
 	}
 	in := layout{newline: l.newline, indent: l.indent + "  ", unit: "  "}
-	item := yamlMembers(c.item(name), in)
+	item := yamlMembers(c.item(p, name), in)
 	return b.String() + l.indent + "- " + strings.TrimPrefix(item, in.indent)
 }
 
 // item is the entry as an item of a list of mappings.
-func (c content) item(name string) Object {
+func (c content) item(p Place, name string) Object {
 	value, _ := c.value.(Object)
-	return append(Object{{"name", name}}, value...)
+	return append(Object{{p.key(), name}}, value...)
 }
 
 // putFlow puts an entry into a mapping or list that is written in brackets and opens at offset open.
@@ -98,7 +98,7 @@ func (f *File) putFlow(p Place, name string, c content, rest []string, open int)
 	text := yamlString(name)
 	switch {
 	case p.List && c.value != nil:
-		text = jsonText(c.item(name), flat)
+		text = jsonText(c.item(p, name), flat)
 	case c.value != nil:
 		text += ": " + jsonText(c.value, flat)
 	}
@@ -204,7 +204,7 @@ func blankOrComment(text string) bool {
 func (f *File) takeYAML(p Place, name string, comments bool) ([]edit, error) {
 	holder := f.At(p.Path...)
 	if at := f.offset(holder.Position); strings.IndexByte("{[", f.body[at]) >= 0 {
-		return f.takeFlow(holder, name, at)
+		return f.takeFlow(p, holder, name, at)
 	}
 	path := p.Path
 	if len(holder.Members)+len(holder.Items) == 1 { // nothing stays: its key goes, too
@@ -231,11 +231,11 @@ func (f *File) takeYAML(p Place, name string, comments bool) ([]edit, error) {
 }
 
 // takeFlow takes an entry out of a mapping or list that is written in brackets and opens at offset open.
-func (f *File) takeFlow(holder *textfile.Node, name string, open int) ([]edit, error) {
+func (f *File) takeFlow(p Place, holder *textfile.Node, name string, open int) ([]edit, error) {
 	all := f.flowParts(open)
 	i := slices.IndexFunc(holder.Members, func(m textfile.Member) bool { return m.Key == name })
 	if holder.Kind == textfile.List {
-		i = slices.IndexFunc(holder.Items, func(item *textfile.Node) bool { return itemName(item) == name })
+		i = slices.IndexFunc(holder.Items, func(item *textfile.Node) bool { return p.itemName(item) == name })
 	}
 	switch last := len(all) - 1; {
 	case last+1 != len(holder.Members)+len(holder.Items):
