@@ -64,6 +64,19 @@ func isUnaimed(r *Request) bool { return len(r.Targets) == 0 && r.Facts.Has(dang
 // maxScopes bounds what a person has to read of one grant.
 const maxScopes = 64
 
+// Scopes returns the scopes of a grant for r: what a call like r would be aimed at. ok is false where only exactly these arguments
+// could be remembered. It may look at the file system.
+func (e *Engine) Scopes(r Request) (scopes []Scope, ok bool) {
+	prepare(&r)
+	var exact []string
+	for _, f := range r.Findings {
+		if f.Code == target.Sensitive {
+			exact = append(exact, f.Target.Resolved)
+		}
+	}
+	return scopesOf(&r, exact, e.current.Load().settings.Directory)
+}
+
 // scopesOf returns the scopes of a grant for r. ok is false where only exactly these arguments can be granted: for an unknown
 // command or one that runs other commands, for a target that has no normal form or holds a secret, and for a dangerous tool
 // without targets.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -244,8 +245,8 @@ func (a *app) root() *cobra.Command {
 			if err := guard.Conceal(); err != nil {
 				fmt.Fprintln(a.std.err, "mcp-toolhub: warning:", err)
 			}
-			if f := cmd.Flags().Lookup("output"); f != nil && a.format != "table" && a.format != "json" {
-				return &exitError{exitUsage, fmt.Errorf("output format %q is not known: use table or json", a.format)}
+			if f := cmd.Flags().Lookup("output"); f != nil && !slices.Contains(formatsOf(f), f.Value.String()) {
+				return &exitError{exitUsage, fmt.Errorf("output format %q is not known: use %s", f.Value, strings.Join(formatsOf(f), " or "))}
 			}
 			return nil
 		},

@@ -39,10 +39,10 @@ type policyCmd struct{ *app }
 
 func policyCommand(a *app) *cobra.Command {
 	c := policyCmd{a}
-	cmd := group("policy", "Test, explain and replay permission", "", &cobra.Command{
+	cmd := group("policy", "Test, explain, replay and suggest permission", "", &cobra.Command{
 		Use: "test FILE", Short: "Run a table of calls through the policy", Long: policyTestHelp, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.test(cmd.Context(), args[0]) },
-	}, c.explainCommand(), c.replayCommand())
+	}, c.explainCommand(), c.replayCommand(), c.suggestCommand(), c.reportCommand())
 	a.outputFlag(cmd.PersistentFlags())
 	return cmd
 }

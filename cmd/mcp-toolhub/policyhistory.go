@@ -21,6 +21,8 @@ import (
 // look is what the commands that look back at decisions need. No server is started for it: tools are those of an earlier start.
 type look struct {
 	settings *config.Settings
+	own      *builtins
+	table    []*tool.HubTool
 	gate     *gate.Gate // of settings, without remembered answers
 	tools    history.Tools
 	calls    []history.Call // oldest first
@@ -36,15 +38,17 @@ func (a *app) lookBack(ctx context.Context, since string) (l *look, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l = &look{settings: s}
-	if l.gate, err = gateOf(s); err != nil {
+	l = &look{settings: s, table: hubTools(&hub{})}
+	now, err := configuredBy(s)
+	if err != nil {
 		return nil, err
 	}
+	l.gate, l.own = now.gate, now.own
 	catalogs, err := knownCatalogs(s)
 	if err != nil {
 		return nil, failed(err)
 	}
-	l.tools = knownTools(catalogs, hubTools(&hub{}))
+	l.tools = knownTools(catalogs, l.table)
 	records, err := openRecords(s)(ctx)
 	if err != nil {
 		return nil, failed(err)
@@ -57,14 +61,14 @@ func (a *app) lookBack(ctx context.Context, since string) (l *look, err error) {
 	return l, failed(err)
 }
 
-// gateOf makes the gate of settings, which remembers no answers.
-func gateOf(s *config.Settings) (*gate.Gate, error) {
+// configuredBy makes what settings configure, with a gate that remembers no answers.
+func configuredBy(s *config.Settings) (*configured, error) {
 	logger := slog.New(slog.DiscardHandler)
 	c, err := configure(s, nil, hubTools(&hub{}), command.NewRunner("", logger), logger)
 	if err != nil {
 		return nil, &exitError{exitConfig, err}
 	}
-	return c.gate, nil
+	return c, nil
 }
 
 // knownTools finds the tools of catalogs, and those of the hub itself.

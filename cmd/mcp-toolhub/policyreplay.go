@@ -56,11 +56,11 @@ func (c policyCmd) replay(ctx context.Context, rules, since string) error {
 	if err != nil {
 		return err
 	}
-	g, err := gateOf(next)
+	changed, err := configuredBy(next)
 	if err != nil {
 		return err
 	}
-	out, err := history.Replay(ctx, l.calls, l.gate, g, l.tools)
+	out, err := history.Replay(ctx, l.calls, l.gate, changed.gate, l.tools)
 	if err != nil {
 		return failed(err)
 	}

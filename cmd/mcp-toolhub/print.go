@@ -20,6 +20,14 @@ func (a *app) outputFlag(flags *pflag.FlagSet) {
 	flags.StringVarP(&a.format, "output", "o", "table", "table or json")
 }
 
+// formatsOf returns what -o takes.
+func formatsOf(output *pflag.Flag) []string {
+	if formats := output.Annotations["formats"]; formats != nil {
+		return formats
+	}
+	return []string{"table", "json"}
+}
+
 // json reports whether the command is to print JSON.
 func (a *app) json() bool { return a.format == "json" }
 

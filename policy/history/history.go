@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +47,8 @@ type Call struct {
 	Answer     Answer                  // "" where nobody was asked
 	Remembered bool                    // the answer is one of an earlier call
 	By         string                  // who answered, and where
+
+	Refs []string // rules and grants that decisions about it came from: source/id, grant/ID
 
 	Lost string // why no policy can decide about the call again; "" where one can
 }
@@ -91,6 +94,11 @@ func Read(objects []json.RawMessage) (c Call, ok bool, err error) {
 // take takes in the next decision about the call.
 func (c *Call) take(d *tool.PermissionDecision) {
 	kind, _ := d.Reason["type"].(string)
+	for _, ref := range d.RuleRefs {
+		if made := kind == "approval" && strings.HasPrefix(ref, "grant/"); !made && !slices.Contains(c.Refs, ref) {
+			c.Refs = append(c.Refs, ref)
+		}
+	}
 	if _, asked := d.Reason["asked_because"]; asked || d.Source == "call_ended" {
 		c.Answer = Unanswered
 		if kind != "timeout" && kind != "nobody" {

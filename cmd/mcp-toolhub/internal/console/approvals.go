@@ -21,12 +21,30 @@ func (v *visit) approvals() (*page, error) {
 // question is one approval as its page shows it.
 type question struct {
 	approval.View
-	Open, May bool
-	Mode      string // what it takes to answer here
-	Host      string // of passkeys; "" where there can be none
-	Keys      int    // passkeys of the host
-	Text      string // the arguments, to be edited
-	Answers   []answerButton
+	person
+	Open    bool
+	Text    string // the arguments, to be edited
+	Answers []answerButton
+}
+
+// person says what it takes to show that a person answers here.
+type person struct {
+	May  bool   // nothing any more
+	Mode string // what it takes
+	Host string // of passkeys; "" where there can be none
+	Keys int    // passkeys of the host
+}
+
+func (v *visit) person() (p person, err error) {
+	p = person{May: v.sessions.mayAnswer(v.session, v.mode()), Mode: v.mode(), Host: v.host()}
+	if p.Mode == ApproveByPasskey {
+		o, err := v.keys.of(p.Host)
+		if err != nil {
+			return p, err
+		}
+		p.Keys = len(o.WebAuthnCredentials())
+	}
+	return p, nil
 }
 
 // answerButton is a choice, and what it does.
@@ -57,14 +75,9 @@ func (v *visit) approval() (*page, error) {
 	if err != nil {
 		return nil, &fault{http.StatusNotFound, sentence(err.Error())}
 	}
-	q := question{View: asked, Open: asked.State == approval.Pending, May: v.sessions.mayAnswer(v.session, v.mode()), Mode: v.mode(),
-		Host: v.host(), Text: edited(asked)}
-	if q.Mode == ApproveByPasskey {
-		o, err := v.keys.of(q.Host)
-		if err != nil {
-			return nil, err
-		}
-		q.Keys = len(o.WebAuthnCredentials())
+	q := question{View: asked, Open: asked.State == approval.Pending, Text: edited(asked)}
+	if q.person, err = v.person(); err != nil {
+		return nil, err
 	}
 	for _, c := range asked.Choices {
 		q.Answers = append(q.Answers, answerButton{c, label(c), c.Allows()})
@@ -83,11 +96,8 @@ func edited(q approval.View) string {
 // answer settles an approval. The answers are those of the command line; the first one counts, wherever it comes from.
 func (v *visit) answer() (*page, error) {
 	id := v.r.PathValue("id")
-	switch {
-	case v.mode() == ApproveOff:
-		return nil, &fault{http.StatusForbidden, "hub.ui.approvals of the config is off: answer with mcp-toolhub approvals."}
-	case !v.sessions.mayAnswer(v.session, v.mode()):
-		return nil, &fault{http.StatusForbidden, "This page may not answer yet: open the approval, and do what it asks for first."}
+	if err := v.mayDecide(); err != nil {
+		return nil, err
 	}
 	asked, err := v.Hub.Approval(approval.ID(id))
 	if err != nil {
@@ -106,6 +116,17 @@ func (v *visit) answer() (*page, error) {
 	return &page{Redirect: Path + "approvals"}, nil
 }
 
+// mayDecide refuses those who have not shown that a person sits there.
+func (v *visit) mayDecide() error {
+	switch {
+	case v.mode() == ApproveOff:
+		return &fault{http.StatusForbidden, "hub.ui.approvals of the config is off: answer in a terminal."}
+	case !v.sessions.mayAnswer(v.session, v.mode()):
+		return &fault{http.StatusForbidden, "This page may not answer yet: open the approval or the suggestions, and do what is asked for there first."}
+	}
+	return nil
+}
+
 // mayAnswerNow is said to whom it is true for from then on.
 const mayAnswerNow = "This page may answer approvals until you sign out."
 
@@ -120,6 +141,9 @@ func (v *visit) unlock() (*page, error) {
 	}
 	v.sessions.say(v.session, mayAnswerNow)
 	next := &page{Redirect: Path + "approvals"}
+	if v.r.PostFormValue("place") == "suggestions" {
+		next.Redirect = Path + "suggestions"
+	}
 	if id := v.r.PostFormValue("approval"); id != "" {
 		if _, err := v.Hub.Approval(approval.ID(id)); !errors.Is(err, approval.ErrUnknown) {
 			next.Redirect += "/" + id

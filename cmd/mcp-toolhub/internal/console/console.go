@@ -121,6 +121,8 @@ func (c *Console) routes() *http.ServeMux {
 		"GET " + Path + "secrets":                (*visit).secrets,
 		"GET " + Path + "policy":                 (*visit).policy,
 		"GET " + Path + "explain":                (*visit).explain,
+		"GET " + Path + "suggestions":            (*visit).suggestions,
+		"POST " + Path + "suggestions/{rule}":    (*visit).takeRule,
 		"POST " + Path + "grants/{id}":           (*visit).revoke,
 		"POST " + Path + "signout":               (*visit).signOut,
 		"GET " + Path + "live":                   (*visit).live,

@@ -50,6 +50,10 @@ type Hub interface {
 	Explain(ctx context.Context, e Explain) (string, error)
 	// Revoke forgets a remembered answer.
 	Revoke(id string) error
+	// Suggestions are rules that would have spared people answers, and says what they come to in a sentence. TakeRule adds one of them to
+	// the config, by its id.
+	Suggestions(ctx context.Context) (all []Suggestion, says string, err error)
+	TakeRule(ctx context.Context, id string) error
 }
 
 // ErrUnknown is returned for what the hub does not know.
@@ -134,6 +138,17 @@ type Step struct {
 
 // Rule is a rule as people look at it.
 type Rule struct{ Ref, Then, Matches, When, Reason, Place string }
+
+// Suggestion is a rule that may be added, with its evidence.
+type Suggestion struct {
+	ID, Matches, Callers, When, Reason string
+	Calls                              []Evidence // that people allowed, the newest first
+	Else                               []Evidence // that nobody allowed
+	More, MoreElse                     int        // that are not listed
+}
+
+// Evidence is a call, and what there is to say of it.
+type Evidence struct{ ID, Said string }
 
 // Explain is a call that may be made.
 type Explain struct {
