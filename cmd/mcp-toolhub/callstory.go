@@ -202,7 +202,15 @@ func (t *story) step(at time.Time, what, said string) {
 // decisionText says what was decided, by which rule, and by whom.
 func decisionText(r *tool.PermissionDecisionRecord) string {
 	return string(r.Behavior) + said("", "", "by", strings.TrimSpace(r.Source+" "+r.Mode), "rules", strings.Join(r.RuleRefs, ", "),
-		"because", compact(r.Reason), "policy", strings.Join(r.PolicyRefs, ", "))
+		"because", reasonText(r.Reason), "policy", strings.Join(r.PolicyRefs, ", "))
+}
+
+// reasonText is the reason of a decision in words; as JSON where it has none.
+func reasonText(reason map[string]any) string {
+	if text, ok := reason["message"].(string); ok && text != "" {
+		return text
+	}
+	return compact(reason)
 }
 
 // persistenceText says what was decided about a large result, and why.

@@ -97,12 +97,13 @@ func (p *pageHub) Tool(name string) (*console.Tool, error) {
 	return shown, err
 }
 
+// Says implements console.Hub; line breaks are spaces.
 func (p *pageHub) Says(name string) string {
 	l, ok := ownTools{hub: p.hub, profile: namespace.DefaultProfile}.find(name)
 	if !ok {
 		return ""
 	}
-	return described(*l)
+	return strings.Join(strings.Fields(described(*l)), " ")
 }
 
 // pageActor is the caller of the page: the user who runs the hub, whatever browser that is.

@@ -428,20 +428,26 @@ func TestPageTries(t *testing.T) {
 	if v.Binding.Actor != "actor:ui/"+localActor().Name {
 		t.Errorf("the caller is %q", v.Binding.Actor)
 	}
+	story := "/ui/calls/" + string(v.Invocation)
+	eventually(t, "the story is there, and is got again while the call runs", func() bool {
+		_, text := r.get(story)
+		return strings.Contains(text, "none so far") && strings.Contains(text, `data-live="/ui/live?of=calls"`) &&
+			strings.Contains(text, "because no rule speaks of this tool")
+	})
 	if status, text := r.send("/ui/approvals/"+string(v.ID), "choice", "allow_once"); status != http.StatusOK {
 		t.Fatalf("the answer: %d %s", status, text)
 	}
 	if _, text := r.get("/ui/tries/" + string(v.Invocation)); strings.Contains(text, "hunter2") || !strings.Contains(text, "[masked") {
 		t.Errorf("a secret among the arguments: %s", text)
 	}
-	story := "/ui/calls/" + string(v.Invocation)
 	eventually(t, "the call has its result", func() bool {
 		_, text := r.get("/ui/tries/" + string(v.Invocation))
 		return strings.Contains(text, "succeeded") && strings.Contains(text, `a\n`)
 	})
 	eventually(t, "the call has its story", func() bool {
 		_, text := r.get(story)
-		return strings.Contains(text, "succeeded") && strings.Contains(text, "actor:ui/") && strings.Contains(text, "[masked:")
+		return strings.Contains(text, "succeeded") && strings.Contains(text, "actor:ui/") && strings.Contains(text, "[masked:") &&
+			!strings.Contains(text, "data-live")
 	})
 	eventually(t, "the list has the call", func() bool {
 		_, text := r.get("/ui/calls?tool=mcp.s.*")
@@ -553,6 +559,9 @@ func TestPageSaysWhy(t *testing.T) {
 		if _, text := r.get("/ui/tool?name=" + name); !strings.Contains(text, why) || !strings.Contains(text, `<a href="/ui/tools" aria-current="page">`) {
 			t.Errorf("%s: its page says %s", name, text)
 		}
+	}
+	if _, text := r.get("/ui/tool?name=tool_search"); strings.Contains(list+text, `\u000a`) || !strings.Contains(text, "\nServers:\n") {
+		t.Errorf("a text of several lines: %s", text)
 	}
 	for code := range map[string]bool{"meta_tool": true, "mode_always": true, "policy_blocked": true} {
 		if strings.Contains(list, code) {

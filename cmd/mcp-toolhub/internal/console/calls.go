@@ -65,8 +65,11 @@ func (v *visit) call() (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps := told.Steps
+	steps, live := told.Steps, ""
+	if len(told.Result) == 0 {
+		live = "calls" // it runs
+	}
 	const most = 200
-	return &page{Name: "call", Title: "Call of " + told.Tool, Data: map[string]any{"Story": told, "Steps": steps[:min(len(steps), most)],
+	return &page{Name: "call", Title: "Call of " + told.Tool, Live: live, Data: map[string]any{"Story": told, "Steps": steps[:min(len(steps), most)],
 		"MoreSteps": max(0, len(steps)-most)}}, nil
 }
