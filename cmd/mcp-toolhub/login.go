@@ -32,7 +32,8 @@ const loginHelp = `Sign in to a server that asks for it, in the browser, and say
 
 The hub finds the authorization server, registers itself there, and opens your browser. What
 comes of it is kept in the state directory, sealed, for all hubs that use that directory. A
-hub that runs uses it at once.
+hub that runs uses it at once. Where the hub cannot register itself, you are asked for a client
+that you have registered by hand.
 
 On a machine without a browser use --no-browser: where the authorization server offers that,
 you enter a code on another device. Otherwise open the address on another machine. The
@@ -199,6 +200,8 @@ func (c *loginCmd) login(ctx context.Context, id string) error {
 		l := signin.Login{Store: cfg.SignIns, Server: server, Scopes: c.scopes, Visit: c.visit, Device: c.noBrowser}
 		if c.noBrowser {
 			l.Pasted = firstLine(c.std.in)
+		} else if c.terminal() != nil {
+			l.Ask = c.register
 		}
 		g, err := l.Run(limited)
 		if ctx.Err() != nil {
@@ -228,6 +231,19 @@ func (c *loginCmd) visit(address, code string) {
 	default:
 		fmt.Fprintf(c.std.err, "Open this address in a browser on this machine:\n\n%s\n\nThere is none? Use --no-browser.\n", printable(address))
 	}
+}
+
+// register asks the person for a client that they register by hand.
+func (c *loginCmd) register(ctx context.Context, issuer, redirect string) (id, secret string, err error) {
+	t := c.terminal()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintf(c.std.err, "%s lets no client register itself. Register an application there by hand, with the redirect address\n\n%s\n\n"+
+		"and enter what you get.\nclient id: ", printable(issuer), redirect)
+	if id, _, err = t.line(ctx); err == nil && id != "" {
+		secret, err = c.typedSecret("client secret (Enter for none)")
+	}
+	return id, secret, err
 }
 
 // showTools connects to the one server of cfg and prints which tools it has.

@@ -64,13 +64,18 @@ func (c secretsCmd) set(name string) error {
 	}))
 }
 
-// read reads a secret. It is not echoed.
+// typedSecret reads a secret from the terminal. It is not echoed.
+func (a *app) typedSecret(name string) (string, error) {
+	fmt.Fprintf(a.std.err, "%s: ", name)
+	typed, err := term.ReadPassword(int(a.std.in.(*os.File).Fd()))
+	fmt.Fprintln(a.std.err)
+	return string(typed), err
+}
+
+// read reads a secret.
 func (c secretsCmd) read(name string) (string, error) {
 	if c.terminal() != nil {
-		fmt.Fprintf(c.std.err, "%s: ", name)
-		typed, err := term.ReadPassword(int(c.std.in.(*os.File).Fd()))
-		fmt.Fprintln(c.std.err)
-		return string(typed), err
+		return c.typedSecret(name)
 	}
 	const most = 1 << 20
 	data, err := io.ReadAll(io.LimitReader(c.std.in, most+1))

@@ -50,6 +50,9 @@ type Login struct {
 	// Visit shows the person an address to open. code is what is to be entered there; "" for nothing.
 	Visit func(address, code string)
 
+	// Ask asks the person for a client that they register by hand, with that redirect address; "" is none. Nil: nobody can be asked.
+	Ask func(ctx context.Context, issuer, redirect string) (id, secret string, err error)
+
 	Device bool          // with a code, on another device, where the authorization server offers that
 	Pasted <-chan string // the address that the browser ended at, where the person pastes it; or nil
 
@@ -176,7 +179,7 @@ func (a *attempt) clientKey() string {
 }
 
 // identity finds out as whom the hub signs in: as the entry says, by its Client ID Metadata Document, as it was registered before, or as
-// it registers now.
+// it registers now, otherwise as the person says.
 func (a *attempt) identity(ctx context.Context) (Client, error) {
 	if a.Server.OAuth.ClientID != "" {
 		return preregistered(a.Server.OAuth, a.TokenEndpointAuthMethodsSupported), a.Store.checkBound(a.Server, a.Issuer)
@@ -190,7 +193,7 @@ func (a *attempt) identity(ctx context.Context) (Client, error) {
 		return c, nil
 	}
 	if a.RegistrationEndpoint == "" {
-		return Client{}, fmt.Errorf("%s lets no client register itself: %s", shownText(a.Issuer), a.byHand())
+		return a.asked(ctx)
 	}
 	meta := &oauthex.ClientRegistrationMetadata{ClientName: "mcp-toolhub", ApplicationType: "native", TokenEndpointAuthMethod: methodNone,
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"}, Scope: strings.Join(a.scopes, " ")}
@@ -215,6 +218,23 @@ func (a *attempt) identity(ctx context.Context) (Client, error) {
 	}
 	a.registered = true
 	a.Store.remember(a.clientKey(), c)
+	return c, nil
+}
+
+// asked returns the client that the person names. Like one that has registered itself, it is kept for the authorization server.
+func (a *attempt) asked(ctx context.Context) (c Client, err error) {
+	var o settings.OAuth
+	if a.Ask != nil && a.redirect != "" {
+		o.ClientID, o.ClientSecret, err = a.Ask(ctx, shownText(a.Issuer), a.redirect)
+	}
+	if err == nil && o.ClientID == "" {
+		err = fmt.Errorf("%s lets no client register itself: %s", shownText(a.Issuer), a.byHand())
+	}
+	if err != nil {
+		return c, err
+	}
+	c = preregistered(o, a.TokenEndpointAuthMethodsSupported)
+	c.Redirect, a.registered = a.redirect, true
 	return c, nil
 }
 
