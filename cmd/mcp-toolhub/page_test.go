@@ -568,8 +568,10 @@ func TestPageSaysWhy(t *testing.T) {
 			t.Errorf("the page has the code %s", code)
 		}
 	}
-	if _, text := r.get("/ui/explain?tool=mcp.s.echo&as=local&door=http"); !strings.Contains(text, `<a href="/ui/policy" aria-current="page">`) {
-		t.Errorf("the page that explains stands nowhere: %s", text)
+	for _, path := range []string{"/ui/explain?tool=mcp.s.echo&as=local&door=http", "/ui/suggestions"} {
+		if _, text := r.get(path); !strings.Contains(text, `<a href="/ui/policy" aria-current="page">`) {
+			t.Errorf("%s stands nowhere: %s", path, text)
+		}
 	}
 }
 

@@ -251,7 +251,7 @@ func TestPageInABrowser(t *testing.T) {
 		b.do(chromedp.Navigate(p.url + "/ui/tools?server=h"))
 		return strings.Contains(b.text(), "mcp.h.echo")
 	})
-	for _, path := range []string{"servers", "tools", "tools?q=echo", "tool?name=mcp.h.echo", "approvals", "calls", "secrets", "policy",
+	for _, path := range []string{"servers", "tools", "tools?q=echo", "tool?name=mcp.h.echo", "approvals", "calls", "secrets", "policy", "suggestions",
 		"explain?tool=mcp.h.echo&as=local&door=http"} {
 		b.do(chromedp.Navigate(p.url + "/ui/" + path))
 		b.harmless(path)
@@ -280,6 +280,7 @@ func TestScreenshotsInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.do(chromedp.Navigate(address))
+	b.await("Servers") // the page of the address leads there, and would break another way off
 	eventually(t, "the servers are there", func() bool {
 		b.do(chromedp.Navigate(p.url + "/ui/servers"))
 		return strings.Contains(b.text(), "ready") && strings.Contains(b.text(), "What to do")
@@ -297,7 +298,7 @@ func TestScreenshotsInABrowser(t *testing.T) {
 	b.says(`document.querySelectorAll("dd").forEach(d => { if (d.textContent.startsWith("/")) d.textContent = "/home/ann/project" })`)
 	b.says("scrollTo(0, document.body.scrollHeight)")
 	b.shoot("approval")
-	for name, path := range map[string]string{"servers": "servers", "tool": "tool?name=mcp.demo.add", "policy": "policy", "approvals": "approvals"} {
+	for name, path := range map[string]string{"servers": "servers", "tool": "tool?name=mcp.demo.add#try", "policy": "policy", "approvals": "approvals"} {
 		b.do(chromedp.Navigate(p.url + "/ui/" + path))
 		b.shoot(name)
 	}

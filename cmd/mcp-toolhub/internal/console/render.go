@@ -70,7 +70,7 @@ func (v *visit) show(p *page) {
 		f.Session, f.CSRF, f.Said = v.session.name, v.session.csrf, v.sessions.told(v.session)
 		f.Waiting = len(v.Hub.Approvals())
 		first, _, _ := strings.Cut(strings.TrimPrefix(v.r.URL.Path, Path), "/")
-		if of, below := map[string]string{"tool": "tools", "tries": "tools", "explain": "policy"}[first]; below {
+		if of, below := map[string]string{"tool": "tools", "tries": "tools", "explain": "policy", "suggestions": "policy"}[first]; below {
 			first = of
 		}
 		for _, at := range []place{{Name: "Servers", Path: "servers"}, {Name: "Tools", Path: "tools"}, {Name: "Approvals", Path: "approvals"},
