@@ -30,7 +30,8 @@ claude mcp add, where that is in PATH. disconnect and undo take the entry out ag
 else has written the file, it is what it was, byte for byte.
 
 --replace takes out of the client the servers that the hub serves, too: those that are the same
-in both configs. disconnect and undo bring them back.
+in both configs, also where Claude Code has them for one project; then its file is written
+directly. disconnect and undo bring them back.
 
 Clients: `
 

@@ -221,7 +221,7 @@ func TestReplace(t *testing.T) {
 		f, err := c.ReadClient(path)
 		must(t, err)
 		for _, s := range c.Read(f, path) {
-			if s.Name != clients.EntryName && !strings.Contains(s.Origin, ", project ") {
+			if s.Name != clients.EntryName {
 				t.Errorf("%s: %q is still there:\n%s", id, s.Name, contents(t, path))
 			}
 		}
@@ -235,6 +235,9 @@ func TestReplace(t *testing.T) {
 		}
 		after, err := c.ReadClient(path)
 		must(t, err)
+		if was, is := before.At("projects"), after.At("projects"); !splice.Equal(was, is) {
+			t.Errorf("%s: servers of a project have not come back:\n%s", id, contents(t, path))
+		}
 		for _, e := range before.Entries(c.Place) {
 			if back := after.Entry(c.Place, e.Name); back == nil || !splice.Equal(back.Value, e.Value) {
 				t.Errorf("%s: %q has not come back:\n%s", id, e.Name, contents(t, path))

@@ -31,7 +31,7 @@ type connection struct {
 	Backup   string   `json:"backup"`   // the file as it is without the hub; "" where there was none
 	Before   string   `json:"before"`   // SHA-256 of that
 	After    string   `json:"after"`    // SHA-256 of the file with the hub
-	Replaced []string `json:"replaced"` // names of servers that were taken out
+	Replaced []string `json:"replaced"` // servers that were taken out; see replacedName
 	Tool     bool     `json:"tool"`     // the client's own command has written
 	Step     int      `json:"step"`     // which run of connect this was
 }
@@ -83,9 +83,9 @@ func (s *Connections) IDs(last bool) []string {
 type Plan struct {
 	*Client
 	Doc      *Document
-	After    []byte // of the file; nil where it goes
-	Removed  []string
+	After    []byte           // of the file; nil where it goes
 	Commands [][]string       // run in place of changing the file
+	removed  []string         // as connection.Replaced
 	base     []byte           // the file without the hub
 	trees    []*textfile.Node // what the file says, and will say: for Mask
 	record   *connection      // afterwards; nil for none
@@ -155,32 +155,34 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	}
 	p := &Plan{Client: c, Doc: d, base: raw}
 	with := base
-	for _, e := range base.Entries(c.Place) {
-		if server := c.server(e); server != nil && replaced(server) {
-			if with, err = with.Take(c.Place, e.Name); err != nil {
-				return nil, fmt.Errorf("%s: take out %q: %w", path, e.Name, err)
+	for _, place := range append([]splice.Place{c.Place}, c.projectPlaces(base)...) {
+		for _, e := range base.Entries(place) {
+			if server := c.server(e); server != nil && replaced(server) {
+				if with, err = with.Take(place, e.Name); err != nil {
+					return nil, fmt.Errorf("%s: take out %q: %w", path, e.Name, err)
+				}
+				p.removed = append(p.removed, c.replacedName(place, e.Name))
 			}
-			p.Removed = append(p.Removed, e.Name)
 		}
 	}
 	if with, err = with.Put(c.Place, EntryName, entry); err != nil {
 		return nil, placed(err, path)
 	}
 	p.trees = []*textfile.Node{current.Root, with.Root}
-	if old != nil && slices.Equal(p.Removed, old.Replaced) && splice.Equal(with.Entry(c.Place, EntryName).Value,
+	if old != nil && slices.Equal(p.removed, old.Replaced) && splice.Equal(with.Entry(c.Place, EntryName).Value,
 		valueOf(current.Entry(c.Place, EntryName))) {
 		p.After, p.record = d.Raw, old
 		return p, nil
 	}
 	p.After = with.Bytes()
-	p.record = &connection{Path: d.Path, Created: raw == nil, Before: sum(raw), After: sum(p.After), Replaced: p.Removed}
+	p.record = &connection{Path: d.Path, Created: raw == nil, Before: sum(raw), After: sum(p.After), Replaced: p.removed}
 	if raw != nil {
 		p.record.Backup = s.backupName(old, d.Path)
 	}
-	if c.tool != nil {
+	if c.tool != nil && !slices.ContainsFunc(p.removed, isOfProject) {
 		if program, err := exec.LookPath(c.tool.program); err == nil {
 			p.record.Tool = true
-			for _, name := range p.Removed {
+			for _, name := range p.removed {
 				p.Commands = append(p.Commands, append([]string{program}, c.tool.remove(name)...))
 			}
 			if current.Entry(c.Place, EntryName) != nil {
@@ -191,6 +193,28 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	}
 	return p, nil
 }
+
+// projectMark stands in a replacedName before the project.
+const projectMark = "\x00"
+
+// replacedName is the name of a server that was taken out. That of a single project has the project behind it. The client's own command
+// changes servers for all projects only.
+func (c *Client) replacedName(p splice.Place, name string) string {
+	if len(p.Path) > len(c.Place.Path) {
+		name += projectMark + p.Path[1]
+	}
+	return name
+}
+
+func (c *Client) replacedPlace(replaced string) (p splice.Place, name string) {
+	name, project, found := strings.Cut(replaced, projectMark)
+	if !found {
+		return c.Place, name
+	}
+	return splice.Place{Path: []string{"projects", project, "mcpServers"}}, name
+}
+
+func isOfProject(replaced string) bool { return strings.Contains(replaced, projectMark) }
 
 func valueOf(e *splice.Entry) *textfile.Node {
 	if e == nil {
@@ -254,17 +278,18 @@ func (s *Connections) without(c *Client, old *connection, d *Document, current *
 			return nil, nil, placed(err, d.Path)
 		}
 	}
-	for _, name := range old.Replaced {
-		if f.Entry(c.Place, name) != nil {
+	for _, replaced := range old.Replaced {
+		place, name := c.replacedPlace(replaced)
+		if f.Entry(place, name) != nil {
 			continue
 		}
 		if before == nil {
 			return nil, nil, fmt.Errorf("%s: the backup %q, with the server %q that was replaced, is not there or was changed",
 				d.Path, old.Backup, name)
 		}
-		text, err := before.Text(c.Place, name)
+		text, err := before.Text(place, name)
 		if err == nil {
-			f, err = f.PutText(c.Place, name, text)
+			f, err = f.PutText(place, name, text)
 		}
 		if err != nil {
 			return nil, nil, placed(err, d.Path)

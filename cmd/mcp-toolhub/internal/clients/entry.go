@@ -71,17 +71,25 @@ const program = "mcp-toolhub"
 // Read returns the servers of a client's file. Their origins name it as path.
 func (c *Client) Read(f *splice.File, path string) []Server {
 	all := c.entries(f, c.Place, c.Title+": "+path)
-	if c.projects {
-		if projects := f.At("projects"); projects != nil {
-			for _, p := range projects.Members {
-				where := splice.Place{Path: []string{"projects", p.Key, "mcpServers"}}
-				off := entryReader{node: p.Value}
-				for _, s := range c.entries(f, where, c.Title+", project "+p.Key+": "+path) {
-					s.Disabled = s.Disabled || slices.Contains(off.plains("disabledMcpServers"), s.Name)
-					all = append(all, s)
-				}
-			}
+	for _, place := range c.projectPlaces(f) {
+		project := place.Path[1]
+		off := entryReader{node: f.At("projects", project)}
+		for _, s := range c.entries(f, place, c.Title+", project "+project+": "+path) {
+			s.Disabled = s.Disabled || slices.Contains(off.plains("disabledMcpServers"), s.Name)
+			all = append(all, s)
 		}
+	}
+	return all
+}
+
+// projectPlaces returns the places of the servers that the client has for single projects.
+func (c *Client) projectPlaces(f *splice.File) (all []splice.Place) {
+	projects := f.At("projects")
+	if !c.projects || projects == nil {
+		return nil
+	}
+	for _, p := range projects.Members {
+		all = append(all, splice.Place{Path: []string{"projects", p.Key, "mcpServers"}})
 	}
 	return all
 }
