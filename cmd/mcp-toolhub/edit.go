@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -114,9 +115,13 @@ func (e *configEdit) store(after *splice.File, more map[string]string) error {
 	was := map[string]*string{}
 	change := func(add bool) error {
 		return secrets.Change(e.state, func(all map[string]string) error {
+			now, _ := os.ReadFile(e.target) // another process may have written the config, with the same secret
+			used := clients.SecretNames(string(now))
 			for name, secret := range more {
 				if !add && was[name] == nil {
-					delete(all, name)
+					if !slices.Contains(used, name) {
+						delete(all, name)
+					}
 					continue
 				}
 				if have, ok := all[name]; ok && add {
