@@ -251,14 +251,23 @@ func TestCallsWrittenAtOnceKeepTheirOrder(t *testing.T) {
 			w := wireHub(t, config, version).open()
 			w.awaitTools("mcp.far.send_message")
 			groups := [][]string{slices.Repeat([]string{`send_message {"content":%q}`}, 4),
-				slices.Repeat([]string{`write_file {"path":"/tmp/a","content":%q}`, `read_file {"path":"/tmp/a","content":%q}`}, 2)}
-			for group := range 60 {
+				slices.Repeat([]string{`write_file {"path":"/tmp/a","content":%q}`, `read_file {"path":"/tmp/a","content":%q}`}, 2),
+				slices.Repeat([]string{`send_message {"content":%q}`,
+					`tool_batch {"calls":[{"id":"a","name":"mcp.far.send_message","arguments":{"content":%q}}]}`}, 2)}
+			for group := range 61 {
 				var lines, want, got []string
-				for n, call := range groups[group%len(groups)] {
+				calls := groups[group%len(groups)]
+				if group == 60 { // more than are served at the same time
+					calls = slices.Repeat(groups[0], 100)
+				}
+				for n, call := range calls {
 					content := fmt.Sprint(group, ":", n)
 					close(g.gate(content))
 					name, args, _ := strings.Cut(fmt.Sprintf(call, content), " ")
-					lines, want = append(lines, w.call("mcp.far."+name, args, "").text()), append(want, content)
+					if name != "tool_batch" {
+						name = "mcp.far." + name
+					}
+					lines, want = append(lines, w.call(name, args, "").text()), append(want, content)
 				}
 				w.write(lines...)
 				for range lines {

@@ -58,6 +58,10 @@ type Execution struct {
 	// Loaded holds the deferred tools whose declarations the session has. Nil where there is no session.
 	Loaded Loaded
 
+	// Arrival is the call's place among those that its client has written behind each other. A tool that batches puts its calls
+	// behind it, and leaves then.
+	Arrival *Arrival
+
 	// Record writes records of the call to the journal, besides its result. It is never nil and safe for concurrent use.
 	Record func(...Record)
 

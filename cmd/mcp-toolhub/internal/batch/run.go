@@ -32,10 +32,11 @@ type batch struct {
 // member is one call of a batch.
 type member struct {
 	*call
-	index  int
-	reads  bool // it is known to read only
-	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when outcome is set
+	index   int
+	reads   bool         // it is known to read only
+	arrival tool.Arrival // its place among the calls that the client has written
+	cancel  context.CancelCauseFunc
+	done    chan struct{} // closed when outcome is set
 	invoke.Outcome
 	whole rawjson.Object // the tool's result where the outcome has a part of it
 }
@@ -71,13 +72,16 @@ func newBatch(o Options, e *tool.Execution, r *request) *batch {
 func (b *batch) run(ctx context.Context) {
 	var all sync.WaitGroup
 	b.canceled = ctx.Done()
-	contexts := make([]context.Context, len(b.members))
+	contexts, last := make([]context.Context, len(b.members)), b.execution.Arrival
 	for i, m := range b.members {
 		contexts[i], m.cancel = context.WithCancelCause(ctx)
 		if b.beginsAtOnce(m) {
 			b.asks.Begin()
+			m.arrival.Follow(last)
+			last = &m.arrival
 		}
 	}
+	b.execution.Arrival.Leave()
 	for i, m := range b.members {
 		all.Go(func() {
 			defer m.cancel(nil)
@@ -116,7 +120,8 @@ func (b *batch) runMember(ctx context.Context, m *member) {
 	}}
 	m.Outcome = b.Invoke(ctx, &invoke.Call{Surface: e.Surface, Name: m.Name, Params: params(m.Name, arguments), Arguments: arguments,
 		Meta: e.Meta, Hop: e.Hop, Method: "tools/call", Actor: e.Actor, Session: e.Session, SelectionRef: m.SelectionRef, Loaded: e.Loaded,
-		Ask: e.Ask, InputByRetry: e.InputByRetry, Notify: e.Notify, Progress: b.reporting.of(m.ID), Hears: e.Hears, Member: sibling, Cut: m})
+		Arrival: &m.arrival, Ask: e.Ask, InputByRetry: e.InputByRetry, Notify: e.Notify, Progress: b.reporting.of(m.ID), Hears: e.Hears, Member: sibling, Cut: m})
+	m.arrival.Leave()
 	b.asks.Ended(sibling)
 	if holds {
 		<-b.places
@@ -164,12 +169,19 @@ func (b *batch) turn(ctx context.Context, m *member) error {
 	if b.Ordering == preserveOrder {
 		for _, other := range b.members[:m.index] {
 			if !m.reads || !other.reads {
+				m.arrival.Leave()
 				<-other.done // it ends soon where the batch is canceled
 			}
 		}
 		if failed := b.afterFailedWrite(ctx, m); failed != nil {
 			return failed
 		}
+	}
+	select {
+	case b.places <- struct{}{}:
+		return nil
+	default:
+		m.arrival.Leave()
 	}
 	select {
 	case b.places <- struct{}{}:

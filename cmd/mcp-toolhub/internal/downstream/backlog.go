@@ -13,11 +13,17 @@ import (
 // backlog counts what a client on a pipe has not taken in yet. While that is too much, no more of the client's messages are
 // read: whoever does not read holds up its own calls, and fills no memory. Make one with newBacklog.
 type backlog struct {
-	turns chan struct{} // holds a token for each call that is being served
+	mu     sync.Mutex
+	bytes  int           // of messages that wait to be written, or are being written
+	room   chan struct{} // closed when there is room again; nil while nobody waits for that
+	served int           // calls that have a turn
+	queued []*turn       // calls that wait for one, in the order in which they were written
+}
 
-	mu    sync.Mutex
-	bytes int           // of messages that wait to be written, or are being written
-	room  chan struct{} // closed when there is room again; nil while nobody waits for that
+// turn is a call's permission to be served.
+type turn struct {
+	taken bool          // backlog.mu guards it
+	begun chan struct{} // closed when it is taken; nil where that was at once
 }
 
 const (
@@ -29,20 +35,48 @@ const (
 	maxServed = 128
 )
 
-func newBacklog() *backlog { return &backlog{turns: make(chan struct{}, maxServed)} }
+func newBacklog() *backlog { return &backlog{} }
 
-// turn waits until a call may be served, or ctx is done. over must follow if it returns true.
-func (b *backlog) turn(ctx context.Context) (taken bool) {
+// queue takes a turn, or queues for one. The calls of a client are served in the order in which it wrote them: one that waits for
+// those before it, to keep their order, must not have the turn that they need. over must follow.
+func (b *backlog) queue(t *turn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t.taken = b.served < maxServed; t.taken {
+		b.served++
+		return
+	}
+	t.begun = make(chan struct{})
+	b.queued = append(b.queued, t)
+}
+
+// wait waits until the call may be served, or ctx is done.
+func (t *turn) wait(ctx context.Context) {
+	if t.begun == nil {
+		return
+	}
 	select {
-	case b.turns <- struct{}{}:
-		return true
+	case <-t.begun:
 	case <-ctx.Done():
-		return false
 	}
 }
 
-// over ends a turn.
-func (b *backlog) over() { <-b.turns }
+// over ends a turn, or the wait for it.
+func (b *backlog) over(t *turn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case !t.taken:
+		b.queued = slices.DeleteFunc(b.queued, func(other *turn) bool { return other == t })
+	case len(b.queued) > 0:
+		next := b.queued[0]
+		b.queued[0], b.queued = nil, b.queued[1:]
+		next.taken = true
+		close(next.begun)
+	default:
+		b.served--
+	}
+}
 
 // add counts bytes that wait to be written, or no longer do.
 func (b *backlog) add(bytes int) {

@@ -159,3 +159,39 @@ func TestASlowReaderHasTimeAsLongAsItReads(t *testing.T) {
 		})
 	}
 }
+
+// TestTurnsInOrder: of calls that are too many to be served at once, the one that was written first is served first.
+func TestTurnsInOrder(t *testing.T) {
+	t.Parallel()
+	b := newBacklog()
+	all := make([]turn, maxServed+3)
+	for i := range all {
+		b.queue(&all[i])
+	}
+	served := func(what string, want ...bool) {
+		t.Helper()
+		for i, w := range want {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			one := &all[maxServed+i]
+			if one.wait(ctx); one.taken != w {
+				t.Errorf("%s: call %d of those that wait is served: %t", what, i, one.taken)
+			}
+		}
+	}
+	served("all places are taken", false, false, false)
+	b.over(&all[7])
+	served("one has ended", true, false, false)
+	b.over(&all[maxServed+1])
+	b.over(&all[maxServed])
+	served("the next one has gone", true, false, true)
+	for i := range all[:maxServed] {
+		if i != 7 {
+			b.over(&all[i])
+		}
+	}
+	b.over(&all[maxServed+2])
+	if b.served != 0 || len(b.queued) != 0 {
+		t.Errorf("in the end %d are served, %d wait", b.served, len(b.queued))
+	}
+}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -41,7 +40,7 @@ type peer struct {
 	meta      requestMeta     // of the request at hand
 	headers   http.Header     // that repeat what the request at hand says; nil where none do
 	named     string          // what the Mcp-Name header says, decoded; "" where there is none
-	arrival   *invoke.Arrival // of the call at hand; nil where nothing says in which order calls were written
+	arrival   *tool.Arrival   // of the call at hand; nil where nothing says in which order calls were written
 	quit      <-chan struct{} // closed when standing requests are to end; nil where only their context tells
 }
 

@@ -18,7 +18,6 @@ import (
 	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -41,7 +40,7 @@ type stdioDoor struct {
 	lanes     sync.WaitGroup // lane requests of this client
 	workers   workers        // serve them
 	sequel    sequel
-	line      invoke.Line
+	line      tool.Line
 	inputEnd  chan struct{} // closed when the client has sent its last message
 
 	mu           sync.Mutex
@@ -267,11 +266,12 @@ func (d *stdioDoor) serve(ctx, called context.Context, p *peer, m *jsonrpc.Messa
 		p.arrival = &r.arrival
 		d.line.Join(p.arrival)
 	}
+	d.backlog.queue(&r.turn)
 	d.lanes.Add(1)
 	d.workers.run(ctx, func() {
 		defer r.leave()
 		behind()
-		r.turn = d.backlog.turn(called)
+		r.turn.wait(called)
 		d.server.serveLane(called, p, m, r)
 	})
 }
@@ -449,9 +449,9 @@ type stdioReplier struct {
 	id    json.RawMessage
 	done  func() // ends the request: the client may use the id again once it has the answer
 	reply func(pieces) (written bool)
-	turn  bool // it has one of the backlog's
+	turn  turn
 
-	arrival invoke.Arrival
+	arrival tool.Arrival
 	left    bool
 }
 
@@ -462,9 +462,7 @@ func (r *stdioReplier) leave() {
 	}
 	r.left = true
 	r.arrival.Leave()
-	if r.turn {
-		r.door.backlog.over()
-	}
+	r.door.backlog.over(&r.turn)
 	r.done()
 	r.door.server.calls.Done()
 	r.door.lanes.Done()

@@ -302,7 +302,7 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 	}{reporter{inv: inv, note: func(failure string) { p.opts.note(ctx, inv, failure) }}, tool.Execution{
 		Invocation: inv.id, Tool: inv.listed.Tool, Params: c.Params, Arguments: inv.inputs.call, Command: inv.permitted.command,
 		Aims: inv.permitted.aims, Meta: meta, Hop: c.Hop, Session: c.Session, Actor: c.Actor, Surface: c.Surface, Loaded: c.Loaded,
-		InputByRetry: c.suspends(), Notify: c.Notify, Hears: c.Hears,
+		InputByRetry: c.suspends(), Notify: c.Notify, Hears: c.Hears, Arrival: c.Arrival,
 	}}
 	x := &both.reporter
 	both.Ask, both.Progress, both.Record = x.asker(), x.report, x.record

@@ -70,7 +70,7 @@ type Call struct {
 	Progress func(tool.Progress)
 
 	// Arrival is the call's place among those that its client has written behind each other; nil: it has none.
-	Arrival *Arrival
+	Arrival *tool.Arrival
 
 	// Member is what the call has to do with its siblings; nil: it has none.
 	Member *Member

@@ -13,15 +13,16 @@ import (
 // schedule waits until it is this call's turn at the tool's server, and no other call there conflicts with it. A call that parks
 // only enters the queue here.
 func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
+	h := inv.listed.Tool.Hub
+	if h != nil && h.Batches {
+		return p.queue(inv) // its calls take places, and it must not keep them from one; it leaves the line when they have joined
+	}
 	defer inv.call.Arrival.Leave()
-	if inv.listed.Tool.Hub == nil {
-		inv.call.Arrival.wait(ctx)
+	if h == nil {
+		inv.call.Arrival.Wait(ctx)
 	}
 	if err := p.queue(inv); err != nil {
 		return err
-	}
-	if h := inv.listed.Tool.Hub; h != nil && h.Batches {
-		return nil // its calls take places, and it must not keep them from one
 	}
 	if err := inv.call.Member.turn(ctx); err != nil {
 		return becauseOf(ctx, err)

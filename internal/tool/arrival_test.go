@@ -1,4 +1,4 @@
-package invoke
+package tool
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func TestArrivals(t *testing.T) {
 			all, passed := join(&l, 4), make(chan int, 4)
 			for n := 3; n > 0; n-- {
 				go func() {
-					all[n].wait(t.Context())
+					all[n].Wait(t.Context())
 					passed <- n
 					all[n].Leave()
 				}()
@@ -33,7 +33,7 @@ func TestArrivals(t *testing.T) {
 			if len(passed) > 0 {
 				t.Fatal("a call has not waited for the first one")
 			}
-			all[0].wait(t.Context())
+			all[0].Wait(t.Context())
 			all[0].Leave()
 			all[0].Leave()
 			for want := 1; want <= 3; want++ {
@@ -51,7 +51,7 @@ func TestArrivals(t *testing.T) {
 			var l Line
 			all, passed := join(&l, 3), make(chan struct{})
 			go func() {
-				all[2].wait(t.Context())
+				all[2].Wait(t.Context())
 				close(passed)
 			}()
 			synctest.Wait()
@@ -66,27 +66,69 @@ func TestArrivals(t *testing.T) {
 			<-passed
 		})
 	})
-	t.Run("one hangs", func(t *testing.T) {
+	t.Run("some hang", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var l Line
-			all, began := join(&l, 3), time.Now()
-			all[1].wait(t.Context())
-			if took := time.Since(began); took != patienceInLine {
-				t.Errorf("waited for %s", took)
+			all, began, passed := join(&l, 6), time.Now(), make(chan int, 6)
+			for _, n := range []int{5, 4, 3} { // 0, 1 and 2 hang
+				go func() {
+					all[n].Wait(t.Context())
+					passed <- n
+					time.Sleep(patienceInLine / 2)
+					all[n].Leave()
+				}()
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
+			if all[2].Wait(ctx); time.Since(began) != time.Millisecond {
+				t.Errorf("a canceled call waited for %s", time.Since(began))
+			}
+			for i, want := range []int{3, 4, 5} {
+				n := <-passed
+				if took := time.Since(began); n != want || took != patienceInLine+time.Duration(i)*patienceInLine/2 {
+					t.Errorf("call %d passed after %s, not %d", n, took, want)
+				}
+			}
+			late := join(&l, 1)[0]
 			began = time.Now()
-			all[2].wait(ctx)
-			if took := time.Since(began); took != time.Millisecond {
-				t.Errorf("a canceled call waited for %s", took)
+			late.Wait(t.Context())
+			if took := time.Since(began); took != patienceInLine/2 {
+				t.Errorf("a call after all these waited for %s", took)
 			}
 			all[0].Leave() // nobody waits any more
 		})
 	})
+	t.Run("some follow one", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var l Line
+			all, passed := join(&l, 3), make(chan int, 3)
+			var first, second, nobody Arrival
+			first.Follow(all[1])
+			second.Follow(&first)
+			all[1].Leave()
+			nobody.Follow(all[1])
+			for n, a := range []*Arrival{&first, &second, all[2]} {
+				go func() {
+					a.Wait(t.Context())
+					passed <- n
+					a.Leave()
+				}()
+			}
+			nobody.Wait(t.Context())
+			if synctest.Wait(); len(passed) > 0 {
+				t.Error("a call has not waited for the first one")
+			}
+			all[0].Leave()
+			for want := range 3 {
+				if n := <-passed; n != want {
+					t.Errorf("call %d passed, not %d", n, want)
+				}
+			}
+		})
+	})
 	t.Run("no line", func(*testing.T) {
 		for _, a := range []*Arrival{nil, {}} {
-			a.wait(t.Context())
+			a.Wait(t.Context())
 			a.Leave()
 		}
 	})
