@@ -165,6 +165,7 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 	h.group.Start(context.WithoutCancel(ctx)) // close ends it, after the calls in flight
 	watching, stopWatching := context.WithCancel(ctx)
 	var background sync.WaitGroup
+	background.Go(func() { rest(watching, allocatedBytes, debug.FreeOSMemory) })
 	background.Go(func() {
 		newConfigWatch(h, c.again(h.settings())).run(watching, hangups(watching))
 	})

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"runtime/debug"
+	"runtime/metrics"
 	"sync"
 	"time"
 )
@@ -22,6 +24,7 @@ func (s *starting) begin() {
 	defer s.mu.Unlock()
 	s.timer = time.AfterFunc(startQuiet, func() {
 		s.end()
+		startRoom.Store(nil)
 		debug.FreeOSMemory()
 		forgetProgram()
 	})
@@ -44,4 +47,40 @@ func (s *starting) end() {
 		s.timer.Stop()
 		s.timer = nil
 	}
+}
+
+// A hub that has allocated less than restingBytes within restEvery rests. It is worth a collection if it has allocated workedBytes before.
+const (
+	restEvery    = 10 * time.Second
+	restingBytes = 4 << 20
+	workedBytes  = 16 << 20
+)
+
+// rest calls giveBack whenever the hub has worked and rests again, until ctx is done. allocated returns the bytes that the hub has
+// allocated since it was started.
+func rest(ctx context.Context, allocated func() uint64, giveBack func()) {
+	tick := time.NewTicker(restEvery)
+	defer tick.Stop()
+	last := allocated()
+	given := last
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := allocated()
+		if now-last < restingBytes && now-given >= workedBytes {
+			giveBack()
+			given = now
+		}
+		last = now
+	}
+}
+
+// allocatedBytes returns the bytes of all objects that this process has allocated.
+func allocatedBytes() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }
