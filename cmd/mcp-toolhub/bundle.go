@@ -164,7 +164,7 @@ func (b *bundle) add(name, what, text string) {
 	if b.home != "" {
 		text = strings.ReplaceAll(text, b.home, "~")
 	}
-	w, err := b.zip.Create(name)
+	w, err := b.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Now()})
 	if err == nil {
 		_, err = w.Write([]byte(text))
 	}
