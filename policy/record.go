@@ -76,13 +76,14 @@ func withoutValues(text string, values ...[]byte) string {
 
 // SuggestedGrant is an element of a decision's suggested_updates: the grant that a choice of the person would make.
 type SuggestedGrant struct {
-	Type        string        `json:"type"`        // always add_grant
+	Type        string        `json:"type"`        // add_grant
 	Choice      Choice        `json:"choice"`      // the answer that does it
 	Destination string        `json:"destination"` // session or always
 	Behavior    tool.Behavior `json:"behavior"`
 	Tool        tool.Name     `json:"tool"`
 	Targets     []Scope       `json:"targets,omitempty"`
-	Exact       string        `json:"exact,omitempty"` // digest of these arguments: nothing wider can be granted
+	Exact       string        `json:"exact,omitempty"`   // digest of these arguments: nothing wider can be granted
+	Answers     int           `json:"answers,omitempty"` // equal ones that the grant is offered because of
 }
 
 // suggest lists the grants that a person could make. It is called before a person is asked, and only then.

@@ -17,16 +17,24 @@ const (
 	AllowAlways  Choice = "allow_always"
 	DenyOnce     Choice = "deny_once"
 	DenyAlways   Choice = "deny_always"
+
+	// AllowOffered and DenyOffered take the wider grant that the question offers.
+	AllowOffered Choice = "allow_offered"
+	DenyOffered  Choice = "deny_offered"
 )
 
 // Choices are all choices.
-func Choices() []Choice { return []Choice{AllowOnce, AllowSession, AllowAlways, DenyOnce, DenyAlways} }
+func Choices() []Choice {
+	return []Choice{AllowOnce, AllowSession, AllowAlways, AllowOffered, DenyOnce, DenyAlways, DenyOffered}
+}
 
 // IsValid reports whether c is one of Choices.
 func (c Choice) IsValid() bool { return slices.Contains(Choices(), c) }
 
 // Allows reports whether the call may run.
-func (c Choice) Allows() bool { return c == AllowOnce || c == AllowSession || c == AllowAlways }
+func (c Choice) Allows() bool {
+	return c == AllowOnce || c == AllowSession || c == AllowAlways || c == AllowOffered
+}
 
 // Settlement is a person's answer to the question about one call.
 type Settlement struct {
@@ -34,6 +42,8 @@ type Settlement struct {
 	Sentence string // to the model; may be empty
 	By       string // who answered, and where: "http/ann", "elicitation"
 	Modified bool   // the person changed the arguments: Request.Input has the new ones
+
+	Offered []Scope // of the grant that the question offered, for AllowOffered and DenyOffered
 
 	Dismissed bool // the person closed the question without an answer, which is Choice DenyOnce
 }
@@ -97,7 +107,7 @@ var errNoGrants = errors.New("this hub remembers no answers: the answer held onc
 // remember makes a grant of an answer to remember, and returns nil for other answers.
 func (s *compiledPolicy) remember(r *Request, v *decision, a Settlement) (*Grant, error) {
 	switch a.Choice {
-	case AllowSession, AllowAlways, DenyAlways:
+	case AllowSession, AllowAlways, DenyAlways, AllowOffered, DenyOffered:
 	default:
 		return nil, nil
 	}
@@ -106,6 +116,9 @@ func (s *compiledPolicy) remember(r *Request, v *decision, a Settlement) (*Grant
 	}
 	if v.once && v.behavior == tool.Allow {
 		return nil, errEveryTime
+	}
+	if a.Choice == AllowOffered || a.Choice == DenyOffered {
+		return s.takeOffer(r, v, a)
 	}
 	g := Grant{Then: v.behavior, Tool: r.Tool.Name, Schema: r.Tool.Version(), Actor: r.Actor.Ref(), Says: a.Sentence, By: a.By}
 	scopes, ok := scopesOf(r, v.exact, s.settings.Directory)
@@ -123,6 +136,25 @@ func (s *compiledPolicy) remember(r *Request, v *decision, a Settlement) (*Grant
 	} else {
 		g, err = s.settings.Grants.AddAlways(g)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return &g, nil
+}
+
+// errNotOffered keeps a grant from being made that nobody has seen.
+var errNotOffered = errors.New("the question offered no rule for the call as it is now: the answer held once")
+
+// takeOffer makes the grant that the question offered. It has to be about r, whose arguments the person may have changed.
+func (s *compiledPolicy) takeOffer(r *Request, v *decision, a Settlement) (*Grant, error) {
+	g := Grant{Then: v.behavior, Tool: r.Tool.Name, Schema: r.Tool.Version(), Actor: r.Actor.Ref(), Scopes: a.Offered, By: a.By}
+	if v.behavior == tool.Deny {
+		g.Says = a.Sentence
+	}
+	if len(v.exact) > 0 || len(a.Offered) == 0 && len(r.Targets) > 0 || !g.covers(r, nil, v.now) {
+		return nil, errNotOffered
+	}
+	g, err := s.settings.Grants.AddAlways(g)
 	if err != nil {
 		return nil, err
 	}

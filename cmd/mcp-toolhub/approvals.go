@@ -47,7 +47,7 @@ func approvalsCommand(a *app) *cobra.Command {
 func (c approvalsCmd) approveCommand() *cobra.Command {
 	var session bool
 	var arguments string
-	cmd := c.answerCommand(policy.AllowOnce, policy.AllowAlways, func(r *control.Reply) (err error) {
+	cmd := c.answerCommand(policy.AllowOnce, policy.AllowAlways, policy.AllowOffered, func(r *control.Reply) (err error) {
 		if session {
 			r.Choice = policy.AllowSession
 		}
@@ -58,25 +58,27 @@ func (c approvalsCmd) approveCommand() *cobra.Command {
 	})
 	cmd.Use, cmd.Short, cmd.Example = "approve ID", "Allow a call that waits", "  mcp-toolhub approvals approve apr_… --session"
 	cmd.Flags().BoolVar(&session, "session", false, "and calls like it, as long as the caller's session lasts")
-	cmd.MarkFlagsMutuallyExclusive("session", "always")
+	cmd.MarkFlagsMutuallyExclusive("session", "always", "offered")
 	cmd.Flags().StringVar(&arguments, "args", "", "let it run with these arguments instead, a JSON object; @FILE reads them from a file")
 	return cmd
 }
 
 func (c approvalsCmd) denyCommand() *cobra.Command {
-	cmd := c.answerCommand(policy.DenyOnce, policy.DenyAlways, func(*control.Reply) error { return nil })
+	cmd := c.answerCommand(policy.DenyOnce, policy.DenyAlways, policy.DenyOffered, func(*control.Reply) error { return nil })
 	cmd.Use, cmd.Short = "deny ID", "Deny a call that waits"
 	cmd.Example = `  mcp-toolhub approvals deny apr_… --message "use the staging database"`
 	return cmd
 }
 
-// answerCommand returns a command that answers with once, or with always where its flag says so. change completes the answer.
-func (c approvalsCmd) answerCommand(once, always policy.Choice, change func(*control.Reply) error) *cobra.Command {
+// answerCommand returns a command that answers with once, or with always or offered where its flag says so. change completes the answer.
+func (c approvalsCmd) answerCommand(once, always, offered policy.Choice, change func(*control.Reply) error) *cobra.Command {
 	r := control.Reply{Choice: once}
-	var forGood bool
+	var forGood, asOffered bool
 	cmd := &cobra.Command{Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
 		if forGood {
 			r.Choice = always
+		} else if asOffered {
+			r.Choice = offered
 		}
 		if err := change(&r); err != nil {
 			return err
@@ -84,6 +86,8 @@ func (c approvalsCmd) answerCommand(once, always policy.Choice, change func(*con
 		return c.answer(cmd.Context(), args[0], r)
 	}}
 	cmd.Flags().BoolVar(&forGood, "always", false, "and calls like it from now on; see approvals grants")
+	cmd.Flags().BoolVar(&asOffered, "offered", false, "and all that the question offers, as approvals show says it")
+	cmd.MarkFlagsMutuallyExclusive("always", "offered")
 	cmd.Flags().StringVar(&r.Sentence, "message", "", "a `sentence` to the model")
 	return cmd
 }
@@ -193,6 +197,7 @@ func (c approvalsCmd) show(ctx context.Context, id string) error {
 		}
 		line("suggested", string(v.Suggest))
 		line("remembered", v.Covers)
+		line("offered", v.Offer)
 		line("expires", v.Expires.Format(time.RFC3339))
 		line("invocation", string(v.Invocation))
 		for _, choice := range v.Choices {

@@ -34,6 +34,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
@@ -193,7 +194,10 @@ func (h *hub) newPipeline(s *config.Settings, key []byte) (err error) {
 		Hooks: func() *hook.Set { return h.surfaces.now().hooks }, Present: h.surfaces.present, Journal: h.journal, Results: h.results, Schemas: schema.NewCache(maxSchemas),
 		Digest: seal.Digest(key, "inputs"), Secrets: sensitive.New(key), CancelSupport: h.group.CancelSupport, SignIn: h.desk.SignIn, Observer: observer,
 		Announce: func(ctx context.Context, webhook string, v approval.View) { h.page.Announce(ctx, webhook, v) }, // made later
-		Limits:   func(server string) invoke.Limits { return h.surfaces.now().limits[server] }, Logger: h.logger,
+		Offer: func(ctx context.Context, r *policy.Request) *policy.SuggestedGrant { // made later, too
+			return h.pageHub.offer(ctx, r)
+		},
+		Limits: func(server string) invoke.Limits { return h.surfaces.now().limits[server] }, Logger: h.logger,
 		Sources: invoke.Sources{Resource: h.readResource, File: func(root, name string, most int64) ([]byte, error) {
 			return code.ReadBelow(root, name, most, s.StateDir)
 		}},

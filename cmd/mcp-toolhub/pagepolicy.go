@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
 )
 
@@ -69,4 +71,28 @@ func (p *pageHub) TakeRule(ctx context.Context, id string) error {
 		return e.addRule(&found.Suggestions[i])
 	}
 	return console.ErrUnknown
+}
+
+// Bounds of the look at earlier answers while a person is about to be asked.
+const (
+	offerWithin = time.Second
+	offerCalls  = 200
+)
+
+// offer returns the grant that a question offers, because people have given the same answer to calls like r. A hub whose records cannot
+// be read soon offers none.
+func (p *pageHub) offer(ctx context.Context, r *policy.Request) *policy.SuggestedGrant {
+	ctx, cancel := context.WithTimeout(ctx, offerWithin)
+	defer cancel()
+	records, err := p.store(ctx, true)
+	if err != nil {
+		return nil
+	}
+	calls, err := pastCalls(ctx, records, store.Query{Since: time.Now().Add(-suggestSince), Limit: offerCalls,
+		Is: map[store.Column]string{store.Tool: string(r.Tool.Name), store.Actor: r.Actor.Ref()}})
+	if err != nil {
+		p.logger.Debug("a question offers no rule, because earlier answers cannot be read", "error", err)
+		return nil
+	}
+	return history.Offer(ctx, calls, r, p.surfaces.now().gate, func(tool.Name) *tool.Tool { return r.Tool }, homeDir())
 }

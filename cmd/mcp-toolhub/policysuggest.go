@@ -47,15 +47,20 @@ func (c policyCmd) suggestCommand() *cobra.Command {
 
 // past is the history with the policy in force.
 func (l *look) past() history.Past {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = "" // then there is none to keep out of rules
-	}
-	return history.Past{Calls: l.calls, Tools: l.tools, Home: home, Gate: func(more []policy.Rule) (*gate.Gate, error) {
+	return history.Past{Calls: l.calls, Tools: l.tools, Home: homeDir(), Gate: func(more []policy.Rule) (*gate.Gate, error) {
 		s := *l.settings
 		s.Policy.Sets = append(slices.Clip(s.Policy.Sets), policy.Set{Source: policy.CommandLine, Rules: more})
 		return (&configured{settings: &s, own: l.own}).newGate(nil, l.table)
 	}}
+}
+
+// homeDir is the user's directory; "" where that is not known: then there is none to keep out of rules.
+func homeDir() string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return home
 }
 
 // suggestion is what suggest -o json prints of a rule.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,7 +65,7 @@ type option struct {
 func options() []option {
 	return []option{{"y", "allow once", policy.AllowOnce}, {"s", "allow for this session", policy.AllowSession},
 		{"a", "always allow in this scope", policy.AllowAlways}, {"n", "deny once", policy.DenyOnce},
-		{"d", "always deny in this scope", policy.DenyAlways}}
+		{"d", "always deny in this scope", policy.DenyAlways}, {"o", "", policy.AllowOffered}, {"o", "", policy.DenyOffered}}
 }
 
 // put asks one question, and returns the answer as the result of an elicitation. The end of the input denies by an answer: a
@@ -72,7 +73,7 @@ func options() []option {
 func (t *terminal) put(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	message, choices := readQuestion(params)
+	message, choices, titles := readQuestion(params)
 	if len(choices) == 0 {
 		fmt.Fprintf(t.std.err, "\nA server asks something that the command line cannot answer; it is declined: %s\n", summary(message, 200))
 		return json.RawMessage(declinedForm), nil
@@ -84,7 +85,7 @@ func (t *terminal) put(ctx context.Context, params json.RawMessage) (json.RawMes
 		if slices.Contains(choices, o.choice) {
 			offered[o.key] = o.choice
 			keys = append(keys, o.key)
-			fmt.Fprintf(t.std.err, "  %s  %s\n", o.key, o.title)
+			fmt.Fprintf(t.std.err, "  %s  %s\n", o.key, printable(cmp.Or(o.title, titles[o.choice])))
 		}
 	}
 	for {
@@ -118,29 +119,40 @@ func answerForm(choice policy.Choice, says string) (json.RawMessage, error) {
 const declinedForm = `{"action":"decline"}`
 
 // readQuestion reads a hub's question about a call, as gate.Form writes it. Any other has no choices.
-func readQuestion(params json.RawMessage) (message string, choices []policy.Choice) {
+func readQuestion(params json.RawMessage) (message string, choices []policy.Choice, titles map[policy.Choice]string) {
 	var question struct {
 		Message         string
 		RequestedSchema struct {
 			Properties struct {
 				Answer struct {
-					Enum  []policy.Choice
-					OneOf []struct{ Const policy.Choice }
+					Enum      []policy.Choice
+					EnumNames []string
+					OneOf     []struct {
+						Const policy.Choice
+						Title string
+					}
 				}
 			}
 		}
 	}
 	if json.Unmarshal(params, &question) != nil {
-		return "", nil
+		return "", nil, nil
 	}
-	choices = question.RequestedSchema.Properties.Answer.Enum
-	for _, o := range question.RequestedSchema.Properties.Answer.OneOf {
+	answer := question.RequestedSchema.Properties.Answer
+	titles = make(map[policy.Choice]string)
+	for i, c := range answer.Enum {
+		if choices = append(choices, c); i < len(answer.EnumNames) {
+			titles[c] = answer.EnumNames[i]
+		}
+	}
+	for _, o := range answer.OneOf {
 		choices = append(choices, o.Const)
+		titles[o.Const] = o.Title
 	}
 	if !slices.ContainsFunc(choices, policy.Choice.IsValid) {
-		return question.Message, nil
+		return question.Message, nil, nil
 	}
-	return question.Message, choices
+	return question.Message, choices, titles
 }
 
 // line returns the next line that is typed. An error means that ctx is done: the question is settled, or the call has ended.

@@ -57,6 +57,7 @@ type Question struct {
 	Suggest   policy.Choice   // the answer that the hub itself would give; "" where it would give none
 	Suggested []any           // of the decision: what "always" would mean
 	Covers    string          // the same for people
+	Offer     string          // what the answer to take an offered rule does, for people; "" where none is offered
 	Choices   []policy.Choice // that may be given; nil: all of them
 	Timeout   time.Duration   // 0: that of the options. Between the two, the shorter counts.
 	NotSelf   bool            // no answer of the caller's own session counts
@@ -98,6 +99,7 @@ type View struct {
 	Suggest     policy.Choice     `json:"suggested_decision,omitempty"` // what the hub itself would answer
 	Suggested   []any             `json:"suggested_updates,omitempty"`
 	Covers      string            `json:"covers,omitempty"` // by an answer that is remembered
+	Offer       string            `json:"offer,omitempty"`  // what allow_offered or deny_offered does
 	Choices     []policy.Choice   `json:"choices"`
 	Waiting     int               `json:"waiting"` // calls that the answer is for, those that have yielded among them
 	Asked       time.Time         `json:"asked_at"`
@@ -242,7 +244,7 @@ func viewOf(q *Question) View {
 	v := View{ID: newID(), State: Pending, Binding: q.Binding, Invocation: q.Invocation, Decision: q.Decision,
 		Reason: cut(q.Reason, maxText), Does: cut(q.Does, maxText), Risk: cut(q.Risk, maxText), Client: cut(q.Client, maxText), Agent: q.Agent, Waiting: 1,
 		Arguments: cut(string(q.Shown[:min(len(q.Shown), maxShown)]), maxShown), Cut: len(q.Shown) > maxShown,
-		Suggest: q.Suggest, Suggested: slices.Clone(q.Suggested), Covers: cut(q.Covers, maxCovers), Choices: slices.Clone(q.Choices)}
+		Suggest: q.Suggest, Suggested: slices.Clone(q.Suggested), Covers: cut(q.Covers, maxCovers), Offer: cut(q.Offer, maxCovers), Choices: slices.Clone(q.Choices)}
 	if v.Choices == nil {
 		v.Choices = policy.Choices()
 	}

@@ -133,6 +133,9 @@ func Message(a Asked) string {
 	if c := Remembered(d); c != "" {
 		line("An answer that is remembered covers", c)
 	}
+	if o := Offer(d); o != nil {
+		line("Offered", fmt.Sprintf("%s (you have answered so %d times)", OfferTitle(o), o.Answers))
+	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -253,6 +256,33 @@ func Remembered(d *tool.PermissionDecision) string {
 	return ""
 }
 
+// Offer returns the grant that the question of d offers because of earlier answers; nil where it offers none.
+func Offer(d *tool.PermissionDecision) *policy.SuggestedGrant {
+	for _, suggested := range d.SuggestedUpdates {
+		if s, ok := suggested.(policy.SuggestedGrant); ok && s.Answers > 0 {
+			return &s
+		}
+	}
+	return nil
+}
+
+// OfferTitle says what an offered grant does, as the title of an answer: always allow reads below "/home/ann/projects" by this tool.
+func OfferTitle(s *policy.SuggestedGrant) string {
+	does := Covers(s)
+	if i := slices.IndexFunc(s.Targets, func(t policy.Scope) bool { return t.Kind != target.Path }); i < 0 && len(s.Targets) > 0 {
+		verb := "reads"
+		var dirs []string
+		for _, t := range s.Targets {
+			if t.Write {
+				verb = "writes"
+			}
+			dirs = append(dirs, quoted(target.Masked(t.Under, false), maxShownTarget))
+		}
+		does = verb + " below " + strings.Join(dirs, ", ") + " by this tool"
+	}
+	return "Always " + string(s.Behavior) + " " + does
+}
+
 // Covers says which calls the grant s would cover.
 func Covers(s *policy.SuggestedGrant) string {
 	switch {
@@ -326,10 +356,13 @@ func isBlank(c rune) bool {
 // Form is the requestedSchema of an elicitation for one of the choices, in their order. It has nothing but that one choice,
 // because there are clients that cannot submit an optional text that is empty; and it has no default, because there are
 // clients that fill defaults in without showing them. revision is the client's: a list of words with titles is written
-// differently from 2025-11-25 on.
-func Form(choices []policy.Choice, revision string) json.RawMessage {
+// differently from 2025-11-25 on. offer is what the question offers; nil for nothing.
+func Form(choices []policy.Choice, offer *policy.SuggestedGrant, revision string) json.RawMessage {
 	titles := map[policy.Choice]string{policy.AllowOnce: "Allow once", policy.AllowSession: "Allow for this session",
 		policy.AllowAlways: "Always allow in this scope", policy.DenyOnce: "Deny once", policy.DenyAlways: "Always deny in this scope"}
+	if offer != nil {
+		titles[offer.Choice] = OfferTitle(offer)
+	}
 	all := make([]choice, len(choices))
 	for i, c := range choices {
 		all[i] = choice{string(c), titles[c]}

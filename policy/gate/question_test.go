@@ -57,7 +57,7 @@ func TestTheFormIsOneRequiredChoice(t *testing.T) {
 		"2025-11-25": `{"properties":{"answer":{"oneOf":[{"const":"allow_once","title":"Allow once"},{"const":"deny_once","title":"Deny once"}],` +
 			`"title":"Answer","type":"string"}},"required":["answer"],"type":"object"}`,
 	} {
-		if got := gate.Form([]policy.Choice{policy.AllowOnce, policy.DenyOnce}, revision); string(got) != want {
+		if got := gate.Form([]policy.Choice{policy.AllowOnce, policy.DenyOnce}, nil, revision); string(got) != want {
 			t.Errorf("%s: %s", revision, got)
 		}
 	}

@@ -116,6 +116,14 @@ func beneath(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
+// parentOf is the directory of p; p itself for a path of another system.
+func parentOf(p string) string {
+	if !strings.HasPrefix(p, "/") {
+		return p
+	}
+	return path.Dir(p)
+}
+
 func first(rest string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
 	return name

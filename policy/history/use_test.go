@@ -34,7 +34,7 @@ func TestSuggestCoversNothingElse(t *testing.T) {
 		{"what was allowed", "mcp.fs.read_file", `{"path":"/home/ann/projects/new/x.go"}`, "ann", true},
 		{"a directory that was denied", "mcp.fs.read_file", `{"path":"/home/ann/projects/clients/new/x.go"}`, "ann", false},
 		{"a way around", "mcp.fs.read_file", `{"path":"/home/ann/projects/../letters/x.go"}`, "ann", false},
-		{"several paths in one", "mcp.fs.read_file", `{"path":"/home/ann/projects/{a,../../../etc/passwd}"}`, "ann", false},
+		{"several paths in one", "mcp.fs.read_file", `{"path":"/home/ann/projects/{a,../../letters/x}"}`, "ann", false},
 		{"a directory of which nobody was asked", "mcp.fs.read_file", `{"path":"/home/ann/private/x.go"}`, "ann", false},
 		{"the directory above", "mcp.fs.list_directory", `{"path":"/home/ann"}`, "ann", false},
 		{"a sensitive file", "mcp.fs.read_file", `{"path":"/home/ann/projects/hub/.env"}`, "ann", false},

@@ -65,6 +65,10 @@ func label(c policy.Choice) string {
 		return "Always allow"
 	case policy.DenyAlways:
 		return "Always deny"
+	case policy.AllowOffered:
+		return "Always allow what was offered"
+	case policy.DenyOffered:
+		return "Always deny what was offered"
 	}
 	return "Deny once"
 }
@@ -80,7 +84,11 @@ func (v *visit) approval() (*page, error) {
 		return nil, err
 	}
 	for _, c := range asked.Choices {
-		q.Answers = append(q.Answers, answerButton{c, label(c), c.Allows()})
+		text := label(c)
+		if (c == policy.AllowOffered || c == policy.DenyOffered) && asked.Offer != "" {
+			text = asked.Offer
+		}
+		q.Answers = append(q.Answers, answerButton{c, text, c.Allows()})
 	}
 	return &page{Name: "approval", Title: "May this call run?", Live: "approval", Data: q}, nil
 }

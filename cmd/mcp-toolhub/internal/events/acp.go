@@ -92,6 +92,10 @@ func option(c policy.Choice) acpOption {
 		return acpOption{c, "Allow for this session", "allow_always"}
 	case policy.AllowAlways:
 		return acpOption{c, "Always allow", "allow_always"}
+	case policy.AllowOffered:
+		return acpOption{c, "Always allow what is offered", "allow_always"}
+	case policy.DenyOffered:
+		return acpOption{c, "Always reject what is offered", "reject_always"}
 	case policy.DenyAlways:
 		return acpOption{c, "Always reject", "reject_always"}
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -98,6 +99,7 @@ func (a *approver) ask(ctx context.Context, inv *invocation, q *approvalRequest)
 		inv.decided(q.decision)
 		return a.deny(inv, q, "nobody", "somebody would have to allow it, and nobody can be asked")
 	}
+	a.offer(ctx, q)
 	var err error
 	if q.ticket, err = a.opts.Approvals.Ask(a.checked(q, inv.listed.Tool, q.forPeople(a.binding(q.gate, inv, &q.request)))); err != nil {
 		if errors.Is(err, approval.ErrClosed) {
@@ -128,6 +130,24 @@ func (a *approver) ask(ctx context.Context, inv *invocation, q *approvalRequest)
 	}
 	q.ticket.Leave()
 	return a.deny(inv, q, "nobody", "somebody would have to allow it, and "+cmp.Or(q.unasked, "nobody can be asked"))
+}
+
+// offer adds to the answers of a question that can be remembered what people have answered alike before.
+func (a *approver) offer(ctx context.Context, q *approvalRequest) {
+	if a.opts.Offer == nil || !slices.Contains(gate.Choices(q.decision), policy.AllowAlways) {
+		return
+	}
+	if offer := a.opts.Offer(ctx, &q.request); offer != nil {
+		q.decision.SuggestedUpdates = append(slices.Clip(q.decision.SuggestedUpdates), *offer)
+	}
+}
+
+// offered are the scopes of what the question offers.
+func (q *approvalRequest) offered() []policy.Scope {
+	if o := gate.Offer(q.decision); o != nil {
+		return o.Targets
+	}
+	return nil
 }
 
 // reach puts the question to people by one channel after the other, until it is settled, the call has ended, or the client's
@@ -171,7 +191,7 @@ func (a *approver) announce(ctx context.Context, q *approvalRequest) {
 func (q *approvalRequest) forPeople(b approval.Binding) approval.Question {
 	r := &q.request
 	out := approval.Question{Binding: b, Invocation: r.Invocation, Decision: q.id, Client: r.Actor.Client.Name,
-		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Choices: gate.Choices(q.decision),
+		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Offer: offerTitle(q.decision), Choices: gate.Choices(q.decision),
 		Timeout: q.gate.AskTimeout(), NotSelf: q.gate.NotSelf()}
 	out.Agent, _ = tool.AgentOf(r.Meta)
 	out.Suggest, _ = gate.Suggest(r, q.decision)
@@ -188,6 +208,13 @@ func (q *approvalRequest) forPeople(b approval.Binding) approval.Question {
 		out.Targets = append(out.Targets, gate.TargetLine(&t))
 	}
 	return out
+}
+
+func offerTitle(d *tool.PermissionDecision) string {
+	if o := gate.Offer(d); o != nil {
+		return gate.OfferTitle(o)
+	}
+	return ""
 }
 
 // checked returns a question whose answers may hold only arguments that t takes. The person hears what is wrong with others,
@@ -428,7 +455,7 @@ func (a *approver) settle(ctx context.Context, inv *invocation, q *approvalReque
 		}
 	}
 	d, err := g.Engine().Settle(r, policy.Settlement{Choice: answer.Choice, Sentence: answer.Sentence, By: answer.By,
-		Dismissed: answer.Dismissed, Modified: answer.Arguments != nil})
+		Dismissed: answer.Dismissed, Modified: answer.Arguments != nil, Offered: q.offered()})
 	if err != nil {
 		a.opts.Logger.Warn("an answer is not remembered", "invocation", inv.id, "tool", inv.toolID(), "error", err)
 	}

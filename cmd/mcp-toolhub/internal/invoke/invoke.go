@@ -23,6 +23,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
@@ -162,6 +163,9 @@ type Options struct {
 
 	// Announce tells people elsewhere of a question in the queue, by a message to a webhook, and does not wait for that. Nil: nobody is told.
 	Announce func(ctx context.Context, webhook string, v approval.View)
+
+	// Offer returns a grant that a question about r offers, because people have answered alike before. Nil: none is offered.
+	Offer func(ctx context.Context, r *policy.Request) *policy.SuggestedGrant
 
 	// SignIn is asked for calls that fail because somebody has to sign in. Nil: they end with that.
 	SignIn tool.SignInAsker

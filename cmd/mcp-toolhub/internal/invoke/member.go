@@ -84,7 +84,7 @@ func (c *Call) ask(ctx context.Context, about func() gate.Asked, sent func()) ([
 		}
 	}
 	a := about()
-	return c.elicit(ctx, gate.Message(a), gate.Form(gate.Choices(a.Decision), c.Actor.Client.ProtocolVersion), sent)
+	return c.elicit(ctx, gate.Message(a), gate.Form(gate.Choices(a.Decision), gate.Offer(a.Decision), c.Actor.Client.ProtocolVersion), sent)
 }
 
 // elicit puts a form to the client.
