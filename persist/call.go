@@ -390,10 +390,13 @@ func (c *Call) redact(end *CallEnd) {
 		*text, end.Redacted = masked, end.Redacted+n
 	}
 	end.Summary, _ = c.Secrets.Text(end.Summary)
-	if end.Error != nil {
-		if message, n := c.Secrets.Text(end.Error.Message); n > 0 {
-			masked := *end.Error
-			masked.Message, end.Error, end.Redacted = message, &masked, end.Redacted+n
+	if e := end.Error; e != nil {
+		message, n := c.Secrets.Text(e.Message)
+		native, k := c.Secrets.JSON(e.NativeErrorRef)
+		if n+k > 0 {
+			masked := *e
+			masked.Message, masked.NativeErrorRef = message, native
+			end.Error, end.Redacted = &masked, end.Redacted+max(n, k) // both say the same
 		}
 	}
 	if end.Redacted > 0 {

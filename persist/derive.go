@@ -34,6 +34,7 @@ type derivation struct {
 	canceled   *tool.Cancellation
 	persisted  []tool.DecisionID // about the result, and artifacts
 	artifacts  []tool.PersistedRef
+	erased     bool // some steps are
 	yield      func(json.RawMessage) bool
 	more       bool // yield wants more
 	err        error
@@ -83,6 +84,10 @@ func (d *deriver) line(line json.RawMessage, yield func(json.RawMessage) bool) (
 
 // step yields what step i of the line stands for.
 func (c *derivation) step(i int) {
+	if IsErased(c.Steps[i]) {
+		c.erased = true
+		return
+	}
 	name, us, data := "", int64(0), json.RawMessage(`{}`)
 	parts := [...]any{&name, &us, &data}
 	if json.Unmarshal(c.Steps[i], &parts) != nil || name == "" || parts[1] == nil || data[0] != '{' {
@@ -154,7 +159,7 @@ func (c *derivation) move(s tool.Status, at time.Time, data map[string]any, star
 	case tool.StatusNeedsInput:
 		c.invocation(s)
 	case tool.StatusRunning:
-		if before != tool.StatusQueued || !started {
+		if before != tool.StatusQueued && !c.erased || !started {
 			return // the client has answered, or nothing has run
 		}
 		if c.started == nil {
@@ -308,6 +313,7 @@ func (c *derivation) persistence(data json.RawMessage, at time.Time) {
 }
 
 func decisionRecord(id tool.DecisionID, of tool.InvocationID, d tool.ResultPersistence, at time.Time) tool.ResultPersistenceRecord {
+	d.Redaction = cmp.Or(d.Redaction, tool.RedactionNone)
 	return tool.ResultPersistenceRecord{Head: tool.HeadOf(tool.ObjectResultPersistence), DecisionID: id, InvocationID: of,
 		ResultID: tool.ResultOf(of), ResultPersistence: d, CreatedAt: at}
 }
@@ -335,9 +341,21 @@ func DecisionRecords(of tool.InvocationID, name tool.Name, d *tool.ResultPersist
 		Source: tool.EventSource, Subject: string(of), Time: at, InvocationID: of, ToolID: name, Data: data}}
 }
 
+// there is a value of the line; nil where it was erased.
+func (c *derivation) there(value json.RawMessage) json.RawMessage {
+	if IsErased(value) {
+		c.erased = true
+		return nil
+	}
+	return value
+}
+
 // end yields the objects of the end of the call.
 func (c *derivation) end() {
 	at := c.time(*c.EndedUS)
+	if c.Error != nil {
+		c.Error.NativeErrorRef = c.there(c.Error.NativeErrorRef)
+	}
 	r := tool.Result{Head: tool.HeadOf(tool.ObjectResult), ResultID: tool.ResultOf(c.Invocation),
 		InvocationID: c.Invocation, Status: c.Status, IsError: c.Error != nil, Error: c.Error, ModifiedBy: c.modified,
 		Cancellation: c.canceled, Persistence: c.persisted, Artifacts: c.artifacts, Redaction: tool.RedactionNone, CreatedAt: at}
@@ -348,8 +366,11 @@ func (c *derivation) end() {
 		case c.Result.Detected > 0:
 			r.Redaction = tool.Detected
 		}
-		r.Content, r.StructuredContent, r.ContentRef = c.Result.Content, c.Result.Structured, c.Result.ContentRef
+		r.Content, r.StructuredContent, r.ContentRef = c.there(c.Result.Content), c.there(c.Result.Structured), c.Result.ContentRef
 		r.Summary, r.Output = c.Result.Summary, c.Result.Output
+	}
+	if c.erased {
+		r.Redaction = tool.Erased
 	}
 	data := map[string]any{}
 	if c.Error != nil {

@@ -71,6 +71,7 @@ const (
 	EventInvocationTimedOut         EventType = "tool.invocation.timed_out"
 	EventCancelRequested            EventType = "tool.invocation.cancel_requested" // none of the standard's, which wants one: "a cancellation request should still create an event"
 	EventResultExpired              EventType = "tool.result.expired"              // none of the standard's: a stored result is gone
+	EventInvocationErased           EventType = "tool.invocation.erased"           // none of the standard's: what was said was erased from the records
 	EventResultNotPersisted         EventType = "tool.result.not_persisted"        // none of the standard's: a decision that stores nothing
 	EventResultCreated              EventType = "tool.result.created"
 	EventResultRedacted             EventType = "tool.result.redacted"
@@ -254,6 +255,7 @@ const (
 	RedactionNone RedactionState = "none"     // nothing was taken out
 	Detected      RedactionState = "detected" // its caller got secrets: of a result that is too large for the record
 	Redacted      RedactionState = "redacted" // marks stand in the place of secrets
+	Erased        RedactionState = "erased"   // somebody has erased what the call has said: nothing of it is left
 )
 
 // Output tells a success that has brought nothing from one that lacks its output; "" is every other result.

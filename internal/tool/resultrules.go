@@ -42,7 +42,8 @@ type ResultPersistence struct {
 	OriginalSize int            `json:"original_size_bytes"`
 	PreviewSize  int            `json:"preview_size_bytes,omitempty"` // of what the caller got in place of the result
 	Persisted    *PersistedRef  `json:"persisted_ref,omitempty"`
-	Reason       string         `json:"reason,omitempty"` // why it is not what was asked for
+	Redaction    RedactionState `json:"redaction_state,omitempty"` // of what is stored; "" in steps: RedactionNone
+	Reason       string         `json:"reason,omitempty"`          // why it is not what was asked for
 }
 
 // PersistedRef names a stored result, or an artifact.
@@ -109,16 +110,22 @@ func ArtifactOf(id InvocationID, n int) ResultID {
 	return ResultOf(id) + ResultID("."+strconv.Itoa(n))
 }
 
+// inputDigits are how many digits of its digest the id of an input has.
+const inputDigits = 16
+
 // InputOf is the id under which an input of an invocation is stored beside results: one that a record has by its digest alone.
 func InputOf(id InvocationID, digest string) ResultID {
-	return ResultID("inp_" + strings.TrimPrefix(string(id), "inv_") + digest[:min(16, len(digest))])
+	return ResultID("inp_" + strings.TrimPrefix(string(id), "inv_") + digest[:min(inputDigits, len(digest))])
 }
 
 // IsResult reports whether the id is one of a result or an artifact, and not of an input.
 func (id ResultID) IsResult() bool { return strings.HasPrefix(string(id), "res_") }
 
-// InvocationOf is the invocation whose result, or artifact, has the id.
+// InvocationOf is the invocation whose result, artifact or input has the id.
 func InvocationOf(id ResultID) InvocationID {
+	if rest, input := strings.CutPrefix(string(id), "inp_"); input {
+		return InvocationID("inv_" + rest[:max(0, len(rest)-inputDigits)])
+	}
 	rest, _, _ := strings.Cut(strings.TrimPrefix(string(id), "res_"), ".")
 	return InvocationID("inv_" + rest)
 }

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/ed25519"
 	"encoding/json"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
@@ -116,6 +118,11 @@ func (b *bundle) member(name string, text []byte) error {
 
 // file adds a file's chain, up to its last head, and those of its lines that are wanted.
 func (b *bundle) file(dir, name string) error {
+	unlock, err := statefile.Lock(filepath.Join(dir, "chain")) // nothing is erased meanwhile
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	text, err := os.ReadFile(filepath.Join(dir, name+Suffix))
 	if errors.Is(err, fs.ErrNotExist) && size(filepath.Join(dir, name)) == 0 {
 		return nil
@@ -159,7 +166,7 @@ func (b *bundle) file(dir, name string) error {
 		case left:
 			b.note(line)
 			if o := tool.Object(rawjson.Text(line, "object")); len(b.Without) > 0 && (o == persist.ObjectCall || o == persist.ObjectTask) {
-				line = b.hash.erase(line, &e, func(name string) bool { return slices.Contains(b.Without, name) })
+				line = b.hash.erase(line, &e, false, func(under, key string, _ []byte) bool { return slices.Contains(b.Without, cmp.Or(under, key)) })
 			}
 			records.Write(append(line, '\n'))
 			fallthrough

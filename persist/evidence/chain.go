@@ -77,7 +77,7 @@ func (k *Keeper) Extend() error {
 	}
 	defer unlock()
 	k.removeStray(names)
-	var all error
+	all := k.carryOut()
 	for _, name := range names {
 		if err := k.load(name); err != nil {
 			all = errors.Join(all, err)
@@ -93,7 +93,8 @@ func (k *Keeper) Extend() error {
 
 // isBehind reports whether a file or a chain is another than the last time.
 func (k *Keeper) isBehind(names []string) bool {
-	behind := len(names) != len(k.seen)
+	plans, _ := filepath.Glob(filepath.Join(k.dir, "*"+erasingSuffix))
+	behind := len(names) != len(k.seen) || len(plans) > 0
 	for _, name := range names {
 		e := k.seen[name]
 		behind = behind || size(filepath.Join(k.dir, name)) != e.file || size(filepath.Join(k.dir, name+Suffix)) != e.chain

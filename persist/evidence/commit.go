@@ -13,10 +13,8 @@ import (
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
-
-// Erased stands in a line where a value was.
-const Erased = `"[erased]"`
 
 // digest is a SHA-256.
 type digest [sha256.Size]byte
@@ -171,7 +169,7 @@ func (h *hasher) digestOf(line []byte, e *entry) (d digest, ok bool) {
 		case len(proofs) > saltSize && proofs[0] == leafSalted:
 			of = h.leafDigest(proofs[1:1+saltSize], l.value)
 			proofs = proofs[1+saltSize:]
-		case len(proofs) > sha256.Size && proofs[0] == leafErased && string(l.value) == Erased:
+		case len(proofs) > sha256.Size && proofs[0] == leafErased && isTombstone(l.value):
 			copy(of[:], proofs[1:])
 			proofs = proofs[1+sha256.Size:]
 		default:
@@ -188,33 +186,64 @@ func (h *hasher) digestOf(line []byte, e *entry) (d digest, ok bool) {
 	return sha256.Sum256(h.line), len(proofs) == 0
 }
 
-// erase takes the values of members that wanted names out of a line, and makes e their tombstone. Names stay, and how many values there were.
-func (h *hasher) erase(line []byte, e *entry, wanted func(name string) bool) []byte {
-	leaves := h.split(line)
-	gone, proofs := make([]bool, len(leaves)), []byte(nil)
-	for i, l := range leaves {
-		name := l.under
-		if l.kind == 'm' {
-			name = l.key
-		}
-		salt := leafSalt(e.Salt, i)
-		if gone[i] = l.kind != 't' && wanted(string(name)) && string(l.value) != Erased; gone[i] {
-			d := h.leafDigest(salt[:], l.value)
-			proofs = append(append(proofs, leafErased), d[:]...)
-		} else {
-			proofs = append(append(proofs, leafSalted), salt[:]...)
-		}
+// isTombstone reports whether a value may stand where one was erased: persist.Erased, or in the place of a shorter value what short returns.
+func isTombstone(value []byte) bool {
+	return persist.IsErased(value) || string(value) == `""` || string(value) == "0"
+}
+
+// short is what stands for an erased value for which persist.Erased is too long.
+func short(value []byte) string {
+	switch {
+	case len(value) >= len(persist.Erased):
+		return persist.Erased
+	case len(value) > 1:
+		return `""`
 	}
-	if !slices.Contains(gone, true) {
+	return "0"
+}
+
+// erase takes the values that wanted means out of a line, and makes e their tombstone. Names stay, and how many values there were. under and key
+// are as for persist.Erasable. With room, the line becomes no longer than it is: then short values get short tombstones where need be. It
+// returns the line itself where nothing is to be erased.
+func (h *hasher) erase(line []byte, e *entry, room bool, wanted func(under, key string, value []byte) bool) []byte {
+	leaves, before := h.split(line), e.Leaves
+	gone, any, proofs := make([]bool, len(leaves)), false, []byte(nil)
+	for i, l := range leaves {
+		proof := []byte(nil)
+		switch {
+		case e.Leaves == nil:
+			salt := leafSalt(e.Salt, i)
+			proof = append([]byte{leafSalted}, salt[:]...)
+		case len(before) > sha256.Size && before[0] == leafErased:
+			proof, before = before[:1+sha256.Size], before[1+sha256.Size:]
+		case len(before) > saltSize:
+			proof, before = before[:1+saltSize], before[1+saltSize:]
+		default:
+			return line // it does not fit the line
+		}
+		if proof[0] == leafSalted && l.kind != 't' && wanted(string(l.under), string(l.key), l.value) {
+			d := h.leafDigest(proof[1:], l.value)
+			gone[i], any, proof = true, true, append([]byte{leafErased}, d[:]...)
+		}
+		proofs = append(proofs, proof...)
+	}
+	if !any {
 		return line
 	}
 	e.Salt, e.Leaves = nil, proofs
-	return joined(leaves, func(i int) string {
-		if gone[i] {
-			return Erased
-		}
-		return string(leaves[i].value)
-	})
+	with := func(stone func(value []byte) string) []byte {
+		return joined(leaves, func(i int) string {
+			if gone[i] {
+				return stone(leaves[i].value)
+			}
+			return string(leaves[i].value)
+		})
+	}
+	out := with(func([]byte) string { return persist.Erased })
+	if room && len(out) > len(line) {
+		out = with(short)
+	}
+	return out
 }
 
 // joined puts the leaves of a JSON object together again.

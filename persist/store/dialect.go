@@ -17,20 +17,21 @@ var migrations embed.FS
 
 // dialect is what differs between databases.
 type dialect struct {
-	goose    goose.Dialect
-	folder   string                   // of the migrations
-	lock     string                   // keeps other writers out of a transaction; "" where its beginning does
-	found    string                   // the calls i, in FROM, in whose words %[1]s occurs
-	among    way                      // to them where few calls pass the filters
-	ways     []way                    // to them otherwise, one after the other: the last one finds them all
-	indexes  string                   // adds the words of a call: seq, document
-	again    string                   // the same for a call that has words, which it replaces
-	forgets  string                   // removes the words of the calls up to a seq
-	size     string                   // queries the bytes in use
-	document func(text string) string // writes the words of a text
-	words    func(text string) string // writes the words that are looked for
-	others   func(err error) bool     // a migration has failed because others may do the same at the same time
-	advice   func(err error) string   // what a person can do; "" where err says so itself
+	goose     goose.Dialect
+	folder    string                   // of the migrations
+	lock      string                   // keeps other writers out of a transaction; "" where its beginning does
+	found     string                   // the calls i, in FROM, in whose words %[1]s occurs
+	among     way                      // to them where few calls pass the filters
+	ways      []way                    // to them otherwise, one after the other: the last one finds them all
+	indexes   string                   // adds the words of a call: seq, document
+	again     string                   // the same for a call that has words, which it replaces
+	forgets   string                   // removes the words of the calls up to a seq
+	forgotten []string                 // after what was erased: so that nothing of it stays in the files
+	size      string                   // queries the bytes in use
+	document  func(text string) string // writes the words of a text
+	words     func(text string) string // writes the words that are looked for
+	others    func(err error) bool     // a migration has failed because others may do the same at the same time
+	advice    func(err error) string   // what a person can do; "" where err says so itself
 }
 
 // way is a way to the calls in whose words something occurs, the one that came last first.

@@ -86,7 +86,8 @@ func openPostgres(ctx context.Context, address, journal string) (*database, erro
 		among: way{order: "w.seq DESC", from: "invocations i CROSS JOIN LATERAL (SELECT w.seq FROM words w " +
 			"WHERE w.seq = i.seq AND w.words @@ %[1]s::tsquery AND w.seq > %[2]s AND w.seq <= %[3]s OFFSET 0) w"},
 		indexes: indexesOfPostgres, again: indexesOfPostgres,
-		forgets: "DELETE FROM words WHERE seq <= $1", document: vector, words: tsquery, size: inUse,
+		forgets:   "DELETE FROM words WHERE seq <= $1",
+		forgotten: []string{"VACUUM lines", "VACUUM words"}, document: vector, words: tsquery, size: inUse,
 		others: func(err error) bool { return isOneOf(err, "42P07", "23505", "42710", "XX000") }, advice: postgresAdvice})
 	var encoding string
 	if err == nil {

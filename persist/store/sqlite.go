@@ -43,7 +43,7 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 	}
 	// The journal has what a loss of power takes from the store, whose transactions are whole all the same: so it need not be
 	// synced with each (synchronous NORMAL).
-	pragmas := url.Values{"_txlock": {"immediate"}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", waitForOthers.Milliseconds()), "journal_mode(WAL)", "synchronous(NORMAL)",
+	pragmas := url.Values{"_txlock": {"immediate"}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", waitForOthers.Milliseconds()), "journal_mode(WAL)", "synchronous(NORMAL)", "secure_delete(ON)",
 		"cache_size(-1024)", "journal_size_limit(4194304)"}}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath(), RawQuery: pragmas.Encode()}).String())
 	if err != nil {
@@ -61,8 +61,9 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 		among:   way{from: "invocations i CROSS JOIN words w ON i.seq = w.rowid AND w.words MATCH %[1]s" + bounds, order: newest},
 		ways:    []way{{from: found + bounds, order: newest}},
 		indexes: "INSERT INTO words (rowid, body) VALUES (?, ?)", again: "INSERT OR REPLACE INTO words (rowid, body) VALUES (?, ?)",
-		forgets:  "DELETE FROM words WHERE rowid <= ?",
-		document: func(text string) string { return text }, words: matchAll,
+		forgets:   "DELETE FROM words WHERE rowid <= ?",
+		forgotten: []string{"INSERT INTO words (words) VALUES ('optimize')", "PRAGMA wal_checkpoint(TRUNCATE)"},
+		document:  func(text string) string { return text }, words: matchAll,
 		size:   "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
 		others: func(err error) bool { return code(err) == sqlite3.SQLITE_ERROR || code(err) == sqlite3.SQLITE_BUSY }, advice: advice})
 	if err != nil {

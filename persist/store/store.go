@@ -49,6 +49,10 @@ type Store interface {
 	// are missing.
 	Standing(ctx context.Context, keys ...string) ([]json.RawMessage, error)
 
+	// Erase takes the values that persist.Erasable means out of the lines of the calls, and their words out of the full-text search, and returns
+	// how many lines it has changed. Nothing of them stays in the files of the store, as far as the database allows.
+	Erase(ctx context.Context, ids []tool.InvocationID) (lines int, err error)
+
 	// Trim removes some of the oldest calls that the bounds do not allow, but never the newest call. more says that there may be others.
 	Trim(ctx context.Context, bounds persist.RecordsConfig) (more bool, err error)
 
