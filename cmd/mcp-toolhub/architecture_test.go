@@ -146,7 +146,7 @@ var mayImport = map[string]map[string]string{
 	},
 	"policy/gate": {
 		"internal/tool":      "what is known of calls",
-		"internal/sensitive": "marks stay as they are",
+		"internal/sensitive": "people see no secrets",
 		"internal/rawjson":   "masks raw arguments",
 		"policy":             "its engine",
 		"policy/facts":       "of tools",

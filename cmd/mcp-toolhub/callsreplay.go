@@ -11,11 +11,11 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 const replayHelp = `Make a call again: the same tool, with the arguments that its caller sent, in the same profile.
@@ -88,6 +88,8 @@ func (c *replayCmd) replay(ctx context.Context, id tool.InvocationID) error {
 // sentArguments are those that the caller sent, where the records or the store has them as they were.
 func sentArguments(i *tool.Invocation, stored *payload.Store) (args json.RawMessage, err error) {
 	switch {
+	case persist.IsErased(rawjson.Quote(i.ModelInputRef)):
+		return nil, errors.New("its arguments were erased; call the tool anew")
 	case i.ModelInputRef != "":
 		digest, _, _ := persist.ParseRef(i.ModelInputRef)
 		e, err := stored.Entry(tool.InputOf(i.InvocationID, digest))
@@ -101,8 +103,10 @@ func sentArguments(i *tool.Invocation, stored *payload.Store) (args json.RawMess
 			err = fmt.Errorf("its arguments are gone: they were too large for the records, which have their digest (%s)", i.ModelInputRef)
 		}
 		return args, err
-	case bytes.Contains(i.ModelInput, []byte(target.Mask)):
-		return nil, fmt.Errorf("its arguments are masked: %s stands for what the records do not keep; call the tool anew", target.Mask)
+	case bytes.Contains(i.ModelInput, []byte(sensitive.MarkStart)):
+		return nil, fmt.Errorf("its arguments are masked: %s…] stands for what the records do not keep; call the tool anew", sensitive.MarkStart)
+	case bytes.Contains(i.ModelInput, []byte(persist.Erased)):
+		return nil, errors.New("its arguments were erased; call the tool anew")
 	case rawjson.IsNull(i.ModelInput) || len(i.ModelInput) == 0:
 		return json.RawMessage(`{}`), nil
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 )
 
 const (
@@ -190,6 +191,9 @@ var base64Bytes = func() (in [256]bool) {
 }()
 
 func isBase64(c byte) bool { return base64Bytes[c] }
+
+// asText is raw as a text, without a copy: for who keeps no part of it.
+func asText(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
 
 // suspicious reports whether there may be a secret in text, which may be JSON as it is written. It allocates nothing, and is right
 // whenever it says no.

@@ -65,7 +65,7 @@ func (m *Masker) JSON(raw []byte, at ...string) (masked []byte, n int) {
 }
 
 func (m *Masker) json(raw []byte, at [][]string, depth int) ([]byte, int) {
-	if len(at) == 0 && !suspicious(string(raw)) {
+	if len(at) == 0 && !suspicious(asText(raw)) {
 		return raw, 0
 	}
 	w := walk{masker: m, raw: raw, depth: depth}
@@ -150,7 +150,7 @@ func (w *walk) value(i int, name string, at [][]string) int {
 			return true
 		})
 	case c == '"':
-		if name == "" && !suspicious(string(w.raw[i:end])) {
+		if name == "" && !suspicious(asText(w.raw[i:end])) {
 			return end // the usual case: nothing is decoded
 		}
 		text, ok := rawjson.String(w.raw[i:end])
@@ -199,7 +199,7 @@ func (w *walk) members(i int, at [][]string) {
 		case title != "" && (m.Is("value") || m.Is("Value")):
 			named = title
 		}
-		if suspicious(string(m.Key)) {
+		if suspicious(asText(m.Key)) {
 			named = m.Name()
 		}
 		w.value(i+offset(object, m.Value), named, below(at, step))

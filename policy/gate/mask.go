@@ -12,10 +12,27 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// Mask replaces the secrets in the arguments of a call: arguments that f calls sensitive, undeclared ones that are named like a
-// secret, and secrets in addresses. The result may be shown and recorded. Everything else stays as the caller wrote it, repeated
-// keys too, but for white space, and arguments without a secret are returned unchanged. With nil facts all arguments are undeclared.
+// Mask replaces the secrets in the arguments of a call, for people who are asked about it: all that package sensitive finds, and what
+// MaskNamed replaces.
 func Mask(arguments json.RawMessage, f *facts.Facts) json.RawMessage {
+	var at []string
+	if f != nil {
+		at = f.Sensitive
+	}
+	arguments, _ = sensitive.New(nil).JSON(arguments, at...)
+	return MaskNamed(arguments, f)
+}
+
+// maskText replaces the secrets in a text for people.
+func maskText(text string) string {
+	text, _ = sensitive.New(nil).Text(text)
+	return text
+}
+
+// MaskNamed replaces what the tool's facts and the names of arguments call secret: arguments that f calls sensitive, undeclared ones
+// that are named like a secret, and secrets in addresses. Everything else stays as the caller wrote it, repeated keys too, but for white
+// space, and arguments without a secret are returned unchanged. With nil facts all arguments are undeclared.
+func MaskNamed(arguments json.RawMessage, f *facts.Facts) json.RawMessage {
 	m := masking{command: f == nil || runs(f), addressed: bytes.ContainsAny(arguments, `@=\`)}
 	if f != nil {
 		m.schema, _ = rawjson.Get(f.Schema(), "properties")

@@ -67,6 +67,12 @@ func Suggest(r *policy.Request, d *tool.PermissionDecision) (choice policy.Choic
 	return "", ""
 }
 
+// Why is why a person is asked, without secrets; "" where no reason says so.
+func Why(d *tool.PermissionDecision) string {
+	message, _ := d.Reason["message"].(string)
+	return maskText(message)
+}
+
 // Suggested is Suggest for people, on one line; "" where nothing is suggested.
 func Suggested(r *policy.Request, d *tool.PermissionDecision) string {
 	switch choice, why := Suggest(r, d); choice {
@@ -95,8 +101,8 @@ func Message(a Asked) string {
 	arguments := Mask(r.Input, r.Facts)
 	brief, whole := shortened(arguments, r.Targets)
 	line("Arguments", brief)
-	if message, ok := d.Reason["message"].(string); ok {
-		line("Why", Plain(message, maxShownWords))
+	if why := Why(d); why != "" {
+		line("Why", Plain(why, maxShownWords))
 	}
 	if f := r.Facts; f != nil {
 		line("Risk", f.Risk.Value+"; "+effect(f))
@@ -233,7 +239,7 @@ func ToolName(name tool.Name) string {
 
 // TargetLine is one target for people.
 func TargetLine(t *target.Target) string {
-	text := string(t.Kind) + " " + quoted(target.Masked(t.Resolved, t.Kind == target.Command), maxShownTarget)
+	text := string(t.Kind) + " " + quoted(maskText(target.Masked(t.Resolved, t.Kind == target.Command)), maxShownTarget)
 	if t.Write {
 		text += " (may write)"
 	}

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // approver asks people about calls whose decision is to ask. It is safe for concurrent use.
@@ -196,7 +196,7 @@ func (q *approvalRequest) forPeople(b approval.Binding) approval.Question {
 	out.Agent, _ = tool.AgentOf(r.Meta)
 	out.Suggest, _ = gate.Suggest(r, q.decision)
 	out.Does = gate.DescriptionLine(r.Tool)
-	out.Reason, _ = q.decision.Reason["message"].(string)
+	out.Reason = gate.Why(q.decision)
 	out.Shown, out.Env = r.Input, r.Env
 	if r.Facts != nil {
 		out.Risk, out.Tags, out.Shown = r.Facts.Risk.Value, r.Facts.Tags, gate.Mask(r.Input, r.Facts)
@@ -220,10 +220,10 @@ func offerTitle(d *tool.PermissionDecision) string {
 // checked returns a question whose answers may hold only arguments that t takes. The person hears what is wrong with others,
 // and the call waits on.
 func (a *approver) checked(q *approvalRequest, t *tool.Tool, out approval.Question) approval.Question {
-	masks := bytes.Contains(q.request.Input, []byte(target.Mask))
+	masks := bytes.Contains(q.request.Input, []byte(sensitive.MarkStart))
 	out.Check = func(arguments []byte) error {
-		if !masks && bytes.Contains(arguments, []byte(target.Mask)) {
-			return fmt.Errorf("the changed arguments hold %s, which only stands for a secret that is not shown: write the value itself", target.Mask)
+		if !masks && bytes.Contains(arguments, []byte(sensitive.MarkStart)) {
+			return fmt.Errorf("the changed arguments hold %s], which only stands for a secret that is not shown: write the value itself", sensitive.MarkStart)
 		}
 		if f := onlyOnce(arguments); f != nil {
 			return errors.New("the changed arguments cannot be used, and the call still waits: " + f.Message)

@@ -91,9 +91,16 @@ func (inv *invocation) readAgent() (err error) {
 		return nil
 	}
 	inv.record.Trace = tool.TraceOf(inv.call.Meta)
-	if inv.record.Agent, err = tool.AgentOf(inv.call.Meta); err != nil {
+	a, err := tool.AgentOf(inv.call.Meta)
+	if err != nil {
 		return &tool.Failure{Class: tool.ClassInvalidArguments, Code: "invalid_meta", Message: err.Error()}
 	}
+	if a != nil && inv.record.Secrets != nil {
+		for _, text := range []*string{&a.Run, &a.Name, &a.Parent, &a.Role} {
+			*text, _ = inv.record.Secrets.Text(*text)
+		}
+	}
+	inv.record.Agent = a
 	return nil
 }
 

@@ -109,8 +109,12 @@ func (p *Pipeline) begin(ctx context.Context, c *Call) *invocation {
 	if m := c.Member; m != nil {
 		head.Parent, head.Batch = m.Parent, m.Group.ID
 	}
-	inv.record.Begin(head, clientSide(inv.call))
 	inv.record.Secrets = p.opts.Secrets
+	client := clientSide(inv.call)
+	if inv.record.Secrets != nil { // a tool that nobody has may be called anything
+		client.ToolName, _ = inv.record.Secrets.Text(client.ToolName)
+	}
+	inv.record.Begin(head, client)
 	inv.record.Name(c.Surface)
 	return inv
 }

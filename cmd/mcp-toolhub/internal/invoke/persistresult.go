@@ -79,6 +79,12 @@ func (inv *invocation) limitResult(o *Options, rule tool.ResultRule, ours bool) 
 	if d == nil {
 		return
 	}
+	switch { // results.redact has had its say
+	case inv.end.Redacted > 0:
+		d.Redaction = tool.Redacted
+	case inv.end.Detected > 0:
+		d.Redaction = tool.Detected
+	}
 	if part != nil {
 		if inv.call.Cut != nil && inv.final == tool.StatusSucceeded {
 			inv.call.Cut.Whole(inv.outcome.Object)

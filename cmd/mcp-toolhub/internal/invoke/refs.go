@@ -29,7 +29,7 @@ func (inv *invocation) masked(input json.RawMessage) json.RawMessage {
 		}
 		input, _ = inv.record.Secrets.JSON(input, at...)
 	}
-	return gate.Mask(input, inv.facts)
+	return gate.MaskNamed(input, inv.facts)
 }
 
 // shown is the part of input that records may have: that of a batch is without the arguments of its calls.
