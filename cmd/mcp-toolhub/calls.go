@@ -88,7 +88,7 @@ func callsCommand(a *app) *cobra.Command {
 			return c.show(cmd.Context(), tool.InvocationID(args[0]))
 		},
 	}
-	cmd := group("calls", "Look up calls: list, show, tail, stats, export, replay", callsHelp, list, show, tail, stats, exportCommand(c), replayCommand(c))
+	cmd := group("calls", "Look up calls: list, show, tail, stats, export, replay, erase", callsHelp, list, show, tail, stats, exportCommand(c), replayCommand(c), eraseCommand(c))
 	a.outputFlag(cmd.PersistentFlags())
 	return cmd
 }

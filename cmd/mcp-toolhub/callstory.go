@@ -333,6 +333,9 @@ func (t *story) results() (rows []console.Row) {
 			row("error", fmt.Sprintf("%s (%s): %s", r.Error.ErrorClass, r.Error.ErrorCode, r.Error.Message))
 		}
 		row("output", string(r.Output))
+		if r.Redaction != tool.RedactionNone {
+			row("redaction", string(r.Redaction))
+		}
 		row("content", cmp.Or(string(r.Content), string(r.StructuredContent)))
 		row("reference", r.ContentRef)
 		for _, a := range r.Artifacts {

@@ -82,27 +82,35 @@ func (c grantsCmd) revoke(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	if err := revoke(ctx, file, hubs, id); err != nil {
+		return failed(err)
+	}
+	if c.json() {
+		return c.printJSON(map[string]any{"id": id, "revoked": true})
+	}
+	fmt.Fprintf(c.std.out, "%s: revoked\n", id)
+	return nil
+}
+
+// revoke forgets a grant wherever it is.
+func revoke(ctx context.Context, file *policy.Grants, hubs []*control.Client, id string) error {
 	found := false
 	for _, h := range hubs { // first: a hub that has read the file goes by what it has read
 		switch err := h.Revoke(ctx, id); {
 		case err == nil:
 			found = true
 		case !errors.Is(err, control.ErrNotFound):
-			return failed(err)
+			return err
 		}
 	}
 	switch err := file.Revoke(id); {
 	case err == nil:
 		found = true
 	case !errors.Is(err, policy.ErrNoGrant):
-		return failed(err)
+		return err
 	}
 	if !found {
-		return failed(fmt.Errorf("grant %q: %w", id, policy.ErrNoGrant))
+		return fmt.Errorf("grant %q: %w", id, policy.ErrNoGrant)
 	}
-	if c.json() {
-		return c.printJSON(map[string]any{"id": id, "revoked": true})
-	}
-	fmt.Fprintf(c.std.out, "%s: revoked\n", id)
 	return nil
 }

@@ -171,6 +171,9 @@ func (j *journalCheck) take(line json.RawMessage) {
 	}
 	j.seen.note(&r)
 	j.valid(r.Object, line)
+	if r.Object == tool.ObjectEvent && r.Event == tool.EventInvocationErased {
+		return // of any call that the record store knows, at any later time
+	}
 	refs := []string{string(r.Invocation), string(r.Surface), r.Parent, r.Closes, r.Data.Decision, r.Data.Closes, r.Data.Progress, r.Data.Result,
 		r.Data.Hook, r.Data.Surface}
 	for _, id := range []string{r.EventID, r.Decision, r.Progress, r.Mutation, r.Hook, r.Interface, r.Execution, r.Permission, r.Namespace} {
