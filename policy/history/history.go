@@ -125,7 +125,7 @@ func (c *Call) take(d *tool.PermissionDecision) {
 }
 
 // mark is what stands in records for what they do not keep.
-var mark = regexp.MustCompile(`\[masked[\]:]`)
+var mark = regexp.MustCompile(`\[(?:masked[\]:]|erased\])`)
 
 // input finds the arguments that were decided about.
 func (c *Call) input(inv *tool.Invocation) {
