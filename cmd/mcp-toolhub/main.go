@@ -245,7 +245,7 @@ func (a *app) root() *cobra.Command {
 			if err := guard.Conceal(); err != nil {
 				fmt.Fprintln(a.std.err, "mcp-toolhub: warning:", err)
 			}
-			if f := cmd.Flags().Lookup("output"); f != nil && !slices.Contains(formatsOf(f), f.Value.String()) {
+			if f := cmd.Flags().Lookup("output"); f != nil && f.Shorthand == "o" && !slices.Contains(formatsOf(f), f.Value.String()) {
 				return &exitError{exitUsage, fmt.Errorf("output format %q is not known: use %s", f.Value, strings.Join(formatsOf(f), " or "))}
 			}
 			return nil
