@@ -436,6 +436,10 @@ func checkLines(t *testing.T, message string) {
 		switch label {
 		case "Arguments": // whose form TestAQuestionBeginsWithWhatMatters holds
 		case "Risk", "Why", "Suggested", "Runs in", "An answer that is remembered covers":
+		case "Offered":
+			if !strings.HasPrefix(text, `Always deny writes below "`) {
+				t.Errorf("an offer is not quoted: %q", line)
+			}
 		case "Aimed at":
 			if !strings.HasPrefix(text, `path "`) {
 				t.Errorf("a target is not quoted: %q", line)
