@@ -682,3 +682,68 @@ func TestShowHasSpans(t *testing.T) {
 		t.Errorf("after the end of the hub the story is\n%s", text)
 	}
 }
+
+// TestTraceOfSuspendedCall: a call that waits for its client's next request has a span for each request to its server, and one for the wait.
+func TestTraceOfSuspendedCall(t *testing.T) {
+	t.Parallel()
+	to := startCollector(t)
+	hub := startHubIn(t, to.env(), "hub.json", configText(t, map[string]any{"s": child(upstreamtest.Script{Modern: true, Tools: []json.RawMessage{upstreamtest.Tool("rounds")}})}, nil))
+	w := wireHTTP(t, hub.url+"/mcp", rev2026)
+	w.can = `{"elicitation":{}}`
+	w.open()
+	const id = "4bf92f3577b34da6a3ce929d0e0e0002"
+	const args = `{"results":[{"resultType":"input_required","requestState":"s","inputRequests":{"q1":{"method":"elicitation/create",` +
+		`"params":{"message":"m"}}}}]}`
+	first := w.result("mcp.s.rounds", args, `"traceparent":"00-`+id+`-00f067aa0ba902b7-01"`)
+	state, ok := memberOf(t, first, "requestState")
+	if !ok {
+		t.Fatalf("the server asks nothing: %s", first)
+	}
+	w.send(rawRequest{id: w.nextID(), method: "tools/call", name: "mcp.s.rounds", params: w.params(join(`"name":"mcp.s.rounds"`,
+		`"arguments":`+args, `"inputResponses":{"q1":{"action":"accept"}},"requestState":`+state), "")})
+	waits := to.trace(id, 3+len(phaseNames))["SPAN_KIND_INTERNAL needs_input"]
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	var hops []*tracepb.Span
+	for _, s := range to.spans {
+		if s.Kind == tracepb.Span_SPAN_KIND_CLIENT && hex.EncodeToString(s.TraceId) == id {
+			hops = append(hops, s)
+		}
+	}
+	if len(hops) != 2 || waits == nil || hops[0].EndTimeUnixNano > waits.StartTimeUnixNano || hops[1].StartTimeUnixNano < waits.EndTimeUnixNano {
+		t.Errorf("the spans are %v and %v", hops, waits)
+	}
+}
+
+// TestTraceOfNestedCalls: the calls of a batch are children of the batch.
+func TestTraceOfNestedCalls(t *testing.T) {
+	t.Parallel()
+	to := startCollector(t)
+	hub := startHubIn(t, to.env(), "hub.json", configText(t, map[string]any{"s": child(upstreamtest.Script{Modern: true})}, nil))
+	w := wireHTTP(t, hub.url+"/mcp", rev2026).open()
+	const id = "4bf92f3577b34da6a3ce929d0e0e0001"
+	answer := w.result("tool_batch", `{"calls":[{"id":"a","name":"mcp.s.echo"},{"id":"b","name":"mcp.s.echo"}]}`,
+		`"traceparent":"00-`+id+`-00f067aa0ba902b7-01"`)
+	var batch *tracepb.Span
+	var members []*tracepb.Span
+	eventually(t, "the spans have come", func() bool {
+		to.mu.Lock()
+		defer to.mu.Unlock()
+		batch, members = nil, nil
+		for _, s := range to.spans {
+			switch {
+			case hex.EncodeToString(s.TraceId) != id:
+			case s.Name == "tools/call mcp.s.echo":
+				members = append(members, s)
+			case s.Name == "execute":
+				batch = s
+			}
+		}
+		return batch != nil && len(members) == 2
+	})
+	for _, m := range members {
+		if !bytes.Equal(m.ParentSpanId, batch.SpanId) {
+			t.Errorf("a call of the batch is no child of it: %v, %v", m, answer)
+		}
+	}
+}
