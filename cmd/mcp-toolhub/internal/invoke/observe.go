@@ -50,19 +50,21 @@ func (e *Ended) Took() time.Duration {
 	if len(e.Laps) == 0 {
 		return 0
 	}
-	return e.Laps[len(e.Laps)-1].Until
+	return e.Laps[len(e.Laps)-1].Until()
 }
 
-// Lap is a phase that a call has been through.
-type Lap struct {
-	phase uint8
-	Until time.Duration // since the call began. It began with the end of the lap before
-}
+// Lap is a phase that a call has been through. It began with the end of the lap before.
+type Lap int64 // microseconds since the call began, and in the last four bits the phase: each call in flight has twelve
+
+func newLap(phase int, until time.Duration) Lap { return Lap(until.Microseconds()<<4 | int64(phase)) }
+
+// Until is when the phase ended, in whole microseconds since the call began.
+func (l Lap) Until() time.Duration { return time.Duration(l>>4) * time.Microsecond }
 
 // Phase is the name of the phase, or "needs_input" where the call waited for its client's next request.
 func (l Lap) Phase() string {
-	if all := phases(); int(l.phase) < len(all) {
-		return all[l.phase].name
+	if all := phases(); int(l&15) < len(all) {
+		return all[l&15].name
 	}
 	return string(tool.StatusNeedsInput)
 }
@@ -70,7 +72,7 @@ func (l Lap) Phase() string {
 // lap notes that the phase which the invocation is in has ended.
 func (p *Pipeline) lap(inv *invocation, phase int) {
 	if p.opts.Observer != nil {
-		inv.laps = append(inv.laps, Lap{uint8(phase), inv.now().Sub(inv.record.Created)})
+		inv.laps = append(inv.laps, newLap(phase, inv.now().Sub(inv.record.Created)))
 	}
 }
 
@@ -86,7 +88,7 @@ func (p *Pipeline) observe(ctx context.Context, inv *invocation) {
 		e.Arguments, e.Result = inv.record.Input.Model, inv.end.Content
 	}
 	if inv.failure != nil {
-		e.FailedIn = Lap{phase: inv.failedIn}.Phase()
+		e.FailedIn = newLap(int(inv.failedIn), 0).Phase()
 	}
 	if inv.listed != nil {
 		e.Listed = inv.listed.Tool
@@ -97,7 +99,7 @@ func (p *Pipeline) observe(ctx context.Context, inv *invocation) {
 // LapsOf are laps through the phases from the first on, which ended at these times. Tests of observers use it.
 func LapsOf(ends ...time.Duration) (all []Lap) {
 	for i, end := range ends {
-		all = append(all, Lap{uint8(i), end})
+		all = append(all, newLap(i, end))
 	}
 	return all
 }

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -84,9 +85,6 @@ func TestLabelsAreBounded(t *testing.T) {
 	if calls != 30_000 {
 		t.Errorf("%v calls are counted, want 30000", calls)
 	}
-	if n := len(m.recent.ring); n != kept {
-		t.Errorf("%d calls are kept, want %d", n, kept)
-	}
 	if n := len(m.metrics.series); n > maxSeries {
 		t.Errorf("%d series are kept in memory", n)
 	}
@@ -99,7 +97,7 @@ func TestMetricsAreThoseDocumented(t *testing.T) {
 	m.Observe(func() State { return State{Servers: []tool.ServerStatus{{Server: "s", State: tool.ServerReady}}} })
 	e := ended("s", "a")
 	e.KeptChars, e.Executor.Role = 100, "upstream"
-	e.Error, e.RPC, e.Laps = &tool.Error{}, &tool.RPCError{Code: -32603}, invoke.LapsOf(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+	e.Error, e.RPC, e.Laps = &tool.Error{}, &tool.RPCError{Code: -32603}, twelveLaps()
 	m.End(t.Context(), e)
 	families := scrape(t, m)
 	for _, d := range Metrics() {
@@ -138,11 +136,53 @@ func BenchmarkEnd(b *testing.B) {
 		b.Run(fmt.Sprintf("metrics=%v", metrics), func(b *testing.B) {
 			m, _ := New(b.Context(), Options{Metrics: metrics})
 			e := ended("s", "a")
-			e.Executor.Role, e.Laps = "upstream", invoke.LapsOf(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+			e.Executor.Role, e.Laps = "upstream", twelveLaps()
 			b.ReportAllocs()
 			for b.Loop() {
 				m.End(b.Context(), e)
 			}
 		})
+	}
+}
+
+func twelveLaps() []invoke.Lap {
+	var ends []time.Duration
+	for i := range 12 {
+		ends = append(ends, time.Duration(i+1)*time.Millisecond)
+	}
+	return invoke.LapsOf(ends...)
+}
+
+// TestLatestCalls: the latest 1,000 calls have their spans, also those that went through more phases than usual; others have none.
+func TestLatestCalls(t *testing.T) {
+	t.Parallel()
+	m, _ := New(t.Context(), Options{})
+	for i := range 2*kept + 10 {
+		e := ended("s", "a")
+		e.ID, e.Laps = tool.InvocationID(fmt.Sprint("inv_", i)), twelveLaps()
+		if i%7 == 0 {
+			e.Laps = append(e.Laps, e.Laps...)
+		}
+		m.End(t.Context(), e)
+	}
+	for i := range 2*kept + 10 {
+		spans := m.Spans(tool.InvocationID(fmt.Sprint("inv_", i)))
+		want := 0
+		if i >= kept+10 {
+			if want = 13; i%7 == 0 {
+				want = 25
+			}
+		}
+		if got := 0; spans != nil {
+			got = len(spans.All)
+			if got != want || spans.All[1].Took != time.Millisecond || spans.All[0].Took != 12*time.Millisecond {
+				t.Fatalf("call %d has %d spans, want %d: %+v", i, got, want, spans)
+			}
+		} else if want > 0 {
+			t.Fatalf("call %d has no spans", i)
+		}
+	}
+	if m.Spans("") != nil {
+		t.Error("no call has spans")
 	}
 }

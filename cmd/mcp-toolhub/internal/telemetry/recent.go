@@ -10,8 +10,10 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// kept is how many calls are kept in memory: about 300 kB.
-const kept = 1000
+const (
+	kept  = 1000 // calls in memory: about 200 kB
+	piece = 100  // of those are made room for at a time
+)
 
 // Spans are the spans of a call.
 type Spans struct {
@@ -28,35 +30,38 @@ type Span struct {
 
 // recent holds the latest calls.
 type recent struct {
-	mu   sync.Mutex
-	ring []one // kept at most
-	next int
+	mu     sync.Mutex
+	pieces [kept / piece]*[piece]one // nil: no call has come so far
+	next   int
 }
 
 // one is a call, as recent keeps it.
 type one struct {
-	id    tool.InvocationID
+	id    tool.InvocationID // "" where there is none so far
 	name  tool.Name
 	trace trace.TraceID
-	laps  []invoke.Lap // its own
+	n     int
+	laps  [13]invoke.Lap // n of them
+	more  []invoke.Lap   // of a call that waited for its client: then laps are the first ones
 }
 
 // add keeps a call.
 func (r *recent) add(e *invoke.Ended, of trace.TraceID) {
-	c := one{id: e.ID, name: tool.UnknownTool, trace: of}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := &r.pieces[r.next/piece]
+	if *at == nil {
+		*at = new([piece]one)
+	}
+	c := &(*at)[r.next%piece]
+	r.next = (r.next + 1) % kept
+	c.id, c.name, c.trace, c.more = e.ID, tool.UnknownTool, of, nil
 	if e.Listed != nil {
 		c.name = e.Listed.Name
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.ring) < kept {
-		c.laps = append(c.laps, e.Laps...)
-		r.ring = append(r.ring, c)
-		return
+	if c.n = copy(c.laps[:], e.Laps); c.n < len(e.Laps) {
+		c.more = append(c.more, e.Laps[c.n:]...)
 	}
-	c.laps = append(r.ring[r.next].laps[:0], e.Laps...)
-	r.ring[r.next] = c
-	r.next = (r.next + 1) % kept
 }
 
 // Spans returns the spans of one of the latest calls; nil where it is none of them.
@@ -64,23 +69,30 @@ func (t *Telemetry) Spans(id tool.InvocationID) *Spans {
 	r := &t.recent
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range r.ring {
-		if c := &r.ring[i]; c.id == id {
-			return c.spans()
+	for _, p := range r.pieces {
+		if p == nil {
+			break
+		}
+		for i := range p {
+			if p[i].id == id && id != "" {
+				return p[i].spans()
+			}
 		}
 	}
 	return nil
 }
 
 func (c *one) spans() *Spans {
-	s := &Spans{All: make([]Span, 1, 1+len(c.laps))}
+	s := &Spans{All: make([]Span, 1, 1+c.n+len(c.more))}
 	if c.trace.IsValid() {
 		s.Trace = c.trace.String()
 	}
 	from := time.Duration(0)
-	for _, l := range c.laps {
-		s.All = append(s.All, Span{Name: l.Phase(), After: from, Took: l.Until - from})
-		from = l.Until
+	for _, laps := range [][]invoke.Lap{c.laps[:c.n], c.more} {
+		for _, l := range laps {
+			s.All = append(s.All, Span{Name: l.Phase(), After: from, Took: l.Until() - from})
+			from = l.Until()
+		}
 	}
 	s.All[0] = Span{Name: methodCall + " " + string(c.name), Took: from}
 	return s
