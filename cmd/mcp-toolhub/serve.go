@@ -113,13 +113,17 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 		Metrics: address != "" || s.Metrics != "", Content: s.Content})
 	h, err := c.buildHub(s, observed)
 	if err != nil {
-		return errors.Join(err, observed.Close(ctx))
+		_ = observed.Close(ctx) // there is nothing to send
+		return err
 	}
 	h.surfaces.style = c.style
 	boundMemory(h.settings().Upstream.Memory)
 	kill := untilKilled(ctx)
 	defer func() {
-		closeErr := errors.Join(h.close(kill), observed.Close(kill))
+		closeErr := h.close(kill)
+		if err := observed.Close(kill); err != nil {
+			h.logger.Warn("telemetry that was left is not sent: the collector has not taken it in time", "error", err)
+		}
 		switch {
 		case kill.Err() != nil:
 			err = &exitError{exitInterrupted, context.Cause(kill)}

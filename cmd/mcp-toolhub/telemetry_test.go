@@ -373,7 +373,7 @@ func TestMetricsAndLogsAreSent(t *testing.T) {
 func TestCollectorThatFails(t *testing.T) {
 	t.Parallel()
 	hangs := make(chan struct{})
-	defer close(hangs)
+	t.Cleanup(func() { close(hangs) })
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -386,31 +386,39 @@ func TestCollectorThatFails(t *testing.T) {
 		"refuses":        func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) },
 		"is busy":        func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "later", http.StatusServiceUnavailable) },
 	} {
-		url := "http://" + gone.Addr().String()
-		if answer != nil {
-			server := httptest.NewServer(answer)
-			defer server.CloseClientConnections() // before Close, which waits for them
-			url = server.URL
-		}
-		to, patient := &collector{url: url}, name == "hangs for long"
-		timeout := map[bool]string{true: "120000", false: "300"}[patient]
-		hub := startHubIn(t, to.env("OTEL_EXPORTER_OTLP_TIMEOUT="+timeout, "OTEL_BSP_MAX_QUEUE_SIZE=64", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=8"),
-			"hub.json", configText(t, map[string]any{"s": child(upstreamtest.Script{})}, nil))
-		w := wireHTTP(t, hub.url+"/mcp", rev2026).open()
-		for range 200 { // far more spans than the queue takes
-			w.result("mcp.s.echo", `{"text":"x"}`, "")
-		}
-		eventually(t, "the log says that telemetry is lost", func() bool { return patient || strings.Contains(hub.log(), "telemetry is lost") })
-		began := time.Now()
-		if err := hub.stop(); err != nil {
-			t.Errorf("%s: the hub ended with %v", name, err)
-		}
-		if took := time.Since(began); took > 20*time.Second {
-			t.Errorf("%s: the hub took %s to end", name, took)
-		}
-		if n := strings.Count(hub.log(), "telemetry is lost"); n > 3 {
-			t.Errorf("%s: the log says it %d times", name, n)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := "http://" + gone.Addr().String()
+			if answer != nil {
+				server := httptest.NewServer(answer)
+				t.Cleanup(server.CloseClientConnections) // Close would wait for them
+				url = server.URL
+			}
+			to, patient := &collector{url: url}, name == "hangs for long"
+			timeout := map[bool]string{true: "120000", false: "300"}[patient]
+			hub := startHubIn(t, to.env("OTEL_EXPORTER_OTLP_TIMEOUT="+timeout, "OTEL_BSP_MAX_QUEUE_SIZE=64", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=8"),
+				"hub.json", configText(t, map[string]any{"s": child(upstreamtest.Script{})}, nil))
+			w := wireHTTP(t, hub.url+"/mcp", rev2026).open()
+			for range 60 { // far more spans than the queue takes
+				w.result("mcp.s.echo", `{"text":"x"}`, "")
+			}
+			eventually(t, "the log says that telemetry is lost", func() bool { return patient || strings.Contains(hub.log(), "telemetry is lost") })
+			began := time.Now()
+			if err := hub.stop(); err != nil {
+				t.Errorf("%s: the hub ended with %v", name, err)
+			}
+			if took := time.Since(began); took > 20*time.Second {
+				t.Errorf("%s: the hub took %s to end", name, took)
+			}
+			for line := range strings.Lines(hub.log()) {
+				if !json.Valid([]byte(line)) {
+					t.Errorf("%s: the log has the line %s", name, line)
+				}
+			}
+			if n := strings.Count(hub.log(), "telemetry is lost"); n > 3 {
+				t.Errorf("%s: the log says it %d times", name, n)
+			}
+		})
 	}
 }
 

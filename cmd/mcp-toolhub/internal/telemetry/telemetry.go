@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -76,7 +77,12 @@ func New(ctx context.Context, o Options) (t *Telemetry, problems []string) {
 }
 
 // Tell makes logger hear of a collector that cannot be reached, and of its return. It is called once, before the first call.
-func (t *Telemetry) Tell(logger *slog.Logger) { t.outlet.logger.Store(logger) }
+func (t *Telemetry) Tell(logger *slog.Logger) {
+	t.outlet.logger.Store(logger)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { // otherwise the SDK writes to stderr
+		logger.Debug("telemetry", "error", err)
+	}))
+}
 
 // Observe makes metrics say what state returns. It is asked when somebody asks for metrics.
 func (t *Telemetry) Observe(state func() State) { t.state.Store(&state) }
