@@ -185,6 +185,7 @@ func (f *filling) call(ctx context.Context, l *line, text json.RawMessage) {
 	c := l.call()
 	var seq int64
 	var ended sql.NullInt64
+	whole := false // it has all that the lines before have
 	err := f.row(ctx, "SELECT seq, ended FROM invocations WHERE id = $1", string(l.Invocation)).Scan(&seq, &ended)
 	switch {
 	case f.err != nil:
@@ -200,9 +201,7 @@ func (f *filling) call(ctx context.Context, l *line, text json.RawMessage) {
 	case l.isCall() || l.Object == tool.ObjectInvocation:
 		f.exec(ctx, `UPDATE invocations SET ended = $1, tool = $2, server = $3, actor = $4, client = $5, profile = $6, status = $7,
 			class = $8, created = $9 WHERE seq = $10`, append(c.columns(), c.Created.UnixMicro(), seq)...)
-		if l.isCall() && l.EndedUS != nil && l.From == 0 { // it has all that the lines before have
-			f.exec(ctx, "DELETE FROM lines WHERE seq = $1", seq)
-		}
+		whole = l.isCall() && l.EndedUS != nil && l.From == 0
 	case c.Class != "" && l.Object != persist.ObjectTask: // the call has ended otherwise
 		f.exec(ctx, "UPDATE invocations SET class = $1 WHERE seq = $2", c.Class, seq)
 	}
@@ -210,6 +209,9 @@ func (f *filling) call(ctx context.Context, l *line, text json.RawMessage) {
 		f.exec(ctx, "UPDATE invocations SET kept = kept + $1 WHERE seq = $2", kept, seq)
 	}
 	f.exec(ctx, "INSERT INTO lines (seq, ends, line) VALUES ($1, $2, $3)", seq, l.ends(), string(text))
+	if whole { // after the insertion: SQLite would give the number of the last line again, and nobody would see that there is a new one
+		f.exec(ctx, "DELETE FROM lines WHERE seq = $1 AND n < (SELECT MAX(n) FROM lines WHERE seq = $1)", seq)
+	}
 	switch {
 	case l.ends():
 		f.exec(ctx, f.indexes, seq, f.document(l.text()))

@@ -96,6 +96,7 @@ type did struct {
 	took                         time.Duration
 	noted, open                  bool   // it has a line before its end; it has no end
 	task                         string // the result of the task that it becomes; "" for none
+	running                      func() // is done while its line before the end is there
 }
 
 // write writes a call, and returns its id.
@@ -116,7 +117,7 @@ func (j *journal) write(t testing.TB, d did) tool.InvocationID {
 	c.Decide(&tool.PermissionDecision{Behavior: tool.Allow}, at)
 	c.Move(tool.StatusQueued, at)
 	c.Move(tool.StatusRunning, at)
-	if d.noted || d.open {
+	if d.noted || d.open || d.running != nil {
 		if err := j.Note(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
@@ -126,6 +127,9 @@ func (j *journal) write(t testing.TB, d did) tool.InvocationID {
 			t.Fatal(err)
 		}
 		return head.Invocation
+	}
+	if d.running != nil {
+		d.running()
 	}
 	end := &persist.CallEnd{At: at.Add(d.took)}
 	status := tool.StatusSucceeded
@@ -475,6 +479,28 @@ func TestEnded(t *testing.T) {
 		}
 		if calls, _, err = s.Ended(t.Context(), from, store.Query{Is: map[store.Column]string{store.Tool: "mcp.a.b"}}); err != nil || len(calls) != 0 {
 			t.Errorf("%v, %v", calls, err)
+		}
+	})
+}
+
+// TestPositionGrows: the position tells that the newest call has ended, although its line takes the place of the one before.
+func TestPositionGrows(t *testing.T) {
+	withStores(t, func(t *testing.T, j *journal, open func() store.Store) {
+		s := open()
+		var from int64
+		ended := j.write(t, did{tool: "mcp.a.b", running: func() {
+			for from == 0 { // until the journal writes what it holds
+				j.fill(t, s)
+				var err error
+				if from, err = s.Position(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}})
+		j.fill(t, s)
+		calls, to, err := s.Ended(t.Context(), from, store.Query{})
+		if err != nil || to <= from || len(calls) != 1 || calls[0].ID != ended {
+			t.Errorf("from %d to %d: %v, %v", from, to, calls, err)
 		}
 	})
 }
