@@ -256,6 +256,7 @@ func TestPageInABrowser(t *testing.T) {
 		b.do(chromedp.Navigate(p.url + "/ui/" + path))
 		b.harmless(path)
 	}
+	b.tabs(p)
 	b.approve(p)
 	b.try(p)
 	b.hears(p)
@@ -310,6 +311,21 @@ func TestScreenshotsInABrowser(t *testing.T) {
 		return strings.Contains(b.text(), "succeeded")
 	})
 	b.shoot("calls")
+}
+
+// tabs opens the page in more tabs than a browser has connections to a host: each is shown.
+func (b *chromium) tabs(p *permitted) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(p.url + "/ui/servers"))
+	for range 7 {
+		ctx, stop := chromedp.NewContext(b.ctx, chromedp.WithNewWindow(false)) // so that one tab alone is seen
+		defer stop()
+		limited, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		if err := chromedp.Do(limited, chromedp.Navigate(p.url+"/ui/servers"), chromedp.WaitVisible(chromedp.CSS("h1"))); err != nil {
+			b.t.Fatalf("the page in another tab: %v", err)
+		}
+	}
 }
 
 // approve answers a call that begins to wait while the page is open.

@@ -1,5 +1,5 @@
-// Asks the browser for a passkey where a form wants one. Gets the page again when the hub says that something on it has changed, and puts the new text in the place of the old one. Without this
-// script a page shows what there was when it was got.
+// Asks the browser for a passkey where a form wants one. Gets the page again when the hub says that something on it has changed,
+// and puts the new text in the place of the old one. Without this script a page shows what there was when it was got.
 "use strict";
 document.querySelectorAll("form[data-passkey]").forEach((form) => form.addEventListener("submit", async (event) => {
   event.preventDefault();
@@ -63,7 +63,17 @@ document.querySelectorAll("form[data-passkey]").forEach((form) => form.addEventL
     if (again) { again = false; refresh(); }
   }
 
-  const source = new EventSource(where);
-  source.addEventListener("changed", refresh);
-  source.addEventListener("waiting", (event) => { if (Number(event.data) !== shown()) refresh(); });
+  // A browser has six connections to a hub. So a tab that nobody sees has no stream: it looks now and then.
+  let source = null;
+  function follow() {
+    if (source) source.close();
+    source = null;
+    if (document.hidden) return;
+    source = new EventSource(where);
+    source.addEventListener("changed", refresh);
+    source.addEventListener("waiting", (event) => { if (Number(event.data) !== shown()) refresh(); });
+  }
+  follow();
+  document.addEventListener("visibilitychange", () => { follow(); if (!document.hidden) refresh(); });
+  setInterval(() => { if (document.hidden) refresh(); }, 15000);
 })();
