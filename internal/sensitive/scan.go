@@ -313,7 +313,8 @@ func decode(word string) (plain string, ok bool) {
 		return "", false
 	}
 	for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		if first, err := e.DecodeString(word[:encodedMin]); err != nil || !printable(first[:len(first)-utf8.UTFMax+1]) {
+		var first [encodedMin]byte // ids and digests come by here: nothing is allocated for them
+		if n, err := e.Decode(first[:], []byte(word[:encodedMin])); err != nil || !printable(first[:n-utf8.UTFMax+1]) {
 			continue
 		}
 		b, err := e.DecodeString(word[:len(word)-len(word)%4])
