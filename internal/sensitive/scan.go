@@ -204,7 +204,7 @@ func suspicious(text string) bool {
 		c := text[i]
 		if base64Bytes[c] {
 			if run++; run == encodedMin {
-				if _, ok := decode(text[i+1-run : i+1]); ok {
+				if begins := text[i+1-run : i+1]; isEncoded(base64.RawStdEncoding, begins) || isEncoded(base64.RawURLEncoding, begins) {
 					return true
 				}
 			}
@@ -306,6 +306,25 @@ func printable(b []byte) bool {
 	return !slices.ContainsFunc(b, func(c byte) bool { return c < ' ' && c != '\n' && c != '\r' && c != '\t' || c == 0x7f })
 }
 
+// isEncoded reports whether the beginning of word, encodedMin bytes, is base64 of a text's beginning. Ids and digests come by here, so it
+// allocates nothing.
+func isEncoded(e *base64.Encoding, word string) bool {
+	var first [encodedMin]byte
+	n, err := e.Decode(first[:], []byte(word[:encodedMin]))
+	b := first[:n]
+	if err != nil || !printable(b) {
+		return false
+	}
+	for len(b) > 0 {
+		r, size := utf8.DecodeRune(b)
+		if r == utf8.RuneError && size == 1 {
+			return !utf8.FullRune(b) // a character goes on behind it
+		}
+		b = b[size:]
+	}
+	return true
+}
+
 // decode reads base64 of a text.
 func decode(word string) (plain string, ok bool) {
 	word = strings.TrimRight(word, "=")
@@ -313,8 +332,7 @@ func decode(word string) (plain string, ok bool) {
 		return "", false
 	}
 	for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		var first [encodedMin]byte // ids and digests come by here: nothing is allocated for them
-		if n, err := e.Decode(first[:], []byte(word[:encodedMin])); err != nil || !printable(first[:n-utf8.UTFMax+1]) {
+		if !isEncoded(e, word) {
 			continue
 		}
 		b, err := e.DecodeString(word[:len(word)-len(word)%4])

@@ -1,6 +1,7 @@
 package sensitive_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"log/slog"
 	"strings"
@@ -116,5 +117,18 @@ https://github.com/example/project/pull/1234#discussion_r987654 and commit 7c9e6
 				}
 			}
 		})
+	}
+}
+
+// The look at the beginning of an encoded text may end within a character.
+func TestEncodedTextBeginsWithAnyCharacter(t *testing.T) {
+	t.Parallel()
+	for _, begins := range []string{"the key of my bank", "the key of my 银行银行", "der Schlüssel üüüü", "1234567890abcdefgä"} {
+		for n := range 4 {
+			text := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", n) + begins + ": " + token))
+			if _, found := sensitive.New(nil).Text(text); found != 1 {
+				t.Errorf("%d secrets found in %s, which is %q behind %d characters", found, text, begins, n)
+			}
+		}
 	}
 }
