@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
@@ -94,5 +93,5 @@ func (p *pageHub) offer(ctx context.Context, r *policy.Request) *policy.Suggeste
 		p.logger.Debug("a question offers no rule, because earlier answers cannot be read", "error", err)
 		return nil
 	}
-	return history.Offer(ctx, calls, r, p.surfaces.now().gate, func(tool.Name) *tool.Tool { return r.Tool }, homeDir())
+	return history.Offer(ctx, calls, r, p.surfaces.now().gate, homeDir())
 }

@@ -14,7 +14,7 @@ import (
 // answer; nil where it offers none. calls are those of the tool by the same caller. The grant covers r, and what these answers were about: for
 // paths the directory that holds them, and otherwise the very target. Nothing is offered where answers differ, about calls that go beyond a
 // limit, with dangerous tools, and where only the very arguments could be remembered.
-func Offer(ctx context.Context, calls []Call, r *policy.Request, g *gate.Gate, tools Tools, home string) *policy.SuggestedGrant {
+func Offer(ctx context.Context, calls []Call, r *policy.Request, g *gate.Gate, home string) *policy.SuggestedGrant {
 	asked, ok := g.Engine().Scopes(*r)
 	if !ok || len(r.Findings) > 0 || r.Facts == nil || r.Facts.Has("dangerous") || len(asked) == 0 && !r.Facts.ReadOnly.Value {
 		return nil
@@ -25,7 +25,7 @@ func Offer(ctx context.Context, calls []Call, r *policy.Request, g *gate.Gate, t
 		if c.Answer != Allowed && c.Answer != Denied || c.Remembered {
 			continue
 		}
-		before, lost := c.request(ctx, g, tools)
+		before, lost := c.request(ctx, g, func(tool.Name) *tool.Tool { return r.Tool })
 		e := &example{call: c, r: before}
 		if lost == "" {
 			e.scopes, e.bounded = g.Engine().Scopes(before)

@@ -72,7 +72,7 @@ func TestOffer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := history.Offer(t.Context(), calls, &r, g, declared(), homeOf)
+			o := history.Offer(t.Context(), calls, &r, g, homeOf)
 			if o == nil {
 				if c.under != "" {
 					t.Fatal("nothing is offered")
