@@ -99,7 +99,7 @@ func (a *approver) ask(ctx context.Context, inv *invocation, q *approvalRequest)
 		inv.decided(q.decision)
 		return a.deny(inv, q, "nobody", "somebody would have to allow it, and nobody can be asked")
 	}
-	a.offer(ctx, q)
+	a.offer(ctx, inv, q)
 	var err error
 	if q.ticket, err = a.opts.Approvals.Ask(a.checked(q, inv.listed.Tool, q.forPeople(a.binding(q.gate, inv, &q.request)))); err != nil {
 		if errors.Is(err, approval.ErrClosed) {
@@ -132,9 +132,10 @@ func (a *approver) ask(ctx context.Context, inv *invocation, q *approvalRequest)
 	return a.deny(inv, q, "nobody", "somebody would have to allow it, and "+cmp.Or(q.unasked, "nobody can be asked"))
 }
 
-// offer adds to the answers of a question that can be remembered what people have answered alike before.
-func (a *approver) offer(ctx context.Context, q *approvalRequest) {
-	if a.opts.Offer == nil || !slices.Contains(gate.Choices(q.decision), policy.AllowAlways) {
+// offer adds to the answers of a question that can be remembered what people have answered alike before. Questions about the calls of a
+// batch come together within a moment, so nothing is looked up for them.
+func (a *approver) offer(ctx context.Context, inv *invocation, q *approvalRequest) {
+	if m := inv.call.Member; a.opts.Offer == nil || m != nil && m.Asks != nil || !slices.Contains(gate.Choices(q.decision), policy.AllowAlways) {
 		return
 	}
 	if offer := a.opts.Offer(ctx, &q.request); offer != nil {
