@@ -81,6 +81,9 @@ const (
 // offer returns the grant that a question offers, because people have given the same answer to calls like r. A hub whose records cannot
 // be read soon offers none.
 func (p *pageHub) offer(ctx context.Context, r *policy.Request) *policy.SuggestedGrant {
+	if !history.MayOffer(r, p.surfaces.now().gate) {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, offerWithin)
 	defer cancel()
 	records, err := p.store(ctx, true)

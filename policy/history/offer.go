@@ -15,8 +15,8 @@ import (
 // paths the directory that holds them, and otherwise the very target. Nothing is offered where answers differ, about calls that go beyond a
 // limit, with dangerous tools, and where only the very arguments could be remembered.
 func Offer(ctx context.Context, calls []Call, r *policy.Request, g *gate.Gate, home string) *policy.SuggestedGrant {
-	asked, ok := g.Engine().Scopes(*r)
-	if !ok || len(r.Findings) > 0 || r.Facts == nil || r.Facts.Has("dangerous") || len(asked) == 0 && !r.Facts.ReadOnly.Value {
+	asked, ok := offerable(r, g)
+	if !ok {
 		return nil
 	}
 	given := make(map[Answer][]*example)
@@ -48,6 +48,17 @@ func Offer(ctx context.Context, calls []Call, r *policy.Request, g *gate.Gate, h
 		}
 	}
 	return nil
+}
+
+// MayOffer reports whether Offer can offer anything about r, whatever was answered before.
+func MayOffer(r *policy.Request, g *gate.Gate) bool {
+	_, ok := offerable(r, g)
+	return ok
+}
+
+func offerable(r *policy.Request, g *gate.Gate) (asked []policy.Scope, ok bool) {
+	asked, ok = g.Engine().Scopes(*r)
+	return asked, ok && len(r.Findings) == 0 && r.Facts != nil && !r.Facts.Has("dangerous") && (len(asked) > 0 || r.Facts.ReadOnly.Value)
 }
 
 // sameClasses reports whether targets are of the same kinds: paths that are read here, hosts, and so on.
