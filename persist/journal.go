@@ -171,6 +171,9 @@ func newBatch(r room) *batch {
 	return &batch{bytes: r.bytes[:0], names: r.names[:0]}
 }
 
+// isReady reports whether what was collected is to be written now. It is called with the journal's mu held; closed: that one is.
+func (b *batch) isReady(closed bool) bool { return b.durable || b.due || closed && len(b.bytes) > 0 }
+
 // Append queues records, in their order and next to each other, and does not wait until they are written: that begins
 // with the next Commit, or after 2 ms. It waits only while the queue is full, and then returns ctx's error if ctx ends.
 // Any error means that none of the records was queued: ErrClosed, or a record that is no JSON. Records that are lost
@@ -255,7 +258,7 @@ func (j *Journal) lead() {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if b := j.next; j.hasBatch() && b.waiters > 0 && !b.over && !j.slow {
+	if b := j.next; b.isReady(j.closed) && b.waiters > 0 && !b.over && !j.slow {
 		b.done <- struct{}{} // which has room: a batch gets one writer
 		return
 	}
@@ -415,12 +418,7 @@ func (j *Journal) claim() bool {
 
 // isDue reports whether there is something to write now. It is called with mu held.
 func (j *Journal) isDue() bool {
-	return j.hasBatch() || j.settled || j.wantTidy || j.wantSync && !j.syncing
-}
-
-// hasBatch reports whether what was collected is to be written now. It is called with mu held.
-func (j *Journal) hasBatch() bool {
-	return j.next.durable || j.next.due || j.closed && len(j.next.bytes) > 0
+	return j.next.isReady(j.closed) || j.settled || j.wantTidy || j.wantSync && !j.syncing
 }
 
 // signal sets a flag that makes something due, and does it unless somebody else is writing.

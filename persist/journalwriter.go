@@ -50,7 +50,7 @@ func (j *Journal) take() (do writerStep) {
 	if j.settled {
 		j.settled, j.syncing, do.settled = false, false, true
 	}
-	if j.hasBatch() {
+	if j.next.isReady(j.closed) {
 		do.batch = j.next
 		j.current, j.next = j.next, newBatch(j.spare)
 		j.spare = room{}

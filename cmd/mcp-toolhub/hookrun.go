@@ -14,17 +14,17 @@ import (
 
 // newHooks makes the hooks of the settings; nil where there are none.
 func newHooks(s *config.Settings, runner *command.Runner) (*hook.Set, error) {
-	if len(s.Hooks) == 0 {
+	if len(s.Hooks.All) == 0 {
 		return nil, nil
 	}
-	bounds, err := command.NewBounds(command.Config{Root: s.HookDir, Environ: os.Environ()})
+	bounds, err := command.NewBounds(command.Config{Root: s.Hooks.Dir, Environ: os.Environ()})
 	if err != nil {
 		return nil, err
 	}
-	set, problems := hook.New(s.Hooks, hook.Options{Run: hookRunner{bounds, runner}.run, Dir: bounds.Config().Root})
+	set, problems := hook.New(s.Hooks.All, hook.Options{Run: hookRunner{bounds, runner}.run, Dir: bounds.Config().Root})
 	var all []error
 	for _, p := range problems {
-		all = append(all, fmt.Errorf("%s: %w", s.Hooks[p.Hook].Place, p.Problem))
+		all = append(all, fmt.Errorf("%s: %w", s.Hooks.All[p.Hook].Place, p.Problem))
 	}
 	return set, errors.Join(all...)
 }

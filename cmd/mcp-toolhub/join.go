@@ -70,7 +70,7 @@ func commandEnvironment(s *config.Settings) (env []string) {
 	declared, _ := filepath.Glob(filepath.Join(s.Declarative.Dir, "*.json"))
 	runs := s.Code.Enabled && s.Code.Run.Enabled || s.Declarative.Enabled && s.Declarative.Dir != "" && len(declared) > 0
 	named := slices.Concat(s.Code.Run.Bounds.Env, s.Declarative.Bounds.Env)
-	for _, h := range s.Hooks {
+	for _, h := range s.Hooks.All {
 		runs = runs || len(h.Command) > 0 || h.Shell != ""
 		named = append(named, h.Env...)
 	}

@@ -223,7 +223,7 @@ func TestUnknownProfileBesideAHub(t *testing.T) {
 
 // TestEnvironmentOfCommandsIsTheHubs: a hub that runs commands takes in clients of its environment alone.
 func TestEnvironmentOfCommandsIsTheHubs(t *testing.T) {
-	plain, runs := &config.Settings{}, &config.Settings{Hooks: []hook.Config{{Shell: "true", Env: []string{"MINE"}}}}
+	plain, runs := &config.Settings{}, &config.Settings{Hooks: config.Hooks{All: []hook.Config{{Shell: "true", Env: []string{"MINE"}}}}}
 	before := map[*config.Settings]string{plain: fingerprint(plain, ""), runs: fingerprint(runs, "")}
 	for _, name := range []string{"TZ", "MINE", "OTHER"} {
 		t.Run(name, func(t *testing.T) {

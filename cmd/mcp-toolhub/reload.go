@@ -251,7 +251,7 @@ func (h *hub) apply(ctx context.Context, s *config.Settings) error {
 		return err
 	}
 	if s.Journal != was.Journal || s.Stored != was.Stored || s.Store != was.Store || s.Records != was.Records ||
-		s.StateDir != was.StateDir || s.Log != was.Log || s.Metrics != was.Metrics || s.Content != was.Content || s.KeyringSignIns != was.KeyringSignIns ||
+		s.StateDir != was.StateDir || s.Log != was.Log || s.Telemetry != was.Telemetry || s.KeyringSignIns != was.KeyringSignIns ||
 		s.Downstream.Name != was.Downstream.Name || s.Embeddings != was.Embeddings ||
 		s.Policy.SessionTime != was.Policy.SessionTime || s.Policy.AlwaysTime != was.Policy.AlwaysTime {
 		h.logger.Warn("changes of persist, hub.log, hub.name, hub.metrics, hub.telemetry, hub.sign_in_key, deferred.embeddings and the times of policy.ask take effect " +

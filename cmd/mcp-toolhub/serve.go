@@ -110,7 +110,7 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 	s.Downstream.HTTP.Listen = c.listen(s)
 	address := s.Downstream.HTTP.Listen
 	observed, problems := telemetry.New(ctx, telemetry.Options{Version: version(), Getenv: c.std.getenv,
-		Metrics: address != "" || s.Metrics != "", Content: s.Content})
+		Metrics: address != "" || s.Telemetry.Metrics != "", Content: s.Telemetry.Content})
 	h, err := c.buildHub(s, observed)
 	if err != nil {
 		_ = observed.Close(ctx) // there is nothing to send
@@ -131,17 +131,9 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 			err = failed(closeErr)
 		}
 	}()
-	var listener net.Listener
-	if address != "" {
-		if err := h.settings().Downstream.CheckListen(address); err != nil {
-			return failed(err)
-		}
-		if listener, err = net.Listen("tcp", address); err != nil {
-			return failed(fmt.Errorf("listen on %q: %w: choose another address with --http", address, err))
-		}
-	}
-	if listener != nil {
-		h.listens = listenOrigin(listener)
+	listener, err := h.listen(address)
+	if err != nil {
+		return failed(err)
 	}
 	endMetrics, err := h.serveMetrics()
 	if err != nil {
@@ -187,6 +179,22 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 		return h.serveGuests(ctx, kill)
 	}
 	return h.serveStdio(ctx, kill, std, c.profile, std.in != c.std.in)
+}
+
+// listen opens the HTTP door at address; "" has none.
+func (h *hub) listen(address string) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	if err := h.settings().Downstream.CheckListen(address); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: %w: choose another address with --http", address, err)
+	}
+	h.listens = listenOrigin(l)
+	return l, nil
 }
 
 // sayHowToConnect tells a person at the terminal what to do with the hub. listener is nil where it speaks stdio.

@@ -32,7 +32,7 @@ func (h *hub) observe(problems []string) {
 
 // metricsOf answers with metrics at the HTTP door; nil where they have an address of their own, or there are none.
 func (h *hub) metricsOf(s *config.Settings) http.Handler {
-	if h.telemetry == nil || s.Metrics != "" {
+	if h.telemetry == nil || s.Telemetry.Metrics != "" {
 		return nil
 	}
 	return h.telemetry
@@ -40,7 +40,7 @@ func (h *hub) metricsOf(s *config.Settings) http.Handler {
 
 // serveMetrics serves the metrics at their own address, where the settings name one. end ends that.
 func (h *hub) serveMetrics() (end func(), err error) {
-	address := h.settings().Metrics
+	address := h.settings().Telemetry.Metrics
 	if address == "" {
 		return func() {}, nil
 	}

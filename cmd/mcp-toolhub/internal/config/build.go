@@ -40,7 +40,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s.Policy.Tools.Tools = append(r.outOfUse, s.Policy.Tools.Tools...) // the first that says something counts
 	s.Downstream, s.Policy.Page = r.door(&f.hub, s.Upstream.Servers), f.hub.page
 	s.Log.Level, s.Log.Format = cmp.Or(f.hub.log.level, "info"), cmp.Or(f.hub.log.format, "auto")
-	s.Metrics, s.Content = f.hub.metrics, f.hub.content
+	s.Telemetry = Telemetry{Metrics: f.hub.metrics, Content: f.hub.content}
 	s.Journal = persist.JournalConfig{
 		Dir:      cmp.Or(r.vars.path(f.journal.dir.Value), filepath.Join(state, "journal")),
 		MaxBytes: f.journal.maxBytes, MaxFiles: f.journal.maxFiles, MaxAge: f.journal.maxAge,
@@ -68,8 +68,8 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 			s.Profiles = append(s.Profiles, p)
 		}
 	}
-	if s.Hooks = r.hooks(f); len(s.Hooks) > 0 {
-		s.HookDir = r.vars.workspace
+	if s.Hooks.All = r.hooks(f); len(s.Hooks.All) > 0 {
+		s.Hooks.Dir = r.vars.workspace
 	}
 	permission.strayRules(s)
 	s.Uses = usesOf(f, s)

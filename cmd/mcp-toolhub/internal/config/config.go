@@ -42,6 +42,18 @@ type Log struct {
 	Format string // auto (default: text on a terminal, JSON otherwise), text or json
 }
 
+// Hooks are the hooks of the top level and of profiles.
+type Hooks struct {
+	All []hook.Config
+	Dir string // where their commands run, absolute; "" without hooks
+}
+
+// Telemetry says how the hub can be watched from outside.
+type Telemetry struct {
+	Metrics string // host:port for metrics alone; "" for the HTTP door
+	Content bool   // traces have arguments and results of calls
+}
+
 // Settings is a configuration file without a fault, complete and expanded. It holds secrets: it is never printed.
 type Settings struct {
 	Path     string // of the file, as it was given
@@ -63,13 +75,11 @@ type Settings struct {
 	Code        code.Config        // Run.Runner is left to cmd
 	Declarative declarative.Config // Runner and Logger are left to cmd
 	Policy      gate.Config
-	Hooks       []hook.Config
-	HookDir     string            // where commands of hooks run, absolute
+	Hooks       Hooks
 	RuleFiles   []string          // absolute: files besides this one whose rules Policy holds
 	Downstream  downstream.Config // Version is left to cmd
 	Log         Log
-	Metrics     string // host:port for metrics alone; "" for the HTTP door
-	Content     bool   // telemetry has arguments and results of calls
+	Telemetry   Telemetry
 
 	// Read are Path and RuleFiles as they were just before they were read, by these names: one that is another by now was
 	// changed since.

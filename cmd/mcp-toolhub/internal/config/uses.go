@@ -57,10 +57,10 @@ func usesOf(f *file, s *Settings) []string {
 	if s.Downstream.HTTP.Listen != "" {
 		add("hub.http: listens on %s", shown(s.Downstream.HTTP.Listen))
 	}
-	if s.Metrics != "" {
-		add("hub.metrics: listens on %s", shown(s.Metrics))
+	if s.Telemetry.Metrics != "" {
+		add("hub.metrics: listens on %s", shown(s.Telemetry.Metrics))
 	}
-	if s.Content {
+	if s.Telemetry.Content {
 		add("hub.telemetry: sends arguments and results of calls to the collector that OTEL_* variables name")
 	}
 	if s.Code.Enabled {

@@ -38,11 +38,7 @@ type invocation struct {
 	described bool // the record has the input
 	invalid   bool // the record says what is wrong with the arguments
 
-	late    *time.Timer // calls noteLate while the executor runs and the journal has no line
-	overdue bool        // it has called that, which may go on after the end
-
-	started time.Time // when the executor was about to be called; zero before
-	ended   time.Time // when the executor has answered
+	execution
 
 	approved  *consent // so that nobody is asked again after a suspension
 	permitted permitted
@@ -54,11 +50,7 @@ type invocation struct {
 	failure *tool.Failure  // why the invocation failed, in the hub's words
 	rpcErr  *tool.RPCError // the JSON-RPC error to answer with, where there is one
 
-	trace    Trace // nil where nobody traces the call
-	laps     []Lap // where somebody observes it
-	lapsRoom [12]Lap
-	failedIn uint8 // the phase in which fail was called
-	kept     int   // characters of the result that the caller does not get
+	observation
 
 	end     persist.CallEnd // as the journal keeps it
 	outcome Outcome
@@ -72,6 +64,15 @@ type walk struct {
 	next    int  // the phase that it is in, or goes on with
 	parked  bool // it waits for its turn at the server, and has left its stack: see Queued
 	resumed bool // it was suspended before
+}
+
+// execution is when the executor was at work on an invocation.
+type execution struct {
+	late    *time.Timer // calls noteLate while the executor runs and the journal has no line
+	overdue bool        // it has called that, which may go on after the end
+
+	started time.Time // when the executor was about to be called; zero before
+	ended   time.Time // when the executor has answered
 }
 
 // inputs are the standard's four inputs. model is never written to; each of the others is a fresh value where it differs.

@@ -286,7 +286,7 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		if out.Task != nil {
 			out.Task.await(p, inv)
 		} else if out.Suspended == nil && !inv.overdue {
-			*inv = invocation{late: inv.late}
+			*inv = invocation{execution: execution{late: inv.late}}
 			p.spare.Put(inv)
 		}
 	}()
@@ -301,7 +301,7 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		if inv.parked {
 			return Outcome{Queued: &Queued{p, inv}}
 		}
-		p.lap(inv, inv.next)
+		noteLap(p.opts.Observer, inv, inv.next)
 		if inv.reply.NeedsInput && !inv.failed() {
 			return p.suspend(ctx, inv)
 		}
@@ -310,7 +310,7 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		inv.mapFailure()
 		inv.moveTo(inv.final)
 	}
-	p.observe(ctx, inv)
+	observe(ctx, p.opts.Observer, inv)
 	return inv.outcome
 }
 
@@ -331,7 +331,7 @@ func (q *Queued) Wait(ctx context.Context) {
 // Run goes on with the invocation, as Invoke does.
 func (q *Queued) Run(ctx context.Context) Outcome {
 	q.inv.parked = false
-	q.pipeline.lap(q.inv, q.inv.next)
+	noteLap(q.pipeline.opts.Observer, q.inv, q.inv.next)
 	q.inv.next++
 	return q.pipeline.run(ctx, q.inv)
 }
@@ -374,7 +374,7 @@ func (p *Pipeline) suspend(ctx context.Context, inv *invocation) Outcome {
 // must still be there under c.Name, and allowed.
 func (w *Suspended) Resume(ctx context.Context, c *Call) Outcome {
 	w.inv.call = c
-	w.pipeline.lap(w.inv, len(w.pipeline.phases))
+	noteLap(w.pipeline.opts.Observer, w.inv, len(w.pipeline.phases))
 	w.inv.record.Name(c.Surface)
 	w.inv.record.Resumed(clientSide(c), c.Surface.ID, w.inv.now())
 	return w.pipeline.run(ctx, w.inv)
@@ -382,7 +382,7 @@ func (w *Suspended) Resume(ctx context.Context, c *Call) Outcome {
 
 // End ends the invocation. err is a *tool.Failure, or a *tool.RPCError that the client gets.
 func (w *Suspended) End(ctx context.Context, err error) Outcome {
-	w.pipeline.lap(w.inv, len(w.pipeline.phases))
+	noteLap(w.pipeline.opts.Observer, w.inv, len(w.pipeline.phases))
 	w.inv.fail(err)
 	return w.pipeline.run(ctx, w.inv)
 }

@@ -69,16 +69,25 @@ func (l Lap) Phase() string {
 	return string(tool.StatusNeedsInput)
 }
 
-// lap notes that the phase which the invocation is in has ended.
-func (p *Pipeline) lap(inv *invocation, phase int) {
-	if p.opts.Observer != nil {
+// observation is what an observer is told of an invocation at its end, and nobody else needs.
+type observation struct {
+	trace    Trace // nil where nobody traces the call
+	laps     []Lap // where somebody observes it
+	lapsRoom [12]Lap
+	failedIn uint8 // the phase in which fail was called
+	kept     int   // characters of the result that the caller does not get
+}
+
+// noteLap notes for o, which may be nil, that a phase of the invocation has ended.
+func noteLap(o Observer, inv *invocation, phase int) {
+	if o != nil {
 		inv.laps = append(inv.laps, newLap(phase, inv.now().Sub(inv.record.Created)))
 	}
 }
 
-// observe tells the observer of the end of the invocation.
-func (p *Pipeline) observe(ctx context.Context, inv *invocation) {
-	if p.opts.Observer == nil {
+// observe tells o, which may be nil, of the end of the invocation.
+func observe(ctx context.Context, o Observer, inv *invocation) {
+	if o == nil {
 		return
 	}
 	e := Ended{Call: inv.call, ID: inv.id, Member: inv.record.Parent != "", Trace: inv.trace, Began: inv.record.Created, Laps: inv.laps,
@@ -93,7 +102,7 @@ func (p *Pipeline) observe(ctx context.Context, inv *invocation) {
 	if inv.listed != nil {
 		e.Listed = inv.listed.Tool
 	}
-	p.opts.Observer.End(ctx, e)
+	o.End(ctx, e)
 }
 
 // LapsOf are laps through the phases from the first on, which ended at these times. Tests of observers use it.
