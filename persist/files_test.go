@@ -161,3 +161,28 @@ func TestHold(t *testing.T) {
 		}
 	})
 }
+
+// TestCallsAreWrittenBeforeTheyRun: a call that may have an effect leaves a record, also if its hub is killed in its first instant.
+func TestCallsAreWrittenBeforeTheyRun(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		j, err := Open(JournalConfig{Dir: dir}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = j.Close() }()
+		var c Call
+		c.Begin(CallHead{Invocation: tool.NewInvocationID(), Tool: "mcp.s.t", Created: time.Now()}, tool.ExternalMapping{Source: "mcp"})
+		c.Move(tool.StatusRunning, time.Now())
+		if err := j.Announce(t.Context(), &c); err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		if err := Read(dir, func(line json.RawMessage) bool {
+			found = found || strings.Contains(string(line), string(c.Invocation))
+			return true
+		}); err != nil || !found {
+			t.Errorf("the call is in the journal: %t, %v", found, err)
+		}
+	})
+}

@@ -22,17 +22,18 @@ func (j *Journal) note(done <-chan struct{}, c *Call) error {
 	return err
 }
 
-// Announce is Note for a call that is about to run. Where the journal has failed, it returns when the line is written, as
-// Commit does: nothing runs whose end could not be recorded. At its limit the journal takes only calls that it has a line of.
+// Announce is Note for a call that is about to run, and returns when the line is written, as Commit does: a call that has had an
+// effect leaves a record, however its hub ends, and nothing runs whose end could not be recorded. At its limit the journal takes only
+// calls that it has a line of.
 func (j *Journal) Announce(ctx context.Context, c *Call) error {
 	if full := j.full.Load(); full != nil && !c.IsOpen() {
 		return full
 	}
-	if j.Healthy() == nil {
-		return j.Note(ctx, c)
+	if j.Healthy() != nil {
+		limited, cancel := context.WithTimeout(ctx, commitTimeout)
+		defer cancel()
+		ctx = limited
 	}
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
-	defer cancel()
 	t, err := j.putCall(ctx.Done(), c, nil, true)
 	if t.batch == nil {
 		return becauseOf(ctx, err)
