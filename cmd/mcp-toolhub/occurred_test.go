@@ -138,11 +138,12 @@ func (c *census) problems() (all []string) {
 			all = append(all, fmt.Sprintf("a journal has the %s %s, of which it is said that there is none: %s", s.kind, s.name, why))
 		}
 	}
-	known := standard()
+	known := append(standard(), sighting{"object", "tool_input_mutation"}, sighting{"object", string(tool.ObjectTaskResult)})
+	for _, own := range []tool.EventType{tool.EventCancelRequested, tool.EventResultExpired, tool.EventResultNotPersisted, tool.EventInvocationErased} {
+		known = append(known, sighting{"event", string(own)}) // the hub's
+	}
 	for s := range c.seen {
-		extra := s == sighting{"object", "tool_input_mutation"} || s == sighting{"object", string(tool.ObjectTaskResult)} || s == sighting{"event", string(tool.EventCancelRequested)} ||
-			s == sighting{"event", string(tool.EventResultExpired)} || s == sighting{"event", string(tool.EventResultNotPersisted)}
-		if !extra && !slices.Contains(known, s) {
+		if !slices.Contains(known, s) {
 			all = append(all, fmt.Sprintf("a journal has the %s %q, which Agent Tool does not name", s.kind, s.name))
 		}
 	}

@@ -31,7 +31,8 @@ func secretOf(place string) string {
 // secretsHub is a hub whose tools, callers, hooks and people send a secret in each place where something is recorded.
 type secretsHub struct {
 	*permitted
-	secrets map[string]string // by place
+	secrets   map[string]string // by place
+	collector *collector        // gets telemetry, with arguments and results
 }
 
 func (s *secretsHub) at(place string) string {
@@ -41,7 +42,7 @@ func (s *secretsHub) at(place string) string {
 
 func startSecretsHub(t *testing.T, webhook string) *secretsHub {
 	t.Helper()
-	s := &secretsHub{&permitted{t: t, dir: t.TempDir()}, make(map[string]string)}
+	s := &secretsHub{&permitted{t: t, dir: t.TempDir()}, make(map[string]string), startCollector(t)}
 	script := upstreamtest.Script{}
 	for _, name := range []string{"echo", "fail", "raw", "asked", "changed"} {
 		script.Tools = append(script.Tools, upstreamtest.Tool(name))
@@ -54,8 +55,9 @@ func startSecretsHub(t *testing.T, webhook string) *secretsHub {
 	s.write(map[string]any{"rules": []any{map[string]any{"match": "mcp.s.asked", "then": "ask"}, map[string]any{"match": "*", "then": "allow"}},
 		"ask": map[string]any{"channels": []any{"webhook", "queue"}, "webhook": webhook}},
 		map[string]any{"hooks": []any{map[string]any{"event": "pre_tool_use", "match": "mcp.s.changed", "command": []any{"cat", "says.json"}}},
+			"hub":     map[string]any{"telemetry": map[string]any{"content": true}},
 			"results": map[string]any{"max_inline_tokens": 500, "tools": []any{map[string]any{"match": "mcp.kept.*", "redact": "redact"}}}})
-	h, err := launch(s.dir, scratchEnv(s.dir), "--config", s.file, "--state-dir", s.state, "--log-level", "debug")
+	h, err := launch(s.dir, append(scratchEnv(s.dir), s.collector.env()...), "--config", s.file, "--state-dir", s.state, "--log-level", "debug")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +94,8 @@ func (s *secretsHub) holds(where, text string) {
 }
 
 // TestSecretsAreInNoRecord sends secrets in each place through the real program, on both generations. Callers get what tools answer, byte for byte,
-// unless the config says otherwise. Nothing else has a secret: no file of the state directory, no log, no command that shows records, no question and no
-// message to a webhook.
+// unless the config says otherwise. Nothing else has a secret: no file of the state directory, no log, no command that shows records, no question, no
+// message to a webhook, no metric, and no trace or log of a collector that gets arguments and results.
 func TestSecretsAreInNoRecord(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -118,6 +120,7 @@ func TestSecretsAreInNoRecord(t *testing.T) {
 		rest()
 	}
 	s.holds("health", func() string { _, text := s.health(t); return text }())
+	s.holds("the metrics", s.metrics())
 	s.lookEverywhere()
 }
 
@@ -159,6 +162,21 @@ func (s *secretsHub) run(args ...string) string {
 	return string(out)
 }
 
+// metrics is what Prometheus gets.
+func (s *secretsHub) metrics() string {
+	s.t.Helper()
+	resp, err := http.Get(s.url + "/metrics")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(text), `toolhub_calls_total{`) {
+		s.t.Errorf("%v, the metrics are %s", err, text)
+	}
+	return string(text)
+}
+
 // lookEverywhere looks at what commands show, at the log, and at all files, once the hub has ended.
 func (s *secretsHub) lookEverywhere() {
 	s.t.Helper()
@@ -166,6 +184,12 @@ func (s *secretsHub) lookEverywhere() {
 		s.t.Fatal(err)
 	}
 	s.holds("the log", s.log())
+	s.collector.mu.Lock()
+	sent := s.collector.all.String()
+	s.collector.mu.Unlock()
+	if s.holds("the telemetry", sent); !strings.Contains(sent, "gen_ai.tool.call.arguments") || !strings.Contains(sent, "gen_ai.tool.call.result") {
+		s.t.Error("the telemetry has no arguments, or no results")
+	}
 	bundle := filepath.Join(s.dir, "bundle.tar.gz")
 	for _, args := range [][]string{{"journal"}, {"events", "tail"}, {"events", "tail", "--format", "cloudevents"}, {"events", "tail", "--format", "acp"},
 		{"calls", "list", "-o", "json"}, {"calls", "export"}, {"calls", "export", "--format", "csv"}, {"calls", "export", "--format", "evidence", "--output", bundle}} {
