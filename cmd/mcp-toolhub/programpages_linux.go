@@ -13,7 +13,8 @@ import (
 const fixedBelow = 1 << 32
 
 // forgetProgram takes pages of the program's own file out of this process. The start has used many once: to read flags, the
-// config and schemas. What is used again is mapped again from the system's cache of files, as at its first use.
+// config and schemas. What is used again is mapped again from the system's cache of files, as at its first use, but in small pages: where
+// that cache has large ones, a single byte that is read would bring 2 MB back.
 func forgetProgram() {
 	self, err := os.Executable()
 	if err != nil {
@@ -27,7 +28,9 @@ func forgetProgram() {
 		var from, to uint64
 		_, err := fmt.Sscanf(line, "%x-%x r-", &from, &to) // not writable
 		if err == nil && to < fixedBelow && strings.HasSuffix(line, " "+self+"\n") {
-			_, _, _ = unix.Syscall(unix.SYS_MADVISE, uintptr(from), uintptr(to-from), unix.MADV_DONTNEED)
+			for _, advice := range []uintptr{unix.MADV_NOHUGEPAGE, unix.MADV_DONTNEED} {
+				_, _, _ = unix.Syscall(unix.SYS_MADVISE, uintptr(from), uintptr(to-from), advice)
+			}
 		}
 	}
 }
