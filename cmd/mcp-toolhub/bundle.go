@@ -22,7 +22,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// bundle is what doctor --bundle writes for a bug report. Nothing in it has secrets, or arguments or results of calls.
+// bundle writes the zip of doctor --bundle, for a bug report. Nothing in it has secrets, or arguments or results of calls.
 type bundle struct {
 	*app
 	zip  *zip.Writer

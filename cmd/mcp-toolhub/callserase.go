@@ -59,7 +59,7 @@ func eraseCommand(calls *callsCmd) *cobra.Command {
 	return cmd
 }
 
-// erasure is what was erased. -o json prints it.
+// erasure counts what was erased. -o json prints it.
 type erasure struct {
 	Calls    []tool.InvocationID `json:"invocation_ids"`
 	Lines    int                 `json:"lines"`    // of the journal and of the record store that have changed

@@ -46,7 +46,7 @@ const (
 // choice is one of the values that an argument may have.
 type choice struct{ Value, Label string } // Value is JSON
 
-// Rows is how many lines the field has at first.
+// Rows counts the lines that the field has at first.
 func (f field) Rows() int {
 	least := map[kind]int{kindList: 2, kindJSON: 3}[f.Kind]
 	return min(max(1, least, 1+strings.Count(f.Value, "\n")), 8)
@@ -94,7 +94,7 @@ type formMaker struct {
 // pointer is the JSON pointer of the argument.
 func (f field) pointer() string { return "/" + strings.TrimPrefix(f.Name, "argument.") }
 
-// shape is what the form understands of a schema. Everything else is left to the check of the call.
+// shape holds the parts of a schema that the form understands. Everything else is left to the check of the call.
 type shape struct {
 	Ref         string            `json:"$ref"`
 	Type        any               `json:"type"`
@@ -459,7 +459,7 @@ func (f *field) value() (json.RawMessage, error) {
 	return nil, fmt.Errorf("%q is not JSON: write a number, true, false, a text in double quotes, a list or an object", f.key)
 }
 
-// empty is what a field is sent as that is required, and empty: nil where there is no such value.
+// empty returns the value of a required field that was left empty; nil where there is none.
 func (f *field) empty() json.RawMessage {
 	switch f.Kind {
 	case kindText, kindSecret:

@@ -2,7 +2,7 @@ package console
 
 import "errors"
 
-// suggested is what the page of suggestions shows.
+// suggested holds the data of the page of suggestions.
 type suggested struct {
 	person
 	ID   string // none: the page is about no approval
