@@ -22,8 +22,8 @@
 //
 // # Call records
 //
-// A call leaves one line, a Call, and one more before it runs if it may have an effect, waits, or takes long. Read derives
-// the standard's objects from them. docs/records.md specifies the lines.
+// A call leaves one line before it runs and one at its end, a Call each. One that waits, runs hooks or reports progress leaves
+// more between them. Read derives the standard's objects from the lines. docs/records.md specifies the lines.
 //
 // # Files
 //

@@ -162,7 +162,7 @@ func TestHold(t *testing.T) {
 	})
 }
 
-// TestCallsAreWrittenBeforeTheyRun: a call that may have an effect leaves a record, also if its hub is killed in its first instant.
+// TestCallsAreWrittenBeforeTheyRun: a call leaves a record, also if its hub is killed in its first instant.
 func TestCallsAreWrittenBeforeTheyRun(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

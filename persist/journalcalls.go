@@ -8,18 +8,11 @@ import (
 
 // Note appends what is new of a call that has not ended, as Append does.
 func (j *Journal) Note(ctx context.Context, c *Call) error {
-	return becauseOf(ctx, j.note(ctx.Done(), c))
-}
-
-// TryNote is Note for whoever must not wait. It returns false where there is no room.
-func (j *Journal) TryNote(c *Call) bool { return !errors.Is(j.note(j.never, c), errFull) }
-
-func (j *Journal) note(done <-chan struct{}, c *Call) error {
-	t, err := j.putCall(done, c, nil, false)
+	t, err := j.putCall(ctx.Done(), c, nil, false)
 	if t.write {
 		go j.write()
 	}
-	return err
+	return becauseOf(ctx, err)
 }
 
 // Announce is Note for a call that is about to run, and returns when the line is written, as Commit does: a call that has had an

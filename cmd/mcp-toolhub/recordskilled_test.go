@@ -73,7 +73,7 @@ type receipt struct {
 	stored *stored
 }
 
-// round starts the hubs, lets clients call them, and kills them in the midst of that. One call of each hub has no end by then.
+// round starts the hubs, lets clients call them, and kills them in the midst of that. At least one call of each hub has no end by then.
 func (k *killing) round() {
 	type answer struct {
 		hub  int
@@ -125,8 +125,10 @@ func (k *killing) round() {
 		k.answered[tool.InvocationID(invocationID.FindString(a.text))] = got
 		if enough--; enough == 0 {
 			for i, h := range running {
-				k.hubs[i].call(h, "mcp.stuck.hang")
-				eventually(k.t, "the call is under way", func() bool { return h.server(k.t, "stuck").InFlight == 1 })
+				eventually(k.t, "a call is under way", func() bool {
+					k.hubs[i].call(h, "mcp.stuck.hang") // again where it was refused, because the store is behind
+					return h.server(k.t, "stuck").InFlight > 0
+				})
 			}
 		} else if enough < 0 {
 			since[a.hub]++
@@ -164,13 +166,13 @@ func (k *killing) check(kills int) {
 	}
 	hung, calls := 0, k.exported()
 	for id, objects := range calls {
-		hung += objects["mcp.stuck.hang"]
+		hung += objects["mcp.stuck.hang"] * objects["tool.invocation.started"] // others were refused
 		if objects["tool_result"] != 1 {
 			k.t.Errorf("%s has the objects %v", id, objects)
 		}
 	}
-	if want := kills * len(k.hubs); hung != want {
-		k.t.Errorf("%d calls were under way when their hubs were killed, and not %d", hung, want)
+	if want := kills * len(k.hubs); hung < want {
+		k.t.Errorf("%d calls were under way when their hubs were killed, not %d or more", hung, want)
 	}
 	read := 0
 	for id, got := range k.answered {

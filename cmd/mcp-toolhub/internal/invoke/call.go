@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
@@ -245,8 +244,7 @@ func (p *Pipeline) prepareObservableInput(_ context.Context, inv *invocation) er
 	return nil
 }
 
-// execute calls the executor. The journal gets the record of a call that may have an effect before that, so that a crash leaves
-// a trace of what may have run. A crash within the moment for which the journal holds records that nobody waits for leaves none.
+// execute calls the executor. The journal has a line of the call before that, so that whatever has run has a record, however the hub ends.
 func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	t := inv.listed.Tool
 	ex, ok := p.opts.Executors[t.Name.Source()]
@@ -260,7 +258,7 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	}
 	inv.moveTo(tool.StatusRunning)
 	inv.describe()
-	if err := p.announce(ctx, inv); err != nil {
+	if err := p.opts.Journal.Announce(ctx, &inv.record); err != nil {
 		inv.record.NotStarted(inv.now())
 		if ctx.Err() != nil {
 			return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began", Cause: err}
@@ -287,15 +285,6 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	return nil
 }
 
-// announce gives the journal what is known of an invocation that may have an effect, before it runs. Where the journal has failed,
-// it must reach the disk first, whatever the call does: nothing runs whose end could not be recorded.
-func (p *Pipeline) announce(ctx context.Context, inv *invocation) error {
-	if inv.facts != nil && inv.facts.ReadOnly.Value && p.opts.Journal.Healthy() == nil {
-		return nil
-	}
-	return p.opts.Journal.Announce(ctx, &inv.record)
-}
-
 // callExecutor calls the executor, for the call or for a retry.
 func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocation) (tool.Reply, error) {
 	c := inv.call
@@ -313,10 +302,6 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 	}}
 	x := &both.reporter
 	both.Ask, both.Progress, both.Record = x.asker(), x.report, x.record
-	if !inv.record.IsOpen() {
-		inv.late.Reset(overdueAfter)
-		defer func() { inv.overdue = !inv.late.Stop() || inv.overdue }()
-	}
 	defer x.close()
 	reply, err := ex.Execute(inv.patient(ctx), &both.Execution)
 	if err == nil || p.opts.SignIn == nil || tool.NeedsSignIn(err) == nil {
@@ -326,16 +311,6 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 		return reply, err
 	}
 	return ex.Execute(inv.patient(ctx), &both.Execution)
-}
-
-// overdueAfter is how long a call may run before the journal hears of it where it does not wait and cannot have an effect.
-const overdueAfter = time.Second
-
-// noteLate gives the journal the record of a call that has run for long, so that it is found when the hub is killed.
-func (p *Pipeline) noteLate(inv *invocation) {
-	if !p.opts.Journal.TryNote(&inv.record) {
-		inv.late.Reset(overdueAfter)
-	}
 }
 
 // becauseOf returns err, or why the call was canceled where its door has given a reason: a *tool.Failure as the cause of ctx.

@@ -69,18 +69,12 @@ func (p *Pipeline) runHooks(ctx context.Context, inv *invocation, e hook.Event) 
 		return nil
 	}
 	inv.call.Arrival.Leave()
-	watched := false
-	defer func() { inv.overdue = watched && !inv.late.Stop() || inv.overdue }()
 	var started []int // steps of runs that have not ended
 	return inv.hooks.plan.Run(ctx, e, hook.Moment{
 		Found: &inv.hooks.found,
 		Input: func() (hook.Input, error) { return p.hookInput(ctx, inv, e) },
 		Started: func(name string) {
 			inv.describe()
-			if !watched && !inv.record.IsOpen() {
-				inv.late.Reset(overdueAfter)
-				watched = true
-			}
 			switch e {
 			case hook.PreToolUse:
 				inv.moveOnce(tool.StatusPreHooksRunning)
@@ -88,6 +82,9 @@ func (p *Pipeline) runHooks(ctx context.Context, inv *invocation, e hook.Event) 
 				inv.moveOnce(tool.StatusPostHooksRunning)
 			}
 			started = append(started, inv.record.HookStarted(name, string(e), e.Before(), inv.now()))
+			if !inv.record.IsOpen() { // what a hook does has a record, too
+				p.opts.note(ctx, inv, "the run of a hook is not in the journal")
+			}
 		},
 		Ended: func(r *hook.Report) error {
 			modified := r.Output.Result != nil || len(r.Output.Context) > 0

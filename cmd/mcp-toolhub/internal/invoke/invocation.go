@@ -68,9 +68,6 @@ type walk struct {
 
 // execution is when the executor was at work on an invocation.
 type execution struct {
-	late    *time.Timer // calls noteLate while the executor runs and the journal has no line
-	overdue bool        // it has called that, which may go on after the end
-
 	started time.Time // when the executor was about to be called; zero before
 	ended   time.Time // when the executor has answered
 }
@@ -91,8 +88,6 @@ func (p *Pipeline) begin(ctx context.Context, c *Call) *invocation {
 	inv, ok := p.spare.Get().(*invocation)
 	if !ok {
 		inv = new(invocation)
-		inv.late = time.AfterFunc(time.Hour, func() { p.noteLate(inv) })
-		inv.late.Stop()
 	}
 	inv.call, inv.id, inv.now, inv.inputs.model, inv.status = c, c.Invocation, p.opts.Now, c.Arguments, tool.StatusPlanned
 	if inv.id == "" {

@@ -285,8 +285,8 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		inv.release()
 		if out.Task != nil {
 			out.Task.await(p, inv)
-		} else if out.Suspended == nil && !inv.overdue {
-			*inv = invocation{execution: execution{late: inv.late}}
+		} else if out.Suspended == nil {
+			*inv = invocation{}
 			p.spare.Put(inv)
 		}
 	}()

@@ -129,9 +129,7 @@ func (x *reporter) report(update tool.Progress) {
 	if now := x.inv.now(); x.recorded.IsZero() || now.Sub(x.recorded) >= recordEvery {
 		x.recorded, x.pending = now, false
 		x.progress(update, now)
-		if x.inv.record.IsOpen() { // otherwise it is soon, or the call ends
-			x.note("progress is not in the journal")
-		}
+		x.note("progress is not in the journal")
 	} else {
 		x.pending, x.lastAt, x.last.Message = true, now, update.Message
 		x.last.Params = append(x.last.Params[:0], update.Params...)

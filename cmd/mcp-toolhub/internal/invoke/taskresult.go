@@ -37,9 +37,7 @@ func (t *Task) await(p *Pipeline, inv *invocation) {
 	kept.Hop.ClientCapabilities, kept.Hop.LogLevel = bytes.Clone(c.Hop.ClientCapabilities), bytes.Clone(c.Hop.LogLevel)
 	inv.call, inv.inputs.model, inv.inputs.observable, inv.inputs.call = &kept, nil, nil, nil
 	inv.outcome, inv.reply, inv.end, inv.approved = Outcome{}, tool.Reply{}, persist.CallEnd{}, nil // the caller has had them
-	if !inv.overdue {                                                                               // else somebody may be about to look at it
-		inv.record.Input = persist.CallInput{} // which the last line has
-	}
+	inv.record.Input = persist.CallInput{}                                                          // which the last line has
 	t.pipeline, t.inv = p, inv
 }
 
