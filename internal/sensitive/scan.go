@@ -199,26 +199,23 @@ func asText(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len
 // whenever it says no.
 func suspicious(text string) bool {
 	set := loaded()
-	run := 0 // bytes of base64 before i
-	for i := range len(text) {
-		c := text[i]
-		if base64Bytes[c] {
-			if run++; run == encodedMin {
-				if begins := text[i+1-run : i+1]; isEncoded(base64.RawStdEncoding, begins) || isEncoded(base64.RawURLEncoding, begins) {
-					return true
-				}
+	other, n := -1, uint16(0) // the latest byte that is not one of base64; start of the latest three
+	for last := range len(text) {
+		c := text[last]
+		if !base64Bytes[c] {
+			other = last
+			if c == '\\' && last+2 < len(text) && text[last+1] == 'u' ||
+				c == '%' && last+2 < len(text) && isHex(text[last+1]) && isHex(text[last+2]) {
+				return true
 			}
-		} else {
-			run = 0
+		} else if last-other == encodedMin {
+			if begins := text[other+1 : last+1]; isEncoded(base64.RawStdEncoding, begins) || isEncoded(base64.RawURLEncoding, begins) {
+				return true
+			}
 		}
-		if i+2 >= len(text) {
-			continue
-		}
-		if c == '%' && isHex(text[i+1]) && isHex(text[i+2]) || c == '\\' && text[i+1] == 'u' {
-			return true
-		}
-		n := start(c, text[i+1], text[i+2])
-		if !set.index.may(n) {
+		n = n<<5&(1<<15-1) | uint16(c&31)
+		i := last - 2
+		if i < 0 || !set.index.may(n) {
 			continue
 		}
 		for _, k := range set.index.by[n] {
