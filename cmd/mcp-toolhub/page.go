@@ -113,9 +113,9 @@ func pageActor() tool.Actor {
 	return a
 }
 
-// pageSession is a session of the page, by its name there.
-func pageSession(name string) tool.Session {
-	return tool.Session{Key: console.SessionKey(name), Name: console.Door, Person: tool.Local}
+// pageSession is a session of the page, by its id there.
+func pageSession(id string) tool.Session {
+	return tool.Session{Key: console.SessionKey(id), Name: console.Door, Person: tool.Local}
 }
 
 // invoke makes a call of the page. It waits for a person as long as a question is open.

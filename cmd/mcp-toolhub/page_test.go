@@ -32,20 +32,29 @@ type pageClient struct {
 // openPage signs in to the page of a hub.
 func openPage(t *testing.T, hub *control.Client) *pageClient {
 	t.Helper()
-	address, err := hub.OpenPage(t.Context())
+	r := &pageClient{t: t}
+	r.signIn(hub)
+	return r
+}
+
+// signIn signs in, in the browser that r is.
+func (r *pageClient) signIn(hub *control.Client) {
+	r.t.Helper()
+	address, err := hub.OpenPage(r.t.Context())
 	if err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
-	r := newPageClient(t, address)
+	if r.http == nil {
+		*r = *newPageClient(r.t, address)
+	}
 	if status, text := r.get(address); status != http.StatusOK {
-		t.Fatalf("sign in: %d %s", status, text)
+		r.t.Fatalf("sign in: %d %s", status, text)
 	}
 	_, text := r.get("/ui/servers")
 	r.csrf = matched(regexp.MustCompile(`name="csrf" value="([A-Z0-9]+)"`), text)
 	if r.csrf == "" {
-		t.Fatalf("not signed in: %s", text)
+		r.t.Fatalf("not signed in: %s", text)
 	}
-	return r
 }
 
 func newPageClient(t *testing.T, address string) *pageClient {
@@ -163,10 +172,12 @@ func TestPageOpensOnce(t *testing.T) {
 		t.Errorf("a browser that looks ahead: %d", resp.StatusCode)
 	}
 	resp, _ := owner.do(http.MethodGet, address, "")
-	cookie := resp.Header.Get("Set-Cookie")
-	for _, part := range []string{"; HttpOnly", "; SameSite=Strict", "; Path=/ui/"} {
-		if !strings.Contains(cookie, part) {
-			t.Errorf("the cookie is %q, without %s", cookie, part)
+	cookies := resp.Header.Values("Set-Cookie")
+	for i, same := range []string{"Lax", "Strict"} { // of the browser, and of the session
+		for _, part := range []string{"; HttpOnly", "; SameSite=" + same, "; Path=/ui/"} {
+			if len(cookies) != 2 || !strings.Contains(cookies[i], part) {
+				t.Errorf("cookie %d of %q is without %s", i+1, cookies, part)
+			}
 		}
 	}
 	for _, path := range pagePaths {
@@ -608,7 +619,7 @@ func TestPageOfAHubOnStdio(t *testing.T) {
 }
 
 // TestPageNotSelf: where who calls does not count as approver, the client behind the call is not asked, its token answers nothing, and the page
-// cannot answer for what it tried.
+// cannot answer for what its browser tried.
 func TestPageNotSelf(t *testing.T) {
 	t.Parallel()
 	const token = "a-token-of-the-test-itself"
@@ -628,6 +639,14 @@ func TestPageNotSelf(t *testing.T) {
 	path := "/ui/approvals/" + string(v.ID)
 	if status, text := r.send(path, "choice", "allow_once"); status != http.StatusConflict || !strings.Contains(text, "not_self") {
 		t.Errorf("the page that has called answers: %d %s", status, text)
+	}
+	if status, text := r.send("/ui/signout"); status != http.StatusOK || !strings.Contains(text, "You are signed out") {
+		t.Errorf("sign out: %d %s", status, text)
+	}
+	r.signIn(h)
+	r.unlock(h)
+	if status, text := r.send(path, "choice", "allow_once"); status != http.StatusConflict || !strings.Contains(text, "not_self") {
+		t.Errorf("the browser that has called answers after it has signed in anew: %d %s", status, text)
 	}
 	if status, text := other.send(path, "choice", "allow_once"); status != http.StatusOK {
 		t.Errorf("another page: %d %s", status, text)

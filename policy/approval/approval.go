@@ -111,7 +111,7 @@ type View struct {
 type Answer struct {
 	Choice   policy.Choice `json:"choice"`
 	Sentence string        `json:"sentence,omitempty"` // to the model
-	From     string        `json:"-"`                  // the session that the person answers in, where it can make calls, too: see tool.Session.Key
+	From     string        `json:"-"`                  // what the keys of sessions begin with that are the person's own: see tool.Session.Key
 	By       string        `json:"by"`                 // who, and through which door
 	At       time.Time     `json:"at"`
 
@@ -287,7 +287,7 @@ func (a *Approvals) Answer(id ID, answer Answer) error {
 		a.settle(q, Expired, Answer{Choice: policy.DenyOnce, By: "timeout"})
 		return ErrExpired
 	}
-	if q.notSelf && answer.From != "" && answer.From == q.view.Binding.Session {
+	if q.notSelf && answer.From != "" && strings.HasPrefix(q.view.Binding.Session, answer.From) {
 		return ErrSelf
 	}
 	if !slices.Contains(q.view.Choices, answer.Choice) || !answer.Choice.IsValid() {

@@ -91,8 +91,8 @@ func askKeys(a *ask) []shape.Field {
 			shape.List[gate.Channel]{Of: shape.OneOf(gate.ChannelClient, gate.ChannelQueue, gate.ChannelWebhook)}, &a.channels),
 		shape.KeyAt("webhook", "The address that gets a message for each question in the queue, as Slack takes them: a JSON object "+
 			"with text, and in it a link to the page. Channels has to name it.", shape.Text{Expand: true, Check: webURL}, &a.webhook),
-		shape.Key("not_self", "Whether somebody else has to answer than who calls: the client behind the call is not asked, and the session of the page that "+
-			"made it cannot answer (default false).", shape.Boolean{}, &a.notSelf),
+		shape.Key("not_self", "Whether somebody else has to answer than who calls: the client behind the call is not asked, and the browser that "+
+			"made it on the page cannot answer (default false).", shape.Boolean{}, &a.notSelf),
 		shape.Key("timeout", "No answer for so long denies the call (default 4m30s).",
 			shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &a.timeout),
 		shape.Key("session_time", "How long an answer for a session holds at most (default 12h; 1h where the protocol has no sessions).",

@@ -112,7 +112,7 @@ func (v *visit) answer() (*page, error) {
 		return nil, &fault{http.StatusNotFound, sentence(err.Error())}
 	}
 	a := approval.Answer{Choice: policy.Choice(v.r.PostFormValue("choice")), Sentence: strings.TrimSpace(v.r.PostFormValue("sentence")),
-		By: "page/" + v.Person, From: SessionKey(v.session.name)}
+		By: "page/" + v.Person, From: SessionKey(v.session.browser) + "/"}
 	given := strings.ReplaceAll(v.r.PostFormValue("arguments"), "\r\n", "\n") // as forms write line breaks
 	if a.Choice.Allows() && !asked.Cut && given != "" && given != edited(asked) {
 		a.Arguments = []byte(given)

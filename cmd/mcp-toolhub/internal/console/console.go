@@ -223,7 +223,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	secret, ok := c.sessions.enter(r.URL.Query().Get("code"), c.sessions.secret(r))
+	secret, ok := c.sessions.enter(r.URL.Query().Get("code"), c.sessions.secret(r), c.sessions.browser(w, r))
 	if !ok {
 		v.show(&page{Name: "entry", Title: "Sign in", Status: http.StatusUnauthorized,
 			Data: "This address was used, or is older than a minute. If you have not used it, somebody else has, and is signed out now."})

@@ -98,7 +98,7 @@ type Match struct {
 // Try is a call that a person makes on the page.
 type Try struct {
 	Invocation tool.InvocationID
-	Session    string // the name of the person's
+	Session    string // the id of the person's
 	Tool       string
 	Arguments  json.RawMessage
 	Shown      json.RawMessage // the arguments without secrets

@@ -57,7 +57,7 @@ func (v *visit) steer() (*page, error) {
 			"restart": "It is started anew: "}[do]+server)
 		return back, nil
 	case "signin":
-		visit, err := v.Hub.SignIn(v.r.Context(), v.session.name, server)
+		visit, err := v.Hub.SignIn(v.r.Context(), v.session.id(), server)
 		if err != nil {
 			return nil, wrong(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"errors"
 	"net/http"
 	"strings"
@@ -18,6 +19,7 @@ const (
 	inviteTime  = time.Minute     // of an address that opens the page
 	codeTime    = 5 * time.Minute // of a code that lets a session answer
 	sessionTime = 12 * time.Hour
+	browserTime = 48 * time.Hour // for which a browser is known again: a session, and a question from its end that is open for a day
 )
 
 const (
@@ -39,17 +41,21 @@ func digestOf(secret string) digest { return sha256.Sum256([]byte(secret)) }
 
 // session is a browser that is signed in. Its fields without a comment are guarded by sessions.mu.
 type session struct {
-	name  string    // for people: it opens nothing. Not changed.
-	csrf  string    // stands in each form of the session. Not changed.
-	ends  time.Time // Not changed.
-	gone  chan struct{}
-	said  string // is shown on the next page, once
-	codes map[digest]time.Time
-	wrong int
-	may   string                // how a person was found to be here, as the settings call it; "" for not
-	step  string                // of a passkey that comes next
-	since *webauthn.SessionData // what the step before has left
+	name    string    // for people: it opens nothing. Not changed.
+	browser string    // that it is of: it opens nothing either, and stays the same when the browser signs in anew. Not changed.
+	csrf    string    // stands in each form of the session. Not changed.
+	ends    time.Time // Not changed.
+	gone    chan struct{}
+	said    string // is shown on the next page, once
+	codes   map[digest]time.Time
+	wrong   int
+	may     string                // how a person was found to be here, as the settings call it; "" for not
+	step    string                // of a passkey that comes next
+	since   *webauthn.SessionData // what the step before has left
 }
+
+// id names the session, and the browser that it is of, in calls.
+func (o *session) id() string { return o.browser + "/" + o.name }
 
 // sessions are the browsers that are signed in, and what opens the page to more of them. It is safe for concurrent use.
 type sessions struct {
@@ -109,8 +115,8 @@ func (s *sessions) endNow(d digest) {
 }
 
 // enter opens a session with the secret of an invitation, and returns the session's own. A second use ends the session of the first, unless
-// it comes from the same browser, which may have gone back.
-func (s *sessions) enter(secret, has string) (own string, ok bool) {
+// it comes from the same session, whose browser may have gone back.
+func (s *sessions) enter(secret, has, browser string) (own string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep()
@@ -128,8 +134,8 @@ func (s *sessions) enter(secret, has string) (own string, ok bool) {
 	}
 	own = rand.Text()
 	i.used, i.opened = true, digestOf(own)
-	s.open[i.opened] = &session{name: rand.Text()[:6], csrf: rand.Text(), ends: time.Now().Add(sessionTime), gone: make(chan struct{}),
-		codes: make(map[digest]time.Time)}
+	s.open[i.opened] = &session{name: rand.Text()[:6], browser: browser, csrf: rand.Text(), ends: time.Now().Add(sessionTime),
+		gone: make(chan struct{}), codes: make(map[digest]time.Time)}
 	return own, true
 }
 
@@ -155,12 +161,27 @@ func (s *sessions) of(r *http.Request) *session {
 }
 
 // secret is that of the request's session; "" where it has none.
-func (s *sessions) secret(r *http.Request) string {
-	c, err := r.Cookie(s.cookie)
+func (s *sessions) secret(r *http.Request) string { return cookieOf(r, s.cookie) }
+
+func cookieOf(r *http.Request, name string) string {
+	c, err := r.Cookie(name)
 	if err != nil {
 		return ""
 	}
 	return c.Value
+}
+
+// browser names the browser of a request. The name outlives its sessions: who signs out and in again is still who called before.
+func (s *sessions) browser(w http.ResponseWriter, r *http.Request) string {
+	name := s.cookie + "_browser"
+	secret := cookieOf(r, name)
+	if secret == "" {
+		secret = rand.Text()
+	}
+	setCookie(w, r, &http.Cookie{Name: name, Value: secret, MaxAge: int(browserTime / time.Second),
+		SameSite: http.SameSiteLaxMode}) // also a browser that comes from elsewhere is known again
+	known := digestOf(secret)
+	return hex.EncodeToString(known[:8])
 }
 
 // end ends the session of a request.
@@ -181,11 +202,16 @@ func (s *sessions) endAll() {
 
 // set gives the browser the session's secret, or takes it away where that is "".
 func (s *sessions) set(w http.ResponseWriter, r *http.Request, secret string) {
-	c := &http.Cookie{Name: s.cookie, Value: secret, Path: Path, HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"}
+	c := &http.Cookie{Name: s.cookie, Value: secret, SameSite: http.SameSiteStrictMode}
 	if secret == "" {
 		c.MaxAge = -1
 	}
+	setCookie(w, r, c)
+}
+
+// setCookie gives the browser a cookie that it sends to the page alone, and that no script reads.
+func setCookie(w http.ResponseWriter, r *http.Request, c *http.Cookie) {
+	c.Path, c.HttpOnly, c.Secure = Path, true, r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 	http.SetCookie(w, c)
 }
 

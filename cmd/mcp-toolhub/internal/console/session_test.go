@@ -23,10 +23,10 @@ func TestSecretsEnd(t *testing.T) {
 		s := newSessions()
 		late := s.invite()
 		time.Sleep(inviteTime + time.Second)
-		if _, ok := s.enter(late, ""); ok {
+		if _, ok := s.enter(late, "", ""); ok {
 			t.Error("an old address opens the page")
 		}
-		own, ok := s.enter(s.invite(), "")
+		own, ok := s.enter(s.invite(), "", "")
 		if !ok {
 			t.Fatal("a new address does not open the page")
 		}
@@ -64,7 +64,7 @@ func TestManySessions(t *testing.T) {
 		s := newSessions()
 		var all []string
 		for range maxSessions + 2 {
-			own, ok := s.enter(s.invite(), "")
+			own, ok := s.enter(s.invite(), "", "")
 			if !ok {
 				t.Fatal("not let in")
 			}

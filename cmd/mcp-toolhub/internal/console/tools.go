@@ -20,7 +20,7 @@ import (
 const Door = "ui"
 
 // SessionKey is the tool.Session.Key of calls that are made in a session of the page.
-func SessionKey(name string) string { return Door + "/" + name }
+func SessionKey(id string) string { return Door + "/" + id }
 
 // tools shows where each tool stands, or what a search finds.
 func (v *visit) tools() (*page, error) {
@@ -28,7 +28,7 @@ func (v *visit) tools() (*page, error) {
 	data := map[string]any{"Query": q.Get("q"), "Server": q.Get("server"), "State": q.Get("state"),
 		"States": []string{"loaded", "deferred", "blocked", "excluded"}}
 	if query := strings.TrimSpace(q.Get("q")); query != "" {
-		found, err := v.Hub.Search(v.r.Context(), v.session.name, query)
+		found, err := v.Hub.Search(v.r.Context(), v.session.id(), query)
 		if err != nil {
 			return nil, wrong(err)
 		}
@@ -101,7 +101,7 @@ func (v *visit) try() (*page, error) {
 		form.Set("json", indented(arguments))
 		return v.toolPage(name, form, "")
 	}
-	call := Try{Invocation: tool.NewInvocationID(), Session: v.session.name, Tool: name, Arguments: arguments, Shown: t.Mask(arguments)}
+	call := Try{Invocation: tool.NewInvocationID(), Session: v.session.id(), Tool: name, Arguments: arguments, Shown: t.Mask(arguments)}
 	ended, err := v.Console.tries.run(context.WithoutCancel(v.r.Context()), v.Hub, call)
 	if err != nil {
 		return nil, wrong(err)
