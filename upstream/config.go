@@ -9,12 +9,13 @@ import (
 
 // The settings of one server. They live below, where the packages that serve one connection can read them.
 type (
-	ServerConfig = settings.Server      // one server
-	Transport    = settings.Transport   // how it is reached
-	Timeouts     = settings.Timeouts    // how long the hub waits for it
-	ToolTimeout  = settings.ToolTimeout // the same for some of its tools
-	Limits       = settings.Limits      // how much it may send and list
-	OAuth        = settings.OAuth       // how the hub signs in to it
+	ServerConfig     = settings.Server           // one server
+	Transport        = settings.Transport        // how it is reached
+	Timeouts         = settings.Timeouts         // how long the hub waits for it
+	ToolTimeout      = settings.ToolTimeout      // the same for some of its tools
+	Limits           = settings.Limits           // how much it may send and list
+	OAuth            = settings.OAuth            // how the hub signs in to it
+	IdentityProvider = settings.IdentityProvider // that has a say in that
 )
 
 // Values of the settings of one server.

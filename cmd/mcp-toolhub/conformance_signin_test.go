@@ -36,16 +36,11 @@ func signInRows() []signInRow {
 
 // signInWhy says of scenarios that do not pass why that is right.
 func signInWhy() map[string]string {
-	const unknown = "the hub does not have this extension"
 	return map[string]string{
 		"auth/2025-03-26-oauth-endpoint-fallback": "" +
 			"a server without any metadata is to be signed in to at `/authorize` and `/token` of its origin. The hub signs in only " +
 			"where an authorization server says in its own metadata where that is, and that it takes PKCE. Later revisions have " +
 			"dropped this way.",
-		"auth/dpop":                             unknown + " (tokens that are bound to a key, DPoP).",
-		"auth/dpop-nonce":                       unknown + " (tokens that are bound to a key, DPoP).",
-		"auth/enterprise-managed-authorization": unknown + " (a company's identity provider answers for its people).",
-		"auth/wif-jwt-bearer":                   unknown + " (workload identity).",
 	}
 }
 
@@ -140,11 +135,17 @@ the hub. If the server then wants more, ` + "`login`" + ` runs again. A scenario
 const driverSignsIn = "TOOLHUB_TEST_SIGNS_IN"
 
 // farEntry is the hub's entry for the server of a scenario, which says in its context what a person would be told elsewhere.
-func farEntry(url string) (map[string]any, error) {
+func farEntry(dir, url string) (map[string]any, error) {
 	var context struct {
 		ID     string `json:"client_id"`
 		Secret string `json:"client_secret"`
 		Key    string `json:"private_key_pem"`
+
+		// Of a workload; and of a person whose company's identity provider has made an ID token.
+		Workload string `json:"valid_jwt"`
+		Person   string `json:"idp_id_token"`
+		Issuer   string `json:"idp_issuer"`
+		Known    string `json:"idp_client_id"`
 	}
 	if text := os.Getenv("MCP_CONFORMANCE_CONTEXT"); text != "" {
 		if err := json.Unmarshal([]byte(text), &context); err != nil {
@@ -156,6 +157,16 @@ func farEntry(url string) (map[string]any, error) {
 		if value != "" {
 			oauth[key] = value
 		}
+	}
+	if token := context.Workload + context.Person; token != "" {
+		file := filepath.Join(dir, "token")
+		if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+			return nil, err
+		}
+		oauth["grant"], oauth["assertion_file"] = "jwt_bearer", file
+	}
+	if context.Person != "" {
+		oauth["identity_provider"] = map[string]any{"issuer": context.Issuer, "client_id": context.Known}
 	}
 	switch scenario := os.Getenv("MCP_CONFORMANCE_SCENARIO"); {
 	case strings.HasPrefix(scenario, "auth/client-credentials"):
@@ -169,7 +180,7 @@ func farEntry(url string) (map[string]any, error) {
 // driveSignIn signs a running hub in to the server at url, as a person would, and calls a tool. Where the server wants more it signs in
 // again. code is that of a sign-in that fails.
 func driveSignIn(dir, url string) (code int, err error) {
-	entry, err := farEntry(url)
+	entry, err := farEntry(dir, url)
 	if err != nil {
 		return 0, err
 	}

@@ -20,7 +20,8 @@ import (
 // metadata is that of an authorization server.
 type metadata struct {
 	oauthex.AuthServerMeta
-	DeviceEndpoint string `json:"device_authorization_endpoint"`
+	DeviceEndpoint string   `json:"device_authorization_endpoint"`
+	ProofAlgs      []string `json:"dpop_signing_alg_values_supported"`
 }
 
 // terms say where the hub signs in to a server, and what for.
@@ -29,6 +30,7 @@ type terms struct {
 	resource string   // the value of the parameter of that name; "" leaves it out
 	scopes   []string // nil leaves them to the authorization server
 	near     bool     // the server is in this network, so its authorization server may be, too
+	bound    bool     // tokens are to be bound to a key (DPoP)
 }
 
 // challenge is what a server says where it wants to know who calls.
@@ -36,6 +38,7 @@ type challenge struct {
 	metadata string   // resource_metadata
 	scopes   []string // scope
 	code     string   // error
+	bound    bool     // it wants tokens that are bound to a key
 }
 
 // Bounds of what a server can make the hub remember, and ask for.
@@ -48,10 +51,11 @@ const (
 func challengeOf(h http.Header) (c challenge, found bool) {
 	all, err := oauthex.ParseWWWAuthenticate(h.Values("WWW-Authenticate"))
 	for _, one := range all {
-		if one.Scheme == "bearer" {
+		if one.Scheme == "bearer" || one.Scheme == "dpop" {
 			scopes := strings.Fields(one.Params["scope"])
 			scopes = slices.DeleteFunc(scopes[:min(len(scopes), maxScopes)], func(scope string) bool { return len(scope) > maxScope })
-			return challenge{metadata: one.Params["resource_metadata"], scopes: scopes, code: one.Params["error"]}, err == nil
+			return challenge{metadata: one.Params["resource_metadata"], scopes: scopes, code: one.Params["error"],
+				bound: slices.ContainsFunc(all, func(c oauthex.Challenge) bool { return c.Scheme == "dpop" })}, err == nil
 		}
 	}
 	return c, false
@@ -129,6 +133,12 @@ func discover(ctx context.Context, server settings.Server) (t terms, client *htt
 	}
 	if err != nil {
 		return t, nil, errors.Join(faults...)
+	}
+	if asked.bound || resource.DPOPBoundAccessTokensRequired {
+		if t.bound = slices.Contains(t.ProofAlgs, proofAlg); !t.bound {
+			return t, nil, fmt.Errorf("the server wants tokens that are bound to a key (DPoP), and authorization server %s does not say that it makes "+
+				"them with %s", shownText(t.Issuer), proofAlg)
+		}
 	}
 	t.near, t.resource, t.scopes = near, resource.Resource, resource.ScopesSupported
 	if len(asked.scopes) > 0 {

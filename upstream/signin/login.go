@@ -26,6 +26,8 @@ const (
 	StepListen   = "listen for the browser"
 	StepAnswer   = "take the browser's answer"
 	StepDevice   = "wait for the other device"
+	StepAssert   = "read the token that stands for the hub"
+	StepExchange = "exchange that token at the identity provider"
 	StepToken    = "get a token"
 	StepStore    = "keep the sign-in"
 )
@@ -129,7 +131,9 @@ func (a *attempt) run(ctx context.Context) (g Grant, err error) {
 	if a.client, err = a.identity(ctx); err != nil {
 		return g, err
 	}
-	g = a.grant(a.client)
+	if g, err = a.grant(a.client); err != nil {
+		return g, err
+	}
 	var token *oauth2.Token
 	if a.Device {
 		token, err = a.byDevice(ctx, g)
@@ -284,7 +288,11 @@ func (a *attempt) byBrowser(ctx context.Context, g Grant) (*oauth2.Token, error)
 		return nil, err
 	}
 	a.step = StepToken
-	return a.Store.asker(a.http, a.Server, g).token(ctx, map[string]string{"grant_type": "authorization_code", "code": code,
+	asker, err := a.Store.asker(a.http, a.Server, g)
+	if err != nil {
+		return nil, err
+	}
+	return asker.token(ctx, map[string]string{"grant_type": "authorization_code", "code": code,
 		"redirect_uri": a.redirect, "code_verifier": verifier})
 }
 
@@ -311,7 +319,10 @@ func (a *attempt) codeIn(answer url.Values, state string) (string, error) {
 // byDevice shows the person a code to be entered on any device, and waits until that is done (RFC 8628).
 func (a *attempt) byDevice(ctx context.Context, g Grant) (*oauth2.Token, error) {
 	a.step = StepDevice
-	asker := a.Store.asker(a.http, a.Server, g)
+	asker, err := a.Store.asker(a.http, a.Server, g)
+	if err != nil {
+		return nil, err
+	}
 	params, err := asker.params()
 	if err != nil {
 		return nil, err
@@ -322,7 +333,7 @@ func (a *attempt) byDevice(ctx context.Context, g Grant) (*oauth2.Token, error) 
 	}
 	c := oauth2.Config{ClientID: a.client.ID, ClientSecret: a.client.Secret, Scopes: a.scopes,
 		Endpoint: oauth2.Endpoint{DeviceAuthURL: a.DeviceEndpoint, TokenURL: a.TokenEndpoint, AuthStyle: asker.style()}}
-	ctx = context.WithValue(ctx, oauth2.HTTPClient, a.http)
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, asker.sender())
 	asked, err := c.DeviceAuth(ctx, options...)
 	if err != nil {
 		return nil, shown(err)
@@ -331,7 +342,11 @@ func (a *attempt) byDevice(ctx context.Context, g Grant) (*oauth2.Token, error) 
 		return nil, fmt.Errorf("verification_uri: %w", err)
 	}
 	a.Visit(asked.VerificationURI, shownText(asked.UserCode))
-	return bearer(c.DeviceAccessToken(ctx, asked, options...))
+	t, err := c.DeviceAccessToken(ctx, asked, options...)
+	if err != nil {
+		return nil, shown(err)
+	}
+	return asker.usable(t)
 }
 
 // Logout forgets the sign-in to server, and revokes it where the authorization server can do that. revoked says whether it did. The
@@ -358,7 +373,11 @@ func (s *Store) Logout(ctx context.Context, server settings.Server) (was, revoke
 	if g.RevokeURL == "" {
 		return true, false, nil
 	}
-	a := s.asker(newClient(g.Near), server, g)
+	g.Key = "" // to revoke a token takes no proof
+	a, err := s.asker(newClient(g.Near), server, g)
+	if err != nil {
+		return true, false, err
+	}
 	if err := a.revoke(ctx, g.RevokeURL, orText(g.Refresh, g.Access)); err != nil {
 		return true, false, fmt.Errorf("revoke the sign-in: %w", err)
 	}

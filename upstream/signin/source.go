@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
@@ -48,12 +49,14 @@ type Source struct {
 	http     *http.Client // nil until it is needed
 	unsaved  *Grant       // renewed, and could not be kept
 	replaces string       // the access token that unsaved is in place of
+
+	prover atomic.Pointer[prover] // of the latest grant with a key; nil before
 }
 
 // flight is one renewal. Its fields are set before done is closed.
 type flight struct {
 	done  chan struct{}
-	token string
+	grant Grant
 	err   error
 }
 
@@ -73,15 +76,43 @@ func (s *Source) Close() {
 // Token returns the access token for the server; "" where nobody has signed in. The error is a *NeededError where somebody has to sign
 // in again.
 func (s *Source) Token(ctx context.Context) (string, error) {
+	g, err := s.current(ctx)
+	return g.Access, err
+}
+
+// Authorize adds the access token to a request to the server, and returns it, as Token does. Where it is bound to a key, a proof for this
+// request goes with it.
+func (s *Source) Authorize(req *http.Request) (token string, err error) {
+	g, err := s.current(req.Context())
+	if err != nil || g.Access == "" {
+		return "", err
+	}
+	if !g.Bound {
+		req.Header.Set("Authorization", "Bearer "+g.Access)
+		return g.Access, nil
+	}
+	p := s.prover.Load()
+	if p == nil || p.text != g.Key { // while the key is the same, nonces are kept
+		if p, err = proverOf(g.Key); err != nil {
+			return "", err
+		}
+		s.prover.Store(p)
+	}
+	req.Header.Set("Authorization", typeDPoP+" "+g.Access)
+	return g.Access, p.prove(req, g.Access)
+}
+
+// current returns the grant whose access token is to be sent now; one without a token where nobody has signed in.
+func (s *Source) current(ctx context.Context) (Grant, error) {
 	g, ok, err := s.store.Grant(s.server)
 	if err != nil {
-		return "", err
+		return Grant{}, err
 	}
 	if !ok && !s.server.OAuth.Machine {
 		if why := s.store.Ended(s.server); why != "" {
-			return "", &NeededError{why}
+			return Grant{}, &NeededError{why}
 		}
-		return "", nil
+		return Grant{}, nil
 	}
 	now := time.Now()
 	if ok && (g.Expires.IsZero() || now.Add(skew).Before(g.Expires)) {
@@ -89,10 +120,10 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 		if !g.Expires.IsZero() && g.Expires.Sub(now) < early && s.renewable(g) && s.mayRenew() {
 			s.renew(ctx, g)
 		}
-		return g.Access, nil
+		return g, nil
 	}
 	if !s.renewable(g) {
-		return "", &NeededError{"the sign-in has ended"}
+		return Grant{}, &NeededError{"the sign-in has ended"}
 	}
 	return s.wait(ctx, s.renew(ctx, g))
 }
@@ -144,8 +175,13 @@ func shownTexts(texts []string, show func(string) string) []string {
 
 // Refused takes note that the server has refused a request with that token, and reports whether there is another token now with which it
 // is to be sent once more.
-func (s *Source) Refused(ctx context.Context, token string, status int, h http.Header) (again bool) {
+func (s *Source) Refused(req *http.Request, token string, status int, h http.Header) (again bool) {
+	ctx := req.Context()
 	asked, _ := challengeOf(h)
+	if asked.code == nonceCode {
+		p := s.prover.Load()
+		return p != nil && p.learn(req.URL, h)
+	}
 	g, ok, err := s.store.Grant(s.server)
 	switch {
 	case err != nil || token == "":
@@ -171,16 +207,16 @@ func (s *Source) Refused(ctx context.Context, token string, status int, h http.H
 		return false
 	}
 	next, err := s.wait(ctx, s.renew(ctx, g))
-	return err == nil && next != token
+	return err == nil && next.Access != token
 }
 
 // wait waits for a renewal.
-func (s *Source) wait(ctx context.Context, f *flight) (string, error) {
+func (s *Source) wait(ctx context.Context, f *flight) (Grant, error) {
 	select {
 	case <-f.done:
-		return f.token, f.err
+		return f.grant, f.err
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return Grant{}, ctx.Err()
 	}
 }
 
@@ -196,7 +232,7 @@ func (s *Source) renew(ctx context.Context, old Grant) *flight {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
 	go func() {
 		defer cancel()
-		f.token, f.err = s.renewed(ctx, old)
+		f.grant, f.err = s.renewed(ctx, old)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.flight, s.last = nil, time.Now()
@@ -206,20 +242,20 @@ func (s *Source) renew(ctx context.Context, old Grant) *flight {
 }
 
 // renewed makes another token in place of old, unless another process has done so.
-func (s *Source) renewed(ctx context.Context, old Grant) (string, error) {
+func (s *Source) renewed(ctx context.Context, old Grant) (Grant, error) {
 	unlock, err := s.store.lock(ctx, s.server)
 	if err != nil {
-		return "", err
+		return Grant{}, err
 	}
 	defer unlock()
 	g, ok, err := s.store.Grant(s.server)
 	switch {
 	case err != nil:
-		return "", err
+		return Grant{}, err
 	case ok && g.Access != old.Access:
-		return g.Access, nil
+		return g, nil
 	case !ok && !s.server.OAuth.Machine:
-		return "", &NeededError{"somebody has signed out"}
+		return Grant{}, &NeededError{"somebody has signed out"}
 	}
 	before := g.Access
 	if s.replaces != before {
@@ -232,16 +268,15 @@ func (s *Source) renewed(ctx context.Context, old Grant) (string, error) {
 			err = s.refresh(ctx, &g)
 		}
 		if err != nil {
-			return "", err
+			return Grant{}, err
 		}
 		s.unsaved, s.replaces = &g, before
 	}
 	if err := s.store.put(s.server, *s.unsaved); err != nil {
-		return "", err
+		return Grant{}, err
 	}
-	token := s.unsaved.Access
-	s.unsaved = nil
-	return token, nil
+	g, s.unsaved = *s.unsaved, nil
+	return g, nil
 }
 
 // refresh exchanges the refresh token of g. A grant that the authorization server does not know any more is forgotten.
@@ -249,7 +284,10 @@ func (s *Source) refresh(ctx context.Context, g *Grant) error {
 	if s.http == nil {
 		s.http = newClient(g.Near)
 	}
-	a := s.store.asker(s.http, s.server, *g)
+	a, err := s.store.asker(s.http, s.server, *g)
+	if err != nil {
+		return err
+	}
 	t, err := a.token(ctx, map[string]string{"grant_type": "refresh_token", "refresh_token": g.Refresh})
 	if dead := isRefused(err, "invalid_client", "unauthorized_client") && s.server.OAuth.ClientID == ""; dead || isRefused(err, "invalid_grant") {
 		why := "the sign-in has ended: " + err.Error()
@@ -262,7 +300,7 @@ func (s *Source) refresh(ctx context.Context, g *Grant) error {
 	return nil
 }
 
-// machine signs in with client credentials.
+// machine signs the hub in as itself: with client credentials, or with a token that stands for it.
 func (s *Source) machine(ctx context.Context, before Grant, scopes []string) (Grant, error) {
 	t, client, err := discover(ctx, s.server)
 	if err != nil {
@@ -272,13 +310,31 @@ func (s *Source) machine(ctx context.Context, before Grant, scopes []string) (Gr
 		return before, &Error{StepRegister, s.server.ID, err}
 	}
 	c := preregistered(s.server.OAuth, t.TokenEndpointAuthMethodsSupported)
-	g := t.grant(c)
+	g, err := t.grant(c)
+	if err != nil {
+		return before, err
+	}
 	if before.ID != "" {
 		g.ID, g.Since = before.ID, before.Since
 	}
 	scopes = union(t.scopes, scopes)
-	a := s.store.asker(client, s.server, g)
-	made, err := a.token(ctx, map[string]string{"grant_type": "client_credentials", "scope": strings.Join(scopes, " ")})
+	grant := map[string]string{"grant_type": "client_credentials", "scope": strings.Join(scopes, " ")}
+	if o := s.server.OAuth; o.AssertionFile != "" {
+		grant["grant_type"] = grantAssertion
+		if grant["assertion"], err = readAssertion(o.AssertionFile); err != nil {
+			return before, &Error{StepAssert, s.server.ID, err}
+		}
+		if o.Provider.Issuer != "" {
+			if grant["assertion"], err = exchange(ctx, o, t, grant["assertion"], grant["scope"]); err != nil {
+				return before, &Error{StepExchange, s.server.ID, err}
+			}
+		}
+	}
+	a, err := s.store.asker(client, s.server, g)
+	if err != nil {
+		return before, err
+	}
+	made, err := a.token(ctx, grant)
 	if err != nil {
 		return before, &Error{StepToken, s.server.ID, err}
 	}
@@ -287,17 +343,27 @@ func (s *Source) machine(ctx context.Context, before Grant, scopes []string) (Gr
 }
 
 // grant is the beginning of a sign-in under these terms.
-func (t terms) grant(c Client) Grant {
-	return Grant{ID: rand.Text(), Issuer: t.Issuer, Resource: t.resource, TokenURL: t.TokenEndpoint, RevokeURL: t.RevocationEndpoint, Client: c,
+func (t terms) grant(c Client) (g Grant, err error) {
+	g = Grant{ID: rand.Text(), Issuer: t.Issuer, Resource: t.resource, TokenURL: t.TokenEndpoint, RevokeURL: t.RevocationEndpoint, Client: c,
 		Near: t.near, Since: time.Now()}
+	if t.bound {
+		g.Key, err = newProofKey()
+	}
+	return g, err
 }
 
 // asker returns what asks for tokens of g.
-func (s *Store) asker(client *http.Client, server settings.Server, g Grant) *asker {
+func (s *Store) asker(client *http.Client, server settings.Server, g Grant) (*asker, error) {
 	if server.OAuth.ClientID != "" {
 		g.Client.Secret = server.OAuth.ClientSecret
 	}
-	return &asker{http: client, o: server.OAuth, issuer: g.Issuer, tokenURL: g.TokenURL, resource: g.Resource, client: g.Client}
+	a := &asker{http: client, o: server.OAuth, issuer: g.Issuer, tokenURL: g.TokenURL, resource: g.Resource, client: g.Client}
+	if g.Key == "" {
+		return a, nil
+	}
+	var err error
+	a.prover, err = proverOf(g.Key)
+	return a, err
 }
 
 // lock lets one process at a time renew the token of this server, or change who is signed in there. Others are not held up.

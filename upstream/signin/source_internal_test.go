@@ -46,7 +46,11 @@ func newRenewal(t *testing.T, each func(http.ResponseWriter, *http.Request) bool
 	r.source = r.store.Source(server)
 	r.source.http = &http.Client{Transport: bounded{direct{r.auth}}, Timeout: answerTime}
 	g := Grant{ID: "1", Issuer: r.auth.Issuer, Resource: r.auth.Resource, TokenURL: r.auth.Issuer + "/token", Client: Client{ID: "hub", Method: methodNone}}
-	code, _ := r.store.asker(r.source.http, server, g).token(t.Context(), map[string]string{"grant_type": deviceGrant, "device_code": r.auth.Approve("read")})
+	a, err := r.store.asker(r.source.http, server, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, _ := a.token(t.Context(), map[string]string{"grant_type": deviceGrant, "device_code": r.auth.Approve("read")})
 	if code == nil {
 		t.Fatal("no token")
 	}
@@ -258,17 +262,18 @@ func TestRefusedToken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRenewal(t, nil)
-		if !r.source.Refused(t.Context(), r.first.Access, http.StatusUnauthorized, nil) || r.refreshes() != 1 {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, r.auth.Resource, nil)
+		if !r.source.Refused(request, r.first.Access, http.StatusUnauthorized, nil) || r.refreshes() != 1 {
 			t.Error("a token that is refused is not renewed")
 		}
-		if !r.source.Refused(t.Context(), r.first.Access, http.StatusUnauthorized, nil) || r.refreshes() != 1 {
+		if !r.source.Refused(request, r.first.Access, http.StatusUnauthorized, nil) || r.refreshes() != 1 {
 			t.Error("there is another token already")
 		}
-		if r.source.Refused(t.Context(), r.token(t), http.StatusUnauthorized, nil) || r.refreshes() != 1 {
+		if r.source.Refused(request, r.token(t), http.StatusUnauthorized, nil) || r.refreshes() != 1 {
 			t.Error("the new token is refused, and renewed again")
 		}
 		more := http.Header{"Www-Authenticate": {`Bearer error="insufficient_scope", scope="write admin"`}}
-		if r.source.Refused(t.Context(), r.token(t), http.StatusForbidden, more) {
+		if r.source.Refused(request, r.token(t), http.StatusForbidden, more) {
 			t.Error("nobody has granted more")
 		}
 		if g, _, _ := r.store.Grant(r.source.server); len(g.Wanted) != 2 {
@@ -278,13 +283,13 @@ func TestRefusedToken(t *testing.T) {
 		if err := r.store.put(r.source.server, Grant{ID: "2", Access: "wider", Scopes: []string{"write", "admin", "read"}}); err != nil {
 			t.Fatal(err)
 		}
-		if !r.source.Refused(t.Context(), old, http.StatusForbidden, more) {
+		if !r.source.Refused(request, old, http.StatusForbidden, more) {
 			t.Error("a call on its way while somebody granted more is not sent again")
 		}
 		if g, _, _ := r.store.Grant(r.source.server); len(g.Wanted) != 0 {
 			t.Errorf("wanted %q, which are granted", g.Wanted)
 		}
-		if r.source.Refused(t.Context(), "wider", http.StatusForbidden, more) {
+		if r.source.Refused(request, "wider", http.StatusForbidden, more) {
 			t.Error("a call is sent again with the same token")
 		}
 	})

@@ -75,6 +75,8 @@ type Grant struct {
 	Client    Client    `json:"client"`         // without the secret of one that the entry names
 	Access    string    `json:"access"`
 	Refresh   string    `json:"refresh,omitempty"`
+	Key       string    `json:"key,omitempty"`   // private, with which requests for tokens are proved: PKCS #8 in base64; "" for none
+	Bound     bool      `json:"bound,omitempty"` // Access is bound to Key
 	Issued    time.Time `json:"issued"`
 	Expires   time.Time `json:"expires,omitzero"` // zero: the authorization server does not say
 	Since     time.Time `json:"since"`            // somebody signed in

@@ -55,6 +55,7 @@ type asker struct {
 	tokenURL string
 	resource string
 	client   Client
+	prover   *prover // of the key that tokens are to be bound to; nil for none
 }
 
 // params returns what every request carries: for which resource it is, and a signature where the client signs.
@@ -111,8 +112,27 @@ func (a *asker) style() oauth2.AuthStyle {
 	return oauth2.AuthStyleInParams
 }
 
-// token asks for a token with a grant of any type: grant is that type and what belongs to it.
+// token asks for an access token with a grant of any type: grant is that type and what belongs to it.
 func (a *asker) token(ctx context.Context, grant map[string]string) (*oauth2.Token, error) {
+	t, err := a.made(ctx, grant)
+	if err != nil {
+		return nil, err
+	}
+	return a.usable(t)
+}
+
+// sender returns what sends requests for tokens.
+func (a *asker) sender() *http.Client {
+	if a.prover == nil {
+		return a.http
+	}
+	c := *a.http
+	c.Transport = proving{a.prover, a.tokenURL, c.Transport}
+	return &c
+}
+
+// made asks for a token of any type.
+func (a *asker) made(ctx context.Context, grant map[string]string) (*oauth2.Token, error) {
 	params, err := a.params()
 	if err != nil {
 		return nil, err
@@ -125,16 +145,14 @@ func (a *asker) token(ctx context.Context, grant map[string]string) (*oauth2.Tok
 	// This sends any type of grant. oauth2.Config would refresh without a resource.
 	c := clientcredentials.Config{ClientID: a.client.ID, ClientSecret: a.client.Secret, TokenURL: a.tokenURL, AuthStyle: a.style(),
 		EndpointParams: params}
-	return bearer(c.Token(context.WithValue(ctx, oauth2.HTTPClient, a.http)))
+	t, err := c.Token(context.WithValue(ctx, oauth2.HTTPClient, a.sender()))
+	return t, shown(err)
 }
 
-// bearer returns a token that was got, if it is one that the hub can use.
-func bearer(t *oauth2.Token, err error) (*oauth2.Token, error) {
-	if err != nil {
-		return nil, shown(err)
-	}
-	if !strings.EqualFold(t.Type(), "Bearer") {
-		return nil, fmt.Errorf("the authorization server made a token of type %q, and the hub takes Bearer tokens",
+// usable returns t, if it is a token that the hub can use.
+func (a *asker) usable(t *oauth2.Token) (*oauth2.Token, error) {
+	if !strings.EqualFold(t.Type(), "Bearer") && (a.prover == nil || !strings.EqualFold(t.Type(), typeDPoP)) {
+		return nil, fmt.Errorf("the authorization server made a token of type %q, and the hub takes Bearer tokens, or DPoP ones where it asks for them",
 			shownText(t.Type()))
 	}
 	return t, nil
@@ -175,6 +193,7 @@ func (a *asker) revoke(ctx context.Context, address, token string) error {
 // take puts what came with a token into a grant.
 func (g *Grant) take(t *oauth2.Token, asked []string) {
 	g.Access, g.Issued, g.Expires = t.AccessToken, time.Now(), t.Expiry
+	g.Bound = strings.EqualFold(t.Type(), typeDPoP)
 	if t.RefreshToken != "" {
 		g.Refresh = t.RefreshToken
 	}

@@ -1,10 +1,12 @@
 package upstreamtest
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,10 +24,14 @@ type AuthServer struct {
 	Scopes   []string // that the resource wants
 
 	NoRegistration bool
-	NoResource     bool // refuses the parameter resource
+	NoResource     bool   // refuses the parameter resource
+	Assertion      string // that it takes for the grant jwt-bearer; "" for none
 	Device         bool
 	Metadata       map[string]any    // replaces members of its metadata; nil leaves one out
 	Clients        map[string]string // secrets by id, of clients that are registered
+
+	Bound bool   // tokens are bound to a key (DPoP), at the resource, too
+	Nonce string // begins the nonces that proofs have to hold; "" for none
 
 	// Documents reads Client ID Metadata Documents. Nil: there are none.
 	Documents *http.Client
@@ -40,6 +46,9 @@ type AuthServer struct {
 	refresh  map[string]*authGrant // by refresh token, used ones too
 	devices  map[string]url.Values
 	failures int
+	proofs   map[string]bool // that were used, by id
+	nonces   int
+	faults   []string
 }
 
 // AuthRequest is a request that an AuthServer has got.
@@ -54,6 +63,7 @@ type authGrant struct {
 	current  string // refresh token
 	ends     time.Time
 	revoked  bool
+	key      string // that it is bound to
 }
 
 // Requests returns the requests to path so far.
@@ -100,6 +110,9 @@ func (a *AuthServer) metadata() map[string]any {
 	}
 	if a.Documents != nil {
 		m["client_id_metadata_document_supported"] = true
+	}
+	if a.Bound {
+		m["dpop_signing_alg_values_supported"] = []string{"ES256"}
 	}
 	if a.Device {
 		m["device_authorization_endpoint"] = a.Issuer + "/device"
@@ -226,7 +239,20 @@ func (a *AuthServer) token(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, "invalid_target", "resource "+form.Get("resource"))
 		return
 	}
-	g := &authGrant{scope: form.Get("scope"), resource: form.Get("resource")}
+	key := ""
+	if a.Bound {
+		var err error
+		if key, err = a.proof(r, a.Issuer+"/token", ""); err != nil {
+			a.unproved(w, a.Issuer+"/token", err)
+			code := "invalid_dpop_proof"
+			if errors.Is(err, errNonce) {
+				code = err.Error()
+			}
+			a.refuse(w, code, "")
+			return
+		}
+	}
+	g := &authGrant{scope: form.Get("scope"), resource: form.Get("resource"), key: key}
 	switch form.Get("grant_type") {
 	case "authorization_code":
 		asked, ok := a.codes[form.Get("code")]
@@ -239,7 +265,7 @@ func (a *AuthServer) token(w http.ResponseWriter, r *http.Request) {
 		}
 		g.scope = asked.Get("scope")
 	case "refresh_token":
-		if g = a.refresh[form.Get("refresh_token")]; g == nil || g.revoked || g.current != form.Get("refresh_token") {
+		if g = a.refresh[form.Get("refresh_token")]; g == nil || g.revoked || g.current != form.Get("refresh_token") || g.key != key {
 			if g != nil {
 				g.revoked = true // somebody has used it twice
 			}
@@ -254,16 +280,24 @@ func (a *AuthServer) token(w http.ResponseWriter, r *http.Request) {
 		}
 		g.scope = asked.Get("scope")
 	case "client_credentials":
+	case "urn:ietf:params:oauth:grant-type:jwt-bearer":
+		if form.Get("assertion") == "" || form.Get("assertion") != a.Assertion {
+			a.refuse(w, "invalid_grant", "the assertion is not valid")
+			return
+		}
 	default:
 		a.refuse(w, "unsupported_grant_type", "")
 		return
 	}
 	made := map[string]any{"access_token": "access-" + rand.Text(), "token_type": "Bearer", "scope": g.scope}
+	if a.Bound {
+		made["token_type"] = "DPoP"
+	}
 	if a.Lifetime > 0 {
 		g.ends = time.Now().Add(a.Lifetime)
 		made["expires_in"] = int(a.Lifetime.Seconds())
 	}
-	if form.Get("grant_type") != "client_credentials" {
+	if kind := form.Get("grant_type"); kind != "client_credentials" && !strings.HasSuffix(kind, "jwt-bearer") {
 		g.current = "refresh-" + rand.Text()
 		put(&a.refresh, g.current, g)
 		made["refresh_token"] = g.current
@@ -281,14 +315,25 @@ func (a *AuthServer) Guard(next http.Handler) http.Handler {
 			return
 		}
 		a.mu.Lock()
-		g := a.grants[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
+		g, challenge := a.grants[a.bearer(r)], "Bearer "
+		if a.Bound {
+			challenge = "DPoP "
+		}
+		if a.Bound && g != nil {
+			if key, err := a.proof(r, origin+r.URL.Path, a.bearer(r)); err != nil || key != g.key {
+				a.unproved(w, origin+r.URL.Path, cmp.Or(err, errors.New("the proof has another key than the token")))
+				if g = nil; errors.Is(err, errNonce) {
+					challenge += `error="use_dpop_nonce", `
+				}
+			}
+		}
 		good := g != nil && !g.revoked && (g.ends.IsZero() || time.Now().Before(g.ends))
 		missing := good && slices.ContainsFunc(a.Scopes, func(s string) bool { return !slices.Contains(strings.Fields(g.scope), s) })
 		wanted := strings.Join(a.Scopes, " ")
 		a.mu.Unlock()
 		switch {
 		case !good:
-			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+origin+`/.well-known/oauth-protected-resource/mcp", scope="`+wanted+`"`)
+			w.Header().Set("WWW-Authenticate", challenge+`resource_metadata="`+origin+`/.well-known/oauth-protected-resource/mcp", scope="`+wanted+`"`)
 			http.Error(w, "sign in", http.StatusUnauthorized)
 		case missing:
 			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+wanted+`"`)

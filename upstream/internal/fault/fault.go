@@ -112,7 +112,11 @@ func OfToken(cfg settings.Server, err error, r *redact.Redactor) *Fault {
 	if ring := (*signin.KeyringError)(nil); errors.As(err, &ring) {
 		return &Fault{What: r.Text(err.Error()), Cause: err}
 	}
-	return &Fault{What: "get a token: " + r.Text(err.Error()), Hint: "check that the authorization server can be reached", Cause: err}
+	hint := "check that the authorization server can be reached"
+	if cfg.OAuth.Machine {
+		hint = SignInHint(cfg) + ", and that the authorization server can be reached"
+	}
+	return &Fault{What: "get a token: " + r.Text(err.Error()), Hint: hint, Cause: err}
 }
 
 // OfConnect explains why an attempt to connect over HTTP failed.

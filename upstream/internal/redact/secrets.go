@@ -40,6 +40,7 @@ func secretsOf(cfg settings.Server) []string {
 	}
 	s.add(cfg.OAuth.ClientSecret)
 	s.add(cfg.OAuth.ClientKey)
+	s.add(cfg.OAuth.Provider.ClientSecret)
 	for _, entry := range cfg.Env {
 		if name, value, ok := strings.Cut(entry, "="); ok {
 			s.named(name, value)

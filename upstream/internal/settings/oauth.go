@@ -6,12 +6,16 @@ type OAuth struct {
 	ClientSecret string
 	ClientKey    string // PEM of a private key that stands in for the secret (private_key_jwt)
 
-	Machine      bool     // the hub signs in as itself (client credentials): no person is asked
+	Machine      bool     // the hub signs in as itself: no person is asked
 	Issuer       string   // the authorization server, where the server names none, or several
 	Resource     string   // the value of the parameter resource in place of the server's own; OmitResource leaves it out
 	AssumePKCE   bool     // the authorization server takes PKCE with S256, although its metadata does not say so
 	Scopes       []string // asked for in place of those that the server names
 	CallbackPort int      // of the loopback address that the browser comes back to; 0: any
+
+	// AssertionFile holds the token by which the hub signs in as itself (RFC 7523); "" for client credentials. It is read at each use.
+	AssertionFile string
+	Provider      IdentityProvider // that has made that token for a user, and makes of it what the authorization server takes; or zero
 
 	// PerCaller servers are used by each caller as themselves: with a sign-in, and over a connection, of their own.
 	PerCaller bool
@@ -19,3 +23,6 @@ type OAuth struct {
 
 // OmitResource as OAuth.Resource: authorization servers such as Entra's refuse the parameter.
 const OmitResource = "omit"
+
+// IdentityProvider is a company's, which answers for its people at authorization servers (MCP's enterprise-managed authorization).
+type IdentityProvider struct{ Issuer, ClientID, ClientSecret string }

@@ -53,9 +53,12 @@ type Tokens interface {
 	// Token returns the one to send now; "" for none.
 	Token(ctx context.Context) (string, error)
 
+	// Authorize adds it to a request, and returns it, as Token does.
+	Authorize(req *http.Request) (token string, err error)
+
 	// Refused is told that the server answered a request with that token with 401 or 403, and reports whether it is to be sent once
-	// more, with the token that there is now.
-	Refused(ctx context.Context, token string, status int, h http.Header) (again bool)
+	// more, with what Authorize adds now.
+	Refused(req *http.Request, token string, status int, h http.Header) (again bool)
 }
 
 // NewHTTP returns the way to the server of cfg. account bounds the memory of large responses.
@@ -149,8 +152,12 @@ func (s *HTTP) isSignedIn(ctx context.Context) bool {
 	return token != "" || err != nil
 }
 
+// mostSent is how often a request is sent: once more with another token, and once more where that is bound to a key and its proof has to
+// hold something of the server's.
+const mostSent = 3
+
 // originTransport adds the server's headers and token to requests to the server's origin, and to no other. A request that was refused
-// for its token was not acted upon, and is sent once more if there is another one.
+// for its token was not acted upon, and is sent again if there is another one.
 type originTransport struct {
 	server *HTTP
 	next   http.RoundTripper
@@ -160,21 +167,21 @@ func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !sameOrigin(req.URL, t.server.URL) {
 		return nil, &fault.RedirectError{Target: redact.URL(req.URL.String())}
 	}
-	resp, token, err := t.send(req, req.Body)
-	if err != nil || token == "" || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden ||
-		req.Body != nil && req.GetBody == nil || !t.server.Tokens.Refused(req.Context(), token, resp.StatusCode, resp.Header) {
-		return resp, err
-	}
-	_, _ = io.CopyN(io.Discard, resp.Body, MaxErrorBody)
-	_ = resp.Body.Close()
-	var body io.ReadCloser
-	if req.Body != nil {
-		if body, err = req.GetBody(); err != nil {
-			return nil, err
+	body := req.Body
+	for sent := 1; ; sent++ {
+		resp, token, err := t.send(req, body)
+		if err != nil || token == "" || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden ||
+			req.Body != nil && req.GetBody == nil || sent == mostSent || !t.server.Tokens.Refused(req, token, resp.StatusCode, resp.Header) {
+			return resp, err
+		}
+		_, _ = io.CopyN(io.Discard, resp.Body, MaxErrorBody)
+		_ = resp.Body.Close()
+		if req.Body != nil {
+			if body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
 		}
 	}
-	resp, _, err = t.send(req, body)
-	return resp, err
 }
 
 // send sends req with that body, and the token that there is now.
@@ -183,14 +190,11 @@ func (t *originTransport) send(req *http.Request, body io.ReadCloser) (resp *htt
 	req.Body = body
 	t.server.dress(req)
 	if t.server.Tokens != nil {
-		if token, err = t.server.Tokens.Token(req.Context()); err != nil {
+		if token, err = t.server.Tokens.Authorize(req); err != nil {
 			if body != nil {
 				_ = body.Close()
 			}
 			return nil, "", err
-		}
-		if token != "" {
-			req.Header.Set("Authorization", "Bearer "+token)
 		}
 	}
 	resp, err = t.next.RoundTrip(req)

@@ -11,6 +11,8 @@ import (
 // oauth is how a person wants the hub to sign in to a server.
 type oauth struct {
 	clientID, clientSecret, clientKey, grant, identity shape.Located[string]
+	assertionFile                                      shape.Located[string]
+	provider                                           shape.Located[upstream.IdentityProvider]
 	issuer, resource, pkce                             string
 	scopes                                             []string
 	callbackPort                                       int
@@ -55,8 +57,12 @@ func oauthKeys(o *oauth) []shape.Field {
 		shape.KeyAt("clientSecret", "Gemini CLI's client_secret.", secret, &o.clientSecret),
 		shape.KeyAt("client_key", "The private key that it signs with in place of a secret, as PEM: ${file:path}.", secret, &o.clientKey),
 		shape.KeyAt("grant", "client_credentials: the hub signs in as itself, with client_id and client_secret or client_key, and nobody "+
-			"is asked. Default authorization_code: a person signs in with mcp-toolhub login.",
-			shape.OneOf("authorization_code", "client_credentials"), &o.grant),
+			"is asked. jwt_bearer: likewise, with the token in assertion_file. Default authorization_code: a person signs in with mcp-toolhub login.",
+			shape.OneOf("authorization_code", "client_credentials", "jwt_bearer"), &o.grant),
+		shape.KeyAt("assertion_file", "The file with the token that stands for the hub, such as one of Kubernetes. It is read at each use, so it "+
+			"may be renewed.", shape.Text{Expand: true}, &o.assertionFile),
+		shape.KeyAt("identity_provider", "Your company's identity provider. The token in assertion_file is then its ID token, which it exchanges "+
+			"for one that the server's authorization server takes.", shape.Object[upstream.IdentityProvider]{Fields: providerKeys}, &o.provider),
 		shape.KeyAt("identity", "caller: each holder of a token (hub.auth.tokens) signs in for themselves, with mcp-toolhub login --as NAME, and "+
 			"has a connection of their own. Default hub: all callers share one sign-in.", shape.OneOf("hub", "caller"), &o.identity),
 		shape.Key("scopes", "Asked for in place of those that the server names.", shape.List[string]{Of: plainText}, &o.scopes),
@@ -71,14 +77,31 @@ func oauthKeys(o *oauth) []shape.Field {
 	}
 }
 
+func providerKeys(p *upstream.IdentityProvider) []shape.Field {
+	return []shape.Field{
+		shape.Key("issuer", "Its address, as its metadata has it.", shape.Text{Check: webURL}, &p.Issuer),
+		shape.Key("client_id", "The client that is registered there for the hub.", plainText, &p.ClientID),
+		shape.Key("client_secret", "Its secret, by reference: ${env:NAME} or ${file:path}.", shape.Text{Expand: true}, &p.ClientSecret),
+	}
+}
+
 // oauth makes the settings of a server's sign-in.
 func (r serverReader) oauth() upstream.OAuth {
 	o := &r.entry.Value.oauth.Value
-	machine, each := o.grant.Value == "client_credentials", o.identity.Value == perCaller
+	asserts, each := o.grant.Value == "jwt_bearer", o.identity.Value == perCaller
+	machine := asserts || o.grant.Value == "client_credentials"
 	switch {
 	case machine && each:
-		shape.FaultOf(r.Reader, o.identity, "with client_credentials the hub signs in as itself", "remove one of the two")
-	case machine && (!o.clientID.Present || !o.clientSecret.Present && !o.clientKey.Present):
+		shape.FaultOf(r.Reader, o.identity, "with "+o.grant.Value+" the hub signs in as itself", "remove one of the two")
+	case asserts && (!o.clientID.Present || !o.assertionFile.Present):
+		shape.FaultOf(r.Reader, o.grant, "nothing to sign in with", "add client_id and assertion_file")
+	case !asserts && o.assertionFile.Present:
+		shape.FaultOf(r.Reader, o.assertionFile, "a token that is not used", "add grant: jwt_bearer")
+	case o.provider.Present && !asserts:
+		shape.FaultOf(r.Reader, o.provider, "an identity provider that is not asked", "add grant: jwt_bearer and assertion_file")
+	case o.provider.Present && (o.provider.Value.Issuer == "" || o.provider.Value.ClientID == ""):
+		shape.FaultOf(r.Reader, o.provider, "nobody to ask", "add issuer and client_id")
+	case !asserts && machine && (!o.clientID.Present || !o.clientSecret.Present && !o.clientKey.Present):
 		shape.FaultOf(r.Reader, o.grant, "nothing to sign in with", "add client_id, and client_secret or client_key")
 	case o.clientSecret.Present && o.clientKey.Present:
 		shape.FaultOf(r.Reader, o.clientKey, "a key beside a secret", "keep the one that is registered")
@@ -87,6 +110,6 @@ func (r serverReader) oauth() upstream.OAuth {
 	case !o.clientID.Present && o.clientKey.Present:
 		shape.FaultOf(r.Reader, o.clientKey, "a key without its client", "add client_id")
 	}
-	return upstream.OAuth{ClientID: o.clientID.Value, ClientSecret: o.clientSecret.Value, ClientKey: o.clientKey.Value, Machine: machine,
+	return upstream.OAuth{AssertionFile: r.vars.path(o.assertionFile.Value), Provider: o.provider.Value, ClientID: o.clientID.Value, ClientSecret: o.clientSecret.Value, ClientKey: o.clientKey.Value, Machine: machine,
 		Issuer: o.issuer, Resource: o.resource, AssumePKCE: o.pkce == "assume", Scopes: o.scopes, CallbackPort: o.callbackPort, PerCaller: each}
 }
