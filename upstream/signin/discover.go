@@ -123,7 +123,11 @@ func discover(ctx context.Context, server settings.Server) (t terms, client *htt
 	}
 	var faults []error
 	for _, issuer := range issuers[:min(len(issuers), 4)] {
-		if t.metadata, err = issuerAt(ctx, client, issuer, legacy); err == nil {
+		t.metadata, err = issuerAt(ctx, client, issuer, legacy)
+		if errors.Is(err, errNoMetadata) && server.OAuth.Issuer != "" && server.OAuth.AssumePKCE {
+			t.metadata, err = oldest(issuer), nil
+		}
+		if err == nil {
 			err = check(t.metadata, server.OAuth.AssumePKCE)
 		}
 		if err == nil {
@@ -197,6 +201,20 @@ func covers(resource string, u *url.URL) bool {
 	return strings.TrimSuffix(u.Path, "/") == path || strings.HasPrefix(u.Path, path+"/")
 }
 
+// errNoMetadata: an authorization server says nothing of itself.
+var errNoMetadata = errors.New("it has no metadata: if the server takes a fixed token, give that in headers of its entry; " +
+	"if its authorization server is elsewhere, set oauth.issuer; if you know that it is there, and takes PKCE, set " +
+	"oauth: {issuer: …, pkce: assume}")
+
+// oldest is an authorization server without metadata whose entry vouches for it: "MCP clients MUST use the following default endpoint paths
+// relative to the authorization base URL" (2025-03-26).
+func oldest(issuer string) (m metadata) {
+	u, _ := url.Parse(issuer) // issuerAt has read it
+	origin := u.Scheme + "://" + u.Host
+	m.Issuer, m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint = issuer, origin+"/authorize", origin+"/token", origin+"/register"
+	return m
+}
+
 // issuerAt reads the metadata of an authorization server (RFC 8414, OpenID Connect Discovery). It counts only if it names that issuer
 // itself. legacy: the server's origin stands in for an issuer, and may name another one, which is then asked itself.
 func issuerAt(ctx context.Context, client *http.Client, issuer string, legacy bool) (metadata, error) {
@@ -235,8 +253,7 @@ func issuerAt(ctx context.Context, client *http.Client, issuer string, legacy bo
 		}
 	}
 	if errors.Is(fault, errAbsent) {
-		fault = errors.New("it has no metadata: if the server takes a fixed token, give that in headers of its entry; " +
-			"if its authorization server is elsewhere, set oauth.issuer")
+		fault = errNoMetadata
 	}
 	return metadata{}, fmt.Errorf("authorization server %s: %w", redact.Clean(redact.URL(issuer)), fault)
 }

@@ -78,6 +78,30 @@ func TestServerOfTheOldestRevision(t *testing.T) {
 	}
 }
 
+// TestServerWithoutMetadata: where an authorization server says nothing of itself, the hub signs in only if the server's entry vouches for it.
+func TestServerWithoutMetadata(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(a *upstreamtest.AuthServer) {
+		a.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
+			if strings.Contains(r.URL.Path, ".well-known") {
+				http.NotFound(rw, r)
+				return true
+			}
+			return false
+		}
+	})
+	for _, o := range []upstream.OAuth{{}, {AssumePKCE: true}, {Issuer: w.auth.Issuer}} {
+		w.server.OAuth = o
+		if _, err := w.login(t, nil); err == nil || !strings.Contains(err.Error(), "it has no metadata: ") || len(w.auth.Requests("/register")) > 0 {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	w.server.OAuth = upstream.OAuth{Issuer: w.auth.Issuer, AssumePKCE: true}
+	if g, err := w.login(t, nil); err != nil || g.Issuer != w.auth.Issuer {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
 // TestEntra signs in where PKCE is not announced and the parameter resource is refused.
 func TestEntra(t *testing.T) {
 	t.Parallel()
