@@ -126,6 +126,9 @@ type (
 	approvalStep struct {
 		Approval string `json:"approval_id"`
 	}
+	partialStep struct {
+		Refs []tool.ResultID `json:"partial_result_refs"`
+	}
 	mutationStep struct {
 		tool.InputMutation
 		Input json.RawMessage `json:"permission_input,omitempty"`
@@ -217,6 +220,14 @@ func (c *Call) Move(s tool.Status, at time.Time) {
 	defer c.mu.Unlock()
 	c.status, c.ran = s, c.ran || s == tool.StatusRunning
 	c.step(string(s), at, nil)
+}
+
+// Partial adds the step that a part of the result is there: the result of a call that this one has made.
+func (c *Call) Partial(of tool.ResultID, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status = tool.StatusPartialResult
+	c.step(string(c.status), at, partialStep{[]tool.ResultID{of}})
 }
 
 // Scheduling says how a call may run beside others.

@@ -148,8 +148,8 @@ func (c *derivation) move(s tool.Status, at time.Time, data map[string]any, star
 	switch s {
 	case tool.StatusPlanned, tool.StatusSelected, tool.StatusArgumentsReady:
 		c.event(eventOf(s), at, nil)
-	case tool.StatusQueued:
-		c.event(eventOf(s), at, data) // its concurrency and locks
+	case tool.StatusQueued, tool.StatusPartialResult:
+		c.event(eventOf(s), at, data) // its concurrency and locks; which part
 	case tool.StatusAwaitingApproval:
 		if n := len(c.decided); n > 0 {
 			data["decision_id"] = c.decided[n-1]
@@ -173,7 +173,7 @@ func (c *derivation) move(s tool.Status, at time.Time, data map[string]any, star
 // eventOf is the event of a status that has one of its own name; the other ones are those of calls that have failed.
 func eventOf(s tool.Status) tool.EventType {
 	switch s {
-	case tool.StatusPlanned, tool.StatusSelected, tool.StatusArgumentsReady, tool.StatusQueued,
+	case tool.StatusPlanned, tool.StatusSelected, tool.StatusArgumentsReady, tool.StatusQueued, tool.StatusPartialResult,
 		tool.StatusSucceeded, tool.StatusCanceled, tool.StatusTimedOut, tool.StatusYielded:
 		return "tool.invocation." + tool.EventType(s)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -76,14 +77,20 @@ func TestBatchThroughTheHub(t *testing.T) {
 	ordered := fmt.Sprintf(`{"calls":[{"id":"late","name":"mcp.s.wait","arguments":{"file":%q}},{"id":"soon","name":"mcp.s.echo"}]}`, file)
 	done := make(chan batched)
 	go func() { done <- wireHTTP(t, hub.url+"/mcp", rev2026).batch(ordered) }()
-	eventually(t, "the second call ends before the first", func() bool {
-		return strings.Contains(readJournal(t, hub.cmd.Dir), `["succeeded"`)
+	part, parts := regexp.MustCompile(`\["partial_result",\d+,\{"partial_result_refs":\["res_(.*?)"\]\}\]`), [][]string(nil)
+	eventually(t, "the second call ends before the first, and is a part of the result", func() bool {
+		parts = part.FindAllStringSubmatch(readJournal(t, hub.cmd.Dir), -1)
+		return len(parts) > 0
 	})
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := (<-done).ends(); got != "late succeeded; soon succeeded" {
+	both := <-done
+	if got := both.ends(); got != "late succeeded; soon succeeded" {
 		t.Errorf("results are in the order of the calls: %s", got)
+	}
+	if soon := both.StructuredContent.Results[1].Invocation; soon != "inv_"+parts[0][1] {
+		t.Errorf("the part is %s, and the second call %s", parts[0][1], soon)
 	}
 
 	large := strings.Repeat("x", 1<<20)

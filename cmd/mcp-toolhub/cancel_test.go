@@ -38,6 +38,7 @@ type canceling struct {
 	w     *wire
 	state string
 	hub   *runningHub // over HTTP
+	meta  string      // what else the client says when it cancels
 }
 
 // overCancelingClients runs test for clients of both generations over both transports.
@@ -82,7 +83,7 @@ func (c *canceling) cancel(r rawRequest, end func()) {
 		end()
 		return
 	}
-	note := rawRequest{method: "notifications/cancelled", params: `{"requestId":` + r.id + `,"reason":"the user pressed escape"}`}
+	note := rawRequest{method: "notifications/cancelled", params: `{"requestId":` + r.id + `,"reason":"the user pressed escape"` + c.meta + `}`}
 	if c.w.stdin != nil {
 		c.w.write(note.text())
 	} else {

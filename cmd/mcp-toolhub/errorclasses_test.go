@@ -53,7 +53,8 @@ func failingCalls() map[string]failing {
 		"result_redacted":          {tool: "mcp.s.echo", args: `{"text":"https://ann:hunter2@h/"}`, code: "result_redacted"},
 		"sibling_canceled": {tool: "tool_batch", args: `{"calls":[{"id":"a","name":"mcp.s.nothing"},{"id":"b","name":"mcp.s.echo","depends_on":["a"]}]}`,
 			of: "mcp.s.echo", code: "sibling_canceled"},
-		"canceled": {tool: "mcp.s.slow", args: `{"begin":true}`, code: "canceled"},
+		"streaming_fallback_discarded": {tool: "mcp.s.hang", code: "streaming_fallback_discarded"},
+		"canceled":                     {tool: "mcp.s.hang", code: "canceled"},
 	}
 }
 
@@ -111,7 +112,7 @@ func errorsHub(t *testing.T) (h *runningHub, dir string) {
 	return h, dir
 }
 
-// TestEveryErrorClass holds that the hub makes every class of which docs/errors.md says so, through the real program: with the code, the
+// TestEveryErrorClass holds that the hub makes every class, through the real program: with the code, the
 // recoverability, when to call again where that is known, the server's whole error, and the sentence for the model. A class that has no
 // call here fails the test.
 func TestEveryErrorClass(t *testing.T) {
@@ -133,10 +134,8 @@ func TestEveryErrorClass(t *testing.T) {
 	for _, row := range rows {
 		class, status, recoverability := row[1], row[2], row[3]
 		call, made := calls[class]
-		if nothing := strings.HasPrefix(row[4], "*Nothing.*"); nothing == made {
-			t.Errorf("docs/errors.md says of %s %q, and the test makes it: %t", class, row[4], made)
-		}
 		if !made {
+			t.Errorf("no call makes %s", class)
 			continue
 		}
 		if call.code != class && !strings.Contains(row[5], "`"+call.code+"`") {
@@ -144,8 +143,11 @@ func TestEveryErrorClass(t *testing.T) {
 		}
 		answer := ""
 		switch class {
-		case "canceled":
-			call.tool = "mcp.s.hang"
+		case "canceled", "streaming_fallback_discarded":
+			c.meta = ""
+			if class != "canceled" {
+				c.meta = `,"_meta":{"toolhub/abort_reason":"streaming_fallback"}`
+			}
 			r := w.call("tool_batch", `{"calls":[{"id":"a","name":"mcp.s.hang","arguments":{"begin":true}}]}`, `"progressToken":"p"`)
 			c.cancel(r, c.begin(r))
 			eventually(t, "the call has ended", func() bool { last, _, _ := c.records(call.tool); return last["tool_result"] != nil })
@@ -160,7 +162,7 @@ func TestEveryErrorClass(t *testing.T) {
 		checkFailure(t, c, class, status, recoverability, call)
 		if shown := strings.Contains(answer, `"next":`); shown && !strings.Contains(answer, `"next":`+quoted(next[class])) {
 			t.Errorf("%s: the client gets %s", class, answer)
-		} else if inResult := call.native == "" && call.code != "tool_error" && class != "unknown_tool" && call.of == call.tool && answer != "" && class != "canceled"; inResult && !shown {
+		} else if inResult := call.native == "" && call.code != "tool_error" && class != "unknown_tool" && call.of == call.tool && answer != ""; inResult && !shown {
 			t.Errorf("%s: no sentence says what to do: %s", class, answer)
 		}
 		if next[class] == "" || strings.Count(next[class], ". ") > 0 {

@@ -138,6 +138,9 @@ type Progress struct {
 
 	// Message is a server's message in Params as records may keep it: short and without secrets.
 	Message string
+
+	// Partial is a call that this one has made, and that has ended: a part of the result is there. "" for none.
+	Partial InvocationID
 }
 
 // RPCError is a JSON-RPC error object. An executor returns one, as an error, for a call that the server itself refused

@@ -129,7 +129,7 @@ func (b *batch) runMember(ctx context.Context, m *member) {
 	if m.failed() && b.Failure == invoke.CancelSiblings && m.Class != tool.ClassSiblingCanceled && !b.isCanceled(ctx) {
 		b.endOthers(m)
 	}
-	b.reporting.ended()
+	b.reporting.ended(m.InvocationID)
 	close(m.done)
 }
 
@@ -308,23 +308,26 @@ func (r *reporting) of(id string) func(tool.Progress) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.since++
-		r.report(id + ": " + said)
+		r.report(id+": "+said, "")
 	}
 }
 
-// ended reports that a call more has ended.
-func (r *reporting) ended() {
+// ended reports that a call more has ended. Its result is a part of the batch's.
+func (r *reporting) ended(call tool.InvocationID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.done++
 	r.since = 0
-	r.report(fmt.Sprintf("%d of %d calls have ended", r.done, r.total))
+	if r.done == r.total {
+		call = "" // the whole is there
+	}
+	r.report(fmt.Sprintf("%d of %d calls have ended", r.done, r.total), call)
 }
 
 // report sends a report: "The progress value MUST increase with each notification". Between two ends of calls it comes ever nearer
-// to the next whole number. r.mu is held.
-func (r *reporting) report(message string) {
+// to the next whole number. partial is the call that has ended, if there are others. r.mu is held.
+func (r *reporting) report(message string, partial tool.InvocationID) {
 	progress := float64(r.done) + 1 - 1/float64(r.since+1)
-	r.send(tool.Progress{Message: message, Params: fmt.Appendf(nil, `{"progress":%g,"total":%d,"message":%s}`, progress, r.total,
+	r.send(tool.Progress{Message: message, Partial: partial, Params: fmt.Appendf(nil, `{"progress":%g,"total":%d,"message":%s}`, progress, r.total,
 		rawjson.Quote(message))})
 }

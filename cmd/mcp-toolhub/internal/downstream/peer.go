@@ -208,10 +208,22 @@ func (f *inflight) add(ctx context.Context, id json.RawMessage) (_ context.Conte
 // errWithdrawn is within the cause with which a call ends that its client has cancelled.
 var errWithdrawn = errors.New("cancelled by its client")
 
-// withdrawn returns that cause. reason is the client's.
-func withdrawn(reason string) *tool.Failure {
+// An agent core that begins calls while a model still streams them says this in the _meta of a cancellation, where it has dropped the stream
+// and asked the model anew.
+const (
+	metaAbortReason   = "toolhub/abort_reason"
+	streamingFallback = "streaming_fallback"
+)
+
+// withdrawn returns that cause, as the params of the client's notifications/cancelled say it.
+func withdrawn(params json.RawMessage) *tool.Failure {
+	reason, _ := rawjson.GetString(params, "reason")
 	f := tool.CanceledBy(tool.CanceledByClient, clip(strings.ToValidUTF8(reason, "�")), "the client canceled the call: call again if it is still wanted")
 	f.Cause = errWithdrawn
+	if meta, _ := rawjson.Get(params, "_meta"); rawjson.Text(meta, metaAbortReason) == streamingFallback {
+		f.Class, f.AbortReason = tool.ClassStreamingDiscarded, streamingFallback
+		f.Message = "the client has dropped the stream that this call came from: use the result of the call that took its place"
+	}
 	return f
 }
 
@@ -240,8 +252,7 @@ func (f *inflight) cancel(params json.RawMessage) bool {
 	defer f.mu.Unlock()
 	call, ok := f.calls[string(id)]
 	if ok {
-		reason, _ := rawjson.GetString(params, "reason")
-		call.cancel(withdrawn(reason))
+		call.cancel(withdrawn(params))
 	}
 	return ok
 }

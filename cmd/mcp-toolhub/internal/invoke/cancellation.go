@@ -48,7 +48,7 @@ func (p *Pipeline) recordCancellation(ctx context.Context, inv *invocation) {
 // wasCut reports whether the invocation failed because it was cancelled, or because its time was over.
 func (inv *invocation) wasCut() bool {
 	switch inv.failure.Class {
-	case tool.ClassCanceled, tool.ClassSiblingCanceled:
+	case tool.ClassCanceled, tool.ClassSiblingCanceled, tool.ClassStreamingDiscarded:
 		return true
 	case tool.ClassTimeout:
 		return !inv.yielded

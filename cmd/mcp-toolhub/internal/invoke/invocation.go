@@ -196,6 +196,12 @@ func (inv *invocation) moveTo(s tool.Status) {
 	inv.record.Move(s, inv.now())
 }
 
+// partial puts it into the state that a part of its result is there, that of the call of.
+func (inv *invocation) partial(of tool.InvocationID) {
+	inv.status = tool.StatusPartialResult
+	inv.record.Partial(tool.ResultOf(of), inv.now())
+}
+
 // release gives back what the invocation holds of the hub.
 func (inv *invocation) release() {
 	if inv.place.queue == nil {
@@ -206,7 +212,7 @@ func (inv *invocation) release() {
 		took = inv.ended.Sub(inv.started)
 	}
 	class := inv.outcome.Class
-	inv.place.leave(took, class != "" && class != tool.ClassCanceled) // that somebody gave up is no fault of the server
+	inv.place.leave(took, class != "" && class != tool.ClassCanceled && class != tool.ClassStreamingDiscarded) // that somebody gave up is no fault of the server
 	inv.place = place{}
 }
 

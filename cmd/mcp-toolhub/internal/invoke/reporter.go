@@ -126,6 +126,10 @@ func (x *reporter) report(update tool.Progress) {
 	if x.closed {
 		return
 	}
+	if update.Partial != "" && x.asking == 0 { // else the status is that it waits
+		x.catchUp()
+		x.inv.partial(update.Partial)
+	}
 	if now := x.inv.now(); x.recorded.IsZero() || now.Sub(x.recorded) >= recordEvery {
 		x.recorded, x.pending = now, false
 		x.progress(update, now)
