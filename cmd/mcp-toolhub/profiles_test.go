@@ -48,6 +48,17 @@ func (p *profiled) says(name, member string, seen any) {
 	}
 }
 
+// journaled reports whether a line of the journal has text.
+func (p *profiled) journaled(text string) (has bool) {
+	if err := persist.ReadLines(filepath.Join(p.state, "journal"), func(line json.RawMessage) bool {
+		has = has || strings.Contains(string(line), text)
+		return true
+	}); err != nil {
+		p.Error(err)
+	}
+	return has
+}
+
 // status is the one of the last result of a tool.
 func (p *profiled) status(name string) (s any) {
 	c := &canceling{t: p.T, state: p.state}
@@ -248,6 +259,8 @@ func TestProfilesOfAllKindsSayWhatHappens(t *testing.T) {
 		c.cancel(batch, c.begin(batch))
 		p.says("tool_batch", "supports_cancel", p.status("tool_batch") == "canceled")
 		p.says("tool_batch", "supports_progress", true)
+		p.w.send(p.w.call("tool_batch", `{"calls":[{"id":"a","name":"mcp.batched.none"},{"id":"b","name":"mcp.batched.none"}]}`, ""))
+		p.says("tool_batch", "supports_partial_results", p.journaled(`["partial_result",`))
 		forwarded := p.w.call("tool_call", `{"name":"mcp.batched.hang","arguments":{"begin":true}}`, token)
 		c.cancel(forwarded, c.begin(forwarded))
 		p.w.send(p.w.call("tool_call", `{}`, "")) // this one is no call of another tool

@@ -73,6 +73,7 @@ func (c *configured) state(t *tool.Tool) (state facts.State) {
 	switch source := t.Name.Source(); {
 	case t.Hub != nil:
 		state.Progress = t.Hub.Batches || t.Hub.Forwards // that of its calls
+		state.Partial = t.Hub.Batches                    // the results of its calls
 	case source == code.Name && own.code != nil:
 		state.Timeout, state.MaxInlineChars = own.code.Bounds(t.Native)
 		state.Excess, state.Progress = facts.ExcessCut, own.code.Reports(t.Native)

@@ -99,10 +99,10 @@ func (f *Facts) ExecutionProfile() ExecutionProfile {
 	support, _ := rawjson.String(member(member(f.declared.Declaration, "execution"), "taskSupport"))
 	return ExecutionProfile{
 		Head: tool.HeadOf(tool.ObjectExecutionProfile), ID: f.ref("execution"), Kind: kind,
-		Progress:   mcp || f.state.Progress, // what a server reports is passed on
-		Cancel:     f.Interrupt.Value != InterruptBlock,
-		Retries:    false, // the hub calls a tool once, also one that is idempotent
-		Artifacts:  f.state.Artifacts,
+		Progress:  mcp || f.state.Progress, // what a server reports is passed on
+		Cancel:    f.Interrupt.Value != InterruptBlock,
+		Retries:   false, // the hub calls a tool once, also one that is idempotent
+		Artifacts: f.state.Artifacts, PartialResults: f.state.Partial,
 		Background: support == "optional" || support == "required", SandboxProfile: noSandbox,
 		TimeoutMS: f.state.Timeout.Milliseconds(), ExternalMappings: f.ExternalMappings(),
 	}

@@ -22,6 +22,7 @@ type State struct {
 	Excess         string // what becomes of a longer one: ExcessCut or ExcessRefused; "" where it is not bounded
 
 	Progress  bool // a tool of the hub's own reports progress
+	Partial   bool // parts of its result are there before the whole
 	Artifacts bool // its calls make artifacts, or what its results name is taken in as such
 	Strict    bool // a call that is not known to be safe has its server alone
 	Apart     bool // each client session has a connection of its own to the server
