@@ -22,8 +22,8 @@ import (
 
 // How often clients come and go, and servers crash and recover. `.ci/long` sets TOOLHUB_LONG and has the whole of it.
 var (
-	visits  = sampleOf(250, 10_000)
-	crashes = sampleOf(60, 1000)
+	visits  = sampleOf(120, 10_000)
+	crashes = sampleOf(30, 1000)
 )
 
 // sampleOf returns how much of a proof runs: a sample, or the whole where TOOLHUB_LONG is set.

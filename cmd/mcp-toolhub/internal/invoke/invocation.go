@@ -196,12 +196,6 @@ func (inv *invocation) moveTo(s tool.Status) {
 	inv.record.Move(s, inv.now())
 }
 
-// partial puts it into the state that a part of its result is there, that of the call of.
-func (inv *invocation) partial(of tool.InvocationID) {
-	inv.status = tool.StatusPartialResult
-	inv.record.Partial(tool.ResultOf(of), inv.now())
-}
-
 // release gives back what the invocation holds of the hub.
 func (inv *invocation) release() {
 	if inv.place.queue == nil {

@@ -128,7 +128,8 @@ func (x *reporter) report(update tool.Progress) {
 	}
 	if update.Partial != "" && x.asking == 0 { // else the status is that it waits
 		x.catchUp()
-		x.inv.partial(update.Partial)
+		x.inv.status = tool.StatusPartialResult
+		x.inv.record.Partial(tool.ResultOf(update.Partial), x.inv.now())
 	}
 	if now := x.inv.now(); x.recorded.IsZero() || now.Sub(x.recorded) >= recordEvery {
 		x.recorded, x.pending = now, false
