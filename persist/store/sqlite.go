@@ -61,8 +61,9 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 		among:   way{from: "invocations i CROSS JOIN words w ON i.seq = w.rowid AND w.words MATCH %[1]s" + bounds, order: newest},
 		ways:    []way{{from: found + bounds, order: newest}},
 		indexes: "INSERT INTO words (rowid, body) VALUES (?, ?)", again: "INSERT OR REPLACE INTO words (rowid, body) VALUES (?, ?)",
-		forgets:   "DELETE FROM words WHERE rowid <= ?",
-		forgotten: []string{"INSERT INTO words (words) VALUES ('optimize')", "PRAGMA wal_checkpoint(TRUNCATE)"},
+		forgets: "DELETE FROM words WHERE rowid <= ?",
+		// secure_delete leaves what stood in a page before its rows were moved to others: only VACUUM does away with that.
+		forgotten: []string{"INSERT INTO words (words) VALUES ('optimize')", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"},
 		document:  func(text string) string { return text }, words: matchAll,
 		size:   "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
 		others: func(err error) bool { return code(err) == sqlite3.SQLITE_ERROR || code(err) == sqlite3.SQLITE_BUSY }, advice: advice})
