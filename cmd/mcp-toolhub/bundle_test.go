@@ -39,9 +39,11 @@ func unzipped(t *testing.T, file string) map[string]string {
 // calls and of servers' output, and arguments, results and errors of calls.
 func TestBundle(t *testing.T) {
 	t.Parallel()
-	const literal, header, private = "literal-value-77", "Bearer header-value-88", "ghp_" + "Zk3mQ9vX7bT2wL5nR8cJ4hF6dS1aG0yPuE2i"
+	const literal, colour = "literal-value-77", "a-colour-that-nobody-may-know" // the name of the second tells nothing
+	const header, private = "Bearer header-value-88", "ghp_" + "Zk3mQ9vX7bT2wL5nR8cJ4hF6dS1aG0yPuE2i"
 	server := child(upstreamtest.Script{Stderr: []string{"I was told inner-argument-1", "my key is " + private}})
 	server["env"].(map[string]any)["DEMO_API_KEY"] = literal
+	server["env"].(map[string]any)["DEMO_COLOUR"] = colour
 	config := configText(t, map[string]any{"s": server,
 		"gone": map[string]any{"type": "http", "url": "http://ann:url-password-99@127.0.0.1:1/mcp", "headers": map[string]any{"X-Auth": header}}}, nil)
 	hub := startHubIn(t, []string{"ALSO_SECRET=env-value-66"}, "hub.json", strings.Replace(config, `"mcpServers"`, `"$schema":"x","mcpServers"`, 1))
@@ -72,7 +74,7 @@ func TestBundle(t *testing.T) {
 		if strings.HasPrefix(name, "hub-") && !strings.Contains(one, `"server": "gone"`) && !strings.Contains(one, "server is ready") {
 			t.Errorf("%s has neither states nor a log:\n%s", name, one)
 		}
-		for _, secret := range []string{literal, "header-value-88", "url-password-99", "env-value-66", private, "inner-argument"} {
+		for _, secret := range []string{literal, colour, "header-value-88", "url-password-99", "env-value-66", private, "inner-argument"} {
 			if strings.Contains(one, secret) {
 				t.Errorf("%s has %s:\n%s", name, secret, one)
 			}

@@ -154,6 +154,42 @@ func TestToolsCallAsksAtTheTerminal(t *testing.T) {
 	}
 }
 
+// After the third equal answer the terminal of tools call has the offer, with the key o. Who takes it is not asked about more.
+func TestOfferAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "hub.yaml")
+	writeFile(t, file, "hub: {toolsets: {code: {root: ., allowed_write_roots: [notes]}}}\npolicy: {mode: default}\n")
+	if err := os.Mkdir(filepath.Join(dir, "notes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, keys := range []string{"y\n\n", "y\n\n", "y\n\n", "o\n\n", ""} {
+		cmd := exec.Command(program, "tools", "call", "code.write_file", "--args", fmt.Sprintf(`{"path":"notes/%d","content":"x"}`, i), "--config", file,
+			"--state-dir", filepath.Join(dir, "state"), "-o", "json")
+		cmd.Dir, cmd.Env = dir, scratchEnv(dir)
+		p := newTerminal(t)
+		wait := p.start(t, cmd)
+		if keys != "" {
+			p.sees(t, "Answer [", 1)
+			p.types(t, keys)
+		}
+		if got := wait(); !strings.Contains(got, `"created":true`) {
+			t.Errorf("call %d: %s\n%s", i, got, p.shown())
+		}
+		screen := p.shown()
+		if offered := strings.Contains(screen, "/o]") && strings.Contains(screen, "Always allow writes below"); offered != (i == 3) {
+			t.Errorf("call %d: an offer: %t\n%s", i, offered, screen)
+		}
+		if asked := strings.Contains(screen, "Answer ["); asked != (keys != "") {
+			t.Errorf("call %d: asked: %t\n%s", i, asked, screen)
+		}
+	}
+}
+
 // At a terminal a person is asked about a project's config, with the commands and addresses in it. What they trust is used, now
 // and later; what they do not trust is not, and nobody waits for an answer after an interrupt.
 func TestTrustIsAskedAtTheTerminal(t *testing.T) {
