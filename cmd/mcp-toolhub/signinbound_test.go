@@ -119,7 +119,8 @@ func TestHubSignsInWithAToken(t *testing.T) {
 		t.Errorf("with a large file, doctor ended with %d", code)
 	}
 	replaceFile(t, file, "wrong-token\n")
-	if text, code := home.run(t, "doctor", "s"); code == exitOK || !strings.Contains(text, "get a token: the authorization server refuses it (invalid_grant") {
+	if text, code := home.run(t, "doctor", "s"); code == exitOK || !strings.Contains(text, "get a token: the authorization server refuses it (invalid_grant") ||
+		strings.Contains(text, "wrong-token") {
 		t.Errorf("with a wrong token, doctor ended with %d", code)
 	}
 	replaceFile(t, file, "first-token\n")

@@ -38,7 +38,8 @@ type challenge struct {
 	metadata string   // resource_metadata
 	scopes   []string // scope
 	code     string   // error
-	bound    bool     // it wants tokens that are bound to a key
+	bearer   bool     // it takes tokens that whoever has them can use
+	bound    bool     // it takes tokens that are bound to a key
 }
 
 // Bounds of what a server can make the hub remember, and ask for.
@@ -51,14 +52,21 @@ const (
 func challengeOf(h http.Header) (c challenge, found bool) {
 	all, err := oauthex.ParseWWWAuthenticate(h.Values("WWW-Authenticate"))
 	for _, one := range all {
-		if one.Scheme == "bearer" || one.Scheme == "dpop" {
-			scopes := strings.Fields(one.Params["scope"])
-			scopes = slices.DeleteFunc(scopes[:min(len(scopes), maxScopes)], func(scope string) bool { return len(scope) > maxScope })
-			return challenge{metadata: one.Params["resource_metadata"], scopes: scopes, code: one.Params["error"],
-				bound: slices.ContainsFunc(all, func(c oauthex.Challenge) bool { return c.Scheme == "dpop" })}, err == nil
+		switch one.Scheme {
+		case "bearer":
+			c.bearer = true
+		case "dpop":
+			c.bound = true
+		default:
+			continue
+		}
+		found = err == nil
+		c.metadata, c.code = orText(c.metadata, one.Params["resource_metadata"]), orText(c.code, one.Params["error"])
+		if scopes := strings.Fields(one.Params["scope"]); len(c.scopes) == 0 {
+			c.scopes = slices.DeleteFunc(scopes[:min(len(scopes), maxScopes)], func(scope string) bool { return len(scope) > maxScope })
 		}
 	}
-	return c, false
+	return c, found
 }
 
 // MissingScopes returns the scopes for lack of which a server has refused a request; "" where that is not what it says.
@@ -138,8 +146,8 @@ func discover(ctx context.Context, server settings.Server) (t terms, client *htt
 	if err != nil {
 		return t, nil, errors.Join(faults...)
 	}
-	if asked.bound || resource.DPOPBoundAccessTokensRequired {
-		if t.bound = slices.Contains(t.ProofAlgs, proofAlg); !t.bound {
+	if must := resource.DPOPBoundAccessTokensRequired || !asked.bearer; asked.bound || resource.DPOPBoundAccessTokensRequired {
+		if t.bound = slices.Contains(t.ProofAlgs, proofAlg); must && !t.bound {
 			return t, nil, fmt.Errorf("the server wants tokens that are bound to a key (DPoP), and authorization server %s does not say that it makes "+
 				"them with %s", shownText(t.Issuer), proofAlg)
 		}

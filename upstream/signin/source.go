@@ -139,12 +139,17 @@ func (s *Source) mayRenew() bool {
 }
 
 // Secrets returns the tokens in use, for whoever keeps them out of texts.
-func (s *Source) Secrets() []string {
+func (s *Source) Secrets() (all []string) {
+	if file := s.server.OAuth.AssertionFile; file != "" {
+		if token, err := readAssertion(file); err == nil {
+			all = append(all, token)
+		}
+	}
 	g, ok, err := s.store.Grant(s.server)
 	if err != nil || !ok {
-		return nil
+		return all
 	}
-	return []string{g.Access, g.Refresh, g.Client.Secret}
+	return append(all, g.Access, g.Refresh, g.Client.Secret)
 }
 
 // Status says how the hub is signed in; nil where it is not. Texts of others pass through show.

@@ -341,3 +341,18 @@ func TestAddressesOfThisNetwork(t *testing.T) {
 		t.Errorf("a server on this machine: near %v, %v", near, err)
 	}
 }
+
+// A server may offer both kinds of tokens, in either order.
+func TestChallengesOfBothKinds(t *testing.T) {
+	t.Parallel()
+	bearer, bound := `Bearer resource_metadata="https://s.example/meta", scope="read write"`, `DPoP error="use_dpop_nonce"`
+	for _, all := range [][]string{{bearer, bound}, {bound, bearer}, {bound + ", " + bearer}} {
+		c, found := challengeOf(http.Header{"Www-Authenticate": all})
+		if !found || !c.bearer || !c.bound || c.code != nonceCode || c.metadata != "https://s.example/meta" || len(c.scopes) != 2 {
+			t.Errorf("%q: %+v", all, c)
+		}
+	}
+	if c, found := challengeOf(http.Header{"Www-Authenticate": {`Basic realm="x"`}}); found || c.bearer || c.bound {
+		t.Errorf("Basic: %+v", c)
+	}
+}

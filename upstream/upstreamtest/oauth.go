@@ -282,7 +282,7 @@ func (a *AuthServer) token(w http.ResponseWriter, r *http.Request) {
 	case "client_credentials":
 	case "urn:ietf:params:oauth:grant-type:jwt-bearer":
 		if form.Get("assertion") == "" || form.Get("assertion") != a.Assertion {
-			a.refuse(w, "invalid_grant", "the assertion is not valid")
+			a.refuse(w, "invalid_grant", "the assertion "+form.Get("assertion")+" is not valid")
 			return
 		}
 	default:
