@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
@@ -61,6 +62,10 @@ type Config struct {
 	SignIns *signin.Store // sign-ins to servers; nil: nobody signs in
 
 	Catalogs Catalogs // keeps what servers offered, for the next start; nil keeps nothing
+
+	// Observe is told of each request that the hub sends to a server on its own: the handshake, lists, the log level and pings. end is
+	// called with the error of the answer, or nil. It is called concurrently. Nil: nobody is told.
+	Observe func(ctx context.Context, server, method string) (end func(error))
 }
 
 // Catalogs keeps catalogs by a digest of the server's configuration. Its methods are called concurrently.

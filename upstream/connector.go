@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
@@ -119,6 +121,7 @@ func (c *connector) initialize(ctx context.Context, transport mcp.Transport, old
 			MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 		})
 	client.AddReceivingMiddleware(refuseServerRequests)
+	client.AddSendingMiddleware(c.observeHandshake)
 	var opts mcp.ClientSessionOptions
 	if older {
 		opts.ProtocolVersion = hop.NewestWithSession
@@ -128,6 +131,23 @@ func (c *connector) initialize(ctx context.Context, transport mcp.Transport, old
 		err = said.Fault()
 	}
 	return sdk, err
+}
+
+// observeHandshake is a sending middleware for the SDK's client, which tells who observes of initialize and server/discover.
+func (c *connector) observeHandshake(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if strings.HasPrefix(method, "notifications/") {
+			return next(ctx, method, req)
+		}
+		end := c.asks(ctx, method)
+		res, err := next(ctx, method, req)
+		if rpc := (*sdkrpc.Error)(nil); errors.As(err, &rpc) {
+			end(&tool.RPCError{Code: rpc.Code, Message: rpc.Message})
+		} else {
+			end(err)
+		}
+		return res, err
+	}
 }
 
 // connectStdio starts a child. Some servers of older revisions end when the first message is not initialize; they are

@@ -40,9 +40,19 @@ type entry struct {
 	losses *losses         // of all connections to the server
 	ids    *atomic.Int64   // of requests; all servers of the same id count on
 
+	observe func(ctx context.Context, server, method string) (end func(error)) // see Config.Observe; nil for nobody
+
 	use       use
 	client    tool.Session // the session, for useSession; a person's has the key of the person
 	clientHop tool.Hop     // what its client said of itself in the call that made the connection
+}
+
+// asks tells who observes of a request of the hub's own. end is to be called with the error of the answer, or nil.
+func (e *entry) asks(ctx context.Context, method string) (end func(error)) {
+	if e.observe == nil {
+		return func(error) {}
+	}
+	return e.observe(ctx, e.cfg.ID, method)
 }
 
 func (e *entry) nextID() string {

@@ -55,7 +55,8 @@ type Group struct {
 	// Those of NewGroup, which Apply does not change.
 	version  string
 	catalogs Catalogs
-	signIns  *signin.Store // nil where nobody signs in
+	signIns  *signin.Store                                                      // nil where nobody signs in
+	observe  func(ctx context.Context, server, method string) (end func(error)) // nil for nobody
 
 	subscriptions *clientSubscriptions
 
@@ -86,7 +87,7 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 		memory:   budget.New(cfg.Memory, cfg.Spool),
 		slots:    child.NewSlots(cfg.StartParallel, child.ProcessorTime),
 		launcher: child.NewLauncher(cfg.Self, cfg.Origin, logger),
-		version:  orText(cfg.Version, "0"), catalogs: cfg.Catalogs, signIns: cfg.SignIns, subscriptions: newClientSubscriptions(),
+		version:  orText(cfg.Version, "0"), catalogs: cfg.Catalogs, signIns: cfg.SignIns, observe: cfg.Observe, subscriptions: newClientSubscriptions(),
 		ends:  make(map[string]<-chan struct{}),
 		dirty: make(chan struct{}, 1), serverChanges: make(map[toldBy]ServerChange),
 		kill: make(chan struct{}),
@@ -148,7 +149,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	ids, _ := g.ids.LoadOrStore(sc.ID, new(atomic.Int64))
 	redact := redact.New(sc)
 	e := &entry{
-		cfg: sc, ids: ids.(*atomic.Int64), memory: g.memory.Account(sc.ID), losses: &losses{},
+		cfg: sc, ids: ids.(*atomic.Int64), memory: g.memory.Account(sc.ID), losses: &losses{}, observe: g.observe,
 		log: slog.New(redact.Handler(g.logger.Handler())).With("server", sc.ID), redact: redact,
 	}
 	var own *people
@@ -301,7 +302,7 @@ func (g *Group) start(s *server) {
 
 // Apply makes the group one of cfg's servers. Servers whose entry has not changed go on undisturbed; one whose entry has
 // changed is started anew when the calls to it have ended, and keeps its tools listed meanwhile. An error says which
-// entry is wrong, and nothing has changed then. Version, Self, StartParallel, SignIns and Catalogs stay those of NewGroup; how
+// entry is wrong, and nothing has changed then. Version, Self, StartParallel, SignIns, Catalogs and Observe stay those of NewGroup; how
 // failed servers are tried again changes for those that are started anew.
 func (g *Group) Apply(cfg Config) error {
 	g.mu.Lock()

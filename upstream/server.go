@@ -403,7 +403,13 @@ func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGrou
 func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
 	defer cancel()
+	method := methodPing
+	if s.cfg.Transport == StreamableHTTP && sess.hop != nil { // see httpLane.ping
+		method = methodDiscover
+	}
+	end := s.asks(limited, method)
 	err := sess.lane.ping(limited)
+	end(err)
 	select {
 	case <-sess.suspect: // its own doing
 	default:

@@ -224,7 +224,9 @@ func (s *subscriptions) setLevel(ctx context.Context, sess *session) {
 	defer cancel()
 	params := append(append([]byte(`{"level":`), rawjson.Quote(level)...), '}')
 	c := newLaneCall(s.nextID(), methodSetLevel, params)
-	if a := await(limited, sess.lane, c); a.err != nil && ctx.Err() == nil {
+	end := s.asks(limited, c.method)
+	a := await(limited, sess.lane, c)
+	if end(a.err); a.err != nil && ctx.Err() == nil {
 		s.log.Warn("the server's log level could not be set", "level", level, "error", s.redact.Text(a.err.Error()))
 	}
 	sess.subscribed.level.set(level)

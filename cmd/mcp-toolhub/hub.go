@@ -119,6 +119,9 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	}
 	h.signIns = openSignIns(s)
 	s.Upstream.SignIns = h.signIns
+	if h.telemetry != nil {
+		s.Upstream.Observe = h.telemetry.Ask
+	}
 	if h.group, err = upstream.NewGroup(s.Upstream, logger); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -230,6 +231,53 @@ func checkAttributes(t *testing.T, s *tracepb.Span, want map[string]string) {
 		if got[key] != value {
 			t.Errorf("%s: %s is %q, want %q", s.Name, key, got[key], value)
 		}
+	}
+}
+
+// TestSpansOfHandshakes: each initialize, server/discover and ping of a client has a SERVER span below what its _meta names. What the hub
+// asks servers on its own, it has CLIENT spans of.
+func TestSpansOfHandshakes(t *testing.T) {
+	t.Parallel()
+	to := startCollector(t)
+	modern := child(upstreamtest.Script{Modern: true})
+	hub := startHubIn(t, to.env(), "hub.json", configText(t, map[string]any{"old": child(upstreamtest.Script{}), "new": modern}, nil))
+	const parent = "00f067aa0ba902b7"
+	meta := func(n int) string {
+		return fmt.Sprintf(`"traceparent":"00-4bf92f3577b34da6a3ce929d0e0f%04x-%s-01"`, n, parent)
+	}
+	legacy, latest := wireHTTP(t, hub.url+"/mcp", rev2025), wireHTTP(t, hub.url+"/mcp", rev2026)
+	greet := legacy.initialize("c")
+	greet.params = strings.Replace(greet.params, "{", `{"_meta":{`+meta(1)+`},`, 1)
+	legacy.send(greet)
+	legacy.open()
+	legacy.send(rawRequest{id: "7", method: "ping"})
+	for n, r := range map[int]rawRequest{
+		1: greet,
+		2: {id: "8", method: "ping", params: `{"_meta":{` + meta(2) + `}}`},
+		3: {id: "9", method: "server/discover", params: latest.params("", meta(3))},
+	} {
+		if w := map[bool]*wire{true: latest, false: legacy}[n == 3]; n > 1 {
+			if got := w.send(r); !strings.Contains(got[len(got)-1], `"result"`) {
+				t.Fatalf("%s: %s", r.method, got)
+			}
+		}
+		all := to.trace(fmt.Sprintf("4bf92f3577b34da6a3ce929d0e0f%04x", n), 1)
+		span := all["SPAN_KIND_SERVER "+r.method]
+		if span == nil || hex.EncodeToString(span.ParentSpanId) != parent || len(all) != 1 {
+			t.Errorf("%s has the spans %v", r.method, all)
+			continue
+		}
+		checkAttributes(t, span, map[string]string{"mcp.method.name": r.method})
+	}
+	for _, want := range []string{"old server/discover -32601", "old initialize ", "old tools/list ", "new server/discover ", "new tools/list "} {
+		eventually(t, want, func() bool {
+			to.mu.Lock()
+			defer to.mu.Unlock()
+			return slices.ContainsFunc(to.spans, func(s *tracepb.Span) bool {
+				has := texts(s.Attributes)
+				return s.Kind == tracepb.Span_SPAN_KIND_CLIENT && has["toolhub.server"]+" "+s.Name+" "+has["error.type"] == want
+			})
+		})
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
@@ -235,7 +236,7 @@ func (s *Server) newProfile(name string) *profileServer {
 		Logger:       slog.New(slog.DiscardHandler), // it logs every message at info
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 	})}
-	ps.sdk.AddReceivingMiddleware(s.surfaces.describe(name))
+	ps.sdk.AddReceivingMiddleware(s.observeHandshake, s.surfaces.describe(name))
 	ps.door = s.newHTTPDoor(ps)
 	return ps
 }
@@ -358,6 +359,27 @@ func (s *Server) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r r
 	}
 	if refusal := serve(ctx, p, m, r); refusal != nil {
 		r.refuse(refusal)
+	}
+}
+
+// observeHandshake is a receiving middleware for the SDK's server, which tells Observe of what the SDK answers.
+func (s *Server) observeHandshake(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if s.deps.Observe == nil || !servedBySDK(method) {
+			return next(ctx, method, req)
+		}
+		params, _ := json.Marshal(req.GetParams()) // they came as JSON; null where there are none
+		meta, _ := rawjson.Get(params, "_meta")
+		ctx, end := s.deps.Observe(ctx, method, meta)
+		res, err := next(ctx, method, req)
+		var refused *tool.RPCError
+		if rpc := (*sdkrpc.Error)(nil); errors.As(err, &rpc) {
+			refused = &tool.RPCError{Code: rpc.Code, Message: rpc.Message}
+		} else if err != nil {
+			refused = &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
+		}
+		end(refused)
+		return res, err
 	}
 }
 

@@ -77,6 +77,12 @@ func (t *Telemetry) Forward(ctx context.Context, r *tool.Request) (_ *tool.Reque
 	}
 }
 
+// Ask is told of a request that the hub sends to a server on its own. end is to be called with the error of the answer, or nil.
+func (t *Telemetry) Ask(ctx context.Context, server, method string) (end func(error)) {
+	_, ended := t.Forward(ctx, &tool.Request{Server: server, Method: method})
+	return func(err error) { ended(tool.Reply{}, err) }
+}
+
 // kindOf is the error.type of the error of a server, or of the way to it; "" for nil.
 func kindOf(err error) string {
 	if err == nil {
