@@ -24,14 +24,15 @@ func TestGarbageMayGather(t *testing.T) {
 		if err := handshake(c); err != nil {
 			t.Fatal(err)
 		}
+		begun := len(h.log()) // the start collects as it must
 		for range 3000 {
 			if _, err := listAll(c); err != nil {
 				t.Fatal(err)
 			}
 		}
 		count := 0
-		for line := range strings.Lines(h.log()) {
-			if strings.HasPrefix(line, "gc ") {
+		for line := range strings.Lines(h.log()[begun:]) {
+			if strings.HasPrefix(line, "gc ") && !strings.Contains(line, "(forced)") {
 				count++
 			}
 		}
