@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	if _, ok := os.LookupEnv("GORACE"); !ok { // under the race detector every process would wait for a second at its end
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
-	// Most tests wait for processes: three for each core keep it busy. -parallel says otherwise.
-	_ = flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
+	// Most tests wait for processes: four for each core keep it busy. -parallel says otherwise.
+	_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
 	testscript.Main(collecting{m}, map[string]func(){
 		"mcp-toolhub": func() {
 			mountSmallDisk()
