@@ -155,6 +155,9 @@ func (a *asker) usable(t *oauth2.Token) (*oauth2.Token, error) {
 		return nil, fmt.Errorf("the authorization server made a token of type %q, and the hub takes Bearer tokens, or DPoP ones where it asks for them",
 			shownText(t.Type()))
 	}
+	if strings.ContainsFunc(t.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("the authorization server made a token that holds characters which no header can carry")
+	}
 	return t, nil
 }
 
