@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -61,6 +63,7 @@ func (c *importCmd) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	found = slices.DeleteFunc(found, c.isHub)
 	fresh, err := c.fresh(ctx, clients.Merge(found))
 	if err != nil {
 		return err
@@ -159,6 +162,27 @@ func (c *importCmd) found() (all []clients.Server, err error) {
 		all = append(all, one.Read(f, path)...)
 	}
 	return all, nil
+}
+
+// isHub reports whether the server is an address of the hub itself, by hub.http of the config.
+func (c *importCmd) isHub(s clients.Server) bool {
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Path != "/mcp" && !strings.HasPrefix(u.Path, "/mcp/") {
+		return false
+	}
+	if n := c.file.At("hub", "http", "public_url"); n != nil && strings.HasPrefix(s.URL, strings.TrimRight(n.Text, "/")+"/mcp") {
+		return true
+	}
+	n := c.file.At("hub", "http", "listen")
+	if n == nil {
+		return false
+	}
+	host, port, err := net.SplitHostPort(n.Text)
+	here := func(host string) bool {
+		ip := net.ParseIP(host)
+		return host == "" || host == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
+	}
+	return err == nil && u.Port() == port && (u.Hostname() == host || here(host) && here(u.Hostname()))
 }
 
 // fresh returns the servers that the config does not have, each with a name of its own.

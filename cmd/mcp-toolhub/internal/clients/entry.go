@@ -57,11 +57,12 @@ func (s *Server) Same(o Server) bool {
 	})
 }
 
-// IsHub reports whether the server runs mcp-toolhub serve.
+// IsHub reports whether the server runs mcp-toolhub serve: also through npx, with a version, or as a line for a shell.
 func (s *Server) IsHub() bool {
-	words := append([]string{s.Command}, s.Args...)
+	words := append(strings.Fields(s.Command), strings.Fields(strings.Join(s.Args, " "))...)
 	i := slices.IndexFunc(words, func(word string) bool {
-		return strings.TrimSuffix(filepath.Base(strings.ReplaceAll(word, `\`, "/")), ".exe") == program
+		name, _, _ := strings.Cut(filepath.Base(strings.ReplaceAll(word, `\`, "/")), "@")
+		return strings.TrimSuffix(name, ".exe") == program
 	})
 	return i >= 0 && slices.Contains(words[i:], "serve")
 }

@@ -127,6 +127,8 @@ func TestMerge(t *testing.T) {
 		{Name: "a", Command: "x", Disabled: true, Off: []string{"p", "q"}, Origin: "1"},
 		{Name: "hub", Command: "npx", Args: []string{"-y", "mcp-toolhub", "serve"}},
 		{Name: "hub", Command: `C:\bin\mcp-toolhub.exe`, Args: []string{"serve", "--stdio"}},
+		{Name: "hub", Command: "npx", Args: []string{"-y", "mcp-toolhub@latest", "serve"}},
+		{Name: "hub", Command: "sh", Args: []string{"-c", "exec mcp-toolhub serve --config c.yaml"}},
 		{Name: "toolhub", URL: "http://127.0.0.1:8808/mcp"},
 		{Name: "b", Command: "x", Off: []string{"q", "r"}, Origin: "2"},
 		{Name: "a", Command: "x", Args: []string{"y"}, Origin: "3"},
