@@ -143,6 +143,10 @@ func (c *Client) server(e splice.Entry) *Server {
 	slices.SortStableFunc(s.Headers, byName)
 	s.Disabled = r.plain("disabled") == "true" || r.plain("enabled") == "false"
 	s.Off, s.On = r.plains(c.off), r.plains(c.on)
+	if c.ID == anyFile { // whose client is not known, nor its words
+		s.Off = slices.Concat(r.plains("disabledTools"), r.plains("disabled_tools"), r.plains("excludeTools"))
+		s.On = slices.Concat(s.On, r.plains("includeTools"))
+	}
 	if n := e.Value.Member(c.on); n != nil && n.Kind == textfile.List && len(n.Items) == 0 && !c.onEmpty {
 		s.Disabled = true
 	}
@@ -294,6 +298,9 @@ func (r *entryReader) translated(text string) string {
 
 var notName = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
+// anyFile is the id and title of the row that Detect makes for a file of no client's own path.
+const anyFile = "file"
+
 // Detect finds the row of the table for a file, and reads the file. The row is that of the client whose path this is, otherwise the
 // first that finds entries in the file; nil where none does.
 func Detect(path string, e Env, read func(splice.Format) (*splice.File, error)) (*Client, *splice.File, error) {
@@ -311,7 +318,7 @@ func Detect(path string, e Env, read func(splice.Format) (*splice.File, error)) 
 	}
 	for _, id := range []string{"claude-code", "vscode", "codex", "zed", "opencode", "goose", "amp", "continue"} {
 		if c := ByID(id); f.At(c.Place.Path...) != nil && (len(f.Entries(c.Place)) > 0 || c.projects) {
-			c.Title, c.ID = "file", "file"
+			c.Title, c.ID = anyFile, anyFile
 			return c, f, nil
 		}
 	}
