@@ -253,6 +253,10 @@ func TestFaultsOfAuthorizationServers(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"access_token":"x","token_type":"DPoP"}`)
 		}), step: signin.StepToken, says: "Bearer"},
+		"token that has ended": {change: at("/token", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"access_token":"x","token_type":"Bearer","expires_in":-5}`)
+		}), step: signin.StepToken, says: "ended already"},
 		"token of two lines": {change: at("/token", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"access_token":"x\r\nHost: evil.example","token_type":"Bearer"}`)

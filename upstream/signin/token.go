@@ -158,6 +158,9 @@ func (a *asker) usable(t *oauth2.Token) (*oauth2.Token, error) {
 	if strings.ContainsFunc(t.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("the authorization server made a token that holds characters which no header can carry")
 	}
+	if !t.Expiry.IsZero() && !t.Expiry.After(time.Now()) {
+		return nil, errors.New("the authorization server made a token that has ended already")
+	}
 	return t, nil
 }
 
