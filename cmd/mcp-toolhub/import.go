@@ -164,17 +164,26 @@ func (c *importCmd) found() (all []clients.Server, err error) {
 	return all, nil
 }
 
-// isHub reports whether the server is an address of the hub itself, by hub.http of the config.
+// isHub reports whether the server is the hub of the config: at its address, or through a program that connects to the address.
 func (c *importCmd) isHub(s clients.Server) bool {
-	u, err := url.Parse(s.URL)
-	if err != nil || u.Path != "/mcp" && !strings.HasPrefix(u.Path, "/mcp/") {
+	return slices.ContainsFunc(append([]string{s.URL}, s.Args...), c.isOwn)
+}
+
+// isOwn reports whether a word is an address of the hub, by hub.http of the config.
+func (c *importCmd) isOwn(word string) bool {
+	u, err := url.Parse(word)
+	if err != nil || u.Host == "" {
 		return false
 	}
-	if n := c.file.At("hub", "http", "public_url"); n != nil && strings.HasPrefix(s.URL, strings.TrimRight(n.Text, "/")+"/mcp") {
-		return true
+	below := func(base string) bool { return u.Path == base+"/mcp" || strings.HasPrefix(u.Path, base+"/mcp/") }
+	if n := c.file.At("hub", "http", "public_url"); n != nil {
+		public, err := url.Parse(strings.TrimRight(n.Text, "/"))
+		if err == nil && strings.EqualFold(public.Host, u.Host) && below(public.Path) {
+			return true
+		}
 	}
 	n := c.file.At("hub", "http", "listen")
-	if n == nil {
+	if n == nil || !below("") {
 		return false
 	}
 	host, port, err := net.SplitHostPort(n.Text)
