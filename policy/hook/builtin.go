@@ -220,7 +220,7 @@ func (h *compiled) does() string {
 	case "require":
 		return h.Require
 	case "rewrite":
-		return fmt.Sprintf("%d operations", len(h.Rewrite))
+		return fmt.Sprintf("%d-step JSON Patch", len(h.Rewrite))
 	case "redact":
 		return strings.Join(h.Redact, " ")
 	}
