@@ -391,6 +391,13 @@ func (c *Call) step(name string, at time.Time, data any) {
 	c.steps = append(c.steps, c.text[start:])
 }
 
+// Mask makes m mask what is recorded of the call from now on.
+func (c *Call) Mask(m *sensitive.Masker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Secrets = m
+}
+
 // redact masks the secrets of what a call has brought, and adds the event of that.
 func (c *Call) redact(end *CallEnd) {
 	if c.Secrets == nil {

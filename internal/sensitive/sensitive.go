@@ -26,11 +26,15 @@ const (
 	MarkStart = "[masked"
 
 	maxDepth = 4 // of texts in texts: JSON in a string, base64 of it, and so on
+
+	knownMin = 8 // bytes of a known secret: shorter ones stand in texts by chance
 )
 
 // Masker puts marks in the place of secrets. Its methods may be called concurrently.
 type Masker struct {
-	key []byte
+	key   []byte
+	known []string  // are secrets wherever they stand, see Learn
+	found *[]string // gets what is masked; nil for nobody
 }
 
 // New returns a Masker whose marks have digests with key. Without a key all marks are "[masked]".
@@ -38,6 +42,9 @@ func New(key []byte) *Masker { return &Masker{key: key} }
 
 // Mark returns what stands in the place of secret.
 func (m *Masker) Mark(secret string) string {
+	if m.found != nil {
+		*m.found = append(*m.found, secret)
+	}
 	if len(m.key) == 0 {
 		return MarkStart + "]"
 	}
@@ -57,15 +64,38 @@ func IsMark(text string) bool {
 // Text returns text with marks in the place of secrets, and how many it has put there. Without secrets it is text itself.
 func (m *Masker) Text(text string) (masked string, n int) { return m.text(text, 0) }
 
-// JSON returns raw, which is one valid JSON value, with marks in the place of the strings and numbers that are secrets or
+// JSON returns raw, which is one valid JSON value, with marks in the place of the strings, numbers and names of members that are secrets or
 // have secrets in them, and how many those are. at are JSON pointers (RFC 6901) to further values that are secret; the element "*"
 // stands for any member or index. Every other byte stays. Without secrets it is raw itself.
 func (m *Masker) JSON(raw []byte, at ...string) (masked []byte, n int) {
 	return m.json(raw, pointers(at), 0)
 }
 
+// Learn is JSON, and returns a Masker that masks what was found here wherever else it stands, too: for example where a server repeats the
+// password that it was called with. Secrets of fewer than 8 bytes are not learned. Without secrets it is m itself.
+func (m *Masker) Learn(raw []byte, at ...string) (masked []byte, learned *Masker) {
+	if len(at) == 0 && !m.may(asText(raw)) {
+		return raw, m // the usual case costs no memory
+	}
+	var found []string
+	if _, n := (&Masker{m.key, m.known, &found}).JSON(raw, at...); n == 0 {
+		return raw, m
+	}
+	learned = &Masker{key: m.key, known: slices.Clone(m.known)}
+	for _, secret := range found {
+		if len(secret) >= knownMin && !slices.Contains(learned.known, secret) {
+			learned.known = append(learned.known, secret)
+		}
+	}
+	masked, _ = learned.JSON(raw, at...) // one value may repeat another
+	return masked, learned
+}
+
+// may reports whether there may be a secret in text, which may be JSON as it is written.
+func (m *Masker) may(text string) bool { return len(m.known) > 0 && text != "" || suspicious(text) }
+
 func (m *Masker) json(raw []byte, at [][]string, depth int) ([]byte, int) {
-	if len(at) == 0 && !suspicious(asText(raw)) {
+	if len(raw) == 0 || len(at) == 0 && !m.may(asText(raw)) {
 		return raw, 0
 	}
 	w := walk{masker: m, raw: raw, depth: depth}
@@ -77,7 +107,7 @@ func (m *Masker) json(raw []byte, at [][]string, depth int) ([]byte, int) {
 }
 
 func (m *Masker) text(text string, depth int) (string, int) {
-	if depth > maxDepth || !suspicious(text) {
+	if depth > maxDepth || !m.may(text) {
 		return text, 0
 	}
 	if trimmed := strings.TrimSpace(text); trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') && rawjson.Valid([]byte(trimmed)) {
@@ -90,6 +120,16 @@ func (m *Masker) text(text string, depth int) (string, int) {
 	}
 	found := scan(text)
 	found = append(found, m.encoded(text, depth)...)
+	for _, secret := range m.known {
+		for i := 0; ; {
+			at := strings.Index(text[i:], secret)
+			if at < 0 {
+				break
+			}
+			found = append(found, span{i + at, i + at + len(secret)})
+			i += at + len(secret)
+		}
+	}
 	if len(found) == 0 {
 		return text, 0
 	}
@@ -150,7 +190,7 @@ func (w *walk) value(i int, name string, at [][]string) int {
 			return true
 		})
 	case c == '"':
-		if name == "" && !suspicious(asText(w.raw[i:end])) {
+		if name == "" && !w.masker.may(asText(w.raw[i:end])) {
 			return end // the usual case: nothing is decoded
 		}
 		text, ok := rawjson.String(w.raw[i:end])
@@ -165,7 +205,7 @@ func (w *walk) value(i int, name string, at [][]string) int {
 			}
 		}
 	case c == '-' || c >= '0' && c <= '9':
-		if isPassword(name) {
+		if isPassword(name) || slices.Contains(w.masker.known, string(w.raw[i:end])) {
 			w.secret(i, end)
 		}
 	}
@@ -199,8 +239,13 @@ func (w *walk) members(i int, at [][]string) {
 		case title != "" && (m.Is("value") || m.Is("Value")):
 			named = title
 		}
-		if suspicious(asText(m.Key)) {
+		if w.masker.may(asText(m.Key)) {
 			named = m.Name()
+			if masked, n := w.masker.text(named, w.depth+1); n > 0 { // a caller may write its parameters the wrong way round
+				at := i + offset(object, m.Key)
+				w.replace(at-len(`"`), at+len(m.Key)+len(`"`), masked)
+				w.n += n - 1
+			}
 		}
 		w.value(i+offset(object, m.Value), named, below(at, step))
 		return true

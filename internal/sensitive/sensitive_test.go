@@ -132,3 +132,33 @@ func TestEncodedTextBeginsWithAnyCharacter(t *testing.T) {
 		}
 	}
 }
+
+// What was masked in one place is masked in others, too, whatever its form.
+func TestLearn(t *testing.T) {
+	t.Parallel()
+	m := sensitive.New([]byte("key"))
+	masked, learned := m.Learn([]byte(`{"login":"ann","pw":"open \"sesame\"","pin":1234,"number":12345678}`), "/pw", "/pin", "/number")
+	if strings.Contains(string(masked), "sesame") || strings.Contains(string(masked), "1234") {
+		t.Errorf("masked is %s", masked)
+	}
+	for text, want := range map[string]int{
+		`the password is not open "sesame": ask ann`: 1, `open "sesame", open "sesame"`: 2, `{"says":"not open \"sesame\""}`: 1,
+		`{"open \"sesame\"":[12345678]}`: 2, "1234 is short": 0, "ann": 0, "": 0,
+	} {
+		out, n := learned.Text(text)
+		if _, before := m.Text(text); n != want || before != 0 || strings.Contains(out, "sesame") {
+			t.Errorf("%s became %s with %d marks, and %d without what was learned", text, out, n, before)
+		}
+	}
+	if _, same := m.Learn([]byte(`{"a":"b"}`)); same != m {
+		t.Error("something was learned of nothing")
+	}
+}
+
+func TestNamesOfMembers(t *testing.T) {
+	t.Parallel()
+	out, n := sensitive.New(nil).JSON([]byte(`{"a":1, "` + token + `" : {"password":"xyzzy"}, "api_key":"short"}`))
+	if want := `{"a":1, "[masked]" : {"password":"[masked]"}, "api_key":"short"}`; string(out) != want || n != 2 {
+		t.Errorf("%d: %s, want %s", n, out, want)
+	}
+}

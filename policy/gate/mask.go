@@ -19,7 +19,7 @@ func Mask(arguments json.RawMessage, f *facts.Facts) json.RawMessage {
 	if f != nil {
 		at = f.Sensitive
 	}
-	arguments, _ = sensitive.New(nil).JSON(arguments, at...)
+	arguments, _ = sensitive.New(nil).Learn(arguments, at...)
 	return MaskNamed(arguments, f)
 }
 

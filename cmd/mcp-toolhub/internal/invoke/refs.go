@@ -20,14 +20,17 @@ func (inv *invocation) inline(input json.RawMessage) (whole json.RawMessage, ref
 	return persist.OneLine(inv.masked(shown)), ""
 }
 
-// masked is input as records hold it, without its secrets.
+// masked is input as records hold it, without its secrets. From then on the records do not have these anywhere else, either.
 func (inv *invocation) masked(input json.RawMessage) json.RawMessage {
 	if inv.record.Secrets != nil {
 		var at []string
 		if inv.facts != nil {
 			at = inv.facts.Sensitive
 		}
-		input, _ = inv.record.Secrets.JSON(input, at...)
+		masked, learned := inv.record.Secrets.Learn(input, at...)
+		if input = masked; learned != inv.record.Secrets {
+			inv.record.Mask(learned)
+		}
 	}
 	return gate.MaskNamed(input, inv.facts)
 }
