@@ -1,6 +1,10 @@
 package persist
 
-import "time"
+import (
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+)
 
 // JournalConfig says where and how the journal is kept. The zero value of each optional field means its default.
 type JournalConfig struct {
@@ -16,6 +20,9 @@ type JournalConfig struct {
 
 	// Kept has what is in the files, too. nil: nobody has, and files are removed all the same.
 	Kept Keeper
+
+	// Secrets masks what servers say in the records that others name, such as the descriptions of tools. nil: nothing is masked.
+	Secrets *sensitive.Masker
 }
 
 // RecordsConfig bounds what the record store keeps.

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -65,7 +67,21 @@ func (f *files) hold(s tool.Standing, lines []byte, keys []string) ([]byte, []st
 		f.logger.Warn("a record that others name is not in the journal", "id", l.Key, "error", err)
 		return lines, keys
 	}
+	if f.cfg.Secrets != nil {
+		next = append(next[:start], maskRecords(next[start:], f.cfg.Secrets)...)
+	}
 	return endLine(next, start), append(keys, l.Key)
+}
+
+// maskRecords is a line with standing records, without their secrets.
+func maskRecords(line []byte, secrets *sensitive.Masker) []byte {
+	records, _ := rawjson.Get(line, "records")
+	masked, n := secrets.JSON(records)
+	if n == 0 {
+		return line
+	}
+	at := cap(line) - cap(records)
+	return slices.Concat(line[:at], masked, line[at+len(records):])
 }
 
 // forget takes back that the current file holds what has these keys.

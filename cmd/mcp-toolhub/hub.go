@@ -134,6 +134,11 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 		journal.Kept = h.records
 		h.chains = newKeeper(s.StateDir, journal.Dir)
 	}
+	key, err := seal.LoadKey(filepath.Join(s.StateDir, stateKey))
+	if err != nil {
+		return nil, err
+	}
+	journal.Secrets = sensitive.New(key)
 	if h.journal, err = persist.Open(journal, logger); err != nil {
 		return nil, err
 	}
@@ -141,10 +146,6 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 		return nil, err
 	}
 	h.events.Dir, h.events.Logger, h.events.Facts = s.Journal.Dir, logger, h.factsNamed
-	key, err := seal.LoadKey(filepath.Join(s.StateDir, stateKey))
-	if err != nil {
-		return nil, err
-	}
 	if err := h.newSurfaces(first, key); err != nil {
 		return nil, err
 	}

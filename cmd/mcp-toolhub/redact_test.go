@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
@@ -45,7 +46,7 @@ func startSecretsHub(t *testing.T, webhook string) *secretsHub {
 	s := &secretsHub{&permitted{t: t, dir: t.TempDir()}, make(map[string]string), startCollector(t)}
 	script := upstreamtest.Script{}
 	for _, name := range []string{"echo", "fail", "raw", "asked", "changed"} {
-		script.Tools = append(script.Tools, upstreamtest.Tool(name))
+		script.Tools = append(script.Tools, bytes.Replace(upstreamtest.Tool(name), []byte("fake"), []byte(s.at("description of "+name)), 1))
 	}
 	s.far = map[string]any{"s": child(script), "kept": child(script)}
 	s.state, s.file = filepath.Join(s.dir, "state"), filepath.Join(s.dir, "hub.json")
@@ -72,7 +73,7 @@ func (s *secretsHub) arguments(of string) string {
 		"text": "it is " + s.at(of+": text") + ".", "nested": map[string]any{"a": []any{map[string]any{"password": s.at(of + ": nested")}}},
 		"base64": base64.StdEncoding.EncodeToString([]byte("export API_KEY=" + s.at(of+": base64") + "\n")), "url": "https://ann:" + s.at(of+": URL") + "@h.example/x",
 		"query": "https://h.example/x?access_token=" + s.at(of+": parameter") + "&n=1", "request": "GET / HTTP/1.1\r\nAuthorization: Bearer " + s.at(of+": header") + "\r\n",
-		"json": `{"headers": {"X-Api-Key": "` + s.at(of+": JSON in a text") + `"}}`})
+		s.at(of + ": name of a member"): "x", "json": `{"headers": {"X-Api-Key": "` + s.at(of+": JSON in a text") + `"}}`})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -139,6 +140,9 @@ func (s *secretsHub) calls(version string) {
 	passes("mcp.s.echo", arguments, `"toolhub/run":"`+s.at("run on "+version)+`"`, secretOf("arguments on "+version+": text"))
 	passes("mcp.s.fail", fmt.Sprintf(`{"error":{"code":-32000,"message":"bad %s","data":{"token":%q}}}`, s.at("error on "+version), s.at("data on "+version)), "",
 		secretOf("error on "+version))
+	password := "open sesame on " + version // which no rule finds where the server repeats it
+	s.secrets["a password on "+version] = password
+	passes("mcp.s.fail", fmt.Sprintf(`{"password":%q,"error":{"code":-32000,"message":"the password is not %s"}}`, password, password), "", password)
 	passes("mcp.s.raw", fmt.Sprintf(`{"result":{"isError":true,"content":[{"type":"text","text":"bad %s"}]}}`, s.at("failure on "+version)), "", secretOf("failure on "+version))
 	passes("mcp.s."+s.at("name of a tool on "+version), `{"text":"`+s.at("arguments of no tool on "+version)+`"}`, "", `unknown tool`)
 	passes("mcp.s.echo", `[]`, `"toolhub/run":"`+s.at("run of a malformed call on "+version)+`"`, "error")
@@ -211,6 +215,9 @@ func (s *secretsHub) lookEverywhere() {
 	s.holds("the bundle", string(text))
 	files := 0
 	err = filepath.WalkDir(s.state, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Name() == "catalogs" {
+			return fs.SkipDir // they are what clients get
+		}
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}

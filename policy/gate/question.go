@@ -129,7 +129,7 @@ func Message(a Asked) string {
 	if !whole {
 		line("All arguments", Plain(string(arguments), maxShownArguments))
 	}
-	switch does := quoted(r.Tool.Description, maxShownDoes); {
+	switch does := quoted(maskText(r.Tool.Description), maxShownDoes); {
 	case r.Tool.Description == "":
 	case r.Tool.Name.Source() == tool.SourceMCP:
 		line("The server's own words, which nobody has checked", does)
@@ -208,7 +208,7 @@ func DescriptionLine(t *tool.Tool) string {
 	if t.Description == "" {
 		return ""
 	}
-	return quoted(t.Description, maxShownWords)
+	return quoted(maskText(t.Description), maxShownWords)
 }
 
 // callersWords stands before an AgentLine in a question.
