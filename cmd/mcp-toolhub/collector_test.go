@@ -52,7 +52,7 @@ func TestIdleHubLetsGoOfItsProgram(t *testing.T) {
 	}
 	t.Parallel()
 	h := startHub(t, "hub.json", configText(t, map[string]any{"up": child(upstreamtest.Script{})}, nil))
-	const most = 12 // MB; 25 after the start
+	const most = 16 // MB; 25 after the start, 11 on a machine that has nothing else to do
 	eventually(t, "the hub has let go of its program", func() bool {
 		mb, ok := memoryOf(h.cmd.Process.Pid, "RssFile")
 		return ok && mb < most
