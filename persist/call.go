@@ -166,6 +166,7 @@ type Call struct {
 	Secrets *sensitive.Masker
 
 	mu       sync.Mutex
+	learned  *sensitive.Masker // see Mask; nil for Secrets
 	status   tool.Status
 	mappings []tool.ExternalMapping
 	names    []tool.Standing
@@ -378,8 +379,12 @@ func (c *Call) step(name string, at time.Time, data any) {
 		if out, err = appendChecked(out, data); err != nil && c.err == nil {
 			c.err = err
 		}
-		if c.Secrets != nil && err == nil {
-			if masked, n := c.Secrets.JSON(out[from:]); n > 0 {
+		secrets := c.Secrets
+		if name == stepProgress {
+			secrets = c.Learned()
+		}
+		if secrets != nil && err == nil {
+			if masked, n := secrets.JSON(out[from:]); n > 0 {
 				out = append(out[:from], masked...)
 			}
 		}
@@ -391,26 +396,31 @@ func (c *Call) step(name string, at time.Time, data any) {
 	c.steps = append(c.steps, c.text[start:])
 }
 
-// Mask makes m mask what is recorded of the call from now on.
+// Mask makes m mask what the server says from now on, in place of Secrets.
 func (c *Call) Mask(m *sensitive.Masker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.Secrets = m
+	c.learned = m
 }
+
+// Learned masks what the server says: it is Secrets, or what Mask has put in its place. A caller chooses what it knows, so it is for no
+// member that the hub writes: a caller whose password is "behavior" would take that out of decisions.
+func (c *Call) Learned() *sensitive.Masker { return cmp.Or(c.learned, c.Secrets) }
 
 // redact masks the secrets of what a call has brought, and adds the event of that.
 func (c *Call) redact(end *CallEnd) {
-	if c.Secrets == nil {
+	secrets := c.Learned()
+	if secrets == nil {
 		return
 	}
 	for _, text := range [...]*json.RawMessage{&end.Content, &end.Structured} {
-		masked, n := c.Secrets.JSON(*text)
+		masked, n := secrets.JSON(*text)
 		*text, end.Redacted = masked, end.Redacted+n
 	}
-	end.Summary, _ = c.Secrets.Text(end.Summary)
+	end.Summary, _ = secrets.Text(end.Summary)
 	if e := end.Error; e != nil {
-		message, n := c.Secrets.Text(e.Message)
-		native, k := c.Secrets.JSON(e.NativeErrorRef)
+		message, n := secrets.Text(e.Message)
+		native, k := secrets.JSON(e.NativeErrorRef)
 		if n+k > 0 {
 			masked := *e
 			masked.Message, masked.NativeErrorRef = message, native

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -429,5 +430,24 @@ func TestAsksAreClosed(t *testing.T) {
 				t.Errorf("%s: decisions %q, want %q; the invocation names %v of %v, events %v", ended, text, c.want, inv.PermissionDecisions, decided, said)
 			}
 		}
+	}
+}
+
+// What a call was asked with masks what the server says, and nothing that the hub itself writes: a caller may choose "behavior" as its password.
+func TestLearnedSecretsAreMaskedInTheServersWords(t *testing.T) {
+	t.Parallel()
+	c := begun()
+	c.Secrets = sensitive.New([]byte("key"))
+	_, learned := c.Learned().Learn([]byte(`{"password":"behavior","passwords":["progress"],"token":"accept_all"}`))
+	c.Mask(learned)
+	now := time.Now()
+	c.Decide(&tool.PermissionDecision{Behavior: "allow", Mode: "accept_all"}, now)
+	c.Progress("what a behavior", nil, now)
+	end := &CallEnd{At: now, CallResult: CallResult{Content: []byte(`[{"type":"text","text":"no behavior","behavior":1}]`)}, Error: &tool.Error{Message: "bad behavior"}}
+	c.redact(end)
+	if text := string(bytes.Join([][]byte{c.text, end.Content, []byte(end.Error.Message)}, nil)); strings.Count(text, "[masked:") != 3 ||
+		!strings.Contains(text, `"behavior":"allow","mode":"accept_all"`) || !strings.Contains(text, `{"message":"what a [masked:`) ||
+		!strings.Contains(text, `","behavior":1}]`) || end.Redacted != 2 {
+		t.Errorf("%d: %s", end.Redacted, text)
 	}
 }

@@ -72,7 +72,7 @@ func (m *Masker) JSON(raw []byte, at ...string) (masked []byte, n int) {
 }
 
 // Learn is JSON, and returns a Masker that masks what was found here wherever else it stands, too: for example where a server repeats the
-// password that it was called with. Secrets of fewer than 8 bytes are not learned. Without secrets it is m itself.
+// password that it was called with. Names of members stay. Secrets of fewer than 8 bytes are not learned. Without secrets it is m itself.
 func (m *Masker) Learn(raw []byte, at ...string) (masked []byte, learned *Masker) {
 	if len(at) == 0 && !m.may(asText(raw)) {
 		return raw, m // the usual case costs no memory
@@ -239,9 +239,9 @@ func (w *walk) members(i int, at [][]string) {
 		case title != "" && (m.Is("value") || m.Is("Value")):
 			named = title
 		}
-		if w.masker.may(asText(m.Key)) {
+		if suspicious(asText(m.Key)) {
 			named = m.Name()
-			if masked, n := w.masker.text(named, w.depth+1); n > 0 { // a caller may write its parameters the wrong way round
+			if masked, n := (&Masker{key: w.masker.key, found: w.masker.found}).text(named, w.depth+1); n > 0 { // written the wrong way round
 				at := i + offset(object, m.Key)
 				w.replace(at-len(`"`), at+len(m.Key)+len(`"`), masked)
 				w.n += n - 1

@@ -143,7 +143,7 @@ func TestLearn(t *testing.T) {
 	}
 	for text, want := range map[string]int{
 		`the password is not open "sesame": ask ann`: 1, `open "sesame", open "sesame"`: 2, `{"says":"not open \"sesame\""}`: 1,
-		`{"open \"sesame\"":[12345678]}`: 2, "1234 is short": 0, "ann": 0, "": 0,
+		`{"12345678":[12345678]}`: 1, "1234 is short": 0, "ann": 0, "": 0,
 	} {
 		out, n := learned.Text(text)
 		if _, before := m.Text(text); n != want || before != 0 || strings.Contains(out, "sesame") {

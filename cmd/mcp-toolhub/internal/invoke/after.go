@@ -195,7 +195,7 @@ func (o *Options) log(ctx context.Context, inv *invocation) {
 	}
 	attrs = append(attrs, "class", inv.failure.Class, "code", inv.failure.ErrorCode())
 	if inv.failure.Cause != nil {
-		cause, _ := inv.record.Secrets.Text(inv.failure.Cause.Error())
+		cause, _ := inv.record.Learned().Text(inv.failure.Cause.Error())
 		attrs = append(attrs, "cause", cause)
 	}
 	o.Logger.Info("call failed", attrs...)

@@ -62,7 +62,7 @@ func (inv *invocation) withoutSecrets(result json.RawMessage) (masked json.RawMe
 			}
 		}
 	}
-	masked, k := inv.record.Secrets.JSON(result, at...)
+	masked, k := inv.record.Learned().JSON(result, at...)
 	return masked, n + k
 }
 
@@ -75,7 +75,7 @@ func (inv *invocation) textsWithoutSecrets(content []byte) (masked []byte, n int
 		}
 		first = false
 		if text, ok := rawjson.GetString(block, "text"); ok && rawjson.Valid([]byte(text)) {
-			if inner, k := inv.record.Secrets.JSON([]byte(text), inv.facts.SensitiveResult...); k > 0 {
+			if inner, k := inv.record.Learned().JSON([]byte(text), inv.facts.SensitiveResult...); k > 0 {
 				if with, err := rawjson.Set(block, "text", rawjson.Quote(string(inner))); err == nil {
 					block, n = with, n+k
 				}
@@ -94,10 +94,10 @@ func (inv *invocation) textsWithoutSecrets(content []byte) (masked []byte, n int
 func (inv *invocation) errorWithoutSecrets(e *tool.RPCError) (masked *tool.RPCError, n int) {
 	out := *e
 	var k int
-	out.Message, n = inv.record.Secrets.Text(e.Message)
+	out.Message, n = inv.record.Learned().Text(e.Message)
 	for _, text := range []*json.RawMessage{&out.Data, &out.Raw} {
 		if rawjson.Valid(*text) {
-			*text, k = inv.record.Secrets.JSON(*text)
+			*text, k = inv.record.Learned().JSON(*text)
 			n += k
 		}
 	}
@@ -111,7 +111,7 @@ func (inv *invocation) redactRecord() {
 	}
 	var n, k int
 	if len(inv.end.Structured) > 0 {
-		inv.end.Structured, n = inv.record.Secrets.JSON(inv.end.Structured, inv.facts.SensitiveResult...)
+		inv.end.Structured, n = inv.record.Learned().JSON(inv.end.Structured, inv.facts.SensitiveResult...)
 	}
 	if len(inv.end.Content) > 0 {
 		inv.end.Content, k = inv.textsWithoutSecrets(inv.end.Content)

@@ -20,15 +20,15 @@ func (inv *invocation) inline(input json.RawMessage) (whole json.RawMessage, ref
 	return persist.OneLine(inv.masked(shown)), ""
 }
 
-// masked is input as records hold it, without its secrets. From then on the records do not have these anywhere else, either.
+// masked is input as records hold it, without its secrets. From then on they do not have these in the words of the server, either.
 func (inv *invocation) masked(input json.RawMessage) json.RawMessage {
 	if inv.record.Secrets != nil {
 		var at []string
 		if inv.facts != nil {
 			at = inv.facts.Sensitive
 		}
-		masked, learned := inv.record.Secrets.Learn(input, at...)
-		if input = masked; learned != inv.record.Secrets {
+		masked, learned := inv.record.Learned().Learn(input, at...)
+		if input = masked; learned != inv.record.Learned() {
 			inv.record.Mask(learned)
 		}
 	}
