@@ -151,14 +151,14 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 		defer stop()
 		h.permission.api.Config, h.permission.api.Stop = absolute(s.Path), stop
 	}
-	if err := h.permission.serve(ctx, h.settings()); err != nil {
-		return failed(err)
-	}
-	began()
 	h.surfaces.started.begin()
 	defer h.surfaces.started.end()
 	sayMode(h.logger, h.settings())
 	h.group.Start(context.WithoutCancel(ctx)) // close ends it, after the calls in flight
+	if err := h.permission.serve(ctx, h.settings()); err != nil {
+		return failed(err)
+	}
+	began() // after the start: the first call of a client that joins waits for servers that start, and for no others
 	watching, stopWatching := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	background.Go(func() { rest(watching, allocatedBytes, debug.FreeOSMemory) })
