@@ -23,7 +23,7 @@ type Arrival struct {
 	// The line's mutex guards the rest.
 	in         bool
 	prev, next *Arrival
-	since      time.Time     // since when nothing but itself keeps the call from leaving
+	since      time.Time     // since when the call is the first one; since it came, where it hung behind others that did
 	turn       chan struct{} // closed when the call is the first one; nil where it does not wait
 }
 
@@ -75,40 +75,50 @@ func (a *Arrival) Leave() {
 	}
 	a.line.mu.Lock()
 	defer a.line.mu.Unlock()
-	a.leave()
+	a.leave(false)
 }
 
-// leave is Leave; the line's mutex is held.
-func (a *Arrival) leave() {
+// leave is Leave; the line's mutex is held. The call is late if it has held up others for too long.
+func (a *Arrival) leave(late bool) {
 	if !a.in {
 		return
 	}
 	l := a.line
 	a.in = false
-	if a.prev != nil {
-		a.prev.next = a.next
-	} else {
+	wasFirst := a.prev == nil
+	if wasFirst {
 		l.first = a.next
+	} else {
+		a.prev.next = a.next
 	}
 	if a.next != nil {
 		a.next.prev = a.prev
 	} else {
 		l.last = a.prev
 	}
-	if next := l.first; next != nil && next.turn != nil {
+	next := l.first
+	if !wasFirst || next == nil {
+		return
+	}
+	waited := next.turn != nil
+	if waited {
 		close(next.turn)
-		next.turn, next.since = nil, time.Now()
+		next.turn = nil
+	}
+	if waited || !late {
+		next.since = time.Now()
 	}
 }
 
-// Wait waits until a is the first in its line, or ctx is done. Calls that hold up others for patienceInLine lose their places.
+// Wait waits until a is the first in its line, or ctx is done. Calls that hold up others for patienceInLine lose their places. That
+// counts from when a begins to wait: until then it may be that the ones before it were not served either, because too many were.
 func (a *Arrival) Wait(ctx context.Context) {
 	if a == nil || a.line == nil {
 		return
 	}
-	l := a.line
+	l, began := a.line, time.Now()
 	l.mu.Lock()
-	left := l.passLate()
+	left := l.passLate(began)
 	if !a.in || l.first == a {
 		l.mu.Unlock()
 		return
@@ -129,20 +139,24 @@ func (a *Arrival) Wait(ctx context.Context) {
 			return
 		case <-limit.C:
 			l.mu.Lock()
-			limit.Reset(l.passLate())
+			limit.Reset(l.passLate(began))
 			l.mu.Unlock()
 		}
 	}
 }
 
-// passLate takes the first calls out that have held up others for too long. It returns for how long the first one of the rest may.
-// l.mu is held.
-func (l *Line) passLate() (left time.Duration) {
+// passLate takes the first calls out that have held up a call, which has waited since began, for too long. It returns for how long
+// the first one of the rest may. l.mu is held.
+func (l *Line) passLate(began time.Time) (left time.Duration) {
 	for l.first != nil {
-		if left = patienceInLine - time.Since(l.first.since); left > 0 {
+		since := l.first.since
+		if since.Before(began) {
+			since = began
+		}
+		if left = patienceInLine - time.Since(since); left > 0 {
 			return left
 		}
-		l.first.leave()
+		l.first.leave(true)
 	}
 	return patienceInLine
 }
