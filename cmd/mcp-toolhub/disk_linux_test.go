@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
@@ -35,7 +36,7 @@ func mountSmallDisk() {
 	}
 	err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, "")
 	if err == nil {
-		err = syscall.Mount("none", dir, "tmpfs", 0, "size=32m")
+		err = syscall.Mount("none", dir, "tmpfs", 0, "size=128m")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mount a small disk:", err)
@@ -349,8 +350,14 @@ func checkServesAgain(t *testing.T, hub *runningHub) {
 	if v := verdictOn([]byte(messages[0]), `"arguments":{"room":1}`); v != served {
 		t.Errorf("with room again, a call was answered with %.500s", messages[0])
 	}
+	var health downstream.Health
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the last problems: %q", health.Problems)
+		}
+	})
 	eventually(t, "health is well: the record store, too, is written again", func() bool {
-		health, _ := hub.health(t)
+		health, _ = hub.health(t)
 		return health.Status == "ready" && len(health.Problems) == 0
 	})
 }

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,14 +14,14 @@ import (
 func TestAWarningOfKilledHubsIsLoggedOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "journal")
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log syncBuffer
 		h := &hub{logger: slog.New(slog.NewTextHandler(&log, nil))}
 		warned := func(want int, when string) {
 			t.Helper()
 			time.Sleep(3 * lookForKilled)
 			synctest.Wait()
-			if got := bytes.Count(log.Bytes(), []byte("calls of a killed hub may have no last record")); got != want {
-				t.Errorf("%s: it is logged %d times, want %d: %s", when, got, want, &log)
+			if got := strings.Count(log.String(), "calls of a killed hub may have no last record"); got != want {
+				t.Errorf("%s: it is logged %d times, want %d: %s", when, got, want, log.String())
 			}
 		}
 		be := func(make func() error) {

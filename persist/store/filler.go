@@ -22,8 +22,9 @@ type Filler struct {
 	hurry  chan struct{} // has a value where the journal waits for the store
 
 	mu      sync.Mutex
-	store   Store // nil: not open
-	problem error
+	store   Store     // nil: not open
+	problem error     // why it cannot be written
+	failed  bool      // it could not be written, and has not caught up since
 	behind  time.Time // since when the journal has lines that the store has not; zero: it has none
 	wanted  bool      // the journal would remove files that the store does not have
 }
@@ -50,7 +51,7 @@ func (f *Filler) Hurry() {
 	}
 }
 
-// Healthy returns nil, or why the store is behind the journal.
+// Healthy returns nil, or why the store cannot be written. A store that is written again is healthy while it catches up: see Lag.
 func (f *Filler) Healthy() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,6 +136,9 @@ func (f *Filler) fill(ctx context.Context) error {
 	for {
 		began := time.Now()
 		more, err := s.Fill(ctx, f.dir)
+		if err == nil {
+			f.isWritten()
+		}
 		if err == nil && !more {
 			more, err = s.Trim(ctx, f.bounds)
 		}
@@ -165,19 +169,25 @@ func (f *Filler) close() {
 	}
 }
 
-// tell keeps how it went for Healthy, and returns it. The log hears of the first failure and of the recovery.
+func (f *Filler) isWritten() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.problem = nil
+}
+
+// tell keeps how it went for Healthy, and returns it. The log hears of the first failure, and when nothing is behind any more.
 func (f *Filler) tell(err error) error {
 	f.mu.Lock()
-	before := f.problem
-	f.problem = err
+	before := f.failed
+	f.problem, f.failed = err, err != nil
 	if err == nil {
 		f.behind = time.Time{}
 	}
 	f.mu.Unlock()
 	switch {
-	case err != nil && before == nil:
+	case err != nil && !before:
 		f.logger.Error("the record store is behind: calls stand in the journal alone until it is written again", "error", err)
-	case err == nil && before != nil:
+	case err == nil && before:
 		f.logger.Info("the record store is up to date again")
 	}
 	return err
