@@ -3,6 +3,7 @@ package hook_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -172,6 +173,18 @@ func TestOrder(t *testing.T) {
 			}})
 		if err != nil {
 			t.Error(err)
+		}
+		var ended []string
+		failed := errors.New("the first one blocks")
+		err = plan(t, run, in, took("first", time.Minute), took("second", time.Minute)).Run(t.Context(), hook.PreToolUse, hook.Moment{
+			Input: func() (hook.Input, error) { return in, nil }, Started: func(string) {}, Ended: func(r *hook.Report) error {
+				if ended = append(ended, r.Hook); r.Hook == "first" {
+					return failed
+				}
+				return nil
+			}})
+		if !errors.Is(err, failed) || !slices.Equal(ended, []string{"first", "second"}) {
+			t.Errorf("beside one that blocks, %v are reported, and %v", ended, err)
 		}
 		clear(most)
 		began = time.Now()

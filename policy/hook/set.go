@@ -268,15 +268,16 @@ func (p *Plan) runTogether(ctx context.Context, now *present, hooks []*compiled)
 		running.Go(func() { reports[i] = h.run(ctx, in, p.set.places) })
 	}
 	running.Wait()
-	for i := range reports {
+	var first error
+	for i := range reports { // all of them have run, whatever the first ones say
 		if len(hooks) > 1 {
 			reports[i].Late = time.Since(reports[i].ended)
 		}
-		if err := now.moment.Ended(&reports[i]); err != nil {
-			return err
+		if err := now.moment.Ended(&reports[i]); first == nil {
+			first = err
 		}
 	}
-	return nil
+	return first
 }
 
 // run runs one hook within its time. A panic of a hook is a failure of it.
