@@ -44,7 +44,7 @@ const (
 	DeliverySent         CancelDelivery = "sent"         // it has left the hub
 	DeliveryAcknowledged CancelDelivery = "acknowledged" // the server has answered the call after it
 	DeliveryUnknown      CancelDelivery = "unknown"      // it could not be sent, or nobody knows
-	DeliveryNotNeeded    CancelDelivery = "not_needed"   // nothing of the call was running at the server
+	DeliveryNotNeeded    CancelDelivery = "not_needed"   // nothing of the call was running at the server, or it was let finish
 )
 
 // CancelOutcome says how a cancelled call ended.
