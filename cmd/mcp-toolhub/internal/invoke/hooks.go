@@ -207,8 +207,9 @@ func (p *Pipeline) changeInput(inv *invocation, name string, input json.RawMessa
 	if err := p.validator.check(inv, input); err != nil {
 		var f *tool.Failure
 		if errors.As(err, &f) {
-			f.Code = "input_mutation_failed"
-			f.Message = fmt.Sprintf("the hook %q changed the arguments so that they do not fit the tool, and nothing ran: %s", name, f.Message)
+			f.Code, f.Cause = "input_mutation_failed", errors.New(f.Message) // which may name a field that models are not to know
+			f.Message = fmt.Sprintf("the hook %q changed the arguments so that they do not fit the tool, and nothing ran. The person who runs "+
+				"the hub has to mend it: its log says what is wrong", name)
 		}
 		return err
 	}
