@@ -106,6 +106,12 @@ type Reply struct {
 	// long result once more.
 	Object interface{ Text() []byte }
 
+	// Kept, where it is not nil, is what the record keeps in the place of Result: the one of a batch, whose calls have records of their own.
+	Kept json.RawMessage
+
+	// Unkept says that a part of Result may be stored nowhere.
+	Unkept bool
+
 	// Free, where it is not nil, says that nobody reads Result any more, so that its part of the memory for large messages
 	// can go to another one. Without the call that part is free once Result is garbage.
 	Free func()

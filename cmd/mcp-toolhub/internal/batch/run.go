@@ -24,9 +24,9 @@ type batch struct {
 	canceled  <-chan struct{} // closed when the batch is
 	reporting reporting
 
-	mu     sync.Mutex
-	failed *tool.Failure // ends all other calls; nil unless a call has failed and the policy says so
-	filled int           // bytes of arguments that were filled in
+	mu        sync.Mutex
+	failed    *tool.Failure // ends all other calls; nil unless a call has failed and the policy says so
+	arguments int           // bytes of the arguments of all calls, those filled in among them
 }
 
 // member is one call of a batch.
@@ -63,6 +63,7 @@ func newBatch(o Options, e *tool.Execution, r *request) *batch {
 		if l, ok := e.Surface.Resolve(m.Name); ok {
 			m.reads = o.Reads(l.Tool)
 		}
+		b.arguments += len(m.Arguments)
 		b.members = append(b.members, m)
 	}
 	return b
@@ -277,12 +278,15 @@ func (b *batch) fill(m *member) (json.RawMessage, *tool.Failure) {
 	return arguments, nil
 }
 
-// room takes some of the bytes for arguments that are filled in, if there are as many.
+// room takes some of the bytes for arguments, if there are as many.
 func (b *batch) room(bytes int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.filled += bytes
-	return b.filled <= maxArguments
+	if b.arguments+bytes > maxArguments {
+		return false
+	}
+	b.arguments += bytes
+	return true
 }
 
 // params returns the params of a tools/call.

@@ -77,6 +77,11 @@ func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r re
 	server := "" // where there is no such tool
 	if l, ok := surface.Resolve(name); ok {
 		server = l.Tool.Server
+		if h := l.Tool.Hub; h != nil && h.Batches {
+			if surface, refusal = c.surfaces.forBatch(ctx, p, surface, to.arguments); refusal != nil {
+				return refusal
+			}
+		}
 	}
 	state, _ := m.Object.Get("requestState")
 	both := &struct { // in one piece of memory

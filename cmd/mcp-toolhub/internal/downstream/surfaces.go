@@ -61,6 +61,24 @@ func (v *surfaceReader) forCall(ctx context.Context, p *peer, name string) (*too
 	return v.awaitLists(ctx, p, surface)
 }
 
+// forBatch is forCall for all calls of a batch, whose own name is known. surface is what p sees now.
+func (v *surfaceReader) forBatch(ctx context.Context, p *peer, surface *tool.Surface, args json.RawMessage) (*tool.Surface, *tool.RPCError) {
+	calls, _ := rawjson.Get(args, "calls")
+	unknown := ""
+	_ = rawjson.Elements(calls, func(call []byte) bool {
+		name, _ := rawjson.GetString(call, "name")
+		_, known := surface.Resolve(name)
+		if !known {
+			unknown = name
+		}
+		return known
+	})
+	if unknown == "" {
+		return surface, nil
+	}
+	return v.forCall(ctx, p, unknown)
+}
+
 // soleServer returns the server of a direct view.
 func (v *surfaceReader) soleServer(p *peer) (string, *tool.RPCError) {
 	surface, refusal := v.of(p)

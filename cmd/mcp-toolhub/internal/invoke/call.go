@@ -77,6 +77,7 @@ func (p *Pipeline) concealed(inv *invocation) error {
 		return nil
 	}
 	g := p.opts.Gate()
+	inv.hidden = true
 	p.found(inv, t)
 	d := g.Engine().Hidden(by, policy.Request{Invocation: inv.id, Tool: t, Facts: inv.facts, Actor: inv.call.Actor,
 		Profile: inv.call.Surface.Profile})

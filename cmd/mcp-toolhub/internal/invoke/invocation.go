@@ -42,6 +42,7 @@ type invocation struct {
 
 	approved  *consent // so that nobody is asked again after a suspension
 	permitted permitted
+	hidden    bool // the policy hides the tool from the caller, who is answered as to an unknown name
 	yielded   bool // it ends before a person has answered: its client is to call again
 
 	hooks *hooked // nil where no hook can match

@@ -120,6 +120,9 @@ type Outcome struct {
 	// Artifacts are those that the call has left in the store; nil: none. A slice would take more of a waiting call's stack.
 	Artifacts *[]tool.PersistedRef
 
+	// Unkept says that the record keeps less than Result: so may whoever passes it on.
+	Unkept bool
+
 	// Canceled says that the record has the facts of a cancellation: somebody has cancelled the call, or its time was over. Spared
 	// says that it had no effect by then.
 	Canceled, Spared bool
@@ -311,6 +314,9 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		inv.moveTo(inv.final)
 	}
 	observe(ctx, p.opts.Observer, inv)
+	if inv.hidden { // the records have the truth, and whoever asked must not see it in a batch either
+		inv.outcome.Status, inv.outcome.Class, inv.outcome.Error = tool.StatusFailed, tool.ClassUnknownTool, nil
+	}
 	return inv.outcome
 }
 
