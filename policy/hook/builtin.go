@@ -70,6 +70,9 @@ func (c *checker) rewrite(h *compiled) Hook {
 		if !strings.HasPrefix(op.Path, "/") {
 			c.fault(key+".path", fmt.Sprintf("%q points to no member", op.Path), `write a JSON pointer: "/title"`)
 		}
+		if from := op.Op == "move" || op.Op == "copy"; from && !strings.HasPrefix(op.From, "/") {
+			c.fault(key+".from", op.Op+" needs the place of the value", `write a JSON pointer: "/title"`)
+		}
 		if op.CEL != "" {
 			var err error
 			if s.value, err = c.compiler.Expression(op.CEL); err != nil {

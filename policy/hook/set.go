@@ -325,22 +325,30 @@ var (
 	errAgain   = errors.New("the call comes from this hook itself: leave such calls out with match or when")
 )
 
+// IgnoreResult takes out what a hook has said of the result, where there is none.
+func (r *Report) IgnoreResult() {
+	o := &r.Output
+	r.ignore(o.Result != nil, "updated_output", func() { o.Result = nil })
+	r.ignore(len(o.Context) > 0, "additional_context", func() { o.Context = nil })
+}
+
+func (r *Report) ignore(given bool, name string, drop func()) {
+	if given {
+		r.Ignored = append(r.Ignored, name)
+		drop()
+	}
+}
+
 // settle takes out what means nothing at the event, and refuses what cannot be used.
 func (r *Report) settle(observes bool) error {
 	o := &r.Output
 	input, result, behaviors := usable(r.Event)
-	ignore := func(given bool, name string, drop func()) {
-		if given {
-			r.Ignored = append(r.Ignored, name)
-			drop()
-		}
-	}
-	ignore(o.Input != nil && (observes || !input), "updated_input", func() { o.Input = nil })
-	ignore(o.Result != nil && (observes || !result), "updated_output", func() { o.Result = nil })
-	ignore(o.Permission != nil && (observes || !slices.Contains(behaviors, o.Permission.Behavior)), "permission_result",
+	r.ignore(o.Input != nil && (observes || !input), "updated_input", func() { o.Input = nil })
+	r.ignore(o.Result != nil && (observes || !result), "updated_output", func() { o.Result = nil })
+	r.ignore(o.Permission != nil && (observes || !slices.Contains(behaviors, o.Permission.Behavior)), "permission_result",
 		func() { o.Permission = nil })
-	ignore(o.Stop != nil && observes, "stop", func() { o.Stop = nil })
-	ignore(len(o.Context) > 0 && (observes || r.Event == ResultPersistence), "additional_context", func() { o.Context = nil })
+	r.ignore(o.Stop != nil && observes, "stop", func() { o.Stop = nil })
+	r.ignore(len(o.Context) > 0 && (observes || r.Event == ResultPersistence), "additional_context", func() { o.Context = nil })
 	return checkOutput(o)
 }
 

@@ -87,6 +87,9 @@ func (p *Pipeline) runHooks(ctx context.Context, inv *invocation, e hook.Event) 
 			}
 		},
 		Ended: func(r *hook.Report) error {
+			if e == hook.PostToolUseFailure && inv.outcome.Result == nil { // a JSON-RPC error of the server has no room for them
+				r.IgnoreResult()
+			}
 			modified := r.Output.Result != nil || len(r.Output.Context) > 0
 			inv.record.HookEnded(&persist.HookEnd{Hook: r.Hook, Event: string(e), Before: e.Before(), Started: started[0], Modified: modified,
 				Late: r.Late, Run: inv.hookRun(r)}, inv.now())
