@@ -247,14 +247,16 @@ func TestNotesOfTheirOwn(t *testing.T) {
 			one.do(one.tool("update", `{"uri":"x://first"}`, "", ""))
 			one.note("resources/updated", "x://first")
 			two.note("resources/updated", "x://first")
-			offer(one)
-			one.note("resources/list_changed")
-			two.note("resources/list_changed")
+			for range 3 {
+				offer(one)
+				one.note("resources/list_changed")
+				two.note("resources/list_changed")
+			}
 			bob.do(bob.tool("update", `{"uri":"x://second"}`, "", ""))
 			bob.note("resources/updated", "x://second")
 			offer(bob)
 			bob.note("resources/list_changed")
-			if got := strings.Join(bob.stash, "\n"); strings.Contains(got, "x://first") || strings.Contains(got, "list_changed") {
+			if got := strings.Join(bob.stash, "\n"); strings.Contains(got, "x://first") || strings.Count(got, "list_changed") > 1 { // one may be of his own connection's beginning
 				t.Errorf("bob was told %s", got)
 			}
 			if st := s.status(); st.Sessions != 2 || st.Isolation != "caller" || len(st.SignIns) != 3 || st.SignIns[0].Person != "ann" {
