@@ -55,11 +55,11 @@ func (s *server) turn(ctx context.Context, sess *session) *fault.Fault {
 		s.lifecycle.setState(tool.ServerBackoff, sess, &fault.Fault{
 			What: fmt.Sprintf("%d requests in a row got no answer", maxUnanswered),
 			Hint: "see the server's own log; where its tools need longer, raise timeouts.call of its entry",
-		}, time.Now().Add(s.retry.min))
-		s.lifecycle.restFor(jitter(s.retry.min), s.retry.max)
+		}, time.Now().Add(s.cfg.Timeouts.Connect))
 		if f := s.verify(ctx, sess); f != nil {
 			return f
 		}
+		s.lifecycle.restFor(jitter(s.retry.min), s.retry.max)
 	}
 	return nil
 }
