@@ -59,6 +59,34 @@ func TestBatchKeepsNoMoreThanItsCalls(t *testing.T) {
 	}
 }
 
+// TestBatchBounds: an entry of a call over a rate limit says when to call again. A value that finds no room among the arguments leaves the room to
+// smaller ones, and what was given counts, too.
+func TestBatchBounds(t *testing.T) {
+	t.Parallel()
+	w := wireHub(t, configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: upstreamtest.DefaultTools()})}, map[string]any{
+		"policy": map[string]any{"mode": "accept_all", "rates": []any{map[string]any{"match": "mcp.s.fail", "calls": 1, "every": "1h"}}}}), rev2026).open()
+	w.awaitTools("mcp.s.raw")
+	got := w.result("tool_batch", `{"ordering_policy":"serial","sibling_failure_policy":"ignore","calls":[{"id":"ran","name":"mcp.s.fail","arguments":{"error":{"code":1,"message":"x"}}}]}`, "")
+	if entry := entryOf(t, got, "ran"); strings.Contains(entry, "retry_after_ms") {
+		t.Errorf("a call within the limit is answered %s", entry)
+	}
+	got = w.result("tool_batch", `{"calls":[{"id":"over","name":"mcp.s.fail","arguments":{"error":{"code":1,"message":"x"}}}]}`, "")
+	if entry := entryOf(t, got, "over"); !regexp.MustCompile(`"retry_after_ms":3[56]\d{5},`).MatchString(entry) ||
+		!strings.Contains(entry, "1 calls are allowed here at once, and 1 more in each 1h0m0s: nothing ran") {
+		t.Errorf("a call over the limit is answered %s", entry)
+	}
+	large := strings.Repeat("x", 2_500_000)
+	got = w.result("tool_batch", `{"ordering_policy":"allow_unordered","sibling_failure_policy":"ignore","calls":[`+
+		`{"id":"source","name":"mcp.s.raw","arguments":{"result":{"content":[],"structuredContent":{"large":"`+large+`","small":"y"}}}},`+
+		`{"id":"large","name":"mcp.s.echo","depends_on":["source"],"arguments_from":{"a":{"call":"source","pointer":"/large"}}},`+
+		`{"id":"small","name":"mcp.s.echo","depends_on":["large"],"arguments_from":{"a":{"call":"source","pointer":"/small"}}}]}`, "")
+	for id, want := range map[string]string{"large": `"error_class":"invalid_arguments"`, "small": `"status":"succeeded"`} {
+		if entry := entryOf(t, got, id); !strings.Contains(entry, want) {
+			t.Errorf("%s is answered %.300s", id, entry)
+		}
+	}
+}
+
 // entryOf is the entry of a call among the results of a batch.
 func entryOf(t *testing.T, result, id string) string {
 	t.Helper()

@@ -158,7 +158,7 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 	if err := h.permission.serve(ctx, h.settings()); err != nil {
 		return failed(err)
 	}
-	began() // after the start: the first call of a client that joins waits for servers that start, and for no others
+	began() // after the start: calls of a client that joins wait for the servers then
 	watching, stopWatching := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	background.Go(func() { rest(watching, allocatedBytes, debug.FreeOSMemory) })

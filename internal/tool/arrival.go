@@ -23,7 +23,7 @@ type Arrival struct {
 	// The line's mutex guards the rest.
 	in         bool
 	prev, next *Arrival
-	since      time.Time     // since when the call is the first one; since it came, where it hung behind others that did
+	since      time.Time     // when the call became the first one; when it came, where those before it have lost their places
 	turn       chan struct{} // closed when the call is the first one; nil where it does not wait
 }
 

@@ -169,6 +169,7 @@ func (f *Filler) close() {
 	}
 }
 
+// isWritten notes that the store can be written, whether or not it has all of the journal.
 func (f *Filler) isWritten() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -51,3 +51,44 @@ func TestFillerStopped(t *testing.T) {
 		}
 	})
 }
+
+// failing is a store that cannot be written at first. Then it takes in a part each time, and has never all.
+type failing struct {
+	store.Store
+	fills chan error // what the next one ends with
+}
+
+func (s *failing) Fill(context.Context, string) (bool, error) { return true, <-s.fills }
+
+func (s *failing) Close() error { return nil }
+
+// A store that is written again is healthy, although it has not caught up.
+func TestFillerCatchesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := openJournal(t, t.TempDir(), persist.JournalConfig{})
+		j.write(t, did{tool: "mcp.a.b"})
+		s := &failing{fills: make(chan error)}
+		f := store.NewFiller(func(context.Context) (store.Store, error) { return s, nil }, j.dir, persist.RecordsConfig{}, slog.New(slog.DiscardHandler))
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f.Run(ctx, j.Journal)
+		}()
+		full := errors.New("the disk is full")
+		s.fills <- full
+		if synctest.Wait(); !errors.Is(f.Healthy(), full) {
+			t.Errorf("with a full disk it says %v", f.Healthy())
+		}
+		s.fills <- nil
+		if synctest.Wait(); f.Healthy() != nil || f.Lag() == 0 {
+			t.Errorf("once it is written it says %v, and is %s behind", f.Healthy(), f.Lag())
+		}
+		stop()
+		close(s.fills)
+		<-done
+		if err := j.Close(); err != nil {
+			t.Errorf("close the journal: %v", err)
+		}
+	})
+}

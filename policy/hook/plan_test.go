@@ -88,6 +88,10 @@ func TestMatching(t *testing.T) {
 	if len(problems) != 1 || problems[0].Key != "matcher" {
 		t.Errorf("a matcher that RE2 has not makes %v", problems)
 	}
+	_, problems = hook.New([]hook.Config{{Events: []hook.Event{hook.PreToolUse}, Rewrite: []hook.Operation{{Op: "move", Path: "/a"}}}}, hook.Options{})
+	if len(problems) != 1 || problems[0].Key != "rewrite[0].from" {
+		t.Errorf("a move from nowhere makes %v", problems)
+	}
 }
 
 // TestConditionsAreLookedAtOnce: whether a condition over arguments holds is found out once for all events of a call, until somebody

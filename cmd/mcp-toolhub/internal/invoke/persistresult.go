@@ -24,16 +24,16 @@ func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
 	r, object := p.keptResult(ctx, inv)
 	ours := len(r) > 0 && len(r) == len(native) && &r[0] == &native[0]
 	rule := inv.resultRule()
-	if k := inv.reply.Kept; k != nil && ours {
-		r = k
-		object, _ = rawjson.ReadObject(k)
-	}
-	if inv.reply.Unkept {
-		rule.Strategy = tool.StrategyNeverPersist
+	if inv.reply.Unkept { // neither a part of it as an artifact
+		rule.Strategy, rule.Artifacts = tool.StrategyNeverPersist, nil
 	}
 	inv.outcome.Unkept = native != nil && !ours || rule.Strategy == tool.StrategyNeverPersist
 	if (len(inv.reply.Artifacts) > 0 || rule.Artifacts != nil) && inv.keepArtifacts(ctx, &p.opts, rule, ours) {
 		native, r, object = inv.outcome.Result, inv.outcome.Result, inv.outcome.Object
+	}
+	if k := inv.reply.Kept; k != nil && ours {
+		r = k
+		object, _ = rawjson.ReadObject(k)
 	}
 	if rule.MaxChars > 0 && len(native) > rule.MaxChars {
 		inv.limitResult(&p.opts, rule, ours)

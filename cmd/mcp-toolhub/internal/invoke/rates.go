@@ -63,7 +63,7 @@ func (r *rates) take(all []policy.Rate, inv *invocation) error {
 		}
 		wait = (wait + time.Second - 1).Truncate(time.Second) // no call is refused that comes back then
 		return &tool.Failure{Class: tool.ClassRateLimited, Code: "rate_limited", RetryAfter: wait, Message: fmt.Sprintf(
-			"%d calls are allowed here at once, and then one each %s: nothing ran; call again in %s", one.Calls, one.Every/time.Duration(one.Calls), wait)}
+			"%d calls are allowed here at once, and %[1]d more in each %s: nothing ran; call again in %s", one.Calls, one.Every, wait)}
 	}
 	return nil
 }
