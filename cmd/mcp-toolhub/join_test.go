@@ -158,8 +158,9 @@ func TestClientsOutliveTheirHub(t *testing.T) {
 				c := newCompany(t)
 				first := c.client(t, version)
 				second, third := c.client(t, version), c.client(t, version)
-				if pids := sharedBy(first, second, third); len(pids) != 1 {
-					t.Fatalf("the shared server runs as %v", pids)
+				before := sharedBy(first, second, third)
+				if len(before) != 1 {
+					t.Fatalf("the shared server runs as %v", before)
 				}
 				call := second.call("mcp.all.wait", `{"file":`+quoted(filepath.Join(c.dir, "go"))+`}`, "")
 				second.write(call.text())
@@ -171,6 +172,7 @@ func TestClientsOutliveTheirHub(t *testing.T) {
 					_ = first.cmd.Wait()
 				} else {
 					_ = first.stdin.Close()
+					eventually(t, "the hub ends, and has let go of a client", func() bool { return !slices.Equal(sharedBy(third), before) })
 					if err := os.WriteFile(filepath.Join(c.dir, "go"), nil, 0o600); err != nil {
 						t.Fatal(err)
 					}
