@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -105,8 +104,7 @@ func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
 	}
 	ctx, cancel := transport.Aside(ctx, c)
 	defer cancel()
-	trace := &httptrace.ClientTrace{WroteHeaders: func() { c.Begin() }}
-	req, err := l.newRequest(httptrace.WithClientTrace(ctx, trace), http.MethodPost, c.body())
+	req, err := l.newRequest(transport.WhenSent(ctx, func() { c.Begin() }), http.MethodPost, c.body())
 	if err != nil {
 		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Cause: err,
 			Message: "the request could not be made: check the server's url"}}
@@ -152,6 +150,11 @@ func (l *httpLane) unreached(c *pendingRequest, err error) response {
 		f := fault.NeedsSignIn(l.cfg, needed.Why, err)
 		l.onEnd(f)
 		return response{err: signInFailure(f.What, f.Hint, err)}
+	}
+	if token := (*fault.TokenError)(nil); errors.As(err, &token) && c.Fly(nil) {
+		f := fault.OfToken(l.cfg, token.Err, redact.New(l.cfg))
+		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "no_token", Cause: err,
+			Message: "the call was not sent: " + f.What + "; to mend it: " + f.Hint}}
 	}
 	l.suspect(c)
 	if c.sent() {

@@ -178,6 +178,32 @@ func TestCallWithARefusedToken(t *testing.T) {
 	}
 }
 
+// TestRenewalThatFails checks that a call for which there is no token, because the authorization server fails, is not said to have been sent.
+func TestRenewalThatFails(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t, upstreamtest.Options{}, nil)
+	var fails atomic.Bool
+	g.auth.Lifetime = 5 * time.Second // so short that the token is renewed at each use
+	g.auth.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		if fails.Load() && r.URL.Path == "/token" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}
+		return false
+	}
+	g.reaches(t, "s", tool.ServerNeedsAuth)
+	g.login(t)
+	g.ready(t, "s")
+	g.mustCall(t, "s", "echo", `{}`)
+	fails.Store(true)
+	_, err := g.call(t.Context(), "s", "echo", `{}`)
+	if f := failure(t, err); f.Code != "no_token" || f.OutcomeUnknown || !strings.Contains(f.Message, "not sent") || !strings.Contains(f.Message, "authorization server") {
+		t.Errorf("failure %+v", f)
+	}
+	fails.Store(false)
+	g.mustCall(t, "s", "echo", `{}`)
+}
+
 // TestRevokedSignIn checks that a sign-in which was ended elsewhere is forgotten, and that a person is asked for another one.
 func TestRevokedSignIn(t *testing.T) {
 	t.Parallel()

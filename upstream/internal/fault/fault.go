@@ -34,6 +34,13 @@ type RedirectError struct{ Target string }
 
 func (e *RedirectError) Error() string { return "redirected to " + e.Target }
 
+// TokenError reports that a request was not sent, because there was no token for it.
+type TokenError struct{ Err error }
+
+func (e *TokenError) Error() string { return e.Err.Error() }
+
+func (e *TokenError) Unwrap() error { return e.Err }
+
 // StatusError reports an HTTP status outside of 200 to 299.
 type StatusError struct{ Status int }
 
