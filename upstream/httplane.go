@@ -153,8 +153,11 @@ func (l *httpLane) unreached(c *pendingRequest, err error) response {
 	}
 	if token := (*fault.TokenError)(nil); errors.As(err, &token) && c.Fly(nil) {
 		f := fault.OfToken(l.cfg, token.Err, redact.New(l.cfg))
-		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "no_token", Cause: err,
-			Message: "the call was not sent: " + f.What + "; to mend it: " + f.Hint}}
+		message := "the call was not sent: " + f.What
+		if f.Hint != "" { // otherwise What says it
+			message += "; to mend it: " + f.Hint
+		}
+		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "no_token", Cause: err, Message: message}}
 	}
 	l.suspect(c)
 	if c.sent() {

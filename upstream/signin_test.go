@@ -182,12 +182,17 @@ func TestCallWithARefusedToken(t *testing.T) {
 func TestRenewalThatFails(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t, upstreamtest.Options{}, nil)
-	var fails atomic.Bool
+	var fails, hangs atomic.Bool
+	asked := make(chan struct{})
 	g.auth.Lifetime = 5 * time.Second // so short that the token is renewed at each use
 	g.auth.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
 		if fails.Load() && r.URL.Path == "/token" {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return true
+		}
+		if hangs.Load() && r.URL.Path == "/token" {
+			asked <- struct{}{}
+			<-asked
 		}
 		return false
 	}
@@ -202,6 +207,19 @@ func TestRenewalThatFails(t *testing.T) {
 	}
 	fails.Store(false)
 	g.mustCall(t, "s", "echo", `{}`)
+
+	hangs.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	_, err = g.call(ctx, "s", "echo", `{}`)
+	if f := failure(t, err); f.OutcomeUnknown {
+		t.Errorf("a call that was cancelled before it was sent: %+v", f)
+	}
+	hangs.Store(false)
+	asked <- struct{}{}
 }
 
 // TestRevokedSignIn checks that a sign-in which was ended elsewhere is forgotten, and that a person is asked for another one.
