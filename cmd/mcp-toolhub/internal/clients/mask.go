@@ -21,7 +21,7 @@ var (
 	keyed = regexp.MustCompile(`(\$\{)?([A-Za-z][A-Za-z0-9_-]*)(["']?[ \t]*[:=][ \t]*["']?(?:` + schemes + `[ \t]+)?)` +
 		`([^\s"',{}\[\]$/][^\s"',{}\[\]]*)?`)
 	schemeWord  = regexp.MustCompile(`^` + schemes + `\s+`)
-	anyUserInfo = regexp.MustCompile(`(://[^\s/@:]*:)[^\s/@$]+@`)
+	anyUserInfo = regexp.MustCompile(`(https?://(?:[^\s/?#@:$]*:)?|://[^\s/?#@:$]*:)[^\s/?#$]+@`)
 )
 
 // Mask replaces secrets in a text that people will see, such as the difference between two states of a file: those that the trees hold,
@@ -55,11 +55,10 @@ func secretTexts(n *textfile.Node, key string, secret bool, all []string) []stri
 	case "env", "envs", "environment", "headers", "http_headers":
 		secret = true
 	}
-	const least = 6 // a shorter text is found in other words
-	if own := strings.TrimSpace(pointers.ReplaceAllString(n.Text, "$1")); len(own) >= least && (secret || carriesSecret(own)) {
+	if own := strings.TrimSpace(pointers.ReplaceAllString(n.Text, "$1")); len(own) >= leastSecret && (secret || carriesSecret(own)) {
 		for _, text := range []string{n.Text, strings.Trim(string(n.Source), `"`)} {
 			for line := range strings.Lines(schemeWord.ReplaceAllString(text, "")) {
-				if line = strings.TrimSpace(line); len(line) >= least {
+				if line = strings.TrimSpace(line); len(line) >= leastSecret {
 					all = append(all, line, strings.Trim(strconv.Quote(line), `"`), strings.ReplaceAll(line, "'", "''")) // as formats quote it
 				}
 			}
@@ -79,4 +78,8 @@ func secretTexts(n *textfile.Node, key string, secret bool, all []string) []stri
 	return all
 }
 
-func secretName(name string) bool { return command.Secret(name) || facts.SecretParameter(name) }
+// secretName reports whether a variable, a header or a key of a file usually holds a secret.
+func secretName(name string) bool { return command.Secret(name) || secretWord(name) }
+
+// secretWord is as sure, and holds for flags, too: --max-tokens is none.
+func secretWord(name string) bool { return facts.SecretParameter(name) || personal.MatchString(name) }

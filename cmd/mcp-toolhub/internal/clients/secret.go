@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-
-	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"unicode/utf8"
 )
 
 // schemes are the words that stand before a secret in a header.
@@ -17,95 +16,176 @@ var (
 		`lin_api_|figd_|hf_|npm_|pypi-|dop_v1_|tvly-|fc-|pat[A-Za-z0-9]{14}\.)[A-Za-z0-9_.-]{12,}`)
 	scheme    = regexp.MustCompile(`^(` + schemes + `\s+)?(.+)$`)
 	header    = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9-]*):\s*(.+)$`)
-	assigned  = regexp.MustCompile(`^(--?[A-Za-z][A-Za-z0-9_-]*|[A-Z][A-Z0-9_]*)=(.+)$`)
+	assigned  = regexp.MustCompile(`^(--?[A-Za-z][A-Za-z0-9_-]*|[A-Za-z][A-Za-z0-9_.]*)=(.+)$`)
 	flag      = regexp.MustCompile(`^--?([A-Za-z][A-Za-z0-9_-]*)$`)
-	parameter = regexp.MustCompile(`([?&])([^=&#]+)=([^&#]+)`)
-	userInfo  = regexp.MustCompile(`^([a-z][a-z0-9+.-]*://)([^/@:]*:)([^/@]+)@`)
+	parameter = regexp.MustCompile(`([?&])([^=&#\s]+)=([^&#\s]+)`)
+	userInfo  = regexp.MustCompile(`(\b[a-z][a-z0-9+.-]*://)([^/?#@:\s]*:)?([^/?#\s]+)@`)
+	quoted    = regexp.MustCompile(`("([A-Za-z0-9_-]+)"\s*:\s*")((?:[^"\\]|\\.)+)"`) // a member of a JSON object
+	connected = regexp.MustCompile(`((?:^|[;\s])([A-Za-z][A-Za-z0-9_]*)=)([^;\s]+)`) // a member of a connection string
+	personal  = regexp.MustCompile(`(?i)(^|[_-])pat$`)                               // a personal access token
+
+	// referring matches a reference, and the escape $${, which is none.
+	referring = regexp.MustCompile(`\$\$\{|\$\{[^}]*\}`)
+	fallback  = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*):-(.+)\}$`)
+	// aside matches what stands for references while a text is searched; literal what is between them.
+	aside   = regexp.MustCompile(`[\x{100000}-\x{10FFFF}]`)
+	literal = regexp.MustCompile(`[^\x{100000}-\x{10FFFF}]+`)
 )
+
+// leastSecret is the length in bytes from which a text beside references is taken for a secret, and one is masked: a shorter one is found in
+// other words, too.
+const leastSecret = 6
 
 func carriesSecret(text string) bool {
 	found := false
-	_ = secretsIn(text, func(string) string { found = true; return "" })
+	c := cutter{move: func(string) string { found = true; return "" }}
+	_ = c.within(text)
 	return found
 }
 
 // isSecretFlag reports whether text is a flag whose value, the next argument, is a secret.
 func isSecretFlag(text string) bool {
 	m := flag.FindStringSubmatch(text)
-	return m != nil && facts.SecretParameter(m[1])
+	return m != nil && secretWord(m[1])
 }
 
 // MoveSecrets replaces the secrets in s by references. It calls keep with each secret and a name; keep stores the secret and returns
-// the name that it has given it.
-func (s *Server) MoveSecrets(keep func(name, secret string) string) {
-	move := func(key string) func(string) string {
-		return func(secret string) string {
+// the name that it has given it. left are variables whose default is a secret: it stays where it is, for one reference cannot hold another.
+func (s *Server) MoveSecrets(keep func(name, secret string) string) (left []string) {
+	cut := func(key, text string, secret bool) string {
+		c := cutter{move: func(secret string) string {
 			base := notName.ReplaceAllString(s.Name+"."+key, "-")
 			return "${secret:" + keep(strings.TrimLeft(base, ".-"), unescaped(secret)) + "}"
+		}}
+		if secret {
+			text = c.whole(text)
+		} else {
+			text = c.within(text)
 		}
-	}
-	whole := func(key, value string) string {
-		if value == "" || strings.Contains(strings.ReplaceAll(value, "$${", ""), "${") {
-			return value
-		}
-		m := scheme.FindStringSubmatch(value)
-		if m == nil {
-			return move(key)(value)
-		}
-		return m[1] + move(key)(m[2])
+		left = append(left, c.left...)
+		return text
 	}
 	for _, pairs := range [][]Pair{s.Env, s.Headers} {
 		for i, p := range pairs {
-			if secretName(p.Name) {
-				pairs[i].Value = whole(p.Name, p.Value)
-			} else {
-				pairs[i].Value = secretsIn(p.Value, move(p.Name))
-			}
+			pairs[i].Value = cut(p.Name, p.Value, secretName(p.Name))
 		}
 	}
 	for i, arg := range s.Args {
-		key := fmt.Sprint("arg", i+1)
-		if i > 0 && isSecretFlag(s.Args[i-1]) {
-			s.Args[i] = whole(key, arg)
-		} else {
-			s.Args[i] = secretsIn(arg, move(key))
-		}
+		s.Args[i] = cut(fmt.Sprint("arg", i+1), arg, i > 0 && isSecretFlag(s.Args[i-1]))
 	}
-	s.URL = secretsIn(s.URL, move("url"))
-	s.SignIn.Secret = whole("client_secret", s.SignIn.Secret)
+	s.URL = cut("url", s.URL, false)
+	s.SignIn.Secret = cut("client_secret", s.SignIn.Secret, true)
+	return left
 }
 
 // unescaped turns the escape $${ of the hub's config back into ${.
 func unescaped(text string) string { return strings.ReplaceAll(text, "$${", "${") }
 
-// secretsIn replaces the secrets in an argument, in an address, or in the value of a variable whose name does not sound like a secret.
-func secretsIn(text string, move func(string) string) string {
-	if strings.Contains(text, "${") {
+// cutter takes the secrets out of a text. While it searches, one character of a plane that nobody uses stands for each reference.
+type cutter struct {
+	move       func(secret string) string // returns what is written in its place
+	references []string
+	left       []string // variables whose default is a secret
+}
+
+// hide returns what stands for a reference.
+func (c *cutter) hide(reference string) string {
+	c.references = append(c.references, reference)
+	return string(rune(0x100000 + len(c.references) - 1))
+}
+
+// search lets cut work on text while its references are hidden. secret says that the text is one.
+func (c *cutter) search(text string, secret bool, cut func(string) string) string {
+	if aside.MatchString(text) {
 		return text
 	}
-	if m := header.FindStringSubmatch(text); m != nil && !strings.Contains(m[1], "//") && facts.SecretParameter(m[1]) {
-		value := scheme.FindStringSubmatch(m[2])
-		return text[:len(text)-len(value[2])] + move(value[2])
+	text = cut(referring.ReplaceAllStringFunc(text, func(reference string) string {
+		if reference == "$${" {
+			return reference
+		}
+		if m := fallback.FindStringSubmatch(reference); m != nil && (secret && len(m[2]) >= leastSecret || tokenForm.MatchString(m[2])) {
+			c.left = append(c.left, m[1])
+		}
+		return c.hide(reference)
+	}))
+	return aside.ReplaceAllStringFunc(text, func(hidden string) string {
+		r, _ := utf8.DecodeRuneInString(hidden)
+		return c.references[r-0x100000]
+	})
+}
+
+// whole returns a value that is a secret without it.
+func (c *cutter) whole(value string) string {
+	return c.search(value, true, c.value)
+}
+
+// within returns a text without the secrets in it: an argument, an address, or the value of a variable whose name does not sound like a secret.
+func (c *cutter) within(text string) string {
+	return c.search(text, false, c.text)
+}
+
+// value takes out a secret. A scheme before it stays, and so do references in it.
+func (c *cutter) value(value string) string {
+	m := scheme.FindStringSubmatch(value)
+	if m == nil { // it has several lines
+		m = []string{"", "", value}
 	}
-	if m := assigned.FindStringSubmatch(text); m != nil && facts.SecretParameter(strings.TrimLeft(m[1], "-")) {
-		return m[1] + "=" + move(m[2])
+	if !aside.MatchString(m[2]) {
+		if m[2] == "" {
+			return value
+		}
+		return m[1] + c.hide(c.move(m[2]))
 	}
-	if m := userInfo.FindStringSubmatch(text); m != nil {
-		text = m[1] + m[2] + move(m[3]) + text[len(m[0])-1:]
+	return m[1] + literal.ReplaceAllStringFunc(m[2], func(run string) string {
+		if len(run) < leastSecret {
+			return run
+		}
+		return c.hide(c.move(run))
+	})
+}
+
+func (c *cutter) text(text string) string {
+	if m := header.FindStringSubmatch(text); m != nil && secretWord(m[1]) {
+		return text[:len(text)-len(m[2])] + c.value(m[2])
 	}
+	if m := assigned.FindStringSubmatch(text); m != nil {
+		name := strings.TrimLeft(m[1], "-")
+		if secretWord(name) || name == strings.ToUpper(name) && secretName(name) { // a variable's name
+			return m[1] + "=" + c.value(m[2])
+		}
+		if m[1][0] == '-' { // as in --env=NAME=SECRET
+			return m[1] + "=" + c.text(m[2])
+		}
+	}
+	// named takes the secret out of what is found by a pattern of three parts: what comes before, a name, and a value.
+	named := func(pattern *regexp.Regexp, end string) {
+		text = pattern.ReplaceAllStringFunc(text, func(found string) string {
+			m := pattern.FindStringSubmatch(found)
+			if !secretWord(m[2]) {
+				return found
+			}
+			return m[1] + c.value(m[3]) + end
+		})
+	}
+	named(quoted, `"`)
+	named(connected, "")
+	text = userInfo.ReplaceAllStringFunc(text, func(found string) string {
+		m := userInfo.FindStringSubmatch(found)
+		if m[2] == "" && !strings.HasPrefix(m[1], "http") { // as in ssh://git@host
+			return found
+		}
+		return m[1] + m[2] + c.value(m[3]) + "@"
+	})
 	if strings.Contains(text, "://") {
 		text = parameter.ReplaceAllStringFunc(text, func(found string) string {
 			m := parameter.FindStringSubmatch(found)
-			if !facts.SecretParameter(m[2]) {
+			if !secretWord(m[2]) {
 				return found
 			}
-			return m[1] + m[2] + "=" + move(m[3])
+			return m[1] + m[2] + "=" + c.value(m[3])
 		})
 	}
-	if strings.Contains(text, "${") {
-		return text
-	}
-	return tokenForm.ReplaceAllStringFunc(text, move)
+	return tokenForm.ReplaceAllStringFunc(text, func(token string) string { return c.hide(c.move(token)) })
 }
 
 // Reveal replaces references to stored secrets by the secrets.
