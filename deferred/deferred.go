@@ -37,6 +37,9 @@ type Options struct {
 	// nobody wants them.
 	Record func(*tool.Surface, tool.Event)
 
+	// Needs says what the caller itself has to do before it can use a server; "" for nothing. Nil: always nothing.
+	Needs func(server string, caller tool.Session) string
+
 	// HubTools is the table of the hub's own tools, HubTools among them. Nil: these alone.
 	HubTools []*tool.HubTool
 
@@ -286,20 +289,29 @@ func (l *Loader) indexKey(profile string) (string, []Hint) {
 	return profile, hints
 }
 
-// waits returns the servers of a surface that have not answered yet, and those that need a person's attention, sorted.
-func (l *Loader) waits(s *tool.Surface) (pending []string, down []unavailable) {
+// waits returns the servers of a surface that have not answered yet, and those that need the attention of a person, or of the caller's own,
+// sorted.
+func (l *Loader) waits(s *tool.Surface, caller tool.Session) (pending []string, down []unavailable) {
+	if s.Features == nil {
+		return nil, nil
+	}
+	var there []tool.Catalog
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, server := range l.awaited(s) {
-		if l.origins[server].catalog.Needs == "" {
-			pending = append(pending, server)
+	for _, server := range s.Features.Servers {
+		if o := l.origins[server]; o != nil {
+			there = append(there, o.catalog)
 		}
 	}
-	if s.Features != nil {
-		for _, server := range s.Features.Servers {
-			if o := l.origins[server]; o != nil && o.catalog.Needs != "" {
-				down = append(down, unavailable{server, oneLine(o.catalog.Needs, maxNeeds)})
-			}
+	l.mu.Unlock()
+	for _, c := range there {
+		if c.Needs == "" && l.opts.Needs != nil {
+			c.Needs = l.opts.Needs(c.Server, caller)
+		}
+		switch {
+		case c.Needs != "":
+			down = append(down, unavailable{c.Server, oneLine(c.Needs, maxNeeds)})
+		case c.Pending:
+			pending = append(pending, c.Server)
 		}
 	}
 	slices.Sort(pending)

@@ -352,7 +352,12 @@ func TestPending(t *testing.T) {
 func TestServersThatNeedSomebody(t *testing.T) {
 	t.Parallel()
 	tools := shop()
-	l, err := New(always(), Options{})
+	l, err := New(always(), Options{Needs: func(server string, caller tool.Session) string {
+		if server == "mail" && caller.Person == "ann" {
+			return "a sign-in of ann"
+		}
+		return ""
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,6 +371,9 @@ func TestServersThatNeedSomebody(t *testing.T) {
 		!strings.Contains(text, "shop needs a sign-in: set the credentials") || strings.Contains(text, "in a moment") ||
 		strings.Contains(text, "secret") {
 		t.Errorf("%+v\n%s", r, text)
+	}
+	if pending, down := l.waits(s, tool.Session{Person: "ann"}); len(pending) > 0 || len(down) != 2 || down[0] != (unavailable{"mail", "a sign-in of ann"}) {
+		t.Errorf("pending %q, down %q", pending, down)
 	}
 }
 

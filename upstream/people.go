@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -76,6 +77,19 @@ func (p *people) refusal(person string) error {
 		return signInFailure(before.fault.What, before.fault.Hint, before.fault.Cause)
 	}
 	return nil
+}
+
+// Needs says what a caller has to do before it can use a server that each caller signs in to; "" for nothing.
+func (g *Group) Needs(server string, caller tool.Session) string {
+	s := g.roster.Load().byID[server]
+	if s == nil || s.isolation == nil || s.isolation.people == nil {
+		return ""
+	}
+	var f *tool.Failure
+	if err := s.isolation.people.refusal(caller.Person); errors.As(err, &f) {
+		return "a sign-in: " + s.redact.Beginning(f.Message, redact.MaxMessage)
+	}
+	return ""
 }
 
 // refuse notes that the server has refused the sign-in of a connection.

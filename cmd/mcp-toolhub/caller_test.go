@@ -296,6 +296,15 @@ func TestSignInsComeAndGo(t *testing.T) {
 		return newTaskClient(t, wireHTTP(t, s.hub.url+"/mcp", version, "Authorization", "Bearer "+tokenOf(person)).open(), "mcp.s.")
 	}
 	ann, bob := client(rev2025, "ann"), client(rev2026, "bob")
+	search := func(c *taskClient) string {
+		return c.do(c.request("tools/call", "", `"name":"tool_search","arguments":{"query":"xyzzy"}`, ""))
+	}
+	if got := search(ann); !strings.Contains(got, `"server":"s","needs":"a sign-in: \"ann\" has not signed in`) || strings.Contains(got, "in a moment") {
+		t.Errorf("ann searches: %s", got)
+	}
+	if got := search(bob); strings.Contains(got, "needs") {
+		t.Errorf("bob searches: %s", got)
+	}
 	echo := func(c *taskClient) string { return c.do(c.tool("echo", `{}`, "", "")) }
 	good := func(what, answer string) {
 		if !strings.Contains(answer, `"structuredContent"`) {

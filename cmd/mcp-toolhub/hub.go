@@ -260,7 +260,8 @@ func (h *hub) newSurfaces(first *configured, key []byte) error {
 		}
 		h.meaning, options.Meaning = store, store
 	}
-	loader, err := deferred.New(s.Deferred, deferred.Options{Keys: keys, Describe: h.describeSurface, Record: h.recordSurface, Search: options, HubTools: h.hubTools})
+	loader, err := deferred.New(s.Deferred, deferred.Options{Keys: keys, Describe: h.describeSurface, Record: h.recordSurface, Needs: h.group.Needs,
+		Search: options, HubTools: h.hubTools})
 	if err != nil {
 		return err
 	}
