@@ -10,6 +10,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -257,6 +259,21 @@ func TestFurtherRights(t *testing.T) {
 	}
 	g.ready(t, "s")
 	g.mustCall(t, "s", "echo", `{}`)
+}
+
+// TestDamagedSignIns: where the sign-ins cannot be read, that is what is said, and not that the authorization server cannot be reached.
+func TestDamagedSignIns(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, signin.FileName), []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := startConfig(t, upstream.Config{SignIns: signin.Open(dir), Servers: []upstream.ServerConfig{
+		{ID: "s", Transport: upstream.StreamableHTTP, URL: "http://127.0.0.1:1/mcp", OAuth: upstream.OAuth{Scopes: []string{"read"}}}}})
+	st := h.reaches(t, "s", tool.ServerBackoff)
+	if !strings.Contains(st.LastError, "remove it and sign in again") || strings.Contains(st.Hint, "authorization server") {
+		t.Errorf("%s; %s", st.LastError, st.Hint)
+	}
 }
 
 // TestMachine checks that a hub which signs in as itself asks nobody, and gets further rights by itself.

@@ -129,7 +129,7 @@ func getJSON(ctx context.Context, client *http.Client, address string, into any)
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case resp.StatusCode >= 400 && resp.StatusCode < 500:
-		return errAbsent
+		return fmt.Errorf("%s answered with HTTP status %d: %w", redact.URL(resp.Request.URL.String()), resp.StatusCode, errAbsent)
 	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("%s answered with HTTP status %d", redact.URL(address), resp.StatusCode)
 	case media != "application/json" && !strings.HasSuffix(media, "+json"):

@@ -20,16 +20,6 @@ const (
 	keyringTime    = 30 * time.Second // for an answer of the keyring, which may have to ask a person to unlock it
 )
 
-// KeyringError says that the key of the sign-ins cannot be had from the system's keyring. Its text is fit to be shown.
-type KeyringError struct{ Err error }
-
-func (e *KeyringError) Error() string {
-	return fmt.Sprintf("the system keyring: %v: unlock or start it (on Linux a secret service such as gnome-keyring, in your desktop session), "+
-		"or set hub.sign_in_key: file", e.Err)
-}
-
-func (e *KeyringError) Unwrap() error { return e.Err }
-
 // ring keeps the key of a store in the system's keyring, under the path of the store's file. The store's mutex guards it.
 type ring struct {
 	file string // of the store
@@ -53,7 +43,8 @@ func (r *ring) load() ([]byte, error) {
 		key, err = r.first()
 	}
 	if err != nil {
-		return nil, &KeyringError{err}
+		return nil, &StoreError{fmt.Errorf("the system keyring: %w: unlock or start it (on Linux a secret service such as gnome-keyring, in your desktop "+
+			"session), or set hub.sign_in_key: file", err)}
 	}
 	r.key = key
 	return key, nil

@@ -183,7 +183,8 @@ func (a *attempt) clientKey() string {
 }
 
 // identity finds out as whom the hub signs in: as the entry says, by its Client ID Metadata Document, as it was registered before, or as
-// it registers now, otherwise as the person says.
+// it registers now, otherwise as the person says. It registers again for more scopes than before: "scope values that the client can use
+// when requesting access tokens" (RFC 7591, section 2).
 func (a *attempt) identity(ctx context.Context) (Client, error) {
 	if a.Server.OAuth.ClientID != "" {
 		return preregistered(a.Server.OAuth, a.TokenEndpointAuthMethodsSupported), a.Store.checkBound(a.Server, a.Issuer)
@@ -192,15 +193,17 @@ func (a *attempt) identity(ctx context.Context) (Client, error) {
 		return Client{ID: c.Document, Method: methodNone, Redirect: a.redirect}, nil
 	}
 	redirect := a.redirect
-	if c, unused, ok := a.Store.client(a.clientKey()); ok && (redirect == "" || c.Redirect == redirect) {
+	known, unused, ok := a.Store.client(a.clientKey())
+	scopes := union(known.Scopes, a.scopes)
+	if ok && (redirect == "" || known.Redirect == redirect) && (len(scopes) == len(known.Scopes) || a.RegistrationEndpoint == "") {
 		a.registered = unused
-		return c, nil
+		return known, nil
 	}
 	if a.RegistrationEndpoint == "" {
 		return a.asked(ctx)
 	}
 	meta := &oauthex.ClientRegistrationMetadata{ClientName: "mcp-toolhub", ApplicationType: "native", TokenEndpointAuthMethod: methodNone,
-		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"}, Scope: strings.Join(a.scopes, " ")}
+		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"}, Scope: strings.Join(scopes, " ")}
 	if a.Device {
 		meta.GrantTypes = append(meta.GrantTypes, "urn:ietf:params:oauth:grant-type:device_code")
 	}
@@ -216,7 +219,7 @@ func (a *attempt) identity(ctx context.Context) (Client, error) {
 		return Client{}, shown(err)
 	}
 	c := Client{ID: made.ClientID, Secret: made.ClientSecret, Method: meta.TokenEndpointAuthMethod, Redirect: redirect,
-		Until: made.ClientSecretExpiresAt}
+		Until: made.ClientSecretExpiresAt, Scopes: scopes}
 	if made.TokenEndpointAuthMethod != "" {
 		c.Method = made.TokenEndpointAuthMethod
 	}
@@ -343,6 +346,10 @@ func (a *attempt) byDevice(ctx context.Context, g Grant) (*oauth2.Token, error) 
 	}
 	a.Visit(asked.VerificationURI, shownText(asked.UserCode))
 	t, err := c.DeviceAccessToken(ctx, asked, options...)
+	if refused := (*oauth2.RetrieveError)(nil); errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil ||
+		errors.As(err, &refused) && refused.ErrorCode == "expired_token" {
+		return nil, errors.New("nobody has entered the code before it expired: sign in again, and enter the code that is shown then")
+	}
 	if err != nil {
 		return nil, shown(err)
 	}

@@ -62,7 +62,15 @@ type Client struct {
 	Method   string    `json:"method"`             // of signing in at the token endpoint, as metadata has it
 	Redirect string    `json:"redirect,omitempty"` // registered for; "" for a client that the entry names
 	Until    time.Time `json:"until,omitzero"`     // when the secret ends
+	Scopes   []string  `json:"scopes,omitempty"`   // registered for
 }
+
+// StoreError says that the sign-ins on this machine cannot be read. Its text is fit to be shown, and says what to do.
+type StoreError struct{ Err error }
+
+func (e *StoreError) Error() string { return e.Err.Error() }
+
+func (e *StoreError) Unwrap() error { return e.Err }
 
 // Grant is one sign-in to one server.
 type Grant struct {
@@ -372,6 +380,13 @@ func (s *Store) check() error {
 
 // read reads the file if it has changed since. s.mu is held.
 func (s *Store) read() error {
+	if err := s.readFile(); err != nil {
+		return &StoreError{err}
+	}
+	return nil
+}
+
+func (s *Store) readFile() error {
 	info, err := os.Stat(s.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		s.info, s.held = nil, newContents()

@@ -45,6 +45,7 @@ type AuthServer struct {
 	grants   map[string]*authGrant // by access token
 	refresh  map[string]*authGrant // by refresh token, used ones too
 	devices  map[string]url.Values
+	allowed  map[string]string // scopes by client, of those that have registered themselves
 	failures int
 	proofs   map[string]bool // that were used, by id
 	nonces   int
@@ -183,6 +184,8 @@ func (a *AuthServer) register(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewDecoder(r.Body).Decode(&asked)
 	id := "client-" + rand.Text()[:6]
 	put(&a.Clients, id, "")
+	scope, _ := asked["scope"].(string)
+	put(&a.allowed, id, scope)
 	asked["client_id"] = id
 	answer(w, http.StatusCreated, asked)
 }
@@ -195,6 +198,15 @@ func (a *AuthServer) authorize(w http.ResponseWriter, r *http.Request) {
 	if _, known := a.Clients[r.Form.Get("client_id")]; err != nil || !known || r.Form.Get("code_challenge_method") != "S256" {
 		http.Error(w, "bad request", http.StatusBadRequest)
 		return
+	}
+	if allowed, registered := a.allowed[r.Form.Get("client_id")]; registered {
+		for _, scope := range strings.Fields(r.Form.Get("scope")) {
+			if !slices.Contains(strings.Fields(allowed), scope) {
+				back.RawQuery = url.Values{"error": {"invalid_scope"}, "state": {r.Form.Get("state")}, "iss": {a.Issuer}}.Encode()
+				http.Redirect(w, r, back.String(), http.StatusFound)
+				return
+			}
+		}
 	}
 	code := rand.Text()
 	put(&a.codes, code, r.Form)

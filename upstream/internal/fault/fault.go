@@ -116,7 +116,7 @@ func OfToken(cfg settings.Server, err error, r *redact.Redactor) *Fault {
 	if errors.As(err, &needed) {
 		return NeedsSignIn(cfg, r.Text(needed.Why), err)
 	}
-	if ring := (*signin.KeyringError)(nil); errors.As(err, &ring) {
+	if store := (*signin.StoreError)(nil); errors.As(err, &store) {
 		return &Fault{What: r.Text(err.Error()), Cause: err}
 	}
 	hint := "check that the authorization server can be reached"
