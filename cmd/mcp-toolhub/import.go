@@ -27,8 +27,10 @@ const importHelp = `Take the servers of MCP clients into the config of the hub. 
 
 Servers that are the same become one. You are asked about others of one name. Secrets that stand
 in a client's file are moved into the sealed store (see secrets), and the config refers to them as
-${secret:NAME}. A server is disabled where the client has disabled it, or while a variable that it
-needs is not set. Tools that a client has disabled become disabledTools of its server's entry.
+${secret:NAME}. A program without a directory runs in your home directory (cwd), so that clients
+of all directories share it: not where its entry has a relative path, or is for one project. A
+server is disabled where the client has disabled it, or while a variable that it needs is not set.
+Tools that a client has disabled become disabledTools of its server's entry.
 
 The servers go into the config that the hub uses here, otherwise into a new one in your config
 directory, with a comment that says where each comes from. What stands there stays. If anything
@@ -248,8 +250,14 @@ func (c *importCmd) both(ctx context.Context, have *clients.Server, m *clients.M
 
 // prepare moves the secrets of a server, and disables it where something is missing that it needs.
 func (c *importCmd) prepare(m *clients.Merged) {
+	if m.AnyDir() {
+		m.Dir = clients.HomeDir
+	}
 	m.Secrets = map[string]string{}
-	m.MoveSecrets(c.keep(m.Secrets))
+	for _, name := range m.MoveSecrets(c.keep(m.Secrets)) {
+		m.Notes = append(m.Notes, fmt.Sprintf("the default of ${%s:-…} is a secret, and stays in the config: set the variable and take the default out, "+
+			"or store it with mcp-toolhub secrets set", name))
+	}
 	if m.Disabled {
 		m.Notes = append(m.Notes, "its client has disabled it")
 	}

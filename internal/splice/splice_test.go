@@ -121,6 +121,32 @@ func TestPutAndTakePlain(t *testing.T) {
 	}
 }
 
+// TestPutWithComments: comments of an entry go above it. A mapping in braces that is empty becomes a block for that, where it can.
+func TestPutWithComments(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"s:\n":                       "s:\n  # why\n  a: x\n",
+		"# one\ns: {} # two\nt: 1\n": "# one\ns: # two\n  # why\n  a: x\nt: 1\n",
+		"s: { }":                     "s:\n  # why\n  a: x\n",
+		"s: {}\r\nt: {}\r\n":         "s:\r\n  # why\r\n  a: x\r\nt: {}\r\n",
+		"{s: {}}\n":                  "{s: {a: \"x\"}}\n",
+		"{\n  s: {}\n}\n":            "{\n  s: {a: \"x\"}\n}\n",
+		"s: {b: 1}\n":                "s: {b: 1, a: \"x\"}\n",
+		"s: &anchor {}\n":            "s: &anchor {a: \"x\"}\n",
+	} {
+		f, err := splice.Read(splice.YAML, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		with, err := f.Put(splice.Place{Path: []string{"s"}}, "a", "x", "why")
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		} else if string(with.Bytes()) != want {
+			t.Errorf("%q has become\n%q, want\n%q", text, with.Bytes(), want)
+		}
+	}
+}
+
 // TestPutRule adds a mapping to a list whose items another key names, and leaves all else alone.
 func TestPutRule(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package splice
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -46,6 +47,10 @@ func (f *File) putYAML(p Place, name string, c content) ([]edit, error) {
 		return []edit{f.atLine(key.Line, write(l))}, nil
 	}
 	if at := f.offset(holder.Position); strings.IndexByte("{[", f.body[at]) >= 0 {
+		if end, ok := f.emptyFlow(key, at); ok && len(rest) == 0 && len(c.comments) > 0 { // only a block has room for comments
+			l.indent = strings.Repeat(" ", key.Column-1+2)
+			return []edit{{at - 1, end, ""}, f.atLine(key.Line, write(l))}, nil
+		}
 		return f.putFlow(p, name, c, rest, at)
 	}
 	l.indent = strings.Repeat(" ", holder.Column-1)
@@ -54,6 +59,21 @@ func (f *File) putYAML(p Place, name string, c content) ([]edit, error) {
 		from, indent = key.Line, key.Column-1
 	}
 	return []edit{f.atLine(f.trimmed(from, f.blockEnd(from, indent, p.List && len(rest) == 0)), write(l))}, nil
+}
+
+var emptyBraces = regexp.MustCompile(`^\{[ \t]*\}`)
+
+// emptyFlow returns the end of a mapping in brackets that opens at offset at, if nothing is in it, it is all that its line holds after the
+// key, and it is not within other brackets.
+func (f *File) emptyFlow(key *textfile.Member, at int) (end int, ok bool) {
+	if key == nil || f.body[f.offset(f.Root.Position)] == '{' {
+		return 0, false
+	}
+	before := f.body[f.lineAt[key.Line-1]:at]
+	m := emptyBraces.Find(f.body[at:])
+	end = at + len(m)
+	line := string(f.body[end:f.lineAt[key.Line]])
+	return end, m != nil && bytes.HasSuffix(before, []byte(": ")) && len(bytes.TrimSpace(before[:key.Column-1])) == 0 && blankOrComment(line)
 }
 
 // kindOf returns the kind that a value on the path of p has to have; rest is the path below that value.

@@ -27,6 +27,8 @@ type Server struct {
 	SignIn                      SignIn
 	Client, Origin              string   // the id of the client; where the entry stands, for people
 	Unanswered                  []string // ids of inputs that the client asks a person for
+
+	inProject bool // the entry is for one project: its client starts it there
 }
 
 // SignIn is the client by which a server is signed in to, where one was registered by hand.
@@ -57,6 +59,18 @@ func (s *Server) Same(o Server) bool {
 	})
 }
 
+// AnyDir reports whether the server can run in any directory, as far as its entry says: it has none, and no text of it depends on one.
+func (s *Server) AnyDir() bool {
+	texts := append([]string{s.Command}, s.Args...)
+	return s.Command != "" && s.Dir == "" && s.EnvFile == "" && !s.inProject && !relativeProgram.MatchString(s.Command) &&
+		!slices.ContainsFunc(texts, relativeText.MatchString)
+}
+
+var (
+	relativeProgram = regexp.MustCompile(`^[A-Za-z0-9_-]+[/\\]`)
+	relativeText    = regexp.MustCompile(`^(--?[A-Za-z-]+=)?(\.|[A-Za-z0-9_-][^:@=]*\.([cm]?js|ts|py|rb|sh|jar|json|ya?ml|toml|env|db|sqlite)$)|\$\{workspaceFolder`)
+)
+
 // IsHub reports whether the server runs mcp-toolhub serve: also through npx, with a version, or as a line for a shell.
 func (s *Server) IsHub() bool {
 	words := append(strings.Fields(s.Command), strings.Fields(strings.Join(s.Args, " "))...)
@@ -72,11 +86,19 @@ const program = "mcp-toolhub"
 // Read returns the servers of a client's file. Their origins name it as path.
 func (c *Client) Read(f *splice.File, path string) []Server {
 	all := c.entries(f, c.Place, c.Title+": "+path)
+	if n := f.At(c.chosen); n != nil && c.chosen != "" {
+		r := entryReader{node: n}
+		off, on := r.plains("excluded"), r.plains("allowed")
+		for i, s := range all {
+			all[i].Disabled = s.Disabled || slices.Contains(off, s.Name) || len(on) > 0 && !slices.Contains(on, s.Name)
+		}
+	}
 	for _, place := range c.projectPlaces(f) {
 		project := place.Path[1]
 		off := entryReader{node: f.At("projects", project)}
 		for _, s := range c.entries(f, place, c.Title+", project "+project+": "+path) {
 			s.Disabled = s.Disabled || slices.Contains(off.plains("disabledMcpServers"), s.Name)
+			s.inProject = true
 			all = append(all, s)
 		}
 	}
@@ -186,11 +208,11 @@ func (r *entryReader) plain(key string) string {
 func (r *entryReader) text(key string) string { return r.translated(r.plain(key)) }
 
 func (r *entryReader) plains(key string) []string {
+	var all []string
 	n := r.node.Member(key)
 	if n == nil {
 		return nil
 	}
-	var all []string
 	for _, item := range n.Items {
 		all = append(all, item.Text)
 	}

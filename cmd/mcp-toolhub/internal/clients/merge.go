@@ -34,6 +34,7 @@ func Merge(all []Server) []*Merged {
 		m.Origins = append(m.Origins, s.Origin)
 		m.Off, m.On = inUse(&m.Server, &s)
 		m.Disabled = m.Disabled && s.Disabled
+		m.inProject = m.inProject && s.inProject
 		if m.SignIn.ID == "" {
 			m.SignIn = s.SignIn
 		}

@@ -80,6 +80,52 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestServersThatGeminiLeavesOut: its settings say by name which servers it uses.
+func TestServersThatGeminiLeavesOut(t *testing.T) {
+	t.Parallel()
+	for chosen, want := range map[string]string{
+		`{}`: "", `{"excluded": ["a"]}`: "a", `{"allowed": ["a"]}`: "b c", `{"allowed": []}`: "", `{"allowed": ["a", "b"], "excluded": ["b"]}`: "b c",
+	} {
+		f, err := splice.Read(splice.JSON, []byte(`{"mcp": `+chosen+`, "mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}, "c": {"command": "z"}}}`))
+		must(t, err)
+		var off []string
+		for _, s := range clients.ByID("gemini").Read(f, "file") {
+			if s.Disabled {
+				off = append(off, s.Name)
+			}
+		}
+		if got := strings.Join(off, " "); got != want {
+			t.Errorf("%s: %q is disabled, want %q", chosen, got, want)
+		}
+	}
+}
+
+// TestAnyDir: which servers run in the home directory, so that clients of all directories can share them.
+func TestAnyDir(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{
+		"npx -y @scope/server": true, "uvx mcp-server-git": true, "docker run -i --rm ghcr.io/github/github-mcp-server": true,
+		"/opt/bin/server --config /etc/server.json": true, `C:\bin\server.exe run`: true, "node C:/tools/build/index.js": true, "npx server@1.2.3": true,
+		"./server": false, "bin/server": false, "node build/index.js": false, "python -m server .": false, "uv --directory ../x run": false,
+		"node --config=conf/server.json": false, "server --root=./src": false, "server ${workspaceFolder}": false,
+	} {
+		words := strings.Fields(line)
+		s := clients.Server{Command: words[0], Args: words[1:]}
+		if s.AnyDir() != want {
+			t.Errorf("%s: %v", line, !want)
+		}
+		if s.Dir = "/x"; s.AnyDir() {
+			t.Errorf("%s in /x runs in any directory", line)
+		}
+	}
+	f, err := splice.Read(splice.JSON, []byte(`{"mcpServers": {"a": {"command": "x"}}, "projects": {"/p": {"mcpServers": {"b": {"command": "y"}, "c": {"command": "x"}}}}}`))
+	must(t, err)
+	all := clients.Merge(clients.ByID("claude-code").Read(f, "file"))
+	if len(all) != 2 || !all[0].AnyDir() || all[1].AnyDir() {
+		t.Errorf("%+v", all)
+	}
+}
+
 // TestMoveSecrets: what is taken for a secret, what the config says then, and that Reveal brings it back.
 func TestMoveSecrets(t *testing.T) {
 	t.Parallel()
@@ -117,6 +163,58 @@ func TestMoveSecrets(t *testing.T) {
 	}
 	if s.Reveal(stored); all() != was {
 		t.Errorf("revealed: %s\nwant %s", all(), was)
+	}
+}
+
+// TestSecretsWithinTexts: secrets in the middle of texts, and beside references.
+func TestSecretsWithinTexts(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"--env=API_KEY=hunter22":                                    "--env=API_KEY=<hunter22>",
+		"--env=MY_PAT=hunter22":                                     "--env=MY_PAT=<hunter22>",
+		"-e=MODE=fast":                                              "-e=MODE=fast",
+		"--header=X-Api-Key: hunter22":                              "--header=X-Api-Key: <hunter22>",
+		"--header=Authorization:Bearer hunter22":                    "--header=Authorization:Bearer <hunter22>",
+		"--max-tokens=4096":                                         "--max-tokens=4096",
+		"token=hunter22":                                            "token=<hunter22>",
+		`{"Authorization":"Bearer hunter22","Version":"2022"}`:      `{"Authorization":"Bearer <hunter22>","Version":"2022"}`,
+		`--headers={"X-Api-Key": "hun\"ter22", "a": 1}`:             `--headers={"X-Api-Key": "<hun\"ter22>", "a": 1}`,
+		"https://h/mcp?api_key=hunter22&x=${env:REGION}":            "https://h/mcp?api_key=<hunter22>&x=${env:REGION}",
+		"https://h/mcp?api_key=${env:KEY}&x=1":                      "https://h/mcp?api_key=${env:KEY}&x=1",
+		"postgresql://u:hunter22@${env:DBHOST}/db":                  "postgresql://u:<hunter22>@${env:DBHOST}/db",
+		"postgresql://${env:U}:${env:PW}@${env:DBHOST}/db":          "postgresql://${env:U}:${env:PW}@${env:DBHOST}/db",
+		"--url=mysql://u:hun@ter22@h/db":                            "--url=mysql://u:<hun@ter22>@h/db",
+		"https://hunter22@h.example/mcp":                            "https://<hunter22>@h.example/mcp",
+		"https://h.example/@scope/mcp?to=a@b":                       "https://h.example/@scope/mcp?to=a@b",
+		"git+ssh://git@h.example/x":                                 "git+ssh://git@h.example/x",
+		"Server=h;User Id=u;Password=hunter22;Encrypt=true":         "Server=h;User Id=u;Password=<hunter22>;Encrypt=true",
+		"host=h password=hunter22 dbname=d":                         "host=h password=<hunter22> dbname=d",
+		"run ghp_0123456789abcdef in ${userHome}":                   "run <ghp_0123456789abcdef> in ${userHome}",
+		"TOKEN: hunter22-${env:REGION}":                             "TOKEN: <hunter22->${env:REGION}",
+		"Authorization: Basic ${env:U}:${env:PW}":                   "Authorization: Basic ${env:U}:${env:PW}",
+		"Authorization: Bearer $${hunter22}":                        "Authorization: Bearer <${hunter22}>",
+		"a \U00100000 that somebody has written, and ${env:REGION}": "a \U00100000 that somebody has written, and ${env:REGION}",
+	} {
+		stored := map[string]string{}
+		s := clients.Server{Name: "s", Args: []string{text}}
+		s.MoveSecrets(func(_, secret string) string {
+			stored[secret] = secret
+			return secret
+		})
+		now := strings.NewReplacer("${secret:", "<").Replace(s.Args[0])
+		for secret := range stored {
+			now = strings.ReplaceAll(now, "<"+secret+"}", "<"+secret+">")
+		}
+		if now != want {
+			t.Errorf("%s became %s, want %s", text, now, want)
+		}
+		if masked := clients.Mask(text); strings.Contains(want, "@h.example") && strings.Contains(masked, "hunter22") {
+			t.Errorf("shown as %s", masked)
+		}
+	}
+	s := clients.Server{Name: "s", Env: []clients.Pair{{Name: "API_KEY", Value: "${API_KEY:-hunter22}"}, {Name: "MODE", Value: "${MODE:-fastest}"}}}
+	if left := s.MoveSecrets(func(name, _ string) string { return name }); !slices.Equal(left, []string{"API_KEY"}) {
+		t.Errorf("left: %q", left)
 	}
 }
 

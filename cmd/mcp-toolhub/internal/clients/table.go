@@ -74,6 +74,7 @@ type spelling struct {
 	on             string   // key of the names of the only tools that are used
 	onEmpty        bool     // an empty list of those means all tools, not none
 	sse            string   // key of an address of HTTP+SSE, where that is another
+	chosen         string   // key of what says which servers are used
 	references     references
 	before, sequel splice.Object // what an entry holds besides, before and after the rest
 	isHTTP         bool          // an address without a kind is one of Streamable HTTP, not of HTTP+SSE
@@ -185,7 +186,7 @@ func All() []Client {
 				on: "enabled_tools", references: verbatim},
 			paths: one(func(e Env) string { return e.below("CODEX_HOME", ".codex", "config.toml") })},
 		{ID: "gemini", Title: "Gemini CLI", Format: splice.JSON, Place: at("mcpServers"),
-			spelling: spelling{url: "httpUrl", sse: "url", off: "excludeTools", on: "includeTools", references: bare},
+			spelling: spelling{url: "httpUrl", sse: "url", off: "excludeTools", on: "includeTools", chosen: "mcp", references: bare},
 			paths:    inHome(".gemini", "settings.json")},
 		{ID: "copilot", Title: "Copilot CLI", Format: splice.JSON, Place: at("mcpServers"),
 			spelling: spelling{kind: "type", stdio: "local", http: "http", url: "url", isHTTP: true, on: "tools",
