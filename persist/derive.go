@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,8 +29,8 @@ type derivation struct {
 	mapped     int                            // external mappings so far
 	started    *time.Time
 	reports    int
-	changed    mutationStep      // the last one
-	hooks      map[int]time.Time // when runs of hooks began, by step
+	changed    mutationStep    // the last one
+	hooks      map[int]hookRun // runs that have not ended, by the step with which they began
 	ran        []tool.HookID
 	modified   []tool.HookID
 	canceled   *tool.Cancellation
@@ -250,16 +252,28 @@ func (c *derivation) hook(ended bool, data json.RawMessage, at time.Time) {
 	}
 	if !ended {
 		if c.hooks == nil {
-			c.hooks = make(map[int]time.Time)
+			c.hooks = make(map[int]hookRun)
 		}
-		c.hooks[c.next-1] = at
+		c.hooks[c.next-1] = hookRun{run, at, completed}
 		c.event(started, at, map[string]any{"hook": run.Hook, "hook_event": run.Event})
 		return
 	}
+	c.hookEnded(run, completed, at)
+}
+
+// hookRun is a run of a hook that has begun.
+type hookRun struct {
+	hookStep
+	began time.Time
+	ends  tool.EventType // of its end
+}
+
+func (c *derivation) hookEnded(run hookStep, completed tool.EventType, at time.Time) {
 	r := tool.HookRecord{Head: tool.HeadOf(tool.ObjectHook), HookID: tool.HookID(c.id("hook_")), Event: run.Event, InvocationID: c.Invocation,
 		ToolID: c.Tool, HookRun: run.HookRun, StartedAt: at, EndedAt: at.Add(-time.Duration(run.LateUS) * time.Microsecond)}
-	if began, ok := c.hooks[run.Started]; ok {
-		r.StartedAt = began
+	if begun, ok := c.hooks[run.Started]; ok {
+		r.StartedAt = begun.began
+		delete(c.hooks, run.Started)
 	}
 	c.ran = append(c.ran, r.HookID)
 	if run.Modified {
@@ -267,6 +281,17 @@ func (c *derivation) hook(ended bool, data json.RawMessage, at time.Time) {
 	}
 	c.record(r)
 	c.event(completed, at, map[string]any{"hook": run.Hook, "hook_event": run.Event, "hook_id": r.HookID})
+}
+
+// endHooks yields what became of hooks that ran when the call ended: their hub was killed.
+func (c *derivation) endHooks(at time.Time) {
+	for _, step := range slices.Sorted(maps.Keys(c.hooks)) {
+		run := c.hooks[step]
+		run.Started, run.HookRun = step, tool.HookRun{Matcher: map[string]any{"hook": run.Hook}, Outputs: []map[string]any{
+			{"type": "failure", "message": "the hub was killed while the hook ran: nobody knows what the hook has done"}}}
+		c.hookEnded(run.hookStep, run.ends, at)
+		c.next++
+	}
 }
 
 func (c *derivation) progress(data json.RawMessage, at time.Time) {
@@ -390,6 +415,7 @@ func (c *derivation) end() {
 		c.decide(c.unanswered(), at, false)
 		c.next++
 	}
+	c.endHooks(at)
 	c.event(eventOf(c.Status), at, data)
 	c.next++
 	c.event(tool.EventResultCreated, at, map[string]any{"result_id": r.ResultID})

@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -110,4 +112,52 @@ func TestKilledHubsCallsEnd(t *testing.T) {
 		t.Errorf("%d ran, %d waited, %d are open", ran, waited, open)
 	}
 	checkRecords(t, filepath.Join(dir, "state", "journal"), 5)
+}
+
+// A hook that ran when its hub was killed has its record, which says that nobody knows what it has done.
+func TestHookOfAKilledHub(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := &sharing{t, dir, filepath.Join(dir, "hub.json")}
+	writeFile(t, s.config, configText(t, map[string]any{"s": child(upstreamtest.Script{})}, map[string]any{
+		"policy": map[string]any{"rules": []any{map[string]any{"match": "*", "then": "allow"}}},
+		"hooks": []any{map[string]any{"name": "slow", "event": "pre_tool_use", "match": "*", "timeout": "1m",
+			"command": []string{"sh", "-c", "cat > /dev/null; while kill -0 $PPID 2> /dev/null; do sleep 0.1; done"}}}}))
+	// hooks returns the events of hooks, and their records.
+	hooks := func() (events []string, records []tool.HookRecord) {
+		err := persist.Read(filepath.Join(dir, "state", "journal"), func(line json.RawMessage) bool {
+			var o struct {
+				Object tool.Object `json:"object"`
+				Type   string      `json:"event_type"`
+			}
+			mustDecode(t, string(line), &o)
+			if strings.HasPrefix(o.Type, "tool.hook.") {
+				events = append(events, o.Type)
+			}
+			if o.Object == tool.ObjectHook {
+				records = append(records, tool.HookRecord{})
+				mustDecode(t, string(line), &records[len(records)-1])
+			}
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return events, records
+	}
+	killed := s.launch()
+	s.call(killed, "mcp.s.echo")
+	eventually(t, "the hook runs", func() bool { events, _ := hooks(); return len(events) == 1 })
+	_ = killed.cmd.Process.Kill()
+	<-killed.read
+	s.launch()
+	eventually(t, "the call has ended", func() bool { _, waited, _ := s.ended(); return waited == 1 })
+	events, records := hooks()
+	if got := strings.Join(events, " "); got != "tool.hook.pre.started tool.hook.pre.completed" || len(records) != 1 {
+		t.Fatalf("%s, %d records", got, len(records))
+	}
+	if r := records[0]; r.Matcher["hook"] != "slow" || len(r.Outputs) != 1 || !strings.Contains(fmt.Sprint(r.Outputs), "killed while the hook ran") {
+		t.Errorf("%+v", r)
+	}
+	checkRecords(t, filepath.Join(dir, "state", "journal"), 1)
 }
