@@ -73,7 +73,8 @@ type place struct {
 	by        caller
 	claim     claim
 	came      int64         // its number in the order of arrival
-	admitted  chan struct{} // closed when the call may run; nil where it never waited
+	admitted  chan struct{} // closed when the call may run, or was dropped; nil where it never waited
+	dropped   bool          // it had to make room for another caller's call
 	prev, nxt *place        // among those that run
 
 	unlocked bool          // the call waits for input and holds no lock
@@ -178,19 +179,47 @@ func (s *scheduler) enter(p *place) (waits bool, err error) {
 		q.mu.Unlock()
 		return false, nil
 	}
-	if q.queued >= limits.MaxQueued {
+	if q.queued >= limits.MaxQueued && !q.makeRoom(l.waits(p.by), limits) {
 		q.tidy(p.session, l)
 		q.mu.Unlock()
 		server := p.server
 		*p = place{}
-		return false, &tool.Failure{Class: tool.ClassRateLimited, Code: "queue_full", RetryAfter: time.Second, Message: fmt.Sprintf(
-			"%d calls to server %q are waiting already: try again in a moment, or raise its max_parallel", limits.MaxQueued, server)}
+		return false, full(server, limits)
 	}
 	q.queued++
 	l.add(p)
 	l.join(p)
 	q.mu.Unlock()
 	return true, nil
+}
+
+func full(server string, limits Limits) error {
+	return &tool.Failure{Class: tool.ClassRateLimited, Code: "queue_full", RetryAfter: time.Second, Message: fmt.Sprintf(
+		"%d calls to server %q are waiting already: try again in a moment, or raise its max_parallel or max_queued", limits.MaxQueued, server)}
+}
+
+// makeRoom drops a call of a full queue for one of a caller that has so many waiting: the newest one of the caller that has the most. It
+// returns false where nobody has more than the caller would have then. q.mu is held.
+func (q *serverQueue) makeRoom(waits int, limits Limits) bool {
+	var in *lane
+	var most *callerQueue
+	for _, l := range q.lanes {
+		for _, c := range l.turn {
+			if most == nil || len(c.waiting) > len(most.waiting) {
+				in, most = l, c
+			}
+		}
+	}
+	if most == nil || len(most.waiting) < waits+2 {
+		return false
+	}
+	p := most.waiting[len(most.waiting)-1]
+	in.giveUp(p)
+	in.remove(p)
+	p.dropped = true
+	close(p.admitted)
+	q.queued -= 1 + in.admit(limits.MaxParallel)
+	return true
 }
 
 // await waits until a queued call is admitted, or its caller gives it up. report is called for a call that waits for long, with 1, 2
@@ -203,6 +232,11 @@ func (s *scheduler) await(ctx context.Context, p *place, report func(n int)) err
 		select {
 		case <-p.admitted:
 			p.queue.waited(time.Since(began))
+			if p.dropped {
+				server := p.server
+				*p = place{}
+				return full(server, s.limits(server).withDefaults())
+			}
 			return nil
 		case <-timer.C:
 			report(n)
@@ -230,7 +264,9 @@ func (s *scheduler) giveUp(p *place) error {
 		q.lanes[p.session].giveUp(p)
 		q.queued--
 	}
-	p.vacate()
+	if !p.dropped {
+		p.vacate()
+	}
 	*p = place{}
 	return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for its turn"}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,9 +89,74 @@ func TestTheQueueIsBounded(t *testing.T) {
 	})
 }
 
+// TestAFullQueueHasRoomForEverybody: who fills a queue keeps nobody out of it. The newest call of the caller with the most makes room for
+// one of a caller with fewer.
+func TestAFullQueueHasRoomForEverybody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScheduler(narrow(1, 4))
+		held, _ := enter(t.Context(), s, "s", "a")
+		type end struct {
+			by  string
+			n   int
+			err error
+		}
+		ended := make(chan end, 20)
+		come := func(by string, n int) {
+			go func() {
+				p, err := enter(t.Context(), s, "s", by)
+				ended <- end{by, n, err}
+				if err == nil {
+					p.leave(0, false)
+				}
+			}()
+			synctest.Wait()
+		}
+		for n := range 5 {
+			come("a", n)
+		}
+		come("b", 0)
+		come("b", 1)
+		come("b", 2)
+		come("c", 0)
+		var dropped []string
+		for range 5 {
+			e := <-ended
+			var f *tool.Failure
+			if !errors.As(e.err, &f) || f.Code != "queue_full" {
+				t.Fatalf("%s %d: %v", e.by, e.n, e.err)
+			}
+			dropped = append(dropped, fmt.Sprint(e.by, e.n))
+		}
+		if got := strings.Join(dropped, " "); got != "a4 a3 a2 b2 a1" {
+			t.Errorf("dropped: %s", got)
+		}
+		if l := s.load("s"); l.Queued != 4 {
+			t.Errorf("load %+v", l)
+		}
+		held.leave(0, false)
+		for range 4 {
+			if e := <-ended; e.err != nil {
+				t.Errorf("%s %d: %v", e.by, e.n, e.err)
+			}
+		}
+		synctest.Wait()
+		if l := s.load("s"); l.Queued != 0 || l.Running != 0 || len(s.queue("s").lanes[""].turn) != 0 {
+			t.Errorf("left behind: %+v", l)
+		}
+	})
+}
+
 func TestNothingIsLostWhenCallersGiveUp(t *testing.T) {
 	t.Parallel()
-	s := newScheduler(narrow(2, 1000))
+	for _, queued := range []int{1000, 20} {
+		nothingIsLost(t, queued)
+	}
+}
+
+func nothingIsLost(t *testing.T, queued int) {
+	t.Helper()
+	s := newScheduler(narrow(2, queued))
 	done := make(chan struct{})
 	for i := range 200 {
 		go func() {
