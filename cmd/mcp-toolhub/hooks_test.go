@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -262,5 +263,55 @@ func TestHooksOnErrorsOfServers(t *testing.T) {
 	}
 	if strings.Contains(journal, "modified_by") {
 		t.Errorf("the record says that the error was modified: %s", journal)
+	}
+}
+
+// TestKeptErrorsOfServers: hooks of result_persistence say what the journal keeps of a JSON-RPC error. Its client gets it as it is, also within a
+// batch, whose record keeps no more.
+func TestKeptErrorsOfServers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fails := child(upstreamtest.Script{Tools: upstreamtest.DefaultTools()})
+	w := wireHubIn(t, dir, configText(t, map[string]any{"some": fails, "none": fails, "whole": fails}, map[string]any{
+		"policy": map[string]any{"mode": "accept_all"},
+		"hooks": []any{
+			map[string]any{"event": "result_persistence", "match": "mcp.some.*", "redact": []string{"key-[0-9]+"}},
+			map[string]any{"event": "result_persistence", "match": "mcp.none.*", "require": "false", "reason": "nothing of it"},
+			map[string]any{"event": "result_persistence", "match": "mcp.whole.*", "observes": true, "add_context": "x"}}}), rev2026).open()
+	w.awaitTools("mcp.some.fail", "mcp.none.fail", "mcp.whole.fail")
+	fail := func(server string) string {
+		return `{"error":{"code":-32000,"message":"key-1234 of ` + server + `","data":{"also":"key-5678 of ` + server + `"}}}`
+	}
+	for _, server := range []string{"some", "none", "whole"} {
+		got := w.send(w.call("mcp."+server+".fail", fail(server), ""))
+		if want := `"message":"key-1234 of ` + server + `","data":{"also":"key-5678 of ` + server + `"}`; !strings.Contains(got[len(got)-1], want) {
+			t.Errorf("the client gets %s", got)
+		}
+	}
+	if got := w.result("tool_batch", `{"calls":[{"id":"a","name":"mcp.some.fail","arguments":`+fail("some")+`}]}`, ""); !strings.Contains(got, "key-1234 of some") {
+		t.Errorf("the batch answers %s", got)
+	}
+	w.hangUp()
+	results := 0
+	err := persist.Read(filepath.Join(dir, "state", "mcp-toolhub", "journal"), func(object json.RawMessage) bool {
+		line := string(object)
+		var r tool.Result
+		mustDecode(t, line, &r)
+		if r.Object != tool.ObjectResult {
+			return true
+		}
+		results++
+		for _, server := range []string{"some", "none"} {
+			if strings.Contains(line, "key-1234 of "+server) || strings.Contains(line, "key-5678 of "+server) {
+				t.Errorf("the journal has the key of %s: %s", server, line)
+			}
+		}
+		if strings.Contains(line, "of whole") && !strings.Contains(line, "key-5678 of whole") {
+			t.Errorf("the journal has %s", line)
+		}
+		return true
+	})
+	if err != nil || results < 5 {
+		t.Errorf("%d results, %v", results, err)
 	}
 }

@@ -194,7 +194,7 @@ func (o *Options) log(ctx context.Context, inv *invocation) {
 		return
 	}
 	attrs = append(attrs, "class", inv.failure.Class, "code", inv.failure.ErrorCode())
-	if inv.failure.Cause != nil {
+	if inv.failure.Cause != nil && !inv.outcome.Unkept { // what a hook keeps out of the journal is not logged either
 		cause, _ := inv.record.Learned().Text(inv.failure.Cause.Error())
 		attrs = append(attrs, "cause", cause)
 	}

@@ -1,6 +1,8 @@
 package invoke
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -351,6 +353,9 @@ func (inv *invocation) addContext() {
 // keptResult runs the hooks of result_persistence, and returns what the journal is to keep of the result; nil for nothing.
 func (p *Pipeline) keptResult(ctx context.Context, inv *invocation) (json.RawMessage, rawjson.Object) {
 	h := inv.hooks
+	if inv.outcome.Result == nil {
+		p.keptError(ctx, inv)
+	}
 	if h == nil || inv.outcome.Result == nil {
 		return inv.outcome.Result, inv.outcome.Object
 	}
@@ -362,6 +367,36 @@ func (p *Pipeline) keptResult(ctx context.Context, inv *invocation) (json.RawMes
 	}
 	o, _ := rawjson.ReadObject(h.kept)
 	return h.kept, o
+}
+
+// keptError runs the hooks of result_persistence for a JSON-RPC error of the server. They see it as a result: its text, and as
+// structuredContent the error itself. What they make of that is what the journal keeps.
+func (p *Pipeline) keptError(ctx context.Context, inv *invocation) {
+	h := inv.hooks
+	if h == nil || inv.rpcErr == nil || inv.started.IsZero() || !h.plan.Has(hook.ResultPersistence) {
+		return
+	}
+	native := cmp.Or(string(inv.end.Error.NativeErrorRef), "{}")
+	h.kept = fmt.Appendf(nil, `{"content":%s,"structuredContent":%s,"isError":true}`, inv.end.Content, native)
+	was := h.kept
+	err := p.runHooks(context.WithoutCancel(ctx), inv, hook.ResultPersistence)
+	if err == nil && bytes.Equal(h.kept, was) {
+		return
+	}
+	inv.outcome.Unkept = true
+	e := *inv.end.Error // the caller's stays
+	inv.end.Error, inv.end.Content = &e, nil
+	e.Message, e.NativeErrorRef = "a hook keeps this error out of the journal", nil
+	kept, _ := rawjson.ReadObject(h.kept)
+	if err != nil {
+		return
+	}
+	if content, ok := kept.Get("content"); ok {
+		inv.end.Content, e.Message = objects(content), cmp.Or(summaryOf(kept), e.Message)
+	}
+	if native, ok := kept.Get("structuredContent"); ok && rawjson.IsObject(native) && rawjson.Valid(native) {
+		e.NativeErrorRef = native
+	}
 }
 
 // hookRun is what the record says of a run.

@@ -27,7 +27,7 @@ func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
 	if inv.reply.Unkept { // neither a part of it as an artifact
 		rule.Strategy, rule.Artifacts = tool.StrategyNeverPersist, nil
 	}
-	inv.outcome.Unkept = native != nil && !ours || rule.Strategy == tool.StrategyNeverPersist
+	inv.outcome.Unkept = inv.outcome.Unkept || native != nil && !ours || rule.Strategy == tool.StrategyNeverPersist
 	if (len(inv.reply.Artifacts) > 0 || rule.Artifacts != nil) && inv.keepArtifacts(ctx, &p.opts, rule, ours) {
 		native, r, object = inv.outcome.Result, inv.outcome.Result, inv.outcome.Object
 	}
