@@ -277,7 +277,7 @@ func TestKeptErrorsOfServers(t *testing.T) {
 		"hooks": []any{
 			map[string]any{"event": "result_persistence", "match": "mcp.some.*", "redact": []string{"key-[0-9]+"}},
 			map[string]any{"event": "result_persistence", "match": "mcp.none.*", "require": "false", "reason": "nothing of it"},
-			map[string]any{"event": "result_persistence", "match": "mcp.whole.*", "observes": true, "add_context": "x"}}}), rev2026).open()
+			map[string]any{"event": "result_persistence", "match": "mcp.whole.*", "redact": []string{"no such word"}}}}), rev2026).open()
 	w.awaitTools("mcp.some.fail", "mcp.none.fail", "mcp.whole.fail")
 	fail := func(server string) string {
 		return `{"error":{"code":-32000,"message":"key-1234 of ` + server + `","data":{"also":"key-5678 of ` + server + `"}}}`

@@ -2,9 +2,13 @@ package hook
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
@@ -189,6 +193,14 @@ func (c *checker) implement(h *compiled) {
 		if h.Command[0] == "" {
 			c.fault("command", "the program is empty", "write its name or path")
 		}
+		if file := h.Command[0]; filepath.Base(file) != file { // a path, not a name to be looked for
+			if !filepath.IsAbs(file) {
+				file = filepath.Join(c.options.Dir, file)
+			}
+			if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+				c.fault("command", fmt.Sprintf("there is no file %s", file), "write a path from the directory of the config")
+			}
+		}
 		return &command{argv: h.Command, env: h.Env, run: c.options.Run, dir: c.options.Dir}
 	})
 	kind("shell", h.Shell != "", func() Hook {
@@ -209,6 +221,17 @@ func (c *checker) implement(h *compiled) {
 		c.fault("", "the hook does nothing", "write command, shell, url, require, rewrite, redact or add_context")
 	case len(said) > 1:
 		c.fault(said[1], fmt.Sprintf("the hook is %s already", said[0]), "write two hooks")
+	}
+	if builtIn := []string{"require", "rewrite", "redact", "add_context"}; h.Observes && slices.Contains(builtIn, h.kind) {
+		c.fault("observes", fmt.Sprintf("what %s does would be ignored", h.kind), "remove it: a hook that only looks is a command or a url")
+	}
+	for _, e := range h.Events {
+		if input, result, _ := usable(e); !input && !result && slices.Contains([]string{"rewrite", "redact"}, h.kind) {
+			c.fault("event", fmt.Sprintf("%s has no effect at %s", h.kind, e), "remove that event")
+		}
+	}
+	if h.AddContext != "" && slices.Contains(h.Events, ResultPersistence) {
+		c.fault("event", "add_context has no effect at result_persistence, where the caller has its result", "remove that event")
 	}
 	if h.Reason != "" && h.Require == "" {
 		c.fault("reason", "only require has a reason of its own", "remove it: other hooks give their reasons when they run")
