@@ -18,7 +18,7 @@ const maxUnanswered = 3
 // rest is how a connected server that is silent rests, in the state of backoff.
 type rest struct {
 	session     *session      // not nil exactly while it rests
-	pause, most time.Duration // before another call is let through: it doubles up to most
+	pause, most time.Duration // before another call is let through: it doubles up to most. 0: the hub asks the server whether it is there
 }
 
 // heard notes how a request over the session has ended.

@@ -28,7 +28,7 @@ func TestFrozenServer(t *testing.T) {
 	}
 	h.reaches(t, "s", tool.ServerBackoff)
 	began := time.Now()
-	if _, err := h.call(t.Context(), "s", "echo", `{}`); failure(t, err).RetryAfter == 0 || time.Since(began) > cfg.Timeouts.Connect {
+	if _, err := h.call(t.Context(), "s", "echo", `{}`); failure(t, err).RetryAfter != time.Second || time.Since(began) > cfg.Timeouts.Connect {
 		t.Errorf("after %s: %v", time.Since(began), err)
 	}
 	eventually(t, "another process answers", func() bool { _, err := h.call(t.Context(), "s", "echo", `{}`); return err == nil })

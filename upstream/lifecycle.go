@@ -105,7 +105,7 @@ func (l *lifecycle) setState(state tool.ServerState, sess *session, f *fault.Fau
 		l.asleep, l.up, l.lastUsed = false, true, time.Now()
 	case tool.ServerBackoff, tool.ServerNeedsAuth:
 		l.asleep, l.up = false, false
-		l.session, l.rest.session = nil, sess
+		l.session, l.rest = nil, rest{session: sess}
 	case tool.ServerStopped:
 	}
 	switch {
@@ -362,6 +362,9 @@ func (l *lifecycle) report(st *tool.ServerStatus) {
 	st.LastError, st.Hint = l.redact.Beginning(l.lastErr, redact.MaxMessage), l.redact.Beginning(l.hint, redact.MaxMessage)
 	if !l.nextTry.IsZero() {
 		next := l.nextTry
+		if l.rest.session != nil && l.rest.pause == 0 { // the hub asks it at this moment
+			next = time.Now()
+		}
 		st.NextTry = &next
 	}
 	if l.previous != nil {
