@@ -99,8 +99,11 @@ func queued(t *testing.T, hub *runningHub, n int) {
 }
 
 // begins sends a call, whose answer comes on the channel.
-func begins(w *wire, name, args string) <-chan string {
-	r, answer := w.call("mcp.far."+name, args, ""), make(chan string, 1)
+func begins(w *wire, name, args string) <-chan string { return beginsWith(w, name, args, "") }
+
+// beginsWith is begins with members of _meta.
+func beginsWith(w *wire, name, args, meta string) <-chan string {
+	r, answer := w.call("mcp.far."+name, args, meta), make(chan string, 1)
 	go func() {
 		messages := w.send(r)
 		answer <- messages[len(messages)-1]
@@ -117,15 +120,25 @@ func succeeds(t *testing.T, answer <-chan string) {
 }
 
 // TestOrderUnder64CallersThroughTheHub: each caller's calls of a tool without known targets come to the server one after the other, in
-// their order, and no caller waits for another one.
+// their order, and no caller waits for another one. Where there are no sessions, a caller is a run of an agent.
 func TestOrderUnder64CallersThroughTheHub(t *testing.T) {
 	t.Parallel()
+	for _, version := range []string{rev2025, rev2026} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			orderUnder64Callers(t, version)
+		})
+	}
+}
+
+func orderUnder64Callers(t *testing.T, version string) {
+	t.Helper()
 	const callers, calls = 64, 3
 	g, hub := gatedHub(t, nil)
 	var all [callers]*wire
 	var answers [callers][]<-chan string
 	for by := range all {
-		all[by] = wireHTTP(t, hub.url+"/mcp", rev2025).open()
+		all[by] = wireHTTP(t, hub.url+"/mcp", version).open()
 	}
 	came := map[string]int{} // by caller: the number of the call that came last
 	take := func() (by string) {
@@ -138,7 +151,8 @@ func TestOrderUnder64CallersThroughTheHub(t *testing.T) {
 	}
 	for n := range calls {
 		for by, w := range all {
-			answers[by] = append(answers[by], begins(w, "send_message", fmt.Sprintf(`{"content":"%d:%d"}`, by, n)))
+			answers[by] = append(answers[by], beginsWith(w, "send_message", fmt.Sprintf(`{"content":"%d:%d"}`, by, n),
+				fmt.Sprintf(`"toolhub/run":"run %d"`, by)))
 		}
 		for n == 0 && len(came) < callers { // the first ones run at the same time
 			take()

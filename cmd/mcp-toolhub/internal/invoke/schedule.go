@@ -59,6 +59,9 @@ func (p *Pipeline) queue(inv *invocation) error {
 	}
 	claimed := claimOf(how.Concurrency, inv.permitted.targets)
 	by := caller{actor.Door, actor.Name, actor.Session}
+	if run := inv.record.Agent; by.session == "" && run != nil && run.Run != "" { // 2026-07-28 has no sessions
+		by.session = "run/" + run.Run
+	}
 	how.lock(claimed, by)
 	inv.status = tool.StatusQueued
 	inv.record.Queue(&how.Scheduling, inv.now())
