@@ -2,13 +2,9 @@ package hook
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
@@ -192,14 +188,6 @@ func (c *checker) implement(h *compiled) {
 	kind("command", len(h.Command) > 0, func() Hook {
 		if h.Command[0] == "" {
 			c.fault("command", "the program is empty", "write its name or path")
-		}
-		if file := h.Command[0]; filepath.Base(file) != file { // a path, not a name to be looked for
-			if !filepath.IsAbs(file) {
-				file = filepath.Join(c.options.Dir, file)
-			}
-			if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-				c.fault("command", fmt.Sprintf("there is no file %s", file), "write a path from the directory of the config")
-			}
 		}
 		return &command{argv: h.Command, env: h.Env, run: c.options.Run, dir: c.options.Dir}
 	})

@@ -2,6 +2,10 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -143,6 +147,15 @@ func (r *reader) hooks(f *file) []hook.Config {
 			c.Rule.Profile = []string{g.profile}
 		}
 		configs[i] = c
+		if len(c.Command) > 0 && filepath.Base(c.Command[0]) != c.Command[0] { // a path, not a name to be looked for
+			file := c.Command[0]
+			if !filepath.IsAbs(file) {
+				file = filepath.Join(r.vars.workspace, file)
+			}
+			if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+				r.Warn(g.Position, "there is no file "+shape.Quote(file), "put it there, or write its path from the directory of the config")
+			}
+		}
 	}
 	_, problems := hook.New(configs, hook.Options{})
 	for _, p := range problems {
