@@ -136,6 +136,10 @@ func (f *Facts) PermissionProfile() PermissionProfile {
 // approval reports whether a call is asked about where no rule matches, and why.
 func (f *Facts) approval() (bool, string) {
 	switch {
+	case f.options.Unasked != "":
+		return false, f.options.Unasked
+	case !f.ReadOnly.Value && f.options.Denied != "":
+		return false, f.options.Denied
 	case f.Has(tagDangerous):
 		return true, "it is dangerous"
 	case !f.ReadOnly.Value:

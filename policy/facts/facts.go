@@ -128,6 +128,8 @@ type Options struct {
 	Trust     bool       // the operator vouches for the annotations of this server
 	Overrides []Override // of Config.Tools; the first that sets a fact counts for that fact
 
+	Unasked string // for the records alone: why nobody is asked about any call; "" where people are
+	Denied  string // for the records alone: why what is not known to be read-only is denied; "" where it is not
 	Channel string // for the records alone: how a person is asked, "client", "queue" …; "" where nobody is
 	State   State  // for the records alone: what holds of the tool for every caller
 }

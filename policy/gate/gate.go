@@ -216,6 +216,12 @@ func (g *Gate) of(t *tool.Tool) *toolEntry {
 		judged = ownTools([]*tool.HubTool{t.Hub})[0]
 	}
 	o := facts.Options{Trust: g.options.Sources[t.Server].Trust, Overrides: g.config.Tools.Tools, Channel: channel}
+	switch g.config.Mode {
+	case policy.ModeAcceptAll:
+		o.Unasked = "policy.mode is accept_all: nobody is asked"
+	case policy.ModeReadOnly, policy.ModePlan:
+		o.Denied = fmt.Sprintf("policy.mode is %s: what is not known to be read-only is denied", g.config.Mode)
+	}
 	if g.options.ToolState != nil {
 		o.State = g.options.ToolState(t)
 	}
