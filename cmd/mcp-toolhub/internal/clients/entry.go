@@ -71,14 +71,14 @@ var (
 	relativeText    = regexp.MustCompile(`^(--?[A-Za-z-]+=)?(\.|[A-Za-z0-9_-][^:@=]*\.([cm]?js|ts|py|rb|sh|jar|json|ya?ml|toml|env|db|sqlite)$)|\$\{workspaceFolder`)
 )
 
-// IsHub reports whether the server runs mcp-toolhub serve: also through npx, with a version, or as a line for a shell.
+// IsHub reports whether the server runs mcp-toolhub serve: also through npx, with a version, as a line for a shell, or without the word serve.
 func (s *Server) IsHub() bool {
 	words := append(strings.Fields(s.Command), strings.Fields(strings.Join(s.Args, " "))...)
 	i := slices.IndexFunc(words, func(word string) bool {
 		name, _, _ := strings.Cut(filepath.Base(strings.ReplaceAll(word, `\`, "/")), "@")
 		return strings.TrimSuffix(name, ".exe") == program
 	})
-	return i >= 0 && slices.Contains(words[i:], "serve")
+	return i >= 0 && (slices.Contains(words[i:], "serve") || i == len(words)-1 && !strings.ContainsAny(words[i], `/\`))
 }
 
 const program = "mcp-toolhub"
@@ -125,7 +125,7 @@ func (c *Client) entries(f *splice.File, p splice.Place, origin string) []Server
 			at += ":" + strconv.Itoa(e.Line)
 		}
 		if s := c.server(e); s != nil {
-			s.Client, s.Origin = c.ID, at
+			s.Client, s.Origin, s.inProject = c.ID, at, c.ID == anyFile // such as the .mcp.json of a project
 			all = append(all, *s)
 		}
 	}

@@ -227,11 +227,14 @@ func TestMerge(t *testing.T) {
 		{Name: "hub", Command: `C:\bin\mcp-toolhub.exe`, Args: []string{"serve", "--stdio"}},
 		{Name: "hub", Command: "npx", Args: []string{"-y", "mcp-toolhub@latest", "serve"}},
 		{Name: "hub", Command: "sh", Args: []string{"-c", "exec mcp-toolhub serve --config c.yaml"}},
+		{Name: "hub", Command: "cmd", Args: []string{"/c", "npx", "-y", "mcp-toolhub"}},
 		{Name: "toolhub", URL: "http://127.0.0.1:8808/mcp"},
 		{Name: "b", Command: "x", Off: []string{"q", "r"}, Origin: "2"},
 		{Name: "a", Command: "x", Args: []string{"y"}, Origin: "3"},
+		{Name: "files", Command: "npx", Args: []string{"server-filesystem", "/home/ann/mcp-toolhub"}},
+		{Name: "demo", Command: "mcp-toolhub", Args: []string{"demo-server"}},
 	})
-	if len(all) != 2 || all[0].Disabled || !slices.Equal(all[0].Off, []string{"q", "r"}) || !slices.Equal(all[0].Origins, []string{"1", "2"}) {
+	if len(all) != 4 || all[0].Disabled || !slices.Equal(all[0].Off, []string{"q", "r"}) || !slices.Equal(all[0].Origins, []string{"1", "2"}) {
 		t.Errorf("%+v", all)
 	}
 }
