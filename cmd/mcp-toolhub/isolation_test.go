@@ -208,7 +208,10 @@ func TestIsolationHasBounds(t *testing.T) {
 	for _, w := range []*wire{one, two} {
 		go func() { busy <- w.result("mcp.own.wait", `{"file":`+quoted(end)+`}`, "") }()
 	}
-	eventually(t, "two calls are in flight", func() bool { return h.statusOf(t, "own").InFlight == 2 })
+	eventually(t, "two calls are in flight, each over a connection", func() bool {
+		st := h.statusOf(t, "own")
+		return st.InFlight == 2 && st.Sessions == 2
+	})
 	if got := three.result("mcp.own.note", `{"text":"x"}`, ""); !strings.Contains(got, `"error_class":"rate_limited"`) ||
 		!strings.Contains(got, "max_sessions") {
 		t.Errorf("a session too many got %s", got)
