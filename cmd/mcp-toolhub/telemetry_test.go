@@ -355,12 +355,13 @@ func TestErrorsOfSpans(t *testing.T) {
 		r := rawRequest{id: w.nextID(), method: "tools/call", name: c.name,
 			params: w.params(`"name":`+quoted(c.name)+`,"arguments":`+c.args, `"traceparent":"00-`+id+`-00f067aa0ba902b7-01"`)}
 		w.send(r)
-		all := to.trace(id, 5)
-		call := all[strings.TrimSpace("SPAN_KIND_SERVER tools/call "+c.span)]
-		if call == nil {
-			t.Errorf("%s: %v", c.name, all)
-			continue
-		}
+		var all map[string]*tracepb.Span
+		var call *tracepb.Span
+		eventually(t, "the call's spans have come", func() bool {
+			all = to.trace(id, 5)
+			call = all[strings.TrimSpace("SPAN_KIND_SERVER tools/call "+c.span)]
+			return call != nil && all["SPAN_KIND_"+c.phase] != nil
+		})
 		checkAttributes(t, call, map[string]string{"error.type": c.kind})
 		if in := all["SPAN_KIND_"+c.phase]; in == nil || in.Status.GetCode() != tracepb.Status_STATUS_CODE_ERROR || call.Status.GetCode() != in.Status.GetCode() {
 			t.Errorf("%s: the spans %v", c.name, all)
