@@ -135,7 +135,7 @@ func RecordKinds() []RecordKind {
 		{ObjectEvent, Event{}, "at each step"},
 		{ObjectPermissionDecision, PermissionDecisionRecord{}, "before the call runs"},
 		{ObjectInputMutation, InputMutationRecord{}, "somebody changed the arguments"},
-		{ObjectHook, HookRecord{}, "a hook has run"},
+		{ObjectHook, HookRecord{}, "a hook has run, or ran when its hub was killed"},
 		{ObjectProgress, ProgressRecord{}, "the tool reports progress"},
 		{ObjectResultPersistence, ResultPersistenceRecord{}, "a result is too large for its caller, or is never to be kept; an artifact is stored, or is not"},
 		{ObjectResult, Result{}, "at the end, exactly once"},
