@@ -152,7 +152,7 @@ func checkLeavingCancels(t *testing.T, url string, g *turnstile) {
 	t.Helper()
 	stay, answer := wireHTTP(t, url+"/mcp", rev2026), make(chan string, 1)
 	go func() {
-		_, _, messages := stay.post(stay.call("mcp.g.gate", `{"who":"stays"}`, ""))
+		_, _, messages := stay.post(stay.call("mcp.g.gate", `{"who":"stays"}`, `"toolhub/run":"stays"`))
 		answer <- strings.Join(messages, "\n")
 	}()
 	await(t, g.reached)
@@ -160,7 +160,7 @@ func checkLeavingCancels(t *testing.T, url string, g *turnstile) {
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
 	go func() {
-		resp, err := http.DefaultClient.Do(leave.newRequest(leave.call("mcp.g.gate", `{"who":"leaves"}`, "")).WithContext(ctx))
+		resp, err := http.DefaultClient.Do(leave.newRequest(leave.call("mcp.g.gate", `{"who":"leaves"}`, `"toolhub/run":"leaves"`)).WithContext(ctx))
 		if err == nil {
 			_, err = io.Copy(io.Discard, resp.Body)
 			_ = resp.Body.Close()

@@ -99,11 +99,13 @@ func queued(t *testing.T, hub *runningHub, n int) {
 }
 
 // begins sends a call, whose answer comes on the channel.
-func begins(w *wire, name, args string) <-chan string { return beginsWith(w, name, args, "") }
+func begins(w *wire, name, args string) <-chan string {
+	return sends(w, w.call("mcp.far."+name, args, ""))
+}
 
-// beginsWith is begins with members of _meta.
-func beginsWith(w *wire, name, args, meta string) <-chan string {
-	r, answer := w.call("mcp.far."+name, args, meta), make(chan string, 1)
+// sends sends a request, whose answer comes on the channel.
+func sends(w *wire, r rawRequest) <-chan string {
+	answer := make(chan string, 1)
 	go func() {
 		messages := w.send(r)
 		answer <- messages[len(messages)-1]
@@ -120,7 +122,7 @@ func succeeds(t *testing.T, answer <-chan string) {
 }
 
 // TestOrderUnder64CallersThroughTheHub: each caller's calls of a tool without known targets come to the server one after the other, in
-// their order, and no caller waits for another one. Where there are no sessions, a caller is a run of an agent.
+// their order, and no caller waits for another one. Where there are no sessions, a caller is a client, or a run of an agent.
 func TestOrderUnder64CallersThroughTheHub(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{rev2025, rev2026} {
@@ -151,8 +153,15 @@ func orderUnder64Callers(t *testing.T, version string) {
 	}
 	for n := range calls {
 		for by, w := range all {
-			answers[by] = append(answers[by], beginsWith(w, "send_message", fmt.Sprintf(`{"content":"%d:%d"}`, by, n),
-				fmt.Sprintf(`"toolhub/run":"run %d"`, by)))
+			meta := ""
+			if by%2 == 0 {
+				meta = fmt.Sprintf(`"toolhub/run":"run %d"`, by)
+			}
+			r := w.call("mcp.far.send_message", fmt.Sprintf(`{"content":"%d:%d"}`, by, n), meta)
+			if by%2 == 1 {
+				r.params = strings.Replace(r.params, `{"name":"wire"`, fmt.Sprintf(`{"name":"client %d"`, by), 1)
+			}
+			answers[by] = append(answers[by], sends(w, r))
 		}
 		for n == 0 && len(came) < callers { // the first ones run at the same time
 			take()

@@ -13,7 +13,7 @@ import (
 //
 //   - one of them has the server alone, or
 //   - both have known targets, and one writes where the other one works: /repo conflicts with /repo/a, whoever calls, or
-//   - the targets of one are not known, and both are calls of one caller whose calls have an order: see hasOrder.
+//   - the targets of one are not known, and both are calls of one caller.
 //
 // Of two calls that conflict, the later one waits for the earlier one.
 type claim struct {
@@ -40,7 +40,7 @@ func (p *place) conflicts(with *place) bool {
 	case a.mode == facts.ConcurrencyExclusive || b.mode == facts.ConcurrencyExclusive:
 		return true
 	case len(a.targets) == 0 || len(b.targets) == 0:
-		return p.by == with.by && p.by.hasOrder()
+		return p.by == with.by
 	}
 	for i := range a.targets {
 		for j := range b.targets {
@@ -53,10 +53,6 @@ func (p *place) conflicts(with *place) bool {
 	}
 	return false
 }
-
-// hasOrder reports whether the caller's calls come one after the other. Requests over HTTP without a session stand each for
-// itself, and may be those of many programs.
-func (c caller) hasOrder() bool { return c.session != "" || c.door != "http" }
 
 // isBeneath reports whether b is a, or something in it.
 func isBeneath(a, b string) bool {

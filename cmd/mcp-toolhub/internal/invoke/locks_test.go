@@ -60,18 +60,6 @@ func TestWhichCallsConflict(t *testing.T) {
 	}
 }
 
-// TestRequestsWithoutASessionHaveNoOrder: one client's endless call must not stop all others of 2026-07-28.
-func TestRequestsWithoutASessionHaveNoOrder(t *testing.T) {
-	t.Parallel()
-	for by, want := range map[caller]bool{{door: "http", name: "local"}: false, {door: "http", name: "local", session: "s"}: true,
-		{door: "stdio", name: "local"}: true} {
-		a, b := &place{by: by, claim: claim{mode: facts.ConcurrencyByTarget}}, &place{by: by, claim: claim{mode: facts.ConcurrencyByTarget}}
-		if a.conflicts(b) != want {
-			t.Errorf("calls of %+v conflict: %t", by, !want)
-		}
-	}
-}
-
 // course runs calls that take a minute each, in the order in which they come, and notes when they ran.
 type course struct {
 	t     *testing.T

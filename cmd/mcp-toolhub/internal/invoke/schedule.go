@@ -59,10 +59,13 @@ func (p *Pipeline) queue(inv *invocation) error {
 	}
 	claimed := claimOf(how.Concurrency, inv.permitted.targets)
 	by := caller{actor.Door, actor.Name, actor.Session}
-	if run := inv.record.Agent; by.session == "" && run != nil && run.Run != "" { // 2026-07-28 has no sessions
-		by.session = "run/" + run.Run
+	if by.door == "http" && by.session == "" { // 2026-07-28 has no sessions: a client is one caller, or each run that it names
+		by.session = actor.Client.Name
+		if agent := inv.record.Agent; agent != nil && agent.Run != "" {
+			by.session = agent.Run
+		}
 	}
-	how.lock(claimed, by)
+	how.lock(claimed)
 	inv.status = tool.StatusQueued
 	inv.record.Queue(&how.Scheduling, inv.now())
 	inv.place = place{server: t.Server, session: inv.call.Session.Key, by: by, claim: claimed}
@@ -90,15 +93,14 @@ type scheduling struct {
 	room [1]persist.Lock
 }
 
-// lock notes the locks of a claim of that caller.
-func (s *scheduling) lock(c claim, by caller) {
+// lock notes the locks of a claim.
+func (s *scheduling) lock(c claim) {
 	const exclusive, shared = "exclusive", "shared"
 	s.Locks = nil
 	switch {
 	case c.mode == facts.ConcurrencySafe:
 	case c.mode == facts.ConcurrencyExclusive:
 		s.Locks = append(s.room[:0], persist.Lock{Resource: "server", Mode: exclusive})
-	case len(c.targets) == 0 && !by.hasOrder():
 	case len(c.targets) == 0:
 		s.Locks = append(s.room[:0], persist.Lock{Resource: "caller", Mode: exclusive})
 	default:
