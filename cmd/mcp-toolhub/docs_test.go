@@ -67,7 +67,7 @@ faults at once, with line and column.
 - A **size** is a number of bytes, or has a unit: ` + "`64MiB`, `10MB`" + `.
 - A **glob** matches names; ` + "`*` stands for any text and `?` for one character: `mcp.github.get_*`" + `.
 - In strings, ` + "`${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${file:path}`, `${secret:NAME}`, `${userHome}` and `${workspaceFolder}`" + ` are replaced.
-  ` + "`$${` stands for `${`" + `.
+  A default may be a secret: ` + "`${VAR:-${secret:NAME}}`. `$${` stands for `${`" + `.
 
 `
 

@@ -254,10 +254,7 @@ func (c *importCmd) prepare(m *clients.Merged) {
 		m.Dir = clients.HomeDir
 	}
 	m.Secrets = map[string]string{}
-	for _, name := range m.MoveSecrets(c.keep(m.Secrets)) {
-		m.Notes = append(m.Notes, fmt.Sprintf("the default of ${%s:-…} is a secret, and stays in the config: set the variable and take the default out, "+
-			"or store it with mcp-toolhub secrets set", name))
-	}
+	m.MoveSecrets(c.keep(m.Secrets))
 	if m.Disabled {
 		m.Notes = append(m.Notes, "its client has disabled it")
 	}

@@ -15,11 +15,11 @@ import (
 const masked = "[masked]"
 
 var (
-	// pointers matches references, with a scheme before them. One with a default holds a value, and is not matched.
-	pointers = regexp.MustCompile(`(^|[^$])(?:(?:` + schemes + `\s+)?\$\{(?:[^}:]|:[^}-])*\})+`)
+	// pointers matches references, with a scheme before them. One with a default that is no reference holds a value, and is not matched.
+	pointers = regexp.MustCompile(`(^|[^$])(?:(?:` + schemes + `\s+)?\$\{(?:[^}:]|:[^}-])*(?::-\$\{secret:[^}]*\})?\})+`)
 	// keyed matches a key and its value, as comments and files of every format have them, and the beginning of a reference.
-	keyed = regexp.MustCompile(`(\$\{)?([A-Za-z][A-Za-z0-9_-]*)(["']?[ \t]*[:=][ \t]*["']?(?:` + schemes + `[ \t]+)?)` +
-		`([^\s"',{}\[\]$/][^\s"',{}\[\]]*)?`)
+	keyed = regexp.MustCompile(`(\$\{(?:(?:env:)?\w+:-\$\{)?)?([A-Za-z][A-Za-z0-9_-]*)(["']?[ \t]*[:=][ \t]*["']?(?:` + schemes + `[ \t]+)?)` +
+		`([^\s"',{}\[\]$/](?:[^\s"',{}\[\]$]|\$[^\s"',{}\[\]])*)?`)
 	schemeWord  = regexp.MustCompile(`^` + schemes + `\s+`)
 	anyUserInfo = regexp.MustCompile(`(https?://(?:[^\s/?#@:$]*:)?|://[^\s/?#@:$]*:)[^\s/?#$]+@`)
 )

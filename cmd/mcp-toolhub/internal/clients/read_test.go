@@ -193,6 +193,11 @@ func TestSecretsWithinTexts(t *testing.T) {
 		"TOKEN: hunter22-${env:REGION}":                             "TOKEN: <hunter22->${env:REGION}",
 		"Authorization: Basic ${env:U}:${env:PW}":                   "Authorization: Basic ${env:U}:${env:PW}",
 		"Authorization: Bearer $${hunter22}":                        "Authorization: Bearer <${hunter22}>",
+		"Authorization: Bearer ${env:A:-hunter22}":                  "Authorization: Bearer ${env:A:-<hunter22>}",
+		"--env=API_KEY=${API_KEY:-hunter22}":                        "--env=API_KEY=${API_KEY:-<hunter22>}",
+		"postgresql://u:${A:-hunter22}@${DBHOST:-localhost}/db":     "postgresql://u:${A:-<hunter22>}@${DBHOST:-localhost}/db",
+		"run in ${MODE:-fastest} as ${MY_TOKEN:-hunter22}":          "run in ${MODE:-fastest} as ${MY_TOKEN:-<hunter22>}",
+		"--token=${A:-${secret:x}}":                                 "--token=${A:-<x}}",
 		"a \U00100000 that somebody has written, and ${env:REGION}": "a \U00100000 that somebody has written, and ${env:REGION}",
 	} {
 		stored := map[string]string{}
@@ -212,9 +217,15 @@ func TestSecretsWithinTexts(t *testing.T) {
 			t.Errorf("shown as %s", masked)
 		}
 	}
+	for _, text := range []string{`url: "https://h/mcp?api_key=${secret:s.url}"`, `url: "https://h/mcp?api_key=${K:-${secret:s.url}}"`} {
+		if masked := clients.Mask(text); masked != text {
+			t.Errorf("%s is shown as %s", text, masked)
+		}
+	}
 	s := clients.Server{Name: "s", Env: []clients.Pair{{Name: "API_KEY", Value: "${API_KEY:-hunter22}"}, {Name: "MODE", Value: "${MODE:-fastest}"}}}
-	if left := s.MoveSecrets(func(name, _ string) string { return name }); !slices.Equal(left, []string{"API_KEY"}) {
-		t.Errorf("left: %q", left)
+	s.MoveSecrets(func(name, _ string) string { return name })
+	if s.Env[0].Value != "${API_KEY:-${secret:s.API_KEY}}" || s.Env[1].Value != "${MODE:-fastest}" {
+		t.Errorf("the variables are %v", s.Env)
 	}
 }
 

@@ -25,8 +25,9 @@ var (
 	personal  = regexp.MustCompile(`(?i)(^|[_-])pat$`)                               // a personal access token
 
 	// referring matches a reference, and the escape $${, which is none.
-	referring = regexp.MustCompile(`\$\$\{|\$\{[^}]*\}`)
-	fallback  = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*):-(.+)\}$`)
+	referring = regexp.MustCompile(`\$\$\{|\$\{[^}]*:-\$\{secret:[^}]*\}\}|\$\{[^}]*\}`)
+	// fallback matches a reference with a default that is none.
+	fallback = regexp.MustCompile(`^(\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*):-)([^$].*)\}$`)
 	// aside matches what stands for references while a text is searched; literal what is between them.
 	aside   = regexp.MustCompile(`[\x{100000}-\x{10FFFF}]`)
 	literal = regexp.MustCompile(`[^\x{100000}-\x{10FFFF}]+`)
@@ -50,20 +51,17 @@ func isSecretFlag(text string) bool {
 }
 
 // MoveSecrets replaces the secrets in s by references. It calls keep with each secret and a name; keep stores the secret and returns
-// the name that it has given it. left are variables whose default is a secret: it stays where it is, for one reference cannot hold another.
-func (s *Server) MoveSecrets(keep func(name, secret string) string) (left []string) {
+// the name that it has given it.
+func (s *Server) MoveSecrets(keep func(name, secret string) string) {
 	cut := func(key, text string, secret bool) string {
 		c := cutter{move: func(secret string) string {
 			base := notName.ReplaceAllString(s.Name+"."+key, "-")
 			return "${secret:" + keep(strings.TrimLeft(base, ".-"), unescaped(secret)) + "}"
 		}}
 		if secret {
-			text = c.whole(text)
-		} else {
-			text = c.within(text)
+			return c.whole(text)
 		}
-		left = append(left, c.left...)
-		return text
+		return c.within(text)
 	}
 	for _, pairs := range [][]Pair{s.Env, s.Headers} {
 		for i, p := range pairs {
@@ -75,7 +73,6 @@ func (s *Server) MoveSecrets(keep func(name, secret string) string) (left []stri
 	}
 	s.URL = cut("url", s.URL, false)
 	s.SignIn.Secret = cut("client_secret", s.SignIn.Secret, true)
-	return left
 }
 
 // unescaped turns the escape $${ of the hub's config back into ${.
@@ -85,7 +82,6 @@ func unescaped(text string) string { return strings.ReplaceAll(text, "$${", "${"
 type cutter struct {
 	move       func(secret string) string // returns what is written in its place
 	references []string
-	left       []string // variables whose default is a secret
 }
 
 // hide returns what stands for a reference.
@@ -94,8 +90,8 @@ func (c *cutter) hide(reference string) string {
 	return string(rune(0x100000 + len(c.references) - 1))
 }
 
-// search lets cut work on text while its references are hidden. secret says that the text is one.
-func (c *cutter) search(text string, secret bool, cut func(string) string) string {
+// search lets cut work on text while its references are hidden.
+func (c *cutter) search(text string, cut func(string) string) string {
 	if aside.MatchString(text) {
 		return text
 	}
@@ -103,25 +99,37 @@ func (c *cutter) search(text string, secret bool, cut func(string) string) strin
 		if reference == "$${" {
 			return reference
 		}
-		if m := fallback.FindStringSubmatch(reference); m != nil && (secret && len(m[2]) >= leastSecret || tokenForm.MatchString(m[2])) {
-			c.left = append(c.left, m[1])
+		if m := fallback.FindStringSubmatch(reference); m != nil && (secretName(m[2]) || tokenForm.MatchString(m[3])) {
+			reference = c.withoutDefault(reference)
 		}
 		return c.hide(reference)
 	}))
-	return aside.ReplaceAllStringFunc(text, func(hidden string) string {
-		r, _ := utf8.DecodeRuneInString(hidden)
-		return c.references[r-0x100000]
-	})
+	return aside.ReplaceAllStringFunc(text, func(hidden string) string { return *c.hidden(hidden) })
+}
+
+// hidden returns the reference that a character stands for.
+func (c *cutter) hidden(character string) *string {
+	r, _ := utf8.DecodeRuneInString(character)
+	return &c.references[r-0x100000]
+}
+
+// withoutDefault returns a reference whose default, which is a secret, is moved.
+func (c *cutter) withoutDefault(reference string) string {
+	m := fallback.FindStringSubmatch(reference)
+	if m == nil || len(m[3]) < leastSecret {
+		return reference
+	}
+	return m[1] + c.move(m[3]) + "}"
 }
 
 // whole returns a value that is a secret without it.
 func (c *cutter) whole(value string) string {
-	return c.search(value, true, c.value)
+	return c.search(value, c.value)
 }
 
 // within returns a text without the secrets in it: an argument, an address, or the value of a variable whose name does not sound like a secret.
 func (c *cutter) within(text string) string {
-	return c.search(text, false, c.text)
+	return c.search(text, c.text)
 }
 
 // value takes out a secret. A scheme before it stays, and so do references in it.
@@ -135,6 +143,9 @@ func (c *cutter) value(value string) string {
 			return value
 		}
 		return m[1] + c.hide(c.move(m[2]))
+	}
+	for _, character := range aside.FindAllString(m[2], -1) {
+		*c.hidden(character) = c.withoutDefault(*c.hidden(character))
 	}
 	return m[1] + literal.ReplaceAllStringFunc(m[2], func(run string) string {
 		if len(run) < leastSecret {

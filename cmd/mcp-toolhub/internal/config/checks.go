@@ -210,7 +210,7 @@ func (recordStore) Read(r *shape.Reader, n *textfile.Node) (string, bool) {
 }
 
 // reference matches a reference in a text that has no faults.
-var reference = regexp.MustCompile(`\$\{[^}]*\}`)
+var reference = regexp.MustCompile(`\$\{[^}]*:-\$\{[^}]*\}\}|\$\{[^}]*\}`)
 
 // holdsPassword reports whether a part of the password stands in the text of a URL itself.
 func holdsPassword(text string) bool {

@@ -68,12 +68,14 @@ func (c credentials) value(text string, secret bool, literal string) bool {
 	found := false
 	for rest := text; ; {
 		before, after, refers := strings.Cut(rest, "${")
-		body, after, closed := strings.Cut(after, "}")
+		body, after, closed := strings.Cut(after, "}") // and what is left of ${VAR:-${secret:name}}
 		if !refers || !closed {
 			break
 		}
-		if name := referred(body, secret); name != "" && !strings.HasSuffix(before, "$") {
-			c[name], found = true, true
+		for part := range strings.SplitSeq(body, ":-${") {
+			if name := referred(part, secret); name != "" && !strings.HasSuffix(before, "$") {
+				c[name], found = true, true
+			}
 		}
 		rest = after
 	}

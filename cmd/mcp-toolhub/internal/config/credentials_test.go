@@ -26,6 +26,7 @@ func TestCredentials(t *testing.T) {
 		`{command: x, env: {TOKEN: hunter2, EMPTY_TOKEN: "", NO_TOKEN: null}}`:                                           {"config:env.TOKEN"},
 		`{command: x, env: {TOKEN: "$${GITHUB_TOKEN}"}}`:                                                                 nil,
 		`{command: x, env: {TOKEN: "${GITHUB_TOKEN:-hunter2}"}}`:                                                         {"env:GITHUB_TOKEN"},
+		`{command: x, env: {TOKEN: "${GITHUB_TOKEN:-${secret:docs}}", L: "${LEVEL:-${secret:l}}x"}}`:                     {"env:GITHUB_TOKEN", "secret:docs", "secret:l"},
 		`{command: x, args: [--token, "${GITHUB_TOKEN}", "${LEVEL}", "${workspaceFolder}"]}`:                             {"env:GITHUB_TOKEN"},
 		`{command: x, args: ["postgres://ann:hunter2@db/x"]}`:                                                            {"config:args"},
 		`{command: x, envFile: "~/docs.env"}`:                                                                            {"file:~/docs.env"},

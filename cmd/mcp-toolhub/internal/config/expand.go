@@ -113,7 +113,7 @@ func (r *reader) expand(p textfile.Position, s string, defaults bool) (shape.Exp
 			continue
 		}
 		b.WriteString(s[:i])
-		end := strings.IndexByte(s[i:], '}')
+		end := closing(s[i:])
 		if end < 0 {
 			e.Fault(e.start, "${ without a closing }", "close the reference, or write $${ for the characters ${")
 			return e.Expansion, false
@@ -127,6 +127,16 @@ func (r *reader) expand(p textfile.Position, s string, defaults bool) (shape.Exp
 	return e.Expansion, sound
 }
 
+// closing returns where the reference that s begins with ends, -1 if it does not. The default of a variable may be a stored secret:
+// ${VAR:-${secret:name}}.
+func closing(s string) int {
+	end := strings.IndexByte(s, '}')
+	if end > 0 && strings.Contains(s[:end], ":-${") && strings.HasPrefix(s[end+1:], "}") {
+		end++
+	}
+	return end
+}
+
 var (
 	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	// envName admits what Windows calls its own variables: ProgramFiles(x86).
@@ -136,13 +146,13 @@ var (
 	notAlphanumeric = regexp.MustCompile(`[^A-Za-z0-9]`)
 )
 
-const references = "${VAR}, ${VAR:-default}, ${env:VAR}, ${file:path}, ${secret:name}, ${input:id}, ${workspaceFolder}, " +
+const references = "${VAR}, ${VAR:-default}, ${VAR:-${secret:name}}, ${env:VAR}, ${file:path}, ${secret:name}, ${input:id}, ${workspaceFolder}, " +
 	"${workspaceFolderBasename}, ${userHome}, ${pathSeparator}"
 
 // resolve returns what ${body} stands for.
 func (e *expansion) resolve(body string) (string, bool) {
-	if strings.Contains(body, "${") {
-		e.Fault(e.start, "a ${…} within another", "one reference cannot hold another: set a variable of its own for it")
+	if i := strings.Index(body, "${"); i >= 0 && !(strings.HasSuffix(body[:i], ":-") && strings.HasPrefix(body[i:], "${secret:")) {
+		e.Fault(e.start, "a ${…} within another", "only a variable's default can be one, and only ${secret:name}: set a variable of its own for it")
 		return "", false
 	}
 	word, rest, prefixed := strings.Cut(body, ":")
@@ -189,6 +199,9 @@ func (e *expansion) variable(body string, names *regexp.Regexp) (string, bool) {
 	}
 	value, set := e.vars.env.lookup(name)
 	if hasFallback && value == "" { // as in a shell: :- also stands in for an empty variable
+		if secret, stored := strings.CutPrefix(fallback, "${secret:"); stored {
+			return e.secretReference(strings.TrimSuffix(secret, "}"))
+		}
 		e.FromFile = true
 		return fallback, true
 	}
