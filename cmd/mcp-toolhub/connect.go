@@ -69,7 +69,7 @@ func connectCommand(a *app) *cobra.Command {
 		Example:   "  mcp-toolhub connect cursor vscode\n  mcp-toolhub connect --all --replace --dry-run",
 		ValidArgs: clientIDs(), RunE: func(cmd *cobra.Command, args []string) error { return c.connect(cmd.Context(), args) },
 	}
-	cmd.Flags().BoolVar(&c.all, "all", false, "every client that is on this machine")
+	cmd.Flags().BoolVar(&c.all, "all", false, "every client that is on this machine; one whose file cannot be changed is left out")
 	cmd.Flags().BoolVar(&c.http, "http", false, "clients reach a hub that runs at the config's hub.http.listen")
 	cmd.Flags().BoolVar(&c.stdio, "stdio", false, "each client starts a hub (default)")
 	cmd.MarkFlagsMutuallyExclusive("http", "stdio")
@@ -139,7 +139,7 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 			}
 		}
 		if len(rows) == 0 {
-			return failed(errors.New("no client was found on this machine: name one"))
+			return failed(errNoClient)
 		}
 	}
 	s, err := c.load(ctx)
@@ -155,6 +155,7 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 		return failed(err)
 	}
 	return c.step(ctx, func(record *clients.Connections) (plans []*clients.Plan, err error) {
+		var leftOut []string
 		for _, row := range rows {
 			h, hubErr := c.hub(s, row.ID)
 			if hubErr != nil {
@@ -165,13 +166,21 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 			})
 			if planErr != nil { // all that is wrong, at once
 				err = errors.Join(err, planErr)
+				leftOut = append(leftOut, fmt.Sprintf("warning: %s is left out: %s", row.Title, planErr))
 				continue
 			}
 			plans = append(plans, p)
 		}
+		if c.all && len(plans) > 0 && err != nil { // one client holds the others up only where somebody has named it
+			fmt.Fprintln(c.std.err, strings.Join(leftOut, "\n"))
+			err = nil
+		}
 		return plans, err
 	})
 }
+
+// errNoClient means that connect --all has found none.
+var errNoClient = errors.New("no client was found on this machine: name one")
 
 // served returns the servers that the hub serves, with their secrets, for comparison. Without --replace there is nothing to compare.
 func (c *connectCmd) served(s *config.Settings) ([]clients.Server, error) {

@@ -141,27 +141,15 @@ func (c *startCmd) check(ctx context.Context) error {
 	return nil
 }
 
-// connect writes the hub into every client whose file can be read.
+// connect writes the hub into every client whose file can be read and written.
 func (c *startCmd) connect(ctx context.Context) error {
-	env := c.clientEnv()
-	var ids []string
-	for _, one := range clients.All() {
-		path := one.File(env)
-		if !one.Present(env) {
-			continue
-		}
-		if _, err := one.ReadClient(path); err != nil {
-			fmt.Fprintf(c.std.err, "warning: %s is left out: %s\n", one.Title, err)
-			continue
-		}
-		ids = append(ids, one.ID)
-	}
-	if len(ids) == 0 {
+	to := connectCmd{app: c.app, all: true, stdio: true, replace: true, yes: c.yes, profile: namespace.DefaultProfile}
+	err := to.connect(ctx, nil)
+	if errors.Is(err, errNoClient) {
 		fmt.Fprintln(c.std.out, "no client was found on this machine: mcp-toolhub connect takes the name of one")
 		return nil
 	}
-	to := connectCmd{app: c.app, stdio: true, replace: true, yes: c.yes, profile: namespace.DefaultProfile}
-	return to.connect(ctx, ids)
+	return err
 }
 
 func (c *startCmd) serve(ctx context.Context) error {

@@ -121,6 +121,42 @@ func TestPutAndTakePlain(t *testing.T) {
 	}
 }
 
+// TestTakeTOML: an entry of TOML is taken out in each form that the format has for it, and is put back.
+func TestTakeTOML(t *testing.T) {
+	t.Parallel()
+	place := splice.Place{Path: []string{"s"}}
+	for text, want := range map[string]string{
+		"[s]\nit = { a = 1, b = [\"x\"] } # mine\nc = { a = 2 }\n":                  "[s]\nc = { a = 2 }\n",
+		"m = 1\n[s]\nit.a = 1\nit.b = [\n  \"x\",\n]\nc = { a = 2 }\n[t]\nit = 1\n": "m = 1\n[s]\nc = { a = 2 }\n[t]\nit = 1\n",
+		"s.\"it\".a = 1\ns.it.b = 2\ns.c = {}\n":                                    "s.c = {}\n",
+		"[s]\nc = {}\n\n[s.it]\na = 1\nb = { x = 1 }\n[s.it.env]\nX = \"y\"\n[t]\n": "[s]\nc = {}\n[t]\n",
+	} {
+		f, err := splice.Read(splice.TOML, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		entry, err := f.Text(place, "it")
+		if err != nil {
+			t.Fatal(err)
+		}
+		without, err := f.Take(place, "it")
+		if err != nil || string(without.Bytes()) != want {
+			t.Errorf("%q without it: %v", text, err)
+			continue
+		}
+		if back, err := without.PutText(place, "it", entry); err != nil || !splice.Equal(back.Root, f.Root) {
+			t.Errorf("%q with %q: %v", want, entry, err)
+		}
+	}
+	f, err := splice.Read(splice.TOML, []byte("s = { it = { a = 1 } }\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Take(place, "it"); err == nil {
+		t.Error("an entry within braces was taken out")
+	}
+}
+
 // TestPutWithComments: comments of an entry go above it. A mapping in braces that is empty becomes a block for that, where it can.
 func TestPutWithComments(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// putTOML appends a table to the end of the file, where a table can always stand.
+// putTOML appends a table to the end of the file, where a table can always stand. Keys that are put back go to the head of their table.
 func (f *File) putTOML(p Place, name string, c content) ([]edit, error) {
 	nl := f.newline()
 	value, ok := c.value.(Object)
@@ -21,6 +21,10 @@ func (f *File) putTOML(p Place, name string, c content) ([]edit, error) {
 		b.WriteString(nl)
 	}
 	if c.text != "" {
+		if first, _, _ := strings.Cut(strings.TrimSpace(c.text), "\n"); headerKeys(first) == nil {
+			at := f.lineAt[f.headOf(p.Path)]
+			return []edit{{at, at, c.text}}, nil
+		}
 		b.WriteString(c.text)
 	} else {
 		for _, comment := range c.comments {
@@ -41,11 +45,19 @@ func (f *File) putTOML(p Place, name string, c content) ([]edit, error) {
 var (
 	tomlHeader = regexp.MustCompile(`^[ \t]*\[\[?([^\[\]]+)\]\]?[ \t]*(#.*)?$`)
 	tomlWord   = regexp.MustCompile(`^[ \t]*("[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*(\.|$)`)
+	tomlKeys   = regexp.MustCompile(`^((?:[ \t]*(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*\.)*[ \t]*(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*)=`)
 )
 
 // headerKeys returns the keys of a line that looks like the header of a table; nil for any other.
 func headerKeys(line string) []string {
-	m := tomlHeader.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
+	return dottedKeys(tomlHeader.FindStringSubmatch(strings.TrimRight(line, "\r\n")))
+}
+
+// valueKeys returns the keys of a line that looks like the beginning of a key's value; nil for any other.
+func valueKeys(line string) []string { return dottedKeys(tomlKeys.FindStringSubmatch(line)) }
+
+// dottedKeys returns the keys of what a pattern has found.
+func dottedKeys(m []string) []string {
 	if m == nil {
 		return nil
 	}
@@ -61,23 +73,40 @@ func headerKeys(line string) []string {
 	return keys
 }
 
-// takeTOML takes out the tables of an entry. It finds them by lines that look like headers. Such a line may belong to a text of
-// several lines: then changed refuses the edit.
+// headOf returns the line behind the header of a table; the first one where there is none.
+func (f *File) headOf(path []string) int {
+	for i := 0; i+1 < len(f.lineAt); i++ {
+		if slices.Equal(headerKeys(f.line(i)), path) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// takeTOML takes out the tables of an entry, or its keys: it = {…}, it.command = "…". It finds them by lines that look like headers and
+// keys. Such a line may belong to a text of several lines: then changed refuses the edit.
 func (f *File) takeTOML(p Place, name string) ([]edit, error) {
 	path := append(slices.Clone(p.Path), name)
 	var edits []edit
+	var table []string // in which a line stands
 	for i := 0; i+1 < len(f.lineAt); i++ {
-		keys := headerKeys(f.line(i))
+		header := headerKeys(f.line(i))
+		keys := header
+		if header != nil {
+			table = header
+		} else if keys = valueKeys(f.line(i)); keys != nil {
+			keys = slices.Concat(table, keys)
+		}
 		if len(keys) < len(path) || !slices.Equal(keys[:len(path)], path) {
 			continue
 		}
 		end := i + 1
-		for end+1 < len(f.lineAt) && headerKeys(f.line(end)) == nil {
+		for end+1 < len(f.lineAt) && headerKeys(f.line(end)) == nil && (header != nil || valueKeys(f.line(end)) == nil) {
 			end++
 		}
 		end = f.trimmed(i+1, end)
 		from := i
-		if len(edits) == 0 && i > 0 && strings.TrimSpace(f.line(i-1)) == "" {
+		if header != nil && len(edits) == 0 && i > 0 && strings.TrimSpace(f.line(i-1)) == "" {
 			from-- // the empty line that stands before the table
 		}
 		edits = append(edits, edit{f.lineAt[from], f.lineAt[end], ""})

@@ -118,10 +118,18 @@ func Apply(changes []*Change) (err error) {
 	return nil
 }
 
+// writable fails where the file may not be changed.
+func (d *Document) writable() error {
+	if d.info != nil && d.info.Mode().Perm()&0o200 == 0 {
+		return errors.New("the file is read-only: perhaps a manager of dotfiles keeps it so: put the entry there, or make it writable")
+	}
+	return nil
+}
+
 // stage writes the new file beside the old one.
 func (c *Change) stage() error {
-	if c.info != nil && c.info.Mode().Perm()&0o200 == 0 {
-		return errors.New("the file is read-only: perhaps a manager of dotfiles keeps it so: put the entry there, or make it writable")
+	if err := c.writable(); err != nil {
+		return err
 	}
 	if c.After == nil {
 		return nil

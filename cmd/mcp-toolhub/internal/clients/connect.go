@@ -174,6 +174,9 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 		p.After, p.record = d.Raw, old
 		return p, nil
 	}
+	if err := d.writable(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
 	p.After = with.Bytes()
 	p.record = &connection{Path: d.Path, Created: raw == nil, Before: sum(raw), After: sum(p.After), Replaced: p.removed}
 	if raw != nil {
