@@ -594,7 +594,7 @@ func callUntilKilled(t *testing.T, hub *runningHub) (answered []tool.InvocationI
 	for n := range hangingCalls {
 		w := wireHTTP(t, hub.url+"/mcp", rev2026)
 		calling.Go(func() {
-			if resp, err := http.DefaultClient.Do(w.newRequest(w.call("mcp.far.hang", fmt.Sprintf(`{"number":%d}`, n), ""))); err == nil {
+			if resp, err := http.DefaultClient.Do(w.newRequest(w.call("mcp.far.hang", fmt.Sprintf(`{"number":%d}`, n), fmt.Sprintf(`"toolhub/run":"%d"`, n)))); err == nil {
 				_ = resp.Body.Close()
 			}
 		})

@@ -333,7 +333,7 @@ func TestKilledHub(t *testing.T) {
 	answered := make(chan string, 100000)
 	calling.Go(func() {
 		w := wireHTTP(t, hub.url+"/mcp", rev2026)
-		if resp, err := http.DefaultClient.Do(w.newRequest(w.call("mcp.far.hang", `{"text":"caller 9 call 0"}`, ""))); err == nil {
+		if resp, err := http.DefaultClient.Do(w.newRequest(w.call("mcp.far.hang", `{"text":"caller 9 call 0"}`, `"toolhub/run":"9"`))); err == nil {
 			_ = resp.Body.Close()
 		}
 	})
@@ -342,7 +342,7 @@ func TestKilledHub(t *testing.T) {
 		calling.Go(func() {
 			for n := 0; ; n++ {
 				resp, err := http.DefaultClient.Do(w.newRequest(w.call("mcp.far.echo",
-					fmt.Sprintf(`{"text":"caller %d call %d","more":%q}`, caller, n, strings.Repeat("x", 500)), "")))
+					fmt.Sprintf(`{"text":"caller %d call %d","more":%q}`, caller, n, strings.Repeat("x", 500)), fmt.Sprintf(`"toolhub/run":"%d"`, caller))))
 				if err != nil {
 					return
 				}

@@ -30,10 +30,10 @@ func (s *sharing) launch() *runningHub {
 	return h
 }
 
-// call sends a call that does not end.
+// call sends a call that does not end, and that no other one holds up: it is of a run of its own.
 func (s *sharing) call(h *runningHub, name string) {
 	w := wireHTTP(s.t, h.url+"/mcp", rev2026).open()
-	req := w.newRequest(w.call(name, `{}`, ""))
+	req := w.newRequest(w.call(name, `{}`, fmt.Sprintf(`"toolhub/run":%q`, tool.NewInvocationID())))
 	go func() {
 		if resp, err := http.DefaultClient.Do(req); err == nil { // it fails when the hub is killed
 			_ = resp.Body.Close()
