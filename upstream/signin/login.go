@@ -140,7 +140,9 @@ func (a *attempt) run(ctx context.Context) (g Grant, err error) {
 	} else {
 		token, err = a.byBrowser(ctx, g)
 	}
-	if isRefused(err, "invalid_client", "unauthorized_client") && a.Server.OAuth.ClientID == "" {
+	// An authorization server that has forgotten the client may show a page that leads nowhere: then no answer comes.
+	abandoned := errors.Is(err, errNoAnswer) && !a.registered && a.RegistrationEndpoint != ""
+	if (abandoned || isRefused(err, "invalid_client", "unauthorized_client")) && a.Server.OAuth.ClientID == "" {
 		err = errors.Join(err, a.Store.dismiss(a.clientKey()))
 	}
 	if err != nil {
@@ -260,6 +262,9 @@ func (a *attempt) byHand() string {
 		"in mcpServers.%s of the config (no secret where you got none), and sign in again", redirect, port, a.Server.ID)
 }
 
+// errNoAnswer means that nothing came back from the browser.
+var errNoAnswer = errors.New("nobody has signed in")
+
 // byBrowser lets the person sign in in a browser, which comes back with a code.
 func (a *attempt) byBrowser(ctx context.Context, g Grant) (*oauth2.Token, error) {
 	verifier, state := oauth2.GenerateVerifier(), rand.Text()
@@ -284,7 +289,7 @@ func (a *attempt) byBrowser(ctx context.Context, g Grant) (*oauth2.Token, error)
 		}
 		answer = u.Query()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("nobody has signed in: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("%w: %w", errNoAnswer, context.Cause(ctx))
 	}
 	code, err := a.codeIn(answer, state)
 	if err != nil {
@@ -356,7 +361,7 @@ func (a *attempt) byDevice(ctx context.Context, g Grant) (*oauth2.Token, error) 
 	return asker.usable(t)
 }
 
-// Logout forgets the sign-in to server, and revokes it where the authorization server can do that. revoked says whether it did. The
+// Logout forgets the sign-in to server and the client that was registered for it, and revokes it where the authorization server can do that. revoked says whether it did. The
 // sign-in is forgotten even if that fails, which err says then.
 func (s *Store) Logout(ctx context.Context, server settings.Server) (was, revoked bool, err error) {
 	g, ok, err := s.Grant(server)
@@ -371,7 +376,7 @@ func (s *Store) Logout(ctx context.Context, server settings.Server) (was, revoke
 		return true, false, err
 	}
 	if g, _, err = s.Grant(server); err == nil {
-		err = s.forget(server, "", "", false)
+		err = s.forget(server, "", "", true)
 	}
 	unlock()
 	if err != nil {

@@ -398,6 +398,22 @@ func TestRegistrationOfAFailedSignIn(t *testing.T) {
 	if g, err := w.login(t, nil); err != nil || registered() != 2 {
 		t.Errorf("%d registrations: %+v, %v", registered(), g, err)
 	}
+	w.auth.ForgetClients() // and now the browser shows a page that leads nowhere
+	ctx, cancel := context.WithCancel(t.Context())
+	nowhere := &signin.Login{Store: w.store, Server: w.server, Visit: func(_, _ string) { cancel() }}
+	if _, err := nowhere.Run(ctx); err == nil || !strings.Contains(err.Error(), "nobody has signed in") {
+		t.Errorf("error %v", err)
+	}
+	if g, err := w.login(t, nil); err != nil || registered() != 3 {
+		t.Errorf("%d registrations: %+v, %v", registered(), g, err)
+	}
+	w.auth.ForgetClients()
+	if was, _, err := w.store.Logout(t.Context(), w.server); err != nil || !was {
+		t.Errorf("signed out: %t, %v", was, err)
+	}
+	if g, err := w.login(t, nil); err != nil || registered() != 4 {
+		t.Errorf("%d registrations: %+v, %v", registered(), g, err)
+	}
 }
 
 func freePort(t *testing.T) int {
