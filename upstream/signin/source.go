@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -100,6 +101,20 @@ func (s *Source) Authorize(req *http.Request) (token string, err error) {
 	}
 	req.Header.Set("Authorization", typeDPoP+" "+g.Access)
 	return g.Access, p.prove(req, g.Access)
+}
+
+// Covers reports whether the access token is for that address, too: one in the resource of the sign-in. Where the entry of the server says
+// what the resource is called, its URL is the resource.
+func (s *Source) Covers(u *url.URL) bool {
+	g, ok, err := s.store.Grant(s.server)
+	if err != nil || !ok {
+		return err == nil
+	}
+	resource := g.Resource
+	if resource == "" || s.server.OAuth.Resource != "" {
+		resource = s.server.URL
+	}
+	return covers(resource, u)
 }
 
 // current returns the grant whose access token is to be sent now; one without a token where nobody has signed in.

@@ -57,6 +57,9 @@ type Tokens interface {
 	// Authorize adds it to a request, and returns it, as Token does.
 	Authorize(req *http.Request) (token string, err error)
 
+	// Covers reports whether it is for that address, too, to which the server redirects. Where there is none, it is.
+	Covers(u *url.URL) bool
+
 	// Refused is told that the server answered a request with that token with 401 or 403, and reports whether it is to be sent once
 	// more, with what Authorize adds now.
 	Refused(req *http.Request, token string, status int, h http.Header) (again bool)
@@ -121,10 +124,10 @@ func (s *HTTP) Client(rt http.RoundTripper) *http.Client {
 	return &http.Client{Transport: &originTransport{server: s, next: rt}, CheckRedirect: s.checkRedirect}
 }
 
-// checkRedirect follows redirects only to the same origin and with the same method. Others would carry a call's content, and
-// the server's credentials, to somebody whom the operator has not named.
+// checkRedirect follows redirects only to the same origin, with the same method, and not out of the resource that an access token is for.
+// Others would carry a call's content, and the server's credentials, to somebody whom the operator has not named.
 func (s *HTTP) checkRedirect(req *http.Request, via []*http.Request) error {
-	if !sameOrigin(req.URL, s.URL) || req.Method != via[0].Method || len(via) >= 5 {
+	if !sameOrigin(req.URL, s.URL) || req.Method != via[0].Method || len(via) >= 5 || s.Tokens != nil && !s.Tokens.Covers(req.URL) {
 		return &fault.RedirectError{Target: redact.URL(req.URL.String())}
 	}
 	return nil
