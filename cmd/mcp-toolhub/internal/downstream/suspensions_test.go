@@ -258,7 +258,7 @@ func TestWaitingCallsAreBounded(t *testing.T) {
 	}
 }
 
-// Twenty calls of clients of 2026-07-28, over one server and with equal ids, get their own questions and results.
+// Twenty calls of clients of 2026-07-28, over one server and with equal ids, get their own questions and results. Each client is a run.
 func TestSuspendedCallsDoNotCross(t *testing.T) {
 	t.Parallel()
 	const clients = 20
@@ -285,8 +285,11 @@ func TestSuspendedCallsDoNotCross(t *testing.T) {
 		if i%4 == 0 {
 			c = overStdio(t, s)
 		}
+		who, send := fmt.Sprintf("client-%d", i), c.send
+		c.send = func(request string) []string {
+			return send(strings.Replace(request, `"_meta":{`, `"_meta":{"toolhub/run":"`+who+`",`, 1))
+		}
 		calling.Go(func() {
-			who := fmt.Sprintf("client-%d", i)
 			args := `{"who":"` + who + `"}`
 			got := c.call("mcp.s.echo", args, "")
 			for n := 1; n <= 3; n++ {
