@@ -91,8 +91,8 @@ func linesOf(body []byte) []int {
 	return at
 }
 
-// Bytes returns the text of the file.
-func (f *File) Bytes() []byte { return slices.Concat(f.bom, f.body) }
+// Bytes returns the text of the file, which is not nil.
+func (f *File) Bytes() []byte { return append(append([]byte{}, f.bom...), f.body...) }
 
 // At returns the value that the keys lead to, nil where there is none.
 func (f *File) At(path ...string) *textfile.Node {
@@ -179,10 +179,12 @@ func (f *File) put(p Place, name string, c content) (*File, error) {
 	}
 	var edits []edit
 	var err error
-	switch f.Format {
-	case JSON:
+	switch {
+	case f.Format == JSON:
 		edits, err = f.putJSON(p, name, c)
-	case YAML:
+	case f.Format == YAML && f.isBorrowed(p):
+		err = errUnsafe
+	case f.Format == YAML:
 		edits, err = f.putYAML(p, name, c)
 	default:
 		edits, err = f.putTOML(p, name, c)
@@ -225,10 +227,12 @@ func (f *File) spans(p Place, name string, comments bool) ([]edit, error) {
 	if f.Entry(p, name) == nil {
 		return nil, fmt.Errorf("there is no entry %q", name)
 	}
-	switch f.Format {
-	case JSON:
+	switch {
+	case f.Format == JSON:
 		return f.takeJSON(p, name, comments)
-	case YAML:
+	case f.Format == YAML && f.isBorrowed(p):
+		return nil, errUnsafe
+	case f.Format == YAML:
 		return f.takeYAML(p, name, comments)
 	}
 	return f.takeTOML(p, name)

@@ -68,7 +68,7 @@ func TestPutAndTake(t *testing.T) {
 		if test.then == "" {
 			test.then = test.text
 		}
-		if err != nil || string(then.Bytes()) != test.then {
+		if err != nil || string(then.Bytes()) != test.then || then.Bytes() == nil { // nil is no file at all
 			t.Errorf("%q without it: %v\n%q, want\n%q", test.want, err, then.Bytes(), test.then)
 		}
 	}
@@ -155,6 +155,43 @@ func TestTakeTOML(t *testing.T) {
 	if _, err := f.Take(place, "it"); err == nil {
 		t.Error("an entry within braces was taken out")
 	}
+}
+
+// FuzzSplice: whatever a file holds, an entry is put into it and taken out again, or the edit is refused.
+func FuzzSplice(f *testing.F) {
+	for _, text := range []string{"{\"s\": {\"a\": 1}}", "s:\n  a: {x: 1}\n", "s:\n- name: a\n", "[s.a]\nx = 1\n", "[s]\na = {x = 1}\n", "d: &d {a: 1}\ns: *d\n",
+		"d: &d\n  s: {a: 1}\n<<: *d\n", "d: &d [{name: a}]\ns: *d\n", "s:\n  - &a {name: a}\n  - *a\n", "s: {} # x\n", "\ufeffs:\r\n  a:\r\n", "s: [a, b]\n", "s:\n {}"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, format := range []splice.Format{splice.JSON, splice.YAML, splice.TOML} {
+			file, err := splice.Read(format, []byte(text))
+			if err != nil {
+				continue
+			}
+			for _, p := range []splice.Place{{Path: []string{"s"}}, {Path: []string{"s", "t"}}, {Path: []string{"s"}, List: true}} {
+				value := any(splice.Object{{Key: "x", Value: true}})
+				if p.List && format == splice.TOML {
+					continue // it has none
+				}
+				if p.List && format == splice.JSON {
+					value = nil // only texts are taken out of its lists
+				}
+				if with, err := file.Put(p, "it", value, "why"); err == nil {
+					if then, err := with.Take(p, "it"); err == nil && then.Entry(p, "it") != nil {
+						t.Errorf("%q: it is still there: %q", text, then.Bytes())
+					}
+				}
+				for _, e := range file.Entries(p) {
+					entry, textErr := file.Text(p, e.Name)
+					without, err := file.TakeWhole(p, e.Name)
+					if err == nil && textErr == nil {
+						_, _ = without.PutText(p, e.Name, entry)
+					}
+				}
+			}
+		}
+	})
 }
 
 // TestPutWithComments: comments of an entry go above it. A mapping in braces that is empty becomes a block for that, where it can.

@@ -61,12 +61,31 @@ func (f *File) putYAML(p Place, name string, c content) ([]edit, error) {
 	return []edit{f.atLine(f.trimmed(from, f.blockEnd(from, indent, p.List && len(rest) == 0)), write(l))}, nil
 }
 
+// isBorrowed reports whether the keys of p lead through an alias or a merge: what stands there stands elsewhere in the file, and has other
+// meanings, too.
+func (f *File) isBorrowed(p Place) bool {
+	n, from := f.Root, 0
+	for _, key := range p.Path {
+		i := slices.IndexFunc(n.Members, func(m textfile.Member) bool { return m.Key == key })
+		if i < 0 || n.Members[i].Value.Kind == textfile.Null {
+			return false
+		}
+		m := n.Members[i]
+		at := f.offset(m.Position)
+		if at < from || f.offset(m.Value.Position) < at {
+			return true
+		}
+		n, from = m.Value, at
+	}
+	return false
+}
+
 var emptyBraces = regexp.MustCompile(`^\{[ \t]*\}`)
 
 // emptyFlow returns the end of a mapping in brackets that opens at offset at, if nothing is in it, it is all that its line holds after the
 // key, and it is not within other brackets.
 func (f *File) emptyFlow(key *textfile.Member, at int) (end int, ok bool) {
-	if key == nil || f.body[f.offset(f.Root.Position)] == '{' {
+	if key == nil || f.body[f.offset(f.Root.Position)] == '{' || at >= f.lineAt[key.Line] {
 		return 0, false
 	}
 	before := f.body[f.lineAt[key.Line-1]:at]
