@@ -211,10 +211,16 @@ func (f *File) take(p Place, name string, comments bool) (*File, error) {
 
 // Text returns an entry as it is written, for PutText.
 func (f *File) Text(p Place, name string) (string, error) {
-	if f.Format == JSON {
+	var edits []edit
+	var err error
+	switch {
+	case f.Format == JSON:
 		return f.textJSON(p, name)
+	case f.Format == YAML && f.Entry(p, name) != nil && !f.isBorrowed(p) && !f.isFlow(f.At(p.Path...)):
+		edits = f.entryBlock(p, name) // without the key above it, also where nothing else is below that
+	default:
+		edits, err = f.spans(p, name, false)
 	}
-	edits, err := f.spans(p, name, false)
 	var b bytes.Buffer
 	for _, e := range edits {
 		b.Write(f.body[e.from:e.to])

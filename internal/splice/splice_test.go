@@ -157,6 +157,41 @@ func TestTakeTOML(t *testing.T) {
 	}
 }
 
+// TestPutBackYAML: an entry that was taken out comes back, also where it was the only one, and where others have another indent by now.
+func TestPutBackYAML(t *testing.T) {
+	t.Parallel()
+	for text, p := range map[string]splice.Place{
+		"b: 1\ns:\n    a:\n        x: |\n          one\n         # two\n\n        y: 2\n": {Path: []string{"s"}},
+		"s:\n- name: a\n  x: 1\nb: 2\n":       {Path: []string{"s"}, List: true},
+		"b: 2\ns:\n    - x: 1\n      name: a": {Path: []string{"s"}, List: true},
+		"s:\n  a: {x: 1}\n":                   {Path: []string{"s"}},
+	} {
+		f, err := splice.Read(splice.YAML, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		entry, err := f.Text(p, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		without, err := f.Take(p, "a")
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if back, err := without.PutText(p, "a", entry); err != nil || !splice.Equal(back.Root.Member("s"), f.Root.Member("s")) {
+			t.Errorf("%q with %q: %v", without.Bytes(), entry, err)
+		}
+		other, err := without.Put(p, "other", splice.Object{{Key: "x", Value: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := other.PutText(p, "a", entry); err != nil || !splice.Equal(back.Entry(p, "a").Value, f.Entry(p, "a").Value) {
+			t.Errorf("%q with %q: %v", other.Bytes(), entry, err)
+		}
+	}
+}
+
 // FuzzSplice: whatever a file holds, an entry is put into it and taken out again, or the edit is refused.
 func FuzzSplice(f *testing.F) {
 	for _, text := range []string{"{\"s\": {\"a\": 1}}", "s:\n  a: {x: 1}\n", "s:\n- name: a\n", "[s.a]\nx = 1\n", "[s]\na = {x = 1}\n", "d: &d {a: 1}\ns: *d\n",

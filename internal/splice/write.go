@@ -20,6 +20,19 @@ func (l layout) deeper() layout {
 	return l
 }
 
+// moved returns lines of YAML with their first one at this indent, and the others as far from it as they were.
+func (l layout) moved(lines string) string {
+	was := len(lines) - len(strings.TrimLeft(lines, " "))
+	var b strings.Builder
+	for line := range strings.Lines(lines) {
+		if indent := len(line) - len(strings.TrimLeft(line, " ")); indent >= was && strings.TrimSpace(line) != "" {
+			line = l.indent + line[was:]
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
 // jsonString quotes a text, for JSON as well as YAML and TOML.
 func jsonString(s string) string {
 	var b bytes.Buffer

@@ -46,7 +46,8 @@ func (f *File) putYAML(p Place, name string, c content) ([]edit, error) {
 		l.indent = strings.Repeat(" ", key.Column-1+2)
 		return []edit{f.atLine(key.Line, write(l))}, nil
 	}
-	if at := f.offset(holder.Position); strings.IndexByte("{[", f.body[at]) >= 0 {
+	if f.isFlow(holder) {
+		at := f.offset(holder.Position)
 		if end, ok := f.emptyFlow(key, at); ok && len(rest) == 0 && len(c.comments) > 0 { // only a block has room for comments
 			l.indent = strings.Repeat(" ", key.Column-1+2)
 			return []edit{{at - 1, end, ""}, f.atLine(key.Line, write(l))}, nil
@@ -105,7 +106,7 @@ func kindOf(p Place, rest []string) textfile.Kind {
 
 func yamlEntry(p Place, name string, c content, l layout) string {
 	if c.text != "" {
-		return c.text
+		return l.moved(c.text)
 	}
 	var b strings.Builder
 	for _, comment := range c.comments {
@@ -242,8 +243,8 @@ func blankOrComment(text string) bool {
 
 func (f *File) takeYAML(p Place, name string, comments bool) ([]edit, error) {
 	holder := f.At(p.Path...)
-	if at := f.offset(holder.Position); strings.IndexByte("{[", f.body[at]) >= 0 {
-		return f.takeFlow(p, holder, name, at)
+	if f.isFlow(holder) {
+		return f.takeFlow(p, holder, name, f.offset(holder.Position))
 	}
 	path := p.Path
 	if len(holder.Members)+len(holder.Items) == 1 { // nothing stays: its key goes, too
@@ -254,19 +255,29 @@ func (f *File) takeYAML(p Place, name string, comments bool) ([]edit, error) {
 			}
 		}
 	}
-	e := f.Entry(p, name)
-	first, indent := e.Line-1, e.Column-1
-	if p.List {
-		indent = holder.Column - 1
-		for first > 0 && !strings.HasPrefix(strings.TrimLeft(f.line(first), " "), "-") {
-			first--
-		}
-	}
-	edits := f.block(first, indent, false)
+	edits := f.entryBlock(p, name)
 	if comments {
 		edits[0].from = f.commentsAbove(edits[0].from, "#")
 	}
 	return edits, nil
+}
+
+// isFlow reports whether a mapping or list is written in brackets.
+func (f *File) isFlow(n *textfile.Node) bool {
+	return strings.IndexByte("{[", f.body[f.offset(n.Position)]) >= 0
+}
+
+// entryBlock returns the edit that takes out the lines of an entry that is not within brackets.
+func (f *File) entryBlock(p Place, name string) []edit {
+	e := f.Entry(p, name)
+	first, indent := e.Line-1, e.Column-1
+	if p.List {
+		indent = f.At(p.Path...).Column - 1
+		for first > 0 && !strings.HasPrefix(strings.TrimLeft(f.line(first), " "), "-") {
+			first--
+		}
+	}
+	return f.block(first, indent, false)
 }
 
 // takeFlow takes an entry out of a mapping or list that is written in brackets and opens at offset open.
