@@ -232,6 +232,7 @@ var mayImport = map[string]map[string]string{
 	"cmd/mcp-toolhub/internal/service": {},
 	"cmd/mcp-toolhub/internal/clients": {
 		"internal/splice":                  "changes files of clients",
+		"internal/sensitive":               "finds secrets in what they hold",
 		"internal/inode":                   "they keep owner and names",
 		"internal/textfile":                "their entries are trees, and their faults have places",
 		"internal/statefile":               "writes the record of connections",

@@ -61,6 +61,14 @@ func IsMark(text string) bool {
 	return begins && ends && (inner == "" || len(inner) == 13 && inner[0] == ':' && strings.Trim(inner[1:], "0123456789abcdef") == "")
 }
 
+// Find returns the secrets in a text, which is not encoded.
+func Find(text string) (all []string) {
+	for _, s := range scan(text) {
+		all = append(all, text[s.from:s.to])
+	}
+	return all
+}
+
 // Text returns text with marks in the place of secrets, and how many it has put there. Without secrets it is text itself.
 func (m *Masker) Text(text string) (masked string, n int) { return m.text(text, 0) }
 

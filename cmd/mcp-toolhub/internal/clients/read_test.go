@@ -131,7 +131,7 @@ func TestMoveSecrets(t *testing.T) {
 	t.Parallel()
 	s := clients.Server{Name: "a b", URL: "https://ann:pa55word@h.example/mcp?api_key=q1&team=x",
 		Args: []string{"--api-key", "k1", "--token=k2", "--header", "Authorization: Bearer k3",
-			"ghp_0123456789abcdef", "--port", "80", "--max-tokens", "9"},
+			"ghp_0123456789abcdef", "--port", "80", "--max-tokens", "9", "--key", "q7Zk2LmX9vTgRw4pYbN8sHdE", "--key", "~/.ssh/key.pem"},
 		Env: []clients.Pair{{Name: "API_KEY", Value: "k4 $${x}"}, {Name: "MODE", Value: "fast"}, {Name: "OTHER", Value: "sk-0123456789abcdef"},
 			{Name: "TOKEN", Value: "${TOKEN}"}},
 		Headers: []clients.Pair{{Name: "Authorization", Value: "Bearer k5"}, {Name: "X-Team", Value: "x"}},
@@ -147,12 +147,12 @@ func TestMoveSecrets(t *testing.T) {
 		return name
 	})
 	now := all()
-	for _, secret := range []string{"pa55word", "q1", "k1", "k2", "k3", "ghp_", "k4", "sk-", "k5", "k6"} {
+	for _, secret := range []string{"pa55word", "q1", "k1", "k2", "k3", "ghp_", "q7Zk2", "k4", "sk-", "k5", "k6"} {
 		if strings.Contains(now, secret) {
 			t.Errorf("%s is still there: %s", secret, now)
 		}
 	}
-	for _, plain := range []string{"MODE=fast", "X-Team: x", "--port 80", "--max-tokens 9", "TOKEN=${TOKEN}",
+	for _, plain := range []string{"MODE=fast", "X-Team: x", "--port 80", "--max-tokens 9", "--key ~/.ssh/key.pem", "TOKEN=${TOKEN}",
 		"Authorization: Bearer ${secret:a-b.Authorization}"} {
 		if !strings.Contains(now, plain) {
 			t.Errorf("%q is gone: %s", plain, now)
@@ -170,35 +170,39 @@ func TestMoveSecrets(t *testing.T) {
 func TestSecretsWithinTexts(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"--env=API_KEY=hunter22":                                    "--env=API_KEY=<hunter22>",
-		"--env=MY_PAT=hunter22":                                     "--env=MY_PAT=<hunter22>",
-		"-e=MODE=fast":                                              "-e=MODE=fast",
-		"--header=X-Api-Key: hunter22":                              "--header=X-Api-Key: <hunter22>",
-		"--header=Authorization:Bearer hunter22":                    "--header=Authorization:Bearer <hunter22>",
-		"--max-tokens=4096":                                         "--max-tokens=4096",
-		"token=hunter22":                                            "token=<hunter22>",
-		`{"Authorization":"Bearer hunter22","Version":"2022"}`:      `{"Authorization":"Bearer <hunter22>","Version":"2022"}`,
-		`--headers={"X-Api-Key": "hun\"ter22", "a": 1}`:             `--headers={"X-Api-Key": "<hun\"ter22>", "a": 1}`,
-		"https://h/mcp?api_key=hunter22&x=${env:REGION}":            "https://h/mcp?api_key=<hunter22>&x=${env:REGION}",
-		"https://h/mcp?api_key=${env:KEY}&x=1":                      "https://h/mcp?api_key=${env:KEY}&x=1",
-		"postgresql://u:hunter22@${env:DBHOST}/db":                  "postgresql://u:<hunter22>@${env:DBHOST}/db",
-		"postgresql://${env:U}:${env:PW}@${env:DBHOST}/db":          "postgresql://${env:U}:${env:PW}@${env:DBHOST}/db",
-		"--url=mysql://u:hun@ter22@h/db":                            "--url=mysql://u:<hun@ter22>@h/db",
-		"https://hunter22@h.example/mcp":                            "https://<hunter22>@h.example/mcp",
-		"https://h.example/@scope/mcp?to=a@b":                       "https://h.example/@scope/mcp?to=a@b",
-		"git+ssh://git@h.example/x":                                 "git+ssh://git@h.example/x",
-		"Server=h;User Id=u;Password=hunter22;Encrypt=true":         "Server=h;User Id=u;Password=<hunter22>;Encrypt=true",
-		"host=h password=hunter22 dbname=d":                         "host=h password=<hunter22> dbname=d",
-		"run ghp_0123456789abcdef in ${userHome}":                   "run <ghp_0123456789abcdef> in ${userHome}",
-		"TOKEN: hunter22-${env:REGION}":                             "TOKEN: <hunter22->${env:REGION}",
-		"Authorization: Basic ${env:U}:${env:PW}":                   "Authorization: Basic ${env:U}:${env:PW}",
-		"Authorization: Bearer $${hunter22}":                        "Authorization: Bearer <${hunter22}>",
-		"Authorization: Bearer ${env:A:-hunter22}":                  "Authorization: Bearer ${env:A:-<hunter22>}",
-		"--env=API_KEY=${API_KEY:-hunter22}":                        "--env=API_KEY=${API_KEY:-<hunter22>}",
-		"postgresql://u:${A:-hunter22}@${DBHOST:-localhost}/db":     "postgresql://u:${A:-<hunter22>}@${DBHOST:-localhost}/db",
-		"run in ${MODE:-fastest} as ${MY_TOKEN:-hunter22}":          "run in ${MODE:-fastest} as ${MY_TOKEN:-<hunter22>}",
-		"--token=${A:-${secret:x}}":                                 "--token=${A:-<x}}",
-		"a \U00100000 that somebody has written, and ${env:REGION}": "a \U00100000 that somebody has written, and ${env:REGION}",
+		"--env=API_KEY=hunter22":                                                        "--env=API_KEY=<hunter22>",
+		"--env=MY_PAT=hunter22":                                                         "--env=MY_PAT=<hunter22>",
+		"-e=MODE=fast":                                                                  "-e=MODE=fast",
+		"--header=X-Api-Key: hunter22":                                                  "--header=X-Api-Key: <hunter22>",
+		"--header=Authorization:Bearer hunter22":                                        "--header=Authorization:Bearer <hunter22>",
+		"--max-tokens=4096":                                                             "--max-tokens=4096",
+		"token=hunter22":                                                                "token=<hunter22>",
+		`{"Authorization":"Bearer hunter22","Version":"2022"}`:                          `{"Authorization":"Bearer <hunter22>","Version":"2022"}`,
+		`--headers={"X-Api-Key": "hun\"ter22", "a": 1}`:                                 `--headers={"X-Api-Key": "<hun\"ter22>", "a": 1}`,
+		"https://h/mcp?api_key=hunter22&x=${env:REGION}":                                "https://h/mcp?api_key=<hunter22>&x=${env:REGION}",
+		"https://h/mcp?api_key=${env:KEY}&x=1":                                          "https://h/mcp?api_key=${env:KEY}&x=1",
+		"postgresql://u:hunter22@${env:DBHOST}/db":                                      "postgresql://u:<hunter22>@${env:DBHOST}/db",
+		"postgresql://${env:U}:${env:PW}@${env:DBHOST}/db":                              "postgresql://${env:U}:${env:PW}@${env:DBHOST}/db",
+		"--url=mysql://u:hun@ter22@h/db":                                                "--url=mysql://u:<hun@ter22>@h/db",
+		"https://hunter22@h.example/mcp":                                                "https://<hunter22>@h.example/mcp",
+		"https://h.example/@scope/mcp?to=a@b":                                           "https://h.example/@scope/mcp?to=a@b",
+		"git+ssh://git@h.example/x":                                                     "git+ssh://git@h.example/x",
+		"Server=h;User Id=u;Password=hunter22;Encrypt=true":                             "Server=h;User Id=u;Password=<hunter22>;Encrypt=true",
+		"host=h password=hunter22 dbname=d":                                             "host=h password=<hunter22> dbname=d",
+		"run ghp_0123456789abcdef in ${userHome}":                                       "run <ghp_0123456789abcdef> in ${userHome}",
+		"TOKEN: hunter22-${env:REGION}":                                                 "TOKEN: <hunter22->${env:REGION}",
+		"Authorization: Basic ${env:U}:${env:PW}":                                       "Authorization: Basic ${env:U}:${env:PW}",
+		"Authorization: Bearer $${hunter22}":                                            "Authorization: Bearer <${hunter22}>",
+		"Authorization: Bearer ${env:A:-hunter22}":                                      "Authorization: Bearer ${env:A:-<hunter22>}",
+		"--env=API_KEY=${API_KEY:-hunter22}":                                            "--env=API_KEY=${API_KEY:-<hunter22>}",
+		"postgresql://u:${A:-hunter22}@${DBHOST:-localhost}/db":                         "postgresql://u:${A:-<hunter22>}@${DBHOST:-localhost}/db",
+		"run in ${MODE:-fastest} as ${MY_TOKEN:-hunter22}":                              "run in ${MODE:-fastest} as ${MY_TOKEN:-<hunter22>}",
+		"https://h/mcp?key=hunter22":                                                    "https://h/mcp?key=<hunter22>",
+		"https://mcp.zapier.com/api/mcp/s/MzQ1YmYtNGQxOC00OWE5/mcp":                     "https://mcp.zapier.com/api/mcp/s/<MzQ1YmYtNGQxOC00OWE5>/mcp",
+		"https://h/v1/model-context-protocol-server-2/mcp":                              "https://h/v1/model-context-protocol-server-2/mcp",
+		"https://hooks.slack.com/services/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": "https://hooks.slack.com/services/T0AB12CD3/B0AB12CD3/<q7Zk2LmX9vTgRw4pYbN8sHdE>",
+		"--token=${A:-${secret:x}}":                                                     "--token=${A:-<x}}",
+		"a \U00100000 that somebody has written, and ${env:REGION}":                     "a \U00100000 that somebody has written, and ${env:REGION}",
 	} {
 		stored := map[string]string{}
 		s := clients.Server{Name: "s", Args: []string{text}}

@@ -3,8 +3,11 @@ package clients
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
 )
 
 // schemes are the words that stand before a secret in a header.
@@ -22,7 +25,8 @@ var (
 	userInfo  = regexp.MustCompile(`(\b[a-z][a-z0-9+.-]*://)([^/?#@:\s]*:)?([^/?#\s]+)@`)
 	quoted    = regexp.MustCompile(`("([A-Za-z0-9_-]+)"\s*:\s*")((?:[^"\\]|\\.)+)"`) // a member of a JSON object
 	connected = regexp.MustCompile(`((?:^|[;\s])([A-Za-z][A-Za-z0-9_]*)=)([^;\s]+)`) // a member of a connection string
-	personal  = regexp.MustCompile(`(?i)(^|[_-])pat$`)                               // a personal access token
+	personal  = regexp.MustCompile(`(?i)(^|[_-])pat$|webhook`)                       // a personal access token, an address that is one
+	segment   = regexp.MustCompile(`/([A-Za-z0-9_-]{20,})`)                          // of a path
 
 	// referring matches a reference, and the escape $${, which is none.
 	referring = regexp.MustCompile(`\$\$\{|\$\{[^}]*:-\$\{secret:[^}]*\}\}|\$\{[^}]*\}`)
@@ -50,6 +54,11 @@ func isSecretFlag(text string) bool {
 	return m != nil && secretWord(m[1])
 }
 
+// isSecretOf reports whether value looks like a secret because it stands behind that flag: --key is followed by a file, or by a key.
+func isSecretOf(before, value string) bool {
+	return flag.MatchString(before) && slices.Contains(sensitive.Find(before+" "+value), value)
+}
+
 // MoveSecrets replaces the secrets in s by references. It calls keep with each secret and a name; keep stores the secret and returns
 // the name that it has given it.
 func (s *Server) MoveSecrets(keep func(name, secret string) string) {
@@ -69,7 +78,7 @@ func (s *Server) MoveSecrets(keep func(name, secret string) string) {
 		}
 	}
 	for i, arg := range s.Args {
-		s.Args[i] = cut(fmt.Sprint("arg", i+1), arg, i > 0 && isSecretFlag(s.Args[i-1]))
+		s.Args[i] = cut(fmt.Sprint("arg", i+1), arg, i > 0 && (isSecretFlag(s.Args[i-1]) || isSecretOf(s.Args[i-1], arg)))
 	}
 	s.URL = cut("url", s.URL, false)
 	s.SignIn.Secret = cut("client_secret", s.SignIn.Secret, true)
@@ -190,13 +199,29 @@ func (c *cutter) text(text string) string {
 	if strings.Contains(text, "://") {
 		text = parameter.ReplaceAllStringFunc(text, func(found string) string {
 			m := parameter.FindStringSubmatch(found)
-			if !secretWord(m[2]) {
+			if !secretName(m[2]) {
 				return found
 			}
 			return m[1] + m[2] + "=" + c.value(m[3])
 		})
+		text = segment.ReplaceAllStringFunc(text, func(found string) string {
+			if !isRandom(found[1:]) {
+				return found
+			}
+			return "/" + c.value(found[1:])
+		})
+	}
+	for _, secret := range sensitive.Find(text) {
+		if len(secret) >= leastSecret && !aside.MatchString(secret) {
+			text = strings.ReplaceAll(text, secret, c.hide(c.move(secret)))
+		}
 	}
 	return tokenForm.ReplaceAllStringFunc(text, func(token string) string { return c.hide(c.move(token)) })
+}
+
+// isRandom reports whether a part of a path looks like a secret rather than like a name: digits among letters of both cases.
+func isRandom(part string) bool {
+	return strings.ContainsAny(part, "0123456789") && strings.ToLower(part) != part && strings.ToUpper(part) != part
 }
 
 // Reveal replaces references to stored secrets by the secrets.
