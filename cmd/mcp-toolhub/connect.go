@@ -39,7 +39,9 @@ const disconnectHelp = `Take out of MCP clients what connect has put there, and 
 
 If nobody else has written the file since, it is what it was before, byte for byte.`
 
-const undoHelp = `Undo the last connect, for all clients that it has changed. Run it again to undo the one before.`
+const undoHelp = `Undo the last connect, for all clients that it has changed. Run it again to undo the one before.
+
+A client that was connected before, and then again with other flags, is as it was before the first.`
 
 // connectCmd runs the commands "connect", "disconnect" and "undo".
 type connectCmd struct {
@@ -228,6 +230,13 @@ func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error)
 		h := clients.Hub{Command: ownProgram(), Args: []string{"serve", "--stdio", "--config", path}}
 		if c.stateDir != "" {
 			h.Args = append(h.Args, "--state-dir", s.StateDir)
+		}
+		if c.rules != "" {
+			rules, rulesErr := filepath.Abs(c.rules)
+			if rulesErr != nil {
+				return clients.Hub{}, failed(rulesErr)
+			}
+			h.Args = append(h.Args, "--rules", rules)
 		}
 		if c.profile != namespace.DefaultProfile {
 			h.Args = append(h.Args, "--profile", c.profile)

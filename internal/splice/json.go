@@ -125,6 +125,8 @@ func (f *File) putJSON(p Place, name string, c content) ([]edit, error) {
 		last := all[n-1]
 		if f.body[last.to+last.after] != ',' {
 			comma = ","
+		} else {
+			text += "," // as the one before has it
 		}
 		if bytes.Contains(f.body[last.to:pos], []byte("//")) {
 			lead = l.newline + l.indent
