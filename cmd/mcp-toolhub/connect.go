@@ -232,11 +232,7 @@ func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error)
 			h.Args = append(h.Args, "--state-dir", s.StateDir)
 		}
 		if c.rules != "" {
-			rules, rulesErr := filepath.Abs(c.rules)
-			if rulesErr != nil {
-				return clients.Hub{}, failed(rulesErr)
-			}
-			h.Args = append(h.Args, "--rules", rules)
+			h.Args = append(h.Args, "--rules", absolute(c.rules))
 		}
 		if c.profile != namespace.DefaultProfile {
 			h.Args = append(h.Args, "--profile", c.profile)

@@ -39,7 +39,7 @@ func fingerprint(s *config.Settings, style string) string {
 	}{program, version(), absolute(s.Path), style, s.Digests, s.Variables, nil}
 	for _, rules := range s.RuleFiles {
 		text, _ := os.ReadFile(rules) // those of --rules are not among the digests
-		same.Starts = append(same.Starts, rules, digestOf(text))
+		same.Starts = append(same.Starts, absolute(rules), digestOf(text))
 	}
 	wd, _ := os.Getwd()
 	for _, server := range s.Upstream.Servers {
