@@ -117,11 +117,21 @@ func TestKilledHubsCallsEnd(t *testing.T) {
 // A hook that ran when its hub was killed has its record, which says that nobody knows what it has done.
 func TestHookOfAKilledHub(t *testing.T) {
 	t.Parallel()
+	for _, event := range []string{"pre_tool_use", "permission_decision", "post_tool_use", "result_persistence"} {
+		t.Run(event, func(t *testing.T) {
+			t.Parallel()
+			hookOfAKilledHub(t, event)
+		})
+	}
+}
+
+func hookOfAKilledHub(t *testing.T, event string) {
+	t.Helper()
 	dir := t.TempDir()
 	s := &sharing{t, dir, filepath.Join(dir, "hub.json")}
 	writeFile(t, s.config, configText(t, map[string]any{"s": child(upstreamtest.Script{})}, map[string]any{
 		"policy": map[string]any{"rules": []any{map[string]any{"match": "*", "then": "allow"}}},
-		"hooks": []any{map[string]any{"name": "slow", "event": "pre_tool_use", "match": "*", "timeout": "1m",
+		"hooks": []any{map[string]any{"name": "slow", "event": event, "match": "*", "timeout": "1m",
 			"command": []string{"sh", "-c", "cat > /dev/null; while kill -0 $PPID 2> /dev/null; do sleep 0.1; done"}}}}))
 	// hooks returns the events of hooks, and their records.
 	hooks := func() (events []string, records []tool.HookRecord) {
@@ -151,9 +161,13 @@ func TestHookOfAKilledHub(t *testing.T) {
 	_ = killed.cmd.Process.Kill()
 	<-killed.read
 	s.launch()
-	eventually(t, "the call has ended", func() bool { _, waited, _ := s.ended(); return waited == 1 })
+	eventually(t, "the call has ended", func() bool { ran, waited, _ := s.ended(); return ran+waited == 1 })
 	events, records := hooks()
-	if got := strings.Join(events, " "); got != "tool.hook.pre.started tool.hook.pre.completed" || len(records) != 1 {
+	want := "tool.hook.pre.started tool.hook.pre.completed"
+	if event == "post_tool_use" || event == "result_persistence" {
+		want = "tool.hook.post.started tool.hook.post.completed"
+	}
+	if got := strings.Join(events, " "); got != want || len(records) != 1 {
 		t.Fatalf("%s, %d records", got, len(records))
 	}
 	if r := records[0]; r.Matcher["hook"] != "slow" || len(r.Outputs) != 1 || !strings.Contains(fmt.Sprint(r.Outputs), "killed while the hook ran") {

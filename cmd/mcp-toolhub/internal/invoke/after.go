@@ -64,6 +64,9 @@ func (inv *invocation) mapFailure() {
 	if f.Code == codeInvalidOutput {
 		c.status, c.recoverability = tool.StatusFailed, recoverNone // the tool has run, and no other arguments mend that
 	}
+	if f.Code == codeMutationFailed {
+		c.recoverability = recoverNone // the caller's arguments were right
+	}
 	if inv.final = c.status; inv.yielded {
 		inv.final = tool.StatusYielded
 	}

@@ -84,9 +84,7 @@ func (p *Pipeline) runHooks(ctx context.Context, inv *invocation, e hook.Event) 
 				inv.moveOnce(tool.StatusPostHooksRunning)
 			}
 			started = append(started, inv.record.HookStarted(name, string(e), e.Before(), inv.now()))
-			if !inv.record.IsOpen() { // what a hook does has a record, too
-				p.opts.note(ctx, inv, "the run of a hook is not in the journal")
-			}
+			p.opts.note(ctx, inv, "the run of a hook is not in the journal") // what it does has a record, too, however the hub ends
 		},
 		Ended: func(r *hook.Report) error {
 			if e == hook.PostToolUseFailure && inv.outcome.Result == nil { // a JSON-RPC error of the server has no room for them
@@ -203,6 +201,9 @@ func (p *Pipeline) hookFailed(ctx context.Context, inv *invocation, r *hook.Repo
 	return f
 }
 
+// codeMutationFailed: a hook has changed the arguments so that they do not fit the tool.
+const codeMutationFailed = "input_mutation_failed"
+
 // changeInput puts arguments of a hook in the place of the present ones: validated again, and recorded.
 func (p *Pipeline) changeInput(inv *invocation, name string, input json.RawMessage) error {
 	input, err := rawjson.Line(input)
@@ -212,7 +213,7 @@ func (p *Pipeline) changeInput(inv *invocation, name string, input json.RawMessa
 	if err := p.validator.check(inv, input); err != nil {
 		var f *tool.Failure
 		if errors.As(err, &f) {
-			f.Code, f.Cause = "input_mutation_failed", errors.New(f.Message) // which may name a field that models are not to know
+			f.Code, f.Cause = codeMutationFailed, errors.New(f.Message) // which may name a field that models are not to know
 			f.Message = fmt.Sprintf("the hook %q changed the arguments so that they do not fit the tool, and nothing ran. The person who runs "+
 				"the hub has to mend it: its log says what is wrong", name)
 		}
@@ -315,7 +316,11 @@ func (p *Pipeline) afterDeciding(ctx context.Context, inv *invocation, decided e
 // last status, once results.redact has its say. A call that was canceled meanwhile does not keep them from running: they may keep a
 // secret from being recorded.
 func (p *Pipeline) postHooks(ctx context.Context, inv *invocation) error {
-	defer func() { inv.moveTo(inv.final) }()
+	defer func() {
+		if inv.hooks == nil || !inv.hooks.plan.Has(hook.ResultPersistence) { // else see keptResult
+			inv.moveTo(inv.final)
+		}
+	}()
 	defer inv.redact(p.opts.Logger)
 	if inv.hooks == nil {
 		return nil
@@ -350,9 +355,10 @@ func (inv *invocation) addContext() {
 	}
 }
 
-// keptResult runs the hooks of result_persistence, and returns what the journal is to keep of the result; nil for nothing.
+// keptResult runs the hooks of result_persistence, brings the invocation to its last status where they ran, and returns what the journal is to keep of the result; nil for nothing.
 func (p *Pipeline) keptResult(ctx context.Context, inv *invocation) (json.RawMessage, rawjson.Object) {
 	h := inv.hooks
+	defer func() { inv.moveOnce(inv.final) }()
 	if inv.outcome.Result == nil {
 		p.keptError(ctx, inv)
 	}
