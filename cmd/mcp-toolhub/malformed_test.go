@@ -58,7 +58,8 @@ type refused struct {
 // one invocation that the error names, and that ends as validation_failed, with its event and content.
 func TestMalformedCalls(t *testing.T) {
 	t.Parallel()
-	config := configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("echo")}})}, nil)
+	config := configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("echo"), upstreamtest.Tool("die")}})},
+		map[string]any{"policy": map[string]any{"mode": "accept_all", "rules": []any{map[string]any{"match": "mcp.s.die", "then": "deny"}}}})
 	overCancelingClients(t, config, []string{"mcp.s.echo"}, func(c *canceling) {
 		meta := strings.TrimSuffix(strings.TrimPrefix(c.w.params("", `"x":1`), "{"), "}")
 		seen := 0
@@ -95,8 +96,15 @@ func TestMalformedCalls(t *testing.T) {
 				c.t.Errorf("%s: the result is %s; the event is %v", r.params, text, records["tool.invocation.validation_failed"])
 			}
 		}
+		hidden := rawRequest{id: c.w.nextID(), method: "tools/call", params: `{"name":"mcp.s.die","_meta":7}`, name: "mcp.s.die"}
+		var got refused
+		mustDecode(c.t, c.w.send(hidden)[0], &got)
+		records, _ := c.recordsOf(got.Error.Data.Invocation.ID)
+		if last := records["tool_invocation"]; last["status"] != "denied" || last["tool_id"] != "mcp.s.die" || records["tool_permission_decision"] == nil {
+			c.t.Errorf("a malformed call of a hidden tool is %v", last)
+		}
 		c.w.result("mcp.s.echo", `{}`, "") // the connection goes on
-		checkRecords(c.t, filepath.Join(c.state, "journal"), seen+1)
+		checkRecords(c.t, filepath.Join(c.state, "journal"), seen+2)
 	})
 }
 

@@ -22,10 +22,12 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 	faulty := inv.readAgent()
 	l, ok := inv.call.Surface.Resolve(inv.call.Name)
 	if refused := inv.call.Refused; refused != nil {
+		inv.rpcErr = refused
 		if ok {
 			p.found(inv, l.Tool)
+		} else if hidden := p.concealed(inv); hidden != nil {
+			return hidden
 		}
-		inv.rpcErr = refused
 		return &tool.Failure{Class: tool.ClassInvalidArguments, Message: refused.Message}
 	}
 	if !ok {
