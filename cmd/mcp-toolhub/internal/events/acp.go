@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -187,7 +188,7 @@ func (a *acp) begin(line json.RawMessage, id tool.InvocationID) *acpCall {
 	c := &acpCall{tool: known.Tool, session: known.Actor,
 		Head: toolCall{ID: id, Title: string(known.Tool), Kind: kindOf(known.Tool, t), RawInput: known.Input}}
 	if known.Tool == tool.UnknownTool && len(known.Mappings) > 0 {
-		c.Head.Title = known.Mappings[0].ToolName // which the caller asked for
+		c.Head.Title = cmp.Or(known.Mappings[0].ToolName, c.Head.Title) // which the caller asked for
 	}
 	if t != nil {
 		if t.Title != "" {

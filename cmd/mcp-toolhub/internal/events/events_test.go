@@ -373,6 +373,18 @@ func TestACPKinds(t *testing.T) {
 	}
 }
 
+// TestACPCallWithoutAName: a malformed call that names no tool has a title, as the schema wants.
+func TestACPCallWithoutAName(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	c := j.begin(tool.UnknownTool, `{}`, time.Now())
+	c.Begin(persist.CallHead{Invocation: c.Invocation, Tool: tool.UnknownTool, Actor: "actor:http/ann", Created: c.Created}, tool.ExternalMapping{Source: "mcp", Role: "client"})
+	j.run(c, tool.StatusValidationFailed, persist.CallEnd{Error: &tool.Error{ErrorClass: tool.ClassInvalidArguments, Message: "no name"}})
+	if all := j.acpOf(Options{}); len(all) == 0 || all[0].Params.Update.Title != string(tool.UnknownTool) {
+		t.Errorf("%+v", all)
+	}
+}
+
 // Records of facts, as a journal may hold them.
 type (
 	declarationRecord struct{ facts.Declaration }
