@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
@@ -19,12 +20,15 @@ type Asks struct {
 	undecided int           // calls of which it is not known whether they are going to be asked about
 	all       chan struct{} // closed when there are none
 	open      map[string]*list
+	again     map[string]int // calls that ask again after an answer that cannot be read
 }
 
 // list is one question about several calls.
 type list struct {
 	calls  []*listedCall
 	cancel context.CancelFunc
+	want   int           // calls that are going to come; 0 where that is not known
+	all    chan struct{} // closed when there are no more
 }
 
 // listedCall is a call that waits for the answer.
@@ -40,6 +44,12 @@ type listAnswer struct {
 	answer tool.Answer
 	err    error
 	each   bool // the person wants to be asked about each call
+}
+
+// isRead reports whether the answer is one to a list.
+func (l *listAnswer) isRead() bool {
+	answer, problem, invalid := answerOf(l.answer.Result, 0)
+	return !invalid && (problem != "" || answer.Choice == policy.AllowOnce || answer.Choice == policy.DenyOnce)
 }
 
 // gatherFor bounds the time for which a question waits for more of its kind.
@@ -73,15 +83,21 @@ func (a *Asks) ask(ctx context.Context, c *Call, about func() gate.Asked, sent f
 	l := a.open[key]
 	if l == nil {
 		var listing context.Context
-		l = &list{}
+		l = &list{want: a.again[key], all: a.all}
+		if delete(a.again, key); l.want > 0 {
+			l.all = make(chan struct{})
+		}
 		listing, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		if a.open == nil {
 			a.open = make(map[string]*list)
 		}
 		a.open[key] = l
-		go a.put(listing, c, key, l, a.all)
+		go a.put(listing, c, key, l, l.all)
 	}
-	l.calls = append(l.calls, mine)
+	if l.calls = append(l.calls, mine); len(l.calls) == l.want {
+		l.want = 0
+		close(l.all)
+	}
 	a.mu.Unlock()
 	c.Member.decided()
 	select {
@@ -117,6 +133,14 @@ func (a *Asks) put(ctx context.Context, c *Call, key string, l *list, all <-chan
 		return
 	}
 	got := askAbout(ctx, c, calls)
+	if got.err == nil && !got.each && !got.isRead() {
+		a.mu.Lock()
+		if a.again == nil {
+			a.again = make(map[string]int)
+		}
+		a.again[key] = len(calls)
+		a.mu.Unlock()
+	}
 	for _, call := range calls {
 		call.answer <- got
 	}

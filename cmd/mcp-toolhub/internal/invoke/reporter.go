@@ -34,8 +34,9 @@ type reporter struct {
 	pending  bool // the last report is not recorded: it is last, of lastAt
 	last     tool.Progress
 	lastAt   time.Time
-	asking   int // questions that wait for the client
-	waits    int // how often the call has begun to wait for it
+	asking   int                 // questions that wait for the client
+	waits    int                 // how often the call has begun to wait for it
+	parts    []tool.InvocationID // whose results came meanwhile
 }
 
 // recordEvery bounds the journal lines of a chatty tool. Every report still reaches the client, and the last one before anything
@@ -108,6 +109,7 @@ func (x *reporter) waiting(change int) (locked <-chan struct{}) {
 		if x.waits <= maxWaits {
 			x.inv.moveTo(tool.StatusRunning)
 		}
+		x.recordParts()
 		return x.inv.place.relock()
 	}
 	x.inv.place.unlock()
@@ -126,10 +128,11 @@ func (x *reporter) report(update tool.Progress) {
 	if x.closed {
 		return
 	}
-	if update.Partial != "" && x.asking == 0 { // else the status is that it waits
-		x.catchUp()
-		x.inv.status = tool.StatusPartialResult
-		x.inv.record.Partial(tool.ResultOf(update.Partial), x.inv.now())
+	if update.Partial != "" {
+		if x.parts = append(x.parts, update.Partial); x.asking == 0 { // else the status is that it waits
+			x.catchUp()
+			x.recordParts()
+		}
 	}
 	if now := x.inv.now(); x.recorded.IsZero() || now.Sub(x.recorded) >= recordEvery {
 		x.recorded, x.pending = now, false
@@ -150,6 +153,15 @@ func (x *reporter) catchUp() {
 		x.pending = false
 		x.progress(x.last, x.lastAt)
 	}
+}
+
+// recordParts notes which parts of the result have come.
+func (x *reporter) recordParts() {
+	for _, part := range x.parts {
+		x.inv.status = tool.StatusPartialResult
+		x.inv.record.Partial(tool.ResultOf(part), x.inv.now())
+	}
+	x.parts = x.parts[:0]
 }
 
 func (x *reporter) progress(update tool.Progress, now time.Time) {
@@ -174,6 +186,7 @@ func (x *reporter) close() {
 	if x.inv.status == tool.StatusNeedsInput { // the call ended with a question open
 		x.inv.moveTo(tool.StatusRunning)
 	}
+	x.recordParts()
 }
 
 func number(object json.RawMessage, name string) (float64, bool) {
