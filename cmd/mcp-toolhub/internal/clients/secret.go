@@ -25,13 +25,12 @@ var (
 	userInfo  = regexp.MustCompile(`(\b[a-z][a-z0-9+.-]*://)([^/?#@:\s]*:)?([^/?#\s]+)@`)
 	quoted    = regexp.MustCompile(`("([A-Za-z0-9_-]+)"\s*:\s*")((?:[^"\\]|\\.)+)"`) // a member of a JSON object
 	connected = regexp.MustCompile(`((?:^|[;\s])([A-Za-z][A-Za-z0-9_]*)=)([^;\s]+)`) // a member of a connection string
-	personal  = regexp.MustCompile(`(?i)(^|[_-])pat$|webhook`)                       // a personal access token, an address that is one
+	personal  = regexp.MustCompile(`(?i)(^|[_-])pat$|webhook[_-]?ur[il]$`)           // a personal access token, an address that is one
 	segment   = regexp.MustCompile(`/([A-Za-z0-9_-]{20,})`)                          // of a path
 
 	// referring matches a reference, and the escape $${, which is none.
 	referring = regexp.MustCompile(`\$\$\{|\$\{[^}]*:-\$\{secret:[^}]*\}\}|\$\{[^}]*\}`)
-	// fallback matches a reference with a default that is none.
-	fallback = regexp.MustCompile(`^(\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*):-)([^$].*)\}$`)
+	fallback  = regexp.MustCompile(`(?s)^(\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*):-)(.+)\}$`)
 	// aside matches what stands for references while a text is searched; literal what is between them.
 	aside   = regexp.MustCompile(`[\x{100000}-\x{10FFFF}]`)
 	literal = regexp.MustCompile(`[^\x{100000}-\x{10FFFF}]+`)
@@ -108,7 +107,7 @@ func (c *cutter) search(text string, cut func(string) string) string {
 		if reference == "$${" {
 			return reference
 		}
-		if m := fallback.FindStringSubmatch(reference); m != nil && (secretName(m[2]) || tokenForm.MatchString(m[3])) {
+		if m := fallback.FindStringSubmatch(reference); m != nil && (secretName(m[2]) || carriesSecret(m[3])) {
 			reference = c.withoutDefault(reference)
 		}
 		return c.hide(reference)
@@ -125,7 +124,7 @@ func (c *cutter) hidden(character string) *string {
 // withoutDefault returns a reference whose default, which is a secret, is moved.
 func (c *cutter) withoutDefault(reference string) string {
 	m := fallback.FindStringSubmatch(reference)
-	if m == nil || len(m[3]) < leastSecret {
+	if m == nil || len(m[3]) < leastSecret || strings.HasPrefix(m[3], "${secret:") {
 		return reference
 	}
 	return m[1] + c.move(m[3]) + "}"
@@ -199,7 +198,7 @@ func (c *cutter) text(text string) string {
 	if strings.Contains(text, "://") {
 		text = parameter.ReplaceAllStringFunc(text, func(found string) string {
 			m := parameter.FindStringSubmatch(found)
-			if !secretName(m[2]) {
+			if !secretWord(m[2]) && !strings.EqualFold(m[2], "key") {
 				return found
 			}
 			return m[1] + m[2] + "=" + c.value(m[3])

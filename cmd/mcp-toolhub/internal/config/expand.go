@@ -127,14 +127,15 @@ func (r *reader) expand(p textfile.Position, s string, defaults bool) (shape.Exp
 	return e.Expansion, sound
 }
 
-// closing returns where the reference that s begins with ends, -1 if it does not. The default of a variable may be a stored secret:
-// ${VAR:-${secret:name}}.
+// secretDefault matches the one reference that holds another.
+var secretDefault = regexp.MustCompile(`^\$\{(?:env:)?[^{}:]*:-\$\{secret:[^{}]*\}\}`)
+
+// closing returns where the reference that s begins with ends, -1 if it does not.
 func closing(s string) int {
-	end := strings.IndexByte(s, '}')
-	if end > 0 && strings.Contains(s[:end], ":-${") && strings.HasPrefix(s[end+1:], "}") {
-		end++
+	if found := secretDefault.FindString(s); found != "" {
+		return len(found) - 1
 	}
-	return end
+	return strings.IndexByte(s, '}')
 }
 
 var (
@@ -151,7 +152,7 @@ const references = "${VAR}, ${VAR:-default}, ${VAR:-${secret:name}}, ${env:VAR},
 
 // resolve returns what ${body} stands for.
 func (e *expansion) resolve(body string) (string, bool) {
-	if i := strings.Index(body, "${"); i >= 0 && !(strings.HasSuffix(body[:i], ":-") && strings.HasPrefix(body[i:], "${secret:")) {
+	if strings.Contains(body, "${") && !secretDefault.MatchString("${"+body+"}") {
 		e.Fault(e.start, "a ${…} within another", "only a variable's default can be one, and only ${secret:name}: set a variable of its own for it")
 		return "", false
 	}
