@@ -173,16 +173,18 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 			}
 			plans = append(plans, p)
 		}
-		if c.all && len(plans) > 0 && err != nil { // one client holds the others up only where somebody has named it
+		if c.all && err != nil { // one client holds the others up only where somebody has named it
 			fmt.Fprintln(c.std.err, strings.Join(leftOut, "\n"))
-			err = nil
+			if err = nil; len(plans) == 0 {
+				err = errNoClient
+			}
 		}
 		return plans, err
 	})
 }
 
 // errNoClient means that connect --all has found none.
-var errNoClient = errors.New("no client was found on this machine: name one")
+var errNoClient = errors.New("no client whose file can be changed was found on this machine: name one")
 
 // served returns the servers that the hub serves, with their secrets, for comparison. Without --replace there is nothing to compare.
 func (c *connectCmd) served(s *config.Settings) ([]clients.Server, error) {

@@ -146,7 +146,7 @@ func (c *startCmd) connect(ctx context.Context) error {
 	to := connectCmd{app: c.app, all: true, stdio: true, replace: true, yes: c.yes, profile: namespace.DefaultProfile}
 	err := to.connect(ctx, nil)
 	if errors.Is(err, errNoClient) {
-		fmt.Fprintln(c.std.out, "no client was found on this machine: mcp-toolhub connect takes the name of one")
+		fmt.Fprintln(c.std.out, "no client whose file can be changed was found on this machine: mcp-toolhub connect takes the name of one")
 		return nil
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
@@ -170,6 +171,9 @@ func (f *File) Put(p Place, name string, value any, comments ...string) (*File, 
 
 // PutText puts back an entry, as Text has returned it from an earlier state of the file.
 func (f *File) PutText(p Place, name, text string) (*File, error) {
+	if f.Format != JSON && !strings.HasSuffix(text, "\n") { // it was the end of the file
+		text += f.newline()
+	}
 	return f.put(p, name, content{text: text})
 }
 

@@ -126,6 +126,7 @@ func TestTakeTOML(t *testing.T) {
 	t.Parallel()
 	place := splice.Place{Path: []string{"s"}}
 	for text, want := range map[string]string{
+		"[s]\nc = { a = 2 }\nit = { a = 1 }":                                        "[s]\nc = { a = 2 }\n",
 		"[s]\nit = { a = 1, b = [\"x\"] } # mine\nc = { a = 2 }\n":                  "[s]\nc = { a = 2 }\n",
 		"m = 1\n[s]\nit.a = 1\nit.b = [\n  \"x\",\n]\nc = { a = 2 }\n[t]\nit = 1\n": "m = 1\n[s]\nc = { a = 2 }\n[t]\nit = 1\n",
 		"s.\"it\".a = 1\ns.it.b = 2\ns.c = {}\n":                                    "s.c = {}\n",
@@ -162,9 +163,10 @@ func TestPutBackYAML(t *testing.T) {
 	t.Parallel()
 	for text, p := range map[string]splice.Place{
 		"b: 1\ns:\n    a:\n        x: |\n          one\n         # two\n\n        y: 2\n": {Path: []string{"s"}},
-		"s:\n- name: a\n  x: 1\nb: 2\n":       {Path: []string{"s"}, List: true},
-		"b: 2\ns:\n    - x: 1\n      name: a": {Path: []string{"s"}, List: true},
-		"s:\n  a: {x: 1}\n":                   {Path: []string{"s"}},
+		"s:\n- name: a\n  x: 1\nb: 2\n": {Path: []string{"s"}, List: true},
+		"s:\n    a:\n        x: |\n          one\n             \n          two\nb: 1\n": {Path: []string{"s"}},
+		"b: 2\ns:\n    - x: 1\n      name: a":                                           {Path: []string{"s"}, List: true},
+		"s:\n  a: {x: 1}\n":                                                             {Path: []string{"s"}},
 	} {
 		f, err := splice.Read(splice.YAML, []byte(text))
 		if err != nil {
@@ -183,6 +185,9 @@ func TestPutBackYAML(t *testing.T) {
 			t.Errorf("%q with %q: %v", without.Bytes(), entry, err)
 		}
 		other, err := without.Put(p, "other", splice.Object{{Key: "x", Value: true}})
+		if err == nil {
+			other, err = splice.Read(splice.YAML, append(other.Bytes(), "# end\n"...))
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func (l layout) moved(lines string) string {
 	was := len(lines) - len(strings.TrimLeft(lines, " "))
 	var b strings.Builder
 	for line := range strings.Lines(lines) {
-		if indent := len(line) - len(strings.TrimLeft(line, " ")); indent >= was && strings.TrimSpace(line) != "" {
+		if bare := strings.TrimLeft(line, " "); len(line)-len(bare) >= was && (was > 0 || strings.TrimSpace(bare) != "") {
 			line = l.indent + line[was:]
 		}
 		b.WriteString(line)
