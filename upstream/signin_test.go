@@ -3,6 +3,7 @@
 package upstream_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,6 +128,48 @@ func TestServerThatWantsASignIn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestChallengeOfACall: a server answers everything but calls to everybody. What the challenge to a call says counts at the sign-in: where the
+// metadata is, and which scopes are wanted.
+func TestChallengeOfACall(t *testing.T) {
+	t.Parallel()
+	auth, fake := &upstreamtest.AuthServer{Lifetime: time.Hour}, upstreamtest.NewHandler(upstreamtest.Options{JSON: true})
+	t.Cleanup(fake.Close)
+	issuer := httptest.NewServer(auth)
+	t.Cleanup(issuer.Close)
+	var resource *httptest.Server
+	resource = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		switch {
+		case r.URL.Path == "/meta/prm":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"resource":"%s/mcp","authorization_servers":["%s"],"scopes_supported":["other"]}`, resource.URL, issuer.URL)
+		case r.URL.Path != "/mcp":
+			http.NotFound(w, r)
+		case bytes.Contains(body, []byte(`"method":"tools/call"`)) && r.Header.Get("Authorization") == "":
+			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+resource.URL+`/meta/prm", scope="special"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		default:
+			fake.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(resource.Close)
+	auth.Issuer, auth.Resource = issuer.URL, resource.URL+"/mcp"
+	g := &guarded{auth: auth, config: upstream.Config{SignIns: signin.Open(t.TempDir()),
+		Servers: []upstream.ServerConfig{{ID: "s", Transport: upstream.StreamableHTTP, URL: auth.Resource}}}}
+	g.harness = startConfig(t, g.config)
+	g.ready(t, "s")
+	_, err := g.call(t.Context(), "s", "echo", `{}`)
+	if f := failure(t, err); f.Class != tool.ClassSetupRequired {
+		t.Errorf("failure %+v", f)
+	}
+	if grant := g.login(t); strings.Join(grant.Scopes, " ") != "special" {
+		t.Errorf("granted: %q", grant.Scopes)
+	}
+	g.ready(t, "s")
+	g.mustCall(t, "s", "echo", `{}`)
 }
 
 // signedIn returns a group whose server a person has signed in to.

@@ -77,9 +77,9 @@ func MissingScopes(h http.Header) string {
 	return ""
 }
 
-// ask sends the server a request without a token, and returns its challenge. ping changes nothing at the server. near says whether the
+// ask sends the server a request without a token, and returns its challenge, if there is one. ping changes nothing at the server. near says whether the
 // server is in this network: the connection that brought the answer tells. What its name resolves to may be different each time.
-func ask(ctx context.Context, client *http.Client, server settings.Server) (c challenge, near bool, err error) {
+func ask(ctx context.Context, client *http.Client, server settings.Server) (c challenge, found, near bool, err error) {
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	method, body := http.MethodPost, strings.NewReader(ping)
 	if server.Transport == settings.SSE {
@@ -91,7 +91,7 @@ func ask(ctx context.Context, client *http.Client, server settings.Server) (c ch
 	}})
 	req, err := http.NewRequestWithContext(ctx, method, server.URL, body)
 	if err != nil {
-		return c, false, err
+		return c, false, false, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
@@ -100,21 +100,25 @@ func ask(ctx context.Context, client *http.Client, server settings.Server) (c ch
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return c, false, shown(err)
+		return c, false, false, shown(err)
 	}
 	defer resp.Body.Close()
-	c, _ = challengeOf(resp.Header)
-	return c, near, nil
+	c, found = challengeOf(resp.Header)
+	return c, found, near, nil
 }
 
-// discover finds out where to sign in to the server, and returns the client for that.
-func discover(ctx context.Context, server settings.Server) (t terms, client *http.Client, err error) {
+// discover finds out where to sign in to the server, and returns the client for that. before is the challenge to an earlier request: some
+// servers answer all but calls to everybody.
+func discover(ctx context.Context, server settings.Server, before http.Header) (t terms, client *http.Client, err error) {
 	if err := checkAddress(server.URL); err != nil {
 		return t, nil, fmt.Errorf("the server's url: %w", err)
 	}
-	asked, near, err := ask(ctx, newClient(true), server) // the entry names the server, wherever it is
+	asked, found, near, err := ask(ctx, newClient(true), server) // the entry names the server, wherever it is
 	if err != nil {
 		return t, nil, err
+	}
+	if !found {
+		asked, _ = challengeOf(before)
 	}
 	client = newClient(near)
 	resource, err := resourceOf(ctx, client, server.URL, asked.metadata)

@@ -174,10 +174,15 @@ func shown(err error) error {
 	case errors.As(err, &u) && u.Timeout():
 		return fmt.Errorf("%s %w", hostOf(u.URL), errSilent)
 	case errors.As(err, &u):
-		return fmt.Errorf("%s: %s", hostOf(u.URL), shownText(u.Err.Error()))
+		return &unreachedError{hostOf(u.URL) + ": " + shownText(u.Err.Error())}
 	}
 	return errors.New(shownText(err.Error()))
 }
+
+// unreachedError says why there was no answer.
+type unreachedError struct{ text string }
+
+func (e *unreachedError) Error() string { return e.text }
 
 // shownText returns a text of others as it may be shown.
 func shownText(text string) string { return redact.Clean(redact.Truncate(text, redact.MaxText)) }

@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -102,7 +103,7 @@ func (a *attempt) run(ctx context.Context) (g Grant, err error) {
 		return g, err
 	}
 	a.step = StepDiscover
-	if a.terms, a.http, err = discover(ctx, a.Server); err != nil {
+	if a.terms, a.http, err = discover(ctx, a.Server, a.Store.challenge(a.Server)); err != nil {
 		return g, err
 	}
 	before, _, err := a.Store.Grant(a.Server)
@@ -207,7 +208,7 @@ func (a *attempt) identity(ctx context.Context) (Client, error) {
 	meta := &oauthex.ClientRegistrationMetadata{ClientName: "mcp-toolhub", ApplicationType: "native", TokenEndpointAuthMethod: methodNone,
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"}, Scope: strings.Join(scopes, " ")}
 	if a.Device {
-		meta.GrantTypes = append(meta.GrantTypes, "urn:ietf:params:oauth:grant-type:device_code")
+		meta.GrantTypes = append(meta.GrantTypes, grantDevice)
 	}
 	meta.RedirectURIs = []string{orText(redirect, "http://127.0.0.1/callback")}
 	if strings.HasPrefix(redirect, "https:") {
@@ -350,19 +351,46 @@ func (a *attempt) byDevice(ctx context.Context, g Grant) (*oauth2.Token, error) 
 		return nil, fmt.Errorf("verification_uri: %w", err)
 	}
 	a.Visit(asked.VerificationURI, shownText(asked.UserCode))
-	t, err := c.DeviceAccessToken(ctx, asked, options...)
-	if refused := (*oauth2.RetrieveError)(nil); errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil ||
-		errors.As(err, &refused) && refused.ErrorCode == "expired_token" {
-		return nil, errors.New("nobody has entered the code before it expired: sign in again, and enter the code that is shown then")
-	}
-	if err != nil {
-		return nil, shown(err)
-	}
-	return asker.usable(t)
+	return asker.poll(ctx, asked)
 }
 
-// Logout forgets the sign-in to server and the client that was registered for it, and revokes it where the authorization server can do that. revoked says whether it did. The
-// sign-in is forgotten even if that fails, which err says then.
+// poll asks for the token of a device's code until the person has entered that. The client signs each request anew, which oauth2 does not.
+func (a *asker) poll(ctx context.Context, asked *oauth2.DeviceAuthResponse) (*oauth2.Token, error) {
+	if !asked.Expiry.IsZero() {
+		limited, cancel := context.WithDeadline(ctx, asked.Expiry)
+		defer cancel()
+		ctx = limited
+	}
+	const slower = 5 * time.Second
+	interval := cmp.Or(time.Duration(asked.Interval)*time.Second, slower)
+	for {
+		select {
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+				return nil, errCodeExpired
+			}
+			return nil, context.Cause(ctx)
+		case <-time.After(interval):
+		}
+		t, err := a.token(ctx, map[string]string{"grant_type": grantDevice, "device_code": asked.DeviceCode})
+		switch {
+		case isRefused(err, "authorization_pending") || ctx.Err() != nil:
+		case isRefused(err, "slow_down") || errors.Is(err, errSilent) || errors.As(err, new(*unreachedError)): // "the client MUST unilaterally reduce its polling frequency"
+			interval += slower
+		case isRefused(err, "expired_token"):
+			return nil, errCodeExpired
+		default:
+			return t, err
+		}
+	}
+}
+
+var errCodeExpired = errors.New("nobody has entered the code before it expired: sign in again, and enter the code that is shown then")
+
+const grantDevice = "urn:ietf:params:oauth:grant-type:device_code"
+
+// Logout forgets the sign-in to server and the client that was registered for it, and revokes it where the authorization server can do
+// that. revoked says whether it did. The sign-in is forgotten even if that fails, which err says then.
 func (s *Store) Logout(ctx context.Context, server settings.Server) (was, revoked bool, err error) {
 	g, ok, err := s.Grant(server)
 	if err == nil && !ok {

@@ -230,6 +230,13 @@ func (s *Source) Refused(req *http.Request, token string, status int, h http.Hea
 	return err == nil && next.Access != token
 }
 
+// Challenged keeps the challenge to a call, for the next sign-in: the server may answer everything else to everybody.
+func (s *Source) Challenged(h http.Header) {
+	if _, ok, err := s.store.Grant(s.server); err == nil && !ok {
+		_ = s.store.wantsSignIn(s.server, h) // without it, the sign-in asks the server
+	}
+}
+
 // wait waits for a renewal.
 func (s *Source) wait(ctx context.Context, f *flight) (Grant, error) {
 	select {
@@ -309,9 +316,13 @@ func (s *Source) refresh(ctx context.Context, g *Grant) error {
 		return err
 	}
 	t, err := a.token(ctx, map[string]string{"grant_type": "refresh_token", "refresh_token": g.Refresh})
-	if dead := isRefused(err, "invalid_client", "unauthorized_client") && s.server.OAuth.ClientID == ""; dead || isRefused(err, "invalid_grant") {
+	dead := isRefused(err, "invalid_client", "unauthorized_client") && s.server.OAuth.ClientID == ""
+	if dead || isRefused(err, "invalid_grant", "invalid_token", "bad_refresh_token") { // GitHub's word is the last one
 		why := "the sign-in has ended: " + err.Error()
 		return errors.Join(&NeededError{why}, s.store.forget(s.server, g.Refresh, why, dead))
+	}
+	if errors.As(err, new(*refusal)) && !isRefused(err, "temporarily_unavailable", "server_error", "slow_down") {
+		return &NeededError{"the sign-in cannot be renewed: " + err.Error()} // it stays: the next renewal may succeed
 	}
 	if err != nil {
 		return fmt.Errorf("renew the sign-in: %w", err)
@@ -322,7 +333,7 @@ func (s *Source) refresh(ctx context.Context, g *Grant) error {
 
 // machine signs the hub in as itself: with client credentials, or with a token that stands for it.
 func (s *Source) machine(ctx context.Context, before Grant, scopes []string) (Grant, error) {
-	t, client, err := discover(ctx, s.server)
+	t, client, err := discover(ctx, s.server, nil)
 	if err != nil {
 		return before, &Error{StepDiscover, s.server.ID, err}
 	}

@@ -301,7 +301,7 @@ func TestSilentServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &http.Client{Timeout: answerTime, Transport: direct{http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })}}
 		began := time.Now()
-		_, _, err := ask(t.Context(), client, settings.Server{ID: "s", Transport: settings.StreamableHTTP, URL: "https://s.example/mcp"})
+		_, _, _, err := ask(t.Context(), client, settings.Server{ID: "s", Transport: settings.StreamableHTTP, URL: "https://s.example/mcp"})
 		if err == nil || err.Error() != "s.example did not answer in time" || time.Since(began) != answerTime {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
@@ -336,7 +336,7 @@ func TestAddressesOfThisNetwork(t *testing.T) {
 	if err := getJSON(t.Context(), behind, server.URL, new(any)); err == nil || reached != 1 {
 		t.Errorf("a server of the Internet makes a hub with a proxy ask %s: %v", server.URL, err)
 	}
-	_, near, err := ask(t.Context(), newClient(true), settings.Server{Transport: settings.StreamableHTTP, URL: server.URL})
+	_, _, near, err := ask(t.Context(), newClient(true), settings.Server{Transport: settings.StreamableHTTP, URL: server.URL})
 	if !near || err != nil || reached != 2 {
 		t.Errorf("a server on this machine: near %v, %v", near, err)
 	}

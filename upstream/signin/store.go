@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -45,6 +46,9 @@ type contents struct {
 	// Ended says, by keyOf, why there is no sign-in any more where an authorization server has ended it.
 	Ended map[string]string `json:"ended,omitempty"`
 
+	// Asked has, by keyOf, the WWW-Authenticate of the last call that wanted a sign-in where there was none.
+	Asked map[string][]string `json:"asked,omitempty"`
+
 	// Bound has the issuers of clients that entries name, by boundKey.
 	Bound map[string]string `json:"bound,omitempty"`
 }
@@ -52,7 +56,7 @@ type contents struct {
 // newContents returns what an empty file holds.
 func newContents() *contents {
 	return &contents{Grants: make(map[string]Grant), Clients: make(map[string]Client), Ended: make(map[string]string),
-		Bound: make(map[string]string)}
+		Asked: make(map[string][]string), Bound: make(map[string]string)}
 }
 
 // Client is what the hub is to an authorization server.
@@ -202,6 +206,7 @@ func (s *Store) put(server settings.Server, g Grant) error {
 	return s.change(func(c *contents) bool {
 		c.Grants[keyOf(server)] = g
 		delete(c.Ended, keyOf(server))
+		delete(c.Asked, keyOf(server))
 		if server.OAuth.ClientID != "" {
 			c.Bound[boundKey(server)] = g.Issuer
 		}
@@ -237,6 +242,7 @@ func (s *Store) putWith(server settings.Server, g Grant, key string, client Clie
 	err := s.change(func(c *contents) bool {
 		c.Grants[keyOf(server)], c.Clients[key] = g, client
 		delete(c.Ended, keyOf(server))
+		delete(c.Asked, keyOf(server))
 		return true
 	})
 	if err == nil {
@@ -278,6 +284,32 @@ func (s *Store) want(server settings.Server, scopes []string) error {
 		c.Grants[keyOf(server)] = g
 		return ok && len(g.Wanted) > before && len(g.Wanted) <= maxScopes
 	})
+}
+
+// wantsSignIn notes the challenge of a server to a call without a token.
+func (s *Store) wantsSignIn(server settings.Server, h http.Header) error {
+	said := h.Values("WWW-Authenticate")
+	if c, found := challengeOf(h); !found || c.metadata == "" && len(c.scopes) == 0 || len(strings.Join(said, "")) > maxChallenge {
+		return nil
+	}
+	return s.change(func(c *contents) bool {
+		known := slices.Equal(c.Asked[keyOf(server)], said)
+		c.Asked[keyOf(server)] = said
+		return !known
+	})
+}
+
+// maxChallenge bounds the bytes of a challenge that is kept.
+const maxChallenge = 4 << 10
+
+// challenge returns what wantsSignIn has noted.
+func (s *Store) challenge(server settings.Server) http.Header {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.read() != nil {
+		return nil
+	}
+	return http.Header{"Www-Authenticate": s.held.Asked[keyOf(server)]}
 }
 
 // Ended returns why there is no sign-in to server any more, where its authorization server has ended it; otherwise "".

@@ -63,6 +63,9 @@ type Tokens interface {
 	// Refused is told that the server answered a request with that token with 401 or 403, and reports whether it is to be sent once
 	// more, with what Authorize adds now.
 	Refused(req *http.Request, token string, status int, h http.Header) (again bool)
+
+	// Challenged is told of a call that was answered with 401.
+	Challenged(h http.Header)
 }
 
 // NewHTTP returns the way to the server of cfg. account bounds the memory of large responses.
