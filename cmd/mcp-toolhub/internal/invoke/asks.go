@@ -128,6 +128,9 @@ func (a *Asks) put(ctx context.Context, c *Call, key string, l *list, all <-chan
 	calls := slices.Clone(l.calls)
 	slices.SortFunc(calls, func(a, b *listedCall) int { return a.index - b.index })
 	a.mu.Unlock()
+	if len(calls) == 0 { // all of them were canceled
+		return
+	}
 	if len(calls) == 1 {
 		calls[0].answer <- listAnswer{each: true}
 		return
