@@ -464,7 +464,7 @@ func appendError(out []byte, e *tool.Error) []byte {
 	if e.OutcomeUnknown {
 		out = append(out, `,"outcome_unknown":true`...)
 	}
-	return append(append(out, `,"next":`...), rawjson.Quote(invoke.Next(e.ErrorClass))...)
+	return append(append(out, `,"next":`...), rawjson.Quote(invoke.Next(e))...)
 }
 
 // asksForInput reports whether a result type is input_required. A server up to 2025-11-25 has no result types: the hub has

@@ -32,7 +32,7 @@ func errorClasses() [22]errorClass {
 			"The caller's list of tools has no tool of that name."},
 		{tool.ClassInvalidArguments, tool.StatusValidationFailed, recoverFixInput, "Correct the arguments as the message says, and call again.",
 			"A request, arguments or `_meta` that are malformed; arguments in which an object has a member twice; values that a tool of the hub refuses; a server that answers with JSON-RPC error -32602."},
-		{tool.ClassSchemaValidationFailed, tool.StatusValidationFailed, recoverFixInput, "Correct the arguments as the message says, and call again, but not where it is about the result, for the tool has run, or about a hook, which the person who runs the hub has to mend.",
+		{tool.ClassSchemaValidationFailed, tool.StatusValidationFailed, recoverFixInput, "Correct the arguments as the message says, and call again; where it is about the result, do not: the tool has run.",
 			"The arguments do not fit the tool's input schema; with `validate_output: fail`, the result does not fit its output schema (`invalid_output`: status `failed`, recoverability `none`). A hook has changed the arguments so that they do not fit (`input_mutation_failed`: recoverability `none`)."},
 		{tool.ClassSchemaNotLoaded, tool.StatusBlocked, recoverFixInput, "Read the declaration that came with the error, and call again.",
 			"A deferred tool is called whose declaration the caller has not got, or that has changed since."},
@@ -42,7 +42,7 @@ func errorClasses() [22]errorClass {
 			"A person denies the call."},
 		{tool.ClassPolicyBlocked, tool.StatusBlocked, recoverOperator, "Do not call again as it is: stay within the limits, or ask the person you work for.",
 			"The permission mode, or a limit on paths and hosts, denies the call."},
-		{tool.ClassHookBlocked, tool.StatusBlocked, recoverNone, "Do what the hook's reason says, or where the hook itself has failed, tell the person who runs the hub; the same call is blocked again.",
+		{tool.ClassHookBlocked, tool.StatusBlocked, recoverNone, "Do what the hook's reason says; the same call is blocked again.",
 			"A hook refuses the call, or fails where the config says that its failure counts (`fail: closed`)."},
 		{tool.ClassCapabilityGap, tool.StatusFailed, recoverOperator, "Use another tool: the client or the server cannot do what this one needs.",
 			"A server asks the client for what it cannot do; a server answers with JSON-RPC error -32601 or -32021; tasks that a server does not have."},
@@ -93,8 +93,14 @@ func classOf(class tool.ErrorClass) errorClass {
 	return errorClass{class: class, status: tool.StatusFailed, recoverability: recoverNone}
 }
 
-// Next returns what a model can do about an error of the class, in one sentence.
-func Next(class tool.ErrorClass) string { return classOf(class).next }
+// Next returns what a model can do about an error, in one sentence.
+func Next(e *tool.Error) string {
+	switch e.ErrorCode {
+	case codeHookFailed, codePostHookFailed, codeMutationFailed:
+		return "Tell the person who runs the hub that this hook has to be mended; until then the same call fails."
+	}
+	return classOf(e.ErrorClass).next
+}
 
 // nativeError returns the JSON-RPC error object of a server as records keep it: whole, or short where it is large.
 func nativeError(e *tool.RPCError) json.RawMessage {

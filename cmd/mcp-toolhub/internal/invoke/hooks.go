@@ -192,17 +192,21 @@ func (p *Pipeline) hookFailed(ctx context.Context, inv *invocation, r *hook.Repo
 	if !r.Closed {
 		return nil
 	}
-	f := &tool.Failure{Class: tool.ClassHookBlocked, Code: "hook_failed", Cause: r.Err,
+	f := &tool.Failure{Class: tool.ClassHookBlocked, Code: codeHookFailed, Cause: r.Err,
 		Message: fmt.Sprintf("the hook %q failed, and nothing ran. The person who runs the hub has to mend it: its log says what is wrong", r.Hook)}
 	if !r.Event.Before() {
-		f.Code, f.Message = "post_hook_failed", fmt.Sprintf("the tool has run, but the hook %q failed, and so its result is withheld. The person "+
+		f.Code, f.Message = codePostHookFailed, fmt.Sprintf("the tool has run, but the hook %q failed, and so its result is withheld. The person "+
 			"who runs the hub has to mend it: its log says what is wrong", r.Hook)
 	}
 	return f
 }
 
-// codeMutationFailed: a hook has changed the arguments so that they do not fit the tool.
-const codeMutationFailed = "input_mutation_failed"
+// The codes of faults of a hook's own.
+const (
+	codeHookFailed     = "hook_failed"
+	codePostHookFailed = "post_hook_failed"
+	codeMutationFailed = "input_mutation_failed" // it has changed the arguments so that they do not fit the tool
+)
 
 // changeInput puts arguments of a hook in the place of the present ones: validated again, and recorded.
 func (p *Pipeline) changeInput(inv *invocation, name string, input json.RawMessage) error {
@@ -355,7 +359,8 @@ func (inv *invocation) addContext() {
 	}
 }
 
-// keptResult runs the hooks of result_persistence, brings the invocation to its last status where they ran, and returns what the journal is to keep of the result; nil for nothing.
+// keptResult runs the hooks of result_persistence, and returns what the journal is to keep of the result; nil for nothing. The invocation comes to
+// its last status after them.
 func (p *Pipeline) keptResult(ctx context.Context, inv *invocation) (json.RawMessage, rawjson.Object) {
 	h := inv.hooks
 	defer func() { inv.moveOnce(inv.final) }()
