@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -159,7 +160,9 @@ func (h *compiled) matching() map[string]any {
 	return says
 }
 
-var plainNames = regexp.MustCompile(`^[A-Za-z0-9_|-]+$`)
+// plainNames matches a list of names: "Only letters, digits, _, -, spaces, , and |: exact string, or list of exact strings separated by | or
+// , with optional surrounding whitespace" (Claude Code, hooks reference).
+var plainNames = regexp.MustCompile(`^[A-Za-z0-9_|, -]+$`)
 
 // names compiles a matcher of Claude Code; nil for all names.
 func (c *checker) names(text string) *regexp.Regexp {
@@ -167,7 +170,11 @@ func (c *checker) names(text string) *regexp.Regexp {
 		return nil
 	}
 	if plainNames.MatchString(text) { // it names tools, and is no expression
-		text = `^(?:` + text + `)$`
+		names := strings.FieldsFunc(text, func(r rune) bool { return r == '|' || r == ',' })
+		for i, name := range names {
+			names[i] = strings.TrimSpace(name)
+		}
+		text = `^(?:` + strings.Join(names, "|") + `)$`
 	}
 	p, err := regexp.Compile(text)
 	if err != nil {
