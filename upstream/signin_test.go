@@ -369,7 +369,7 @@ func TestTokenStaysHome(t *testing.T) {
 	defer elsewhere.Close()
 	var target string
 	g := newGuarded(t, upstreamtest.Options{Intercept: onCall(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/elsewhere" {
+		if strings.HasSuffix(r.URL.Path, "/elsewhere") {
 			note(r)
 		}
 		http.Redirect(w, r, target, http.StatusTemporaryRedirect)
@@ -377,7 +377,7 @@ func TestTokenStaysHome(t *testing.T) {
 	g.reaches(t, "s", tool.ServerNeedsAuth)
 	g.login(t)
 	g.ready(t, "s")
-	for _, target = range []string{elsewhere.URL, "/elsewhere"} {
+	for _, target = range []string{elsewhere.URL, "/elsewhere", "/mcp/%2e%2e/elsewhere", "/mcp/..%2felsewhere"} {
 		_, err := g.call(t.Context(), "s", "echo", `{}`)
 		if f := failure(t, err); f.Code != "redirected" || len(got) > 0 {
 			t.Errorf("%s: failure %+v, and %q went there", target, f, got)

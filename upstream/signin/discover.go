@@ -8,6 +8,7 @@ import (
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -209,8 +210,8 @@ func covers(resource string, u *url.URL) bool {
 	if err != nil || r.Scheme != u.Scheme || !strings.EqualFold(r.Host, u.Host) {
 		return false
 	}
-	path := strings.TrimSuffix(r.Path, "/")
-	return strings.TrimSuffix(u.Path, "/") == path || strings.HasPrefix(u.Path, path+"/")
+	within, of := path.Clean("/"+u.Path), path.Clean("/"+r.Path)
+	return within == of || of == "/" || strings.HasPrefix(within, of+"/")
 }
 
 // errNoMetadata: an authorization server says nothing of itself.

@@ -244,7 +244,7 @@ func (a *attempt) asked(ctx context.Context) (c Client, err error) {
 		return c, err
 	}
 	c = preregistered(o, a.TokenEndpointAuthMethodsSupported)
-	c.Redirect, a.registered = a.redirect, true
+	c.Redirect, c.ByHand, a.registered = a.redirect, true, true
 	return c, nil
 }
 
@@ -389,7 +389,7 @@ var errCodeExpired = errors.New("nobody has entered the code before it expired: 
 
 const grantDevice = "urn:ietf:params:oauth:grant-type:device_code"
 
-// Logout forgets the sign-in to server and the client that was registered for it, and revokes it where the authorization server can do
+// Logout forgets the sign-in to server and the client that the hub has registered for it, and revokes it where the authorization server can do
 // that. revoked says whether it did. The sign-in is forgotten even if that fails, which err says then.
 func (s *Store) Logout(ctx context.Context, server settings.Server) (was, revoked bool, err error) {
 	g, ok, err := s.Grant(server)
@@ -404,7 +404,7 @@ func (s *Store) Logout(ctx context.Context, server settings.Server) (was, revoke
 		return true, false, err
 	}
 	if g, _, err = s.Grant(server); err == nil {
-		err = s.forget(server, "", "", true)
+		err = s.forget(server, "", "", !g.Client.ByHand)
 	}
 	unlock()
 	if err != nil {

@@ -65,6 +65,7 @@ type Client struct {
 	Secret   string    `json:"secret,omitempty"`
 	Method   string    `json:"method"`             // of signing in at the token endpoint, as metadata has it
 	Redirect string    `json:"redirect,omitempty"` // registered for; "" for a client that the entry names
+	ByHand   bool      `json:"by_hand,omitempty"`  // a person has registered and entered it
 	Until    time.Time `json:"until,omitzero"`     // when the secret ends
 	Scopes   []string  `json:"scopes,omitempty"`   // registered for
 }

@@ -57,7 +57,7 @@ type Tokens interface {
 	// Authorize adds it to a request, and returns it, as Token does.
 	Authorize(req *http.Request) (token string, err error)
 
-	// Covers reports whether it is for that address, too, to which the server redirects. Where there is none, it is.
+	// Covers reports whether the token may be sent to that address, to which the server redirects. It is true where there is no token.
 	Covers(u *url.URL) bool
 
 	// Refused is told that the server answered a request with that token with 401 or 403, and reports whether it is to be sent once
