@@ -148,6 +148,13 @@ func TestTakeTOML(t *testing.T) {
 		if back, err := without.PutText(place, "it", entry); err != nil || !splice.Equal(back.Root, f.Root) {
 			t.Errorf("%q with %q: %v", want, entry, err)
 		}
+		bare, err := splice.Read(splice.TOML, []byte("m = 1\n\n[t]\nx = 1\n")) // another program has written it without the empty table
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := bare.PutText(place, "it", entry); err != nil || !splice.Equal(back.Entry(place, "it").Value, f.Entry(place, "it").Value) {
+			t.Errorf("%q with %q: %v", bare.Bytes(), entry, err)
+		}
 	}
 	f, err := splice.Read(splice.TOML, []byte("s = { it = { a = 1 } }\n"))
 	if err != nil {
@@ -200,7 +207,7 @@ func TestPutBackYAML(t *testing.T) {
 // FuzzSplice: whatever a file holds, an entry is put into it and taken out again, or the edit is refused.
 func FuzzSplice(f *testing.F) {
 	for _, text := range []string{"{\"s\": {\"a\": 1}}", "s:\n  a: {x: 1}\n", "s:\n- name: a\n", "[s.a]\nx = 1\n", "[s]\na = {x = 1}\n", "d: &d {a: 1}\ns: *d\n",
-		"d: &d\n  s: {a: 1}\n<<: *d\n", "d: &d [{name: a}]\ns: *d\n", "s:\n  - &a {name: a}\n  - *a\n", "s: {} # x\n", "\ufeffs:\r\n  a:\r\n", "s: [a, b]\n", "s:\n {}"} {
+		"d: &d\n  s: {a: 1}\n<<: *d\n", "d: &d [{name: a}]\ns: *d\n", "s:\n  - &a {name: a}\n  - *a\n", "s: {} # x\n", "\ufeffs:\r\n  a:\r\n", "s: [a, b]\n", "s:\n {}", "s: &d {0}\ns: *d"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -225,8 +232,11 @@ func FuzzSplice(f *testing.F) {
 				for _, e := range file.Entries(p) {
 					entry, textErr := file.Text(p, e.Name)
 					without, err := file.TakeWhole(p, e.Name)
-					if err == nil && textErr == nil {
-						_, _ = without.PutText(p, e.Name, entry)
+					if err != nil || textErr != nil {
+						continue
+					}
+					if back, err := without.PutText(p, e.Name, entry); err == nil && !splice.Equal(back.Entry(p, e.Name).Value, e.Value) {
+						t.Errorf("%q: %q has come back as %q", text, entry, back.Bytes())
 					}
 				}
 			}

@@ -22,19 +22,17 @@ func (f *File) putTOML(p Place, name string, c content) ([]edit, error) {
 	}
 	if c.text != "" {
 		if first, _, _ := strings.Cut(strings.TrimSpace(c.text), "\n"); headerKeys(first) == nil {
-			at := f.lineAt[f.headOf(p.Path)]
-			return []edit{{at, at, c.text}}, nil
+			if i := f.headOf(p.Path, valueKeys(first)); i >= 0 {
+				return []edit{{f.lineAt[i], f.lineAt[i], c.text}}, nil
+			}
+			b.WriteString("[" + tomlKeys(p.Path) + "]" + nl)
 		}
 		b.WriteString(c.text)
 	} else {
 		for _, comment := range c.comments {
 			b.WriteString("# " + comment + nl)
 		}
-		keys := append(slices.Clone(p.Path), name)
-		for i, key := range keys {
-			keys[i] = tomlKey(key)
-		}
-		b.WriteString("[" + strings.Join(keys, ".") + "]" + nl)
+		b.WriteString("[" + tomlKeys(append(slices.Clone(p.Path), name)) + "]" + nl)
 		for _, m := range value {
 			b.WriteString(tomlKey(m.Key) + " = " + tomlText(m.Value) + nl)
 		}
@@ -45,7 +43,7 @@ func (f *File) putTOML(p Place, name string, c content) ([]edit, error) {
 var (
 	tomlHeader = regexp.MustCompile(`^[ \t]*\[\[?([^\[\]]+)\]\]?[ \t]*(#.*)?$`)
 	tomlWord   = regexp.MustCompile(`^[ \t]*("[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*(\.|$)`)
-	tomlKeys   = regexp.MustCompile(`^((?:[ \t]*(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*\.)*[ \t]*(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*)=`)
+	tomlBegin  = regexp.MustCompile(`^((?:[ \t]*(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*\.)*[ \t]*(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*)=`)
 )
 
 // headerKeys returns the keys of a line that looks like the header of a table; nil for any other.
@@ -54,7 +52,7 @@ func headerKeys(line string) []string {
 }
 
 // valueKeys returns the keys of a line that looks like the beginning of a key's value; nil for any other.
-func valueKeys(line string) []string { return dottedKeys(tomlKeys.FindStringSubmatch(line)) }
+func valueKeys(line string) []string { return dottedKeys(tomlBegin.FindStringSubmatch(line)) }
 
 // dottedKeys returns the keys of what a pattern has found.
 func dottedKeys(m []string) []string {
@@ -73,14 +71,27 @@ func dottedKeys(m []string) []string {
 	return keys
 }
 
-// headOf returns the line behind the header of a table; the first one where there is none.
-func (f *File) headOf(path []string) int {
+// headOf returns the line before which keys of a table can stand: behind its header, or at the beginning of the file where they have the whole
+// path; -1 where there is none.
+func (f *File) headOf(path, keys []string) int {
+	if len(keys) > len(path) && slices.Equal(keys[:len(path)], path) {
+		return 0
+	}
 	for i := 0; i+1 < len(f.lineAt); i++ {
 		if slices.Equal(headerKeys(f.line(i)), path) {
 			return i + 1
 		}
 	}
-	return 0
+	return -1
+}
+
+// tomlKeys writes keys with dots between them.
+func tomlKeys(path []string) string {
+	keys := make([]string, len(path))
+	for i, key := range path {
+		keys[i] = tomlKey(key)
+	}
+	return strings.Join(keys, ".")
 }
 
 // takeTOML takes out the tables of an entry, or its keys: it = {…}, it.command = "…". It finds them by lines that look like headers and

@@ -68,10 +68,16 @@ func (f *File) isBorrowed(p Place) bool {
 	n, from := f.Root, 0
 	for _, key := range p.Path {
 		i := slices.IndexFunc(n.Members, func(m textfile.Member) bool { return m.Key == key })
-		if i < 0 || n.Members[i].Value.Kind == textfile.Null {
+		if i < 0 {
 			return false
 		}
 		m := n.Members[i]
+		if slices.ContainsFunc(n.Members[i+1:], func(other textfile.Member) bool { return other.Key == key }) {
+			return true // nobody knows which of the two counts
+		}
+		if m.Value.Kind == textfile.Null {
+			return false
+		}
 		at := f.offset(m.Position)
 		if at < from || f.offset(m.Value.Position) < at {
 			return true
