@@ -103,7 +103,7 @@ func converse(t *testing.T, w *wire, text string) {
 	elicited, sampled := `{"action":"accept","content":{"is":`+said+`}}`, `{"role":"assistant","content":{"text":`+said+`}}`
 	x := &exchange{w: w, meta: `"progressToken":"same"`, answer: func(n int, _ asked) string { return []string{elicited, sampled}[min(n, 1)] }}
 	if w.modern() {
-		x.meta = join(x.meta, `"io.modelcontextprotocol/logLevel":"debug"`)
+		x.meta = join(x.meta, `"io.modelcontextprotocol/logLevel":"debug","toolhub/run":`+said)
 	}
 	response := x.call("mcp.far.converse", `{"text":`+said+`}`)
 	got := content(t, response, "answers")

@@ -205,8 +205,11 @@ func TestSecretsWithinTexts(t *testing.T) {
 		"WEBHOOK_PORT=8080808":                                                          "WEBHOOK_PORT=8080808",
 		"https://h/mcp?key=hunter22":                                                    "https://h/mcp?key=<hunter22>",
 		"https://mcp.zapier.com/api/mcp/s/MzQ1YmYtNGQxOC00OWE5/mcp":                     "https://mcp.zapier.com/api/mcp/s/<MzQ1YmYtNGQxOC00OWE5>/mcp",
+		"git+https://github.com/Klavis-AI/ModelContextProtocolServerV2.git":             "git+https://github.com/Klavis-AI/ModelContextProtocolServerV2.git",
+		"https://h/MyProjectDirectory2024Final/mcp":                                     "https://h/MyProjectDirectory2024Final/mcp",
 		"https://h/v1/model-context-protocol-server-2/mcp":                              "https://h/v1/model-context-protocol-server-2/mcp",
 		"https://hooks.slack.com/services/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": "https://hooks.slack.com/services/T0AB12CD3/B0AB12CD3/<q7Zk2LmX9vTgRw4pYbN8sHdE>",
+		"--token=${A:-${env:B}}":                                                        "--token=${A:-${env:B}}",
 		"--token=${A:-${secret:x}}":                                                     "--token=${A:-<x}}",
 		"a \U00100000 that somebody has written, and ${env:REGION}":                     "a \U00100000 that somebody has written, and ${env:REGION}",
 	} {

@@ -124,7 +124,7 @@ func (c *cutter) hidden(character string) *string {
 // withoutDefault returns a reference whose default, which is a secret, is moved.
 func (c *cutter) withoutDefault(reference string) string {
 	m := fallback.FindStringSubmatch(reference)
-	if m == nil || len(m[3]) < leastSecret || strings.HasPrefix(m[3], "${secret:") {
+	if m == nil || len(m[3]) < leastSecret || strings.HasPrefix(m[3], "${") {
 		return reference
 	}
 	return m[1] + c.move(m[3]) + "}"
@@ -204,23 +204,29 @@ func (c *cutter) text(text string) string {
 			return m[1] + m[2] + "=" + c.value(m[3])
 		})
 		text = segment.ReplaceAllStringFunc(text, func(found string) string {
-			if !isRandom(found[1:]) {
+			if !strings.HasPrefix(text, "http") || !isRandom(found[1:]) {
 				return found
 			}
 			return "/" + c.value(found[1:])
 		})
 	}
 	for _, secret := range sensitive.Find(text) {
-		if len(secret) >= leastSecret && !aside.MatchString(secret) {
+		if len(secret) >= leastSecret && !aside.MatchString(secret) && strings.Contains(text, secret) {
 			text = strings.ReplaceAll(text, secret, c.hide(c.move(secret)))
 		}
 	}
 	return tokenForm.ReplaceAllStringFunc(text, func(token string) string { return c.hide(c.move(token)) })
 }
 
-// isRandom reports whether a part of a path looks like a secret rather than like a name: digits among letters of both cases.
+// isRandom reports whether a part of a path looks like a secret rather than like a name: letters of both cases, and digits in several places.
 func isRandom(part string) bool {
-	return strings.ContainsAny(part, "0123456789") && strings.ToLower(part) != part && strings.ToUpper(part) != part
+	turns := 0
+	for i := 1; i < len(part); i++ {
+		if (part[i] <= '9') != (part[i-1] <= '9') {
+			turns++
+		}
+	}
+	return turns > 2 && strings.ToLower(part) != part && strings.ToUpper(part) != part
 }
 
 // Reveal replaces references to stored secrets by the secrets.
