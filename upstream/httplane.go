@@ -217,9 +217,15 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 	return response{err: f, status: status}
 }
 
+// codeNeedsSignIn is the error_code of a request for which a person has to sign in; mendIt stands in its message before what to do.
+const (
+	codeNeedsSignIn = "needs_sign_in"
+	mendIt          = "; to mend it: "
+)
+
 // signInFailure is the failure of a call for which a person has to sign in.
 func signInFailure(what, hint string, cause error) *tool.Failure {
-	return &tool.Failure{Class: tool.ClassSetupRequired, Code: "needs_sign_in", Message: what + "; to mend it: " + hint, Cause: cause}
+	return &tool.Failure{Class: tool.ClassSetupRequired, Code: codeNeedsSignIn, Message: what + mendIt + hint, Cause: cause}
 }
 
 // isForeign reports whether a refusal looks like that of a server which does not speak 2026-07-28 any more, as after it was

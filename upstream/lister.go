@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -150,6 +151,9 @@ func (r *lister) listFault(ctx context.Context, sess *session, l lists.List, pag
 			return over
 		}
 		return &fault.Fault{What: "the connection was lost before " + l.Method() + " was answered", Hint: "see the server's own log", Cause: a.err}
+	case errors.As(a.err, &f) && f.Code == codeNeedsSignIn:
+		what, _, _ := strings.Cut(f.Message, mendIt)
+		return fault.NeedsSignIn(r.cfg, l.Method()+": "+r.redact.Text(what), a.err)
 	case errors.As(a.err, &f):
 		return &fault.Fault{What: l.Method() + ": " + r.redact.Text(f.Message), Hint: "see the server's own log",
 			Auth: f.Class == tool.ClassCredentialMissing, Lost: a.lost, Pause: f.RetryAfter, Cause: a.err}

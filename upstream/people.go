@@ -53,7 +53,7 @@ func (p *people) mark(person string) string {
 // refusal says why a person cannot use the server, or nil.
 func (p *people) refusal(person string) error {
 	if person == "" {
-		return &tool.Failure{Class: tool.ClassSetupRequired, Code: "needs_sign_in", Message: fmt.Sprintf(
+		return &tool.Failure{Class: tool.ClassSetupRequired, Code: codeNeedsSignIn, Message: fmt.Sprintf(
 			"each caller signs in to server %q, and this caller has no name: give it a token of its own in hub.auth.tokens", p.cfg.ID)}
 	}
 	mark := p.mark(person)

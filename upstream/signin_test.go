@@ -172,6 +172,28 @@ func TestChallengeOfACall(t *testing.T) {
 	g.mustCall(t, "s", "echo", `{}`)
 }
 
+// TestListsWantFurtherRights: a server that wants further rights for its list of tools needs a sign-in, as one that wants them for a call.
+func TestListsWantFurtherRights(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t, upstreamtest.Options{Intercept: func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+		if !bytes.Contains(body, []byte(`"method":"tools/list"`)) {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="list"`)
+		w.WriteHeader(http.StatusForbidden)
+		return true
+	}}, nil)
+	g.reaches(t, "s", tool.ServerNeedsAuth)
+	g.login(t)
+	eventually(t, "the server says what it wants", func() bool { return strings.Contains(g.status("s").LastError, "(list)") })
+	if st := g.status("s"); st.State != tool.ServerNeedsAuth || !strings.Contains(st.Hint, "mcp-toolhub login s") {
+		t.Errorf("status %+v", st)
+	}
+	if grant := g.login(t); !slices.Contains(grant.Scopes, "list") {
+		t.Errorf("granted: %q", grant.Scopes)
+	}
+}
+
 // signedIn returns a group whose server a person has signed in to.
 func signedIn(t *testing.T) *guarded {
 	t.Helper()

@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +100,14 @@ func ask(ctx context.Context, client *http.Client, server settings.Server) (c ch
 	for name, value := range server.Headers {
 		req.Header.Set(name, value)
 	}
-	resp, err := client.Do(req)
+	asker := *client
+	asker.CheckRedirect = func(req *http.Request, via []*http.Request) error { // as calls do: many servers send /mcp to /mcp/
+		if req.Method != method {
+			return notFollowed(req)
+		}
+		return sameOrigin(req, via)
+	}
+	resp, err := asker.Do(req)
 	if err != nil {
 		return c, false, false, shown(err)
 	}
@@ -187,12 +195,13 @@ func resourceOf(ctx context.Context, client *http.Client, server, named string) 
 	if named != "" {
 		places = append([]string{named}, places...)
 	}
+	var fault error // of the address in the challenge
 	for _, place := range slices.Compact(places) {
 		var m oauthex.ProtectedResourceMetadata
 		err := getJSON(ctx, client, place, &m)
 		switch {
 		case err != nil && place == named:
-			return m, fmt.Errorf("the server's metadata: %w", err)
+			fault = fmt.Errorf("the server's metadata: %w", err)
 		case err != nil:
 			continue // many servers answer unknown paths with a page
 		case !covers(m.Resource, u):
@@ -201,7 +210,7 @@ func resourceOf(ctx context.Context, client *http.Client, server, named string) 
 		}
 		return m, nil
 	}
-	return oauthex.ProtectedResourceMetadata{Resource: origin + u.EscapedPath()}, ctx.Err()
+	return oauthex.ProtectedResourceMetadata{Resource: origin + u.EscapedPath()}, cmp.Or(fault, ctx.Err())
 }
 
 // covers reports whether the server at u is the resource, or a part of it.

@@ -39,12 +39,23 @@ func newClient(near bool) *http.Client {
 		return dialer.DialContext(ctx, network, address)
 	}
 	return &http.Client{Transport: bounded{pool}, Timeout: answerTime, CheckRedirect: func(req *http.Request, via []*http.Request) error {
-		if first := via[0]; req.URL.Scheme != first.URL.Scheme || req.URL.Host != first.URL.Host || req.Method != http.MethodGet ||
-			first.Method != http.MethodGet || len(via) > maxRedirects {
-			return fmt.Errorf("it redirects to %s, which is not followed", redact.URL(req.URL.String()))
+		if req.Method != http.MethodGet || via[0].Method != http.MethodGet {
+			return notFollowed(req)
 		}
-		return nil
+		return sameOrigin(req, via)
 	}}
+}
+
+// sameOrigin follows a redirect within the origin of the first request.
+func sameOrigin(req *http.Request, via []*http.Request) error {
+	if first := via[0]; req.URL.Scheme != first.URL.Scheme || req.URL.Host != first.URL.Host || len(via) > maxRedirects {
+		return notFollowed(req)
+	}
+	return nil
+}
+
+func notFollowed(req *http.Request) error {
+	return fmt.Errorf("it redirects to %s, which is not followed", redact.URL(req.URL.String()))
 }
 
 // refuseInside is a net.Dialer's Control that refuses addresses of this network.

@@ -338,11 +338,32 @@ func Detect(path string, e Env, read func(splice.Format) (*splice.File, error)) 
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, id := range []string{"claude-code", "vscode", "codex", "zed", "opencode", "goose", "amp", "continue"} {
-		if c := ByID(id); f.At(c.Place.Path...) != nil && (len(f.Entries(c.Place)) > 0 || c.projects) {
+	ids := []string{"claude-code", "vscode", "codex", "zed", "opencode", "goose", "amp", "continue"}
+	if id := ownWords(f); id != "" {
+		ids = []string{id}
+	}
+	for _, id := range ids {
+		if c := ByID(id); f.At(c.Place.Path...) != nil && (len(f.Entries(c.Place)) > 0 || c.projects && f.At(c.Place.Path...).Kind != textfile.List) {
 			c.Title, c.ID = anyFile, anyFile
 			return c, f, nil
 		}
 	}
 	return nil, f, nil
+}
+
+// ownWords returns the client whose file has entries as Claude Code's, with words that only this client has; "" for none.
+func ownWords(f *splice.File) string {
+	mcp := f.At("mcp")
+	if mcp != nil && (mcp.Member("allowed") != nil || mcp.Member("excluded") != nil) {
+		return "gemini"
+	}
+	for _, e := range f.Entries(splice.Place{Path: []string{"mcpServers"}}) {
+		switch tools := e.Value.Member("tools"); {
+		case e.Value.Member("httpUrl") != nil, e.Value.Member("includeTools") != nil, e.Value.Member("excludeTools") != nil:
+			return "gemini"
+		case tools != nil && tools.Kind == textfile.List:
+			return "copilot"
+		}
+	}
+	return ""
 }

@@ -2,6 +2,7 @@ package clients_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -123,6 +124,45 @@ func TestAnyDir(t *testing.T) {
 	all := clients.Merge(clients.ByID("claude-code").Read(f, "file"))
 	if len(all) != 2 || !all[0].AnyDir() || all[1].AnyDir() {
 		t.Errorf("%+v", all)
+	}
+}
+
+// TestDetect: the client that a file of another name is of, by what it holds.
+func TestDetect(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"mcpServers": {"a": {"command": "x"}}}`:         "a",
+		`{"mcpServers": {}}`:                              "",
+		"name: x\nmcpServers:\n- name: a\n  command: x\n": "a",
+		`{"mcp": {"excluded": ["a"]}, "mcpServers": {"a": {"httpUrl": "https://h/mcp"}, "b": {"command": "x", "env": {"K": "$V"}}}}`: "a off, b K=${V}",
+		`{"mcpServers": {"a": {"type": "local", "command": "x", "tools": []}, "b": {"url": "https://h/mcp", "tools": ["t"]}}}`:       "a off, b [t]",
+	} {
+		file := filepath.Join(t.TempDir(), "f.txt")
+		if strings.HasPrefix(text, "name") {
+			file = filepath.Join(t.TempDir(), "f.yaml")
+		}
+		c, f, err := clients.Detect(file, clients.Env{Lookup: func(string) (string, bool) { return "", false }}, func(format splice.Format) (*splice.File, error) { return splice.Read(format, []byte(text)) })
+		if err != nil || c == nil {
+			t.Errorf("%s: %v, %v", text, c, err)
+			continue
+		}
+		var got []string
+		for _, s := range c.Read(f, file) {
+			said := s.Name
+			if s.Disabled {
+				said += " off"
+			}
+			for _, p := range s.Env {
+				said += " " + p.Name + "=" + p.Value
+			}
+			if len(s.On) > 0 {
+				said += fmt.Sprint(" ", s.On)
+			}
+			got = append(got, said)
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
 	}
 }
 
