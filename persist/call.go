@@ -93,6 +93,9 @@ type CallResult struct {
 	Output     tool.Output     `json:"output,omitempty"`
 	Redacted   int             `json:"redacted,omitempty"` // its secrets that have marks in their place
 	Detected   int             `json:"detected,omitempty"` // its secrets that the caller got, where somebody has looked
+
+	// Unmodified says that what hooks had for the model reached nobody: an error of the server has no room for it.
+	Unmodified bool `json:"unmodified,omitempty"`
 }
 
 // CallEnd is how a call ended.

@@ -121,7 +121,7 @@ func TestObjectsOfACallAreComplete(t *testing.T) {
 			t.Errorf("%d secrets redacted: %s", end.Redacted, r.Redaction)
 		}
 		want.Summary = failure.Message
-		same(t, encoded(t, CallResult{r.Content, r.StructuredContent, r.ContentRef, r.Summary, r.Output, 0, 0}), want)
+		same(t, encoded(t, CallResult{r.Content, r.StructuredContent, r.ContentRef, r.Summary, r.Output, 0, 0, want.Unmodified}), want)
 	}
 	if refused > 500 {
 		t.Errorf("%d of 1000 are refused: too few are compared", refused)

@@ -385,6 +385,9 @@ func (c *derivation) end() {
 		InvocationID: c.Invocation, Status: c.Status, IsError: c.Error != nil, Error: c.Error, ModifiedBy: c.modified,
 		Cancellation: c.canceled, Persistence: c.persisted, Artifacts: c.artifacts, Redaction: tool.RedactionNone, CreatedAt: at}
 	if c.Result != nil {
+		if c.Result.Unmodified {
+			r.ModifiedBy = nil
+		}
 		switch {
 		case c.Result.Redacted > 0:
 			r.Redaction = tool.Redacted

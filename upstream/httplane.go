@@ -183,6 +183,9 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 	says := e.Kind == jsonrpc.Response && !rawjson.IsNull(e.Error) && e.Valid
 	if says {
 		f.Cause = errorAnswer(e.Error).err // for the record
+	} else {
+		r := redact.New(l.cfg)
+		f.Cause = &tool.HTTPError{Status: status, Media: r.Text(resp.Header.Get("Content-Type")), Body: r.Beginning(string(body), maxKeptBody)}
 	}
 	if l.cfg.SignsIn() && (status == http.StatusUnauthorized || status == http.StatusForbidden) {
 		why := fault.OfStatus(l.cfg, status, 0, nil)
@@ -216,6 +219,9 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 	}
 	return response{err: f, status: status}
 }
+
+// maxKeptBody bounds the bytes that records keep of a refusal.
+const maxKeptBody = 4 << 10
 
 // codeNeedsSignIn is the error_code of a request for which a person has to sign in; mendIt stands in its message before what to do.
 const (

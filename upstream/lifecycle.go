@@ -264,6 +264,9 @@ func (l *lifecycle) isRunning() bool {
 	return l.state == tool.ServerReady || l.state == tool.ServerStarting
 }
 
+// fallsWithin is how long a call waits before it looks again whether a server has begun to rest.
+const fallsWithin = 10 * time.Millisecond
+
 // acquire returns the session of a ready server, other than stale. It waits up to limit for a server that is starting, and for
 // one that has just died and is about to be started again. The error is errRetired, errNotReady, or that of a canceled call.
 func (l *lifecycle) acquire(ctx context.Context, stale *session, limit time.Duration) (*session, error) {
@@ -277,7 +280,18 @@ func (l *lifecycle) acquire(ctx context.Context, stale *session, limit time.Dura
 		backs := state == tool.ServerBackoff && l.rest.session == nil
 		wakes := l.asleep || backs && !time.Now().Before(l.nextWake)
 		restarts := backs && l.died && time.Until(l.nextTry) <= restartWithin
+		falls := l.session != nil && l.session != stale && l.session.isSilent()
 		l.mu.Unlock()
+		if falls { // it is about to rest, unless it speaks
+			select {
+			case <-moved:
+			case <-ctx.Done():
+			case <-time.After(fallsWithin):
+			}
+			if ctx.Err() == nil {
+				continue
+			}
+		}
 		if sess != nil && sess != stale && !sess.isOver() {
 			return sess, nil
 		}
@@ -362,8 +376,8 @@ func (l *lifecycle) report(st *tool.ServerStatus) {
 	st.LastError, st.Hint = l.redact.Beginning(l.lastErr, redact.MaxMessage), l.redact.Beginning(l.hint, redact.MaxMessage)
 	if !l.nextTry.IsZero() {
 		next := l.nextTry
-		if l.rest.session != nil && l.rest.pause == 0 { // the hub asks it at this moment
-			next = time.Now()
+		if asking := time.Now().Add(time.Since(l.since)); l.rest.session != nil && l.rest.pause == 0 && asking.Before(next) {
+			next = asking // the hub asks it at this moment; who waits for that asks twice as late each time
 		}
 		st.NextTry = &next
 	}

@@ -199,8 +199,14 @@ func (c *loginCmd) login(ctx context.Context, id string) error {
 		defer cancel()
 		l := signin.Login{Store: cfg.SignIns, Server: server, Scopes: c.scopes, Visit: c.visit, Device: c.noBrowser}
 		if c.noBrowser {
-			l.Pasted = firstLine(c.std.in)
-		} else if c.terminal() != nil {
+			pasted := make(chan string, 1)
+			l.Pasted = pasted
+			l.Visit = func(address, code string) {
+				c.visit(address, code)
+				go firstLine(c.std.in, pasted) // not before: other questions are answered there, too
+			}
+		}
+		if c.terminal() != nil {
 			l.Ask = c.register
 		}
 		g, err := l.Run(limited)
@@ -315,13 +321,9 @@ func openBrowser(address string) error {
 	return cmd.Process.Release()
 }
 
-// firstLine returns the channel on which the first line of in comes. Reading ends with the program at the latest.
-func firstLine(in io.Reader) <-chan string {
-	line := make(chan string, 1)
-	go func() {
-		if s := bufio.NewScanner(in); s.Scan() {
-			line <- s.Text()
-		}
-	}()
-	return line
+// firstLine sends the first line of in. Reading ends with the program at the latest.
+func firstLine(in io.Reader, line chan<- string) {
+	if s := bufio.NewScanner(in); s.Scan() {
+		line <- s.Text()
+	}
 }

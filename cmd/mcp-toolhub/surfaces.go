@@ -41,10 +41,10 @@ func (s *surfaces) Surface(profile string, caller tool.Actor) (*tool.Surface, er
 	if err != nil {
 		return nil, err
 	}
-	if caller.Door != "" {
-		full = now.gate.Surface(full, caller)
+	if caller.Door == "" { // of nobody: what a server can do, before it is known who asks
+		return now.results.Surface(full, caller.Client), nil
 	}
-	return s.loader.Surface(now.results.Surface(full, caller.Client), caller.Client), nil
+	return s.loader.Surface(now.results.Surface(now.gate.Surface(full, caller), caller.Client), caller.Client), nil
 }
 
 // fresh returns what a server said of one of its lists, if the surfaces are up to that list.

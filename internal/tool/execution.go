@@ -180,6 +180,15 @@ func (e *RPCError) Text() string {
 	return e.Message
 }
 
+// HTTPError is a server's refusal that is no JSON-RPC error, as records keep it.
+type HTTPError struct {
+	Status int    `json:"http_status"`
+	Media  string `json:"content_type,omitempty"`
+	Body   string `json:"body,omitempty"` // its beginning, on one line and without secrets of the hub
+}
+
+func (e *HTTPError) Error() string { return fmt.Sprintf("HTTP status %d", e.Status) }
+
 // JSON-RPC error codes, of JSON-RPC 2.0 and of MCP.
 const (
 	CodeParseError             = -32700

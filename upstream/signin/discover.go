@@ -149,7 +149,7 @@ func discover(ctx context.Context, server settings.Server, before http.Header) (
 			t.metadata, err = oldest(issuer), nil
 		}
 		if err == nil {
-			err = check(t.metadata, server.OAuth.AssumePKCE)
+			err = check(t.metadata, server.OAuth.AssumePKCE || server.OAuth.Machine) // a machine has no code to protect
 		}
 		if err == nil {
 			break

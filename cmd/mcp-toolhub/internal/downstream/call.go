@@ -133,6 +133,8 @@ func (c *toolCall) identify(s *suspended.State) {
 	s.Method, s.Arguments = c.call.Method, suspended.ArgumentsDigest(c.call.Arguments)
 	if l, ok := c.call.Surface.Resolve(c.call.Name); ok {
 		s.Name = string(l.Tool.Name)
+	} else if t, _, hidden := c.call.Surface.Hidden(c.call.Name); hidden { // a rule may have come that hides it while the call waits
+		s.Name = string(t.Name)
 	}
 }
 

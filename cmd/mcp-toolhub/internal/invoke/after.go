@@ -36,15 +36,9 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 	if r := &inv.reply; r.Task != "" {
 		inv.outcome.Task = &Task{ID: r.Task, Session: r.Session, RequestID: r.Mapping.JSONRPCRequestID}
 	}
-	if isError, _ := inv.outcome.Object.Get("isError"); string(isError) == "true" {
-		inv.final = tool.StatusFailed
-		inv.outcome.Class = cmp.Or(inv.reply.Class, tool.ClassExecutionFailed)
-		inv.end.Error = &tool.Error{ErrorCode: tool.CodeToolError, ErrorClass: inv.outcome.Class,
-			Message: "the tool answered with isError", Recoverability: recoverFixInput}
-		inv.end.Summary = summaryOf(inv.outcome.Object)
+	if inv.judge("the tool answered with isError"); inv.outcome.Class != "" {
 		return nil
 	}
-	inv.final = tool.StatusSucceeded
 	if err := p.validator.checkOutput(inv); err != nil {
 		inv.fail(err)
 		inv.mapFailure()
@@ -55,6 +49,19 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 		inv.outcome.Empty, inv.outcome.Missing = inv.end.Output == tool.OutputEmpty, inv.end.Output == tool.OutputMissing
 	}
 	return nil
+}
+
+// judge says by isError of the result how the call ends. message explains a failure.
+func (inv *invocation) judge(message string) {
+	inv.end.Error, inv.end.Summary, inv.outcome.Class = nil, "", ""
+	if isError, _ := inv.outcome.Object.Get("isError"); string(isError) == "true" {
+		inv.final = tool.StatusFailed
+		inv.outcome.Class = cmp.Or(inv.reply.Class, tool.ClassExecutionFailed)
+		inv.end.Error = &tool.Error{ErrorCode: tool.CodeToolError, ErrorClass: inv.outcome.Class, Message: message, Recoverability: recoverFixInput}
+		inv.end.Summary = summaryOf(inv.outcome.Object)
+		return
+	}
+	inv.final = tool.StatusSucceeded
 }
 
 // mapFailure turns the failure into what the caller sees and the journal keeps.
@@ -87,6 +94,10 @@ func (inv *invocation) mapFailure() {
 	var native *tool.RPCError
 	if errors.As(f.Cause, &native) { // behind an HTTP status, say
 		inv.end.Error.NativeErrorRef = nativeError(native)
+	}
+	var refused *tool.HTTPError
+	if errors.As(f.Cause, &refused) {
+		inv.end.Error.NativeErrorRef, _ = rawjson.Encode(refused)
 	}
 	content := fmt.Appendf(nil, `{"type":"text","text":%s}`, rawjson.Quote(f.Message+f.Private))
 	if f.Detail != "" {

@@ -21,7 +21,9 @@ func TestAListOfCanceledCalls(t *testing.T) {
 		answer := make(chan listAnswer, 1)
 		c := &Call{Member: &Member{Asks: a}}
 		go func() {
-			answer <- a.ask(ctx, c, func() gate.Asked { return gate.Asked{Request: &policy.Request{Tool: &tool.Tool{Name: "mcp.s.t"}}, Decision: &tool.PermissionDecision{}} }, func() { t.Error("the question has left") })
+			answer <- a.ask(ctx, c, func() gate.Asked {
+				return gate.Asked{Request: &policy.Request{Tool: &tool.Tool{Name: "mcp.s.t"}}, Decision: &tool.PermissionDecision{}}
+			}, func() { t.Error("the question has left") })
 		}()
 		synctest.Wait()
 		cancel()

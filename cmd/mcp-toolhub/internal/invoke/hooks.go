@@ -248,6 +248,9 @@ func (inv *invocation) changeResult(e hook.Event, result json.RawMessage) {
 	}
 	inv.setResult(tool.Reply{Result: result})
 	inv.hooks.changed = true
+	if isError, _ := inv.outcome.Object.Get("isError"); !inv.failed() && (string(isError) == "true") != (inv.outcome.Class != "") {
+		inv.judge("a hook says that the result is an error")
+	}
 }
 
 // decide is d with what hooks say of permission. They can tighten every decision. They can spare a question only where no rule,
@@ -351,7 +354,8 @@ const metaHook = "toolhub/hook"
 
 // addContext adds the texts of hooks for the model to the result.
 func (inv *invocation) addContext() {
-	if inv.outcome.Result == nil {
+	if inv.outcome.Result == nil { // an error has no room for them
+		inv.end.Unmodified = len(inv.hooks.context) > 0
 		return
 	}
 	for _, c := range inv.hooks.context {

@@ -46,12 +46,18 @@ func (p *place) conflicts(with *place) bool {
 		for j := range b.targets {
 			x, y := &a.targets[i], &b.targets[j]
 			writes := x.Write && a.mode != facts.ConcurrencySafe || y.Write && b.mode != facts.ConcurrencySafe
-			if writes && x.Kind == y.Kind && (isBeneath(x.Resolved, y.Resolved) || isBeneath(y.Resolved, x.Resolved)) {
+			if writes && x.Kind == y.Kind && (isBeneath(x.Resolved, y.Resolved) || isBeneath(y.Resolved, x.Resolved) || shareHost(x, y)) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// shareHost reports whether one of two addresses is a whole host, and the other one is on it.
+func shareHost(a, b *target.Target) bool {
+	return a.Kind == target.URL && a.Host != "" && a.Host == b.Host &&
+		!(strings.Contains(a.Resolved, "://") && strings.Contains(b.Resolved, "://"))
 }
 
 // isBeneath reports whether b is a, or something in it.

@@ -22,6 +22,11 @@ func file(path string, write bool) claim {
 	return claimOf(mode, []target.Target{{Kind: target.Path, Resolved: path, Write: write}})
 }
 
+// on is a claim of a write to an address, or to a whole host.
+func on(address, host string) claim {
+	return claimOf(facts.ConcurrencyByTarget, []target.Target{{Kind: target.URL, Resolved: address, Host: host, Write: true}})
+}
+
 // TestWhichCallsConflict holds the rules of claim.
 func TestWhichCallsConflict(t *testing.T) {
 	t.Parallel()
@@ -45,6 +50,10 @@ func TestWhichCallsConflict(t *testing.T) {
 		{"unknown targets and a file", unknown, file("/a", true), true, false},
 		{"a target with a fault is not known", faulty, file("/b", true), true, false},
 		{"alone at the server", alone, read, true, true},
+		{"a host and an address on it", on("ex.com", "ex.com"), on("https://ex.com/x", "ex.com"), true, true},
+		{"a host and its port", on("ex.com", "ex.com"), on("ex.com:443", "ex.com"), true, true},
+		{"two addresses on a host", on("https://ex.com/x", "ex.com"), on("https://ex.com/y", "ex.com"), false, false},
+		{"two hosts", on("ex.com", "ex.com"), on("ex.org", "ex.org"), false, false},
 		{"a path and an address", file("/a", true), claimOf(facts.ConcurrencyByTarget, []target.Target{{Kind: target.URL, Resolved: "/a", Write: true}}), false, false},
 	} {
 		for _, by := range []string{"one", "two"} {
