@@ -84,6 +84,9 @@ func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r re
 		}
 	}
 	state, _ := m.Object.Get("requestState")
+	if t, _, hidden := surface.Hidden(name); hidden && state != nil { // by a rule that has come while the call waits
+		server = t.Server
+	}
 	both := &struct { // in one piece of memory
 		toolCall
 		attempt
@@ -133,7 +136,7 @@ func (c *toolCall) identify(s *suspended.State) {
 	s.Method, s.Arguments = c.call.Method, suspended.ArgumentsDigest(c.call.Arguments)
 	if l, ok := c.call.Surface.Resolve(c.call.Name); ok {
 		s.Name = string(l.Tool.Name)
-	} else if t, _, hidden := c.call.Surface.Hidden(c.call.Name); hidden { // a rule may have come that hides it while the call waits
+	} else if t, _, hidden := c.call.Surface.Hidden(c.call.Name); hidden {
 		s.Name = string(t.Name)
 	}
 }
