@@ -126,7 +126,7 @@ func (f *Facts) PermissionProfile() PermissionProfile {
 		Head: tool.HeadOf(tool.ObjectPermissionProfile), ID: f.ref("permission"), RiskLevel: f.Risk.Value,
 		AccessKinds: list(f.Access.Value), WriteEffects: list(f.WriteEffects.Value), NetworkScope: scope,
 		TenantScope: f.namespace(), CredentialRefs: list(f.state.Credentials), SandboxProfile: noSandbox,
-		ApprovalRequired: required, ApprovalReason: reason, PermissionChannel: f.options.Channel,
+		ApprovalRequired: required, ApprovalReason: reason + " (where no rule matches)", PermissionChannel: f.options.Channel,
 		RuleMatching:    []string{"tool_id", "tags", "server", "profile", "actor", "arguments", "targets", "_meta", "time"},
 		DataSensitivity: sensitivity, RetentionHint: "journal", RedactionRequired: len(f.Sensitive) > 0,
 		PolicyRefs: []string{}, Origins: f.Origins(),

@@ -36,7 +36,7 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 	if r := &inv.reply; r.Task != "" {
 		inv.outcome.Task = &Task{ID: r.Task, Session: r.Session, RequestID: r.Mapping.JSONRPCRequestID}
 	}
-	if inv.judge("the tool answered with isError"); inv.outcome.Class != "" {
+	if judge(inv, "the tool answered with isError"); inv.outcome.Class != "" {
 		return nil
 	}
 	if err := p.validator.checkOutput(inv); err != nil {
@@ -52,7 +52,7 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 }
 
 // judge says by isError of the result how the call ends. message explains a failure.
-func (inv *invocation) judge(message string) {
+func judge(inv *invocation, message string) {
 	inv.end.Error, inv.end.Summary, inv.outcome.Class = nil, "", ""
 	if isError, _ := inv.outcome.Object.Get("isError"); string(isError) == "true" {
 		inv.final = tool.StatusFailed

@@ -249,7 +249,7 @@ func (inv *invocation) changeResult(e hook.Event, result json.RawMessage) {
 	inv.setResult(tool.Reply{Result: result})
 	inv.hooks.changed = true
 	if isError, _ := inv.outcome.Object.Get("isError"); !inv.failed() && (string(isError) == "true") != (inv.outcome.Class != "") {
-		inv.judge("a hook says that the result is an error")
+		judge(inv, "a hook says that the result is an error")
 	}
 }
 
