@@ -70,9 +70,9 @@ func TestMatching(t *testing.T) {
 		"Claude Code's every":      {hook.Config{Matcher: "*"}, true},
 		"Claude Code's name":       {hook.Config{Matcher: "Write|mcp__memory__write_note"}, true},
 		"Claude Code's whole name": {hook.Config{Matcher: "mcp__memory"}, false},
-		"a list with commas": {hook.Config{Matcher: "mcp__x__y, mcp__memory__write_note"}, true},
-		"a list with bars":   {hook.Config{Matcher: "mcp__memory__write_note | mcp__x__y"}, true},
-		"a list of others":   {hook.Config{Matcher: "mcp__memory__write,mcp__x__y"}, false},
+		"a list with commas":       {hook.Config{Matcher: "mcp__x__y, mcp__memory__write_note"}, true},
+		"a list with bars":         {hook.Config{Matcher: "mcp__memory__write_note | mcp__x__y"}, true},
+		"a list of others":         {hook.Config{Matcher: "mcp__memory__write,mcp__x__y"}, false},
 		"matcher and match":        {hook.Config{Matcher: "mcp__memory__.*", Rule: policy.Rule{Server: []string{"github"}}}, false},
 		"another event":            {hook.Config{Events: []hook.Event{hook.PostToolUse}}, false},
 	} {
