@@ -131,9 +131,19 @@ func TestServerThatWantsASignIn(t *testing.T) {
 }
 
 // TestChallengeOfACall: a server answers everything but calls to everybody. What the challenge to a call says counts at the sign-in: where the
-// metadata is, and which scopes are wanted.
+// metadata is, and which scopes are wanted. Where that address leads nowhere, the metadata is at the well-known one.
 func TestChallengeOfACall(t *testing.T) {
 	t.Parallel()
+	for named, at := range map[string]string{"/meta/prm": "/meta/prm", "/nowhere": "/.well-known/oauth-protected-resource/mcp"} {
+		t.Run(named, func(t *testing.T) {
+			t.Parallel()
+			challengeOfACall(t, named, at)
+		})
+	}
+}
+
+func challengeOfACall(t *testing.T, named, at string) {
+	t.Helper()
 	auth, fake := &upstreamtest.AuthServer{Lifetime: time.Hour}, upstreamtest.NewHandler(upstreamtest.Options{JSON: true})
 	t.Cleanup(fake.Close)
 	issuer := httptest.NewServer(auth)
@@ -143,13 +153,13 @@ func TestChallengeOfACall(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		switch {
-		case r.URL.Path == "/meta/prm":
+		case r.URL.Path == at:
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"resource":"%s/mcp","authorization_servers":["%s"],"scopes_supported":["other"]}`, resource.URL, issuer.URL)
 		case r.URL.Path != "/mcp":
 			http.NotFound(w, r)
 		case bytes.Contains(body, []byte(`"method":"tools/call"`)) && r.Header.Get("Authorization") == "":
-			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+resource.URL+`/meta/prm", scope="special"`)
+			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+resource.URL+named+`", scope="special"`)
 			w.WriteHeader(http.StatusUnauthorized)
 		default:
 			fake.ServeHTTP(w, r)

@@ -1,7 +1,6 @@
 package signin
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -200,8 +199,11 @@ func resourceOf(ctx context.Context, client *http.Client, server, named string) 
 		var m oauthex.ProtectedResourceMetadata
 		err := getJSON(ctx, client, place, &m)
 		switch {
-		case err != nil && place == named:
+		case err != nil && place == named && checkAddress(place) == nil && !errors.Is(err, errAbsent):
+			return m, fmt.Errorf("the server's metadata: %w", err)
+		case err != nil && place == named: // it leads nowhere
 			fault = fmt.Errorf("the server's metadata: %w", err)
+			continue
 		case err != nil:
 			continue // many servers answer unknown paths with a page
 		case !covers(m.Resource, u):
@@ -210,7 +212,10 @@ func resourceOf(ctx context.Context, client *http.Client, server, named string) 
 		}
 		return m, nil
 	}
-	return oauthex.ProtectedResourceMetadata{Resource: origin + u.EscapedPath()}, cmp.Or(fault, ctx.Err())
+	if fault == nil {
+		fault = ctx.Err()
+	}
+	return oauthex.ProtectedResourceMetadata{Resource: origin + u.EscapedPath()}, fault
 }
 
 // covers reports whether the server at u is the resource, or a part of it.
