@@ -190,7 +190,9 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 	if l.cfg.SignsIn() && (status == http.StatusUnauthorized || status == http.StatusForbidden) {
 		why := fault.OfStatus(l.cfg, status, 0, nil)
 		if status == http.StatusUnauthorized {
-			l.server.Tokens.Challenged(resp.Header)
+			if l.server.Tokens != nil {
+				l.server.Tokens.Challenged(resp.Header)
+			}
 			l.onEnd(why)
 			return response{err: signInFailure(why.What, why.Hint, f.Cause), status: status}
 		}

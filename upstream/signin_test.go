@@ -395,25 +395,30 @@ func TestRightsThatAreNotGranted(t *testing.T) {
 // TestTokenStaysHome checks that no token follows a redirect to another origin, nor out of the resource that it is for.
 func TestTokenStaysHome(t *testing.T) {
 	t.Parallel()
-	var got []string
-	note := func(r *http.Request) { got = append(got, r.URL.Path+" "+r.Header.Get("Authorization")) }
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { note(r) }))
-	defer elsewhere.Close()
-	var target string
-	g := newGuarded(t, upstreamtest.Options{Intercept: onCall(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/elsewhere") {
-			note(r)
-		}
-		http.Redirect(w, r, target, http.StatusTemporaryRedirect)
-	})}, nil)
-	g.reaches(t, "s", tool.ServerNeedsAuth)
-	g.login(t)
-	g.ready(t, "s")
-	for _, target = range []string{elsewhere.URL, "/elsewhere", "/mcp/%2e%2e/elsewhere", "/mcp/..%2felsewhere"} {
-		_, err := g.call(t.Context(), "s", "echo", `{}`)
-		if f := failure(t, err); f.Code != "redirected" || len(got) > 0 {
-			t.Errorf("%s: failure %+v, and %q went there", target, f, got)
-		}
+	for _, target := range []string{"elsewhere", "/elsewhere", "/mcp/%2e%2e/elsewhere", "/mcp/..%2felsewhere"} {
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			note := func(r *http.Request) { got = append(got, r.URL.Path+" "+r.Header.Get("Authorization")) }
+			elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { note(r) }))
+			defer elsewhere.Close()
+			if target == "elsewhere" {
+				target = elsewhere.URL
+			}
+			g := newGuarded(t, upstreamtest.Options{Intercept: onCall(func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/elsewhere") {
+					note(r)
+				}
+				http.Redirect(w, r, target, http.StatusTemporaryRedirect)
+			})}, nil)
+			g.reaches(t, "s", tool.ServerNeedsAuth)
+			g.login(t)
+			g.ready(t, "s")
+			_, err := g.call(t.Context(), "s", "echo", `{}`)
+			if f := failure(t, err); f.Code != "redirected" || len(got) > 0 {
+				t.Errorf("%s: failure %+v, and %q went there", target, f, got)
+			}
+		})
 	}
 }
 

@@ -43,6 +43,7 @@ const eventsTailExample = `  mcp-toolhub events tail --since 1h
 type eventsCmd struct {
 	*app
 	since               time.Duration
+	given               bool // since is
 	follow              bool
 	format, filter, url string
 }
@@ -51,7 +52,10 @@ func eventsCommand(a *app) *cobra.Command {
 	c := &eventsCmd{app: a}
 	tail := &cobra.Command{
 		Use: "tail", Short: "Print events, one JSON object a line", Long: eventsTailHelp, Example: eventsTailExample, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.tail(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.given = cmd.Flags().Changed("since")
+			return c.tail(cmd.Context())
+		},
 	}
 	flags := tail.Flags()
 	flags.DurationVar(&c.since, "since", 0, "begin with events so long ago, for instance 1h (default: all; with --follow none)")
@@ -79,7 +83,7 @@ func (c *eventsCmd) tail(ctx context.Context) error {
 		return err
 	}
 	o := events.Options{Dir: from.Journal.Dir, Format: events.Format(c.format), Filter: c.filter, Follow: c.follow, Idle: out.Flush}
-	if c.since > 0 {
+	if c.given {
 		o.Since = time.Now().Add(-c.since)
 	}
 	if c.follow {
@@ -102,7 +106,7 @@ func (c *eventsCmd) remote(ctx context.Context, take func(events.Message) error)
 	if c.filter != "" {
 		q.Set(events.FilterParameter, c.filter)
 	}
-	if c.since > 0 {
+	if c.given {
 		q.Set(events.SinceParameter, c.since.String())
 	}
 	u.RawQuery = q.Encode()

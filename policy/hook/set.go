@@ -390,7 +390,8 @@ func (s *Set) Test(ctx context.Context, name string, in Input) (r Report, matche
 	if s != nil {
 		for _, h := range s.hooks {
 			if h.Name == name {
-				return h.run(ctx, in, s.places), h.isFor(in.Request.Tool) && h.matcher.Matches(policy.NewSubject(*in.Request)), true
+				return h.run(ctx, in, s.places), slices.Contains(h.Events, in.Event) && h.isFor(in.Request.Tool) &&
+					h.matcher.Matches(policy.NewSubject(*in.Request)), true
 			}
 		}
 	}

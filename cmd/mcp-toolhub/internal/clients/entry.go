@@ -167,7 +167,9 @@ func (c *Client) server(e splice.Entry) *Server {
 	s.Off, s.On = r.plains(c.off), r.plains(c.on)
 	if c.ID == anyFile { // whose client is not known, nor its words
 		s.Off = slices.Concat(r.plains("disabledTools"), r.plains("disabled_tools"), r.plains("excludeTools"))
-		s.On = slices.Concat(s.On, r.plains("includeTools"))
+		if c.on != "includeTools" {
+			s.On = slices.Concat(s.On, r.plains("includeTools"))
+		}
 	}
 	if n := e.Value.Member(c.on); n != nil && n.Kind == textfile.List && len(n.Items) == 0 && !c.onEmpty {
 		s.Disabled = true

@@ -119,7 +119,7 @@ func (p *Pipeline) hookInput(ctx context.Context, inv *invocation, e hook.Event)
 	if !e.Before() {
 		in.Result, in.Class = inv.outcome.Result, inv.outcome.Class
 		if inv.end.Error != nil {
-			in.Error = inv.end.Error.Message
+			in.Error = cmp.Or(inv.end.Summary, inv.end.Error.Message)
 		}
 	}
 	if e == hook.ResultPersistence && inv.hooks.kept != nil {
