@@ -86,7 +86,7 @@ func TestClientsNeverMeet(t *testing.T) {
 			for range rounds {
 				w.ids = 0 // everybody's ids are 1 and 2
 				checkOwnProgress(t, w, "mcp."+server+".progress", clients+who)
-				result := w.result("mcp."+server+".echo", fmt.Sprintf(`{"who":%d}`, who), `"progressToken":"same"`)
+				result := w.result("mcp."+server+".echo", fmt.Sprintf(`{"who":%d}`, who), ownRun(clients+who))
 				if !strings.Contains(result, fmt.Sprintf(`"arguments":{"who":%d}`, who)) {
 					t.Errorf("client %d got %s", who, result)
 				}
@@ -97,10 +97,13 @@ func TestClientsNeverMeet(t *testing.T) {
 	running.Wait()
 }
 
+// ownRun is the _meta of a client with the token of all, whose calls wait for nobody else's.
+func ownRun(n int) string { return fmt.Sprintf(`"progressToken":"same","toolhub/run":"%d"`, n) }
+
 // checkOwnProgress calls for n reports, a number that no other client asks for, and wants these and a result.
 func checkOwnProgress(t *testing.T, w *wire, tool string, n int) {
 	t.Helper()
-	messages := w.send(w.call(tool, fmt.Sprintf(`{"n":%d}`, n), `"progressToken":"same"`))
+	messages := w.send(w.call(tool, fmt.Sprintf(`{"n":%d}`, n), ownRun(n)))
 	if len(messages) != n+1 || !strings.HasPrefix(messages[n], `{"jsonrpc":"2.0","id":1,"result":`) {
 		t.Errorf("client %d got %d messages: %.300s", n, len(messages), messages[len(messages)-1])
 		return
