@@ -184,8 +184,7 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 	if says {
 		f.Cause = errorAnswer(e.Error).err // for the record
 	} else {
-		r := redact.New(l.cfg)
-		f.Cause = &tool.HTTPError{Status: status, Media: r.Text(resp.Header.Get("Content-Type")), Body: r.Beginning(string(body), maxKeptBody)}
+		f.Cause = &tool.HTTPError{Status: status, Media: resp.Header.Get("Content-Type"), Body: string(body)}
 	}
 	if l.cfg.SignsIn() && (status == http.StatusUnauthorized || status == http.StatusForbidden) {
 		why := fault.OfStatus(l.cfg, status, 0, nil)
@@ -221,9 +220,6 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 	}
 	return response{err: f, status: status}
 }
-
-// maxKeptBody bounds the bytes that records keep of a refusal.
-const maxKeptBody = 4 << 10
 
 // codeNeedsSignIn is the error_code of a request for which a person has to sign in; mendIt stands in its message before what to do.
 const (

@@ -264,7 +264,7 @@ func (l *lifecycle) isRunning() bool {
 	return l.state == tool.ServerReady || l.state == tool.ServerStarting
 }
 
-// fallsWithin is how long a call waits before it looks again whether a server has begun to rest.
+// fallsWithin is the pause of a call at a server that has fallen silent. Then the call looks again whether the server rests.
 const fallsWithin = 10 * time.Millisecond
 
 // acquire returns the session of a ready server, other than stale. It waits up to limit for a server that is starting, and for

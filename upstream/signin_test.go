@@ -425,10 +425,15 @@ func TestTokenStaysHome(t *testing.T) {
 // TestTokenIsSeenNowhere lets a server repeat the token that it got, in each way in which it can fail.
 func TestTokenIsSeenNowhere(t *testing.T) {
 	t.Parallel()
-	for _, status := range []int{200, 400, 401, 403, 500} {
+	for _, status := range []int{200, 400, 401, 403, 500, -400, -401, -403, -500} { // below zero with a body that is no JSON-RPC
 		g := newGuarded(t, upstreamtest.Options{Intercept: onCall(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+r.Header.Get("Authorization")+`"`)
+			if status < 0 {
+				w.WriteHeader(-status)
+				_, _ = io.WriteString(w, r.Header.Get("Authorization")+" is bad")
+				return
+			}
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"`+r.Header.Get("Authorization")+` is bad"}}`)
 		})}, nil)
@@ -445,6 +450,11 @@ func TestTokenIsSeenNowhere(t *testing.T) {
 		}
 		if rpc := new(tool.RPCError); errors.As(err, &rpc) {
 			text += rpc.Shown + string(rpc.ShownRaw)
+		}
+		if refused := new(tool.HTTPError); errors.As(err, &refused) {
+			text += refused.Media + refused.Body
+		} else if status < 0 {
+			t.Errorf("%d: the server's words are not kept: %v", status, err)
 		}
 		seen, _ := json.Marshal(g.status("s"))
 		for where, text := range map[string]string{"error": text, "log": g.log.String(), "status": string(seen)} {

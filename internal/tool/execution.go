@@ -184,7 +184,7 @@ func (e *RPCError) Text() string {
 type HTTPError struct {
 	Status int    `json:"http_status"`
 	Media  string `json:"content_type,omitempty"`
-	Body   string `json:"body,omitempty"` // its beginning, on one line and without secrets of the hub
+	Body   string `json:"body,omitempty"` // in records: its beginning, on one line and without the hub's secrets
 }
 
 func (e *HTTPError) Error() string { return fmt.Sprintf("HTTP status %d", e.Status) }

@@ -101,6 +101,7 @@ func (r *Redactor) Error(err error) error {
 		return nil
 	}
 	var rpc *tool.RPCError
+	var refused *tool.HTTPError
 	var f *tool.Failure
 	switch {
 	case errors.As(err, &f):
@@ -114,9 +115,14 @@ func (r *Redactor) Error(err error) error {
 		safe := *rpc
 		safe.Shown, safe.ShownRaw = r.Text(rpc.Message), r.JSON(rpc.Raw)
 		return &safe
+	case errors.As(err, &refused):
+		return &tool.HTTPError{Status: refused.Status, Media: r.Text(refused.Media), Body: r.Beginning(refused.Body, maxKeptBody)}
 	}
 	return err
 }
+
+// maxKeptBody bounds the bytes that records keep of a refusal.
+const maxKeptBody = 4 << 10
 
 // shownError is an error whose text was redacted.
 type shownError struct {
