@@ -14,11 +14,12 @@ import (
 type Line struct {
 	mu          sync.Mutex
 	first, last *Arrival
+	aside       *Line // of the calls that stand aside; nil where none has
 }
 
 // Arrival is a call's place in a Line. A nil Arrival and the zero value have none: they wait for nobody, and nobody waits for them.
 type Arrival struct {
-	line *Line // set before others know of the call
+	line *Line // set before others know of the call, and changed by StandAside alone
 
 	// The line's mutex guards the rest.
 	in         bool
@@ -76,6 +77,27 @@ func (a *Arrival) Leave() {
 	a.line.mu.Lock()
 	defer a.line.mu.Unlock()
 	a.leave(false)
+}
+
+// StandAside takes a out of the line, for a call that may have to wait long, and keeps its order among the others that stand aside. For
+// example, three calls wait for a server that starts, and calls of other servers pass them. When it has started, they go on in the order in
+// which they were written.
+func (a *Arrival) StandAside(ctx context.Context) {
+	a.Wait(ctx)
+	if a == nil || a.line == nil {
+		return
+	}
+	l := a.line
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !a.in {
+		return
+	}
+	a.leave(false)
+	if l.aside == nil {
+		l.aside = new(Line)
+	}
+	l.aside.Join(a)
 }
 
 // leave is Leave; the line's mutex is held. The call is late if it has held up others for too long.

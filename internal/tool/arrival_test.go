@@ -46,6 +46,33 @@ func TestArrivals(t *testing.T) {
 			}
 		})
 	})
+	t.Run("aside", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var l Line
+			all, passed, started := join(&l, 5), make(chan int, 5), make(chan struct{})
+			for n := 4; n >= 0; n-- {
+				go func() {
+					if n != 2 {
+						all[n].StandAside(t.Context())
+						<-started
+					}
+					all[n].Wait(t.Context())
+					passed <- n
+					all[n].Leave()
+				}()
+			}
+			if n := <-passed; n != 2 {
+				t.Errorf("call %d passed, which waits for a server", n)
+			}
+			time.Sleep(2 * patienceInLine)
+			close(started)
+			for _, want := range []int{0, 1, 3, 4} {
+				if n := <-passed; n != want {
+					t.Errorf("call %d passed, not %d", n, want)
+				}
+			}
+		})
+	})
 	t.Run("one leaves from the middle", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var l Line

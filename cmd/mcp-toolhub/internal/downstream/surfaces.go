@@ -57,7 +57,7 @@ func (v *surfaceReader) forCall(ctx context.Context, p *peer, name string) (*too
 	if _, known := surface.Resolve(name); known {
 		return surface, nil
 	}
-	p.arrival.Leave()
+	p.arrival.StandAside(ctx)
 	return v.awaitLists(ctx, p, surface)
 }
 
