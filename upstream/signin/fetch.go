@@ -179,7 +179,7 @@ func shown(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &said) && said.ErrorCode != "":
-		return &refusal{said.ErrorCode, said.ErrorDescription}
+		return &refusal{said.ErrorCode, said.ErrorDescription, isPassing(said.Response.StatusCode)}
 	case errors.As(err, &said):
 		return fmt.Errorf("HTTP status %d", said.Response.StatusCode)
 	case errors.As(err, &u) && u.Timeout():
@@ -206,8 +206,17 @@ func hostOf(address string) string {
 	return shownText(u.Host)
 }
 
+// isPassing reports whether the status is about this moment, and not about the request.
+func isPassing(status int) bool {
+	return status >= http.StatusInternalServerError || status == http.StatusRequestTimeout || status == http.StatusTooEarly ||
+		status == http.StatusTooManyRequests
+}
+
 // refusal is the error of an authorization server.
-type refusal struct{ code, description string }
+type refusal struct {
+	code, description string
+	passes            bool // the same request may succeed later
+}
 
 func (e *refusal) Error() string {
 	text := shownText(e.code)

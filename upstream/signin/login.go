@@ -318,7 +318,7 @@ func (a *attempt) codeIn(answer url.Values, state string) (string, error) {
 	case iss != "" && iss != a.Issuer:
 		return "", fmt.Errorf("the answer is from %q instead of %q: it is not used", shownText(iss), shownText(a.Issuer))
 	case answer.Get("error") != "":
-		return "", &refusal{answer.Get("error"), answer.Get("error_description")}
+		return "", &refusal{code: answer.Get("error"), description: answer.Get("error_description")}
 	case answer.Get("code") == "":
 		return "", errors.New("the answer holds no code: sign in again")
 	}

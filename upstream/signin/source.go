@@ -316,12 +316,15 @@ func (s *Source) refresh(ctx context.Context, g *Grant) error {
 		return err
 	}
 	t, err := a.token(ctx, map[string]string{"grant_type": "refresh_token", "refresh_token": g.Refresh})
+	if said := (*refusal)(nil); errors.As(err, &said) && said.passes || isRefused(err, "temporarily_unavailable", "server_error", "slow_down") {
+		return fmt.Errorf("renew the sign-in: %w", err)
+	}
 	dead := isRefused(err, "invalid_client", "unauthorized_client") && s.server.OAuth.ClientID == ""
 	if dead || isRefused(err, "invalid_grant", "invalid_token", "bad_refresh_token") { // GitHub's word is the last one
 		why := "the sign-in has ended: " + err.Error()
 		return errors.Join(&NeededError{why}, s.store.forget(s.server, g.Refresh, why, dead))
 	}
-	if errors.As(err, new(*refusal)) && !isRefused(err, "temporarily_unavailable", "server_error", "slow_down") {
+	if errors.As(err, new(*refusal)) {
 		return &NeededError{"the sign-in cannot be renewed: " + err.Error()} // it stays: the next renewal may succeed
 	}
 	if err != nil {

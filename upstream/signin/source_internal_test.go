@@ -144,14 +144,15 @@ func TestOneRenewalForAll(t *testing.T) {
 // TestWhatEndsASignIn checks that only the authorization server's word ends a sign-in.
 func TestWhatEndsASignIn(t *testing.T) {
 	t.Parallel()
-	refuse := func(code string) func(http.ResponseWriter, *http.Request) bool {
+	refuseWith := func(status int, code string) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusBadRequest)
+			w.WriteHeader(status)
 			_, _ = w.Write([]byte(`{"error":"` + code + `"}`))
 			return true
 		}
 	}
+	refuse := func(code string) func(http.ResponseWriter, *http.Request) bool { return refuseWith(http.StatusBadRequest, code) }
 	for name, c := range map[string]struct {
 		each func(http.ResponseWriter, *http.Request) bool
 		kept bool
@@ -159,6 +160,8 @@ func TestWhatEndsASignIn(t *testing.T) {
 		"invalid_grant":  {refuse("invalid_grant"), false},
 		"invalid_client": {refuse("invalid_client"), false},
 		"other refusal":  {refuse("temporarily_unavailable"), true},
+		"busy":           {refuseWith(http.StatusTooManyRequests, "Too many requests"), true},
+		"down":           {refuseWith(http.StatusServiceUnavailable, "Service Unavailable"), true},
 		"failure": {func(w http.ResponseWriter, _ *http.Request) bool {
 			w.WriteHeader(http.StatusBadGateway)
 			return true
