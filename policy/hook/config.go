@@ -64,7 +64,8 @@ const (
 	// MaxTimeout is the longest time that a hook may be given.
 	MaxTimeout = 10 * time.Minute
 
-	// places is how many commands and requests of hooks run at the same time. Others wait for their turn.
+	// places is how many commands and requests of hooks run at the same time. Others wait for their turn. Hooks of calls that hooks make
+	// have as many of their own, see Set.placesFor.
 	places = 32
 	// observers is how many hooks that only look run beside each other for one call.
 	observers = 8

@@ -117,7 +117,7 @@ type nativeOutput struct {
 
 // parse reads what a hook has written. Text that is no JSON object says nothing to the hub: it is a message for people.
 func parse(e Event, text []byte) (o Output, err error) {
-	text = bytes.TrimSpace(text)
+	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\ufeff")))
 	if len(text) == 0 {
 		return o, nil
 	}
@@ -132,6 +132,11 @@ func parse(e Event, text []byte) (o Output, err error) {
 		return o, fmt.Errorf("what the hook wrote is not of the format: %w", err)
 	}
 	o.Messages, o.Progress = n.Hub.Messages, n.Hub.Progress
+	for i := range o.Progress {
+		if p := o.Progress[i].Percent; p != nil && (*p < 0 || *p > 100) {
+			return Output{}, fmt.Errorf("the hook reports a progress of %v percent: write 0 to 100", *p)
+		}
+	}
 	if n.Message != "" {
 		o.Messages = append(o.Messages, n.Message)
 	}

@@ -1,6 +1,7 @@
 package hook_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -256,6 +257,39 @@ func TestOwnCalls(t *testing.T) {
 	}
 }
 
+// TestHooksOfHooksCalls: however many calls wait for hooks that call the hub, the hooks of those calls have places.
+func TestHooksOfHooksCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var p *hook.Plan
+		through := func(in hook.Input) error {
+			return p.Run(t.Context(), hook.PreToolUse, hook.Moment{Input: func() (hook.Input, error) { return in, nil }, Started: func(string) {},
+				Ended: func(r *hook.Report) error { return r.Err }})
+		}
+		in := moment(hook.PreToolUse, `{"text":"outer"}`)
+		run := func(_ context.Context, c hook.Command) (hook.Ended, error) {
+			if time.Sleep(time.Second); !bytes.Contains(c.Stdin, []byte(`"text":"outer"`)) {
+				return hook.Ended{}, nil
+			}
+			inner := moment(hook.PreToolUse, `{"text":"inner"}`)
+			inner.Request.Meta = json.RawMessage(`{"toolhub/hooks":"outer"}`)
+			return hook.Ended{}, through(inner)
+		}
+		p = plan(t, run, in,
+			hook.Config{Name: "outer", Events: []hook.Event{hook.PreToolUse}, Command: []string{"x"}, Rule: policy.Rule{When: `arguments.text == "outer"`}},
+			hook.Config{Name: "inner", Events: []hook.Event{hook.PreToolUse}, Command: []string{"x"}, Rule: policy.Rule{When: `arguments.text == "inner"`}})
+		var calls sync.WaitGroup
+		for range 100 {
+			calls.Go(func() {
+				if err := through(in); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		calls.Wait()
+	})
+}
+
 // TestAnswers: what the members of Claude Code's answers, and exit code 2, mean at each event.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
@@ -277,6 +311,7 @@ func TestAnswers(t *testing.T) {
 		{hook.PreToolUse, says(`some text`), hook.Output{Messages: []string{"some text"}}, ""},
 		{hook.PreToolUse, says(`{"systemMessage":"m","toolhub":{"progress":[{"message":"p","percent":50}]}}`),
 			hook.Output{Messages: []string{"m"}, Progress: []hook.Progress{{Message: "p", Percent: &half}}}, ""},
+		{hook.PreToolUse, says("\ufeff" + `{"decision":"block","reason":"r"}`), stop, ""}, // a byte order mark is no text
 		{hook.PreToolUse, says(`{"decision":"block","reason":"r"}`), stop, ""},
 		{hook.PostToolUse, says(`{"decision":"block","reason":"r"}`), hook.Output{Context: []string{"r"}}, ""},
 		{hook.PreToolUse, says(`{"decision":"approve","reason":"r"}`), permission(tool.Allow), ""},

@@ -31,7 +31,7 @@ type compiled struct {
 // Set is all hooks of one version of the settings. It is safe for concurrent use.
 type Set struct {
 	hooks  []*compiled
-	places chan struct{} // one for each command and request that may run at the same time
+	places []chan struct{} // one for each command and request that may run at the same time, by the number of hooks that have made the call
 
 	plans sync.Map // planKey -> *Plan
 	kept  atomic.Int64
@@ -54,7 +54,10 @@ func New(configs []Config, o Options) (*Set, []Problem) {
 	if o.Client == nil {
 		o.Client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
-	s := &Set{places: make(chan struct{}, places)}
+	s := &Set{}
+	for range configs { // no hook stands in the origin of a call twice
+		s.places = append(s.places, make(chan struct{}, places))
+	}
 	var compiler policy.Compiler
 	var problems []Problem
 	names := make(map[string]bool)
@@ -265,7 +268,7 @@ func (p *Plan) runTogether(ctx context.Context, now *present, hooks []*compiled)
 	var running sync.WaitGroup
 	for i, h := range hooks {
 		now.moment.Started(h.Name)
-		running.Go(func() { reports[i] = h.run(ctx, in, p.set.places) })
+		running.Go(func() { reports[i] = h.run(ctx, in, p.set.placesFor(&in)) })
 	}
 	running.Wait()
 	var first error
@@ -278,6 +281,12 @@ func (p *Plan) runTogether(ctx context.Context, now *present, hooks []*compiled)
 		}
 	}
 	return first
+}
+
+// placesFor returns the places that hooks of the call share. A hook that calls the hub keeps its place until the hooks of that call have run,
+// so those have places of their own.
+func (s *Set) placesFor(in *Input) chan struct{} {
+	return s.places[min(len(strings.Fields(in.origin())), len(s.places)-1)]
 }
 
 // run runs one hook within its time. A panic of a hook is a failure of it.
@@ -390,7 +399,7 @@ func (s *Set) Test(ctx context.Context, name string, in Input) (r Report, matche
 	if s != nil {
 		for _, h := range s.hooks {
 			if h.Name == name {
-				return h.run(ctx, in, s.places), slices.Contains(h.Events, in.Event) && h.isFor(in.Request.Tool) &&
+				return h.run(ctx, in, s.placesFor(&in)), slices.Contains(h.Events, in.Event) && h.isFor(in.Request.Tool) &&
 					h.matcher.Matches(policy.NewSubject(*in.Request)), true
 			}
 		}
