@@ -441,3 +441,61 @@ func TestAKilledClientThroughTheHub(t *testing.T) {
 		t.Errorf("the calls ended as %v", ends)
 	}
 }
+
+// TestAKilledStdioClient: a client over stdio is killed, and with it both ends of the hub's pipes go. The hub does not die of what it writes then:
+// the call that runs ends, those that wait are canceled, and each has its record.
+func TestAKilledStdioClient(t *testing.T) {
+	t.Parallel()
+	g, config := gatedConfig(t, nil)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "hub.json")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub := exec.Command(program, "serve", "--alone", "--config", file)
+	hub.Dir, hub.Env = dir, scratchEnv(dir)
+	stdin, err := hub.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := hub.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hub.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = hub.Process.Kill() }()
+	w := &wire{t: t, version: rev2026}
+	for _, content := range []string{"first", "second", "third"} {
+		if _, err := fmt.Fprintln(stdin, w.call("mcp.far.send_message", `{"content":`+quoted(content)+`}`, "").text()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := g.next(); got != "first" {
+		t.Fatalf("%s came", got)
+	}
+	_, _ = stdin.Close(), stdout.Close()
+	close(g.gate("first"))
+	if err := hub.Wait(); err != nil {
+		t.Errorf("the hub ended with %v", err)
+	}
+	ends := map[tool.Status]int{}
+	if err := persist.Read(filepath.Join(dir, "state", "mcp-toolhub", "journal"), func(line json.RawMessage) bool {
+		var r tool.Result
+		if mustDecode(t, string(line), &r); r.Object == tool.ObjectResult {
+			ends[r.Status]++
+		}
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if ends[tool.StatusCanceled] != 2 || ends[tool.StatusSucceeded] != 1 {
+		t.Errorf("the calls ended as %v", ends)
+	}
+	checkRecordsBeneath(t, dir)
+}

@@ -8,10 +8,12 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,6 +84,7 @@ func serveCommand(a *app) *cobra.Command {
 }
 
 func (c *serveCmd) run(ctx context.Context) error {
+	surviveClients()
 	defer runtime.KeepAlive(relaxCollector())
 	s, err := c.load(ctx)
 	if err != nil {
@@ -95,6 +98,10 @@ func (c *serveCmd) run(ctx context.Context) error {
 	}
 	return c.serve(ctx, s, c.std, func() {})
 }
+
+// surviveClients makes a write to stdout or stderr, whose reader is gone, an error like any other. Without it, Go ends the process by SIGPIPE
+// there: a client that is killed would take the hub with it, and so the calls of others.
+func surviveClients() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // listen is the address at which the hub serves; "" where it serves the client on stdin.
 func (c *serveCmd) listen(s *config.Settings) string {
