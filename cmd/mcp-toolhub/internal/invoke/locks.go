@@ -139,14 +139,6 @@ func (l *lane) giveUp(p *place) {
 	}
 }
 
-// waits returns how many calls of a caller wait.
-func (l *lane) waits(by caller) int {
-	if i := l.find(by); i >= 0 {
-		return len(l.turn[i].waiting)
-	}
-	return 0
-}
-
 // find returns the index of a caller in turn; -1 where none of its calls waits.
 func (l *lane) find(by caller) int {
 	return slices.IndexFunc(l.turn, func(q *callerQueue) bool { return q.caller == by })

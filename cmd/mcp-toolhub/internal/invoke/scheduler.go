@@ -63,6 +63,9 @@ type serverQueue struct {
 // caller is who takes turns with others at a server.
 type caller struct{ door, name, session string }
 
+// anySession stands for c with all its sessions and runs.
+func (c caller) anySession() caller { return caller{door: c.door, name: c.name} }
+
 // place is what a call holds of its server: a place in its queue, and then one of its connection's places and the locks of its
 // claim. The zero value is none. It does not move while it is held. The queue's mutex guards it.
 type place struct {
@@ -179,12 +182,20 @@ func (s *scheduler) enter(p *place) (waits bool, err error) {
 		q.mu.Unlock()
 		return false, nil
 	}
-	if q.queued >= limits.MaxQueued && !q.makeRoom(l.waits(p.by), limits) {
-		q.tidy(p.session, l)
-		q.mu.Unlock()
-		server := p.server
-		*p = place{}
-		return false, full(server, limits)
+	if q.queued >= limits.MaxQueued {
+		if !q.makeRoom(p.by, limits) {
+			q.tidy(p.session, l)
+			q.mu.Unlock()
+			server := p.server
+			*p = place{}
+			return false, full(server, limits)
+		}
+		if l.count < limits.MaxParallel && l.isFree(p) { // of the call that made room
+			l.add(p)
+			l.start(p)
+			q.mu.Unlock()
+			return false, nil
+		}
 	}
 	q.queued++
 	l.add(p)
@@ -198,22 +209,32 @@ func full(server string, limits Limits) error {
 		"%d calls to server %q are waiting already: try again in a moment, or raise its max_parallel or max_queued", limits.MaxQueued, server)}
 }
 
-// makeRoom drops a call of a full queue for one of a caller that has so many waiting: the newest one of the caller that has the most. It
-// returns false where nobody has more than the caller would have then. q.mu is held.
-func (q *serverQueue) makeRoom(waits int, limits Limits) bool {
-	var in *lane
-	var most *callerQueue
+// makeRoom drops a call of a full queue for one of by: the newest one of whoever has the most, with all sessions and runs together. It
+// returns false where nobody has more than by would have then. q.mu is held.
+func (q *serverQueue) makeRoom(by caller, limits Limits) bool {
+	waiting := make(map[caller]int)
+	var most caller
 	for _, l := range q.lanes {
 		for _, c := range l.turn {
-			if most == nil || len(c.waiting) > len(most.waiting) {
-				in, most = l, c
+			whose := c.caller.anySession()
+			if waiting[whose] += len(c.waiting); waiting[whose] > waiting[most] {
+				most = whose
 			}
 		}
 	}
-	if most == nil || len(most.waiting) < waits+2 {
+	if waiting[most] < waiting[by.anySession()]+2 {
 		return false
 	}
-	p := most.waiting[len(most.waiting)-1]
+	var in *lane
+	var p *place
+	for _, l := range q.lanes {
+		for _, c := range l.turn {
+			newest := c.waiting[len(c.waiting)-1]
+			if c.caller.anySession() == most && (p == nil || newest.came > p.came) {
+				in, p = l, newest
+			}
+		}
+	}
 	in.giveUp(p)
 	in.remove(p)
 	p.dropped = true

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 func narrow(parallel, queued int) func(string) Limits {
@@ -113,7 +114,7 @@ func TestAFullQueueHasRoomForEverybody(t *testing.T) {
 			synctest.Wait()
 		}
 		for n := range 5 {
-			come("a", n)
+			come(fmt.Sprint("a/", n%3), n) // sessions do not make more of a caller
 		}
 		come("b", 0)
 		come("b", 1)
@@ -126,7 +127,7 @@ func TestAFullQueueHasRoomForEverybody(t *testing.T) {
 			if !errors.As(e.err, &f) || f.Code != "queue_full" {
 				t.Fatalf("%s %d: %v", e.by, e.n, e.err)
 			}
-			dropped = append(dropped, fmt.Sprint(e.by, e.n))
+			dropped = append(dropped, fmt.Sprint(e.by[:1], e.n))
 		}
 		if got := strings.Join(dropped, " "); got != "a4 a3 a2 b2 a1" {
 			t.Errorf("dropped: %s", got)
@@ -143,6 +144,36 @@ func TestAFullQueueHasRoomForEverybody(t *testing.T) {
 		synctest.Wait()
 		if l := s.load("s"); l.Queued != 0 || l.Running != 0 || len(s.queue("s").lanes[""].turn) != 0 {
 			t.Errorf("left behind: %+v", l)
+		}
+	})
+}
+
+// TestACallThatMadeRoomHoldsUpNobody: the call for which another one was dropped runs at once where it was that one alone that stood in its way.
+func TestACallThatMadeRoomHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScheduler(narrow(9, 2))
+		write := func(paths ...string) claim {
+			c := claim{mode: facts.ConcurrencyByTarget}
+			for _, path := range paths {
+				c.targets = append(c.targets, target.Target{Kind: target.Path, Resolved: path, Write: true})
+			}
+			return c
+		}
+		held, err := enterWith(t.Context(), s, "s", "a", write("/a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = enterWith(t.Context(), s, "s", "a", write("/a")) }()
+		synctest.Wait()
+		go func() { _, _ = enterWith(t.Context(), s, "s", "a", write("/a", "/c")) }()
+		synctest.Wait()
+		began := time.Now()
+		time.AfterFunc(time.Hour, func() { held.leave(0, false) })
+		if p, err := enterWith(t.Context(), s, "s", "b", write("/c")); err != nil || time.Since(began) > 0 {
+			t.Errorf("the call has waited for %v, %v", time.Since(began), err)
+		} else {
+			p.leave(0, false)
 		}
 	})
 }
@@ -206,8 +237,10 @@ func enter(ctx context.Context, s *scheduler, server, caller string) (*place, er
 	return enterWith(ctx, s, server, caller, claim{mode: facts.ConcurrencySafe})
 }
 
+// enterWith enters a call of by: a name, or name/session.
 func enterWith(ctx context.Context, s *scheduler, server, by string, c claim) (*place, error) {
-	p := &place{server: server, session: by, by: caller{name: by}, claim: c}
+	name, session, _ := strings.Cut(by, "/")
+	p := &place{server: server, session: by, by: caller{name: name, session: session}, claim: c}
 	waits, err := s.enter(p)
 	if waits {
 		err = s.await(ctx, p, func(int) {})
