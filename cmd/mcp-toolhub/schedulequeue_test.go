@@ -77,6 +77,11 @@ func gatedHub(t *testing.T, more map[string]any) (*gateServer, *runningHub) {
 
 // gatedConfig runs a server of gates, and returns the config of a hub before it.
 func gatedConfig(t *testing.T, more map[string]any) (*gateServer, string) {
+	return gatedConfigWith(t, more, nil)
+}
+
+// gatedConfigWith is gatedConfig with these keys more at the top.
+func gatedConfigWith(t *testing.T, more, top map[string]any) (*gateServer, string) {
 	g := &gateServer{t: t, came: make(chan string, 1000), gates: map[string]chan struct{}{}}
 	s := mcp.NewServer(&mcp.Implementation{Name: "gates", Version: "1"}, nil)
 	for name, description := range map[string]string{"write_file": "Writes a file.", "edit_file": "Edits a file.", "read_file": "Reads a file.",
@@ -89,7 +94,7 @@ func gatedConfig(t *testing.T, more map[string]any) (*gateServer, string) {
 	for key, value := range more {
 		entry[key] = value
 	}
-	return g, configText(t, map[string]any{"far": entry}, nil)
+	return g, configText(t, map[string]any{"far": entry}, top)
 }
 
 // queued waits until n calls wait in the queue.
@@ -485,17 +490,54 @@ func TestAKilledStdioClient(t *testing.T) {
 		t.Errorf("the hub ended with %v", err)
 	}
 	ends := map[tool.Status]int{}
-	if err := persist.Read(filepath.Join(dir, "state", "mcp-toolhub", "journal"), func(line json.RawMessage) bool {
-		var r tool.Result
-		if mustDecode(t, string(line), &r); r.Object == tool.ObjectResult {
-			ends[r.Status]++
-		}
-		return true
-	}); err != nil {
-		t.Fatal(err)
+	for _, r := range resultsIn(t, dir) {
+		ends[r.Status]++
 	}
 	if ends[tool.StatusCanceled] != 2 || ends[tool.StatusSucceeded] != 1 {
 		t.Errorf("the calls ended as %v", ends)
 	}
 	checkRecordsBeneath(t, dir)
+}
+
+// TestAnAskedClientGoes: a client that goes while it is asked has denied nothing. Its call is canceled by that, on both generations.
+func TestAnAskedClientGoes(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{rev2025, rev2026} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			_, config := gatedConfigWith(t, nil, map[string]any{"policy": map[string]any{"mode": "default", "ask": map[string]any{"channels": []string{"client"}},
+				"rules": []any{map[string]any{"match": "mcp.far.send_message", "then": "ask"}}}})
+			dir := t.TempDir()
+			w := wireHubIn(t, dir, config, version).able().open()
+			w.awaitTools("mcp.far.send_message")
+			w.write(w.call("mcp.far.send_message", `{"content":"x"}`, "").text())
+			w.nextWith("requestedSchema")
+			w.hangUp()
+			results := 0
+			for _, r := range resultsIn(t, dir) {
+				results++
+				if r.Status != tool.StatusCanceled || r.Error == nil || !strings.Contains(r.Error.Message, "the client has gone") {
+					t.Errorf("the call ended as %s: %+v", r.Status, r.Error)
+				}
+			}
+			if results != 1 {
+				t.Errorf("%d results", results)
+			}
+		})
+	}
+}
+
+// resultsIn returns the results in the journal of a hub that has run in dir.
+func resultsIn(t *testing.T, dir string) (all []tool.Result) {
+	t.Helper()
+	if err := persist.Read(filepath.Join(dir, "state", "mcp-toolhub", "journal"), func(line json.RawMessage) bool {
+		var r tool.Result
+		if mustDecode(t, string(line), &r); r.Object == tool.ObjectResult {
+			all = append(all, r)
+		}
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

@@ -39,6 +39,9 @@ type Answer struct {
 	// Request is the native id of the request that has brought the answer, where that is another one than the call's; else nil.
 	Request json.RawMessage
 
+	// Ended says why the client, which was asked, can answer nothing more; nil where it can.
+	Ended *Failure
+
 	// Malformed says that the client has answered with what is neither a result nor an error, as Err tells.
 	Malformed bool
 }

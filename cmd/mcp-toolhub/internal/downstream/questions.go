@@ -45,14 +45,14 @@ func (q *questions) add() (id string, answered <-chan tool.Answer, ok bool) {
 	return id, c, true
 }
 
-// end answers all open questions with an error: the client can answer nothing more.
-func (q *questions) end() {
+// end answers all open questions with an error: the client can answer nothing more, because of cause.
+func (q *questions) end(cause *tool.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.over = true
 	for id, c := range q.open {
 		delete(q.open, id)
-		c <- tool.Answer{Err: unreachable()}
+		c <- tool.Answer{Err: unreachable(), Ended: cause}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -91,7 +92,11 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	telling.Go(d.tell)
 	select {
 	case err = <-ended:
-		d.questions.end()
+		cause := goneClient()
+		if errors.Is(err, os.ErrDeadlineExceeded) { // the client goes on at another hub
+			cause = HubStops()
+		}
+		d.questions.end(cause)
 		d.finish(ctx)
 	case <-ctx.Done():
 	}

@@ -310,6 +310,8 @@ func (a *approver) elicit(ctx, asking context.Context, inv *invocation, q *appro
 		return "", false, a.deny(inv, q, "timeout", "another call like it was answered, and for this one nobody came back in time")
 	case err != nil: // the call has ended, or the question is settled
 		return "", false, nil
+	case len(answers) == 1 && answers[0].Ended != nil:
+		return "", false, answers[0].Ended
 	case len(answers) != 1 || answers[0].Err != nil && !answers[0].Malformed:
 		return "the client cannot be asked", false, nil
 	}
