@@ -1,10 +1,15 @@
 package main
 
 import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -47,5 +52,56 @@ func TestInputForPromptsAndResources(t *testing.T) {
 				t.Errorf("%s of %s, replayed: %s", method, c.server, got)
 			}
 		}
+	}
+}
+
+// TestRequestsThatBringNoAnswer: each request that continues a call is in its record, also one that brings no answer. One whose answers are
+// no object is malformed.
+func TestRequestsThatBringNoAnswer(t *testing.T) {
+	t.Parallel()
+	g, config := gatedConfig(t, nil)
+	close(g.gate("x"))
+	dir := t.TempDir()
+	w := wireHubIn(t, dir, config, rev2026).able().open()
+	w.awaitTools("mcp.far.edit_file")
+	send := func(more string) (id, state string) {
+		r := w.call("mcp.far.edit_file", `{"content":"x"}`, "")
+		r.params = "{" + join(more, r.params[1:])
+		got := w.send(r)
+		result, _ := rawjson.Get([]byte(got[len(got)-1]), "result")
+		text, _ := rawjson.GetString(result, "requestState")
+		return r.id, text
+	}
+	first, state := send("")
+	ids := []string{first}
+	for _, none := range []string{``, `"inputResponses":{}`, `"inputResponses":{"other":{"action":"accept"}}`, `"inputResponses":{"q1":7}`} {
+		var id string
+		id, state = send(join(none, `"requestState":`+quoted(state)))
+		ids = append(ids, id)
+	}
+	malformed, _ := send(`"inputResponses":["q1"],"requestState":` + quoted(state))
+	last, _ := send(`"inputResponses":{"q1":{"action":"accept","content":{}}},"requestState":` + quoted(state))
+	w.hangUp()
+	ends := map[string]tool.Invocation{}
+	if err := persist.Read(filepath.Join(dir, "state", "mcp-toolhub", "journal"), func(line json.RawMessage) bool {
+		var inv tool.Invocation
+		if mustDecode(t, string(line), &inv); inv.Object == tool.ObjectInvocation {
+			ends[inv.ExternalMappings[0].JSONRPCRequestID] = inv
+		}
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var known []string
+	for _, m := range ends[first].ExternalMappings {
+		if m.Role == "client" {
+			known = append(known, m.JSONRPCRequestID)
+		}
+	}
+	if ids = append(ids, last); !slices.Equal(known, ids) || ends[first].Status != tool.StatusSucceeded {
+		t.Errorf("%s, the record names the requests %q, want %q", ends[first].Status, known, ids)
+	}
+	if ends[malformed].Status != tool.StatusValidationFailed {
+		t.Errorf("the malformed request ended as %q", ends[malformed].Status)
 	}
 }

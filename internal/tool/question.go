@@ -39,6 +39,9 @@ type Answer struct {
 	// Request is the native id of the request that has brought the answer, where that is another one than the call's; else nil.
 	Request json.RawMessage
 
+	// Earlier are the native ids of requests that came before that one, and brought no answer to any question of the call.
+	Earlier []json.RawMessage
+
 	// Ended says why the client, which was asked, can answer nothing more; nil where it can.
 	Ended *Failure
 

@@ -91,6 +91,7 @@ type runningCall struct {
 	kept    kept     // what the server has said while suspended
 	open    []*inputRequest
 	last    int
+	idle    []json.RawMessage // native ids of retries that have brought no answer, at most maxQuestions
 }
 
 // inputRequest is a question that the client has not answered.
@@ -170,6 +171,11 @@ func (r *runningCall) ask(ctx context.Context, all []tool.Question) ([]tool.Answ
 		r.mu.Unlock()
 		return nil, errors.New("ask client: the call has ended")
 	}
+	if len(answers) > 0 {
+		r.mu.Lock()
+		answers[0].Earlier, r.idle = r.idle, nil
+		r.mu.Unlock()
+	}
 	return answers, nil
 }
 
@@ -182,6 +188,7 @@ func (r *runningCall) answerWith(retry *attempt) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	before := len(r.open)
 	r.open = slices.DeleteFunc(r.open, func(q *inputRequest) bool {
 		result, _ := rawjson.Get(inputResponses, q.key)
 		if !rawjson.IsObject(result) {
@@ -190,6 +197,9 @@ func (r *runningCall) answerWith(retry *attempt) {
 		q.answered <- tool.Answer{Result: result, Request: id}
 		return true
 	})
+	if id != nil && len(r.open) == before && len(r.idle) < maxQuestions {
+		r.idle = append(r.idle, id)
+	}
 }
 
 // inputRequests returns the open ones as the client of a gets them; nil where there is none. One that the client cannot

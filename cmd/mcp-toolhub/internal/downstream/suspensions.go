@@ -37,6 +37,9 @@ func (s *suspensions) serve(ctx context.Context, a *attempt) {
 	switch {
 	case retry && !ok:
 		s.refuse(ctx, a, suspended.Refused("must be a string"))
+	case retry && !answersAreObject(a.params):
+		s.refuse(ctx, a, &tool.RPCError{Code: tool.CodeInvalidParams, Message: "invalid params: inputResponses must be an object. Send the request " +
+			"again, with the same requestState and an answer for each of inputRequests"})
 	case !retry, s.endIfGone(a, text): // inputResponses without requestState are for the server to judge; an unknown tool is refused
 		a.invocation = tool.NewInvocationID()
 		s.begin(ctx, a)
@@ -48,6 +51,12 @@ func (s *suspensions) serve(ctx context.Context, a *attempt) {
 		}
 		call.Resume(ctx, a, serverState)
 	}
+}
+
+// answersAreObject reports whether the inputResponses of a retry are an object, or missing.
+func answersAreObject(params json.RawMessage) bool {
+	answers, there := rawjson.Get(params, "inputResponses")
+	return !there || rawjson.IsObject(answers)
 }
 
 // refuse answers a retry that continues nothing. Of a tools/call that is an invocation, too.
