@@ -310,6 +310,28 @@ func TestCallsWrittenAtOnceKeepTheirOrder(t *testing.T) {
 	}
 }
 
+// TestCallsKeepTheirOrderWhileServersStart: so it is, too, where the hub does not know the tool yet when the calls come.
+func TestCallsKeepTheirOrderWhileServersStart(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{rev2025, rev2026} {
+		g, config := gatedConfig(t, nil)
+		w := wireHub(t, config, version).open()
+		var lines, want, got []string
+		for n := range 8 {
+			content := fmt.Sprint(n)
+			close(g.gate(content))
+			lines, want = append(lines, w.call("mcp.far.send_message", `{"content":`+quoted(content)+`}`, "").text()), append(want, content)
+		}
+		w.write(lines...)
+		for range lines {
+			got = append(got, g.next())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v came, which were written as %v", version, got, want)
+		}
+	}
+}
+
 // TestLocksAreFreeWhileACallWaitsForInputThroughTheHub: another write of the file runs meanwhile, and the server gets the answer when that
 // has ended.
 func TestLocksAreFreeWhileACallWaitsForInputThroughTheHub(t *testing.T) {
@@ -447,56 +469,43 @@ func TestAKilledClientThroughTheHub(t *testing.T) {
 	}
 }
 
-// TestAKilledStdioClient: a client over stdio is killed, and with it both ends of the hub's pipes go. The hub does not die of what it writes then:
-// the call that runs ends, those that wait are canceled, and each has its record.
+// TestAKilledStdioClient: a client over stdio is killed, and with it both ends of the hub's pipes go. The hub does not die of what it writes then.
+// All calls of the client are canceled at once, whether it has a hub of its own or another client's.
 func TestAKilledStdioClient(t *testing.T) {
 	t.Parallel()
-	g, config := gatedConfig(t, nil)
-	dir := t.TempDir()
-	file := filepath.Join(dir, "hub.json")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
+	for _, joins := range []bool{false, true} {
+		t.Run(fmt.Sprint("joins ", joins), func(t *testing.T) {
+			t.Parallel()
+			g, config := gatedConfig(t, nil)
+			dir := t.TempDir()
+			args := []string{"--alone"}
+			if joins {
+				args = nil
+				wireHubIn(t, dir, config, rev2026).open().awaitTools("mcp.far.send_message")
+			}
+			killed := wireHubIn(t, dir, config, rev2026, args...).open()
+			killed.awaitTools("mcp.far.send_message")
+			for _, content := range []string{"first", "second", "third"} {
+				killed.write(killed.call("mcp.far.send_message", `{"content":`+quoted(content)+`}`, "").text())
+			}
+			if got := g.next(); got != "first" {
+				t.Fatalf("%s came", got)
+			}
+			killed.dies()
+			ends := map[tool.Status]int{}
+			eventually(t, "all calls have ended in the journal", func() bool {
+				clear(ends)
+				all := resultsIn(t, dir)
+				for _, r := range all {
+					ends[r.Status]++
+				}
+				return len(all) == 3
+			})
+			if ends[tool.StatusCanceled] != 3 || len(g.came) > 0 {
+				t.Errorf("the calls ended as %v, and %d more came", ends, len(g.came))
+			}
+		})
 	}
-	program, err := exec.LookPath("mcp-toolhub")
-	if err != nil {
-		t.Fatal(err)
-	}
-	hub := exec.Command(program, "serve", "--alone", "--config", file)
-	hub.Dir, hub.Env = dir, scratchEnv(dir)
-	stdin, err := hub.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := hub.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := hub.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = hub.Process.Kill() }()
-	w := &wire{t: t, version: rev2026}
-	for _, content := range []string{"first", "second", "third"} {
-		if _, err := fmt.Fprintln(stdin, w.call("mcp.far.send_message", `{"content":`+quoted(content)+`}`, "").text()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := g.next(); got != "first" {
-		t.Fatalf("%s came", got)
-	}
-	_, _ = stdin.Close(), stdout.Close()
-	close(g.gate("first"))
-	if err := hub.Wait(); err != nil {
-		t.Errorf("the hub ended with %v", err)
-	}
-	ends := map[tool.Status]int{}
-	for _, r := range resultsIn(t, dir) {
-		ends[r.Status]++
-	}
-	if ends[tool.StatusCanceled] != 2 || ends[tool.StatusSucceeded] != 1 {
-		t.Errorf("the calls ended as %v", ends)
-	}
-	checkRecordsBeneath(t, dir)
 }
 
 // TestAnAskedClientGoes: a client that goes while it is asked has denied nothing. Its call is canceled by that, on both generations.

@@ -77,10 +77,11 @@ type wire struct {
 	can     string // what it can be asked for: its capabilities; "" is nothing
 	ids     int
 
-	stdin io.WriteCloser // stdio; nil over HTTP
-	lines chan string
-	cmd   *exec.Cmd
-	log   *syncBuffer
+	stdin  io.WriteCloser // stdio; nil over HTTP
+	stdout io.Closer      // likewise
+	lines  chan string
+	cmd    *exec.Cmd
+	log    *syncBuffer
 
 	url     string // HTTP
 	session string
@@ -106,6 +107,7 @@ func wireProcess(t testing.TB, cmd *exec.Cmd, version string) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.stdout = stdout
 	cmd.Stderr = w.log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -154,6 +156,15 @@ func wireHubIn(t testing.TB, dir, config, version string, args ...string) *wire 
 	cmd := exec.Command(program, append([]string{"serve", "--config", file, "--log-format", "json"}, args...)...)
 	cmd.Dir, cmd.Env = dir, scratchEnv(dir)
 	return wireProcess(t, cmd, version)
+}
+
+// dies closes both pipes, as the end of a client does that is killed, and waits for the process.
+func (w *wire) dies() {
+	w.t.Helper()
+	_, _ = w.stdin.Close(), w.stdout.Close()
+	if err := w.cmd.Wait(); err != nil {
+		w.t.Errorf("%s ended with %v", filepath.Base(w.cmd.Path), err)
+	}
 }
 
 // hangUp ends the process over stdio, and waits for that.

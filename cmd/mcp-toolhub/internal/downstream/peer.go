@@ -265,6 +265,13 @@ func causeOf(ctx context.Context) *tool.Failure {
 	return goneClient()
 }
 
+// isAny reports whether a call is open.
+func (f *inflight) isAny() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.calls) > 0
+}
+
 // cancelAll ends every open call, because of why.
 func (f *inflight) cancelAll(why *tool.Failure) {
 	f.mu.Lock()

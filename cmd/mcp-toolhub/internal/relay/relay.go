@@ -13,6 +13,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -73,7 +74,7 @@ func (r *Relay) readAll(in io.Reader) {
 			continue
 		}
 		if err != nil {
-			r.End()
+			r.leave()
 			return
 		}
 		r.writing.Lock()
@@ -87,6 +88,25 @@ func (r *Relay) readAll(in io.Reader) {
 		r.writing.Unlock()
 	}
 }
+
+// leave is End for a client that has sent its last message. If it cannot read anything more either, it was killed, and the hub is to know.
+func (r *Relay) leave() {
+	if jsonrpc.IsUnread(r.out, unreadWithin) {
+		r.writing.Lock()
+		if c, ok := r.hub.(interface {
+			SetLinger(sec int) error
+			Close() error
+		}); ok {
+			_ = c.SetLinger(0) // the hub is to see a broken connection, and no end of what is written
+			_ = c.Close()
+		}
+		r.writing.Unlock()
+	}
+	r.End()
+}
+
+// unreadWithin is how much later than its input the output of a client may end that has been killed.
+const unreadWithin = 50 * time.Millisecond
 
 // End lets the hub answer what it has, and then ends Over.
 func (r *Relay) End() {
