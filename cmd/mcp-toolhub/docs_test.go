@@ -80,7 +80,13 @@ func configurationPage(t *testing.T) string {
 	}
 	p := &keyPage{t: t, defs: root.Defs}
 	p.WriteString(configurationHead)
-	for _, key := range []string{"mcpServers", "hub", "profiles", "deferred", "policy", "persist", "servers", "inputs"} {
+	shown := []string{"mcpServers", "hub", "profiles", "deferred", "policy", "hooks", "results", "persist", "servers", "inputs"}
+	for key, n := range root.Properties {
+		if key != "$schema" && !slices.Contains(shown, key) && !strings.HasPrefix(n.Description, "Ignored") {
+			t.Errorf("the page leaves out the key %q", key)
+		}
+	}
+	for _, key := range shown {
 		n := root.Properties[key]
 		if n == nil {
 			t.Fatalf("the schema has no key %q", key)

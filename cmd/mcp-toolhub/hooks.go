@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -160,8 +161,9 @@ func (d *describedCall) input(event hook.Event) hook.Input {
 		d.Profile = namespace.DefaultProfile
 	}
 	actor := localActor()
-	if d.Actor != "" {
-		actor.Name = d.Actor
+	actor.Name = cmp.Or(d.Actor, tool.Local) // as a call of a client has it
+	if d.Arguments == nil {
+		d.Arguments = json.RawMessage(`{}`)
 	}
 	wd, err := os.Getwd()
 	if err != nil {

@@ -49,12 +49,12 @@ func hookKeys(h *configuredHook) []shape.Field {
 		shape.Must(shape.Key("event", "When it runs: pre_tool_use, post_tool_use, post_tool_use_failure, permission_request, permission_decision or "+
 			"result_persistence; several as a list.", hookEvents{}, &h.Events)),
 		shape.Key("match", `Tools, as globs over canonical names: "mcp.github.*" (default all).`, words, &h.Rule.Match),
-		shape.Key("matcher", "Or a matcher of Claude Code, over names like mcp__server__tool: names with | between them, or a regular expression.",
+		shape.Key("matcher", "Or a matcher of Claude Code, over names like mcp__server__tool: names with | or a comma between them, or a regular expression.",
 			shape.Text{Empty: true}, &h.Matcher),
 		shape.Key("tags", "Tools with one of these tags, as tools show prints them.", words, &h.Rule.Tags),
 		shape.Key("server", "Tools of these servers or toolsets, as globs.", words, &h.Rule.Server),
 		shape.Key("profile", "Calls through these profiles, as globs.", words, &h.Rule.Profile),
-		shape.Key("actor", `Calls of these callers: names of tokens, as globs; "local" without authentication.`, words, &h.Rule.Actor),
+		shape.Key("actor", `Calls of these callers: names of tokens, as globs; "local" without authentication; of tools call the user's name.`, words, &h.Rule.Actor),
 		shape.Key("when", "A CEL expression over the call that must be true, as in rules.", shape.Text{}, &h.Rule.When),
 		shape.Key("command", "A program and its arguments. It gets the call as JSON on its standard input, and answers with JSON on its standard "+
 			"output. Exit code 2 blocks. No shell reads it.", texts, &h.Command),
