@@ -137,22 +137,20 @@ func clientSide(c *Call) tool.ExternalMapping {
 // answeredBy notes the requests that have brought answers, where the client came back with another one than the call's, and those before
 // them that have brought none.
 func (inv *invocation) answeredBy(answers []tool.Answer) {
+	resumed := func(request json.RawMessage) {
+		m := clientSide(inv.call)
+		m.JSONRPCRequestID = string(request)
+		inv.record.Resumed(m, inv.call.Surface.ID, inv.now())
+	}
 	for i, a := range answers {
-		for _, id := range a.Earlier {
-			inv.resumedBy(id)
+		for _, request := range a.Earlier {
+			resumed(request)
 		}
 		noted := slices.ContainsFunc(answers[:i], func(b tool.Answer) bool { return bytes.Equal(a.Request, b.Request) })
 		if a.Request != nil && !noted {
-			inv.resumedBy(a.Request)
+			resumed(a.Request)
 		}
 	}
-}
-
-// resumedBy notes that the client came back with the request of that native id.
-func (inv *invocation) resumedBy(id json.RawMessage) {
-	m := clientSide(inv.call)
-	m.JSONRPCRequestID = string(id)
-	inv.record.Resumed(m, inv.call.Surface.ID, inv.now())
 }
 
 func (inv *invocation) failed() bool { return inv.failure != nil }
