@@ -288,6 +288,7 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 	}
 	sess := newSession()
 	conn := newStreamConn(wire, c.probeTime(), c.notifications.handler(sess), c.log, c.redact)
+	conn.needs = &signInNeeds{c.http, c.cfg, sess.end}
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		<-conn.ended
@@ -340,9 +341,9 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 	sess.established(sdk, control.Settle(), c.hubVersion, c.redact)
 	sess.undiscovered = control.Unanswered.Load()
 	l := &httpLane{
-		server: c.http, cfg: c.cfg, calls: c.http.Client(c.http.Pool), control: client,
+		signInNeeds: signInNeeds{c.http, c.cfg, sess.end}, calls: c.http.Client(c.http.Pool), control: client,
 		session: sess.id, version: sess.version, hop: sess.hop, log: c.log, limit: c.cfg.Limits.Message,
-		notifications: c.notifications.handler(sess), onEnd: sess.end, onSuspect: sess.suspected,
+		notifications: c.notifications.handler(sess), onSuspect: sess.suspected,
 	}
 	if req, err := l.newRequest(ctx, http.MethodPost, nil); err == nil {
 		l.head = c.http.Head(req)

@@ -20,7 +20,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
 const (
@@ -38,8 +37,7 @@ const (
 
 // httpLane is the lane of a Streamable HTTP session: each call is one POST of its own, outside the SDK's connection.
 type httpLane struct {
-	server  *transport.HTTP
-	cfg     ServerConfig
+	signInNeeds
 	calls   *http.Client // for calls
 	control *http.Client // for what is no call; ends with the session
 	head    []byte       // of calls that their callers' goroutines exchange; nil where all go through net/http
@@ -50,8 +48,7 @@ type httpLane struct {
 	limit   int // bytes of one response or event
 
 	notifications notificationHandler
-	onEnd         func(*fault.Fault) // the session cannot be used any more
-	onSuspect     func()             // the server could not be reached: the session may be over
+	onSuspect     func() // the server could not be reached: the session may be over
 
 	asked      *serverRequests
 	background sync.WaitGroup // notifications and the listener
@@ -146,18 +143,8 @@ func (l *httpLane) unreached(c *pendingRequest, err error) response {
 		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected", Cause: err,
 			Message: "the server redirects to " + redirect.Target + ": if it lives there, set that as its url"}}
 	}
-	if needed := (*signin.NeededError)(nil); errors.As(err, &needed) {
-		f := fault.NeedsSignIn(l.cfg, needed.Why, err)
-		l.onEnd(f)
-		return response{err: signInFailure(f.What, f.Hint, err)}
-	}
-	if token := (*fault.TokenError)(nil); errors.As(err, &token) && c.Fly(nil) {
-		f := fault.OfToken(l.cfg, token.Err, redact.New(l.cfg))
-		message := "the call was not sent: " + f.What
-		if f.Hint != "" { // otherwise What says it
-			message += "; to mend it: " + f.Hint
-		}
-		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "no_token", Cause: err, Message: message}}
+	if f := l.ofError(err); f != nil && c.Fly(nil) {
+		return response{err: f}
 	}
 	l.suspect(c)
 	if c.sent() {
@@ -186,19 +173,11 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 	} else {
 		f.Cause = &tool.HTTPError{Status: status, Media: resp.Header.Get("Content-Type"), Body: string(body)}
 	}
-	if l.cfg.SignsIn() && (status == http.StatusUnauthorized || status == http.StatusForbidden) {
-		why := fault.OfStatus(l.cfg, status, 0, nil)
+	if need := l.ofStatus(status, resp.Header, f.Cause); need != nil {
 		if status == http.StatusUnauthorized {
-			if l.server.Tokens != nil {
-				l.server.Tokens.Challenged(resp.Header)
-			}
-			l.onEnd(why)
-			return response{err: signInFailure(why.What, why.Hint, f.Cause), status: status}
+			l.onEnd(fault.OfStatus(l.cfg, status, 0, nil))
 		}
-		if scopes := signin.MissingScopes(resp.Header); scopes != "" {
-			return response{err: signInFailure(fmt.Sprintf("the server wants further rights for this call (%s)", redact.Clean(redact.Truncate(scopes, redact.MaxText))),
-				fault.SignInHint(l.cfg), f.Cause), status: status}
-		}
+		return response{err: need, status: status}
 	}
 	if status == http.StatusUnauthorized {
 		l.onEnd(&fault.Fault{What: fmt.Sprintf("%s refused the credentials (HTTP 401)", redact.URL(l.server.URL.String())),
@@ -219,17 +198,6 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 		return a
 	}
 	return response{err: f, status: status}
-}
-
-// codeNeedsSignIn is the error_code of a request for which a person has to sign in; mendIt stands in its message before what to do.
-const (
-	codeNeedsSignIn = "needs_sign_in"
-	mendIt          = "; to mend it: "
-)
-
-// signInFailure is the failure of a call for which a person has to sign in.
-func signInFailure(what, hint string, cause error) *tool.Failure {
-	return &tool.Failure{Class: tool.ClassSetupRequired, Code: codeNeedsSignIn, Message: what + mendIt + hint, Cause: cause}
 }
 
 // isForeign reports whether a refusal looks like that of a server which does not speak 2026-07-28 any more, as after it was

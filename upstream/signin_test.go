@@ -205,9 +205,9 @@ func TestListsWantFurtherRights(t *testing.T) {
 }
 
 // signedIn returns a group whose server a person has signed in to.
-func signedIn(t *testing.T) *guarded {
+func signedIn(t *testing.T, o upstreamtest.Options) *guarded {
 	t.Helper()
-	g := newGuarded(t, upstreamtest.Options{}, nil)
+	g := newGuarded(t, o, nil)
 	g.reaches(t, "s", tool.ServerNeedsAuth)
 	g.login(t)
 	g.ready(t, "s")
@@ -234,7 +234,7 @@ func TestSignInOfAnIsolatedServer(t *testing.T) {
 // once.
 func TestCallWithARefusedToken(t *testing.T) {
 	t.Parallel()
-	g := signedIn(t)
+	g := signedIn(t, upstreamtest.Options{})
 	old := g.status("s").Restarts
 	g.auth.Expire()
 	g.mustCall(t, "s", "echo", `{}`)
@@ -302,38 +302,51 @@ func TestRenewalThatFails(t *testing.T) {
 // TestRevokedSignIn checks that a sign-in which was ended elsewhere is forgotten, and that a person is asked for another one.
 func TestRevokedSignIn(t *testing.T) {
 	t.Parallel()
-	g := signedIn(t)
-	g.auth.Revoke()
-	_, err := g.call(t.Context(), "s", "echo", `{}`)
-	if f := failure(t, err); f.Class != tool.ClassSetupRequired {
-		t.Errorf("failure %+v", f)
+	overBoth(t, func(t *testing.T, g *guarded) {
+		g.auth.Revoke()
+		_, err := g.call(t.Context(), "s", "echo", `{}`)
+		if f := failure(t, err); f.Class != tool.ClassSetupRequired {
+			t.Errorf("failure %+v", f)
+		}
+		g.reaches(t, "s", tool.ServerNeedsAuth)
+		if _, ok, err := g.config.SignIns.Grant(g.config.Servers[0]); ok || err != nil {
+			t.Errorf("the sign-in is kept: %v", err)
+		}
+		g.login(t)
+		g.ready(t, "s")
+		g.mustCall(t, "s", "echo", `{}`)
+	})
+}
+
+// overBoth runs a test of a server that a person has signed in to, over both transports.
+func overBoth(t *testing.T, test func(*testing.T, *guarded)) {
+	t.Helper()
+	for name, o := range map[string]upstreamtest.Options{"streamable": {}, "sse": {SSE: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, signedIn(t, o))
+		})
 	}
-	g.reaches(t, "s", tool.ServerNeedsAuth)
-	if _, ok, err := g.config.SignIns.Grant(g.config.Servers[0]); ok || err != nil {
-		t.Errorf("the sign-in is kept: %v", err)
-	}
-	g.login(t)
-	g.ready(t, "s")
-	g.mustCall(t, "s", "echo", `{}`)
 }
 
 // TestFurtherRights checks that a call for which the server wants more says so, and that the next sign-in asks for all.
 func TestFurtherRights(t *testing.T) {
 	t.Parallel()
-	g := signedIn(t)
-	g.auth.Want("write")
-	_, err := g.call(t.Context(), "s", "echo", `{}`)
-	if f := failure(t, err); f.Class != tool.ClassSetupRequired || !strings.Contains(f.Message, "(write)") || !strings.Contains(f.Message, "login s") {
-		t.Errorf("failure %+v", f)
-	}
-	if st := g.status("s"); st.State != tool.ServerReady || strings.Join(st.SignIn.Wanted, " ") != "write" {
-		t.Errorf("status %+v", st)
-	}
-	if grant := g.login(t); strings.Join(grant.Scopes, " ") != "write read" {
-		t.Errorf("scopes %q", grant.Scopes)
-	}
-	g.ready(t, "s")
-	g.mustCall(t, "s", "echo", `{}`)
+	overBoth(t, func(t *testing.T, g *guarded) {
+		g.auth.Want("write")
+		_, err := g.call(t.Context(), "s", "echo", `{}`)
+		if f := failure(t, err); f.Class != tool.ClassSetupRequired || !strings.Contains(f.Message, "(write)") || !strings.Contains(f.Message, "login s") {
+			t.Errorf("failure %+v", f)
+		}
+		if st := g.status("s"); st.State != tool.ServerReady || strings.Join(st.SignIn.Wanted, " ") != "write" {
+			t.Errorf("status %+v", st)
+		}
+		if grant := g.login(t); strings.Join(grant.Scopes, " ") != "write read" {
+			t.Errorf("scopes %q", grant.Scopes)
+		}
+		g.ready(t, "s")
+		g.mustCall(t, "s", "echo", `{}`)
+	})
 }
 
 // TestDamagedSignIns: where the sign-ins cannot be read, that is what is said, and not that the authorization server cannot be reached.

@@ -39,7 +39,8 @@ type streamConn struct {
 	log           *slog.Logger
 	redact        *redact.Redactor
 	notifications notificationHandler
-	hop           *hop.Hop // set once the version is negotiated, nil below 2026-07-28
+	hop           *hop.Hop     // set once the version is negotiated, nil below 2026-07-28
+	needs         *signInNeeds // of the server; nil for one on stdio
 
 	toSDK    chan sdkrpc.Message
 	closing  chan struct{}
@@ -375,7 +376,11 @@ func (c *streamConn) send(_ context.Context, call *pendingRequest) {
 	data, err := rawjson.Line(call.body())
 	call.params = nil // they may be large, and are not sent again
 	if err == nil {
-		err = c.wire.Post(transport.Outgoing{Data: data, Call: call})
+		out := transport.Outgoing{Data: data, Call: call}
+		if c.needs != nil {
+			out.Call = signInCall{call, c.needs}
+		}
+		err = c.wire.Post(out)
 	}
 	if err != nil {
 		c.remove(call.id)

@@ -42,7 +42,10 @@ func (e *TokenError) Error() string { return e.Err.Error() }
 func (e *TokenError) Unwrap() error { return e.Err }
 
 // StatusError reports an HTTP status outside of 200 to 299.
-type StatusError struct{ Status int }
+type StatusError struct {
+	Status int
+	Header http.Header // of the answer; may be nil
+}
 
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("HTTP status %d %s", e.Status, http.StatusText(e.Status))
