@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -161,11 +162,24 @@ func TestLoginAndLogout(t *testing.T) {
 	check(text, code, exitUsage, "signs in by itself")
 }
 
-// TestLoginWithoutABrowser pastes the address that a browser elsewhere ended at; then it enters a code on another device.
+// TestLoginWithoutABrowser pastes the address that a browser elsewhere ended at; then it enters a code on another device; then it pastes, because
+// the authorization server offers codes to other clients alone.
 func TestLoginWithoutABrowser(t *testing.T) {
 	t.Parallel()
-	for _, device := range []bool{false, true} {
-		auth, config := guardedServer(t, func(a *upstreamtest.AuthServer) { a.Device = device })
+	for _, way := range []struct{ offered, device bool }{{false, false}, {true, true}, {true, false}} {
+		device := way.device
+		auth, config := guardedServer(t, func(a *upstreamtest.AuthServer) {
+			a.Device = way.offered
+			a.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Path != "/device" || device {
+					return false
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprint(w, `{"error":"unauthorized_client"}`)
+				return true
+			}
+		})
 		cmd := newSignInHome(t, config).command(t, "login", "s", "--no-browser")
 		var out bytes.Buffer
 		cmd.Stdout = &out
@@ -196,8 +210,9 @@ func TestLoginWithoutABrowser(t *testing.T) {
 				t.Errorf("%q without a device", line)
 			}
 		}
-		if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "mcp.s.echo") || device != (len(auth.Requests("/device")) == 1) {
-			t.Errorf("device %v: %v\n%s", device, err, &out)
+		if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "mcp.s.echo") || way.offered != (len(auth.Requests("/device")) == 1) ||
+			device != (len(auth.Requests("/authorize")) == 0) {
+			t.Errorf("%+v: %v\n%s", way, err, &out)
 		}
 	}
 }

@@ -83,6 +83,7 @@ type attempt struct {
 	step     string
 	redirect string // that the browser comes back to; "" for a sign-in on another device
 	answer   <-chan url.Values
+	close    func() // ends the waiting for the browser
 
 	registered bool // client was registered for this sign-in, or one before that failed: it is kept with the first that does not
 }
@@ -117,34 +118,13 @@ func (a *attempt) run(ctx context.Context) (g Grant, err error) {
 	if slices.Contains(a.ScopesSupported, "offline_access") && len(a.scopes) > 0 {
 		a.scopes = union(a.scopes, []string{"offline_access"}) // to be renewed without a person
 	}
-	if a.Device = a.Device && a.DeviceEndpoint != ""; !a.Device {
-		if a.AuthorizationEndpoint == "" {
-			return g, fmt.Errorf("authorization server %s has no authorization_endpoint", shownText(a.Issuer))
-		}
-		a.step = StepListen
-		done, err := a.awaitBrowser(ctx)
-		if err != nil {
-			return g, err
-		}
-		defer done()
-	}
-	a.step = StepRegister
-	if a.client, err = a.identity(ctx); err != nil {
-		return g, err
-	}
-	if g, err = a.grant(a.client); err != nil {
-		return g, err
-	}
-	var token *oauth2.Token
-	if a.Device {
-		token, err = a.byDevice(ctx, g)
-	} else {
-		token, err = a.byBrowser(ctx, g)
-	}
-	// An authorization server that has forgotten the client may show a page that leads nowhere: then no answer comes.
-	abandoned := errors.Is(err, errNoAnswer) && !a.registered && a.RegistrationEndpoint != ""
-	if (abandoned || isRefused(err, "invalid_client", "unauthorized_client")) && a.Server.OAuth.ClientID == "" {
-		err = errors.Join(err, a.Store.dismiss(a.clientKey()))
+	a.Device = a.Device && a.DeviceEndpoint != ""
+	a.close = func() {}
+	defer func() { a.close() }()
+	g, token, err := a.token(ctx)
+	if errors.Is(err, errNoDevice) && a.AuthorizationEndpoint != "" {
+		a.Device = false
+		g, token, err = a.token(ctx)
 	}
 	if err != nil {
 		return g, err
@@ -162,19 +142,52 @@ func (a *attempt) run(ctx context.Context) (g Grant, err error) {
 	return g, a.Store.putWith(a.Server, g, a.clientKey(), a.client)
 }
 
-// awaitBrowser makes the browser's answer come in until done is called.
-func (a *attempt) awaitBrowser(ctx context.Context) (done func(), err error) {
+// token gets a token, and the grant that it belongs to.
+func (a *attempt) token(ctx context.Context) (g Grant, token *oauth2.Token, err error) {
+	if !a.Device {
+		if a.AuthorizationEndpoint == "" {
+			return g, nil, fmt.Errorf("authorization server %s has no authorization_endpoint", shownText(a.Issuer))
+		}
+		a.step = StepListen
+		if err := a.awaitBrowser(ctx); err != nil {
+			return g, nil, err
+		}
+	}
+	a.step = StepRegister
+	if a.client, err = a.identity(ctx); err != nil {
+		return g, nil, err
+	}
+	if g, err = a.grant(a.client); err != nil {
+		return g, nil, err
+	}
+	if a.Device {
+		token, err = a.byDevice(ctx, g)
+	} else {
+		token, err = a.byBrowser(ctx, g)
+	}
+	// An authorization server that has forgotten the client may show a page that leads nowhere: then no answer comes.
+	abandoned := errors.Is(err, errNoAnswer) && !a.registered && a.RegistrationEndpoint != ""
+	refused := isRefused(err, "invalid_client", "unauthorized_client") && (a.RegistrationEndpoint != "" || !errors.Is(err, errNoDevice))
+	if (abandoned || refused) && a.Server.OAuth.ClientID == "" {
+		err = errors.Join(err, a.Store.dismiss(a.clientKey()))
+	}
+	return g, token, err
+}
+
+// awaitBrowser makes the browser's answer come in until a.close is called.
+func (a *attempt) awaitBrowser(ctx context.Context) error {
 	if c := a.Callback; c != nil {
 		a.redirect, a.answer = c.Address, c.Answer
-		return func() {}, nil
+		return nil
 	}
 	known, _, _ := a.Store.client(a.Issuer)
 	l, err := listen(a.Server.OAuth.CallbackPort, known.Redirect)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	a.redirect, a.answer = l.address, l.answer
-	return func() { l.close(context.WithoutCancel(ctx)) }, nil
+	a.close = func() { l.close(context.WithoutCancel(ctx)) }
+	return nil
 }
 
 // clientKey is the key under which the client of this sign-in is kept. A listener's port changes, and the client with it.
@@ -344,8 +357,11 @@ func (a *attempt) byDevice(ctx context.Context, g Grant) (*oauth2.Token, error) 
 		Endpoint: oauth2.Endpoint{DeviceAuthURL: a.DeviceEndpoint, TokenURL: a.TokenEndpoint, AuthStyle: asker.style()}}
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, asker.sender())
 	asked, err := c.DeviceAuth(ctx, options...)
+	if err = shown(err); errors.As(err, new(*refusal)) {
+		return nil, fmt.Errorf("%w: %w", errNoDevice, err)
+	}
 	if err != nil {
-		return nil, shown(err)
+		return nil, err
 	}
 	if err := checkAddress(asked.VerificationURI); err != nil {
 		return nil, fmt.Errorf("verification_uri: %w", err)
@@ -384,6 +400,9 @@ func (a *asker) poll(ctx context.Context, asked *oauth2.DeviceAuthResponse) (*oa
 		}
 	}
 }
+
+// errNoDevice means that this client may not use device authorization. The metadata says only that others may.
+var errNoDevice = errors.New("no code for another device")
 
 var errCodeExpired = errors.New("nobody has entered the code before it expired: sign in again, and enter the code that is shown then")
 
