@@ -86,6 +86,7 @@ type attempt struct {
 	close    func() // ends the waiting for the browser
 
 	registered bool // client was registered for this sign-in, or one before that failed: it is kept with the first that does not
+	fresh      bool // client was registered by this attempt
 }
 
 // Run signs in. It returns when that is done and kept, has failed, or ctx ends. With an error nothing is kept.
@@ -166,7 +167,7 @@ func (a *attempt) token(ctx context.Context) (g Grant, token *oauth2.Token, err 
 		token, err = a.byBrowser(ctx, g)
 	}
 	// An authorization server that has forgotten the client may show a page that leads nowhere: then no answer comes.
-	abandoned := errors.Is(err, errNoAnswer) && !a.registered && a.RegistrationEndpoint != ""
+	abandoned := errors.Is(err, errNoAnswer) && !a.fresh && a.RegistrationEndpoint != ""
 	refused := isRefused(err, "invalid_client", "unauthorized_client") && (a.RegistrationEndpoint != "" || !errors.Is(err, errNoDevice))
 	if (abandoned || refused) && a.Server.OAuth.ClientID == "" {
 		err = errors.Join(err, a.Store.dismiss(a.clientKey()))
@@ -239,7 +240,7 @@ func (a *attempt) identity(ctx context.Context) (Client, error) {
 	if made.TokenEndpointAuthMethod != "" {
 		c.Method = made.TokenEndpointAuthMethod
 	}
-	a.registered = true
+	a.registered, a.fresh = true, true
 	a.Store.remember(a.clientKey(), c)
 	return c, nil
 }

@@ -414,6 +414,16 @@ func TestRegistrationOfAFailedSignIn(t *testing.T) {
 	if g, err := w.login(t, nil); err != nil || registered() != 4 {
 		t.Errorf("%d registrations: %+v, %v", registered(), g, err)
 	}
+	other := newWorld(t, nil) // nobody has signed in with the client before it is forgotten
+	other.server.OAuth.CallbackPort = freePort(t)
+	for i, want := range []int{1, 1, 2} {
+		ctx, cancel := context.WithCancel(t.Context())
+		l := &signin.Login{Store: other.store, Server: other.server, Visit: func(_, _ string) { cancel() }}
+		if _, err := l.Run(ctx); err == nil || len(other.auth.Requests("/register")) != want {
+			t.Errorf("sign-in %d that nobody has finished: %d registrations, %v", i, len(other.auth.Requests("/register")), err)
+		}
+		other.auth.ForgetClients()
+	}
 }
 
 func freePort(t *testing.T) int {
