@@ -180,6 +180,8 @@ func shown(err error) error {
 		return nil
 	case errors.As(err, &said) && said.ErrorCode != "":
 		return &refusal{said.ErrorCode, said.ErrorDescription, isPassing(said.Response.StatusCode)}
+	case errors.As(err, &said) && isPassing(said.Response.StatusCode):
+		return &unreachedError{fmt.Sprintf("HTTP status %d", said.Response.StatusCode)}
 	case errors.As(err, &said):
 		return fmt.Errorf("HTTP status %d", said.Response.StatusCode)
 	case errors.As(err, &u) && u.Timeout():
@@ -190,7 +192,7 @@ func shown(err error) error {
 	return errors.New(shownText(err.Error()))
 }
 
-// unreachedError says why there was no answer.
+// unreachedError says why there was no answer, or none but that the server is busy or fails.
 type unreachedError struct{ text string }
 
 func (e *unreachedError) Error() string { return e.text }
@@ -224,6 +226,12 @@ func (e *refusal) Error() string {
 		text += ": " + shownText(e.description)
 	}
 	return "the authorization server refuses it (" + text + ")"
+}
+
+// mayPass reports whether the request that failed with err may succeed later.
+func mayPass(err error) bool {
+	var said *refusal
+	return errors.Is(err, errSilent) || errors.As(err, new(*unreachedError)) || errors.As(err, &said) && said.passes
 }
 
 // isRefused reports whether err is the refusal of an authorization server with one of the codes.

@@ -392,7 +392,7 @@ func (a *asker) poll(ctx context.Context, asked *oauth2.DeviceAuthResponse) (*oa
 		t, err := a.token(ctx, map[string]string{"grant_type": grantDevice, "device_code": asked.DeviceCode})
 		switch {
 		case isRefused(err, "authorization_pending") || ctx.Err() != nil:
-		case isRefused(err, "slow_down") || errors.Is(err, errSilent) || errors.As(err, new(*unreachedError)): // "the client MUST unilaterally reduce its polling frequency"
+		case isRefused(err, "slow_down") || mayPass(err): // "the client MUST unilaterally reduce its polling frequency"
 			interval += slower
 		case isRefused(err, "expired_token"):
 			return nil, errCodeExpired

@@ -3,6 +3,7 @@ package signin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/oauth2"
 
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
@@ -194,6 +197,39 @@ func TestWhatEndsASignIn(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestPollingABusyServer: an authorization server that is busy, or fails, while it is asked whether the code was entered is asked again, slower.
+func TestPollingABusyServer(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{"json": `{"error":"Service Unavailable"}`, "page": "<html>"} {
+		for _, status := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusBadRequest} {
+			t.Run(fmt.Sprint(name, status), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					asked := 0
+					r := newRenewal(t, func(w http.ResponseWriter, _ *http.Request) bool {
+						if asked++; asked > 1 {
+							return false
+						}
+						w.Header().Set("Content-Type", map[string]string{"json": "application/json"}[name])
+						w.WriteHeader(status)
+						_, _ = w.Write([]byte(body))
+						return true
+					})
+					a, err := r.store.asker(r.source.http, r.source.server, r.first)
+					if err != nil {
+						t.Fatal(err)
+					}
+					began := time.Now()
+					token, err := a.poll(t.Context(), &oauth2.DeviceAuthResponse{DeviceCode: r.auth.Approve("read"), Interval: 1})
+					if passes := status != http.StatusBadRequest; passes != (err == nil && token.AccessToken != "") || passes && time.Since(began) != 7*time.Second {
+						t.Errorf("after %s: %v", time.Since(began), err)
+					}
+				})
+			})
+		}
 	}
 }
 
