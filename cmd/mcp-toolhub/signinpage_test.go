@@ -529,7 +529,8 @@ func TestSignInForMoreScopes(t *testing.T) {
 	}
 }
 
-// TestSignInAtCallbackPort: a client that is registered beforehand comes back to the address that it is registered for.
+// TestSignInAtCallbackPort: a client that is registered beforehand comes back to the address that it is registered for. The page itself leaves
+// that port to others.
 func TestSignInAtCallbackPort(t *testing.T) {
 	t.Parallel()
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
@@ -549,7 +550,15 @@ func TestSignInAtCallbackPort(t *testing.T) {
 		}
 		w := s.client(t, url, rev2025, "")
 		i := invitationIn(t, w.result("mcp.s.echo", `{}`, ""))
-		newBrowser(t).signIn(i)
+		other, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatalf("%s: the port is in use before a browser has entered the code: %v", door, err)
+		}
+		if _, said := newBrowser(t).enter(i.address, i.code); !strings.Contains(said, "end the other sign-in") {
+			t.Errorf("%s: while the port is in use, the page says %s", door, said)
+		}
+		_ = other.Close()
+		newBrowser(t).signIn(invitationIn(t, w.result("mcp.s.echo", `{}`, "")))
 		asked := s.Requests("/authorize")
 		if back := asked[len(asked)-1].Form.Get("redirect_uri"); back != "http://"+address+"/callback" {
 			t.Errorf("%s: the browser comes back to %s", door, back)

@@ -462,6 +462,16 @@ type listener struct {
 // CallbackPath is the path of that address.
 const CallbackPath = "/callback"
 
+// ListenAt listens for browsers at a port of the loopback interface, 0 for any.
+func ListenAt(port int) (net.Listener, error) {
+	socket, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil && port != 0 {
+		err = fmt.Errorf("%w: end the other sign-in, or the program, that uses this port, and sign in again; or set another oauth.callback_port "+
+			"and register its address", err)
+	}
+	return socket, err
+}
+
 // listen opens the port that was asked for; otherwise that of known, the address that a client was registered for, if it is free;
 // otherwise any.
 func listen(port int, known string) (*listener, error) {
@@ -472,8 +482,8 @@ func listen(port int, known string) (*listener, error) {
 		socket, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", before))
 	}
 	if err != nil {
-		if socket, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err != nil {
-			return nil, fmt.Errorf("%w: set another oauth.callback_port", err)
+		if socket, err = ListenAt(port); err != nil {
+			return nil, err
 		}
 	}
 	host := socket.Addr().String()

@@ -75,7 +75,6 @@ type visit struct {
 	client  string // the name of the client that was shown the code
 	mark    string // of the sign-in that was in force before
 	base    string // of the page's address
-	back    string // address that the browser comes back to
 	door    *door  // that serves the page; nil: the hub does
 	expires time.Time
 	timer   *time.Timer
@@ -88,6 +87,7 @@ type visit struct {
 	elicited bool          // a client is told of the end
 	accepted bool          // the person at the client has agreed to go to the page
 	browser  string        // cookie of the browser that has entered the code; "" before
+	callback *door         // at oauth.callback_port, once a browser has entered the code; nil: the browser comes back to where the page is
 	going    chan struct{} // closed when address is set, or the visit is over
 	address  string        // at the authorization server
 	answered bool
@@ -210,17 +210,35 @@ func (d *Desk) visitOf(ctx context.Context, server upstream.ServerConfig, caller
 // place finds an address for the visit. d.mu is held.
 func (d *Desk) place(ctx context.Context, v *visit) (err error) {
 	v.base = d.opts.Base()
-	v.back = v.base + backPath
-	port := v.server.OAuth.CallbackPort
-	if v.base != "" && (port == 0 || isPublic(v.base)) {
+	port := 0
+	if v.atCallbackPort() {
+		port = pageOnly
+	} else if v.base != "" {
 		return nil
 	}
 	if v.door, err = d.doorAt(ctx, port); err != nil {
 		return err
 	}
 	v.base = v.door.address
-	v.back = v.base + signin.CallbackPath
 	return nil
+}
+
+// atCallbackPort reports whether the browser comes back to oauth.callback_port. The page is elsewhere, but at 127.0.0.1 as well, for its
+// cookie: until a browser has entered the code, the port is free for others who sign in.
+func (v *visit) atCallbackPort() bool { return v.server.OAuth.CallbackPort != 0 && !isPublic(v.base) }
+
+// back returns the address that the browser comes back to, which is served from then on. d.mu is held.
+func (d *Desk) back(ctx context.Context, v *visit) (address string, err error) {
+	switch {
+	case v.atCallbackPort():
+		if v.callback, err = d.doorAt(ctx, v.server.OAuth.CallbackPort); err != nil {
+			return "", err
+		}
+		return v.callback.address + signin.CallbackPath, nil
+	case v.door != nil:
+		return v.base + signin.CallbackPath, nil
+	}
+	return v.base + backPath, nil
 }
 
 // isPublic reports whether a base is https: the hub is reached there from elsewhere.
@@ -268,8 +286,10 @@ func (d *Desk) end(v *visit, err error) {
 	if v.elicited {
 		d.running.Go(func() { d.opts.Elicited(v.id) })
 	}
-	if v.door != nil {
-		d.leave(v.door)
+	for _, one := range []*door{v.door, v.callback} {
+		if one != nil {
+			d.leave(one)
+		}
 	}
 }
 
@@ -287,7 +307,7 @@ func (d *Desk) Look() {
 // signIn begins the sign-in of a visit whose code a browser has entered.
 func (d *Desk) signIn(ctx context.Context, v *visit) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), v.expires)
-	callback := &signin.Callback{Address: v.back, Answer: v.answer, Fixed: v.door == nil}
+	callback := &signin.Callback{Answer: v.answer, Fixed: v.door == nil}
 	if isPublic(v.base) {
 		callback.Document = v.base + documentPath
 	}
@@ -303,6 +323,12 @@ func (d *Desk) signIn(ctx context.Context, v *visit) {
 	defer d.mu.Unlock()
 	if v.over {
 		cancel()
+		return
+	}
+	var err error
+	if callback.Address, err = d.back(ctx, v); err != nil {
+		cancel()
+		d.end(v, err)
 		return
 	}
 	v.cancel = cancel

@@ -6,5 +6,6 @@
 // that browser to the authorization server. The answer counts only if the same browser brings it.
 //
 // What is asked there, and what becomes of the answer, is left to package signin; who may reach the pages over HTTP, to package
-// downstream. Where the hub serves no HTTP, a Desk listens on loopback as long as a visit is open.
+// downstream. Where the hub serves no HTTP, a Desk listens on loopback as long as a visit is open; at
+// oauth.callback_port only once a browser has entered the code.
 package login

@@ -7,18 +7,22 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
 // door is a listener on loopback that serves the pages while visits are open that need it.
 type door struct {
 	address string // without a slash at its end
-	port    int    // that was asked for; 0: any
+	port    int    // that was asked for; 0: any; pageOnly
 	users   int
 	server  *http.Server
 	closing func() (context.Context, context.CancelFunc)
 }
+
+// pageOnly stands for any port where no browser comes back to.
+const pageOnly = -1
 
 // doorAt returns the door at a port of the loopback interface, 0 for any, and opens it where it is not open. d.mu is held.
 func (d *Desk) doorAt(ctx context.Context, port int) (*door, error) {
@@ -26,14 +30,14 @@ func (d *Desk) doorAt(ctx context.Context, port int) (*door, error) {
 		one.users++
 		return one, nil
 	}
-	wanted := []int{port}
+	wanted := []int{max(port, 0)}
 	if port == 0 { // at the ports of earlier sign-ins the hub is registered already
 		wanted = append(d.opts.Store.Ports(), 0)
 	}
 	var socket net.Listener
 	err := errors.New("no port")
 	for i := 0; i < len(wanted) && err != nil; i++ {
-		socket, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(wanted[i])))
+		socket, err = signin.ListenAt(wanted[i])
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen for the browser: %w", err)
