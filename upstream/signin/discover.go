@@ -218,10 +218,10 @@ func resourceOf(ctx context.Context, client *http.Client, server, named string) 
 	return oauthex.ProtectedResourceMetadata{Resource: origin + u.EscapedPath()}, fault
 }
 
-// covers reports whether the server at u is the resource, or a part of it.
+// covers reports whether the server at u is the resource, or a part of it. A query in the resource is one that the server has, too.
 func covers(resource string, u *url.URL) bool {
 	r, err := url.Parse(resource)
-	if err != nil || r.Scheme != u.Scheme || !strings.EqualFold(r.Host, u.Host) {
+	if err != nil || r.Scheme != u.Scheme || !strings.EqualFold(r.Host, u.Host) || r.RawQuery != "" && r.RawQuery != u.RawQuery {
 		return false
 	}
 	within, of := path.Clean("/"+u.Path), path.Clean("/"+r.Path)

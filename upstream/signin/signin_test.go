@@ -224,6 +224,8 @@ func TestFaultsOfAuthorizationServers(t *testing.T) {
 		"endpoint is a script":    {change: metadata("authorization_endpoint", "javascript:alert(1)"), step: signin.StepDiscover, says: "authorization_endpoint"},
 		"another resource": {change: func(a *upstreamtest.AuthServer) { a.Resource = "http://other.example/mcp" }, step: signin.StepDiscover,
 			says: "another resource"},
+		"resource of another query": {change: func(a *upstreamtest.AuthServer) { a.Resource += "?tenant=1" }, step: signin.StepDiscover,
+			says: "another resource"},
 		"no registration":        {change: func(a *upstreamtest.AuthServer) { a.NoRegistration = true }, step: signin.StepRegister, says: "callback_port: "},
 		"registration is a page": {change: at("/register", page), step: signin.StepRegister, says: "registration"},
 		"registration redirects": {change: at("/register", elsewhere), step: signin.StepRegister, says: "redirects to"},

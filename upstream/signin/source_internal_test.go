@@ -395,3 +395,23 @@ func TestChallengesOfBothKinds(t *testing.T) {
 		t.Errorf("Basic: %+v", c)
 	}
 }
+
+// TestResourceWithAQuery: a token for one tenant is for no other one.
+func TestResourceWithAQuery(t *testing.T) {
+	t.Parallel()
+	for resource, at := range map[string]map[string]bool{
+		"https://s.example/mcp?tenant=1": {"https://s.example/mcp?tenant=1": true, "https://s.example/mcp/?tenant=1": true,
+			"https://s.example/mcp?tenant=2": false, "https://s.example/mcp": false},
+		"https://s.example/mcp": {"https://s.example/mcp?tenant=1": true},
+	} {
+		for address, want := range at {
+			u, err := url.Parse(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if covers(resource, u) != want {
+				t.Errorf("%s covers %s: %t", resource, address, !want)
+			}
+		}
+	}
+}
