@@ -36,6 +36,7 @@ type far struct {
 
 	options func(*invoke.Options) // changes those of the pipeline; nil: none
 	key     []byte                // of what clients carry; nil: one of its own
+	signIns SignIns               // nil: none
 	ended   string                // where sessions are recorded that ended for good; "": nowhere
 }
 
@@ -107,7 +108,7 @@ func newServer(t testing.TB, cfg Config, f *far) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(cfg, []string{"default", "other", DirectView("s")}, Deps{Surfaces: f, Pipeline: p, Servers: f.servers, Logger: logger,
+	s, err := New(cfg, []string{"default", "other", DirectView("s")}, Deps{Surfaces: f, Pipeline: p, Servers: f.servers, Logger: logger, SignIns: f.signIns,
 		StateKey: f.key, EndedSessions: f.ended, Statuses: func() []tool.ServerStatus {
 			return []tool.ServerStatus{{Server: "s", State: tool.ServerBackoff, LastError: "it is down"}}
 		}})

@@ -124,6 +124,28 @@ func TestSubscribeIsRefusedByItsServer(t *testing.T) {
 	}
 }
 
+// signIns leads whoever needs a sign-in to a page.
+type signIns struct{ SignIns }
+
+func (signIns) SignIn(_ context.Context, n *tool.SignInNeed) error {
+	f := *n.Why
+	f.Private = "; or open the page of " + n.Server
+	return &f
+}
+
+func TestSubscribeNeedsASignIn(t *testing.T) {
+	t.Parallel()
+	v := &servers{subscribe: func(context.Context, string, string) error {
+		return &tool.Failure{Class: tool.ClassSetupRequired, Code: tool.CodeNeedsSignIn, Message: "sign in"}
+	}}
+	f := behind(v)
+	f.signIns = signIns{}
+	c := newClient(t, newServer(t, Config{}, f), "2025-11-25", true)
+	if got := c.ask("1", "resources/subscribe", `"uri":"file:///one"`); !strings.Contains(got[0], "sign in; or open the page of a") {
+		t.Errorf("got %v", got)
+	}
+}
+
 // What changes while a session has no stream waits for it, once; a newer stream takes the place of an older one.
 func TestStandingStream(t *testing.T) {
 	t.Parallel()

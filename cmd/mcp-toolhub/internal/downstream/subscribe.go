@@ -124,7 +124,11 @@ func (t *resourceSubscriptions) subscribe(ctx context.Context, p *peer, m *jsonr
 	}
 	defer sub.unlock()
 	if !sub.made {
-		if err := t.make(ctx, sub); err != nil {
+		err := t.make(ctx, sub)
+		if why := tool.NeedsSignIn(err); why != nil && t.deps.SignIns != nil { // without an Asker: the error alone leads to the page
+			err = t.deps.SignIns.SignIn(ctx, &tool.SignInNeed{Server: server, Why: why, Actor: p.actor, Session: p.session, Hop: p.hop})
+		}
+		if err != nil {
 			return t.forwarder.failed(ctx, r, err)
 		}
 	}
