@@ -184,7 +184,7 @@ func (d *diagnosis) hello(sess *session) string {
 		text += fmt.Sprintf(", server %q, version %q", d.server.redact.Text(info.Name), d.server.redact.Text(info.Version))
 	}
 	st := d.server.status()
-	if st.SignIn != nil {
+	if st.SignIn != nil && len(st.SignIns) == 0 {
 		text += ", " + st.SignIn.String()
 	}
 	for _, one := range st.SignIns {

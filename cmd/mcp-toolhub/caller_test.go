@@ -291,6 +291,9 @@ func TestSignInsComeAndGo(t *testing.T) {
 	s := newOwnServers(t, false)
 	s.login(tool.Local)
 	s.login("bob")
+	if text, code := s.config.run(t, "doctor", "s"); code != exitOK || strings.Count(text, "signed in at") != 2 { // each person once
+		t.Errorf("doctor ended with %d: %s", code, text)
+	}
 	s.start()
 	client := func(version, person string) *taskClient { // cannot be asked, so that it is told
 		return newTaskClient(t, wireHTTP(t, s.hub.url+"/mcp", version, "Authorization", "Bearer "+tokenOf(person)).open(), "mcp.s.")

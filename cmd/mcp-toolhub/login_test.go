@@ -204,7 +204,7 @@ func TestLoginWithoutABrowser(t *testing.T) {
 					t.Fatal(err)
 				}
 				_ = resp.Body.Close()
-				_, _ = io.WriteString(in, resp.Header.Get("Location")+"\n")
+				_, _ = io.WriteString(in, ` "`+resp.Header.Get("Location")+"\"\n") // as some browsers copy it
 			}
 			if strings.Contains(line, "enter the code ABCD-EFGH") && len(auth.Requests("/device")) != 1 {
 				t.Errorf("%q without a device", line)

@@ -265,6 +265,8 @@ func issuerAt(ctx context.Context, client *http.Client, issuer string, legacy bo
 			return m, nil
 		case legacy && m.Issuer != "":
 			return issuerAt(ctx, client, m.Issuer, false)
+		case m.Issuer == "":
+			err = fmt.Errorf("the metadata at %s names no issuer", redact.URL(place))
 		default:
 			err = fmt.Errorf("%s is the metadata of another issuer, %q", redact.URL(place), shownText(m.Issuer))
 		}

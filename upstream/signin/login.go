@@ -298,7 +298,7 @@ func (a *attempt) byBrowser(ctx context.Context, g Grant) (*oauth2.Token, error)
 	select {
 	case answer = <-a.answer:
 	case pasted := <-a.Pasted:
-		u, err := url.Parse(strings.TrimSpace(pasted))
+		u, err := url.Parse(strings.Trim(pasted, " \t\r\n\"'<>"))
 		if err != nil || u.RawQuery == "" {
 			return nil, errors.New("that is not the address that the browser ended at: copy it whole, with all that follows the question mark")
 		}
@@ -363,6 +363,9 @@ func (a *attempt) byDevice(ctx context.Context, g Grant) (*oauth2.Token, error) 
 	}
 	if err != nil {
 		return nil, err
+	}
+	if asked.DeviceCode == "" || asked.UserCode == "" {
+		return nil, errors.New("the authorization server's answer holds no code")
 	}
 	if err := checkAddress(asked.VerificationURI); err != nil {
 		return nil, fmt.Errorf("verification_uri: %w", err)

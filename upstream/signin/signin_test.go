@@ -217,6 +217,7 @@ func TestFaultsOfAuthorizationServers(t *testing.T) {
 		"metadata redirects":      {change: at(wellKnown, elsewhere), step: signin.StepDiscover, says: "redirects to http://127.0.0.1:1/steal"},
 		"metadata of 10 MB":       {change: at(wellKnown, large), step: signin.StepDiscover, says: "over 256 KiB"},
 		"no metadata":             {change: at(wellKnown, http.NotFound), step: signin.StepDiscover, says: "headers of its entry"},
+		"no issuer":               {change: metadata("issuer", nil), step: signin.StepDiscover, says: "names no issuer"},
 		"another issuer":          {change: metadata("issuer", "https://evil.example"), step: signin.StepDiscover, says: `another issuer, "https://evil.example"`},
 		"no PKCE":                 {change: metadata("code_challenge_methods_supported", nil), step: signin.StepDiscover, says: "pkce: assume"},
 		"plain PKCE":              {change: metadata("code_challenge_methods_supported", []string{"plain"}), step: signin.StepDiscover, says: "S256"},

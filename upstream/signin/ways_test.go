@@ -242,6 +242,28 @@ func TestResourceIsLeftOut(t *testing.T) {
 	})
 }
 
+// TestDeviceWithoutACode: where the authorization server's answer holds no code, nobody is sent anywhere.
+func TestDeviceWithoutACode(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"device_code", "user_code"} {
+		w := newWorld(t, func(a *upstreamtest.AuthServer) {
+			a.Device = true
+			a.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Path != "/device" {
+					return false
+				}
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprintf(w, `{"%s":"x","verification_uri":"%s/enter","interval":1,"expires_in":60}`, code, a.Issuer)
+				return true
+			}
+		})
+		l := &signin.Login{Store: w.store, Server: w.server, Device: true, Visit: func(string, string) { t.Error("somebody is sent to the page") }}
+		if _, err := l.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "holds no code") {
+			t.Errorf("with %s alone: %v", code, err)
+		}
+	}
+}
+
 // TestDeviceCodeThatExpires: where nobody enters the code in time, the error says so, and nothing is kept.
 func TestDeviceCodeThatExpires(t *testing.T) {
 	t.Parallel()
