@@ -318,6 +318,26 @@ func TestRevokedSignIn(t *testing.T) {
 	})
 }
 
+// TestSignInEndedBeforeACall: a call for which there is no token any more leads to a sign-in, and is not said to have been sent.
+func TestSignInEndedBeforeACall(t *testing.T) {
+	t.Parallel()
+	overBoth(t, func(t *testing.T, g *guarded) {
+		g.auth.Lifetime = 5 * time.Second // so short that the token is renewed at each use
+		g.login(t)
+		g.ready(t, "s")
+		g.mustCall(t, "s", "echo", `{}`)
+		g.auth.Revoke()
+		_, err := g.call(t.Context(), "s", "echo", `{}`)
+		if f := failure(t, err); f.Class != tool.ClassSetupRequired || f.OutcomeUnknown {
+			t.Errorf("failure %+v", f)
+		}
+		g.reaches(t, "s", tool.ServerNeedsAuth)
+		g.login(t)
+		g.ready(t, "s")
+		g.mustCall(t, "s", "echo", `{}`)
+	})
+}
+
 // overBoth runs a test of a server that a person has signed in to, over both transports.
 func overBoth(t *testing.T, test func(*testing.T, *guarded)) {
 	t.Helper()
