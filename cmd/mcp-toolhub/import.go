@@ -17,6 +17,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
@@ -84,6 +85,10 @@ func (c *importCmd) run(ctx context.Context) error {
 	after, taken, err := c.written(fresh)
 	if err != nil {
 		return err
+	}
+	if len(taken) == 0 {
+		fmt.Fprintln(c.std.out, "nothing to import: no other server is new")
+		return nil
 	}
 	if c.guided {
 		c.report(taken)
@@ -276,7 +281,8 @@ func (c *importCmd) prepare(m *clients.Merged) {
 	}
 }
 
-// written returns the config with the servers in it, and those that are. One that the hub cannot have is left out, with a warning.
+// written returns the config with the servers in it, and those that are. One that the hub cannot have is left out, with a warning. It
+// returns nothing where none is left.
 func (c *importCmd) written(fresh []*clients.Merged) (*splice.File, []*clients.Merged, error) {
 	for len(fresh) > 0 {
 		f, err := c.put(fresh)
@@ -292,7 +298,7 @@ func (c *importCmd) written(fresh []*clients.Merged) (*splice.File, []*clients.M
 		before := len(fresh)
 		fresh = slices.DeleteFunc(slices.Clone(fresh), func(m *clients.Merged) bool {
 			for _, fault := range faults {
-				if fault.Key == "mcpServers."+m.Name || strings.HasPrefix(fault.Key, "mcpServers."+m.Name+".") {
+				if within(fault.Key, m.Name) {
 					fmt.Fprintf(c.std.err, "warning: %s of %s is left out: %s: %s\n", m.Name, m.Origin, fault.Key, fault.Message)
 					return true
 				}
@@ -303,7 +309,17 @@ func (c *importCmd) written(fresh []*clients.Merged) (*splice.File, []*clients.M
 			return nil, nil, &exitError{exitConfig, err}
 		}
 	}
-	return nil, nil, failed(errors.New("no server is left that could be imported"))
+	return nil, nil, nil
+}
+
+// within reports whether a key path of a fault is that of a server's entry, or below.
+func within(key, server string) bool {
+	for _, entry := range []string{"mcpServers." + server, "mcpServers[" + shape.Quote(server) + "]"} { // as faults quote some names
+		if rest, found := strings.CutPrefix(key, entry); found && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *importCmd) put(fresh []*clients.Merged) (*splice.File, error) {
