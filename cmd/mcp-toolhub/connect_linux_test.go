@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -66,5 +68,56 @@ func TestCommandsAskBeforeTheyChange(t *testing.T) {
 	ask(change, "y\n", "undo")
 	if readFile(t, client) != cursor {
 		t.Errorf("after undo: %s", readFile(t, client))
+	}
+}
+
+// TestConnectAllLeavesOutWhatCannotBeReplaced: a directory that is not writable, or a file of somebody else, holds no other client up.
+func TestConnectAllLeavesOutWhatCannotBeReplaced(t *testing.T) {
+	t.Parallel()
+	dir, program, attr := unprivileged(t)
+	write := func(name, text string, of int, mode os.FileMode) string {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, file, text)
+		for _, path := range []string{file, filepath.Dir(file)} {
+			if err := os.Chown(path, of, of); err != nil && os.Getuid() == 0 {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(os.Chmod(file, 0o644), os.Chmod(filepath.Dir(file), mode)); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	cursor, codex := write(".cursor/mcp.json", "{}", nobody, 0o755), write(".codex/config.toml", "", nobody, 0o555)
+	want := []string{"Codex is left out: .*no file can be made in its directory"}
+	kiro := write(".kiro/settings/mcp.json", "{}", nobody, 0o755)
+	if os.Getuid() == 0 {
+		if err := os.Chown(kiro, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, "Kiro is left out: .*the owner of the file cannot be kept")
+	}
+	config := write("hub.yaml", "mcpServers: {}\n", nobody, 0o755)
+	cmd := exec.Command(program, "connect", "--all", "--yes", "--config", config)
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = dir, scratchEnv(dir), attr
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	for _, text := range want {
+		if !regexp.MustCompile(text).Match(out) {
+			t.Errorf("not said: %s: %s", text, out)
+		}
+	}
+	if !strings.Contains(readFile(t, cursor), "toolhub") || readFile(t, codex) != "" {
+		t.Errorf("Cursor: %s\nCodex: %s", readFile(t, cursor), readFile(t, codex))
+	}
+	for _, file := range []string{codex, kiro} {
+		if left, _ := os.ReadDir(filepath.Dir(file)); len(left) != 1 && (file == codex || len(want) > 1) {
+			t.Errorf("left behind: %v", left)
+		}
 	}
 }

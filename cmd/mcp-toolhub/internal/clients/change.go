@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/inode"
 )
@@ -91,9 +93,7 @@ type Change struct {
 func Apply(changes []*Change) (err error) {
 	defer func() {
 		for _, c := range changes {
-			if c.made != "" {
-				_ = os.Remove(c.made)
-			}
+			_ = c.drop()
 		}
 	}()
 	for _, c := range changes {
@@ -126,6 +126,30 @@ func (d *Document) writable() error {
 	return nil
 }
 
+// replaceable fails where the file may not be changed, or no other can take its place with the same owner.
+func (d *Document) replaceable() error {
+	if _, err := os.Stat(filepath.Dir(d.Path)); err != nil {
+		return d.writable() // the directory is made with the file
+	}
+	probe := &Change{Document: d, After: []byte{}}
+	err := probe.stage()
+	return errors.Join(err, probe.drop())
+}
+
+// made and unfinished begin and end the names of files that hold what others will.
+const made, unfinished = ".toolhub-", ".tmp"
+
+// sweep removes those files of a directory that are older than age: whoever made them was killed.
+func sweep(dir string, age time.Duration) {
+	all, _ := os.ReadDir(dir)
+	for _, file := range all {
+		info, err := file.Info()
+		if err == nil && strings.HasPrefix(file.Name(), made) && strings.HasSuffix(file.Name(), unfinished) && time.Since(info.ModTime()) >= age {
+			_ = os.Remove(filepath.Join(dir, file.Name()))
+		}
+	}
+}
+
 // stage writes the new file beside the old one.
 func (c *Change) stage() error {
 	if err := c.writable(); err != nil {
@@ -138,9 +162,10 @@ func (c *Change) stage() error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".toolhub-*.tmp") // for its owner alone until it has the mode of the old one
+	sweep(dir, time.Minute)
+	f, err := os.CreateTemp(dir, made+"*"+unfinished) // for its owner alone until it has the mode of the old one
 	if err != nil {
-		return err
+		return fmt.Errorf("no file can be made in its directory: make that writable: %w", err)
 	}
 	c.made = f.Name()
 	_, err = f.Write(c.After)
@@ -157,6 +182,14 @@ func (c *Change) stage() error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
+}
+
+// drop removes what stage has written, unless commit has used it.
+func (c *Change) drop() error {
+	if c.made == "" {
+		return nil
+	}
+	return os.Remove(c.made)
 }
 
 func (c *Change) commit() error {

@@ -396,6 +396,21 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
+// TestKilledOnTheWay: what a process that was killed has left beside a client's file does not stay.
+func TestKilledOnTheWay(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	path := m.write("cursor", []byte("{}"), 0o600)
+	for _, next := range []func() error{func() error { return m.connect("cursor", hub, none) }, func() error { return m.disconnect("cursor") }} {
+		left := filepath.Join(filepath.Dir(path), ".toolhub-123.tmp")
+		must(t, os.WriteFile(left, []byte("{}"), 0o600))
+		must(t, next())
+		if _, err := os.Stat(left); err == nil {
+			t.Error("it is still there")
+		}
+	}
+}
+
 // TestPaths: where the files are on each system.
 func TestPaths(t *testing.T) {
 	t.Parallel()

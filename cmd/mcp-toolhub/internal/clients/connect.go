@@ -174,7 +174,7 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 		p.After, p.record = d.Raw, old
 		return p, nil
 	}
-	if err := d.writable(); err != nil {
+	if err := d.replaceable(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	p.After = with.Bytes()
@@ -368,6 +368,9 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 		case !p.Nothing():
 			changes = append(changes, &Change{Document: p.Doc, After: p.After, Like: likeBackup(old)})
 		}
+	}
+	for _, r := range s.all { // nobody else changes files of clients now
+		sweep(filepath.Dir(r.Path), 0)
 	}
 	// Of a connection the record comes first, and goes last: one of a change that was not made is harmless, and whoever is killed
 	// in between can disconnect.
