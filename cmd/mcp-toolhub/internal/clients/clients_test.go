@@ -411,6 +411,39 @@ func TestKilledOnTheWay(t *testing.T) {
 	}
 }
 
+// TestFileIsGone: where the client's file is gone or empty, what it held comes back from the backup.
+func TestFileIsGone(t *testing.T) {
+	t.Parallel()
+	for id, data := range samples(t) {
+		for _, gone := range []func(path string) error{os.Remove, func(path string) error { return os.Truncate(path, 0) }} {
+			m := newMachine(t)
+			path := m.write(id, data, 0o640)
+			must(t, m.connect(id, hub, func(*clients.Server) bool { return true }))
+			with := contents(t, path)
+			must(t, gone(path))
+			must(t, m.connect(id, hub, func(*clients.Server) bool { return true }))
+			if contents(t, path) != with {
+				t.Errorf("%s: connected again: %s", id, contents(t, path))
+			}
+			must(t, gone(path))
+			must(t, m.disconnect(id))
+			if contents(t, path) != string(data) {
+				t.Errorf("%s: afterwards the file is other:\n%s", id, contents(t, path))
+			}
+		}
+	}
+	m := newMachine(t)
+	path := m.write("cursor", []byte("{}"), 0o600)
+	must(t, m.connect("cursor", hub, none))
+	must(t, os.Remove(path))
+	must(t, os.WriteFile(path+".before-toolhub", []byte("{} // mine"), 0o600))
+	if err := m.disconnect("cursor"); err == nil || !strings.Contains(err.Error(), "its backup") {
+		t.Errorf("a backup that was changed: %v", err)
+	}
+	must(t, os.Remove(path+".before-toolhub"))
+	must(t, m.disconnect("cursor"))
+}
+
 // TestPaths: where the files are on each system.
 func TestPaths(t *testing.T) {
 	t.Parallel()

@@ -143,9 +143,13 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	}
 	base, raw := current, d.Raw
 	old := s.all[c.ID]
-	if old != nil && old.Path == d.Path && current.Entry(c.Place, EntryName) != nil {
-		if base, raw, err = s.without(c, old, d, current); err != nil {
+	if old != nil && old.Path == d.Path {
+		base, raw, err = s.without(c, old, d, current)
+		switch {
+		case err != nil && current.Entry(c.Place, EntryName) != nil:
 			return nil, err
+		case err != nil: // there is nothing of that connect left, and nothing to bring back
+			old, base, raw = nil, current, d.Raw
 		}
 	} else if e := current.Entry(c.Place, EntryName); e != nil {
 		if have := c.server(*e); have == nil || !have.IsHub() && !strings.Contains(have.URL, "/mcp") {
@@ -256,9 +260,9 @@ func sum(data []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// without takes out of the file what connect has put there, and returns the file and its text. If nobody else has written since,
-// that is the file from before connect. Otherwise the hub is taken out, and each replaced server is put back that is missing. The
-// text is nil where there was no file.
+// without takes out of the file what connect has put there, and returns the file and its text. If nobody else has written since, or the
+// file is gone or empty, that is the file from before connect. Otherwise the hub is taken out, and each replaced server is put back that
+// is missing. The text is nil where there was no file.
 func (s *Connections) without(c *Client, old *connection, d *Document, current *splice.File) (*splice.File, []byte, error) {
 	var before *splice.File
 	var backup []byte
@@ -271,9 +275,13 @@ func (s *Connections) without(c *Client, old *connection, d *Document, current *
 			}
 		}
 	}
-	if sum(d.Raw) == old.After && (backup != nil || old.Created) {
+	emptied := len(bytes.TrimSpace(d.Raw)) == 0 // or it is not there: what it held is in the backup alone
+	switch {
+	case (sum(d.Raw) == old.After || emptied) && (backup != nil || old.Created):
 		f, err := splice.Read(c.Format, backup)
 		return f, backup, err
+	case d.Raw == nil:
+		return nil, nil, fmt.Errorf("%s: the file is not there, and its backup %q was changed: put one of them in its place", d.Path, old.Backup)
 	}
 	f, err := current, error(nil)
 	if f.Entry(c.Place, EntryName) != nil {
@@ -311,7 +319,8 @@ func (s *Connections) Disconnect(c *Client) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.Raw == nil || sum(d.Raw) == old.Before {
+	_, lost := os.Stat(old.Backup)
+	if d.Raw == nil && errors.Is(lost, fs.ErrNotExist) || sum(d.Raw) == old.Before {
 		return &Plan{Client: c, Doc: d, After: d.Raw}, nil
 	}
 	current, err := ReadText(c.Format, d, old.Path)
