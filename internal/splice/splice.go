@@ -202,6 +202,14 @@ func (f *File) put(p Place, name string, c content) (*File, error) {
 // Take returns the file without an entry.
 func (f *File) Take(p Place, name string) (*File, error) { return f.take(p, name, false) }
 
+// TakeKeepingKey returns the file without an entry. The last key of p stays, also in YAML where nothing is left below it.
+func (f *File) TakeKeepingKey(p Place, name string) (*File, error) {
+	if n := f.At(p.Path...); f.Format != YAML || f.Entry(p, name) == nil || f.isBorrowed(p) || f.isFlow(n) {
+		return f.take(p, name, false)
+	}
+	return f.changed(f.entryBlock(p, name), p, name, false)
+}
+
 // TakeWhole returns the file without an entry and without the lines of comment right above it.
 func (f *File) TakeWhole(p Place, name string) (*File, error) { return f.take(p, name, true) }
 

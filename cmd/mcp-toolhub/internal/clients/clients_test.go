@@ -444,6 +444,36 @@ func TestFileIsGone(t *testing.T) {
 	must(t, m.disconnect("cursor"))
 }
 
+// TestKeyAboveTheHub: after somebody else has written, the key above the hub goes if connect has put it there, and stays if not.
+func TestKeyAboveTheHub(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ id, text string }{
+		{"gemini", "{\n  \"theme\": \"dark\"\n}\n"},
+		{"zed", "{\n  // mine\n  \"theme\": \"dark\", // too\n}\n"},
+		{"vscode", "{\"theme\": \"dark\"}"},
+		{"opencode", "{\n  \"theme\": \"dark\",\n  \"mcp\": {\n  }\n}\n"},
+		{"amp", "{\n  \"amp.mcpServers\": {},\n  \"theme\": \"dark\"\n}\n"},
+		{"amp", "{\"amp.mcpServers\": { }, \"theme\": \"dark\"}"},
+		{"goose", "theme: dark\nextensions:\n  # none yet\nz: 1\n"},
+		{"goose", "theme: dark\nextensions: {}\n"},
+		{"goose", "theme: dark\n"},
+		{"continue", "theme: dark\nmcpServers:\nz: 1\n"},
+		{"continue", "theme: dark\n"},
+		{"goose", "theme: dark\nextensions:\n  a:\n    cmd: x\n\n# end\nz: 1\n"},
+		{"continue", "theme: dark\nmcpServers:\n  - name: a\n    command: x\nz: 1\n"},
+		{"codex", "theme = 'dark'\n"},
+	} {
+		m := newMachine(t)
+		path := m.write(test.id, []byte(test.text), 0o600)
+		must(t, m.connect(test.id, hub, func(*clients.Server) bool { return true }))
+		must(t, os.WriteFile(path, []byte(strings.Replace(contents(t, path), "dark", "light", 1)), 0o600))
+		must(t, m.disconnect(test.id))
+		if got, want := contents(t, path), strings.Replace(test.text, "dark", "light", 1); got != want {
+			t.Errorf("%s: %q has become %q", test.id, want, got)
+		}
+	}
+}
+
 // TestPaths: where the files are on each system.
 func TestPaths(t *testing.T) {
 	t.Parallel()

@@ -162,7 +162,7 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	for _, place := range append([]splice.Place{c.Place}, c.projectPlaces(base)...) {
 		for _, e := range base.Entries(place) {
 			if server := c.server(e); server != nil && replaced(server) {
-				if with, err = with.Take(place, e.Name); err != nil {
+				if with, err = with.TakeKeepingKey(place, e.Name); err != nil {
 					return nil, fmt.Errorf("%s: take out %q: %w", path, e.Name, err)
 				}
 				p.removed = append(p.removed, c.replacedName(place, e.Name))
@@ -266,6 +266,9 @@ func sum(data []byte) string {
 func (s *Connections) without(c *Client, old *connection, d *Document, current *splice.File) (*splice.File, []byte, error) {
 	var before *splice.File
 	var backup []byte
+	if old.Created {
+		before, _ = splice.Read(c.Format, nil)
+	}
 	if old.Backup != "" {
 		was, err := Open(old.Backup)
 		if err == nil && was.Raw != nil && sum(was.Raw) == old.Before {
@@ -285,7 +288,7 @@ func (s *Connections) without(c *Client, old *connection, d *Document, current *
 	}
 	f, err := current, error(nil)
 	if f.Entry(c.Place, EntryName) != nil {
-		if f, err = f.Take(c.Place, EntryName); err != nil {
+		if f, err = c.takeHub(f, before); err != nil {
 			return nil, nil, placed(err, d.Path)
 		}
 	}
@@ -307,6 +310,30 @@ func (s *Connections) without(c *Client, old *connection, d *Document, current *
 		}
 	}
 	return f, f.Bytes(), nil
+}
+
+// takeHub takes the hub out of a file. The key above it goes where connect has put it there, and nothing else is below. before is the file
+// from before connect; nil where it is not known.
+func (c *Client) takeHub(f, before *splice.File) (*splice.File, error) {
+	take := f.Take
+	if before != nil && before.At(c.Path...) != nil {
+		take = f.TakeKeepingKey
+	}
+	f, err := take(c.Place, EntryName)
+	top, key := splice.Place{Path: c.Path[:len(c.Path)-1]}, c.Path[len(c.Path)-1]
+	if err != nil || before == nil || f.Entry(top, key) == nil || len(f.Entries(c.Place)) > 0 {
+		return f, err
+	}
+	if before.Entry(top, key) == nil {
+		return f.Take(top, key)
+	}
+	was, wasErr := before.Text(top, key)
+	is, isErr := f.Text(top, key)
+	bare := func(text string) string { return strings.Join(strings.Fields(text), "") }
+	if wasErr != nil || isErr != nil || f.Format != splice.JSON || bare(was) != bare(is) || bytes.Count(f.Bytes(), []byte(is)) != 1 {
+		return f, nil
+	}
+	return splice.Read(f.Format, bytes.Replace(f.Bytes(), []byte(is), []byte(was), 1)) // {} was in one line
 }
 
 // Disconnect plans to take out of a client what connect has put there.
