@@ -159,18 +159,22 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 	return c.step(ctx, func(record *clients.Connections) (plans []*clients.Plan, err error) {
 		var leftOut []string
 		for _, row := range rows {
-			h, hubErr := c.hub(s, row.ID)
-			if hubErr != nil {
-				return nil, hubErr
+			h, planErr := c.hub(s, row.ID)
+			if coded := (*exitError)(nil); errors.As(planErr, &coded) {
+				return nil, planErr
 			}
-			p, planErr := record.Connect(row, h, func(have *clients.Server) bool {
-				return c.replace && slices.ContainsFunc(served, have.Same)
-			})
+			var p *clients.Plan
+			if planErr == nil {
+				p, planErr = record.Connect(row, h, func(have *clients.Server) bool {
+					return c.replace && slices.ContainsFunc(served, have.Same)
+				})
+			}
 			if planErr != nil { // all that is wrong, at once
 				err = errors.Join(err, planErr)
 				leftOut = append(leftOut, fmt.Sprintf("warning: %s is left out: %s", row.Title, planErr))
 				continue
 			}
+			p.OrWrite = c.all
 			plans = append(plans, p)
 		}
 		if c.all && err != nil { // one client holds the others up only where somebody has named it
@@ -222,7 +226,7 @@ func configFormat(path string) splice.Format {
 	return splice.YAML
 }
 
-// hub returns the command or address by which the client will reach the hub.
+// hub returns the command or address by which the client will reach the hub. The error is an exitError unless it is about this client alone.
 func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error) {
 	path, err := filepath.Abs(s.Path)
 	if err != nil {
@@ -261,7 +265,7 @@ func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error)
 	case len(tokens) == 1:
 		h.Token = tokens[0].Secret
 	case len(tokens) > 1:
-		return h, failed(fmt.Errorf("the config has several tokens and none of the name %q: add one to hub.auth.tokens", client))
+		return h, fmt.Errorf("the config has several tokens and none of the name %q: add one to hub.auth.tokens", client)
 	}
 	return h, nil
 }
@@ -300,6 +304,7 @@ func (c *connectCmd) disconnect(ctx context.Context, ids []string, last bool) er
 				err = errors.Join(err, planErr)
 				continue
 			}
+			p.OrWrite = last || c.all
 			plans = append(plans, p)
 		}
 		return plans, err
@@ -345,6 +350,9 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 		return failed(err)
 	}
 	for _, p := range plans {
+		if p.Failed != nil {
+			fmt.Fprintf(c.std.err, "warning: %s: its file was written directly: %s\n", p.Title, p.Failed)
+		}
 		if !p.Nothing() {
 			fmt.Fprintf(c.std.err, "%s: done: restart it, or reload its servers\n", p.Title)
 		}

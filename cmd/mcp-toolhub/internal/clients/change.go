@@ -231,7 +231,7 @@ func (c *Change) overwrite() error {
 // takeBack writes what the file held before the change.
 func (c *Change) takeBack() error {
 	now, err := Open(c.Path)
-	if err != nil {
+	if err != nil || (now.Raw == nil) == (c.Raw == nil) && bytes.Equal(now.Raw, c.Raw) {
 		return err
 	}
 	back := &Change{Document: now, After: c.Raw, Like: c.Document}

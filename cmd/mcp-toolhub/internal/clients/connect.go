@@ -85,6 +85,8 @@ type Plan struct {
 	Doc      *Document
 	After    []byte           // of the file; nil where it goes
 	Commands [][]string       // run in place of changing the file
+	OrWrite  bool             // the file is changed where a command fails
+	Failed   error            // of a command, after Do, where the file was changed then
 	removed  []string         // as connection.Replaced
 	base     []byte           // the file without the hub
 	trees    []*textfile.Node // what the file says, and will say: for Mask
@@ -418,7 +420,11 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 		return errors.Join(err, s.store())
 	}
 	for i, p := range tools {
-		if err := p.run(ctx); err != nil {
+		err := p.run(ctx)
+		if err != nil && p.OrWrite && ctx.Err() == nil {
+			p.Failed, err = err, p.write()
+		}
+		if err != nil {
 			for _, done := range slices.Concat(changes, undone(tools[:i+1])) {
 				err = errors.Join(err, done.takeBack())
 			}
@@ -498,6 +504,21 @@ func (p *Plan) run(ctx context.Context) error {
 		p.record.Path, p.record.After = now.Path, sum(now.Raw)
 	}
 	return nil
+}
+
+// write changes the file, after a command has failed.
+func (p *Plan) write() error {
+	if err := (&Change{Document: p.Doc}).takeBack(); err != nil {
+		return err
+	}
+	now, err := Open(p.Doc.Path)
+	if err != nil {
+		return err
+	}
+	if p.record != nil {
+		p.record.Tool = false
+	}
+	return Apply([]*Change{{Document: now, After: p.After}})
 }
 
 func (s *Connections) store() error {
