@@ -160,6 +160,7 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 		var leftOut []string
 		for _, row := range rows {
 			h, planErr := c.hub(s, row.ID)
+			h.IsOwn = address{s.Downstream.HTTP.PublicURL, s.Downstream.HTTP.Listen}.has
 			if coded := (*exitError)(nil); errors.As(planErr, &coded) {
 				return nil, planErr
 			}

@@ -173,32 +173,35 @@ func (c *importCmd) found() (all []clients.Server, err error) {
 
 // isHub reports whether the server is the hub of the config: at its address, or through a program that connects to the address.
 func (c *importCmd) isHub(s clients.Server) bool {
-	return slices.ContainsFunc(append([]string{s.URL}, s.Args...), c.isOwn)
+	own := address{}
+	if n := c.file.At("hub", "http", "public_url"); n != nil {
+		own.public = strings.TrimRight(n.Text, "/")
+	}
+	if n := c.file.At("hub", "http", "listen"); n != nil {
+		own.listen = n.Text
+	}
+	return slices.ContainsFunc(append([]string{s.URL}, s.Args...), own.has)
 }
 
-// isOwn reports whether a word is an address of the hub, by hub.http of the config.
-func (c *importCmd) isOwn(word string) bool {
+// address is where the hub is reached, by hub.http of its config; "" for nowhere.
+type address struct{ public, listen string }
+
+// has reports whether a word is an address of the hub.
+func (a address) has(word string) bool {
 	u, err := url.Parse(word)
 	if err != nil || u.Host == "" {
 		return false
 	}
 	below := func(base string) bool { return u.Path == base+"/mcp" || strings.HasPrefix(u.Path, base+"/mcp/") }
-	if n := c.file.At("hub", "http", "public_url"); n != nil {
-		public, err := url.Parse(strings.TrimRight(n.Text, "/"))
-		if err == nil && strings.EqualFold(public.Host, u.Host) && below(public.Path) {
-			return true
-		}
+	if public, err := url.Parse(a.public); err == nil && strings.EqualFold(public.Host, u.Host) && below(public.Path) {
+		return true
 	}
-	n := c.file.At("hub", "http", "listen")
-	if n == nil || !below("") {
-		return false
-	}
-	host, port, err := net.SplitHostPort(n.Text)
+	host, port, err := net.SplitHostPort(a.listen)
 	here := func(host string) bool {
 		ip := net.ParseIP(host)
 		return host == "" || host == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
 	}
-	return err == nil && u.Port() == port && (u.Hostname() == host || here(host) && here(u.Hostname()))
+	return err == nil && below("") && u.Port() == port && (u.Hostname() == host || here(host) && here(u.Hostname()))
 }
 
 // fresh returns the servers that the config does not have, each with a name of its own.

@@ -287,6 +287,7 @@ func TestRefusals(t *testing.T) {
 		{"cursor", `{"mcpServers": {}, "mcpServers": {}}`, "this key stands here twice"},
 		{"goose", "extensions: none\n", "config.yaml:1:13: extensions: holds a string"},
 		{"cursor", `{"mcpServers": {"toolhub": {"command": "other"}}}`, `mcp.json:1: a server "toolhub" stands there`},
+		{"cursor", `{"mcpServers": {"toolhub": {"url": "https://other.example/mcp"}}}`, `mcp.json:1: a server "toolhub" stands there`},
 		{"cursor", "\xff\xfe{\x00}\x00", "UTF-16"},
 		{"codex", "mcp_servers = { a = { command = \"x\" } }\n", "edit the file by hand"},
 	} {
@@ -471,6 +472,39 @@ func TestKeyAboveTheHub(t *testing.T) {
 		if got, want := contents(t, path), strings.Replace(test.text, "dark", "light", 1); got != want {
 			t.Errorf("%s: %q has become %q", test.id, want, got)
 		}
+	}
+}
+
+// TestByHand: a hub that somebody has put there by hand is replaced, and comes back, also after somebody else has written.
+func TestByHand(t *testing.T) {
+	t.Parallel()
+	for _, entry := range []string{`{"command": "mcp-toolhub", "args": ["serve", "--config", "/old.yaml"]}`, `{"url": "http://localhost:9/mcp/p/a"}`,
+		`{"url": "https://hub.example/mcp"}`, `{"command": "npx", "args": ["mcp-remote", "https://hub.example/mcp"]}`} {
+		m := newMachine(t)
+		h, text := hub, `{"mcpServers": {"toolhub": `+entry+`}, "theme": "dark"}`
+		h.IsOwn = func(address string) bool { return address == "https://hub.example/mcp" }
+		path := m.write("cursor", []byte(text), 0o600)
+		for range 2 {
+			must(t, m.connect("cursor", h, none))
+			if now := contents(t, path); !strings.Contains(now, "/home/ann") || strings.Contains(now, entry) {
+				t.Errorf("connected: %s", now)
+			}
+		}
+		must(t, os.WriteFile(path, []byte(strings.Replace(contents(t, path), "dark", "light", 1)), 0o600))
+		must(t, m.disconnect("cursor"))
+		if got, want := contents(t, path), strings.Replace(text, "dark", "light", 1); got != want {
+			t.Errorf("disconnected: %s", got)
+		}
+	}
+	m := newMachine(t)
+	path := m.write("cursor", nil, 0o600)
+	must(t, m.connect("cursor", hub, none))
+	byHand := contents(t, path)
+	must(t, m.disconnect("cursor"))
+	m.write("cursor", []byte(byHand), 0o600)
+	must(t, m.connect("cursor", hub, none))
+	if err := m.disconnect("cursor"); err == nil || contents(t, path) != byHand {
+		t.Errorf("one that is the same: %v: %s", err, contents(t, path))
 	}
 }
 

@@ -125,7 +125,8 @@ func (c *Client) ReadClient(path string) (*splice.File, error) {
 	return ReadText(c.Format, d, path)
 }
 
-// Connect plans to write the hub into the file of a client, and to take out the servers for which replaced returns true.
+// Connect plans to write the hub into the file of a client, and to take out the servers for which replaced returns true. A hub that somebody
+// has put there by hand, as EntryName, is replaced, too.
 func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*Plan, error) {
 	entry, err := c.entry(h)
 	if err != nil {
@@ -153,17 +154,12 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 		case err != nil: // there is nothing of that connect left, and nothing to bring back
 			old, base, raw = nil, current, d.Raw
 		}
-	} else if e := current.Entry(c.Place, EntryName); e != nil {
-		if have := c.server(*e); have == nil || !have.IsHub() && !strings.Contains(have.URL, "/mcp") {
-			return nil, fmt.Errorf("%s:%d: a server %q stands there that connect has not written: rename or remove it", path, e.Line, EntryName)
-		}
-		return &Plan{Client: c, Doc: d, After: d.Raw, record: old}, nil
 	}
 	p := &Plan{Client: c, Doc: d, base: raw}
 	with := base
 	for _, place := range append([]splice.Place{c.Place}, c.projectPlaces(base)...) {
 		for _, e := range base.Entries(place) {
-			if server := c.server(e); server != nil && replaced(server) {
+			if server := c.server(e); server != nil && (replaced(server) || place.Path[0] == c.Path[0] && h.stands(server)) {
 				if with, err = with.TakeKeepingKey(place, e.Name); err != nil {
 					return nil, fmt.Errorf("%s: take out %q: %w", path, e.Name, err)
 				}
@@ -171,11 +167,19 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 			}
 		}
 	}
+	if with.Entry(c.Place, EntryName) != nil {
+		return nil, fmt.Errorf("%s:%d: a server %q stands there that connect has not written: rename or remove it",
+			path, base.Entry(c.Place, EntryName).Line, EntryName)
+	}
 	if with, err = with.Put(c.Place, EntryName, entry); err != nil {
 		return nil, placed(err, path)
 	}
 	p.trees = []*textfile.Node{current.Root, with.Root}
-	if old != nil && slices.Equal(p.removed, old.Replaced) && splice.Equal(with.Entry(c.Place, EntryName).Value,
+	have := []string{EntryName} // an entry by hand that says the same
+	if old != nil {
+		have = old.Replaced
+	}
+	if slices.Equal(p.removed, have) && splice.Equal(with.Entry(c.Place, EntryName).Value,
 		valueOf(current.Entry(c.Place, EntryName))) {
 		p.After, p.record = d.Raw, old
 		return p, nil
@@ -191,11 +195,10 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	if c.tool != nil && !slices.ContainsFunc(p.removed, isOfProject) {
 		if program, err := exec.LookPath(c.tool.program); err == nil {
 			p.record.Tool = true
-			for _, name := range p.removed {
-				p.Commands = append(p.Commands, append([]string{program}, c.tool.remove(name)...))
-			}
-			if current.Entry(c.Place, EntryName) != nil {
-				p.Commands = append(p.Commands, append([]string{program}, c.tool.remove(EntryName)...))
+			for _, e := range current.Entries(c.Place) {
+				if e.Name == EntryName || slices.Contains(p.removed, e.Name) {
+					p.Commands = append(p.Commands, append([]string{program}, c.tool.remove(e.Name)...))
+				}
 			}
 			p.Commands = append(p.Commands, append([]string{program}, c.tool.add(EntryName, h)...))
 		}

@@ -2,6 +2,8 @@ package clients
 
 import (
 	"cmp"
+	"net"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -72,7 +74,12 @@ var (
 )
 
 // IsHub reports whether the server runs mcp-toolhub serve: also through npx, with a version, as a line for a shell, or without the word serve.
+// So does EntryName at an address of this machine: serve --http may have chosen any port.
 func (s *Server) IsHub() bool {
+	if u, err := url.Parse(s.URL); err == nil && s.Name == EntryName && strings.HasPrefix(u.Path+"/", "/mcp/") {
+		ip := net.ParseIP(u.Hostname())
+		return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	}
 	words := append(strings.Fields(s.Command), strings.Fields(strings.Join(s.Args, " "))...)
 	i := slices.IndexFunc(words, func(word string) bool {
 		name, _, _ := strings.Cut(filepath.Base(strings.ReplaceAll(word, `\`, "/")), "@")

@@ -3,6 +3,7 @@ package clients
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 )
@@ -16,6 +17,13 @@ type Hub struct {
 	Args    []string
 	URL     string
 	Token   string // for the address; "" for none
+
+	IsOwn func(address string) bool // reports whether this hub is reached there; nil for nowhere but on this machine
+}
+
+// stands reports whether a server of a client is the hub, under the name that connect gives it.
+func (h Hub) stands(s *Server) bool {
+	return s.Name == EntryName && (s.IsHub() || h.IsOwn != nil && slices.ContainsFunc(append([]string{s.URL}, s.Args...), h.IsOwn))
 }
 
 // entry returns the hub as an entry in the client's own format.

@@ -22,7 +22,7 @@ type Merged struct {
 func Merge(all []Server) []*Merged {
 	var merged []*Merged
 	for _, s := range all {
-		if s.IsHub() || s.Name == EntryName && s.URL != "" {
+		if s.IsHub() {
 			continue
 		}
 		i := slices.IndexFunc(merged, func(m *Merged) bool { return m.Same(s) })

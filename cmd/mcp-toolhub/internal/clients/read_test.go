@@ -297,8 +297,9 @@ func TestMerge(t *testing.T) {
 		{Name: "a", Command: "x", Args: []string{"y"}, Origin: "3"},
 		{Name: "files", Command: "npx", Args: []string{"server-filesystem", "/home/ann/mcp-toolhub"}},
 		{Name: "demo", Command: "mcp-toolhub", Args: []string{"demo-server"}},
+		{Name: "toolhub", URL: "https://other.example/mcp"},
 	})
-	if len(all) != 4 || all[0].Disabled || !slices.Equal(all[0].Off, []string{"q", "r"}) || !slices.Equal(all[0].Origins, []string{"1", "2"}) {
+	if len(all) != 5 || all[0].Disabled || !slices.Equal(all[0].Off, []string{"q", "r"}) || !slices.Equal(all[0].Origins, []string{"1", "2"}) {
 		t.Errorf("%+v", all)
 	}
 }
