@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,4 +86,22 @@ func TestHubInTheBackground(t *testing.T) {
 	first.hangUp()
 	second.hangUp()
 	eventually(t, "no process of a server is left", func() bool { return len(marked(c.mark)) == 0 })
+}
+
+// TestBackgroundHubWithoutItsPort: the advice names the key of the config, as start has no --http.
+func TestBackgroundHubWithoutItsPort(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "hub.yaml")
+	writeFile(t, config, "hub: {http: {listen: \""+l.Addr().String()+"\"}}\n")
+	cmd := exec.Command("mcp-toolhub", "start", "--background", "--config", config)
+	cmd.Dir, cmd.Env = dir, scratchEnv(dir)
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "choose another address with hub.http.listen") {
+		t.Errorf("%v: %s", err, out)
+	}
 }

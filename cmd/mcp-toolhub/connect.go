@@ -376,19 +376,26 @@ func (c *connectCmd) show(p *clients.Plan) {
 	c.printDiff(p.Doc.Path, p.Doc.Raw, p.After, p.Mask)
 }
 
-// agree is confirm unless the command line says yes.
+// agree is confirm unless the command line says yes, for commands with --dry-run.
 func (a *app) agree(ctx context.Context, yes bool, question string) (bool, error) {
 	if yes {
 		return true, nil
 	}
-	return a.confirm(ctx, printable(question))
+	ok, err := a.confirm(ctx, printable(question))
+	if errors.Is(err, errNobody) {
+		err = &exitError{exitUsage, fmt.Errorf("%w, or --dry-run to see what would change", errNobody)}
+	}
+	return ok, err
 }
+
+// errNobody means that there is no terminal.
+var errNobody = errors.New("nobody can be asked here: give --yes")
 
 // confirm asks the person at the terminal. It fails where nobody can be asked.
 func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	t := a.terminal()
 	if t == nil {
-		return false, &exitError{exitUsage, errors.New("nobody can be asked here: give --yes, or --dry-run to see what would change")}
+		return false, &exitError{exitUsage, errNobody}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

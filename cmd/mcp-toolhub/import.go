@@ -238,8 +238,11 @@ func (c *importCmd) fresh(ctx context.Context, all []*clients.Merged) ([]*client
 		fresh = append(fresh, m)
 	}
 	if len(open) > 0 {
-		return nil, failed(errors.New(strings.Join(open, "\n") + "\nnobody can be asked here: give --yes to import each, or name a " +
-			"client with --from"))
+		hint := "name a client with --from"
+		if c.guided {
+			hint = "begin with mcp-toolhub import --from CLIENT"
+		}
+		return nil, failed(errors.New(strings.Join(open, "\n") + "\nnobody can be asked here: give --yes to import each, or " + hint))
 	}
 	return fresh, nil
 }

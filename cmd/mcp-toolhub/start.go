@@ -93,10 +93,28 @@ func (c *startCmd) run(ctx context.Context) error {
 		if slices.Contains(c.skip, name) {
 			continue
 		}
+		if i > 0 { // import makes a config where there is none
+			if err := c.configured(); err != nil {
+				return err
+			}
+		}
 		fmt.Fprintf(c.std.out, "== %s\n", name)
-		if err := step(ctx); err != nil {
+		err := step(ctx)
+		if errors.Is(err, errNobody) {
+			return &exitError{exitUsage, fmt.Errorf("%w; import --dry-run and connect --dry-run show what would change", errNobody)}
+		}
+		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// configured fails where there is no config to go on with.
+func (c *startCmd) configured() error {
+	if _, err := c.find(); err != nil {
+		return &exitError{exitConfig, errors.New("no server is in the hub's config yet: mcp-toolhub add URL, or mcp-toolhub add NAME -- COMMAND, " +
+			"adds one: then start again")}
 	}
 	return nil
 }
