@@ -143,8 +143,10 @@ const made, unfinished = ".toolhub-", ".tmp"
 func sweep(dir string, age time.Duration) {
 	all, _ := os.ReadDir(dir)
 	for _, file := range all {
-		info, err := file.Info()
-		if err == nil && strings.HasPrefix(file.Name(), made) && strings.HasSuffix(file.Name(), unfinished) && time.Since(info.ModTime()) >= age {
+		if !strings.HasPrefix(file.Name(), made) || !strings.HasSuffix(file.Name(), unfinished) {
+			continue
+		}
+		if info, err := file.Info(); err == nil && time.Since(info.ModTime()) >= age {
 			_ = os.Remove(filepath.Join(dir, file.Name()))
 		}
 	}

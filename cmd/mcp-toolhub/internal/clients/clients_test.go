@@ -402,7 +402,8 @@ func TestKilledOnTheWay(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	path := m.write("cursor", []byte("{}"), 0o600)
-	for _, next := range []func() error{func() error { return m.connect("cursor", hub, none) }, func() error { return m.disconnect("cursor") }} {
+	for _, next := range []func() error{func() error { return m.connect("cursor", hub, none) }, func() error { return m.disconnect("cursor") },
+		func() error { return m.connections(func(*clients.Connections) error { return nil }) }} { // undo, where nothing is to be undone
 		left := filepath.Join(filepath.Dir(path), ".toolhub-123.tmp")
 		must(t, os.WriteFile(left, []byte("{}"), 0o600))
 		must(t, next())

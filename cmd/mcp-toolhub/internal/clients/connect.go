@@ -49,6 +49,15 @@ func OpenConnections(state string, env Env) (s *Connections, unlock func(), err 
 	if unlock, err = statefile.Lock(file); err != nil {
 		return nil, nil, fmt.Errorf("open the record of connections: %w", err)
 	}
+	for _, c := range All() { // whoever was killed has left something: nobody else changes files of clients now
+		path := c.File(env)
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+		if path != "" {
+			sweep(filepath.Dir(path), 0)
+		}
+	}
 	s = &Connections{state: state, env: env, all: map[string]*connection{}}
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -410,9 +419,6 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 			changes = append(changes, &Change{Document: p.Doc, After: p.After, Like: likeBackup(old)})
 		}
 	}
-	for _, r := range s.all { // nobody else changes files of clients now
-		sweep(filepath.Dir(r.Path), 0)
-	}
 	// Of a connection the record comes first, and goes last: one of a change that was not made is harmless, and whoever is killed
 	// in between can disconnect.
 	if err := s.store(); err != nil {
@@ -435,15 +441,15 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 			return errors.Join(err, s.store())
 		}
 	}
+	for _, name := range leftovers {
+		_ = os.Remove(name)
+	}
 	stored := len(s.all)
 	maps.DeleteFunc(s.all, gone)
 	if len(tools) > 0 || len(s.all) < stored {
 		if err := s.store(); err != nil {
 			return err
 		}
-	}
-	for _, name := range leftovers {
-		_ = os.Remove(name)
 	}
 	return nil
 }
