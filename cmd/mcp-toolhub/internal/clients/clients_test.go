@@ -464,6 +464,9 @@ func TestKeyAboveTheHub(t *testing.T) {
 		{"goose", "theme: dark\nextensions:\n  a:\n    cmd: x\n\n# end\nz: 1\n"},
 		{"continue", "theme: dark\nmcpServers:\n  - name: a\n    command: x\nz: 1\n"},
 		{"codex", "theme = 'dark'\n"},
+		{"codex", "theme = 'dark'"},
+		{"goose", "a: 1\r\ntheme: dark"},
+		{"continue", "theme: dark\nmcpServers:"},
 	} {
 		m := newMachine(t)
 		path := m.write(test.id, []byte(test.text), 0o600)

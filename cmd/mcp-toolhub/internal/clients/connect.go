@@ -302,7 +302,10 @@ func (s *Connections) without(c *Client, old *connection, d *Document, current *
 	}
 	f, err := current, error(nil)
 	if f.Entry(c.Place, EntryName) != nil {
-		if f, err = c.takeHub(f, before); err != nil {
+		if f, err = c.takeHub(f, before); err == nil && len(backup) > 0 && !bytes.HasSuffix(backup, []byte("\n")) && bytes.HasPrefix(d.Raw, f.Bytes()) {
+			f, err = splice.Read(c.Format, bytes.TrimRight(f.Bytes(), "\r\n")) // the entry was the end, and has brought the line end before it
+		}
+		if err != nil {
 			return nil, nil, placed(err, d.Path)
 		}
 	}
