@@ -106,6 +106,7 @@ func TestBatchThroughTheHub(t *testing.T) {
 			"h blocked,hook_blocked; r succeeded"},
 		"results too large": {`{"calls":[{"id":"a","name":"mcp.s.big","arguments":{"bytes":5000000}},{"id":"b","name":"mcp.s.big","arguments":{"bytes":5000000}},{"id":"c","name":"mcp.s.echo"}]}`,
 			"a succeeded; b succeeded; c succeeded"},
+		"results larger than the memory for messages": {manyLarge(30), manyEnds(30)},
 		"arguments too large": {`{"calls":[` + strings.Repeat(`{"id":"a","name":"mcp.s.echo","arguments":{"text":"`+large+`"}},`, 3) +
 			`{"id":"b","name":"mcp.s.echo","arguments":{"text":"` + large + `"}}]}`, ""},
 		"arguments that grow too large": {`{"calls":[{"id":"a","name":"mcp.s.big","arguments":{"bytes":3000000}},` +
@@ -131,7 +132,11 @@ func TestBatchThroughTheHub(t *testing.T) {
 				t.Errorf("%s: some of its calls have begun", name)
 			}
 		}
-		if omitted := name == "results too large"; omitted != (c.want != "" && got.StructuredContent.Results[1].Omitted > 5000000) {
+		if omitted := name == "results too large"; name == "results larger than the memory for messages" {
+			if first, last := got.StructuredContent.Results[0], got.StructuredContent.Results[29]; first.Omitted > 0 || last.Omitted == 0 {
+				t.Errorf("%s: left out are %d bytes of the first call and %d of the last", name, first.Omitted, last.Omitted)
+			}
+		} else if omitted != (c.want != "" && got.StructuredContent.Results[1].Omitted > 5000000) {
 			t.Errorf("%s: %+v", name, got.StructuredContent.Results[1].Omitted)
 		}
 	}
@@ -144,6 +149,24 @@ func TestBatchThroughTheHub(t *testing.T) {
 		t.Errorf("these writes reached the server: %s", got)
 	}
 	checkMembers(t, hub.cmd.Dir)
+}
+
+// manyLarge is a batch of n calls with results of a MiB. Together they are larger than the memory that one server has for such messages.
+func manyLarge(n int) string {
+	var calls []string
+	for i := range n {
+		calls = append(calls, fmt.Sprintf(`{"id":"a%d","name":"mcp.s.big","arguments":{"bytes":1048500}}`, i))
+	}
+	return `{"calls":[` + strings.Join(calls, ",") + `]}`
+}
+
+// manyEnds is what ends returns where all of manyLarge have succeeded.
+func manyEnds(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("a%d succeeded", i))
+	}
+	return strings.Join(all, "; ")
 }
 
 // checkMembers holds that each call of a batch has passed the phases on its own: the record of each names its parent, its decision, its

@@ -3,6 +3,7 @@ package batch
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -13,27 +14,20 @@ import (
 func (b *batch) reply() tool.Reply {
 	var all, kept answer
 	reply := tool.Reply{}
-	failed, room := 0, maxResults
+	failed := 0
 	for _, m := range b.members {
 		if m.failed() {
 			failed++
 		}
 		reply.Unkept = reply.Unkept || m.Unkept
-		fits := len(m.Result) <= room
-		if fits {
-			room -= len(m.Result)
-		}
-		headline := textBlock(m.headline(fits))
-		all.add(headline, m.entry(fits))
+		headline := textBlock(m.headline())
+		all.add(headline, m.entry())
 		kept.add(headline, append(m.facts(), '}'))
-		if blocks, ok := m.Object.Get("content"); ok && fits {
+		if blocks, ok := rawjson.Get(m.Result, "content"); ok {
 			_ = rawjson.Elements(blocks, func(block []byte) bool {
 				all.content = element(all.content, block)
 				return true
 			})
-		}
-		if m.Free != nil {
-			m.Free() // all that is needed of it has been copied
 		}
 	}
 	if failed > 0 {
@@ -43,6 +37,39 @@ func (b *batch) reply() tool.Reply {
 	}
 	reply.Result, reply.Kept = all.result(failed > 0), kept.result(failed > 0)
 	return reply
+}
+
+// keep copies what the answer needs of m, which has ended, and gives back the memory of its result: later calls may wait for that. Of all
+// results and errors those are kept, in the order of the calls, that fit into maxResults together.
+func (b *batch) keep(m *member) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m.size = len(m.Result); m.Err != nil {
+		m.size = len(m.Err.Raw)
+	}
+	room := maxResults
+	for _, other := range b.members {
+		if other.size > room {
+			other.leaveOut()
+		}
+		room -= other.size
+	}
+	m.Result = slices.Clone(m.Result)
+	if m.Err != nil && m.Err.Raw != nil {
+		m.Err = &tool.RPCError{Code: m.Err.Code, Message: m.Err.Message, Shown: m.Err.Shown, Raw: slices.Clone(m.Err.Raw)}
+	}
+	m.Object, m.whole = rawjson.Object{}, rawjson.Object{}
+	if m.Free != nil {
+		m.Free()
+	}
+}
+
+// leaveOut keeps only the size of the result, and of an error what is short. batch.mu is held.
+func (m *member) leaveOut() {
+	m.omitted, m.size, m.Result = m.size, 0, nil
+	if m.Err != nil {
+		m.Err = &tool.RPCError{Code: m.Err.Code, Message: m.Err.Text()}
+	}
 }
 
 // answer is the result of a batch in the making: the elements of content and of structuredContent.results.
@@ -87,8 +114,11 @@ func (m *member) facts() []byte {
 }
 
 // entry is a call among the results of its batch.
-func (m *member) entry(whole bool) []byte {
+func (m *member) entry() []byte {
 	out := m.facts()
+	if m.omitted > 0 {
+		out = rawjson.AppendMember(out, "omitted_bytes", fmt.Append(nil, m.omitted))
+	}
 	switch {
 	case m.Err != nil:
 		text := m.Err.Raw
@@ -96,23 +126,21 @@ func (m *member) entry(whole bool) []byte {
 			text, _ = json.Marshal(m.Err) // a number, a text and valid JSON: it always encodes
 		}
 		out = rawjson.AppendMember(out, "error", text)
-	case !whole:
-		out = rawjson.AppendMember(out, "omitted_bytes", fmt.Append(nil, len(m.Result)))
-	case m.Object.Text() != nil:
+	case m.Result != nil:
 		out = rawjson.AppendMember(out, "result", m.Result)
 	}
 	return append(out, '}')
 }
 
 // headline says in a line how a call has ended.
-func (m *member) headline(whole bool) string {
+func (m *member) headline() string {
 	text := fmt.Sprintf("[%s] %s", m.ID, m.Status)
 	switch {
 	case m.Err != nil:
 		text += ": " + m.Err.Message
-	case !whole:
+	case m.omitted > 0:
 		text += fmt.Sprintf(": the result of %d bytes is left out, because all results of a batch have at most %d. The call has run: do not "+
-			"make it again if it changes something", len(m.Result), maxResults)
+			"make it again if it changes something", m.omitted, maxResults)
 	}
 	return text
 }

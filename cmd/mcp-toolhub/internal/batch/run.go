@@ -38,7 +38,17 @@ type member struct {
 	cancel  context.CancelCauseFunc
 	done    chan struct{} // closed when outcome is set
 	invoke.Outcome
-	whole rawjson.Object // the tool's result where the outcome has a part of it
+	whole rawjson.Object    // the tool's result where the outcome has a part of it
+	taken map[string]*taken // by the argument; complete when those have ended that m depends on
+
+	size    int // bytes of the result or error that is kept; guarded by batch.mu
+	omitted int // bytes of the one that is left out; guarded by batch.mu
+}
+
+// taken is the value that an argument takes from the result of an earlier call, or why there is none.
+type taken struct {
+	value   json.RawMessage
+	missing string
 }
 
 // Whole keeps the result of the tool, from which arguments of later calls come.
@@ -59,7 +69,7 @@ func newBatch(o Options, e *tool.Execution, r *request) *batch {
 	b := &batch{Options: o, request: r, execution: e, places: make(chan struct{}, r.MaxParallel)}
 	b.reporting = reporting{total: len(r.Calls), send: e.Progress}
 	for i := range r.Calls {
-		m := &member{call: &r.Calls[i], index: i, done: make(chan struct{})}
+		m := &member{call: &r.Calls[i], index: i, done: make(chan struct{}), taken: make(map[string]*taken)}
 		if l, ok := e.Surface.Resolve(m.Name); ok {
 			m.reads = o.Reads(l.Tool)
 		}
@@ -130,6 +140,8 @@ func (b *batch) runMember(ctx context.Context, m *member) {
 	if m.failed() && b.Failure == invoke.CancelSiblings && m.Class != tool.ClassSiblingCanceled && !b.isCanceled(ctx) {
 		b.endOthers(m)
 	}
+	b.passOn(m)
+	b.keep(m)
 	b.reporting.ended(m.InvocationID)
 	close(m.done)
 }
@@ -244,38 +256,58 @@ func (b *batch) ending() *tool.Failure {
 }
 
 // fill returns the arguments of m, with those from results of calls that have ended.
-func (b *batch) fill(m *member) (json.RawMessage, *tool.Failure) {
-	arguments := m.Arguments
+func (b *batch) fill(m *member) (arguments json.RawMessage, failed *tool.Failure) {
+	arguments = m.Arguments
 	for _, argument := range slices.Sorted(maps.Keys(m.ArgumentsFrom)) {
-		from := m.ArgumentsFrom[argument]
-		source := b.members[slices.IndexFunc(b.members, func(o *member) bool { return o.ID == from.Call })]
-		missing := func(why string) *tool.Failure {
-			return &tool.Failure{Class: tool.ClassInvalidArguments, Code: "argument_missing",
-				Message: fmt.Sprintf("did not run: arguments_from.%s takes a value from the call %q, and %s", argument, from.Call, why)}
+		t, err := m.taken[argument], error(nil)
+		if t.missing == "" {
+			if arguments, err = rawjson.Set(arguments, argument, t.value); err == nil {
+				continue
+			}
+			t.missing = "it cannot be set: " + err.Error()
 		}
-		if source.failed() {
-			return m.Arguments, missing("that ended as " + string(source.Status))
-		}
-		answer := source.Object
-		if source.whole.Text() != nil {
-			answer = source.whole
-		}
-		result, ok := structured(answer)
-		if !ok {
-			return m.Arguments, missing("that has no structured result")
-		}
-		value, err := at(result, from.Pointer)
-		if err != nil {
-			return m.Arguments, missing("in its structured result " + err.Error())
-		}
-		if !b.room(len(value)) {
-			return m.Arguments, missing(fmt.Sprintf("the arguments of the batch are larger than %d bytes with it", maxArguments))
-		}
-		if arguments, err = rawjson.Set(arguments, argument, value); err != nil {
-			return m.Arguments, missing("it cannot be set: " + err.Error())
-		}
+		return m.Arguments, &tool.Failure{Class: tool.ClassInvalidArguments, Code: "argument_missing",
+			Message: fmt.Sprintf("did not run: arguments_from.%s takes a value from the call %q, and %s", argument, m.ArgumentsFrom[argument].Call,
+				t.missing)}
 	}
 	return arguments, nil
+}
+
+// passOn gives later calls what their arguments take from the result of m, which has ended. So the rest of it need not be kept for them.
+func (b *batch) passOn(m *member) {
+	for _, later := range b.members[m.index+1:] {
+		for _, argument := range slices.Sorted(maps.Keys(later.ArgumentsFrom)) {
+			if from := later.ArgumentsFrom[argument]; from.Call == m.ID {
+				t := b.take(m, from.Pointer)
+				b.mu.Lock()
+				later.taken[argument] = t
+				b.mu.Unlock()
+			}
+		}
+	}
+}
+
+// take returns a copy of what is at the pointer in the result of m.
+func (b *batch) take(m *member, pointer string) *taken {
+	if m.failed() {
+		return &taken{missing: "that ended as " + string(m.Status)}
+	}
+	answer := m.Object
+	if m.whole.Text() != nil {
+		answer = m.whole
+	}
+	result, ok := structured(answer)
+	if !ok {
+		return &taken{missing: "that has no structured result"}
+	}
+	value, err := at(result, pointer)
+	if err != nil {
+		return &taken{missing: "in its structured result " + err.Error()}
+	}
+	if !b.room(len(value)) {
+		return &taken{missing: fmt.Sprintf("the arguments of the batch are larger than %d bytes with it", maxArguments)}
+	}
+	return &taken{value: slices.Clone(value)}
 }
 
 // room takes some of the bytes for arguments, if there are as many.
