@@ -129,6 +129,13 @@ func (b *batch) runMember(ctx context.Context, m *member) {
 		holds = err == nil
 		return err
 	}}
+	if b.Failure == invoke.CancelSiblings {
+		sibling.Failed = func(status tool.Status, class tool.ErrorClass) {
+			if class != tool.ClassSiblingCanceled && !b.isCanceled(ctx) {
+				b.endOthers(m, status)
+			}
+		}
+	}
 	m.Outcome = b.Invoke(ctx, &invoke.Call{Surface: e.Surface, Name: m.Name, Params: params(m.Name, arguments), Arguments: arguments,
 		Meta: e.Meta, Hop: e.Hop, Method: "tools/call", Actor: e.Actor, Session: e.Session, SelectionRef: m.SelectionRef, Loaded: e.Loaded,
 		Arrival: &m.arrival, Ask: e.Ask, InputByRetry: e.InputByRetry, Notify: e.Notify, Progress: b.reporting.of(m.ID), Hears: e.Hears, Member: sibling, Cut: m})
@@ -136,9 +143,6 @@ func (b *batch) runMember(ctx context.Context, m *member) {
 	b.asks.Ended(sibling)
 	if holds {
 		<-b.places
-	}
-	if m.failed() && b.Failure == invoke.CancelSiblings && m.Class != tool.ClassSiblingCanceled && !b.isCanceled(ctx) {
-		b.endOthers(m)
 	}
 	b.passOn(m)
 	b.keep(m)
@@ -234,13 +238,13 @@ func (b *batch) isCanceled(ctx context.Context) bool {
 }
 
 // endOthers ends all calls that have not ended, because m has failed.
-func (b *batch) endOthers(m *member) {
+func (b *batch) endOthers(m *member, status tool.Status) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.failed != nil {
 		return
 	}
-	b.failed = invoke.SiblingFailed(m.ID, m.Outcome)
+	b.failed = invoke.SiblingFailed(m.ID, status)
 	for _, other := range b.members {
 		if other != m {
 			other.cancel(b.failed)

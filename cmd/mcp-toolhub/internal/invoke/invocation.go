@@ -204,8 +204,9 @@ func (inv *invocation) moveTo(s tool.Status) {
 	inv.record.Move(s, inv.now())
 }
 
-// release gives back what the invocation holds of the hub.
+// release gives back what the invocation holds of the hub. The siblings of a call that has failed hear of it before.
 func (inv *invocation) release() {
+	inv.call.Member.failed(inv)
 	if inv.place.queue == nil {
 		return
 	}

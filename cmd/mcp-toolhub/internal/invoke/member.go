@@ -47,6 +47,9 @@ type Member struct {
 	// Turn waits until the call may run, once it is permitted, or returns the *tool.Failure that says why it may not.
 	Turn func(context.Context) error
 
+	// Failed, where it is not nil, is told that the call has failed before its locks go to others. It may be told twice.
+	Failed func(status tool.Status, class tool.ErrorClass)
+
 	// Asks gathers the questions to the client about the calls of one batch; nil: each is asked alone.
 	Asks *Asks
 
@@ -60,6 +63,18 @@ func (m *Member) turn(ctx context.Context) error {
 		return nil
 	}
 	return m.Turn(ctx)
+}
+
+// failed tells of the failure of inv, if it has failed.
+func (m *Member) failed(inv *invocation) {
+	if m == nil || m.Failed == nil || inv.outcome.Class == "" {
+		return
+	}
+	status := inv.final
+	if inv.hidden {
+		status = tool.StatusFailed // as its caller is told
+	}
+	m.Failed(status, inv.outcome.Class)
 }
 
 // decided notes that the call is going to be asked about no more, or waits for that. Nothing happens when it is called again.
@@ -153,24 +168,37 @@ func (p *Pipeline) grouped(ctx context.Context, c *Call) Outcome {
 	g.calls[c] = cancel
 	c.Member.Aborted = g.failed
 	p.groups.mu.Unlock()
-	out := p.run(ctx, p.begin(ctx, c))
-	p.groups.mu.Lock()
-	defer p.groups.mu.Unlock()
-	if delete(g.calls, c); len(g.calls) == 0 {
-		delete(p.groups.open, key)
+	if c.Member.Group.Policy == CancelSiblings {
+		c.Member.Failed = func(status tool.Status, _ tool.ErrorClass) { p.groups.end(g, c, status) }
 	}
-	if c.Member.Group.Policy == CancelSiblings && out.Suspended == nil && out.Status != tool.StatusSucceeded && g.failed == nil {
-		g.failed = SiblingFailed(c.Name, out)
-		for _, end := range g.calls {
+	defer func() {
+		p.groups.mu.Lock()
+		defer p.groups.mu.Unlock()
+		if delete(g.calls, c); len(g.calls) == 0 {
+			delete(p.groups.open, key)
+		}
+	}()
+	return p.run(ctx, p.begin(ctx, c))
+}
+
+// end ends the calls of g, because c has failed.
+func (all *groups) end(g *runningGroup, c *Call, status tool.Status) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if g.failed != nil {
+		return
+	}
+	g.failed = SiblingFailed(c.Name, status)
+	for other, end := range g.calls {
+		if other != c {
 			end(g.failed)
 		}
 	}
-	return out
 }
 
 // SiblingFailed is the end of calls whose sibling, the call of that name or id, has failed.
-func SiblingFailed(name string, out Outcome) *tool.Failure {
+func SiblingFailed(name string, status tool.Status) *tool.Failure {
 	return &tool.Failure{Class: tool.ClassSiblingCanceled, AbortReason: AbortSiblingFailed,
 		Message: fmt.Sprintf("ended because another call of the batch, %q, ended as %s: see why that failed, then make this call again",
-			name, out.Status)}
+			name, status)}
 }
