@@ -205,22 +205,30 @@ func TestCancelABatch(t *testing.T) {
 		if c.w.modern() {
 			written, outcome = `{"id":"wrote","name":"mcp.s.note","arguments":{"text":"x"}},`, "stopped_partly"
 		}
-		r := c.w.call("tool_batch", `{"ordering_policy":"serial","calls":[`+written+`{"id":"runs","name":"mcp.s.hang","arguments":{"begin":true,"then":"finish"}},`+
-			`{"id":"waits","name":"mcp.s.echo"}]}`, `"progressToken":"p"`)
-		next, end := c.w.begin(r)
-		for m := next(); ; m = next() {
-			if strings.Contains(m, `"message":"runs: `) && strings.Contains(m, `"progressToken":"p"`) {
-				break
+		cancel := func(calls string) (end func()) {
+			r := c.w.call("tool_batch", calls, `"progressToken":"p"`)
+			next, end := c.w.begin(r)
+			for m := next(); !strings.Contains(m, `"message":"runs: `) || !strings.Contains(m, `"progressToken":"p"`); m = next() {
 			}
+			c.cancel(r, end)
+			return end
 		}
-		c.cancel(r, end)
+		end := cancel(`{"ordering_policy":"serial","calls":[` + written + `{"id":"runs","name":"mcp.s.hang","arguments":{"begin":true,"then":"finish"}},` +
+			`{"id":"waits","name":"mcp.s.echo"}]}`)
 		c.ended("mcp.s.hang", "notification", "acknowledged", "finished_anyway")
 		c.ended("mcp.s.echo", "notification", "not_needed", "stopped_before_effect")
 		c.ended("tool_batch", "hub", "acknowledged", outcome)
-		last, _, _ := c.records("mcp.s.echo")
-		if failure, _ := last["tool_result"]["error"].(map[string]any); failure["abort_reason"] != "batch_canceled" {
-			t.Errorf("the call that did not run says %v", last["tool_result"])
+		c.endedWithBatch("mcp.s.hang", "mcp.s.echo")
+		if !c.closes() {
+			end()
 		}
+		end = cancel(`{"calls":[{"id":"runs","name":"mcp.s.hang","arguments":{"begin":true,"then":"finish"}},{"id":"depends","name":"mcp.s.echo",` +
+			`"depends_on":["runs"]},{"id":"writes","name":"mcp.s.note","arguments":{"text":"x"}},{"id":"after","name":"mcp.s.arrived"}]}`)
+		c.ended("tool_batch", "hub", "acknowledged", "stopped_before_effect")
+		for _, name := range []string{"mcp.s.echo", "mcp.s.note", "mcp.s.arrived"} {
+			c.ended(name, "notification", "not_needed", "stopped_before_effect")
+		}
+		c.endedWithBatch("mcp.s.hang", "mcp.s.echo", "mcp.s.note", "mcp.s.arrived")
 		if !c.closes() {
 			end()
 		}
@@ -228,6 +236,19 @@ func TestCancelABatch(t *testing.T) {
 			eventually(t, "nothing is left of the calls", func() bool { st := c.hub.server(t, "s"); return st.InFlight+st.Queued == 0 })
 		}
 	})
+}
+
+// endedWithBatch checks that the records of the last calls of these tools say that they ended because their batch was canceled, and not that a
+// sibling has ended them.
+func (c *canceling) endedWithBatch(names ...string) {
+	c.t.Helper()
+	for _, name := range names {
+		last, _, _ := c.records(name)
+		failure, _ := last["tool_result"]["error"].(map[string]any)
+		if failure["error_class"] != "canceled" || failure["abort_reason"] != "batch_canceled" {
+			c.t.Errorf("%s, of a batch that was canceled, says %v", name, failure)
+		}
+	}
 }
 
 // TestGroupedCalls holds that a client can group calls that it makes in parallel: records name the group, and with cancel_siblings a

@@ -112,7 +112,7 @@ func (b *batch) runMember(ctx context.Context, m *member) {
 	if b.Ordering == serial && m.index > 0 {
 		<-b.members[m.index-1].done
 	}
-	aborted := b.awaitDependencies(m)
+	aborted := b.awaitDependencies(ctx, m)
 	if !b.beginsAtOnce(m) {
 		b.asks.Begin()
 	}
@@ -151,13 +151,13 @@ func (b *batch) runMember(ctx context.Context, m *member) {
 }
 
 // awaitDependencies waits for the calls that m depends on. It returns why m is not to run.
-func (b *batch) awaitDependencies(m *member) (why *tool.Failure) {
+func (b *batch) awaitDependencies(ctx context.Context, m *member) (why *tool.Failure) {
 	for _, other := range b.members[:m.index] {
 		if !slices.Contains(m.DependsOn, other.ID) {
 			continue
 		}
 		<-other.done
-		if other.failed() && b.Failure != invoke.IgnoreSiblings && why == nil {
+		if other.failed() && b.Failure != invoke.IgnoreSiblings && why == nil && !b.isCanceled(ctx) {
 			why = &tool.Failure{Class: tool.ClassSiblingCanceled, AbortReason: invoke.AbortDependencyFailed,
 				Message: fmt.Sprintf("did not run, because it depends on the call %q, which ended as %s: make both again once that is mended",
 					other.ID, other.Status)}
@@ -168,9 +168,8 @@ func (b *batch) awaitDependencies(m *member) (why *tool.Failure) {
 
 // barred returns why m is not to begin, whatever it depends on.
 func (b *batch) barred(ctx context.Context, m *member) *tool.Failure {
-	if ctx.Err() != nil && b.ending() == nil {
-		return &tool.Failure{Class: tool.ClassCanceled, AbortReason: invoke.AbortBatchCanceled, Cause: context.Cause(ctx),
-			Message: "did not run, because the batch was canceled before"}
+	if b.isCanceled(ctx) && b.ending() == nil {
+		return notBegun(ctx)
 	}
 	if failed := b.ending(); failed != nil {
 		return failed
@@ -179,6 +178,12 @@ func (b *batch) barred(ctx context.Context, m *member) *tool.Failure {
 		return b.afterFailedWrite(ctx, m)
 	}
 	return nil
+}
+
+// notBegun is the end of a call that has not begun when its batch, and so ctx, is canceled.
+func notBegun(ctx context.Context) *tool.Failure {
+	return &tool.Failure{Class: tool.ClassCanceled, AbortReason: invoke.AbortBatchCanceled, Cause: context.Cause(ctx),
+		Message: "did not run, because the batch was canceled before"}
 }
 
 // turn waits until a permitted call may run: until those have ended that it must not overtake, and there is a place.
@@ -204,8 +209,7 @@ func (b *batch) turn(ctx context.Context, m *member) error {
 	case b.places <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return &tool.Failure{Class: tool.ClassCanceled, AbortReason: invoke.AbortBatchCanceled,
-			Message: "did not run, because the batch was canceled before"}
+		return notBegun(ctx)
 	}
 }
 
@@ -216,7 +220,9 @@ func (b *batch) afterFailedWrite(ctx context.Context, m *member) *tool.Failure {
 			continue // which may still run
 		}
 		if other.failed() {
-			b.isCanceled(ctx)
+			if b.isCanceled(ctx) {
+				return notBegun(ctx)
+			}
 			return &tool.Failure{Class: tool.ClassSiblingCanceled, AbortReason: invoke.AbortEarlierWriteFailed,
 				Message: fmt.Sprintf("did not run, because the call %q before it may write and ended as %s: later calls of an ordered batch "+
 					"do not run then", other.ID, other.Status)}

@@ -14,6 +14,11 @@ func (p *Pipeline) recordCancellation(ctx context.Context, inv *invocation) {
 	if ctx.Err() == nil && (f == nil || f.Cancel == nil && !inv.wasCut()) || inv.outcome.Canceled {
 		return // the usual case
 	}
+	if m := inv.call.Member; m != nil && m.Parent != "" && f != nil && f.Class == tool.ClassCanceled && f.AbortReason == "" && ctx.Err() != nil {
+		ended := *f
+		ended.AbortReason = AbortBatchCanceled // what ends a call of a batch so is the end of the batch
+		f, inv.failure = &ended, &ended
+	}
 	now := inv.now()
 	facts := tool.Cancellation{}
 	if f != nil && f.Cancel != nil {
