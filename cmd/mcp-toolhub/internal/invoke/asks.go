@@ -37,13 +37,16 @@ type listedCall struct {
 	about  func() gate.Asked
 	sent   func()
 	answer chan listAnswer
+	left   chan struct{} // closed when its own question has left, or it has none
+	leave  func()        // closes left
 }
 
 // listAnswer is the answer for one call.
 type listAnswer struct {
 	answer tool.Answer
 	err    error
-	each   bool // the person wants to be asked about each call
+	each   bool   // the person wants to be asked about each call
+	left   func() // with each: to be called when the question about this one has left, or will not
 }
 
 // isRead reports whether the answer is one to a list.
@@ -77,7 +80,8 @@ func (a *Asks) decide() {
 
 // ask puts the question about c to the client, with others that come within a moment and ask the same about other arguments.
 func (a *Asks) ask(ctx context.Context, c *Call, about func() gate.Asked, sent func()) listAnswer {
-	mine := &listedCall{c.Member.Index, about, sent, make(chan listAnswer, 1)}
+	mine := &listedCall{index: c.Member.Index, about: about, sent: sent, answer: make(chan listAnswer, 1), left: make(chan struct{})}
+	mine.leave = sync.OnceFunc(func() { close(mine.left) })
 	key := about().Alike()
 	a.mu.Lock()
 	l := a.open[key]
@@ -102,9 +106,11 @@ func (a *Asks) ask(ctx context.Context, c *Call, about func() gate.Asked, sent f
 	c.Member.decided()
 	select {
 	case got := <-mine.answer:
+		got.left = mine.leave
 		return got
 	case <-ctx.Done():
 	}
+	mine.leave()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if l.calls = slices.DeleteFunc(l.calls, func(c *listedCall) bool { return c == mine }); len(l.calls) == 0 {
@@ -145,7 +151,9 @@ func (a *Asks) put(ctx context.Context, c *Call, key string, l *list, all <-chan
 		a.mu.Unlock()
 	}
 	for _, call := range calls {
-		call.answer <- got
+		if call.answer <- got; got.each {
+			<-call.left // the questions about single calls come in the order of the calls
+		}
 	}
 }
 

@@ -94,9 +94,13 @@ func (c *Call) suspends() bool {
 // question is about to leave, and sent when it leaves.
 func (c *Call) ask(ctx context.Context, about func() gate.Asked, sent func()) ([]tool.Answer, error) {
 	if c.Member != nil && c.Member.Asks != nil {
-		if got := c.Member.Asks.ask(ctx, c, about, sent); !got.each {
+		got := c.Member.Asks.ask(ctx, c, about, sent)
+		if !got.each {
 			return []tool.Answer{got.answer}, got.err
 		}
+		defer got.left()
+		alone := sent
+		sent = func() { alone(); got.left() }
 	}
 	a := about()
 	return c.elicit(ctx, gate.Message(a), gate.Form(gate.Choices(a.Decision), gate.Offer(a.Decision), c.Actor.Client.ProtocolVersion), sent)
