@@ -42,12 +42,23 @@ func (p *Pipeline) recordCancellation(ctx context.Context, inv *invocation) {
 	if facts.Outcome == tool.OutcomeBeforeEffect && inv.resumed {
 		facts.Outcome = tool.OutcomeUnknown // its server has had it before it asked for input
 	}
-	if facts.Outcome == tool.OutcomeStoppedPartly && inv.onlyReads() {
+	if cut := f != nil && inv.wasCut() && f.Class != tool.ClassTimeout; inv.onlyReads() && (facts.Outcome == tool.OutcomeStoppedPartly ||
+		cut && facts.Outcome == tool.OutcomeUnknown) {
 		facts.Outcome = tool.OutcomeBeforeEffect // there is none
+		if cut {
+			inv.failure = spared(f)
+		}
 	}
 	facts.At = facts.At.UTC()
 	inv.record.Cancel(&facts, now)
 	inv.outcome.Canceled, inv.outcome.Spared = true, facts.Outcome == tool.OutcomeBeforeEffect
+}
+
+// spared is f of a call that cannot have had an effect.
+func spared(f *tool.Failure) *tool.Failure {
+	without := *f
+	without.OutcomeUnknown = false
+	return &without
 }
 
 // wasCut reports whether the invocation failed because it was cancelled, or because its time was over.
