@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -114,28 +115,41 @@ func (c *Call) elicit(ctx context.Context, message string, form json.RawMessage,
 }
 
 // withoutArguments returns the input of a batch without the arguments of its calls: their own records have those, masked by what is
-// known of their tools.
+// known of their tools. What is no member of a batch or of a call is left out, too: it may be arguments under a wrong name.
 func withoutArguments(input json.RawMessage) json.RawMessage {
-	list, ok := rawjson.Get(input, "calls")
-	if !ok {
+	if rawjson.IsNull(input) {
 		return input
+	}
+	short := only(input, "calls", "sibling_failure_policy", "ordering_policy", "max_parallel")
+	list, ok := rawjson.Get(short, "calls")
+	if !ok {
+		return short
 	}
 	out := []byte("[")
 	err := rawjson.Elements(list, func(call []byte) bool {
-		if short, _, err := rawjson.Delete(call, "arguments"); err == nil {
-			call = short
-		}
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(out, call...)
+		out = append(out, only(call, "id", "name", "selection_ref", "depends_on", "arguments_from")...)
 		return true
 	})
-	short, setErr := rawjson.Set(input, "calls", append(out, ']'))
+	short, setErr := rawjson.Set(short, "calls", append(out, ']'))
 	if err != nil || setErr != nil {
 		return json.RawMessage(`{}`)
 	}
 	return short
+}
+
+// only returns an object with the members of object that have these names.
+func only(object []byte, names ...string) json.RawMessage {
+	out := []byte("{")
+	_ = rawjson.Members(object, func(m rawjson.Member) bool {
+		if slices.ContainsFunc(names, m.Is) {
+			out = rawjson.AppendMember(out, m.Name(), m.Value)
+		}
+		return true
+	})
+	return append(out, '}')
 }
 
 // Group is how a client groups parallel calls.

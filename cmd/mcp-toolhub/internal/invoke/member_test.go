@@ -66,3 +66,20 @@ func TestSiblingsEndBeforeTheLocksOfAFailedCallAreFree(t *testing.T) {
 		t.Error("nobody was told of a failure")
 	}
 }
+
+// TestARefusedBatchKeepsNoArguments: what a batch holds under wrong names is not in its record.
+func TestARefusedBatchKeepsNoArguments(t *testing.T) {
+	t.Parallel()
+	for input, want := range map[string]string{
+		`{"calls":[{"id":"a","name":"x","arguments":{"v":"secret"},"depends_on":["b"]}],"max_parallel":2}`: `{"calls":[{"id":"a","name":"x","depends_on":["b"]}],"max_parallel":2}`,
+		`{"calls":[{"name":"x","args":{"v":"secret"},"Arguments":1},"secret"]}`:                            `{"calls":[{"name":"x"},{}]}`,
+		`{"Calls":[{"name":"x","arguments":"secret"}],"ordering_policy":"serial"}`:                         `{"ordering_policy":"serial"}`,
+		`{"calls":{"arguments":"secret"}}`:                                                                 `{}`,
+		`["secret"]`:                                                                                       `{}`,
+		`null`:                                                                                             `null`,
+	} {
+		if got := string(withoutArguments([]byte(input))); got != want {
+			t.Errorf("%s is kept as %s, want %s", input, got, want)
+		}
+	}
+}
