@@ -143,6 +143,7 @@ func (c *addCmd) wanted(args []string, dash int) (*clients.Merged, error) {
 		return nil, fmt.Errorf("the name %q has no letter or digit", name[0])
 	}
 	m.Name = cmp.Or(m.Name, config.ServerID(derivedName(&m.Server)), "server")
+	m.SSE = strings.HasSuffix(m.URL, "/sse") // as the hub takes it
 	for _, text := range c.env {
 		variable, value, found := strings.Cut(text, "=")
 		if !found {
