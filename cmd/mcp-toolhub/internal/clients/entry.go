@@ -46,7 +46,7 @@ func (id SignIn) like(o SignIn) bool { return id.ID == o.ID || id.ID == "" || o.
 const HomeDir = "${userHome}"
 
 // Same reports whether both servers run the same program in the same way, or reach the same address. Their names may differ. HomeDir counts as
-// no directory.
+// no directory, and ${env:VAR} as ${VAR}.
 func (s *Server) Same(o Server) bool {
 	a, b := s.Dir, o.Dir
 	if a == HomeDir {
@@ -55,10 +55,18 @@ func (s *Server) Same(o Server) bool {
 	if b == HomeDir {
 		b = ""
 	}
-	return s.Command == o.Command && a == b && s.EnvFile == o.EnvFile && s.URL == o.URL && s.SSE == o.SSE && s.SignIn.like(o.SignIn) &&
-		slices.Equal(s.Args, o.Args) && slices.Equal(s.Env, o.Env) && slices.EqualFunc(s.Headers, o.Headers, func(a, b Pair) bool {
-		return strings.EqualFold(a.Name, b.Name) && a.Value == b.Value
-	})
+	return sameText(s.Command, o.Command) && sameText(a, b) && sameText(s.EnvFile, o.EnvFile) && sameText(s.URL, o.URL) && s.SSE == o.SSE &&
+		s.SignIn.like(o.SignIn) && slices.EqualFunc(s.Args, o.Args, sameText) &&
+		slices.EqualFunc(s.Env, o.Env, func(a, b Pair) bool { return a.Name == b.Name && sameText(a.Value, b.Value) }) &&
+		slices.EqualFunc(s.Headers, o.Headers, func(a, b Pair) bool { return strings.EqualFold(a.Name, b.Name) && sameText(a.Value, b.Value) })
+}
+
+var envReference = regexp.MustCompile(`(^|[^$])\$\{env:`)
+
+// sameText reports whether two texts refer to the same variables, and are otherwise equal.
+func sameText(a, b string) bool {
+	plain := func(text string) string { return envReference.ReplaceAllString(text, "$1$${") }
+	return a == b || plain(a) == plain(b)
 }
 
 // AnyDir reports whether the server can run in any directory, as far as its entry says: it has none, and no text of it depends on one.

@@ -340,3 +340,26 @@ func TestMergeSignIns(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 }
+
+// TestMergeSpellings: a variable is the same one however a client spells it.
+func TestMergeSpellings(t *testing.T) {
+	t.Parallel()
+	var all []clients.Server
+	for id, text := range map[string]string{
+		"cursor":      `{"mcpServers": {"s": {"url": "https://h/${env:T}", "headers": {"A": "x ${env:T}"}}}}`,
+		"claude-code": `{"mcpServers": {"s": {"url": "https://h/${T}", "headers": {"A": "x ${T}"}}}}`,
+		"gemini":      `{"mcpServers": {"s": {"httpUrl": "https://h/$T", "headers": {"A": "x $T"}}}}`,
+		"opencode":    `{"mcp": {"s": {"type": "remote", "url": "https://h/{env:T}", "headers": {"A": "x {env:T}"}}}}`,
+	} {
+		f, err := splice.Read(splice.JSON, []byte(text))
+		must(t, err)
+		all = append(all, clients.ByID(id).Read(f, "file")...)
+	}
+	if merged := clients.Merge(all); len(merged) != 1 {
+		t.Errorf("%+v", merged)
+	}
+	a, b := clients.Server{Command: "x", Args: []string{"$${env:T}"}}, clients.Server{Command: "x", Args: []string{"$${T}"}}
+	if a.Same(b) {
+		t.Error("a text that only looks like a reference is one")
+	}
+}
