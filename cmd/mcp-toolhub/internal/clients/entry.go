@@ -152,12 +152,16 @@ func (c *Client) server(e splice.Entry) *Server {
 	r := entryReader{Client: c, node: e.Value, s: &Server{Name: e.Name}}
 	s := r.s
 	s.Command = r.text(cmp.Or(c.command, "command"))
+	if env := e.Value.Member(cmp.Or(c.env, "env")); env != nil {
+		r.env = env
+	}
 	s.Args = r.texts("args")
 	if c.argv {
 		if words := r.texts("command"); len(words) > 0 {
 			s.Command, s.Args = words[0], words[1:]
 		}
 	}
+	r.env = nil
 	if inner := e.Value.Member("command"); inner != nil && inner.Kind == textfile.Mapping { // Zed, until 2025
 		old := entryReader{Client: c, node: inner, s: s}
 		s.Command, s.Args, s.Env = old.text("path"), old.texts("args"), old.pairs("env")
@@ -213,6 +217,7 @@ type entryReader struct {
 	*Client
 	node *textfile.Node
 	s    *Server
+	env  *textfile.Node // while arguments are read: the entry's own variables
 }
 
 func (r *entryReader) plain(key string) string {
@@ -305,8 +310,10 @@ var (
 	dollar   = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
 	known    = regexp.MustCompile(`^\$\{((env:)?[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?|file:[^}]+|workspaceFolder|workspaceFolderBasename|` +
 		`userHome|pathSeparator|/)\}$`)
-	asked    = regexp.MustCompile(`^\$\{input:([^}]+)\}$`)
-	secretOf = regexp.MustCompile(`\$\{\{\s*secrets\.([A-Za-z0-9_-]+)\s*\}\}`) // Continue: kept by its own service
+	// isVariable matches a reference to a variable that does not say so by env:
+	isVariable = regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_]*(:-.*)?\}$`)
+	asked      = regexp.MustCompile(`^\$\{input:([^}]+)\}$`)
+	secretOf   = regexp.MustCompile(`\$\{\{\s*secrets\.([A-Za-z0-9_-]+)\s*\}\}`) // Continue: kept by its own service
 )
 
 // translated rewrites the client's references to variables as references of the hub's config. It escapes every other ${.
@@ -315,7 +322,12 @@ func (r *entryReader) translated(text string) string {
 	case own:
 		return text
 	case bare:
-		text = dollar.ReplaceAllString(text, "$${$1}")
+		text = dollar.ReplaceAllStringFunc(text, func(reference string) string {
+			if r.isForProgram(reference[1:]) {
+				return reference
+			}
+			return "${" + reference[1:] + "}"
+		})
 	case curly:
 		return inCurly.ReplaceAllString(inBraces.ReplaceAllString(text, "$$$0"), "$${$1:$2}")
 	}
@@ -328,11 +340,23 @@ func (r *entryReader) translated(text string) string {
 			r.s.Unanswered = append(r.s.Unanswered, id)
 			return "${secret:" + id + "}"
 		}
-		if r.references != verbatim && known.MatchString(reference) {
-			return reference
+		name := strings.Trim(reference, "${}")
+		if r.references == verbatim || !known.MatchString(reference) || r.isForProgram(name) ||
+			r.references == prefixed && isVariable.MatchString(reference) && !slices.Contains(ownReferences, name) {
+			return "$" + reference
 		}
-		return "$" + reference
+		return reference
 	})
+}
+
+// isForProgram reports whether the entry sets the variable of that name for its program: a reference to it in an argument is the program's
+// to replace, as mcp-remote does.
+func (r *entryReader) isForProgram(name string) bool {
+	if r.env == nil {
+		return false
+	}
+	value := r.env.Member(name)
+	return value != nil && !slices.Contains([]string{"$" + name, "${" + name + "}", "${env:" + name + "}"}, value.Text)
 }
 
 var notName = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)

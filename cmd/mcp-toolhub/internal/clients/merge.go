@@ -140,6 +140,9 @@ func (s *Server) Line() string {
 	return Mask(strings.Join(append([]string{s.Command}, s.Args...), " "))
 }
 
+// ownReferences are the references that look like variables and are none.
+var ownReferences = []string{"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator"}
+
 var variable = regexp.MustCompile(`(\$?)\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // Variables returns the names of the environment variables that the server's entry refers to without a default.
@@ -148,11 +151,10 @@ func (s *Server) Variables() []string {
 	for _, p := range slices.Concat(s.Env, s.Headers) {
 		texts = append(texts, p.Value)
 	}
-	own := []string{"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator"}
 	var names []string
 	for _, text := range texts {
 		for _, found := range variable.FindAllStringSubmatch(text, -1) {
-			if found[1] == "" && !slices.Contains(own, found[2]) && !slices.Contains(names, found[2]) {
+			if found[1] == "" && !slices.Contains(ownReferences, found[2]) && !slices.Contains(names, found[2]) {
 				names = append(names, found[2])
 			}
 		}

@@ -101,6 +101,28 @@ func TestServersThatGeminiLeavesOut(t *testing.T) {
 	}
 }
 
+// TestReferencesForPrograms: ${NAME} in an argument is the program's to replace where the entry sets NAME, and where the client takes
+// ${env:NAME} alone.
+func TestReferencesForPrograms(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ id, arg, env, want string }{
+		{"cursor", "A:${TOKEN}", `"TOKEN": "x"`, "A:$${TOKEN}"},
+		{"claude-code", "A:${TOKEN}", `"TOKEN": "x"`, "A:$${TOKEN}"},
+		{"claude-code", "A:${TOKEN}", `"OTHER": "x"`, "A:${TOKEN}"},
+		{"claude-code", "A:${TOKEN}", `"TOKEN": "${TOKEN}"`, "A:${TOKEN}"},
+		{"gemini", "A:$TOKEN $OTHER", `"TOKEN": "x"`, "A:$TOKEN ${OTHER}"},
+		{"windsurf", "A:${TOKEN} ${env:TOKEN}", `"TOKEN": "x"`, "A:$${TOKEN} ${env:TOKEN}"},
+		{"vscode", "${TOKEN} ${workspaceFolder}/x ${userHome}", ``, "$${TOKEN} ${workspaceFolder}/x ${userHome}"},
+	} {
+		one := clients.ByID(c.id)
+		f, err := splice.Read(splice.JSON, fmt.Appendf(nil, `{%q: {"s": {"command": "x", "args": [%q], "env": {%s}}}}`, one.Path[0], c.arg, c.env))
+		must(t, err)
+		if got := one.Read(f, "file")[0].Args[0]; got != c.want {
+			t.Errorf("%s: %s with %s became %s, want %s", c.id, c.arg, c.env, got, c.want)
+		}
+	}
+}
+
 // TestAnyDir: which servers run in the home directory, so that clients of all directories can share them.
 func TestAnyDir(t *testing.T) {
 	t.Parallel()

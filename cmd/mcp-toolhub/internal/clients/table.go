@@ -86,6 +86,7 @@ type references int
 const (
 	braces   references = iota // ${VAR}, ${env:VAR}; ${input:id} asks the person
 	bare                       // $VAR, too
+	prefixed                   // ${env:VAR}, not ${VAR}
 	curly                      // {env:VAR}, {file:path}
 	verbatim                   // not at all
 	own                        // as the hub's config does
@@ -174,13 +175,13 @@ func All() []Client {
 				}
 				return e.home(".claude.json")
 			})},
-		{ID: "cursor", Title: "Cursor", Format: splice.JSON, Place: at("mcpServers"), spelling: spelling{url: "url", isHTTP: true},
-			paths: inHome(".cursor", "mcp.json")},
+		{ID: "cursor", Title: "Cursor", Format: splice.JSON, Place: at("mcpServers"),
+			spelling: spelling{url: "url", isHTTP: true, references: prefixed}, paths: inHome(".cursor", "mcp.json")},
 		{ID: "vscode", Title: "VS Code", Format: splice.JSON, Place: at("servers"),
-			spelling: spelling{kind: "type", stdio: "stdio", http: "http", url: "url", isHTTP: true},
+			spelling: spelling{kind: "type", stdio: "stdio", http: "http", url: "url", isHTTP: true, references: prefixed},
 			paths:    inSettings("Code", "User", "mcp.json")},
 		{ID: "windsurf", Title: "Windsurf", Format: splice.JSON, Place: at("mcpServers"),
-			spelling: spelling{url: "serverUrl", isHTTP: true, off: "disabledTools"}, paths: inHome(".codeium", "windsurf", "mcp_config.json")},
+			spelling: spelling{url: "serverUrl", isHTTP: true, off: "disabledTools", references: prefixed}, paths: inHome(".codeium", "windsurf", "mcp_config.json")},
 		{ID: "codex", Title: "Codex", Format: splice.TOML, Place: at("mcp_servers"),
 			spelling: spelling{url: "url", isHTTP: true, headers: []string{"http_headers"}, enabled: true, off: "disabled_tools",
 				on: "enabled_tools", references: verbatim},
