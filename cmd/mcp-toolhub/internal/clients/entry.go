@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -108,6 +109,19 @@ func (c *Client) Read(f *splice.File, path string) []Server {
 			all[i].Disabled = s.Disabled || slices.Contains(off, s.Name) || len(on) > 0 && !slices.Contains(on, s.Name)
 		}
 	}
+	if data, err := os.ReadFile(filepath.Join(filepath.Dir(path), c.enabling)); err == nil && c.enabling != "" && c.ID != anyFile {
+		if root, faults := textfile.ParseJSON(data); len(faults) == 0 {
+			for i, s := range all {
+				if n := root.Member(strings.ToLower(strings.TrimSpace(s.Name))); n != nil {
+					r := entryReader{node: n}
+					all[i].Disabled = s.Disabled || r.plain("enabled") == "false"
+				}
+			}
+		}
+	}
+	for i := range all {
+		c.followRules(f, &all[i])
+	}
 	for _, place := range c.projectPlaces(f) {
 		project := place.Path[1]
 		off := entryReader{node: f.At("projects", project)}
@@ -118,6 +132,50 @@ func (c *Client) Read(f *splice.File, path string) []Server {
 		}
 	}
 	return all
+}
+
+var notToolName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+
+// followRules leaves out the tools of a server that rules for the tools of all servers leave out. Of two rules the later one counts.
+func (c *Client) followRules(f *splice.File, s *Server) {
+	prefix := strings.Replace(c.toolNames, "*", notToolName.ReplaceAllString(s.Name, "_"), 1)
+	noTool := false
+	follow := func(pattern string, off bool) {
+		tool, below := strings.CutPrefix(pattern, prefix)
+		switch start, all := strings.CutSuffix(pattern, "*"); {
+		case all && strings.HasPrefix(prefix, start):
+			noTool, s.Off, s.On = off, nil, nil
+		case below && off:
+			s.Off = append(s.Off, tool)
+		case below && noTool:
+			s.On = append(s.On, tool)
+		case below:
+			s.Off = slices.DeleteFunc(s.Off, func(one string) bool { return one == tool })
+		}
+	}
+	from := func(n *textfile.Node, offToo bool) {
+		for _, key := range c.rules {
+			rules := n.Member(key)
+			if rules == nil {
+				continue
+			}
+			for _, item := range rules.Items {
+				follow(item.Text, true)
+			}
+			for _, m := range rules.Members {
+				if off := m.Value.Text == "false" || m.Value.Text == "deny"; offToo || !off {
+					follow(m.Key, off)
+				}
+			}
+		}
+	}
+	from(f.Root, true)
+	if agents := f.At("agent"); agents != nil { // OpenCode: what one of them uses is in use
+		for _, agent := range agents.Members {
+			from(agent.Value, false)
+		}
+	}
+	s.Disabled = s.Disabled || noTool && len(s.On) == 0
 }
 
 // projectPlaces returns the places of the servers that the client has for single projects.

@@ -2,6 +2,7 @@ package clients_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,6 +98,49 @@ func TestServersThatGeminiLeavesOut(t *testing.T) {
 		}
 		if got := strings.Join(off, " "); got != want {
 			t.Errorf("%s: %q is disabled, want %q", chosen, got, want)
+		}
+	}
+}
+
+// TestServersThatGeminiDisables: gemini mcp disable writes a file of its own.
+func TestServersThatGeminiDisables(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	path := m.write("gemini", []byte(`{"mcpServers": {"Off": {"command": "x"}, "on": {"command": "y"}}}`), 0o600)
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(path), "mcp-server-enablement.json"), []byte(`{"off": {"enabled": false}, "on": {"enabled": true}}`), 0o600))
+	one := clients.ByID("gemini")
+	f, err := one.ReadClient(path)
+	must(t, err)
+	if all := one.Read(f, path); !all[0].Disabled || all[1].Disabled {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestRulesForTools: clients that say for the tools of all servers which are used.
+func TestRulesForTools(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ id, rules, want string }{
+		{"amp", `"amp.tools.disable": ["mcp__a__danger", "mcp__a__x*", "bash"]`, "a [danger x*] [], b.b [] []"},
+		{"amp", `"amp.tools.disable": ["mcp__b_b__*"]`, "a [] [], b.b off [] []"},
+		{"opencode", `"tools": {"a_danger": false, "b_b*": false, "bash": false}`, "a [danger] [], b.b off [] []"},
+		{"opencode", `"tools": {"*": false, "a*": true}, "permission": {"a_danger": "deny", "a_x": "ask", "edit": {"*": "deny"}}`, "a [danger] [], b.b off [] []"},
+		{"opencode", `"tools": {"a_*": false, "a_x": true}, "permission": "allow"`, "a [] [x], b.b [] []"},
+		{"opencode", `"tools": {"a*": false, "b_b*": false}, "agent": {"x": {"tools": {"a*": true, "b_b_y": false}}}`, "a [] [], b.b off [] []"},
+		{"opencode", `"tools": {"a_x": false}, "permission": {"a_x": "allow"}`, "a [] [], b.b [] []"},
+	} {
+		one := clients.ByID(c.id)
+		f, err := splice.Read(splice.JSON, fmt.Appendf(nil, `{%q: {"a": {"url": "https://a/mcp"}, "b.b": {"url": "https://b/mcp"}}, %s}`, one.Path[0], c.rules))
+		must(t, err)
+		var got []string
+		for _, s := range one.Read(f, "file") {
+			said := s.Name
+			if s.Disabled {
+				said += " off"
+			}
+			got = append(got, fmt.Sprint(said, " ", s.Off, " ", s.On))
+		}
+		if strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: %s: %q, want %q", c.id, c.rules, got, c.want)
 		}
 	}
 }

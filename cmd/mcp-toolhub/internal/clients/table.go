@@ -75,6 +75,9 @@ type spelling struct {
 	onEmpty        bool     // an empty list of those means all tools, not none
 	sse            string   // key of an address of HTTP+SSE, where that is another
 	chosen         string   // key of what says which servers are used
+	enabling       string   // file beside the client's own that says it, too
+	rules          []string // keys of what says which tools of all servers are used
+	toolNames      string   // how it names a server's tools there, with * for the server
 	references     references
 	before, sequel splice.Object // what an entry holds besides, before and after the rest
 	isHTTP         bool          // an address without a kind is one of Streamable HTTP, not of HTTP+SSE
@@ -187,8 +190,9 @@ func All() []Client {
 				on: "enabled_tools", references: verbatim},
 			paths: one(func(e Env) string { return e.below("CODEX_HOME", ".codex", "config.toml") })},
 		{ID: "gemini", Title: "Gemini CLI", Format: splice.JSON, Place: at("mcpServers"),
-			spelling: spelling{url: "httpUrl", sse: "url", off: "excludeTools", on: "includeTools", chosen: "mcp", references: bare},
-			paths:    inHome(".gemini", "settings.json")},
+			spelling: spelling{url: "httpUrl", sse: "url", off: "excludeTools", on: "includeTools", chosen: "mcp", enabling: "mcp-server-enablement.json",
+				references: bare},
+			paths: inHome(".gemini", "settings.json")},
 		{ID: "copilot", Title: "Copilot CLI", Format: splice.JSON, Place: at("mcpServers"),
 			spelling: spelling{kind: "type", stdio: "local", http: "http", url: "url", isHTTP: true, on: "tools",
 				sequel: splice.Object{{Key: "tools", Value: []string{"*"}}}},
@@ -204,7 +208,7 @@ func All() []Client {
 			})},
 		{ID: "opencode", Title: "OpenCode", Format: splice.JSON, Place: at("mcp"),
 			spelling: spelling{kind: "type", stdio: "local", http: "remote", argv: true, env: "environment", url: "url", isHTTP: true, enabled: true,
-				references: curly, sequel: splice.Object{{Key: "enabled", Value: true}}},
+				references: curly, rules: []string{"tools", "permission"}, toolNames: "*_", sequel: splice.Object{{Key: "enabled", Value: true}}},
 			paths: func(e Env) []string {
 				return []string{e.xdg("opencode", "opencode.json"), e.xdg("opencode", "opencode.jsonc")}
 			}},
@@ -220,7 +224,7 @@ func All() []Client {
 				return e.xdg("goose", "config.yaml")
 			})},
 		{ID: "amp", Title: "Amp", Format: splice.JSON, Place: at("amp.mcpServers"),
-			spelling: spelling{url: "url", isHTTP: true, on: "includeTools"},
+			spelling: spelling{url: "url", isHTTP: true, on: "includeTools", rules: []string{"amp.tools.disable"}, toolNames: "mcp__*__"},
 			paths: func(e Env) []string {
 				return []string{e.xdg("amp", "settings.json"), e.xdg("amp", "settings.jsonc")}
 			}},
