@@ -13,7 +13,7 @@ import (
 // findJSON follows the path of p as far as it leads, and returns the object or list there and the rest of the path.
 func (f *File) findJSON(p Place) (hujson.Value, []string, error) {
 	path := p.Path
-	at, err := hujson.Parse(f.body)
+	at, err := textfile.SyntaxOf(f.body)
 	if err != nil {
 		return at, nil, errUnsafe
 	}
@@ -146,7 +146,7 @@ func (f *File) putJSON(p Place, name string, c content) ([]edit, error) {
 // layout returns the layout of an object's members or a list's items. multi reports whether each has a line of its own.
 func (f *File) layout(at hujson.Value) (l layout, multi bool) {
 	l = layout{newline: f.newline(), unit: "  "}
-	if root, err := hujson.Parse(f.body); err == nil {
+	if root, err := textfile.SyntaxOf(f.body); err == nil {
 		if all := elements(root); len(all) > 0 {
 			if indent, ok := indentBefore(f.body, all[0].from); ok && indent != "" {
 				l.unit = indent

@@ -23,6 +23,7 @@ func TestPutAndTake(t *testing.T) {
 	}{
 		{splice.JSON, servers, "{}", "{\n  \"servers\": {\n    \"it\": {\n      \"x\": true\n    }\n  }\n}", "{\n  \"servers\": {\n  }\n}"},
 		{splice.JSON, servers, `{"servers": {}}`, `{"servers": {"it": {"x": true}}}`, ""},
+		{splice.JSON, servers, "{\"servers\": {}} // mine", "{\"servers\": {\"it\": {\"x\": true}}} // mine", ""},
 		{splice.JSON, servers, `{"servers": {"a": 1}}`, `{"servers": {"a": 1, "it": {"x": true}}}`, ""},
 		{splice.JSON, servers, "{\n\t\"servers\": {\n\t\t\"a\": 1 // one\n\t}\n}",
 			"{\n\t\"servers\": {\n\t\t\"a\": 1, // one\n\t\t\"it\": {\n\t\t\t\"x\": true\n\t\t}\n\t}\n}", ""},
@@ -207,7 +208,7 @@ func TestPutBackYAML(t *testing.T) {
 // FuzzSplice: whatever a file holds, an entry is put into it and taken out again, or the edit is refused.
 func FuzzSplice(f *testing.F) {
 	for _, text := range []string{"{\"s\": {\"a\": 1}}", "s:\n  a: {x: 1}\n", "s:\n- name: a\n", "[s.a]\nx = 1\n", "[s]\na = {x = 1}\n", "d: &d {a: 1}\ns: *d\n",
-		"d: &d\n  s: {a: 1}\n<<: *d\n", "d: &d [{name: a}]\ns: *d\n", "s:\n  - &a {name: a}\n  - *a\n", "s: {} # x\n", "\ufeffs:\r\n  a:\r\n", "s: [a, b]\n", "s:\n {}", "s: &d {0}\ns: *d"} {
+		"d: &d\n  s: {a: 1}\n<<: *d\n", "d: &d [{name: a}]\ns: *d\n", "s:\n  - &a {name: a}\n  - *a\n", "s: {} # x\n", "\ufeffs:\r\n  a:\r\n", "s: [a, b]\n", "s:\n {}", "{\"s\": {}} // end", "s: &d {0}\ns: *d"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

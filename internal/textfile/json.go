@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -16,12 +17,23 @@ func ParseJSON(data []byte) (*Node, Faults) {
 	if offset := tooDeep(data); offset >= 0 {
 		return nil, Faults{{Position: PositionOf(data, offset), Message: "nested more than 100 levels deep", Hint: "flatten the file"}}
 	}
-	v, err := hujson.Parse(data)
+	v, err := SyntaxOf(data)
 	if err != nil {
 		return nil, Faults{jsonFault(data, err)}
 	}
 	w := jsonWalk{data: data, at: At(1, 1)}
 	return w.node(v), nil
+}
+
+// SyntaxOf parses JSON with comments and trailing commas. A // comment may end with the text, which the parser alone refuses.
+func SyntaxOf(data []byte) (hujson.Value, error) {
+	v, err := hujson.Parse(data)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		if ended, err := hujson.Parse(append(slices.Clip(data), '\n')); err == nil {
+			return ended, nil
+		}
+	}
+	return v, err
 }
 
 // jsonFault reports a syntax error in words of its own: the parser's message would show a piece of the file.
