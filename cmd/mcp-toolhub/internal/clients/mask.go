@@ -72,8 +72,7 @@ func secretTexts(n *textfile.Node, key string, secret bool, all []string) []stri
 		all = secretTexts(m.Value, name, secret, all)
 	}
 	for i, item := range n.Items {
-		follows := i > 0 && isSecretFlag(n.Items[i-1].Text)
-		all = secretTexts(item, "", secret || follows, all)
+		all = secretTexts(item, "", secret || i > 0 && isSecretBehind(n.Items[i-1].Text, item.Text), all)
 	}
 	return all
 }

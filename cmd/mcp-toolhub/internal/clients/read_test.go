@@ -348,6 +348,18 @@ func TestSecretsWithinTexts(t *testing.T) {
 	}
 }
 
+// TestMaskFlags: what import takes for a secret behind a flag is masked where it is shown.
+func TestMaskFlags(t *testing.T) {
+	t.Parallel()
+	text := `{"args": ["--key", "LS045qwERTy8Zx356355vb", "--token", "hunter22", "--key", "~/.ssh/key.pem"]}`
+	f, err := splice.Read(splice.JSON, []byte(text))
+	must(t, err)
+	want := `{"args": ["--key", "[masked]", "--token", "[masked]", "--key", "~/.ssh/key.pem"]}`
+	if got := clients.Mask(text, f.Root); got != want {
+		t.Errorf("shown as %s, want %s", got, want)
+	}
+}
+
 // TestMerge: servers that are the same become one, whatever they are called; the hub is no server.
 func TestMerge(t *testing.T) {
 	t.Parallel()

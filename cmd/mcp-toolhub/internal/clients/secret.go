@@ -47,15 +47,11 @@ func carriesSecret(text string) bool {
 	return found
 }
 
-// isSecretFlag reports whether text is a flag whose value, the next argument, is a secret.
-func isSecretFlag(text string) bool {
-	m := flag.FindStringSubmatch(text)
-	return m != nil && secretWord(m[1])
-}
-
-// isSecretOf reports whether value looks like a secret because it stands behind that flag: --key is followed by a file, or by a key.
-func isSecretOf(before, value string) bool {
-	return flag.MatchString(before) && slices.Contains(sensitive.Find(before+" "+value), value)
+// isSecretBehind reports whether value is a secret because before, the argument before it, is a flag of a secret. Behind --key stands a file,
+// or a key: what it looks like decides.
+func isSecretBehind(before, value string) bool {
+	m := flag.FindStringSubmatch(before)
+	return m != nil && (secretWord(m[1]) || slices.Contains(sensitive.Find(before+" "+value), value))
 }
 
 // MoveSecrets replaces the secrets in s by references. It calls keep with each secret and a name; keep stores the secret and returns
@@ -77,7 +73,7 @@ func (s *Server) MoveSecrets(keep func(name, secret string) string) {
 		}
 	}
 	for i, arg := range s.Args {
-		s.Args[i] = cut(fmt.Sprint("arg", i+1), arg, i > 0 && (isSecretFlag(s.Args[i-1]) || isSecretOf(s.Args[i-1], arg)))
+		s.Args[i] = cut(fmt.Sprint("arg", i+1), arg, i > 0 && isSecretBehind(s.Args[i-1], arg))
 	}
 	s.URL = cut("url", s.URL, false)
 	s.SignIn.Secret = cut("client_secret", s.SignIn.Secret, true)
