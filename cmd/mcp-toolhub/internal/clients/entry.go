@@ -31,7 +31,8 @@ type Server struct {
 	Client, Origin              string   // the id of the client; where the entry stands, for people
 	Unanswered                  []string // ids of inputs that the client asks a person for
 
-	inProject bool // the entry is for one project: its client starts it there
+	secrets   []string // texts that are secrets wherever they stand
+	inProject bool     // the entry is for one project: its client starts it there
 }
 
 // SignIn is the client by which a server is signed in to, where one was registered by hand.
@@ -237,6 +238,13 @@ func (c *Client) server(e splice.Entry) *Server {
 	for _, name := range r.texts("env_keys") { // Goose: from the keyring
 		s.Env = append(s.Env, Pair{name, "${" + name + "}"})
 	}
+	if c.references == listed && s.URL != "" {
+		s.URL = s.filled(s.URL)
+		for i, h := range s.Headers {
+			s.Headers[i].Value = s.filled(h.Value)
+		}
+		s.Env = nil
+	}
 	byName := func(a, b Pair) int { return strings.Compare(a.Name, b.Name) }
 	slices.SortStableFunc(s.Env, byName)
 	slices.SortStableFunc(s.Headers, byName)
@@ -258,6 +266,24 @@ func (c *Client) server(e splice.Entry) *Server {
 		return nil
 	}
 	return s
+}
+
+// escapedOrBare matches what may be a reference to a variable that the entry lists: translated has escaped ${VAR}.
+var escapedOrBare = regexp.MustCompile(`\$\$\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
+
+// filled returns a text with the values of the entry's variables in the place of references to them.
+func (s *Server) filled(text string) string {
+	return escapedOrBare.ReplaceAllStringFunc(text, func(reference string) string {
+		m := escapedOrBare.FindStringSubmatch(reference)
+		i := slices.IndexFunc(s.Env, func(p Pair) bool { return p.Name == m[1]+m[2] })
+		if i < 0 {
+			return reference
+		}
+		if value := s.Env[i].Value; secretName(s.Env[i].Name) && len(value) >= leastSecret && !strings.Contains(value, "${") {
+			s.secrets = append(s.secrets, value)
+		}
+		return s.Env[i].Value
+	})
 }
 
 // ReadHub returns the servers of a config of the hub. It leaves references in their texts as they are.
@@ -386,20 +412,20 @@ func (r *entryReader) translated(text string) string {
 			}
 			return "${" + reference[1:] + "}"
 		})
+	case verbatim, listed:
+		return inBraces.ReplaceAllString(text, "$$$0")
 	case curly:
 		return inCurly.ReplaceAllString(inBraces.ReplaceAllString(text, "$$$0"), "$${$1:$2}")
 	}
-	if r.references != verbatim {
-		text = secretOf.ReplaceAllString(text, "$${input:$1}")
-	}
+	text = secretOf.ReplaceAllString(text, "$${input:$1}")
 	return inBraces.ReplaceAllStringFunc(text, func(reference string) string {
-		if m := asked.FindStringSubmatch(reference); m != nil && r.references != verbatim {
+		if m := asked.FindStringSubmatch(reference); m != nil {
 			id := notName.ReplaceAllString(m[1], "-")
 			r.s.Unanswered = append(r.s.Unanswered, id)
 			return "${secret:" + id + "}"
 		}
 		name := strings.Trim(reference, "${}")
-		if r.references == verbatim || !known.MatchString(reference) || r.isForProgram(name) ||
+		if !known.MatchString(reference) || r.isForProgram(name) ||
 			r.references == prefixed && isVariable.MatchString(reference) && !slices.Contains(ownReferences, name) {
 			return "$" + reference
 		}

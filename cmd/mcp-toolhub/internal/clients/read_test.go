@@ -167,6 +167,20 @@ func TestReferencesForPrograms(t *testing.T) {
 	}
 }
 
+// TestReferencesOfGoose: in addresses and headers, to the variables that the entry lists.
+func TestReferencesOfGoose(t *testing.T) {
+	t.Parallel()
+	f, err := splice.Read(splice.YAML, []byte("extensions:\n  gs:\n    type: streamable_http\n    uri: https://$HOST/mcp\n    envs: {HOST: gs.example, MY_TOKEN: hunter22}\n"+
+		"    env_keys: [GS_TOKEN]\n    headers: {Authorization: Bearer $GS_TOKEN, X-B: \"${GS_TOKEN}\", X-C: \"$OTHER ${OTHER}\", X-D: x $MY_TOKEN}\n"))
+	must(t, err)
+	want := "gs: https://gs.example/mcp Authorization: Bearer ${GS_TOKEN} X-B: ${GS_TOKEN} X-C: $OTHER $${OTHER} X-D: x ${secret:gs.X-D}"
+	s := clients.ByID("goose").Read(f, "file")[0]
+	s.MoveSecrets(func(name, _ string) string { return name })
+	if got := told(s); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
 // TestAnyDir: which servers run in the home directory, so that clients of all directories can share them.
 func TestAnyDir(t *testing.T) {
 	t.Parallel()

@@ -58,7 +58,7 @@ func isSecretBehind(before, value string) bool {
 // the name that it has given it.
 func (s *Server) MoveSecrets(keep func(name, secret string) string) {
 	cut := func(key, text string, secret bool) string {
-		c := cutter{move: func(secret string) string {
+		c := cutter{known: s.secrets, move: func(secret string) string {
 			base := notName.ReplaceAllString(s.Name+"."+key, "-")
 			return "${secret:" + keep(strings.TrimLeft(base, ".-"), unescaped(secret)) + "}"
 		}}
@@ -86,6 +86,7 @@ func unescaped(text string) string { return strings.ReplaceAll(text, "$${", "${"
 type cutter struct {
 	move       func(secret string) string // returns what is written in its place
 	references []string
+	known      []string // secrets, whatever they look like
 }
 
 // hide returns what stands for a reference.
@@ -206,7 +207,7 @@ func (c *cutter) text(text string) string {
 			return "/" + c.value(found[1:])
 		})
 	}
-	for _, secret := range sensitive.Find(text) {
+	for _, secret := range append(sensitive.Find(text), c.known...) {
 		if len(secret) >= leastSecret && !aside.MatchString(secret) && strings.Contains(text, secret) {
 			text = strings.ReplaceAll(text, secret, c.hide(c.move(secret)))
 		}

@@ -92,6 +92,7 @@ const (
 	prefixed                   // ${env:VAR}, not ${VAR}
 	curly                      // {env:VAR}, {file:path}
 	verbatim                   // not at all
+	listed                     // $VAR and ${VAR} in addresses and headers, of variables that the entry lists
 	own                        // as the hub's config does
 )
 
@@ -214,7 +215,7 @@ func All() []Client {
 			}},
 		{ID: "goose", Title: "Goose", Format: splice.YAML, Place: at("extensions"),
 			spelling: spelling{kind: "type", stdio: "stdio", http: "streamable_http", command: "cmd", env: "envs", url: "uri", isHTTP: true,
-				enabled: true, on: "available_tools", onEmpty: true, references: verbatim,
+				enabled: true, on: "available_tools", onEmpty: true, references: listed,
 				before: splice.Object{{Key: "enabled", Value: true}, {Key: "name", Value: EntryName}},
 				sequel: splice.Object{{Key: "timeout", Value: 300}}},
 			paths: one(func(e Env) string {
