@@ -132,43 +132,57 @@ func (c *importCmd) found() (all []clients.Server, err error) {
 	env := c.clientEnv()
 	if len(c.from) == 0 {
 		for _, one := range clients.All() {
-			path := one.File(env)
-			if _, err := os.Stat(path); err != nil {
-				continue
+			for _, source := range one.Sources(env) {
+				if _, err := os.Stat(source.Path); err != nil {
+					continue
+				}
+				f, err := source.ReadClient(source.Path)
+				if err != nil {
+					fmt.Fprintf(c.std.err, "warning: %s is left out: %s\n", one.Title, err)
+					continue
+				}
+				all = append(all, source.Read(f, source.Path)...)
 			}
-			f, err := one.ReadClient(path)
-			if err != nil {
-				fmt.Fprintf(c.std.err, "warning: %s is left out: %s\n", one.Title, err)
-				continue
-			}
-			all = append(all, one.Read(f, path)...)
 		}
 		return all, nil
 	}
 	for _, from := range c.from {
-		path, one := from, clients.ByID(from)
-		var f *splice.File
-		if one != nil {
-			path = one.File(env)
-			f, err = one.ReadClient(path)
-		} else {
-			var d *clients.Document
-			if d, err = clients.Open(from); err == nil && d.Raw == nil {
-				err = fmt.Errorf("--from %q: there is no such file, and no such client: known are %s", from, strings.Join(clientIDs(), ", "))
-			}
-			if err == nil {
-				one, f, err = clients.Detect(path, env, func(format splice.Format) (*splice.File, error) { return clients.ReadText(format, d, path) })
-			}
-			if err == nil && one == nil {
-				err = fmt.Errorf("--from %q: no servers were found there", from)
-			}
-		}
+		found, err := readFrom(from, env)
 		if err != nil {
 			return nil, failed(err)
 		}
-		all = append(all, one.Read(f, path)...)
+		all = append(all, found...)
 	}
 	return all, nil
+}
+
+// readFrom reads the servers of a client, or of a file.
+func readFrom(from string, env clients.Env) (all []clients.Server, err error) {
+	if one := clients.ByID(from); one != nil {
+		for _, source := range one.Sources(env) {
+			f, err := source.ReadClient(source.Path)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, source.Read(f, source.Path)...)
+		}
+		return all, nil
+	}
+	d, err := clients.Open(from)
+	if err == nil && d.Raw == nil {
+		err = fmt.Errorf("--from %q: there is no such file, and no such client: known are %s", from, strings.Join(clientIDs(), ", "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	one, f, err := clients.Detect(from, env, func(format splice.Format) (*splice.File, error) { return clients.ReadText(format, d, from) })
+	if err == nil && one == nil {
+		err = fmt.Errorf("--from %q: no servers were found there", from)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return one.Read(f, from), nil
 }
 
 // isHub reports whether the server is the hub of the config: at its address, or through a program that connects to the address.

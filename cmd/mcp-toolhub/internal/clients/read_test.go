@@ -82,6 +82,37 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestSources: a client may have servers in several files.
+func TestSources(t *testing.T) {
+	t.Parallel()
+	for id, files := range map[string]map[string]string{
+		"opencode": {".config/opencode/opencode.json": `{"mcp": {"a": {"url": "https://a/mcp"}}}`,
+			".config/opencode/opencode.jsonc": `{"mcp": {"b": {"url": "https://b/mcp"}}}`},
+		"cline": {".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json": `{"mcpServers": {"a": {"command": "x"}}}`,
+			".cline/data/settings/cline_mcp_settings.json": `{"mcpServers": {"b": {"command": "y"}}}`},
+		"continue": {".continue/config.yaml": "mcpServers: [{name: a, command: x}]\n", ".continue/mcpServers/b.yaml": "name: b\nmcpServers: [{name: b, command: y}]\n",
+			".continue/mcpServers/c.json": `{"mcpServers": {"c": {"command": "z"}}}`, ".continue/mcpServers/README.md": "none"},
+	} {
+		home := t.TempDir()
+		for name, text := range files {
+			must(t, os.MkdirAll(filepath.Join(home, filepath.Dir(name)), 0o755))
+			must(t, os.WriteFile(filepath.Join(home, name), []byte(text), 0o600))
+		}
+		env := clients.Env{OS: "linux", Lookup: func(name string) (string, bool) { return map[string]string{"HOME": home}[name], name == "HOME" }}
+		var got []string
+		for _, source := range clients.ByID(id).Sources(env) {
+			f, err := source.ReadClient(source.Path)
+			must(t, err)
+			for _, s := range source.Read(f, source.Path) {
+				got = append(got, s.Name)
+			}
+		}
+		if want := []string{"a", "b", "c"}; !slices.Equal(got, want[:min(len(files), 3)]) {
+			t.Errorf("%s: %q", id, got)
+		}
+	}
+}
+
 // TestServersThatGeminiLeavesOut: its settings say by name which servers it uses.
 func TestServersThatGeminiLeavesOut(t *testing.T) {
 	t.Parallel()

@@ -103,7 +103,8 @@ type Client struct {
 	splice.Format
 	splice.Place
 	spelling
-	paths    func(Env) []string // the first that exists, otherwise the first
+	paths    func(Env) []string // the client reads all; the hub writes the first that exists, otherwise the first
+	blocks   func(Env) string   // directory of files that the client reads, too
 	projects bool               // projects.*.mcpServers hold servers, too
 	tool     *clientTool
 }
@@ -126,6 +127,40 @@ func (c *Client) File(e Env) string {
 		}
 	}
 	return all[0]
+}
+
+// Source is a file that a client reads servers from, and how it is read.
+type Source struct {
+	*Client
+	Path string
+}
+
+// Sources returns every file that the client reads servers from. Where none exists, it is the one of File.
+func (c *Client) Sources(e Env) (all []Source) {
+	for _, path := range c.paths(e) {
+		if _, err := os.Stat(path); err == nil {
+			all = append(all, Source{c, path})
+		}
+	}
+	if c.blocks != nil {
+		dir := c.blocks(e)
+		files, _ := os.ReadDir(dir)
+		for _, file := range files {
+			block := *c
+			switch filepath.Ext(file.Name()) {
+			case ".yaml", ".yml":
+			case ".json": // as Claude Desktop writes it
+				block.Format, block.List = splice.JSON, false
+			default:
+				continue
+			}
+			all = append(all, Source{&block, filepath.Join(dir, file.Name())})
+		}
+	}
+	if len(all) == 0 {
+		all = []Source{{c, c.File(e)}}
+	}
+	return all
 }
 
 // Present reports whether the client seems to be on this machine: its file is there, or the directory for it.
@@ -243,6 +278,7 @@ func All() []Client {
 		{ID: "continue", Title: "Continue", Format: splice.YAML, Place: splice.Place{Path: []string{"mcpServers"}, List: true},
 			spelling: spelling{kind: "type", stdio: "stdio", http: "streamable-http", url: "url", isHTTP: true,
 				headers: []string{"requestOptions", "headers"}},
-			paths: inHome(".continue", "config.yaml")},
+			paths:  inHome(".continue", "config.yaml"),
+			blocks: func(e Env) string { return e.home(".continue", "mcpServers") }},
 	}
 }
