@@ -145,6 +145,7 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	if path == "" {
 		return nil, fmt.Errorf("%s: the environment names no home directory", c.Title)
 	}
+	c = c.reading(path)
 	d, err := Open(path)
 	if err != nil {
 		return nil, err

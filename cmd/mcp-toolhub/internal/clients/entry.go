@@ -100,8 +100,18 @@ func (s *Server) IsHub() bool {
 
 const program = "mcp-toolhub"
 
+// reading returns the client as it reads the file at path.
+func (c *Client) reading(path string) *Client {
+	here := *c
+	if at, err := filepath.Abs(path); err == nil {
+		here.dir = filepath.Dir(at)
+	}
+	return &here
+}
+
 // Read returns the servers of a client's file. Their origins name it as path.
 func (c *Client) Read(f *splice.File, path string) []Server {
+	c = c.reading(path)
 	all := c.entries(f, c.Place, c.Title+": "+path)
 	if n := f.At(c.chosen); n != nil && c.chosen != "" {
 		r := entryReader{node: n}
@@ -415,7 +425,13 @@ func (r *entryReader) translated(text string) string {
 	case verbatim, listed:
 		return inBraces.ReplaceAllString(text, "$$$0")
 	case curly:
-		return inCurly.ReplaceAllString(inBraces.ReplaceAllString(text, "$$$0"), "$${$1:$2}")
+		return inCurly.ReplaceAllStringFunc(inBraces.ReplaceAllString(text, "$$$0"), func(reference string) string {
+			m := inCurly.FindStringSubmatch(reference)
+			if m[1] == "file" && !filepath.IsAbs(m[2]) && !strings.HasPrefix(m[2], "~/") { // it starts where the client's file is
+				m[2] = filepath.Join(r.dir, m[2])
+			}
+			return "${" + m[1] + ":" + m[2] + "}"
+		})
 	}
 	text = secretOf.ReplaceAllString(text, "$${input:$1}")
 	return inBraces.ReplaceAllStringFunc(text, func(reference string) string {

@@ -198,6 +198,26 @@ func TestReferencesForPrograms(t *testing.T) {
 	}
 }
 
+// TestFilesOfOpenCode: a relative path starts at the file that names it.
+func TestFilesOfOpenCode(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	path := m.write("opencode", []byte(`{"mcp": {"s": {"type": "local", "command": ["x", "{file:./key.txt}", "{file:~/key} ${x}"]}}}`), 0o600)
+	want := []string{"${file:" + filepath.Join(filepath.Dir(path), "key.txt") + "}", "${file:~/key} $${x}"}
+	one := clients.ByID("opencode")
+	f, err := one.ReadClient(path)
+	must(t, err)
+	if s := one.Read(f, path)[0]; !slices.Equal(s.Args, want) {
+		t.Errorf("%q, want %q", s.Args, want)
+	}
+	must(t, m.connect("opencode", hub, func(s *clients.Server) bool {
+		if !slices.Equal(s.Args, want) {
+			t.Errorf("connect reads %q, want %q", s.Args, want)
+		}
+		return false
+	}))
+}
+
 // TestReferencesOfGoose: in addresses and headers, to the variables that the entry lists.
 func TestReferencesOfGoose(t *testing.T) {
 	t.Parallel()

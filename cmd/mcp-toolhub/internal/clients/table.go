@@ -105,6 +105,7 @@ type Client struct {
 	spelling
 	paths    func(Env) []string // the client reads all; the hub writes the first that exists, otherwise the first
 	blocks   func(Env) string   // directory of files that the client reads, too
+	dir      string             // absolute: of the file that is read
 	projects bool               // projects.*.mcpServers hold servers, too
 	tool     *clientTool
 }
