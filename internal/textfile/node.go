@@ -3,6 +3,7 @@ package textfile
 import (
 	"bytes"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -40,9 +41,9 @@ type Member struct {
 	Value    *Node
 }
 
-// Member returns the value of key, or nil.
+// Member returns the value of key, or nil. Of a key that stands there twice it is the last one, as for JSON.parse.
 func (n *Node) Member(key string) *Node {
-	for _, m := range n.Members {
+	for _, m := range slices.Backward(n.Members) {
 		if m.Key == key {
 			return m.Value
 		}

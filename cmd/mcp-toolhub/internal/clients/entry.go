@@ -203,7 +203,11 @@ func (c *Client) projectPlaces(f *splice.File) (all []splice.Place) {
 
 func (c *Client) entries(f *splice.File, p splice.Place, origin string) []Server {
 	var all []Server
-	for _, e := range f.Entries(p) {
+	found := f.Entries(p)
+	for i, e := range found {
+		if !p.List && slices.ContainsFunc(found[i+1:], func(later splice.Entry) bool { return later.Name == e.Name }) {
+			continue // of two keys the last one counts
+		}
 		at := origin
 		if f.Format != splice.TOML { // whose values have no places
 			at += ":" + strconv.Itoa(e.Line)

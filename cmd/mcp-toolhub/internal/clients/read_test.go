@@ -198,6 +198,16 @@ func TestReferencesForPrograms(t *testing.T) {
 	}
 }
 
+// TestDoubledKeys: the last one counts, as for JSON.parse.
+func TestDoubledKeys(t *testing.T) {
+	t.Parallel()
+	f, err := splice.Read(splice.JSON, []byte(`{"mcpServers": {"a": {"command": "x"}}, "mcpServers": {"b": {"command": "x", "command": "y"}, "b": {"command": "z", "command": "q"}}}`))
+	must(t, err)
+	if all := clients.ByID("cursor").Read(f, "file"); len(all) != 1 || told(all[0]) != "b: q" {
+		t.Errorf("%+v", all)
+	}
+}
+
 // TestFilesOfOpenCode: a relative path starts at the file that names it.
 func TestFilesOfOpenCode(t *testing.T) {
 	t.Parallel()
