@@ -71,12 +71,8 @@ func joined(path []string) string { return strings.Join(path, ".") }
 
 func (f *File) putJSON(p Place, name string, c content) ([]edit, error) {
 	if len(bytes.TrimSpace(f.body)) == 0 {
-		value := c.under(p, name)
-		for i := len(p.Path) - 1; i >= 0; i-- {
-			value = Object{{p.Path[i], value}}
-		}
-		nl := f.newline()
-		return []edit{{len(f.body), len(f.body), jsonText(value, layout{newline: nl, unit: "  "}) + nl}}, nil
+		text, err := c.alone(p, name, f.newline())
+		return []edit{{len(f.body), len(f.body), text}}, err
 	}
 	at, rest, err := f.findJSON(p)
 	if err != nil {
@@ -141,6 +137,33 @@ func (f *File) putJSON(p Place, name string, c content) ([]edit, error) {
 		text += l.newline + strings.TrimSuffix(l.indent, l.unit)
 	}
 	return append(edits, edit{pos, pos, comma + lead + text}), nil
+}
+
+// alone returns a JSON text with nothing but the entry. Comments go above the entry, once its place is there.
+func (c content) alone(p Place, name, newline string) (string, error) {
+	value := c.under(p, name)
+	switch {
+	case len(c.comments) > 0 && p.List:
+		value = []string{}
+	case len(c.comments) > 0:
+		value = Object{}
+	}
+	for i := len(p.Path) - 1; i >= 0; i-- {
+		value = Object{{p.Path[i], value}}
+	}
+	text := jsonText(value, layout{newline: newline, unit: "  "}) + newline
+	if len(c.comments) == 0 {
+		return text, nil
+	}
+	empty, err := Read(JSON, []byte(text))
+	if err != nil {
+		return "", err
+	}
+	with, err := empty.put(p, name, c)
+	if err != nil {
+		return "", err
+	}
+	return string(with.body), nil
 }
 
 // layout returns the layout of an object's members or a list's items. multi reports whether each has a line of its own.

@@ -283,6 +283,7 @@ func TestPutRule(t *testing.T) {
 		{splice.YAML, "policy:\n  rules: # mine\n  - {match: x, then: deny} # never\n", "policy:\n  rules: # mine\n  - {match: x, then: deny} # never\n  # why\n  - id: it\n    match: [\"a\"]\n"},
 		{splice.YAML, "policy: {mode: default}\n", "policy: {mode: default, rules: [{\"id\": \"it\", \"match\": [\"a\"]}]}\n"},
 		{splice.JSON, "{\"policy\": {\"rules\": [{\"then\": \"deny\"}]}}", "{\"policy\": {\"rules\": [{\"then\": \"deny\"},\n  // why\n  {\"id\": \"it\", \"match\": [\"a\"]}]}}"},
+		{splice.JSON, "", "{\n \"policy\": {\n \"rules\": [\n // why\n {\n \"id\": \"it\",\n \"match\": [\"a\"]\n }\n ]\n }\n}"},
 		{splice.JSON, "{}", "{\n // why\n \"policy\": {\n \"rules\": [{\n \"id\": \"it\",\n \"match\": [\"a\"]\n }]\n }\n}"},
 	} {
 		f, err := splice.Read(test.format, []byte(test.text))
