@@ -216,8 +216,8 @@ func (f *File) takeJSON(p Place, name string, comments bool) ([]edit, error) {
 	i := indexOf(all, name)
 	e := all[i]
 	start := e.from
-	if comments {
-		start = f.commentsAbove(start, "//")
+	if _, alone := indentBefore(f.body, start); comments && alone {
+		start = f.jsonCommentsAbove(start)
 	}
 	from, to, comma := f.blanksBefore(start), e.to, e.to+e.after
 	follows := f.body[comma] == ','
@@ -243,6 +243,23 @@ func (f *File) commentsAbove(offset int, mark string) int {
 		offset = f.lineAt[i-1]
 	}
 	return offset
+}
+
+// jsonCommentsAbove is commentsAbove for comments of both kinds.
+func (f *File) jsonCommentsAbove(offset int) int {
+	for {
+		offset = f.commentsAbove(offset, "//")
+		i, _ := slices.BinarySearch(f.lineAt, offset+1)
+		above := f.lineAt[i-1]
+		if !bytes.HasSuffix(bytes.TrimRight(f.body[:above], " \t\r\n"), []byte("*/")) || strings.TrimSpace(f.line(max(i-2, 0))) == "" {
+			return offset
+		}
+		from := bytes.LastIndex(f.body[:above], []byte("/*"))
+		if _, alone := indentBefore(f.body, from); !alone {
+			return offset
+		}
+		offset = from
+	}
 }
 
 func (f *File) textJSON(p Place, name string) (string, error) {

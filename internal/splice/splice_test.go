@@ -342,6 +342,11 @@ func TestTakeWhole(t *testing.T) {
 		{splice.YAML, "# all\nservers: # these\n  it: 1\n  b: 1\n", "# all\nservers: # these\n  b: 1\n"},
 		{splice.JSON, "{\"servers\": {\n  // a\n  \"a\": 1,\n  // it\n  \"it\": 1,\n  // b\n  \"b\": 1\n}}",
 			"{\"servers\": {\n  // a\n  \"a\": 1,\n  // b\n  \"b\": 1\n}}"},
+		{splice.JSON, "{\"servers\": {\n  /* a */\n  \"a\": 1,\n  /* it\n     too */\n  // this\n  /* it */\n  \"it\": 1,\n  \"b\": 1\n}}",
+			"{\"servers\": {\n  /* a */\n  \"a\": 1,\n  \"b\": 1\n}}"},
+		{splice.JSON, "{\"servers\": {\n  \"a\": 1, /* a\n  a */\n  \"it\": 1\n}}", "{\"servers\": {\n  \"a\": 1 /* a\n  a */\n}}"},
+		{splice.JSON, "{\"servers\": {\n  /* a */\n  \"a\": 1, \"it\": 1\n}}", "{\"servers\": {\n  /* a */\n  \"a\": 1\n}}"},
+		{splice.JSON, "{\"servers\": {\n  /* all */\n\n  \"it\": 1,\n  \"b\": 1\n}}", "{\"servers\": {\n  /* all */\n  \"b\": 1\n}}"},
 		{splice.JSON, "{\"servers\": {\n  \"a\": 1, // a\n  // it\n  \"it\": 1\n}}", "{\"servers\": {\n  \"a\": 1 // a\n}}"},
 	} {
 		f, err := splice.Read(test.format, []byte(test.text))
