@@ -25,8 +25,9 @@ var (
 	userInfo  = regexp.MustCompile(`(\b[a-z][a-z0-9+.-]*://)([^/?#@:\s]*:)?([^/?#\s]+)@`)
 	quoted    = regexp.MustCompile(`("([A-Za-z0-9_-]+)"\s*:\s*")((?:[^"\\]|\\.)+)"`) // a member of a JSON object
 	connected = regexp.MustCompile(`((?:^|[;\s])([A-Za-z][A-Za-z0-9_]*)=)([^;\s]+)`) // a member of a connection string
-	personal  = regexp.MustCompile(`(?i)(^|[_-])pat$|webhook[_-]?ur[il]$`)           // a personal access token, an address that is one
-	segment   = regexp.MustCompile(`/([A-Za-z0-9_-]{20,})`)                          // of a path
+	// personal matches names of a personal access token, of a password in short, and of an address that is a secret.
+	personal = regexp.MustCompile(`(?i)(^|[_-])(pat|pw)$|(db|pg|sql|mongo|redis|smtp|mail|ftp|user|root|admin)pass$|webhook[_-]?ur[il]$`)
+	segment  = regexp.MustCompile(`/([A-Za-z0-9_-]{20,})`) // of a path
 
 	// referring matches a reference, and the escape $${, which is none.
 	referring = regexp.MustCompile(`\$\$\{|\$\{[^}]*:-\$\{secret:[^}]*\}\}|\$\{[^}]*\}`)
@@ -39,6 +40,9 @@ var (
 // leastSecret is the length in bytes from which a text beside references is taken for a secret, and one is masked: a shorter one is found in
 // other words, too.
 const leastSecret = 6
+
+// leastCode is the length in bytes from which the parameter code of an address is a key, as those of Azure Functions, rather than a country's.
+const leastCode = 20
 
 func carriesSecret(text string) bool {
 	found := false
@@ -195,7 +199,8 @@ func (c *cutter) text(text string) string {
 	if strings.Contains(text, "://") {
 		text = parameter.ReplaceAllStringFunc(text, func(found string) string {
 			m := parameter.FindStringSubmatch(found)
-			if !secretWord(m[2]) && !strings.EqualFold(m[2], "key") {
+			isCode := strings.EqualFold(m[2], "code") && len(m[3]) >= leastCode
+			if !secretWord(m[2]) && !strings.EqualFold(m[2], "key") && !isCode {
 				return found
 			}
 			return m[1] + m[2] + "=" + c.value(m[3])
