@@ -209,7 +209,10 @@ func (f *File) blanksBefore(offset int) int {
 
 func (f *File) takeJSON(p Place, name string, comments bool) ([]edit, error) {
 	at, rest, err := f.findJSON(p)
-	if err != nil || len(rest) > 0 {
+	if err != nil {
+		return nil, err
+	}
+	if len(rest) > 0 {
 		return nil, errUnsafe
 	}
 	all := elements(at)

@@ -182,7 +182,7 @@ func TestReferencesForPrograms(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ id, arg, env, want string }{
 		{"cursor", "A:${TOKEN}", `"TOKEN": "x"`, "A:$${TOKEN}"},
-		{"claude-code", "A:${TOKEN}", `"TOKEN": "x"`, "A:$${TOKEN}"},
+		{"claude-code", "Authorization:${TOKEN}", `"TOKEN": "x"`, "Authorization:$${TOKEN}"},
 		{"claude-code", "A:${TOKEN}", `"OTHER": "x"`, "A:${TOKEN}"},
 		{"claude-code", "A:${TOKEN}", `"TOKEN": "${TOKEN}"`, "A:${TOKEN}"},
 		{"gemini", "A:$TOKEN $OTHER", `"TOKEN": "x"`, "A:$TOKEN ${OTHER}"},
@@ -192,7 +192,9 @@ func TestReferencesForPrograms(t *testing.T) {
 		one := clients.ByID(c.id)
 		f, err := splice.Read(splice.JSON, fmt.Appendf(nil, `{%q: {"s": {"command": "x", "args": [%q], "env": {%s}}}}`, one.Path[0], c.arg, c.env))
 		must(t, err)
-		if got := one.Read(f, "file")[0].Args[0]; got != c.want {
+		s := one.Read(f, "file")[0]
+		s.MoveSecrets(func(name, _ string) string { return name })
+		if got := s.Args[0]; got != c.want {
 			t.Errorf("%s: %s with %s became %s, want %s", c.id, c.arg, c.env, got, c.want)
 		}
 	}
@@ -203,6 +205,9 @@ func TestDoubledKeys(t *testing.T) {
 	t.Parallel()
 	f, err := splice.Read(splice.JSON, []byte(`{"mcpServers": {"a": {"command": "x"}}, "mcpServers": {"b": {"command": "x", "command": "y"}, "b": {"command": "z", "command": "q"}}}`))
 	must(t, err)
+	if _, err := f.Take(clients.ByID("cursor").Place, "b"); err == nil || !strings.Contains(err.Error(), "stands here twice") {
+		t.Errorf("one of them is taken out: %v", err)
+	}
 	if all := clients.ByID("cursor").Read(f, "file"); len(all) != 1 || told(all[0]) != "b: q" {
 		t.Errorf("%+v", all)
 	}

@@ -31,7 +31,9 @@ var (
 
 	// referring matches a reference, and the escape $${, which is none.
 	referring = regexp.MustCompile(`\$\$\{|\$\{[^}]*:-\$\{secret:[^}]*\}\}|\$\{[^}]*\}`)
-	fallback  = regexp.MustCompile(`(?s)^(\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*):-)(.+)\}$`)
+	// forProgram matches a reference that the hub leaves to the program.
+	forProgram = regexp.MustCompile(`\$\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
+	fallback   = regexp.MustCompile(`(?s)^(\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*):-)(.+)\}$`)
 	// aside matches what stands for references while a text is searched; literal what is between them.
 	aside   = regexp.MustCompile(`[\x{100000}-\x{10FFFF}]`)
 	literal = regexp.MustCompile(`[^\x{100000}-\x{10FFFF}]+`)
@@ -62,7 +64,7 @@ func isSecretBehind(before, value string) bool {
 // the name that it has given it.
 func (s *Server) MoveSecrets(keep func(name, secret string) string) {
 	cut := func(key, text string, secret bool) string {
-		c := cutter{known: s.secrets, move: func(secret string) string {
+		c := cutter{known: s.secrets, own: s.Env, move: func(secret string) string {
 			base := notName.ReplaceAllString(s.Name+"."+key, "-")
 			return "${secret:" + keep(strings.TrimLeft(base, ".-"), unescaped(secret)) + "}"
 		}}
@@ -91,6 +93,7 @@ type cutter struct {
 	move       func(secret string) string // returns what is written in its place
 	references []string
 	known      []string // secrets, whatever they look like
+	own        []Pair   // variables that the program itself puts in the place of $${NAME}
 }
 
 // hide returns what stands for a reference.
@@ -104,6 +107,12 @@ func (c *cutter) search(text string, cut func(string) string) string {
 	if aside.MatchString(text) {
 		return text
 	}
+	text = forProgram.ReplaceAllStringFunc(text, func(reference string) string {
+		if slices.ContainsFunc(c.own, func(p Pair) bool { return "$${"+p.Name+"}" == reference }) {
+			return c.hide(reference)
+		}
+		return reference
+	})
 	text = cut(referring.ReplaceAllStringFunc(text, func(reference string) string {
 		if reference == "$${" {
 			return reference
