@@ -220,7 +220,7 @@ func (f *File) takeJSON(p Place, name string, comments bool) ([]edit, error) {
 	e := all[i]
 	start := e.from
 	if _, alone := indentBefore(f.body, start); comments && alone {
-		start = f.jsonCommentsAbove(start)
+		start = f.commentsAbove(start, "//")
 	}
 	from, to, comma := f.blanksBefore(start), e.to, e.to+e.after
 	follows := f.body[comma] == ','
@@ -239,25 +239,19 @@ func (f *File) takeJSON(p Place, name string, comments bool) ([]edit, error) {
 	return []edit{{from, to, ""}}, nil
 }
 
-// commentsAbove returns where the lines of comment right above the line of offset begin; offset where there are none.
+// commentsAbove returns where the comments right above the line of offset begin; offset where there are none. mark begins a comment of one
+// line; where it is that of JSON, comments between /* and */ count, too.
 func (f *File) commentsAbove(offset int, mark string) int {
-	i, _ := slices.BinarySearch(f.lineAt, offset+1)
-	for i--; i > 0 && strings.HasPrefix(strings.TrimLeft(f.line(i-1), " \t"), mark); i-- {
-		offset = f.lineAt[i-1]
-	}
-	return offset
-}
-
-// jsonCommentsAbove is commentsAbove for comments of both kinds.
-func (f *File) jsonCommentsAbove(offset int) int {
 	for {
-		offset = f.commentsAbove(offset, "//")
 		i, _ := slices.BinarySearch(f.lineAt, offset+1)
-		above := f.lineAt[i-1]
-		if !bytes.HasSuffix(bytes.TrimRight(f.body[:above], " \t\r\n"), []byte("*/")) || strings.TrimSpace(f.line(max(i-2, 0))) == "" {
+		for i--; i > 0 && strings.HasPrefix(strings.TrimLeft(f.line(i-1), " \t"), mark); i-- {
+			offset = f.lineAt[i-1]
+		}
+		above := f.body[:f.lineAt[i]]
+		if mark != "//" || i == 0 || !strings.HasSuffix(strings.TrimRight(f.line(i-1), " \t\r\n"), "*/") {
 			return offset
 		}
-		from := bytes.LastIndex(f.body[:above], []byte("/*"))
+		from := bytes.LastIndex(above, []byte("/*"))
 		if _, alone := indentBefore(f.body, from); !alone {
 			return offset
 		}

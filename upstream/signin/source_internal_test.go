@@ -155,7 +155,9 @@ func TestWhatEndsASignIn(t *testing.T) {
 			return true
 		}
 	}
-	refuse := func(code string) func(http.ResponseWriter, *http.Request) bool { return refuseWith(http.StatusBadRequest, code) }
+	refuse := func(code string) func(http.ResponseWriter, *http.Request) bool {
+		return refuseWith(http.StatusBadRequest, code)
+	}
 	for name, c := range map[string]struct {
 		each func(http.ResponseWriter, *http.Request) bool
 		kept bool
