@@ -230,6 +230,9 @@ func (f *File) Text(p Place, name string) (string, error) {
 		return f.textJSON(p, name)
 	case f.Format == YAML && f.Entry(p, name) != nil && !f.isBorrowed(p) && !f.isFlow(f.At(p.Path...)):
 		edits = f.entryBlock(p, name) // without the key above it, also where nothing else is below that
+		if at := f.Entry(p, name).Value.Position; at.Line > 0 && f.offset(at) >= edits[0].to {
+			err = errUnsafe // the value is not below its key
+		}
 	default:
 		edits, err = f.spans(p, name, false)
 	}
