@@ -361,7 +361,7 @@ func TestPageAnswersOff(t *testing.T) {
 }
 
 // TestPageAnswerRaces: of answers on the page, on the command line and in the client at the same moment one counts, and the others are told. In
-// every second round the client is too slow: its question is taken back.
+// every second round the client answers too late.
 func TestPageAnswerRaces(t *testing.T) {
 	t.Parallel()
 	p := startPermitted(t, map[string]any{}, nil)
@@ -416,10 +416,6 @@ func TestPageAnswerRaces(t *testing.T) {
 		}
 		if slow && client != "" {
 			t.Errorf("round %d: the late answer of the client counts", round)
-		}
-		const takenBack = `"method":"notifications/cancelled"`
-		if slow && len(x.asked) > 0 && !strings.Contains(strings.Join(x.notes, "\n"), takenBack) {
-			x.w.nextWith(takenBack) // after the result of the call
 		}
 		runs := strings.Contains(got, `"status":"succeeded"`)
 		if winners != 1 || runs != settled.Answer.Choice.Allows() {
