@@ -41,12 +41,8 @@ type member struct {
 	whole rawjson.Object    // the tool's result where the outcome has a part of it
 	taken map[string]*taken // by the argument; complete when those have ended that m depends on
 
-	// batch.mu guards what follows.
-	size    int  // bytes of the result or error that is kept
-	omitted int  // bytes of the one that is left out
-	holds   bool // it has one of batch.places
-	asking  int  // questions of its server that wait for the client
-	ended   bool // it takes no place any more
+	size    int // bytes of the result or error that is kept; guarded by batch.mu
+	omitted int // bytes of the one that is left out; guarded by batch.mu
 }
 
 // taken is the value that an argument takes from the result of an earlier call, or why there is none.
@@ -127,9 +123,11 @@ func (b *batch) runMember(ctx context.Context, m *member) {
 	if aborted == nil {
 		arguments, aborted = b.fill(m)
 	}
-	e := b.execution
+	e, holds := b.execution, false
 	sibling := &invoke.Member{Parent: e.Invocation, Index: m.index, Aborted: aborted, Asks: &b.asks, Turn: func(ctx context.Context) error {
-		return b.turn(ctx, m)
+		err := b.turn(ctx, m)
+		holds = err == nil
+		return err
 	}}
 	if b.Failure == invoke.CancelSiblings {
 		sibling.Failed = func(status tool.Status, class tool.ErrorClass) {
@@ -140,10 +138,12 @@ func (b *batch) runMember(ctx context.Context, m *member) {
 	}
 	m.Outcome = b.Invoke(ctx, &invoke.Call{Surface: e.Surface, Name: m.Name, Params: params(m.Name, arguments), Arguments: arguments,
 		Meta: e.Meta, Hop: e.Hop, Method: "tools/call", Actor: e.Actor, Session: e.Session, SelectionRef: m.SelectionRef, Loaded: e.Loaded,
-		Arrival: &m.arrival, Ask: b.asker(m), InputByRetry: e.InputByRetry, Notify: e.Notify, Progress: b.reporting.of(m.ID), Hears: e.Hears, Member: sibling, Cut: m})
+		Arrival: &m.arrival, Ask: e.Ask, InputByRetry: e.InputByRetry, Notify: e.Notify, Progress: b.reporting.of(m.ID), Hears: e.Hears, Member: sibling, Cut: m})
 	m.arrival.Leave()
 	b.asks.Ended(sibling)
-	b.leave(m)
+	if holds {
+		<-b.places
+	}
 	b.passOn(m)
 	b.keep(m)
 	b.reporting.ended(m.InvocationID)
@@ -201,77 +201,15 @@ func (b *batch) turn(ctx context.Context, m *member) error {
 	}
 	select {
 	case b.places <- struct{}{}:
-		b.hold(m)
 		return nil
 	default:
 		m.arrival.Leave()
 	}
-	return b.enter(ctx, m)
-}
-
-// enter waits for a place for m.
-func (b *batch) enter(ctx context.Context, m *member) error {
 	select {
 	case b.places <- struct{}{}:
-		b.hold(m)
 		return nil
 	case <-ctx.Done():
 		return notBegun(ctx)
-	}
-}
-
-// hold gives m a place that was taken, or gives it back where m has ended.
-func (b *batch) hold(m *member) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if m.holds = !m.ended; m.ended {
-		<-b.places
-	}
-}
-
-// leave gives back the place of m, which has ended.
-func (b *batch) leave(m *member) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	m.ended = true
-	b.vacate(m)
-}
-
-// vacate gives back the place of m, where it has one. b.mu is held.
-func (b *batch) vacate(m *member) {
-	if m.holds {
-		m.holds = false
-		<-b.places
-	}
-}
-
-// asker returns the Ask of m. While a question of the server of m waits, m has no place. It takes one again before it takes its locks: like a
-// call that begins, so that no two calls wait for each other.
-func (b *batch) asker(m *member) tool.Asker {
-	ask := b.execution.Ask
-	if ask == nil {
-		return nil
-	}
-	return func(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
-		b.mu.Lock()
-		runs := m.holds || m.asking > 0
-		if runs {
-			m.asking++
-			b.vacate(m)
-		}
-		b.mu.Unlock()
-		if !runs {
-			return ask(ctx, questions)
-		}
-		answers, err := ask(ctx, questions)
-		b.mu.Lock()
-		m.asking--
-		last := m.asking == 0
-		b.mu.Unlock()
-		if last {
-			_ = b.enter(ctx, m) // where ctx has ended, the call ends, too
-		}
-		return answers, err
 	}
 }
 
