@@ -252,6 +252,9 @@ func (f *File) commentsAbove(offset int, mark string) int {
 			return offset
 		}
 		from := bytes.LastIndex(above, []byte("/*"))
+		if from < 0 {
+			return offset
+		}
 		if _, alone := indentBefore(f.body, from); !alone {
 			return offset
 		}

@@ -209,7 +209,7 @@ func TestPutBackYAML(t *testing.T) {
 func FuzzSplice(f *testing.F) {
 	for _, text := range []string{"{\"s\": {\"a\": 1}}", "s:\n  a: {x: 1}\n", "s:\n- name: a\n", "[s.a]\nx = 1\n", "[s]\na = {x = 1}\n", "d: &d {a: 1}\ns: *d\n",
 		"d: &d\n  s: {a: 1}\n<<: *d\n", "d: &d [{name: a}]\ns: *d\n", "s:\n  - &a {name: a}\n  - *a\n", "s: {} # x\n", "\ufeffs:\r\n  a:\r\n", "s: [a, b]\n", "s:\n {}", "{\"s\": {}} // end", "s: &d {0}\ns: *d",
-		"s:\n  0:\n  00"} {
+		"s:\n  0:\n  00", "{\"s\": {\"a\": 1, // */\n\"b\": 2}}"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -253,7 +253,7 @@ func (f *File) takeYAML(p Place, name string, comments bool) ([]edit, error) {
 		return f.takeFlow(p, holder, name, f.offset(holder.Position))
 	}
 	path := p.Path
-	if len(holder.Members)+len(holder.Items) == 1 { // nothing stays: its key goes, too
+	if len(path) > 0 && len(holder.Members)+len(holder.Items) == 1 { // nothing stays: its key goes, too
 		parent := f.At(path[:len(path)-1]...)
 		for _, m := range parent.Members {
 			if m.Key == path[len(path)-1] {
