@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/inode"
@@ -136,14 +136,14 @@ func (d *Document) replaceable() error {
 	return errors.Join(err, probe.drop())
 }
 
-// made and unfinished begin and end the names of files that hold what others will.
-const made, unfinished = ".toolhub-", ".tmp"
+// isMade matches the names of files that hold what others will: os.CreateTemp puts digits in the place of *.
+var isMade = regexp.MustCompile(`^\.toolhub-[0-9]+\.tmp$`)
 
-// sweep removes those files of a directory that are older than age: whoever made them was killed.
+// sweep removes such files of a directory that are older than age: whoever made them was killed.
 func sweep(dir string, age time.Duration) {
 	all, _ := os.ReadDir(dir)
 	for _, file := range all {
-		if !strings.HasPrefix(file.Name(), made) || !strings.HasSuffix(file.Name(), unfinished) {
+		if !isMade.MatchString(file.Name()) || !file.Type().IsRegular() {
 			continue
 		}
 		if info, err := file.Info(); err == nil && time.Since(info.ModTime()) >= age {
@@ -165,7 +165,7 @@ func (c *Change) stage() error {
 		return err
 	}
 	sweep(dir, time.Minute)
-	f, err := os.CreateTemp(dir, made+"*"+unfinished) // for its owner alone until it has the mode of the old one
+	f, err := os.CreateTemp(dir, ".toolhub-*.tmp") // for its owner alone until it has the mode of the old one
 	if err != nil {
 		return fmt.Errorf("no file can be made in its directory: make that writable: %w", err)
 	}

@@ -405,11 +405,14 @@ func TestKilledOnTheWay(t *testing.T) {
 	for _, next := range []func() error{func() error { return m.connect("cursor", hub, none) }, func() error { return m.disconnect("cursor") },
 		func() error { return m.connections(func(*clients.Connections) error { return nil }) }} { // undo, where nothing is to be undone
 		left := filepath.Join(filepath.Dir(path), ".toolhub-123.tmp")
+		mine := filepath.Join(filepath.Dir(path), ".toolhub-notes.tmp")
 		must(t, os.WriteFile(left, []byte("{}"), 0o600))
+		must(t, os.WriteFile(mine, nil, 0o600))
 		must(t, next())
 		if _, err := os.Stat(left); err == nil {
 			t.Error("it is still there")
 		}
+		must(t, os.Remove(mine))
 	}
 }
 
@@ -475,6 +478,56 @@ func TestKeyAboveTheHub(t *testing.T) {
 		must(t, m.disconnect(test.id))
 		if got, want := contents(t, path), strings.Replace(test.text, "dark", "light", 1); got != want {
 			t.Errorf("%s: %q has become %q", test.id, want, got)
+		}
+	}
+}
+
+// TestKeyWithMore: the key that connect has put there stays where somebody else has put something below it, as much as is there.
+func TestKeyWithMore(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ id, text, after, more string }{
+		{"cursor", "{\n  \"x\": 1\n}\n", "\"mcpServers\": {", "\n    // \"gh\": {\"command\": \"gh\"},\n"},
+		{"continue", "name: x\n", "mcpServers:\n", "  - uses: docker/mcp\n    with: {TOKEN: abc}\n"},
+		{"continue", "", "mcpServers:\n", "  - uses: docker/mcp\n"},
+	} {
+		m := newMachine(t)
+		path := m.write(test.id, []byte(test.text), 0o600)
+		must(t, m.connect(test.id, hub, none))
+		must(t, os.WriteFile(path, []byte(strings.Replace(contents(t, path), test.after, test.after+test.more, 1)), 0o600))
+		must(t, m.disconnect(test.id))
+		if got := contents(t, path); !strings.Contains(got, test.after+test.more) || strings.Contains(got, "toolhub") {
+			t.Errorf("%s: %q", test.id, got)
+		}
+	}
+	m := newMachine(t)
+	path := m.write("goose", nil, 0o600)
+	must(t, m.connect("goose", hub, none))
+	must(t, os.WriteFile(path, []byte("extensions: {toolhub: {type: stdio, cmd: x}}\n"), 0o600))
+	must(t, m.disconnect("goose"))
+	if got := contents(t, path); strings.Contains(got, "toolhub") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestWrittenWhileAsked: what a client has written since the change was shown stays, also where the change is one of the client's own command.
+func TestWrittenWhileAsked(t *testing.T) { // not parallel: it sets PATH
+	bin := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(bin, "claude"), []byte("#!/bin/sh\nexit 1\n"), 0o700))
+	t.Setenv("PATH", bin)
+	for _, all := range []bool{false, true} {
+		m := newMachine(t)
+		path := m.write("claude-code", []byte(`{"n": 1}`), 0o600)
+		err := m.connections(func(s *clients.Connections) error {
+			plan, err := s.Connect(clients.ByID("claude-code"), hub, none)
+			if err != nil {
+				return err
+			}
+			plan.OrWrite = all
+			must(t, os.WriteFile(path, []byte(`{"n": 2}`), 0o600))
+			return s.Do(t.Context(), []*clients.Plan{plan})
+		})
+		if err == nil || contents(t, path) != `{"n": 2}` {
+			t.Errorf("%v: %s", err, contents(t, path))
 		}
 	}
 }

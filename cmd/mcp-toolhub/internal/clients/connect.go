@@ -49,7 +49,7 @@ func OpenConnections(state string, env Env) (s *Connections, unlock func(), err 
 	if unlock, err = statefile.Lock(file); err != nil {
 		return nil, nil, fmt.Errorf("open the record of connections: %w", err)
 	}
-	for _, c := range All() { // whoever was killed has left something: nobody else changes files of clients now
+	for _, c := range All() { // whoever was killed has left something: nobody else connects or disconnects now
 		path := c.File(env)
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			path = real
@@ -339,10 +339,16 @@ func (c *Client) takeHub(f, before *splice.File) (*splice.File, error) {
 	}
 	f, err := take(c.Place, EntryName)
 	top, key := splice.Place{Path: c.Path[:len(c.Path)-1]}, c.Path[len(c.Path)-1]
-	if err != nil || before == nil || f.Entry(top, key) == nil || len(f.Entries(c.Place)) > 0 {
+	if err != nil || before == nil || f.Entry(top, key) == nil {
 		return f, err
 	}
+	if n := f.At(c.Path...); len(n.Members)+len(n.Items) > 0 { // also items without a name
+		return f, nil
+	}
 	if before.Entry(top, key) == nil {
+		if text, err := f.Text(top, key); err != nil || f.Format == splice.JSON && !strings.HasSuffix(strings.Join(strings.Fields(text), ""), "{}") {
+			return f, nil // somebody's comment stands there
+		}
 		return f.Take(top, key)
 	}
 	was, wasErr := before.Text(top, key)
@@ -433,12 +439,15 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 		return errors.Join(err, s.store())
 	}
 	for i, p := range tools {
-		err := p.run(ctx)
-		if err != nil && p.OrWrite && ctx.Err() == nil {
-			p.Failed, err = err, p.write()
+		err, begun := p.Doc.unchanged(), i // what others have written meanwhile stays
+		if err == nil {
+			err, begun = p.run(ctx), i+1
+			if err != nil && p.OrWrite && ctx.Err() == nil {
+				p.Failed, err = err, p.write()
+			}
 		}
 		if err != nil {
-			for _, done := range slices.Concat(changes, undone(tools[:i+1])) {
+			for _, done := range slices.Concat(changes, undone(tools[:begun])) {
 				err = errors.Join(err, done.takeBack())
 			}
 			s.all = was
@@ -493,9 +502,6 @@ func (p *Plan) backup(old *connection) (*Change, error) {
 
 // run runs the client's own commands, and checks that the file shows the result.
 func (p *Plan) run(ctx context.Context) error {
-	if err := p.Doc.unchanged(); err != nil {
-		return err
-	}
 	for _, words := range p.Commands {
 		out, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput()
 		if err != nil {

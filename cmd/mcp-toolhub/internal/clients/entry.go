@@ -460,7 +460,10 @@ func (r *entryReader) isForProgram(name string) bool {
 		return false
 	}
 	value := r.env.Member(name)
-	return value != nil && !slices.Contains([]string{"$" + name, "${" + name + "}", "${env:" + name + "}"}, value.Text)
+	if value == nil || strings.HasPrefix(value.Text, "${"+name+":-") || strings.HasPrefix(value.Text, "${env:"+name+":-") {
+		return false
+	}
+	return !slices.Contains([]string{"$" + name, "${" + name + "}", "${env:" + name + "}"}, value.Text)
 }
 
 var notName = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)

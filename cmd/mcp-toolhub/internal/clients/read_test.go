@@ -185,6 +185,7 @@ func TestReferencesForPrograms(t *testing.T) {
 		{"claude-code", "Authorization:${TOKEN}", `"TOKEN": "x"`, "Authorization:$${TOKEN}"},
 		{"claude-code", "A:${TOKEN}", `"OTHER": "x"`, "A:${TOKEN}"},
 		{"claude-code", "A:${TOKEN}", `"TOKEN": "${TOKEN}"`, "A:${TOKEN}"},
+		{"claude-code", "A:${TOKEN}", `"TOKEN": "${TOKEN:-abc}"`, "A:${TOKEN}"},
 		{"gemini", "A:$TOKEN $OTHER", `"TOKEN": "x"`, "A:$TOKEN ${OTHER}"},
 		{"windsurf", "A:${TOKEN} ${env:TOKEN}", `"TOKEN": "x"`, "A:$${TOKEN} ${env:TOKEN}"},
 		{"vscode", "${TOKEN} ${workspaceFolder}/x ${userHome}", ``, "$${TOKEN} ${workspaceFolder}/x ${userHome}"},

@@ -147,6 +147,9 @@ func (c *Client) Sources(e Env) (all []Source) {
 		dir := c.blocks(e)
 		files, _ := os.ReadDir(dir)
 		for _, file := range files {
+			if file.IsDir() {
+				continue
+			}
 			block := *c
 			switch filepath.Ext(file.Name()) {
 			case ".yaml", ".yml":
