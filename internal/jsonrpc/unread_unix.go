@@ -3,6 +3,7 @@
 package jsonrpc
 
 import (
+	"errors"
 	"io"
 	"syscall"
 	"time"
@@ -24,6 +25,9 @@ func IsUnread(w io.Writer, within time.Duration) (unread bool) {
 	err = raw.Control(func(fd uintptr) {
 		fds := []unix.PollFd{{Fd: int32(fd)}} // these two events come without being asked for
 		_, err := unix.Poll(fds, int(within.Milliseconds()))
+		for errors.Is(err, unix.EINTR) {
+			_, err = unix.Poll(fds, int(within.Milliseconds()))
+		}
 		unread = err == nil && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 	})
 	return unread && err == nil

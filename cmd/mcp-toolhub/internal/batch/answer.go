@@ -39,8 +39,8 @@ func (b *batch) reply() tool.Reply {
 	return reply
 }
 
-// keep copies what the answer needs of m, which has ended, and gives back the memory of its result: later calls may wait for that. Of all
-// results and errors those are kept, in the order of the calls, that fit into maxResults together.
+// keep copies what the answer needs of m, which has ended, and gives back the memory of its result: later calls may wait for that. Where
+// results and errors do not fit into maxResults together, those of later calls are left out. One that was left out does not come back.
 func (b *batch) keep(m *member) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

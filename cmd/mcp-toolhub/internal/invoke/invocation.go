@@ -204,9 +204,8 @@ func (inv *invocation) moveTo(s tool.Status) {
 	inv.record.Move(s, inv.now())
 }
 
-// release gives back what the invocation holds of the hub. The siblings of a call that has failed hear of it before.
+// release gives back what the invocation holds of the hub.
 func (inv *invocation) release() {
-	inv.call.Member.failed(inv)
 	if inv.place.queue == nil {
 		return
 	}

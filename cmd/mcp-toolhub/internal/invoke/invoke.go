@@ -285,6 +285,7 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 			return
 		}
 		inv.closeArtifacts()
+		inv.call.Member.failed(inv)
 		inv.release()
 		if out.Task != nil {
 			out.Task.await(p, inv)

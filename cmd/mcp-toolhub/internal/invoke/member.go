@@ -48,7 +48,8 @@ type Member struct {
 	// Turn waits until the call may run, once it is permitted, or returns the *tool.Failure that says why it may not.
 	Turn func(context.Context) error
 
-	// Failed, where it is not nil, is told that the call has failed before its locks go to others. It may be told twice.
+	// Failed, where it is not nil, is told that the call has failed. It may be told twice. It is told before the locks of the call go to others,
+	// unless a hook can still make a success of it.
 	Failed func(status tool.Status, class tool.ErrorClass)
 
 	// Asks gathers the questions to the client about the calls of one batch; nil: each is asked alone.

@@ -89,9 +89,13 @@ func (r *Relay) readAll(in io.Reader) {
 	}
 }
 
-// leave is End for a client that has sent its last message. If it cannot read anything more either, it was killed, and the hub is to know.
+// leave is End for a client that has sent its last message. If it cannot read anything more either, it was killed, and the
+// hub of another process is to know. A hub in this process notices it by its next write.
 func (r *Relay) leave() {
 	if jsonrpc.IsUnread(r.out, unreadWithin) {
+		r.mu.Lock()
+		r.gone = true
+		r.mu.Unlock()
 		r.writing.Lock()
 		if c, ok := r.hub.(interface {
 			SetLinger(sec int) error
