@@ -11,9 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsUnread reports whether nobody can read any more what is written to w, a pipe or a socket. It waits for that for a short time: a process that
-// is killed loses its files one after the other. It is false for what has no file descriptor.
-func IsUnread(w io.Writer, within time.Duration) (unread bool) {
+// unreadWithin is how long IsUnread waits: a process that is killed loses its files one after the other.
+const unreadWithin = 50 * time.Millisecond
+
+// IsUnread reports whether nobody can read any more what is written to w, a pipe or a socket. It waits for that for a
+// moment. It is false for what has no file descriptor.
+func IsUnread(w io.Writer) (unread bool) {
 	c, ok := w.(syscall.Conn)
 	if !ok {
 		return false
@@ -24,9 +27,9 @@ func IsUnread(w io.Writer, within time.Duration) (unread bool) {
 	}
 	err = raw.Control(func(fd uintptr) {
 		fds := []unix.PollFd{{Fd: int32(fd)}} // these two events come without being asked for
-		_, err := unix.Poll(fds, int(within.Milliseconds()))
+		_, err := unix.Poll(fds, int(unreadWithin.Milliseconds()))
 		for errors.Is(err, unix.EINTR) {
-			_, err = unix.Poll(fds, int(within.Milliseconds()))
+			_, err = unix.Poll(fds, int(unreadWithin.Milliseconds()))
 		}
 		unread = err == nil && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 	})

@@ -97,7 +97,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 			cause = HubStops()
 		}
 		d.questions.end(cause)
-		if d.inflight.isAny() && jsonrpc.IsUnread(out, unreadWithin) {
+		if d.inflight.isAny() && jsonrpc.IsUnread(out) {
 			d.inflight.cancelAll(cause)
 		}
 		d.finish(ctx)
@@ -168,9 +168,6 @@ func (d *stdioDoor) tell() {
 		}
 	}
 }
-
-// unreadWithin is how much later than its input the output of a client may end that has been killed.
-const unreadWithin = 50 * time.Millisecond
 
 // closeWithin bounds the time that the SDK takes to end a session whose client has gone.
 const closeWithin = 2 * time.Second

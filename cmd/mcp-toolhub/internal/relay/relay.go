@@ -13,7 +13,6 @@ import (
 	"io"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -92,7 +91,7 @@ func (r *Relay) readAll(in io.Reader) {
 // leave is End for a client that has sent its last message. If it cannot read anything more either, it was killed, and the
 // hub of another process is to know. A hub in this process notices it by its next write.
 func (r *Relay) leave() {
-	if jsonrpc.IsUnread(r.out, unreadWithin) {
+	if jsonrpc.IsUnread(r.out) {
 		r.mu.Lock()
 		r.gone = true
 		r.mu.Unlock()
@@ -108,9 +107,6 @@ func (r *Relay) leave() {
 	}
 	r.End()
 }
-
-// unreadWithin is how much later than its input the output of a client may end that has been killed.
-const unreadWithin = 50 * time.Millisecond
 
 // End lets the hub answer what it has, and then ends Over.
 func (r *Relay) End() {
