@@ -163,6 +163,7 @@ func (h *compiled) isOutside() bool {
 // Moment is what Run needs of a call.
 type Moment struct {
 	Input   func() (Input, error) // the call as it is now: asked before each hook
+	Waits   func()                // a hook has to wait for its turn; nil for nothing to do
 	Started func(hook string)     // a run begins
 	Ended   func(*Report) error   // a run has ended; an error ends the call, and no further hook runs
 	Found   *Found                // what earlier events of the call have found out; nil for nothing
@@ -180,10 +181,14 @@ const (
 )
 
 // Run runs the hooks of e that match, in the order of the config. Hooks that only look run beside each other where nothing stands
-// between them. The error is that of the moment.
+// between them. The error is that of the moment, or a *tool.Failure where ctx has ended before a hook could begin. Such a hook has no
+// run, and no further one begins.
 func (p *Plan) Run(ctx context.Context, e Event, m Moment) error {
 	if m.Found == nil {
 		m.Found = new(Found)
+	}
+	if m.Waits == nil {
+		m.Waits = func() {}
 	}
 	now := present{plan: p, event: e, moment: m}
 	var together []*compiled
@@ -254,7 +259,7 @@ func (n *present) find(h planned) (finding, error) {
 	return *found, nil
 }
 
-// runTogether runs hooks beside each other, and reports them in order.
+// runTogether runs hooks beside each other, and reports them in order. They begin in that order, too, each once it has a place.
 func (p *Plan) runTogether(ctx context.Context, now *present, hooks []*compiled) error {
 	if len(hooks) == 0 {
 		return nil
@@ -266,13 +271,24 @@ func (p *Plan) runTogether(ctx context.Context, now *present, hooks []*compiled)
 	now.input = nil // it may be another one afterwards
 	reports := make([]Report, len(hooks))
 	var running sync.WaitGroup
+	var canceled error
+	begun := 0
 	for i, h := range hooks {
+		leave, err := p.set.await(ctx, h, &in, now.moment.Waits)
+		if err != nil {
+			canceled = &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while a hook waited for its turn", Cause: err}
+			break
+		}
+		begun++
 		now.moment.Started(h.Name)
-		running.Go(func() { reports[i] = h.run(ctx, in, p.set.placesFor(&in)) })
+		running.Go(func() {
+			defer leave()
+			reports[i] = h.run(ctx, in)
+		})
 	}
 	running.Wait()
 	var first error
-	for i := range reports { // all of them have run, whatever the first ones say
+	for i := range reports[:begun] { // all of them have run, whatever the first ones say
 		if len(hooks) > 1 {
 			reports[i].Late = time.Since(reports[i].ended)
 		}
@@ -280,7 +296,31 @@ func (p *Plan) runTogether(ctx context.Context, now *present, hooks []*compiled)
 			first = err
 		}
 	}
+	if first == nil {
+		return canceled
+	}
 	return first
+}
+
+// await waits until h may run, and returns what is to be called when it has. Functions of the hub need no place.
+func (s *Set) await(ctx context.Context, h *compiled, in *Input, waits func()) (leave func(), err error) {
+	if !h.isOutside() || h.hasMade(in) {
+		return func() {}, nil
+	}
+	places := s.placesFor(in)
+	leave = func() { <-places }
+	select {
+	case places <- struct{}{}:
+		return leave, nil
+	default:
+		waits()
+	}
+	select {
+	case places <- struct{}{}:
+		return leave, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // placesFor returns the places that hooks of the call share. A hook that calls the hub keeps its place until the hooks of that call have run,
@@ -290,7 +330,7 @@ func (s *Set) placesFor(in *Input) chan struct{} {
 }
 
 // run runs one hook within its time. A panic of a hook is a failure of it.
-func (h *compiled) run(ctx context.Context, in Input, places chan struct{}) (r Report) {
+func (h *compiled) run(ctx context.Context, in Input) (r Report) {
 	in.hook = h.Name
 	r = Report{Hook: h.Name, Event: in.Event, Kind: h.kind, Matcher: h.says, Closed: h.closed(in.Event)}
 	defer func() {
@@ -302,15 +342,6 @@ func (h *compiled) run(ctx context.Context, in Input, places chan struct{}) (r R
 	if h.hasMade(&in) {
 		r.Err, r.Closed = errAgain, true // whatever fail says: who marks a call passes no hook by that
 		return r
-	}
-	if h.isOutside() {
-		select {
-		case places <- struct{}{}:
-			defer func() { <-places }()
-		case <-ctx.Done():
-			r.Err = ctx.Err()
-			return r
-		}
 	}
 	began := time.Now()
 	ctx, stop := context.WithTimeoutCause(ctx, h.Timeout, errTimeout)
@@ -399,7 +430,7 @@ func (s *Set) Test(ctx context.Context, name string, in Input) (r Report, matche
 	if s != nil {
 		for _, h := range s.hooks {
 			if h.Name == name {
-				return h.run(ctx, in, s.placesFor(&in)), slices.Contains(h.Events, in.Event) && h.isFor(in.Request.Tool) &&
+				return h.run(ctx, in), slices.Contains(h.Events, in.Event) && h.isFor(in.Request.Tool) &&
 					h.matcher.Matches(policy.NewSubject(*in.Request)), true
 			}
 		}

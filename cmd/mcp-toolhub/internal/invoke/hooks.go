@@ -72,9 +72,13 @@ func (p *Pipeline) runHooks(ctx context.Context, inv *invocation, e hook.Event) 
 	}
 	inv.call.Arrival.Leave()
 	var started []int // steps of runs that have not ended
-	return inv.hooks.plan.Run(ctx, e, hook.Moment{
+	return becauseOf(ctx, inv.hooks.plan.Run(ctx, e, hook.Moment{
 		Found: &inv.hooks.found,
 		Input: func() (hook.Input, error) { return p.hookInput(ctx, inv, e) },
+		Waits: func() {
+			inv.describe()
+			p.opts.note(ctx, inv, "a call whose hook waits for its turn is not in the journal")
+		},
 		Started: func(name string) {
 			inv.describe()
 			switch e {
@@ -96,7 +100,7 @@ func (p *Pipeline) runHooks(ctx context.Context, inv *invocation, e hook.Event) 
 			started = started[1:]
 			return p.applyHook(ctx, inv, r)
 		},
-	})
+	}))
 }
 
 func (inv *invocation) moveOnce(s tool.Status) {
@@ -187,7 +191,7 @@ func (p *Pipeline) hookFailed(ctx context.Context, inv *invocation, r *hook.Repo
 	p.opts.Logger.Log(ctx, level, "a hook failed", "hook", r.Hook, "event", r.Event, "error", r.Err, "closed", r.Closed, "invocation", inv.id,
 		"tool", inv.toolID())
 	if ctx.Err() != nil {
-		return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while a hook ran", Cause: r.Err})
+		return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while a hook ran", Cause: r.Err}
 	}
 	if !r.Closed {
 		return nil
