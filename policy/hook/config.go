@@ -65,8 +65,10 @@ const (
 	MaxTimeout = 10 * time.Minute
 
 	// places is how many commands and requests of hooks run at the same time. Others wait for their turn. Hooks of calls that hooks make
-	// have as many of their own, see Set.placesFor.
-	places = 32
+	// have as many of their own, see Set.turnsFor.
+	places = 48
+	// ownPlaces is how many of them one caller may have. The others stay free for other callers, however slow its hooks are.
+	ownPlaces = 32
 	// observers is how many hooks that only look run beside each other for one call.
 	observers = 8
 	// maxOutput bounds what a hook answers, in bytes.

@@ -30,8 +30,8 @@ type compiled struct {
 
 // Set is all hooks of one version of the settings. It is safe for concurrent use.
 type Set struct {
-	hooks  []*compiled
-	places []chan struct{} // one for each command and request that may run at the same time, by the number of hooks that have made the call
+	hooks []*compiled
+	turns []*turns // of commands and requests, by the number of hooks that have made the call
 
 	plans sync.Map // planKey -> *Plan
 	kept  atomic.Int64
@@ -56,7 +56,7 @@ func New(configs []Config, o Options) (*Set, []Problem) {
 	}
 	s := &Set{}
 	for range configs { // no hook stands in the origin of a call twice
-		s.places = append(s.places, make(chan struct{}, places))
+		s.turns = append(s.turns, &turns{by: make(map[caller]int)})
 	}
 	var compiler policy.Compiler
 	var problems []Problem
@@ -307,26 +307,17 @@ func (s *Set) await(ctx context.Context, h *compiled, in *Input, waits func()) (
 	if !h.isOutside() || h.hasMade(in) {
 		return func() {}, nil
 	}
-	places := s.placesFor(in)
-	leave = func() { <-places }
-	select {
-	case places <- struct{}{}:
-		return leave, nil
-	default:
-		waits()
+	t, by := s.turnsFor(in), caller{in.Request.Actor.Door, in.Request.Actor.Name}
+	if err := t.enter(ctx, by, waits); err != nil {
+		return nil, err
 	}
-	select {
-	case places <- struct{}{}:
-		return leave, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return func() { t.leave(by) }, nil
 }
 
-// placesFor returns the places that hooks of the call share. A hook that calls the hub keeps its place until the hooks of that call have run,
+// turnsFor returns the turns of the hooks of the call. A hook that calls the hub keeps its place until the hooks of that call have run,
 // so those have places of their own.
-func (s *Set) placesFor(in *Input) chan struct{} {
-	return s.places[min(len(strings.Fields(in.origin())), len(s.places)-1)]
+func (s *Set) turnsFor(in *Input) *turns {
+	return s.turns[min(len(strings.Fields(in.origin())), len(s.turns)-1)]
 }
 
 // run runs one hook within its time. A panic of a hook is a failure of it.
