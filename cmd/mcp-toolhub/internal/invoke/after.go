@@ -12,7 +12,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
@@ -21,10 +20,10 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 	inv.outcome = Outcome{InvocationID: inv.id}
 	p.recordCancellation(ctx, inv)
 	defer func() {
-		if inv.hooks == nil || !inv.hooks.plan.Has(hook.PostToolUseFailure) { // which can make a success of it
+		if !inv.call.Member.hearsLater(inv) {
 			inv.call.Member.failed(inv)
+			inv.release() // the next call need not wait for this one's records
 		}
-		inv.release() // the next call need not wait for this one's records
 	}()
 	if inv.failure != nil {
 		inv.mapFailure()

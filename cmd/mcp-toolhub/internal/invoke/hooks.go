@@ -348,6 +348,8 @@ func (p *Pipeline) postHooks(ctx context.Context, inv *invocation) error {
 			inv.mapFailure()
 		}
 	}
+	inv.call.Member.failed(inv)
+	inv.release() // see Member.hearsLater
 	inv.addContext()
 	return nil
 }
