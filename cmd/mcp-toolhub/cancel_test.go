@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
@@ -202,4 +203,38 @@ func TestTimeoutsAreCancellations(t *testing.T) {
 		c.endedAs("mcp."+name+".hang", canceled{"timed_out", support, "timeout", "", "sent", "unknown"})
 		c.w.result("mcp."+name+".echo", `{}`, "") // which has to wait for a place
 	}
+}
+
+// TestBlockedCallsRunOutOfTime holds that a call with interrupt: block that runs out of time after its client has cancelled it, or is gone, has
+// the client's request in its record. What its server was told is the end of that time.
+func TestBlockedCallsRunOutOfTime(t *testing.T) {
+	t.Parallel()
+	const limit = 2 * time.Second
+	config := configText(t, map[string]any{"s": with(child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("hang")}}),
+		"timeouts", map[string]any{"call": limit.String()})}, map[string]any{
+		"policy": map[string]any{"mode": "accept_all", "tools": []any{map[string]any{"match": "mcp.s.hang", "interrupt": "block"}}}})
+	overCancelingClients(t, config, []string{"mcp.s.hang"}, func(c *canceling) {
+		began := time.Now()
+		hang := c.w.call("mcp.s.hang", `{"begin":true}`, `"progressToken":"p"`)
+		end := c.begin(hang)
+		c.cancel(hang, end)
+		want := canceled{"timed_out", "notification", "client", "the user pressed escape", "sent", "unknown"}
+		if c.closes() {
+			want.by, want.reason = "closed_stream", ""
+		}
+		c.endedAs("mcp.s.hang", want)
+		last, _, _ := c.records("mcp.s.hang")
+		facts, _ := last["tool_result"]["cancellation"].(map[string]any)
+		if at, err := time.Parse(time.RFC3339, fmt.Sprint(facts["requested_at"])); err != nil || !at.Before(began.Add(limit)) {
+			c.t.Errorf("the request was at %v, of a call that began at %v", facts["requested_at"], began.UTC())
+		}
+		if !c.closes() {
+			end()
+		}
+		if c.w.stdin != nil {
+			c.begin(c.w.call("mcp.s.hang", `{"begin":true}`, `"progressToken":"q"`))
+			c.w.dies()
+			c.endedAs("mcp.s.hang", canceled{"timed_out", "notification", "connection_lost", "", "sent", "unknown"})
+		}
+	})
 }

@@ -104,7 +104,13 @@ type inputRequest struct {
 // cancelWith cancels the call with the request of ctx, until stop is called: "Disconnection SHALL be interpreted as
 // cancellation" of the request that is open, and so of its call.
 func (r *runningCall) cancelWith(ctx context.Context) (stop func() bool) {
-	return context.AfterFunc(ctx, func() { r.cancel(context.Cause(ctx)) })
+	return context.AfterFunc(ctx, func() {
+		if why := (*tool.Failure)(nil); errors.As(context.Cause(ctx), &why) {
+			r.cancel(why)
+			return
+		}
+		r.cancel(closedStream()) // net/http says nothing else
+	})
 }
 
 // end notes the result, and reports whether the first attempt has its answer already. If not, nobody else will answer it.

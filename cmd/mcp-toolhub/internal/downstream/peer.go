@@ -227,6 +227,11 @@ func withdrawn(params json.RawMessage) *tool.Failure {
 	return f
 }
 
+// closedStream returns the cause with which a call ends whose client has closed the stream of its request at this moment.
+func closedStream() *tool.Failure {
+	return tool.CanceledBy(tool.CanceledByClosedStream, "", "the client closed the stream of its request: call again if the result is still wanted")
+}
+
 // goneClient returns the cause with which the calls end of a client that is gone without a word.
 func goneClient() *tool.Failure {
 	return tool.CanceledBy(tool.CanceledByLostClient, "", "the client has gone: call again if it is still wanted")
