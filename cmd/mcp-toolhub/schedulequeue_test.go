@@ -550,3 +550,29 @@ func resultsIn(t *testing.T, dir string) (all []tool.Result) {
 	}
 	return all
 }
+
+// TestBatchesOverHTTPKeepTheirOrder: messages of a batch are sent in the order in which it was written, also where nothing says in which
+// order the client wrote the batch and other calls.
+func TestBatchesOverHTTPKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	g, hub := gatedHub(t, nil)
+	for _, version := range []string{rev2025, rev2026} {
+		w := wireHTTP(t, hub.url+"/mcp", version).open()
+		for round := range 5 {
+			var calls, want, got []string
+			for n := range 4 {
+				content := fmt.Sprint(version, " ", round, " ", n)
+				close(g.gate(content))
+				calls = append(calls, fmt.Sprintf(`{"id":"%d","name":"mcp.far.send_message","arguments":{"content":%q}}`, n, content))
+				want = append(want, content)
+			}
+			w.batch(`{"ordering_policy":"allow_unordered","calls":[` + strings.Join(calls, ",") + `]}`)
+			for range calls {
+				got = append(got, g.next())
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%v came", got)
+			}
+		}
+	}
+}

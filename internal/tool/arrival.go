@@ -39,10 +39,10 @@ func (l *Line) Join(a *Arrival) {
 	a.enter(l, l.last)
 }
 
-// Follow puts a right behind other, or nowhere where other has no place. Like Join, it is called before others know of a.
-func (a *Arrival) Follow(other *Arrival) {
+// Follow puts a right behind other, and reports whether other has a place. Like Join, it is called before others know of a.
+func (a *Arrival) Follow(other *Arrival) bool {
 	if other == nil || other.line == nil {
-		return
+		return false
 	}
 	l := other.line
 	l.mu.Lock()
@@ -50,6 +50,7 @@ func (a *Arrival) Follow(other *Arrival) {
 	if other.in {
 		a.enter(l, other)
 	}
+	return other.in
 }
 
 // enter puts a behind prev, or at the front where that is nil. The line's mutex is held.

@@ -84,11 +84,14 @@ func (b *batch) run(ctx context.Context) {
 	var all sync.WaitGroup
 	b.canceled = ctx.Done()
 	contexts, last := make([]context.Context, len(b.members)), b.execution.Arrival
+	var own tool.Line // of a batch that has no place in another one, over HTTP for example
 	for i, m := range b.members {
 		contexts[i], m.cancel = context.WithCancelCause(ctx)
 		if b.beginsAtOnce(m) {
 			b.asks.Begin()
-			m.arrival.Follow(last)
+			if !m.arrival.Follow(last) {
+				own.Join(&m.arrival)
+			}
 			last = &m.arrival
 		}
 	}
