@@ -35,7 +35,7 @@ func Open(path string) (*Document, error) {
 		if _, linkErr := os.Lstat(path); linkErr == nil {
 			return nil, fmt.Errorf("read %q: it is a link that leads nowhere: mend or remove it", path)
 		}
-		return &Document{Path: path}, nil
+		return &Document{Path: resolved(path)}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %q: %w", path, err)
@@ -59,6 +59,19 @@ func Open(path string) (*Document, error) {
 		d.Raw = []byte{}
 	}
 	return d, nil
+}
+
+// resolved returns the path of a file that is not there, as it will be once the file is: every link among its directories followed.
+func resolved(path string) string {
+	dir := filepath.Dir(path)
+	if dir == path {
+		return path
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		real = resolved(dir)
+	}
+	return filepath.Join(real, filepath.Base(path))
 }
 
 func tooLarge(raw []byte) error {

@@ -449,6 +449,23 @@ func TestFileIsGone(t *testing.T) {
 	must(t, m.disconnect("cursor"))
 }
 
+// TestHomeBehindLink: a client's file that connect makes below a link is the same one for the next connect.
+func TestHomeBehindLink(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	link := filepath.Join(t.TempDir(), "home")
+	if err := os.Symlink(m.home, link); err != nil {
+		t.Skip(err)
+	}
+	m.env.Lookup = func(name string) (string, bool) { return link, name == "HOME" }
+	must(t, m.connect("cursor", hub, none))
+	must(t, m.connect("cursor", remote, none))
+	must(t, m.disconnect("cursor"))
+	if _, err := os.Stat(clients.ByID("cursor").File(m.env)); err == nil {
+		t.Error("the file is still there")
+	}
+}
+
 // TestKeyAboveTheHub: after somebody else has written, the key above the hub goes if connect has put it there, and stays if not.
 func TestKeyAboveTheHub(t *testing.T) {
 	t.Parallel()
