@@ -15,7 +15,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -503,7 +505,7 @@ func (p *Plan) backup(old *connection) (*Change, error) {
 // run runs the client's own commands, and checks that the file shows the result.
 func (p *Plan) run(ctx context.Context) error {
 	for _, words := range p.Commands {
-		out, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput()
+		out, err := runWithin(ctx, toolLimit, words)
 		if err != nil {
 			return fmt.Errorf("run %s %s: %w: %s", filepath.Base(words[0]), strings.Join(words[1:3], " "), err, p.Mask(string(bytes.TrimSpace(out))))
 		}
@@ -523,6 +525,25 @@ func (p *Plan) run(ctx context.Context) error {
 		p.record.Path, p.record.After = now.Path, sum(now.Raw)
 	}
 	return nil
+}
+
+// toolLimit bounds one run of a client's own command, which changes a file and ends.
+const toolLimit = 30 * time.Second
+
+// runWithin runs a command, and returns what it prints. After limit it ends the command, and all that it has started.
+func runWithin(ctx context.Context, limit time.Duration, words []string) ([]byte, error) {
+	late := fmt.Errorf("it has not ended within %s", limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.SysProcAttr = guard.OwnGroup()
+	cmd.Cancel = func() error { guard.KillGroup(cmd); return nil }
+	cmd.WaitDelay = time.Second // for output that something outside the group holds open
+	out, err := cmd.CombinedOutput()
+	if err != nil && context.Cause(ctx) == late {
+		err = late
+	}
+	return out, err
 }
 
 // write changes the file, after a command has failed.
