@@ -338,6 +338,10 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 		}
 		changes++
 		c.show(p)
+		if p.Kept != "" {
+			fmt.Fprintf(c.std.err, "warning: %s: what its file held before an earlier connect stays in %s: neither undo nor disconnect brings it back\n",
+				p.Title, p.Kept)
+		}
 	}
 	if c.dryRun {
 		return nil

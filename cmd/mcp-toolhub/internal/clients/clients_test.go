@@ -249,7 +249,8 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestConnectAgain: a second connect changes the entry, and disconnect still brings back the file of before the first.
+// TestConnectAgain: a second connect changes the entry, and disconnect still brings back the file of before the first, with what somebody
+// else has written in between.
 func TestConnectAgain(t *testing.T) {
 	t.Parallel()
 	for id, data := range samples(t) {
@@ -271,6 +272,23 @@ func TestConnectAgain(t *testing.T) {
 		must(t, m.disconnect(id))
 		if contents(t, path) != string(data) {
 			t.Errorf("%s: afterwards the file is other:\n%s", id, contents(t, path))
+		}
+
+		must(t, m.connect(id, hub, none))
+		f, err := clients.ByID(id).ReadClient(path)
+		must(t, err)
+		other := splice.Object{{Key: "command", Value: "true"}}
+		f, err = f.Put(clients.ByID(id).Place, "another", other)
+		must(t, err)
+		must(t, os.WriteFile(path, f.Bytes(), 0o600))
+		must(t, m.connect(id, remote, none))
+		must(t, m.disconnect(id))
+		f, err = splice.Read(clients.ByID(id).Format, data)
+		must(t, err)
+		f, err = f.Put(clients.ByID(id).Place, "another", other)
+		must(t, err)
+		if contents(t, path) != string(f.Bytes()) {
+			t.Errorf("%s: what somebody else has written:\n%s\nwant:\n%s", id, contents(t, path), f.Bytes())
 		}
 	}
 }
@@ -416,21 +434,24 @@ func TestKilledOnTheWay(t *testing.T) {
 	}
 }
 
-// TestFileIsGone: where the client's file is gone or empty, what it held comes back from the backup.
+// TestFileIsGone: where the client's file is gone or empty, disconnect brings back from the backup what it held. So does connect where it
+// is empty.
 func TestFileIsGone(t *testing.T) {
 	t.Parallel()
 	for id, data := range samples(t) {
-		for _, gone := range []func(path string) error{os.Remove, func(path string) error { return os.Truncate(path, 0) }} {
+		for i, gone := range []func(path string) error{os.Remove, func(path string) error { return os.Truncate(path, 0) }} {
 			m := newMachine(t)
 			path := m.write(id, data, 0o640)
 			must(t, m.connect(id, hub, func(*clients.Server) bool { return true }))
 			with := contents(t, path)
 			must(t, gone(path))
-			must(t, m.connect(id, hub, func(*clients.Server) bool { return true }))
-			if contents(t, path) != with {
-				t.Errorf("%s: connected again: %s", id, contents(t, path))
+			if i > 0 {
+				must(t, m.connect(id, hub, func(*clients.Server) bool { return true }))
+				if contents(t, path) != with {
+					t.Errorf("%s: connected again: %s", id, contents(t, path))
+				}
+				must(t, gone(path))
 			}
-			must(t, gone(path))
 			must(t, m.disconnect(id))
 			if contents(t, path) != string(data) {
 				t.Errorf("%s: afterwards the file is other:\n%s", id, contents(t, path))
@@ -447,6 +468,44 @@ func TestFileIsGone(t *testing.T) {
 	}
 	must(t, os.Remove(path+".before-toolhub"))
 	must(t, m.disconnect("cursor"))
+}
+
+// TestConnectAfterDeletion: a client whose file somebody has deleted since the last connect is as one that never had a file. The backup of
+// what it held stays, and the plan names it.
+func TestConnectAfterDeletion(t *testing.T) {
+	t.Parallel()
+	for id, data := range samples(t) {
+		m := newMachine(t)
+		fresh := clients.ByID(id).File(m.env)
+		must(t, m.connect(id, hub, none))
+		want := contents(t, fresh)
+		must(t, m.disconnect(id))
+
+		path := m.write(id, data, 0o644)
+		must(t, m.connect(id, hub, none))
+		must(t, os.Remove(path))
+		must(t, m.connections(func(s *clients.Connections) error {
+			p, err := s.Connect(clients.ByID(id), hub, none)
+			must(t, err)
+			if p.Kept != path+".before-toolhub" {
+				t.Errorf("%s: the plan keeps %q", id, p.Kept)
+			}
+			return s.Do(t.Context(), []*clients.Plan{p})
+		}))
+		if got := contents(t, path); got != want {
+			t.Errorf("%s: %q, want %q", id, got, want)
+		}
+		if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v", id, info.Mode(), err)
+		}
+		must(t, m.disconnect(id))
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s: the file is still there", id)
+		}
+		if got := contents(t, path+".before-toolhub"); got != string(data) {
+			t.Errorf("%s: the backup holds %q", id, got)
+		}
+	}
 }
 
 // TestHomeBehindLink: a client's file that connect makes below a link is the same one for the next connect.

@@ -98,6 +98,7 @@ type Plan struct {
 	Commands [][]string       // run in place of changing the file
 	OrWrite  bool             // the file is changed where a command fails
 	Failed   error            // of a command, after Do, where the file was changed then
+	Kept     string           // path of the backup of an earlier connect, which nobody restores or removes now; "" for none
 	removed  []string         // as connection.Replaced
 	base     []byte           // the file without the hub
 	trees    []*textfile.Node // what the file says, and will say: for Mask
@@ -158,6 +159,9 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	}
 	base, raw := current, d.Raw
 	old := s.all[c.ID]
+	if d.Raw == nil { // somebody has deleted the file: the client starts afresh
+		old = nil
+	}
 	if old != nil && old.Path == d.Path {
 		base, raw, err = s.without(c, old, d, current)
 		switch {
@@ -204,18 +208,31 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	if raw != nil {
 		p.record.Backup = s.backupName(old, d.Path)
 	}
-	if c.tool != nil && !slices.ContainsFunc(p.removed, isOfProject) {
-		if program, err := exec.LookPath(c.tool.program); err == nil {
-			p.record.Tool = true
-			for _, e := range current.Entries(c.Place) {
-				if e.Name == EntryName || slices.Contains(p.removed, e.Name) {
-					p.Commands = append(p.Commands, append([]string{program}, c.tool.remove(e.Name)...))
-				}
-			}
-			p.Commands = append(p.Commands, append([]string{program}, c.tool.add(EntryName, h)...))
+	if last := s.all[c.ID]; last != nil && last.Backup != "" && last.Backup != p.record.Backup {
+		if _, err := os.Stat(last.Backup); err == nil {
+			p.Kept = last.Backup
 		}
 	}
+	p.useTool(current, h)
 	return p, nil
+}
+
+// useTool lets the client's own command connect it, where it has one that can.
+func (p *Plan) useTool(current *splice.File, h Hub) {
+	if p.tool == nil || slices.ContainsFunc(p.removed, isOfProject) {
+		return
+	}
+	program, err := exec.LookPath(p.tool.program)
+	if err != nil {
+		return
+	}
+	p.record.Tool = true
+	for _, e := range current.Entries(p.Place) {
+		if e.Name == EntryName || slices.Contains(p.removed, e.Name) {
+			p.Commands = append(p.Commands, append([]string{program}, p.tool.remove(e.Name)...))
+		}
+	}
+	p.Commands = append(p.Commands, append([]string{program}, p.tool.add(EntryName, h)...))
 }
 
 // projectMark stands in a replacedName before the project.
@@ -409,6 +426,7 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 	}
 	for _, p := range plans {
 		old := s.all[p.ID]
+		var like *Document
 		if p.record != nil {
 			s.all[p.ID] = p.record
 			if p.record != old {
@@ -416,6 +434,7 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 			}
 		} else if old != nil && old.Backup != "" {
 			leftovers = append(leftovers, old.Backup)
+			like = likeBackup(old)
 		}
 		backup, err := p.backup(old)
 		if err != nil {
@@ -428,7 +447,7 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 		case len(p.Commands) > 0:
 			tools = append(tools, p)
 		case !p.Nothing():
-			changes = append(changes, &Change{Document: p.Doc, After: p.After, Like: likeBackup(old)})
+			changes = append(changes, &Change{Document: p.Doc, After: p.After, Like: like})
 		}
 	}
 	// Of a connection the record comes first, and goes last: one of a change that was not made is harmless, and whoever is killed
@@ -469,11 +488,8 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 	return nil
 }
 
-// likeBackup returns the backup, whose mode a file gets that is made anew; nil where there is no backup.
+// likeBackup returns the backup, whose mode a file gets that comes back; nil where it cannot be read.
 func likeBackup(old *connection) *Document {
-	if old == nil || old.Backup == "" {
-		return nil
-	}
 	d, err := Open(old.Backup)
 	if err != nil {
 		return nil
