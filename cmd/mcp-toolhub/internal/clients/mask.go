@@ -27,9 +27,10 @@ var (
 // Mask replaces secrets in a text that people will see, such as the difference between two states of a file: those that the trees hold,
 // which are what the file says in each state, and what looks like one in comments, which no tree has. References stay.
 func Mask(text string, trees ...*textfile.Node) string {
-	var all []string
+	var all, names []string
 	for _, tree := range trees {
 		all = secretTexts(tree, "", false, all)
+		names = secretHeaders(tree, names)
 	}
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
 	for _, secret := range all {
@@ -37,7 +38,7 @@ func Mask(text string, trees ...*textfile.Node) string {
 	}
 	text = keyed.ReplaceAllStringFunc(text, func(found string) string {
 		m := keyed.FindStringSubmatch(found)
-		if m[1] != "" || m[4] == "" || !secretName(m[2]) { // ${secret:NAME} is no secret
+		if m[1] != "" || m[4] == "" || !secretName(m[2]) && !slices.Contains(names, m[2]) { // ${secret:NAME} is no secret
 			return found
 		}
 		return m[2] + m[3] + masked
@@ -48,14 +49,15 @@ func Mask(text string, trees ...*textfile.Node) string {
 // Mask replaces secrets in a text about the plan: those of the client's file, and the token of the hub.
 func (p *Plan) Mask(text string) string { return Mask(text, p.trees...) }
 
-// secretTexts appends to all the texts below n that may be secrets: variables, headers, and values whose key sounds like a secret.
+// secretTexts appends to all the texts below n that may be secrets: variables, headers that are not known to be
+// none, and values whose key sounds like a secret.
 func secretTexts(n *textfile.Node, key string, secret bool, all []string) []string {
 	secret = secret || secretName(key)
 	switch key {
-	case "env", "envs", "environment", "headers", "http_headers":
+	case "env", "envs", "environment":
 		secret = true
 	}
-	if own := strings.TrimSpace(pointers.ReplaceAllString(n.Text, "$1")); len(own) >= leastSecret && (secret || carriesSecret(own)) {
+	if own := ownText(n); len(own) >= leastSecret && (secret || carriesSecret(own)) {
 		for _, text := range []string{n.Text, strings.Trim(string(n.Source), `"`)} {
 			for line := range strings.Lines(schemeWord.ReplaceAllString(text, "")) {
 				if line = strings.TrimSpace(line); len(line) >= leastSecret {
@@ -69,10 +71,34 @@ func secretTexts(n *textfile.Node, key string, secret bool, all []string) []stri
 		if strings.HasSuffix(strings.ToLower(key), "servers") { // a server called auth0 has no more secrets than others
 			name = ""
 		}
-		all = secretTexts(m.Value, name, secret, all)
+		all = secretTexts(m.Value, name, secret || isHeaders(key) && secretHeader(name, m.Value.Text), all)
 	}
 	for i, item := range n.Items {
-		all = secretTexts(item, "", secret || i > 0 && isSecretBehind(n.Items[i-1].Text, item.Text), all)
+		all = secretTexts(item, "", secret || i > 0 && (isSecretBehind(n.Items[i-1].Text, item.Text) || headerBehind(n.Items[i-1].Text, ownText(item)) != ""), all)
+	}
+	return all
+}
+
+// ownText returns the text of n without the references in it.
+func ownText(n *textfile.Node) string {
+	return strings.TrimSpace(pointers.ReplaceAllString(n.Text, "$1"))
+}
+
+// isHeaders reports whether a key of a file stands above headers.
+func isHeaders(key string) bool { return key == "headers" || key == "http_headers" }
+
+// secretHeaders appends to all the names of the headers below n that hold secrets: short ones are found by them.
+func secretHeaders(n *textfile.Node, all []string) []string {
+	for _, m := range n.Members {
+		for _, h := range m.Value.Members {
+			if isHeaders(m.Key) && secretHeader(h.Key, h.Value.Text) {
+				all = append(all, h.Key)
+			}
+		}
+		all = secretHeaders(m.Value, all)
+	}
+	for _, item := range n.Items {
+		all = secretHeaders(item, all)
 	}
 	return all
 }

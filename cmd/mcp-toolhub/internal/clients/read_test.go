@@ -1,6 +1,7 @@
 package clients_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -240,7 +241,7 @@ func TestReferencesOfGoose(t *testing.T) {
 	f, err := splice.Read(splice.YAML, []byte("extensions:\n  gs:\n    type: streamable_http\n    uri: https://$HOST/mcp\n    envs: {HOST: gs.example, MY_TOKEN: hunter22}\n"+
 		"    env_keys: [GS_TOKEN]\n    headers: {Authorization: Bearer $GS_TOKEN, X-B: \"${GS_TOKEN}\", X-C: \"$OTHER ${OTHER}\", X-D: x $MY_TOKEN}\n"))
 	must(t, err)
-	want := "gs: https://gs.example/mcp Authorization: Bearer ${GS_TOKEN} X-B: ${GS_TOKEN} X-C: $OTHER $${OTHER} X-D: x ${secret:gs.X-D}"
+	want := "gs: https://gs.example/mcp Authorization: Bearer ${GS_TOKEN} X-B: ${GS_TOKEN} X-C: $OTHER $${OTHER} X-D: ${secret:gs.X-D}"
 	s := clients.ByID("goose").Read(f, "file")[0]
 	s.MoveSecrets(func(name, _ string) string { return name })
 	if got := told(s); got != want {
@@ -321,7 +322,7 @@ func TestMoveSecrets(t *testing.T) {
 			"ghp_0123456789abcdef", "--port", "80", "--max-tokens", "9", "--key", "q7Zk2LmX9vTgRw4pYbN8sHdE", "--key", "~/.ssh/key.pem"},
 		Env: []clients.Pair{{Name: "API_KEY", Value: "k4 $${x}"}, {Name: "MODE", Value: "fast"}, {Name: "OTHER", Value: "sk-0123456789abcdef"},
 			{Name: "TOKEN", Value: "${TOKEN}"}},
-		Headers: []clients.Pair{{Name: "Authorization", Value: "Bearer k5"}, {Name: "X-Team", Value: "x"}},
+		Headers: []clients.Pair{{Name: "Authorization", Value: "Bearer k5"}, {Name: "X-Region", Value: "${R}"}, {Name: "X-Team", Value: "x"}},
 		SignIn:  clients.SignIn{ID: "i", Secret: "k6"}}
 	all := func() string { return told(s) + " " + strings.Join(s.Args, " ") }
 	was := all()
@@ -339,7 +340,7 @@ func TestMoveSecrets(t *testing.T) {
 			t.Errorf("%s is still there: %s", secret, now)
 		}
 	}
-	for _, plain := range []string{"MODE=fast", "X-Team: x", "--port 80", "--max-tokens 9", "--key ~/.ssh/key.pem", "TOKEN=${TOKEN}",
+	for _, plain := range []string{"MODE=fast", "--port 80", "--max-tokens 9", "--key ~/.ssh/key.pem", "TOKEN=${TOKEN}", "X-Region: ${R}", "X-Team: ${secret:a-b.X-Team}",
 		"Authorization: Bearer ${secret:a-b.Authorization}"} {
 		if !strings.Contains(now, plain) {
 			t.Errorf("%q is gone: %s", plain, now)
@@ -381,6 +382,9 @@ func TestSecretsWithinTexts(t *testing.T) {
 		"https://h.example/@scope/mcp?to=a@b":                                           "https://h.example/@scope/mcp?to=a@b",
 		"git+ssh://git@h.example/x":                                                     "git+ssh://git@h.example/x",
 		"Server=h;User Id=u;Password=hunter22;Encrypt=true":                             "Server=h;User Id=u;Password=<hunter22>;Encrypt=true",
+		"X-User=ann,X-Custom-Auth=hunter22,X-Mode=fast":                                 "X-User=ann,X-Custom-Auth=<hunter22>,X-Mode=fast",
+		"Server=h;Password=hun,ter22":                                                   "Server=h;Password=<hun,ter22>",
+		"type=bind,src=/token,dst=/x":                                                   "type=bind,src=/token,dst=/x",
 		"host=h password=hunter22 dbname=d":                                             "host=h password=<hunter22> dbname=d",
 		"run ghp_0123456789abcdef in ${userHome}":                                       "run <ghp_0123456789abcdef> in ${userHome}",
 		"TOKEN: hunter22-${env:REGION}":                                                 "TOKEN: <hunter22->${env:REGION}",
@@ -432,6 +436,60 @@ func TestSecretsWithinTexts(t *testing.T) {
 	s.MoveSecrets(func(name, _ string) string { return name })
 	if s.Env[0].Value != "${API_KEY:-${secret:s.API_KEY}}" || s.Env[1].Value != "${MODE:-fastest}" {
 		t.Errorf("the variables are %v", s.Env)
+	}
+}
+
+// TestHeaders: import takes every header for a secret that is not known to be none, also one in an argument, and what is shown is masked
+// by the same rule.
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"X-Access: word":                           "X-Access: <word>",
+		"X-Access: two words":                      "X-Access: <two words>",
+		"X-Access: hunter22":                       "X-Access: <hunter22>",
+		"X-Access: ${env:T}":                       "X-Access: ${env:T}",
+		"X-Access: $ecret":                         "X-Access: <$ecret>",
+		"X-Access: $A_1 $B":                        "X-Access: $A_1 $B",
+		"X-Access: $T ${T}":                        "X-Access: $T ${T}",
+		"X-Access: hunter22-${env:T}":              "X-Access: <hunter22->${env:T}",
+		"X-Access: Bearer hunter22":                "X-Access: Bearer <hunter22>",
+		"X-Api-Key: 12345":                         "X-Api-Key: <12345>",
+		"CONTEXT7_API_KEY: hunter22":               "CONTEXT7_API_KEY: <hunter22>",
+		"Authorization: Bearer ${env:T}":           "Authorization: Bearer ${env:T}",
+		"Authorization: Bearer $GITHUB_TOKEN":      "Authorization: Bearer $GITHUB_TOKEN",
+		"Authorization: Bearer $hunter22":          "Authorization: Bearer <$hunter22>",
+		"Authorization: Bearer ${T:-hunter22}":     "Authorization: Bearer ${T:-<hunter22>}",
+		"Accept: application/json":                 "Accept: application/json",
+		"User-Agent: mine (1.0)":                   "User-Agent: mine (1.0)",
+		"MCP-Protocol-Version: 2025-06-18":         "MCP-Protocol-Version: 2025-06-18",
+		"Notion-Version: 2022-06-28":               "Notion-Version: 2022-06-28",
+		"X-MCP-Toolsets: repos":                    "X-MCP-Toolsets: repos",
+		"X-MCP-Tools: get_me,issue_read":           "X-MCP-Tools: get_me,issue_read",
+		"X-MCP-Readonly: true":                     "X-MCP-Readonly: true",
+		"X-Features: docs, error-tracking":         "X-Features: docs, error-tracking",
+		"X-Site: https://x.example":                "X-Site: https://x.example",
+		"X-Site: https://x.example?token=hunter22": "X-Site: https://x.example?token=<hunter22>",
+	} {
+		name, value, _ := strings.Cut(line, ": ")
+		s := clients.Server{Name: "s", Headers: []clients.Pair{{Name: name, Value: value}}, Args: []string{"--header", line, "--header=" + line}}
+		secret := ""
+		s.MoveSecrets(func(_, found string) string { secret = found; return "x" })
+		mark := strings.NewReplacer("${secret:x}", "<"+secret+">")
+		for _, got := range []string{name + ": " + mark.Replace(s.Headers[0].Value), mark.Replace(s.Args[1]), strings.TrimPrefix(mark.Replace(s.Args[2]), "--header=")} {
+			if got != want {
+				t.Errorf("%s became %s, want %s", line, got, want)
+			}
+		}
+		for _, entry := range []any{map[string]any{"headers": map[string]string{name: value}}, map[string]any{"args": []string{"--header", line}}} {
+			text, err := json.Marshal(entry)
+			must(t, err)
+			f, err := splice.Read(splice.JSON, text)
+			must(t, err)
+			shown := clients.Mask(string(text), f.Root)
+			if secret != "" && strings.Contains(shown, secret) || want == line && !strings.Contains(line, "$") && shown != string(text) {
+				t.Errorf("%s is shown as %s", text, shown)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -13,21 +14,33 @@ import (
 // schemes are the words that stand before a secret in a header.
 const schemes = `(?i:bearer|basic|token|apikey)`
 
+// shellName matches the names that people give variables, and passwords rarely look like.
+const shellName = `([A-Z]+|[A-Z][A-Z0-9]*(_[A-Z0-9]+)+)`
+
 var (
 	// tokenForm matches tokens by the prefixes that services give them.
 	tokenForm = regexp.MustCompile(`\b(gh[pousr]_|github_pat_|glpat-|sk-|sk_live_|rk_live_|xox[abprs]-|xapp-|AKIA|AIza|ntn_|secret_|` +
 		`lin_api_|figd_|hf_|npm_|pypi-|dop_v1_|tvly-|fc-|pat[A-Za-z0-9]{14}\.)[A-Za-z0-9_.-]{12,}`)
 	scheme    = regexp.MustCompile(`^(` + schemes + `\s+)?(.+)$`)
-	header    = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9-]*):\s*(.+)$`)
+	header    = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*):\s*(.+)$`)
 	assigned  = regexp.MustCompile(`^(--?[A-Za-z][A-Za-z0-9_-]*|[A-Za-z][A-Za-z0-9_.]*)=(.+)$`)
 	flag      = regexp.MustCompile(`^--?([A-Za-z][A-Za-z0-9_-]*)$`)
 	parameter = regexp.MustCompile(`([?&])([^=&#\s]+)=([^&#\s]+)`)
 	userInfo  = regexp.MustCompile(`(\b[a-z][a-z0-9+.-]*://)([^/?#@:\s]*:)?([^/?#\s]+)@`)
 	quoted    = regexp.MustCompile(`("([A-Za-z0-9_-]+)"\s*:\s*")((?:[^"\\]|\\.)+)"`) // a member of a JSON object
 	connected = regexp.MustCompile(`((?:^|[;\s])([A-Za-z][A-Za-z0-9_]*)=)([^;\s]+)`) // a member of a connection string
+	member    = regexp.MustCompile(`((?:^|,)\s*([A-Za-z][A-Za-z0-9_-]*)=)([^,;]+)`)  // a member of a list, as of JIRA_CUSTOM_HEADERS
 	// personal matches names of a personal access token, of a password in short, and of an address that is a secret.
 	personal = regexp.MustCompile(`(?i)(^|[_-])(pat|pw)$|(db|pg|sql|mongo|redis|smtp|mail|ftp|user|root|admin)pass$|webhook[_-]?ur[il]$`)
 	segment  = regexp.MustCompile(`/([A-Za-z0-9_-]{20,})`) // of a path
+
+	// plainHeader matches names of headers that hold no secret: of HTTP, of MCP, and of settings of GitHub's and Figma's servers. plainValue
+	// matches what is evidently a setting: a switch, a number, a version, a list of words, or an address.
+	plainHeader = regexp.MustCompile(`(?i)^(accept(-\w+)?|content-type|user-agent|origin|(http-)?referer|mcp-protocol-version|` +
+		`x-mcp-(toolsets|tools|exclude-tools|features|readonly|lockdown|insiders)|x-figma-region)$`)
+	plainValue = regexp.MustCompile(`(?i)^(true|false|on|off|yes|no|v?[0-9]+([.-][0-9]+)*|[a-z_-]+(\s*,\s*[a-z_-]+)+|https?://\S+)$`)
+	// shellVariables matches variables as shells have them: whoever wrote that in the place of a secret meant the variables.
+	shellVariables = regexp.MustCompile(`^(\s*(\$` + shellName + `|\$\$\{` + shellName + `\}))+$`)
 
 	// referring matches a reference, and the escape $${, which is none.
 	referring = regexp.MustCompile(`\$\$\{|\$\{[^}]*:-\$\{secret:[^}]*\}\}|\$\{[^}]*\}`)
@@ -60,6 +73,20 @@ func isSecretBehind(before, value string) bool {
 	return m != nil && (secretWord(m[1]) || slices.Contains(sensitive.Find(before+" "+value), value))
 }
 
+// secretHeader reports whether the value of a header is taken for a secret: any is that is not known to be none.
+func secretHeader(name, value string) bool {
+	return secretName(name) || !plainHeader.MatchString(name) && !plainValue.MatchString(value)
+}
+
+// headerBehind returns the value of the header that arg is because before, the argument before it, is a flag of one, such as that of
+// mcp-remote; "" where there is none, or it is no secret.
+func headerBehind(before, arg string) string {
+	if m := header.FindStringSubmatch(arg); m != nil && (before == "--header" || before == "-H") && secretHeader(m[1], m[2]) {
+		return m[2]
+	}
+	return ""
+}
+
 // MoveSecrets replaces the secrets in s by references. It calls keep with each secret and a name; keep stores the secret and returns
 // the name that it has given it.
 func (s *Server) MoveSecrets(keep func(name, secret string) string) {
@@ -73,13 +100,18 @@ func (s *Server) MoveSecrets(keep func(name, secret string) string) {
 		}
 		return c.within(text)
 	}
-	for _, pairs := range [][]Pair{s.Env, s.Headers} {
-		for i, p := range pairs {
-			pairs[i].Value = cut(p.Name, p.Value, secretName(p.Name))
-		}
+	for i, p := range s.Env {
+		s.Env[i].Value = cut(p.Name, p.Value, secretName(p.Name))
 	}
+	for i, p := range s.Headers {
+		s.Headers[i].Value = cut(p.Name, p.Value, secretHeader(p.Name, p.Value))
+	}
+	before := ""
 	for i, arg := range s.Args {
-		s.Args[i] = cut(fmt.Sprint("arg", i+1), arg, i > 0 && isSecretBehind(s.Args[i-1], arg))
+		value := headerBehind(before, arg)
+		rest := cmp.Or(value, arg)
+		s.Args[i] = strings.TrimSuffix(arg, rest) + cut(fmt.Sprint("arg", i+1), rest, value != "" || isSecretBehind(before, arg))
+		before = arg
 	}
 	s.URL = cut("url", s.URL, false)
 	s.SignIn.Secret = cut("client_secret", s.SignIn.Secret, true)
@@ -157,7 +189,7 @@ func (c *cutter) value(value string) string {
 		m = []string{"", "", value}
 	}
 	if !aside.MatchString(m[2]) {
-		if m[2] == "" {
+		if m[2] == "" || shellVariables.MatchString(m[2]) {
 			return value
 		}
 		return m[1] + c.hide(c.move(m[2]))
@@ -182,6 +214,9 @@ func (c *cutter) text(text string) string {
 		if secretWord(name) || name == strings.ToUpper(name) && secretName(name) { // a variable's name
 			return m[1] + "=" + c.value(m[2])
 		}
+		if value := headerBehind(m[1], m[2]); value != "" {
+			return strings.TrimSuffix(text, value) + c.value(value)
+		}
 		if m[1][0] == '-' { // as in --env=NAME=SECRET
 			return m[1] + "=" + c.text(m[2])
 		}
@@ -198,6 +233,7 @@ func (c *cutter) text(text string) string {
 	}
 	named(quoted, `"`)
 	named(connected, "")
+	named(member, "")
 	text = userInfo.ReplaceAllStringFunc(text, func(found string) string {
 		m := userInfo.FindStringSubmatch(found)
 		if m[2] == "" && !strings.HasPrefix(m[1], "http") { // as in ssh://git@host
