@@ -59,7 +59,8 @@ func Diagnose(ctx context.Context, cfg Config, id string, report func(Step)) err
 	if at < 0 {
 		return fmt.Errorf("diagnose server %q: there is none of this id: use one of %s", id, strings.Join(cfg.IDs(), ", "))
 	}
-	cfg.Servers, cfg.Catalogs = cfg.Servers[at:at+1], nil
+	cfg.Servers, cfg.Catalogs = slices.Clone(cfg.Servers[at:at+1]), nil
+	cfg.Servers[0].Disabled = false
 	heard := &hearing{}
 	g, err := NewGroup(cfg, slog.New(heard))
 	if err != nil {
@@ -151,6 +152,13 @@ func (d *diagnosis) walk(ctx context.Context) {
 // find looks for the program, or for the host, that connecting will need.
 func (d *diagnosis) find(ctx context.Context) bool {
 	s := d.server
+	if f := missing(s.cfg); f != nil {
+		step := StepCommand
+		if s.cfg.Transport != Stdio {
+			step = StepAddress
+		}
+		return d.done(Step{Name: step}, f)
+	}
 	if s.connector.http == nil {
 		path, f := s.launcher.Find(s.cfg)
 		return d.done(Step{Name: StepCommand, Detail: s.redact.Text(path)}, f)

@@ -1,7 +1,7 @@
 // Package upstream connects to MCP servers, keeps them alive, lists their tools and calls them.
 //
 // A Group holds all servers of a configuration. Each is a state machine of its own, driven by one goroutine: starting,
-// ready, backoff, needs_auth, stopped. Nothing that one server does, or fails to do, makes another wait. A server with
+// ready, backoff, needs_auth, needs_setup, stopped. Nothing that one server does, or fails to do, makes another wait. A server with
 // state can have a connection for each client session, instead of one for all: see isolation.
 //
 // The SDK's client does what it does well: initialize and discover, versions, pings, sessions. What must not change by
@@ -176,7 +176,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	if before != nil {
 		s.lifecycle.inherit(before.lifecycle)
 	}
-	if sc.Isolated || own != nil {
+	if (sc.Isolated || own != nil) && sc.Missing.What == "" {
 		e.use, s.isolation = useListing, newIsolation(s, own)
 	}
 	return s, nil
@@ -267,7 +267,10 @@ func (g *Group) start(s *server) {
 		after = none
 	}
 	s.lifecycle.begin(after)
-	if s.cfg.Disabled {
+	if s.cfg.IsOff() {
+		if f := missing(s.cfg); f != nil && !s.cfg.Disabled {
+			s.lifecycle.setState(tool.ServerNeedsSetup, nil, f, time.Time{})
+		}
 		s.lifecycle.settle()
 		g.running.Go(func() {
 			<-after
@@ -330,7 +333,7 @@ func (g *Group) Apply(cfg Config) error {
 			}
 		case g.within == nil:
 			before.lifecycle.settle()
-		case !before.cfg.Disabled:
+		case !before.cfg.IsOff():
 			g.running.Go(before.retire)
 		}
 	}

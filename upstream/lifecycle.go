@@ -103,7 +103,7 @@ func (l *lifecycle) setState(state tool.ServerState, sess *session, f *fault.Fau
 		l.asleep = false
 	case tool.ServerReady:
 		l.asleep, l.up, l.lastUsed = false, true, time.Now()
-	case tool.ServerBackoff, tool.ServerNeedsAuth:
+	case tool.ServerBackoff, tool.ServerNeedsAuth, tool.ServerNeedsSetup:
 		l.asleep, l.up = false, false
 		l.session, l.rest = nil, rest{session: sess}
 	case tool.ServerStopped:

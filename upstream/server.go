@@ -67,6 +67,9 @@ func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*
 		sender: s.subscriptions.sender, unavailable: s.unavailable}
 	switch e.cfg.Transport {
 	case StreamableHTTP, SSE:
+		if e.cfg.IsOff() { // its address may not be known
+			return s, nil
+		}
 		var err error
 		s.connector.http, err = transport.NewHTTP(e.cfg, e.memory)
 		if err == nil && e.tokens != nil {

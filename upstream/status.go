@@ -25,6 +25,14 @@ func (s *server) status() tool.ServerStatus {
 	return st
 }
 
+// missing is what keeps a server from being started whose entry refers to something in vain; nil for any other.
+func missing(cfg ServerConfig) *fault.Fault {
+	if cfg.Missing.What == "" {
+		return nil
+	}
+	return &fault.Fault{What: cfg.Missing.What, Hint: cfg.Missing.Hint}
+}
+
 // unavailable is the answer of a call to a server that is not ready: what is wrong, and what will help.
 func (s *server) unavailable() *tool.Failure {
 	st := s.status()
@@ -47,6 +55,8 @@ func (s *server) unavailable() *tool.Failure {
 		if s.cfg.SignsIn() {
 			f.Class = tool.ClassSetupRequired
 		}
+	case tool.ServerNeedsSetup:
+		f.Class = tool.ClassSetupRequired
 	case tool.ServerStopped:
 		f.Message += "; it is disabled or the hub is stopping"
 	default:

@@ -27,6 +27,7 @@ func checkCommand(a *app) *cobra.Command {
 		Use: "check", Short: "Check the config file", Long: checkHelp, Args: cobra.NoArgs,
 		Example: "  mcp-toolhub check --config mcp-toolhub.yaml --connect",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			a.strict = true
 			s, err := c.load(cmd.Context(), connect)
 			if err != nil {
 				return c.withFaultyGrants(err)

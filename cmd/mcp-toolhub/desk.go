@@ -15,7 +15,7 @@ func (h *hub) newDesk() *login.Desk {
 		Store: h.signIns,
 		Server: func(id string, caller tool.Session) (upstream.ServerConfig, bool) {
 			for _, s := range h.settings().Upstream.Servers {
-				if s.ID == id && !s.Disabled && (caller.Person != "" || !s.OAuth.PerCaller) {
+				if s.ID == id && !s.IsOff() && (caller.Person != "" || !s.OAuth.PerCaller) {
 					return s.For(caller.Person), true
 				}
 			}

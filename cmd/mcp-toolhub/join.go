@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ func fingerprint(s *config.Settings, style string) string {
 	}
 	wd, _ := os.Getwd()
 	for _, server := range s.Upstream.Servers {
+		same.Starts = append(same.Starts, strconv.FormatBool(server.IsOff())) // an empty variable is among Variables like one that is not set
 		if server.Transport != upstream.Stdio || server.Disabled {
 			continue
 		}

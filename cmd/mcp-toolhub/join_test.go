@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -207,6 +208,45 @@ func TestClientsThatDoNotJoin(t *testing.T) {
 		if pids := sharedBy(first, start()); len(pids) != 2 {
 			t.Errorf("%s: the server runs as %v", name, pids)
 		}
+	}
+}
+
+// TestEnvironmentsOfOneConfig: a client that lacks a variable has all servers but the one that needs it, and the others have that, too,
+// whoever comes first. A variable that is set and empty is there.
+func TestEnvironmentsOfOneConfig(t *testing.T) {
+	t.Parallel()
+	c := newCompany(t)
+	script := upstreamtest.Script{Tools: upstreamtest.DefaultTools()}
+	text := configText(t, map[string]any{"all": child(script, c.mark), "needy": child(script, c.mark, "${NEEDED}")}, neverDeferred())
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, clients := range map[string][]string{
+		"set first": {"NEEDED=x", "OTHER=x"}, "set later": {"OTHER=x", "NEEDED=x"},
+		"empty first": {"NEEDED=", "OTHER=x"}, "empty later": {"OTHER=x", "NEEDED="},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file := filepath.Join(dir, "hub.json")
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, variable := range clients {
+				cmd := exec.Command(program, "serve", "--config", file)
+				cmd.Dir, cmd.Env = dir, append(scratchEnv(dir), variable)
+				w := wireProcess(t, cmd, rev2025).open()
+				if strings.HasPrefix(variable, "NEEDED=") {
+					w.ready("mcp.all.echo", "mcp.needy.echo")
+					continue
+				}
+				w.ready("mcp.all.echo")
+				if _, there := w.tools()["mcp.needy.echo"]; there {
+					t.Error("the hub of another environment serves this client")
+				}
+			}
+		})
 	}
 }
 

@@ -113,6 +113,8 @@ func (c *loginCmd) find(ctx context.Context, id string) (upstream.Config, upstre
 			textfile.DidYouMean(id, cfg.IDs(), "use one of "+strings.Join(cfg.IDs(), ", ")))}
 	case cfg.Servers[at].Transport == upstream.Stdio:
 		return cfg, server, &exitError{exitUsage, fmt.Errorf("server %q is a program, which signs in by itself: see its documentation", id)}
+	case cfg.Servers[at].Missing.What != "":
+		return cfg, server, &exitError{exitConfig, fmt.Errorf("%s; %s", cfg.Servers[at].Missing.What, cfg.Servers[at].Missing.Hint)}
 	case !cfg.Servers[at].SignsIn():
 		return cfg, server, &exitError{exitUsage, fmt.Errorf("the entry of server %q gives Authorization in headers: remove that to sign in", id)}
 	}

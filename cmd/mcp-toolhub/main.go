@@ -163,6 +163,7 @@ type app struct {
 	terminalOnce sync.Once
 	shared       *terminal // see terminal
 
+	strict    bool // a server's entry that refers to what is missing is a fault of the config
 	distrusts bool // the person at the terminal does not trust the config in the current directory
 }
 

@@ -59,7 +59,7 @@ func (a *app) find() ([]config.Found, error) {
 // read reads one config file but for some keys, and the rules of the command line.
 func (a *app) read(f config.Found, without ...string) (*config.Settings, error) {
 	s, err := config.Load(config.Source{Path: f.Path, StateDir: a.stateDir, Env: a.std.getenv, HubTools: hubToolNames(), Project: f.Project,
-		Without: without})
+		Without: without, LeaveOut: !a.strict})
 	if untrusted := (*config.UntrustedError)(nil); errors.As(err, &untrusted) {
 		return nil, untrusted
 	}

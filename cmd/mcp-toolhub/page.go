@@ -337,7 +337,7 @@ func (p *pageHub) signInServer(id string) (upstream.ServerConfig, error) {
 
 // canSignIn reports whether a person can sign in to the server.
 func canSignIn(sc upstream.ServerConfig) bool {
-	return !sc.Disabled && sc.Transport != upstream.Stdio && sc.SignsIn() && !sc.OAuth.Machine
+	return !sc.IsOff() && sc.Transport != upstream.Stdio && sc.SignsIn() && !sc.OAuth.Machine
 }
 
 func (p *pageHub) SignsIn() (ids []string) {

@@ -137,7 +137,7 @@ func painted(word string) string {
 		colour = 32
 	case string(tool.ServerStarting):
 		colour = 33
-	case string(tool.ServerBackoff), string(tool.ServerNeedsAuth), stepFails:
+	case string(tool.ServerBackoff), string(tool.ServerNeedsAuth), string(tool.ServerNeedsSetup), stepFails:
 		colour = 31
 	default:
 		return word

@@ -178,8 +178,11 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 
 // stateText is a state as people read it.
 func stateText(s tool.ServerState) string {
-	if s == tool.ServerNeedsAuth {
+	switch s {
+	case tool.ServerNeedsAuth:
 		return "needs sign-in"
+	case tool.ServerNeedsSetup:
+		return "needs setup"
 	}
 	return string(s)
 }

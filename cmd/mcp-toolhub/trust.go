@@ -69,7 +69,7 @@ func (c trustCmd) path(args []string) (string, error) {
 }
 
 func (c trustCmd) give(path string) error {
-	s, err := config.Load(config.Source{Path: path, StateDir: c.stateDir, Env: c.std.getenv, HubTools: hubToolNames()})
+	s, err := config.Load(config.Source{Path: path, StateDir: c.stateDir, Env: c.std.getenv, HubTools: hubToolNames(), LeaveOut: true})
 	if err != nil {
 		return &exitError{exitConfig, err}
 	}

@@ -10,16 +10,17 @@ import (
 type ServerState string
 
 const (
-	ServerStarting  ServerState = "starting"   // connecting, initialising or listing for the first time
-	ServerReady     ServerState = "ready"      // answers calls
-	ServerBackoff   ServerState = "backoff"    // failed; tried again at NextTry
-	ServerNeedsAuth ServerState = "needs_auth" // refused the credentials; not tried again until something changes
-	ServerStopped   ServerState = "stopped"    // disabled, or the hub is stopping
+	ServerStarting   ServerState = "starting"    // connecting, initialising or listing for the first time
+	ServerReady      ServerState = "ready"       // answers calls
+	ServerBackoff    ServerState = "backoff"     // failed; tried again at NextTry
+	ServerNeedsAuth  ServerState = "needs_auth"  // refused the credentials; not tried again until something changes
+	ServerNeedsSetup ServerState = "needs_setup" // its entry refers to what is missing, such as a variable; not started until that is there
+	ServerStopped    ServerState = "stopped"     // disabled, or the hub is stopping
 )
 
 // ServerStates returns all states of servers.
 func ServerStates() []ServerState {
-	return []ServerState{ServerStarting, ServerReady, ServerBackoff, ServerNeedsAuth, ServerStopped}
+	return []ServerState{ServerStarting, ServerReady, ServerBackoff, ServerNeedsAuth, ServerNeedsSetup, ServerStopped}
 }
 
 // ServerStatus shows a person one upstream server or one toolset of the hub. It is a copy: safe to keep.

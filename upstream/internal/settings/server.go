@@ -34,6 +34,7 @@ type Server struct {
 	LoginCommand string // what a person runs to sign in; "" is mcp-toolhub login ID
 
 	Disabled bool
+	Missing  Missing  // what the entry refers to in vain: the server is not started
 	Trust    bool     // the operator vouches for this server's annotations
 	Tags     []string // given to every tool of the server
 	Validate string   // "off", "warn" or "reject" (default)
@@ -60,6 +61,15 @@ type Server struct {
 	Timeouts Timeouts
 	Tools    []ToolTimeout // per-tool call timeouts; the first match counts
 }
+
+// Missing says what an entry refers to in vain, such as a variable that is not set. The zero value is nothing.
+type Missing struct {
+	What string // with its place
+	Hint string // what to do about it
+}
+
+// IsOff reports whether the config keeps the server from being started.
+func (s Server) IsOff() bool { return s.Disabled || s.Missing.What != "" }
 
 // Timeouts bound the hub's waiting for one server. Zero means the default.
 type Timeouts struct {

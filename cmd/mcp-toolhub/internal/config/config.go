@@ -134,6 +134,7 @@ type Source struct {
 	HubTools []string // the names of the hub's own tools, which rules may name
 	Project  bool     // found in the working directory: without a person's trust the error is an *UntrustedError
 	Without  []string // keys of the file that are not read: what they refer to may be missing
+	LeaveOut bool     // a server whose entry refers to what is missing is left out, with upstream.ServerConfig.Missing; otherwise that is a fault
 
 	Secrets map[string]string // are as if they were stored, too
 }

@@ -3,9 +3,11 @@ package config
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 var dotenvLine = regexp.MustCompile(`^(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*(.*)$`)
@@ -14,7 +16,8 @@ var dotenvLine = regexp.MustCompile(`^(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*
 // quotes as they stand, in double quotes with \n, \t, \" and \\.
 func (r serverReader) envFile(path shape.Located[string]) map[string]string {
 	values := map[string]string{}
-	if !path.OK || r.dormant {
+	unknown := func(f textfile.Fault) bool { return f.Position == path.Position }
+	if !path.OK || r.dormant || slices.ContainsFunc(r.entry.Value.missing, unknown) {
 		return values
 	}
 	file := r.vars.path(path.Value)

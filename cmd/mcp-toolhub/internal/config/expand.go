@@ -92,7 +92,7 @@ type expansion struct {
 	start    textfile.Position // of the string
 	defaults bool              // a default may be suggested
 
-	shape.Expansion // Unknown is for references within a disabled server
+	shape.Expansion // Unknown is for references within a server that is disabled or left out
 }
 
 // expand replaces each ${…} in s, which stands at p. It does not look at what comes out again. $${ stands for ${ itself.
@@ -181,9 +181,10 @@ func (e *expansion) resolve(body string) (string, bool) {
 	return e.variable(body, variableName)
 }
 
-// missing reports a reference without a value, unless the server is disabled.
+// missing reports a reference without a value. Within a server that is disabled, or can be left out, it is no fault.
 func (e *expansion) missing(message, hint string) (string, bool) {
-	if e.dormant {
+	if e.reader.missing != nil {
+		*e.reader.missing = append(*e.reader.missing, textfile.Fault{File: e.File, Position: e.start, Key: e.Path, Message: message, Hint: hint})
 		e.Unknown = true
 		return "", true
 	}

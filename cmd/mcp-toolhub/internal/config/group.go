@@ -140,11 +140,25 @@ func (r serverReader) config(id string) upstream.ServerConfig {
 		pointless(r, v.cwd, v.cwd.Present, "only a command takes cwd")
 	}
 	c.Timeouts, c.Tools = r.timeouts()
+	c.Missing = missingOf(v.missing)
 	if !c.Disabled && r.startsItself(&c) {
 		r.Fault(r.entry.Key, "this entry starts the hub on this very file, so it would start itself without end",
 			"write the servers that the hub serves into a file of their own, without this entry")
 	}
 	return c
+}
+
+// missingOf says what an entry refers to in vain, and what to do about it.
+func missingOf(faults textfile.Faults) upstream.Missing {
+	var what, hints []string
+	for _, f := range faults {
+		if !slices.Contains(hints, f.Hint) {
+			hints = append(hints, f.Hint)
+		}
+		f.Hint = ""
+		what = append(what, f.Error())
+	}
+	return upstream.Missing{What: strings.Join(what, "; "), Hint: strings.Join(hints, "; ")}
 }
 
 // address is the url under whichever name it has.

@@ -33,6 +33,9 @@ type reader struct {
 
 	// dormant is set within a disabled server: its variables may be unset and its files missing.
 	dormant bool
+
+	leaveOut bool             // of Source
+	missing  *textfile.Faults // within a server that is disabled or may be left out: what it refers to in vain; otherwise nil
 }
 
 // storedSecrets returns what ${secret:…} stands for.
@@ -54,7 +57,7 @@ func (r *reader) storedSecrets() (map[string]string, error) {
 }
 
 func newReader(src Source, state string) *reader {
-	r := &reader{state: state, more: src.Secrets, Reader: &shape.Reader{File: src.Path}, hubTools: src.HubTools, credentials: make(map[string][]string),
+	r := &reader{state: state, more: src.Secrets, leaveOut: src.LeaveOut, Reader: &shape.Reader{File: src.Path}, hubTools: src.HubTools, credentials: make(map[string][]string),
 		read: make(map[string]fs.FileInfo), digests: make(map[string]string), looked: make(map[string]string)}
 	r.vars = newVariables(src.Path, func(name string) (string, bool) {
 		value, set := src.Env.lookup(name)

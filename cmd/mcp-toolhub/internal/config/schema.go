@@ -35,14 +35,21 @@ type definedServer struct {
 	of *reader
 }
 
-// Read lets the variables of a disabled server be unset.
+// Read lets variables be unset where the server is disabled, or can be left out, and notes which are.
 func (s definedServer) Read(r *shape.Reader, n *textfile.Node) (server, bool) {
 	before := s.of.dormant
 	defer func() { s.of.dormant = before }()
 	if d := n.Member("disabled"); d != nil && d.Kind == textfile.Bool {
 		s.of.dormant, _ = shape.Boolean{}.Read(r, d)
 	}
-	return s.Shape.Read(r, n)
+	var missing textfile.Faults
+	if s.of.leaveOut || s.of.dormant {
+		s.of.missing = &missing
+		defer func() { s.of.missing = nil }()
+	}
+	v, sound := s.Shape.Read(r, n)
+	v.missing = missing
+	return v, sound
 }
 
 func (definedServer) Schema() shape.Schema { return shape.Schema{"$ref": "#/$defs/server"} }

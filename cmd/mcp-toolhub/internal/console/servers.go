@@ -41,7 +41,7 @@ func (v *visit) servers() (*page, error) {
 
 // order puts servers first that need somebody.
 func order(s tool.ServerState) int {
-	urgent := []tool.ServerState{tool.ServerNeedsAuth, tool.ServerBackoff, tool.ServerStarting, tool.ServerReady, tool.ServerStopped}
+	urgent := []tool.ServerState{tool.ServerNeedsAuth, tool.ServerNeedsSetup, tool.ServerBackoff, tool.ServerStarting, tool.ServerReady, tool.ServerStopped}
 	return slices.Index(urgent, s)
 }
 

@@ -47,7 +47,7 @@ func errorClasses() [22]errorClass {
 		{tool.ClassCapabilityGap, tool.StatusFailed, recoverOperator, "Use another tool: the client or the server cannot do what this one needs.",
 			"A server asks the client for what it cannot do; a server answers with JSON-RPC error -32601 or -32021; tasks that a server does not have."},
 		{tool.ClassSetupRequired, tool.StatusFailed, recoverOperator, "Ask the person you work for to set up what the message names.",
-			"Somebody has to sign in to the server first; the program of a declared tool is not there, or cannot be run."},
+			"Somebody has to sign in to the server first; its entry refers to a variable that is not set, or to a secret that is not stored; the program of a declared tool is not there, or cannot be run."},
 		{tool.ClassCredentialMissing, tool.StatusFailed, recoverOperator, "Ask the person you work for to sign in or to renew the credentials.",
 			"A server refuses the credentials of its entry (HTTP 401 or 403)."},
 		{tool.ClassSandboxViolation, tool.StatusBlocked, recoverFixInput, "Use a path within the directories that the tool may use.",

@@ -231,7 +231,7 @@ func computedCodes() map[tool.ErrorClass][]string {
 	return map[tool.ErrorClass][]string{
 		tool.ClassInvalidArguments: {far, "http_413"}, tool.ClassCapabilityGap: {far, "missing_client_capability"},
 		tool.ClassExecutionFailed: {far, tool.CodeToolError}, tool.ClassPartialFailure: {tool.CodeToolError},
-		tool.ClassSetupRequired: {"program_not_found", "server_needs_auth"}, tool.ClassCredentialMissing: {"http_401", "http_403", "server_needs_auth"},
+		tool.ClassSetupRequired: {"program_not_found", "server_needs_auth", "server_needs_setup"}, tool.ClassCredentialMissing: {"http_401", "http_403", "server_needs_auth"},
 		tool.ClassRateLimited: {"http_429"}, tool.ClassDependencyUnavailable: {"http_STATUS", "server_STATE"},
 		tool.ClassSandboxViolation: {"outside_roots"}, tool.ClassSchemaNotLoaded: {"schema_changed", "selection_ref_invalid"}, tool.ClassSchemaValidationFailed: {"input_mutation_failed"},
 	}
