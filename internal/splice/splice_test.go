@@ -209,7 +209,7 @@ func TestPutBackYAML(t *testing.T) {
 func FuzzSplice(f *testing.F) {
 	for _, text := range []string{"{\"s\": {\"a\": 1}}", "s:\n  a: {x: 1}\n", "s:\n- name: a\n", "[s.a]\nx = 1\n", "[s]\na = {x = 1}\n", "d: &d {a: 1}\ns: *d\n",
 		"d: &d\n  s: {a: 1}\n<<: *d\n", "d: &d [{name: a}]\ns: *d\n", "s:\n  - &a {name: a}\n  - *a\n", "s: {} # x\n", "\ufeffs:\r\n  a:\r\n", "s: [a, b]\n", "s:\n {}", "{\"s\": {}} // end", "s: &d {0}\ns: *d",
-		"s:\n  0:\n  00", "{\"s\": {\"a\": 1, // */\n\"b\": 2}}"} {
+		"s:\n  0:\n  00", "{\"s\": {\"a\": 1, // */\n\"b\": 2}}", "s: {a: 1, # one\n  # two\n  b: 2,}\n", "{s: {# one\n a: {x: 1}}}"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -254,10 +254,13 @@ func TestPutWithComments(t *testing.T) {
 		"# one\ns: {} # two\nt: 1\n": "# one\ns: # two\n  # why\n  a: x\nt: 1\n",
 		"s: { }":                     "s:\n  # why\n  a: x\n",
 		"s: {}\r\nt: {}\r\n":         "s:\r\n  # why\r\n  a: x\r\nt: {}\r\n",
-		"{s: {}}\n":                  "{s: {a: \"x\"}}\n",
-		"{\n  s: {}\n}\n":            "{\n  s: {a: \"x\"}\n}\n",
-		"s: {b: 1}\n":                "s: {b: 1, a: \"x\"}\n",
-		"s: &anchor {}\n":            "s: &anchor {a: \"x\"}\n",
+		"{s: {}}\n":                  "{s: {\n  # why\n  a: \"x\"}}\n",
+		"{\n  s: {}\n}\n":            "{\n  s: {\n    # why\n    a: \"x\"}\n}\n",
+		"s: {b: 1}\n":                "s: {b: 1,\n  # why\n  a: \"x\"}\n",
+		"s: {b: 1,} # one\r\nt: 1":   "s: {b: 1,\r\n  # why\r\n  a: \"x\",} # one\r\nt: 1",
+		"s: &anchor {}\n":            "s: &anchor {\n  # why\n  a: \"x\"}\n",
+		"s: {\n  b: 1, # one\n}\n":   "s: {\n  b: 1,\n  # why\n  a: \"x\", # one\n}\n",
+		"{t: 1}":                     "{t: 1, s: {\n  # why\n  a: \"x\"}}",
 	} {
 		f, err := splice.Read(splice.YAML, []byte(text))
 		if err != nil {
@@ -268,6 +271,10 @@ func TestPutWithComments(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		} else if string(with.Bytes()) != want {
 			t.Errorf("%q has become\n%q, want\n%q", text, with.Bytes(), want)
+		} else if back, err := with.TakeWhole(splice.Place{Path: []string{"s"}}, "a"); err != nil {
+			t.Errorf("%q: %v", want, err)
+		} else if strings.Contains(text, "{b") && string(back.Bytes()) != text || strings.Contains(string(back.Bytes()), "why") {
+			t.Errorf("%q without it: %q", text, back.Bytes())
 		}
 	}
 }
@@ -282,7 +289,7 @@ func TestPutRule(t *testing.T) {
 	}{
 		{splice.YAML, "", "policy:\n  rules:\n    # why\n    - id: it\n      match: [\"a\"]\n"},
 		{splice.YAML, "policy:\n  rules: # mine\n  - {match: x, then: deny} # never\n", "policy:\n  rules: # mine\n  - {match: x, then: deny} # never\n  # why\n  - id: it\n    match: [\"a\"]\n"},
-		{splice.YAML, "policy: {mode: default}\n", "policy: {mode: default, rules: [{\"id\": \"it\", \"match\": [\"a\"]}]}\n"},
+		{splice.YAML, "policy: {mode: default}\n", "policy: {mode: default, rules: [\n # why\n {\"id\": \"it\", \"match\": [\"a\"]}]}\n"},
 		{splice.JSON, "{\"policy\": {\"rules\": [{\"then\": \"deny\"}]}}", "{\"policy\": {\"rules\": [{\"then\": \"deny\"},\n  // why\n  {\"id\": \"it\", \"match\": [\"a\"]}]}}"},
 		{splice.JSON, "", "{\n \"policy\": {\n \"rules\": [\n // why\n {\n \"id\": \"it\",\n \"match\": [\"a\"]\n }\n ]\n }\n}"},
 		{splice.JSON, "{}", "{\n // why\n \"policy\": {\n \"rules\": [{\n \"id\": \"it\",\n \"match\": [\"a\"]\n }]\n }\n}"},
@@ -341,6 +348,14 @@ func TestTakeWhole(t *testing.T) {
 		{splice.YAML, "servers:\n  # a\n  a: 1\n  # it\n  # it, too\n  it: 1 # one\n  # b\n  b: 1\n", "servers:\n  # a\n  a: 1\n  # b\n  b: 1\n"},
 		{splice.YAML, "servers:\n  # all\n\n  it: 1\n  b: 1\n", "servers:\n  # all\n\n  b: 1\n"},
 		{splice.YAML, "# all\nservers: # these\n  it: 1\n  b: 1\n", "# all\nservers: # these\n  b: 1\n"},
+		{splice.YAML, "servers: {a: 1,\n  # it\n  it: 1,\n  # b\n  b: 1}\n", "servers: {a: 1,\n  # b\n  b: 1}\n"},
+		{splice.YAML, "servers: {\n  # it\n  it: 1,\n  b: 1}\n", "servers: {\n  b: 1}\n"},
+		{splice.YAML, "servers: {a: 1, # a\n  # it\n  it: 1, # one\n  b: 1}\n", "servers: {a: 1, # a\n  # one\n  b: 1}\n"},
+		{splice.YAML, "servers: {\n  a: 1, # a\n  # it\n  it: 1\n}\n", "servers: {\n  a: 1, # a\n}\n"},
+		{splice.YAML, "servers: {\n  a: 1, # a\n  # it\n  it: 1,\n}\n", "servers: {\n  a: 1, # a\n}\n"},
+		{splice.YAML, "servers: {a: 1, # a\n  # it\n  it: 1}\n", "servers: {a: 1, # a\n  }\n"},
+		{splice.YAML, "servers: {\n  # it\n  it: 1,\n}\n", "servers: {\n}\n"},
+		{splice.YAML, "servers: {\n  # all\n\n  it: 1,\n}\n", "servers: {\n  # all\n}\n"},
 		{splice.JSON, "{\"servers\": {\n  // a\n  \"a\": 1,\n  // it\n  \"it\": 1,\n  // b\n  \"b\": 1\n}}",
 			"{\"servers\": {\n  // a\n  \"a\": 1,\n  // b\n  \"b\": 1\n}}"},
 		{splice.JSON, "{\"servers\": {\n  /* a */\n  \"a\": 1,\n  /* it\n     too */\n  // this\n  /* it */\n  \"it\": 1,\n  \"b\": 1\n}}",

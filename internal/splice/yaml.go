@@ -148,6 +148,11 @@ func (f *File) putFlow(p Place, name string, c content, rest []string, open int)
 	case c.value != nil:
 		text += ": " + jsonText(c.value, flat)
 	}
+	if len(c.comments) > 0 { // each has a line of its own, and so has what comes after it
+		start := f.body[bytes.LastIndexByte(f.body[:open], '\n')+1:]
+		line := f.newline() + string(start[:len(start)-len(bytes.TrimLeft(start, " \t"))]) + "  "
+		text = line + "# " + strings.Join(c.comments, line+"# ") + line + text
+	}
 	for i := len(rest) - 1; i >= 0; i-- {
 		inner := "{" + text + "}"
 		if p.List && i == len(rest)-1 {
@@ -157,7 +162,10 @@ func (f *File) putFlow(p Place, name string, c content, rest []string, open int)
 	}
 	if all := f.flowParts(open); len(all) > 0 {
 		at := all[len(all)-1].to
-		return []edit{{at, at, ", " + text}}, nil
+		if text[0] != '\r' && text[0] != '\n' {
+			text = " " + text
+		}
+		return []edit{{at, at, "," + text}}, nil
 	}
 	return []edit{{open + 1, open + 1, text}}, nil
 }
@@ -250,7 +258,7 @@ func blankOrComment(text string) bool {
 func (f *File) takeYAML(p Place, name string, comments bool) ([]edit, error) {
 	holder := f.At(p.Path...)
 	if f.isFlow(holder) {
-		return f.takeFlow(p, holder, name, f.offset(holder.Position))
+		return f.takeFlow(p, holder, name, comments)
 	}
 	path := p.Path
 	if len(path) > 0 && len(holder.Members)+len(holder.Items) == 1 { // nothing stays: its key goes, too
@@ -286,22 +294,47 @@ func (f *File) entryBlock(p Place, name string) []edit {
 	return f.block(first, indent, false)
 }
 
-// takeFlow takes an entry out of a mapping or list that is written in brackets and opens at offset open.
-func (f *File) takeFlow(p Place, holder *textfile.Node, name string, open int) ([]edit, error) {
+// takeFlow takes an entry out of a mapping or list that is written in brackets, with the comments above it if comments is set.
+func (f *File) takeFlow(p Place, holder *textfile.Node, name string, comments bool) ([]edit, error) {
+	open := f.offset(holder.Position)
 	all := f.flowParts(open)
 	i := slices.IndexFunc(holder.Members, func(m textfile.Member) bool { return m.Key == name })
 	if holder.Kind == textfile.List {
 		i = slices.IndexFunc(holder.Items, func(item *textfile.Node) bool { return p.itemName(item) == name })
 	}
-	switch last := len(all) - 1; {
-	case last+1 != len(holder.Members)+len(holder.Items):
+	if len(all) != len(holder.Members)+len(holder.Items) {
 		return nil, errUnsafe
-	case i < last:
-		return []edit{{all[i].from, all[i+1].from, ""}}, nil
-	case i > 0:
-		return []edit{{all[i-1].to, all[i].to, ""}}, nil
 	}
-	return all, nil
+	e, own := all[i], all[i].from // own: where the entry and its comments begin
+	if _, alone := indentBefore(f.body, own); alone && comments {
+		if at := f.commentsAbove(own, "#"); at < own {
+			own = at + bytes.IndexByte(f.body[at:], '#')
+		}
+	}
+	if i < len(all)-1 {
+		to, behind := all[i+1].from, f.body[e.to:all[i+1].from]
+		if comma, hash := bytes.IndexByte(behind, ','), bytes.IndexByte(behind, '#'); comma < hash { // somebody else's comments stay
+			to = e.to + hash
+		}
+		return []edit{{own, to, ""}}, nil
+	}
+	from, to := open+1, e.to
+	if i > 0 {
+		from = all[i-1].to
+	}
+	rest := bytes.TrimLeft(f.body[to:], " \t\r\n")
+	if foreign := bytes.IndexByte(f.body[from:own], '#') >= 0; foreign || i == 0 { // the comma before the entry stays: it may stand at the end
+		if rest[0] == ',' {
+			to = len(f.body) - len(rest) + 1
+		}
+		if foreign {
+			from = own
+			if end := bytes.TrimLeft(f.body[to:], " \t"); end[0] == '\r' || end[0] == '\n' {
+				from = f.blanksBefore(own)
+			}
+		}
+	}
+	return []edit{{from, to, ""}}, nil
 }
 
 // block returns the edit that takes out the block which begins with line first.
