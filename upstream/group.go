@@ -176,7 +176,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	if before != nil {
 		s.lifecycle.inherit(before.lifecycle)
 	}
-	if (sc.Isolated || own != nil) && sc.Missing.What == "" {
+	if sc.Isolated || own != nil {
 		e.use, s.isolation = useListing, newIsolation(s, own)
 	}
 	return s, nil

@@ -54,6 +54,7 @@ type File struct {
 	bom    []byte
 	body   []byte // all but bom
 	lineAt []int  // offsets in body
+	last   *step  // what has made the file; nil where it was read
 }
 
 var errUnsafe = errors.New("the place cannot be changed without changing more than it: edit the file by hand")
@@ -275,6 +276,7 @@ func (f *File) changed(edits []edit, p Place, name string, there bool) (*File, e
 	if err != nil || (after.Entry(p, name) != nil) != there || !sameBut(f.Root, after.Root, p, name) {
 		return nil, errUnsafe
 	}
+	after.last = &step{f, edits, p, name}
 	return after, nil
 }
 

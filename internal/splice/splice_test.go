@@ -230,6 +230,9 @@ func FuzzSplice(f *testing.F) {
 					if then, err := with.Take(p, "it"); err == nil && then.Entry(p, "it") != nil {
 						t.Errorf("%q: it is still there: %q", text, then.Bytes())
 					}
+					if back := splice.Undo(with, with); back == nil || string(back.Bytes()) != text {
+						t.Errorf("%q: not what it was: %q", text, with.Bytes())
+					}
 				}
 				for _, e := range file.Entries(p) {
 					entry, textErr := file.Text(p, e.Name)

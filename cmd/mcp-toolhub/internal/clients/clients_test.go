@@ -558,6 +558,76 @@ func TestKeyAboveTheHub(t *testing.T) {
 	}
 }
 
+// TestUndoOfReplace: what somebody else has written elsewhere stays, and all else is what it was before connect --replace, byte for byte.
+func TestUndoOfReplace(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ id, text string }{
+		{"cursor", "{\n  \"theme\": \"dark\",\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"a\"\n    },\n    \"b\": {\"command\": \"b\"}\n  },\n  \"end\": 1\n}\n"},
+		{"cursor", "{\n\t\"theme\": \"dark\",\n\t\"mcpServers\": {\n\t\t\"a\": {\n\t\t\t\"command\": \"a\"\n\t\t}\n\t},\n\t\"end\": 1\n}"},
+		{"cursor", "{\"theme\": \"dark\", \"mcpServers\": {\"a\": {\"command\": \"a\"}, \"b\": {\"command\": \"b\"}}, \"end\": 1}"},
+		{"cursor", "{\"theme\":\"dark\",\"mcpServers\":{ \"a\" : {\"command\":\"a\"} , \"b\":{\"command\":\"b\"} },\"end\":1}"},
+		{"vscode", "{\n    // mine\n    \"theme\": \"dark\",\n    \"servers\": {\n        // a\n        \"a\": {\n            \"command\": \"a\", // too\n        }, // behind a\n" +
+			"        /* b */ \"b\": {\"command\": \"b\"}, // behind b\n        // end\n    },\n    \"end\": 1,\n}\n"},
+		{"vscode", "{\n  \"servers\": {\n      \"a\": { \"command\": \"a\" },\n  },\n  \"theme\": \"dark\",\n  \"end\": 1,\n}\n"},
+		{"zed", "{\n  \"context_servers\": {\n    \"a\": {\n      \"command\": \"a\",\n      \"args\": []\n    }, \"b\":\n    {\n      \"command\": \"b\",\n    },\n  },\n  \"theme\": \"dark\",\n  \"end\": 1,\n}\n"},
+		{"codex", "theme = 'dark'\n\n# a\n[mcp_servers.a] # too\ncommand = \"a\"\n  [mcp_servers.a.env]\n  X = \"1\"\n\n\n[t]\nend = 1\n"},
+		{"codex", "theme = 'dark'\n[mcp_servers]\na = { command = \"a\" } # a\nb.command = \"b\"\n\n[t]\nend = 1"},
+		{"goose", "theme: dark\nextensions:\n    # a\n    a:\n        type: stdio\n        cmd: a # too\n\n    b:\n        type: stdio\n        cmd: b\n# end\nend: 1\n"},
+		{"goose", "extensions:\n  a: {type: stdio, cmd: a}\ntheme: dark\nend: 1"},
+		{"continue", "theme: dark\nmcpServers:\n- name: a\n  command: a\n\n-   command: b\n    name: b # b\nend: 1\n"},
+		{"continue", "mcpServers:\n    - name: a\n      command: a\n    # b\n    - name: b\n      command: b\ntheme: dark\nend: 1\n"},
+	} {
+		add := "end: 2\nadded: {x: [1]}"
+		if id := clients.ByID(test.id); id.Format == splice.JSON {
+			add = `end": {"x": [2]}, "added": 1`
+		} else if id.Format == splice.TOML {
+			add = "end = 2\nadded = { x = [1] }"
+		}
+		one := strings.NewReplacer("dark", "light")
+		two := strings.NewReplacer("dark", "light", `end": 1`, add, "end: 1", add, "end = 1", add)
+		for _, text := range []string{test.text, strings.ReplaceAll(test.text, "\n", "\r\n"), "\ufeff" + test.text} {
+			for i, edit := range []*strings.Replacer{one, two, one, two} {
+				m := newMachine(t)
+				path := m.write(test.id, []byte(text), 0o600)
+				h := []clients.Hub{hub, remote}[i/2]
+				must(t, m.connect(test.id, h, func(*clients.Server) bool { return true }))
+				with := contents(t, path)
+				if strings.Contains(with, `"a"`) || !strings.Contains(with, clients.EntryName) {
+					t.Errorf("%s: %q", test.id, with)
+				}
+				must(t, os.WriteFile(path, []byte(edit.Replace(with)), 0o600))
+				must(t, m.disconnect(test.id))
+				if got, want := contents(t, path), edit.Replace(text); got != want {
+					t.Errorf("%s:\n%q, want\n%q", test.id, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestUndoBesideAnother: a server that somebody else has put right behind or before the hub stays, and the replaced ones stand where they stood.
+func TestUndoBesideAnother(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ id, text, after, add, want string }{
+		{"cursor", "{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"a\"\n    },\n    \"b\": {\"command\": \"b\"}\n  }\n}\n", "    }", ",\n    \"new\": {\n      \"command\": \"n\"\n    }",
+			"{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"a\"\n    },\n    \"b\": {\"command\": \"b\"},\n    \"new\": {\n      \"command\": \"n\"\n    }\n  }\n}\n"},
+		{"cursor", "{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"a\"\n    }\n  }\n}\n", "mcpServers\": {", "\n    \"new\": {\n      \"command\": \"n\"\n    },",
+			"{\n  \"mcpServers\": {\n    \"new\": {\n      \"command\": \"n\"\n    },\n    \"a\": {\n      \"command\": \"a\"\n    }\n  }\n}\n"},
+		{"codex", "[mcp_servers.a]\ncommand = \"a\"\n\n[t]\nx = 1\n", "yaml\"]\n", "\n[mcp_servers.new]\ncommand = \"n\"\n", "[mcp_servers.a]\ncommand = \"a\"\n\n[t]\nx = 1\n\n[mcp_servers.new]\ncommand = \"n\"\n"},
+		{"goose", "extensions:\n  a:\n      cmd: a\nz: 1\n", "timeout: 300\n", "  new:\n    cmd: n\n", "extensions:\n  a:\n      cmd: a\n  new:\n    cmd: n\nz: 1\n"},
+		{"continue", "mcpServers:\n  - name: a\n    command: a\n\nz: 1\n", "yaml\"]\n", "  - name: new\n    command: n\n", "mcpServers:\n  - name: a\n    command: a\n  - name: new\n    command: n\n\nz: 1\n"},
+	} {
+		m := newMachine(t)
+		path := m.write(test.id, []byte(test.text), 0o600)
+		must(t, m.connect(test.id, hub, func(*clients.Server) bool { return true }))
+		must(t, os.WriteFile(path, []byte(strings.Replace(contents(t, path), test.after, test.after+test.add, 1)), 0o600))
+		must(t, m.disconnect(test.id))
+		if got := contents(t, path); got != test.want {
+			t.Errorf("%s:\n%q, want\n%q", test.id, got, test.want)
+		}
+	}
+}
+
 // TestKeyWithMore: the key that connect has put there stays where somebody else has put something below it, as much as is there.
 func TestKeyWithMore(t *testing.T) {
 	t.Parallel()

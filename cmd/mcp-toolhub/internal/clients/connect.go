@@ -295,8 +295,8 @@ func sum(data []byte) string {
 }
 
 // without takes out of the file what connect has put there, and returns the file and its text. If nobody else has written since, or the
-// file is gone or empty, that is the file from before connect. Otherwise the hub is taken out, and each replaced server is put back that
-// is missing. The text is nil where there was no file.
+// file is gone or empty, that is the file from before connect. Otherwise the edit of connect is taken
+// back; where others have written within it, the hub is taken out, and each replaced server is put back that is missing. The text is nil where there was no file.
 func (s *Connections) without(c *Client, old *connection, d *Document, current *splice.File) (*splice.File, []byte, error) {
 	var before *splice.File
 	var backup []byte
@@ -320,12 +320,12 @@ func (s *Connections) without(c *Client, old *connection, d *Document, current *
 	case d.Raw == nil:
 		return nil, nil, fmt.Errorf("%s: the file is not there, and its backup %q was changed: put one of them in its place", d.Path, old.Backup)
 	}
+	if f := c.undone(before, current, old); f != nil {
+		return f, f.Bytes(), nil
+	}
 	f, err := current, error(nil)
 	if f.Entry(c.Place, EntryName) != nil {
-		if f, err = c.takeHub(f, before); err == nil && len(backup) > 0 && !bytes.HasSuffix(backup, []byte("\n")) && bytes.HasPrefix(d.Raw, f.Bytes()) {
-			f, err = splice.Read(c.Format, bytes.TrimRight(f.Bytes(), "\r\n")) // the entry was the end, and has brought the line end before it
-		}
-		if err != nil {
+		if f, err = c.takeHub(f, before); err != nil {
 			return nil, nil, placed(err, d.Path)
 		}
 	}
@@ -349,6 +349,39 @@ func (s *Connections) without(c *Client, old *connection, d *Document, current *
 	return f, f.Bytes(), nil
 }
 
+// undone returns the file without what connect has done to it. All else stays as others have written it. It returns nil where the edit of
+// connect cannot be told from theirs.
+func (c *Client) undone(before, current *splice.File, old *connection) *splice.File {
+	e := current.Entry(c.Place, EntryName)
+	if before == nil || e == nil {
+		return nil
+	}
+	s := c.server(*e)
+	if s == nil {
+		return nil
+	}
+	h := Hub{Command: s.Command, Args: s.Args, URL: s.URL}
+	if len(s.Headers) > 0 {
+		h.Token = strings.TrimPrefix(s.Headers[0].Value, "Bearer ")
+	}
+	entry, err := c.entry(h)
+	if err != nil {
+		return nil
+	}
+	with := before
+	for _, replaced := range old.Replaced {
+		place, name := c.replacedPlace(replaced)
+		if with, err = with.TakeKeepingKey(place, name); err != nil {
+			return nil
+		}
+	}
+	with, err = with.Put(c.Place, EntryName, entry)
+	if err != nil || sum(with.Bytes()) != old.After {
+		return nil
+	}
+	return splice.Undo(with, current)
+}
+
 // takeHub takes the hub out of a file. The key above it goes where connect has put it there, and nothing else is below. before is the file
 // from before connect; nil where it is not known.
 func (c *Client) takeHub(f, before *splice.File) (*splice.File, error) {
@@ -358,25 +391,16 @@ func (c *Client) takeHub(f, before *splice.File) (*splice.File, error) {
 	}
 	f, err := take(c.Place, EntryName)
 	top, key := splice.Place{Path: c.Path[:len(c.Path)-1]}, c.Path[len(c.Path)-1]
-	if err != nil || before == nil || f.Entry(top, key) == nil {
+	if err != nil || before == nil || f.Entry(top, key) == nil || before.Entry(top, key) != nil {
 		return f, err
 	}
 	if n := f.At(c.Path...); len(n.Members)+len(n.Items) > 0 { // also items without a name
 		return f, nil
 	}
-	if before.Entry(top, key) == nil {
-		if text, err := f.Text(top, key); err != nil || f.Format == splice.JSON && !strings.HasSuffix(strings.Join(strings.Fields(text), ""), "{}") {
-			return f, nil // somebody's comment stands there
-		}
-		return f.Take(top, key)
+	if text, err := f.Text(top, key); err != nil || f.Format == splice.JSON && !strings.HasSuffix(strings.Join(strings.Fields(text), ""), "{}") {
+		return f, nil // somebody's comment stands there
 	}
-	was, wasErr := before.Text(top, key)
-	is, isErr := f.Text(top, key)
-	bare := func(text string) string { return strings.Join(strings.Fields(text), "") }
-	if wasErr != nil || isErr != nil || f.Format != splice.JSON || bare(was) != bare(is) || bytes.Count(f.Bytes(), []byte(is)) != 1 {
-		return f, nil
-	}
-	return splice.Read(f.Format, bytes.Replace(f.Bytes(), []byte(is), []byte(was), 1)) // {} was in one line
+	return f.Take(top, key)
 }
 
 // Disconnect plans to take out of a client what connect has put there.
