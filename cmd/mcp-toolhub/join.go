@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
@@ -182,10 +183,19 @@ func (c *serveCmd) serveRelayed(ctx context.Context, s *config.Settings, client 
 	outR, outW := io.Pipe()
 	std := c.std
 	std.in, std.out = inR, outW
+	if client, ok := c.std.out.(syscall.Conn); ok { // it tells whether the client was killed
+		std.out = struct {
+			io.Writer
+			syscall.Conn
+		}{outW, client}
+	}
 	var relaying sync.WaitGroup
 	defer relaying.Wait()
 	defer outW.Close()
-	relaying.Go(func() { _, _ = client.Over(ctx, pipes{outR, inW}) })
+	relaying.Go(func() {
+		_, _ = client.Over(ctx, pipes{outR, inW})
+		_, _ = outR.Close(), inW.Close() // the client cannot be written to: the hub is not to wait for it
+	})
 	return c.serve(ctx, s, std, began)
 }
 

@@ -196,6 +196,19 @@ func TestClientsOutliveTheirHub(t *testing.T) {
 	}
 }
 
+// TestAClientDiesWithItsHub: a client that is killed while its process becomes the hub, in place of one that was killed, leaves nothing behind.
+func TestAClientDiesWithItsHub(t *testing.T) {
+	t.Parallel()
+	c := newCompany(t)
+	first, second := c.client(t, rev2025), c.client(t, rev2025)
+	if err := first.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.cmd.Wait()
+	second.dies()
+	eventually(t, "no process of a server is left", func() bool { return len(marked(c.mark)) == 0 })
+}
+
 // TestClientsThatDoNotJoin: a client has a hub of its own where it says so, and where the other hub would do something else.
 func TestClientsThatDoNotJoin(t *testing.T) {
 	t.Parallel()

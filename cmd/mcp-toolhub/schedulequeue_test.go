@@ -470,21 +470,28 @@ func TestAKilledClientThroughTheHub(t *testing.T) {
 }
 
 // TestAKilledStdioClient: a client over stdio is killed, and with it both ends of the hub's pipes go. The hub does not die of what it writes then.
-// All calls of the client are canceled at once, whether it has a hub of its own or another client's.
+// All calls of the client are canceled at once, whether it has a hub of its own or another client's, or its process became the hub when that
+// one had ended.
 func TestAKilledStdioClient(t *testing.T) {
 	t.Parallel()
-	for _, joins := range []bool{false, true} {
-		t.Run(fmt.Sprint("joins ", joins), func(t *testing.T) {
+	for _, hub := range []string{"its own", "another client's", "its own after another client's"} {
+		t.Run(hub, func(t *testing.T) {
 			t.Parallel()
-			g, config := gatedConfig(t, nil)
+			longer := (2 * patience).String() // what is canceled only then is too late
+			g, config := gatedConfigWith(t, nil, map[string]any{"hub": map[string]any{"http": map[string]any{"drain_timeout": longer}}})
 			dir := t.TempDir()
-			args := []string{"--alone"}
-			if joins {
-				args = nil
-				wireHubIn(t, dir, config, rev2026).open().awaitTools("mcp.far.send_message")
+			first := wireHubIn(t, dir, config, rev2026).open()
+			first.awaitTools("mcp.far.send_message")
+			var args []string
+			if hub == "its own" {
+				args = []string{"--alone"}
 			}
 			killed := wireHubIn(t, dir, config, rev2026, args...).open()
 			killed.awaitTools("mcp.far.send_message")
+			if hub == "its own after another client's" {
+				first.hangUp()
+				killed.awaitTools("mcp.far.send_message")
+			}
 			for _, content := range []string{"first", "second", "third"} {
 				killed.write(killed.call("mcp.far.send_message", `{"content":`+quoted(content)+`}`, "").text())
 			}

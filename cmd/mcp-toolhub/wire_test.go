@@ -161,6 +161,7 @@ func wireHubIn(t testing.TB, dir, config, version string, args ...string) *wire 
 // dies closes both pipes, as the end of a client does that is killed, and waits for the process.
 func (w *wire) dies() {
 	w.t.Helper()
+	defer time.AfterFunc(patience, func() { _ = w.cmd.Process.Kill() }).Stop()
 	_, _ = w.stdin.Close(), w.stdout.Close()
 	if err := w.cmd.Wait(); err != nil {
 		w.t.Errorf("%s ended with %v", filepath.Base(w.cmd.Path), err)

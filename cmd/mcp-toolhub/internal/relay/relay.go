@@ -89,7 +89,7 @@ func (r *Relay) readAll(in io.Reader) {
 }
 
 // leave is End for a client that has sent its last message. If it cannot read anything more either, it was killed, and the
-// hub of another process is to know. A hub in this process notices it by its next write.
+// hub of another process is to know. A hub in this process sees it for itself.
 func (r *Relay) leave() {
 	if jsonrpc.IsUnread(r.out) {
 		r.mu.Lock()
