@@ -27,6 +27,7 @@ type task struct {
 	text   json.RawMessage
 	whole  json.RawMessage // the result, in place of one with the text; nil for that
 	ask    json.RawMessage // nil for nothing
+	poll   json.RawMessage // how often clients should ask, in milliseconds; nil: it does not say
 	answer json.RawMessage
 	token  json.RawMessage
 	listen func([]byte) // nil where nobody listens
@@ -50,7 +51,11 @@ func (l *tasks) object(t *task) string {
 	if l.modern {
 		at, ttl = "2026-08-01T00:00:00Z", "ttlMs"
 	}
-	return fmt.Sprintf(`"taskId":%q,"status":%q,"createdAt":%q,"lastUpdatedAt":%q,%q:1e5,"x":1.50`, t.id, t.status, at, at, ttl)
+	object := fmt.Sprintf(`"taskId":%q,"status":%q,"createdAt":%q,"lastUpdatedAt":%q,%q:1e5,"x":1.50`, t.id, t.status, at, at, ttl)
+	if t.poll != nil {
+		object += fmt.Sprintf(`,%q:%s`, strings.Replace(ttl, "ttl", "pollInterval", 1), t.poll)
+	}
+	return object
 }
 
 // detailed is the task with what its status brings, on 2026-07-28.
@@ -93,7 +98,7 @@ func (p *peer) newTask(m message, gone <-chan struct{}, send func([]byte)) {
 	}
 	p.tasks.mu.Lock()
 	t := &task{id: "task-" + strconv.Itoa(len(p.tasks.all)+1), status: "working", text: m.Params.Arguments["text"],
-		whole: m.Params.Arguments["result"], ask: m.Params.Arguments["ask"], token: m.Params.Meta.ProgressToken}
+		whole: m.Params.Arguments["result"], ask: m.Params.Arguments["ask"], poll: m.Params.Arguments["poll"], token: m.Params.Meta.ProgressToken}
 	if t.ask != nil {
 		t.status = "input_required"
 	}
@@ -154,8 +159,8 @@ func (l *tasks) listen(f *filter, send func([]byte)) (stop func()) {
 	return func() { set(nil) }
 }
 
-// finishTask finishes a task and tells of it. whole is its result from now on; nil: what it was begun with says that.
-func (p *peer) finishTask(id string, whole json.RawMessage) {
+// finishTask finishes a task and, unless quiet, tells of it. whole is its result from now on; nil: what it was begun with says that.
+func (p *peer) finishTask(id string, whole json.RawMessage, quiet bool) {
 	var lines []string
 	var listen func([]byte)
 	p.tasks.change(id, func(t *task) {
@@ -175,6 +180,7 @@ func (p *peer) finishTask(id string, whole json.RawMessage) {
 	})
 	for _, line := range lines {
 		switch {
+		case quiet:
 		case listen != nil:
 			listen([]byte(line))
 		case !p.script.Modern:

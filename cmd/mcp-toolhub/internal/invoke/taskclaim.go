@@ -1,0 +1,208 @@
+package invoke
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+)
+
+// taskClaim is the claim of a call that has become a task. The task keeps it until its server is known to have ended it, without a place
+// among those that run. The queue's mutex guards it.
+type taskClaim struct {
+	place // what the call held; unlocked while the task waits for input
+	task  *Task
+	state tool.Request         // that asks for the state of the task
+	until time.Time            // when the claim ends in any case
+	every time.Duration        // how often the server may be asked
+	next  time.Time            // when it may be asked again
+	watch func() (stop func()) // begins to ask
+	stop  func()               // ends that; nil while nobody waits for the claim
+}
+
+const (
+	askTaskWithin = 10 * time.Second
+	maxTaskFaults = 3    // answers in a row that do not tell the state of a task
+	maxTaskClaims = 1000 // of one connection: the oldest ends
+)
+
+// keepClaim has a task keep the claim of its call, which is about to give its place back; t may be nil. A claim on nothing known ends
+// instead: that is about the order in which the server gets the calls of one caller, and the server has this one. Its caller may start
+// several tasks.
+func (t *Task) keepClaim(ctx context.Context, p *Pipeline, inv *invocation) {
+	held := &inv.place
+	if t == nil || held.queue == nil || held.claim.mode == facts.ConcurrencySafe ||
+		held.claim.mode != facts.ConcurrencyExclusive && len(held.claim.targets) == 0 {
+		return
+	}
+	said := json.RawMessage(inv.outcome.Result)
+	if _, modern := rawjson.Get(said, "taskId"); !modern {
+		said = rawjson.GetObject(said, "task")
+	}
+	hop, now := inv.call.Hop, time.Now()
+	hop.ClientCapabilities, hop.LogLevel = bytes.Clone(hop.ClientCapabilities), bytes.Clone(hop.LogLevel)
+	c := &taskClaim{
+		place: place{scheduler: held.scheduler, server: held.server, session: held.session, queue: held.queue, by: held.by, claim: held.claim},
+		task:  t, state: tool.Request{Server: held.server, Method: tool.MethodTaskGet, Hop: hop, Session: inv.call.Session,
+			Params: fmt.Appendf(nil, `{"taskId":%s}`, rawjson.Quote(t.ID))},
+		every: min(max(lasts(said, time.Second, "pollIntervalMs", "pollInterval"), 200*time.Millisecond), 15*time.Second),
+	}
+	c.until = now.Add(lasts(said, p.scheduler.limits(held.server).withDefaults().TaskTime, "ttlMs", "ttl"))
+	c.next = now.Add(c.every)
+	ctx = context.WithoutCancel(ctx)
+	c.watch = func() (stop func()) {
+		watching, cancel := context.WithCancel(ctx)
+		go c.ask(watching, p.opts.Forward)
+		return cancel
+	}
+	t.claim = c
+	c.enter()
+	t.Tell(tool.MethodTaskGet, said)
+}
+
+// lasts returns a duration in milliseconds that a task has by one of these names; otherwise one where it has none.
+func lasts(task json.RawMessage, otherwise time.Duration, names ...string) time.Duration {
+	for _, name := range names {
+		if ms, _ := number(task, name); ms > 0 {
+			return time.Duration(min(ms, 1e12) * float64(time.Millisecond))
+		}
+	}
+	return otherwise
+}
+
+// Tell takes note of what the server has said of the task: in an answer to a request of this method about it, or in a notification. It
+// reports whether that tells its state. t may be nil.
+func (t *Task) Tell(method string, said json.RawMessage) bool {
+	if t == nil || t.claim == nil {
+		return false
+	}
+	status, _ := rawjson.GetString(said, "status")
+	switch method {
+	case tool.MethodTaskResult: // "MUST block the response until the task reaches a terminal status"
+		status = "completed"
+	case tool.MethodTaskUpdate: // it has its input
+		status = "working"
+	}
+	switch status {
+	case "working", "input_required":
+		t.claim.change(func(*lane) { t.claim.unlocked = status == "input_required" })
+	case "completed", "failed", "cancelled":
+		t.claim.end()
+	default:
+		return false
+	}
+	return true
+}
+
+// ask asks the server about the task until it has ended, its time is over, or ctx ends because nobody waits for the claim any more. A
+// server that does not tell the state, because it is gone for example, does not hold up others.
+func (c *taskClaim) ask(ctx context.Context, forward func(context.Context, *tool.Request) (tool.Reply, error)) {
+	for faults := 0; faults < maxTaskFaults; {
+		select {
+		case <-time.After(c.nextAsk()):
+		case <-ctx.Done():
+			return
+		}
+		left := time.Until(c.until)
+		if left <= 0 || forward == nil {
+			break
+		}
+		asking, cancel := context.WithTimeout(ctx, min(left, askTaskWithin))
+		reply, err := forward(asking, &c.state)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		if rpc, ok := errors.AsType[*tool.RPCError](err); ok && rpc.Code == tool.CodeInvalidParams {
+			break // the server does not know the task
+		}
+		if faults++; err == nil && c.task.Tell(tool.MethodTaskGet, reply.Result) {
+			faults = 0
+		}
+	}
+	c.end()
+}
+
+// nextAsk returns how long to wait before the server is asked.
+func (c *taskClaim) nextAsk() time.Duration {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	now := time.Now()
+	if c.next.Before(now) {
+		c.next = now
+	}
+	wait := min(c.next.Sub(now), c.until.Sub(now))
+	c.next = c.next.Add(c.every)
+	return wait
+}
+
+// enter adds the claim to those of tasks. The call still holds its own. Claims whose time is over go, and that of an earlier task with the
+// same id: the server has forgotten it.
+func (c *taskClaim) enter() {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	l, now := c.queue.lanes[c.session], time.Now()
+	for _, old := range slices.Clone(l.tasks) {
+		same := old.task.ID == c.task.ID && old.task.Session == c.task.Session
+		if same || !now.Before(old.until) || len(l.tasks) >= maxTaskClaims {
+			l.drop(old)
+		}
+	}
+	l.tasks = append(l.tasks, c)
+	l.add(&c.place)
+}
+
+// end gives the claim back. It may be called again.
+func (c *taskClaim) end() { c.change(func(l *lane) { l.drop(c) }) }
+
+// change changes the claim, unless it has ended, and lets in whoever may run then.
+func (c *taskClaim) change(f func(*lane)) {
+	q := c.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lanes[c.session]
+	if l == nil || !slices.Contains(l.tasks, c) {
+		return
+	}
+	f(l)
+	q.queued -= l.admit(c.scheduler.limits(c.server).withDefaults().MaxParallel)
+	q.tidy(c.session, l)
+}
+
+// blocks reports whether the claim keeps a call from running. One whose targets are not known does not wait for those of a task: it may
+// be the call that brings the task to its end.
+func (c *taskClaim) blocks(p *place) bool {
+	exclusive := c.claim.mode == facts.ConcurrencyExclusive || p.claim.mode == facts.ConcurrencyExclusive
+	return !c.unlocked && (exclusive || len(p.claim.targets) > 0) && c.conflicts(p)
+}
+
+// drop takes the claim of a task out.
+func (l *lane) drop(c *taskClaim) {
+	l.tasks = slices.DeleteFunc(l.tasks, func(t *taskClaim) bool { return t == c })
+	l.exclusive--
+	if c.stop != nil {
+		c.stop()
+		c.stop = nil
+	}
+}
+
+// watchTasks has servers asked about those tasks whose claims calls wait for, and about no others.
+func (l *lane) watchTasks() {
+	for _, c := range l.tasks {
+		awaited := slices.ContainsFunc(l.back, c.blocks) ||
+			slices.ContainsFunc(l.turn, func(q *callerQueue) bool { return slices.ContainsFunc(q.waiting, c.blocks) })
+		if awaited && c.stop == nil {
+			c.stop = c.watch()
+		} else if !awaited && c.stop != nil {
+			c.stop()
+			c.stop = nil
+		}
+	}
+}
