@@ -114,6 +114,7 @@ func (c *taskClaim) ask(ctx context.Context, forward func(context.Context, *tool
 		if left <= 0 || forward == nil {
 			break
 		}
+		c.asked()
 		asking, cancel := context.WithTimeout(ctx, min(left, askTaskWithin))
 		reply, err := forward(asking, &c.state)
 		cancel()
@@ -134,13 +135,14 @@ func (c *taskClaim) ask(ctx context.Context, forward func(context.Context, *tool
 func (c *taskClaim) nextAsk() time.Duration {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
-	now := time.Now()
-	if c.next.Before(now) {
-		c.next = now
-	}
-	wait := min(c.next.Sub(now), c.until.Sub(now))
-	c.next = c.next.Add(c.every)
-	return wait
+	return min(time.Until(c.next), time.Until(c.until))
+}
+
+// asked notes that the server is asked now.
+func (c *taskClaim) asked() {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	c.next = time.Now().Add(c.every)
 }
 
 // enter adds the claim to those of tasks. The call still holds its own. Claims whose time is over go, and that of an earlier task with the
