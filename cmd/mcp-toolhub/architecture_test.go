@@ -234,6 +234,7 @@ var mayImport = map[string]map[string]string{
 		"internal/splice":                  "changes files of clients",
 		"internal/sensitive":               "finds secrets in what they hold",
 		"internal/inode":                   "they keep owner and names",
+		"internal/guard":                   "a command of a client that hangs ends with all that it has started",
 		"internal/textfile":                "their entries are trees, and their faults have places",
 		"internal/statefile":               "writes the record of connections",
 		"policy/facts":                     "which headers, flags and parameters hold secrets",
