@@ -20,7 +20,8 @@ type taskClaim struct {
 	place // what the call held; unlocked while the task waits for input
 	task  *Task
 	state tool.Request         // that asks for the state of the task
-	until time.Time            // when the claim ends in any case
+	lasts time.Duration        // the claim ends then in any case
+	over  *time.Timer          // ends it
 	every time.Duration        // how often the server may be asked
 	next  time.Time            // when it may be asked again
 	watch func() (stop func()) // begins to ask
@@ -46,7 +47,7 @@ func (t *Task) keepClaim(ctx context.Context, p *Pipeline, inv *invocation) {
 	if _, modern := rawjson.Get(said, "taskId"); !modern {
 		said = rawjson.GetObject(said, "task")
 	}
-	hop, now := inv.call.Hop, time.Now()
+	hop := inv.call.Hop
 	hop.ClientCapabilities, hop.LogLevel = bytes.Clone(hop.ClientCapabilities), bytes.Clone(hop.LogLevel)
 	c := &taskClaim{
 		place: place{scheduler: held.scheduler, server: held.server, session: held.session, queue: held.queue, by: held.by, claim: held.claim},
@@ -54,8 +55,8 @@ func (t *Task) keepClaim(ctx context.Context, p *Pipeline, inv *invocation) {
 			Params: fmt.Appendf(nil, `{"taskId":%s}`, rawjson.Quote(t.ID))},
 		every: min(max(lasts(said, time.Second, "pollIntervalMs", "pollInterval"), 200*time.Millisecond), 15*time.Second),
 	}
-	c.until = now.Add(lasts(said, p.scheduler.limits(held.server).withDefaults().TaskTime, "ttlMs", "ttl"))
-	c.next = now.Add(c.every)
+	c.lasts = lasts(said, p.scheduler.limits(held.server).withDefaults().TaskTime, "ttlMs", "ttl")
+	c.next = time.Now().Add(c.every)
 	ctx = context.WithoutCancel(ctx)
 	c.watch = func() (stop func()) {
 		watching, cancel := context.WithCancel(ctx)
@@ -101,8 +102,8 @@ func (t *Task) Tell(method string, said json.RawMessage) bool {
 	return true
 }
 
-// ask asks the server about the task until it has ended, its time is over, or ctx ends because nobody waits for the claim any more. A
-// server that does not tell the state, because it is gone for example, does not hold up others.
+// ask asks the server about the task until the claim has ended, or nobody waits for it any more: ctx ends then. A server that does not tell
+// the state, because it is gone for example, does not hold up others.
 func (c *taskClaim) ask(ctx context.Context, forward func(context.Context, *tool.Request) (tool.Reply, error)) {
 	for faults := 0; faults < maxTaskFaults; {
 		select {
@@ -110,12 +111,11 @@ func (c *taskClaim) ask(ctx context.Context, forward func(context.Context, *tool
 		case <-ctx.Done():
 			return
 		}
-		left := time.Until(c.until)
-		if left <= 0 || forward == nil {
+		if forward == nil {
 			break
 		}
 		c.asked()
-		asking, cancel := context.WithTimeout(ctx, min(left, askTaskWithin))
+		asking, cancel := context.WithTimeout(ctx, askTaskWithin)
 		reply, err := forward(asking, &c.state)
 		cancel()
 		if ctx.Err() != nil {
@@ -135,7 +135,7 @@ func (c *taskClaim) ask(ctx context.Context, forward func(context.Context, *tool
 func (c *taskClaim) nextAsk() time.Duration {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
-	return min(time.Until(c.next), time.Until(c.until))
+	return time.Until(c.next)
 }
 
 // asked notes that the server is asked now.
@@ -145,18 +145,19 @@ func (c *taskClaim) asked() {
 	c.next = time.Now().Add(c.every)
 }
 
-// enter adds the claim to those of tasks. The call still holds its own. Claims whose time is over go, and that of an earlier task with the
-// same id: the server has forgotten it.
+// enter adds the claim to those of tasks. The call still holds its own. The claim of an earlier task with the same id goes: the server has
+// forgotten that one.
 func (c *taskClaim) enter() {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
-	l, now := c.queue.lanes[c.session], time.Now()
+	l := c.queue.lanes[c.session]
 	for _, old := range slices.Clone(l.tasks) {
 		same := old.task.ID == c.task.ID && old.task.Session == c.task.Session
-		if same || !now.Before(old.until) || len(l.tasks) >= maxTaskClaims {
+		if same || len(l.tasks) >= maxTaskClaims {
 			l.drop(old)
 		}
 	}
+	c.over = time.AfterFunc(c.lasts, c.end)
 	l.tasks = append(l.tasks, c)
 	l.add(&c.place)
 }
@@ -189,6 +190,7 @@ func (c *taskClaim) blocks(p *place) bool {
 func (l *lane) drop(c *taskClaim) {
 	l.tasks = slices.DeleteFunc(l.tasks, func(t *taskClaim) bool { return t == c })
 	l.exclusive--
+	c.over.Stop()
 	if c.stop != nil {
 		c.stop()
 		c.stop = nil

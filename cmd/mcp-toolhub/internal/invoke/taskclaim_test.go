@@ -44,7 +44,7 @@ func TestTheClaimOfATask(t *testing.T) {
 		"not too often":           {`"status":"working","pollInterval":1`, after(3, `{"status":"completed"}`), 600 * time.Millisecond, 3},
 		"not too seldom":          {`"status":"working","pollInterval":1e6`, after(3, `{"status":"completed"}`), 45 * time.Second, 3},
 		"its time is over":        {`"status":"working","ttl":5500`, state(`{"status":"working"}`), 5500 * time.Millisecond, 5},
-		"no time is known":        {`"status":"working","ttl":null,"pollInterval":15000`, state(`{"status":"working"}`), 30 * time.Minute, 119},
+		"no time is known":        {`"status":"working","ttl":null,"pollInterval":14000`, state(`{"status":"working"}`), 30 * time.Minute, 128},
 		"the server has lost it":  {`"status":"working"`, refuse(unknown), time.Second, 1},
 		"the server is gone":      {`"status":"working"`, refuse(errors.New("gone")), 3 * time.Second, 3},
 		"the server says nothing": {`"status":"working"`, state(`{}`), 3 * time.Second, 3},
@@ -150,7 +150,7 @@ func TestWhatWaitsForATask(t *testing.T) {
 				t.Fatal(err)
 			}
 			task := &taskClaim{place: place{scheduler: s, server: "s", queue: p.queue, by: p.by, claim: p.claim}, task: &Task{},
-				watch: func() func() { return func() {} }}
+				lasts: time.Hour, watch: func() func() { return func() {} }}
 			task.enter()
 			p.leave(0, false)
 			began := time.Now()
@@ -166,4 +166,34 @@ func TestWhatWaitsForATask(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestForgottenTasksGiveTheirLocksBack: a task that nobody waits for, of a session that is gone, keeps nothing when its time is over.
+func TestForgottenTasksGiveTheirLocksBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScheduler(func(string) Limits { return Limits{PerSession: true} })
+		p, err := enterWith(t.Context(), s, "s", "ann/1", file("/f", true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		task := &taskClaim{place: place{scheduler: s, server: "s", session: p.session, queue: p.queue, by: p.by, claim: p.claim}, task: &Task{},
+			lasts: time.Hour}
+		task.enter()
+		q := p.queue
+		p.leave(0, false)
+		left := func() int {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			return len(q.lanes) - 1 // one is of no session
+		}
+		if left() != 1 {
+			t.Fatalf("%d sessions have a queue while the task runs", left())
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if left() != 0 {
+			t.Error("the queue of the session is left behind")
+		}
+	})
 }
