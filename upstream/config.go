@@ -11,7 +11,7 @@ import (
 // The settings of one server. They live below, where the packages that serve one connection can read them.
 type (
 	ServerConfig     = settings.Server           // one server
-	Missing          = settings.Missing          // what its entry refers to in vain
+	Missing          = settings.Missing          // references of its entry that have no value
 	Transport        = settings.Transport        // how it is reached
 	Timeouts         = settings.Timeouts         // how long the hub waits for it
 	ToolTimeout      = settings.ToolTimeout      // the same for some of its tools

@@ -76,6 +76,9 @@ func (c *addCmd) run(ctx context.Context, args []string, dash int) error {
 	if err != nil {
 		return c.faulty(err, m.Name)
 	}
+	if why := missing(s, m.Name); why != "" {
+		return &exitError{exitUsage, errors.New(why)}
+	}
 	for _, use := range s.Uses {
 		if strings.HasPrefix(use, m.Name+": ") {
 			fmt.Fprintln(c.std.out, printable(use))

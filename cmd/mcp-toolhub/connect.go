@@ -20,6 +20,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
 const connectHelp = `Write the hub into the config of MCP clients, and show what changes before.
@@ -191,7 +192,8 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 // errNoClient means that connect --all has found none.
 var errNoClient = errors.New("no client whose file can be changed was found on this machine: name one")
 
-// served returns the servers that the hub serves, with their secrets, for comparison. Without --replace there is nothing to compare.
+// served returns the servers that the hub serves, with their secrets, for comparison. One that needs a setup first is not among them.
+// Without --replace there is nothing to compare.
 func (c *connectCmd) served(s *config.Settings) ([]clients.Server, error) {
 	if !c.replace {
 		return nil, nil
@@ -204,7 +206,9 @@ func (c *connectCmd) served(s *config.Settings) ([]clients.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := slices.DeleteFunc(clients.ReadHub(f, s.Path), func(one clients.Server) bool { return one.Disabled })
+	all := slices.DeleteFunc(clients.ReadHub(f, s.Path), func(one clients.Server) bool {
+		return one.Disabled || slices.ContainsFunc(s.Upstream.Servers, func(sc upstream.ServerConfig) bool { return sc.ID == one.Name && sc.IsOff() })
+	})
 	for i := range all {
 		all[i].Reveal(stored)
 	}

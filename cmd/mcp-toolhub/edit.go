@@ -71,8 +71,19 @@ func (e *configEdit) open() (err error) {
 
 // check returns the settings of the config as it is after a change. more are secrets that are not stored yet.
 func (e *configEdit) check(after *splice.File, more map[string]string) (*config.Settings, error) {
-	return config.LoadText(config.Source{Path: e.target, StateDir: e.stateDir, Env: e.std.getenv, HubTools: hubToolNames(), Secrets: more},
+	return config.LoadText(config.Source{Path: e.target, StateDir: e.stateDir, Env: e.std.getenv, HubTools: hubToolNames(), LeaveOut: true, Secrets: more},
 		after.Bytes())
+}
+
+// missing returns what stands in the way of the first of these servers that cannot start, because its entry refers to what has no value;
+// "" for nothing.
+func missing(s *config.Settings, names ...string) string {
+	for _, sc := range s.Upstream.Servers {
+		if slices.Contains(names, sc.ID) && !sc.Disabled && sc.Missing.What != "" {
+			return sc.Missing.What + "; " + sc.Missing.Hint
+		}
+	}
+	return ""
 }
 
 // printChange prints what a change does to the config.

@@ -89,8 +89,12 @@ func (c *enableCmd) run(ctx context.Context, names []string, edit oneEdit) error
 		all = append(all, name+": "+said)
 	}
 	if string(after.Bytes()) != string(c.doc.Raw) {
-		if _, err := c.check(after, nil); err != nil {
+		s, err := c.check(after, nil)
+		if err != nil {
 			return &exitError{exitConfig, fmt.Errorf("%w\nnothing was changed: these are the faults that the config would have", err)}
+		}
+		if why := missing(s, names...); why != "" {
+			fmt.Fprintln(c.std.err, "warning: "+why)
 		}
 		if c.dryRun {
 			c.printChange(after)
@@ -235,7 +239,7 @@ func parts(name string) (server, native string, err error) {
 
 // isThere makes sure that the server has the tool, or one that the pattern matches. What nobody has started yet may have any.
 func (c *enableCmd) isThere(ctx context.Context, server, native string) error {
-	s, err := config.LoadText(config.Source{Path: c.target, StateDir: c.stateDir, Env: c.std.getenv, HubTools: hubToolNames()}, c.doc.Raw)
+	s, err := config.LoadText(config.Source{Path: c.target, StateDir: c.stateDir, Env: c.std.getenv, HubTools: hubToolNames(), LeaveOut: true}, c.doc.Raw)
 	if err != nil {
 		return &exitError{exitConfig, err}
 	}

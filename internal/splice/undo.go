@@ -14,14 +14,14 @@ type step struct {
 	name  string
 }
 
-// Undo returns now without the steps that have led to with: Takes, and then one Put. now is what others have made of with. What the
+// Undo takes back in current the steps that have led to made: Takes, and then one Put. Others have written current over made. What the
 // steps took out stands where it stood, byte for byte, and all that others have written stays. Undo returns nil where they have written
 // within an edit of a step.
-func Undo(with, now *File) *File {
-	was, is := string(with.body), string(now.body)
+func Undo(made, current *File) *File {
+	was, is := string(made.body), string(current.body)
 	for _, theirs := range [][]udiff.Edit{{oneEdit(was, is)}, udiff.Lines(was, is), udiff.Strings(was, is)} {
 		for _, behind := range []bool{true, false} {
-			f, edits, ok := with, theirs, true
+			f, edits, ok := made, theirs, true
 			for ; f.last != nil && ok; f = f.last.from {
 				edits, ok = f.last.before(edits, behind)
 			}
@@ -32,7 +32,7 @@ func Undo(with, now *File) *File {
 			if err != nil {
 				continue
 			}
-			if f, err = Read(f.Format, slices.Concat(now.bom, []byte(body))); err == nil && with.last.leads(f, now) {
+			if f, err = Read(f.Format, slices.Concat(current.bom, []byte(body))); err == nil && made.last.leads(f, current) {
 				return f
 			}
 		}

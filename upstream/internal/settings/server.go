@@ -34,7 +34,7 @@ type Server struct {
 	LoginCommand string // what a person runs to sign in; "" is mcp-toolhub login ID
 
 	Disabled bool
-	Missing  Missing  // what the entry refers to in vain: the server is not started
+	Missing  Missing  // references of the entry that have no value: the server is not started
 	Trust    bool     // the operator vouches for this server's annotations
 	Tags     []string // given to every tool of the server
 	Validate string   // "off", "warn" or "reject" (default)
@@ -62,7 +62,7 @@ type Server struct {
 	Tools    []ToolTimeout // per-tool call timeouts; the first match counts
 }
 
-// Missing says what an entry refers to in vain, such as a variable that is not set. The zero value is nothing.
+// Missing says which references of an entry have no value, such as a variable that is not set. The zero value is nothing.
 type Missing struct {
 	What string // with its place
 	Hint string // what to do about it

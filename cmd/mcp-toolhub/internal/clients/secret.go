@@ -73,7 +73,7 @@ func isSecretBehind(before, value string) bool {
 	return m != nil && (secretWord(m[1]) || slices.Contains(sensitive.Find(before+" "+value), value))
 }
 
-// secretHeader reports whether the value of a header is taken for a secret: any is that is not known to be none.
+// secretHeader reports whether the value of a header is taken for a secret: it is, unless its name or value shows that it is none.
 func secretHeader(name, value string) bool {
 	return secretName(name) || !plainHeader.MatchString(name) && !plainValue.MatchString(value)
 }

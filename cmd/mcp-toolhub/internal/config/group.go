@@ -148,7 +148,7 @@ func (r serverReader) config(id string) upstream.ServerConfig {
 	return c
 }
 
-// missingOf says what an entry refers to in vain, and what to do about it.
+// missingOf says which references of an entry have no value, and what to do about it.
 func missingOf(faults textfile.Faults) upstream.Missing {
 	var what, hints []string
 	for _, f := range faults {

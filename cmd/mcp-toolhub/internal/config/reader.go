@@ -35,7 +35,7 @@ type reader struct {
 	dormant bool
 
 	leaveOut bool             // of Source
-	missing  *textfile.Faults // within a server that is disabled or may be left out: what it refers to in vain; otherwise nil
+	missing  *textfile.Faults // within a server that is disabled or may be left out: its references that have no value; otherwise nil
 }
 
 // storedSecrets returns what ${secret:…} stands for.

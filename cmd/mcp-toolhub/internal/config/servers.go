@@ -32,7 +32,7 @@ type server struct {
 	maxSessions             shape.Located[int]
 	oauth                   shape.Located[oauth]
 	timeouts                timeouts
-	missing                 textfile.Faults // what the entry refers to in vain: the server is left out
+	missing                 textfile.Faults // references of the entry that have no value: the server is left out
 }
 
 type timeouts struct {
