@@ -191,7 +191,7 @@ func (l *lane) admit(parallel int) (n int) {
 		l.start(p)
 		close(p.admitted)
 	}
-	l.watchTasks()
+	l.stopWatching()
 	return n
 }
 

@@ -140,7 +140,7 @@ func (p *place) relock() <-chan struct{} {
 	l.back = append(l.back, p)
 	wait := p.relocks
 	l.relockAll()
-	l.watchTasks()
+	l.watchFor(p)
 	return wait
 }
 
@@ -207,7 +207,7 @@ func (s *scheduler) enter(p *place) (waits bool, err error) {
 	q.queued++
 	l.add(p)
 	l.join(p)
-	l.watchTasks()
+	l.watchFor(p)
 	q.mu.Unlock()
 	return true, nil
 }

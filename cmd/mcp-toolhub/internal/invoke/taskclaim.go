@@ -175,6 +175,7 @@ func (c *taskClaim) change(f func(*lane)) {
 		return
 	}
 	f(l)
+	l.watchTasks()
 	q.queued -= l.admit(c.scheduler.limits(c.server).withDefaults().MaxParallel)
 	q.tidy(c.session, l)
 }
@@ -197,11 +198,35 @@ func (l *lane) drop(c *taskClaim) {
 	}
 }
 
+// watchFor has servers asked about those tasks for whose claims p begins to wait.
+func (l *lane) watchFor(p *place) {
+	for _, c := range l.tasks {
+		if c.stop == nil && c.blocks(p) {
+			c.stop = c.watch()
+		}
+	}
+}
+
+// stopWatching is watchTasks where no call has begun to wait and no claim has changed: it looks only at tasks whose servers are asked.
+func (l *lane) stopWatching() {
+	for _, c := range l.tasks {
+		if c.stop != nil && !l.awaits(c) {
+			c.stop()
+			c.stop = nil
+		}
+	}
+}
+
+// awaits reports whether a call waits for the claim.
+func (l *lane) awaits(c *taskClaim) bool {
+	return slices.ContainsFunc(l.back, c.blocks) ||
+		slices.ContainsFunc(l.turn, func(q *callerQueue) bool { return slices.ContainsFunc(q.waiting, c.blocks) })
+}
+
 // watchTasks has servers asked about those tasks whose claims calls wait for, and about no others.
 func (l *lane) watchTasks() {
 	for _, c := range l.tasks {
-		awaited := slices.ContainsFunc(l.back, c.blocks) ||
-			slices.ContainsFunc(l.turn, func(q *callerQueue) bool { return slices.ContainsFunc(q.waiting, c.blocks) })
+		awaited := l.awaits(c)
 		if awaited && c.stop == nil {
 			c.stop = c.watch()
 		} else if !awaited && c.stop != nil {
