@@ -24,6 +24,7 @@ type taskClaim struct {
 	over  *time.Timer          // ends it
 	every time.Duration        // how often the server may be asked
 	next  time.Time            // when it may be asked again
+	told  int                  // how often others than ask have told the state
 	watch func() (stop func()) // begins to ask
 	stop  func()               // ends that; nil while nobody waits for the claim
 }
@@ -80,7 +81,10 @@ func lasts(task json.RawMessage, otherwise time.Duration, names ...string) time.
 
 // Tell takes note of what the server has said of the task: in an answer to a request of this method about it, or in a notification. It
 // reports whether that tells its state. t may be nil.
-func (t *Task) Tell(method string, said json.RawMessage) bool {
+func (t *Task) Tell(method string, said json.RawMessage) bool { return t.tell(method, said, -1) }
+
+// tell is Tell. Of a task that has not ended it takes no note where the state was told since asOf, if that is not negative.
+func (t *Task) tell(method string, said json.RawMessage, asOf int) bool {
 	if t == nil || t.claim == nil {
 		return false
 	}
@@ -93,7 +97,15 @@ func (t *Task) Tell(method string, said json.RawMessage) bool {
 	}
 	switch status {
 	case "working", "input_required":
-		t.claim.change(func(*lane) { t.claim.unlocked = status == "input_required" })
+		t.claim.change(func(*lane) {
+			if asOf >= 0 && asOf != t.claim.told {
+				return // it was told while the server answered
+			}
+			if asOf < 0 {
+				t.claim.told++
+			}
+			t.claim.unlocked = status == "input_required"
+		})
 	case "completed", "failed", "cancelled":
 		t.claim.end()
 	default:
@@ -114,7 +126,7 @@ func (c *taskClaim) ask(ctx context.Context, forward func(context.Context, *tool
 		if forward == nil {
 			break
 		}
-		c.asked()
+		asOf := c.asked()
 		asking, cancel := context.WithTimeout(ctx, askTaskWithin)
 		reply, err := forward(asking, &c.state)
 		cancel()
@@ -124,7 +136,7 @@ func (c *taskClaim) ask(ctx context.Context, forward func(context.Context, *tool
 		if rpc, ok := errors.AsType[*tool.RPCError](err); ok && rpc.Code == tool.CodeInvalidParams {
 			break // the server does not know the task
 		}
-		if faults++; err == nil && c.task.Tell(tool.MethodTaskGet, reply.Result) {
+		if faults++; err == nil && c.task.tell(tool.MethodTaskGet, reply.Result, asOf) {
 			faults = 0
 		}
 	}
@@ -138,11 +150,12 @@ func (c *taskClaim) nextAsk() time.Duration {
 	return time.Until(c.next)
 }
 
-// asked notes that the server is asked now.
-func (c *taskClaim) asked() {
+// asked notes that the server is asked now, and returns how often the state was told before.
+func (c *taskClaim) asked() (told int) {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
 	c.next = time.Now().Add(c.every)
+	return c.told
 }
 
 // enter adds the claim to those of tasks. The call still holds its own. The claim of an earlier task with the same id goes: the server has

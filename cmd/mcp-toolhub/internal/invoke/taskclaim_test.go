@@ -197,3 +197,31 @@ func TestForgottenTasksGiveTheirLocksBack(t *testing.T) {
 		}
 	})
 }
+
+// TestALateAnswerDoesNotUnlockATask: the server is asked, says that the task waits for input, and gets that before its answer is here.
+func TestALateAnswerDoesNotUnlockATask(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "", func(context.Context, *tool.Execution) (tool.Reply, error) {
+			return tool.Reply{Result: json.RawMessage(`{"task":{"taskId":"t1","status":"working"}}`), Task: "t1"}, nil
+		})
+		b.says(t, facts.Override{Concurrency: facts.ConcurrencyExclusive})
+		began := time.Now()
+		b.opts.Forward = func(context.Context, *tool.Request) (tool.Reply, error) {
+			answer := `{"status":"input_required"}`
+			if time.Since(began) > 1050*time.Millisecond {
+				answer = `{"status":"working"}`
+			}
+			time.Sleep(100 * time.Millisecond)
+			return tool.Reply{Result: []byte(answer)}, nil
+		}
+		task := b.call(t.Context(), "mcp.s.t", `{"n":1}`).Task
+		time.AfterFunc(1050*time.Millisecond, func() { task.Tell(tool.MethodTaskUpdate, nil) })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if o := b.call(ctx, "mcp.s.t", `{"n":2}`); o.Task != nil {
+			t.Error("a call runs beside the task")
+		}
+		time.Sleep(time.Second) // the last question ends
+	})
+}
