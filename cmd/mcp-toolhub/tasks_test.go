@@ -425,3 +425,17 @@ func checkTaskDecisions(t *testing.T, state string) {
 		t.Errorf("%d decisions and %d events: %v", decisions, stored, err)
 	}
 }
+
+// TestCallsOfABatchAreNoTasks: the client follows tasks of its own calls; a server makes none of a call in a batch, and says what it lacks.
+func TestCallsOfABatchAreNoTasks(t *testing.T) {
+	t.Parallel()
+	w := wireHub(t, configText(t, map[string]any{"far": child(taskScript(true))}, nil), rev2026)
+	w.can = followsTasks
+	w.open()
+	if got := w.batch(`{"calls":[{"id":"a","name":"mcp.far.task","arguments":{"text":"x"}}]}`).ends(); got != "a failed,capability_gap" {
+		t.Error(got)
+	}
+	if got := w.result("mcp.far.task", `{"text":"x"}`, ""); !strings.Contains(got, `"taskId"`) {
+		t.Error(got)
+	}
+}

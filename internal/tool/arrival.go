@@ -39,7 +39,8 @@ func (l *Line) Join(a *Arrival) {
 	a.enter(l, l.last)
 }
 
-// Follow puts a right behind other, and reports whether other has a place. Like Join, it is called before others know of a.
+// Follow puts a right behind other. If other has no place, a gets none either, and Follow returns false. Like Join, it is called before
+// others know of a.
 func (a *Arrival) Follow(other *Arrival) bool {
 	if other == nil || other.line == nil {
 		return false

@@ -18,6 +18,7 @@ type batch struct {
 	Options
 	*request
 	execution *tool.Execution
+	hop       tool.Hop // of all calls
 	members   []*member
 	asks      invoke.Asks
 	places    chan struct{}   // holds one token for each call that runs
@@ -66,7 +67,7 @@ func (m *member) mayHaveWritten() bool {
 }
 
 func newBatch(o Options, e *tool.Execution, r *request) *batch {
-	b := &batch{Options: o, request: r, execution: e, places: make(chan struct{}, r.MaxParallel)}
+	b := &batch{Options: o, request: r, execution: e, hop: withoutTasks(e.Hop), places: make(chan struct{}, r.MaxParallel)}
 	b.reporting = reporting{total: len(r.Calls), send: e.Progress}
 	for i := range r.Calls {
 		m := &member{call: &r.Calls[i], index: i, done: make(chan struct{}), taken: make(map[string]*taken)}
@@ -77,6 +78,20 @@ func newBatch(o Options, e *tool.Execution, r *request) *batch {
 		b.members = append(b.members, m)
 	}
 	return b
+}
+
+// withoutTasks returns h of a client that follows no tasks: the result of a call is a part of that of the batch, so its client never gets
+// a task to ask about.
+func withoutTasks(h tool.Hop) tool.Hop {
+	extensions, _ := rawjson.Get(h.ClientCapabilities, "extensions")
+	rest, follows, err := rawjson.Delete(extensions, tool.TaskExtension)
+	if !follows || err != nil {
+		return h
+	}
+	if able, err := rawjson.Set(h.ClientCapabilities, "extensions", rest); err == nil {
+		h.ClientCapabilities = able
+	}
+	return h
 }
 
 // run runs the calls, and returns when all have ended.
@@ -140,7 +155,7 @@ func (b *batch) runMember(ctx context.Context, m *member) {
 		}
 	}
 	m.Outcome = b.Invoke(ctx, &invoke.Call{Surface: e.Surface, Name: m.Name, Params: params(m.Name, arguments), Arguments: arguments,
-		Meta: e.Meta, Hop: e.Hop, Method: "tools/call", Actor: e.Actor, Session: e.Session, SelectionRef: m.SelectionRef, Loaded: e.Loaded,
+		Meta: e.Meta, Hop: b.hop, Method: "tools/call", Actor: e.Actor, Session: e.Session, SelectionRef: m.SelectionRef, Loaded: e.Loaded,
 		Arrival: &m.arrival, Ask: e.Ask, InputByRetry: e.InputByRetry, Notify: e.Notify, Progress: b.reporting.of(m.ID), Hears: e.Hears, Member: sibling, Cut: m})
 	m.arrival.Leave()
 	b.asks.Ended(sibling)

@@ -50,7 +50,7 @@ type Member struct {
 	Turn func(context.Context) error
 
 	// Failed, where it is not nil, is told that the call has failed, before its locks go to others. It may be told twice. Where a hook
-	// can still make a success of the failure, both wait for that hook.
+	// can still make a success of the failure, Failed and the release of the locks wait for that hook.
 	Failed func(status tool.Status, class tool.ErrorClass)
 
 	// Asks gathers the questions to the client about the calls of one batch; nil: each is asked alone.

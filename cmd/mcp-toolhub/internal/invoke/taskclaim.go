@@ -35,9 +35,8 @@ const (
 	maxTaskClaims = 1000 // of one connection: the oldest ends
 )
 
-// keepClaim has a task keep the claim of its call, which is about to give its place back; t may be nil. A claim on nothing known ends
-// instead: that is about the order in which the server gets the calls of one caller, and the server has this one. Its caller may start
-// several tasks.
+// keepClaim has a task keep the claim of its call, which is about to give its place back; t may be nil. A claim without known
+// targets ends here: it only keeps the calls of one caller in order, and the server has this one already. Its caller may start several tasks.
 func (t *Task) keepClaim(ctx context.Context, p *Pipeline, inv *invocation) {
 	held := &inv.place
 	if t == nil || held.queue == nil || held.claim.mode == facts.ConcurrencySafe ||
@@ -193,8 +192,8 @@ func (c *taskClaim) change(f func(*lane)) {
 	q.tidy(c.session, l)
 }
 
-// blocks reports whether the claim keeps a call from running. One whose targets are not known does not wait for those of a task: it may
-// be the call that brings the task to its end.
+// blocks reports whether the claim keeps a call from running. A call without known targets does not wait for those of a task: it may be
+// the call that brings the task to its end.
 func (c *taskClaim) blocks(p *place) bool {
 	exclusive := c.claim.mode == facts.ConcurrencyExclusive || p.claim.mode == facts.ConcurrencyExclusive
 	return !c.unlocked && (exclusive || len(p.claim.targets) > 0) && c.conflicts(p)
