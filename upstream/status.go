@@ -25,7 +25,7 @@ func (s *server) status() tool.ServerStatus {
 	return st
 }
 
-// missing is what keeps a server from being started whose entry refers to something in vain; nil for any other.
+// missing returns why a server is not started: references of its entry have no value. It returns nil where all have one.
 func missing(cfg ServerConfig) *fault.Fault {
 	if cfg.Missing.What == "" {
 		return nil

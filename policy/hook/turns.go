@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// caller is who takes turns with others, with all its sessions and runs.
+// caller is one party that takes turns. All its sessions and runs count together.
 type caller struct{ door, name string }
 
 // turns gives places to the commands and requests of hooks. A free place goes to the waiting caller that has the fewest, and among

@@ -15,7 +15,7 @@ type Limits struct {
 	MaxParallel int // calls executing at the same time; default 100
 	MaxQueued   int // calls waiting for one of those places; default 1000
 
-	// TaskTime is how long a task keeps the claim of its call at most, where the server names no ttl for it; default 30 minutes.
+	// TaskTime bounds how long a task without a ttl keeps the claim of its call; default 30 minutes.
 	TaskTime time.Duration
 
 	PerSession bool // each client session has a connection of its own: MaxParallel holds for each, and they share no lock
