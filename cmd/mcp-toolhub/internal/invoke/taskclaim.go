@@ -25,6 +25,8 @@ type taskClaim struct {
 	every time.Duration        // how often the server may be asked
 	next  time.Time            // when it may be asked again
 	told  int                  // how often others than ask have told the state
+	as    time.Time            // the newest lastUpdatedAt that was told
+	given time.Time            // what as was when the server got the last input
 	watch func() (stop func()) // begins to ask
 	stop  func()               // ends that; nil while nobody waits for the claim
 }
@@ -96,21 +98,35 @@ func (t *Task) tell(method string, said json.RawMessage, asOf int) bool {
 	}
 	switch status {
 	case "working", "input_required":
-		t.claim.change(func(*lane) {
-			if asOf >= 0 && asOf != t.claim.told {
-				return // it was told while the server answered
-			}
-			if asOf < 0 {
-				t.claim.told++
-			}
-			t.claim.unlocked = status == "input_required"
-		})
+		updated, _ := rawjson.GetString(said, "lastUpdatedAt")
+		as, _ := time.Parse(time.RFC3339, updated)
+		t.claim.change(func(*lane) { t.claim.take(status, as, asOf) })
 	case "completed", "failed", "cancelled":
 		t.claim.end()
 	default:
 		return false
 	}
 	return true
+}
+
+// take takes note of a state that is not the end, with its lastUpdatedAt and the asOf of tell. A notification may come later than what came
+// after it: a state from before the newest one, and one whose input the server has got, say nothing.
+func (c *taskClaim) take(status string, as time.Time, asOf int) {
+	waits := status == "input_required"
+	switch {
+	case asOf >= 0 && asOf != c.told: // it was told while the server answered
+		return
+	case asOf < 0 && !as.IsZero() && (as.Before(c.as) || waits && as.Equal(c.given)):
+		return
+	case asOf < 0:
+		c.told++
+	}
+	c.unlocked = waits
+	if !as.IsZero() {
+		c.as = as
+	} else if !waits {
+		c.given = c.as
+	}
 }
 
 // ask asks the server about the task until the claim has ended, or nobody waits for it any more: ctx ends then. A server that does not tell

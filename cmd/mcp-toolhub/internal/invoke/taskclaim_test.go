@@ -225,3 +225,40 @@ func TestALateAnswerDoesNotUnlockATask(t *testing.T) {
 		time.Sleep(time.Second) // the last question ends
 	})
 }
+
+// TestALateNotificationDoesNotUnlockATask: it says that the task waits for input which its server has got, or that it waited before it
+// worked. One of a later question unlocks it, and so does one without a time.
+func TestALateNotificationDoesNotUnlockATask(t *testing.T) {
+	t.Parallel()
+	const asks = `"status":"input_required"`
+	for name, c := range map[string]struct {
+		told     []string // "" is an input
+		unlocked bool
+	}{
+		"of the same question":     {[]string{asks + `,"lastUpdatedAt":"2026-01-01T00:00:01Z"`, "", asks + `,"lastUpdatedAt":"2026-01-01T00:00:01Z"`}, false},
+		"of an earlier question":   {[]string{`"status":"working","lastUpdatedAt":"2026-01-01T00:00:01.5Z"`, asks + `,"lastUpdatedAt":"2026-01-01T00:00:01Z"`}, false},
+		"of a later question":      {[]string{asks + `,"lastUpdatedAt":"2026-01-01T00:00:01Z"`, "", asks + `,"lastUpdatedAt":"2026-01-01T02:00:01.1+02:00"`}, true},
+		"of the question":          {[]string{`"status":"working","lastUpdatedAt":"2026-01-01T00:00:01Z"`, asks + `,"lastUpdatedAt":"2026-01-01T00:00:01Z"`}, true},
+		"without a time":           {[]string{asks, "", asks}, true},
+		"with a time that is none": {[]string{asks + `,"lastUpdatedAt":"now"`, "", asks + `,"lastUpdatedAt":"now"`}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, "", func(context.Context, *tool.Execution) (tool.Reply, error) {
+				return tool.Reply{Result: json.RawMessage(`{"task":{"taskId":"t1",` + c.told[0] + `}}`), Task: "t1"}, nil
+			})
+			b.says(t, facts.Override{Concurrency: facts.ConcurrencyExclusive})
+			task := b.call(t.Context(), "mcp.s.t", `{"n":1}`).Task
+			for _, said := range c.told[1:] {
+				if said == "" {
+					task.Tell(tool.MethodTaskUpdate, nil)
+				} else {
+					task.Tell("notifications/tasks/status", json.RawMessage("{"+said+"}"))
+				}
+			}
+			if task.claim.unlocked != c.unlocked {
+				t.Errorf("unlocked is %v", task.claim.unlocked)
+			}
+		})
+	}
+}
