@@ -391,7 +391,8 @@ func (s *Store) asker(client *http.Client, server settings.Server, g Grant) (*as
 	if server.OAuth.ClientID != "" {
 		g.Client.Secret = server.OAuth.ClientSecret
 	}
-	a := &asker{http: client, o: server.OAuth, issuer: g.Issuer, tokenURL: g.TokenURL, resource: g.Resource, client: g.Client}
+	a := &asker{http: client, o: server.OAuth, issuer: g.Issuer, tokenURL: g.TokenURL, resource: g.Resource, client: g.Client,
+		lasts: g.Expires.Sub(g.Issued)}
 	if g.Key == "" {
 		return a, nil
 	}

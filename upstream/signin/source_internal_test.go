@@ -117,6 +117,27 @@ func TestTokenIsRenewedEarly(t *testing.T) {
 	})
 }
 
+// TestRenewalThatDoesNotSayHowLongItLasts: the new token lasts as long as the one before. It and its refresh token are kept.
+func TestRenewalThatDoesNotSayHowLongItLasts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRenewal(t, nil)
+		r.auth.Lifetime = 0
+		for i := range 3 {
+			time.Sleep(2 * time.Hour)
+			began, before := time.Now(), r.first
+			if r.token(t) == before.Access || r.refreshes() != i+1 {
+				t.Fatalf("renewal %d: %d refreshes", i, r.refreshes())
+			}
+			g, _, err := r.store.Grant(r.source.server)
+			if err != nil || g.Refresh == before.Refresh || g.Expires.Sub(began).Round(time.Second) != time.Hour {
+				t.Errorf("%+v, %v", g, err)
+			}
+			r.first = g
+		}
+	})
+}
+
 // TestOneRenewalForAll checks that callers share a renewal, and that it outlives the one that began it.
 func TestOneRenewalForAll(t *testing.T) {
 	t.Parallel()
