@@ -255,8 +255,9 @@ func TestEnvironmentsOfOneConfig(t *testing.T) {
 					continue
 				}
 				w.ready("mcp.all.echo")
-				if _, there := w.tools()["mcp.needy.echo"]; there {
-					t.Error("the hub of another environment serves this client")
+				// A hub that knows its tools from before lists them, and says what the server needs.
+				if said := last(w.send(w.call("mcp.needy.echo", "{}", ""))); !strings.Contains(said, "setup_required") && !strings.Contains(said, "unknown tool") {
+					t.Errorf("the hub of another environment serves this client: %s", said)
 				}
 			}
 		})
