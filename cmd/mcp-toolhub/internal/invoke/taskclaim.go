@@ -109,8 +109,8 @@ func (t *Task) tell(method string, said json.RawMessage, asOf int) bool {
 	return true
 }
 
-// take takes note of a state that is not the end, with its lastUpdatedAt and the asOf of tell. A notification may come later than what came
-// after it: a state from before the newest one, and one whose input the server has got, say nothing.
+// take takes note of a state that is not the end, with its lastUpdatedAt and the asOf of tell. A notification may be late. So a state that is
+// older than the newest one says nothing, nor does a question whose answer the server has got.
 func (c *taskClaim) take(status string, as time.Time, asOf int) {
 	waits := status == "input_required"
 	switch {
