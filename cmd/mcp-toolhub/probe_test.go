@@ -64,6 +64,7 @@ func serveProbe() {
 		_ = json.NewEncoder(w).Encode(allocated{Objects: m.Mallocs, Bytes: m.TotalAlloc})
 	})
 	mux.HandleFunc("GET /profile/{name}", func(w http.ResponseWriter, r *http.Request) {
+		runtime.Gosched() // so that the goroutine that reads on for this request has begun, and is one of the profile
 		if p := pprof.Lookup(r.PathValue("name")); p != nil {
 			_ = p.WriteTo(w, 1)
 		}
