@@ -286,7 +286,7 @@ func TestMarathonOfCrashes(t *testing.T) { // not parallel: it keeps the machine
 			eventually(t, c.id+" is ready", func() bool { return hub.server(t, c.id).State == tool.ServerReady })
 		}
 	}
-	run(2 * len(all))
+	run(crashes) // caches and pools fill
 	awaitRecords(t, hub)
 	before, processes := p.settled(t), len(marked(mark))
 	run(crashes)
