@@ -67,7 +67,7 @@ const (
 	// places is how many commands and requests of hooks run at the same time. Others wait for their turn. Hooks of calls that hooks make
 	// have as many of their own, see Set.turnsFor.
 	places = 48
-	// ownPlaces is how many of them one caller may have, however slow its hooks are. The others are for other callers.
+	// ownPlaces bounds the places of one caller. So slow hooks of one caller leave places for the hooks of others.
 	ownPlaces = 32
 	// observers is how many hooks that only look run beside each other for one call.
 	observers = 8

@@ -138,6 +138,28 @@ func TestRenewalThatDoesNotSayHowLongItLasts(t *testing.T) {
 	})
 }
 
+// TestRenewalOfATokenWithoutExpiry: what is stored without an end is renewed without one, also after the entry has lost its expiry: none.
+func TestRenewalOfATokenWithoutExpiry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRenewal(t, nil)
+		r.auth.Lifetime = 0
+		first := r.first
+		first.Expires = time.Time{}
+		if err := r.store.put(r.source.server, first); err != nil {
+			t.Fatal(err)
+		}
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, r.auth.Resource, nil)
+		if !r.source.Refused(request, r.token(t), http.StatusUnauthorized, nil) {
+			t.Error("not renewed")
+		}
+		g, _, err := r.store.Grant(r.source.server)
+		if err != nil || g.Access == first.Access || g.Refresh == first.Refresh || !g.Expires.IsZero() {
+			t.Errorf("%+v, %v", g, err)
+		}
+	})
+}
+
 // TestOneRenewalForAll checks that callers share a renewal, and that it outlives the one that began it.
 func TestOneRenewalForAll(t *testing.T) {
 	t.Parallel()

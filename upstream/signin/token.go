@@ -56,7 +56,7 @@ type asker struct {
 	resource string
 	client   Client
 	prover   *prover       // of the key that tokens are to be bound to; nil for none
-	lasts    time.Duration // how long the token before lasts; not positive where there was none, or it does not say when it ends
+	lasts    time.Duration // how long the token before lasts; 0 where there was none, negative where it did not say when it ends
 }
 
 // params returns what every request carries: for which resource it is, and a signature where the client signs.
@@ -159,10 +159,11 @@ func (a *asker) usable(t *oauth2.Token) (*oauth2.Token, error) {
 	if strings.ContainsFunc(t.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("the authorization server made a token that holds characters which no header can carry")
 	}
-	if t.Expiry.IsZero() && a.lasts > 0 { // a refresh token that was used is worth nothing: what came for it is not thrown away
+	if t.Expiry.IsZero() && a.lasts > 0 {
 		t.Expiry = time.Now().Add(a.lasts)
 	}
-	if t.Expiry.IsZero() && !a.o.NoExpiry {
+	// A renewed token is kept in any case: the refresh token that was used for it is worth nothing any more.
+	if t.Expiry.IsZero() && a.lasts == 0 && !a.o.NoExpiry {
 		return nil, errors.New("the authorization server made a token without expires_in, so nobody knows when it ends: if its documentation " +
 			"says that its tokens do not end, set oauth: {expiry: none} in the entry of the server")
 	}
