@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -13,55 +15,6 @@ import (
 	"runtime/pprof"
 	"syscall"
 )
-
-// benchRole names the environment variable that turns the test binary into one of the processes that the benchmarks
-// compare. Its value is a benchSpec as JSON.
-const benchRole = "TOOLHUB_BENCH_ROLE"
-
-// raceOptions keep a process that was built with the race detector from sleeping for a second when it ends.
-const raceOptions = "atexit_sleep_ms=0"
-
-// benchSpec describes one process of a benchmark, or where a process listens that runs already.
-type benchSpec struct {
-	Role    string      `json:"role,omitempty"`    // echo, raw, streams (servers); splice, sdk, hub (proxies)
-	Door    string      `json:"door,omitempty"`    // http or stdio: what it speaks to its clients
-	URL     string      `json:"url,omitempty"`     // of a server that runs already; all else is empty then
-	Tools   int         `json:"tools,omitempty"`   // raw: how many tools it lists
-	First   int         `json:"first,omitempty"`   // raw: the number in the first tool's declaration
-	Program []string    `json:"program,omitempty"` // a program to run, with its arguments, in place of a role
-	Modern  bool        `json:"modern,omitempty"`  // echo, sdk: it speaks 2026-07-28, and nothing else over HTTP
-	Servers []benchSpec `json:"servers,omitempty"` // proxies: what lies behind them
-	Profile string      `json:"profile,omitempty"` // file for a CPU profile of the process's whole life
-	Probe   string      `json:"probe,omitempty"`   // hub: NAME=VALUE of the variable that lets it tell what it holds
-}
-
-func (s benchSpec) text() string {
-	text, err := json.Marshal(s)
-	if err != nil {
-		panic(err) // unreachable: strings and numbers always encode
-	}
-	return string(text)
-}
-
-// command is the command that runs s in a process of its own.
-func (s benchSpec) command(args ...string) (*exec.Cmd, error) {
-	program := s.Program
-	if len(program) == 0 {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("find the test binary: %w", err)
-		}
-		program = []string{self}
-	}
-	cmd := exec.Command(program[0], append(program[1:len(program):len(program)], args...)...)
-	cmd.Env = append(os.Environ(), benchRole+"="+s.text(), "GORACE="+raceOptions)
-	if s.Probe != "" {
-		cmd.Env = append(cmd.Env, s.Probe)
-	}
-	endWithParent(cmd)
-	cmd.Stderr = os.Stderr
-	return cmd, nil
-}
 
 // benchMain runs the role that the environment gives this process. It returns false where there is none: the process is
 // the test binary then. TestMain calls it before anything else.
@@ -157,6 +110,55 @@ func serveBenchHTTP(h http.Handler) error {
 	_ = srv.Close()
 	<-ended
 	return nil
+}
+
+// benchRole names the environment variable that turns the test binary into one of the processes that the benchmarks
+// compare. Its value is a benchSpec as JSON.
+const benchRole = "TOOLHUB_BENCH_ROLE"
+
+// raceOptions keep a process that was built with the race detector from sleeping for a second when it ends.
+const raceOptions = "atexit_sleep_ms=0"
+
+// benchSpec describes one process of a benchmark, or where a process listens that runs already.
+type benchSpec struct {
+	Role    string      `json:"role,omitempty"`    // echo, raw, streams (servers); splice, sdk, hub (proxies)
+	Door    string      `json:"door,omitempty"`    // http or stdio: what it speaks to its clients
+	URL     string      `json:"url,omitempty"`     // of a server that runs already; all else is empty then
+	Tools   int         `json:"tools,omitempty"`   // raw: how many tools it lists
+	First   int         `json:"first,omitempty"`   // raw: the number in the first tool's declaration
+	Program []string    `json:"program,omitempty"` // a program to run, with its arguments, in place of a role
+	Modern  bool        `json:"modern,omitempty"`  // echo, sdk: it speaks 2026-07-28, and nothing else over HTTP
+	Servers []benchSpec `json:"servers,omitempty"` // proxies: what lies behind them
+	Profile string      `json:"profile,omitempty"` // file for a CPU profile of the process's whole life
+	Probe   string      `json:"probe,omitempty"`   // hub: NAME=VALUE of the variable that lets it tell what it holds
+}
+
+func (s benchSpec) text() string {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // unreachable: strings and numbers always encode
+	}
+	return string(text)
+}
+
+// command is the command that runs s in a process of its own.
+func (s benchSpec) command(args ...string) (*exec.Cmd, error) {
+	program := s.Program
+	if len(program) == 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find the test binary: %w", err)
+		}
+		program = []string{self}
+	}
+	cmd := exec.Command(program[0], append(program[1:len(program):len(program)], args...)...)
+	cmd.Env = append(os.Environ(), benchRole+"="+s.text(), "GORACE="+raceOptions)
+	if s.Probe != "" {
+		cmd.Env = append(cmd.Env, s.Probe)
+	}
+	endWithParent(cmd)
+	cmd.Stderr = os.Stderr
+	return cmd, nil
 }
 
 // benchChild is a stdio server that a proxy started.

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -25,9 +27,6 @@ const (
 	serialCalls  = 1000
 	loadCalls    = 4000 // for each number of clients, in each round
 )
-
-// sample holds the values that one round of one way has measured, by their names.
-type sample map[string]float64
 
 // figureGroup holds the rows that one measurement fills.
 type figureGroup struct {
@@ -399,3 +398,6 @@ func writeFigures(t *testing.T, name string, rows []string) {
 		t.Fatal(err)
 	}
 }
+
+// sample holds the values that one round of one way has measured, by their names.
+type sample map[string]float64

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -23,9 +25,6 @@ type sdkRoute struct {
 	session *mcp.ClientSession
 	native  string
 }
-
-// benchServerID is the id of the n-th server behind a proxy, and benchToolName the name of its tool there.
-func benchServerID(n int) string { return fmt.Sprintf("s%d", n) }
 
 func benchToolName(server int, native string) string {
 	return "mcp." + benchServerID(server) + "." + native
@@ -54,7 +53,7 @@ func runSDKProxy(ctx context.Context, spec benchSpec) (err error) {
 	})
 	s.AddReceivingMiddleware(p.forward)
 	if spec.Door == "http" {
-		return serveBenchHTTP(sdkHandler(s, spec))
+		return serveBenchHTTP(sdkHandler(s, spec.Modern))
 	}
 	return s.Run(ctx, &mcp.StdioTransport{})
 }
@@ -111,3 +110,6 @@ func (p *sdkProxy) forward(next mcp.MethodHandler) mcp.MethodHandler {
 		return next(ctx, method, req)
 	}
 }
+
+// benchServerID is the id of the n-th server behind a proxy, and benchToolName the name of its tool there.
+func benchServerID(n int) string { return fmt.Sprintf("s%d", n) }

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -42,14 +44,9 @@ func serveEcho(ctx context.Context, spec benchSpec) error {
 				echoOutput{Text: said, Length: utf8.RuneCountInString(said)}, nil
 		})
 	if spec.Door == "http" {
-		return serveBenchHTTP(sdkHandler(s, spec))
+		return serveBenchHTTP(sdkHandler(s, spec.Modern))
 	}
 	return s.Run(ctx, &mcp.StdioTransport{})
-}
-
-// sdkHandler serves s over HTTP. The SDK serves 2026-07-28 only where there are no sessions.
-func sdkHandler(s *mcp.Server, spec benchSpec) http.Handler {
-	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: spec.Modern})
 }
 
 // rawServer answers from texts made beforehand, so that a benchmark of large results or catalogs measures what lies in

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -134,6 +136,37 @@ func startDirect(b testing.TB, servers []benchSpec) (took float64) {
 	return took
 }
 
+// runMerge serves the joined lists of the servers over stdio, under the names that the hub gives to tools.
+func runMerge(spec benchSpec) error {
+	in, out := bufio.NewReaderSize(os.Stdin, 64<<10), bufio.NewWriterSize(os.Stdout, 64<<10)
+	var m merged
+	started := make(chan error, 1)
+	go func() { started <- m.start(spec.Servers) }()
+	server := newRawServer(benchSpec{})
+	for {
+		line, err := in.ReadBytes('\n')
+		id, member := server.answer(line)
+		if method, _ := rawjson.Get(line, "method"); string(method) == `"tools/list"` {
+			if err := <-started; err != nil {
+				return err
+			}
+			started <- nil
+			member = m.list()
+		}
+		if id != nil {
+			writeAnswer(out, id, member)
+			_ = out.WriteByte('\n')
+			if err := out.Flush(); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			<-started
+			return m.stop()
+		}
+	}
+}
+
 // merged is the least that a proxy in front of several servers does at its start: it starts all at once, and joins the bytes of
 // their lists.
 type merged struct {
@@ -186,37 +219,6 @@ func (m *merged) stop() (err error) {
 		}
 	}
 	return err
-}
-
-// runMerge serves the joined lists of the servers over stdio, under the names that the hub gives to tools.
-func runMerge(spec benchSpec) error {
-	in, out := bufio.NewReaderSize(os.Stdin, 64<<10), bufio.NewWriterSize(os.Stdout, 64<<10)
-	var m merged
-	started := make(chan error, 1)
-	go func() { started <- m.start(spec.Servers) }()
-	server := newRawServer(benchSpec{})
-	for {
-		line, err := in.ReadBytes('\n')
-		id, member := server.answer(line)
-		if method, _ := rawjson.Get(line, "method"); string(method) == `"tools/list"` {
-			if err := <-started; err != nil {
-				return err
-			}
-			started <- nil
-			member = m.list()
-		}
-		if id != nil {
-			writeAnswer(out, id, member)
-			_ = out.WriteByte('\n')
-			if err := out.Flush(); err != nil {
-				return err
-			}
-		}
-		if err != nil {
-			<-started
-			return m.stop()
-		}
-	}
 }
 
 // list joins the lists. What it takes for granted is true of the servers here: a name is a tool's first member.

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -571,19 +573,6 @@ func invocationsByNumber(t testing.TB, dir string) map[int]bool {
 	return found
 }
 
-// children are the processes of a scripted server.
-func (h *runningHub) children(t *testing.T, id string) []int {
-	t.Helper()
-	var far struct {
-		StructuredContent struct{ PIDs []int }
-	}
-	mustDecode(t, wireHTTP(t, h.url+"/mcp", rev2026).result("mcp."+id+".pids", `{}`, ""), &far)
-	if len(far.StructuredContent.PIDs) == 0 {
-		t.Fatalf("server %s has no processes", id)
-	}
-	return far.StructuredContent.PIDs
-}
-
 // callUntilKilled lets callers call, kills the hub in the midst of that, and returns the invocations that were answered, and
 // when it was killed. The calls with the first numbers are never answered.
 func callUntilKilled(t *testing.T, hub *runningHub) (answered []tool.InvocationID, killed time.Time) {
@@ -639,4 +628,17 @@ func callUntilKilled(t *testing.T, hub *runningHub) (answered []tool.InvocationI
 	<-hub.read
 	_ = hub.cmd.Wait()
 	return answered, killed
+}
+
+// children are the processes of a scripted server.
+func (h *runningHub) children(t *testing.T, id string) []int {
+	t.Helper()
+	var far struct {
+		StructuredContent struct{ PIDs []int }
+	}
+	mustDecode(t, wireHTTP(t, h.url+"/mcp", rev2026).result("mcp."+id+".pids", `{}`, ""), &far)
+	if len(far.StructuredContent.PIDs) == 0 {
+		t.Fatalf("server %s has no processes", id)
+	}
+	return far.StructuredContent.PIDs
 }

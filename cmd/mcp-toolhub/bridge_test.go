@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -182,18 +184,6 @@ func (c bridgeCase) checkAsked(t *testing.T, x *exchange, server string) {
 	}
 }
 
-// content is the structured content of a response.
-func content(t testing.TB, response, name string) []string {
-	t.Helper()
-	result, _ := memberOf(t, response, "result")
-	object, _ := memberOf(t, orEmpty(result), "structuredContent")
-	list, ok := memberOf(t, orEmpty(object), name)
-	if !ok {
-		t.Fatalf("there is no %s in %.2000s", name, response)
-	}
-	return listOf(t, list)
-}
-
 // checkOld holds what an old server got against what the client answered.
 func (c bridgeCase) checkOld(t *testing.T, response, key string) {
 	t.Helper()
@@ -223,12 +213,6 @@ func (c bridgeCase) checkNew(t *testing.T, response string) {
 	}
 }
 
-var (
-	hubState    = regexp.MustCompile(`"requestState":"[A-Za-z0-9_-]{100,}"`)
-	hubToken    = regexp.MustCompile(`"progressToken":"toolhub-[0-9]+"`)
-	hubQuestion = regexp.MustCompile(`toolhub-[0-9]+`)
-)
-
 // transcript is what went over the wire, without what differs from one way to another.
 func (x *exchange) transcript(server string) string {
 	head, rest, _ := strings.Cut(strings.Join(x.lines, "\n")+"\n", "\n")
@@ -245,3 +229,20 @@ func (x *exchange) transcript(server string) string {
 		return ids[id]
 	})
 }
+
+// content is the structured content of a response.
+func content(t testing.TB, response, name string) []string {
+	t.Helper()
+	result, _ := memberOf(t, response, "result")
+	object, _ := memberOf(t, orEmpty(result), "structuredContent")
+	list, ok := memberOf(t, orEmpty(object), name)
+	if !ok {
+		t.Fatalf("there is no %s in %.2000s", name, response)
+	}
+	return listOf(t, list)
+}
+
+var (
+	hubState = regexp.MustCompile(`"requestState":"[A-Za-z0-9_-]{100,}"`)
+	hubToken = regexp.MustCompile(`"progressToken":"toolhub-[0-9]+"`)
+)

@@ -1,4 +1,4 @@
-//go:build clouds
+//go:build e2e && clouds
 
 package main
 

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -10,9 +12,6 @@ import (
 	"syscall"
 	"testing"
 )
-
-// nobody is a user without rights. Root may read everything, so a test of what a user may read needs another one.
-const nobody = 65534
 
 // unprivileged is a directory with the program in it, and how to start processes as the user whose directory it is.
 func unprivileged(t *testing.T) (dir, program string, attr *syscall.SysProcAttr) {
@@ -88,3 +87,6 @@ func TestChildrenCannotReadTheHubsEnvironment(t *testing.T) {
 		return bytes.Contains(out, []byte("mcp-toolhub guard")) && bytes.Count(out, []byte("Permission denied")) == 8
 	})
 }
+
+// nobody is a user without rights. Root may read everything, so a test of what a user may read needs another one.
+const nobody = 65534

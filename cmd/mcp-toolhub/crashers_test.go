@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -119,11 +121,6 @@ func (c *crasher) round(hub *runningHub) error {
 	})
 }
 
-var (
-	pidList = regexp.MustCompile(`"pids":\[[^\]]*\]`)
-	digits  = regexp.MustCompile(`[0-9]+`)
-)
-
 // until tries again and again until ok.
 func (c *crasher) until(what string, ok func() (bool, error)) error {
 	again := time.NewTicker(5 * time.Millisecond)
@@ -170,3 +167,8 @@ func (c *crasher) call(hub *runningHub, name, args string) (string, error) {
 	text, err := io.ReadAll(resp.Body)
 	return string(text), err
 }
+
+var (
+	pidList = regexp.MustCompile(`"pids":\[[^\]]*\]`)
+	digits  = regexp.MustCompile(`[0-9]+`)
+)

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -133,9 +135,6 @@ func verdictOn(answer []byte, arguments string) verdict {
 	}
 	return nonsense
 }
-
-// The phases of the disk.
-const before, full, after = 0, 1, 2
 
 // diskRig is callers who call, whatever happens, and what they were answered.
 type diskRig struct {
@@ -418,3 +417,6 @@ func TestRecordsOnAFullDisk(t *testing.T) {
 	}
 	r.has(answered)
 }
+
+// The phases of the disk.
+const before, full, after = 0, 1, 2

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -145,12 +147,12 @@ func TestEveryErrorClass(t *testing.T) {
 		answer := ""
 		switch class {
 		case "canceled", "streaming_fallback_discarded":
-			c.meta = ""
+			why := ""
 			if class != "canceled" {
-				c.meta = `,"_meta":{"toolhub/abort_reason":"streaming_fallback"}`
+				why = `,"_meta":{"toolhub/abort_reason":"streaming_fallback"}`
 			}
 			r := w.call("tool_batch", `{"calls":[{"id":"a","name":"mcp.s.hang","arguments":{"begin":true}}]}`, `"progressToken":"p"`)
-			c.cancel(r, c.begin(r))
+			c.cancelWith(r, c.begin(r), why)
 			eventually(t, "the call has ended", func() bool { last, _, _ := c.records(call.tool); return last["tool_result"] != nil })
 		case "schema_not_loaded":
 			answer = deferring.send(deferring.call(call.tool, call.args, ""))[0]

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -265,9 +267,6 @@ func (e *everythingClient) prompts() {
 	}
 }
 
-// watched is the resource that clients are told of.
-const watched = "demo://resource/dynamic/text/1"
-
 // listen opens the stream of what belongs to no call, and subscribes.
 func (e *everythingClient) listen() {
 	e.t.Helper()
@@ -321,3 +320,6 @@ func (e *everythingClient) logs() {
 	response, _ = e.call("toggle-simulated-logging", `{}`)
 	e.wants("toggle-simulated-logging", response, `Stopped simulated logging`)
 }
+
+// watched is the resource that clients are told of.
+const watched = "demo://resource/dynamic/text/1"

@@ -3,12 +3,10 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-	"testing"
 )
 
 // everyCapability is what a client says of itself that can be asked for anything.
@@ -220,15 +218,4 @@ func (w *wire) respond(text string) {
 	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusAccepted || len(body) > 0 {
 		w.t.Errorf("an answer was answered with %s %s", resp.Status, body)
 	}
-}
-
-// listOf are the elements of an array, raw.
-func listOf(t testing.TB, array string) (all []string) {
-	t.Helper()
-	var raw []json.RawMessage
-	mustDecode(t, array, &raw)
-	for _, one := range raw {
-		all = append(all, string(one))
-	}
-	return all
 }

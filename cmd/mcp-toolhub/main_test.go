@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -33,7 +34,7 @@ import (
 func TestMain(m *testing.M) {
 	guard.Main()
 	upstreamtest.Main() // ends the process where that is a scripted server
-	if benchMain() {
+	if e2eMain() {
 		return
 	}
 	if _, ok := os.LookupEnv("GORACE"); !ok { // under the race detector every process would wait for a second at its end
@@ -41,28 +42,32 @@ func TestMain(m *testing.M) {
 	}
 	// Most tests wait for processes: four for each core keep it busy. -parallel says otherwise.
 	_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
-	testscript.Main(collecting{m}, map[string]func(){
+	programs := map[string]func(){
 		"mcp-toolhub": func() {
-			mountSmallDisk()
-			serveProbe()
+			e2eHub()
 			os.Exit(run(os.Args[1:], stdStreams()))
 		},
-		"legacy-pipe":        legacyPipe,
-		"conformance-driver": conformanceDriver,
-		"flooding-client":    floodingClient,
-		"xdg-open":           browserOfTests,
-	})
+		"xdg-open": browserOfTests,
+	}
+	maps.Copy(programs, e2ePrograms())
+	testscript.Main(collecting{m}, programs)
 }
 
 // TestScripts runs testdata/scripts: the acceptance scenarios, through the real program.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	runScripts(t, ".")
+}
+
+// runScripts runs the scripts in a directory beneath testdata/scripts.
+func runScripts(t *testing.T, dir string) {
+	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join(root, "testdata", "scripts"),
+		Dir:                 filepath.Join(root, "testdata", "scripts", dir),
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)

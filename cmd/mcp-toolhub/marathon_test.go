@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -127,6 +129,55 @@ func TestMarathonOfClients(t *testing.T) { // not parallel: it keeps the machine
 	checkLeaks(t, p, before)
 }
 
+// TestMarathonOfCrashes: servers that crash and recover leave nothing behind.
+func TestMarathonOfCrashes(t *testing.T) { // not parallel: it keeps the machine busy
+	if testing.Short() {
+		t.Skip("-short: lets servers crash again and again")
+	}
+	mark := newMark(t)
+	all := crashers(t, mark)
+	entries := map[string]any{}
+	for i := range all {
+		entries[all[i].id] = all[i].entry
+	}
+	hub, p := marathonHub(t, entries)
+	run := func(rounds int) {
+		var left atomic.Int64
+		left.Store(int64(rounds))
+		var running sync.WaitGroup
+		for _, c := range all {
+			running.Go(func() {
+				for left.Add(-1) >= 0 {
+					if err := c.round(hub); err != nil {
+						t.Errorf("server %s: %v", c.id, err)
+						return
+					}
+				}
+			})
+		}
+		running.Wait()
+		for _, c := range all {
+			eventually(t, c.id+" is ready", func() bool { return hub.server(t, c.id).State == tool.ServerReady })
+		}
+	}
+	run(crashes) // caches and pools fill
+	awaitRecords(t, hub)
+	before, processes := p.settled(t), len(marked(mark))
+	run(crashes)
+	checkLeaks(t, p, before)
+	if now := len(marked(mark)); now > processes {
+		t.Errorf("there are %d processes of the servers, and there were %d", now, processes)
+	}
+	restarts := 0
+	for _, c := range all {
+		restarts += hub.server(t, c.id).Restarts
+	}
+	t.Logf("%d restarts", restarts)
+	if restarts < crashes {
+		t.Errorf("in %d rounds there were %d restarts: the servers have not crashed", crashes, restarts)
+	}
+}
+
 // visitors are the kinds of clients. Each has listed and called before it leaves.
 var visitors = []struct {
 	name    string
@@ -253,53 +304,4 @@ func (v *visitor) cutOff(ctx context.Context, method string, r rawRequest) error
 	}
 	_, _ = bufio.NewReader(resp.Body).ReadByte()
 	return nil
-}
-
-// TestMarathonOfCrashes: servers that crash and recover leave nothing behind.
-func TestMarathonOfCrashes(t *testing.T) { // not parallel: it keeps the machine busy
-	if testing.Short() {
-		t.Skip("-short: lets servers crash again and again")
-	}
-	mark := newMark(t)
-	all := crashers(t, mark)
-	entries := map[string]any{}
-	for i := range all {
-		entries[all[i].id] = all[i].entry
-	}
-	hub, p := marathonHub(t, entries)
-	run := func(rounds int) {
-		var left atomic.Int64
-		left.Store(int64(rounds))
-		var running sync.WaitGroup
-		for _, c := range all {
-			running.Go(func() {
-				for left.Add(-1) >= 0 {
-					if err := c.round(hub); err != nil {
-						t.Errorf("server %s: %v", c.id, err)
-						return
-					}
-				}
-			})
-		}
-		running.Wait()
-		for _, c := range all {
-			eventually(t, c.id+" is ready", func() bool { return hub.server(t, c.id).State == tool.ServerReady })
-		}
-	}
-	run(crashes) // caches and pools fill
-	awaitRecords(t, hub)
-	before, processes := p.settled(t), len(marked(mark))
-	run(crashes)
-	checkLeaks(t, p, before)
-	if now := len(marked(mark)); now > processes {
-		t.Errorf("there are %d processes of the servers, and there were %d", now, processes)
-	}
-	restarts := 0
-	for _, c := range all {
-		restarts += hub.server(t, c.id).Restarts
-	}
-	t.Logf("%d restarts", restarts)
-	if restarts < crashes {
-		t.Errorf("in %d rounds there were %d restarts: the servers have not crashed", crashes, restarts)
-	}
 }

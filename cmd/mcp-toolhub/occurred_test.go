@@ -133,9 +133,9 @@ func (c collecting) Run() int {
 	return code
 }
 
-// wholeRun reports whether no test is left out: by a flag, or on Windows those with hooks and other shell scripts.
+// wholeRun reports whether no test is left out: by a build tag, by a flag, or on Windows those with hooks and other shell scripts.
 func wholeRun() bool {
-	if runtime.GOOS == "windows" {
+	if !e2e || runtime.GOOS == "windows" {
 		return false
 	}
 	for _, name := range []string{"run", "skip", "list", "short", "failfast", "fuzz", "fuzzworker"} {

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -28,16 +30,6 @@ const browserDir = "TOOLHUB_BROWSER_DIR"
 
 // shotsDir names the directory that takes screenshots, such as docs/console.
 const shotsDir = "TOOLHUB_SCREENSHOTS"
-
-// chromium is Chromium without a window, and what went wrong in it.
-type chromium struct {
-	t   *testing.T
-	ctx context.Context
-	axe string
-
-	mu     sync.Mutex
-	faults []string
-}
 
 func startBrowser(t *testing.T) *chromium {
 	t.Helper()
@@ -84,22 +76,6 @@ func startBrowser(t *testing.T) *chromium {
 	return b
 }
 
-// tell sends a command of the protocol of browsers.
-func tell[P, R any](b *chromium, command cdp.Command[P, R], params P) R {
-	b.t.Helper()
-	r, err := chromedp.Call(b.ctx, command, params)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return r
-}
-
-func (b *chromium) note(fault string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.faults = append(b.faults, fault)
-}
-
 // took reports whether a fault has such words, and forgets what went wrong so far.
 func (b *chromium) took(words string) bool {
 	b.mu.Lock()
@@ -109,71 +85,10 @@ func (b *chromium) took(words string) bool {
 	return strings.Contains(all, words)
 }
 
-// calm fails the test with what went wrong in the browser so far.
-func (b *chromium) calm(where string) {
-	b.t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, f := range b.faults {
-		b.t.Errorf("%s: %s", where, f)
-	}
-	b.faults = nil
-}
-
-func (b *chromium) do(steps ...chromedp.Action[chromedp.Void]) {
-	b.t.Helper()
-	if err := chromedp.Do(b.ctx, steps...); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// says is what an expression of the page gives, also one that it promises.
-func (b *chromium) says(expression string) string {
-	b.t.Helper()
-	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("(async () => String(await ("+expression+")))()", chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return text
-}
-
-// text is what the page says; "" while it is another one.
-func (b *chromium) text() string {
-	text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body ? document.body.innerText : ''"))
-	return text
-}
-
 // fill writes into a field.
 func (b *chromium) fill(field, value string) {
 	b.t.Helper()
 	b.says("document.querySelector(" + quoted(field) + ").value = " + quoted(value))
-}
-
-// await waits until the page's text holds words.
-func (b *chromium) await(words string) {
-	b.t.Helper()
-	eventually(b.t, "the page says "+words, func() bool { return strings.Contains(b.text(), words) })
-}
-
-// usable fails the test where axe finds something, in light and in dark, or where a phone has to scroll sideways.
-func (b *chromium) usable(where string) {
-	b.t.Helper()
-	for _, scheme := range []string{"light", "dark"} {
-		tell(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
-		if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](b.axe+"; true")); err != nil {
-			b.t.Fatal(err)
-		}
-		found := b.says(`axe.run().then(r => JSON.stringify(r.violations.map(v => [v.id, v.help, v.nodes.slice(0, 3).map(n => n.html + " " + n.failureSummary)])))`)
-		if found != "[]" {
-			b.t.Errorf("%s, %s: %s", where, scheme, found)
-		}
-	}
-	tell(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 360, Height: 740, DeviceScaleFactor: 2, Mobile: true})
-	if wide := b.says("document.documentElement.scrollWidth - innerWidth"); wide != "0" {
-		b.t.Errorf("%s on a phone is %s pixels too wide", where, wide)
-	}
-	tell(b, emulation.ClearDeviceMetricsOverride, cdp.Empty{})
-	tell(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{})
 }
 
 // shoot keeps a picture of the page.
@@ -413,22 +328,6 @@ func (b *chromium) hears(p *permitted) {
 	}
 }
 
-// signIn signs in to a server, by the hub's own page and the authorization server.
-func (b *chromium) signIn(p *permitted) {
-	b.t.Helper()
-	b.do(chromedp.Navigate(p.url+"/ui/servers"), chromedp.Click(chromedp.CSS("#signin-locked")))
-	b.await("You go on to the sign-in of locked")
-	b.usable("a sign-in")
-	b.do(chromedp.Click(chromedp.CSS("main button.main")))
-	b.await("You are signed in to locked")
-	b.usable("the end of a sign-in")
-	eventually(b.t, "the server is ready", func() bool {
-		b.do(chromedp.Navigate(p.url + "/ui/servers"))
-		return strings.Contains(b.text(), "Signed in at ")
-	})
-	b.calm("sign-in")
-}
-
 // elsewhere tries from other sites what they may not do: to frame the page, and to send it forms.
 func (b *chromium) elsewhere(p *permitted) {
 	b.t.Helper()
@@ -454,4 +353,107 @@ func (b *chromium) elsewhere(p *permitted) {
 	if strings.Contains(b.says("document.querySelector('main').innerText"), "stopped") {
 		b.t.Error("a form of another site has stopped a server")
 	}
+}
+
+// chromium is Chromium without a window, and what went wrong in it.
+type chromium struct {
+	t   *testing.T
+	ctx context.Context
+	axe string
+
+	mu     sync.Mutex
+	faults []string
+}
+
+// tell sends a command of the protocol of browsers.
+func tell[P, R any](b *chromium, command cdp.Command[P, R], params P) R {
+	b.t.Helper()
+	r, err := chromedp.Call(b.ctx, command, params)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return r
+}
+
+func (b *chromium) note(fault string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.faults = append(b.faults, fault)
+}
+
+// calm fails the test with what went wrong in the browser so far.
+func (b *chromium) calm(where string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, f := range b.faults {
+		b.t.Errorf("%s: %s", where, f)
+	}
+	b.faults = nil
+}
+
+func (b *chromium) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// says is what an expression of the page gives, also one that it promises.
+func (b *chromium) says(expression string) string {
+	b.t.Helper()
+	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("(async () => String(await ("+expression+")))()", chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return text
+}
+
+// text is what the page says; "" while it is another one.
+func (b *chromium) text() string {
+	text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body ? document.body.innerText : ''"))
+	return text
+}
+
+// await waits until the page's text holds words.
+func (b *chromium) await(words string) {
+	b.t.Helper()
+	eventually(b.t, "the page says "+words, func() bool { return strings.Contains(b.text(), words) })
+}
+
+// usable fails the test where axe finds something, in light and in dark, or where a phone has to scroll sideways.
+func (b *chromium) usable(where string) {
+	b.t.Helper()
+	for _, scheme := range []string{"light", "dark"} {
+		tell(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+		if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](b.axe+"; true")); err != nil {
+			b.t.Fatal(err)
+		}
+		found := b.says(`axe.run().then(r => JSON.stringify(r.violations.map(v => [v.id, v.help, v.nodes.slice(0, 3).map(n => n.html + " " + n.failureSummary)])))`)
+		if found != "[]" {
+			b.t.Errorf("%s, %s: %s", where, scheme, found)
+		}
+	}
+	tell(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 360, Height: 740, DeviceScaleFactor: 2, Mobile: true})
+	if wide := b.says("document.documentElement.scrollWidth - innerWidth"); wide != "0" {
+		b.t.Errorf("%s on a phone is %s pixels too wide", where, wide)
+	}
+	tell(b, emulation.ClearDeviceMetricsOverride, cdp.Empty{})
+	tell(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{})
+}
+
+// signIn signs in to a server, by the hub's own page and the authorization server.
+func (b *chromium) signIn(p *permitted) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(p.url+"/ui/servers"), chromedp.Click(chromedp.CSS("#signin-locked")))
+	b.await("You go on to the sign-in of locked")
+	b.usable("a sign-in")
+	b.do(chromedp.Click(chromedp.CSS("main button.main")))
+	b.await("You are signed in to locked")
+	b.usable("the end of a sign-in")
+	eventually(b.t, "the server is ready", func() bool {
+		b.do(chromedp.Navigate(p.url + "/ui/servers"))
+		return strings.Contains(b.text(), "Signed in at ")
+	})
+	b.calm("sign-in")
 }

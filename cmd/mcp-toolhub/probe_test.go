@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -30,9 +32,6 @@ type holdings struct {
 	Descriptors int    // Linux
 	Children    int    // Linux; the dead ones that nobody has waited for, too
 }
-
-// allocated is what a process has allocated in its life.
-type allocated struct{ Objects, Bytes uint64 }
 
 func (h holdings) String() string {
 	return fmt.Sprintf("%d goroutines, %d descriptors, %d children, %d kB of heap", h.Goroutines, h.Descriptors, h.Children, h.Heap>>10)
@@ -158,3 +157,6 @@ func childrenOf(pid int) (children []string) {
 	}
 	return children
 }
+
+// allocated is what a process has allocated in its life.
+type allocated struct{ Objects, Bytes uint64 }

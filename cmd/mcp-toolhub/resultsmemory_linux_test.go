@@ -1,4 +1,4 @@
-//go:build !race
+//go:build e2e && !race
 
 package main
 
@@ -20,30 +20,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
-
-// resultOf is a result of a kind, of at most size bytes and hardly less.
-func resultOf(kind string, size int) string {
-	const sample = 100_000 // what is quoted is longer than it was
-	return resultsOfEveryKind(int(int64(size) * (sample - 500) / int64(len(resultsOfEveryKind(sample)[kind]))))[kind]
-}
-
-// resultsOfEveryKind are results of about size bytes, by what they hold.
-func resultsOfEveryKind(size int) map[string]string {
-	row := `{"id":1234567,"name":"a name with a quote \" in it","tags":["a","b"],"at":"2026-11-22T10:09:36Z"}`
-	rows := "[" + strings.Repeat(row+",", size/len(row)) + row + "]"
-	lines := strings.Repeat("a line of text, no longer than others are\n", size/42)
-	blob := strings.Repeat("QUJD", size/4)
-	content := func(block string) string { return `{"content":[` + block + `]}` }
-	return map[string]string{
-		"text":       content(`{"type":"text","text":` + quoted(lines) + `}`),
-		"json":       content(`{"type":"text","text":` + quoted(rows) + `}`),
-		"structured": `{"content":[],"structuredContent":{"rows":` + rows + `}}`,
-		"resource":   content(`{"type":"resource","resource":{"uri":"file:///a","mimeType":"application/pdf","blob":"` + blob + `"}}`),
-		"image":      content(`{"type":"image","mimeType":"image/png","data":"` + blob + `"}`),
-		"audio":      content(`{"type":"audio","mimeType":"audio/wav","data":"` + blob + `"}`),
-		"meta":       `{"content":[],"_meta":{"example.com/all":` + rows + `}}`,
-	}
-}
 
 // mostResultMemory bounds what the hub may take for 20 results at a time, in MB.
 const mostResultMemory = 300
@@ -292,4 +268,28 @@ func TestAServerThatStopsWithinLargeResultsHoldsUpNobody(t *testing.T) {
 		}
 	})
 	calling.Wait()
+}
+
+// resultOf is a result of a kind, of at most size bytes and hardly less.
+func resultOf(kind string, size int) string {
+	const sample = 100_000 // what is quoted is longer than it was
+	return resultsOfEveryKind(int(int64(size) * (sample - 500) / int64(len(resultsOfEveryKind(sample)[kind]))))[kind]
+}
+
+// resultsOfEveryKind are results of about size bytes, by what they hold.
+func resultsOfEveryKind(size int) map[string]string {
+	row := `{"id":1234567,"name":"a name with a quote \" in it","tags":["a","b"],"at":"2026-11-22T10:09:36Z"}`
+	rows := "[" + strings.Repeat(row+",", size/len(row)) + row + "]"
+	lines := strings.Repeat("a line of text, no longer than others are\n", size/42)
+	blob := strings.Repeat("QUJD", size/4)
+	content := func(block string) string { return `{"content":[` + block + `]}` }
+	return map[string]string{
+		"text":       content(`{"type":"text","text":` + quoted(lines) + `}`),
+		"json":       content(`{"type":"text","text":` + quoted(rows) + `}`),
+		"structured": `{"content":[],"structuredContent":{"rows":` + rows + `}}`,
+		"resource":   content(`{"type":"resource","resource":{"uri":"file:///a","mimeType":"application/pdf","blob":"` + blob + `"}}`),
+		"image":      content(`{"type":"image","mimeType":"image/png","data":"` + blob + `"}`),
+		"audio":      content(`{"type":"audio","mimeType":"audio/wav","data":"` + blob + `"}`),
+		"meta":       `{"content":[],"_meta":{"example.com/all":` + rows + `}}`,
+	}
 }

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -12,18 +14,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
-
-// calls calls the tool echo of the server "s" as often as that, and reports what does not succeed.
-func (h signInHome) calls(t *testing.T, hub *runningHub, times int) {
-	t.Helper()
-	eventually(t, "the server is ready", func() bool { return hub.server(t, "s").State == tool.ServerReady })
-	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
-	for range times {
-		if got := last(w.send(w.call("mcp.s.echo", `{"text":"hello"}`, ""))); !strings.Contains(got, `"status":"succeeded"`) {
-			t.Errorf("the call: %s", got)
-		}
-	}
-}
 
 // TestTokensBoundToAKey: where a server wants that, tokens are bound to a key of the hub, and each request has a proof of its own (RFC 9449). The
 // key outlives the hub, so that the sign-in does, too.
@@ -136,5 +126,17 @@ func TestHubSignsInWithAToken(t *testing.T) {
 	}
 	if raw, err := os.ReadFile(filepath.Join(home.dir, "state", "sign-ins")); err == nil && strings.Contains(string(raw), "second-token") {
 		t.Error("the token is kept")
+	}
+}
+
+// calls calls the tool echo of the server "s" as often as that, and reports what does not succeed.
+func (h signInHome) calls(t *testing.T, hub *runningHub, times int) {
+	t.Helper()
+	eventually(t, "the server is ready", func() bool { return hub.server(t, "s").State == tool.ServerReady })
+	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+	for range times {
+		if got := last(w.send(w.call("mcp.s.echo", `{"text":"hello"}`, ""))); !strings.Contains(got, `"status":"succeeded"`) {
+			t.Errorf("the call: %s", got)
+		}
 	}
 }

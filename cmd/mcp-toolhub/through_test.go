@@ -3,8 +3,6 @@ package main
 import (
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -93,92 +91,6 @@ func TestHeadersOfDeferredCalls(t *testing.T) {
 		}
 		if c.runs && (far.Get("Mcp-Name") != "routed" || far.Get("Mcp-Param-Region") != "north") {
 			t.Errorf("%s: the server got the headers %v", what, far)
-		}
-	}
-}
-
-// TestReplicas: hubs that share keys take each other's refs, in the order of a key that is replaced; one without the key
-// takes none.
-func TestReplicas(t *testing.T) {
-	t.Parallel()
-	servers := map[string]any{"far": farScript(farSchema)}
-	replica := func(keys ...string) *wire {
-		v := &vault{t: t, dir: t.TempDir()}
-		refs := []string{}
-		for name, text := range map[string]string{"ann": annToken, "bob": bobToken, "k1": "a-key-of-one-hub-or-another", "k2": "the-key-that-comes-after-it"} {
-			if err := os.WriteFile(filepath.Join(v.dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, k := range keys {
-			refs = append(refs, "${file:"+k+"}")
-		}
-		v.configure(servers, map[string]any{"deferred": map[string]any{"mode": "always", "keys": refs}})
-		v.start()
-		return v.modernPerson(t, "/mcp", annToken)
-	}
-	one, two, next, other := replica("k1"), replica("k1"), replica("k2", "k1"), replica("k2")
-	ref := one.load("mcp.far.change").Matches[0].Ref
-	fresh := next.load("mcp.far.change").Matches[0].Ref
-	if again := two.load("mcp.far.change").Matches[0].Ref; again != ref {
-		t.Errorf("replicas give the refs %s and %s", ref, again)
-	}
-	for what, c := range map[string]struct {
-		w    *wire
-		ref  string
-		good bool
-	}{"its own": {one, ref, true}, "the other's": {two, ref, true}, "of the key before": {next, ref, true}, "of no key": {other, ref, false},
-		"of the new key": {other, fresh, true}, "of a key to come": {one, fresh, false}} {
-		response := c.w.callWith("mcp.far.change", `{}`, c.ref)
-		if ran := strings.Contains(response, `"text":"changed"`); ran != c.good || !ran && !strings.Contains(response, "selection_ref_invalid") {
-			t.Errorf("%s: %s", what, response)
-		}
-	}
-}
-
-// TestHiddenServersShowNowhere: what a caller is answered is the same, byte for byte, with and without a server that it may
-// not see: hits, scores, neighbours, nearest names, notes, refusals, lists.
-func TestHiddenServersShowNowhere(t *testing.T) {
-	t.Parallel()
-	answers := func(hidden bool) (all []string) {
-		servers := map[string]any{"far": farScript(farSchema)}
-		if hidden {
-			servers["zebra"] = child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("echo"), upstreamtest.Tool("raw"),
-				json.RawMessage(`{"name":"gallop","description":"changes raw things and echoes, changing kinds","inputSchema":{"type":"object"}}`)}})
-		}
-		v := &vault{t: t, dir: t.TempDir()}
-		for name, text := range map[string]string{"ann": annToken, "bob": bobToken, "key": "a-key-of-one-hub-or-another"} {
-			if err := os.WriteFile(filepath.Join(v.dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		v.configure(servers, map[string]any{"deferred": map[string]any{"mode": "always", "keys": []string{"${file:key}"}},
-			"profiles": map[string]any{"default": map[string]any{"servers": []string{"far"}}}})
-		v.start()
-		if hidden {
-			eventually(t, "the hidden server is up", func() bool { return v.statusOf(t, "zebra").Tools > 0 })
-		}
-		w := v.modernPerson(t, "/mcp", annToken)
-		ask := func(name, args string) {
-			messages := w.send(w.call(name, args, ""))
-			all = append(all, anonymous(messages[len(messages)-1], "-"))
-		}
-		for _, query := range []string{"change things", "raw zebra", "galop", "gallop", "mcp.zebra.echo", "echos of kinds", "select:gallop,zebra_echo,ecko",
-			"regex:.", "regex:gallop|change", "change on the zebra server"} {
-			for _, more := range []string{``, `,"detail":"signature","limit":1`, `,"detail":"names","servers":["zebra","far"]`} {
-				ask("tool_search", `{"query":`+quoted(query)+more+`}`)
-			}
-		}
-		ask("tool_search", `{"query":"echo","servers":["zebra"]}`)
-		ask("tool_call", `{"name":"mcp.zebra.gallop","arguments":{}}`)
-		ask("mcp.zebra.gallop", `{}`)
-		messages := w.send(rawRequest{id: `1`, method: "tools/list", params: w.params("", "")})
-		return append(all, anonymous(messages[len(messages)-1], "-"))
-	}
-	with, without := answers(true), answers(false)
-	for i := range with {
-		if with[i] != without[i] {
-			t.Errorf("%d shows what is hidden:\n%s\n%s", i, with[i], without[i])
 		}
 	}
 }

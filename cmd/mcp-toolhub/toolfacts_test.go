@@ -1,3 +1,5 @@
+//go:build e2e
+
 package main
 
 import (
@@ -141,8 +143,6 @@ func TestToolsShowIsTheSameOfAHubFarAway(t *testing.T) {
 	}
 }
 
-func same(a, b *int64) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
-
 func shownInt(n *int64) any {
 	if n == nil {
 		return "none"
@@ -192,3 +192,5 @@ func toolRecords(t *testing.T, dir, name string, args ...string) map[string]boun
 	}
 	return records
 }
+
+func same(a, b *int64) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }

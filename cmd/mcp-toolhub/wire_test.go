@@ -179,15 +179,6 @@ func (w *wire) hangUp() {
 	}
 }
 
-// wireFake runs a scripted server without a hub.
-func wireFake(t testing.TB, s upstreamtest.Script, version string) *wire {
-	t.Helper()
-	command, args, env := upstreamtest.Command(s)
-	cmd := exec.Command(command, args...)
-	cmd.Env = append(scratchEnv(t.TempDir()), env...)
-	return wireProcess(t, cmd, version)
-}
-
 // wireHTTP speaks to the endpoint at url, with headers in pairs.
 func wireHTTP(t testing.TB, url, version string, headers ...string) *wire {
 	return &wire{t: t, version: version, url: url, headers: headers}
