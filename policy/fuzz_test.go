@@ -52,7 +52,7 @@ func FuzzCondition(f *testing.F) {
 	f.Fuzz(func(t *testing.T, condition string, input []byte) {
 		allow := policy.Rule{ID: "allow", Match: []string{"*"}, When: condition, Then: tool.Allow}
 		if condition == "" || len(policy.CheckRules([]policy.Rule{allow})) > 0 {
-			t.Skip()
+			return
 		}
 		deny := allow
 		deny.ID, deny.Then = "deny", tool.Deny
@@ -89,7 +89,7 @@ func FuzzGrantFile(f *testing.F) {
 		grant.Says = says
 		added, err := g.AddAlways(grant)
 		if err != nil {
-			t.Skip()
+			return
 		}
 		again, err := policy.OpenGrants(policy.GrantOptions{File: file})
 		if err != nil {
@@ -128,7 +128,7 @@ func FuzzTable(f *testing.F) {
 			table.Settings = &policy.Settings{}
 		}
 		if _, err := table.Run(nil, nil); err != nil {
-			t.Skip() // twin ids of one source in two lists
+			return // twin ids of one source in two lists
 		}
 	})
 }

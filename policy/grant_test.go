@@ -212,7 +212,7 @@ func TestTwoHubsWriteAtOnce(t *testing.T) {
 func TestHelperAddsGrants(t *testing.T) {
 	file := os.Getenv("GRANTS_FILE")
 	if file == "" {
-		t.Skip("runs within TestTwoHubsWriteAtOnce")
+		return
 	}
 	g := openGrants(t, policy.GrantOptions{File: file})
 	for n := range 8 {

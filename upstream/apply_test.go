@@ -248,12 +248,8 @@ func TestCloseWhileRetiring(t *testing.T) {
 		waiting <- err
 	}()
 	eventually(t, "a call waits for the successor", func() bool { return h.status("s").InFlight == 1 })
-	began := time.Now()
 	if err := h.Close(t.Context()); err != nil {
 		t.Error(err)
-	}
-	if took := time.Since(began); took > prompt {
-		t.Errorf("close took %s", took)
 	}
 	if f := failure(t, <-inFlight); !f.OutcomeUnknown {
 		t.Errorf("the call in flight: %+v", f)

@@ -110,7 +110,7 @@ func TestCancellation(t *testing.T) {
 				if f.Class != tool.ClassCanceled || !f.OutcomeUnknown {
 					t.Errorf("failure %+v, want canceled with unknown outcome", f)
 				}
-			case <-time.After(prompt):
+			case <-time.After(patience):
 				t.Fatal("the canceled call did not return")
 			}
 			id := <-ids
@@ -231,14 +231,10 @@ func TestDeathDuringCall(t *testing.T) {
 			t.Parallel()
 			h := start(t, w.config(t, "s"))
 			h.ready(t, "s")
-			began := time.Now()
 			_, err := h.call(t.Context(), "s", "die", `{}`)
 			f := failure(t, err)
 			if f.Class != tool.ClassDependencyUnavailable || !f.OutcomeUnknown {
 				t.Errorf("failure %+v", f)
-			}
-			if took := time.Since(began); took > prompt {
-				t.Errorf("took %s", took)
 			}
 			eventually(t, "the server answers again", func() bool {
 				_, err := h.call(t.Context(), "s", "raw", `{"result":{}}`)

@@ -72,7 +72,7 @@ func TestCallOnUsedConnectionEndsEarly(t *testing.T) {
 					if f := failure(t, err); f.Class != want || !f.OutcomeUnknown {
 						t.Errorf("failure %+v", f)
 					}
-				case <-time.After(prompt):
+				case <-time.After(patience):
 					t.Fatal("the call did not return")
 				}
 				told := func() (n int) {

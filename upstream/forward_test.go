@@ -146,8 +146,14 @@ func TestForwardEndsAsCallsDo(t *testing.T) {
 			t.Errorf("timed out with %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(50*time.Millisecond, cancel)
-		if _, err := h.forward(ctx, "resources/read", `{"uri":"hang"}`); failure(t, err).Class != tool.ClassCanceled {
+		done := make(chan error, 1)
+		go func() {
+			_, err := h.forward(ctx, "resources/read", `{"uri":"hang"}`)
+			done <- err
+		}()
+		eventually(t, "the request is under way", func() bool { return h.status("s").InFlight == 1 })
+		cancel()
+		if err := <-done; failure(t, err).Class != tool.ClassCanceled {
 			t.Errorf("canceled with %v", err)
 		}
 		_, err := h.forward(t.Context(), "resources/read", `{"uri":"die"}`)

@@ -493,32 +493,6 @@ func TestListeningStreamIsOpenedAgain(t *testing.T) {
 	}
 }
 
-// TestStuckServer checks that a server which accepts a call and never answers holds neither the caller nor Close.
-func TestStuckServer(t *testing.T) {
-	t.Parallel()
-	cfg, _ := overHTTP(t, "s", upstreamtest.Options{Intercept: func(w http.ResponseWriter, r *http.Request, body []byte) bool {
-		if strings.Contains(string(body), "initialize") || strings.Contains(string(body), "discover") || strings.Contains(string(body), "tools/list") {
-			return false
-		}
-		<-r.Context().Done() // calls, cancellations, DELETE
-		return true
-	}})
-	cfg.Timeouts.Call = 50 * time.Millisecond
-	h := start(t, cfg)
-	h.ready(t, "s")
-	_, err := h.call(t.Context(), "s", "echo", `{}`)
-	if f := failure(t, err); f.Class != tool.ClassTimeout {
-		t.Errorf("failure %+v", f)
-	}
-	began := time.Now()
-	if err := h.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if took := time.Since(began); took > prompt {
-		t.Errorf("close took %s", took)
-	}
-}
-
 func TestCloseFailsCallsInFlight(t *testing.T) {
 	t.Parallel()
 	for _, w := range ways() {

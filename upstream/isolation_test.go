@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -287,15 +286,11 @@ func TestCrashConcernsOneSession(t *testing.T) {
 			hanging <- err
 		}()
 		ann.on(h).reach(t, "hang", 1)
-		began := time.Now()
 		if err := syscall.Kill(theirs, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		if f := failure(t, <-hanging); f.Class != tool.ClassDependencyUnavailable || !f.OutcomeUnknown {
 			t.Errorf("the call in flight: %+v", f)
-		}
-		if took := time.Since(began); took > prompt {
-			t.Errorf("it took %s to tell", took)
 		}
 		if got := ann.note(t, h, "a2"); got != `["a2"]` {
 			t.Errorf("ann sees %s over the new connection", got)
@@ -543,23 +538,5 @@ func TestSessionsDoNotMix(t *testing.T) {
 			visitors.Wait()
 			eventually(t, "no connection is left", func() bool { return h.status("s").Sessions == 0 })
 		})
-	}
-}
-
-// TestCanceledWhileWaitingForRoom checks that a call which waits for another session's process to end can be canceled.
-func TestCanceledWhileWaitingForRoom(t *testing.T) {
-	t.Parallel()
-	cfg := isolated(stdio("s", withNotes(upstreamtestScript(upstreamtest.Stubborn))))
-	cfg.MaxSessions = 1
-	h := start(t, cfg)
-	h.reaches(t, "s", tool.ServerStopped)
-	ann := newVisitor("ann")
-	ann.note(t, h, "a")
-	ann.end()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("enough"))
-	defer cancel()
-	_, err := newVisitor("bob").call(ctx, h, "note", `{"text":"b"}`)
-	if f := failure(t, err); f.Class != tool.ClassTimeout && f.Class != tool.ClassCanceled && f.Class != tool.ClassRateLimited {
-		t.Errorf("failure %+v", f)
 	}
 }

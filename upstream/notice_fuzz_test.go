@@ -26,7 +26,7 @@ func FuzzNotification(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		e := jsonrpc.Read(raw)
 		if e.Kind != jsonrpc.Notification {
-			t.Skip()
+			return
 		}
 		s, sess := testServer(), newSession()
 		s.notifications.run = func(func()) {} // what is queued is looked at

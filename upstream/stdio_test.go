@@ -56,63 +56,6 @@ func TestVersionsOnStdio(t *testing.T) {
 	}
 }
 
-// TestOthersServeMeanwhile checks that servers which fail in every way do not keep an honest one from its work.
-func TestOthersServeMeanwhile(t *testing.T) {
-	t.Parallel()
-	bad := map[string]upstreamtest.Behaviour{
-		"never": upstreamtest.NeverInitialises, "exits": upstreamtest.ExitsAtOnce, "noise": upstreamtest.Noise,
-		"endless": upstreamtest.EndlessCursor, "silent": upstreamtest.SilentList,
-	}
-	servers := []upstream.ServerConfig{}
-	for id, b := range bad {
-		cfg := stdio(id, upstreamtestScript(b))
-		switch id {
-		case "never":
-			cfg.Timeouts.Connect = time.Second
-		case "silent":
-			cfg.Timeouts.List = time.Second
-		}
-		servers = append(servers, cfg)
-	}
-	servers = append(servers, stdio("good", upstreamtest.Script{}))
-	h := startConfig(t, upstream.Config{Servers: servers, StartParallel: 10, RetryMin: time.Minute})
-	h.ready(t, "good")
-	h.mustCall(t, "good", "raw", `{"result":{}}`)
-	if err := h.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for id, want := range map[string]struct {
-		state       tool.ServerState
-		err, hint   string
-		tools       int
-		pending     bool
-		callFailure string
-	}{
-		"never":   {tool.ServerBackoff, "no answer to initialize within 1s", "timeouts.connect", 0, true, "tries again in"},
-		"exits":   {tool.ServerBackoff, "exited with status 3; its stderr says: fake server: no license key found", "by hand", 0, true, "license key"},
-		"noise":   {tool.ServerReady, "", "", 13, false, ""},
-		"endless": {tool.ServerBackoff, "tools/list did not end", "", 0, true, "tools/list"},
-		"silent":  {tool.ServerBackoff, "tools/list did not end within 1s (page 1)", "timeouts.list", 0, true, "tools/list"},
-	} {
-		st, cat := h.status(id), h.catalog(id)
-		if st.State != want.state || !strings.Contains(st.LastError, want.err) || !strings.Contains(st.Hint, want.hint) ||
-			st.Tools != want.tools || cat.Pending != want.pending || (st.NextTry != nil) != (want.state == tool.ServerBackoff) {
-			t.Errorf("%s: status %+v pending %v, want %+v", id, st, cat.Pending, want)
-		}
-		_, err := h.call(t.Context(), id, "echo", `{}`)
-		if want.callFailure == "" {
-			if err != nil {
-				t.Errorf("%s: call failed: %v", id, err)
-			}
-			continue
-		}
-		f := failure(t, err)
-		if f.Class != tool.ClassDependencyUnavailable || f.OutcomeUnknown || f.RetryAfter == 0 || !strings.Contains(f.Message, want.callFailure) {
-			t.Errorf("%s: failure %+v", id, f)
-		}
-	}
-}
-
 func TestCommandNotFound(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -364,31 +307,6 @@ func TestCloseEndsTheWholeGroup(t *testing.T) {
 	}
 }
 
-// TestBriskCloseIsBrisk checks that a stubborn server is not given its time to end by itself when there is none: closing it
-// takes clearly less than what it takes, meanwhile, to close one that has that time.
-func TestBriskCloseIsBrisk(t *testing.T) {
-	t.Parallel()
-	patient, brisk := start(t, stdio("s", upstreamtestScript(upstreamtest.Stubborn))), start(t, stdio("s", upstreamtestScript(upstreamtest.Stubborn)))
-	patient.ready(t, "s")
-	brisk.ready(t, "s")
-	began, ended := time.Now(), make(chan time.Duration, 1)
-	go func() {
-		if err := patient.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		ended <- time.Since(began)
-	}()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := brisk.Close(ctx); err == nil {
-		t.Error("a close that had no time says nothing of it")
-	}
-	took := time.Since(began)
-	if long := <-ended; took > long*3/4 { // on a busy machine it may take a while to be killed
-		t.Errorf("it took %s, and %s with time", took, long)
-	}
-}
-
 func TestKilledChildComesBack(t *testing.T) {
 	t.Parallel()
 	h := start(t, stdio("s", upstreamtestScript(upstreamtest.HasDescendant)))
@@ -400,13 +318,12 @@ func TestKilledChildComesBack(t *testing.T) {
 		done <- err
 	}()
 	h.of("s").reach(t, "hang", 1)
-	began := time.Now()
 	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	f := failure(t, <-done)
-	if f.Class != tool.ClassDependencyUnavailable || !f.OutcomeUnknown || time.Since(began) > prompt {
-		t.Errorf("failure %+v after %s", f, time.Since(began))
+	if f.Class != tool.ClassDependencyUnavailable || !f.OutcomeUnknown {
+		t.Errorf("failure %+v", f)
 	}
 	eventually(t, "the descendant is gone, too", func() bool { return gone(pids) })
 	eventually(t, "the server answers again", func() bool {
@@ -418,58 +335,6 @@ func TestKilledChildComesBack(t *testing.T) {
 	}
 	if !strings.Contains(h.log.String(), "signal: killed") {
 		t.Error("the log does not say how the child ended")
-	}
-}
-
-// TestChildThatClosesStdin checks that a call of which nothing could be written is known not to have run, and that the child
-// is given up although its stdout stays open.
-func TestChildThatClosesStdin(t *testing.T) {
-	t.Parallel()
-	h := start(t, stdio("s", upstreamtestScript(upstreamtest.ClosesStdin)))
-	first := h.ready(t, "s").PID
-	eventually(t, "a call that was never written is known not to have run", func() bool {
-		// The first ones may find room in the pipe before the child closes it.
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := h.call(ctx, "s", "echo", `{}`)
-		return !failure(t, err).OutcomeUnknown
-	})
-	if !settles(func() bool { st := h.status("s"); return st.PID != first && st.Restarts > 0 }) {
-		t.Errorf("the child is not given up: %+v", h.status("s"))
-	}
-	if log := h.log.String(); !strings.Contains(log, "closed its stdin and went on running") {
-		t.Error("the log does not say why")
-	}
-}
-
-// TestChildThatStopsReading checks that calls to it fail one by one and can be canceled, and that it can be stopped.
-func TestChildThatStopsReading(t *testing.T) {
-	t.Parallel()
-	cfg, short := stdio("s", upstreamtestScript(upstreamtest.StopsReading)), stdio("short", upstreamtestScript(upstreamtest.StopsReading))
-	short.Timeouts.Call = 400 * time.Millisecond
-	h := start(t, cfg, short)
-	h.ready(t, "s")
-	h.ready(t, "short")
-	big := `{"x":"` + strings.Repeat("x", 1<<20) + `"}`
-	_, err := h.call(t.Context(), "short", "echo", big)
-	if f := failure(t, err); f.Class != tool.ClassTimeout {
-		t.Errorf("failure %+v", f)
-	}
-	ctx, cancel := context.WithCancel(t.Context()) // what is in the queue stays there until its caller gives up
-	defer cancel()
-	codes := make(chan string, 100)
-	for range cap(codes) {
-		go func() {
-			_, err := h.call(ctx, "s", "echo", big)
-			codes <- failure(t, err).Code
-		}()
-	}
-	if code := <-codes; code != "server_not_reading" {
-		t.Errorf("the first of many calls ends with %s", code)
-	}
-	cancel()
-	for range cap(codes) - 1 {
-		<-codes
 	}
 }
 
@@ -487,16 +352,6 @@ func TestDisabledServer(t *testing.T) {
 	_, err := h.call(t.Context(), "s", "echo", `{}`)
 	if f := failure(t, err); f.Code != "server_stopped" {
 		t.Errorf("failure %+v", f)
-	}
-}
-
-func TestCallWaitsForStartingServer(t *testing.T) {
-	t.Parallel()
-	cfg := stdio("s", upstreamtestScript(upstreamtest.IgnoresDiscover))
-	cfg.Timeouts.Connect = 9 * time.Second // a third of which goes by
-	h := start(t, cfg)
-	if got := h.mustCall(t, "s", "raw", `{"result":{"a":1}}`); string(got) != `{"a":1}` {
-		t.Errorf("result %s", got)
 	}
 }
 

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	guard.Main()
 	upstreamtest.Main()
 	sdkMain()
-	_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))) // most tests wait; -parallel says otherwise
+	_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))) // most tests wait; -parallel says otherwise
 	before := runtime.NumGoroutine()
 	code := m.Run()
 	fuzzing := flag.Lookup("test.fuzz").Value.String() != "" // the fuzzing engine leaves goroutines of its own
@@ -42,9 +42,6 @@ func TestMain(m *testing.M) {
 
 // patience is how long a test waits for what must happen. It is long: the machine may be busy.
 const patience = time.Minute
-
-// prompt is what takes no time takes at most where the machine is busy: less than all that the hub waits for by default.
-const prompt = 20 * time.Second
 
 // settles polls until ok or the test's patience is at its end.
 func settles(ok func() bool) bool { return settlesWithin(patience, ok) }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -135,8 +134,7 @@ func startHeldWith(b testing.TB, servers, policy map[string]any) *heldHub {
 }
 
 func heldSettings() map[string]any {
-	return map[string]any{"deferred": neverDeferred()["deferred"], "hub": map[string]any{"http": map[string]any{"max_sessions": 10_000}},
-		"persist": map[string]any{"store": cmp.Or(os.Getenv(benchStore), "off")}}
+	return map[string]any{"deferred": neverDeferred()["deferred"], "hub": map[string]any{"http": map[string]any{"max_sessions": 10_000}}}
 }
 
 // report measures what the hub holds before and after more, which makes n of the unit.

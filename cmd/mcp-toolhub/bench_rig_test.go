@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -56,7 +55,7 @@ const benchProfileDir = "TOOLHUB_BENCH_PROFILE_DIR"
 // benchSyncWithin names the environment variable with a value for persist.journal.sync_within, instead of its default.
 const benchSyncWithin = "TOOLHUB_BENCH_SYNC_WITHIN"
 
-// benchStore names the environment variable with a value for persist.store. Without it hubs are measured that keep the journal alone.
+// benchStore names the environment variable with a value for persist.store, instead of its default.
 const benchStore = "TOOLHUB_BENCH_STORE"
 
 // benchProcess is a process of a benchmark.
@@ -353,8 +352,8 @@ func hubArgs(tb testing.TB, spec benchSpec, policy map[string]any) []string {
 	if within := os.Getenv(benchSyncWithin); within != "" {
 		kept["journal"] = map[string]any{"sync_within": within}
 	}
-	if program := spec.Program; len(program) == 0 || !slices.Equal(program, programOf(viaBefore)) {
-		kept["store"] = cmp.Or(os.Getenv(benchStore), "off")
+	if store := os.Getenv(benchStore); store != "" {
+		kept["store"] = store
 	}
 	if len(kept) > 0 {
 		config["persist"] = kept

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package search_test
 
 import (
@@ -132,11 +134,6 @@ func TestFigures(t *testing.T) {
 		inDocs(t, "ingredients", ablation(t, sets))
 		inDocs(t, "halves", halves(t, sets))
 	}
-}
-
-func row(to *strings.Builder, name string, tools int, f eval.Figures) {
-	fmt.Fprintf(to, "| %s | %d | %d | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f |\n", name, tools, f.Queries, f.Recall1, f.Recall3,
-		f.Recall5, f.Recall10, f.NDCG5, f.MRR, f.InView)
 }
 
 // ablation is what is lost without each ingredient, and what is left without any.
@@ -282,4 +279,9 @@ func inDocs(t *testing.T, mark, table string) {
 	if err := os.WriteFile(file, []byte(before+begin+table+end+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func row(to *strings.Builder, name string, tools int, f eval.Figures) {
+	fmt.Fprintf(to, "| %s | %d | %d | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f |\n", name, tools, f.Queries, f.Recall1, f.Recall3,
+		f.Recall5, f.Recall10, f.NDCG5, f.MRR, f.InView)
 }

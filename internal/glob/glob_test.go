@@ -66,7 +66,7 @@ func FuzzMatch(f *testing.F) {
 	f.Add("a*a*a", "aaaa")
 	f.Fuzz(func(t *testing.T, pattern, name string) {
 		if len(pattern) > 50 || len(name) > 200 || !utf8.ValidString(pattern) || !utf8.ValidString(name) {
-			t.Skip()
+			return
 		}
 		quoted := regexp.QuoteMeta(pattern)
 		quoted = strings.ReplaceAll(strings.ReplaceAll(quoted, `\*`, `.*`), `\?`, `.`)

@@ -3,7 +3,6 @@ package target_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
@@ -111,30 +110,13 @@ func FuzzMasked(f *testing.F) {
 	})
 }
 
-// Masking takes time in proportion to the text, whoever wrote it: one long text takes about as much as many short ones that are
-// as long together, where it could take as many times as much. What else the machine does slows both down, or one of them now
-// and then.
+// Masking takes time in proportion to the text. If it took the square of that, this would not end within the hour.
 func TestMaskedIsLinear(t *testing.T) {
 	t.Parallel()
-	const short, times, attempts = 250, 32, 10
+	const length = 1 << 20
 	for _, piece := range []string{"//a:b", "?a=b%3D", "?token", "//a:b@", "?key=a", "&a=%40", "/", "//:", "?=", "//a:b/@", "#token=", "//$(@"} {
 		for _, command := range []bool{false, true} {
-			one, all := "@=?"+strings.Repeat(piece, short)+";@", "@=?"+strings.Repeat(piece, short*times)+";@"
-			var many, long time.Duration
-			for range attempts {
-				began := time.Now()
-				for range times {
-					target.Masked(one, command)
-				}
-				between := time.Now()
-				target.Masked(all, command)
-				if many, long = between.Sub(began), time.Since(between); long < many*times/4 {
-					break
-				}
-			}
-			if long >= many*times/4 {
-				t.Fatalf("%q, %v: %s where %d texts that are as long together take %s", piece, command, long, times, many)
-			}
+			target.Masked("@=?"+strings.Repeat(piece, length/len(piece))+";@", command)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func FuzzOffers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, page []byte) {
 		if !rawjson.Valid(page) || !rawjson.IsObject(page) {
-			t.Skip()
+			return
 		}
 		var o Offer
 		for l := lists.Prompts; l < lists.Count; l++ {

@@ -40,7 +40,7 @@ func FuzzValue(f *testing.F) {
 		}
 		value = strings.ToValidUTF8(value, "\uFFFD")
 		if !utf8.ValidString(value) || strings.Contains(string(arguments), `\ufffd`) {
-			t.Skip() // JSON cannot say it
+			return // JSON cannot say it
 		}
 		refused := strings.ContainsRune(value, 0) || len(value) > maxValue
 		argv, err := plain.argv(arguments)
