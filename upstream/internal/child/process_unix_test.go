@@ -31,11 +31,11 @@ func TestNoSignalAfterTheEnd(t *testing.T) {
 	close(p.Exited)
 	<-stopped
 	p.signal(guard.TermGroup)
-	if err := other.Process.Signal(syscall.SIGINT); err != nil { // the first that it gets
+	if err := other.Process.Signal(syscall.SIGUSR1); err != nil { // the first that it gets
 		t.Error(err)
 	}
 	_ = other.Wait()
-	if status := other.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGINT {
+	if status := other.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGUSR1 {
 		t.Errorf("ended by %v", status.Signal())
 	}
 }
