@@ -74,7 +74,7 @@ func BenchmarkValidateInvalid(b *testing.B) {
 func BenchmarkCompile(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := compile([]byte(benchSchema)); err != nil {
+		if _, err := Compile([]byte(benchSchema)); err != nil {
 			b.Fatal(err)
 		}
 	}

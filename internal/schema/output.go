@@ -6,18 +6,16 @@ import (
 	"strings"
 )
 
-// mostDecoded bounds the bytes of an output that is decoded to be checked. Decoded it takes many times its size.
-const mostDecoded = 256 << 10
+// mostChecked bounds the bytes of an output that is checked. Decoded it takes many times its size.
+const mostChecked = 1 << 20
 
 // ValidateOutput checks the structured output of a tool, which is JSON. Its error is an *Invalid, in words about an output: nobody can
-// correct that and send it again. A long output that only the library can check counts as one that does not fit.
+// correct that and send it again. An output of more than 1 MiB is not checked, and counts as one that does not fit.
 func (s *Schema) ValidateOutput(output json.RawMessage) error {
-	var err error
-	if len(output) <= mostDecoded {
-		err = s.Validate(output)
-	} else if !s.accepts(output) {
-		err = refused("cannot be checked: it is larger than 256 KiB, and does not fit as far as can be told without decoding it")
+	if len(output) > mostChecked {
+		return refused("is not checked: it is larger than 1 MiB")
 	}
+	err := s.Validate(output)
 	invalid, ok := errors.AsType[*Invalid](err)
 	if !ok {
 		return err

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -32,15 +31,6 @@ const (
 
 // Schema is a JSON Schema that compiles. It is immutable and safe for concurrent use.
 type Schema struct {
-	common          *node // checks arguments without decoding them; nil: the schema is not a common one
-	ignored, broken []string
-
-	// compiled is the library's; a common schema is compiled when it is first needed. Its error is that of Compile.
-	compiled func() (*compiled, error)
-}
-
-// compiled is what the library and this package know of a schema.
-type compiled struct {
 	root    *jsonschema.Schema
 	ignored []string
 	broken  []string
@@ -60,23 +50,11 @@ func drafts() []*jsonschema.Draft {
 
 // Compile compiles raw: in the dialect that its $schema names (draft-04 to 2020-12), otherwise in the first of 2020-12,
 // draft-07 and draft-04 that it is valid in. Nothing is ever fetched: a reference to anything but the schema itself and
-// the published meta-schemas is an error. The error is one sentence for a person. raw must not be changed afterwards.
-func Compile(raw json.RawMessage) (*Schema, error) {
-	s := &Schema{common: common(raw), compiled: sync.OnceValues(func() (*compiled, error) { return compile(raw) })}
-	if s.common == nil {
-		c, err := s.compiled()
-		if err != nil {
-			return nil, err
-		}
-		s.ignored, s.broken = c.ignored, c.broken
-	}
-	return s, nil
-}
-
-func compile(raw json.RawMessage) (c *compiled, err error) {
+// the published meta-schemas is an error. The error is one sentence for a person.
+func Compile(raw json.RawMessage) (s *Schema, err error) {
 	defer func() {
 		if fault := recover(); fault != nil { // the library's: a stranger's schema must not end the process
-			c, err = nil, fmt.Errorf("compile schema: the compiler gave up (%v): simplify the schema", fault)
+			s, err = nil, fmt.Errorf("compile schema: the compiler gave up (%v): simplify the schema", fault)
 		}
 	}()
 	doc, err := decodeSchema(raw)
@@ -90,13 +68,13 @@ func compile(raw json.RawMessage) (c *compiled, err error) {
 	emptyEnums := dropEmptyEnums(doc)
 	var first error
 	for _, draft := range drafts() {
-		c, err := compileAs(draft, doc)
+		s, err := compileAs(draft, doc)
 		if err == nil {
 			if emptyEnums > 0 {
-				c.ignored = append(c.ignored, fmt.Sprintf("%d empty enum: not applied, for nothing could satisfy it", emptyEnums))
-				c.broken = append(c.broken, "an empty enum")
+				s.ignored = append(s.ignored, fmt.Sprintf("%d empty enum: not applied, for nothing could satisfy it", emptyEnums))
+				s.broken = append(s.broken, "an empty enum")
 			}
-			return c, nil
+			return s, nil
 		}
 		if first == nil {
 			first = err
@@ -109,7 +87,7 @@ func compile(raw json.RawMessage) (c *compiled, err error) {
 	return nil, fmt.Errorf("compile schema: %w", explain(first, declared))
 }
 
-func compileAs(draft *jsonschema.Draft, doc any) (*compiled, error) {
+func compileAs(draft *jsonschema.Draft, doc any) (*Schema, error) {
 	patterns := newPatterns()
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(draft)
@@ -130,7 +108,7 @@ func compileAs(draft *jsonschema.Draft, doc any) (*compiled, error) {
 		return nil, fmt.Errorf("%s refers to itself without end: break the circle of $ref", pointerOf(at.Location))
 	}
 	g.loosen()
-	made := &compiled{root: root, cost: g.costs()}
+	made := &Schema{root: root, cost: g.costs()}
 	made.ignored, made.broken = patterns.report()
 	return made, nil
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
 // maxArgumentDepth bounds the nesting of arguments.
@@ -70,24 +68,6 @@ func (s *Schema) Validate(args json.RawMessage) (err error) {
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
-	if s.accepts(args) {
-		return nil
-	}
-	return s.decide(args)
-}
-
-// accepts reports whether args are known to be valid without decoding them. The library then says so as well. About all else,
-// and about everything that is refused, the library decides.
-func (s *Schema) accepts(args json.RawMessage) bool {
-	if s.common == nil {
-		return false
-	}
-	value := bytes.TrimSpace(args)
-	return rawjson.Valid(value) && s.common.accepts(value, maxCheckedDepth)
-}
-
-// decide checks args by the library.
-func (s *Schema) decide(args json.RawMessage) error {
 	c := measure(args)
 	if c.depth > maxArgumentDepth {
 		return refused(fmt.Sprintf("nest %d levels deep; send at most %d levels", c.depth, maxArgumentDepth))
@@ -100,21 +80,17 @@ func (s *Schema) decide(args json.RawMessage) error {
 	if err != nil {
 		return refused("are not valid JSON; send a JSON object")
 	}
-	whole, err := s.compiled()
-	if err != nil { // unreachable: common schemas compile
-		return refused("cannot be checked against the tool's schema; ask the tool's server to correct it")
-	}
-	if !whole.cost.affordable(whole.root, value, len(args)) {
+	if !s.cost.affordable(s.root, value, len(args)) {
 		return refused("are too large or too deeply nested to check against the tool's schema; send less, or a flatter value")
 	}
-	if err = whole.root.Validate(value); err == nil {
+	if err = s.root.Validate(value); err == nil {
 		return nil
 	}
 	var fault *jsonschema.ValidationError
 	if !errors.As(err, &fault) {
 		return refused("cannot be checked against the tool's schema; send simpler arguments")
 	}
-	problems := (&describer{root: whole.root}).problems(fault)
+	problems := (&describer{root: s.root}).problems(fault)
 	if len(problems) == 0 {
 		return nil // all that failed was a circle of references, which is the schema's fault and says nothing of the arguments
 	}
