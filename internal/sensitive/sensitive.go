@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
@@ -34,11 +35,41 @@ const (
 type Masker struct {
 	key   []byte
 	known []string  // are secrets wherever they stand, see Learn
+	hub   *Known    // likewise
 	found *[]string // gets what is masked; nil for nobody
 }
 
 // New returns a Masker whose marks have digests with key. Without a key all marks are "[masked]".
-func New(key []byte) *Masker { return &Masker{key: key} }
+func New(key []byte) *Masker { return new(Known).Masker(key) }
+
+// Known is a set of secrets that its Maskers mask wherever they are, whatever they look like. Its methods may be
+// called concurrently.
+type Known struct {
+	mu  sync.RWMutex
+	all []string // as they are, and as JSON writes them; Add replaces the slice
+}
+
+// Add adds secrets.
+func (k *Known) Add(secrets ...string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := slices.Clone(k.all)
+	for _, secret := range secrets {
+		quoted := string(rawjson.Quote(secret))
+		all = append(all, secret, quoted[1:len(quoted)-1])
+	}
+	slices.Sort(all)
+	k.all = slices.Compact(all)
+}
+
+// Masker returns a Masker as New does that masks these secrets, too, also those that are added later.
+func (k *Known) Masker(key []byte) *Masker { return &Masker{key: key, hub: k} }
+
+func (k *Known) list() []string {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.all
+}
 
 // Mark returns what stands in the place of secret.
 func (m *Masker) Mark(secret string) string {
@@ -86,10 +117,10 @@ func (m *Masker) Learn(raw []byte, at ...string) (masked []byte, learned *Masker
 		return raw, m // the usual case costs no memory
 	}
 	var found []string
-	if _, n := (&Masker{m.key, m.known, &found}).JSON(raw, at...); n == 0 {
+	if _, n := (&Masker{m.key, m.known, m.hub, &found}).JSON(raw, at...); n == 0 {
 		return raw, m
 	}
-	learned = &Masker{key: m.key, known: slices.Clone(m.known)}
+	learned = &Masker{key: m.key, known: slices.Clone(m.known), hub: m.hub}
 	for _, secret := range found {
 		if len(secret) >= knownMin && !slices.Contains(learned.known, secret) {
 			learned.known = append(learned.known, secret)
@@ -100,7 +131,10 @@ func (m *Masker) Learn(raw []byte, at ...string) (masked []byte, learned *Masker
 }
 
 // may reports whether there may be a secret in text, which may be JSON as it is written.
-func (m *Masker) may(text string) bool { return len(m.known) > 0 && text != "" || suspicious(text) }
+func (m *Masker) may(text string) bool {
+	return len(m.known) > 0 && text != "" || suspicious(text) ||
+		slices.ContainsFunc(m.hub.list(), func(secret string) bool { return strings.Contains(text, secret) })
+}
 
 func (m *Masker) json(raw []byte, at [][]string, depth int) ([]byte, int) {
 	if len(raw) == 0 || len(at) == 0 && !m.may(asText(raw)) {
@@ -128,7 +162,7 @@ func (m *Masker) text(text string, depth int) (string, int) {
 	}
 	found := scan(text)
 	found = append(found, m.encoded(text, depth)...)
-	for _, secret := range m.known {
+	for _, secret := range slices.Concat(m.known, m.hub.list()) {
 		for i := 0; ; {
 			at := strings.Index(text[i:], secret)
 			if at < 0 {
@@ -213,7 +247,8 @@ func (w *walk) value(i int, name string, at [][]string) int {
 			}
 		}
 	case c == '-' || c >= '0' && c <= '9':
-		if isPassword(name) || slices.Contains(w.masker.known, string(w.raw[i:end])) {
+		if m := w.masker; isPassword(name) || slices.Contains(m.known, string(w.raw[i:end])) ||
+			slices.Contains(m.hub.list(), string(w.raw[i:end])) {
 			w.secret(i, end)
 		}
 	}
@@ -249,7 +284,8 @@ func (w *walk) members(i int, at [][]string) {
 		}
 		if suspicious(asText(m.Key)) {
 			named = m.Name()
-			if masked, n := (&Masker{key: w.masker.key, found: w.masker.found}).text(named, w.depth+1); n > 0 { // written the wrong way round
+			names := &Masker{key: w.masker.key, hub: w.masker.hub, found: w.masker.found}
+			if masked, n := names.text(named, w.depth+1); n > 0 { // written the wrong way round
 				at := i + offset(object, m.Key)
 				w.replace(at-len(`"`), at+len(m.Key)+len(`"`), masked)
 				w.n += n - 1

@@ -162,3 +162,27 @@ func TestNamesOfMembers(t *testing.T) {
 		t.Errorf("%d: %s, want %s", n, out, want)
 	}
 }
+
+// TestKnown: a known secret is masked wherever it is, also one that is added later, and nothing else is.
+func TestKnown(t *testing.T) {
+	t.Parallel()
+	var known sensitive.Known
+	m := known.Masker(nil)
+	const raw = `{"colour":"deep \"blue\" sea","n":4711000,"magenta":["a magenta b"],"m":47110001}`
+	if got, n := m.JSON([]byte(raw)); n != 0 || string(got) != raw {
+		t.Errorf("without secrets: %s, %d", got, n)
+	}
+	known.Add(`deep "blue"`, "magenta", "4711000")
+	const want = `{"colour":"[masked] sea","n":"[masked]","magenta":["a [masked] b"],"m":47110001}`
+	if got, n := m.JSON([]byte(raw)); n != 3 || string(got) != want {
+		t.Errorf("%s, %d\nwant %s", got, n, want)
+	}
+	if got, n := m.Text("magenta, bWFnZW50YSBpcyBhIGNvbG91ciB0aGF0"); n != 2 || got != "[masked], [masked]" {
+		t.Errorf("%s, %d", got, n)
+	}
+	if got, learned := m.Learn([]byte(`{"x":"magenta"}`)); string(got) != `{"x":"[masked]"}` {
+		t.Errorf("%s", got)
+	} else if text, _ := learned.Text(`deep "blue" and magenta`); text != "[masked] and [masked]" {
+		t.Errorf("learned: %s", text)
+	}
+}
