@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
@@ -19,6 +20,9 @@ type (
 	OAuth            = settings.OAuth            // how the hub signs in to it
 	IdentityProvider = settings.IdentityProvider // that has a say in that
 )
+
+// Secrets returns the secrets in the entry of a server that have to be masked in texts of others, too.
+func Secrets(cfg ServerConfig) []string { return redact.Known(cfg) }
 
 // Values of the settings of one server.
 const (

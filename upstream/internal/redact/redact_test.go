@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,4 +37,18 @@ func FuzzCleanText(f *testing.F) {
 			t.Fatalf("Clean(%q) = %q", s, got)
 		}
 	})
+}
+
+// TestKnown: what an entry has by reference is a secret, even an ordinary word. An ordinary word that stands in the entry under a name
+// such as AUTH_MODE is masked in the server's own texts alone.
+func TestKnown(t *testing.T) {
+	t.Parallel()
+	cfg := settings.Server{Secrets: []string{"swordfish", "short", "line one\n  line two 22\n"},
+		Env: []string{"COLOUR=swordfish", "AUTH_MODE=default", "API_KEY=abcdef-1"}}
+	if got, want := slices.Sorted(slices.Values(Known(cfg))), []string{"abcdef-1", "line two 22", "swordfish"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := New(cfg).Text("swordfish, short, line one, default"); got != "***, short, ***, ***" {
+		t.Error(got)
+	}
 }

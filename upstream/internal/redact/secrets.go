@@ -30,10 +30,27 @@ var tokenShape = regexp.MustCompile(`^[A-Za-z0-9_\-+=]{20,}$`)
 // secrets gathers what is secret in the entry of a server.
 type secrets map[string]bool
 
-// secretsOf returns the secrets in the variables, headers, arguments and URL of a server's entry, in each spelling of
-// waysToWrite, longest first.
-func secretsOf(cfg settings.Server) []string {
+// ordinary matches words and numbers as they stand in any text, such as AUTH_MODE=default.
+var ordinary = regexp.MustCompile(`^([a-z]+([ ._/:;,=+*-]+[a-z]+)*|[0-9.:-]+)$`)
+
+// Known returns the secrets in a server's entry that are masked in the texts of others, too: not an ordinary word
+// that the entry itself holds.
+func Known(cfg settings.Server) (all []string) {
+	for value := range gather(cfg) {
+		if !ordinary.MatchString(value) || slices.Contains(cfg.Secrets, value) {
+			all = append(all, value)
+		}
+	}
+	return all
+}
+
+// gather finds the secrets that a server's entry refers to, and those in its variables, headers, arguments and URL.
+func gather(cfg settings.Server) secrets {
 	s := make(secrets)
+	for _, value := range cfg.Secrets {
+		s.add(value)
+		s.value(value)
+	}
 	s.address(cfg.URL)
 	for name, value := range cfg.Headers {
 		s.header(name, value)
@@ -54,8 +71,13 @@ func secretsOf(cfg settings.Server) []string {
 			option = word
 		}
 	}
+	return s
+}
+
+// secretsOf returns what gather finds, in each spelling of waysToWrite, longest first.
+func secretsOf(cfg settings.Server) []string {
 	all := make(map[string]bool)
-	for value := range s {
+	for value := range gather(cfg) {
 		for _, written := range waysToWrite(value) {
 			if written = Clean(written); len(written) >= minSecret {
 				all[written] = true

@@ -33,6 +33,8 @@ type Server struct {
 
 	LoginCommand string // what a person runs to sign in; "" is mcp-toolhub login ID
 
+	Secrets []string `json:"-"` // values that the entry has by ${secret:…} and ${file:…}: secrets, wherever they stand
+
 	Disabled bool
 	Missing  Missing  // references of the entry that have no value: the server is not started
 	Trust    bool     // the operator vouches for this server's annotations

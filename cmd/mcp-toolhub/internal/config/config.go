@@ -62,6 +62,7 @@ type Settings struct {
 	KeyringSignIns bool // the key of the sign-ins is in the system's keyring
 
 	Upstream    upstream.Config     // Self and Version are left to cmd
+	Secrets     []string            `json:"-"` // values of ${secret:…} and ${file:…} in the whole file
 	Credentials map[string][]string // by server id: names of what its entry gives it to sign in with, sorted; never a value
 	Profiles    []namespace.Profile // namespace.DefaultProfile first, then in the order of the file
 	Deferred    deferred.Config     // of every profile
@@ -197,7 +198,7 @@ func parse(src Source, data []byte, state string) (*Settings, error) {
 	}
 	s.Path, s.Read, s.Digests, s.Variables = path, r.read, r.digests, r.looked
 	s.Upstream.Origin = absolute(path)
-	s.Warnings, s.Strays, s.Patterns = r.Warnings.Sort(), r.strays.Sort(), r.patterns
+	s.Warnings, s.Strays, s.Patterns, s.Secrets = r.Warnings.Sort(), r.strays.Sort(), r.patterns, r.known
 	return s, nil
 }
 

@@ -237,8 +237,7 @@ func (e *expansion) fileReference(path string) (string, bool) {
 		return "", false
 	}
 	e.note(full, data)
-	e.Reference = true
-	return strings.TrimRight(string(data), "\r\n"), true
+	return e.secret(strings.TrimRight(string(data), "\r\n"))
 }
 
 func (e *expansion) secretReference(name string) (string, bool) {
@@ -255,7 +254,12 @@ func (e *expansion) secretReference(name string) (string, bool) {
 	if !ok {
 		return e.missing("the secret "+name+" is not stored", "store it with: mcp-toolhub secrets set "+name)
 	}
-	e.Reference = true
+	return e.secret(value)
+}
+
+// secret notes that value is a secret, whatever it is for.
+func (e *expansion) secret(value string) (string, bool) {
+	e.known, e.Reference = append(e.known, value), true
 	return value, true
 }
 

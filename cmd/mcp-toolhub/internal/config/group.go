@@ -140,7 +140,7 @@ func (r serverReader) config(id string) upstream.ServerConfig {
 		pointless(r, v.cwd, v.cwd.Present, "only a command takes cwd")
 	}
 	c.Timeouts, c.Tools = r.timeouts()
-	c.Missing = missingOf(v.missing)
+	c.Missing, c.Secrets = missingOf(v.missing), v.secrets
 	if !c.Disabled && r.startsItself(&c) {
 		r.Fault(r.entry.Key, "this entry starts the hub on this very file, so it would start itself without end",
 			"write the servers that the hub serves into a file of their own, without this entry")

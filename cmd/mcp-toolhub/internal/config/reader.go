@@ -24,6 +24,7 @@ type reader struct {
 	state    string            // the state directory
 	secrets  map[string]string // what ${secret:…} stands for, once that was needed
 	more     map[string]string // Secrets of Source
+	known    []string          // Secrets of Settings
 
 	outOfUse    []facts.Override       // what the entries of servers say of tools
 	credentials map[string][]string    // of Settings

@@ -47,8 +47,9 @@ func (s definedServer) Read(r *shape.Reader, n *textfile.Node) (server, bool) {
 		s.of.missing = &missing
 		defer func() { s.of.missing = nil }()
 	}
+	known := len(s.of.known)
 	v, sound := s.Shape.Read(r, n)
-	v.missing = missing
+	v.missing, v.secrets = missing, append([]string(nil), s.of.known[known:]...)
 	return v, sound
 }
 

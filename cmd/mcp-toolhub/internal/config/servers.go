@@ -32,6 +32,7 @@ type server struct {
 	maxSessions             shape.Located[int]
 	oauth                   shape.Located[oauth]
 	timeouts                timeouts
+	secrets                 []string        // values by ${secret:…} and ${file:…}
 	missing                 textfile.Faults // references of the entry that have no value: the server is left out
 }
 

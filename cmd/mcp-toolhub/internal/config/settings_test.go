@@ -65,20 +65,20 @@ func TestEverySetting(t *testing.T) {
 		Hints: []deferred.Hint{{Match: "mcp.local.a", Text: "first letter", Aliases: []string{"alpha"}}}}
 	want := &config.Settings{
 		Path: "testdata/full.yaml", StateDir: state, Log: config.Log{Level: "debug", Format: "json"}, Telemetry: config.Telemetry{Metrics: "127.0.0.1:9464", Content: true},
-		Credentials: map[string][]string{"local": {"file:full.secret"}, "merged": {"file:full.secret"}, "web": {"env:SET", "header:Authorization"}},
+		Secrets: []string{file, file, file}, Credentials: map[string][]string{"local": {"file:full.secret"}, "merged": {"file:full.secret"}, "web": {"env:SET", "header:Authorization"}},
 		Upstream: upstream.Config{StartParallel: 3, FirstListWithin: 5 * time.Second, RetryMin: 2 * time.Second, RetryMax: 3 * time.Minute, RetryBudget: 20, RetryRest: time.Hour,
 			Origin: filepath.Join(here, "full.yaml"),
 			Servers: []upstream.ServerConfig{
 				{ID: "local", Transport: upstream.Stdio, Command: filepath.Join(here, "bin", "server"),
 					Args: []string{"--port", "8080", "eu", "${kept}", set, "fallback"},
-					Env:  []string{"A=1", "B=true", "C=" + set, "E=" + file}, Dir: filepath.Join(here, "sub"),
+					Env:  []string{"A=1", "B=true", "C=" + set, "E=" + file}, Secrets: []string{file}, Dir: filepath.Join(here, "sub"),
 					Trust: true, Tags: []string{"one", "two"}, Validate: "warn", MaxParallel: 7, MaxQueued: 9,
 					Lazy: true, IdleStop: 10 * time.Minute, HideWhenDown: true,
 					Limits:   upstream.Limits{Message: 2 << 20, Pages: 20, Catalog: 3 << 20, Tools: 400, ToolSize: 64 << 10, SchemaDepth: 64},
 					Timeouts: upstream.Timeouts{Connect: 10 * time.Second, List: 20 * time.Second, Call: 90 * time.Second, CallMax: 2 * time.Hour},
 					Tools: []upstream.ToolTimeout{{Pattern: "slow_*", Call: 3 * time.Hour, CallMax: 3 * time.Hour},
 						{Pattern: "quick", Call: 5 * time.Second, CallMax: 5 * time.Second}}},
-				{ID: "merged", Transport: upstream.Stdio, Command: "x", Limits: usual, Env: []string{"A=own", "B=true", "C=" + set, "E=" + file}},
+				{ID: "merged", Transport: upstream.Stdio, Command: "x", Limits: usual, Env: []string{"A=own", "B=true", "C=" + set, "E=" + file}, Secrets: []string{file}},
 				{ID: "web", Transport: upstream.StreamableHTTP, URL: "https://example.com/mcp", Validate: "off", Limits: usual,
 					Isolated: true, SessionIdle: 5 * time.Minute, MaxSessions: 3,
 					Headers: map[string]string{"Authorization": "Bearer " + set}},
