@@ -18,7 +18,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
@@ -160,7 +159,7 @@ func (b *bundle) add(name, what, text string) {
 	if b.tree != nil {
 		text = clients.Mask(text, b.tree)
 	}
-	text, _ = sensitive.New(nil).Text(text)
+	text, _ = b.known.Masker(nil).Text(text)
 	if b.home != "" {
 		text = strings.ReplaceAll(text, b.home, "~")
 	}

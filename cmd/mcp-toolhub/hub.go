@@ -45,6 +45,7 @@ import (
 // hub wires one hub: the servers, the surfaces, permission, the pipeline, and the server that clients talk to.
 type hub struct {
 	logger     *slog.Logger
+	known      *sensitive.Known
 	started    time.Time
 	commands   *command.Runner
 	group      *upstream.Group
@@ -78,9 +79,10 @@ type hub struct {
 const maxSchemas = 20000
 
 // newHub builds the hub of the settings. Nothing runs yet but the journal; close ends that too. table returns the table of
-// the hub's own tools. observed may be nil.
-func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.HubTool, observed *telemetry.Telemetry) (_ *hub, err error) {
-	h := &hub{logger: logger, started: time.Now(), telemetry: observed}
+// the hub's own tools. observed may be nil. Records have none of the known secrets.
+func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.HubTool, observed *telemetry.Telemetry,
+	known *sensitive.Known) (_ *hub, err error) {
+	h := &hub{logger: logger, started: time.Now(), telemetry: observed, known: known}
 	h.hubTools = table(h)
 	defer func() {
 		if err == nil {
@@ -138,7 +140,7 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	if err != nil {
 		return nil, err
 	}
-	journal.Secrets = sensitive.New(key)
+	journal.Secrets = known.Masker(key)
 	if h.journal, err = persist.Open(journal, logger); err != nil {
 		return nil, err
 	}
@@ -196,7 +198,7 @@ func (h *hub) newPipeline(s *config.Settings, key []byte) (err error) {
 		Admit:     h.surfaces.loader.Admit, CommandLine: func(words string) string { return commandLine(s.StateDir, words) },
 		Gate: func() *gate.Gate { return h.surfaces.now().gate }, Approvals: h.permission.approvals, QueueOpen: h.permission.queueOpen,
 		Hooks: func() *hook.Set { return h.surfaces.now().hooks }, Present: h.surfaces.present, Journal: h.journal, Results: h.results, Schemas: schema.NewCache(maxSchemas),
-		Digest: seal.Digest(key, "inputs"), Secrets: sensitive.New(key), CancelSupport: h.group.CancelSupport, Forward: h.group.Forward, SignIn: h.desk.SignIn, Observer: observer,
+		Digest: seal.Digest(key, "inputs"), Secrets: h.known.Masker(key), CancelSupport: h.group.CancelSupport, Forward: h.group.Forward, SignIn: h.desk.SignIn, Observer: observer,
 		Announce: func(ctx context.Context, webhook string, v approval.View) { h.page.Announce(ctx, webhook, v) }, // made later
 		Offer: func(ctx context.Context, r *policy.Request) *policy.SuggestedGrant { // made later, too
 			return h.pageHub.offer(ctx, r)

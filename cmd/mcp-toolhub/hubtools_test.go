@@ -26,7 +26,7 @@ func TestHubToolIsOneEntry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logger, err := newLogger(a.std, "error", "text")
+	logger, err := a.newLogger("error", "text")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestHubToolIsOneEntry(t *testing.T) {
 		Run: func(_ context.Context, e *tool.Execution) (tool.Reply, error) {
 			return tool.Reply{Result: json.RawMessage(`{"content":[{"type":"text","text":"noon for ` + e.Actor.Door + `"}]}`)}, nil
 		}}
-	h, err := newHub(s, logger, func(h *hub) []*tool.HubTool { return append(hubTools(h), clock) }, nil)
+	h, err := newHub(s, logger, func(h *hub) []*tool.HubTool { return append(hubTools(h), clock) }, nil, &a.known)
 	if err != nil {
 		t.Fatal(err)
 	}

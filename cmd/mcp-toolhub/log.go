@@ -10,13 +10,12 @@ import (
 
 	"github.com/lmittmann/tint"
 	"golang.org/x/term"
-
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
 )
 
-// newLogger returns the program's logger on std.err, without secrets: readable on a terminal, JSON lines otherwise, as format says. What
+// newLogger returns the program's logger on stderr, without secrets: readable on a terminal, JSON lines otherwise, as format says. What
 // it says passes through the handlers that through makes.
-func newLogger(std streams, level, format string, through ...func(slog.Handler) slog.Handler) (*slog.Logger, error) {
+func (a *app) newLogger(level, format string, through ...func(slog.Handler) slog.Handler) (*slog.Logger, error) {
+	std := a.std
 	levels := map[string]slog.Level{"debug": slog.LevelDebug, "": slog.LevelInfo, "info": slog.LevelInfo,
 		"warn": slog.LevelWarn, "error": slog.LevelError}
 	l, ok := levels[strings.ToLower(level)]
@@ -39,7 +38,7 @@ func newLogger(std streams, level, format string, through ...func(slog.Handler) 
 	for _, make := range through {
 		h = make(h)
 	}
-	return slog.New(sensitive.New(nil).Handler(h)), nil
+	return slog.New(a.known.Masker(nil).Handler(h)), nil
 }
 
 // isTerminal reports whether a stream of the process is one that a person sits at.

@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
 // load finds and reads the config file that the command line and the environment point at. It leaves out a file of the working
@@ -70,7 +71,24 @@ func (a *app) read(f config.Found, without ...string) (*config.Settings, error) 
 		server := &s.Upstream.Servers[i]
 		server.LoginCommand = loginLine(s, server.ID, a.std.getenv)
 	}
+	a.known.Add(secretsIn(s)...)
 	return s, nil
+}
+
+// secretsIn returns the secrets that the hub has by its config.
+func secretsIn(s *config.Settings) (all []string) {
+	entries := append(slices.Clone(s.Upstream.Servers), upstream.ServerConfig{Secrets: s.Secrets})
+	for _, h := range s.Hooks.All {
+		entry := upstream.ServerConfig{URL: h.URL, Headers: h.Headers}
+		for _, name := range h.Env {
+			entry.Env = append(entry.Env, name+"="+os.Getenv(name))
+		}
+		entries = append(entries, entry)
+	}
+	for _, entry := range entries {
+		all = append(all, upstream.Secrets(entry)...)
+	}
+	return all
 }
 
 // again reads the file of s once more, for a hub that runs: nobody is asked, and no other file takes its place.
@@ -119,14 +137,14 @@ func (a *app) buildHub(s *config.Settings, observed *telemetry.Telemetry) (*hub,
 	if observed != nil {
 		through = append(through, observed.Handler)
 	}
-	logger, err := newLogger(a.std, cmp.Or(a.logLevel, s.Log.Level), cmp.Or(a.logFormat, s.Log.Format), through...)
+	logger, err := a.newLogger(cmp.Or(a.logLevel, s.Log.Level), cmp.Or(a.logFormat, s.Log.Format), through...)
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
 	for _, w := range s.Warnings {
 		logger.Warn("config", "warning", w)
 	}
-	h, err := newHub(s, logger, hubTools, observed)
+	h, err := newHub(s, logger, hubTools, observed, &a.known)
 	if err != nil {
 		return nil, failed(err)
 	}

@@ -40,7 +40,7 @@ type pageHub struct {
 
 // newPage makes the page for people.
 func (h *hub) newPage(key []byte) {
-	h.pageHub = &pageHub{model: model{h}, secrets: sensitive.New(key)}
+	h.pageHub = &pageHub{model: model{h}, secrets: h.known.Masker(key)}
 	h.page = console.New(console.Options{Hub: h.pageHub, Approvals: h.permission.approvals, Person: localActor().Name, Logger: h.logger,
 		At: h.pageAt, Passkeys: filepath.Join(h.settings().StateDir, "passkeys.json"), Mode: func() string { return h.settings().Policy.Page }})
 }

@@ -342,7 +342,7 @@ func TestOwnToolsAreCancelled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logger, err := newLogger(a.std, "error", "text")
+	logger, err := a.newLogger("error", "text")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,7 +357,7 @@ func TestOwnToolsAreCancelled(t *testing.T) {
 			}
 		}
 		return own
-	}, nil)
+	}, nil, &a.known)
 	if err != nil {
 		t.Fatal(err)
 	}
