@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/url"
 	"os"
@@ -373,11 +374,11 @@ func oneLine(text string) string { return strings.Join(strings.Fields(printable(
 
 // report says what is imported.
 func (c *importCmd) report(taken []*clients.Merged) {
-	t := newTable("SERVER", "FROM", "SECRETS", "RUNS OR REACHES")
+	t := newTable("SERVER", "FROM", "SECRETS", "REFERS TO", "RUNS OR REACHES")
 	for _, m := range taken {
-		t.add(m.Name, m.Client, strconv.Itoa(len(m.Secrets)), summary(m.Line(), 60))
+		t.add(m.Name, m.Client, strconv.Itoa(len(m.Secrets)), printable(strings.Join(m.References(), " ")), summary(m.Line(), 60))
 	}
-	fmt.Fprint(c.std.out, t.text(tableWidth, false))
+	fmt.Fprint(c.std.out, t.text(math.MaxInt, false)) // a column that does not fit is left out otherwise
 	for _, m := range taken {
 		for _, note := range m.Notes {
 			fmt.Fprintf(c.std.out, "%s: %s\n", m.Name, printable(note))

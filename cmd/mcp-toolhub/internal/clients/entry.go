@@ -406,7 +406,7 @@ var (
 	inBraces = regexp.MustCompile(`\$\{[^}]*\}?`)
 	inCurly  = regexp.MustCompile(`\{(env|file):([^{}]+)\}`)
 	dollar   = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
-	known    = regexp.MustCompile(`^\$\{((env:)?[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?|file:[^}]+|workspaceFolder|workspaceFolderBasename|` +
+	known    = regexp.MustCompile(`^\$\{((env:)?[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?|workspaceFolder|workspaceFolderBasename|` +
 		`userHome|pathSeparator|/)\}$`)
 	// isVariable matches a reference to a variable that does not say so by env:
 	isVariable = regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_]*(:-.*)?\}$`)
@@ -445,7 +445,7 @@ func (r *entryReader) translated(text string) string {
 			return "${secret:" + id + "}"
 		}
 		name := strings.Trim(reference, "${}")
-		if !known.MatchString(reference) || r.isForProgram(name) ||
+		if !known.MatchString(reference) && !(r.files && strings.HasPrefix(reference, "${file:")) || r.isForProgram(name) ||
 			r.references == prefixed && isVariable.MatchString(reference) && !slices.Contains(ownReferences, name) {
 			return "$" + reference
 		}

@@ -145,14 +145,32 @@ var ownReferences = []string{"workspaceFolder", "workspaceFolderBasename", "user
 
 var variable = regexp.MustCompile(`(\$?)\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// Variables returns the names of the environment variables that the server's entry refers to without a default.
-func (s *Server) Variables() []string {
+// texts are the texts of the server's entry that may hold references.
+func (s *Server) texts() []string {
 	texts := append([]string{s.Command, s.URL, s.Dir, s.EnvFile, s.SignIn.ID, s.SignIn.Secret}, s.Args...)
 	for _, p := range slices.Concat(s.Env, s.Headers) {
 		texts = append(texts, p.Value)
 	}
+	return texts
+}
+
+// References returns what the server's entry refers to, such as TOKEN, file:~/token and secret:NAME, without defaults.
+func (s *Server) References() (all []string) {
+	for _, text := range s.texts() {
+		for _, found := range referring.FindAllString(text, -1) {
+			name, _, _ := strings.Cut(strings.Trim(found, "${}"), ":-")
+			if !strings.HasPrefix(found, "$$") && !slices.Contains(append(all, ownReferences...), name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
+// Variables returns the names of the environment variables that the server's entry refers to without a default.
+func (s *Server) Variables() []string {
 	var names []string
-	for _, text := range texts {
+	for _, text := range s.texts() {
 		for _, found := range variable.FindAllStringSubmatch(text, -1) {
 			if found[1] == "" && !slices.Contains(ownReferences, found[2]) && !slices.Contains(names, found[2]) {
 				names = append(names, found[2])

@@ -189,6 +189,9 @@ func TestReferencesForPrograms(t *testing.T) {
 		{"claude-code", "A:${TOKEN}", `"TOKEN": "${TOKEN:-abc}"`, "A:${TOKEN}"},
 		{"gemini", "A:$TOKEN $OTHER", `"TOKEN": "x"`, "A:$TOKEN ${OTHER}"},
 		{"windsurf", "A:${TOKEN} ${env:TOKEN}", `"TOKEN": "x"`, "A:$${TOKEN} ${env:TOKEN}"},
+		{"windsurf", "${file:~/token}", ``, "${file:~/token}"},
+		{"cursor", "${file:~/token} ${secret:token}", ``, "$${file:~/token} $${secret:token}"},
+		{"claude-code", "${file:~/token} ${secret:token}", ``, "$${file:~/token} $${secret:token}"},
 		{"vscode", "${TOKEN} ${workspaceFolder}/x ${userHome}", ``, "$${TOKEN} ${workspaceFolder}/x ${userHome}"},
 	} {
 		one := clients.ByID(c.id)

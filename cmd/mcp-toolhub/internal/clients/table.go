@@ -79,6 +79,7 @@ type spelling struct {
 	rules          []string // keys of what says which tools of all servers are used
 	toolNames      string   // how it names a server's tools there, with * for the server
 	references     references
+	files          bool          // ${file:path} is a reference, too
 	before, sequel splice.Object // what an entry holds besides, before and after the rest
 	isHTTP         bool          // an address without a kind is one of Streamable HTTP, not of HTTP+SSE
 }
@@ -224,7 +225,7 @@ func All() []Client {
 			spelling: spelling{kind: "type", stdio: "stdio", http: "http", url: "url", isHTTP: true, references: prefixed},
 			paths:    inSettings("Code", "User", "mcp.json")},
 		{ID: "windsurf", Title: "Windsurf", Format: splice.JSON, Place: at("mcpServers"),
-			spelling: spelling{url: "serverUrl", isHTTP: true, off: "disabledTools", references: prefixed}, paths: inHome(".codeium", "windsurf", "mcp_config.json")},
+			spelling: spelling{url: "serverUrl", isHTTP: true, off: "disabledTools", references: prefixed, files: true}, paths: inHome(".codeium", "windsurf", "mcp_config.json")},
 		{ID: "codex", Title: "Codex", Format: splice.TOML, Place: at("mcp_servers"),
 			spelling: spelling{url: "url", isHTTP: true, headers: []string{"http_headers"}, enabled: true, off: "disabled_tools",
 				on: "enabled_tools", references: verbatim},
