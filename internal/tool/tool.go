@@ -58,6 +58,8 @@ type Tool struct {
 	SchemaDigest string // Digest of InputSchema
 	OutputDigest string // Digest of OutputSchema
 	SourceDigest string // of the file that declares the tool and says what it runs; "" where none does
+	// ServerDigest is "@" and a digest of the upstream server's address, or command and arguments, and account; "" without one.
+	ServerDigest string
 
 	// Internal are the arguments that hooks and people may set and models neither see nor send, as JSON pointers where "*" stands for every
 	// element of an array. Runtime is InputSchema with them, nil where there are none.
@@ -76,9 +78,9 @@ type Tool struct {
 	Hub *HubTool // its entry in the table of the hub's own tools; nil for the tools of servers and toolsets
 }
 
-// Version is another one where the input schema is, or what the tool runs, as far as the hub knows that: what was permitted of a tool
-// was permitted of one version.
-func (t *Tool) Version() string { return cmp.Or(t.SourceDigest, t.SchemaDigest) }
+// Version changes with the input schema, with the server, and with what the tool runs, as far as the hub knows that. What
+// was permitted of a tool was permitted of one version.
+func (t *Tool) Version() string { return cmp.Or(t.SourceDigest, t.SchemaDigest) + t.ServerDigest }
 
 // RuntimeSchema returns the schema of the arguments that the tool is called with, and its digest.
 func (t *Tool) RuntimeSchema() (schema json.RawMessage, digest string) {

@@ -32,7 +32,7 @@ type Binding struct {
 	Session   string    `json:"-"`     // the caller's session: it stays within the hub
 	Server    string    `json:"server"`
 	Tool      tool.Name `json:"tool"`
-	Schema    string    `json:"schema"`    // digest of the tool's declaration, so that a tool that has changed is another one
+	Schema    string    `json:"schema"`    // digest of the tool's declaration and version: a tool or server that has changed is another one
 	Arguments string    `json:"arguments"` // digest of the arguments and of what they resolve to
 	Policy    string    `json:"policy"`    // gate.Gate.Version
 	Profile   string    `json:"profile,omitempty"`

@@ -43,6 +43,7 @@ const (
 // whole list over one bad tool.
 type admission struct {
 	cfg     settings.Server
+	server  string // see serverDigest
 	tags    []string
 	limited []string // for the log: which limits were hit, and with what effect
 
@@ -57,7 +58,7 @@ type admission struct {
 const rules = "3"
 
 func newAdmission(cfg settings.Server, known map[string]bool) *admission {
-	a := &admission{cfg: cfg.WithDefaults(), tags: slices.Clone(cfg.Tags)}
+	a := &admission{cfg: cfg.WithDefaults(), server: serverDigest(cfg), tags: slices.Clone(cfg.Tags)}
 	limits := a.cfg.Limits
 	seal := fmt.Sprintf("rules %s %d %d %s", rules, limits.ToolSize, limits.SchemaDepth, limits.HiddenText)
 	if known[seal] {
@@ -65,6 +66,17 @@ func newAdmission(cfg settings.Server, known map[string]bool) *admission {
 	}
 	a.sound = map[string]bool{seal: true}
 	return a
+}
+
+// serverDigest says which server an entry means. Values of secrets are not in it, so that a renewed one changes nothing.
+func serverDigest(cfg settings.Server) string {
+	text := strings.Join(append([]string{cfg.URL, cfg.Command, cfg.Dir, cfg.Account, cfg.SignIn}, cfg.Args...), "\x00")
+	for _, secret := range cfg.Secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "***")
+		}
+	}
+	return "@" + tool.Digest([]byte(text))
 }
 
 // admit judges the elements of l one by one. An element is admitted as it stands, byte for byte but for white space between
@@ -335,8 +347,8 @@ func (a *admission) exclusion(l lists.List, c *candidate) tool.Exclusion {
 // tool returns the tool of an admitted candidate.
 func (a *admission) tool(c *candidate) *tool.Tool {
 	t := &tool.Tool{
-		Name:        tool.MCPName(a.cfg.ID, c.name),
-		Server:      a.cfg.ID,
+		Name:   tool.MCPName(a.cfg.ID, c.name),
+		Server: a.cfg.ID, ServerDigest: a.server,
 		Native:      c.name,
 		Declaration: c.declaration,
 		Tags:        a.tags,

@@ -378,3 +378,32 @@ func only(t testing.TB, object []byte, names ...string) map[string]json.RawMessa
 	}
 	return members
 }
+
+// TestServerDigest: a tool's version is another one for each change of address, command, arguments and account, and the same where a
+// secret is renewed.
+func TestServerDigest(t *testing.T) {
+	t.Parallel()
+	version := func(cfg settings.Server) string {
+		tools, _ := admit(cfg, []json.RawMessage{[]byte(`{"name":"a","inputSchema":{"type":"object"}}`)})
+		return tools[0].Version()
+	}
+	usual := settings.Server{ID: "s", Command: "x", Args: []string{"--token", "first-secret"}, Secrets: []string{"", "first-secret"}}
+	renewed := usual
+	renewed.Args, renewed.Secrets = []string{"--token", "second-secret"}, []string{"second-secret"}
+	if version(renewed) != version(usual) {
+		t.Error("a renewed secret makes it another server")
+	}
+	seen := map[string]string{version(usual): "the usual entry"}
+	for what, change := range map[string]func(*settings.Server){
+		"url": func(s *settings.Server) { s.URL = "https://other.example" }, "command": func(s *settings.Server) { s.Command = "y" },
+		"args": func(s *settings.Server) { s.Args = []string{"--token"} }, "dir": func(s *settings.Server) { s.Dir = "/y" },
+		"account": func(s *settings.Server) { s.Account = "y" }, "sign-in": func(s *settings.Server) { s.SignIn = "y" },
+	} {
+		other := usual
+		change(&other)
+		if of := seen[version(other)]; of != "" {
+			t.Errorf("another %s has the version of %s", what, of)
+		}
+		seen[version(other)] = "another " + what
+	}
+}

@@ -33,6 +33,7 @@ type Server struct {
 
 	LoginCommand string // what a person runs to sign in; "" is mcp-toolhub login ID
 
+	Account string   `json:"-"` // digest of what the entry says of env, headers and sign-in, references as they are written
 	Secrets []string `json:"-"` // values that the entry has by ${secret:…} and ${file:…}: secrets, wherever they stand
 
 	Disabled bool

@@ -12,6 +12,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
@@ -141,6 +142,11 @@ func (r serverReader) config(id string) upstream.ServerConfig {
 	}
 	c.Timeouts, c.Tools = r.timeouts()
 	c.Missing, c.Secrets = missingOf(v.missing), v.secrets
+	for _, key := range []string{"env", "envFile", "headers", "oauth"} {
+		if n := r.entry.Node.Member(key); n != nil {
+			c.Account = tool.Digest(append([]byte(c.Account+key), policy.JSONOf(n)...))
+		}
+	}
 	if !c.Disabled && r.startsItself(&c) {
 		r.Fault(r.entry.Key, "this entry starts the hub on this very file, so it would start itself without end",
 			"write the servers that the hub serves into a file of their own, without this entry")

@@ -150,6 +150,13 @@ func TestEverySetting(t *testing.T) {
 	if len(s.Patterns) == 0 || len(s.Strays) > 0 {
 		t.Errorf("patterns %v, strays %v", s.Patterns, s.Strays)
 	}
+	for i := range s.Upstream.Servers {
+		sc := &s.Upstream.Servers[i]
+		if signsIn := len(sc.Env)+len(sc.Headers) > 0; (sc.Account != "") != signsIn {
+			t.Errorf("the account of %s is %q", sc.ID, sc.Account)
+		}
+		sc.Account = ""
+	}
 	s.Read, s.Digests, s.Variables, s.Patterns = nil, nil, nil, nil
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got  %+v\nwant %+v", s, want)

@@ -250,7 +250,7 @@ func (a *approver) binding(g *gate.Gate, inv *invocation, r *policy.Request) app
 	targets, _ := json.Marshal(r.Targets) // nothing in it but strings, which always encode
 	arguments := append(append([]byte{}, r.Input...), '\n')
 	return approval.Binding{Actor: r.Actor.Ref(), Session: inv.call.Session.Key, Server: t.Server, Tool: t.Name,
-		Schema: tool.Digest(t.Declaration), Arguments: tool.Digest(append(arguments, targets...)), Policy: g.Version(t.Server),
+		Schema: tool.Digest(append(slices.Clip(t.Declaration), t.Version()...)), Arguments: tool.Digest(append(arguments, targets...)), Policy: g.Version(t.Server),
 		Profile: r.Profile, CWD: r.CWD}
 }
 
