@@ -63,7 +63,7 @@ type hub struct {
 	meaning    *embed.Store // nil where no embeddings are configured
 	stopEnding func()       // of endKilled
 
-	stopFilling func() // of fillRecords
+	stopFilling func(kill context.Context) // of fillRecords
 	events      events.Server
 	guests      *guests // of serve
 	listens     string  // where serve is reached on this machine, as an origin; "" for stdio
@@ -162,17 +162,26 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	return h, nil
 }
 
-// fillRecords keeps the record store up to date, beside everything else that the hub does. The returned function stops that and waits for it.
-func (h *hub) fillRecords() (stop func()) {
+// fillUpWithin bounds the time in which a hub that stops fills the record store to its end.
+const fillUpWithin = 5 * time.Second
+
+// fillRecords keeps the record store up to date, beside everything else that the hub does. The returned function, for a closed journal, stops
+// that and fills the store to its end, unless kill ends before.
+func (h *hub) fillRecords() (stop func(kill context.Context)) {
 	if h.records == nil {
-		return func() {}
+		return func(context.Context) {}
 	}
 	ctx, cancel := context.WithCancel(context.Background()) // until close
 	var filling sync.WaitGroup
 	filling.Go(func() { h.records.Run(ctx, h.journal) })
-	return func() {
+	return func(kill context.Context) {
 		cancel()
 		filling.Wait()
+		last, cancel := context.WithTimeout(kill, fillUpWithin)
+		defer cancel()
+		if err := h.records.Close(last); err != nil {
+			h.logger.Warn("the record store lacks the latest calls: they are in the journal, and the next start stores them", "error", err)
+		}
 	}
 }
 
@@ -298,9 +307,9 @@ func (h *hub) close(kill context.Context) error {
 		h.meaning.Close()
 	}
 	h.stopEnding()
-	h.stopFilling()
 	h.results.Close()
 	err = errors.Join(err, h.journal.Close())
+	h.stopFilling(kill)
 	h.extendChains()
 	return err
 }

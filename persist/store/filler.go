@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
 
-// fillAfter is the time between a line of the journal and the store: lines of that time are taken in together. A hub that lives for less
-// leaves the store alone. A store that has failed is tried again as often.
+// fillAfter is the time between a line of the journal and the store: lines of that time are taken in together. A store that has failed is
+// tried again as often.
 const fillAfter = 2 * time.Second
 
 // Filler keeps a store up to date with a journal. No call waits for it. It implements persist.Keeper.
@@ -77,9 +77,8 @@ func (f *Filler) isBehind() {
 	}
 }
 
-// Run fills the store until ctx ends, and closes it then. j is the journal that this process writes.
+// Run fills the store until ctx ends. Close follows. j is the journal that this process writes.
 func (f *Filler) Run(ctx context.Context, j *persist.Journal) {
-	defer f.close()
 	next := time.NewTimer(fillAfter)
 	defer next.Stop()
 	var wrote <-chan struct{} // nil while the timer runs
@@ -116,22 +115,40 @@ func (f *Filler) Run(ctx context.Context, j *persist.Journal) {
 	}
 }
 
-// fill takes in what is new, and removes what is too old.
-func (f *Filler) fill(ctx context.Context) error {
+// Close fills the store to the end of the journal while ctx lasts, and closes it. Run has returned, and the journal is closed. After an error
+// the rest is in the journal alone: the next Filler goes on with it.
+func (f *Filler) Close(ctx context.Context) error {
+	defer f.close()
+	s, err := f.opened(ctx)
+	if s == nil || err != nil {
+		return err
+	}
+	return FillUp(ctx, s, f.dir)
+}
+
+// opened returns the open store; nil where there is nothing to keep.
+func (f *Filler) opened(ctx context.Context) (Store, error) {
 	f.mu.Lock()
 	s := f.store
 	f.mu.Unlock()
-	if s == nil {
-		if !persist.HasNewLines(f.dir, nil) {
-			return nil
-		}
-		opened, err := f.open(ctx)
-		if err != nil {
-			return err
-		}
-		f.mu.Lock()
-		f.store, s = opened, opened
-		f.mu.Unlock()
+	if s != nil || !persist.HasNewLines(f.dir, nil) {
+		return s, nil
+	}
+	s, err := f.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	f.store = s
+	f.mu.Unlock()
+	return s, nil
+}
+
+// fill takes in what is new, and removes what is too old.
+func (f *Filler) fill(ctx context.Context) error {
+	s, err := f.opened(ctx)
+	if s == nil || err != nil {
+		return err
 	}
 	for {
 		began := time.Now()
