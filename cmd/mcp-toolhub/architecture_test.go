@@ -25,7 +25,7 @@ var mayImport = map[string]map[string]string{
 	"internal/guard":     {},
 	"internal/parallel":  {},
 	"internal/queue":     {},
-	"internal/seal":      {},
+	"internal/seal":      {"internal/statefile": "writes key files"},
 	"internal/textfile":  {},
 	"internal/shape":     {"internal/textfile": "files are trees, and faults have places there"},
 	"internal/statefile": {},

@@ -14,7 +14,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 )
 
 // KeySize is the length of a key in bytes.
@@ -87,29 +90,38 @@ func mac(key, text []byte) []byte {
 	return h.Sum(nil)
 }
 
-// LoadKey returns the key in file, which it makes at the first time, for its owner alone to read.
+// LoadKey returns the key in file, which it makes at the first time, for its owner alone to read. Processes that do so at the same time get the
+// same key. The file has the whole key or is not there, whenever a process is killed.
 func LoadKey(file string) ([]byte, error) {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return readKey(file)
+	if key, err := readKey(file); key != nil || err != nil {
+		return key, err
 	}
+	unlock, err := statefile.Lock(file)
 	if err != nil {
 		return nil, fmt.Errorf("make key: %w", err)
 	}
+	defer unlock()
+	if key, err := readKey(file); key != nil || err != nil { // another process was quicker
+		return key, err
+	}
 	key := make([]byte, KeySize)
-	_, _ = rand.Read(key)
-	_, err = f.Write(key)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, errors.Join(fmt.Errorf("make key: %w", err), os.Remove(file))
+	_, _ = rand.Read(key) // as in New
+	if err := errors.Join(statefile.Write(file, key), statefile.SyncDir(filepath.Dir(file))); err != nil {
+		return nil, fmt.Errorf("make key: %w", err)
 	}
 	return key, nil
 }
 
+// readKey returns the key in file; nil where the file is not there, or is empty: nobody has used a key of it then.
 func readKey(file string) ([]byte, error) {
-	if err := os.Chmod(file, 0o600); err != nil {
-		return nil, fmt.Errorf("read key: %w", err)
+	var key []byte
+	err := os.Chmod(file, 0o600)
+	if err == nil {
+		key, err = os.ReadFile(file)
 	}
-	key, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(key) == 0 {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read key: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -81,6 +82,36 @@ func TestLoadKey(t *testing.T) {
 	}
 	if _, err := LoadKey(filepath.Join(file, "x")); err == nil {
 		t.Error("no directory, no error")
+	}
+}
+
+// Processes that make a key at the same time get the same one. A file that a killed process left empty counts as none.
+func TestLoadKeyAtOnce(t *testing.T) {
+	t.Parallel()
+	for round := range 20 {
+		file := filepath.Join(t.TempDir(), "key")
+		if round%2 == 1 {
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var keys [8][]byte
+		var all sync.WaitGroup
+		for i := range keys {
+			all.Go(func() {
+				key, err := LoadKey(file)
+				if err != nil {
+					t.Error(err)
+				}
+				keys[i] = key
+			})
+		}
+		all.Wait()
+		for _, key := range keys {
+			if len(key) != KeySize || !bytes.Equal(key, keys[0]) {
+				t.Errorf("keys %x and %x", keys[0], key)
+			}
+		}
 	}
 }
 
