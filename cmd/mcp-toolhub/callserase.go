@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -183,7 +184,7 @@ func (c *eraseCmd) carryOut(ctx context.Context, s store.Store, from *config.Set
 		return err
 	}
 	lines, err := newKeeper(from.StateDir, from.Journal.Dir).Erase(func(id tool.InvocationID) bool { return e.wanted[id] })
-	if err != nil {
+	if err != nil && !errors.Is(err, evidence.ErrDamaged) { // damage hinders no erasure
 		return err
 	}
 	if err := store.FillUp(ctx, s, from.Journal.Dir); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 // evidence writes the bundle.
 func (c *exportCmd) evidence(ctx context.Context, out io.Writer, s store.Store, from *config.Settings, flags []string) (err error) {
 	keeper := newKeeper(from.StateDir, from.Journal.Dir)
-	if err := keeper.Extend(); err != nil {
+	if err := keeper.Extend(); err != nil && !errors.Is(err, evidence.ErrDamaged) { // the bundle shows what is damaged
 		return err
 	}
 	wanted := func([]byte) bool { return true }

@@ -131,7 +131,13 @@ func (h *hub) extendChains() {
 	if h.chains == nil {
 		return
 	}
-	if err := h.chains.Extend(); err != nil && !errors.Is(err, os.ErrNotExist) {
-		h.logger.Warn("records are in no chain of evidence", "error", err)
+	err := h.chains.Extend()
+	if err == nil || errors.Is(err, os.ErrNotExist) && !errors.Is(err, evidence.ErrDamaged) {
+		h.chainProblem.Store(nil)
+		return
+	}
+	problem := "records are in no chain of evidence: " + err.Error()
+	if before := h.chainProblem.Swap(&problem); before == nil || *before != problem {
+		h.logger.Error("records are in no chain of evidence", "error", err)
 	}
 }

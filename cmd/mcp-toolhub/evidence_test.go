@@ -4,8 +4,11 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
@@ -64,5 +67,37 @@ func TestEvidenceOfAKilledHub(t *testing.T) {
 	})
 	if after := s.evidence(); after.Records <= before.Records || int64(after.Records) != after.Lines || len(after.Findings) > 0 {
 		t.Errorf("after the next start: %+v", after)
+	}
+}
+
+// A journal that was changed and that lost its chain is not signed as it is by the next hub. Log, health and verify say so.
+func TestForgedJournalIsNotSigned(t *testing.T) {
+	t.Parallel()
+	r := newStoring(t, nil, "sqlite")
+	h := r.launch()
+	r.echoed(h)
+	if err := h.stop(); err != nil {
+		t.Fatal(err)
+	}
+	file := r.journal()[0]
+	writeFile(t, file, strings.ReplaceAll(readFile(t, file), "hello", "hullo"))
+	if err := os.Remove(file + evidence.Suffix); err != nil {
+		t.Fatal(err)
+	}
+	h = r.launch()
+	if err := h.waitFor(regexp.MustCompile("records are in no chain of evidence.*the file or its chain is missing")); err != nil {
+		t.Fatal(err)
+	}
+	if _, text := h.health(t); !strings.Contains(text, "the file or its chain is missing") {
+		t.Errorf("health: %s", text)
+	}
+	bundle := filepath.Join(r.dir, "bundle.tar.gz")
+	r.calls("export", "--format", "evidence", "--output", bundle)
+	verify := exec.Command(h.cmd.Path, "evidence", "verify", bundle)
+	if out, err := verify.Output(); err == nil || !strings.Contains(string(out), "or its chain") {
+		t.Errorf("verify: %v, %s", err, out)
+	}
+	if _, err := os.Stat(file + evidence.Suffix); err == nil {
+		t.Error("the file has a chain again")
 	}
 }

@@ -72,6 +72,7 @@ type hub struct {
 	page        *console.Console
 	pageHub     *pageHub
 
+	chainProblem  atomic.Pointer[string] // why records are in no chain of evidence; nil where they are
 	configProblem atomic.Pointer[string] // why the config file as it stands now is not in force; nil where it is
 }
 

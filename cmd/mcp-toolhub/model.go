@@ -49,7 +49,7 @@ func (m model) Problems() []string {
 		}
 	}
 	all = append(all, m.results.Problems()...)
-	for _, problem := range []*atomic.Pointer[string]{&m.configProblem, &m.permission.problem} {
+	for _, problem := range []*atomic.Pointer[string]{&m.configProblem, &m.permission.problem, &m.chainProblem} {
 		if p := problem.Load(); p != nil {
 			all = append(all, *p)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
@@ -20,7 +21,7 @@ import (
 // ownState lists the hub's entries of the state directory. It leaves all others alone: --state-dir may name a directory that
 // holds more.
 var ownState = append(store.FileNames(), stateKey, previousKey, signin.FileName, signin.FileName+".key", grantsFile, secrets.File,
-	secrets.KeyFile, "catalogs", "embeddings", evidenceKey, "journal", "results", "run", hubLog, hubLog+".1")
+	secrets.KeyFile, "catalogs", "embeddings", evidenceKey, evidenceKey+evidence.HeadsSuffix, "journal", "results", "run", hubLog, hubLog+".1")
 
 // commandLine returns a command of this program for a person to paste into a terminal. It names the state directory unless
 // that is the default one of the home directory, and the program by its path unless PATH leads to it.

@@ -43,6 +43,7 @@ type statement struct {
 	Query    string        `json:"query,omitempty"`
 	Key      []byte        `json:"key"`
 	Files    []statedFile  `json:"files"`
+	Heads    []headRef     `json:"heads,omitempty"` // of these files, as they are kept with the key
 	Tools    []toolVersion `json:"tools"`           // that the lines name
 	Policies []string      `json:"policy_versions"` // by which calls were decided
 	Policy   any           `json:"policy,omitempty"`
@@ -85,8 +86,12 @@ func (k *Keeper) Write(out io.Writer, sel Selection) error {
 	if err != nil {
 		return err
 	}
+	kept, err := keptHeads(k.keyFile, key)
+	if err != nil {
+		return err
+	}
 	zipped := gzip.NewWriter(out)
-	b := bundle{Selection: sel, hash: &hasher{}, tar: tar.NewWriter(zipped), stated: statement{Object: objectStatement, Version: statementVersion,
+	b := bundle{Selection: sel, kept: kept, hash: &hasher{}, tar: tar.NewWriter(zipped), stated: statement{Object: objectStatement, Version: statementVersion,
 		MadeAt: time.Now().UTC(), Hub: sel.Hub, Query: sel.Query, Key: key.Public().(ed25519.PublicKey), Policy: sel.Policy}}
 	for _, name := range names {
 		if err := b.file(k.dir, name); err != nil {
@@ -106,6 +111,7 @@ type bundle struct {
 	hash   *hasher
 	tar    *tar.Writer
 	stated statement
+	kept   map[string]headRef
 }
 
 func (b *bundle) member(name string, text []byte) error {
@@ -124,7 +130,11 @@ func (b *bundle) file(dir, name string) error {
 	}
 	defer unlock()
 	text, err := os.ReadFile(filepath.Join(dir, name+Suffix))
-	if errors.Is(err, fs.ErrNotExist) && size(filepath.Join(dir, name)) == 0 {
+	kept, known := b.kept[name]
+	if errors.Is(err, fs.ErrNotExist) && (known || size(filepath.Join(dir, name)) == 0) {
+		if known {
+			b.stated.Files = append(b.stated.Files, statedFile{File: name, Lines: kept.Lines})
+		}
 		return nil
 	}
 	if err != nil {
@@ -184,6 +194,9 @@ func (b *bundle) file(dir, name string) error {
 		return fmt.Errorf("its chain has more than %d MiB: select fewer calls, or leave less out", maxChain>>20)
 	}
 	b.stated.Files = append(b.stated.Files, statedFile{name, n, ranges(in), names})
+	if known {
+		b.stated.Heads = append(b.stated.Heads, kept)
+	}
 	err = b.member(journalDir+name+Suffix, chain.Bytes())
 	if err == nil && records.Len() > 0 {
 		err = b.member(journalDir+name, records.Bytes())

@@ -32,12 +32,15 @@ type Keeper struct {
 	dir, keyFile string
 	key          ed25519.PrivateKey // nil until it is needed
 	seen         map[string]extent
+	kept         map[string]headRef // the last head of each chain, as the file beside the key has it
+	problem      error              // of the last Extend that looked at the files
 }
 
 // extent is how far a file and its chain have come.
 type extent struct {
 	file, chain int64 // sizes
 	head        head
+	damage      error // why nothing more is taken into the chain
 }
 
 // NewKeeper returns a Keeper of the journal in dir. The key is made when it is needed for the first time.
@@ -58,11 +61,14 @@ func (k *Keeper) Key() (ed25519.PrivateKey, error) {
 }
 
 // Extend takes the lines into the chains that have come since the last Extend of anybody, and signs a head of each file that has some.
-// It removes chains whose files are gone. No call waits for it.
+// It removes chains whose files are gone. No call waits for it. An error that wraps ErrDamaged is about some of the files: the others are extended.
 func (k *Keeper) Extend() error {
 	names, err := persist.Files(k.dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !k.isBehind(names) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	if err == nil && !k.isBehind(names) {
+		return k.problem
 	}
 	if err != nil {
 		return err
@@ -76,10 +82,13 @@ func (k *Keeper) Extend() error {
 		return err
 	}
 	defer unlock()
+	if k.kept, err = keptHeads(k.keyFile, key); err != nil {
+		return err
+	}
 	k.removeStray(names)
 	all := k.carryOut()
 	for _, name := range names {
-		if err := k.load(name); err != nil {
+		if err := k.load(name, key); err != nil {
 			all = errors.Join(all, err)
 		}
 	}
@@ -88,7 +97,8 @@ func (k *Keeper) Extend() error {
 			all = errors.Join(all, fmt.Errorf("extend the chain of %q: %w", name, err))
 		}
 	}
-	return all
+	k.problem = errors.Join(all, k.keepHeads(key))
+	return k.problem
 }
 
 // isBehind reports whether a file or a chain is another than the last time.
@@ -129,28 +139,31 @@ func (k *Keeper) removeStray(names []string) {
 }
 
 // load reads the last head of a chain, unless it is known. What follows it is of an Extend that was cut off.
-func (k *Keeper) load(name string) error {
+func (k *Keeper) load(name string, key ed25519.PrivateKey) error {
 	path := filepath.Join(k.dir, name+Suffix)
 	e := k.seen[name]
-	if n := size(path); n > 0 && n == e.chain {
+	if n := size(path); n > 0 && n == e.chain && e.damage == nil {
 		return nil
 	}
 	e = extent{head: head{File: name, Chain: chainStart(name)}}
+	defer func() { k.seen[name] = e }()
 	f, err := os.Open(path)
-	if err != nil {
-		k.seen[name] = e
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+	if err == nil {
+		defer f.Close()
+		for _, from := range []int64{max(0, size(path)-tailSize), 0} { // the last line is a head nearly always
+			if findHead(io.NewSectionReader(f, from, 1<<62), from, &e, key) {
+				break
+			}
 		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	defer f.Close()
-	for _, from := range []int64{max(0, size(path)-tailSize), 0} { // the last line is a head nearly always
-		if findHead(io.NewSectionReader(f, from, 1<<62), from, &e) {
-			break
-		}
+	if kept := k.kept[name]; e.head.Lines < kept.Lines || e.head.Lines == kept.Lines && kept.Lines > 0 && e.head.Chain != kept.Chain {
+		e.damage = ErrDamaged
 	}
-	k.seen[name] = e
+	if e.damage != nil {
+		e = extent{file: size(filepath.Join(k.dir, name)), chain: size(path), damage: e.damage}
+	}
 	return nil
 }
 
@@ -158,7 +171,7 @@ func (k *Keeper) load(name string) error {
 const tailSize = 64 << 10
 
 // findHead reads the last head from a part of a chain.
-func findHead(r io.Reader, at int64, e *extent) (found bool) {
+func findHead(r io.Reader, at int64, e *extent, key ed25519.PrivateKey) (found bool) {
 	lines := bufio.NewReaderSize(r, tailSize)
 	for {
 		line, err := lines.ReadSlice('\n')
@@ -168,7 +181,10 @@ func findHead(r io.Reader, at int64, e *extent) (found bool) {
 			var h head
 			if json.Unmarshal(s.Head, &h) == nil && h.File == e.head.File {
 				h.After = nil
-				e.head, e.chain, found = h, at, true
+				e.head, e.chain, e.damage, found = h, at, nil, true
+				if !s.by(key.Public().(ed25519.PublicKey)) {
+					e.damage = ErrDamaged
+				}
 			}
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) { // a longer line is none of ours
@@ -177,9 +193,9 @@ func findHead(r io.Reader, at int64, e *extent) (found bool) {
 	}
 }
 
-// errShort says that the chain has more than the file.
-var errShort = errors.New("the file is shorter than its chain, or lines were moved: the rest of it is in no chain. " +
-	"Export evidence of it, which names what is gone, and move both files away")
+// ErrDamaged is wrapped by errors of Extend that say that a file or its chain is not as it was signed. Extend leaves both as they are.
+var ErrDamaged = errors.New("the file or its chain is missing, is shorter than what was signed, or has another signature, so its lines are in no chain: " +
+	"bring back what is missing. If that cannot be, export evidence, which names what is gone, stop the hub, and move the file and its chain away")
 
 // extend takes in what is new of a file.
 func (k *Keeper) extend(name string, key ed25519.PrivateKey) error {
@@ -190,8 +206,8 @@ func (k *Keeper) extend(name string, key ed25519.PrivateKey) error {
 	defer file.Close()
 	info, err := file.Stat()
 	e := k.seen[name]
-	if err != nil || info.Size() == e.file && e.file > 0 {
-		return err
+	if err != nil || e.damage != nil || info.Size() == e.file && e.file > 0 {
+		return errors.Join(err, e.damage)
 	}
 	e.file = info.Size()
 	defer func() { k.seen[name] = e }()
@@ -199,7 +215,8 @@ func (k *Keeper) extend(name string, key ed25519.PrivateKey) error {
 	if h.Bytes > 0 {
 		var last [1]byte
 		if _, err := file.ReadAt(last[:], h.Bytes-1); err != nil || last[0] != '\n' {
-			return errShort
+			e.damage = ErrDamaged
+			return ErrDamaged
 		}
 	}
 	chain, err := os.OpenFile(filepath.Join(k.dir, name+Suffix), os.O_RDWR|os.O_CREATE, 0o600)
@@ -219,7 +236,7 @@ func (k *Keeper) extend(name string, key ed25519.PrivateKey) error {
 	if err == nil {
 		_, err = out.Write(line)
 	}
-	err = errors.Join(err, out.Flush())
+	err = errors.Join(err, out.Flush(), chain.Sync()) // before keepHeads
 	if err == nil {
 		h.After = nil // up to 100 references of each file, which nobody reads again
 		e.head, e.chain = h, size(chain.Name())

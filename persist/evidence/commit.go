@@ -4,6 +4,7 @@
 package evidence
 
 import (
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -312,6 +313,11 @@ type headRef struct {
 type signed struct {
 	Head json.RawMessage `json:"head"`
 	Sig  []byte          `json:"sig"`
+}
+
+// by reports whether the key has signed.
+func (s *signed) by(key ed25519.PublicKey) bool {
+	return len(key) == ed25519.PublicKeySize && ed25519.Verify(key, append([]byte(signedText), s.Head...), s.Sig)
 }
 
 // signatures are made over this and what is signed.

@@ -355,14 +355,98 @@ func TestJournalThatWasChanged(t *testing.T) {
 	}
 }
 
-// The first head of a file names the last ones of the others: who makes an old chain anew is found out. Files that were removed in
+// A file whose chain was removed, cut or made anew is not signed again: Extend says so each time, goes on with other files, and verify names it. Once the
+// chain is back, all is as before.
+func TestChainThatWasTakenBack(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(path string) error
+		want   []string
+	}{
+		"removed": {os.Remove, []string{"removed"}},
+		"cut to the first head": {func(path string) error {
+			text, err := os.ReadFile(path)
+			end := bytes.Index(text, []byte(`{"head":`))
+			return errors.Join(err, os.WriteFile(path, text[:end+bytes.IndexByte(text[end:], '\n')+1], 0o600))
+		}, []string{"altered 1", "chain 4"}},
+		"cut to nothing": {func(path string) error { return os.Truncate(path, 0) }, []string{"chain 4"}},
+		"signed with another key": {func(path string) error {
+			dir := filepath.Dir(path)
+			err := os.Remove(path)
+			return errors.Join(err, NewKeeper(dir, filepath.Join(dir, "other")).Extend())
+		}, []string{"head 1", "head 1", "statement"}},
+	} {
+		j := newJournal(t)
+		j.add(firstFile, calls(1, 2)...)
+		j.add(firstFile, calls(3, 4)...)
+		path := j.path(firstFile + Suffix)
+		chain, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forged := strings.Replace(j.read(firstFile), `"a": 1`, `"a": 7`, 1)
+		if err := errors.Join(os.WriteFile(j.path(firstFile), []byte(forged), 0o600), test.change(path)); err != nil {
+			t.Fatal(err)
+		}
+		before := size(path)
+		for _, keeper := range []*Keeper{j.Keeper, NewKeeper(j.dir, j.keyFile)} { // one that runs, and the next start
+			for range 2 {
+				if err := keeper.Extend(); !errors.Is(err, ErrDamaged) {
+					t.Errorf("%s: Extend says %v", name, err)
+				}
+			}
+		}
+		if size(path) != before {
+			t.Errorf("%s: the chain has %d bytes, %d before", name, size(path), before)
+		}
+		if err := os.WriteFile(j.path(secondFile), []byte(call(5)+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Extend(); !errors.Is(err, ErrDamaged) || size(j.path(secondFile+Suffix)) == 0 {
+			t.Errorf("%s: the other file has %d bytes of a chain, %v", name, size(j.path(secondFile+Suffix)), err)
+		}
+		if found, _ := said(t, j.bundle(Selection{})); !slices.Equal(found, test.want) {
+			t.Errorf("%s: found %q, want %q", name, found, test.want)
+		}
+		if err := os.WriteFile(path, chain, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Extend(); err != nil {
+			t.Errorf("%s: once it is back: %v", name, err)
+		}
+		if found, _ := said(t, j.bundle(Selection{})); !slices.Equal(found, []string{"altered 1"}) {
+			t.Errorf("%s: once it is back found %q", name, found)
+		}
+	}
+}
+
+// Nobody but the holder of the key writes what is kept with it.
+func TestKeptHeadsAreSigned(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	j.add(firstFile, call(1))
+	text, err := os.ReadFile(j.keyFile + HeadsSuffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, changed := range []string{"", "{}", strings.Replace(string(text), `"lines":1`, `"lines":0`, 1), string(text[:len(text)/2])} {
+		if err := os.WriteFile(j.keyFile+HeadsSuffix, []byte(changed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := NewKeeper(j.dir, j.keyFile).Extend(); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%q: %v", changed, err)
+		}
+	}
+}
+
+// The first head of a file names the last ones of the others: who makes an old chain anew is found out, also where nothing is kept with the key. Files that were removed in
 // time are told of, and are no fault.
 func TestChainsNameEachOther(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
 	j.add(firstFile, calls(1, 3)...)
 	j.add(secondFile, calls(4, 5)...)
-	if err := os.Remove(j.path(firstFile + Suffix)); err != nil {
+	if err := errors.Join(os.Remove(j.path(firstFile+Suffix)), os.Remove(j.keyFile+HeadsSuffix)); err != nil {
 		t.Fatal(err)
 	}
 	again := journal{NewKeeper(j.dir, j.keyFile), t}
@@ -414,7 +498,7 @@ func TestChainWithoutNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(j.path(firstFile+Suffix), old.Bytes(), 0o600); err != nil {
+	if err := errors.Join(os.WriteFile(j.path(firstFile+Suffix), old.Bytes(), 0o600), os.Remove(j.keyFile+HeadsSuffix)); err != nil { // which is later
 		t.Fatal(err)
 	}
 	next := journal{NewKeeper(j.dir, j.keyFile), t}

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -124,7 +123,7 @@ type openEntry struct {
 	record string // of the line that was found
 }
 
-// claim is a head that another file's head names.
+// claim is a head that something else names.
 type claim struct {
 	by string
 	headRef
@@ -235,8 +234,7 @@ func (v *verifier) chain(name string, r io.Reader) error {
 // verified reads what the key of the bundle has signed.
 func (v *verifier) verified(line []byte, into any, key func() []byte) bool {
 	var s signed
-	if json.Unmarshal(line, &s) != nil || json.Unmarshal(s.Head, into) != nil || len(key()) != ed25519.PublicKeySize ||
-		!ed25519.Verify(key(), append([]byte(signedText), s.Head...), s.Sig) {
+	if json.Unmarshal(line, &s) != nil || json.Unmarshal(s.Head, into) != nil || !s.by(key()) {
 		return false
 	}
 	if v.report.Key == nil {
@@ -290,7 +288,7 @@ func (v *verifier) compare() {
 		stated[f.File] = true
 		switch p := v.files[f.File]; {
 		case p == nil:
-			v.found(Finding{What: "removed", File: f.File, Detail: fmt.Sprintf("the whole file, of %d lines", f.Lines)})
+			v.found(Finding{What: "removed", File: f.File, Detail: fmt.Sprintf("the whole file, of %d lines, or its chain", f.Lines)})
 		case p.in != f.Records || p.lines != f.Lines:
 			v.found(Finding{What: "removed", File: f.File, Detail: fmt.Sprintf("the bundle should prove lines %s of %d, and proves %s of %d",
 				cmp.Or(f.Records, "none"), f.Lines, cmp.Or(p.in, "none"), p.lines)})
@@ -306,10 +304,13 @@ func (v *verifier) compare() {
 			v.found(Finding{What: "added", File: name, Detail: "the bundle was made without this file"})
 		}
 	}
+	for _, ref := range v.stated.Heads {
+		v.refs = append(v.refs, claim{"what is kept with the key", ref})
+	}
 	for _, ref := range v.refs {
 		switch p := v.files[ref.File]; {
 		case p != nil && p.heads[ref.Lines] != ref.Chain:
-			v.found(Finding{What: "chain", File: ref.File, Line: ref.Lines, Detail: fmt.Sprintf("%s was begun when this file had another chain", ref.by)})
+			v.found(Finding{What: "chain", File: ref.File, Line: ref.Lines, Detail: fmt.Sprintf("%s names another chain of this file", ref.by)})
 		case p == nil && !stated[ref.File] && !slices.Contains(v.report.Elsewhere, ref.File) && len(v.report.Elsewhere) < maxFindings:
 			v.report.Elsewhere = append(v.report.Elsewhere, ref.File)
 		}
