@@ -72,9 +72,10 @@ type CallHead struct {
 	Surface    tool.SurfaceID    `json:"surface_id,omitempty"`
 	Parent     tool.InvocationID `json:"parent_invocation_id,omitempty"`
 	Batch      string            `json:"batch_id,omitempty"` // as the client calls it
-	Created    time.Time         `json:"created_at"`
-	Agent      *tool.Agent       `json:"agent,omitempty"` // what the caller says of itself
-	Trace      tool.Trace        `json:"traceparent,omitempty"`
+	tool.Origin
+	Created time.Time   `json:"created_at"`
+	Agent   *tool.Agent `json:"agent,omitempty"` // what the caller says of itself
+	Trace   tool.Trace  `json:"traceparent,omitempty"`
 }
 
 // CallInput is what the caller sent, as a record may hold it: masked, and by reference where it is large.
@@ -271,7 +272,14 @@ func (c *Call) NextDecision() tool.DecisionID {
 }
 
 // Decide adds a decision. One that asks is followed by Ask where a person is asked.
-func (c *Call) Decide(d *tool.PermissionDecision, at time.Time) { c.add(stepDecision, at, d) }
+func (c *Call) Decide(d *tool.PermissionDecision, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if by, _ := d.Reason["by"].(string); d.Behavior == tool.Allow {
+		c.ApprovedBy = by
+	}
+	c.step(stepDecision, at, d)
+}
 
 // AnswerInvalid adds that an answer to the question about the call was none. problem says why.
 func (c *Call) AnswerInvalid(problem string, at time.Time) {

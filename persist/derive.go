@@ -431,7 +431,7 @@ func (c *derivation) invocation(s tool.Status) {
 	r := tool.Invocation{Head: tool.HeadOf(tool.ObjectInvocation), InvocationID: c.Invocation, ToolID: c.Tool, SurfaceID: c.Surface,
 		Status: s, ModelInput: c.Model, ObservableInput: c.Observable, PermissionInput: c.changed.Input, ModelInputRef: c.ModelRef,
 		PermissionInputRef: c.changed.Ref, ParentInvocationID: c.Parent, Batch: c.Batch, ActorRef: c.Actor, Client: c.Client,
-		Profile: c.Profile, PermissionDecisions: c.decided, HookRefs: c.ran, StatusTransitions: c.moves,
+		Profile: c.Profile, Origin: c.Origin, PermissionDecisions: c.decided, HookRefs: c.ran, StatusTransitions: c.moves,
 		ExternalMappings: c.Mappings[:min(c.mapped, len(c.Mappings))], Cancellation: c.canceled,
 		Artifacts: c.artifacts, Agent: c.Agent, CreatedAt: c.Created, StartedAt: c.started}
 	if c.Agent != nil && c.Agent.Run != "" {

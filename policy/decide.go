@@ -32,6 +32,7 @@ type decision struct {
 	refs     []string      // rules and grants behind it, the deciding one first
 	failed   string        // why the condition of the deciding rule could not be evaluated
 	blocked  string        // path or host that it is about
+	by       string        // who gave the answer that was remembered
 	plain    *compiledRule // it is what this rule that allows says, and nothing more
 	once     bool          // the question is asked every time
 	exact    []string      // sensitive paths: only a grant for that very path covers them
@@ -196,7 +197,7 @@ func (v *decision) grant(g *Grant) {
 	if g.session != nil {
 		v.source = sourceSession
 	}
-	v.message = "a person allowed this before"
+	v.message, v.by = "a person allowed this before", g.By
 	if g.Then == tool.Deny {
 		v.message = "a person denied this for good"
 		if g.Says != "" {

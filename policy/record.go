@@ -18,6 +18,9 @@ func (s *compiledPolicy) record(r *Request, v *decision) tool.PermissionDecision
 	} else {
 		reason = map[string]any{"type": v.kind, "message": v.message}
 	}
+	if v.by != "" {
+		reason["by"] = v.by
+	}
 	if v.note != "" {
 		reason["mode"] = v.note
 	}

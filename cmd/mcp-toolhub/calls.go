@@ -226,7 +226,7 @@ func (c *callsCmd) list(ctx context.Context) (err error) {
 }
 
 func (c *callsCmd) printCalls(calls []store.Call) error {
-	t := newTable("STARTED", "STATUS", "TOOL", "CALLER", "TOOK", "ID", "CLASS")
+	t := newTable("STARTED", "STATUS", "TOOL", "CALLER", "TOOK", "ID", "CLASS", "APPROVED BY", "ADDRESS", "HUB")
 	for i := range calls {
 		t.add(callRow(&calls[i])...)
 	}
@@ -239,7 +239,7 @@ func callRow(call *store.Call) []string {
 		took = time.Duration(*call.LatencyMS * float64(time.Millisecond)).Round(10 * time.Microsecond).String()
 	}
 	return []string{call.Created.Local().Format("2006-01-02 15:04:05"), string(call.Status), printable(call.Tool), printable(call.Actor), took,
-		string(call.ID), call.Class}
+		string(call.ID), call.Class, printable(call.ApprovedBy), call.Address, printable(call.Hub)}
 }
 
 // tailEvery is how often a tail looks for more.

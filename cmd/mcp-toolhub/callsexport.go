@@ -181,14 +181,14 @@ func jsonLines(ctx context.Context, s store.Store, out io.Writer) callWriter {
 func csvRows(_ context.Context, _ store.Store, out io.Writer) callWriter {
 	w := csv.NewWriter(out)
 	titles := w.Write([]string{"invocation_id", "created_at", "ended_at", "latency_ms", "tool_id", "server", "actor_ref", "client", "profile",
-		"status", "error_class"})
+		"status", "error_class", "approved_by", "client_address", "hub"})
 	return callWriter{func(c *store.Call) error {
 		ended, took := "", ""
 		if c.Ended != nil {
 			ended, took = c.Ended.Format(time.RFC3339Nano), strconv.FormatFloat(*c.LatencyMS, 'f', -1, 64)
 		}
 		row := []string{string(c.ID), c.Created.Format(time.RFC3339Nano), ended, took, c.Tool, c.Server, c.Actor, c.Client, c.Profile,
-			string(c.Status), c.Class}
+			string(c.Status), c.Class, c.ApprovedBy, c.Address, c.Hub}
 		for i, cell := range row {
 			if strings.IndexAny(cell, "=+-@\t\r") == 0 {
 				row[i] = "'" + cell // or a spreadsheet would run what a client calls itself

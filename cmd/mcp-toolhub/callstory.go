@@ -295,7 +295,9 @@ func (t *story) shown() *console.Story {
 	if v.Client != nil {
 		client = strings.TrimSpace(v.Client.Name + " " + v.Client.Version)
 	}
-	row("caller", strings.TrimSpace(v.ActorRef+said("client", client, "profile", v.Profile)))
+	row("caller", strings.TrimSpace(v.ActorRef+said("client", client, "profile", v.Profile, "from", v.Address)))
+	row("approved by", v.ApprovedBy)
+	row("hub", v.Hub)
 	row("surface", string(v.SurfaceID)+said("", t.Visible))
 	row("began", v.CreatedAt.Local().Format("2006-01-02 15:04:05.000 MST"))
 	row("part of", string(v.ParentInvocationID)+said("batch", v.Batch))

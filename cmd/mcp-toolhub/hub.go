@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -203,7 +204,8 @@ func (h *hub) newPipeline(s *config.Settings, key []byte) (err error) {
 	if h.telemetry != nil {
 		observer = h.telemetry
 	}
-	h.pipeline, err = invoke.New(invoke.Options{
+	host, _ := os.Hostname() // "" is said of a machine without a name
+	h.pipeline, err = invoke.New(invoke.Options{Hub: cmp.Or(s.Downstream.Name, host),
 		Executors: map[string]invoke.Executor{tool.SourceMCP: h.group, code.Name: own, declarative.Name: own},
 		Admit:     h.surfaces.loader.Admit, CommandLine: func(words string) string { return commandLine(s.StateDir, words) },
 		Gate: func() *gate.Gate { return h.surfaces.now().gate }, Approvals: h.permission.approvals, QueueOpen: h.permission.queueOpen,

@@ -187,6 +187,7 @@ type Invocation struct {
 	// What the client calls itself, and the profile whose tools it sees. The standard has no members for them.
 	Client  *ClientRef `json:"client,omitempty"`
 	Profile string     `json:"profile,omitempty"`
+	Origin
 
 	Agent               *Agent             `json:"agent,omitempty"` // what the caller says of itself; the standard has no member for it
 	RuntimeRefs         []string           `json:"runtime_refs,omitempty"`
@@ -200,6 +201,13 @@ type Invocation struct {
 	CreatedAt           time.Time          `json:"created_at"`
 	StartedAt           *time.Time         `json:"started_at,omitempty"`
 	EndedAt             *time.Time         `json:"ended_at,omitempty"`
+}
+
+// Origin says who approved a call, and where it came from. The standard has no members for it.
+type Origin struct {
+	ApprovedBy string `json:"approved_by,omitempty"`    // who allowed the call when asked, and where: "queue/ann"
+	Address    string `json:"client_address,omitempty"` // the host that the request came from; "" for stdio
+	Hub        string `json:"hub,omitempty"`            // hub.name, or the name of the hub's machine
 }
 
 // StatusTransition is one step of an invocation's life.

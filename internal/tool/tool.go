@@ -158,6 +158,7 @@ type Actor struct {
 	Name    string // name of the bearer token, or "local" where there is no authentication
 	Door    string // "stdio", "http" or "cli"
 	Session string // downstream session id; empty where the protocol has none
+	Address string // the host that the request came from, without its port; empty but for HTTP
 	Client  Client
 }
 

@@ -191,8 +191,8 @@ func (f *filling) call(ctx context.Context, l *line, text json.RawMessage) {
 	case f.err != nil:
 		return
 	case errors.Is(err, sql.ErrNoRows):
-		f.err = f.row(ctx, `INSERT INTO invocations (id, created, deferred, ended, tool, server, actor, client, profile, status, class)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING seq`,
+		f.err = f.row(ctx, `INSERT INTO invocations (id, created, deferred, ended, tool, server, actor, client, profile, status, class,
+			approved_by, address, hub, worth) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) RETURNING seq`,
 			append([]any{string(c.ID), c.Created.UnixMicro(), f.deferredBy(ctx, l)}, c.columns()...)...).Scan(&seq)
 	case err != nil:
 		f.err = err
@@ -200,7 +200,8 @@ func (f *filling) call(ctx context.Context, l *line, text json.RawMessage) {
 		return // a call ends once
 	case l.isCall() || l.Object == tool.ObjectInvocation:
 		f.exec(ctx, `UPDATE invocations SET ended = $1, tool = $2, server = $3, actor = $4, client = $5, profile = $6, status = $7,
-			class = $8, created = $9 WHERE seq = $10`, append(c.columns(), c.Created.UnixMicro(), seq)...)
+			class = $8, approved_by = $9, address = $10, hub = $11, worth = $12, created = $13
+			WHERE seq = $14`, append(c.columns(), c.Created.UnixMicro(), seq)...)
 		whole = l.isCall() && l.EndedUS != nil && l.From == 0
 	case c.Class != "" && l.Object != persist.ObjectTask: // the call has ended otherwise
 		f.exec(ctx, "UPDATE invocations SET class = $1 WHERE seq = $2", c.Class, seq)
@@ -271,13 +272,28 @@ func (f *filling) deferredBy(ctx context.Context, l *line) int64 {
 	return tokens
 }
 
-// columns are the values of the columns from ended to class.
+// columns are the values of the columns from ended to worth.
 func (c *Call) columns() []any {
 	var ended any
 	if c.Ended != nil {
 		ended = c.Ended.UnixMicro()
 	}
-	return []any{ended, c.Tool, c.Server, c.Actor, c.Client, c.Profile, string(c.Status), c.Class}
+	return []any{ended, c.Tool, c.Server, c.Actor, c.Client, c.Profile, string(c.Status), c.Class, c.ApprovedBy, c.Address, c.Hub,
+		c.worth()}
+}
+
+// worth is 2 for a call that a person approved, and 1 for a denied one. In a store that is too large, these go last
+// among the calls of one caller.
+func (c *Call) worth() int {
+	switch tool.ErrorClass(c.Class) {
+	case tool.ClassPermissionDenied, tool.ClassApprovalRejected, tool.ClassPolicyBlocked, tool.ClassHookBlocked,
+		tool.ClassSandboxViolation:
+		return 1
+	}
+	if c.ApprovedBy != "" {
+		return 2
+	}
+	return 0
 }
 
 func (f *filling) exec(ctx context.Context, query string, args ...any) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"fmt"
 	"io/fs"
 	"iter"
 	"strings"
@@ -25,9 +26,10 @@ type dialect struct {
 	ways      []way                    // to them otherwise, one after the other: the last one finds them all
 	indexes   string                   // adds the words of a call: seq, document
 	again     string                   // the same for a call that has words, which it replaces
-	forgets   string                   // removes the words of the calls up to a seq
+	forgets   string                   // removes the words of the calls whose seq it goes on with
 	forgotten []string                 // after what was erased: so that nothing of it stays in the files
 	size      string                   // queries the bytes in use
+	maxBytes  int64                    // of these, where the bounds name no others; 0: any
 	document  func(text string) string // writes the words of a text
 	words     func(text string) string // writes the words that are looked for
 	others    func(err error) bool     // a migration has failed because others may do the same at the same time
@@ -55,7 +57,10 @@ func (d *dialect) migrate(ctx context.Context, db *sql.DB) error {
 		if err != nil {
 			return err
 		}
-		if _, err = p.Up(ctx); err == nil || !d.others(err) || time.Since(began) >= waitForOthers {
+		if _, err = p.Up(ctx); err == nil {
+			return refuseNewer(ctx, p)
+		}
+		if !d.others(err) || time.Since(began) >= waitForOthers {
 			return err
 		}
 		select {
@@ -64,6 +69,19 @@ func (d *dialect) migrate(ctx context.Context, db *sql.DB) error {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// refuseNewer returns an error for the schema of a later version.
+func refuseNewer(ctx context.Context, p *goose.Provider) error {
+	known := p.ListSources()
+	switch is, err := p.GetDBVersion(ctx); {
+	case err != nil:
+		return err
+	case is > known[len(known)-1].Version:
+		return fmt.Errorf("a later version of mcp-toolhub has made its tables (%d, this one knows %d): install that version here, too",
+			is, known[len(known)-1].Version)
+	}
+	return nil
 }
 
 // begin begins a transaction that writes: one at a time, whoever does so.

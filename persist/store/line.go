@@ -22,13 +22,14 @@ type line struct {
 	Actor      string            `json:"actor_ref"`
 	Client     *tool.ClientRef   `json:"client"`
 	Profile    string            `json:"profile"`
-	Status     tool.Status       `json:"status"`
-	Created    time.Time         `json:"created_at"`
-	EndedUS    *int64            `json:"ended_us"`
-	EndedAt    *time.Time        `json:"ended_at"`
-	From       int               `json:"from"`
-	Error      *tool.Error       `json:"error"`
-	Mappings   []struct {
+	tool.Origin
+	Status   tool.Status `json:"status"`
+	Created  time.Time   `json:"created_at"`
+	EndedUS  *int64      `json:"ended_us"`
+	EndedAt  *time.Time  `json:"ended_at"`
+	From     int         `json:"from"`
+	Error    *tool.Error `json:"error"`
+	Mappings []struct {
 		Server string `json:"server_id"`
 	} `json:"external_mappings"`
 
@@ -54,7 +55,7 @@ type line struct {
 
 // call returns the columns of the line's call, as far as the line has them.
 func (l *line) call() Call {
-	c := Call{ID: l.Invocation, Tool: l.Tool, Actor: l.Actor, Profile: l.Profile, Status: l.Status, Server: l.server()}
+	c := Call{ID: l.Invocation, Tool: l.Tool, Actor: l.Actor, Profile: l.Profile, Status: l.Status, Server: l.server(), Origin: l.Origin}
 	if l.Client != nil {
 		c.Client = l.Client.Name
 	}

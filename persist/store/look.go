@@ -17,7 +17,8 @@ import (
 )
 
 // callColumns are what scanCall reads.
-const callColumns = "i.seq, i.id, i.created, i.ended, i.tool, i.server, i.actor, i.client, i.profile, i.status, i.class"
+const callColumns = "i.seq, i.id, i.created, i.ended, i.tool, i.server, i.actor, i.client, i.profile, i.status, i.class, " +
+	"i.approved_by, i.address, i.hub"
 
 // selection is a SELECT that is being written.
 type selection struct {
@@ -414,7 +415,8 @@ func ParseCursor(text string) (*Call, error) {
 func scanCall(rows *sql.Rows, more ...any) (c Call, err error) {
 	var created int64
 	var ended sql.NullInt64
-	into := []any{&c.seq, &c.ID, &created, &ended, &c.Tool, &c.Server, &c.Actor, &c.Client, &c.Profile, &c.Status, &c.Class}
+	into := []any{&c.seq, &c.ID, &created, &ended, &c.Tool, &c.Server, &c.Actor, &c.Client, &c.Profile, &c.Status, &c.Class,
+		&c.ApprovedBy, &c.Address, &c.Hub}
 	if err := rows.Scan(append(into, more...)...); err != nil {
 		return c, err
 	}

@@ -101,6 +101,7 @@ type Call struct {
 	Profile   string            `json:"profile,omitempty"`
 	Status    tool.Status       `json:"status"`
 	Class     string            `json:"error_class,omitempty"`
+	tool.Origin
 
 	seq int64
 }

@@ -145,7 +145,8 @@ func fileKeys(r *reader, f *file) []shape.Field {
 				"off keeps the journal alone; calls then reads what that still has.", recordStore{}, &f.store),
 			shape.Section("records", "What the record store keeps.",
 				shape.Key("max_age", `Older calls are removed from it (default "365d", at least "1m").`, keptAge(), &f.records.MaxAge),
-				shape.Key("max_bytes", "What it may take on the disk (default 4 GiB). Beyond that the oldest calls are removed from it.",
+				shape.Key("max_bytes", "What it may take on the disk (default 4 GiB, in PostgreSQL no limit). Beyond that the caller "+
+					"with the most calls loses its oldest ones; denied and approved calls go last.",
 					shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.records.MaxBytes))),
 	}, topClientKeys()...)
 }
@@ -189,7 +190,7 @@ func hubKeys(h *hub) []shape.Field {
 			shape.Key("approvals", "What it takes to answer approvals there, once for each browser that signs in: code (default) is a code of "+
 				"`mcp-toolhub ui code`; passkey is a passkey, which such a code adds; off leaves them to the terminal and to clients.",
 				shape.OneOf(console.ApproveByCode, console.ApproveByPasskey, console.ApproveOff), &h.page)),
-		shape.Key("name", `The name that the hub tells its clients (default "mcp-toolhub").`,
+		shape.Key("name", `The name that the hub tells its clients (default "mcp-toolhub"), and that records call it (default: the name of the machine).`,
 			shape.Text{Expand: true, Check: oneLine}, &h.name),
 		shape.Key("instructions", "What the hub tells its clients' models about itself.", anyText, &h.instructions),
 		shape.Section("log", "The log on stderr.",

@@ -4,12 +4,17 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -17,7 +22,22 @@ import (
 
 // guard decides which HTTP requests come in, by their host, origin and token. Each of its checks answers the requests that it
 // refuses, and returns ok false for them.
-type guard struct{ config func() *Config }
+type guard struct {
+	config  func() *Config
+	logger  *slog.Logger
+	refused *refusals
+}
+
+// refusals counts requests without a valid token. The log has at most one of them in logRefusals.
+type refusals struct {
+	count atomic.Int64
+	log   rate.Sometimes
+}
+
+const logRefusals = 10 * time.Second
+
+// RefusedCallers returns how many requests came without a valid token.
+func (s *Server) RefusedCallers() int64 { return s.refused.count.Load() }
 
 // entry is an HTTP request that the guard has let in, and its sender.
 type entry struct {
@@ -152,7 +172,12 @@ func (g *guard) isAllowedOrigin(r *http.Request, origin string) bool {
 // authenticate finds out whose request it is. Every token is compared, in constant time, so that the time tells nothing.
 func (g *guard) authenticate(w http.ResponseWriter, r *http.Request) (in *entry, ok bool) {
 	actor, ok := g.actorOf(r)
+	actor.Address = address(r)
 	if !ok {
+		all := g.refused.count.Add(1)
+		g.refused.log.Do(func() {
+			g.logger.Warn("a request without a valid token is refused; others are counted", "address", actor.Address, "so_far", all)
+		})
 		w.Header().Set("WWW-Authenticate", `Bearer realm="mcp-toolhub"`)
 		http.Error(w, "sign in with a bearer token of hub.auth.tokens", http.StatusUnauthorized)
 		return nil, false
@@ -161,6 +186,12 @@ func (g *guard) authenticate(w http.ResponseWriter, r *http.Request) (in *entry,
 		actor.Client.Names = r.URL.Query().Get(namesParameter)
 	}
 	return &entry{r, peer{actor: actor}}, true
+}
+
+// address is the host that a request came from.
+func address(r *http.Request) string {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return host
 }
 
 // events serves the events of all callers to whoever has a token with that right, as long as it has.

@@ -44,7 +44,7 @@ const directPrefix = "s/"
 //	/health/live    200 as long as the process serves
 //	/health/ready   JSON: state of the hub and of each upstream server
 func (s *Server) Handler() http.Handler {
-	g := &guard{config: s.cfg}
+	g := &guard{s.cfg, s.deps.Logger, &s.refused}
 	local := func(serve http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if g.checkHost(w, r) {

@@ -193,6 +193,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 	}()
 	p := &r.peer
 	p.actor, p.session, p.caller, p.questions, p.hop.ClientCapabilities = s.actor, s.caller.session, s.caller, &s.questions, s.capabilities
+	p.actor.Address = address(r.Request) // of this request
 	switch {
 	case m.IsRequest() && d.server.serves(d.profile, m.Method):
 		if v := r.Header.Get(headerVersion); v != "" && !supported(v) {

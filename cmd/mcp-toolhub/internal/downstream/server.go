@@ -28,6 +28,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -113,6 +115,7 @@ type Server struct {
 	deps     Deps
 	impl     *mcp.Implementation
 	sessions sessions
+	refused  refusals
 	strays   atomic.Int64   // responses of clients that answered no open question
 	calls    sync.WaitGroup // lane requests being served, at every door
 	settings atomic.Pointer[settings]
@@ -168,7 +171,7 @@ func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new downstream server: %w", err)
 	}
-	s := &Server{deps: deps, impl: impl, sessions: sessions{ids: ids}}
+	s := &Server{deps: deps, impl: impl, sessions: sessions{ids: ids}, refused: refusals{log: rate.Sometimes{Interval: logRefusals}}}
 	s.wire(info, table)
 	deps.Servers.OnNotification(s.notifications.receive)
 	s.Apply(cfg, profiles)

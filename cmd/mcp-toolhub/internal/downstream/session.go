@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -89,8 +88,7 @@ func (d *httpDoor) share(r *entry) string {
 	if len(d.server.cfg().Auth.Tokens) > 0 {
 		return r.actor.Name
 	}
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	return host
+	return r.actor.Address
 }
 
 // newSession returns the session of a request, which is not in the table yet.

@@ -99,7 +99,7 @@ func (p *Pipeline) begin(ctx context.Context, c *Call) *invocation {
 		inv.trace, inv.laps = o.Begin(ctx, c), inv.lapsRoom[:0]
 	}
 	head := persist.CallHead{Invocation: inv.id, Tool: tool.UnknownTool, Surface: c.Surface.ID, Actor: c.Actor.Ref(),
-		Profile: c.Surface.Profile, Created: inv.now()}
+		Profile: c.Surface.Profile, Created: inv.now(), Origin: tool.Origin{Address: c.Actor.Address, Hub: p.opts.Hub}}
 	if inv.client = (tool.ClientRef{Name: short(c.Actor.Client.Name), Version: short(c.Actor.Client.Version)}); inv.client != (tool.ClientRef{}) {
 		head.Client = &inv.client
 	}

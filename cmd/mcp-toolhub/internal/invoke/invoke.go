@@ -183,6 +183,8 @@ type Options struct {
 	// Digest makes digests of inputs that hold secrets, in hex, with a key that stays. Default: with a key that ends with the process.
 	Digest func(text []byte) (hex string)
 
+	Hub string // what records call this hub
+
 	// Secrets masks the secrets in what is recorded of calls. Default: with marks that do not tell equal secrets.
 	Secrets *sensitive.Masker
 
