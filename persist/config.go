@@ -28,7 +28,7 @@ type JournalConfig struct {
 // RecordsConfig bounds what the record store keeps.
 type RecordsConfig struct {
 	MaxAge   time.Duration // older calls are removed; 0 means 365 days
-	MaxBytes int64         // of the store: beyond that the oldest calls are removed; 0 means 4 GiB
+	MaxBytes int64         // beyond that the caller with the most calls loses some; 0 means 4 GiB, in PostgreSQL no limit
 }
 
 // Keeper keeps what a journal holds: only files that it has are removed. Where it cannot have them, and the files take MaxFiles times MaxBytes,

@@ -357,6 +357,8 @@ func sizeOf(info fs.FileInfo) int64 {
 func (f *files) remove(file *os.File, path string) {
 	if err := removeHeld(file, path); err != nil {
 		f.logger.Warn("cannot remove an old journal file", "file", path, "error", err)
+	} else if f.cfg.Kept == nil {
+		f.logger.Warn("an old journal file is removed with its calls, which no record store has: see persist.journal", "file", path)
 	}
 }
 

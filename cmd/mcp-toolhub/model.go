@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 )
 
@@ -57,11 +58,14 @@ func (m model) Problems() []string {
 	return all
 }
 
-// Warnings returns the entries of the config that match nothing: a rule that denies and is misspelt denies nothing.
+// Warnings returns the entries of the config that match nothing, or do not hold: a rule that denies and is misspelt denies nothing.
 func (m model) Warnings() []string {
 	var all []string
 	for _, s := range m.settings().Strays {
 		all = append(all, s.Error())
+	}
+	if m.records != nil && m.records.Surplus() > 0 {
+		all = append(all, store.FullAdvice)
 	}
 	return append(all, m.strayPatterns()...)
 }

@@ -22,9 +22,10 @@ func (h *hub) observe(problems []string) {
 		h.logger.Error("telemetry: " + p)
 	}
 	h.telemetry.Observe(func() telemetry.State {
-		state := telemetry.State{Servers: model{h}.Servers(), Approvals: len(h.permission.approvals.List()), JournalBytes: h.journal.Queued()}
+		state := telemetry.State{Servers: model{h}.Servers(), Approvals: len(h.permission.approvals.List()), JournalBytes: h.journal.Queued(),
+			Refused: h.server.RefusedCallers()}
 		if h.records != nil {
-			state.StoreLag = h.records.Lag()
+			state.StoreLag, state.Surplus = h.records.Lag(), h.records.Surplus()
 		}
 		return state
 	})

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
 
@@ -22,6 +24,8 @@ type Filler struct {
 	hurry  chan struct{} // has a value where the journal waits for the store
 
 	mu      sync.Mutex
+	surplus int64 // calls that were removed because the store was too large
+	sayFull rate.Sometimes
 	store   Store     // nil: not open
 	problem error     // why it cannot be written
 	failed  bool      // it could not be written, and has not caught up since
@@ -31,7 +35,8 @@ type Filler struct {
 
 // NewFiller returns a Filler for the journal in dir. It opens the store once there is something to keep, and again after a failure.
 func NewFiller(open func(context.Context) (Store, error), dir string, bounds persist.RecordsConfig, logger *slog.Logger) *Filler {
-	return &Filler{open: open, dir: dir, bounds: bounds, logger: logger, hurry: make(chan struct{}, 1)}
+	return &Filler{open: open, dir: dir, bounds: bounds, logger: logger, hurry: make(chan struct{}, 1),
+		sayFull: rate.Sometimes{Interval: time.Hour}}
 }
 
 // Has reports whether the store has a journal file up to that size, for certain. It does not wait.
@@ -67,6 +72,25 @@ func (f *Filler) Lag() time.Duration {
 	}
 	return time.Since(f.behind)
 }
+
+// Surplus returns how many calls this process has removed although they were not too old: the store was too large.
+func (f *Filler) Surplus() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.surplus
+}
+
+// removed notes that many more for Surplus, and tells the log.
+func (f *Filler) removed(surplus int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.surplus += int64(surplus); surplus > 0 {
+		f.sayFull.Do(func() { f.logger.Warn(FullAdvice, "calls_so_far", f.surplus) })
+	}
+}
+
+// FullAdvice says that Surplus is above 0, and what to do.
+const FullAdvice = "the record store is full, so calls are removed before persist.records.max_age: raise persist.records.max_bytes, or lower max_age"
 
 // isBehind notes that the journal has lines that the store has not.
 func (f *Filler) isBehind() {
@@ -157,7 +181,9 @@ func (f *Filler) fill(ctx context.Context) error {
 			f.isWritten()
 		}
 		if err == nil && !more {
-			more, err = s.Trim(ctx, f.bounds)
+			var surplus int
+			surplus, more, err = s.Trim(ctx, f.bounds)
+			f.removed(surplus)
 		}
 		if err != nil {
 			f.close() // the next one opens what is there by then

@@ -38,7 +38,7 @@ const oneWriter = `SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction
 
 // inUse is about what the calls take on the disk, indexes included: as many as there are, as large as the newest ones. The size of a table says
 // nothing: it does not shrink when rows are deleted.
-const inUse = `SELECT COALESCE((SELECT MAX(seq) - MIN(seq) + 1 FROM invocations) * (SELECT AVG(bytes) FROM (
+const inUse = `SELECT COALESCE((SELECT COUNT(*) FROM invocations) * (SELECT AVG(bytes) FROM (
 	SELECT 1000 + pg_column_size(l.line) + 2 * COALESCE(pg_column_size(w.words), 0) AS bytes
 	FROM lines l LEFT JOIN words w ON w.seq = l.seq AND l.ends ORDER BY l.n DESC LIMIT 200) AS newest), 0)::BIGINT`
 
@@ -86,7 +86,7 @@ func openPostgres(ctx context.Context, address, journal string) (*database, erro
 		among: way{order: "w.seq DESC", from: "invocations i CROSS JOIN LATERAL (SELECT w.seq FROM words w " +
 			"WHERE w.seq = i.seq AND w.words @@ %[1]s::tsquery AND w.seq > %[2]s AND w.seq <= %[3]s OFFSET 0) w"},
 		indexes: indexesOfPostgres, again: indexesOfPostgres,
-		forgets:   "DELETE FROM words WHERE seq <= $1",
+		forgets:   "DELETE FROM words WHERE seq",
 		forgotten: []string{"VACUUM lines", "VACUUM words"}, document: vector, words: tsquery, size: inUse,
 		others: func(err error) bool { return isOneOf(err, "42P07", "23505", "42710", "XX000") }, advice: postgresAdvice})
 	var encoding string

@@ -94,6 +94,7 @@ type did struct {
 	input, text                  string
 	class                        tool.ErrorClass
 	took                         time.Duration
+	approver                     string // who has allowed it
 	noted, open                  bool   // it has a line before its end; it has no end
 	task                         string // the result of the task that it becomes; "" for none
 	running                      func() // is done while its line before the end is there
@@ -114,7 +115,7 @@ func (j *journal) write(t testing.TB, d did) tool.InvocationID {
 	if d.input != "" {
 		c.Input.Model = json.RawMessage(d.input)
 	}
-	c.Decide(&tool.PermissionDecision{Behavior: tool.Allow}, at)
+	c.Decide(&tool.PermissionDecision{Behavior: tool.Allow, Reason: map[string]any{"by": d.approver}}, at)
 	c.Move(tool.StatusQueued, at)
 	c.Move(tool.StatusRunning, at)
 	if d.noted || d.open || d.running != nil {
@@ -536,7 +537,41 @@ func TestStats(t *testing.T) {
 	})
 }
 
-// The file is this user's alone, and so are those beside it.
+// In a store that is too large, the caller that has most loses its own calls, what was denied or approved after all else.
+func TestTrimOfAFlood(t *testing.T) {
+	withStores(t, func(t *testing.T, j *journal, open func() store.Store) {
+		j.at = time.Now().Add(-24 * time.Hour)
+		write := func(n int, d did) {
+			for range n {
+				j.write(t, d)
+			}
+		}
+		write(10, did{tool: "mcp.a.b", actor: "actor:flood", approver: "queue/ann"})
+		write(20, did{tool: "mcp.a.b", actor: "actor:flood", class: tool.ClassPolicyBlocked})
+		write(40, did{tool: "mcp.a.b", actor: "actor:quiet"})
+		write(501, did{tool: "mcp.a.b", actor: "actor:flood"})
+		s := open()
+		j.fill(t, s)
+		surplus, more, err := s.Trim(t.Context(), persist.RecordsConfig{MaxBytes: 1})
+		if surplus != 500 || !more || err != nil {
+			t.Fatal(surplus, more, err)
+		}
+		for _, c := range []struct {
+			is   map[store.Column]string
+			want int
+		}{{map[store.Column]string{store.Actor: "actor:quiet"}, 40}, {map[store.Column]string{store.Actor: "actor:flood"}, 31},
+			{map[store.Column]string{store.Class: "policy_blocked"}, 20}} {
+			if got := list(t, s, store.Query{Is: c.is}); len(got) != c.want {
+				t.Errorf("%v: %d calls are left, want %d", c.is, len(got), c.want)
+			}
+		}
+		surplus, more, err = s.Trim(t.Context(), persist.RecordsConfig{MaxBytes: 1})
+		if left := list(t, s, store.Query{}); surplus != 40 || more || err != nil || len(left) != 31 {
+			t.Errorf("%d calls of the other one are removed, %v, %v; %d are left", surplus, more, err, len(left))
+		}
+	})
+}
+
 func TestTrim(t *testing.T) {
 	withStores(t, func(t *testing.T, j *journal, open func() store.Store) {
 		j.at = time.Now().Add(-600 * time.Minute)
@@ -550,8 +585,9 @@ func TestTrim(t *testing.T) {
 			t.Helper()
 			for more := true; more; {
 				var err error
-				if more, err = s.Trim(t.Context(), bounds); err != nil {
-					t.Fatal(err)
+				surplus := 0
+				if surplus, more, err = s.Trim(t.Context(), bounds); err != nil || surplus > 0 && bounds.MaxBytes == 0 {
+					t.Fatal(surplus, err)
 				}
 			}
 			j.fill(t, s) // which does not bring them back
@@ -573,6 +609,7 @@ func TestTrim(t *testing.T) {
 	})
 }
 
+// The file is this user's alone, and so are those beside it.
 func TestModes(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -12,41 +13,66 @@ import (
 // trimCalls is how many calls one transaction removes at most: others write in between.
 const trimCalls = 500
 
-func (s *database) Trim(ctx context.Context, bounds persist.RecordsConfig) (more bool, err error) {
+// These select at most $1 calls to remove. expiredCalls are older than $2. surplusCalls belong to the caller with the most
+// calls, so a flood removes its own records.
+const (
+	expiredCalls = `SELECT seq FROM (SELECT seq, created FROM invocations WHERE seq < (SELECT MAX(seq) FROM invocations)
+		ORDER BY seq LIMIT $1) AS oldest WHERE created < $2`
+	surplusCalls = `SELECT seq FROM invocations WHERE actor = (SELECT actor FROM invocations GROUP BY actor ORDER BY COUNT(*) DESC LIMIT 1)
+		AND seq < (SELECT MAX(seq) FROM invocations) ORDER BY worth, seq LIMIT $1`
+)
+
+func (s *database) Trim(ctx context.Context, bounds persist.RecordsConfig) (surplus int, more bool, err error) {
 	s.filling.Lock()
 	defer s.filling.Unlock()
-	if more, err = s.trim(ctx, bounds); err != nil {
-		return false, fmt.Errorf("remove old calls from the record store %q: %w%s", s.path, err, s.advice(err))
-	}
-	return more, nil
-}
-
-// trim is one transaction of Trim.
-func (s *database) trim(ctx context.Context, bounds persist.RecordsConfig) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fillWithin)
 	defer cancel()
-	var bytes, calls, last int64
-	if err := s.db.QueryRowContext(ctx, s.size).Scan(&bytes); err != nil {
-		return false, err
-	}
 	expired := time.Now().Add(-cmp.Or(bounds.MaxAge, 365*24*time.Hour)).UnixMicro()
-	if err := s.db.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(MAX(seq), 0) FROM (SELECT seq, created FROM invocations
-		WHERE seq < (SELECT MAX(seq) FROM invocations) ORDER BY seq LIMIT $1) AS oldest WHERE $2 OR created < $3`,
-		trimCalls, bytes > cmp.Or(bounds.MaxBytes, 4<<30), expired).Scan(&calls, &last); err != nil || calls == 0 {
-		return false, err
+	removed, err := s.remove(ctx, expiredCalls, trimCalls, expired)
+	if most := cmp.Or(bounds.MaxBytes, s.maxBytes); err == nil && removed == 0 && most > 0 {
+		var bytes int64
+		if err = s.db.QueryRowContext(ctx, s.size).Scan(&bytes); err == nil && bytes > most {
+			removed, err = s.remove(ctx, surplusCalls, trimCalls)
+			surplus = removed
+		}
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("remove old calls from the record store %q: %w%s", s.path, err, s.advice(err))
+	}
+	return surplus, removed == trimCalls, nil
+}
+
+// remove is one transaction that removes the calls that query selects.
+func (s *database) remove(ctx context.Context, query string, args ...any) (calls int, err error) {
+	rows, err := s.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var seq string
+		if err := rows.Scan(&seq); err != nil {
+			return 0, err
+		}
+		all = append(all, seq)
+	}
+	if err := rows.Err(); err != nil || len(all) == 0 {
+		return 0, err
 	}
 	tx, err := s.begin(ctx)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer tx.Rollback() // does nothing after the commit
+	these := " IN (" + strings.Join(all, ", ") + ")"
 	for _, remove := range []string{
-		"DELETE FROM lines WHERE seq IS NULL AND n < (SELECT MAX(n) FROM lines WHERE seq <= $1)",
-		"DELETE FROM lines WHERE seq <= $1", s.forgets, "DELETE FROM invocations WHERE seq <= $1",
+		"DELETE FROM lines WHERE seq" + these, s.forgets + these, "DELETE FROM invocations WHERE seq" + these,
+		"DELETE FROM lines WHERE seq IS NULL AND n < (SELECT MIN(n) FROM lines WHERE seq IS NOT NULL)",
 	} {
-		if _, err := tx.ExecContext(ctx, remove, last); err != nil {
-			return false, err
+		if _, err := tx.ExecContext(ctx, remove); err != nil {
+			return 0, err
 		}
 	}
-	return calls == trimCalls, tx.Commit()
+	return len(all), tx.Commit()
 }

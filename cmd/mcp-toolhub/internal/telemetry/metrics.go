@@ -29,6 +29,8 @@ const (
 	MetricApprovals      = "toolhub.approvals.open"
 	MetricJournal        = "toolhub.journal.queue"
 	MetricStoreLag       = "toolhub.store.lag"
+	MetricSurplus        = "toolhub.store.surplus"
+	MetricRefused        = "toolhub.callers.refused"
 )
 
 // Metric describes a metric, for the documentation.
@@ -53,6 +55,8 @@ func Metrics() []Metric {
 		{MetricApprovals, kindGauge, "{approval}", "", "Questions that wait for a person."},
 		{MetricJournal, kindGauge, "By", "", "Records that wait to be written to the journal."},
 		{MetricStoreLag, kindGauge, "s", "", "How long the oldest record of the journal waits for the record store."},
+		{MetricSurplus, kindCounter, "{call}", "", "Calls that were removed before their time because the record store was too large."},
+		{MetricRefused, kindCounter, "{request}", "", "Requests without a valid token."},
 	}
 }
 
@@ -84,6 +88,8 @@ type State struct {
 	Approvals    int
 	JournalBytes int
 	StoreLag     time.Duration
+	Surplus      int64
+	Refused      int64
 }
 
 // metrics count calls.
@@ -225,6 +231,8 @@ func (m *metrics) observe(o metric.Observer, gauges map[string]metric.Int64Obser
 	o.ObserveInt64(gauges[MetricApprovals], int64(now.Approvals))
 	o.ObserveInt64(gauges[MetricJournal], int64(now.JournalBytes))
 	o.ObserveFloat64(floats[MetricStoreLag], now.StoreLag.Seconds())
+	o.ObserveInt64(gauges[MetricSurplus], now.Surplus)
+	o.ObserveInt64(gauges[MetricRefused], now.Refused)
 }
 
 // call counts a call.
