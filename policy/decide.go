@@ -51,14 +51,25 @@ func (s *compiledPolicy) judge(r *Request) decision {
 		return v
 	}
 	s.permit(sub, &v)
-	if v.behavior == tool.Ask && !v.once {
-		if g := s.settings.Grants.find(r, &v, tool.Allow); g != nil {
-			v.grant(g)
-			return v
-		}
+	if v.behavior == tool.Ask && s.granted(r, &v) {
+		return v
 	}
 	v.mode.apply(&v, r)
+	if v.behavior != tool.Ask && r.Tool.Server != tool.OwnServer && len(s.settings.Grants.Lost()) > 0 && !s.granted(r, &v) {
+		v.behavior, v.source, v.kind, v.plain = tool.Ask, sourceAlways, "grant", nil
+		v.message = "answers that people gave for good are lost, and one of them may have denied this call"
+	}
 	return v
+}
+
+// granted sets the decision of a grant that allows the call, where there is one.
+func (s *compiledPolicy) granted(r *Request, v *decision) bool {
+	g := s.settings.Grants.find(r, v, tool.Allow)
+	if g == nil || v.once {
+		return false
+	}
+	v.grant(g)
+	return true
 }
 
 // prepare fills in what a request may leave out.

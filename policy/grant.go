@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -91,6 +92,7 @@ type GrantOptions struct {
 	SessionTime time.Duration // longest life of a session grant; default 12 h where there is a session, else 1 h
 	AlwaysTime  time.Duration // life of an always-grant; default 90 days, negative: no end
 	MaxSession  int           // session grants at a time, of all sessions; default 10,000
+	SetAside    bool          // a File with a fault is renamed; see Grants.Lost
 }
 
 // Grants are the remembered answers. They are safe for concurrent use. A nil *Grants holds nothing.
@@ -105,7 +107,8 @@ type Grants struct {
 	mu      sync.RWMutex
 	session map[tool.Name][]*Grant
 	always  map[tool.Name][]*Grant
-	count   int // in session
+	count   int      // in session
+	lost    []string // files that were set aside
 }
 
 // ErrNoGrant is returned for an id that no grant has.
@@ -114,8 +117,8 @@ var ErrNoGrant = errors.New("no such grant: list the grants to see which there a
 // ErrTooMany is returned when so many session grants are held that no further one is kept.
 var ErrTooMany = errors.New("too many answers are remembered for sessions: this one held once; revoke some")
 
-// OpenGrants returns the grants of o.File, which need not exist. A file with a fault is an error, Faults: without its
-// denials the hub would allow what a person forbade.
+// OpenGrants returns the grants of o.File, which need not exist. A file with a fault is an error, Faults, or with SetAside the
+// same as if its answers were lost: without its denials the hub would allow what a person forbade.
 func OpenGrants(o GrantOptions) (*Grants, error) {
 	sessionless := cmp.Or(max(o.SessionTime, 0), time.Hour)
 	o.SessionTime = cmp.Or(max(o.SessionTime, 0), 12*time.Hour)
@@ -126,7 +129,24 @@ func OpenGrants(o GrantOptions) (*Grants, error) {
 		return g, nil
 	}
 	g.file = &grantFile{path: o.File}
-	return g, g.Reload()
+	err := g.Reload()
+	if _, faulty := errors.AsType[Faults](err); faulty && o.SetAside {
+		if err = g.file.setAside(); err == nil {
+			err = g.Reload()
+		}
+	}
+	return g, err
+}
+
+// Lost returns the files that were set aside because of a fault, as long as they are there. Until then each call is asked about that an
+// answer in them may have denied: one that was allowed before is asked about by itself.
+func (g *Grants) Lost() []string {
+	if g == nil {
+		return nil
+	}
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.lost
 }
 
 // Reload reads the file again: another hub may have written it, or a person. With a fault in the file, what was read
@@ -142,7 +162,11 @@ func (g *Grants) Reload() error {
 		return err
 	}
 	g.setAlways(list)
-	return nil
+	lost, err := filepath.Glob(g.file.path + Damaged + "*")
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lost = lost
+	return err
 }
 
 func (g *Grants) setAlways(list []Grant) {

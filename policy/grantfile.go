@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"time"
 
@@ -40,6 +41,22 @@ func (g *grantFile) change(f func([]Grant) ([]Grant, error)) ([]Grant, error) {
 		return nil, fmt.Errorf("write grants: %w", err)
 	}
 	return list, nil
+}
+
+// Damaged stands between the name of a file of grants that was set aside and the time of that.
+const Damaged = ".damaged-"
+
+// setAside renames the file, which has a fault.
+func (g *grantFile) setAside() error {
+	unlock, err := statefile.Lock(g.path)
+	if err != nil {
+		return fmt.Errorf("set damaged grants aside: %w", err)
+	}
+	defer unlock()
+	if _, err := g.read(); err == nil {
+		return nil // another hub was quicker
+	}
+	return os.Rename(g.path, g.path+Damaged+time.Now().UTC().Format("20060102T150405.000000Z"))
 }
 
 // read returns the grants of the file, none where there is no file.

@@ -55,7 +55,7 @@ func configure(s *config.Settings, grants *policy.Grants, table []*tool.HubTool,
 // checkSettings reports what a hub of these settings would refuse.
 func checkSettings(s *config.Settings) error {
 	logger := slog.New(slog.DiscardHandler)
-	grants, err := openGrants(s)
+	grants, err := openGrants(s, false)
 	_, partsErr := configure(s, grants, hubTools(&hub{}), command.NewRunner("", logger), logger)
 	return errors.Join(err, partsErr)
 }

@@ -38,24 +38,38 @@ const grantsFile = "grants.yaml"
 const maxAsk = 24 * time.Hour
 
 func newPermission(s *config.Settings, logger *slog.Logger) (*permission, error) {
-	grants, err := openGrants(s)
+	grants, err := openGrants(s, true)
 	if err != nil {
 		return nil, err
 	}
 	p := &permission{logger: logger, grants: grants, grantsAt: filepath.Join(s.StateDir, grantsFile),
 		approvals: approval.New(approval.Options{Timeout: maxAsk})}
 	p.api = control.Hub{Approvals: p.approvals, Grants: grants}
+	p.sayLost()
 	return p, nil
 }
 
-// openGrants reads the remembered answers.
-func openGrants(s *config.Settings) (*policy.Grants, error) {
+// openGrants reads the remembered answers. With setAside a damaged file is kept aside.
+func openGrants(s *config.Settings, setAside bool) (*policy.Grants, error) {
 	grants, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(s.StateDir, grantsFile), SessionTime: s.Policy.SessionTime,
-		AlwaysTime: s.Policy.AlwaysTime})
+		AlwaysTime: s.Policy.AlwaysTime, SetAside: setAside})
 	if err != nil {
 		return nil, fmt.Errorf("read remembered answers: %w", err)
 	}
 	return grants, nil
+}
+
+// sayLost tells of remembered answers that are lost.
+func (p *permission) sayLost() {
+	lost := p.grants.Lost()
+	if len(lost) == 0 {
+		p.problem.Store(nil)
+		return
+	}
+	what := fmt.Sprintf("remembered answers are lost, so calls are asked about that one of them may have denied: the file was damaged and is now %s. "+
+		"Mend it and move it back to %s, or remove it", strings.Join(lost, ", "), p.grantsAt)
+	p.problem.Store(&what)
+	p.logger.Error(what)
 }
 
 // reload reads the remembered answers again: a person may have changed them, or another hub. A file with a fault changes
@@ -63,7 +77,7 @@ func openGrants(s *config.Settings) (*policy.Grants, error) {
 func (p *permission) reload() {
 	err := p.grants.Reload()
 	if err == nil {
-		p.problem.Store(nil)
+		p.sayLost()
 		p.logger.Debug("remembered answers are read again", "path", p.grantsAt)
 		return
 	}

@@ -93,7 +93,7 @@ func usageOf(kind, name, what string, u history.Use) usage {
 
 func (c policyCmd) addGrantsAndServers(ctx context.Context, l *look, out *reported) (err error) {
 	uses := history.Uses(l.calls)
-	grants, err := openGrants(l.settings)
+	grants, err := openGrants(l.settings, false)
 	if err != nil {
 		return err
 	}

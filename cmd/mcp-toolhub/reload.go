@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -16,6 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
 // settleTime passes after the last write to a file before it is read: editors write in several steps.
@@ -64,7 +66,7 @@ func (w *configWatch) run(ctx context.Context, reload <-chan os.Signal) {
 			case w.isSettings(e.Name):
 				settings = true
 				timer.Reset(settleTime)
-			case sameFile(e.Name, w.hub.permission.grantsAt):
+			case sameFile(e.Name, w.hub.permission.grantsAt), strings.HasPrefix(e.Name, w.hub.permission.grantsAt+policy.Damaged):
 				answers = true
 				timer.Reset(settleTime)
 			case sameFile(e.Name, w.hub.signIns.File()):
