@@ -247,8 +247,7 @@ func (e *expansion) secretReference(name string) (string, bool) {
 	}
 	stored, err := e.storedSecrets()
 	if err != nil {
-		e.Fault(e.start, err.Error(), "")
-		return "", false
+		return e.missing(err.Error(), "")
 	}
 	value, ok := stored[name]
 	if !ok {
