@@ -26,6 +26,7 @@ var mayImport = map[string]map[string]string{
 	"internal/parallel":  {},
 	"internal/queue":     {},
 	"internal/seal":      {"internal/statefile": "writes key files"},
+	"internal/connuser":  {},
 	"internal/textfile":  {},
 	"internal/shape":     {"internal/textfile": "files are trees, and faults have places there"},
 	"internal/statefile": {},
@@ -277,6 +278,7 @@ var mayImport = map[string]map[string]string{
 		"cmd/mcp-toolhub/internal/invoke": "every call goes through the pipeline",
 		"internal/sessionid":              "ids of sessions are carried by clients",
 		"internal/paramheader":            "arguments that travel as headers",
+		"internal/connuser":               "without tokens, other users of the machine are refused",
 		"cmd/mcp-toolhub/internal/downstream/internal/suspended": "so is requestState",
 	},
 	"cmd/mcp-toolhub/internal/downstream/internal/suspended": {
@@ -343,6 +345,7 @@ var mayImport = map[string]map[string]string{
 		"internal/shape":                       "tables of what the file may hold",
 		"internal/statefile":                   "writes the records of trust",
 		"internal/secrets":                     "what ${secret:NAME} stands for",
+		"internal/connuser":                    "warns where every user of the machine can call",
 		"internal/tool":                        "behaviors of rules",
 		"policy":                               "its rules and modes",
 		"policy/facts":                         "its overrides",

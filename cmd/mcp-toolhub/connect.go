@@ -153,6 +153,11 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 	if !slices.ContainsFunc(s.Profiles, func(p namespace.Profile) bool { return p.Name == c.profile }) {
 		return &exitError{exitUsage, fmt.Errorf("--profile %q: the config has no such profile", c.profile)}
 	}
+	if c.http && !c.dryRun && s.Downstream.HTTP.Listen != "" {
+		if s, err = c.giveToken(ctx, s, s.Downstream.HTTP.Listen); err != nil {
+			return err
+		}
+	}
 	served, err := c.served(s)
 	if err != nil {
 		return failed(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/connuser"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 )
 
@@ -201,6 +202,9 @@ func (h *hub) listen(address string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %q: %w: choose another address with hub.http.listen, or for serve with --http", address, err)
 	}
 	h.listens = listenOrigin(l)
+	if len(h.settings().Downstream.Auth.Tokens) == 0 && !connuser.Known() {
+		h.logger.Warn(config.EveryUserMayCall, "url", h.listens, "change", "hub.auth.tokens")
+	}
 	return l, nil
 }
 
@@ -270,6 +274,7 @@ func (h *hub) serveHTTP(ctx, kill context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           h.server.Handler(),
 		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnContext:       downstream.ConnContext,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,

@@ -81,6 +81,11 @@ func (c *serviceCmd) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !c.dryRun {
+		if s, err = c.giveToken(ctx, s, cmp.Or(c.address, s.Downstream.HTTP.Listen, serviceAddress)); err != nil {
+			return err
+		}
+	}
 	u, err := c.unit(h)
 	if err != nil {
 		return err

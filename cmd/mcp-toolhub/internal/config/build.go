@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/connuser"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -104,6 +105,9 @@ func (r *reader) code(t shape.Located[codeToolset]) code.Config {
 	}
 }
 
+// EveryUserMayCall is the warning of an address without tokens where the system does not tell whose a connection is.
+const EveryUserMayCall = "every user of this machine can call this hub: there are no tokens"
+
 func (r *reader) door(h *hub, servers []upstream.ServerConfig) downstream.Config {
 	c := downstream.Config{Name: h.name, Instructions: h.instructions, InputTimeout: h.inputTimeout, HTTP: h.http.HTTPConfig}
 	c.HTTP.Listen = h.http.listen.Value
@@ -132,6 +136,8 @@ func (r *reader) door(h *hub, servers []upstream.ServerConfig) downstream.Config
 	if l := h.http.listen; l.OK && !loopback(l.Value) && len(h.tokens) == 0 {
 		shape.FaultOf(r.Reader, l, "other machines can reach this address, and there are no tokens",
 			"add hub.auth.tokens, or listen on 127.0.0.1")
+	} else if l.OK && len(h.tokens) == 0 && !connuser.Known() {
+		shape.WarnOf(r.Reader, l, EveryUserMayCall, "add hub.auth.tokens")
 	}
 	return c
 }

@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
@@ -11,11 +12,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/connuser"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -81,6 +84,24 @@ func isLoopback(host string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.IsLoopback()
+}
+
+// strangerKey is the key under which the context of a connection holds a func() bool: whether another user of this machine has made it.
+type strangerKey struct{}
+
+// ConnContext is that of the http.Server which serves a Handler. It looks once for the user at the other end of a connection.
+func ConnContext(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, strangerKey{}, sync.OnceValue(func() bool { return connuser.IsOther(conn) }))
+}
+
+// checkPeer lets in the user who runs the hub, and root, where there are no tokens: every user of the machine reaches loopback.
+func (g *guard) checkPeer(w http.ResponseWriter, r *http.Request) (ok bool) {
+	isStranger, known := r.Context().Value(strangerKey{}).(func() bool)
+	if !known || len(g.config().Auth.Tokens) > 0 || !isStranger() {
+		return true
+	}
+	http.Error(w, "this hub has no tokens, and so serves only the user who runs it: add hub.auth.tokens to its config, and send one", http.StatusForbidden)
+	return false
 }
 
 // checkHost lets in requests for the hub's own names only, so that a web page cannot reach it by pointing a name of its

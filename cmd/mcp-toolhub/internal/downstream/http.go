@@ -29,7 +29,7 @@ func DirectView(server string) string { return directPrefix + server }
 
 const directPrefix = "s/"
 
-// Handler serves the hub over HTTP:
+// Handler serves the hub over HTTP, with a server whose ConnContext is that of this package:
 //
 //	/mcp            the default profile, Streamable HTTP, all protocol revisions
 //	/mcp/p/NAME     profile NAME
@@ -108,7 +108,9 @@ func (s *Server) Handler() http.Handler {
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		limitBody(w, r)
-		mux.ServeHTTP(w, r)
+		if g.checkPeer(w, r) {
+			mux.ServeHTTP(w, r)
+		}
 	})
 }
 
