@@ -143,6 +143,9 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 	if err != nil {
 		return failed(err)
 	}
+	if c.address != "" && len(s.Downstream.Auth.Tokens) == 0 && !connuser.Known() { // of hub.http.listen the config warns
+		h.logger.Warn(config.EveryUserMayCall, "change", "hub.auth.tokens")
+	}
 	endMetrics, err := h.serveMetrics()
 	if err != nil {
 		return failed(err)
@@ -202,9 +205,6 @@ func (h *hub) listen(address string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %q: %w: choose another address with hub.http.listen, or for serve with --http", address, err)
 	}
 	h.listens = listenOrigin(l)
-	if len(h.settings().Downstream.Auth.Tokens) == 0 && !connuser.Known() {
-		h.logger.Warn(config.EveryUserMayCall, "url", h.listens, "change", "hub.auth.tokens")
-	}
 	return l, nil
 }
 
