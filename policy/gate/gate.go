@@ -44,11 +44,12 @@ type Config struct {
 
 	Rates []policy.Rate // how often tools may be called
 
-	Channels   []Channel     // in the order in which they are tried; nil: Channels
-	Webhook    string        // address that is told of questions in the queue, where Channels name it
-	Page       string        // what it takes to answer on the page for people, in the words of that
-	NotSelf    bool          // whoever calls does not answer for the call
-	AskTimeout time.Duration // no answer until then denies; default 4 min 30 s
+	Channels      []Channel     // in the order in which they are tried; nil: Channels
+	Webhook       string        // address that is told of questions in the queue, where Channels name it
+	Page          string        // what it takes to answer on the page for people, in the words of that
+	NotSelf       bool          // who calls does not answer for the call
+	NotSelfBeyond bool          // likewise over HTTP, where the call is dangerous or aimed beyond the limits
+	AskTimeout    time.Duration // no answer until then denies; default 4 min 30 s
 
 	SessionTime time.Duration // longest life of an answer for a session; see policy.GrantOptions
 	AlwaysTime  time.Duration // life of an answer for good; see policy.GrantOptions
@@ -193,7 +194,10 @@ func (g *Gate) Webhook() string {
 }
 
 // NotSelf reports whether the caller's own client does not count as the person who answers.
-func (g *Gate) NotSelf() bool { return g.config.NotSelf }
+func (g *Gate) NotSelf(r *policy.Request) bool {
+	beyond := len(r.Findings) > 0 || r.Facts != nil && r.Facts.Has("dangerous")
+	return g.config.NotSelf || g.config.NotSelfBeyond && beyond && r.Actor.Door == "http"
+}
 
 // AskTimeout is the time that a question waits for its answer. The default is below the 300 s that Codex waits for a tool.
 func (g *Gate) AskTimeout() time.Duration {

@@ -38,6 +38,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s.KeyringSignIns = f.hub.signInKey == "keyring"
 	permission := policyReader{r, f.policy}
 	s.Policy, s.RuleFiles = permission.config()
+	s.Policy.NotSelfBeyond = len(f.hub.tokens) > 1 && f.policy.Value.ask.notSelf == nil
 	s.Policy.Tools.Tools = append(r.outOfUse, s.Policy.Tools.Tools...) // the first that says something counts
 	s.Downstream, s.Policy.Page = r.door(&f.hub, s.Upstream.Servers), f.hub.page
 	s.Log.Level, s.Log.Format = cmp.Or(f.hub.log.level, "info"), cmp.Or(f.hub.log.format, "auto")

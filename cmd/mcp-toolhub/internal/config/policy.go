@@ -40,7 +40,7 @@ type ruleFiles struct{ managed, user, project shape.Located[string] }
 type ask struct {
 	channels                         shape.Located[[]gate.Channel]
 	webhook                          shape.Located[string]
-	notSelf                          bool
+	notSelf                          *bool
 	timeout, sessionTime, alwaysTime time.Duration
 }
 
@@ -92,7 +92,8 @@ func askKeys(a *ask) []shape.Field {
 		shape.KeyAt("webhook", "The address that gets a message for each question in the queue, as Slack takes them: a JSON object "+
 			"with text, and in it a link to the page. Channels has to name it.", shape.Text{Expand: true, Check: webURL}, &a.webhook),
 		shape.Key("not_self", "Whether somebody else has to answer than who calls: the client behind the call is not asked, and the browser that "+
-			"made it on the page cannot answer (default false).", shape.Boolean{}, &a.notSelf),
+			"made it on the page cannot answer. By default that holds over HTTP where there are several tokens, for dangerous tools and for calls beyond the "+
+			"limits.", optional{}, &a.notSelf),
 		shape.Key("timeout", "No answer for so long denies the call (default 4m30s).",
 			shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &a.timeout),
 		shape.Key("session_time", "How long an answer for a session holds at most (default 12h; 1h where the protocol has no sessions).",
@@ -196,7 +197,7 @@ type policyReader struct {
 // config makes the settings, and reads the rule files, whose paths it returns.
 func (r policyReader) config() (c gate.Config, files []string) {
 	v := &r.permission.Value
-	c = gate.Config{Mode: v.mode, Channels: r.channels(&v.ask), Webhook: v.ask.webhook.Value, NotSelf: v.ask.notSelf,
+	c = gate.Config{Mode: v.mode, Channels: r.channels(&v.ask), Webhook: v.ask.webhook.Value, NotSelf: v.ask.notSelf != nil && *v.ask.notSelf,
 		AskTimeout: v.ask.timeout, SessionTime: v.ask.sessionTime, AlwaysTime: v.ask.alwaysTime, Sets: []policy.Set{{Source: policy.User, Rules: shape.Values(v.rules)}}}
 	for _, file := range []struct {
 		source policy.Source

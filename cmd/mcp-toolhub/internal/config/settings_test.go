@@ -182,7 +182,8 @@ func everyPolicySetting(here, set string) gate.Config {
 		Classifier: &policy.ClassifierConfig{URL: "https://example.com/judge", Headers: map[string]string{"Authorization": set},
 			Env: append([]string{"HOME=" + here}, guard.Nested("")...), Timeout: time.Second, Match: []string{"mcp.*"}, Tags: []string{"write"}, MayAllow: true,
 			MinConfidence: 0.8},
-		Channels: []gate.Channel{gate.ChannelWebhook, gate.ChannelQueue}, Webhook: "https://hooks.example.com/" + set, AskTimeout: 2 * time.Minute, SessionTime: time.Hour, AlwaysTime: 30 * 24 * time.Hour}
+		Channels: []gate.Channel{gate.ChannelWebhook, gate.ChannelQueue}, Webhook: "https://hooks.example.com/" + set, NotSelfBeyond: true,
+		AskTimeout: 2 * time.Minute, SessionTime: time.Hour, AlwaysTime: 30 * 24 * time.Hour}
 }
 
 func TestDefaults(t *testing.T) {

@@ -158,6 +158,8 @@ func (a *approver) reach(ctx context.Context, inv *invocation, q *approvalReques
 	since := time.Now()
 	for _, channel := range q.gate.Channels() {
 		switch {
+		case channel == gate.ChannelClient && q.gate.NotSelf(&q.request):
+			q.unasked = "who calls does not answer for such a call (policy.ask.not_self)"
 		case channel == gate.ChannelClient && inv.call.InputByRetry: // the question is the answer to the client's request
 			if q.unasked, err = a.askClient(ctx, inv, q); q.unasked == "" || err != nil {
 				return true, err
@@ -193,7 +195,7 @@ func (q *approvalRequest) forPeople(b approval.Binding) approval.Question {
 	r := &q.request
 	out := approval.Question{Binding: b, Invocation: r.Invocation, Decision: q.id, Client: r.Actor.Client.Name,
 		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Offer: offerTitle(q.decision), Choices: gate.Choices(q.decision),
-		Timeout: q.gate.AskTimeout(), NotSelf: q.gate.NotSelf()}
+		Timeout: q.gate.AskTimeout(), NotSelf: q.gate.NotSelf(r)}
 	out.Agent, _ = tool.AgentOf(r.Meta)
 	out.Suggest, _ = gate.Suggest(r, q.decision)
 	out.Does = gate.DescriptionLine(r.Tool)
