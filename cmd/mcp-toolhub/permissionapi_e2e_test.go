@@ -58,11 +58,14 @@ func requested(t *testing.T, base string, route [2]string, host string, headers 
 	return got
 }
 
-// Every way into the API for approvals is closed to whoever has no token or comes from a page of a browser, the door for
-// clients has no such way, and none of the attempts answers the question that is open.
+// Where no socket can be had, every way into the API for approvals is closed to whoever has no token or comes from a page of a browser, the
+// door for clients has no such way, and none of the attempts answers the question that is open. A path that is too long makes such a hub.
 func TestAttackTheAPI(t *testing.T) {
 	t.Parallel()
-	p := startPermitted(t, map[string]any{}, nil)
+	p := startPermittedAt(t, strings.Repeat("long", 30), map[string]any{}, nil)
+	if !strings.Contains(p.log(), "another user of this machine can take its place") {
+		t.Errorf("the hub does not say that it has no socket:\n%s", p.log())
+	}
 	h, w := p.hub(), p.client(rev2025).open()
 	answered := make(chan string, 1)
 	go func() { answered <- strings.Join(w.send(w.call("mcp.s.echo", `{}`, "")), "\n") }()

@@ -22,12 +22,7 @@ func TestNoRouteAddsACommand(t *testing.T) {
 	before := readFile(t, p.file)
 	proof := filepath.Join(p.dir, "proof")
 	entry := `{"mcpServers":{"evil":{"command":"touch","args":[` + quoted(proof) + `]}},"name":"evil","command":"touch","args":[` + quoted(proof) + `]}`
-	var notice struct{ URL, Token string }
-	notices, err := filepath.Glob(filepath.Join(p.state, "run", "*.json"))
-	if err != nil || len(notices) != 1 {
-		t.Fatalf("%d hubs in the state directory: %v", len(notices), err)
-	}
-	mustDecode(t, readFile(t, notices[0]), &notice)
+	_, notice := p.notice(t)
 	for _, base := range []string{p.url, notice.URL} {
 		for _, path := range []string{"/", "/mcp", "/mcp/p/evil", "/mcp/s/evil", "/mcp/s/s", "/servers", "/servers/evil", "/config", "/reload",
 			"/api/servers", "/admin", "/health/ready", "/health/live", "/approvals", "/approvals/evil", "/grants", "/grants/evil", "/trust"} {

@@ -3,6 +3,7 @@ package control
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
@@ -27,17 +27,36 @@ import (
 // Client talks to the API of a running hub, from another process.
 type Client struct {
 	notice notice
+	socket string
 	client *http.Client
+}
+
+// dial connects to the hub: at its socket, or where there is none at the address of its notice.
+func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: answersWithin}
+	if c.notice.URL == "" {
+		network, address = "unix", c.socket
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+// request makes a request to the hub.
+func (c *Client) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, cmp.Or(c.notice.URL, "http://hub")+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, errors.New("ask the hub: its notice in the state directory is broken")
+	}
+	if c.notice.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.notice.Token)
+	}
+	return req, nil
 }
 
 // ErrNotFound is returned for what the hub does not know.
 var ErrNotFound = errors.New("not found")
 
-// The time that Find waits for a hub, and for one whose process is not visible: it may run in a container of this machine.
-const (
-	answersWithin       = 5 * time.Second
-	unseenAnswersWithin = 500 * time.Millisecond
-)
+// answersWithin is the time that Find waits for a hub.
+const answersWithin = 5 * time.Second
 
 // Find returns the hubs that run with the state directory: first those that serve no client of their own, then the oldest. It
 // removes the notices of hubs that have died.
@@ -67,30 +86,20 @@ func Find(ctx context.Context, state string) ([]*Client, error) {
 // look returns the client of the hub that left the notice; nil where the hub does not answer. It removes the notice of a dead one.
 func look(ctx context.Context, file string) *Client {
 	text, err := os.ReadFile(file)
-	h := &Client{client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	h := &Client{socket: socketOf(file)}
+	h.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: h.dial}}
 	if err != nil || json.Unmarshal(text, &h.notice) != nil {
 		return nil
 	}
-	within, unseen := answersWithin, ended(h.notice.PID)
-	if unseen {
-		within = unseenAnswersWithin
-	}
-	asking, cancel := context.WithTimeout(ctx, within)
+	asking, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
 	if _, err = h.Approvals(asking); err == nil {
 		return h
 	}
-	here := h.notice.Host == "" || h.notice.Host == hostname()
-	if here && ctx.Err() == nil && (asking.Err() == nil || unseen) { // refused, or another program answered
-		_ = os.Remove(file)
+	if here := h.notice.Host == hostname(); here && asking.Err() == nil { // refused, or another program has answered
+		_, _ = os.Remove(file), os.Remove(h.socket)
 	}
 	return nil
-}
-
-// ended reports whether there is no process pid any more. On Windows it never knows.
-func ended(pid int) bool {
-	p, err := os.FindProcess(pid)
-	return err != nil || errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 // hostname returns the name of this machine or container, "" where it has none.
@@ -173,16 +182,18 @@ func (c *Client) Join(ctx context.Context, fingerprint, profile string) (*Joined
 	if err != nil {
 		return nil, fmt.Errorf("join the hub: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.notice.URL+joinPath, bytes.NewReader(text))
-	if err != nil {
-		return nil, errors.New("join the hub: its notice in the state directory is broken")
+	if c.notice.Host != hostname() {
+		return nil, errors.New("join the hub: it runs in another container or machine")
 	}
-	req.Header.Set("Authorization", "Bearer "+c.notice.Token)
-	conn, err := (&net.Dialer{Timeout: answersWithin}).DialContext(ctx, "tcp", req.URL.Host)
+	req, err := c.request(ctx, http.MethodPost, joinPath, text)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := c.dial(ctx, "tcp", req.URL.Host)
 	if err != nil {
 		return nil, fmt.Errorf("join the hub: %w", err)
 	}
-	j := &Joined{TCPConn: conn.(*net.TCPConn), in: bufio.NewReader(conn)}
+	j := &Joined{Conn: conn, in: bufio.NewReader(conn)}
 	_ = conn.SetDeadline(time.Now().Add(answersWithin))
 	var resp *http.Response
 	if err = req.Write(conn); err == nil {
@@ -199,9 +210,12 @@ func (c *Client) Join(ctx context.Context, fingerprint, profile string) (*Joined
 
 // Joined is a connection to a hub that serves a client of this process.
 type Joined struct {
-	*net.TCPConn
+	net.Conn
 	in *bufio.Reader
 }
+
+// CloseWrite says that the client has sent its last message.
+func (j *Joined) CloseWrite() error { return j.Conn.(interface{ CloseWrite() error }).CloseWrite() }
 
 func (j *Joined) Read(p []byte) (int, error) { return j.in.Read(p) }
 
@@ -246,11 +260,10 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 			return nil, fmt.Errorf("ask the hub: %w", err)
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.notice.URL+path, bytes.NewReader(text))
+	req, err := c.request(ctx, method, path, text)
 	if err != nil {
-		return nil, errors.New("ask the hub: its notice in the state directory is broken")
+		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+c.notice.Token)
 	resp, err := c.client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("ask the hub: %w", err)

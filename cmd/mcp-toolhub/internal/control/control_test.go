@@ -2,13 +2,11 @@ package control
 
 import (
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -61,16 +59,10 @@ func deadPID(t *testing.T) int {
 	return cmd.Process.Pid
 }
 
-// TestNoticesOfDeadHubsAreRemoved leaves the notices of 120 dead hubs, at addresses where nobody listens and at ones that
-// never answer, besides one live hub and what must stay.
+// TestNoticesOfDeadHubsAreRemoved leaves the notices of dead hubs, with and without a socket, besides one live hub and what must stay.
 func TestNoticesOfDeadHubsAreRemoved(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -84,20 +76,16 @@ func TestNoticesOfDeadHubsAreRemoved(t *testing.T) {
 	for i := range 110 {
 		dead = append(dead, write(t, state, notice{PID: 1<<30 + i, Host: hostname(), URL: refused}))
 	}
-	for i := range 10 {
-		n := notice{PID: gone, URL: "http://" + silent.Addr().String(), Token: fmt.Sprint(i)} // of a hub of an earlier version
-		text, err := json.Marshal(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(runDir(state), fmt.Sprintf("old%d.json", i))
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if runtime.GOOS != "windows" { // where nobody can tell whether a process has ended
-			dead = append(dead, file)
-		}
+	killed := write(t, state, notice{PID: gone, Host: hostname()}) // with its socket
+	socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: socketOf(killed)})
+	if err != nil {
+		t.Fatal(err)
 	}
+	socket.SetUnlinkOnClose(false)
+	if err := socket.Close(); err != nil || !exists(socketOf(killed)) {
+		t.Fatal("the socket is gone", err)
+	}
+	dead = append(dead, killed, socketOf(killed), write(t, state, notice{PID: 1<<30 + 200, Host: hostname()}))
 	stay := []string{
 		write(t, state, notice{PID: 7, Host: "another-machine.invalid", URL: refused}),
 	}
@@ -122,12 +110,12 @@ func TestNoticesOfDeadHubsAreRemoved(t *testing.T) {
 			t.Errorf("%s of a dead hub is still there", filepath.Base(file))
 		}
 	}
-	for _, file := range append(stay, s.file) {
+	for _, file := range append(stay, s.file, socketOf(s.file)) {
 		if !exists(file) {
 			t.Errorf("%s is gone", filepath.Base(file))
 		}
 	}
-	if err := s.Close(t.Context()); err != nil || exists(s.file) {
+	if err := s.Close(t.Context()); err != nil || exists(s.file) || exists(socketOf(s.file)) {
 		t.Errorf("after the end: %v", err)
 	}
 

@@ -1,8 +1,9 @@
 // Package control holds the read model of a running hub, and a local HTTP API for the person at the machine: open approvals
 // and remembered answers. Server is the half in the hub, Client the half of the command line.
 //
-// MCP clients use another door: whoever calls tools does not allow them. The API listens on the loopback interface alone. It
-// takes nothing without the token, which is in a file of the state directory that only the owner can read.
+// MCP clients use another door: who calls tools does not allow them. The API listens at a socket of the state directory, which only the owner
+// can enter. So each side knows that the other one is the owner's. Where the system has no such sockets, the API listens on the loopback
+// interface, and takes nothing without a token, which is in a file of that directory.
 package control
 
 import (
@@ -20,6 +21,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -27,12 +29,12 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 )
 
-// notice is the content of the file in the state directory by which clients find a running hub.
+// notice is the content of the file in the state directory by which clients find a running hub. The socket is beside it.
 type notice struct {
 	PID     int       `json:"pid"`
-	Host    string    `json:"host,omitempty"` // the machine or container: PID and URL mean nothing elsewhere
-	URL     string    `json:"url"`
-	Token   string    `json:"token"`
+	Host    string    `json:"host,omitempty"`  // the machine or container: PID and URL mean nothing elsewhere
+	URL     string    `json:"url,omitempty"`   // of the API, where there is no socket
+	Token   string    `json:"token,omitempty"` // for URL
 	Started time.Time `json:"started"`
 	Config  string    `json:"config,omitempty"` // see Hub
 }
@@ -40,14 +42,17 @@ type notice struct {
 // runDir returns the directory of the notices.
 func runDir(state string) string { return filepath.Join(state, "run") }
 
+// socketOf returns the path of the socket of the hub that has left the notice file.
+func socketOf(file string) string { return strings.TrimSuffix(file, ".json") + ".sock" }
+
 // Server serves the API of one hub. Close ends it.
 type Server struct {
 	hub    Hub
-	token  string
+	token  string // for the API; "" where it listens at a socket
 	file   string
-	url    string
+	url    string // of the page
 	http   *http.Server
-	ended  chan struct{}
+	serve  sync.WaitGroup
 	looked chan struct{} // closed when the notices of dead hubs are removed
 }
 
@@ -80,36 +85,26 @@ type Page interface {
 	Code(session string) (string, error)
 }
 
-// Serve opens the API, and writes its notice into the state directory. The API lasts until Close, also when ctx ends.
+// Serve opens the API and the page, and writes the notice into the state directory. They last until Close, also when ctx ends.
 func Serve(ctx context.Context, state string, hub Hub, logger *slog.Logger) (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("open the API for approvals: %w", err)
 	}
-	s := &Server{hub: hub, token: rand.Text(), url: "http://" + l.Addr().String(), ended: make(chan struct{}), looked: make(chan struct{}),
-		file: filepath.Join(runDir(state), strconv.Itoa(os.Getpid())+".json")}
+	s := &Server{hub: hub, url: "http://" + l.Addr().String(), file: filepath.Join(runDir(state), strconv.Itoa(os.Getpid())+".json"),
+		looked: make(chan struct{})}
+	listeners, err := s.announce(l, logger)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the API for approvals: %w", err), l.Close())
+	}
 	s.http = &http.Server{Handler: s.handler(l.Addr().String()), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, // browsers have cookies
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
 	open, end := context.WithCancel(context.WithoutCancel(ctx))
 	s.http.BaseContext = func(net.Listener) context.Context { return open }
 	s.http.RegisterOnShutdown(end)
-	text, err := json.Marshal(notice{PID: os.Getpid(), Host: hostname(), URL: s.url, Token: s.token,
-		Started: time.Now().UTC(), Config: hub.Config})
-	if err == nil {
-		err = os.MkdirAll(runDir(state), 0o700)
+	for _, l := range listeners {
+		s.serve.Go(func() { _ = s.http.Serve(l) }) // ErrServerClosed: nothing else ends it
 	}
-	if err == nil {
-		_ = os.Remove(s.file) // of an earlier process of this number, perhaps with other rights
-		err = os.WriteFile(s.file, text, 0o600)
-	}
-	if err != nil {
-		end()
-		return nil, errors.Join(fmt.Errorf("open the API for approvals: %w", err), l.Close())
-	}
-	go func() {
-		defer close(s.ended)
-		_ = s.http.Serve(l) // ErrServerClosed: nothing else ends it
-	}()
 	go func() {
 		defer close(s.looked)
 		_, _ = Find(open, state) // which removes the notices of hubs that have died
@@ -117,7 +112,34 @@ func Serve(ctx context.Context, state string, hub Hub, logger *slog.Logger) (*Se
 	return s, nil
 }
 
-// URL is the API's address.
+// announce opens the socket and writes the notice. It returns all listeners: that of the page, which has the API where there is no socket, too.
+func (s *Server) announce(page net.Listener, logger *slog.Logger) (all []net.Listener, err error) {
+	if err := os.MkdirAll(filepath.Dir(s.file), 0o700); err != nil {
+		return nil, err
+	}
+	socket := socketOf(s.file)
+	_, _ = os.Remove(s.file), os.Remove(socket) // of an earlier process of this number, perhaps with other rights
+	n := notice{PID: os.Getpid(), Host: hostname(), Started: time.Now().UTC(), Config: s.hub.Config}
+	all = []net.Listener{page}
+	if l, err := net.Listen("unix", socket); err == nil {
+		all = append(all, l)
+	} else {
+		logger.Warn("commands and clients reach this hub by a port: if it is killed, another user of this machine can take its place there",
+			"because", err, "change", "--state-dir: a shorter path, or another file system")
+		s.token = rand.Text()
+		n.URL, n.Token = s.url, s.token
+	}
+	text, err := json.Marshal(n)
+	if err == nil {
+		err = os.WriteFile(s.file, text, 0o600)
+	}
+	if err != nil && len(all) > 1 {
+		err = errors.Join(err, all[1].Close())
+	}
+	return all, err
+}
+
+// URL is the page's address.
 func (s *Server) URL() string { return s.url }
 
 // closeWithin bounds the time that open requests have at the end.
@@ -133,13 +155,13 @@ func (s *Server) Close(ctx context.Context) error {
 	if err != nil {
 		err = s.http.Close()
 	}
-	<-s.ended
+	s.serve.Wait()
 	<-s.looked
 	return err
 }
 
-// handler serves those who have the token and name the listener's own address. A page in a browser can be made to send
-// requests here under another name; it gets nothing.
+// handler serves the API at the socket. At address it serves the page; and the API to those who have the token, if there is one. A page in a
+// browser can be made to send requests there under another name; it gets nothing.
 func (s *Server) handler(address string) http.Handler {
 	_, port, _ := net.SplitHostPort(address)
 	named := net.JoinHostPort("localhost", port) // as passkeys want it
@@ -173,12 +195,16 @@ func (s *Server) handler(address string) http.Handler {
 		say(w, http.StatusNotFound, "there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /calls/ID/spans, /events, /grants, /grants/ID, /report, /join or /stop")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); ok && at != nil {
+			mux.ServeHTTP(w, r)
+			return
+		}
 		if s.hub.Page != nil && (r.Host == address || r.Host == named) && strings.HasPrefix(r.URL.Path, pagePath) {
 			s.hub.Page.ServeHTTP(w, r)
 			return
 		}
 		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if r.Host != address || r.Header.Get("Origin") != "" || subtle.ConstantTimeCompare([]byte(given), []byte(s.token)) != 1 {
+		if s.token == "" || r.Host != address || r.Header.Get("Origin") != "" || subtle.ConstantTimeCompare([]byte(given), []byte(s.token)) != 1 {
 			say(w, http.StatusUnauthorized, "not for you: the token is missing or wrong")
 			return
 		}
