@@ -70,6 +70,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 			s.Profiles = append(s.Profiles, p)
 		}
 	}
+	r.opened(f.hub.tokens, s)
 	if s.Hooks.All = r.hooks(f); len(s.Hooks.All) > 0 {
 		s.Hooks.Dir = r.vars.workspace
 	}
@@ -79,6 +80,24 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 		r.Warn(root.Position, "no server and no toolset: the hub has nothing to offer", "add a server to mcpServers")
 	}
 	return s
+}
+
+// opened warns of profiles and direct views of tokens that do not exist.
+func (r *reader) opened(tokens []shape.Located[bearer], s *Settings) {
+	var known []string
+	for _, p := range s.Profiles {
+		known = append(known, p.Name)
+	}
+	for _, id := range s.Upstream.IDs() {
+		known = append(known, downstream.DirectView(id))
+	}
+	for _, t := range tokens {
+		for _, p := range t.Value.profiles.Value {
+			if p.OK && !slices.Contains(known, p.Value) {
+				shape.WarnOf(r.Reader, p, "no such profile or direct view", textfile.DidYouMean(p.Value, known, "there are: "+strings.Join(known, ", ")))
+			}
+		}
+	}
 }
 
 // toolsets are the built-in ones: their names are the first words of canonical names.
@@ -132,7 +151,10 @@ func (r *reader) door(h *hub, servers []upstream.ServerConfig) downstream.Config
 		}
 		once(secrets, secret, "the same token as at ", "give each name a token of its own")
 		c.Auth.Tokens = append(c.Auth.Tokens, downstream.Token{Name: name.Value, Secret: secret.Value, Events: t.Value.events == "read",
-			Results: t.Value.results == "read"})
+			Results: t.Value.results == "read", Profiles: shape.Values(t.Value.profiles.Value)})
+		if p := t.Value.profiles; p.Present && len(p.Value) == 0 {
+			shape.FaultOf(r.Reader, p, "the token would open nothing", "name profiles, or leave the key out to open all")
+		}
 	}
 	if l := h.http.listen; l.OK && !loopback(l.Value) && len(h.tokens) == 0 {
 		shape.FaultOf(r.Reader, l, "other machines can reach this address, and there are no tokens",

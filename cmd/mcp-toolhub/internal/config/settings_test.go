@@ -120,7 +120,7 @@ func TestEverySetting(t *testing.T) {
 			HTTP: downstream.HTTPConfig{Listen: "0.0.0.0:8808", MaxBodyBytes: 1 << 20, MaxSessions: 5, SessionIdle: 10 * time.Minute,
 				AllowedOrigins: []string{"https://app.example.com"}, AllowedHosts: []string{"hub.example.com"}, NoDirectViews: true,
 				DrainTimeout: 3 * time.Second},
-			Auth: downstream.AuthConfig{Tokens: []downstream.Token{{Name: "alice", Secret: set}, {Name: "bob", Secret: file}}}},
+			Auth: downstream.AuthConfig{Tokens: []downstream.Token{{Name: "alice", Secret: set}, {Name: "bob", Secret: file, Profiles: []string{"small", "s/local"}}}}},
 		Uses: []string{
 			"local: runs ~/bin/server --port 8080 ${input:region} $${kept} ${SET:-x} ${EMPTY:-fallback}, in sub, " +
 				"with the variables A B C D E, and believes what it says of its tools",

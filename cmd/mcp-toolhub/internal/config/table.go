@@ -63,6 +63,7 @@ type bearer struct {
 	name, secret shape.Located[string]
 	events       string
 	results      string
+	profiles     shape.Located[[]shape.Located[string]]
 }
 
 type codeToolset struct {
@@ -277,6 +278,8 @@ func tokenKeys(t *bearer) []shape.Field {
 			shape.OneOf("read"), &t.events),
 		shape.Key("results", "Whether its holder may read the stored results of all callers: read. By default each caller reads its own.",
 			shape.OneOf("read"), &t.results),
+		shape.KeyAt("profiles", "The profiles that its holder may open, and s/SERVER for the direct view of a server. By default all of both.",
+			shape.ListAt(plainText), &t.profiles),
 	}
 }
 

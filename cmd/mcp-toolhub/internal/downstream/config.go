@@ -63,6 +63,15 @@ type Token struct {
 	Secret  string // never printed
 	Events  bool   // its holder may read the events of all callers
 	Results bool   // its holder may read the stored results of all callers
+
+	Profiles []string // the profiles that its holder may open, and direct views by their DirectView; nil: all
+}
+
+// opens reports whether the holder of the token name may open a profile or direct view.
+func (c AuthConfig) opens(name, view string) bool {
+	return !slices.ContainsFunc(c.Tokens, func(t Token) bool {
+		return t.Name == name && t.Profiles != nil && !slices.Contains(t.Profiles, view)
+	})
 }
 
 // ReadsResults reports whether a caller may read the stored results of all callers.

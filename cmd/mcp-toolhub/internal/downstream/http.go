@@ -61,7 +61,7 @@ func (s *Server) Handler() http.Handler {
 	}
 	named := func(w http.ResponseWriter, in *entry, profile, absent string) {
 		ps := s.settings.Load().profiles[profile]
-		if ps == nil {
+		if ps == nil || !s.cfg().Auth.opens(in.actor.Name, profile) {
 			http.Error(w, absent, http.StatusNotFound)
 			return
 		}
@@ -91,7 +91,9 @@ func (s *Server) Handler() http.Handler {
 			pages.Begin(w, in.Request, in.PathValue("server"), in.actor)
 		}))
 	}
-	mux.HandleFunc("/mcp", clients(func(w http.ResponseWriter, in *entry) { s.settings.Load().first.door.serve(w, in) }))
+	mux.HandleFunc("/mcp", clients(func(w http.ResponseWriter, in *entry) {
+		named(w, in, s.settings.Load().first.name, "your token does not open the default profile: use the address of a profile of yours, /mcp/p/NAME")
+	}))
 	mux.HandleFunc("/mcp/p/{profile}", clients(func(w http.ResponseWriter, in *entry) {
 		name := in.PathValue("profile")
 		if strings.HasPrefix(name, directPrefix) { // an encoded slash
@@ -145,7 +147,7 @@ func (s *Server) show(w http.ResponseWriter, in *entry) {
 	if name := q.Get("profile"); name != "" {
 		ps = s.settings.Load().profiles[name]
 	}
-	if ps == nil || strings.HasPrefix(ps.name, directPrefix) || s.deps.Show == nil {
+	if ps == nil || strings.HasPrefix(ps.name, directPrefix) || s.deps.Show == nil || !s.cfg().Auth.opens(in.actor.Name, ps.name) {
 		http.Error(w, "no such profile: the hub's config names its profiles", http.StatusNotFound)
 		return
 	}

@@ -207,7 +207,7 @@ func (s *Server) Elicited(id string) {
 func (s *Server) Changed(changes ...Change) { s.listeners.changed(changes...) }
 
 // Apply puts other settings into force, for requests from now on. Sessions and standing streams stay, but for
-// those of a profile that is gone, and of a token that is gone or has become another one.
+// those of a profile that is gone, and of a token that is gone, has become another one, or may not open their profile any more.
 // The name and the version are those of the start.
 func (s *Server) Apply(cfg Config, profiles []string) {
 	cfg = cfg.withDefaults()
@@ -228,7 +228,7 @@ func (s *Server) Apply(cfg Config, profiles []string) {
 	s.settings.Store(next)
 	s.sessions.bound(cfg.HTTP.MaxSessions, cfg.HTTP.SessionIdle)
 	over := func(profile string, a tool.Actor) bool {
-		return next.profiles[profile] == nil || a.Door == httpActor && !cfg.Auth.lets(a.Name, auth)
+		return next.profiles[profile] == nil || a.Door == httpActor && !(cfg.Auth.lets(a.Name, auth) && cfg.Auth.opens(a.Name, profile))
 	}
 	s.sessions.closeWhere(func(sess *httpSession) bool { return over(sess.profile, sess.actor) })
 	s.listeners.closeWhere(func(l *listener) bool { return over(l.profile, l.actor) })
