@@ -26,6 +26,7 @@ var mayImport = map[string]map[string]string{
 	"internal/parallel":  {},
 	"internal/queue":     {},
 	"internal/seal":      {"internal/statefile": "writes key files"},
+	"internal/ipaddr":    {},
 	"internal/connuser":  {},
 	"internal/textfile":  {},
 	"internal/shape":     {"internal/textfile": "files are trees, and faults have places there"},
@@ -61,6 +62,7 @@ var mayImport = map[string]map[string]string{
 		"internal/tool":              "sign-ins are a part of a server's status",
 		"internal/seal":              "the file of sign-ins is sealed",
 		"internal/statefile":         "writes it, and lets one process at a time renew a token",
+		"internal/ipaddr":            "strangers name no addresses of this network",
 		"upstream/internal/redact":   "what authorization servers say is shown to people",
 		"upstream/internal/settings": "how an entry wants to sign in",
 	},
@@ -172,6 +174,7 @@ var mayImport = map[string]map[string]string{
 	},
 	"policy/target": {
 		"policy/facts":     "which arguments name something outside is a fact about the tool",
+		"internal/ipaddr":  "where hosts of calls lie",
 		"internal/tool":    "findings ask or deny, in the vocabulary's words",
 		"internal/rawjson": "reads raw arguments",
 	},

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/ipaddr"
 )
 
 // hosts returns the targets of a host without a scheme. It may have a port.
@@ -200,7 +202,7 @@ func number(label string, octal bool) (uint64, bool) {
 // address returns addr in its usual form, with notes of where it lies.
 func address(addr netip.Addr) place {
 	p := place{host: addr.String()}
-	inner := embedded(addr)
+	inner := ipaddr.Embedded(addr)
 	if inner != addr {
 		p.notes = append(p.notes, OddIP)
 	}
@@ -209,38 +211,11 @@ func address(addr netip.Addr) place {
 		p.notes = append(p.notes, Loopback)
 	case inner.IsLinkLocalUnicast(), inner.IsLinkLocalMulticast():
 		p.notes = append(p.notes, LinkLocal)
-	case inner.IsPrivate(), inner.IsMulticast(), within(inner, "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "0.0.0.0/8",
-		"fec0::/10"):
+	case ipaddr.IsInside(inner):
 		p.notes = append(p.notes, Private)
 	}
 	if addr.Is4In6() {
 		p.host = inner.String()
 	}
 	return p
-}
-
-func within(addr netip.Addr, prefixes ...string) bool {
-	return slices.ContainsFunc(prefixes, func(p string) bool { return netip.MustParsePrefix(p).Contains(addr) })
-}
-
-// embedded returns the IPv4 address that an IPv6 address stands for: mapped, compatible, translated, NAT64, 6to4, ISATAP and
-// Teredo.
-func embedded(addr netip.Addr) netip.Addr {
-	if !addr.Is6() {
-		return addr
-	}
-	if addr.Is4In6() {
-		return addr.Unmap()
-	}
-	b := addr.As16()
-	switch {
-	case within(addr, "::/96") && !addr.IsLoopback() && !addr.IsUnspecified(), within(addr, "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"),
-		b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe:
-		return netip.AddrFrom4([4]byte(b[12:]))
-	case within(addr, "2002::/16"):
-		return netip.AddrFrom4([4]byte(b[2:6]))
-	case within(addr, "2001::/32"):
-		return netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]})
-	}
-	return addr
 }

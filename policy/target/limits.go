@@ -11,6 +11,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/ipaddr"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -161,7 +162,7 @@ func newHostRule(text string, domain bool) (hostRule, error) {
 func (r hostRule) matches(host string) bool {
 	if r.name == "" {
 		addr, err := netip.ParseAddr(host)
-		return err == nil && (r.network.Contains(addr) || r.network.Contains(embedded(addr)))
+		return err == nil && (r.network.Contains(addr) || r.network.Contains(ipaddr.Embedded(addr)))
 	}
 	if r.self && host == r.name {
 		return true

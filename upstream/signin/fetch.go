@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/ipaddr"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
@@ -80,15 +81,10 @@ func isProxy(pool *http.Transport, address string) bool {
 	return false
 }
 
-// isInside reports whether ip is not one of the public Internet, also where IPv6 hides an IPv4 address.
+// isInside reports whether ip is not one of the public Internet, or an IPv6 address that stands for one of IPv4.
 func isInside(ip netip.Addr) bool {
 	ip = ip.Unmap()
-	for _, inside := range []string{"0.0.0.0/8", "100.64.0.0/10", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16"} {
-		if netip.MustParsePrefix(inside).Contains(ip) {
-			return true
-		}
-	}
-	return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified()
+	return ipaddr.IsInside(ip) || ipaddr.Embedded(ip) != ip
 }
 
 // bounded fails answers of more than maxBody bytes.

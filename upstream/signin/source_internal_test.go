@@ -395,7 +395,8 @@ func TestSilentServer(t *testing.T) {
 func TestAddressesOfThisNetwork(t *testing.T) {
 	t.Parallel()
 	for address, inside := range map[string]bool{"127.0.0.1": true, "10.1.2.3": true, "8.8.8.8": false, "::1": true, "::ffff:10.0.0.1": true,
-		"2606:4700::1": false, "64:ff9b::a00:1": true, "169.254.169.254": true} {
+		"2606:4700::1": false, "64:ff9b::a00:1": true, "169.254.169.254": true, "192.0.0.8": true, "198.18.0.1": true, "240.0.0.1": true,
+		"fec0::1": true, "2001:0:0:0:0:0:f5ff:fffe": true} {
 		if isInside(netip.MustParseAddr(address)) != inside {
 			t.Errorf("%s: inside is %v", address, !inside)
 		}
