@@ -82,6 +82,7 @@ type attempt struct {
 	client   Client
 	step     string
 	redirect string // that the browser comes back to; "" for a sign-in on another device
+	state    string // that it brings back
 	answer   <-chan url.Values
 	close    func() // ends the waiting for the browser
 
@@ -177,12 +178,13 @@ func (a *attempt) token(ctx context.Context) (g Grant, token *oauth2.Token, err 
 
 // awaitBrowser makes the browser's answer come in until a.close is called.
 func (a *attempt) awaitBrowser(ctx context.Context) error {
+	a.state = rand.Text()
 	if c := a.Callback; c != nil {
 		a.redirect, a.answer = c.Address, c.Answer
 		return nil
 	}
 	known, _, _ := a.Store.client(a.Issuer)
-	l, err := listen(a.Server.OAuth.CallbackPort, known.Redirect)
+	l, err := listen(a.Server.OAuth.CallbackPort, known.Redirect, a.state)
 	if err != nil {
 		return err
 	}
@@ -282,7 +284,7 @@ var errNoAnswer = errors.New("nobody has signed in")
 
 // byBrowser lets the person sign in in a browser, which comes back with a code.
 func (a *attempt) byBrowser(ctx context.Context, g Grant) (*oauth2.Token, error) {
-	verifier, state := oauth2.GenerateVerifier(), rand.Text()
+	verifier := oauth2.GenerateVerifier()
 	c := oauth2.Config{ClientID: a.client.ID, RedirectURL: a.redirect, Scopes: a.scopes,
 		Endpoint: oauth2.Endpoint{AuthURL: a.AuthorizationEndpoint}}
 	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier)}
@@ -293,7 +295,7 @@ func (a *attempt) byBrowser(ctx context.Context, g Grant) (*oauth2.Token, error)
 		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // OpenID Connect: without it there is no offline access
 	}
 	a.step = StepAnswer
-	a.Visit(c.AuthCodeURL(state, options...), "")
+	a.Visit(c.AuthCodeURL(a.state, options...), "")
 	var answer url.Values
 	select {
 	case answer = <-a.answer:
@@ -306,7 +308,7 @@ func (a *attempt) byBrowser(ctx context.Context, g Grant) (*oauth2.Token, error)
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: %w", errNoAnswer, context.Cause(ctx))
 	}
-	code, err := a.codeIn(answer, state)
+	code, err := a.codeIn(answer)
 	if err != nil {
 		return nil, err
 	}
@@ -321,10 +323,10 @@ func (a *attempt) byBrowser(ctx context.Context, g Grant) (*oauth2.Token, error)
 
 // codeIn checks what the browser came back with, and returns the code. Nothing in an answer counts that is not from the authorization
 // server that was asked: "clients MUST compare iss" (RFC 9207).
-func (a *attempt) codeIn(answer url.Values, state string) (string, error) {
+func (a *attempt) codeIn(answer url.Values) (string, error) {
 	iss := answer.Get("iss")
 	switch {
-	case answer.Get("state") != state:
+	case answer.Get("state") != a.state:
 		return "", errors.New("the answer belongs to no sign-in that is under way here (unknown state): sign in again, and open only the " +
 			"address that is shown")
 	case iss == "" && a.AuthorizationResponseIssParameterSupported:
@@ -476,8 +478,8 @@ func ListenAt(port int) (net.Listener, error) {
 }
 
 // listen opens the port that was asked for; otherwise that of known, the address that a client was registered for, if it is free;
-// otherwise any.
-func listen(port int, known string) (*listener, error) {
+// otherwise any. An answer without the state is not taken: every program of this machine can bring one.
+func listen(port int, known, state string) (*listener, error) {
 	registered, _ := url.Parse(known)
 	var socket net.Listener
 	err := errors.New("no port")
@@ -496,6 +498,10 @@ func listen(port int, known string) (*listener, error) {
 		w.Header().Set("Connection", "close")
 		if r.Method != http.MethodGet || r.URL.Path != CallbackPath || r.Host != host {
 			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		if r.URL.Query().Get("state") != state {
+			http.Error(w, "this answer belongs to no sign-in that is under way here: open the address that the terminal shows", http.StatusBadRequest)
 			return
 		}
 		select {

@@ -66,11 +66,10 @@ func TestFaultsOfAuthorizationServers(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 			fmt.Fprint(w, `{"error":"invalid_client"}`)
 		}), step: signin.StepToken, says: "invalid_client"},
-		"unknown state": {visit: answering(func(q url.Values) { q.Set("state", "guessed") }), step: signin.StepAnswer, says: "unknown state"},
-		"another iss":   {visit: answering(func(q url.Values) { q.Set("iss", "https://evil.example") }), step: signin.StepAnswer, says: "evil.example"},
-		"no iss":        {visit: answering(func(q url.Values) { q.Del("iss") }), step: signin.StepAnswer, says: "no iss"},
-		"no code":       {visit: answering(func(q url.Values) { q.Del("code") }), step: signin.StepAnswer, says: "no code"},
-		"expired code":  {visit: answering(func(q url.Values) { q.Set("code", "old") }), step: signin.StepToken, says: "invalid_grant"},
+		"another iss":  {visit: answering(func(q url.Values) { q.Set("iss", "https://evil.example") }), step: signin.StepAnswer, says: "evil.example"},
+		"no iss":       {visit: answering(func(q url.Values) { q.Del("iss") }), step: signin.StepAnswer, says: "no iss"},
+		"no code":      {visit: answering(func(q url.Values) { q.Del("code") }), step: signin.StepAnswer, says: "no code"},
+		"expired code": {visit: answering(func(q url.Values) { q.Set("code", "old") }), step: signin.StepToken, says: "invalid_grant"},
 		"denied": {visit: answering(func(q url.Values) {
 			q.Set("error", "access_denied")
 			q.Set("error_description", "no\x1b[31m way")

@@ -169,6 +169,33 @@ func answering(change func(url.Values)) func(*testing.T) func(string) {
 	}
 }
 
+// TestUnknownStateIsIgnored: every program of this machine can bring an answer to the address that the browser comes back to. One without the
+// state of the sign-in is refused, and the sign-in goes on.
+func TestUnknownStateIsIgnored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	if _, err := w.login(t, func(address string) {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, query := range []string{"", "?code=x", "?code=x&state=guessed", "?error=access_denied&state="} {
+			resp, err := http.Get(u.Query().Get("redirect_uri") + query)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if resp.Body.Close(); resp.StatusCode != http.StatusBadRequest {
+				t.Errorf("%q is answered %s", query, resp.Status)
+			}
+		}
+		browse(t, address)
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRegisteredByHand: where the hub cannot register itself, what it says to do makes the next sign-in succeed.
 func TestRegisteredByHand(t *testing.T) {
 	t.Parallel()
