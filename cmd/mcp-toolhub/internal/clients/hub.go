@@ -75,11 +75,7 @@ func claudeTool() *clientTool {
 			if h.URL == "" {
 				return append([]string{"mcp", "add", "-s", "user", name, "--", h.Command}, h.Args...)
 			}
-			args := []string{"mcp", "add", "-s", "user", "--transport", "http", name, h.URL}
-			if h.Token != "" {
-				args = append(args, "--header", "Authorization: Bearer "+h.Token)
-			}
-			return args
+			return []string{"mcp", "add", "-s", "user", "--transport", "http", name, h.URL}
 		},
 		remove: func(name string) []string { return []string{"mcp", "remove", "-s", "user", name} },
 	}
