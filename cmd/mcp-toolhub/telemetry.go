@@ -50,7 +50,7 @@ func (h *hub) serveMetrics() (end func(), err error) {
 		return nil, fmt.Errorf("listen on %q: %w: choose another address in hub.metrics.listen", address, err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET "+downstream.MetricsPath, h.telemetry)
+	mux.Handle("GET "+downstream.MetricsPath, h.server.OwnHost(address, h.telemetry))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slogError(h.logger)}
 	ended := make(chan struct{})

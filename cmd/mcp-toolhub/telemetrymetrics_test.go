@@ -71,6 +71,14 @@ func TestMetricsHaveAnAddress(t *testing.T) {
 	if _, got := scrapeHub(t, at, ""); got["toolhub_calls_total class= server=s status=succeeded tool=mcp.s.echo"] != 1 {
 		t.Errorf("the metrics are %v", got)
 	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "evil.example" // of a web page that has pointed its name at this machine
+	if got, err := httpDo(req); err != nil || !strings.HasPrefix(got, "403 ") {
+		t.Errorf("another host: %s, %v", got, err)
+	}
 	hub := startHub(t, "hub.json", config)
 	if status, _ := scrapeHub(t, hub.url+"/metrics", ""); status != http.StatusNotFound {
 		t.Errorf("at the HTTP door the status is %d", status)

@@ -119,6 +119,15 @@ func (g *guard) checkHost(w http.ResponseWriter, r *http.Request) (ok bool) {
 	return true
 }
 
+// local is serve for requests that pass checkHost.
+func (g *guard) local(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if g.checkHost(w, r) {
+			serve(w, r)
+		}
+	}
+}
+
 // isOwnName reports whether host is the address that the hub listens on, or a name that its config allows.
 func (g *guard) isOwnName(r *http.Request, host string) bool {
 	cfg := &g.config().HTTP

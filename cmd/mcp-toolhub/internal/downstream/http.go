@@ -45,13 +45,6 @@ const directPrefix = "s/"
 //	/health/ready   JSON: state of the hub and of each upstream server
 func (s *Server) Handler() http.Handler {
 	g := &guard{s.cfg, s.deps.Logger, &s.refused}
-	local := func(serve http.HandlerFunc) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			if g.checkHost(w, r) {
-				serve(w, r)
-			}
-		}
-	}
 	clients := func(serve func(http.ResponseWriter, *entry)) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if in, ok := g.admit(w, r); ok {
@@ -69,8 +62,8 @@ func (s *Server) Handler() http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health/live", s.live)
-	mux.HandleFunc("GET /health/ready", local(s.ready))
-	mux.HandleFunc("GET /{$}", local(func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /health/ready", g.local(s.ready))
+	mux.HandleFunc("GET /{$}", g.local(func(w http.ResponseWriter, r *http.Request) {
 		if s.deps.Page != nil && isBrowser(r) {
 			http.Redirect(w, r, pagePath, http.StatusSeeOther)
 			return
@@ -78,7 +71,7 @@ func (s *Server) Handler() http.Handler {
 		tellPerson(w, r)
 	}))
 	if s.deps.Page != nil {
-		mux.HandleFunc(pagePath, local(s.deps.Page.ServeHTTP))
+		mux.HandleFunc(pagePath, g.local(s.deps.Page.ServeHTTP))
 	}
 	mux.HandleFunc("GET /events", clients(g.events(s.deps.Events)))
 	mux.HandleFunc("GET "+ShowPath, clients(s.show))
@@ -86,7 +79,7 @@ func (s *Server) Handler() http.Handler {
 		mux.HandleFunc("GET "+MetricsPath, clients(func(w http.ResponseWriter, in *entry) { s.deps.Metrics.ServeHTTP(w, in.Request) }))
 	}
 	if pages := s.deps.SignIns; pages != nil {
-		mux.HandleFunc(SignInPath, local(pages.ServeHTTP))
+		mux.HandleFunc(SignInPath, g.local(pages.ServeHTTP))
 		mux.HandleFunc("POST "+BeginPath+"{server}", clients(func(w http.ResponseWriter, in *entry) {
 			pages.Begin(w, in.Request, in.PathValue("server"), in.actor)
 		}))
@@ -114,6 +107,16 @@ func (s *Server) Handler() http.Handler {
 			mux.ServeHTTP(w, r)
 		}
 	})
+}
+
+// OwnHost is next for requests to the hub's own names, and to listen, an address at which next is served.
+func (s *Server) OwnHost(listen string, next http.Handler) http.Handler {
+	g := &guard{config: func() *Config {
+		c := *s.cfg()
+		c.HTTP.Listen = listen
+		return &c
+	}}
+	return g.local(next.ServeHTTP)
 }
 
 // SignInPath begins the addresses of pages on which people sign in to servers, BeginPath those at which clients ask for such a page.
