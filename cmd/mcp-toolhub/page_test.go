@@ -152,6 +152,9 @@ func TestPageOpensOnce(t *testing.T) {
 	if resp, _ := owner.do(http.MethodGet, address, "", "Sec-Purpose", "prefetch;prerender"); resp.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("a browser that looks ahead: %d", resp.StatusCode)
 	}
+	if resp, _ := owner.do(http.MethodHead, address, ""); resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("HEAD: %d", resp.StatusCode)
+	}
 	resp, _ := owner.do(http.MethodGet, address, "")
 	cookies := resp.Header.Values("Set-Cookie")
 	for i, same := range []string{"Lax", "Strict"} { // of the browser, and of the session
