@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
@@ -96,7 +97,8 @@ func look(ctx context.Context, file string) *Client {
 	if _, err = h.Approvals(asking); err == nil {
 		return h
 	}
-	if here := h.notice.Host == hostname(); here && asking.Err() == nil { // refused, or another program has answered
+	full := errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) // this process has no descriptor left: the hub may run
+	if here := h.notice.Host == hostname(); here && asking.Err() == nil && !full {
 		_, _ = os.Remove(file), os.Remove(h.socket)
 	}
 	return nil
