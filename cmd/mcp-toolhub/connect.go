@@ -154,7 +154,7 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 		return &exitError{exitUsage, fmt.Errorf("--profile %q: the config has no such profile", c.profile)}
 	}
 	if c.http && !c.dryRun && s.Downstream.HTTP.Listen != "" {
-		if s, err = c.giveToken(ctx, s, s.Downstream.HTTP.Listen); err != nil {
+		if s, err = giveToken(ctx, c.app, s, s.Downstream.HTTP.Listen); err != nil {
 			return err
 		}
 	}

@@ -93,7 +93,7 @@ func checkConfigBlock(t *testing.T, page, text string) {
 		return "a-long-value-of-" + name, !strings.HasPrefix(name, "XDG_") && !strings.HasPrefix(name, "MCP_TOOLHUB_")
 	}
 	whole := text
-	if strings.Contains(text, "profiles:") && !strings.Contains(text, "mcpServers:") {
+	if regexp.MustCompile(`(?m)^profiles:`).MatchString(text) && !strings.Contains(text, "mcpServers:") {
 		whole += "mcpServers: {github: {command: github}}\nhub: {toolsets: {code: {root: .}}}\n" // which the profiles are about
 	}
 	file := filepath.Join(home, "block.yaml")

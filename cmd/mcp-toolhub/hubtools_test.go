@@ -26,7 +26,7 @@ func TestHubToolIsOneEntry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logger, err := a.newLogger("error", "text")
+	logger, err := newLogger(a, "error", "text")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -148,7 +148,7 @@ func (c *serveCmd) findHub(ctx context.Context, s *config.Settings) (*control.Jo
 	if err != nil {
 		return nil, nil // this one can serve
 	}
-	logger, err := c.newLogger(cmp.Or(c.logLevel, s.Log.Level), cmp.Or(c.logFormat, s.Log.Format))
+	logger, err := newLogger(c.app, cmp.Or(c.logLevel, s.Log.Level), cmp.Or(c.logFormat, s.Log.Format))
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}

@@ -137,7 +137,7 @@ func (a *app) buildHub(s *config.Settings, observed *telemetry.Telemetry) (*hub,
 	if observed != nil {
 		through = append(through, observed.Handler)
 	}
-	logger, err := a.newLogger(cmp.Or(a.logLevel, s.Log.Level), cmp.Or(a.logFormat, s.Log.Format), through...)
+	logger, err := newLogger(a, cmp.Or(a.logLevel, s.Log.Level), cmp.Or(a.logFormat, s.Log.Format), through...)
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}

@@ -342,7 +342,7 @@ func TestOwnToolsAreCancelled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logger, err := a.newLogger("error", "text")
+	logger, err := newLogger(a, "error", "text")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -187,7 +187,7 @@ func (c *toolsCmd) withRemote(ctx context.Context, do func(toolbox) error) error
 	if token, ok := c.std.getenv(tokenVariable); ok {
 		headers["Authorization"] = "Bearer " + token
 	}
-	logger, err := c.newLogger("error", c.logFormat)
+	logger, err := newLogger(c.app, "error", c.logFormat)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
