@@ -231,10 +231,7 @@ func (h *hub) newServer(first *configured, key []byte) (err error) {
 		Servers: servers, Observe: observe, Fresh: h.surfaces.fresh, Statuses: m.Servers, Problems: m.Problems, Warnings: m.Warnings, Logger: h.logger,
 		StateKey: key, FirstLists: h.surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
 		SessionEnded: h.permission.grants.EndSession, Events: h.events.Serve, Show: h.showTool, Page: h.page,
-		StoredResults: h.storedResult, Metrics: h.metricsOf(s), SignIns: h.desk, ResourceURI: namespace.ResourceURI,
-		Refuse: func(ctx context.Context, e downstream.Forwarded) *tool.Failure {
-			return h.surfaces.now().gate.Refuse(ctx, (*gate.Forwarded)(&e))
-		}})
+		StoredResults: h.storedResult, Metrics: h.metricsOf(s), SignIns: h.desk, ResourceURI: namespace.ResourceURI})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -426,7 +427,10 @@ func (c *callCheck) check() {
 	if asked := slices.ContainsFunc(c.events, func(e anyRecord) bool { return e.Event == tool.EventCancelRequested }); asked != (r.Cancellation != nil) {
 		c.j.wrong(c.last, "the event of the cancellation is there: %v; the result says %s", asked, r.Cancellation)
 	}
-	own := !strings.Contains(string(inv.Tool), ".") // tool_search and the like, which every surface has, listed or not
+	own := !strings.Contains(string(inv.Tool), ".")                               // tool_search and the like, which every surface has, listed or not
+	own = own || slices.ContainsFunc(inv.Mappings, func(m json.RawMessage) bool { // no tool
+		return strings.Contains(string(m), `"role":"client"`) && !strings.Contains(string(m), `"tool_name"`)
+	})
 	if offered, ok := c.j.offered[inv.Surface]; ok && began && !own && !slices.Contains(offered, inv.Tool) {
 		c.j.wrong(c.last, "%s has run, and its surface offers %v", inv.Tool, offered)
 	}
@@ -520,7 +524,7 @@ func (c *callCheck) invocation(r *anyRecord) {
 		if m.Role == "upstream" && m.Source == "mcp" && m.ServerID != "" && !strings.HasPrefix(string(r.Tool), "mcp."+m.ServerID+".") {
 			c.j.wrong(raw, "the server %s ran %s", m.ServerID, r.Tool)
 		}
-		if native := c.j.native[r.Tool]; m.Role == "upstream" && native != nil && !slices.Contains(native, m.ToolName) {
+		if native := c.j.native[r.Tool]; m.Role == "upstream" && native != nil && !slices.Contains(native, cmp.Or(m.ToolName, m.Method)) {
 			c.j.wrong(raw, "%s ran as %q, and its interface says %q", r.Tool, m.ToolName, native)
 		}
 	}

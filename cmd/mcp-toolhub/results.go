@@ -12,7 +12,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
 // resultReader returns what reads stored results, with the rights of the settings in force.
@@ -24,11 +23,15 @@ func (h *hub) resultReader() results.Reader {
 func (h *hub) readResource(ctx context.Context, c *invoke.Call, server, uri string) (tool.Reply, error) {
 	const method = "resources/read"
 	params := append(append([]byte(`{"uri":`), rawjson.Quote(uri)...), '}')
-	f := gate.Forwarded{Server: server, Method: method, Params: params, Actor: c.Actor, Profile: c.Surface.Profile}
-	if why := h.surfaces.now().gate.Refuse(ctx, &f); why != nil {
-		return tool.Reply{}, why
+	out := h.pipeline.Invoke(ctx, &invoke.Call{Surface: c.Surface, Params: params, Arguments: params, Hop: c.Hop, Method: method,
+		Actor: c.Actor, Session: c.Session, Request: &invoke.Request{Method: tool.MethodOf(server, method, true), Unasked: true,
+			Executor: invoke.ExecutorFunc(func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+				return h.group.Forward(ctx, &tool.Request{Server: server, Method: method, Params: params, Hop: c.Hop, Session: c.Session})
+			})}})
+	if out.Err != nil {
+		return tool.Reply{}, out.Err
 	}
-	return h.group.Forward(ctx, &tool.Request{Server: server, Method: method, Params: params, Hop: c.Hop, Session: c.Session})
+	return tool.Reply{Result: out.Result, Free: out.Free}, nil
 }
 
 // resultExpired records that a stored result is gone, and why: "Missing payload bytes should not erase the fact that the tool was

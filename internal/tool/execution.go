@@ -257,6 +257,16 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s: %s", f.Class, f.Message)
 }
 
+// RPC returns the failure as a JSON-RPC error, for requests whose results have no room for it.
+func (f *Failure) RPC() *RPCError {
+	about, _ := json.Marshal(map[string]any{MetaError: map[string]any{"error_class": f.Class, "error_code": f.ErrorCode(),
+		"retry_after_ms": f.RetryAfter.Milliseconds()}})
+	return &RPCError{Code: CodeInternalError, Message: f.Message + f.Private, Data: about}
+}
+
+// MetaError is the member of an error's data that describes a failed request for machines.
+const MetaError = "toolhub/error"
+
 func (f *Failure) Unwrap() error { return f.Cause }
 
 // ErrorCode returns the failure's error_code: Code, or the class where there is none.

@@ -76,7 +76,25 @@ type Tool struct {
 	Repairs        []Repair
 
 	Hub *HubTool // its entry in the table of the hub's own tools; nil for the tools of servers and toolsets
+
+	Method bool // it is no tool but a method of its server, and Native is the method's name: see MethodOf
 }
+
+// MethodOf returns the tool that a method of a server other than tools/call is for permission and records. A known method is one of the
+// protocol, which only reads. Of an unknown one nobody knows what it does.
+func MethodOf(server, method string, known bool) *Tool {
+	if len(method) > maxMethod {
+		method = strings.ToValidUTF8(method[:maxMethod], "") + "…"
+	}
+	t := &Tool{Name: MCPName(server, method), Server: server, Native: method, Method: true, Validate: ValidateOff,
+		Declaration: json.RawMessage(`{"annotations":{"readOnlyHint":true,"openWorldHint":false}}`)}
+	if !known {
+		t.Declaration, t.Tags = json.RawMessage(`{"annotations":{"readOnlyHint":false}}`), []string{"unknown", "network"}
+	}
+	return t
+}
+
+const maxMethod = 200 // bytes of a method's name that a client has chosen
 
 // Version changes with the input schema, with the server, and with what the tool runs, as far as the hub knows that. What
 // was permitted of a tool was permitted of one version.

@@ -192,6 +192,9 @@ func (f *Facts) ExternalMappings() []tool.ExternalMapping {
 	m := tool.ExternalMapping{Source: f.Tool.Source(), Role: "executor", ToolName: f.declared.Native}
 	if m.Source == tool.SourceMCP {
 		m.Role, m.ServerID, m.Method = "upstream", f.Server, "tools/call"
+		if f.declared.Method {
+			m.ToolName, m.Method = "", f.declared.Native
+		}
 	}
 	return []tool.ExternalMapping{m}
 }

@@ -78,7 +78,7 @@ func (g *Gate) guardedWords(t *target.Target, input []byte, root target.Root) []
 		}
 		for _, text := range pathsIn(word) {
 			for _, path := range target.PathsOf(t.Argument, text, root) {
-				if !g.limits.Secret(&path) && g.limits.Sensitive(&path) == "" {
+				if !g.limits.Guards(&path) {
 					continue
 				}
 				if path.Fault != "" { // may be no path at all: no reason to deny, only one to ask, and to remember no more than this very call

@@ -219,7 +219,7 @@ func (g *Gate) of(t *tool.Tool) *toolEntry {
 	if t.Hub != nil && t.Hub.Batches { // what it does is what its calls do, and each of those is judged
 		judged = ownTools([]*tool.HubTool{t.Hub})[0]
 	}
-	o := facts.Options{Trust: g.options.Sources[t.Server].Trust, Overrides: g.config.Tools.Tools, Channel: channel}
+	o := facts.Options{Trust: t.Method || g.options.Sources[t.Server].Trust, Overrides: g.config.Tools.Tools, Channel: channel}
 	switch g.config.Mode {
 	case policy.ModeAcceptAll:
 		o.Unasked = "policy.mode is accept_all: nobody is asked"
@@ -230,6 +230,9 @@ func (g *Gate) of(t *tool.Tool) *toolEntry {
 		o.State = g.options.ToolState(t)
 	}
 	f := facts.Of(judged, o)
+	if t.Method { // a request has one of its own, which no catalog holds
+		return &toolEntry{f, target.Find(f)}
+	}
 	k, _ := g.known.LoadOrStore(t, &toolEntry{f, target.Find(f)})
 	return k.(*toolEntry)
 }
@@ -273,7 +276,12 @@ func (g *Gate) Request(ctx context.Context, c Call) (policy.Request, error) {
 		return r, nil
 	}
 	var err error
-	if r.Targets, err = k.plan.Resolve(ctx, c.Input, root); err != nil {
+	if c.Tool.Method {
+		err = g.aimMethod(ctx, &r, k.plan, root)
+	} else {
+		r.Targets, err = k.plan.Resolve(ctx, c.Input, root)
+	}
+	if err != nil {
 		return r, err
 	}
 	if find := g.options.Sources[c.Tool.Server].Commands; find != nil {

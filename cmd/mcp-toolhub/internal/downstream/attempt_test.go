@@ -335,7 +335,7 @@ func TestForwardedThatCannotAsk(t *testing.T) {
 	for _, c := range []struct{ requests, capabilities, want string }{
 		{`{"a":{"method":"roots/list"},"b":{"method":"elicitation/create","params":{"mode":"url"}}}`, `{"elicitation":{}}`,
 			`"error":{"code":-32021,"message":"the server has to ask something first: client does not support roots, or did not declare it in ` +
-				`this request","data":{"requiredCapabilities":{"elicitation":{"url":{}},"roots":{}}}}`},
+				`this request","data":{"requiredCapabilities":{"elicitation":{"url":{}},"roots":{}},"toolhub/invocation":{"invocation_id":"`},
 		{`{"a":{"method":"no/such"}}`, allCapabilities, `"error_code":"invalid_input_required"`},
 		{`[]`, allCapabilities, `inputRequests is no object`},
 	} {

@@ -101,6 +101,9 @@ func newServer(t testing.TB, cfg Config, f *far) *Server {
 	}
 	o := invoke.Options{Executors: map[string]invoke.Executor{"mcp": f}, Gate: acceptAll(t), Journal: journal,
 		Schemas: schema.NewCache(10), Logger: logger}
+	if f.signIns != nil {
+		o.SignIn = f.signIns.SignIn
+	}
 	if f.options != nil {
 		f.options(&o)
 	}

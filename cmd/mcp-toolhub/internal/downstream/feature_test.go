@@ -115,7 +115,8 @@ func TestFeatureRefusals(t *testing.T) {
 			return tool.Reply{}, &tool.Failure{Class: tool.ClassDependencyUnavailable, Message: "it is down: try again"}
 		}
 		if got := c.ask("1", "resources/read", `"uri":"file:///one"`); !strings.Contains(got[0], `"error":{"code":-32603,"message":"it is down: `+
-			`try again","data":{"toolhub/error":{"error_class":"dependency_unavailable","error_code":"dependency_unavailable","retry_after_ms":0}}}`) {
+			`try again","data":{"toolhub/error":{"error_class":"dependency_unavailable","error_code":"dependency_unavailable","retry_after_ms":0},`+
+			`"toolhub/invocation":{"invocation_id":"`) {
 			t.Errorf("a server that is down: %v", got)
 		}
 	})

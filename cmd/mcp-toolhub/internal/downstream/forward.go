@@ -1,11 +1,13 @@
 package downstream
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -44,33 +46,78 @@ func (o onward) params(params json.RawMessage) (json.RawMessage, error) {
 	return rawjson.SetIn(params, rawjson.Quote(o.to), o.path...)
 }
 
-// forward sends a request on to a server and the server's answer back.
+// forward sends a request on to a server and the server's answer back. Requests about tasks are not decided about: their calls were.
 func (f *forwarder) forward(ctx context.Context, p *peer, m *jsonrpc.Message, r replier, to onward) *tool.RPCError {
-	if why := f.refusal(ctx, p, m, to); why != nil {
-		return f.failed(ctx, r, why)
-	}
 	params, err := to.params(m.Params)
 	if err != nil {
 		return invalidParams(err.Error())
 	}
-	request := tool.Request{Server: to.server, Method: m.Method, Params: params, Meta: p.meta.onward, Hop: p.hop, Session: p.session,
-		Unknown: to.unknown}
-	if to.unknown {
-		request.Name = p.named
-	}
 	// A server of 2026-07-28 may need input for these, besides tools/call.
 	takesInput := m.Method == methodPromptsGet || m.Method == methodResourcesRead
 	state, _ := m.Object.Get("requestState")
-	f.suspensions.serve(ctx, &attempt{peer: p, op: &forwardedRequest{f, request, to}, params: params, requestState: state, server: to.server,
-		reply: r, progress: progressQueue{replier: r, token: p.meta.token}, retries: p.modern && takesInput})
+	a := &attempt{peer: p, params: params, requestState: state, server: to.server, reply: r,
+		progress: progressQueue{replier: r, token: p.meta.token}, retries: p.modern && takesInput}
+	op := &forwardedRequest{toolCall: toolCall{toolCalls: &toolCalls{deps: f.deps}}, forwarder: f, to: to, request: tool.Request{
+		Server: to.server, Method: m.Method, Params: params, Meta: p.meta.onward, Hop: p.hop, Session: p.session, Unknown: to.unknown}}
+	if a.op = op; to.unknown {
+		op.request.Name = p.named
+	}
+	if !isTaskMethod(m.Method) {
+		var refusal *tool.RPCError
+		if op.call, refusal = f.callOf(p, m, to, params, op); refusal != nil {
+			return refusal
+		}
+	}
+	f.suspensions.serve(ctx, a)
 	return nil
 }
 
-// forwardedRequest is the operation of a request that goes on to a server. Nothing of it is left between two attempts.
+// callOf returns a request as a call of the pipeline, which lets through execute it. Completion asks nobody: people get it as they type.
+func (f *forwarder) callOf(p *peer, m *jsonrpc.Message, to onward, params json.RawMessage, through invoke.Executor) (c invoke.Call,
+	refusal *tool.RPCError) {
+	surface, refusal := f.surfaces.of(p)
+	if refusal != nil {
+		return c, refusal
+	}
+	c = invoke.Call{Surface: surface, Params: params, Meta: p.meta.onward, Hop: p.hop, NativeCallID: m.ID, Method: clip(m.Method),
+		Actor: p.actor, Session: p.session, Request: &invoke.Request{Executor: through, Method: tool.MethodOf(to.server, m.Method, !to.unknown),
+			Unasked: m.Method == methodComplete}}
+	if rawjson.IsObject(params) {
+		own := []string{"_meta"}
+		if p.modern && !to.unknown { // of a retry
+			own = append(own, "inputResponses", "requestState")
+		}
+		arguments, _, err := rawjson.DeleteFunc(params, func(m rawjson.Member) bool { return slices.Contains(own, m.Name()) })
+		if err != nil {
+			return c, invalidParams(err.Error())
+		}
+		c.Arguments = arguments
+	}
+	return c, nil
+}
+
+// permitted runs a request about a server, or a notification, that the client waits for no answer of: do, where the policy lets it. Nobody
+// is asked.
+func (f *forwarder) permitted(ctx context.Context, p *peer, m *jsonrpc.Message, to onward, do func(context.Context) error) *tool.RPCError {
+	c, refusal := f.callOf(p, m, to, m.Params, invoke.ExecutorFunc(func(ctx context.Context, _ *tool.Execution) (tool.Reply, error) {
+		by := tool.ExternalMapping{Source: tool.SourceMCP, Role: "upstream", ServerID: to.server, Method: clip(m.Method)}
+		return tool.Reply{Result: json.RawMessage("{}"), Mapping: by}, do(ctx)
+	}))
+	if refusal != nil {
+		return refusal
+	}
+	c.Request.Unasked = true
+	return f.deps.Pipeline.Invoke(ctx, &c).Err
+}
+
+// forwardedRequest is the operation of a request that goes on to a server. Nothing of it is left between two attempts, but for what the
+// pipeline keeps.
 type forwardedRequest struct {
+	toolCall
 	*forwarder
 	request tool.Request // apart from what depends on the attempt
 	to      onward
+	retry   bool // whose params may have less than those that were judged
 }
 
 func (f *forwardedRequest) identify(s *suspended.State) {
@@ -79,9 +126,12 @@ func (f *forwardedRequest) identify(s *suspended.State) {
 }
 
 func (f *forwardedRequest) run(ctx context.Context, a *attempt, l link) attemptResult {
+	if f.call.Request != nil {
+		f.retry = a.before != nil
+		return ofPipeline(f.toolCall.run(ctx, a, l))
+	}
 	request := f.request
-	request.Params = a.params
-	request.InputByRetry, request.Ask, request.Progress, request.Notify = a.retries, l.ask, l.report, l.notify
+	request.Params, request.Ask, request.Progress, request.Notify = a.params, l.ask, l.report, l.notify
 	if of := f.to.task; of != nil && l.ask != nil {
 		request.Ask = func(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
 			defer of.Tell(tool.MethodTaskUpdate, nil) // the server goes on with the task
@@ -96,21 +146,44 @@ func (f *forwardedRequest) run(ctx context.Context, a *attempt, l link) attemptR
 			reply, err = f.deps.Servers.Forward(ctx, &request)
 		}
 	}
-	r := attemptResult{reply: &reply, err: err}
-	var why *tool.Failure
-	switch {
-	case err != nil && errors.As(context.Cause(ctx), &why): // whoever canceled it has given a reason
-		r.err = why
-	case err == nil && reply.NeedsInput && reply.Result == nil:
-		r.needs = json.RawMessage("{}")
-	case err == nil && reply.NeedsInput:
-		r.needs = reply.Result
+	if why := (*tool.Failure)(nil); err != nil && errors.As(context.Cause(ctx), &why) { // whoever canceled it has given a reason
+		err = why
 	}
+	return attemptResult{reply: &reply, err: err}
+}
+
+// Execute implements invoke.Executor: it sends the request on that the pipeline lets through.
+func (f *forwardedRequest) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+	request := f.request
+	request.Params, request.Ask, request.InputByRetry, request.Notify = e.Params, e.Ask, e.InputByRetry, e.Notify
+	if f.call.Progress != nil {
+		request.Progress = e.Progress
+	}
+	var err error
+	_ = rawjson.Members(e.Arguments, func(m rawjson.Member) bool { // what was judged is sent: a hook, a person or a retry may have changed it
+		if was, there := rawjson.Get(request.Params, m.Name()); (there || !f.retry) && !bytes.Equal(was, m.Value) {
+			request.Params, err = rawjson.Set(request.Params, m.Name(), m.Value)
+		}
+		return err == nil
+	})
+	if err != nil {
+		return tool.Reply{}, err
+	}
+	return f.deps.Servers.Forward(ctx, &request)
+}
+
+// ofPipeline is the result of an attempt that the pipeline has run.
+func ofPipeline(r attemptResult) attemptResult {
+	o := &r.outcome
+	if r.reply = (&tool.Reply{Result: o.Result, Object: o.Object, Free: o.Free}); o.Err != nil {
+		r.err = o.Err
+	}
+	r.reply.Mapping.ProtocolVersion = o.Revision
 	return r
 }
 
-func (f *forwardedRequest) end(_ context.Context, _ attemptResult, why error) attemptResult {
-	return attemptResult{err: why}
+func (f *forwardedRequest) end(ctx context.Context, latest attemptResult, why error) attemptResult {
+	return ofPipeline(f.toolCall.end(ctx, latest, why))
 }
 
 func (f *forwardedRequest) answer(ctx context.Context, a *attempt, r attemptResult) {
@@ -204,16 +277,11 @@ func (f *forwarder) failed(ctx context.Context, r replier, err error) *tool.RPCE
 	case errors.As(err, &rpc):
 		return rpc
 	case errors.As(err, &failure):
-		about, _ := json.Marshal(map[string]any{metaError: map[string]any{"error_class": failure.Class,
-			"error_code": failure.ErrorCode(), "retry_after_ms": failure.RetryAfter.Milliseconds()}})
-		return &tool.RPCError{Code: tool.CodeInternalError, Message: failure.Message + failure.Private, Data: about}
+		return failure.RPC()
 	}
 	f.deps.Logger.Error("request failed", "error", err)
 	return &tool.RPCError{Code: tool.CodeInternalError, Message: "the hub failed while it handled this request; its log says why"}
 }
-
-// metaError is the member of an error's data that describes a failed request for machines.
-const metaError = "toolhub/error"
 
 // getPrompt serves prompts/get: the prompt goes by any of its names here, and by its own one on.
 func (f *forwarder) getPrompt(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
@@ -291,36 +359,10 @@ func (f *forwarder) pass(ctx context.Context, p *peer, m *jsonrpc.Message, r rep
 	return f.forward(ctx, p, m, r, onward{server: server, unknown: true})
 }
 
-// Forwarded is a request of a client to a server besides tools/call: the policy of tools does not see it.
-type Forwarded struct {
-	Server  string
-	Method  string
-	Params  json.RawMessage // as the client sent them; nil where it sent none
-	Unknown bool            // the hub does not know the method, so nobody knows what it does
-	Actor   tool.Actor
-	Profile string
-}
-
-// refusal returns why a request of p may not reach a server; nil where it may. Requests about tasks are not looked at: their
-// calls were let through.
-func (f *forwarder) refusal(ctx context.Context, p *peer, m *jsonrpc.Message, to onward) error {
-	if f.deps.Refuse == nil || isTaskMethod(m.Method) {
-		return nil
-	}
-	why := f.deps.Refuse(ctx, Forwarded{Server: to.server, Method: m.Method, Params: m.Params, Unknown: to.unknown, Actor: p.actor,
-		Profile: p.profile})
-	if why == nil {
-		return nil
-	}
-	f.deps.Logger.Info("a request is refused by the policy", "server", to.server, "method", clip(m.Method), "actor", p.actor.Ref(),
-		"why", why.Message)
-	return why
-}
-
 // passNote sends a notification on that the hub does not know, and returns when the server has it or does not take it.
 func (f *forwarder) passNote(ctx context.Context, p *peer, m *jsonrpc.Message) {
 	server, refusal := f.surfaces.soleServer(p)
-	if refusal != nil || f.refusal(ctx, p, m, onward{server: server, unknown: true}) != nil {
+	if refusal != nil {
 		return
 	}
 	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, true
@@ -328,7 +370,9 @@ func (f *forwarder) passNote(ctx context.Context, p *peer, m *jsonrpc.Message) {
 	if rawjson.IsNull(params) {
 		params = nil
 	}
-	err := f.deps.Servers.Notify(ctx, &tool.Request{Server: server, Method: m.Method, Params: params, Hop: p.hop, Session: p.session})
+	err := f.permitted(ctx, p, m, onward{server: server, unknown: true}, func(ctx context.Context) error {
+		return f.deps.Servers.Notify(ctx, &tool.Request{Server: server, Method: m.Method, Params: params, Hop: p.hop, Session: p.session})
+	})
 	if err != nil {
 		f.deps.Logger.Warn("a client's notification did not reach the server", "server", server, "method", clip(m.Method), "error", err)
 	}

@@ -69,10 +69,6 @@ type Deps struct {
 	// called.
 	SessionEnded func(session string)
 
-	// Refuse returns why a request besides tools/call, which the pipeline decides about, may not reach its server; nil lets it
-	// pass. Where Refuse itself is nil, everything passes.
-	Refuse func(context.Context, Forwarded) *tool.Failure
-
 	// Show returns what a person is told of a tool of a profile, as text or as JSON; nil where the caller sees none of that name.
 	Show func(profile string, caller tool.Actor, name string, asJSON bool) ([]byte, error)
 

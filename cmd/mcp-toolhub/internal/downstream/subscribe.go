@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -115,25 +116,30 @@ func (t *resourceSubscriptions) subscribe(ctx context.Context, p *peer, m *jsonr
 	if refusal != nil {
 		return refusal
 	}
-	if why := t.forwarder.refusal(ctx, p, m, onward{server: server}); why != nil {
-		return t.forwarder.failed(ctx, r, why)
-	}
-	sub, refusal := t.lock(ctx, p.caller, &subscription{resource: resource{server, native}, shown: uri, who: p.session, says: p.hop, out: p.caller.out})
+	refusal = t.permitted(ctx, p, server, native, func(ctx context.Context) error {
+		fresh := &subscription{resource: resource{server, native}, shown: uri, who: p.session, says: p.hop, out: p.caller.out}
+		sub, refusal := t.lock(ctx, p.caller, fresh)
+		if refusal != nil {
+			return refusal
+		}
+		defer sub.unlock()
+		if sub.made {
+			return nil
+		}
+		return t.make(ctx, sub)
+	})
 	if refusal != nil {
-		return refusal
-	}
-	defer sub.unlock()
-	if !sub.made {
-		err := t.make(ctx, sub)
-		if why := tool.NeedsSignIn(err); why != nil && t.deps.SignIns != nil { // without an Asker: the error alone leads to the page
-			err = t.deps.SignIns.SignIn(ctx, &tool.SignInNeed{Server: server, Why: why, Actor: p.actor, Session: p.session, Hop: p.hop})
-		}
-		if err != nil {
-			return t.forwarder.failed(ctx, r, err)
-		}
+		return t.forwarder.failed(ctx, r, refusal)
 	}
 	r.answer(whole([]byte("{}")))
 	return nil
+}
+
+// permitted runs do, which subscribes to the resource that its server knows as native, where the policy lets the peer.
+func (t *resourceSubscriptions) permitted(ctx context.Context, p *peer, server, native string, do func(context.Context) error) *tool.RPCError {
+	m := &jsonrpc.Message{Method: methodSubscribe, Params: rawjson.AppendMember([]byte("{"), "uri", rawjson.Quote(native))}
+	m.Params = append(m.Params, '}')
+	return t.forwarder.permitted(ctx, p, m, onward{server: server}, do)
 }
 
 // unsubscribe serves resources/unsubscribe. What was never subscribed to is not subscribed to now, too.
@@ -234,12 +240,13 @@ func (t *resourceSubscriptions) makeAll(ctx context.Context, p *peer, surface *t
 	subs := make([]*subscription, 0, len(uris))
 	for _, uri := range uris {
 		server, native, refusal := ownerOf(p, surface, uri)
-		if refusal == nil && t.forwarder.refusal(ctx, p, &jsonrpc.Message{Method: methodSubscribe}, onward{server: server}) == nil {
+		if refusal == nil {
 			subs = append(subs, &subscription{resource: resource{server, native}, shown: uri, who: p.session, says: p.hop, out: out})
 		}
 	}
 	inParallel(slices.Values(subs), func(sub *subscription) {
-		if err := t.make(ctx, sub); err != nil {
+		err := t.permitted(ctx, p, sub.server, sub.uri, func(ctx context.Context) error { return t.make(ctx, sub) })
+		if err != nil {
 			t.deps.Logger.Debug("a subscription is given up on", "server", sub.server, "error", err)
 		}
 	})

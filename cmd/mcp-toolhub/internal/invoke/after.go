@@ -97,6 +97,11 @@ func (inv *invocation) mapFailure() {
 		inv.end.Content = fmt.Appendf(nil, `[{"type":"text","text":%s}]`, rawjson.Quote(f.Message))
 		return
 	}
+	if inv.call.Request != nil {
+		inv.outcome.Err = inv.named(f.RPC())
+		inv.end.Content = fmt.Appendf(nil, `[{"type":"text","text":%s}]`, rawjson.Quote(f.Message))
+		return
+	}
 	var native *tool.RPCError
 	if errors.As(f.Cause, &native) { // behind an HTTP status, say
 		inv.end.Error.NativeErrorRef = nativeError(native)

@@ -95,7 +95,7 @@ func (a *askers) enter(ctx context.Context, t *approval.Ticket, retries bool, wa
 // ask puts the question to a person, waits for the answer and makes it the decision that counts.
 func (a *approver) ask(ctx context.Context, inv *invocation, q *approvalRequest) error {
 	inv.call.Arrival.Leave()
-	if a.opts.Approvals == nil {
+	if r := inv.call.Request; a.opts.Approvals == nil || r != nil && r.Unasked {
 		inv.decided(q.decision)
 		return a.deny(inv, q, "nobody", "somebody would have to allow it, and nobody can be asked")
 	}
@@ -246,7 +246,7 @@ func (a *approver) checked(q *approvalRequest, t *tool.Tool, out approval.Questi
 // binding returns what an approval of the invocation is bound to at this moment.
 func (a *approver) binding(g *gate.Gate, inv *invocation, r *policy.Request) approval.Binding {
 	t := inv.listed.Tool
-	if a.opts.Present != nil {
+	if a.opts.Present != nil && !t.Method {
 		t = cmp.Or(a.opts.Present(t.Name), &tool.Tool{Name: t.Name})
 	}
 	targets, _ := json.Marshal(r.Targets) // nothing in it but strings, which always encode
@@ -500,6 +500,9 @@ func (q *approvalRequest) wayOut() string {
 	if !q.gate.Queues() {
 		queue += " (policy.ask.channels has to name queue for that)"
 	}
+	if queue += ", "; q.ticket == nil && q.request.Tool.Method { // it does not wait
+		queue = ""
+	}
 	ways := fmt.Sprintf("allow it in policy.rules: {match: %q, then: allow}", q.request.Tool.Name)
 	switch kind, _ := q.decision.Reason["type"].(string); {
 	case kind == "rule" && len(q.decision.RuleRefs) > 0: // an allow beside it would change nothing
@@ -507,7 +510,7 @@ func (q *approvalRequest) wayOut() string {
 	case kind == "limit":
 		ways = "change what policy.targets says of it"
 	}
-	return "A person can " + queue + ", " + ways + ", or set another policy.mode"
+	return "A person can " + queue + ways + ", or set another policy.mode"
 }
 
 // sayUnasked records in d why the client could not be asked.

@@ -20,6 +20,14 @@ import (
 // caller and one that never was get the same bytes.
 func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 	faulty := inv.readAgent()
+	if r := inv.call.Request; r != nil {
+		if !inv.resumed {
+			inv.listed = &tool.Listed{Tool: r.Method}
+			p.found(inv, r.Method)
+			inv.moveTo(tool.StatusSelected)
+		}
+		return faulty
+	}
 	l, ok := inv.call.Surface.Resolve(inv.call.Name)
 	if refused := inv.call.Refused; refused != nil {
 		inv.rpcErr = refused
@@ -251,7 +259,9 @@ func (p *Pipeline) prepareObservableInput(_ context.Context, inv *invocation) er
 func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	t := inv.listed.Tool
 	ex, ok := p.opts.Executors[t.Name.Source()]
-	if t.Hub != nil {
+	if r := inv.call.Request; r != nil {
+		ex = r
+	} else if t.Hub != nil {
 		ex = t.Hub
 	} else if !ok {
 		return fmt.Errorf("execute %q: no executor for source %q", t.Name, t.Name.Source())

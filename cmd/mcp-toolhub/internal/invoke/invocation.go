@@ -95,7 +95,7 @@ func (p *Pipeline) begin(ctx context.Context, c *Call) *invocation {
 		inv.id = tool.NewInvocationID()
 	}
 	inv.keyed = p.opts.Digest
-	if o := p.opts.Observer; o != nil {
+	if o := p.opts.Observer; o != nil && c.Request == nil { // the door and the servers tell of requests
 		inv.trace, inv.laps = o.Begin(ctx, c), inv.lapsRoom[:0]
 	}
 	head := persist.CallHead{Invocation: inv.id, Tool: tool.UnknownTool, Surface: c.Surface.ID, Actor: c.Actor.Ref(),

@@ -36,6 +36,22 @@ type Executor interface {
 	Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error)
 }
 
+// ExecutorFunc is an Executor.
+type ExecutorFunc func(ctx context.Context, e *tool.Execution) (tool.Reply, error)
+
+// Execute calls f.
+func (f ExecutorFunc) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+	return f(ctx, e)
+}
+
+// Request makes a Call one of a request that is no tools/call, such as resources/read. It takes no place at its server, because
+// calls there may wait for it, and Outcome.Err says why it has failed.
+type Request struct {
+	Executor            // sends it on
+	Method   *tool.Tool // from tool.MethodOf
+	Unasked  bool       // it is denied where somebody would have to be asked
+}
+
 // Call is one tools/call as a door received it. The pipeline changes none of its fields, and nobody else does before it has ended or
 // goes on with another one.
 type Call struct {
@@ -55,6 +71,9 @@ type Call struct {
 
 	// Refused is why the request is no call, where it is malformed: the invocation ends with that. Nil where it is one.
 	Refused *tool.RPCError
+
+	// Request is the request where the call is no tools/call; then Name is empty, and Arguments are its params without _meta.
+	Request *Request
 
 	SelectionRef string      // see tool.DeferredCall
 	Loaded       tool.Loaded // see tool.Execution

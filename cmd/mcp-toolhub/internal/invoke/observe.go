@@ -80,14 +80,14 @@ type observation struct {
 
 // noteLap notes for o, which may be nil, that a phase of the invocation has ended.
 func noteLap(o Observer, inv *invocation, phase int) {
-	if o != nil {
+	if o != nil && inv.call.Request == nil {
 		inv.laps = append(inv.laps, newLap(phase, inv.now().Sub(inv.record.Created)))
 	}
 }
 
 // observe tells o, which may be nil, of the end of the invocation.
 func observe(ctx context.Context, o Observer, inv *invocation) {
-	if o == nil {
+	if o == nil || inv.call.Request != nil {
 		return
 	}
 	e := Ended{Call: inv.call, ID: inv.id, Member: inv.record.Parent != "", Trace: inv.trace, Began: inv.record.Created, Laps: inv.laps,

@@ -35,7 +35,7 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 // decidePermission is permission without the hooks of permission_decision.
 func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error {
 	g := p.opts.Gate()
-	if err := plainParams(inv.call.Params); err != nil {
+	if err := plainParams(inv.call.Params); err != nil && inv.call.Request == nil { // all of a request's params are judged
 		return err
 	}
 	r, err := requestOf(ctx, g, inv, inv.inputs.permission)

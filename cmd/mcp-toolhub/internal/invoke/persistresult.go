@@ -77,7 +77,11 @@ func (inv *invocation) resultRule() tool.ResultRule {
 	if h := inv.listed.Tool.Hub; h != nil && h.Whole {
 		return tool.ResultRule{}
 	}
-	return rules.For(inv.listed.Tool.Name)
+	rule := rules.For(inv.listed.Tool.Name)
+	if inv.call.Request != nil { // its result is no content for a model
+		rule = tool.ResultRule{Strategy: rule.Strategy}
+	}
+	return rule
 }
 
 // limitResult decides about a result that may be too large for the caller. ours says that a store may hold it: a hook may have said

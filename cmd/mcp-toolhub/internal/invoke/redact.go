@@ -13,7 +13,7 @@ import (
 // late for another status than that of a failure: the tool has run.
 func (inv *invocation) redact(log *slog.Logger) {
 	rules := inv.call.Surface.Results
-	if rules == nil || inv.listed == nil || inv.outcome.Task != nil {
+	if rules == nil || inv.listed == nil || inv.outcome.Task != nil || inv.call.Request != nil {
 		return
 	}
 	mode := rules.For(inv.listed.Tool.Name).Redact

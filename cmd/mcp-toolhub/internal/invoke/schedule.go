@@ -14,8 +14,8 @@ import (
 // only enters the queue here.
 func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 	h := inv.listed.Tool.Hub
-	if h != nil && h.Batches {
-		return p.queue(inv) // its calls take places, and it must not keep them from one; it leaves the line when they have joined
+	if h != nil && h.Batches || inv.call.Request != nil {
+		return p.queue(inv) // a batch's calls take places, and it must not keep them from one; it leaves the line when they have joined
 	}
 	defer inv.call.Arrival.Leave()
 	if h == nil {

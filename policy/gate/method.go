@@ -1,0 +1,67 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+)
+
+// aimMethod finds the targets of a request that is no tools/call: see tool.MethodOf. Its params are the arguments. An address among them
+// reaches the network, as an argument of a tool would that is one.
+func (g *Gate) aimMethod(ctx context.Context, r *policy.Request, plan *target.Plan, root target.Root) (err error) {
+	rest, uri := r.Input, ""
+	switch r.Tool.Native {
+	case "resources/read", "resources/subscribe":
+		uri = rawjson.Text(rest, "uri")
+		rest, _, err = rawjson.Delete(rest, "uri")
+	case complete:
+		ref, _ := rawjson.Get(rest, "ref")
+		rest, uri = completed(rest, rawjson.Text(ref, "uri"))
+	}
+	if err != nil {
+		return err
+	}
+	if uri != "" {
+		targets, inside := target.OfURI("/uri", uri, root)
+		r.Targets = append(targets, slices.DeleteFunc(inside, func(t target.Target) bool { return !g.limits.Guards(&t) })...)
+	}
+	more, err := plan.Resolve(ctx, rest, root)
+	r.Targets = append(r.Targets, more...)
+	if r.Facts.ReadOnly.Value && r.Tool.Native != complete && slices.ContainsFunc(r.Targets, func(t target.Target) bool { return t.Host != "" }) {
+		f := *r.Facts
+		f.Network = facts.Fact[bool]{Value: true, Origin: facts.Inferred, Why: "an address is among its params"}
+		f.Tags = append(slices.Clip(f.Tags), "network")
+		slices.Sort(f.Tags)
+		r.Facts = &f
+	}
+	return err
+}
+
+// completed returns the values that a completion is about, as arguments, and its URI template with the values in it.
+func completed(params json.RawMessage, template string) (arguments json.RawMessage, uri string) {
+	argument, _ := rawjson.Get(params, "argument")
+	known, _ := rawjson.Get(params, "context")
+	known, _ = rawjson.Get(known, "arguments")
+	values := map[string]string{}
+	_ = rawjson.Members(known, func(m rawjson.Member) bool {
+		values[m.Name()], _ = rawjson.String(m.Value)
+		return true
+	})
+	values[rawjson.Text(argument, "name")] = rawjson.Text(argument, "value")
+	arguments, err := rawjson.Encode(map[string]any{"arguments": values})
+	if err != nil {
+		return params, template // cannot be: nothing in it but strings
+	}
+	for name, value := range values {
+		template = strings.NewReplacer("{"+name+"}", value, "{+"+name+"}", value, "{/"+name+"}", "/"+value).Replace(template)
+	}
+	return arguments, template
+}
+
+const complete = "completion/complete" // which asks a server for names, and not for what they name
