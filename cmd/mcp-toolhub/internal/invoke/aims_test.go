@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
 // aimed makes a bench whose tool takes a path, and notes what its executor is told about it.
@@ -102,5 +103,38 @@ func TestExecutorsKnowWhatWasPermitted(t *testing.T) {
 	}()
 	if o := b.aimAt(t.Context(), link); o.Class != tool.ClassApprovalRejected || told != nil {
 		t.Errorf("%s %s, told %v", o.Status, o.Result, told)
+	}
+}
+
+// A path that leads elsewhere once the call has its turn is judged again: the call runs where it may go there, too, and no answer of a
+// person holds for it.
+func TestTargetsAreJudgedAgain(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []tool.Aim
+	b := aimed(t, "write_text", &told)
+	g := gateIn(t, root, policy.Rule{Match: []string{"mcp.*"}, Then: tool.Allow})
+	b.opts.Gate = func() *gate.Gate { return g }
+	outside := t.TempDir()
+	for i, c := range []struct{ to, code string }{{filepath.Join(root, "inner"), ""}, {outside, "path_changed"}, {"", ""}} {
+		link := filepath.Join(root, fmt.Sprint("link", i))
+		call := b.callOf("mcp.s.t", fmt.Sprintf(`{"path":%q}`, filepath.Join(link, "x")))
+		call.Member = &Member{Parent: "inv_batch", Turn: func(context.Context) error {
+			if c.to == "" { // it is there by now, and leads nowhere else
+				return os.Mkdir(link, 0o700)
+			}
+			return os.Symlink(c.to, link)
+		}}
+		told = nil
+		o := b.Invoke(t.Context(), call)
+		switch {
+		case c.code != "" && (o.Error == nil || o.Error.ErrorCode != c.code || told != nil):
+			t.Errorf("link to %s: %s %+v, told %v", c.to, o.Status, o.Error, told)
+		case c.code == "" && (o.Status != tool.StatusSucceeded || c.to != "" && told[0].Path != filepath.Join(c.to, "x")):
+			t.Errorf("link to %s: %s %+v, told %v", c.to, o.Status, o.Error, told)
+		}
 	}
 }

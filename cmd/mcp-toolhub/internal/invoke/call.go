@@ -269,6 +269,9 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	if ctx.Err() != nil {
 		return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began"})
 	}
+	if err := p.judgeAgain(ctx, inv); err != nil {
+		return err
+	}
 	inv.moveTo(tool.StatusRunning)
 	inv.describe()
 	if err := p.opts.Journal.Announce(ctx, &inv.record); err != nil {

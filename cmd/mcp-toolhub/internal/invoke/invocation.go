@@ -65,6 +65,7 @@ type walk struct {
 	next    int  // the phase that it is in, or goes on with
 	parked  bool // it waits for its turn at the server, and has left its stack: see Queued
 	resumed bool // it was suspended before
+	waited  bool // other calls may have run since it was permitted
 }
 
 // execution is when the executor was at work on an invocation.

@@ -72,6 +72,39 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 	return denied(&d)
 }
 
+// judgeAgain makes sure that the permission still holds when the call has left the queue. Calls that ran meanwhile may have made a link
+// of a path that it is aimed at. Where the targets are others by now, they are judged anew. Nobody is asked again, and an answer, or what
+// a hook said, was about the targets before.
+func (p *Pipeline) judgeAgain(ctx context.Context, inv *invocation) error {
+	was := inv.permitted.targets
+	if !inv.waited || !slices.ContainsFunc(was, func(t target.Target) bool { return t.Kind == target.Path && !t.Remote || t.Kind == target.Command }) {
+		return nil
+	}
+	g := p.opts.Gate()
+	r, err := requestOf(ctx, g, inv, inv.inputs.permission)
+	if err != nil || slices.EqualFunc(was, r.Targets, sameTarget) {
+		return err
+	}
+	d := g.Engine().Decide(ctx, r)
+	if allowed := d.Behavior == tool.Allow || d.Behavior == tool.Passthrough; allowed && inv.approved == nil && inv.hooks == nil {
+		inv.decided(&d)
+		inv.permitted = permitted{aims(&r), gate.Command(&r), r.Targets}
+		return nil
+	}
+	d.Behavior, d.Source, d.SuggestedUpdates, d.PendingClassifierCheck = tool.Deny, kindStale, nil, nil
+	d.Reason = map[string]any{"type": kindStale, "message": "what the call is aimed at leads elsewhere than when it was permitted: call again"}
+	inv.decided(&d)
+	f := denied(&d)
+	f.Code = "path_changed"
+	return f
+}
+
+// sameTarget reports whether two targets are one to everything that decides. That a file is there by now, for instance, is nothing new.
+func sameTarget(a, b target.Target) bool {
+	return a.Kind == b.Kind && a.Argument == b.Argument && a.Resolved == b.Resolved && a.Executable == b.Executable && a.As == b.As &&
+		a.Write == b.Write && a.Fault == b.Fault && a.Has(target.HardLink) == b.Has(target.HardLink)
+}
+
 // plainParams refuses params with two members that some server could take for the same, where one is judged: it would run arguments that
 // no rule has seen. Some servers do not tell letter case.
 func plainParams(params json.RawMessage) (err error) {

@@ -28,6 +28,7 @@ func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 		return becauseOf(ctx, err)
 	}
 	waits, err := p.scheduler.enter(&inv.place)
+	inv.waited = waits || inv.call.Member != nil
 	if !waits {
 		return becauseOf(ctx, err)
 	}
