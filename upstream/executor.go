@@ -135,6 +135,9 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 		sess.taskTokens.add(id)
 	}
 	a := c.sender.wait(ctx, sess, lc, x.Progress, *limits)
+	if !c.cfg.Hub {
+		a = a.withoutOwn()
+	}
 	reply.Result = a.result
 	if a.object.Text() != nil {
 		reply.Object = a.object

@@ -19,7 +19,7 @@ var oddObjects = []string{
 	`{"content":[],"n":123456789012345678901234567890,"f":1.0,"e":1E+2,"neg":-0,"small":1e-400}`,
 	`{"content":[{"type":"hologram","data":{"b":1,"a":[]}}],"future":{"x":null}}`,
 	`{"content":[{"type":"text","text":"<a href=\"x\">&amp;</a>   \u003c \/ \ud83d\ude00 😀"}]}`,
-	`{"content":[],"_meta":{"toolhub/x":1,"com.example/y":[1,{}]},"isError":true,"structuredContent":null}`,
+	`{"content":[],"_meta":{"toolhubs/x":1,"com.example/y":[1,{}]},"isError":true,"structuredContent":null}`,
 	`{"content":[],"é":1,"é":2,"\u0065":3}`,
 	`{ "content" : [ 1 ,	2 ] , "spaces" : { } }`,
 	`{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"}}}`,

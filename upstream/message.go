@@ -125,6 +125,17 @@ func errorAnswer(raw []byte) response {
 	return response{err: &tool.RPCError{Code: code, Message: fields.Message, Data: fields.Data, Raw: line}}
 }
 
+// withoutOwn is the answer of a server without what only the hub may say.
+func (a response) withoutOwn() response {
+	if own := tool.WithoutOwn(a.result); len(own) != len(a.result) {
+		a.result, a.object = own, rawjson.Object{}
+	}
+	if rpc, ok := a.err.(*tool.RPCError); ok && rpc.Raw != nil {
+		a.err = errorAnswer(tool.WithoutOwn(rpc.Raw)).err
+	}
+	return a
+}
+
 func invalidAnswer(what string) response {
 	return response{err: &tool.Failure{
 		Class:          tool.ClassExecutionFailed,

@@ -41,7 +41,7 @@ var oddResults = []string{
 	`{"structuredContent":{"z":{"y":{"x":1.50}},"a":false}}`,
 	`{"_meta":{},"content":[]}`,
 	`{"content":[],"_meta":{ }}`,
-	`{"content":[],"_meta":{"com.example/z":{"b":1,"a":1e400},"toolhub/other":1,"progressToken":"x","":[ ]},"after":1}`,
+	`{"content":[],"_meta":{"com.example/z":{"b":1,"a":1e400},"toolhubs/other":1,"progressToken":"x","":[ ]},"after":1}`,
 	`{"content":[],"\u005fmeta":{"escaped":1}}`,
 	`{ "content" : [ 1 ,	2 ] , "blanks" : { "a" : 1 } , "_meta" : { "k" : "v" } }`,
 	`{"content":[],"jsonrpc":"1.0","id":9,"result":{},"error":{"code":1},"method":"x","params":{}}`,

@@ -192,7 +192,7 @@ func (c *toolsCmd) withRemote(ctx context.Context, do func(toolbox) error) error
 		return &exitError{exitUsage, err}
 	}
 	g, err := upstream.NewGroup(upstream.Config{Version: version(), Servers: []upstream.ServerConfig{
-		{ID: remoteID, Transport: upstream.StreamableHTTP, URL: u.String(), Headers: headers},
+		{ID: remoteID, Transport: upstream.StreamableHTTP, URL: u.String(), Headers: headers, Hub: true},
 	}}, logger)
 	if err != nil {
 		return failed(err)

@@ -1,9 +1,13 @@
 package tool
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
 // Execution is one tools/call that has passed every check. The pipeline hands it to an executor.
@@ -188,6 +192,53 @@ type HTTPError struct {
 }
 
 func (e *HTTPError) Error() string { return fmt.Sprintf("HTTP status %d", e.Status) }
+
+// ownPrefix begins the keys by which the hub marks what it says itself.
+const ownPrefix = "toolhub/"
+
+// ownLevels is how deep such a key can mean something: in _meta of a resource in a block of a result, for instance.
+const ownLevels = 8
+
+// WithoutOwn returns what a server has answered, well-formed JSON, without the keys that are the hub's own. What is the tool's data, or a
+// schema, stays.
+func WithoutOwn(answer []byte) []byte {
+	if !bytes.Contains(answer, []byte("toolhub")) && !bytes.Contains(answer, []byte(`\u00`)) { // which may spell it
+		return answer
+	}
+	return withoutOwn(answer, ownLevels)
+}
+
+func withoutOwn(value []byte, levels int) []byte {
+	if levels == 0 || len(value) == 0 || value[0] != '{' && value[0] != '[' {
+		return value
+	}
+	out, size := []byte{value[0]}, 0 // size is that of what is left out
+	_ = rawjson.Members(value, func(m rawjson.Member) bool {
+		inner := m.Value
+		if strings.HasPrefix(m.Name(), ownPrefix) {
+			size++
+			return true
+		} else if !m.Is("structuredContent") && !m.Is("inputSchema") && !m.Is("outputSchema") {
+			inner = withoutOwn(inner, levels-1)
+		}
+		size += len(m.Value) - len(inner)
+		out = rawjson.AppendMember(out, string(m.Key), inner)
+		return true
+	})
+	_ = rawjson.Elements(value, func(e []byte) bool {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		inner := withoutOwn(e, levels-1)
+		size += len(e) - len(inner)
+		out = append(out, inner...)
+		return true
+	})
+	if size == 0 {
+		return value
+	}
+	return append(out, value[0]+2) // the bracket that closes it
+}
 
 // JSON-RPC error codes, of JSON-RPC 2.0 and of MCP.
 const (

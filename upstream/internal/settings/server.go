@@ -38,6 +38,7 @@ type Server struct {
 
 	Disabled bool
 	Missing  Missing  // references of the entry that have no value: the server is not started
+	Hub      bool     // it is a hub, and this its client on the command line: what it says under toolhub/ stays
 	Trust    bool     // the operator vouches for this server's annotations
 	Tags     []string // given to every tool of the server
 	Validate string   // "off", "warn" or "reject" (default)

@@ -20,6 +20,7 @@ import (
 // large ones by reference.
 func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
 	defer inv.redactRecord()
+	inv.limitError()
 	native := inv.outcome.Result
 	r, object := p.keptResult(ctx, inv)
 	ours := len(r) > 0 && len(r) == len(native) && &r[0] == &native[0]
@@ -82,6 +83,28 @@ func (inv *invocation) resultRule() tool.ResultRule {
 		rule = tool.ResultRule{Strategy: rule.Strategy}
 	}
 	return rule
+}
+
+// limitError cuts a server's JSON-RPC error that is larger than a result may be for the caller. Nothing is stored of it: it is no result.
+func (inv *invocation) limitError() {
+	e, rules := inv.outcome.Err, inv.call.Surface.Results
+	if e == nil || rules == nil || inv.listed == nil {
+		return
+	}
+	most := rules.For(inv.listed.Tool.Name).MaxChars
+	size := max(utf8.RuneCount(e.Raw), utf8.RuneCountInString(e.Message)+utf8.RuneCount(e.Data))
+	if most == 0 || size <= most {
+		return
+	}
+	cut, n := e.Message, 0
+	for i := range cut {
+		if n++; n > previewChars(most) {
+			cut = cut[:i] + "…"
+			break
+		}
+	}
+	inv.outcome.Err = &tool.RPCError{Code: e.Code, Data: fmt.Appendf(nil, `{%q:{"invocation_id":%q}}`, metaInvocation, inv.id), Message: fmt.Sprintf(
+		"%s (the hub cut this error: it has %d characters, and at most %d are passed on: %s)", cut, size, most, rules.Because)}
 }
 
 // limitResult decides about a result that may be too large for the caller. ours says that a store may hold it: a hook may have said
