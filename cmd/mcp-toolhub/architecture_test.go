@@ -280,6 +280,7 @@ var mayImport = map[string]map[string]string{
 		"internal/rawjson":                "lanes carry raw JSON",
 		"cmd/mcp-toolhub/internal/invoke": "every call goes through the pipeline",
 		"internal/sessionid":              "ids of sessions are carried by clients",
+		"internal/sensitive":              "callers elsewhere see no paths in the hub's health",
 		"internal/paramheader":            "arguments that travel as headers",
 		"internal/connuser":               "without tokens, other users of the machine are refused",
 		"cmd/mcp-toolhub/internal/downstream/internal/suspended": "so is requestState",

@@ -180,6 +180,9 @@ type Actor struct {
 	Client  Client
 }
 
+// IsRemote reports whether the caller may be on another machine: who comes in over HTTP with a token.
+func (a Actor) IsRemote() bool { return a.Door == "http" && a.Name != Local }
+
 // Ref returns the actor_ref of records.
 func (a Actor) Ref() string { return "actor:" + a.Door + "/" + a.Name }
 

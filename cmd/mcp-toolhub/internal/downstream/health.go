@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -55,13 +56,17 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		status = http.StatusServiceUnavailable
 	}
 	var shown any = map[string]string{"status": h.Status}
-	if _, ok := (&guard{config: s.cfg}).actorOf(r); ok {
+	actor, ok := (&guard{config: s.cfg}).actorOf(r)
+	if ok {
 		shown = h
 	}
 	text, err := json.Marshal(shown)
 	if err != nil {
 		http.Error(w, "health cannot be written", http.StatusInternalServerError)
 		return
+	}
+	if actor.IsRemote() {
+		text = []byte(sensitive.WithoutPaths(string(text), ""))
 	}
 	writeJSON(w, status, text)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
@@ -97,8 +98,11 @@ func (inv *invocation) mapFailure() {
 		inv.end.Content = fmt.Appendf(nil, `[{"type":"text","text":%s}]`, rawjson.Quote(f.Message))
 		return
 	}
+	said := inv.forCaller(f.Message + f.Private)
 	if inv.call.Request != nil {
-		inv.outcome.Err = inv.named(f.RPC())
+		e := f.RPC()
+		e.Message = said
+		inv.outcome.Err = inv.named(e)
 		inv.end.Content = fmt.Appendf(nil, `[{"type":"text","text":%s}]`, rawjson.Quote(f.Message))
 		return
 	}
@@ -110,11 +114,19 @@ func (inv *invocation) mapFailure() {
 	if errors.As(f.Cause, &refused) {
 		inv.end.Error.NativeErrorRef, _ = rawjson.Encode(refused)
 	}
-	content := fmt.Appendf(nil, `{"type":"text","text":%s}`, rawjson.Quote(f.Message+f.Private))
+	content := fmt.Appendf(nil, `{"type":"text","text":%s}`, rawjson.Quote(said))
 	if f.Detail != "" {
 		content = fmt.Appendf(content, `,{"type":"text","text":%s}`, rawjson.Quote(f.Detail))
 	}
 	inv.setResult(tool.Reply{Result: fmt.Appendf(nil, `{"content":[%s],"isError":true}`, content)})
+}
+
+// forCaller returns a text of the hub's own as the caller may read it: one elsewhere learns nothing of where files are here.
+func (inv *invocation) forCaller(text string) string {
+	if !inv.call.Actor.IsRemote() {
+		return text
+	}
+	return sensitive.WithoutPaths(text, string(inv.inputs.model))
 }
 
 // metaInvocation is the member of data that names the invocation, as _meta of a result does.
