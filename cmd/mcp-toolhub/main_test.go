@@ -225,6 +225,22 @@ func (h *runningHub) stop() error {
 	return h.cmd.Wait()
 }
 
+// command runs a command of the program beside a hub, and returns what it prints.
+func (h *runningHub) command(t *testing.T, args ...string) string {
+	t.Helper()
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Env = h.cmd.Dir, h.cmd.Env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
 // startHub runs a hub on config, written to a file of that name's extension, with a scratch home.
 func startHub(t testing.TB, name, config string, args ...string) *runningHub {
 	t.Helper()

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -475,20 +474,4 @@ func TestTraceOfNestedCalls(t *testing.T) {
 			t.Errorf("a call of the batch is no child of it: %v, %v", m, answer)
 		}
 	}
-}
-
-// command runs a command of the program beside a hub, and returns what it prints.
-func (h *runningHub) command(t *testing.T, args ...string) string {
-	t.Helper()
-	program, err := exec.LookPath("mcp-toolhub")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program, args...)
-	cmd.Dir, cmd.Env = h.cmd.Dir, h.cmd.Env
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("%v: %v\n%s", args, err, out)
-	}
-	return string(out)
 }
