@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
@@ -56,6 +57,16 @@ func (x *clientRequest) params(params json.RawMessage, token string, h *hop.Hop)
 // ownMethods are requests that are not forwarded: the group sends them itself, or they have a door of their own.
 func ownMethods() []string {
 	return []string{methodCallTool, methodSubscribe, methodUnsubscribe, methodSetLevel, methodListen, methodDiscover, "initialize"}
+}
+
+// Method returns a method of a server besides tools/call as a tool, for permission and records. What is permitted of it is
+// permitted at this server's address alone.
+func (g *Group) Method(server, method string, known bool) *tool.Tool {
+	t := tool.MethodOf(server, method, known)
+	if s := g.roster.Load().byID[server]; s != nil {
+		t.ServerDigest = admit.ServerDigest(s.cfg)
+	}
+	return t
 }
 
 // Forward sends a request other than tools/call to its server and returns what the server answered, byte for byte. It goes

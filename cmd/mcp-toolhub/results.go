@@ -24,7 +24,7 @@ func (h *hub) readResource(ctx context.Context, c *invoke.Call, server, uri stri
 	const method = "resources/read"
 	params := append(append([]byte(`{"uri":`), rawjson.Quote(uri)...), '}')
 	out := h.pipeline.Invoke(ctx, &invoke.Call{Surface: c.Surface, Params: params, Arguments: params, Hop: c.Hop, Method: method,
-		Actor: c.Actor, Session: c.Session, Request: &invoke.Request{Method: tool.MethodOf(server, method, true), Unasked: true,
+		Actor: c.Actor, Session: c.Session, Request: &invoke.Request{Method: h.group.Method(server, method, true), Unasked: true,
 			Executor: invoke.ExecutorFunc(func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
 				return h.group.Forward(ctx, &tool.Request{Server: server, Method: method, Params: params, Hop: c.Hop, Session: c.Session})
 			})}})

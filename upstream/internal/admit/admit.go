@@ -43,7 +43,7 @@ const (
 // whole list over one bad tool.
 type admission struct {
 	cfg     settings.Server
-	server  string // see serverDigest
+	server  string // see ServerDigest
 	tags    []string
 	limited []string // for the log: which limits were hit, and with what effect
 
@@ -58,7 +58,7 @@ type admission struct {
 const rules = "3"
 
 func newAdmission(cfg settings.Server, known map[string]bool) *admission {
-	a := &admission{cfg: cfg.WithDefaults(), server: serverDigest(cfg), tags: slices.Clone(cfg.Tags)}
+	a := &admission{cfg: cfg.WithDefaults(), server: ServerDigest(cfg), tags: slices.Clone(cfg.Tags)}
 	limits := a.cfg.Limits
 	seal := fmt.Sprintf("rules %s %d %d %s", rules, limits.ToolSize, limits.SchemaDepth, limits.HiddenText)
 	if known[seal] {
@@ -68,8 +68,8 @@ func newAdmission(cfg settings.Server, known map[string]bool) *admission {
 	return a
 }
 
-// serverDigest says which server an entry means. Values of secrets are not in it, so that a renewed one changes nothing.
-func serverDigest(cfg settings.Server) string {
+// ServerDigest says which server an entry means. Values of secrets are not in it, so that a renewed one changes nothing.
+func ServerDigest(cfg settings.Server) string {
 	text := strings.Join(append([]string{cfg.URL, cfg.Command, cfg.Dir, cfg.Account, cfg.SignIn}, cfg.Args...), "\x00")
 	for _, secret := range cfg.Secrets {
 		if secret != "" {

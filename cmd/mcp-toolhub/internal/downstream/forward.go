@@ -80,7 +80,7 @@ func (f *forwarder) callOf(p *peer, m *jsonrpc.Message, to onward, params json.R
 		return c, refusal
 	}
 	c = invoke.Call{Surface: surface, Params: params, Meta: p.meta.onward, Hop: p.hop, NativeCallID: m.ID, Method: clip(m.Method),
-		Actor: p.actor, Session: p.session, Request: &invoke.Request{Executor: through, Method: tool.MethodOf(to.server, m.Method, !to.unknown),
+		Actor: p.actor, Session: p.session, Request: &invoke.Request{Executor: through, Method: f.deps.Servers.Method(to.server, m.Method, !to.unknown),
 			Unasked: m.Method == methodComplete}}
 	if rawjson.IsObject(params) {
 		own := []string{"_meta"}

@@ -311,6 +311,9 @@ type Servers interface {
 	// Forward sends a request on to its server and returns the server's answer.
 	Forward(ctx context.Context, r *tool.Request) (tool.Reply, error)
 
+	// Method returns a method of a server besides tools/call as a tool, for permission and records.
+	Method(server, method string, known bool) *tool.Tool
+
 	// Personal returns the servers that list resources to each caller for itself.
 	Personal() []string
 

@@ -46,6 +46,10 @@ func (v *servers) RootsChanged(_ context.Context, who tool.Session, params json.
 
 func (*servers) Personal() []string { return nil }
 
+func (*servers) Method(server, method string, known bool) *tool.Tool {
+	return tool.MethodOf(server, method, known)
+}
+
 func (v *servers) SetLogLevel(level string) { v.note("level " + level) }
 
 func (v *servers) OnNotification(tell func(tool.Notification)) { v.tell = tell }
@@ -221,6 +225,10 @@ func (noServers) Unsubscribe(context.Context, string, string, tool.Session) erro
 func (noServers) RootsChanged(context.Context, tool.Session, json.RawMessage) {}
 
 func (noServers) Personal() []string { return nil }
+
+func (noServers) Method(server, method string, known bool) *tool.Tool {
+	return tool.MethodOf(server, method, known)
+}
 
 func (noServers) SetLogLevel(string) {}
 
