@@ -187,7 +187,7 @@ func TestProfilesOfAllKindsSayWhatHappens(t *testing.T) {
 		writeFile(t, filepath.Join(declared, name+".json"), fmt.Sprintf(`{"name":%q,"description":"Sleeps.","input_schema":{"type":"object","properties":{}},`+
 			`"permission":"readonly","command_type":"exec","command":"sleep","args":["60"],"timeout_ms":%d}`, name, timeout))
 	}
-	writeFile(t, filepath.Join(declared, "wait.json"), `{"name":"wait","description":"Waits for a file, and prints nothing, which is no result.","input_schema":{"type":"object","properties":`+
+	writeFile(t, filepath.Join(declared, "wait.json"), `{"name":"wait","description":"Waits for a file.","input_schema":{"type":"object","properties":`+
 		`{"file":{"type":"string"}},"required":["file"]},"permission":"write","command_type":"exec","command":"sh","args":["-c","touch \"$0.begun\"; `+
 		`while [ ! -e \"$0\" ]; do sleep .02; done","{{file}}"]}`)
 	hub := startHubIn(t, []string{"XDG_CONFIG_HOME=" + dir}, "hub.json", configText(t, servers, map[string]any{
@@ -241,7 +241,7 @@ func TestProfilesOfAllKindsSayWhatHappens(t *testing.T) {
 		p.says("declarative.nap", "timeout_ms", 400*strings.Count(last, `"status":"timed_out"`))
 
 		file := filepath.Join(dir, "declared")
-		p.blocks(c, "declarative.wait", file, "failed", func() bool { _, err := os.Stat(file + ".begun"); return err == nil })
+		p.blocks(c, "declarative.wait", file, "succeeded", func() bool { _, err := os.Stat(file + ".begun"); return err == nil })
 	})
 	part("code", func(p *profiled, c *canceling) {
 		many := filepath.Join(dir, "many")

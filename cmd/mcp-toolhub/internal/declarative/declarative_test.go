@@ -108,8 +108,8 @@ func file(t testing.TB, members map[string]any) string {
 	return string(raw)
 }
 
-// show prints its arguments as a tool result, one per line, each in brackets.
-const show = `for a in "$@"; do printf '[%s]' "$a"; done > out; printf '{"content":[{"type":"text","text":"ok"}]}'`
+// show writes its arguments to a file, each in brackets.
+const show = `for a in "$@"; do printf '[%s]' "$a"; done > out; printf ok`
 
 func (r *rig) printed(t testing.TB) string {
 	t.Helper()
@@ -169,6 +169,7 @@ func TestRefusals(t *testing.T) {
 		"no timeout":               {map[string]any{"timeout_ms": 0}, "timeout_ms: out of range; write a number from 1"},
 		"timeout as text":          {map[string]any{"timeout_ms": "1s"}, "timeout_ms: want a whole number"},
 		"fraction":                 {map[string]any{"timeout_ms": 1.5}, "timeout_ms: want a whole number"},
+		"output":                   {map[string]any{"output": "json"}, `output: want "text" or "result"`},
 		"stdout limit":             {map[string]any{"stdout_limit_bytes": 1 << 30}, "stdout_limit_bytes: out of range; write a number from 1"},
 		"stderr limit":             {map[string]any{"stderr_limit_bytes": -1}, "stderr_limit_bytes: out of range; write a number from 1"},
 		"schema of a text":         {map[string]any{"input_schema": map[string]any{"type": "string"}}, `input_schema: want "type": "object"`},
@@ -353,7 +354,7 @@ func TestOneArgument(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if name == "shell text" { // "$a" is a name of the script's own: nothing numbered
-				members["command"] = `a={{text}}; printf '[%s]' -- {{text}} > out; printf '{"content":[{"type":"text","text":"ok"}]}'`
+				members["command"] = `a={{text}}; printf '[%s]' -- {{text}} > out; printf ok`
 			}
 			r := newRig(t, map[string]string{"x.json": file(t, members)})
 			for _, value := range hostile() {
@@ -414,7 +415,80 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// The command reads its arguments as JSON and prints a tool result.
+// What the command prints is the text of the result.
+func TestPlainText(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		script string
+		want   string // the result, or the code of the failure
+	}{
+		"text":      {`echo hello`, `{"content":[{"text":"hello\n","type":"text"}]}`},
+		"arguments": {`cat`, `{"content":[{"text":"{\"text\":\"v\"}\n","type":"text"}]}`},
+		"nothing":   {`:`, `{"content":[]}`},
+		"no UTF-8":  {`printf 'a\377b'`, "{\"content\":[{\"text\":\"a\ufffdb\",\"type\":\"text\"}]}"},
+		"a result":  {`printf '{"content":[]}'`, `{"content":[{"text":"{\"content\":[]}","type":"text"}]}`},
+		"too much":  {`head -c 3000000 /dev/zero`, "stdout_limit"},
+		"secret":    {`printf "$API_TOKEN,$OTHER"`, `{"content":[{"text":"[redacted],","type":"text"}]}`},
+	} {
+		prints(t, name, "", c.script, c.want)
+	}
+}
+
+// prints declares a shell's text, calls it, and compares its result, or the code of its failure.
+func prints(t *testing.T, name, output, script, want string) {
+	t.Helper()
+	members := map[string]any{"command_type": "shell", "command": script, "env_allowlist": []string{"API_TOKEN"}}
+	if output != "" {
+		members["output"] = output
+	}
+	r := newRig(t, map[string]string{"x.json": file(t, members)})
+	result, err := r.call(t.Context(), `{"text":"v"}`)
+	var f *tool.Failure
+	if errors.As(err, &f) {
+		if f.Code != want {
+			t.Errorf("%s: %v", name, err)
+		}
+		return
+	}
+	if got, _ := json.Marshal(result); string(got) != want {
+		t.Errorf("%s: %s %v", name, got, err)
+	}
+}
+
+// A tool that prints a result as JSON, and has no output: result, is named in the log: once.
+func TestResultIsMeant(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		prints, output string
+		lines          int
+	}{
+		{`{"content":[]}`, "", 1},
+		{`{"content":[]}`, "text", 0},
+		{`{"content":[]}`, "result", 0},
+		{`{"content":"a text"}`, "", 0},
+		{`content`, "", 0},
+	} {
+		members := map[string]any{"command": "printf", "args": []string{"%s", c.prints}}
+		if c.output != "" {
+			members["output"] = c.output
+		}
+		var log strings.Builder
+		r := newRig(t, map[string]string{"x.json": file(t, members)}, func(config *declarative.Config) {
+			config.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		})
+		for range 2 {
+			if _, err := r.call(t.Context(), `{"text":""}`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if strings.Count(log.String(), "looks like a tool result") != c.lines ||
+			c.lines > 0 && (!strings.Contains(log.String(), `\"output\": \"result\"`) || !strings.Contains(log.String(), "x.json")) {
+			t.Errorf("%+v: %s", c, log.String())
+		}
+	}
+}
+
+// With output: result the command prints a tool result as JSON.
 func TestResults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -438,19 +512,7 @@ func TestResults(t *testing.T) {
 		"too much":             {`head -c 3000000 /dev/zero`, "stdout_limit"},
 		"secret":               {`printf '{"content":[{"type":"text","text":"%s"}]}' "$API_TOKEN,$OTHER"`, `{"content":[{"text":"[redacted],","type":"text"}]}`},
 	} {
-		r := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": c.script,
-			"env_allowlist": []string{"API_TOKEN"}})})
-		result, err := r.call(t.Context(), `{"text":"v"}`)
-		var f *tool.Failure
-		if errors.As(err, &f) {
-			if f.Code != c.want {
-				t.Errorf("%s: %v", name, err)
-			}
-			continue
-		}
-		if got, _ := json.Marshal(result); string(got) != c.want {
-			t.Errorf("%s: %s %v", name, got, err)
-		}
+		prints(t, name, "result", c.script, c.want)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
@@ -39,14 +40,20 @@ type definition struct {
 	timeout    time.Duration // 0: the usual
 	stdout     int           // 0: the usual
 	stderr     int
+	output     string // what stdout is; "" where the file does not say, which is outputText
+
+	warn sync.Once // that stdout, which is given as text, looks like a result
 }
 
-// What permission and command_type may be.
+// What permission, command_type and output may be.
 const (
 	readonly = "readonly"
 	write    = "write"
 	exec     = "exec"
 	shell    = "shell"
+
+	outputText   = "text"
+	outputResult = "result"
 
 	tagDangerous = "dangerous"
 )
@@ -62,17 +69,17 @@ type place = shape.Located[string]
 
 // declared is what a file says, before the checks that look at more than one value.
 type declared struct {
-	name, description, schema, permission, kind, command, dir place
-	tags                                                      []place
-	args                                                      shape.Located[[]place]
-	env                                                       []string
-	stdout, stderr                                            int
-	timeout                                                   int64 // in milliseconds
+	name, description, schema, permission, kind, command, dir, output place
+	tags                                                              []place
+	args                                                              shape.Located[[]place]
+	env                                                               []string
+	stdout, stderr                                                    int
+	timeout                                                           int64 // in milliseconds
 }
 
 // keys are all that a file may hold.
 func (d *declared) keys(most time.Duration) []shape.Field {
-	output := shape.Integer[int]{Min: 1, Max: command.MostOutput, Why: "more is not kept of any command"}
+	limit := shape.Integer[int]{Min: 1, Max: command.MostOutput, Why: "more is not kept of any command"}
 	return []shape.Field{
 		shape.Must(shape.KeyAt("name", "what the tool is called", shape.Text{Pattern: namePattern,
 			Want: `small letters, digits, _ and -, 48 at most, without "` + Name + `." before it, which is added`}, &d.name)),
@@ -88,8 +95,9 @@ func (d *declared) keys(most time.Duration) []shape.Field {
 			Want: "the name of a variable, without its value"}}, &d.env),
 		shape.Key("timeout_ms", "", shape.Integer[int64]{Min: 1, Max: most.Milliseconds(),
 			Why: "hub.toolsets.declarative.max_timeout in the hub's config says so"}, &d.timeout),
-		shape.Key("stdout_limit_bytes", "", output, &d.stdout),
-		shape.Key("stderr_limit_bytes", "", output, &d.stderr),
+		shape.KeyAt("output", "", shape.OneOf(outputText, outputResult), &d.output),
+		shape.Key("stdout_limit_bytes", "", limit, &d.stdout),
+		shape.Key("stderr_limit_bytes", "", limit, &d.stderr),
 	}
 }
 
@@ -165,7 +173,7 @@ func (p *parsing) read(root *textfile.Node) {
 	p.nameAt, p.name, p.description = d.name.Position, d.name.Value, d.description.Value
 	p.permission, p.env = d.permission.Value, d.env
 	p.timeout = time.Duration(d.timeout) * time.Millisecond
-	p.stdout, p.stderr = d.stdout, d.stderr
+	p.stdout, p.stderr, p.output = d.stdout, d.stderr, d.output.Value
 	if d.schema.Present {
 		p.input(d.schema)
 	}

@@ -20,11 +20,14 @@ func (d *definition) result(o *command.Outcome, secrets []string) (json.RawMessa
 		return nil, &tool.Failure{Class: class, Code: code, Message: fmt.Sprintf(format, args...) + fmt.Sprintf(
 			"; the command has run. Tell the person, who has declared the tool in %s", d.path)}
 	}
-	raw, whole := o.Stdout.Raw()
-	if !whole {
-		return refuse(tool.ClassResultTooLarge, "stdout_limit", "%s printed %d bytes, more than its stdout_limit_bytes allows, so that there is no "+
-			"result", d.tool.Name, o.Stdout.Bytes)
+	if o.Stdout.Truncated() {
+		return refuse(tool.ClassResultTooLarge, "stdout_limit", "%s printed %d bytes, more than its stdout_limit_bytes "+
+			"allows, so that there is no result", d.tool.Name, o.Stdout.Bytes)
 	}
+	if d.output != outputResult {
+		return textResult(o.Stdout.Text(secrets)), nil
+	}
+	raw, _ := o.Stdout.Raw()
 	for _, s := range secrets {
 		raw = bytes.ReplaceAll(raw, []byte(s), []byte("[redacted]"))
 	}
@@ -33,6 +36,16 @@ func (d *definition) result(o *command.Outcome, secrets []string) (json.RawMessa
 		return refuse(tool.ClassExecutionFailed, "invalid_tool_output", "%s printed no tool result: %s", d.tool.Name, err)
 	}
 	return result, nil
+}
+
+// textResult is the result of a command that prints plain text. Clients pass texts on to models, and some of those refuse an
+// empty one.
+func textResult(text string) json.RawMessage {
+	content := []any{}
+	if text != "" {
+		content = append(content, textBlock(text))
+	}
+	return encode(map[string]any{"content": content})
 }
 
 // failed is the result of a command that exited with an error: what it wrote to its standard error.

@@ -38,9 +38,25 @@ func (t *Toolset) run(ctx context.Context, d *definition, e *tool.Execution) (js
 	}
 	switch outcome.Ending {
 	case command.Exited, command.Signaled:
+		t.hint(d, &outcome)
 		return d.result(&outcome, secrets)
 	}
 	return nil, outcome.Failure("")
+}
+
+// hint says once in the log that a tool whose file says nothing of output prints what looks like a tool result.
+func (t *Toolset) hint(d *definition, o *command.Outcome) {
+	if d.output != "" || o.Ending != command.Exited || o.ExitCode != 0 || o.Stdout.Truncated() {
+		return
+	}
+	raw, _ := o.Stdout.Raw()
+	if _, err := readResult(raw); err != nil {
+		return
+	}
+	d.warn.Do(func() {
+		t.logger.Warn(`a declared tool prints JSON that looks like a tool result, and its caller gets that as plain text: `+
+			`write "output": "result" into its file, or "output": "text" if plain text is meant`, "tool", d.tool.Name, "file", d.path)
+	})
 }
 
 // argv is the command for the arguments of a call, the program first.
