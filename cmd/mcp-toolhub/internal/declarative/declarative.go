@@ -4,9 +4,11 @@
 //
 // A file is taken whole or not at all. One with any fault is left out, with all its faults and their places; the others stay.
 //
-// The command gets the arguments as a JSON object on its standard input and prints a tool result as JSON; what it writes to
-// its standard error is for the log, and for the caller where it fails. Values reach its own arguments by templates,
-// {{name}}, which replace one argument at a time; a shell never sees a value as part of its text.
+// The command gets the arguments as a JSON object on its standard input. It prints the text of the
+// result, or the result as JSON if the file says so. What it writes to its standard error is for the
+// log, and for the caller if it fails. Values reach its own arguments by templates, {{name}}, each of
+// which stays within one argument. A shell's text reads a value from a variable, $ARG_name, or from an
+// argument, and holds none itself.
 package declarative
 
 import (

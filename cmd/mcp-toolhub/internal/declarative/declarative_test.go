@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func (r *rig) load(t testing.TB, change ...func(*declarative.Config)) {
 	t.Helper()
 	c := declarative.Config{Enabled: true, Dir: r.dir, Runner: command.NewRunner("", slog.New(slog.DiscardHandler)),
 		Logger: slog.New(slog.DiscardHandler), Bounds: command.Config{Root: r.project,
-			Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=/nowhere", "API_TOKEN=tok-123456", "OTHER=x"}}}
+			Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=/nowhere", "API_TOKEN=tok-123456", "OTHER=x", "ARG_n=5"}}}
 	for _, f := range change {
 		f(&c)
 	}
@@ -200,94 +201,110 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What a shell is given must stay out of its text.
-func TestShellRefusals(t *testing.T) {
+// problem declares a tool and returns what is wrong with it; "" for nothing.
+func problem(t *testing.T, members map[string]any) string {
+	t.Helper()
+	p := newRig(t, map[string]string{"x.json": file(t, members)}).Problems()
+	if len(p) == 0 {
+		return ""
+	}
+	return p[0].Error()
+}
+
+// No template stands in a shell's text. The variables that it reads have a value in every call.
+func TestShellTexts(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`grep '{{text}}' f`:                  "no word of its own",
-		`grep "{{text}}" f`:                  "no word of its own",
-		`grep x{{text}} f`:                   "no word of its own",
-		`grep {{text}}x f`:                   "no word of its own",
-		`grep {{text}}{{text}} f`:            "no word of its own",
-		`cat \{{text}}`:                      "is no text that the hub can judge",
-		"cat <<E\n{{text}}\nE":               "no word of its own",
-		`echo x # {{text}}`:                  "no word of its own",
-		`echo ${X:-{{text}}}`:                "changes a value",
-		"echo `cat {{text}}`":                "in backquotes",
-		`echo $(( {{text}} ))`:               "may read it once more",
-		`[[ {{text}} -eq 1 ]]`:               "changes what the others mean",
-		`eval {{text}}`:                      "eval reads a text as commands once more",
-		`cd x; eval {{text}}`:                "eval reads",
-		`. {{text}}`:                         ". reads",
-		`echo {{text}} $1`:                   "$1 without quotes",
-		`echo {{text}} ${2}`:                 "${2} without quotes",
-		`echo {{text}} $'x'`:                 "cannot hold $'",
-		`set -- {{text}}`:                    "set would change the shell by what {{text}} says",
-		`echo {{text}} $toolhub_1`:           "cannot hold toolhub_",
-		`echo {{text`:                        `"{{" without "}}"`,
-		`echo {{other}}`:                     "names no property",
-		`echo {{list}}`:                      "is of type array",
-		`echo {{text}} (`:                    "is no text that the hub can judge",
-		`{{text}} x`:                         "where a program does",
-		`X=1 Y={{n}} {{text}}`:               "where a program does",
-		`2>/dev/null {{text}}`:               "where a program does",
-		`timeout 5 {{text}}`:                 "where a program does",
-		`cat x | xargs -I@ {{text}}`:         "where a program does",
-		`x={{text}}; $x`:                     "where a program does",
-		`Y={{n}} ls`:                         "would be a variable of a program",
-		`PATH={{text}}; ls`:                  "a name in small letters",
-		`sh -c {{text}}`:                     "a shell would take {{text}} for its text",
-		`a && /bin/bash -lc {{text}}`:        "a shell would take {{text}} for its text",
-		`printf %s {{text}} | sh`:            "sh reads its commands from its standard input",
-		`printf %s {{text}} > s; sh ./s`:     "the text may write ./s, which it runs",
-		`git -c {{text}} log`:                "git may run what {{text}} names",
-		`sort --compress-program={{text}} f`: "would be the program that an option of sort names",
-		`x={{text}}; own "$x"`:               `write -- before it`,
-		`awk {{text}} f`:                     "awk would take {{text}} for its program",
-		`strace ls {{text}}`:                 "strace starts other programs",
-		`timeout --what 5 ls {{text}}`:       "the hub does not know the option --what of timeout",
-		`$WHICH {{text}}`:                    "which program $WHICH is",
+		`grep {{text}} f`:                        `command: "{{" cannot stand in a shell's text: write "$ARG_name", in double quotes`,
+		`grep '{{text}}' f`:                      `command: "{{" cannot stand`,
+		`docker ps --format '{{.Names}}'`:        `put the text into a script of your own`,
+		`grep "$ARG_other" f`:                    "command: $ARG_other names no property of input_schema",
+		`rm -r "${ARG_maybe}"/*`:                 "command: $ARG_maybe may be missing in a call",
+		`echo ${#ARG_list}`:                      "command: $ARG_list is of type array",
+		`echo "$ARG_text2"`:                      "command: $ARG_text2 names no property",
+		`grep -- "$ARG_text" f "$ARG_text" $PWD`: "",
+		`echo "${ARG_n:-}" "${ARG_flag%e}"`:      "",
+		`getconf ARG_MAX`:                        "",
+		`echo (`:                                 "", // the shell says so
 	} {
-		r := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": text})})
-		problems := r.Problems()
-		if len(problems) != 1 || !strings.Contains(problems[0].Error(), want) {
-			t.Errorf("%s: %v", text, problems)
+		if got := problem(t, map[string]any{"command_type": "shell", "command": text}); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
 		}
-	}
-	r := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": "echo {{text}}", "args": []string{"{{n}}"}}),
-		"y.json": file(t, map[string]any{"name": "y", "command_type": "shell", "command": "echo $1", "args": []string{"a{{n}}"}})})
-	if p := r.Problems(); len(p) != 2 || !strings.Contains(p[0].Error(), "args: a shell command has its values") ||
-		!strings.Contains(p[1].Error(), "args[0]: an argument of a shell command is one template or none") {
-		t.Errorf("%v", p)
 	}
 }
 
-// Where values may stand in a shell's text, and in the arguments of programs that run others.
+// A value is neither the program that env starts, nor a shell's text, file or option.
 func TestProgramsAreNoValues(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{`grep -c {{text}} f`, `x={{text}}; env`, `cat > {{text}}`, `cat 2>&1 >& {{text}}`, `cat < {{text}}`, `for i in {{text}}; do echo "$i"; done`,
-		`grep $(date) {{text}}`, `sh -c 'echo "$a"' {{text}}`, `case {{text}} in x) echo;; esac`, `printf %s {{text}} | cat`, `git commit -m {{text}}`} {
-		if p := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": text})}).Problems(); len(p) != 0 {
-			t.Errorf("%s: %v", text, p)
+	const stands, input, says = "{{text}} stands where a program", "would read its commands from its standard input", "may run what "
+	for _, c := range []struct {
+		argv []string
+		want string
+	}{
+		{[]string{"sh", "-c", "{{text}}"}, "args[1]: " + stands},
+		{[]string{"sh", "-c{{text}}"}, "args[0]: -c" + stands},
+		{[]string{"/bin/bash", "-l", "-c", "ls {{text}}"}, "args[2]: ls " + stands},
+		{[]string{"bash", "-eo", "pipefail", "-c", "{{text}}"}, "args[3]: " + stands},
+		{[]string{"bash", "--rcfile", "{{text}}", "-i"}, "args[1]: " + stands},
+		{[]string{"bash-5.2", "-c", "--", "{{text}}"}, "args[2]: " + stands},
+		{[]string{"sh", "-o", "{{text}}"}, "args[1]: " + stands},
+		{[]string{"dash", "{{text}}"}, "args[0]: " + stands},
+		{[]string{"ZSH.exe", "--", "{{text}}"}, "args[1]: " + stands},
+		{[]string{"sh"}, "command: sh " + input},
+		{[]string{"ksh", "-e", "-"}, "command: ksh " + input},
+		{[]string{"sh", "-es", "a", "{{text}}"}, "command: sh " + input},
+		{[]string{"env", "{{text}}"}, "args[0]: " + stands},
+		{[]string{"env", "-u", "A", "{{text}}"}, "args[2]: " + stands},
+		{[]string{"env", "PATH={{text}}", "ls"}, "args[0]: PATH=" + stands},
+		{[]string{"/usr/bin/env", "-i", "A=b", "sh", "-c", "{{text}}"}, "args[4]: " + stands},
+		{[]string{"env", "-u", "A", "-C", "/", "bash", "-c", "{{text}}"}, "args[6]: " + stands},
+		{[]string{"env", "-S", "sh -c", "{{text}}"}, "args[2]: " + stands},
+		{[]string{"env", "--split-string=sh -c", "{{text}}"}, "args[1]: " + stands},
+		{[]string{"env", "env", "busybox", "sh", "-c", "{{text}}"}, "args[4]: " + stands},
+		{[]string{"busybox", "{{text}}"}, "args[0]: " + stands},
+		{[]string{"env", "bash"}, "args[0]: bash " + input},
+		{[]string{`C:\Windows\cmd.exe`, "/c", "dir {{text}}"}, "args[1]: cmd " + says},
+		{[]string{"fish", "x.fish", "{{text}}"}, "args[1]: fish " + says},
+
+		{[]string{"sh", "-c", `ls "$1"`, "sh", "{{text}}"}, ""},
+		{[]string{"bash", "-eo", "pipefail", "own.sh", "{{text}}"}, ""},
+		{[]string{"sh", "own.sh", "-s", "-c", "{{text}}"}, ""},
+		{[]string{"env", "-i", "A=b", "ls", "{{text}}"}, ""},
+		{[]string{"env"}, ""},
+		{[]string{"busybox", "ls", "{{text}}"}, ""},
+		{[]string{"grep", "-c", "{{text}}"}, ""},
+		{[]string{"grep", "sh", "{{text}}"}, ""},
+		{[]string{"git", "log", "--grep={{text}}"}, ""},
+		{[]string{"timeout", "5", "{{text}}"}, ""}, // the person's own word
+	} {
+		got := problem(t, map[string]any{"command": c.argv[0], "args": c.argv[1:]})
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.argv, got, c.want)
 		}
 	}
-	for _, c := range []struct {
-		program string
-		args    []string
-		want    string
-	}{
-		{"sh", []string{"-c", "{{text}}"}, "args[1]: a shell would take {{text}} for its text"},
-		{"/bin/bash", []string{"-l", "-c", "ls {{text}}"}, "args[2]: a shell would take"},
-		{"sh", []string{"{{text}}"}, "args[0]: a shell would take"},
-		{"sh", []string{"-c", "ls \"$1\"", "sh", "{{text}}"}, ""},
-		{"env", []string{"{{text}}"}, "args[0]: {{text}} stands where a program does"},
-		{"env", []string{"sh", "-c", "{{text}}"}, "args[2]: a shell would take"},
-		{"grep", []string{"-c", "{{text}}"}, ""},
-		{"git", []string{"log", "--grep={{text}}"}, ""},
-	} {
-		p := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command": c.program, "args": c.args})}).Problems()
-		if (len(p) != 0) != (c.want != "") || len(p) > 0 && !strings.Contains(p[0].Error(), c.want) {
-			t.Errorf("%s %q: %v", c.program, c.args, p)
+}
+
+// The files that the documentation shows declare tools.
+func TestDocumentedFiles(t *testing.T) {
+	t.Parallel()
+	block := regexp.MustCompile("(?ms)^```json\n(.*?)^```$")
+	for _, page := range []string{"tools.md", "declared-tools.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		for _, m := range block.FindAllSubmatch(text, -1) {
+			if !strings.Contains(string(m[1]), `"input_schema"`) {
+				continue
+			}
+			seen++
+			if p := newRig(t, map[string]string{"x.json": string(m[1])}).Problems(); len(p) != 0 {
+				t.Errorf("%s: %v", page, p)
+			}
+		}
+		if seen == 0 {
+			t.Errorf("%s shows no file", page)
 		}
 	}
 }
@@ -340,23 +357,28 @@ func TestFiles(t *testing.T) {
 // hostile are values that want to be more than one argument.
 func hostile() []string {
 	return []string{"a b", `it's "quoted"`, "$(touch hit)", "`touch hit`", "a\nb", "; touch hit #", "&& touch hit", "| touch hit", "${IFS}", "*", "~",
-		`\`, `'`, `"`, "", "{{n}}", "}}", "$1", "%s%n", "a\tb", "\r", "é\u202e", ">hit", "$toolhub_1", "'; touch hit; '", `"; touch hit; "`, "a[$(touch hit)]"}
+		`\`, `'`, `"`, "", "{{n}}", "}}", "$1", "%s%n", "a\tb", "\r", "é\u202e", ">hit", "$ARG_text", "'; touch hit; '", `"; touch hit; "`, "a[$(touch hit)]"}
 }
 
-// Whatever a value is, it stays one argument, and no shell reads it.
+// Whatever a value is, it stays one argument or one variable, and no shell reads it.
 func TestOneArgument(t *testing.T) {
 	t.Parallel()
-	for name, members := range map[string]map[string]any{
-		"exec":       {"command": "sh", "args": []string{"-c", show, "sh", "--", "x={{text}}", "{{text}}", "{{ n }}{{word}}{{flag}}"}},
-		"shell text": {"command_type": "shell", "command": "f() { " + strings.ReplaceAll(show, `"$@"`, `"$a" "$b"`) + "; }; a={{text}}; b={{text}}; f"},
-		"shell args": {"command_type": "shell", "command": show, "args": []string{"{{text}}", "constant"}},
+	for name, c := range map[string]struct {
+		members map[string]any
+		want    string // V is the value
+	}{
+		"exec": {map[string]any{"command": "sh", "args": []string{"-c", show, "sh", "--", "x={{text}}", "{{text}}", "{{ n }}{{word}}{{flag}}"}},
+			"[--][x=V][V][7afalse]"},
+		"variables": {map[string]any{"command_type": "shell", "env_allowlist": []string{"ARG_n"},
+			"command": `printf '[%s]' "$ARG_text" "$ARG_n" "${ARG_word}" "$ARG_flag" > out; printf ok`}, "[V][7][a][false]"},
+		"arguments": {map[string]any{"command_type": "shell", "command": show, "args": []string{"{{text}}", "constant", "x={{text}}"}},
+			"[V][constant][x=V]"},
+		"both": {map[string]any{"command_type": "shell", "command": strings.Replace(show, `"$@"`, `"$1" "$ARG_text"`, 1), "args": []string{"{{text}}"}},
+			"[V][V]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name == "shell text" { // "$a" is a name of the script's own: nothing numbered
-				members["command"] = `a={{text}}; printf '[%s]' -- {{text}} > out; printf ok`
-			}
-			r := newRig(t, map[string]string{"x.json": file(t, members)})
+			r := newRig(t, map[string]string{"x.json": file(t, c.members)})
 			for _, value := range hostile() {
 				arguments, err := json.Marshal(map[string]string{"text": value})
 				if err != nil {
@@ -366,9 +388,7 @@ func TestOneArgument(t *testing.T) {
 				if err != nil || text(result) != "ok" {
 					t.Fatalf("%q: %v %v", value, result, err)
 				}
-				want := map[string]string{"exec": "[--][x=" + value + "][" + value + "][7afalse]", "shell text": "[--][" + value + "]",
-					"shell args": "[" + value + "][constant]"}[name]
-				if got := r.printed(t); got != want {
+				if got := r.printed(t); got != strings.ReplaceAll(c.want, "V", value) {
 					t.Errorf("%q became %q", value, got)
 				}
 				if _, err := os.Stat(filepath.Join(r.project, "hit")); err == nil {
@@ -409,9 +429,21 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%v %s: %v", c.args, c.send, err)
 		}
 	}
-	r := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": "echo {{text}}"})})
-	if _, err := r.call(t.Context(), `{"text":"-n"}`); err == nil {
-		t.Error("an option reached a shell's command")
+	for _, c := range []struct {
+		command string
+		args    []string
+		ok      bool
+	}{
+		{`echo "$ARG_text"`, nil, false},
+		{`echo "$1"`, []string{"{{text}}"}, false},
+		{`echo "$2"`, []string{"--", "{{text}}"}, false},
+		{`echo "$1"`, []string{"x={{text}}"}, true},
+		{`cat`, nil, true},
+	} {
+		r := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": c.command, "args": c.args})})
+		if _, err := r.call(t.Context(), `{"text":"-n"}`); (err == nil) != c.ok {
+			t.Errorf("%s %q: %v", c.command, c.args, err)
+		}
 	}
 }
 
@@ -578,7 +610,7 @@ func TestDeclaration(t *testing.T) {
 // FuzzFile: whatever a file holds, reading it ends in a tool or in faults with places, and never both.
 func FuzzFile(f *testing.F) {
 	f.Add(file(f, nil))
-	f.Add(file(f, map[string]any{"command_type": "shell", "command": "grep {{text}} 'a'\"b\" # c", "tags": []string{"dangerous"}}))
+	f.Add(file(f, map[string]any{"command_type": "shell", "command": "grep \"$ARG_text\" 'a' # c", "tags": []string{"dangerous"}}))
 	f.Add(file(f, map[string]any{"args": []string{"{{text}}", "{{", "}}"}}))
 	f.Add(`{"name":"\u0061","name":[[[{}]]]}`)
 	r := newRig(f, nil)

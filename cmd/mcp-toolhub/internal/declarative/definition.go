@@ -33,7 +33,8 @@ type definition struct {
 
 	shell      bool
 	program    string     // of exec
-	script     string     // of shell: where values belong it names variables that setup sets
+	script     string     // of shell
+	variables  []template // that the script reads: one property each
 	arguments  []template // of exec, and of a shell's "$1" …
 	workingDir string
 	env        []string
@@ -219,15 +220,15 @@ func (p *parsing) takeCommand() {
 	if p.shell = p.said.kind.Value == shell; p.shell {
 		p.checkShell()
 	}
-	text := p.said.command.Value
-	switch {
-	case !p.said.command.OK:
+	switch v := p.said.command; {
+	case !v.OK:
 	case p.shell:
-		p.script = p.shellText(p.said.command, text)
-	case strings.Contains(text, "{{"):
-		fault(p, p.said.command, "the program cannot be a value of the call: templates stand in args")
+		p.takeText(v)
+	case holdsValue(v):
+		fault(p, v, "the program cannot be a value of the call: templates stand in args")
 	default:
-		p.program = text
+		p.program = v.Value
+		p.checkWords(append([]place{v}, p.said.args.Value...))
 	}
 	p.takeArgs()
 }
@@ -246,37 +247,15 @@ func (p *parsing) takeArgs() {
 	if len(args.Value) > maxArguments {
 		fault(p, args, "are over %d: write fewer", maxArguments)
 	}
-	if p.shell && len(args.Value) > 0 && len(p.arguments) > 0 {
-		fault(p, args, "a shell command has its values either in its text or in args: remove the one or the other")
-		return
-	}
-	var given []word
 	closed := false // after "--" nothing is taken for an option
 	for _, arg := range args.Value {
 		if !arg.OK {
 			continue
 		}
 		t := p.template(arg, arg.Value)
-		if p.shell && len(t) > 1 {
-			fault(p, arg, "an argument of a shell command is one template or none: take the text around it away")
-		}
 		t.guard(closed && !p.shell)
 		p.arguments = append(p.arguments, t)
 		closed = closed || arg.Value == "--"
-		given = append(given, t.word(arg.Value, arg))
-	}
-	p.judge(given)
-}
-
-// judge judges a program with its arguments, or a shell's text that gets its values as arguments.
-func (p *parsing) judge(given []word) {
-	command := p.said.command
-	j := judgement{hasValues: slices.ContainsFunc(given, func(w word) bool { return w.value })}
-	switch {
-	case p.program != "":
-		p.judged(j.command(append([]word{literal(p.program, command)}, given...)))
-	case p.script != "" && len(p.arguments) == len(given):
-		p.judged(j.text(p.script, &values{numbered: j.hasValues}, command))
 	}
 }
 

@@ -38,8 +38,8 @@ func (d *definition) result(o *command.Outcome, secrets []string) (json.RawMessa
 	return result, nil
 }
 
-// textResult is the result of a command that prints plain text. Clients pass texts on to models, and some of those refuse an
-// empty one.
+// textResult is the result of a command that prints plain text. Clients pass texts on to models, and
+// some of those refuse an empty one.
 func textResult(text string) json.RawMessage {
 	content := []any{}
 	if text != "" {

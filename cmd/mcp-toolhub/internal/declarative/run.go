@@ -17,7 +17,7 @@ const shellProgram = "/bin/sh"
 
 // run runs the command of d and returns the result that it printed.
 func (t *Toolset) run(ctx context.Context, d *definition, e *tool.Execution) (json.RawMessage, error) {
-	argv, err := d.argv(e.Arguments)
+	argv, variables, err := d.expand(e.Arguments)
 	if err != nil {
 		return nil, &tool.Failure{Class: tool.ClassInvalidArguments, Message: err.Error()}
 	}
@@ -27,6 +27,7 @@ func (t *Toolset) run(ctx context.Context, d *definition, e *tool.Execution) (js
 	}
 	var secrets []string
 	spec.Env, secrets = t.bounds.Environment(d.env...)
+	spec.Env = append(spec.Env, variables...) // of two of one name the last one counts
 	spec.Stdin = append(append([]byte{}, e.Arguments...), '\n')
 	spec.Progress = command.Report(e.Progress)
 	outcome, err := t.runner.Run(ctx, spec)
@@ -44,7 +45,8 @@ func (t *Toolset) run(ctx context.Context, d *definition, e *tool.Execution) (js
 	return nil, outcome.Failure("")
 }
 
-// hint says once in the log that a tool whose file says nothing of output prints what looks like a tool result.
+// hint says once in the log that a tool prints what looks like a tool result, if its file says nothing
+// of output.
 func (t *Toolset) hint(d *definition, o *command.Outcome) {
 	if d.output != "" || o.Ending != command.Exited || o.ExitCode != 0 || o.Stdout.Truncated() {
 		return
@@ -54,32 +56,41 @@ func (t *Toolset) hint(d *definition, o *command.Outcome) {
 		return
 	}
 	d.warn.Do(func() {
-		t.logger.Warn(`a declared tool prints JSON that looks like a tool result, and its caller gets that as plain text: `+
-			`write "output": "result" into its file, or "output": "text" if plain text is meant`, "tool", d.tool.Name, "file", d.path)
+		t.logger.Warn(`a declared tool prints JSON that looks like a tool result, and its caller gets that as plain `+
+			`text: write "output": "result" into its file, or "output": "text" if plain text is meant`,
+			"tool", d.tool.Name, "file", d.path)
 	})
 }
 
-// argv is the command for the arguments of a call, the program first.
-func (d *definition) argv(arguments json.RawMessage) ([]string, error) {
+// expand returns the command for the arguments of a call, the program first, and the variables
+// NAME=value that it gets.
+func (d *definition) expand(arguments json.RawMessage) (argv, variables []string, err error) {
 	values := make(map[string]json.RawMessage)
 	if err := rawjson.Members(arguments, func(m rawjson.Member) bool {
 		values[m.Name()] = m.Value
 		return true
 	}); err != nil {
-		return nil, errors.New("the arguments are no JSON object: send one")
+		return nil, nil, errors.New("the arguments are no JSON object: send one")
 	}
-	argv := []string{d.program}
+	argv = []string{d.program}
 	if d.shell {
 		argv = []string{"sh", "-c", d.script, "sh"}
 	}
 	for _, t := range d.arguments {
 		word, err := t.expand(values)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		argv = append(argv, word)
 	}
-	return argv, nil
+	for _, t := range d.variables {
+		value, err := t.expand(values)
+		if err != nil {
+			return nil, nil, err
+		}
+		variables = append(variables, variablePrefix+t[0].name+"="+value)
+	}
+	return argv, variables, nil
 }
 
 // spec finds the program and the directory.

@@ -40,22 +40,6 @@ func (t template) guard(closed bool) {
 	}
 }
 
-// isLoose reports whether the argument may begin with a "-" of the caller's.
-func (t template) isLoose() bool {
-	return len(t) > 0 && t[0].name != "" && t[0].kind == "string" && !t[0].listed && !t[0].guarded
-}
-
-// word describes the argument before a call. text is the template as a person has written it.
-func (t template) word(text string, at place) word {
-	if len(t) == 0 {
-		return literal("", at)
-	}
-	if len(t) == 1 && t[0].name == "" {
-		return literal(t[0].text, at)
-	}
-	return word{text: t[0].text, value: true, loose: t.isLoose(), shown: text, at: at}
-}
-
 // template reads an argument: text with {{name}} in it, name being a property of the input schema that has a value in
 // every call.
 func (p *parsing) template(v place, text string) template {
@@ -77,7 +61,7 @@ func (p *parsing) template(v place, text string) template {
 			fault(p, v, `there is "{{" without "}}" after it: a template is {{name}}`)
 			return nil
 		}
-		one, ok := p.variable(v, strings.TrimSpace(name))
+		one, ok := p.variable(v, strings.TrimSpace(name), "{{"+clip(strings.TrimSpace(name))+"}}")
 		if !ok {
 			return nil
 		}
@@ -86,18 +70,18 @@ func (p *parsing) template(v place, text string) template {
 	}
 }
 
-// variable is the piece that stands for a property.
-func (p *parsing) variable(v place, name string) (piece, bool) {
+// variable is the piece that stands for a property, which the file calls by what is shown.
+func (p *parsing) variable(v place, name, shown string) (piece, bool) {
 	variable, ok := p.vars[name]
 	switch {
 	case !ok && p.vars == nil:
 		return piece{}, false // the schema has faults of its own
 	case !ok:
-		fault(p, v, "{{%s}} names no property of input_schema, and nothing else can stand there: %s", clip(name), p.properties())
+		fault(p, v, "%s names no property of input_schema, and nothing else can stand there: %s", shown, p.properties())
 	case !slices.Contains([]string{"string", "integer", "number", "boolean"}, variable.kind):
-		fault(p, v, "{{%s}} is of type %s, which is no single value: the command can read it from its standard input", name, variable.kind)
+		fault(p, v, "%s is of type %s, which is no single value: the command can read it from its standard input", shown, variable.kind)
 	case !variable.required && variable.fallback == nil:
-		fault(p, v, "{{%s}} may be missing in a call: add it to required, or give it a default", name)
+		fault(p, v, "%s may be missing in a call: add it to required, or give it a default", shown)
 	default:
 		one := piece{name: name, variable: variable}
 		if err := one.checkFallback(); err != nil {

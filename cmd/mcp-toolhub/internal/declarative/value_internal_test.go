@@ -3,6 +3,7 @@ package declarative
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -10,7 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 )
 
-// FuzzValue: a value is one argument, byte for byte, or refused; the shell's text is the same whatever the value is.
+// FuzzValue: a value is one argument or variable, byte for byte, or refused; the shell's text is the same whatever the value is.
 func FuzzValue(f *testing.F) {
 	bounds, err := command.NewBounds(command.Config{Root: f.TempDir()})
 	if err != nil {
@@ -25,11 +26,8 @@ func FuzzValue(f *testing.F) {
 		return d
 	}
 	plain := parsed(`,"command":"p","args":["a","b={{v}}c","--","{{v}}"]`)
-	shell := parsed(`,"command":"p","command_type":"shell","command":"grep -e x={{v}} -- {{v}} | sort"`[len(`,"command":"p"`):])
-	script, err := shell.argv(json.RawMessage(`{"v":""}`))
-	if err != nil {
-		f.Fatal(err)
-	}
+	const script = `grep -- "$ARG_v" "$1"`
+	shell := parsed(`,"command_type":"shell","command":` + strconv.Quote(script) + `,"args":["x={{v}}"]`)
 	for _, seed := range []string{"", "a b", "$(x)", "'\"`\n", "-x", "{{v}}", "\x00", "é\xff"} {
 		f.Add(seed)
 	}
@@ -43,13 +41,15 @@ func FuzzValue(f *testing.F) {
 			return // JSON cannot say it
 		}
 		refused := strings.ContainsRune(value, 0) || len(value) > maxValue
-		argv, err := plain.argv(arguments)
+		argv, _, err := plain.expand(arguments)
 		if want := []string{"p", "a", "b=" + value + "c", "--", value}; (err != nil) != refused || !refused && !slices.Equal(argv, want) {
 			t.Errorf("%q: %q, %v", value, argv, err)
 		}
-		argv, err = shell.argv(arguments)
-		if (err != nil) != refused || !refused && !slices.Equal(argv, append(slices.Clone(script[:4]), value, value)) {
-			t.Errorf("%q: %q, %v", value, argv, err)
+		refused = refused || strings.HasPrefix(value, "-")
+		argv, variables, err := shell.expand(arguments)
+		if (err != nil) != refused || !refused && (!slices.Equal(argv, []string{"sh", "-c", script, "sh", "x=" + value}) ||
+			!slices.Equal(variables, []string{"ARG_v=" + value})) {
+			t.Errorf("%q: %q %q, %v", value, argv, variables, err)
 		}
 	})
 }
