@@ -35,10 +35,10 @@ type entry struct {
 	cfg    ServerConfig
 	log    *slog.Logger
 	redact *redact.Redactor
-	memory *budget.Account // of messages
-	tokens *signin.Source  // nil where the entry says all that a sign-in takes
-	losses *losses         // of all connections to the server
-	ids    *atomic.Int64   // of requests; all servers of the same id count on
+	memory *budget.Share  // for large messages
+	tokens *signin.Source // nil where the entry says all that a sign-in takes
+	losses *losses        // of all connections to the server
+	ids    *atomic.Int64  // of requests; all servers of the same id count on
 
 	observe func(ctx context.Context, server, method string) (end func(error)) // see Config.Observe; nil for nobody
 

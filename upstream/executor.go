@@ -148,8 +148,8 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 	if asTask && reply.Task == "" {
 		sess.taskTokens.remove(id)
 	}
-	if a.err == nil && a.memory != nil {
-		reply.Free = a.memory.Free
+	if a.err == nil && a.room != nil {
+		reply.Free = a.room.Free
 	}
 	return a
 }

@@ -84,7 +84,7 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 	cfg = cfg.withDefaults()
 	g := &Group{
 		logger:   logger,
-		memory:   budget.New(cfg.Memory, cfg.Spool),
+		memory:   budget.New(cfg.Memory),
 		slots:    child.NewSlots(cfg.StartParallel, child.ProcessorTime),
 		launcher: child.NewLauncher(cfg.Self, cfg.Origin, logger),
 		version:  orText(cfg.Version, "0"), catalogs: cfg.Catalogs, signIns: cfg.SignIns, observe: cfg.Observe, subscriptions: newClientSubscriptions(),
@@ -149,7 +149,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	ids, _ := g.ids.LoadOrStore(sc.ID, new(atomic.Int64))
 	redact := redact.New(sc)
 	e := &entry{
-		cfg: sc, ids: ids.(*atomic.Int64), memory: g.memory.Account(sc.ID), losses: &losses{}, observe: g.observe,
+		cfg: sc, ids: ids.(*atomic.Int64), memory: g.memory.Share(), losses: &losses{}, observe: g.observe,
 		log: slog.New(redact.Handler(g.logger.Handler())).With("server", sc.ID), redact: redact,
 	}
 	var own *people
@@ -188,8 +188,8 @@ func (g *Group) changed() {
 	wait.Signal(g.dirty)
 }
 
-// Memory is the account, of this name, of the memory for large messages.
-func (g *Group) Memory(name string) *budget.Account { return g.memory.Account(name) }
+// Memory is the memory for large messages.
+func (g *Group) Memory() *budget.Budget { return g.memory }
 
 // Changes counts the changes so far: as long as it is the same, so are all catalogs and states.
 func (g *Group) Changes() int64 { return g.changes.Load() }

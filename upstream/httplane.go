@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -231,7 +232,7 @@ func (l *httpLane) forgotten(ctx context.Context, status int, c *pendingRequest)
 
 // readJSON reads a response of content type application/json.
 func (l *httpLane) readJSON(c *pendingRequest, resp *http.Response) response {
-	got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, int64(l.limit), l.server.Account)
+	got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, int64(l.limit), l.server.Memory)
 	if full := noRoom(err); full != nil || errors.Is(err, jsonrpc.ErrBodyTooLarge) {
 		return l.oversizeAnswer(full)
 	}
@@ -249,7 +250,7 @@ func (l *httpLane) readJSON(c *pendingRequest, resp *http.Response) response {
 	if id, ours := laneID(e); !rawjson.IsNull(e.ID) && (!ours || id != c.id) {
 		return invalidAnswer("is for another request")
 	}
-	return c.answerOf(e).in(got.Memory)
+	return c.answerOf(e).in(got.Room)
 }
 
 // responseIn returns the response to id in a batch, or nil.
@@ -273,7 +274,7 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 	if ok {
 		events.Reset(body)
 	} else {
-		events = jsonrpc.NewEventReader(body, l.limit, l.server.Account)
+		events = jsonrpc.NewEventReader(body, l.limit, l.server.Memory)
 	}
 	pause, lastID, resumes := resumePause, "", 0
 	for {
@@ -294,10 +295,11 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 				l.readers.Put(events)
 				return a
 			}
+			ev.Room.Free()
 			continue
 		}
-		if errors.Is(err, jsonrpc.ErrEventTooLarge) {
-			return l.oversizeAnswer(events.NoRoom())
+		if full := cmp.Or(noRoom(err), events.NoRoom()); full != nil || errors.Is(err, jsonrpc.ErrEventTooLarge) {
+			return l.oversizeAnswer(full)
 		}
 		var rest io.ReadCloser
 		if lastID != "" && l.hop == nil {
@@ -315,7 +317,7 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 			}
 			return endedFailure(c, err)
 		}
-		body, events = rest, jsonrpc.NewEventReader(rest, l.limit, l.server.Account)
+		body, events = rest, jsonrpc.NewEventReader(rest, l.limit, l.server.Memory)
 		events.LastID = lastID
 	}
 }
@@ -361,7 +363,7 @@ func (l *httpLane) received(ctx context.Context, c *pendingRequest, ev jsonrpc.E
 	switch e.Kind {
 	case jsonrpc.Response:
 		if id, _ := laneID(e); id == c.id || rawjson.IsNull(e.ID) {
-			return c.answerOf(e).in(ev.Memory), true
+			return c.answerOf(e).in(ev.Room), true
 		}
 	case jsonrpc.Notification:
 		if e.Method == noteCancelled {
@@ -507,7 +509,7 @@ func (l *httpLane) oversizeAnswer(full error) response {
 
 // noRoom returns err if it says that there was no memory for a message, else nil.
 func noRoom(err error) error {
-	if errors.Is(err, budget.ErrTooLarge) || errors.Is(err, budget.ErrBusy) {
+	if errors.Is(err, budget.ErrTooLarge) || errors.Is(err, budget.ErrBusy) || errors.Is(err, budget.ErrLate) {
 		return err
 	}
 	return nil

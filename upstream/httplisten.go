@@ -240,7 +240,7 @@ func (l *httpLane) wantsSignIn(resp *http.Response) bool {
 func (l *httpLane) readEvents(
 	ctx context.Context, body io.Reader, lastID string, each func(jsonrpc.Message) bool,
 ) (id string) {
-	events := jsonrpc.NewEventReader(body, l.limit, l.server.Account)
+	events := jsonrpc.NewEventReader(body, l.limit, l.server.Memory)
 	events.LastID = lastID
 	for {
 		ev, err := events.Next()

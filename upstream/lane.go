@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/queue"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -63,7 +64,7 @@ type response struct {
 	result json.RawMessage // nil where err is set
 	err    error           // *tool.RPCError or *tool.Failure
 	object rawjson.Object  // result, read; the zero value where it has not been
-	memory *jsonrpc.Memory // that holds result; nil where the message is not large
+	room   *budget.Room    // that result takes; nil where the message is not large
 
 	// status is the HTTP status with which the request was refused, or 0.
 	status int
@@ -75,9 +76,9 @@ type response struct {
 	lost bool
 }
 
-// in is the answer whose result lies in m.
-func (a response) in(m *jsonrpc.Memory) response {
-	a.memory = m
+// in is the answer with its room.
+func (a response) in(room *budget.Room) response {
+	a.room = room
 	return a
 }
 
@@ -207,6 +208,8 @@ func (c *pendingRequest) finish(a response) {
 	defer c.mu.Unlock()
 	if c.done == nil {
 		c.done = &a
+	} else {
+		a.room.Free()
 	}
 	c.attend = nil
 	c.signal()
@@ -277,6 +280,7 @@ func await(ctx context.Context, l lane, c *pendingRequest) response {
 		select {
 		case <-c.ready:
 			if _, done := c.take(); done != nil {
+				done.room.Free() // what the hub asks for itself holds none
 				return *done
 			}
 		case <-ctx.Done():

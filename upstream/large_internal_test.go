@@ -90,8 +90,8 @@ func TestLargeResponses(t *testing.T) {
 						t.Fatalf("%d bytes are read, or other ones", len(got.Text))
 					}
 					e := jsonrpc.Read(got.Text)
-					a := answerOf(e).in(got.Memory)
-					if e.Kind != jsonrpc.Response || string(a.result) != result || a.memory == nil {
+					a := answerOf(e).in(got.Room)
+					if e.Kind != jsonrpc.Response || string(a.result) != result {
 						t.Fatalf("answer %.100s", a.result)
 					}
 					if text := a.object.Text(); text != nil && string(text) != result {

@@ -17,23 +17,15 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
-// crowded is an account of a budget of 16 MiB for large messages, of which others hold 10.
-func crowded(t *testing.T) (mine *budget.Account, others *budget.Lease) {
+// room takes room for size bytes.
+func room(t *testing.T, b *budget.Share, size int64) *budget.Room {
 	t.Helper()
-	b := budget.New(16<<20*4/3, t.TempDir())
-	others, err := b.Account("others").Take(10 << 20)
-	if err != nil {
-		t.Fatal(err)
+	r := b.Room(nil)
+	if err := r.Take(size); err != nil {
+		t.Error(err)
 	}
-	return b.Account("mine"), others
-}
-
-// empty reports whether an account of crowded holds nothing: then it may have two thirds of what the others have left.
-func empty(t *testing.T, a *budget.Account) bool {
-	t.Helper()
-	l, err := a.Take(4 << 20)
-	l.Free()
-	return err == nil
+	r.Whole(size)
+	return r
 }
 
 // TestAMessageWithoutRoomIsDroppedAlone reads a large message and a small one over each wire, while others hold the
@@ -48,9 +40,9 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 		lines.WriteString("data: " + rest[:n] + "\n")
 		rest = rest[n:]
 	}
-	type reader func(*budget.Account) (large jsonrpc.Received, small string, err error)
+	type reader func(*budget.Share) (large jsonrpc.Received, small string, err error)
 	events := func(stream string) reader {
-		return func(a *budget.Account) (jsonrpc.Received, string, error) {
+		return func(a *budget.Share) (jsonrpc.Received, string, error) {
 			s := jsonrpc.NewEventReader(strings.NewReader(stream+"data: {}\n\n"), 64<<20, a)
 			ev, err := s.Next()
 			if errors.Is(err, jsonrpc.ErrEventTooLarge) {
@@ -64,7 +56,7 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 		}
 	}
 	for name, read := range map[string]reader{
-		"line": func(a *budget.Account) (jsonrpc.Received, string, error) {
+		"line": func(a *budget.Share) (jsonrpc.Received, string, error) {
 			l := jsonrpc.NewLineReader(strings.NewReader(long+"\n{}\n"), func() int { return 64 << 20 }, a)
 			large, err := l.Next()
 			err = transport.OversizeOf(err)
@@ -76,21 +68,24 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 		},
 		"event":          events("data: " + long + "\n\n"),
 		"event of lines": events(lines.String() + "\n"),
-		"body": func(a *budget.Account) (jsonrpc.Received, string, error) {
+		"body": func(a *budget.Share) (jsonrpc.Received, string, error) {
 			resp := &http.Response{ContentLength: -1, Body: io.NopCloser(strings.NewReader(long))}
 			got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, 64<<20, a)
 			return got, "{}", err
 		},
-		"body of known size": func(a *budget.Account) (jsonrpc.Received, string, error) {
+		"body of known size": func(a *budget.Share) (jsonrpc.Received, string, error) {
 			resp := &http.Response{ContentLength: int64(len(long)), Body: io.NopCloser(strings.NewReader(long))}
 			got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, 64<<20, a)
 			return got, "{}", err
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			mine, others := crowded(t)
+			b := budget.New(16 << 20)
+			defer b.Close()
+			memory := b.Share()
+			others := room(t, b.Share(), 12<<20)
 			began := time.Now()
-			_, small, err := read(mine)
+			_, small, err := read(memory)
 			var large *transport.Oversize
 			if errors.As(err, &large) {
 				if f := large.Failure(); f.Class != "result_too_large" || !strings.Contains(f.Message, "hub.limits.memory") {
@@ -107,24 +102,17 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 			if waited := time.Since(began); waited != budget.Patience {
 				t.Errorf("%s: the message has waited %s", name, waited)
 			}
-			if !empty(t, mine) {
-				t.Errorf("%s: what had no room still holds some", name)
-			}
 			others.Free()
-			got, small, err := read(mine)
+			room(t, memory, 12<<20).Free() // what had no room holds none
+			got, small, err := read(memory)
 			if err != nil || len(bytes.ReplaceAll(got.Text, []byte("\n"), nil)) != len(long) || small != "{}" {
 				t.Fatalf("%s: %v, %d bytes, and then %q", name, err, len(got.Text), small)
 			}
-			if r, err := mine.Take(10 << 20); err == nil {
+			if r := memory.Room(nil); r.Take(12<<20) == nil {
 				t.Errorf("%s: a message that is held takes no room", name)
-				r.Free()
 			}
-			got.Memory.Free()
-			r, err := mine.Take(10 << 20)
-			if err != nil {
-				t.Errorf("%s: a message that was freed takes room: %v", name, err)
-			}
-			r.Free()
+			got.Room.Free()
+			room(t, memory, 12<<20).Free()
 		})
 	}
 }

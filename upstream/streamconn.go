@@ -204,7 +204,7 @@ func (c *streamConn) readAll() {
 func (c *streamConn) receive(got jsonrpc.Received) {
 	if len(got.Text) > 0 && got.Text[0] == '[' {
 		err := rawjson.Elements(got.Text, func(one []byte) bool {
-			c.receiveOne(jsonrpc.Received{Text: one}) // several share the memory: none of them can free it
+			c.receiveOne(jsonrpc.Received{Text: one}) // several share the room: none of them can free it
 			return true
 		})
 		if err != nil {
@@ -216,13 +216,15 @@ func (c *streamConn) receive(got jsonrpc.Received) {
 }
 
 func (c *streamConn) receiveOne(got jsonrpc.Received) {
+	defer func() { got.Room.Free() }() // nil where a call has it
 	raw := got.Text
 	e := jsonrpc.Read(raw)
 	switch e.Kind {
 	case jsonrpc.Response:
 		if id, ours := laneID(e); ours {
 			if call := c.remove(id); call != nil {
-				call.finish(call.answerOf(e).in(got.Memory))
+				call.finish(call.answerOf(e).in(got.Room))
+				got.Room = nil
 			}
 			return
 		}

@@ -78,9 +78,7 @@ func answered(facts *tool.Cancellation, a *response) {
 			facts.Outcome = tool.OutcomeStoppedPartly
 		}
 	}
-	if a.memory != nil {
-		a.memory.Free() // nobody reads it
-	}
+	a.room.Free() // nobody reads the result
 }
 
 // reasonOf returns the reason for which the caller of a request cancels it, as the server is told it.

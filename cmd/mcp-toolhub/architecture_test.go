@@ -45,7 +45,7 @@ var mayImport = map[string]map[string]string{
 	"internal/jsonrpc": {
 		"internal/rawjson": "finds the members of a message",
 		"internal/tool":    "error objects and their codes",
-		"internal/budget":  "large messages take leases",
+		"internal/budget":  "large messages take room",
 	},
 	"internal/sessionid": {
 		"internal/seal":      "ids are sealed",
@@ -222,7 +222,6 @@ var mayImport = map[string]map[string]string{
 	"cmd/mcp-toolhub/internal/command": {
 		"internal/tool":   "progress and failures of calls",
 		"internal/guard":  "what a command has started ends with it, and with the hub",
-		"internal/budget": "large outputs wait on the disk",
 	},
 	"cmd/mcp-toolhub/internal/declarative": {
 		"internal/tool":                    "is an executor with a catalog",
@@ -269,7 +268,7 @@ var mayImport = map[string]map[string]string{
 	"cmd/mcp-toolhub/internal/results": {
 		"internal/tool":    "is a tool of the hub",
 		"internal/rawjson": "writes answers",
-		"internal/budget":  "large results take leases",
+		"internal/budget":  "large results take room",
 		"persist/payload":  "the store",
 		"persist/slice":    "parts of results",
 	},

@@ -25,7 +25,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
@@ -116,8 +115,7 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 		return nil, err
 	}
 	s.Upstream.Version, s.Downstream.Version = version(), version()
-	s.Upstream.Spool = filepath.Join(s.StateDir, "spool")
-	h.commands.Disk = budget.New(0, s.Upstream.Spool).Account("commands")
+	h.commands.Disk = command.NewSpools(filepath.Join(s.StateDir, "spool"))
 	if s.Upstream.Catalogs, err = persist.OpenCatalogs(filepath.Join(s.StateDir, "catalogs")); err != nil {
 		return nil, err
 	}

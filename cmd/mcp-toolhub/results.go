@@ -16,7 +16,7 @@ import (
 
 // resultReader returns what reads stored results, with the rights of the settings in force.
 func (h *hub) resultReader() results.Reader {
-	return results.Reader{Store: h.results, All: h.settings().Downstream.Auth.ReadsResults, Memory: h.group.Memory("results")}
+	return results.Reader{Store: h.results, All: h.settings().Downstream.Auth.ReadsResults, Memory: h.group.Memory().Share()}
 }
 
 // readResource reads a resource of a server for a call, where the policy lets its caller.

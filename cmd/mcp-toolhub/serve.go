@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -125,7 +125,6 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 		return err
 	}
 	h.surfaces.style = c.style
-	boundMemory(h.settings().Upstream.Memory)
 	kill := untilKilled(ctx)
 	defer func() {
 		closeErr := h.close(kill)
@@ -173,6 +172,7 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 	watching, stopWatching := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	background.Go(func() { rest(watching, allocatedBytes, debug.FreeOSMemory) })
+	background.Go(func() { boundMemory(watching, h.group.Memory()) })
 	background.Go(func() {
 		newConfigWatch(h, c.again(h.settings())).run(watching, hangups(watching))
 	})
@@ -319,15 +319,26 @@ func (h *hub) endGuests(kill context.Context) {
 	h.guests.end(limit)
 }
 
-// boundMemory makes the garbage collector run more often when messages have filled their budget: what was freed is not to
-// come on top of that. GOMEMLIMIT says otherwise.
-func boundMemory(messages int64) {
+// boundMemory sets Go's memory limit until ctx is done, unless GOMEMLIMIT does: what large messages may take, and room for the
+// rest. The garbage that messages leave must not come on top of that. A hub that needs more for itself gets it, so that the collector
+// does not run all the time.
+func boundMemory(ctx context.Context, messages *budget.Budget) {
 	if _, ok := os.LookupEnv("GOMEMLIMIT"); ok {
 		return
 	}
-	messages = cmp.Or(messages, budget.Largest())
-	besides := min(max(messages, 128<<20), 256<<20) // what the hub needs beside messages, and more
-	debug.SetMemoryLimit(messages + besides)
+	const least, spare, every = 128 << 20, 64 << 20, 5 * time.Second
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		metrics.Read(live)
+		debug.SetMemoryLimit(messages.Size() + max(least, int64(live[0].Value.Uint64())+spare))
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // While a hub starts, what it reads and makes stays in use. To look for garbage in it would only hold up the first list.

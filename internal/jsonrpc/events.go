@@ -22,23 +22,23 @@ const (
 
 // Event is one server-sent event.
 type Event struct {
-	Name   string  // "" means "message"
-	ID     string  // the stream's last event id, up to and including this event
-	Data   []byte  // its own
-	Memory *Memory // holds Data; nil where Data is not large
-	Retry  time.Duration
+	Name  string       // "" means "message"
+	ID    string       // the stream's last event id, up to and including this event
+	Data  []byte       // its own
+	Room  *budget.Room // that Data takes; nil where Data is not large
+	Retry time.Duration
 }
 
 // Received returns the message that is the event's data.
 func (ev Event) Received() Received {
-	return Received{Text: ev.Data, Memory: ev.Memory}
+	return Received{Text: ev.Data, Room: ev.Room}
 }
 
 // EventReader reads server-sent events from a stream, each of at most limit bytes. Lines end in LF, CRLF or CR.
 type EventReader struct {
-	r       io.Reader
-	limit   int
-	account *budget.Account // of large events
+	r      io.Reader
+	limit  int
+	memory *budget.Share // for large events
 
 	buf    []byte // what was read; buf[at:end] is not consumed
 	at     int
@@ -51,14 +51,13 @@ type EventReader struct {
 	// Of the event that was too large:
 	about *rawjson.Skim // its data as far as it was read
 	mid   bool          // it was left within a line
-	whole bool          // all of it was read
 	full  error         // why there was no memory for it; nil where it is over the limit
 	lost  []byte        // what was read of it and had no room
 }
 
-// NewEventReader returns a reader of the event stream r. Large events take leases of account, which may be nil.
-func NewEventReader(r io.Reader, limit int, account *budget.Account) *EventReader {
-	return &EventReader{r: r, limit: limit, account: account, buf: make([]byte, minEventBuffer)}
+// NewEventReader returns a reader of the event stream r. Large events take room in memory, which may be nil.
+func NewEventReader(r io.Reader, limit int, memory *budget.Share) *EventReader {
+	return &EventReader{r: r, limit: limit, memory: memory, buf: make([]byte, minEventBuffer)}
 }
 
 // Reset makes the reader one of another stream, with the buffer that it has unless that is large.
@@ -67,7 +66,7 @@ func (s *EventReader) Reset(r io.Reader) {
 	if len(buf) > minEventBuffer {
 		buf = make([]byte, minEventBuffer)
 	}
-	*s = EventReader{r: r, limit: s.limit, account: s.account, buf: buf}
+	*s = EventReader{r: r, limit: s.limit, memory: s.memory, buf: buf}
 }
 
 // Next returns the next event that has data, an id or a retry time. An event that the stream's end cuts off is lost, as
@@ -75,62 +74,48 @@ func (s *EventReader) Reset(r io.Reader) {
 func (s *EventReader) Next() (Event, error) {
 	ev := Event{}
 	some, size := false, 0
-	joined := gathering{account: s.account, most: s.limit + maxEventBuffer} // data of several lines
-	several := false                                                        // they are in joined
+	var data gathering // of the event; all its lines share one room
 	for {
-		got, err := s.line(s.limit - size)
+		got, err := s.line(data.room, s.limit-size)
+		data.room = got.room
 		if errors.Is(err, ErrEventTooLarge) {
 			s.about = &rawjson.Skim{}
-			s.about.Add(ev.Data)
-			joined.drop(s.about.Add)
+			data.see(s.about.Add)
 			start := []byte("data:")
-			got.drop(func(piece []byte) {
+			got.see(func(piece []byte) {
 				s.about.Add(bytes.TrimPrefix(piece, start))
 				start = nil
 			})
 			s.about.Add(s.lost)
 		}
 		if err != nil {
-			ev.Memory.Free()
-			joined.free()
-			got.free()
-			return Event{}, err
+			got.drop()
+			data.drop()
+			return Event{}, data.room.Err(err)
 		}
 		line := got.bytes
 		size += len(line)
 		if len(line) == 0 {
-			if several {
-				if joined.load() != nil {
-					return Event{}, s.noRoomFor(&joined, true)
-				}
-				ev.Data, ev.Memory = joined.bytes, joined.memory
-			}
 			if some {
-				ev.ID = s.LastID
+				received := data.received()
+				ev.ID, ev.Data, ev.Room = s.LastID, received.Text, received.Room
 				return ev, nil
 			}
-			ev, size = Event{}, 0
+			data.room.Free()
+			ev, data, size = Event{}, gathering{}, 0
 			continue
 		}
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(field) {
 		case "data":
-			if ev.Data == nil && !several {
-				// Ours: nothing is copied for the usual event of one line.
-				ev.Data, ev.Memory = value, got.memory
+			if data.size() == 0 { // nothing is copied for the usual event of one line
+				data = got
+				data.bytes = value
 			} else {
-				if !several {
-					several = true
-					joined.append(ev.Data)
-					ev.Memory.Free()
-					ev.Data, ev.Memory = nil, nil
-				}
-				joined.append([]byte{'\n'})
-				joined.append(value)
-				got.memory.Free()
-				if joined.err != nil {
-					return Event{}, s.noRoomFor(&joined, false)
+				data.append([]byte{'\n'})
+				if data.append(value); data.err != nil {
+					return Event{}, s.noRoomFor(&data)
 				}
 			}
 			some = true
@@ -150,10 +135,11 @@ func (s *EventReader) Next() (Event, error) {
 	}
 }
 
-// noRoomFor gives up an event of several lines. whole says that all of it was read.
-func (s *EventReader) noRoomFor(data *gathering, whole bool) error {
-	s.about, s.mid, s.whole, s.full = &rawjson.Skim{}, false, whole, data.err
-	data.drop(s.about.Add)
+// noRoomFor gives up an event of several lines.
+func (s *EventReader) noRoomFor(data *gathering) error {
+	s.about, s.mid, s.full = &rawjson.Skim{}, false, data.err
+	data.see(s.about.Add)
+	data.drop()
 	return ErrEventTooLarge
 }
 
@@ -167,7 +153,7 @@ func (s *EventReader) Skip() error {
 	if s.mid {
 		size = 1
 	}
-	for !s.whole {
+	for whole := false; !whole; {
 		part, ended, err := s.chunk()
 		if err != nil {
 			return err
@@ -178,19 +164,18 @@ func (s *EventReader) Skip() error {
 		size += len(part)
 		switch {
 		case ended && size == 0:
-			s.whole = true
+			whole = true
 		case ended:
 			size, s.mid = 0, false
 		}
 	}
-	s.whole = false
 	return &TooLarge{Limit: s.limit, About: s.about, NoRoom: s.full}
 }
 
-// line returns the next line without its end, in memory of its own. The end of the stream ends no line. Of one over limit
+// line returns the next line without its end, in memory of its own; room is what its event has. The end of the stream ends no line. Of one over limit
 // it returns what was read of it, and ErrEventTooLarge.
-func (s *EventReader) line(limit int) (gathering, error) {
-	line := gathering{account: s.account, most: s.limit + maxEventBuffer}
+func (s *EventReader) line(room *budget.Room, limit int) (gathering, error) {
+	line := gathering{memory: s.memory, source: s.r, room: room}
 	for ended := false; !ended; {
 		var part []byte
 		var err error
@@ -202,11 +187,12 @@ func (s *EventReader) line(limit int) (gathering, error) {
 		if line.append(part); line.err != nil {
 			large, s.lost = true, part
 		}
-		if large || ended && line.load() != nil {
+		if large {
 			s.mid, s.full = !ended, line.err
 			return line, ErrEventTooLarge
 		}
 	}
+	line.join()
 	if !s.begun {
 		s.begun = true
 		line.bytes = bytes.TrimPrefix(line.bytes, []byte("\ufeff"))

@@ -15,9 +15,9 @@ const lineBuffer = 64 << 10
 
 // LineReader reads messages of one line each.
 type LineReader struct {
-	r       io.Reader
-	limit   func() int
-	account *budget.Account // of large lines
+	r      io.Reader
+	limit  func() int
+	memory *budget.Share // for large lines
 
 	buf []byte // what was read; buf[at:end] belongs to no line yet
 	at  int
@@ -26,9 +26,9 @@ type LineReader struct {
 }
 
 // NewLineReader returns a reader of r. limit returns the bytes that a line may have; it is asked when a part of a line comes.
-// Large lines take leases of account, which may be nil.
-func NewLineReader(r io.Reader, limit func() int, account *budget.Account) *LineReader {
-	return &LineReader{r: r, limit: limit, account: account, buf: make([]byte, lineBuffer)}
+// Large lines take room in memory, which may be nil.
+func NewLineReader(r io.Reader, limit func() int, memory *budget.Share) *LineReader {
+	return &LineReader{r: r, limit: limit, memory: memory, buf: make([]byte, lineBuffer)}
 }
 
 // Next returns the next line that is not blank, without outer white space. It is the caller's to keep. A line over the
@@ -39,9 +39,11 @@ func (l *LineReader) Next() (Received, error) {
 		if err != nil && errors.As(err, new(*TooLarge)) {
 			return Received{}, err
 		}
-		if trimmed := bytes.TrimSpace(line.bytes); len(trimmed) > 0 {
-			return line.received(trimmed), nil
+		if got := line.received(); len(bytes.TrimSpace(got.Text)) > 0 {
+			got.Text = bytes.TrimSpace(got.Text)
+			return got, nil
 		}
+		line.room.Free()
 		if err != nil {
 			return Received{}, err
 		}
@@ -50,13 +52,13 @@ func (l *LineReader) Next() (Received, error) {
 
 // line returns what is left of the line at hand. With an error other than *TooLarge it is the last one, and has no line break.
 func (l *LineReader) line() (gathering, error) {
-	line := gathering{account: l.account, most: l.limit() + lineBuffer}
+	line := gathering{memory: l.memory, source: l.r}
 	var skip *rawjson.Skim // not nil once the line is too large
 	limit := 0             // that it is over
 	end := error(nil)      // of all lines
 	for ended := false; !ended; {
 		if l.at == l.end && l.err != nil {
-			end = l.err
+			end = line.room.Err(l.err)
 			break
 		}
 		if l.at == l.end {
@@ -73,15 +75,12 @@ func (l *LineReader) line() (gathering, error) {
 		line.append(part)
 		if limit = l.limit(); line.size() > limit || line.err != nil {
 			skip = &rawjson.Skim{}
-			line.drop(skip.Add)
+			line.see(skip.Add)
 			if line.err != nil { // then part was not added to the line
 				skip.Add(part)
 			}
+			line.drop()
 		}
-	}
-	if skip == nil && line.load() != nil {
-		skip = &rawjson.Skim{}
-		line.drop(skip.Add)
 	}
 	if skip != nil {
 		return gathering{}, &TooLarge{Limit: limit, About: skip, NoRoom: line.err}

@@ -117,7 +117,7 @@ type Reply struct {
 	Unkept bool
 
 	// Free, where it is not nil, says that nobody reads Result any more, so that its part of the memory for large messages
-	// can go to another one. Without the call that part is free once Result is garbage.
+	// can go to another one. Without the call that part is free once the reply is garbage.
 	Free func()
 
 	// Artifacts are what the call has made beside its result: they are stored, and the result for the caller names them. They count

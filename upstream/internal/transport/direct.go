@@ -245,7 +245,7 @@ func (c *directConn) exchange(call DirectCall) (*http.Response, error) {
 		resp, err = http.ReadResponse(c.r, &c.asked)
 		if err == nil && resp.StatusCode >= 200 {
 			c.left = unbounded
-			resp.Body = &directBody{ReadCloser: resp.Body, conn: c, call: call, last: resp.Close}
+			resp.Body = &directBody{ReadCloser: resp.Body, conn: c, all: c.Conn, call: call, last: resp.Close}
 			return resp, nil
 		}
 	}
@@ -257,8 +257,9 @@ type directBody struct {
 	io.ReadCloser
 	conn *directConn // nil once it is closed
 	call DirectCall
-	last bool  // the connection cannot be used after it
-	err  error // that reading ended with
+	all  net.Conn // the connection, whether it is closed or not
+	last bool     // the connection cannot be used after it
+	err  error    // that reading ended with
 }
 
 // Read implements io.Reader.
@@ -269,6 +270,9 @@ func (b *directBody) Read(p []byte) (n int, err error) {
 	n, b.err = b.ReadCloser.Read(p)
 	return n, b.err
 }
+
+// Connection implements budget.Connected.
+func (b *directBody) Connection() io.Closer { return b.all }
 
 // Close implements io.Closer. The body need not have been read to its end.
 func (b *directBody) Close() error {

@@ -43,10 +43,10 @@ type HTTP struct {
 	URL     *url.URL
 	headers map[string]string
 	Pool    *http.Transport
-	Direct  *Direct         // for calls, beside Pool; nil where Pool has to do
-	Account *budget.Account // of large responses
-	Tokens  Tokens          // nil where the headers are all
-	Flights sync.WaitGroup  // calls; they may outlive the session that they began on
+	Direct  *Direct        // for calls, beside Pool; nil where Pool has to do
+	Memory  *budget.Share  // for large responses
+	Tokens  Tokens         // nil where the headers are all
+	Flights sync.WaitGroup // calls; they may outlive the session that they began on
 }
 
 // Tokens hands out the access tokens of one server.
@@ -68,13 +68,13 @@ type Tokens interface {
 	Challenged(h http.Header)
 }
 
-// NewHTTP returns the way to the server of cfg. account bounds the memory of large responses.
-func NewHTTP(cfg settings.Server, account *budget.Account) (*HTTP, error) {
+// NewHTTP returns the way to the server of cfg. memory bounds that of large responses.
+func NewHTTP(cfg settings.Server, memory *budget.Share) (*HTTP, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("use url %q: not an http or https URL", redact.URL(cfg.URL))
 	}
-	s := &HTTP{URL: u, headers: cfg.Headers, Account: account, Pool: &http.Transport{
+	s := &HTTP{URL: u, headers: cfg.Headers, Memory: memory, Pool: &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    dialTimeout,

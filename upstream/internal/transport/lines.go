@@ -50,12 +50,12 @@ type Lines struct {
 // brokenAfter bounds how long a child that has stopped reading may go on to write.
 const brokenAfter = 500 * time.Millisecond
 
-// NewLines returns the wire over a child's stdin and stdout. limit bounds each message, account the memory of large ones.
-func NewLines(in io.WriteCloser, out io.ReadCloser, limit int, account *budget.Account) *Lines {
+// NewLines returns the wire over a child's stdin and stdout. limit bounds each message, memory that of large ones.
+func NewLines(in io.WriteCloser, out io.ReadCloser, limit int, memory *budget.Share) *Lines {
 	w := &Lines{
 		in:    in,
 		out:   out,
-		lines: jsonrpc.NewLineReader(out, func() int { return limit }, account),
+		lines: jsonrpc.NewLineReader(out, func() int { return limit }, memory),
 		try:   writeAtOnce(in),
 		wake:  make(chan struct{}, 1),
 		stop:  make(chan struct{}),

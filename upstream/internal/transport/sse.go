@@ -61,7 +61,7 @@ func openSSE(life context.Context, server *HTTP, limit int) (*SSE, error) {
 	w := &SSE{
 		client: client,
 		body:   resp.Body,
-		events: jsonrpc.NewEventReader(resp.Body, limit, server.Account),
+		events: jsonrpc.NewEventReader(resp.Body, limit, server.Memory),
 		slots:  make(chan struct{}, maxPosts),
 	}
 	if resp.StatusCode != http.StatusOK {

@@ -22,7 +22,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -107,7 +106,7 @@ const (
 // Runner runs commands. It is safe for concurrent use.
 type Runner struct {
 	// Disk takes outputs as a whole, where a Spec says so; nil: nothing does. It is set before the first command.
-	Disk *budget.Account
+	Disk *Spools
 
 	self   string
 	logger *slog.Logger

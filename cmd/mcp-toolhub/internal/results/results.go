@@ -4,7 +4,6 @@ package results
 
 import (
 	"errors"
-	"runtime/debug"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -19,7 +18,7 @@ type Reader struct {
 	Store *payload.Store
 	All   func(caller tool.Actor) bool // whether a caller may read the results of all callers
 
-	Memory *budget.Account // of large results while they are read; nil: without bounds
+	Memory *budget.Share // for large results while they are read; nil: without bounds
 }
 
 // Read calls use with the bytes of the result and what is known of it. free, which is never nil, ends the use of what use has made of
@@ -36,15 +35,12 @@ func (r Reader) Read(caller tool.Actor, id tool.ResultID, use func(e payload.Ent
 	if err != nil {
 		return free, failed(err)
 	}
-	if e.Size > large && r.Memory != nil {
-		lease, err := r.Memory.Take(min(copies*e.Size, r.Memory.Largest()))
-		if err != nil {
+	if r.Memory != nil {
+		room := r.Memory.Room(nil)
+		if err := room.Take(min(copies*e.Size, r.Memory.Largest())); err != nil {
 			return free, failed(err)
 		}
-		free = lease.Free
-		if e.Size > huge {
-			debug.FreeOSMemory() // what commands and calls have left would come on top
-		}
+		free = room.Free // it comes from the disk: nobody waits for a server
 	}
 	used := false
 	err = r.Store.Read(e, func(native []byte) error {
@@ -60,12 +56,8 @@ func (r Reader) Read(caller tool.Actor, id tool.ResultID, use func(e payload.Ent
 	return free, failed(err)
 }
 
-// What it takes to read a large result: its bytes, and what is made of them.
-const (
-	large  = 128 << 10
-	huge   = 8 << 20
-	copies = 2
-)
+// copies is what it takes to read a result: its bytes, and what is made of them.
+const copies = 2
 
 // may reports whether the caller may read a result: it is the one that got it, the person whose files they are, at the command line, or
 // has the right to read all.

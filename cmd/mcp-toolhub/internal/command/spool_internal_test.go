@@ -1,4 +1,4 @@
-package budget
+package command
 
 import (
 	"bytes"
@@ -19,10 +19,10 @@ func TestSpool(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "message-left"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a := New(0, dir).Account("a")
-	var all []*Spool
+	a := NewSpools(dir)
+	var all []*spool
 	for i := range 3 {
-		s, err := a.Spool()
+		s, err := a.open()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestSpool(t *testing.T) {
 			}
 		}
 		for range 2 {
-			if got, err := io.ReadAll(s.Reader()); err != nil || !bytes.Equal(got, want) || s.Size() != int64(len(want)) {
+			if got, err := io.ReadAll(s.reader()); err != nil || !bytes.Equal(got, want) || s.size != int64(len(want)) {
 				t.Errorf("%d of %d bytes come back, %v, or other ones", len(got), len(want), err)
 			}
 		}
@@ -49,37 +49,30 @@ func TestSpool(t *testing.T) {
 		t.Errorf("%v can be found, %v", entries, err)
 	}
 	for _, s := range all {
-		s.Close()
-		s.Close()
+		s.close()
+		s.close()
 	}
-	if a.spooled != 0 {
-		t.Errorf("%d bytes count as being on the disk", a.spooled)
+	if a.bytes.Load() != 0 {
+		t.Errorf("%d bytes count as being on the disk", a.bytes.Load())
 	}
-	(*Spool)(nil).Close()
+	(*spool)(nil).close()
 }
 
-func TestAServerDoesNotFillTheDisk(t *testing.T) {
+func TestOutputsDoNotFillTheDisk(t *testing.T) {
 	t.Parallel()
-	b := New(0, t.TempDir())
-	a := b.Account("a")
-	s, err := a.Spool()
+	a := NewSpools(t.TempDir())
+	s, err := a.open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	a.spooled = maxSpooled - 10
-	if _, err := s.Write(make([]byte, 11)); !errors.Is(err, ErrBusy) || s.Size() != 0 || a.spooled != maxSpooled-10 {
+	defer s.close()
+	a.bytes.Store(maxSpooled - 10)
+	if _, err := s.Write(make([]byte, 11)); !errors.Is(err, errDiskFull) || s.size != 0 || a.bytes.Load() != maxSpooled-10 {
 		t.Errorf("one byte too many was written: %v", err)
 	}
-	other, err := b.Account("b").Spool()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	if _, err := other.Write(make([]byte, 11)); err != nil {
+	if _, err := s.Write(make([]byte, 10)); err != nil {
 		t.Error(err)
 	}
-	a.spooled = 0
 }
 
 func TestADiskThatCannotBeUsed(t *testing.T) {
@@ -88,8 +81,8 @@ func TestADiskThatCannotBeUsed(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := New(0, filepath.Join(file, "spool")).Account("a").Spool(); err == nil {
-		s.Close()
+	if s, err := NewSpools(filepath.Join(file, "spool")).open(); err == nil {
+		s.close()
 		t.Error("a spool is below a file")
 	}
 }
