@@ -255,11 +255,11 @@ func (d *httpDoor) initialize(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 
 // passNote sends a notification on that the hub does not know. The client may go on once the server has it.
 func (d *httpDoor) passNote(w http.ResponseWriter, r *entry, p *peer, m *jsonrpc.Message) {
-	if v := r.Header.Get(headerVersion); v != "" && !supported(v) || !d.server.enter() {
+	if v := r.Header.Get(headerVersion); v != "" && !supported(v) || d.server.enter(p.actor, 0) != nil {
 		http.Error(w, "the notification is not taken: its protocol version is not supported, or the hub is stopping", http.StatusBadRequest)
 		return
 	}
-	defer d.server.calls.Done()
+	defer d.server.exit(p.actor, 0)
 	d.server.forwarder.passNote(context.WithoutCancel(r.Context()), p, m)
 	w.WriteHeader(http.StatusAccepted)
 }
@@ -310,11 +310,11 @@ func (d *httpDoor) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r
 		defer d.server.sessions.release(s)
 		defer reply.done()
 	}
-	if !d.server.enter() {
-		reply.refuse(errDraining())
+	if refusal := d.server.enter(p.actor, len(m.Text)); refusal != nil {
+		reply.refuse(refusal)
 		return
 	}
-	defer d.server.calls.Done()
+	defer d.server.exit(p.actor, len(m.Text))
 	defer reply.close()
 	reply.keepAlive()
 	d.server.serveLane(ctx, p, m, reply)

@@ -131,6 +131,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	draining bool
+	held     map[string]int // bytes of requests under way, by tool.Actor.Ref of their caller
 }
 
 // settings are everything that Apply replaces, all at once. They are never written to.
@@ -243,15 +244,44 @@ func (s *Server) newProfile(name string) *profileServer {
 // cfg returns the configuration in force.
 func (s *Server) cfg() *Config { return &s.settings.Load().Config }
 
-// enter counts a lane request in, or reports that the server is draining.
-func (s *Server) enter() bool {
+// maxHeld bounds the bytes of one caller's requests that have not been answered. A single larger one is let in. Requests of less than
+// minHeld do not count: their number is bounded.
+const (
+	maxHeld = 64 << 20
+	minHeld = 16 << 10
+)
+
+// enter counts a lane request of size bytes in, or says why it is refused. exit must follow where it is not.
+func (s *Server) enter(from tool.Actor, size int) *tool.RPCError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
-		return false
+		return errDraining()
+	}
+	if size >= minHeld {
+		key := from.Ref()
+		if held := s.held[key]; held > 0 && held+size > maxHeld {
+			return &tool.RPCError{Code: tool.CodeInternalError, Message: fmt.Sprintf("your calls that wait or run hold %d MiB of arguments "+
+				"already, of %d MiB at most: nothing ran; call again once some of them have ended", held>>20, maxHeld>>20)}
+		}
+		set(&s.held, key, s.held[key]+size)
 	}
 	s.calls.Add(1)
-	return true
+	return nil
+}
+
+// exit ends what enter has begun.
+func (s *Server) exit(from tool.Actor, size int) {
+	s.calls.Done()
+	if size < minHeld {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := from.Ref()
+	if s.held[key] -= size; s.held[key] == 0 {
+		delete(s.held, key)
+	}
 }
 
 // Drain stops taking calls, ends those that wait for their client's next request, waits until those being served have

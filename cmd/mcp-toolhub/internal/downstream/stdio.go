@@ -237,18 +237,18 @@ func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply func
 		case m.Fault == nil: // which comes first
 			m.Fault = refusal
 		}
-		if !d.server.enter() {
-			reply(whole(jsonrpc.ErrorText(m.ID, errDraining())))
+		if refusal := d.server.enter(p.actor, len(m.Text)); refusal != nil {
+			reply(whole(jsonrpc.ErrorText(m.ID, refusal)))
 			return
 		}
 		// Before the next line is read: it may cancel this call.
 		opened, done, refusal := d.inflight.add(ctx, m.ID)
 		if refusal != nil {
-			d.server.calls.Done()
+			d.server.exit(p.actor, len(m.Text))
 			reply(whole(jsonrpc.ErrorText(m.ID, refusal)))
 			return
 		}
-		d.serve(ctx, opened, p, m, &stdioReplier{door: d, id: m.ID, done: done, reply: reply})
+		d.serve(ctx, opened, p, m, &stdioReplier{door: d, id: m.ID, size: len(m.Text), done: done, reply: reply})
 	case m.Method == noteCancelled && m.ID == nil && d.inflight.cancel(m.Params):
 	case m.Method == noteRootsChanged && m.ID == nil:
 		d.server.deps.Servers.RootsChanged(ctx, d.session, m.Params)
@@ -304,19 +304,19 @@ func (d *stdioDoor) passNote(ctx context.Context, m *jsonrpc.Message) {
 	if stateless { // notifications do not say of which revision they are
 		p.modern, p.actor.Client.ProtocolVersion, refusal = true, modernVersion, nil
 	}
-	if refusal != nil || !d.server.enter() {
+	if refusal != nil || d.server.enter(p.actor, 0) != nil {
 		return
 	}
 	m.Params = bytes.Clone(m.Params)
 	d.lanes.Add(1)
 	taken := d.sequel.after(func() {
 		defer d.lanes.Done()
-		defer d.server.calls.Done()
+		defer d.server.exit(p.actor, 0)
 		d.server.forwarder.passNote(ctx, p, m)
 	})
 	if !taken {
 		d.lanes.Done()
-		d.server.calls.Done()
+		d.server.exit(p.actor, 0)
 		d.server.deps.Logger.Warn("a client's notification was dropped: the server has not taken in those before it", "waiting", maxSequel,
 			"method", clip(m.Method))
 	}
@@ -455,6 +455,7 @@ func (d *stdioDoor) settle() {
 type stdioReplier struct {
 	door  *stdioDoor
 	id    json.RawMessage
+	size  int    // of the request, in bytes
 	done  func() // ends the request: the client may use the id again once it has the answer
 	reply func(pieces) (written bool)
 	turn  turn
@@ -472,7 +473,7 @@ func (r *stdioReplier) leave() {
 	r.arrival.Leave()
 	r.door.backlog.over(&r.turn)
 	r.done()
-	r.door.server.calls.Done()
+	r.door.server.exit(stdioActor(), r.size)
 	r.door.lanes.Done()
 }
 
