@@ -6,6 +6,7 @@ import "time"
 // pipeline keeps count.
 type Rate struct {
 	Match string        // glob over canonical names; "" matches all
+	Actor string        // glob over names of callers; "" matches all
 	Calls int           // at least 1
 	Every time.Duration // more than 0
 

@@ -220,8 +220,8 @@ var mayImport = map[string]map[string]string{
 		"internal/inode":                   "a file that is written keeps its owner and names",
 	},
 	"cmd/mcp-toolhub/internal/command": {
-		"internal/tool":   "progress and failures of calls",
-		"internal/guard":  "what a command has started ends with it, and with the hub",
+		"internal/tool":  "progress and failures of calls",
+		"internal/guard": "what a command has started ends with it, and with the hub",
 	},
 	"cmd/mcp-toolhub/internal/declarative": {
 		"internal/tool":                    "is an executor with a catalog",

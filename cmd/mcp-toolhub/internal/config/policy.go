@@ -173,6 +173,7 @@ func factsKeys(f *factsOf) []shape.Field {
 func rateKeys(r *rateOf) []shape.Field {
 	return []shape.Field{
 		shape.Key("match", "Which tools, as a glob over canonical names (default all).", shape.Text{Check: nameGlob}, &r.Match),
+		shape.Key("actor", `Calls of which callers: the name of a token, as a glob; "local" without authentication (default all).`, shape.Text{}, &r.Actor),
 		shape.Must(shape.Key("calls", "So many calls.", shape.Integer[int]{Min: 1, Max: maxCount}, &r.Calls)),
 		shape.Must(shape.Key("every", "Within this time: \"1m\".", shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &r.Every)),
 		shape.Key("per", "What each has a count of its own: actor, tool, server (default: one for all).",

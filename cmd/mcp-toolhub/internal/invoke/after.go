@@ -216,11 +216,12 @@ func (p *Pipeline) emitTerminal(ctx context.Context, inv *invocation) error {
 		}
 		p.opts.Logger.Log(ctx, level, "terminal record is not in the journal", "invocation", inv.id, "tool", inv.toolID(), "error", err)
 	}
-	p.opts.log(ctx, inv)
+	p.log(ctx, inv)
 	return nil
 }
 
-func (o *Options) log(ctx context.Context, inv *invocation) {
+func (p *Pipeline) log(ctx context.Context, inv *invocation) {
+	o := &p.opts
 	if inv.failure == nil && !o.Logger.Enabled(ctx, slog.LevelDebug) {
 		return // the usual case: nothing of what follows is worth its memory
 	}
@@ -231,6 +232,13 @@ func (o *Options) log(ctx context.Context, inv *invocation) {
 		return
 	}
 	attrs = append(attrs, "class", inv.failure.Class, "code", inv.failure.ErrorCode())
+	if inv.failure.Class == tool.ClassRateLimited && inv.started.IsZero() { // whoever floods the hub must not flood its log
+		refused := p.refusals.count(inv.end.At)
+		if refused == 0 {
+			return
+		}
+		attrs = append(attrs, "refused_calls", refused)
+	}
 	if inv.failure.Cause != nil && !inv.outcome.Unkept { // what a hook keeps out of the journal is not logged either
 		cause, _ := inv.record.Learned().Text(inv.failure.Cause.Error())
 		attrs = append(attrs, "cause", cause)

@@ -231,6 +231,7 @@ type Pipeline struct {
 	approver  *approver
 	scheduler *scheduler
 	rates     rates
+	refusals  refusals
 	phases    [12]phase
 	groups    groups
 	spare     sync.Pool // of *invocation

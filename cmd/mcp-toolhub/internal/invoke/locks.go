@@ -71,7 +71,7 @@ func isBeneath(a, b string) bool {
 type lane struct {
 	count     int            // calls that run
 	first     *place         // of those that run
-	turn      []*callerQueue // of callers with waiting calls, in the order of their turns
+	turn      []*callerQueue // of callers with waiting calls, in the order of their turns: see next
 	back      []*place       // running calls that want their locks again, first come first served
 	tasks     []*taskClaim   // of calls that have become tasks, the oldest first
 	exclusive int            // calls that run or wait, and tasks with a claim, that are not safe
@@ -195,7 +195,8 @@ func (l *lane) admit(parallel int) (n int) {
 	return n
 }
 
-// next takes the call out of its line that may run now: of the first caller that has one. It returns nil where there is none.
+// next takes the call out of its line that may run now: of the first caller that has one. It returns nil where there is none. Then all
+// sessions of that person go behind those of others, and this session behind them.
 func (l *lane) next() *place {
 	for i, q := range l.turn {
 		j := slices.IndexFunc(q.waiting, l.isFree)
@@ -208,6 +209,15 @@ func (l *lane) next() *place {
 		if len(q.waiting) > 0 {
 			l.turn = append(l.turn, q)
 		}
+		others, own := l.turn[:0:0], l.turn[:0:0]
+		for _, other := range l.turn {
+			if other.caller.anySession() == q.caller.anySession() {
+				own = append(own, other)
+			} else {
+				others = append(others, other)
+			}
+		}
+		l.turn = append(others, own...)
 		return p
 	}
 	return nil

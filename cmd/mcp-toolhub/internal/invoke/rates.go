@@ -39,7 +39,7 @@ func (r *rates) take(all []policy.Rate, inv *invocation) error {
 	defer r.mu.Unlock()
 	var taken []*rate.Reservation
 	for _, one := range all {
-		if one.Match != "" && !glob.Match(one.Match, string(t.Name)) {
+		if one.Match != "" && !glob.Match(one.Match, string(t.Name)) || one.Actor != "" && !glob.Match(one.Actor, actor.Name) {
 			continue
 		}
 		key := bucketKey{rate: one}
@@ -66,6 +66,24 @@ func (r *rates) take(all []policy.Rate, inv *invocation) error {
 			"%d calls are allowed here at once, and %[1]d more in each %s: nothing ran; call again in %s", one.Calls, one.Every, wait)}
 	}
 	return nil
+}
+
+// refusals says which refused calls are logged: one a minute. Its zero value is ready.
+type refusals struct {
+	mu     sync.Mutex
+	logged time.Time
+	since  int // refused calls since then
+}
+
+// count counts a refused call. It returns how many there were since the one before that is logged; 0 where this one is not.
+func (r *refusals) count(now time.Time) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.since++; now.Sub(r.logged) < time.Minute {
+		return 0
+	}
+	n, r.since, r.logged = r.since, 0, now
+	return n
 }
 
 // bucket returns the count for key. r.mu is held.

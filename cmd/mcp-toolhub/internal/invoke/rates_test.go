@@ -29,6 +29,7 @@ func TestRates(t *testing.T) {
 		return 0
 	}
 	perActor := policy.Rate{Match: "mcp.a.*", Calls: 2, Every: time.Minute, PerActor: true}
+	ofAnn := policy.Rate{Actor: "an*", Calls: 1, Every: time.Hour}
 	perTool := policy.Rate{Calls: 1, Every: time.Hour, PerTool: true, PerServer: true}
 	for i, c := range []struct {
 		actor, server, name string
@@ -38,6 +39,7 @@ func TestRates(t *testing.T) {
 		{"ann", "a", "x", perActor, 0}, {"ann", "a", "y", perActor, 0}, {"ann", "a", "x", perActor, 30 * time.Second},
 		{"bob", "a", "x", perActor, 0}, {"ann", "b", "x", perActor, 0},
 		{"ann", "a", "x", perTool, 0}, {"ann", "a", "y", perTool, 0}, {"bob", "a", "y", perTool, time.Hour}, {"bob", "b", "y", perTool, 0},
+		{"ann", "a", "x", ofAnn, 0}, {"bob", "a", "x", ofAnn, 0}, {"bob", "a", "x", ofAnn, 0}, {"ann", "b", "y", ofAnn, time.Hour},
 	} {
 		if wait := call(c.actor, c.server, c.name, c.rate); wait != c.wait {
 			t.Errorf("call %d: wait %s, want %s", i, wait, c.wait)

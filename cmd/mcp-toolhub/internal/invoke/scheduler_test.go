@@ -58,6 +58,37 @@ func TestTurnsGoRound(t *testing.T) {
 	})
 }
 
+// TestPeopleTakeTurnsFirst has a person with many sessions before one with one session. Their calls alternate, and those of the sessions
+// of one person, too.
+func TestPeopleTakeTurnsFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScheduler(func(string) Limits { return Limits{MaxParallel: 1, MaxQueued: 100} })
+		held, err := enter(t.Context(), s, "s", "holder")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		for _, by := range []string{"ann/1", "ann/1", "ann/2", "ann/3", "bob/1", "bob/1", "cid/1"} {
+			go func() {
+				held, err := enter(t.Context(), s, "s", by)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, by) // one at a time: the gate is one wide
+				held.leave(time.Millisecond, false)
+			}()
+			synctest.Wait()
+		}
+		held.leave(time.Millisecond, false)
+		synctest.Wait()
+		if want := []string{"ann/1", "bob/1", "cid/1", "ann/2", "bob/1", "ann/3", "ann/1"}; !slices.Equal(order, want) {
+			t.Errorf("turns %v, want %v", order, want)
+		}
+	})
+}
+
 func TestTheQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
