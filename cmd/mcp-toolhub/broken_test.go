@@ -105,6 +105,52 @@ func isStopping(t testing.TB, hub *runningHub) {
 	})
 }
 
+// TestStopTellsProxiesFirst: at the first signal readiness says 503, and calls are served for the drain delay. Then they get 503 and are told
+// when to come again, while an open call is answered.
+func TestStopTellsProxiesFirst(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{rev2025, rev2026} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			g := newTurnstile(t)
+			hub := startHub(t, "hub.json", configText(t, map[string]any{"g": g.entry()}, map[string]any{
+				"hub":    map[string]any{"http": map[string]any{"drain_delay": "3s"}},
+				"policy": map[string]any{"mode": "accept_all", "tools": []any{map[string]any{"match": "*", "concurrency": "safe"}}}}))
+			w, answer := wireHTTP(t, hub.url+"/mcp", version).open(), make(chan string, 1)
+			go func() { answer <- w.result("mcp.g.gate", `{"who":"x"}`, "") }()
+			await(t, g.reached)
+			_ = hub.cmd.Process.Signal(syscall.SIGTERM)
+			isStopping(t, hub)
+			if got := w.result("mcp.g.echo", `{}`, ""); !strings.Contains(got, `"status":"succeeded"`) {
+				t.Errorf("a call within the drain delay was answered with %s", got)
+			}
+			eventually(t, "calls are refused", func() bool {
+				resp, err := http.DefaultClient.Do(w.newRequest(w.call("mcp.g.echo", `{}`, "")))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = resp.Body.Close() }()
+				text, _ := io.ReadAll(resp.Body)
+				if resp.StatusCode == http.StatusOK {
+					return false
+				}
+				if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(string(text), "stopping") {
+					t.Errorf("a call that came too late was answered with %s %v %s", resp.Status, resp.Header, text)
+				}
+				return true
+			})
+			close(g.lock("x"))
+			if got := await(t, answer); !strings.Contains(got, `"status":"succeeded"`) {
+				t.Errorf("the open call was answered with %s", got)
+			}
+			<-hub.read
+			if err := hub.cmd.Wait(); err != nil {
+				t.Errorf("the hub ended with %v", err)
+			}
+		})
+	}
+}
+
 // TestStopAnswersOpenCalls: at the first signal a call that runs is answered, then the hub exits with 0.
 func TestStopAnswersOpenCalls(t *testing.T) {
 	t.Parallel()

@@ -288,6 +288,7 @@ func (h *hub) serveHTTP(ctx, kill context.Context, l net.Listener) error {
 		return failed(fmt.Errorf("serve HTTP: %w", err))
 	case <-ctx.Done():
 	}
+	h.server.AnnounceStop(kill)
 	h.logger.Info("stopping: open calls may end", "limit", h.server.DrainTimeout().String())
 	h.drain(kill)
 	stop(downstream.HubStops()) // standing streams end with it, and calls that are cut off

@@ -133,6 +133,9 @@ func (r *reader) door(h *hub, servers []upstream.ServerConfig) downstream.Config
 	c.HTTP.Listen = h.http.listen.Value
 	c.HTTP.PublicURL = strings.TrimRight(h.http.publicURL.Value, "/")
 	c.HTTP.NoDirectViews = !h.http.directViews.Or(true)
+	if delay := h.http.drainDelay; delay.OK {
+		c.HTTP.DrainDelay = &delay.Value
+	}
 	limitClients(&c, h.limits)
 	once := func(seen map[string]shape.Located[string], v shape.Located[string], message, hint string) {
 		if first, twice := seen[v.Value]; v.OK && twice {

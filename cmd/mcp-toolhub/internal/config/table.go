@@ -55,6 +55,7 @@ type retry struct {
 type httpDoor struct {
 	listen      shape.Located[string]
 	directViews shape.Located[bool]
+	drainDelay  shape.Located[time.Duration]
 	publicURL   shape.Located[string]
 	downstream.HTTPConfig
 }
@@ -265,6 +266,8 @@ func httpKeys(h *httpDoor) []shape.Field {
 			"servers come back to it.", shape.Text{Expand: true, Check: publicURL}, &h.publicURL),
 		shape.KeyAt("direct_views", "Whether /mcp/s/SERVER serves all that one server offers, whatever profiles leave out (default true).",
 			shape.Boolean{}, &h.directViews),
+		shape.KeyAt("drain_delay", "How long a hub that stops serves on while /health/ready says 503 (default 0 on loopback and stdio, 5s elsewhere).",
+			shape.Duration{Max: time.Hour}, &h.drainDelay),
 		shape.Key("drain_timeout", "How long calls in flight may take to end at a stop (default 10s).", timeout(), &h.DrainTimeout),
 	}
 }

@@ -33,6 +33,9 @@ type HTTPConfig struct {
 	AllowedHosts   []string      // Host names that are let in besides the address that the hub listens on
 	NoDirectViews  bool          // /mcp/s/SERVER is not served
 	DrainTimeout   time.Duration // calls in flight at a stop have this long to end; default 10s
+
+	// DrainDelay is the time between the readiness that says no and the first call that is refused; nil: 0 where Listen is loopback, else 5s.
+	DrainDelay *time.Duration
 }
 
 // AuthConfig says who may come in over HTTP. Without tokens only a loopback address can be listened on.

@@ -255,8 +255,13 @@ func (d *httpDoor) initialize(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 
 // passNote sends a notification on that the hub does not know. The client may go on once the server has it.
 func (d *httpDoor) passNote(w http.ResponseWriter, r *entry, p *peer, m *jsonrpc.Message) {
-	if v := r.Header.Get(headerVersion); v != "" && !supported(v) || d.server.enter(p.actor, 0) != nil {
-		http.Error(w, "the notification is not taken: its protocol version is not supported, or the hub is stopping", http.StatusBadRequest)
+	if v := r.Header.Get(headerVersion); v != "" && !supported(v) {
+		http.Error(w, "the notification is not taken: its protocol version is not supported", http.StatusBadRequest)
+		return
+	}
+	if refusal := d.server.enter(p.actor, 0); refusal != nil {
+		w.Header().Set("Retry-After", retrySeconds)
+		http.Error(w, refusal.Message, http.StatusServiceUnavailable)
 		return
 	}
 	defer d.server.exit(p.actor, 0)
@@ -311,7 +316,7 @@ func (d *httpDoor) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r
 		defer reply.done()
 	}
 	if refusal := d.server.enter(p.actor, len(m.Text)); refusal != nil {
-		reply.refuse(refusal)
+		reply.turnAway(refusal, d.server.isDraining())
 		return
 	}
 	defer d.server.exit(p.actor, len(m.Text))

@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -130,6 +131,7 @@ type Server struct {
 	levels        wantedLevels
 
 	mu       sync.Mutex
+	stopping bool // Draining comes
 	draining bool
 	held     map[string]int // bytes of requests under way, by tool.Actor.Ref of their caller
 }
@@ -284,6 +286,33 @@ func (s *Server) exit(from tool.Actor, size int) {
 	}
 }
 
+// AnnounceStop makes readiness say 503, and waits for the drain delay, or until ctx is done. Calls are served on meanwhile, so that a
+// proxy has time to send new ones elsewhere.
+func (s *Server) AnnounceStop(ctx context.Context) {
+	cfg := s.cfg().HTTP
+	delay := elsewhereDelay
+	if host, _, err := net.SplitHostPort(cfg.Listen); err != nil || isLoopback(host) {
+		delay = 0
+	}
+	if cfg.DrainDelay != nil {
+		delay = *cfg.DrainDelay
+	}
+	if delay == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.stopping = true
+	s.mu.Unlock()
+	s.deps.Logger.Info("stopping: calls are served for a while, and /health/ready says 503", "drain_delay", delay.String())
+	select {
+	case <-time.After(delay):
+	case <-ctx.Done():
+	}
+}
+
+// elsewhereDelay is the drain delay of a hub that other machines reach.
+const elsewhereDelay = 5 * time.Second
+
 // Drain stops taking calls, ends those that wait for their client's next request, waits until those being served have
 // ended or ctx is done, and then ends every session.
 func (s *Server) Drain(ctx context.Context) {
@@ -326,6 +355,13 @@ func (s *Server) isDraining() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.draining
+}
+
+// isStopping reports whether the hub is draining, or soon will be.
+func (s *Server) isStopping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping || s.draining
 }
 
 // DrainTimeout returns the time that calls in flight have at a stop.
