@@ -22,6 +22,7 @@ var mayImport = map[string]map[string]string{
 	"internal/hidden":    {},
 	"internal/sensitive": {"internal/rawjson": "masks strings of raw JSON"},
 	"internal/budget":    {},
+	"internal/spool":     {},
 	"internal/guard":     {},
 	"internal/parallel":  {},
 	"internal/queue":     {},
@@ -222,6 +223,7 @@ var mayImport = map[string]map[string]string{
 	"cmd/mcp-toolhub/internal/command": {
 		"internal/tool":  "progress and failures of calls",
 		"internal/guard": "what a command has started ends with it, and with the hub",
+		"internal/spool": "large outputs wait on the disk",
 	},
 	"cmd/mcp-toolhub/internal/declarative": {
 		"internal/tool":                    "is an executor with a catalog",
@@ -274,6 +276,7 @@ var mayImport = map[string]map[string]string{
 	},
 	"cmd/mcp-toolhub/internal/downstream": {
 		"internal/queue":                  "holds what waits for a slow reader",
+		"internal/spool":                  "slow clients take large results from the disk",
 		"internal/jsonrpc":                "reads, writes and frames messages",
 		"internal/tool":                   "surfaces and errors",
 		"internal/rawjson":                "lanes carry raw JSON",

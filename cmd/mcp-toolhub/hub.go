@@ -28,6 +28,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/spool"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -115,7 +116,7 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 		return nil, err
 	}
 	s.Upstream.Version, s.Downstream.Version = version(), version()
-	h.commands.Disk = command.NewSpools(filepath.Join(s.StateDir, "spool"))
+	h.commands.Disk = spool.New(filepath.Join(s.StateDir, "spool"))
 	if s.Upstream.Catalogs, err = persist.OpenCatalogs(filepath.Join(s.StateDir, "catalogs")); err != nil {
 		return nil, err
 	}
@@ -229,7 +230,7 @@ func (h *hub) newServer(first *configured, key []byte) (err error) {
 		Servers: servers, Observe: observe, Fresh: h.surfaces.fresh, Statuses: m.Servers, Problems: m.Problems, Warnings: m.Warnings, Logger: h.logger,
 		StateKey: key, FirstLists: h.surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
 		SessionEnded: h.permission.grants.EndSession, Events: h.events.Serve, Show: h.showTool, Page: h.page,
-		StoredResults: h.storedResult, Metrics: h.metricsOf(s), SignIns: h.desk, ResourceURI: namespace.ResourceURI})
+		StoredResults: h.storedResult, Spool: h.commands.Disk, Metrics: h.metricsOf(s), SignIns: h.desk, ResourceURI: namespace.ResourceURI})
 	if err != nil {
 		return err
 	}

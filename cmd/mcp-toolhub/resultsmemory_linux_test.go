@@ -291,3 +291,31 @@ func resultsOfEveryKind(size int) map[string]string {
 		"meta":       `{"content":[],"_meta":{"example.com/all":` + rows + `}}`,
 	}
 }
+
+// TestASlowReaderHoldsUpNobody has clients not read large results of a server, one of which fills the memory for
+// messages. Calls of others to the same server succeed meanwhile, and then the slow ones get what they have called for.
+func TestASlowReaderHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	const size = 22_000_000
+	l := largeResults{kind: "structured", size: size, server: "stdio"}
+	want := resultOf(l.kind, size)
+	config := configText(t, map[string]any{"far": l.entry(t, want)}, map[string]any{"hub": map[string]any{"limits": map[string]any{"memory": "32MiB"}}})
+	hub := startHub(t, "hub.json", config)
+	var slow []*http.Response
+	for range 3 {
+		w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+		resp, err := http.DefaultClient.Do(w.newRequest(w.call("mcp.far.structured", "{}", "")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		slow = append(slow, resp)
+	}
+	fast := wireHTTP(t, hub.url+"/mcp", rev2026).open()
+	for range 2 {
+		l.check(t, strings.NewReader(last(fast.send(fast.call("mcp.far.structured", "{}", "")))), want)
+	}
+	for _, resp := range slow {
+		l.check(t, resp.Body, want)
+	}
+}

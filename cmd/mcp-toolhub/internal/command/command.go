@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/spool"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -106,7 +107,7 @@ const (
 // Runner runs commands. It is safe for concurrent use.
 type Runner struct {
 	// Disk takes outputs as a whole, where a Spec says so; nil: nothing does. It is set before the first command.
-	Disk *Spools
+	Disk *spool.Dir
 
 	self   string
 	logger *slog.Logger

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/spool"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -70,7 +71,7 @@ func TestTextIsToldFromOtherBytes(t *testing.T) {
 func TestWholeOutputs(t *testing.T) {
 	t.Parallel()
 	const inMemory, onDisk, secret = 4096, 1 << 20, "s€cret-of-length"
-	disk := NewSpools(filepath.Join(t.TempDir(), "spool"))
+	disk := spool.New(filepath.Join(t.TempDir(), "spool"))
 	line := "a line with a " + secret + strings.Repeat("-", 64-1-14-len(secret)) + "\n"
 	all := strings.Repeat(" ", 64-16) + strings.Repeat(line, onDisk/64+1000)
 	replaced := strings.NewReplacer(secret, redacted)
@@ -120,7 +121,7 @@ func TestWholeOutputsWhereTheDiskFails(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.disk, c.diskMax = NewSpools(filepath.Join(file, "spool")), 1<<20
+	c.disk, c.diskMax = spool.New(filepath.Join(file, "spool")), 1<<20
 	for i := range 1000 {
 		fmt.Fprintln(c, i)
 	}

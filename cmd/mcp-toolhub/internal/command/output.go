@@ -7,18 +7,20 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/spool"
 )
 
 // Output holds the kept part of one of a command's outputs.
 type Output struct {
 	Bytes int64 // that it wrote
 
-	head, tail []byte // all of it where nothing is left out
-	spool      *spool // its beginning, or all of it, where head and tail are not all; nil for none
+	head, tail []byte      // all of it where nothing is left out
+	spool      *spool.File // its beginning, or all of it, where head and tail are not all; nil for none
 }
 
 // Close gives up what is on the disk. Twice is harmless.
-func (o Output) Close() { o.spool.close() }
+func (o Output) Close() { o.spool.Close() }
 
 // Truncated reports whether Text leaves something out.
 func (o Output) Truncated() bool { return o.Bytes > int64(len(o.head)+len(o.tail)) }
@@ -46,7 +48,7 @@ func (o Output) Kept() int64 {
 	if o.spool == nil {
 		return int64(len(o.head) + len(o.tail))
 	}
-	return min(o.Bytes, o.spool.size+int64(len(o.tail)))
+	return min(o.Bytes, o.spool.Size()+int64(len(o.tail)))
 }
 
 // Whole is the output byte for byte, with each of the secrets replaced. Where even the disk has not kept all of it, its end comes after how
@@ -58,7 +60,7 @@ func (o Output) Whole(secrets []string) (open func() io.Reader, mediaType string
 		}
 		out, rest := io.Reader(bytes.NewReader(o.head)), o.Bytes-int64(len(o.head))
 		if o.spool != nil {
-			out, rest = o.spool.reader(), o.Bytes-o.spool.size
+			out, rest = o.spool.Reader(), o.Bytes-o.spool.Size()
 		}
 		end := Output{Bytes: rest, tail: o.tail[max(0, int64(len(o.tail))-rest):]}
 		cut := end.Truncated()
@@ -129,9 +131,9 @@ type collector struct {
 	next    int    // where the ring is written
 	written int64
 
-	disk    *Spools // where more than that goes; nil: nowhere any more
-	diskMax int     // bytes of the beginning there
-	spool   *spool  // as Output has it
+	disk    *spool.Dir  // where more than that goes; nil: nowhere any more
+	diskMax int         // bytes of the beginning there
+	spool   *spool.File // as Output has it
 }
 
 func newCollector(limit int) *collector {
@@ -142,12 +144,12 @@ func newCollector(limit int) *collector {
 // beginning and the end are what is kept.
 func (c *collector) spill(p []byte) (err error) {
 	if c.spool == nil {
-		if c.spool, err = c.disk.open(); err != nil {
+		if c.spool, err = c.disk.Create(); err != nil {
 			return err
 		}
 		_, err = c.spool.Write(append(c.head[:len(c.head):len(c.head)], c.tail...)) // nothing is left out yet
 	}
-	room := max(0, c.diskMax-int(c.spool.size))
+	room := max(0, c.diskMax-int(c.spool.Size()))
 	n := min(len(p), room)
 	for n < len(p) && n < room+utf8.UTFMax-1 && !utf8.RuneStart(p[n]) {
 		n++ // a character stays whole
@@ -166,7 +168,7 @@ func (c *collector) Write(p []byte) (written int, err error) {
 	defer c.mu.Unlock()
 	written = len(p)
 	if c.disk != nil && c.written+int64(written) > int64(c.headMax+c.tailMax) && c.spill(p) != nil {
-		c.spool.close()
+		c.spool.Close()
 		c.disk, c.spool = nil, nil
 	}
 	c.written += int64(written)

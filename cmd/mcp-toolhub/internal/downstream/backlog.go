@@ -202,6 +202,10 @@ func (w *lineWriter) write(text pieces) error {
 		return fmt.Errorf("write to client: %w", err)
 	}
 	size := text.size() + 1
+	if size > maxJoined {
+		text = text.framed(nil, "\n").toDisk()
+		defer text.close()
+	}
 	counts := max(size, minBacklog)
 	w.backlog.add(counts)
 	w.mu.Lock()
@@ -225,12 +229,12 @@ func (w *lineWriter) write(text pieces) error {
 	}
 	w.writing = true
 	if size > maxJoined {
-		w.put(append(slices.Clip(text.parts), []byte("\n")), counts)
+		w.put(text, counts)
 	}
 	for len(w.next) > 0 && w.broken == nil {
 		lines, counted := w.next, w.counted
 		w.next, w.counted, w.spare = w.spare[:0], 0, nil
-		w.put([][]byte{lines}, counted)
+		w.put(whole(lines), counted)
 		w.spare = lines
 	}
 	if w.broken != nil {
@@ -242,10 +246,10 @@ func (w *lineWriter) write(text pieces) error {
 	return w.broken
 }
 
-// put writes parts, which count so much in the backlog. w.mu is held, and free meanwhile.
-func (w *lineWriter) put(parts [][]byte, counts int) {
+// put writes text, which counts so much in the backlog. w.mu is held, and free meanwhile.
+func (w *lineWriter) put(text pieces, counts int) {
 	w.mu.Unlock()
-	err := pieces{parts: parts}.writeTo(w.out)
+	err := text.writeTo(w.out)
 	w.backlog.add(-counts)
 	w.mu.Lock()
 	if err != nil {

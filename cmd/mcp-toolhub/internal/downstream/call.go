@@ -199,9 +199,9 @@ func (c *toolCall) answer(ctx context.Context, a *attempt, result attemptResult)
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: "the tool's result is no JSON object"})
 		return
 	}
-	if r.answer(text) && outcome.Free != nil {
-		outcome.Free()
-	}
+	free := outcome.Free
+	outcome, result = invoke.Outcome{}, attemptResult{} // nothing holds the result but text
+	answerLarge(r, text, c.deps.Spool, free)
 }
 
 // progressQueue sends the notifications of a call before its result: progress under the client's own token, and log messages.
@@ -402,7 +402,7 @@ func (c *toolCalls) resultFor(p *peer, o invoke.Outcome) (pieces, error) {
 	for _, c := range changes {
 		oneLine = oneLine && !hasBreak(c.Value)
 	}
-	return pieces{result.With(changes...), oneLine}, nil
+	return pieces{parts: result.With(changes...), oneLine: oneLine}, nil
 }
 
 // metaFor returns the _meta of a result as its client gets it. serverInfo is nil where it does not belong there.

@@ -212,9 +212,7 @@ func (f *forwardedRequest) answer(ctx context.Context, a *attempt, r attemptResu
 		}
 		return
 	}
-	if a.reply.answer(whole(result)) && reply.Free != nil {
-		reply.Free()
-	}
+	answerLarge(a.reply, whole(result), f.deps.Spool, reply.Free)
 }
 
 // answeredRequest is a request that a server has answered.

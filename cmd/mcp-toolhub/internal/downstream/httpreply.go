@@ -262,6 +262,8 @@ func (r *httpReply) write(text pieces) (written bool) {
 
 // inPieces writes text piece by piece, and reports whether the client has taken in each in time.
 func inPieces(w http.ResponseWriter, text pieces) bool {
+	text = text.toDisk()
+	defer text.close()
 	return text.writeTo(&progressWriter{w, *http.NewResponseController(w)}) == nil
 }
 

@@ -8,14 +8,58 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/spool"
 )
 
 // pieces is a JSON text in parts that are written one after the other, so that a long result is not copied to be put
 // into its response. Nobody changes a part.
 type pieces struct {
 	parts   [][]byte
-	oneLine bool // it is known that no part holds a line break
+	oneLine bool        // it is known that no part holds a line break
+	large   *large      // where the text may take a part of the memory for large messages; nil: it does not
+	file    *spool.File // has the text in place of parts; nil for none
 }
+
+// large says how a text leaves the memory.
+type large struct {
+	disk *spool.Dir // nil: it does not
+	free func()     // says that it did
+}
+
+// toDisk moves a text that takes a part of the memory for large messages to the disk. From there its client takes it at its own pace, and
+// holds up nobody. Where the disk does not take it, it stays. close must follow once it is written.
+func (p pieces) toDisk() pieces {
+	if p.large == nil || p.large.disk == nil || p.size() <= minSpooled {
+		return p
+	}
+	file, err := p.large.disk.Create()
+	if err == nil {
+		err = p.writeTo(file)
+	}
+	if err != nil {
+		file.Close()
+		return p
+	}
+	clear(p.parts) // whoever called has them, too
+	p.large.free()
+	return pieces{file: file, oneLine: p.oneLine}
+}
+
+// answerLarge answers with a text that takes a part of the memory for large messages where free is not nil.
+func answerLarge(r replier, text pieces, disk *spool.Dir, free func()) {
+	if free != nil {
+		text.large = &large{disk, free}
+	}
+	if r.answer(text) && free != nil {
+		free()
+	}
+}
+
+// minSpooled is the size in bytes from which on a text goes to the disk.
+const minSpooled = 1 << 20
+
+// close gives up what is on the disk.
+func (p pieces) close() { p.file.Close() }
 
 // whole returns a text in one part.
 func whole(text []byte) pieces { return pieces{parts: [][]byte{text}} }
@@ -24,6 +68,9 @@ func whole(text []byte) pieces { return pieces{parts: [][]byte{text}} }
 const maxJoined = 64 << 10
 
 func (p pieces) size() int {
+	if p.file != nil {
+		return int(p.file.Size())
+	}
 	size := 0
 	for _, part := range p.parts {
 		size += len(part)
@@ -36,6 +83,10 @@ const manyParts = 8
 
 // writeTo writes the text. Many parts share a buffer, so that each write is worth its while.
 func (p pieces) writeTo(w io.Writer) error {
+	if p.file != nil {
+		_, err := io.CopyBuffer(w, p.file.Reader(), make([]byte, progressBytes))
+		return err
+	}
 	buffer := (*bufio.Writer)(nil)
 	if len(p.parts) > manyParts {
 		buffer = bufio.NewWriterSize(w, maxJoined)
@@ -73,7 +124,7 @@ func (p pieces) framed(before []byte, after string) pieces {
 		return whole(append(p.appendTo(append(make([]byte, 0, size), before...)), after...))
 	}
 	out := make([][]byte, 0, len(p.parts)+2)
-	return pieces{parts: append(append(append(out, before), p.parts...), []byte(after))}
+	return pieces{parts: append(append(append(out, before), p.parts...), []byte(after)), large: p.large}
 }
 
 // line returns the text in a form that a line-based wire can carry, as rawjson.Line has it.

@@ -39,6 +39,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/sessionid"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/spool"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -91,6 +92,9 @@ type Deps struct {
 
 	// StoredResults reads what toolhub://results/ID stands for. Nil: nothing is stored.
 	StoredResults StoredResults
+
+	// Spool takes large results on their way to clients, so that slow ones hold up nobody. Nil: they stay in memory.
+	Spool *spool.Dir
 
 	// Events answers with a stream of the events of all callers, which ends when may returns false.
 	Events func(w http.ResponseWriter, r *http.Request, may func() bool)

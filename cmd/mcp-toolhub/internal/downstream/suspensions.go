@@ -95,7 +95,9 @@ func (a *attempt) runOnce(ctx context.Context, l link, asker *clientAsker, open 
 	asker.close()
 	open.leave()
 	a.progress.flush()
-	a.op.answer(ctx, a, result)
+	ended := result
+	result = attemptResult{} // a client may take long to read it
+	a.op.answer(ctx, a, ended)
 }
 
 // park leaves it to the goroutine of the request to wait for the turn of its call, and to serve the rest.

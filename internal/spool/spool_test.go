@@ -1,4 +1,4 @@
-package command
+package spool
 
 import (
 	"bytes"
@@ -19,10 +19,10 @@ func TestSpool(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "message-left"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a := NewSpools(dir)
-	var all []*spool
+	a := New(dir)
+	var all []*File
 	for i := range 3 {
-		s, err := a.open()
+		s, err := a.Create()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestSpool(t *testing.T) {
 			}
 		}
 		for range 2 {
-			if got, err := io.ReadAll(s.reader()); err != nil || !bytes.Equal(got, want) || s.size != int64(len(want)) {
+			if got, err := io.ReadAll(s.Reader()); err != nil || !bytes.Equal(got, want) || s.size != int64(len(want)) {
 				t.Errorf("%d of %d bytes come back, %v, or other ones", len(got), len(want), err)
 			}
 		}
@@ -49,23 +49,23 @@ func TestSpool(t *testing.T) {
 		t.Errorf("%v can be found, %v", entries, err)
 	}
 	for _, s := range all {
-		s.close()
-		s.close()
+		s.Close()
+		s.Close()
 	}
 	if a.bytes.Load() != 0 {
 		t.Errorf("%d bytes count as being on the disk", a.bytes.Load())
 	}
-	(*spool)(nil).close()
+	(*File)(nil).Close()
 }
 
 func TestOutputsDoNotFillTheDisk(t *testing.T) {
 	t.Parallel()
-	a := NewSpools(t.TempDir())
-	s, err := a.open()
+	a := New(t.TempDir())
+	s, err := a.Create()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	defer s.Close()
 	a.bytes.Store(maxSpooled - 10)
 	if _, err := s.Write(make([]byte, 11)); !errors.Is(err, errDiskFull) || s.size != 0 || a.bytes.Load() != maxSpooled-10 {
 		t.Errorf("one byte too many was written: %v", err)
@@ -81,8 +81,8 @@ func TestADiskThatCannotBeUsed(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := NewSpools(filepath.Join(file, "spool")).open(); err == nil {
-		s.close()
+	if s, err := New(filepath.Join(file, "spool")).Create(); err == nil {
+		s.Close()
 		t.Error("a spool is below a file")
 	}
 }

@@ -1,4 +1,5 @@
-package command
+// Package spool keeps large texts on the disk for a while: outputs of commands that run, and results that slow clients take.
+package spool
 
 import (
 	"crypto/aes"
@@ -13,43 +14,42 @@ import (
 	"sync/atomic"
 )
 
-// maxSpooled bounds what the outputs of all commands have on the disk, in bytes.
+// maxSpooled bounds what all files of a Dir have on the disk, in bytes.
 const maxSpooled = 2 << 30
 
-// errDiskFull says that outputs have as much on the disk as they may.
-var errDiskFull = errors.New("the outputs of other commands take up their part of the disk")
+// errDiskFull says that the files have as much on the disk as they may.
+var errDiskFull = errors.New("other large texts take up their part of the disk")
 
-// spoolNames is the pattern of the names of spools.
-const spoolNames = "message-*"
+// names is the pattern of the names of files.
+const names = "message-*"
 
-// Spools is a directory for large outputs of commands that run. Make one with NewSpools. It is safe for concurrent use.
-type Spools struct {
+// Dir is a directory for large texts. Make one with New. It is safe for concurrent use.
+type Dir struct {
 	path  string
 	once  sync.Once
 	bytes atomic.Int64 // on the disk
 }
 
-// NewSpools returns the spools of the directory dir, which is made with the first one; "" is the system's directory for temporary
-// files.
-func NewSpools(dir string) *Spools { return &Spools{path: dir} }
+// New returns the directory at path, which is made with the first file; "" is the system's directory for temporary files.
+func New(path string) *Dir { return &Dir{path: path} }
 
 // prepare makes the directory. What killed hubs have left there goes: only Windows keeps the name of a file that is open, and
 // does not remove it then.
-func (d *Spools) prepare() {
+func (d *Dir) prepare() {
 	if d.path == "" {
 		return
 	}
 	_ = os.MkdirAll(d.path, 0o700) // the error comes again when a file is made
-	left, _ := filepath.Glob(filepath.Join(d.path, spoolNames))
+	left, _ := filepath.Glob(filepath.Join(d.path, names))
 	for _, file := range left {
 		_ = os.Remove(file)
 	}
 }
 
-// spool is an output on the disk. It is encrypted with a key that is nowhere else, since not every output may be kept. It is not safe
-// for concurrent use.
-type spool struct {
-	dir    *Spools
+// File is a text on the disk. It is encrypted with a key that is nowhere else, since not every text may be kept. It is not safe for
+// concurrent use.
+type File struct {
+	dir    *Dir
 	file   *os.File
 	block  cipher.Block
 	out    cipher.Stream
@@ -57,8 +57,8 @@ type spool struct {
 	size   int64
 }
 
-// open returns an empty spool, which its caller closes. The error says that the disk cannot be used.
-func (d *Spools) open() (*spool, error) {
+// Create returns an empty file, which its caller closes. The error says that the disk cannot be used.
+func (d *Dir) Create() (*File, error) {
 	d.once.Do(d.prepare)
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
@@ -66,14 +66,14 @@ func (d *Spools) open() (*spool, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.CreateTemp(d.path, spoolNames) // with mode 0600
+	file, err := os.CreateTemp(d.path, names) // with mode 0600
 	if err != nil {
 		return nil, err
 	}
 	if runtime.GOOS != "windows" {
 		_ = os.Remove(file.Name()) // it lives as long as it is open
 	}
-	return &spool{dir: d, file: file, block: block, out: newStream(block)}, nil
+	return &File{dir: d, file: file, block: block, out: newStream(block)}, nil
 }
 
 func newStream(block cipher.Block) cipher.Stream {
@@ -81,7 +81,7 @@ func newStream(block cipher.Block) cipher.Stream {
 }
 
 // Write implements io.Writer. With an error nothing of p was added, and nothing more can be.
-func (s *spool) Write(p []byte) (int, error) {
+func (s *File) Write(p []byte) (int, error) {
 	if s.dir.bytes.Add(int64(len(p))) > maxSpooled {
 		s.dir.bytes.Add(-int64(len(p)))
 		return 0, errDiskFull
@@ -96,13 +96,16 @@ func (s *spool) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// reader returns what was written, from its beginning.
-func (s *spool) reader() io.Reader {
+// Size returns how many bytes were written.
+func (s *File) Size() int64 { return s.size }
+
+// Reader returns what was written, from its beginning.
+func (s *File) Reader() io.Reader {
 	return cipher.StreamReader{S: newStream(s.block), R: io.NewSectionReader(s.file, 0, s.size)}
 }
 
-// close removes the output from the disk. A nil *spool has none. It may be called twice.
-func (s *spool) close() {
+// Close removes the text from the disk. A nil *File has none. It may be called twice.
+func (s *File) Close() {
 	if s == nil || s.file == nil {
 		return
 	}
