@@ -99,19 +99,6 @@ func sdkHandler(s *mcp.Server, modern bool) http.Handler {
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: modern})
 }
 
-// gatesOfTwo runs a hub with the tokens of two people before a server of gates that runs one call at a time.
-func gatesOfTwo(t *testing.T, top map[string]any) (*gateServer, *runningHub) {
-	all := map[string]any{"hub": map[string]any{"auth": map[string]any{"tokens": []any{
-		map[string]any{"name": "ann", "token": "${env:TOKEN_OF_ANN}"}, map[string]any{"name": "bob", "token": "${env:TOKEN_OF_BOB}"}}}}}
-	for key, value := range top {
-		all[key] = value
-	}
-	g, config := gatedConfigWith(t, map[string]any{"max_parallel": 1}, all)
-	hub := startHubIn(t, []string{"TOKEN_OF_ANN=" + annToken, "TOKEN_OF_BOB=" + bobToken}, "hub.json", config)
-	eventually(t, "the tools are known", func() bool { return hub.statusOf(t, "far").Tools > 0 })
-	return g, hub
-}
-
 // queued waits until n calls wait in the queue.
 func queued(t *testing.T, hub *runningHub, n int) {
 	t.Helper()

@@ -98,7 +98,7 @@ func (inv *invocation) mapFailure() {
 		inv.end.Content = fmt.Appendf(nil, `[{"type":"text","text":%s}]`, rawjson.Quote(f.Message))
 		return
 	}
-	said := inv.forCaller(f.Message + f.Private)
+	said := forCaller(inv, f.Message + f.Private)
 	if inv.call.Request != nil {
 		e := f.RPC()
 		e.Message = said
@@ -122,7 +122,7 @@ func (inv *invocation) mapFailure() {
 }
 
 // forCaller returns a text of the hub's own as the caller may read it: one elsewhere learns nothing of where files are here.
-func (inv *invocation) forCaller(text string) string {
+func forCaller(inv *invocation, text string) string {
 	if !inv.call.Actor.IsRemote() {
 		return text
 	}
@@ -216,11 +216,11 @@ func (p *Pipeline) emitTerminal(ctx context.Context, inv *invocation) error {
 		}
 		p.opts.Logger.Log(ctx, level, "terminal record is not in the journal", "invocation", inv.id, "tool", inv.toolID(), "error", err)
 	}
-	p.log(ctx, inv)
+	logEnd(ctx, p, inv)
 	return nil
 }
 
-func (p *Pipeline) log(ctx context.Context, inv *invocation) {
+func logEnd(ctx context.Context, p *Pipeline, inv *invocation) {
 	o := &p.opts
 	if inv.failure == nil && !o.Logger.Enabled(ctx, slog.LevelDebug) {
 		return // the usual case: nothing of what follows is worth its memory

@@ -423,7 +423,7 @@ func (a *approver) reportWaiting(ctx context.Context, inv *invocation, q *approv
 	}
 	if inv.call.Progress != nil {
 		inv.call.Progress(tool.Progress{
-			Params: fmt.Appendf(nil, `{"progress":%.4f,"message":%s}`, float64(n)/10000, rawjson.Quote(inv.forCaller(message)))})
+			Params: fmt.Appendf(nil, `{"progress":%.4f,"message":%s}`, float64(n)/10000, rawjson.Quote(forCaller(inv, message)))})
 	}
 }
 

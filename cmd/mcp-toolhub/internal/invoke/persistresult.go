@@ -20,7 +20,7 @@ import (
 // large ones by reference.
 func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
 	defer inv.redactRecord()
-	inv.limitError()
+	limitError(inv)
 	native := inv.outcome.Result
 	r, object := p.keptResult(ctx, inv)
 	ours := len(r) > 0 && len(r) == len(native) && &r[0] == &native[0]
@@ -86,7 +86,7 @@ func (inv *invocation) resultRule() tool.ResultRule {
 }
 
 // limitError cuts a server's JSON-RPC error that is larger than a result may be for the caller. Nothing is stored of it: it is no result.
-func (inv *invocation) limitError() {
+func limitError(inv *invocation) {
 	e, rules := inv.outcome.Err, inv.call.Surface.Results
 	if e == nil || rules == nil || inv.listed == nil {
 		return
