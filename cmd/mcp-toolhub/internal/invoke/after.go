@@ -98,7 +98,7 @@ func (inv *invocation) mapFailure() {
 		inv.end.Content = fmt.Appendf(nil, `[{"type":"text","text":%s}]`, rawjson.Quote(f.Message))
 		return
 	}
-	said := forCaller(inv, f.Message + f.Private)
+	said := forCaller(inv, f.Message+f.Private)
 	if inv.call.Request != nil {
 		e := f.RPC()
 		e.Message = said
