@@ -28,7 +28,10 @@ func (h *hub) readResource(ctx context.Context, c *invoke.Call, server, uri stri
 			Executor: invoke.ExecutorFunc(func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
 				return h.group.Forward(ctx, &tool.Request{Server: server, Method: method, Params: params, Hop: c.Hop, Session: c.Session})
 			})}})
-	if out.Err != nil {
+	switch {
+	case out.Class == tool.ClassPermissionDenied || out.Class == tool.ClassPolicyBlocked:
+		return tool.Reply{}, errors.New("the policy does not allow it")
+	case out.Err != nil:
 		return tool.Reply{}, out.Err
 	}
 	return tool.Reply{Result: out.Result, Free: out.Free}, nil

@@ -96,12 +96,8 @@ func (r *Relay) leave() {
 		r.gone = true
 		r.mu.Unlock()
 		r.writing.Lock()
-		if c, ok := r.hub.(interface {
-			SetLinger(sec int) error
-			Close() error
-		}); ok {
-			_ = c.SetLinger(0) // the hub is to see a broken connection, and no end of what is written
-			_ = c.Close()
+		if hub, ok := r.hub.(interface{ Break() error }); ok {
+			_ = hub.Break()
 		}
 		r.writing.Unlock()
 	}
