@@ -117,8 +117,9 @@ var ErrNoGrant = errors.New("no such grant: list the grants to see which there a
 // ErrTooMany is returned when so many session grants are held that no further one is kept.
 var ErrTooMany = errors.New("too many answers are remembered for sessions: this one held once; revoke some")
 
-// OpenGrants returns the grants of o.File, which need not exist. A file with a fault is an error, Faults, or with SetAside the
-// same as if its answers were lost: without its denials the hub would allow what a person forbade.
+// OpenGrants returns the grants of o.File, which need not exist. A file with a fault is an error,
+// Faults, or with SetAside the same as if its answers were lost: without its denials the hub would
+// allow what a person forbade.
 func OpenGrants(o GrantOptions) (*Grants, error) {
 	sessionless := cmp.Or(max(o.SessionTime, 0), time.Hour)
 	o.SessionTime = cmp.Or(max(o.SessionTime, 0), 12*time.Hour)
@@ -138,8 +139,9 @@ func OpenGrants(o GrantOptions) (*Grants, error) {
 	return g, err
 }
 
-// Lost returns the files that were set aside because of a fault, as long as they are there. Until then each call is asked about that an
-// answer in them may have denied: one that was allowed before is asked about by itself.
+// Lost returns the files that were set aside because of a fault, as long as they are there. Until
+// then each call is asked about that an answer in them may have denied: one that was allowed before
+// is asked about by itself.
 func (g *Grants) Lost() []string {
 	if g == nil {
 		return nil

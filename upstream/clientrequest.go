@@ -59,8 +59,8 @@ func ownMethods() []string {
 	return []string{methodCallTool, methodSubscribe, methodUnsubscribe, methodSetLevel, methodListen, methodDiscover, "initialize"}
 }
 
-// Method returns a method of a server besides tools/call as a tool, for permission and records. What is permitted of it is
-// permitted at this server's address alone.
+// Method returns a method of a server besides tools/call as a tool, for permission and records.
+// What is permitted of it is permitted at this server's address alone.
 func (g *Group) Method(server, method string, known bool) *tool.Tool {
 	t := tool.MethodOf(server, method, known)
 	if s := g.roster.Load().byID[server]; s != nil {

@@ -58,8 +58,9 @@ type Config struct {
 	// FirstListWithin says how long AwaitFirstLists waits for a server that was started and has never listed; 0: not at all.
 	FirstListWithin time.Duration
 
-	// Memory says how many bytes the messages over 1 MiB of all servers may take at the same time, from when they are received to when
-	// the client has them. Default: a quarter of the memory of the machine or cgroup, at most 96 MiB.
+	// Memory says how many bytes the messages over 1 MiB of all servers may take at the same time,
+	// from when they are received to when the client has them. Default: a quarter of the memory of
+	// the machine or cgroup, at most 96 MiB.
 	Memory int64
 
 	SignIns *signin.Store // sign-ins to servers; nil: nobody signs in

@@ -166,8 +166,9 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 // fillUpWithin bounds the time in which a hub that stops fills the record store to its end.
 const fillUpWithin = 5 * time.Second
 
-// fillRecords keeps the record store up to date, beside everything else that the hub does. The returned function, for a closed journal, stops
-// that and fills the store to its end, unless kill ends before.
+// fillRecords keeps the record store up to date, beside everything else that the hub does. The
+// returned function, for a closed journal, stops that and fills the store to its end, unless kill
+// ends before.
 func (h *hub) fillRecords() (stop func(kill context.Context)) {
 	if h.records == nil {
 		return func(context.Context) {}

@@ -13,8 +13,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// giveToken adds a token to a config without any, where every user of this machine could call the hub at the address listen otherwise. It
-// returns the settings that hold then. If a client reaches the hub without a token already, it only warns: that client goes on working.
+// giveToken adds a token to a config without any, where every user of this machine could call the
+// hub at the address listen otherwise. It returns the settings that hold then. If a client reaches
+// the hub without a token already, it only warns: that client goes on working.
 func giveToken(ctx context.Context, a *app, s *config.Settings, listen string) (*config.Settings, error) {
 	if len(s.Downstream.Auth.Tokens) > 0 || connuser.Known() {
 		return s, nil

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// newLogger returns the program's logger on stderr, without secrets: readable on a terminal, JSON lines otherwise, as format says. What
-// it says passes through the handlers that through makes.
+// newLogger returns the program's logger on stderr, without secrets: readable on a terminal, JSON
+// lines otherwise, as format says. What it says passes through the handlers that through makes.
 func newLogger(a *app, level, format string, through ...func(slog.Handler) slog.Handler) (*slog.Logger, error) {
 	std := a.std
 	levels := map[string]slog.Level{"debug": slog.LevelDebug, "": slog.LevelInfo, "info": slog.LevelInfo,

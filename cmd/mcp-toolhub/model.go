@@ -58,7 +58,8 @@ func (m model) Problems() []string {
 	return all
 }
 
-// Warnings returns the entries of the config that match nothing, or do not hold: a rule that denies and is misspelt denies nothing.
+// Warnings returns the entries of the config that match nothing, or do not hold: a rule that denies
+// and is misspelt denies nothing.
 func (m model) Warnings() []string {
 	var all []string
 	for _, s := range m.settings().Strays {

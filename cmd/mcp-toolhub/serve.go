@@ -320,9 +320,9 @@ func (h *hub) endGuests(kill context.Context) {
 	h.guests.end(limit)
 }
 
-// boundMemory sets Go's memory limit until ctx is done, unless GOMEMLIMIT does: what large messages may take, and room for the
-// rest. The garbage that messages leave must not come on top of that. A hub that needs more for itself gets it, so that the collector
-// does not run all the time.
+// boundMemory sets Go's memory limit until ctx is done, unless GOMEMLIMIT does: what large messages
+// may take, and room for the rest. The garbage that messages leave must not come on top of that. A
+// hub that needs more for itself gets it, so that the collector does not run all the time.
 func boundMemory(ctx context.Context, messages *budget.Budget) {
 	if _, ok := os.LookupEnv("GOMEMLIMIT"); ok {
 		return

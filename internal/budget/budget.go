@@ -1,13 +1,14 @@
 // Package budget bounds the memory that large messages take in all.
 //
-// A message of at most Small bytes takes no room here: Go's memory limit bounds those. A larger one takes room before its
-// memory is allocated, and gives it back once it is written out. A quarter of the budget is for messages of medium size, the
-// rest for larger ones, so that neither waits for the other. Where the size of a message is not known, its room grows in two steps:
-// first that of a medium message, then all that larger messages have. Afterwards it keeps what it needs.
+// A message of at most Small bytes takes no room here: Go's memory limit bounds those. A larger one
+// takes room before its memory is allocated, and gives it back once it is written out. A quarter of
+// the budget is for messages of medium size, the rest for larger ones, so that neither waits for
+// the other. Where the size of a message is not known, its room grows in two steps: first that of a
+// medium message, then all that larger messages have. Afterwards it keeps what it needs.
 //
-// Of each server one message at a time is larger than medium and still coming. If another message waits, one that has brought nothing
-// for Stall, or is not whole after Late, is given up: its source is closed. So a server that stops within large messages holds up
-// others for Stall.
+// Of each server one message at a time is larger than medium and still coming. If another message
+// waits, one that has brought nothing for Stall, or is not whole after Late, is given up: its
+// source is closed. So a server that stops within large messages holds up others for Stall.
 package budget
 
 import (
@@ -99,8 +100,8 @@ type Room struct {
 	large bool // it has share.coming
 }
 
-// Default is the size in bytes of a budget where nothing is configured: 96 MiB, or a quarter of the memory of the machine or of the
-// cgroup where that is less.
+// Default is the size in bytes of a budget where nothing is configured: 96 MiB, or a quarter of the
+// memory of the machine or of the cgroup where that is less.
 func Default() int64 {
 	size := uint64(96 << 20)
 	for _, limit := range []memlimit.Provider{memlimit.FromSystem, memlimit.FromCgroup} {
@@ -275,7 +276,8 @@ func (r *Room) keep(size int64) {
 	}
 }
 
-// giveUp, until ctx is done, closes the sources of messages that stop or are late, and frees the room of what nobody reads any more.
+// giveUp, until ctx is done, closes the sources of messages that stop or are late, and frees the
+// room of what nobody reads any more.
 func (b *Budget) giveUp(ctx context.Context) {
 	tick := time.NewTicker(Stall)
 	defer tick.Stop()

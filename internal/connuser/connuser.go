@@ -23,8 +23,9 @@ func Known() bool {
 	return err == nil
 }
 
-// IsOther reports whether another user than that of this process, or root, has made a TCP connection that this process has accepted. It is
-// true once that side has closed the connection: nothing tells its user any more. It is false for all where Known is.
+// IsOther reports whether another user than that of this process, or root, has made a TCP
+// connection that this process has accepted. It is true once that side has closed the connection:
+// nothing tells its user any more. It is false for all where Known is.
 func IsOther(conn net.Conn) bool {
 	local, ok := conn.LocalAddr().(*net.TCPAddr)
 	remote, tcp := conn.RemoteAddr().(*net.TCPAddr)

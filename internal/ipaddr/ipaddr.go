@@ -1,5 +1,5 @@
-// Package ipaddr says where in a network an IP address lies. Policy asks it about targets of calls, the sign-in about addresses that strangers
-// name.
+// Package ipaddr says where in a network an IP address lies. Policy asks it about targets of calls,
+// the sign-in about addresses that strangers name.
 package ipaddr
 
 import (
@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// IsInside reports whether an address is not one of the public Internet. It takes an IPv6 address for itself: see Embedded.
+// IsInside reports whether an address is not one of the public Internet. It takes an IPv6 address
+// for itself: see Embedded.
 func IsInside(addr netip.Addr) bool {
 	return addr.IsLoopback() || addr.IsUnspecified() || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsPrivate() ||
 		within(addr, "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "0.0.0.0/8", "fec0::/10")
@@ -17,8 +18,8 @@ func within(addr netip.Addr, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return netip.MustParsePrefix(p).Contains(addr) })
 }
 
-// Embedded returns the IPv4 address that an IPv6 address stands for: mapped, compatible, translated, NAT64, 6to4, ISATAP and
-// Teredo.
+// Embedded returns the IPv4 address that an IPv6 address stands for: mapped, compatible,
+// translated, NAT64, 6to4, ISATAP and Teredo.
 func Embedded(addr netip.Addr) netip.Addr {
 	if !addr.Is6() {
 		return addr

@@ -172,8 +172,9 @@ func (s *EventReader) Skip() error {
 	return &TooLarge{Limit: s.limit, About: s.about, NoRoom: s.full}
 }
 
-// line returns the next line without its end, in memory of its own; room is what its event has. The end of the stream ends no line. Of one over limit
-// it returns what was read of it, and ErrEventTooLarge.
+// line returns the next line without its end, in memory of its own; room is what its event has. The
+// end of the stream ends no line. Of one over limit it returns what was read of it, and
+// ErrEventTooLarge.
 func (s *EventReader) line(room *budget.Room, limit int) (gathering, error) {
 	line := gathering{memory: s.memory, source: s.r, room: room}
 	for ended := false; !ended; {

@@ -15,8 +15,8 @@ type Received struct {
 	Room *budget.Room // that Text takes; nil for a text that is not large
 }
 
-// gathering puts a message together whose size is not known beforehand. It grows by pieces, so that no large one is copied before all
-// of it is there.
+// gathering puts a message together whose size is not known beforehand. It grows by pieces, so that
+// no large one is copied before all of it is there.
 type gathering struct {
 	memory *budget.Share // nil: without bounds
 	source io.Reader     // of the message

@@ -90,8 +90,9 @@ func mac(key, text []byte) []byte {
 	return h.Sum(nil)
 }
 
-// LoadKey returns the key in file, which it makes at the first time, for its owner alone to read. Processes that do so at the same time get the
-// same key. The file has the whole key or is not there, whenever a process is killed.
+// LoadKey returns the key in file, which it makes at the first time, for its owner alone to read.
+// Processes that do so at the same time get the same key. The file has the whole key or is not
+// there, whenever a process is killed.
 func LoadKey(file string) ([]byte, error) {
 	if key, err := readKey(file); key != nil || err != nil {
 		return key, err

@@ -10,8 +10,8 @@ import (
 // absolutePath finds absolute paths in a text: all between two quotes, or up to what usually ends a path.
 var absolutePath = regexp.MustCompile(`"((?:/|[A-Za-z]:\\)[^"\n]+)"|(?:^|[\s'` + "`" + `(=\[,])((?:/|[A-Za-z]:\\)[^\s"'` + "`" + `()\[\],;:]+)`)
 
-// WithoutPaths returns a text of the hub's own with the last name alone of each path of this machine, for callers elsewhere. What the
-// caller itself has written, in given, stays.
+// WithoutPaths returns a text of the hub's own with the last name alone of each path of this
+// machine, for callers elsewhere. What the caller itself has written, in given, stays.
 func WithoutPaths(text, given string) string {
 	var out strings.Builder
 	done := 0
@@ -27,7 +27,8 @@ func WithoutPaths(text, given string) string {
 	return out.String() + text[done:]
 }
 
-// isLocal reports whether there is the topmost directory of a path on this machine. Other texts begin with a slash, too.
+// isLocal reports whether there is the topmost directory of a path on this machine. Other texts
+// begin with a slash, too.
 func isLocal(path string) bool {
 	path = filepath.ToSlash(path)
 	top := strings.IndexByte(path[1:], '/') + 1

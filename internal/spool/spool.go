@@ -1,4 +1,5 @@
-// Package spool keeps large texts on the disk for a while: outputs of commands that run, and results that slow clients take.
+// Package spool keeps large texts on the disk for a while: outputs of commands that run, and
+// results that slow clients take.
 package spool
 
 import (
@@ -30,11 +31,12 @@ type Dir struct {
 	bytes atomic.Int64 // on the disk
 }
 
-// New returns the directory at path, which is made with the first file; "" is the system's directory for temporary files.
+// New returns the directory at path, which is made with the first file; "" is the system's
+// directory for temporary files.
 func New(path string) *Dir { return &Dir{path: path} }
 
-// prepare makes the directory. What killed hubs have left there goes: only Windows keeps the name of a file that is open, and
-// does not remove it then.
+// prepare makes the directory. What killed hubs have left there goes: only Windows keeps the name
+// of a file that is open, and does not remove it then.
 func (d *Dir) prepare() {
 	if d.path == "" {
 		return
@@ -46,8 +48,8 @@ func (d *Dir) prepare() {
 	}
 }
 
-// File is a text on the disk. It is encrypted with a key that is nowhere else, since not every text may be kept. It is not safe for
-// concurrent use.
+// File is a text on the disk. It is encrypted with a key that is nowhere else, since not every text
+// may be kept. It is not safe for concurrent use.
 type File struct {
 	dir    *Dir
 	file   *os.File

@@ -199,8 +199,8 @@ const ownPrefix = "toolhub/"
 // ownLevels is how deep such a key can mean something: in _meta of a resource in a block of a result, for instance.
 const ownLevels = 8
 
-// WithoutOwn returns what a server has answered, well-formed JSON, without the keys that are the hub's own. What is the tool's data, or a
-// schema, stays.
+// WithoutOwn returns what a server has answered, well-formed JSON, without the keys that are the
+// hub's own. What is the tool's data, or a schema, stays.
 func WithoutOwn(answer []byte) []byte {
 	if !bytes.Contains(answer, []byte("toolhub")) && !bytes.Contains(answer, []byte(`\u00`)) { // which may spell it
 		return answer
@@ -208,36 +208,34 @@ func WithoutOwn(answer []byte) []byte {
 	return withoutOwn(answer, ownLevels)
 }
 
+// withoutOwn copies nothing of a value without such a key.
 func withoutOwn(value []byte, levels int) []byte {
-	if levels == 0 || len(value) == 0 || value[0] != '{' && value[0] != '[' {
+	if levels == 0 {
 		return value
 	}
-	out, size := []byte{value[0]}, 0 // size is that of what is left out
+	if less, is, err := rawjson.DeleteFunc(value, func(m rawjson.Member) bool {
+		return strings.HasPrefix(m.Name(), ownPrefix)
+	}); err == nil && is {
+		value = less
+	}
+	var out []byte
+	done := 0 // bytes of value that are in out
+	part := func(of []byte) bool {
+		if inner := withoutOwn(of, levels-1); len(inner) != len(of) {
+			at := cap(value) - cap(of) // of is a slice of value
+			out = append(append(out, value[done:at]...), inner...)
+			done = at + len(of)
+		}
+		return true
+	}
 	_ = rawjson.Members(value, func(m rawjson.Member) bool {
-		inner := m.Value
-		if strings.HasPrefix(m.Name(), ownPrefix) {
-			size++
-			return true
-		} else if !m.Is("structuredContent") && !m.Is("inputSchema") && !m.Is("outputSchema") {
-			inner = withoutOwn(inner, levels-1)
-		}
-		size += len(m.Value) - len(inner)
-		out = rawjson.AppendMember(out, string(m.Key), inner)
-		return true
+		return m.Is("structuredContent") || m.Is("inputSchema") || m.Is("outputSchema") || part(m.Value)
 	})
-	_ = rawjson.Elements(value, func(e []byte) bool {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		inner := withoutOwn(e, levels-1)
-		size += len(e) - len(inner)
-		out = append(out, inner...)
-		return true
-	})
-	if size == 0 {
+	_ = rawjson.Elements(value, part)
+	if out == nil {
 		return value
 	}
-	return append(out, value[0]+2) // the bracket that closes it
+	return append(out, value[done:]...)
 }
 
 // JSON-RPC error codes, of JSON-RPC 2.0 and of MCP.

@@ -58,7 +58,8 @@ type Tool struct {
 	SchemaDigest string // Digest of InputSchema
 	OutputDigest string // Digest of OutputSchema
 	SourceDigest string // of the file that declares the tool and says what it runs; "" where none does
-	// ServerDigest is "@" and a digest of the upstream server's address, or command and arguments, and account; "" without one.
+	// ServerDigest is "@" and a digest of the upstream server's address, or command and arguments,
+	// and account; "" without one.
 	ServerDigest string
 
 	// Internal are the arguments that hooks and people may set and models neither see nor send, as JSON pointers where "*" stands for every
@@ -80,8 +81,9 @@ type Tool struct {
 	Method bool // it is no tool but a method of its server, and Native is the method's name: see MethodOf
 }
 
-// MethodOf returns the tool that a method of a server other than tools/call is for permission and records. A known method is one of the
-// protocol, which only reads. Of an unknown one nobody knows what it does.
+// MethodOf returns the tool that a method of a server other than tools/call is for permission and
+// records. A known method is one of the protocol, which only reads. Of an unknown one nobody knows
+// what it does.
 func MethodOf(server, method string, known bool) *Tool {
 	if len(method) > maxMethod {
 		method = strings.ToValidUTF8(method[:maxMethod], "") + "…"
@@ -96,8 +98,8 @@ func MethodOf(server, method string, known bool) *Tool {
 
 const maxMethod = 200 // bytes of a method's name that a client has chosen
 
-// Version changes with the input schema, with the server, and with what the tool runs, as far as the hub knows that. What
-// was permitted of a tool was permitted of one version.
+// Version changes with the input schema, with the server, and with what the tool runs, as far as
+// the hub knows that. What was permitted of a tool was permitted of one version.
 func (t *Tool) Version() string { return cmp.Or(t.SourceDigest, t.SchemaDigest) + t.ServerDigest }
 
 // RuntimeSchema returns the schema of the arguments that the tool is called with, and its digest.

@@ -60,8 +60,9 @@ func (k *Keeper) Key() (ed25519.PrivateKey, error) {
 	return k.key, nil
 }
 
-// Extend takes the lines into the chains that have come since the last Extend of anybody, and signs a head of each file that has some.
-// It removes chains whose files are gone. No call waits for it. An error that wraps ErrDamaged is about some of the files: the others are extended.
+// Extend takes the lines into the chains that have come since the last Extend of anybody, and signs
+// a head of each file that has some. It removes chains whose files are gone. No call waits for it.
+// An error that wraps ErrDamaged is about some of the files: the others are extended.
 func (k *Keeper) Extend() error {
 	names, err := persist.Files(k.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -193,7 +194,8 @@ func findHead(r io.Reader, at int64, e *extent, key ed25519.PrivateKey) (found b
 	}
 }
 
-// ErrDamaged is wrapped by errors of Extend that say that a file or its chain is not as it was signed. Extend leaves both as they are.
+// ErrDamaged is wrapped by errors of Extend that say that a file or its chain is not as it was
+// signed. Extend leaves both as they are.
 var ErrDamaged = errors.New("the file or its chain is missing, is shorter than what was signed, or has another signature, so its lines are in no chain: " +
 	"bring back what is missing. If that cannot be, export evidence, which names what is gone, stop the hub, and move the file and its chain away")
 

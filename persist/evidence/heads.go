@@ -13,11 +13,13 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 )
 
-// HeadsSuffix is that of the file beside the key that keeps the last head of each chain. Only who has the key can write it: so nobody else
-// removes a chain, or takes it back, and has the file signed as it is by then.
+// HeadsSuffix is that of the file beside the key that keeps the last head of each chain. Only who
+// has the key can write it: so nobody else removes a chain, or takes it back, and has the file
+// signed as it is by then.
 const HeadsSuffix = ".heads"
 
-// maxKept bounds the heads that are kept. Those of files that are gone are kept, too: no such file comes back with another chain.
+// maxKept bounds the heads that are kept. Those of files that are gone are kept, too: no such file
+// comes back with another chain.
 const maxKept = 1000
 
 // keptHeads reads the heads that are kept beside the key, by file. There are none before the first Extend.
@@ -34,7 +36,8 @@ func keptHeads(keyFile string, key ed25519.PrivateKey) (map[string]headRef, erro
 	return kept, nil
 }
 
-// keepHeads writes the heads that have moved on. Chains are on the disk by then: after a loss of power none is shorter than its head.
+// keepHeads writes the heads that have moved on. Chains are on the disk by then: after a loss of
+// power none is shorter than its head.
 func (k *Keeper) keepHeads(key ed25519.PrivateKey) error {
 	moved := false
 	for name, e := range k.seen {

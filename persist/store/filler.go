@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
 
-// fillAfter is the time between a line of the journal and the store: lines of that time are taken in together. A store that has failed is
-// tried again as often.
+// fillAfter is the time between a line of the journal and the store: lines of that time are taken
+// in together. A store that has failed is tried again as often.
 const fillAfter = 2 * time.Second
 
 // Filler keeps a store up to date with a journal. No call waits for it. It implements persist.Keeper.
@@ -139,8 +139,9 @@ func (f *Filler) Run(ctx context.Context, j *persist.Journal) {
 	}
 }
 
-// Close fills the store to the end of the journal while ctx lasts, and closes it. Run has returned, and the journal is closed. After an error
-// the rest is in the journal alone: the next Filler goes on with it.
+// Close fills the store to the end of the journal while ctx lasts, and closes it. Run has returned,
+// and the journal is closed. After an error the rest is in the journal alone: the next Filler goes
+// on with it.
 func (f *Filler) Close(ctx context.Context) error {
 	defer f.close()
 	s, err := f.opened(ctx)

@@ -53,8 +53,9 @@ type Store interface {
 	// how many lines it has changed. Nothing of them stays in the files of the store, as far as the database allows.
 	Erase(ctx context.Context, ids []tool.InvocationID) (lines int, err error)
 
-	// Trim removes some of the calls that the bounds do not allow, but never the newest call. surplus counts those that it removed
-	// because of MaxBytes alone. more says that there may be others to remove.
+	// Trim removes some of the calls that the bounds do not allow, but never the newest call.
+	// surplus counts those that it removed because of MaxBytes alone. more says that there may be
+	// others to remove.
 	Trim(ctx context.Context, bounds persist.RecordsConfig) (surplus int, more bool, err error)
 
 	// Close waits for what is under way. Calling it again is harmless.

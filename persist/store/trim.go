@@ -13,8 +13,8 @@ import (
 // trimCalls is how many calls one transaction removes at most: others write in between.
 const trimCalls = 500
 
-// These select at most $1 calls to remove. expiredCalls are older than $2. surplusCalls belong to the caller with the most
-// calls, so a flood removes its own records.
+// These select at most $1 calls to remove. expiredCalls are older than $2. surplusCalls belong to
+// the caller with the most calls, so a flood removes its own records.
 const (
 	expiredCalls = `SELECT seq FROM (SELECT seq, created FROM invocations WHERE seq < (SELECT MAX(seq) FROM invocations)
 		ORDER BY seq LIMIT $1) AS oldest WHERE created < $2`

@@ -12,8 +12,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// aimMethod finds the targets of a request that is no tools/call: see tool.MethodOf. Its params are the arguments. An address among them
-// reaches the network, as an argument of a tool would that is one.
+// aimMethod finds the targets of a request that is no tools/call: see tool.MethodOf. Its params are
+// the arguments. An address among them reaches the network, as an argument of a tool would that is
+// one.
 func (g *Gate) aimMethod(ctx context.Context, r *policy.Request, plan *target.Plan, root target.Root) (err error) {
 	rest, uri := r.Input, ""
 	switch r.Tool.Native {
@@ -58,10 +59,11 @@ func completed(params json.RawMessage, template string) (arguments json.RawMessa
 	if err != nil {
 		return params, template // cannot be: nothing in it but strings
 	}
-	for name, value := range values {
-		template = strings.NewReplacer("{"+name+"}", value, "{+"+name+"}", value, "{/"+name+"}", "/"+value).Replace(template)
+	var expressions []string
+	for name, value := range values { // each is put in once: a value with braces in it is no expression
+		expressions = append(expressions, "{"+name+"}", value, "{+"+name+"}", value, "{/"+name+"}", "/"+value)
 	}
-	return arguments, template
+	return arguments, strings.NewReplacer(expressions...).Replace(template)
 }
 
 const complete = "completion/complete" // which asks a server for names, and not for what they name

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// OfURI returns the targets of a resource's URI. A URI of a file or of a host is read as the address that a tool gets. Any other scheme
-// is the server's own: the URI is one resource. What it holds may still be a path or a host for the server. Those readings are in
-// inside, without faults, and most of them mean nothing: see Limits.Guards.
+// OfURI returns the targets of a resource's URI. A URI of a file or of a host is read as the
+// address that a tool gets. Any other scheme is the server's own: the URI is one resource. What it
+// holds may still be a path or a host for the server. Those readings are in inside, without faults,
+// and most of them mean nothing: see Limits.Guards.
 func OfURI(argument, text string, root Root) (targets, inside []Target) {
 	t := Target{Kind: URL, Argument: argument, Given: cut(text)}
 	scheme, rest, ok := strings.Cut(strings.Map(dropBreaks, trimmed(text)), ":")
@@ -45,8 +46,9 @@ func OfURI(argument, text string, root Root) (targets, inside []Target) {
 
 const maxReadings = 32 // of one URI as a path
 
-// Guards reports whether t counts wherever it is found, even where it may be no path and no address at all: it is sensitive, a secret of
-// the hub, a host that is denied, or an IP address in its usual spelling: own://42 may well be the number of something.
+// Guards reports whether t counts wherever it is found, even where it may be no path and no address
+// at all: it is sensitive, a secret of the hub, a host that is denied, or an IP address in its
+// usual spelling: own://42 may well be the number of something.
 func (l *Limits) Guards(t *Target) bool {
 	if t.Kind == Path {
 		return l.Secret(t) || l.Sensitive(t) != ""

@@ -68,7 +68,8 @@ func newAdmission(cfg settings.Server, known map[string]bool) *admission {
 	return a
 }
 
-// ServerDigest says which server an entry means. Values of secrets are not in it, so that a renewed one changes nothing.
+// ServerDigest says which server an entry means. Values of secrets are not in it, so that a renewed
+// one changes nothing.
 func ServerDigest(cfg settings.Server) string {
 	text := strings.Join(append([]string{cfg.URL, cfg.Command, cfg.Dir, cfg.Account, cfg.SignIn}, cfg.Args...), "\x00")
 	for _, secret := range cfg.Secrets {

@@ -217,7 +217,8 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	return p, nil
 }
 
-// useTool lets the client's own command connect it, where it has one that can. Other users could read a token on its command line.
+// useTool lets the client's own command connect it, where it has one that can. Other users could
+// read a token on its command line.
 func (p *Plan) useTool(current *splice.File, h Hub) {
 	if p.tool == nil || h.Token != "" || slices.ContainsFunc(p.removed, isOfProject) {
 		return

@@ -216,7 +216,8 @@ func (v *visit) fail(err error) {
 	v.show(&page{Name: "message", Title: "That did not work", Status: f.status, Data: f.text})
 }
 
-// signIn opens a session for the bearer of an invitation. A browser or chat program that only looks ahead does not use it up.
+// signIn opens a session for the bearer of an invitation. A browser or chat program that only looks
+// ahead does not use it up.
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	v := &visit{Console: c, w: w, r: r}
 	if r.Method == http.MethodHead || r.Header.Get("Sec-Purpose") != "" || r.Header.Get("Purpose") != "" {

@@ -219,7 +219,8 @@ type Joined struct {
 // CloseWrite says that the client has sent its last message.
 func (j *Joined) CloseWrite() error { return j.Conn.(interface{ CloseWrite() error }).CloseWrite() }
 
-// Break closes the connection of a client that was killed. The hub sees a broken connection, and no end of what is written.
+// Break closes the connection of a client that was killed. The hub sees a broken connection, and no
+// end of what is written.
 func (j *Joined) Break() error {
 	if c, ok := j.Conn.(*net.TCPConn); ok {
 		_ = c.SetLinger(0)

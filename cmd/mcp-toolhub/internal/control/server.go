@@ -1,9 +1,10 @@
 // Package control holds the read model of a running hub, and a local HTTP API for the person at the machine: open approvals
 // and remembered answers. Server is the half in the hub, Client the half of the command line.
 //
-// MCP clients use another door: who calls tools does not allow them. The API listens at a socket of the state directory, which only the owner
-// can enter. So each side knows that the other one is the owner's. Where the system has no such sockets, the API listens on the loopback
-// interface, and takes nothing without a token, which is in a file of that directory.
+// MCP clients use another door: who calls tools does not allow them. The API listens at a socket of
+// the state directory, which only the owner can enter. So each side knows that the other one is the
+// owner's. Where the system has no such sockets, the API listens on the loopback interface, and
+// takes nothing without a token, which is in a file of that directory.
 package control
 
 import (
@@ -29,7 +30,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 )
 
-// notice is the content of the file in the state directory by which clients find a running hub. The socket is beside it.
+// notice is the content of the file in the state directory by which clients find a running hub. The
+// socket is beside it.
 type notice struct {
 	PID     int       `json:"pid"`
 	Host    string    `json:"host,omitempty"`  // the machine or container: PID and URL mean nothing elsewhere
@@ -85,7 +87,8 @@ type Page interface {
 	Code(session string) (string, error)
 }
 
-// Serve opens the API and the page, and writes the notice into the state directory. They last until Close, also when ctx ends.
+// Serve opens the API and the page, and writes the notice into the state directory. They last until
+// Close, also when ctx ends.
 func Serve(ctx context.Context, state string, hub Hub, logger *slog.Logger) (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -112,7 +115,8 @@ func Serve(ctx context.Context, state string, hub Hub, logger *slog.Logger) (*Se
 	return s, nil
 }
 
-// announce opens the socket and writes the notice. It returns all listeners: that of the page, which has the API where there is no socket, too.
+// announce opens the socket and writes the notice. It returns all listeners: that of the page,
+// which has the API where there is no socket, too.
 func (s *Server) announce(page net.Listener, logger *slog.Logger) (all []net.Listener, err error) {
 	if err := os.MkdirAll(filepath.Dir(s.file), 0o700); err != nil {
 		return nil, err
@@ -160,8 +164,9 @@ func (s *Server) Close(ctx context.Context) error {
 	return err
 }
 
-// handler serves the API at the socket. At address it serves the page; and the API to those who have the token, if there is one. A page in a
-// browser can be made to send requests there under another name; it gets nothing.
+// handler serves the API at the socket. At address it serves the page; and the API to those who
+// have the token, if there is one. A page in a browser can be made to send requests there under
+// another name; it gets nothing.
 func (s *Server) handler(address string) http.Handler {
 	_, port, _ := net.SplitHostPort(address)
 	named := net.JoinHostPort("localhost", port) // as passkeys want it

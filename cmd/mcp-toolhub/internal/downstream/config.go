@@ -34,7 +34,8 @@ type HTTPConfig struct {
 	NoDirectViews  bool          // /mcp/s/SERVER is not served
 	DrainTimeout   time.Duration // calls in flight at a stop have this long to end; default 10s
 
-	// DrainDelay is the time between the readiness that says no and the first call that is refused; nil: 0 where Listen is loopback, else 5s.
+	// DrainDelay is the time between the readiness that says no and the first call that is refused;
+	// nil: 0 where Listen is loopback, else 5s.
 	DrainDelay *time.Duration
 }
 

@@ -46,7 +46,8 @@ func (o onward) params(params json.RawMessage) (json.RawMessage, error) {
 	return rawjson.SetIn(params, rawjson.Quote(o.to), o.path...)
 }
 
-// forward sends a request on to a server and the server's answer back. Requests about tasks are not decided about: their calls were.
+// forward sends a request on to a server and the server's answer back. Requests about tasks are not
+// decided about: their calls were.
 func (f *forwarder) forward(ctx context.Context, p *peer, m *jsonrpc.Message, r replier, to onward) *tool.RPCError {
 	params, err := to.params(m.Params)
 	if err != nil {
@@ -72,7 +73,8 @@ func (f *forwarder) forward(ctx context.Context, p *peer, m *jsonrpc.Message, r 
 	return nil
 }
 
-// callOf returns a request as a call of the pipeline, which lets through execute it. Completion asks nobody: people get it as they type.
+// callOf returns a request as a call of the pipeline, which lets through execute it. Completion
+// asks nobody: people get it as they type.
 func (f *forwarder) callOf(p *peer, m *jsonrpc.Message, to onward, params json.RawMessage, through invoke.Executor) (c invoke.Call,
 	refusal *tool.RPCError) {
 	surface, refusal := f.surfaces.of(p)
@@ -96,8 +98,8 @@ func (f *forwarder) callOf(p *peer, m *jsonrpc.Message, to onward, params json.R
 	return c, nil
 }
 
-// permitted runs a request about a server, or a notification, that the client waits for no answer of: do, where the policy lets it. Nobody
-// is asked.
+// permitted runs a request about a server, or a notification, that the client waits for no answer
+// of: do, where the policy lets it. Nobody is asked.
 func (f *forwarder) permitted(ctx context.Context, p *peer, m *jsonrpc.Message, to onward, do func(context.Context) error) *tool.RPCError {
 	c, refusal := f.callOf(p, m, to, m.Params, invoke.ExecutorFunc(func(ctx context.Context, _ *tool.Execution) (tool.Reply, error) {
 		by := tool.ExternalMapping{Source: tool.SourceMCP, Role: "upstream", ServerID: to.server, Method: clip(m.Method)}
@@ -110,8 +112,8 @@ func (f *forwarder) permitted(ctx context.Context, p *peer, m *jsonrpc.Message, 
 	return f.deps.Pipeline.Invoke(ctx, &c).Err
 }
 
-// forwardedRequest is the operation of a request that goes on to a server. Nothing of it is left between two attempts, but for what the
-// pipeline keeps.
+// forwardedRequest is the operation of a request that goes on to a server. Nothing of it is left
+// between two attempts, but for what the pipeline keeps.
 type forwardedRequest struct {
 	toolCall
 	*forwarder
@@ -146,7 +148,7 @@ func (f *forwardedRequest) run(ctx context.Context, a *attempt, l link) attemptR
 			reply, err = f.deps.Servers.Forward(ctx, &request)
 		}
 	}
-	if why := (*tool.Failure)(nil); err != nil && errors.As(context.Cause(ctx), &why) { // whoever canceled it has given a reason
+	if why := (*tool.Failure)(nil); err != nil && errors.As(context.Cause(ctx), &why) { // the reason of the cancellation
 		err = why
 	}
 	return attemptResult{reply: &reply, err: err}

@@ -86,15 +86,18 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// strangerKey is the key under which the context of a connection holds a func() bool: whether another user of this machine has made it.
+// strangerKey is the key under which the context of a connection holds a func() bool: whether
+// another user of this machine has made it.
 type strangerKey struct{}
 
-// ConnContext is that of the http.Server which serves a Handler. It looks once for the user at the other end of a connection.
+// ConnContext is that of the http.Server which serves a Handler. It looks once for the user at the
+// other end of a connection.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, strangerKey{}, sync.OnceValue(func() bool { return connuser.IsOther(conn) }))
 }
 
-// checkPeer lets in the user who runs the hub, and root, where there are no tokens: every user of the machine reaches loopback.
+// checkPeer lets in the user who runs the hub, and root, where there are no tokens: every user of
+// the machine reaches loopback.
 func (g *guard) checkPeer(w http.ResponseWriter, r *http.Request) (ok bool) {
 	isStranger, known := r.Context().Value(strangerKey{}).(func() bool)
 	if !known || len(g.config().Auth.Tokens) > 0 || !isStranger() {

@@ -26,8 +26,9 @@ type large struct {
 	free func()     // says that it did
 }
 
-// toDisk moves a text that takes a part of the memory for large messages to the disk. From there its client takes it at its own pace, and
-// holds up nobody. Where the disk does not take it, it stays. close must follow once it is written.
+// toDisk moves a text that takes a part of the memory for large messages to the disk. From there
+// its client takes it at its own pace, and holds up nobody. Where the disk does not take it, it
+// stays. close must follow once it is written.
 func (p pieces) toDisk() pieces {
 	if p.large == nil || p.large.disk == nil || p.size() <= minSpooled {
 		return p
@@ -40,7 +41,7 @@ func (p pieces) toDisk() pieces {
 		file.Close()
 		return p
 	}
-	clear(p.parts) // whoever called has them, too
+	clear(p.parts) // the callers hold the slice, too
 	p.large.free()
 	return pieces{file: file, oneLine: p.oneLine}
 }

@@ -209,9 +209,9 @@ func (s *Server) Elicited(id string) {
 // notification of each kind.
 func (s *Server) Changed(changes ...Change) { s.listeners.changed(changes...) }
 
-// Apply puts other settings into force, for requests from now on. Sessions and standing streams stay, but for
-// those of a profile that is gone, and of a token that is gone, has become another one, or may not open their profile any more.
-// The name and the version are those of the start.
+// Apply puts other settings into force, for requests from now on. Sessions and standing streams
+// stay, but for those of a profile that is gone, and of a token that is gone, has become another
+// one, or may not open their profile any more. The name and the version are those of the start.
 func (s *Server) Apply(cfg Config, profiles []string) {
 	cfg = cfg.withDefaults()
 	next := &settings{Config: cfg, profiles: make(map[string]*profileServer, len(profiles))}
@@ -250,8 +250,8 @@ func (s *Server) newProfile(name string) *profileServer {
 // cfg returns the configuration in force.
 func (s *Server) cfg() *Config { return &s.settings.Load().Config }
 
-// maxHeld bounds the bytes of one caller's requests that have not been answered. A single larger one is let in. Requests of less than
-// minHeld do not count: their number is bounded.
+// maxHeld bounds the bytes of one caller's requests that have not been answered. A single larger
+// one is let in. Requests of less than minHeld do not count: their number is bounded.
 const (
 	maxHeld = 64 << 20
 	minHeld = 16 << 10
@@ -290,8 +290,8 @@ func (s *Server) exit(from tool.Actor, size int) {
 	}
 }
 
-// AnnounceStop makes readiness say 503, and waits for the drain delay, or until ctx is done. Calls are served on meanwhile, so that a
-// proxy has time to send new ones elsewhere.
+// AnnounceStop makes readiness say 503, and waits for the drain delay, or until ctx is done. Calls
+// are served on meanwhile, so that a proxy has time to send new ones elsewhere.
 func (s *Server) AnnounceStop(ctx context.Context) {
 	cfg := s.cfg().HTTP
 	delay := elsewhereDelay

@@ -121,7 +121,8 @@ func (inv *invocation) mapFailure() {
 	inv.setResult(tool.Reply{Result: fmt.Appendf(nil, `{"content":[%s],"isError":true}`, content)})
 }
 
-// forCaller returns a text of the hub's own as the caller may read it: one elsewhere learns nothing of where files are here.
+// forCaller returns a text of the hub's own as the caller may read it: one elsewhere learns nothing
+// of where files are here.
 func forCaller(inv *invocation, text string) string {
 	if !inv.call.Actor.IsRemote() {
 		return text
@@ -232,7 +233,7 @@ func logEnd(ctx context.Context, p *Pipeline, inv *invocation) {
 		return
 	}
 	attrs = append(attrs, "class", inv.failure.Class, "code", inv.failure.ErrorCode())
-	if inv.failure.Class == tool.ClassRateLimited && inv.started.IsZero() { // whoever floods the hub must not flood its log
+	if inv.failure.Class == tool.ClassRateLimited && inv.started.IsZero() { // a flood of calls is none of lines
 		refused := p.refusals.count(inv.end.At)
 		if refused == 0 {
 			return

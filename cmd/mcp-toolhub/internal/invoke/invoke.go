@@ -44,8 +44,8 @@ func (f ExecutorFunc) Execute(ctx context.Context, e *tool.Execution) (tool.Repl
 	return f(ctx, e)
 }
 
-// Request makes a Call one of a request that is no tools/call, such as resources/read. It takes no place at its server, because
-// calls there may wait for it, and Outcome.Err says why it has failed.
+// Request makes a Call one of a request that is no tools/call, such as resources/read. It takes no
+// place at its server, because calls there may wait for it, and Outcome.Err says why it has failed.
 type Request struct {
 	Executor            // sends it on
 	Method   *tool.Tool // from tool.MethodOf
@@ -72,7 +72,8 @@ type Call struct {
 	// Refused is why the request is no call, where it is malformed: the invocation ends with that. Nil where it is one.
 	Refused *tool.RPCError
 
-	// Request is the request where the call is no tools/call; then Name is empty, and Arguments are its params without _meta.
+	// Request is the request where the call is no tools/call; then Name is empty, and Arguments are
+	// its params without _meta.
 	Request *Request
 
 	SelectionRef string      // see tool.DeferredCall

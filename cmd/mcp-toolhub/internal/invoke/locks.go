@@ -195,8 +195,9 @@ func (l *lane) admit(parallel int) (n int) {
 	return n
 }
 
-// next takes the call out of its line that may run now: of the first caller that has one. It returns nil where there is none. Then all
-// sessions of that person go behind those of others, and this session behind them.
+// next takes the call out of its line that may run now: of the first caller that has one. It
+// returns nil where there is none. Then all sessions of that person go behind those of others, and
+// this session behind them.
 func (l *lane) next() *place {
 	for i, q := range l.turn {
 		j := slices.IndexFunc(q.waiting, l.isFree)

@@ -72,9 +72,10 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 	return denied(&d)
 }
 
-// judgeAgain makes sure that the permission still holds when the call has left the queue. Calls that ran meanwhile may have made a link
-// of a path that it is aimed at. Where the targets are others by now, they are judged anew. Nobody is asked again, and an answer, or what
-// a hook said, was about the targets before.
+// judgeAgain makes sure that the permission still holds when the call has left the queue. Calls
+// that ran meanwhile may have made a link of a path that it is aimed at. Where the targets are
+// others by now, they are judged anew. Nobody is asked again, and an answer, or what a hook said,
+// was about the targets before.
 func (p *Pipeline) judgeAgain(ctx context.Context, inv *invocation) error {
 	was := inv.permitted.targets
 	if !inv.waited || !slices.ContainsFunc(was, func(t target.Target) bool { return t.Kind == target.Path && !t.Remote || t.Kind == target.Command }) {
@@ -99,7 +100,8 @@ func (p *Pipeline) judgeAgain(ctx context.Context, inv *invocation) error {
 	return f
 }
 
-// sameTarget reports whether two targets are one to everything that decides. That a file is there by now, for instance, is nothing new.
+// sameTarget reports whether two targets are one to everything that decides. That a file is there
+// by now, for instance, is nothing new.
 func sameTarget(a, b target.Target) bool {
 	return a.Kind == b.Kind && a.Argument == b.Argument && a.Resolved == b.Resolved && a.Executable == b.Executable && a.As == b.As &&
 		a.Write == b.Write && a.Fault == b.Fault && a.Has(target.HardLink) == b.Has(target.HardLink)

@@ -85,7 +85,8 @@ func (inv *invocation) resultRule() tool.ResultRule {
 	return rule
 }
 
-// limitError cuts a server's JSON-RPC error that is larger than a result may be for the caller. Nothing is stored of it: it is no result.
+// limitError cuts a server's JSON-RPC error that is larger than a result may be for the caller.
+// Nothing is stored of it: it is no result.
 func limitError(inv *invocation) {
 	e, rules := inv.outcome.Err, inv.call.Surface.Results
 	if e == nil || rules == nil || inv.listed == nil {

@@ -75,7 +75,8 @@ type refusals struct {
 	since  int // refused calls since then
 }
 
-// count counts a refused call. It returns how many there were since the one before that is logged; 0 where this one is not.
+// count counts a refused call. It returns how many there were since the one before that is logged;
+// 0 where this one is not.
 func (r *refusals) count(now time.Time) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
