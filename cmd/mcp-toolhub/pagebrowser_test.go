@@ -254,14 +254,16 @@ func (b *chromium) approve(p *permitted) {
 	v := p.pending(p.hub())
 	b.await("mcp.h.echo") // by itself
 	b.usable("an approval in the list")
-	b.do(chromedp.Click(chromedp.CSS(`[id="`+string(v.ID)+`"]`)), chromedp.WaitVisible(chromedp.CSS("#code")))
+	b.press(`[id="` + string(v.ID) + `"]`)
+	b.shows("#code")
 	b.usable("an approval that asks for a code")
 	name := b.says("document.querySelector('footer code').textContent")
 	code, err := p.hub().PageCode(b.t.Context(), name)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.do(chromedp.SendKeys(chromedp.CSS("#code"), code+"\r"), chromedp.WaitVisible(chromedp.CSS("#arguments")))
+	b.do(chromedp.SendKeys(chromedp.CSS("#code"), code+"\r"))
+	b.shows("#arguments")
 	b.usable("an approval")
 	b.fill("#arguments", `{"text": "edited"}`)
 	b.do(chromedp.Click(chromedp.CSS(`button[value=allow_once]`)))
@@ -281,7 +283,8 @@ func (b *chromium) try(p *permitted) {
 	b.do(chromedp.Click(chromedp.CSS("button.main")))
 	b.await("waits for a person")
 	v := p.pending(p.hub())
-	b.do(chromedp.Navigate(p.url+"/ui/approvals/"+string(v.ID)), chromedp.WaitVisible(chromedp.CSS("#arguments")), chromedp.Click(chromedp.CSS(`button[value=allow_once]`)))
+	b.do(chromedp.Navigate(p.url + "/ui/approvals/" + string(v.ID)))
+	b.press("button[value=allow_once]")
 	b.await("Allow once: mcp.h.echo")
 	eventually(b.t, "the call has ended", func() bool {
 		b.do(chromedp.Navigate(p.url + "/ui/tries/" + string(v.Invocation)))
@@ -317,7 +320,8 @@ func (b *chromium) hears(p *permitted) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(p.url+"/ui/tool?name=mcp.h.say"), chromedp.Click(chromedp.CSS("button.main")))
 	v := p.pending(p.hub())
-	b.do(chromedp.Navigate(p.url+"/ui/approvals/"+string(v.ID)), chromedp.WaitVisible(chromedp.CSS("#arguments")), chromedp.Click(chromedp.CSS(`button[value=allow_once]`)))
+	b.do(chromedp.Navigate(p.url + "/ui/approvals/" + string(v.ID)))
+	b.press("button[value=allow_once]")
 	b.await("Allow once: mcp.h.say")
 	for _, page := range []string{"/ui/tries/", "/ui/calls/"} {
 		eventually(b.t, page+" has the result", func() bool {
@@ -419,6 +423,27 @@ func (b *chromium) text() string {
 func (b *chromium) await(words string) {
 	b.t.Helper()
 	eventually(b.t, "the page says "+words, func() bool { return strings.Contains(b.text(), words) })
+}
+
+// shows waits until the page has an element. A page that is replaced meanwhile does not end the wait, as it ends one for a node.
+func (b *chromium) shows(selector string) {
+	b.t.Helper()
+	b.holds("the page shows "+selector, "document.querySelector("+quoted(selector)+") !== null")
+}
+
+// press clicks an element once the page has it, likewise.
+func (b *chromium) press(selector string) {
+	b.t.Helper()
+	b.holds(selector+" is pressed", "(e => e !== null && (e.click(), true))(document.querySelector("+quoted(selector)+"))")
+}
+
+// holds waits until an expression of the page is true.
+func (b *chromium) holds(what, expression string) {
+	b.t.Helper()
+	eventually(b.t, what, func() bool {
+		is, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression))
+		return err == nil && is
+	})
 }
 
 // usable fails the test where axe finds something, in light and in dark, or where a phone has to scroll sideways.
