@@ -38,7 +38,8 @@ func TestDamagedGrants(t *testing.T) {
 	if text := h.command(t, "servers", "--config", r.config, "--state-dir", r.state); !strings.Contains(text, want) {
 		t.Errorf("servers: %s", text)
 	}
-	if text := r.echo(h); !strings.Contains(text, "permission_denied") || !strings.Contains(text, "somebody would have to allow it") {
+	if text := r.echo(h); !strings.Contains(text, "permission_denied") || !strings.Contains(text, "somebody would have to allow it") ||
+		!strings.Contains(text, "remove the damaged file") {
 		t.Errorf("the call is answered by %s", text)
 	}
 	if err := h.stop(); err != nil {

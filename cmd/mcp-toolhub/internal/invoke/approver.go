@@ -509,6 +509,8 @@ func (q *approvalRequest) wayOut() string {
 		ways = "change the rule that asks, " + q.decision.RuleRefs[0]
 	case kind == "limit":
 		ways = "change what policy.targets says of it"
+	case kind == "grant": // a lost answer may have denied it
+		ways = "remove the damaged file of remembered answers that the hub's log names"
 	}
 	return "A person can " + queue + ways + ", or set another policy.mode"
 }
