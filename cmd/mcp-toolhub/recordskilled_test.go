@@ -162,7 +162,12 @@ func (k *killing) check(kills int) {
 		eventually(k.t, "every call has an end", func() bool {
 			return !slices.ContainsFunc(r.listed(), func(c store.Call) bool { return c.Ended == nil })
 		})
-		if report := r.evidence(); report.Records == 0 || len(report.Findings) > 0 {
+		// The store has all lines, so the two files that are left may be the new ones, which have none.
+		empty := !slices.ContainsFunc(r.journal(), func(path string) bool {
+			info, err := os.Stat(path)
+			return err == nil && info.Size() > 0
+		})
+		if report := r.evidence(); len(report.Findings) > 0 || report.Records == 0 && !empty {
 			k.t.Errorf("the chains of evidence: %+v", report)
 		}
 	}
