@@ -89,8 +89,6 @@ func TestFaultsOfAuthorizationServers(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"access_token":"x","token_type":"Bearer","expires_in":-5}`)
 		}), step: signin.StepToken, says: "ended already"},
-		"token without expiry": {change: func(a *upstreamtest.AuthServer) { a.Lifetime = 0 }, step: signin.StepToken,
-			says: "a token without expires_in, so nobody knows when it ends: if its documentation says that its tokens do not end, set oauth: {expiry: none}"},
 		"token of two lines": {change: at("/token", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"access_token":"x\r\nHost: evil.example","token_type":"Bearer"}`)

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
+
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
@@ -227,17 +229,39 @@ func TestRegisteredByHand(t *testing.T) {
 	}
 }
 
-// TestTokenWithoutExpiry: where the entry says that tokens do not end, one is used until the server refuses it.
+// TestTokenWithoutExpiry: a token that does not say when it ends is used until the server refuses it.
 func TestTokenWithoutExpiry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(a *upstreamtest.AuthServer) { a.Lifetime = 0 })
-	w.server.OAuth.NoExpiry = true
 	g, err := w.login(t, nil)
 	if err != nil || !g.Expires.IsZero() {
 		t.Fatalf("%+v, %v", g, err)
 	}
 	if token, err := w.store.Source(w.server).Token(t.Context()); token != g.Access || err != nil {
 		t.Errorf("token %q, %v", token, err)
+	}
+}
+
+// TestTokenThatIsAJWT: a JWT without expires_in ends when it says so itself.
+func TestTokenThatIsAJWT(t *testing.T) {
+	t.Parallel()
+	ends := time.Now().Add(time.Hour).Truncate(time.Second)
+	text, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.RegisteredClaims{ExpiresAt: jwt.NewNumericDate(ends)}).SignedString([]byte("key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, func(a *upstreamtest.AuthServer) {
+		a.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/token" {
+				return false
+			}
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer"}`, text)
+			return true
+		}
+	})
+	if g, err := w.login(t, nil); err != nil || !g.Expires.Equal(ends) {
+		t.Errorf("%+v, %v", g, err)
 	}
 }
 

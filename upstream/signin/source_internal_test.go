@@ -138,7 +138,7 @@ func TestRenewalThatDoesNotSayHowLongItLasts(t *testing.T) {
 	})
 }
 
-// TestRenewalOfATokenWithoutExpiry: what is stored without an end is renewed without one, also after the entry has lost its expiry: none.
+// TestRenewalOfATokenWithoutExpiry: what is stored without an end is renewed without one.
 func TestRenewalOfATokenWithoutExpiry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

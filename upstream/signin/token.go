@@ -159,18 +159,26 @@ func (a *asker) usable(t *oauth2.Token) (*oauth2.Token, error) {
 	if strings.ContainsFunc(t.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("the authorization server made a token that holds characters which no header can carry")
 	}
+	if t.Expiry.IsZero() {
+		t.Expiry = expiryOf(t.AccessToken)
+	}
 	if t.Expiry.IsZero() && a.lasts > 0 {
 		t.Expiry = time.Now().Add(a.lasts)
-	}
-	// A renewed token is kept in any case: the refresh token that was used for it is worth nothing any more.
-	if t.Expiry.IsZero() && a.lasts == 0 && !a.o.NoExpiry {
-		return nil, errors.New("the authorization server made a token without expires_in, so nobody knows when it ends: if its documentation " +
-			"says that its tokens do not end, set oauth: {expiry: none} in the entry of the server")
 	}
 	if !t.Expiry.IsZero() && !t.Expiry.After(time.Now()) {
 		return nil, errors.New("the authorization server made a token that has ended already")
 	}
 	return t, nil
+}
+
+// expiryOf returns when a token ends that is a JWT and says so; zero otherwise. Nothing is verified:
+// the authorization server itself has sent the token.
+func expiryOf(token string) time.Time {
+	var claims jwt.RegisteredClaims
+	if _, _, err := jwt.NewParser().ParseUnverified(token, &claims); err != nil || claims.ExpiresAt == nil {
+		return time.Time{}
+	}
+	return claims.ExpiresAt.Time
 }
 
 // revoke tells the authorization server that a token is not used any more (RFC 7009).

@@ -10,7 +10,6 @@ type OAuth struct {
 	Issuer       string   // the authorization server, where the server names none, or several
 	Resource     string   // the value of the parameter resource in place of the server's own; OmitResource leaves it out
 	AssumePKCE   bool     // the authorization server takes PKCE with S256, although its metadata does not say so
-	NoExpiry     bool     // tokens of the authorization server may come without a time at which they end
 	Scopes       []string // asked for in place of those that the server names
 	CallbackPort int      // of the loopback address that the browser comes back to; 0: any
 

@@ -13,7 +13,7 @@ type oauth struct {
 	clientID, clientSecret, clientKey, grant, identity shape.Located[string]
 	assertionFile                                      shape.Located[string]
 	provider                                           shape.Located[upstream.IdentityProvider]
-	issuer, resource, pkce, expiry                     string
+	issuer, resource, pkce                             string
 	scopes                                             []string
 	callbackPort                                       int
 }
@@ -71,8 +71,7 @@ func oauthKeys(o *oauth) []shape.Field {
 			plainText, &o.resource),
 		shape.Key("pkce", "assume: the authorization server takes PKCE with S256 although its metadata does not say so, as Entra's does not.",
 			shape.OneOf("assume"), &o.pkce),
-		shape.Key("expiry", "none: the authorization server's tokens do not say when they end, as those of GitHub's OAuth apps, and are used until the "+
-			"server refuses them. Default: such a token is an error.", shape.OneOf("none"), &o.expiry),
+		shape.Foreign("expiry", "Not needed any more, ignored.", "a token that does not say when it ends is used until the server refuses it"),
 		shape.Key("callback_port", "The port on 127.0.0.1 that the browser comes back to (default any). A client that was registered "+
 			"beforehand needs http://127.0.0.1:PORT/callback.", shape.Integer[int]{Min: 1, Max: 65535}, &o.callbackPort),
 		shape.Key("callbackPort", "Claude Code's callback_port.", shape.Integer[int]{Min: 1, Max: 65535}, &o.callbackPort),
@@ -113,5 +112,5 @@ func (r serverReader) oauth() upstream.OAuth {
 		shape.FaultOf(r.Reader, o.clientKey, "a key without its client", "add client_id")
 	}
 	return upstream.OAuth{AssertionFile: r.vars.path(o.assertionFile.Value), Provider: o.provider.Value, ClientID: o.clientID.Value, ClientSecret: o.clientSecret.Value, ClientKey: o.clientKey.Value, Machine: machine,
-		Issuer: o.issuer, Resource: o.resource, AssumePKCE: o.pkce == "assume", NoExpiry: o.expiry == "none", Scopes: o.scopes, CallbackPort: o.callbackPort, PerCaller: each}
+		Issuer: o.issuer, Resource: o.resource, AssumePKCE: o.pkce == "assume", Scopes: o.scopes, CallbackPort: o.callbackPort, PerCaller: each}
 }
