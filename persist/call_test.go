@@ -358,7 +358,7 @@ func TestAsksAreClosed(t *testing.T) {
 		{[]*tool.PermissionDecision{allow}, "allow"},
 		{[]*tool.PermissionDecision{ask, allow}, "ask allow 1"},
 		{[]*tool.PermissionDecision{ask}, "ask deny 1"},
-		{[]*tool.PermissionDecision{ask, ask}, "ask ask 1 deny 2"}, // a classifier did not know, either
+		{[]*tool.PermissionDecision{ask, ask}, "ask ask 1 deny 2"}, // the question changed
 		{[]*tool.PermissionDecision{ask, allow, ask}, "ask allow 1 ask deny 3"},
 	} {
 		for _, ended := range []tool.Status{tool.StatusCanceled, tool.StatusYielded, tool.StatusFailed, tool.StatusTimedOut} {

@@ -95,8 +95,7 @@ func records() []tool.Record {
 	}
 	decided(tool.PermissionDecision{Behavior: tool.Ask, PolicyRefs: []string{"policy:sha256:0"},
 		UpdatedInput: json.RawMessage(`{"a":1}`), UpdatedInputRef: "sha256:0;bytes=7", UserModified: true,
-		SuggestedUpdates:       []any{map[string]any{"type": "add_grant"}, struct{ Tool string }{"t"}},
-		PendingClassifierCheck: map[string]any{"classifier": "c"}, BlockedPath: "/p",
+		SuggestedUpdates: []any{map[string]any{"type": "add_grant"}, struct{ Tool string }{"t"}}, BlockedPath: "/p",
 		ContentBlocks: []map[string]any{{"type": "text", "text": "no"}}, AcceptFeedback: "yes", ExpiresAt: &at})
 	return all
 }

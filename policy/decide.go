@@ -12,21 +12,20 @@ import (
 
 // Sources of decisions besides those of rules.
 const (
-	sourceDefault    = "default"       // no rule speaks
-	sourceMode       = "mode"          // the mode forbids writing
-	sourceLifecycle  = "lifecycle"     // the operator has taken the tool out of use
-	sourceLimit      = "limit"         // a finding of package target
-	sourceSession    = "session_grant" // an answer for this session
-	sourceAlways     = "always_grant"  // an answer for good
-	sourceClassifier = "classifier"
-	sourcePerson     = "person"
+	sourceDefault   = "default"       // no rule speaks
+	sourceMode      = "mode"          // the mode forbids writing
+	sourceLifecycle = "lifecycle"     // the operator has taken the tool out of use
+	sourceLimit     = "limit"         // a finding of package target
+	sourceSession   = "session_grant" // an answer for this session
+	sourceAlways    = "always_grant"  // an answer for good
+	sourcePerson    = "person"
 )
 
 // decision is a decision before it becomes a record.
 type decision struct {
 	behavior tool.Behavior
 	source   string
-	kind     string        // type of the reason: rule, default, mode, lifecycle, limit, sandbox, grant, classifier, approval
+	kind     string        // type of the reason: rule, default, mode, lifecycle, limit, sandbox, grant, approval
 	message  string        // one sentence
 	note     string        // what the mode made of it
 	refs     []string      // rules and grants behind it, the deciding one first
@@ -38,9 +37,6 @@ type decision struct {
 	exact    []string      // sensitive paths: only a grant for that very path covers them
 	mode     Mode
 	now      time.Time
-
-	classifier *Opinion // what the classifier said
-	pending    bool     // the classifier has still to be asked
 }
 
 // judge decides about r. It looks at memory alone.

@@ -155,9 +155,6 @@ func (x *Explanation) WriteText(w io.Writer) error {
 	if text, ok := d.Reason["condition_error"].(string); ok {
 		fmt.Fprintf(&b, "  error       %s\n", plainText(text))
 	}
-	if d.PendingClassifierCheck != nil {
-		fmt.Fprintf(&b, "  classifier  %v would still be asked\n", d.PendingClassifierCheck["classifier"])
-	}
 	if d.BlockedPath != "" {
 		fmt.Fprintf(&b, "  blocked     %q\n", d.BlockedPath)
 	}

@@ -10,8 +10,8 @@
 // every other one asks. A condition on an argument that the call does not have is one of these: write has(arguments.x) where
 // it may be missing. A rule set with a fault is refused as a whole.
 //
-// Decide looks at memory alone. Classify asks an external program, Settle turns a person's answer into a decision, and Grants
-// keeps answers in a file: these take time.
+// Decide looks at memory alone. Settle turns a person's answer into a decision, and Grants keeps
+// answers in a file: these take time.
 package policy
 
 import (
@@ -46,13 +46,9 @@ type Request struct {
 
 // Settings are the policy of an Engine. The zero value has no rules: defaults and mode decide alone.
 type Settings struct {
-	Mode       Mode        // "": client over stdio, default elsewhere
-	Sets       []Set       // in any order; several of one source are taken together
-	Grants     *Grants     // nil: nobody's answers are remembered
-	Classifier *Classifier // nil: none is asked
-
-	// Mask returns arguments without their secrets, for the classifier, which is a stranger. Nil: it gets them as they are.
-	Mask func(arguments json.RawMessage, f *facts.Facts) json.RawMessage
+	Mode   Mode    // "": client over stdio, default elsewhere
+	Sets   []Set   // in any order; several of one source are taken together
+	Grants *Grants // nil: nobody's answers are remembered
 
 	// Directory returns the directory that a grant for a resolved path covers. It is called before a person is asked, and may
 	// look at the file system. Nil: grants cover the exact path and everything beneath it. See DirectoryOf.
@@ -95,7 +91,7 @@ func (e *Engine) Apply(s Settings) error {
 	return nil
 }
 
-// Version is a digest of all rules, the mode and the classifier's settings. An approval holds for one version. Grants are not
+// Version is a digest of all rules and the mode. An approval holds for one version. Grants are not
 // part of it, because an answer to one question must not withdraw the others.
 func (e *Engine) Version() string { return e.current.Load().version }
 
@@ -135,11 +131,6 @@ func compilePolicy(s Settings) (*compiledPolicy, error) {
 			next.all = append(next.all, &list[i])
 		}
 	}
-	if s.Classifier != nil {
-		if err := s.Classifier.config.Problems(); err != nil {
-			problems = append(problems, fmt.Errorf("classifier: %w", err))
-		}
-	}
 	if len(problems) > 0 {
 		return nil, problems
 	}
@@ -167,17 +158,13 @@ func digestSettings(s *Settings, rules []*compiledRule) string {
 		Rule   Rule
 	}
 	all := struct {
-		Mode       Mode
-		Rules      []ruleOf
-		Classifier *ClassifierConfig
+		Mode  Mode
+		Rules []ruleOf
 	}{Mode: s.Mode}
 	for _, c := range rules {
 		r := c.Rule
 		r.Place = "" // a line added above a rule does not change it
 		all.Rules = append(all.Rules, ruleOf{c.source, r})
-	}
-	if s.Classifier != nil {
-		all.Classifier = &s.Classifier.config
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
@@ -188,15 +175,11 @@ func digestSettings(s *Settings, rules []*compiledRule) string {
 
 // Decide returns the decision about r, ready to be recorded. It always comes to one, so there is no error that a caller
 // could ignore. It waits for nothing.
-//
-// tool.Ask with a PendingClassifierCheck means that Classify gives the final decision. A caller that does not call Classify
-// asks a person.
 func (e *Engine) Decide(_ context.Context, r Request) tool.PermissionDecision {
 	return e.current.Load().decide(&r)
 }
 
 func (s *compiledPolicy) decide(r *Request) tool.PermissionDecision {
 	v := s.judge(r)
-	s.deferToClassifier(r, &v)
 	return s.record(r, &v)
 }

@@ -13,7 +13,7 @@ import (
 // record turns a decision into the standard's tool_permission_decision.
 func (s *compiledPolicy) record(r *Request, v *decision) tool.PermissionDecision {
 	var reason map[string]any
-	if v.plain != nil && v.kind == "rule" && v.behavior == tool.Allow && v.note == "" && v.classifier == nil {
+	if v.plain != nil && v.kind == "rule" && v.behavior == tool.Allow && v.note == "" {
 		reason = v.plain.reason
 	} else {
 		reason = map[string]any{"type": v.kind, "message": v.message}
@@ -27,9 +27,6 @@ func (s *compiledPolicy) record(r *Request, v *decision) tool.PermissionDecision
 	if v.failed != "" {
 		reason["condition_error"] = withoutValues(v.failed, r.Input, r.Meta)
 	}
-	if v.classifier != nil {
-		reason["classifier"] = v.classifier
-	}
 	d := tool.PermissionDecision{
 		Behavior:    v.behavior,
 		Mode:        string(v.mode),
@@ -41,10 +38,6 @@ func (s *compiledPolicy) record(r *Request, v *decision) tool.PermissionDecision
 	}
 	if v.behavior == tool.Allow {
 		d.BlockedPath = ""
-	}
-	if v.pending {
-		d.PendingClassifierCheck = map[string]any{"classifier": s.settings.Classifier.Name()}
-		return d
 	}
 	if v.behavior == tool.Ask && s.settings.Grants != nil && !v.once {
 		d.SuggestedUpdates = s.suggest(r, v)

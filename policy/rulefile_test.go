@@ -149,9 +149,8 @@ func TestApplyRefusesWhole(t *testing.T) {
 			{Source: policy.User, Rules: []policy.Rule{{Match: []string{"*"}, Then: tool.Allow}, {Then: tool.Allow, Place: "f:7:3"}}},
 			{Source: "wizard"},
 		},
-		Classifier: policy.NewClassifier(policy.ClassifierConfig{}),
 	})
-	for _, want := range []string{`mode: "brave" is none`, "f:7:3: the rule does not say", `"wizard" is no source`, "either a command or a url"} {
+	for _, want := range []string{`mode: "brave" is none`, "f:7:3: the rule does not say", `"wizard" is no source`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -190,7 +189,6 @@ func TestVersion(t *testing.T) {
 	for name, s := range map[string]policy.Settings{
 		"condition": {Sets: user(other)}, "every time": {Sets: user(every)}, "none": {},
 		"source": {Sets: []policy.Set{{Source: policy.Managed, Rules: []policy.Rule{base}}}}, "mode": {Sets: user(base), Mode: policy.ModePlan},
-		"classifier": {Sets: user(base), Classifier: policy.NewClassifier(policy.ClassifierConfig{URL: "http://127.0.0.1/"})},
 	} {
 		if v := version(s); seen[v] {
 			t.Errorf("%s: the version %s is not new", name, v)

@@ -80,9 +80,5 @@ func policyInForce(s *config.Settings) any {
 	for _, door := range []string{"stdio", "http", "cli"} {
 		modes[door] = s.Policy.Mode.Of(door)
 	}
-	in := map[string]any{"modes": modes, "rules": sets}
-	if s.Policy.Classifier == nil { // which is a part of the version
-		in["version"] = engine.Version()
-	}
-	return in
+	return map[string]any{"modes": modes, "rules": sets, "version": engine.Version()}
 }

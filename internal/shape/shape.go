@@ -224,6 +224,7 @@ func Foreign(name, doc, ignored string) Field {
 type Object[T any] struct {
 	Fields  func(*T) []Field      // with places in a T for their values
 	Meant   map[string]string     // keys that people mean by other words
+	Gone    map[string]string     // keys that are no more, and what to write in their place
 	Unknown string                // added to the fault of an unknown key; "" adds the known keys
 	Lenient func(key string) bool // unknown keys that belong to another program; nil: none
 	Extra   Schema                // further members of the schema
@@ -284,6 +285,10 @@ func (s Object[T]) stray(r *Reader, m textfile.Member) bool {
 	if s.Lenient != nil && s.Lenient(m.Key) {
 		r.Warn(m.Position, "not a key of the hub, ignored", textfile.DidYouMean(m.Key, known, ""))
 		return true
+	}
+	if instead, gone := s.Gone[m.Key]; gone {
+		r.Fault(m.Position, "there is no such key any more", instead)
+		return false
 	}
 	otherwise := cmp.Or(s.Unknown, "known here: "+strings.Join(known, ", "))
 	r.Fault(m.Position, "unknown key", textfile.DidYouMean(cmp.Or(s.Meant[m.Key], m.Key), known, otherwise))

@@ -348,12 +348,11 @@ type PermissionDecision struct {
 	UpdatedInputRef string          `json:"updated_input_ref,omitempty"`
 	UserModified    bool            `json:"user_modified,omitempty"`
 
-	SuggestedUpdates       []any            `json:"suggested_updates,omitempty"`        // what would spare the question next time; each an object
-	PendingClassifierCheck map[string]any   `json:"pending_classifier_check,omitempty"` // a classifier has still to be asked
-	BlockedPath            string           `json:"blocked_path,omitempty"`             // the path that the decision is about
-	ContentBlocks          []map[string]any `json:"content_blocks,omitempty"`           // what the person says to the model, denying
-	AcceptFeedback         string           `json:"accept_feedback,omitempty"`          // what the person says to the model, allowing
-	ExpiresAt              *time.Time       `json:"expires_at,omitempty"`               // of an ask: no answer until then denies
+	SuggestedUpdates []any            `json:"suggested_updates,omitempty"` // what would spare the question next time; each an object
+	BlockedPath      string           `json:"blocked_path,omitempty"`      // the path that the decision is about
+	ContentBlocks    []map[string]any `json:"content_blocks,omitempty"`    // what the person says to the model, denying
+	AcceptFeedback   string           `json:"accept_feedback,omitempty"`   // what the person says to the model, allowing
+	ExpiresAt        *time.Time       `json:"expires_at,omitempty"`        // of an ask: no answer until then denies
 }
 
 // InputMutationRecord is the standard's tool_input_mutation.

@@ -36,11 +36,10 @@ func Channels() []Channel { return []Channel{ChannelClient, ChannelQueue} }
 
 // Config holds the operator's settings of permission. With the zero value the defaults of package policy hold.
 type Config struct {
-	Mode       policy.Mode
-	Sets       []policy.Set
-	Tools      facts.Config
-	Limits     target.Config
-	Classifier *policy.ClassifierConfig // nil: none
+	Mode   policy.Mode
+	Sets   []policy.Set
+	Tools  facts.Config
+	Limits target.Config
 
 	Rates []policy.Rate // how often tools may be called
 
@@ -112,10 +111,7 @@ type toolEntry struct {
 // New returns the gate of c, or every problem of it.
 func New(c Config, o Options) (*Gate, error) {
 	g := &Gate{config: c, options: o, roots: make(map[string]target.Root), own: ownTools(o.HubTools)}
-	settings := policy.Settings{Mode: c.Mode, Sets: c.Sets, Grants: o.Grants, Directory: policy.DirectoryOf(o.Home), Mask: Mask}
-	if c.Classifier != nil {
-		settings.Classifier = policy.NewClassifier(*c.Classifier)
-	}
+	settings := policy.Settings{Mode: c.Mode, Sets: c.Sets, Grants: o.Grants, Directory: policy.DirectoryOf(o.Home)}
 	var err error
 	if g.engine, err = policy.Compile(settings); err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)

@@ -3,9 +3,6 @@ package gate_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,22 +62,11 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// Neither a classifier nor a record gets the secrets of a call.
+// No record of a decision has the secrets of a call.
 func TestSecretsStay(t *testing.T) {
 	t.Parallel()
-	questions := make(chan string, 1)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		text, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		questions <- string(text)
-		fmt.Fprint(w, `{"behavior":"ask"}`)
-	}))
-	defer server.Close()
-	g, err := gate.New(gate.Config{Classifier: &policy.ClassifierConfig{URL: server.URL},
-		Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{{Match: []string{"mcp.files.*"}, Then: tool.Ask,
-			When: `timestamp(arguments.password) > timestamp("2020-01-01T00:00:00Z")`}}}}}, gate.Options{Dir: t.TempDir()})
+	g, err := gate.New(gate.Config{Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{{Match: []string{"mcp.files.*"}, Then: tool.Ask,
+		When: `timestamp(arguments.password) > timestamp("2020-01-01T00:00:00Z")`}}}}}, gate.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,10 +75,7 @@ func TestSecretsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := g.Engine().Classify(t.Context(), r)
-	if question := <-questions; !strings.Contains(question, `"url":"https://u:[masked]@h.example/x?token=[masked]"`) || strings.Contains(question, "SECRET") {
-		t.Error(question)
-	}
+	d := g.Engine().Decide(t.Context(), r)
 	if left, err := json.Marshal(r.Targets); err != nil || strings.Count(string(left), "SECRET") < 3 {
 		t.Errorf("what the call is aimed at was changed: %s %v", left, err)
 	}

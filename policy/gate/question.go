@@ -43,9 +43,10 @@ func Choices(d *tool.PermissionDecision) []policy.Choice {
 	return slices.DeleteFunc(policy.Choices(), func(c policy.Choice) bool { return !slices.Contains(given, c) })
 }
 
-// Suggest returns the answer that the hub suggests where d asks about r, and the reason for people. It suggests to deny a call
-// that a limit or the classifier objects to, that could not be judged, or that has a high risk, and to allow once a call that
-// only reads and reaches nothing beyond its server. It returns "" for all others. The suggestion decides nothing.
+// Suggest returns the answer that the hub suggests where d asks about r, and the reason for people.
+// It suggests to deny a call that a limit or a hook objects to, that could not be judged, or that
+// has a high risk, and to allow once a call that only reads and reaches nothing beyond its server.
+// It returns "" for all others. The suggestion decides nothing.
 func Suggest(r *policy.Request, d *tool.PermissionDecision) (choice policy.Choice, why string) {
 	kind, _ := d.Reason["type"].(string)
 	_, failed := d.Reason["condition_error"]
@@ -53,8 +54,8 @@ func Suggest(r *policy.Request, d *tool.PermissionDecision) (choice policy.Choic
 	switch {
 	case kind == "limit":
 		return policy.DenyOnce, "it goes beyond a limit that the operator has set"
-	case kind == "classifier":
-		return policy.DenyOnce, "the classifier did not allow it"
+	case kind == "hook":
+		return policy.DenyOnce, "a hook did not allow it"
 	case failed:
 		return policy.DenyOnce, "the condition of a rule could not be evaluated"
 	case f == nil:

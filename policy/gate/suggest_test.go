@@ -31,7 +31,7 @@ func TestSuggest(t *testing.T) {
 		"high":                        {of(facts.RiskHigh, false), because("default"), policy.DenyOnce},
 		"critical":                    {of(facts.RiskCritical, false), because("rule"), policy.DenyOnce},
 		"reads beyond a limit":        {of(facts.RiskLow, true), because("limit"), policy.DenyOnce},
-		"reads against a classifier":  {of(facts.RiskLow, true), because("classifier"), policy.DenyOnce},
+		"reads against a hook":        {of(facts.RiskLow, true), because("hook"), policy.DenyOnce},
 		"a condition that has failed": {of(facts.RiskLow, true), map[string]any{"type": "rule", "condition_error": "x"}, policy.DenyOnce},
 		"nothing is known":            {nil, because("default"), policy.DenyOnce},
 	} {

@@ -133,7 +133,7 @@ func (l *learner) read(ctx context.Context) ([]*habit, error) {
 		}
 		e.r = r
 		d := now.Engine().Decide(ctx, r)
-		e.asks = d.Behavior == tool.Ask && d.PendingClassifierCheck == nil
+		e.asks = d.Behavior == tool.Ask
 		e.open = wide.Engine().Decide(ctx, r).Behavior == tool.Allow
 		e.scopes, e.bounded = now.Engine().Scopes(r)
 		l.all = append(l.all, e)

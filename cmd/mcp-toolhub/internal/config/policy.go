@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -19,14 +18,13 @@ import (
 
 // permission is the key policy. What it holds is no secret: nothing in it is expanded but paths, and its faults may quote it.
 type permission struct {
-	mode       policy.Mode
-	rules      []shape.Located[policy.Rule]
-	files      ruleFiles
-	tools      shape.Located[[]factsOf]
-	targets    shape.Located[target.Config]
-	classifier shape.Located[classifier]
-	ask        ask
-	rates      []rateOf
+	mode    policy.Mode
+	rules   []shape.Located[policy.Rule]
+	files   ruleFiles
+	tools   shape.Located[[]factsOf]
+	targets shape.Located[target.Config]
+	ask     ask
+	rates   []rateOf
 }
 
 // rateOf is an entry of rates.
@@ -49,12 +47,6 @@ type factsOf struct {
 	arguments []shape.Entry[string]
 }
 
-type classifier struct {
-	policy.ClassifierConfig
-	headers []shape.Entry[string]
-	percent shape.Located[int]
-}
-
 func policyKeys(p *permission) []shape.Field {
 	return []shape.Field{
 		shape.Key("mode", `What happens to calls that would be asked about: "default" asks (the default over HTTP), "client" leaves the question `+
@@ -69,8 +61,6 @@ func policyKeys(p *permission) []shape.Field {
 		shape.Key("rates", "How often tools may be called. Every entry that matches counts. A call too many fails with rate_limited and says when to "+
 			"come back.", shape.List[rateOf]{Of: shape.ObjectOf(rateKeys)}, &p.rates),
 		shape.KeyAt("targets", "Which paths and hosts calls may be aimed at.", shape.ObjectOf(targetsKeys), &p.targets),
-		shape.KeyAt("classifier", "A program or address that is asked for its opinion of calls. Off where this key is absent.",
-			shape.ObjectOf(classifierKeys), &p.classifier),
 		shape.Section("ask", "How people are asked, and how long their answers hold.", askKeys(&p.ask)...),
 	}
 }
@@ -117,24 +107,6 @@ func targetsKeys(c *target.Config) []shape.Field {
 		shape.Key("denied_hosts", "Hosts, *.name or networks that calls may not be aimed at.", names, &c.DeniedHosts),
 		shape.Key("allowed_domains", "Names that are allowed with all that is below them.", names, &c.AllowedDomains),
 		shape.Key("denied_domains", "Names that are denied with all that is below them.", names, &c.DeniedDomains),
-	}
-}
-
-func classifierKeys(c *classifier) []shape.Field {
-	return []shape.Field{
-		shape.Key("command", "The program and its arguments. It gets the call as a JSON object on its standard input.",
-			shape.List[string]{Of: shape.Text{Expand: true, Check: noNUL}}, &c.Command),
-		shape.Key("url", "Or the address that the call is posted to.", shape.Text{Expand: true, Check: webURL}, &c.URL),
-		shape.Key("headers", "HTTP headers for the address.",
-			shape.Mapping[string]{Of: shape.Text{Expand: true, Empty: true, Scalar: true, Check: headerValue}, Key: headerName}, &c.headers),
-		shape.Key("timeout", "No answer for so long means ask (default 2s).",
-			shape.Duration{Min: time.Millisecond, Max: time.Minute}, &c.Timeout),
-		shape.Key("match", "Tools that it is asked about, as globs over canonical names (default all).",
-			shape.Words{Of: shape.Text{Check: nameGlob}}, &c.Match),
-		shape.Key("tags", "Tools with one of these tags.", shape.Words{Of: plainText}, &c.Tags),
-		shape.Key("may_allow", "Whether its allow spares the question (default false: it can only tighten).", shape.Boolean{}, &c.MayAllow),
-		shape.KeyAt("min_confidence_percent", "An allow that is less sure than so many percent means ask.",
-			shape.Integer[int]{Min: 0, Max: 100}, &c.percent),
 	}
 }
 
@@ -225,7 +197,6 @@ func (r policyReader) config() (c gate.Config, files []string) {
 	if v.targets.OK {
 		checkedBy(r.reader, v.targets, "", c.Limits.Validate())
 	}
-	c.Classifier = r.classifier(v.classifier)
 	for _, one := range v.rates {
 		one.PerActor, one.PerTool, one.PerServer = slices.Contains(one.per, "actor"), slices.Contains(one.per, "tool"), slices.Contains(one.per, "server")
 		c.Rates = append(c.Rates, one.Rate)
@@ -242,25 +213,6 @@ func (r policyReader) channels(a *ask) []gate.Channel {
 		shape.WarnOf(r.Reader, a.webhook, "it gets no messages", "name webhook in policy.ask.channels")
 	}
 	return a.channels.Value
-}
-
-func (r policyReader) classifier(c shape.Located[classifier]) *policy.ClassifierConfig {
-	if !c.Present {
-		return nil
-	}
-	out := c.Value.ClassifierConfig
-	out.Headers = shape.AsMap(c.Value.headers)
-	out.MinConfidence = float64(c.Value.percent.Value) / 100
-	for _, name := range []string{"PATH", "HOME"} {
-		if value, ok := r.vars.env.lookup(name); ok {
-			out.Env = append(out.Env, name+"="+value)
-		}
-	}
-	out.Env = append(out.Env, guard.Nested("")...)
-	if c.OK {
-		checkedBy(r.reader, c, "", out.Problems())
-	}
-	return &out
 }
 
 // ruleFile reads one file of rules. Its faults have places of their own.
@@ -300,16 +252,13 @@ func checkedBy[V any](r *reader, v shape.Located[V], above string, err error) {
 	for _, one := range all {
 		var ofFacts *facts.Fault
 		var ofTarget *target.Fault
-		var ofPolicy policy.Problem
-		path, message, hint := "", one.Error(), ""
+		path, message := "", one.Error()
 		switch {
 		case errors.As(one, &ofFacts):
 			path, message = ofFacts.Path, ofFacts.Problem
 		case errors.As(one, &ofTarget):
 			path, message = ofTarget.Path, ofTarget.Problem
-		case errors.As(one, &ofPolicy):
-			path, message, hint = ofPolicy.Key, ofPolicy.Message, ofPolicy.Hint
 		}
-		shape.FaultWithin(r.Reader, v, strings.TrimPrefix(path, above), message, hint)
+		shape.FaultWithin(r.Reader, v, strings.TrimPrefix(path, above), message, "")
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -126,7 +125,7 @@ func TestEverySetting(t *testing.T) {
 				"with the variables A B C D E, and believes what it says of its tools",
 			"merged: runs x, with the variables A B C D E", "web: connects to https://example.com/mcp, with the headers Authorization",
 			"events: connects to https://example.com/sse/", "typed: connects to https://example.com/sse",
-			"policy.classifier: sends calls to https://example.com/judge", "policy.ask.webhook: sends questions to https://hooks.example.com/${SET}",
+			"policy.ask.webhook: sends questions to https://hooks.example.com/${SET}",
 			"deferred.embeddings: sends descriptions and questions to https://example.com/v1",
 			"persist.store: writes the records of calls to \"postgres://hub:[masked]@db.example.com/records?sslmode=verify-full\"",
 			"hub.http: listens on 0.0.0.0:8808", "hub.metrics: listens on 127.0.0.1:9464",
@@ -179,9 +178,6 @@ func everyPolicySetting(here, set string) gate.Config {
 		Limits: target.Config{AllowedWriteRoots: []string{filepath.Join(here, "sub")}, AllowTempWrites: true,
 			SensitivePaths: []string{"*.tfstate"}, ExemptPaths: []string{".env.example"}, AllowedHosts: []string{"a.example"},
 			DeniedHosts: []string{"10.0.0.0/8"}, AllowedDomains: []string{"b.example"}, DeniedDomains: []string{"c.example"}},
-		Classifier: &policy.ClassifierConfig{URL: "https://example.com/judge", Headers: map[string]string{"Authorization": set},
-			Env: append([]string{"HOME=" + here}, guard.Nested("")...), Timeout: time.Second, Match: []string{"mcp.*"}, Tags: []string{"write"}, MayAllow: true,
-			MinConfidence: 0.8},
 		Channels: []gate.Channel{gate.ChannelWebhook, gate.ChannelQueue}, Webhook: "https://hooks.example.com/" + set, NotSelfBeyond: true,
 		AskTimeout: 2 * time.Minute, SessionTime: time.Hour, AlwaysTime: 30 * 24 * time.Hour}
 }

@@ -70,13 +70,6 @@ func (r policyReader) policyPatterns() {
 			note(fmt.Sprintf("%s[%d].match", tools.Path, i), item.Member("match"))
 		}
 	}
-	if c := v.classifier; c.OK {
-		if match := c.Node.Member("match"); match != nil {
-			for _, n := range append([]*textfile.Node{match}, match.Items...) {
-				note(c.Path+".match", n)
-			}
-		}
-	}
 }
 
 // strayRule warns of what one rule names and nothing has. at is the rule's place, and where its place if that is in another

@@ -27,7 +27,6 @@ deferred: {always_load: [github.y], tools: [{match: mcp.github.z, hint: z}]}
 policy:
   rule_files: {project: %q}
   tools: [{match: mcp.github.x, tags: [odd]}, {match: github.x, risk: low}]
-  classifier: {command: [x], match: [mcp.github.c, other.c]}
   rules:
     - {tags: [readonly, mine, odd, mcp, dangerous], server: [github, code, hub, "git*"], profile: [default, review, s/github, "*"], actor: [ann, local], then: deny}
     - {tags: dangerus, then: deny}
@@ -44,22 +43,21 @@ policy:
 		fmt.Fprintln(&got, w)
 	}
 	for _, want := range []string{
-		`x.yaml:12:7: policy.rules[1]: the rule is about the tag "dangerus", which nothing here has; did you mean "dangerous"?`,
-		`x.yaml:13:7: policy.rules[2]: the rule is about the profile "reviews", which nothing here has; did you mean "review"?`,
-		`x.yaml:14:7: policy.rules[3]: the rule is about the caller "bob", which nothing here has; callers are the names in hub.auth.tokens, "local"`,
-		`x.yaml:15:7: policy.rules[4]: the pattern "github.*" matches no tool; did you mean "mcp.github.*"?`,
+		`x.yaml:11:7: policy.rules[1]: the rule is about the tag "dangerus", which nothing here has; did you mean "dangerous"?`,
+		`x.yaml:12:7: policy.rules[2]: the rule is about the profile "reviews", which nothing here has; did you mean "review"?`,
+		`x.yaml:13:7: policy.rules[3]: the rule is about the caller "bob", which nothing here has; callers are the names in hub.auth.tokens, "local"`,
+		`x.yaml:14:7: policy.rules[4]: the pattern "github.*" matches no tool; did you mean "mcp.github.*"?`,
 		`rules.yaml:3:5: the pattern "github.x" matches no tool; did you mean "mcp.github.x"?`,
 		`x.yaml:4:31: profiles.review.exclude[0]: matches no tool; did you mean "mcp.github.*"?`,
 		`x.yaml:5:26: deferred.always_load[0]: matches no tool; did you mean "mcp.github.y"?`,
 		`policy.tools[1].match: matches no tool; did you mean "mcp.github.x"?`,
-		`policy.classifier.match: matches no tool; canonical names are mcp.<server>.<tool> and code.<tool>`,
 		`rules.yaml:2:5: the rule is about the server "githb", which nothing here has; did you mean "github"?`,
 	} {
 		if !strings.Contains(got.String(), want) {
 			t.Errorf("no warning %s in\n%s", want, got.String())
 		}
 	}
-	if len(s.Warnings) != 10 || len(s.Strays) != 10 {
+	if len(s.Warnings) != 9 || len(s.Strays) != 9 {
 		t.Errorf("%d warnings, %d of entries that match nothing:\n%s", len(s.Warnings), len(s.Strays), got.String())
 	}
 	var patterns []string
@@ -67,7 +65,7 @@ policy:
 		patterns = append(patterns, p.Text)
 	}
 	slices.Sort(patterns)
-	if want := []string{"mcp.github.c", "mcp.github.x", "mcp.github.y", "mcp.github.z", "mcp.nobody.*", "tool_search"}; !slices.Equal(patterns, want) {
+	if want := []string{"mcp.github.x", "mcp.github.y", "mcp.github.z", "mcp.nobody.*", "tool_search"}; !slices.Equal(patterns, want) {
 		t.Errorf("patterns to hold against the tools: %v, want %v", patterns, want)
 	}
 }

@@ -133,7 +133,9 @@ func fileKeys(r *reader, f *file) []shape.Field {
 			shape.Mapping[profile]{Of: shape.ObjectOf(profileKeys), Key: profileName}, &f.profiles),
 		shape.KeyAt("policy", "Which calls may run, and which a person is asked about. Without this key tools that only read run where they are "+
 			"the hub's or their server has trust: true; others are asked about, on stdio by the client.",
-			shape.ObjectOf(policyKeys), &f.policy),
+			shape.Object[permission]{Fields: policyKeys, Gone: map[string]string{
+				"classifier": `write its command or url as a hook of pre_tool_use: ` +
+					`"A second opinion" in docs/permission.md has an example`}}, &f.policy),
 		shape.Key("hooks", "What runs beside calls, in this order: commands, HTTP endpoints and built-in hooks.", hooksOf(), &f.hooks),
 		shape.Section("deferred", "Which tools are held back until they are searched for. Profiles may say otherwise.",
 			deferredKeys(&f.deferred)...),

@@ -26,13 +26,6 @@ func usesOf(f *file, s *Settings) []string {
 			}
 		}
 	}
-	if c := f.policy.Value.classifier; c.Present {
-		if command := c.Node.Member("command"); command != nil {
-			add("policy.classifier: runs %s", shownNodes(command.Items))
-		} else {
-			add("policy.classifier: sends calls to %s", shownNodes([]*textfile.Node{c.Node.Member("url")}))
-		}
-	}
 	if w := f.policy.Value.ask.webhook; w.Present {
 		add("policy.ask.webhook: sends questions to %s", shownNodes([]*textfile.Node{w.Node}))
 	}

@@ -257,8 +257,8 @@ func (inv *invocation) changeResult(e hook.Event, result json.RawMessage) {
 	}
 }
 
-// decide is d with what hooks say of permission. They can tighten every decision. They can spare a question only where no rule,
-// limit or classifier asks it.
+// decide is d with what hooks say of permission. They can tighten every decision. They can spare a
+// question only where no rule or limit asks it.
 func (h *hooked) decide(d tool.PermissionDecision) tool.PermissionDecision {
 	q := h.permission
 	if q == nil {
@@ -283,7 +283,7 @@ func (h *hooked) decide(d tool.PermissionDecision) tool.PermissionDecision {
 	if message == "" {
 		message = fmt.Sprintf("the hook %q says %s", h.by, q.Behavior)
 	}
-	if d.Behavior, d.Source, d.PendingClassifierCheck = q.Behavior, "hook", nil; d.Behavior != tool.Ask {
+	if d.Behavior, d.Source = q.Behavior, "hook"; d.Behavior != tool.Ask {
 		d.SuggestedUpdates = nil
 	}
 	d.Reason = map[string]any{"type": "hook", "message": message}

@@ -43,11 +43,6 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 		return err
 	}
 	d := g.Engine().Decide(ctx, r)
-	if d.PendingClassifierCheck != nil {
-		inv.call.Arrival.Leave()
-		inv.decided(&d)
-		d = g.Engine().Classify(ctx, r)
-	}
 	if inv.hooks != nil {
 		d = inv.hooks.decide(d)
 	}
@@ -92,7 +87,7 @@ func (p *Pipeline) judgeAgain(ctx context.Context, inv *invocation) error {
 		inv.permitted = permitted{aims(&r), gate.Command(&r), r.Targets}
 		return nil
 	}
-	d.Behavior, d.Source, d.SuggestedUpdates, d.PendingClassifierCheck = tool.Deny, kindStale, nil, nil
+	d.Behavior, d.Source, d.SuggestedUpdates = tool.Deny, kindStale, nil
 	d.Reason = map[string]any{"type": kindStale, "message": "what the call is aimed at leads elsewhere than when it was permitted: call again"}
 	inv.decided(&d)
 	f := denied(&d)
