@@ -3,7 +3,6 @@
 package main
 
 import (
-	"runtime"
 	"strings"
 	"testing"
 
@@ -44,30 +43,5 @@ func TestGarbageMayGather(t *testing.T) {
 	t.Logf("%d collections, and %d with GOGC=100", relaxed, usual)
 	if relaxed*2 > usual {
 		t.Errorf("%d collections, and %d with GOGC=100", relaxed, usual)
-	}
-}
-
-// TestIdleHubLetsGoOfItsProgram holds that a hub whose start is over keeps little of its program's file resident, and works.
-func TestIdleHubLetsGoOfItsProgram(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("what is resident is known on Linux")
-	}
-	t.Parallel()
-	h := startHub(t, "hub.json", configText(t, map[string]any{"up": child(upstreamtest.Script{})}, nil))
-	const most = 16 // MB; 25 after the start, 11 on a machine that has nothing else to do
-	eventually(t, "the hub has let go of its program", func() bool {
-		mb, ok := memoryOf(h.cmd.Process.Pid, "RssFile")
-		return ok && mb < most
-	})
-	c, err := dialHTTP(&benchIDs{}, h.url+"/mcp")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.close()
-	if err := handshake(c); err != nil {
-		t.Fatal(err)
-	}
-	if pages, err := listAll(c); err != nil || !strings.Contains(string(pages[0]), `"mcp.up.echo"`) {
-		t.Errorf("the list is %.200s, %v", pages, err)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -342,22 +341,11 @@ func boundMemory(ctx context.Context, messages *budget.Budget) {
 	}
 }
 
-// While a hub starts, what it reads and makes stays in use. To look for garbage in it would only hold up the first list.
-const (
-	startGarbage = 64 << 20 // bytes more than later
-	startWithin  = 5 * time.Second
-)
-
-// startRoom counts as in use while a hub starts.
-var startRoom atomic.Pointer[[startGarbage]byte]
-
 // relaxCollector makes a small hub collect its garbage seldom, unless GOGC says otherwise. The runtime lets as much garbage gather
 // as is in use, and what it returns counts as in use while the caller holds it. It takes no memory: nobody writes to its pages.
 func relaxCollector() (untouched []byte) {
 	if _, ok := os.LookupEnv("GOGC"); ok {
 		return nil
 	}
-	startRoom.Store(new([startGarbage]byte))
-	time.AfterFunc(startWithin, func() { startRoom.Store(nil) })
 	return make([]byte, 16<<20)
 }

@@ -24,9 +24,7 @@ func (s *starting) begin() {
 	defer s.mu.Unlock()
 	s.timer = time.AfterFunc(startQuiet, func() {
 		s.end()
-		startRoom.Store(nil)
 		debug.FreeOSMemory()
-		forgetProgram()
 	})
 }
 

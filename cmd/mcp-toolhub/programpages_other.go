@@ -1,6 +1,0 @@
-//go:build !linux
-
-package main
-
-// forgetProgram does something on Linux only.
-func forgetProgram() {}
