@@ -14,7 +14,6 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/eval"
-	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 )
 
 const evalSearchHelp = `Measure how well tools are found in a catalog, by queries whose answers are known.
@@ -34,7 +33,6 @@ type evalCmd struct {
 	*app
 	tools, queries string
 	misses         bool
-	without        []string
 }
 
 func evalCommand(a *app) *cobra.Command {
@@ -49,34 +47,18 @@ func evalCommand(a *app) *cobra.Command {
 	flags.StringVar(&c.queries, "queries", "", "`file` of queries, a JSON object a line")
 	a.outputFlag(flags)
 	flags.BoolVar(&c.misses, "misses", false, "also print the queries with a group missing among the first five")
-	flags.StringSliceVar(&c.without, "without", nil, "leave `ingredients` of the ranking out: "+strings.Join(ingredients(), ", "))
 	return group("eval", "Measure", "", cmd)
-}
-
-func ingredients() []string {
-	var names []string
-	for _, i := range search.Ingredients() {
-		names = append(names, string(i))
-	}
-	return names
 }
 
 func (c *evalCmd) run(ctx context.Context) error {
 	if c.tools == "" || c.queries == "" {
 		return &exitError{exitUsage, errors.New("eval search needs --tools and --queries: name a file each")}
 	}
-	var o search.Options
-	for _, name := range c.without {
-		if !slices.Contains(ingredients(), name) {
-			return &exitError{exitUsage, fmt.Errorf("no ingredient %q: use %s", name, strings.Join(ingredients(), ", "))}
-		}
-		o.Without = append(o.Without, search.Ingredient(name))
-	}
 	bench, err := c.readBench()
 	if err != nil {
 		return failed(err)
 	}
-	report, err := bench.Run(ctx, bench.Catalog.Index(o))
+	report, err := bench.Run(ctx, bench.Catalog.Index())
 	if err != nil {
 		if ctx.Err() != nil {
 			return &exitError{exitInterrupted, err}

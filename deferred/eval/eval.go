@@ -134,8 +134,8 @@ func eachLine(r io.Reader, do func([]byte) error) error {
 }
 
 // Index indexes the catalog.
-func (c *Catalog) Index(o search.Options) *search.Index {
-	x := search.New(o)
+func (c *Catalog) Index() *search.Index {
+	x := search.New(search.Options{})
 	for _, s := range c.Servers {
 		x.Put(s, c.Tools[s.Name])
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/eval"
-	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 )
 
 const tools = `{"server":"a","name":"red","description":"apple"}
@@ -25,7 +24,7 @@ func TestFiguresOfKnownAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := eval.Bench{Catalog: c, Queries: queries, Tokens: func(b []byte) int { return len(b) }}.Run(context.Background(), c.Index(search.Options{}))
+	r, err := eval.Bench{Catalog: c, Queries: queries, Tokens: func(b []byte) int { return len(b) }}.Run(context.Background(), c.Index())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +42,7 @@ func TestFiguresOfKnownAnswers(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := (eval.Bench{Catalog: c, Queries: queries}).Run(ctx, c.Index(search.Options{})); err == nil {
+	if _, err := (eval.Bench{Catalog: c, Queries: queries}).Run(ctx, c.Index()); err == nil {
 		t.Error("canceled, and measured")
 	}
 }

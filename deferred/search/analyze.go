@@ -55,12 +55,10 @@ func (g *gather) add(f field, text string) {
 	tf := float32(w.weight / (1 - w.share + w.share*math.Max(1, float64(len(all))/w.pivot)))
 	prev := ""
 	for _, one := range all {
-		s := g.rank.stem(one.text)
+		s := stem(one.text)
 		g.count(s, f, tf)
-		if g.rank.on(Unstemmed) {
-			g.count("="+one.text, f, tf)
-		}
-		if paired&(1<<f) != 0 && g.rank.on(Phrases) && one.parts == 0 && !g.lexicon.stops[one.text] {
+		g.count("="+one.text, f, tf)
+		if paired&(1<<f) != 0 && one.parts == 0 && !g.lexicon.stops[one.text] {
 			if prev != "" {
 				g.count(prev+" "+s, f, tf)
 			}
@@ -89,7 +87,6 @@ func (g *gather) count(term string, f field, tf float32) {
 
 // document analyses one tool.
 func (g *gather) document(d *Document, s *Server) analysis {
-	r := g.rank
 	g.add(fieldName, d.Name)
 	g.add(fieldTitle, d.Title)
 	g.add(fieldHint, d.Hint)
@@ -109,15 +106,15 @@ func (g *gather) document(d *Document, s *Server) analysis {
 	a.lower = strings.ToLower(name + "\n" + d.Title + "\n" + d.Description[:min(len(d.Description), maxMatched)])
 	for _, w := range words(d.Name, true) {
 		if w.parts == 0 {
-			a.name = append(a.name, r.stem(w.text))
+			a.name = append(a.name, stem(w.text))
 		}
 	}
-	a.does = r.does(a.name, d.Title, first, g.lexicon)
+	a.does = g.lexicon.does(a.name, d.Title, first)
 	return a
 }
 
 // does returns the actions of a tool by the first or last word of its name, or else the first of its title or description.
-func (r *ranking) does(name []string, title, summary string, l *lexicon) actions {
+func (l *lexicon) does(name []string, title, summary string) actions {
 	var does actions
 	if n := len(name); n > 0 {
 		does = l.actions[name[0]] | l.actions[name[n-1]]
@@ -128,7 +125,7 @@ func (r *ranking) does(name []string, title, summary string, l *lexicon) actions
 		}
 		first, _, _ := strings.Cut(text, " ")
 		for _, w := range words(first, false) {
-			does |= l.actions[r.stem(w.text)]
+			does |= l.actions[stem(w.text)]
 		}
 	}
 	return does

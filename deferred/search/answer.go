@@ -58,13 +58,8 @@ func (p *part) score(a *asked, docs *tally) {
 			break // the commonest words, which come last, tell least
 		}
 		p.credit(c, i, p.live, docs, p.docsOf)
-		if x.rank.on(ServerPrior) {
-			p.credit(c, i, p.servers, servers, p.serversOf)
-			p.creditNamed(c, servers)
-		}
-	}
-	if !x.rank.on(ServerPrior) {
-		return
+		p.credit(c, i, p.servers, servers, p.serversOf)
+		p.creditNamed(c, servers)
 	}
 	prior := float32(x.rank.prior)
 	for at, slot := range x.owners {
@@ -100,9 +95,6 @@ func (p *part) credit(c *concept, bit, n int, t *tally, list func(term uint32) [
 // names a server, "time" hardly.
 func (p *part) creditNamed(c *concept, t *tally) {
 	x := p.x
-	if !x.rank.on(NamedServer) {
-		return
-	}
 	for _, v := range c.words {
 		if strings.Contains(x.entries[v.term].text, "=") {
 			continue
@@ -139,7 +131,7 @@ const maxNamed = 64
 // named puts the tools first whose name the text is, or which it names among other words in the spelling of programs.
 func (p *part) named(text string, t *tally) {
 	x := p.x
-	if !x.rank.on(ExactNames) || len(text) > maxQueryBytes {
+	if len(text) > maxQueryBytes {
 		return
 	}
 	at := slices.Clone(x.named(fold(text)))
@@ -202,16 +194,14 @@ func (p *part) rerank(a *asked, best []found) {
 	}
 	for i := range best {
 		f := &best[i]
-		if x.rank.on(Coverage) && total > 0 {
+		if total > 0 {
 			covered := 0.0
 			for m := f.mask; m != 0; m &= m - 1 {
 				covered += a.concepts[bits.TrailingZeros64(m)].value
 			}
 			f.score *= 1 + x.rank.coverage*covered/total
 		}
-		if x.rank.on(NameCoverage) {
-			f.score *= 1 + x.rank.nameCover*p.nameCover(a, f.at)
-		}
+		f.score *= 1 + x.rank.nameCover*p.nameCover(a, f.at)
 		if does := x.docs[f.at].does; does != 0 && a.wants != 0 && does&a.wants == 0 {
 			f.score *= 1 - x.rank.action
 		}

@@ -20,8 +20,8 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "write the golden file and the tables of docs/search.md instead of comparing with them")
-	ablate = flag.Bool("ablate", false, "with -update: also measure what each ingredient of the ranking adds, and what choosing its numbers anew would")
+	update   = flag.Bool("update", false, "write the golden file and the tables of docs/search.md instead of comparing with them")
+	rechoose = flag.Bool("rechoose", false, "with -update: also measure what choosing the numbers of the ranking anew would add")
 )
 
 // measured is one set of queries with its catalog.
@@ -68,14 +68,14 @@ func must[T any](v T, err error) func(*testing.T) T {
 }
 
 // run measures every set with an index for each catalog, which prepare may change before it is filled.
-func run(t *testing.T, sets []measured, o search.Options, prepare func(*search.Index)) []eval.Report {
+func run(t *testing.T, sets []measured, prepare func(*search.Index)) []eval.Report {
 	t.Helper()
 	indexes := make(map[*eval.Catalog]*search.Index)
 	var out []eval.Report
 	for _, s := range sets {
 		x := indexes[s.catalog]
 		if x == nil {
-			x = search.New(o)
+			x = search.New(search.Options{})
 			if prepare != nil {
 				prepare(x)
 			}
@@ -94,10 +94,10 @@ func TestFigures(t *testing.T) {
 	t.Parallel()
 	sets := measurements(t)
 	if underRace { // there is nothing concurrent in it: one set is enough to see that it runs
-		run(t, sets[:1], search.Options{}, nil)
+		run(t, sets[:1], nil)
 		return
 	}
-	reports := run(t, sets, search.Options{}, nil)
+	reports := run(t, sets, nil)
 	var table strings.Builder
 	table.WriteString("| set | tools | queries | recall@1 | @3 | @5 | @10 | nDCG@5 | MRR | in view |\n" +
 		"| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
@@ -130,27 +130,9 @@ func TestFigures(t *testing.T) {
 	}
 	golden(t, filepath.Join("testdata", "figures.golden"), table.String())
 	inDocs(t, "figures", table.String())
-	if *update && *ablate {
-		inDocs(t, "ingredients", ablation(t, sets))
+	if *update && *rechoose {
 		inDocs(t, "halves", halves(t, sets))
 	}
-}
-
-// ablation is what is lost without each ingredient, and what is left without any.
-func ablation(t *testing.T, sets []measured) string {
-	var table strings.Builder
-	table.WriteString("| without | livemcp @5 | azure @1 | azure @5 | saas @5 | scale3k @5 | names3k @1 | names3k @5 |\n" +
-		"| --- | --- | --- | --- | --- | --- | --- | --- |\n")
-	add := func(what string, reports []eval.Report) {
-		fmt.Fprintf(&table, "| %s | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f |\n", what, reports[0].Overall.Recall5, reports[1].Overall.Recall1,
-			reports[1].Overall.Recall5, reports[2].Overall.Recall5, reports[3].Overall.Recall5, reports[4].Overall.Recall1, reports[4].Overall.Recall5)
-	}
-	add("nothing", run(t, sets, search.Options{}, nil))
-	for _, i := range search.Ingredients() {
-		add(string(i), run(t, sets, search.Options{Without: []search.Ingredient{i}}, nil))
-	}
-	add("all of them", run(t, sets, search.Options{Without: search.Ingredients()}, nil))
-	return table.String()
 }
 
 // halves is what comes of choosing each number of the ranking by one half of every set's queries, measured on the other half: where that
@@ -179,8 +161,8 @@ func halves(t *testing.T, sets []measured) string {
 				*x.Numbers()[name] = value
 			}
 		}
-		own, other := run(t, half[h], search.Options{}, prepare), run(t, half[1-h], search.Options{}, prepare)
-		before, otherBefore := run(t, half[h], search.Options{}, nil), run(t, half[1-h], search.Options{}, nil)
+		own, other := run(t, half[h], prepare), run(t, half[1-h], prepare)
+		before, otherBefore := run(t, half[h], nil), run(t, half[1-h], nil)
 		fmt.Fprintf(&table, "| as they are | half %d | %.3f | %.3f | %.3f | %.3f | | |\n", 2-h, otherBefore[0].Overall.Recall5,
 			otherBefore[1].Overall.Recall1, otherBefore[2].Overall.Recall5, otherBefore[3].Overall.Recall5)
 		fmt.Fprintf(&table, "| half %d | half %d | %.3f | %.3f | %.3f | %.3f | %+.4f | %+.4f |\n", h+1, 2-h, other[0].Overall.Recall5,
@@ -206,7 +188,7 @@ func choose(t *testing.T, sets []measured) map[string]float64 {
 			*x.Numbers()[name] = value
 		}
 	}
-	best := goodness(run(t, sets, search.Options{}, nil))
+	best := goodness(run(t, sets, nil))
 	first := search.New(search.Options{}).Numbers()
 	for _, name := range slices.Sorted(maps.Keys(first)) {
 		if strings.HasSuffix(name, " weight") {
@@ -216,7 +198,7 @@ func choose(t *testing.T, sets []measured) map[string]float64 {
 		for _, factor := range []float64{0.5, 2} {
 			before, tried := chosen[name], *first[name]*factor
 			chosen[name] = tried
-			if g := goodness(run(t, sets, search.Options{}, with)); g > best {
+			if g := goodness(run(t, sets, with)); g > best {
 				best, keep, had = g, tried, true
 			}
 			chosen[name] = before

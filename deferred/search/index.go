@@ -65,10 +65,10 @@ type posting struct {
 // New returns an empty index.
 func New(o Options) *Index {
 	x := &Index{
-		rank: newRanking(o.Without), meaning: o.Meaning, servers: make(map[string]*shard), terms: make(map[string]uint32),
+		rank: newRanking(), meaning: o.Meaning, servers: make(map[string]*shard), terms: make(map[string]uint32),
 		names: make(map[string]*name), grams: make(map[gram][]uint32), ids: make(map[string]uint32),
 	}
-	x.lexicon = newLexicon(&x.rank)
+	x.lexicon = newLexicon()
 	return x
 }
 

@@ -27,25 +27,19 @@ type actions uint8
 // maxPhrase bounds the words of a synonym.
 const maxPhrase = 5
 
-func newLexicon(r *ranking) *lexicon {
+func newLexicon() *lexicon {
 	l := &lexicon{stops: make(map[string]bool), synonyms: make(map[string][]string), actions: make(map[string]actions)}
-	if r.on(StopWords) {
-		for line := range lines(stopwordsText) {
-			for _, w := range strings.Fields(line) {
-				l.stops[w] = true
-			}
+	for line := range lines(stopwordsText) {
+		for _, w := range strings.Fields(line) {
+			l.stops[w] = true
 		}
 	}
-	if r.on(Actions) {
-		l.readActions(r)
-	}
-	if r.on(Synonyms) {
-		l.readSynonyms(r)
-	}
+	l.readActions()
+	l.readSynonyms()
 	return l
 }
 
-func (l *lexicon) readActions(r *ranking) {
+func (l *lexicon) readActions() {
 	classes := make(map[string]actions)
 	for line := range lines(actionsText) {
 		class, list, _ := strings.Cut(line, ":")
@@ -53,19 +47,19 @@ func (l *lexicon) readActions(r *ranking) {
 			classes[class] = 1 << len(classes)
 		}
 		for _, w := range strings.Fields(list) {
-			l.actions[r.stem(w)] |= classes[class]
+			l.actions[stem(w)] |= classes[class]
 		}
 	}
 }
 
-func (l *lexicon) readSynonyms(r *ranking) {
+func (l *lexicon) readSynonyms() {
 	for line := range lines(synonymsText) {
 		from, to, oneWay := strings.Cut(line, ">")
 		if !oneWay {
 			to = from
 		}
-		for _, f := range members(from, r) {
-			for _, t := range members(to, r) {
+		for _, f := range members(from) {
+			for _, t := range members(to) {
 				if f != t {
 					l.synonyms[f] = append(l.synonyms[f], t)
 				}
@@ -87,12 +81,12 @@ func lines(text string) func(func(string) bool) {
 }
 
 // members returns the synonyms in a list, each as its stems.
-func members(list string, r *ranking) []string {
+func members(list string) []string {
 	var out []string
 	for m := range strings.SplitSeq(list, ",") {
 		var stems []string
 		for _, w := range words(m, false) {
-			stems = append(stems, r.stem(w.text))
+			stems = append(stems, stem(w.text))
 		}
 		if len(stems) > 0 {
 			out = append(out, strings.Join(stems, " "))

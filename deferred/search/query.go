@@ -48,15 +48,12 @@ func (p *part) read(text string) *asked {
 	if len(text) > maxQueryBytes {
 		text = text[:maxQueryBytes]
 	}
-	if x.rank.on(Literals) {
-		text = withoutLiterals(text)
-	}
-	all := p.split(words(text, true))
+	all := p.split(words(withoutLiterals(text), true))
 	r := reader{p: p, x: x, at: make(map[string]int)}
 	a := &asked{said: make(map[uint32]bool)}
 	stems := make([]string, len(all))
 	for i, w := range all {
-		stems[i] = x.rank.stem(w)
+		stems[i] = stem(w)
 	}
 	a.wants = x.wants(all, stems)
 	onlyStops := !slices.ContainsFunc(all, func(w string) bool { return !x.lexicon.stops[w] })
@@ -112,7 +109,7 @@ func (p *part) split(all []word) []string {
 			out = append(out, w.text)
 			continue
 		}
-		if _, known := p.term(p.x.rank.stem(w.text)); known {
+		if _, known := p.term(stem(w.text)); known {
 			out = append(out, w.text)
 			i += w.parts
 		}
@@ -168,13 +165,13 @@ func (r *reader) word(w, s string) {
 		r.once("="+w, rank.unstemmed)
 		return
 	}
-	if rank.on(Compounds) && r.split(c, w) {
+	if r.split(c, w) {
 		return
 	}
-	if rank.on(Misspelling) && r.unknown < maxUnknown {
+	if r.unknown < maxUnknown {
 		r.unknown++
 		for _, a := range r.p.alike(w) {
-			r.say(c, rank.stem(a.word), rank.misspelt*a.likeness)
+			r.say(c, stem(a.word), rank.misspelt*a.likeness)
 		}
 	}
 }
@@ -182,7 +179,7 @@ func (r *reader) word(w, s string) {
 // split reads an unknown word as two known ones.
 func (r *reader) split(concept int, w string) bool {
 	for i := len(w) - 2; i > 2; i-- {
-		front, back := r.x.rank.stem(w[:i]), r.x.rank.stem(w[i:])
+		front, back := stem(w[:i]), stem(w[i:])
 		_, ok := r.p.term(front)
 		_, ok2 := r.p.term(back)
 		if ok && ok2 {
@@ -196,10 +193,8 @@ func (r *reader) split(concept int, w string) bool {
 
 // pair reads two neighbouring words as the phrase that they may be, and as the one word that others write.
 func (r *reader) pair(a, b string) {
-	if r.x.rank.on(Phrases) {
-		r.once(a+" "+b, r.x.rank.phrase)
-	}
-	if r.x.rank.on(Compounds) && len(a)+len(b) > 5 {
+	r.once(a+" "+b, r.x.rank.phrase)
+	if len(a)+len(b) > 5 {
 		r.once(a+b, r.x.rank.compound)
 	}
 }

@@ -2,36 +2,6 @@ package search
 
 import "slices"
 
-// Ingredient is a part of the ranking that can be left out, to measure what it adds.
-type Ingredient string
-
-// The ingredients of the ranking. docs/search.md says what each of them adds.
-const (
-	Stemming     Ingredient = "stemming"      // inflections of a word are one
-	Unstemmed    Ingredient = "unstemmed"     // the very form counts beside the stem
-	StopWords    Ingredient = "stop words"    // grammar and chatter count nothing
-	FieldWeights Ingredient = "field weights" // a word in the name tells more than one in a parameter's description
-	Synonyms     Ingredient = "synonyms"      // other words for it count, too
-	Phrases      Ingredient = "phrases"       // words that stand side by side in both
-	Compounds    Ingredient = "compounds"     // database, data base and CosmosDB
-	Misspelling  Ingredient = "misspelling"   // words that nobody knows are read as those they resemble
-	Literals     Ingredient = "literals"      // paths, URLs and addresses are values, not subjects
-	ExactNames   Ingredient = "exact names"   // who names a tool gets it
-	ServerPrior  Ingredient = "server prior"  // what a server is called and says of itself
-	NamedServer  Ingredient = "named server"  // who names a server wants its tools
-	Coverage     Ingredient = "coverage"      // how much of the question a tool covers
-	NameCoverage Ingredient = "name coverage" // how much of a tool's name the question says
-	Actions      Ingredient = "actions"       // who wants to read does not mean a tool that deletes
-)
-
-// Ingredients are all of them, in the order in which docs/search.md lists them.
-func Ingredients() []Ingredient {
-	return []Ingredient{
-		Stemming, Unstemmed, StopWords, FieldWeights, Synonyms, Phrases, Compounds, Misspelling, Literals, ExactNames,
-		ServerPrior, NamedServer, Coverage, NameCoverage, Actions,
-	}
-}
-
 // field is a part of what describes a tool or its server.
 type field uint8
 
@@ -85,8 +55,7 @@ type fieldWeight struct{ weight, pivot, share float64 }
 // ranking is every number of the ranking. They were chosen where the measured figures are flat: half or twice of one
 // changes little, see docs/search.md.
 type ranking struct {
-	without map[Ingredient]bool
-	fields  [numFields]fieldWeight
+	fields [numFields]fieldWeight
 	// saturation is the weighted frequency at which a word counts half of what it could: repeating it adds less and less.
 	saturation float64
 	prior      float64 // what a server's own words count beside its tools'
@@ -102,9 +71,9 @@ type ranking struct {
 	action     float64 // by how much one loses that does something else
 }
 
-func newRanking(without []Ingredient) ranking {
-	r := ranking{
-		without: make(map[Ingredient]bool), saturation: 2, prior: 0.6, named: 0.7, synonym: 0.8, phrasing: 0.8, unstemmed: 0.4,
+func newRanking() ranking {
+	return ranking{
+		saturation: 2, prior: 0.6, named: 0.7, synonym: 0.8, phrasing: 0.8, unstemmed: 0.4,
 		phrase: 0.3, compound: 0.6, misspelt: 0.8, coverage: 0.5, nameCover: 0.35, action: 0.2,
 		fields: [numFields]fieldWeight{
 			fieldName: {3, 3, 0.3}, fieldTitle: {3, 4, 0.3}, fieldHint: {3, 6, 0.3}, fieldAlias: {3, 3, 0.3},
@@ -113,22 +82,4 @@ func newRanking(without []Ingredient) ranking {
 			fieldServer: {3, 2, 0.3}, fieldServerTitle: {2, 2, 0.3}, fieldServerText: {1, 20, 0.7},
 		},
 	}
-	for _, w := range without {
-		r.without[w] = true
-	}
-	if !r.on(FieldWeights) {
-		for i := range r.fields {
-			r.fields[i].weight = 1
-		}
-	}
-	return r
-}
-
-func (r *ranking) on(i Ingredient) bool { return !r.without[i] }
-
-func (r *ranking) stem(w string) string {
-	if !r.on(Stemming) {
-		return w
-	}
-	return stem(w)
 }

@@ -32,8 +32,6 @@ type Server struct {
 
 // Options are an index's settings; the zero value is useful.
 type Options struct {
-	// Without leaves ingredients of the ranking out, to measure what they add. Unknown ones are ignored.
-	Without []Ingredient
 	// Meaning finds tools by meaning beside the words, if there is one; deferred/embed is.
 	Meaning Meaning
 }
