@@ -1,9 +1,11 @@
 package upstream_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -155,6 +157,79 @@ func TestDeadlineOfTheCaller(t *testing.T) {
 	_, err := h.call(ctx, "s", "hang", `{}`)
 	if f := failure(t, err); f.Class != tool.ClassTimeout {
 		t.Errorf("failure %+v, want a timeout", f)
+	}
+}
+
+// TestCallOverHTTPEndsEarly checks that a call over a connection that was used before ends when its caller goes, its
+// time is over, or the hub stops: with the failure that says so, and the server is told once.
+func TestCallOverHTTPEndsEarly(t *testing.T) {
+	t.Parallel()
+	for _, w := range ways() {
+		if w.http == nil || w.http.SSE {
+			continue
+		}
+		for _, end := range []string{"cancel", "timeout", "stop"} {
+			t.Run(w.name+" "+end, func(t *testing.T) {
+				t.Parallel()
+				o := *w.http
+				o.Script = w.script
+				cfg, handler := overHTTP(t, "s", o)
+				if end == "timeout" {
+					cfg.Tools = []upstream.ToolTimeout{{Pattern: "hang", Call: 2 * time.Second}}
+				}
+				h := start(t, cfg)
+				h.ready(t, "s")
+				h.mustCall(t, "s", "echo", `{}`)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var id string
+				done := make(chan error, 1)
+				go func() {
+					reply, err := h.call(ctx, "s", "hang", `{}`)
+					id = reply.Mapping.JSONRPCRequestID
+					done <- err
+				}()
+				eventually(t, "the server has the call", func() bool { // asked with another call, that might take the connection
+					return slices.ContainsFunc(handler.Requests(), func(r upstreamtest.Request) bool {
+						return bytes.Contains(r.Body, []byte(`"hang"`))
+					})
+				})
+				want := map[string]tool.ErrorClass{"cancel": tool.ClassCanceled, "timeout": tool.ClassTimeout, "stop": tool.ClassDependencyUnavailable}[end]
+				switch end {
+				case "cancel":
+					cancel()
+				case "stop":
+					if err := h.Close(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+				select {
+				case err := <-done:
+					if f := failure(t, err); f.Class != want || !f.OutcomeUnknown {
+						t.Errorf("failure %+v", f)
+					}
+				case <-time.After(patience):
+					t.Fatal("the call did not return")
+				}
+				told := func() (n int) {
+					for _, one := range handler.Canceled() {
+						if one == id {
+							n++
+						}
+					}
+					return n
+				}
+				if !modern(w) && end != "stop" { // the session ends then, and may take the notification with it
+					eventually(t, "the server is told", func() bool { return told() > 0 })
+				}
+				if end != "stop" {
+					h.mustCall(t, "s", "echo", `{}`)
+				}
+				if n := told(); n > 1 {
+					t.Errorf("the server is told %d times", n)
+				}
+			})
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -344,9 +343,6 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 		signInNeeds: signInNeeds{c.http, c.cfg, sess.end}, calls: c.http.Client(c.http.Pool), control: client,
 		session: sess.id, version: sess.version, hop: sess.hop, log: c.log, limit: c.cfg.Limits.Message,
 		notifications: c.notifications.handler(sess), onSuspect: sess.suspected,
-	}
-	if req, err := l.newRequest(ctx, http.MethodPost, nil); err == nil {
-		l.head = c.http.Head(req)
 	}
 	life := context.WithoutCancel(ctx)
 	l.asked = newServerRequests(func(body []byte) { l.respond(life, body) })

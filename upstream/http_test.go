@@ -391,6 +391,33 @@ func TestHeadersStayHome(t *testing.T) {
 	}
 }
 
+// TestRedirectToSameOrigin checks that a call to a server that has begun to redirect follows, and runs once.
+func TestRedirectToSameOrigin(t *testing.T) {
+	t.Parallel()
+	var redirect atomic.Bool
+	var ran atomic.Int32
+	cfg, _ := overHTTP(t, "s", upstreamtest.Options{Intercept: func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+		if redirect.Load() && r.URL.Path == "/mcp" {
+			http.Redirect(w, r, "/other", http.StatusPermanentRedirect)
+			return true
+		}
+		if strings.Contains(string(body), "tools/call") {
+			ran.Add(1)
+		}
+		return false
+	}})
+	h := start(t, cfg)
+	h.ready(t, "s")
+	h.mustCall(t, "s", "echo", `{}`)
+	redirect.Store(true)
+	for want := int32(2); want < 4; want++ {
+		h.mustCall(t, "s", "echo", `{}`)
+		if n := ran.Load(); n != want {
+			t.Errorf("the server ran %d calls, not %d", n, want)
+		}
+	}
+}
+
 func TestSSEEndpointElsewhereIsRefused(t *testing.T) {
 	t.Parallel()
 	cfg, _ := overHTTP(t, "s", upstreamtest.Options{SSE: true, Intercept: func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {

@@ -41,7 +41,6 @@ type httpLane struct {
 	signInNeeds
 	calls   *http.Client // for calls
 	control *http.Client // for what is no call; ends with the session
-	head    []byte       // of calls that their callers' goroutines exchange; nil where all go through net/http
 	session string       // Mcp-Session-Id, or ""
 	version string
 	hop     *hop.Hop // nil below 2026-07-28
@@ -55,8 +54,7 @@ type httpLane struct {
 	background sync.WaitGroup // notifications and the listener
 	responses  atomic.Int32   // under way
 	pings      atomic.Int64
-	redirected atomic.Bool // the server redirects, which only net/http follows
-	readers    sync.Pool   // of *jsonrpc.EventReader, for calls
+	readers    sync.Pool // of *jsonrpc.EventReader, for calls
 }
 
 // newRequest makes a request of this session.
@@ -78,46 +76,29 @@ func (l *httpLane) newRequest(ctx context.Context, method string, body []byte) (
 	return req, nil
 }
 
-// send implements lane.
+// send implements lane. The request does not end with ctx but with c.abort: a withdrawal tells the server first.
 func (l *httpLane) send(ctx context.Context, c *pendingRequest) {
-	l.server.Flights.Go(func() { c.finish(l.exchange(ctx, c)) })
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	c.abort = cancel
+	l.server.Flights.Go(func() {
+		defer cancel()
+		c.finish(l.exchange(ctx, c))
+	})
 }
 
-// isDirect reports whether c can be exchanged over a Direct.
-func (l *httpLane) isDirect(c *pendingRequest) bool {
-	return l.head != nil && !l.redirected.Load() && len(c.params) <= transport.MaxDirect
-}
-
-// exchange posts the call and reads what comes back up to the response. It does not end with ctx but with cancel, which tells the
-// server first.
+// exchange posts the call and reads what comes back up to the response.
 func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
-	if l.isDirect(c) {
-		c.head, c.hop = l.head, l.hop != nil
-		resp, err := l.server.Direct.Do(ctx, c)
-		if err != nil || resp.StatusCode/100 != 3 || resp.Header.Get("Location") == "" {
-			return l.answered(ctx, c, resp, err)
-		}
-		_ = resp.Body.Close()
-		l.redirected.Store(true)
-	}
-	ctx, cancel := transport.Aside(ctx, c)
-	defer cancel()
 	req, err := l.newRequest(transport.WhenSent(ctx, func() { c.Begin() }), http.MethodPost, c.body())
 	if err != nil {
 		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Cause: err,
 			Message: "the request could not be made: check the server's url"}}
 	}
 	if l.hop != nil {
-		c.hopHeaders(req.Header.Set)
+		c.hopHeaders(req.Header)
 	}
 	resp, err := l.calls.Do(req)
-	return l.answered(ctx, c, resp, err)
-}
-
-// answered reads what came back on the request of c up to the response.
-func (l *httpLane) answered(ctx context.Context, c *pendingRequest, resp *http.Response, err error) response {
 	if err != nil {
-		return l.unreached(c, err)
+		return l.unreached(ctx, c, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch {
@@ -126,7 +107,7 @@ func (l *httpLane) answered(ctx context.Context, c *pendingRequest, resp *http.R
 	case transport.IsEventStream(resp):
 		return l.readStream(ctx, c, resp.Body)
 	case transport.MediaType(resp) == "application/json":
-		return l.readJSON(c, resp)
+		return l.readJSON(ctx, c, resp)
 	}
 	return response{err: &tool.Failure{
 		Class: tool.ClassDependencyUnavailable,
@@ -138,16 +119,16 @@ func (l *httpLane) answered(ctx context.Context, c *pendingRequest, resp *http.R
 }
 
 // unreached is the answer of a call whose request failed below HTTP.
-func (l *httpLane) unreached(c *pendingRequest, err error) response {
+func (l *httpLane) unreached(ctx context.Context, c *pendingRequest, err error) response {
 	var redirect *fault.RedirectError
 	if errors.As(err, &redirect) {
 		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected", Cause: err,
 			Message: "the server redirects to " + redirect.Target + ": if it lives there, set that as its url"}}
 	}
-	if f := l.ofError(err); f != nil && c.Fly(nil) {
+	if f := l.ofError(err); f != nil && ctx.Err() == nil {
 		return response{err: f}
 	}
-	l.suspect(c)
+	l.suspect(ctx)
 	if c.sent() {
 		return endedFailure(c, err)
 	}
@@ -155,9 +136,9 @@ func (l *httpLane) unreached(c *pendingRequest, err error) response {
 		Message: "the server could not be reached: call again once it is back"}}
 }
 
-// suspect notes that the exchange of c failed, unless that was aborted.
-func (l *httpLane) suspect(c *pendingRequest) {
-	if c.Fly(nil) {
+// suspect notes that an exchange failed, unless ctx says that it was aborted.
+func (l *httpLane) suspect(ctx context.Context) {
+	if ctx.Err() == nil {
 		l.onSuspect()
 	}
 }
@@ -185,7 +166,7 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 			Hint: "renew the credentials in headers of the server's entry", Auth: true})
 		return response{err: f, status: status}
 	}
-	if l.forgotten(ctx, status, c) {
+	if l.forgotten(ctx, status, c.method) {
 		f.Message = "the server has forgotten the session: call again"
 		l.onEnd(&fault.Fault{What: "the server has forgotten the session", Lost: true})
 		return response{err: f, status: status, lost: true}
@@ -215,13 +196,11 @@ func (l *httpLane) isForeign(status int, body []byte) bool {
 // forgotten reports whether the status means that the server no longer knows the session, as it does after a restart:
 // "it MUST respond to requests containing that session ID with HTTP 404 Not Found". Many servers say 400 instead, as
 // they do for other faults; then a ping over the same session tells the two apart.
-func (l *httpLane) forgotten(ctx context.Context, status int, c *pendingRequest) bool {
-	if l.session == "" || c.method == methodPing {
+func (l *httpLane) forgotten(ctx context.Context, status int, method string) bool {
+	if l.session == "" || method == methodPing {
 		return false
 	}
 	if status == http.StatusBadRequest {
-		ctx, end := transport.Aside(ctx, c)
-		defer end()
 		ctx, cancel := context.WithTimeout(ctx, transport.CancelPatience)
 		defer cancel()
 		a := await(ctx, l, l.newPing())
@@ -231,13 +210,13 @@ func (l *httpLane) forgotten(ctx context.Context, status int, c *pendingRequest)
 }
 
 // readJSON reads a response of content type application/json.
-func (l *httpLane) readJSON(c *pendingRequest, resp *http.Response) response {
+func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.Response) response {
 	got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, int64(l.limit), l.server.Memory)
 	if full := noRoom(err); full != nil || errors.Is(err, jsonrpc.ErrBodyTooLarge) {
 		return l.oversizeAnswer(full)
 	}
 	if err != nil {
-		l.suspect(c)
+		l.suspect(ctx)
 		return endedFailure(c, err)
 	}
 	if got.Text = bytes.TrimSpace(got.Text); len(got.Text) > 0 && got.Text[0] == '[' {
@@ -287,10 +266,8 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 				lastID, resumes = ev.ID, 0
 			}
 			if a, done := l.received(ctx, c, ev); done {
-				if c.head == nil { // over net/http
-					c.finish(a) // the caller need not wait for the stream's end
-					drain(body)
-				}
+				c.finish(a) // the caller need not wait for the stream's end
+				drain(body)
 				events.Reset(nil)
 				l.readers.Put(events)
 				return a
@@ -304,16 +281,13 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 		var rest io.ReadCloser
 		if lastID != "" && l.hop == nil {
 			_ = body.Close()
-			var end context.CancelFunc
-			ctx, end = transport.Aside(ctx, c)
-			defer end() // with the call: rest needs it
 			for again := true; again && rest == nil && resumes < maxResumes; resumes++ {
 				rest, again = l.resume(ctx, lastID, pause)
 			}
 		}
 		if rest == nil {
 			if !errors.Is(err, io.EOF) {
-				l.suspect(c)
+				l.suspect(ctx)
 			}
 			return endedFailure(c, err)
 		}

@@ -145,7 +145,7 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 	if err != nil {
 		return false
 	}
-	s.call.hopHeaders(req.Header.Set)
+	s.call.hopHeaders(req.Header)
 	resp, err := l.control.Do(req)
 	if err != nil {
 		return true

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -115,17 +114,11 @@ type pendingRequest struct {
 	ask tool.Asker // puts what the server asks to the client; nil where there is none, or it cannot be asked
 
 	state atomic.Int32
-	head  []byte // of the HTTP request, where the caller's goroutine exchanges it
-	hop   bool   // it has headers that repeat what the body says
+	abort context.CancelFunc // Streamable HTTP: closes the request. Set by send.
 
 	ready chan struct{} // has room for one; signalled when take would return something
 
-	mu       sync.Mutex
-	flight   func()          // Streamable HTTP: ends what the request is under way on; nil for nothing
-	aborted  bool            // nobody waits any more: no flight begins
-	attend   func() response // waits beside the goroutine that exchanges the request; nil where somebody waits already
-	attended chan response   // has room for one: told what attend returned; nil where it was not called
-
+	mu      sync.Mutex
 	reports queue.Queue[report] // that were not taken yet
 	asked   []*serverRequest    // questions that were not taken yet
 	held    int                 // open questions that may be what the server is waiting for
@@ -199,7 +192,7 @@ func (c *pendingRequest) queue(r report) {
 	if c.done == nil {
 		c.reports.Put(r, queue.Bounds{Items: maxQueuedProgress, Bytes: maxReportBytes})
 	}
-	c.signal()
+	wait.Signal(c.ready)
 }
 
 // finish sets the answer. Only the first one counts.
@@ -211,58 +204,7 @@ func (c *pendingRequest) finish(a response) {
 	} else {
 		a.room.Free()
 	}
-	c.attend = nil
-	c.signal()
-}
-
-// signal tells whoever waits that there is something to take, and has somebody wait beside the goroutine that exchanges c if
-// nobody does. c.mu is held.
-func (c *pendingRequest) signal() {
-	if attend := c.attend; attend != nil {
-		c.attend, c.attended = nil, make(chan response, 1)
-		go func() { c.attended <- attend() }() // its caller takes the answer from there
-	}
 	wait.Signal(c.ready)
-}
-
-// isSlow has somebody wait for c.
-func (c *pendingRequest) isSlow() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.signal()
-}
-
-// Fly implements transport.DirectCall.
-func (c *pendingRequest) Fly(abort func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.aborted {
-		c.flight = abort
-	}
-	return !c.aborted
-}
-
-// abort ends the request where it is under way on a flight.
-func (c *pendingRequest) abort() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.aborted = true
-	if c.flight != nil {
-		c.flight()
-	}
-}
-
-// Append implements transport.DirectCall.
-func (c *pendingRequest) Append(b []byte) []byte {
-	b = append(b, c.head...)
-	if c.hop {
-		c.hopHeaders(func(name, value string) {
-			b = append(append(append(append(b, http.CanonicalHeaderKey(name)...), ": "...), value...), "\r\n"...)
-		})
-	}
-	body := c.body()
-	b = strconv.AppendInt(append(b, "Content-Length: "...), int64(len(body)), 10)
-	return append(append(b, "\r\n\r\n"...), body...)
 }
 
 // take returns what arrived since the last time, in the order of the wire: first reports, then the answer.
@@ -309,14 +251,14 @@ func endedFailure(c *pendingRequest, cause error) response {
 	return response{err: f}
 }
 
-// hopHeaders tells set the headers that repeat what the body holds: servers of 2026-07-28 compare the two.
-func (c *pendingRequest) hopHeaders(set func(name, value string)) {
-	set("Mcp-Method", c.method)
+// hopHeaders sets the headers that repeat what the body holds: servers of 2026-07-28 compare the two.
+func (c *pendingRequest) hopHeaders(h http.Header) {
+	h.Set("Mcp-Method", c.method)
 	if c.name != "" {
-		set("Mcp-Name", hop.NameHeader(c.name))
+		h.Set("Mcp-Name", hop.NameHeader(c.name))
 	}
 	for name, value := range c.headers {
-		set(name, value)
+		h.Set(name, value)
 	}
 }
 
@@ -325,7 +267,7 @@ func (c *pendingRequest) put(q *serverRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, q)
-	c.signal()
+	wait.Signal(c.ready)
 }
 
 // takeServerRequests returns the questions that arrived since the last time. held says that at least one is open: the server
@@ -342,7 +284,7 @@ func (c *pendingRequest) hold(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held += n
-	c.signal()
+	wait.Signal(c.ready)
 }
 
 func (c *pendingRequest) isHeld() bool {

@@ -34,44 +34,17 @@ func (s *sender) stopTimer(timer *time.Timer) {
 
 func ignoreProgress(tool.Progress) {}
 
-// unattended bounds how long the goroutine that exchanges a call is alone with it. So much later may it end when it must.
-const unattended = 50 * time.Millisecond
-
 // wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, or the hub stops. Meanwhile
-// it puts what the server asks to the client. Where that is possible the caller's goroutine exchanges c; then another one
-// attends it, as soon as there is more to take than the answer, or once that takes long.
+// it puts what the server asks to the client.
 func (s *sender) wait(
 	ctx context.Context, sess *session, c *pendingRequest, progress func(tool.Progress), limits callLimits,
 ) response {
 	limits.start()
-	attend := func() response { return s.attend(ctx, sess, c, progress, limits) }
-	l, here := sess.lane.(*httpLane)
-	if here = here && l.isDirect(c); here {
-		c.attend = attend
-	}
-	requests := sess.lane.serverRequests()
-	requests.begin(c)
-	defer requests.end(c)
-	if !here {
-		sess.lane.send(ctx, c)
-		return attend()
-	}
-	l.server.Flights.Add(1)
-	defer l.server.Flights.Done()
-	defer time.AfterFunc(min(unattended, limits.left(false)), c.isSlow).Stop()
-	c.finish(l.exchange(ctx, c))
-	if c.attended != nil { // nobody changes it any more
-		return <-c.attended
-	}
-	return *c.done
-}
-
-// attend waits for the answer of c, or cancels it when a limit is reached, the caller goes, or the hub stops.
-func (s *sender) attend(
-	ctx context.Context, sess *session, c *pendingRequest, progress func(tool.Progress), limits callLimits,
-) response {
 	l := sess.lane
 	requests, wasHeld := l.serverRequests(), false
+	requests.begin(c)
+	defer requests.end(c)
+	l.send(ctx, c)
 	var ask func(*serverRequest) // nil before the first question
 	over := func() {}
 	defer func() { over() }()

@@ -84,9 +84,6 @@ type part struct {
 	most int64 // bytes of one message
 }
 
-// Connected is a source that must not be closed while somebody reads it: its connection is.
-type Connected interface{ Connection() io.Closer }
-
 // Room is what one message takes of the memory. Its methods may be called concurrently. A nil *Room takes nothing.
 type Room struct {
 	share  *Share
@@ -158,9 +155,6 @@ func (s *Share) Room(source io.Reader) *Room {
 	}
 	r := &Room{share: s}
 	r.source, _ = source.(io.Closer)
-	if s, ok := source.(Connected); ok {
-		r.source = s.Connection()
-	}
 	runtime.SetFinalizer(r, (*Room).Free) // for a message that nobody has written out
 	return r
 }

@@ -5,7 +5,6 @@ package transport
 import (
 	"errors"
 	"io"
-	"net"
 	"os"
 	"syscall"
 	"time"
@@ -22,42 +21,18 @@ func writeAtOnce(w io.Writer) func([]byte) (int, error) {
 	if err != nil || file.SetWriteDeadline(time.Time{}) != nil { // only a file that does not block has deadlines
 		return nil
 	}
-	return atOnce(conn.Write, syscall.Write)
-}
-
-const canReadAtOnce = true
-
-// readAtOnce returns a function that reads what is there, without waiting: 0 and no error where there is nothing.
-func readAtOnce(c net.Conn) func([]byte) (int, error) {
-	if sys, ok := c.(syscall.Conn); ok {
-		if conn, err := sys.SyscallConn(); err == nil {
-			return atOnce(conn.Read, func(fd int, p []byte) (int, error) {
-				n, err := syscall.Read(fd, p)
-				if n == 0 && err == nil {
-					err = io.EOF
-				}
-				return n, err
-			})
-		}
-	}
-	return func([]byte) (int, error) { return 0, syscall.ENOTSUP }
-}
-
-// atOnce returns a function that does move with a file, which on gives to it, and does not wait for anything to move.
-func atOnce(on func(func(fd uintptr) bool) error, move func(fd int, p []byte) (int, error)) func([]byte) (int, error) {
 	var text []byte
 	var n int
-	var err error
 	once := func(fd uintptr) bool {
 		for {
-			if n, err = move(int(fd), text); err != syscall.EINTR {
-				return true // also when nothing was moved: the caller must not wait
+			if n, err = syscall.Write(int(fd), text); err != syscall.EINTR {
+				return true // also when nothing was written: the caller must not wait
 			}
 		}
 	}
 	return func(p []byte) (int, error) {
 		text = p
-		failed := on(once)
+		failed := conn.Write(once)
 		text = nil
 		switch {
 		case failed != nil:

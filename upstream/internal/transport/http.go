@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -27,6 +26,8 @@ import (
 const (
 	MaxErrorBody    = 64 << 10 // bytes read of a body that reports an error
 	maxIdlePerHost  = 64
+	maxIdleTime     = 90 * time.Second
+	maxHead         = 256 << 10 // bytes of a response's head
 	dialTimeout     = 10 * time.Second
 	CancelPatience  = 5 * time.Second // for a notification that nobody waits for
 	sdkCloseTimeout = 3 * time.Second
@@ -43,7 +44,6 @@ type HTTP struct {
 	URL     *url.URL
 	headers map[string]string
 	Pool    *http.Transport
-	Direct  *Direct        // for calls, beside Pool; nil where Pool has to do
 	Memory  *budget.Share  // for large responses
 	Tokens  Tokens         // nil where the headers are all
 	Flights sync.WaitGroup // calls; they may outlive the session that they began on
@@ -51,10 +51,7 @@ type HTTP struct {
 
 // Tokens hands out the access tokens of one server.
 type Tokens interface {
-	// Token returns the one to send now; "" for none.
-	Token(ctx context.Context) (string, error)
-
-	// Authorize adds it to a request, and returns it, as Token does.
+	// Authorize adds the one to send now to a request, and returns it; "" for none.
 	Authorize(req *http.Request) (token string, err error)
 
 	// Covers reports whether the token may be sent to that address, to which the server redirects. It is true where there is no token.
@@ -74,7 +71,7 @@ func NewHTTP(cfg settings.Server, memory *budget.Share) (*HTTP, error) {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("use url %q: not an http or https URL", redact.URL(cfg.URL))
 	}
-	s := &HTTP{URL: u, headers: cfg.Headers, Memory: memory, Pool: &http.Transport{
+	return &HTTP{URL: u, headers: cfg.Headers, Memory: memory, Pool: &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    dialTimeout,
@@ -82,45 +79,13 @@ func NewHTTP(cfg settings.Server, memory *budget.Share) (*HTTP, error) {
 		ForceAttemptHTTP2:      true,
 		MaxIdleConns:           maxIdlePerHost,
 		MaxIdleConnsPerHost:    maxIdlePerHost,
-		IdleConnTimeout:        90 * time.Second,
+		IdleConnTimeout:        maxIdleTime,
 		MaxResponseHeaderBytes: maxHead,
-	}}
-	s.Direct = newDirect(s.Pool, u)
-	return s, nil
+	}}, nil
 }
 
 // Close closes idle connections.
-func (s *HTTP) Close() {
-	s.Pool.CloseIdleConnections()
-	if s.Direct != nil {
-		s.Direct.Close()
-	}
-}
-
-// Head returns the head of a POST with these headers, the server's own and Content-Length apart, and without its end, for Direct.
-// It is nil where only net/http can send that.
-func (s *HTTP) Head(req *http.Request) []byte {
-	if s.Direct == nil || s.isSignedIn(req.Context()) {
-		return nil
-	}
-	for name := range s.headers {
-		switch name = http.CanonicalHeaderKey(name); name {
-		case "Connection", "Expect", "Upgrade", "Te", "Trailer", "Transfer-Encoding", "Accept-Encoding":
-			return nil
-		}
-		if strings.HasPrefix(name, "Mcp-") { // calls have such headers of their own
-			return nil
-		}
-	}
-	s.dress(req)
-	req.Header.Set("Accept-Encoding", "identity")
-	var head bytes.Buffer
-	if req.Write(&head) != nil {
-		return nil
-	}
-	text := bytes.Replace(head.Bytes(), []byte("\r\nContent-Length: 0\r\n"), []byte("\r\n"), 1)
-	return bytes.TrimSuffix(text, []byte("\r\n"))
-}
+func (s *HTTP) Close() { s.Pool.CloseIdleConnections() }
 
 // Client returns a client whose requests travel over rt and carry the server's headers.
 func (s *HTTP) Client(rt http.RoundTripper) *http.Client {
@@ -148,15 +113,6 @@ func Port(u *url.URL) string {
 		return "443"
 	}
 	return "80"
-}
-
-// isSignedIn reports whether requests carry a token, which changes.
-func (s *HTTP) isSignedIn(ctx context.Context) bool {
-	if s.Tokens == nil {
-		return false
-	}
-	token, err := s.Tokens.Token(ctx)
-	return token != "" || err != nil
 }
 
 // mostSent is how often a request is sent: once more with another token, and once more where that is bound to a key and its proof has to
