@@ -15,33 +15,26 @@ import (
 const (
 	maxQueuedLines = 4096
 	maxQueuedBytes = 64 << 20
+	maxTogether    = 64 << 10 // bytes of lines that are written with one system call, apart from the first
 )
 
 // errQueueFull means that a server does not read what it is sent.
 var errQueueFull = errors.New("the server does not read its input")
 
-// Lines is the wire to a child process: one message a line. Whoever posts while nobody writes, writes as much as the pipe takes at
-// once, its own message and what others have posted meanwhile. A goroutine writes what has to wait, so that a child that does not
-// read its input blocks only itself.
+// Lines is the wire to a child process: one message a line. A goroutine writes them, so that a child that does not read its input
+// blocks only itself.
 type Lines struct {
 	in    io.WriteCloser // the child's stdin
 	out   io.ReadCloser  // the child's stdout
 	lines *jsonrpc.LineReader
 
-	try     func([]byte) (int, error) // writes what can be written without waiting; nil where there is no such way
-	wake    chan struct{}             // hands the writing over to the goroutine
-	stop    chan struct{}
-	once    sync.Once
+	wake    chan struct{} // tells the goroutine of messages, and of the end
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	writing bool       // somebody writes, and mu is free meanwhile
+	closed  bool
 	waiting []Outgoing // posted, and not begun to be written
 	bytes   int        // of these
-
-	// Whoever writes has these.
-	text  []byte     // the lines that are written
-	begun []Outgoing // the messages in text
 
 	breaking sync.Once
 	Broken   chan struct{} // closed a while after the child has stopped taking in what is written
@@ -56,9 +49,7 @@ func NewLines(in io.WriteCloser, out io.ReadCloser, limit int, memory *budget.Sh
 		in:    in,
 		out:   out,
 		lines: jsonrpc.NewLineReader(out, func() int { return limit }, memory),
-		try:   writeAtOnce(in),
 		wake:  make(chan struct{}, 1),
-		stop:  make(chan struct{}),
 
 		Broken: make(chan struct{}),
 	}
@@ -74,7 +65,7 @@ func (w *Lines) Read() (jsonrpc.Received, error) {
 func (w *Lines) Post(m Outgoing) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if wait.IsClosed(w.stop) {
+	if w.closed {
 		return ErrClosed
 	}
 	if n := len(w.waiting); n >= maxQueuedLines || n > 0 && w.bytes+len(m.Data) > maxQueuedBytes {
@@ -82,89 +73,67 @@ func (w *Lines) Post(m Outgoing) error {
 	}
 	w.waiting = append(w.waiting, m)
 	w.bytes += len(m.Data)
-	if w.writing {
-		return nil
-	}
-	w.writing = true
-	for range maxRounds {
-		if len(w.waiting) == 0 {
-			w.writing = false
-			return nil
-		}
-		if !w.writeNow() {
-			break
-		}
-	}
 	wait.Signal(w.wake)
 	return nil
 }
 
-const (
-	// maxAtOnce is the size in bytes up to which lines are put together.
-	maxAtOnce = 64 << 10
-	// maxRounds bounds how often Post writes.
-	maxRounds = 8
-)
+// writeAll writes what was posted, and closes the child's stdin once nothing more can be posted.
+func (w *Lines) writeAll() {
+	defer func() { _ = w.in.Close() }()
+	for {
+		messages, more := w.take()
+		switch {
+		case len(messages) > 0:
+			w.write(messages)
+		case more:
+			<-w.wake
+		default:
+			return
+		}
+	}
+}
 
-// begin takes messages that wait, and begins them as text: as many as are written at once, at least one. w.mu is held.
-func (w *Lines) begin() {
+// take returns messages that wait: as many as are written together, at least one where there is one. more reports whether
+// others can still be posted.
+func (w *Lines) take() (messages []Outgoing, more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	n, size := 0, 0
-	for n < len(w.waiting) && (n == 0 || size+len(w.waiting[n].Data) < maxAtOnce) {
-		size += len(w.waiting[n].Data) + 1
-		w.bytes -= len(w.waiting[n].Data)
+	for n < len(w.waiting) && (n == 0 || size+len(w.waiting[n].Data) < maxTogether) {
+		size += len(w.waiting[n].Data)
 		n++
 	}
-	w.begun = append(w.begun[:0], w.waiting[:n]...)
+	w.bytes -= size
+	messages = slices.Clone(w.waiting[:n])
 	w.waiting = slices.Delete(w.waiting, 0, n)
-	if n == 1 {
-		w.text = nil
-		if m := w.begun[0]; m.Start() {
-			w.text = append(m.Data, '\n') // usually there is room
-		}
-		return
-	}
-	w.text = make([]byte, 0, size)
-	for _, m := range w.begun {
-		if m.Start() {
-			w.text = append(append(w.text, m.Data...), '\n')
-		}
-	}
+	return messages, !w.closed
 }
 
-// writeNow writes lines that wait unless they would have to wait any longer, and reports whether they are taken care of. w.mu is
-// held, and free meanwhile.
-func (w *Lines) writeNow() bool {
-	if w.try == nil || len(w.waiting[0].Data) > maxAtOnce {
-		return false
+// write writes messages with one system call, apart from those that nobody waits for any more, and reports how that went.
+func (w *Lines) write(messages []Outgoing) {
+	var text []byte
+	for _, m := range messages {
+		switch {
+		case !m.Start():
+		case text == nil:
+			text = append(m.Data, '\n') // usually there is room
+		default:
+			text = append(append(text, m.Data...), '\n')
+		}
 	}
-	w.begin()
-	w.mu.Unlock()
-	defer w.mu.Lock()
 	n, err := 0, error(nil)
-	if len(w.text) > 0 {
-		n, err = w.try(w.text)
+	if text != nil {
+		n, err = w.in.Write(text)
 	}
-	if err == nil && n < len(w.text) {
-		w.text = w.text[n:]
-		return false
-	}
-	w.finish(err, n == 0)
-	return true
-}
-
-// finish reports how the writing of text went. untouched says that not a byte of it has left.
-func (w *Lines) finish(err error, untouched bool) {
 	if err != nil {
 		w.isBroken()
 	}
-	for _, m := range w.begun {
-		if err != nil && untouched && m.Call != nil {
+	for _, m := range messages {
+		if err != nil && n == 0 && m.Call != nil {
 			m.Call.TakeBack()
 		}
 		m.Finish(err)
 	}
-	clear(w.begun)
-	w.begun, w.text = w.begun[:0], nil
 }
 
 // isBroken notes that a write has failed: the child has closed its stdin or died. Usually its stdout ends as well, and then the
@@ -176,43 +145,18 @@ func (w *Lines) isBroken() {
 	})
 }
 
-// writeAll writes whatever was handed over, several lines with one system call where they wait.
-func (w *Lines) writeAll() {
-	for {
-		select {
-		case <-w.stop:
-			return
-		case <-w.wake:
-		}
-		w.mu.Lock()
-		for len(w.begun) > 0 || len(w.waiting) > 0 {
-			if len(w.begun) == 0 {
-				w.begin()
-			}
-			w.mu.Unlock()
-			var err error
-			if len(w.text) > 0 {
-				_, err = w.in.Write(w.text)
-			}
-			w.finish(err, false)
-			w.mu.Lock()
-		}
-		w.writing = false
-		w.mu.Unlock()
-	}
-}
-
-// Close closes the child's stdin and goes on to read its stdout, so that a child that ends in good order can finish its
-// last message.
+// Close has the child's stdin closed once what was posted is written, and goes on to read its stdout, so that a child that ends
+// in good order can finish its last message.
 func (w *Lines) Close() {
-	w.once.Do(func() {
-		close(w.stop)
-		_ = w.in.Close() // unblocks a write that waits for a child that does not read
-	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	wait.Signal(w.wake)
 }
 
 func (w *Lines) Release() {
 	w.Close()
+	_ = w.in.Close() // unblocks a write that waits for a child that does not read
 	_ = w.out.Close()
 	w.running.Wait()
 }

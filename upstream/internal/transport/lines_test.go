@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -61,8 +62,8 @@ func TestLinesStayWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mu.Lock()
-	if w.writing || w.bytes != 0 || len(w.waiting) != 0 {
-		t.Errorf("%d messages of %d bytes are said to wait, somebody writes: %v", len(w.waiting), w.bytes, w.writing)
+	if w.bytes != 0 || len(w.waiting) != 0 {
+		t.Errorf("%d messages of %d bytes are said to wait", len(w.waiting), w.bytes)
 	}
 	w.mu.Unlock()
 	w.Close()
@@ -79,8 +80,69 @@ func (c *written) Begin() bool { c.begun.Add(1); return true }
 func (c *written) TakeBack()   { c.back.Add(1) }
 func (c *written) Fail(error)  { c.failed.Add(1) }
 
-// TestLinesLeaveTogether: what is posted while somebody writes is left to them, leaves with one write, and fails together.
+// slowStdin is the stdin of a child: each write tells begun, and waits until release says how it goes.
+type slowStdin struct {
+	begun   chan string
+	release chan error
+}
+
+func (s *slowStdin) Write(text []byte) (int, error) {
+	s.begun <- string(text)
+	if err := <-s.release; err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+func (s *slowStdin) Close() error { return nil }
+
+// TestLinesLeaveTogether: what is posted while something is written leaves with one write, and fails together.
 func TestLinesLeaveTogether(t *testing.T) {
+	t.Parallel()
+	out, never, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer never.Close()
+	in := &slowStdin{make(chan string), make(chan error)}
+	w := NewLines(in, out, 1<<20, nil)
+	defer w.Release()
+	first := Outgoing{Data: []byte("first"), Done: make(chan error, 1)}
+	if err := w.Post(first); err != nil {
+		t.Fatal(err)
+	}
+	got := <-in.begun
+	call, last := &written{}, make(chan error, 1)
+	for _, m := range []Outgoing{
+		{Data: []byte("a"), Call: call}, {Data: []byte("b"), Call: call}, {Data: []byte("c"), Call: call}, {Data: []byte("d"), Done: last},
+	} {
+		if err := w.Post(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if call.begun.Load() != 0 {
+		t.Error("a message that waits is said to be sent")
+	}
+	in.release <- nil
+	if err := <-first.Done; err != nil {
+		t.Error(err)
+	}
+	got += "|" + <-in.begun
+	gone := errors.New("gone")
+	in.release <- gone
+	if err := <-last; err != gone {
+		t.Errorf("the last message ended with %v", err)
+	}
+	if got != "first\n|a\nb\nc\nd\n" {
+		t.Errorf("wrote %q", got)
+	}
+	if call.begun.Load() != 3 || call.back.Load() != 3 || call.failed.Load() != 3 {
+		t.Errorf("of three calls %d were begun, %d taken back, %d failed", call.begun.Load(), call.back.Load(), call.failed.Load())
+	}
+}
+
+// TestLinesLeaveBeforeTheEnd: what was posted before the wire was closed is written, then the child's stdin ends.
+func TestLinesLeaveBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	r, in, err := os.Pipe()
 	if err != nil {
@@ -94,38 +156,16 @@ func TestLinesLeaveTogether(t *testing.T) {
 	defer never.Close()
 	w := NewLines(in, out, 1<<20, nil)
 	defer w.Release()
-	gone := errors.New("gone")
-	begun, release, texts := make(chan struct{}), make(chan error), make(chan string, 10)
-	w.try = func(text []byte) (int, error) {
-		begun <- struct{}{}
-		texts <- string(text)
-		if err := <-release; err != nil {
-			return 0, err
-		}
-		return len(text), nil
-	}
-	first := make(chan error, 1)
-	go func() { first <- w.Post(Outgoing{Data: []byte("first")}) }()
-	<-begun
-	call := &written{}
-	for _, text := range []string{"a", "b", "c"} {
-		if err := w.Post(Outgoing{Data: []byte(text), Call: call}); err != nil {
+	var want strings.Builder
+	for i := range 100 {
+		line := fmt.Sprint(i, strings.Repeat("x", 1000))
+		want.WriteString(line + "\n")
+		if err := w.Post(Outgoing{Data: []byte(line)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if call.begun.Load() != 0 {
-		t.Error("a message that waits is said to be sent")
-	}
-	release <- nil
-	<-begun
-	release <- gone
-	if err := <-first; err != nil {
-		t.Error(err)
-	}
-	if got := <-texts + "|" + <-texts; got != "first\n|a\nb\nc\n" {
-		t.Errorf("wrote %q", got)
-	}
-	if call.begun.Load() != 3 || call.back.Load() != 3 || call.failed.Load() != 3 {
-		t.Errorf("of three calls %d were begun, %d taken back, %d failed", call.begun.Load(), call.back.Load(), call.failed.Load())
+	w.Close()
+	if got, err := io.ReadAll(r); err != nil || string(got) != want.String() {
+		t.Errorf("%d of %d bytes were written: %v", len(got), want.Len(), err)
 	}
 }
