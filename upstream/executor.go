@@ -50,8 +50,6 @@ func (c *executor) call(ctx context.Context, x *clientRequest) error {
 }
 
 // next asks the client for the input that the reply to x wants, and returns the request that says it; nil where the call has ended.
-//
-//go:noinline // so that its frame is not a part of that of calls that wait
 func (c *executor) next(ctx context.Context, x *clientRequest, limits *callLimits, answered int) (*clientRequest, error) {
 	requests, err := readInputRequests(x.reply.Result)
 	if err == nil && x.InputByRetry {

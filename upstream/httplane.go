@@ -54,7 +54,6 @@ type httpLane struct {
 	background sync.WaitGroup // notifications and the listener
 	responses  atomic.Int32   // under way
 	pings      atomic.Int64
-	readers    sync.Pool // of *jsonrpc.EventReader, for calls
 }
 
 // newRequest makes a request of this session.
@@ -249,12 +248,7 @@ func responseIn(batch []byte, id string) (found []byte) {
 // gave its events ids.
 func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.ReadCloser) response {
 	defer func() { _ = body.Close() }()
-	events, ok := l.readers.Get().(*jsonrpc.EventReader)
-	if ok {
-		events.Reset(body)
-	} else {
-		events = jsonrpc.NewEventReader(body, l.limit, l.server.Memory)
-	}
+	events := jsonrpc.NewEventReader(body, l.limit, l.server.Memory)
 	pause, lastID, resumes := resumePause, "", 0
 	for {
 		ev, err := events.Next()
@@ -268,8 +262,6 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 			if a, done := l.received(ctx, c, ev); done {
 				c.finish(a) // the caller need not wait for the stream's end
 				drain(body)
-				events.Reset(nil)
-				l.readers.Put(events)
 				return a
 			}
 			ev.Room.Free()

@@ -143,8 +143,7 @@ func newLaneCall(id, method string, params json.RawMessage) *pendingRequest {
 
 // body is the request as it goes over the wire.
 func (c *pendingRequest) body() []byte {
-	var room [64]byte
-	return jsonrpc.RequestText(rawjson.AppendQuote(room[:0], c.id), c.method, c.params)
+	return jsonrpc.RequestText(rawjson.AppendQuote(nil, c.id), c.method, c.params)
 }
 
 // Begin implements transport.Call. It marks the call as sent. It returns false if the call was dropped meanwhile and must not be sent.

@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -15,21 +14,6 @@ import (
 type sender struct {
 	*entry
 	stopping <-chan struct{} // closed when calls in flight must end
-	timers   sync.Pool       // of *time.Timer, stopped
-}
-
-// startTimer returns a timer that fires after d. stopTimer must follow.
-func (s *sender) startTimer(d time.Duration) *time.Timer {
-	if timer, ok := s.timers.Get().(*time.Timer); ok {
-		timer.Reset(d)
-		return timer
-	}
-	return time.NewTimer(d)
-}
-
-func (s *sender) stopTimer(timer *time.Timer) {
-	timer.Stop()
-	s.timers.Put(timer)
 }
 
 func ignoreProgress(tool.Progress) {}
@@ -48,8 +32,8 @@ func (s *sender) wait(
 	var ask func(*serverRequest) // nil before the first question
 	over := func() {}
 	defer func() { over() }()
-	timer := s.startTimer(limits.left(false))
-	defer s.stopTimer(timer)
+	timer := time.NewTimer(limits.left(false))
+	defer timer.Stop()
 	for {
 		select {
 		case <-c.ready:

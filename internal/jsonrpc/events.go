@@ -60,15 +60,6 @@ func NewEventReader(r io.Reader, limit int, memory *budget.Share) *EventReader {
 	return &EventReader{r: r, limit: limit, memory: memory, buf: make([]byte, minEventBuffer)}
 }
 
-// Reset makes the reader one of another stream, with the buffer that it has unless that is large.
-func (s *EventReader) Reset(r io.Reader) {
-	buf := s.buf
-	if len(buf) > minEventBuffer {
-		buf = make([]byte, minEventBuffer)
-	}
-	*s = EventReader{r: r, limit: s.limit, memory: s.memory, buf: buf}
-}
-
 // Next returns the next event that has data, an id or a retry time. An event that the stream's end cuts off is lost, as
 // the format demands. After ErrEventTooLarge comes Skip, or nothing more.
 func (s *EventReader) Next() (Event, error) {
