@@ -87,10 +87,16 @@ func (l *httpLane) send(ctx context.Context, c *pendingRequest) {
 
 // exchange posts the call and reads what comes back up to the response.
 func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
-	req, err := l.newRequest(transport.WhenSent(ctx, func() { c.Begin() }), http.MethodPost, c.body())
+	req, err := l.newRequest(ctx, http.MethodPost, c.body())
 	if err != nil {
 		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Cause: err,
 			Message: "the request could not be made: check the server's url"}}
+	}
+	again := req.GetBody
+	req.Body = callBody{req.Body, c}
+	req.GetBody = func() (io.ReadCloser, error) {
+		body, err := again()
+		return callBody{body, c}, err
 	}
 	if l.hop != nil {
 		c.hopHeaders(req.Header)
@@ -115,6 +121,22 @@ func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
 			redact.Clean(redact.Truncate(transport.MediaType(resp), 80))),
 		OutcomeUnknown: true,
 	}}
+}
+
+// callBody is the body of a call's request. Reading it marks the call as sent. That of a dropped call cannot be read, so that
+// the server gets no whole request.
+type callBody struct {
+	io.ReadCloser
+	call *pendingRequest
+}
+
+// Read implements io.Reader.
+func (b callBody) Read(p []byte) (int, error) {
+	if !b.call.Begin() {
+		b.call.abort()
+		return 0, context.Canceled
+	}
+	return b.ReadCloser.Read(p)
 }
 
 // unreached is the answer of a call whose request failed below HTTP.

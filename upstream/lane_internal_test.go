@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"runtime"
 	"strings"
 	"sync"
@@ -205,6 +208,37 @@ func TestProbeGivesUp(t *testing.T) {
 			t.Errorf("read %+v", m)
 		}
 	})
+}
+
+// TestDroppedCallDoesNotReachAServerOverHTTP: a call that is dropped before its request is written is not received whole, and
+// says nothing about the server.
+func TestDroppedCallDoesNotReachAServerOverHTTP(t *testing.T) {
+	t.Parallel()
+	for _, drops := range []bool{false, true} {
+		var received atomic.Int32
+		srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if _, err := io.ReadAll(r.Body); err == nil {
+				received.Add(1)
+			}
+		}))
+		u, err := url.Parse(srv.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newLaneCall("toolhub-1", methodCallTool, json.RawMessage("{}"))
+		l := &httpLane{signInNeeds: signInNeeds{server: &transport.HTTP{URL: u}}, calls: srv.Client(), log: quiet(),
+			onSuspect: func() { t.Error("the server is suspected") }}
+		if drops && c.drop() {
+			t.Error("the call counts as sent")
+		}
+		l.send(t.Context(), c)
+		<-c.ready
+		l.server.Flights.Wait()
+		srv.Close()
+		if got := received.Load() == 1; got == drops || c.sent() == drops {
+			t.Errorf("dropped: %v, received: %v, counts as sent: %v", drops, got, c.sent())
+		}
+	}
 }
 
 // TestServerRequestsAreBounded checks that a server cannot make the SDK queue requests without end.

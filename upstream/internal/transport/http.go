@@ -7,7 +7,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
@@ -160,20 +159,8 @@ func (t *originTransport) send(req *http.Request, body io.ReadCloser) (resp *htt
 			return nil, "", &fault.TokenError{Err: err}
 		}
 	}
-	if begun, ok := req.Context().Value(whenSent{}).(func()); ok {
-		req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{WroteHeaders: begun}))
-	}
 	resp, err = t.next.RoundTrip(req)
 	return resp, token, err
-}
-
-// whenSent is the key of what WhenSent adds.
-type whenSent struct{}
-
-// WhenSent returns a context for a request to the server: begun is called when its headers are sent, but not for requests that get a token
-// for it.
-func WhenSent(ctx context.Context, begun func()) context.Context {
-	return context.WithValue(ctx, whenSent{}, begun)
 }
 
 // dress adds the server's headers.
