@@ -11,14 +11,16 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
-// maxUnanswered is how many requests in a row a connected server may leave without an answer. Then it rests: calls are refused, but
-// for one now and then, until any is answered.
+// maxUnanswered is how many requests in a row a connected server may leave without an answer. Then
+// it rests: calls are refused, but for one now and then, until any is answered.
 const maxUnanswered = 3
 
 // rest is how a connected server that is silent rests, in the state of backoff.
 type rest struct {
-	session     *session      // not nil exactly while it rests
-	pause, most time.Duration // before another call is let through: it doubles up to most. 0: the hub asks the server whether it is there
+	session *session // not nil exactly while it rests
+	// before another call is let through: it doubles up to most. 0: the hub asks the server whether it
+	// is there
+	pause, most time.Duration
 }
 
 // heard notes how a request over the session has ended.
@@ -44,8 +46,8 @@ func (s *session) spoke() {
 // isSilent reports whether the server has left too many requests in a row without an answer.
 func (s *session) isSilent() bool { return s.unanswered.Load() >= maxUnanswered }
 
-// turn lets a server rest that has become silent, or work again that has spoken. It asks one that becomes silent whether it is still
-// there, and returns why not.
+// turn lets a server rest that has become silent, or work again that has spoken. It asks one that
+// becomes silent whether it is still there, and returns why not.
 func (s *server) turn(ctx context.Context, sess *session) *fault.Fault {
 	resting := s.lifecycle.isResting()
 	switch {
@@ -77,8 +79,8 @@ func (l *lifecycle) restFor(d, most time.Duration) {
 	l.nextTry, l.rest.pause, l.rest.most = time.Now().Add(d), 2*d, most
 }
 
-// trial returns the session of a server that rests, where it has spoken meanwhile, or the call may find out whether it does. It
-// returns nil where the call is to be refused. l.mu is held.
+// trial returns the session of a server that rests, where it has spoken meanwhile, or the call may
+// find out whether it does. It returns nil where the call is to be refused. l.mu is held.
 func (l *lifecycle) trial(stale *session) *session {
 	switch now := time.Now(); {
 	case l.rest.session == nil || l.rest.session == stale || l.rest.session.isOver():

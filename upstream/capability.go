@@ -27,8 +27,8 @@ func (c *connector) useLane(sess *session, l lane) {
 	l.serverRequests().follow(c.requestRule())
 }
 
-// refuseServerRequests keeps the SDK's client from answering for the client behind a call: it would say that there are no
-// roots, and let no question on the streams of initialize pass.
+// refuseServerRequests keeps the SDK's client from answering for the client behind a call: it would
+// say that there are no roots, and let no question on the streams of initialize pass.
 func refuseServerRequests(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if isServerRequest(method) {

@@ -17,8 +17,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
-// catalog holds what one server offers: it admits and publishes what was listed, compares it with the last start, and caches
-// it for the next. All connections to the server share it.
+// catalog holds what one server offers: it admits and publishes what was listed, compares it with
+// the last start, and caches it for the next. All connections to the server share it.
 type catalog struct {
 	*entry
 	cache    Catalogs // nil where nothing is cached
@@ -37,7 +37,8 @@ type catalog struct {
 	fresh    freshness                 // of the listing
 }
 
-// saveAfter passes between a listing and its caching: while many servers start, the file would hold up the list that clients wait for.
+// saveAfter passes between a listing and its caching: while many servers start, the file would hold
+// up the list that clients wait for.
 const saveAfter = time.Second
 
 // listed holds the lists that a server has just sent.
@@ -54,8 +55,8 @@ type freshness struct {
 	held  bool // the listing has just changed, and nobody has been told
 }
 
-// recall lists what was offered before, until the server itself says what it offers: by the server that this one replaces
-// (old, or nil), or at an earlier start.
+// recall lists what was offered before, until the server itself says what it offers: by the server
+// that this one replaces (old, or nil), or at an earlier start.
 func (c *catalog) recall(old *catalog) {
 	if c.cfg.Disabled {
 		return
@@ -112,8 +113,8 @@ func (c *catalog) save() {
 	c.cached = l.Digest
 }
 
-// publish admits what the server of sess has listed and makes it the catalog, unless it is already. Lists that were not read
-// stay as they were.
+// publish admits what the server of sess has listed and makes it the catalog, unless it is already.
+// Lists that were not read stay as they were.
 func (c *catalog) publish(sess *session, got listed) {
 	c.publishing.Lock()
 	defer c.publishing.Unlock()
@@ -161,10 +162,12 @@ func (c *catalog) publish(sess *session, got listed) {
 	}
 }
 
-// logListing logs what a person should know of a new listing. news are the tools that are described otherwise than before.
+// logListing logs what a person should know of a new listing. news are the tools that are described
+// otherwise than before.
 func (c *catalog) logListing(l *admit.Listing, news []string) {
 	all := l.Catalog
-	c.log.Info("catalog of the server is known", "tools", len(all.Tools), "repaired", l.Repaired, "excluded", len(all.Excluded),
+	c.log.Info("catalog of the server is known", "tools", len(all.Tools), "repaired", l.Repaired,
+		"excluded", len(all.Excluded),
 		"prompts", len(all.Prompts), "resources", len(all.Resources), "templates", len(all.Templates))
 	if n := len(l.Limited); n > 0 {
 		c.log.Warn("the server lists more than its limits allow", "times", n, "first", c.redact.Text(l.Limited[0]))
@@ -174,11 +177,13 @@ func (c *catalog) logListing(l *admit.Listing, news []string) {
 			"tools", strings.Join(news, ", "))
 	}
 	if n := len(l.Findings); n > 0 {
-		c.log.Warn("the server's descriptions hold hidden characters", "times", n, "first", l.Findings[0].About+": "+l.Findings[0].Reason)
+		c.log.Warn("the server's descriptions hold hidden characters", "times", n,
+			"first", l.Findings[0].About+": "+l.Findings[0].Reason)
 	}
 }
 
-// compare notes which tools are described otherwise than at first, and returns those that were not before. c.mu is held.
+// compare notes which tools are described otherwise than at first, and returns those that were not
+// before. c.mu is held.
 func (c *catalog) compare(l *admit.Listing) (news []string) {
 	now := l.Descriptions()
 	if c.first == nil {
@@ -207,8 +212,8 @@ func (c *catalog) noteUnlisted(l lists.List, f *fault.Fault) {
 	c.unlisted[l] = f
 }
 
-// freshen notes what the server of sess said of what it has just listed. What an earlier session said does not count any
-// more.
+// freshen notes what the server of sess said of what it has just listed. What an earlier session
+// said does not count any more.
 func (c *catalog) freshen(sess *session, got listed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,7 +257,8 @@ func (c *catalog) freshness(l lists.List, connected bool) (f tool.Freshness, ok 
 	return c.fresh.lists[l], true
 }
 
-// current returns the listing, nil before the first, and whether the server itself has listed it, be it at an earlier start.
+// current returns the listing, nil before the first, and whether the server itself has listed it,
+// be it at an earlier start.
 func (c *catalog) current() (l *admit.Listing, own bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -283,7 +289,8 @@ func (c *catalog) bindings(native string) []paramheader.Binding {
 func (c *catalog) snapshot(up bool, needs string) tool.Catalog {
 	l, _ := c.current()
 	if l == nil {
-		return tool.Catalog{Server: c.cfg.ID, Source: tool.SourceMCP, Tags: c.cfg.Tags, Pending: !c.cfg.Disabled, Needs: needs}
+		return tool.Catalog{Server: c.cfg.ID, Source: tool.SourceMCP, Tags: c.cfg.Tags, Pending: !c.cfg.Disabled,
+			Needs: needs}
 	}
 	all := l.Catalog
 	all.Needs = needs

@@ -18,8 +18,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
-// clientRequest is a client's request to one server: a tools/call, another request, or a subscription. All have the same
-// limits, the same waiting for servers that start, and the same second try.
+// clientRequest is a client's request to one server: a tools/call, another request, or a
+// subscription. All have the same limits, the same waiting for servers that start, and the same
+// second try.
 type clientRequest struct {
 	tool.Request
 	call *tool.Execution // what it was made from, for a tools/call; nil otherwise
@@ -28,8 +29,8 @@ type clientRequest struct {
 	// over does it over a session, where it is more than one request. Nil otherwise.
 	over func(ctx context.Context, c *executor, sess *session, limits callLimits) response
 
-	// reply is what the server has answered. It stands here because its size counts in each frame that hands it on: calls that
-	// wait are many.
+	// reply is what the server has answered. It stands here because its size counts in each frame that
+	// hands it on: calls that wait are many.
 	reply tool.Reply
 }
 
@@ -56,7 +57,8 @@ func (x *clientRequest) params(params json.RawMessage, token string, h *hop.Hop)
 
 // ownMethods are requests that are not forwarded: the group sends them itself, or they have a door of their own.
 func ownMethods() []string {
-	return []string{methodCallTool, methodSubscribe, methodUnsubscribe, methodSetLevel, methodListen, methodDiscover, "initialize"}
+	return []string{methodCallTool, methodSubscribe, methodUnsubscribe, methodSetLevel, methodListen, methodDiscover,
+		"initialize"}
 }
 
 // Method returns a method of a server besides tools/call as a tool, for permission and records.
@@ -69,12 +71,14 @@ func (g *Group) Method(server, method string, known bool) *tool.Tool {
 	return t
 }
 
-// Forward sends a request other than tools/call to its server and returns what the server answered, byte for byte. It goes
-// the way of a call, and Execute says what holds for both: errors, timeouts, progress, the second try, the end of ctx.
-// Subscriptions and the log level have methods of their own.
+// Forward sends a request other than tools/call to its server and returns what the server answered,
+// byte for byte. It goes the way of a call, and Execute says what holds for both: errors, timeouts,
+// progress, the second try, the end of ctx. Subscriptions and the log level have methods of their
+// own.
 func (g *Group) Forward(ctx context.Context, r *tool.Request) (tool.Reply, error) {
 	if slices.Contains(ownMethods(), r.Method) || r.Method == "" {
-		return tool.Reply{}, &tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not forwarded", r.Method)}
+		return tool.Reply{}, &tool.RPCError{Code: tool.CodeMethodNotFound,
+			Message: fmt.Sprintf("method %q is not forwarded", r.Method)}
 	}
 	if !fitsHeader(r.Method) {
 		return tool.Reply{}, errNoMethod(r.Method)
@@ -101,18 +105,21 @@ func (g *Group) Forward(ctx context.Context, r *tool.Request) (tool.Reply, error
 // tellPatience bounds the sending of a notification.
 const tellPatience = 10 * time.Second
 
-// Notify sends a notification of a client on to its server, over the connection of the client's session where each has its
-// own, and returns once the server has taken it in. Of r, Server, Method, Params, Hop and Session count. A server that is
-// not running is started. The error is as Execute's.
+// Notify sends a notification of a client on to its server, over the connection of the client's
+// session where each has its own, and returns once the server has taken it in. Of r, Server,
+// Method, Params, Hop and Session count. A server that is not running is started. The error is as
+// Execute's.
 func (g *Group) Notify(ctx context.Context, r *tool.Request) error {
 	params := r.Params
 	if params != nil && !rawjson.IsNull(params) {
 		line, err := rawjson.Line(params)
 		if err != nil || !rawjson.IsObject(line) {
-			return &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err, Message: "params of the notification are no JSON object"}
+			return &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
+				Message: "params of the notification are no JSON object"}
 		}
 		if params, err = hop.Strip(line); err != nil {
-			return &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err, Message: "_meta of the notification is no JSON object"}
+			return &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
+				Message: "_meta of the notification is no JSON object"}
 		}
 	}
 	if !fitsHeader(r.Method) {
@@ -152,13 +159,15 @@ func fitsHeader(method string) bool {
 
 func errNoMethod(method string) *tool.RPCError {
 	return &tool.RPCError{Code: tool.CodeMethodNotFound,
-		Message: fmt.Sprintf("method %q is not forwarded: a method's name is 1 to %d visible ASCII characters", redact.Truncate(method, 80), maxMethod)}
+		Message: fmt.Sprintf("method %q is not forwarded: a method's name is 1 to %d visible ASCII characters",
+			redact.Truncate(method, 80), maxMethod)}
 }
 
-// Listen keeps a subscriptions/listen of a client's own open at a server of 2026-07-28, for what the hub does not listen to
-// itself: r.Params hold what it asks for. It is opened again when it ends, the server's connection is lost or the server is
-// started anew, until ctx ends or the server refuses it; the refusal is the error, and nil stands for the end of ctx. agreed
-// is told each time what the server has agreed to, said what it says then, both one at a time, in order and quickly.
+// Listen keeps a subscriptions/listen of a client's own open at a server of 2026-07-28, for what
+// the hub does not listen to itself: r.Params hold what it asks for. It is opened again when it
+// ends, the server's connection is lost or the server is started anew, until ctx ends or the server
+// refuses it; the refusal is the error, and nil stands for the end of ctx. agreed is told each time
+// what the server has agreed to, said what it says then, both one at a time, in order and quickly.
 func (g *Group) Listen(
 	ctx context.Context, r *tool.Request, agreed func(notifications json.RawMessage), said func(tool.Notification),
 ) error {
@@ -194,9 +203,12 @@ func (g *Group) Listen(
 }
 
 // listenFor is one subscriptions/listen over sess, to its end.
-func (c *executor) listenFor(ctx context.Context, sess *session, x *clientRequest, said func(tool.Notification)) response {
+func (c *executor) listenFor(
+	ctx context.Context, sess *session, x *clientRequest, said func(tool.Notification),
+) response {
 	if sess.hop == nil {
-		return response{err: &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "the server takes no subscriptions/listen"}}
+		return response{err: &tool.RPCError{Code: tool.CodeMethodNotFound,
+			Message: "the server takes no subscriptions/listen"}}
 	}
 	id := c.nextID()
 	params, err := sess.hop.RequestParams(&x.Request, id)
@@ -231,10 +243,10 @@ func (c *executor) listenFor(ctx context.Context, sess *session, x *clientReques
 	}
 }
 
-// RootsChanged tells servers that the roots of the client of who have changed: those that the session has a connection of
-// its own to, and that were told there that they would be told. What several sessions share has no roots of its own: there a
-// server asks during a call for the roots of that call's client. params are the client's, an object or nil. It does not
-// wait for servers.
+// RootsChanged tells servers that the roots of the client of who have changed: those that the
+// session has a connection of its own to, and that were told there that they would be told. What
+// several sessions share has no roots of its own: there a server asks during a call for the roots
+// of that call's client. params are the client's, an object or nil. It does not wait for servers.
 func (g *Group) RootsChanged(ctx context.Context, who tool.Session, params json.RawMessage) {
 	for _, s := range g.roster.Load().servers {
 		if s.use != useListing {

@@ -87,7 +87,8 @@ func (c *clientSubscriptions) remove(server string, who subscriber, uri string) 
 	return true
 }
 
-// of returns the resources that the connection of e is to report on: those of its session or person, or of all where it is shared.
+// of returns the resources that the connection of e is to report on: those of its session or
+// person, or of all where it is shared.
 func (c *clientSubscriptions) of(e *entry) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,16 +117,19 @@ func (c *clientSubscriptions) wants(e *entry, uri string) bool {
 	return false
 }
 
-// Subscribe asks a server, over the connection of who where each session has its own, to tell of changes to a resource;
-// the URI is the server's own. It counts: a server is asked at the first Subscribe and no more at the last Unsubscribe, and
-// after a reconnect is asked again. A server that is not running is started, and one with subscriptions is not stopped for
-// being idle. says is what the client has said of itself: where the session has no connection yet, that is what it offers.
-// The error is as Execute's; then nothing was subscribed. Whoever has subscribed unsubscribes when the session of who ends.
+// Subscribe asks a server, over the connection of who where each session has its own, to tell of
+// changes to a resource; the URI is the server's own. It counts: a server is asked at the first
+// Subscribe and no more at the last Unsubscribe, and after a reconnect is asked again. A server
+// that is not running is started, and one with subscriptions is not stopped for being idle. says is
+// what the client has said of itself: where the session has no connection yet, that is what it
+// offers. The error is as Execute's; then nothing was subscribed. Whoever has subscribed
+// unsubscribes when the session of who ends.
 func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session, says tool.Hop) error {
 	if err := g.subscriptions.add(id, subscriberOf(who), uri); err != nil {
 		return err
 	}
-	x := &clientRequest{Request: tool.Request{Server: id, Method: methodSubscribe, Session: who, Hop: says, Progress: ignoreProgress}, name: uri}
+	x := &clientRequest{Request: tool.Request{Server: id, Method: methodSubscribe, Session: who, Hop: says,
+		Progress: ignoreProgress}, name: uri}
 	x.over = func(ctx context.Context, c *executor, sess *session, limits callLimits) response {
 		return c.subscriptions.subscribe(ctx, sess, uri, limits)
 	}
@@ -136,8 +140,8 @@ func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session,
 	return err
 }
 
-// Unsubscribe takes one Subscribe back. A server that is not running is not started for that, and an error of it says only
-// that it may go on telling.
+// Unsubscribe takes one Subscribe back. A server that is not running is not started for that, and
+// an error of it says only that it may go on telling.
 func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Session) error {
 	if !g.subscriptions.remove(server, subscriberOf(who), uri) {
 		return nil
@@ -157,8 +161,9 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 	return s.redact.Error(s.subscriptions.unsubscribe(ctx, sess, uri, s.requestLimits()).err)
 }
 
-// SetLogLevel tells servers up to 2025-11-25 the most talkative level that any client wants, now and after each reconnect;
-// "" for none. On 2026-07-28 each request says its own. Setting the level that is set already does nothing.
+// SetLogLevel tells servers up to 2025-11-25 the most talkative level that any client wants, now
+// and after each reconnect; "" for none. On 2026-07-28 each request says its own. Setting the level
+// that is set already does nothing.
 func (g *Group) SetLogLevel(level string) {
 	if !g.subscriptions.setLogLevel(level) {
 		return

@@ -40,8 +40,10 @@ const (
 
 // Config is the whole group of servers.
 type Config struct {
-	Servers       []ServerConfig
-	StartParallel int    // servers that start at the same time while processors are busy; default 8. One that takes over 5s no longer counts.
+	Servers []ServerConfig
+	// servers that start at the same time while processors are busy; default 8. One that takes over 5s
+	// no longer counts.
+	StartParallel int
 	Self          string // path of the running program, for Command "mcp-toolhub"
 	Version       string // of the hub, told to servers as clientInfo
 	Origin        string // path of the config file; a hub that one of the servers is names it where it refuses to start
@@ -51,11 +53,13 @@ type Config struct {
 	RetryMin time.Duration
 	RetryMax time.Duration
 
-	// RetryBudget says how often a server is started within an hour (default 60). Then the pause is RetryRest (default 15m).
+	// RetryBudget says how often a server is started within an hour (default 60). Then the pause is
+	// RetryRest (default 15m).
 	RetryBudget int
 	RetryRest   time.Duration
 
-	// FirstListWithin says how long AwaitFirstLists waits for a server that was started and has never listed; 0: not at all.
+	// FirstListWithin says how long AwaitFirstLists waits for a server that was started and has never
+	// listed; 0: not at all.
 	FirstListWithin time.Duration
 
 	// Memory says how many bytes the messages over 1 MiB of all servers may take at the same time,
@@ -67,8 +71,9 @@ type Config struct {
 
 	Catalogs Catalogs // keeps what servers offered, for the next start; nil keeps nothing
 
-	// Observe is told of each request that the hub sends to a server on its own: the handshake, lists, the log level and pings. end is
-	// called with the error of the answer, or nil. It is called concurrently. Nil: nobody is told.
+	// Observe is told of each request that the hub sends to a server on its own: the handshake, lists,
+	// the log level and pings. end is called with the error of the answer, or nil. It is called
+	// concurrently. Nil: nobody is told.
 	Observe func(ctx context.Context, server, method string) (end func(error))
 }
 

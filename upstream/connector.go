@@ -26,8 +26,8 @@ import (
 // maxProbeTime bounds the wait for an answer to server/discover, before the hub goes on to initialize.
 const maxProbeTime = 5 * time.Second
 
-// connector makes initialised sessions with one server, and remembers which generation of the protocol it speaks. Only the
-// server's run loop uses it.
+// connector makes initialised sessions with one server, and remembers which generation of the
+// protocol it speaks. Only the server's run loop uses it.
 type connector struct {
 	*entry
 	notifications *notifications
@@ -86,13 +86,16 @@ func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
 	return sess, nil
 }
 
-// skipsProbe reports whether server/discover is not sent. A server that answers it at once is asked at each reconnect: it may
-// have become one of the other generation. One that does not answer costs seconds, and is asked again when it fails as an older
-// one. The first connection of a session knows from others.
+// skipsProbe reports whether server/discover is not sent. A server that answers it at once is asked
+// at each reconnect: it may have become one of the other generation. One that does not answer costs
+// seconds, and is asked again when it fails as an older one. The first connection of a session
+// knows from others.
 func (c *connector) skipsProbe() bool { return c.older && (c.slowProbe || c.inferred) }
 
 // handshake initialises a session over a stream.
-func (c *connector) handshake(ctx context.Context, sess *session, conn *streamConn, older bool) (*mcp.ClientSession, error) {
+func (c *connector) handshake(
+	ctx context.Context, sess *session, conn *streamConn, older bool,
+) (*mcp.ClientSession, error) {
 	conn.asked.follow(c.requestRule()) // some servers ask as soon as they are initialised
 	stop := context.AfterFunc(ctx, func() { conn.shut(context.Cause(ctx)) })
 	sdk, err := c.initialize(ctx, conn, older, &conn.declared)
@@ -111,7 +114,9 @@ func (c *connector) handshake(ctx context.Context, sess *session, conn *streamCo
 
 // initialize lets the SDK do its part over transport: the version, and who the two sides are. said is what the server
 // answers there. With an error there may be a session, which is to be closed.
-func (c *connector) initialize(ctx context.Context, transport mcp.Transport, older bool, said *transport.Declared) (*mcp.ClientSession, error) {
+func (c *connector) initialize(
+	ctx context.Context, transport mcp.Transport, older bool, said *transport.Declared,
+) (*mcp.ClientSession, error) {
 	client := mcp.NewClient(
 		&mcp.Implementation{Name: HubCommand, Version: c.hubVersion},
 		&mcp.ClientOptions{
@@ -132,7 +137,8 @@ func (c *connector) initialize(ctx context.Context, transport mcp.Transport, old
 	return sdk, err
 }
 
-// observeHandshake is a sending middleware for the SDK's client, which tells who observes of initialize and server/discover.
+// observeHandshake is a sending middleware for the SDK's client, which tells who observes of
+// initialize and server/discover.
 func (c *connector) observeHandshake(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if strings.HasPrefix(method, "notifications/") {
@@ -201,8 +207,8 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 	return sess, false, nil
 }
 
-// exitTime bounds the wait for the exit of a child that has closed its stdout: its pipes close first, and the log is to name
-// its exit status.
+// exitTime bounds the wait for the exit of a child that has closed its stdout: its pipes close
+// first, and the log is to name its exit status.
 const exitTime = 2 * time.Second
 
 // watchChild ends the session when the child has closed its stdout or exited.
@@ -231,8 +237,11 @@ func (c *connector) watchChild(sess *session, conn *streamConn, proc *child.Proc
 	sess.end(f)
 }
 
-// initializeFault explains why initialize failed, with what the server has said, or the child or the connection in the end.
-func (c *connector) initializeFault(ctx context.Context, sess *session, said *transport.Declared, err error) *fault.Fault {
+// initializeFault explains why initialize failed, with what the server has said, or the child or
+// the connection in the end.
+func (c *connector) initializeFault(
+	ctx context.Context, sess *session, said *transport.Declared, err error,
+) *fault.Fault {
 	var rpc *sdkrpc.Error
 	if errors.As(err, &rpc) && rpc.Code == transport.CodeOversize {
 		return (&transport.Oversize{Limit: c.cfg.Limits.Message}).Fault("initialize")
@@ -266,8 +275,9 @@ func (c *connector) initializeFault(ctx context.Context, sess *session, said *tr
 // unusableFault explains that a server has answered initialize with something that the SDK refuses.
 func (c *connector) unusableFault(err error) *fault.Fault {
 	return &fault.Fault{
-		What:  "the answer to initialize cannot be used: " + c.redact.Text(fault.Plain(err)),
-		Hint:  "check that the server speaks a protocol version between 2024-11-05 and 2026-07-28, or report this to whoever maintains it",
+		What: "the answer to initialize cannot be used: " + c.redact.Text(fault.Plain(err)),
+		Hint: "check that the server speaks a protocol version between 2024-11-05 and 2026-07-28, or report this to " +
+			"whoever maintains it",
 		Cause: err,
 	}
 }
@@ -278,8 +288,8 @@ func isBroken(err error) bool {
 		errors.Is(err, transport.ErrClosed)
 }
 
-// connectSSE connects over the transport of protocol 2024-11-05, which no server of 2026-07-28 offers any more: so it is
-// not asked for that. life bounds the session, ctx the connecting.
+// connectSSE connects over the transport of protocol 2024-11-05, which no server of 2026-07-28
+// offers any more: so it is not asked for that. life bounds the session, ctx the connecting.
 func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Fault) {
 	wire, err := transport.DialSSE(ctx, life, c.http, c.cfg.Limits.Message)
 	if err != nil {
@@ -379,7 +389,8 @@ func (c *connector) httpFault(ctx context.Context, control *transport.Control, e
 	}
 	if ctx.Err() == nil && last.Foreign() {
 		return &fault.Fault{
-			What:  fmt.Sprintf("%s answered with content type %q instead of JSON", redact.URL(c.cfg.URL), c.redact.Text(last.Media)),
+			What: fmt.Sprintf("%s answered with content type %q instead of JSON", redact.URL(c.cfg.URL),
+				c.redact.Text(last.Media)),
 			Hint:  "check that url is that of an MCP endpoint",
 			Cause: err,
 		}

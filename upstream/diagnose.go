@@ -50,10 +50,11 @@ const (
 	maxStderrLines = 10
 )
 
-// Diagnose walks the server id of cfg through every step until it answers calls, in the way in which a Group does it, and
-// reports each step as soon as it is known. It ends after the first step that fails. Whatever it has started is gone when
-// it returns. Disabled servers are walked through too; nothing is kept in cfg.Catalogs. An error means that there was
-// nothing to walk through, or that ctx has ended; a step that fails is none.
+// Diagnose walks the server id of cfg through every step until it answers calls, in the way in
+// which a Group does it, and reports each step as soon as it is known. It ends after the first step
+// that fails. Whatever it has started is gone when it returns. Disabled servers are walked through
+// too; nothing is kept in cfg.Catalogs. An error means that there was nothing to walk through, or
+// that ctx has ended; a step that fails is none.
 func Diagnose(ctx context.Context, cfg Config, id string, report func(Step)) error {
 	at := slices.IndexFunc(cfg.Servers, func(s ServerConfig) bool { return s.ID == id })
 	if at < 0 {
@@ -171,7 +172,8 @@ func (d *diagnosis) find(ctx context.Context) bool {
 	var conn net.Conn
 	if err == nil {
 		limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
-		conn, err = s.connector.http.Pool.DialContext(limited, "tcp", net.JoinHostPort(target.Hostname(), transport.Port(target)))
+		conn, err = s.connector.http.Pool.DialContext(limited, "tcp",
+			net.JoinHostPort(target.Hostname(), transport.Port(target)))
 		cancel()
 	}
 	if ctx.Err() != nil {
@@ -215,7 +217,10 @@ func (d *diagnosis) use(ctx context.Context, sess *session) {
 	if !sess.offers(lists.ToolKind) {
 		listed = "the server says that it offers no tools"
 	}
-	if !d.done(Step{Name: StepList, Detail: listed}, f) || !d.done(d.schemas(admit.Offer{Lists: [lists.Count][]json.RawMessage{lists.Tools: tools.raw}}.Admit(s.cfg, s.redact))) {
+	if !d.done(Step{Name: StepList, Detail: listed}, f) ||
+		!d.done(d.schemas(admit.Offer{
+			Lists: [lists.Count][]json.RawMessage{lists.Tools: tools.raw},
+		}.Admit(s.cfg, s.redact))) {
 		return
 	}
 	if (sess.offers(lists.PromptKind) || sess.offers(lists.ResourceKind)) && !d.features(ctx, sess) {
@@ -227,12 +232,13 @@ func (d *diagnosis) use(ctx context.Context, sess *session) {
 	}
 }
 
-// schemas is the step that looks at what was listed. Tools that are left out are the others' no loss: it fails where none
-// is left.
+// schemas is the step that looks at what was listed. Tools that are left out are the others' no
+// loss: it fails where none is left.
 func (d *diagnosis) schemas(l *admit.Listing) (Step, *fault.Fault) {
 	c := l.Catalog
-	step := Step{Name: StepSchemas, Detail: fmt.Sprintf("%d admitted, %d of them repaired, %d excluded", len(c.Tools), l.Repaired,
-		len(c.Excluded))}
+	step := Step{Name: StepSchemas,
+		Detail: fmt.Sprintf("%d admitted, %d of them repaired, %d excluded",
+			len(c.Tools), l.Repaired, len(c.Excluded))}
 	line := func(format string, args ...any) {
 		step.Lines = append(step.Lines, d.server.redact.Text(fmt.Sprintf(format, args...)))
 	}
@@ -248,13 +254,14 @@ func (d *diagnosis) schemas(l *admit.Listing) (Step, *fault.Fault) {
 		line("look at: %s: %s", f.About, f.Reason)
 	}
 	if len(c.Tools) == 0 && len(c.Excluded) > 0 {
-		return step, &fault.Fault{What: step.Detail, Hint: "correct the tools on the server, or report this to whoever maintains it"}
+		return step, &fault.Fault{What: step.Detail,
+			Hint: "correct the tools on the server, or report this to whoever maintains it"}
 	}
 	return step, nil
 }
 
-// features is the step that lists what there is besides tools. A list that cannot be read costs nothing but itself, as it
-// does in a Group, and is said.
+// features is the step that lists what there is besides tools. A list that cannot be read costs
+// nothing but itself, as it does in a Group, and is said.
 func (d *diagnosis) features(ctx context.Context, sess *session) bool {
 	s := d.server
 	var o admit.Offer
@@ -308,8 +315,8 @@ type stderrLine struct {
 	text string
 }
 
-// take returns the last child's last lines, before them the one that says what is wrong where it is not among them, and the
-// warnings since the last time.
+// take returns the last child's last lines, before them the one that says what is wrong where it is
+// not among them, and the warnings since the last time.
 func (h *hearing) take() (stderr, warnings []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -86,12 +86,13 @@ func (e *entry) timedOut(name, effect string, unknown bool, limits callLimits) *
 		setting, limit = "call_max", limits.most
 	}
 	return &tool.Failure{Class: tool.ClassTimeout, OutcomeUnknown: unknown, Message: fmt.Sprintf(
-		"%q of server %q did not answer within %s and was canceled; it %s. If it needs longer, raise timeouts.%s of server %q",
+		"%q of server %q did not answer within %s and was canceled; it %s. If it needs longer, raise timeouts.%s of "+
+			"server %q",
 		name, e.cfg.ID, limit, effect, setting, e.cfg.ID)}
 }
 
-// identity is the key of the cached catalog: a digest of everything that decides which server it is. Secrets stand in it as
-// part of the digest only.
+// identity is the key of the cached catalog: a digest of everything that decides which server it
+// is. Secrets stand in it as part of the digest only.
 func (e *entry) identity() string {
 	c := e.cfg
 	of := []any{1, c.Transport, c.Command, c.Args, c.Env, c.Dir, c.URL, c.Headers}
@@ -118,10 +119,12 @@ func (e *entry) serves(who subscriber) bool {
 	return e.use != useSession || who.session == e.client.Key || e.isPersonal() && who.person == e.client.Person
 }
 
-// offers returns the client capabilities that the hub declares in initialize. A session's connection offers what its client
-// can. A shared one over Streamable HTTP offers everything, because each server request comes on the stream of the call that
-// it belongs to; other shared ones offer nothing. Only a session's connection declares roots.listChanged: a shared one has as
-// many roots as clients, and a server that asked for them during no call could not be answered. A person's is shared, too.
+// offers returns the client capabilities that the hub declares in initialize. A session's
+// connection offers what its client can. A shared one over Streamable HTTP offers everything,
+// because each server request comes on the stream of the call that it belongs to; other shared ones
+// offer nothing. Only a session's connection declares roots.listChanged: a shared one has as many
+// roots as clients, and a server that asked for them during no call could not be answered. A
+// person's is shared, too.
 //
 // The connection that lists for an isolated server offers everything: some servers list a tool only to clients that can
 // answer its requests.
@@ -153,9 +156,10 @@ func (e *entry) requestRule() requestRule {
 	return refuseAll
 }
 
-// overFor returns why sess is over when a request to it has failed with err, or nil where it goes on. Where the connection was
-// lost it waits for the reason: a child's exit is known a moment later than the end of its output. Over Streamable HTTP
-// a lost connection is one request's, and the session goes on.
+// overFor returns why sess is over when a request to it has failed with err, or nil where it goes
+// on. Where the connection was lost it waits for the reason: a child's exit is known a moment later
+// than the end of its output. Over Streamable HTTP a lost connection is one request's, and the
+// session goes on.
 func (e *entry) overFor(ctx context.Context, sess *session, err error) *fault.Fault {
 	var f *tool.Failure
 	lost := e.cfg.Transport != StreamableHTTP && errors.As(err, &f) && f.Code == codeConnectionLost

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
-// executor sends the calls of clients to one server, each over the session that is ready then, and puts the server's input
-// requests to the client.
+// executor sends the calls of clients to one server, each over the session that is ready then, and
+// puts the server's input requests to the client.
 type executor struct {
 	*entry
 	lifecycle     *lifecycle
@@ -23,8 +23,9 @@ type executor struct {
 	unavailable   func() *tool.Failure // says why the server is not ready
 }
 
-// call sends a call, and again with the client's answers for as long as the server asks for input. A client that takes the
-// input requests itself is given them, once they are known to be well-formed.
+// call sends a call, and again with the client's answers for as long as the server asks for input.
+// A client that takes the input requests itself is given them, once they are known to be
+// well-formed.
 func (c *executor) call(ctx context.Context, x *clientRequest) error {
 	limits := c.limitsOf(x)
 	if x.over != nil || x.Unknown {
@@ -49,8 +50,11 @@ func (c *executor) call(ctx context.Context, x *clientRequest) error {
 	}
 }
 
-// next asks the client for the input that the reply to x wants, and returns the request that says it; nil where the call has ended.
-func (c *executor) next(ctx context.Context, x *clientRequest, limits *callLimits, answered int) (*clientRequest, error) {
+// next asks the client for the input that the reply to x wants, and returns the request that says
+// it; nil where the call has ended.
+func (c *executor) next(
+	ctx context.Context, x *clientRequest, limits *callLimits, answered int,
+) (*clientRequest, error) {
 	requests, err := readInputRequests(x.reply.Result)
 	if err == nil && x.InputByRetry {
 		x.reply.NeedsInput = true
@@ -74,8 +78,9 @@ func (c *executor) next(ctx context.Context, x *clientRequest, limits *callLimit
 	return &again, nil
 }
 
-// callOnce sends the call, and sends it once more if the server refused it for a forgotten session alone, or was found gone
-// before the call was sent. answered counts how often the client has given input to the server.
+// callOnce sends the call, and sends it once more if the server refused it for a forgotten session
+// alone, or was found gone before the call was sent. answered counts how often the client has given
+// input to the server.
 func (c *executor) callOnce(ctx context.Context, x *clientRequest, limits *callLimits, answered int) error {
 	var stale *session
 	for {

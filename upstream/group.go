@@ -1,12 +1,14 @@
 // Package upstream connects to MCP servers, keeps them alive, lists their tools and calls them.
 //
-// A Group holds all servers of a configuration. Each is a state machine of its own, driven by one goroutine: starting,
-// ready, backoff, needs_auth, needs_setup, stopped. Nothing that one server does, or fails to do, makes another wait. A server with
-// state can have a connection for each client session, instead of one for all: see isolation.
+// A Group holds all servers of a configuration. Each is a state machine of its own, driven by one
+// goroutine: starting, ready, backoff, needs_auth, needs_setup, stopped. Nothing that one server
+// does, or fails to do, makes another wait. A server with state can have a connection for each
+// client session, instead of one for all: see isolation.
 //
-// The SDK's client does what it does well: initialize and discover, versions, pings, sessions. What must not change by
-// a single byte on its way, calls, lists and all that clients ask of a server, travels beside it on a lane: raw JSON with
-// the hub's own ids and progress tokens, over the same pipe or the same HTTP session. See lane.
+// The SDK's client does what it does well: initialize and discover, versions, pings, sessions. What
+// must not change by a single byte on its way, calls, lists and all that clients ask of a server,
+// travels beside it on a lane: raw JSON with the hub's own ids and progress tokens, over the same
+// pipe or the same HTTP session. See lane.
 //
 // What tools are called downstream, who may call them and what is recorded of a call is left to others.
 package upstream
@@ -63,8 +65,9 @@ type Group struct {
 	restating     sync.Mutex
 	serverChanges map[toldBy]ServerChange // taken by ServerChanges
 
-	mu             sync.Mutex
-	ends           map[string]<-chan struct{} // by id: closed when the last server of that id, and those before it, have ended
+	mu sync.Mutex
+	// by id: closed when the last server of that id, and those before it, have ended
+	ends           map[string]<-chan struct{}
 	listeners      []func()
 	onNotification []func(tool.Notification) // not changed after Start
 	within         withinFunc                // makes the context of a server; nil until started
@@ -87,9 +90,10 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 		memory:   budget.New(cfg.Memory),
 		slots:    child.NewSlots(cfg.StartParallel, child.ProcessorTime),
 		launcher: child.NewLauncher(cfg.Self, cfg.Origin, logger),
-		version:  orText(cfg.Version, "0"), catalogs: cfg.Catalogs, signIns: cfg.SignIns, observe: cfg.Observe, subscriptions: newClientSubscriptions(),
-		ends:  make(map[string]<-chan struct{}),
-		dirty: make(chan struct{}, 1), serverChanges: make(map[toldBy]ServerChange),
+		version:  orText(cfg.Version, "0"), catalogs: cfg.Catalogs, signIns: cfg.SignIns, observe: cfg.Observe,
+		subscriptions: newClientSubscriptions(),
+		ends:          make(map[string]<-chan struct{}),
+		dirty:         make(chan struct{}, 1), serverChanges: make(map[toldBy]ServerChange),
 		kill: make(chan struct{}),
 	}
 	r, err := g.enrol(cfg, nil)
@@ -144,7 +148,8 @@ func (g *Group) enrol(cfg Config, old *roster) (*roster, error) {
 	return r, errors.Join(faults...)
 }
 
-// newServer makes a server that has not been started, without what was listed before. before is the one that it replaces, or nil.
+// newServer makes a server that has not been started, without what was listed before. before is the
+// one that it replaces, or nil.
 func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server, error) {
 	ids, _ := g.ids.LoadOrStore(sc.ID, new(atomic.Int64))
 	redact := redact.New(sc)
@@ -165,9 +170,11 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	}
 	c := &catalog{entry: e, cache: g.catalogs, onChange: g.changed}
 	s, err := newServer(e, shared{
-		catalog: c, clients: g.subscriptions, hubVersion: g.version, launcher: g.launcher, kill: g.kill, firstWithin: cfg.FirstListWithin,
-		retry:     retry{min: cfg.RetryMin, max: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest},
-		onRestate: func(k lists.Kind, person string) { g.restate(toldBy{sc.ID, person}, k) }, notify: g.notify, run: g.running.Go,
+		catalog: c, clients: g.subscriptions, hubVersion: g.version, launcher: g.launcher, kill: g.kill,
+		firstWithin: cfg.FirstListWithin,
+		retry:       retry{min: cfg.RetryMin, max: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest},
+		onRestate:   func(k lists.Kind, person string) { g.restate(toldBy{sc.ID, person}, k) }, notify: g.notify,
+		run: g.running.Go,
 	}, tool.ServerStopped, g.changed)
 	if err != nil {
 		return nil, err
@@ -215,8 +222,9 @@ func (g *Group) restate(at toldBy, k lists.Kind) {
 	wait.Signal(g.dirty)
 }
 
-// ServerChange names the lists that a server called changed. The hub's copies can be equal all the same. A client of that
-// server alone is told anyway, because a server can mean more by it than its lists show.
+// ServerChange names the lists that a server called changed. The hub's copies can be equal all the
+// same. A client of that server alone is told anyway, because a server can mean more by it than its
+// lists show.
 type ServerChange struct {
 	Server                    string
 	Person                    string // whom it told, where each caller signs in; "" is all
@@ -303,9 +311,10 @@ func (g *Group) start(s *server) {
 	})
 }
 
-// Apply makes the group one of cfg's servers. Servers whose entry has not changed go on undisturbed; one whose entry has
-// changed is started anew when the calls to it have ended, and keeps its tools listed meanwhile. An error says which
-// entry is wrong, and nothing has changed then. Version, Self, StartParallel, SignIns, Catalogs and Observe stay those of NewGroup; how
+// Apply makes the group one of cfg's servers. Servers whose entry has not changed go on
+// undisturbed; one whose entry has changed is started anew when the calls to it have ended, and
+// keeps its tools listed meanwhile. An error says which entry is wrong, and nothing has changed
+// then. Version, Self, StartParallel, SignIns, Catalogs and Observe stay those of NewGroup; how
 // failed servers are tried again changes for those that are started anew.
 func (g *Group) Apply(cfg Config) error {
 	g.mu.Lock()
@@ -398,9 +407,10 @@ func (g *Group) Close(ctx context.Context) error {
 	return errors.Join(err, g.launcher.Close())
 }
 
-// Execute calls the tool of x on its server and returns what the server answered. The error is a *tool.RPCError, which
-// the server itself returned, or a *tool.Failure. What its Error says is fit to be shown. A call that may have been executed is never sent again. When ctx ends,
-// the server is told and Execute returns at once.
+// Execute calls the tool of x on its server and returns what the server answered. The error is a
+// *tool.RPCError, which the server itself returned, or a *tool.Failure. What its Error says is fit
+// to be shown. A call that may have been executed is never sent again. When ctx ends, the server is
+// told and Execute returns at once.
 func (g *Group) Execute(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
 	r := callRequest(x)
 	err := g.dispatch(ctx, r)
@@ -456,12 +466,12 @@ func (g *Group) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// AwaitFirstLists waits until each of the servers with these ids has listed for the first time, or has failed. It waits for
-// a server until Config.FirstListWithin after that was started. It does not wait for a server that is lazy or disabled, or
-// whose tools are known from an earlier start.
+// AwaitFirstLists waits until each of the servers with these ids has listed for the first time, or
+// has failed. It waits for a server until Config.FirstListWithin after that was started. It does
+// not wait for a server that is lazy or disabled, or whose tools are known from an earlier start.
 //
-// recent reports whether one of the servers was started within that time: then its list may have come since OnChange was
-// last told.
+// recent reports whether one of the servers was started within that time: then its list may have
+// come since OnChange was last told.
 func (g *Group) AwaitFirstLists(ctx context.Context, ids []string) (recent bool) {
 	all := g.roster.Load().byID
 	for _, id := range ids {
@@ -472,9 +482,10 @@ func (g *Group) AwaitFirstLists(ctx context.Context, ids []string) (recent bool)
 	return recent
 }
 
-// Freshness returns what a server said, when it listed it last, of the list that method reads. It says nothing of a list
-// that is not up to date, such as that of a server which is down. ok is false where the server has no such list. What
-// Catalogs shows is as new as that once Changes has not changed since.
+// Freshness returns what a server said, when it listed it last, of the list that method reads. It
+// says nothing of a list that is not up to date, such as that of a server which is down. ok is
+// false where the server has no such list. What Catalogs shows is as new as that once Changes has
+// not changed since.
 func (g *Group) Freshness(server, method string) (f tool.Freshness, ok bool) {
 	s, l, known := g.roster.Load().byID[server], lists.List(0), false
 	if l, known = lists.Of(method); s == nil || !known {
@@ -483,11 +494,12 @@ func (g *Group) Freshness(server, method string) (f tool.Freshness, ok bool) {
 	return s.catalog.freshness(l, s.lifecycle.isCurrent())
 }
 
-// OnNotification registers f to be told what servers say on their own: changes of what was subscribed to, and all else that
-// is no affair of the connection itself, unless it belongs to a call and went to its Notify. Those of one
-// connection come in order and one at a time, those of several concurrently. f returns quickly: what a server says
-// meanwhile is kept within bounds, and beyond these lost. Of Params, the keys of _meta that belong to the hop are left
-// out. It is called before Start.
+// OnNotification registers f to be told what servers say on their own: changes of what was
+// subscribed to, and all else that is no affair of the connection itself, unless it belongs to a
+// call and went to its Notify. Those of one connection come in order and one at a time, those of
+// several concurrently. f returns quickly: what a server says meanwhile is kept within bounds, and
+// beyond these lost. Of Params, the keys of _meta that belong to the hop are left out. It is called
+// before Start.
 func (g *Group) OnNotification(f func(tool.Notification)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -123,8 +123,8 @@ func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
 	}}
 }
 
-// callBody is the body of a call's request. Reading it marks the call as sent. That of a dropped call cannot be read, so that
-// the server gets no whole request.
+// callBody is the body of a call's request. Reading it marks the call as sent. That of a dropped
+// call cannot be read, so that the server gets no whole request.
 type callBody struct {
 	io.ReadCloser
 	call *pendingRequest
@@ -203,8 +203,8 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 	return response{err: f, status: status}
 }
 
-// isForeign reports whether a refusal looks like that of a server which does not speak 2026-07-28 any more, as after it was
-// replaced: one that says nothing about the request itself.
+// isForeign reports whether a refusal looks like that of a server which does not speak 2026-07-28
+// any more, as after it was replaced: one that says nothing about the request itself.
 func (l *httpLane) isForeign(status int, body []byte) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
@@ -375,7 +375,8 @@ func (l *httpLane) received(ctx context.Context, c *pendingRequest, ev jsonrpc.E
 	return response{}, false
 }
 
-// receiveRequest handles a request of the server that came on the stream of c, or on one that is no call's; then c is nil.
+// receiveRequest handles a request of the server that came on the stream of c, or on one that is no
+// call's; then c is nil.
 func (l *httpLane) receiveRequest(ctx context.Context, e jsonrpc.Message, c *pendingRequest) {
 	if !e.Valid {
 		l.notifications.losses.add()
@@ -420,8 +421,8 @@ const (
 	responsePatience = 30 * time.Second // for a response, which may be large
 )
 
-// respond answers a request of the server, or tells it something, in the background. It may come from a call that outlives
-// the session, as the flights do.
+// respond answers a request of the server, or tells it something, in the background. It may come
+// from a call that outlives the session, as the flights do.
 func (l *httpLane) respond(ctx context.Context, body []byte) {
 	if l.responses.Add(1) > maxResponses {
 		l.responses.Add(-1)
@@ -481,7 +482,8 @@ func (l *httpLane) ping(ctx context.Context) error {
 	c.method = methodDiscover // 2026-07-28 has no ping
 	a := await(ctx, l, c)
 	var rpc *tool.RPCError
-	if errors.As(a.err, &rpc) && (a.status == http.StatusBadRequest || a.status == http.StatusNotFound || rpc.Code == tool.CodeMethodNotFound) {
+	if errors.As(a.err, &rpc) &&
+		(a.status == http.StatusBadRequest || a.status == http.StatusNotFound || rpc.Code == tool.CodeMethodNotFound) {
 		return errors.New("the server does not speak protocol 2026-07-28 any more")
 	}
 	return pingError(a)

@@ -21,8 +21,9 @@ const (
 	// listenPatience bounds how long a renewed subscription may go without an answer before the next one is sent.
 	listenPatience = 5 * time.Second
 
-	// standingPatience bounds how long a new session waits for the stream on which its server tells of changes and asks: some
-	// servers send nothing on it, not even the head of their answer, before there is something to tell.
+	// standingPatience bounds how long a new session waits for the stream on which its server tells of
+	// changes and asks: some servers send nothing on it, not even the head of their answer, before
+	// there is something to tell.
 	standingPatience = time.Second
 )
 
@@ -43,8 +44,8 @@ func (l *httpLane) listen(ctx context.Context, w *watch) {
 	})
 }
 
-// listenPause says how long to wait before a stream that has ended is opened again: longer each time, and short again after one
-// that lasted. The zero value is ready for use.
+// listenPause says how long to wait before a stream that has ended is opened again: longer each
+// time, and short again after one that lasted. The zero value is ready for use.
 type listenPause struct{ next time.Duration }
 
 // wait waits after a stream that began at that time. It returns false if ctx ends first.
@@ -230,13 +231,14 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 	return l.readEvents(ctx, resp.Body, lastID, func(jsonrpc.Message) bool { return true }), true
 }
 
-// wantsSignIn reports whether a stream that stood before was refused for its token, and another one could not be had so far.
+// wantsSignIn reports whether a stream that stood before was refused for its token, and another one
+// could not be had so far.
 func (l *httpLane) wantsSignIn(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusUnauthorized && l.server.Tokens != nil
 }
 
-// readEvents handles the messages of a standing stream to its end. each sees those first that are well-formed so far, and
-// returns false to end the reading. It returns the id of the last event.
+// readEvents handles the messages of a standing stream to its end. each sees those first that are
+// well-formed so far, and returns false to end the reading. It returns the id of the last event.
 func (l *httpLane) readEvents(
 	ctx context.Context, body io.Reader, lastID string, each func(jsonrpc.Message) bool,
 ) (id string) {

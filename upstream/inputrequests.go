@@ -17,9 +17,10 @@ const maxInputRequired = 10
 
 // replacedWhileAsking is the failure of a call whose server went away while the client was asked.
 func replacedWhileAsking(cause error) *tool.Failure {
-	return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: codeConnectionLost, OutcomeUnknown: true, Cause: cause,
-		Message: "the server was replaced while the call waited for the client's answers, so it may have taken effect in part: " +
-			"check before calling again"}
+	return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: codeConnectionLost, OutcomeUnknown: true,
+		Cause: cause,
+		Message: "the server was replaced while the call waited for the client's answers, so it may have taken effect in " +
+			"part: check before calling again"}
 }
 
 // resultType returns what a result of 2026-07-28 says that it is.
@@ -103,9 +104,11 @@ func readInputRequest(m rawjson.Member) (q tool.Question, fault string) {
 	return q, ""
 }
 
-// askFor puts what the server wants to the client, all at once. The time that this takes counts towards the most that the
-// call may take, and towards nothing else.
-func (c *executor) askFor(ctx context.Context, x *clientRequest, limits *callLimits, w inputRequests) ([]tool.Answer, error) {
+// askFor puts what the server wants to the client, all at once. The time that this takes counts
+// towards the most that the call may take, and towards nothing else.
+func (c *executor) askFor(
+	ctx context.Context, x *clientRequest, limits *callLimits, w inputRequests,
+) ([]tool.Answer, error) {
 	if len(w.questions) == 0 {
 		return nil, nil // the server wants to be called again with its state, nothing else
 	}
@@ -142,14 +145,15 @@ func (c *executor) askFor(ctx context.Context, x *clientRequest, limits *callLim
 		Message: "what the server asked was not answered, because the client has gone: call again if it is still wanted"}
 }
 
-// retryParams returns the params of the next request: the client's own with the answers and the server's latest state. The first
-// refusal among the answers is the error.
+// retryParams returns the params of the next request: the client's own with the answers and the
+// server's latest state. The first refusal among the answers is the error.
 func (w inputRequests) retryParams(params json.RawMessage, answers []tool.Answer) (json.RawMessage, error) {
 	if rawjson.IsNull(params) {
 		params = json.RawMessage("{}")
 	}
 	// "If the result does not contain requestState, the client MUST NOT include" one: nor that of a round before.
-	out, _, err := rawjson.DeleteFunc(params, func(m rawjson.Member) bool { return m.Is("inputResponses") || m.Is("requestState") })
+	out, _, err := rawjson.DeleteFunc(params,
+		func(m rawjson.Member) bool { return m.Is("inputResponses") || m.Is("requestState") })
 	if len(answers) > 0 && err == nil {
 		responses := []byte("{")
 		for i, a := range answers {

@@ -14,14 +14,16 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 )
 
-// isolation gives each client session a connection of its own to one server: what a server with state (a browser, a shell)
-// needs, so that nobody types into somebody else's page. Where each caller signs in to the server, each person has one, with that
-// person's sign-in, and all sessions of the person share it.
+// isolation gives each client session a connection of its own to one server: what a server with
+// state (a browser, a shell) needs, so that nobody types into somebody else's page. Where each
+// caller signs in to the server, each person has one, with that person's sign-in, and all sessions
+// of the person share it.
 //
-// Each connection is a server too: the same state machine with the same recovery, limits and child process. Unlike the
-// server that it belongs to it lists nothing for itself, is started by calls alone, and ends with its session, or when the
-// session has not called for a while. The server that they all belong to keeps what is common: the entry's place in the
-// group, the catalog and the counters. Its own connection only lists.
+// Each connection is a server too: the same state machine with the same recovery, limits and child
+// process. Unlike the server that it belongs to it lists nothing for itself, is started by calls
+// alone, and ends with its session, or when the session has not called for a while. The server that
+// they all belong to keeps what is common: the entry's place in the group, the catalog and the
+// counters. Its own connection only lists.
 type isolation struct {
 	server *server      // the one that this belongs to
 	people *people      // of a server that each caller signs in to; nil otherwise
@@ -94,8 +96,8 @@ func (i *isolation) execute(ctx context.Context, x *clientRequest) error {
 	}
 }
 
-// connection returns the session's connection, and makes one where there is none, for a client that says this of itself. It
-// waits while others that are closing take up the room.
+// connection returns the session's connection, and makes one where there is none, for a client that
+// says this of itself. It waits while others that are closing take up the room.
 func (i *isolation) connection(ctx context.Context, who tool.Session, says tool.Hop) (*server, error) {
 	timer := time.NewTimer(min(maxStartWait, i.server.cfg.Timeouts.Connect))
 	defer timer.Stop()
@@ -108,7 +110,8 @@ func (i *isolation) connection(ctx context.Context, who tool.Session, says tool.
 		case <-moved:
 		case <-timer.C:
 			return nil, &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "sessions_closing", RetryAfter: time.Second,
-				Message: fmt.Sprintf("connections to server %q of sessions that have ended are still closing: call again in a moment",
+				Message: fmt.Sprintf("connections to server %q of sessions that have ended are still closing: call again in "+
+					"a moment",
 					i.server.cfg.ID)}
 		case <-i.server.lifecycle.retired:
 			return nil, errRetired
@@ -163,8 +166,8 @@ func (i *isolation) find(who tool.Session, says tool.Hop) (one *server, wait <-c
 	return nil, i.moved, nil
 }
 
-// owner returns in place of who the session that the connection of who is made for: all of a person's sessions share one, unless each
-// session has its own.
+// owner returns in place of who the session that the connection of who is made for: all of a
+// person's sessions share one, unless each session has its own.
 func (i *isolation) owner(who tool.Session) tool.Session {
 	if i.people == nil || i.server.cfg.Isolated {
 		return who
@@ -187,8 +190,8 @@ func (i *isolation) barred() *fault.Fault {
 	return i.bar
 }
 
-// evict ends a connection that serves nobody: one whose session has ended, one that has failed and waits for a call, or one
-// that is due to end unused. mu is held.
+// evict ends a connection that serves nobody: one whose session has ended, one that has failed and
+// waits for a call, or one that is due to end unused. mu is held.
 func (i *isolation) evict() {
 	for _, one := range i.open {
 		if one.client.IsOver() || one.lifecycle.retireIfSpare() {
@@ -218,7 +221,8 @@ func (i *isolation) full() *tool.Failure {
 func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	parent := i.server
 	e := *parent.entry
-	e.use, e.client, e.clientHop, e.log = useSession, who, keepHop(says), parent.log.With("session", orText(who.Name, "unnamed"))
+	e.use, e.client, e.clientHop, e.log = useSession, who, keepHop(says),
+		parent.log.With("session", orText(who.Name, "unnamed"))
 	e.cfg.Lazy, e.cfg.IdleStop = false, parent.cfg.SessionIdle
 	if i.people != nil {
 		e.cfg = e.cfg.For(who.Person)
@@ -335,8 +339,8 @@ func (i *isolation) startFailed() int {
 	return i.failed.count()
 }
 
-// stopFor keeps sessions from starting connections for d, or for 0 until something has changed: what keeps one from being
-// started would keep all.
+// stopFor keeps sessions from starting connections for d, or for 0 until something has changed:
+// what keeps one from being started would keep all.
 func (i *isolation) stopFor(f *fault.Fault, d time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -381,14 +385,16 @@ func (i *isolation) report(st *tool.ServerStatus) {
 // The following are the steps in which the life of a session's connection, or of the server that it belongs to, differs
 // from that of a server that is shared.
 
-// listFor brings the catalog up to what a session's connection is offered in the beginning, where no other connection
-// keeps it true. That is before the session's first call: what a server offers a session later is that session's own, and
-// is not listed. A server that does not list in time is used all the same.
+// listFor brings the catalog up to what a session's connection is offered in the beginning, where
+// no other connection keeps it true. That is before the session's first call: what a server offers
+// a session later is that session's own, and is not listed. A server that does not list in time is
+// used all the same.
 func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.Fault) {
 	if s.isolation.people != nil { // what the server offers one person is not shown to others
 		return sess, nil
 	}
-	if s.isolation.server.lifecycle.stateNow() == tool.ServerReady || !hop.OffersAll(s.offers()) && s.catalog.isConfirmed() {
+	if s.isolation.server.lifecycle.stateNow() == tool.ServerReady ||
+		!hop.OffersAll(s.offers()) && s.catalog.isConfirmed() {
 		return sess, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, s.probeTime())

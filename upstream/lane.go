@@ -31,7 +31,8 @@ type lane interface {
 	// over, which follows.
 	withdraw(ctx context.Context, c *pendingRequest, reason string) withdrawal
 
-	// tell sends a notification of a client, and returns once the server has it or will not. params are nil where it has none.
+	// tell sends a notification of a client, and returns once the server has it or will not. params
+	// are nil where it has none.
 	tell(ctx context.Context, method string, params []byte) error
 
 	// say sends a notification of the hub's own wording and returns at once.
@@ -146,7 +147,8 @@ func (c *pendingRequest) body() []byte {
 	return jsonrpc.RequestText(rawjson.AppendQuote(nil, c.id), c.method, c.params)
 }
 
-// Begin implements transport.Call. It marks the call as sent. It returns false if the call was dropped meanwhile and must not be sent.
+// Begin implements transport.Call. It marks the call as sent. It returns false if the call was
+// dropped meanwhile and must not be sent.
 func (c *pendingRequest) Begin() bool {
 	return c.state.CompareAndSwap(callQueued, callSent) || c.state.Load() == callSent
 }
@@ -172,8 +174,8 @@ func (c *pendingRequest) drop() (sent bool) {
 // sent reports whether the server may have received the request.
 func (c *pendingRequest) sent() bool { return c.state.Load() == callSent }
 
-// report queues a progress report, unless that is too large. It never blocks, so that one slow consumer does not stop the
-// reader of a stream.
+// report queues a progress report, unless that is too large. It never blocks, so that one slow
+// consumer does not stop the reader of a stream.
 func (c *pendingRequest) report(params json.RawMessage) (taken bool) {
 	if len(params) > maxProgress {
 		return false
@@ -213,8 +215,8 @@ func (c *pendingRequest) take() (reports []report, done *response) {
 	return c.reports.All(), c.done
 }
 
-// await sends a call that has no consumer of progress, and waits for its answer. When ctx ends first, the call is cancelled
-// and the answer is ctx's error.
+// await sends a call that has no consumer of progress, and waits for its answer. When ctx ends
+// first, the call is cancelled and the answer is ctx's error.
 func await(ctx context.Context, l lane, c *pendingRequest) response {
 	l.send(ctx, c)
 	for {
@@ -269,8 +271,8 @@ func (c *pendingRequest) put(q *serverRequest) {
 	wait.Signal(c.ready)
 }
 
-// takeServerRequests returns the questions that arrived since the last time. held says that at least one is open: the server
-// may be waiting for its answer.
+// takeServerRequests returns the questions that arrived since the last time. held says that at
+// least one is open: the server may be waiting for its answer.
 func (c *pendingRequest) takeServerRequests() (asked []*serverRequest, held bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,8 +24,8 @@ var (
 	errNotReady = errors.New("the server is not ready")
 )
 
-// lifecycle holds the state of one server, counts its calls in and out, and gives them the session to use. The server's run
-// loop changes the state; all methods are safe for concurrent use.
+// lifecycle holds the state of one server, counts its calls in and out, and gives them the session
+// to use. The server's run loop changes the state; all methods are safe for concurrent use.
 type lifecycle struct {
 	*entry
 	onChange func()
@@ -87,8 +87,8 @@ func (l *lifecycle) beginning() time.Time {
 	return l.began
 }
 
-// setState is the one place where the state changes. f is nil where nothing went wrong. sess is the session of a server that is ready,
-// or in backoff because it rests.
+// setState is the one place where the state changes. f is nil where nothing went wrong. sess is the
+// session of a server that is ready, or in backoff because it rests.
 func (l *lifecycle) setState(state tool.ServerState, sess *session, f *fault.Fault, nextTry time.Time) {
 	l.mu.Lock()
 	if l.state != state {
@@ -151,7 +151,8 @@ func (l *lifecycle) sleep(f *fault.Fault) {
 	l.settle()
 }
 
-// backOff sets the state after a failure. Calls bring the next try forward from early on. died says that it was ready before.
+// backOff sets the state after a failure. Calls bring the next try forward from early on. died says
+// that it was ready before.
 func (l *lifecycle) backOff(f *fault.Fault, nextTry, early time.Time, died bool) {
 	l.mu.Lock()
 	l.nextWake, l.died = early, died
@@ -264,11 +265,13 @@ func (l *lifecycle) isRunning() bool {
 	return l.state == tool.ServerReady || l.state == tool.ServerStarting
 }
 
-// fallsWithin is the pause of a call at a server that has fallen silent. Then the call looks again whether the server rests.
+// fallsWithin is the pause of a call at a server that has fallen silent. Then the call looks again
+// whether the server rests.
 const fallsWithin = 10 * time.Millisecond
 
-// acquire returns the session of a ready server, other than stale. It waits up to limit for a server that is starting, and for
-// one that has just died and is about to be started again. The error is errRetired, errNotReady, or that of a canceled call.
+// acquire returns the session of a ready server, other than stale. It waits up to limit for a
+// server that is starting, and for one that has just died and is about to be started again. The
+// error is errRetired, errNotReady, or that of a canceled call.
 func (l *lifecycle) acquire(ctx context.Context, stale *session, limit time.Duration) (*session, error) {
 	var timer *time.Timer // made when there is something to wait for
 	for {
@@ -352,8 +355,8 @@ func (l *lifecycle) isCurrent() bool {
 	return l.session != nil || l.asleep
 }
 
-// outlook returns whether the server works as far as is known, and what somebody has to do before it works again; "" for
-// nothing.
+// outlook returns whether the server works as far as is known, and what somebody has to do before
+// it works again; "" for nothing.
 func (l *lifecycle) outlook() (up bool, needs string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -392,7 +395,8 @@ func (l *lifecycle) report(st *tool.ServerStatus) {
 	}
 	switch {
 	case l.after != nil && !l.cfg.Disabled && !wait.IsClosed(l.after):
-		st.Hint = fmt.Sprintf("its entry has changed, and it starts when the calls that it was still working on have ended, within %s", retireWithin)
+		st.Hint = fmt.Sprintf("its entry has changed, and it starts when the calls that it was still working on have "+
+			"ended, within %s", retireWithin)
 	case l.asleep && l.use == useListing:
 		st.Hint = "each session gets a connection of its own when it calls one of the tools"
 	case l.asleep:

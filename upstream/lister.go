@@ -103,7 +103,8 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 		size += len(a.result)
 		part, next, err := l.ReadPage(a.result)
 		if err != nil {
-			return read{}, &fault.Fault{What: l.Method() + ": " + err.Error(), Hint: "report this to whoever maintains the server"}
+			return read{}, &fault.Fault{What: l.Method() + ": " + err.Error(),
+				Hint: "report this to whoever maintains the server"}
 		}
 		all.raw = append(all.raw, part...)
 		if fresh := freshnessOf(sess, a.result, asked); page == 1 {
@@ -114,13 +115,16 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 		switch {
 		case size > limits.Catalog:
 			return read{}, &fault.Fault{
-				What: fmt.Sprintf("%s is larger than %s (%s)", l.Method(), settings.SizeText(limits.Catalog), settings.LimitCatalog),
-				Hint: fmt.Sprintf("list fewer or shorter %ss on the server, or %s", l.Noun(), settings.Raise(settings.LimitCatalog)),
+				What: fmt.Sprintf("%s is larger than %s (%s)", l.Method(), settings.SizeText(limits.Catalog),
+					settings.LimitCatalog),
+				Hint: fmt.Sprintf("list fewer or shorter %ss on the server, or %s", l.Noun(),
+					settings.Raise(settings.LimitCatalog)),
 			}
 		case next == "":
 			return all, nil
 		case seen[next]:
-			r.log.Warn("the server repeats a page of a list: what it listed up to there counts", "list", l.Method(), "pages", page)
+			r.log.Warn("the server repeats a page of a list: what it listed up to there counts", "list", l.Method(),
+				"pages", page)
 			return all, nil
 		case page >= limits.Pages:
 			return read{}, &fault.Fault{
@@ -144,13 +148,15 @@ func (r *lister) listFault(ctx context.Context, sess *session, l lists.List, pag
 		return &fault.Fault{What: fmt.Sprintf("%s did not end within %s (page %d)", l.Method(), r.cfg.Timeouts.List, page),
 			Hint: "if the server is only slow, raise timeouts.list", Cause: a.err}
 	case errors.As(a.err, &rpc):
-		return &fault.Fault{What: fmt.Sprintf("%s was refused: %s (JSON-RPC error %d)", l.Method(), r.redact.Text(rpc.Message), rpc.Code),
+		return &fault.Fault{What: fmt.Sprintf("%s was refused: %s (JSON-RPC error %d)", l.Method(),
+			r.redact.Text(rpc.Message), rpc.Code),
 			Hint: "see the server's own log", Cause: a.err}
 	case errors.As(a.err, &f) && f.Code == codeConnectionLost:
 		if over := r.overFor(ctx, sess, f); over != nil {
 			return over
 		}
-		return &fault.Fault{What: "the connection was lost before " + l.Method() + " was answered", Hint: "see the server's own log", Cause: a.err}
+		return &fault.Fault{What: "the connection was lost before " + l.Method() + " was answered",
+			Hint: "see the server's own log", Cause: a.err}
 	case errors.As(a.err, &f) && f.Code == codeNeedsSignIn:
 		what, _, _ := strings.Cut(f.Message, mendIt)
 		return fault.NeedsSignIn(r.cfg, l.Method()+": "+r.redact.Text(what), a.err)
@@ -161,8 +167,8 @@ func (r *lister) listFault(ctx context.Context, sess *session, l lists.List, pag
 	return &fault.Fault{What: l.Method() + " was interrupted", Cause: a.err}
 }
 
-// keepListed lists what changes of kind k for as long as ctx lasts. However often the server says so, it is asked now and
-// then only, and a list that hangs holds up none of another kind.
+// keepListed lists what changes of kind k for as long as ctx lasts. However often the server says
+// so, it is asked now and then only, and a list that hangs holds up none of another kind.
 func (r *lister) keepListed(ctx context.Context, sess *session, k lists.Kind) {
 	gate := time.NewTimer(minListInterval) // the session was listed a moment ago
 	defer gate.Stop()
@@ -216,8 +222,9 @@ func (r *lister) keepTold(ctx context.Context, sess *session, k lists.Kind) {
 // maxTTL is the longest ttlMs that a duration holds. Servers that say more are taken to say that.
 const maxTTL = math.MaxInt64 / int64(time.Millisecond)
 
-// freshnessOf reads what a page of a list, which was asked for at that time, says of itself. Before 2026-07-28 the members
-// mean nothing. "ttlMs" counts from when the result is received, which is no earlier.
+// freshnessOf reads what a page of a list, which was asked for at that time, says of itself. Before
+// 2026-07-28 the members mean nothing. "ttlMs" counts from when the result is received, which is no
+// earlier.
 func freshnessOf(sess *session, result json.RawMessage, asked time.Time) (f tool.Freshness) {
 	if sess.hop == nil {
 		return f

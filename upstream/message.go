@@ -60,8 +60,8 @@ func progressToken(e jsonrpc.Message) (string, bool) {
 	return token, ok && strings.HasPrefix(token, idPrefix)
 }
 
-// isBadProgress reports whether a notifications/progress is malformed: it names no call or no progress, or is no well-formed
-// JSON.
+// isBadProgress reports whether a notifications/progress is malformed: it names no call or no
+// progress, or is no well-formed JSON.
 func isBadProgress(e jsonrpc.Message) bool {
 	token, _ := rawjson.Get(e.Params, "progressToken")
 	_, text := rawjson.String(token)
@@ -74,8 +74,8 @@ func isNumber(value []byte) bool {
 	return len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9')
 }
 
-// answerOf turns a response into an answer. It must be valid in full, because the result goes on to clients inside other
-// messages and must not be able to break them.
+// answerOf turns a response into an answer. It must be valid in full, because the result goes on to
+// clients inside other messages and must not be able to break them.
 func answerOf(e jsonrpc.Message) response {
 	switch {
 	case e.NotUTF8 > 0:
@@ -174,7 +174,8 @@ func (c *pendingRequest) answerOf(e jsonrpc.Message) response {
 	if isList && e.NotUTF8 > 0 {
 		e.Valid, e.NotUTF8 = true, 0 // what is not UTF-8 in an element is replaced, and told, when that is admitted
 	}
-	if !e.Valid && isList && rawjson.IsNull(e.Error) && rawjson.IsObject(e.Result) && rawjson.Depth(e.Text) > rawjson.MaxDepth {
+	if !e.Valid && isList && rawjson.IsNull(e.Error) && rawjson.IsObject(e.Result) &&
+		rawjson.Depth(e.Text) > rawjson.MaxDepth {
 		rest, err := rawjson.Set(e.Text, "result", []byte("{}"))
 		if err == nil && rawjson.Valid(rest) && lists.ValidButDeep(e.Result) {
 			return response{result: e.Result}

@@ -16,7 +16,8 @@ import (
 const (
 	// maxNotification is the size in bytes above which a notification is dropped.
 	maxNotification = 1 << 20
-	// maxNotifications bounds the resource updates of one connection that wait, and its other notifications; maxNotificationBytes bounds these.
+	// maxNotifications bounds the resource updates of one connection that wait, and its other
+	// notifications; maxNotificationBytes bounds these.
 	maxNotifications     = 1024
 	maxNotificationBytes = 8 << 20
 )
@@ -28,8 +29,8 @@ type notificationHandler struct {
 	losses *losses // counts the messages of the connection that are dropped
 }
 
-// notifications checks what the server of one connection says on its own, and queues it for the group's listeners. The queue
-// is bounded, and the reader of the connection never waits.
+// notifications checks what the server of one connection says on its own, and queues it for the
+// group's listeners. The queue is bounded, and the reader of the connection never waits.
 type notifications struct {
 	*entry
 	tell func(tool.Notification)
@@ -55,7 +56,8 @@ func (q queued) Key() string { return q.about }
 
 // handler handles the notifications of one session.
 func (q *notifications) handler(sess *session) notificationHandler {
-	return notificationHandler{losses: q.losses, handle: func(e jsonrpc.Message, c *pendingRequest) { q.handle(sess, e, c) }}
+	return notificationHandler{losses: q.losses,
+		handle: func(e jsonrpc.Message, c *pendingRequest) { q.handle(sess, e, c) }}
 }
 
 // handle passes a notification on to the call that it belongs to, or to the group's listeners. It does not block.
@@ -106,7 +108,8 @@ func (q *notifications) handle(sess *session, e jsonrpc.Message, c *pendingReque
 // isCustom reports whether a notification is none of the protocol.
 func isCustom(method string) bool {
 	switch method {
-	case noteListenAcked, noteMessage, noteUpdated, noteProgress, noteCancelled, noteInitialized, noteRootsChanged, tool.NoteTask,
+	case noteListenAcked, noteMessage, noteUpdated, noteProgress, noteCancelled, noteInitialized, noteRootsChanged,
+		tool.NoteTask,
 		tool.NoteTaskStatus, tool.NoteElicited:
 		return false
 	}
@@ -201,8 +204,9 @@ func (q *notifications) refuse() {
 	}
 }
 
-// losses counts what a server sent and the hub dropped: what is malformed, what is over a limit, and what came faster than
-// it could be passed on. None of it is fatal. A nil *losses counts nothing.
+// losses counts what a server sent and the hub dropped: what is malformed, what is over a limit,
+// and what came faster than it could be passed on. None of it is fatal. A nil *losses counts
+// nothing.
 type losses struct{ n atomic.Int64 }
 
 func (l *losses) add() {

@@ -11,8 +11,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
-// people holds what belongs to one person, and to no connection, of a server that each caller signs in to: the source of the person's
-// tokens, and the sign-in that the server has refused. It is safe for concurrent use.
+// people holds what belongs to one person, and to no connection, of a server that each caller signs
+// in to: the source of the person's tokens, and the sign-in that the server has refused. It is safe
+// for concurrent use.
 type people struct {
 	cfg   ServerConfig
 	store *signin.Store // nil: nobody signs in
@@ -22,14 +23,16 @@ type people struct {
 	refused map[string]refusedSignIn
 }
 
-// refusedSignIn is a sign-in that a server has refused, and why. It is not tried again: that could lock the person's account.
+// refusedSignIn is a sign-in that a server has refused, and why. It is not tried again: that could
+// lock the person's account.
 type refusedSignIn struct {
 	mark  string
 	fault *fault.Fault
 }
 
 func newPeople(cfg ServerConfig, store *signin.Store) *people {
-	return &people{cfg: cfg, store: store, sources: make(map[string]*signin.Source), refused: make(map[string]refusedSignIn)}
+	return &people{cfg: cfg, store: store, sources: make(map[string]*signin.Source),
+		refused: make(map[string]refusedSignIn)}
 }
 
 // source returns the one source of a person's tokens: all connections of that person renew them together.
@@ -54,7 +57,8 @@ func (p *people) mark(person string) string {
 func (p *people) refusal(person string) error {
 	if person == "" {
 		return &tool.Failure{Class: tool.ClassSetupRequired, Code: codeNeedsSignIn, Message: fmt.Sprintf(
-			"each caller signs in to server %q, and this caller has no name: give it a token of its own in hub.auth.tokens", p.cfg.ID)}
+			"each caller signs in to server %q, and this caller has no name: give it a token of its own in hub.auth.tokens",
+			p.cfg.ID)}
 	}
 	mark := p.mark(person)
 	if mark == "" && p.store != nil {
@@ -99,8 +103,8 @@ func (p *people) refuse(e *entry, f *fault.Fault) {
 	p.refused[e.client.Person] = refusedSignIn{e.cfg.SignIn, f}
 }
 
-// Personal returns the servers whose resources stand in no catalog, because each caller signs in there: it may be somebody's documents
-// that they list. A caller is told of its own by Forward.
+// Personal returns the servers whose resources stand in no catalog, because each caller signs in
+// there: it may be somebody's documents that they list. A caller is told of its own by Forward.
 func (g *Group) Personal() (ids []string) {
 	for _, s := range g.roster.Load().servers {
 		if s.cfg.OAuth.PerCaller && !s.cfg.Disabled {

@@ -18,8 +18,8 @@ type sender struct {
 
 func ignoreProgress(tool.Progress) {}
 
-// wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, or the hub stops. Meanwhile
-// it puts what the server asks to the client.
+// wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, or
+// the hub stops. Meanwhile it puts what the server asks to the client.
 func (s *sender) wait(
 	ctx context.Context, sess *session, c *pendingRequest, progress func(tool.Progress), limits callLimits,
 ) response {

@@ -15,8 +15,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
-// server is one upstream server, or the connection of one client session to it (see isolation). One goroutine, keepAlive, starts it,
-// looks after its session, and starts it again.
+// server is one upstream server, or the connection of one client session to it (see isolation). One
+// goroutine, keepAlive, starts it, looks after its session, and starts it again.
 type server struct {
 	*entry
 	shared
@@ -57,11 +57,13 @@ type shared struct {
 func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*server, error) {
 	s := &server{entry: e, shared: all, over: make(chan struct{})}
 	s.notifications = &notifications{entry: e, tell: all.notify, run: all.run}
-	s.subscriptions = &subscriptions{entry: e, clients: all.clients, notifications: s.notifications, levelChanged: make(chan struct{}, 1)}
+	s.subscriptions = &subscriptions{entry: e, clients: all.clients, notifications: s.notifications,
+		levelChanged: make(chan struct{}, 1)}
 	s.lifecycle = newLifecycle(e, state, onChange, s.subscriptions.isNeeded)
 	s.subscriptions.sender = &sender{entry: e, stopping: s.lifecycle.stopping}
 	s.lister = &lister{entry: e, catalog: all.catalog, onRestate: all.onRestate}
-	s.connector = &connector{entry: e, notifications: s.notifications, hubVersion: all.hubVersion, launcher: all.launcher, kill: all.kill,
+	s.connector = &connector{entry: e, notifications: s.notifications, hubVersion: all.hubVersion, launcher: all.launcher,
+		kill:    all.kill,
 		onStart: s.lifecycle.setPID}
 	s.caller = &executor{entry: e, lifecycle: s.lifecycle, catalog: all.catalog, subscriptions: s.subscriptions,
 		sender: s.subscriptions.sender, unavailable: s.unavailable}
@@ -180,8 +182,9 @@ func (s *server) finish() {
 	}
 }
 
-// backOff waits after a failure until the next try is due, or a call asks for it sooner. The session that failed, if any, is
-// closed meanwhile. "Authentication failures stop it until something changed": so does waiting for those.
+// backOff waits after a failure until the next try is due, or a call asks for it sooner. The
+// session that failed, if any, is closed meanwhile. "Authentication failures stop it until
+// something changed": so does waiting for those.
 func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 	if f.Auth {
 		switch {
@@ -206,7 +209,8 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 	early := time.Now().Add(max(s.retry.min, s.pause/4, f.Pause))
 	s.pause = min(s.pause*2, s.retry.max)
 	n := s.starts.count()
-	counted := s.use == useSession && sess == nil && s.isolation.people == nil // what one person's account refuses holds up nobody else
+	// what one person's account refuses holds up nobody else
+	counted := s.use == useSession && sess == nil && s.isolation.people == nil
 	if counted {
 		n = max(n, s.isolation.startFailed())
 	}
@@ -350,7 +354,8 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 
 // serve looks after a ready session until it ends or ctx does.
 func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
-	if s.use == useListing && s.cfg.Transport == Stdio { // a child is not kept for listing; a remote server tells of changes
+	// a child is not kept for listing; a remote server tells of changes
+	if s.use == useListing && s.cfg.Transport == Stdio {
 		return &fault.Fault{What: "listed", Idle: true}
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -424,7 +429,8 @@ func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 		return over
 	}
 	if s.cfg.Transport == Stdio {
-		return &fault.Fault{What: fmt.Sprintf("no answer to ping within %s", s.cfg.Timeouts.Connect), Hint: "see the server's messages in the log",
+		return &fault.Fault{What: fmt.Sprintf("no answer to ping within %s", s.cfg.Timeouts.Connect),
+			Hint:  "see the server's messages in the log",
 			Cause: err}
 	}
 	return fault.OfConnect(s.cfg, causeOf(err), s.redact)

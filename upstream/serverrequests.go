@@ -28,38 +28,44 @@ const (
 	onlyCall                        // that one, or else the only one: clients that sign in alike share the connection
 )
 
-// Why questions are refused. Servers of all revisions know the first: it is what the protocol has for a capability that was
-// not offered.
+// Why questions are refused. Servers of all revisions know the first: it is what the protocol has
+// for a capability that was not offered.
 var (
-	errNotOffered = tool.RPCError{Code: tool.CodeMethodNotFound, Message: "method not found: the client did not offer this capability " +
-		"on this connection"}
-	errUnasked  = tool.RPCError{Code: tool.CodeMethodNotFound, Message: "method not found: the client behind this call cannot be asked"}
-	errNoStream = tool.RPCError{Code: tool.CodeInvalidRequest, Message: "several clients share this connection: a question " +
-		"must come on the stream of the call that it belongs to"}
-	errNoCall = tool.RPCError{Code: tool.CodeInvalidRequest, Message: "no call of the client is in flight: a server may ask " +
-		"only during one"}
-	errCallOver   = tool.RPCError{Code: tool.CodeInvalidRequest, Message: "the call that the question belongs to has ended"}
-	errIDInUse    = tool.RPCError{Code: tool.CodeInvalidRequest, Message: "another request with this id is still open"}
-	errTooMany    = tool.RPCError{Code: tool.CodeInternalError, Message: "too many questions of the server are open: wait for answers first"}
+	errNotOffered = tool.RPCError{Code: tool.CodeMethodNotFound,
+		Message: "method not found: the client did not offer this capability on this connection"}
+	errUnasked = tool.RPCError{Code: tool.CodeMethodNotFound,
+		Message: "method not found: the client behind this call cannot be asked"}
+	errNoStream = tool.RPCError{Code: tool.CodeInvalidRequest,
+		Message: "several clients share this connection: a question must come on the stream of the call that it belongs to"}
+	errNoCall = tool.RPCError{Code: tool.CodeInvalidRequest,
+		Message: "no call of the client is in flight: a server may ask only during one"}
+	errCallOver = tool.RPCError{Code: tool.CodeInvalidRequest,
+		Message: "the call that the question belongs to has ended"}
+	errIDInUse = tool.RPCError{Code: tool.CodeInvalidRequest, Message: "another request with this id is still open"}
+	errTooMany = tool.RPCError{Code: tool.CodeInternalError,
+		Message: "too many questions of the server are open: wait for answers first"}
 	errTooLong    = tool.RPCError{Code: tool.CodeInvalidParams, Message: "the question is too large"}
 	errNoAnswer   = tool.RPCError{Code: tool.CodeInternalError, Message: "the client did not answer"}
 	errBadAnswer  = tool.RPCError{Code: tool.CodeInternalError, Message: "the client's answer is no JSON object"}
 	errBadRequest = tool.RPCError{Code: tool.CodeInvalidParams, Message: "params of the question are no JSON object"}
 )
 
-// serverRequests takes the requests of the server of one connection, up to 2025-11-25, to the clients behind its calls, and the
-// answers back. A request that belongs to no call, or to one whose client cannot be asked, is refused at once.
+// serverRequests takes the requests of the server of one connection, up to 2025-11-25, to the
+// clients behind its calls, and the answers back. A request that belongs to no call, or to one
+// whose client cannot be asked, is refused at once.
 type serverRequests struct {
 	reply func(body []byte) // sends a response to the server; does not block
 
-	mu     sync.Mutex
-	rule   requestRule
-	calls  []*pendingRequest // in flight, in the order in which they began
-	open   map[string]*serverRequest
-	early  []*serverRequest // came before a call: some servers ask for roots as soon as they are initialised, or told of others
-	begun  bool             // there was a call
-	again  bool             // the server has been told that the roots have changed, and has not asked for them since
-	number int              // of questions so far
+	mu    sync.Mutex
+	rule  requestRule
+	calls []*pendingRequest // in flight, in the order in which they began
+	open  map[string]*serverRequest
+	// came before a call: some servers ask for roots as soon as they are initialised, or told of
+	// others
+	early  []*serverRequest
+	begun  bool // there was a call
+	again  bool // the server has been told that the roots have changed, and has not asked for them since
+	number int  // of questions so far
 }
 
 // serverRequest is an open question of a server.
@@ -105,16 +111,17 @@ func (d *serverRequests) begin(c *pendingRequest) {
 	}
 }
 
-// expectRoots notes that the server is about to be told that the client's roots have changed: it may ask for them when no
-// call is in flight. The next call's client answers then, as it does for what came before the first call.
+// expectRoots notes that the server is about to be told that the client's roots have changed: it
+// may ask for them when no call is in flight. The next call's client answers then, as it does for
+// what came before the first call.
 func (d *serverRequests) expectRoots() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.again = true
 }
 
-// end notes that nobody waits for c any more. Its own open questions are answered with an error; what came before it is a
-// matter of the next call again.
+// end notes that nobody waits for c any more. Its own open questions are answered with an error;
+// what came before it is a matter of the next call again.
 func (d *serverRequests) end(c *pendingRequest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -200,7 +207,8 @@ func (d *serverRequests) take(e jsonrpc.Message, method string, call *pendingReq
 		d.again = false
 	}
 	d.number++
-	q := &serverRequest{id: e.ID, question: tool.Question{Key: "question-" + strconv.Itoa(d.number), Method: method, Params: params}}
+	q := &serverRequest{id: e.ID,
+		question: tool.Question{Key: "question-" + strconv.Itoa(d.number), Method: method, Params: params}}
 	d.open[idKey(e.ID)] = q
 	if early || news {
 		q.early = 1
@@ -225,8 +233,8 @@ func (d *serverRequests) assign(q *serverRequest, call *pendingRequest) {
 	call.put(q)
 }
 
-// sole returns the latest call in flight of the one session that has any; nil for none. Where several have, nobody could tell
-// whose what the server says is.
+// sole returns the latest call in flight of the one session that has any; nil for none. Where
+// several have, nobody could tell whose what the server says is.
 func (d *serverRequests) sole() (latest *pendingRequest, several bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -242,8 +250,8 @@ func (d *serverRequests) sole() (latest *pendingRequest, several bool) {
 	return latest, false
 }
 
-// latest is the call of a connection of one client's own that questions go to where nothing tells which one asks. d.mu is
-// held.
+// latest is the call of a connection of one client's own that questions go to where nothing tells
+// which one asks. d.mu is held.
 func (d *serverRequests) latest() *pendingRequest {
 	for i := len(d.calls) - 1; i >= 0; i-- {
 		if c := d.calls[i]; c.ask != nil && !c.isDone() {
@@ -263,8 +271,8 @@ func (d *serverRequests) openOf(call *pendingRequest) (n int) {
 	return n
 }
 
-// asking returns what puts questions to the client of a call, one after the other and without waiting, and what ends that when the
-// call does, and waits for it.
+// asking returns what puts questions to the client of a call, one after the other and without
+// waiting, and what ends that when the call does, and waits for it.
 func (d *serverRequests) asking(ctx context.Context) (ask func(*serverRequest), over func()) {
 	var last <-chan struct{} // closed when the latest question has gone to the client; nil before the first
 	var answering sync.WaitGroup
@@ -280,9 +288,10 @@ func (d *serverRequests) asking(ctx context.Context) (ask func(*serverRequest), 
 	}
 }
 
-// put puts q to the client of its call, and answers the server, unless the call ends before that. ctx ends with the call.
-// It waits until ahead is closed, which is when the question before q has gone to the client (nil without one), and calls sent
-// when q has: so they come in the order in which the server asks.
+// put puts q to the client of its call, and answers the server, unless the call ends before that.
+// ctx ends with the call. It waits until ahead is closed, which is when the question before q has
+// gone to the client (nil without one), and calls sent when q has: so they come in the order in
+// which the server asks.
 func (d *serverRequests) put(ctx context.Context, q *serverRequest, ahead <-chan struct{}, sent func()) {
 	defer sent()
 	if ahead != nil {

@@ -41,8 +41,10 @@ type session struct {
 	watch      *watch // what the standing stream is for, on 2026-07-28
 	subscribed *subscriptionState
 
-	ended   chan struct{} // closed when the session cannot be used any more
-	cut     chan struct{} // closed when nothing more comes from the server: ended follows, once it is known why; nil: not told before
+	ended chan struct{} // closed when the session cannot be used any more
+	// closed when nothing more comes from the server: ended follows, once it is known why; nil: not
+	// told before
+	cut     chan struct{}
 	endOnce sync.Once
 	reason  *fault.Fault // set before ended is closed
 
@@ -51,7 +53,8 @@ type session struct {
 }
 
 func newSession() *session {
-	s := &session{taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1), turned: make(chan struct{}, 1), ended: make(chan struct{}), subscribed: newSubscriptionState()}
+	s := &session{taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1), turned: make(chan struct{}, 1),
+		ended: make(chan struct{}), subscribed: newSubscriptionState()}
 	s.watch = newWatch(s.missed)
 	for k := range lists.Kinds {
 		s.changed[k] = make(chan struct{}, 1)

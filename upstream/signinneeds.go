@@ -19,8 +19,8 @@ type signInNeeds struct {
 	onEnd  func(*fault.Fault) // the session cannot be used any more
 }
 
-// ofError returns the failure of a request that was not sent for want of a token, or that ended with a *fault.StatusError for which a person
-// has to sign in; nil for others.
+// ofError returns the failure of a request that was not sent for want of a token, or that ended
+// with a *fault.StatusError for which a person has to sign in; nil for others.
 func (n *signInNeeds) ofError(err error) *tool.Failure {
 	if needed := (*signin.NeededError)(nil); errors.As(err, &needed) {
 		f := fault.NeedsSignIn(n.cfg, needed.Why, err)
@@ -41,8 +41,9 @@ func (n *signInNeeds) ofError(err error) *tool.Failure {
 	return nil
 }
 
-// ofStatus returns the failure of a request that the server has refused, if a person has to sign in, or to sign in for more scopes; otherwise
-// nil. Whether the session goes on is for the caller to say.
+// ofStatus returns the failure of a request that the server has refused, if a person has to sign
+// in, or to sign in for more scopes; otherwise nil. Whether the session goes on is for the caller
+// to say.
 func (n *signInNeeds) ofStatus(status int, h http.Header, cause error) *tool.Failure {
 	if !n.cfg.SignsIn() {
 		return nil
@@ -55,14 +56,15 @@ func (n *signInNeeds) ofStatus(status int, h http.Header, cause error) *tool.Fai
 		return signInFailure(f.What, f.Hint, cause)
 	}
 	if scopes := signin.MissingScopes(h); status == http.StatusForbidden && scopes != "" {
-		what := fmt.Sprintf("the server wants further rights for this call (%s)", redact.Clean(redact.Truncate(scopes, redact.MaxText)))
+		what := fmt.Sprintf("the server wants further rights for this call (%s)",
+			redact.Clean(redact.Truncate(scopes, redact.MaxText)))
 		return signInFailure(what, fault.SignInHint(n.cfg), cause)
 	}
 	return nil
 }
 
-// signInCall is a request over the older SSE transport. After HTTP 401 the wire ends, and the next session shows whether the token is good:
-// the server may have refused it for this session alone.
+// signInCall is a request over the older SSE transport. After HTTP 401 the wire ends, and the next
+// session shows whether the token is good: the server may have refused it for this session alone.
 type signInCall struct {
 	*pendingRequest
 	needs *signInNeeds
@@ -77,7 +79,8 @@ func (c signInCall) Fail(err error) {
 	c.pendingRequest.Fail(err)
 }
 
-// codeNeedsSignIn is the error_code of a request for which a person has to sign in; mendIt stands in its message before what to do.
+// codeNeedsSignIn is the error_code of a request for which a person has to sign in; mendIt stands
+// in its message before what to do.
 const (
 	codeNeedsSignIn = "needs_sign_in"
 	mendIt          = "; to mend it: "
@@ -85,5 +88,6 @@ const (
 
 // signInFailure is the failure of a call for which a person has to sign in.
 func signInFailure(what, hint string, cause error) *tool.Failure {
-	return &tool.Failure{Class: tool.ClassSetupRequired, Code: codeNeedsSignIn, Message: what + mendIt + hint, Cause: cause}
+	return &tool.Failure{Class: tool.ClassSetupRequired, Code: codeNeedsSignIn, Message: what + mendIt + hint,
+		Cause: cause}
 }

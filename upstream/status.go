@@ -25,7 +25,8 @@ func (s *server) status() tool.ServerStatus {
 	return st
 }
 
-// missing returns why a server is not started: references of its entry have no value. It returns nil where all have one.
+// missing returns why a server is not started: references of its entry have no value. It returns
+// nil where all have one.
 func missing(cfg ServerConfig) *fault.Fault {
 	if cfg.Missing.What == "" {
 		return nil

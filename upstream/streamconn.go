@@ -298,7 +298,8 @@ func (c *streamConn) notified(e jsonrpc.Message) (forSDK bool) {
 		var several bool
 		if call, several = c.asked.sole(); several {
 			call = discard() // it may be about what is nobody else's business, and does not say whose it is
-			c.log.Debug("dropped a notification of the server: it belongs to one of several sessions, and does not say which", "method", method)
+			c.log.Debug("dropped a notification of the server: it belongs to one of several sessions, and does not say which",
+				"method", method)
 		}
 	}
 	c.notifications.handle(e, call)
@@ -353,7 +354,8 @@ func (c *streamConn) drop(what string, raw []byte) {
 	n := c.noise.Add(1)
 	if c.noisy.Allow() {
 		c.log.Warn("dropped output of the server: stdout must carry nothing but JSON-RPC messages",
-			"what", what, "begins", c.redact.Show(string(raw[:min(len(raw), 120)]), len(raw) <= 120, redact.MaxText), "dropped_so_far", n)
+			"what", what, "begins", c.redact.Show(string(raw[:min(len(raw), 120)]), len(raw) <= 120, redact.MaxText),
+			"dropped_so_far", n)
 	}
 }
 
@@ -449,7 +451,8 @@ const listenGrace = 250 * time.Millisecond
 // other: servers keep them by connection, and the end of an earlier one could take a later one with it.
 func (c *streamConn) listen(ctx context.Context, w *watch) {
 	if c.hop != nil {
-		call, version := c.subscribe(ctx, w) // before what is listed next: servers that take one after the other tell of all changes
+		// before what is listed next: servers that take one after the other tell of all changes
+		call, version := c.subscribe(ctx, w)
 		c.background.Go(func() { c.stand(ctx, w, call, version) })
 	}
 }
@@ -503,7 +506,8 @@ func (c *streamConn) stand(ctx context.Context, w *watch, call *pendingRequest, 
 // endListen ends a subscription, and waits a while for that.
 func (c *streamConn) endListen(call *pendingRequest) {
 	defer c.remove(call.id)
-	_ = c.wire.Post(transport.Outgoing{Data: cancelBody(call.id, "renewed")}) // best effort: the next one does not depend on it
+	// best effort: the next one does not depend on it
+	_ = c.wire.Post(transport.Outgoing{Data: cancelBody(call.id, "renewed")})
 	timer := time.NewTimer(listenGrace)
 	defer timer.Stop()
 	for {

@@ -38,7 +38,8 @@ func (s *subscriptions) isNeeded() bool { return len(s.clients.of(s.entry)) > 0 
 func (s *subscriptions) subscribe(ctx context.Context, sess *session, uri string, limits callLimits) response {
 	done := response{result: json.RawMessage("{}")}
 	if !sess.abilities().Subscribe {
-		return response{err: &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "the server offers no subscriptions to resources"}}
+		return response{err: &tool.RPCError{Code: tool.CodeMethodNotFound,
+			Message: "the server offers no subscriptions to resources"}}
 	}
 	state := sess.subscribed
 	if err := state.lock(ctx, sess); err != nil {
@@ -125,8 +126,8 @@ func (s *subscriptions) keep(ctx context.Context, sess *session) {
 	}
 }
 
-// resubscribe tells a new session of all subscriptions that there are. What an earlier session reported on may have changed
-// while there was none: that is told then as if the server had.
+// resubscribe tells a new session of all subscriptions that there are. What an earlier session
+// reported on may have changed while there was none: that is told then as if the server had.
 func (s *subscriptions) resubscribe(ctx context.Context, sess *session) {
 	uris := s.clients.of(s.entry)
 	missed := make(map[string]bool)
@@ -151,7 +152,8 @@ func (s *subscriptions) resubscribe(ctx context.Context, sess *session) {
 	}
 	for _, uri := range uris {
 		if a := s.subscribe(ctx, sess, uri, limits); a.err != nil && ctx.Err() == nil && !sess.isOver() {
-			s.log.Warn("a subscription could not be renewed: changes of that resource are not told", "error", s.redact.Text(a.err.Error()))
+			s.log.Warn("a subscription could not be renewed: changes of that resource are not told",
+				"error", s.redact.Text(a.err.Error()))
 		}
 	}
 }
@@ -163,7 +165,8 @@ func (s *subscriptions) subscribeAll(ctx context.Context, sess *session, uris []
 		return false
 	}
 	defer state.unlock()
-	added := slices.DeleteFunc(slices.Clone(uris), state.has) // the others stand there because clients have asked meanwhile
+	// the others stand there because clients have asked meanwhile
+	added := slices.DeleteFunc(slices.Clone(uris), state.has)
 	if len(added) == 0 {
 		return true
 	}
@@ -183,8 +186,9 @@ func uriParams(uri string) json.RawMessage {
 	return append(append([]byte(`{"uri":`), rawjson.Quote(uri)...), '}')
 }
 
-// awaitLevel returns when the server of sess knows the log level that clients want: what a client asked for before a call
-// counts for that call. A server that does not take the level delays only one call, by levelWithin.
+// awaitLevel returns when the server of sess knows the log level that clients want: what a client
+// asked for before a call counts for that call. A server that does not take the level delays only
+// one call, by levelWithin.
 func (s *subscriptions) awaitLevel(ctx context.Context, sess *session) {
 	if sess.hop != nil || s.use == useListing {
 		return

@@ -16,8 +16,8 @@ const (
 	maxLasting = 1000    // of one session
 )
 
-// taskTokens holds the progress tokens of calls, up to 2025-11-25, whose progress may go on after their answer: they have become
-// tasks, or still may. The zero value is ready.
+// taskTokens holds the progress tokens of calls, up to 2025-11-25, whose progress may go on after
+// their answer: they have become tasks, or still may. The zero value is ready.
 type taskTokens struct {
 	mu    sync.Mutex
 	known map[string]bool // by progress token
@@ -53,9 +53,9 @@ func (l *taskTokens) has(token string) bool {
 	return l.known[token]
 }
 
-// asTask returns the params of a request with what they say of tasks: "task" is of 2025-11-25, and means nothing from clients
-// of other revisions. asks says that the server may make a task of the call. The error says that the tool cannot be called by
-// such a client.
+// asTask returns the params of a request with what they say of tasks: "task" is of 2025-11-25, and
+// means nothing from clients of other revisions. asks says that the server may make a task of the
+// call. The error says that the tool cannot be called by such a client.
 func (c *executor) asTask(x *clientRequest, sess *session) (params json.RawMessage, asks bool, err error) {
 	params = x.Params
 	if x.call == nil || sess.hop != nil {
@@ -76,14 +76,14 @@ func (c *executor) asTask(x *clientRequest, sess *session) (params json.RawMessa
 	execution, _ := rawjson.Get(x.call.Tool.Declaration, "execution")
 	if rawjson.Text(execution, "taskSupport") == "required" {
 		return params, false, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "task_required", Message: fmt.Sprintf(
-			"%q of server %q runs as a task only, and tasks of that server are of protocol 2025-11-25, which this client does not speak: "+
-				"call it from a client that does", x.name, c.cfg.ID)}
+			"%q of server %q runs as a task only, and tasks of that server are of protocol 2025-11-25, which this client does "+
+				"not speak: call it from a client that does", x.name, c.cfg.ID)}
 	}
 	return params, false, nil
 }
 
-// withTask notes in the reply to x which task the server has made of it. asked says that the client asked for one, as on
-// 2025-11-25.
+// withTask notes in the reply to x which task the server has made of it. asked says that the client
+// asked for one, as on 2025-11-25.
 func (c *executor) withTask(x *clientRequest, asked bool) error {
 	reply := &x.reply
 	modern := reply.Mapping.ProtocolVersion >= hop.Modern

@@ -16,11 +16,14 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
-// watch records what the standing subscriptions/listen of a session asks for, on 2026-07-28, and what the server agreed to.
+// watch records what the standing subscriptions/listen of a session asks for, on 2026-07-28, and
+// what the server agreed to.
 type watch struct {
 	changes [lists.Kinds]bool // which list_changed are asked for; set before listening
 	missed  func()            // told when changes may have been announced while nobody listened
-	lapsed  func()            // told when updates of resources may have been, once they are listened to again; set before listening
+	// told when updates of resources may have been, once they are listened to again; set before
+	// listening
+	lapsed func()
 
 	renew chan struct{} // has room for one: asks for something else than before
 
@@ -64,8 +67,8 @@ func (w *watch) renewing() {
 	w.renewed = true
 }
 
-// stands waits until the server has answered the first request to listen, but not for long. What changes before an answer that
-// comes later counts as missed.
+// stands waits until the server has answered the first request to listen, but not for long. What
+// changes before an answer that comes later counts as missed.
 func (w *watch) stands(stop <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,8 +80,8 @@ func (w *watch) stands(stop <-chan struct{}) {
 	w.renewed = w.settled == 0
 }
 
-// standsAgain tells of what may have been missed between two streams, once the server has taken the second: what was listed
-// before that could change once more with nobody listening.
+// standsAgain tells of what may have been missed between two streams, once the server has taken the
+// second: what was listed before that could change once more with nobody listening.
 func (w *watch) standsAgain() {
 	w.mu.Lock()
 	renewed := w.renewed
@@ -197,5 +200,6 @@ func refusalOf(err error, uri string) error {
 		return err
 	}
 	return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "not_subscribed", Cause: err,
-		Message: fmt.Sprintf("the server did not take the subscription to %q: read the resource when it is needed", redact.Truncate(uri, 80))}
+		Message: fmt.Sprintf("the server did not take the subscription to %q: read the resource when it is needed",
+			redact.Truncate(uri, 80))}
 }

@@ -19,15 +19,17 @@ type withdrawal struct {
 	over    func()       // drops the request
 }
 
-// settleWithin bounds the time for which a cancelled request waits for its server. A server that stops a call answers within
-// that, if it answers at all: the protocol wants no answer. Until then the call keeps its place there, and the records say what
-// became of it. An answer that comes later is dropped, and the outcome stays unknown.
+// settleWithin bounds the time for which a cancelled request waits for its server. A server that
+// stops a call answers within that, if it answers at all: the protocol wants no answer. Until then
+// the call keeps its place there, and the records say what became of it. An answer that comes later
+// is dropped, and the outcome stays unknown.
 const settleWithin = 250 * time.Millisecond
 
 // settle waits until it is known what became of the cancellation of c, but not for long, and returns that. It drops c.
 func (w withdrawal) settle(c *pendingRequest) *tool.Cancellation {
 	defer w.over()
-	facts := &tool.Cancellation{Support: w.support, At: time.Now().UTC(), Delivery: tool.DeliveryUnknown, Outcome: tool.OutcomeUnknown}
+	facts := &tool.Cancellation{Support: w.support, At: time.Now().UTC(), Delivery: tool.DeliveryUnknown,
+		Outcome: tool.OutcomeUnknown}
 	switch {
 	case !w.needed:
 		facts.Delivery, facts.Outcome = tool.DeliveryNotNeeded, tool.OutcomeBeforeEffect

@@ -16,12 +16,14 @@ const (
 	grantAssertion = "urn:ietf:params:oauth:grant-type:jwt-bearer"     // RFC 7523
 	grantExchange  = "urn:ietf:params:oauth:grant-type:token-exchange" // RFC 8693
 	typeIDToken    = "urn:ietf:params:oauth:token-type:id_token"
-	typeIDJAG      = "urn:ietf:params:oauth:token-type:id-jag" // of a grant that an identity provider makes for another authorization server
+	// of a grant that an identity provider makes for another authorization server
+	typeIDJAG = "urn:ietf:params:oauth:token-type:id-jag"
 )
 
 const maxAssertion = 64 << 10 // bytes
 
-// readAssertion reads the token that stands for the hub, or for its user. It is read for each use: whoever puts it there renews it.
+// readAssertion reads the token that stands for the hub, or for its user. It is read for each use:
+// whoever puts it there renews it.
 func readAssertion(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -41,7 +43,8 @@ func readAssertion(path string) (string, error) {
 	return text, nil
 }
 
-// exchange has the company's identity provider make a grant for the authorization server of t out of the token that it made for the user.
+// exchange has the company's identity provider make a grant for the authorization server of t out
+// of the token that it made for the user.
 func exchange(ctx context.Context, o settings.OAuth, t terms, token, scope string) (string, error) {
 	client := newClient(true) // the entry names the identity provider, wherever it is
 	idp, err := issuerAt(ctx, client, o.Provider.Issuer, false)
@@ -54,7 +57,8 @@ func exchange(ctx context.Context, o settings.OAuth, t terms, token, scope strin
 	own := settings.OAuth{ClientID: o.Provider.ClientID, ClientSecret: o.Provider.ClientSecret}
 	a := &asker{http: client, issuer: idp.Issuer, tokenURL: idp.TokenEndpoint, resource: t.resource,
 		client: preregistered(own, idp.TokenEndpointAuthMethodsSupported)}
-	made, err := a.made(ctx, map[string]string{"grant_type": grantExchange, "requested_token_type": typeIDJAG, "audience": t.Issuer,
+	made, err := a.made(ctx, map[string]string{"grant_type": grantExchange, "requested_token_type": typeIDJAG,
+		"audience":      t.Issuer,
 		"subject_token": token, "subject_token_type": typeIDToken, "scope": scope})
 	if err != nil {
 		return "", err

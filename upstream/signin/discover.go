@@ -64,7 +64,8 @@ func challengeOf(h http.Header) (c challenge, found bool) {
 		found = err == nil
 		c.metadata, c.code = orText(c.metadata, one.Params["resource_metadata"]), orText(c.code, one.Params["error"])
 		if scopes := strings.Fields(one.Params["scope"]); len(c.scopes) == 0 {
-			c.scopes = slices.DeleteFunc(scopes[:min(len(scopes), maxScopes)], func(scope string) bool { return len(scope) > maxScope })
+			c.scopes = slices.DeleteFunc(scopes[:min(len(scopes), maxScopes)],
+				func(scope string) bool { return len(scope) > maxScope })
 		}
 	}
 	return c, found
@@ -78,8 +79,9 @@ func MissingScopes(h http.Header) string {
 	return ""
 }
 
-// ask sends the server a request without a token, and returns its challenge, if there is one. ping changes nothing at the server. near says whether the
-// server is in this network: the connection that brought the answer tells. What its name resolves to may be different each time.
+// ask sends the server a request without a token, and returns its challenge, if there is one. ping
+// changes nothing at the server. near says whether the server is in this network: the connection
+// that brought the answer tells. What its name resolves to may be different each time.
 func ask(ctx context.Context, client *http.Client, server settings.Server) (c challenge, found, near bool, err error) {
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	method, body := http.MethodPost, strings.NewReader(ping)
@@ -100,7 +102,8 @@ func ask(ctx context.Context, client *http.Client, server settings.Server) (c ch
 		req.Header.Set(name, value)
 	}
 	asker := *client
-	asker.CheckRedirect = func(req *http.Request, via []*http.Request) error { // as calls do: many servers send /mcp to /mcp/
+	// as calls do: many servers send /mcp to /mcp/
+	asker.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		if req.Method != method {
 			return notFollowed(req)
 		}
@@ -115,9 +118,11 @@ func ask(ctx context.Context, client *http.Client, server settings.Server) (c ch
 	return c, found, near, nil
 }
 
-// discover finds out where to sign in to the server, and returns the client for that. before is the challenge to an earlier request: some
-// servers answer all but calls to everybody.
-func discover(ctx context.Context, server settings.Server, before http.Header) (t terms, client *http.Client, err error) {
+// discover finds out where to sign in to the server, and returns the client for that. before is the
+// challenge to an earlier request: some servers answer all but calls to everybody.
+func discover(
+	ctx context.Context, server settings.Server, before http.Header,
+) (t terms, client *http.Client, err error) {
 	if err := checkAddress(server.URL); err != nil {
 		return t, nil, fmt.Errorf("the server's url: %w", err)
 	}
@@ -158,10 +163,11 @@ func discover(ctx context.Context, server settings.Server, before http.Header) (
 	if err != nil {
 		return t, nil, errors.Join(faults...)
 	}
-	if must := resource.DPOPBoundAccessTokensRequired || !asked.bearer; asked.bound || resource.DPOPBoundAccessTokensRequired {
+	if must := resource.DPOPBoundAccessTokensRequired || !asked.bearer; asked.bound ||
+		resource.DPOPBoundAccessTokensRequired {
 		if t.bound = slices.Contains(t.ProofAlgs, proofAlg); must && !t.bound {
-			return t, nil, fmt.Errorf("the server wants tokens that are bound to a key (DPoP), and authorization server %s does not say that it makes "+
-				"them with %s", shownText(t.Issuer), proofAlg)
+			return t, nil, fmt.Errorf("the server wants tokens that are bound to a key (DPoP), and authorization server %s "+
+				"does not say that it makes them with %s", shownText(t.Issuer), proofAlg)
 		}
 	}
 	t.near, t.resource, t.scopes = near, resource.Resource, resource.ScopesSupported
@@ -181,9 +187,12 @@ func discover(ctx context.Context, server settings.Server, before http.Header) (
 	return t, client, nil
 }
 
-// resourceOf reads what the server says of itself as a protected resource (RFC 9728), at the address that its challenge names,
-// otherwise at the well-known ones. A server of 2025-03-26 says nothing.
-func resourceOf(ctx context.Context, client *http.Client, server, named string) (oauthex.ProtectedResourceMetadata, error) {
+// resourceOf reads what the server says of itself as a protected resource (RFC 9728), at the
+// address that its challenge names, otherwise at the well-known ones. A server of 2025-03-26 says
+// nothing.
+func resourceOf(
+	ctx context.Context, client *http.Client, server, named string,
+) (oauthex.ProtectedResourceMetadata, error) {
 	u, err := url.Parse(server)
 	if err != nil {
 		return oauthex.ProtectedResourceMetadata{}, err
@@ -218,10 +227,12 @@ func resourceOf(ctx context.Context, client *http.Client, server, named string) 
 	return oauthex.ProtectedResourceMetadata{Resource: origin + u.EscapedPath()}, fault
 }
 
-// covers reports whether the server at u is the resource, or a part of it. A query in the resource is one that the server has, too.
+// covers reports whether the server at u is the resource, or a part of it. A query in the resource
+// is one that the server has, too.
 func covers(resource string, u *url.URL) bool {
 	r, err := url.Parse(resource)
-	if err != nil || r.Scheme != u.Scheme || !strings.EqualFold(r.Host, u.Host) || r.RawQuery != "" && r.RawQuery != u.RawQuery {
+	if err != nil || r.Scheme != u.Scheme || !strings.EqualFold(r.Host, u.Host) ||
+		r.RawQuery != "" && r.RawQuery != u.RawQuery {
 		return false
 	}
 	within, of := path.Clean("/"+u.Path), path.Clean("/"+r.Path)
@@ -229,25 +240,28 @@ func covers(resource string, u *url.URL) bool {
 }
 
 // errNoMetadata: an authorization server says nothing of itself.
-var errNoMetadata = errors.New("it has no metadata: if the server takes a fixed token, give that in headers of its entry; " +
-	"if its authorization server is elsewhere, set oauth.issuer; if you know that it is there, and takes PKCE, set " +
-	"oauth: {issuer: …, pkce: assume}")
+var errNoMetadata = errors.New("it has no metadata: if the server takes a fixed token, give that in headers of its " +
+	"entry; if its authorization server is elsewhere, set oauth.issuer; if you know that it is there, and takes PKCE, " +
+	"set oauth: {issuer: …, pkce: assume}")
 
-// oldest is an authorization server without metadata whose entry vouches for it: "MCP clients MUST use the following default endpoint paths
-// relative to the authorization base URL" (2025-03-26).
+// oldest is an authorization server without metadata whose entry vouches for it: "MCP clients MUST
+// use the following default endpoint paths relative to the authorization base URL" (2025-03-26).
 func oldest(issuer string) (m metadata) {
 	u, _ := url.Parse(issuer) // issuerAt has read it
 	origin := u.Scheme + "://" + u.Host
-	m.Issuer, m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint = issuer, origin+"/authorize", origin+"/token", origin+"/register"
+	m.Issuer, m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint = issuer, origin+"/authorize",
+		origin+"/token", origin+"/register"
 	return m
 }
 
-// issuerAt reads the metadata of an authorization server (RFC 8414, OpenID Connect Discovery). It counts only if it names that issuer
-// itself. legacy: the server's origin stands in for an issuer, and may name another one, which is then asked itself.
+// issuerAt reads the metadata of an authorization server (RFC 8414, OpenID Connect Discovery). It
+// counts only if it names that issuer itself. legacy: the server's origin stands in for an issuer,
+// and may name another one, which is then asked itself.
 func issuerAt(ctx context.Context, client *http.Client, issuer string, legacy bool) (metadata, error) {
 	u, err := url.Parse(issuer)
 	if err != nil || checkAddress(issuer) != nil {
-		return metadata{}, fmt.Errorf("authorization server %q: %w", shownText(issuer), errors.Join(err, checkAddress(issuer)))
+		return metadata{}, fmt.Errorf("authorization server %q: %w", shownText(issuer),
+			errors.Join(err, checkAddress(issuer)))
 	}
 	origin, path := u.Scheme+"://"+u.Host, strings.TrimSuffix(u.EscapedPath(), "/")
 	const oauth, openid = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
@@ -299,7 +313,8 @@ func check(m metadata, assumePKCE bool) error {
 			shownText(m.Issuer), shownText(strings.Join(methods, ", ")))
 	}
 	var faults []error
-	for _, e := range []struct{ name, address string }{{"token_endpoint", m.TokenEndpoint}, {"authorization_endpoint", m.AuthorizationEndpoint},
+	for _, e := range []struct{ name, address string }{{"token_endpoint", m.TokenEndpoint},
+		{"authorization_endpoint", m.AuthorizationEndpoint},
 		{"registration_endpoint", m.RegistrationEndpoint}, {"revocation_endpoint", m.RevocationEndpoint},
 		{"device_authorization_endpoint", m.DeviceEndpoint}} {
 		if e.address == "" && e.name != "token_endpoint" {

@@ -27,8 +27,8 @@ const (
 	maxNonces = 20      // addresses whose nonces are remembered
 )
 
-// prover proves that the hub has the key that the tokens of a grant are bound to (RFC 9449): whoever steals such a token cannot use it. It is
-// safe for concurrent use.
+// prover proves that the hub has the key that the tokens of a grant are bound to (RFC 9449):
+// whoever steals such a token cannot use it. It is safe for concurrent use.
 type prover struct {
 	text string // of key, as a Grant has it
 	key  *ecdsa.PrivateKey
@@ -88,7 +88,8 @@ func (p *prover) prove(req *http.Request, token string) error {
 		return err
 	}
 	proof.Header["typ"] = "dpop+jwt"
-	proof.Header["jwk"] = map[string]string{"kty": "EC", "crv": "P-256", "x": base64.RawURLEncoding.EncodeToString(public[1:33]),
+	proof.Header["jwk"] = map[string]string{"kty": "EC", "crv": "P-256",
+		"x": base64.RawURLEncoding.EncodeToString(public[1:33]),
 		"y": base64.RawURLEncoding.EncodeToString(public[33:])}
 	signed, err := proof.SignedString(p.key)
 	req.Header.Set("DPoP", signed)
@@ -117,7 +118,8 @@ type proving struct {
 	next     http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper. A request that is refused for lack of a nonce is sent once more, with the nonce of the refusal.
+// RoundTrip implements http.RoundTripper. A request that is refused for lack of a nonce is sent
+// once more, with the nonce of the refusal.
 func (p proving) RoundTrip(req *http.Request) (resp *http.Response, err error) {
 	if req.URL.String() != p.endpoint || req.GetBody == nil {
 		return p.next.RoundTrip(req)
@@ -133,7 +135,8 @@ func (p proving) RoundTrip(req *http.Request) (resp *http.Response, err error) {
 		if resp, err = p.next.RoundTrip(one); err != nil {
 			return nil, err
 		}
-		if !p.learn(req.URL, resp.Header) || again || resp.StatusCode != http.StatusBadRequest && resp.StatusCode != http.StatusUnauthorized {
+		if !p.learn(req.URL, resp.Header) || again ||
+			resp.StatusCode != http.StatusBadRequest && resp.StatusCode != http.StatusUnauthorized {
 			return resp, nil
 		}
 		body, err := io.ReadAll(resp.Body)

@@ -27,8 +27,9 @@ const (
 	maxRedirects = 3
 )
 
-// newClient returns a client for requests about signing in to a server. Times and bodies are bounded, and redirects stay at their origin.
-// Unless the server is near, nobody can point the client at addresses of this network.
+// newClient returns a client for requests about signing in to a server. Times and bodies are
+// bounded, and redirects stay at their origin. Unless the server is near, nobody can point the
+// client at addresses of this network.
 func newClient(near bool) *http.Client {
 	pool, _ := http.DefaultTransport.(*http.Transport)
 	pool = pool.Clone()
@@ -39,12 +40,13 @@ func newClient(near bool) *http.Client {
 		}
 		return dialer.DialContext(ctx, network, address)
 	}
-	return &http.Client{Transport: bounded{pool}, Timeout: answerTime, CheckRedirect: func(req *http.Request, via []*http.Request) error {
-		if req.Method != http.MethodGet || via[0].Method != http.MethodGet {
-			return notFollowed(req)
-		}
-		return sameOrigin(req, via)
-	}}
+	return &http.Client{Transport: bounded{pool}, Timeout: answerTime,
+		CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			if req.Method != http.MethodGet || via[0].Method != http.MethodGet {
+				return notFollowed(req)
+			}
+			return sameOrigin(req, via)
+		}}
 }
 
 // sameOrigin follows a redirect within the origin of the first request.
@@ -68,13 +70,14 @@ func refuseInside(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// isProxy reports whether address is that of a proxy of the environment, which may stand in this network. What it reaches is its own
-// matter; net/http goes around it to reach this machine.
+// isProxy reports whether address is that of a proxy of the environment, which may stand in this
+// network. What it reaches is its own matter; net/http goes around it to reach this machine.
 func isProxy(pool *http.Transport, address string) bool {
 	ports := map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
 	for _, scheme := range []string{"http", "https"} {
 		proxy, err := pool.Proxy(&http.Request{URL: &url.URL{Scheme: scheme, Host: "proxy.invalid"}})
-		if err == nil && proxy != nil && net.JoinHostPort(proxy.Hostname(), orText(proxy.Port(), ports[proxy.Scheme])) == address {
+		if err == nil && proxy != nil &&
+			net.JoinHostPort(proxy.Hostname(), orText(proxy.Port(), ports[proxy.Scheme])) == address {
 			return true
 		}
 	}
@@ -136,7 +139,8 @@ func getJSON(ctx context.Context, client *http.Client, address string, into any)
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case resp.StatusCode >= 400 && resp.StatusCode < 500:
-		return fmt.Errorf("%s answered with HTTP status %d: %w", redact.URL(resp.Request.URL.String()), resp.StatusCode, errAbsent)
+		return fmt.Errorf("%s answered with HTTP status %d: %w", redact.URL(resp.Request.URL.String()), resp.StatusCode,
+			errAbsent)
 	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("%s answered with HTTP status %d", redact.URL(address), resp.StatusCode)
 	case media != "application/json" && !strings.HasSuffix(media, "+json"):
@@ -166,8 +170,8 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// shown returns err with texts of others made fit to be shown: short, on one line, and without the addresses that net/http puts first,
-// which may hold codes.
+// shown returns err with texts of others made fit to be shown: short, on one line, and without the
+// addresses that net/http puts first, which may hold codes.
 func shown(err error) error {
 	var said *oauth2.RetrieveError
 	var u *url.Error
@@ -206,7 +210,8 @@ func hostOf(address string) string {
 
 // isPassing reports whether the status is about this moment, and not about the request.
 func isPassing(status int) bool {
-	return status >= http.StatusInternalServerError || status == http.StatusRequestTimeout || status == http.StatusTooEarly ||
+	return status >= http.StatusInternalServerError || status == http.StatusRequestTimeout ||
+		status == http.StatusTooEarly ||
 		status == http.StatusTooManyRequests
 }
 

@@ -20,7 +20,8 @@ const (
 	keyringTime    = 30 * time.Second // for an answer of the keyring, which may have to ask a person to unlock it
 )
 
-// ring keeps the key of a store in the system's keyring, under the path of the store's file. The store's mutex guards it.
+// ring keeps the key of a store in the system's keyring, under the path of the store's file. The
+// store's mutex guards it.
 type ring struct {
 	file string // of the store
 	key  []byte // nil before it was read
@@ -43,8 +44,8 @@ func (r *ring) load() ([]byte, error) {
 		key, err = r.first()
 	}
 	if err != nil {
-		return nil, &StoreError{fmt.Errorf("the system keyring: %w: unlock or start it (on Linux a secret service such as gnome-keyring, in your desktop "+
-			"session), or set hub.sign_in_key: file", err)}
+		return nil, &StoreError{fmt.Errorf("the system keyring: %w: unlock or start it (on Linux a secret service such as "+
+			"gnome-keyring, in your desktop session), or set hub.sign_in_key: file", err)}
 	}
 	r.key = key
 	return key, nil

@@ -53,7 +53,8 @@ type Login struct {
 	// Visit shows the person an address to open. code is what is to be entered there; "" for nothing.
 	Visit func(address, code string)
 
-	// Ask asks the person for a client that they register by hand, with that redirect address; "" is none. Nil: nobody can be asked.
+	// Ask asks the person for a client that they register by hand, with that redirect address; "" is
+	// none. Nil: nobody can be asked.
 	Ask func(ctx context.Context, issuer, redirect string) (id, secret string, err error)
 
 	Device bool          // with a code, on another device, where the authorization server offers that
@@ -67,7 +68,8 @@ type Callback struct {
 	Address string
 	Answer  <-chan url.Values // the query that the browser of the sign-in has brought, once
 
-	// Fixed says that the address stays the same, so that the client that is registered for it is kept beside that of others.
+	// Fixed says that the address stays the same, so that the client that is registered for it is kept
+	// beside that of others.
 	Fixed bool
 
 	// Document is the address of a Client ID Metadata Document that names this page; "" where there is none.
@@ -86,7 +88,9 @@ type attempt struct {
 	answer   <-chan url.Values
 	close    func() // ends the waiting for the browser
 
-	registered bool // client was registered for this sign-in, or one before that failed: it is kept with the first that does not
+	// client was registered for this sign-in, or one before that failed: it is kept with the first
+	// that does not
+	registered bool
 	fresh      bool // client was registered by this attempt
 }
 
@@ -169,7 +173,8 @@ func (a *attempt) token(ctx context.Context) (g Grant, token *oauth2.Token, err 
 	}
 	// An authorization server that has forgotten the client may show a page that leads nowhere: then no answer comes.
 	abandoned := errors.Is(err, errNoAnswer) && !a.fresh && a.RegistrationEndpoint != ""
-	refused := isRefused(err, "invalid_client", "unauthorized_client") && (a.RegistrationEndpoint != "" || !errors.Is(err, errNoDevice))
+	refused := isRefused(err, "invalid_client", "unauthorized_client") &&
+		(a.RegistrationEndpoint != "" || !errors.Is(err, errNoDevice))
 	if (abandoned || refused) && a.Server.OAuth.ClientID == "" {
 		err = errors.Join(err, a.Store.dismiss(a.clientKey()))
 	}
@@ -193,7 +198,8 @@ func (a *attempt) awaitBrowser(ctx context.Context) error {
 	return nil
 }
 
-// clientKey is the key under which the client of this sign-in is kept. A listener's port changes, and the client with it.
+// clientKey is the key under which the client of this sign-in is kept. A listener's port changes,
+// and the client with it.
 func (a *attempt) clientKey() string {
 	if c := a.Callback; c != nil && c.Fixed {
 		return a.Issuer + clientMark + c.Address
@@ -201,9 +207,10 @@ func (a *attempt) clientKey() string {
 	return a.Issuer
 }
 
-// identity finds out as whom the hub signs in: as the entry says, by its Client ID Metadata Document, as it was registered before, or as
-// it registers now, otherwise as the person says. It registers again for more scopes than before: "scope values that the client can use
-// when requesting access tokens" (RFC 7591, section 2).
+// identity finds out as whom the hub signs in: as the entry says, by its Client ID Metadata
+// Document, as it was registered before, or as it registers now, otherwise as the person says. It
+// registers again for more scopes than before: "scope values that the client can use when
+// requesting access tokens" (RFC 7591, section 2).
 func (a *attempt) identity(ctx context.Context) (Client, error) {
 	if a.Server.OAuth.ClientID != "" {
 		return preregistered(a.Server.OAuth, a.TokenEndpointAuthMethodsSupported), a.Store.checkBound(a.Server, a.Issuer)
@@ -214,15 +221,18 @@ func (a *attempt) identity(ctx context.Context) (Client, error) {
 	redirect := a.redirect
 	known, unused, ok := a.Store.client(a.clientKey())
 	scopes := union(known.Scopes, a.scopes)
-	if ok && (redirect == "" || known.Redirect == redirect) && (len(scopes) == len(known.Scopes) || a.RegistrationEndpoint == "") {
+	if ok && (redirect == "" || known.Redirect == redirect) &&
+		(len(scopes) == len(known.Scopes) || a.RegistrationEndpoint == "") {
 		a.registered = unused
 		return known, nil
 	}
 	if a.RegistrationEndpoint == "" {
 		return a.asked(ctx)
 	}
-	meta := &oauthex.ClientRegistrationMetadata{ClientName: "mcp-toolhub", ApplicationType: "native", TokenEndpointAuthMethod: methodNone,
-		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"}, Scope: strings.Join(scopes, " ")}
+	meta := &oauthex.ClientRegistrationMetadata{ClientName: "mcp-toolhub", ApplicationType: "native",
+		TokenEndpointAuthMethod: methodNone,
+		GrantTypes:              []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
+		Scope: strings.Join(scopes, " ")}
 	if a.Device {
 		meta.GrantTypes = append(meta.GrantTypes, grantDevice)
 	}
@@ -247,7 +257,8 @@ func (a *attempt) identity(ctx context.Context) (Client, error) {
 	return c, nil
 }
 
-// asked returns the client that the person names. Like one that has registered itself, it is kept for the authorization server.
+// asked returns the client that the person names. Like one that has registered itself, it is kept
+// for the authorization server.
 func (a *attempt) asked(ctx context.Context) (c Client, err error) {
 	var o settings.OAuth
 	if a.Ask != nil && a.redirect != "" {
@@ -275,8 +286,9 @@ func (a *attempt) byHand() string {
 		}
 		port = ", callback_port: " + port
 	}
-	return fmt.Sprintf("register an application there by hand, with the redirect address %s; then set oauth: {client_id: …, client_secret: …%s} "+
-		"in mcpServers.%s of the config (no secret where you got none), and sign in again", redirect, port, a.Server.ID)
+	return fmt.Sprintf("register an application there by hand, with the redirect address %s; then set oauth: "+
+		"{client_id: …, client_secret: …%s} in mcpServers.%s of the config (no secret where you got none), and sign in again",
+		redirect, port, a.Server.ID)
 }
 
 // errNoAnswer means that nothing came back from the browser.
@@ -292,7 +304,8 @@ func (a *attempt) byBrowser(ctx context.Context, g Grant) (*oauth2.Token, error)
 		options = append(options, oauth2.SetAuthURLParam("resource", a.resource))
 	}
 	if slices.Contains(a.scopes, "offline_access") {
-		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // OpenID Connect: without it there is no offline access
+		// OpenID Connect: without it there is no offline access
+		options = append(options, oauth2.SetAuthURLParam("prompt", "consent"))
 	}
 	a.step = StepAnswer
 	a.Visit(c.AuthCodeURL(a.state, options...), "")
@@ -302,7 +315,8 @@ func (a *attempt) byBrowser(ctx context.Context, g Grant) (*oauth2.Token, error)
 	case pasted := <-a.Pasted:
 		u, err := url.Parse(strings.Trim(pasted, " \t\r\n\"'<>"))
 		if err != nil || u.RawQuery == "" {
-			return nil, errors.New("that is not the address that the browser ended at: copy it whole, with all that follows the question mark")
+			return nil, errors.New("that is not the address that the browser ended at: copy it whole, with all that follows " +
+				"the question mark")
 		}
 		answer = u.Query()
 	case <-ctx.Done():
@@ -321,16 +335,17 @@ func (a *attempt) byBrowser(ctx context.Context, g Grant) (*oauth2.Token, error)
 		"redirect_uri": a.redirect, "code_verifier": verifier})
 }
 
-// codeIn checks what the browser came back with, and returns the code. Nothing in an answer counts that is not from the authorization
-// server that was asked: "clients MUST compare iss" (RFC 9207).
+// codeIn checks what the browser came back with, and returns the code. Nothing in an answer counts
+// that is not from the authorization server that was asked: "clients MUST compare iss" (RFC 9207).
 func (a *attempt) codeIn(answer url.Values) (string, error) {
 	iss := answer.Get("iss")
 	switch {
 	case answer.Get("state") != a.state:
-		return "", errors.New("the answer belongs to no sign-in that is under way here (unknown state): sign in again, and open only the " +
-			"address that is shown")
+		return "", errors.New("the answer belongs to no sign-in that is under way here (unknown state): sign in again, and " +
+			"open only the address that is shown")
 	case iss == "" && a.AuthorizationResponseIssParameterSupported:
-		return "", errors.New("the answer does not say who gave it (no iss), although the authorization server promises that: sign in again")
+		return "", errors.New("the answer does not say who gave it (no iss), although the authorization server promises " +
+			"that: sign in again")
 	case iss != "" && iss != a.Issuer:
 		return "", fmt.Errorf("the answer is from %q instead of %q: it is not used", shownText(iss), shownText(a.Issuer))
 	case answer.Get("error") != "":
@@ -376,7 +391,8 @@ func (a *attempt) byDevice(ctx context.Context, g Grant) (*oauth2.Token, error) 
 	return asker.poll(ctx, asked)
 }
 
-// poll asks for the token of a device's code until the person has entered that. The client signs each request anew, which oauth2 does not.
+// poll asks for the token of a device's code until the person has entered that. The client signs
+// each request anew, which oauth2 does not.
 func (a *asker) poll(ctx context.Context, asked *oauth2.DeviceAuthResponse) (*oauth2.Token, error) {
 	if !asked.Expiry.IsZero() {
 		limited, cancel := context.WithDeadline(ctx, asked.Expiry)
@@ -410,12 +426,14 @@ func (a *asker) poll(ctx context.Context, asked *oauth2.DeviceAuthResponse) (*oa
 // errNoDevice means that this client may not use device authorization. The metadata says only that others may.
 var errNoDevice = errors.New("no code for another device")
 
-var errCodeExpired = errors.New("nobody has entered the code before it expired: sign in again, and enter the code that is shown then")
+var errCodeExpired = errors.New("nobody has entered the code before it expired: sign in again, and enter the code " +
+	"that is shown then")
 
 const grantDevice = "urn:ietf:params:oauth:grant-type:device_code"
 
-// Logout forgets the sign-in to server and the client that the hub has registered for it, and revokes it where the authorization server can do
-// that. revoked says whether it did. The sign-in is forgotten even if that fails, which err says then.
+// Logout forgets the sign-in to server and the client that the hub has registered for it, and
+// revokes it where the authorization server can do that. revoked says whether it did. The sign-in
+// is forgotten even if that fails, which err says then.
 func (s *Store) Logout(ctx context.Context, server settings.Server) (was, revoked bool, err error) {
 	g, ok, err := s.Grant(server)
 	if err == nil && !ok {
@@ -471,14 +489,15 @@ const CallbackPath = "/callback"
 func ListenAt(port int) (net.Listener, error) {
 	socket, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil && port != 0 {
-		err = fmt.Errorf("%w: end the other sign-in, or the program, that uses this port, and sign in again; or set another oauth.callback_port "+
-			"and register its address", err)
+		err = fmt.Errorf("%w: end the other sign-in, or the program, that uses this port, and sign in again; or set "+
+			"another oauth.callback_port and register its address", err)
 	}
 	return socket, err
 }
 
-// listen opens the port that was asked for; otherwise that of known, the address that a client was registered for, if it is free;
-// otherwise any. An answer without the state is not taken: every program of this machine can bring one.
+// listen opens the port that was asked for; otherwise that of known, the address that a client was
+// registered for, if it is free; otherwise any. An answer without the state is not taken: every
+// program of this machine can bring one.
 func listen(port int, known, state string) (*listener, error) {
 	registered, _ := url.Parse(known)
 	var socket net.Listener
@@ -493,24 +512,26 @@ func listen(port int, known, state string) (*listener, error) {
 	}
 	host := socket.Addr().String()
 	l := &listener{address: "http://" + host + CallbackPath, answer: make(chan url.Values, 1), done: make(chan struct{})}
-	l.server = &http.Server{ReadHeaderTimeout: answerTime, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("Connection", "close")
-		if r.Method != http.MethodGet || r.URL.Path != CallbackPath || r.Host != host {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
-		if r.URL.Query().Get("state") != state {
-			http.Error(w, "this answer belongs to no sign-in that is under way here: open the address that the terminal shows", http.StatusBadRequest)
-			return
-		}
-		select {
-		case l.answer <- r.URL.Query():
-			fmt.Fprintln(w, "mcp-toolhub has the answer. You can close this page: the terminal says what came of it.")
-		default:
-			w.WriteHeader(http.StatusGone)
-		}
-	})}
+	l.server = &http.Server{ReadHeaderTimeout: answerTime,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			w.Header().Set("Connection", "close")
+			if r.Method != http.MethodGet || r.URL.Path != CallbackPath || r.Host != host {
+				w.WriteHeader(http.StatusNotFound)
+				return
+			}
+			if r.URL.Query().Get("state") != state {
+				http.Error(w, "this answer belongs to no sign-in that is under way here: open the address that the terminal shows",
+					http.StatusBadRequest)
+				return
+			}
+			select {
+			case l.answer <- r.URL.Query():
+				fmt.Fprintln(w, "mcp-toolhub has the answer. You can close this page: the terminal says what came of it.")
+			default:
+				w.WriteHeader(http.StatusGone)
+			}
+		})}
 	go func() {
 		defer close(l.done)
 		_ = l.server.Serve(socket) // ends with close

@@ -22,13 +22,15 @@ import (
 )
 
 const (
-	// A token is renewed when a fifth of its time is left, and at most earlyMost before its end. Calls go on with the old one meanwhile.
+	// A token is renewed when a fifth of its time is left, and at most earlyMost before its end. Calls
+	// go on with the old one meanwhile.
 	earlyPart = 5
 	earlyMost = 5 * time.Minute
 
-	skew       = 10 * time.Second // by which clocks may differ: a token that ends so soon has ended
-	renewTime  = 30 * time.Second // for one renewal, with the wait for another process
-	renewPause = 10 * time.Second // after a renewal, before the next one that is not needed, or is because the new token was refused
+	skew      = 10 * time.Second // by which clocks may differ: a token that ends so soon has ended
+	renewTime = 30 * time.Second // for one renewal, with the wait for another process
+	// after a renewal, before the next one that is not needed, or is because the new token was refused
+	renewPause = 10 * time.Second
 )
 
 // NeededError says that somebody has to sign in before a server can be used.
@@ -36,8 +38,8 @@ type NeededError struct{ Why string }
 
 func (e *NeededError) Error() string { return e.Why }
 
-// Source hands out the access token of one server. It renews it early, once for all who wait, and not bound to the request that began
-// that. It is safe for concurrent use.
+// Source hands out the access token of one server. It renews it early, once for all who wait, and
+// not bound to the request that began that. It is safe for concurrent use.
 type Source struct {
 	store  *Store
 	server settings.Server
@@ -74,15 +76,15 @@ func (s *Source) Close() {
 	}
 }
 
-// Token returns the access token for the server; "" where nobody has signed in. The error is a *NeededError where somebody has to sign
-// in again.
+// Token returns the access token for the server; "" where nobody has signed in. The error is a
+// *NeededError where somebody has to sign in again.
 func (s *Source) Token(ctx context.Context) (string, error) {
 	g, err := s.current(ctx)
 	return g.Access, err
 }
 
-// Authorize adds the access token to a request to the server, and returns it, as Token does. Where it is bound to a key, a proof for this
-// request goes with it.
+// Authorize adds the access token to a request to the server, and returns it, as Token does. Where
+// it is bound to a key, a proof for this request goes with it.
 func (s *Source) Authorize(req *http.Request) (token string, err error) {
 	g, err := s.current(req.Context())
 	if err != nil || g.Access == "" {
@@ -103,8 +105,8 @@ func (s *Source) Authorize(req *http.Request) (token string, err error) {
 	return g.Access, p.prove(req, g.Access)
 }
 
-// Covers reports whether the access token is for that address, too: one in the resource of the sign-in. Where the entry of the server says
-// what the resource is called, its URL is the resource.
+// Covers reports whether the access token is for that address, too: one in the resource of the
+// sign-in. Where the entry of the server says what the resource is called, its URL is the resource.
 func (s *Source) Covers(u *url.URL) bool {
 	g, ok, err := s.store.Grant(s.server)
 	if err != nil || !ok {
@@ -178,7 +180,8 @@ func (s *Source) Status(show func(string) string) *tool.SignIn {
 
 // Status shows a sign-in to a person. Texts of others pass through show.
 func (g Grant) Status(renews bool, show func(string) string) *tool.SignIn {
-	st := &tool.SignIn{Issuer: show(g.Issuer), Since: g.Since, Renews: renews, Scopes: shownTexts(g.Scopes, show), Wanted: shownTexts(g.Wanted, show)}
+	st := &tool.SignIn{Issuer: show(g.Issuer), Since: g.Since, Renews: renews, Scopes: shownTexts(g.Scopes, show),
+		Wanted: shownTexts(g.Wanted, show)}
 	if !g.Expires.IsZero() {
 		st.Expires = &g.Expires
 	}
@@ -193,8 +196,8 @@ func shownTexts(texts []string, show func(string) string) []string {
 	return out
 }
 
-// Refused takes note that the server has refused a request with that token, and reports whether there is another token now with which it
-// is to be sent once more.
+// Refused takes note that the server has refused a request with that token, and reports whether
+// there is another token now with which it is to be sent once more.
 func (s *Source) Refused(req *http.Request, token string, status int, h http.Header) (again bool) {
 	ctx := req.Context()
 	asked, _ := challengeOf(h)
@@ -316,7 +319,8 @@ func (s *Source) refresh(ctx context.Context, g *Grant) error {
 		return err
 	}
 	t, err := a.token(ctx, map[string]string{"grant_type": "refresh_token", "refresh_token": g.Refresh})
-	if said := (*refusal)(nil); errors.As(err, &said) && said.passes || isRefused(err, "temporarily_unavailable", "server_error", "slow_down") {
+	if said := (*refusal)(nil); errors.As(err, &said) && said.passes ||
+		isRefused(err, "temporarily_unavailable", "server_error", "slow_down") {
 		return fmt.Errorf("renew the sign-in: %w", err)
 	}
 	dead := isRefused(err, "invalid_client", "unauthorized_client") && s.server.OAuth.ClientID == ""
@@ -378,7 +382,8 @@ func (s *Source) machine(ctx context.Context, before Grant, scopes []string) (Gr
 
 // grant is the beginning of a sign-in under these terms.
 func (t terms) grant(c Client) (g Grant, err error) {
-	g = Grant{ID: rand.Text(), Issuer: t.Issuer, Resource: t.resource, TokenURL: t.TokenEndpoint, RevokeURL: t.RevocationEndpoint, Client: c,
+	g = Grant{ID: rand.Text(), Issuer: t.Issuer, Resource: t.resource, TokenURL: t.TokenEndpoint,
+		RevokeURL: t.RevocationEndpoint, Client: c,
 		Near: t.near, Since: time.Now()}
 	if t.bound {
 		g.Key, err = newProofKey()
@@ -391,8 +396,9 @@ func (s *Store) asker(client *http.Client, server settings.Server, g Grant) (*as
 	if server.OAuth.ClientID != "" {
 		g.Client.Secret = server.OAuth.ClientSecret
 	}
-	a := &asker{http: client, o: server.OAuth, issuer: g.Issuer, tokenURL: g.TokenURL, resource: g.Resource, client: g.Client,
-		lasts: g.Expires.Sub(g.Issued)}
+	a := &asker{http: client, o: server.OAuth, issuer: g.Issuer, tokenURL: g.TokenURL, resource: g.Resource,
+		client: g.Client,
+		lasts:  g.Expires.Sub(g.Issued)}
 	if g.Key == "" {
 		return a, nil
 	}
@@ -401,7 +407,8 @@ func (s *Store) asker(client *http.Client, server settings.Server, g Grant) (*as
 	return a, err
 }
 
-// lock lets one process at a time renew the token of this server, or change who is signed in there. Others are not held up.
+// lock lets one process at a time renew the token of this server, or change who is signed in there.
+// Others are not held up.
 func (s *Store) lock(ctx context.Context, server settings.Server) (unlock func(), err error) {
 	digest := sha256.Sum256([]byte(keyOf(server)))
 	path := filepath.Join(filepath.Dir(s.file), FileName+"-"+hex.EncodeToString(digest[:8]))

@@ -25,8 +25,8 @@ import (
 // FileName is the name of a store's file in the state directory. Its key stands beside it, with ".key" added.
 const FileName = "sign-ins"
 
-// Store keeps sign-ins in one sealed file, which the hubs of a state directory share. It reads the file again when another process has
-// written it. It is safe for concurrent use.
+// Store keeps sign-ins in one sealed file, which the hubs of a state directory share. It reads the
+// file again when another process has written it. It is safe for concurrent use.
 type Store struct {
 	file string
 
@@ -79,22 +79,23 @@ func (e *StoreError) Unwrap() error { return e.Err }
 
 // Grant is one sign-in to one server.
 type Grant struct {
-	ID        string    `json:"id"` // another one after each sign-in; the same after a refresh
-	Issuer    string    `json:"issuer"`
-	Resource  string    `json:"resource,omitempty"`
-	TokenURL  string    `json:"token_url"`
-	RevokeURL string    `json:"revoke_url,omitempty"`
-	Near      bool      `json:"near,omitempty"` // see terms
-	Client    Client    `json:"client"`         // without the secret of one that the entry names
-	Access    string    `json:"access"`
-	Refresh   string    `json:"refresh,omitempty"`
-	Key       string    `json:"key,omitempty"`   // private, with which requests for tokens are proved: PKCS #8 in base64; "" for none
-	Bound     bool      `json:"bound,omitempty"` // Access is bound to Key
-	Issued    time.Time `json:"issued"`
-	Expires   time.Time `json:"expires,omitzero"` // zero: the authorization server does not say
-	Since     time.Time `json:"since"`            // somebody signed in
-	Scopes    []string  `json:"scopes,omitempty"`
-	Wanted    []string  `json:"wanted,omitempty"` // scopes that the server has asked for since
+	ID        string `json:"id"` // another one after each sign-in; the same after a refresh
+	Issuer    string `json:"issuer"`
+	Resource  string `json:"resource,omitempty"`
+	TokenURL  string `json:"token_url"`
+	RevokeURL string `json:"revoke_url,omitempty"`
+	Near      bool   `json:"near,omitempty"` // see terms
+	Client    Client `json:"client"`         // without the secret of one that the entry names
+	Access    string `json:"access"`
+	Refresh   string `json:"refresh,omitempty"`
+	// private, with which requests for tokens are proved: PKCS #8 in base64; "" for none
+	Key     string    `json:"key,omitempty"`
+	Bound   bool      `json:"bound,omitempty"` // Access is bound to Key
+	Issued  time.Time `json:"issued"`
+	Expires time.Time `json:"expires,omitzero"` // zero: the authorization server does not say
+	Since   time.Time `json:"since"`            // somebody signed in
+	Scopes  []string  `json:"scopes,omitempty"`
+	Wanted  []string  `json:"wanted,omitempty"` // scopes that the server has asked for since
 }
 
 // Open returns the store of a state directory. It makes no file before there is something to keep.
@@ -103,8 +104,9 @@ func Open(dir string) *Store { return &Store{file: filepath.Join(dir, FileName)}
 // File returns the path of the file, for those who watch it.
 func (s *Store) File() string { return s.file }
 
-// keyOf is the key of a server's grant. A server of the same id at another address has another one, and so has each person where each
-// caller signs in: a sign-in that was made for one person never becomes that of all, nor the other way round.
+// keyOf is the key of a server's grant. A server of the same id at another address has another one,
+// and so has each person where each caller signs in: a sign-in that was made for one person never
+// becomes that of all, nor the other way round.
 func keyOf(server settings.Server) string {
 	key := server.ID + " " + server.URL
 	if server.OAuth.PerCaller {
@@ -134,8 +136,8 @@ func (s *Store) People(server settings.Server) ([]string, error) {
 	return people, nil
 }
 
-// Grant returns the sign-in to server, if there is one. One that was made with another client, at another authorization server or for
-// another resource than the entry now names does not count.
+// Grant returns the sign-in to server, if there is one. One that was made with another client, at
+// another authorization server or for another resource than the entry now names does not count.
 func (s *Store) Grant(server settings.Server) (g Grant, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,8 +165,8 @@ func (s *Store) Mark(server settings.Server) string {
 // clientMark stands between the issuer and the fixed address of a Callback in the key of a client. No URL holds it.
 const clientMark = " "
 
-// Ports returns the ports of loopback listeners that clients are registered for, sorted. Whoever listens at one of them need not register
-// again.
+// Ports returns the ports of loopback listeners that clients are registered for, sorted. Whoever
+// listens at one of them need not register again.
 func (s *Store) Ports() (ports []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,8 +186,8 @@ func (s *Store) Ports() (ports []int) {
 	return slices.Compact(ports)
 }
 
-// client returns the client that the hub has registered, if there is one. unused says that nobody has signed in with it yet, so that it
-// is not kept.
+// client returns the client that the hub has registered, if there is one. unused says that nobody
+// has signed in with it yet, so that it is not kept.
 func (s *Store) client(key string) (c Client, unused, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,9 +220,10 @@ func (s *Store) put(server settings.Server, g Grant) error {
 // boundKey is the key of the client that the entry of a server names.
 func boundKey(server settings.Server) string { return server.URL + clientMark + server.OAuth.ClientID }
 
-// checkBound fails where the client that the entry of server names belongs to another authorization server than issuer: clients "MUST
-// associate those credentials with the specific authorization server that issued them". The server says which that is at the first sign-in,
-// and nobody but the entry can say otherwise later. A Client ID Metadata Document is for all.
+// checkBound fails where the client that the entry of server names belongs to another authorization
+// server than issuer: clients "MUST associate those credentials with the specific authorization
+// server that issued them". The server says which that is at the first sign-in, and nobody but the
+// entry can say otherwise later. A Client ID Metadata Document is for all.
 func (s *Store) checkBound(server settings.Server, issuer string) error {
 	o := server.OAuth
 	if o.Issuer != "" || strings.HasPrefix(o.ClientID, "https://") {
@@ -232,8 +235,9 @@ func (s *Store) checkBound(server settings.Server, issuer string) error {
 		return err
 	}
 	if bound := s.held.Bound[boundKey(server)]; bound != "" && bound != issuer {
-		return fmt.Errorf("the server names %s now, and oauth.client_id is of %s: nothing is sent to the new one; if the server has moved there, "+
-			"register the hub there and set oauth: {issuer: %s} in its entry", shownText(issuer), shownText(bound), shownText(issuer))
+		return fmt.Errorf("the server names %s now, and oauth.client_id is of %s: nothing is sent to the new one; if the "+
+			"server has moved there, register the hub there and set oauth: {issuer: %s} in its entry", shownText(issuer),
+			shownText(bound), shownText(issuer))
 	}
 	return nil
 }
@@ -254,7 +258,8 @@ func (s *Store) putWith(server settings.Server, g Grant, key string, client Clie
 	return err
 }
 
-// remember notes a client that was registered for a sign-in which has not succeeded yet, for the next attempt of this process.
+// remember notes a client that was registered for a sign-in which has not succeeded yet, for the
+// next attempt of this process.
 func (s *Store) remember(key string, client Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -290,7 +295,8 @@ func (s *Store) want(server settings.Server, scopes []string) error {
 // wantsSignIn notes the challenge of a server to a call without a token.
 func (s *Store) wantsSignIn(server settings.Server, h http.Header) error {
 	said := h.Values("WWW-Authenticate")
-	if c, found := challengeOf(h); !found || c.metadata == "" && len(c.scopes) == 0 || len(strings.Join(said, "")) > maxChallenge {
+	if c, found := challengeOf(h); !found || c.metadata == "" && len(c.scopes) == 0 ||
+		len(strings.Join(said, "")) > maxChallenge {
 		return nil
 	}
 	return s.change(func(c *contents) bool {
@@ -323,8 +329,9 @@ func (s *Store) Ended(server settings.Server) string {
 	return s.held.Ended[keyOf(server)]
 }
 
-// forget removes the sign-in to server, unless it is not the one with that refresh token any more; "" removes any. why is kept in its
-// place, unless it is "". With client it removes the registration, too.
+// forget removes the sign-in to server, unless it is not the one with that refresh token any more;
+// "" removes any. why is kept in its place, unless it is "". With client it removes the
+// registration, too.
 func (s *Store) forget(server settings.Server, refresh, why string, client bool) error {
 	return s.change(func(c *contents) bool {
 		g, ok := c.Grants[keyOf(server)]
@@ -428,7 +435,8 @@ func (s *Store) readFile() error {
 	if err != nil {
 		return fmt.Errorf("read the sign-ins: %w", err)
 	}
-	if s.held != nil && s.info != nil && os.SameFile(info, s.info) && info.Size() == s.info.Size() && info.ModTime().Equal(s.info.ModTime()) {
+	if s.held != nil && s.info != nil && os.SameFile(info, s.info) && info.Size() == s.info.Size() &&
+		info.ModTime().Equal(s.info.ModTime()) {
 		return nil
 	}
 	text, err := os.ReadFile(s.file)

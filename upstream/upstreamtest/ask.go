@@ -22,7 +22,8 @@ type asking struct {
 }
 
 func newAsking() asking {
-	return asking{answers: map[string]json.RawMessage{}, arrived: make(chan struct{}), received: map[string][]json.RawMessage{},
+	return asking{answers: map[string]json.RawMessage{}, arrived: make(chan struct{}),
+		received: map[string][]json.RawMessage{},
 		standing: map[string]func([]byte){}}
 }
 
@@ -49,7 +50,8 @@ func (a *asking) until(done func() bool, stop, gone <-chan struct{}) bool {
 	}
 }
 
-// holding waits until the responses so far hold text, and returns them all. It returns nil if stop or gone was closed before.
+// holding waits until the responses so far hold text, and returns them all. It returns nil if stop
+// or gone was closed before.
 func (a *asking) holding(text string, stop, gone <-chan struct{}) (list []byte) {
 	holds := func() bool { list = a.list(a.order); return bytes.Contains(list, []byte(text)) }
 	if !a.until(holds, stop, gone) {
@@ -158,7 +160,8 @@ func (p *peer) round(m message) []byte {
 	if n < len(results) {
 		return results[n]
 	}
-	return fmt.Appendf(nil, `{"resultType":"complete","content":[],"structuredContent":{"received":%s}}`, array(a.received[key]))
+	return fmt.Appendf(nil, `{"resultType":"complete","content":[],"structuredContent":{"received":%s}}`,
+		array(a.received[key]))
 }
 
 // converse answers a call of the tool converse: what it says and asks comes in a fixed order, and all of it repeats the
@@ -167,7 +170,8 @@ func (p *peer) converse(m message, gone <-chan struct{}, send func([]byte)) []by
 	text := m.Params.Arguments["text"]
 	say := func(step int) {
 		send(m.progress(`"progress":%d,"message":%s`, step, text))
-		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"step":%d,"text":%s}}}`,
+		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"step":%d`+
+			`,"text":%s}}}`,
 			step, text))
 	}
 	elicitation := fmt.Appendf(nil, `{"message":%s,"requestedSchema":{"type":"object","properties":{}}}`, text)
@@ -190,7 +194,8 @@ func (p *peer) converse(m message, gone <-chan struct{}, send func([]byte)) []by
 		}
 	}
 	say(3)
-	return fmt.Appendf(nil, `{"content":[],"structuredContent":{"text":%s,"answers":%s}}`, text, p.asking.await(ids, canceled, gone))
+	return fmt.Appendf(nil, `{"content":[],"structuredContent":{"text":%s,"answers":%s}}`, text,
+		p.asking.await(ids, canceled, gone))
 }
 
 // converseInRounds does the same as a server of 2026-07-28 does.
@@ -204,12 +209,14 @@ func converseInRounds(m message, say func(step int), elicitation, sample []byte)
 	switch {
 	case !ok:
 		say(1)
-		return fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{"same":{"method":"elicitation/create","params":%s}},`+
+		return fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{"same":{"method":"elicitation/create"`+
+			`,"params":%s}},`+
 			`"requestState":"|2"}`, elicitation)
 	case step == "2":
 		say(2)
 		state, _ := json.Marshal(string(params.InputResponses) + "|3")
-		return fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{"same":{"method":"sampling/createMessage","params":%s}},`+
+		return fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{"same":{"method":"sampling/createMessage"`+
+			`,"params":%s}},`+
 			`"requestState":%s}`, sample, state)
 	}
 	say(3)

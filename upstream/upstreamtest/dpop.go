@@ -13,8 +13,9 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// proof checks the DPoP proof of a request to the address at, which is sent with token; "" for none. It returns the key of the proof. Each
-// proof is good once, and for the nonce of that place. The lock is held.
+// proof checks the DPoP proof of a request to the address at, which is sent with token; "" for
+// none. It returns the key of the proof. Each proof is good once, and for the nonce of that place.
+// The lock is held.
 func (a *AuthServer) proof(r *http.Request, at, token string) (key string, err error) {
 	proofs := r.Header.Values("DPoP")
 	if len(proofs) != 1 {

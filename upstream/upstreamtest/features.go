@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Features hold what a fake server offers besides tools. What is not nil is offered, and listed byte for byte. Its requests
-// prompts/get, resources/read and completion/complete answer
+// Features hold what a fake server offers besides tools. What is not nil is offered, and listed
+// byte for byte. Its requests prompts/get, resources/read and completion/complete answer
 //
 //	{"answer": R, …}   R, byte for byte
 //	{"error": E, …}    the JSON-RPC error E, byte for byte
 //	any other params   {"method": M, "params": P}, P byte for byte
 //
-// after what the name or uri asks for: "progress" is two progress reports, "log" a log message, "hang" no answer, "begin" a
-// progress report and no answer, "die" and "ask" as the tools.
+// after what the name or uri asks for: "progress" is two progress reports, "log" a log message,
+// "hang" no answer, "begin" a progress report and no answer, "die" and "ask" as the tools.
 type Features struct {
 	Prompts   []json.RawMessage
 	Resources []json.RawMessage
@@ -96,7 +96,8 @@ func (p *peer) announce(method, uri string) {
 		case l.filter != nil && !l.filter.takes(method, uri), l.filter == nil && uri != "" && !subscribed:
 			continue
 		case uri != "" && l.filter != nil:
-			params = fmt.Sprintf(`,"params":{"uri":%q,"x":1.50,"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}`, uri, l.filter.id)
+			params = fmt.Sprintf(`,"params":{"uri":%q,"x":1.50,"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}`, uri,
+				l.filter.id)
 		case uri != "":
 			params = fmt.Sprintf(`,"params":{"uri":%q,"x":1.50}`, uri)
 		}
@@ -136,7 +137,8 @@ func (p *peer) listenFor(m message, gone <-chan struct{}, send func([]byte)) {
 		`{"notifications":%s,"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, agreed, m.ID))
 	select {
 	case <-canceled:
-		send(response(m.ID, "result", fmt.Appendf(nil, `{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":%s}}`, m.ID)))
+		send(response(m.ID, "result", fmt.Appendf(nil,
+			`{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":%s}}`, m.ID)))
 	case <-gone:
 	}
 }
@@ -166,7 +168,8 @@ func (p *peer) feature(m message, gone <-chan struct{}, send func([]byte)) bool 
 		send(response(m.ID, "error", []byte(`{"code":-32603,"message":"the database is down"}`)))
 	case list != "" && offered:
 		send(response(m.ID, "result", p.page(list, m.Params.Cursor)))
-	case slices.Contains([]string{"prompts/get", "resources/read", "completion/complete"}, m.Method), strings.HasPrefix(m.Method, "acme/"):
+	case slices.Contains([]string{"prompts/get", "resources/read", "completion/complete"}, m.Method),
+		strings.HasPrefix(m.Method, "acme/"):
 		p.answer(m, gone, send)
 	case m.Method == "resources/subscribe", m.Method == "resources/unsubscribe":
 		p.subscribe(m, send)

@@ -280,7 +280,8 @@ func (h *Handler) openSSE(w http.ResponseWriter, r *http.Request) {
 	id := h.newSession(func(line []byte) { out.event(h.shape(line)) })
 	defer out.close()
 	greeted := make(chan struct{})
-	defer h.peer.listen(listener{send: func(line []byte) { <-greeted; out.event(line) }})() // before somebody counts on being told
+	// before somebody counts on being told
+	defer h.peer.listen(listener{send: func(line []byte) { <-greeted; out.event(line) }})()
 	out.raw("event: endpoint\ndata: " + r.URL.Path + "?session=" + id + "\n\n")
 	close(greeted)
 	<-h.goneWith(r)

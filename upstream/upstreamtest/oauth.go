@@ -15,8 +15,9 @@ import (
 	"time"
 )
 
-// AuthServer is an authorization server that approves whoever asks. It rotates refresh tokens, and ends a sign-in when one is used twice.
-// It protects the resource whose handler Guard wraps. Set the fields before it serves.
+// AuthServer is an authorization server that approves whoever asks. It rotates refresh tokens, and
+// ends a sign-in when one is used twice. It protects the resource whose handler Guard wraps. Set
+// the fields before it serves.
 type AuthServer struct {
 	Issuer   string // its own address
 	Resource string // of the protected resource; what tokens must be asked for
@@ -103,7 +104,8 @@ func (a *AuthServer) Expire() {
 }
 
 func (a *AuthServer) metadata() map[string]any {
-	m := map[string]any{"issuer": a.Issuer, "authorization_endpoint": a.Issuer + "/authorize", "token_endpoint": a.Issuer + "/token",
+	m := map[string]any{"issuer": a.Issuer, "authorization_endpoint": a.Issuer + "/authorize",
+		"token_endpoint":      a.Issuer + "/token",
 		"revocation_endpoint": a.Issuer + "/revoke", "code_challenge_methods_supported": []string{"S256"},
 		"authorization_response_iss_parameter_supported": true}
 	if !a.NoRegistration {
@@ -147,7 +149,8 @@ func (a *AuthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/device":
 		code := rand.Text()
 		put(&a.devices, code, r.Form)
-		answer(w, http.StatusOK, map[string]any{"device_code": code, "user_code": "ABCD-EFGH", "verification_uri": a.Issuer + "/enter", "interval": 1, "expires_in": 600})
+		answer(w, http.StatusOK, map[string]any{"device_code": code, "user_code": "ABCD-EFGH",
+			"verification_uri": a.Issuer + "/enter", "interval": 1, "expires_in": 600})
 	case "/token":
 		a.token(w, r)
 	case "/revoke":
@@ -195,7 +198,8 @@ func (a *AuthServer) authorize(w http.ResponseWriter, r *http.Request) {
 	if a.Documents != nil && strings.HasPrefix(r.Form.Get("client_id"), "https://") {
 		a.readDocument(r.Form.Get("client_id"), r.Form.Get("redirect_uri"))
 	}
-	if _, known := a.Clients[r.Form.Get("client_id")]; err != nil || !known || r.Form.Get("code_challenge_method") != "S256" {
+	if _, known := a.Clients[r.Form.Get("client_id")]; err != nil || !known ||
+		r.Form.Get("code_challenge_method") != "S256" {
 		http.Error(w, "bad request", http.StatusBadRequest)
 		return
 	}
@@ -226,7 +230,8 @@ func (a *AuthServer) readDocument(id, redirect string) {
 		Redirects []string `json:"redirect_uris"`
 		Method    string   `json:"token_endpoint_auth_method"`
 	}
-	if json.NewDecoder(resp.Body).Decode(&said) == nil && said.ID == id && said.Method == "none" && slices.Contains(said.Redirects, redirect) {
+	if json.NewDecoder(resp.Body).Decode(&said) == nil && said.ID == id && said.Method == "none" &&
+		slices.Contains(said.Redirects, redirect) {
 		put(&a.Clients, id, "")
 	}
 }
@@ -270,14 +275,16 @@ func (a *AuthServer) token(w http.ResponseWriter, r *http.Request) {
 		asked, ok := a.codes[form.Get("code")]
 		delete(a.codes, form.Get("code"))
 		sum := sha256.Sum256([]byte(form.Get("code_verifier")))
-		if !ok || asked.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]) || asked.Get("redirect_uri") != form.Get("redirect_uri") ||
+		if !ok || asked.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]) ||
+			asked.Get("redirect_uri") != form.Get("redirect_uri") ||
 			asked.Get("resource") != form.Get("resource") {
 			a.refuse(w, "invalid_grant", "the code is not valid")
 			return
 		}
 		g.scope = asked.Get("scope")
 	case "refresh_token":
-		if g = a.refresh[form.Get("refresh_token")]; g == nil || g.revoked || g.current != form.Get("refresh_token") || g.key != key {
+		if g = a.refresh[form.Get("refresh_token")]; g == nil || g.revoked || g.current != form.Get("refresh_token") ||
+			g.key != key {
 			if g != nil {
 				g.revoked = true // somebody has used it twice
 			}
@@ -323,7 +330,8 @@ func (a *AuthServer) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := "http://" + r.Host
 		if strings.HasPrefix(r.URL.Path, "/.well-known/oauth-protected-resource") {
-			answer(w, http.StatusOK, map[string]any{"resource": a.Resource, "authorization_servers": []string{a.Issuer}, "scopes_supported": a.Scopes})
+			answer(w, http.StatusOK, map[string]any{"resource": a.Resource, "authorization_servers": []string{a.Issuer},
+				"scopes_supported": a.Scopes})
 			return
 		}
 		a.mu.Lock()
@@ -340,12 +348,14 @@ func (a *AuthServer) Guard(next http.Handler) http.Handler {
 			}
 		}
 		good := g != nil && !g.revoked && (g.ends.IsZero() || time.Now().Before(g.ends))
-		missing := good && slices.ContainsFunc(a.Scopes, func(s string) bool { return !slices.Contains(strings.Fields(g.scope), s) })
+		missing := good && slices.ContainsFunc(a.Scopes,
+			func(s string) bool { return !slices.Contains(strings.Fields(g.scope), s) })
 		wanted := strings.Join(a.Scopes, " ")
 		a.mu.Unlock()
 		switch {
 		case !good:
-			w.Header().Set("WWW-Authenticate", challenge+`resource_metadata="`+origin+`/.well-known/oauth-protected-resource/mcp", scope="`+wanted+`"`)
+			w.Header().Set("WWW-Authenticate",
+				challenge+`resource_metadata="`+origin+`/.well-known/oauth-protected-resource/mcp", scope="`+wanted+`"`)
 			http.Error(w, "sign in", http.StatusUnauthorized)
 		case missing:
 			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+wanted+`"`)

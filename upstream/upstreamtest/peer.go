@@ -74,8 +74,10 @@ func newPeer(s Script) *peer {
 	for _, declaration := range s.tools() {
 		lists["tools"] = append(lists["tools"], fill(string(declaration), message{}))
 	}
-	return &peer{script: s, lists: lists, arrived: map[string]int{}, open: map[string]bool{}, waiting: map[string]chan struct{}{}, listeners: map[int]listener{},
-		subscribed: map[string]int{}, asking: newAsking(), tasks: tasks{modern: s.Modern, moved: make(chan struct{})}, listened: make(chan struct{})}
+	return &peer{script: s, lists: lists, arrived: map[string]int{}, open: map[string]bool{},
+		waiting: map[string]chan struct{}{}, listeners: map[int]listener{},
+		subscribed: map[string]int{}, asking: newAsking(), tasks: tasks{modern: s.Modern, moved: make(chan struct{})},
+		listened: make(chan struct{})}
 }
 
 // listen adds a place that notifications go to, until the function it returns is called.
@@ -195,10 +197,12 @@ func (p *peer) hello(more string) []byte {
 	if p.script.Has(NoTools) {
 		capabilities = `"experimental":{}`
 	}
-	capabilities = "{" + capabilities + p.script.Features.capabilities() + tasksCapability(p.script) + p.script.Capabilities + "}"
+	capabilities = "{" + capabilities + p.script.Features.capabilities() + tasksCapability(p.script) +
+		p.script.Capabilities + "}"
 	name := cmp.Or(p.script.Name, "fake")
 	info := fmt.Sprintf(`{"name":%s,"version":"1.2.3","title":%s}`, quote(name), quote("Fake "+name))
-	return fill(fmt.Sprintf(`{%s,"capabilities":%s,"serverInfo":%s,"instructions":%s,"_meta":{"io.modelcontextprotocol/serverInfo":%s}}`,
+	return fill(fmt.Sprintf(`{%s,"capabilities":%s,"serverInfo":%s,"instructions":%s`+
+		`,"_meta":{"io.modelcontextprotocol/serverInfo":%s}}`,
 		more, capabilities, info, quote(p.script.Instructions), info), message{})
 }
 
@@ -330,7 +334,8 @@ func (p *peer) kept(name string, args map[string]json.RawMessage) []byte {
 				open++
 			}
 		}
-		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"open":%d,"canceled":%d,"closed":%d}}`, open, len(p.canceled), p.closed)
+		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"open":%d,"canceled":%d,"closed":%d}}`, open,
+			len(p.canceled), p.closed)
 	case "canceled":
 		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"ids":[%s]}}`, strings.Join(p.canceled, ","))
 	case "note":
@@ -398,7 +403,8 @@ func (p *peer) sleep(m message, d time.Duration, gone <-chan struct{}) bool {
 	return p.poll(m, d, func() bool { return time.Since(began) >= d }, gone)
 }
 
-// poll waits until done, looking again and again, and reports false if the request was canceled or the client went meanwhile.
+// poll waits until done, looking again and again, and reports false if the request was canceled or
+// the client went meanwhile.
 func (p *peer) poll(m message, every time.Duration, done func() bool, gone <-chan struct{}) bool {
 	canceled := p.cancelable(m)
 	again := time.NewTicker(max(every, 1))
@@ -438,7 +444,8 @@ func number(raw json.RawMessage) int {
 	return n
 }
 
-// fill is a text that a tool was told to send in answer to m, with what stands for its id and for a byte that is not UTF-8.
+// fill is a text that a tool was told to send in answer to m, with what stands for its id and for a
+// byte that is not UTF-8.
 func fill(text string, m message) []byte {
 	if m.ID != nil {
 		text = strings.ReplaceAll(text, "$ID", string(m.ID))

@@ -1,12 +1,13 @@
-// Package upstreamtest holds scripted fake MCP servers for tests: a child process that speaks stdio, and an HTTP handler
-// that speaks Streamable HTTP or HTTP+SSE. They write raw JSON and use no SDK, so that a test sees what goes over the
-// wire. All of them obey the same Script and know the same tools:
+// Package upstreamtest holds scripted fake MCP servers for tests: a child process that speaks
+// stdio, and an HTTP handler that speaks Streamable HTTP or HTTP+SSE. They write raw JSON and use
+// no SDK, so that a test sees what goes over the wire. All of them obey the same Script and know
+// the same tools:
 //
 //	echo      the request's params, byte for byte, as structuredContent.params
 //	raw       {"result": R}: answers with R, byte for byte
 //	fail      {"error": E}: answers with the JSON-RPC error E, byte for byte
-//	answer    {"text": T}: sends the text T as it is, with $ID replaced by the request's id, $BAD by a byte that is not UTF-8,
-//	          and $LONG by more than a megabyte of text
+//	answer    {"text": T}: sends the text T as it is, with $ID replaced by the request's id, $BAD by a byte that is not
+//	          UTF-8, and $LONG by more than a megabyte of text
 //	progress  {"n": N}: N progress reports {"progressToken","progress","total","message","x"}, then a result
 //	sleep     {"ms": M}: a result after M milliseconds, unless canceled
 //	hang      no answer;
@@ -17,8 +18,8 @@
 //	flood     {"n": N}: N times notifications/tools/list_changed, then a result
 //	canceled  the ids that notifications/cancelled named, as structuredContent.ids
 //	pids      the process id and that of a descendant, as structuredContent.pids
-//	say       {"notes": [T], "times": N}: the texts T on the call's own stream, with $ID and $BAD replaced, N times, then a
-//	          result; not among DefaultTools, as those that follow
+//	say       {"notes": [T], "times": N}: the texts T on the call's own stream, with $ID and $BAD replaced, N times,
+//	          then a result; not among DefaultTools, as those that follow
 //	shout     {"notes": [T], "times": N}: the texts T to all who listen, then a result
 //	offer     {"list": L, "items": [D]}: lists D as prompts, resources or resourceTemplates, tells of it, answers
 //	update    {"uri": U}: tells those who have subscribed that the resource has changed, answers
@@ -29,17 +30,18 @@
 //	converse  {"text": T}: three times progress and a log message, an elicitation after the first, a sampling after the
 //	          second, then structuredContent {"text": T, "answers": [A, A]}; all that it says and asks holds T
 //	withdraw  {"id": I}: cancels the question I
-//	answers   {"wait": T}: all responses that questions got, as structuredContent.answers, once one of them holds the text T
+//	answers   {"wait": T}: all responses that questions got, as structuredContent.answers, once one of them holds the
+//	          text T
 //	rounds    {"key": K, "results": [R]}: answers the nth call with the same K with the nth R, byte for byte, and after
 //	          that with the params of all those calls as structuredContent.received
-//	task      {"text": T, "ask": Q}: as a task only: it goes on until it is finished, and then has T as its text. With Q, the
-//	          params of an elicitation, it needs that answered first, which goes before T
+//	task      {"text": T, "ask": Q}: as a task only: it goes on until it is finished, and then has T as its text. With
+//	          Q, the params of an elicitation, it needs that answered first, which goes before T
 //	finish    {"task": I}: finishes the task I, tells of its status and before that of its progress, answers
 //	noted     every notification of clients whose method does not begin with notifications/, as structuredContent.noted
 //	wait      {"file": F}: a result once there is the file F, unless canceled
 //	arrived   {"tool": T}: how many calls of the tool T have come, as structuredContent.n
-//	calls     how many other calls have no answer, how often notifications/cancelled has come, and how many calls lost their stream
-//	          before they had an answer, as structuredContent.open, .canceled and .closed
+//	calls     how many other calls have no answer, how often notifications/cancelled has come, and how many calls lost
+//	          their stream before they had an answer, as structuredContent.open, .canceled and .closed
 //	note      {"text": T}: keeps T, and answers with all that was kept, as structuredContent.notes
 //
 // The tools from say on are not among DefaultTools.
@@ -73,15 +75,17 @@ const (
 	SilentList       Behaviour = "silent_list"       // does not answer tools/list
 	StopsReading     Behaviour = "stops_reading"     // stops reading stdin after the first tools/list (stdio)
 	DiesSlowly       Behaviour = "dies_slowly"       // when it is to die, it closes stdout and goes on running (stdio)
-	ClosesStdin      Behaviour = "closes_stdin"      // closes stdin after the first tools/list, and goes on running (stdio)
-	Stubborn         Behaviour = "stubborn"          // ignores the end of stdin and SIGTERM (stdio)
-	HasDescendant    Behaviour = "has_descendant"    // starts a process of its own that sleeps for long (stdio)
-	SilentFeatures   Behaviour = "silent_features"   // answers no list but that of tools
-	SilentLevel      Behaviour = "silent_level"      // does not answer logging/setLevel
-	RefusesFeatures  Behaviour = "refuses_features"  // answers these with an error
-	Chatty           Behaviour = "chatty"            // writes 1,000 lines to stderr at start (stdio)
-	AsksEarly        Behaviour = "asks_early"        // asks for roots, with the id "early", once it is initialised
-	AsksAgain        Behaviour = "asks_again"        // asks for roots, with an id that begins with again, when it is told that they have changed
+	// closes stdin after the first tools/list, and goes on running (stdio)
+	ClosesStdin     Behaviour = "closes_stdin"
+	Stubborn        Behaviour = "stubborn"         // ignores the end of stdin and SIGTERM (stdio)
+	HasDescendant   Behaviour = "has_descendant"   // starts a process of its own that sleeps for long (stdio)
+	SilentFeatures  Behaviour = "silent_features"  // answers no list but that of tools
+	SilentLevel     Behaviour = "silent_level"     // does not answer logging/setLevel
+	RefusesFeatures Behaviour = "refuses_features" // answers these with an error
+	Chatty          Behaviour = "chatty"           // writes 1,000 lines to stderr at start (stdio)
+	AsksEarly       Behaviour = "asks_early"       // asks for roots, with the id "early", once it is initialised
+	// asks for roots, with an id that begins with again, when it is told that they have changed
+	AsksAgain Behaviour = "asks_again"
 )
 
 // Script says how a fake server behaves. The zero value is an honest server of protocol 2025-11-25.
@@ -98,8 +102,8 @@ type Script struct {
 	ToolsFile string            // a file with a JSON array of tools, instead of Tools
 	PageSize  int               // tools on a page; 0: all on one
 
-	// Hints are the cache hints of a list's pages, raw, with a comma before each member, by the list's member. The last one
-	// stands for all further pages. Default on 2026-07-28: none.
+	// Hints are the cache hints of a list's pages, raw, with a comma before each member, by the list's
+	// member. The last one stands for all further pages. Default on 2026-07-28: none.
 	Hints map[string][]string
 
 	Features Features // what it offers besides tools
@@ -107,11 +111,13 @@ type Script struct {
 	Tasks        bool   // offers tasks: of 2025-11-25, or as the extension of 2026-07-28; see the tools about tasks
 	Capabilities string // further members of its capabilities, raw, with a comma before each
 
-	// Results hold what tools answer, byte for byte, by name; before what the tools above do. Under a URI they hold the answer to
-	// resources/read: an error where it begins with its code.
+	// Results hold what tools answer, byte for byte, by name; before what the tools above do. Under a
+	// URI they hold the answer to resources/read: an error where it begins with its code.
 	Results map[string]json.RawMessage
 
-	ResultsIn string // a directory: what a tool answers is the file of its name there, where there is one; for long results
+	// a directory: what a tool answers is the file of its name there, where there is one; for long
+	// results
+	ResultsIn string
 
 	// Says are texts that tools send, by name, as answer does; before what the tools above do.
 	Says map[string]string

@@ -51,7 +51,8 @@ func (l *tasks) object(t *task) string {
 	if l.modern {
 		at, ttl = "2026-08-01T00:00:00Z", "ttlMs"
 	}
-	object := fmt.Sprintf(`"taskId":%q,"status":%q,"createdAt":%q,"lastUpdatedAt":%q,%q:1e5,"x":1.50`, t.id, t.status, at, at, ttl)
+	object := fmt.Sprintf(`"taskId":%q,"status":%q,"createdAt":%q,"lastUpdatedAt":%q,%q:1e5,"x":1.50`, t.id, t.status, at,
+		at, ttl)
 	if t.poll != nil {
 		object += fmt.Sprintf(`,%q:%s`, strings.Replace(ttl, "ttl", "pollInterval", 1), t.poll)
 	}
@@ -98,7 +99,8 @@ func (p *peer) newTask(m message, gone <-chan struct{}, send func([]byte)) {
 	}
 	p.tasks.mu.Lock()
 	t := &task{id: "task-" + strconv.Itoa(len(p.tasks.all)+1), status: "working", text: m.Params.Arguments["text"],
-		whole: m.Params.Arguments["result"], ask: m.Params.Arguments["ask"], poll: m.Params.Arguments["poll"], token: m.Params.Meta.ProgressToken}
+		whole: m.Params.Arguments["result"], ask: m.Params.Arguments["ask"], poll: m.Params.Arguments["poll"],
+		token: m.Params.Meta.ProgressToken}
 	if t.ask != nil {
 		t.status = "input_required"
 	}
@@ -109,7 +111,8 @@ func (p *peer) newTask(m message, gone <-chan struct{}, send func([]byte)) {
 		send(response(m.ID, "result", []byte(`{"resultType":"task",`+object+`}`)))
 		return
 	}
-	send(response(m.ID, "result", []byte(`{"task":{`+object+`},"_meta":{"io.modelcontextprotocol/model-immediate-response":"soon"}}`)))
+	send(response(m.ID, "result", []byte(`{"task":{`+object+`}`+
+		`,"_meta":{"io.modelcontextprotocol/model-immediate-response":"soon"}}`)))
 	select { // a hub opens the stream that it listens to on the side
 	case <-p.listened:
 	case <-gone:
@@ -159,7 +162,8 @@ func (l *tasks) listen(f *filter, send func([]byte)) (stop func()) {
 	return func() { set(nil) }
 }
 
-// finishTask finishes a task and, unless quiet, tells of it. whole is its result from now on; nil: what it was begun with says that.
+// finishTask finishes a task and, unless quiet, tells of it. whole is its result from now on; nil:
+// what it was begun with says that.
 func (p *peer) finishTask(id string, whole json.RawMessage, quiet bool) {
 	var lines []string
 	var listen func([]byte)
@@ -175,7 +179,8 @@ func (p *peer) finishTask(id string, whole json.RawMessage, quiet bool) {
 				`{"io.modelcontextprotocol/subscriptionId":%s}}}`, p.tasks.detailed(t), t.stream))
 			return
 		}
-		lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":9,"x":1.50}}`, t.token),
+		lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s`+
+			`,"progress":9,"x":1.50}}`, t.token),
 			fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{%s}}`, p.tasks.object(t)))
 	})
 	for _, line := range lines {
@@ -230,7 +235,8 @@ func (p *peer) aboutTask(m message, gone <-chan struct{}, send func([]byte)) boo
 		return false
 	}
 	if !known {
-		send(response(m.ID, "error", fmt.Appendf(nil, `{"code":-32602,"message":"Failed to retrieve task: Task not found","data":{"z":1.50}}`)))
+		send(response(m.ID, "error", fmt.Appendf(nil,
+			`{"code":-32602,"message":"Failed to retrieve task: Task not found","data":{"z":1.50}}`)))
 		return true
 	}
 	send(response(m.ID, "result", []byte(answer)))
@@ -250,7 +256,8 @@ func (l *tasks) page(cursor string) string {
 	if from+2 < len(l.all) {
 		next = fmt.Sprintf(`,"nextCursor":"%d"`, from+2)
 	}
-	return `{"x-more":{"b":1.50,"a":12345678901234567890},"tasks":[` + strings.Join(page, ",") + `]` + next + `,"_meta":{"z":1.0}}`
+	return `{"x-more":{"b":1.50,"a":12345678901234567890},"tasks":[` + strings.Join(page, ",") + `]` + next +
+		`,"_meta":{"z":1.0}}`
 }
 
 // awaitTask waits for the end of a task, and asks meanwhile what it needs. The result is "" if nobody waits any more.

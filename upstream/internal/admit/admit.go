@@ -39,8 +39,8 @@ const (
 	codeTooLarge           = "too_large"
 )
 
-// admission judges what one server lists, so that nothing in it can break the hub, the SDK or a client: many clients lose the
-// whole list over one bad tool.
+// admission judges what one server lists, so that nothing in it can break the hub, the SDK or a
+// client: many clients lose the whole list over one bad tool.
 type admission struct {
 	cfg     settings.Server
 	server  string // see ServerDigest
@@ -54,7 +54,8 @@ type admission struct {
 	sound map[string]bool // now
 }
 
-// rules is the version of the checks. Whoever makes a check stricter has to change it: otherwise what passed before still passes.
+// rules is the version of the checks. Whoever makes a check stricter has to change it: otherwise
+// what passed before still passes.
 const rules = "3"
 
 func newAdmission(cfg settings.Server, known map[string]bool) *admission {
@@ -80,10 +81,13 @@ func ServerDigest(cfg settings.Server) string {
 	return "@" + tool.Digest([]byte(text))
 }
 
-// admit judges the elements of l one by one. An element is admitted as it stands, byte for byte but for white space between
-// lines; or admitted with a repair that its repairs name; or excluded with the reason. raw are the elements of all pages in
-// their order, with their digests; they are not changed, and what is admitted aliases them.
-func (a *admission) admit(l lists.List, raw []json.RawMessage, digests [][sha256.Size]byte) (admitted []*candidate, excluded []tool.Exclusion) {
+// admit judges the elements of l one by one. An element is admitted as it stands, byte for byte but
+// for white space between lines; or admitted with a repair that its repairs name; or excluded with
+// the reason. raw are the elements of all pages in their order, with their digests; they are not
+// changed, and what is admitted aliases them.
+func (a *admission) admit(
+	l lists.List, raw []json.RawMessage, digests [][sha256.Size]byte,
+) (admitted []*candidate, excluded []tool.Exclusion) {
 	surplus := max(len(raw)-a.cfg.Limits.Tools, 0)
 	raw = raw[:len(raw)-surplus]
 	candidates := make([]*candidate, len(raw))
@@ -100,7 +104,8 @@ func (a *admission) admit(l lists.List, raw []json.RawMessage, digests [][sha256
 		case c.refused != nil:
 		case at > 0:
 			c.refused = &refusal{code: codeDuplicateName, twin: "same server", reason: fmt.Sprintf(
-				"the server lists another one with this %s, at position %d of its list, which is used: give each its own on the server",
+				"the server lists another one with this %s, at position %d of its list, which is used: give each its own on "+
+					"the server",
 				l.Key(), at)}
 		case a.known[c.key]:
 		case l == lists.Tools:
@@ -200,7 +205,8 @@ func (c *candidate) repaired(part, format string, args ...any) {
 // read checks the element of l at index i as far as its name.
 func (a *admission) read(l lists.List, i int, raw json.RawMessage, digest [sha256.Size]byte) *candidate {
 	raw = bytes.TrimSpace(raw)
-	c := &candidate{position: i + 1, raw: raw, declaration: raw, digest: digest, key: l.Member() + hex.EncodeToString(digest[:])}
+	c := &candidate{position: i + 1, raw: raw, declaration: raw, digest: digest,
+		key: l.Member() + hex.EncodeToString(digest[:])}
 	if a.known[c.key] {
 		if l == lists.Tools {
 			c.parts = partsOf(c.declaration)
@@ -222,7 +228,8 @@ func (a *admission) read(l lists.List, i int, raw json.RawMessage, digest [sha25
 func (a *admission) readDeclaration(c *candidate, l lists.List) {
 	switch depth := rawjson.Depth(c.declaration); {
 	case depth > maxDeclarationDepth:
-		c.refuse(codeTooLarge, "its declaration nests %d levels deep, more than %d: flatten it on the server", depth, maxDeclarationDepth)
+		c.refuse(codeTooLarge, "its declaration nests %d levels deep, more than %d: flatten it on the server", depth,
+			maxDeclarationDepth)
 		return
 	case !rawjson.Valid(c.declaration) || !rawjson.IsObject(c.declaration):
 		c.refuse(codeInvalidDeclaration, "its declaration is not a JSON object: correct it on the server")
@@ -248,10 +255,12 @@ func (a *admission) readDeclaration(c *candidate, l lists.List) {
 	case c.refused != nil:
 	case len(c.declaration) > a.cfg.Limits.ToolSize:
 		c.refuse(codeTooLarge, "its declaration has %d bytes, more than %s (%s): shorten it on the server, or %s",
-			len(c.declaration), settings.SizeText(a.cfg.Limits.ToolSize), settings.LimitToolSize, settings.Raise(settings.LimitToolSize))
+			len(c.declaration), settings.SizeText(a.cfg.Limits.ToolSize), settings.LimitToolSize,
+			settings.Raise(settings.LimitToolSize))
 	default:
 		if key, ok := rawjson.Repeated(c.declaration, bytes.Compare); ok {
-			c.refuse(codeInvalidDeclaration, "its declaration is ambiguous: member %q occurs twice in one object: correct it on the server", redact.Truncate(key, maxShown))
+			c.refuse(codeInvalidDeclaration, "its declaration is ambiguous: member %q occurs twice in one object: correct it "+
+				"on the server", redact.Truncate(key, maxShown))
 		}
 	}
 }
@@ -296,7 +305,8 @@ func refuseTwins(candidates []*candidate) {
 		if len(twins) < 2 {
 			continue
 		}
-		same := !slices.ContainsFunc(twins, func(c *candidate) bool { return !bytes.Equal(c.declaration, twins[0].declaration) })
+		same := !slices.ContainsFunc(twins,
+			func(c *candidate) bool { return !bytes.Equal(c.declaration, twins[0].declaration) })
 		for i, c := range twins {
 			switch {
 			case !same:

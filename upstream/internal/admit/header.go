@@ -13,7 +13,8 @@ import (
 // headerKeyword marks a property whose argument is mirrored into an HTTP header (protocol 2026-07-28).
 const headerKeyword = paramheader.Keyword
 
-// checkHeaders refuses a tool whose header annotations are invalid: the SDK panics when it is added, and clients drop it.
+// checkHeaders refuses a tool whose header annotations are invalid: the SDK panics when it is
+// added, and clients drop it.
 func (c *candidate) checkHeaders() {
 	input, ok := rawjson.Get(c.declaration, "inputSchema")
 	if !ok || !bytes.Contains(input, []byte(headerKeyword)) && !bytes.Contains(input, []byte(`\u`)) {
@@ -68,7 +69,8 @@ func (h *headers) one(property, value []byte, path string) string {
 	}
 	lower := strings.ToLower(name)
 	if other, taken := h.seen[lower]; taken {
-		return fmt.Sprintf("its parameters %q and %q have the same %s %q", other, path, headerKeyword, redact.Truncate(name, maxShown))
+		return fmt.Sprintf("its parameters %q and %q have the same %s %q", other, path, headerKeyword,
+			redact.Truncate(name, maxShown))
 	}
 	h.seen[lower] = path
 	return ""

@@ -29,10 +29,12 @@ func (a *admission) checkHidden(c *candidate) {
 		c.declaration = clean
 		c.repaired("declaration", "there were %s; they were taken out", what)
 	case settings.HiddenRefuse:
-		c.refuse(codeHiddenText, "there are %s: take them out on the server, or set %s to %s", what, settings.LimitHiddenText, settings.HiddenStrip)
+		c.refuse(codeHiddenText, "there are %s: take them out on the server, or set %s to %s", what, settings.LimitHiddenText,
+			settings.HiddenStrip)
 	default:
 		a.findings = append(a.findings, tool.Finding{About: c.name, Code: codeHiddenText,
-			Reason: fmt.Sprintf("%s: a model reads what a person does not see. Look at it, or set %s to %s or %s", what, settings.LimitHiddenText,
+			Reason: fmt.Sprintf("%s: a model reads what a person does not see. Look at it, or set %s to %s or %s", what,
+				settings.LimitHiddenText,
 				settings.HiddenStrip, settings.HiddenRefuse)})
 	}
 }
@@ -44,7 +46,8 @@ func (a *admission) checkInstructions(text string) string {
 		return text
 	}
 	a.findings = append(a.findings, tool.Finding{About: "instructions", Code: codeHiddenText,
-		Reason: fmt.Sprintf("hidden characters in the server's instructions (%s): clients get them without", hidden.Names(found))})
+		Reason: fmt.Sprintf("hidden characters in the server's instructions (%s): clients get them without",
+			hidden.Names(found))})
 	if a.cfg.Limits.HiddenText == settings.HiddenRefuse {
 		return ""
 	}

@@ -11,8 +11,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
-// hideInternal takes the arguments that Agent Tool calls internal, those with "visibility":"internal", out of the input schema that models
-// see. Hooks and people may set them, and need not. They are found beneath properties and items. A tool that has them anywhere else is
+// hideInternal takes the arguments that Agent Tool calls internal, those with
+// "visibility":"internal", out of the input schema that models see. Hooks and people may set them,
+// and need not. They are found beneath properties and items. A tool that has them anywhere else is
 // refused: nobody could tell which arguments of a call they are.
 func (c *candidate) hideInternal(value []byte) {
 	if !bytes.Contains(value, []byte(`"visibility"`)) { // nearly always
@@ -33,8 +34,9 @@ func (c *candidate) hideInternal(value []byte) {
 		}
 	}
 	if hide.fault != "" {
-		c.refuse(codeInvalidSchema, `its input schema cannot be shown without what has "visibility":"internal": %s. Keep such arguments beneath `+
-			`properties and items, and let nothing else name them`, hide.fault)
+		c.refuse(codeInvalidSchema,
+			`its input schema cannot be shown without what has "visibility":"internal": %s. Keep such arguments beneath `+
+				`properties and items, and let nothing else name them`, hide.fault)
 	} else if len(hide.found) > 0 {
 		c.internal, c.runtime = hide.found, runtime
 		c.set("inputSchema", string(shown))
@@ -57,7 +59,8 @@ func (h *hiding) refuse(format string, args ...any) {
 	}
 }
 
-// schema returns the schema value of the argument at a pointer as it is without internal arguments, or where nothing needs them.
+// schema returns the schema value of the argument at a pointer as it is without internal arguments,
+// or where nothing needs them.
 func (h *hiding) schema(value []byte, at string) []byte {
 	if isInternal(value) {
 		h.refuse("it is at %q, which is no property of an object", redact.Truncate(at, maxShown))
@@ -102,7 +105,8 @@ func (h *hiding) schema(value []byte, at string) []byte {
 	}
 	isMine := func(name string) bool { return slices.Contains(mine, name) }
 	if h.drops {
-		left, _, _ := rawjson.DeleteFunc(rawjson.GetObject(out, "properties"), func(p rawjson.Member) bool { return isMine(p.Name()) })
+		left, _, _ := rawjson.DeleteFunc(rawjson.GetObject(out, "properties"),
+			func(p rawjson.Member) bool { return isMine(p.Name()) })
 		put(left, "properties")
 	}
 	if required, ok := rawjson.Get(out, "required"); ok {
@@ -123,16 +127,19 @@ func isInternal(schema []byte) bool {
 	return visibility == "internal"
 }
 
-// holdsInternal reports whether a schema in the value of a keyword, or in one of those in it, is internal. Values that are data hold none.
+// holdsInternal reports whether a schema in the value of a keyword, or in one of those in it, is
+// internal. Values that are data hold none.
 func holdsInternal(keyword string, value []byte) (found bool) {
 	switch keyword {
-	case "properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions": // from a name to a schema
+	// from a name to a schema
+	case "properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions":
 		_ = rawjson.Members(value, func(m rawjson.Member) bool {
 			found = holdsInternal("", m.Value)
 			return !found
 		})
 		return found
-	case "", "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains", "additionalProperties", "unevaluatedProperties",
+	case "", "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains", "additionalProperties",
+		"unevaluatedProperties",
 		"propertyNames", "contentSchema", "allOf", "anyOf", "oneOf", "not", "if", "then", "else":
 	default:
 		return false

@@ -65,7 +65,8 @@ func (o Offer) Admit(cfg settings.Server, r *redact.Redactor) *Listing {
 	return l
 }
 
-// Descriptions returns what a model is told of each tool, by the tool's own name: a digest of its schema, and its description.
+// Descriptions returns what a model is told of each tool, by the tool's own name: a digest of its
+// schema, and its description.
 func (l *Listing) Descriptions() map[string]string {
 	all := make(map[string]string, len(l.Catalog.Tools))
 	for _, t := range l.Catalog.Tools {

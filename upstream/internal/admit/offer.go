@@ -20,8 +20,9 @@ type Offer struct {
 	Abilities    tool.Abilities
 	Lists        [lists.Count][]json.RawMessage
 
-	// Sound names the elements of the lists that were admitted as they stand, with nothing to be said of them, and the rules and
-	// limits by which they were: a list and the digest of its element. It is nil before the first admission.
+	// Sound names the elements of the lists that were admitted as they stand, with nothing to be said
+	// of them, and the rules and limits by which they were: a list and the digest of its element. It
+	// is nil before the first admission.
 	Sound map[string]bool
 
 	digests [lists.Count][][sha256.Size]byte // of the elements; nil before the first Digest
@@ -87,8 +88,9 @@ func (o Offer) Encode() []byte {
 	return append(out, "]}"...)
 }
 
-// DecodeOffer reads what Encode wrote, now or in an earlier version that knew tools alone. ok is false where it finds no lists.
-// The elements are not checked: those that Sound does not name are, when they are admitted.
+// DecodeOffer reads what Encode wrote, now or in an earlier version that knew tools alone. ok is
+// false where it finds no lists. The elements are not checked: those that Sound does not name are,
+// when they are admitted.
 func DecodeOffer(data []byte) (o Offer, ok bool) {
 	kept, _ := rawjson.ReadObject(data)
 	text := func(name string) string {

@@ -13,15 +13,16 @@ import (
 // anyObject is the schema of a tool whose own one cannot be used: the upstream checks its arguments anyway.
 const anyObject = `{"type":"object"}`
 
-// flatten replaces schemas that are too deep, and reports whether there were any. It comes first, since they may be so deep
-// that the declaration would not be looked at at all.
+// flatten replaces schemas that are too deep, and reports whether there were any. It comes first,
+// since they may be so deep that the declaration would not be looked at at all.
 func (a *admission) flatten(c *candidate) bool {
 	most := a.cfg.Limits.SchemaDepth
 	if rawjson.Depth(c.declaration) <= most {
 		return false
 	}
 	why := func(depth int) string {
-		return fmt.Sprintf("it nests %d levels deep, more than %d (%s): flatten it, use $ref, or %s", depth, most, settings.LimitSchemaDepth,
+		return fmt.Sprintf("it nests %d levels deep, more than %d (%s): flatten it, use $ref, or %s", depth, most,
+			settings.LimitSchemaDepth,
 			settings.Raise(settings.LimitSchemaDepth))
 	}
 	if value, ok := rawjson.Get(c.declaration, "inputSchema"); ok && rawjson.Depth(value) > most {
@@ -66,7 +67,8 @@ func (c *candidate) checkInputSchema() {
 		c.set(part, string(narrowed))
 		c.repaired(part, `its "type" was a list with "object" in it; it is "object" now`)
 	default:
-		c.refuse(codeInvalidSchema, `the "type" of its input schema is not "object", so no arguments can be passed: correct it on the server`)
+		c.refuse(codeInvalidSchema,
+			`the "type" of its input schema is not "object", so no arguments can be passed: correct it on the server`)
 		return
 	}
 	value, _ = rawjson.Get(c.declaration, part)

@@ -69,8 +69,8 @@ func (l *Launcher) Find(cfg settings.Server) (string, *fault.Fault) {
 	return path, nil
 }
 
-// inheritedNames returns the environment variables that a child inherits. It gets all others, such as secrets of the hub, only
-// if its entry names them.
+// inheritedNames returns the environment variables that a child inherits. It gets all others, such
+// as secrets of the hub, only if its entry names them.
 func inheritedNames() []string {
 	if runtime.GOOS == "windows" {
 		return []string{"PATH", "PATHEXT", "COMSPEC", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "TEMP", "TMP", "APPDATA",
@@ -187,7 +187,8 @@ func startFault(cfg settings.Server, err error) *fault.Fault {
 			Cause: err,
 		}
 	}
-	f := &fault.Fault{What: fmt.Sprintf("command %q could not be started", cfg.Command), Hint: "run the command by hand to see why", Cause: err}
+	f := &fault.Fault{What: fmt.Sprintf("command %q could not be started", cfg.Command),
+		Hint: "run the command by hand to see why", Cause: err}
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
 		f.What += ": " + errno.Error()
 	}

@@ -1,4 +1,5 @@
-// Package child starts the programs of servers, keeps what they write to stderr, and ends them with all that they started.
+// Package child starts the programs of servers, keeps what they write to stderr, and ends them with
+// all that they started.
 package child
 
 import (
@@ -100,8 +101,9 @@ func (p *Process) wait(stderr *os.File) {
 	err := p.cmd.Wait() // the error says no more than the state
 	p.state = exitText(p.cmd.ProcessState, err)
 	close(p.reaped)
-	// What the child left running has lost its purpose. The group's id cannot belong to somebody else while a process of the
-	// group lives; where none lives, it takes a while until the id is given away again.
+	// What the child left running has lost its purpose. The group's id cannot belong to somebody else
+	// while a process of the group lives; where none lives, it takes a while until the id is given
+	// away again.
 	guard.KillGroup(p.cmd)
 	p.guard.KillStrays(p.guarded)
 	p.guard.Remove(p.guarded)
@@ -112,12 +114,12 @@ func (p *Process) wait(stderr *os.File) {
 	close(p.Exited)
 }
 
-// DrainTime says how long the pipes of a child that has exited are read on if a descendant holds them. A busy machine takes a
-// while to read all that the child has written.
+// DrainTime says how long the pipes of a child that has exited are read on if a descendant holds
+// them. A busy machine takes a while to read all that the child has written.
 const DrainTime = 2 * time.Second
 
-// Stop ends the child and its group, after its stdin was closed: it waits, terminates, and then kills. Closing kill skips the
-// waiting. It returns when the child is gone.
+// Stop ends the child and its group, after its stdin was closed: it waits, terminates, and then
+// kills. Closing kill skips the waiting. It returns when the child is gone.
 func (p *Process) Stop(kill <-chan struct{}) {
 	timer := time.NewTimer(stopPatience)
 	defer timer.Stop()
@@ -137,8 +139,8 @@ func (p *Process) Stop(kill <-chan struct{}) {
 	<-p.Exited
 }
 
-// signal sends to the child's group, unless the child is gone: what is left of its group then was killed, and all that is
-// waited for may take seconds on a busy machine.
+// signal sends to the child's group, unless the child is gone: what is left of its group then was
+// killed, and all that is waited for may take seconds on a busy machine.
 func (p *Process) signal(send func(*exec.Cmd)) {
 	if !wait.IsClosed(p.reaped) {
 		send(p.cmd)

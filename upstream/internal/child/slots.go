@@ -17,8 +17,9 @@ const (
 	idleShare = 0.25
 )
 
-// Slots bound how many servers start at the same time. Fifty runtimes that load at once are ready later than in turn. But most
-// servers spend their start waiting for a network or a timer, so while processors are idle, more servers may start.
+// Slots bound how many servers start at the same time. Fifty runtimes that load at once are ready
+// later than in turn. But most servers spend their start waiting for a network or a timer, so while
+// processors are idle, more servers may start.
 type Slots struct {
 	places        chan struct{}
 	processorTime func() (used time.Duration, ok bool)

@@ -91,17 +91,19 @@ func (s *stderrLog) cause() string {
 var (
 	// exceptionLine matches the line in which runtimes name what ended a program: "TypeError: …" and "Error [CODE]: …" of
 	// Node, "pkg.SomeError: …" of Python, also in a group ("| KeyError: …"), Go's "panic: …", Java's "Caused by: …".
-	exceptionLine = regexp.MustCompile(`^[\s|]*(?:[\w$.]*(?:Error|Exception|Rejection|Interrupt|Exit)(?: \[\w+\])?(?::|$)|` +
-		`panic: |fatal error: |Caused by: |Exception in thread )`)
+	exceptionLine = regexp.MustCompile(`^[\s|]*(?:[\w$.]*(?:Error|Exception|Rejection|Interrupt|Exit)` +
+		`(?: \[\w+\])?(?::|$)|panic: |fatal error: |Caused by: |Exception in thread )`)
 	// troubleLine matches what programs write about trouble in their own words.
-	troubleLine = regexp.MustCompile(`(?i)\b(?:\w*error|fatal|panicked|exception|cannot|can't|could not|unable|failed|not found|no such|` +
-		`no module|not in|denied|refused|missing|required)\b`)
-	// asideLine matches lines that look like trouble and say nothing: warnings, stack frames, and what npm writes around the cause.
-	asideLine = regexp.MustCompile(`(?i)^at |\bwarn|deprecat|^npm (?:error|err!) (?:code \w+|errno .*|\d+|\d+ note .*|.*complete log of this run.*)$`)
+	troubleLine = regexp.MustCompile(`(?i)\b(?:\w*error|fatal|panicked|exception|cannot|can't|could not|unable|failed` +
+		`|not found|no such|no module|not in|denied|refused|missing|required)\b`)
+	// asideLine matches lines that look like trouble and say nothing: warnings, stack frames, and what
+	// npm writes around the cause.
+	asideLine = regexp.MustCompile(`(?i)^at |\bwarn|deprecat|^npm (?:error|err!) (?:code \w+|errno .*|\d+|\d+ note .*` +
+		`|.*complete log of this run.*)$`)
 )
 
-// Cause returns the line that says what is wrong: the last one that names an exception, else the last one about trouble, else
-// the last one.
+// Cause returns the line that says what is wrong: the last one that names an exception, else the
+// last one about trouble, else the last one.
 func Cause(lines []string) string {
 	for _, isCause := range []func(string) bool{
 		exceptionLine.MatchString,

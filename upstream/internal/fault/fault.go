@@ -1,4 +1,5 @@
-// Package fault says in words for people why a server is not ready, or why a call got no answer, and what to do about it.
+// Package fault says in words for people why a server is not ready, or why a call got no answer,
+// and what to do about it.
 package fault
 
 import (

@@ -11,8 +11,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// ClientCapabilities returns the capabilities of a client that the hub can honour for a server up to 2025-11-25. Experimental ones may
-// need messages that the hub passes on to clients of one server alone.
+// ClientCapabilities returns the capabilities of a client that the hub can honour for a server up
+// to 2025-11-25. Experimental ones may need messages that the hub passes on to clients of one
+// server alone.
 func ClientCapabilities(says tool.Hop) *mcp.ClientCapabilities {
 	c, raw := &mcp.ClientCapabilities{}, says.ClientCapabilities
 	if !rawjson.IsObject(raw) || !rawjson.Valid(raw) {
@@ -80,8 +81,9 @@ func Ability(object []byte, name string) ([]byte, bool) {
 	return value, ok && rawjson.IsObject(value)
 }
 
-// carried returns h with the capabilities that the hub can honour in a request to a server of 2026-07-28, where each request
-// names those of its client. asks says that the client can answer requests at all. The rest stays as the client wrote it.
+// carried returns h with the capabilities that the hub can honour in a request to a server of
+// 2026-07-28, where each request names those of its client. asks says that the client can answer
+// requests at all. The rest stays as the client wrote it.
 func carried(h tool.Hop, asks bool) tool.Hop {
 	raw := h.ClientCapabilities
 	h.ClientCapabilities = nil
@@ -134,8 +136,9 @@ func withoutTasks(capabilities json.RawMessage) json.RawMessage {
 // AllCapabilities returns the capabilities of a client that can answer every request of a server.
 func AllCapabilities() *mcp.ClientCapabilities {
 	return &mcp.ClientCapabilities{
-		Sampling:    &mcp.SamplingCapabilities{Tools: &mcp.SamplingToolsCapabilities{}},
-		Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
-		RootsV2:     &mcp.RootCapabilities{},
+		Sampling: &mcp.SamplingCapabilities{Tools: &mcp.SamplingToolsCapabilities{}},
+		Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{},
+			URL: &mcp.URLElicitationCapabilities{}},
+		RootsV2: &mcp.RootCapabilities{},
 	}
 }

@@ -1,4 +1,5 @@
-// Package hop writes what the hub says of itself, and of a client, in its requests to a server: params, _meta, capabilities.
+// Package hop writes what the hub says of itself, and of a client, in its requests to a server:
+// params, _meta, capabilities.
 package hop
 
 import (
@@ -28,15 +29,15 @@ const (
 	SubscriptionKey  = "io.modelcontextprotocol/subscriptionId"
 )
 
-// Hop holds what the hub says of itself in each request to a server of 2026-07-28. It is nil for servers of older revisions,
-// which learn that once, in initialize.
+// Hop holds what the hub says of itself in each request to a server of 2026-07-28. It is nil for
+// servers of older revisions, which learn that once, in initialize.
 type Hop struct {
 	Version string // of the protocol
 	Client  string // version of the hub
 }
 
-// Members returns the hop's members of _meta, without braces. client is what the client said of itself; zero in requests of the
-// hub's own.
+// Members returns the hop's members of _meta, without braces. client is what the client said of
+// itself; zero in requests of the hub's own.
 func (h *Hop) Members(client tool.Hop) []byte {
 	return h.appendMembers(make([]byte, 0, 256+len(client.ClientCapabilities)), client)
 }
@@ -106,8 +107,8 @@ func Strip(params json.RawMessage) (json.RawMessage, error) {
 	return params, err
 }
 
-// CallParams returns the params of a tools/call: x.Params with name, arguments and _meta replaced in their places, or appended.
-// Every other member stays as it is.
+// CallParams returns the params of a tools/call: x.Params with name, arguments and _meta replaced
+// in their places, or appended. Every other member stays as it is.
 func (h *Hop) CallParams(x *tool.Execution, token string) (json.RawMessage, error) {
 	var client tool.Hop
 	if h != nil {
@@ -129,7 +130,8 @@ func (h *Hop) CallParams(x *tool.Execution, token string) (json.RawMessage, erro
 	if rawjson.IsNull(x.Arguments) {
 		own[1].value = []byte("{}") // "null" is refused by servers that use the TypeScript SDK
 	}
-	out := make([]byte, 1, max(len(x.Params), len(x.Arguments))+len(meta)+len(x.Tool.Native)+64) // usually Params hold the arguments
+	// usually Params hold the arguments
+	out := make([]byte, 1, max(len(x.Params), len(x.Arguments))+len(meta)+len(x.Tool.Native)+64)
 	out[0] = '{'
 	put := func(key string, value []byte) {
 		if len(out) > 1 {
@@ -163,8 +165,8 @@ func (h *Hop) CallParams(x *tool.Execution, token string) (json.RawMessage, erro
 	return append(out, '}'), err
 }
 
-// RequestParams returns the params of a forwarded request: r.Params with _meta replaced in its place, or appended. Every other
-// member stays as it is.
+// RequestParams returns the params of a forwarded request: r.Params with _meta replaced in its
+// place, or appended. Every other member stays as it is.
 func (h *Hop) RequestParams(r *tool.Request, token string) (json.RawMessage, error) {
 	params := r.Params
 	if rawjson.IsNull(params) {
@@ -206,8 +208,8 @@ func (h *Hop) ListParams(cursor string) json.RawMessage {
 	return append(out, '}')
 }
 
-// NameHeader returns the value of the Mcp-Name header. A name that a header can hold stays as it is: servers that use the SDK
-// compare it with the body.
+// NameHeader returns the value of the Mcp-Name header. A name that a header can hold stays as it
+// is: servers that use the SDK compare it with the body.
 func NameHeader(name string) string {
 	for i := 0; i < len(name); i++ {
 		if name[i] < 0x20 || name[i] == 0x7f {

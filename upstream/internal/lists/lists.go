@@ -1,4 +1,5 @@
-// Package lists names the four lists of an MCP server on the wire: the requests, the members, the notifications of changes.
+// Package lists names the four lists of an MCP server on the wire: the requests, the members, the
+// notifications of changes.
 package lists
 
 import (
@@ -59,7 +60,8 @@ func (k Kind) Lists() []List {
 
 // Changed returns the notification of a change.
 func (k Kind) Changed() string {
-	return [...]string{"notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed"}[k]
+	return [...]string{"notifications/tools/list_changed", "notifications/prompts/list_changed",
+		"notifications/resources/list_changed"}[k]
 }
 
 // Filter returns the member of subscriptions/listen that asks for that notification.
@@ -93,8 +95,8 @@ func (l List) ReadPage(result json.RawMessage) (all []json.RawMessage, next stri
 	return all, rawjson.Text(result, "nextCursor"), nil
 }
 
-// ValidButDeep reports whether object is well-formed, apart from elements of its lists that nest too deeply to be validated.
-// Only the ends of these are known.
+// ValidButDeep reports whether object is well-formed, apart from elements of its lists that nest
+// too deeply to be validated. Only the ends of these are known.
 func ValidButDeep(object []byte) bool {
 	if rawjson.Valid(object) {
 		return true

@@ -28,9 +28,10 @@ const (
 	minPart    = 4        // a shorter beginning of a secret is not taken for one
 )
 
-// Redactor makes the texts of one server fit for logs, health, records and messages to people. It takes out the secrets of
-// the server's entry in every spelling that secretsOf knows, credentials inside URLs, and terminal sequences; and it
-// shortens. Every text of a server passes through it, apart from the results of calls.
+// Redactor makes the texts of one server fit for logs, health, records and messages to people. It
+// takes out the secrets of the server's entry in every spelling that secretsOf knows, credentials
+// inside URLs, and terminal sequences; and it shortens. Every text of a server passes through it,
+// apart from the results of calls.
 type Redactor struct {
 	secrets *strings.Replacer
 	known   []string // the texts that secrets replaces, longest first
@@ -61,8 +62,8 @@ func (r *Redactor) Beginning(s string, n int) string {
 	return r.Show(s, whole, n)
 }
 
-// Show returns s as Text does, cut to n bytes. Unless s is whole, it is the beginning of a longer text, and may end with a part
-// of a secret, which is left out.
+// Show returns s as Text does, cut to n bytes. Unless s is whole, it is the beginning of a longer
+// text, and may end with a part of a secret, which is left out.
 func (r *Redactor) Show(s string, whole bool, n int) string {
 	s = Clean(s) // first: a character that is left out must not divide a secret
 	s = r.Secrets(urlCredentials.ReplaceAllString(s, "$1$2"))
@@ -94,8 +95,8 @@ func (r *Redactor) withoutPart(s string) string {
 	return s[:end]
 }
 
-// Error returns err with a text that may be logged and shown. The members of a server's own error object stay as they are,
-// for the client.
+// Error returns err with a text that may be logged and shown. The members of a server's own error
+// object stay as they are, for the client.
 func (r *Redactor) Error(err error) error {
 	if err == nil {
 		return nil
@@ -116,7 +117,8 @@ func (r *Redactor) Error(err error) error {
 		safe.Shown, safe.ShownRaw = r.Text(rpc.Message), r.JSON(rpc.Raw)
 		return &safe
 	case errors.As(err, &refused):
-		return &tool.HTTPError{Status: refused.Status, Media: r.Text(refused.Media), Body: r.Beginning(refused.Body, maxKeptBody)}
+		return &tool.HTTPError{Status: refused.Status, Media: r.Text(refused.Media),
+			Body: r.Beginning(refused.Body, maxKeptBody)}
 	}
 	return err
 }

@@ -22,7 +22,8 @@ const minSecret = 6
 
 // secretName matches the names of variables, options and parameters whose values are likely secrets. Other values stay
 // readable, because a path or a mode in a message helps.
-var secretName = regexp.MustCompile(`(?i)key|token|secret|pass|pwd|auth|cred|cookie|private|session|dsn|database_url|\bpat\b`)
+var secretName = regexp.MustCompile(`(?i)key|token|secret|pass|pwd|auth|cred|cookie|private|session|dsn|database_url` +
+	`|\bpat\b`)
 
 // tokenShape matches a long word in one piece, which is likely a token wherever it stands.
 var tokenShape = regexp.MustCompile(`^[A-Za-z0-9_\-+=]{20,}$`)
@@ -130,15 +131,16 @@ func (s secrets) object(text []byte) {
 	})
 }
 
-// header adds the whole value of an HTTP header, because people set headers to sign in. Where the name is that of a secret,
-// it adds each word, too: "Bearer X", "Token token=X", "a=X; b=Y".
+// header adds the whole value of an HTTP header, because people set headers to sign in. Where the
+// name is that of a secret, it adds each word, too: "Bearer X", "Token token=X", "a=X; b=Y".
 func (s secrets) header(name, value string) {
 	s.add(value)
 	scheme, credential, ok := strings.Cut(value, " ")
 	if ok {
 		s.add(credential)
 	}
-	if decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(credential)); err == nil && strings.EqualFold(scheme, "basic") {
+	if decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(credential)); err == nil &&
+		strings.EqualFold(scheme, "basic") {
 		s.add(string(decoded))
 		_, password, _ := strings.Cut(string(decoded), ":")
 		s.add(password)
@@ -152,7 +154,8 @@ func (s secrets) header(name, value string) {
 	}
 }
 
-// argument adds the secrets in a word of the command line. option is the word before it if that is an option without a value.
+// argument adds the secrets in a word of the command line. option is the word before it if that is
+// an option without a value.
 func (s secrets) argument(option, word string) {
 	if !strings.HasPrefix(word, "-") {
 		s.named(option, word)
@@ -171,7 +174,8 @@ func (s secrets) argument(option, word string) {
 	}
 }
 
-// address adds the credentials of a URL: user information, parameters, fragment, and path segments that look like tokens.
+// address adds the credentials of a URL: user information, parameters, fragment, and path segments
+// that look like tokens.
 func (s secrets) address(raw string) {
 	u, err := url.Parse(raw)
 	if err != nil || raw == "" {
@@ -205,13 +209,15 @@ func isToken(word string) bool {
 // programming language, in HTML, in hexadecimal digits, and in base64, also as part of a longer text.
 func waysToWrite(secret string) []string {
 	percent := url.QueryEscape(secret)
-	all := []string{secret, percent, strings.ReplaceAll(percent, "+", "%20"), url.PathEscape(secret), html.EscapeString(secret),
+	all := []string{secret, percent, strings.ReplaceAll(percent, "+", "%20"), url.PathEscape(secret),
+		html.EscapeString(secret),
 		hex.EncodeToString([]byte(secret))}
 	for _, form := range all[1:4] {
 		all = append(all, percentEncoded.ReplaceAllStringFunc(form, strings.ToLower))
 	}
 	quoted, _ := json.Marshal(secret) // a text always encodes
-	for _, form := range []string{string(quoted), string(rawjson.Quote(secret)), strconv.Quote(secret), strconv.QuoteToASCII(secret)} {
+	for _, form := range []string{string(quoted), string(rawjson.Quote(secret)), strconv.Quote(secret),
+		strconv.QuoteToASCII(secret)} {
 		form = form[1 : len(form)-1]
 		all = append(all, form, strings.ReplaceAll(form, "/", `\/`))
 	}

@@ -6,19 +6,23 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 )
 
-// Limits bound what one server may send and list. Zero means the default. The defaults let the largest real servers pass
-// with room to spare: 344 tools in half a megabyte.
+// Limits bound what one server may send and list. Zero means the default. The defaults let the
+// largest real servers pass with room to spare: 344 tools in half a megabyte.
 type Limits struct {
 	// Message is the size in bytes of one message, with the line break or the event fields around it: default 64 MiB on
 	// stdio and HTTP+SSE, where one server's messages share a stream, and 256 MiB over Streamable HTTP.
-	Message     int
-	Pages       int // of one list; default 1000
-	Catalog     int // bytes of all pages of one list; default 64 MiB
-	Tools       int // tools of one server, and prompts, resources, templates, of each; further ones are left out; default 10,000
+	Message int
+	Pages   int // of one list; default 1000
+	Catalog int // bytes of all pages of one list; default 64 MiB
+	// tools of one server, and prompts, resources, templates, of each; further ones are left out;
+	// default 10,000
+	Tools       int
 	ToolSize    int // bytes of the declaration of one of them, which is left out above that; default 1 MiB
 	SchemaDepth int // levels of an input or output schema; a deeper one is not used; default 128
 
-	HiddenText string // what becomes of hidden characters in descriptions and titles: HiddenKeep (default), HiddenStrip or HiddenRefuse
+	// what becomes of hidden characters in descriptions and titles: HiddenKeep (default), HiddenStrip
+	// or HiddenRefuse
+	HiddenText string
 }
 
 // Upper bounds of ToolSize and SchemaDepth: the compiler of schemas takes no more.

@@ -1,8 +1,11 @@
 package settings
 
-// OAuth says how the hub signs in to a server. The zero value suits most: the server says where, and the hub registers itself there.
+// OAuth says how the hub signs in to a server. The zero value suits most: the server says where,
+// and the hub registers itself there.
 type OAuth struct {
-	ClientID     string // of a client that was registered beforehand, or the https address of a Client ID Metadata Document
+	// of a client that was registered beforehand, or the https address of a Client ID Metadata
+	// Document
+	ClientID     string
 	ClientSecret string
 	ClientKey    string // PEM of a private key that stands in for the secret (private_key_jwt)
 
@@ -13,9 +16,12 @@ type OAuth struct {
 	Scopes       []string // asked for in place of those that the server names
 	CallbackPort int      // of the loopback address that the browser comes back to; 0: any
 
-	// AssertionFile holds the token by which the hub signs in as itself (RFC 7523); "" for client credentials. It is read at each use.
+	// AssertionFile holds the token by which the hub signs in as itself (RFC 7523); "" for client
+	// credentials. It is read at each use.
 	AssertionFile string
-	Provider      IdentityProvider // that has made that token for a user, and makes of it what the authorization server takes; or zero
+	// that has made that token for a user, and makes of it what the authorization server takes; or
+	// zero
+	Provider IdentityProvider
 
 	// PerCaller servers are used by each caller as themselves: with a sign-in, and over a connection, of their own.
 	PerCaller bool
@@ -24,5 +30,6 @@ type OAuth struct {
 // OmitResource as OAuth.Resource: authorization servers such as Entra's refuse the parameter.
 const OmitResource = "omit"
 
-// IdentityProvider is a company's, which answers for its people at authorization servers (MCP's enterprise-managed authorization).
+// IdentityProvider is a company's, which answers for its people at authorization servers (MCP's
+// enterprise-managed authorization).
 type IdentityProvider struct{ Issuer, ClientID, ClientSecret string }

@@ -29,11 +29,13 @@ type Server struct {
 	Headers map[string]string // http, sse: sent with every request to this server's origin, and to no other
 	OAuth   OAuth             // http, sse
 	SignIn  string            // which sign-in is in force, "" for none: with another one the server is started anew
-	Person  string            // whose sign-in that is, where OAuth.PerCaller; "" is the person of this machine (tool.Local)
+	// whose sign-in that is, where OAuth.PerCaller; "" is the person of this machine (tool.Local)
+	Person string
 
 	LoginCommand string // what a person runs to sign in; "" is mcp-toolhub login ID
 
-	Account string   `json:"-"` // digest of what the entry says of env, headers and sign-in, references as they are written
+	// digest of what the entry says of env, headers and sign-in, references as they are written
+	Account string   `json:"-"`
 	Secrets []string `json:"-"` // values that the entry has by ${secret:…} and ${file:…}: secrets, wherever they stand
 
 	Disabled bool
@@ -51,8 +53,8 @@ type Server struct {
 	IdleStop     time.Duration // a server that no call has needed for so long is stopped until the next one; 0: never
 	HideWhenDown bool          // its tools are not listed while it is not ready
 
-	// Isolated servers have state that is their client's own: each client session gets a connection of its own, made by its
-	// first call, with a child process of its own where there is one.
+	// Isolated servers have state that is their client's own: each client session gets a connection of
+	// its own, made by its first call, with a child process of its own where there is one.
 	Isolated    bool
 	SessionIdle time.Duration // such a connection that no call has needed for so long ends; default 10m
 	MaxSessions int           // such connections at the same time; default 20, and 1000 where each person has one
@@ -66,7 +68,8 @@ type Server struct {
 	Tools    []ToolTimeout // per-tool call timeouts; the first match counts
 }
 
-// Missing says which references of an entry have no value, such as a variable that is not set. The zero value is nothing.
+// Missing says which references of an entry have no value, such as a variable that is not set. The
+// zero value is nothing.
 type Missing struct {
 	What string // with its place
 	Hint string // what to do about it

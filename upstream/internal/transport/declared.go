@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// Declared holds the capabilities of a server as it wrote them in its answer to initialize or server/discover. The SDK decodes
-// only the members that it knows.
+// Declared holds the capabilities of a server as it wrote them in its answer to initialize or
+// server/discover. The SDK decodes only the members that it knows.
 type Declared struct {
 	mu       sync.Mutex
 	raw      []byte
@@ -28,7 +28,8 @@ func (d *Declared) Note(e jsonrpc.Message) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.answered, d.notUTF8 = true, e.NotUTF8
-	if raw, ok := rawjson.Get(e.Result, "capabilities"); ok && e.NotUTF8 == 0 && rawjson.IsObject(raw) && rawjson.Valid(raw) {
+	if raw, ok := rawjson.Get(e.Result, "capabilities"); ok && e.NotUTF8 == 0 && rawjson.IsObject(raw) &&
+		rawjson.Valid(raw) {
 		d.raw = bytes.Clone(raw)
 	}
 }

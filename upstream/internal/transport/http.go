@@ -53,11 +53,12 @@ type Tokens interface {
 	// Authorize adds the one to send now to a request, and returns it; "" for none.
 	Authorize(req *http.Request) (token string, err error)
 
-	// Covers reports whether the token may be sent to that address, to which the server redirects. It is true where there is no token.
+	// Covers reports whether the token may be sent to that address, to which the server redirects. It
+	// is true where there is no token.
 	Covers(u *url.URL) bool
 
-	// Refused is told that the server answered a request with that token with 401 or 403, and reports whether it is to be sent once
-	// more, with what Authorize adds now.
+	// Refused is told that the server answered a request with that token with 401 or 403, and reports
+	// whether it is to be sent once more, with what Authorize adds now.
 	Refused(req *http.Request, token string, status int, h http.Header) (again bool)
 
 	// Challenged is told of a call that was answered with 401.
@@ -91,10 +92,12 @@ func (s *HTTP) Client(rt http.RoundTripper) *http.Client {
 	return &http.Client{Transport: &originTransport{server: s, next: rt}, CheckRedirect: s.checkRedirect}
 }
 
-// checkRedirect follows redirects only to the same origin, with the same method, and not out of the resource that an access token is for.
-// Others would carry a call's content, and the server's credentials, to somebody whom the operator has not named.
+// checkRedirect follows redirects only to the same origin, with the same method, and not out of the
+// resource that an access token is for. Others would carry a call's content, and the server's
+// credentials, to somebody whom the operator has not named.
 func (s *HTTP) checkRedirect(req *http.Request, via []*http.Request) error {
-	if !sameOrigin(req.URL, s.URL) || req.Method != via[0].Method || len(via) >= 5 || s.Tokens != nil && !s.Tokens.Covers(req.URL) {
+	if !sameOrigin(req.URL, s.URL) || req.Method != via[0].Method || len(via) >= 5 ||
+		s.Tokens != nil && !s.Tokens.Covers(req.URL) {
 		return &fault.RedirectError{Target: redact.URL(req.URL.String())}
 	}
 	return nil
@@ -114,12 +117,13 @@ func Port(u *url.URL) string {
 	return "80"
 }
 
-// mostSent is how often a request is sent: once more with another token, and once more where that is bound to a key and its proof has to
-// hold something of the server's.
+// mostSent is how often a request is sent: once more with another token, and once more where that
+// is bound to a key and its proof has to hold something of the server's.
 const mostSent = 3
 
-// originTransport adds the server's headers and token to requests to the server's origin, and to no other. A request that was refused
-// for its token was not acted upon, and is sent again if there is another one.
+// originTransport adds the server's headers and token to requests to the server's origin, and to no
+// other. A request that was refused for its token was not acted upon, and is sent again if there is
+// another one.
 type originTransport struct {
 	server *HTTP
 	next   http.RoundTripper
@@ -132,8 +136,10 @@ func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	body := req.Body
 	for sent := 1; ; sent++ {
 		resp, token, err := t.send(req, body)
-		if err != nil || token == "" || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden ||
-			req.Body != nil && req.GetBody == nil || sent == mostSent || !t.server.Tokens.Refused(req, token, resp.StatusCode, resp.Header) {
+		if err != nil || token == "" ||
+			resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden ||
+			req.Body != nil && req.GetBody == nil || sent == mostSent ||
+			!t.server.Tokens.Refused(req, token, resp.StatusCode, resp.Header) {
 			return resp, err
 		}
 		_, _ = io.CopyN(io.Discard, resp.Body, MaxErrorBody)
@@ -174,9 +180,10 @@ func (s *HTTP) dress(req *http.Request) {
 	}
 }
 
-// Control is the http.RoundTripper of all requests that are no calls: those of the SDK, notifications, standing
-// streams. It can end them all and bounds what they read. It gives up on server/discover after patience, and remembers how the
-// last request was answered, because the SDK's errors do not say that.
+// Control is the http.RoundTripper of all requests that are no calls: those of the SDK,
+// notifications, standing streams. It can end them all and bounds what they read. It gives up on
+// server/discover after patience, and remembers how the last request was answered, because the
+// SDK's errors do not say that.
 type Control struct {
 	next     http.RoundTripper
 	patience time.Duration
@@ -206,7 +213,8 @@ func (a HTTPResponse) Foreign() bool {
 }
 
 func NewControl(next http.RoundTripper, patience time.Duration, limit int) *Control {
-	return &Control{next: next, patience: patience, limit: limit, flights: make(map[int]context.CancelFunc), said: &Declared{}}
+	return &Control{next: next, patience: patience, limit: limit, flights: make(map[int]context.CancelFunc),
+		said: &Declared{}}
 }
 
 func (t *Control) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -356,8 +364,8 @@ func (b *boundedBody) Close() error {
 	return err
 }
 
-// CloseSDK closes the SDK's session. The SDK may want to say goodbye to a server that does not listen: after a while, or once
-// kill is closed, abort cuts that short.
+// CloseSDK closes the SDK's session. The SDK may want to say goodbye to a server that does not
+// listen: after a while, or once kill is closed, abort cuts that short.
 func CloseSDK(s *mcp.ClientSession, kill <-chan struct{}, abort func()) {
 	done := make(chan struct{})
 	go func() {

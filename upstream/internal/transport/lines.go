@@ -21,8 +21,8 @@ const (
 // errQueueFull means that a server does not read what it is sent.
 var errQueueFull = errors.New("the server does not read its input")
 
-// Lines is the wire to a child process: one message a line. A goroutine writes them, so that a child that does not read its input
-// blocks only itself.
+// Lines is the wire to a child process: one message a line. A goroutine writes them, so that a
+// child that does not read its input blocks only itself.
 type Lines struct {
 	in    io.WriteCloser // the child's stdin
 	out   io.ReadCloser  // the child's stdout
@@ -93,8 +93,8 @@ func (w *Lines) writeAll() {
 	}
 }
 
-// take returns messages that wait: as many as are written together, at least one where there is one. more reports whether
-// others can still be posted.
+// take returns messages that wait: as many as are written together, at least one where there is
+// one. more reports whether others can still be posted.
 func (w *Lines) take() (messages []Outgoing, more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,7 +109,8 @@ func (w *Lines) take() (messages []Outgoing, more bool) {
 	return messages, !w.closed
 }
 
-// write writes messages with one system call, apart from those that nobody waits for any more, and reports how that went.
+// write writes messages with one system call, apart from those that nobody waits for any more, and
+// reports how that went.
 func (w *Lines) write(messages []Outgoing) {
 	var text []byte
 	for _, m := range messages {
@@ -136,8 +137,8 @@ func (w *Lines) write(messages []Outgoing) {
 	}
 }
 
-// isBroken notes that a write has failed: the child has closed its stdin or died. Usually its stdout ends as well, and then the
-// reader reports that.
+// isBroken notes that a write has failed: the child has closed its stdin or died. Usually its
+// stdout ends as well, and then the reader reports that.
 func (w *Lines) isBroken() {
 	w.breaking.Do(func() {
 		// In two steps: if the machine stands still for one of them, the reader still has time.
@@ -145,8 +146,8 @@ func (w *Lines) isBroken() {
 	})
 }
 
-// Close has the child's stdin closed once what was posted is written, and goes on to read its stdout, so that a child that ends
-// in good order can finish its last message.
+// Close has the child's stdin closed once what was posted is written, and goes on to read its
+// stdout, so that a child that ends in good order can finish its last message.
 func (w *Lines) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -55,12 +55,14 @@ func (e *Oversize) Failure() *tool.Failure {
 			what = "ask for less, or raise "
 		}
 		return &tool.Failure{Class: tool.ClassResultTooLarge, Code: "no_room", OutcomeUnknown: true, Cause: e,
-			Message: fmt.Sprintf("the server's response was dropped, but the call may have taken effect: %v. To go on, %s%s in the hub's config",
+			Message: fmt.Sprintf("the server's response was dropped, but the call may have taken effect: %v. To go on, %s%s "+
+				"in the hub's config",
 				e.NoRoom, what, settings.LimitMemory)}
 	}
 	return &tool.Failure{Class: tool.ClassResultTooLarge, Code: "message_too_large", OutcomeUnknown: true, Cause: e,
-		Message: fmt.Sprintf("the server's response is larger than %s (%s) and was dropped, but the call may have taken effect: "+
-			"ask for less, or %s", settings.SizeText(e.Limit), settings.LimitMessage, settings.Raise(settings.LimitMessage))}
+		Message: fmt.Sprintf("the server's response is larger than %s (%s) and was dropped, but the call may have taken "+
+			"effect: ask for less, or %s", settings.SizeText(e.Limit), settings.LimitMessage,
+			settings.Raise(settings.LimitMessage))}
 }
 
 // Fault explains why a server that sends such messages cannot be used. during is what the hub was doing.
@@ -75,8 +77,10 @@ func (e *Oversize) Fault(during string) *fault.Fault {
 // Warn logs that the message was dropped.
 func (e *Oversize) Warn(log *slog.Logger) {
 	if e.NoRoom != nil {
-		log.Warn("a message of the server was dropped: there was no room for it", "limit", settings.LimitMemory, "because", e.NoRoom)
+		log.Warn("a message of the server was dropped: there was no room for it", "limit", settings.LimitMemory,
+			"because", e.NoRoom)
 		return
 	}
-	log.Warn("a message of the server was dropped: it is over a limit", "limit", settings.LimitMessage, "value", settings.SizeText(e.Limit))
+	log.Warn("a message of the server was dropped: it is over a limit", "limit", settings.LimitMessage,
+		"value", settings.SizeText(e.Limit))
 }

@@ -16,9 +16,10 @@ import (
 // maxPosts bounds the messages under way to one server over SSE.
 const maxPosts = 128
 
-// SSE is the wire of the HTTP+SSE transport of protocol 2024-11-05: one GET whose events are the server's messages, and one
-// POST for each message to the server. The SDK's transport does not serve: it ends the session at an event that it cannot
-// read, and drops messages that came before the end of the stream.
+// SSE is the wire of the HTTP+SSE transport of protocol 2024-11-05: one GET whose events are the
+// server's messages, and one POST for each message to the server. The SDK's transport does not
+// serve: it ends the session at an event that it cannot read, and drops messages that came before
+// the end of the stream.
 type SSE struct {
 	client  *http.Client
 	body    io.ReadCloser
@@ -32,8 +33,8 @@ type SSE struct {
 	posting sync.WaitGroup
 }
 
-// DialSSE opens the stream of the server and waits for the endpoint event. ctx bounds only that, life the wire, and limit each
-// event.
+// DialSSE opens the stream of the server and waits for the endpoint event. ctx bounds only that,
+// life the wire, and limit each event.
 func DialSSE(ctx, life context.Context, server *HTTP, limit int) (*SSE, error) {
 	life, end := context.WithCancel(life)
 	stop := context.AfterFunc(ctx, end)

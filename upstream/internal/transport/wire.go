@@ -1,4 +1,5 @@
-// Package transport moves whole messages to and from one server, over a child's pipes or HTTP. It does not read what they say.
+// Package transport moves whole messages to and from one server, over a child's pipes or HTTP. It
+// does not read what they say.
 package transport
 
 import (
@@ -9,8 +10,9 @@ import (
 
 // Wire moves whole messages to and from one server.
 type Wire interface {
-	// Read returns the next message, which the caller may keep or free. It is called from one goroutine. A message that the
-	// wire had to skip is an *Oversize; any other error ends the connection.
+	// Read returns the next message, which the caller may keep or free. It is called from one
+	// goroutine. A message that the wire had to skip is an *Oversize; any other error ends the
+	// connection.
 	Read() (jsonrpc.Received, error)
 
 	// Post hands m over for sending and never blocks. An error means that m will not be sent.

@@ -3,7 +3,8 @@ package wait
 
 import "time"
 
-// For waits until c is closed, for at most d or until stop, which may be nil, is closed. It reports whether c is closed.
+// For waits until c is closed, for at most d or until stop, which may be nil, is closed. It reports
+// whether c is closed.
 //
 // It waits in steps. If the machine stands still for a while, that counts as one of them, and time is left for what c
 // waits for.
