@@ -39,7 +39,7 @@ func configure(s *config.Settings, grants *policy.Grants, table []*tool.HubTool,
 	c := &configured{settings: s, limits: make(map[string]invoke.Limits, len(s.Upstream.Servers)), results: limit.New(s.Results)}
 	for _, sc := range s.Upstream.Servers {
 		c.limits[sc.ID] = invoke.Limits{MaxParallel: sc.MaxParallel, MaxQueued: sc.MaxQueued,
-			PerSession: sc.Isolated || sc.OAuth.PerCaller, Strict: sc.Strict, TaskTime: sc.Timeouts.CallMax}
+			PerSession: sc.Isolated || sc.OAuth.PerCaller, Strict: sc.Strict}
 	}
 	var ownErr, gateErr, namesErr error
 	if c.own, ownErr = newBuiltins(s, runner, logger); ownErr != nil {

@@ -276,7 +276,7 @@ func (p *peer) featureTool(m message, send func([]byte)) []byte {
 	case "update":
 		p.announce("notifications/resources/updated", args.URI)
 	case "finish":
-		p.finishTask(text(m.Params.Arguments["task"]), m.Params.Arguments["result"], m.Params.Arguments["quiet"] != nil)
+		p.finishTask(text(m.Params.Arguments["task"]), m.Params.Arguments["result"])
 	default:
 		return nil
 	}

@@ -27,7 +27,6 @@ type task struct {
 	text   json.RawMessage
 	whole  json.RawMessage // the result, in place of one with the text; nil for that
 	ask    json.RawMessage // nil for nothing
-	poll   json.RawMessage // how often clients should ask, in milliseconds; nil: it does not say
 	answer json.RawMessage
 	token  json.RawMessage
 	listen func([]byte) // nil where nobody listens
@@ -51,12 +50,7 @@ func (l *tasks) object(t *task) string {
 	if l.modern {
 		at, ttl = "2026-08-01T00:00:00Z", "ttlMs"
 	}
-	object := fmt.Sprintf(`"taskId":%q,"status":%q,"createdAt":%q,"lastUpdatedAt":%q,%q:1e5,"x":1.50`, t.id, t.status, at,
-		at, ttl)
-	if t.poll != nil {
-		object += fmt.Sprintf(`,%q:%s`, strings.Replace(ttl, "ttl", "pollInterval", 1), t.poll)
-	}
-	return object
+	return fmt.Sprintf(`"taskId":%q,"status":%q,"createdAt":%q,"lastUpdatedAt":%q,%q:1e5,"x":1.50`, t.id, t.status, at, at, ttl)
 }
 
 // detailed is the task with what its status brings, on 2026-07-28.
@@ -99,8 +93,7 @@ func (p *peer) newTask(m message, gone <-chan struct{}, send func([]byte)) {
 	}
 	p.tasks.mu.Lock()
 	t := &task{id: "task-" + strconv.Itoa(len(p.tasks.all)+1), status: "working", text: m.Params.Arguments["text"],
-		whole: m.Params.Arguments["result"], ask: m.Params.Arguments["ask"], poll: m.Params.Arguments["poll"],
-		token: m.Params.Meta.ProgressToken}
+		whole: m.Params.Arguments["result"], ask: m.Params.Arguments["ask"], token: m.Params.Meta.ProgressToken}
 	if t.ask != nil {
 		t.status = "input_required"
 	}
@@ -111,8 +104,7 @@ func (p *peer) newTask(m message, gone <-chan struct{}, send func([]byte)) {
 		send(response(m.ID, "result", []byte(`{"resultType":"task",`+object+`}`)))
 		return
 	}
-	send(response(m.ID, "result", []byte(`{"task":{`+object+`}`+
-		`,"_meta":{"io.modelcontextprotocol/model-immediate-response":"soon"}}`)))
+	send(response(m.ID, "result", []byte(`{"task":{`+object+`},"_meta":{"io.modelcontextprotocol/model-immediate-response":"soon"}}`)))
 	select { // a hub opens the stream that it listens to on the side
 	case <-p.listened:
 	case <-gone:
@@ -162,9 +154,8 @@ func (l *tasks) listen(f *filter, send func([]byte)) (stop func()) {
 	return func() { set(nil) }
 }
 
-// finishTask finishes a task and, unless quiet, tells of it. whole is its result from now on; nil:
-// what it was begun with says that.
-func (p *peer) finishTask(id string, whole json.RawMessage, quiet bool) {
+// finishTask finishes a task and tells of it. whole is its result from now on; nil: what it was begun with says that.
+func (p *peer) finishTask(id string, whole json.RawMessage) {
 	var lines []string
 	var listen func([]byte)
 	p.tasks.change(id, func(t *task) {
@@ -179,13 +170,11 @@ func (p *peer) finishTask(id string, whole json.RawMessage, quiet bool) {
 				`{"io.modelcontextprotocol/subscriptionId":%s}}}`, p.tasks.detailed(t), t.stream))
 			return
 		}
-		lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s`+
-			`,"progress":9,"x":1.50}}`, t.token),
+		lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":9,"x":1.50}}`, t.token),
 			fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{%s}}`, p.tasks.object(t)))
 	})
 	for _, line := range lines {
 		switch {
-		case quiet:
 		case listen != nil:
 			listen([]byte(line))
 		case !p.script.Modern:
@@ -235,8 +224,7 @@ func (p *peer) aboutTask(m message, gone <-chan struct{}, send func([]byte)) boo
 		return false
 	}
 	if !known {
-		send(response(m.ID, "error", fmt.Appendf(nil,
-			`{"code":-32602,"message":"Failed to retrieve task: Task not found","data":{"z":1.50}}`)))
+		send(response(m.ID, "error", fmt.Appendf(nil, `{"code":-32602,"message":"Failed to retrieve task: Task not found","data":{"z":1.50}}`)))
 		return true
 	}
 	send(response(m.ID, "result", []byte(answer)))
@@ -256,8 +244,7 @@ func (l *tasks) page(cursor string) string {
 	if from+2 < len(l.all) {
 		next = fmt.Sprintf(`,"nextCursor":"%d"`, from+2)
 	}
-	return `{"x-more":{"b":1.50,"a":12345678901234567890},"tasks":[` + strings.Join(page, ",") + `]` + next +
-		`,"_meta":{"z":1.0}}`
+	return `{"x-more":{"b":1.50,"a":12345678901234567890},"tasks":[` + strings.Join(page, ",") + `]` + next + `,"_meta":{"z":1.0}}`
 }
 
 // awaitTask waits for the end of a task, and asks meanwhile what it needs. The result is "" if nobody waits any more.

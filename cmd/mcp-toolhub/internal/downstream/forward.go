@@ -134,12 +134,6 @@ func (f *forwardedRequest) run(ctx context.Context, a *attempt, l link) attemptR
 	}
 	request := f.request
 	request.Params, request.Ask, request.Progress, request.Notify = a.params, l.ask, l.report, l.notify
-	if of := f.to.task; of != nil && l.ask != nil {
-		request.Ask = func(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
-			defer of.Tell(tool.MethodTaskUpdate, nil) // the server goes on with the task
-			return l.ask(ctx, questions)
-		}
-	}
 	reply, err := f.deps.Servers.Forward(ctx, &request)
 	if why := tool.NeedsSignIn(err); why != nil && f.deps.SignIns != nil {
 		err = f.deps.SignIns.SignIn(ctx, &tool.SignInNeed{Server: request.Server, Why: why, Actor: a.peer.actor, Session: request.Session,

@@ -223,7 +223,6 @@ func (b *ownership) note(n tool.Notification) (said note, ok bool) {
 		}
 		params, err = rawjson.Set(params, "progressToken", b.token)
 	case taskID:
-		b.task.Tell(n.Method, n.Params)
 		if id := b.idFor(b.caller.view); id != b.id {
 			params, err = rawjson.Set(params, "taskId", rawjson.Quote(id))
 		}

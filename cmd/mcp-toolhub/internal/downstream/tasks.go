@@ -114,7 +114,6 @@ func withTaskID(result json.RawMessage, id string) (json.RawMessage, error) {
 // taskResult returns a server's answer to a request about a task as this client gets it: with the id that the client knows, in input
 // requests the name of the server that asks, and the result of a call as the pipeline gives it.
 func taskResult(ctx context.Context, p *peer, to answeredRequest, result json.RawMessage) (json.RawMessage, error) {
-	to.task.Tell(to.method, result)
 	var err error
 	if to.asked != to.native {
 		if result, err = withTaskID(result, to.asked); err != nil {
@@ -255,7 +254,6 @@ func (t *taskRequests) listOf(ctx context.Context, p *peer, server string, wante
 				return true
 			}
 			delete(wanted, id)
-			b.task.Tell(tool.MethodTaskList, task)
 			shown := json.RawMessage(slices.Clone(task))
 			if want := b.idFor(p.profile); want != id {
 				shown, _ = withTaskID(shown, want) // it was read a moment ago

@@ -23,7 +23,6 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 	defer func() {
 		if !inv.call.Member.hearsLater(inv) {
 			inv.call.Member.failed(inv)
-			inv.outcome.Task.keepClaim(ctx, p, inv)
 			inv.release() // the next call need not wait for this one's records
 		}
 	}()

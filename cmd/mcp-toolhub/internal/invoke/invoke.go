@@ -187,9 +187,6 @@ type Options struct {
 	// Announce tells people elsewhere of a question in the queue, by a message to a webhook, and does not wait for that. Nil: nobody is told.
 	Announce func(ctx context.Context, webhook string, v approval.View)
 
-	// Forward sends a request about a task to its server, for calls that wait for the task. Nil: they do not wait for tasks.
-	Forward func(ctx context.Context, r *tool.Request) (tool.Reply, error)
-
 	// Offer returns a grant that a question about r offers, because people have answered alike before. Nil: none is offered.
 	Offer func(ctx context.Context, r *policy.Request) *policy.SuggestedGrant
 

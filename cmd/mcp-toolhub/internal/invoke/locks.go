@@ -73,8 +73,7 @@ type lane struct {
 	first     *place         // of those that run
 	turn      []*callerQueue // of callers with waiting calls, in the order of their turns: see next
 	back      []*place       // running calls that want their locks again, first come first served
-	tasks     []*taskClaim   // of calls that have become tasks, the oldest first
-	exclusive int            // calls that run or wait, and tasks with a claim, that are not safe
+	exclusive int            // calls that run or wait, and are not safe
 }
 
 // callerQueue holds the waiting calls of one caller, in the order in which they came.
@@ -171,14 +170,14 @@ func (l *lane) isFree(p *place) bool {
 	return true
 }
 
-// isUnlocked reports whether a call conflicts with no other one that runs, and no task.
+// isUnlocked reports whether a call conflicts with no other one that runs.
 func (l *lane) isUnlocked(p *place) bool {
 	for r := l.first; r != nil; r = r.nxt {
 		if r != p && !r.unlocked && r.conflicts(p) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(l.tasks, func(c *taskClaim) bool { return c.blocks(p) })
+	return true
 }
 
 // admit lets waiting calls in as long as there is room, and returns how many.
@@ -191,7 +190,6 @@ func (l *lane) admit(parallel int) (n int) {
 		l.start(p)
 		close(p.admitted)
 	}
-	l.stopWatching()
 	return n
 }
 

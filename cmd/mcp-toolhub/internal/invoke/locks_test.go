@@ -2,6 +2,7 @@ package invoke
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
@@ -147,6 +149,20 @@ func TestUnknownTargetsKeepTheCallersOrder(t *testing.T) {
 		}
 		c.want("ann1@0", "ann2@1", "ann3@2", "ann4@2", "bob1@0", "bob2@1", "bob3@2", "bob4@2")
 	})
+}
+
+// TestATaskHoldsNoLock: a call that has become a task gives its locks back when its server has answered with the task.
+func TestATaskHoldsNoLock(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "", func(context.Context, *tool.Execution) (tool.Reply, error) {
+		return tool.Reply{Result: json.RawMessage(`{"task":{"taskId":"t1","status":"working"}}`), Task: "t1"}, nil
+	})
+	b.says(t, facts.Override{Concurrency: facts.ConcurrencyExclusive})
+	for range 2 {
+		if o := b.call(t.Context(), "mcp.s.t", `{"n":1}`); o.Task == nil {
+			t.Fatalf("%s: %s", o.Status, o.Result)
+		}
+	}
 }
 
 // TestNobodyStarves: a call that wants the server alone runs though readers come all the time, and so does everybody else.

@@ -15,9 +15,6 @@ type Limits struct {
 	MaxParallel int // calls executing at the same time; default 100
 	MaxQueued   int // calls waiting for one of those places; default 1000
 
-	// TaskTime bounds how long a task without a ttl keeps the claim of its call; default 30 minutes.
-	TaskTime time.Duration
-
 	PerSession bool // each client session has a connection of its own: MaxParallel holds for each, and they share no lock
 	Strict     bool // a call that is not known to be safe has its connection alone
 }
@@ -28,9 +25,6 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.MaxQueued <= 0 {
 		l.MaxQueued = 1000
-	}
-	if l.TaskTime <= 0 {
-		l.TaskTime = 30 * time.Minute
 	}
 	return l
 }
@@ -140,7 +134,6 @@ func (p *place) relock() <-chan struct{} {
 	l.back = append(l.back, p)
 	wait := p.relocks
 	l.relockAll()
-	l.watchFor(p)
 	return wait
 }
 
@@ -207,7 +200,6 @@ func (s *scheduler) enter(p *place) (waits bool, err error) {
 	q.queued++
 	l.add(p)
 	l.join(p)
-	l.watchFor(p)
 	q.mu.Unlock()
 	return true, nil
 }
@@ -300,9 +292,9 @@ func (s *scheduler) giveUp(p *place) error {
 	return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for its turn"}
 }
 
-// tidy forgets the lane of a session that has no calls, and no tasks with a claim. q.mu is held.
+// tidy forgets the lane of a session that has no calls. q.mu is held.
 func (q *serverQueue) tidy(session string, l *lane) {
-	if session != "" && l.first == nil && len(l.turn) == 0 && len(l.tasks) == 0 {
+	if session != "" && l.first == nil && len(l.turn) == 0 {
 		delete(q.lanes, session)
 	}
 }

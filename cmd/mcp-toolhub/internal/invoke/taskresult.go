@@ -17,7 +17,6 @@ type Task struct {
 	ID, Session, RequestID string // of the server, and where it was made: see tool.Reply and tool.ExternalMapping
 
 	pipeline *Pipeline
-	claim    *taskClaim // nil where it keeps none
 
 	mu     sync.Mutex
 	inv    *invocation // nil once the task has brought its result
