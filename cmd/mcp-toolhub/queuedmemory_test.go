@@ -10,8 +10,8 @@ import (
 )
 
 // TestMemoryOfQueuedCallsOverHTTP: each call that waits in the queue of its server takes less than 32 kB of the hub's heap and stacks,
-// apart from its connection, however long it waits: its stream is open. So 1,000 take less than 32 MB. The stack of a call that
-// waits has 8 kB as long as it uses less than 3.2 kB of that.
+// apart from its connection, however long it waits: its stream is open. So 1,000 take less than 32 MB. The stack of such a call has
+// 16 kB.
 func TestMemoryOfQueuedCallsOverHTTP(t *testing.T) {
 	t.Parallel() // the hub is a process of its own
 	const queued = 250

@@ -87,30 +87,26 @@ func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r re
 	if t, _, hidden := surface.Hidden(name); hidden && state != nil { // by a rule that has come while the call waits
 		server = t.Server
 	}
-	both := &struct { // in one piece of memory
-		toolCall
-		attempt
-	}{toolCall{toolCalls: c, call: invoke.Call{
+	op := &toolCall{toolCalls: c, call: invoke.Call{
 		Surface: surface, Name: name, Params: to.params, Arguments: to.arguments, Meta: p.meta.onward, Hop: p.hop,
 		NativeCallID: m.ID, Method: m.Method, Actor: p.actor, Session: p.session,
 		Via: to.via, SelectionRef: to.ref, Arrival: p.arrival,
-	}}, attempt{peer: p, params: to.params, requestState: state, server: server, reply: r,
-		progress: progressQueue{replier: r, token: p.meta.token}, retries: p.modern}}
-	both.op, both.call.Cut = &both.toolCall, &both.attempt
+	}}
+	a := &attempt{peer: p, op: op, params: to.params, requestState: state, server: server, reply: r,
+		progress: progressQueue{replier: r, token: p.meta.token}, retries: p.modern}
+	op.call.Cut = a
 	if p.meta.batch != nil {
-		if both.call.Member, refusal = groupOf(p.meta.batch); refusal != nil {
+		if op.call.Member, refusal = groupOf(p.meta.batch); refusal != nil {
 			return c.refuse(ctx, p, m, name, refusal)
 		}
 	}
 	if !p.modern && p.caller != nil {
-		both.call.Loaded = p.caller // on 2026-07-28 no session knows anything: there a selection_ref says it
+		op.call.Loaded = p.caller // on 2026-07-28 no session knows anything: there a selection_ref says it
 	}
 	if task, ok := m.Object.Get("task"); ok && rawjson.IsObject(task) && !p.modern {
 		defer c.ownerships.expect(server)()
-	} else {
-		_, both.call.Parks = r.(*httpReply)
 	}
-	c.suspensions.serve(ctx, &both.attempt)
+	c.suspensions.serve(ctx, a)
 	return nil
 }
 
@@ -128,8 +124,7 @@ func (c *toolCalls) refuse(ctx context.Context, p *peer, m *jsonrpc.Message, nam
 // toolCall is the operation of a tools/call.
 type toolCall struct {
 	*toolCalls
-	call   invoke.Call    // apart from what depends on the attempt
-	queued *invoke.Queued // where it waits for its turn: the next run goes on with it
+	call invoke.Call // apart from what depends on the attempt
 }
 
 func (c *toolCall) identify(s *suspended.State) {
@@ -145,15 +140,11 @@ func (c *toolCall) run(ctx context.Context, a *attempt, l link) (r attemptResult
 	call := &c.call
 	call.Invocation, call.Params = a.invocation, a.params
 	call.InputByRetry, call.Ask, call.Progress, call.Notify, call.Hears = a.retries, l.ask, l.report, l.notify, l.hears
-	switch {
-	case c.queued != nil:
-		r.outcome = c.queued.Run(ctx)
-	case a.before == nil:
+	if a.before == nil {
 		r.outcome = c.deps.Pipeline.Invoke(ctx, call)
-	default:
+	} else {
 		r.outcome = a.before.outcome.Suspended.Resume(ctx, call)
 	}
-	c.queued = r.outcome.Queued
 	if r.outcome.Suspended != nil {
 		r.needs = r.outcome.Result
 	}
@@ -431,11 +422,8 @@ func metaFor(serverInfo json.RawMessage, o *invoke.Outcome) (json.RawMessage, er
 	if o.Class != "" {
 		out = append(append(out, `","error_class":"`...), o.Class...)
 	}
-	switch {
-	case o.Empty:
-		out = append(out, `","output":"`+tool.OutputEmpty...)
-	case o.Missing:
-		out = append(out, `","output":"`+tool.OutputMissing...)
+	if o.Output != "" {
+		out = append(append(out, `","output":"`...), o.Output...)
 	}
 	out = append(out, '"')
 	if o.Artifacts != nil {

@@ -45,9 +45,7 @@ func (d *httpDoor) serve(w http.ResponseWriter, r *entry) {
 	switch {
 	case r.actor.Client.Names != "" && !d.takesNames(w, r):
 	case r.Method == http.MethodPost:
-		if ctx, m, reply := d.post(w, r); reply != nil {
-			d.serveLane(ctx, &r.peer, m, reply)
-		}
+		d.post(w, r)
 	case r.Method == http.MethodGet || r.Method == http.MethodDelete:
 		d.getOrDelete(w, r)
 	default:
@@ -89,56 +87,55 @@ func (d *httpDoor) getOrDelete(w http.ResponseWriter, r *entry) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// post serves one POST: a message or, where the protocol revision allows it, a batch. It returns a request that is for serveLane,
-// which does not have these frames beneath it then; a nil reply where there is nothing left to do.
-func (d *httpDoor) post(w http.ResponseWriter, r *entry) (context.Context, *jsonrpc.Message, *httpReply) {
+// post serves one POST: a message or, where the protocol revision allows it, a batch.
+func (d *httpDoor) post(w http.ResponseWriter, r *entry) {
 	body, ok := d.server.readBody(w, r.Request)
 	if !ok {
-		return nil, nil, nil
+		return
 	}
 	for _, name := range [...]string{headerVersion, headerSession, headerMethod, headerName} {
 		if len(r.Header[name]) > 1 { // a proxy may have gone by the other one
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(nil, &tool.RPCError{Code: tool.CodeHeaderMismatch,
 				Message: "header " + name + " occurs twice"}))
-			return nil, nil, nil
+			return
 		}
 	}
 	if text := bytes.TrimSpace(body); len(text) > 0 && text[0] == '[' && rawjson.Valid(text) {
 		d.postBatch(w, r, text)
-		return nil, nil, nil
+		return
 	}
 	m, refusal := parse(body)
 	if refusal != nil {
 		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, refusal))
-		return nil, nil, nil
+		return
 	}
 	if m.IsRequest() {
 		r.meta.read(m.Object)
 	}
 	if r.Header.Get(headerVersion) >= modernVersion || r.meta.version >= modernVersion {
-		return r.Context(), m, d.postModern(w, r, m)
+		d.postModern(w, r, m)
+		return
 	}
-	ctx, reply := d.postLegacy(w, r, m)
-	return ctx, m, reply
+	d.postLegacy(w, r, m)
 }
 
-// postModern serves a message of protocol revision 2026-07-28 or later: it stands for itself. See post.
-func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m *jsonrpc.Message) *httpReply {
+// postModern serves a message of protocol revision 2026-07-28 or later: it stands for itself.
+func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m *jsonrpc.Message) {
 	p := &r.peer
 	p.caller = d.server.callerOf(p.actor)
 	p.session, p.modern = p.caller.session, true
 	if isCustomNote(d.profile, m) {
 		p.actor.Client.ProtocolVersion = r.Header.Get(headerVersion)
 		d.passNote(w, r, p, m)
-		return nil
+		return
 	}
 	if isUnknownNote(m) && supported(r.Header.Get(headerVersion)) {
 		w.WriteHeader(http.StatusAccepted)
-		return nil
+		return
 	}
 	if !m.IsRequest() || !d.server.serves(d.profile, m.Method) {
 		d.delegate(w, r, m)
-		return nil
+		return
 	}
 	reply := newHTTPReply(w, r.Request, m.ID, true)
 	refusal := checkHeaders(r.Header, m, p.meta.version)
@@ -151,46 +148,42 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 	case refusal == nil:
 	case !isCall(m):
 		reply.refuse(refusal)
-		return nil
+		return
 	case m.Fault == nil:
 		m.Fault = refusal
 	}
 	p.named, _ = paramheader.Decode(r.Header.Get(headerName))
-	return reply
+	d.serveLane(r.Context(), p, m, reply)
 }
 
-// postLegacy serves a message of a revision with sessions. See post.
-func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Message) (ctx context.Context, lane *httpReply) {
+// postLegacy serves a message of a revision with sessions.
+func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Message) {
 	if r.Header.Get(headerSession) == "" {
 		if m.Fault != nil {
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, m.Fault))
-			return nil, nil
+			return
 		}
 		if m.IsRequest() && d.server.serves(d.profile, m.Method) {
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest(
 				fmt.Sprintf("%q needs the %s header that the answer to initialize gave", m.Method, headerSession))))
-			return nil, nil
+			return
 		}
 		if refusal := checkInitialize(m); refusal != nil {
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, refusal))
-			return nil, nil
+			return
 		}
 		if m.Method == methodInitialize {
 			d.initialize(w, r, m)
-			return nil, nil
+			return
 		}
 		d.delegate(w, r, m)
-		return nil, nil
+		return
 	}
 	s, ok := d.openSession(w, r)
 	if !ok {
-		return nil, nil
+		return
 	}
-	defer func() {
-		if lane == nil {
-			d.server.sessions.release(s)
-		}
-	}()
+	defer d.server.sessions.release(s)
 	p := &r.peer
 	p.actor, p.session, p.caller, p.questions, p.hop.ClientCapabilities = s.actor, s.caller.session, s.caller, &s.questions, s.capabilities
 	p.actor.Address = address(r.Request) // of this request
@@ -199,17 +192,18 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		if v := r.Header.Get(headerVersion); v != "" && !supported(v) {
 			http.Error(w, fmt.Sprintf("unsupported protocol version (supported versions: %s)",
 				strings.Join(mcp.SupportedProtocolVersions(), ", ")), http.StatusBadRequest)
-			return nil, nil
+			return
 		}
 		reply := newHTTPReply(w, r.Request, m.ID, false)
 		// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
 		opened, done, refusal := s.inflight.add(context.WithoutCancel(r.Context()), m.ID)
 		if refusal != nil {
 			reply.refuse(refusal)
-			return nil, nil
+			return
 		}
-		reply.done, reply.session = done, s
-		return opened, reply
+		defer done()
+		reply.done = done
+		d.serveLane(opened, p, m, reply)
 	case isCustomNote(d.profile, m):
 		d.passNote(w, r, p, m)
 	case m.IsResponse():
@@ -231,7 +225,6 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 	default:
 		d.delegate(w, r, m)
 	}
-	return nil, nil
 }
 
 // initialize lets the SDK answer, and begins a session where it answers with a result.
@@ -311,10 +304,6 @@ func (d *httpDoor) session(r *entry) (*httpSession, error) {
 
 // serveLane runs a lane request unless the hub is stopping.
 func (d *httpDoor) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, reply *httpReply) {
-	if s := reply.session; s != nil {
-		defer d.server.sessions.release(s)
-		defer reply.done()
-	}
 	if refusal := d.server.enter(p.actor, len(m.Text)); refusal != nil {
 		reply.turnAway(refusal, d.server.isDraining())
 		return
@@ -323,10 +312,6 @@ func (d *httpDoor) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r
 	defer reply.close()
 	reply.keepAlive()
 	d.server.serveLane(ctx, p, m, reply)
-	if reply.wait != nil {
-		reply.wait()
-		reply.rest()
-	}
 }
 
 // delegate gives a message to the SDK, which answers with one message. That gets the request's own id back.
@@ -424,9 +409,7 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *entry, text []byte) {
 		}
 		one := *r
 		one.meta.read(m.Object)
-		if ctx, reply := d.postLegacy(rec, &one, m); reply != nil {
-			d.serveLane(ctx, &one.peer, m, reply)
-		}
+		d.postLegacy(rec, &one, m)
 		if id := rec.header.Get(headerSession); id != "" {
 			w.Header().Set(headerSession, id)
 		}

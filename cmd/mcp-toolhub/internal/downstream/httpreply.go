@@ -36,12 +36,6 @@ type httpReply struct {
 	from   *http.Request
 	out    http.ResponseWriter
 
-	session *httpSession // held until the end of the request; nil on 2026-07-28
-
-	// wait and rest serve what is left of a request whose call waits for its turn; nil where nothing is left. They are called where
-	// the stack is small: as it is then, it lasts for as long as the call waits.
-	wait, rest func()
-
 	mu     sync.Mutex
 	w      http.ResponseWriter // out, and nil once answered
 	stream bool

@@ -71,39 +71,17 @@ func (s *suspensions) refuse(ctx context.Context, a *attempt, why *tool.RPCError
 // serveOnce serves the only attempt of an operation. On revisions with sessions the server may ask the client meanwhile.
 func (s *suspensions) serveOnce(ctx context.Context, a *attempt) {
 	open := s.notifications.open(a.peer, a.server, a.progress.says(a.peer.leastLevel()))
+	defer open.leave()
 	asker := &clientAsker{ownerships: s.ownerships, peer: a.peer, wire: a.reply, server: a.server, before: a.progress.sent}
 	l := link{report: a.progress.report(), notify: open.notify}
 	if !a.peer.modern {
 		l.ask = asker.ask
 	}
-	a.runOnce(ctx, l, asker, open)
-}
-
-// runOnce runs the only attempt, and answers it.
-func (a *attempt) runOnce(ctx context.Context, l link, asker *clientAsker, open *openCall) {
-	result := attemptResult{}
-	defer func() {
-		if result.outcome.Queued == nil {
-			open.leave()
-		}
-	}()
-	result = a.op.run(ctx, a, l)
-	if q := result.outcome.Queued; q != nil {
-		a.park(ctx, q, func() { a.runOnce(ctx, l, asker, open) })
-		return
-	}
+	result := a.op.run(ctx, a, l)
 	asker.close()
 	open.leave()
 	a.progress.flush()
-	ended := result
-	result = attemptResult{} // a client may take long to read it
-	a.op.answer(ctx, a, ended)
-}
-
-// park leaves it to the goroutine of the request to wait for the turn of its call, and to serve the rest.
-func (a *attempt) park(ctx context.Context, q *invoke.Queued, rest func()) {
-	reply := a.reply.(*httpReply)
-	reply.wait, reply.rest = func() { q.Wait(ctx) }, rest
+	a.op.answer(ctx, a, result)
 }
 
 // endIfGone ends the call that a requestState continues if its tool was taken away since, or hidden from the caller. It
@@ -144,18 +122,9 @@ func (s *suspensions) begin(ctx context.Context, a *attempt) {
 		return suspended
 	}
 	r.heard = s.notifications.open(a.peer, a.server, r.say) // while it is suspended, too: the server works on it
-	s.runBegun(ctx, called, a, r)
-}
-
-// runBegun runs what begin has begun, as called, and answers the attempt.
-func (s *suspensions) runBegun(ctx, called context.Context, a *attempt, r *runningCall) {
-	result := s.runSafely(called, a, r)
-	if q := result.outcome.Queued; q != nil {
-		a.park(called, q, func() { s.runBegun(ctx, called, a, r) })
-		return
-	}
 	defer r.cancel(nil)
 	defer r.stop()
+	result := s.runSafely(called, a, r)
 	r.heard.leave()
 	if r.end(result) {
 		s.serving.Done()

@@ -51,8 +51,8 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 		return nil
 	}
 	if inv.outcome.Task == nil {
-		inv.end.Output = outputOf(inv.outcome.Object)
-		inv.outcome.Empty, inv.outcome.Missing = inv.end.Output == tool.OutputEmpty, inv.end.Output == tool.OutputMissing
+		inv.outcome.Output = outputOf(inv.outcome.Object)
+		inv.end.Output = inv.outcome.Output
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (inv *invocation) mapFailure() {
 		inv.record.Event(tool.EventInvocationValidationFailed, map[string]any{"problems": []schema.Problem{{Message: f.Message}}}, inv.now())
 	}
 	inv.outcome.Class, inv.outcome.Aborted = f.Class, f.AbortReason
-	inv.end.Output, inv.outcome.Empty, inv.outcome.Missing = "", false, false
+	inv.end.Output, inv.outcome.Output = "", ""
 	inv.end.Error = &tool.Error{ErrorCode: f.ErrorCode(), ErrorClass: f.Class, Message: f.Message,
 		Recoverability: c.recoverability, RetryAfterMS: f.RetryAfter.Milliseconds(), OutcomeUnknown: f.OutcomeUnknown, AbortReason: f.AbortReason}
 	inv.outcome.Error = inv.end.Error

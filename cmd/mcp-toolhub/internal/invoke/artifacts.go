@@ -49,7 +49,7 @@ func (inv *invocation) keepArtifacts(ctx context.Context, o *Options, rule tool.
 		} else {
 			d.Strategy, d.OriginalSize, d.Persisted = tool.StrategyRefOnly, int(e.Size), e.Ref()
 			refs = append(refs, *d.Persisted)
-			inv.outcome.Artifacts = &refs
+			inv.outcome.Artifacts = refs
 			text = fmt.Sprintf("%s is stored, %s: %s", a.Name, a.About, howToRead(e.ID, c.Surface.Reader()))
 			link = linkTo(d.Persisted, a.Name, "An artifact of this call: "+a.About+".", c.Actor)
 		}

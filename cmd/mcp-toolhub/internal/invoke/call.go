@@ -308,25 +308,22 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 	if inv.trace != nil {
 		meta = inv.trace.Hop(ctx, inv.listed.Tool, meta)
 	}
-	both := &struct { // in one piece of memory
-		reporter
-		tool.Execution
-	}{reporter{inv: inv, note: func(failure string) { p.opts.note(ctx, inv, failure) }}, tool.Execution{
+	x := &reporter{inv: inv, note: func(failure string) { p.opts.note(ctx, inv, failure) }}
+	defer x.close()
+	e := &tool.Execution{
 		Invocation: inv.id, Tool: inv.listed.Tool, Params: c.Params, Arguments: inv.inputs.call, Command: inv.permitted.command,
 		Aims: inv.permitted.aims, Meta: meta, Hop: c.Hop, Session: c.Session, Actor: c.Actor, Surface: c.Surface, Loaded: c.Loaded,
 		InputByRetry: c.suspends(), Notify: c.Notify, Hears: c.Hears, Arrival: c.Arrival,
-	}}
-	x := &both.reporter
-	both.Ask, both.Progress, both.Record = x.asker(), x.report, x.record
-	defer x.close()
-	reply, err := ex.Execute(inv.patient(ctx), &both.Execution)
+		Ask: x.asker(), Progress: x.report, Record: x.record,
+	}
+	reply, err := ex.Execute(inv.patient(ctx), e)
 	if err == nil || p.opts.SignIn == nil || tool.NeedsSignIn(err) == nil {
 		return reply, err
 	}
-	if err := p.opts.SignIn(ctx, x.signIn(&both.Execution, tool.NeedsSignIn(err))); err != nil {
+	if err := p.opts.SignIn(ctx, x.signIn(e, tool.NeedsSignIn(err))); err != nil {
 		return reply, err
 	}
-	return ex.Execute(inv.patient(ctx), &both.Execution)
+	return ex.Execute(inv.patient(ctx), e)
 }
 
 // becauseOf returns err, or why the call was canceled where its door has given a reason: a *tool.Failure as the cause of ctx.

@@ -55,7 +55,6 @@ type invocation struct {
 
 	end     persist.CallEnd // as the journal keeps it
 	outcome Outcome
-	how     scheduling
 	place   place       // at the server
 	final   tool.Status // the last one, which it comes to when its hooks have ended
 }
@@ -63,7 +62,6 @@ type invocation struct {
 // walk is how far an invocation has come.
 type walk struct {
 	next    int  // the phase that it is in, or goes on with
-	parked  bool // it waits for its turn at the server, and has left its stack: see Queued
 	resumed bool // it was suspended before
 	waited  bool // other calls may have run since it was permitted
 }

@@ -101,9 +101,6 @@ type Call struct {
 
 	// Hears reports whether the client's present request takes progress. Nil: it does where Progress is set.
 	Hears func() bool
-
-	// Parks says that the caller takes Outcome.Queued.
-	Parks bool
 }
 
 // Outcome is the end of an invocation, or the input that it waits for. Exactly one of Result and Err is set.
@@ -127,9 +124,6 @@ type Outcome struct {
 	// input_required, and the client's next request goes on with it.
 	Suspended *Suspended
 
-	// Queued is set where a call that parks has to wait for its turn. Then nothing else is set.
-	Queued *Queued
-
 	// Free, where it is not nil, may be called once nobody reads Result any more, as tool.Reply has it.
 	Free func()
 
@@ -137,8 +131,8 @@ type Outcome struct {
 	// the hub says so in its log and health.
 	JournalFailed bool
 
-	// Artifacts are those that the call has left in the store; nil: none. A slice would take more of a waiting call's stack.
-	Artifacts *[]tool.PersistedRef
+	// Artifacts are those that the call has left in the store; nil: none.
+	Artifacts []tool.PersistedRef
 
 	// Unkept says that the record keeps less than Result: so may whoever passes it on.
 	Unkept bool
@@ -147,9 +141,7 @@ type Outcome struct {
 	// says that it had no effect by then.
 	Canceled, Spared bool
 
-	// Empty and Missing say of a success that it is tool.OutputEmpty or tool.OutputMissing. A waiting call has an Outcome on its stack,
-	// which is to stay small.
-	Empty, Missing bool
+	Output tool.Output // what a success lacks
 }
 
 // Options are the parts that a Pipeline works with. Executors, Gate, Journal, Schemas and Logger are needed.
@@ -304,9 +296,6 @@ func (p *Pipeline) Invoke(ctx context.Context, c *Call) Outcome {
 // run is the one loop: from the beginning, or from where a suspended invocation goes on. Nobody uses inv after its end.
 func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 	defer func() {
-		if out.Queued != nil {
-			return
-		}
 		inv.closeArtifacts()
 		inv.call.Member.failed(inv)
 		inv.release()
@@ -325,9 +314,6 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		if err := p.runPhase(ctx, ph, inv); err != nil {
 			inv.fail(err)
 		}
-		if inv.parked {
-			return Outcome{Queued: &Queued{p, inv}}
-		}
 		noteLap(p.opts.Observer, inv, inv.next)
 		if inv.reply.NeedsInput && !inv.failed() {
 			return p.suspend(ctx, inv)
@@ -342,28 +328,6 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		inv.outcome.Status, inv.outcome.Class, inv.outcome.Error = tool.StatusFailed, tool.ClassUnknownTool, nil
 	}
 	return inv.outcome
-}
-
-// Queued is an invocation that waits for its turn at its server. Its owner calls Wait and then Run, each once. So it waits without
-// the stack that its phases need.
-type Queued struct {
-	pipeline *Pipeline
-	inv      *invocation
-}
-
-// Wait waits for the turn, or until ctx is done.
-func (q *Queued) Wait(ctx context.Context) {
-	if err := q.pipeline.runPhase(ctx, &phase{name: "schedule", run: await}, q.inv); err != nil {
-		q.inv.fail(err)
-	}
-}
-
-// Run goes on with the invocation, as Invoke does.
-func (q *Queued) Run(ctx context.Context) Outcome {
-	q.inv.parked = false
-	noteLap(q.pipeline.opts.Observer, q.inv, q.inv.next)
-	q.inv.next++
-	return q.pipeline.run(ctx, q.inv)
 }
 
 // runPhase runs one phase and turns a panic into a failure: one faulty tool must not end everybody's hub.

@@ -10,8 +10,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
-// schedule waits until it is this call's turn at the tool's server, and no other call there conflicts with it. A call that parks
-// only enters the queue here.
+// schedule waits until it is this call's turn at the tool's server, and no other call there conflicts with it.
 func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 	h := inv.listed.Tool.Hub
 	if h != nil && h.Batches || inv.call.Request != nil {
@@ -33,15 +32,6 @@ func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 		return becauseOf(ctx, err)
 	}
 	inv.call.Arrival.Leave()
-	if inv.parked = inv.call.Parks && inv.call.Member == nil; inv.parked {
-		return nil
-	}
-	return await(p, ctx, inv)
-}
-
-// await waits for the turn of a call that has entered the queue: the rest of the phase. Like its callers' frames, its frame lies on
-// the stack of each call that waits, so it is small.
-func await(p *Pipeline, ctx context.Context, inv *invocation) error {
 	return becauseOf(ctx, p.scheduler.await(ctx, &inv.place, func(n int) { p.reportQueued(ctx, inv, n) }))
 }
 
@@ -53,8 +43,7 @@ func (p *Pipeline) queue(inv *invocation) error {
 		}
 	}
 	t, actor := inv.listed.Tool, &inv.call.Actor
-	how := &inv.how
-	how.Concurrency, how.Because = facts.ConcurrencySafe, "hub_tool"
+	how := &persist.Scheduling{Concurrency: facts.ConcurrencySafe, Because: "hub_tool"}
 	if t.Hub == nil { // a tool of the hub that calls others waits for those, and each of them has its own turn
 		how.Concurrency, how.Because = p.concurrency(inv)
 	}
@@ -66,9 +55,9 @@ func (p *Pipeline) queue(inv *invocation) error {
 			by.session = agent.Run
 		}
 	}
-	how.lock(claimed)
+	how.Locks = locksOf(claimed)
 	inv.status = tool.StatusQueued
-	inv.record.Queue(&how.Scheduling, inv.now())
+	inv.record.Queue(how, inv.now())
 	inv.place = place{server: t.Server, session: inv.call.Session.Key, by: by, claim: claimed}
 	return nil
 }
@@ -88,32 +77,25 @@ func (p *Pipeline) concurrency(inv *invocation) (mode, because string) {
 // maxLocks bounds the locks that a record names.
 const maxLocks = 8
 
-// scheduling is how a call is scheduled, as its record has it.
-type scheduling struct {
-	persist.Scheduling
-	room [1]persist.Lock
-}
-
-// lock notes the locks of a claim.
-func (s *scheduling) lock(c claim) {
+// locksOf returns the locks of a claim, as a record has them.
+func locksOf(c claim) (locks []persist.Lock) {
 	const exclusive, shared = "exclusive", "shared"
-	s.Locks = nil
 	switch {
 	case c.mode == facts.ConcurrencySafe:
+		return nil
 	case c.mode == facts.ConcurrencyExclusive:
-		s.Locks = append(s.room[:0], persist.Lock{Resource: "server", Mode: exclusive})
+		return []persist.Lock{{Resource: "server", Mode: exclusive}}
 	case len(c.targets) == 0:
-		s.Locks = append(s.room[:0], persist.Lock{Resource: "caller", Mode: exclusive})
-	default:
-		s.Locks = s.room[:0]
-		for i := range c.targets[:min(len(c.targets), maxLocks)] {
-			t, mode := c.targets[i].Shown(), shared
-			if t.Write {
-				mode = exclusive
-			}
-			s.Locks = append(s.Locks, persist.Lock{Resource: string(t.Kind) + ":" + t.Resolved, Mode: mode})
-		}
+		return []persist.Lock{{Resource: "caller", Mode: exclusive}}
 	}
+	for i := range c.targets[:min(len(c.targets), maxLocks)] {
+		t, mode := c.targets[i].Shown(), shared
+		if t.Write {
+			mode = exclusive
+		}
+		locks = append(locks, persist.Lock{Resource: string(t.Kind) + ":" + t.Resolved, Mode: mode})
+	}
+	return locks
 }
 
 // reportQueued tells the client that the call waits for its turn, for the nth time. The numbers are small: see reportWaiting.

@@ -12,8 +12,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
-// TestMemoryOfAThousandQueuedCalls: they take less than 20 MB, heap and stacks. A stack of which a call that waits uses more than
-// 3.2 kB keeps 16 kB.
+// TestMemoryOfAThousandQueuedCalls: they take less than 20 MB, heap and stacks.
 func TestMemoryOfAThousandQueuedCalls(t *testing.T) { // not parallel: it measures the whole process
 	release := make(chan struct{})
 	b := newBench(t, tool.ValidateReject, func(context.Context, *tool.Execution) (tool.Reply, error) {
