@@ -454,19 +454,15 @@ func (l *httpLane) deliver(ctx context.Context, body []byte, patience time.Durat
 
 // withdraw implements lane. On 2026-07-28 closing the request is how a call is cancelled.
 func (l *httpLane) withdraw(ctx context.Context, c *pendingRequest, reason string) withdrawal {
-	w := withdrawal{support: tool.SupportClosedStream, needed: c.drop(), over: c.abort}
+	sent := c.drop()
 	switch {
-	case l.hop != nil:
+	case l.hop != nil: // nothing comes after that
 		c.abort()
-		w.closed = true
-	case w.needed:
-		sent := make(chan error, 1)
-		w.support, w.sent = tool.SupportNotification, sent
-		l.background.Go(func() { sent <- l.deliver(ctx, cancelBody(c.id, reason), transport.CancelPatience) })
-	default:
-		w.support = tool.SupportNotification
+		return withdrawal{false, c.abort}
+	case sent:
+		l.background.Go(func() { _ = l.deliver(ctx, cancelBody(c.id, reason), transport.CancelPatience) }) // which logs it
 	}
-	return w
+	return withdrawal{sent, c.abort}
 }
 
 func (l *httpLane) newPing() *pendingRequest {

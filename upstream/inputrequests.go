@@ -133,15 +133,15 @@ func (c *executor) askFor(
 	case err == nil && len(answers) == len(w.questions):
 		return answers, nil
 	case ctx.Err() != nil:
-		return nil, canceled(ctx, false)
+		return nil, canceled(ctx, true)
 	case errors.Is(asking.Err(), context.DeadlineExceeded):
-		return nil, c.timedOut(x.about(), "was waiting for the client's answers, which did not come", false, *limits)
+		return nil, c.timedOut(x.about(), "was waiting for the client's answers, which did not come", true, *limits)
 	case asking.Err() != nil:
 		return nil, c.unavailable()
 	case err == nil:
 		err = fmt.Errorf("%d answers to %d questions", len(answers), len(w.questions))
 	}
-	return nil, &tool.Failure{Class: tool.ClassCanceled, Code: "client_gone", Cause: err,
+	return nil, &tool.Failure{Class: tool.ClassCanceled, Code: "client_gone", OutcomeUnknown: true, Cause: err,
 		Message: "what the server asked was not answered, because the client has gone: call again if it is still wanted"}
 }
 

@@ -319,9 +319,7 @@ func (l *lifecycle) acquire(ctx context.Context, stale *session, limit time.Dura
 		case <-timer.C:
 			return nil, errNotReady
 		case <-ctx.Done():
-			f := canceled(ctx, false)
-			f.Cancel = &tool.Cancellation{Delivery: tool.DeliveryNotNeeded, Outcome: tool.OutcomeBeforeEffect}
-			return nil, f
+			return nil, canceled(ctx, false)
 		}
 	}
 }

@@ -67,12 +67,12 @@ func (s *sender) wait(
 				timer.Reset(left)
 				continue
 			}
-			facts := l.withdraw(ctx, c, "timeout").settle(c)
-			finished := facts.Outcome == tool.OutcomeFinishedAnyway
+			at := time.Now()
+			finished := l.withdraw(ctx, c, "timeout").settle(c)
 			if finished {
 				sess.spoke()
 			}
-			return response{err: s.late(c, limits, facts), silent: !finished && time.Since(limits.began) < limits.most}
+			return response{err: s.late(c, limits, at, finished), silent: !finished && time.Since(limits.began) < limits.most}
 		case <-ctx.Done():
 			return response{err: ended(ctx, c, l.withdraw(ctx, c, reasonOf(ctx)).settle(c))}
 		case <-s.stopping:

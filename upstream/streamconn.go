@@ -399,14 +399,8 @@ func (c *streamConn) send(_ context.Context, call *pendingRequest) {
 
 // withdraw implements lane.
 func (c *streamConn) withdraw(_ context.Context, call *pendingRequest, reason string) withdrawal {
-	w := withdrawal{support: tool.SupportNotification, over: func() { c.remove(call.id) }}
-	if w.needed = call.drop(); w.needed {
-		out := transport.Outgoing{Data: cancelBody(call.id, reason), Done: make(chan error, 1)}
-		if c.wire.Post(out) == nil { // best effort: the caller has gone
-			w.sent = out.Done
-		}
-	}
-	return w
+	told := call.drop() && c.wire.Post(transport.Outgoing{Data: cancelBody(call.id, reason)}) == nil // best effort: the caller has gone
+	return withdrawal{told, func() { c.remove(call.id) }}
 }
 
 // tell implements lane.

@@ -16,25 +16,22 @@ func TestSettle(t *testing.T) {
 	for name, c := range map[string]struct {
 		after    time.Duration
 		answer   response
-		delivery tool.CancelDelivery
-		outcome  tool.CancelOutcome
+		finished bool
 	}{
-		"finishes": {100 * time.Millisecond, response{result: json.RawMessage(`{}`)}, tool.DeliveryAcknowledged, tool.OutcomeFinishedAnyway},
-		"isError": {100 * time.Millisecond, response{result: json.RawMessage(`{"isError":true}`)}, tool.DeliveryAcknowledged,
-			tool.OutcomeStoppedPartly},
-		"fails":       {100 * time.Millisecond, response{err: &tool.RPCError{}}, tool.DeliveryAcknowledged, tool.OutcomeStoppedPartly},
-		"dies":        {100 * time.Millisecond, response{err: transport.ErrClosed}, tool.DeliverySent, tool.OutcomeUnknown},
-		"is too late": {time.Second, response{result: json.RawMessage(`{}`)}, tool.DeliverySent, tool.OutcomeUnknown},
+		"finishes":    {100 * time.Millisecond, response{result: json.RawMessage(`{}`)}, true},
+		"isError":     {100 * time.Millisecond, response{result: json.RawMessage(`{"isError":true}`)}, false},
+		"fails":       {100 * time.Millisecond, response{err: &tool.RPCError{}}, false},
+		"dies":        {100 * time.Millisecond, response{err: transport.ErrClosed}, false},
+		"is too late": {time.Second, response{result: json.RawMessage(`{}`)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				call, sent, over := newLaneCall("toolhub-1", methodCallTool, nil), make(chan error, 1), false
-				sent <- nil
+				call, over := newLaneCall("toolhub-1", methodCallTool, nil), false
 				time.AfterFunc(c.after, func() { call.finish(c.answer) })
 				began := time.Now()
-				facts := withdrawal{support: tool.SupportNotification, needed: true, sent: sent, over: func() { over = true }}.settle(call)
-				if facts.Delivery != c.delivery || facts.Outcome != c.outcome || !over || time.Since(began) > settleWithin {
-					t.Errorf("%+v after %s, over %t", facts, time.Since(began), over)
+				finished := withdrawal{told: true, over: func() { over = true }}.settle(call)
+				if finished != c.finished || !over || time.Since(began) > settleWithin {
+					t.Errorf("finished %t after %s, over %t", finished, time.Since(began), over)
 				}
 				time.Sleep(time.Second) // until the last answer came
 			})

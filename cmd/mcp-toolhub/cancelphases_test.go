@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 )
 
-// cancelPhase is a phase in which a call is cancelled. S, C and R in want stand for the support of the server, for who cancels, and for
-// the reason, as the door of the client makes it.
+// cancelPhase is a phase in which a call is cancelled. C and R in want stand for who cancels, and for the reason, as the door of the
+// client makes it.
 type cancelPhase struct {
 	name  string
 	none  func(c *cancelCell) string // why there is no such cell; "" where there is one. Nil: there is one everywhere
@@ -39,7 +39,7 @@ func cancelPhases() []cancelPhase {
 		}
 		return ""
 	}
-	before := canceled{"canceled", "S", "C", "R", "not_needed", "stopped_before_effect"}
+	before := canceled{"canceled", "C", "R", "not_begun"}
 	return []cancelPhase{
 		{name: "a pre hook runs", tool: "pre", reach: (*cancelCell).intoHook, want: before, after: (*cancelCell).hookIsGone},
 		{name: "the person behind the client is asked", tool: "asked", none: oldClient, want: before,
@@ -47,12 +47,12 @@ func cancelPhases() []cancelPhase {
 		{name: "it waits in the approval queue", tool: "asked", want: before, reach: (*cancelCell).intoQueue, after: (*cancelCell).noApprovals},
 		{name: "it waits for a lock", tool: "plain", want: before, reach: (*cancelCell).behindLock, after: (*cancelCell).freeLock, told: 1},
 		{name: "it runs, and its server says no more", tool: "hang", args: `{"begin":true}`, told: 1, reach: (*cancelCell).begins,
-			want: canceled{"canceled", "S", "C", "R", "sent", "unknown"}},
+			want: canceled{"canceled", "C", "R", "unknown"}},
 		{name: "it runs, and its server finishes it", tool: "hang", args: `{"begin":true,"then":"finish"}`, told: 1, reach: (*cancelCell).begins,
-			want: canceled{"canceled", "S", "C", "R", "acknowledged", "finished_anyway"}},
+			want: canceled{"canceled", "C", "R", "ended_anyway"}},
 		{name: "it runs, and its server stops it", tool: "hang", args: `{"begin":true,"then":"fail"}`, told: 1, reach: (*cancelCell).begins,
-			want: canceled{"canceled", "S", "C", "R", "acknowledged", "stopped_partly"}},
-		{name: "its server asks the client", tool: "ask", args: asksOnce, told: 1, want: canceled{"canceled", "S", "C", "R", "sent", "unknown"},
+			want: canceled{"canceled", "C", "R", "unknown"}},
+		{name: "its server asks the client", tool: "ask", args: asksOnce, told: 1, want: canceled{"canceled", "C", "R", "unknown"},
 			none: func(c *cancelCell) string {
 				if strings.HasSuffix(c.server, "2026") {
 					return "a server of 2026-07-28 asks by its answer: see the next phase"
@@ -64,7 +64,7 @@ func cancelPhases() []cancelPhase {
 				return why
 			},
 			reach: func(c *cancelCell) { c.until(c.open(), `"method":"elicitation/create"`) }},
-		{name: "its server waits for input", tool: "rounds", args: waitsFor, want: canceled{"canceled", "S", "C", "R", "not_needed", "unknown"},
+		{name: "its server waits for input", tool: "rounds", args: waitsFor, want: canceled{"canceled", "C", "R", "unknown"},
 			none: func(c *cancelCell) string {
 				if !strings.HasSuffix(c.server, "2026") {
 					return "resultType input_required is of 2026-07-28"
@@ -73,10 +73,10 @@ func cancelPhases() []cancelPhase {
 			},
 			reach: func(c *cancelCell) { c.until(c.open(), `"method":"elicitation/create"`) }},
 		{name: "a post hook runs", tool: "post", reach: (*cancelCell).intoHook, after: (*cancelCell).releaseHook,
-			want: canceled{"succeeded", "S", "C", "R", "not_needed", "finished_anyway"}},
+			want: canceled{"succeeded", "C", "R", "ended_anyway"}},
 		{name: "a batch runs", tool: "tool_batch", args: `{"ordering_policy":"serial","calls":[{"id":"runs","name":"mcp.$S.hang","arguments":` +
 			`{"begin":true,"then":"finish"}},{"id":"waits","name":"mcp.$S.plain"}]}`, told: 1, reach: (*cancelCell).begins, after: (*cancelCell).membersEnded,
-			want: canceled{"canceled", "hub", "C", "R", "acknowledged", "stopped_partly"}},
+			want: canceled{"canceled", "C", "R", "unknown"}},
 		{name: "its server starts again", tool: "plain", want: before, reach: (*cancelCell).intoRestart, after: (*cancelCell).endRestart,
 			none: func(c *cancelCell) string {
 				if c.server == "http2026" {
@@ -91,7 +91,7 @@ func cancelPhases() []cancelPhase {
 func cancelKinds() []string { return []string{"stdio2025", "stdio2026", "http2025", "http2026", "sse"} }
 
 // TestCancelInEveryPhase cancels calls in every phase, for both generations of clients over both transports, at servers of both
-// generations over all transports. Each call has one terminal record with the four facts, its server hears of it exactly where the call
+// generations over all transports. Each call has one terminal record that says who cancelled and how the call ended, its server hears of it exactly where the call
 // ran there, and nothing of it is left: the next call to the server, which must have it alone, runs.
 func TestCancelInEveryPhase(t *testing.T) {
 	t.Parallel()
@@ -189,18 +189,9 @@ func (c *cancelCell) enter() (seen int) {
 	return seen
 }
 
-// want returns the facts that the record must have.
+// want returns what the record must say.
 func (c *cancelCell) want() canceled {
 	want := c.phase.want
-	if want.support == "S" {
-		want.support = "notification"
-		if c.server == "http2026" {
-			want.support = "closed_stream"
-		}
-		if c.phase.name == "its server starts again" && !strings.HasPrefix(c.server, "stdio") && c.server != "sse" {
-			want.support = "unknown"
-		}
-	}
 	switch want.by, want.reason = c.by, ""; {
 	case c.by != "":
 	case c.closes():
@@ -208,17 +199,17 @@ func (c *cancelCell) want() canceled {
 	default:
 		want.by, want.reason = "client", "the user pressed escape"
 	}
-	if want.delivery == "acknowledged" && want.support == "closed_stream" { // nothing comes after that
-		want.delivery, want.outcome = "sent", "unknown"
+	if c.server == "http2026" && c.phase.tool == "hang" { // its stream is closed: nothing comes after that
+		want.outcome = "unknown"
 	}
 	return want
 }
 
-// fits reports whether the facts are those that are wanted. A machine that is too busy for a server to answer in time is no fault.
+// fits reports whether the record says what is wanted. A machine that is too busy for a server to answer in time is no fault.
 func (got canceled) fits(want canceled) bool {
 	late := want
-	late.delivery, late.outcome = "sent", "unknown"
-	return got == want || want.delivery == "acknowledged" && want.support == "notification" && got == late
+	late.outcome = "unknown"
+	return got == want || want.outcome == "ended_anyway" && got == late
 }
 
 // open sends the request, and returns the function for the messages that come back.
@@ -331,8 +322,8 @@ func (c *cancelCell) freeLock() {
 
 // membersEnded: the call of the batch that ran has heard of it, and the other one has not run.
 func (c *cancelCell) membersEnded() {
-	for tool, want := range map[string]canceled{"hang": {"canceled", "S", "C", "R", "acknowledged", "finished_anyway"},
-		"plain": {"canceled", "S", "C", "R", "not_needed", "stopped_before_effect"}} {
+	for tool, want := range map[string]canceled{"hang": {"canceled", "C", "R", "ended_anyway"},
+		"plain": {"canceled", "C", "R", "not_begun"}} {
 		m := &cancelCell{cancelHub: c.cancelHub, server: c.server, t: c.t, phase: cancelPhase{tool: tool, want: want}}
 		if got := c.last(m.tool()).facts(c.t); !got.fits(m.want()) {
 			c.t.Errorf("%s: the call of %s in the batch says %+v, want %+v", c.server, tool, got, m.want())
@@ -394,7 +385,7 @@ func (h *cancelHub) losesStream() {
 		return
 	}
 	c := &cancelCell{cancelHub: h, server: "stdio2026", t: h.t, phase: cancelPhase{tool: "hang", args: `{"begin":true,"then":"finish"}`,
-		reach: (*cancelCell).begins, want: canceled{"canceled", "S", "C", "R", "acknowledged", "finished_anyway"}}}
+		reach: (*cancelCell).begins, want: canceled{"canceled", "C", "R", "ended_anyway"}}}
 	seen := c.enter()
 	c.end()
 	h.w.tools() // which another connection brings
@@ -407,8 +398,8 @@ func (h *cancelHub) losesStream() {
 
 // losesSibling: a call that ends because another one of its batch has failed was cancelled by nobody at the client.
 func (h *cancelHub) losesSibling() {
-	c := &cancelCell{cancelHub: h, server: "stdio2026", t: h.t, by: "sibling", phase: cancelPhase{tool: "hang", want: canceled{"canceled", "S", "C",
-		"R", "acknowledged", "finished_anyway"}}}
+	c := &cancelCell{cancelHub: h, server: "stdio2026", t: h.t, by: "sibling", phase: cancelPhase{tool: "hang",
+		want: canceled{"canceled", "C", "R", "ended_anyway"}}}
 	batch := &cancelCell{cancelHub: h, server: "http2025", t: h.t, phase: cancelPhase{tool: "tool_batch", args: `{"sibling_failure_policy":` +
 		`"cancel_siblings","ordering_policy":"allow_unordered","calls":[{"id":"runs","name":"mcp.stdio2026.hang","arguments":{"begin":true,` +
 		`"then":"finish"}},{"id":"waits","name":"mcp.http2025.pre"},{"id":"fails","name":"mcp.sse.none","depends_on":["waits"]}]}`,

@@ -242,7 +242,7 @@ func (h *cancelHub) last(tool string) (end callLine) {
 	return end
 }
 
-// facts returns the four facts of a cancellation that a call record holds.
+// facts returns what a call record says of a cancellation.
 func (l callLine) facts(t testing.TB) canceled {
 	t.Helper()
 	got := canceled{status: l.Status}
@@ -254,18 +254,16 @@ func (l callLine) facts(t testing.TB) canceled {
 			continue
 		}
 		var facts struct {
-			Support  string `json:"declared_support"`
-			By       string `json:"requested_by"`
-			At       string `json:"requested_at"`
-			Reason   string
-			Delivery string
-			Outcome  string
+			By      string `json:"requested_by"`
+			At      string `json:"requested_at"`
+			Reason  string
+			Outcome string
 		}
 		mustDecode(t, string(all[2]), &facts)
 		if requests++; requests > 1 || facts.At == "" {
 			t.Errorf("%s has %d requests, the last one %s", l.ID, requests, step)
 		}
-		got = canceled{l.Status, facts.Support, facts.By, facts.Reason, facts.Delivery, facts.Outcome}
+		got = canceled{l.Status, facts.By, facts.Reason, facts.Outcome}
 	}
 	return got
 }

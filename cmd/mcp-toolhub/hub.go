@@ -210,7 +210,7 @@ func (h *hub) newPipeline(s *config.Settings, key []byte) (err error) {
 		Admit:     h.surfaces.loader.Admit, CommandLine: func(words string) string { return commandLine(s.StateDir, words) },
 		Gate: func() *gate.Gate { return h.surfaces.now().gate }, Approvals: h.permission.approvals, QueueOpen: h.permission.queueOpen,
 		Hooks: func() *hook.Set { return h.surfaces.now().hooks }, Present: h.surfaces.present, Journal: h.journal, Results: h.results, Schemas: schema.NewCache(maxSchemas),
-		Digest: seal.Digest(key, "inputs"), Secrets: h.known.Masker(key), CancelSupport: h.group.CancelSupport, SignIn: h.desk.SignIn, Observer: observer,
+		Digest: seal.Digest(key, "inputs"), Secrets: h.known.Masker(key), SignIn: h.desk.SignIn, Observer: observer,
 		Announce: func(ctx context.Context, webhook string, v approval.View) { h.page.Announce(ctx, webhook, v) }, // made later
 		Offer: func(ctx context.Context, r *policy.Request) *policy.SuggestedGrant { // made later, too
 			return h.pageHub.offer(ctx, r)

@@ -291,7 +291,7 @@ func (p *profiled) blocks(c *canceling, name, file, end string, runs func() bool
 	p.says(name, "supports_cancel", p.status(name) != end)
 	last, _, _ := c.records(name)
 	facts, _ := last[string(tool.ObjectResult)]["cancellation"].(map[string]any)
-	if facts["outcome"] != string(tool.OutcomeFinishedAnyway) {
+	if facts["outcome"] != string(tool.OutcomeEndedAnyway) {
 		p.Errorf("%s: the cancellation is recorded as %v", name, facts)
 	}
 	p.says(name, "interrupt_behavior", "block")

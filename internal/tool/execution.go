@@ -294,8 +294,10 @@ type Failure struct {
 	Detail         string        // a second text block of the result: JSON that the next call needs; "" for none
 	Cause          error         // for the log only; never sent to a client
 
-	// Cancel holds what is known of a cancellation, where the call ended by one: who asked for it, at a door; what became of
-	// it, at an executor. Nil for other failures.
+	// Ended says of a call that was cancelled, or ran out of time, that its tool has ended all the same: its effect is there.
+	Ended bool
+
+	// Cancel says who has cancelled the call, when and why. Its Outcome is empty. Nil for other failures.
 	Cancel *Cancellation
 }
 

@@ -60,8 +60,8 @@ func (m *member) failed() bool { return m.Status != tool.StatusSucceeded }
 
 // mayHaveWritten reports whether the call may have had an effect. It is called after done.
 func (m *member) mayHaveWritten() bool {
-	if m.Canceled {
-		return !m.reads && !m.Spared
+	if m.Canceled != "" {
+		return !m.reads && m.Canceled != tool.OutcomeNotBegun
 	}
 	return !m.reads && (!m.failed() || m.Class == tool.ClassExecutionFailed || m.Error != nil && m.Error.OutcomeUnknown)
 }

@@ -337,7 +337,9 @@ func becauseOf(ctx context.Context, err error) error {
 	}
 	reason := *why
 	if f, ok := errors.AsType[*tool.Failure](err); ok {
-		reason.OutcomeUnknown, reason.Cancel = reason.OutcomeUnknown || f.OutcomeUnknown, f.Cancel
+		reason.OutcomeUnknown, reason.Ended = reason.OutcomeUnknown || f.OutcomeUnknown, f.Ended
+	} else {
+		reason.OutcomeUnknown = true
 	}
 	reason.Cause = err
 	return &reason

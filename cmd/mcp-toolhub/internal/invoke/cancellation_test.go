@@ -2,29 +2,41 @@ package invoke
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
-// TestACanceledReadHasNoEffect: what a server that says no more did of a canceled call is unknown, unless its tool only reads.
-func TestACanceledReadHasNoEffect(t *testing.T) {
+// TestHowACanceledCallEnds: what is said of it follows from what its executor says.
+func TestHowACanceledCallEnds(t *testing.T) {
 	t.Parallel()
-	for _, reads := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, tool.ValidateReject, func(ctx context.Context, _ *tool.Execution) (tool.Reply, error) {
-				<-ctx.Done()
-				return tool.Reply{}, &tool.Failure{Class: tool.ClassCanceled, Message: "canceled", OutcomeUnknown: true,
-					Cancel: &tool.Cancellation{Delivery: tool.DeliverySent, Outcome: tool.OutcomeUnknown}}
+	for name, c := range map[string]struct {
+		end     error
+		outcome tool.CancelOutcome
+	}{
+		"it was not sent":     {&tool.Failure{Class: tool.ClassCanceled}, tool.OutcomeNotBegun},
+		"nothing came back":   {&tool.Failure{Class: tool.ClassCanceled, OutcomeUnknown: true}, tool.OutcomeUnknown},
+		"it finished":         {&tool.Failure{Class: tool.ClassCanceled, Ended: true}, tool.OutcomeEndedAnyway},
+		"it had its answer":   {nil, tool.OutcomeEndedAnyway},
+		"it had an error":     {&tool.RPCError{Code: tool.CodeInternalError, Message: "stopped"}, tool.OutcomeUnknown},
+		"nobody knows at all": {errors.New("gone"), tool.OutcomeUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, tool.ValidateReject, func(ctx context.Context, _ *tool.Execution) (tool.Reply, error) {
+					<-ctx.Done()
+					return tool.Reply{Result: []byte(answer)}, c.end
+				})
+				by := tool.CanceledBy(tool.CanceledByClient, "", "canceled")
+				o := b.call(canceled(t.Context(), time.Second, by), "mcp.s.t", `{"n":1}`)
+				unknown := o.Error != nil && o.Error.OutcomeUnknown
+				if o.Canceled != c.outcome || unknown != (c.outcome == tool.OutcomeUnknown) {
+					t.Errorf("%q, outcome unknown %t", o.Canceled, unknown)
+				}
 			})
-			b.says(t, facts.Override{ReadOnly: &reads})
-			o := b.call(canceled(t.Context(), time.Second, nil), "mcp.s.t", `{"n":1}`)
-			if !o.Canceled || o.Spared != reads || o.Error == nil || o.Error.OutcomeUnknown == reads {
-				t.Errorf("reads %t: canceled %t, spared %t, %+v", reads, o.Canceled, o.Spared, o.Error)
-			}
 		})
 	}
 }

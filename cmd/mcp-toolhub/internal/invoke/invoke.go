@@ -137,9 +137,8 @@ type Outcome struct {
 	// Unkept says that the record keeps less than Result: so may whoever passes it on.
 	Unkept bool
 
-	// Canceled says that the record has the facts of a cancellation: somebody has cancelled the call, or its time was over. Spared
-	// says that it had no effect by then.
-	Canceled, Spared bool
+	// Canceled says how a call ended that somebody has cancelled, or that ran out of time; "" for all others.
+	Canceled tool.CancelOutcome
 
 	Output tool.Output // what a success lacks
 }
@@ -196,9 +195,6 @@ type Options struct {
 
 	// Secrets masks the secrets in what is recorded of calls. Default: with marks that do not tell equal secrets.
 	Secrets *sensitive.Masker
-
-	// CancelSupport says how a cancellation reaches the tools of a server of MCP. Nil: nobody knows.
-	CancelSupport func(server string) tool.CancelSupport
 
 	Observer Observer // is told of calls; nil: nobody is
 

@@ -173,8 +173,7 @@ func (d *Desk) await(ctx context.Context, v *visit, n *tool.SignInNeed) error {
 
 // canceled is the end of a call that waits for a sign-in no more.
 func canceled(ctx context.Context) *tool.Failure {
-	f := &tool.Failure{Class: tool.ClassCanceled, Cause: context.Cause(ctx), Message: "the call was canceled before anybody signed in",
-		Cancel: &tool.Cancellation{Delivery: tool.DeliveryNotNeeded, Outcome: tool.OutcomeBeforeEffect}}
+	f := &tool.Failure{Class: tool.ClassCanceled, Cause: context.Cause(ctx), Message: "the call was canceled before anybody signed in"}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		f.Class, f.Message = tool.ClassTimeout, "the call's time was over before anybody signed in"
 	}
