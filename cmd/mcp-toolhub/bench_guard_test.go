@@ -22,6 +22,7 @@ const guardVariable = "TOOLHUB_GUARD"
 const (
 	tolerance    = 1.10
 	cpuTolerance = 1.20
+	measurements = 3 // before a cost that is too high counts; some measure twice as often
 )
 
 const (

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -29,18 +28,10 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
-// A breakage may make the p99 of calls to healthy servers so many times longer, unless it stays below the floor: the
-// machine does other things too.
 const (
-	slowdown      = 3
-	slownessFloor = 250 * time.Millisecond
-	measurements  = 3 // before a slowdown counts
-)
-
-const (
-	callers      = 20
-	callEvery    = 25 * time.Millisecond // each caller
-	windowLength = 300 * time.Millisecond
+	callers   = 20
+	callEvery = 25 * time.Millisecond // each caller
+	more      = 3                     // calls of each caller that begin after a breakage, and end beside it
 )
 
 // breakage is something that goes wrong beside healthy servers.
@@ -51,43 +42,20 @@ type breakage struct {
 	servers func(t *testing.T) map[string]any
 	// harm does what is to be done while the callers call, and checks what becomes of it. Several times, if need be.
 	harm func(t *testing.T, r *breakageRig)
-	// apart, if not nil, returns work that keeps the machine as busy as harm does and has nothing to do with the hub: it
-	// is done while the callers call without the breakage, so that what differs is the hub's.
-	apart func(t *testing.T) func()
-	// floor, if not 0, stands for slownessFloor: what harm costs in plain work takes so long on a busy machine.
-	floor time.Duration
 }
 
-// TestBreakage: whatever goes wrong with one server or client, calls to healthy servers succeed, and do so in time.
-func TestBreakage(t *testing.T) { // not parallel: it measures
+// TestBreakage: whatever goes wrong with one server or client, each call to a healthy server succeeds, and calls go on.
+func TestBreakage(t *testing.T) { // not parallel: each hub has many callers
 	if testing.Short() {
 		t.Skip("-short: runs a hub for each of two dozen breakages")
 	}
 	for _, b := range slices.Concat(childBreakages(), declarationBreakages(), remoteBreakages(), clientBreakages()) {
 		t.Run(b.name, func(t *testing.T) {
 			r := newBreakageRig(t)
-			apart := func() {}
-			if b.apart != nil {
-				apart = b.apart(t)
-			}
-			var without, with time.Duration
-			for i := range measurements {
-				r.apply(t, nil)
-				before := r.during(t, apart)
-				during := r.during(t, func() {
-					r.apply(t, b.servers(t))
-					b.harm(t, r)
-				})
-				t.Logf("p99 of healthy calls: %s without the breakage, %s with it", before, during)
-				// Whatever else the machine does can make calls slower, but not faster.
-				if without = max(without, before); i == 0 || during < with {
-					with = during
-				}
-				if with <= max(slowdown*without, slownessFloor, b.floor) || t.Failed() {
-					return
-				}
-			}
-			t.Errorf("p99 of healthy calls is %s with the breakage and %s without it, at best of %d measurements", with, without, measurements)
+			r.beside(t, func() {
+				r.apply(t, b.servers(t))
+				b.harm(t, r)
+			})
 		})
 	}
 }
@@ -145,25 +113,25 @@ func (r *breakageRig) apply(t *testing.T, more map[string]any) {
 	}
 }
 
-// during lets everybody call while do runs, for the length of a window at least, and returns the p99 of the calls. Each of
-// them has to succeed.
-func (r *breakageRig) during(t *testing.T, do func()) time.Duration {
+// beside lets everybody call while do runs, and until each caller has had more answers after it. Each call has to succeed, and none may hang.
+func (r *breakageRig) beside(t *testing.T, do func()) {
 	t.Helper()
 	stop := make(chan struct{})
 	var calling sync.WaitGroup
-	took := make([][]time.Duration, len(r.callers))
+	answers := make([]atomic.Int64, len(r.callers))
 	for i, c := range r.callers {
 		calling.Go(func() {
 			pace := time.NewTicker(callEvery)
 			defer pace.Stop()
 			for {
-				began := time.Now()
+				hangs := time.AfterFunc(patience, func() { t.Errorf("a healthy call has no answer after %s", patience) })
 				answer, err := c.request("tools/call", r.calls[i])
-				took[i] = append(took[i], time.Since(began))
+				hangs.Stop()
 				if want := fmt.Sprintf(`"arguments":{"caller":%d}`, i); err != nil || !bytes.Contains(answer, []byte(want)) {
 					t.Errorf("a healthy call was answered with %.500s, %v", answer, err)
 					return
 				}
+				answers[i].Add(1)
 				select {
 				case <-pace.C:
 				case <-stop:
@@ -172,16 +140,13 @@ func (r *breakageRig) during(t *testing.T, do func()) time.Duration {
 			}
 		})
 	}
-	func() {
-		defer calling.Wait()
-		defer close(stop)
-		window := time.NewTimer(windowLength)
-		do()
-		<-window.C
-	}()
-	all := slices.Concat(took...)
-	slices.Sort(all)
-	return all[(len(all)*99+99)/100-1].Round(10 * time.Microsecond)
+	defer calling.Wait()
+	defer close(stop)
+	do()
+	for i := range answers {
+		wanted := answers[i].Load() + 1 + more // one may have begun before
+		eventually(t, "healthy calls are answered", func() bool { return answers[i].Load() >= wanted || t.Failed() })
+	}
 }
 
 // reaches waits until a server is in the state.
@@ -234,15 +199,11 @@ func childBreakages() []breakage {
 			st, before := r.reaches(t, "bad", tool.ServerReady), r.hub.received(`"name":"hang"`)
 			answer := r.call(t.Context(), "mcp.bad.hang", `{}`)
 			eventually(t, "the call has come", func() bool { return r.hub.received(`"name":"hang"`) > before })
-			began := time.Now()
 			if p, err := os.FindProcess(st.PID); err != nil || p.Kill() != nil {
 				t.Fatalf("kill process %d", st.PID)
 			}
 			if got := await(t, answer); !strings.Contains(got, string(tool.ClassDependencyUnavailable)) {
 				t.Errorf("the call of the child that died was answered with %.500s", got)
-			}
-			if took := time.Since(began); took > patience/3 {
-				t.Errorf("the call was answered %s after the child had died", took)
 			}
 			eventually(t, "the child is back", func() bool { now := r.hub.server(t, "bad"); return now.State == tool.ServerReady && now.PID != st.PID })
 			r.wants(t, "mcp.bad.echo", `{"back":1}`, `"arguments":{"back":1}`)
@@ -269,24 +230,12 @@ func childBreakages() []breakage {
 				r.wants(t, "mcp.bad.flood", `{"n":5000}`, `"ok"`)
 			}
 		}},
-		{name: "line of 17 MB", floor: 2 * time.Second, apart: largeLine, servers: bad(child(upstreamtest.Script{})), harm: func(t *testing.T, r *breakageRig) {
+		{name: "line of 17 MB", servers: bad(child(upstreamtest.Script{})), harm: func(t *testing.T, r *breakageRig) {
 			r.reaches(t, "bad", tool.ServerReady)
-			if got := await(t, r.call(t.Context(), "mcp.bad.big", largeArguments)); len(got) < 17_000_000 || !strings.Contains(got, `"succeeded"`) {
+			if got := await(t, r.call(t.Context(), "mcp.bad.big", `{"bytes":17000000}`)); len(got) < 17_000_000 || !strings.Contains(got, `"succeeded"`) {
 				t.Errorf("%d bytes came: %.500s", len(got), got)
 			}
 		}},
-	}
-}
-
-const largeArguments = `{"bytes":17000000}`
-
-// largeLine reads the same line as the hub's client does, from the server itself.
-func largeLine(t *testing.T) func() {
-	w := wireFake(t, upstreamtest.Script{}, rev2025).open()
-	return func() {
-		if got := w.result("big", largeArguments, ""); len(got) < 17_000_000 {
-			t.Errorf("%d bytes came", len(got))
-		}
 	}
 }
 
@@ -480,19 +429,10 @@ func TestBreakageOfTheHub(t *testing.T) { // not parallel: it measures
 		"far": map[string]any{"type": "http", "url": fakeHTTP(t, upstreamtest.Options{Intercept: far.note})}}, nil))
 	children := hub.children(t, "stubborn")
 	answered, killed := callUntilKilled(t, hub)
-	began := time.Now()
 	if runtime.GOOS == "linux" { // elsewhere it cannot be seen, and not always be done: see README.md
 		eventually(t, "the children are gone", func() bool {
 			return !slices.ContainsFunc(append(marked(mark), children...), runs)
 		})
-		took := time.Since(began)
-		began = time.Now()
-		if err := exec.Command(hub.cmd.Path, "version").Run(); err != nil {
-			t.Error(err)
-		}
-		if nothing := time.Since(began); took > max(6*time.Second, 10*nothing) { // that is long where the machine is busy
-			t.Errorf("the children are gone after %s only, and a program that does nothing takes %s", took, nothing)
-		}
 	}
 	terminal := terminalRecords(t, hub.cmd.Dir)
 	for _, id := range answered {

@@ -15,7 +15,7 @@ import (
 // nextVersion returns the version of an artifact that is about to be stored: that of the last one under its name where the bytes are the
 // same, and otherwise the next. After a crash a number may be missing; none stands for two artifacts that differ.
 func (s *Store) nextVersion(ctx context.Context, e Entry) (int, error) {
-	unlock, err := s.place.lock()
+	unlock, err := s.lock()
 	if err == nil {
 		defer unlock()
 	} else if !errors.Is(err, fs.ErrNotExist) {

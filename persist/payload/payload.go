@@ -106,6 +106,7 @@ type Store struct {
 	written  atomic.Int64          // bytes since the last sweep
 	sweep    chan struct{}
 
+	storing  sync.Mutex // see lock
 	sweeping sync.Mutex
 	grace    time.Duration   // how old an object that nobody names is before it is removed: its writer has still to name it
 	seen     map[string]seen // of a bucket: the entries of the last sweep, by key; guarded by sweeping
@@ -258,12 +259,24 @@ func root(err error) error {
 	}
 }
 
+// lock keeps payloads from being removed until unlock is called. Calls of this process take turns:
+// the lock itself gives up after some seconds, and knows no order.
+func (s *Store) lock() (unlock func(), err error) {
+	s.storing.Lock()
+	release, err := s.place.lock()
+	if err != nil {
+		s.storing.Unlock()
+		return nil, err
+	}
+	return func() { release(); s.storing.Unlock() }, nil
+}
+
 // keep writes the payload and its entry.
 func (s *Store) keep(ctx context.Context, e Entry, open func() io.Reader) (stored int64, err error) {
 	key := s.payloadKey(e)
 	if _, err = s.place.size(ctx, key); err == nil && s.sound(ctx, e) {
 		// Nobody removes the payload between this look and the new entry.
-		unlock, err := s.place.lock()
+		unlock, err := s.lock()
 		if err != nil {
 			return 0, err
 		}
