@@ -71,12 +71,8 @@ func (s *EventReader) Next() (Event, error) {
 		data.room = got.room
 		if errors.Is(err, ErrEventTooLarge) {
 			s.about = &rawjson.Skim{}
-			data.see(s.about.Add)
-			start := []byte("data:")
-			got.see(func(piece []byte) {
-				s.about.Add(bytes.TrimPrefix(piece, start))
-				start = nil
-			})
+			s.about.Add(data.bytes)
+			s.about.Add(bytes.TrimPrefix(got.bytes, []byte("data:")))
 			s.about.Add(s.lost)
 		}
 		if err != nil {
@@ -100,7 +96,7 @@ func (s *EventReader) Next() (Event, error) {
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(field) {
 		case "data":
-			if data.size() == 0 { // nothing is copied for the usual event of one line
+			if len(data.bytes) == 0 { // nothing is copied for the usual event of one line
 				data = got
 				data.bytes = value
 			} else {
@@ -129,7 +125,7 @@ func (s *EventReader) Next() (Event, error) {
 // noRoomFor gives up an event of several lines.
 func (s *EventReader) noRoomFor(data *gathering) error {
 	s.about, s.mid, s.full = &rawjson.Skim{}, false, data.err
-	data.see(s.about.Add)
+	s.about.Add(data.bytes)
 	data.drop()
 	return ErrEventTooLarge
 }
@@ -174,7 +170,7 @@ func (s *EventReader) line(room *budget.Room, limit int) (gathering, error) {
 		if part, ended, err = s.chunk(); err != nil {
 			return line, err
 		}
-		large := line.size()+len(part) > limit
+		large := len(line.bytes)+len(part) > limit
 		s.lost = nil
 		if line.append(part); line.err != nil {
 			large, s.lost = true, part
@@ -184,7 +180,6 @@ func (s *EventReader) line(room *budget.Room, limit int) (gathering, error) {
 			return line, ErrEventTooLarge
 		}
 	}
-	line.join()
 	if !s.begun {
 		s.begun = true
 		line.bytes = bytes.TrimPrefix(line.bytes, []byte("\ufeff"))

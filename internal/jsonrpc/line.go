@@ -73,9 +73,9 @@ func (l *LineReader) line() (gathering, error) {
 			continue
 		}
 		line.append(part)
-		if limit = l.limit(); line.size() > limit || line.err != nil {
+		if limit = l.limit(); len(line.bytes) > limit || line.err != nil {
 			skip = &rawjson.Skim{}
-			line.see(skip.Add)
+			skip.Add(line.bytes)
 			if line.err != nil { // then part was not added to the line
 				skip.Add(part)
 			}

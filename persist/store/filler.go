@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -23,9 +24,10 @@ type Filler struct {
 	logger *slog.Logger
 	hurry  chan struct{} // has a value where the journal waits for the store
 
+	surplus atomic.Int64   // see Surplus
+	sayFull rate.Sometimes // that there is one
+
 	mu      sync.Mutex
-	surplus int64 // calls that were removed because the store was too large
-	sayFull rate.Sometimes
 	store   Store     // nil: not open
 	problem error     // why it cannot be written
 	failed  bool      // it could not be written, and has not caught up since
@@ -74,20 +76,7 @@ func (f *Filler) Lag() time.Duration {
 }
 
 // Surplus returns how many calls this process has removed although they were not too old: the store was too large.
-func (f *Filler) Surplus() int64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.surplus
-}
-
-// removed notes that many more for Surplus, and tells the log.
-func (f *Filler) removed(surplus int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.surplus += int64(surplus); surplus > 0 {
-		f.sayFull.Do(func() { f.logger.Warn(FullAdvice, "calls_so_far", f.surplus) })
-	}
-}
+func (f *Filler) Surplus() int64 { return f.surplus.Load() }
 
 // FullAdvice says that Surplus is above 0, and what to do.
 const FullAdvice = "the record store is full, so calls are removed before persist.records.max_age: raise persist.records.max_bytes, or lower max_age"
@@ -184,7 +173,9 @@ func (f *Filler) fill(ctx context.Context) error {
 		if err == nil && !more {
 			var surplus int
 			surplus, more, err = s.Trim(ctx, f.bounds)
-			f.removed(surplus)
+			if all := f.surplus.Add(int64(surplus)); surplus > 0 {
+				f.sayFull.Do(func() { f.logger.Warn(FullAdvice, "calls_so_far", all) })
+			}
 		}
 		if err != nil {
 			f.close() // the next one opens what is there by then

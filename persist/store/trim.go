@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -33,7 +32,7 @@ func (s *database) Trim(ctx context.Context, bounds persist.RecordsConfig) (surp
 		var bytes int64
 		if err = s.db.QueryRowContext(ctx, s.size).Scan(&bytes); err == nil && bytes > most {
 			removed, err = s.remove(ctx, surplusCalls, trimCalls)
-			surplus = removed
+			surplus = int(removed)
 		}
 	}
 	if err != nil {
@@ -43,36 +42,28 @@ func (s *database) Trim(ctx context.Context, bounds persist.RecordsConfig) (surp
 }
 
 // remove is one transaction that removes the calls that query selects.
-func (s *database) remove(ctx context.Context, query string, args ...any) (calls int, err error) {
-	rows, err := s.db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return 0, err
-	}
-	defer rows.Close()
-	var all []string
-	for rows.Next() {
-		var seq string
-		if err := rows.Scan(&seq); err != nil {
-			return 0, err
-		}
-		all = append(all, seq)
-	}
-	if err := rows.Err(); err != nil || len(all) == 0 {
-		return 0, err
-	}
+func (s *database) remove(ctx context.Context, query string, args ...any) (calls int64, err error) {
 	tx, err := s.begin(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer tx.Rollback() // does nothing after the commit
-	these := " IN (" + strings.Join(all, ", ") + ")"
-	for _, remove := range []string{
-		"DELETE FROM lines WHERE seq" + these, s.forgets + these, "DELETE FROM invocations WHERE seq" + these,
-		"DELETE FROM lines WHERE seq IS NULL AND n < (SELECT MIN(n) FROM lines WHERE seq IS NOT NULL)",
-	} {
-		if _, err := tx.ExecContext(ctx, remove); err != nil {
+	// The query asks for the table that is the last one here.
+	for _, from := range []string{"DELETE FROM lines WHERE seq", s.forgets, "DELETE FROM invocations WHERE seq"} {
+		done, err := tx.ExecContext(ctx, from+" IN ("+query+")", args...)
+		if err != nil {
+			return 0, err
+		}
+		if calls, err = done.RowsAffected(); err != nil {
 			return 0, err
 		}
 	}
-	return len(all), tx.Commit()
+	if calls == 0 {
+		return 0, nil
+	}
+	_, err = tx.ExecContext(ctx, "DELETE FROM lines WHERE seq IS NULL AND n < (SELECT MIN(n) FROM lines WHERE seq IS NOT NULL)")
+	if err != nil {
+		return 0, err
+	}
+	return calls, tx.Commit()
 }
