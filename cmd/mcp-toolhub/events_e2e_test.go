@@ -84,14 +84,14 @@ func TestEventsOfARunningHub(t *testing.T) {
 	tokens := []map[string]string{{"name": "ann", "token": "${env:ANN}", "events": "read"}, {"name": "bob", "token": "${env:BOB}"}}
 	p := startTokens(t, tokens)
 	const ann, bob = "ann-ann-ann-ann-ann", "bob-bob-bob-bob-bob"
-	_, notice := p.notice(t)
+	_, api := p.notice(t)
 	for at, want := range map[[2]string]int{{p.url, ""}: 401, {p.url, "no-such-token"}: 401, {p.url, bob}: 403} {
 		if got := readEventsOf(t, at[0]+"/events", at[1], "").status; got != want {
 			t.Errorf("%s with %q: %d, want %d", at[0], at[1], got, want)
 		}
 	}
 	door := readEventsOf(t, p.url+"/events", ann, "")
-	local := readEventsOf(t, notice.URL+"/events", notice.Token, "")
+	local := readEventsOf(t, api+"/events", "", "")
 	if door.status != 200 || local.status != 200 {
 		t.Fatalf("%d, %d", door.status, local.status)
 	}
@@ -132,14 +132,13 @@ func TestOutcomesOfTheAgentClientProtocol(t *testing.T) {
 	t.Parallel()
 	p := startPermitted(t, map[string]any{"mode": "default", "ask": map[string]any{"channels": []string{"queue"}}}, nil)
 	h, w := p.hub(), p.client(rev2025).open()
-	_, notice := p.notice(t)
+	_, api := p.notice(t)
 	answer := func(id, body string) string {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, notice.URL+"/approvals/"+id, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, api+"/approvals/"+id, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set("Authorization", "Bearer "+notice.Token)
 		got, err := httpDo(req)
 		if err != nil {
 			t.Fatal(err)

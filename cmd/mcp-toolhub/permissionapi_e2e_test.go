@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -58,59 +59,53 @@ func requested(t *testing.T, base string, route [2]string, host string, headers 
 	return got
 }
 
-// Where no socket can be had, every way into the API for approvals is closed to whoever has no token or comes from a page of a browser, the
-// door for clients has no such way, and none of the attempts answers the question that is open. A path that is too long makes such a hub.
+// The port of the page has no way into the API for approvals, whatever a request there says, nor has the door for clients. None of the
+// attempts answers the question that is open, and no odd answer at the socket does.
 func TestAttackTheAPI(t *testing.T) {
 	t.Parallel()
-	p := startPermittedAt(t, strings.Repeat("long", 30), map[string]any{}, nil)
-	if !strings.Contains(p.log(), "another user of this machine can take its place") {
-		t.Errorf("the hub does not say that it has no socket:\n%s", p.log())
-	}
+	p := startPermitted(t, map[string]any{}, nil)
 	h, w := p.hub(), p.client(rev2025).open()
 	answered := make(chan string, 1)
 	go func() { answered <- strings.Join(w.send(w.call("mcp.s.echo", `{}`, "")), "\n") }()
 	v := p.pending(h)
-	_, notice := p.notice(t)
-	port := notice.URL[strings.LastIndex(notice.URL, ":"):]
+	_, api := p.notice(t)
+	page, err := h.OpenPage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := url.Parse(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, origin := ":"+at.Port(), "http://"+at.Host
 	routes := [][2]string{{"GET", "/approvals"}, {"GET", "/approvals/watch"}, {"GET", "/approvals/" + string(v.ID)}, {"POST", "/approvals/" + string(v.ID)},
 		{"GET", "/grants"}, {"DELETE", "/grants/grt_x"}, {"OPTIONS", "/approvals"}, {"GET", "/"}, {"CONNECT", "/approvals"}}
-	good := "Bearer " + notice.Token
 	for name, c := range map[string]struct {
 		host    string
 		headers map[string]string
 	}{
-		"no token": {}, "empty token": {"", map[string]string{"Authorization": "Bearer "}}, "no scheme": {"", map[string]string{"Authorization": "x" + notice.Token}},
-		"half a token":   {"", map[string]string{"Authorization": good[:len(good)-1]}},
-		"basic":          {"", map[string]string{"Authorization": "Basic " + notice.Token}},
-		"cookie":         {"", map[string]string{"Cookie": "token=" + notice.Token}},
-		"client's token": {"", map[string]string{"Authorization": "Bearer " + w.session}},
-		"rebound name":   {"evil.example" + port, map[string]string{"Authorization": good}}, "localhost": {"localhost" + port, map[string]string{"Authorization": good}},
-		"no port": {"127.0.0.1", map[string]string{"Authorization": good}}, "page": {"", map[string]string{"Authorization": good, "Origin": "http://evil.example"}},
-		"own page": {"", map[string]string{"Authorization": good, "Origin": notice.URL}}, "opaque page": {"", map[string]string{"Authorization": good, "Origin": "null"}},
+		"nothing": {}, "empty token": {"", map[string]string{"Authorization": "Bearer "}}, "token": {"", map[string]string{"Authorization": "Bearer x"}},
+		"client's token": {"", map[string]string{"Authorization": "Bearer " + w.session}}, "rebound name": {"evil.example" + port, nil},
+		"localhost": {"localhost" + port, nil}, "no port": {"127.0.0.1", nil}, "page": {"", map[string]string{"Origin": "http://evil.example"}},
+		"own page": {"", map[string]string{"Origin": origin}}, "opaque page": {"", map[string]string{"Origin": "null"}},
 	} {
 		for _, route := range routes {
-			if got := requested(t, notice.URL, route, c.host, c.headers); !strings.HasPrefix(got, "401 ") || strings.Contains(got, string(v.ID)) {
+			if got := requested(t, origin, route, c.host, c.headers); !strings.HasPrefix(got, "401 ") || strings.Contains(got, string(v.ID)) {
 				t.Errorf("%s, %v: %s", name, route, got)
 			}
 		}
 	}
 	for _, route := range routes[:6] {
-		query := [2]string{route[0], route[1] + "?token=" + notice.Token + "&access_token=" + notice.Token}
-		if got := requested(t, notice.URL, query, "", nil); !strings.HasPrefix(got, "401 ") {
-			t.Errorf("token in the query, %v: %s", route, got)
-		}
-		if got := requested(t, p.url, route, "", map[string]string{"Authorization": good}); strings.HasPrefix(got, "200 ") ||
-			strings.Contains(got, string(v.ID)) {
+		if got := requested(t, p.url, route, "", nil); strings.HasPrefix(got, "200 ") || strings.Contains(got, string(v.ID)) {
 			t.Errorf("at the door for clients, %v: %s", route, got)
 		}
 	}
 	for _, body := range []string{``, `null`, `[]`, `{"choice":"allow_once","x":1}`, `{"choice":"ALLOW_ONCE"}`, `{"choice":"allow"}`,
 		`{"choice":"allow_once","arguments":[1]}`, `{"choice":"allow_once"}{"choice":"allow_once"}`, `{"choice":"deny_once","arguments":{}}`} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, notice.URL+"/approvals/"+string(v.ID), strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, api+"/approvals/"+string(v.ID), strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set("Authorization", good)
 		if got, err := httpDo(req); err != nil || strings.HasPrefix(got, "200 ") {
 			t.Errorf("the answer %s: %s, %v", body, got, err)
 		}
@@ -123,8 +118,5 @@ func TestAttackTheAPI(t *testing.T) {
 	}
 	if got := await(t, answered); !strings.Contains(got, "approval_rejected") {
 		t.Errorf("%s", got)
-	}
-	if strings.Contains(p.log()+p.journal(), notice.Token) {
-		t.Error("the token is in the log or the journal")
 	}
 }

@@ -48,40 +48,36 @@ func startTokens(t *testing.T, tokens []map[string]string) *permitted {
 	return p
 }
 
-// notice is the file by which the hub's owner finds it, and where the API is: at its socket, which the address leads to, or at a port.
-func (p *permitted) notice(t *testing.T) (file string, at struct{ URL, Token string }) {
+// notice is the file by which the hub's owner finds it, and an address that leads to the API's socket.
+func (p *permitted) notice(t *testing.T) (file, api string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.state, "run", "*.json"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	mustDecode(t, readFile(t, files[0]), &at)
-	if at.URL == "" {
-		transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", strings.TrimSuffix(files[0], ".json")+".sock")
-		}}
-		proxy := httptest.NewServer(&httputil.ReverseProxy{Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(&url.URL{Scheme: "http", Host: "hub"})
-		}})
-		t.Cleanup(proxy.CloseClientConnections)
-		at.URL = proxy.URL
-	}
-	return files[0], at
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", strings.TrimSuffix(files[0], ".json")+".sock")
+	}}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(&url.URL{Scheme: "http", Host: "hub"})
+	}})
+	t.Cleanup(proxy.CloseClientConnections)
+	return files[0], proxy.URL
 }
 
 // checkAPI: the API is at a socket that nobody else can reach, and the notice leads nowhere else. Both go with the hub.
 func (p *permitted) checkAPI(t *testing.T) {
-	file, notice := p.notice(t)
+	file, api := p.notice(t)
 	for _, at := range []string{file, filepath.Dir(file)} {
 		if info, err := os.Stat(at); err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%v, %v", info, err)
 		}
 	}
 	if text := readFile(t, file); strings.Contains(text, `"url"`) || strings.Contains(text, `"token"`) {
-		t.Errorf("the notice of a hub with a socket: %s", text)
+		t.Errorf("the notice leads elsewhere: %s", text)
 	}
 	for path, want := range map[string]int{"/approvals": 200, "/approvals/apr_none": 404, "/nothing": 404} { // errors are JSON, too
-		resp, err := http.Get(notice.URL + path)
+		resp, err := http.Get(api + path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,8 +22,8 @@ func TestNoRouteAddsACommand(t *testing.T) {
 	before := readFile(t, p.file)
 	proof := filepath.Join(p.dir, "proof")
 	entry := `{"mcpServers":{"evil":{"command":"touch","args":[` + quoted(proof) + `]}},"name":"evil","command":"touch","args":[` + quoted(proof) + `]}`
-	_, notice := p.notice(t)
-	for _, base := range []string{p.url, notice.URL} {
+	_, api := p.notice(t)
+	for _, base := range []string{p.url, api} {
 		for _, path := range []string{"/", "/mcp", "/mcp/p/evil", "/mcp/s/evil", "/mcp/s/s", "/servers", "/servers/evil", "/config", "/reload",
 			"/api/servers", "/admin", "/health/ready", "/health/live", "/approvals", "/approvals/evil", "/grants", "/grants/evil", "/trust"} {
 			for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch} {
@@ -33,7 +33,6 @@ func TestNoRouteAddsACommand(t *testing.T) {
 				}
 				req.Header.Set("Content-Type", "application/json")
 				req.Header.Set("Accept", "application/json, text/event-stream")
-				req.Header.Set("Authorization", "Bearer "+notice.Token)
 				resp, err := http.DefaultClient.Do(req)
 				if err != nil {
 					t.Fatal(err)

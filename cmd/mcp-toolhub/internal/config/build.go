@@ -70,7 +70,6 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 			s.Profiles = append(s.Profiles, p)
 		}
 	}
-	r.opened(f.hub.tokens, s)
 	if s.Hooks.All = r.hooks(f); len(s.Hooks.All) > 0 {
 		s.Hooks.Dir = r.vars.workspace
 	}
@@ -80,24 +79,6 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 		r.Warn(root.Position, "no server and no toolset: the hub has nothing to offer", "add a server to mcpServers")
 	}
 	return s
-}
-
-// opened warns of profiles and direct views of tokens that do not exist.
-func (r *reader) opened(tokens []shape.Located[bearer], s *Settings) {
-	var known []string
-	for _, p := range s.Profiles {
-		known = append(known, p.Name)
-	}
-	for _, id := range s.Upstream.IDs() {
-		known = append(known, downstream.DirectView(id))
-	}
-	for _, t := range tokens {
-		for _, p := range t.Value.profiles.Value {
-			if p.OK && !slices.Contains(known, p.Value) {
-				shape.WarnOf(r.Reader, p, "no such profile or direct view", textfile.DidYouMean(p.Value, known, "there are: "+strings.Join(known, ", ")))
-			}
-		}
-	}
 }
 
 // toolsets are the built-in ones: their names are the first words of canonical names.

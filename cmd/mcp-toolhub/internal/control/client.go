@@ -3,7 +3,6 @@ package control
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,25 +31,19 @@ type Client struct {
 	client *http.Client
 }
 
-// dial connects to the hub: at its socket, or where there is none at the address of its notice.
-func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// dial connects to the hub at its socket.
+func (c *Client) dial(ctx context.Context, _, _ string) (conn net.Conn, err error) {
 	d := net.Dialer{Timeout: answersWithin}
-	if c.notice.URL == "" {
-		network, address = "unix", c.socket
-	}
-	return d.DialContext(ctx, network, address)
+	err = atSocket(c.socket, func(path string) (err error) {
+		conn, err = d.DialContext(ctx, "unix", path)
+		return err
+	})
+	return conn, err
 }
 
 // request makes a request to the hub.
-func (c *Client) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, method, cmp.Or(c.notice.URL, "http://hub")+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, errors.New("ask the hub: its notice in the state directory is broken")
-	}
-	if c.notice.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.notice.Token)
-	}
-	return req, nil
+func request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
+	return http.NewRequestWithContext(ctx, method, "http://hub"+path, bytes.NewReader(body))
 }
 
 // ErrNotFound is returned for what the hub does not know.
@@ -98,7 +91,8 @@ func look(ctx context.Context, file string) *Client {
 		return h
 	}
 	full := errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) // this process has no descriptor left: the hub may run
-	if here := h.notice.Host == hostname(); here && asking.Err() == nil && !full {
+	socketLeadsNowhere := errors.As(err, new(*net.OpError)) && !full
+	if here := h.notice.Host == hostname(); here && asking.Err() == nil && socketLeadsNowhere {
 		_, _ = os.Remove(file), os.Remove(h.socket)
 	}
 	return nil
@@ -187,15 +181,15 @@ func (c *Client) Join(ctx context.Context, fingerprint, profile string) (*Joined
 	if c.notice.Host != hostname() {
 		return nil, errors.New("join the hub: it runs in another container or machine")
 	}
-	req, err := c.request(ctx, http.MethodPost, joinPath, text)
+	req, err := request(ctx, http.MethodPost, joinPath, text)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := c.dial(ctx, "tcp", req.URL.Host)
+	conn, err := c.dial(ctx, "", "")
 	if err != nil {
 		return nil, fmt.Errorf("join the hub: %w", err)
 	}
-	j := &Joined{Conn: conn, in: bufio.NewReader(conn)}
+	j := &Joined{UnixConn: conn.(*net.UnixConn), in: bufio.NewReader(conn)}
 	_ = conn.SetDeadline(time.Now().Add(answersWithin))
 	var resp *http.Response
 	if err = req.Write(conn); err == nil {
@@ -212,20 +206,8 @@ func (c *Client) Join(ctx context.Context, fingerprint, profile string) (*Joined
 
 // Joined is a connection to a hub that serves a client of this process.
 type Joined struct {
-	net.Conn
+	*net.UnixConn
 	in *bufio.Reader
-}
-
-// CloseWrite says that the client has sent its last message.
-func (j *Joined) CloseWrite() error { return j.Conn.(interface{ CloseWrite() error }).CloseWrite() }
-
-// Break closes the connection of a client that was killed. The hub sees a broken connection, and no
-// end of what is written.
-func (j *Joined) Break() error {
-	if c, ok := j.Conn.(*net.TCPConn); ok {
-		_ = c.SetLinger(0)
-	}
-	return j.Close()
 }
 
 func (j *Joined) Read(p []byte) (int, error) { return j.in.Read(p) }
@@ -271,7 +253,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 			return nil, fmt.Errorf("ask the hub: %w", err)
 		}
 	}
-	req, err := c.request(ctx, method, path, text)
+	req, err := request(ctx, method, path, text)
 	if err != nil {
 		return nil, err
 	}

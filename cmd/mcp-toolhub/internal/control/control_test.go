@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,22 +61,14 @@ func deadPID(t *testing.T) int {
 	return cmd.Process.Pid
 }
 
-// TestNoticesOfDeadHubsAreRemoved leaves the notices of dead hubs, with and without a socket, besides one live hub and what must stay.
+// TestNoticesOfDeadHubsAreRemoved leaves the notices of dead hubs, with their sockets and without, besides one live hub and what must stay.
 func TestNoticesOfDeadHubsAreRemoved(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused := "http://" + closed.Addr().String()
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
 	gone := deadPID(t)
 	var dead []string
 	for i := range 110 {
-		dead = append(dead, write(t, state, notice{PID: 1<<30 + i, Host: hostname(), URL: refused}))
+		dead = append(dead, write(t, state, notice{PID: 1<<30 + i, Host: hostname()}))
 	}
 	killed := write(t, state, notice{PID: gone, Host: hostname()}) // with its socket
 	socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: socketOf(killed)})
@@ -87,7 +81,7 @@ func TestNoticesOfDeadHubsAreRemoved(t *testing.T) {
 	}
 	dead = append(dead, killed, socketOf(killed), write(t, state, notice{PID: 1<<30 + 200, Host: hostname()}))
 	stay := []string{
-		write(t, state, notice{PID: 7, Host: "another-machine.invalid", URL: refused}),
+		write(t, state, notice{PID: 7, Host: "another-machine.invalid"}),
 	}
 	queue := approval.New(approval.Options{})
 	defer queue.Close()
@@ -119,7 +113,7 @@ func TestNoticesOfDeadHubsAreRemoved(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 
-	last := write(t, state, notice{PID: gone, Host: hostname(), URL: refused})
+	last := write(t, state, notice{PID: gone, Host: hostname()})
 	if s, err = Serve(t.Context(), state, Hub{Model: approvals{queue: queue}, Approvals: queue, Grants: grants}, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
@@ -129,5 +123,27 @@ func TestNoticesOfDeadHubsAreRemoved(t *testing.T) {
 	}
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A state directory with a path that is too long for a socket is as good as any other.
+func TestLongPath(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("it takes a right to make a link there")
+	}
+	state := filepath.Join(t.TempDir(), strings.Repeat("long", 40))
+	queue := approval.New(approval.Options{})
+	defer queue.Close()
+	s, err := Serve(t.Context(), state, Hub{Model: approvals{queue: queue}, Approvals: queue}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hubs, err := Find(t.Context(), state)
+	if err != nil || len(hubs) != 1 {
+		t.Errorf("found %d hubs: %v", len(hubs), err)
+	}
+	if err := s.Close(t.Context()); err != nil || exists(s.file) || exists(socketOf(s.file)) {
+		t.Errorf("after the end: %v", err)
 	}
 }

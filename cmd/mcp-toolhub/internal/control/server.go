@@ -3,14 +3,11 @@
 //
 // MCP clients use another door: who calls tools does not allow them. The API listens at a socket of
 // the state directory, which only the owner can enter. So each side knows that the other one is the
-// owner's. Where the system has no such sockets, the API listens on the loopback interface, and
-// takes nothing without a token, which is in a file of that directory.
+// owner's.
 package control
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,9 +31,7 @@ import (
 // socket is beside it.
 type notice struct {
 	PID     int       `json:"pid"`
-	Host    string    `json:"host,omitempty"`  // the machine or container: PID and URL mean nothing elsewhere
-	URL     string    `json:"url,omitempty"`   // of the API, where there is no socket
-	Token   string    `json:"token,omitempty"` // for URL
+	Host    string    `json:"host,omitempty"` // the machine or container: PID means nothing elsewhere
 	Started time.Time `json:"started"`
 	Config  string    `json:"config,omitempty"` // see Hub
 }
@@ -47,10 +42,30 @@ func runDir(state string) string { return filepath.Join(state, "run") }
 // socketOf returns the path of the socket of the hub that has left the notice file.
 func socketOf(file string) string { return strings.TrimSuffix(file, ".json") + ".sock" }
 
+// maxSocketPath is the length in bytes of a path at which each system takes a socket.
+const maxSocketPath = 100
+
+// atSocket calls use with a path at which the system takes the socket. If its own path is too long,
+// its directory has a short name meanwhile.
+func atSocket(socket string, use func(path string) error) error {
+	if len(socket) <= maxSocketPath {
+		return use(socket)
+	}
+	dir, err := os.MkdirTemp("", "toolhub-") // nobody else can write there
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	short := filepath.Join(dir, "run")
+	if err := os.Symlink(filepath.Dir(socket), short); err != nil {
+		return err
+	}
+	return use(filepath.Join(short, filepath.Base(socket)))
+}
+
 // Server serves the API of one hub. Close ends it.
 type Server struct {
 	hub    Hub
-	token  string // for the API; "" where it listens at a socket
 	file   string
 	url    string // of the page
 	http   *http.Server
@@ -96,7 +111,7 @@ func Serve(ctx context.Context, state string, hub Hub, logger *slog.Logger) (*Se
 	}
 	s := &Server{hub: hub, url: "http://" + l.Addr().String(), file: filepath.Join(runDir(state), strconv.Itoa(os.Getpid())+".json"),
 		looked: make(chan struct{})}
-	listeners, err := s.announce(l, logger)
+	socket, err := s.announce()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the API for approvals: %w", err), l.Close())
 	}
@@ -105,7 +120,7 @@ func Serve(ctx context.Context, state string, hub Hub, logger *slog.Logger) (*Se
 	open, end := context.WithCancel(context.WithoutCancel(ctx))
 	s.http.BaseContext = func(net.Listener) context.Context { return open }
 	s.http.RegisterOnShutdown(end)
-	for _, l := range listeners {
+	for _, l := range []net.Listener{socket, l} {
 		s.serve.Go(func() { _ = s.http.Serve(l) }) // ErrServerClosed: nothing else ends it
 	}
 	go func() {
@@ -115,32 +130,28 @@ func Serve(ctx context.Context, state string, hub Hub, logger *slog.Logger) (*Se
 	return s, nil
 }
 
-// announce opens the socket and writes the notice. It returns all listeners: that of the page,
-// which has the API where there is no socket, too.
-func (s *Server) announce(page net.Listener, logger *slog.Logger) (all []net.Listener, err error) {
+// announce opens the socket and writes the notice.
+func (s *Server) announce() (l net.Listener, err error) {
 	if err := os.MkdirAll(filepath.Dir(s.file), 0o700); err != nil {
 		return nil, err
 	}
 	socket := socketOf(s.file)
 	_, _ = os.Remove(s.file), os.Remove(socket) // of an earlier process of this number, perhaps with other rights
-	n := notice{PID: os.Getpid(), Host: hostname(), Started: time.Now().UTC(), Config: s.hub.Config}
-	all = []net.Listener{page}
-	if l, err := net.Listen("unix", socket); err == nil {
-		all = append(all, l)
-	} else {
-		logger.Warn("commands and clients reach this hub by a port: if it is killed, another user of this machine can take its place there",
-			"because", err, "change", "--state-dir: a shorter path, or another file system")
-		s.token = rand.Text()
-		n.URL, n.Token = s.url, s.token
+	err = atSocket(socket, func(path string) (err error) {
+		l, err = net.Listen("unix", path)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: commands and clients could not reach the hub at %q: choose another directory with --state-dir, on a file system that has sockets", err, socket)
 	}
-	text, err := json.Marshal(n)
+	text, err := json.Marshal(notice{PID: os.Getpid(), Host: hostname(), Started: time.Now().UTC(), Config: s.hub.Config})
 	if err == nil {
 		err = os.WriteFile(s.file, text, 0o600)
 	}
-	if err != nil && len(all) > 1 {
-		err = errors.Join(err, all[1].Close())
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
-	return all, err
+	return l, nil
 }
 
 // URL is the page's address.
@@ -152,7 +163,7 @@ const closeWithin = time.Second
 // Close ends the API and removes its notice. Streams end at once. Other open requests, such as the last answer, have until ctx
 // ends, and at most closeWithin.
 func (s *Server) Close(ctx context.Context) error {
-	_ = os.Remove(s.file)
+	_, _ = os.Remove(s.file), os.Remove(socketOf(s.file))
 	ctx, cancel := context.WithTimeout(ctx, closeWithin)
 	defer cancel()
 	err := s.http.Shutdown(ctx)
@@ -164,9 +175,8 @@ func (s *Server) Close(ctx context.Context) error {
 	return err
 }
 
-// handler serves the API at the socket. At address it serves the page; and the API to those who
-// have the token, if there is one. A page in a browser can be made to send requests there under
-// another name; it gets nothing.
+// handler serves the API at the socket, and the page at address. A page in a browser can be made to
+// send requests there under another name; it gets nothing.
 func (s *Server) handler(address string) http.Handler {
 	_, port, _ := net.SplitHostPort(address)
 	named := net.JoinHostPort("localhost", port) // as passkeys want it
@@ -208,16 +218,11 @@ func (s *Server) handler(address string) http.Handler {
 			s.hub.Page.ServeHTTP(w, r)
 			return
 		}
-		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if s.token == "" || r.Host != address || r.Header.Get("Origin") != "" || subtle.ConstantTimeCompare([]byte(given), []byte(s.token)) != 1 {
-			say(w, http.StatusUnauthorized, "not for you: the token is missing or wrong")
-			return
-		}
-		mux.ServeHTTP(w, r)
+		say(w, http.StatusUnauthorized, "not for you: only the page is here")
 	})
 }
 
-// pagePath is where the page begins. Browsers have no token of the API, and the page lets them in by itself.
+// pagePath is where the page begins. It lets browsers in by itself.
 const pagePath = "/ui/"
 
 var errNoPage = errors.New("this hub has no page: it runs one command alone")

@@ -36,7 +36,7 @@ type far struct {
 
 	options func(*invoke.Options) // changes those of the pipeline; nil: none
 	key     []byte                // of what clients carry; nil: one of its own
-	signIns SignIns               // nil: none
+	signIn  tool.SignInAsker      // nil: none
 	ended   string                // where sessions are recorded that ended for good; "": nowhere
 }
 
@@ -101,9 +101,7 @@ func newServer(t testing.TB, cfg Config, f *far) *Server {
 	}
 	o := invoke.Options{Executors: map[string]invoke.Executor{"mcp": f}, Gate: acceptAll(t), Journal: journal,
 		Schemas: schema.NewCache(10), Logger: logger}
-	if f.signIns != nil {
-		o.SignIn = f.signIns.SignIn
-	}
+	o.SignIn = f.signIn
 	if f.options != nil {
 		f.options(&o)
 	}
@@ -111,7 +109,7 @@ func newServer(t testing.TB, cfg Config, f *far) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(cfg, []string{"default", "other", DirectView("s")}, Deps{Surfaces: f, Pipeline: p, Servers: f.servers, Logger: logger, SignIns: f.signIns,
+	s, err := New(cfg, []string{"default", "other", DirectView("s")}, Deps{Surfaces: f, Pipeline: p, Servers: f.servers, Logger: logger,
 		StateKey: f.key, EndedSessions: f.ended, Statuses: func() []tool.ServerStatus {
 			return []tool.ServerStatus{{Server: "s", State: tool.ServerBackoff, LastError: "it is down"}}
 		}})

@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"cmp"
+	"net"
 	"slices"
 	"time"
 
@@ -37,6 +38,17 @@ type HTTPConfig struct {
 	// DrainDelay is the time between the readiness that says no and the first call that is refused;
 	// nil: 0 where Listen is loopback, else 5s.
 	DrainDelay *time.Duration
+}
+
+// drainDelay returns DrainDelay, or its default.
+func (c *HTTPConfig) drainDelay() time.Duration {
+	if c.DrainDelay != nil {
+		return *c.DrainDelay
+	}
+	if host, _, err := net.SplitHostPort(c.Listen); err != nil || isLoopback(host) {
+		return 0
+	}
+	return 5 * time.Second
 }
 
 // AuthConfig says who may come in over HTTP. Without tokens only a loopback address can be listened on.

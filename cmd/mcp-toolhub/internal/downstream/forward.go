@@ -135,13 +135,6 @@ func (f *forwardedRequest) run(ctx context.Context, a *attempt, l link) attemptR
 	request := f.request
 	request.Params, request.Ask, request.Progress, request.Notify = a.params, l.ask, l.report, l.notify
 	reply, err := f.deps.Servers.Forward(ctx, &request)
-	if why := tool.NeedsSignIn(err); why != nil && f.deps.SignIns != nil {
-		err = f.deps.SignIns.SignIn(ctx, &tool.SignInNeed{Server: request.Server, Why: why, Actor: a.peer.actor, Session: request.Session,
-			Hop: request.Hop, Ask: request.Ask, Progress: request.Progress, Aside: func(_ context.Context, wait func()) { wait() }})
-		if err == nil {
-			reply, err = f.deps.Servers.Forward(ctx, &request)
-		}
-	}
 	if why := (*tool.Failure)(nil); err != nil && errors.As(context.Cause(ctx), &why) { // the reason of the cancellation
 		err = why
 	}

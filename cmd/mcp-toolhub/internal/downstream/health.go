@@ -36,7 +36,7 @@ func (s *Server) Health() Health {
 	if len(h.Problems) > 0 || slices.ContainsFunc(h.Servers, unready) {
 		h.Status = "degraded"
 	}
-	if s.isStopping() {
+	if s.stopping.Load() {
 		h.Status = "stopping"
 	}
 	return h

@@ -2,7 +2,6 @@ package downstream
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -127,9 +126,6 @@ const (
 
 // SignIns signs people in to servers. It is safe for concurrent use.
 type SignIns interface {
-	// SignIn is a tool.SignInAsker.
-	SignIn(context.Context, *tool.SignInNeed) error
-
 	// The handler serves the pages below SignInPath: anybody may ask for them.
 	http.Handler
 

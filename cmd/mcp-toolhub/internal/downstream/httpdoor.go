@@ -305,7 +305,12 @@ func (d *httpDoor) session(r *entry) (*httpSession, error) {
 // serveLane runs a lane request unless the hub is stopping.
 func (d *httpDoor) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, reply *httpReply) {
 	if refusal := d.server.enter(p.actor, len(m.Text)); refusal != nil {
-		reply.turnAway(refusal, d.server.isDraining())
+		if d.server.isDraining() { // a proxy can send it to another hub
+			reply.out.Header().Set("Retry-After", retrySeconds)
+			reply.finish(http.StatusServiceUnavailable, whole(jsonrpc.ErrorText(reply.id, refusal)))
+			return
+		}
+		reply.refuse(refusal)
 		return
 	}
 	defer d.server.exit(p.actor, len(m.Text))

@@ -124,17 +124,6 @@ func (r *httpReply) refuse(err *tool.RPCError) {
 // retrySeconds says when a client of a hub that stops is to come again.
 const retrySeconds = "5"
 
-// turnAway refuses a request that was not let in. If the hub stops, another one may serve it: a
-// proxy can send it there.
-func (r *httpReply) turnAway(err *tool.RPCError, stops bool) {
-	if !stops {
-		r.refuse(err)
-		return
-	}
-	r.out.Header().Set("Retry-After", retrySeconds)
-	r.finish(http.StatusServiceUnavailable, whole(jsonrpc.ErrorText(r.id, err)))
-}
-
 // abandon implements replier: an HTTP request is always answered.
 func (r *httpReply) abandon(context.Context) bool { return false }
 

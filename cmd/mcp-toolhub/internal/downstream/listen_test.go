@@ -124,10 +124,8 @@ func TestSubscribeIsRefusedByItsServer(t *testing.T) {
 	}
 }
 
-// signIns leads whoever needs a sign-in to a page.
-type signIns struct{ SignIns }
-
-func (signIns) SignIn(_ context.Context, n *tool.SignInNeed) error {
+// signIn leads who needs a sign-in to a page.
+func signIn(_ context.Context, n *tool.SignInNeed) error {
 	f := *n.Why
 	f.Private = "; or open the page of " + n.Server
 	return &f
@@ -139,7 +137,7 @@ func TestSubscribeNeedsASignIn(t *testing.T) {
 		return &tool.Failure{Class: tool.ClassSetupRequired, Code: tool.CodeNeedsSignIn, Message: "sign in"}
 	}}
 	f := behind(v)
-	f.signIns = signIns{}
+	f.signIn = signIn
 	c := newClient(t, newServer(t, Config{}, f), "2025-11-25", true)
 	if got := c.ask("1", "resources/subscribe", `"uri":"file:///one"`); !strings.Contains(got[0], "sign in; or open the page of a") {
 		t.Errorf("got %v", got)

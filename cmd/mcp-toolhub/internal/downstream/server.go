@@ -22,7 +22,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -74,7 +73,7 @@ type Deps struct {
 	// Show returns what a person is told of a tool of a profile, as text or as JSON; nil where the caller sees none of that name.
 	Show func(profile string, caller tool.Actor, name string, asJSON bool) ([]byte, error)
 
-	// SignIns signs people in to servers. Nil: requests for which somebody has to sign in fail.
+	// SignIns signs people in to servers. Nil: there are no pages for that.
 	SignIns SignIns
 
 	// ResourceURI returns the URI that stands for a resource of a server on every surface with several.
@@ -134,8 +133,9 @@ type Server struct {
 	ownerships    ownerships
 	levels        wantedLevels
 
+	stopping atomic.Bool // readiness says no
+
 	mu       sync.Mutex
-	stopping bool // Draining comes
 	draining bool
 	held     map[string]int // bytes of requests under way, by tool.Actor.Ref of their caller
 }
@@ -293,20 +293,11 @@ func (s *Server) exit(from tool.Actor, size int) {
 // AnnounceStop makes readiness say 503, and waits for the drain delay, or until ctx is done. Calls
 // are served on meanwhile, so that a proxy has time to send new ones elsewhere.
 func (s *Server) AnnounceStop(ctx context.Context) {
-	cfg := s.cfg().HTTP
-	delay := elsewhereDelay
-	if host, _, err := net.SplitHostPort(cfg.Listen); err != nil || isLoopback(host) {
-		delay = 0
-	}
-	if cfg.DrainDelay != nil {
-		delay = *cfg.DrainDelay
-	}
+	s.stopping.Store(true)
+	delay := s.cfg().HTTP.drainDelay()
 	if delay == 0 {
 		return
 	}
-	s.mu.Lock()
-	s.stopping = true
-	s.mu.Unlock()
 	s.deps.Logger.Info("stopping: calls are served for a while, and /health/ready says 503", "drain_delay", delay.String())
 	select {
 	case <-time.After(delay):
@@ -314,12 +305,10 @@ func (s *Server) AnnounceStop(ctx context.Context) {
 	}
 }
 
-// elsewhereDelay is the drain delay of a hub that other machines reach.
-const elsewhereDelay = 5 * time.Second
-
 // Drain stops taking calls, ends those that wait for their client's next request, waits until those being served have
 // ended or ctx is done, and then ends every session.
 func (s *Server) Drain(ctx context.Context) {
+	s.stopping.Store(true)
 	s.mu.Lock()
 	s.draining = true
 	s.mu.Unlock()
@@ -359,13 +348,6 @@ func (s *Server) isDraining() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.draining
-}
-
-// isStopping reports whether the hub is draining, or soon will be.
-func (s *Server) isStopping() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stopping || s.draining
 }
 
 // DrainTimeout returns the time that calls in flight have at a stop.

@@ -233,11 +233,8 @@ func logEnd(ctx context.Context, p *Pipeline, inv *invocation) {
 	}
 	attrs = append(attrs, "class", inv.failure.Class, "code", inv.failure.ErrorCode())
 	if inv.failure.Class == tool.ClassRateLimited && inv.started.IsZero() { // a flood of calls is none of lines
-		refused := p.refusals.count(inv.end.At)
-		if refused == 0 {
-			return
-		}
-		attrs = append(attrs, "refused_calls", refused)
+		p.sayRefused.Do(func() { o.Logger.Info("calls are refused, this one and perhaps others", attrs...) })
+		return
 	}
 	if inv.failure.Cause != nil && !inv.outcome.Unkept { // what a hook keeps out of the journal is not logged either
 		cause, _ := inv.record.Learned().Text(inv.failure.Cause.Error())

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
@@ -212,15 +214,15 @@ func (o *Options) note(ctx context.Context, inv *invocation, failure string) {
 
 // Pipeline runs invocations. It is safe for concurrent use and holds nothing of a call once that has ended.
 type Pipeline struct {
-	opts      Options
-	validator *validator
-	approver  *approver
-	scheduler *scheduler
-	rates     rates
-	refusals  refusals
-	phases    [12]phase
-	groups    groups
-	spare     sync.Pool // of *invocation
+	opts       Options
+	validator  *validator
+	approver   *approver
+	scheduler  *scheduler
+	rates      rates
+	sayRefused rate.Sometimes // in the log
+	phases     [12]phase
+	groups     groups
+	spare      sync.Pool // of *invocation
 }
 
 // New returns a pipeline.
@@ -240,7 +242,8 @@ func New(o Options) (*Pipeline, error) {
 	if o.Digest == nil {
 		o.Digest = seal.Digest(nil, "")
 	}
-	p := &Pipeline{opts: o, validator: &validator{schemas: o.Schemas, logger: o.Logger}, scheduler: newScheduler(o.Limits), phases: phases()}
+	p := &Pipeline{opts: o, validator: &validator{schemas: o.Schemas, logger: o.Logger}, scheduler: newScheduler(o.Limits), phases: phases(),
+		sayRefused: rate.Sometimes{Interval: time.Minute}}
 	p.approver = &approver{opts: &p.opts, arguments: p.validator}
 	return p, nil
 }

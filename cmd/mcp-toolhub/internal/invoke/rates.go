@@ -68,25 +68,6 @@ func (r *rates) take(all []policy.Rate, inv *invocation) error {
 	return nil
 }
 
-// refusals says which refused calls are logged: one a minute. Its zero value is ready.
-type refusals struct {
-	mu     sync.Mutex
-	logged time.Time
-	since  int // refused calls since then
-}
-
-// count counts a refused call. It returns how many there were since the one before that is logged;
-// 0 where this one is not.
-func (r *refusals) count(now time.Time) (n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.since++; now.Sub(r.logged) < time.Minute {
-		return 0
-	}
-	n, r.since, r.logged = r.since, 0, now
-	return n
-}
-
 // bucket returns the count for key. r.mu is held.
 func (r *rates) bucket(key bucketKey, now time.Time) *rate.Limiter {
 	if b := r.buckets[key]; b != nil {

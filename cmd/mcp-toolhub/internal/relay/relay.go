@@ -96,8 +96,8 @@ func (r *Relay) leave() {
 		r.gone = true
 		r.mu.Unlock()
 		r.writing.Lock()
-		if hub, ok := r.hub.(interface{ Break() error }); ok {
-			_ = hub.Break()
+		if hub, ok := r.hub.(io.Closer); ok {
+			_ = hub.Close() // the hub is to see a broken connection, and no end of what is written
 		}
 		r.writing.Unlock()
 	}
