@@ -101,7 +101,7 @@ func reportText(r *evidence.Report, signer string) string {
 		text += "selected by " + printable(r.Query) + "\n"
 	}
 	for _, name := range r.Elsewhere {
-		text += "not in the bundle, but named by a chain in it: " + printable(name) + "\n"
+		text += "signed once, but not in the bundle: " + printable(name) + "\n"
 	}
 	return text
 }

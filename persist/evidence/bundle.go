@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,7 +44,7 @@ type statement struct {
 	Query    string        `json:"query,omitempty"`
 	Key      []byte        `json:"key"`
 	Files    []statedFile  `json:"files"`
-	Heads    []headRef     `json:"heads,omitempty"` // of these files, as they are kept with the key
+	Heads    []headRef     `json:"heads,omitempty"` // that are kept with the key
 	Tools    []toolVersion `json:"tools"`           // that the lines name
 	Policies []string      `json:"policy_versions"` // by which calls were decided
 	Policy   any           `json:"policy,omitempty"`
@@ -93,6 +94,9 @@ func (k *Keeper) Write(out io.Writer, sel Selection) error {
 	zipped := gzip.NewWriter(out)
 	b := bundle{Selection: sel, kept: kept, hash: &hasher{}, tar: tar.NewWriter(zipped), stated: statement{Object: objectStatement, Version: statementVersion,
 		MadeAt: time.Now().UTC(), Hub: sel.Hub, Query: sel.Query, Key: key.Public().(ed25519.PublicKey), Policy: sel.Policy}}
+	for _, name := range slices.Sorted(maps.Keys(kept)) {
+		b.stated.Heads = append(b.stated.Heads, kept[name])
+	}
 	for _, name := range names {
 		if err := b.file(k.dir, name); err != nil {
 			return fmt.Errorf("export %q: %w", name, err)
@@ -194,9 +198,6 @@ func (b *bundle) file(dir, name string) error {
 		return fmt.Errorf("its chain has more than %d MiB: select fewer calls, or leave less out", maxChain>>20)
 	}
 	b.stated.Files = append(b.stated.Files, statedFile{name, n, ranges(in), names})
-	if known {
-		b.stated.Heads = append(b.stated.Heads, kept)
-	}
 	err = b.member(journalDir+name+Suffix, chain.Bytes())
 	if err == nil && records.Len() > 0 {
 		err = b.member(journalDir+name, records.Bytes())

@@ -89,12 +89,11 @@ func (k *Keeper) Extend() error {
 	k.removeStray(names)
 	all := k.carryOut()
 	for _, name := range names {
-		if err := k.load(name, key); err != nil {
-			all = errors.Join(all, err)
+		err := k.load(name, key)
+		if err == nil {
+			err = k.extend(name, key)
 		}
-	}
-	for _, name := range names {
-		if err := k.extend(name, key); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			all = errors.Join(all, fmt.Errorf("extend the chain of %q: %w", name, err))
 		}
 	}
@@ -181,7 +180,6 @@ func findHead(r io.Reader, at int64, e *extent, key ed25519.PrivateKey) (found b
 		if err == nil && bytes.HasPrefix(line, []byte(`{"head":`)) && json.Unmarshal(line, &s) == nil {
 			var h head
 			if json.Unmarshal(s.Head, &h) == nil && h.File == e.head.File {
-				h.After = nil
 				e.head, e.chain, e.damage, found = h, at, nil, true
 				if !s.by(key.Public().(ed25519.PublicKey)) {
 					e.damage = ErrDamaged
@@ -230,34 +228,16 @@ func (k *Keeper) extend(name string, key ed25519.PrivateKey) error {
 	if h.Lines == e.head.Lines || err != nil {
 		return errors.Join(err, chain.Close())
 	}
-	h.At, h.Key, h.After = time.Now().UTC().Format(time.RFC3339Nano), key.Public().(ed25519.PublicKey), nil
-	if e.head.Lines == 0 {
-		h.After = k.others(name)
-	}
+	h.At, h.Key = time.Now().UTC().Format(time.RFC3339Nano), key.Public().(ed25519.PublicKey)
 	line, err := sign(key, h)
 	if err == nil {
 		_, err = out.Write(line)
 	}
 	err = errors.Join(err, out.Flush(), chain.Sync()) // before keepHeads
 	if err == nil {
-		h.After = nil // up to 100 references of each file, which nobody reads again
 		e.head, e.chain = h, size(chain.Name())
 	}
 	return errors.Join(err, chain.Close())
-}
-
-// maxRefs bounds the files that a head names.
-const maxRefs = 100
-
-// others names the last heads of the other files.
-func (k *Keeper) others(name string) (refs []headRef) {
-	names, _ := persist.Files(k.dir)
-	for _, other := range names {
-		if h := k.seen[other].head; other != name && h.Lines > 0 && len(refs) < maxRefs {
-			refs = append(refs, headRef{h.File, h.Lines, h.Chain})
-		}
-	}
-	return refs
 }
 
 // appendEntries writes an entry for each whole line, and moves h on.

@@ -293,16 +293,15 @@ func (d digest) next(line digest) digest {
 
 // head is what is signed: that the file had these lines at that time.
 type head struct {
-	File  string    `json:"file"`
-	Lines int64     `json:"lines"`
-	Bytes int64     `json:"bytes"`
-	Chain digest    `json:"chain"`
-	At    string    `json:"at"`
-	Key   []byte    `json:"key"`
-	After []headRef `json:"after,omitempty"` // of the first head of a file: the last ones of other files that were there
+	File  string `json:"file"`
+	Lines int64  `json:"lines"`
+	Bytes int64  `json:"bytes"`
+	Chain digest `json:"chain"`
+	At    string `json:"at"`
+	Key   []byte `json:"key"`
 }
 
-// headRef names a head of another file.
+// headRef names a head.
 type headRef struct {
 	File  string `json:"file"`
 	Lines int64  `json:"lines"`

@@ -45,7 +45,7 @@ type Report struct {
 	Erased    int       `json:"erased"`  // of these: lines with values that were left out
 	Findings  []Finding `json:"findings"`
 	More      int       `json:"more_findings,omitempty"`   // that are not listed
-	Elsewhere []string  `json:"files_elsewhere,omitempty"` // that chains name and the bundle has not
+	Elsewhere []string  `json:"files_elsewhere,omitempty"` // that were signed, and the bundle has not
 }
 
 // Finding is one thing that is not as it was.
@@ -92,7 +92,6 @@ type verifier struct {
 	files   map[string]*proven
 	current *proven // whose lines are still to come
 	stated  *statement
-	refs    []claim
 	heads   int
 	unread  int
 }
@@ -121,12 +120,6 @@ type openEntry struct {
 	line   int64
 	found  bool
 	record string // of the line that was found
-}
-
-// claim is a head that something else names.
-type claim struct {
-	by string
-	headRef
 }
 
 func (v *verifier) found(f Finding) {
@@ -201,9 +194,6 @@ func (v *verifier) chain(name string, r io.Reader) error {
 				return errors.New("it has more heads than bundles have")
 			}
 			p.lines, at, covered, p.heads[h.Lines] = max(p.lines, h.Lines), h.Chain, h.Lines, h.Chain
-			for _, ref := range h.After {
-				v.refs = append(v.refs, claim{name, ref})
-			}
 			return nil
 		}
 		var e entry
@@ -244,7 +234,7 @@ func (v *verifier) verified(line []byte, into any, key func() []byte) bool {
 }
 
 func (v *verifier) head(name string, line []byte) (h head, ok bool) {
-	if !v.verified(line, &h, func() []byte { return h.Key }) || h.File != name || len(h.After) > maxRefs {
+	if !v.verified(line, &h, func() []byte { return h.Key }) || h.File != name {
 		v.found(Finding{What: "head", File: name, Line: h.Lines, Detail: "a head is not signed by the key of the bundle, or is another file's"})
 		return h, false
 	}
@@ -305,12 +295,9 @@ func (v *verifier) compare() {
 		}
 	}
 	for _, ref := range v.stated.Heads {
-		v.refs = append(v.refs, claim{"what is kept with the key", ref})
-	}
-	for _, ref := range v.refs {
 		switch p := v.files[ref.File]; {
 		case p != nil && p.heads[ref.Lines] != ref.Chain:
-			v.found(Finding{What: "chain", File: ref.File, Line: ref.Lines, Detail: fmt.Sprintf("%s names another chain of this file", ref.by)})
+			v.found(Finding{What: "chain", File: ref.File, Line: ref.Lines, Detail: "what is kept with the key names another chain of this file"})
 		case p == nil && !stated[ref.File] && !slices.Contains(v.report.Elsewhere, ref.File) && len(v.report.Elsewhere) < maxFindings:
 			v.report.Elsewhere = append(v.report.Elsewhere, ref.File)
 		}
