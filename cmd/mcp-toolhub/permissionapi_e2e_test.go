@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -59,8 +58,8 @@ func requested(t *testing.T, base string, route [2]string, host string, headers 
 	return got
 }
 
-// The port of the page has no way into the API for approvals, whatever a request there says, nor has the door for clients. None of the
-// attempts answers the question that is open, and no odd answer at the socket does.
+// The door for clients has no way into the API for approvals. No attempt there answers the question that is open, and no odd answer at
+// the socket does.
 func TestAttackTheAPI(t *testing.T) {
 	t.Parallel()
 	p := startPermitted(t, map[string]any{}, nil)
@@ -69,33 +68,8 @@ func TestAttackTheAPI(t *testing.T) {
 	go func() { answered <- strings.Join(w.send(w.call("mcp.s.echo", `{}`, "")), "\n") }()
 	v := p.pending(h)
 	_, api := p.notice(t)
-	page, err := h.OpenPage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	at, err := url.Parse(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, origin := ":"+at.Port(), "http://"+at.Host
-	routes := [][2]string{{"GET", "/approvals"}, {"GET", "/approvals/watch"}, {"GET", "/approvals/" + string(v.ID)}, {"POST", "/approvals/" + string(v.ID)},
-		{"GET", "/grants"}, {"DELETE", "/grants/grt_x"}, {"OPTIONS", "/approvals"}, {"GET", "/"}, {"CONNECT", "/approvals"}}
-	for name, c := range map[string]struct {
-		host    string
-		headers map[string]string
-	}{
-		"nothing": {}, "empty token": {"", map[string]string{"Authorization": "Bearer "}}, "token": {"", map[string]string{"Authorization": "Bearer x"}},
-		"client's token": {"", map[string]string{"Authorization": "Bearer " + w.session}}, "rebound name": {"evil.example" + port, nil},
-		"localhost": {"localhost" + port, nil}, "no port": {"127.0.0.1", nil}, "page": {"", map[string]string{"Origin": "http://evil.example"}},
-		"own page": {"", map[string]string{"Origin": origin}}, "opaque page": {"", map[string]string{"Origin": "null"}},
-	} {
-		for _, route := range routes {
-			if got := requested(t, origin, route, c.host, c.headers); !strings.HasPrefix(got, "401 ") || strings.Contains(got, string(v.ID)) {
-				t.Errorf("%s, %v: %s", name, route, got)
-			}
-		}
-	}
-	for _, route := range routes[:6] {
+	for _, route := range [][2]string{{"GET", "/approvals"}, {"GET", "/approvals/watch"}, {"GET", "/approvals/" + string(v.ID)},
+		{"POST", "/approvals/" + string(v.ID)}, {"GET", "/grants"}, {"DELETE", "/grants/grt_x"}} {
 		if got := requested(t, p.url, route, "", nil); strings.HasPrefix(got, "200 ") || strings.Contains(got, string(v.ID)) {
 			t.Errorf("at the door for clients, %v: %s", route, got)
 		}

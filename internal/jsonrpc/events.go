@@ -163,7 +163,7 @@ func (s *EventReader) Skip() error {
 // end of the stream ends no line. Of one over limit it returns what was read of it, and
 // ErrEventTooLarge.
 func (s *EventReader) line(room *budget.Room, limit int) (gathering, error) {
-	line := gathering{memory: s.memory, source: s.r, room: room}
+	line := gathering{memory: s.memory, source: s.r, room: room, most: s.limit + maxEventBuffer}
 	for ended := false; !ended; {
 		var part []byte
 		var err error

@@ -52,7 +52,7 @@ func (l *LineReader) Next() (Received, error) {
 
 // line returns what is left of the line at hand. With an error other than *TooLarge it is the last one, and has no line break.
 func (l *LineReader) line() (gathering, error) {
-	line := gathering{memory: l.memory, source: l.r}
+	line := gathering{memory: l.memory, source: l.r, most: l.limit() + lineBuffer}
 	var skip *rawjson.Skim // not nil once the line is too large
 	limit := 0             // that it is over
 	end := error(nil)      // of all lines

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 )
@@ -19,6 +18,7 @@ type Received struct {
 type gathering struct {
 	memory *budget.Share // nil: without bounds
 	source io.Reader     // of the message
+	most   int           // bytes that are gathered before it is too large
 	room   *budget.Room
 	bytes  []byte
 	err    error // there was no room for more; nothing is gathered from then on
@@ -44,10 +44,11 @@ func (g *gathering) reserve(more int) bool {
 	return g.err == nil
 }
 
-// grow makes space for so many more bytes. What is gathered doubles, so that it is copied seldom.
+// grow makes space for so many more bytes. What is gathered doubles, up to most, so that it is
+// copied seldom.
 func (g *gathering) grow(more int) {
-	if len(g.bytes)+more > cap(g.bytes) {
-		g.bytes = slices.Grow(g.bytes, max(more, len(g.bytes)))
+	if size := len(g.bytes); size+more > cap(g.bytes) {
+		g.bytes = append(make([]byte, 0, max(size+more, min(2*size, g.most))), g.bytes...)
 	}
 }
 
@@ -71,7 +72,7 @@ func ReadBody(body io.Reader, size, limit int64, memory *budget.Share) (Received
 	if size > limit {
 		return Received{}, ErrBodyTooLarge
 	}
-	g := gathering{memory: memory, source: body}
+	g := gathering{memory: memory, source: body, most: int(limit) + 2} // and one for its end
 	if size > budget.Small {
 		g.room = memory.Room(body)
 		g.err = g.room.Take(size + 1)

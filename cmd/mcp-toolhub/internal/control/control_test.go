@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,5 +146,43 @@ func TestLongPath(t *testing.T) {
 	}
 	if err := s.Close(t.Context()); err != nil || exists(s.file) || exists(socketOf(s.file)) {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// The port of the page has no way into the API, whatever a request there says: for other users of the machine, or from a page in a browser.
+func TestThePortOfThePageHasNoAPI(t *testing.T) {
+	t.Parallel()
+	queue := approval.New(approval.Options{})
+	defer queue.Close()
+	s, err := Serve(t.Context(), t.TempDir(), Hub{Model: approvals{queue: queue}, Approvals: queue}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(t.Context())
+	port := s.url[strings.LastIndex(s.url, ":"):]
+	for name, c := range map[string]struct{ host, header, value string }{
+		"nothing": {}, "token": {"", "Authorization", "Bearer x"}, "empty token": {"", "Authorization", "Bearer "}, "rebound name": {"evil.example" + port, "", ""},
+		"localhost": {"localhost" + port, "", ""}, "no port": {"127.0.0.1", "", ""}, "page": {"", "Origin", "http://evil.example"},
+		"own page": {"", "Origin", s.url}, "opaque page": {"", "Origin", "null"},
+	} {
+		for _, route := range [][2]string{{"GET", "/approvals"}, {"GET", "/approvals/watch"}, {"POST", "/approvals/apr_x"}, {"GET", "/grants"},
+			{"DELETE", "/grants/grt_x"}, {"POST", "/stop"}, {"POST", "/join"}, {"POST", "/page/invite"}, {"GET", "/"}, {"CONNECT", "/approvals"}} {
+			req, err := http.NewRequestWithContext(t.Context(), route[0], s.url+route[1], strings.NewReader(`{"choice":"allow_once"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = c.host
+			if c.header != "" {
+				req.Header.Set(c.header, c.value)
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != http.StatusUnauthorized {
+				t.Errorf("%s, %v: %s", name, route, resp.Status)
+			}
+		}
 	}
 }
