@@ -76,9 +76,9 @@ func rest(ctx context.Context, allocated func() uint64, giveBack func()) {
 	}
 }
 
-// allocatedBytes returns the bytes of all objects that this process has allocated.
-func allocatedBytes() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+// measured returns what the runtime says of itself.
+func measured(name string) uint64 {
+	sample := []metrics.Sample{{Name: name}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }

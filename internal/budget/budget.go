@@ -16,6 +16,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,7 @@ type Budget struct {
 	size          int64
 	medium, large part
 	coming        map[*Room]time.Time // rooms of messages that are not whole, and since when
+	garbage       int64               // bytes that messages have left since the last collection
 }
 
 // lifetime is a context that ends when it is closed.
@@ -197,7 +199,14 @@ func (r *Room) Take(size int64) error {
 	r.Came()
 	b.mu.Lock()
 	r.held, r.size, r.large, b.coming[r] = p.Weighted, size, large, time.Now()
+	collect := large && b.garbage > b.size/2
+	if collect {
+		b.garbage = 0
+	}
 	b.mu.Unlock()
+	if collect {
+		debug.FreeOSMemory()
+	}
 	return nil
 }
 
@@ -255,6 +264,7 @@ func (r *Room) keep(size int64) {
 		r.large = false
 	}
 	if r.held != nil && size < r.size {
+		r.share.budget.garbage += r.size - size
 		r.held.Release(r.size - size)
 		r.size = size
 	}
