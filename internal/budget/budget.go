@@ -228,6 +228,16 @@ func (r *Room) Grow(size int64) error {
 	return r.Take(max(size, most)) // the error says that it is too large
 }
 
+// Size returns the bytes that the message has room for, 0 where it takes none.
+func (r *Room) Size() int64 {
+	if r == nil {
+		return 0
+	}
+	r.share.budget.mu.Lock()
+	defer r.share.budget.mu.Unlock()
+	return r.size
+}
+
 // Came says that a part of the message has come.
 func (r *Room) Came() {
 	if r != nil {

@@ -44,11 +44,12 @@ func (g *gathering) reserve(more int) bool {
 	return g.err == nil
 }
 
-// grow makes space for so many more bytes. What is gathered doubles, up to most, so that it is
-// copied seldom.
+// grow makes space for so many more bytes: all that there is room for, so that nothing large is
+// copied while it comes.
 func (g *gathering) grow(more int) {
 	if size := len(g.bytes); size+more > cap(g.bytes) {
-		g.bytes = append(make([]byte, 0, max(size+more, min(2*size, g.most))), g.bytes...)
+		next := min(max(2*size, int(g.room.Size())), g.most)
+		g.bytes = append(make([]byte, 0, max(size+more, next)), g.bytes...)
 	}
 }
 
@@ -60,6 +61,9 @@ func (g *gathering) drop() {
 
 // received returns the message that was gathered.
 func (g *gathering) received() Received {
+	if g.room != nil && len(g.bytes) < cap(g.bytes)/2 {
+		g.bytes = bytes.Clone(g.bytes)
+	}
 	g.room.Whole(int64(cap(g.bytes)))
 	return Received{Text: g.bytes, Room: g.room}
 }

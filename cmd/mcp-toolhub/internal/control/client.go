@@ -41,11 +41,6 @@ func (c *Client) dial(ctx context.Context, _, _ string) (conn net.Conn, err erro
 	return conn, err
 }
 
-// request makes a request to the hub.
-func request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
-	return http.NewRequestWithContext(ctx, method, "http://hub"+path, bytes.NewReader(body))
-}
-
 // ErrNotFound is returned for what the hub does not know.
 var ErrNotFound = errors.New("not found")
 
@@ -181,7 +176,7 @@ func (c *Client) Join(ctx context.Context, fingerprint, profile string) (*Joined
 	if c.notice.Host != hostname() {
 		return nil, errors.New("join the hub: it runs in another container or machine")
 	}
-	req, err := request(ctx, http.MethodPost, joinPath, text)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://hub"+joinPath, bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +248,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 			return nil, fmt.Errorf("ask the hub: %w", err)
 		}
 	}
-	req, err := request(ctx, method, path, text)
+	req, err := http.NewRequestWithContext(ctx, method, "http://hub"+path, bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -13,10 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/connuser"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
@@ -26,21 +21,20 @@ import (
 // guard decides which HTTP requests come in, by their host, origin and token. Each of its checks answers the requests that it
 // refuses, and returns ok false for them.
 type guard struct {
-	config  func() *Config
-	logger  *slog.Logger
-	refused *refusals
+	config func() *Config
+	refuse func(address string) // notes a request without a valid token
 }
-
-// refusals counts requests without a valid token. The log has at most one of them in logRefusals.
-type refusals struct {
-	count atomic.Int64
-	log   rate.Sometimes
-}
-
-const logRefusals = 10 * time.Second
 
 // RefusedCallers returns how many requests came without a valid token.
-func (s *Server) RefusedCallers() int64 { return s.refused.count.Load() }
+func (s *Server) RefusedCallers() int64 { return s.refused.Load() }
+
+// refuse counts a request without a valid token. The log has only some of them.
+func (s *Server) refuse(address string) {
+	all := s.refused.Add(1)
+	s.sayThat.Do(func() {
+		s.deps.Logger.Warn("a request without a valid token is refused; others are counted", "address", address, "so_far", all)
+	})
+}
 
 // entry is an HTTP request that the guard has let in, and its sender.
 type entry struct {
@@ -207,10 +201,7 @@ func (g *guard) authenticate(w http.ResponseWriter, r *http.Request) (in *entry,
 	actor, ok := g.actorOf(r)
 	actor.Address = address(r)
 	if !ok {
-		all := g.refused.count.Add(1)
-		g.refused.log.Do(func() {
-			g.logger.Warn("a request without a valid token is refused; others are counted", "address", actor.Address, "so_far", all)
-		})
+		g.refuse(actor.Address)
 		w.Header().Set("WWW-Authenticate", `Bearer realm="mcp-toolhub"`)
 		http.Error(w, "sign in with a bearer token of hub.auth.tokens", http.StatusUnauthorized)
 		return nil, false

@@ -43,7 +43,7 @@ const directPrefix = "s/"
 //	/health/live    200 as long as the process serves
 //	/health/ready   JSON: state of the hub and of each upstream server
 func (s *Server) Handler() http.Handler {
-	g := &guard{s.cfg, s.deps.Logger, &s.refused}
+	g := &guard{s.cfg, s.refuse}
 	clients := func(serve func(http.ResponseWriter, *entry)) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if in, ok := g.admit(w, r); ok {

@@ -16,24 +16,19 @@ import (
 type pieces struct {
 	parts   [][]byte
 	oneLine bool        // it is known that no part holds a line break
-	large   *large      // where the text may take a part of the memory for large messages; nil: it does not
+	disk    *spool.Dir  // takes the text if it is large; nil: it stays in memory
+	free    func()      // says that the text has left the memory for large messages; not nil where disk is not
 	file    *spool.File // has the text in place of parts; nil for none
-}
-
-// large says how a text leaves the memory.
-type large struct {
-	disk *spool.Dir // nil: it does not
-	free func()     // says that it did
 }
 
 // toDisk moves a text that takes a part of the memory for large messages to the disk. From there
 // its client takes it at its own pace, and holds up nobody. Where the disk does not take it, it
 // stays. close must follow once it is written.
 func (p pieces) toDisk() pieces {
-	if p.large == nil || p.large.disk == nil || p.size() <= minSpooled {
+	if p.disk == nil || p.size() <= minSpooled {
 		return p
 	}
-	file, err := p.large.disk.Create()
+	file, err := p.disk.Create()
 	if err == nil {
 		err = p.writeTo(file)
 	}
@@ -42,14 +37,14 @@ func (p pieces) toDisk() pieces {
 		return p
 	}
 	clear(p.parts) // the callers hold the slice, too
-	p.large.free()
+	p.free()
 	return pieces{file: file, oneLine: p.oneLine}
 }
 
 // answerLarge answers with a text that takes a part of the memory for large messages where free is not nil.
 func answerLarge(r replier, text pieces, disk *spool.Dir, free func()) {
 	if free != nil {
-		text.large = &large{disk, free}
+		text.disk, text.free = disk, free
 	}
 	if r.answer(text) && free != nil {
 		free()
@@ -125,7 +120,7 @@ func (p pieces) framed(before []byte, after string) pieces {
 		return whole(append(p.appendTo(append(make([]byte, 0, size), before...)), after...))
 	}
 	out := make([][]byte, 0, len(p.parts)+2)
-	return pieces{parts: append(append(append(out, before), p.parts...), []byte(after)), large: p.large}
+	return pieces{parts: append(append(append(out, before), p.parts...), []byte(after)), disk: p.disk, free: p.free}
 }
 
 // line returns the text in a form that a line-based wire can carry, as rawjson.Line has it.

@@ -151,7 +151,7 @@ func (f *forwarder) readStored(ctx context.Context, p *peer, m *jsonrpc.Message,
 	if err != nil {
 		return f.failed(ctx, r, err)
 	}
-	r.answer(pieces{parts: [][]byte{[]byte(before), contents, around[len(before):]}, large: &large{f.deps.Spool, free}})
+	r.answer(pieces{parts: [][]byte{[]byte(before), contents, around[len(before):]}, disk: f.deps.Spool, free: free})
 	return nil
 }
 

@@ -115,7 +115,8 @@ type Server struct {
 	deps     Deps
 	impl     *mcp.Implementation
 	sessions sessions
-	refused  refusals
+	refused  atomic.Int64   // requests without a valid token
+	sayThat  rate.Sometimes // in the log
 	strays   atomic.Int64   // responses of clients that answered no open question
 	calls    sync.WaitGroup // lane requests being served, at every door
 	settings atomic.Pointer[settings]
@@ -174,7 +175,7 @@ func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new downstream server: %w", err)
 	}
-	s := &Server{deps: deps, impl: impl, sessions: sessions{ids: ids}, refused: refusals{log: rate.Sometimes{Interval: logRefusals}}}
+	s := &Server{deps: deps, impl: impl, sessions: sessions{ids: ids}, sayThat: rate.Sometimes{Interval: 10 * time.Second}}
 	s.wire(info, table)
 	deps.Servers.OnNotification(s.notifications.receive)
 	s.Apply(cfg, profiles)
@@ -251,11 +252,8 @@ func (s *Server) newProfile(name string) *profileServer {
 func (s *Server) cfg() *Config { return &s.settings.Load().Config }
 
 // maxHeld bounds the bytes of one caller's requests that have not been answered. A single larger
-// one is let in. Requests of less than minHeld do not count: their number is bounded.
-const (
-	maxHeld = 64 << 20
-	minHeld = 16 << 10
-)
+// one is let in.
+const maxHeld = 64 << 20
 
 // enter counts a lane request of size bytes in, or says why it is refused. exit must follow where it is not.
 func (s *Server) enter(from tool.Actor, size int) *tool.RPCError {
@@ -264,14 +262,12 @@ func (s *Server) enter(from tool.Actor, size int) *tool.RPCError {
 	if s.draining {
 		return errDraining()
 	}
-	if size >= minHeld {
-		key := from.Ref()
-		if held := s.held[key]; held > 0 && held+size > maxHeld {
-			return &tool.RPCError{Code: tool.CodeInternalError, Message: fmt.Sprintf("your calls that wait or run hold %d MiB of arguments "+
-				"already, of %d MiB at most: nothing ran; call again once some of them have ended", held>>20, maxHeld>>20)}
-		}
-		set(&s.held, key, s.held[key]+size)
+	key := from.Ref()
+	if held := s.held[key]; held > 0 && held+size > maxHeld {
+		return &tool.RPCError{Code: tool.CodeInternalError, Message: fmt.Sprintf("your calls that wait or run hold %d MiB of arguments "+
+			"already, of %d MiB at most: nothing ran; call again once some of them have ended", held>>20, maxHeld>>20)}
 	}
+	set(&s.held, key, s.held[key]+size)
 	s.calls.Add(1)
 	return nil
 }
@@ -279,9 +275,6 @@ func (s *Server) enter(from tool.Actor, size int) *tool.RPCError {
 // exit ends what enter has begun.
 func (s *Server) exit(from tool.Actor, size int) {
 	s.calls.Done()
-	if size < minHeld {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := from.Ref()
