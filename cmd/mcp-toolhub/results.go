@@ -25,9 +25,9 @@ func (h *hub) readResource(ctx context.Context, c *invoke.Call, server, uri stri
 	params := append(append([]byte(`{"uri":`), rawjson.Quote(uri)...), '}')
 	out := h.pipeline.Invoke(ctx, &invoke.Call{Surface: c.Surface, Params: params, Arguments: params, Hop: c.Hop, Method: method,
 		Actor: c.Actor, Session: c.Session, Request: &invoke.Request{Method: h.group.Method(server, method, true), Unasked: true,
-			Executor: invoke.ExecutorFunc(func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+			Send: func(ctx context.Context, _ *tool.Execution) (tool.Reply, error) {
 				return h.group.Forward(ctx, &tool.Request{Server: server, Method: method, Params: params, Hop: c.Hop, Session: c.Session})
-			})}})
+			}}})
 	switch {
 	case out.Class == tool.ClassPermissionDenied || out.Class == tool.ClassPolicyBlocked:
 		return tool.Reply{}, errors.New("the policy does not allow it")

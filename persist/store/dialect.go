@@ -58,7 +58,11 @@ func (d *dialect) migrate(ctx context.Context, db *sql.DB) error {
 			return err
 		}
 		if _, err = p.Up(ctx); err == nil {
-			return refuseNewer(ctx, p)
+			is, known, err := p.GetVersions(ctx)
+			if err == nil && is > known {
+				err = fmt.Errorf("a later version of mcp-toolhub has made its tables (%d, this one knows %d): install that version here, too", is, known)
+			}
+			return err
 		}
 		if !d.others(err) || time.Since(began) >= waitForOthers {
 			return err
@@ -69,19 +73,6 @@ func (d *dialect) migrate(ctx context.Context, db *sql.DB) error {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-}
-
-// refuseNewer returns an error for the schema of a later version.
-func refuseNewer(ctx context.Context, p *goose.Provider) error {
-	known := p.ListSources()
-	switch is, err := p.GetDBVersion(ctx); {
-	case err != nil:
-		return err
-	case is > known[len(known)-1].Version:
-		return fmt.Errorf("a later version of mcp-toolhub has made its tables (%d, this one knows %d): install that version here, too",
-			is, known[len(known)-1].Version)
-	}
-	return nil
 }
 
 // begin begins a transaction that writes: one at a time, whoever does so.

@@ -65,7 +65,7 @@ func (f *forwarder) forward(ctx context.Context, p *peer, m *jsonrpc.Message, r 
 	}
 	if !isTaskMethod(m.Method) {
 		var refusal *tool.RPCError
-		if op.call, refusal = f.callOf(p, m, to, params, op); refusal != nil {
+		if op.call, refusal = f.callOf(p, m, to, params, op.send); refusal != nil {
 			return refusal
 		}
 	}
@@ -73,16 +73,16 @@ func (f *forwarder) forward(ctx context.Context, p *peer, m *jsonrpc.Message, r 
 	return nil
 }
 
-// callOf returns a request as a call of the pipeline, which lets through execute it. Completion
-// asks nobody: people get it as they type.
-func (f *forwarder) callOf(p *peer, m *jsonrpc.Message, to onward, params json.RawMessage, through invoke.Executor) (c invoke.Call,
-	refusal *tool.RPCError) {
+// callOf returns a request as a call of the pipeline, for which send sends it on. Completion asks
+// nobody: people get it as they type.
+func (f *forwarder) callOf(p *peer, m *jsonrpc.Message, to onward, params json.RawMessage,
+	send func(context.Context, *tool.Execution) (tool.Reply, error)) (c invoke.Call, refusal *tool.RPCError) {
 	surface, refusal := f.surfaces.of(p)
 	if refusal != nil {
 		return c, refusal
 	}
 	c = invoke.Call{Surface: surface, Params: params, Meta: p.meta.onward, Hop: p.hop, NativeCallID: m.ID, Method: clip(m.Method),
-		Actor: p.actor, Session: p.session, Request: &invoke.Request{Executor: through, Method: f.deps.Servers.Method(to.server, m.Method, !to.unknown),
+		Actor: p.actor, Session: p.session, Request: &invoke.Request{Send: send, Method: f.deps.Servers.Method(to.server, m.Method, !to.unknown),
 			Unasked: m.Method == methodComplete}}
 	if rawjson.IsObject(params) {
 		own := []string{"_meta"}
@@ -101,10 +101,10 @@ func (f *forwarder) callOf(p *peer, m *jsonrpc.Message, to onward, params json.R
 // permitted runs a request about a server, or a notification, that the client waits for no answer
 // of: do, where the policy lets it. Nobody is asked.
 func (f *forwarder) permitted(ctx context.Context, p *peer, m *jsonrpc.Message, to onward, do func(context.Context) error) *tool.RPCError {
-	c, refusal := f.callOf(p, m, to, m.Params, invoke.ExecutorFunc(func(ctx context.Context, _ *tool.Execution) (tool.Reply, error) {
+	c, refusal := f.callOf(p, m, to, m.Params, func(ctx context.Context, _ *tool.Execution) (tool.Reply, error) {
 		by := tool.ExternalMapping{Source: tool.SourceMCP, Role: "upstream", ServerID: to.server, Method: clip(m.Method)}
 		return tool.Reply{Result: json.RawMessage("{}"), Mapping: by}, do(ctx)
-	}))
+	})
 	if refusal != nil {
 		return refusal
 	}
@@ -141,8 +141,8 @@ func (f *forwardedRequest) run(ctx context.Context, a *attempt, l link) attemptR
 	return attemptResult{reply: &reply, err: err}
 }
 
-// Execute implements invoke.Executor: it sends the request on that the pipeline lets through.
-func (f *forwardedRequest) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+// send sends the request on that the pipeline lets through.
+func (f *forwardedRequest) send(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
 	request := f.request
 	request.Params, request.Ask, request.InputByRetry, request.Notify = e.Params, e.Ask, e.InputByRetry, e.Notify
 	if f.call.Progress != nil {

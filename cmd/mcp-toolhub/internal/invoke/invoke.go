@@ -38,20 +38,17 @@ type Executor interface {
 	Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error)
 }
 
-// ExecutorFunc is an Executor.
-type ExecutorFunc func(ctx context.Context, e *tool.Execution) (tool.Reply, error)
-
-// Execute calls f.
-func (f ExecutorFunc) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
-	return f(ctx, e)
-}
-
 // Request makes a Call one of a request that is no tools/call, such as resources/read. It takes no
 // place at its server, because calls there may wait for it, and Outcome.Err says why it has failed.
 type Request struct {
-	Executor            // sends it on
-	Method   *tool.Tool // from tool.MethodOf
-	Unasked  bool       // it is denied where somebody would have to be asked
+	Method  *tool.Tool // from tool.MethodOf
+	Unasked bool       // it is denied where somebody would have to be asked
+	Send    func(context.Context, *tool.Execution) (tool.Reply, error)
+}
+
+// Execute implements Executor.
+func (r *Request) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+	return r.Send(ctx, e)
 }
 
 // Call is one tools/call as a door received it. The pipeline changes none of its fields, and nobody else does before it has ended or
