@@ -16,7 +16,6 @@ import (
 	"errors"
 	"io"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,7 +52,6 @@ type Budget struct {
 	size          int64
 	medium, large part
 	coming        map[*Room]time.Time // rooms of messages that are not whole, and since when
-	garbage       int64               // bytes that messages have left since the last collection
 }
 
 // lifetime is a context that ends when it is closed.
@@ -138,6 +136,16 @@ func (b *Budget) Size() int64 {
 	return b.size
 }
 
+// partFor returns the part for messages of that size.
+func (b *Budget) partFor(size int64) (p part, large bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if size <= b.medium.most {
+		return b.medium, false
+	}
+	return b.large, true
+}
+
 // Share returns a share for one more server.
 func (b *Budget) Share() *Share { return &Share{budget: b, coming: make(chan struct{}, 1)} }
 
@@ -165,23 +173,19 @@ func (r *Room) Take(size int64) error {
 		return nil
 	}
 	b := r.share.budget
-	b.mu.Lock()
-	has, p := r.size, b.large
-	if size <= b.medium.most {
-		p = b.medium
-	}
-	delete(b.coming, r) // while it waits it does not come
-	b.mu.Unlock()
+	p, large := b.partFor(size)
 	switch {
-	case size <= has:
+	case size <= r.Size():
 		return nil
 	case size > p.most:
 		return ErrTooLarge
 	}
+	b.mu.Lock()
+	delete(b.coming, r) // while it waits it does not come
+	b.mu.Unlock()
 	ctx, cancel := context.WithTimeout(b.open, Patience)
 	defer cancel()
 	go b.giveUp(ctx)
-	large := size > b.medium.most
 	if large {
 		select {
 		case r.share.coming <- struct{}{}:
@@ -199,33 +203,17 @@ func (r *Room) Take(size int64) error {
 	r.Came()
 	b.mu.Lock()
 	r.held, r.size, r.large, b.coming[r] = p.Weighted, size, large, time.Now()
-	collect := large && b.garbage > b.size/2
-	if collect {
-		b.garbage = 0
-	}
 	b.mu.Unlock()
-	if collect {
-		debug.FreeOSMemory()
-	}
 	return nil
 }
 
 // Grow makes room for a message that has size bytes so far and goes on.
 func (r *Room) Grow(size int64) error {
-	if r == nil {
+	if r == nil || size <= r.Size() {
 		return nil
 	}
-	b := r.share.budget
-	b.mu.Lock()
-	most, has := b.large.most, r.size
-	if size <= b.medium.most {
-		most = b.medium.most
-	}
-	b.mu.Unlock()
-	if size <= has {
-		return nil
-	}
-	return r.Take(max(size, most)) // the error says that it is too large
+	p, _ := r.share.budget.partFor(size)
+	return r.Take(max(size, p.most)) // the error says that it is too large
 }
 
 // Size returns the bytes that the message has room for, 0 where it takes none.
@@ -274,7 +262,6 @@ func (r *Room) keep(size int64) {
 		r.large = false
 	}
 	if r.held != nil && size < r.size {
-		r.share.budget.garbage += r.size - size
 		r.held.Release(r.size - size)
 		r.size = size
 	}

@@ -248,13 +248,8 @@ func (d *httpDoor) initialize(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 
 // passNote sends a notification on that the hub does not know. The client may go on once the server has it.
 func (d *httpDoor) passNote(w http.ResponseWriter, r *entry, p *peer, m *jsonrpc.Message) {
-	if v := r.Header.Get(headerVersion); v != "" && !supported(v) {
-		http.Error(w, "the notification is not taken: its protocol version is not supported", http.StatusBadRequest)
-		return
-	}
-	if refusal := d.server.enter(p.actor, 0); refusal != nil {
-		w.Header().Set("Retry-After", retrySeconds)
-		http.Error(w, refusal.Message, http.StatusServiceUnavailable)
+	if v := r.Header.Get(headerVersion); v != "" && !supported(v) || d.server.enter(p.actor, 0) != nil {
+		http.Error(w, "the notification is not taken: its protocol version is not supported, or the hub is stopping", http.StatusBadRequest)
 		return
 	}
 	defer d.server.exit(p.actor, 0)
@@ -306,7 +301,7 @@ func (d *httpDoor) session(r *entry) (*httpSession, error) {
 func (d *httpDoor) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, reply *httpReply) {
 	if refusal := d.server.enter(p.actor, len(m.Text)); refusal != nil {
 		if d.server.isDraining() { // a proxy can send it to another hub
-			reply.out.Header().Set("Retry-After", retrySeconds)
+			reply.out.Header().Set("Retry-After", "5") // seconds
 			reply.finish(http.StatusServiceUnavailable, whole(jsonrpc.ErrorText(reply.id, refusal)))
 			return
 		}

@@ -121,9 +121,6 @@ func (r *httpReply) refuse(err *tool.RPCError) {
 	r.finish(status, whole(jsonrpc.ErrorText(r.id, err)))
 }
 
-// retrySeconds says when a client of a hub that stops is to come again.
-const retrySeconds = "5"
-
 // abandon implements replier: an HTTP request is always answered.
 func (r *httpReply) abandon(context.Context) bool { return false }
 
