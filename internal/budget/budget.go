@@ -1,14 +1,13 @@
 // Package budget bounds the memory that large messages take in all.
 //
 // A message of at most Small bytes takes no room here: Go's memory limit bounds those. A larger one
-// takes room before its memory is allocated, and gives it back once it is written out. A quarter of
-// the budget is for messages of medium size, the rest for larger ones, so that neither waits for
-// the other. Where the size of a message is not known, its room grows in two steps: first that of a
-// medium message, then all that larger messages have. Afterwards it keeps what it needs.
+// takes room before its memory is allocated, and gives it back once it is written out. One message
+// may have three quarters of the budget. Where its size is not known, it takes that while it comes,
+// and keeps what it needs.
 //
-// Of each server one message at a time is larger than medium and still coming. If another message
-// waits, one that has brought nothing for Stall, or is not whole after Late, is given up: its
-// source is closed. So a server that stops within large messages holds up others for Stall.
+// Of each server one such message at a time comes. If another message waits, one that has brought
+// nothing for Stall, or is not whole after Late, is given up: its source is closed. So a server
+// that stops within large messages holds up others for Stall.
 package budget
 
 import (
@@ -48,10 +47,10 @@ type Budget struct {
 	open  lifetime // ends with Close
 	close sync.Once
 
-	mu            sync.Mutex
-	size          int64
-	medium, large part
-	coming        map[*Room]time.Time // rooms of messages that are not whole, and since when
+	mu     sync.Mutex
+	size   int64
+	room   *semaphore.Weighted // of size
+	coming map[*Room]time.Time // rooms of messages that are not whole, and since when
 }
 
 // lifetime is a context that ends when it is closed.
@@ -73,13 +72,7 @@ func (l lifetime) Err() error {
 // Share is what one server has of a budget. A nil *Share is without bounds.
 type Share struct {
 	budget *Budget
-	coming chan struct{} // has one element while a large message comes
-}
-
-// part is the part of a budget for messages of some sizes.
-type part struct {
-	*semaphore.Weighted
-	most int64 // bytes of one message
+	coming chan struct{} // has one element while a message comes
 }
 
 // Room is what one message takes of the memory. Its methods may be called concurrently. A nil *Room takes nothing.
@@ -92,7 +85,7 @@ type Room struct {
 	// Guarded by Budget.mu:
 	held  *semaphore.Weighted // what has size; nil where nothing was taken
 	size  int64
-	large bool // it has share.coming
+	comes bool // it has share.coming
 }
 
 // Default is the size in bytes of a budget where nothing is configured: 96 MiB, or a quarter of the
@@ -121,9 +114,7 @@ func (b *Budget) Resize(size int64) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.size = size
-	b.medium = part{semaphore.NewWeighted(size / 4), size / 12}
-	b.large = part{semaphore.NewWeighted(size - size/4), size - size/4}
+	b.size, b.room = size, semaphore.NewWeighted(size)
 }
 
 // Close refuses what waits for room and what is asked for later.
@@ -136,25 +127,11 @@ func (b *Budget) Size() int64 {
 	return b.size
 }
 
-// partFor returns the part for messages of that size.
-func (b *Budget) partFor(size int64) (p part, large bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if size <= b.medium.most {
-		return b.medium, false
-	}
-	return b.large, true
-}
-
 // Share returns a share for one more server.
 func (b *Budget) Share() *Share { return &Share{budget: b, coming: make(chan struct{}, 1)} }
 
 // Largest returns the size in bytes of the largest message.
-func (s *Share) Largest() int64 {
-	s.budget.mu.Lock()
-	defer s.budget.mu.Unlock()
-	return s.budget.large.most
-}
+func (s *Share) Largest() int64 { return s.budget.Size() / 4 * 3 }
 
 // Room returns the room of a message from source, which takes nothing yet.
 func (s *Share) Room(source io.Reader) *Room {
@@ -167,63 +144,52 @@ func (s *Share) Room(source io.Reader) *Room {
 	return r
 }
 
-// Take makes room for a message of size bytes, and waits where it must. The error is ErrTooLarge or ErrBusy.
+// Take makes room for a message of size bytes, once, and waits where it must. The error is ErrTooLarge or ErrBusy.
 func (r *Room) Take(size int64) error {
 	if r == nil || size <= Small {
 		return nil
 	}
 	b := r.share.budget
-	p, large := b.partFor(size)
-	switch {
-	case size <= r.Size():
-		return nil
-	case size > p.most:
+	if size > r.share.Largest() {
 		return ErrTooLarge
 	}
 	b.mu.Lock()
-	delete(b.coming, r) // while it waits it does not come
+	room := b.room
 	b.mu.Unlock()
 	ctx, cancel := context.WithTimeout(b.open, Patience)
 	defer cancel()
 	go b.giveUp(ctx)
-	if large {
-		select {
-		case r.share.coming <- struct{}{}:
-		case <-ctx.Done():
-			return ErrBusy
-		}
-	}
-	if p.Acquire(ctx, size) != nil {
-		if large {
-			<-r.share.coming
-		}
+	select {
+	case r.share.coming <- struct{}{}:
+	case <-ctx.Done():
 		return ErrBusy
 	}
-	r.Free()
+	if room.Acquire(ctx, size) != nil {
+		<-r.share.coming
+		return ErrBusy
+	}
 	r.Came()
 	b.mu.Lock()
-	r.held, r.size, r.large, b.coming[r] = p.Weighted, size, large, time.Now()
+	r.held, r.size, r.comes, b.coming[r] = room, size, true, time.Now()
 	b.mu.Unlock()
 	return nil
 }
 
 // Grow makes room for a message that has size bytes so far and goes on.
 func (r *Room) Grow(size int64) error {
-	if r == nil || size <= r.Size() {
+	if r == nil {
 		return nil
 	}
-	p, _ := r.share.budget.partFor(size)
-	return r.Take(max(size, p.most)) // the error says that it is too large
-}
-
-// Size returns the bytes that the message has room for, 0 where it takes none.
-func (r *Room) Size() int64 {
-	if r == nil {
-		return 0
-	}
 	r.share.budget.mu.Lock()
-	defer r.share.budget.mu.Unlock()
-	return r.size
+	has := r.size
+	r.share.budget.mu.Unlock()
+	switch {
+	case size <= has:
+		return nil
+	case has > 0:
+		return ErrTooLarge
+	}
+	return r.Take(max(size, r.share.Largest()))
 }
 
 // Came says that a part of the message has come.
@@ -257,9 +223,9 @@ func (r *Room) Free() { r.Whole(0) }
 // keep ends the coming of the message, and gives back what it holds beyond size bytes. Budget.mu is held.
 func (r *Room) keep(size int64) {
 	delete(r.share.budget.coming, r)
-	if r.large {
+	if r.comes {
 		<-r.share.coming
-		r.large = false
+		r.comes = false
 	}
 	if r.held != nil && size < r.size {
 		r.held.Release(r.size - size)

@@ -26,14 +26,11 @@ func take(t *testing.T, b *Budget, size int64, want error) *Room {
 // all takes all that there is, and so holds that nothing else is held.
 func (b *Budget) all(t *testing.T) {
 	t.Helper()
-	for _, p := range []part{b.medium, b.large} {
-		n := map[bool]int64{true: b.size / 4, false: b.size - b.size/4}[p.Weighted == b.medium.Weighted]
-		if !p.TryAcquire(n) {
-			t.Error("something is held")
-			continue
-		}
-		p.Release(n)
+	if !b.room.TryAcquire(b.size) {
+		t.Error("something is held")
+		return
 	}
+	b.room.Release(b.size)
 }
 
 func TestSmallMessagesTakeNothing(t *testing.T) {
@@ -53,15 +50,15 @@ func TestSmallMessagesTakeNothing(t *testing.T) {
 	r.Free()
 }
 
-func TestMediumAndLargeMessagesDoNotWaitForEachOther(t *testing.T) {
+func TestMessagesWaitForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := New(96 * mib)
 		defer b.Close()
 		large := take(t, b, 72*mib, nil)
-		var medium []*Room
+		var others []*Room
 		for range 3 {
-			medium = append(medium, take(t, b, 8*mib, nil))
+			others = append(others, take(t, b, 8*mib, nil))
 		}
 		began := time.Now()
 		take(t, b, 2*mib, ErrBusy)
@@ -75,13 +72,13 @@ func TestMediumAndLargeMessagesDoNotWaitForEachOther(t *testing.T) {
 		large.Free()
 		large.Free()
 		waiting.Wait()
-		for _, r := range medium {
+		for _, r := range others {
 			r.Free()
 		}
 		b.all(t)
 		take(t, b, 73*mib, ErrTooLarge)
-		if b.large.most != 72*mib {
-			t.Errorf("%d bytes are the largest message", b.large.most)
+		if largest := b.Share().Largest(); largest != 72*mib {
+			t.Errorf("%d bytes are the largest message", largest)
 		}
 	})
 }
@@ -138,7 +135,7 @@ func TestMessagesThatStopAreGivenUp(t *testing.T) {
 		synctest.Wait()
 		for range 4 {
 			began := time.Now()
-			take(t, b, 20*mib, nil).Free()
+			take(t, b, 30*mib, nil).Free()
 			if waited := time.Since(began); waited > 2*Stall {
 				t.Errorf("another message has waited %s", waited)
 			}
@@ -177,7 +174,7 @@ func TestAMessageThatComesSlowlyIsGivenUp(t *testing.T) {
 			slow.Free()
 		})
 		began := time.Now()
-		take(t, b, 20*mib, nil).Free()
+		take(t, b, 30*mib, nil).Free()
 		if waited := time.Since(began); waited != Late {
 			t.Errorf("another message has waited %s", waited)
 		}
@@ -191,7 +188,7 @@ func TestRoomThatNobodyFreesIsCollected(t *testing.T) {
 	b := New(96 * mib)
 	defer b.Close()
 	take(t, b, 72*mib, nil)
-	for !b.large.TryAcquire(72 * mib) {
+	for !b.room.TryAcquire(96 * mib) {
 		runtime.GC()
 	}
 }
@@ -202,7 +199,7 @@ func TestWhatWaitsEndsWithTheBudget(t *testing.T) {
 		b := New(96 * mib)
 		held := take(t, b, 72*mib, nil)
 		var waiting sync.WaitGroup
-		waiting.Go(func() { take(t, b, 9*mib, ErrBusy) })
+		waiting.Go(func() { take(t, b, 25*mib, ErrBusy) })
 		synctest.Wait()
 		b.Resize(192 * mib)
 		take(t, b, 144*mib, nil).Free()

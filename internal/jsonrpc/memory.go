@@ -44,14 +44,20 @@ func (g *gathering) reserve(more int) bool {
 	return g.err == nil
 }
 
-// grow makes space for so many more bytes: all that there is room for, so that nothing large is
-// copied while it comes.
+// grow makes space for so many more bytes. What is gathered doubles until it is large: then there
+// is room for all of it, and nothing is copied while the rest comes.
 func (g *gathering) grow(more int) {
 	if size := len(g.bytes); size+more > cap(g.bytes) {
-		next := min(max(2*size, int(g.room.Size())), g.most)
-		g.bytes = append(make([]byte, 0, max(size+more, next)), g.bytes...)
+		next := 2 * size
+		if g.room != nil && next > large {
+			next = g.most
+		}
+		g.bytes = append(make([]byte, 0, max(size+more, min(next, g.most))), g.bytes...)
 	}
 }
+
+// large is the size in bytes of a message that is not to be copied.
+const large = 8 << 20
 
 // drop gives up what was gathered.
 func (g *gathering) drop() {
