@@ -50,7 +50,7 @@ func (g *gathering) grow(more int) {
 	if size := len(g.bytes); size+more > cap(g.bytes) {
 		next := 2 * size
 		if g.room != nil && next > large {
-			next = g.most
+			next = int(g.memory.Largest())
 		}
 		g.bytes = append(make([]byte, 0, max(size+more, min(next, g.most))), g.bytes...)
 	}
