@@ -100,9 +100,6 @@ func reportText(r *evidence.Report, signer string) string {
 	if r.Query != "" {
 		text += "selected by " + printable(r.Query) + "\n"
 	}
-	for _, name := range r.Elsewhere {
-		text += "signed once, but not in the bundle: " + printable(name) + "\n"
-	}
 	return text
 }
 

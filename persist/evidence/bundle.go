@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -44,7 +43,6 @@ type statement struct {
 	Query    string        `json:"query,omitempty"`
 	Key      []byte        `json:"key"`
 	Files    []statedFile  `json:"files"`
-	Heads    []headRef     `json:"heads,omitempty"` // that are kept with the key
 	Tools    []toolVersion `json:"tools"`           // that the lines name
 	Policies []string      `json:"policy_versions"` // by which calls were decided
 	Policy   any           `json:"policy,omitempty"`
@@ -60,7 +58,7 @@ const (
 
 type statedFile struct {
 	File    string `json:"file"`
-	Lines   int64  `json:"lines"`
+	Lines   int64  `json:"lines"`             // of the chain, or of the last head that is kept with the key where that has more
 	Records string `json:"records,omitempty"` // the lines that are in the bundle: 1-3,7
 
 	Names map[int64]string `json:"names,omitempty"` // of these, as the chain has them
@@ -94,9 +92,6 @@ func (k *Keeper) Write(out io.Writer, sel Selection) error {
 	zipped := gzip.NewWriter(out)
 	b := bundle{Selection: sel, kept: kept, hash: &hasher{}, tar: tar.NewWriter(zipped), stated: statement{Object: objectStatement, Version: statementVersion,
 		MadeAt: time.Now().UTC(), Hub: sel.Hub, Query: sel.Query, Key: key.Public().(ed25519.PublicKey), Policy: sel.Policy}}
-	for _, name := range slices.Sorted(maps.Keys(kept)) {
-		b.stated.Heads = append(b.stated.Heads, kept[name])
-	}
 	for _, name := range names {
 		if err := b.file(k.dir, name); err != nil {
 			return fmt.Errorf("export %q: %w", name, err)
@@ -197,7 +192,7 @@ func (b *bundle) file(dir, name string) error {
 	if chain.Len() > maxChain {
 		return fmt.Errorf("its chain has more than %d MiB: select fewer calls, or leave less out", maxChain>>20)
 	}
-	b.stated.Files = append(b.stated.Files, statedFile{name, n, ranges(in), names})
+	b.stated.Files = append(b.stated.Files, statedFile{name, max(n, kept.Lines), ranges(in), names})
 	err = b.member(journalDir+name+Suffix, chain.Bytes())
 	if err == nil && records.Len() > 0 {
 		err = b.member(journalDir+name, records.Bytes())

@@ -36,16 +36,15 @@ var ErrNoBundle = errors.New("the file is no evidence bundle, or is cut off")
 
 // Report is what Verify has found.
 type Report struct {
-	Key       []byte    `json:"key"` // that has signed
-	MadeAt    time.Time `json:"made_at"`
-	Hub       string    `json:"hub,omitempty"`
-	Query     string    `json:"query,omitempty"`
-	Lines     int64     `json:"lines"`   // of which the chains have digests
-	Records   int       `json:"records"` // lines that the bundle has, and that were checked
-	Erased    int       `json:"erased"`  // of these: lines with values that were left out
-	Findings  []Finding `json:"findings"`
-	More      int       `json:"more_findings,omitempty"`   // that are not listed
-	Elsewhere []string  `json:"files_elsewhere,omitempty"` // that were signed, and the bundle has not
+	Key      []byte    `json:"key"` // that has signed
+	MadeAt   time.Time `json:"made_at"`
+	Hub      string    `json:"hub,omitempty"`
+	Query    string    `json:"query,omitempty"`
+	Lines    int64     `json:"lines"`   // of which the chains have digests
+	Records  int       `json:"records"` // lines that the bundle has, and that were checked
+	Erased   int       `json:"erased"`  // of these: lines with values that were left out
+	Findings []Finding `json:"findings"`
+	More     int       `json:"more_findings,omitempty"` // that are not listed
 }
 
 // Finding is one thing that is not as it was.
@@ -101,7 +100,6 @@ type proven struct {
 	name  string
 	lines int64
 	open  []openEntry
-	heads map[int64]digest
 	ended bool   // its lines were looked at
 	in    string // which lines the bundle should have
 }
@@ -177,7 +175,7 @@ func eachBounded(r io.Reader, all int64, take func(line []byte) error) error {
 
 // chain takes the chain of a file.
 func (v *verifier) chain(name string, r io.Reader) error {
-	p := &proven{name: name, heads: make(map[int64]digest)}
+	p := &proven{name: name}
 	v.files[name], v.current = p, p
 	at, covered := chainStart(name), int64(0)
 	err := eachBounded(r, maxChain, func(line []byte) error {
@@ -193,7 +191,7 @@ func (v *verifier) chain(name string, r io.Reader) error {
 			if v.heads++; v.heads > maxHeads {
 				return errors.New("it has more heads than bundles have")
 			}
-			p.lines, at, covered, p.heads[h.Lines] = max(p.lines, h.Lines), h.Chain, h.Lines, h.Chain
+			p.lines, at, covered = max(p.lines, h.Lines), h.Chain, h.Lines
 			return nil
 		}
 		var e entry
@@ -267,7 +265,7 @@ func (v *verifier) finish() {
 	}
 }
 
-// compare holds what was found against the statement, and the chains against each other.
+// compare holds what was found against the statement.
 func (v *verifier) compare() {
 	if v.stated == nil {
 		v.found(Finding{What: "statement", Detail: "the bundle does not say what it should hold: it was cut off"})
@@ -292,14 +290,6 @@ func (v *verifier) compare() {
 	for name := range v.files {
 		if !stated[name] && v.stated.Version > 0 {
 			v.found(Finding{What: "added", File: name, Detail: "the bundle was made without this file"})
-		}
-	}
-	for _, ref := range v.stated.Heads {
-		switch p := v.files[ref.File]; {
-		case p != nil && p.heads[ref.Lines] != ref.Chain:
-			v.found(Finding{What: "chain", File: ref.File, Line: ref.Lines, Detail: "what is kept with the key names another chain of this file"})
-		case p == nil && !stated[ref.File] && !slices.Contains(v.report.Elsewhere, ref.File) && len(v.report.Elsewhere) < maxFindings:
-			v.report.Elsewhere = append(v.report.Elsewhere, ref.File)
 		}
 	}
 }
