@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"runtime/debug"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 )
@@ -59,9 +60,12 @@ func (g *gathering) grow(more int) {
 // large is the size in bytes of a message that is not to be copied.
 const large = 8 << 20
 
-// drop gives up what was gathered.
+// drop gives up what was gathered. The system has what was large before another message takes the room.
 func (g *gathering) drop() {
-	g.bytes = nil // first: who takes the room next may collect the garbage
+	was := cap(g.bytes)
+	if g.bytes = nil; was > large {
+		debug.FreeOSMemory()
+	}
 	g.room.Free()
 }
 

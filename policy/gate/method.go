@@ -48,22 +48,19 @@ func (g *Gate) aimMethod(ctx context.Context, r *policy.Request, plan *target.Pl
 func completed(params json.RawMessage, template string) (arguments json.RawMessage, uri string) {
 	argument, _ := rawjson.Get(params, "argument")
 	known, _ := rawjson.Get(params, "context")
-	known, _ = rawjson.Get(known, "arguments")
-	values := map[string]string{}
-	_ = rawjson.Members(known, func(m rawjson.Member) bool {
-		values[m.Name()], _ = rawjson.String(m.Value)
-		return true
-	})
-	values[rawjson.Text(argument, "name")] = rawjson.Text(argument, "value")
-	arguments, err := rawjson.Encode(map[string]any{"arguments": values})
+	values, err := rawjson.Set(rawjson.GetObject(known, "arguments"), rawjson.Text(argument, "name"), rawjson.Quote(rawjson.Text(argument, "value")))
 	if err != nil {
-		return params, template // cannot be: nothing in it but strings
+		return params, template // cannot be: it is an object
 	}
 	var expressions []string
-	for name, value := range values { // each is put in once: a value with braces in it is no expression
-		expressions = append(expressions, "{"+name+"}", value, "{+"+name+"}", value, "{/"+name+"}", "/"+value)
-	}
-	return arguments, strings.NewReplacer(expressions...).Replace(template)
+	_ = rawjson.Members(values, func(m rawjson.Member) bool { // the last one of a name counts
+		name := m.Name()
+		value, _ := rawjson.String(m.Value)
+		expressions = append([]string{"{" + name + "}", value, "{+" + name + "}", value, "{/" + name + "}", "/" + value}, expressions...)
+		return true
+	})
+	uri = strings.NewReplacer(expressions...).Replace(template) // each once: a value with braces in it is no expression
+	return append(rawjson.AppendMember([]byte("{"), "arguments", values), '}'), uri
 }
 
 const complete = "completion/complete" // which asks a server for names, and not for what they name
