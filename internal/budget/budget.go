@@ -15,6 +15,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,10 +48,11 @@ type Budget struct {
 	open  lifetime // ends with Close
 	close sync.Once
 
-	mu     sync.Mutex
-	size   int64
-	room   *semaphore.Weighted // of size
-	coming map[*Room]time.Time // rooms of messages that are not whole, and since when
+	mu      sync.Mutex
+	size    int64
+	room    *semaphore.Weighted // of size
+	coming  map[*Room]time.Time // rooms of messages that are not whole, and since when
+	garbage int64               // about how many bytes messages have left since the last collection
 }
 
 // lifetime is a context that ends when it is closed.
@@ -171,7 +173,14 @@ func (r *Room) Take(size int64) error {
 	r.Came()
 	b.mu.Lock()
 	r.held, r.size, r.comes, b.coming[r] = room, size, true, time.Now()
+	collect := b.garbage > b.size/2
+	if collect {
+		b.garbage = 0
+	}
 	b.mu.Unlock()
+	if collect {
+		debug.FreeOSMemory()
+	}
 	return nil
 }
 
@@ -228,6 +237,11 @@ func (r *Room) keep(size int64) {
 		r.comes = false
 	}
 	if r.held != nil && size < r.size {
+		left := r.size - size
+		if size > 0 { // what the message came in was not much larger than it is
+			left = min(left, 2*size)
+		}
+		r.share.budget.garbage += left
 		r.held.Release(r.size - size)
 		r.size = size
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"runtime/debug"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 )
@@ -60,12 +59,9 @@ func (g *gathering) grow(more int) {
 // large is the size in bytes of a message that is not to be copied.
 const large = 8 << 20
 
-// drop gives up what was gathered. The system has what was large before another message takes the room.
+// drop gives up what was gathered.
 func (g *gathering) drop() {
-	was := cap(g.bytes)
-	if g.bytes = nil; was > large {
-		debug.FreeOSMemory()
-	}
+	g.bytes = nil // first: who takes the room next may collect the garbage
 	g.room.Free()
 }
 
