@@ -169,13 +169,7 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 	began() // after the start: calls of a client that joins wait for the servers then
 	watching, stopWatching := context.WithCancel(ctx)
 	var background sync.WaitGroup
-	background.Go(func() {
-		allocated := func() uint64 {
-			boundMemory(h.group.Memory())
-			return measured("/gc/heap/allocs:bytes")
-		}
-		rest(watching, allocated, debug.FreeOSMemory)
-	})
+	background.Go(func() { boundMemory(watching, h.group.Memory()) })
 	background.Go(func() {
 		newConfigWatch(h, c.again(h.settings())).run(watching, hangups(watching))
 	})
@@ -323,14 +317,19 @@ func (h *hub) endGuests(kill context.Context) {
 	h.guests.end(limit)
 }
 
-// boundMemory sets Go's memory limit, unless GOMEMLIMIT does: what large messages may take, and room
-// for the rest. The garbage that messages leave must not come on top of that. A hub that needs more
-// for itself gets it the next time, so that the collector does not run all the time.
-func boundMemory(messages *budget.Budget) {
-	if _, ok := os.LookupEnv("GOMEMLIMIT"); !ok {
-		const least, spare = 128 << 20, 64 << 20
-		debug.SetMemoryLimit(messages.Size() + max(least, int64(measured("/gc/heap/live:bytes"))+spare))
-	}
+// boundMemory sets Go's memory limit until ctx is done, unless GOMEMLIMIT does: what large messages
+// may take, and room for the rest. The garbage that messages leave must not come on top of that. A
+// hub that needs more for itself gets it, so that the collector does not run all the time. One that
+// rests gives memory back.
+func boundMemory(ctx context.Context, messages *budget.Budget) {
+	_, bounded := os.LookupEnv("GOMEMLIMIT")
+	rest(ctx, func() uint64 {
+		if !bounded {
+			const least, spare = 128 << 20, 64 << 20
+			debug.SetMemoryLimit(messages.Size() + max(least, int64(measured("/gc/heap/live:bytes"))+spare))
+		}
+		return measured("/gc/heap/allocs:bytes")
+	}, debug.FreeOSMemory)
 }
 
 // relaxCollector makes a small hub collect its garbage seldom, unless GOGC says otherwise. The runtime lets as much garbage gather
