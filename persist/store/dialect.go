@@ -60,7 +60,8 @@ func (d *dialect) migrate(ctx context.Context, db *sql.DB) error {
 		if _, err = p.Up(ctx); err == nil {
 			is, known, err := p.GetVersions(ctx)
 			if err == nil && is > known {
-				err = fmt.Errorf("a later version of mcp-toolhub has made its tables (%d, this one knows %d): install that version here, too", is, known)
+				err = fmt.Errorf("a later version of mcp-toolhub has made its tables (%d, this one knows %d): "+
+					"install that version here, too", is, known)
 			}
 			return err
 		}

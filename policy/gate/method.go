@@ -48,7 +48,8 @@ func (g *Gate) aimMethod(ctx context.Context, r *policy.Request, plan *target.Pl
 func completed(params json.RawMessage, template string) (arguments json.RawMessage, uri string) {
 	argument, _ := rawjson.Get(params, "argument")
 	known, _ := rawjson.Get(params, "context")
-	values, err := rawjson.Set(rawjson.GetObject(known, "arguments"), rawjson.Text(argument, "name"), rawjson.Quote(rawjson.Text(argument, "value")))
+	name, value := rawjson.Text(argument, "name"), rawjson.Quote(rawjson.Text(argument, "value"))
+	values, err := rawjson.Set(rawjson.GetObject(known, "arguments"), name, value)
 	if err != nil {
 		return params, template // cannot be: it is an object
 	}
@@ -56,7 +57,8 @@ func completed(params json.RawMessage, template string) (arguments json.RawMessa
 	_ = rawjson.Members(values, func(m rawjson.Member) bool { // the last one of a name counts
 		name := m.Name()
 		value, _ := rawjson.String(m.Value)
-		expressions = append([]string{"{" + name + "}", value, "{+" + name + "}", value, "{/" + name + "}", "/" + value}, expressions...)
+		one := []string{"{" + name + "}", value, "{+" + name + "}", value, "{/" + name + "}", "/" + value}
+		expressions = append(one, expressions...)
 		return true
 	})
 	uri = strings.NewReplacer(expressions...).Replace(template) // each once: a value with braces in it is no expression

@@ -142,7 +142,8 @@ func (s *Server) announce() (l net.Listener, err error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: commands and clients could not reach the hub at %q: choose another directory with --state-dir, on a file system that has sockets", err, socket)
+		return nil, fmt.Errorf("%w: commands and clients could not reach the hub at %q: "+
+			"choose a directory on a file system that has sockets with --state-dir", err, socket)
 	}
 	text, err := json.Marshal(notice{PID: os.Getpid(), Host: hostname(), Started: time.Now().UTC(), Config: s.hub.Config})
 	if err == nil {

@@ -187,7 +187,8 @@ func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surf
 	}
 	if len(rest) > 0 {
 		asked := &jsonrpc.Message{Method: methodListen}
-		if s.forwarder.permitted(ctx, p, asked, onward{server: surface.Features.Servers[0], unknown: true}, func(context.Context) error { return nil }) != nil {
+		to, nothing := onward{server: surface.Features.Servers[0], unknown: true}, func(context.Context) error { return nil }
+		if s.forwarder.permitted(ctx, p, asked, to, nothing) != nil {
 			rest = nil // as from a server that does not know it
 		}
 	}

@@ -97,8 +97,9 @@ func limitError(inv *invocation) {
 	if most == 0 || size <= most {
 		return
 	}
-	inv.outcome.Err = &tool.RPCError{Code: e.Code, Data: fmt.Appendf(nil, `{%q:{"invocation_id":%q}}`, metaInvocation, inv.id), Message: fmt.Sprintf(
-		"%.*s … (the hub cut this error: it has %d characters, and at most %d are passed on: %s)", previewChars(most), e.Message, size, most, rules.Because)}
+	said := fmt.Sprintf("%.*s … (the hub cut this error: it has %d characters, and at most %d are passed on: %s)",
+		previewChars(most), e.Message, size, most, rules.Because)
+	inv.outcome.Err = &tool.RPCError{Code: e.Code, Message: said, Data: fmt.Appendf(nil, `{%q:{"invocation_id":%q}}`, metaInvocation, inv.id)}
 }
 
 // limitResult decides about a result that may be too large for the caller. ours says that a store may hold it: a hook may have said
