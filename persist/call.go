@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -167,10 +167,10 @@ type Call struct {
 	Input CallInput
 
 	// Secrets masks what steps and the result say; nil: nothing. Input is masked by who sets it.
-	Secrets *sensitive.Masker
+	Secrets *secret.Masker
 
 	mu       sync.Mutex
-	learned  *sensitive.Masker // see Mask; nil for Secrets
+	learned  *secret.Masker // see Mask; nil for Secrets
 	status   tool.Status
 	mappings []tool.ExternalMapping
 	names    []tool.Standing
@@ -408,7 +408,7 @@ func (c *Call) step(name string, at time.Time, data any) {
 }
 
 // Mask makes m mask what the server says from now on, in place of Secrets.
-func (c *Call) Mask(m *sensitive.Masker) {
+func (c *Call) Mask(m *secret.Masker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.learned = m
@@ -416,7 +416,7 @@ func (c *Call) Mask(m *sensitive.Masker) {
 
 // Learned masks what the server says: it is Secrets, or what Mask has put in its place. A caller chooses what it knows, so it is for no
 // member that the hub writes: a caller whose password is "behavior" would take that out of decisions.
-func (c *Call) Learned() *sensitive.Masker { return cmp.Or(c.learned, c.Secrets) }
+func (c *Call) Learned() *secret.Masker { return cmp.Or(c.learned, c.Secrets) }
 
 // redact masks the secrets of what a call has brought, and adds the event of that.
 func (c *Call) redact(end *CallEnd) {

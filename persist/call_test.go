@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -412,8 +412,8 @@ func TestAsksAreClosed(t *testing.T) {
 func TestLearnedSecretsAreMaskedInTheServersWords(t *testing.T) {
 	t.Parallel()
 	c := begun()
-	c.Secrets = sensitive.New([]byte("key"))
-	_, learned := c.Learned().Learn([]byte(`{"password":"behavior","passwords":["progress"],"token":"accept_all"}`))
+	c.Secrets = secret.New([]byte("key"))
+	_, learned := c.Learned().Learn([]byte(`{"password":"behavior","passwords":["progress"],"token":"accept_all"}`), false)
 	c.Mask(learned)
 	now := time.Now()
 	c.Decide(&tool.PermissionDecision{Behavior: "allow", Mode: "accept_all"}, now)

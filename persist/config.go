@@ -3,7 +3,7 @@ package persist
 import (
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 )
 
 // JournalConfig says where and how the journal is kept. The zero value of each optional field means its default.
@@ -22,7 +22,7 @@ type JournalConfig struct {
 	Kept Keeper
 
 	// Secrets masks what servers say in the records that others name, such as the descriptions of tools. nil: nothing is masked.
-	Secrets *sensitive.Masker
+	Secrets *secret.Masker
 }
 
 // RecordsConfig bounds what the record store keeps.

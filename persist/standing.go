@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -74,7 +74,7 @@ func (f *files) hold(s tool.Standing, lines []byte, keys []string) ([]byte, []st
 }
 
 // maskRecords is a line with standing records, without their secrets.
-func maskRecords(line []byte, secrets *sensitive.Masker) []byte {
+func maskRecords(line []byte, secrets *secret.Masker) []byte {
 	records, _ := rawjson.Get(line, "records")
 	masked, n := secrets.JSON(records)
 	if n == 0 {

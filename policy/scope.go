@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
@@ -103,7 +104,7 @@ func scopesOf(r *Request, exact []string, directory func(string) string) (scopes
 		case target.Resource:
 			s.Resource, s.Argument = t.Resolved, t.Argument
 		}
-		if named := s.Under + s.Resource; target.Masked(named, false) != named {
+		if named := s.Under + s.Resource; secret.Text(named, false) != named {
 			return nil, false // scopes are shown, and kept in a file
 		}
 		if !s.same(t, r.CWD) || isUnbounded(t) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
@@ -103,8 +103,8 @@ func sentArguments(i *tool.Invocation, stored *payload.Store) (args json.RawMess
 			err = fmt.Errorf("its arguments are gone: they were too large for the records, which have their digest (%s)", i.ModelInputRef)
 		}
 		return args, err
-	case bytes.Contains(i.ModelInput, []byte(sensitive.MarkStart)):
-		return nil, fmt.Errorf("its arguments are masked: %s…] stands for what the records do not keep; call the tool anew", sensitive.MarkStart)
+	case bytes.Contains(i.ModelInput, []byte(secret.MarkStart)):
+		return nil, fmt.Errorf("its arguments are masked: %s…] stands for what the records do not keep; call the tool anew", secret.MarkStart)
 	case bytes.Contains(i.ModelInput, []byte(persist.Erased)):
 		return nil, errors.New("its arguments were erased; call the tool anew")
 	case rawjson.IsNull(i.ModelInput) || len(i.ModelInput) == 0:

@@ -27,7 +27,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/spool"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -46,7 +46,7 @@ import (
 // hub wires one hub: the servers, the surfaces, permission, the pipeline, and the server that clients talk to.
 type hub struct {
 	logger     *slog.Logger
-	known      *sensitive.Known
+	known      *secret.Known
 	started    time.Time
 	commands   *command.Runner
 	group      *upstream.Group
@@ -83,7 +83,7 @@ const maxSchemas = 20000
 // newHub builds the hub of the settings. Nothing runs yet but the journal; close ends that too. table returns the table of
 // the hub's own tools. observed may be nil. Records have none of the known secrets.
 func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.HubTool, observed *telemetry.Telemetry,
-	known *sensitive.Known) (_ *hub, err error) {
+	known *secret.Known) (_ *hub, err error) {
 	h := &hub{logger: logger, started: time.Now(), telemetry: observed, known: known}
 	h.hubTools = table(h)
 	defer func() {

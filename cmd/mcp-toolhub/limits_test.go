@@ -35,7 +35,7 @@ var mayImportOthers = map[string][]string{
 	"github.com/klauspost/compress":            {"persist/payload"},
 	"gocloud.dev":                              {"persist/payload"},
 	"github.com/tailscale/hujson":              {"internal/textfile", "internal/splice"},
-	"github.com/pelletier/go-toml/v2":          {"internal/textfile", "internal/sensitive"},
+	"github.com/pelletier/go-toml/v2":          {"internal/textfile", "internal/secret"},
 	"github.com/lmittmann/tint":                {"cmd/mcp-toolhub"},
 	"github.com/theory/jsonpath":               {"persist/slice"},
 }

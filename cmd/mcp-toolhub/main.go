@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
@@ -164,7 +164,7 @@ type app struct {
 	terminalOnce sync.Once
 	shared       *terminal // see terminal
 
-	known sensitive.Known // the secrets of the config, as it was read last and before
+	known secret.Known // the secrets of the config, as it was read last and before
 
 	strict    bool // a server's entry that refers to what is missing is a fault of the config
 	distrusts bool // the person at the terminal does not trust the config in the current directory

@@ -19,7 +19,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
@@ -31,7 +31,7 @@ import (
 // pageHub is the hub as its page sees it. It implements console.Hub.
 type pageHub struct {
 	model
-	secrets *sensitive.Masker
+	secrets *secret.Masker
 
 	mu      sync.Mutex
 	closed  bool

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/limit"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
@@ -96,7 +96,7 @@ func (c *configured) state(t *tool.Tool) (state facts.State) {
 	}
 	state.Artifacts = state.Artifacts || settings.Results.TakesIn(t.Name)
 	for _, name := range env {
-		if command.Secret(name) {
+		if secret.Variable(name) {
 			state.Credentials = append(state.Credentials, "env:"+name)
 		}
 	}

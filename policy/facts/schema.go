@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 )
 
 // Bounds of reading a schema. What lies beyond them is unknown, and a tool with such a schema is never inferred read-only.
@@ -282,7 +283,7 @@ func (s *schemaEvidence) judge(p *property) {
 		return
 	}
 	last, first := p.words[len(p.words)-1], p.words[0]
-	if p.secret(last) {
+	if p.secret() {
 		s.sensitive = append(s.sensitive, p.pointer)
 	}
 	if p.has.effects.any() && chooses(last) {
@@ -321,62 +322,14 @@ func (s *schemaEvidence) judge(p *property) {
 }
 
 // secret reports whether p holds a secret.
-func (p *property) secret(last string) bool {
+func (p *property) secret() bool {
 	if p.format == "password" || p.writeOnly {
 		return p.types != "boolean"
 	}
 	if p.types != "" && p.types != "string" && p.types != "object" && p.types != "array" {
 		return false
 	}
-	if secretWord(last) {
-		return !strings.Contains(p.description, "page token") && !strings.Contains(p.description, "pagination")
-	}
-	switch last {
-	case "key":
-		return slices.ContainsFunc(p.words, func(w string) bool { return w == "api" || w == "private" || w == "secret" || w == "access" })
-	case "string":
-		return slices.Contains(p.words, "connection")
-	}
-	return false
-}
-
-// secretWord reports whether a name that ends in word is that of a secret.
-func secretWord(word string) bool {
-	switch word {
-	case "password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey", "authorization", "cookie",
-		"cookies", "token", "pin", "cvv", "privatekey", "dsn":
-		return true
-	}
-	return false
-}
-
-// Secret reports whether an argument that the tool's schema does not know holds a secret, by its name. Of most names the last
-// word says no, and nothing is allocated.
-func Secret(name string) bool {
-	var buffer [maxWord]byte
-	last := 0
-	for n, i := nextWord(name, 0, &buffer); n > 0; n, i = nextWord(name, i, &buffer) {
-		last = n
-	}
-	// buffer still holds the last word: a search that finds none writes nothing.
-	if word := buffer[:last]; !secretWord(string(word)) && string(word) != "key" && string(word) != "string" {
-		return false
-	}
-	p := property{name: name, words: split(name)}
-	return len(p.words) > 0 && p.secret(p.words[len(p.words)-1])
-}
-
-// SecretParameter reports whether a parameter of an address holds a secret, by its name. Addresses are signed, too.
-func SecretParameter(name string) bool {
-	words := split(name)
-	if len(words) == 0 {
-		return false
-	}
-	switch words[len(words)-1] {
-	case "signature", "sig", "hmac", "jwt", "otp", "auth", "pwd", "pass", "sid", "sessionid", "assertion", "bearer", "accesstoken", "authtoken":
-		return true
-	}
-	return Secret(name)
+	return secret.Name(p.name) && !strings.Contains(p.description, "page token") && !strings.Contains(p.description, "pagination")
 }
 
 // chooses reports whether a property whose name ends in word selects an action of the tool.
@@ -481,7 +434,7 @@ func (p *property) kind(last string) (kind, why string) {
 		}
 	case "id", "ids", "uuid", "slug", "repo", "repository", "owner", "database", "collection", "table", "bucket", "channel",
 		"project", "namespace", "key", "uid":
-		if p.secret(last) {
+		if p.secret() {
 			break // a target is shown, and remembered
 		}
 		return ArgumentResource, "its name"

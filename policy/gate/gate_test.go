@@ -273,11 +273,11 @@ func TestMask(t *testing.T) {
 	for given, want := range map[string]string{
 		`{"a":1,"Api_Key":"s","api_key":["s"],"big":12345678901234567890}`: `{"a":1,"Api_Key":"[masked]","api_key":"[masked]","big":12345678901234567890}`,
 		`{"list":[{"secret":"s","u":2}]}`:                                  `{"list":[{"secret":"[masked]","u":2}]}`,
-		`{"\u0061pi_key":"s","api_key":"t"}`:                               `{"api_key":"[masked]","api_key":"[masked]"}`,
+		`{"\u0061pi_key":"s","api_key":"t"}`:                               `{"\u0061pi_key":"[masked]","api_key":"[masked]"}`,
 		`{"password":"s","x":{"y":[{"accessToken":"s"}]}}`:                 `{"password":"[masked]","x":{"y":[{"accessToken":"[masked]"}]}}`,
 		`{"headers":{"Authorization":"Bearer s"}}`:                         `{"headers":{"Authorization":"[masked]"}}`,
 		`{"page_token":"p","text":"plain"}`:                                `{"page_token":"p","text":"plain"}`,
-		`{"x":["https:\/\/u\u003as\u0040h", {"//u:s@h":1.0}],"y":"a = b"}`: `{"x":["https://u:[masked]@h",{"//u:[masked]@h":1.0}],"y":"a = b"}`,
+		`{"x":["https:\/\/u\u003as\u0040h", {"//u:s@h":1.0}],"y":"a = b"}`: `{"x":["https://u:[masked]@h", {"//u:[masked]@h":1.0}],"y":"a = b"}`,
 		`{"x":"mail a@b, c=d"}`:                                            `{"x":"mail a@b, c=d"}`,
 		`{"password":"s","x":"h/?token=s;rm"}`:                             `{"password":"[masked]","x":"h/?token=[masked]"}`,
 	} {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
@@ -71,7 +72,7 @@ func Suggest(r *policy.Request, d *tool.PermissionDecision) (choice policy.Choic
 // Why is why a person is asked, without secrets; "" where no reason says so.
 func Why(d *tool.PermissionDecision) string {
 	message, _ := d.Reason["message"].(string)
-	return maskText(message)
+	return secret.Text(message, false)
 }
 
 // Suggested is Suggest for people, on one line; "" where nothing is suggested.
@@ -130,7 +131,7 @@ func Message(a Asked) string {
 	if !whole {
 		line("All arguments", Plain(string(arguments), maxShownArguments))
 	}
-	switch does := quoted(maskText(r.Tool.Description), maxShownDoes); {
+	switch does := quoted(secret.Text(r.Tool.Description, false), maxShownDoes); {
 	case r.Tool.Description == "":
 	case r.Tool.Name.Source() == tool.SourceMCP:
 		line("The server's own words, which nobody has checked", does)
@@ -209,7 +210,7 @@ func DescriptionLine(t *tool.Tool) string {
 	if t.Description == "" {
 		return ""
 	}
-	return quoted(maskText(t.Description), maxShownWords)
+	return quoted(secret.Text(t.Description, false), maxShownWords)
 }
 
 // callersWords stands before an AgentLine in a question.
@@ -240,7 +241,7 @@ func ToolName(name tool.Name) string {
 
 // TargetLine is one target for people.
 func TargetLine(t *target.Target) string {
-	text := string(t.Kind) + " " + quoted(maskText(target.Masked(t.Resolved, t.Kind == target.Command)), maxShownTarget)
+	text := string(t.Kind) + " " + quoted(secret.Text(t.Resolved, t.Kind == target.Command), maxShownTarget)
 	if t.Write {
 		text += " (may write)"
 	}
@@ -283,7 +284,7 @@ func OfferTitle(s *policy.SuggestedGrant) string {
 			if t.Write {
 				verb = "writes"
 			}
-			dirs = append(dirs, quoted(target.Masked(t.Under, false), maxShownTarget))
+			dirs = append(dirs, quoted(secret.Text(t.Under, false), maxShownTarget))
 		}
 		does = verb + " below " + strings.Join(dirs, ", ") + " by this tool"
 	}
@@ -303,7 +304,7 @@ func Covers(s *policy.SuggestedGrant) string {
 		part := string(scope.Kind)
 		switch scope.Kind {
 		case target.Path:
-			part += " " + quoted(target.Masked(scope.Under, false), maxShownTarget) + " and what is beneath it"
+			part += " " + quoted(secret.Text(scope.Under, false), maxShownTarget) + " and what is beneath it"
 		case target.URL:
 			part += " on host " + quoted(scope.Host, maxShownTarget)
 		case target.Command:
@@ -313,7 +314,7 @@ func Covers(s *policy.SuggestedGrant) string {
 			}
 			part += " in " + quoted(scope.CWD, maxShownTarget)
 		case target.Resource:
-			part += " " + quoted(target.Masked(scope.Resource, false), maxShownTarget)
+			part += " " + quoted(secret.Text(scope.Resource, false), maxShownTarget)
 		}
 		parts = append(parts, part)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/ipaddr"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -197,8 +198,8 @@ func (l *Limits) Judge(targets []Target, root Root) []Finding {
 	for i := range targets {
 		t := &targets[i]
 		add := func(behavior tool.Behavior, code, blocked, format string, args ...any) {
-			found = append(found, Finding{Target: *t, Code: code, Behavior: behavior, Blocked: Masked(blocked, t.Kind == Command),
-				Reason: Masked(fmt.Sprintf(format, args...), t.Kind == Command)})
+			found = append(found, Finding{Target: *t, Code: code, Behavior: behavior, Blocked: secret.Text(blocked, t.Kind == Command),
+				Reason: secret.Text(fmt.Sprintf(format, args...), t.Kind == Command)})
 		}
 		if t.Fault != "" {
 			code := Unresolved

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
@@ -169,4 +170,11 @@ func Find(f *facts.Facts) *Plan {
 		return true
 	})
 	return p
+}
+
+// Shown returns t without its secrets, for people and records. Nothing is decided by it.
+func (t *Target) Shown() Target {
+	out := *t
+	out.Given, out.Resolved = secret.Text(t.Given, t.Kind == Command), secret.Text(t.Resolved, t.Kind == Command)
+	return out
 }

@@ -14,19 +14,12 @@ import (
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
 // minSecret is the length of the shortest secret. Shorter values would blot out ordinary words.
 const minSecret = 6
-
-// secretName matches the names of variables, options and parameters whose values are likely secrets. Other values stay
-// readable, because a path or a mode in a message helps.
-var secretName = regexp.MustCompile(`(?i)key|token|secret|pass|pwd|auth|cred|cookie|private|session|dsn|database_url` +
-	`|\bpat\b`)
-
-// tokenShape matches a long word in one piece, which is likely a token wherever it stands.
-var tokenShape = regexp.MustCompile(`^[A-Za-z0-9_\-+=]{20,}$`)
 
 // secrets gathers what is secret in the entry of a server.
 type secrets map[string]bool
@@ -101,7 +94,7 @@ func (s secrets) add(value string) {
 
 // named adds a value if its name is that of a secret, and the secrets inside it.
 func (s secrets) named(name, value string) {
-	if secretName.MatchString(name) {
+	if secret.Variable(name) {
 		s.add(value)
 	}
 	s.value(value)
@@ -145,7 +138,7 @@ func (s secrets) header(name, value string) {
 		_, password, _ := strings.Cut(string(decoded), ":")
 		s.add(password)
 	}
-	if secretName.MatchString(name) {
+	if secret.Variable(name) {
 		for _, word := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t,;=\"", r) }) {
 			if !strings.EqualFold(word, "bearer") && !strings.EqualFold(word, "digest") {
 				s.add(word)
@@ -161,15 +154,15 @@ func (s secrets) argument(option, word string) {
 		s.named(option, word)
 	}
 	if name, value, ok := strings.Cut(word, "="); ok { // --token=X, NAME=X
-		if secretName.MatchString(name) && !strings.Contains(name, "://") {
+		if secret.Variable(name) && !strings.Contains(name, "://") {
 			s.add(value)
 		}
 		s.value(value)
 	}
-	if name, value, ok := strings.Cut(word, ":"); ok && !strings.HasPrefix(value, "//") && secretName.MatchString(name) {
+	if name, value, ok := strings.Cut(word, ":"); ok && !strings.HasPrefix(value, "//") && secret.Variable(name) {
 		s.header(name, strings.TrimSpace(value)) // --header "Authorization: Bearer X"
 	}
-	if isToken(word) {
+	if secret.Token(word) {
 		s.add(word)
 	}
 }
@@ -195,14 +188,10 @@ func (s secrets) address(raw string) {
 	}
 	s.add(u.Fragment)
 	for segment := range strings.SplitSeq(u.Path, "/") {
-		if isToken(segment) {
+		if secret.Token(segment) {
 			s.add(segment)
 		}
 	}
-}
-
-func isToken(word string) bool {
-	return tokenShape.MatchString(word) && strings.ContainsAny(word, "0123456789") && !strings.HasPrefix(word, "-")
 }
 
 // waysToWrite returns the spellings of a secret inside other texts: plain, percent-encoded, as a string of JSON or of a

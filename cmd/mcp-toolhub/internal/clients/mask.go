@@ -6,9 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
 // masked stands for a secret.
@@ -104,7 +103,7 @@ func secretHeaders(n *textfile.Node, all []string) []string {
 }
 
 // secretName reports whether a variable, a header or a key of a file usually holds a secret.
-func secretName(name string) bool { return command.Secret(name) || secretWord(name) }
+func secretName(name string) bool { return secret.Variable(name) }
 
 // secretWord is as sure, and holds for flags, too: --max-tokens is none.
-func secretWord(name string) bool { return facts.SecretParameter(name) || personal.MatchString(name) }
+func secretWord(name string) bool { return secret.Parameter(name) || webhook.MatchString(name) }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 )
 
 // schemes are the words that stand before a secret in a header.
@@ -30,9 +30,8 @@ var (
 	quoted    = regexp.MustCompile(`("([A-Za-z0-9_-]+)"\s*:\s*")((?:[^"\\]|\\.)+)"`) // a member of a JSON object
 	connected = regexp.MustCompile(`((?:^|[;\s])([A-Za-z][A-Za-z0-9_]*)=)([^;\s]+)`) // a member of a connection string
 	member    = regexp.MustCompile(`((?:^|,)\s*([A-Za-z][A-Za-z0-9_-]*)=)([^,;]+)`)  // a member of a list, as of JIRA_CUSTOM_HEADERS
-	// personal matches names of a personal access token, of a password in short, and of an address that is a secret.
-	personal = regexp.MustCompile(`(?i)(^|[_-])(pat|pw)$|(db|pg|sql|mongo|redis|smtp|mail|ftp|user|root|admin)pass$|webhook[_-]?ur[il]$`)
-	segment  = regexp.MustCompile(`/([A-Za-z0-9_-]{20,})`) // of a path
+	webhook   = regexp.MustCompile(`(?i)webhook[_-]?ur[il]$`)                        // the name of an address that is a secret
+	segment   = regexp.MustCompile(`/([A-Za-z0-9_-]{20,})`)                          // of a path
 
 	// plainHeader matches names of headers that hold no secret: of HTTP, of MCP, and of settings of GitHub's and Figma's servers. plainValue
 	// matches what is evidently a setting: a switch, a number, a version, a list of words, or an address.
@@ -70,7 +69,7 @@ func carriesSecret(text string) bool {
 // or a key: what it looks like decides.
 func isSecretBehind(before, value string) bool {
 	m := flag.FindStringSubmatch(before)
-	return m != nil && (secretWord(m[1]) || slices.Contains(sensitive.Find(before+" "+value), value))
+	return m != nil && (secretWord(m[1]) || slices.Contains(secret.Find(before+" "+value), value))
 }
 
 // secretHeader reports whether the value of a header is taken for a secret: it is, unless its name or value shows that it is none.
@@ -257,7 +256,7 @@ func (c *cutter) text(text string) string {
 			return "/" + c.value(found[1:])
 		})
 	}
-	for _, secret := range append(sensitive.Find(text), c.known...) {
+	for _, secret := range append(secret.Find(text), c.known...) {
 		if len(secret) >= leastSecret && !aside.MatchString(secret) && strings.Contains(text, secret) {
 			text = strings.ReplaceAll(text, secret, c.hide(c.move(secret)))
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -159,7 +160,7 @@ func (b *Bounds) Environment(more ...string) (env, secrets []string) {
 			continue
 		}
 		env = append(env, entry)
-		if asked && Secret(name) && len(value) >= minSecret {
+		if asked && secret.Variable(name) && len(value) >= minSecret {
 			secrets = append(secrets, value)
 		}
 	}
@@ -180,13 +181,6 @@ func (b *Bounds) Names(more ...string) []string {
 
 // minSecret is the length from which a value is taken for a secret: shorter ones stand in too many words.
 const minSecret = 6
-
-// Secret reports whether a variable of that name usually holds a secret.
-func Secret(name string) bool {
-	name = strings.ToUpper(name)
-	words := []string{"TOKEN", "SECRET", "PASSW", "KEY", "CREDENTIAL", "AUTH", "COOKIE", "DSN", "DATABASE_URL"}
-	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(name, word) })
-}
 
 func sameName(a, b string) bool {
 	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)

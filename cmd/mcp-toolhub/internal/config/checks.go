@@ -147,10 +147,10 @@ func profileName(name string) (string, string) {
 // minTokenBytes is the least that a bearer token may have: 128 bits where every byte is random.
 const minTokenBytes = 16
 
-// secret is a string that must come from outside of the file.
-type secret struct{}
+// outside is a secret: a string that must come from outside of the file.
+type outside struct{}
 
-func (secret) Read(r *shape.Reader, n *textfile.Node) (string, bool) {
+func (outside) Read(r *shape.Reader, n *textfile.Node) (string, bool) {
 	if n.Kind != textfile.Text {
 		r.Expected(n, "a string", "give it by reference: ${env:NAME} or ${file:path}")
 		return "", false
@@ -172,7 +172,7 @@ func (secret) Read(r *shape.Reader, n *textfile.Node) (string, bool) {
 	return "", false
 }
 
-func (secret) Schema() shape.Schema { return shape.Schema{"type": "string", "pattern": `\$\{`} }
+func (outside) Schema() shape.Schema { return shape.Schema{"type": "string", "pattern": `\$\{`} }
 
 // recordStore is persist.store. A password in it must come from outside of the file.
 type recordStore struct{}

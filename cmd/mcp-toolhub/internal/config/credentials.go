@@ -6,10 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // Kinds of credentials, each before a name.
@@ -30,12 +28,11 @@ func credentialsOf(entry *textfile.Node) []string {
 		switch m.Key {
 		case "env":
 			for _, v := range m.Value.Members {
-				c.value(v.Value.Text, command.Secret(v.Key), fromConfig+"env."+v.Key)
+				c.value(v.Value.Text, secret.Variable(v.Key), fromConfig+"env."+v.Key)
 			}
 		case "headers":
 			for _, h := range m.Value.Members {
-				secret := facts.SecretParameter(h.Key) || command.Secret(h.Key)
-				if c.value(h.Value.Text, secret, "") || secret {
+				if isSecret := secret.Variable(h.Key); c.value(h.Value.Text, isSecret, "") || isSecret {
 					c[inHeader+h.Key] = true
 				}
 			}
@@ -62,9 +59,9 @@ func credentialsOf(entry *textfile.Node) []string {
 // credentials are names.
 type credentials map[string]bool
 
-// value takes in a value, and reports whether it refers to a credential. secret says that it goes where a secret does; one that
+// value takes in a value, and reports whether it refers to a credential. isSecret says that it goes where a secret does; one that
 // stands there itself has the name literal.
-func (c credentials) value(text string, secret bool, literal string) bool {
+func (c credentials) value(text string, isSecret bool, literal string) bool {
 	found := false
 	for rest := text; ; {
 		before, after, refers := strings.Cut(rest, "${")
@@ -73,7 +70,7 @@ func (c credentials) value(text string, secret bool, literal string) bool {
 			break
 		}
 		for part := range strings.SplitSeq(body, ":-${") {
-			if name := referred(part, secret); name != "" && !strings.HasSuffix(before, "$") {
+			if name := referred(part, isSecret); name != "" && !strings.HasSuffix(before, "$") {
 				c[name], found = true, true
 			}
 		}
@@ -81,7 +78,7 @@ func (c credentials) value(text string, secret bool, literal string) bool {
 	}
 	switch {
 	case literal == "" || found:
-	case secret && text != "" && !strings.Contains(text, "${"), literalSecret(text):
+	case isSecret && text != "" && !strings.Contains(text, "${"), literalSecret(text):
 		c[literal] = true
 	}
 	return found
@@ -90,11 +87,11 @@ func (c credentials) value(text string, secret bool, literal string) bool {
 // literalSecret reports whether text is an address with a secret in it.
 func literalSecret(text string) bool {
 	_, err := url.Parse(text)
-	return err == nil && !strings.Contains(text, "${") && target.Masked(text, false) != text
+	return err == nil && !strings.Contains(text, "${") && secret.Text(text, false) != text
 }
 
 // referred is the name of the credential that the reference ${body} stands for; "" for none.
-func referred(body string, secret bool) string {
+func referred(body string, isSecret bool) string {
 	switch body {
 	case "workspaceFolder", "workspaceFolderBasename", "pathSeparator", "/", "userHome":
 		return ""
@@ -105,7 +102,7 @@ func referred(body string, secret bool) string {
 		return fromFile + rest
 	case prefixed && word == "secret":
 		return fromSecret + rest
-	case prefixed && word == "input" && (secret || command.Secret(rest)):
+	case prefixed && word == "input" && (isSecret || secret.Variable(rest)):
 		return fromInput + rest
 	case prefixed && word == "input":
 		return ""
@@ -113,7 +110,7 @@ func referred(body string, secret bool) string {
 		body = rest
 	}
 	name, _, _ := strings.Cut(body, ":-")
-	if !envName.MatchString(name) || !secret && !command.Secret(name) {
+	if !envName.MatchString(name) || !isSecret && !secret.Variable(name) {
 		return ""
 	}
 	return fromEnv + name

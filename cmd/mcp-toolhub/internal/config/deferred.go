@@ -33,7 +33,7 @@ func embeddingsKeys(e *embeddings) []shape.Field {
 		shape.Must(shape.Key("url", `An OpenAI-compatible endpoint: "http://127.0.0.1:11434/v1/embeddings".`,
 			shape.Text{Expand: true, Check: webURL}, &e.url)),
 		shape.Must(shape.Key("model", "The model, by the name that the endpoint gives it.", expanded, &e.model)),
-		shape.Key("key", "The endpoint's key, by reference: ${env:NAME} or ${file:path}. Default: none.", secret{}, &e.key),
+		shape.Key("key", "The endpoint's key, by reference: ${env:NAME} or ${file:path}. Default: none.", outside{}, &e.key),
 		shape.Key("timeout", "How long a search waits for it (default 300ms); then it goes by words alone.", timeout(), &e.timeout),
 	}
 }
@@ -73,7 +73,7 @@ func deferredKeys(d *deferral) []shape.Field {
 		shape.Key("keys", "Keys of selection_refs, by reference: ${env:NAME} or ${file:path}; 16 bytes at least. The first signs, all are "+
 			"good: put a new one first and leave the old one for as long as ref_ttl. Hubs that serve the same clients share "+
 			"them. Default: a key in the state directory.",
-			shape.ListAt(secret{}), &d.keys),
+			shape.ListAt(outside{}), &d.keys),
 		shape.KeyAt("embeddings", "Finds tools by meaning, too: names, descriptions and questions are sent there. Off where this key is absent.",
 			shape.ObjectOf(embeddingsKeys), &d.embeddings),
 	)

@@ -110,7 +110,7 @@ func storedResultsKeys(f *storedResults) []shape.Field {
 		shape.KeyAt("dir", "Where: a directory, relative to ${workspaceFolder}, or a bucket by its URL, such as s3://NAME?region=eu-west-1, "+
 			"gs://NAME or azblob://NAME, in a build with -tags clouds (default: results in the state directory).", expanded, &f.dir),
 		shape.Key("key", "A secret that stored results are encrypted with, by reference: ${env:NAME} or ${file:path}; 16 bytes at least. "+
-			"With another key they cannot be read. Default: they are not encrypted.", secret{}, &f.key),
+			"With another key they cannot be read. Default: they are not encrypted.", outside{}, &f.key),
 		shape.Key("max_age", `Older results are removed (default "30d", at least "1m").`, keptAge(), &f.maxAge),
 		shape.Key("max_bytes", "What all results together may take where they are stored (default 2 GiB). Beyond that the oldest of the caller that has "+
 			"most go first.", shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.maxBytes),

@@ -278,7 +278,7 @@ func tokenKeys(t *bearer) []shape.Field {
 	return []shape.Field{
 		shape.Must(shape.KeyAt("name", "The name of who holds the token; it becomes the actor in records.",
 			shape.Text{Pattern: actorName, Want: "letters, digits and . _ @ -, 64 at most"}, &t.name)),
-		shape.Must(shape.KeyAt("token", "The token, by reference: ${env:NAME} or ${file:path}; 16 bytes at least.", secret{}, &t.secret)),
+		shape.Must(shape.KeyAt("token", "The token, by reference: ${env:NAME} or ${file:path}; 16 bytes at least.", outside{}, &t.secret)),
 		shape.Key("events", "Whether its holder may read what happens to the calls of all callers, at /events: read. By default nobody may.",
 			shape.OneOf("read"), &t.events),
 		shape.Key("results", "Whether its holder may read the stored results of all callers: read. By default each caller reads its own.",

@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // usesOf says what the file makes the hub start, reach and allow, for a person who is asked whether to trust it.
@@ -132,7 +132,7 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@=+,%${}~-]+$`)
 
 // shown is a word as a person may see it: secrets in addresses are masked, and nothing is invisible.
 func shown(word string) string {
-	if word = target.Masked(word, true); plainWord.MatchString(word) {
+	if word = secret.Text(word, true); plainWord.MatchString(word) {
 		return word
 	}
 	return strconv.Quote(word)

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -66,7 +66,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if actor.IsRemote() {
-		text = []byte(sensitive.WithoutPaths(string(text), ""))
+		text = []byte(secret.WithoutPaths(string(text), ""))
 	}
 	writeJSON(w, status, text)
 }

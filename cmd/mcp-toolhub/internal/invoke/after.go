@@ -11,9 +11,8 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // mapResult makes the one result of the invocation, from the executor's reply or from the failure.
@@ -126,7 +125,7 @@ func forCaller(inv *invocation, text string) string {
 	if !inv.call.Actor.IsRemote() {
 		return text
 	}
-	return sensitive.WithoutPaths(text, string(inv.inputs.model))
+	return secret.WithoutPaths(text, string(inv.inputs.model))
 }
 
 // metaInvocation is the member of data that names the invocation, as _meta of a result does.
@@ -165,7 +164,7 @@ func summaryOf(result rawjson.Object) (summary string) {
 		}
 		return summary == ""
 	})
-	return short(target.Masked(short(summary), false))
+	return short(secret.Text(short(summary), false))
 }
 
 // objects returns content as an array of objects, as the standard wants it: content itself where it is one, otherwise

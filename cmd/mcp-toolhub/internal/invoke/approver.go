@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
@@ -223,10 +223,10 @@ func offerTitle(d *tool.PermissionDecision) string {
 // checked returns a question whose answers may hold only arguments that t takes. The person hears what is wrong with others,
 // and the call waits on.
 func (a *approver) checked(q *approvalRequest, t *tool.Tool, out approval.Question) approval.Question {
-	masks := bytes.Contains(q.request.Input, []byte(sensitive.MarkStart))
+	masks := bytes.Contains(q.request.Input, []byte(secret.MarkStart))
 	out.Check = func(arguments []byte) error {
-		if !masks && bytes.Contains(arguments, []byte(sensitive.MarkStart)) {
-			return fmt.Errorf("the changed arguments hold %s], which only stands for a secret that is not shown: write the value itself", sensitive.MarkStart)
+		if !masks && bytes.Contains(arguments, []byte(secret.MarkStart)) {
+			return fmt.Errorf("the changed arguments hold %s], which only stands for a secret that is not shown: write the value itself", secret.MarkStart)
 		}
 		if f := onlyOnce(arguments); f != nil {
 			return errors.New("the changed arguments cannot be used, and the call still waits: " + f.Message)

@@ -21,7 +21,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
@@ -193,7 +193,7 @@ type Options struct {
 	Hub string // what records call this hub
 
 	// Secrets masks the secrets in what is recorded of calls. Default: with marks that do not tell equal secrets.
-	Secrets *sensitive.Masker
+	Secrets *secret.Masker
 
 	Observer Observer // is told of calls; nil: nobody is
 
@@ -234,7 +234,7 @@ func New(o Options) (*Pipeline, error) {
 		o.Now = time.Now
 	}
 	if o.Secrets == nil {
-		o.Secrets = sensitive.New(nil)
+		o.Secrets = secret.New(nil)
 	}
 	if o.Digest == nil {
 		o.Digest = seal.Digest(nil, "")

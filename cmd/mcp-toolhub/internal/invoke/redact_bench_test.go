@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -24,7 +24,7 @@ func BenchmarkRedaction(b *testing.B) {
 	p.unsynced(b)
 	var took [2][]time.Duration
 	for b.Loop() {
-		for i, secrets := range []*sensitive.Masker{nil, sensitive.New([]byte("key"))} {
+		for i, secrets := range []*secret.Masker{nil, secret.New([]byte("key"))} {
 			p.opts.Secrets = secrets
 			began := time.Now()
 			if o := p.call(b.Context(), "mcp.s.t", arguments); o.Status != tool.StatusSucceeded {

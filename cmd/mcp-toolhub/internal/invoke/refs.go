@@ -2,9 +2,11 @@ package invoke
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
@@ -22,17 +24,12 @@ func (inv *invocation) inline(input json.RawMessage) (whole json.RawMessage, ref
 
 // masked is input as records hold it, without its secrets. From then on they do not have these in the words of the server, either.
 func (inv *invocation) masked(input json.RawMessage) json.RawMessage {
-	if inv.record.Secrets != nil {
-		var at []string
-		if inv.facts != nil {
-			at = inv.facts.Sensitive
-		}
-		masked, learned := inv.record.Learned().Learn(input, at...)
-		if input = masked; learned != inv.record.Learned() {
-			inv.record.Mask(learned)
-		}
+	masker := cmp.Or(inv.record.Learned(), secret.New(nil))
+	masked, learned := gate.Learn(masker, input, inv.facts)
+	if learned != masker {
+		inv.record.Mask(learned)
 	}
-	return gate.MaskNamed(input, inv.facts)
+	return masked
 }
 
 // shown is the part of input that records may have: that of a batch is without the arguments of its calls.

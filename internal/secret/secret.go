@@ -1,14 +1,15 @@
-// Package sensitive finds secrets in texts and in JSON, and puts marks in their place.
+// Package secret finds secrets in texts and in JSON, and puts marks in their place.
 //
-// For example, "export TOKEN=ghp_16C7e42F292c6912E7710c838347Ae178B4a" becomes "export TOKEN=[masked:5f2a9c01d2e4]". The digits
-// are a keyed digest: equal secrets have equal marks, and without the key nobody can try out what the secret may be.
+// For example, "export TOKEN=ghp_16C7e42F292c6912E7710c838347Ae178B4a" becomes "export
+// TOKEN=[masked:5f2a9c01d2e4]". The digits are a keyed digest: equal secrets have equal marks, and
+// without the key nobody can try out what the secret may be.
 //
 // A secret is
 //   - what a rule of gitleaks finds, see gitleaks.toml: tokens of known services, private keys, random values after a name like api_key,
 //   - the value of a member, header, variable or parameter with a well-known name, such as password or Authorization,
-//   - the password in an address, such as https://ann:hunter2@example.com,
+//   - the password in an address, such as https://ann:hunter2@example.com, and parameters that sign it,
 //   - any of these in base64, percent-encoded, or in JSON that is the text of a string.
-package sensitive
+package secret
 
 import (
 	"crypto/hmac"
@@ -37,6 +38,9 @@ type Masker struct {
 	known []string  // are secrets wherever they stand, see Learn
 	hub   *Known    // likewise
 	found *[]string // gets what is masked; nil for nobody
+
+	strict  bool // whatever has the name of a secret is one, see Learn
+	command bool // a text may be a command: nothing is masked that a shell could take for one
 }
 
 // New returns a Masker whose marks have digests with key. Without a key all marks are "[masked]".
@@ -66,6 +70,9 @@ func (k *Known) Add(secrets ...string) {
 func (k *Known) Masker(key []byte) *Masker { return &Masker{key: key, hub: k} }
 
 func (k *Known) list() []string {
+	if k == nil {
+		return nil
+	}
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.all
@@ -89,44 +96,60 @@ func (m *Masker) Mark(secret string) string {
 func IsMark(text string) bool {
 	inner, begins := strings.CutPrefix(text, MarkStart)
 	inner, ends := strings.CutSuffix(inner, "]")
-	return begins && ends && (inner == "" || len(inner) == 13 && inner[0] == ':' && strings.Trim(inner[1:], "0123456789abcdef") == "")
+	return begins && ends && (inner == "" || len(inner) == 13 && inner[0] == ':' &&
+		strings.Trim(inner[1:], "0123456789abcdef") == "")
 }
 
 // Find returns the secrets in a text, which is not encoded.
 func Find(text string) (all []string) {
-	for _, s := range scan(text) {
+	for _, s := range append(scan(text), inAddresses(text, false, false)...) {
 		all = append(all, text[s.from:s.to])
 	}
 	return all
 }
 
-// Text returns text with marks in the place of secrets, and how many it has put there. Without secrets it is text itself.
+// Text returns text with "[masked]" in the place of secrets, for people: of an address each name
+// without a password is taken for a token. With command, text may be a command or a program: then
+// nothing is masked that could hide a command.
+func Text(text string, command bool) string {
+	text, _ = (&Masker{strict: true, command: command}).Text(text)
+	return text
+}
+
+// Text returns text with marks in the place of secrets, and how many it has put there. Without
+// secrets it is text itself.
 func (m *Masker) Text(text string) (masked string, n int) { return m.text(text, 0) }
 
-// JSON returns raw, which is one valid JSON value, with marks in the place of the strings, numbers and names of members that are secrets or
-// have secrets in them, and how many those are. at are JSON pointers (RFC 6901) to further values that are secret; the element "*"
-// stands for any member or index. Every other byte stays. Without secrets it is raw itself.
+// JSON returns raw, which is one valid JSON value, with marks in the place of the strings, numbers
+// and names of members that are secrets or have secrets in them, and how many those are. at are
+// JSON pointers (RFC 6901) to further values that are secret; the element "*" stands for any member
+// or index. Every other byte stays. Without secrets it is raw itself.
 func (m *Masker) JSON(raw []byte, at ...string) (masked []byte, n int) {
 	return m.json(raw, pointers(at), 0)
 }
 
-// Learn is JSON, and returns a Masker that masks what was found here wherever else it stands, too: for example where a server repeats the
-// password that it was called with. Names of members stay. Secrets of fewer than 8 bytes are not learned. Without secrets it is m itself.
-func (m *Masker) Learn(raw []byte, at ...string) (masked []byte, learned *Masker) {
+// Learn is JSON for the arguments of a call: there, whatever has the name of a secret is one,
+// however short. With command, nothing is masked that a shell could take for a command. It returns
+// a Masker that masks what was found here wherever else it stands, too: for example where a server
+// repeats the password that it was called with. Names of members stay. Secrets of fewer than 8
+// bytes are not learned. Without secrets it is m itself.
+func (m *Masker) Learn(raw []byte, command bool, at ...string) (masked []byte, learned *Masker) {
 	if len(at) == 0 && !m.may(asText(raw)) {
 		return raw, m // the usual case costs no memory
 	}
 	var found []string
-	if _, n := (&Masker{m.key, m.known, m.hub, &found}).JSON(raw, at...); n == 0 {
-		return raw, m
-	}
-	learned = &Masker{key: m.key, known: slices.Clone(m.known), hub: m.hub}
+	(&Masker{key: m.key, known: m.known, hub: m.hub, found: &found, command: command}).JSON(raw, at...)
+	learned = m
 	for _, secret := range found {
 		if len(secret) >= knownMin && !slices.Contains(learned.known, secret) {
+			if learned == m {
+				learned = &Masker{key: m.key, known: slices.Clone(m.known), hub: m.hub}
+			}
 			learned.known = append(learned.known, secret)
 		}
 	}
-	masked, _ = learned.JSON(raw, at...) // one value may repeat another
+	strict := &Masker{key: m.key, known: learned.known, hub: m.hub, strict: true, command: command}
+	masked, _ = strict.JSON(raw, at...) // one value may repeat another
 	return masked, learned
 }
 
@@ -149,10 +172,9 @@ func (m *Masker) json(raw []byte, at [][]string, depth int) ([]byte, int) {
 }
 
 func (m *Masker) text(text string, depth int) (string, int) {
-	if depth > maxDepth || !m.may(text) {
-		return text, 0
-	}
-	if trimmed := strings.TrimSpace(text); trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') && rawjson.Valid([]byte(trimmed)) {
+	if trimmed := strings.TrimSpace(text); depth <= maxDepth && trimmed != "" &&
+		(trimmed[0] == '{' || trimmed[0] == '[') && m.may(text) &&
+		rawjson.Valid([]byte(trimmed)) {
 		masked, n := m.json([]byte(trimmed), nil, depth+1)
 		if n == 0 {
 			return text, 0
@@ -160,8 +182,31 @@ func (m *Masker) text(text string, depth int) (string, int) {
 		start := strings.Index(text, trimmed)
 		return text[:start] + string(masked) + text[start+len(trimmed):], n
 	}
+	found := m.find(text, depth)
+	if len(found) == 0 {
+		return text, 0
+	}
+	var out strings.Builder
+	done := 0
+	for _, s := range found {
+		out.WriteString(text[done:s.from])
+		out.WriteString(m.Mark(text[s.from:s.to]))
+		done = s.to
+	}
+	out.WriteString(text[done:])
+	return out.String(), len(found)
+}
+
+// find returns the secrets in text, in order, those that overlap as one.
+func (m *Masker) find(text string, depth int) (all []span) {
+	if depth > maxDepth || !m.may(text) {
+		return nil
+	}
 	found := scan(text)
-	found = append(found, m.encoded(text, depth)...)
+	if m.command {
+		found = withoutCommands(text, found)
+	}
+	found = slices.Concat(found, inAddresses(text, m.strict, m.command), m.encoded(text, depth))
 	for _, secret := range slices.Concat(m.known, m.hub.list()) {
 		for i := 0; ; {
 			at := strings.Index(text[i:], secret)
@@ -172,24 +217,15 @@ func (m *Masker) text(text string, depth int) (string, int) {
 			i += at + len(secret)
 		}
 	}
-	if len(found) == 0 {
-		return text, 0
-	}
 	slices.SortFunc(found, func(a, b span) int { return a.from - b.from })
-	var out strings.Builder
-	done, n := 0, 0
-	for i := 0; i < len(found); {
-		whole := found[i]
-		for i++; i < len(found) && found[i].from < whole.to; i++ {
-			whole.to = max(whole.to, found[i].to)
+	for _, s := range found {
+		if last := len(all) - 1; last >= 0 && s.from < all[last].to {
+			all[last].to = max(all[last].to, s.to)
+		} else {
+			all = append(all, s)
 		}
-		out.WriteString(text[done:whole.from])
-		out.WriteString(m.Mark(text[whole.from:whole.to]))
-		done = whole.to
-		n++
 	}
-	out.WriteString(text[done:])
-	return out.String(), n
+	return all
 }
 
 // span is a part of a text.
@@ -213,7 +249,8 @@ func (w *walk) replace(from, to int, with string) {
 	w.n++
 }
 
-// value masks the value at i, which is that of a member name, and returns the index behind it. at are pointers, relative to it.
+// value masks the value at i, which is that of a member name, and returns the index behind it. at
+// are pointers, relative to it.
 func (w *walk) value(i int, name string, at [][]string) int {
 	i = rawjson.SkipSpace(w.raw, i)
 	end := rawjson.SkipValue(w.raw, i)
@@ -222,6 +259,8 @@ func (w *walk) value(i int, name string, at [][]string) int {
 		return end
 	}
 	switch c := w.raw[i]; {
+	case w.masker.strict && (c == '"' || c == '[' || c == '{' || c <= '9' && end-i >= 4) && Name(name):
+		w.secret(i, end)
 	case c == '{':
 		w.members(i, at)
 	case c == '[':
@@ -318,7 +357,7 @@ func pointers(at []string) (out [][]string) {
 // below returns what is left of the pointers that lead to or through the member or element step.
 func below(at [][]string, step string) (out [][]string) {
 	for _, p := range at {
-		if len(p) > 0 && (p[0] == "*" || p[0] == step) {
+		if len(p) > 0 && (p[0] == "*" || strings.EqualFold(p[0], step)) {
 			out = append(out, p[1:])
 		}
 	}

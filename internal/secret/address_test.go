@@ -1,14 +1,14 @@
-package target_test
+package secret_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 )
 
 // Of an address only what is secret is masked: who is asked has to see the rest.
-func TestMasked(t *testing.T) {
+func TestText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"https://user:hunter2@host/a?b=c#d":                         "https://user:[masked]@host/a?b=c#d",
@@ -59,14 +59,14 @@ func TestMasked(t *testing.T) {
 		"":                                                          "",
 		"=@?&//:":                                                   "=@?&//:",
 	} {
-		if got := target.Masked(text, false); got != want {
+		if got := secret.Text(text, false); got != want {
 			t.Errorf("%q:\n%q, want\n%q", text, got, want)
 		}
 	}
 }
 
 // What may run is shown, be it where a secret could be.
-func TestMaskedHidesNoCommand(t *testing.T) {
+func TestTextHidesNoCommand(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"curl https://u:hunter2@host/?token=hunter2": "curl https://u:[masked]@host/?token=[masked]",
@@ -82,27 +82,37 @@ func TestMaskedHidesNoCommand(t *testing.T) {
 		"fetch(\"http://h/?token=\" + run(\"x\"))":   "fetch(\"http://h/?token=\" + run(\"x\"))",
 		"curl http://h/?token=a\nrm":                 "curl http://h/?token=[masked]\nrm",
 		"curl https://u:hunter2@h/ && rm x":          "curl https://u:[masked]@h/ && rm x",
+		"PASSWORD=\"$(rm)\" x":                       "PASSWORD=\"$(rm)\" x",
+		"PASSWORD=`rm -rf` x":                        "PASSWORD=`rm -rf` x",
+		"PASSWORD='a;b' x":                           "PASSWORD='[masked]' x",
+		"curl -H Cookie:a=bcde;rm x":                 "curl -H Cookie:[masked];rm x",
+		"curl -H 'Cookie: a=bcde; b=c'; rm x":        "curl -H 'Cookie: [masked]'; rm x",
+		"curl -H Authorization:abcdef|sh":            "curl -H Authorization:[masked]|sh",
 	} {
-		if got := target.Masked(text, true); got != want {
+		if got := secret.Text(text, true); got != want {
 			t.Errorf("%q:\n%q, want\n%q", text, got, want)
 		}
 	}
 }
 
-func FuzzMasked(f *testing.F) {
+func FuzzText(f *testing.F) {
 	for _, text := range []string{"https://u:p@h/?token=x#y=z", "//:@/?=&;#%", "http:/u:p/q@h?next=%3Ftoken%3Dx", "a://b:c@d://e:f@g", "?token=?token=&token="} {
 		f.Add(text, true)
 		f.Add(text, false)
 	}
 	f.Fuzz(func(t *testing.T, text string, command bool) {
-		got := target.Masked(text, command)
-		if got != text && !strings.Contains(got, target.Mask) {
+		got := secret.Text(text, command)
+		if got != text && !strings.Contains(got, secret.MarkStart) {
 			t.Errorf("%q became %q, and nothing is masked", text, got)
 		}
 		if !command {
 			return
 		}
-		for _, c := range []string{";", "|", "`", "(", "<"} { // nothing that begins a command is hidden
+		signs := []string{"`", "$("}
+		if !strings.ContainsAny(text, "\"'") {
+			signs = append(signs, ";", "|", "(", "<")
+		}
+		for _, c := range signs { // nothing that begins a command is hidden
 			if strings.Count(got, c) < strings.Count(text, c) {
 				t.Errorf("%q became %q", text, got)
 			}
@@ -111,20 +121,20 @@ func FuzzMasked(f *testing.F) {
 }
 
 // Masking takes time in proportion to the text. If it took the square of that, this would not end within the hour.
-func TestMaskedIsLinear(t *testing.T) {
+func TestTextIsLinear(t *testing.T) {
 	t.Parallel()
-	const length = 1 << 20
+	const length = 1 << 18
 	for _, piece := range []string{"//a:b", "?a=b%3D", "?token", "//a:b@", "?key=a", "&a=%40", "/", "//:", "?=", "//a:b/@", "#token=", "//$(@"} {
 		for _, command := range []bool{false, true} {
-			target.Masked("@=?"+strings.Repeat(piece, length/len(piece))+";@", command)
+			secret.Text("@=?"+strings.Repeat(piece, length/len(piece))+";@", command)
 		}
 	}
 }
 
-func BenchmarkMasked(b *testing.B) {
+func BenchmarkText(b *testing.B) {
 	text := strings.Repeat("if (a?b=c&d=e) // https://user:hunter2@host/?token=hunter2\n", 200)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		target.Masked(text, false)
+		secret.Text(text, false)
 	}
 }

@@ -1,4 +1,4 @@
-package sensitive
+package secret
 
 import (
 	"encoding/base64"
@@ -21,10 +21,11 @@ const (
 	encodedMin = 24      // characters of base64 that are looked into
 )
 
-// ownWords are in what named finds: in names, and before the password of an address.
+// ownWords are in what named finds: in names. One of them is in each name of a secret.
 var ownWords = []string{
-	"pass", "pwd", "secret", "token", "key", "auth", "cred", "authorization", "cookie", "connection", "otp", "mfa", "pincode", "cvv", "cvc",
-	"session", "sig", "bearer", "jwt", "://",
+	"pass", "pwd", "secret", "token", "key", "auth", "cred", "authorization", "cookie", "connection", "otp", "mfa",
+	"pin", "cvv", "cvc",
+	"session", "sig", "bearer", "jwt", "dsn", "hmac", "sid", "assertion", "pat",
 }
 
 // keywordIndex finds the keywords of rules in a text, in one pass and in any case.
@@ -200,16 +201,22 @@ func asText(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len
 func suspicious(text string) bool {
 	set := loaded()
 	other, n := -1, uint16(0) // the latest byte that is not one of base64; start of the latest three
+	address := false          // an address may have begun in this word
 	for last := range len(text) {
 		c := text[last]
+		if c == '/' && last > 0 && strings.IndexByte(`/:\`, text[last-1]) >= 0 {
+			address = true
+		}
 		if !base64Bytes[c] {
 			other = last
-			if c == '\\' && last+2 < len(text) && text[last+1] == 'u' ||
+			address = address && !ends(c)
+			if c == '@' && address || c == '\\' && last+2 < len(text) && text[last+1] == 'u' ||
 				c == '%' && last+2 < len(text) && isHex(text[last+1]) && isHex(text[last+2]) {
 				return true
 			}
 		} else if last-other == encodedMin {
-			if begins := text[other+1 : last+1]; isEncoded(base64.RawStdEncoding, begins) || isEncoded(base64.RawURLEncoding, begins) {
+			if begins := text[other+1 : last+1]; isEncoded(base64.RawStdEncoding, begins) ||
+				isEncoded(base64.RawURLEncoding, begins) {
 				return true
 			}
 		}
@@ -231,26 +238,20 @@ func suspicious(text string) bool {
 func (set *ruleSet) may(text string, i int, k *keyword) bool {
 	end := i + len(k.text)
 	if k.own {
-		switch k.text {
-		case "://":
-			rest := text[end:min(len(text), end+2*after)]
-			at := strings.IndexAny(rest, "@/?# ")
-			return at < 0 || rest[at] == '@'
-		case "bearer", "authorization", "cookie":
+		// all of a name that is looked at for itself
+		if k.text == "bearer" || k.text == "authorization" || k.text == "cookie" || i < 3 {
 			return true
 		}
-		if i < 3 { // all of a name that is looked at for itself
-			return true
-		}
-		p := end
-		for p < len(text) && p-end < maxName && isName(text[p]) {
+		from, p := nameAround(text, i, end)
+		name := text[from:p]
+		for p < len(text) && strings.IndexByte("\\\"'` \t[]", text[p]) >= 0 {
 			p++
 		}
-		for p < len(text) && strings.IndexByte("\\\"'` \t", text[p]) >= 0 {
-			p++
-		}
-		if p == len(text) || text[p-1] == '"' || text[p] == '=' || text[p] == ':' && !strings.HasPrefix(text[p:], "://") ||
-			strings.Contains(text[max(0, i-maxName):i], "--") {
+		if (p == len(text) || text[p-1] == '"' || text[p] == '=' || text[p] == ':' &&
+			!strings.HasPrefix(text[p:], "://") ||
+			strings.Contains(text[max(0, i-maxName):i], "--")) &&
+			// or behind \n
+			(Parameter(name) || isKeyName(name) || from > 0 && text[from-1] == '\\' && Parameter(name[1:])) {
 			return true
 		}
 	}
@@ -278,10 +279,8 @@ func (m *Masker) encoded(text string, depth int) (found []span) {
 		}
 		word := text[start:i]
 		if percent {
-			if plain, err := url.PathUnescape(word); err == nil && plain != word {
-				if _, n := m.text(plain, depth+1); n > 0 {
-					found = append(found, span{start, i})
-				}
+			for _, in := range m.percentEncoded(word, depth) {
+				found = append(found, span{start + in.from, start + in.to})
 			}
 			continue
 		}
@@ -298,13 +297,37 @@ func (m *Masker) encoded(text string, depth int) (found []span) {
 	return found
 }
 
-// printable reports whether b has no control characters but those of white space.
-func printable(b []byte) bool {
-	return !slices.ContainsFunc(b, func(c byte) bool { return c < ' ' && c != '\n' && c != '\r' && c != '\t' || c == 0x7f })
+// percentEncoded finds the secrets in word once it is decoded, by where they are in word.
+func (m *Masker) percentEncoded(word string, depth int) (found []span) {
+	plain, err := url.PathUnescape(word)
+	if err != nil || plain == word {
+		return nil
+	}
+	at := make([]int, 0, len(word)+1) // where each byte of plain is
+	for i := 0; i < len(word); i++ {
+		at = append(at, i)
+		if word[i] == '%' {
+			i += len("%41") - 1
+		}
+	}
+	at = append(at, len(word))
+	for _, s := range m.find(plain, depth+1) {
+		m.Mark(plain[s.from:s.to]) // it is learned as it is, too
+		found = append(found, span{at[s.from], at[s.to]})
+	}
+	return found
 }
 
-// isEncoded reports whether the beginning of word, encodedMin bytes, is base64 of a text's beginning. Ids and digests come by here, so it
-// allocates nothing.
+// printable reports whether b has no control characters but those of white space.
+func printable(b []byte) bool {
+	return !slices.ContainsFunc(b, func(c byte) bool {
+		return c < ' ' && c != '\n' && c != '\r' && c != '\t' ||
+			c == 0x7f
+	})
+}
+
+// isEncoded reports whether the beginning of word, encodedMin bytes, is base64 of a text's
+// beginning. Ids and digests come by here, so it allocates nothing.
 func isEncoded(e *base64.Encoding, word string) bool {
 	var first [encodedMin]byte
 	n, err := e.Decode(first[:], []byte(word[:encodedMin]))

@@ -1,4 +1,4 @@
-package sensitive_test
+package secret_test
 
 import (
 	"encoding/base64"
@@ -8,23 +8,26 @@ import (
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 )
 
-// token is shaped like one of GitHub's. It stands nowhere in one piece, so that no other scanner takes this file for a leak.
+// token is shaped like one of GitHub's. It stands nowhere in one piece, so that no other scanner
+// takes this file for a leak.
 var token = "ghp_" + strings.Repeat("a1B2c3D4e", 4)
 
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	m := sensitive.New([]byte("key"))
+	m := secret.New([]byte("key"))
 	hunter, pin := m.Mark("hunter2"), m.Mark("1234")
 	for _, c := range []struct {
 		in, out string
 		at      []string
 	}{
-		{in: `{"b":1, "a":12345678901234567890,"password" : "hunter2"}`, out: `{"b":1, "a":12345678901234567890,"password" : "` + hunter + `"}`},
+		{in: `{"b":1, "a":12345678901234567890,"password" : "hunter2"}`,
+			out: `{"b":1, "a":12345678901234567890,"password" : "` + hunter + `"}`},
 		{in: `{"otp":1234,"count":1234}`, out: `{"otp":"` + pin + `","count":1234}`},
-		{in: `{"headers":[{"name":"X-Api-Password","value":"hunter2"}]}`, out: `{"headers":[{"name":"X-Api-Password","value":"` + hunter + `"}]}`},
+		{in: `{"headers":[{"name":"X-Api-Password","value":"hunter2"}]}`,
+			out: `{"headers":[{"name":"X-Api-Password","value":"` + hunter + `"}]}`},
 		{in: `{"env":["DB_PASSWORD=hunter2","A=b"]}`, out: `{"env":["DB_PASSWORD=` + hunter + `","A=b"]}`},
 		{in: `{"text":"{\"passwd\":\"hunter2\"}"}`, out: `{"text":"{\"passwd\":\"` + hunter + `\"}"}`},
 		{in: `{"url":"https://ann:hunter2@example.com/x"}`, out: `{"url":"https://ann:` + hunter + `@example.com/x"}`},
@@ -53,9 +56,10 @@ func TestJSON(t *testing.T) {
 // TestMarks checks that equal secrets have equal marks, others have others, and that the key counts.
 func TestMarks(t *testing.T) {
 	t.Parallel()
-	a, b := sensitive.New([]byte("a")), sensitive.New([]byte("b"))
-	again := sensitive.New([]byte("a"))
-	if a.Mark("x") != again.Mark("x") || a.Mark("x") == a.Mark("y") || a.Mark("x") == b.Mark("x") || sensitive.New(nil).Mark("x") != "[masked]" {
+	a, b := secret.New([]byte("a")), secret.New([]byte("b"))
+	again := secret.New([]byte("a"))
+	if a.Mark("x") != again.Mark("x") || a.Mark("x") == a.Mark("y") || a.Mark("x") == b.Mark("x") ||
+		secret.New(nil).Mark("x") != "[masked]" {
 		t.Error(a.Mark("x"), a.Mark("y"), b.Mark("x"))
 	}
 }
@@ -64,30 +68,35 @@ func TestMarks(t *testing.T) {
 func TestLog(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	log := slog.New(sensitive.New(nil).Handler(slog.NewTextHandler(&out, nil)))
+	log := slog.New(secret.New(nil).Handler(slog.NewTextHandler(&out, nil)))
 	log = log.With("before", "password=hunter2").WithGroup("g")
-	log.Info("for "+token, "password", "hunter2", "error", errors.New("https://ann:hunter2@h"), "list", []string{"pwd=hunter2"}, "n", 7,
+	log.Info("for "+token, "password", "hunter2", "error", errors.New("https://ann:hunter2@h"), "list",
+		[]string{"pwd=hunter2"}, "n", 7,
 		slog.Group("inner", "text", "passphrase: 'hunter2'"))
-	if text := out.String(); strings.Contains(text, "hunter2") || strings.Contains(text, token) || strings.Count(text, "[masked]") != 6 || !strings.Contains(text, "g.n=7") {
+	if text := out.String(); strings.Contains(text, "hunter2") || strings.Contains(text, token) ||
+		strings.Count(text, "[masked]") != 6 || !strings.Contains(text, "g.n=7") {
 		t.Error(text)
 	}
 }
 
-// FuzzJSON checks that JSON stays JSON, that nothing is found twice, and that what is found in a text is found in a string.
+// FuzzJSON checks that JSON stays JSON, that nothing is found twice, and that what is found in a
+// text is found in a string.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{
-		`{"password":"x","a":[1,{"b":"c"}]}`, `"https://a:b@c"`, `{"token":"` + token + `"}`, `[" AUTHORIZATION: Basic YTpiYzpkZWZnaA=="]`,
+		`{"password":"x","a":[1,{"b":"c"}]}`, `"https://a:b@c"`, `{"token":"` + token + `"}`,
+		`[" AUTHORIZATION: Basic YTpiYzpkZWZnaA=="]`,
 		`"{\"pwd\":\"\\u0041bc\"}"`, `"%3Apassword%3Dabcdef1"`,
 	} {
 		f.Add(seed)
 	}
-	m := sensitive.New([]byte("key"))
+	m := secret.New([]byte("key"))
 	f.Fuzz(func(t *testing.T, text string) {
 		masked, n := m.Text(text)
 		if n == 0 && masked != text {
 			t.Fatalf("%q became %q", text, masked)
 		}
-		if quoted, k := m.JSON(rawjson.Quote(text)); strings.ToValidUTF8(text, "") == text && (n > 0) != (k > 0) || !rawjson.Valid(quoted) {
+		if quoted, k := m.JSON(rawjson.Quote(text)); strings.ToValidUTF8(text, "") == text && (n > 0) != (k > 0) ||
+			!rawjson.Valid(quoted) {
 			t.Fatalf("%q: %d in the text, %d in the string %s", text, n, k, quoted)
 		}
 		if !rawjson.Valid([]byte(text)) {
@@ -105,7 +114,7 @@ func BenchmarkJSON(b *testing.B) {
 	const prose = `Rename the helper in internal/parser/lexer.go and update its callers. The function nextToken(s string) (kind int, err error)
 is called from Parse and from the tests. Keep the order of the cases: if c == '"' && depth > 0 { return stringLiteral, nil }. See also
 https://github.com/example/project/pull/1234#discussion_r987654 and commit 7c9e66797425de40. Ask for a review by 2026-11-24T15:43:56Z. `
-	m := sensitive.New([]byte("key"))
+	m := secret.New([]byte("key"))
 	for name, n := range map[string]int{"1kB": 1000, "16KiB": 16 << 10} {
 		raw := []byte(`{"text":` + string(rawjson.Quote(strings.Repeat(prose, 50)[:n])) + `}`)
 		b.Run(name, func(b *testing.B) {
@@ -123,10 +132,11 @@ https://github.com/example/project/pull/1234#discussion_r987654 and commit 7c9e6
 // The look at the beginning of an encoded text may end within a character.
 func TestEncodedTextBeginsWithAnyCharacter(t *testing.T) {
 	t.Parallel()
-	for _, begins := range []string{"the key of my bank", "the key of my 银行银行", "der Schlüssel üüüü", "1234567890abcdefgä"} {
+	for _, begins := range []string{"the key of my bank", "the key of my 银行银行", "der Schlüssel üüüü",
+		"1234567890abcdefgä"} {
 		for n := range 4 {
 			text := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", n) + begins + ": " + token))
-			if _, found := sensitive.New(nil).Text(text); found != 1 {
+			if _, found := secret.New(nil).Text(text); found != 1 {
 				t.Errorf("%d secrets found in %s, which is %q behind %d characters", found, text, begins, n)
 			}
 		}
@@ -136,28 +146,30 @@ func TestEncodedTextBeginsWithAnyCharacter(t *testing.T) {
 // What was masked in one place is masked in others, too, whatever its form.
 func TestLearn(t *testing.T) {
 	t.Parallel()
-	m := sensitive.New([]byte("key"))
-	masked, learned := m.Learn([]byte(`{"login":"ann","pw":"open \"sesame\"","pin":1234,"number":12345678}`), "/pw", "/pin", "/number")
+	m := secret.New([]byte("key"))
+	masked, learned := m.Learn([]byte(`{"login":"ann","pw":"open \"sesame\"","pin":1234,"number":12345678}`), false,
+		"/pw", "/pin", "/number")
 	if strings.Contains(string(masked), "sesame") || strings.Contains(string(masked), "1234") {
 		t.Errorf("masked is %s", masked)
 	}
 	for text, want := range map[string]int{
-		`the password is not open "sesame": ask ann`: 1, `open "sesame", open "sesame"`: 2, `{"says":"not open \"sesame\""}`: 1,
-		`{"12345678":[12345678]}`: 1, "1234 is short": 0, "ann": 0, "": 0,
+		`the password is not open "sesame": ask ann`: 1, `open "sesame", open "sesame"`: 2,
+		`{"says":"not open \"sesame\""}`: 1,
+		`{"12345678":[12345678]}`:        1, "1234 is short": 0, "ann": 0, "": 0,
 	} {
 		out, n := learned.Text(text)
 		if _, before := m.Text(text); n != want || before != 0 || strings.Contains(out, "sesame") {
 			t.Errorf("%s became %s with %d marks, and %d without what was learned", text, out, n, before)
 		}
 	}
-	if _, same := m.Learn([]byte(`{"a":"b"}`)); same != m {
+	if _, same := m.Learn([]byte(`{"a":"b"}`), false); same != m {
 		t.Error("something was learned of nothing")
 	}
 }
 
 func TestNamesOfMembers(t *testing.T) {
 	t.Parallel()
-	out, n := sensitive.New(nil).JSON([]byte(`{"a":1, "` + token + `" : {"password":"xyzzy"}, "api_key":"short"}`))
+	out, n := secret.New(nil).JSON([]byte(`{"a":1, "` + token + `" : {"password":"xyzzy"}, "api_key":"short"}`))
 	if want := `{"a":1, "[masked]" : {"password":"[masked]"}, "api_key":"short"}`; string(out) != want || n != 2 {
 		t.Errorf("%d: %s, want %s", n, out, want)
 	}
@@ -166,7 +178,7 @@ func TestNamesOfMembers(t *testing.T) {
 // TestKnown: a known secret is masked wherever it is, also one that is added later, and nothing else is.
 func TestKnown(t *testing.T) {
 	t.Parallel()
-	var known sensitive.Known
+	var known secret.Known
 	m := known.Masker(nil)
 	const raw = `{"colour":"deep \"blue\" sea","n":4711000,"magenta":["a magenta b"],"m":47110001}`
 	if got, n := m.JSON([]byte(raw)); n != 0 || string(got) != raw {
@@ -180,9 +192,48 @@ func TestKnown(t *testing.T) {
 	if got, n := m.Text("magenta, bWFnZW50YSBpcyBhIGNvbG91ciB0aGF0"); n != 2 || got != "[masked], [masked]" {
 		t.Errorf("%s, %d", got, n)
 	}
-	if got, learned := m.Learn([]byte(`{"x":"magenta"}`)); string(got) != `{"x":"[masked]"}` {
+	if got, learned := m.Learn([]byte(`{"x":"magenta"}`), false); string(got) != `{"x":"[masked]"}` {
 		t.Errorf("%s", got)
 	} else if text, _ := learned.Text(`deep "blue" and magenta`); text != "[masked] and [masked]" {
 		t.Errorf("learned: %s", text)
+	}
+}
+
+// TestNames: a name says whether it is that of a secret, by its words. What it says of one leads to
+// a look at the text that holds it.
+func TestNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"password": "NPV", "db_password": "NPV", "DB_PASSWORD": "NPV", "githubToken": "NPV", "X-Api-Key": "NPV",
+		"apiKey": "NPV", "API_KEY": "NPV",
+		"accessToken": "NPV", "Authorization": "NPV", "Set-Cookie": "NPV", "password[]": "NPV", "dsn": "NPV",
+		"SENTRY_DSN": "NPV", "pin": "NPV",
+		"cardPin": "NPV", "idJWT": "NPV", "secrets": "NPV", "AWS_SECRET_ACCESS_KEY": "NPV", "X-Amz-Credential": "NPV",
+		"sig": "NPV", "pass": "NPV",
+		"X-Amz-Signature": "PV", "sid": "PV", "GITHUB_PAT": "PV", "smtp-pw": "PV", "auth": "PV", "hmac": "PV",
+		"dbpass": "PV", "user_pass": "PV",
+		"key": "V", "stripe_key": "V", "MAX_TOKENS": "V", "AUTH_MODE": "V", "DATABASE_URL": "V", "webhook-uri": "V",
+		"private": "V", "tokens": "V",
+		"path": "", "pattern": "", "spin": "", "inside": "", "pinned": "", "page": "", "next_page_token": "V",
+		"pageToken": "V", "passenger": "", "": "",
+	} {
+		got := ""
+		for i, is := range []func(string) bool{secret.Name, secret.Parameter, secret.Variable} {
+			if is(name) {
+				got += "NPV"[i : i+1]
+			}
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+		for _, text := range []string{`{"` + name + `":"x1"}`, `"a\n` + name + `: x1"`} {
+			masked, _ := secret.New(nil).Learn([]byte(text), false)
+			if strings.Contains(want, "N") && text[0] == '{' && string(masked) != `{"`+name+`":"[masked]"}` ||
+				want == "" && string(masked) != text {
+				t.Errorf("%s became %s", text, masked)
+			}
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { secret.Variable("some_usualPath") }); n > 0 {
+		t.Errorf("a name that is none takes %v allocations", n)
 	}
 }

@@ -1,4 +1,4 @@
-package sensitive_test
+package secret_test
 
 import (
 	"encoding/base64"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 )
 
 // corpus makes texts by the formats that services document. It knows no rule of the package.
@@ -152,7 +152,7 @@ func places(name, value string) (texts map[string]string) {
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	c := corpus{rand.New(rand.NewPCG(18, 300))}
-	m := sensitive.New([]byte("key"))
+	m := secret.New([]byte("key"))
 	secrets, missed := 0, 0
 	for _, k := range c.kinds() {
 		for range 2 {

@@ -1,10 +1,10 @@
-package sensitive_test
+package secret_test
 
 import (
 	"runtime"
 	"testing"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/sensitive"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 )
 
 func TestWithoutPaths(t *testing.T) {
@@ -20,7 +20,7 @@ func TestWithoutPaths(t *testing.T) {
 		`"/usr/given/file" is what you wrote`:                        `"/usr/given/file" is what you wrote`,
 		``:                                                           ``,
 	} {
-		if got := sensitive.WithoutPaths(text, `{"path":"/usr/given/file"}`); got != want {
+		if got := secret.WithoutPaths(text, `{"path":"/usr/given/file"}`); got != want {
 			t.Errorf("%s is %s, want %s", text, got, want)
 		}
 	}
