@@ -25,15 +25,12 @@ var errNoJSON = errors.New("is no JSON: check the disk")
 // they make Read return an error that names the first of them after everything else was read.
 func Read(dir string, yield func(object json.RawMessage) bool) error {
 	d := deriver{open: make(map[tool.InvocationID]*derivation)}
-	return readLines(dir, func(line json.RawMessage) (bool, error) { return d.line(line, yield) })
+	return ReadLines(dir, func(line json.RawMessage) (bool, error) { return d.line(line, yield) })
 }
 
-// ReadLines is Read for the lines as they are written.
-func ReadLines(dir string, yield func(line json.RawMessage) bool) error {
-	return readLines(dir, func(line json.RawMessage) (bool, error) { return yield(line), nil })
-}
-
-func readLines(dir string, yield func(line json.RawMessage) (more bool, err error)) error {
+// ReadLines is Read for the lines as they are written. The first error of yield is returned once everything else
+// was read.
+func ReadLines(dir string, yield func(line json.RawMessage) (more bool, err error)) error {
 	names, err := journalNames(dir)
 	if err != nil {
 		return &JournalError{Op: "list journal", Path: dir, Err: err}
@@ -54,7 +51,7 @@ func readLines(dir string, yield func(line json.RawMessage) (more bool, err erro
 	return damage
 }
 
-// readFile is readLines for one file. more is false once yield has had enough.
+// readFile is ReadLines for one file. more is false once yield has had enough.
 func readFile(path string, yield func(json.RawMessage) (bool, error)) (more bool, err error) {
 	file, err := os.Open(path)
 	if err != nil {

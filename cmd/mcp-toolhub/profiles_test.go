@@ -52,9 +52,9 @@ func (p *profiled) says(name, member string, seen any) {
 
 // journaled reports whether a line of the journal has text.
 func (p *profiled) journaled(text string) (has bool) {
-	if err := persist.ReadLines(filepath.Join(p.state, "journal"), func(line json.RawMessage) bool {
+	if err := persist.ReadLines(filepath.Join(p.state, "journal"), func(line json.RawMessage) (bool, error) {
 		has = has || strings.Contains(string(line), text)
-		return true
+		return true, nil
 	}); err != nil {
 		p.Error(err)
 	}

@@ -13,9 +13,9 @@ import (
 func readJournal(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder
-	if err := persist.ReadLines(filepath.Join(dir, "state", "mcp-toolhub", "journal"), func(line json.RawMessage) bool {
+	if err := persist.ReadLines(filepath.Join(dir, "state", "mcp-toolhub", "journal"), func(line json.RawMessage) (bool, error) {
 		all.Write(append(line, '\n'))
-		return true
+		return true, nil
 	}); err != nil {
 		t.Fatal(err)
 	}

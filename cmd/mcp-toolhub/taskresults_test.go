@@ -99,11 +99,11 @@ func (f *followed) results() (all []tool.Result, lines []string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	_ = persist.ReadLines(dir, func(line json.RawMessage) bool {
+	_ = persist.ReadLines(dir, func(line json.RawMessage) (bool, error) {
 		if strings.HasPrefix(string(line), `{"object":"task_record"`) {
 			lines = append(lines, string(line))
 		}
-		return true
+		return true, nil
 	})
 	return all, lines
 }

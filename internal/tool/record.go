@@ -120,30 +120,6 @@ type StandingOn interface {
 	StandsOn() Standing
 }
 
-// RecordKind is a kind of records in the journal.
-type RecordKind struct {
-	Object Object
-	Type   Record // the zero value of its Go type
-	When   string // when such a record is written, as docs/records.md has it
-}
-
-// RecordKinds returns the table of all kinds of records in the journal.
-func RecordKinds() []RecordKind {
-	return []RecordKind{
-		{ObjectSurface, SurfaceRecord{}, "a caller's list of tools is new or changed, or the policy behind it"},
-		{ObjectDeferredRef, DeferredRef{}, "a deferred tool is found, or its declaration is sent"},
-		{ObjectEvent, Event{}, "at each step"},
-		{ObjectPermissionDecision, PermissionDecisionRecord{}, "before the call runs"},
-		{ObjectInputMutation, InputMutationRecord{}, "somebody changed the arguments"},
-		{ObjectHook, HookRecord{}, "a hook has run, or ran when its hub was killed"},
-		{ObjectProgress, ProgressRecord{}, "the tool reports progress"},
-		{ObjectResultPersistence, ResultPersistenceRecord{}, "a result is too large for its caller, or is never to be kept; an artifact is stored, or is not"},
-		{ObjectResult, Result{}, "at the end, exactly once"},
-		{ObjectInvocation, Invocation{}, "before it runs, and at the end"},
-		{ObjectTaskResult, Result{}, "the task that a call has become has brought its result, once"},
-	}
-}
-
 // Head is the first two members of every record.
 type Head struct {
 	Object        Object `json:"object"`

@@ -149,9 +149,6 @@ func (b Block) Data() ([]byte, error) {
 	return b.Raw, nil
 }
 
-// IsText reports whether Data is text.
-func (b Block) IsText() bool { return b.blob == nil || b.text != nil }
-
 // decode returns the bytes of a JSON string in base64, with or without padding, of either alphabet.
 func decode(quoted []byte) ([]byte, error) {
 	encoded := Unquote(quoted)

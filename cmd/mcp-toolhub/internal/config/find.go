@@ -79,9 +79,6 @@ func UserFile(env Env) string {
 // UserDir returns the directory for the configuration of the user's programs; "" where the environment does not tell.
 func UserDir(env Env) string { return env.configDir(runtime.GOOS) }
 
-// Named returns the config file that the environment names, "" for none.
-func Named(env Env) string { return env.value(pathVariable) }
-
 // ServerID makes a server id of any name, as the hub does where a config has such a name.
 func ServerID(name string) string { return normalise(name) }
 

@@ -443,9 +443,9 @@ func TestRecordsOfEveryKindOfCall(t *testing.T) {
 // ids. A hub that is killed leaves such a journal.
 func checkEarlier(t *testing.T, dir, whole string) {
 	var written []string
-	if err := persist.ReadLines(dir, func(line json.RawMessage) bool {
+	if err := persist.ReadLines(dir, func(line json.RawMessage) (bool, error) {
 		written = append(written, string(line)+"\n")
-		return true
+		return true, nil
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,8 @@ func (e *Ended) Took() time.Duration {
 // Lap is a phase that a call has been through. It began with the end of the lap before.
 type Lap int64 // microseconds since the call began, and in the last four bits the phase: each call in flight has twelve
 
-func newLap(phase int, until time.Duration) Lap { return Lap(until.Microseconds()<<4 | int64(phase)) }
+// NewLap is a lap through the phase of that number, from 0 on. It ended so long after the call began.
+func NewLap(phase int, until time.Duration) Lap { return Lap(until.Microseconds()<<4 | int64(phase)) }
 
 // Until is when the phase ended, in whole microseconds since the call began.
 func (l Lap) Until() time.Duration { return time.Duration(l>>4) * time.Microsecond }
@@ -81,7 +82,7 @@ type observation struct {
 // noteLap notes for o, which may be nil, that a phase of the invocation has ended.
 func noteLap(o Observer, inv *invocation, phase int) {
 	if o != nil && inv.call.Request == nil {
-		inv.laps = append(inv.laps, newLap(phase, inv.now().Sub(inv.record.Created)))
+		inv.laps = append(inv.laps, NewLap(phase, inv.now().Sub(inv.record.Created)))
 	}
 }
 
@@ -97,18 +98,10 @@ func observe(ctx context.Context, o Observer, inv *invocation) {
 		e.Arguments, e.Result = inv.record.Input.Model, inv.end.Content
 	}
 	if inv.failure != nil {
-		e.FailedIn = newLap(int(inv.failedIn), 0).Phase()
+		e.FailedIn = NewLap(int(inv.failedIn), 0).Phase()
 	}
 	if inv.listed != nil {
 		e.Listed = inv.listed.Tool
 	}
 	o.End(ctx, e)
-}
-
-// LapsOf are laps through the phases from the first on, which ended at these times. Tests of observers use it.
-func LapsOf(ends ...time.Duration) (all []Lap) {
-	for i, end := range ends {
-		all = append(all, newLap(i, end))
-	}
-	return all
 }

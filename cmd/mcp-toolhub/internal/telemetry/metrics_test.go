@@ -145,12 +145,11 @@ func BenchmarkEnd(b *testing.B) {
 	}
 }
 
-func twelveLaps() []invoke.Lap {
-	var ends []time.Duration
+func twelveLaps() (all []invoke.Lap) {
 	for i := range 12 {
-		ends = append(ends, time.Duration(i+1)*time.Millisecond)
+		all = append(all, invoke.NewLap(i, time.Duration(i+1)*time.Millisecond))
 	}
-	return invoke.LapsOf(ends...)
+	return all
 }
 
 // TestLatestCalls: the latest 1,000 calls have their spans, also those that went through more phases than usual; others have none.
