@@ -279,7 +279,6 @@ func (b *chromium) try(p *permitted) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(p.url + "/ui/tool?name=mcp.h.echo"))
 	b.fill(`[name="argument.text"]`, "tried <b>")
-	b.fill(`[name="argument.object"]`, "")
 	b.do(chromedp.Click(chromedp.CSS("button.main")))
 	b.await("waits for a person")
 	v := p.pending(p.hub())

@@ -67,8 +67,9 @@ func (v *visit) toolPage(name string, given url.Values, problem string) (*page, 
 	if err != nil {
 		return nil, err
 	}
-	p := &page{Name: "tool", Title: t.Name, Data: map[string]any{"Tool": t, "Fields": fieldsOf(t, given), "Problem": problem,
-		"JSON": given.Get("json"), "Sample": sampleOf(t), "Declaration": indented(t.Declaration)}}
+	fields, rest := fieldsOf(t, given)
+	p := &page{Name: "tool", Title: t.Name, Data: map[string]any{"Tool": t, "Fields": fields, "Rest": strings.Join(rest, ", "),
+		"Problem": problem, "JSON": given.Get("json"), "Declaration": indented(t.Declaration)}}
 	if problem != "" {
 		p.Status = http.StatusUnprocessableEntity
 	}
@@ -88,18 +89,9 @@ func (v *visit) try() (*page, error) {
 	if err != nil {
 		return nil, wrong(err)
 	}
-	form := v.r.PostForm
-	asJSON := form.Get("do") == "json"
-	if asJSON {
-		form = withoutSecrets(t, form)
-	}
-	arguments, err := argumentsOf(t, form)
+	arguments, err := argumentsOf(t, v.r.PostForm)
 	if err != nil {
-		return v.toolPage(name, form, sentence(err.Error()))
-	}
-	if asJSON {
-		form.Set("json", indented(arguments))
-		return v.toolPage(name, form, "")
+		return v.toolPage(name, v.r.PostForm, sentence(err.Error()))
 	}
 	call := Try{Invocation: tool.NewInvocationID(), Session: v.session.id(), Tool: name, Arguments: arguments, Shown: t.Mask(arguments)}
 	ended, err := v.Console.tries.run(context.WithoutCancel(v.r.Context()), v.Hub, call)
