@@ -34,8 +34,6 @@ const (
 	HiddenKeep     = settings.HiddenKeep
 	HiddenStrip    = settings.HiddenStrip
 	HiddenRefuse   = settings.HiddenRefuse
-	MaxToolSize    = settings.MaxToolSize
-	MaxSchemaDepth = settings.MaxSchemaDepth
 )
 
 // Config is the whole group of servers.

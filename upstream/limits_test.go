@@ -123,17 +123,17 @@ func TestListLimits(t *testing.T) {
 		want           func(t *testing.T, h *harness) // beyond
 	}{
 		{"pages", upstreamtest.Script{Tools: plain, PageSize: 1}, upstream.Limits{Pages: 3}, upstream.Limits{Pages: 2}, func(t *testing.T, h *harness) {
-			fails(t, h, "did not end within 2 pages (limits.pages)", "limits.pages")
+			fails(t, h, "did not end within 2 pages", "report this")
 		}},
 		{"catalog", upstreamtest.Script{Tools: plain}, upstream.Limits{Catalog: page}, upstream.Limits{Catalog: page - 1}, func(t *testing.T, h *harness) {
-			fails(t, h, fmt.Sprintf("larger than %d bytes (limits.catalog)", page-1), "limits.catalog")
+			fails(t, h, fmt.Sprintf("larger than %d bytes", page-1), "list fewer or shorter tools")
 		}},
 		{"tools", upstreamtest.Script{Tools: plain}, upstream.Limits{Tools: 3}, upstream.Limits{Tools: 2}, func(t *testing.T, h *harness) {
-			excludes(t, h, "a b", "(1 more)", "lists 3 tools", "first 2 (limits.tools)", "raise limits.tools", "hub.limits.tools")
+			excludes(t, h, "a b", "(1 more)", "lists 3 tools", "first 2: list fewer tools")
 		}},
 		{"tool size", upstreamtest.Script{Tools: append(plain[:2:2], toolOfSize("c", 2048))}, upstream.Limits{ToolSize: 2048}, upstream.Limits{ToolSize: 2047},
 			func(t *testing.T, h *harness) {
-				excludes(t, h, "a b", "mcp.s.c", "2048 bytes", "2047 bytes (limits.tool_size)", "raise limits.tool_size")
+				excludes(t, h, "a b", "mcp.s.c", "2048 bytes", "2047 bytes: shorten it")
 			}},
 		{"schema depth", upstreamtest.Script{Tools: deep}, upstream.Limits{SchemaDepth: levels}, upstream.Limits{SchemaDepth: levels - 1},
 			func(t *testing.T, h *harness) {
@@ -141,11 +141,11 @@ func TestListLimits(t *testing.T) {
 					t.Fatalf("%d repaired, excluded %v", st.Repaired, st.Excluded)
 				}
 				repairs := h.catalog("s").Tools[0].Repairs
-				if want := fmt.Sprintf("%d levels deep, more than %d (limits.schema_depth)", levels, levels-1); len(repairs) != 1 ||
-					repairs[0].Part != "inputSchema" || !containsAll(repairs[0].Reason, want, "raise limits.schema_depth") {
+				if want := fmt.Sprintf("%d levels deep, more than %d: flatten it", levels, levels-1); len(repairs) != 1 ||
+					repairs[0].Part != "inputSchema" || !strings.Contains(repairs[0].Reason, want) {
 					t.Errorf("repairs %+v", repairs)
 				}
-				warns(t, h, "limits.schema_depth")
+				warns(t, h, "flatten it")
 			}},
 	} {
 		for _, w := range []way{{name: "stdio", script: c.script}, {name: "http", script: c.script, http: &upstreamtest.Options{}}} {
@@ -168,13 +168,13 @@ func TestListLimits(t *testing.T) {
 func fails(t *testing.T, h *harness, lastError, hint string) {
 	t.Helper()
 	st := h.reaches(t, "s", tool.ServerBackoff)
-	if !strings.Contains(st.LastError, lastError) || !strings.Contains(st.Hint, "raise "+hint) {
+	if !strings.Contains(st.LastError, lastError) || !strings.Contains(st.Hint, hint) {
 		t.Errorf("last error %q, hint %q", st.LastError, st.Hint)
 	}
-	if _, err := h.call(t.Context(), "s", "a", `{}`); !containsAll(failure(t, err).Message, lastError, "raise "+hint) {
+	if _, err := h.call(t.Context(), "s", "a", `{}`); !containsAll(failure(t, err).Message, lastError, hint) {
 		t.Errorf("a call is answered with %v", err)
 	}
-	eventually(t, "the log names the limit", func() bool { return strings.Contains(h.log.String(), hint) })
+	eventually(t, "the log names the limit", func() bool { return strings.Contains(h.log.String(), lastError) })
 }
 
 // excludes wants a server with these tools and one exclusion.
@@ -184,7 +184,7 @@ func excludes(t *testing.T, h *harness, names, excluded string, reason ...string
 	if h.names("s") != names || len(st.Excluded) != 1 || st.Excluded[0].Tool != excluded || !containsAll(st.Excluded[0].Reason, reason...) {
 		t.Errorf("tools %s, excluded %+v", h.names("s"), st.Excluded)
 	}
-	warns(t, h, "limits.")
+	warns(t, h, reason[0])
 }
 
 func warns(t *testing.T, h *harness, limit string) {

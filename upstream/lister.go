@@ -115,10 +115,8 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 		switch {
 		case size > limits.Catalog:
 			return read{}, &fault.Fault{
-				What: fmt.Sprintf("%s is larger than %s (%s)", l.Method(), settings.SizeText(limits.Catalog),
-					settings.LimitCatalog),
-				Hint: fmt.Sprintf("list fewer or shorter %ss on the server, or %s", l.Noun(),
-					settings.Raise(settings.LimitCatalog)),
+				What: fmt.Sprintf("%s is larger than %s", l.Method(), settings.SizeText(limits.Catalog)),
+				Hint: fmt.Sprintf("list fewer or shorter %ss on the server", l.Noun()),
 			}
 		case next == "":
 			return all, nil
@@ -128,8 +126,8 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 			return all, nil
 		case page >= limits.Pages:
 			return read{}, &fault.Fault{
-				What: fmt.Sprintf("%s did not end within %s (%s)", l.Method(), count(limits.Pages, "page"), settings.LimitPages),
-				Hint: "report this to whoever maintains the server; if it is right, " + settings.Raise(settings.LimitPages),
+				What: fmt.Sprintf("%s did not end within %s", l.Method(), count(limits.Pages, "page")),
+				Hint: "report this to whoever maintains the server",
 			}
 		}
 		seen[next] = true

@@ -198,8 +198,11 @@ func KeyAt[V any](name, doc string, s Shape[V], to *Located[V]) Field {
 }
 
 // Section is a field that is an object of fields.
-func Section(name, doc string, fields ...Field) Field {
-	return Key(name, doc, ObjectOf(func(*struct{}) []Field { return fields }), new(struct{}))
+func Section(name, doc string, fields ...Field) Field { return SectionWith(name, doc, nil, fields...) }
+
+// SectionWith is Section with the keys gone, see [Object].
+func SectionWith(name, doc string, gone map[string]string, fields ...Field) Field {
+	return Key(name, doc, Object[struct{}]{Fields: func(*struct{}) []Field { return fields }, Gone: gone}, new(struct{}))
 }
 
 // Must is a field without which the object makes no sense.

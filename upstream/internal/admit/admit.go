@@ -143,8 +143,8 @@ func (a *admission) surplus(l lists.List, n int) tool.Exclusion {
 	}
 	return tool.Exclusion{
 		Tool: fmt.Sprintf("(%d more%s)", n, more), Origin: a.cfg.ID, Code: codeTooLarge,
-		Reason: fmt.Sprintf("the server lists %d %ss, of which the hub takes the first %d (%s): list %s, or %s",
-			most+n, l.Noun(), most, settings.LimitTools, fewer, settings.Raise(settings.LimitTools)),
+		Reason: fmt.Sprintf("the server lists %d %ss, of which the hub takes the first %d: list %s",
+			most+n, l.Noun(), most, fewer),
 	}
 }
 
@@ -254,9 +254,8 @@ func (a *admission) readDeclaration(c *candidate, l lists.List) {
 	switch {
 	case c.refused != nil:
 	case len(c.declaration) > a.cfg.Limits.ToolSize:
-		c.refuse(codeTooLarge, "its declaration has %d bytes, more than %s (%s): shorten it on the server, or %s",
-			len(c.declaration), settings.SizeText(a.cfg.Limits.ToolSize), settings.LimitToolSize,
-			settings.Raise(settings.LimitToolSize))
+		c.refuse(codeTooLarge, "its declaration has %d bytes, more than %s: shorten it on the server",
+			len(c.declaration), settings.SizeText(a.cfg.Limits.ToolSize))
 	default:
 		if key, ok := rawjson.Repeated(c.declaration, bytes.Compare); ok {
 			c.refuse(codeInvalidDeclaration, "its declaration is ambiguous: member %q occurs twice in one object: correct it "+

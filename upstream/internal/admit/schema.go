@@ -7,7 +7,6 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
 // anyObject is the schema of a tool whose own one cannot be used: the upstream checks its arguments anyway.
@@ -21,9 +20,7 @@ func (a *admission) flatten(c *candidate) bool {
 		return false
 	}
 	why := func(depth int) string {
-		return fmt.Sprintf("it nests %d levels deep, more than %d (%s): flatten it, use $ref, or %s", depth, most,
-			settings.LimitSchemaDepth,
-			settings.Raise(settings.LimitSchemaDepth))
+		return fmt.Sprintf("it nests %d levels deep, more than %d: flatten it, or use $ref", depth, most)
 	}
 	if value, ok := rawjson.Get(c.declaration, "inputSchema"); ok && rawjson.Depth(value) > most {
 		depth := rawjson.Depth(value)

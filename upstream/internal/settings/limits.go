@@ -1,13 +1,9 @@
 package settings
 
-import (
-	"fmt"
+import "fmt"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
-)
-
-// Limits bound what one server may send and list. Zero means the default. The defaults let the
-// largest real servers pass with room to spare: 344 tools in half a megabyte.
+// Limits bound what one server may send and list. Zero means the default. The defaults let the largest real servers pass
+// with room to spare: 344 tools in half a megabyte. The config file sets Message and HiddenText.
 type Limits struct {
 	// Message is the size in bytes of one message, with the line break or the event fields around it: default 64 MiB on
 	// stdio and HTTP+SSE, where one server's messages share a stream, and 256 MiB over Streamable HTTP.
@@ -24,12 +20,6 @@ type Limits struct {
 	// or HiddenRefuse
 	HiddenText string
 }
-
-// Upper bounds of ToolSize and SchemaDepth: the compiler of schemas takes no more.
-const (
-	MaxToolSize    = schema.MaxBytes
-	MaxSchemaDepth = schema.MaxDepth
-)
 
 // Values of Limits.HiddenText: what becomes of hidden characters in descriptions and titles.
 const (
@@ -50,14 +40,9 @@ const (
 
 // Names of the limits in the config file, for messages.
 const (
-	LimitMessage     = "limits.message"
-	LimitPages       = "limits.pages"
-	LimitCatalog     = "limits.catalog"
-	LimitTools       = "limits.tools"
-	LimitToolSize    = "limits.tool_size"
-	LimitSchemaDepth = "limits.schema_depth"
-	LimitHiddenText  = "limits.hidden_text"
-	LimitMemory      = "hub.limits.memory" // of the hub, not of one server
+	LimitMessage    = "limits.message"
+	LimitHiddenText = "limits.hidden_text"
+	LimitMemory     = "hub.limits.memory" // of the hub, not of one server
 )
 
 func (l Limits) withDefaults(t Transport) Limits {

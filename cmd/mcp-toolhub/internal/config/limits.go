@@ -18,14 +18,10 @@ type hubLimits struct {
 
 // Bounds of the limits. Below the least no server can say who it is; beyond the most something else would break.
 const (
-	minMessage     = 1 << 10
-	maxMessage     = 1 << 30   // several copies of a message are held
-	maxPages       = 100_000   // each is a request
-	maxCatalog     = 256 << 20 // the most that is kept for the next start
-	maxTools       = 100_000   // each list of tools is made anew for each naming style
-	minSchemaDepth = 4
-	minMemory      = 8 << 20
-	maxMemory      = 1 << 40
+	minMessage = 1 << 10
+	maxMessage = 1 << 30 // several copies of a message are held
+	minMemory  = 8 << 20
+	maxMemory  = 1 << 40
 )
 
 // limitsKeys bound what one server may send and list.
@@ -33,14 +29,6 @@ func limitsKeys(l *upstream.Limits) []shape.Field {
 	return []shape.Field{
 		shape.Key("message", "Largest message of a server: an answer to a call, most often (default 256 MiB over Streamable HTTP, "+
 			"64 MiB over stdio and sse).", shape.Size[int]{Min: minMessage, Max: maxMessage}, &l.Message),
-		shape.Key("pages", "Pages of one list, of tools or resources for instance (default 1000).", shape.Integer[int]{Min: 1, Max: maxPages}, &l.Pages),
-		shape.Key("catalog", "Size of all pages of one list together (default 64 MiB).", shape.Size[int]{Min: minMessage, Max: maxCatalog}, &l.Catalog),
-		shape.Key("tools", "Tools of a server, and prompts, resources and resource templates, of each as many (default 10000). "+
-			"Further ones are left out.", shape.Integer[int]{Min: 1, Max: maxTools}, &l.Tools),
-		shape.Key("tool_size", "Size of the declaration of one tool, schemas and all, or of one prompt or resource (default 1 MiB). "+
-			"A larger one is left out.", shape.Size[int]{Min: minMessage, Max: upstream.MaxToolSize}, &l.ToolSize),
-		shape.Key("schema_depth", "Levels of objects and arrays in a tool's schema (default 128). A deeper one is replaced by "+
-			"{\"type\":\"object\"}.", shape.Integer[int]{Min: minSchemaDepth, Max: upstream.MaxSchemaDepth}, &l.SchemaDepth),
 		shape.Key("hidden_text", "What becomes of characters that nobody sees in descriptions and titles: keep (default) them and tell of them, "+
 			"strip them, or refuse what holds them.",
 			shape.OneOf(upstream.HiddenKeep, upstream.HiddenStrip, upstream.HiddenRefuse), &l.HiddenText),
@@ -58,12 +46,7 @@ func hubLimitsKeys(l *hubLimits) []shape.Field {
 
 // serverLimits are those of a server's entry, and where it is silent those of the hub.
 func serverLimits(own, hub upstream.Limits) upstream.Limits {
-	return upstream.Limits{
-		Message: cmp.Or(own.Message, hub.Message), Catalog: cmp.Or(own.Catalog, hub.Catalog),
-		ToolSize: cmp.Or(own.ToolSize, hub.ToolSize), Pages: cmp.Or(own.Pages, hub.Pages),
-		Tools: cmp.Or(own.Tools, hub.Tools), SchemaDepth: cmp.Or(own.SchemaDepth, hub.SchemaDepth),
-		HiddenText: cmp.Or(own.HiddenText, hub.HiddenText),
-	}
+	return upstream.Limits{Message: cmp.Or(own.Message, hub.Message), HiddenText: cmp.Or(own.HiddenText, hub.HiddenText)}
 }
 
 // limitClients sets how large a client's messages may be.

@@ -58,7 +58,7 @@ func TestEverySetting(t *testing.T) {
 		t.Fatal(err)
 	}
 	const set, file = "a-token-of-enough-bytes", "a-secret-from-a-file"
-	usual := upstream.Limits{Message: 10 << 20, Pages: 50, Catalog: 9 << 20, Tools: 500, ToolSize: 128 << 10, SchemaDepth: 192}
+	usual := upstream.Limits{Message: 10 << 20, HiddenText: upstream.HiddenStrip}
 	unkept := []limit.Rule{{Match: "mcp.local.*", Strategy: tool.StrategyNeverPersist}}
 	always := deferred.Settings{Mode: deferred.ModeAlways, Budget: 5000, AlwaysLoad: []string{"code.*"},
 		Hints: []deferred.Hint{{Match: "mcp.local.a", Text: "first letter", Aliases: []string{"alpha"}}}}
@@ -73,7 +73,7 @@ func TestEverySetting(t *testing.T) {
 					Env:  []string{"A=1", "B=true", "C=" + set, "E=" + file}, Secrets: []string{file}, Dir: filepath.Join(here, "sub"),
 					Trust: true, Tags: []string{"one", "two"}, Validate: "warn", MaxParallel: 7, MaxQueued: 9,
 					Lazy: true, IdleStop: 10 * time.Minute, HideWhenDown: true,
-					Limits:   upstream.Limits{Message: 2 << 20, Pages: 20, Catalog: 3 << 20, Tools: 400, ToolSize: 64 << 10, SchemaDepth: 64},
+					Limits:   upstream.Limits{Message: 2 << 20, HiddenText: upstream.HiddenRefuse},
 					Timeouts: upstream.Timeouts{Connect: 10 * time.Second, List: 20 * time.Second, Call: 90 * time.Second, CallMax: 2 * time.Hour},
 					Tools: []upstream.ToolTimeout{{Pattern: "slow_*", Call: 3 * time.Hour, CallMax: 3 * time.Hour},
 						{Pattern: "quick", Call: 5 * time.Second, CallMax: 5 * time.Second}}},

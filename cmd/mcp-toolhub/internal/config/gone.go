@@ -1,0 +1,17 @@
+package config
+
+// The functions below return the keys that are no more, section by section, and what to do about each.
+
+const fixed = "remove it: the hub has a fixed value"
+
+func all(instead string, names ...string) map[string]string {
+	gone := make(map[string]string, len(names))
+	for _, name := range names {
+		gone[name] = instead
+	}
+	return gone
+}
+
+func goneLimits() map[string]string {
+	return all(fixed, "pages", "catalog", "tools", "tool_size", "schema_depth")
+}
