@@ -28,7 +28,7 @@ func TestBatchThroughTheHub(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "ready")
 	hub := startHub(t, "hub.json", configText(t, map[string]any{"s": with(child(upstreamtest.Script{Tools: batchTools}), "trust", true)}, map[string]any{
-		"hub":      map[string]any{"http": map[string]any{"max_body_bytes": 8 << 20}},
+		"hub":      map[string]any{"limits": map[string]any{"client_message": 8 << 20}},
 		"profiles": map[string]any{"cut": map[string]any{"results": map[string]any{"max_inline_tokens": 500}}},
 		"policy": map[string]any{"mode": "accept_all", "rules": []any{
 			map[string]any{"match": "mcp.s.note", "when": `arguments.text == "no"`, "then": "deny"}}},

@@ -26,12 +26,10 @@ func TestSentenceOfWhoAllows(t *testing.T) {
 	}
 }
 
-// A session's answers are forgotten when it ends: by its client, and by being idle. Where there are no sessions they stay, for
-// their time.
+// A session's answers are forgotten when its client ends it. Where there are no sessions they stay, for their time.
 func TestGrantsEndWithTheirSession(t *testing.T) {
 	t.Parallel()
-	p := startPermitted(t, map[string]any{"ask": map[string]any{"session_time": "2m"}},
-		map[string]any{"hub": map[string]any{"http": map[string]any{"session_idle": "12s"}}})
+	p := startPermitted(t, map[string]any{"ask": map[string]any{"session_time": "2m"}}, nil)
 	granted := func() int {
 		all, err := p.hub().Grants(t.Context())
 		if err != nil {
@@ -65,8 +63,6 @@ func TestGrantsEndWithTheirSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the grant of the ended session is gone", func() bool { return granted() == 1 })
-	allow(rev2025)
-	eventually(t, "the grant of the idle session is gone", func() bool { return granted() == 1 })
 	x := &exchange{w: modern, answer: answerWith("deny_once", "")}
 	if got := x.call("mcp.s.echo", `{}`); len(x.asked) != 0 || !strings.Contains(got, `"status":"succeeded"`) {
 		t.Errorf("without sessions: asked %v, %s", x.asked, got)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
@@ -19,12 +20,11 @@ func gated(s upstreamtest.Script, gate string) map[string]any {
 	return entry
 }
 
-// coldHub is the config of a hub with the built-in tools and a server that hangs until there is the file gate. Its clients
-// wait for it longer than any test.
+// coldHub is the config of a hub with the built-in tools and a server that hangs until there is the file gate.
 func coldHub(t *testing.T, gate string, more map[string]any) string {
 	t.Helper()
 	all := map[string]any{
-		"hub":      map[string]any{"first_list_within": "10m", "toolsets": map[string]any{"code": map[string]any{"root": "."}}},
+		"hub":      map[string]any{"toolsets": map[string]any{"code": map[string]any{"root": "."}}},
 		"profiles": map[string]any{"default": map[string]any{"exclude": []string{"code.search", "mcp.slow.fail"}}},
 		"deferred": neverDeferred()["deferred"],
 	}
@@ -44,6 +44,7 @@ func TestFirstListWaitsForServers(t *testing.T) {
 			dir := t.TempDir()
 			gate := filepath.Join(dir, "gate")
 			config := coldHub(t, gate, nil)
+			tune(t, dir, tuning{FirstListWithin: 10 * time.Minute}) // longer than any test
 			w := wireHubIn(t, dir, config, version).open()
 			list := rawRequest{id: `"list"`, method: "tools/list", params: w.params("", "")}
 			call := func(id, name string) string {
@@ -93,17 +94,14 @@ func TestFirstListWaitsForServers(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForWhatIsDeferred: where tool_search is listed, and where waiting is off, a list is answered at once.
+// TestNobodyWaitsForWhatIsDeferred: where tool_search is listed, a list is answered at once.
 func TestNobodyWaitsForWhatIsDeferred(t *testing.T) {
 	t.Parallel()
-	for what, more := range map[string]map[string]any{
-		`"tool_search"`:   alwaysDeferred,
-		`"code.list_dir"`: {"hub": map[string]any{"first_list_within": "0s", "toolsets": map[string]any{"code": map[string]any{"root": "."}}}},
-	} {
-		w := wireHub(t, coldHub(t, filepath.Join(t.TempDir(), "gate"), more), rev2025June).open()
-		w.write(rawRequest{id: `"list"`, method: "tools/list", params: w.params("", "")}.text())
-		if answer := w.next(); !strings.Contains(answer, what) {
-			t.Errorf("the list is %.300s", answer)
-		}
+	dir := t.TempDir()
+	tune(t, dir, tuning{FirstListWithin: 10 * time.Minute})
+	w := wireHubIn(t, dir, coldHub(t, filepath.Join(dir, "gate"), alwaysDeferred), rev2025June).open()
+	w.write(rawRequest{id: `"list"`, method: "tools/list", params: w.params("", "")}.text())
+	if answer := w.next(); !strings.Contains(answer, `"tool_search"`) {
+		t.Errorf("the list is %.300s", answer)
 	}
 }

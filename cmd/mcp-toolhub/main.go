@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -44,6 +45,7 @@ type streams struct {
 	out    io.Writer
 	err    io.Writer
 	getenv func(string) (string, bool)
+	adjust func(*config.Settings) // sees every config that was read, before it is used; nil: none
 }
 
 func stdStreams() streams {

@@ -45,7 +45,9 @@ func TestMain(m *testing.M) {
 	programs := map[string]func(){
 		"mcp-toolhub": func() {
 			e2eHub()
-			os.Exit(run(os.Args[1:], stdStreams()))
+			std := stdStreams()
+			std.adjust = tuned
+			os.Exit(run(os.Args[1:], std))
 		},
 		"xdg-open": browserOfTests,
 	}
@@ -250,7 +252,12 @@ func startHub(t testing.TB, name, config string, args ...string) *runningHub {
 // startHubIn is startHub with these variables more in the hub's environment.
 func startHubIn(t testing.TB, env []string, name, config string, args ...string) *runningHub {
 	t.Helper()
-	dir := t.TempDir()
+	return startHubAt(t, t.TempDir(), env, name, config, args...)
+}
+
+// startHubAt is startHubIn with the hub's directory.
+func startHubAt(t testing.TB, dir string, env []string, name, config string, args ...string) *runningHub {
+	t.Helper()
 	file := filepath.Join(dir, name)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)

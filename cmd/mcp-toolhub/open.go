@@ -72,6 +72,9 @@ func (a *app) read(f config.Found, without ...string) (*config.Settings, error) 
 		server.LoginCommand = loginLine(s, server.ID, a.std.getenv)
 	}
 	a.known.Add(secretsIn(s)...)
+	if a.std.adjust != nil {
+		a.std.adjust(s)
+	}
 	return s, nil
 }
 

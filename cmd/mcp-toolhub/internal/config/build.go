@@ -20,16 +20,15 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
+// firstListWithin is how long after the start of a server that has never listed its tools a client's list waits for it.
+const firstListWithin = 5 * time.Second
+
 // build makes the settings and checks what takes more than one value to see. What it returns counts only where r has
 // no fault.
 func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s := &Settings{StateDir: state}
-	s.Upstream.StartParallel = f.hub.startParallel
 	s.Upstream.Memory = f.hub.limits.memory
-	s.Upstream.FirstListWithin = f.hub.firstListWithin.Or(5 * time.Second)
-	retry, up := f.hub.retry, &s.Upstream
-	up.RetryMin, up.RetryMax = r.span(end{retry.min, "min", defaultRetryMin}, end{retry.max, "max", defaultRetryMax})
-	up.RetryBudget, up.RetryRest = retry.budget, retry.rest
+	s.Upstream.FirstListWithin = firstListWithin
 	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers), f.hub.limits.Limits)
 	s.Credentials = r.credentials
 	s.Code = r.code(f.hub.code)

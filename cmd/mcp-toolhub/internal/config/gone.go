@@ -12,6 +12,10 @@ func all(instead string, names ...string) map[string]string {
 	return gone
 }
 
+func goneHTTP() map[string]string {
+	return map[string]string{"session_idle": fixed, "max_body_bytes": "write it as hub.limits.client_message"}
+}
+
 func goneLimits() map[string]string {
 	return all(fixed, "pages", "catalog", "tools", "tool_size", "schema_depth")
 }

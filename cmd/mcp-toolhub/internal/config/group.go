@@ -19,10 +19,8 @@ import (
 
 // The defaults of upstream, for checks that compare a given timeout with one that is not given.
 const (
-	defaultCall     = 60 * time.Second
-	defaultCallMax  = 30 * time.Minute
-	defaultRetryMin = time.Second
-	defaultRetryMax = time.Minute
+	defaultCall    = 60 * time.Second
+	defaultCallMax = 30 * time.Minute
 )
 
 // servers makes the configuration of every server, in the order of the file. usual are the limits of all of them.

@@ -37,8 +37,7 @@ func limitsKeys(l *upstream.Limits) []shape.Field {
 
 func hubLimitsKeys(l *hubLimits) []shape.Field {
 	return append(limitsKeys(&l.Limits),
-		shape.Key("client_message", "Largest message of a client (default 64 MiB over stdio, 4 MiB over HTTP). "+
-			"hub.http.max_body_bytes says otherwise for HTTP.", shape.Size[int64]{Min: minMessage, Max: maxMessage}, &l.clientMessage),
+		shape.Key("client_message", "Largest message of a client (default 64 MiB over stdio, 4 MiB over HTTP).", shape.Size[int64]{Min: minMessage, Max: maxMessage}, &l.clientMessage),
 		shape.Key("memory", "Memory for messages over 1 MiB of all servers together (default: 96 MiB, or a quarter of the memory of the machine or "+
 			"cgroup where that is less). One message may have three quarters of it. A message that finds no room waits.",
 			shape.Size[int64]{Min: minMemory, Max: maxMemory}, &l.memory))
@@ -51,6 +50,5 @@ func serverLimits(own, hub upstream.Limits) upstream.Limits {
 
 // limitClients sets how large a client's messages may be.
 func limitClients(c *downstream.Config, l hubLimits) {
-	c.MaxMessageBytes = l.clientMessage
-	c.HTTP.MaxBodyBytes = cmp.Or(c.HTTP.MaxBodyBytes, l.clientMessage)
+	c.MaxMessageBytes, c.HTTP.MaxBodyBytes = l.clientMessage, l.clientMessage
 }

@@ -65,8 +65,7 @@ func TestEverySetting(t *testing.T) {
 	want := &config.Settings{
 		Path: "testdata/full.yaml", StateDir: state, Log: config.Log{Level: "debug", Format: "json"}, Telemetry: config.Telemetry{Metrics: "127.0.0.1:9464", Content: true},
 		Secrets: []string{file, file, file}, Credentials: map[string][]string{"local": {"file:full.secret"}, "merged": {"file:full.secret"}, "web": {"env:SET", "header:Authorization"}},
-		Upstream: upstream.Config{StartParallel: 3, FirstListWithin: 5 * time.Second, RetryMin: 2 * time.Second, RetryMax: 3 * time.Minute, RetryBudget: 20, RetryRest: time.Hour,
-			Origin: filepath.Join(here, "full.yaml"),
+		Upstream: upstream.Config{FirstListWithin: 5 * time.Second, Origin: filepath.Join(here, "full.yaml"),
 			Servers: []upstream.ServerConfig{
 				{ID: "local", Transport: upstream.Stdio, Command: filepath.Join(here, "bin", "server"),
 					Args: []string{"--port", "8080", "eu", "${kept}", set, "fallback"},
@@ -116,7 +115,7 @@ func TestEverySetting(t *testing.T) {
 			Root: filepath.Join(here, "sub"), Roots: []string{here}, Env: []string{"A"}, Timeout: 20 * time.Minute, MaxTimeout: time.Hour,
 			StdoutLimit: 3 << 10, StderrLimit: 4 << 10}},
 		Downstream: downstream.Config{Name: "my hub", Instructions: "Be kind.", MaxMessageBytes: 16 << 20, InputTimeout: 90 * time.Second,
-			HTTP: downstream.HTTPConfig{Listen: "0.0.0.0:8808", MaxBodyBytes: 1 << 20, MaxSessions: 5, SessionIdle: 10 * time.Minute,
+			HTTP: downstream.HTTPConfig{Listen: "0.0.0.0:8808", MaxBodyBytes: 16 << 20, MaxSessions: 5,
 				AllowedOrigins: []string{"https://app.example.com"}, AllowedHosts: []string{"hub.example.com"}, NoDirectViews: true,
 				DrainTimeout: 3 * time.Second},
 			Auth: downstream.AuthConfig{Tokens: []downstream.Token{{Name: "alice", Secret: set}, {Name: "bob", Secret: file, Profiles: []string{"small", "s/local"}}}}},
@@ -169,7 +168,7 @@ func everyPolicySetting(here, set string) gate.Config {
 		Sets: []policy.Set{
 			{Source: policy.User, Rules: []policy.Rule{{ID: "own", Match: []string{"mcp.local.*"}, Tags: []string{"write"},
 				Server: []string{"local", "w*"}, Profile: []string{"small"}, Actor: []string{"alice"}, When: "true", Then: tool.Ask,
-				EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:83:7"}}},
+				EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:79:7"}}},
 			{Source: policy.Project, Rules: []policy.Rule{{ID: "theirs", Match: []string{"*"}, Then: tool.Deny,
 				Place: filepath.Join(here, "sub", "rules.yaml") + ":2:5"}}}},
 		Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.merged.a", Lifecycle: facts.Disabled}, {Match: "mcp.merged.b", Lifecycle: facts.Disabled},
@@ -381,37 +380,13 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// TestRetryPauses checks that one pause follows the other where its default does not fit.
-func TestRetryPauses(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string][2]time.Duration{
-		"{}":                   {},
-		"{min: 5s}":            {5 * time.Second, 0},
-		"{min: 2m}":            {2 * time.Minute, 2 * time.Minute},
-		"{max: 100ms}":         {100 * time.Millisecond, 100 * time.Millisecond},
-		"{max: 5m}":            {0, 5 * time.Minute},
-		"{min: 2m, max: 120s}": {2 * time.Minute, 2 * time.Minute},
-	} {
-		s, err := config.Parse("c.yaml", []byte("hub: {retry: "+text+"}"), testEnv())
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
-		if got := [2]time.Duration{s.Upstream.RetryMin, s.Upstream.RetryMax}; got != want {
-			t.Errorf("%s: pauses %v, want %v", text, got, want)
-		}
-	}
-}
-
-// TestClientMessage: one limit for clients, and hub.http.max_body_bytes for what comes over HTTP.
+// TestClientMessage: one limit for clients, over stdio and HTTP.
 func TestClientMessage(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][2]int64{
 		"{}":                               {},
 		"{limits: {client_message: 8MiB}}": {8 << 20, 8 << 20},
-		"{http: {max_body_bytes: 1MiB}}":   {0, 1 << 20},
-		"{limits: {client_message: 8MiB}, http: {max_body_bytes: 1MiB}}": {8 << 20, 1 << 20},
-		"{limits: {message: 8MiB}}":                                      {},
+		"{limits: {message: 8MiB}}":        {},
 	} {
 		s, err := config.Parse("c.yaml", []byte("hub: "+text), testEnv())
 		if err != nil {

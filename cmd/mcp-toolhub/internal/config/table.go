@@ -31,9 +31,6 @@ type hub struct {
 	name, instructions string
 	inputTimeout       time.Duration
 	log                struct{ level, format string }
-	startParallel      int
-	firstListWithin    shape.Located[time.Duration]
-	retry              retry
 	limits             hubLimits
 	http               httpDoor
 	tokens             []shape.Located[bearer]    // auth.tokens
@@ -44,12 +41,6 @@ type hub struct {
 	page               string // ui.approvals
 	metrics            string // metrics.listen
 	content            bool   // telemetry.content
-}
-
-type retry struct {
-	min, max shape.Located[time.Duration]
-	budget   int
-	rest     time.Duration
 }
 
 type httpDoor struct {
@@ -128,7 +119,7 @@ func fileKeys(r *reader, f *file) []shape.Field {
 		shape.Key("mcpServers", "The MCP servers, by id, in the shape of Claude Desktop, Claude Code and Cursor.",
 			servers, &f.mcpServers),
 		shape.Key("servers", "The MCP servers, by id, in the shape of VS Code. The same as mcpServers.", servers, &f.servers),
-		shape.Section("hub", "Settings of the hub itself.", hubKeys(&f.hub)...),
+		shape.SectionWith("hub", "Settings of the hub itself.", all(fixed, "start_parallel", "first_list_within", "retry"), hubKeys(&f.hub)...),
 		shape.Key("profiles", "What clients see, by name of the profile. \"default\" is the one they get when they name none.",
 			shape.Mapping[profile]{Of: shape.ObjectOf(profileKeys), Key: profileName}, &f.profiles),
 		shape.KeyAt("policy", "Which calls may run, and which a person is asked about. Without this key tools that only read run where they are "+
@@ -209,17 +200,11 @@ func hubKeys(h *hub) []shape.Field {
 		shape.Section("telemetry", "What is sent to a collector of OpenTelemetry where the variables OTEL_* name one.",
 			shape.Key("content", "Whether spans have arguments and results of calls, with marks in the place of secrets: gen_ai.tool.call.arguments "+
 				"and gen_ai.tool.call.result (default false).", shape.Boolean{}, &h.content)),
-		shape.Key("start_parallel", "How many servers start at the same time while the processors are busy (default 8).",
-			shape.Integer[int]{Min: 1, Max: 1000}, &h.startParallel),
-		shape.KeyAt("first_list_within", "How long after the start of a server that has never listed its tools a client's list of tools, or its "+
-			"call of an unknown name, waits for it (default 5s). 0s: not at all.",
-			shape.Duration{Min: 0, Max: 10 * time.Minute}, &h.firstListWithin),
-		shape.Section("retry", "How servers that failed are started again.", retryKeys(&h.retry)...),
 		shape.SectionWith("limits", "How much a server may send, where its entry does not say otherwise, and how much a client may send.",
 			goneLimits(), hubLimitsKeys(&h.limits)...),
 		shape.Key("input_timeout", "How long a call waits for what its server asks of a client of protocol 2026-07-28 (default 10m).",
 			shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &h.inputTimeout),
-		shape.Section("http", "The Streamable HTTP door.", httpKeys(&h.http)...),
+		shape.SectionWith("http", "The Streamable HTTP door.", goneHTTP(), httpKeys(&h.http)...),
 		shape.Key("sign_in_key", "Where the key of the stored sign-ins to servers is: file (default), in the state directory, or keyring, in that of "+
 			"the system.", shape.OneOf("file", "keyring"), &h.signInKey),
 		shape.Section("auth", "Who may come in over HTTP.",
@@ -237,29 +222,13 @@ func hubKeys(h *hub) []shape.Field {
 	}
 }
 
-func retryKeys(p *retry) []shape.Field {
-	pause := shape.Duration{Min: 10 * time.Millisecond, Max: 24 * time.Hour}
-	return []shape.Field{
-		shape.KeyAt("min", "The first pause (default 1s). It doubles with each failure.", pause, &p.min),
-		shape.KeyAt("max", "The longest pause (default 60s).", pause, &p.max),
-		shape.Key("budget", "How often one server is started within an hour before the hub rests (default 60).",
-			shape.Integer[int]{Min: 1, Max: maxCount}, &p.budget),
-		shape.Key("rest", "The pause once the budget is used up (default 15m).", pause, &p.rest),
-	}
-}
-
 func httpKeys(h *httpDoor) []shape.Field {
 	return []shape.Field{
 		shape.KeyAt("listen", `Address to listen on, for instance "127.0.0.1:8808". Without it, serve speaks stdio.`,
 			shape.Text{Expand: true, Check: listenAddress}, &h.listen),
-		shape.Key("max_body_bytes", "Largest request body (default: hub.limits.client_message, otherwise 4 MiB).",
-			shape.Size[int64]{Min: 1 << 10, Max: 1 << 30}, &h.MaxBodyBytes),
 		shape.Key("max_sessions", "Sessions at the same time, on protocol revisions that have sessions (default 1000). One more ends the "+
 			"session that was idle for longest, of the caller that has most.",
 			shape.Integer[int]{Min: 1, Max: maxCount}, &h.MaxSessions),
-		shape.Key("session_idle", "A session without a request for so long leaves the hub's memory, and its answers for the session are forgotten "+
-			"(default 30m). It comes back when its client goes on.",
-			idleTime(), &h.SessionIdle),
 		shape.Key("allowed_origins", `Origins that are let in besides the hub's own: "https://app.example.com".`,
 			shape.List[string]{Of: shape.Text{Expand: true, Check: origin}}, &h.AllowedOrigins),
 		shape.Key("allowed_hosts", `Host names that are let in besides the address listened on: "hub.example.com".`,

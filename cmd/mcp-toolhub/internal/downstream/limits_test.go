@@ -54,7 +54,7 @@ func TestClientMessageLimitOverHTTP(t *testing.T) {
 	if status, got := send(limit); status != 200 {
 		t.Errorf("within the limit: %d %s", status, got)
 	}
-	if status, got := send(limit + 1); status != 413 || !strings.Contains(got, "more than 50000 bytes (hub.limits.client_message, or over HTTP hub.http.max_body_bytes)") {
+	if status, got := send(limit + 1); status != 413 || !strings.Contains(got, "more than 50000 bytes (hub.limits.client_message)") {
 		t.Errorf("beyond the limit: %d %s", status, got)
 	}
 	s.Apply(Config{HTTP: HTTPConfig{MaxBodyBytes: limit + 1}}, []string{"default"})
