@@ -56,7 +56,7 @@ func (s *server) turn(ctx context.Context, sess *session) *fault.Fault {
 	case !resting && sess.isSilent():
 		s.lifecycle.setState(tool.ServerBackoff, sess, &fault.Fault{
 			What: fmt.Sprintf("%d requests in a row got no answer", maxUnanswered),
-			Hint: "see the server's own log; where its tools need longer, raise timeouts.call of its entry",
+			Hint: "see the server's own log; where its tools need longer, raise timeout of its entry",
 		}, time.Now().Add(s.cfg.Timeouts.Connect))
 		if f := s.verify(ctx, sess); f != nil {
 			return f

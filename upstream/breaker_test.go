@@ -44,7 +44,7 @@ func TestSilentServer(t *testing.T) {
 		}
 		_, err := h.call(t.Context(), "s", "echo", `{}`)
 		if f := failure(t, err); f.Class != tool.ClassDependencyUnavailable || f.RetryAfter < time.Second || f.OutcomeUnknown ||
-			!strings.Contains(f.Message, "raise timeouts.call") {
+			!strings.Contains(f.Message, "raise timeout of") {
 			t.Errorf("failure %+v", f)
 		}
 		eventually(t, "the server is tried again", func() bool { _, err := h.call(t.Context(), "s", "echo", `{}`); return err == nil })

@@ -138,7 +138,7 @@ func TestCallTimeout(t *testing.T) {
 			eventually(t, "a call that was sent times out", func() bool { // on a busy machine one may time out before it is
 				_, err := h.call(t.Context(), "s", "hang", `{}`)
 				f := failure(t, err)
-				if f.Class != tool.ClassTimeout || !strings.Contains(f.Message, `timeouts.call of server "s"`) {
+				if f.Class != tool.ClassTimeout || !strings.Contains(f.Message, `raise timeout of server "s"`) {
 					t.Errorf("failure %+v", f)
 				}
 				return f.OutcomeUnknown

@@ -285,8 +285,8 @@ func (c *catalog) bindings(native string) []paramheader.Binding {
 	return nil
 }
 
-// snapshot returns the latest known catalog. up and needs come from lifecycle.outlook.
-func (c *catalog) snapshot(up bool, needs string) tool.Catalog {
+// snapshot returns the latest known catalog. needs comes from lifecycle.outlook.
+func (c *catalog) snapshot(needs string) tool.Catalog {
 	l, _ := c.current()
 	if l == nil {
 		return tool.Catalog{Server: c.cfg.ID, Source: tool.SourceMCP, Tags: c.cfg.Tags, Pending: !c.cfg.Disabled,
@@ -294,9 +294,6 @@ func (c *catalog) snapshot(up bool, needs string) tool.Catalog {
 	}
 	all := l.Catalog
 	all.Needs = needs
-	if c.cfg.HideWhenDown && !up {
-		all.Tools, all.Prompts, all.Resources, all.Templates, all.Abilities = nil, nil, nil, nil, tool.Abilities{}
-	}
 	return all
 }
 

@@ -81,13 +81,12 @@ func (e *entry) limitsOf(x *clientRequest) callLimits {
 
 // timedOut is the failure of a call that took too long. effect says what became of it.
 func (e *entry) timedOut(name, effect string, unknown bool, limits callLimits) *tool.Failure {
-	setting, limit := "call", limits.idle
+	setting, limit := "timeout", limits.idle
 	if time.Since(limits.began) >= limits.most {
-		setting, limit = "call_max", limits.most
+		setting, limit = "timeout_max", limits.most
 	}
 	return &tool.Failure{Class: tool.ClassTimeout, OutcomeUnknown: unknown, Message: fmt.Sprintf(
-		"%q of server %q did not answer within %s and was canceled; it %s. If it needs longer, raise timeouts.%s of "+
-			"server %q",
+		"%q of server %q did not answer within %s and was canceled; it %s. If it needs longer, raise %s of server %q",
 		name, e.cfg.ID, limit, effect, setting, e.cfg.ID)}
 }
 

@@ -439,7 +439,8 @@ func (g *Group) Catalogs() []tool.Catalog {
 	servers := g.roster.Load().servers
 	out := make([]tool.Catalog, len(servers))
 	for i, s := range servers {
-		out[i] = s.catalog.snapshot(s.lifecycle.outlook())
+		_, needs := s.lifecycle.outlook()
+		out[i] = s.catalog.snapshot(needs)
 	}
 	return out
 }

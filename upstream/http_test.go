@@ -303,7 +303,7 @@ func TestConnectFaults(t *testing.T) {
 		"get": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/other", http.StatusFound)
 		}, "/other", "set it as url"},
-		"hang": {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no answer to initialize within 3s", "timeouts.connect"},
+		"hang": {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no answer to initialize within 3s", "raise timeout of"},
 		"down": {nil, "connection refused", "server runs"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -118,9 +118,9 @@ func TestProgressExtendsTheTimeout(t *testing.T) {
 		ends  time.Duration
 		says  string
 	}{
-		"no progress":   {0, time.Minute, "timeouts.call of"},
-		"slow progress": {40 * time.Second, 10 * time.Minute, "timeouts.call_max of"},
-		"too slow":      {70 * time.Second, time.Minute, "timeouts.call of"},
+		"no progress":   {0, time.Minute, "raise timeout of"},
+		"slow progress": {40 * time.Second, 10 * time.Minute, "raise timeout_max of"},
+		"too slow":      {70 * time.Second, time.Minute, "raise timeout of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

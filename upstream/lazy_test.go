@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -197,56 +196,11 @@ func TestCloseWhileWaking(t *testing.T) {
 	}
 }
 
-func TestHideWhenDown(t *testing.T) {
-	t.Parallel()
-	hides, lists := stdio("hides", upstreamtest.Script{}), stdio("lists", upstreamtest.Script{})
-	hides.HideWhenDown = true
-	self, link := hides.Command, filepath.Join(t.TempDir(), "server") // without it they stay down
-	hides.Command, lists.Command = link, link
-	if err := os.Symlink(self, link); err != nil {
-		t.Fatal(err)
-	}
-	store := newMemory()
-	learn(t, store, hides, lists)
-	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{hides, lists}, Catalogs: store})
-	if n := len(h.catalog("lists").Tools); n != 13 {
-		t.Errorf("%d tools listed from the start, want 13", n)
-	}
-	pids := map[string]int{}
-	for _, id := range []string{"hides", "lists"} {
-		pids[id] = h.ready(t, id).PID
-		if n := len(h.catalog(id).Tools); n != 13 {
-			t.Errorf("%s lists %d tools", id, n)
-		}
-	}
-	if err := os.Remove(link); err != nil {
-		t.Fatal(err)
-	}
-	for id, pid := range pids {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		h.reaches(t, id, tool.ServerBackoff)
-	}
-	if hidden, listed := len(h.catalog("hides").Tools), len(h.catalog("lists").Tools); hidden != 0 || listed != 13 {
-		t.Errorf("while they are down %d and %d tools are listed", hidden, listed)
-	}
-	if err := os.Symlink(self, link); err != nil {
-		t.Fatal(err)
-	}
-	h.ready(t, "hides")
-	if n := len(h.catalog("hides").Tools); n != 13 {
-		t.Errorf("%d tools are back", n)
-	}
-}
-
-// TestSleepHidesNothing checks that a server which sleeps and wakes keeps its tools listed all the time, though those of
-// a server that is down are to be hidden: nothing is wrong with it.
+// TestSleepHidesNothing checks that a server which sleeps and wakes keeps its tools listed all the time.
 func TestSleepHidesNothing(t *testing.T) {
 	t.Parallel()
 	cfg, _ := overHTTP(t, "s", upstreamtest.Options{})
 	cfg = lazily(cfg, 10*time.Millisecond)
-	cfg.HideWhenDown = true
 	h := &harness{log: &logBuffer{}}
 	var err error
 	h.Group, err = upstream.NewGroup(upstream.Config{Servers: []upstream.ServerConfig{cfg}}, discard())

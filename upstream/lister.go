@@ -144,7 +144,7 @@ func (r *lister) listFault(ctx context.Context, sess *session, l lists.List, pag
 		return large.Fault(l.Method())
 	case errors.Is(a.err, context.DeadlineExceeded) && ctx.Err() == nil:
 		return &fault.Fault{What: fmt.Sprintf("%s did not end within %s (page %d)", l.Method(), r.cfg.Timeouts.List, page),
-			Hint: "if the server is only slow, raise timeouts.list", Cause: a.err}
+			Hint: "if the server is only slow, raise timeout of its entry", Cause: a.err}
 	case errors.As(a.err, &rpc):
 		return &fault.Fault{What: fmt.Sprintf("%s was refused: %s (JSON-RPC error %d)", l.Method(),
 			r.redact.Text(rpc.Message), rpc.Code),

@@ -237,7 +237,7 @@ func TestRoundsEndWithTheCall(t *testing.T) {
 		class tool.ErrorClass
 		says  string
 	}{
-		"call_max": {most: 6 * time.Second, end: func(*testing.T, *harness, func()) {}, class: tool.ClassTimeout, says: "timeouts.call_max"},
+		"call_max": {most: 6 * time.Second, end: func(*testing.T, *harness, func()) {}, class: tool.ClassTimeout, says: "timeout_max"},
 		"client":   {most: time.Minute, end: func(_ *testing.T, _ *harness, cancel func()) { cancel() }, class: tool.ClassCanceled},
 		"hub": {most: time.Minute, end: func(t *testing.T, h *harness, _ func()) {
 			if err := h.Close(t.Context()); err != nil {

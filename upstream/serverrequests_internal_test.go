@@ -25,8 +25,8 @@ func TestIdleTimeRestsWhileSomebodyIsAsked(t *testing.T) {
 		ends   time.Duration
 		says   string
 	}{
-		"answered":     {5 * time.Minute, 6 * time.Minute, "timeouts.call of"},
-		"not answered": {time.Hour, 10 * time.Minute, "timeouts.call_max of"},
+		"answered":     {5 * time.Minute, 6 * time.Minute, "raise timeout of"},
+		"not answered": {time.Hour, 10 * time.Minute, "raise timeout_max of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -45,11 +45,11 @@ func TestOthersServeMeanwhile(t *testing.T) {
 		pending     bool
 		callFailure string
 	}{
-		"never":   {tool.ServerBackoff, "no answer to initialize within 1s", "timeouts.connect", 0, true, "tries again in"},
+		"never":   {tool.ServerBackoff, "no answer to initialize within 1s", "raise timeout of", 0, true, "tries again in"},
 		"exits":   {tool.ServerBackoff, "exited with status 3; its stderr says: fake server: no license key found", "by hand", 0, true, "license key"},
 		"noise":   {tool.ServerReady, "", "", 13, false, ""},
 		"endless": {tool.ServerBackoff, "tools/list did not end", "", 0, true, "tools/list"},
-		"silent":  {tool.ServerBackoff, "tools/list did not end within 1s (page 1)", "timeouts.list", 0, true, "tools/list"},
+		"silent":  {tool.ServerBackoff, "tools/list did not end within 1s (page 1)", "raise timeout of", 0, true, "tools/list"},
 	} {
 		st, cat := h.status(id), h.catalog(id)
 		if st.State != want.state || !strings.Contains(st.LastError, want.err) || !strings.Contains(st.Hint, want.hint) ||

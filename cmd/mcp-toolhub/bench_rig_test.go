@@ -339,7 +339,7 @@ func hubArgs(tb testing.TB, spec benchSpec, policy map[string]any) []string {
 	for _, entry := range servers {
 		// Go 1.26: a collection that begins in the moment in which a thread enters a read of stdin lasts until Go's monitor thread looks
 		// for it, which may sleep for a minute by then. It happened to servers in one of 600,000 calls, with splice in front, too.
-		entry.(map[string]any)["timeouts"] = map[string]any{"call": "5m"}
+		entry.(map[string]any)["timeout"] = "5m"
 	}
 	if policy == nil {
 		policy = map[string]any{"mode": "accept_all"} // nobody answers questions here

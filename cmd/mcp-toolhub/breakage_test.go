@@ -208,10 +208,10 @@ func childBreakages() []breakage {
 			eventually(t, "the child is back", func() bool { now := r.hub.server(t, "bad"); return now.State == tool.ServerReady && now.PID != st.PID })
 			r.wants(t, "mcp.bad.echo", `{"back":1}`, `"arguments":{"back":1}`)
 		}},
-		{name: "never initialises", servers: bad(with(child(script(upstreamtest.NeverInitialises)), "timeouts", map[string]any{"connect": "300ms"})), harm: func(t *testing.T, r *breakageRig) {
+		{name: "never initialises", servers: bad(with(child(script(upstreamtest.NeverInitialises)), "tuning", serverTuning{Connect: 300 * time.Millisecond})), harm: func(t *testing.T, r *breakageRig) {
 			r.reaches(t, "bad", tool.ServerBackoff)
 		}},
-		{name: "noise on stdout", servers: bad(with(child(script(upstreamtest.Noise)), "timeouts", map[string]any{"call": "500ms"})), harm: func(t *testing.T, r *breakageRig) {
+		{name: "noise on stdout", servers: bad(with(child(script(upstreamtest.Noise)), "timeout", "500ms")), harm: func(t *testing.T, r *breakageRig) {
 			r.reaches(t, "bad", tool.ServerReady)
 			r.wants(t, "mcp.bad.answer", `{"text":`+quoted(strings.Repeat("Listening…\n", 100000))+`}`, string(tool.ClassTimeout))
 			eventually(t, "the noise is over", func() bool { // the call shares the pipe with it, and its timeout is short
@@ -219,7 +219,7 @@ func childBreakages() []breakage {
 			})
 		}},
 		{name: "endless nextCursor", servers: bad(with(child(upstreamtest.Script{Behaviours: []upstreamtest.Behaviour{upstreamtest.EndlessCursor},
-			Tools: []json.RawMessage{upstreamtest.Tool("echo")}}), "timeouts", map[string]any{"list": "2s"})), harm: func(t *testing.T, r *breakageRig) {
+			Tools: []json.RawMessage{upstreamtest.Tool("echo")}}), "tuning", serverTuning{List: 2 * time.Second})), harm: func(t *testing.T, r *breakageRig) {
 			if st := r.reaches(t, "bad", tool.ServerBackoff); !strings.Contains(st.LastError, "did not end within") {
 				t.Errorf("last error %q", st.LastError)
 			}
@@ -274,14 +274,14 @@ func declarationBreakages() []breakage {
 
 // remote is a server over HTTP that meets requests of these methods with a fault.
 func remote(t *testing.T, f upstreamtest.Fault, methods ...string) map[string]any {
-	timeouts := map[string]any{}
+	entry := map[string]any{"type": "http", "url": fakeHTTP(t, upstreamtest.Options{Intercept: f.Intercept(methods...)})}
 	if f == upstreamtest.Hangs { // the others are to answer sooner than any timeout
-		timeouts["call"] = "300ms"
+		entry["timeout"] = "300ms"
 		if len(methods) == 0 {
-			timeouts["connect"] = "300ms"
+			entry["tuning"] = serverTuning{Connect: 300 * time.Millisecond}
 		}
 	}
-	return map[string]any{"type": "http", "url": fakeHTTP(t, upstreamtest.Options{Intercept: f.Intercept(methods...)}), "timeouts": timeouts}
+	return entry
 }
 
 func remoteBreakages() []breakage {

@@ -64,9 +64,9 @@ func TestBrokenServers(t *testing.T) {
 	t.Parallel()
 	mark := newMark(t)
 	hub := startAtOnce(t, configText(t, map[string]any{
-		"mute":     with(child(script(upstreamtest.NeverInitialises), mark), "timeouts", map[string]any{"connect": "5m"}),
-		"late":     with(child(script(upstreamtest.NeverInitialises), mark), "timeouts", map[string]any{"connect": "1s"}),
-		"listless": with(child(script(upstreamtest.SilentList), mark), "timeouts", map[string]any{"list": "1s"}),
+		"mute":     with(child(script(upstreamtest.NeverInitialises), mark), "timeout", "5m"),
+		"late":     with(child(script(upstreamtest.NeverInitialises), mark), "tuning", serverTuning{Connect: time.Second}),
+		"listless": with(child(script(upstreamtest.SilentList), mark), "tuning", serverTuning{List: time.Second}),
 		"quits":    child(script(upstreamtest.ExitsAtOnce), mark),
 		"absent":   map[string]any{"command": "no-such-command-anywhere", "args": []string{mark}},
 		"noisy":    child(script(upstreamtest.Noise, upstreamtest.Chatty), mark),
@@ -91,8 +91,8 @@ func TestBrokenServers(t *testing.T) {
 		state       tool.ServerState
 		error, hint string
 	}{
-		"late":     {tool.ServerBackoff, "no answer to initialize within 1s", "timeouts.connect"},
-		"listless": {tool.ServerBackoff, "within 1s", "timeouts.list"},
+		"late":     {tool.ServerBackoff, "no answer to initialize within 1s", "raise timeout of"},
+		"listless": {tool.ServerBackoff, "within 1s", "raise timeout of"},
 		"quits":    {tool.ServerBackoff, "exited with status 3", "run the command by hand"},
 		"absent":   {tool.ServerBackoff, `"no-such-command-anywhere" was not found in PATH`, "install it or give the full path"},
 		"noisy":    {tool.ServerReady, "", ""},

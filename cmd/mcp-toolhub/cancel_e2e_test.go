@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -41,8 +42,8 @@ func TestTimeoutsAreCancellations(t *testing.T) {
 	t.Parallel()
 	servers, entries, tools := cancelServers(t), map[string]any{}, []string{}
 	for name, entry := range servers {
-		entries[name] = with(with(entry, "max_parallel", 1), "timeouts", map[string]any{
-			"tools": []any{map[string]any{"match": "hang", "call": "100ms"}}})
+		entries[name] = with(with(entry, "max_parallel", 1), "tuning", serverTuning{
+			Tools: []upstream.ToolTimeout{{Pattern: "hang", Call: 100 * time.Millisecond}}})
 		tools = append(tools, "mcp."+name+".hang")
 	}
 	c := &canceling{t: t, state: filepath.Join(t.TempDir(), "state")}
@@ -64,7 +65,7 @@ func TestBlockedCallsRunOutOfTime(t *testing.T) {
 	t.Parallel()
 	const limit = 2 * time.Second
 	config := configText(t, map[string]any{"s": with(child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("hang")}}),
-		"timeouts", map[string]any{"call": limit.String()})}, map[string]any{
+		"timeout", limit.String())}, map[string]any{
 		"policy": map[string]any{"mode": "accept_all", "tools": []any{map[string]any{"match": "mcp.s.hang", "interrupt": "block"}}}})
 	overCancelingClients(t, config, []string{"mcp.s.hang"}, func(c *canceling) {
 		began := time.Now()

@@ -101,7 +101,7 @@ func startCancelHub(t *testing.T, version, door string) *cancelHub {
 		if kind == "sse" {
 			entry["type"], s.beginsBy = "sse", http.MethodGet
 		}
-		entries[name], h.servers[name] = with(entry, "scheduling", "strict"), s
+		entries[name], h.servers[name] = entry, s
 		tools = append(tools, "mcp."+name+".plain")
 	}
 	hook := func(event, tool string) map[string]any {
@@ -110,7 +110,7 @@ func startCancelHub(t *testing.T, version, door string) *cancelHub {
 	config := configText(t, entries, map[string]any{
 		"hub":   map[string]any{"http": map[string]any{"drain_timeout": "100ms"}},
 		"hooks": []any{hook("pre_tool_use", "pre"), hook("post_tool_use", "post")},
-		"policy": map[string]any{"mode": "default", "rules": []any{map[string]any{"match": "mcp.*.asked", "then": "ask"}, map[string]any{"match": "*", "then": "allow"}},
+		"policy": map[string]any{"mode": "default", "tools": []any{map[string]any{"match": "mcp.*", "concurrency": "exclusive"}}, "rules": []any{map[string]any{"match": "mcp.*.asked", "then": "ask"}, map[string]any{"match": "*", "then": "allow"}},
 			"ask": map[string]any{"channels": []string{"client", "queue"}}}})
 	var variable string
 	h.probe, variable = newProbe(t)

@@ -38,8 +38,8 @@ type configured struct {
 func configure(s *config.Settings, grants *policy.Grants, table []*tool.HubTool, runner *command.Runner, logger *slog.Logger) (*configured, error) {
 	c := &configured{settings: s, limits: make(map[string]invoke.Limits, len(s.Upstream.Servers)), results: limit.New(s.Results)}
 	for _, sc := range s.Upstream.Servers {
-		c.limits[sc.ID] = invoke.Limits{MaxParallel: sc.MaxParallel, MaxQueued: sc.MaxQueued,
-			PerSession: sc.Isolated || sc.OAuth.PerCaller, Strict: sc.Strict}
+		c.limits[sc.ID] = invoke.Limits{MaxParallel: sc.MaxParallel,
+			PerSession: sc.Isolated || sc.OAuth.PerCaller, TaskTime: sc.Timeouts.CallMax}
 	}
 	var ownErr, gateErr, namesErr error
 	if c.own, ownErr = newBuiltins(s, runner, logger); ownErr != nil {

@@ -11,7 +11,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -88,8 +90,8 @@ func errorsHub(t *testing.T) (h *runningHub, dir string) {
 	}
 	says := func(text string) string { return `has(arguments.text) && arguments.text == "` + text + `"` }
 	config := configText(t, map[string]any{
-		"s": with(with(s, "limits", map[string]any{"message": "64KiB"}), "timeouts", map[string]any{
-			"tools": []any{map[string]any{"match": "hang", "call": "100ms"}}}),
+		"s": with(with(s, "limits", map[string]any{"message": "64KiB"}), "tuning", serverTuning{
+			Tools: []upstream.ToolTimeout{{Pattern: "hang", Call: 100 * time.Millisecond}}}),
 		"locked": with(over(locked), "headers", map[string]any{"Authorization": "Bearer " + errorSecret}), "busy": over(upstreamtest.LimitsRate.Intercept("tools/call")), "resets": over(upstreamtest.Resets.Intercept("tools/call")),
 	}, map[string]any{
 		"hub":      map[string]any{"toolsets": map[string]any{"code": map[string]any{"run_command": map[string]any{}}, "declarative": map[string]any{}}},

@@ -27,7 +27,7 @@ func everythingWays(t *testing.T) map[string]map[string]any {
 	own := func(entry map[string]any) map[string]any { return with(entry, "isolation", "session") }
 	address := everythingOver(t, program, "streamableHttp") + "/mcp"
 	return map[string]map[string]any{
-		"stdio":  own(map[string]any{"command": program, "args": []string{"stdio"}, "timeouts": map[string]any{"connect": "2m"}}),
+		"stdio":  own(map[string]any{"command": program, "args": []string{"stdio"}, "timeout": "2m"}),
 		"sse":    own(map[string]any{"type": "sse", "url": everythingOver(t, program, "sse") + "/sse"}),
 		"http":   own(map[string]any{"type": "http", "url": address}),
 		"shared": {"type": "http", "url": address},

@@ -20,10 +20,12 @@ func gated(s upstreamtest.Script, gate string) map[string]any {
 	return entry
 }
 
-// coldHub is the config of a hub with the built-in tools and a server that hangs until there is the file gate.
+// coldHub is the config of a hub with the built-in tools and a server that hangs until there is the file gate. Its clients
+// wait for it longer than any test.
 func coldHub(t *testing.T, gate string, more map[string]any) string {
 	t.Helper()
 	all := map[string]any{
+		"tuning":   tuning{FirstListWithin: 10 * time.Minute},
 		"hub":      map[string]any{"toolsets": map[string]any{"code": map[string]any{"root": "."}}},
 		"profiles": map[string]any{"default": map[string]any{"exclude": []string{"code.search", "mcp.slow.fail"}}},
 		"deferred": neverDeferred()["deferred"],
@@ -44,7 +46,6 @@ func TestFirstListWaitsForServers(t *testing.T) {
 			dir := t.TempDir()
 			gate := filepath.Join(dir, "gate")
 			config := coldHub(t, gate, nil)
-			tune(t, dir, tuning{FirstListWithin: 10 * time.Minute}) // longer than any test
 			w := wireHubIn(t, dir, config, version).open()
 			list := rawRequest{id: `"list"`, method: "tools/list", params: w.params("", "")}
 			call := func(id, name string) string {
@@ -97,9 +98,7 @@ func TestFirstListWaitsForServers(t *testing.T) {
 // TestNobodyWaitsForWhatIsDeferred: where tool_search is listed, a list is answered at once.
 func TestNobodyWaitsForWhatIsDeferred(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	tune(t, dir, tuning{FirstListWithin: 10 * time.Minute})
-	w := wireHubIn(t, dir, coldHub(t, filepath.Join(dir, "gate"), alwaysDeferred), rev2025June).open()
+	w := wireHub(t, coldHub(t, filepath.Join(t.TempDir(), "gate"), alwaysDeferred), rev2025June).open()
 	w.write(rawRequest{id: `"list"`, method: "tools/list", params: w.params("", "")}.text())
 	if answer := w.next(); !strings.Contains(answer, `"tool_search"`) {
 		t.Errorf("the list is %.300s", answer)

@@ -138,7 +138,7 @@ func (h *runningHub) received(text string) int {
 // TestIsolationHasBounds checks how many connections there are at a time, and that one which is not used ends.
 func TestIsolationHasBounds(t *testing.T) {
 	t.Parallel()
-	h := isolationHub(t, map[string]any{"max_sessions": 2, "session_idle": "1s"})
+	h := isolationHub(t, map[string]any{"max_sessions": 2, "idle_stop": "1s"})
 	one, two, three := h.person(t, rev2025, annToken), h.person(t, rev2026, annToken), h.person(t, rev2026, bobToken)
 	busy, end := make(chan string, 2), filepath.Join(t.TempDir(), "end")
 	for _, w := range []*wire{one, two} {

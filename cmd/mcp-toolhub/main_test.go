@@ -252,12 +252,7 @@ func startHub(t testing.TB, name, config string, args ...string) *runningHub {
 // startHubIn is startHub with these variables more in the hub's environment.
 func startHubIn(t testing.TB, env []string, name, config string, args ...string) *runningHub {
 	t.Helper()
-	return startHubAt(t, t.TempDir(), env, name, config, args...)
-}
-
-// startHubAt is startHubIn with the hub's directory.
-func startHubAt(t testing.TB, dir string, env []string, name, config string, args ...string) *runningHub {
-	t.Helper()
+	dir := t.TempDir()
 	file := filepath.Join(dir, name)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)

@@ -47,9 +47,8 @@ const (
 func marathonHub(t *testing.T, servers map[string]any) (*runningHub, *probe) {
 	t.Helper()
 	p, variable := newProbe(t)
-	dir := t.TempDir()
-	tune(t, dir, tuning{RetryMin: 10 * time.Millisecond, RetryMax: 50 * time.Millisecond, RetryBudget: 100_000, SessionIdle: 3 * time.Second})
-	hub := startHubAt(t, dir, []string{variable}, "hub.json", configText(t, servers, map[string]any{
+	hub := startHubIn(t, []string{variable}, "hub.json", configText(t, servers, map[string]any{
+		"tuning":  tuning{RetryMin: 10 * time.Millisecond, RetryMax: 50 * time.Millisecond, RetryBudget: 100_000, SessionIdle: 3 * time.Second},
 		"persist": map[string]any{"journal": map[string]any{"max_bytes": "1MiB", "max_files": 3}},
 	}))
 	p.pid = hub.cmd.Process.Pid

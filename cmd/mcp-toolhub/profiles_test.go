@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -103,7 +105,7 @@ func TestProfilesSayWhatHappens(t *testing.T) {
 		tools = append(tools, upstreamtest.Tool(name))
 	}
 	slow := child(upstreamtest.Script{Tools: tools})
-	slow["timeouts"] = map[string]any{"call": "300ms", "call_max": "300ms"}
+	slow["timeout"], slow["timeout_max"] = "300ms", "300ms"
 	p.w = wireHubIn(t, dir, configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: tools, Record: p.record}), "slow": slow}, map[string]any{
 		"hub": map[string]any{"toolsets": map[string]any{"code": map[string]any{"root": ".", "allowed_write_roots": []string{"."}}}},
 		"policy": map[string]any{"mode": "accept_all", "tools": []map[string]any{{"match": "mcp.s.wait", "interrupt": "block", "concurrency": "exclusive"},
@@ -177,7 +179,7 @@ func TestProfilesOfAllKindsSayWhatHappens(t *testing.T) {
 				return all.String()
 			}
 		}
-		servers[id] = with(entry, "timeouts", map[string]any{"tools": []any{map[string]any{"match": "sleep", "call": "300ms", "call_max": "300ms"}}})
+		servers[id] = with(entry, "tuning", serverTuning{Tools: []upstream.ToolTimeout{{Pattern: "sleep", Call: 300 * time.Millisecond, CallMax: 300 * time.Millisecond}}})
 	}
 	declared := filepath.Join(dir, "mcp-toolhub", "tools")
 	if err := os.MkdirAll(declared, 0o700); err != nil {

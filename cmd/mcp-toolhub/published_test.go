@@ -32,7 +32,7 @@ func publishedServers(t *testing.T, files string) string {
 		if err != nil {
 			t.Fatalf("%s: %v", npmDir, err)
 		}
-		return map[string]any{"command": path, "args": args, "timeouts": map[string]any{"connect": "2m"}}
+		return map[string]any{"command": path, "args": args, "timeout": "2m"}
 	}
 	memory := bin("mcp-server-memory")
 	memory["env"] = map[string]any{"MEMORY_FILE_PATH": filepath.Join(t.TempDir(), "memory.jsonl")}

@@ -14,9 +14,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
 // TestOrderUnder64CallersThroughTheHub: each caller's calls of a tool without known targets come to the server one after the other, in
@@ -215,8 +217,8 @@ func TestLocksAreFreeWhileACallWaitsForInputThroughTheHub(t *testing.T) {
 // this time is over is told by a call of another file that begins later, may take as long, and ends by it.
 func TestWaitingIsNotChargedThroughTheHub(t *testing.T) {
 	t.Parallel()
-	g, hub := gatedHub(t, map[string]any{"timeouts": map[string]any{"tools": []any{
-		map[string]any{"match": "read_file", "call": "2s", "call_max": "2s"}}}})
+	g, hub := gatedHub(t, map[string]any{"tuning": serverTuning{Tools: []upstream.ToolTimeout{
+		{Pattern: "read_file", Call: 2 * time.Second, CallMax: 2 * time.Second}}}})
 	call := func(tool, path, content string) <-chan string {
 		w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
 		return begins(w, tool, fmt.Sprintf(`{"path":%q,"content":%q}`, path, content))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -135,7 +136,7 @@ func TestBreakerThroughTheHub(t *testing.T) {
 	t.Parallel()
 	o := &overlapServer{want: 1}
 	entry := o.start(t)
-	entry["timeouts"] = map[string]any{"tools": []any{map[string]any{"match": "get_status", "call": "50ms"}}}
+	entry["tuning"] = serverTuning{Tools: []upstream.ToolTimeout{{Pattern: "get_status", Call: 50 * time.Millisecond}}}
 	hub := startHub(t, "hub.json", configText(t, map[string]any{"far": entry}, nil))
 	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
 	o.frozen.Store(true)

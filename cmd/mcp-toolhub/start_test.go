@@ -32,7 +32,7 @@ func startConfig(t *testing.T, mark string) string {
 	for i := range honestServers {
 		servers[honestServer(i)] = child(upstreamtest.Script{Delay: honestDelay(i)}, mark)
 	}
-	return configText(t, servers, neverDeferred())
+	return configText(t, servers, map[string]any{"deferred": neverDeferred()["deferred"], "tuning": tuning{FirstListWithin: time.Nanosecond}})
 }
 
 // honestDelay is how long the i-th honest server waits before it does anything, for a network perhaps.
@@ -50,7 +50,6 @@ func startIn(t *testing.T, dir string) *runningHub {
 	h := &runningHub{read: make(chan struct{})}
 	h.cmd = exec.Command(program, "serve", "--http", "127.0.0.1:0", "--log-format", "json", "--config", filepath.Join(dir, "hub.json"))
 	h.cmd.Dir, h.cmd.Env = dir, scratchEnv(dir)
-	tune(t, dir, tuning{FirstListWithin: time.Nanosecond})
 	stderr, err := h.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

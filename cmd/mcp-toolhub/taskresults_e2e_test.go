@@ -17,7 +17,6 @@ func TestPhasesOfATasksResult(t *testing.T) {
 	const schema = `,"outputSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`
 	hooks := map[string]any{"hooks": []any{map[string]any{"match": "mcp.far.task", "event": []string{"post_tool_use", "result_persistence"},
 		"redact": []string{"key-[0-9]+"}}}}
-	fail := map[string]any{"validate_output": "fail"}
 	strategy := func(s string) map[string]any {
 		return map[string]any{"results": map[string]any{"tools": []any{map[string]any{"match": "mcp.far.*", "strategy": s}}}}
 	}
@@ -32,9 +31,8 @@ func TestPhasesOfATasksResult(t *testing.T) {
 		is       tool.Status
 		line     string // a part
 	}{
-		"a result that fits":       {schema, nil, fail, `{"content":[],"structuredContent":{"n":1}}`, `"n":1`, "isError", tool.StatusSucceeded, `"n":1`},
+		"a result that fits":       {schema, nil, nil, `{"content":[],"structuredContent":{"n":1}}`, `"n":1`, "isError", tool.StatusSucceeded, `"n":1`},
 		"a result that is told of": {schema, nil, nil, `{"content":[],"structuredContent":{"n":"x"}}`, `"n":"x"`, "isError", tool.StatusSucceeded, `"checked":"output"`},
-		"a result that is refused": {schema, nil, fail, `{"content":[],"structuredContent":{"n":"x"}}`, `"isError":true`, `"n":"x"`, tool.StatusFailed, `invalid_output`},
 		"an error":                 {schema, nil, nil, `{"content":[{"type":"text","text":"no"}],"isError":true}`, `"status":"failed"`, "n/a", tool.StatusFailed, `"summary":"no"`},
 		"a secret":                 {"", hooks, nil, `{"content":[{"type":"text","text":"it is key-123"}]}`, `it is [redacted]`, "key-123", tool.StatusSucceeded, `"updated_output"`},
 		"what is never kept":       {"", strategy("never_persist"), nil, `{"content":[{"type":"text","text":"hush"}]}`, `hush`, "n/a", tool.StatusSucceeded, `"content_ref":"hmac-sha256:`},

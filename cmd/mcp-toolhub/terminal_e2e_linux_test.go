@@ -223,7 +223,7 @@ func TestToolsCallWaitsInTheQueue(t *testing.T) {
 func TestWaitingForServersIsShownOnATerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	mute := with(child(script(upstreamtest.NeverInitialises)), "timeouts", map[string]any{"connect": "1h"})
+	mute := with(child(script(upstreamtest.NeverInitialises)), "timeout", "1h")
 	config := configText(t, map[string]any{"good": child(upstreamtest.Script{}), "mute": mute}, nil)
 	if err := os.WriteFile(filepath.Join(dir, "hub.json"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)

@@ -88,7 +88,7 @@ func (c *configured) state(t *tool.Tool) (state facts.State) {
 	case source == tool.SourceMCP:
 		for _, sc := range settings.Upstream.Servers {
 			if sc.ID == t.Server {
-				state.Strict, state.Apart = sc.Strict, sc.Isolated
+				state.Apart = sc.Isolated
 				state.Timeout, state.MaxInlineChars, state.Excess = sc.CallTimeout(t.Native), sc.MessageLimit(), facts.ExcessRefused
 			}
 		}

@@ -42,7 +42,7 @@ func TestToolsShowWhatBoundsThem(t *testing.T) {
 	server := child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("echo"),
 		json.RawMessage(`{"name":"brief","inputSchema":{"type":"object"},"_meta":{"anthropic/maxResultSizeChars":1234}}`)}})
 	server["env"].(map[string]any)["API_TOKEN"] = "${env:FAR_TOKEN}"
-	server["limits"], server["timeouts"] = map[string]any{"message": "3MiB"}, map[string]any{"call": "5s", "call_max": "9s"}
+	server["limits"], server["timeout"], server["timeout_max"] = map[string]any{"message": "3MiB"}, "5s", "9s"
 	file := filepath.Join(dir, "hub.json")
 	writeFile(t, file, configText(t, map[string]any{"s": server}, map[string]any{"hub": map[string]any{"toolsets": map[string]any{
 		"code": map[string]any{"root": ".", "allowed_write_roots": []string{"."}, "run_command": map[string]any{"timeout": "4s", "stdout_limit": 2048, "stderr_limit": 1024,

@@ -2,50 +2,75 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
-	"path/filepath"
-	"testing"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
-// tuning holds values that no config can set, for hubs of tests. What is zero stays as it is.
+// tuning holds values that no config can set, for hubs of tests. What is zero stays as it is. configText takes them under the key
+// tuning, at the top and in the entries of servers, and keeps them under $schema.
 type tuning struct {
 	RetryMin, RetryMax           time.Duration
 	RetryBudget                  int
 	FirstListWithin, SessionIdle time.Duration
+	Servers                      map[string]serverTuning
 }
 
-const tuningFile = "tuning.json"
-
-// tune gives the hubs whose config is in dir these values.
-func tune(t testing.TB, dir string, values tuning) {
-	t.Helper()
-	text, err := json.Marshal(values)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, tuningFile), text, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+type serverTuning struct {
+	Connect, List time.Duration
+	Tools         []upstream.ToolTimeout
 }
 
-// tuned sets what tune has written beside the config of s.
+// taken returns the config without its tunings, which are under $schema then.
+func taken(all, servers map[string]any) map[string]any {
+	all, servers = maps.Clone(all), maps.Clone(servers)
+	top, tunes := all["tuning"].(tuning)
+	delete(all, "tuning")
+	for id, entry := range servers {
+		entry, _ := entry.(map[string]any)
+		own, is := entry["tuning"].(serverTuning)
+		if !is {
+			continue
+		}
+		if top.Servers == nil {
+			top.Servers = map[string]serverTuning{}
+		}
+		entry = maps.Clone(entry)
+		delete(entry, "tuning")
+		servers[id], top.Servers[id], tunes = entry, own, true
+	}
+	all["mcpServers"] = servers
+	if tunes {
+		all["$schema"] = top
+	}
+	return all
+}
+
+// tuned sets what the config of s has for it.
 func tuned(s *config.Settings) {
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(s.Path), tuningFile))
-	if err != nil {
-		return
+	var file struct {
+		Schema json.RawMessage `json:"$schema"`
 	}
 	var values tuning
-	if err := json.Unmarshal(text, &values); err != nil {
-		panic(err)
+	text, err := os.ReadFile(s.Path)
+	if err != nil || json.Unmarshal(text, &file) != nil || json.Unmarshal(file.Schema, &values) != nil {
+		return
 	}
 	set(&s.Upstream.RetryMin, values.RetryMin)
 	set(&s.Upstream.RetryMax, values.RetryMax)
 	set(&s.Upstream.RetryBudget, values.RetryBudget)
 	set(&s.Upstream.FirstListWithin, values.FirstListWithin)
 	set(&s.Downstream.HTTP.SessionIdle, values.SessionIdle)
+	for i := range s.Upstream.Servers {
+		server := &s.Upstream.Servers[i]
+		own := values.Servers[server.ID]
+		set(&server.Timeouts.Connect, own.Connect)
+		set(&server.Timeouts.List, own.List)
+		server.Tools = own.Tools
+	}
 }
 
 func set[V comparable](to *V, value V) {

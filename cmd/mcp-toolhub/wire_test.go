@@ -46,7 +46,7 @@ func configText(t testing.TB, servers map[string]any, more map[string]any) strin
 			delete(all, key)
 		}
 	}
-	text, err := json.Marshal(all)
+	text, err := json.Marshal(taken(all, servers))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,6 @@ const (
 	ValidateReject Validate = "reject" // the call ends as schema_validation_failed before anything runs (default)
 	ValidateWarn   Validate = "warn"   // the call goes on; an event records the fault
 	ValidateOff    Validate = "off"    // the schema is not looked at
-	ValidateFail   Validate = "fail"   // of results alone: the call fails
 )
 
 // Tool is one callable tool as a catalog admitted it. It is immutable once published.
@@ -72,9 +71,7 @@ type Tool struct {
 	Description string // decoded, for people and search
 	Tags        []string
 	Validate    Validate // "" means ValidateReject
-	// ValidateOutput says what happens to a result that the output schema refuses: ValidateWarn (default), ValidateFail or ValidateOff.
-	ValidateOutput Validate
-	Repairs        []Repair
+	Repairs     []Repair
 
 	Hub *HubTool // its entry in the table of the hub's own tools; nil for the tools of servers and toolsets
 

@@ -62,7 +62,7 @@ func (f *Facts) InputContract() InputContract {
 func (f *Facts) OutputContract() OutputContract {
 	schema, validation := objectOnly(f.declared.OutputSchema), tool.Validate("")
 	if schema != nil {
-		validation = cmp.Or(f.declared.ValidateOutput, tool.ValidateWarn)
+		validation = tool.ValidateWarn
 	}
 	policy := passThrough
 	if f.state.MaxInlineChars > 0 && f.state.Excess != "" {
@@ -160,7 +160,7 @@ func (f *Facts) SchedulerPolicy() SchedulerPolicy {
 	}
 	switch {
 	case p.ConcurrencySafe:
-	case f.Concurrency.Value == ConcurrencyExclusive || f.state.Strict:
+	case f.Concurrency.Value == ConcurrencyExclusive:
 		p.Ordering = "serial"
 		server := f.namespace()
 		if f.state.Apart { // no two sessions share the lock

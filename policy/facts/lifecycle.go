@@ -24,7 +24,6 @@ type State struct {
 	Progress  bool // a tool of the hub's own reports progress
 	Partial   bool // parts of its result are there before the whole
 	Artifacts bool // its calls make artifacts, or what its results name is taken in as such
-	Strict    bool // a call that is not known to be safe has its server alone
 	Apart     bool // each client session has a connection of its own to the server
 
 	Credentials []string // names of the credentials that its origin gets, never the values

@@ -364,8 +364,6 @@ func (a *admission) tool(c *candidate) *tool.Tool {
 		Tags:        a.tags,
 		Repairs:     c.repairs,
 		Validate:    tool.Validate(a.cfg.Validate),
-
-		ValidateOutput: tool.Validate(a.cfg.ValidateOutput),
 	}
 	p := c.parts
 	if p == nil {

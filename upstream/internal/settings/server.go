@@ -45,13 +45,10 @@ type Server struct {
 	Tags     []string // given to every tool of the server
 	Validate string   // "off", "warn" or "reject" (default)
 
-	ValidateOutput string // "off", "warn" (default) or "fail"
-
 	// Lazy servers are started by the first call to one of their tools, as soon as it is known which tools they have.
 	Lazy bool
 
-	IdleStop     time.Duration // a server that no call has needed for so long is stopped until the next one; 0: never
-	HideWhenDown bool          // its tools are not listed while it is not ready
+	IdleStop time.Duration // a server that no call has needed for so long is stopped until the next one; 0: never
 
 	// Isolated servers have state that is their client's own: each client session gets a connection of
 	// its own, made by its first call, with a child process of its own where there is one.
@@ -59,9 +56,7 @@ type Server struct {
 	SessionIdle time.Duration // such a connection that no call has needed for so long ends; default 10m
 	MaxSessions int           // such connections at the same time; default 20, and 1000 where each person has one
 
-	MaxParallel int  // calls that this server executes at the same time; for whoever schedules them
-	MaxQueued   int  // calls that may wait for it
-	Strict      bool // calls that are not known to be safe run alone; for whoever schedules them
+	MaxParallel int // calls that this server executes at the same time; for the scheduler
 
 	Limits   Limits
 	Timeouts Timeouts

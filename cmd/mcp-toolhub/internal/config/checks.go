@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -93,12 +92,6 @@ func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip, noIP := netip.ParseAddr(host)
 	return err == nil && (strings.EqualFold(host, "localhost") || noIP == nil && ip.Unmap().IsLoopback())
-}
-
-// pathGlob checks a pattern of path.Match.
-func pathGlob(s string) (string, string) {
-	_, err := path.Match(s, "")
-	return faultIf(err != nil, "a glob that is not closed", "close the bracket, or write \\[ for the character [")
 }
 
 // treeGlob checks a pattern over whole paths, where ** stands for directories.

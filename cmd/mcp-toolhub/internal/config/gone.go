@@ -16,6 +16,16 @@ func goneHTTP() map[string]string {
 	return map[string]string{"session_idle": fixed, "max_body_bytes": "write it as hub.limits.client_message"}
 }
 
+func goneServer() map[string]string {
+	gone := all(fixed, "max_queued")
+	gone["timeouts"] = "write its call as timeout, and call_max as timeout_max"
+	gone["session_idle"] = "write it as idle_stop"
+	gone["when_down"] = "remove it: the tools of a server that is down stay listed"
+	gone["validate_output"] = "remove it: results that do not fit pass, and the record says what is wrong"
+	gone["scheduling"] = "write policy: {tools: [{match: mcp.SERVER.*, concurrency: exclusive}]}"
+	return gone
+}
+
 func goneLimits() map[string]string {
 	return all(fixed, "pages", "catalog", "tools", "tool_size", "schema_depth")
 }

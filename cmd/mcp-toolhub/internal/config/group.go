@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -19,6 +18,7 @@ import (
 
 // The defaults of upstream, for checks that compare a given timeout with one that is not given.
 const (
+	defaultConnect = 30 * time.Second
 	defaultCall    = 60 * time.Second
 	defaultCallMax = 30 * time.Minute
 )
@@ -114,13 +114,11 @@ type serverReader struct {
 func (r serverReader) config(id string) upstream.ServerConfig {
 	v := &r.entry.Value
 	c := upstream.ServerConfig{ID: id, Disabled: v.disabled, Trust: v.trust, Tags: v.tags, Validate: v.validate,
-		ValidateOutput: v.validateOutput, MaxParallel: v.maxParallel, MaxQueued: v.maxQueued, Strict: v.scheduling == "strict",
-		Lazy: v.start == "lazy", IdleStop: v.idleStop.Value, HideWhenDown: v.whenDown == "hide",
-		Isolated: v.isolation == "session", SessionIdle: v.sessionIdle.Value, MaxSessions: v.maxSessions.Value}
+		MaxParallel: v.maxParallel, Lazy: v.start == "lazy", Isolated: v.isolation == "session", MaxSessions: v.maxSessions.Value}
 	if c.Isolated || v.oauth.Value.identity.Value == perCaller {
-		pointless(r, v.idleStop, v.idleStop.Present, "with isolation: session or oauth: {identity: caller}, session_idle says when a connection ends")
+		c.SessionIdle = v.idleStop.Value
 	} else {
-		pointless(r, v.sessionIdle, v.sessionIdle.Present, "it takes isolation: session or oauth: {identity: caller}")
+		c.IdleStop = v.idleStop.Value
 		pointless(r, v.maxSessions, v.maxSessions.Present, "it takes isolation: session or oauth: {identity: caller}")
 	}
 	address := r.address()
@@ -138,7 +136,7 @@ func (r serverReader) config(id string) upstream.ServerConfig {
 		pointless(r, v.envFile, v.envFile.Present, "only a command takes envFile")
 		pointless(r, v.cwd, v.cwd.Present, "only a command takes cwd")
 	}
-	c.Timeouts, c.Tools = r.timeouts()
+	c.Timeouts = r.timeouts()
 	c.Missing, c.Secrets = missingOf(v.missing), v.secrets
 	for _, key := range []string{"env", "envFile", "headers", "oauth"} {
 		if n := r.entry.Node.Member(key); n != nil {
@@ -271,22 +269,14 @@ func (r serverReader) headerMap(h shape.Located[[]shape.Entry[string]]) map[stri
 }
 
 // timeouts completes what was given, so that a call's timeout is never above its maximum.
-func (r serverReader) timeouts() (upstream.Timeouts, []upstream.ToolTimeout) {
+func (r serverReader) timeouts() upstream.Timeouts {
 	v := &r.entry.Value
-	t := upstream.Timeouts{Connect: v.timeouts.connect, List: v.timeouts.list}
-	call := v.timeouts.call
-	if v.clientTimeout.OK && !call.Present {
-		call = shape.Located[time.Duration]{Position: v.clientTimeout.Position, Path: v.clientTimeout.Path, Present: true, OK: true,
-			Value: r.clientTimeout(v.clientTimeout)}
+	call, most := r.span(end{v.timeout, "timeout", defaultCall}, end{v.timeoutMax, "timeout_max", defaultCallMax})
+	t := upstream.Timeouts{Call: call, CallMax: most}
+	if call > defaultConnect {
+		t.Connect, t.List = call, call
 	}
-	t.Call, t.CallMax = r.span(end{call, "call", defaultCall}, end{v.timeouts.callMax, "call_max", defaultCallMax})
-	var tools []upstream.ToolTimeout
-	usual, most := cmp.Or(t.Call, defaultCall), cmp.Or(t.CallMax, defaultCallMax)
-	for _, tool := range v.timeouts.tools {
-		c, m := r.span(end{tool.call, "call", usual}, end{tool.callMax, "call_max", most})
-		tools = append(tools, upstream.ToolTimeout{Pattern: tool.match, Call: c, CallMax: m})
-	}
-	return t, tools
+	return t
 }
 
 // end is one end of a span of time: as it was given, and what it is where it was not.
@@ -309,15 +299,4 @@ func (r *reader) span(low, high end) (l, h time.Duration) {
 		l = h
 	}
 	return l, h
-}
-
-// clientTimeout reads a number without a unit. Gemini CLI, Claude Code and Amazon Q mean milliseconds, Cline and Roo
-// Code seconds; no call can be meant to end within less than a second, so a small number is seconds.
-func (r serverReader) clientTimeout(v shape.Located[int64]) time.Duration {
-	d := time.Duration(v.Value) * time.Millisecond
-	if v.Value < 1000 {
-		d = time.Duration(v.Value) * time.Second
-		shape.WarnOf(r.Reader, v, "read as seconds", `say it with a unit: timeouts: {call: "`+shape.Short(d)+`"}`)
-	}
-	return min(d, timeout().Max)
 }

@@ -84,8 +84,8 @@ func TestSchemaRefusesFaults(t *testing.T) {
 	s := compiled(t)
 	for _, text := range []string{
 		"mcpServer: {}", "hub: {nmae: x}", "hub: 1", "mcpServers: {a: {}}", "mcpServers: {a: {command: [x]}}",
-		"mcpServers: {a: {command: x, type: htp}}", "mcpServers: {a: {command: x, timeouts: {call: 30}}}",
-		"mcpServers: {a: {command: x, timeouts: {call: soon}}}", "servers: {a: {command: x, comand: y}}",
+		"mcpServers: {a: {command: x, type: htp}}", "mcpServers: {a: {command: x, timeout: 1.5}}",
+		"mcpServers: {a: {command: x, timeout: soon}}", "servers: {a: {command: x, comand: y}}",
 		"hub: {auth: {tokens: [{name: a}]}}", "hub: {auth: {tokens: [{name: a, token: literal}]}}",
 		"profiles: {p: {style: natve}}", "profiles: {p: {tools: [{name: x}]}}", "policy: {rulez: []}", "policy: {rules: [{match: x}]}", "deferred: {x: 1}",
 		"persist: {journal: {max_bytes: lots}}", "hub: {http: {max_sessions: 0}}", "inputs: [{type: promptString}]",

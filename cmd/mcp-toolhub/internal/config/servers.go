@@ -17,34 +17,20 @@ type server struct {
 	args                    shape.Located[[]string]
 	env, headers            shape.Located[[]shape.Entry[string]]
 	url, httpURL, serverURL shape.Located[string]
-	clientTimeout           shape.Located[int64]
 	disabled, trust         bool
 	tools                   toolUse
 	tags                    []string
 	validate                string
-	validateOutput          string
-	maxParallel, maxQueued  int
-	start, whenDown         string
+	maxParallel             int
+	start                   string
 	limits                  upstream.Limits
 	idleStop                shape.Located[time.Duration]
-	isolation, scheduling   string
-	sessionIdle             shape.Located[time.Duration]
+	isolation               string
 	maxSessions             shape.Located[int]
 	oauth                   shape.Located[oauth]
-	timeouts                timeouts
+	timeout, timeoutMax     shape.Located[time.Duration]
 	secrets                 []string        // values by ${secret:…} and ${file:…}
 	missing                 textfile.Faults // references of the entry that have no value: the server is left out
-}
-
-type timeouts struct {
-	connect, list time.Duration
-	call, callMax shape.Located[time.Duration]
-	tools         []toolTimeout
-}
-
-type toolTimeout struct {
-	match         string
-	call, callMax shape.Located[time.Duration]
 }
 
 // toolUse names the tools of a server that are used, and those that are not, in the words of several clients.
@@ -65,8 +51,8 @@ func toolUseKeys(u *toolUse) []shape.Field {
 // serverShape is an entry of mcpServers or servers.
 func serverShape() shape.Object[server] {
 	return shape.Object[server]{Fields: serverKeys, Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, " +
-		"disabledTools, enabledTools, trust, tags, timeouts, validate, validate_output, max_parallel, max_queued, scheduling, start, idle_stop, isolation, " +
-		"session_idle, max_sessions, when_down, oauth, limits",
+		"disabledTools, enabledTools, trust, tags, timeout, timeout_max, validate, max_parallel, start, idle_stop, isolation, max_sessions, oauth, limits",
+		Gone: goneServer(),
 		Extra: shape.Schema{"anyOf": []shape.Schema{{"required": []string{"command"}}, {"required": []string{"url"}},
 			{"required": []string{"httpUrl"}}, {"required": []string{"serverUrl"}}}}}
 }
@@ -95,38 +81,26 @@ func serverKeys(s *server) []shape.Field {
 		shape.Key("tags", "Words given to every tool of this server.", shape.List[string]{Of: plainText}, &s.tags),
 		shape.Key("validate", "What happens to arguments that a tool's input schema refuses (default reject).",
 			shape.OneOf("off", "warn", "reject"), &s.validate),
-		shape.Key("validate_output", "What happens to results whose structuredContent a tool's output schema refuses (default warn: they pass, "+
-			"and the record says what is wrong).",
-			shape.OneOf("off", "warn", "fail"), &s.validateOutput),
 		shape.Key("max_parallel", "Calls that this server executes at the same time (default 100). Others wait for their turn.",
 			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxParallel),
-		shape.Key("max_queued", "Calls that may wait for this server (default 1000). Further ones are refused.",
-			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxQueued),
-		shape.Key("scheduling", "Whether calls that are not known to be safe run one at a time where they concern the same thing (targets, the default), "+
-			"or always alone (strict), as Agent Tool has it for tools that say nothing.",
-			shape.OneOf("targets", "strict"), &s.scheduling),
 		shape.Key("start", "When the server is started: with the hub (eager, the default), or by the first call to one of its tools "+
 			"(lazy), once it is known which tools it has.",
 			shape.OneOf("eager", "lazy"), &s.start),
-		shape.KeyAt("idle_stop", "A server that no call has needed for so long is stopped until the next one (default never).",
+		shape.KeyAt("idle_stop", "A server that no call has needed for so long is stopped until the next one (default never). With isolation: session or "+
+			"oauth: {identity: caller} it is each connection that ends (default 10m).",
 			idleTime(), &s.idleStop),
 		shape.Key("isolation", "Whether all clients share one connection to the server (shared, the default), or each client session has "+
 			"its own (session): for servers with state, such as browsers. On protocol 2026-07-28, which has no sessions, each "+
 			"caller (token) has its own.",
 			shape.OneOf("shared", "session"), &s.isolation),
-		shape.KeyAt("session_idle", "With isolation: session or oauth: {identity: caller}, a connection that its session or caller has not called for so long "+
-			"ends (default 10m).",
-			idleTime(), &s.sessionIdle),
 		shape.KeyAt("max_sessions", "With isolation: session, connections at the same time (default 20); with oauth: {identity: caller}, too (default 1000). Calls of "+
 			"further sessions or callers are refused.",
 			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxSessions),
-		shape.Key("when_down", "Whether the tools of a server that is down stay listed (list, the default) or not (hide).",
-			shape.OneOf("list", "hide"), &s.whenDown),
 		shape.SectionWith("limits", "How much the server may send. What is not given here is as in hub.limits.",
 			goneLimits(), limitsKeys(&s.limits)...),
-		shape.Section("timeouts", "How long the hub waits for this server.", timeoutsKeys(&s.timeouts)...),
-		shape.KeyAt("timeout", "A client's timeout of a call, in milliseconds (below 1000: in seconds). timeouts.call is the hub's own.",
-			shape.Integer[int64]{Min: 1, Max: math.MaxInt32}, &s.clientTimeout),
+		shape.KeyAt("timeout", "How long a call may take without progress (default 60s). Where it is longer than 30s, the start of the server and its "+
+			"lists may take as long. A number is a client's: milliseconds, or seconds below 1000.", callTimeout{timeout()}, &s.timeout),
+		shape.KeyAt("timeout_max", "How long a call that reports progress may take in all (default 30m).", timeout(), &s.timeoutMax),
 	}, append(toolUseKeys(&s.tools), serverClientKeys()...)...)
 }
 
@@ -136,23 +110,25 @@ func timeout() shape.Duration { return shape.Duration{Min: time.Millisecond, Max
 // idleTime is the shape of how long something may go unused.
 func idleTime() shape.Duration { return shape.Duration{Min: time.Second, Max: 30 * 24 * time.Hour} }
 
-func timeoutsKeys(t *timeouts) []shape.Field {
-	return []shape.Field{
-		shape.Key("connect", "Start and initialize (default 30s).", timeout(), &t.connect),
-		shape.Key("list", "All pages of one list, of tools or resources for instance (default 30s).", timeout(), &t.list),
-		shape.KeyAt("call", "A call without progress (default 60s).", timeout(), &t.call),
-		shape.KeyAt("call_max", "A call that reports progress, in all (default 30m).", timeout(), &t.callMax),
-		shape.Key("tools", "Other timeouts for some tools. The first match counts.",
-			shape.List[toolTimeout]{Of: shape.ObjectOf(toolTimeoutKeys)}, &t.tools),
+// callTimeout is a duration, or a number without a unit. Gemini CLI, Claude Code and Amazon Q mean milliseconds, Cline and Roo Code
+// seconds; no call can be meant to end within less than a second, so a small number is seconds.
+type callTimeout struct{ shape.Duration }
+
+func (s callTimeout) Read(r *shape.Reader, n *textfile.Node) (time.Duration, bool) {
+	if n.Kind != textfile.Integer {
+		return s.Duration.Read(r, n)
 	}
+	v, ok := shape.Integer[int64]{Min: 1, Max: math.MaxInt32}.Read(r, n)
+	d := time.Duration(v) * time.Millisecond
+	if ok && v < 1000 {
+		d = time.Duration(v) * time.Second
+		r.Warn(n.Position, "read as seconds", `say it with a unit: "`+shape.Short(d)+`"`)
+	}
+	return min(d, s.Max), ok
 }
 
-func toolTimeoutKeys(t *toolTimeout) []shape.Field {
-	return []shape.Field{
-		shape.Must(shape.Key("match", "The tools, by the server's own names, as a glob (* ? [a-z]).", shape.Text{Check: pathGlob}, &t.match)),
-		shape.KeyAt("call", "A call without progress.", timeout(), &t.call),
-		shape.KeyAt("call_max", "A call that reports progress, in all.", timeout(), &t.callMax),
-	}
+func (s callTimeout) Schema() shape.Schema {
+	return shape.Schema{"anyOf": []shape.Schema{s.Duration.Schema(), {"type": "integer", "minimum": 1}}}
 }
 
 // unset is the value of a variable that null leaves out: no variable can hold a NUL.

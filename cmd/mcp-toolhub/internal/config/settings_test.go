@@ -70,12 +70,10 @@ func TestEverySetting(t *testing.T) {
 				{ID: "local", Transport: upstream.Stdio, Command: filepath.Join(here, "bin", "server"),
 					Args: []string{"--port", "8080", "eu", "${kept}", set, "fallback"},
 					Env:  []string{"A=1", "B=true", "C=" + set, "E=" + file}, Secrets: []string{file}, Dir: filepath.Join(here, "sub"),
-					Trust: true, Tags: []string{"one", "two"}, Validate: "warn", MaxParallel: 7, MaxQueued: 9,
-					Lazy: true, IdleStop: 10 * time.Minute, HideWhenDown: true,
+					Trust: true, Tags: []string{"one", "two"}, Validate: "warn", MaxParallel: 7,
+					Lazy: true, IdleStop: 10 * time.Minute,
 					Limits:   upstream.Limits{Message: 2 << 20, HiddenText: upstream.HiddenRefuse},
-					Timeouts: upstream.Timeouts{Connect: 10 * time.Second, List: 20 * time.Second, Call: 90 * time.Second, CallMax: 2 * time.Hour},
-					Tools: []upstream.ToolTimeout{{Pattern: "slow_*", Call: 3 * time.Hour, CallMax: 3 * time.Hour},
-						{Pattern: "quick", Call: 5 * time.Second, CallMax: 5 * time.Second}}},
+					Timeouts: upstream.Timeouts{Connect: 90 * time.Second, List: 90 * time.Second, Call: 90 * time.Second, CallMax: 2 * time.Hour}},
 				{ID: "merged", Transport: upstream.Stdio, Command: "x", Limits: usual, Env: []string{"A=own", "B=true", "C=" + set, "E=" + file}, Secrets: []string{file}},
 				{ID: "web", Transport: upstream.StreamableHTTP, URL: "https://example.com/mcp", Validate: "off", Limits: usual,
 					Isolated: true, SessionIdle: 5 * time.Minute, MaxSessions: 3,
@@ -168,7 +166,7 @@ func everyPolicySetting(here, set string) gate.Config {
 		Sets: []policy.Set{
 			{Source: policy.User, Rules: []policy.Rule{{ID: "own", Match: []string{"mcp.local.*"}, Tags: []string{"write"},
 				Server: []string{"local", "w*"}, Profile: []string{"small"}, Actor: []string{"alice"}, When: "true", Then: tool.Ask,
-				EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:79:7"}}},
+				EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:71:7"}}},
 			{Source: policy.Project, Rules: []policy.Rule{{ID: "theirs", Match: []string{"*"}, Then: tool.Deny,
 				Place: filepath.Join(here, "sub", "rules.yaml") + ":2:5"}}}},
 		Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.merged.a", Lifecycle: facts.Disabled}, {Match: "mcp.merged.b", Lifecycle: facts.Disabled},
@@ -292,7 +290,7 @@ func TestNoFaultShowsASecret(t *testing.T) {
 		"mcpServers: {a: {command: x, env: %s}}", "mcpServers: {a: {command: %s}}", "mcpServers: {a: {command: x, cwd: %s}}",
 		"mcpServers: {a: {url: %s}}", "mcpServers: {a: {url: https://x, headers: {Authorization: %s}}}",
 		"mcpServers: {a: {url: https://x, headers: %s}}", "mcpServers: {a: %s}", "mcpServers: %s", "servers: [%s]",
-		"mcpServers: {a: {type: %s}}", "mcpServers: {a: {command: x, timeouts: {call: %s}}}", "mcpServers: {a: {command: x, tags: %s}}",
+		"mcpServers: {a: {type: %s}}", "mcpServers: {a: {command: x, timeout_max: %s}}", "mcpServers: {a: {command: x, tags: %s}}",
 		"mcpServers: {a: {command: x, validate: %s}}", "mcpServers: {a: {command: x, timeout: %s}}",
 		"mcpServers: {a: {command: x, disabled: %s}}", "mcpServers: {a: {command: x, envFile: %s}}",
 		"hub: %s", "hub: {auth: {tokens: [{name: a, token: %s}]}}", "hub: {auth: {tokens: [%s]}}", "hub: {auth: {tokens: %s}}",
@@ -403,10 +401,8 @@ func TestClientMessage(t *testing.T) {
 func TestIsolationKeysThatDoNothing(t *testing.T) {
 	t.Parallel()
 	for entry, want := range map[string]string{
-		"session_idle: 5m":                                      `c.yaml:1:44: mcpServers.a.session_idle: ignored; it takes isolation: session or oauth: {identity: caller}`,
-		"isolation: shared, max_sessions: 2":                    `c.yaml:1:63: mcpServers.a.max_sessions: ignored; it takes isolation: session or oauth: {identity: caller}`,
-		"isolation: session, idle_stop: 5m":                     `c.yaml:1:61: mcpServers.a.idle_stop: ignored; with isolation: session or oauth: {identity: caller}, session_idle says when a connection ends`,
-		"isolation: session, session_idle: 5m, max_sessions: 2": "",
+		"isolation: shared, max_sessions: 2":                 `c.yaml:1:63: mcpServers.a.max_sessions: ignored; it takes isolation: session or oauth: {identity: caller}`,
+		"isolation: session, idle_stop: 5m, max_sessions: 2": "",
 	} {
 		s, err := config.Parse("c.yaml", []byte("mcpServers: {a: {command: x, "+entry+"}}"), testEnv())
 		if err != nil {

@@ -44,11 +44,7 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 	if judge(inv, "the tool answered with isError"); inv.outcome.Class != "" {
 		return nil
 	}
-	if err := p.validator.checkOutput(inv); err != nil {
-		inv.fail(err)
-		inv.mapFailure()
-		return nil
-	}
+	p.validator.checkOutput(inv)
 	if inv.outcome.Task == nil {
 		inv.outcome.Output = outputOf(inv.outcome.Object)
 		inv.end.Output = inv.outcome.Output
@@ -73,9 +69,6 @@ func judge(inv *invocation, message string) {
 func (inv *invocation) mapFailure() {
 	f := inv.failure
 	c := classOf(f.Class)
-	if f.Code == codeInvalidOutput {
-		c.status, c.recoverability = tool.StatusFailed, recoverNone // the tool has run, and no other arguments mend that
-	}
 	if f.Code == codeMutationFailed {
 		c.recoverability = recoverNone // the caller's arguments were right
 	}

@@ -2,7 +2,6 @@ package invoke
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -11,32 +10,23 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// codeInvalidOutput is the error_code of a call whose result does not fit the tool's output schema, where that counts as a failure.
-const codeInvalidOutput = "invalid_output"
-
 // checkOutput checks the structuredContent of a success: "Servers MUST provide structured results that conform to this schema." The
-// record says what is wrong. The error is a *tool.Failure where the config wants one.
-func (v *validator) checkOutput(inv *invocation) error {
+// record says what is wrong, and the result passes all the same.
+func (v *validator) checkOutput(inv *invocation) {
 	t := inv.listed.Tool
-	if t.OutputSchema == nil || t.ValidateOutput == tool.ValidateOff || inv.outcome.Task != nil {
-		return nil
+	if t.OutputSchema == nil || inv.outcome.Task != nil {
+		return
 	}
 	invalid := v.invalidOutput(inv)
 	if invalid == nil {
-		return nil
+		return
 	}
-	mode := cmp.Or(t.ValidateOutput, tool.ValidateWarn)
 	inv.record.Event(tool.EventInvocationValidationFailed,
-		map[string]any{"checked": "output", "problems": invalid.Problems, "mode": string(mode)}, inv.now())
-	if mode == tool.ValidateFail {
-		return &tool.Failure{Class: tool.ClassSchemaValidationFailed, Code: codeInvalidOutput, Message: "the tool has run, and its result is " +
-			"not passed on: " + invalid.OutputSummary() + ". Check what it did before you call it again."}
-	}
+		map[string]any{"checked": "output", "problems": invalid.Problems, "mode": string(tool.ValidateWarn)}, inv.now())
 	if _, warned := v.warned.LoadOrStore(t.Name, true); !warned {
 		v.logger.Warn("results of a tool do not fit its output schema: clients that check them may refuse them", "tool", t.Name,
 			"invocation", inv.id, "problem", invalid.OutputSummary())
 	}
-	return nil
 }
 
 // invalidOutput returns what the output schema has against the result; nil where it has nothing.

@@ -68,9 +68,6 @@ func (p *Pipeline) concurrency(inv *invocation) (mode, because string) {
 	if because = string(c.Origin); c.Origin == facts.Configured {
 		because = "policy.tools"
 	}
-	if c.Value != facts.ConcurrencySafe && p.scheduler.limits(inv.listed.Tool.Server).Strict {
-		return facts.ConcurrencyExclusive, "scheduling: strict"
-	}
 	return c.Value, because
 }
 

@@ -16,7 +16,6 @@ type Limits struct {
 	MaxQueued   int // calls waiting for one of those places; default 1000
 
 	PerSession bool // each client session has a connection of its own: MaxParallel holds for each, and they share no lock
-	Strict     bool // a call that is not known to be safe has its connection alone
 }
 
 func (l Limits) withDefaults() Limits {
@@ -206,7 +205,7 @@ func (s *scheduler) enter(p *place) (waits bool, err error) {
 
 func full(server string, limits Limits) error {
 	return &tool.Failure{Class: tool.ClassRateLimited, Code: "queue_full", RetryAfter: time.Second, Message: fmt.Sprintf(
-		"%d calls to server %q are waiting already: try again in a moment, or raise its max_parallel or max_queued", limits.MaxQueued, server)}
+		"%d calls to server %q are waiting already: try again in a moment, or raise its max_parallel", limits.MaxQueued, server)}
 }
 
 // makeRoom drops a call of a full queue for one of by: the newest one of whoever has the most, with all sessions and runs together. It
