@@ -106,17 +106,16 @@ func configurationPage(t *testing.T) string {
 			known = append(known, "`"+key+"`")
 		}
 	}
-	fmt.Fprintf(p, "## Keys of other clients\n\nA client's own config file can be the hub's. These keys of such files are read over: %s.\nIn a server's entry: %s.\n",
-		strings.Join(known, ", "), strings.Join(p.ignored, ", "))
+	fmt.Fprintf(p, "## Keys of other clients\n\nA client's own config file can be the hub's, such as `.mcp.json` or `settings.json`. Keys of such a file that the hub does "+
+		"not know\nare read over with a warning. Servers below %s are not read.\n", strings.Join(known, " and "))
 	return trimLines(p.String())
 }
 
 // keyPage is the text under way.
 type keyPage struct {
 	bytes.Buffer
-	t       *testing.T
-	defs    map[string]*schemaNode
-	ignored []string // keys of a server's entry that mean nothing to the hub
+	t    *testing.T
+	defs map[string]*schemaNode
 }
 
 // keys writes a row for each key below a value, and for those below them.
@@ -126,10 +125,6 @@ func (p *keyPage) keys(path string, n *schemaNode) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(n.Properties)) {
 		below := n.Properties[key]
-		if strings.HasPrefix(below.Description, "Ignored") {
-			p.ignored = append(p.ignored, "`"+key+"`")
-			continue
-		}
 		p.row(path+"."+key, below)
 		p.keys(path+"."+key, below)
 	}

@@ -285,13 +285,13 @@ func (s Object[T]) Known() []string {
 func (s Object[T]) stray(r *Reader, m textfile.Member) bool {
 	defer r.Enter(m.Key)()
 	known := s.Known()
-	if s.Lenient != nil && s.Lenient(m.Key) {
-		r.Warn(m.Position, "not a key of the hub, ignored", textfile.DidYouMean(m.Key, known, ""))
-		return true
-	}
 	if instead, gone := s.Gone[m.Key]; gone {
 		r.Fault(m.Position, "there is no such key any more", instead)
 		return false
+	}
+	if s.Lenient != nil && s.Lenient(m.Key) {
+		r.Warn(m.Position, "not a key of the hub, ignored", textfile.DidYouMean(m.Key, known, ""))
+		return true
 	}
 	otherwise := cmp.Or(s.Unknown, "known here: "+strings.Join(known, ", "))
 	r.Fault(m.Position, "unknown key", textfile.DidYouMean(cmp.Or(s.Meant[m.Key], m.Key), known, otherwise))

@@ -69,7 +69,8 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 			s.Profiles = append(s.Profiles, p)
 		}
 	}
-	if s.Hooks.All = r.hooks(f); len(s.Hooks.All) > 0 {
+	r.opened(f.hub.tokens, s)
+	if s.Hooks.All = r.hooks(f.hooks); len(s.Hooks.All) > 0 {
 		s.Hooks.Dir = r.vars.workspace
 	}
 	permission.strayRules(s)

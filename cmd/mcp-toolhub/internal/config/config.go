@@ -42,7 +42,7 @@ type Log struct {
 	Format string // auto (default: text on a terminal, JSON otherwise), text or json
 }
 
-// Hooks are the hooks of the top level and of profiles.
+// Hooks are the hooks of the file.
 type Hooks struct {
 	All []hook.Config
 	Dir string // where their commands run, absolute; "" without hooks

@@ -213,7 +213,7 @@ func (r serverReader) transport(address shape.Located[string]) upstream.Transpor
 func (r serverReader) absent(message, hint string) {
 	wanted := []string{"command", "url", "httpUrl", "serverUrl"}
 	for _, m := range r.entry.Node.Members {
-		if !slices.Contains(wanted, m.Key) && slices.Contains(wanted, textfile.Nearest(m.Key, serverShape().Known())) {
+		if !slices.Contains(wanted, m.Key) && slices.Contains(wanted, textfile.Nearest(m.Key, serverShape(false).Known())) {
 			return
 		}
 	}

@@ -118,34 +118,15 @@ func (anyValue) Read(_ *shape.Reader, n *textfile.Node) (json.RawMessage, bool) 
 
 func (anyValue) Schema() shape.Schema { return shape.Schema{} }
 
-// hooks makes the hooks of the file, those of profiles after those at the top, and reports what is wrong with them.
-func (r *reader) hooks(f *file) []hook.Config {
-	type given struct {
-		shape.Located[configuredHook]
-		profile string
-	}
-	var all []given
-	for _, h := range f.hooks {
-		all = append(all, given{h, ""})
-	}
-	for _, p := range f.profiles {
-		for _, h := range p.Value.hooks {
-			all = append(all, given{h, p.Name})
-		}
-	}
-	if len(all) == 0 {
+// hooks makes the hooks of the file, and reports what is wrong with them.
+func (r *reader) hooks(given []shape.Located[configuredHook]) []hook.Config {
+	if len(given) == 0 {
 		return nil
 	}
-	configs := make([]hook.Config, len(all))
-	for i, g := range all {
+	configs := make([]hook.Config, len(given))
+	for i, g := range given {
 		c := g.Value.Config
 		c.Headers, c.Place = shape.AsMap(g.Value.headers), r.Place(g.Position)
-		if g.profile != "" {
-			if len(c.Rule.Profile) > 0 {
-				shape.FaultWithin(r.Reader, g.Located, "profile", "the hook stands in a profile already", "remove profile, or move the hook to hooks at the top")
-			}
-			c.Rule.Profile = []string{g.profile}
-		}
 		configs[i] = c
 		if len(c.Command) > 0 && filepath.Base(c.Command[0]) != c.Command[0] { // a path, not a name to be looked for
 			file := c.Command[0]
@@ -159,8 +140,8 @@ func (r *reader) hooks(f *file) []hook.Config {
 	}
 	_, problems := hook.New(configs, hook.Options{})
 	for _, p := range problems {
-		if g := all[p.Hook]; g.OK {
-			shape.FaultWithin(r.Reader, g.Located, p.Key, p.Message, p.Hint)
+		if g := given[p.Hook]; g.OK {
+			shape.FaultWithin(r.Reader, g, p.Key, p.Message, p.Hint)
 		}
 	}
 	return configs

@@ -20,8 +20,8 @@ func Schema() []byte {
 		"title":       "mcp-toolhub configuration",
 		"description": "The configuration file of mcp-toolhub: YAML, JSON or JSON with comments.",
 	}
-	maps.Copy(root, fileShape(nil, func(string) bool { return false }).Schema())
-	root["$defs"] = shape.Schema{"server": serverShape().Schema()}
+	maps.Copy(root, fileShape(nil, false).Schema())
+	root["$defs"] = shape.Schema{"server": serverShape(false).Schema()}
 	data, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
 		panic("config: the schema holds strings, numbers and lists only: " + err.Error())
@@ -52,5 +52,13 @@ func (s definedServer) Read(r *shape.Reader, n *textfile.Node) (server, bool) {
 	v.missing, v.secrets = missing, append([]string(nil), s.of.known[known:]...)
 	return v, sound
 }
+
+// otherName is a key that another client has for a key of the file.
+type otherName[V any] struct {
+	shape.Shape[V]
+	of string // at the top of the file
+}
+
+func (s otherName[V]) Schema() shape.Schema { return shape.Schema{"$ref": "#/properties/" + s.of} }
 
 func (definedServer) Schema() shape.Schema { return shape.Schema{"$ref": "#/$defs/server"} }

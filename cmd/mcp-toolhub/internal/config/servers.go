@@ -48,9 +48,9 @@ func toolUseKeys(u *toolUse) []shape.Field {
 	}
 }
 
-// serverShape is an entry of mcpServers or servers.
-func serverShape() shape.Object[server] {
-	return shape.Object[server]{Fields: serverKeys, Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, " +
+// serverShape is an entry of mcpServers or servers. Of a client's own file unknown keys are warnings.
+func serverShape(foreign bool) shape.Object[server] {
+	return shape.Object[server]{Fields: serverKeys, Lenient: func(string) bool { return foreign }, Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, " +
 		"disabledTools, enabledTools, trust, tags, timeout, timeout_max, validate, max_parallel, start, idle_stop, isolation, max_sessions, oauth, limits",
 		Gone: goneServer(),
 		Extra: shape.Schema{"anyOf": []shape.Schema{{"required": []string{"command"}}, {"required": []string{"url"}},
@@ -101,7 +101,7 @@ func serverKeys(s *server) []shape.Field {
 		shape.KeyAt("timeout", "How long a call may take without progress (default 60s). Where it is longer than 30s, the start of the server and its "+
 			"lists may take as long. A number is a client's: milliseconds, or seconds below 1000.", callTimeout{timeout()}, &s.timeout),
 		shape.KeyAt("timeout_max", "How long a call that reports progress may take in all (default 30m).", timeout(), &s.timeoutMax),
-	}, append(toolUseKeys(&s.tools), serverClientKeys()...)...)
+	}, toolUseKeys(&s.tools)...)
 }
 
 // timeout is the shape of every timeout.

@@ -71,7 +71,6 @@ type profile struct {
 	tools                     []shape.Located[override]
 	deferred                  deferral
 	results                   results
-	hooks                     []shape.Located[configuredHook]
 }
 
 type override struct {
@@ -99,29 +98,30 @@ var (
 	plainText = shape.Text{}
 )
 
-// fileShape is the table's root. Foreign keys of a client's own settings file are warnings. r is the reader that it is for; nil where
+// fileShape is the table's root. Unknown keys of a client's own file are warnings: foreign. r is the reader that it is for; nil where
 // nothing is read.
-func fileShape(r *reader, foreign func(key string) bool) shape.Object[file] {
-	return shape.Object[file]{Fields: func(f *file) []shape.Field { return fileKeys(r, f) },
-		Lenient: func(key string) bool { return isEditorSetting(key) || foreign(key) },
+func fileShape(r *reader, foreign bool) shape.Object[file] {
+	return shape.Object[file]{Fields: func(f *file) []shape.Field { return fileKeys(r, f, foreign) },
+		Lenient: func(key string) bool { return foreign || isEditorSetting(key) },
 		Unknown: "known here: mcpServers, servers, inputs, hub, profiles, policy, hooks, deferred, results, persist",
 		Extra: shape.Schema{"patternProperties": shape.Schema{
 			editorSetting.String(): shape.Schema{"description": "A setting of VS Code, ignored."}}}}
 }
 
-func fileKeys(r *reader, f *file) []shape.Field {
-	servers := shape.Mapping[server]{Of: definedServer{serverShape(), r}}
-	return append([]shape.Field{
+func fileKeys(r *reader, f *file, foreign bool) []shape.Field {
+	servers := shape.Mapping[server]{Of: definedServer{serverShape(foreign), r}}
+	return []shape.Field{
 		shape.Foreign("$schema", "The JSON Schema of this file, for editors.", ""),
 		shape.Key("inputs", "VS Code's input variables. ${input:ID} stands for the environment variable MCP_TOOLHUB_INPUT_<ID> "+
 			"(upper case, _ for what is neither letter nor digit), otherwise for the input's default.",
 			inputs{shape.List[input]{Of: shape.ObjectOf(inputKeys)}, r}, new([]input)),
 		shape.Key("mcpServers", "The MCP servers, by id, in the shape of Claude Desktop, Claude Code and Cursor.",
 			servers, &f.mcpServers),
-		shape.Key("servers", "The MCP servers, by id, in the shape of VS Code. The same as mcpServers.", servers, &f.servers),
+		shape.Key("servers", "VS Code's name of mcpServers.", otherName[[]shape.Entry[server]]{servers, "mcpServers"}, &f.servers),
 		shape.SectionWith("hub", "Settings of the hub itself.", all(fixed, "start_parallel", "first_list_within", "retry"), hubKeys(&f.hub)...),
 		shape.Key("profiles", "What clients see, by name of the profile. \"default\" is the one they get when they name none.",
-			shape.Mapping[profile]{Of: shape.ObjectOf(profileKeys), Key: profileName}, &f.profiles),
+			shape.Mapping[profile]{Of: shape.Object[profile]{Fields: profileKeys, Gone: all("write it under hooks at the top, with profile: NAME", "hooks")},
+				Key: profileName}, &f.profiles),
 		shape.KeyAt("policy", "Which calls may run, and which a person is asked about. Without this key tools that only read run where they are "+
 			"the hub's or their server has trust: true; others are asked about, on stdio by the client.",
 			shape.Object[permission]{Fields: policyKeys, Gone: map[string]string{
@@ -143,7 +143,10 @@ func fileKeys(r *reader, f *file) []shape.Field {
 				shape.Key("max_bytes", "What it may take on the disk (default 4 GiB, in PostgreSQL no limit). Beyond that the caller "+
 					"with the most calls loses its oldest ones; denied and approved calls go last.",
 					shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.records.MaxBytes))),
-	}, topClientKeys()...)
+		shape.Foreign("mcp", "Ignored: servers below it are not read.", "servers below it are not read: move them to servers at the top"),
+		shape.Foreign("projects", "Ignored: servers below it are not read.",
+			"servers below it are not read: move them to mcpServers at the top"),
+	}
 }
 
 // inputs is the list of input variables. It stands first in the table: from here on ${input:…} has a meaning.
@@ -290,7 +293,6 @@ func profileKeys(p *profile) []shape.Field {
 			deferralKeys(&p.deferred)...),
 		shape.Section("results", "What becomes of results that are too large for a client, where it is otherwise than in results.",
 			resultsKeys(&p.results)...),
-		shape.Key("hooks", "Hooks of calls through this profile. They run after those at the top.", hooksOf(), &p.hooks),
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -29,17 +28,13 @@ func usesOf(f *file, s *Settings) []string {
 	if w := f.policy.Value.ask.webhook; w.Present {
 		add("policy.ask.webhook: sends questions to %s", shownNodes([]*textfile.Node{w.Node}))
 	}
-	hooks := slices.Clone(f.hooks)
-	for _, p := range f.profiles {
-		hooks = append(hooks, p.Value.hooks...)
-	}
-	for i, h := range hooks {
+	for i, h := range f.hooks {
 		if use := useOfHook(&h.Value.Config, h.Node); use != "" {
 			add("hook %s: %s", shown(cmp.Or(h.Value.Name, fmt.Sprintf("hook-%d", i+1))), use)
 		}
 	}
-	if len(hooks) > 0 {
-		add("hooks: see and may change calls: %d", len(hooks))
+	if len(f.hooks) > 0 {
+		add("hooks: see and may change calls: %d", len(f.hooks))
 	}
 	if e := f.deferred.embeddings; e.Present {
 		add("deferred.embeddings: sends descriptions and questions to %s", shownNodes([]*textfile.Node{e.Node.Member("url")}))
