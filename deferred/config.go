@@ -23,8 +23,8 @@ const (
 // defaultBudget says how many tokens the tools of a surface may cost before mode auto holds them back.
 const defaultBudget = 10000
 
-// defaultRefTTL says how long a selection_ref is good.
-const defaultRefTTL = 24 * time.Hour
+// refTTL says how long a selection_ref is good.
+const refTTL = 24 * time.Hour
 
 // Settings are the settings of one profile. The zero value is useful.
 type Settings struct {
@@ -67,13 +67,6 @@ func (s Settings) pinned(name tool.Name) bool {
 type Config struct {
 	Default  Settings            // of profiles that Profiles does not name
 	Profiles map[string]Settings // whole: what a profile takes over from the default stands here, too
-
-	// RefTTL says how long a selection_ref is good; default 24 hours, at most 10 years.
-	RefTTL time.Duration
-
-	// Keys sign selection_refs: random texts of at least 16 bytes. The first signs, and all of them verify, so that a key
-	// that was replaced stays good for as long as what it signed. Empty: the loader's own key.
-	Keys []string
 }
 
 func (c *Config) of(profile string) Settings {
@@ -101,14 +94,6 @@ func (c *Config) Check() error {
 	check("deferred", c.Default)
 	for name, s := range c.Profiles {
 		check("profile "+name, s)
-	}
-	for i, k := range c.Keys {
-		if len(k) < minKey {
-			faults = append(faults, fmt.Errorf("deferred.keys[%d]: shorter than %d bytes: use a random one", i, minKey))
-		}
-	}
-	if c.RefTTL < 0 || c.RefTTL > maxRefTTL {
-		faults = append(faults, fmt.Errorf("deferred.ref_ttl: write a duration of up to %s", maxRefTTL))
 	}
 	return errors.Join(faults...)
 }

@@ -10,7 +10,6 @@
 package deferred
 
 import (
-	"cmp"
 	"crypto/rand"
 	"fmt"
 	"maps"
@@ -101,14 +100,6 @@ func (l *Loader) Apply(cfg Config) (changed []string, err error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("read settings of deferred loading: %w", err)
 	}
-	cfg.RefTTL = cmp.Or(cfg.RefTTL, defaultRefTTL)
-	var keys [][]byte
-	for _, k := range cfg.Keys {
-		keys = append(keys, []byte(k))
-	}
-	if len(keys) == 0 {
-		keys = l.opts.Keys
-	}
 	l.updating.Lock()
 	defer l.updating.Unlock()
 	l.mu.Lock()
@@ -120,7 +111,7 @@ func (l *Loader) Apply(cfg Config) (changed []string, err error) {
 		}
 	}
 	l.meant = l.meant && sameHints(before.Default.Hints, cfg.Default.Hints)
-	l.cfg, l.refs = cfg, newSigner(keys, cfg.RefTTL, l.opts.Now)
+	l.cfg, l.refs = cfg, newSigner(l.opts.Keys, refTTL, l.opts.Now)
 	l.generation++
 	return l.relisted(), nil
 }

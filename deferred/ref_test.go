@@ -43,9 +43,8 @@ func TestRefs(t *testing.T) {
 	t.Parallel()
 	clock := &at{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	tools := shop()
-	cfg := always()
-	cfg.Keys, cfg.RefTTL = []string{"the key of today, long", "the key of yesterday, long"}, time.Hour
-	l := newLoader(t, cfg, Options{Now: clock.now}, tools)
+	keys := [][]byte{[]byte("the key of today, long"), []byte("the key of yesterday, long")}
+	l := newLoader(t, always(), Options{Now: clock.now, Keys: keys}, tools)
 	s := l.Surface(surfaceOf("p", tools, nil), tool.Client{})
 	mail, shop := tools[0], tools[2]
 	good := l.signer().mint(mail, ann().Ref())
@@ -58,7 +57,7 @@ func TestRefs(t *testing.T) {
 		return base64.RawURLEncoding.EncodeToString(b)
 	}
 	byKey := func(key string) string {
-		return newSigner([][]byte{[]byte(key)}, time.Hour, clock.now).mint(mail, ann().Ref())
+		return newSigner([][]byte{[]byte(key)}, refTTL, clock.now).mint(mail, ann().Ref())
 	}
 	changed := newTool("mail", "send_message", "", `{"type":"object"}`, "")
 	for name, c := range map[string]struct{ ref, code string }{
@@ -93,9 +92,9 @@ func TestRefs(t *testing.T) {
 			t.Errorf("%s: what the error carries does not serve: %v", name, err)
 		}
 	}
-	clock.Time = clock.Add(2*time.Hour + time.Minute)
+	clock.Time = clock.Add(2*refTTL + time.Minute)
 	if code, _ := refusal(t, errOf(l.Admit(callOf(t, s, "mcp.mail.send_message", good, nil)))); code != codeExpired {
-		t.Errorf("two hours later: %s", code)
+		t.Errorf("two days later: %s", code)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestChangedBeforeItIsWatched(t *testing.T) {
 		applied    bool
 	}{
 		"nothing":               {file: "else.yaml", text: "{}"},
-		"the config":            {"hub.yaml", "hub: {log: {level: debug}}\npolicy: {rule_files: {user: rules/one.yaml}, mode: accept_all}", true},
+		"the config":            {"hub.yaml", "hub: {log: {level: debug}}\npolicy: {rule_files: {managed: rules/one.yaml}, mode: accept_all}", true},
 		"a file of rules":       {"rules/one.yaml", "rules: [{match: '*', then: deny}]", true},
 		"the config is emptied": {"hub.yaml", "", false},
 		"an answer":             {"state/" + grantsFile, "grants: [{id: one, then: allow, tool: mcp.s.echo, actor: 'actor:http/local'}]", false},
@@ -50,7 +50,7 @@ func TestChangedBeforeItIsWatched(t *testing.T) {
 			t.Parallel()
 			dir, log := t.TempDir(), &syncBuffer{}
 			for file, text := range map[string]string{
-				"hub.yaml": "hub: {log: {level: debug}}\npolicy: {rule_files: {user: rules/one.yaml}}", "rules/one.yaml": "rules: []"} {
+				"hub.yaml": "hub: {log: {level: debug}}\npolicy: {rule_files: {managed: rules/one.yaml}}", "rules/one.yaml": "rules: []"} {
 				if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700); err != nil {
 					t.Fatal(err)
 				}

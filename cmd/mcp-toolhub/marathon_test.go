@@ -48,8 +48,8 @@ func marathonHub(t *testing.T, servers map[string]any) (*runningHub, *probe) {
 	t.Helper()
 	p, variable := newProbe(t)
 	hub := startHubIn(t, []string{variable}, "hub.json", configText(t, servers, map[string]any{
-		"tuning":  tuning{RetryMin: 10 * time.Millisecond, RetryMax: 50 * time.Millisecond, RetryBudget: 100_000, SessionIdle: 3 * time.Second},
-		"persist": map[string]any{"journal": map[string]any{"max_bytes": "1MiB", "max_files": 3}},
+		"tuning":  tuning{RetryMin: 10 * time.Millisecond, RetryMax: 50 * time.Millisecond, RetryBudget: 100_000, SessionIdle: 3 * time.Second, JournalFiles: 3},
+		"persist": map[string]any{"journal": map[string]any{"max_bytes": "1MiB"}},
 	}))
 	p.pid = hub.cmd.Process.Pid
 	return hub, p

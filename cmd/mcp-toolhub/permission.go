@@ -51,8 +51,7 @@ func newPermission(s *config.Settings, logger *slog.Logger) (*permission, error)
 
 // openGrants reads the remembered answers. With setAside a damaged file is kept aside.
 func openGrants(s *config.Settings, setAside bool) (*policy.Grants, error) {
-	grants, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(s.StateDir, grantsFile), SessionTime: s.Policy.SessionTime,
-		AlwaysTime: s.Policy.AlwaysTime, SetAside: setAside})
+	grants, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(s.StateDir, grantsFile), SetAside: setAside})
 	if err != nil {
 		return nil, fmt.Errorf("read remembered answers: %w", err)
 	}

@@ -18,7 +18,7 @@ func TestRuleAndGrantFilesAreWatched(t *testing.T) {
 	t.Parallel()
 	rules := filepath.Join(t.TempDir(), "rules.yaml") // not beside the config
 	writeFile(t, rules, "rules: [{match: mcp.s.echo, then: allow}]\n")
-	p := startPermitted(t, map[string]any{"rule_files": map[string]string{"project": rules}, "ask": map[string]any{"channels": []string{"client"}}}, nil)
+	p := startPermitted(t, map[string]any{"rule_files": map[string]string{"managed": rules}, "ask": map[string]any{"channels": []string{"client"}}}, nil)
 	call := func() string {
 		w := p.client(rev2026)
 		got := w.send(w.call("mcp.s.echo", `{"text":"x"}`, ""))
@@ -50,7 +50,7 @@ func TestRuleAndGrantFilesAreWatched(t *testing.T) {
 
 	other := filepath.Join(t.TempDir(), "other.yaml") // is never in force while it has a fault
 	writeFile(t, other, "rules: [{then: maybe}]\n")
-	p.write(map[string]any{"rule_files": map[string]string{"user": other}, "ask": map[string]any{"channels": []string{"client"}}}, nil)
+	p.write(map[string]any{"rule_files": map[string]string{"managed": other}, "ask": map[string]any{"channels": []string{"client"}}}, nil)
 	eventually(t, "the fault is told", func() bool { return strings.Contains(p.problems(), "other.yaml:1:") })
 	writeFile(t, other, "rules: []\n")
 	eventually(t, "nothing is wrong any more", func() bool { return p.problems() == "" })

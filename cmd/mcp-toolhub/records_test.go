@@ -37,7 +37,11 @@ func newStoring(t *testing.T, journal map[string]any, store string) *storing {
 }
 
 func storingConfig(t *testing.T, journal map[string]any, store string) string {
-	return configText(t, map[string]any{"s": child(upstreamtest.Script{})}, map[string]any{"persist": map[string]any{"journal": journal, "store": store}})
+	more := map[string]any{"persist": map[string]any{"journal": journal, "store": store}}
+	if journal["max_bytes"] != nil {
+		more["tuning"] = tuning{JournalFiles: 2}
+	}
+	return configText(t, map[string]any{"s": child(upstreamtest.Script{})}, more)
 }
 
 // launch starts a hub; it does not return nil.
@@ -207,7 +211,7 @@ func (r *storing) outage(h *runningHub, want string, spoil func() (mend func() e
 // the store can be written.
 func TestRecordsThatFillTheJournal(t *testing.T) {
 	t.Parallel()
-	r := newStoring(t, map[string]any{"max_bytes": 8 << 10, "max_files": 2}, "sqlite")
+	r := newStoring(t, map[string]any{"max_bytes": 8 << 10}, "sqlite")
 	h := r.launch()
 	path := filepath.Join(r.state, store.FileName)
 	if err := os.Mkdir(path, 0o700); err != nil {

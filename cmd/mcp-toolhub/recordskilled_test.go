@@ -36,7 +36,7 @@ func TestRecordsOfKilledHubs(t *testing.T) {
 	with := func(t *testing.T, store string) *storing {
 		r := newStoring(t, nil, "off")
 		writeFile(t, r.config, configText(t, map[string]any{"s": child(upstreamtest.Script{}), "stuck": child(upstreamtest.Script{})}, map[string]any{
-			"persist": map[string]any{"journal": map[string]any{"max_bytes": 32 << 10, "max_files": 2}, "store": store},
+			"persist": map[string]any{"journal": map[string]any{"max_bytes": 32 << 10}, "store": store}, "tuning": tuning{JournalFiles: 2},
 			"results": map[string]any{"max_inline_tokens": 1000}}))
 		return r
 	}

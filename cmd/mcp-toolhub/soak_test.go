@@ -62,7 +62,7 @@ func TestSoak(t *testing.T) { // not parallel: it keeps the machine busy
 		"deferred": neverDeferred()["deferred"],
 		"policy":   hundredRules(),
 		"hub":      map[string]any{"retry": map[string]any{"min": "10ms", "max": "50ms", "budget": 1_000_000}},
-		"persist":  map[string]any{"journal": map[string]any{"max_bytes": "1MiB", "max_files": 3}},
+		"persist":  map[string]any{"journal": map[string]any{"max_bytes": "1MiB"}}, "tuning": tuning{JournalFiles: 3},
 	}, entries: map[string]any{
 		"up":  child(upstreamtest.Script{}, mark),
 		"new": child(upstreamtest.Script{Modern: true}, mark),

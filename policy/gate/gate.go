@@ -49,9 +49,6 @@ type Config struct {
 	NotSelf       bool          // who calls does not answer for the call
 	NotSelfBeyond bool          // likewise over HTTP, where the call is dangerous or aimed beyond the limits
 	AskTimeout    time.Duration // no answer until then denies; default 4 min 30 s
-
-	SessionTime time.Duration // longest life of an answer for a session; see policy.GrantOptions
-	AlwaysTime  time.Duration // life of an answer for good; see policy.GrantOptions
 }
 
 // ToolSource describes a server or toolset to permission.

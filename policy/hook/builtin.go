@@ -64,14 +64,11 @@ func (c *checker) rewrite(h *compiled) Hook {
 	for i, op := range h.Rewrite {
 		s := step{Operation: op}
 		key := fmt.Sprintf("rewrite[%d]", i)
-		if !slices.Contains([]string{"add", "remove", "replace", "move", "copy", "test"}, op.Op) {
-			c.fault(key+".op", fmt.Sprintf("%q is no operation", op.Op), "write add, remove, replace, move, copy or test")
+		if !slices.Contains([]string{"add", "remove", "replace", "test"}, op.Op) {
+			c.fault(key+".op", fmt.Sprintf("%q is no operation", op.Op), "write add, remove, replace or test")
 		}
 		if !strings.HasPrefix(op.Path, "/") {
 			c.fault(key+".path", fmt.Sprintf("%q points to no member", op.Path), `write a JSON pointer: "/title"`)
-		}
-		if from := op.Op == "move" || op.Op == "copy"; from && !strings.HasPrefix(op.From, "/") {
-			c.fault(key+".from", op.Op+" needs the place of the value", `write a JSON pointer: "/title"`)
 		}
 		if op.CEL != "" {
 			var err error

@@ -47,7 +47,6 @@ type Config struct {
 type Operation struct {
 	Op    string          `json:"op"`
 	Path  string          `json:"path"`
-	From  string          `json:"from,omitempty"`
 	Value json.RawMessage `json:"value,omitempty"`
 	CEL   string          `json:"-"`
 }

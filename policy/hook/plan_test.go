@@ -93,8 +93,8 @@ func TestMatching(t *testing.T) {
 		t.Errorf("a matcher that RE2 has not makes %v", problems)
 	}
 	_, problems = hook.New([]hook.Config{{Events: []hook.Event{hook.PreToolUse}, Rewrite: []hook.Operation{{Op: "move", Path: "/a"}}}}, hook.Options{})
-	if len(problems) != 1 || problems[0].Key != "rewrite[0].from" {
-		t.Errorf("a move from nowhere makes %v", problems)
+	if len(problems) != 1 || problems[0].Key != "rewrite[0].op" {
+		t.Errorf("an operation that there is not makes %v", problems)
 	}
 }
 

@@ -44,7 +44,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s.Telemetry = Telemetry{Metrics: f.hub.metrics, Content: f.hub.content}
 	s.Journal = persist.JournalConfig{
 		Dir:      cmp.Or(r.vars.path(f.journal.dir.Value), filepath.Join(state, "journal")),
-		MaxBytes: f.journal.maxBytes, MaxFiles: f.journal.maxFiles, MaxAge: f.journal.maxAge,
+		MaxBytes: f.journal.maxBytes, MaxAge: f.journal.maxAge,
 		SyncWithin: f.journal.sync.Or(20 * time.Millisecond),
 	}
 	s.Store, s.Records = f.store.Or(StoreSQLite), f.records

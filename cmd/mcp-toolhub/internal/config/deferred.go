@@ -18,8 +18,6 @@ type deferral struct {
 	alwaysLoad []shape.Located[string]
 	tools      []shape.Located[hint]
 
-	refTTL     time.Duration
-	keys       []shape.Located[string]
 	embeddings shape.Located[embeddings]
 }
 
@@ -68,12 +66,6 @@ func hintKeys(h *hint) []shape.Field {
 
 func deferredKeys(d *deferral) []shape.Field {
 	return append(deferralKeys(d),
-		shape.Key("ref_ttl", `How long a selection_ref is good: "24h" (default), "7d".`,
-			shape.Duration{Min: time.Minute, Max: 366 * 24 * time.Hour, Days: true}, &d.refTTL),
-		shape.Key("keys", "Keys of selection_refs, by reference: ${env:NAME} or ${file:path}; 16 bytes at least. The first signs, all are "+
-			"good: put a new one first and leave the old one for as long as ref_ttl. Hubs that serve the same clients share "+
-			"them. Default: a key in the state directory.",
-			shape.ListAt(outside{}), &d.keys),
 		shape.KeyAt("embeddings", "Finds tools by meaning, too: names, descriptions and questions are sent there. Off where this key is absent.",
 			shape.ObjectOf(embeddingsKeys), &d.embeddings),
 	)
@@ -81,8 +73,7 @@ func deferredKeys(d *deferral) []shape.Field {
 
 // deferred makes the settings of deferred loading, but for those of profiles.
 func (r *reader) deferred(d deferral) deferred.Config {
-	return deferred.Config{Default: r.deferral(d, deferred.Settings{}), Profiles: make(map[string]deferred.Settings),
-		RefTTL: d.refTTL, Keys: shape.Values(d.keys)}
+	return deferred.Config{Default: r.deferral(d, deferred.Settings{}), Profiles: make(map[string]deferred.Settings)}
 }
 
 // foundByOverrides has tools found by what a profile says of them, too.

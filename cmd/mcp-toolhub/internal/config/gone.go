@@ -16,6 +16,10 @@ func goneHTTP() map[string]string {
 	return map[string]string{"session_idle": fixed, "max_body_bytes": "write it as hub.limits.client_message"}
 }
 
+func goneDeferred() map[string]string {
+	return map[string]string{"ref_ttl": fixed, "keys": "give the hubs the same state.key, in the state directory"}
+}
+
 func goneServer() map[string]string {
 	gone := all(fixed, "max_queued")
 	gone["timeouts"] = "write its call as timeout, and call_max as timeout_max"

@@ -18,13 +18,14 @@ import (
 
 // permission is the key policy. What it holds is no secret: nothing in it is expanded but paths, and its faults may quote it.
 type permission struct {
-	mode    policy.Mode
-	rules   []shape.Located[policy.Rule]
-	files   ruleFiles
-	tools   shape.Located[[]factsOf]
-	targets shape.Located[target.Config]
-	ask     ask
-	rates   []rateOf
+	mode       policy.Mode
+	rules      []shape.Located[policy.Rule]
+	managed    shape.Located[string] // rule_files.managed
+	tools      shape.Located[[]factsOf]
+	targets    shape.Located[target.Config]
+	classifier shape.Located[classifier]
+	ask        ask
+	rates      []rateOf
 }
 
 // rateOf is an entry of rates.
@@ -33,13 +34,11 @@ type rateOf struct {
 	per []string
 }
 
-type ruleFiles struct{ managed, user, project shape.Located[string] }
-
 type ask struct {
-	channels                         shape.Located[[]gate.Channel]
-	webhook                          shape.Located[string]
-	notSelf                          *bool
-	timeout, sessionTime, alwaysTime time.Duration
+	channels shape.Located[[]gate.Channel]
+	webhook  shape.Located[string]
+	notSelf  *bool
+	timeout  time.Duration
 }
 
 type factsOf struct {
@@ -54,27 +53,21 @@ func policyKeys(p *permission) []shape.Field {
 			shape.OneOf(policy.Modes()...), &p.mode),
 		shape.Key("rules", "Your rules: deny beats ask beats allow, whatever their order.",
 			policy.Rules{}, &p.rules),
-		shape.Section("rule_files", "Files of further rules, by who wrote them. Each holds the one key rules.",
-			ruleFilesKeys(&p.files)...),
+		shape.SectionWith("rule_files", "Files of further rules. Each holds the one key rules.",
+			all("write the rules as policy.rules, or name the file as managed", "user", "project"),
+			shape.KeyAt("managed", "Of the administrator of the machine.", expanded, &p.managed)),
 		shape.KeyAt("tools", "What tools can do, where it is otherwise than they say or the hub infers. The first entry that says something counts.",
 			shape.List[factsOf]{Of: shape.ObjectOf(factsKeys)}, &p.tools),
 		shape.Key("rates", "How often tools may be called. Every entry that matches counts. A call too many fails with rate_limited and says when to "+
 			"come back.", shape.List[rateOf]{Of: shape.ObjectOf(rateKeys)}, &p.rates),
 		shape.KeyAt("targets", "Which paths and hosts calls may be aimed at.", shape.ObjectOf(targetsKeys), &p.targets),
-		shape.Section("ask", "How people are asked, and how long their answers hold.", askKeys(&p.ask)...),
-	}
-}
-
-func ruleFilesKeys(f *ruleFiles) []shape.Field {
-	return []shape.Field{
-		shape.KeyAt("managed", "Of whoever administers the machine.", expanded, &f.managed),
-		shape.KeyAt("user", "Of the user, besides rules.", expanded, &f.user),
-		shape.KeyAt("project", "Of the project.", expanded, &f.project),
+		shape.KeyAt("classifier", "A program or address that is asked for its opinion of calls. Off where this key is absent.",
+			shape.ObjectOf(classifierKeys), &p.classifier),
+		shape.SectionWith("ask", "How people are asked.", all(fixed, "session_time", "always_time"), askKeys(&p.ask)...),
 	}
 }
 
 func askKeys(a *ask) []shape.Field {
-	life := shape.Duration{Min: time.Minute, Max: 10 * 366 * 24 * time.Hour, Days: true}
 	return []shape.Field{
 		shape.KeyAt("channels", "Who is asked, the first that can be: the client behind the call, or, in the queue, whoever answers "+
 			"`mcp-toolhub approvals` or the page (default both, in this order). webhook is the queue, of which webhook is told.",
@@ -86,9 +79,6 @@ func askKeys(a *ask) []shape.Field {
 			"limits.", optional{}, &a.notSelf),
 		shape.Key("timeout", "No answer for so long denies the call (default 4m30s).",
 			shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &a.timeout),
-		shape.Key("session_time", "How long an answer for a session holds at most (default 12h; 1h where the protocol has no sessions).",
-			life, &a.sessionTime),
-		shape.Key("always_time", "How long an answer for good holds (default 90d).", life, &a.alwaysTime),
 	}
 }
 
@@ -167,20 +157,15 @@ type policyReader struct {
 	permission shape.Located[permission]
 }
 
-// config makes the settings, and reads the rule files, whose paths it returns.
+// config makes the settings, and reads the rule file, whose path it returns.
 func (r policyReader) config() (c gate.Config, files []string) {
 	v := &r.permission.Value
 	c = gate.Config{Mode: v.mode, Channels: r.channels(&v.ask), Webhook: v.ask.webhook.Value, NotSelf: v.ask.notSelf != nil && *v.ask.notSelf,
-		AskTimeout: v.ask.timeout, SessionTime: v.ask.sessionTime, AlwaysTime: v.ask.alwaysTime, Sets: []policy.Set{{Source: policy.User, Rules: shape.Values(v.rules)}}}
-	for _, file := range []struct {
-		source policy.Source
-		path   shape.Located[string]
-	}{{policy.Managed, v.files.managed}, {policy.User, v.files.user}, {policy.Project, v.files.project}} {
-		if file.path.OK {
-			path := r.vars.path(file.path.Value)
-			files = append(files, path)
-			c.Sets = append(c.Sets, r.ruleFile(file.source, path, file.path))
-		}
+		AskTimeout: v.ask.timeout, Sets: []policy.Set{{Source: policy.User, Rules: shape.Values(v.rules)}}}
+	if v.managed.OK {
+		path := r.vars.path(v.managed.Value)
+		files = append(files, path)
+		c.Sets = append(c.Sets, r.ruleFile(policy.Managed, path, v.managed))
 	}
 	for _, t := range v.tools.Value {
 		o := t.Override

@@ -89,7 +89,7 @@ func TestEverySetting(t *testing.T) {
 				Tools:   []namespace.Override{{Match: "mcp.local.a", Name: "b", Title: "T", Description: "D"}}},
 		},
 		Deferred: deferred.Config{
-			Default: always, RefTTL: 7 * 24 * time.Hour, Keys: []string{set},
+			Default: always,
 			Profiles: map[string]deferred.Settings{"default": always, "small": {Mode: deferred.ModeNever, Budget: 5000,
 				AlwaysLoad: []string{"code.*", "mcp.local.*"}, Hints: append(slices.Clone(always.Hints), deferred.Hint{Match: "mcp.*", Text: "letters"},
 					deferred.Hint{Match: "mcp.local.a", Text: "b T D"})}},
@@ -102,7 +102,7 @@ func TestEverySetting(t *testing.T) {
 		RuleFiles:  []string{filepath.Join(here, "sub", "rules.yaml")},
 		Policy:     everyPolicySetting(here, set),
 		Embeddings: embed.Config{URL: "https://example.com/v1", Model: "m", Key: set, Timeout: time.Second, Dir: filepath.Join(state, "embeddings")},
-		Journal: persist.JournalConfig{Dir: filepath.Join(here, "journal"), MaxBytes: 2_000_000, MaxFiles: 4, MaxAge: 30 * 24 * time.Hour,
+		Journal: persist.JournalConfig{Dir: filepath.Join(here, "journal"), MaxBytes: 2_000_000, MaxAge: 30 * 24 * time.Hour,
 			SyncWithin: 20 * time.Millisecond},
 		Store: "postgres://hub:" + set + "@db.example.com/records?sslmode=verify-full", Records: persist.RecordsConfig{MaxAge: 90 * 24 * time.Hour, MaxBytes: 1_000_000_000},
 		Code: code.Config{Enabled: true, Root: here, SensitivePaths: []string{"*.secret", "~/private"}, Home: here,
@@ -167,7 +167,7 @@ func everyPolicySetting(here, set string) gate.Config {
 			{Source: policy.User, Rules: []policy.Rule{{ID: "own", Match: []string{"mcp.local.*"}, Tags: []string{"write"},
 				Server: []string{"local", "w*"}, Profile: []string{"small"}, Actor: []string{"alice"}, When: "true", Then: tool.Ask,
 				EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:71:7"}}},
-			{Source: policy.Project, Rules: []policy.Rule{{ID: "theirs", Match: []string{"*"}, Then: tool.Deny,
+			{Source: policy.Managed, Rules: []policy.Rule{{ID: "theirs", Match: []string{"*"}, Then: tool.Deny,
 				Place: filepath.Join(here, "sub", "rules.yaml") + ":2:5"}}}},
 		Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.merged.a", Lifecycle: facts.Disabled}, {Match: "mcp.merged.b", Lifecycle: facts.Disabled},
 			{Match: "mcp.merged.*", Except: []string{"mcp.merged.c", "mcp.merged.d*", "mcp.merged.e"}, Lifecycle: facts.Disabled}, {Match: "mcp.local.a", ReadOnly: &yes, Risk: "low", Tags: []string{"fast"},
@@ -176,7 +176,7 @@ func everyPolicySetting(here, set string) gate.Config {
 			SensitivePaths: []string{"*.tfstate"}, ExemptPaths: []string{".env.example"}, AllowedHosts: []string{"a.example"},
 			DeniedHosts: []string{"10.0.0.0/8"}, AllowedDomains: []string{"b.example"}, DeniedDomains: []string{"c.example"}},
 		Channels: []gate.Channel{gate.ChannelWebhook, gate.ChannelQueue}, Webhook: "https://hooks.example.com/" + set, NotSelfBeyond: true,
-		AskTimeout: 2 * time.Minute, SessionTime: time.Hour, AlwaysTime: 30 * 24 * time.Hour}
+		AskTimeout: 2 * time.Minute}
 }
 
 func TestDefaults(t *testing.T) {

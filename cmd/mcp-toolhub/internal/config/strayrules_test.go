@@ -25,7 +25,7 @@ hub: {auth: {tokens: [{name: ann, token: "${env:SET}"}]}}
 profiles: {review: {exclude: [github.*, mcp.github.y]}}
 deferred: {always_load: [github.y], tools: [{match: mcp.github.z, hint: z}]}
 policy:
-  rule_files: {project: %q}
+  rule_files: {managed: %q}
   tools: [{match: mcp.github.x, tags: [odd]}, {match: github.x, risk: low}]
   rules:
     - {tags: [readonly, mine, odd, mcp, dangerous], server: [github, code, hub, "git*"], profile: [default, review, s/github, "*"], actor: [ann, local], then: deny}

@@ -82,7 +82,6 @@ type override struct {
 type journal struct {
 	dir      shape.Located[string]
 	maxBytes int64
-	maxFiles int
 	maxAge   time.Duration
 	sync     shape.Located[time.Duration]
 }
@@ -128,11 +127,11 @@ func fileKeys(r *reader, f *file, foreign bool) []shape.Field {
 				"classifier": `write its command or url as a hook of pre_tool_use: ` +
 					`"A second opinion" in docs/permission.md has an example`}}, &f.policy),
 		shape.Key("hooks", "What runs beside calls, in this order: commands, HTTP endpoints and built-in hooks.", hooksOf(), &f.hooks),
-		shape.Section("deferred", "Which tools are held back until they are searched for. Profiles may say otherwise.",
+		shape.SectionWith("deferred", "Which tools are held back until they are searched for. Profiles may say otherwise.", goneDeferred(),
 			deferredKeys(&f.deferred)...),
 		shape.Section("results", "What becomes of results that are too large for a client. Profiles may say otherwise.", resultsKeys(&f.results)...),
 		shape.Section("persist", "What the hub keeps on disk.",
-			shape.Section("journal", "The record of every call, as JSON lines.", journalKeys(&f.journal)...),
+			shape.SectionWith("journal", "The record of every call, as JSON lines.", all("set max_bytes: the newest ten files are kept", "max_files"), journalKeys(&f.journal)...),
 			shape.Section("results", "Results that were not sent whole, for clients to read on.", storedResultsKeys(&f.stored)...),
 			shape.KeyAt("store", "What the hub keeps beside the journal, for mcp-toolhub calls: sqlite (default) keeps records.db in the state directory "+
 				"up to date, and journal files until that has them. The URL of a PostgreSQL database, postgres://USER@HOST/DATABASE, does so there; "+
@@ -312,8 +311,7 @@ var shownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 func journalKeys(j *journal) []shape.Field {
 	return []shape.Field{
 		shape.KeyAt("dir", "Where (default: journal in the state directory). Relative to ${workspaceFolder}.", expanded, &j.dir),
-		shape.Key("max_bytes", "A larger file is closed and a new one begun (default 64 MiB).", shape.Size[int64]{Min: 1 << 10, Max: maxBytes}, &j.maxBytes),
-		shape.Key("max_files", "Files kept (default 10).", shape.Integer[int]{Min: 1, Max: maxCount}, &j.maxFiles),
+		shape.Key("max_bytes", "A larger file is closed and a new one begun (default 64 MiB). The newest ten are kept.", shape.Size[int64]{Min: 1 << 10, Max: maxBytes}, &j.maxBytes),
 		shape.Key("max_age", `Older files are removed: "720h", "30d" (default never).`,
 			shape.Duration{Min: 0, Max: 100 * 365 * 24 * time.Hour, Days: true}, &j.maxAge),
 		shape.KeyAt("sync_within", "How long after an answer the sync of its call's records to the disk begins (default 20ms), unless one "+

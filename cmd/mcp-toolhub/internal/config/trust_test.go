@@ -16,7 +16,7 @@ func trustedProject(t *testing.T) (dir string, load func(dir string) (*config.Se
 	dir = t.TempDir()
 	state := t.TempDir()
 	for name, text := range map[string]string{
-		"mcp-toolhub.yaml": "mcpServers: {a: {command: x, args: [\"${file:arg.txt}\"], envFile: child.env}}\npolicy: {rule_files: {project: rules.yaml}}\n",
+		"mcp-toolhub.yaml": "mcpServers: {a: {command: x, args: [\"${file:arg.txt}\"], envFile: child.env}}\npolicy: {rule_files: {managed: rules.yaml}}\n",
 		"arg.txt":          "one\n", "child.env": "A=1\n", "rules.yaml": "rules: [{match: a, then: deny}]\n",
 	} {
 		put(t, filepath.Join(dir, name), text)
