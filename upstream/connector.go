@@ -71,8 +71,9 @@ func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
 	if f != nil {
 		if ctx.Err() == nil && limited.Err() != nil && !f.Auth {
 			f = &fault.Fault{
-				What:  fmt.Sprintf("no answer to initialize within %s", c.cfg.Timeouts.Connect),
-				Hint:  "check that it is an MCP server and that it can start; if it is only slow, raise timeout of its entry",
+				What: fmt.Sprintf("no answer to initialize within %s", c.cfg.Timeouts.Connect),
+				Hint: "check that it is an MCP server and that it can start; " +
+					"if it is only slow, raise timeout of its entry",
 				Cause: f,
 			}
 		}

@@ -51,7 +51,8 @@ func newPermission(s *config.Settings, logger *slog.Logger) (*permission, error)
 
 // openGrants reads the remembered answers. With setAside a damaged file is kept aside.
 func openGrants(s *config.Settings, setAside bool) (*policy.Grants, error) {
-	grants, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(s.StateDir, grantsFile), SetAside: setAside})
+	file := filepath.Join(s.StateDir, grantsFile)
+	grants, err := policy.OpenGrants(policy.GrantOptions{File: file, SetAside: setAside})
 	if err != nil {
 		return nil, fmt.Errorf("read remembered answers: %w", err)
 	}

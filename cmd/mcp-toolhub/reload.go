@@ -255,7 +255,8 @@ func (h *hub) apply(ctx context.Context, s *config.Settings) error {
 	if s.Journal != was.Journal || s.Stored != was.Stored || s.Store != was.Store || s.Records != was.Records ||
 		s.StateDir != was.StateDir || s.Log != was.Log || s.Telemetry != was.Telemetry || s.KeyringSignIns != was.KeyringSignIns ||
 		s.Downstream.Name != was.Downstream.Name || s.Embeddings != was.Embeddings {
-		h.logger.Warn("changes of persist, hub.log, hub.name, hub.metrics, hub.telemetry, hub.sign_in_key and deferred.embeddings take effect at the next start")
+		h.logger.Warn("changes of persist, hub.log, hub.name, hub.metrics, hub.telemetry, " +
+			"hub.sign_in_key and deferred.embeddings take effect at the next start")
 	}
 	err = h.surfaces.replace(next, func() { h.server.Apply(s.Downstream, next.views()) })
 	warnOfMode(h.logger, s)

@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
-// tuning holds values that no config can set, for hubs of tests. What is zero stays as it is. configText takes them under the key
-// tuning, at the top and in the entries of servers, and keeps them under $schema.
+// tuning holds values that no config can set, for hubs of tests. What is zero stays as it is. configText takes them
+// under the key tuning, at the top and in the entries of servers, and keeps them under $schema.
 type tuning struct {
 	RetryMin, RetryMax           time.Duration
 	RetryBudget                  int

@@ -202,7 +202,8 @@ func Section(name, doc string, fields ...Field) Field { return SectionWith(name,
 
 // SectionWith is Section with the keys gone, see [Object].
 func SectionWith(name, doc string, gone map[string]string, fields ...Field) Field {
-	return Key(name, doc, Object[struct{}]{Fields: func(*struct{}) []Field { return fields }, Gone: gone}, new(struct{}))
+	of := Object[struct{}]{Fields: func(*struct{}) []Field { return fields }, Gone: gone}
+	return Key(name, doc, of, new(struct{}))
 }
 
 // Must is a field without which the object makes no sense.

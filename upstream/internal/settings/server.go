@@ -60,7 +60,7 @@ type Server struct {
 
 	Limits   Limits
 	Timeouts Timeouts
-	Tools    []ToolTimeout // per-tool call timeouts; the first match counts
+	Tools    []ToolTimeout // per-tool call timeouts, which no config sets; the first match counts
 }
 
 // Missing says which references of an entry have no value, such as a variable that is not set. The

@@ -17,8 +17,10 @@ func isEditorSetting(key string) bool {
 	return editorSetting.MatchString(key) && !slices.Contains(own, word)
 }
 
-// clientFile reports whether the file at path is a client's own, by its name. Its unknown keys are the client's: they are tolerated.
+// clientFile reports whether the file at path is a client's own, by its name. Its unknown keys are the client's:
+// they are tolerated.
 func clientFile(path string) bool {
-	return slices.Contains([]string{".claude.json", "claude_desktop_config.json", "settings.json", "settings.local.json", ".mcp.json", "mcp.json",
-		"mcp_config.json", "mcp_settings.json", "cline_mcp_settings.json", "mcp-config.json"}, strings.ToLower(filepath.Base(path)))
+	names := []string{".claude.json", "claude_desktop_config.json", "settings.json", "settings.local.json", ".mcp.json",
+		"mcp.json", "mcp_config.json", "mcp_settings.json", "cline_mcp_settings.json", "mcp-config.json"}
+	return slices.Contains(names, strings.ToLower(filepath.Base(path)))
 }

@@ -4,12 +4,13 @@ package config
 
 const fixed = "remove it: the hub has a fixed value"
 
-func all(instead string, names ...string) map[string]string {
-	gone := make(map[string]string, len(names))
+// gone returns keys about all of which the same is to be done.
+func gone(instead string, names ...string) map[string]string {
+	keys := make(map[string]string, len(names))
 	for _, name := range names {
-		gone[name] = instead
+		keys[name] = instead
 	}
-	return gone
+	return keys
 }
 
 func goneHTTP() map[string]string {
@@ -21,15 +22,16 @@ func goneDeferred() map[string]string {
 }
 
 func goneServer() map[string]string {
-	gone := all(fixed, "max_queued")
-	gone["timeouts"] = "write its call as timeout, and call_max as timeout_max"
-	gone["session_idle"] = "write it as idle_stop"
-	gone["when_down"] = "remove it: the tools of a server that is down stay listed"
-	gone["validate_output"] = "remove it: results that do not fit pass, and the record says what is wrong"
-	gone["scheduling"] = "write policy: {tools: [{match: mcp.SERVER.*, concurrency: exclusive}]}"
-	return gone
+	return map[string]string{
+		"max_queued":      fixed,
+		"timeouts":        "write its call as timeout, and call_max as timeout_max",
+		"session_idle":    "write it as idle_stop",
+		"when_down":       "remove it: the tools of a server that is down stay listed",
+		"validate_output": "remove it: results that do not fit pass, and the record says what is wrong",
+		"scheduling":      "write policy: {tools: [{match: mcp.SERVER.*, concurrency: exclusive}]}",
+	}
 }
 
 func goneLimits() map[string]string {
-	return all(fixed, "pages", "catalog", "tools", "tool_size", "schema_depth")
+	return gone(fixed, "pages", "catalog", "tools", "tool_size", "schema_depth")
 }

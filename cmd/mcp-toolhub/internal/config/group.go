@@ -114,7 +114,8 @@ type serverReader struct {
 func (r serverReader) config(id string) upstream.ServerConfig {
 	v := &r.entry.Value
 	c := upstream.ServerConfig{ID: id, Disabled: v.disabled, Trust: v.trust, Tags: v.tags, Validate: v.validate,
-		MaxParallel: v.maxParallel, Lazy: v.start == "lazy", Isolated: v.isolation == "session", MaxSessions: v.maxSessions.Value}
+		MaxParallel: v.maxParallel, Lazy: v.start == "lazy", Isolated: v.isolation == "session",
+		MaxSessions: v.maxSessions.Value}
 	if c.Isolated || v.oauth.Value.identity.Value == perCaller {
 		c.SessionIdle = v.idleStop.Value
 	} else {
@@ -211,9 +212,9 @@ func (r serverReader) transport(address shape.Located[string]) upstream.Transpor
 
 // absent reports that an entry does not say where its server is, unless it tries to: a misspelt command is one fault.
 func (r serverReader) absent(message, hint string) {
-	wanted := []string{"command", "url", "httpUrl", "serverUrl"}
+	wanted, known := []string{"command", "url", "httpUrl", "serverUrl"}, serverShape(false).Known()
 	for _, m := range r.entry.Node.Members {
-		if !slices.Contains(wanted, m.Key) && slices.Contains(wanted, textfile.Nearest(m.Key, serverShape(false).Known())) {
+		if !slices.Contains(wanted, m.Key) && slices.Contains(wanted, textfile.Nearest(m.Key, known)) {
 			return
 		}
 	}

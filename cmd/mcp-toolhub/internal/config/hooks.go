@@ -67,7 +67,8 @@ func hookKeys(h *configuredHook) []shape.Field {
 		shape.Key("require", "Or a CEL expression that must be true; otherwise the call is stopped.", shape.Text{}, &h.Require),
 		shape.Key("reason", "What the model is told where require is not true.", shape.Text{}, &h.Reason),
 		shape.Key("rewrite", "Or a JSON Patch of the arguments; after the call of the result.",
-			shape.List[hook.Operation]{Of: shape.Object[hook.Operation]{Fields: operationKeys, Gone: all("write add and remove in place of move and copy", "from")}}, &h.Rewrite),
+			shape.List[hook.Operation]{Of: shape.Object[hook.Operation]{Fields: operationKeys,
+				Gone: gone("write add and remove in place of move and copy", "from")}}, &h.Rewrite),
 		shape.Key("redact", "Or regular expressions: what they match in texts of the arguments, after the call of the result, becomes [redacted].",
 			shape.List[string]{Of: shape.Text{}}, &h.Redact),
 		shape.Key("add_context", "Or a text for the model, beside the result.", shape.Text{}, &h.AddContext),
@@ -100,7 +101,8 @@ func (e hookEvents) Schema() shape.Schema {
 
 func operationKeys(o *hook.Operation) []shape.Field {
 	return []shape.Field{
-		shape.Must(shape.Key("op", "add, remove, replace or test.", shape.OneOf("add", "remove", "replace", "test"), &o.Op)),
+		shape.Must(shape.Key("op", "add, remove, replace or test.",
+			shape.OneOf("add", "remove", "replace", "test"), &o.Op)),
 		shape.Must(shape.Key("path", `Where, as a JSON pointer: "/title".`, shape.Text{}, &o.Path)),
 		shape.Key("value", "The value, of any type.", anyValue{}, &o.Value),
 		shape.Key("cel", "Or a CEL expression for the value, over the same variables as when.", shape.Text{}, &o.CEL),

@@ -37,7 +37,8 @@ func limitsKeys(l *upstream.Limits) []shape.Field {
 
 func hubLimitsKeys(l *hubLimits) []shape.Field {
 	return append(limitsKeys(&l.Limits),
-		shape.Key("client_message", "Largest message of a client (default 64 MiB over stdio, 4 MiB over HTTP).", shape.Size[int64]{Min: minMessage, Max: maxMessage}, &l.clientMessage),
+		shape.Key("client_message", "Largest message of a client (default 64 MiB over stdio, 4 MiB over HTTP).",
+			shape.Size[int64]{Min: minMessage, Max: maxMessage}, &l.clientMessage),
 		shape.Key("memory", "Memory for messages over 1 MiB of all servers together (default: 96 MiB, or a quarter of the memory of the machine or "+
 			"cgroup where that is less). One message may have three quarters of it. A message that finds no room waits.",
 			shape.Size[int64]{Min: minMemory, Max: maxMemory}, &l.memory))
@@ -45,7 +46,9 @@ func hubLimitsKeys(l *hubLimits) []shape.Field {
 
 // serverLimits are those of a server's entry, and where it is silent those of the hub.
 func serverLimits(own, hub upstream.Limits) upstream.Limits {
-	return upstream.Limits{Message: cmp.Or(own.Message, hub.Message), HiddenText: cmp.Or(own.HiddenText, hub.HiddenText)}
+	return upstream.Limits{
+		Message: cmp.Or(own.Message, hub.Message), HiddenText: cmp.Or(own.HiddenText, hub.HiddenText),
+	}
 }
 
 // limitClients sets how large a client's messages may be.

@@ -54,7 +54,7 @@ func policyKeys(p *permission) []shape.Field {
 		shape.Key("rules", "Your rules: deny beats ask beats allow, whatever their order.",
 			policy.Rules{}, &p.rules),
 		shape.SectionWith("rule_files", "Files of further rules. Each holds the one key rules.",
-			all("write the rules as policy.rules, or name the file as managed", "user", "project"),
+			gone("write the rules as policy.rules, or name the file as managed", "user", "project"),
 			shape.KeyAt("managed", "Of the administrator of the machine.", expanded, &p.managed)),
 		shape.KeyAt("tools", "What tools can do, where it is otherwise than they say or the hub infers. The first entry that says something counts.",
 			shape.List[factsOf]{Of: shape.ObjectOf(factsKeys)}, &p.tools),
@@ -63,7 +63,8 @@ func policyKeys(p *permission) []shape.Field {
 		shape.KeyAt("targets", "Which paths and hosts calls may be aimed at.", shape.ObjectOf(targetsKeys), &p.targets),
 		shape.KeyAt("classifier", "A program or address that is asked for its opinion of calls. Off where this key is absent.",
 			shape.ObjectOf(classifierKeys), &p.classifier),
-		shape.SectionWith("ask", "How people are asked.", all(fixed, "session_time", "always_time"), askKeys(&p.ask)...),
+		shape.SectionWith("ask", "How people are asked.", gone(fixed, "session_time", "always_time"),
+			askKeys(&p.ask)...),
 	}
 }
 

@@ -50,9 +50,9 @@ func toolUseKeys(u *toolUse) []shape.Field {
 
 // serverShape is an entry of mcpServers or servers. Of a client's own file unknown keys are warnings.
 func serverShape(foreign bool) shape.Object[server] {
-	return shape.Object[server]{Fields: serverKeys, Lenient: func(string) bool { return foreign }, Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, " +
-		"disabledTools, enabledTools, trust, tags, timeout, timeout_max, validate, max_parallel, start, idle_stop, isolation, max_sessions, oauth, limits",
-		Gone: goneServer(),
+	return shape.Object[server]{Fields: serverKeys, Lenient: func(string) bool { return foreign }, Gone: goneServer(),
+		Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, disabledTools, enabledTools, trust, " +
+			"tags, timeout, timeout_max, validate, max_parallel, start, idle_stop, isolation, max_sessions, oauth, limits",
 		Extra: shape.Schema{"anyOf": []shape.Schema{{"required": []string{"command"}}, {"required": []string{"url"}},
 			{"required": []string{"httpUrl"}}, {"required": []string{"serverUrl"}}}}}
 }
@@ -86,8 +86,8 @@ func serverKeys(s *server) []shape.Field {
 		shape.Key("start", "When the server is started: with the hub (eager, the default), or by the first call to one of its tools "+
 			"(lazy), once it is known which tools it has.",
 			shape.OneOf("eager", "lazy"), &s.start),
-		shape.KeyAt("idle_stop", "A server that no call has needed for so long is stopped until the next one (default never). With isolation: session or "+
-			"oauth: {identity: caller} it is each connection that ends (default 10m).",
+		shape.KeyAt("idle_stop", "A server that no call has needed for so long is stopped until the next one (default "+
+			"never). With isolation: session or oauth: {identity: caller} it is each connection that ends (default 10m).",
 			idleTime(), &s.idleStop),
 		shape.Key("isolation", "Whether all clients share one connection to the server (shared, the default), or each client session has "+
 			"its own (session): for servers with state, such as browsers. On protocol 2026-07-28, which has no sessions, each "+
@@ -98,9 +98,11 @@ func serverKeys(s *server) []shape.Field {
 			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxSessions),
 		shape.SectionWith("limits", "How much the server may send. What is not given here is as in hub.limits.",
 			goneLimits(), limitsKeys(&s.limits)...),
-		shape.KeyAt("timeout", "How long a call may take without progress (default 60s). Where it is longer than 30s, the start of the server and its "+
-			"lists may take as long. A number is a client's: milliseconds, or seconds below 1000.", callTimeout{timeout()}, &s.timeout),
-		shape.KeyAt("timeout_max", "How long a call that reports progress may take in all (default 30m).", timeout(), &s.timeoutMax),
+		shape.KeyAt("timeout", "How long a call may take without progress (default 60s). Where it is longer than 30s, the "+
+			"start of the server and its lists may take as long. A number is a client's: milliseconds, or seconds below 1000.",
+			callTimeout{timeout()}, &s.timeout),
+		shape.KeyAt("timeout_max", "How long a call that reports progress may take in all (default 30m).",
+			timeout(), &s.timeoutMax),
 	}, toolUseKeys(&s.tools)...)
 }
 
@@ -110,8 +112,8 @@ func timeout() shape.Duration { return shape.Duration{Min: time.Millisecond, Max
 // idleTime is the shape of how long something may go unused.
 func idleTime() shape.Duration { return shape.Duration{Min: time.Second, Max: 30 * 24 * time.Hour} }
 
-// callTimeout is a duration, or a number without a unit. Gemini CLI, Claude Code and Amazon Q mean milliseconds, Cline and Roo Code
-// seconds; no call can be meant to end within less than a second, so a small number is seconds.
+// callTimeout is a duration, or a number without a unit. Gemini CLI, Claude Code and Amazon Q mean milliseconds, Cline
+// and Roo Code seconds; no call can be meant to end within less than a second, so a small number is seconds.
 type callTimeout struct{ shape.Duration }
 
 func (s callTimeout) Read(r *shape.Reader, n *textfile.Node) (time.Duration, bool) {

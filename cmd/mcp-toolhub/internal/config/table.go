@@ -97,8 +97,8 @@ var (
 	plainText = shape.Text{}
 )
 
-// fileShape is the table's root. Unknown keys of a client's own file are warnings: foreign. r is the reader that it is for; nil where
-// nothing is read.
+// fileShape is the table's root. Unknown keys of a client's own file are warnings: foreign. r is the reader that it is
+// for; nil where nothing is read.
 func fileShape(r *reader, foreign bool) shape.Object[file] {
 	return shape.Object[file]{Fields: func(f *file) []shape.Field { return fileKeys(r, f, foreign) },
 		Lenient: func(key string) bool { return foreign || isEditorSetting(key) },
@@ -116,22 +116,25 @@ func fileKeys(r *reader, f *file, foreign bool) []shape.Field {
 			inputs{shape.List[input]{Of: shape.ObjectOf(inputKeys)}, r}, new([]input)),
 		shape.Key("mcpServers", "The MCP servers, by id, in the shape of Claude Desktop, Claude Code and Cursor.",
 			servers, &f.mcpServers),
-		shape.Key("servers", "VS Code's name of mcpServers.", otherName[[]shape.Entry[server]]{servers, "mcpServers"}, &f.servers),
-		shape.SectionWith("hub", "Settings of the hub itself.", all(fixed, "start_parallel", "first_list_within", "retry"), hubKeys(&f.hub)...),
+		shape.Key("servers", "VS Code's name of mcpServers.",
+			otherName[[]shape.Entry[server]]{servers, "mcpServers"}, &f.servers),
+		shape.SectionWith("hub", "Settings of the hub itself.", gone(fixed, "start_parallel", "first_list_within", "retry"),
+			hubKeys(&f.hub)...),
 		shape.Key("profiles", "What clients see, by name of the profile. \"default\" is the one they get when they name none.",
-			shape.Mapping[profile]{Of: shape.Object[profile]{Fields: profileKeys, Gone: all("write it under hooks at the top, with profile: NAME", "hooks")},
-				Key: profileName}, &f.profiles),
+			shape.Mapping[profile]{Key: profileName, Of: shape.Object[profile]{Fields: profileKeys,
+				Gone: gone("write it under hooks at the top, with profile: NAME", "hooks")}}, &f.profiles),
 		shape.KeyAt("policy", "Which calls may run, and which a person is asked about. Without this key tools that only read run where they are "+
 			"the hub's or their server has trust: true; others are asked about, on stdio by the client.",
 			shape.Object[permission]{Fields: policyKeys, Gone: map[string]string{
 				"classifier": `write its command or url as a hook of pre_tool_use: ` +
 					`"A second opinion" in docs/permission.md has an example`}}, &f.policy),
 		shape.Key("hooks", "What runs beside calls, in this order: commands, HTTP endpoints and built-in hooks.", hooksOf(), &f.hooks),
-		shape.SectionWith("deferred", "Which tools are held back until they are searched for. Profiles may say otherwise.", goneDeferred(),
-			deferredKeys(&f.deferred)...),
+		shape.SectionWith("deferred", "Which tools are held back until they are searched for. Profiles may say otherwise.",
+			goneDeferred(), deferredKeys(&f.deferred)...),
 		shape.Section("results", "What becomes of results that are too large for a client. Profiles may say otherwise.", resultsKeys(&f.results)...),
 		shape.Section("persist", "What the hub keeps on disk.",
-			shape.SectionWith("journal", "The record of every call, as JSON lines.", all("set max_bytes: the newest ten files are kept", "max_files"), journalKeys(&f.journal)...),
+			shape.SectionWith("journal", "The record of every call, as JSON lines.",
+				gone("set max_bytes: the newest ten files are kept", "max_files"), journalKeys(&f.journal)...),
 			shape.Section("results", "Results that were not sent whole, for clients to read on.", storedResultsKeys(&f.stored)...),
 			shape.KeyAt("store", "What the hub keeps beside the journal, for mcp-toolhub calls: sqlite (default) keeps records.db in the state directory "+
 				"up to date, and journal files until that has them. The URL of a PostgreSQL database, postgres://USER@HOST/DATABASE, does so there; "+
@@ -142,7 +145,8 @@ func fileKeys(r *reader, f *file, foreign bool) []shape.Field {
 				shape.Key("max_bytes", "What it may take on the disk (default 4 GiB, in PostgreSQL no limit). Beyond that the caller "+
 					"with the most calls loses its oldest ones; denied and approved calls go last.",
 					shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.records.MaxBytes))),
-		shape.Foreign("mcp", "Ignored: servers below it are not read.", "servers below it are not read: move them to servers at the top"),
+		shape.Foreign("mcp", "Ignored: servers below it are not read.",
+			"servers below it are not read: move them to servers at the top"),
 		shape.Foreign("projects", "Ignored: servers below it are not read.",
 			"servers below it are not read: move them to mcpServers at the top"),
 	}
@@ -202,7 +206,8 @@ func hubKeys(h *hub) []shape.Field {
 		shape.Section("telemetry", "What is sent to a collector of OpenTelemetry where the variables OTEL_* name one.",
 			shape.Key("content", "Whether spans have arguments and results of calls, with marks in the place of secrets: gen_ai.tool.call.arguments "+
 				"and gen_ai.tool.call.result (default false).", shape.Boolean{}, &h.content)),
-		shape.SectionWith("limits", "How much a server may send, where its entry does not say otherwise, and how much a client may send.",
+		shape.SectionWith("limits",
+			"How much a server may send, where its entry does not say otherwise, and how much a client may send.",
 			goneLimits(), hubLimitsKeys(&h.limits)...),
 		shape.Key("input_timeout", "How long a call waits for what its server asks of a client of protocol 2026-07-28 (default 10m).",
 			shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &h.inputTimeout),
@@ -311,7 +316,8 @@ var shownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 func journalKeys(j *journal) []shape.Field {
 	return []shape.Field{
 		shape.KeyAt("dir", "Where (default: journal in the state directory). Relative to ${workspaceFolder}.", expanded, &j.dir),
-		shape.Key("max_bytes", "A larger file is closed and a new one begun (default 64 MiB). The newest ten are kept.", shape.Size[int64]{Min: 1 << 10, Max: maxBytes}, &j.maxBytes),
+		shape.Key("max_bytes", "A larger file is closed and a new one begun (default 64 MiB). The newest ten are kept.",
+			shape.Size[int64]{Min: 1 << 10, Max: maxBytes}, &j.maxBytes),
 		shape.Key("max_age", `Older files are removed: "720h", "30d" (default never).`,
 			shape.Duration{Min: 0, Max: 100 * 365 * 24 * time.Hour, Days: true}, &j.maxAge),
 		shape.KeyAt("sync_within", "How long after an answer the sync of its call's records to the disk begins (default 20ms), unless one "+

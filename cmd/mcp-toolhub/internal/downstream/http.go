@@ -215,7 +215,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 		return body, true
 	}
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		s.deps.Logger.Warn("a client's message was refused: it is over a limit", "limit", "hub.limits.client_message", "bytes", large.Limit)
+		s.deps.Logger.Warn("a client's message was refused: it is over a limit",
+			"limit", "hub.limits.client_message", "bytes", large.Limit)
 		writeJSON(w, http.StatusRequestEntityTooLarge, jsonrpc.ErrorText(nil, jsonrpc.InvalidRequest(fmt.Sprintf("the message has more than %d bytes "+
 			"(hub.limits.client_message): send less, or raise that in the hub's config", large.Limit))))
 		return nil, false

@@ -205,7 +205,8 @@ func (s *scheduler) enter(p *place) (waits bool, err error) {
 
 func full(server string, limits Limits) error {
 	return &tool.Failure{Class: tool.ClassRateLimited, Code: "queue_full", RetryAfter: time.Second, Message: fmt.Sprintf(
-		"%d calls to server %q are waiting already: try again in a moment, or raise its max_parallel", limits.MaxQueued, server)}
+		"%d calls to server %q are waiting already: try again in a moment, or raise its max_parallel",
+		limits.MaxQueued, server)}
 }
 
 // makeRoom drops a call of a full queue for one of by: the newest one of whoever has the most, with all sessions and runs together. It
