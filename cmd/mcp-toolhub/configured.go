@@ -39,7 +39,7 @@ func configure(s *config.Settings, grants *policy.Grants, table []*tool.HubTool,
 	c := &configured{settings: s, limits: make(map[string]invoke.Limits, len(s.Upstream.Servers)), results: limit.New(s.Results)}
 	for _, sc := range s.Upstream.Servers {
 		c.limits[sc.ID] = invoke.Limits{MaxParallel: sc.MaxParallel,
-			PerSession: sc.Isolated || sc.OAuth.PerCaller, TaskTime: sc.Timeouts.CallMax}
+			PerSession: sc.Isolated || sc.OAuth.PerCaller}
 	}
 	var ownErr, gateErr, namesErr error
 	if c.own, ownErr = newBuiltins(s, runner, logger); ownErr != nil {

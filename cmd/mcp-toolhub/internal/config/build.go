@@ -69,7 +69,6 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 			s.Profiles = append(s.Profiles, p)
 		}
 	}
-	r.opened(f.hub.tokens, s)
 	if s.Hooks.All = r.hooks(f.hooks); len(s.Hooks.All) > 0 {
 		s.Hooks.Dir = r.vars.workspace
 	}

@@ -18,14 +18,13 @@ import (
 
 // permission is the key policy. What it holds is no secret: nothing in it is expanded but paths, and its faults may quote it.
 type permission struct {
-	mode       policy.Mode
-	rules      []shape.Located[policy.Rule]
-	managed    shape.Located[string] // rule_files.managed
-	tools      shape.Located[[]factsOf]
-	targets    shape.Located[target.Config]
-	classifier shape.Located[classifier]
-	ask        ask
-	rates      []rateOf
+	mode    policy.Mode
+	rules   []shape.Located[policy.Rule]
+	managed shape.Located[string] // rule_files.managed
+	tools   shape.Located[[]factsOf]
+	targets shape.Located[target.Config]
+	ask     ask
+	rates   []rateOf
 }
 
 // rateOf is an entry of rates.
@@ -61,8 +60,6 @@ func policyKeys(p *permission) []shape.Field {
 		shape.Key("rates", "How often tools may be called. Every entry that matches counts. A call too many fails with rate_limited and says when to "+
 			"come back.", shape.List[rateOf]{Of: shape.ObjectOf(rateKeys)}, &p.rates),
 		shape.KeyAt("targets", "Which paths and hosts calls may be aimed at.", shape.ObjectOf(targetsKeys), &p.targets),
-		shape.KeyAt("classifier", "A program or address that is asked for its opinion of calls. Off where this key is absent.",
-			shape.ObjectOf(classifierKeys), &p.classifier),
 		shape.SectionWith("ask", "How people are asked.", gone(fixed, "session_time", "always_time"),
 			askKeys(&p.ask)...),
 	}

@@ -115,7 +115,11 @@ func TestSchemaAndParserKnowTheSameKeys(t *testing.T) {
 			}
 		}
 		if properties, ok := s["properties"].(map[string]any); ok {
-			if !unknownKey(t, wrap(`{"zz_no_such_key": 1}`)) {
+			slip := "zz_no_such_key"
+			if properties["httpUrl"] != nil {
+				slip = "comand" // entries of servers may have keys of other clients
+			}
+			if !unknownKey(t, wrap(`{"`+slip+`": 1}`)) {
 				t.Errorf("the parser takes any key in %s", wrap("{…}"))
 			}
 			for name, p := range properties {

@@ -48,9 +48,12 @@ func toolUseKeys(u *toolUse) []shape.Field {
 	}
 }
 
-// serverShape is an entry of mcpServers or servers. Of a client's own file unknown keys are warnings.
+// serverShape is an entry of mcpServers or servers. Of a client's own file unknown keys are warnings. In the
+// hub's file, where people paste entries of other clients, so are those that no slip could have made of a key.
 func serverShape(foreign bool) shape.Object[server] {
-	return shape.Object[server]{Fields: serverKeys, Lenient: func(string) bool { return foreign }, Gone: goneServer(),
+	known := shape.ObjectOf(serverKeys).Known()
+	others := func(key string) bool { return foreign || textfile.Nearest(key, known) == "" }
+	return shape.Object[server]{Fields: serverKeys, Lenient: others, Gone: goneServer(),
 		Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, disabledTools, enabledTools, trust, " +
 			"tags, timeout, timeout_max, validate, max_parallel, start, idle_stop, isolation, max_sessions, oauth, limits",
 		Extra: shape.Schema{"anyOf": []shape.Schema{{"required": []string{"command"}}, {"required": []string{"url"}},
