@@ -17,9 +17,10 @@ const (
 	codeForeignRef = "selection_ref_invalid"
 )
 
-// Admit decides about a call of a deferred tool: it returns nil where the caller has the declaration as it is now, shown by
-// a selection_ref, or kept by the session, or, without a session, listed to callers like it before so much came that the tool
-// was deferred. Otherwise the error is a *tool.Failure that carries the declaration and a ref for it, so that the next call
+// Admit decides about a call of a deferred tool: it returns nil where the caller has the
+// declaration as it is now, shown by a selection_ref, or kept by the session, or, without a
+// session, listed to callers like it before so much came that the tool was deferred. Otherwise the
+// error is a *tool.Failure that carries the declaration and a ref for it, so that the next call
 // succeeds, and there are records of that.
 func (l *Loader) Admit(c tool.DeferredCall) ([]tool.Record, error) {
 	t, refs := c.Listed.Tool, l.signer()
@@ -45,8 +46,9 @@ func (l *Loader) Admit(c tool.DeferredCall) ([]tool.Record, error) {
 		}
 	}
 	name, ref := l.reserved.shownName(c.Listed), refs.mint(t, c.Actor.Ref())
-	carried := notLoaded{Code: code, Name: name, ToolID: t.Name, Ref: ref, Declaration: brief(name, c.Listed.Declaration),
-		Next: nextAction{Action: "call", Tool: string(callName)}}
+	carried := notLoaded{Code: code, Name: name, ToolID: t.Name, Ref: ref,
+		Declaration: brief(name, c.Listed.Declaration),
+		Next:        nextAction{Action: "call", Tool: string(callName)}}
 	if code == codeChanged {
 		if old := l.schemaOf(t.Name, was); old != nil {
 			carried.Changes = difference(old, t.InputSchema)
@@ -60,7 +62,8 @@ func (l *Loader) Admit(c tool.DeferredCall) ([]tool.Record, error) {
 		c.Loaded.Load(t)
 	}
 	found := finding{invocation: c.Invocation, actor: c.Actor, surface: c.Surface}
-	return l.records(found, c.Listed, ref, true), &tool.Failure{Class: tool.ClassSchemaNotLoaded, Code: code, Detail: string(detail),
+	return l.records(found, c.Listed, ref, true), &tool.Failure{Class: tool.ClassSchemaNotLoaded, Code: code,
+		Detail: string(detail),
 		Message: whyNotLoaded(code, name) + fmt.Sprintf(": its declaration follows. Call %s with the name %q, the "+
 			"selection_ref that follows and arguments that fit the inputSchema", callName, name)}
 }
@@ -114,8 +117,10 @@ type finding struct {
 func (l *Loader) records(f finding, listed *tool.Listed, ref string, loaded bool) []tool.Record {
 	t, now := listed.Tool, l.opts.Now().UTC()
 	r := tool.DeferredRef{Head: tool.HeadOf(tool.ObjectDeferredRef), ToolID: t.Name, Name: l.reserved.shownName(listed),
-		Namespace: t.Server, SearchHint: annotations(t.Declaration).searchHint, Source: t.Name.Source(), SchemaVisibility: "deferred",
-		LoadingState: tool.LoadingDiscoverable, Reason: tool.ReasonDeferred, SelectionRef: ref, SchemaDigest: t.SchemaDigest,
+		Namespace: t.Server, SearchHint: annotations(t.Declaration).searchHint, Source: t.Name.Source(),
+		SchemaVisibility: "deferred",
+		LoadingState:     tool.LoadingDiscoverable, Reason: tool.ReasonDeferred, SelectionRef: ref,
+		SchemaDigest: t.SchemaDigest,
 		InvocationID: f.invocation, ActorRef: f.actor.Ref(), CreatedAt: now}
 	kind := tool.EventDeferredDiscovered
 	if loaded {
@@ -125,7 +130,8 @@ func (l *Loader) records(f finding, listed *tool.Listed, ref string, loaded bool
 	if l.isPending(t.Server) {
 		r.LoadingState, r.Pending = tool.LoadingPending, t.Server
 	}
-	event := tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: kind, Source: tool.EventSource,
+	event := tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: kind,
+		Source:  tool.EventSource,
 		Subject: string(t.Name), Time: now, InvocationID: f.invocation, ToolID: t.Name,
 		Data: map[string]any{"surface_id": string(f.surface.ID), "schema_digest": t.SchemaDigest}}
 	return []tool.Record{r, event}

@@ -53,13 +53,18 @@ type nextAction struct {
 const maxSummary = 120
 
 func (f *found) answer() searchResult {
-	r := searchResult{Object: "tool_search_result", SchemaVersion: tool.SchemaVersion, Query: f.query.text, QueryType: f.query.kind,
-		Matches: make([]match, 0, len(f.hits)), Neighbours: append([]string{}, f.neighbours...), TotalDeferred: len(f.surface.Deferred),
-		Pending: append([]string{}, f.pending...), Unavailable: f.down, Missing: append([]missing{}, f.missing...), Notes: f.notes, Next: f.next()}
+	r := searchResult{Object: "tool_search_result", SchemaVersion: tool.SchemaVersion, Query: f.query.text,
+		QueryType: f.query.kind,
+		Matches:   make([]match, 0, len(f.hits)), Neighbours: append([]string{}, f.neighbours...),
+		TotalDeferred: len(f.surface.Deferred),
+		Pending:       append([]string{}, f.pending...), Unavailable: f.down,
+		Missing: append([]missing{}, f.missing...),
+		Notes:   f.notes, Next: f.next()}
 	for _, h := range f.hits {
 		name := f.loader.reserved.shownName(h.listed)
-		m := match{Name: name, ToolID: h.listed.Tool.Name, Server: h.listed.Tool.Server, Score: math.Round(h.score*1000) / 1000,
-			Why: append([]string{}, h.why...), State: "loaded", Ref: h.ref}
+		m := match{Name: name, ToolID: h.listed.Tool.Name, Server: h.listed.Tool.Server,
+			Score: math.Round(h.score*1000) / 1000,
+			Why:   append([]string{}, h.why...), State: "loaded", Ref: h.ref}
 		if h.deferred && h.declaration == nil {
 			m.State = "discoverable"
 		}
@@ -87,11 +92,13 @@ func (f *found) next() nextAction {
 			names = append(names, m.Nearest...)
 		}
 		if len(names) > 0 {
-			return nextAction{Action: "select", Tool: string(SearchName), Names: names, Hint: "these names are the nearest"}
+			return nextAction{Action: "select", Tool: string(SearchName), Names: names,
+				Hint: "these names are the nearest"}
 		}
 	}
 	if len(f.pending) > 0 {
-		return nextAction{Action: "wait", Tool: string(SearchName), Hint: "some servers have not answered yet: search again in a moment"}
+		return nextAction{Action: "wait", Tool: string(SearchName),
+			Hint: "some servers have not answered yet: search again in a moment"}
 	}
 	hint := "use other words, fewer of them, or none of servers; if that finds nothing, there is no such tool here"
 	if len(f.down) > 0 {
@@ -118,7 +125,8 @@ func (f *found) text(a searchResult) string {
 	if len(a.Matches) == 0 {
 		fmt.Fprintf(&b, "No tool was found among %d deferred ones.", a.TotalDeferred)
 	} else {
-		fmt.Fprintf(&b, "Call a tool with %s: its name, arguments that fit its inputSchema, and its selection_ref.\n", callName)
+		fmt.Fprintf(&b, "Call a tool with %s: its name, arguments that fit its inputSchema, and its selection_ref.\n",
+			callName)
 	}
 	for _, m := range a.Matches {
 		switch {

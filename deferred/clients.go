@@ -17,15 +17,18 @@ type clientRule struct {
 	whole bool
 }
 
-// patience multiplies the budget for a client that defers by itself: a tool that it keeps from its model costs only the name.
+// patience multiplies the budget for a client that defers by itself: a tool that it keeps from its
+// model costs only the name.
 const patience = 20
 
-// clientRules returns the known clients. The first row that matches counts. Only the budget limits a client without a row.
+// clientRules returns the known clients. The first row that matches counts. Only the budget limits
+// a client without a row.
 func clientRules() []clientRule {
 	return []clientRule{
 		{name: "claude-code", defers: true}, // measured with 2.1: names first, schemas by its own search
 		{name: "codex", defers: true},       // all models of 0.169 have supports_search_tool
-		{name: "mcp-toolhub", whole: true},  // a hub that is a client of this one and defers itself, and the command line
+		// a hub that is a client of this one and defers itself, and the command line
+		{name: "mcp-toolhub", whole: true},
 		{name: "cursor", cap: 40},
 		{name: "visual studio code", cap: 128}, // a request of its models takes no more
 		{name: "visual-studio-code", cap: 128},

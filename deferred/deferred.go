@@ -1,12 +1,13 @@
 // Package deferred splits surfaces into tools that are listed and tools that are deferred. A search finds the deferred
 // tools. A selection_ref proves with a call that its caller has been given the tool's declaration.
 //
-// A split depends on the profile's surface, its settings and the client. Every request tells all of these, so a split needs
-// no session and is the same on every replica. A selection_ref is a signature over tool, schema, caller and expiry, so any
-// replica can check it.
+// A split depends on the profile's surface, its settings and the client. Every request tells all of
+// these, so a split needs no session and is the same on every replica. A selection_ref is a
+// signature over tool, schema, caller and expiry, so any replica can check it.
 //
-// Package namespace decides before which tools a caller sees at all, and package policy afterwards what may be called. The
-// ranking is package search's. The door that has a session keeps the session's loaded tools.
+// Package namespace decides before which tools a caller sees at all, and package policy afterwards
+// what may be called. The ranking is package search's. The door that has a session keeps the
+// session's loaded tools.
 package deferred
 
 import (
@@ -25,15 +26,15 @@ import (
 
 // Options hold what a Loader works with. The zero value is useful.
 type Options struct {
-	// Keys sign selection_refs where the config has none: the first signs, all verify. Empty: a random one, whose refs end
-	// with the loader.
+	// Keys sign selection_refs where the config has none: the first signs, all verify. Empty: a
+	// random one, whose refs end with the loader.
 	Keys [][]byte
 
 	// Describe completes the record of a new surface. Nil: it is complete.
 	Describe func(*tool.SurfaceRecord)
 
-	// Record takes the events of surfaces, which have their records. It is called from the requests that bring them about. Nil:
-	// nobody wants them.
+	// Record takes the events of surfaces, which have their records. It is called from the requests
+	// that bring them about. Nil: nobody wants them.
 	Record func(*tool.Surface, tool.Event)
 
 	// Needs says what the caller itself has to do before it can use a server; "" for nothing. Nil: always nothing.
@@ -85,7 +86,8 @@ func New(cfg Config, o Options) (*Loader, error) {
 		_, _ = rand.Read(key) // "Read fills b with cryptographically secure random bytes. It never returns an error"
 		o.Keys = [][]byte{key}
 	}
-	l := &Loader{rules: clientRules(), origins: make(map[string]*origin), splits: make(map[splitKey]*split), direct: make(map[splitKey]directView),
+	l := &Loader{rules: clientRules(), origins: make(map[string]*origin), splits: make(map[splitKey]*split),
+		direct:  make(map[splitKey]directView),
 		indexes: make(map[string]*index), history: newHistory()}
 	if o.HubTools == nil {
 		o.HubTools = HubTools(func() *Loader { return l })
@@ -106,7 +108,8 @@ func (l *Loader) Apply(cfg Config) (changed []string, err error) {
 	defer l.mu.Unlock()
 	before := l.cfg
 	for profile := range l.indexes {
-		if now := cfg.of(profile).Hints; !sameHints(before.of(profile).Hints, now) || profile != "" && sameHints(now, cfg.Default.Hints) {
+		if now := cfg.of(profile).Hints; !sameHints(before.of(profile).Hints, now) || profile != "" &&
+			sameHints(now, cfg.Default.Hints) {
 			delete(l.indexes, profile) // it is made anew when it is asked
 		}
 	}
@@ -116,8 +119,8 @@ func (l *Loader) Apply(cfg Config) (changed []string, err error) {
 	return l.relisted(), nil
 }
 
-// relisted returns the profiles whose lists have changed, sorted: somebody has seen a split that would differ now. Changes
-// of the full surfaces do not count. The caller holds mu.
+// relisted returns the profiles whose lists have changed, sorted: somebody has seen a split that
+// would differ now. Changes of the full surfaces do not count. The caller holds mu.
 func (l *Loader) relisted() (changed []string) {
 	for key, s := range l.splits {
 		now := l.splitting(key, s.full).split()
@@ -129,9 +132,9 @@ func (l *Loader) relisted() (changed []string) {
 	return changed
 }
 
-// Update replaces the catalogs of all origins. Only origins that differ from before are indexed. The hub calls it before
-// surfaces show new tools. The result names the profiles whose lists change because a server's instructions changed: the
-// description of tool_search holds those.
+// Update replaces the catalogs of all origins. Only origins that differ from before are indexed.
+// The hub calls it before surfaces show new tools. The result names the profiles whose lists change
+// because a server's instructions changed: the description of tool_search holds those.
 func (l *Loader) Update(catalogs []tool.Catalog) (changed []string) {
 	l.updating.Lock()
 	defer l.updating.Unlock()
@@ -213,7 +216,8 @@ func (h filler) put(o *origin) {
 	docs := make([]search.Document, 0, len(c.Tools))
 	for _, t := range c.Tools {
 		hint, aliases := hintOf(t, h.hints)
-		docs = append(docs, search.Document{ID: string(t.Name), Name: t.Native, Title: t.Title, Description: t.Description, Hint: hint,
+		docs = append(docs, search.Document{ID: string(t.Name), Name: t.Native, Title: t.Title,
+			Description: t.Description, Hint: hint,
 			Aliases: aliases, Schema: t.InputSchema, Digest: t.SchemaDigest})
 	}
 	h.in.Put(search.Server{Name: c.Server, Title: c.Title, Description: o.says}, docs)
@@ -280,8 +284,8 @@ func (l *Loader) indexKey(profile string) (string, []Hint) {
 	return profile, hints
 }
 
-// waits returns the servers of a surface that have not answered yet, and those that need the attention of a person, or of the caller's own,
-// sorted.
+// waits returns the servers of a surface that have not answered yet, and those that need the
+// attention of a person, or of the caller's own, sorted.
 func (l *Loader) waits(s *tool.Surface, caller tool.Session) (pending []string, down []unavailable) {
 	if s.Features == nil {
 		return nil, nil

@@ -38,7 +38,8 @@ func describe(deferred []tool.Listed, about func(server string) (title, says str
 const moreServers = "\n… and others: search for them."
 
 // serverLines writes a line for each server, with its purpose in at most length bytes.
-func serverLines(servers []string, tools map[string][]string, about func(string) (title, says string), length int) string {
+func serverLines(servers []string, tools map[string][]string, about func(string) (title, says string),
+	length int) string {
 	var b strings.Builder
 	for _, server := range servers {
 		b.WriteString("\n" + server)

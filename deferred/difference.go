@@ -11,7 +11,8 @@ import (
 // maxChanges bounds a difference.
 const maxChanges = 20
 
-// difference says what is different between two input schemas, property by property, for a model that has read the old one.
+// difference says what is different between two input schemas, property by property, for a model
+// that has read the old one.
 func difference(old, now json.RawMessage) []string {
 	var d differing
 	d.compare("", old, now, 0)

@@ -22,7 +22,8 @@ func (l *Loader) search(ctx context.Context, e *tool.Execution) (tool.Reply, err
 	if err != nil {
 		return reply, err
 	}
-	f := &found{loader: l, refs: l.signer(), query: q, surface: e.Surface, scope: l.scopeOf(e.Surface), actor: e.Actor, detail: q.detail}
+	f := &found{loader: l, refs: l.signer(), query: q, surface: e.Surface, scope: l.scopeOf(e.Surface), actor: e.Actor,
+		detail: q.detail}
 	f.pending, f.down = l.waits(e.Surface, e.Session)
 	f.find(ctx, l.indexFor(e.Surface.Profile))
 	f.noteServers()
@@ -216,8 +217,8 @@ func (f *found) add(l *tool.Listed, score float64, why []string) {
 		ref: f.refs.mint(l.Tool, f.actor.Ref())})
 }
 
-// maxDeclared bounds the declarations in one answer that the caller has not asked for by name. The model pays for them. A
-// real tool's has 1 kB, and 20 kB at most.
+// maxDeclared bounds the declarations in one answer that the caller has not asked for by name. The
+// model pays for them. A real tool's has 1 kB, and 20 kB at most.
 const maxDeclared = 64 << 10
 
 // declare gives hits their declarations.
@@ -236,8 +237,9 @@ func (f *found) declare() {
 		h.declaration, size = d, size+len(d)
 	}
 	if left > 0 {
-		f.notes = append(f.notes, fmt.Sprintf("%d of the tools have a signature in place of their declaration, which is too long to be "+
-			"sent unasked: select:NAME has it", left))
+		f.notes = append(f.notes,
+			fmt.Sprintf("%d of the tools have a signature in place of their declaration, which is too long to be "+
+				"sent unasked: select:NAME has it", left))
 	}
 }
 

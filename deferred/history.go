@@ -6,8 +6,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// history remembers the input schemas that tools had, so that a caller who has an older one can be told what is different.
-// It is guarded by the loader's mu.
+// history remembers the input schemas that tools had, so that a caller who has an older one can be
+// told what is different. It is guarded by the loader's mu.
 type history struct {
 	latest map[tool.Name]*tool.Tool
 	past   map[tool.Name][]*tool.Tool // older ones, the latest last
@@ -38,7 +38,8 @@ func (h *history) note(tools []*tool.Tool) {
 	}
 }
 
-// schemaOf returns the input schema that a tool had when its digest was one that is says; nil where it is not remembered.
+// schemaOf returns the input schema that a tool had when its digest was one that is says; nil where
+// it is not remembered.
 func (l *Loader) schemaOf(name tool.Name, is func(digest string) bool) json.RawMessage {
 	l.mu.Lock()
 	past := l.history.past[name]

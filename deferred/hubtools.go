@@ -16,9 +16,12 @@ const (
 	callName   tool.Name = "tool_call"
 )
 
-const searchIntro = "Finds tools that are not listed. Search here before you say that something cannot be done, or when you " +
-	"need a tool of one of the servers below. query is words for what you want to do; select:NAME,NAME for tools whose names " +
-	"you know; or regex:PATTERN. The answer has the tools' declarations; call one with tool_call, with its selection_ref."
+const searchIntro = "Finds tools that are not listed. Search here before you say that something cannot be done, " +
+	"or when you " +
+	"need a tool of one of the servers below. query is words for what you want to do; select:NAME,NAME for tools " +
+	"whose names " +
+	"you know; or regex:PATTERN. The answer has the tools' declarations; call one with tool_call, with its " +
+	"selection_ref."
 
 const searchSchema = `{"type":"object","properties":{` +
 	`"query":{"type":"string","minLength":1,"maxLength":10000,"description":"What you want to do, select:NAME,NAME, or regex:PATTERN (RE2)."},` +
@@ -44,8 +47,9 @@ func HubTools(loader func() *Loader) []*tool.HubTool {
 		Run: func(ctx context.Context, e *tool.Execution) (tool.Reply, error) { return loader().search(ctx, e) },
 	}, {
 		Name: callName, Title: "Call a tool", InputSchema: callSchema, Annotations: `{"openWorldHint":true}`,
-		Description: "Calls a tool that tool_search found, with arguments that fit its inputSchema. The result is that tool's own.",
-		Listed:      defers, Forwards: true, Run: refuseCall,
+		Description: "Calls a tool that tool_search found, with arguments that fit its inputSchema. The result is " +
+			"that tool's own.",
+		Listed: defers, Forwards: true, Run: refuseCall,
 	}}
 }
 
@@ -84,9 +88,11 @@ func (p *splitting) ownTools(deferred []tool.Listed) map[string]*tool.Listed {
 func listHubTool(t *tool.HubTool, description string) *tool.Listed {
 	name := string(t.Name)
 	d := fmt.Appendf(nil, `{"name":%s,"title":%s,"description":%s,"inputSchema":%s,"annotations":%s,"_meta":%s}`,
-		rawjson.Quote(name), rawjson.Quote(t.Title), rawjson.Quote(description), t.InputSchema, t.Annotations, `{"anthropic/alwaysLoad":true}`)
+		rawjson.Quote(name), rawjson.Quote(t.Title), rawjson.Quote(description), t.InputSchema, t.Annotations,
+		`{"anthropic/alwaysLoad":true}`)
 	return &tool.Listed{Name: name, Declaration: d, Tool: &tool.Tool{Name: t.Name, Server: tool.OwnServer, Native: name,
-		Declaration: d, InputSchema: json.RawMessage(t.InputSchema), SchemaDigest: tool.Digest([]byte(t.InputSchema)), Title: t.Title,
+		Declaration: d, InputSchema: json.RawMessage(t.InputSchema), SchemaDigest: tool.Digest([]byte(t.InputSchema)),
+		Title:       t.Title,
 		Description: description, Hub: t}}
 }
 

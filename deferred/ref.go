@@ -11,9 +11,10 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// A selection_ref says, under the hub's signature, that a caller was given the declaration of a tool, in which version, and
-// until when that counts. Everything but its expiry and a mark of the version is given again with the call, so it holds
-// no more than these and the signature, and is short enough for a model to copy: 32 characters.
+// A selection_ref says, under the hub's signature, that a caller was given the declaration of a
+// tool, in which version, and until when that counts. Everything but its expiry and a mark of the
+// version is given again with the call, so it holds no more than these and the signature, and is
+// short enough for a model to copy: 32 characters.
 //
 //	4 bytes   expiry, in minutes since 1970
 //	8 bytes   mark: keyed digest of the schema, so that nobody can look for two schemas of one mark
@@ -26,7 +27,8 @@ const (
 	refLength  = (signedSize + sumSize) * 4 / 3
 )
 
-// refGrain rounds expiries up. A tool that is found again within an hour has the same ref, so a caller's prompt stays the same.
+// refGrain rounds expiries up. A tool that is found again within an hour has the same ref, so a
+// caller's prompt stays the same.
 const refGrain = time.Hour
 
 // refPurpose keeps these signatures apart from other uses of a key.

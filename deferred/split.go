@@ -51,8 +51,9 @@ type split struct {
 	given map[tool.Name]string
 }
 
-// Surface returns full as client sees it: split if its tools cost too much, and always with the hub's own tools. The same
-// surface is returned as long as nothing changes. A direct view stays listed as it is.
+// Surface returns full as client sees it: split if its tools cost too much, and always with the
+// hub's own tools. The same surface is returned as long as nothing changes. A direct view stays
+// listed as it is.
 func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	if strings.HasPrefix(full.Profile, directPrefix) {
 		return l.directView(full)
@@ -130,8 +131,8 @@ func (l *Loader) Record(s *tool.Surface) (tool.SurfaceRecord, bool) {
 	return known.record, ok
 }
 
-// keepRecord gives a new surface its record, and the id that follows from that: two clients, profiles or policies with the same
-// list have a surface each, because their records differ.
+// keepRecord gives a new surface its record, and the id that follows from that: two clients,
+// profiles or policies with the same list have a surface each, because their records differ.
 func (l *Loader) keepRecord(s *split) {
 	r := &s.record
 	r.SurfaceID, r.CreatedAt = "", time.Time{}
@@ -159,8 +160,8 @@ func (l *Loader) report(before, s *split) {
 // directView is a direct view as clients get it.
 type directView struct{ full, out *tool.Surface }
 
-// directView returns a direct view with the hub's batch tool, which can be called there and is not listed. It records a view that is
-// new or changed.
+// directView returns a direct view with the hub's batch tool, which can be called there and is not
+// listed. It records a view that is new or changed.
 func (l *Loader) directView(full *tool.Surface) *tool.Surface {
 	key := splitKey{profile: full.Profile, style: full.Style, audience: full.Audience}
 	l.mu.Lock()
@@ -169,7 +170,8 @@ func (l *Loader) directView(full *tool.Surface) *tool.Surface {
 	if known.full == full {
 		return known.out
 	}
-	p := splitting{full: full, settings: Settings{Mode: ModeNever}, costs: make(map[*byte]int), hubTools: l.opts.HubTools}
+	p := splitting{full: full, settings: Settings{Mode: ModeNever}, costs: make(map[*byte]int),
+		hubTools: l.opts.HubTools}
 	own := p.ownTools(nil)
 	maps.DeleteFunc(own, func(_ string, t *tool.Listed) bool { return !t.Tool.Hub.Batches })
 	out := full.With(tool.Split{ID: full.ID, Digest: full.Digest, Listed: full.Listed, Own: own})
@@ -221,8 +223,10 @@ type splitting struct {
 // splitting prepares the split of full for the callers of key. The caller holds mu.
 func (l *Loader) splitting(key splitKey, full *tool.Surface) splitting {
 	settings := l.cfg.of(key.profile)
-	return splitting{full: full, settings: settings, rule: key.rule, origins: l.origins, before: l.splits[key], generation: l.generation,
-		awaits: settings.Mode == ModeAlways && len(l.awaited(full)) > 0, apps: key.apps, hubTools: l.opts.HubTools, reserved: l.reserved}
+	return splitting{full: full, settings: settings, rule: key.rule, origins: l.origins, before: l.splits[key],
+		generation: l.generation,
+		awaits:     settings.Mode == ModeAlways && len(l.awaited(full)) > 0, apps: key.apps, hubTools: l.opts.HubTools,
+		reserved: l.reserved}
 }
 
 // made reports whether s is the split that p would make.
@@ -247,7 +251,8 @@ func (p splitting) split() *split {
 	why := p.reason()
 	var listed, deferred []tool.Listed
 	reasons := make(map[tool.Name]string, len(p.full.Listed))
-	// How much there is to list must not decide whose tool a name of the hub's means: clients go on calling what they were shown.
+	// How much there is to list must not decide whose tool a name of the hub's means: clients go on
+	// calling what they were shown.
 	reserved, renamed := p.settings.Mode != ModeNever || p.rule.whole, false
 	for i, t := range p.full.Listed {
 		pinned := p.pinned(t, says[i])
@@ -261,7 +266,8 @@ func (p splitting) split() *split {
 		}
 	}
 	own := p.ownTools(deferred)
-	// With mode always there is going to be something to find: who lists once, before the first server is up, finds it later.
+	// With mode always there is going to be something to find: who lists once, before the first
+	// server is up, finds it later.
 	splits := len(deferred) > 0 || why == becauseMode && p.awaits
 	if !splits {
 		why = ""
@@ -281,9 +287,11 @@ func (p splitting) split() *split {
 		digest = tool.Digest([]byte(digest + "\nnames of the hub's own"))
 	}
 	s := &split{full: p.full, generation: p.generation, awaits: p.awaits, costs: p.costs}
-	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest, Listed: listed, Deferred: deferred,
+	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest,
+		Listed: listed, Deferred: deferred,
 		Own: own, OwnFirst: reserved, Aliases: p.aliases(), MaxTools: p.rule.cap})
-	s.out.ForClient = p.full.ForClient || p.settings.Mode != ModeNever // what is held back depends on what the client takes
+	// what is held back depends on what the client takes
+	s.out.ForClient = p.full.ForClient || p.settings.Mode != ModeNever
 	s.record = p.record(s.out, why, reasons)
 	return s
 }
@@ -344,8 +352,8 @@ func (p *splitting) pinned(t tool.Listed, a annotated) string {
 	return ""
 }
 
-// declaredShare limits the tools whose declarations ask to be always loaded to one in so many tokens of the budget. Every
-// client pays for them, whatever it works on.
+// declaredShare limits the tools whose declarations ask to be always loaded to one in so many
+// tokens of the budget. Every client pays for them, whatever it works on.
 const declaredShare = 10
 
 // cost is what a tool costs.
@@ -400,8 +408,9 @@ func (p *splitting) aliases() map[string]*tool.Listed {
 	return out
 }
 
-// maxRecorded bounds how many deferred tools the record of a surface names. If there are more, it names their servers instead:
-// all tools of such a server are deferred, but for those that are listed.
+// maxRecorded bounds how many deferred tools the record of a surface names. If there are more, it
+// names their servers instead: all tools of such a server are deferred, but for those that are
+// listed.
 const maxRecorded = 1000
 
 func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]string) tool.SurfaceRecord {
@@ -413,14 +422,16 @@ func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]st
 		Producer: tool.EventSource, LoadedTools: make([]tool.SurfaceTool, 0, len(s.Listed)),
 		DeferredTools: make([]tool.Name, 0, len(s.Deferred)), BlockedTools: []tool.SurfaceTool{},
 		ExcludedTools: []tool.Exclusion{}, SurfaceReason: cmp.Or(why, reasonAll), Digest: s.Digest,
-		ToolRefs: make([]tool.Name, 0, len(s.Listed)+min(len(s.Deferred), maxRecorded)), ToolChoice: "auto", Requirements: []string{},
-		Model: map[string]any{}, Roles: map[string]any{}, PolicyRefs: []string{}, RuntimeRefs: []string{}}
+		ToolRefs: make([]tool.Name, 0, len(s.Listed)+min(len(s.Deferred), maxRecorded)), ToolChoice: "auto",
+		Requirements: []string{},
+		Model:        map[string]any{}, Roles: map[string]any{}, PolicyRefs: []string{}, RuntimeRefs: []string{}}
 	if s.Audience != "" {
 		r.Roles["audience"] = s.Audience
 	}
 	for _, e := range s.Excluded {
 		if e.Code == tool.CodePolicyBlocked {
-			r.BlockedTools = append(r.BlockedTools, tool.SurfaceTool{ToolID: tool.Name(e.Tool), Name: e.Tool, Reason: e.Code})
+			r.BlockedTools = append(r.BlockedTools, tool.SurfaceTool{ToolID: tool.Name(e.Tool), Name: e.Tool,
+				Reason: e.Code})
 			continue
 		}
 		r.ExcludedTools = append(r.ExcludedTools, e)
@@ -428,7 +439,8 @@ func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]st
 	loaded := 0
 	for _, t := range s.Listed {
 		r.ToolRefs = append(r.ToolRefs, t.Tool.Name)
-		r.LoadedTools = append(r.LoadedTools, tool.SurfaceTool{ToolID: t.Tool.Name, Name: t.Name, Reason: reasons[t.Tool.Name]})
+		r.LoadedTools = append(r.LoadedTools, tool.SurfaceTool{ToolID: t.Tool.Name, Name: t.Name,
+			Reason: reasons[t.Tool.Name]})
 		loaded += p.cost(t)
 	}
 	for _, t := range s.Deferred {

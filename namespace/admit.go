@@ -35,8 +35,8 @@ type subject struct {
 	tool        *tool.Tool // nil for a prompt
 }
 
-// entry is a subject with the values that are computed from it alone. It is immutable, and kept from one Update to the next for as long
-// as the catalog holds the same list.
+// entry is a subject with the values that are computed from it alone. It is immutable, and kept
+// from one Update to the next for as long as the catalog holds the same list.
 type entry struct {
 	subject
 	id          identity
@@ -64,13 +64,16 @@ func newEntry(s subject) *entry {
 		e.page = pageOf(s.declaration)
 	}
 	if r, found := findHidden(string(s.name)); found {
-		e.fault = &tool.Exclusion{Tool: escaped(string(s.name)), Origin: s.server, Code: codeHidden, Reason: fmt.Sprintf(
-			"the name holds the invisible character %U: have the server's author remove it, or distrust the server", r)}
+		e.fault = &tool.Exclusion{Tool: escaped(string(s.name)), Origin: s.server, Code: codeHidden,
+			Reason: fmt.Sprintf(
+				"the name holds the invisible character %U: have the server's author remove it, or distrust the server",
+				r)}
 		return e
 	}
 	if !ok || len(s.name) > maxCanonical {
-		e.fault = &tool.Exclusion{Tool: escaped(string(s.name)), Origin: s.server, Code: codeInvalid, Reason: fmt.Sprintf(
-			"the name is empty or longer than %d bytes: have the server's author change it", maxCanonical)}
+		e.fault = &tool.Exclusion{Tool: escaped(string(s.name)), Origin: s.server, Code: codeInvalid,
+			Reason: fmt.Sprintf(
+				"the name is empty or longer than %d bytes: have the server's author change it", maxCanonical)}
 		if len(e.fault.Tool) > maxCanonical {
 			e.fault.Tool = e.fault.Tool[:maxCanonical] + "…"
 		}
@@ -97,12 +100,13 @@ type refusal struct {
 
 // space holds all tools, or all prompts, of all origins. It is immutable.
 type space struct {
-	entries  []*entry                 // admitted, in the order of lists
-	owners   func() map[string]*entry // by canonical, safe and short name; of two of the same name, as twins may have, one
-	twins    []*entry                 // refused because of one another
-	refusals []refusal                // by catalogs, then by admit
-	judged   []*entry                 // by admit: all
-	found    []refusal                // by admit
+	entries []*entry // admitted, in the order of lists
+	// by canonical, safe and short name; of two of the same name, as twins may have, one
+	owners   func() map[string]*entry
+	twins    []*entry  // refused because of one another
+	refusals []refusal // by catalogs, then by admit
+	judged   []*entry  // by admit: all
+	found    []refusal // by admit
 }
 
 // pair is the first two of the entries that share a key, and the first whose origin differs from the first one's.
@@ -157,7 +161,8 @@ type rivals struct {
 }
 
 func findRivals(candidates []*entry) rivals {
-	r := rivals{exposed: make(pairs, 2*len(candidates)), loose: make(pairs, len(candidates)), name: pairs{}, look: pairs{}}
+	r := rivals{exposed: make(pairs, 2*len(candidates)), loose: make(pairs, len(candidates)), name: pairs{},
+		look: pairs{}}
 	for _, e := range candidates {
 		r.loose.add(e.loose, e)
 		r.exposed.add(e.safe, e)
@@ -196,7 +201,8 @@ func (r rivals) of(e *entry) (twin *entry, code string) {
 
 // differ reports whether none of the entries is a rival of another, as nearly always. It may say no without a reason.
 func differ(all []*entry) bool {
-	seen, alike, loose, exposed := make([]uint64, 1<<bits.Len(uint(6*len(all)))), false, maphash.MakeSeed(), maphash.MakeSeed()
+	seen, alike, loose, exposed := make([]uint64, 1<<bits.Len(uint(6*len(all)))), false, maphash.MakeSeed(),
+		maphash.MakeSeed()
 	add := func(seed maphash.Seed, name string) {
 		hash := maphash.String(seed, name) | 1 // 0 is a free place
 		at := hash >> 1 % uint64(len(seen))
@@ -216,8 +222,9 @@ func differ(all []*entry) bool {
 	return !alike
 }
 
-// admit refuses the entries with a fault. Of the others it admits those that cannot be taken for one another, and
-// refuses all that can: to keep the first of two would let whoever comes first decide. Where old has judged the same, so it stays.
+// admit refuses the entries with a fault. Of the others it admits those that cannot be taken for
+// one another, and refuses all that can: to keep the first of two would let whoever comes first
+// decide. Where old has judged the same, so it stays.
 func (sp *space) admit(all []*entry, old *space) {
 	if sp.judged = all; slices.Equal(all, old.judged) && old.owners != nil {
 		sp.entries, sp.owners, sp.twins, sp.found = old.entries, old.owners, old.twins, old.found
@@ -244,7 +251,8 @@ func (sp *space) admit(all []*entry, old *space) {
 		}
 		sp.entries = append(sp.entries, e)
 	}
-	named := slices.Concat(sp.twins, sp.entries) // twins keep their names: that one appears must not turn a name over to a third
+	// twins keep their names: that one appears must not turn a name over to a third
+	named := slices.Concat(sp.twins, sp.entries)
 	sp.owners = sync.OnceValue(func() map[string]*entry {
 		owners := make(map[string]*entry, 3*len(named))
 		for _, e := range named {
@@ -271,7 +279,8 @@ func conflictExclusion(e, twin *entry, code string) tool.Exclusion {
 		if e.tool == nil {
 			kind = "prompts"
 		}
-		x.Reason = fmt.Sprintf("%s of %s and %s of %s can be taken for one another: change a server id or remove one of "+
+		x.Reason = fmt.Sprintf("%s of %s and %s of %s can be taken for one another: change a server id or "+
+			"remove one of "+
 			"the %s", name, mine, strconv.QuoteToASCII(string(twin.name)), theirs, kind)
 	}
 	return x

@@ -13,8 +13,8 @@ type clientRule struct {
 	limit  int    // of a whole name as the client's model sees it
 	prefix int    // of limit, what the client itself puts before a name when its entry is called "toolhub"
 
-	// shared says that the name is the default of an SDK or a framework: any program may be behind it, and many of them hand
-	// tool names to a model's API as they are.
+	// shared says that the name is the default of an SDK or a framework: any program may be behind
+	// it, and many of them hand tool names to a model's API as they are.
 	shared bool
 
 	exact bool // of shared names: other programs' names begin with it, too
@@ -23,7 +23,8 @@ type clientRule struct {
 // clientRules holds the clients that are known. The first row that matches counts. Names without a source of their own
 // are listed by github.com/apify/mcp-client-capabilities as what those clients send.
 //
-// A client that is not here names itself and is not known to refuse dots: it gets canonical names: the protocol allows dots and 128 characters.
+// A client that is not here names itself and is not known to refuse dots: it gets canonical names:
+// the protocol allows dots and 128 characters.
 func clientRules() []clientRule {
 	return []clientRule{
 		// Measured with Claude Code 2.1: mcp__S__T, over 128 dropped. Every character but [a-zA-Z0-9_-] was refused by
@@ -63,8 +64,9 @@ func clientRules() []clientRule {
 		{name: "kilo code", limit: 64, prefix: len("mcp--toolhub--")},
 		// Its name is in the source of context_server; it holds names to 64 for the models' APIs.
 		{name: "zed", limit: 64, prefix: len("toolhub_")},
-		// "CAPIError: 400 tools.134.custom.name: String should match pattern" (github/copilot-cli#1879, github/
-		// copilot-sdk#743); the JetBrains and Xcode plugins fail in the same way (microsoft/copilot-intellij-feedback#1583).
+		// "CAPIError: 400 tools.134.custom.name: String should match pattern"
+		// (github/copilot-cli#1879, github/ copilot-sdk#743); the JetBrains and Xcode plugins fail
+		// in the same way (microsoft/copilot-intellij-feedback#1583).
 		{name: "github-copilot", limit: 64, prefix: len("toolhub-")},
 		{name: "copilot", limit: 64, prefix: len("toolhub-")},
 		{name: "jetbrains", limit: 64, prefix: len("toolhub-")},
@@ -79,15 +81,16 @@ func clientRules() []clientRule {
 		// (mastergo-design/mastergo-magic-mcp#36).
 		{name: "augment", limit: 64},
 
-		// Frameworks, as their packages name themselves: @ai-sdk/mcp 1.0.101 and @langchain/mcp-adapters 1.1.4 on npm,
-		// langchain4j-mcp and spring-ai-mcp-client on Maven. The first two were seen to send names to OpenAI and Anthropic as
-		// they are, which answer 400 to a dot.
+		// Frameworks, as their packages name themselves: @ai-sdk/mcp 1.0.101 and
+		// @langchain/mcp-adapters 1.1.4 on npm, langchain4j-mcp and spring-ai-mcp-client on Maven.
+		// The first two were seen to send names to OpenAI and Anthropic as they are, which answer
+		// 400 to a dot.
 		{name: "ai-sdk-mcp-client", shared: true},
 		{name: "@langchain/mcp-adapters", shared: true},
 		{name: "langchain4j", shared: true},
 		{name: "spring-ai-mcp-client", shared: true},
-		// SDKs where the program gives no name: mcp (Python; also LangChain, Pydantic AI, CrewAI and others that are built on
-		// it), io.modelcontextprotocol.sdk (Java), rmcp (Rust).
+		// SDKs where the program gives no name: mcp (Python; also LangChain, Pydantic AI, CrewAI
+		// and others that are built on it), io.modelcontextprotocol.sdk (Java), rmcp (Rust).
 		{name: "mcp", shared: true, exact: true},
 		{name: "java sdk mcp client", shared: true, exact: true},
 		{name: "rmcp", shared: true, exact: true},

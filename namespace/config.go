@@ -4,7 +4,9 @@ package namespace
 type Style string
 
 const (
-	StyleAuto      Style = "auto"      // by the client: short or safe where names with dots or of that length are refused, canonical otherwise (default)
+	// by the client: short or safe where names with dots or of that length are refused, canonical
+	// otherwise (default)
+	StyleAuto      Style = "auto"
 	StyleCanonical Style = "canonical" // mcp.github.search_issues
 	StyleSafe      Style = "safe"      // mcp__github__search_issues
 	StyleShort     Style = "short"     // github__search_issues
@@ -14,13 +16,15 @@ const (
 // DefaultProfile is the name of the profile that a client gets when it names none.
 const DefaultProfile = "default"
 
-// Profile selects what one surface shows, and overrides texts of its tools. The zero value shows everything in style auto.
+// Profile selects what one surface shows, and overrides texts of its tools. The zero value shows
+// everything in style auto.
 //
-// Patterns of Include and Exclude select prompts, too. Resources, templates, instructions and abilities are those of the
-// servers of which Servers, Include and Exclude leave anything: a tool or prompt that there is, or that there could be.
+// Patterns of Include and Exclude select prompts, too. Resources, templates, instructions and
+// abilities are those of the servers of which Servers, Include and Exclude leave anything: a tool
+// or prompt that there is, or that there could be.
 //
-// Patterns are globs over canonical names ("mcp.github.*", "code.*", "mcp.*.delete_*"): * is any run of characters, dots
-// included, and ? one character.
+// Patterns are globs over canonical names ("mcp.github.*", "code.*", "mcp.*.delete_*"): * is any
+// run of characters, dots included, and ? one character.
 type Profile struct {
 	Name    string
 	Style   Style

@@ -49,7 +49,8 @@ func foldSeparators(folded string) string {
 	b.Grow(len(folded))
 	gap := false
 	for _, r := range folded {
-		if strings.ContainsRune(".-_/\\:,;|+~@ \t\r\n\v\f", r) || r >= utf8.RuneSelf && (unicode.IsSpace(r) || unicode.In(r, unicode.Pd, unicode.Pc)) {
+		if strings.ContainsRune(".-_/\\:,;|+~@ \t\r\n\v\f", r) || r >= utf8.RuneSelf &&
+			(unicode.IsSpace(r) || unicode.In(r, unicode.Pd, unicode.Pc)) {
 			gap = true
 			continue
 		}
@@ -75,7 +76,8 @@ func latinTwin(r rune) rune {
 		{'p', "рРρΡᴘ"}, {'q', "ԛԚզ"}, {'r', "гɾʀ"}, {'s', "ѕЅꜱ"}, {'t', "тТτΤᴛ"},
 		{'u', "υսʋᴜ"}, {'v', "νѵѴᴠ"}, {'w', "ԝԜѡωᴡ"}, {'x', "хХχΧ"}, {'y', "уУүҮγΥʏ"},
 		{'z', "Ζᴢ"}, {'3', "зЗӡӠ"}, {'-', "‐‑‒–—―−˗⁃➖"}, {'_', "‿⁀ˍ"}, {'/', "⁄∕⧸"}, {'.', "․·‧∙⋅・。"},
-		{':', "։׃∶ː"}, {' ', "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"},
+		{':', "։׃∶ː"}, {' ',
+			"\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"},
 	} {
 		if strings.ContainsRune(t.looks, r) {
 			return t.latin

@@ -63,7 +63,8 @@ func admit(catalogs []tool.Catalog, old *hub) *hub {
 		allTools, allPrompts = append(allTools, o.tools...), append(allPrompts, o.prompts...)
 		for _, x := range c.Excluded {
 			r := refusal{server: c.Server, Exclusion: x}
-			if id, ok := parseName(tool.Name(x.Tool)); ok && id.source == c.Source && (id.server == "" || id.server == c.Server) {
+			if id, ok := parseName(tool.Name(x.Tool)); ok && id.source == c.Source &&
+				(id.server == "" || id.server == c.Server) {
 				r.canonical = x.Tool
 			}
 			h.tools.refusals = append(h.tools.refusals, r)
@@ -81,24 +82,29 @@ func (h *hub) take(c tool.Catalog, said map[string]string, before map[string]*or
 		text = sanitized(c.Instructions)
 	}
 	h.said[c.Instructions] = text
-	o := &origin{server: c.Server, source: c.Source, instructions: text, pending: c.Pending, abilities: c.Abilities, catalog: c}
+	o := &origin{server: c.Server, source: c.Source, instructions: text, pending: c.Pending, abilities: c.Abilities,
+		catalog: c}
 	old := before[o.prefix()]
 	if old == nil {
 		old = &origin{}
 	}
 	delete(before, o.prefix())
 	o.tools = each(c.Tools, old.catalog.Tools, old.tools, func(t **tool.Tool) *entry {
-		return newEntry(subject{name: (*t).Name, server: (*t).Server, native: (*t).Native, declaration: (*t).Declaration, tool: *t})
+		return newEntry(subject{name: (*t).Name, server: (*t).Server, native: (*t).Native,
+			declaration: (*t).Declaration, tool: *t})
 	})
 	o.prompts = each(c.Prompts, old.catalog.Prompts, old.prompts, func(p *tool.Offer) *entry {
 		return newEntry(subject{name: o.name(p.Native), server: c.Server, native: p.Native, declaration: p.Declaration})
 	})
-	o.resources = each(c.Resources, old.catalog.Resources, old.resources, func(r *tool.Offer) *link { return newResource(c.Server, r) })
-	o.templates = each(c.Templates, old.catalog.Templates, old.templates, func(r *tool.Offer) *link { return newTemplate(c.Server, r) })
+	o.resources = each(c.Resources, old.catalog.Resources, old.resources,
+		func(r *tool.Offer) *link { return newResource(c.Server, r) })
+	o.templates = each(c.Templates, old.catalog.Templates, old.templates,
+		func(r *tool.Offer) *link { return newTemplate(c.Server, r) })
 	return o
 }
 
-// each makes something of each element of list. made is what was made of the list before, which stays if that is the same list.
+// each makes something of each element of list. made is what was made of the list before, which
+// stays if that is the same list.
 func each[T, E any](list, before []T, made []*E, build func(*T) *E) []*E {
 	if len(list) == len(before) && (len(list) == 0 || &list[0] == &before[0]) {
 		return made

@@ -11,9 +11,12 @@ import (
 
 // Bounds of instructions. They go into the context of every client's model at the start of each session.
 const (
-	maxInstructions       = 4000     // characters of a surface's, its headline included: Claude Code cuts what comes after some 4,100
-	maxHeadline           = 1000     // of these, for the names of servers
-	minServerInstructions = 64       // is left to each of very many servers, with its name; the last ones get nothing then
+	// characters of a surface's, its headline included: Claude Code cuts what comes after some
+	// 4,100
+	maxInstructions = 4000
+	maxHeadline     = 1000 // of these, for the names of servers
+	// is left to each of very many servers, with its name; the last ones get nothing then
+	minServerInstructions = 64
 	maxDirect             = 16 << 10 // characters of a direct view's: they are its server's own
 	maxSanitized          = 64 << 10 // bytes of what a server says, before anything is removed
 	maxSequence           = 1 << 10  // bytes of a terminal's escape sequence
@@ -49,9 +52,9 @@ func headline(origins []*origin) string {
 	return "This hub serves the tools of " + strings.Join(names, " and ") + "."
 }
 
-// instruct puts the servers' instructions together, in at most room characters. Each is indented under a line that names
-// its server, so that no server can write in another's name. Where all do not fit, the longest are cut: nobody crowds out
-// another.
+// instruct puts the servers' instructions together, in at most room characters. Each is indented
+// under a line that names its server, so that no server can write in another's name. Where all do
+// not fit, the longest are cut: nobody crowds out another.
 func instruct(origins []*origin, room int) string {
 	var shares []string
 	for _, o := range origins {
@@ -159,7 +162,8 @@ func escapeSequence(text string) int {
 	switch {
 	case kind == '[':
 		return endOfSequence(text, lead, 0x40)
-	case strings.IndexByte("]PX^_", kind) >= 0 && kind != 0: // a string, up to its terminator; one without end is not followed
+	// a string, up to its terminator; one without end is not followed
+	case strings.IndexByte("]PX^_", kind) >= 0 && kind != 0:
 		for _, end := range [...]string{"\a", "\x1b\\", "\u009c"} {
 			line, _, _ := strings.Cut(text[lead:min(len(text), lead+maxSequence)], "\n")
 			if at := strings.Index(line, end); at >= 0 {
@@ -173,8 +177,8 @@ func escapeSequence(text string) int {
 	return 1
 }
 
-// endOfSequence returns the index behind the parameters and intermediates from n on, and the final character, which is not
-// below final.
+// endOfSequence returns the index behind the parameters and intermediates from n on, and the final
+// character, which is not below final.
 func endOfSequence(text string, n int, final byte) int {
 	for n < len(text) && text[n] >= 0x20 && text[n] < final {
 		n++

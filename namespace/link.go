@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// link is a resource or a template with the values that are computed from it alone. It is immutable, and kept from one Update to the
-// next for as long as the catalog holds it.
+// link is a resource or a template with the values that are computed from it alone. It is
+// immutable, and kept from one Update to the next for as long as the catalog holds it.
 type link struct {
 	tool.Offer
 	member   string    // of the declaration that holds Native: "uri" or "uriTemplate"
@@ -77,8 +77,8 @@ func (l *link) feature(isHubs bool) (tool.Feature, error) {
 	return f, err
 }
 
-// renamed returns declaration with shown as the value of member, which is native; every other byte stays. A value that says the same
-// already is not written anew: its escapes are the origin's too.
+// renamed returns declaration with shown as the value of member, which is native; every other byte
+// stays. A value that says the same already is not written anew: its escapes are the origin's too.
 func renamed(declaration json.RawMessage, member, native, shown string) (json.RawMessage, error) {
 	if native == shown {
 		return declaration, nil

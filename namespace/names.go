@@ -87,8 +87,9 @@ func (id identity) short() string {
 	return encode(id.canonical(), id.server, id.tool)
 }
 
-// isToolset reports whether word is the first word of the hub's own tools: code__read_file belongs to the toolset. The config
-// refuses a server of that id; one that came another way would have the name mcp__code__read_file.
+// isToolset reports whether word is the first word of the hub's own tools: code__read_file belongs
+// to the toolset. The config refuses a server of that id; one that came another way would have the
+// name mcp__code__read_file.
 func isToolset(word string) bool { return word == "code" || word == "hub" }
 
 // encode writes words as one name of [a-zA-Z0-9_-], joined by two underscores. Where that would lose information or
@@ -120,7 +121,8 @@ func encode(canonical string, words ...string) string {
 
 func allPlain(words []string) bool {
 	for _, w := range words {
-		if w == "" || w[0] == '_' || w[len(w)-1] == '_' || strings.Contains(w, separator) || strings.ContainsFunc(w, isUnsafe) {
+		if w == "" || w[0] == '_' || w[len(w)-1] == '_' || strings.Contains(w, separator) ||
+			strings.ContainsFunc(w, isUnsafe) {
 			return false
 		}
 	}

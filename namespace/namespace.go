@@ -6,18 +6,21 @@
 // name alone, so nothing that a server adds or removes renames the tools of another. Prompts are named in the same way,
 // in a name space of their own; overrides of a profile are of tools only.
 //
-// Resources and templates keep their URIs. Where several servers of a surface list a URI, or URIs that can be taken for
-// one another, none of them keeps it: each is shown as toolhub://<server>/<uri>, or the page of a user interface as
-// ui://toolhub/<server>/<rest of its URI>. Either stands for that server's whatever others list, and the bare URI for all
-// who claim it, so that the caller can refuse it and name them. That is the one thing shown which another server can
-// change. Both of the hub's forms of any URI of any server of the surface are understood at all times. A URI that nobody
-// lists belongs to the servers with a template for it; one that is listed belongs to who lists it, templates of others
-// notwithstanding. Links in results are not seen here: whom those came from is for downstream to remember, for each caller.
+// Resources and templates keep their URIs. Where several servers of a surface list a URI, or URIs
+// that can be taken for one another, none of them keeps it: each is shown as
+// toolhub://<server>/<uri>, or the page of a user interface as ui://toolhub/<server>/<rest of its
+// URI>. Either stands for that server's whatever others list, and the bare URI for all who claim
+// it, so that the caller can refuse it and name them. That is the one thing shown which another
+// server can change. Both of the hub's forms of any URI of any server of the surface are understood
+// at all times. A URI that nobody lists belongs to the servers with a template for it; one that is
+// listed belongs to who lists it, templates of others notwithstanding. Links in results are not
+// seen here: whom those came from is for downstream to remember, for each caller.
 //
-// What has no canonical name (resources, instructions, abilities) is shown for the servers that a profile leaves anything of.
+// What has no canonical name (resources, instructions, abilities) is shown for the servers that a
+// profile leaves anything of.
 //
-// A direct view is the surface of one server, as that server is. Nobody else can be meant there, so nothing is refused but
-// what cannot be told apart: a name that its server lists twice.
+// A direct view is the surface of one server, as that server is. Nobody else can be meant there, so
+// nothing is refused but what cannot be told apart: a name that its server lists twice.
 //
 // It connects to nobody and decides nothing about permission: catalogs come from upstream and the built-in toolsets,
 // and what a caller may do with a visible tool is for policy to say.
@@ -142,9 +145,10 @@ func (n *Namespace) generation(h *hub) *state {
 	return s
 }
 
-// Surface returns what profile shows to client: in the style that the client asks for, otherwise in the profile's, or where
-// that is auto, in the one that suits the client. The same surface is returned until an Update changes it. It fails for a
-// profile that the config does not have, and for a style that there is not.
+// Surface returns what profile shows to client: in the style that the client asks for, otherwise in
+// the profile's, or where that is auto, in the one that suits the client. The same surface is
+// returned until an Update changes it. It fails for a profile that the config does not have, and
+// for a style that there is not.
 //
 // The profile "s/<server>" needs no config: it is the direct view of that upstream server, all that it offers under the
 // names and URIs that it gives. There every URI belongs to that server, listed or not.
@@ -158,7 +162,8 @@ func (n *Namespace) Surface(profile string, client tool.Client) (*tool.Surface, 
 	}
 	v := n.state.Load().views[profile]
 	if v == nil {
-		return nil, fmt.Errorf("find profile %q: %w: the config has %s", profile, errUnknownProfile, strings.Join(n.order, ", "))
+		return nil, fmt.Errorf("find profile %q: %w: the config has %s", profile, errUnknownProfile,
+			strings.Join(n.order, ", "))
 	}
 	style := v.profile.Style
 	if client.Names != "" {

@@ -27,8 +27,8 @@ func newProfile(p Profile) (*Profile, error) {
 	return &p, nil
 }
 
-// givenName matches names that an operator gives. A profile's is a segment of a URL, /mcp/p/NAME, and a tool's is one that
-// every client takes once dots are replaced.
+// givenName matches names that an operator gives. A profile's is a segment of a URL, /mcp/p/NAME,
+// and a tool's is one that every client takes once dots are replaced.
 var givenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // check returns every fault of the profile, joined; nil if there is none.
@@ -73,7 +73,8 @@ func (o Override) check() error {
 		return fmt.Errorf("match: %w", err)
 	}
 	if o.Name != "" && glob.HasWildcard(o.Match) {
-		return fmt.Errorf("name: %q would rename every tool that %q matches: write the canonical name of one tool as match",
+		return fmt.Errorf("name: %q would rename every tool that %q matches: write the canonical name of one "+
+			"tool as match",
 			o.Name, o.Match)
 	}
 	if o.Name != "" && !givenName.MatchString(o.Name) {
@@ -133,11 +134,13 @@ func (p *Profile) selects(canonical string) (toolOverride, bool) {
 
 // selectsPrompt is selects for prompts: overrides are for tools only.
 func (p *Profile) selectsPrompt(canonical string) (toolOverride, bool) {
-	return toolOverride{}, (len(p.Include) == 0 || glob.MatchAny(p.Include, canonical)) && !glob.MatchAny(p.Exclude, canonical)
+	return toolOverride{}, (len(p.Include) == 0 || glob.MatchAny(p.Include, canonical)) &&
+		!glob.MatchAny(p.Exclude, canonical)
 }
 
-// reaches reports whether the profile's patterns leave anything of an origin whose canonical names begin with prefix. What
-// has no canonical name (resources, templates, instructions, abilities) is shown for origins that are reached.
+// reaches reports whether the profile's patterns leave anything of an origin whose canonical names
+// begin with prefix. What has no canonical name (resources, templates, instructions, abilities) is
+// shown for origins that are reached.
 func (p *Profile) reaches(prefix string) bool {
 	for _, pattern := range p.Exclude {
 		// One that matches the bare prefix and ends in a star matches whatever follows.
@@ -145,7 +148,8 @@ func (p *Profile) reaches(prefix string) bool {
 			return false
 		}
 	}
-	return len(p.Include) == 0 || slices.ContainsFunc(p.Include, func(pattern string) bool { return glob.CanBegin(pattern, prefix) })
+	return len(p.Include) == 0 || slices.ContainsFunc(p.Include,
+		func(pattern string) bool { return glob.CanBegin(pattern, prefix) })
 }
 
 // checkGlob reports what is wrong with a pattern of a profile.

@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// resourceIndex holds the resources and templates of one view, and finds the owners of URIs. It is the same for all styles,
-// and immutable.
+// resourceIndex holds the resources and templates of one view, and finds the owners of URIs. It is
+// the same for all styles, and immutable.
 type resourceIndex struct {
 	resources []tool.Feature
 	templates []tool.Feature
@@ -27,10 +27,11 @@ type claimants struct {
 	links   []*link
 }
 
-// newResourceIndex indexes the resources of origins. pages are the user interfaces of the tools on the surface: they belong
-// to their tool's server whether it lists them or not.
+// newResourceIndex indexes the resources of origins. pages are the user interfaces of the tools on
+// the surface: they belong to their tool's server whether it lists them or not.
 func newResourceIndex(origins []*origin, pages []tool.Offer, sole string) *resourceIndex {
-	s := &resourceIndex{sole: sole, servers: make(map[string]bool), claims: make(map[string]*claimants), byPrefix: make(map[string][]*link)}
+	s := &resourceIndex{sole: sole, servers: make(map[string]bool), claims: make(map[string]*claimants),
+		byPrefix: make(map[string][]*link)}
 	for _, o := range origins {
 		if o.source == tool.SourceMCP {
 			s.servers[o.server] = true
@@ -78,13 +79,14 @@ func (s *resourceIndex) index(l *link) {
 	s.byPrefix[prefix] = append(s.byPrefix[prefix], l)
 }
 
-// show appends links as clients see them. A URI in the hub's own scheme, or one that several servers claim, is shown in the
-// hub's form: it would be ambiguous otherwise.
+// show appends links as clients see them. A URI in the hub's own scheme, or one that several
+// servers claim, is shown in the hub's form: it would be ambiguous otherwise.
 func (s *resourceIndex) show(list []tool.Feature, links []*link) []tool.Feature {
 	for _, l := range links {
 		f, err := l.feature(s.sole == "" && (len(s.claims[l.look].servers) > 1 || isHubURI(l.look)))
 		if err != nil {
-			s.excluded = append(s.excluded, tool.Exclusion{Tool: "resource " + escaped(l.Native), Origin: l.Server, Code: codeDeclaration,
+			s.excluded = append(s.excluded, tool.Exclusion{Tool: "resource " + escaped(l.Native), Origin: l.Server,
+				Code:   codeDeclaration,
 				Reason: fmt.Sprintf("the declaration cannot be written (%v): have the server's author mend it", err)})
 			continue
 		}
@@ -138,7 +140,8 @@ func (s *resourceIndex) soleNative(uri string) string {
 	if !ok || server != s.sole {
 		return uri
 	}
-	if c := s.claims[keyOf(uri, normalURI(uri))]; c != nil && slices.ContainsFunc(c.links, func(l *link) bool { return l.Native == uri }) {
+	if c := s.claims[keyOf(uri, normalURI(uri))]; c != nil &&
+		slices.ContainsFunc(c.links, func(l *link) bool { return l.Native == uri }) {
 		return uri
 	}
 	return native

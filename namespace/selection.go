@@ -29,7 +29,8 @@ type selection struct {
 }
 
 // take selects from sp.
-func (s *selection) take(sp *space, offers func(server string) bool, selects func(canonical string) (toolOverride, bool)) {
+func (s *selection) take(sp *space, offers func(server string) bool, selects func(canonical string) (toolOverride,
+	bool)) {
 	s.visible, s.overrides = make([]*entry, 0, len(sp.entries)), make([]toolOverride, 0, len(sp.entries))
 	for _, e := range sp.entries {
 		if !offers(e.server) {
@@ -102,7 +103,8 @@ func (s *selection) pageIn(e *entry) string {
 
 // same reports whether s shows and refuses exactly what old does.
 func (s *selection) same(old *selection) bool {
-	return slices.Equal(s.visible, old.visible) && slices.Equal(s.excluded, old.excluded) && maps.Equal(s.pages, old.pages)
+	return slices.Equal(s.visible, old.visible) && slices.Equal(s.excluded, old.excluded) &&
+		maps.Equal(s.pages, old.pages)
 }
 
 // row is one entry of a tools/list.
@@ -138,7 +140,8 @@ func (s *selection) inStyle(style Style, rows map[*entry]row) styledSelection {
 	}
 	refused := s.refuse(style, shown)
 	at := make([]int, len(s.visible)) // in the list
-	l := styledSelection{excluded: append([]tool.Exclusion(nil), s.excluded...), names: func() map[string]int { return s.named(shown, at) },
+	l := styledSelection{excluded: append([]tool.Exclusion(nil), s.excluded...),
+		names:   func() map[string]int { return s.named(shown, at) },
 		entries: make([]*entry, 0, len(s.visible)), rows: make([]row, 0, len(s.visible))}
 	made, faults := make([]row, len(s.visible)), make([]error, len(s.visible))
 	parallel.Do(len(s.visible), func(i int) {
@@ -153,13 +156,15 @@ func (s *selection) inStyle(style Style, rows map[*entry]row) styledSelection {
 			continue
 		}
 		if err := faults[i]; err != nil {
-			l.excluded = append(l.excluded, tool.Exclusion{Tool: string(e.name), Origin: e.server, Code: codeDeclaration,
+			l.excluded = append(l.excluded, tool.Exclusion{Tool: string(e.name), Origin: e.server,
+				Code:   codeDeclaration,
 				Reason: fmt.Sprintf("the declaration cannot be written (%v): have the server's author mend it", err)})
 			at[i] = nameless
 			continue
 		}
 		at[i], l.entries, l.rows = len(l.entries), append(l.entries, e), append(l.rows, made[i])
-		text = appendTexts(append(text[:0], e.digest[:]...), shown[i], s.overrides[i].title, s.overrides[i].description, made[i].page)
+		text = appendTexts(append(text[:0], e.digest[:]...), shown[i], s.overrides[i].title, s.overrides[i].description,
+			made[i].page)
 		sum.Write(text) // all that the declaration is made from
 	}
 	l.digest = hex.EncodeToString(sum.Sum(nil))
@@ -213,7 +218,8 @@ func (s *selection) refuse(style Style, shown []string) map[int]tool.Exclusion {
 	if s.direct {
 		return s.repeated()
 	}
-	if len(s.visible) == 0 || style != StyleNative && !slices.ContainsFunc(s.overrides, func(d toolOverride) bool { return d.name != "" }) {
+	if len(s.visible) == 0 || style != StyleNative &&
+		!slices.ContainsFunc(s.overrides, func(d toolOverride) bool { return d.name != "" }) {
 		return nil
 	}
 	owners, present := s.owners(), make(map[*entry]bool, len(s.visible)+len(s.twins))
@@ -311,13 +317,15 @@ func (s *selection) clash(style Style, i int, twin *entry, code string) tool.Exc
 	e := s.visible[i]
 	return tool.Exclusion{
 		Tool: string(e.name), Origin: e.server, Code: code, Twin: twin.server,
-		Reason: fmt.Sprintf("in profile %q, style %s, it would be shown as %s, which can be taken for %s of %s: rename or "+
+		Reason: fmt.Sprintf("in profile %q, style %s, it would be shown as %s, which can be taken for %s of %s: "+
+			"rename or "+
 			"hide one of them in the profile, or choose another style", s.profile.Name, style,
 			strconv.QuoteToASCII(s.shownIn(style, i, e)), strconv.QuoteToASCII(string(twin.name)), originOf(twin)),
 	}
 }
 
-// declare returns the declaration of e with the shown name and the overrides in place; every other byte is the origin's.
+// declare returns the declaration of e with the shown name and the overrides in place; every other
+// byte is the origin's.
 func declare(e *entry, shown string, d toolOverride) (json.RawMessage, error) {
 	out, err := renamed(e.declaration, "name", e.native, shown)
 	if err == nil && d.title != "" {

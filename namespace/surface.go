@@ -63,7 +63,8 @@ func newView(p *Profile, h *hub) *view {
 // newDirectView shows the one server as it is: also what no other surface shows because of its name.
 func newDirectView(server string, h *hub) *view {
 	p := &Profile{Name: directPrefix + server, Style: StyleNative}
-	v := &view{profile: p, sole: server, tools: &selection{profile: p, direct: true}, prompts: &selection{profile: p, direct: true}}
+	v := &view{profile: p, sole: server, tools: &selection{profile: p, direct: true},
+		prompts: &selection{profile: p, direct: true}}
 	for _, o := range h.origins {
 		if o.server != server || o.source != tool.SourceMCP {
 			continue
@@ -80,7 +81,8 @@ func newDirectView(server string, h *hub) *view {
 			v.tools.excluded = append(v.tools.excluded, r.Exclusion)
 		}
 	}
-	v.tools.overrides, v.prompts.overrides = make([]toolOverride, len(v.tools.visible)), make([]toolOverride, len(v.prompts.visible))
+	v.tools.overrides, v.prompts.overrides = make([]toolOverride, len(v.tools.visible)),
+		make([]toolOverride, len(v.prompts.visible))
 	v.tools.sum()
 	v.prompts.sum()
 	v.finish()
@@ -118,8 +120,8 @@ func (v *view) finish() {
 	v.resources = sync.OnceValue(func() *resourceIndex { return newResourceIndex(origins, pages, sole) })
 }
 
-// disputedPages returns the looks of the pages that another server of the surface claims as well, or that have the hub's own
-// form: such a URI alone does not tell its owner.
+// disputedPages returns the looks of the pages that another server of the surface claims as well,
+// or that have the hub's own form: such a URI alone does not tell its owner.
 func disputedPages(origins []*origin, pages []tool.Offer) map[string]bool {
 	if len(pages) == 0 {
 		return nil
@@ -148,7 +150,8 @@ func disputedPages(origins []*origin, pages []tool.Offer) map[string]bool {
 
 // same reports whether v shows exactly what old shows, so that old can stay.
 func (v *view) same(old *view) bool {
-	return v.tools.same(old.tools) && v.prompts.same(old.prompts) && v.links == old.links && v.headline == old.headline && v.instructions == old.instructions &&
+	return v.tools.same(old.tools) && v.prompts.same(old.prompts) && v.links == old.links &&
+		v.headline == old.headline && v.instructions == old.instructions &&
 		slices.EqualFunc(v.origins, old.origins, func(a, b *origin) bool {
 			return a.server == b.server && a.source == b.source && a.abilities == b.abilities
 		})
@@ -158,13 +161,15 @@ func (v *view) same(old *view) bool {
 func (v *view) sameResources(old *view) bool {
 	return v.links == old.links && slices.EqualFunc(v.pages, old.pages, func(a, b tool.Offer) bool {
 		return a.Server == b.Server && a.Native == b.Native
-	}) && slices.EqualFunc(v.origins, old.origins, func(a, b *origin) bool { return a.server == b.server && a.source == b.source })
+	}) && slices.EqualFunc(v.origins, old.origins,
+		func(a, b *origin) bool { return a.server == b.server && a.source == b.source })
 }
 
-// changeTo says what next shows differently; ok is false where there is nothing. Abilities are told at the beginning of a
-// session only, and do not count.
+// changeTo says what next shows differently; ok is false where there is nothing. Abilities are told
+// at the beginning of a session only, and do not count.
 func (v *view) changeTo(next *view) (c Change, ok bool) {
-	c = Change{Profile: v.profile.Name, Tools: v.tools.digest != next.tools.digest, Prompts: v.prompts.digest != next.prompts.digest,
+	c = Change{Profile: v.profile.Name, Tools: v.tools.digest != next.tools.digest,
+		Prompts:   v.prompts.digest != next.prompts.digest,
 		Resources: v.links != next.links, Instructions: v.instructions != next.instructions}
 	return c, c.Tools || c.Prompts || c.Resources || c.Instructions
 }
@@ -206,13 +211,15 @@ func (v *view) build(style Style, old *built) *built {
 	tools := v.tools.inStyle(style, old.tools.byEntry())
 	listed := make([]tool.Listed, 0, len(tools.entries))
 	for i, e := range tools.entries {
-		listed = append(listed, tool.Listed{Name: tools.rows[i].shown, Tool: e.tool, Declaration: tools.rows[i].declaration,
-			Page: tools.rows[i].page})
+		listed = append(listed, tool.Listed{Name: tools.rows[i].shown, Tool: e.tool,
+			Declaration: tools.rows[i].declaration,
+			Page:        tools.rows[i].page})
 	}
 	prompts := v.prompts.inStyle(style, old.prompts.byEntry())
 	b := &built{tools: tools, prompts: prompts}
 	id := tool.SurfaceID("srf_" + tools.digest[:26])
-	b.surface = tool.NewSurfaceNamed(id, v.profile.Name, string(style), tools.digest, listed, tools.excluded, tools.names)
+	b.surface = tool.NewSurfaceNamed(id, v.profile.Name, string(style), tools.digest, listed, tools.excluded,
+		tools.names)
 	b.surface.Features = v.features(prompts)
 	b.surface.ForClient = v.profile.Style == StyleAuto
 	return b
@@ -221,7 +228,8 @@ func (v *view) build(style Style, old *built) *built {
 // features returns all that a surface offers besides tools.
 func (v *view) features(prompts styledSelection) *tool.Features {
 	s := v.resources()
-	f := tool.Features{Resources: s.resources, Templates: s.templates, Headline: v.headline, Instructions: v.instructions}
+	f := tool.Features{Resources: s.resources, Templates: s.templates, Headline: v.headline,
+		Instructions: v.instructions}
 	for _, x := range prompts.excluded {
 		x.Tool = "prompt " + x.Tool
 		f.Excluded = append(f.Excluded, x)

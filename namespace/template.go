@@ -9,9 +9,10 @@ import (
 
 // template is a URI template of RFC 6570, read in order to tell whether a URI can be its expansion.
 //
-// It is not the RFC's grammar to the letter, as servers' own matching is not: a value may hold every character but those
-// that end the part of the URI in which it stands, encoded or not, and the parameters of a query come in any order. Prefix
-// lengths ({var:3}) are not enforced. Whose template a URI fits is all that is asked; the server itself sees the URI.
+// It is not the RFC's grammar to the letter, as servers' own matching is not: a value may hold
+// every character but those that end the part of the URI in which it stands, encoded or not, and
+// the parameters of a query come in any order. Prefix lengths ({var:3}) are not enforced. Whose
+// template a URI fits is all that is asked; the server itself sees the URI.
 type template struct {
 	parts  []part
 	prefix string // what every expansion's normal form begins with
@@ -201,7 +202,8 @@ func (p *part) step(normal string, at, next []bool) (alive bool) {
 	return alive
 }
 
-// value enters into next where a value that begins with the operator and goes up to one of stop can end, and returns that.
+// value enters into next where a value that begins with the operator and goes up to one of stop can
+// end, and returns that.
 func (p *part) value(normal string, at, next []bool, stop string) []bool {
 	open := started(normal, at, p.op)
 	run(normal, open, stop)

@@ -11,7 +11,8 @@ import (
 // hubScheme is the scheme of the hub's own URIs. toolhub://<server>/<uri> is the resource that server calls uri.
 const hubScheme = "toolhub"
 
-// ResourceURI returns the hub's own form of what server calls native. It is understood on every surface with that server, listed or not.
+// ResourceURI returns the hub's own form of what server calls native. It is understood on every
+// surface with that server, listed or not.
 func ResourceURI(server, native string) string {
 	if isPageURI(normalURI(native)) {
 		return hubPage(server, native)
@@ -22,8 +23,9 @@ func ResourceURI(server, native string) string {
 // hubURI returns the URI under which the hub shows what server calls native, where native alone does not say whose it
 // is. splitURI is its inverse for every native, and for that of hubTemplate.
 //
-// A native URI that is legal by RFC 3986 stands there as it is: it is a legal path, query and fragment too. Any other,
-// and one that whoever tidies paths would change, is percent-encoded as a whole after a tilde, with which no URI begins.
+// A native URI that is legal by RFC 3986 stands there as it is: it is a legal path, query and
+// fragment too. Any other, and one that whoever tidies paths would change, is percent-encoded as a
+// whole after a tilde, with which no URI begins.
 func hubURI(server, native string) string {
 	prefix := hubScheme + "://" + server + "/"
 	if isPlainURI(native) {
@@ -32,8 +34,8 @@ func hubURI(server, native string) string {
 	return prefix + "~" + escapeAll(native)
 }
 
-// hubTemplate is hubURI for a URI template. It stands there as it is, so that the expansion of the hub's template is the
-// hub's form of the native one's expansion.
+// hubTemplate is hubURI for a URI template. It stands there as it is, so that the expansion of the
+// hub's template is the hub's form of the native one's expansion.
 func hubTemplate(server, native string) string { return hubScheme + "://" + server + "/" + native }
 
 // Pages of user interfaces (MCP Apps) are known by their scheme: hosts refuse a tool whose page has another one. So the
@@ -132,8 +134,8 @@ func normalURI(uri string) string {
 	return scheme + authority + path + rest
 }
 
-// splitAtParts splits uri: scheme with its colon, authority with its slashes, path, and the rest from ? or # on. Scheme is
-// empty where uri has none; then all else is, too.
+// splitAtParts splits uri: scheme with its colon, authority with its slashes, path, and the rest
+// from ? or # on. Scheme is empty where uri has none; then all else is, too.
 func splitAtParts(uri string) (scheme, authority, path, rest string) {
 	end := strings.IndexByte(uri, ':')
 	if end < 1 {
@@ -236,8 +238,9 @@ func withoutDots(path string) string {
 	return "/" + strings.Join(kept, "/")
 }
 
-// lookOf maps all URIs that a person or a careless program could take for one another to one text: those with equal normal
-// forms, those that are equal once decoded, and those that differ in letter case or in characters drawn alike.
+// lookOf maps all URIs that a person or a careless program could take for one another to one text:
+// those with equal normal forms, those that are equal once decoded, and those that differ in letter
+// case or in characters drawn alike.
 func lookOf(normal string) string { return foldLook(unescape(normal)) }
 
 // triplet returns the byte that the percent-encoding at text[i:] stands for.

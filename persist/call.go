@@ -20,15 +20,15 @@ const (
 	// ObjectCall is the member object of call records.
 	ObjectCall tool.Object = "call_record"
 
-	// ObjectTask is the member object of the line with the result of the task that a call has become. It comes after the call's last line,
-	// and goes on with its steps.
+	// ObjectTask is the member object of the line with the result of the task that a call has
+	// become. It comes after the call's last line, and goes on with its steps.
 	ObjectTask tool.Object = "task_record"
 
 	// endNumbers are the numbers of steps that the end of a call takes, for the ids of what is derived from it.
 	endNumbers = 3
 
-	// callVersion is the version of call records. It changes when a reader of the version before would misread them: steps and
-	// members that it does not know are passed over.
+	// callVersion is the version of call records. It changes when a reader of the version before
+	// would misread them: steps and members that it does not know are passed over.
 	callVersion = 1
 
 	// stepBytes is how many bytes of written steps a call keeps in memory, to write them again with its end.
@@ -51,11 +51,12 @@ type callRecord struct {
 	Error     *tool.Error            `json:"error,omitempty"`
 }
 
-// CallMembers returns the names of the members of a call record whose values can be left out of evidence: all but those that say what the
-// record is.
+// CallMembers returns the names of the members of a call record whose values can be left out of
+// evidence: all but those that say what the record is.
 func CallMembers() (names []string) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[callRecord]()) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && !slices.Contains([]string{"object", "version", "invocation_id"}, name) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" &&
+			!slices.Contains([]string{"object", "version", "invocation_id"}, name) {
 			names = append(names, name)
 		}
 	}
@@ -101,13 +102,16 @@ type CallResult struct {
 
 // CallEnd is how a call ended.
 type CallEnd struct {
-	At   time.Time
-	Task string // its server's id of the task that the call has become, where that has brought its result, after the call's own end
+	At time.Time
+	// its server's id of the task that the call has become, where that has brought its result,
+	// after the call's own end
+	Task string
 	CallResult
 	Error *tool.Error
 }
 
-// Names of the steps that are neither a status of the invocation nor the type of an event. docs/records.md specifies them.
+// Names of the steps that are neither a status of the invocation nor the type of an event.
+// docs/records.md specifies them.
 const (
 	stepDecision   = "decision" // with a tool.PermissionDecision
 	stepMutation   = "mutation"
@@ -159,9 +163,9 @@ type (
 	}
 )
 
-// Call is the call record of one invocation while it is made: all that the journal keeps of it and that cannot be derived. Read
-// derives the standard's objects from it. Its methods may be called concurrently; the fields of CallHead and Input are set before
-// the first line is written.
+// Call is the call record of one invocation while it is made: all that the journal keeps of it and
+// that cannot be derived. Read derives the standard's objects from it. Its methods may be called
+// concurrently; the fields of CallHead and Input are set before the first line is written.
 type Call struct {
 	CallHead
 	Input CallInput
@@ -244,8 +248,10 @@ type Scheduling struct {
 
 // Lock is one of the standard's resource locks.
 type Lock struct {
-	Resource string `json:"resource"` // "server", "caller" (its other calls to the server) or a target: its kind, a colon, and its one spelling
-	Mode     string `json:"mode"`     // "exclusive" or "shared"
+	// "server", "caller" (its other calls to the server) or a target: its kind, a colon, and its
+	// one spelling
+	Resource string `json:"resource"`
+	Mode     string `json:"mode"` // "exclusive" or "shared"
 }
 
 // Queue adds the step that the invocation is queued, and how it is scheduled.
@@ -301,8 +307,8 @@ func (c *Call) Event(t tool.EventType, data map[string]any, at time.Time) {
 	c.add(string(t), at, data)
 }
 
-// Add adds records of the call that its executor or the loader of deferred tools has made. Events get the time of the call's own
-// clock: by another one they could come after the end of the call.
+// Add adds records of the call that its executor or the loader of deferred tools has made. Events
+// get the time of the call's own clock: by another one they could come after the end of the call.
 func (c *Call) Add(at time.Time, records ...tool.Record) {
 	for _, r := range records {
 		if e, ok := r.(tool.Event); ok {
@@ -313,7 +319,8 @@ func (c *Call) Add(at time.Time, records ...tool.Record) {
 	}
 }
 
-// HookStarted adds that a hook begins to run, and returns the number of the step for Hook. before says that the tool has not run yet.
+// HookStarted adds that a hook begins to run, and returns the number of the step for Hook. before
+// says that the tool has not run yet.
 func (c *Call) HookStarted(hook, event string, before bool, at time.Time) (step int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -414,8 +421,9 @@ func (c *Call) Mask(m *secret.Masker) {
 	c.learned = m
 }
 
-// Learned masks what the server says: it is Secrets, or what Mask has put in its place. A caller chooses what it knows, so it is for no
-// member that the hub writes: a caller whose password is "behavior" would take that out of decisions.
+// Learned masks what the server says: it is Secrets, or what Mask has put in its place. A caller
+// chooses what it knows, so it is for no member that the hub writes: a caller whose password is
+// "behavior" would take that out of decisions.
 func (c *Call) Learned() *secret.Masker { return cmp.Or(c.learned, c.Secrets) }
 
 // redact masks the secrets of what a call has brought, and adds the event of that.
@@ -439,11 +447,13 @@ func (c *Call) redact(end *CallEnd) {
 		}
 	}
 	if end.Redacted > 0 {
-		c.Event(tool.EventResultRedacted, map[string]any{"result_id": tool.ResultOf(c.Invocation), "secrets": end.Redacted}, end.At)
+		c.Event(tool.EventResultRedacted, map[string]any{"result_id": tool.ResultOf(c.Invocation),
+			"secrets": end.Redacted}, end.At)
 	}
 }
 
-// appendLine adds a line with the steps so far to dst: where end is not nil, the last one. It makes it in l. It is called with mu held.
+// appendLine adds a line with the steps so far to dst: where end is not nil, the last one. It makes
+// it in l. It is called with mu held.
 func (c *Call) appendLine(dst []byte, l *callRecord, end *CallEnd) ([]byte, error) {
 	if c.err != nil {
 		return dst, c.err
@@ -459,10 +469,13 @@ func (c *Call) appendLine(dst []byte, l *callRecord, end *CallEnd) ([]byte, erro
 		r, c.endedUS = end.CallResult, end.At.Sub(c.Created).Microseconds()
 		l.EndedUS, l.From, l.Steps, l.Error = &c.endedUS, c.base, c.steps, end.Error
 		if c.ended {
-			l.Object, l.Task, l.From, l.Steps, l.Mappings, l.CallInput = ObjectTask, end.Task, c.written, c.steps[c.written-c.base:], nil, CallInput{}
+			l.Object, l.Task, l.From, l.Steps, l.Mappings, l.CallInput = ObjectTask, end.Task, c.written,
+				c.steps[c.written-c.base:], nil, CallInput{}
 		}
-		r.Content, r.Structured = OneLine(r.Content), OneLine(r.Structured) // else the inputs lost their white space, too
-		if len(r.Content) > 0 || len(r.Structured) > 0 || r.ContentRef != "" || r.Summary != "" || r.Output != "" || max(r.Redacted, r.Detected) > 0 {
+		// else the inputs lost their white space, too
+		r.Content, r.Structured = OneLine(r.Content), OneLine(r.Structured)
+		if len(r.Content) > 0 || len(r.Structured) > 0 || r.ContentRef != "" || r.Summary != "" || r.Output != "" ||
+			max(r.Redacted, r.Detected) > 0 {
 			end.CallResult = r
 			l.Result = &end.CallResult
 		}

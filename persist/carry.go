@@ -1,7 +1,8 @@
 package persist
 
-// openCalls are the calls that have lines in the journal and no last one. The journal's mu guards it. A value is the number of the
-// file in which a line is that has all of the call so far, or of an earlier file.
+// openCalls are the calls that have lines in the journal and no last one. The journal's mu guards
+// it. A value is the number of the file in which a line is that has all of the call so far, or of
+// an earlier file.
 type openCalls map[*Call]int64
 
 // add notes that a line of c goes to the file of that number, or a later one.
@@ -18,8 +19,9 @@ func (j *Journal) over(c *Call) {
 	delete(j.open, c)
 }
 
-// carry writes open calls anew whose lines are in the file of that number or in earlier ones, so that these can be removed: where the
-// hub is killed later, EndKilled still finds those calls. It returns false where that is not possible now. Only the writer calls it.
+// carry writes open calls anew whose lines are in the file of that number or in earlier ones, so
+// that these can be removed: where the hub is killed later, EndKilled still finds those calls. It
+// returns false where that is not possible now. Only the writer calls it.
 func (j *Journal) carry(number int64) bool {
 	b, calls, ok := j.openUpTo(number)
 	if !ok || len(calls) == 0 {
@@ -42,7 +44,8 @@ func (j *Journal) carry(number int64) bool {
 	return true
 }
 
-// openUpTo returns the open calls of carry, and a batch with a line for each. ok is false while one of them is about to be written.
+// openUpTo returns the open calls of carry, and a batch with a line for each. ok is false while one
+// of them is about to be written.
 func (j *Journal) openUpTo(number int64) (b *batch, calls []*Call, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -68,8 +71,9 @@ func (j *Journal) openUpTo(number int64) (b *batch, calls []*Call, ok bool) {
 
 // appendSoFar adds a line with all that the journal has of the call in other lines. It is called with mu held.
 func (c *Call) appendSoFar(dst []byte) ([]byte, error) {
-	l := callRecord{Object: ObjectCall, Version: callVersion, CallHead: c.CallHead, Status: c.status, CallInput: c.Input,
-		Mappings: c.mappings, From: c.base, Steps: c.steps[:c.written-c.base]}
+	l := callRecord{Object: ObjectCall, Version: callVersion, CallHead: c.CallHead, Status: c.status,
+		CallInput: c.Input,
+		Mappings:  c.mappings, From: c.base, Steps: c.steps[:c.written-c.base]}
 	l.Created = c.Created.UTC()
 	out, err := appendJSON(dst, &l)
 	if err != nil {

@@ -21,18 +21,20 @@ type JournalConfig struct {
 	// Kept has what is in the files, too. nil: nobody has, and files are removed all the same.
 	Kept Keeper
 
-	// Secrets masks what servers say in the records that others name, such as the descriptions of tools. nil: nothing is masked.
+	// Secrets masks what servers say in the records that others name, such as the descriptions of
+	// tools. nil: nothing is masked.
 	Secrets *secret.Masker
 }
 
 // RecordsConfig bounds what the record store keeps.
 type RecordsConfig struct {
-	MaxAge   time.Duration // older calls are removed; 0 means 365 days
-	MaxBytes int64         // beyond that the caller with the most calls loses some; 0 means 4 GiB, in PostgreSQL no limit
+	MaxAge time.Duration // older calls are removed; 0 means 365 days
+	// beyond that the caller with the most calls loses some; 0 means 4 GiB, in PostgreSQL no limit
+	MaxBytes int64
 }
 
-// Keeper keeps what a journal holds: only files that it has are removed. Where it cannot have them, and the files take MaxFiles times MaxBytes,
-// new calls are refused. Its methods answer at once.
+// Keeper keeps what a journal holds: only files that it has are removed. Where it cannot have them,
+// and the files take MaxFiles times MaxBytes, new calls are refused. Its methods answer at once.
 type Keeper interface {
 	Has(file string, size int64) bool // it has the file up to that size
 	Hurry()                           // files would be removed if it had them

@@ -62,7 +62,8 @@ func (d *deriver) line(line json.RawMessage, yield func(json.RawMessage) bool) (
 		return true, fmt.Errorf("is no call record: %w", err)
 	}
 	if l.Version != callVersion {
-		return true, fmt.Errorf("is a call record of version %d, which a later hub has written: read it with that", l.Version)
+		return true, fmt.Errorf("is a call record of version %d, which a later hub has written: read it with that",
+			l.Version)
 	}
 	c := d.open[l.Invocation]
 	if c == nil || isTask {
@@ -103,7 +104,8 @@ func (c *derivation) step(i int) {
 	case stepMutation:
 		c.changed = mutationStep{}
 		c.decode(data, &c.changed)
-		c.record(tool.InputMutationRecord{Head: tool.HeadOf(tool.ObjectInputMutation), MutationID: tool.MutationID(c.id("mut_")),
+		c.record(tool.InputMutationRecord{Head: tool.HeadOf(tool.ObjectInputMutation),
+			MutationID:   tool.MutationID(c.id("mut_")),
 			InvocationID: c.Invocation, InputMutation: c.changed.InputMutation, CreatedAt: at})
 	case stepProgress:
 		c.progress(data, at)
@@ -175,7 +177,8 @@ func (c *derivation) move(s tool.Status, at time.Time, data map[string]any, star
 // eventOf is the event of a status that has one of its own name; the other ones are those of calls that have failed.
 func eventOf(s tool.Status) tool.EventType {
 	switch s {
-	case tool.StatusPlanned, tool.StatusSelected, tool.StatusArgumentsReady, tool.StatusQueued, tool.StatusPartialResult,
+	case tool.StatusPlanned, tool.StatusSelected, tool.StatusArgumentsReady, tool.StatusQueued,
+		tool.StatusPartialResult,
 		tool.StatusSucceeded, tool.StatusCanceled, tool.StatusTimedOut, tool.StatusYielded:
 		return "tool.invocation." + tool.EventType(s)
 	}
@@ -200,10 +203,11 @@ func (c *derivation) decision(data json.RawMessage, at time.Time, awaited bool) 
 	c.decide(d, at, awaited)
 }
 
-// decide yields a decision and its event. A decision to ask asks: its event is a request, which awaiting_approval yields where that
-// follows (awaited). The next decision closes it.
+// decide yields a decision and its event. A decision to ask asks: its event is a request, which
+// awaiting_approval yields where that follows (awaited). The next decision closes it.
 func (c *derivation) decide(d tool.PermissionDecision, at time.Time, awaited bool) {
-	r := tool.PermissionDecisionRecord{Head: tool.HeadOf(tool.ObjectPermissionDecision), DecisionID: tool.DecisionID(c.id("dec_")),
+	r := tool.PermissionDecisionRecord{Head: tool.HeadOf(tool.ObjectPermissionDecision),
+		DecisionID:   tool.DecisionID(c.id("dec_")),
 		InvocationID: c.Invocation, ToolID: c.Tool, ActorRef: c.Actor, PermissionDecision: d, DecidedAt: at}
 	said := map[string]any{"decision_id": r.DecisionID}
 	if c.asked != nil {
@@ -227,7 +231,8 @@ func (c *derivation) decide(d tool.PermissionDecision, at time.Time, awaited boo
 // sourceCallEnded is the source of a decision that the end of a call makes.
 const sourceCallEnded = "call_ended"
 
-// unanswered is the decision about an ask that the end of the call leaves without an answer: it has allowed nothing, and nothing can.
+// unanswered is the decision about an ask that the end of the call leaves without an answer: it has
+// allowed nothing, and nothing can.
 func (c *derivation) unanswered() tool.PermissionDecision {
 	d := c.asked.PermissionDecision
 	why := fmt.Sprintf("the call ended as %s before it was allowed", c.Status)
@@ -269,8 +274,10 @@ type hookRun struct {
 }
 
 func (c *derivation) hookEnded(run hookStep, completed tool.EventType, at time.Time) {
-	r := tool.HookRecord{Head: tool.HeadOf(tool.ObjectHook), HookID: tool.HookID(c.id("hook_")), Event: run.Event, InvocationID: c.Invocation,
-		ToolID: c.Tool, HookRun: run.HookRun, StartedAt: at, EndedAt: at.Add(-time.Duration(run.LateUS) * time.Microsecond)}
+	r := tool.HookRecord{Head: tool.HeadOf(tool.ObjectHook), HookID: tool.HookID(c.id("hook_")), Event: run.Event,
+		InvocationID: c.Invocation,
+		ToolID:       c.Tool, HookRun: run.HookRun, StartedAt: at,
+		EndedAt: at.Add(-time.Duration(run.LateUS) * time.Microsecond)}
 	if begun, ok := c.hooks[run.Started]; ok {
 		r.StartedAt = begun.began
 		delete(c.hooks, run.Started)
@@ -287,8 +294,10 @@ func (c *derivation) hookEnded(run hookStep, completed tool.EventType, at time.T
 func (c *derivation) endHooks(at time.Time) {
 	for _, step := range slices.Sorted(maps.Keys(c.hooks)) {
 		run := c.hooks[step]
-		run.Started, run.HookRun = step, tool.HookRun{Matcher: map[string]any{"hook": run.Hook}, Outputs: []map[string]any{
-			{"type": "failure", "message": "the hub was killed while the hook ran: nobody knows what the hook has done"}}}
+		run.Started, run.HookRun = step, tool.HookRun{Matcher: map[string]any{"hook": run.Hook},
+			Outputs: []map[string]any{
+				{"type": "failure",
+					"message": "the hub was killed while the hook ran: nobody knows what the hook has done"}}}
 		c.hookEnded(run.hookStep, run.ends, at)
 		c.next++
 	}
@@ -303,8 +312,10 @@ func (c *derivation) progress(data json.RawMessage, at time.Time) {
 // report yields a report of progress and its event.
 func (c *derivation) report(said progressStep, at time.Time) {
 	c.reports++
-	r := tool.ProgressRecord{Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.ProgressID(c.id("prg_")), InvocationID: c.Invocation,
-		Sequence: c.reports, Status: tool.StatusRunning, Message: said.Message, Percent: said.Percent, Timestamp: at}
+	r := tool.ProgressRecord{Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.ProgressID(c.id("prg_")),
+		InvocationID: c.Invocation,
+		Sequence:     c.reports, Status: tool.StatusRunning, Message: said.Message, Percent: said.Percent,
+		Timestamp: at}
 	since := cmp.Or(c.started, &c.Created)
 	if s := c.status(); s == tool.StatusAwaitingApproval || s == tool.StatusQueued {
 		r.Status, since = s, &c.Created
@@ -337,14 +348,17 @@ func (c *derivation) persistence(data json.RawMessage, at time.Time) {
 	}
 }
 
-func decisionRecord(id tool.DecisionID, of tool.InvocationID, d tool.ResultPersistence, at time.Time) tool.ResultPersistenceRecord {
+func decisionRecord(id tool.DecisionID, of tool.InvocationID, d tool.ResultPersistence,
+	at time.Time) tool.ResultPersistenceRecord {
 	d.Redaction = cmp.Or(d.Redaction, tool.RedactionNone)
-	return tool.ResultPersistenceRecord{Head: tool.HeadOf(tool.ObjectResultPersistence), DecisionID: id, InvocationID: of,
-		ResultID: tool.ResultOf(of), ResultPersistence: d, CreatedAt: at}
+	return tool.ResultPersistenceRecord{Head: tool.HeadOf(tool.ObjectResultPersistence), DecisionID: id,
+		InvocationID: of,
+		ResultID:     tool.ResultOf(of), ResultPersistence: d, CreatedAt: at}
 }
 
 // decisionEvent is the event of a decision. The standard has none of what is not stored.
-func decisionEvent(id tool.DecisionID, of tool.InvocationID, d tool.ResultPersistence) (tool.EventType, map[string]any) {
+func decisionEvent(id tool.DecisionID, of tool.InvocationID, d tool.ResultPersistence) (tool.EventType,
+	map[string]any) {
 	data := map[string]any{"decision_id": id, "result_id": tool.ResultOf(of)}
 	if d.Persisted == nil {
 		data["strategy"] = d.Strategy
@@ -354,15 +368,18 @@ func decisionEvent(id tool.DecisionID, of tool.InvocationID, d tool.ResultPersis
 	return tool.EventResultPersisted, data
 }
 
-// DecisionRecords are the records of a decision about a result that is made after the call has ended, lines of their own in the
-// journal: the decision and its event. expired says that the stored result has expired.
-func DecisionRecords(of tool.InvocationID, name tool.Name, d *tool.ResultPersistence, expired bool, at time.Time) []tool.Record {
+// DecisionRecords are the records of a decision about a result that is made after the call has
+// ended, lines of their own in the journal: the decision and its event. expired says that the
+// stored result has expired.
+func DecisionRecords(of tool.InvocationID, name tool.Name, d *tool.ResultPersistence, expired bool,
+	at time.Time) []tool.Record {
 	id, at := tool.NewDecisionID(), at.UTC()
 	kind, data := decisionEvent(id, of, *d)
 	if expired {
 		kind, data["reason"] = tool.EventResultExpired, d.Reason
 	}
-	return []tool.Record{decisionRecord(id, of, *d, at), tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: kind,
+	return []tool.Record{decisionRecord(id, of, *d, at), tool.Event{Head: tool.HeadOf(tool.ObjectEvent),
+		EventID: tool.NewEventID(), EventType: kind,
 		Source: tool.EventSource, Subject: string(of), Time: at, InvocationID: of, ToolID: name, Data: data}}
 }
 
@@ -383,7 +400,8 @@ func (c *derivation) end() {
 	}
 	r := tool.Result{Head: tool.HeadOf(tool.ObjectResult), ResultID: tool.ResultOf(c.Invocation),
 		InvocationID: c.Invocation, Status: c.Status, IsError: c.Error != nil, Error: c.Error, ModifiedBy: c.modified,
-		Cancellation: c.canceled, Persistence: c.persisted, Artifacts: c.artifacts, Redaction: tool.RedactionNone, CreatedAt: at}
+		Cancellation: c.canceled, Persistence: c.persisted, Artifacts: c.artifacts, Redaction: tool.RedactionNone,
+		CreatedAt: at}
 	if c.Result != nil {
 		if c.Result.Unmodified {
 			r.ModifiedBy = nil
@@ -394,7 +412,8 @@ func (c *derivation) end() {
 		case c.Result.Detected > 0:
 			r.Redaction = tool.Detected
 		}
-		r.Content, r.StructuredContent, r.ContentRef = c.there(c.Result.Content), c.there(c.Result.Structured), c.Result.ContentRef
+		r.Content, r.StructuredContent, r.ContentRef = c.there(c.Result.Content), c.there(c.Result.Structured),
+			c.Result.ContentRef
 		r.Summary, r.Output = c.Result.Summary, c.Result.Output
 	}
 	if c.erased {
@@ -428,11 +447,15 @@ func (c *derivation) end() {
 
 // invocation yields the invocation as it was at the last step.
 func (c *derivation) invocation(s tool.Status) {
-	r := tool.Invocation{Head: tool.HeadOf(tool.ObjectInvocation), InvocationID: c.Invocation, ToolID: c.Tool, SurfaceID: c.Surface,
-		Status: s, ModelInput: c.Model, ObservableInput: c.Observable, PermissionInput: c.changed.Input, ModelInputRef: c.ModelRef,
-		PermissionInputRef: c.changed.Ref, ParentInvocationID: c.Parent, Batch: c.Batch, ActorRef: c.Actor, Client: c.Client,
-		Profile: c.Profile, Origin: c.Origin, PermissionDecisions: c.decided, HookRefs: c.ran, StatusTransitions: c.moves,
-		ExternalMappings: c.Mappings[:min(c.mapped, len(c.Mappings))], Cancellation: c.canceled,
+	r := tool.Invocation{Head: tool.HeadOf(tool.ObjectInvocation), InvocationID: c.Invocation, ToolID: c.Tool,
+		SurfaceID: c.Surface,
+		Status:    s, ModelInput: c.Model, ObservableInput: c.Observable, PermissionInput: c.changed.Input,
+		ModelInputRef:      c.ModelRef,
+		PermissionInputRef: c.changed.Ref, ParentInvocationID: c.Parent, Batch: c.Batch, ActorRef: c.Actor,
+		Client:  c.Client,
+		Profile: c.Profile, Origin: c.Origin, PermissionDecisions: c.decided, HookRefs: c.ran,
+		StatusTransitions: c.moves,
+		ExternalMappings:  c.Mappings[:min(c.mapped, len(c.Mappings))], Cancellation: c.canceled,
 		Artifacts: c.artifacts, Agent: c.Agent, CreatedAt: c.Created, StartedAt: c.started}
 	if c.Agent != nil && c.Agent.Run != "" {
 		r.RuntimeRefs = []string{"toolhub/run:" + c.Agent.Run}
@@ -452,8 +475,10 @@ func (c *derivation) invocation(s tool.Status) {
 }
 
 func (c *derivation) event(t tool.EventType, at time.Time, data map[string]any) {
-	c.record(tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.EventID(c.id("evt_")), EventType: t, Source: tool.EventSource,
-		Subject: string(c.Invocation), Time: at, InvocationID: c.Invocation, ToolID: c.Tool, Data: data, TraceRefs: c.Trace.Refs()})
+	c.record(tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.EventID(c.id("evt_")), EventType: t,
+		Source:  tool.EventSource,
+		Subject: string(c.Invocation), Time: at, InvocationID: c.Invocation, ToolID: c.Tool, Data: data,
+		TraceRefs: c.Trace.Refs()})
 }
 
 func (c *derivation) record(r tool.Record) {

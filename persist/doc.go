@@ -11,10 +11,11 @@
 //
 // # Group commit
 //
-// Callers encode their records themselves, in parallel, and add the bytes to the batch that is being collected. One
-// of them takes the batch, writes it with a single write, syncs once if anybody waits for it, and tells all of them.
-// What arrives meanwhile is the next batch, and one of those who wait for that writes it. So a lone caller waits for one
-// sync and nothing else, not even for another goroutine, and sixty-four callers share one.
+// Callers encode their records themselves, in parallel, and add the bytes to the batch that is
+// being collected. One of them takes the batch, writes it with a single write, syncs once if
+// anybody waits for it, and tells all of them. What arrives meanwhile is the next batch, and one of
+// those who wait for that writes it. So a lone caller waits for one sync and nothing else, not even
+// for another goroutine, and sixty-four callers share one.
 //
 // Records that were appended and that nobody waits for are held for the next Commit, but for no longer than 2 ms or
 // 64 KiB: the beginning and the end of a quick call go to the disk with one write. A hub that is killed loses what it
@@ -22,8 +23,9 @@
 //
 // # Call records
 //
-// A call leaves one line before it runs and one at its end, a Call each. One that waits, runs hooks or reports progress leaves
-// more between them. Read derives the standard's objects from the lines. docs/records.md specifies the lines.
+// A call leaves one line before it runs and one at its end, a Call each. One that waits, runs hooks
+// or reports progress leaves more between them. Read derives the standard's objects from the lines.
+// docs/records.md specifies the lines.
 //
 // # Files
 //

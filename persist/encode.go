@@ -11,8 +11,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// appendJSON adds v to dst as a json.Encoder with SetEscapeHTML(false) writes it, but takes raw texts as they are. Every call
-// leaves a record, so an encoder does this that appends, and is faster than encoding/json: tests compare the two.
+// appendJSON adds v to dst as a json.Encoder with SetEscapeHTML(false) writes it, but takes raw
+// texts as they are. Every call leaves a record, so an encoder does this that appends, and is
+// faster than encoding/json: tests compare the two.
 func appendJSON(dst []byte, v any) ([]byte, error) {
 	out, err := json.Append(dst, v, json.SortMapKeys|json.TrustRawMessage)
 	if err != nil {

@@ -14,17 +14,19 @@ const Erased = `"[erased]"`
 // IsErased reports whether a value of a line is Erased.
 func IsErased(value []byte) bool { return string(value) == Erased }
 
-// Erasable returns which values of a line of the journal are erased with the invocation that the line is of: all that say what callers, tools
-// and people have said. What stays is that the call was made: by whom, of which tool, when, and how it ended. It returns nil for a line of no
+// Erasable returns which values of a line of the journal are erased with the invocation that the
+// line is of: all that say what callers, tools and people have said. What stays is that the call
+// was made: by whom, of which tool, when, and how it ended. It returns nil for a line of no
 // invocation, and for the record of an erasure.
 //
-// The function is asked for each member of the line, with under "", or where that is an object or an array, for each value in it, with the name of the
-// member as under, and key "" for elements.
+// The function is asked for each member of the line, with under "", or where that is an object or
+// an array, for each value in it, with the name of the member as under, and key "" for elements.
 func Erasable(line []byte) (of tool.InvocationID, erasable func(under, key string, value []byte) bool) {
 	of = tool.InvocationID(rawjson.Text(line, "invocation_id"))
 	object := tool.Object(rawjson.Text(line, "object"))
 	switch {
-	case of == "" || object == tool.ObjectEvent && rawjson.Text(line, "event_type") == string(tool.EventInvocationErased):
+	case of == "" || object == tool.ObjectEvent &&
+		rawjson.Text(line, "event_type") == string(tool.EventInvocationErased):
 		return of, nil
 	case object == ObjectCall || object == ObjectTask:
 		return of, saying(erasableOfCall)
@@ -35,7 +37,8 @@ func Erasable(line []byte) (of tool.InvocationID, erasable func(under, key strin
 // saying leaves out values that say nothing.
 func saying(erasable func(under, key string, value []byte) bool) func(under, key string, value []byte) bool {
 	return func(under, key string, value []byte) bool {
-		return string(value) != "{}" && string(value) != "[]" && string(value) != `""` && string(value) != "null" && erasable(under, key, value)
+		return string(value) != "{}" && string(value) != "[]" && string(value) != `""` && string(value) != "null" &&
+			erasable(under, key, value)
 	}
 }
 
@@ -73,8 +76,10 @@ func erasableOfObject(under, key string, value []byte) bool {
 		name = under
 	}
 	switch name {
-	case "model_input", "observable_input", "permission_input", "call_input", "model_input_ref", "permission_input_ref", "call_input_ref",
-		"content", "structured_content", "content_ref", "summary", "message", "data", "reason", "agent", "matcher", "output":
+	case "model_input", "observable_input", "permission_input", "call_input", "model_input_ref", "permission_input_ref",
+		"call_input_ref",
+		"content", "structured_content", "content_ref", "summary", "message", "data", "reason", "agent", "matcher",
+		"output":
 		return under != "" || value[0] == '"'
 	case "error":
 		return key == "message" || key == "native_error_ref"

@@ -37,7 +37,8 @@ type files struct {
 
 	held map[string]bool // the keys of the standing records in the current file
 
-	// left are files that this hub has written to before: it holds them until its end, because calls in them may be open.
+	// left are files that this hub has written to before: it holds them until its end, because
+	// calls in them may be open.
 	left []leftFile
 
 	settled chan error // gets the outcome of the sync in the background; nil while there is none
@@ -132,8 +133,8 @@ func (f *files) put(b *batch, standing []byte, keys []string) (lost int, err err
 	return 0, nil
 }
 
-// makeReady provides a current file with room for n bytes. A full file stays in use if no new one can be begun: too large a
-// file is better than lost records.
+// makeReady provides a current file with room for n bytes. A full file stays in use if no new one
+// can be begun: too large a file is better than lost records.
 func (f *files) makeReady(n int64) (lost int, err error) {
 	if f.current == nil {
 		return 0, f.begin()
@@ -158,8 +159,9 @@ func (f *files) makeReady(n int64) (lost int, err error) {
 	return 0, nil
 }
 
-// sync puts what was written on the disk. After a failed sync the system may have dropped the data and call the next sync
-// good all the same. So the file is cut back to what is certain, and never used again.
+// sync puts what was written on the disk. After a failed sync the system may have dropped the data
+// and call the next sync good all the same. So the file is cut back to what is certain, and never
+// used again.
 func (f *files) sync() (lost int, err error) {
 	if f.current == nil || f.synced == f.size {
 		return 0, nil
@@ -230,15 +232,16 @@ func (f *files) begin() error {
 			return &JournalError{Op: "create journal", Path: path, Err: err}
 		}
 		if !locked {
-			f.logger.Warn("the journal's file system knows no locks: old journal files are not removed", "dir", f.cfg.Dir)
+			f.logger.Warn("the journal's file system knows no locks: old journal files are not removed", "dir",
+				f.cfg.Dir)
 		}
 		f.use(file, path, 0, locked)
 		return nil
 	}
 }
 
-// adopt makes the newest closed file that has room the current one, and reports whether there was any. Files in which calls of a
-// killed hub are open are for EndKilled.
+// adopt makes the newest closed file that has room the current one, and reports whether there was
+// any. Files in which calls of a killed hub are open are for EndKilled.
 func (f *files) adopt() bool {
 	names, err := journalNames(f.cfg.Dir)
 	if err != nil {
@@ -255,7 +258,9 @@ func (f *files) adopt() bool {
 			continue
 		}
 		if size, err := cutTail(file); err == nil && locked && settles(f.cfg.Dir, names[i], file, size) {
-			file.Chmod(0o600) // a restored backup may be readable for others; where that stays so, records still matter more
+			// a restored backup may be readable for others; where that stays so, records still
+			// matter more
+			file.Chmod(0o600)
 			if cut := info.Size() - size; cut > 0 {
 				f.logger.Info("cut off a journal line that a crash left unfinished", "file", path, "bytes", cut)
 			}
@@ -295,8 +300,8 @@ func cutTail(file *os.File) (int64, error) {
 	return end, file.Truncate(end)
 }
 
-// clean removes closed files that are too many or too old, that the Keeper has, and in which no call is open. A file that cannot be
-// removed is left for the next time.
+// clean removes closed files that are too many or too old, that the Keeper has, and in which no
+// call is open. A file that cannot be removed is left for the next time.
 func (f *files) clean() {
 	names, err := journalNames(f.cfg.Dir)
 	if err != nil {
@@ -358,7 +363,8 @@ func (f *files) remove(file *os.File, path string) {
 	if err := removeHeld(file, path); err != nil {
 		f.logger.Warn("cannot remove an old journal file", "file", path, "error", err)
 	} else if f.cfg.Kept == nil {
-		f.logger.Warn("an old journal file is removed with its calls, which no record store has: see persist.journal", "file", path)
+		f.logger.Warn("an old journal file is removed with its calls, which no record store has: see persist.journal",
+			"file", path)
 	}
 }
 
@@ -382,8 +388,8 @@ func (f *files) beginSync(done func()) bool {
 	return true
 }
 
-// endSync returns how the sync in the background went. After a failure the file is given up as it is, and all records in
-// it that are not certain are counted as lost, although some may be there.
+// endSync returns how the sync in the background went. After a failure the file is given up as it
+// is, and all records in it that are not certain are counted as lost, although some may be there.
 func (f *files) endSync() (lost int, err error) {
 	if f.settled == nil { // the file was synced or given up meanwhile
 		return 0, nil

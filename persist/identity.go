@@ -14,8 +14,9 @@ import (
 // identityFile holds what Identity returns, in the directory of the journal.
 const identityFile = "journal.id"
 
-// Identity returns what tells the journal in dir from all others, those of other machines too. The first call makes it, and the directory where
-// there is none. Whoever copies a directory for another hub leaves the file out.
+// Identity returns what tells the journal in dir from all others, those of other machines too. The
+// first call makes it, and the directory where there is none. Whoever copies a directory for
+// another hub leaves the file out.
 func Identity(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", &JournalError{Op: "identify journal", Path: dir, Err: err}

@@ -27,8 +27,8 @@ const (
 	// keepBytes is the largest batch buffer that is kept for reuse; a burst must not hold its memory for ever.
 	keepBytes = 1 << 20
 
-	// Records that nobody waits for stay in memory for at most holdFor and up to holdBytes, so that those of a quick call's
-	// beginning are written together with those of its end.
+	// Records that nobody waits for stay in memory for at most holdFor and up to holdBytes, so that
+	// those of a quick call's beginning are written together with those of its end.
 	holdFor   = 2 * time.Millisecond
 	holdBytes = 64 << 10
 )
@@ -171,7 +171,8 @@ func newBatch(r room) *batch {
 	return &batch{bytes: r.bytes[:0], names: r.names[:0]}
 }
 
-// isReady reports whether what was collected is to be written now. It is called with the journal's mu held; closed: that one is.
+// isReady reports whether what was collected is to be written now. It is called with the journal's
+// mu held; closed: that one is.
 func (b *batch) isReady(closed bool) bool { return b.durable || b.due || closed && len(b.bytes) > 0 }
 
 // Append queues records, in their order and next to each other, and does not wait until they are written: that begins
@@ -186,7 +187,8 @@ func (j *Journal) Append(ctx context.Context, records ...tool.Record) error {
 	return err
 }
 
-// TryAppend is Append for whoever must not wait, or knows of no end of its waiting: it returns an error where there is no room.
+// TryAppend is Append for whoever must not wait, or knows of no end of its waiting: it returns an
+// error where there is no room.
 func (j *Journal) TryAppend(records ...tool.Record) error {
 	t, err := j.enqueueUntil(j.never, false, records)
 	if t.write {
@@ -195,13 +197,14 @@ func (j *Journal) TryAppend(records ...tool.Record) error {
 	return err
 }
 
-// Commit is Append, and waits until the records and everything queued before them are written, so that they outlive this
-// process however it ends, and unless SyncWithin allows more time, until they are on the disk. It returns a
-// *JournalError if they are not; later calls try anew, so the journal recovers by itself once the cause is gone. If
-// ctx ends first, ctx's error is returned and the records may still be written: to record the end of a call that was
-// cancelled, pass a context that was not. A caller who finds nobody writing writes itself, because waking somebody else
-// takes longer than a disk that works; it returns when its write ends, whatever becomes of ctx. A disk that was slow the
-// last time, or failed, is left to a goroutine.
+// Commit is Append, and waits until the records and everything queued before them are written, so
+// that they outlive this process however it ends, and unless SyncWithin allows more time, until
+// they are on the disk. It returns a *JournalError if they are not; later calls try anew, so the
+// journal recovers by itself once the cause is gone. If ctx ends first, ctx's error is returned and
+// the records may still be written: to record the end of a call that was cancelled, pass a context
+// that was not. A caller who finds nobody writing writes itself, because waking somebody else takes
+// longer than a disk that works; it returns when its write ends, whatever becomes of ctx. A disk
+// that was slow the last time, or failed, is left to a goroutine.
 func (j *Journal) Commit(ctx context.Context, records ...tool.Record) error {
 	t, err := j.enqueue(ctx, true, records)
 	if err != nil {
@@ -250,8 +253,8 @@ func (j *Journal) wait(done <-chan struct{}, t ticket, because func() error) err
 	return fmt.Errorf("wait for the journal: %w", because())
 }
 
-// lead writes what is due. The caller is the writer. What others have queued meanwhile must not make it wait, so that one of them
-// writes that.
+// lead writes what is due. The caller is the writer. What others have queued meanwhile must not
+// make it wait, so that one of them writes that.
 func (j *Journal) lead() {
 	if !j.writeOne() {
 		return
@@ -311,13 +314,15 @@ func (b *batch) finish(err error) {
 }
 
 // enqueue encodes records and adds them to the batch that is being collected.
-func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Record, names ...tool.Standing) (t ticket, err error) {
+func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Record, names ...tool.Standing) (t ticket,
+	err error) {
 	t, err = j.enqueueUntil(ctx.Done(), durable, records, names...)
 	return t, becauseOf(ctx, err)
 }
 
 // enqueueUntil is enqueue that waits for room until done.
-func (j *Journal) enqueueUntil(done <-chan struct{}, durable bool, records []tool.Record, names ...tool.Standing) (t ticket, err error) {
+func (j *Journal) enqueueUntil(done <-chan struct{}, durable bool, records []tool.Record,
+	names ...tool.Standing) (t ticket, err error) {
 	room := j.lines.Get().(*lineRoom)
 	lines := room.text[:0]
 	defer func() { j.giveBack(room, lines) }()
@@ -353,8 +358,8 @@ type entry struct {
 	open    *Call // of which this is a line, and not the last one; nil for none
 }
 
-// put adds an entry to the batch that is being collected. It waits for room until done. Where durable is set, the caller waits
-// for the batch after that.
+// put adds an entry to the batch that is being collected. It waits for room until done. Where
+// durable is set, the caller waits for the batch after that.
 func (j *Journal) put(done <-chan struct{}, durable bool, e entry) (t ticket, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -407,7 +412,8 @@ func (j *Journal) release() {
 	})
 }
 
-// claim reports whether the caller is to write, because something is due and nobody else does. It is called with mu held.
+// claim reports whether the caller is to write, because something is due and nobody else does. It
+// is called with mu held.
 func (j *Journal) claim() bool {
 	if j.writer || !j.isDue() {
 		return false
@@ -463,7 +469,8 @@ func (j *Journal) waitForRoom(done <-chan struct{}, n int) error {
 	}
 }
 
-// Wrote returns a channel that has a value once something was written after the last value was taken. One goroutine reads it.
+// Wrote returns a channel that has a value once something was written after the last value was
+// taken. One goroutine reads it.
 func (j *Journal) Wrote() <-chan struct{} { return j.wrote }
 
 // Queued returns how many bytes of records wait to be written.
@@ -476,7 +483,8 @@ func (j *Journal) Queued() int {
 // Tidy removes old files as a new file does: more of them may be kept elsewhere by now.
 func (j *Journal) Tidy() { j.signal(func() { j.wantTidy = true }) }
 
-// Healthy returns nil if the last write and the last sync went well and there is room, otherwise the *JournalError that says what is wrong.
+// Healthy returns nil if the last write and the last sync went well and there is room, otherwise
+// the *JournalError that says what is wrong.
 func (j *Journal) Healthy() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -487,7 +495,8 @@ func (j *Journal) Healthy() error {
 }
 
 // errLimit says that nothing is removed to make room.
-var errLimit = errors.New("it takes all the space that persist.journal gives it, and the record store does not have the oldest calls, so new calls are refused")
+var errLimit = errors.New("it takes all the space that persist.journal gives it, and the record store does not have " +
+	"the oldest calls, so new calls are refused")
 
 // weigh notes whether the journal is at its limit. Only the writer calls it.
 func (j *Journal) weigh() {

@@ -15,9 +15,9 @@ func (j *Journal) Note(ctx context.Context, c *Call) error {
 	return becauseOf(ctx, err)
 }
 
-// Announce is Note for a call that is about to run, and returns when the line is written, as Commit does: a call that has had an
-// effect leaves a record, however its hub ends, and nothing runs whose end could not be recorded. At its limit the journal takes only
-// calls that it has a line of.
+// Announce is Note for a call that is about to run, and returns when the line is written, as Commit
+// does: a call that has had an effect leaves a record, however its hub ends, and nothing runs whose
+// end could not be recorded. At its limit the journal takes only calls that it has a line of.
 func (j *Journal) Announce(ctx context.Context, c *Call) error {
 	if full := j.full.Load(); full != nil && !c.IsOpen() {
 		return full
@@ -34,8 +34,9 @@ func (j *Journal) Announce(ctx context.Context, c *Call) error {
 	return j.wait(ctx.Done(), t, ctx.Err)
 }
 
-// End commits the last line of a call, which nothing follows but the line of its task: that, where end.Task is set. It waits for a disk that hangs for 10 s. That ctx has ended
-// does not matter. At its limit the journal does not take calls of which it has no line and that have not run.
+// End commits the last line of a call, which nothing follows but the line of its task: that, where
+// end.Task is set. It waits for a disk that hangs for 10 s. That ctx has ended does not matter. At
+// its limit the journal does not take calls of which it has no line and that have not run.
 func (j *Journal) End(ctx context.Context, c *Call, end *CallEnd) error {
 	if full := j.full.Load(); full != nil && c.isNew() {
 		return full

@@ -8,8 +8,9 @@ func (j *Journal) write() {
 	}
 }
 
-// writeOne does what is due and reports whether something is due again by now. If not, the caller is the writer no longer,
-// and when the journal was closed meanwhile, the file is closed. Only the writer touches the files.
+// writeOne does what is due and reports whether something is due again by now. If not, the caller
+// is the writer no longer, and when the journal was closed meanwhile, the file is closed. Only the
+// writer touches the files.
 func (j *Journal) writeOne() (more bool) {
 	j.mu.Lock()
 	if j.isDue() {
@@ -116,8 +117,8 @@ func (j *Journal) finish(b *batch, lost int, err error) {
 	j.mu.Unlock()
 }
 
-// tell keeps the outcome of an attempt for Healthy. It logs only the first of several failures, and the recovery: a full
-// disk must not fill the log as well.
+// tell keeps the outcome of an attempt for Healthy. It logs only the first of several failures, and
+// the recovery: a full disk must not fill the log as well.
 func (j *Journal) tell(t *attempt, lost int, err error) {
 	j.mu.Lock()
 	before, total := t.err, t.lost+int64(lost)

@@ -21,13 +21,15 @@ import (
 // CodeHubKilled is the error_code of a call whose hub was killed.
 const CodeHubKilled = "hub_killed"
 
-// EndKilled writes the last lines of calls whose hubs were killed: of all that have lines in closed files of the journal in dir, and
-// no last one. A call of a living hub is not touched, because that holds every file with its calls. A last line goes to the end of
-// the call's own file, under the lock of that file: so each call gets one, however many hubs do this at the same time.
+// EndKilled writes the last lines of calls whose hubs were killed: of all that have lines in closed
+// files of the journal in dir, and no last one. A call of a living hub is not touched, because that
+// holds every file with its calls. A last line goes to the end of the call's own file, under the
+// lock of that file: so each call gets one, however many hubs do this at the same time.
 //
 // Only files are read that have grown since they were last looked at. Where ctx ends first, the next hub goes on.
 func EndKilled(ctx context.Context, dir string) (ended int, err error) {
-	unlock, err := statefile.Lock(filepath.Join(dir, settledFile)) // else two hubs could have a part of the same call each
+	// else two hubs could have a part of the same call each
+	unlock, err := statefile.Lock(filepath.Join(dir, settledFile))
 	if err != nil {
 		return 0, err
 	}
@@ -240,7 +242,8 @@ func (c *openCall) ending(now time.Time) *callRecord {
 		Message: "the hub was killed before this call ran: nothing has happened; call the tool again"}
 	if c.runs > 0 || c.Status == tool.StatusRunning || c.Status == tool.StatusNeedsInput {
 		l.Error.Recoverability, l.Error.OutcomeUnknown = "none", true
-		l.Error.Message = "the hub was killed while this call ran: nobody knows what it has done; look before you call the tool again"
+		l.Error.Message = "the hub was killed while this call ran: nobody knows what it has done; look before you " +
+			"call the tool again"
 	}
 	return &l
 }
@@ -271,7 +274,8 @@ func eachLine(r io.Reader, take func(line []byte) error) error {
 	}
 }
 
-// settledFile says, beside the journal's files, up to which size no call of each is open. It may be removed: then all is read again.
+// settledFile says, beside the journal's files, up to which size no call of each is open. It may be
+// removed: then all is read again.
 const settledFile = "settled.json"
 
 func readSettled(dir string) map[string]int64 {
@@ -318,14 +322,15 @@ func saveSettled(dir string, now map[string]int64) error {
 	return statefile.WriteCache(filepath.Join(dir, settledFile), text)
 }
 
-// What is not settled of a file that a hub goes on with is read at its start. So it is at most tailBytes, and from noteBytes on what
-// was read is noted.
+// What is not settled of a file that a hub goes on with is read at its start. So it is at most
+// tailBytes, and from noteBytes on what was read is noted.
 const (
 	tailBytes = 1 << 20
 	noteBytes = 256 << 10
 )
 
-// isSettled reports whether no call is open in the file, which is held: neither up to the size that is settled, nor in a short rest.
+// isSettled reports whether no call is open in the file, which is held: neither up to the size that
+// is settled, nor in a short rest.
 func isSettled(from int64, file *os.File, size int64) bool {
 	if from < 0 || from > size {
 		from = 0

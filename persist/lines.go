@@ -21,15 +21,15 @@ type journalFile struct {
 	time time.Time // of the last write
 }
 
-// listFiles returns the files of the journal in dir, oldest first: none where it does not exist yet. Of read, which says how far each was read,
-// it takes out files that are gone.
+// listFiles returns the files of the journal in dir, oldest first: none where it does not exist
+// yet. Of read, which says how far each was read, it takes out files that are gone.
 func listFiles(dir string, read map[string]int64) ([]journalFile, error) {
 	names, err := journalNames(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, &JournalError{Op: "list journal", Path: dir, Err: err}
 	}
-	// A call that goes on in a newer file has its first lines in an older one. The newer file's size is taken first: so the older
-	// one is then read at least as far.
+	// A call that goes on in a newer file has its first lines in an older one. The newer file's
+	// size is taken first: so the older one is then read at least as far.
 	all := make([]journalFile, len(names))
 	for i, name := range slices.Backward(names) {
 		all[i].name = name
@@ -45,9 +45,10 @@ func listFiles(dir string, read map[string]int64) ([]journalFile, error) {
 	return all, nil
 }
 
-// eachLineOf calls yield for each whole line of the file in dir from the offset from on, with the offset after the line, until yield
-// returns false.
-func eachLineOf(dir string, f journalFile, from int64, yield func(line []byte, next int64) bool) (more bool, err error) {
+// eachLineOf calls yield for each whole line of the file in dir from the offset from on, with the
+// offset after the line, until yield returns false.
+func eachLineOf(dir string, f journalFile, from int64, yield func(line []byte, next int64) bool) (more bool,
+	err error) {
 	path := filepath.Join(dir, f.name)
 	file, err := os.Open(path)
 	if err != nil {
@@ -70,9 +71,11 @@ func eachLineOf(dir string, f journalFile, from int64, yield func(line []byte, n
 	}
 }
 
-// NewLines calls yield for each line that the journal in dir has beyond read, until yield returns false. read says how many bytes of each
-// file, by its name, the caller has: NewLines counts each line there once yield has had it, and takes out files that are gone.
-// Lines that are no JSON are counted and passed over. Hubs may be writing meanwhile. A journal that does not exist yet has no lines.
+// NewLines calls yield for each line that the journal in dir has beyond read, until yield returns
+// false. read says how many bytes of each file, by its name, the caller has: NewLines counts each
+// line there once yield has had it, and takes out files that are gone. Lines that are no JSON are
+// counted and passed over. Hubs may be writing meanwhile. A journal that does not exist yet has no
+// lines.
 func NewLines(dir string, read map[string]int64, yield func(line json.RawMessage) bool) error {
 	files, err := listFiles(dir, read)
 	if err != nil {

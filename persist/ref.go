@@ -29,8 +29,8 @@ func ParseRef(ref string) (digest string, size int64, ok bool) {
 	return "", 0, false
 }
 
-// KeyedRef is the reference to size bytes of which a record masks something: "hmac-sha256:<hex>;bytes=<n>". digest is one that
-// takes a key.
+// KeyedRef is the reference to size bytes of which a record masks something:
+// "hmac-sha256:<hex>;bytes=<n>". digest is one that takes a key.
 func KeyedRef(digest string, size int) string {
 	return "hmac-sha256:" + digest + ";bytes=" + strconv.Itoa(size)
 }

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// ObjectStanding is the member object of lines with records that others name by an id. Each file has one before the first of
-	// those, so that nothing is missing when older files are removed. Readers yield its records once.
+	// ObjectStanding is the member object of lines with records that others name by an id. Each
+	// file has one before the first of those, so that nothing is missing when older files are
+	// removed. Readers yield its records once.
 	ObjectStanding tool.Object = "standing_records"
 
 	standingVersion = 1

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Tail reads a journal as Read does, and then what is added to it, also by several hubs and in new files. One goroutine uses it
-// at a time.
+// Tail reads a journal as Read does, and then what is added to it, also by several hubs and in new
+// files. One goroutine uses it at a time.
 type Tail struct {
 	dir     string
 	since   time.Time // calls that ended in a file that nobody has written to since then are passed over
@@ -23,26 +23,29 @@ type Tail struct {
 	read    map[string]int64 // of each file, by its name: bytes
 }
 
-// Entry is one object of a journal, with the line that it stands in or is derived from, and the name of the file of that line.
+// Entry is one object of a journal, with the line that it stands in or is derived from, and the
+// name of the file of that line.
 type Entry struct {
 	Object, Line json.RawMessage
 	File         string
 }
 
-// clocksDiffer is how much the times of files may be behind: those of some file systems are coarse, and those of others are another
-// machine's.
+// clocksDiffer is how much the times of files may be behind: those of some file systems are coarse,
+// and those of others are another machine's.
 const clocksDiffer = time.Minute
 
-// NewTail returns a Tail of the journal in dir that begins with its oldest file. Objects of calls that had ended before since may be
-// missing; a zero since misses none. Where about is not "", the Tail knows only lines with that text.
+// NewTail returns a Tail of the journal in dir that begins with its oldest file. Objects of calls
+// that had ended before since may be missing; a zero since misses none. Where about is not "", the
+// Tail knows only lines with that text.
 func NewTail(dir string, since time.Time, about string) *Tail {
 	return &Tail{dir: dir, since: since, about: []byte(about), read: make(map[string]int64),
 		deriver: deriver{open: make(map[tool.InvocationID]*derivation)}}
 }
 
-// Next calls yield for every object that has come since the last Next, until yield returns false: then the Tail is of no use any
-// more. Objects of one invocation come in their order. As of Read, an error names the first line that cannot be read, and
-// all others were read. A journal that does not exist yet has no objects.
+// Next calls yield for every object that has come since the last Next, until yield returns false:
+// then the Tail is of no use any more. Objects of one invocation come in their order. As of Read,
+// an error names the first line that cannot be read, and all others were read. A journal that does
+// not exist yet has no objects.
 func (t *Tail) Next(yield func(Entry) bool) error {
 	files, err := listFiles(t.dir, t.read)
 	if err != nil {
@@ -78,10 +81,14 @@ func (t *Tail) file(f journalFile, yield func(Entry) bool) (more bool, err error
 		}
 		more, err := true, errNoJSON
 		if json.Valid(line) {
-			more, err = t.deriver.line(line, func(object json.RawMessage) bool { return yield(Entry{object, line, f.name}) })
+			more, err = t.deriver.line(line, func(object json.RawMessage) bool {
+				return yield(Entry{object, line,
+					f.name})
+			})
 		}
 		if damage == nil && err != nil {
-			damage = fmt.Errorf("read journal: %s, byte %d: the line %w; the other lines are intact", filepath.Join(t.dir, f.name), at, err)
+			damage = fmt.Errorf("read journal: %s, byte %d: the line %w; the other lines are intact",
+				filepath.Join(t.dir, f.name), at, err)
 		}
 		return more
 	})

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxCost bounds one evaluation. A comparison costs about 1, a look at ten characters about 1: what is beyond it took
-	// milliseconds, and counts as an error.
+	// maxCost bounds one evaluation. A comparison costs about 1, a look at ten characters about 1:
+	// what is beyond it took milliseconds, and counts as an error.
 	maxCost = 50_000
 
 	// maxCondition bounds the text of a condition, in bytes.
@@ -91,9 +91,12 @@ type celTypes struct{ *types.Registry }
 
 func newCelTypes() (celTypes, error) {
 	t := celTypes{types.NewEmptyRegistry()}
-	err := t.RegisterType(types.BoolType, types.BytesType, types.DoubleType, types.DurationType, types.IntType, types.ListType,
-		types.MapType, types.NullType, types.StringType, types.TimestampType, types.TypeType, types.UintType, types.OptionalType)
-	for _, record := range []reflect.Type{reflect.TypeFor[celTool](), reflect.TypeFor[celActor](), reflect.TypeFor[celAgent](),
+	err := t.RegisterType(types.BoolType, types.BytesType, types.DoubleType, types.DurationType, types.IntType,
+		types.ListType,
+		types.MapType, types.NullType, types.StringType, types.TimestampType, types.TypeType, types.UintType,
+		types.OptionalType)
+	for _, record := range []reflect.Type{reflect.TypeFor[celTool](), reflect.TypeFor[celActor](),
+		reflect.TypeFor[celAgent](),
 		reflect.TypeFor[celTarget]()} {
 		native, fault := types.NewNativeType(record, types.ParseStructTags(true))
 		err = errors.Join(err, fault)
@@ -117,8 +120,9 @@ func (celTypes) NewValue(name string, _ map[string]ref.Val) ref.Val {
 	return types.NewErr("conditions make no %s", name)
 }
 
-// under is a function of conditions: it reports whether the path p is dir or beneath it. An address is beneath no directory. A
-// path that is relative or not normalised is an error, which counts against the call, because it may lead anywhere.
+// under is a function of conditions: it reports whether the path p is dir or beneath it. An address
+// is beneath no directory. A path that is relative or not normalised is an error, which counts
+// against the call, because it may lead anywhere.
 func under(p, dir string) ref.Val {
 	switch {
 	case isNormal(p) && isNormal(dir):
@@ -157,7 +161,8 @@ func (c *conditions) prepare() error {
 		cel.Variable("time", cel.TimestampType),
 		cel.Variable("profile", cel.StringType),
 		cel.Variable("cwd", cel.StringType),
-		cel.Function("under", cel.Overload("under_string_string", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType,
+		cel.Function("under", cel.Overload("under_string_string", []*cel.Type{cel.StringType, cel.StringType},
+			cel.BoolType,
 			cel.BinaryBinding(underValues))))
 	if err != nil {
 		return fmt.Errorf("prepare conditions: %w", err)
@@ -219,13 +224,15 @@ type unknownSizes struct{}
 
 func (unknownSizes) EstimateSize(celchecker.AstNode) *celchecker.SizeEstimate { return nil }
 
-func (unknownSizes) EstimateCallCost(_, _ string, _ *celchecker.AstNode, _ []celchecker.AstNode) *celchecker.CallEstimate {
+func (unknownSizes) EstimateCallCost(_, _ string, _ *celchecker.AstNode,
+	_ []celchecker.AstNode) *celchecker.CallEstimate {
 	return nil
 }
 
 // conditionFaults are faults of the library, one line each: its own text draws the expression with a caret.
 func conditionFaults(issues *cel.Issues) []error {
-	named := strings.NewReplacer(celActorName, "actor", celAgentName, "agent", celToolName, "tool", celTargetName, "target")
+	named := strings.NewReplacer(celActorName, "actor", celAgentName, "agent", celToolName, "tool", celTargetName,
+		"target")
 	var errs []error
 	for _, one := range issues.Errors() {
 		message := named.Replace(strings.Join(strings.Fields(one.Message), " "))
@@ -351,7 +358,8 @@ func (s *subject) ResolveName(name string) (any, bool) {
 	case "actor":
 		if s.actor == nil {
 			a := s.Actor
-			s.actor = &celActor{Name: a.Name, Door: a.Door, Session: a.Session, Client: a.Client.Name, ClientVersion: a.Client.Version}
+			s.actor = &celActor{Name: a.Name, Door: a.Door, Session: a.Session, Client: a.Client.Name,
+				ClientVersion: a.Client.Version}
 		}
 		return s.actor, true
 	case "agent":
@@ -385,7 +393,8 @@ func toolOf(r *Request) *celTool {
 	f := r.Facts
 	t := &celTool{
 		Server: f.Server, Name: string(f.Tool), Tags: f.Tags, Risk: f.Risk.Value, Kind: f.Kind.Value,
-		Lifecycle: f.Lifecycle.Value, Access: f.Access.Value, WriteEffects: f.WriteEffects.Value, ReadOnly: f.ReadOnly.Value,
+		Lifecycle: f.Lifecycle.Value, Access: f.Access.Value, WriteEffects: f.WriteEffects.Value,
+		ReadOnly:    f.ReadOnly.Value,
 		Destructive: f.Destructive.Value, Idempotent: f.Idempotent.Value, OpenWorld: f.OpenWorld.Value,
 		Network: f.Network.Value, Filesystem: f.Filesystem.Value, Command: f.Command.Value, Trusted: f.Trusted,
 	}
@@ -398,7 +407,8 @@ func toolOf(r *Request) *celTool {
 func targetsOf(targets []target.Target) []celTarget {
 	all := make([]celTarget, len(targets))
 	for i, t := range targets {
-		all[i] = celTarget{Kind: string(t.Kind), Argument: t.Argument, Given: t.Given, Resolved: t.Resolved, Host: t.Host,
+		all[i] = celTarget{Kind: string(t.Kind), Argument: t.Argument, Given: t.Given, Resolved: t.Resolved,
+			Host:       t.Host,
 			Executable: t.Executable, Called: t.As, Write: t.Write, Remote: t.Remote, Fault: t.Fault}
 		for _, n := range t.Notes {
 			all[i].Notes = append(all[i].Notes, string(n))

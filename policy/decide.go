@@ -51,7 +51,8 @@ func (s *compiledPolicy) judge(r *Request) decision {
 		return v
 	}
 	v.mode.apply(&v, r)
-	if v.behavior != tool.Ask && r.Tool.Server != tool.OwnServer && len(s.settings.Grants.Lost()) > 0 && !s.granted(r, &v) {
+	if v.behavior != tool.Ask && r.Tool.Server != tool.OwnServer && len(s.settings.Grants.Lost()) > 0 &&
+		!s.granted(r, &v) {
 		v.behavior, v.source, v.kind, v.plain = tool.Ask, sourceAlways, "grant", nil
 		v.message = "answers that people gave for good are lost, and one of them may have denied this call"
 	}
@@ -87,7 +88,8 @@ func prepare(r *Request) *subject {
 func unknownFacts(t *tool.Tool) *facts.Facts {
 	yes := facts.Fact[bool]{Value: true, Origin: facts.Inferred, Why: "nothing is known of the tool"}
 	return &facts.Facts{Tool: t.Name, Server: t.Server, Destructive: yes, OpenWorld: yes, Network: yes,
-		Risk: facts.Fact[string]{Value: facts.RiskHigh, Origin: facts.Inferred, Why: yes.Why}, Tags: []string{"unknown", "write"}}
+		Risk: facts.Fact[string]{Value: facts.RiskHigh, Origin: facts.Inferred, Why: yes.Why},
+		Tags: []string{"unknown", "write"}}
 }
 
 // forbid looks for anything that denies the call. Nothing that is looked at later can allow it again.
@@ -118,7 +120,8 @@ func (s *compiledPolicy) forbid(sub *subject, v *decision) bool {
 		v.behavior, v.source, v.kind = tool.Deny, sourceMode, "mode"
 		v.message = "the hub is in mode read_only: nothing may be changed; use a tool that only reads"
 		if v.mode == ModePlan {
-			v.message = "the hub is in mode plan: describe the change instead of making it; tools that only read are free to use"
+			v.message = "the hub is in mode plan: describe the change instead of making it; tools that only read " +
+				"are free to use"
 		}
 		return true
 	}
@@ -256,8 +259,9 @@ func (e *Engine) Hides(t *tool.Tool, f *facts.Facts, profile string, actor tool.
 	return "", false
 }
 
-// Hidden returns the decision about a call of a tool that by keeps from the caller, as Hides has named it. It looks at no other
-// rule, so that it takes no longer than a call of a tool that does not exist.
+// Hidden returns the decision about a call of a tool that by keeps from the caller, as Hides has
+// named it. It looks at no other rule, so that it takes no longer than a call of a tool that does
+// not exist.
 func (e *Engine) Hidden(by string, r Request) tool.PermissionDecision {
 	s := e.current.Load()
 	v := decision{behavior: tool.Deny, source: sourceLifecycle, kind: "lifecycle", message: "the tool is out of use",

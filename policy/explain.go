@@ -14,34 +14,37 @@ import (
 
 // Explanation is a decision with everything that it was made from.
 type Explanation struct {
-	Decision  tool.PermissionDecision `json:"decision"`
-	Tool      tool.Name               `json:"tool"`
-	Server    string                  `json:"server"`
-	Actor     string                  `json:"actor"`
-	Profile   string                  `json:"profile,omitempty"`
-	Mode      Mode                    `json:"mode"`
-	Policy    string                  `json:"policy"` // version
-	Tags      []string                `json:"tags,omitempty"`
-	Trusted   bool                    `json:"trusted"`
-	ReadOnly  facts.Fact[bool]        `json:"read_only"`
-	Targets   []target.Target         `json:"targets,omitempty"`
-	Findings  []target.Finding        `json:"findings,omitempty"`
-	Rules     []RuleCheck             `json:"rules"` // in the order of sources, then of the file
-	Grants    []GrantCheck            `json:"grants,omitempty"`
-	HiddenBy  string                  `json:"hidden_by,omitempty"` // the rule or mode that keeps the tool from the surface
-	Deferred  bool                    `json:"deferred,omitempty"`  // callers have to search the tool first; set by the caller of Explain, who knows the surface
-	FoundWith string                  `json:"-"`                   // the tool to search it with
+	Decision tool.PermissionDecision `json:"decision"`
+	Tool     tool.Name               `json:"tool"`
+	Server   string                  `json:"server"`
+	Actor    string                  `json:"actor"`
+	Profile  string                  `json:"profile,omitempty"`
+	Mode     Mode                    `json:"mode"`
+	Policy   string                  `json:"policy"` // version
+	Tags     []string                `json:"tags,omitempty"`
+	Trusted  bool                    `json:"trusted"`
+	ReadOnly facts.Fact[bool]        `json:"read_only"`
+	Targets  []target.Target         `json:"targets,omitempty"`
+	Findings []target.Finding        `json:"findings,omitempty"`
+	Rules    []RuleCheck             `json:"rules"` // in the order of sources, then of the file
+	Grants   []GrantCheck            `json:"grants,omitempty"`
+	// the rule or mode that keeps the tool from the surface
+	HiddenBy string `json:"hidden_by,omitempty"`
+	// callers have to search the tool first; set by the caller of Explain, who knows the surface
+	Deferred  bool   `json:"deferred,omitempty"`
+	FoundWith string `json:"-"` // the tool to search it with
 }
 
 // RuleCheck is a rule, and whether it matched.
 type RuleCheck struct {
-	Rule     string        `json:"rule"`
-	Place    string        `json:"place,omitempty"`
-	Then     tool.Behavior `json:"then"`
-	Matched  bool          `json:"matched"`  // the rule counts, be it because its condition failed
-	Mismatch string        `json:"mismatch"` // the key that does not match: match, server, tags, profile, actor or when; "" if all do
-	Error    string        `json:"error,omitempty"`
-	Decides  bool          `json:"decides"`
+	Rule    string        `json:"rule"`
+	Place   string        `json:"place,omitempty"`
+	Then    tool.Behavior `json:"then"`
+	Matched bool          `json:"matched"` // the rule counts, be it because its condition failed
+	// the key that does not match: match, server, tags, profile, actor or when; "" if all do
+	Mismatch string `json:"mismatch"`
+	Error    string `json:"error,omitempty"`
+	Decides  bool   `json:"decides"`
 }
 
 // GrantCheck is a grant for the tool, and whether it covers the call.

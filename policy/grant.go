@@ -15,10 +15,11 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// Grant is a remembered answer of a person, for one caller and one tool. A grant that allows covers a call if the tool still
-// has the same input schema and every target of the call is within one of the grant's scopes. Without scopes it covers only
-// calls without targets. A grant that denies covers a call that reaches all of its scopes, whatever else the call does and
-// whatever the schema has become.
+// Grant is a remembered answer of a person, for one caller and one tool. A grant that allows covers
+// a call if the tool still has the same input schema and every target of the call is within one of
+// the grant's scopes. Without scopes it covers only calls without targets. A grant that denies
+// covers a call that reaches all of its scopes, whatever else the call does and whatever the schema
+// has become.
 type Grant struct {
 	ID     string
 	Then   tool.Behavior // tool.Allow or tool.Deny
@@ -36,8 +37,8 @@ type Grant struct {
 	session *string // the session it belongs to; nil: an always-grant
 }
 
-// Session returns the session that the grant ends with; ok is false for an always-grant. The session is "" where the protocol
-// has none: then the grant lives until it expires.
+// Session returns the session that the grant ends with; ok is false for an always-grant. The
+// session is "" where the protocol has none: then the grant lives until it expires.
 func (g *Grant) Session() (id string, ok bool) {
 	if g.session == nil {
 		return "", false
@@ -70,7 +71,8 @@ func (g *Grant) covers(r *Request, exact []string, now time.Time) bool {
 			return false
 		}
 		within := slices.ContainsFunc(g.Scopes, func(s Scope) bool {
-			return s.same(t, r.CWD) && (s.Write || !t.Write) && (s.Under == t.Resolved || !slices.Contains(exact, t.Resolved))
+			return s.same(t, r.CWD) && (s.Write || !t.Write) &&
+				(s.Under == t.Resolved || !slices.Contains(exact, t.Resolved))
 		})
 		if !within {
 			return false
@@ -82,7 +84,10 @@ func (g *Grant) covers(r *Request, exact []string, now time.Time) bool {
 // reaches reports whether r has a target within each scope.
 func (g *Grant) reaches(r *Request) bool {
 	return !slices.ContainsFunc(g.Scopes, func(s Scope) bool {
-		return !slices.ContainsFunc(r.Targets, func(t target.Target) bool { return s.same(&t, r.CWD) && (t.Write || !s.Write) })
+		return !slices.ContainsFunc(r.Targets, func(t target.Target) bool {
+			return s.same(&t, r.CWD) &&
+				(t.Write || !s.Write)
+		})
 	})
 }
 
@@ -125,7 +130,8 @@ func OpenGrants(o GrantOptions) (*Grants, error) {
 	o.SessionTime = cmp.Or(max(o.SessionTime, 0), 12*time.Hour)
 	o.AlwaysTime = cmp.Or(o.AlwaysTime, 90*24*time.Hour)
 	o.MaxSession = cmp.Or(max(o.MaxSession, 0), 10_000)
-	g := &Grants{opts: o, sessionless: sessionless, session: make(map[tool.Name][]*Grant), always: make(map[tool.Name][]*Grant)}
+	g := &Grants{opts: o, sessionless: sessionless, session: make(map[tool.Name][]*Grant),
+		always: make(map[tool.Name][]*Grant)}
 	if o.File == "" {
 		return g, nil
 	}
@@ -215,7 +221,10 @@ func (g *Grants) AddSession(session string, grant Grant) (Grant, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	list := slices.Clone(g.session[grant.Tool]) // find may have handed out the elements of the old one
-	if i := slices.IndexFunc(list, func(old *Grant) bool { return *old.session == session && grant.renews(old) }); i >= 0 {
+	if i := slices.IndexFunc(list, func(old *Grant) bool {
+		return *old.session == session &&
+			grant.renews(old)
+	}); i >= 0 {
 		list[i], g.session[grant.Tool] = &grant, list
 		return grant, nil
 	}
@@ -258,10 +267,11 @@ func (g *Grants) AddAlways(grant Grant) (Grant, error) {
 	return grant, nil
 }
 
-// renews reports whether the grant gives the same answer for the same calls as old. It then takes over old's id and place, so
-// that several calls that waited for one answer leave one grant.
+// renews reports whether the grant gives the same answer for the same calls as old. It then takes
+// over old's id and place, so that several calls that waited for one answer leave one grant.
 func (g *Grant) renews(old *Grant) bool {
-	if g.Then != old.Then || g.Tool != old.Tool || g.Schema != old.Schema || g.Actor != old.Actor || g.Exact != old.Exact ||
+	if g.Then != old.Then || g.Tool != old.Tool || g.Schema != old.Schema || g.Actor != old.Actor ||
+		g.Exact != old.Exact ||
 		!slices.Equal(g.Scopes, old.Scopes) {
 		return false
 	}
@@ -296,7 +306,8 @@ func (g *Grant) check() error {
 	}
 	for _, s := range g.Scopes {
 		if s.Under == "" && s.Host == "" && s.Executable == "" && s.Resource == "" {
-			return fmt.Errorf("grant %s: a target of kind %q names nothing: write under, host, executable or resource", g.ID, s.Kind)
+			return fmt.Errorf("grant %s: a target of kind %q names nothing: write under, host, executable or resource",
+				g.ID, s.Kind)
 		}
 	}
 	return nil

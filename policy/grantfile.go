@@ -14,9 +14,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// grantFile is the file of always-grants. People may read it and add or remove entries, but the hub writes it anew at every
-// change, so comments do not survive. Several hubs may share it: a change is made under a lock, to the current content, and
-// the new file replaces the old one in one step.
+// grantFile is the file of always-grants. People may read it and add or remove entries, but the hub
+// writes it anew at every change, so comments do not survive. Several hubs may share it: a change
+// is made under a lock, to the current content, and the new file replaces the old one in one step.
 type grantFile struct{ path string }
 
 const grantFileHead = `# What people have allowed or denied for good when mcp-toolhub asked them.
@@ -119,8 +119,8 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// yamlQuote writes a text in double quotes, as YAML and JSON both read it. Invalid UTF-8 is replaced: the grant then covers
-// less, not more.
+// yamlQuote writes a text in double quotes, as YAML and JSON both read it. Invalid UTF-8 is
+// replaced: the grant then covers less, not more.
 func yamlQuote(text string) string {
 	return strings.ReplaceAll(string(rawjson.Quote(strings.ToValidUTF8(text, "\ufffd"))), "\u007f", `\u007f`)
 }

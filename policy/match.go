@@ -14,20 +14,22 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Compiler compiles what is matched like a rule but decides nothing by itself, such as a hook. One goroutine uses it. The zero value
-// is ready.
+// Compiler compiles what is matched like a rule but decides nothing by itself, such as a hook. One
+// goroutine uses it. The zero value is ready.
 type Compiler struct{ env conditions }
 
 // Matcher says which calls something is about, by the keys that rules have. It is safe for concurrent use.
 type Matcher struct{ rule compiledRule }
 
-// Subject is one call that matchers and expressions look at. It is decoded when that is first needed. One goroutine uses it.
+// Subject is one call that matchers and expressions look at. It is decoded when that is first
+// needed. One goroutine uses it.
 type Subject struct{ of *subject }
 
 // NewSubject returns the subject of r.
 func NewSubject(r Request) *Subject { return &Subject{prepare(&r)} }
 
-// Matcher compiles the keys match, tags, server, profile, actor and when of r. A matcher without any of them matches every call.
+// Matcher compiles the keys match, tags, server, profile, actor and when of r. A matcher without
+// any of them matches every call.
 func (c *Compiler) Matcher(r Rule) (*Matcher, []Problem) {
 	r.Then = tool.Allow
 	if len(r.Match)+len(r.Tags)+len(r.Server)+len(r.Profile)+len(r.Actor) == 0 && r.When == "" {
@@ -48,14 +50,15 @@ func (m *Matcher) CanMatch(s *Subject) bool {
 	return m.Matches(s)
 }
 
-// Matches reports whether the call matches. A condition that cannot be evaluated matches: what guards a call must not be passed by
-// breaking its condition.
+// Matches reports whether the call matches. A condition that cannot be evaluated matches: what
+// guards a call must not be passed by breaking its condition.
 func (m *Matcher) Matches(s *Subject) bool {
 	matched, err := m.rule.matches(s.of)
 	return matched || err != nil
 }
 
-// Condition is the part of a matcher that can say otherwise of two calls of one caller to one tool. It is safe for concurrent use.
+// Condition is the part of a matcher that can say otherwise of two calls of one caller to one tool.
+// It is safe for concurrent use.
 type Condition struct{ of *condition }
 
 // Condition returns the condition of m; ok is false where m has none that varies.
@@ -67,12 +70,14 @@ func (c Condition) Holds(s *Subject) bool {
 	return holds || err != nil
 }
 
-// RepeatedMember returns the name of a member that an object in raw holds twice, also in another letter case. raw is valid JSON.
+// RepeatedMember returns the name of a member that an object in raw holds twice, also in another
+// letter case. raw is valid JSON.
 func RepeatedMember(raw json.RawMessage) (name string, twice bool) {
 	return rawjson.Repeated(raw, compareFold)
 }
 
-// Expression is a CEL expression over a call, with the variables that conditions of rules have. It is safe for concurrent use.
+// Expression is a CEL expression over a call, with the variables that conditions of rules have. It
+// is safe for concurrent use.
 type Expression struct{ program cel.Program }
 
 // Expression compiles text. The expression can have any value.
@@ -130,7 +135,8 @@ func nativeOf(v ref.Val) (any, error) {
 			key := it.Next()
 			name, ok := key.(types.String)
 			if !ok {
-				return nil, fmt.Errorf("the expression is an object with a %s for a name: use strings", key.Type().TypeName())
+				return nil, fmt.Errorf("the expression is an object with a %s for a name: use strings",
+					key.Type().TypeName())
 			}
 			value, err := nativeOf(v.Get(key))
 			if err != nil {

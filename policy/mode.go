@@ -13,9 +13,9 @@ const (
 	// ModeDefault asks.
 	ModeDefault Mode = "default"
 
-	// ModeClient passes through to the client, which asks its own user. Tools tagged dangerous are asked about all the same,
-	// because many clients let their users allow everything. So are calls of the hub's own tools that go beyond their limits,
-	// of which the client knows nothing.
+	// ModeClient passes through to the client, which asks its own user. Tools tagged dangerous are
+	// asked about all the same, because many clients let their users allow everything. So are calls
+	// of the hub's own tools that go beyond their limits, of which the client knows nothing.
 	ModeClient Mode = "client"
 
 	// ModeReadOnly denies every tool that is not known to read only, rules that allow it or not.

@@ -1,14 +1,16 @@
-// Package policy decides whether a call may run: by rules, by the facts of the tool, by remembered answers of people, and by
-// the mode of the hub.
+// Package policy decides whether a call may run: by rules, by the facts of the tool, by remembered
+// answers of people, and by the mode of the hub.
 //
-// Rules come from several sources. The strictest rule that matches a call counts: deny beats ask beats passthrough beats
-// allow, in whichever source it stands. Without a matching rule, a tool is allowed if it only reads, reaches no network, and
-// belongs to the hub or to a trusted server. All other tools are asked about. The mode then decides about the calls that
-// would be asked about. A grant is the remembered answer of a person: it can replace a question, but no deny.
+// Rules come from several sources. The strictest rule that matches a call counts: deny beats ask
+// beats passthrough beats allow, in whichever source it stands. Without a matching rule, a tool is
+// allowed if it only reads, reaches no network, and belongs to the hub or to a trusted server. All
+// other tools are asked about. The mode then decides about the calls that would be asked about. A
+// grant is the remembered answer of a person: it can replace a question, but no deny.
 //
-// Everything fails closed. A condition that cannot be evaluated counts against the call: a rule that denies then denies, and
-// every other one asks. A condition on an argument that the call does not have is one of these: write has(arguments.x) where
-// it may be missing. A rule set with a fault is refused as a whole.
+// Everything fails closed. A condition that cannot be evaluated counts against the call: a rule
+// that denies then denies, and every other one asks. A condition on an argument that the call does
+// not have is one of these: write has(arguments.x) where it may be missing. A rule set with a fault
+// is refused as a whole.
 //
 // Decide looks at memory alone. Settle turns a person's answer into a decision, and Grants keeps
 // answers in a file: these take time.
@@ -50,8 +52,9 @@ type Settings struct {
 	Sets   []Set   // in any order; several of one source are taken together
 	Grants *Grants // nil: nobody's answers are remembered
 
-	// Directory returns the directory that a grant for a resolved path covers. It is called before a person is asked, and may
-	// look at the file system. Nil: grants cover the exact path and everything beneath it. See DirectoryOf.
+	// Directory returns the directory that a grant for a resolved path covers. It is called before
+	// a person is asked, and may look at the file system. Nil: grants cover the exact path and
+	// everything beneath it. See DirectoryOf.
 	Directory func(resolved string) string
 }
 
@@ -107,7 +110,8 @@ func (p Problems) Unwrap() []error { return p }
 func compilePolicy(s Settings) (*compiledPolicy, error) {
 	var problems Problems
 	if !s.Mode.isValid() {
-		problems = append(problems, fmt.Errorf("mode: %q is none: write default, client, read_only, plan or accept_all", string(s.Mode)))
+		problems = append(problems, fmt.Errorf("mode: %q is none: write default, client, read_only, plan or accept_all",
+			string(s.Mode)))
 	}
 	merged := make(map[Source][]Rule)
 	for _, set := range s.Sets {
@@ -143,12 +147,14 @@ func compilePolicy(s Settings) (*compiledPolicy, error) {
 // arrange sorts the rules into the order in which they are asked: a rule that denies ends the search.
 func (s *compiledPolicy) arrange() {
 	pick := func(then tool.Behavior, everyTime bool) []*compiledRule {
-		return slices.DeleteFunc(slices.Clone(s.all), func(c *compiledRule) bool { return c.Then != then || c.EveryTime != everyTime })
+		return slices.DeleteFunc(slices.Clone(s.all),
+			func(c *compiledRule) bool { return c.Then != then || c.EveryTime != everyTime })
 	}
 	denies := pick(tool.Deny, false)
 	s.asks = len(denies)
 	s.strict = slices.Concat(denies, pick(tool.Ask, true), pick(tool.Ask, false))
-	s.rest = slices.DeleteFunc(slices.Clone(s.all), func(c *compiledRule) bool { return c.Then == tool.Deny || c.Then == tool.Ask })
+	s.rest = slices.DeleteFunc(slices.Clone(s.all),
+		func(c *compiledRule) bool { return c.Then == tool.Deny || c.Then == tool.Ask })
 }
 
 // digestSettings is Engine.Version.

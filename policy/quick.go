@@ -27,9 +27,11 @@ func verdictOf(holds bool) verdict {
 	return no
 }
 
-// quick decides a condition in some nanoseconds, where the library takes hundreds. It knows comparisons of arguments with constants of
-// the same type, and what joins them: most calls that a condition is not about differ in one of those. Everything else is unknown. What it
-// says is what the library would say, where an error beside false in && or beside true in || does not count either.
+// quick decides a condition in some nanoseconds, where the library takes hundreds. It knows
+// comparisons of arguments with constants of the same type, and what joins them: most calls that a
+// condition is not about differ in one of those. Everything else is unknown. What it says is what
+// the library would say, where an error beside false in && or beside true in || does not count
+// either.
 type quick func(s *subject) verdict
 
 func quickOf(e celast.Expr) quick {
@@ -112,7 +114,8 @@ func placeOf(e celast.Expr) (p place, ok bool) {
 	if e.Kind() != celast.SelectKind {
 		return p, false
 	}
-	p.name = unique.Make(e.AsSelect().FieldName()).Value() // many conditions name the same, and the processor finds it where it was
+	// many conditions name the same, and the processor finds it where it was
+	p.name = unique.Make(e.AsSelect().FieldName()).Value()
 	switch of := e.AsSelect().Operand(); of.Kind() {
 	case celast.IdentKind:
 		p.in = func(s *subject) map[string]any { return s.arguments.decoded(s.Input) }

@@ -2,8 +2,8 @@ package policy
 
 import "time"
 
-// Rate bounds how often tools are called: Calls within Every, and so many at once where nobody has called for that time. The
-// pipeline keeps count.
+// Rate bounds how often tools are called: Calls within Every, and so many at once where nobody has
+// called for that time. The pipeline keeps count.
 type Rate struct {
 	Match string        // glob over canonical names; "" matches all
 	Actor string        // glob over names of callers; "" matches all

@@ -13,8 +13,9 @@ import (
 
 const maxFile = 1 << 20 // bytes of a file of rules, grants or test calls
 
-// Faults is every fault of one file of rules, grants or test calls, sorted by place. A file with faults is refused whole:
-// half of a policy is another policy. The type tells them from the faults of a config.
+// Faults is every fault of one file of rules, grants or test calls, sorted by place. A file with
+// faults is refused whole: half of a policy is another policy. The type tells them from the faults
+// of a config.
 type Faults struct{ textfile.Faults }
 
 // readText reads the one document of data, a mapping with these keys. file is its name in the error, which is Faults.
@@ -23,7 +24,8 @@ func readText(file string, data []byte, keys ...shape.Field) error {
 	if len(data) > maxFile {
 		r.Fault(textfile.At(1, 1), "the file is larger than 1 MiB", "check the path, or split the rules by source")
 		// In a file that decides what may run, what is written is what is meant.
-	} else if root := r.Parsed(textfile.ParseYAML(data, textfile.YAMLRules{Literal: true, Smaller: "split the rules by source"})); root != nil {
+	} else if root := r.Parsed(textfile.ParseYAML(data,
+		textfile.YAMLRules{Literal: true, Smaller: "split the rules by source"})); root != nil {
 		shape.ReadFields(r, root, keys...)
 	}
 	if len(r.Faults) == 0 {
@@ -46,7 +48,8 @@ func boolean(name string, at *bool) shape.Field { return shape.Key(name, "", sha
 
 // fact is a key that says true or false of a tool.
 func fact(name string, at *facts.Fact[bool]) shape.Field {
-	return shape.Key(name, "", shape.Func[facts.Fact[bool]](func(r *shape.Reader, n *textfile.Node) (facts.Fact[bool], bool) {
+	return shape.Key(name, "", shape.Func[facts.Fact[bool]](func(r *shape.Reader, n *textfile.Node) (facts.Fact[bool],
+		bool) {
 		v, ok := shape.Boolean{}.Read(r, n)
 		return facts.Fact[bool]{Value: v, Origin: facts.Configured, Why: "the table says so"}, ok
 	}), at)
@@ -70,7 +73,8 @@ func each[V any](name string, at *[]V, of shape.Func[V]) shape.Field {
 
 // raw is a key that holds any value, which becomes JSON.
 func raw(name string, at *json.RawMessage) shape.Field {
-	return shape.Key(name, "", shape.Func[json.RawMessage](func(_ *shape.Reader, n *textfile.Node) (json.RawMessage, bool) {
+	return shape.Key(name, "", shape.Func[json.RawMessage](func(_ *shape.Reader, n *textfile.Node) (json.RawMessage,
+		bool) {
 		return JSONOf(n), true
 	}), at)
 }

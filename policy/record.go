@@ -45,7 +45,8 @@ func (s *compiledPolicy) record(r *Request, v *decision) tool.PermissionDecision
 	return d
 }
 
-// withoutValues removes the texts of the call from an error. The error is recorded, and any of the texts may be a secret.
+// withoutValues removes the texts of the call from an error. The error is recorded, and any of the
+// texts may be a secret.
 func withoutValues(text string, values ...[]byte) string {
 	const shortest = 3 // of a text that is worth it
 	var look func(value []byte)
@@ -100,9 +101,9 @@ func (s *compiledPolicy) suggest(r *Request, v *decision) []any {
 	return list
 }
 
-// DirectoryOf returns a function for Settings.Directory. It returns a directory itself, and the parent of anything else. Where
-// the parent is a root, the directory home or above home, it returns the path itself: an answer about one file there must not
-// cover everything.
+// DirectoryOf returns a function for Settings.Directory. It returns a directory itself, and the
+// parent of anything else. Where the parent is a root, the directory home or above home, it returns
+// the path itself: an answer about one file there must not cover everything.
 func DirectoryOf(home string) func(resolved string) string {
 	return func(resolved string) string {
 		if info, err := os.Lstat(resolved); err == nil && info.IsDir() {

@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Source is the source of a rule. Sources have no rank: the strictest rule of all of them counts. Of two equally strict rules,
-// the record names the one whose source comes first here.
+// Source is the source of a rule. Sources have no rank: the strictest rule of all of them counts.
+// Of two equally strict rules, the record names the one whose source comes first here.
 type Source string
 
 const (
@@ -25,8 +25,9 @@ const (
 // Sources are the sources of rules, in the order in which records name them.
 func Sources() []Source { return []Source{Managed, CommandLine, User, Project} }
 
-// Rule decides about the calls that it matches. A rule matches a call if all of its keys match; a key that is a list matches
-// if one of its elements does. A rule must have at least one key to match by.
+// Rule decides about the calls that it matches. A rule matches a call if all of its keys match; a
+// key that is a list matches if one of its elements does. A rule must have at least one key to
+// match by.
 type Rule struct {
 	ID     string        `yaml:"id"`     // unique within its source; "" becomes the rule's number, from 1
 	Match  []string      `yaml:"match"`  // patterns of canonical tool names
@@ -121,7 +122,8 @@ func (c *checker) check(source Source, r Rule) compiledRule {
 		r.ID = fmt.Sprint(c.rule + 1)
 	}
 	if !ruleID.MatchString(r.ID) {
-		c.fault("id", fmt.Sprintf("the id %q is none", r.ID), "write letters, digits, dots, dashes and underscores, at most 64")
+		c.fault("id", fmt.Sprintf("the id %q is none", r.ID),
+			"write letters, digits, dots, dashes and underscores, at most 64")
 	} else if _, twice := c.ids[r.ID]; twice {
 		c.fault("id", fmt.Sprintf("another rule of this source has the id %q", r.ID), "give each rule its own, or none")
 	}
@@ -131,8 +133,12 @@ func (c *checker) check(source Source, r Rule) compiledRule {
 	c.patterns("profile", r.Profile)
 	c.patterns("actor", r.Actor)
 	for i, tag := range r.Tags {
-		if tag == "" || strings.ContainsFunc(tag, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) }) {
-			c.fault(at("tags", i, r.Tags), fmt.Sprintf("the tag %+q is no word", tag), "write a tag as tools show prints it")
+		if tag == "" || strings.ContainsFunc(tag, func(r rune) bool {
+			return unicode.IsSpace(r) ||
+				!unicode.IsGraphic(r)
+		}) {
+			c.fault(at("tags", i, r.Tags), fmt.Sprintf("the tag %+q is no word", tag),
+				"write a tag as tools show prints it")
 		}
 	}
 	switch r.Then {

@@ -12,7 +12,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// ReadRules reads the rule file at path. The error is a Faults where the content has faults, and otherwise an error of os.
+// ReadRules reads the rule file at path. The error is a Faults where the content has faults, and
+// otherwise an error of os.
 func ReadRules(source Source, path string) (Set, error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -67,8 +68,9 @@ func (Rules) Schema() shape.Schema { return listOfRules().Schema() }
 
 func listOfRules() shape.List[shape.Located[Rule]] {
 	return shape.ListAt(shape.Object[Rule]{Fields: ruleKeys,
-		Meant: map[string]string{"user": "actor", "users": "actor", "caller": "actor", "tool": "match", "tools": "match",
-			"if": "when", "condition": "when", "action": "then", "effect": "then", "behavior": "then"},
+		Meant: map[string]string{"user": "actor", "users": "actor", "caller": "actor", "tool": "match",
+			"tools": "match",
+			"if":    "when", "condition": "when", "action": "then", "effect": "then", "behavior": "then"},
 		Extra: shape.Schema{"type": "object", "required": []string{"then"}}})
 }
 
@@ -77,13 +79,16 @@ func ruleKeys(r *Rule) []shape.Field {
 	return []shape.Field{
 		shape.Key("id", "Its name in records (default: its number).", shape.Text{}, &r.ID),
 		shape.Key("match", `Tools, as globs over canonical names: "mcp.github.*".`, words, &r.Match),
-		shape.Key("tags", "Tools with one of these tags: readonly, write, dangerous, network, filesystem … (tools show prints them).",
+		shape.Key("tags",
+			"Tools with one of these tags: readonly, write, dangerous, network, filesystem … (tools show prints them).",
 			words, &r.Tags),
 		shape.Key("server", "Tools of these servers or toolsets, as globs.", words, &r.Server),
 		shape.Key("profile", "Calls through these profiles, as globs.", words, &r.Profile),
-		shape.Key("actor", `Calls of these callers: names of tokens, as globs; "local" without authentication; of tools call the user's name.`,
+		shape.Key("actor",
+			`Calls of these callers: names of tokens, as globs; "local" without authentication; of tools call the user's name.`,
 			shape.Words{Of: shape.Text{Check: callerName}}, &r.Actor),
-		shape.Key("when", "A CEL expression over arguments, targets, actor, tool, time, _meta, profile and cwd that must be true.",
+		shape.Key("when",
+			"A CEL expression over arguments, targets, actor, tool, time, _meta, profile and cwd that must be true.",
 			shape.Text{}, &r.When),
 		shape.Key("then", "What happens: allow, ask, deny or passthrough.", behavior(), &r.Then),
 		shape.Key("every_time", "With then: ask, no answer is remembered.", shape.Boolean{}, &r.EveryTime),
@@ -98,7 +103,8 @@ func behavior() shape.As[tool.Behavior] {
 // callerName refuses what records call a caller, http/ann: a rule for that would be about nobody, unseen.
 func callerName(s string) (string, string) {
 	if at := strings.LastIndexAny(s, "/:"); at >= 0 {
-		return "no caller's name", `callers go by the names of their tokens alone: "` + s[at+1:] + `"; how they come in is actor.door in when`
+		return "no caller's name", `callers go by the names of their tokens alone: "` + s[at+1:] +
+			`"; how they come in is actor.door in when`
 	}
 	return "", ""
 }

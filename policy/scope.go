@@ -17,12 +17,14 @@ type Scope struct {
 	Under      string      `json:"under,omitempty"`      // a path: it and what is beneath it
 	Host       string      `json:"host,omitempty"`       // of a URL
 	Executable string      `json:"executable,omitempty"` // of a command
-	As         string      `json:"as,omitempty"`         // the name by which the executable is called, where that is not its own
-	CWD        string      `json:"cwd,omitempty"`        // where the command runs
-	Argument   string      `json:"argument,omitempty"`   // JSON pointer, of a resource: ids mean something in their place only
-	Resource   string      `json:"resource,omitempty"`   // the id
-	Remote     bool        `json:"remote,omitempty"`     // the path is on another machine
-	Write      bool        `json:"write,omitempty"`      // writing, too
+	// the name by which the executable is called, where that is not its own
+	As  string `json:"as,omitempty"`
+	CWD string `json:"cwd,omitempty"` // where the command runs
+	// JSON pointer, of a resource: ids mean something in their place only
+	Argument string `json:"argument,omitempty"`
+	Resource string `json:"resource,omitempty"` // the id
+	Remote   bool   `json:"remote,omitempty"`   // the path is on another machine
+	Write    bool   `json:"write,omitempty"`    // writing, too
 }
 
 // same reports whether the scope is about t, whatever of reading and writing.
@@ -65,8 +67,8 @@ func isUnaimed(r *Request) bool { return len(r.Targets) == 0 && r.Facts.Has(dang
 // maxScopes bounds what a person has to read of one grant.
 const maxScopes = 64
 
-// Scopes returns the scopes of a grant for r: what a call like r would be aimed at. ok is false where only exactly these arguments
-// could be remembered. It may look at the file system.
+// Scopes returns the scopes of a grant for r: what a call like r would be aimed at. ok is false
+// where only exactly these arguments could be remembered. It may look at the file system.
 func (e *Engine) Scopes(r Request) (scopes []Scope, ok bool) {
 	prepare(&r)
 	var exact []string
@@ -78,9 +80,9 @@ func (e *Engine) Scopes(r Request) (scopes []Scope, ok bool) {
 	return scopesOf(&r, exact, e.current.Load().settings.Directory)
 }
 
-// scopesOf returns the scopes of a grant for r. ok is false where only exactly these arguments can be granted: for an unknown
-// command or one that runs other commands, for a target that has no normal form or holds a secret, and for a dangerous tool
-// without targets.
+// scopesOf returns the scopes of a grant for r. ok is false where only exactly these arguments can
+// be granted: for an unknown command or one that runs other commands, for a target that has no
+// normal form or holds a secret, and for a dangerous tool without targets.
 func scopesOf(r *Request, exact []string, directory func(string) string) (scopes []Scope, ok bool) {
 	if isUnaimed(r) {
 		return nil, false
@@ -120,8 +122,8 @@ func scopesOf(r *Request, exact []string, directory func(string) string) (scopes
 	return scopes, true
 }
 
-// isUnder reports whether the normalised path p is dir or beneath it. The beginning of p tells its system, because a path on
-// another machine may be of another system than the hub's.
+// isUnder reports whether the normalised path p is dir or beneath it. The beginning of p tells its
+// system, because a path on another machine may be of another system than the hub's.
 func isUnder(p, dir string) bool {
 	if dir == "" || !strings.HasPrefix(p, dir) {
 		return false
@@ -132,8 +134,8 @@ func isUnder(p, dir string) bool {
 
 func isSeparator(b byte, windows bool) bool { return b == '/' || windows && b == '\\' }
 
-// isNormal reports whether p is an absolute path without dot segments and doubled separators. Only such a path can be compared
-// with a directory.
+// isNormal reports whether p is an absolute path without dot segments and doubled separators. Only
+// such a path can be compared with a directory.
 func isNormal(p string) bool {
 	windows := len(p) > 2 && p[1] == ':' && (p[2] == '\\' || p[2] == '/') || strings.HasPrefix(p, `\\`)
 	if !windows && !strings.HasPrefix(p, "/") {

@@ -48,11 +48,12 @@ type Settlement struct {
 	Dismissed bool // the person closed the question without an answer, which is Choice DenyOnce
 }
 
-// Settle turns a person's answer into the final decision about a call. r is the call as it is now: with the arguments that the
-// person may have changed, and their targets. A rule or limit that denies r denies it still, and so does an invalid answer.
+// Settle turns a person's answer into the final decision about a call. r is the call as it is now:
+// with the arguments that the person may have changed, and their targets. A rule or limit that
+// denies r denies it still, and so does an invalid answer.
 //
-// An answer to remember becomes a grant. Where that fails, the answer holds once, the decision's reason has not_remembered,
-// and the error is returned.
+// An answer to remember becomes a grant. Where that fails, the answer holds once, the decision's
+// reason has not_remembered, and the error is returned.
 func (e *Engine) Settle(r Request, a Settlement) (tool.PermissionDecision, error) {
 	s := e.current.Load()
 	v := s.judge(&r)
@@ -61,7 +62,8 @@ func (e *Engine) Settle(r Request, a Settlement) (tool.PermissionDecision, error
 	}
 	again := v // what the rules say now: a rule that asks every time keeps the answer from being remembered
 	v = decision{behavior: tool.Deny, source: sourcePerson, kind: "approval", message: "a person denied this call",
-		refs: again.refs, mode: again.mode, now: again.now, blocked: again.blocked, exact: again.exact, once: again.once}
+		refs: again.refs, mode: again.mode, now: again.now, blocked: again.blocked, exact: again.exact,
+		once: again.once}
 	if a.Choice.Allows() {
 		v.behavior, v.message = tool.Allow, "a person allowed this call"
 	} else if a.Dismissed {
@@ -120,7 +122,8 @@ func (s *compiledPolicy) remember(r *Request, v *decision, a Settlement) (*Grant
 	if a.Choice == AllowOffered || a.Choice == DenyOffered {
 		return s.takeOffer(r, v, a)
 	}
-	g := Grant{Then: v.behavior, Tool: r.Tool.Name, Schema: r.Tool.Version(), Actor: r.Actor.Ref(), Says: a.Sentence, By: a.By}
+	g := Grant{Then: v.behavior, Tool: r.Tool.Name, Schema: r.Tool.Version(), Actor: r.Actor.Ref(), Says: a.Sentence,
+		By: a.By}
 	scopes, ok := scopesOf(r, v.exact, s.settings.Directory)
 	if ok {
 		g.Scopes = scopes
@@ -145,9 +148,11 @@ func (s *compiledPolicy) remember(r *Request, v *decision, a Settlement) (*Grant
 // errNotOffered keeps a grant from being made that nobody has seen.
 var errNotOffered = errors.New("the question offered no rule for the call as it is now: the answer held once")
 
-// takeOffer makes the grant that the question offered. It has to be about r, whose arguments the person may have changed.
+// takeOffer makes the grant that the question offered. It has to be about r, whose arguments the
+// person may have changed.
 func (s *compiledPolicy) takeOffer(r *Request, v *decision, a Settlement) (*Grant, error) {
-	g := Grant{Then: v.behavior, Tool: r.Tool.Name, Schema: r.Tool.Version(), Actor: r.Actor.Ref(), Scopes: a.Offered, By: a.By}
+	g := Grant{Then: v.behavior, Tool: r.Tool.Name, Schema: r.Tool.Version(), Actor: r.Actor.Ref(), Scopes: a.Offered,
+		By: a.By}
 	if v.behavior == tool.Deny {
 		g.Says = a.Sentence
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// Table is a file of calls with the decision that the policy should make about each. It may bring a policy of its own and
-// describe its tools: then it needs no hub.
+// Table is a file of calls with the decision that the policy should make about each. It may bring a
+// policy of its own and describe its tools: then it needs no hub.
 type Table struct {
 	Settings *Settings // nil: the table has no policy of its own
 	Calls    []TestCall
@@ -52,7 +52,8 @@ func ParseTable(file string, data []byte) (*Table, error) {
 	err := readText(file, data,
 		shape.Key("policy", "", shape.Func[*Settings](readSettings), &t.Settings),
 		shape.Key("tools", "", shape.Func[map[tool.Name]*describedTool](readTools), &t.tools),
-		shape.Must(shape.Key("calls", "a list of a call and what is wanted each", shape.Func[[]TestCall](readCalls), &t.Calls)))
+		shape.Must(shape.Key("calls", "a list of a call and what is wanted each", shape.Func[[]TestCall](readCalls),
+			&t.Calls)))
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +111,8 @@ func readTool(r *shape.Reader, name tool.Name, n *textfile.Node) *describedTool 
 	if server == tool.SourceMCP {
 		server, _, _ = strings.Cut(strings.TrimPrefix(string(name), "mcp."), ".")
 	}
-	s := &describedTool{tool: &tool.Tool{Name: name, Server: server, Native: string(name[strings.LastIndexByte(string(name), '.')+1:])}}
+	s := &describedTool{tool: &tool.Tool{Name: name, Server: server,
+		Native: string(name[strings.LastIndexByte(string(name), '.')+1:])}}
 	f := &facts.Facts{Tool: name, Server: server, Trusted: name.Source() != tool.SourceMCP,
 		Risk: facts.Fact[string]{Value: facts.RiskMedium, Origin: facts.Configured}}
 	shape.ReadFields(r, n,
@@ -124,7 +126,8 @@ func readTool(r *shape.Reader, name tool.Name, n *textfile.Node) *describedTool 
 		texts("tags", &f.Tags),
 		text("risk", &f.Risk.Value),
 		text("schema", &s.tool.SchemaDigest))
-	for tag, holds := range map[string]bool{"readonly": f.ReadOnly.Value, "write": !f.ReadOnly.Value, "network": f.Network.Value,
+	for tag, holds := range map[string]bool{"readonly": f.ReadOnly.Value, "write": !f.ReadOnly.Value,
+		"network":    f.Network.Value,
 		"filesystem": f.Filesystem.Value, "command": f.Command.Value} {
 		if holds {
 			f.Tags = append(f.Tags, tag)
@@ -169,7 +172,8 @@ func readCall(r *shape.Reader, n *textfile.Node) (TestCall, bool) {
 		text("source", &c.Source))
 	q.Targets, c.targets = targets.Value, targets.Present
 	if q.Now.IsZero() {
-		q.Now = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC) // a Monday at noon, so that a table says the same every day
+		// a Monday at noon, so that a table says the same every day
+		q.Now = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
 	}
 	return c, sound
 }
@@ -205,8 +209,8 @@ func readFinding(r *shape.Reader, n *textfile.Node) (target.Finding, bool) {
 	return f, sound
 }
 
-// Lookup fills in what a hub knows of a call: the tool, its facts, the targets of the arguments, and the findings of the limits
-// against them. A tool that does not exist is an error.
+// Lookup fills in what a hub knows of a call: the tool, its facts, the targets of the arguments,
+// and the findings of the limits against them. A tool that does not exist is an error.
 type Lookup func(name tool.Name, r *Request) error
 
 // TestResult is the result of one call of a table.
@@ -220,14 +224,16 @@ type TestResult struct {
 	Decision tool.PermissionDecision `json:"decision"`
 }
 
-// Complete reports whether the table has a policy of its own and describes all of its tools: then it runs without a hub.
+// Complete reports whether the table has a policy of its own and describes all of its tools: then
+// it runs without a hub.
 func (t *Table) Complete() bool {
 	undescribed := func(c TestCall) bool { return t.tools[c.Tool] == nil }
 	return t.Settings != nil && !slices.ContainsFunc(t.Calls, undescribed)
 }
 
-// Run decides about every call of the table, by the table's own policy or else by e. lookup knows the tools that the table does
-// not describe. It may be nil where the table describes all tools, and e may be nil where the table has a policy.
+// Run decides about every call of the table, by the table's own policy or else by e. lookup knows
+// the tools that the table does not describe. It may be nil where the table describes all tools,
+// and e may be nil where the table has a policy.
 func (t *Table) Run(e *Engine, lookup Lookup) ([]TestResult, error) {
 	if t.Settings != nil {
 		own, err := Compile(*t.Settings)
@@ -283,7 +289,8 @@ func (t *Table) run(s *compiledPolicy, c TestCall, lookup Lookup) TestResult {
 	case d.Behavior != c.Want:
 		result.Problem = fmt.Sprintf("want %s, got %s by %s", c.Want, d.Behavior, strings.TrimSpace(d.Source+" "+by))
 	case c.Rule != "" && c.Rule != by:
-		result.Problem = fmt.Sprintf("%s as wanted, but by %s and not %s", c.Want, strings.TrimSpace(d.Source+" "+by), c.Rule)
+		result.Problem = fmt.Sprintf("%s as wanted, but by %s and not %s", c.Want, strings.TrimSpace(d.Source+" "+by),
+			c.Rule)
 	case c.Source != "" && c.Source != d.Source:
 		result.Problem = fmt.Sprintf("%s as wanted, but from %s and not %s", c.Want, d.Source, c.Source)
 	}
@@ -291,8 +298,8 @@ func (t *Table) run(s *compiledPolicy, c TestCall, lookup Lookup) TestResult {
 	return result
 }
 
-// WriteResults writes the results for people: the calls that failed, with the reason, and the number that passed. It returns
-// the number that failed.
+// WriteResults writes the results for people: the calls that failed, with the reason, and the
+// number that passed. It returns the number that failed.
 func WriteResults(w io.Writer, results []TestResult) (failed int, err error) {
 	var b strings.Builder
 	for _, r := range results {

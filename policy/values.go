@@ -12,8 +12,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// errTwice refuses an object that has a member twice, also in another letter case. The hub and the tool's server could each
-// read another of the two, and a rule would judge a call that does not happen.
+// errTwice refuses an object that has a member twice, also in another letter case. The hub and the
+// tool's server could each read another of the two, and a rule would judge a call that does not
+// happen.
 var errTwice = errors.New("an object holds one member twice")
 
 // decodeObject decodes the JSON object raw for conditions; nothing stands for {}.

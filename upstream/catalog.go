@@ -173,7 +173,8 @@ func (c *catalog) logListing(l *admit.Listing, news []string) {
 		c.log.Warn("the server lists more than its limits allow", "times", n, "first", c.redact.Text(l.Limited[0]))
 	}
 	if n := len(news); n > 0 {
-		c.log.Warn("tools are described otherwise than at the last start: look at them before a model uses them", "times", n,
+		c.log.Warn("tools are described otherwise than at the last start: look at them before a model uses them",
+			"times", n,
 			"tools", strings.Join(news, ", "))
 	}
 	if n := len(l.Findings); n > 0 {
@@ -308,7 +309,8 @@ func (c *catalog) report(st *tool.ServerStatus) {
 	}
 	if l := c.listing; l != nil {
 		st.Tools, st.Repaired, st.Excluded = len(l.Catalog.Tools), l.Repaired, l.Catalog.Excluded
-		st.Prompts, st.Resources, st.Templates = len(l.Catalog.Prompts), len(l.Catalog.Resources), len(l.Catalog.Templates)
+		st.Prompts, st.Resources, st.Templates = len(l.Catalog.Prompts), len(l.Catalog.Resources),
+			len(l.Catalog.Templates)
 		st.Cached, st.Known = l.Catalog.Pending, !c.foreign
 		st.Findings, st.Changed = l.Findings, slices.Clone(c.changed)
 	}

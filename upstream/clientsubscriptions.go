@@ -59,7 +59,8 @@ func (c *clientSubscriptions) add(server string, who subscriber, uri string) err
 	}
 	if own[uri] == 0 && len(own) >= maxSubscriptions {
 		return &tool.Failure{Class: tool.ClassRateLimited, Code: "subscriptions_full", Message: fmt.Sprintf(
-			"the session has subscribed to %d resources of server %q, as many as it may: end subscriptions that are not needed",
+			"the session has subscribed to %d resources of server %q, as many as it may: end subscriptions that are "+
+				"not needed",
 			maxSubscriptions, server)}
 	}
 	own[uri]++

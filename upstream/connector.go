@@ -254,7 +254,8 @@ func (c *connector) initializeFault(
 			Cause: err,
 		}
 	}
-	if ctx.Err() == nil && said.IsAnswered() && !isBroken(err) { // that the child ends as well is what the SDK made of it
+	// that the child ends as well is what the SDK made of it
+	if ctx.Err() == nil && said.IsAnswered() && !isBroken(err) {
 		return c.unusableFault(err)
 	}
 	if ctx.Err() == nil && wait.For(ctx.Done(), sess.ended, reasonWithin) {

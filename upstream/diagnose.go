@@ -28,8 +28,9 @@ const (
 	StepInitialize = "initialize" // who it is and which protocol it speaks
 	StepList       = "list"       // all pages of tools/list
 	StepSchemas    = "schemas"    // what of that is admitted
-	StepFeatures   = "features"   // all pages of the lists of prompts, resources and templates, where the server has them
-	StepPing       = "ping"       // it still answers
+	// all pages of the lists of prompts, resources and templates, where the server has them
+	StepFeatures = "features"
+	StepPing     = "ping" // it still answers
 )
 
 // Step is one step of Diagnose. None of its texts holds a secret or a control character.
@@ -40,8 +41,9 @@ type Step struct {
 	Hint   string // what to do about it; may be empty
 	Took   time.Duration
 
-	// Lines say more, at most maxStepLines of them: what was repaired and excluded, warnings, and for a step that failed
-	// what the child wrote to stderr: the last lines, and the one that says what is wrong.
+	// Lines say more, at most maxStepLines of them: what was repaired and excluded, warnings, and
+	// for a step that failed what the child wrote to stderr: the last lines, and the one that says
+	// what is wrong.
 	Lines []string
 }
 
@@ -58,7 +60,8 @@ const (
 func Diagnose(ctx context.Context, cfg Config, id string, report func(Step)) error {
 	at := slices.IndexFunc(cfg.Servers, func(s ServerConfig) bool { return s.ID == id })
 	if at < 0 {
-		return fmt.Errorf("diagnose server %q: there is none of this id: use one of %s", id, strings.Join(cfg.IDs(), ", "))
+		return fmt.Errorf("diagnose server %q: there is none of this id: use one of %s", id,
+			strings.Join(cfg.IDs(), ", "))
 	}
 	cfg.Servers, cfg.Catalogs = slices.Clone(cfg.Servers[at:at+1]), nil
 	cfg.Servers[0].Disabled = false
@@ -191,7 +194,8 @@ func (d *diagnosis) find(ctx context.Context) bool {
 func (d *diagnosis) hello(sess *session) string {
 	text := "protocol " + d.server.redact.Text(sess.version)
 	if info := sess.info.ServerInfo; info != nil {
-		text += fmt.Sprintf(", server %q, version %q", d.server.redact.Text(info.Name), d.server.redact.Text(info.Version))
+		text += fmt.Sprintf(", server %q, version %q", d.server.redact.Text(info.Name),
+			d.server.redact.Text(info.Version))
 	}
 	st := d.server.status()
 	if st.SignIn != nil && len(st.SignIns) == 0 {
@@ -322,7 +326,8 @@ func (h *hearing) take() (stderr, warnings []string) {
 	defer h.mu.Unlock()
 	warnings, h.warnings = h.warnings, nil
 	for _, line := range h.stderr {
-		// A child that ends when it is asked for its version was started a second time: the first one's lines say no more.
+		// A child that ends when it is asked for its version was started a second time: the first
+		// one's lines say no more.
 		if line.pid == h.stderr[len(h.stderr)-1].pid {
 			stderr = append(stderr, line.text)
 		}

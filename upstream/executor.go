@@ -109,8 +109,9 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 	}
 	id, reply := c.nextID(), &x.reply
 	*reply = tool.Reply{Mapping: tool.ExternalMapping{
-		Source: tool.SourceMCP, Role: "upstream", ServerID: c.cfg.ID, SessionID: sess.shownID, ProtocolVersion: sess.version,
-		Method: x.Method, JSONRPCRequestID: `"` + id + `"`,
+		Source: tool.SourceMCP, Role: "upstream", ServerID: c.cfg.ID, SessionID: sess.shownID,
+		ProtocolVersion: sess.version,
+		Method:          x.Method, JSONRPCRequestID: `"` + id + `"`,
 	}}
 	reply.Session = c.client.Key
 	params, asTask, err := c.asTask(x, sess)

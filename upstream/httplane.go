@@ -183,7 +183,8 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 		return response{err: need, status: status}
 	}
 	if status == http.StatusUnauthorized {
-		l.onEnd(&fault.Fault{What: fmt.Sprintf("%s refused the credentials (HTTP 401)", redact.URL(l.server.URL.String())),
+		l.onEnd(&fault.Fault{What: fmt.Sprintf("%s refused the credentials (HTTP 401)",
+			redact.URL(l.server.URL.String())),
 			Hint: "renew the credentials in headers of the server's entry", Auth: true})
 		return response{err: f, status: status}
 	}
@@ -460,7 +461,8 @@ func (l *httpLane) withdraw(ctx context.Context, c *pendingRequest, reason strin
 		c.abort()
 		return withdrawal{false, c.abort}
 	case sent:
-		l.background.Go(func() { _ = l.deliver(ctx, cancelBody(c.id, reason), transport.CancelPatience) }) // which logs it
+		// which logs it
+		l.background.Go(func() { _ = l.deliver(ctx, cancelBody(c.id, reason), transport.CancelPatience) })
 	}
 	return withdrawal{sent, c.abort}
 }

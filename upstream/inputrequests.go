@@ -19,7 +19,8 @@ const maxInputRequired = 10
 func replacedWhileAsking(cause error) *tool.Failure {
 	return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: codeConnectionLost, OutcomeUnknown: true,
 		Cause: cause,
-		Message: "the server was replaced while the call waited for the client's answers, so it may have taken effect in " +
+		Message: "the server was replaced while the call waited for the client's answers, so it may have taken " +
+			"effect in " +
 			"part: check before calling again"}
 }
 
@@ -114,7 +115,8 @@ func (c *executor) askFor(
 	}
 	if x.Ask == nil {
 		return nil, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "client_cannot_be_asked", Message: fmt.Sprintf(
-			"%q of server %q needs something from the client (%s), which this client cannot be asked: call it from one that can",
+			"%q of server %q needs something from the client (%s), which this client cannot be asked: call it from "+
+				"one that can",
 			x.about(), c.cfg.ID, w.questions[0].Method)}
 	}
 	asking, cancel := context.WithTimeout(ctx, limits.left(true))

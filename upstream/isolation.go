@@ -109,8 +109,10 @@ func (i *isolation) connection(ctx context.Context, who tool.Session, says tool.
 		select {
 		case <-moved:
 		case <-timer.C:
-			return nil, &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "sessions_closing", RetryAfter: time.Second,
-				Message: fmt.Sprintf("connections to server %q of sessions that have ended are still closing: call again in "+
+			return nil, &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "sessions_closing",
+				RetryAfter: time.Second,
+				Message: fmt.Sprintf("connections to server %q of sessions that have ended are still closing: "+
+					"call again in "+
 					"a moment",
 					i.server.cfg.ID)}
 		case <-i.server.lifecycle.retired:
@@ -212,8 +214,10 @@ func (i *isolation) dismiss(one *server) {
 func (i *isolation) full() *tool.Failure {
 	cfg := i.server.cfg
 	return &tool.Failure{Class: tool.ClassRateLimited, Code: "sessions_full", Message: fmt.Sprintf(
-		"server %q has a connection of its own for %d sessions, as many as its max_sessions allows, and all are in use: "+
-			"end a session, or try again later (one that is not used ends after %s). The hub's operator can raise max_sessions",
+		"server %q has a connection of its own for %d sessions, as many as its max_sessions allows, and all "+
+			"are in use: "+
+			"end a session, or try again later (one that is not used ends after %s). The hub's operator can raise "+
+			"max_sessions",
 		cfg.ID, cfg.MaxSessions, cfg.SessionIdle)}
 }
 

@@ -27,8 +27,8 @@ type lane interface {
 	// finished, whatever happens, at the latest when the session ends.
 	send(ctx context.Context, c *pendingRequest)
 
-	// withdraw tells the server that nobody waits for c any more, and returns at once. c is dropped when the withdrawal is
-	// over, which follows.
+	// withdraw tells the server that nobody waits for c any more, and returns at once. c is dropped
+	// when the withdrawal is over, which follows.
 	withdraw(ctx context.Context, c *pendingRequest, reason string) withdrawal
 
 	// tell sends a notification of a client, and returns once the server has it or will not. params
@@ -69,7 +69,9 @@ type response struct {
 	// status is the HTTP status with which the request was refused, or 0.
 	status int
 
-	silent bool // the server let the time of a request without progress pass, and did not answer when that was cancelled
+	// the server let the time of a request without progress pass, and did not answer when that was
+	// cancelled
+	silent bool
 
 	// lost says that the session is gone and the server refused the request for that reason alone, so that it was not
 	// executed and may be sent again over the next session.

@@ -374,10 +374,12 @@ func (l *lifecycle) report(st *tool.ServerStatus) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	st.State, st.Since, st.PID, st.Restarts, st.InFlight = l.state, l.since, l.pid, l.restarts, l.inFlight
-	st.LastError, st.Hint = l.redact.Beginning(l.lastErr, redact.MaxMessage), l.redact.Beginning(l.hint, redact.MaxMessage)
+	st.LastError, st.Hint = l.redact.Beginning(l.lastErr, redact.MaxMessage),
+		l.redact.Beginning(l.hint, redact.MaxMessage)
 	if !l.nextTry.IsZero() {
 		next := l.nextTry
-		if asking := time.Now().Add(time.Since(l.since)); l.rest.session != nil && l.rest.pause == 0 && asking.Before(next) {
+		if asking := time.Now().Add(time.Since(l.since)); l.rest.session != nil && l.rest.pause == 0 &&
+			asking.Before(next) {
 			next = asking // the hub asks it at this moment; who waits for that asks twice as late each time
 		}
 		st.NextTry = &next

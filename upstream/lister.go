@@ -94,7 +94,8 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 		end := r.asks(limited, c.method)
 		a := await(limited, sess.lane, c).withoutOwn()
 		end(a.err)
-		if rpc := (*tool.RPCError)(nil); l != lists.Tools && errors.As(a.err, &rpc) && rpc.Code == tool.CodeMethodNotFound {
+		if rpc := (*tool.RPCError)(nil); l != lists.Tools && errors.As(a.err, &rpc) &&
+			rpc.Code == tool.CodeMethodNotFound {
 			return read{}, nil // many servers of resources know no templates
 		}
 		if a.err != nil {
@@ -143,7 +144,8 @@ func (r *lister) listFault(ctx context.Context, sess *session, l lists.List, pag
 	case errors.As(a.err, &large):
 		return large.Fault(l.Method())
 	case errors.Is(a.err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return &fault.Fault{What: fmt.Sprintf("%s did not end within %s (page %d)", l.Method(), r.cfg.Timeouts.List, page),
+		return &fault.Fault{What: fmt.Sprintf("%s did not end within %s (page %d)", l.Method(), r.cfg.Timeouts.List,
+			page),
 			Hint: "if the server is only slow, raise timeout of its entry", Cause: a.err}
 	case errors.As(a.err, &rpc):
 		return &fault.Fault{What: fmt.Sprintf("%s was refused: %s (JSON-RPC error %d)", l.Method(),

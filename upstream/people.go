@@ -57,14 +57,16 @@ func (p *people) mark(person string) string {
 func (p *people) refusal(person string) error {
 	if person == "" {
 		return &tool.Failure{Class: tool.ClassSetupRequired, Code: codeNeedsSignIn, Message: fmt.Sprintf(
-			"each caller signs in to server %q, and this caller has no name: give it a token of its own in hub.auth.tokens",
+			"each caller signs in to server %q, and this caller has no name: give it a token of its own in "+
+				"hub.auth.tokens",
 			p.cfg.ID)}
 	}
 	mark := p.mark(person)
 	if mark == "" && p.store != nil {
 		if _, _, err := p.store.Grant(p.cfg.For(person)); err != nil {
 			f := fault.OfToken(p.cfg, err, redact.New(p.cfg))
-			return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "sign_in_unreadable", Message: f.What, Cause: err}
+			return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "sign_in_unreadable", Message: f.What,
+				Cause: err}
 		}
 	}
 	if mark == "" {

@@ -41,7 +41,8 @@ func (s *sender) wait(
 			reports, done := c.take()
 			for _, r := range reports {
 				if r.progress != nil {
-					progress(tool.Progress{Params: r.progress, Message: s.redact.Text(rawjson.Text(r.progress, "message"))})
+					progress(tool.Progress{Params: r.progress,
+						Message: s.redact.Text(rawjson.Text(r.progress, "message"))})
 				} else {
 					c.notify(r.note)
 				}
@@ -72,7 +73,8 @@ func (s *sender) wait(
 			if finished {
 				sess.spoke()
 			}
-			return response{err: s.late(c, limits, at, finished), silent: !finished && time.Since(limits.began) < limits.most}
+			return response{err: s.late(c, limits, at, finished), silent: !finished &&
+				time.Since(limits.began) < limits.most}
 		case <-ctx.Done():
 			return response{err: ended(ctx, c, l.withdraw(ctx, c, reasonOf(ctx)).settle(c))}
 		case <-s.stopping:

@@ -36,7 +36,8 @@ var (
 	errUnasked = tool.RPCError{Code: tool.CodeMethodNotFound,
 		Message: "method not found: the client behind this call cannot be asked"}
 	errNoStream = tool.RPCError{Code: tool.CodeInvalidRequest,
-		Message: "several clients share this connection: a question must come on the stream of the call that it belongs to"}
+		Message: "several clients share this connection: a question must come on the stream of the call that it " +
+			"belongs to"}
 	errNoCall = tool.RPCError{Code: tool.CodeInvalidRequest,
 		Message: "no call of the client is in flight: a server may ask only during one"}
 	errCallOver = tool.RPCError{Code: tool.CodeInvalidRequest,
@@ -202,7 +203,8 @@ func (d *serverRequests) take(e jsonrpc.Message, method string, call *pendingReq
 	case err != nil || e.Params != nil && !rawjson.IsObject(e.Params):
 		return &errBadRequest
 	}
-	news := own && d.again && method == tool.MethodRoots // it is about the client and not about the call that is in flight
+	// it is about the client and not about the call that is in flight
+	news := own && d.again && method == tool.MethodRoots
 	if method == tool.MethodRoots {
 		d.again = false
 	}

@@ -143,7 +143,8 @@ func (s *session) abilities() tool.Abilities {
 	logging := c.Logging != nil
 	tasks, extension := s.tasks()
 	return tool.Abilities{Prompts: c.Prompts != nil, Resources: c.Resources != nil, Completions: c.Completions != nil,
-		Logging: logging, Subscribe: c.Resources != nil && c.Resources.Subscribe, Tasks: tasks, TaskExtension: extension,
+		Logging: logging, Subscribe: c.Resources != nil &&
+			c.Resources.Subscribe, Tasks: tasks, TaskExtension: extension,
 		Experimental: s.declares("experimental"), Extensions: s.declares("extensions")}
 }
 

@@ -298,7 +298,8 @@ func (c *streamConn) notified(e jsonrpc.Message) (forSDK bool) {
 		var several bool
 		if call, several = c.asked.sole(); several {
 			call = discard() // it may be about what is nobody else's business, and does not say whose it is
-			c.log.Debug("dropped a notification of the server: it belongs to one of several sessions, and does not say which",
+			c.log.Debug("dropped a notification of the server: it belongs to one of several sessions, and does "+
+				"not say which",
 				"method", method)
 		}
 	}
@@ -399,7 +400,8 @@ func (c *streamConn) send(_ context.Context, call *pendingRequest) {
 
 // withdraw implements lane.
 func (c *streamConn) withdraw(_ context.Context, call *pendingRequest, reason string) withdrawal {
-	told := call.drop() && c.wire.Post(transport.Outgoing{Data: cancelBody(call.id, reason)}) == nil // best effort: the caller has gone
+	// best effort: the caller has gone
+	told := call.drop() && c.wire.Post(transport.Outgoing{Data: cancelBody(call.id, reason)}) == nil
 	return withdrawal{told, func() { c.remove(call.id) }}
 }
 

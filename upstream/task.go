@@ -76,7 +76,8 @@ func (c *executor) asTask(x *clientRequest, sess *session) (params json.RawMessa
 	execution, _ := rawjson.Get(x.call.Tool.Declaration, "execution")
 	if rawjson.Text(execution, "taskSupport") == "required" {
 		return params, false, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "task_required", Message: fmt.Sprintf(
-			"%q of server %q runs as a task only, and tasks of that server are of protocol 2025-11-25, which this client does "+
+			"%q of server %q runs as a task only, and tasks of that server are of protocol 2025-11-25, which this "+
+				"client does "+
 				"not speak: call it from a client that does", x.name, c.cfg.ID)}
 	}
 	return params, false, nil
@@ -107,9 +108,11 @@ func (c *executor) withTask(x *clientRequest, asked bool) error {
 	case modern && !declaresTasks(x.Hop):
 		// "A server MUST NOT return CreateTaskResult to a client that did not include the extension capability".
 		*reply = tool.Reply{Mapping: reply.Mapping}
-		return &tool.Failure{Class: tool.ClassCapabilityGap, Code: "unasked_task", OutcomeUnknown: true, Message: fmt.Sprintf(
-			"server %q made a task of %q, and this client did not say that it can follow one: it may have taken effect. "+
-				"Report this to whoever maintains the server", c.cfg.ID, x.name)}
+		return &tool.Failure{Class: tool.ClassCapabilityGap, Code: "unasked_task", OutcomeUnknown: true,
+			Message: fmt.Sprintf(
+				"server %q made a task of %q, and this client did not say that it can follow one: it may have "+
+					"taken effect. "+
+					"Report this to whoever maintains the server", c.cfg.ID, x.name)}
 	}
 	reply.Task = id
 	return nil

@@ -22,8 +22,9 @@ type withdrawal struct {
 // is dropped, and the outcome stays unknown.
 const settleWithin = 250 * time.Millisecond
 
-// settle waits for the answer to the cancelled request c, but not for long, and drops c. It reports whether the server has finished it
-// all the same. An error, or a result with isError, may be the end of a part.
+// settle waits for the answer to the cancelled request c, but not for long, and drops c. It reports
+// whether the server has finished it all the same. An error, or a result with isError, may be the
+// end of a part.
 func (w withdrawal) settle(c *pendingRequest) (finished bool) {
 	defer w.over()
 	if !w.told {
@@ -59,7 +60,8 @@ func reasonOf(ctx context.Context) string {
 	return "canceled by the client"
 }
 
-// late is the failure of a request whose time was over at a moment. finished says that the server has finished it all the same.
+// late is the failure of a request whose time was over at a moment. finished says that the server
+// has finished it all the same.
 func (e *entry) late(c *pendingRequest, limits callLimits, at time.Time, finished bool) *tool.Failure {
 	effect, unknown := "may have taken effect: check before calling again", true
 	switch {
@@ -80,7 +82,8 @@ func ended(ctx context.Context, c *pendingRequest, finished bool) *tool.Failure 
 	return f
 }
 
-// wasThere corrects the failure of a retry that was cancelled before it was sent: its server has had the call before it asked for input.
+// wasThere corrects the failure of a retry that was cancelled before it was sent: its server has
+// had the call before it asked for input.
 func wasThere(err error) {
 	var f *tool.Failure
 	if errors.As(err, &f) && (f.Class == tool.ClassCanceled || f.Class == tool.ClassTimeout) && !f.Ended {

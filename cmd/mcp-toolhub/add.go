@@ -41,14 +41,18 @@ type addCmd struct {
 func addCommand(a *app) *cobra.Command {
 	c := addCmd{configEdit: configEdit{app: a}}
 	cmd := &cobra.Command{
-		Use: "add [NAME] {URL | -- COMMAND [ARG…]}", Short: "Add a server to the config", Long: addHelp, Args: cobra.ArbitraryArgs,
+		Use: "add [NAME] {URL | -- COMMAND [ARG…]}", Short: "Add a server to the config", Long: addHelp,
+		Args: cobra.ArbitraryArgs,
 		Example: "  mcp-toolhub add https://mcp.linear.app/mcp\n" +
 			"  mcp-toolhub add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes\n" +
-			"  mcp-toolhub add github https://api.githubcopilot.com/mcp/ --header 'Authorization: Bearer ${secret:GITHUB}'",
+			"  mcp-toolhub add github https://api.githubcopilot.com/mcp/ --header 'Authorization: Bearer " +
+			"${secret:GITHUB}'",
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args, cmd.ArgsLenAtDash()) },
 	}
-	cmd.Flags().StringArrayVarP(&c.env, "env", "e", nil, "a `NAME=VALUE` for the program's environment; may be repeated")
-	cmd.Flags().StringArrayVarP(&c.headers, "header", "H", nil, "a `NAME: VALUE` for every request to the URL; may be repeated")
+	cmd.Flags().StringArrayVarP(&c.env, "env", "e", nil,
+		"a `NAME=VALUE` for the program's environment; may be repeated")
+	cmd.Flags().StringArrayVarP(&c.headers, "header", "H", nil,
+		"a `NAME: VALUE` for every request to the URL; may be repeated")
 	cmd.Flags().StringVar(&c.dir, "cwd", "", "the program's working `directory`")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would change, and change nothing")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
@@ -64,8 +68,9 @@ func (c *addCmd) run(ctx context.Context, args []string, dash int) error {
 		return err
 	}
 	if _, e, _ := c.server(c.file, m.Name); e != nil {
-		return &exitError{exitUsage, fmt.Errorf("%s:%d: there is a server %q already: give another NAME, or first run: mcp-toolhub remove %s",
-			c.target, e.Line, m.Name, m.Name)}
+		return &exitError{exitUsage,
+			fmt.Errorf("%s:%d: there is a server %q already: give another NAME, or first run: mcp-toolhub remove %s",
+				c.target, e.Line, m.Name, m.Name)}
 	}
 	m.MoveSecrets(c.keep(m.Secrets))
 	after, err := c.file.Put(serversPlace(), m.Name, append(m.Entry(), splice.Member{Key: "trust", Value: false}))
@@ -94,7 +99,9 @@ func (c *addCmd) run(ctx context.Context, args []string, dash int) error {
 	if err := c.store(after, m.Secrets); err != nil {
 		return failed(fmt.Errorf("%w\nnothing was added", err))
 	}
-	fmt.Fprintf(c.std.err, "%s: added to %s. Next: mcp-toolhub doctor %s, or mcp-toolhub login %s if it asks for a sign-in\n", m.Name, c.target,
+	fmt.Fprintf(c.std.err,
+		"%s: added to %s. Next: mcp-toolhub doctor %s, or mcp-toolhub login %s if it asks for a sign-in\n", m.Name,
+		c.target,
 		m.Name, m.Name)
 	return nil
 }
@@ -106,7 +113,10 @@ func (c *addCmd) faulty(err error, name string) error {
 		return failed(err)
 	}
 	at := "mcpServers." + name
-	i := slices.IndexFunc(faults, func(f textfile.Fault) bool { return f.Key == at || strings.HasPrefix(f.Key, at+".") })
+	i := slices.IndexFunc(faults, func(f textfile.Fault) bool {
+		return f.Key == at ||
+			strings.HasPrefix(f.Key, at+".")
+	})
 	if i < 0 {
 		return &exitError{exitConfig, err}
 	}
@@ -131,7 +141,8 @@ func (c *addCmd) wanted(args []string, dash int) (*clients.Merged, error) {
 		name, m.URL = args[:len(args)-1], args[len(args)-1]
 	}
 	if u, err := url.Parse(m.URL); m.Command == "" && (err != nil || u.Host == "" || len(name) > 1) {
-		return nil, fmt.Errorf("%q is no URL: write a program and its arguments behind --, for instance: mcp-toolhub add files -- npx -y PACKAGE",
+		return nil, fmt.Errorf("%q is no URL: write a program and its arguments behind --, for instance: "+
+			"mcp-toolhub add files -- npx -y PACKAGE",
 			clients.Mask(args[min(1, len(args)-1)]))
 	}
 	switch {
@@ -174,7 +185,8 @@ func derivedName(s *clients.Server) string {
 		}
 		return labels[len(labels)-2]
 	}
-	runners := []string{"npx", "npm", "pnpm", "yarn", "bun", "bunx", "uv", "uvx", "pipx", "node", "deno", "python", "python3", "docker", "podman"}
+	runners := []string{"npx", "npm", "pnpm", "yarn", "bun", "bunx", "uv", "uvx", "pipx", "node", "deno", "python",
+		"python3", "docker", "podman"}
 	word := program(s.Command)
 	if slices.Contains(runners, word) {
 		words := slices.DeleteFunc(slices.Clone(s.Args), func(arg string) bool {

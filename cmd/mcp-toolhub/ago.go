@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// parseWhen reads a time as people say it: 2h, 3d, "2 hours ago", today, yesterday, monday, "last week", 09:30, 2026-11-22,
-// "2026-11-22 09:30" or RFC 3339. Where it names a day, a week or a month, it is the beginning of that; weeks begin on Monday. A weekday or a
-// time of day is the last one.
+// parseWhen reads a time as people say it: 2h, 3d, "2 hours ago", today, yesterday, monday, "last
+// week", 09:30, 2026-11-22, "2026-11-22 09:30" or RFC 3339. Where it names a day, a week or a
+// month, it is the beginning of that; weeks begin on Monday. A weekday or a time of day is the last
+// one.
 func parseWhen(text string, now time.Time) (time.Time, error) {
 	said := strings.ToLower(strings.Join(strings.Fields(text), " "))
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
@@ -37,7 +38,8 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", time.DateOnly} {
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04",
+		time.DateOnly} {
 		if at, err := time.ParseInLocation(layout, strings.ToUpper(said), now.Location()); err == nil {
 			return at, nil
 		}
@@ -52,7 +54,8 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 	if span, ok := parseSpan(strings.TrimSuffix(said, " ago")); ok {
 		return now.Add(-span), nil
 	}
-	return time.Time{}, fmt.Errorf(`%q is no time: write 2h, 3d, "2 hours ago", today, yesterday, monday, "last week", 09:30, 2026-11-22 or "2026-11-22 09:30"`, text)
+	return time.Time{},
+		fmt.Errorf(`%q is no time: write 2h, 3d, "2 hours ago", today, yesterday, monday, "last week", 09:30, 2026-11-22 or "2026-11-22 09:30"`, text)
 }
 
 // parseSpan reads a span of time: "90m", "1h30m", "3d", "2 weeks".
@@ -70,7 +73,8 @@ func parseSpan(text string) (time.Duration, bool) {
 		unit = strings.TrimSuffix(unit, "s")
 	}
 	const day = 24 * time.Hour
-	units := map[string]time.Duration{"sec": time.Second, "second": time.Second, "min": time.Minute, "minute": time.Minute, "hour": time.Hour,
+	units := map[string]time.Duration{"sec": time.Second, "second": time.Second, "min": time.Minute,
+		"minute": time.Minute, "hour": time.Hour,
 		"d": day, "day": day, "w": 7 * day, "week": 7 * day}
 	one, ok := units[unit]
 	return time.Duration(n) * one, ok

@@ -47,31 +47,37 @@ func approvalsCommand(a *app) *cobra.Command {
 func (c approvalsCmd) approveCommand() *cobra.Command {
 	var session bool
 	var arguments string
-	cmd := c.answerCommand(policy.AllowOnce, policy.AllowAlways, policy.AllowOffered, func(r *control.Reply) (err error) {
-		if session {
-			r.Choice = policy.AllowSession
-		}
-		if arguments != "" {
-			r.Arguments, err = c.readArguments(arguments)
-		}
-		return err
-	})
-	cmd.Use, cmd.Short, cmd.Example = "approve ID", "Allow a call that waits", "  mcp-toolhub approvals approve apr_… --session"
+	cmd := c.answerCommand(policy.AllowOnce, policy.AllowAlways, policy.AllowOffered,
+		func(r *control.Reply) (err error) {
+			if session {
+				r.Choice = policy.AllowSession
+			}
+			if arguments != "" {
+				r.Arguments, err = c.readArguments(arguments)
+			}
+			return err
+		})
+	cmd.Use, cmd.Short, cmd.Example = "approve ID", "Allow a call that waits",
+		"  mcp-toolhub approvals approve apr_… --session"
 	cmd.Flags().BoolVar(&session, "session", false, "and calls like it, as long as the caller's session lasts")
 	cmd.MarkFlagsMutuallyExclusive("session", "always", "offered")
-	cmd.Flags().StringVar(&arguments, "args", "", "let it run with these arguments instead, a JSON object; @FILE reads them from a file")
+	cmd.Flags().StringVar(&arguments, "args", "",
+		"let it run with these arguments instead, a JSON object; @FILE reads them from a file")
 	return cmd
 }
 
 func (c approvalsCmd) denyCommand() *cobra.Command {
-	cmd := c.answerCommand(policy.DenyOnce, policy.DenyAlways, policy.DenyOffered, func(*control.Reply) error { return nil })
+	cmd := c.answerCommand(policy.DenyOnce, policy.DenyAlways, policy.DenyOffered,
+		func(*control.Reply) error { return nil })
 	cmd.Use, cmd.Short = "deny ID", "Deny a call that waits"
 	cmd.Example = `  mcp-toolhub approvals deny apr_… --message "use the staging database"`
 	return cmd
 }
 
-// answerCommand returns a command that answers with once, or with always or offered where its flag says so. change completes the answer.
-func (c approvalsCmd) answerCommand(once, always, offered policy.Choice, change func(*control.Reply) error) *cobra.Command {
+// answerCommand returns a command that answers with once, or with always or offered where its flag
+// says so. change completes the answer.
+func (c approvalsCmd) answerCommand(once, always, offered policy.Choice,
+	change func(*control.Reply) error) *cobra.Command {
 	r := control.Reply{Choice: once}
 	var forGood, asOffered bool
 	cmd := &cobra.Command{Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
@@ -103,8 +109,9 @@ func (c approvalsCmd) hubs(ctx context.Context) ([]*control.Client, error) {
 		return nil, failed(err)
 	}
 	if len(all) == 0 {
-		return nil, &exitError{exitNotReady, fmt.Errorf("no hub that asks runs with the state directory %q: start one, leave queue in its "+
-			"policy.ask.channels, or name its --state-dir", state)}
+		return nil, &exitError{exitNotReady,
+			fmt.Errorf("no hub that asks runs with the state directory %q: start one, leave queue in its "+
+				"policy.ask.channels, or name its --state-dir", state)}
 	}
 	return all, nil
 }
@@ -242,7 +249,8 @@ func (c approvalsCmd) watch(ctx context.Context) error {
 		if q.Answer != nil {
 			answer = " " + string(q.Answer.Choice) + " by " + gate.Plain(q.Answer.By, 80)
 		}
-		fmt.Fprintf(c.std.out, "%s %s %s %s%s\n", e.Kind, q.ID, gate.ToolName(q.Binding.Tool), gate.Plain(q.Binding.Actor, 40), answer)
+		fmt.Fprintf(c.std.out, "%s %s %s %s%s\n", e.Kind, q.ID, gate.ToolName(q.Binding.Tool),
+			gate.Plain(q.Binding.Actor, 40), answer)
 	}
 	var watching sync.WaitGroup
 	ended := make([]error, len(hubs))

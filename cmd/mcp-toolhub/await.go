@@ -15,8 +15,8 @@ import (
 
 // want says what a command needs from the servers that its hub starts.
 type want struct {
-	// all starts every server. Otherwise a server whose tools are known from an earlier start is left alone until one of them
-	// is called.
+	// all starts every server. Otherwise a server whose tools are known from an earlier start is
+	// left alone until one of them is called.
 	all bool
 
 	tool    string // any name of the one tool that the command needs; "" where it wants all
@@ -25,8 +25,8 @@ type want struct {
 	change func(*config.Settings) // may be nil
 }
 
-// unlistedWait bounds the wait for servers that have never listed their tools, where others have: they may be new, or may
-// never answer.
+// unlistedWait bounds the wait for servers that have never listed their tools, where others have:
+// they may be new, or may never answer.
 const unlistedWait = 5 * time.Second
 
 // withHub runs do with a hub that has what the command wants, or that cannot get it.
@@ -69,7 +69,8 @@ func (a *app) withHub(ctx context.Context, w want, do func(*hub) error) error {
 	return err
 }
 
-// letSleep makes servers whose tools are known sleep until one of them is called. It is called before the servers start.
+// letSleep makes servers whose tools are known sleep until one of them is called. It is called
+// before the servers start.
 func (h *hub) letSleep() error {
 	c := h.settings().Upstream
 	c.Servers = slices.Clone(c.Servers)
@@ -95,7 +96,8 @@ func (h *hub) await(ctx context.Context, w want, changed <-chan struct{}) error 
 		select {
 		case <-changed:
 		case <-enough:
-			if h.has(w) || !slices.ContainsFunc(model{h}.inState(tool.ServerStarting), func(id string) bool { return isOf(w.tool, id) }) {
+			if h.has(w) || !slices.ContainsFunc(model{h}.inState(tool.ServerStarting),
+				func(id string) bool { return isOf(w.tool, id) }) {
 				return nil
 			}
 		case err := <-all:
@@ -110,8 +112,9 @@ func (h *hub) has(w want) bool {
 	return w.tool != "" && h.surfaces.named(w.profile, tool.Client{}, w.tool) != nil
 }
 
-// hasSurely reports whether the tool is there, and no server that is starting can change that. The tool's own server may offer
-// it no more, and a name that is not canonical may come to stand for two tools.
+// hasSurely reports whether the tool is there, and no server that is starting can change that. The
+// tool's own server may offer it no more, and a name that is not canonical may come to stand for
+// two tools.
 func (h *hub) hasSurely(w want) bool {
 	t := h.surfaces.present(tool.Name(w.tool))
 	return t != nil && !slices.Contains(model{h}.inState(tool.ServerStarting), t.Server)
@@ -120,8 +123,8 @@ func (h *hub) hasSurely(w want) bool {
 // isOf reports whether name is the canonical name of a tool of the server.
 func isOf(name, server string) bool { return strings.HasPrefix(name, string(tool.MCPName(server, ""))) }
 
-// showStarting says on a terminal which servers the command waits for, from a second on. The function that it returns ends
-// that; it may be called twice.
+// showStarting says on a terminal which servers the command waits for, from a second on. The
+// function that it returns ends that; it may be called twice.
 func (a *app) showStarting(h *hub) (stop func()) {
 	if !isTerminal(a.std.err) {
 		return func() {}
@@ -135,7 +138,9 @@ func (a *app) showStarting(h *hub) (stop func()) {
 			select {
 			case <-second.C:
 				// The cursor goes back to the beginning: what is logged meanwhile is written over the line.
-				fmt.Fprintf(a.std.err, "\r\x1b[K%s\r", summary(fmt.Sprintf("waiting for %s (%d s)", strings.Join(model{h}.inState(tool.ServerStarting), ", "), n), 79))
+				fmt.Fprintf(a.std.err, "\r\x1b[K%s\r",
+					summary(fmt.Sprintf("waiting for %s (%d s)", strings.Join(model{h}.inState(tool.ServerStarting),
+						", "), n), 79))
 			case <-ctx.Done():
 				if n > 1 {
 					fmt.Fprint(a.std.err, "\r\x1b[K")
@@ -150,8 +155,8 @@ func (a *app) showStarting(h *hub) (stop func()) {
 	}
 }
 
-// printMissing says which servers of the surface have not listed their tools, and why. On a terminal it also says whose tools
-// are those of an earlier start.
+// printMissing says which servers of the surface have not listed their tools, and why. On a
+// terminal it also says whose tools are those of an earlier start.
 func (a *app) printMissing(h *hub, surface *tool.Surface) {
 	var known []string
 	for _, st := range h.group.Statuses() {
@@ -163,9 +168,12 @@ func (a *app) printMissing(h *hub, surface *tool.Surface) {
 		case st.Cached && st.Known:
 			known = append(known, st.Server)
 		case st.LastError != "":
-			fmt.Fprintf(a.std.err, "missing: the tools of %s: %s; %s\n", st.Server, printable(st.LastError), printable(st.Hint))
+			fmt.Fprintf(a.std.err, "missing: the tools of %s: %s; %s\n", st.Server, printable(st.LastError),
+				printable(st.Hint))
 		case st.State == tool.ServerStarting:
-			fmt.Fprintf(a.std.err, "missing: the tools of %s, which has not answered within %s: mcp-toolhub servers waits for it\n", st.Server, unlistedWait)
+			fmt.Fprintf(a.std.err,
+				"missing: the tools of %s, which has not answered within %s: mcp-toolhub servers waits for it\n",
+				st.Server, unlistedWait)
 		}
 	}
 	if len(known) > 0 && isTerminal(a.std.err) {

@@ -22,9 +22,9 @@ type builtins struct {
 	declared *declarative.Toolset
 }
 
-// newBuiltins makes the toolsets of the settings. The tools of code cannot reach the state directory: whoever read its tokens
-// could answer approvals. They cannot write what declares tools, or the files that the hub goes by: whoever changed the policy
-// would need no permission.
+// newBuiltins makes the toolsets of the settings. The tools of code cannot reach the state
+// directory: whoever read its tokens could answer approvals. They cannot write what declares tools,
+// or the files that the hub goes by: whoever changed the policy would need no permission.
 func newBuiltins(s *config.Settings, runner *command.Runner, logger *slog.Logger) (*builtins, error) {
 	own := &builtins{}
 	environ := os.Environ()
@@ -104,7 +104,8 @@ func (b *builtins) sources(s *config.Settings) map[string]gate.ToolSource {
 		all[code.Name] = o
 	}
 	if b.declared != nil {
-		all[declarative.Name] = gate.ToolSource{Trust: true, Dir: s.Declarative.Bounds.Root, Dirs: b.declared.Dirs(), Env: b.declared.Env()}
+		all[declarative.Name] = gate.ToolSource{Trust: true, Dir: s.Declarative.Bounds.Root, Dirs: b.declared.Dirs(),
+			Env: b.declared.Env()}
 	}
 	return all
 }
@@ -120,6 +121,7 @@ func (b builtIn) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, er
 	case source == declarative.Name && own.declared != nil:
 		return own.declared.Execute(ctx, e)
 	}
-	return tool.Reply{}, &tool.Failure{Class: tool.ClassDependencyUnavailable, Message: "the toolset has been taken out of " +
-		"the hub's config: list the tools again"}
+	return tool.Reply{}, &tool.Failure{Class: tool.ClassDependencyUnavailable,
+		Message: "the toolset has been taken out of " +
+			"the hub's config: list the tools again"}
 }

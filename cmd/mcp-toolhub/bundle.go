@@ -21,7 +21,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// bundle writes the zip of doctor --bundle, for a bug report. Nothing in it has secrets, or arguments or results of calls.
+// bundle writes the zip of doctor --bundle, for a bug report. Nothing in it has secrets, or
+// arguments or results of calls.
 type bundle struct {
 	*app
 	zip  *zip.Writer
@@ -53,7 +54,9 @@ func (b *bundle) write(ctx context.Context, file string) error {
 	for _, what := range b.has {
 		fmt.Fprintln(b.std.out, "  "+what)
 	}
-	fmt.Fprintln(b.std.out, "It has no arguments and no results of calls, and [masked] in the place of secrets. Look into it before you send it.")
+	fmt.Fprintln(b.std.out,
+		"It has no arguments and no results of calls, and [masked] in the place of secrets. Look into it before "+
+			"you send it.")
 	return nil
 }
 
@@ -75,8 +78,9 @@ func (b *bundle) fill(ctx context.Context) {
 	if err == nil {
 		b.tree, _ = textfile.Parse(name, text)
 	}
-	b.addJSON("versions.json", "this program, and the system", map[string]any{"version": versionText(), "processors": runtime.NumCPU(),
-		"time": time.Now().UTC().Format(time.RFC3339)})
+	b.addJSON("versions.json", "this program, and the system", map[string]any{"version": versionText(),
+		"processors": runtime.NumCPU(),
+		"time":       time.Now().UTC().Format(time.RFC3339)})
 	if b.tree != nil { // what has no tree cannot be masked
 		b.add("config"+cmp.Or(filepath.Ext(name), ".yaml"), "the config", string(text))
 	}
@@ -138,7 +142,8 @@ func filesIn(state string) string {
 			return filepath.SkipDir
 		}
 		if info, err := entry.Info(); err == nil && !entry.IsDir() {
-			fmt.Fprintf(&out, "%12d  %s  %s\n", info.Size(), info.ModTime().UTC().Format(time.RFC3339), filepath.ToSlash(rel))
+			fmt.Fprintf(&out, "%12d  %s  %s\n", info.Size(), info.ModTime().UTC().Format(time.RFC3339),
+				filepath.ToSlash(rel))
 		}
 		return nil
 	})

@@ -51,19 +51,24 @@ type callsCmd struct {
 func callsCommand(a *app) *cobra.Command {
 	c := &callsCmd{app: a, is: make(map[store.Column]*string)}
 	list := &cobra.Command{
-		Use: "list", Short: "List calls, newest first", Long: "List calls, newest first.\n" + callsTimes + callsFilter, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub calls list --since yesterday --status failed\n  mcp-toolhub calls list --tool 'mcp.github.*'\n  mcp-toolhub calls list --text 'permission denied' -o json",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context()) },
+		Use: "list", Short: "List calls, newest first", Long: "List calls, newest first.\n" + callsTimes + callsFilter,
+		Args: cobra.NoArgs,
+		Example: "  mcp-toolhub calls list --since yesterday --status failed\n  mcp-toolhub calls list --tool " +
+			"'mcp.github.*'\n  mcp-toolhub calls list --text 'permission denied' -o json",
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context()) },
 	}
 	tail := &cobra.Command{
 		Use: "tail", Short: "Print the last calls that have ended, oldest first",
-		Long: "Print the last calls that have ended, oldest first; with --follow also those that end from now on.\n" + callsTimes + callsFilter, Args: cobra.NoArgs,
+		Long: "Print the last calls that have ended, oldest first; with --follow also those that end from now on.\n" +
+			callsTimes + callsFilter, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.tail(cmd.Context()) },
 	}
 	stats := &cobra.Command{
 		Use: "stats", Short: "Sum up calls, failures and latency by tool, server or actor", Args: cobra.NoArgs,
-		Long: "Sum up calls, failures and latency by tool, server, actor, client, profile, status or class, and the tokens\n" +
-			"that models were spared: by previews of large results (4 characters a token), and by tools that the caller's list\n" +
+		Long: "Sum up calls, failures and latency by tool, server, actor, client, profile, status or class, and " +
+			"the tokens\n" +
+			"that models were spared: by previews of large results (4 characters a token), and by tools that the " +
+			"caller's list\n" +
 			"deferred (once for each call that a client made).\n" + callsTimes,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.stats(cmd.Context()) },
 	}
@@ -82,13 +87,15 @@ func callsCommand(a *app) *cobra.Command {
 	stats.Flags().StringVar(&c.by, "by", string(store.Tool), "tool, server, actor, client, profile, status or class")
 	show := &cobra.Command{
 		Use: "show ID", Short: "Show the story of one call", Args: cobra.ExactArgs(1),
-		Long: "Show the story of one call: who called, which tools the caller saw, the inputs, what was decided and why, what ran, and the result.\n" +
+		Long: "Show the story of one call: who called, which tools the caller saw, the inputs, what was decided and " +
+			"why, what ran, and the result.\n" +
 			"While the hub runs, the latest 1,000 calls have their spans, too: how long each phase took.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.show(cmd.Context(), tool.InvocationID(args[0]))
 		},
 	}
-	cmd := group("calls", "Look up calls: list, show, tail, stats, export, replay, erase", callsHelp, list, show, tail, stats, exportCommand(c), replayCommand(c), eraseCommand(c))
+	cmd := group("calls", "Look up calls: list, show, tail, stats, export, replay, erase", callsHelp, list, show, tail,
+		stats, exportCommand(c), replayCommand(c), eraseCommand(c))
 	a.outputFlag(cmd.PersistentFlags())
 	return cmd
 }
@@ -133,7 +140,8 @@ func (c *callsCmd) query() (q store.Query, filter *events.Filter, err error) {
 			q.Is[column] = *value
 		}
 		if all := known[column]; *value != "" && all != nil && !slices.Contains(all, *value) {
-			return q, nil, &exitError{exitUsage, fmt.Errorf("--%s %q: no call can have that; use one of %s", column, *value, strings.Join(all, ", "))}
+			return q, nil, &exitError{exitUsage, fmt.Errorf("--%s %q: no call can have that; use one of %s", column,
+				*value, strings.Join(all, ", "))}
 		}
 		if err := glob.Check(*value); err != nil && glob.HasWildcard(*value) {
 			return q, nil, &exitError{exitUsage, fmt.Errorf("--%s: %w", column, err)}
@@ -238,7 +246,8 @@ func callRow(call *store.Call) []string {
 	if call.LatencyMS != nil {
 		took = time.Duration(*call.LatencyMS * float64(time.Millisecond)).Round(10 * time.Microsecond).String()
 	}
-	return []string{call.Created.Local().Format("2006-01-02 15:04:05"), string(call.Status), printable(call.Tool), printable(call.Actor), took,
+	return []string{call.Created.Local().Format("2006-01-02 15:04:05"), string(call.Status), printable(call.Tool),
+		printable(call.Actor), took,
 		string(call.ID), call.Class, printable(call.ApprovedBy), call.Address, printable(call.Hub)}
 }
 
@@ -312,7 +321,8 @@ func (c *callsCmd) stats(ctx context.Context) (err error) {
 		return err
 	}
 	if !slices.Contains(store.Columns(), store.Column(c.by)) {
-		return &exitError{exitUsage, fmt.Errorf("--by %q is not known: use tool, server, actor, client, profile, status or class", c.by)}
+		return &exitError{exitUsage,
+			fmt.Errorf("--by %q is not known: use tool, server, actor, client, profile, status or class", c.by)}
 	}
 	s, _, err := c.open(ctx)
 	if err != nil {
@@ -326,9 +336,11 @@ func (c *callsCmd) stats(ctx context.Context) (err error) {
 	if c.json() {
 		return c.printJSON(stats)
 	}
-	t := newTable(strings.ToUpper(c.by), "CALLS", "FAILED", "P50 MS", "P95 MS", "MAX MS", "KEPT BY PREVIEWS", "KEPT BY DEFERRAL")
+	t := newTable(strings.ToUpper(c.by), "CALLS", "FAILED", "P50 MS", "P95 MS", "MAX MS", "KEPT BY PREVIEWS",
+		"KEPT BY DEFERRAL")
 	for _, st := range stats {
-		t.add(printable(cmp.Or(st.Value, "-")), strconv.Itoa(st.Calls), strconv.Itoa(st.Failed), inMS(st.P50MS), inMS(st.P95MS), inMS(st.MaxMS),
+		t.add(printable(cmp.Or(st.Value, "-")), strconv.Itoa(st.Calls), strconv.Itoa(st.Failed), inMS(st.P50MS),
+			inMS(st.P95MS), inMS(st.MaxMS),
 			strconv.FormatInt(st.KeptTokens, 10), strconv.FormatInt(st.DeferredTokens, 10))
 	}
 	return c.printTable(t)

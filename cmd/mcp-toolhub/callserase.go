@@ -46,10 +46,12 @@ func eraseCommand(calls *callsCmd) *cobra.Command {
 	c := &eraseCmd{callsCmd: calls}
 	cmd := &cobra.Command{
 		Use: "erase [ID...]", Short: "Erase arguments and results of calls, and keep the fact", Long: eraseHelp,
-		Example: "  mcp-toolhub calls erase --actor actor:http/ann --reason 'request of 2026-11-20'\n  mcp-toolhub calls erase inv_… --yes",
+		Example: "  mcp-toolhub calls erase --actor actor:http/ann --reason 'request of 2026-11-20'\n  mcp-toolhub " +
+			"calls erase inv_… --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (c.actor == "") == (len(args) == 0) {
-				return &exitError{exitUsage, errors.New("say what to erase: give --actor, or ids of calls, and not both")}
+				return &exitError{exitUsage,
+					errors.New("say what to erase: give --actor, or ids of calls, and not both")}
 			}
 			return c.erase(cmd.Context(), args)
 		},
@@ -77,7 +79,8 @@ func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	e := erasure{Calls: []tool.InvocationID{}, wanted: make(map[tool.InvocationID]bool), runs: make(map[tool.InvocationID]bool)}
+	e := erasure{Calls: []tool.InvocationID{}, wanted: make(map[tool.InvocationID]bool),
+		runs: make(map[tool.InvocationID]bool)}
 	if c.actor != "" {
 		err = e.allOf(ctx, s, c.actor)
 	}
@@ -88,7 +91,8 @@ func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
 		return failed(err)
 	}
 	if !c.yes {
-		question := fmt.Sprintf("Erase what was said in %s? It cannot be brought back. [y/n] ", count(len(e.Calls), "call"))
+		question := fmt.Sprintf("Erase what was said in %s? It cannot be brought back. [y/n] ",
+			count(len(e.Calls), "call"))
 		if ok, err := c.confirm(ctx, question); err != nil || !ok {
 			return err
 		}
@@ -99,9 +103,11 @@ func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
 	if c.json() {
 		return c.printJSON(e)
 	}
-	fmt.Fprintf(c.std.out, "erased: %s, %s and %s\n", count(len(e.Calls), "call"), count(e.Payloads, "stored result"), count(e.Grants, "remembered answer"))
+	fmt.Fprintf(c.std.out, "erased: %s, %s and %s\n", count(len(e.Calls), "call"), count(e.Payloads, "stored result"),
+		count(e.Grants, "remembered answer"))
 	if n := len(e.Running); n > 0 {
-		fmt.Fprintf(c.std.err, "mcp-toolhub: warning: %s still running and left out: erase again when they have ended\n", count(n, "call"))
+		fmt.Fprintf(c.std.err,
+			"mcp-toolhub: warning: %s still running and left out: erase again when they have ended\n", count(n, "call"))
 	}
 	return nil
 }
@@ -119,15 +125,17 @@ func (e *erasure) add(id tool.InvocationID, ended *time.Time) {
 
 // allOf takes in all calls of an actor.
 func (e *erasure) allOf(ctx context.Context, s store.Store, actor string) error {
-	return eachCall(ctx, s, store.Query{Is: map[store.Column]string{store.Actor: actor}}, nil, func(call *store.Call) error {
-		if call.Actor == actor { // which is no pattern here
-			e.add(call.ID, call.Ended)
-		}
-		return nil
-	})
+	return eachCall(ctx, s, store.Query{Is: map[store.Column]string{store.Actor: actor}}, nil,
+		func(call *store.Call) error {
+			if call.Actor == actor { // which is no pattern here
+				e.add(call.ID, call.Ended)
+			}
+			return nil
+		})
 }
 
-// family takes in a call, the call whose part it is, and all parts of that: each of them may have the arguments or the result of another.
+// family takes in a call, the call whose part it is, and all parts of that: each of them may have
+// the arguments or the result of another.
 func (e *erasure) family(ctx context.Context, s store.Store, id tool.InvocationID) error {
 	told, err := readStory(ctx, s, id)
 	if err != nil {
@@ -177,13 +185,14 @@ func (e *erasure) family(ctx context.Context, s store.Store, id tool.InvocationI
 	return nil
 }
 
-// carryOut erases: the fact comes first, then the journal, which the record store is filled from, then the store and the payloads. Each step can be
-// repeated.
+// carryOut erases: the fact comes first, then the journal, which the record store is filled from,
+// then the store and the payloads. Each step can be repeated.
 func (c *eraseCmd) carryOut(ctx context.Context, s store.Store, from *config.Settings, e *erasure) error {
 	if err := c.record(ctx, s, from, e); err != nil {
 		return err
 	}
-	lines, err := newKeeper(from.StateDir, from.Journal.Dir).Erase(func(id tool.InvocationID) bool { return e.wanted[id] })
+	lines, err := newKeeper(from.StateDir,
+		from.Journal.Dir).Erase(func(id tool.InvocationID) bool { return e.wanted[id] })
 	if err != nil && !errors.Is(err, evidence.ErrDamaged) { // damage hinders no erasure
 		return err
 	}
@@ -242,8 +251,9 @@ func (c *eraseCmd) record(ctx context.Context, s store.Store, from *config.Setti
 			}) {
 				continue // an Erase before this one has begun with that
 			}
-			records = append(records, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: tool.EventInvocationErased,
-				Source: tool.EventSource, Subject: string(id), Time: time.Now().UTC(), InvocationID: id, Data: data})
+			records = append(records, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(),
+				EventType: tool.EventInvocationErased,
+				Source:    tool.EventSource, Subject: string(id), Time: time.Now().UTC(), InvocationID: id, Data: data})
 		}
 		if err := j.Commit(ctx, records...); err != nil {
 			return err

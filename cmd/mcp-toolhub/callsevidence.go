@@ -16,7 +16,8 @@ import (
 )
 
 // evidence writes the bundle.
-func (c *exportCmd) evidence(ctx context.Context, out io.Writer, s store.Store, from *config.Settings, flags []string) (err error) {
+func (c *exportCmd) evidence(ctx context.Context, out io.Writer, s store.Store, from *config.Settings,
+	flags []string) (err error) {
 	keeper := newKeeper(from.StateDir, from.Journal.Dir)
 	if err := keeper.Extend(); err != nil && !errors.Is(err, evidence.ErrDamaged) { // the bundle shows what is damaged
 		return err
@@ -31,7 +32,8 @@ func (c *exportCmd) evidence(ctx context.Context, out io.Writer, s store.Store, 
 		Query: strings.Join(flags, " "), Policy: policyInForce(from)})
 }
 
-// linesOf returns which lines of the journal are of the calls that the flags mean, or of the surfaces and tools that these name.
+// linesOf returns which lines of the journal are of the calls that the flags mean, or of the
+// surfaces and tools that these name.
 func (c *exportCmd) linesOf(ctx context.Context, s store.Store) (func(line []byte) bool, error) {
 	q, filter, err := c.query()
 	if err != nil {
@@ -53,7 +55,8 @@ func (c *exportCmd) linesOf(ctx context.Context, s store.Store) (func(line []byt
 		found := named[rawjson.Text(line, "key")]
 		records, _ := rawjson.Get(line, "records")
 		_ = rawjson.Elements(records, func(r []byte) bool {
-			found = found || named[rawjson.Text(r, "tool_id")] || rawjson.Text(r, "object") == string(tool.ObjectNamespace)
+			found = found || named[rawjson.Text(r, "tool_id")] ||
+				rawjson.Text(r, "object") == string(tool.ObjectNamespace)
 			return !found
 		})
 		return found

@@ -42,7 +42,8 @@ type exportCmd struct {
 func exportCommand(calls *callsCmd) *cobra.Command {
 	c := &exportCmd{callsCmd: calls}
 	cmd := &cobra.Command{
-		Use: "export", Short: "Write calls to a file: JSON lines, CSV or evidence", Long: exportHelp + callsTimes + callsFilter, Args: cobra.NoArgs,
+		Use: "export", Short: "Write calls to a file: JSON lines, CSV or evidence",
+		Long: exportHelp + callsTimes + callsFilter, Args: cobra.NoArgs,
 		Example: "  mcp-toolhub calls export --since yesterday --format csv --output calls.csv",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var given []string
@@ -56,7 +57,8 @@ func exportCommand(calls *callsCmd) *cobra.Command {
 	cmd.Flags().StringVar(&c.filter, "filter", "", "calls that this CEL `expression` is true of")
 	cmd.Flags().StringVar(&c.format, "format", "jsonl", "jsonl, csv or evidence")
 	cmd.Flags().StringVar(&c.output, "output", "-", "the `file` to write; - for stdout")
-	cmd.Flags().StringSliceVar(&c.without, "without", nil, "of evidence: leave the values of these `members` of call records out, such as model_input,result")
+	cmd.Flags().StringSliceVar(&c.without, "without", nil,
+		"of evidence: leave the values of these `members` of call records out, such as model_input,result")
 	return cmd
 }
 
@@ -72,7 +74,8 @@ func (c *exportCmd) selecting(cmd *cobra.Command) (given []*pflag.Flag) {
 
 // run writes the calls that the flags mean; given is these flags for people.
 func (c *exportCmd) run(ctx context.Context, given []string) (err error) {
-	write := map[string]func(context.Context, store.Store, io.Writer) callWriter{"jsonl": jsonLines, "csv": csvRows}[c.format]
+	write := map[string]func(context.Context, store.Store, io.Writer) callWriter{"jsonl": jsonLines,
+		"csv": csvRows}[c.format]
 	if write == nil && c.format != "evidence" {
 		return &exitError{exitUsage, fmt.Errorf("format %q is not known: use jsonl, csv or evidence", c.format)}
 	}
@@ -105,14 +108,16 @@ func (c *exportCmd) checkWithout() error {
 	known := persist.CallMembers()
 	for _, name := range c.without {
 		if !slices.Contains(known, name) {
-			return fmt.Errorf("--without %q: call records have no such member that can be left out; they have %s", name, strings.Join(known, ", "))
+			return fmt.Errorf("--without %q: call records have no such member that can be left out; they have %s", name,
+				strings.Join(known, ", "))
 		}
 	}
 	return nil
 }
 
 // eachCall yields the calls that the query and the filter mean, and holds few of them at a time.
-func eachCall(ctx context.Context, s store.Store, q store.Query, filter *events.Filter, yield func(*store.Call) error) error {
+func eachCall(ctx context.Context, s store.Store, q store.Query, filter *events.Filter,
+	yield func(*store.Call) error) error {
 	const page = 500
 	for q.Limit = page; ; {
 		calls, err := s.List(ctx, q)
@@ -180,14 +185,16 @@ func jsonLines(ctx context.Context, s store.Store, out io.Writer) callWriter {
 
 func csvRows(_ context.Context, _ store.Store, out io.Writer) callWriter {
 	w := csv.NewWriter(out)
-	titles := w.Write([]string{"invocation_id", "created_at", "ended_at", "latency_ms", "tool_id", "server", "actor_ref", "client", "profile",
+	titles := w.Write([]string{"invocation_id", "created_at", "ended_at", "latency_ms", "tool_id", "server",
+		"actor_ref", "client", "profile",
 		"status", "error_class", "approved_by", "client_address", "hub"})
 	return callWriter{func(c *store.Call) error {
 		ended, took := "", ""
 		if c.Ended != nil {
 			ended, took = c.Ended.Format(time.RFC3339Nano), strconv.FormatFloat(*c.LatencyMS, 'f', -1, 64)
 		}
-		row := []string{string(c.ID), c.Created.Format(time.RFC3339Nano), ended, took, c.Tool, c.Server, c.Actor, c.Client, c.Profile,
+		row := []string{string(c.ID), c.Created.Format(time.RFC3339Nano), ended, took, c.Tool, c.Server, c.Actor,
+			c.Client, c.Profile,
 			string(c.Status), c.Class, c.ApprovedBy, c.Address, c.Hub}
 		for i, cell := range row {
 			if strings.IndexAny(cell, "=+-@\t\r") == 0 {

@@ -71,7 +71,8 @@ func (c *replayCmd) replay(ctx context.Context, id tool.InvocationID) error {
 	}
 	return c.withHub(ctx, want{tool: string(name), profile: call.Profile, change: askBeforeWrites}, func(h *hub) error {
 		if own := h.hubTool(name); own != nil && own.Batches {
-			return failed(fmt.Errorf("replay %s: the records of its calls have the arguments: replay those that name it as parent_invocation_id", id))
+			return failed(fmt.Errorf("replay %s: the records of its calls have the arguments: replay those that "+
+				"name it as parent_invocation_id", id))
 		}
 		args, err := sentArguments(call, h.results)
 		if err != nil {
@@ -81,7 +82,8 @@ func (c *replayCmd) replay(ctx context.Context, id tool.InvocationID) error {
 			return c.foresee(ctx, h, call, args)
 		}
 		tools := toolsCmd{app: c.app, profile: call.Profile}
-		return tools.call(ctx, ownTools{hub: h, profile: call.Profile, ask: c.asker(), meta: c.callMeta(), replays: id}, string(name), args)
+		return tools.call(ctx, ownTools{hub: h, profile: call.Profile, ask: c.asker(), meta: c.callMeta(), replays: id},
+			string(name), args)
 	})
 }
 
@@ -104,7 +106,8 @@ func sentArguments(i *tool.Invocation, stored *payload.Store) (args json.RawMess
 		}
 		return args, err
 	case bytes.Contains(i.ModelInput, []byte(secret.MarkStart)):
-		return nil, fmt.Errorf("its arguments are masked: %s…] stands for what the records do not keep; call the tool anew", secret.MarkStart)
+		return nil, fmt.Errorf("its arguments are masked: %s…] stands for what the records do not keep; call "+
+			"the tool anew", secret.MarkStart)
 	case bytes.Contains(i.ModelInput, []byte(persist.Erased)):
 		return nil, errors.New("its arguments were erased; call the tool anew")
 	case rawjson.IsNull(i.ModelInput) || len(i.ModelInput) == 0:
@@ -115,8 +118,9 @@ func sentArguments(i *tool.Invocation, stored *payload.Store) (args json.RawMess
 
 // askBeforeWrites makes the policy ask about every call that may write, each time.
 func askBeforeWrites(s *config.Settings) {
-	rules := []policy.Rule{{ID: "replay", When: "!tool.read_only || targets.exists(t, t.write)", Then: tool.Ask, EveryTime: true,
-		Reason: "a call that is made again is asked about where it may write"}}
+	rules := []policy.Rule{{ID: "replay", When: "!tool.read_only || targets.exists(t, t.write)", Then: tool.Ask,
+		EveryTime: true,
+		Reason:    "a call that is made again is asked about where it may write"}}
 	if s.Policy.Mode == policy.ModeAcceptAll || s.Policy.Mode == policy.ModeClient { // modes that leave out questions
 		if s.Policy.Mode == policy.ModeAcceptAll {
 			rules = append(rules, policy.Rule{ID: "accept_all", Match: []string{"*"}, Then: tool.Allow})

@@ -23,12 +23,13 @@ import (
 
 // story is what is known of one call. calls show -o json prints it.
 type story struct {
-	Visible    string            `json:"visible,omitempty"` // why the tool was on the caller's surface
-	Invocation tool.Invocation   `json:"invocation"`
-	Result     *tool.Result      `json:"result,omitempty"`      // nil while it runs
-	Task       *tool.Result      `json:"task_result,omitempty"` // of the task that the call became; nil where it has brought none
-	Objects    []json.RawMessage `json:"objects"`               // in the order in which they came about
-	Spans      *telemetry.Spans  `json:"spans,omitempty"`       // nil where no hub that runs has them
+	Visible    string          `json:"visible,omitempty"` // why the tool was on the caller's surface
+	Invocation tool.Invocation `json:"invocation"`
+	Result     *tool.Result    `json:"result,omitempty"` // nil while it runs
+	// of the task that the call became; nil where it has brought none
+	Task    *tool.Result      `json:"task_result,omitempty"`
+	Objects []json.RawMessage `json:"objects"`         // in the order in which they came about
+	Spans   *telemetry.Spans  `json:"spans,omitempty"` // nil where no hub that runs has them
 
 	steps []storyStep
 }
@@ -144,14 +145,16 @@ func (t *story) take(object json.RawMessage) error {
 	case tool.ObjectInputMutation:
 		var r tool.InputMutationRecord
 		err := json.Unmarshal(object, &r)
-		t.step(r.CreatedAt, "input changed", said("by", strings.TrimSpace(r.SourceType+" "+r.SourceRef), "fields", strings.Join(r.ChangedFields, ", "), "because", r.Reason,
+		t.step(r.CreatedAt, "input changed", said("by", strings.TrimSpace(r.SourceType+" "+r.SourceRef), "fields",
+			strings.Join(r.ChangedFields, ", "), "because", r.Reason,
 			"before", storedInput(r.InvocationID, r.FromInputRef), "after", storedInput(r.InvocationID, r.ToInputRef)))
 		return err
 	case tool.ObjectResultPersistence:
 		var r tool.ResultPersistenceRecord
 		err := json.Unmarshal(object, &r)
 		what := "large result"
-		if r.Persisted != nil && r.Persisted.ArtifactID != "" || r.Strategy == tool.StrategyDropWithReason && r.Threshold == nil {
+		if r.Persisted != nil && r.Persisted.ArtifactID != "" || r.Strategy == tool.StrategyDropWithReason &&
+			r.Threshold == nil {
 			what = "artifact"
 		}
 		t.step(r.CreatedAt, what, persistenceText(&r.ResultPersistence))
@@ -159,7 +162,8 @@ func (t *story) take(object json.RawMessage) error {
 	case tool.ObjectHook:
 		var r tool.HookRecord
 		err := json.Unmarshal(object, &r)
-		t.step(r.EndedAt, "hook", said("", compact(r.Matcher), "at", r.Event, "took", r.EndedAt.Sub(r.StartedAt).String(), "permission", compact(r.Permission), "stop", compact(r.Stop)))
+		t.step(r.EndedAt, "hook", said("", compact(r.Matcher), "at", r.Event, "took",
+			r.EndedAt.Sub(r.StartedAt).String(), "permission", compact(r.Permission), "stop", compact(r.Stop)))
 		return err
 	case tool.ObjectProgress:
 		var r tool.ProgressRecord
@@ -175,7 +179,8 @@ func (t *story) take(object json.RawMessage) error {
 	return nil
 }
 
-// storedInput is the id of a stored input that was too large for the records; "" where they have it, or have to mask it.
+// storedInput is the id of a stored input that was too large for the records; "" where they have
+// it, or have to mask it.
 func storedInput(id tool.InvocationID, ref string) string {
 	digest, size, ok := persist.ParseRef(ref)
 	if !ok || size <= persist.InlineLimit {
@@ -201,7 +206,8 @@ func (t *story) step(at time.Time, what, said string) {
 
 // decisionText says what was decided, by which rule, and by whom.
 func decisionText(r *tool.PermissionDecisionRecord) string {
-	return string(r.Behavior) + said("", "", "by", strings.TrimSpace(r.Source+" "+r.Mode), "rules", strings.Join(r.RuleRefs, ", "),
+	return string(r.Behavior) + said("", "", "by", strings.TrimSpace(r.Source+" "+r.Mode), "rules",
+		strings.Join(r.RuleRefs, ", "),
 		"because", reasonText(r.Reason), "policy", strings.Join(r.PolicyRefs, ", "))
 }
 
@@ -302,7 +308,8 @@ func (t *story) shown() *console.Story {
 	row("began", v.CreatedAt.Local().Format("2006-01-02 15:04:05.000 MST"))
 	row("part of", string(v.ParentInvocationID)+said("batch", v.Batch))
 	for _, m := range v.ExternalMappings {
-		row(m.Role, strings.TrimSpace(said("server", m.ServerID, "tool", m.ToolName, "id", m.JSONRPCRequestID, "session", m.SessionID, "protocol", m.ProtocolVersion)))
+		row(m.Role, strings.TrimSpace(said("server", m.ServerID, "tool", m.ToolName, "id", m.JSONRPCRequestID,
+			"session", m.SessionID, "protocol", m.ProtocolVersion)))
 	}
 	for _, ref := range v.RuntimeRefs {
 		if trace, is := strings.CutPrefix(ref, tool.TraceRuntime); is {
@@ -314,7 +321,8 @@ func (t *story) shown() *console.Story {
 		s.Changed = udiff.Unified("as the caller wrote it", "as it ran", indented(v.ModelInput), indented(changed))
 	}
 	for _, step := range t.steps {
-		s.Steps = append(s.Steps, console.Step{After: step.at.Sub(v.CreatedAt), What: step.what, Said: strings.TrimSpace(step.said)})
+		s.Steps = append(s.Steps, console.Step{After: step.at.Sub(v.CreatedAt), What: step.what,
+			Said: strings.TrimSpace(step.said)})
 	}
 	return s
 }
@@ -341,7 +349,8 @@ func (t *story) results() (rows []console.Row) {
 		row("content", cmp.Or(string(r.Content), string(r.StructuredContent)))
 		row("reference", r.ContentRef)
 		for _, a := range r.Artifacts {
-			row("artifact", fmt.Sprintf("%s  version %d  %s  %d bytes  sha256 %s  %s", a.Name, a.Version, a.MediaType, a.Size, a.SHA256, a.URI))
+			row("artifact", fmt.Sprintf("%s  version %d  %s  %d bytes  sha256 %s  %s", a.Name, a.Version, a.MediaType,
+				a.Size, a.SHA256, a.URI))
 		}
 	}
 	return rows

@@ -38,11 +38,13 @@ func checkCommand(a *app) *cobra.Command {
 			if err := checkSettings(s); err != nil {
 				return &exitError{exitConfig, err}
 			}
-			fmt.Fprintf(a.std.out, "%s: ok: %s, %s\n", s.Path, count(len(s.Upstream.Servers), "server"), count(max(1, len(s.Profiles)), "profile"))
+			fmt.Fprintf(a.std.out, "%s: ok: %s, %s\n", s.Path, count(len(s.Upstream.Servers), "server"),
+				count(max(1, len(s.Profiles)), "profile"))
 			if !connect {
 				return nil
 			}
-			return a.withHub(cmd.Context(), want{all: true}, func(h *hub) error { return a.reportServers(model{h}.health(), false) })
+			return a.withHub(cmd.Context(), want{all: true},
+				func(h *hub) error { return a.reportServers(model{h}.health(), false) })
 		},
 	}
 	cmd.Flags().BoolVar(&connect, "connect", false, "start every server and report how it went")

@@ -55,7 +55,8 @@ func (a *app) complete(profile *string, choose func(completable) []string) cobra
 // completeFlag completes the value of a flag as complete does an argument.
 func (a *app) completeFlag(cmd *cobra.Command, flag string, choose func(completable) []string) {
 	f := a.complete(nil, choose)
-	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, word string) ([]string,
+		cobra.ShellCompDirective) {
 		return f(cmd, nil, word)
 	})
 	if err != nil {
@@ -67,7 +68,8 @@ func serverNames(c completable) []string  { return c.servers }
 func profileNames(c completable) []string { return c.profiles }
 func toolNames(c completable) []string    { return c.tools }
 
-// completable reads the names from the config and from the catalogs of an earlier start. It starts nothing, and asks nobody.
+// completable reads the names from the config and from the catalogs of an earlier start. It starts
+// nothing, and asks nobody.
 func (a *app) completable(ctx context.Context, profile string) (c completable, err error) {
 	a.distrusts = true
 	s, err := a.load(ctx)

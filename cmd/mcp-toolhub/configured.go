@@ -33,10 +33,12 @@ type configured struct {
 	results  *limit.Policy
 }
 
-// configure makes the parts that may refuse settings which the config package takes, and starts nothing. The error is all
-// that they refuse. table is that of the hub's own tools.
-func configure(s *config.Settings, grants *policy.Grants, table []*tool.HubTool, runner *command.Runner, logger *slog.Logger) (*configured, error) {
-	c := &configured{settings: s, limits: make(map[string]invoke.Limits, len(s.Upstream.Servers)), results: limit.New(s.Results)}
+// configure makes the parts that may refuse settings which the config package takes, and starts
+// nothing. The error is all that they refuse. table is that of the hub's own tools.
+func configure(s *config.Settings, grants *policy.Grants, table []*tool.HubTool, runner *command.Runner,
+	logger *slog.Logger) (*configured, error) {
+	c := &configured{settings: s, limits: make(map[string]invoke.Limits, len(s.Upstream.Servers)),
+		results: limit.New(s.Results)}
 	for _, sc := range s.Upstream.Servers {
 		c.limits[sc.ID] = invoke.Limits{MaxParallel: sc.MaxParallel,
 			PerSession: sc.Isolated || sc.OAuth.PerCaller}
@@ -75,14 +77,16 @@ func (c *configured) newGate(grants *policy.Grants, table []*tool.HubTool) (*gat
 	if err != nil {
 		return nil, err
 	}
-	o := gate.Options{Dir: wd, Home: home, Temp: os.TempDir(), State: s.StateDir, Own: files, Sources: c.own.sources(s), Grants: grants, HubTools: table,
+	o := gate.Options{Dir: wd, Home: home, Temp: os.TempDir(), State: s.StateDir, Own: files, Sources: c.own.sources(s),
+		Grants: grants, HubTools: table,
 		ToolState: c.state}
 	for _, server := range s.Upstream.Servers {
 		dir := server.Dir
 		if dir != "" && !filepath.IsAbs(dir) {
 			dir = filepath.Join(wd, dir)
 		}
-		o.Sources[server.ID] = gate.ToolSource{Trust: server.Trust, Dir: dir, Remote: server.Transport != upstream.Stdio}
+		o.Sources[server.ID] = gate.ToolSource{Trust: server.Trust, Dir: dir,
+			Remote: server.Transport != upstream.Stdio}
 	}
 	p := s.Policy
 	p.Limits.SensitivePaths = slices.Clone(p.Limits.SensitivePaths)

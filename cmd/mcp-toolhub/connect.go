@@ -70,9 +70,13 @@ func connectCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "connect CLIENT…", Short: "Write the hub into the config of MCP clients", Long: connectHelp + clientList(),
 		Example:   "  mcp-toolhub connect cursor vscode\n  mcp-toolhub connect --all --replace --dry-run",
-		ValidArgs: clientIDs(), RunE: func(cmd *cobra.Command, args []string) error { return c.connect(cmd.Context(), args) },
+		ValidArgs: clientIDs(), RunE: func(cmd *cobra.Command, args []string) error {
+			return c.connect(cmd.Context(),
+				args)
+		},
 	}
-	cmd.Flags().BoolVar(&c.all, "all", false, "every client that is on this machine; one whose file cannot be changed is left out")
+	cmd.Flags().BoolVar(&c.all, "all", false,
+		"every client that is on this machine; one whose file cannot be changed is left out")
 	cmd.Flags().BoolVar(&c.http, "http", false, "clients reach a hub that runs at the config's hub.http.listen")
 	cmd.Flags().BoolVar(&c.stdio, "stdio", false, "each client starts a hub (default)")
 	cmd.MarkFlagsMutuallyExclusive("http", "stdio")
@@ -121,7 +125,8 @@ func (c *connectCmd) named(ids []string) ([]*clients.Client, error) {
 	for _, id := range ids {
 		one := clients.ByID(id)
 		if one == nil {
-			return nil, &exitError{exitUsage, fmt.Errorf("client %q is not known: known are %s", id, strings.Join(clientIDs(), ", "))}
+			return nil, &exitError{exitUsage, fmt.Errorf("client %q is not known: known are %s", id,
+				strings.Join(clientIDs(), ", "))}
 		}
 		if !slices.ContainsFunc(found, func(have *clients.Client) bool { return have.ID == id }) {
 			found = append(found, one)
@@ -197,8 +202,8 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 // errNoClient means that connect --all has found none.
 var errNoClient = errors.New("no client whose file can be changed was found on this machine: name one")
 
-// served returns the servers that the hub serves, with their secrets, for comparison. One that needs a setup first is not among them.
-// Without --replace there is nothing to compare.
+// served returns the servers that the hub serves, with their secrets, for comparison. One that
+// needs a setup first is not among them. Without --replace there is nothing to compare.
 func (c *connectCmd) served(s *config.Settings) ([]clients.Server, error) {
 	if !c.replace {
 		return nil, nil
@@ -212,7 +217,8 @@ func (c *connectCmd) served(s *config.Settings) ([]clients.Server, error) {
 		return nil, err
 	}
 	all := slices.DeleteFunc(clients.ReadHub(f, s.Path), func(one clients.Server) bool {
-		return one.Disabled || slices.ContainsFunc(s.Upstream.Servers, func(sc upstream.ServerConfig) bool { return sc.ID == one.Name && sc.IsOff() })
+		return one.Disabled || slices.ContainsFunc(s.Upstream.Servers,
+			func(sc upstream.ServerConfig) bool { return sc.ID == one.Name && sc.IsOff() })
 	})
 	for i := range all {
 		all[i].Reveal(stored)
@@ -236,7 +242,8 @@ func configFormat(path string) splice.Format {
 	return splice.YAML
 }
 
-// hub returns the command or address by which the client will reach the hub. The error is an exitError unless it is about this client alone.
+// hub returns the command or address by which the client will reach the hub. The error is an
+// exitError unless it is about this client alone.
 func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error) {
 	path, err := filepath.Abs(s.Path)
 	if err != nil {
@@ -275,12 +282,14 @@ func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error)
 	case len(tokens) == 1:
 		h.Token = tokens[0].Secret
 	case len(tokens) > 1:
-		return h, fmt.Errorf("the config has several tokens and none of the name %q: add one to hub.auth.tokens", client)
+		return h, fmt.Errorf("the config has several tokens and none of the name %q: add one to hub.auth.tokens",
+			client)
 	}
 	return h, nil
 }
 
-// ownProgram returns the path of this program: the one in PATH, which stays the same after an upgrade, otherwise the program's own.
+// ownProgram returns the path of this program: the one in PATH, which stays the same after an
+// upgrade, otherwise the program's own.
 func ownProgram() string {
 	self, err := os.Executable()
 	if err != nil {
@@ -348,7 +357,9 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 		changes++
 		c.show(p)
 		if p.Kept != "" {
-			fmt.Fprintf(c.std.err, "warning: %s: what its file held before an earlier connect stays in %s: neither undo nor disconnect brings it back\n",
+			fmt.Fprintf(c.std.err,
+				"warning: %s: what its file held before an earlier connect stays in %s: neither undo nor disconnect "+
+					"brings it back\n",
 				p.Title, p.Kept)
 		}
 	}
@@ -356,7 +367,8 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 		return nil
 	}
 	if changes > 0 {
-		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Change %s? [y/n]: ", count(changes, "client"))); err != nil || !ok {
+		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Change %s? [y/n]: ", count(changes, "client"))); err != nil ||
+			!ok {
 			return err
 		}
 	}

@@ -15,7 +15,8 @@ a template, a prompt, completion and logging.`
 func demoServerCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "demo-server", Short: "Run a small MCP server to try things with", Long: demoHelp, Args: cobra.NoArgs,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return nil }, // the guard of a hub finds its children by their environment
+		// the guard of a hub finds its children by their environment
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return failed(demo.Run(cmd.Context(), io.NopCloser(a.std.in), nopWriteCloser{a.std.out}, version()))
 		},

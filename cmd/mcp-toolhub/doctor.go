@@ -114,7 +114,8 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 }
 
 // servers diagnoses the servers that the command line names, one after the other.
-func (d *doctorCmd) servers(ctx context.Context, cfg upstream.Config, signIns *signin.Store, args []string) (err error) {
+func (d *doctorCmd) servers(ctx context.Context, cfg upstream.Config, signIns *signin.Store,
+	args []string) (err error) {
 	if cfg.Self, err = os.Executable(); err != nil {
 		return failed(fmt.Errorf("find this program: %w", err))
 	}
@@ -138,7 +139,8 @@ func (d *doctorCmd) servers(ctx context.Context, cfg upstream.Config, signIns *s
 			return failed(err)
 		}
 		if d.diagnoses = append(d.diagnoses, one); !one.OK {
-			d.sick = append(d.sick, fmt.Sprintf("server %q fails at the step %s", sc.ID, one.Steps[len(one.Steps)-1].Step))
+			d.sick = append(d.sick, fmt.Sprintf("server %q fails at the step %s", sc.ID,
+				one.Steps[len(one.Steps)-1].Step))
 		}
 	}
 	return nil
@@ -149,7 +151,8 @@ func choose(cfg upstream.Config, args []string) ([]upstream.ServerConfig, error)
 	all := cfg.IDs()
 	switch {
 	case len(args) == 0:
-		return slices.DeleteFunc(slices.Clone(cfg.Servers), func(s upstream.ServerConfig) bool { return s.Disabled }), nil
+		return slices.DeleteFunc(slices.Clone(cfg.Servers), func(s upstream.ServerConfig) bool { return s.Disabled }),
+			nil
 	case slices.Contains(all, args[0]):
 		return []upstream.ServerConfig{cfg.Servers[slices.Index(all, args[0])]}, nil
 	case len(all) == 0:
@@ -176,7 +179,8 @@ func (d *doctorCmd) declared(s *config.Settings) error {
 		steps = append(steps, upstream.Step{Name: "declare", OK: true, Detail: string(declared.Name)})
 	}
 	for _, p := range t.Problems() {
-		steps = append(steps, upstream.Step{Name: "read", Detail: p.File, Hint: "mend the file, then reload the config", Lines: p.Faults})
+		steps = append(steps, upstream.Step{Name: "read", Detail: p.File, Hint: "mend the file, then reload the config",
+			Lines: p.Faults})
 	}
 	if len(steps) == 0 {
 		return nil

@@ -71,12 +71,13 @@ func (e *configEdit) open() (err error) {
 
 // check returns the settings of the config as it is after a change. more are secrets that are not stored yet.
 func (e *configEdit) check(after *splice.File, more map[string]string) (*config.Settings, error) {
-	return config.LoadText(config.Source{Path: e.target, StateDir: e.stateDir, Env: e.std.getenv, HubTools: hubToolNames(), LeaveOut: true, Secrets: more},
+	return config.LoadText(config.Source{Path: e.target, StateDir: e.stateDir, Env: e.std.getenv,
+		HubTools: hubToolNames(), LeaveOut: true, Secrets: more},
 		after.Bytes())
 }
 
-// missing returns what stands in the way of the first of these servers that cannot start, because its entry refers to what has no value;
-// "" for nothing.
+// missing returns what stands in the way of the first of these servers that cannot start, because
+// its entry refers to what has no value; "" for nothing.
 func missing(s *config.Settings, names ...string) string {
 	for _, sc := range s.Upstream.Servers {
 		if slices.Contains(names, sc.ID) && !sc.Disabled && sc.Missing.What != "" {
@@ -88,11 +89,12 @@ func missing(s *config.Settings, names ...string) string {
 
 // printChange prints what a change does to the config.
 func (e *configEdit) printChange(after *splice.File) {
-	e.printDiff(e.target, e.doc.Raw, after.Bytes(), func(text string) string { return clients.Mask(text, e.file.Root, after.Root) })
+	e.printDiff(e.target, e.doc.Raw, after.Bytes(),
+		func(text string) string { return clients.Mask(text, e.file.Root, after.Root) })
 }
 
-// printDiff prints how a file changes. before is nil where there was no file, and after is nil where none is left. mask takes
-// secrets out of the text.
+// printDiff prints how a file changes. before is nil where there was no file, and after is nil
+// where none is left. mask takes secrets out of the text.
 func (a *app) printDiff(path string, before, after []byte, mask func(string) string) {
 	from, to := path, path
 	if before == nil {
@@ -179,5 +181,6 @@ func (e *configEdit) server(f *splice.File, id string) (splice.Place, *splice.En
 	if len(ids) == 0 {
 		known = "it has none: mcp-toolhub add adds one"
 	}
-	return splice.Place{}, nil, &exitError{exitUsage, fmt.Errorf("there is no server %q in %s: %s", id, e.target, textfile.DidYouMean(id, ids, known))}
+	return splice.Place{}, nil, &exitError{exitUsage, fmt.Errorf("there is no server %q in %s: %s", id, e.target,
+		textfile.DidYouMean(id, ids, known))}
 }

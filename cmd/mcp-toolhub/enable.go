@@ -42,10 +42,12 @@ type enableCmd struct {
 // oneEdit makes the change for one name, and says what it has done; "" for nothing.
 type oneEdit func(ctx context.Context, f *splice.File, name string) (*splice.File, string, error)
 
-func (c *enableCmd) command(use, short, long, example string, edit oneEdit, names func(completable) []string) *cobra.Command {
+func (c *enableCmd) command(use, short, long, example string, edit oneEdit,
+	names func(completable) []string) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: cobra.MinimumNArgs(1), Example: example, ValidArgsFunction: c.complete(nil, names),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args, edit) },
+		Use: use, Short: short, Long: long, Args: cobra.MinimumNArgs(1), Example: example,
+		ValidArgsFunction: c.complete(nil, names),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args, edit) },
 	}
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would change, and change nothing")
 	return cmd
@@ -60,14 +62,16 @@ func enableCommand(a *app) *cobra.Command {
 func disableCommand(a *app) *cobra.Command {
 	c := &enableCmd{configEdit: configEdit{app: a}}
 	return c.command("disable {SERVER | TOOL}…", "Take servers or tools out of use", disableHelp,
-		"  mcp-toolhub disable github\n  mcp-toolhub disable mcp.github.delete_repo", c.disable, func(all completable) []string {
+		"  mcp-toolhub disable github\n  mcp-toolhub disable mcp.github.delete_repo", c.disable,
+		func(all completable) []string {
 			return slices.Concat(all.servers, all.tools)
 		})
 }
 
 func removeCommand(a *app) *cobra.Command {
 	c := &enableCmd{configEdit: configEdit{app: a}}
-	return c.command("remove SERVER…", "Take servers out of the config", removeHelp, "  mcp-toolhub remove github", c.remove, serverNames)
+	return c.command("remove SERVER…", "Take servers out of the config", removeHelp, "  mcp-toolhub remove github",
+		c.remove, serverNames)
 }
 
 // run makes all edits or none.
@@ -91,7 +95,8 @@ func (c *enableCmd) run(ctx context.Context, names []string, edit oneEdit) error
 	if string(after.Bytes()) != string(c.doc.Raw) {
 		s, err := c.check(after, nil)
 		if err != nil {
-			return &exitError{exitConfig, fmt.Errorf("%w\nnothing was changed: these are the faults that the config would have", err)}
+			return &exitError{exitConfig,
+				fmt.Errorf("%w\nnothing was changed: these are the faults that the config would have", err)}
 		}
 		if why := missing(s, names...); why != "" {
 			fmt.Fprintln(c.std.err, "warning: "+why)
@@ -110,7 +115,8 @@ func (c *enableCmd) run(ctx context.Context, names []string, edit oneEdit) error
 
 func (c *enableCmd) remove(_ context.Context, f *splice.File, name string) (*splice.File, string, error) {
 	if strings.Contains(name, ".") {
-		return nil, "", &exitError{exitUsage, fmt.Errorf("%q is no server: mcp-toolhub disable takes tools out of use", name)}
+		return nil, "", &exitError{exitUsage, fmt.Errorf("%q is no server: mcp-toolhub disable takes tools out of use",
+			name)}
 	}
 	place, e, err := c.server(f, name)
 	if err != nil {
@@ -196,8 +202,9 @@ func (c *enableCmd) enable(_ context.Context, f *splice.File, name string) (*spl
 		_, e, _ = c.server(f, server)
 	}
 	if pattern := matching(e, offKeys(), native); pattern != "" {
-		return nil, "", &exitError{exitUsage, fmt.Errorf("%s: it is one of the tools that %q in disabledTools of %q means: enable that, or edit %s",
-			name, pattern, server, c.target)}
+		return nil, "", &exitError{exitUsage,
+			fmt.Errorf("%s: it is one of the tools that %q in disabledTools of %q means: enable that, or edit %s",
+				name, pattern, server, c.target)}
 	}
 	for _, key := range onKeys() {
 		if len(textsOf(e, key)) > 0 && matching(e, onKeys(), native) == "" {
@@ -210,7 +217,8 @@ func (c *enableCmd) enable(_ context.Context, f *splice.File, name string) (*spl
 }
 
 // named returns what a name means: its parts, the server's entry, and the place of what that holds.
-func (c *enableCmd) named(f *splice.File, name string) (server, native string, at splice.Place, e *splice.Entry, err error) {
+func (c *enableCmd) named(f *splice.File, name string) (server, native string, at splice.Place, e *splice.Entry,
+	err error) {
 	if server, native, err = parts(name); err == nil {
 		at, e, err = c.server(f, server)
 	}
@@ -228,8 +236,9 @@ func parts(name string) (server, native string, err error) {
 	}
 	server, native, _ = strings.Cut(rest, ".")
 	if source != tool.SourceMCP || native == "" {
-		return "", "", &exitError{exitUsage, fmt.Errorf("%q is no tool of a server: those are called mcp.SERVER.TOOL; hub.toolsets of the config "+
-			"chooses the hub's own", name)}
+		return "", "", &exitError{exitUsage,
+			fmt.Errorf("%q is no tool of a server: those are called mcp.SERVER.TOOL; hub.toolsets of the config "+
+				"chooses the hub's own", name)}
 	}
 	if err := glob.Check(native); err != nil {
 		return "", "", &exitError{exitUsage, err}
@@ -237,9 +246,11 @@ func parts(name string) (server, native string, err error) {
 	return server, native, nil
 }
 
-// isThere makes sure that the server has the tool, or one that the pattern matches. What nobody has started yet may have any.
+// isThere makes sure that the server has the tool, or one that the pattern matches. What nobody has
+// started yet may have any.
 func (c *enableCmd) isThere(ctx context.Context, server, native string) error {
-	s, err := config.LoadText(config.Source{Path: c.target, StateDir: c.stateDir, Env: c.std.getenv, HubTools: hubToolNames(), LeaveOut: true}, c.doc.Raw)
+	s, err := config.LoadText(config.Source{Path: c.target, StateDir: c.stateDir, Env: c.std.getenv,
+		HubTools: hubToolNames(), LeaveOut: true}, c.doc.Raw)
 	if err != nil {
 		return &exitError{exitConfig, err}
 	}

@@ -111,11 +111,13 @@ func (c *evalCmd) printReport(r *eval.Report) error {
 	if err := c.printTable(t); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.std.out, "\n%d tools of %d servers: about %d tokens; an answer: about %.0f (%.2f%%)\n", r.Tools, r.Servers, r.Tokens.FullList,
+	fmt.Fprintf(c.std.out, "\n%d tools of %d servers: about %d tokens; an answer: about %.0f (%.2f%%)\n", r.Tools,
+		r.Servers, r.Tokens.FullList,
 		r.Tokens.Answer, 100*r.Tokens.Share)
 	fmt.Fprintf(c.std.out, "a search: %.2f ms (median), %.2f ms (95%%)\n", r.Latency.P50, r.Latency.P95)
 	for _, m := range r.Misses {
-		fmt.Fprintf(c.std.out, "\n%s (%s): %s\n  missing: %s\n  found:   %s\n", printable(m.ID), printable(m.Kind), printable(m.Query),
+		fmt.Fprintf(c.std.out, "\n%s (%s): %s\n  missing: %s\n  found:   %s\n", printable(m.ID), printable(m.Kind),
+			printable(m.Query),
 			printable(strings.Join(m.Missed, ", ")), printable(strings.Join(m.Found, ", ")))
 	}
 	return nil

@@ -51,14 +51,16 @@ type eventsCmd struct {
 func eventsCommand(a *app) *cobra.Command {
 	c := &eventsCmd{app: a}
 	tail := &cobra.Command{
-		Use: "tail", Short: "Print events, one JSON object a line", Long: eventsTailHelp, Example: eventsTailExample, Args: cobra.NoArgs,
+		Use: "tail", Short: "Print events, one JSON object a line", Long: eventsTailHelp, Example: eventsTailExample,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.given = cmd.Flags().Changed("since")
 			return c.tail(cmd.Context())
 		},
 	}
 	flags := tail.Flags()
-	flags.DurationVar(&c.since, "since", 0, "begin with events so long ago, for instance 1h (default: all; with --follow none)")
+	flags.DurationVar(&c.since, "since", 0,
+		"begin with events so long ago, for instance 1h (default: all; with --follow none)")
 	flags.BoolVar(&c.follow, "follow", false, "go on with what happens, until interrupted")
 	flags.StringVar(&c.format, "format", string(events.AgentTool), "agenttool, cloudevents or acp")
 	flags.StringVar(&c.filter, "filter", "", "print events that this CEL `expression` is true of")
@@ -82,7 +84,8 @@ func (c *eventsCmd) tail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := events.Options{Dir: from.Journal.Dir, Format: events.Format(c.format), Filter: c.filter, Follow: c.follow, Idle: out.Flush}
+	o := events.Options{Dir: from.Journal.Dir, Format: events.Format(c.format), Filter: c.filter, Follow: c.follow,
+		Idle: out.Flush}
 	if c.given {
 		o.Since = time.Now().Add(-c.since)
 	}

@@ -63,7 +63,8 @@ func (a *app) verifyEvidence(path, key string) error {
 	}
 	signer := base64.StdEncoding.EncodeToString(report.Key)
 	if key != "" && key != signer {
-		report.Findings = append(report.Findings, evidence.Finding{What: "key", Detail: "the bundle is signed by another key than --key"})
+		report.Findings = append(report.Findings, evidence.Finding{What: "key",
+			Detail: "the bundle is signed by another key than --key"})
 	}
 	if a.json() {
 		err = a.printJSON(report)

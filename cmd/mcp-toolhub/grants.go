@@ -20,8 +20,10 @@ type grantsCmd struct{ *app }
 func grantsCommand(a *app) *cobra.Command {
 	c := grantsCmd{a}
 	return group("grants", "List and revoke answers that are remembered", "", &cobra.Command{
-		Use: "list", Short: "List the answers that are remembered: those for good, and those for sessions of running hubs", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context()) },
+		Use:   "list",
+		Short: "List the answers that are remembered: those for good, and those for sessions of running hubs",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context()) },
 	}, &cobra.Command{
 		Use: "revoke ID", Short: "Forget an answer: calls like it are asked about again", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.revoke(cmd.Context(), args[0]) },

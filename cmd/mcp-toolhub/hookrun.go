@@ -45,7 +45,8 @@ func (h hookRunner) run(ctx context.Context, c hook.Command) (hook.Ended, error)
 		return hook.Ended{}, err
 	}
 	env, secrets := h.bounds.Environment(c.Env...)
-	o, err := h.runner.Run(ctx, command.Spec{Program: program, Argv: c.Argv, Dir: dir, Env: slices.Concat(env, c.Set), Stdin: c.Stdin,
+	o, err := h.runner.Run(ctx, command.Spec{Program: program, Argv: c.Argv, Dir: dir, Env: slices.Concat(env, c.Set),
+		Stdin:   c.Stdin,
 		Timeout: c.Timeout, StdoutLimit: c.MaxBytes, StderrLimit: 16 << 10})
 	switch {
 	case err != nil:

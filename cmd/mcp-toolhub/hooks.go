@@ -39,7 +39,8 @@ func hooksCommand(a *app) *cobra.Command {
 	c := hooksCmd{a}
 	var file string
 	test := &cobra.Command{
-		Use: "test NAME", Short: "Run one hook on a call that a file describes", Long: hooksTestHelp, Args: cobra.ExactArgs(1),
+		Use: "test NAME", Short: "Run one hook on a call that a file describes", Long: hooksTestHelp,
+		Args:    cobra.ExactArgs(1),
 		Example: "  mcp-toolhub hooks test guard --call call.json",
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.test(cmd.Context(), args[0], file) },
 	}
@@ -84,7 +85,8 @@ func (c hooksCmd) list(ctx context.Context) error {
 		for _, e := range h.Events {
 			events = append(events, string(e))
 		}
-		t.add(h.Name, strings.Join(events, " "), callsOf(&h), h.Kind, summary(h.Does, 40), h.Timeout, strings.Join(h.Fail, " "))
+		t.add(h.Name, strings.Join(events, " "), callsOf(&h), h.Kind, summary(h.Does, 40), h.Timeout,
+			strings.Join(h.Fail, " "))
 	}
 	return c.printTable(t)
 }
@@ -95,7 +97,8 @@ func callsOf(h *hook.Info) string {
 	for _, key := range []struct {
 		name  string
 		words []string
-	}{{"matcher", []string{h.Matcher}}, {"tags", h.Tags}, {"server", h.Server}, {"profile", h.Profile}, {"actor", h.Actor}, {"when", []string{h.When}}} {
+	}{{"matcher", []string{h.Matcher}}, {"tags", h.Tags}, {"server", h.Server}, {"profile", h.Profile},
+		{"actor", h.Actor}, {"when", []string{h.When}}} {
 		if words := strings.Join(strings.Fields(strings.Join(key.words, " ")), " "); words != "" {
 			parts = append(parts, key.name+" "+words)
 		}
@@ -169,8 +172,10 @@ func (d *describedCall) input(event hook.Event) hook.Input {
 	if err != nil {
 		wd = ""
 	}
-	return hook.Input{Event: event, Result: d.Result, Error: d.Error, Request: &policy.Request{Invocation: tool.NewInvocationID(),
-		Tool: &tool.Tool{Name: d.Tool, Server: server, Native: native}, Input: d.Arguments, Actor: actor, Profile: d.Profile, CWD: wd}}
+	return hook.Input{Event: event, Result: d.Result, Error: d.Error,
+		Request: &policy.Request{Invocation: tool.NewInvocationID(),
+			Tool: &tool.Tool{Name: d.Tool, Server: server, Native: native}, Input: d.Arguments, Actor: actor,
+			Profile: d.Profile, CWD: wd}}
 }
 
 func (c hooksCmd) test(ctx context.Context, name, file string) error {
@@ -193,7 +198,8 @@ func (c hooksCmd) test(ctx context.Context, name, file string) error {
 		return &exitError{exitUsage, fmt.Errorf("there is no hook %q: mcp-toolhub hooks list names them", name)}
 	}
 	r, matches, _ := set.Test(ctx, name, d.input(event))
-	said := map[string]any{"hook": r.Hook, "event": r.Event, "kind": r.Kind, "matches": matches, "took_ms": r.Took.Milliseconds()}
+	said := map[string]any{"hook": r.Hook, "event": r.Event, "kind": r.Kind, "matches": matches,
+		"took_ms": r.Took.Milliseconds()}
 	add := func(key string, value any, given bool) {
 		if given {
 			said[key] = value

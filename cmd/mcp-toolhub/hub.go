@@ -80,8 +80,9 @@ type hub struct {
 // maxSchemas bounds the compiled input schemas that the hub keeps.
 const maxSchemas = 20000
 
-// newHub builds the hub of the settings. Nothing runs yet but the journal; close ends that too. table returns the table of
-// the hub's own tools. observed may be nil. Records have none of the known secrets.
+// newHub builds the hub of the settings. Nothing runs yet but the journal; close ends that too.
+// table returns the table of the hub's own tools. observed may be nil. Records have none of the
+// known secrets.
 func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.HubTool, observed *telemetry.Telemetry,
 	known *secret.Known) (_ *hub, err error) {
 	h := &hub{logger: logger, started: time.Now(), telemetry: observed, known: known}
@@ -182,7 +183,8 @@ func (h *hub) fillRecords() (stop func(kill context.Context)) {
 		last, cancel := context.WithTimeout(kill, fillUpWithin)
 		defer cancel()
 		if err := h.records.Close(last); err != nil {
-			h.logger.Warn("the record store lacks the latest calls: they are in the journal, and the next start stores them", "error", err)
+			h.logger.Warn("the record store lacks the latest calls: they are in the journal, and the next start "+
+				"stores them", "error", err)
 		}
 	}
 }
@@ -207,11 +209,17 @@ func (h *hub) newPipeline(s *config.Settings, key []byte) (err error) {
 	host, _ := os.Hostname() // "" is said of a machine without a name
 	h.pipeline, err = invoke.New(invoke.Options{Hub: cmp.Or(s.Downstream.Name, host),
 		Executors: map[string]invoke.Executor{tool.SourceMCP: h.group, code.Name: own, declarative.Name: own},
-		Admit:     h.surfaces.loader.Admit, CommandLine: func(words string) string { return commandLine(s.StateDir, words) },
-		Gate: func() *gate.Gate { return h.surfaces.now().gate }, Approvals: h.permission.approvals, QueueOpen: h.permission.queueOpen,
-		Hooks: func() *hook.Set { return h.surfaces.now().hooks }, Present: h.surfaces.present, Journal: h.journal, Results: h.results, Schemas: schema.NewCache(maxSchemas),
+		Admit:     h.surfaces.loader.Admit, CommandLine: func(words string) string {
+			return commandLine(s.StateDir,
+				words)
+		},
+		Gate: func() *gate.Gate { return h.surfaces.now().gate }, Approvals: h.permission.approvals,
+		QueueOpen: h.permission.queueOpen,
+		Hooks:     func() *hook.Set { return h.surfaces.now().hooks }, Present: h.surfaces.present, Journal: h.journal,
+		Results: h.results, Schemas: schema.NewCache(maxSchemas),
 		Digest: seal.Digest(key, "inputs"), Secrets: h.known.Masker(key), SignIn: h.desk.SignIn, Observer: observer,
-		Announce: func(ctx context.Context, webhook string, v approval.View) { h.page.Announce(ctx, webhook, v) }, // made later
+		// made later
+		Announce: func(ctx context.Context, webhook string, v approval.View) { h.page.Announce(ctx, webhook, v) },
 		Offer: func(ctx context.Context, r *policy.Request) *policy.SuggestedGrant { // made later, too
 			return h.pageHub.offer(ctx, r)
 		},
@@ -227,11 +235,14 @@ func (h *hub) newPipeline(s *config.Settings, key []byte) (err error) {
 func (h *hub) newServer(first *configured, key []byte) (err error) {
 	s, m := first.settings, model{h}
 	servers, observe := h.observed()
-	h.server, err = downstream.New(s.Downstream, first.views(), downstream.Deps{Surfaces: h.surfaces, Pipeline: h.pipeline,
-		Servers: servers, Observe: observe, Fresh: h.surfaces.fresh, Statuses: m.Servers, Problems: m.Problems, Warnings: m.Warnings, Logger: h.logger,
-		StateKey: key, FirstLists: h.surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
-		SessionEnded: h.permission.grants.EndSession, Events: h.events.Serve, Show: h.showTool, Page: h.page,
-		StoredResults: h.storedResult, Spool: h.commands.Disk, Metrics: h.metricsOf(s), SignIns: h.desk, ResourceURI: namespace.ResourceURI})
+	h.server, err = downstream.New(s.Downstream, first.views(),
+		downstream.Deps{Surfaces: h.surfaces, Pipeline: h.pipeline,
+			Servers: servers, Observe: observe, Fresh: h.surfaces.fresh, Statuses: m.Servers, Problems: m.Problems,
+			Warnings: m.Warnings, Logger: h.logger,
+			StateKey: key, FirstLists: h.surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
+			SessionEnded: h.permission.grants.EndSession, Events: h.events.Serve, Show: h.showTool, Page: h.page,
+			StoredResults: h.storedResult, Spool: h.commands.Disk, Metrics: h.metricsOf(s), SignIns: h.desk,
+			ResourceURI: namespace.ResourceURI})
 	if err != nil {
 		return err
 	}
@@ -244,8 +255,8 @@ func (h *hub) newServer(first *configured, key []byte) (err error) {
 // settings returns the settings in force.
 func (h *hub) settings() *config.Settings { return h.surfaces.now().settings }
 
-// The keys that seal what clients carry, in the state directory. After the one is renamed to the other, the hub makes a new
-// key, and selection_refs of the old one stay valid.
+// The keys that seal what clients carry, in the state directory. After the one is renamed to the
+// other, the hub makes a new key, and selection_refs of the old one stay valid.
 const (
 	stateKey    = "state.key"
 	previousKey = "state.key.previous"
@@ -271,7 +282,8 @@ func (h *hub) newSurfaces(first *configured, key []byte) error {
 		}
 		h.meaning, options.Meaning = store, store
 	}
-	loader, err := deferred.New(s.Deferred, deferred.Options{Keys: keys, Describe: h.describeSurface, Record: h.recordSurface, Needs: h.group.Needs,
+	loader, err := deferred.New(s.Deferred, deferred.Options{Keys: keys, Describe: h.describeSurface,
+		Record: h.recordSurface, Needs: h.group.Needs,
 		Search: options, HubTools: h.hubTools})
 	if err != nil {
 		return err

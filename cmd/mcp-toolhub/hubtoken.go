@@ -27,8 +27,11 @@ func giveToken(ctx context.Context, a *app, s *config.Settings, listen string) (
 	}
 	isOwn := address{s.Downstream.HTTP.PublicURL, listen}.has
 	for _, have := range connected {
-		if slices.ContainsFunc(append([]string{have.URL}, have.Args...), isOwn) && !strings.Contains(fmt.Sprint(have.Headers, have.Args), "Authorization") {
-			fmt.Fprintf(a.std.err, "warning: the hub gets no token, because %s connects without one: add hub.auth.tokens, and connect that client again\n",
+		if slices.ContainsFunc(append([]string{have.URL}, have.Args...), isOwn) &&
+			!strings.Contains(fmt.Sprint(have.Headers, have.Args), "Authorization") {
+			fmt.Fprintf(a.std.err,
+				"warning: the hub gets no token, because %s connects without one: add hub.auth.tokens, and connect "+
+					"that client again\n",
 				have.Origin)
 			return s, nil
 		}
@@ -49,7 +52,9 @@ func giveToken(ctx context.Context, a *app, s *config.Settings, listen string) (
 	if err != nil {
 		return nil, failed(fmt.Errorf("give the hub a token: %w", err))
 	}
-	fmt.Fprintf(a.std.err, "%s: added hub.auth.tokens, because every user of this machine could call the hub. connect --http gives clients the token\n",
+	fmt.Fprintf(a.std.err,
+		"%s: added hub.auth.tokens, because every user of this machine could call the hub. connect --http gives "+
+			"clients the token\n",
 		edit.target)
 	return a.load(ctx)
 }

@@ -13,11 +13,12 @@ import (
 
 // hubTools returns the table of the hub's own tools. A new tool is implemented in a package and added here.
 func hubTools(h *hub) []*tool.HubTool {
-	return append(deferred.HubTools(func() *deferred.Loader { return h.surfaces.loader }), results.HubTool(h.resultReader), batch.HubTool(batch.Options{
-		Invoke: func(ctx context.Context, c *invoke.Call) invoke.Outcome { return h.pipeline.Invoke(ctx, c) },
-		Reads:  func(t *tool.Tool) bool { return h.surfaces.now().gate.Facts(t).ReadOnly.Value },
-		Listed: func(defers, _ bool) bool { return defers || h.settings().BatchListed },
-	}))
+	return append(deferred.HubTools(func() *deferred.Loader { return h.surfaces.loader }),
+		results.HubTool(h.resultReader), batch.HubTool(batch.Options{
+			Invoke: func(ctx context.Context, c *invoke.Call) invoke.Outcome { return h.pipeline.Invoke(ctx, c) },
+			Reads:  func(t *tool.Tool) bool { return h.surfaces.now().gate.Facts(t).ReadOnly.Value },
+			Listed: func(defers, _ bool) bool { return defers || h.settings().BatchListed },
+		}))
 }
 
 // hubTool returns the entry of that name; nil if there is none.

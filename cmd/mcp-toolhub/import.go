@@ -53,9 +53,11 @@ func importCommand(a *app) *cobra.Command {
 		Example: "  mcp-toolhub import --dry-run\n  mcp-toolhub import --from cursor --from ~/project/.mcp.json",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
-	cmd.Flags().StringArrayVar(&c.from, "from", nil, "a `client or file`, several times for several (default: every client on this machine)")
+	cmd.Flags().StringArrayVar(&c.from, "from", nil,
+		"a `client or file`, several times for several (default: every client on this machine)")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be imported, and change nothing")
-	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask: of different servers of one name, import each, with the client in its name")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false,
+		"do not ask: of different servers of one name, import each, with the client in its name")
 	return cmd
 }
 
@@ -93,7 +95,8 @@ func (c *importCmd) run(ctx context.Context) error {
 	}
 	if c.guided {
 		c.report(taken)
-		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Import %s into %s? [y/n]: ", count(len(taken), "server"), c.target)); err != nil || !ok {
+		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Import %s into %s? [y/n]: ", count(len(taken), "server"),
+			c.target)); err != nil || !ok {
 			return err
 		}
 	}
@@ -107,7 +110,8 @@ func (c *importCmd) run(ctx context.Context) error {
 	}
 	c.report(taken)
 	if !c.dryRun {
-		fmt.Fprintf(c.std.err, "%s imported into %s. Next: mcp-toolhub check, then mcp-toolhub connect --all --replace\n",
+		fmt.Fprintf(c.std.err,
+			"%s imported into %s. Next: mcp-toolhub check, then mcp-toolhub connect --all --replace\n",
 			count(len(taken), "server"), c.target)
 	}
 	return nil
@@ -123,7 +127,8 @@ func (c *importCmd) openTarget() (err error) {
 			return &exitError{exitConfig, err}
 		}
 	} else if configFormat(c.target) == splice.YAML {
-		c.file, err = splice.Read(splice.YAML, []byte("# Servers that mcp-toolhub import has taken over from MCP clients. Add to it what you like.\n"))
+		c.file, err = splice.Read(splice.YAML,
+			[]byte("# Servers that mcp-toolhub import has taken over from MCP clients. Add to it what you like.\n"))
 	}
 	return failed(err)
 }
@@ -171,12 +176,16 @@ func readFrom(from string, env clients.Env) (all []clients.Server, err error) {
 	}
 	d, err := clients.Open(from)
 	if err == nil && d.Raw == nil {
-		err = fmt.Errorf("--from %q: there is no such file, and no such client: known are %s", from, strings.Join(clientIDs(), ", "))
+		err = fmt.Errorf("--from %q: there is no such file, and no such client: known are %s", from,
+			strings.Join(clientIDs(), ", "))
 	}
 	if err != nil {
 		return nil, err
 	}
-	one, f, err := clients.Detect(from, env, func(format splice.Format) (*splice.File, error) { return clients.ReadText(format, d, from) })
+	one, f, err := clients.Detect(from, env, func(format splice.Format) (*splice.File,
+		error) {
+		return clients.ReadText(format, d, from)
+	})
 	if err == nil && one == nil {
 		err = fmt.Errorf("--from %q: no servers were found there", from)
 	}
@@ -186,7 +195,8 @@ func readFrom(from string, env clients.Env) (all []clients.Server, err error) {
 	return one.Read(f, from), nil
 }
 
-// isHub reports whether the server is the hub of the config: at its address, or through a program that connects to the address.
+// isHub reports whether the server is the hub of the config: at its address, or through a program
+// that connects to the address.
 func (c *importCmd) isHub(s clients.Server) bool {
 	own := address{}
 	if n := c.file.At("hub", "http", "public_url"); n != nil {
@@ -257,7 +267,8 @@ func (c *importCmd) fresh(ctx context.Context, all []*clients.Merged) ([]*client
 		if c.guided {
 			hint = "begin with mcp-toolhub import --from CLIENT"
 		}
-		return nil, failed(errors.New(strings.Join(open, "\n") + "\nnobody can be asked here: give --yes to import each, or " + hint))
+		return nil, failed(errors.New(strings.Join(open, "\n") +
+			"\nnobody can be asked here: give --yes to import each, or " + hint))
 	}
 	return fresh, nil
 }
@@ -271,7 +282,8 @@ func (c *importCmd) both(ctx context.Context, have *clients.Server, m *clients.M
 	if c.app.terminal() == nil {
 		return false, errors.New(question)
 	}
-	return c.confirm(ctx, printable(question)+"\n"+printable(fmt.Sprintf("Import the second, too, as %s-%s? [y/n]: ", m.Name, m.Client)))
+	return c.confirm(ctx, printable(question)+"\n"+
+		printable(fmt.Sprintf("Import the second, too, as %s-%s? [y/n]: ", m.Name, m.Client)))
 }
 
 // prepare moves the secrets of a server, and disables it where something is missing that it needs.
@@ -285,8 +297,10 @@ func (c *importCmd) prepare(m *clients.Merged) {
 		m.Notes = append(m.Notes, "its client has disabled it")
 	}
 	if id := m.SignIn; id.ID != "" {
-		m.Notes = append(m.Notes, fmt.Sprintf("it was registered by hand for sign-ins, as %s: add the redirect address http://127.0.0.1:%s%s there",
-			id.ID, cmp.Or(id.Port, "PORT"), signin.CallbackPath))
+		m.Notes = append(m.Notes,
+			fmt.Sprintf("it was registered by hand for sign-ins, as %s: add the redirect address "+
+				"http://127.0.0.1:%s%s there",
+				id.ID, cmp.Or(id.Port, "PORT"), signin.CallbackPath))
 	}
 	for _, name := range m.Variables() {
 		if _, set := c.std.getenv(name); !set {
@@ -302,8 +316,8 @@ func (c *importCmd) prepare(m *clients.Merged) {
 	}
 }
 
-// written returns the config with the servers in it, and those that are. One that the hub cannot have is left out, with a warning. It
-// returns nothing where none is left.
+// written returns the config with the servers in it, and those that are. One that the hub cannot
+// have is left out, with a warning. It returns nothing where none is left.
 func (c *importCmd) written(fresh []*clients.Merged) (*splice.File, []*clients.Merged, error) {
 	for len(fresh) > 0 {
 		f, err := c.put(fresh)
@@ -320,7 +334,8 @@ func (c *importCmd) written(fresh []*clients.Merged) (*splice.File, []*clients.M
 		fresh = slices.DeleteFunc(slices.Clone(fresh), func(m *clients.Merged) bool {
 			for _, fault := range faults {
 				if within(fault.Key, m.Name) {
-					fmt.Fprintf(c.std.err, "warning: %s of %s is left out: %s: %s\n", m.Name, m.Origin, fault.Key, fault.Message)
+					fmt.Fprintf(c.std.err, "warning: %s of %s is left out: %s: %s\n", m.Name, m.Origin, fault.Key,
+						fault.Message)
 					return true
 				}
 			}
@@ -335,7 +350,8 @@ func (c *importCmd) written(fresh []*clients.Merged) (*splice.File, []*clients.M
 
 // within reports whether a key path of a fault is that of a server's entry, or below.
 func within(key, server string) bool {
-	for _, entry := range []string{"mcpServers." + server, "mcpServers[" + shape.Quote(server) + "]"} { // as faults quote some names
+	// as faults quote some names
+	for _, entry := range []string{"mcpServers." + server, "mcpServers[" + shape.Quote(server) + "]"} {
 		if rest, found := strings.CutPrefix(key, entry); found && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			return true
 		}
@@ -376,7 +392,8 @@ func oneLine(text string) string { return strings.Join(strings.Fields(printable(
 func (c *importCmd) report(taken []*clients.Merged) {
 	t := newTable("SERVER", "FROM", "SECRETS", "REFERS TO", "RUNS OR REACHES")
 	for _, m := range taken {
-		t.add(m.Name, m.Client, strconv.Itoa(len(m.Secrets)), printable(strings.Join(m.References(), " ")), summary(m.Line(), 60))
+		t.add(m.Name, m.Client, strconv.Itoa(len(m.Secrets)), printable(strings.Join(m.References(), " ")),
+			summary(m.Line(), 60))
 	}
 	fmt.Fprint(c.std.out, t.text(math.MaxInt, false)) // a column that does not fit is left out otherwise
 	for _, m := range taken {

@@ -27,7 +27,8 @@ func (a *app) readArguments(text string) (json.RawMessage, error) {
 		}
 	}
 	if !rawjson.Valid(data) || !rawjson.IsObject(data) {
-		return nil, &exitError{exitUsage, errors.New(`arguments must be a JSON object, for instance --args '{"path": "README.md"}'`)}
+		return nil, &exitError{exitUsage,
+			errors.New(`arguments must be a JSON object, for instance --args '{"path": "README.md"}'`)}
 	}
 	if at := rawjson.NotUTF8(data); at >= 0 {
 		return nil, &exitError{exitUsage, fmt.Errorf("arguments must be UTF-8: byte %d is not", at)}

@@ -29,9 +29,10 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
-// fingerprint returns a digest that is equal for two processes only if their hubs would do the same. It covers this program, the
-// files that the settings come from, the variables that those refer to, the programs of servers and the directories where they run,
-// the environment of commands, and style, the value of --names.
+// fingerprint returns a digest that is equal for two processes only if their hubs would do the
+// same. It covers this program, the files that the settings come from, the variables that those
+// refer to, the programs of servers and the directories where they run, the environment of
+// commands, and style, the value of --names.
 func fingerprint(s *config.Settings, style string) string {
 	program, _ := os.Executable()
 	same := struct {
@@ -45,7 +46,8 @@ func fingerprint(s *config.Settings, style string) string {
 	}
 	wd, _ := os.Getwd()
 	for _, server := range s.Upstream.Servers {
-		same.Starts = append(same.Starts, strconv.FormatBool(server.IsOff())) // an empty variable is among Variables like one that is not set
+		// an empty variable is among Variables like one that is not set
+		same.Starts = append(same.Starts, strconv.FormatBool(server.IsOff()))
 		if server.Transport != upstream.Stdio || server.Disabled {
 			continue
 		}
@@ -67,11 +69,12 @@ func absolute(path string) string {
 	return path
 }
 
-// commandEnvironment returns the environment of the commands that hooks, code.run_command and declared tools run; nil where none of
-// them runs any.
+// commandEnvironment returns the environment of the commands that hooks, code.run_command and
+// declared tools run; nil where none of them runs any.
 func commandEnvironment(s *config.Settings) (env []string) {
 	declared, _ := filepath.Glob(filepath.Join(s.Declarative.Dir, "*.json"))
-	runs := s.Code.Enabled && s.Code.Run.Enabled || s.Declarative.Enabled && s.Declarative.Dir != "" && len(declared) > 0
+	runs := s.Code.Enabled && s.Code.Run.Enabled || s.Declarative.Enabled && s.Declarative.Dir != "" &&
+		len(declared) > 0
 	named := slices.Concat(s.Code.Run.Bounds.Env, s.Declarative.Bounds.Env)
 	for _, h := range s.Hooks.All {
 		runs = runs || len(h.Command) > 0 || h.Shell != ""
@@ -88,8 +91,9 @@ func digestOf(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// serveClient serves the client on stdin and stdout. If a hub of the same settings runs on this machine, that hub serves the client,
-// so each server runs once for all clients. When that hub ends, another one takes its place, or this process does.
+// serveClient serves the client on stdin and stdout. If a hub of the same settings runs on this
+// machine, that hub serves the client, so each server runs once for all clients. When that hub
+// ends, another one takes its place, or this process does.
 func (c *serveCmd) serveClient(ctx context.Context, s *config.Settings) error {
 	var client *relay.Relay // nil until a hub was joined
 	for brief := 0; ; {
@@ -126,14 +130,16 @@ func (c *serveCmd) serveClient(ctx context.Context, s *config.Settings) error {
 	}
 }
 
-// If maxBrief hubs in a row end within the time briefly after the client has joined them, this process becomes the client's hub.
+// If maxBrief hubs in a row end within the time briefly after the client has joined them, this
+// process becomes the client's hub.
 const (
 	briefly  = 10 * time.Second
 	maxBrief = 5
 )
 
-// lockHubs makes other processes wait with their search for a hub until unlock is called. Without that, two that start together would both
-// become hubs. A lock that cannot be had is no error: then there may be two hubs.
+// lockHubs makes other processes wait with their search for a hub until unlock is called. Without
+// that, two that start together would both become hubs. A lock that cannot be had is no error: then
+// there may be two hubs.
 func lockHubs(state string) (unlock func()) {
 	unlock, err := statefile.Lock(filepath.Join(state, "run", "serve"))
 	if err != nil {
@@ -164,8 +170,8 @@ func (c *serveCmd) findHub(ctx context.Context, s *config.Settings) (*control.Jo
 	return nil, nil
 }
 
-// relayed connects the client to the hub of another process. After a first signal it waits until the hub has answered all it has; a
-// second signal ends it at once.
+// relayed connects the client to the hub of another process. After a first signal it waits until
+// the hub has answered all it has; a second signal ends it at once.
 func (c *serveCmd) relayed(ctx context.Context, client *relay.Relay, hub *control.Joined) (gone bool, err error) {
 	defer hub.Close()
 	defer context.AfterFunc(ctx, client.End)()
@@ -261,8 +267,8 @@ func (g *guests) serve(ctx context.Context, in io.Reader, conn net.Conn, profile
 	}
 }
 
-// end refuses further clients, and reads nothing more from those who are there. It returns when they have their answers, or when
-// limit ends.
+// end refuses further clients, and reads nothing more from those who are there. It returns when
+// they have their answers, or when limit ends.
 func (g *guests) end(limit context.Context) {
 	g.mu.Lock()
 	g.ended = true
@@ -281,12 +287,14 @@ func (g *guests) end(limit context.Context) {
 	}
 }
 
-// serveShared runs a hub that serves no client on stdin. It serves clients that join it, and over HTTP if the config has an address.
+// serveShared runs a hub that serves no client on stdin. It serves clients that join it, and over
+// HTTP if the config has an address.
 func (c *serveCmd) serveShared(ctx context.Context, s *config.Settings) error {
 	unlock := lockHubs(s.StateDir)
 	if hub, _ := sharedHub(ctx, s); hub != nil {
 		unlock()
-		return failed(fmt.Errorf("a shared hub of this config runs already, as process %d: mcp-toolhub stop ends it", hub.PID()))
+		return failed(fmt.Errorf("a shared hub of this config runs already, as process %d: mcp-toolhub stop ends it",
+			hub.PID()))
 	}
 	return c.serve(ctx, s, c.std, unlock)
 }
@@ -304,7 +312,8 @@ func sharedHub(ctx context.Context, s *config.Settings) (*control.Client, error)
 // serveGuests serves the clients that join until a signal comes, or somebody stops the hub.
 func (h *hub) serveGuests(ctx, kill context.Context) error {
 	if !h.permission.queueOpen() {
-		return failed(errors.New("no client could join this hub: policy.ask.channels has no queue: add that, or set hub.http.listen"))
+		return failed(errors.New("no client could join this hub: policy.ask.channels has no queue: add that, or set " +
+			"hub.http.listen"))
 	}
 	h.logger.Info("serving clients that join")
 	<-ctx.Done()
@@ -312,7 +321,8 @@ func (h *hub) serveGuests(ctx, kill context.Context) error {
 	return nil
 }
 
-// mayJoin reports whether another hub may serve the client. A hub that was started by a hub never joins: it could join that very one.
+// mayJoin reports whether another hub may serve the client. A hub that was started by a hub never
+// joins: it could join that very one.
 func (c *serveCmd) mayJoin(address string) bool {
 	return address == "" && !c.alone && !guard.IsNested()
 }

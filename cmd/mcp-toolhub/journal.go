@@ -19,7 +19,8 @@ the config names. Hubs may be running.`
 
 func journalCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "journal [DIR]", Short: "Print the journal as objects of Agent Tool, one a line", Long: journalHelp, Args: cobra.MaximumNArgs(1),
+		Use: "journal [DIR]", Short: "Print the journal as objects of Agent Tool, one a line", Long: journalHelp,
+		Args:    cobra.MaximumNArgs(1),
 		Example: "  mcp-toolhub journal | jq -c 'select(.object == \"tool_result\" and .is_error)'",
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := ""

@@ -11,8 +11,8 @@ import (
 // lookForKilled is the time between two looks. A hub that runs ends the calls of other hubs that were killed meanwhile.
 const lookForKilled = time.Minute
 
-// endKilled writes the last records of calls whose hubs were killed, beside everything else that the hub does. The returned function
-// stops that and waits for it: the next hub goes on.
+// endKilled writes the last records of calls whose hubs were killed, beside everything else that
+// the hub does. The returned function stops that and waits for it: the next hub goes on.
 func (h *hub) endKilled(dir string) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background()) // until close
 	done := make(chan struct{})
@@ -29,7 +29,8 @@ func (h *hub) endKilled(dir string) (stop func()) {
 			if err == nil {
 				said = ""
 			} else if now := err.Error(); now != said && !errors.Is(err, context.Canceled) {
-				h.logger.Warn("calls of a killed hub may have no last record; the hub tries again each minute", "error", err)
+				h.logger.Warn("calls of a killed hub may have no last record; the hub tries again each minute", "error",
+					err)
 				said = now
 			}
 			select {

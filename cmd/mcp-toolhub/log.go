@@ -33,7 +33,8 @@ func newLogger(a *app, level, format string, through ...func(slog.Handler) slog.
 	}
 	var h slog.Handler = slog.NewJSONHandler(std.err, &slog.HandlerOptions{Level: l})
 	if format != "json" {
-		h = tint.NewTextHandler(std.err, &tint.Options{Level: l, TimeFormat: time.TimeOnly, NoColor: !std.isColoured(std.err)})
+		h = tint.NewTextHandler(std.err, &tint.Options{Level: l, TimeFormat: time.TimeOnly,
+			NoColor: !std.isColoured(std.err)})
 	}
 	for _, make := range through {
 		h = make(h)

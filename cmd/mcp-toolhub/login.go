@@ -77,10 +77,12 @@ func loginCommand(a *app) *cobra.Command {
 		ValidArgsFunction: a.complete(nil, serverNames),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.login(cmd.Context(), args[0]) },
 	}
-	cmd.Flags().StringSliceVar(&c.scopes, "scope", nil, "ask for this `scope`, besides what the server asks for; may be repeated")
+	cmd.Flags().StringSliceVar(&c.scopes, "scope", nil,
+		"ask for this `scope`, besides what the server asks for; may be repeated")
 	c.asFlag(cmd)
 	cmd.Flags().BoolVar(&c.noBrowser, "no-browser", false, "open no browser here: sign in on another device")
-	cmd.Flags().StringVar(&c.hubURL, "url", "", "sign in on a page of the hub at this `URL` (default: hub.http.public_url, if a hub is there)")
+	cmd.Flags().StringVar(&c.hubURL, "url", "",
+		"sign in on a page of the hub at this `URL` (default: hub.http.public_url, if a hub is there)")
 	return cmd
 }
 
@@ -96,7 +98,8 @@ func logoutCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// find returns the settings of a server that the hub may sign in to, and where sign-ins are kept. The settings name that server alone.
+// find returns the settings of a server that the hub may sign in to, and where sign-ins are kept.
+// The settings name that server alone.
 func (c *loginCmd) find(ctx context.Context, id string) (upstream.Config, upstream.ServerConfig, error) {
 	s, err := c.load(ctx)
 	if err != nil {
@@ -112,11 +115,14 @@ func (c *loginCmd) find(ctx context.Context, id string) (upstream.Config, upstre
 		return cfg, server, &exitError{exitUsage, fmt.Errorf("there is no server %q: %s", id,
 			textfile.DidYouMean(id, cfg.IDs(), "use one of "+strings.Join(cfg.IDs(), ", ")))}
 	case cfg.Servers[at].Transport == upstream.Stdio:
-		return cfg, server, &exitError{exitUsage, fmt.Errorf("server %q is a program, which signs in by itself: see its documentation", id)}
+		return cfg, server, &exitError{exitUsage,
+			fmt.Errorf("server %q is a program, which signs in by itself: see its documentation", id)}
 	case cfg.Servers[at].Missing.What != "":
-		return cfg, server, &exitError{exitConfig, fmt.Errorf("%s; %s", cfg.Servers[at].Missing.What, cfg.Servers[at].Missing.Hint)}
+		return cfg, server, &exitError{exitConfig, fmt.Errorf("%s; %s", cfg.Servers[at].Missing.What,
+			cfg.Servers[at].Missing.Hint)}
 	case !cfg.Servers[at].SignsIn():
-		return cfg, server, &exitError{exitUsage, fmt.Errorf("the entry of server %q gives Authorization in headers: remove that to sign in", id)}
+		return cfg, server, &exitError{exitUsage,
+			fmt.Errorf("the entry of server %q gives Authorization in headers: remove that to sign in", id)}
 	}
 	if err := openStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
 		return cfg, server, failed(err)
@@ -147,14 +153,17 @@ func openSignIns(s *config.Settings) *signin.Store {
 	return signin.Open(s.StateDir)
 }
 
-// person returns the settings of server for the person whom the command line names: the holder of a token, or of one that there was.
-func (c *loginCmd) person(store *signin.Store, server upstream.ServerConfig, tokens []downstream.Token) (upstream.ServerConfig, error) {
+// person returns the settings of server for the person whom the command line names: the holder of a
+// token, or of one that there was.
+func (c *loginCmd) person(store *signin.Store, server upstream.ServerConfig,
+	tokens []downstream.Token) (upstream.ServerConfig, error) {
 	if c.as == "" {
 		return server, nil
 	}
 	if !server.OAuth.PerCaller {
-		return server, &exitError{exitUsage, fmt.Errorf("all callers share the sign-in to server %q: leave --as out, or set oauth: "+
-			"{identity: caller} in its entry", server.ID)}
+		return server, &exitError{exitUsage,
+			fmt.Errorf("all callers share the sign-in to server %q: leave --as out, or set oauth: "+
+				"{identity: caller} in its entry", server.ID)}
 	}
 	names := []string{tool.Local}
 	for _, t := range tokens {
@@ -173,11 +182,13 @@ func (c *loginCmd) person(store *signin.Store, server upstream.ServerConfig, tok
 
 func (c *loginCmd) login(ctx context.Context, id string) error {
 	if c.hubURL != "" && c.as != "" {
-		return &exitError{exitUsage, fmt.Errorf("at a hub you sign in as the holder of the token in $%s: leave --as out", tokenVariable)}
+		return &exitError{exitUsage,
+			fmt.Errorf("at a hub you sign in as the holder of the token in $%s: leave --as out", tokenVariable)}
 	}
 	if c.hubURL != "" && len(c.scopes) > 0 {
-		return &exitError{exitUsage, errors.New("at a hub you sign in with the scopes that the server asks for: leave --scope out, or set " +
-			"oauth.scopes in the server's entry there")}
+		return &exitError{exitUsage,
+			errors.New("at a hub you sign in with the scopes that the server asks for: leave --scope out, or set " +
+				"oauth.scopes in the server's entry there")}
 	}
 	if c.hubURL != "" {
 		return c.atHub(ctx, c.hubURL, id)
@@ -233,11 +244,14 @@ func (c *loginCmd) visit(address, code string) {
 	case code != "":
 		fmt.Fprintf(c.std.err, "Open %s on any device and enter the code %s\n", printable(address), code)
 	case c.noBrowser:
-		fmt.Fprintf(c.std.err, "Open this address, sign in, and paste the address that the browser ends at:\n\n%s\n\n", printable(address))
+		fmt.Fprintf(c.std.err, "Open this address, sign in, and paste the address that the browser ends at:\n\n%s\n\n",
+			printable(address))
 	case openBrowser(address) == nil:
 		fmt.Fprintf(c.std.err, "The browser opens. If it does not, open this address:\n\n%s\n\n", printable(address))
 	default:
-		fmt.Fprintf(c.std.err, "Open this address in a browser on this machine:\n\n%s\n\nThere is none? Use --no-browser.\n", printable(address))
+		fmt.Fprintf(c.std.err,
+			"Open this address in a browser on this machine:\n\n%s\n\nThere is none? Use --no-browser.\n",
+			printable(address))
 	}
 }
 
@@ -246,8 +260,9 @@ func (c *loginCmd) register(ctx context.Context, issuer, redirect string) (id, s
 	t := c.terminal()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fmt.Fprintf(c.std.err, "%s lets no client register itself. Register an application there by hand, with the redirect address\n\n%s\n\n"+
-		"and enter what you get.\nclient id: ", printable(issuer), redirect)
+	fmt.Fprintf(c.std.err,
+		"%s lets no client register itself. Register an application there by hand, with the redirect address\n\n%s\n\n"+
+			"and enter what you get.\nclient id: ", printable(issuer), redirect)
 	if id, _, err = t.line(ctx); err == nil && id != "" {
 		secret, err = c.typedSecret("client secret (Enter for none)")
 	}

@@ -18,7 +18,8 @@ import (
 // errNoHub says that no hub answers at an address.
 var errNoHub = errors.New("no hub answers there")
 
-// atHub signs in on the page of a running hub: browsers come back to that hub, wherever it is. It returns when somebody has signed in.
+// atHub signs in on the page of a running hub: browsers come back to that hub, wherever it is. It
+// returns when somebody has signed in.
 func (c *loginCmd) atHub(ctx context.Context, hubURL, id string) error {
 	u, err := parseURL(hubURL)
 	if err != nil {

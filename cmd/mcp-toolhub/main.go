@@ -1,6 +1,7 @@
 // Command mcp-toolhub is one MCP endpoint in front of many MCP servers. See README.md.
 //
-// This package introduces the others to each other and holds one file per command; what the hub does is decided in them.
+// This package introduces the others to each other and holds one file per command; what the hub
+// does is decided in them.
 package main
 
 import (
@@ -128,7 +129,8 @@ func interruptible() (context.Context, func()) {
 		select {
 		case second := <-signals:
 			signal.Stop(signals) // a third signal ends the process at once
-			killNow(fmt.Errorf("killed by a second signal (%s, after %s): calls that were open are cut off", second, first))
+			killNow(fmt.Errorf("killed by a second signal (%s, after %s): calls that were open are cut off", second,
+				first))
 		case <-done:
 		}
 	}()
@@ -251,8 +253,10 @@ func (a *app) root() *cobra.Command {
 			if err := guard.Conceal(); err != nil {
 				fmt.Fprintln(a.std.err, "mcp-toolhub: warning:", err)
 			}
-			if f := cmd.Flags().Lookup("output"); f != nil && f.Shorthand == "o" && !slices.Contains(formatsOf(f), f.Value.String()) {
-				return &exitError{exitUsage, fmt.Errorf("output format %q is not known: use %s", f.Value, strings.Join(formatsOf(f), " or "))}
+			if f := cmd.Flags().Lookup("output"); f != nil && f.Shorthand == "o" &&
+				!slices.Contains(formatsOf(f), f.Value.String()) {
+				return &exitError{exitUsage, fmt.Errorf("output format %q is not known: use %s", f.Value,
+					strings.Join(formatsOf(f), " or "))}
 			}
 			return nil
 		},
@@ -268,10 +272,12 @@ func (a *app) root() *cobra.Command {
 		a.configPath = path
 		return nil
 	})
-	flags.StringVar(&a.stateDir, "state-dir", "", "`directory` for all that the hub writes (default: your state directory)")
+	flags.StringVar(&a.stateDir, "state-dir", "",
+		"`directory` for all that the hub writes (default: your state directory)")
 	flags.StringVar(&a.rules, "rules", "", "`file` of permission rules, besides those of the config")
 	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: the config's, or info)")
-	flags.StringVar(&a.logFormat, "log-format", "", "auto, text or json (default: the config's, or auto: text on a terminal)")
+	flags.StringVar(&a.logFormat, "log-format", "",
+		"auto, text or json (default: the config's, or auto: text on a terminal)")
 	for _, command := range commands() {
 		root.AddCommand(command(a))
 	}

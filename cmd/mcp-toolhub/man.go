@@ -10,12 +10,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// manCommand writes what packages install beside the program: a manual page for each command, and the completions of shells.
-// cobra's own manual pages take a help text for Markdown, which runs its lists into paragraphs.
+// manCommand writes what packages install beside the program: a manual page for each command, and
+// the completions of shells. cobra's own manual pages take a help text for Markdown, which runs its
+// lists into paragraphs.
 func manCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "man DIR", Short: "Write manual pages and completions of shells for packages", Args: cobra.ExactArgs(1), Hidden: true,
-		RunE: func(cmd *cobra.Command, args []string) error { return failed(writePages(cmd.Root(), args[0])) },
+		Use: "man DIR", Short: "Write manual pages and completions of shells for packages", Args: cobra.ExactArgs(1),
+		Hidden: true,
+		RunE:   func(cmd *cobra.Command, args []string) error { return failed(writePages(cmd.Root(), args[0])) },
 	}
 }
 
@@ -67,7 +69,8 @@ func manPage(cmd *cobra.Command) string {
 	var b strings.Builder
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
 	fmt.Fprintf(&b, ".TH %q 1 \"\" %q\n.nh\n.ad l\n", strings.ToUpper(name), "mcp-toolhub "+version())
-	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n.SH DESCRIPTION\n", roff(name), roff(cmd.Short), roff(cmd.UseLine()))
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n.SH DESCRIPTION\n", roff(name), roff(cmd.Short),
+		roff(cmd.UseLine()))
 	about := cmd.Long
 	if about == "" {
 		about = cmd.Short + "."

@@ -21,7 +21,8 @@ type model struct{ *hub }
 func (m model) Servers() []tool.ServerStatus {
 	var all []tool.ServerStatus
 	for _, c := range m.surfaces.now().own.catalogs() {
-		all = append(all, tool.ServerStatus{Server: c.Server, Transport: "builtin", State: tool.ServerReady, Since: m.started,
+		all = append(all, tool.ServerStatus{Server: c.Server, Transport: "builtin", State: tool.ServerReady,
+			Since:      m.started,
 			ServerName: "mcp-toolhub", ServerVersion: version(), Tools: len(c.Tools), Excluded: c.Excluded})
 	}
 	all = append(all, m.group.Statuses()...)
@@ -87,7 +88,8 @@ func (m model) Surface(profile string, caller tool.Actor) ([]control.Tool, error
 			Why: cmp.Or(reasons[l.Tool.Name], "listed"), Server: l.Tool.Server})
 	}
 	for _, l := range surface.Deferred {
-		all = append(all, control.Tool{ID: string(l.Tool.Name), Name: l.Name, State: "deferred", Why: record.SurfaceReason, Server: l.Tool.Server})
+		all = append(all, control.Tool{ID: string(l.Tool.Name), Name: l.Name, State: "deferred",
+			Why: record.SurfaceReason, Server: l.Tool.Server})
 	}
 	for _, e := range surface.Excluded {
 		state := "excluded"
@@ -128,7 +130,8 @@ func (m model) Spans(id tool.InvocationID) *telemetry.Spans {
 }
 
 func (m model) Report() control.Report {
-	r := control.Report{Version: version(), Started: m.started, Servers: m.Servers(), Problems: m.Problems(), Warnings: m.Warnings()}
+	r := control.Report{Version: version(), Started: m.started, Servers: m.Servers(), Problems: m.Problems(),
+		Warnings: m.Warnings()}
 	if m.telemetry != nil {
 		r.Log = m.telemetry.Log()
 	}

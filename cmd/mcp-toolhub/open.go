@@ -20,8 +20,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
-// load finds and reads the config file that the command line and the environment point at. It leaves out a file of the working
-// directory that nobody has trusted, with a warning, unless a person at the terminal trusts it now.
+// load finds and reads the config file that the command line and the environment point at. It
+// leaves out a file of the working directory that nobody has trusted, with a warning, unless a
+// person at the terminal trusts it now.
 func (a *app) load(ctx context.Context) (*config.Settings, error) {
 	found, err := a.find()
 	if err != nil {
@@ -59,7 +60,8 @@ func (a *app) find() ([]config.Found, error) {
 
 // read reads one config file but for some keys, and the rules of the command line.
 func (a *app) read(f config.Found, without ...string) (*config.Settings, error) {
-	s, err := config.Load(config.Source{Path: f.Path, StateDir: a.stateDir, Env: a.std.getenv, HubTools: hubToolNames(), Project: f.Project,
+	s, err := config.Load(config.Source{Path: f.Path, StateDir: a.stateDir, Env: a.std.getenv, HubTools: hubToolNames(),
+		Project: f.Project,
 		Without: without, LeaveOut: !a.strict})
 	if untrusted := (*config.UntrustedError)(nil); errors.As(err, &untrusted) {
 		return nil, untrusted
@@ -154,7 +156,8 @@ func (a *app) buildHub(s *config.Settings, observed *telemetry.Telemetry) (*hub,
 	return h, nil
 }
 
-// quiet makes a command that starts servers for one question log errors only. It prints itself what is wrong with servers.
+// quiet makes a command that starts servers for one question log errors only. It prints itself what
+// is wrong with servers.
 func (a *app) quiet(s *config.Settings) {
 	a.warn(s)
 	if s.Warnings = nil; s.Log.Level == "" || s.Log.Level == "info" {
@@ -162,8 +165,9 @@ func (a *app) quiet(s *config.Settings) {
 	}
 }
 
-// kept says where the records are: as the config does that serve would take, otherwise in the state directory. Of the config it reads
-// no more than that and the policy: variables that servers need may be unset here. Without a policy that can be read the Path is "".
+// kept says where the records are: as the config does that serve would take, otherwise in the state
+// directory. Of the config it reads no more than that and the policy: variables that servers need
+// may be unset here. Without a policy that can be read the Path is "".
 func (a *app) kept() (*config.Settings, error) {
 	found, _ := a.find() // none: what is in the state directory needs no config
 	for _, f := range found {
@@ -182,14 +186,17 @@ func (a *app) kept() (*config.Settings, error) {
 		case a.configPath != "":
 			return nil, err
 		}
-		fmt.Fprintln(a.std.err, "mcp-toolhub: warning: the config cannot be read, so the records are those of the state directory:", err)
+		fmt.Fprintln(a.std.err,
+			"mcp-toolhub: warning: the config cannot be read, so the records are those of the state directory:", err)
 		break
 	}
 	state, err := a.findState()
 	dir := filepath.Join(state, "journal")
 	if _, statErr := os.Stat(dir); err == nil && errors.Is(statErr, fs.ErrNotExist) {
-		fmt.Fprintf(a.std.err, "mcp-toolhub: there is no journal in %q: nothing was called, or persist.journal.dir of a config names another "+
-			"place: give that config as --config\n", dir)
+		fmt.Fprintf(a.std.err,
+			"mcp-toolhub: there is no journal in %q: nothing was called, or persist.journal.dir of a config "+
+				"names another "+
+				"place: give that config as --config\n", dir)
 	}
 	return &config.Settings{StateDir: state, Store: config.StoreSQLite, Journal: persist.JournalConfig{Dir: dir}}, err
 }

@@ -41,11 +41,14 @@ type pageHub struct {
 // newPage makes the page for people.
 func (h *hub) newPage(key []byte) {
 	h.pageHub = &pageHub{model: model{h}, secrets: h.known.Masker(key)}
-	h.page = console.New(console.Options{Hub: h.pageHub, Approvals: h.permission.approvals, Person: localActor().Name, Logger: h.logger,
-		At: h.pageAt, Passkeys: filepath.Join(h.settings().StateDir, "passkeys.json"), Mode: func() string { return h.settings().Policy.Page }})
+	h.page = console.New(console.Options{Hub: h.pageHub, Approvals: h.permission.approvals, Person: localActor().Name,
+		Logger: h.logger,
+		At:     h.pageAt, Passkeys: filepath.Join(h.settings().StateDir, "passkeys.json"),
+		Mode: func() string { return h.settings().Policy.Page }})
 }
 
-// pageAt is where the page is, without its path. There are no passkeys for IP addresses, so then it is at localhost in place of these.
+// pageAt is where the page is, without its path. There are no passkeys for IP addresses, so then it
+// is at localhost in place of these.
 func (h *hub) pageAt() string {
 	at := cmp.Or(h.base(), h.permission.at())
 	if u, err := url.Parse(at); err == nil && h.settings().Policy.Page == console.ApproveByPasskey {
@@ -124,9 +127,11 @@ func (p *pageHub) invoke(ctx context.Context, t console.Try) (invoke.Outcome, er
 	if err != nil {
 		return invoke.Outcome{}, err
 	}
-	return p.pipeline.Invoke(ctx, &invoke.Call{Surface: surface, Name: t.Tool, Params: callParams(t.Tool, t.Arguments, nil),
+	return p.pipeline.Invoke(ctx, &invoke.Call{Surface: surface, Name: t.Tool,
+		Params:    callParams(t.Tool, t.Arguments, nil),
 		Arguments: t.Arguments,
-		Method:    console.Door, Actor: pageActor(), Session: pageSession(t.Session), Invocation: t.Invocation, Progress: func(tool.Progress) {}}), nil
+		Method:    console.Door, Actor: pageActor(), Session: pageSession(t.Session), Invocation: t.Invocation,
+		Progress: func(tool.Progress) {}}), nil
 }
 
 func (p *pageHub) Try(ctx context.Context, t console.Try) console.Tried {
@@ -135,7 +140,8 @@ func (p *pageHub) Try(ctx context.Context, t console.Try) console.Tried {
 	case err != nil:
 		return console.Tried{Status: tool.StatusFailed, Failed: true, Text: err.Error()}
 	case o.Err != nil:
-		return console.Tried{Status: o.Status, Failed: true, Text: fmt.Sprintf("%s (JSON-RPC error %d)", o.Err.Text(), o.Err.Code)}
+		return console.Tried{Status: o.Status, Failed: true, Text: fmt.Sprintf("%s (JSON-RPC error %d)", o.Err.Text(),
+			o.Err.Code)}
 	}
 	isError, _ := rawjson.Get(o.Result, "isError")
 	result, _ := p.secrets.JSON(o.Result)
@@ -157,7 +163,8 @@ func (p *pageHub) Search(ctx context.Context, session, query string) (found cons
 		return found, err
 	}
 	for _, m := range answer.Matches {
-		found.Matches = append(found.Matches, console.Match{Name: m.Name, Summary: m.Summary, Score: m.Score, Why: m.Why})
+		found.Matches = append(found.Matches, console.Match{Name: m.Name, Summary: m.Summary, Score: m.Score,
+			Why: m.Why})
 	}
 	found.Notes = slices.Concat(answer.unknown(), answer.away(), answer.Notes)
 	if len(answer.Matches) == 0 {
@@ -166,8 +173,8 @@ func (p *pageHub) Search(ctx context.Context, session, query string) (found cons
 	return found, nil
 }
 
-// store is the record store, opened when it is first needed. Where it is to be fresh, or the hub does not keep it up to date, it is
-// filled for a moment.
+// store is the record store, opened when it is first needed. Where it is to be fresh, or the hub
+// does not keep it up to date, it is filled for a moment.
 func (p *pageHub) store(ctx context.Context, fresh bool) (store.Store, error) {
 	s := p.settings()
 	opened, err := p.openStore(ctx)
@@ -245,8 +252,8 @@ func (p *pageHub) Story(ctx context.Context, id tool.InvocationID) (*console.Sto
 	return nil, console.ErrUnknown
 }
 
-// steering are the servers that somebody has stopped or started. Its zero value, with a group, leaves all to the config. It is safe for
-// concurrent use.
+// steering are the servers that somebody has stopped or started. Its zero value, with a group,
+// leaves all to the config. It is safe for concurrent use.
 type steering struct {
 	group *upstream.Group
 
@@ -318,7 +325,8 @@ func (p *pageHub) Steps(st tool.ServerStatus) (steps []console.Steering, stopped
 	case servers[at].Disabled:
 		return nil, "The config has it disabled. This enables it: mcp-toolhub enable " + st.Server
 	case p.steering.isStopped(st.Server):
-		return []console.Steering{console.Start}, "Somebody stopped it here. It stays so until it is started here, or the hub is."
+		return []console.Steering{console.Start},
+			"Somebody stopped it here. It stays so until it is started here, or the hub is."
 	case st.State == tool.ServerStopped:
 		return []console.Steering{console.Start}, "" // it sleeps, and its status says so
 	}
@@ -376,7 +384,8 @@ func (p *pageHub) Rules() (all []console.Rule) {
 				matches = append(matches, m.key+strings.Join(m.values, ", "))
 			}
 		}
-		all = append(all, console.Rule{Ref: r.Ref, Then: string(r.Then), Matches: strings.Join(matches, "; "), When: r.When,
+		all = append(all, console.Rule{Ref: r.Ref, Then: string(r.Then), Matches: strings.Join(matches, "; "),
+			When:   r.When,
 			Reason: r.Reason, Place: r.Place})
 	}
 	return all
@@ -388,7 +397,8 @@ func (p *pageHub) Explain(ctx context.Context, e console.Explain) (string, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	asked := policy.Request{Actor: tool.Actor{Name: e.Actor, Door: e.Door}, Profile: namespace.DefaultProfile, Input: e.Arguments}
+	asked := policy.Request{Actor: tool.Actor{Name: e.Actor, Door: e.Door}, Profile: namespace.DefaultProfile,
+		Input: e.Arguments}
 	x, err := explained(ctx, p.hub, tool.Name(e.Tool), asked)
 	if err != nil {
 		return "", err

@@ -26,7 +26,8 @@ func (p *pageHub) suggest(ctx context.Context) (*history.Suggested, error) {
 		return nil, err
 	}
 	now := p.surfaces.now()
-	l := look{settings: now.settings, own: now.own, table: p.hubTools, tools: knownTools(p.surfaces.catalogs(now), p.hubTools)}
+	l := look{settings: now.settings, own: now.own, table: p.hubTools, tools: knownTools(p.surfaces.catalogs(now),
+		p.hubTools)}
 	if l.calls, err = pastCalls(ctx, records, store.Query{Since: time.Now().Add(-suggestSince)}); err != nil {
 		return nil, err
 	}
@@ -40,8 +41,10 @@ func (p *pageHub) Suggestions(ctx context.Context) (all []console.Suggestion, sa
 	}
 	for i := range found.Suggestions {
 		s := &found.Suggestions[i]
-		one := console.Suggestion{ID: s.Rule.ID, Matches: strings.Join(s.Rule.Match, ", "), Callers: strings.Join(s.Rule.Actor, ", "),
-			When: s.Rule.When, Reason: s.Rule.Reason, More: max(0, len(s.Calls)-shownEvidence), MoreElse: max(0, len(s.Else)-shownEvidence)}
+		one := console.Suggestion{ID: s.Rule.ID, Matches: strings.Join(s.Rule.Match, ", "),
+			Callers: strings.Join(s.Rule.Actor, ", "),
+			When:    s.Rule.When, Reason: s.Rule.Reason, More: max(0, len(s.Calls)-shownEvidence),
+			MoreElse: max(0, len(s.Else)-shownEvidence)}
 		for _, id := range s.Calls[one.More:] {
 			one.Calls = append([]console.Evidence{{ID: string(id), Said: string(id)}}, one.Calls...)
 		}
@@ -53,7 +56,8 @@ func (p *pageHub) Suggestions(ctx context.Context) (all []console.Suggestion, sa
 	return all, sumOf(found) + ". Looked at: the calls of 30 days.", nil
 }
 
-// TakeRule adds a rule to the config, as it is suggested now. The hub takes it up as it does when a person saves the file.
+// TakeRule adds a rule to the config, as it is suggested now. The hub takes it up as it does when a
+// person saves the file.
 func (p *pageHub) TakeRule(ctx context.Context, id string) error {
 	found, err := p.suggest(ctx)
 	if err != nil {
@@ -78,8 +82,8 @@ const (
 	offerCalls  = 200
 )
 
-// offer returns the grant that a question offers, because people have given the same answer to calls like r. A hub whose records cannot
-// be read soon offers none.
+// offer returns the grant that a question offers, because people have given the same answer to
+// calls like r. A hub whose records cannot be read soon offers none.
 func (p *pageHub) offer(ctx context.Context, r *policy.Request) *policy.SuggestedGrant {
 	if !history.MayOffer(r, p.surfaces.now().gate) {
 		return nil

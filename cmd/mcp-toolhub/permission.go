@@ -16,8 +16,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 )
 
-// permission holds the approvals and grants of a hub, and the API by which people reach them from elsewhere. It is safe for
-// concurrent use.
+// permission holds the approvals and grants of a hub, and the API by which people reach them from
+// elsewhere. It is safe for concurrent use.
 type permission struct {
 	logger    *slog.Logger
 	approvals *approval.Approvals
@@ -66,14 +66,15 @@ func (p *permission) sayLost() {
 		p.problem.Store(nil)
 		return
 	}
-	what := fmt.Sprintf("remembered answers are lost, so calls are asked about that one of them may have denied: the file was damaged and is now %s. "+
+	what := fmt.Sprintf("remembered answers are lost, so calls are asked about that one of them may have denied: "+
+		"the file was damaged and is now %s. "+
 		"Mend it and move it back to %s, or remove it", strings.Join(lost, ", "), p.grantsAt)
 	p.problem.Store(&what)
 	p.logger.Error(what)
 }
 
-// reload reads the remembered answers again: a person may have changed them, or another hub. A file with a fault changes
-// nothing.
+// reload reads the remembered answers again: a person may have changed them, or another hub. A file
+// with a fault changes nothing.
 func (p *permission) reload() {
 	err := p.grants.Reload()
 	if err == nil {
@@ -81,7 +82,8 @@ func (p *permission) reload() {
 		p.logger.Debug("remembered answers are read again", "path", p.grantsAt)
 		return
 	}
-	what := "the file of remembered answers cannot be used; the hub goes on with what it had: " + strings.TrimSpace(err.Error())
+	what := "the file of remembered answers cannot be used; the hub goes on with what it had: " +
+		strings.TrimSpace(err.Error())
 	p.problem.Store(&what)
 	p.logger.Error("remembered answers are not applied", "path", p.grantsAt, "error", err)
 }
@@ -103,7 +105,8 @@ func (p *permission) at() string {
 	return p.control.URL()
 }
 
-// serve lets approvals be answered from elsewhere from now on, and clients of other processes join, as long as the settings want the first.
+// serve lets approvals be answered from elsewhere from now on, and clients of other processes join,
+// as long as the settings want the first.
 func (p *permission) serve(ctx context.Context, s *config.Settings) error {
 	p.mu.Lock()
 	p.serves = true
@@ -161,9 +164,11 @@ func sayMode(logger *slog.Logger, s *config.Settings) {
 	}
 	switch mode {
 	case policy.ModeDefault:
-		what = "calls that are not known to only read, or come from servers without trust, are asked about: in the client, or with mcp-toolhub approvals"
+		what = "calls that are not known to only read, or come from servers without trust, are asked about: in the " +
+			"client, or with mcp-toolhub approvals"
 	case policy.ModeClient:
-		what = "calls that would be asked about are left to the client, which asks its own user; tools tagged dangerous are asked about"
+		what = "calls that would be asked about are left to the client, which asks its own user; tools tagged " +
+			"dangerous are asked about"
 	case policy.ModeReadOnly, policy.ModePlan:
 		what = "calls that are not known to only read are denied"
 	case policy.ModeAcceptAll:

@@ -40,7 +40,8 @@ type policyCmd struct{ *app }
 func policyCommand(a *app) *cobra.Command {
 	c := policyCmd{a}
 	cmd := group("policy", "Test, explain, replay and suggest permission", "", &cobra.Command{
-		Use: "test FILE", Short: "Run a table of calls through the policy", Long: policyTestHelp, Args: cobra.ExactArgs(1),
+		Use: "test FILE", Short: "Run a table of calls through the policy", Long: policyTestHelp,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.test(cmd.Context(), args[0]) },
 	}, c.explainCommand(), c.replayCommand(), c.suggestCommand(), c.reportCommand())
 	a.outputFlag(cmd.PersistentFlags())
@@ -51,7 +52,8 @@ func (c policyCmd) explainCommand() *cobra.Command {
 	var arguments string
 	call := policy.Request{Actor: tool.Actor{Name: "local"}}
 	cmd := &cobra.Command{
-		Use: "explain TOOL", Short: "Explain what happens to a call, with every rule that was looked at", Args: cobra.ExactArgs(1),
+		Use: "explain TOOL", Short: "Explain what happens to a call, with every rule that was looked at",
+		Args:    cobra.ExactArgs(1),
 		Example: `  mcp-toolhub policy explain mcp.git.push --args '{"branch": "main"}' --door http --as alice`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if door := call.Actor.Door; !slices.Contains([]string{"stdio", "http", "cli", console.Door}, door) {
@@ -68,9 +70,12 @@ func (c policyCmd) explainCommand() *cobra.Command {
 			return c.explain(cmd.Context(), tool.Name(args[0]), call)
 		},
 	}
-	cmd.Flags().StringVar(&arguments, "args", "{}", "arguments as a JSON object; @FILE reads them from a file, @- from stdin")
-	cmd.Flags().StringVar(&call.Actor.Name, "as", "local", "the `caller`: the name of a token; at door cli your own by default")
-	cmd.Flags().StringVar(&call.Actor.Door, "door", "stdio", "how the caller comes in: stdio, http, cli, which is tools call, or ui, which is the page")
+	cmd.Flags().StringVar(&arguments, "args", "{}",
+		"arguments as a JSON object; @FILE reads them from a file, @- from stdin")
+	cmd.Flags().StringVar(&call.Actor.Name, "as", "local",
+		"the `caller`: the name of a token; at door cli your own by default")
+	cmd.Flags().StringVar(&call.Actor.Door, "door", "stdio",
+		"how the caller comes in: stdio, http, cli, which is tools call, or ui, which is the page")
 	cmd.Flags().StringVar(&call.Profile, "profile", namespace.DefaultProfile, "the `profile` that the caller uses")
 	cmd.ValidArgsFunction = c.complete(&call.Profile, toolNames)
 	c.completeFlag(cmd, "profile", profileNames)
@@ -97,7 +102,8 @@ func known(ctx context.Context, h *hub, name tool.Name, r *policy.Request) error
 	if r.Input == nil {
 		r.Input = json.RawMessage(`{}`)
 	}
-	full, err := h.surfaces.now().gate.Request(ctx, gate.Call{Invocation: r.Invocation, Tool: t, Input: r.Input, Meta: r.Meta, Actor: r.Actor, Profile: r.Profile})
+	full, err := h.surfaces.now().gate.Request(ctx, gate.Call{Invocation: r.Invocation, Tool: t, Input: r.Input,
+		Meta: r.Meta, Actor: r.Actor, Profile: r.Profile})
 	if err != nil {
 		return err
 	}
@@ -117,7 +123,8 @@ func (c policyCmd) warnOfCaller(s *config.Settings, caller tool.Actor) {
 	}
 	if !slices.Contains(known, caller.Name) {
 		fmt.Fprintf(c.std.err, "warning: no token is called %q: %s\n", caller.Name,
-			textfile.DidYouMean(caller.Name, known, "callers are the names in hub.auth.tokens, and local where there are none"))
+			textfile.DidYouMean(caller.Name, known,
+				"callers are the names in hub.auth.tokens, and local where there are none"))
 	}
 }
 
@@ -168,7 +175,8 @@ func (c policyCmd) test(ctx context.Context, file string) error {
 		return c.runTable(table, nil, nil)
 	}
 	return c.withHub(ctx, want{}, func(h *hub) error {
-		return c.runTable(table, h.surfaces.now().gate.Engine(), func(name tool.Name, r *policy.Request) error { return known(ctx, h, name, r) })
+		return c.runTable(table, h.surfaces.now().gate.Engine(),
+			func(name tool.Name, r *policy.Request) error { return known(ctx, h, name, r) })
 	})
 }
 

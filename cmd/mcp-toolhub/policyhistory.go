@@ -18,7 +18,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
 )
 
-// look is what the commands that look back at decisions need. No server is started for it: tools are those of an earlier start.
+// look is what the commands that look back at decisions need. No server is started for it: tools
+// are those of an earlier start.
 type look struct {
 	settings *config.Settings
 	own      *builtins

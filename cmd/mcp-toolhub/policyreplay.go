@@ -32,7 +32,8 @@ as denied.`
 func (c policyCmd) replayCommand() *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
-		Use: "replay RULES", Short: "Show which past decisions a changed policy would change", Long: policyReplayHelp, Args: cobra.ExactArgs(1),
+		Use: "replay RULES", Short: "Show which past decisions a changed policy would change", Long: policyReplayHelp,
+		Args:    cobra.ExactArgs(1),
 		Example: "  mcp-toolhub policy replay new-rules.yaml --since 30d",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.replay(cmd.Context(), args[0], since)
@@ -44,7 +45,8 @@ func (c policyCmd) replayCommand() *cobra.Command {
 
 // sinceFlag adds --since.
 func sinceFlag(cmd *cobra.Command, since *string, otherwise string) {
-	cmd.Flags().StringVar(since, "since", otherwise, "calls that began at this `time` or later: 30d, yesterday, 2026-11-22 …")
+	cmd.Flags().StringVar(since, "since", otherwise,
+		"calls that began at this `time` or later: 30d, yesterday, 2026-11-22 …")
 }
 
 func (c policyCmd) replay(ctx context.Context, rules, since string) error {
@@ -137,7 +139,8 @@ func (c policyCmd) printReplayed(r *history.Replayed) error {
 				because = ch.NowBy[0] + ": " + because
 			}
 			t.add(string(ch.Was), now, cmp.Or(string(ch.Answer), "-"), printable(string(ch.Tool)), printable(ch.Actor),
-				ch.At.Local().Format("2006-01-02 15:04:05"), string(ch.ID), printable(because), summary(ch.Arguments, 200))
+				ch.At.Local().Format("2006-01-02 15:04:05"), string(ch.ID), printable(because),
+				summary(ch.Arguments, 200))
 		}
 	}
 	if len(t.rows) > 1 {

@@ -25,7 +25,8 @@ comes before it. What is younger than --since is not listed. With -o json, all a
 func (c policyCmd) reportCommand() *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
-		Use: "report", Short: "Say which rules, remembered answers and servers were not used for a time", Long: policyReportHelp, Args: cobra.NoArgs,
+		Use: "report", Short: "Say which rules, remembered answers and servers were not used for a time",
+		Long: policyReportHelp, Args: cobra.NoArgs,
 		Example: "  mcp-toolhub policy report --since 90d",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.report(cmd.Context(), since)
@@ -160,8 +161,10 @@ func (c policyCmd) printReport(r *reported) error {
 			return err
 		}
 	}
-	text := fmt.Sprintf("Not used since %s: %d of %s, %d of %s, %d of %s", r.Since.Local().Format(time.DateOnly), unused["rule"],
-		count(sum["rule"], "rule"), unused["grant"], count(sum["grant"], "grant"), unused["server"], count(sum["server"], "server"))
+	text := fmt.Sprintf("Not used since %s: %d of %s, %d of %s, %d of %s", r.Since.Local().Format(time.DateOnly),
+		unused["rule"],
+		count(sum["rule"], "rule"), unused["grant"], count(sum["grant"], "grant"), unused["server"],
+		count(sum["server"], "server"))
 	if r.Records != nil {
 		text += "; records begin on " + r.Records.Local().Format(time.DateOnly) + " only"
 	}

@@ -31,7 +31,8 @@ func (c policyCmd) suggestCommand() *cobra.Command {
 	var since, format string
 	var apply bool
 	cmd := &cobra.Command{
-		Use: "suggest", Short: "Suggest rules that allow what people allowed", Long: policySuggestHelp, Args: cobra.NoArgs,
+		Use: "suggest", Short: "Suggest rules that allow what people allowed", Long: policySuggestHelp,
+		Args:    cobra.NoArgs,
 		Example: "  mcp-toolhub policy suggest --since 30d\n  mcp-toolhub policy suggest --apply",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.suggest(cmd.Context(), since, format, apply)
@@ -47,11 +48,12 @@ func (c policyCmd) suggestCommand() *cobra.Command {
 
 // past is the history with the policy in force.
 func (l *look) past() history.Past {
-	return history.Past{Calls: l.calls, Tools: l.tools, Home: homeDir(), Gate: func(more []policy.Rule) (*gate.Gate, error) {
-		s := *l.settings
-		s.Policy.Sets = append(slices.Clip(s.Policy.Sets), policy.Set{Source: policy.CommandLine, Rules: more})
-		return (&configured{settings: &s, own: l.own}).newGate(nil, l.table)
-	}}
+	return history.Past{Calls: l.calls, Tools: l.tools, Home: homeDir(),
+		Gate: func(more []policy.Rule) (*gate.Gate, error) {
+			s := *l.settings
+			s.Policy.Sets = append(slices.Clip(s.Policy.Sets), policy.Set{Source: policy.CommandLine, Rules: more})
+			return (&configured{settings: &s, own: l.own}).newGate(nil, l.table)
+		}}
 }
 
 // homeDir is the user's directory; "" where that is not known: then there is none to keep out of rules.
@@ -111,15 +113,18 @@ func suggestedJSON(found *history.Suggested) any {
 	for _, s := range found.Suggestions {
 		one := suggestion{Calls: s.Calls, Else: s.Else}
 		r := &one.Rule
-		r.ID, r.Match, r.Actor, r.When, r.Then, r.Reason = s.Rule.ID, s.Rule.Match, s.Rule.Actor, s.Rule.When, s.Rule.Then, s.Rule.Reason
+		r.ID, r.Match, r.Actor, r.When, r.Then, r.Reason = s.Rule.ID, s.Rule.Match, s.Rule.Actor, s.Rule.When,
+			s.Rule.Then, s.Rule.Reason
 		all = append(all, one)
 	}
-	return map[string]any{"suggestions": all, "allowed": found.Allowed, "spared": found.Spared, "denied": found.Denied, "untold": found.Untold}
+	return map[string]any{"suggestions": all, "allowed": found.Allowed, "spared": found.Spared, "denied": found.Denied,
+		"untold": found.Untold}
 }
 
 // sumOf says in one line what the rules come to.
 func sumOf(found *history.Suggested) string {
-	text := fmt.Sprintf("People allowed %s and denied %d. With %s, %d of those allowed would run unasked, and none of those denied",
+	text := fmt.Sprintf("People allowed %s and denied %d. With %s, %d of those allowed would run unasked, and none "+
+		"of those denied",
 		count(found.Allowed, "call"), found.Denied, count(len(found.Suggestions), "new rule"), found.Spared)
 	if found.Untold > 0 {
 		text += fmt.Sprintf("; %s cannot be decided about again and count for nothing", count(found.Untold, "call"))
@@ -178,9 +183,11 @@ func putRule(f *splice.File, s *history.Suggestion) (*splice.File, error) {
 	r := s.Rule
 	said := fmt.Sprintf("from %s that people allowed, such as %s", count(len(s.Calls), "call"), s.Calls[len(s.Calls)-1])
 	if len(s.Else) > 0 {
-		said += fmt.Sprintf("; %s more would have run, such as %s", count(len(s.Else), "call"), s.Else[len(s.Else)-1].ID)
+		said += fmt.Sprintf("; %s more would have run, such as %s", count(len(s.Else), "call"),
+			s.Else[len(s.Else)-1].ID)
 	}
-	return f.Put(rulesPlace(), r.ID, splice.Object{{Key: "match", Value: r.Match}, {Key: "actor", Value: r.Actor}, {Key: "when", Value: r.When},
+	return f.Put(rulesPlace(), r.ID, splice.Object{{Key: "match", Value: r.Match}, {Key: "actor", Value: r.Actor},
+		{Key: "when", Value: r.When},
 		{Key: "then", Value: string(r.Then)}, {Key: "reason", Value: r.Reason}}, said)
 }
 
@@ -201,7 +208,8 @@ func rulesAsYAML(all []history.Suggestion) ([]byte, error) {
 // applyRules asks about each rule, and adds those that the person takes to the config.
 func (c policyCmd) applyRules(ctx context.Context, found *history.Suggested) error {
 	if c.terminal() == nil {
-		return &exitError{exitUsage, errors.New("nobody can be asked here: --apply asks about each rule at the terminal; -o yaml prints them all")}
+		return &exitError{exitUsage,
+			errors.New("nobody can be asked here: --apply asks about each rule at the terminal; -o yaml prints them all")}
 	}
 	e := configEdit{app: c.app}
 	if err := e.find(false); err != nil {
@@ -223,7 +231,8 @@ func (c policyCmd) applyRules(ctx context.Context, found *history.Suggested) err
 		}
 		taken++
 	}
-	return c.print(fmt.Appendf(nil, "%s: %s added, %d left out", e.target, count(taken, "rule"), len(found.Suggestions)-taken))
+	return c.print(fmt.Appendf(nil, "%s: %s added, %d left out", e.target, count(taken, "rule"),
+		len(found.Suggestions)-taken))
 }
 
 // addRule adds a rule to the config as it stands now.
@@ -236,7 +245,8 @@ func (e *configEdit) addRule(s *history.Suggestion) error {
 		return failed(fmt.Errorf("%s: add rule %s: %w", e.target, s.Rule.ID, err))
 	}
 	if _, err := e.check(after, nil); err != nil {
-		return &exitError{exitConfig, fmt.Errorf("%w\nnothing was changed: these are the faults that the config would have", err)}
+		return &exitError{exitConfig,
+			fmt.Errorf("%w\nnothing was changed: these are the faults that the config would have", err)}
 	}
 	return failed(e.store(after, nil))
 }
@@ -246,5 +256,6 @@ func editOf(s *config.Settings) (*configEdit, error) {
 	if s.Path == "" {
 		return nil, errors.New("there is no config file that rules could be added to")
 	}
-	return &configEdit{app: &app{std: streams{getenv: os.LookupEnv}, stateDir: s.StateDir}, target: s.Path, trusted: s.TrustFile != ""}, nil
+	return &configEdit{app: &app{std: streams{getenv: os.LookupEnv}, stateDir: s.StateDir}, target: s.Path,
+		trusted: s.TrustFile != ""}, nil
 }

@@ -87,8 +87,8 @@ func newTable(titles ...string) *table { return &table{[][]string{titles}} }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// text returns the table with as many of its columns as fit into width, and at least two. With coloured, the states in the
-// second column have their colours.
+// text returns the table with as many of its columns as fit into width, and at least two. With
+// coloured, the states in the second column have their colours.
 func (t *table) text(width int, coloured bool) string {
 	var widths []int
 	for _, row := range t.rows {
@@ -120,16 +120,16 @@ func (t *table) text(width int, coloured bool) string {
 	return b.String()
 }
 
-// isColoured reports whether what goes to stream is coloured: on a terminal, unless NO_COLOR (https://no-color.org) or TERM
-// says that the person wants none.
+// isColoured reports whether what goes to stream is coloured: on a terminal, unless NO_COLOR
+// (https://no-color.org) or TERM says that the person wants none.
 func (s streams) isColoured(stream any) bool {
 	unwanted, _ := s.getenv("NO_COLOR")
 	kind, _ := s.getenv("TERM")
 	return unwanted == "" && kind != "dumb" && isTerminal(stream)
 }
 
-// painted returns the word for a state in its colour: green where all is well, yellow where that takes a while, red where
-// somebody has to do something. Any other text stays as it is.
+// painted returns the word for a state in its colour: green where all is well, yellow where that
+// takes a while, red where somebody has to do something. Any other text stays as it is.
 func painted(word string) string {
 	colour := 0
 	switch word {

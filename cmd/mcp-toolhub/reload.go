@@ -23,7 +23,8 @@ import (
 // settleTime passes after the last write to a file before it is read: editors write in several steps.
 const settleTime = 200 * time.Millisecond
 
-// configWatch applies the files of a hub's settings again when they change, and likewise the files of remembered answers and sign-ins.
+// configWatch applies the files of a hub's settings again when they change, and likewise the files
+// of remembered answers and sign-ins.
 type configWatch struct {
 	hub     *hub
 	read    func() (*config.Settings, error)
@@ -66,7 +67,8 @@ func (w *configWatch) run(ctx context.Context, reload <-chan os.Signal) {
 			case w.isSettings(e.Name):
 				settings = true
 				timer.Reset(settleTime)
-			case sameFile(e.Name, w.hub.permission.grantsAt), strings.HasPrefix(e.Name, w.hub.permission.grantsAt+policy.Damaged):
+			case sameFile(e.Name, w.hub.permission.grantsAt),
+				strings.HasPrefix(e.Name, w.hub.permission.grantsAt+policy.Damaged):
 				answers = true
 				timer.Reset(settleTime)
 			case sameFile(e.Name, w.hub.signIns.File()):
@@ -103,8 +105,9 @@ func (w *configWatch) run(ctx context.Context, reload <-chan os.Signal) {
 	}
 }
 
-// load reads the settings, and refuses a file that was emptied since it was read last. A write that failed leaves such a file,
-// for instance on a full disk. In force it would end every server, or every rule.
+// load reads the settings, and refuses a file that was emptied since it was read last. A write that
+// failed leaves such a file, for instance on a full disk. In force it would end every server, or
+// every rule.
 func (w *configWatch) load() (*config.Settings, error) {
 	before := emptyFiles(w.hub.settings()) // a file may be empty when reading begins, and written meanwhile
 	next, err := w.read()
@@ -144,8 +147,9 @@ func emptyFiles(s *config.Settings) map[string]bool {
 	return empty
 }
 
-// follow watches what the settings in force name. It watches directories, not files: editors and mounts put a new file in the
-// place of the old one. It reports whether a file may have changed before it was watched: then it is to be read again.
+// follow watches what the settings in force name. It watches directories, not files: editors and
+// mounts put a new file in the place of the old one. It reports whether a file may have changed
+// before it was watched: then it is to be read again.
 func (w *configWatch) follow() (missed bool) {
 	if w.watcher == nil {
 		return false
@@ -171,14 +175,16 @@ func (w *configWatch) follow() (missed bool) {
 func changedSince(read map[string]fs.FileInfo) bool {
 	for file, before := range read {
 		now, err := os.Stat(file)
-		if err != nil || !os.SameFile(now, before) || now.Size() != before.Size() || !now.ModTime().Equal(before.ModTime()) {
+		if err != nil || !os.SameFile(now, before) || now.Size() != before.Size() ||
+			!now.ModTime().Equal(before.ModTime()) {
 			return true
 		}
 	}
 	return false
 }
 
-// isSettings reports whether the file is the config, that of secrets, one of rules that the config names, or the record that they are trusted.
+// isSettings reports whether the file is the config, that of secrets, one of rules that the config
+// names, or the record that they are trusted.
 func (w *configWatch) isSettings(name string) bool {
 	s := w.hub.settings()
 	return slices.ContainsFunc(w.settingsFiles(s), func(file string) bool { return sameFile(name, file) })
@@ -198,7 +204,8 @@ func sameFile(a, b string) bool {
 	return err == nil && filepath.Clean(a) == absolute || filepath.Clean(a) == filepath.Clean(b)
 }
 
-// reload applies the config file as it stands now. One with faults changes nothing: the hub goes on as it was and says so.
+// reload applies the config file as it stands now. One with faults changes nothing: the hub goes on
+// as it was and says so.
 func (w *configWatch) reload(ctx context.Context) {
 	h := w.hub
 	next, err := w.load()
@@ -210,7 +217,8 @@ func (w *configWatch) reload(ctx context.Context) {
 		var faults textfile.Faults
 		what := "the config file cannot be used; the hub goes on with what it had: " + err.Error()
 		if errors.As(err, &faults) {
-			what = fmt.Sprintf("the config has %s; the hub goes on with what it had: %s", count(len(faults), "fault"), err)
+			what = fmt.Sprintf("the config has %s; the hub goes on with what it had: %s", count(len(faults), "fault"),
+				err)
 			for _, f := range faults {
 				w.faulty = append(w.faulty, f.File)
 			}
@@ -220,7 +228,8 @@ func (w *configWatch) reload(ctx context.Context) {
 		return
 	}
 	h.configProblem.Store(nil)
-	h.logger.Info("config is applied", "path", next.Path, "servers", len(next.Upstream.Servers), "profiles", h.surfaces.now().profiles())
+	h.logger.Info("config is applied", "path", next.Path, "servers", len(next.Upstream.Servers), "profiles",
+		h.surfaces.now().profiles())
 }
 
 // followSignIns starts those servers anew to which somebody has signed in, or out. Others go on undisturbed.
@@ -235,7 +244,8 @@ func (h *hub) followSignIns() {
 // their sessions.
 func (h *hub) apply(ctx context.Context, s *config.Settings) error {
 	was := h.settings()
-	s.Upstream.Self, s.Upstream.Version, s.Upstream.Catalogs = was.Upstream.Self, was.Upstream.Version, was.Upstream.Catalogs
+	s.Upstream.Self, s.Upstream.Version, s.Upstream.Catalogs = was.Upstream.Self, was.Upstream.Version,
+		was.Upstream.Catalogs
 	for _, w := range s.Warnings {
 		h.logger.Warn("config", "warning", w)
 	}
@@ -253,7 +263,8 @@ func (h *hub) apply(ctx context.Context, s *config.Settings) error {
 		return err
 	}
 	if s.Journal != was.Journal || s.Stored != was.Stored || s.Store != was.Store || s.Records != was.Records ||
-		s.StateDir != was.StateDir || s.Log != was.Log || s.Telemetry != was.Telemetry || s.KeyringSignIns != was.KeyringSignIns ||
+		s.StateDir != was.StateDir || s.Log != was.Log || s.Telemetry != was.Telemetry ||
+		s.KeyringSignIns != was.KeyringSignIns ||
 		s.Downstream.Name != was.Downstream.Name || s.Embeddings != was.Embeddings {
 		h.logger.Warn("changes of persist, hub.log, hub.name, hub.metrics, hub.telemetry, " +
 			"hub.sign_in_key and deferred.embeddings take effect at the next start")

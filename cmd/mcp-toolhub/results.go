@@ -16,17 +16,21 @@ import (
 
 // resultReader returns what reads stored results, with the rights of the settings in force.
 func (h *hub) resultReader() results.Reader {
-	return results.Reader{Store: h.results, All: h.settings().Downstream.Auth.ReadsResults, Memory: h.group.Memory().Share()}
+	return results.Reader{Store: h.results, All: h.settings().Downstream.Auth.ReadsResults,
+		Memory: h.group.Memory().Share()}
 }
 
 // readResource reads a resource of a server for a call, where the policy lets its caller.
 func (h *hub) readResource(ctx context.Context, c *invoke.Call, server, uri string) (tool.Reply, error) {
 	const method = "resources/read"
 	params := append(append([]byte(`{"uri":`), rawjson.Quote(uri)...), '}')
-	out := h.pipeline.Invoke(ctx, &invoke.Call{Surface: c.Surface, Params: params, Arguments: params, Hop: c.Hop, Method: method,
-		Actor: c.Actor, Session: c.Session, Request: &invoke.Request{Method: h.group.Method(server, method, true), Unasked: true,
+	out := h.pipeline.Invoke(ctx, &invoke.Call{Surface: c.Surface, Params: params, Arguments: params, Hop: c.Hop,
+		Method: method,
+		Actor:  c.Actor, Session: c.Session, Request: &invoke.Request{Method: h.group.Method(server, method, true),
+			Unasked: true,
 			Send: func(ctx context.Context, _ *tool.Execution) (tool.Reply, error) {
-				return h.group.Forward(ctx, &tool.Request{Server: server, Method: method, Params: params, Hop: c.Hop, Session: c.Session})
+				return h.group.Forward(ctx, &tool.Request{Server: server, Method: method, Params: params, Hop: c.Hop,
+					Session: c.Session})
 			}}})
 	switch {
 	case out.Class == tool.ClassPermissionDenied || out.Class == tool.ClassPolicyBlocked:
@@ -37,8 +41,8 @@ func (h *hub) readResource(ctx context.Context, c *invoke.Call, server, uri stri
 	return tool.Reply{Result: out.Result, Free: out.Free}, nil
 }
 
-// resultExpired records that a stored result is gone, and why: "Missing payload bytes should not erase the fact that the tool was
-// selected and executed."
+// resultExpired records that a stored result is gone, and why: "Missing payload bytes should not
+// erase the fact that the tool was selected and executed."
 func (h *hub) resultExpired(e payload.Entry) {
 	if !e.ID.IsResult() {
 		h.logger.Info("a stored input has expired", "input", e.ID, "tool", e.Tool, "why", e.Reason)
@@ -54,7 +58,8 @@ func (h *hub) resultExpired(e payload.Entry) {
 }
 
 // storedResult implements downstream.StoredResults.
-func (h *hub) storedResult(caller tool.Actor, id tool.ResultID, uri string) (contents json.RawMessage, free func(), err error) {
+func (h *hub) storedResult(caller tool.Actor, id tool.ResultID, uri string) (contents json.RawMessage, free func(),
+	err error) {
 	free, err = h.resultReader().Read(caller, id, func(e payload.Entry, native []byte) error {
 		contents = tool.ResourceContents(uri, e.MediaType, native)
 		return nil

@@ -45,7 +45,8 @@ func secretsCommand(a *app) *cobra.Command {
 
 func (c secretsCmd) set(name string) error {
 	if !secrets.ValidName(name) {
-		return &exitError{exitUsage, fmt.Errorf("secret %q: a name has letters, digits, _, - and dots, at most 100", name)}
+		return &exitError{exitUsage, fmt.Errorf("secret %q: a name has letters, digits, _, - and dots, at most 100",
+			name)}
 	}
 	state, err := c.findState()
 	if err != nil {

@@ -50,8 +50,9 @@ func serveCommand(a *app) *cobra.Command {
 	c := &serveCmd{app: a}
 	var server string
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Serve the tools of all servers, over stdio or HTTP", Long: serveHelp, Example: serveExample,
-		Args: cobra.NoArgs,
+		Use: "serve", Short: "Serve the tools of all servers, over stdio or HTTP", Long: serveHelp,
+		Example: serveExample,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if c.style != "" {
 				if err := namespace.Style(c.style).Check(); err != nil {
@@ -67,9 +68,11 @@ func serveCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&c.address, "http", "", "listen on `host:port` instead of speaking stdio")
 	cmd.Flags().BoolVar(&c.stdio, "stdio", false, "speak stdio even where the config has hub.http.listen")
 	cmd.MarkFlagsMutuallyExclusive("http", "stdio")
-	cmd.Flags().BoolVar(&c.alone, "alone", false, "serve the client on stdin by this process, also where a hub of the same config runs")
+	cmd.Flags().BoolVar(&c.alone, "alone", false,
+		"serve the client on stdin by this process, also where a hub of the same config runs")
 	cmd.MarkFlagsMutuallyExclusive("http", "alone")
-	cmd.Flags().BoolVar(&c.shared, "shared", false, "serve no client on stdin: clients that start the hub with the same config join this one")
+	cmd.Flags().BoolVar(&c.shared, "shared", false,
+		"serve no client on stdin: clients that start the hub with the same config join this one")
 	cmd.Flags().StringVar(&c.profile, "profile", namespace.DefaultProfile, "the `profile` that a stdio client sees")
 	cmd.Flags().StringVar(&server, "server", "", "a stdio client sees this `server` alone, under its own names")
 	cmd.MarkFlagsMutuallyExclusive("profile", "server")
@@ -78,7 +81,8 @@ func serveCommand(a *app) *cobra.Command {
 	}
 	a.completeFlag(cmd, "profile", profileNames)
 	a.completeFlag(cmd, "server", serverNames)
-	cmd.Flags().StringVar(&c.style, "names", "", "write tools' names in this `style` instead of the profile's: canonical, safe, short or native")
+	cmd.Flags().StringVar(&c.style, "names", "",
+		"write tools' names in this `style` instead of the profile's: canonical, safe, short or native")
 	return cmd
 }
 
@@ -98,8 +102,9 @@ func (c *serveCmd) run(ctx context.Context) error {
 	return c.serve(ctx, s, c.std, func() {})
 }
 
-// surviveClients makes a write to stdout or stderr, whose reader is gone, an error like any other. Without it, Go ends the process by SIGPIPE
-// there: a client that is killed would take the hub with it, and so the calls of others.
+// surviveClients makes a write to stdout or stderr, whose reader is gone, an error like any other.
+// Without it, Go ends the process by SIGPIPE there: a client that is killed would take the hub with
+// it, and so the calls of others.
 func surviveClients() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // listen is the address at which the hub serves; "" where it serves the client on stdin.
@@ -140,7 +145,8 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 	if err != nil {
 		return failed(err)
 	}
-	if c.address != "" && len(s.Downstream.Auth.Tokens) == 0 && !connuser.Known() { // of hub.http.listen the config warns
+	// of hub.http.listen the config warns
+	if c.address != "" && len(s.Downstream.Auth.Tokens) == 0 && !connuser.Known() {
 		h.logger.Warn(config.EveryUserMayCall, "change", "hub.auth.tokens")
 	}
 	endMetrics, err := h.serveMetrics()
@@ -214,8 +220,10 @@ func (c *serveCmd) sayHowToConnect(s *config.Settings, listener net.Listener) {
 		if c.shared {
 			fmt.Fprintln(c.std.err, "Clients that start the hub with this config join this one. Ctrl-C ends it.")
 		} else if isTerminal(c.std.in) {
-			fmt.Fprintln(c.std.err, "The hub waits for a client on stdin, which is this terminal. A client starts it with this command. To serve\n"+
-				"clients that connect: mcp-toolhub serve --http 127.0.0.1:8808. Ctrl-D ends it.")
+			fmt.Fprintln(c.std.err,
+				"The hub waits for a client on stdin, which is this terminal. A client starts it with this command. "+
+					"To serve\n"+
+					"clients that connect: mcp-toolhub serve --http 127.0.0.1:8808. Ctrl-D ends it.")
 		}
 		return
 	}
@@ -224,7 +232,8 @@ func (c *serveCmd) sayHowToConnect(s *config.Settings, listener net.Listener) {
 	if len(s.Downstream.Auth.Tokens) > 0 {
 		header = ` --header "Authorization: Bearer TOKEN"`
 	}
-	fmt.Fprintf(c.std.err, "Connect clients to %s, for instance: claude mcp add --transport http toolhub %s%s\nCtrl-C ends the hub.\n",
+	fmt.Fprintf(c.std.err,
+		"Connect clients to %s, for instance: claude mcp add --transport http toolhub %s%s\nCtrl-C ends the hub.\n",
 		address, address, header)
 }
 
@@ -332,8 +341,9 @@ func boundMemory(ctx context.Context, messages *budget.Budget) {
 	}, debug.FreeOSMemory)
 }
 
-// relaxCollector makes a small hub collect its garbage seldom, unless GOGC says otherwise. The runtime lets as much garbage gather
-// as is in use, and what it returns counts as in use while the caller holds it. It takes no memory: nobody writes to its pages.
+// relaxCollector makes a small hub collect its garbage seldom, unless GOGC says otherwise. The
+// runtime lets as much garbage gather as is in use, and what it returns counts as in use while the
+// caller holds it. It takes no memory: nobody writes to its pages.
 func relaxCollector() (untouched []byte) {
 	if _, ok := os.LookupEnv("GOGC"); ok {
 		return nil

@@ -31,7 +31,8 @@ func serversCommand(a *app) *cobra.Command {
 		Example: "  mcp-toolhub servers --url http://127.0.0.1:8808",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if hubURL == "" {
-				return a.withHub(cmd.Context(), want{all: true}, func(h *hub) error { return a.reportServers(model{h}.health(), wide) })
+				return a.withHub(cmd.Context(), want{all: true},
+					func(h *hub) error { return a.reportServers(model{h}.health(), wide) })
 			}
 			h, err := a.remoteHealth(cmd.Context(), hubURL)
 			if err != nil {
@@ -85,15 +86,18 @@ func (a *app) remoteHealth(ctx context.Context, hubURL string) (downstream.Healt
 		return h, failed(fmt.Errorf("ask the hub: %w", err))
 	}
 	if err := json.Unmarshal(body, &h); err != nil || h.Status == "" {
-		return h, failed(fmt.Errorf("ask the hub: %s answered with status %d and no health: is it an mcp-toolhub?", u.Host, resp.StatusCode))
+		return h, failed(fmt.Errorf("ask the hub: %s answered with status %d and no health: is it an mcp-toolhub?",
+			u.Host, resp.StatusCode))
 	}
 	if h.Servers == nil {
-		return h, failed(fmt.Errorf("the hub at %s is %s, and shows more to holders of a token: set $%s", u.Host, h.Status, tokenVariable))
+		return h, failed(fmt.Errorf("the hub at %s is %s, and shows more to holders of a token: set $%s", u.Host,
+			h.Status, tokenVariable))
 	}
 	return h, nil
 }
 
-// ownConnections counts the client sessions with a connection of their own to the server: "shared" where they share one.
+// ownConnections counts the client sessions with a connection of their own to the server: "shared"
+// where they share one.
 func ownConnections(s tool.ServerStatus) string {
 	if s.Isolation == "" {
 		return "shared"
@@ -128,12 +132,16 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 	if a.json() {
 		return a.printJSON(h)
 	}
-	t := newTable("SERVER", "STATE", "SINCE", "TRANSPORT", "TOOLS", "CALLS", "ERRORS", "SESSIONS", "EXCLUDED", "QUEUED", "P95", "P50",
+	t := newTable("SERVER", "STATE", "SINCE", "TRANSPORT", "TOOLS", "CALLS", "ERRORS", "SESSIONS", "EXCLUDED", "QUEUED",
+		"P95", "P50",
 		"PROMPTS", "RESOURCES", "DROPPED", "REPAIRED", "PROTOCOL")
 	for _, s := range h.Servers {
-		t.add(s.Server, stateText(s.State), moment(s.Since), s.Transport, strconv.Itoa(s.Tools), fmt.Sprint(s.Calls), fmt.Sprint(s.Errors),
-			ownConnections(s), strconv.Itoa(len(s.Excluded)), strconv.Itoa(s.Queued), latency(s.LatencyP95MS), latency(s.LatencyP50MS),
-			strconv.Itoa(s.Prompts), strconv.Itoa(s.Resources+s.Templates), fmt.Sprint(s.Dropped), strconv.Itoa(s.Repaired), s.ProtocolVersion)
+		t.add(s.Server, stateText(s.State), moment(s.Since), s.Transport, strconv.Itoa(s.Tools), fmt.Sprint(s.Calls),
+			fmt.Sprint(s.Errors),
+			ownConnections(s), strconv.Itoa(len(s.Excluded)), strconv.Itoa(s.Queued), latency(s.LatencyP95MS),
+			latency(s.LatencyP50MS),
+			strconv.Itoa(s.Prompts), strconv.Itoa(s.Resources+s.Templates), fmt.Sprint(s.Dropped),
+			strconv.Itoa(s.Repaired), s.ProtocolVersion)
 	}
 	width := tableWidth
 	if wide {
@@ -150,7 +158,8 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 		for _, one := range all {
 			fmt.Fprintf(a.std.out, "\n%s: %s\n", s.Server, printable(one.String()))
 			if len(one.Wanted) > 0 {
-				fmt.Fprintf(a.std.out, "  it has asked for more since (%s): %s\n", printable(strings.Join(one.Wanted, " ")), printable(one.Login))
+				fmt.Fprintf(a.std.out, "  it has asked for more since (%s): %s\n",
+					printable(strings.Join(one.Wanted, " ")), printable(one.Login))
 			}
 		}
 		if s.LastError != "" {
@@ -192,7 +201,8 @@ func (a *app) printFindings(h downstream.Health) {
 	const most = 20 // of one server
 	for _, s := range h.Servers {
 		if len(s.Changed) > 0 {
-			fmt.Fprintf(a.std.out, "\n%s: described otherwise than at the last start: %s\n", s.Server, strings.Join(s.Changed, ", "))
+			fmt.Fprintf(a.std.out, "\n%s: described otherwise than at the last start: %s\n", s.Server,
+				strings.Join(s.Changed, ", "))
 			fmt.Fprintf(a.std.out, "  read what they say now: mcp-toolhub tools show NAME\n")
 		}
 		for _, f := range s.Findings[:min(len(s.Findings), most)] {

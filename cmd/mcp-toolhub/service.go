@@ -49,10 +49,12 @@ func serviceCommand(a *app) *cobra.Command {
 	c := &serviceCmd{app: a}
 	install := &cobra.Command{
 		Use: "install", Short: "Let systemd or launchd run the hub", Long: serviceInstallHelp, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub service install --config ~/.config/mcp-toolhub/config.yaml\n  mcp-toolhub service install --dry-run",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return c.install(cmd.Context()) },
+		Example: "  mcp-toolhub service install --config ~/.config/mcp-toolhub/config.yaml\n  mcp-toolhub service " +
+			"install --dry-run",
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.install(cmd.Context()) },
 	}
-	install.Flags().StringVar(&c.address, "http", "", "listen on `host:port` (default: the config's hub.http.listen, or "+serviceAddress+")")
+	install.Flags().StringVar(&c.address, "http", "",
+		"listen on `host:port` (default: the config's hub.http.listen, or "+serviceAddress+")")
 	remove := &cobra.Command{
 		Use: "remove", Short: "Stop the service and take it out", Long: serviceRemoveHelp, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.remove(cmd.Context()) },
@@ -110,7 +112,8 @@ func (c *serviceCmd) install(ctx context.Context) error {
 		c.dryRun = true
 	}
 	if err := c.all(ctx, u.Start); err != nil {
-		return failed(fmt.Errorf("%w: log in as this user, without su or sudo, and run mcp-toolhub service install again", err))
+		return failed(fmt.Errorf("%w: log in as this user, without su or sudo, and run mcp-toolhub service "+
+			"install again", err))
 	}
 	if !c.dryRun {
 		fmt.Fprintf(c.std.out, "The hub runs. Its log: %s\n", u.Log)
@@ -130,7 +133,8 @@ func (c *serviceCmd) hub(s *config.Settings) (service.Hub, error) {
 		}
 	}
 	if strings.Contains(filepath.ToSlash(h.Program), "/_npx/") {
-		return h, failed(errors.New("npx keeps this program in its cache, from where it may go: npm install -g mcp-toolhub, then run that one"))
+		return h, failed(errors.New("npx keeps this program in its cache, from where it may go: npm install -g " +
+			"mcp-toolhub, then run that one"))
 	}
 	path, err := filepath.Abs(s.Path)
 	if err != nil {
@@ -166,7 +170,8 @@ func (c *serviceCmd) warnOfEnvironment(s *config.Settings, u *service.Unit) {
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(s.Variables)) {
 		value, _ := c.std.getenv(name)
-		given := strings.Contains("\n"+string(text), "\n"+name+"=") || slices.Contains(append([]string{"HOME", "USER", "LOGNAME", "SHELL"}, serviceEnv...), name)
+		given := strings.Contains("\n"+string(text), "\n"+name+"=") ||
+			slices.Contains(append([]string{"HOME", "USER", "LOGNAME", "SHELL"}, serviceEnv...), name)
 		if value != "" && !given {
 			missing = append(missing, name)
 		}
@@ -178,7 +183,8 @@ func (c *serviceCmd) warnOfEnvironment(s *config.Settings, u *service.Unit) {
 	if u.Environment != "" {
 		otherwise += ", or write lines NAME=value into " + u.Environment
 	}
-	fmt.Fprintf(c.std.err, "mcp-toolhub: warning: the config reads %s of the environment, which a service does not have: %s\n",
+	fmt.Fprintf(c.std.err,
+		"mcp-toolhub: warning: the config reads %s of the environment, which a service does not have: %s\n",
 		strings.Join(missing, ", "), otherwise)
 }
 

@@ -101,7 +101,8 @@ func (c *startCmd) run(ctx context.Context) error {
 		fmt.Fprintf(c.std.out, "== %s\n", name)
 		err := step(ctx)
 		if errors.Is(err, errNobody) {
-			return &exitError{exitUsage, fmt.Errorf("%w; import --dry-run and connect --dry-run show what would change", errNobody)}
+			return &exitError{exitUsage, fmt.Errorf("%w; import --dry-run and connect --dry-run show what would change",
+				errNobody)}
 		}
 		if err != nil {
 			return err
@@ -113,8 +114,9 @@ func (c *startCmd) run(ctx context.Context) error {
 // configured fails where there is no config to go on with.
 func (c *startCmd) configured() error {
 	if _, err := c.find(); err != nil {
-		return &exitError{exitConfig, errors.New("no server is in the hub's config yet: mcp-toolhub add URL, or mcp-toolhub add NAME -- COMMAND, " +
-			"adds one: then start again")}
+		return &exitError{exitConfig,
+			errors.New("no server is in the hub's config yet: mcp-toolhub add URL, or mcp-toolhub add NAME -- COMMAND, " +
+				"adds one: then start again")}
 	}
 	return nil
 }
@@ -164,7 +166,8 @@ func (c *startCmd) connect(ctx context.Context) error {
 	to := connectCmd{app: c.app, all: true, stdio: true, replace: true, yes: c.yes, profile: namespace.DefaultProfile}
 	err := to.connect(ctx, nil)
 	if errors.Is(err, errNoClient) {
-		fmt.Fprintln(c.std.out, "no client whose file can be changed was found on this machine: mcp-toolhub connect takes the name of one")
+		fmt.Fprintln(c.std.out,
+			"no client whose file can be changed was found on this machine: mcp-toolhub connect takes the name of one")
 		return nil
 	}
 	return err
@@ -187,7 +190,8 @@ func (c *startCmd) serve(ctx context.Context) error {
 	return c.keep(ctx)
 }
 
-// unsettled returns the servers that run in the directory in which their hub was started: only clients of that directory share it.
+// unsettled returns the servers that run in the directory in which their hub was started: only
+// clients of that directory share it.
 func unsettled(s *config.Settings) (ids []string) {
 	for _, server := range s.Upstream.Servers {
 		if server.Transport == upstream.Stdio && server.Dir == "" && !server.Disabled {
@@ -203,7 +207,9 @@ func (c *startCmd) settle(ctx context.Context, s *config.Settings) error {
 	if len(ids) == 0 || c.yes {
 		return nil
 	}
-	fmt.Fprintf(c.std.err, "These servers run in the directory of the client that starts them, so clients in different directories share no hub:\n  %s\n",
+	fmt.Fprintf(c.std.err,
+		"These servers run in the directory of the client that starts them, so clients in different directories "+
+			"share no hub:\n  %s\n",
 		strings.Join(ids, ", "))
 	if ok, err := c.confirm(ctx, "Let them run in your home directory, for all clients? [y/n]: "); err != nil || !ok {
 		return err
@@ -216,7 +222,8 @@ func (c *startCmd) settle(ctx context.Context, s *config.Settings) error {
 	for _, id := range ids {
 		place, entry, err := e.server(after, id)
 		if err == nil {
-			after, err = after.Put(splice.Place{Path: append(slices.Clone(place.Path), entry.Name)}, "cwd", clients.HomeDir)
+			after, err = after.Put(splice.Place{Path: append(slices.Clone(place.Path), entry.Name)}, "cwd",
+				clients.HomeDir)
 		}
 		if err != nil {
 			return failed(fmt.Errorf("%s: %s: %w", e.target, id, err))
@@ -225,8 +232,8 @@ func (c *startCmd) settle(ctx context.Context, s *config.Settings) error {
 	return failed(e.store(after, nil))
 }
 
-// hubLog is the log of the hub in the background, in the state directory. One that has grown larger than maxHubLog when a hub starts
-// becomes hubLog.1.
+// hubLog is the log of the hub in the background, in the state directory. One that has grown larger
+// than maxHubLog when a hub starts becomes hubLog.1.
 const (
 	hubLog    = "hub.log"
 	maxHubLog = 8 << 20
@@ -248,7 +255,8 @@ func (c *startCmd) keep(ctx context.Context) error {
 		if joined, err := hub.Join(ctx, fingerprint(s, ""), namespace.DefaultProfile); err == nil {
 			_ = joined.Close()
 		} else {
-			fmt.Fprintf(c.std.err, "warning: clients that start here do not join it: %s: run mcp-toolhub stop, then start it again\n", err)
+			fmt.Fprintf(c.std.err,
+				"warning: clients that start here do not join it: %s: run mcp-toolhub stop, then start it again\n", err)
 		}
 		return nil
 	}
@@ -259,10 +267,14 @@ func (c *startCmd) keep(ctx context.Context) error {
 	if hub, err = c.launch(ctx, s, log); err != nil {
 		return failed(fmt.Errorf("start a hub in the background: %w", err))
 	}
-	fmt.Fprintf(c.std.out, "A hub runs in the background, as process %d. Clients that start the hub with this config join it.\n  config: %s\n  log:    %s\n"+
-		"  stop:   %s\n", hub.PID(), absolute(s.Path), log, commandLine(s.StateDir, "stop"))
+	fmt.Fprintf(c.std.out,
+		"A hub runs in the background, as process %d. Clients that start the hub with this config join it.\n  "+
+			"config: %s\n  log:    %s\n"+
+			"  stop:   %s\n", hub.PID(), absolute(s.Path), log, commandLine(s.StateDir, "stop"))
 	if here := unsettled(s); len(here) > 0 {
-		fmt.Fprintf(c.std.err, "Clients that start in another directory have a hub of their own: give these servers a cwd to prevent that: %s\n",
+		fmt.Fprintf(c.std.err,
+			"Clients that start in another directory have a hub of their own: give these servers a cwd to prevent "+
+				"that: %s\n",
 			strings.Join(here, ", "))
 	}
 	return nil
@@ -289,7 +301,8 @@ func (c *startCmd) launch(ctx context.Context, s *config.Settings, log string) (
 		return nil, err
 	}
 	cmd := exec.Command(self, "serve", "--shared", "--state-dir", s.StateDir)
-	for _, flag := range []struct{ name, value string }{{"--config", c.configPath}, {"--rules", c.rules}, {"--log-level", c.logLevel},
+	for _, flag := range []struct{ name, value string }{{"--config", c.configPath}, {"--rules", c.rules},
+		{"--log-level", c.logLevel},
 		{"--log-format", c.logFormat}} {
 		if flag.value != "" {
 			cmd.Args = append(cmd.Args, flag.name, flag.value)

@@ -11,8 +11,9 @@ import (
 // startQuiet passes without news from any server before the start counts as over.
 const startQuiet = time.Second
 
-// starting returns memory to the system once a hub has started. Configs, schemas and lists that were read are garbage by then,
-// and the runtime would keep their pages until somebody calls. Its zero value does nothing. It is safe for concurrent use.
+// starting returns memory to the system once a hub has started. Configs, schemas and lists that
+// were read are garbage by then, and the runtime would keep their pages until somebody calls. Its
+// zero value does nothing. It is safe for concurrent use.
 type starting struct {
 	mu    sync.Mutex
 	timer *time.Timer // nil: not begun, or over
@@ -47,15 +48,16 @@ func (s *starting) end() {
 	}
 }
 
-// A hub that has allocated less than restingBytes within restEvery rests. It is worth a collection if it has allocated workedBytes before.
+// A hub that has allocated less than restingBytes within restEvery rests. It is worth a collection
+// if it has allocated workedBytes before.
 const (
 	restEvery    = 10 * time.Second
 	restingBytes = 4 << 20
 	workedBytes  = 16 << 20
 )
 
-// rest calls giveBack whenever the hub has worked and rests again, until ctx is done. allocated returns the bytes that the hub has
-// allocated since it was started.
+// rest calls giveBack whenever the hub has worked and rests again, until ctx is done. allocated
+// returns the bytes that the hub has allocated since it was started.
 func rest(ctx context.Context, allocated func() uint64, giveBack func()) {
 	tick := time.NewTicker(restEvery)
 	defer tick.Stop()

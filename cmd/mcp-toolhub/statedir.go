@@ -18,13 +18,16 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
-// ownState lists the hub's entries of the state directory. It leaves all others alone: --state-dir may name a directory that
-// holds more.
-var ownState = append(store.FileNames(), stateKey, previousKey, signin.FileName, signin.FileName+".key", grantsFile, secrets.File,
-	secrets.KeyFile, "catalogs", "embeddings", evidenceKey, evidenceKey+evidence.HeadsSuffix, "journal", "results", "run", hubLog, hubLog+".1")
+// ownState lists the hub's entries of the state directory. It leaves all others alone: --state-dir
+// may name a directory that holds more.
+var ownState = append(store.FileNames(), stateKey, previousKey, signin.FileName, signin.FileName+".key", grantsFile,
+	secrets.File,
+	secrets.KeyFile, "catalogs", "embeddings", evidenceKey, evidenceKey+evidence.HeadsSuffix, "journal", "results",
+	"run", hubLog, hubLog+".1")
 
-// commandLine returns a command of this program for a person to paste into a terminal. It names the state directory unless
-// that is the default one of the home directory, and the program by its path unless PATH leads to it.
+// commandLine returns a command of this program for a person to paste into a terminal. It names the
+// state directory unless that is the default one of the home directory, and the program by its path
+// unless PATH leads to it.
 func commandLine(state, words string) string {
 	program := "mcp-toolhub"
 	if self, err := os.Executable(); err == nil {
@@ -86,7 +89,8 @@ func openStateDir(dir string, logger *slog.Logger) error {
 		return fmt.Errorf("open the state directory: %w", err)
 	}
 	if top.Mode()&fs.ModeSticky != 0 {
-		logger.Warn("the state directory is one that users share, such as /tmp: name one of your own with --state-dir", "path", dir)
+		logger.Warn("the state directory is one that users share, such as /tmp: name one of your own with --state-dir",
+			"path", dir)
 	} else if err := closeToOthers(root, ".", top, logger); err != nil {
 		return err
 	}
@@ -116,7 +120,8 @@ func closeToOthers(root *os.Root, name string, info fs.FileInfo, logger *slog.Lo
 	}
 	full := path.Join(root.Name(), name)
 	if err := root.Chmod(name, mode&^forOthers); err != nil {
-		return fmt.Errorf("the state directory is open to others: %w: make %q yours, or name another directory with --state-dir", err, full)
+		return fmt.Errorf("the state directory is open to others: %w: make %q yours, or name another directory with "+
+			"--state-dir", err, full)
 	}
 	logger.Warn("others could read the hub's state: the mode is mended", "path", full,
 		"was", fmt.Sprintf("%04o", mode), "is", fmt.Sprintf("%04o", mode&^forOthers))

@@ -12,8 +12,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// strayPatterns returns the patterns of the config that match no tool, each with the name that was probably meant. It leaves out
-// a pattern that could match a tool of a server whose tools are not known.
+// strayPatterns returns the patterns of the config that match no tool, each with the name that was
+// probably meant. It leaves out a pattern that could match a tool of a server whose tools are not
+// known.
 func (m model) strayPatterns() []string {
 	s := m.settings()
 	tools := m.knownNames()
@@ -25,7 +26,8 @@ func (m model) strayPatterns() []string {
 		case slices.ContainsFunc(tools.unknown, func(prefix string) bool { return glob.CanBegin(p.Text, prefix) }):
 		case slices.ContainsFunc(tools.disabled, func(prefix string) bool { return strings.HasPrefix(p.Text, prefix) }):
 		default:
-			all = append(all, fmt.Sprintf("%s: %s: %q matches no tool; %s", p.Place, p.Key, p.Text, meantBy(p.Text, tools.names, s)))
+			all = append(all, fmt.Sprintf("%s: %s: %q matches no tool; %s", p.Place, p.Key, p.Text,
+				meantBy(p.Text, tools.names, s)))
 		}
 	}
 	return all
@@ -33,8 +35,9 @@ func (m model) strayPatterns() []string {
 
 // knownNames holds the canonical names that patterns are compared with.
 type knownNames struct {
-	names             []string // of all tools, also of those that are left out
-	unknown, disabled []string // prefixes of names that are not known: of servers that have never listed, or are disabled
+	names []string // of all tools, also of those that are left out
+	// prefixes of names that are not known: of servers that have never listed, or are disabled
+	unknown, disabled []string
 }
 
 func (m model) knownNames() knownNames {
@@ -61,12 +64,15 @@ func (m model) knownNames() knownNames {
 // meantBy returns the hint for a pattern that matches nothing.
 func meantBy(pattern string, names []string, s *config.Settings) string {
 	const otherwise = "mcp-toolhub tools list names them"
-	if word, rest, _ := strings.Cut(pattern, "."); slices.ContainsFunc(names, func(n string) bool { return glob.Match("mcp."+word+"."+rest, n) }) {
+	if word, rest, _ := strings.Cut(pattern, "."); slices.ContainsFunc(names,
+		func(n string) bool { return glob.Match("mcp."+word+"."+rest, n) }) {
 		return `did you mean "mcp.` + pattern + `"?`
 	}
-	if server, rest, ok := strings.Cut(strings.TrimPrefix(pattern, "mcp."), "."); ok && strings.HasPrefix(pattern, "mcp.") {
+	if server, rest, ok := strings.Cut(strings.TrimPrefix(pattern, "mcp."), "."); ok &&
+		strings.HasPrefix(pattern, "mcp.") {
 		ids := s.Upstream.IDs()
-		if !glob.MatchAny([]string{server}, "") && !slices.ContainsFunc(ids, func(id string) bool { return glob.Match(server, id) }) {
+		if !glob.MatchAny([]string{server}, "") &&
+			!slices.ContainsFunc(ids, func(id string) bool { return glob.Match(server, id) }) {
 			if near := textfile.Nearest(server, ids); near != "" {
 				return `did you mean "mcp.` + near + "." + rest + `"?`
 			}

@@ -92,8 +92,8 @@ func (s *surfaces) firstLists(ctx context.Context, of *tool.Surface) {
 	}
 }
 
-// replace puts next into force, and tells the clients that see a difference. serve is called in between: it makes the door
-// serve the views of next.
+// replace puts next into force, and tells the clients that see a difference. serve is called in
+// between: it makes the door serve the views of next.
 func (s *surfaces) replace(next *configured, serve func()) error {
 	s.updating.Lock()
 	catalogs := s.catalogs(next)
@@ -126,12 +126,14 @@ func withLists(changes []namespace.Change, profiles []string) []namespace.Change
 func (s *surfaces) announce(changes []namespace.Change) {
 	all := make([]downstream.Change, 0, len(changes))
 	for _, c := range changes {
-		all = append(all, downstream.Change{Profile: c.Profile, Tools: c.Tools, Prompts: c.Prompts, Resources: c.Resources})
+		all = append(all, downstream.Change{Profile: c.Profile, Tools: c.Tools, Prompts: c.Prompts,
+			Resources: c.Resources})
 	}
 	s.changed(all...)
 }
 
-// announcePersonal tells the clients of one person what a server has told that person. Only resources are listed for one person.
+// announcePersonal tells the clients of one person what a server has told that person. Only
+// resources are listed for one person.
 func (s *surfaces) announcePersonal(now *configured, said upstream.ServerChange) {
 	var changes []downstream.Change
 	sees := func(a tool.Actor) bool { return a.Name == said.Person }
@@ -154,7 +156,8 @@ func (s *surfaces) announcePermitted(before, now *configured) {
 				return false // the view is new: no client has its list
 			}
 			is, err := now.permitted(view, a)
-			return err != nil || !slices.EqualFunc(was.Listed, is.Listed, func(x, y tool.Listed) bool { return x.Name == y.Name })
+			return err != nil || !slices.EqualFunc(was.Listed, is.Listed,
+				func(x, y tool.Listed) bool { return x.Name == y.Name })
 		}})
 	}
 	s.changed(changes...)
@@ -165,7 +168,8 @@ func (s *surfaces) catalogs(c *configured) []tool.Catalog {
 	return append(c.own.catalogs(), s.group.Catalogs()...)
 }
 
-// offer notes what is offered now: an approval holds for the tool that was asked about, and for no later one of its name.
+// offer notes what is offered now: an approval holds for the tool that was asked about, and for no
+// later one of its name.
 func (s *surfaces) offer(c *configured, catalogs []tool.Catalog) {
 	c.gate.Retain(catalogs)
 	offered := sync.OnceValue(func() map[tool.Name]*tool.Tool {
@@ -183,7 +187,8 @@ func (s *surfaces) offer(c *configured, catalogs []tool.Catalog) {
 // present returns the tool that has the canonical name now; nil where there is none.
 func (s *surfaces) present(name tool.Name) *tool.Tool { return (*s.offered.Load())()[name] }
 
-// named returns the tool that goes by the name in the profile, whether or not the policy shows it; nil where there is none.
+// named returns the tool that goes by the name in the profile, whether or not the policy shows it;
+// nil where there is none.
 func (s *surfaces) named(profile string, client tool.Client, name string) *tool.Tool {
 	if t := s.present(tool.Name(name)); t != nil {
 		return t
@@ -198,7 +203,8 @@ func (s *surfaces) named(profile string, client tool.Client, name string) *tool.
 	return nil
 }
 
-// ownTool returns a tool of the hub's own as a profile shows it, also if the policy hides it; nil if there is no such profile.
+// ownTool returns a tool of the hub's own as a profile shows it, also if the policy hides it; nil
+// if there is no such profile.
 func (s *surfaces) ownTool(name tool.Name, profile string, client tool.Client) *tool.Tool {
 	full, err := s.now().names.Surface(profile, client)
 	if err != nil {

@@ -22,8 +22,9 @@ func (h *hub) observe(problems []string) {
 		h.logger.Error("telemetry: " + p)
 	}
 	h.telemetry.Observe(func() telemetry.State {
-		state := telemetry.State{Servers: model{h}.Servers(), Approvals: len(h.permission.approvals.List()), JournalBytes: h.journal.Queued(),
-			Refused: h.server.RefusedCallers()}
+		state := telemetry.State{Servers: model{h}.Servers(), Approvals: len(h.permission.approvals.List()),
+			JournalBytes: h.journal.Queued(),
+			Refused:      h.server.RefusedCallers()}
 		if h.records != nil {
 			state.StoreLag, state.Surplus = h.records.Lag(), h.records.Surplus()
 		}
@@ -51,8 +52,9 @@ func (h *hub) serveMetrics() (end func(), err error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET "+downstream.MetricsPath, h.server.OwnHost(address, h.telemetry))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slogError(h.logger)}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10,
+		ErrorLog:       slogError(h.logger)}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -80,7 +82,8 @@ func (o observedServers) Forward(ctx context.Context, r *tool.Request) (tool.Rep
 }
 
 // observed returns the servers, and who is told of clients' requests besides calls.
-func (h *hub) observed() (downstream.Servers, func(context.Context, string, json.RawMessage) (context.Context, func(*tool.RPCError))) {
+func (h *hub) observed() (downstream.Servers, func(context.Context, string, json.RawMessage) (context.Context,
+	func(*tool.RPCError))) {
 	if h.telemetry == nil {
 		return h.group, nil
 	}

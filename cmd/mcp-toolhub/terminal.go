@@ -18,9 +18,11 @@ import (
 
 // terminal asks the person who sits at it.
 type terminal struct {
-	std     streams
-	mu      sync.Mutex  // one question at a time
-	reading chan string // gets the next line that is typed, and is closed at the end of the input; nil while nobody reads
+	std streams
+	mu  sync.Mutex // one question at a time
+	// gets the next line that is typed, and is closed at the end of the input; nil while nobody
+	// reads
+	reading chan string
 }
 
 // terminal returns the terminal that a person sits at; nil where nobody does.
@@ -44,7 +46,8 @@ func (t *terminal) ask(ctx context.Context, questions []tool.Question) ([]tool.A
 	answers := make([]tool.Answer, len(questions))
 	for i, q := range questions {
 		if q.Method != tool.MethodElicit {
-			answers[i].Err = &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "the command line answers no questions of servers"}
+			answers[i].Err = &tool.RPCError{Code: tool.CodeMethodNotFound,
+				Message: "the command line answers no questions of servers"}
 			continue
 		}
 		result, err := t.put(ctx, q.Params)
@@ -65,17 +68,19 @@ type option struct {
 func options() []option {
 	return []option{{"y", "allow once", policy.AllowOnce}, {"s", "allow for this session", policy.AllowSession},
 		{"a", "always allow in this scope", policy.AllowAlways}, {"n", "deny once", policy.DenyOnce},
-		{"d", "always deny in this scope", policy.DenyAlways}, {"o", "", policy.AllowOffered}, {"o", "", policy.DenyOffered}}
+		{"d", "always deny in this scope", policy.DenyAlways}, {"o", "", policy.AllowOffered},
+		{"o", "", policy.DenyOffered}}
 }
 
-// put asks one question, and returns the answer as the result of an elicitation. The end of the input denies by an answer: a
-// refusal that comes at once would count as one of a program.
+// put asks one question, and returns the answer as the result of an elicitation. The end of the
+// input denies by an answer: a refusal that comes at once would count as one of a program.
 func (t *terminal) put(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	message, choices, titles := readQuestion(params)
 	if len(choices) == 0 {
-		fmt.Fprintf(t.std.err, "\nA server asks something that the command line cannot answer; it is declined: %s\n", summary(message, 200))
+		fmt.Fprintf(t.std.err, "\nA server asks something that the command line cannot answer; it is declined: %s\n",
+			summary(message, 200))
 		return json.RawMessage(declinedForm), nil
 	}
 	fmt.Fprintf(t.std.err, "\n%s\n\n", printable(message))
@@ -113,7 +118,8 @@ func (t *terminal) put(ctx context.Context, params json.RawMessage) (json.RawMes
 
 // answerForm fills in a form of gate.Form, with a sentence to the model.
 func answerForm(choice policy.Choice, says string) (json.RawMessage, error) {
-	return json.Marshal(map[string]any{"action": "accept", "content": map[string]string{"answer": string(choice), "message": says}})
+	return json.Marshal(map[string]any{"action": "accept", "content": map[string]string{"answer": string(choice),
+		"message": says}})
 }
 
 const declinedForm = `{"action":"decline"}`
@@ -155,8 +161,9 @@ func readQuestion(params json.RawMessage) (message string, choices []policy.Choi
 	return question.Message, choices, titles
 }
 
-// line returns the next line that is typed. An error means that ctx is done: the question is settled, or the call has ended.
-// Later lines stay in the input, for a client's protocol for instance.
+// line returns the next line that is typed. An error means that ctx is done: the question is
+// settled, or the call has ended. Later lines stay in the input, for a client's protocol for
+// instance.
 func (t *terminal) line(ctx context.Context) (text string, ok bool, err error) {
 	if t.reading == nil {
 		t.reading = make(chan string, 1)

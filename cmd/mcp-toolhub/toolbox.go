@@ -90,7 +90,8 @@ func toolMeant(name string, surface *tool.Surface, otherwise string) string {
 	return otherwise
 }
 
-func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, progress func(tool.Progress)) (json.RawMessage, error) {
+func (o ownTools) call(ctx context.Context, name string, args json.RawMessage,
+	progress func(tool.Progress)) (json.RawMessage, error) {
 	surface, err := o.surface()
 	if err != nil {
 		return nil, err
@@ -98,8 +99,10 @@ func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, p
 	if err := o.hub.permission.serve(ctx, o.hub.settings()); err != nil {
 		return nil, err
 	}
-	call := invoke.Call{Surface: surface, Name: name, Params: callParams(name, args, o.meta), Arguments: args, Meta: o.meta,
-		Method: "tools call", Actor: localActor(), Session: tool.Session{Key: "cli", Name: "cli", Person: tool.Local}, Progress: progress, Ask: o.ask}
+	call := invoke.Call{Surface: surface, Name: name, Params: callParams(name, args, o.meta), Arguments: args,
+		Meta:   o.meta,
+		Method: "tools call", Actor: localActor(), Session: tool.Session{Key: "cli", Name: "cli", Person: tool.Local},
+		Progress: progress, Ask: o.ask}
 	if o.replays != "" {
 		call.Method, call.NativeCallID = "calls replay", rawjson.Quote(string(o.replays))
 	}
@@ -204,12 +207,15 @@ func (c *toolsCmd) withRemote(ctx context.Context, do func(toolbox) error) error
 		}
 		switch st := g.Statuses()[0]; {
 		case st.State == tool.ServerNeedsAuth && headers["Authorization"] == "":
-			return &exitError{exitNotReady, fmt.Errorf("the hub at %s wants a token: set $%s to one of its hub.auth.tokens", u.Host, tokenVariable)}
+			return &exitError{exitNotReady,
+				fmt.Errorf("the hub at %s wants a token: set $%s to one of its hub.auth.tokens", u.Host, tokenVariable)}
 		case st.State == tool.ServerNeedsAuth:
-			return &exitError{exitNotReady, fmt.Errorf("the hub at %s does not know the token in $%s: set it to one of its hub.auth.tokens",
-				u.Host, tokenVariable)}
+			return &exitError{exitNotReady,
+				fmt.Errorf("the hub at %s does not know the token in $%s: set it to one of its hub.auth.tokens",
+					u.Host, tokenVariable)}
 		case st.State != tool.ServerReady:
-			return &exitError{exitNotReady, fmt.Errorf("the hub at %s is not ready: %s: %s", u.Host, st.LastError, st.Hint)}
+			return &exitError{exitNotReady, fmt.Errorf("the hub at %s is not ready: %s: %s", u.Host, st.LastError,
+				st.Hint)}
 		}
 		return do(remoteTools{g, c.asker(), c.callMeta(), u, headers})
 	}()
@@ -231,13 +237,15 @@ func (r remoteTools) surface() (*tool.Surface, error) {
 	return tool.NewSurface("", "", string(namespace.StyleNative), "", listed, catalog.Excluded, names), nil
 }
 
-func (r remoteTools) call(ctx context.Context, name string, args json.RawMessage, progress func(tool.Progress)) (json.RawMessage, error) {
+func (r remoteTools) call(ctx context.Context, name string, args json.RawMessage,
+	progress func(tool.Progress)) (json.RawMessage, error) {
 	hop := tool.Hop{}
 	if r.ask != nil {
 		hop.ClientCapabilities = json.RawMessage(`{"elicitation":{"form":{}}}`)
 	}
 	reply, err := r.group.Execute(ctx, &tool.Execution{
-		Tool:   &tool.Tool{Name: tool.MCPName(remoteID, name), Server: remoteID, Native: name}, // it knows all its names
+		// it knows all its names
+		Tool:   &tool.Tool{Name: tool.MCPName(remoteID, name), Server: remoteID, Native: name},
 		Params: callParams(name, args, r.meta), Arguments: args, Meta: r.meta, Progress: progress, Ask: r.ask, Hop: hop,
 	})
 	var rpc *tool.RPCError

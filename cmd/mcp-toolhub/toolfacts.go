@@ -89,7 +89,8 @@ func (c *configured) state(t *tool.Tool) (state facts.State) {
 		for _, sc := range settings.Upstream.Servers {
 			if sc.ID == t.Server {
 				state.Apart = sc.Isolated
-				state.Timeout, state.MaxInlineChars, state.Excess = sc.CallTimeout(t.Native), sc.MessageLimit(), facts.ExcessRefused
+				state.Timeout, state.MaxInlineChars, state.Excess = sc.CallTimeout(t.Native), sc.MessageLimit(),
+					facts.ExcessRefused
 			}
 		}
 		state.Credentials = settings.Credentials[t.Server]
@@ -125,13 +126,15 @@ func (o ownTools) shown(l *tool.Listed, asJSON bool) ([]byte, error) {
 	if !asJSON {
 		return shownText(l, f, unlisted...)
 	}
-	return json.MarshalIndent(factsRecord{Tool: l.Declaration, Declaration: f.Declaration(), Interface: f.Interface(), ExecutionProfile: f.ExecutionProfile(),
+	return json.MarshalIndent(factsRecord{Tool: l.Declaration, Declaration: f.Declaration(), Interface: f.Interface(),
+		ExecutionProfile:  f.ExecutionProfile(),
 		PermissionProfile: f.PermissionProfile(), InputContract: f.InputContract(), OutputContract: f.OutputContract(),
 		SchedulerPolicy: f.SchedulerPolicy(), ExternalMappings: f.ExternalMappings(),
 		Unlisted: unlisted}, "", "  ")
 }
 
-// withoutOutputSchema returns the known clients to which a tool is listed without its outputSchema, because its results may be cut.
+// withoutOutputSchema returns the known clients to which a tool is listed without its outputSchema,
+// because its results may be cut.
 func (o ownTools) withoutOutputSchema(t *tool.Tool) (clients []string) {
 	if t.OutputSchema == nil {
 		return nil
@@ -150,7 +153,8 @@ func (o ownTools) withoutOutputSchema(t *tool.Tool) (clients []string) {
 	return clients
 }
 
-// showTool answers a "tools show" of another process. It is nil where the caller sees no tool of that name in the profile.
+// showTool answers a "tools show" of another process. It is nil where the caller sees no tool of
+// that name in the profile.
 func (h *hub) showTool(profile string, caller tool.Actor, name string, asJSON bool) ([]byte, error) {
 	caller.Client = localActor().Client // what a command shows does not depend on which connection it asks over
 	surface, err := h.surfaces.Surface(profile, caller)

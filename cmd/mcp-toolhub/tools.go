@@ -40,7 +40,8 @@ type toolbox interface {
 	// surface returns what the commands' caller sees.
 	surface() (*tool.Surface, error)
 	// call calls a tool. It returns the result, or the *tool.RPCError that came instead.
-	call(ctx context.Context, name string, arguments json.RawMessage, progress func(tool.Progress)) (json.RawMessage, error)
+	call(ctx context.Context, name string, arguments json.RawMessage, progress func(tool.Progress)) (json.RawMessage,
+		error)
 }
 
 func toolsCommand(a *app) *cobra.Command {
@@ -55,7 +56,8 @@ func toolsCommand(a *app) *cobra.Command {
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&c.url, "url", "", "`URL` of a running hub, for instance http://127.0.0.1:8808")
 	flags.StringVar(&c.profile, "profile", namespace.DefaultProfile, "the `profile` to look through")
-	flags.BoolVar(&c.connect, "connect", false, "start every server, also those whose tools are known from an earlier start")
+	flags.BoolVar(&c.connect, "connect", false,
+		"start every server, also those whose tools are known from an earlier start")
 	a.outputFlag(flags)
 	a.completeFlag(cmd, "profile", profileNames)
 	return cmd
@@ -72,10 +74,14 @@ func (c *toolsCmd) callCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.with(cmd.Context(), args[0], func(t toolbox) error { return c.call(cmd.Context(), t, args[0], object) })
+			return c.with(cmd.Context(), args[0], func(t toolbox) error {
+				return c.call(cmd.Context(), t, args[0],
+					object)
+			})
 		},
 	}
-	cmd.Flags().StringVar(&arguments, "args", "{}", "arguments as a JSON object; @FILE reads them from a file, @- from stdin")
+	cmd.Flags().StringVar(&arguments, "args", "{}",
+		"arguments as a JSON object; @FILE reads them from a file, @- from stdin")
 	return cmd
 }
 
@@ -87,12 +93,13 @@ func (c *toolsCmd) listCommand() *cobra.Command {
 			return c.with(cmd.Context(), "", func(t toolbox) error { return c.list(t, why) })
 		},
 	}
-	cmd.Flags().BoolVar(&why, "why", false, "say of each tool why clients find it loaded, deferred, blocked or excluded; not with --url")
+	cmd.Flags().BoolVar(&why, "why", false,
+		"say of each tool why clients find it loaded, deferred, blocked or excluded; not with --url")
 	return cmd
 }
 
-// with runs do with the tools that the flags point at. Where name is not "", do needs that tool alone, and servers that have
-// nothing to do with it are not waited for.
+// with runs do with the tools that the flags point at. Where name is not "", do needs that tool
+// alone, and servers that have nothing to do with it are not waited for.
 func (c *toolsCmd) with(ctx context.Context, name string, do func(toolbox) error) error {
 	if c.url != "" {
 		return c.withRemote(ctx, do)
@@ -139,12 +146,14 @@ func (c *toolsCmd) list(t toolbox, why bool) error {
 		excluded = slices.Concat(excluded, surface.Features.Excluded)
 	}
 	for _, e := range excluded {
-		fmt.Fprintf(c.std.err, "excluded: %s of %s (%s): %s\n", printable(e.Tool), e.Origin, e.Code, printable(e.Reason))
+		fmt.Fprintf(c.std.err, "excluded: %s of %s (%s): %s\n", printable(e.Tool), e.Origin, e.Code,
+			printable(e.Reason))
 	}
 	return nil
 }
 
-// printDeclarations prints the declarations as they are, as in the result of tools/list, and the places where there are any.
+// printDeclarations prints the declarations as they are, as in the result of tools/list, and the
+// places where there are any.
 func (c *toolsCmd) printDeclarations(surface *tool.Surface, places []control.Tool) error {
 	declarations := make([][]byte, len(surface.Listed))
 	for i, l := range surface.Listed {
@@ -187,7 +196,8 @@ func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
 	case !ok && isOwn:
 		return failed(fmt.Errorf("no tool %q: %s", name, own.missing(name)))
 	case !ok:
-		return failed(fmt.Errorf("no tool %q: %s", name, toolMeant(name, surface, "mcp-toolhub tools list --url names them")))
+		return failed(fmt.Errorf("no tool %q: %s", name,
+			toolMeant(name, surface, "mcp-toolhub tools list --url names them")))
 	}
 	text, err := l.Declaration, error(nil) // what every hub tells its clients
 	switch {
@@ -202,8 +212,8 @@ func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
 	return c.print(text)
 }
 
-// shownText is a tool for people to read. Of one whose hub is too old to tell, the facts are nil. unlisted are the clients to which its
-// outputSchema is not listed.
+// shownText is a tool for people to read. Of one whose hub is too old to tell, the facts are nil.
+// unlisted are the clients to which its outputSchema is not listed.
 func shownText(l *tool.Listed, f *facts.Facts, unlisted ...string) ([]byte, error) {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s\n", printable(l.Name))
@@ -233,7 +243,8 @@ func shownRows(l *tool.Listed, f *facts.Facts, unlisted ...string) (rows []conso
 		add("page", fmt.Sprintf("named as %s, because by its own URI it could be another server's", l.Page))
 	}
 	if len(unlisted) > 0 {
-		add("output schema", fmt.Sprintf("not listed to %s, because results that are too large are cut for them", strings.Join(unlisted, ", ")))
+		add("output schema", fmt.Sprintf("not listed to %s, because results that are too large are cut for them",
+			strings.Join(unlisted, ", ")))
 	}
 	if f == nil {
 		return rows
@@ -258,7 +269,8 @@ func (c *toolsCmd) call(ctx context.Context, t toolbox, name string, args json.R
 	var rpc *tool.RPCError
 	switch {
 	case errors.As(err, &rpc):
-		return &exitError{exitToolError, fmt.Errorf("call %q: %s (JSON-RPC error %d)", name, printable(rpc.Text()), rpc.Code)}
+		return &exitError{exitToolError, fmt.Errorf("call %q: %s (JSON-RPC error %d)", name, printable(rpc.Text()),
+			rpc.Code)}
 	case err != nil:
 		return failed(fmt.Errorf("call %q: %w", name, err))
 	case c.json():

@@ -37,9 +37,13 @@ func searchCommand(t *toolsCmd) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if u, err := url.Parse(c.url); err == nil && strings.HasPrefix(u.Path, "/mcp/s/") {
 				// There the name would be a tool of that server.
-				return &exitError{exitUsage, fmt.Errorf("--url %q: a view of one server has no search: use the address of the hub", c.url)}
+				return &exitError{exitUsage,
+					fmt.Errorf("--url %q: a view of one server has no search: use the address of the hub", c.url)}
 			}
-			return c.with(cmd.Context(), "", func(t toolbox) error { return c.search(cmd.Context(), t, strings.Join(args, " ")) })
+			return c.with(cmd.Context(), "", func(t toolbox) error {
+				return c.search(cmd.Context(), t,
+					strings.Join(args, " "))
+			})
 		},
 	}
 	cmd.Flags().StringSliceVar(&c.servers, "server", nil, "only tools of this `server`; may be given more than once")
@@ -83,7 +87,8 @@ func readSearch(result json.RawMessage) (answer searchAnswer, err error) {
 // unknown says which names no tool has.
 func (a *searchAnswer) unknown() (all []string) {
 	for _, m := range a.Missing {
-		all = append(all, fmt.Sprintf("no tool is called %q; the nearest: %s", m.Name, printable(strings.Join(m.Nearest, ", "))))
+		all = append(all, fmt.Sprintf("no tool is called %q; the nearest: %s", m.Name,
+			printable(strings.Join(m.Nearest, ", "))))
 	}
 	return all
 }
@@ -112,7 +117,8 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	var rpc *tool.RPCError
 	switch {
 	case errors.As(err, &rpc):
-		return failed(fmt.Errorf("search: %s (JSON-RPC error %d): is that hub as new as this command?", printable(rpc.Message), rpc.Code))
+		return failed(fmt.Errorf("search: %s (JSON-RPC error %d): is that hub as new as this command?",
+			printable(rpc.Message), rpc.Code))
 	case err != nil:
 		return failed(fmt.Errorf("search: %w", err))
 	}
@@ -133,7 +139,8 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	}
 	table := newTable("NAME", "SCORE", "MATCHED", "DESCRIPTION")
 	for _, m := range answer.Matches {
-		table.add(printable(m.Name), fmt.Sprintf("%.2f", m.Score), printable(strings.Join(m.Why, ",")), summary(m.Summary, 80))
+		table.add(printable(m.Name), fmt.Sprintf("%.2f", m.Score), printable(strings.Join(m.Why, ",")),
+			summary(m.Summary, 80))
 	}
 	if err := c.printTable(table); err != nil {
 		return err

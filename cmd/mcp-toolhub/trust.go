@@ -31,7 +31,8 @@ func trustCommand(a *app) *cobra.Command {
 	c := trustCmd{a}
 	var revoke bool
 	cmd := &cobra.Command{
-		Use: "trust [FILE]", Short: "Trust the config in the current directory", Long: trustHelp, Args: cobra.MaximumNArgs(1),
+		Use: "trust [FILE]", Short: "Trust the config in the current directory", Long: trustHelp,
+		Args:    cobra.MaximumNArgs(1),
 		Example: "  mcp-toolhub trust\n  mcp-toolhub trust --revoke ~/project/mcp-toolhub.yaml",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"yaml", "yml", "json", "jsonc"}, cobra.ShellCompDirectiveFilterFileExt
@@ -56,8 +57,10 @@ func (c trustCmd) path(args []string) (string, error) {
 	path := cmp.Or(strings.Join(args, ""), c.configPath)
 	if path != "" {
 		if !config.IsProject(path) {
-			return "", &exitError{exitUsage, fmt.Errorf("trust %q: no hub uses a file of that name unless you name it with --config, which "+
-				"needs no trust: only mcp-toolhub.yaml, .yml, .json and .jsonc are looked for in a directory", path)}
+			return "", &exitError{exitUsage,
+				fmt.Errorf("trust %q: no hub uses a file of that name unless you name it with --config, which "+
+					"needs no trust: only mcp-toolhub.yaml, .yml, .json and .jsonc are looked for in a directory",
+					path)}
 		}
 		return path, nil
 	}
@@ -65,11 +68,13 @@ func (c trustCmd) path(args []string) (string, error) {
 	if err == nil && found[0].Project {
 		return found[0].Path, nil
 	}
-	return "", &exitError{exitUsage, errors.New("there is no mcp-toolhub.yaml (.yml, .json, .jsonc) in this directory: name the file")}
+	return "", &exitError{exitUsage,
+		errors.New("there is no mcp-toolhub.yaml (.yml, .json, .jsonc) in this directory: name the file")}
 }
 
 func (c trustCmd) give(path string) error {
-	s, err := config.Load(config.Source{Path: path, StateDir: c.stateDir, Env: c.std.getenv, HubTools: hubToolNames(), LeaveOut: true})
+	s, err := config.Load(config.Source{Path: path, StateDir: c.stateDir, Env: c.std.getenv, HubTools: hubToolNames(),
+		LeaveOut: true})
 	if err != nil {
 		return &exitError{exitConfig, err}
 	}
@@ -105,8 +110,8 @@ func printUses(w io.Writer, s *config.Settings) {
 	}
 }
 
-// askTrust asks the person at the terminal whether to trust a config, and returns its settings where they do. Where nobody
-// can be asked, or the person does not, it returns nothing.
+// askTrust asks the person at the terminal whether to trust a config, and returns its settings
+// where they do. Where nobody can be asked, or the person does not, it returns nothing.
 func (a *app) askTrust(ctx context.Context, u *config.UntrustedError) (*config.Settings, error) {
 	t := a.terminal()
 	if t == nil || u.Settings == nil || a.distrusts {
@@ -118,7 +123,8 @@ func (a *app) askTrust(ctx context.Context, u *config.UntrustedError) (*config.S
 	if u.Changed {
 		state = "it, or a file that it reads, has changed since you trusted it"
 	}
-	fmt.Fprintf(a.std.err, "This directory has a config of its own, %s: %s. It makes the hub do this:\n", printable(u.Path), state)
+	fmt.Fprintf(a.std.err, "This directory has a config of its own, %s: %s. It makes the hub do this:\n",
+		printable(u.Path), state)
 	printUses(a.std.err, u.Settings)
 	for {
 		fmt.Fprint(a.std.err, "Trust it? [y/n]: ")

@@ -37,7 +37,8 @@ func uiCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&c.noBrowser, "no-browser", false, "print the address alone")
 	cmd.Flags().IntVar(&c.pid, "pid", 0, "the `process` of the hub, where several run")
 	cmd.AddCommand(&cobra.Command{
-		Use: "code [SESSION]", Short: "Print a code with which the page may answer approvals", Long: uiCodeHelp, Args: cobra.MaximumNArgs(1),
+		Use: "code [SESSION]", Short: "Print a code with which the page may answer approvals", Long: uiCodeHelp,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			session := ""
 			if len(args) > 0 {

@@ -41,7 +41,8 @@ func versionText() string {
 	if len(commit) >= 12 {
 		commit = "commit " + commit[:12] + " of " + date + ", "
 	}
-	return fmt.Sprintf("mcp-toolhub %s (%s%s, %s/%s)", version(), commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("mcp-toolhub %s (%s%s, %s/%s)", version(), commit, runtime.Version(), runtime.GOOS,
+		runtime.GOARCH)
 }
 
 func versionCommand(a *app) *cobra.Command {

@@ -71,7 +71,8 @@ type tool struct {
 func New(ctx context.Context, c Config) (*Store, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("embeddings: url is no http(s) URL: write one, for instance http://127.0.0.1:11434/v1/embeddings")
+		return nil, errors.New("embeddings: url is no http(s) URL: write one, for instance " +
+			"http://127.0.0.1:11434/v1/embeddings")
 	}
 	if c.Model == "" {
 		return nil, errors.New("embeddings: model is missing: write the name of one that the endpoint knows")
@@ -86,7 +87,10 @@ func New(ctx context.Context, c Config) (*Store, error) {
 		c.Rest = defaultRest
 	}
 	if c.Client == nil {
-		c.Client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		c.Client = &http.Client{CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return http.ErrUseLastResponse
+		}}
 	}
 	ctx, stop := context.WithCancel(ctx)
 	s := &Store{
@@ -145,7 +149,8 @@ func (s *Store) remove(server string) {
 
 // tool returns a document's text for the endpoint, with its vector if that is on the disk.
 func (s *Store) tool(server *search.Server, d *search.Document) *tool {
-	text := cmp.Or(server.Title, server.Name) + ": " + strings.Join(strings.FieldsFunc(d.Name, func(r rune) bool { return r == '_' || r == '-' || r == '.' }), " ")
+	text := cmp.Or(server.Title, server.Name) + ": " +
+		strings.Join(strings.FieldsFunc(d.Name, func(r rune) bool { return r == '_' || r == '-' || r == '.' }), " ")
 	for _, more := range []string{d.Title, d.Hint, d.Description} {
 		if more != "" {
 			text += ". " + more
@@ -229,8 +234,9 @@ func (s *Store) fill(ctx context.Context, batch []*tool) error {
 	return nil
 }
 
-// Near returns the IDs of at most n tools nearest in meaning to text, the nearest first. It fails if the endpoint does not
-// answer in time, and then at once until it has rested. within says what the asker may find; nil: all.
+// Near returns the IDs of at most n tools nearest in meaning to text, the nearest first. It fails
+// if the endpoint does not answer in time, and then at once until it has rested. within says what
+// the asker may find; nil: all.
 func (s *Store) Near(ctx context.Context, text string, n int, within func(id string) bool) ([]string, error) {
 	v, err := s.question(ctx, cut(text))
 	if err != nil {

@@ -71,7 +71,8 @@ func ReadCatalog(r io.Reader) (*Catalog, error) {
 			return fmt.Errorf("tool %q comes twice: keep one of them", id)
 		}
 		if _, ok := c.Tools[t.Server]; !ok {
-			c.Servers = append(c.Servers, search.Server{Name: t.Server, Title: t.ServerTitle, Description: t.ServerDescription})
+			c.Servers = append(c.Servers, search.Server{Name: t.Server, Title: t.ServerTitle,
+				Description: t.ServerDescription})
 		}
 		c.Tools[t.Server] = append(c.Tools[t.Server], search.Document{
 			ID: id, Name: t.Name, Title: t.Title, Description: t.Description, Hint: t.SearchHint, Schema: t.InputSchema,

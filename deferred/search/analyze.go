@@ -113,7 +113,8 @@ func (g *gather) document(d *Document, s *Server) analysis {
 	return a
 }
 
-// does returns the actions of a tool by the first or last word of its name, or else the first of its title or description.
+// does returns the actions of a tool by the first or last word of its name, or else the first of
+// its title or description.
 func (l *lexicon) does(name []string, title, summary string) actions {
 	var does actions
 	if n := len(name); n > 0 {

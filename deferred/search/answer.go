@@ -91,8 +91,8 @@ func (p *part) credit(c *concept, bit, n int, t *tally, list func(term uint32) [
 	}
 }
 
-// creditNamed adds to the servers that a concept names, the more so the less other servers' tools speak of it: "on GitHub"
-// names a server, "time" hardly.
+// creditNamed adds to the servers that a concept names, the more so the less other servers' tools
+// speak of it: "on GitHub" names a server, "time" hardly.
 func (p *part) creditNamed(c *concept, t *tally) {
 	x := p.x
 	for _, v := range c.words {

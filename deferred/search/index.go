@@ -72,8 +72,8 @@ func New(o Options) *Index {
 	return x
 }
 
-// Put replaces all that is indexed of a server. Of documents with equal IDs the last one counts. A server without any is
-// as one that was removed.
+// Put replaces all that is indexed of a server. Of documents with equal IDs the last one counts. A
+// server without any is as one that was removed.
 func (x *Index) Put(s Server, docs []Document) {
 	docs = lastOfEach(docs)
 	analysed := make([]analysis, len(docs))

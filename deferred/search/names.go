@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Names returns the IDs, sorted, of the tools whose name, ID, alias, or server and name together equal name but for case and
-// separators. scope is as in Query.
+// Names returns the IDs, sorted, of the tools whose name, ID, alias, or server and name together
+// equal name but for case and separators. scope is as in Query.
 func (x *Index) Names(name string, scope *Scope) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -35,8 +35,8 @@ type name struct {
 	seal  seal
 }
 
-// seal says which pieces a text cannot have: each that it has sets one bit. Most names are unlike the one that is asked for,
-// and this shows at once.
+// seal says which pieces a text cannot have: each that it has sets one bit. Most names are unlike
+// the one that is asked for, and this shows at once.
 type seal [4]uint64
 
 func (s *seal) set(g gram) { h := g.hash(); s[h>>6&3] |= 1 << (h & 63) }
@@ -71,7 +71,8 @@ func pieces(folded string) func(func(gram) bool) {
 	}
 }
 
-// Nearest returns the IDs of at most n tools whose names are most like name, the most alike first. scope is as in Query.
+// Nearest returns the IDs of at most n tools whose names are most like name, the most alike first.
+// scope is as in Query.
 func (x *Index) Nearest(name string, n int, scope *Scope) []string {
 	folded := fold(name[:min(len(name), maxTextBytes)])
 	if len(folded) > maxNameLetters {
@@ -104,7 +105,10 @@ func (x *Index) Nearest(name string, n int, scope *Scope) []string {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b near) int { return cmp.Or(cmp.Compare(b.likeness, a.likeness), strings.Compare(a.id, b.id)) })
+	slices.SortFunc(all, func(a, b near) int {
+		return cmp.Or(cmp.Compare(b.likeness, a.likeness),
+			strings.Compare(a.id, b.id))
+	})
 	var out []string
 	for _, c := range all {
 		if len(out) < n && !slices.Contains(out, c.id) {

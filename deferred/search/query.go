@@ -78,8 +78,8 @@ func (p *part) read(text string) *asked {
 	return a
 }
 
-// wants returns the actions that the first word of substance asks for, or the words that begin there: "get rid of" is not
-// to get.
+// wants returns the actions that the first word of substance asks for, or the words that begin
+// there: "get rid of" is not to get.
 func (x *Index) wants(all, stems []string) actions {
 	for i, w := range all {
 		does := x.lexicon.actions[stems[i]]
@@ -100,7 +100,8 @@ func (x *Index) wants(all, stems []string) actions {
 	return 0
 }
 
-// split decides how camelCase words are read: whole where some tool or server has them so ("GitHub"), otherwise in parts.
+// split decides how camelCase words are read: whole where some tool or server has them so
+// ("GitHub"), otherwise in parts.
 func (p *part) split(all []word) []string {
 	out := make([]string, 0, len(all))
 	for i := 0; i < len(all); i++ {

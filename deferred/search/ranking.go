@@ -47,16 +47,18 @@ const identifiers fieldSet = 1<<fieldName | 1<<fieldAlias | 1<<fieldProperty | 1
 const paired fieldSet = 1<<fieldName | 1<<fieldTitle | 1<<fieldHint | 1<<fieldAlias | 1<<fieldServer |
 	1<<fieldServerTitle
 
-// fieldWeight weighs a word in a field: with weight if the field is up to pivot words long, with less if it is longer, the
-// more so the larger share is (0: not at all, 1: half of it in a text of twice the pivot). Pivots are fixed and not averages,
-// so that adding a server does not change the index of the others.
+// fieldWeight weighs a word in a field: with weight if the field is up to pivot words long, with
+// less if it is longer, the more so the larger share is (0: not at all, 1: half of it in a text of
+// twice the pivot). Pivots are fixed and not averages, so that adding a server does not change the
+// index of the others.
 type fieldWeight struct{ weight, pivot, share float64 }
 
 // ranking is every number of the ranking. They were chosen where the measured figures are flat: half or twice of one
 // changes little, see docs/search.md.
 type ranking struct {
 	fields [numFields]fieldWeight
-	// saturation is the weighted frequency at which a word counts half of what it could: repeating it adds less and less.
+	// saturation is the weighted frequency at which a word counts half of what it could: repeating
+	// it adds less and less.
 	saturation float64
 	prior      float64 // what a server's own words count beside its tools'
 	named      float64 // what naming a server adds to its tools

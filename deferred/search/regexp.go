@@ -18,7 +18,8 @@ const (
 	maxProperties   = 20   // \p{…}: each stands for hundreds of ranges of characters
 	maxMatched      = 1000 // bytes of a description that a pattern is tried on
 	patternTime     = 6 * time.Millisecond
-	patternWork     = 300_000 // instructions times bytes, that are tried however long it takes: less time than patternTime is
+	// instructions times bytes, that are tried however long it takes: less time than patternTime is
+	patternWork = 300_000
 )
 
 // Pattern is a regular expression that is small enough to be tried on every tool.
@@ -30,8 +31,8 @@ type Pattern struct {
 
 var errTooLarge = errors.New("the pattern is too large to be tried on every tool: shorten it, or search by words")
 
-// ReadPattern reads a regular expression in RE2 syntax. How large it is is found out before it is compiled. Errors are for
-// who wrote it.
+// ReadPattern reads a regular expression in RE2 syntax. How large it is is found out before it is
+// compiled. Errors are for who wrote it.
 func ReadPattern(text string) (*Pattern, error) {
 	if len(text) > maxPattern || strings.Count(text, `\p`)+strings.Count(text, `\P`) > maxProperties {
 		return nil, errTooLarge
@@ -68,10 +69,11 @@ func instructions(re *syntax.Regexp) int {
 	return n
 }
 
-// Regexp finds tools by a pattern over name, title and description; a match in the name on its server counts most, then
-// one in the names that have the server's before that, as who asks has read them. The time that it may
-// take is bounded: Notes says when not all was looked at. That is not so while the work is little, though the processor may
-// have been somebody else's meanwhile: what a pattern finds among fifty tools does not depend on the machine.
+// Regexp finds tools by a pattern over name, title and description; a match in the name on its
+// server counts most, then one in the names that have the server's before that, as who asks has
+// read them. The time that it may take is bounded: Notes says when not all was looked at. That is
+// not so while the work is little, though the processor may have been somebody else's meanwhile:
+// what a pattern finds among fifty tools does not depend on the machine.
 func (x *Index) Regexp(ctx context.Context, pattern *Pattern, q Query) Answer {
 	started := time.Now()
 	x.mu.RLock()

@@ -2,16 +2,17 @@ package search
 
 import "sync/atomic"
 
-// Scope limits what one kind of caller may find. Answers within a scope are those of an index that holds nothing else: how
-// rare a word is, which words are known, which servers there are, all of that is counted within it. A Scope remembers what it
-// has counted, so keep one for as long as what it says stays the same. It is safe for concurrent use.
+// Scope limits what one kind of caller may find. Answers within a scope are those of an index that
+// holds nothing else: how rare a word is, which words are known, which servers there are, all of
+// that is counted within it. A Scope remembers what it has counted, so keep one for as long as what
+// it says stays the same. It is safe for concurrent use.
 type Scope struct {
 	within func(id string) bool
 	latest atomic.Pointer[part]
 }
 
-// NewScope returns the scope of the tools whose ID within accepts. It is called while an index is locked: it must not call
-// that.
+// NewScope returns the scope of the tools whose ID within accepts. It is called while an index is
+// locked: it must not call that.
 func NewScope(within func(id string) bool) *Scope { return &Scope{within: within} }
 
 // accepts is within, also of no scope, which is everything.

@@ -1,9 +1,9 @@
 // Package search finds tools by words, names and patterns: an inverted index over everything that describes a tool, and
 // a ranking that is the hub's own. It needs no service, no model and no network.
 //
-// An Index knows tools and the servers that they come from. It knows no caller, surface or profile: what a caller may
-// find is a Scope of each query, so one index serves all of them, and an answer tells nothing of what is not in the scope.
-// See docs/search.md for how answers are ranked.
+// An Index knows tools and the servers that they come from. It knows no caller, surface or profile:
+// what a caller may find is a Scope of each query, so one index serves all of them, and an answer
+// tells nothing of what is not in the scope. See docs/search.md for how answers are ranked.
 package search
 
 import (
@@ -36,8 +36,8 @@ type Options struct {
 	Meaning Meaning
 }
 
-// Meaning finds tools by what a text means. Index calls its methods without holding a lock, Put and Remove as its own are
-// called.
+// Meaning finds tools by what a text means. Index calls its methods without holding a lock, Put and
+// Remove as its own are called.
 type Meaning interface {
 	Put(s Server, docs []Document)
 	Remove(server string)

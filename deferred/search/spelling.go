@@ -83,8 +83,8 @@ func (p *part) alike(w string) []likeness {
 	return out[:min(len(out), 3)]
 }
 
-// distance counts the letters to insert, delete, replace or swap with the next to make one word of the other. A distance of
-// more than most is most+1.
+// distance counts the letters to insert, delete, replace or swap with the next to make one word of
+// the other. A distance of more than most is most+1.
 func distance(a, b string, most int) int {
 	s, t := []rune(a), []rune(b)
 	if len(s)-len(t) > most || len(t)-len(s) > most {

@@ -26,7 +26,8 @@ func stem(w string) string {
 
 func plural(w string) string {
 	switch {
-	case strings.HasSuffix(w, "sses"), strings.HasSuffix(w, "xes"), strings.HasSuffix(w, "ches"), strings.HasSuffix(w, "shes"):
+	case strings.HasSuffix(w, "sses"), strings.HasSuffix(w, "xes"), strings.HasSuffix(w, "ches"),
+		strings.HasSuffix(w, "shes"):
 		return w[:len(w)-2]
 	case strings.HasSuffix(w, "ies"):
 		if len(w) > 4 {
@@ -77,8 +78,10 @@ func derived(w string) string {
 		least    int // letters that must be left
 	}{
 		{"ization", "ize", 3}, {"isation", "ize", 3}, {"ational", "ate", 3}, {"fulness", "ful", 3},
-		{"ation", "ate", 3}, {"ition", "it", 3}, {"ication", "ic", 3}, {"ction", "ct", 2}, {"ption", "pt", 2}, {"rtion", "rt", 3},
-		{"ution", "ute", 3}, {"ement", "e", 4}, {"ment", "", 4}, {"ness", "", 4}, {"ator", "ate", 3}, {"ability", "able", 3},
+		{"ation", "ate", 3}, {"ition", "it", 3}, {"ication", "ic", 3}, {"ction", "ct", 2}, {"ption", "pt", 2},
+		{"rtion", "rt", 3},
+		{"ution", "ute", 3}, {"ement", "e", 4}, {"ment", "", 4}, {"ness", "", 4}, {"ator", "ate", 3},
+		{"ability", "able", 3},
 		{"ally", "al", 4}, {"ise", "ize", 4},
 	} {
 		if base, ok := strings.CutSuffix(w, rule.from); ok && len(base) >= rule.least {

@@ -17,9 +17,10 @@ const (
 	maxTextBytes = 8 << 10
 )
 
-// words cuts a text into words: at everything that is no letter or digit and, in identifiers, where camelCase says so.
-// Scripts that are written without spaces (Han, kana, Hangul, Thai and its kin) come as overlapping pairs. Numbers are values, not subjects, and are left
-// out but for those of three and more digits in identifiers, which may be a name.
+// words cuts a text into words: at everything that is no letter or digit and, in identifiers, where
+// camelCase says so. Scripts that are written without spaces (Han, kana, Hangul, Thai and its kin)
+// come as overlapping pairs. Numbers are values, not subjects, and are left out but for those of
+// three and more digits in identifiers, which may be a name.
 func words(text string, identifier bool) []word {
 	if len(text) > maxTextBytes {
 		text = text[:maxTextBytes]
@@ -129,7 +130,8 @@ func camel(run string) []string {
 	for i := 1; i < len(runes); i++ {
 		up := unicode.IsUpper(runes[i])
 		after := up && !unicode.IsUpper(runes[i-1])
-		last := up && unicode.IsUpper(runes[i-1]) && i+1 < len(runes) && unicode.IsLower(runes[i+1]) && !pluralAcronym(runes, i)
+		last := up && unicode.IsUpper(runes[i-1]) && i+1 < len(runes) && unicode.IsLower(runes[i+1]) &&
+			!pluralAcronym(runes, i)
 		if after || last {
 			parts = append(parts, string(runes[start:i]))
 			start = i

@@ -37,7 +37,9 @@ func IsOther(conn net.Conn) bool {
 			text, _ := os.ReadFile(table) // without IPv6 there is no second one
 			_, line, found := bytes.Cut(text, fmt.Appendf(nil, ": %s %s ", entry(table, remote), entry(table, local)))
 			if fields := strings.Fields(string(line[:min(len(line), 150)])); found && len(fields) > 6 {
-				user, inode := fields[4], fields[6] // after the state, both queues, the timer and its retransmits; between them is a timeout
+				// after the state, both queues, the timer and its retransmits; between them is a
+				// timeout
+				user, inode := fields[4], fields[6]
 				return inode == "0" || user != "0" && user != strconv.Itoa(os.Geteuid())
 			}
 		}

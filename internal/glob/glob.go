@@ -1,6 +1,6 @@
-// Package glob is the one pattern language of the hub's names: * is any run of characters, dots included, ? is one
-// character, everything else stands for itself. Profiles, rules and overrides share it, so that a pattern means the same
-// wherever an operator writes it.
+// Package glob is the one pattern language of the hub's names: * is any run of characters, dots
+// included, ? is one character, everything else stands for itself. Profiles, rules and overrides
+// share it, so that a pattern means the same wherever an operator writes it.
 package glob
 
 import (
@@ -33,8 +33,8 @@ func Check(pattern string) error {
 // HasWildcard reports whether pattern can match more than one name.
 func HasWildcard(pattern string) bool { return strings.ContainsAny(pattern, "*?") }
 
-// Match reports whether pattern matches all of name. It allocates nothing and takes time in proportion to the product of
-// the lengths at worst, so no pattern can stall the hub.
+// Match reports whether pattern matches all of name. It allocates nothing and takes time in
+// proportion to the product of the lengths at worst, so no pattern can stall the hub.
 func Match(pattern, name string) bool {
 	i := 0
 	for i < len(pattern) && pattern[i] != '*' && pattern[i] != '?' {

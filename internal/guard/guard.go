@@ -130,8 +130,9 @@ type scan struct {
 	found map[int]string // the mark of each process that has one of them
 }
 
-// scan looks for the processes that descend from the child, whatever group they are in now. It knows on Linux only. Children
-// that end together share a scan: whoever asks while one runs joins the next, so a scan has always begun after it was asked for.
+// scan looks for the processes that descend from the child, whatever group they are in now. It
+// knows on Linux only. Children that end together share a scan: whoever asks while one runs joins
+// the next, so a scan has always begun after it was asked for.
 func (g *Guard) scan(c Child) (pids []int) {
 	g.mu.Lock()
 	if g.next == nil {
@@ -160,8 +161,8 @@ func (g *Guard) scan(c Child) (pids []int) {
 // maxStrayRounds bounds the search for strays, should they multiply faster than they are killed.
 const maxStrayRounds = 10
 
-// KillStrays kills what descends from the child and has left its group. It looks again until nothing is left: a stray may
-// have started another one while it was looked for.
+// KillStrays kills what descends from the child and has left its group. It looks again until
+// nothing is left: a stray may have started another one while it was looked for.
 func (g *Guard) KillStrays(c Child) {
 	for range maxStrayRounds {
 		pids := g.scan(c)

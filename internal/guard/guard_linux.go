@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// marked returns the processes whose environment holds one of the marks, with that mark. A process that was started with another
-// environment, or belongs to another user, is not found.
+// marked returns the processes whose environment holds one of the marks, with that mark. A process
+// that was started with another environment, or belongs to another user, is not found.
 func marked(marks map[string]bool) map[int]string {
 	if len(marks) == 0 {
 		return nil
@@ -56,8 +56,8 @@ func marked(marks map[string]bool) map[int]string {
 // startRounds bounds how often processes are looked at again that are just starting a program.
 const startRounds = 20
 
-// environ returns the environment of a process. It is not known for a moment while the process starts a program: the system
-// shows neither environment nor arguments then.
+// environ returns the environment of a process. It is not known for a moment while the process
+// starts a program: the system shows neither environment nor arguments then.
 func environ(pid int) (env []byte, known bool) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	env, err := os.ReadFile(filepath.Join(dir, "environ"))

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// A hub whose config starts the hub itself would start hubs without end. So each child learns how many hubs are above it,
-// and by which entry of a config it was started.
+// A hub whose config starts the hub itself would start hubs without end. So each child learns how
+// many hubs are above it, and by which entry of a config it was started.
 const (
 	depthVariable = "MCP_TOOLHUB_DEPTH"
 	entryVariable = "MCP_TOOLHUB_ENTRY"
@@ -31,7 +31,8 @@ func CheckDepth() error {
 	if entry := os.Getenv(entryVariable); entry != "" {
 		by = ", by " + entry
 	}
-	return fmt.Errorf("a hub started this hub, and was itself started by a hub%s: they would start each other without end; "+
+	return fmt.Errorf("a hub started this hub, and was itself started by a hub%s: they would start each other "+
+		"without end; "+
 		"take the entry that starts mcp-toolhub out of that config, or give it another config", by)
 }
 

@@ -12,8 +12,9 @@ const maxBusyPause = time.Second
 
 // StartGroup starts cmd in a process group of its own. cmd has no context and no pipes of package exec.
 //
-// A program that was just written can be busy (ETXTBSY): a child that was forked meanwhile holds the file open for
-// writing until it runs its own program. See https://go.dev/issue/22315. StartGroup then tries again, as the go command does.
+// A program that was just written can be busy (ETXTBSY): a child that was forked meanwhile holds
+// the file open for writing until it runs its own program. See https://go.dev/issue/22315.
+// StartGroup then tries again, as the go command does.
 func StartGroup(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = OwnGroup()
 	for pause := time.Millisecond; ; pause *= 2 {

@@ -1,5 +1,6 @@
-// Package hidden knows the characters of a text that a person does not see, or that change how others are shown: they can
-// carry words for a model that its person never reads. It finds them, takes them out, and makes them visible.
+// Package hidden knows the characters of a text that a person does not see, or that change how
+// others are shown: they can carry words for a model that its person never reads. It finds them,
+// takes them out, and makes them visible.
 package hidden
 
 import (
@@ -11,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// Is reports whether r is such a character: a control, a zero-width or bidirectional mark, a tag, a variation selector, a
-// filler, or one of private use.
+// Is reports whether r is such a character: a control, a zero-width or bidirectional mark, a tag, a
+// variation selector, a filler, or one of private use.
 func Is(r rune) bool {
 	if r < 0x7f {
 		return r < 0x20
@@ -79,7 +80,8 @@ func replace(text string, by func(rune) string) string {
 		case !Is(r):
 			before = r
 			b.WriteRune(r)
-		case r == '\n' || r == '\t' || r == '\r' && strings.HasPrefix(text[i+1:], "\n") || isNeeded(r, before, text[i+utf8.RuneLen(r):]):
+		case r == '\n' || r == '\t' || r == '\r' && strings.HasPrefix(text[i+1:], "\n") ||
+			isNeeded(r, before, text[i+utf8.RuneLen(r):]):
 			before = 0
 			b.WriteRune(r)
 		default:

@@ -10,7 +10,8 @@ import (
 // IsInside reports whether an address is not one of the public Internet. It takes an IPv6 address
 // for itself: see Embedded.
 func IsInside(addr netip.Addr) bool {
-	return addr.IsLoopback() || addr.IsUnspecified() || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsPrivate() ||
+	return addr.IsLoopback() || addr.IsUnspecified() || addr.IsLinkLocalUnicast() || addr.IsMulticast() ||
+		addr.IsPrivate() ||
 		within(addr, "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "0.0.0.0/8", "fec0::/10")
 }
 
@@ -29,7 +30,8 @@ func Embedded(addr netip.Addr) netip.Addr {
 	}
 	b := addr.As16()
 	switch {
-	case within(addr, "::/96") && !addr.IsLoopback() && !addr.IsUnspecified(), within(addr, "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"),
+	case within(addr, "::/96") && !addr.IsLoopback() &&
+		!addr.IsUnspecified(), within(addr, "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"),
 		b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe:
 		return netip.AddrFrom4([4]byte(b[12:]))
 	case within(addr, "2002::/16"):

@@ -133,8 +133,9 @@ func (s *EventReader) noRoomFor(data *gathering) error {
 // NoRoom returns why there was no memory for the event that was too large, or nil where it is over the limit.
 func (s *EventReader) NoRoom() error { return s.full }
 
-// Skip passes over the rest of the event that was too large, and returns the *TooLarge that it is, or an error of reading.
-// Of an event whose data takes several lines it may not know whom it was for.
+// Skip passes over the rest of the event that was too large, and returns the *TooLarge that it is,
+// or an error of reading. Of an event whose data takes several lines it may not know whom it was
+// for.
 func (s *EventReader) Skip() error {
 	size := 0 // of the line at hand
 	if s.mid {
@@ -187,7 +188,8 @@ func (s *EventReader) line(room *budget.Room, limit int) (gathering, error) {
 	return line, nil
 }
 
-// chunk returns what comes next of the line at hand, and whether the line ends with it. It is overwritten by the next one.
+// chunk returns what comes next of the line at hand, and whether the line ends with it. It is
+// overwritten by the next one.
 func (s *EventReader) chunk() (part []byte, ended bool, err error) {
 	for {
 		if s.at == s.end {

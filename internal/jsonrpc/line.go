@@ -25,8 +25,8 @@ type LineReader struct {
 	err error // that came with what was read last
 }
 
-// NewLineReader returns a reader of r. limit returns the bytes that a line may have; it is asked when a part of a line comes.
-// Large lines take room in memory, which may be nil.
+// NewLineReader returns a reader of r. limit returns the bytes that a line may have; it is asked
+// when a part of a line comes. Large lines take room in memory, which may be nil.
 func NewLineReader(r io.Reader, limit func() int, memory *budget.Share) *LineReader {
 	return &LineReader{r: r, limit: limit, memory: memory, buf: make([]byte, lineBuffer)}
 }
@@ -50,7 +50,8 @@ func (l *LineReader) Next() (Received, error) {
 	}
 }
 
-// line returns what is left of the line at hand. With an error other than *TooLarge it is the last one, and has no line break.
+// line returns what is left of the line at hand. With an error other than *TooLarge it is the last
+// one, and has no line break.
 func (l *LineReader) line() (gathering, error) {
 	line := gathering{memory: l.memory, source: l.r, most: l.limit() + lineBuffer}
 	var skip *rawjson.Skim // not nil once the line is too large

@@ -1,7 +1,7 @@
 // Package jsonrpc models JSON-RPC 2.0 messages as they travel: on lines, in event streams and in HTTP bodies.
 //
-// It reads the members of a message and leaves their bytes as they are. Servers' messages are read leniently (Read), clients'
-// strictly (Parse). What a method means is left to the callers.
+// It reads the members of a message and leaves their bytes as they are. Servers' messages are read
+// leniently (Read), clients' strictly (Parse). What a method means is left to the callers.
 package jsonrpc
 
 import (
@@ -20,14 +20,18 @@ type Message struct {
 	Method                string          // "" for a response
 	Params, Result, Error json.RawMessage
 
-	Kind    Kind
-	Valid   bool // the whole message is well-formed JSON, and UTF-8
-	NotUTF8 int  // offset from 1 of the first byte that is not UTF-8, in a message that is well-formed JSON otherwise; else 0
+	Kind  Kind
+	Valid bool // the whole message is well-formed JSON, and UTF-8
+	// offset from 1 of the first byte that is not UTF-8, in a message that is well-formed JSON
+	// otherwise; else 0
+	NotUTF8 int
 
-	// Object is Result of a message of Read, and Params of one of Parse, as it was read; the zero value where that is no object.
+	// Object is Result of a message of Read, and Params of one of Parse, as it was read; the zero
+	// value where that is no object.
 	Object rawjson.Object
 
-	// Fault is set by who has parsed a request that is going to be refused, and goes its way all the same. Nil: there is none.
+	// Fault is set by who has parsed a request that is going to be refused, and goes its way all
+	// the same. Nil: there is none.
 	Fault *tool.RPCError
 }
 
@@ -54,7 +58,8 @@ type envelope struct {
 	isObject        bool   // the text is an object, as far as it was read
 }
 
-// read reads the members of a message into m, and those of its member called inner. Of members that occur twice, the last one counts.
+// read reads the members of a message into m, and those of its member called inner. Of members that
+// occur twice, the last one counts.
 func (m *Message) read(text []byte, inner string) (found envelope) {
 	m.Text = text
 	take := func(member rawjson.Member) bool {
@@ -131,8 +136,8 @@ func Read(text []byte) (m Message) {
 	return m
 }
 
-// Parse reads a message strictly. The error is the answer that JSON-RPC wants to a text that is none. The message then holds what could
-// be read.
+// Parse reads a message strictly. The error is the answer that JSON-RPC wants to a text that is
+// none. The message then holds what could be read.
 func Parse(text []byte) (*Message, *tool.RPCError) {
 	m := &Message{}
 	found := m.read(text, "params")
@@ -167,8 +172,8 @@ func Parse(text []byte) (*Message, *tool.RPCError) {
 	return m, nil
 }
 
-// unreadable refuses a text that is not JSON, or not UTF-8 ("JSON-RPC messages MUST be UTF-8 encoded"). The error names the
-// request where its id can be read.
+// unreadable refuses a text that is not JSON, or not UTF-8 ("JSON-RPC messages MUST be UTF-8
+// encoded"). The error names the request where its id can be read.
 func unreadable(text []byte) (*Message, *tool.RPCError) {
 	m := &Message{Text: text}
 	why := fmt.Sprintf("nested deeper than %d levels", rawjson.MaxDepth)
@@ -185,8 +190,9 @@ func unreadable(text []byte) (*Message, *tool.RPCError) {
 	return m, &tool.RPCError{Code: tool.CodeParseError, Message: "parse error: " + why}
 }
 
-// IsID reports whether id may be the id of a request, or is nil: "Requests MUST include a string or integer ID. Unlike base
-// JSON-RPC, the ID MUST NOT be null." JSON-RPC allows any number, and the hub gives any back as it came.
+// IsID reports whether id may be the id of a request, or is nil: "Requests MUST include a string or
+// integer ID. Unlike base JSON-RPC, the ID MUST NOT be null." JSON-RPC allows any number, and the
+// hub gives any back as it came.
 func IsID(id json.RawMessage) bool {
 	return id == nil || id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9'
 }
@@ -222,8 +228,8 @@ func ResponseStart(id json.RawMessage) []byte {
 	return append(append(out, idOrNull(id)...), `,"result":`...)
 }
 
-// ErrorText returns the error response to the request with id. A nil id becomes null. An error object that was received stays
-// as it is, where it is one.
+// ErrorText returns the error response to the request with id. A nil id becomes null. An error
+// object that was received stays as it is, where it is one.
 func ErrorText(id json.RawMessage, e *tool.RPCError) []byte {
 	out := append([]byte(`{"jsonrpc":"2.0","id":`), idOrNull(id)...)
 	out = append(out, `,"error":`...)

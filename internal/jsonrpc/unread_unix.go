@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unreadWithin bounds how long IsUnread waits. It has to wait because the system closes the files of a killed process one by one.
+// unreadWithin bounds how long IsUnread waits. It has to wait because the system closes the files
+// of a killed process one by one.
 const unreadWithin = 50 * time.Millisecond
 
 // IsUnread reports whether nobody can read any more what is written to w, a pipe or a socket. It waits for that for a

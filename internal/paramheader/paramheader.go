@@ -1,6 +1,7 @@
-// Package paramheader repeats arguments of a tools/call in HTTP headers. On protocol 2026-07-28 a property of a tool's input
-// schema with the keyword x-mcp-header is repeated in Mcp-Param-NAME, so that gateways can route by it. The package serves
-// both sides: it makes such headers and checks them.
+// Package paramheader repeats arguments of a tools/call in HTTP headers. On protocol 2026-07-28 a
+// property of a tool's input schema with the keyword x-mcp-header is repeated in Mcp-Param-NAME, so
+// that gateways can route by it. The package serves both sides: it makes such headers and checks
+// them.
 package paramheader
 
 import (
@@ -99,7 +100,8 @@ func Mismatch(bindings []Binding, arguments json.RawMessage, h http.Header) stri
 		case has && can && len(given) == 0:
 			return fmt.Sprintf("header %s is missing, which repeats parameter %q", name, parameter)
 		case has && !can && len(given) == 1:
-			return fmt.Sprintf("header %s stands for parameter %q, which is no string, boolean or integer in the body", name, parameter)
+			return fmt.Sprintf("header %s stands for parameter %q, which is no string, boolean or integer in the body",
+				name, parameter)
 		case has && can && !same(given[0], text, value):
 			return fmt.Sprintf("header %s does not match parameter %q of the body", name, parameter)
 		}
@@ -144,8 +146,8 @@ func integer(text string) (int64, bool) {
 
 const before, after = "=?base64?", "?="
 
-// Encode returns text as a header can hold it: as it is where it is printable ASCII without outer blanks, otherwise in the
-// protocol's base64 form.
+// Encode returns text as a header can hold it: as it is where it is printable ASCII without outer
+// blanks, otherwise in the protocol's base64 form.
 func Encode(text string) string {
 	plain := text == strings.Trim(text, " \t") && !(strings.HasPrefix(text, before) && strings.HasSuffix(text, after))
 	for i := 0; plain && i < len(text); i++ {

@@ -8,8 +8,8 @@ type Item interface {
 	// Size returns how many bytes the element holds.
 	Size() int
 
-	// Key returns what the element is about, or "". While an element with a key waits, another one with that key says nothing
-	// new. Elements with a key are never dropped.
+	// Key returns what the element is about, or "". While an element with a key waits, another one
+	// with that key says nothing new. Elements with a key are never dropped.
 	Key() string
 }
 
@@ -19,8 +19,8 @@ type Bounds struct {
 	Bytes int // 0: any number
 }
 
-// Queue holds elements in the order of their arrival. The zero value is empty. It is not safe for concurrent use: its owner has
-// a mutex.
+// Queue holds elements in the order of their arrival. The zero value is empty. It is not safe for
+// concurrent use: its owner has a mutex.
 type Queue[T Item] struct {
 	DropFirst func(T) bool // what is dropped before older elements; may be nil
 

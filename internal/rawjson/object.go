@@ -27,8 +27,8 @@ func ReadObject(text []byte) (Object, error) {
 // OneLine reports whether it is known that the text holds no line break.
 func (o Object) OneLine() bool { return o.oneLine }
 
-// MayHold reports whether the object, or one within it, may have a member whose key is written as key. False is certain,
-// unless o is the zero value.
+// MayHold reports whether the object, or one within it, may have a member whose key is written as
+// key. False is certain, unless o is the zero value.
 func (o Object) MayHold(key string) bool { return o.text == nil || o.keys&keyBit([]byte(key)) != 0 }
 
 // keyBit is the bit that stands for a key, and for a few others.
@@ -120,7 +120,8 @@ func (o Object) With(changes ...Change) [][]byte {
 	return append(pieces, o.text[i:])
 }
 
-// dropSpan returns the span of member m with its comma: the one before it, or the one behind it if nothing stays before it. i is the end of what was written before it.
+// dropSpan returns the span of member m with its comma: the one before it, or the one behind it if
+// nothing stays before it. i is the end of what was written before it.
 func dropSpan(object []byte, i int, m Member, kept bool) (from, to int) {
 	from, to = m.start, m.end
 	if next := skipSpace(object, to); kept || next >= len(object) || object[next] != ',' {

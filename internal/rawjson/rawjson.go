@@ -18,8 +18,9 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth bounds how deep Valid lets objects and arrays nest. Real messages nest a dozen levels; the bound keeps everybody
-// who later decodes the text recursively from being led into a deep stack.
+// MaxDepth bounds how deep Valid lets objects and arrays nest. Real messages nest a dozen levels;
+// the bound keeps everybody who later decodes the text recursively from being led into a deep
+// stack.
 const MaxDepth = 1000
 
 // ErrSyntax is wrapped by every error about text that is no JSON, or not the kind of JSON that was needed.
@@ -247,7 +248,8 @@ func appendMember(out, object []byte, name string, value []byte) ([]byte, error)
 	return append(out, object[end:]...), nil
 }
 
-// AppendMember appends a member to the text of an object that is still open. name stands in it as it is, with its escapes.
+// AppendMember appends a member to the text of an object that is still open. name stands in it as
+// it is, with its escapes.
 func AppendMember(open []byte, name string, value []byte) []byte {
 	if open[len(open)-1] != '{' {
 		open = append(open, ',')
@@ -363,7 +365,8 @@ func AppendQuote(b []byte, text string) []byte {
 // quotedAtOnce bounds the bytes that are quoted together, so that a large text is not copied several times.
 const quotedAtOnce = 64 << 10
 
-// AppendQuoteText appends what Quote returns of a text that need not be a string. It makes b as long as that needs, at once.
+// AppendQuoteText appends what Quote returns of a text that need not be a string. It makes b as
+// long as that needs, at once.
 func AppendQuoteText(b, text []byte) []byte {
 	b = append(slices.Grow(b, len(text)+escapes(text)+len(`""}`)), '"')
 	var part bytes.Buffer
@@ -492,8 +495,8 @@ func skipString(text []byte, i int) int {
 	return len(text)
 }
 
-// nextQuote returns the index of the first quote, or -1. It is made for JSON inside a string, where escaped quotes are close to each
-// other.
+// nextQuote returns the index of the first quote, or -1. It is made for JSON inside a string, where
+// escaped quotes are close to each other.
 func nextQuote(text []byte) int {
 	i := 0
 	for ; i < 32 && len(text)-i >= 8; i += 8 {

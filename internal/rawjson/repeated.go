@@ -9,8 +9,8 @@ import (
 // Duplicate returns the name of a member that occurs twice in object itself, or ok false.
 func Duplicate(object []byte) (name string, ok bool) { return repeated(object, bytes.Compare, 1) }
 
-// Repeated returns the name of a member that occurs twice in one object, anywhere in text, which is valid JSON; or ok false. Names
-// are the same where compare, which orders them, says 0.
+// Repeated returns the name of a member that occurs twice in one object, anywhere in text, which is
+// valid JSON; or ok false. Names are the same where compare, which orders them, says 0.
 func Repeated(text []byte, compare func(a, b []byte) int) (name string, ok bool) {
 	return repeated(text, compare, MaxDepth)
 }

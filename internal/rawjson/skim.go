@@ -6,9 +6,10 @@ const (
 	maxSkimmedMembers = 16
 )
 
-// Skim picks the short members of an object out of a text that comes in pieces and is too large to be kept: whose
-// message it was that could not be taken in. It looks at the outermost object only, keeps members of up to 256 bytes, and
-// assumes a well-formed text: of another one it may know nothing, or nonsense. The zero value is ready.
+// Skim picks the short members of an object out of a text that comes in pieces and is too large to
+// be kept: whose message it was that could not be taken in. It looks at the outermost object only,
+// keeps members of up to 256 bytes, and assumes a well-formed text: of another one it may know
+// nothing, or nonsense. The zero value is ready.
 type Skim struct {
 	depth    int
 	inString bool
@@ -96,7 +97,8 @@ func (s *Skim) keep(c byte) {
 
 // finish ends a member.
 func (s *Skim) finish() {
-	if n := len(s.key); !s.over && n >= 2 && s.key[0] == '"' && s.key[n-1] == '"' && len(s.members) < maxSkimmedMembers {
+	if n := len(s.key); !s.over && n >= 2 && s.key[0] == '"' && s.key[n-1] == '"' &&
+		len(s.members) < maxSkimmedMembers {
 		s.members = append(s.members, Member{Key: s.key[1 : n-1], Value: s.value})
 		s.key, s.value = nil, nil
 	}

@@ -2,7 +2,8 @@ package rawjson
 
 import "unicode/utf8"
 
-// NotUTF8 returns the offset of the first byte of text that is not part of a UTF-8 character, or -1 where all of them are.
+// NotUTF8 returns the offset of the first byte of text that is not part of a UTF-8 character, or -1
+// where all of them are.
 func NotUTF8(text []byte) int {
 	if utf8.Valid(text) {
 		return -1

@@ -3,14 +3,16 @@ package rawjson
 // Valid reports whether text is one JSON value with nothing but white space around it, nested at most MaxDepth deep. It
 // accepts what encoding/json accepts, to that depth: like there, strings may hold bytes that are no UTF-8.
 //
-// Every message passes through it, also those of many megabytes, so it is one pass, and strings are read in words of eight bytes.
+// Every message passes through it, also those of many megabytes, so it is one pass, and strings are
+// read in words of eight bytes.
 func Valid(text []byte) bool {
 	v := checker{text: text}
 	return v.whole()
 }
 
-// Parse is Valid, and ReadObject of a text that is an object, and of its member name if that is an object too, in one
-// pass. What is no object, or does not exist, is the zero value, and so is the member if its key is written with escapes.
+// Parse is Valid, and ReadObject of a text that is an object, and of its member name if that is an
+// object too, in one pass. What is no object, or does not exist, is the zero value, and so is the
+// member if its key is written with escapes.
 func Parse(text []byte, name string) (o, member Object, ok bool) {
 	v := checker{text: text, keep: true, name: name, members: make([]Member, 0, 4)}
 	if !v.whole() {

@@ -93,7 +93,8 @@ func partsOf(s *jsonschema.Schema, yield func(*jsonschema.Schema)) {
 	}
 }
 
-// cycle finds a schema that leads back to itself without going down into the value: it says nothing and would never end.
+// cycle finds a schema that leads back to itself without going down into the value: it says nothing
+// and would never end.
 func (g *graph) cycle() (at *jsonschema.Schema, ok bool) {
 	open, done := make(map[*jsonschema.Schema]bool), make(map[*jsonschema.Schema]bool, len(g.all))
 	var visit func(s *jsonschema.Schema)
@@ -115,9 +116,9 @@ func (g *graph) cycle() (at *jsonschema.Schema, ok bool) {
 	return at, ok
 }
 
-// loosen undoes the places where a pattern that is not applied, and so matches everything, would refuse a valid value:
-// in a negation, a condition, a choice of exactly one, an upper count, and for members that it may not be about. It also drops
-// upper bounds that overflowed in the library.
+// loosen undoes the places where a pattern that is not applied, and so matches everything, would
+// refuse a valid value: in a negation, a condition, a choice of exactly one, an upper count, and
+// for members that it may not be about. It also drops upper bounds that overflowed in the library.
 func (g *graph) loosen() {
 	passed := g.reaching(passedOver)
 	for _, s := range g.all {

@@ -9,8 +9,9 @@ import (
 // mostChecked bounds the bytes of an output that is checked. Decoded it takes many times its size.
 const mostChecked = 1 << 20
 
-// ValidateOutput checks the structured output of a tool, which is JSON. Its error is an *Invalid, in words about an output: nobody can
-// correct that and send it again. An output of more than 1 MiB is not checked, and counts as one that does not fit.
+// ValidateOutput checks the structured output of a tool, which is JSON. Its error is an *Invalid,
+// in words about an output: nobody can correct that and send it again. An output of more than 1 MiB
+// is not checked, and counts as one that does not fit.
 func (s *Schema) ValidateOutput(output json.RawMessage) error {
 	if len(output) > mostChecked {
 		return refused("is not checked: it is larger than 1 MiB")

@@ -110,7 +110,8 @@ func isBroken(text string, err error) bool {
 		return !strings.Contains(text, "[]") && !strings.Contains(text, "[^]") // ECMA's nothing and anything
 	case syntax.ErrMissingParen, syntax.ErrUnexpectedParen:
 		return !strings.Contains(text, "[]") && !strings.Contains(text, "[^]") && !strings.Contains(text, "(?")
-	case syntax.ErrTrailingBackslash, syntax.ErrMissingRepeatArgument, syntax.ErrInvalidRepeatOp, syntax.ErrInvalidCharRange:
+	case syntax.ErrTrailingBackslash, syntax.ErrMissingRepeatArgument, syntax.ErrInvalidRepeatOp,
+		syntax.ErrInvalidCharRange:
 		return !strings.Contains(text, "(?")
 	}
 	return false

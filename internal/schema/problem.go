@@ -39,7 +39,8 @@ func (d *describer) problems(err *jsonschema.ValidationError) []Problem {
 		problems = append(problems, f.Problem)
 	}
 	slices.SortFunc(problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message), cmp.Compare(a.SchemaPath, b.SchemaPath))
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message),
+			cmp.Compare(a.SchemaPath, b.SchemaPath))
 	})
 	return slices.CompactFunc(problems, func(a, b Problem) bool { return a.Path == b.Path && a.Message == b.Message })
 }
@@ -171,9 +172,11 @@ func (d *describer) message(err *jsonschema.ValidationError) string {
 	case *kind.PropertyNames:
 		return fmt.Sprintf("must not have a property named %q", clip(k.Property))
 	case *kind.Dependency:
-		return fmt.Sprintf("must have %s where it has %q", names("the property", "the properties", k.Missing), clip(k.Prop))
+		return fmt.Sprintf("must have %s where it has %q", names("the property", "the properties", k.Missing),
+			clip(k.Prop))
 	case *kind.DependentRequired:
-		return fmt.Sprintf("must have %s where it has %q", names("the property", "the properties", k.Missing), clip(k.Prop))
+		return fmt.Sprintf("must have %s where it has %q", names("the property", "the properties", k.Missing),
+			clip(k.Prop))
 	case *kind.FalseSchema:
 		return "is not accepted; leave it out"
 	case *kind.Not:

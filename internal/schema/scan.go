@@ -129,7 +129,8 @@ func decodeSchema(raw json.RawMessage) (any, error) {
 	}
 	references, ids := countLinks(doc)
 	if references*c.schemas > maxReferences || ids*c.schemas > maxIDs {
-		return nil, fmt.Errorf("it has %d references and %d identifiers among %d subschemas, more than can be resolved: shorten it",
+		return nil, fmt.Errorf("it has %d references and %d identifiers among %d subschemas, more than can be "+
+			"resolved: shorten it",
 			references, ids, c.schemas)
 	}
 	return doc, nil
@@ -207,7 +208,8 @@ func dropEmptyEnums(doc any) (dropped int) {
 			dropped++
 		}
 		for name, value := range v {
-			if name != "enum" && name != "const" && name != "default" && name != "examples" { // these are data, not schemas
+			// these are data, not schemas
+			if name != "enum" && name != "const" && name != "default" && name != "examples" {
 				dropped += dropEmptyEnums(value)
 			}
 		}

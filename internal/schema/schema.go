@@ -71,7 +71,8 @@ func Compile(raw json.RawMessage) (s *Schema, err error) {
 		s, err := compileAs(draft, doc)
 		if err == nil {
 			if emptyEnums > 0 {
-				s.ignored = append(s.ignored, fmt.Sprintf("%d empty enum: not applied, for nothing could satisfy it", emptyEnums))
+				s.ignored = append(s.ignored, fmt.Sprintf("%d empty enum: not applied, for nothing could satisfy it",
+					emptyEnums))
 				s.broken = append(s.broken, "an empty enum")
 			}
 			return s, nil
@@ -152,7 +153,8 @@ func explain(err error, declared string) error {
 	var load *jsonschema.LoadURLError
 	if errors.As(err, &load) {
 		if dialect, _, _ := strings.Cut(declared, "#"); dialect == load.URL {
-			return fmt.Errorf("$schema %q is no known dialect: use %q", clip(declared), "https://json-schema.org/draft/2020-12/schema")
+			return fmt.Errorf("$schema %q is no known dialect: use %q", clip(declared),
+				"https://json-schema.org/draft/2020-12/schema")
 		}
 		return fmt.Errorf("it refers to %q, which is not part of it, and %w: put the definition under $defs",
 			clip(strings.TrimPrefix(load.URL, "schema://declared/")), errRemote)
@@ -162,7 +164,8 @@ func explain(err error, declared string) error {
 		var cause *jsonschema.ValidationError
 		if errors.As(invalid.Err, &cause) {
 			if problems := (&describer{}).problems(cause); len(problems) > 0 {
-				return fmt.Errorf("it is no valid JSON Schema: %s %s: correct it", place(problems[0].Path), problems[0].Message)
+				return fmt.Errorf("it is no valid JSON Schema: %s %s: correct it", place(problems[0].Path),
+					problems[0].Message)
 			}
 		}
 		return errors.New("it is no valid JSON Schema: correct it")

@@ -19,8 +19,9 @@ const maxProblems = 10
 
 // Problem is one way in which arguments break a schema. None of its fields holds a value of the arguments.
 type Problem struct {
-	Path       string `json:"path"`                  // JSON pointer into the arguments; "" is the whole of them
-	Message    string `json:"message"`               // what is wrong, to follow the argument's name: "must be an integer, got a string"
+	Path string `json:"path"` // JSON pointer into the arguments; "" is the whole of them
+	// what is wrong, to follow the argument's name: "must be an integer, got a string"
+	Message    string `json:"message"`
 	SchemaPath string `json:"schema_path,omitempty"` // JSON pointer to the keyword in the schema, with "#"
 }
 
@@ -73,7 +74,8 @@ func (s *Schema) Validate(args json.RawMessage) (err error) {
 		return refused(fmt.Sprintf("nest %d levels deep; send at most %d levels", c.depth, maxArgumentDepth))
 	}
 	if c.tooBig {
-		return refused(fmt.Sprintf("hold a number of more than %d digits or an exponent beyond %d; send a smaller number or a string",
+		return refused(fmt.Sprintf("hold a number of more than %d digits or an exponent beyond %d; send a smaller "+
+			"number or a string",
 			maxDigits, maxExponent))
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
@@ -81,7 +83,8 @@ func (s *Schema) Validate(args json.RawMessage) (err error) {
 		return refused("are not valid JSON; send a JSON object")
 	}
 	if !s.cost.affordable(s.root, value, len(args)) {
-		return refused("are too large or too deeply nested to check against the tool's schema; send less, or a flatter value")
+		return refused("are too large or too deeply nested to check against the tool's schema; send less, or a " +
+			"flatter value")
 	}
 	if err = s.root.Validate(value); err == nil {
 		return nil
@@ -92,7 +95,9 @@ func (s *Schema) Validate(args json.RawMessage) (err error) {
 	}
 	problems := (&describer{root: s.root}).problems(fault)
 	if len(problems) == 0 {
-		return nil // all that failed was a circle of references, which is the schema's fault and says nothing of the arguments
+		// all that failed was a circle of references, which is the schema's fault and says nothing
+		// of the arguments
+		return nil
 	}
 	invalid := &Invalid{Problems: problems}
 	if len(problems) > maxProblems {

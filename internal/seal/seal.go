@@ -1,5 +1,6 @@
-// Package seal encrypts and authenticates texts that the hub hands to strangers and takes back. A stranger can neither read nor
-// change such a text. Its owner checks the content, and whether it still holds.
+// Package seal encrypts and authenticates texts that the hub hands to strangers and takes back. A
+// stranger can neither read nor change such a text. Its owner checks the content, and whether it
+// still holds.
 package seal
 
 import (
@@ -32,8 +33,8 @@ type Box struct {
 	purpose []byte
 }
 
-// New returns the box of a key, of KeySize random bytes, for one purpose: a text that was sealed for another one does not
-// open. A nil key stands for a random one that lasts as long as the box.
+// New returns the box of a key, of KeySize random bytes, for one purpose: a text that was sealed
+// for another one does not open. A nil key stands for a random one that lasts as long as the box.
 func New(key []byte, purpose string) (*Box, error) {
 	if key == nil {
 		key = make([]byte, KeySize)
@@ -73,8 +74,9 @@ func (b *Box) Open(text string) ([]byte, error) {
 	return plain, nil
 }
 
-// Digest returns a function that makes digests of texts of one purpose, in hex: HMAC-SHA-256 with a key that is derived from key
-// for that purpose. Without the key nobody can tell a text from its digest by trying texts out. A nil key stands for a random one.
+// Digest returns a function that makes digests of texts of one purpose, in hex: HMAC-SHA-256 with a
+// key that is derived from key for that purpose. Without the key nobody can tell a text from its
+// digest by trying texts out. A nil key stands for a random one.
 func Digest(key []byte, purpose string) func(text []byte) (hex string) {
 	if key == nil {
 		key = make([]byte, KeySize)
@@ -127,7 +129,8 @@ func readKey(file string) ([]byte, error) {
 		return nil, fmt.Errorf("read key: %w", err)
 	}
 	if len(key) != KeySize {
-		return nil, fmt.Errorf("read key: %q does not hold %d bytes: remove it, and the hub makes another one", file, KeySize)
+		return nil, fmt.Errorf("read key: %q does not hold %d bytes: remove it, and the hub makes another one", file,
+			KeySize)
 	}
 	return key, nil
 }

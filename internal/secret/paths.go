@@ -9,7 +9,8 @@ import (
 
 // absolutePath finds absolute paths in a text, with the character before each: all between two
 // quotes, or up to what usually ends a path.
-var absolutePath = regexp.MustCompile(`"(?:/|[A-Za-z]:\\)[^"\n]+"|(?:^|[\s'` + "`" + `(=\[,])(?:/|[A-Za-z]:\\)[^\s"'` + "`" + `()\[\],;:]+`)
+var absolutePath = regexp.MustCompile(`"(?:/|[A-Za-z]:\\)[^"\n]+"|(?:^|[\s'` + "`" + `(=\[,])(?:/|[A-Za-z]:\\)[^\s"'` +
+	"`" + `()\[\],;:]+`)
 
 // WithoutPaths returns a text of the hub's own with the last name alone of each path of this
 // machine, for callers elsewhere. What the caller itself has written, in given, stays.

@@ -79,9 +79,10 @@ var loaded = sync.OnceValue(func() *ruleSet {
 		if r.Regex == "" || r.Path != "" {
 			continue
 		}
-		one := rule{id: r.ID, keywords: r.Keywords, named: strings.HasPrefix(r.Regex, nameForm), group: r.Group, entropy: r.Entropy,
-			long:  strings.HasPrefix(r.ID, "curl-") || strings.HasPrefix(r.ID, "private-key"),
-			regex: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(r.Regex) })}
+		one := rule{id: r.ID, keywords: r.Keywords, named: strings.HasPrefix(r.Regex, nameForm), group: r.Group,
+			entropy: r.Entropy,
+			long:    strings.HasPrefix(r.ID, "curl-") || strings.HasPrefix(r.ID, "private-key"),
+			regex:   sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(r.Regex) })}
 		if r.ID == "jwt" {
 			one.keywords = []string{"eyj"} // "ey" is in many words; a header is {"alg": or the like
 		}
@@ -141,8 +142,12 @@ func (r *rule) find(window string, offset int, none *allowlist, found []span) []
 			}
 		}
 		secret := window[s.from:s.to]
-		if (r.entropy == 0 || entropy(secret) > r.entropy) && !isDigest(window[:s.from]) && !none.allows(secret, window[from:to], "") &&
-			!slices.ContainsFunc(r.allowed, func(l allowlist) bool { return l.allows(secret, window[from:to], lineOf(window, from, to)) }) {
+		if (r.entropy == 0 || entropy(secret) > r.entropy) && !isDigest(window[:s.from]) &&
+			!none.allows(secret, window[from:to], "") &&
+			!slices.ContainsFunc(r.allowed, func(l allowlist) bool {
+				return l.allows(secret, window[from:to],
+					lineOf(window, from, to))
+			}) {
 			found = append(found, span{s.from + offset, s.to + offset})
 		}
 		at = max(s.to, at+1) // what ends one may begin the next

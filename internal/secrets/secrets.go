@@ -1,6 +1,7 @@
-// Package secrets keeps the secrets that a config refers to as ${secret:NAME}: in one sealed file of the state directory, with its
-// key beside it. Only their owner can read the two files. Whoever can read both can read the secrets. This keeps secrets out of
-// configs, which people share, and out of backups of single files.
+// Package secrets keeps the secrets that a config refers to as ${secret:NAME}: in one sealed file
+// of the state directory, with its key beside it. Only their owner can read the two files. Whoever
+// can read both can read the secrets. This keeps secrets out of configs, which people share, and
+// out of backups of single files.
 package secrets
 
 import (
@@ -47,7 +48,8 @@ func Read(state string) (map[string]string, error) {
 		err = json.Unmarshal(plain, &all)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read secrets: %q does not fit to its key %q: bring both files back, or remove both and set the secrets again",
+		return nil, fmt.Errorf("read secrets: %q does not fit to its key %q: bring both files back, or remove both "+
+			"and set the secrets again",
 			filepath.Join(state, File), KeyFile)
 	}
 	return all, nil

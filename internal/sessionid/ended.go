@@ -16,9 +16,10 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 )
 
-// The record has a directory for each caller, so that nobody pushes out what is recorded of others. Each session that was
-// ended is an empty file there, whose name begins with the session's beginning. Of many sessions the oldest files are
-// removed, and the file "before" says that all sessions are over that began no later.
+// The record has a directory for each caller, so that nobody pushes out what is recorded of others.
+// Each session that was ended is an empty file there, whose name begins with the session's
+// beginning. Of many sessions the oldest files are removed, and the file "before" says that all
+// sessions are over that began no later.
 const (
 	maxEnded   = 10_000 // that are recorded of one caller
 	lookAfter  = 1_000  // sessions more, and the record is looked through

@@ -2,7 +2,8 @@
 // session: so a hub that was restarted, or another hub with the same key, takes the session up again. A record of the
 // sessions that were ended for good keeps those from coming back.
 //
-// An id is never authentication. Whoever presents one must be the caller that it was made for, and has proved that first.
+// An id is never authentication. Whoever presents one must be the caller that it was made for, and
+// has proved that first.
 package sessionid
 
 import (
@@ -24,7 +25,8 @@ const (
 	// MaxLength bounds an id, in bytes.
 	MaxLength = 2048
 
-	// Lifetime is the time after its beginning in which a session can be taken up again. One that a hub still holds lives on.
+	// Lifetime is the time after its beginning in which a session can be taken up again. One that a
+	// hub still holds lives on.
 	Lifetime = 30 * 24 * time.Hour
 
 	purpose = "mcp-toolhub session id 1"
@@ -54,7 +56,8 @@ func (h Holder) digest() string {
 
 // Session is the content of an id.
 type Session struct {
-	Name            string          `json:"i"` // random, unlike that of every other session. It opens nothing, so that it may be logged.
+	// random, unlike that of every other session. It opens nothing, so that it may be logged.
+	Name            string          `json:"i"`
 	Begun           int64           `json:"t"` // in seconds since 1970
 	ProtocolVersion string          `json:"p"`
 	ClientName      string          `json:"n,omitempty"`
@@ -74,8 +77,8 @@ type Issuer struct {
 	ended int // sessions since the last look at how many are recorded
 }
 
-// Open returns the issuer of a key (see seal.New). It keeps its record in dir, which it makes when it is needed. Where dir is
-// "", no session is taken up again.
+// Open returns the issuer of a key (see seal.New). It keeps its record in dir, which it makes when
+// it is needed. Where dir is "", no session is taken up again.
 func Open(key []byte, dir string) (*Issuer, error) {
 	box, err := seal.New(key, purpose)
 	if err != nil {
@@ -133,8 +136,8 @@ func cut(word string) string {
 	return strings.ToValidUTF8(word, "")
 }
 
-// fitting returns the capabilities if they have at most room bytes, otherwise those of them that the hub acts on, as far
-// as they fit.
+// fitting returns the capabilities if they have at most room bytes, otherwise those of them that
+// the hub acts on, as far as they fit.
 func fitting(capabilities json.RawMessage, room int) json.RawMessage {
 	if capabilities == nil || compactLength(capabilities) <= room {
 		return capabilities

@@ -21,8 +21,9 @@ type Reader struct {
 	Faults   textfile.Faults
 	Warnings textfile.Faults
 
-	// Expand replaces references such as ${NAME} in the texts that allow them: text, which stands at p. It returns false after a
-	// fault. nil: there are no such texts. With defaults a fault may suggest to give a default.
+	// Expand replaces references such as ${NAME} in the texts that allow them: text, which stands
+	// at p. It returns false after a fault. nil: there are no such texts. With defaults a fault may
+	// suggest to give a default.
 	Expand func(p textfile.Position, text string, defaults bool) (Expansion, bool)
 }
 
@@ -45,7 +46,8 @@ func (r *Reader) Report(f textfile.Fault) {
 		return
 	}
 	if len(r.Faults) == maxFaults {
-		f.Key, f.Message, f.Hint = "", fmt.Sprintf("more than %d faults", maxFaults), "check that this is the right file"
+		f.Key, f.Message, f.Hint = "", fmt.Sprintf("more than %d faults", maxFaults),
+			"check that this is the right file"
 	}
 	r.Faults = append(r.Faults, f)
 }
@@ -53,7 +55,8 @@ func (r *Reader) Report(f textfile.Fault) {
 // Warn reports what has no effect at the current key path.
 func (r *Reader) Warn(p textfile.Position, message, hint string) {
 	if len(r.Warnings) < maxFaults {
-		r.Warnings = append(r.Warnings, textfile.Fault{File: r.File, Position: p, Key: r.Path, Message: message, Hint: hint})
+		r.Warnings = append(r.Warnings, textfile.Fault{File: r.File, Position: p, Key: r.Path, Message: message,
+			Hint: hint})
 	}
 }
 
@@ -74,8 +77,8 @@ func (r *Reader) Parsed(root *textfile.Node, faults textfile.Faults) *textfile.N
 	return root
 }
 
-// Members returns the members of a mapping, and whether n is one, or nothing, that has each key once. Of a key that stands
-// there more than once it returns the first.
+// Members returns the members of a mapping, and whether n is one, or nothing, that has each key
+// once. Of a key that stands there more than once it returns the first.
 func (r *Reader) Members(n *textfile.Node) (members []textfile.Member, sound bool) {
 	if n.Kind != textfile.Mapping {
 		if n.Kind != textfile.Null {

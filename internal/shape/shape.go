@@ -1,9 +1,10 @@
-// Package shape describes what a file may hold, in tables: one line for each key, with its name, what it means, the form of its
-// value and where the value goes. One reader walks a file along such a table and reports every fault with its place, and the
-// JSON Schema of the file is printed from the same table, so that what is read and what editors are told cannot differ.
+// Package shape describes what a file may hold, in tables: one line for each key, with its name,
+// what it means, the form of its value and where the value goes. One reader walks a file along such
+// a table and reports every fault with its place, and the JSON Schema of the file is printed from
+// the same table, so that what is read and what editors are told cannot differ.
 //
-// A new key is one more line of a table. A form of value that the shapes here do not cover is a type with Read and Schema, or
-// a Func.
+// A new key is one more line of a table. A form of value that the shapes here do not cover is a
+// type with Read and Schema, or a Func.
 package shape
 
 import (
@@ -187,7 +188,8 @@ type Field struct {
 // Key is a field whose value goes to at.
 func Key[V any](name, doc string, s Shape[V], at *V) Field {
 	return Field{name: name, doc: doc, schema: s.Schema, read: func(r *Reader, m textfile.Member) (ok bool) {
-		*at, ok = s.Read(r, m.Value) // also where it is unsound in part: the rest takes part in the checks of several values
+		// also where it is unsound in part: the rest takes part in the checks of several values
+		*at, ok = s.Read(r, m.Value)
 		return ok
 	}}
 }
@@ -212,8 +214,8 @@ func Must(f Field) Field {
 	return f
 }
 
-// Foreign is a key of another program that is accepted with any value and never suggested. ignored, where it is not "", is why
-// the key has no effect: a warning says so.
+// Foreign is a key of another program that is accepted with any value and never suggested. ignored,
+// where it is not "", is why the key has no effect: a warning says so.
 func Foreign(name, doc, ignored string) Field {
 	return Field{name: name, doc: doc, foreign: true, schema: func() Schema { return Schema{} },
 		read: func(r *Reader, m textfile.Member) bool {

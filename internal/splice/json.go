@@ -24,7 +24,8 @@ func (f *File) findJSON(p Place) (hujson.Value, []string, error) {
 			return at, path[i:], nil
 		}
 		if twice := indexOf(all[next+1:], key); twice >= 0 {
-			return at, nil, textfile.Faults{{Position: textfile.PositionOf(f.body, all[next+1+twice].from), Key: joined(path[:i+1]),
+			return at, nil, textfile.Faults{{Position: textfile.PositionOf(f.body, all[next+1+twice].from),
+				Key:     joined(path[:i+1]),
 				Message: "this key stands here twice", Hint: "remove one of the two"}}
 		}
 		at = at.Value.(*hujson.Object).Members[next].Value
@@ -192,7 +193,8 @@ func (f *File) layout(at hujson.Value) (l layout, multi bool) {
 	return l, !l.flat // what is all on one line stays so
 }
 
-// indentBefore returns the blanks between the beginning of the line and offset. It returns false where anything but blanks stands there.
+// indentBefore returns the blanks between the beginning of the line and offset. It returns false
+// where anything but blanks stands there.
 func indentBefore(body []byte, offset int) (string, bool) {
 	start := bytes.LastIndexByte(body[:offset], '\n') + 1
 	blank := body[start:offset]
@@ -239,8 +241,9 @@ func (f *File) takeJSON(p Place, name string, comments bool) ([]edit, error) {
 	return []edit{{from, to, ""}}, nil
 }
 
-// commentsAbove returns where the comments right above the line of offset begin; offset where there are none. mark begins a comment of one
-// line; where it is that of JSON, comments between /* and */ count, too.
+// commentsAbove returns where the comments right above the line of offset begin; offset where there
+// are none. mark begins a comment of one line; where it is that of JSON, comments between /* and */
+// count, too.
 func (f *File) commentsAbove(offset int, mark string) int {
 	for {
 		i, _ := slices.BinarySearch(f.lineAt, offset+1)

@@ -1,6 +1,7 @@
-// Package splice puts single entries into files that people and other programs write, and takes them out: JSON with comments, YAML and
-// TOML. It splices bytes. All others stay as they are: comments, indentation, line ends, byte order mark. After each change it reads the
-// file again and compares. It refuses a change after which anything else in the file would mean something else.
+// Package splice puts single entries into files that people and other programs write, and takes
+// them out: JSON with comments, YAML and TOML. It splices bytes. All others stay as they are:
+// comments, indentation, line ends, byte order mark. After each change it reads the file again and
+// compares. It refuses a change after which anything else in the file would mean something else.
 package splice
 
 import (
@@ -47,7 +48,8 @@ type Entry struct {
 	Value *textfile.Node
 }
 
-// File holds the text of a file, and the tree that the text says. Nothing changes a File: Put and Take return another one.
+// File holds the text of a file, and the tree that the text says. Nothing changes a File: Put and
+// Take return another one.
 type File struct {
 	Format Format
 	Root   *textfile.Node
@@ -73,7 +75,8 @@ func Read(format Format, raw []byte) (*File, error) {
 		return nil, faults
 	}
 	if f.Root.Kind != textfile.Mapping {
-		return nil, textfile.Faults{{Position: f.Root.Position, Message: "the file holds " + string(f.Root.Kind) + ", not a mapping"}}
+		return nil, textfile.Faults{{Position: f.Root.Position, Message: "the file holds " + string(f.Root.Kind) +
+			", not a mapping"}}
 	}
 	f.lineAt = linesOf(f.body)
 	return f, nil
@@ -164,8 +167,8 @@ func (c content) under(p Place, name string) any {
 	return Object{{name, c.value}}
 }
 
-// Put returns the file with one more entry, after the others, below lines of comment. The value is a string, bool, int, []string or Object;
-// it is nil for a plain text of a list.
+// Put returns the file with one more entry, after the others, below lines of comment. The value is
+// a string, bool, int, []string or Object; it is nil for a plain text of a list.
 func (f *File) Put(p Place, name string, value any, comments ...string) (*File, error) {
 	return f.put(p, name, content{value: value, comments: comments})
 }
@@ -203,7 +206,8 @@ func (f *File) put(p Place, name string, c content) (*File, error) {
 // Take returns the file without an entry.
 func (f *File) Take(p Place, name string) (*File, error) { return f.take(p, name, false) }
 
-// TakeKeepingKey returns the file without an entry. The last key of p stays, also in YAML where nothing is left below it.
+// TakeKeepingKey returns the file without an entry. The last key of p stays, also in YAML where
+// nothing is left below it.
 func (f *File) TakeKeepingKey(p Place, name string) (*File, error) {
 	if n := f.At(p.Path...); f.Format != YAML || f.Entry(p, name) == nil || f.isBorrowed(p) || f.isFlow(n) {
 		return f.take(p, name, false)
@@ -266,7 +270,8 @@ type edit struct {
 	text     string
 }
 
-// changed makes the edits. It refuses them unless the entry is there afterwards, or is gone, as there says, and nothing else has changed.
+// changed makes the edits. It refuses them unless the entry is there afterwards, or is gone, as
+// there says, and nothing else has changed.
 func (f *File) changed(edits []edit, p Place, name string, there bool) (*File, error) {
 	body := slices.Clone(f.body)
 	for _, e := range slices.Backward(edits) { // in the order of the file
@@ -321,7 +326,10 @@ func Equal(a, b *textfile.Node) bool {
 		return a == b
 	}
 	return a.Kind == b.Kind && a.Text == b.Text && slices.EqualFunc(a.Items, b.Items, Equal) &&
-		slices.EqualFunc(a.Members, b.Members, func(x, y textfile.Member) bool { return x.Key == y.Key && Equal(x.Value, y.Value) })
+		slices.EqualFunc(a.Members, b.Members, func(x, y textfile.Member) bool {
+			return x.Key == y.Key &&
+				Equal(x.Value, y.Value)
+		})
 }
 
 // newline returns the line end that the file uses.
@@ -334,5 +342,6 @@ func (f *File) newline() string {
 
 // refuse returns the error about a value below which no entry can stand.
 func refuse(n *textfile.Node, path []string) error {
-	return textfile.Faults{{Position: n.Position, Key: joined(path), Message: "holds " + string(n.Kind) + ", so no entry can be put there"}}
+	return textfile.Faults{{Position: n.Position, Key: joined(path), Message: "holds " + string(n.Kind) +
+		", so no entry can be put there"}}
 }

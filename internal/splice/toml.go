@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// putTOML appends a table to the end of the file, where a table can always stand. Keys that are put back go to the head of their table.
+// putTOML appends a table to the end of the file, where a table can always stand. Keys that are put
+// back go to the head of their table.
 func (f *File) putTOML(p Place, name string, c content) ([]edit, error) {
 	nl := f.newline()
 	value, ok := c.value.(Object)
@@ -71,8 +72,8 @@ func dottedKeys(m []string) []string {
 	return keys
 }
 
-// headOf returns the line before which keys of a table can stand: behind its header, or at the beginning of the file where they have the whole
-// path; -1 where there is none.
+// headOf returns the line before which keys of a table can stand: behind its header, or at the
+// beginning of the file where they have the whole path; -1 where there is none.
 func (f *File) headOf(path, keys []string) int {
 	if len(keys) > len(path) && slices.Equal(keys[:len(path)], path) {
 		return 0
@@ -94,8 +95,9 @@ func tomlKeys(path []string) string {
 	return strings.Join(keys, ".")
 }
 
-// takeTOML takes out the tables of an entry, or its keys: it = {…}, it.command = "…". It finds them by lines that look like headers and
-// keys. Such a line may belong to a text of several lines: then changed refuses the edit.
+// takeTOML takes out the tables of an entry, or its keys: it = {…}, it.command = "…". It finds them
+// by lines that look like headers and keys. Such a line may belong to a text of several lines: then
+// changed refuses the edit.
 func (f *File) takeTOML(p Place, name string) ([]edit, error) {
 	path := append(slices.Clone(p.Path), name)
 	var edits []edit
@@ -112,7 +114,8 @@ func (f *File) takeTOML(p Place, name string) ([]edit, error) {
 			continue
 		}
 		end := i + 1
-		for end+1 < len(f.lineAt) && headerKeys(f.line(end)) == nil && (header != nil || valueKeys(f.line(end)) == nil) {
+		for end+1 < len(f.lineAt) && headerKeys(f.line(end)) == nil &&
+			(header != nil || valueKeys(f.line(end)) == nil) {
 			end++
 		}
 		end = f.trimmed(i+1, end)
@@ -129,7 +132,8 @@ func (f *File) takeTOML(p Place, name string) ([]edit, error) {
 // line returns a line with its end.
 func (f *File) line(i int) string { return string(f.body[f.lineAt[i]:f.lineAt[i+1]]) }
 
-// trimmed returns the line after the last one before end that is neither empty nor a comment: those belong to what follows them.
+// trimmed returns the line after the last one before end that is neither empty nor a comment: those
+// belong to what follows them.
 func (f *File) trimmed(from, end int) int {
 	for end > from {
 		if line := strings.TrimSpace(f.line(end - 1)); line != "" && line[0] != '#' {

@@ -14,9 +14,10 @@ type step struct {
 	name  string
 }
 
-// Undo takes back in current the steps that have led to made: Takes, and then one Put. Others have written current over made. What the
-// steps took out stands where it stood, byte for byte, and all that others have written stays. Undo returns nil where they have written
-// within an edit of a step.
+// Undo takes back in current the steps that have led to made: Takes, and then one Put. Others have
+// written current over made. What the steps took out stands where it stood, byte for byte, and all
+// that others have written stays. Undo returns nil where they have written within an edit of a
+// step.
 func Undo(made, current *File) *File {
 	was, is := string(made.body), string(current.body)
 	for _, theirs := range [][]udiff.Edit{{oneEdit(was, is)}, udiff.Lines(was, is), udiff.Strings(was, is)} {
@@ -32,7 +33,8 @@ func Undo(made, current *File) *File {
 			if err != nil {
 				continue
 			}
-			if f, err = Read(f.Format, slices.Concat(current.bom, []byte(body))); err == nil && made.last.leads(f, current) {
+			if f, err = Read(f.Format, slices.Concat(current.bom, []byte(body))); err == nil &&
+				made.last.leads(f, current) {
 				return f
 			}
 		}
@@ -52,8 +54,8 @@ func oneEdit(was, is string) udiff.Edit {
 	return udiff.Edit{Start: from, End: len(was) - end, New: is[from : len(is)-end]}
 }
 
-// before returns edits of the file after the step as edits of the file before it. behind says where text goes that stands where the step
-// took something out: behind that, or before it.
+// before returns edits of the file after the step as edits of the file before it. behind says where
+// text goes that stands where the step took something out: behind that, or before it.
 func (s *step) before(theirs []udiff.Edit, behind bool) (moved []udiff.Edit, ok bool) {
 	for _, t := range theirs {
 		longer := 0 // by the step, up to t

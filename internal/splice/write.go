@@ -25,7 +25,8 @@ func (l layout) moved(lines string) string {
 	was := len(lines) - len(strings.TrimLeft(lines, " "))
 	var b strings.Builder
 	for line := range strings.Lines(lines) {
-		if bare := strings.TrimLeft(line, " "); len(line)-len(bare) >= was && (was > 0 || strings.TrimSpace(bare) != "") {
+		if bare := strings.TrimLeft(line, " "); len(line)-len(bare) >= was &&
+			(was > 0 || strings.TrimSpace(bare) != "") {
 			line = l.indent + line[was:]
 		}
 		b.WriteString(line)

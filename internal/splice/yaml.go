@@ -48,7 +48,8 @@ func (f *File) putYAML(p Place, name string, c content) ([]edit, error) {
 	}
 	if f.isFlow(holder) {
 		at := f.offset(holder.Position)
-		if end, ok := f.emptyFlow(key, at); ok && len(rest) == 0 && len(c.comments) > 0 { // only a block has room for comments
+		// only a block has room for comments
+		if end, ok := f.emptyFlow(key, at); ok && len(rest) == 0 && len(c.comments) > 0 {
 			l.indent = strings.Repeat(" ", key.Column-1+2)
 			return []edit{{at - 1, end, ""}, f.atLine(key.Line, write(l))}, nil
 		}
@@ -62,8 +63,8 @@ func (f *File) putYAML(p Place, name string, c content) ([]edit, error) {
 	return []edit{f.atLine(f.trimmed(from, f.blockEnd(from, indent, p.List && len(rest) == 0)), write(l))}, nil
 }
 
-// isBorrowed reports whether the keys of p lead through an alias or a merge: what stands there stands elsewhere in the file, and has other
-// meanings, too.
+// isBorrowed reports whether the keys of p lead through an alias or a merge: what stands there
+// stands elsewhere in the file, and has other meanings, too.
 func (f *File) isBorrowed(p Place) bool {
 	n, from := f.Root, 0
 	for _, key := range p.Path {
@@ -89,8 +90,8 @@ func (f *File) isBorrowed(p Place) bool {
 
 var emptyBraces = regexp.MustCompile(`^\{[ \t]*\}`)
 
-// emptyFlow returns the end of a mapping in brackets that opens at offset at, if nothing is in it, it is all that its line holds after the
-// key, and it is not within other brackets.
+// emptyFlow returns the end of a mapping in brackets that opens at offset at, if nothing is in it,
+// it is all that its line holds after the key, and it is not within other brackets.
 func (f *File) emptyFlow(key *textfile.Member, at int) (end int, ok bool) {
 	if key == nil || f.body[f.offset(f.Root.Position)] == '{' || at >= f.lineAt[key.Line] {
 		return 0, false
@@ -99,7 +100,8 @@ func (f *File) emptyFlow(key *textfile.Member, at int) (end int, ok bool) {
 	m := emptyBraces.Find(f.body[at:])
 	end = at + len(m)
 	line := string(f.body[end:f.lineAt[key.Line]])
-	return end, m != nil && bytes.HasSuffix(before, []byte(": ")) && len(bytes.TrimSpace(before[:key.Column-1])) == 0 && blankOrComment(line)
+	return end, m != nil && bytes.HasSuffix(before, []byte(": ")) && len(bytes.TrimSpace(before[:key.Column-1])) == 0 &&
+		blankOrComment(line)
 }
 
 // kindOf returns the kind that a value on the path of p has to have; rest is the path below that value.
@@ -230,8 +232,8 @@ func (f *File) offset(p textfile.Position) int {
 	return min(at, len(f.body)-1)
 }
 
-// blockEnd returns the first line, from line i on, that does not belong to a block whose key has that indent. Items of a list may have the
-// same indent as its key.
+// blockEnd returns the first line, from line i on, that does not belong to a block whose key has
+// that indent. Items of a list may have the same indent as its key.
 func (f *File) blockEnd(i, indent int, items bool) int {
 	for ; i+1 < len(f.lineAt); i++ {
 		line := f.line(i)
@@ -294,7 +296,8 @@ func (f *File) entryBlock(p Place, name string) []edit {
 	return f.block(first, indent, false)
 }
 
-// takeFlow takes an entry out of a mapping or list that is written in brackets, with the comments above it if comments is set.
+// takeFlow takes an entry out of a mapping or list that is written in brackets, with the comments
+// above it if comments is set.
 func (f *File) takeFlow(p Place, holder *textfile.Node, name string, comments bool) ([]edit, error) {
 	open := f.offset(holder.Position)
 	all := f.flowParts(open)
@@ -313,7 +316,8 @@ func (f *File) takeFlow(p Place, holder *textfile.Node, name string, comments bo
 	}
 	if i < len(all)-1 {
 		to, behind := all[i+1].from, f.body[e.to:all[i+1].from]
-		if comma, hash := bytes.IndexByte(behind, ','), bytes.IndexByte(behind, '#'); comma < hash { // somebody else's comments stay
+		// somebody else's comments stay
+		if comma, hash := bytes.IndexByte(behind, ','), bytes.IndexByte(behind, '#'); comma < hash {
 			to = e.to + hash
 		}
 		return []edit{{own, to, ""}}, nil
@@ -323,7 +327,8 @@ func (f *File) takeFlow(p Place, holder *textfile.Node, name string, comments bo
 		from = all[i-1].to
 	}
 	rest := bytes.TrimLeft(f.body[to:], " \t\r\n")
-	if foreign := bytes.IndexByte(f.body[from:own], '#') >= 0; foreign || i == 0 { // the comma before the entry stays: it may stand at the end
+	// the comma before the entry stays: it may stand at the end
+	if foreign := bytes.IndexByte(f.body[from:own], '#') >= 0; foreign || i == 0 {
 		if rest[0] == ',' {
 			to = len(f.body) - len(rest) + 1
 		}

@@ -1,5 +1,6 @@
-// Package statefile writes the small files of the state directory. A reader sees the old file or the new one, never a part.
-// Several hubs may share a directory. Directories get mode 0700, files 0600. The journal is no such file: see package persist.
+// Package statefile writes the small files of the state directory. A reader sees the old file or
+// the new one, never a part. Several hubs may share a directory. Directories get mode 0700, files
+// 0600. The journal is no such file: see package persist.
 package statefile
 
 import (
@@ -27,8 +28,9 @@ func Write(path string, data []byte) error { return write(path, data, true) }
 // WriteCache is Write for data that can be had again: it does not wait for the disk.
 func WriteCache(path string, data []byte) error { return write(path, data, false) }
 
-// write uses os alone: google/renameio leaves out Windows, and natefinch/atomic always syncs and keeps the mode of the file
-// that it replaces. os.Rename replaces a file on Windows as well, and os.CreateTemp makes files of mode 0600.
+// write uses os alone: google/renameio leaves out Windows, and natefinch/atomic always syncs and
+// keeps the mode of the file that it replaces. os.Rename replaces a file on Windows as well, and
+// os.CreateTemp makes files of mode 0600.
 func write(path string, data []byte, sync bool) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -67,10 +69,10 @@ func SyncDir(dir string) error {
 	return nil
 }
 
-// Lock holds the lock of the file at path until unlock is called. It keeps other processes out that call Lock, too, and waits
-// for them at most five seconds. The lock is a file of its own, path with ".lock", which stays: if it were removed, two
-// processes could lock two files of that name. On a file system without locks, of two changes at the same moment one may be
-// lost.
+// Lock holds the lock of the file at path until unlock is called. It keeps other processes out that
+// call Lock, too, and waits for them at most five seconds. The lock is a file of its own, path with
+// ".lock", which stays: if it were removed, two processes could lock two files of that name. On a
+// file system without locks, of two changes at the same moment one may be lost.
 func Lock(path string) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
-// Package textfile reads files that people write, YAML, JSON with comments or TOML, into one kind of tree. Each value has its place.
-// It makes faults with a hint at what to do, and finds the word that was most likely meant. No size or depth of a file can
-// keep it busy. Its callers say what a file may hold.
+// Package textfile reads files that people write, YAML, JSON with comments or TOML, into one kind
+// of tree. Each value has its place. It makes faults with a hint at what to do, and finds the word
+// that was most likely meant. No size or depth of a file can keep it busy. Its callers say what a
+// file may hold.
 package textfile
 
 import (
@@ -24,9 +25,11 @@ func At(line, column int) Position { return Position{line, column} }
 type Fault struct {
 	File     string // as it was given
 	Position        // of what is wrong
-	Key      string // path of the key: mcpServers.github.env.TOKEN, rules[2].when; "" for a fault of the file as a whole
-	Message  string // what is wrong
-	Hint     string // what to do; "" where the message says it
+	// path of the key: mcpServers.github.env.TOKEN, rules[2].when; "" for a fault of the file as a
+	// whole
+	Key     string
+	Message string // what is wrong
+	Hint    string // what to do; "" where the message says it
 }
 
 // Error is file:line:column: key: message; hint.

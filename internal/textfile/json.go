@@ -15,7 +15,8 @@ import (
 // ParseJSON reads JSON with comments and trailing commas. Faults show nothing of the text.
 func ParseJSON(data []byte) (*Node, Faults) {
 	if offset := tooDeep(data); offset >= 0 {
-		return nil, Faults{{Position: PositionOf(data, offset), Message: "nested more than 100 levels deep", Hint: "flatten the file"}}
+		return nil, Faults{{Position: PositionOf(data, offset), Message: "nested more than 100 levels deep",
+			Hint: "flatten the file"}}
 	}
 	v, err := SyntaxOf(data)
 	if err != nil {
@@ -25,7 +26,8 @@ func ParseJSON(data []byte) (*Node, Faults) {
 	return w.node(v), nil
 }
 
-// SyntaxOf parses JSON with comments and trailing commas. A // comment may end with the text, which the parser alone refuses.
+// SyntaxOf parses JSON with comments and trailing commas. A // comment may end with the text, which
+// the parser alone refuses.
 func SyntaxOf(data []byte) (hujson.Value, error) {
 	v, err := hujson.Parse(data)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -52,7 +54,8 @@ func jsonFault(data []byte, err error) Fault {
 	message, hint := "not valid JSON here", "look for a missing comma, quote or bracket just before this place"
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		message, hint = "the file ends in the middle of a value", "close what is still open: a quote, a bracket or a brace"
+		message, hint = "the file ends in the middle of a value",
+			"close what is still open: a quote, a bracket or a brace"
 	case offset < len(data) && data[offset] == '\'':
 		hint = "JSON strings take double quotes"
 	case offset < len(data) && data[offset] == '"':

@@ -2,7 +2,8 @@ package textfile
 
 import "strings"
 
-// maxNear bounds the words that Nearest looks at: a longer one is no slip of the finger, and the comparison is quadratic.
+// maxNear bounds the words that Nearest looks at: a longer one is no slip of the finger, and the
+// comparison is quadratic.
 const maxNear = 48
 
 // Nearest returns the candidate that word was most likely meant to be, or "". Case, hyphens and underscores do not

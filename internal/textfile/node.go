@@ -60,11 +60,13 @@ func isJSON(path string, data []byte) bool {
 		return false
 	}
 	data = bytes.TrimLeft(data, " \t\n")
-	return bytes.HasPrefix(data, []byte("{")) || bytes.HasPrefix(data, []byte("//")) || bytes.HasPrefix(data, []byte("/*"))
+	return bytes.HasPrefix(data, []byte("{")) || bytes.HasPrefix(data, []byte("//")) ||
+		bytes.HasPrefix(data, []byte("/*"))
 }
 
-// Parse reads the text of a file whose name tells its format: YAML, or JSON with comments and trailing commas. Faults have no
-// File and show nothing of the text. A text that is empty is an empty mapping.
+// Parse reads the text of a file whose name tells its format: YAML, or JSON with comments and
+// trailing commas. Faults have no File and show nothing of the text. A text that is empty is an
+// empty mapping.
 func Parse(name string, data []byte) (*Node, Faults) {
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
 		return nil, Faults{{Position: At(1, 1), Message: "the file is UTF-16", Hint: "save it as UTF-8"}}
@@ -91,7 +93,8 @@ func unreadable(data []byte) *Fault {
 		c, size := utf8.DecodeRune(data[i:])
 		switch {
 		case c == utf8.RuneError && size <= 1:
-			return &Fault{Position: PositionOf(data, i), Message: "a byte that is not UTF-8", Hint: "save the file as UTF-8"}
+			return &Fault{Position: PositionOf(data, i), Message: "a byte that is not UTF-8",
+				Hint: "save the file as UTF-8"}
 		case c < ' ' && c != '\t' && c != '\n':
 			return &Fault{Position: PositionOf(data, i), Message: "a control character",
 				Hint: "remove it, or write it as an escape in a quoted string"}

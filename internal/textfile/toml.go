@@ -11,8 +11,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// ParseTOML reads a TOML text. Keys are sorted, since the library does not keep their order, and no value has its place. Faults
-// show nothing of the text.
+// ParseTOML reads a TOML text. Keys are sorted, since the library does not keep their order, and no
+// value has its place. Faults show nothing of the text.
 func ParseTOML(data []byte) (*Node, Faults) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if fault := unreadable(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))); fault != nil {
@@ -20,7 +20,8 @@ func ParseTOML(data []byte) (*Node, Faults) {
 	}
 	root := map[string]any{}
 	if err := toml.Unmarshal(data, &root); err != nil {
-		f := Fault{Position: At(1, 1), Message: "not valid TOML here", Hint: "check quotes, brackets and keys that stand there twice"}
+		f := Fault{Position: At(1, 1), Message: "not valid TOML here",
+			Hint: "check quotes, brackets and keys that stand there twice"}
 		var located *toml.DecodeError
 		if errors.As(err, &located) {
 			f.Position = At(located.Position())

@@ -44,7 +44,8 @@ func ParseYAML(data []byte, rules YAMLRules) (root *Node, faults Faults) {
 	// The library's bugs end here: for some texts that are no YAML it panics.
 	defer func() {
 		if recover() != nil {
-			root, faults = nil, Faults{{Position: At(1, 1), Message: "not valid YAML", Hint: "check indentation, quotes and brackets"}}
+			root, faults = nil, Faults{{Position: At(1, 1), Message: "not valid YAML",
+				Hint: "check indentation, quotes and brackets"}}
 		}
 	}()
 	docs, refused := documents(data)
@@ -98,7 +99,8 @@ func documents(data []byte) (docs []*ast.DocumentNode, refused *refusal) {
 	if err == nil {
 		return file.Docs, nil
 	}
-	refused = &refusal{At(1, 1), "not valid YAML", "check indentation, quotes and brackets here and on the line before", ""}
+	refused = &refusal{At(1, 1), "not valid YAML", "check indentation, quotes and brackets here and on the line before",
+		""}
 	var located interface {
 		GetMessage() string
 		GetToken() *token.Token
@@ -163,7 +165,8 @@ func (w *yamlWalk) node(n ast.Node) *Node {
 		return &Node{Position: At(1, 1), Kind: Null, weight: 1}
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.InfinityNode, *ast.NanNode:
 		if w.rules.Literal {
-			return w.fail(tokenPosition(n.GetToken()), "anchors, aliases, tags and special numbers have no meaning here", "write the value out")
+			return w.fail(tokenPosition(n.GetToken()),
+				"anchors, aliases, tags and special numbers have no meaning here", "write the value out")
 		}
 	}
 	switch x := n.(type) {
@@ -217,7 +220,8 @@ func (w *yamlWalk) scalar(n ast.Node) *Node {
 	case *ast.NullNode, *ast.CommentGroupNode:
 		s.Kind, s.Text = Null, ""
 	default:
-		return w.fail(s.Position, "a kind of YAML value that has no meaning here", "write a string, number, list or mapping")
+		return w.fail(s.Position, "a kind of YAML value that has no meaning here",
+			"write a string, number, list or mapping")
 	}
 	return s
 }
@@ -243,8 +247,9 @@ func (w *yamlWalk) mapping(p Position, values []*ast.MappingValueNode) *Node {
 			continue
 		}
 		if w.rules.Literal && seen[key.Text] {
-			w.faults = append(w.faults, Fault{Position: key.Position, Key: key.Text, Message: "this key stands here twice",
-				Hint: "remove one of the two"})
+			w.faults = append(w.faults, Fault{Position: key.Position, Key: key.Text,
+				Message: "this key stands here twice",
+				Hint:    "remove one of the two"})
 		}
 		seen[key.Text] = true
 		child := w.node(v.Value)
@@ -311,7 +316,8 @@ func (w *yamlWalk) alias(x *ast.AliasNode) *Node {
 	p := tokenPosition(x.Start)
 	target := w.anchors[nameOf(x.Value)]
 	if target == nil {
-		return w.fail(p, "an alias without an anchor before it", "define the anchor (&name) above this line, outside of itself")
+		return w.fail(p, "an alias without an anchor before it",
+			"define the anchor (&name) above this line, outside of itself")
 	}
 	if w.aliased += target.weight; w.aliased > maxAliased {
 		if len(w.faults) > 0 {
@@ -336,7 +342,8 @@ func (w *yamlWalk) tagged(x *ast.TagNode) *Node {
 	case "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq":
 		return child
 	}
-	return w.fail(tokenPosition(x.Start), "a YAML tag that has no meaning here", "remove the tag (the word that begins with !)")
+	return w.fail(tokenPosition(x.Start), "a YAML tag that has no meaning here",
+		"remove the tag (the word that begins with !)")
 }
 
 func nameOf(n ast.Node) string {

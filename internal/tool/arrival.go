@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Line keeps the calls that a client writes behind each other on one stream in that order, until they have reached the queues of
-// their servers. For example, a client writes "append a" and "append b" at once. Each call gets a goroutine, and the second one
-// may be faster: it waits here until the first one is in the queue, whose order counts from then on.
+// Line keeps the calls that a client writes behind each other on one stream in that order, until
+// they have reached the queues of their servers. For example, a client writes "append a" and
+// "append b" at once. Each call gets a goroutine, and the second one may be faster: it waits here
+// until the first one is in the queue, whose order counts from then on.
 //
 // The zero value is an empty line. It is safe for concurrent use.
 type Line struct {
@@ -17,19 +18,23 @@ type Line struct {
 	aside       *Line // of the calls that stand aside; nil where none has
 }
 
-// Arrival is a call's place in a Line. A nil Arrival and the zero value have none: they wait for nobody, and nobody waits for them.
+// Arrival is a call's place in a Line. A nil Arrival and the zero value have none: they wait for
+// nobody, and nobody waits for them.
 type Arrival struct {
 	line *Line // set before others know of the call, and changed by StandAside alone
 
 	// The line's mutex guards the rest.
 	in         bool
 	prev, next *Arrival
-	since      time.Time     // when the call became the first one; when it came, where those before it have lost their places
-	turn       chan struct{} // closed when the call is the first one; nil where it does not wait
+	// when the call became the first one; when it came, where those before it have lost their
+	// places
+	since time.Time
+	turn  chan struct{} // closed when the call is the first one; nil where it does not wait
 }
 
-// patienceInLine bounds how long calls wait for one before them. It is long for what that one does before it reaches the queue,
-// which takes microseconds, and short enough that one that hangs, on a file system say, does not hold up its client for good.
+// patienceInLine bounds how long calls wait for one before them. It is long for what that one does
+// before it reaches the queue, which takes microseconds, and short enough that one that hangs, on a
+// file system say, does not hold up its client for good.
 const patienceInLine = 5 * time.Second
 
 // Join puts a at the end of the line. Its caller sees to it that a leaves in the end.
@@ -39,8 +44,8 @@ func (l *Line) Join(a *Arrival) {
 	a.enter(l, l.last)
 }
 
-// Follow puts a right behind other. If other has no place, a gets none either, and Follow returns false. Like Join, it is called before
-// others know of a.
+// Follow puts a right behind other. If other has no place, a gets none either, and Follow returns
+// false. Like Join, it is called before others know of a.
 func (a *Arrival) Follow(other *Arrival) bool {
 	if other == nil || other.line == nil {
 		return false
@@ -70,8 +75,8 @@ func (a *Arrival) enter(l *Line, prev *Arrival) {
 	}
 }
 
-// Leave takes a out of the line. Calls that may take long before they reach the queue leave before that: those that run hooks or
-// ask a person. Nothing happens where a is in no line.
+// Leave takes a out of the line. Calls that may take long before they reach the queue leave before
+// that: those that run hooks or ask a person. Nothing happens where a is in no line.
 func (a *Arrival) Leave() {
 	if a == nil || a.line == nil {
 		return
@@ -81,9 +86,10 @@ func (a *Arrival) Leave() {
 	a.leave(false)
 }
 
-// StandAside takes a out of the line, for a call that may have to wait long, and keeps its order among the others that stand aside. For
-// example, three calls wait for a server that starts, and calls of other servers pass them. When it has started, they go on in the order in
-// which they were written.
+// StandAside takes a out of the line, for a call that may have to wait long, and keeps its order
+// among the others that stand aside. For example, three calls wait for a server that starts, and
+// calls of other servers pass them. When it has started, they go on in the order in which they were
+// written.
 func (a *Arrival) StandAside(ctx context.Context) {
 	a.Wait(ctx)
 	if a == nil || a.line == nil {
@@ -134,8 +140,9 @@ func (a *Arrival) leave(late bool) {
 	}
 }
 
-// Wait waits until a is the first in its line, or ctx is done. Calls that hold up others for patienceInLine lose their places. That
-// counts from when a begins to wait: until then it may be that the ones before it were not served either, because too many were.
+// Wait waits until a is the first in its line, or ctx is done. Calls that hold up others for
+// patienceInLine lose their places. That counts from when a begins to wait: until then it may be
+// that the ones before it were not served either, because too many were.
 func (a *Arrival) Wait(ctx context.Context) {
 	if a == nil || a.line == nil {
 		return
@@ -169,8 +176,8 @@ func (a *Arrival) Wait(ctx context.Context) {
 	}
 }
 
-// passLate takes the first calls out that have held up a call, which has waited since began, for too long. It returns for how long
-// the first one of the rest may. l.mu is held.
+// passLate takes the first calls out that have held up a call, which has waited since began, for
+// too long. It returns for how long the first one of the rest may. l.mu is held.
 func (l *Line) passLate(began time.Time) (left time.Duration) {
 	for l.first != nil {
 		since := l.first.since

@@ -14,8 +14,10 @@ type Cancellation struct {
 type Canceler string
 
 const (
-	CanceledByClient       Canceler = "client"          // notifications/cancelled, or a person at a command of this program
-	CanceledByClosedStream Canceler = "closed_stream"   // on 2026-07-28 over HTTP that is how a client cancels; a lost connection looks the same
+	// notifications/cancelled, or a person at a command of this program
+	CanceledByClient Canceler = "client"
+	// on 2026-07-28 over HTTP that is how a client cancels; a lost connection looks the same
+	CanceledByClosedStream Canceler = "closed_stream"
 	CanceledByLostClient   Canceler = "connection_lost" // the client is gone, and has cancelled nothing
 	CanceledBySessionEnd   Canceler = "session_ended"
 	CanceledByHubStop      Canceler = "hub_stopping"
@@ -28,13 +30,15 @@ const (
 type CancelOutcome string
 
 const (
-	OutcomeNotBegun    CancelOutcome = "not_begun"    // nothing that can have an effect had begun
-	OutcomeEndedAnyway CancelOutcome = "ended_anyway" // its tool had ended by then, or ended as if nobody had cancelled the call
-	OutcomeUnknown     CancelOutcome = "unknown"      // it may have taken effect
+	OutcomeNotBegun CancelOutcome = "not_begun" // nothing that can have an effect had begun
+	// its tool had ended by then, or ended as if nobody had cancelled the call
+	OutcomeEndedAnyway CancelOutcome = "ended_anyway"
+	OutcomeUnknown     CancelOutcome = "unknown" // it may have taken effect
 )
 
-// CanceledBy returns the failure of a call that by has cancelled at this moment. It is the cause with which the call's context
-// ends. message says what happened, and what to do.
+// CanceledBy returns the failure of a call that by has cancelled at this moment. It is the cause
+// with which the call's context ends. message says what happened, and what to do.
 func CanceledBy(by Canceler, reason, message string) *Failure {
-	return &Failure{Class: ClassCanceled, Message: message, Cancel: &Cancellation{By: by, At: time.Now().UTC(), Reason: reason}}
+	return &Failure{Class: ClassCanceled, Message: message, Cancel: &Cancellation{By: by, At: time.Now().UTC(),
+		Reason: reason}}
 }

@@ -9,8 +9,8 @@ const MetaSelectionRef = "toolhub/selectionRef"
 // sibling_failure_policy.
 const MetaBatch = "toolhub/batch"
 
-// Loaded holds the deferred tools whose declarations one client session has: it has loaded them, or they were listed to it
-// before they were deferred. It is safe for concurrent use.
+// Loaded holds the deferred tools whose declarations one client session has: it has loaded them, or
+// they were listed to it before they were deferred. It is safe for concurrent use.
 type Loaded interface {
 	// Digest returns the SchemaDigest of the declaration that the session has of a tool; ok is false where it has none.
 	Digest(name Name) (digest string, ok bool)
@@ -63,28 +63,31 @@ type DeferredRef struct {
 	CreatedAt        time.Time    `json:"created_at"`
 }
 
-// SurfaceRecord is the standard's tool_surface: the tools that one kind of caller sees from now on. All members that the standard
-// names are always there.
+// SurfaceRecord is the standard's tool_surface: the tools that one kind of caller sees from now on.
+// All members that the standard names are always there.
 type SurfaceRecord struct {
 	Head
-	SurfaceID       SurfaceID      `json:"surface_id"`
-	Scope           string         `json:"scope"` // "profile:<name>", "server:<id>" for a direct view
-	CreatedAt       time.Time      `json:"created_at"`
-	Producer        string         `json:"producer"`
-	ToolRefs        []Name         `json:"tool_refs"` // the loaded and the deferred tools, as these members name them
-	LoadedTools     []SurfaceTool  `json:"loaded_tools"`
-	DeferredTools   []Name         `json:"deferred_tools"` // or, of very many, globs over names; reason of all: ReasonDeferred
+	SurfaceID   SurfaceID     `json:"surface_id"`
+	Scope       string        `json:"scope"` // "profile:<name>", "server:<id>" for a direct view
+	CreatedAt   time.Time     `json:"created_at"`
+	Producer    string        `json:"producer"`
+	ToolRefs    []Name        `json:"tool_refs"` // the loaded and the deferred tools, as these members name them
+	LoadedTools []SurfaceTool `json:"loaded_tools"`
+	// or, of very many, globs over names; reason of all: ReasonDeferred
+	DeferredTools   []Name         `json:"deferred_tools"`
 	BlockedTools    []SurfaceTool  `json:"blocked_tools"`
 	ExcludedTools   []Exclusion    `json:"excluded_tools"`
 	SelectionPolicy map[string]any `json:"selection_policy"`
-	ToolChoice      string         `json:"default_tool_choice"`     // always "auto": the client's model chooses
-	Requirements    []string       `json:"capability_requirements"` // always empty: every client can call every tool of its surface
-	Model           map[string]any `json:"model_capabilities"`      // what is known of the client
-	Roles           map[string]any `json:"role_constraints"`        // audience: the digest of the tools that the policy hides from the caller
-	PolicyRefs      []string       `json:"policy_refs"`
-	RuntimeRefs     []string       `json:"runtime_refs"` // the program that made it
-	SurfaceReason   string         `json:"surface_reason"`
-	Digest          string         `json:"digest"`
+	ToolChoice      string         `json:"default_tool_choice"` // always "auto": the client's model chooses
+	// always empty: every client can call every tool of its surface
+	Requirements []string       `json:"capability_requirements"`
+	Model        map[string]any `json:"model_capabilities"` // what is known of the client
+	// audience: the digest of the tools that the policy hides from the caller
+	Roles         map[string]any `json:"role_constraints"`
+	PolicyRefs    []string       `json:"policy_refs"`
+	RuntimeRefs   []string       `json:"runtime_refs"` // the program that made it
+	SurfaceReason string         `json:"surface_reason"`
+	Digest        string         `json:"digest"`
 }
 
 // SurfaceTool is a tool of a surface, with the reason for its place.

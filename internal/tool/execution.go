@@ -22,12 +22,13 @@ type Execution struct {
 	// Arguments is the standard's call_input: a JSON object, never nil and never null.
 	Arguments json.RawMessage
 
-	// Aims holds the paths that the call was permitted for. An executor that opens such a path itself makes sure that it still
-	// leads there. Nobody has checked an argument that is not in it.
+	// Aims holds the paths that the call was permitted for. An executor that opens such a path
+	// itself makes sure that it still leads there. Nobody has checked an argument that is not in
+	// it.
 	Aims []Aim
 
-	// Command is the command that was permitted, for tools that run commands of their caller: they run that and nothing else.
-	// Nil where nobody has checked it.
+	// Command is the command that was permitted, for tools that run commands of their caller: they
+	// run that and nothing else. Nil where nobody has checked it.
 	Command *Command
 
 	// Meta is the _meta to send on, without progressToken and without the io.modelcontextprotocol/ keys, which belong
@@ -46,13 +47,14 @@ type Execution struct {
 	// Hears is that of the call: see invoke.Call. Nil: the client hears progress.
 	Hears func() bool
 
-	// InputByRetry says that the client takes a result of type input_required (2026-07-28). Questions of a server of that
-	// revision go to it in that result, and not through Ask.
+	// InputByRetry says that the client takes a result of type input_required (2026-07-28).
+	// Questions of a server of that revision go to it in that result, and not through Ask.
 	InputByRetry bool
 
-	// Notify receives log messages of the call, in order with progress and before the call returns. They come on the call's own
-	// stream. On connections without such streams, they come while no other session has a call in flight there. Notify does
-	// not block for long. Nil where nobody listens.
+	// Notify receives log messages of the call, in order with progress and before the call returns.
+	// They come on the call's own stream. On connections without such streams, they come while no
+	// other session has a call in flight there. Notify does not block for long. Nil where nobody
+	// listens.
 	Notify func(Notification)
 
 	// Surface and Actor are for the hub's own tools, which answer about what the caller sees.
@@ -62,11 +64,12 @@ type Execution struct {
 	// Loaded holds the deferred tools whose declarations the session has. Nil where there is no session.
 	Loaded Loaded
 
-	// Arrival is the call's place among those that its client has written behind each other. A tool that batches puts its calls
-	// behind it, and leaves then.
+	// Arrival is the call's place among those that its client has written behind each other. A tool
+	// that batches puts its calls behind it, and leaves then.
 	Arrival *Arrival
 
-	// Record writes records of the call to the journal, besides its result. It is never nil and safe for concurrent use.
+	// Record writes records of the call to the journal, besides its result. It is never nil and
+	// safe for concurrent use.
 	Record func(...Record)
 
 	// Progress receives each progress report of the call, in the order of the wire and before Execute returns. It is
@@ -88,8 +91,8 @@ type Command struct {
 
 // Hop holds what a client said on its own hop, raw; each is nil where it said nothing.
 type Hop struct {
-	// ClientCapabilities is _meta["io.modelcontextprotocol/clientCapabilities"] of a request on protocol 2026-07-28, and the
-	// capabilities of the initialize request on older revisions.
+	// ClientCapabilities is _meta["io.modelcontextprotocol/clientCapabilities"] of a request on
+	// protocol 2026-07-28, and the capabilities of the initialize request on older revisions.
 	ClientCapabilities json.RawMessage
 
 	// Revision is the protocol revision that the client speaks.
@@ -98,7 +101,8 @@ type Hop struct {
 	// Direct says that the client sees one server alone: all that it says of itself can reach that server.
 	Direct bool
 
-	LogLevel json.RawMessage // _meta["io.modelcontextprotocol/logLevel"]; before 2026-07-28 what the session has asked for
+	// _meta["io.modelcontextprotocol/logLevel"]; before 2026-07-28 what the session has asked for
+	LogLevel json.RawMessage
 }
 
 // Reply is an executor's answer to an Execution.
@@ -110,18 +114,20 @@ type Reply struct {
 	// long result once more.
 	Object interface{ Text() []byte }
 
-	// Kept, where it is not nil, is what the record keeps in the place of Result: the one of a batch, whose calls have records of their own.
+	// Kept, where it is not nil, is what the record keeps in the place of Result: the one of a
+	// batch, whose calls have records of their own.
 	Kept json.RawMessage
 
 	// Unkept says that a part of Result may be stored nowhere.
 	Unkept bool
 
-	// Free, where it is not nil, says that nobody reads Result any more, so that its part of the memory for large messages
-	// can go to another one. Without the call that part is free once the reply is garbage.
+	// Free, where it is not nil, says that nobody reads Result any more, so that its part of the
+	// memory for large messages can go to another one. Without the call that part is free once the
+	// reply is garbage.
 	Free func()
 
-	// Artifacts are what the call has made beside its result: they are stored, and the result for the caller names them. They count
-	// for a call that has failed, too.
+	// Artifacts are what the call has made beside its result: they are stored, and the result for
+	// the caller names them. They count for a call that has failed, too.
 	Artifacts []Artifact
 
 	// Class is the class of a Result of the hub's own with isError; "" means execution_failed.
@@ -163,7 +169,8 @@ type RPCError struct {
 	// Raw is the whole error object as received, or nil. If it is set, the client gets it.
 	Raw json.RawMessage `json:"-"`
 
-	// Shown is a server's Message as people and records may see it: short and without secrets. "" for a message of the hub.
+	// Shown is a server's Message as people and records may see it: short and without secrets. ""
+	// for a message of the hub.
 	Shown string `json:"-"`
 
 	// ShownRaw is Raw, or the whole error of a hub's own, without secrets, for records.
@@ -280,8 +287,8 @@ const (
 	ClassCanceled               ErrorClass = "canceled"
 )
 
-// Failure says why a call has no answer of its tool. Phases and executors return it as an error; the pipeline turns it into
-// the terminal result.
+// Failure says why a call has no answer of its tool. Phases and executors return it as an error;
+// the pipeline turns it into the terminal result.
 type Failure struct {
 	Class   ErrorClass
 	Code    string // error_code; "" means the class itself
@@ -294,7 +301,8 @@ type Failure struct {
 	Detail         string        // a second text block of the result: JSON that the next call needs; "" for none
 	Cause          error         // for the log only; never sent to a client
 
-	// Ended says of a call that was cancelled, or ran out of time, that its tool has ended all the same: its effect is there.
+	// Ended says of a call that was cancelled, or ran out of time, that its tool has ended all the
+	// same: its effect is there.
 	Ended bool
 
 	// Cancel says who has cancelled the call, when and why. Its Outcome is empty. Nil for other failures.
@@ -310,7 +318,8 @@ func (f *Failure) Error() string {
 
 // RPC returns the failure as a JSON-RPC error, for requests whose results have no room for it.
 func (f *Failure) RPC() *RPCError {
-	about, _ := json.Marshal(map[string]any{MetaError: map[string]any{"error_class": f.Class, "error_code": f.ErrorCode(),
+	about, _ := json.Marshal(map[string]any{MetaError: map[string]any{"error_class": f.Class,
+		"error_code":     f.ErrorCode(),
 		"retry_after_ms": f.RetryAfter.Milliseconds()}})
 	return &RPCError{Code: CodeInternalError, Message: f.Message + f.Private, Data: about}
 }

@@ -36,8 +36,9 @@ type Abilities struct {
 	Tasks         Tasks // of protocol 2025-11-25
 	TaskExtension bool  // the extension TaskExtension, of 2026-07-28
 
-	// Experimental and Extensions are the members of these names of a server's capabilities, JSON objects as it wrote them;
-	// "" where it wrote none. They say nothing of a surface of several servers.
+	// Experimental and Extensions are the members of these names of a server's capabilities, JSON
+	// objects as it wrote them; "" where it wrote none. They say nothing of a surface of several
+	// servers.
 	Experimental string `json:",omitempty"`
 	Extensions   string `json:",omitempty"`
 }
@@ -51,7 +52,8 @@ type Tasks struct {
 
 // Or returns what either can do.
 func (a Abilities) Or(b Abilities) Abilities {
-	return Abilities{Prompts: a.Prompts || b.Prompts, Resources: a.Resources || b.Resources, Subscribe: a.Subscribe || b.Subscribe,
+	return Abilities{Prompts: a.Prompts || b.Prompts, Resources: a.Resources || b.Resources, Subscribe: a.Subscribe ||
+		b.Subscribe,
 		Completions: a.Completions || b.Completions, Logging: a.Logging || b.Logging, Tasks: a.Tasks.or(b.Tasks),
 		TaskExtension: a.TaskExtension || b.TaskExtension, Experimental: cmp.Or(a.Experimental, b.Experimental),
 		Extensions: cmp.Or(a.Extensions, b.Extensions)}
@@ -68,10 +70,12 @@ type Features struct {
 	Templates []Feature
 	Excluded  []Exclusion // what it does not offer, and why; Tool says "prompt" or "resource" and which
 
-	Abilities    Abilities
-	Servers      []string // of the surface, in its order
-	Headline     string   // one sentence that names all servers; "" where Instructions are those of the only server, as it wrote them
-	Instructions string   // of the servers, each labelled with its server where there are several
+	Abilities Abilities
+	Servers   []string // of the surface, in its order
+	// one sentence that names all servers; "" where Instructions are those of the only server, as
+	// it wrote them
+	Headline     string
+	Instructions string // of the servers, each labelled with its server where there are several
 
 	prompts map[string]*Feature
 	owner   func(uri string) (servers []string, native string)
@@ -79,7 +83,8 @@ type Features struct {
 
 // NewFeatures returns f with the means to resolve names. prompts maps every name that a prompt goes by to an index in
 // f.Prompts. owner returns the servers of a resource, and its URI as they know it.
-func NewFeatures(f Features, prompts map[string]int, owner func(uri string) (servers []string, native string)) *Features {
+func NewFeatures(f Features, prompts map[string]int, owner func(uri string) (servers []string,
+	native string)) *Features {
 	f.prompts, f.owner = make(map[string]*Feature, len(prompts)), owner
 	for name, i := range prompts {
 		f.prompts[name] = &f.Prompts[i]
@@ -93,8 +98,8 @@ func (f *Features) Prompt(name string) (*Feature, bool) {
 	return p, ok
 }
 
-// Owner returns the servers of the surface that list a resource or have a template for it, and its URI as they know it. There
-// are several where several claim it, and none where none does.
+// Owner returns the servers of the surface that list a resource or have a template for it, and its
+// URI as they know it. There are several where several claim it, and none where none does.
 func (f *Features) Owner(uri string) (servers []string, native string) {
 	if f.owner == nil {
 		return nil, uri
@@ -108,8 +113,8 @@ type Request struct {
 	Server string
 	Method string
 
-	// Params is the params object as the client sent it, with names and URIs as the server knows them. Whoever sends it on
-	// replaces _meta.
+	// Params is the params object as the client sent it, with names and URIs as the server knows
+	// them. Whoever sends it on replaces _meta.
 	Params json.RawMessage
 
 	Meta         json.RawMessage // see Execution
@@ -126,8 +131,8 @@ type Request struct {
 	Name    string
 }
 
-// Notification is a notification of a server: a log message, a changed resource, the state of a task or an elicitation, or one
-// that the hub does not know.
+// Notification is a notification of a server: a log message, a changed resource, the state of a
+// task or an elicitation, or one that the hub does not know.
 type Notification struct {
 	Server  string
 	Session string // key of the session to whose own connection it belongs; "" where the connection is shared

@@ -2,8 +2,8 @@ package tool
 
 import "time"
 
-// Freshness says until when a client of 2026-07-28 may keep a list, and whether it may serve it to others. The zero value says
-// that it may not keep it.
+// Freshness says until when a client of 2026-07-28 may keep a list, and whether it may serve it to
+// others. The zero value says that it may not keep it.
 type Freshness struct {
 	Until  time.Time
 	Public bool // "The response does not contain user-specific data"

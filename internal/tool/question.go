@@ -26,8 +26,8 @@ type Question struct {
 	// Own says that the hub itself asks, and not the server of the call: nothing is to say otherwise.
 	Own bool
 
-	// Sent is called once the question has gone to the client, or will not. The server's next question goes after it. Nil where
-	// nobody waits for that.
+	// Sent is called once the question has gone to the client, or will not. The server's next
+	// question goes after it. Nil where nobody waits for that.
 	Sent func() `json:"-"`
 }
 
@@ -36,10 +36,12 @@ type Answer struct {
 	Result json.RawMessage // the result object, byte for byte
 	Err    *RPCError       // the client's refusal, or why it was not asked
 
-	// Request is the native id of the request that has brought the answer, where that is another one than the call's; else nil.
+	// Request is the native id of the request that has brought the answer, where that is another
+	// one than the call's; else nil.
 	Request json.RawMessage
 
-	// Earlier are the native ids of requests that came before that one, and brought no answer to any question of the call.
+	// Earlier are the native ids of requests that came before that one, and brought no answer to
+	// any question of the call.
 	Earlier []json.RawMessage
 
 	// Ended says why the client, which was asked, can answer nothing more; nil where it can.
@@ -53,11 +55,12 @@ type Answer struct {
 // concurrently, also for one call. An error means that no answer will come, because the call has ended or ctx is done;
 // a client that cannot be asked answers with an Err.
 //
-// An Asker checks the client's capabilities, shows to a person which server asks, and calls Sent of each question as soon as the
-// client has it, at the latest when it returns.
+// An Asker checks the client's capabilities, shows to a person which server asks, and calls Sent of
+// each question as soon as the client has it, at the latest when it returns.
 type Asker func(ctx context.Context, questions []Question) ([]Answer, error)
 
-// HubItself is the server of questions that the hub asks on its own account, where their end is told later. No server has that id.
+// HubItself is the server of questions that the hub asks on its own account, where their end is
+// told later. No server has that id.
 const HubItself = "(hub)"
 
 // SignInNeed is a call or request that has failed because somebody has to sign in to its server.
@@ -68,7 +71,8 @@ type SignInNeed struct {
 	Session Session
 	Hop     Hop
 
-	// Hidden says that nothing of the failure reaches the caller alone: it becomes a part of a larger result, which is recorded.
+	// Hidden says that nothing of the failure reaches the caller alone: it becomes a part of a
+	// larger result, which is recorded.
 	Hidden bool
 
 	Ask      Asker          // nil where the client cannot be asked
@@ -78,14 +82,16 @@ type SignInNeed struct {
 	Aside func(ctx context.Context, f func())
 }
 
-// SignInAsker does what a call needs that has failed because somebody has to sign in. It returns nil once somebody has: the call is to be
-// sent again, once. Otherwise the error is how the call ends: a *Failure or a *RPCError.
+// SignInAsker does what a call needs that has failed because somebody has to sign in. It returns
+// nil once somebody has: the call is to be sent again, once. Otherwise the error is how the call
+// ends: a *Failure or a *RPCError.
 type SignInAsker func(context.Context, *SignInNeed) error
 
 // NeedsSignIn returns the failure of a call for which somebody has to sign in; nil where err is another one.
 func NeedsSignIn(err error) *Failure {
 	f, ok := errors.AsType[*Failure](err)
-	if ok && f.Class == ClassSetupRequired && (f.Code == CodeNeedsSignIn || f.Code == "server_"+string(ServerNeedsAuth)) {
+	if ok && f.Class == ClassSetupRequired && (f.Code == CodeNeedsSignIn ||
+		f.Code == "server_"+string(ServerNeedsAuth)) {
 		return f
 	}
 	return nil

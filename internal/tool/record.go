@@ -34,9 +34,12 @@ const (
 
 // Statuses returns all of them.
 func Statuses() []Status {
-	return []Status{StatusPlanned, StatusSelected, StatusSchemaParseFailed, StatusArgumentsReady, StatusValidationFailed, StatusPreHooksRunning,
-		StatusAwaitingApproval, StatusApproved, StatusDenied, StatusQueued, StatusRunning, StatusNeedsInput, StatusPartialResult,
-		StatusPostHooksRunning, StatusYielded, StatusSucceeded, StatusFailed, StatusCanceled, StatusTimedOut, StatusBlocked}
+	return []Status{StatusPlanned, StatusSelected, StatusSchemaParseFailed, StatusArgumentsReady,
+		StatusValidationFailed, StatusPreHooksRunning,
+		StatusAwaitingApproval, StatusApproved, StatusDenied, StatusQueued, StatusRunning, StatusNeedsInput,
+		StatusPartialResult,
+		StatusPostHooksRunning, StatusYielded, StatusSucceeded, StatusFailed, StatusCanceled, StatusTimedOut,
+		StatusBlocked}
 }
 
 // EventType is the standard's event_type.
@@ -69,12 +72,17 @@ const (
 	EventInvocationFailed           EventType = "tool.invocation.failed"
 	EventInvocationCanceled         EventType = "tool.invocation.canceled"
 	EventInvocationTimedOut         EventType = "tool.invocation.timed_out"
-	EventCancelRequested            EventType = "tool.invocation.cancel_requested" // none of the standard's, which wants one: "a cancellation request should still create an event"
-	EventResultExpired              EventType = "tool.result.expired"              // none of the standard's: a stored result is gone
-	EventInvocationErased           EventType = "tool.invocation.erased"           // none of the standard's: what was said was erased from the records
-	EventResultNotPersisted         EventType = "tool.result.not_persisted"        // none of the standard's: a decision that stores nothing
-	EventResultCreated              EventType = "tool.result.created"
-	EventResultRedacted             EventType = "tool.result.redacted"
+	// none of the standard's, which wants one: "a cancellation request should still create an
+	// event"
+	EventCancelRequested EventType = "tool.invocation.cancel_requested"
+	// none of the standard's: a stored result is gone
+	EventResultExpired EventType = "tool.result.expired"
+	// none of the standard's: what was said was erased from the records
+	EventInvocationErased EventType = "tool.invocation.erased"
+	// none of the standard's: a decision that stores nothing
+	EventResultNotPersisted EventType = "tool.result.not_persisted"
+	EventResultCreated      EventType = "tool.result.created"
+	EventResultRedacted     EventType = "tool.result.redacted"
 )
 
 // Object names the standard's core object that a record is; every record carries it, so that a line of a journal can be
@@ -103,12 +111,12 @@ const (
 	ObjectTaskResult         Object = "tool_task_result" // none of the standard's
 )
 
-// Record is one of the standard's objects, ready to be encoded as one JSON object: a struct with a Head. Its fields are not
-// changed once it was handed to a journal.
+// Record is one of the standard's objects, ready to be encoded as one JSON object: a struct with a
+// Head. Its fields are not changed once it was handed to a journal.
 type Record interface{ RecordObject() Object }
 
-// Standing is what records name by an id, such as a surface. A journal holds its records in each file that names it. It is
-// safe for concurrent use.
+// Standing is what records name by an id, such as a surface. A journal holds its records in each
+// file that names it. It is safe for concurrent use.
 type Standing interface {
 	StandingKey() string       // its id, of this version
 	StandingRecords() []Record // the same whenever it is called; none of what has no record
@@ -132,14 +140,16 @@ func (h Head) RecordObject() Object { return h.Object }
 // HeadOf returns the head of a record of kind o.
 func HeadOf(o Object) Head { return Head{Object: o, SchemaVersion: SchemaVersion} }
 
-// Invocation is the standard's tool_invocation: one requested or executed call. It is written several times under one id:
-// when execution is about to start and whenever it begins to wait for its client (without EndedAt), and when it has ended.
+// Invocation is the standard's tool_invocation: one requested or executed call. It is written
+// several times under one id: when execution is about to start and whenever it begins to wait for
+// its client (without EndedAt), and when it has ended.
 type Invocation struct {
 	Head
-	InvocationID InvocationID    `json:"invocation_id"`
-	ToolID       Name            `json:"tool_id"`
-	SurfaceID    SurfaceID       `json:"surface_id,omitempty"`
-	NativeCallID string          `json:"native_call_id,omitempty"` // the client's JSON-RPC id as JSON text: "7", "\"a\""
+	InvocationID InvocationID `json:"invocation_id"`
+	ToolID       Name         `json:"tool_id"`
+	SurfaceID    SurfaceID    `json:"surface_id,omitempty"`
+	// the client's JSON-RPC id as JSON text: "7", "\"a\""
+	NativeCallID string          `json:"native_call_id,omitempty"`
 	Status       Status          `json:"status"`
 	ModelInput   json.RawMessage `json:"model_input,omitempty"`
 
@@ -153,8 +163,9 @@ type Invocation struct {
 	PermissionInputRef string `json:"permission_input_ref,omitempty"`
 	CallInputRef       string `json:"call_input_ref,omitempty"`
 
-	// ParentInvocationID is the batch that made this call, or the invocation that ended as yielded and that this one goes on with.
-	// The standard has no member for that, nor for the batch by which a client has grouped its calls.
+	// ParentInvocationID is the batch that made this call, or the invocation that ended as yielded
+	// and that this one goes on with. The standard has no member for that, nor for the batch by
+	// which a client has grouped its calls.
 	ParentInvocationID InvocationID `json:"parent_invocation_id,omitempty"`
 	Batch              string       `json:"batch_id,omitempty"`
 
@@ -165,7 +176,8 @@ type Invocation struct {
 	Profile string     `json:"profile,omitempty"`
 	Origin
 
-	Agent               *Agent             `json:"agent,omitempty"` // what the caller says of itself; the standard has no member for it
+	// what the caller says of itself; the standard has no member for it
+	Agent               *Agent             `json:"agent,omitempty"`
 	RuntimeRefs         []string           `json:"runtime_refs,omitempty"`
 	PolicyRefs          []string           `json:"policy_refs,omitempty"`
 	PermissionDecisions []DecisionID       `json:"permission_decision_refs,omitempty"`
@@ -205,8 +217,9 @@ type ExternalMapping struct {
 	JSONRPCRequestID string `json:"jsonrpc_request_id,omitempty"`
 }
 
-// Result is the standard's tool_result: how an invocation ended. There is exactly one for each invocation. The result of the task that
-// an invocation has become is a Result with the head of ObjectTaskResult.
+// Result is the standard's tool_result: how an invocation ended. There is exactly one for each
+// invocation. The result of the task that an invocation has become is a Result with the head of
+// ObjectTaskResult.
 type Result struct {
 	Head
 	ResultID          ResultID        `json:"result_id"`
@@ -215,12 +228,13 @@ type Result struct {
 	IsError           bool            `json:"is_error"`
 	Content           json.RawMessage `json:"content,omitempty"`            // array of objects
 	StructuredContent json.RawMessage `json:"structured_content,omitempty"` // any JSON
-	ContentRef        string          `json:"content_ref,omitempty"`        // of a native result too large to stand here: "sha256:<hex>;bytes=<n>"
-	Summary           string          `json:"summary,omitempty"`
-	Output            Output          `json:"output,omitempty"` // of a success: the standard has no member for it
+	// of a native result too large to stand here: "sha256:<hex>;bytes=<n>"
+	ContentRef string `json:"content_ref,omitempty"`
+	Summary    string `json:"summary,omitempty"`
+	Output     Output `json:"output,omitempty"` // of a success: the standard has no member for it
 
-	// ModifiedBy are the hooks that have changed the result, or added to it: then it is not what the tool sent, byte for byte. The
-	// standard has no member for that.
+	// ModifiedBy are the hooks that have changed the result, or added to it: then it is not what
+	// the tool sent, byte for byte. The standard has no member for that.
 	ModifiedBy []HookID `json:"modified_by,omitempty"`
 
 	Redaction   RedactionState `json:"redaction_state"`
@@ -246,7 +260,8 @@ const (
 type Output string
 
 const (
-	OutputEmpty   Output = "empty"   // the tool has answered, and says nothing: no content block, or texts without a character
+	// the tool has answered, and says nothing: no content block, or texts without a character
+	OutputEmpty   Output = "empty"
 	OutputMissing Output = "missing" // its answer has neither content nor structuredContent
 )
 
@@ -324,11 +339,13 @@ type PermissionDecision struct {
 	UpdatedInputRef string          `json:"updated_input_ref,omitempty"`
 	UserModified    bool            `json:"user_modified,omitempty"`
 
-	SuggestedUpdates []any            `json:"suggested_updates,omitempty"` // what would spare the question next time; each an object
-	BlockedPath      string           `json:"blocked_path,omitempty"`      // the path that the decision is about
-	ContentBlocks    []map[string]any `json:"content_blocks,omitempty"`    // what the person says to the model, denying
-	AcceptFeedback   string           `json:"accept_feedback,omitempty"`   // what the person says to the model, allowing
-	ExpiresAt        *time.Time       `json:"expires_at,omitempty"`        // of an ask: no answer until then denies
+	// what would spare the question next time; each an object
+	SuggestedUpdates []any            `json:"suggested_updates,omitempty"`
+	BlockedPath      string           `json:"blocked_path,omitempty"`   // the path that the decision is about
+	ContentBlocks    []map[string]any `json:"content_blocks,omitempty"` // what the person says to the model, denying
+	// what the person says to the model, allowing
+	AcceptFeedback string     `json:"accept_feedback,omitempty"`
+	ExpiresAt      *time.Time `json:"expires_at,omitempty"` // of an ask: no answer until then denies
 }
 
 // InputMutationRecord is the standard's tool_input_mutation.
@@ -364,14 +381,17 @@ type HookRecord struct {
 
 // HookRun is what a run of a hook has brought.
 type HookRun struct {
-	Matcher    map[string]any   `json:"matcher,omitempty"`     // the name of the hook, and which calls it is for, as in the config
-	DurationMS int64            `json:"duration_ms,omitempty"` // how long it ran, without the wait for its turn
-	Outputs    []map[string]any `json:"outputs,omitempty"`     // messages, progress, what was ignored, and why the hook failed
+	// the name of the hook, and which calls it is for, as in the config
+	Matcher    map[string]any `json:"matcher,omitempty"`
+	DurationMS int64          `json:"duration_ms,omitempty"` // how long it ran, without the wait for its turn
+	// messages, progress, what was ignored, and why the hook failed
+	Outputs    []map[string]any `json:"outputs,omitempty"`
 	Permission map[string]any   `json:"permission_result,omitempty"`
-	Input      json.RawMessage  `json:"updated_input,omitempty"` // masked, or a string: digest and size where it is large
-	Context    []map[string]any `json:"additional_context,omitempty"`
-	Stop       map[string]any   `json:"stop,omitempty"`
-	Output     json.RawMessage  `json:"updated_output,omitempty"` // a string: digest and size
+	// masked, or a string: digest and size where it is large
+	Input   json.RawMessage  `json:"updated_input,omitempty"`
+	Context []map[string]any `json:"additional_context,omitempty"`
+	Stop    map[string]any   `json:"stop,omitempty"`
+	Output  json.RawMessage  `json:"updated_output,omitempty"` // a string: digest and size
 }
 
 // Behavior is the outcome of a permission decision.

@@ -27,12 +27,14 @@ type Strategy string
 
 // The strategies of the standard, all of them.
 const (
-	StrategyInline            Strategy = "inline"              // the caller gets it whole
-	StrategyPreviewAndPersist Strategy = "preview_and_persist" // it is stored, and the caller gets a preview and a link (default)
-	StrategyRefOnly           Strategy = "ref_only"            // it is stored, and the caller gets a link
+	StrategyInline Strategy = "inline" // the caller gets it whole
+	// it is stored, and the caller gets a preview and a link (default)
+	StrategyPreviewAndPersist Strategy = "preview_and_persist"
+	StrategyRefOnly           Strategy = "ref_only" // it is stored, and the caller gets a link
 	StrategyRedact            Strategy = "redact"
 	StrategyDropWithReason    Strategy = "drop_with_reason" // the caller is told that it is gone, and why
-	StrategyNeverPersist      Strategy = "never_persist"    // the caller gets it whole, and the hub keeps size and digest alone, of small ones, too
+	// the caller gets it whole, and the hub keeps size and digest alone, of small ones, too
+	StrategyNeverPersist Strategy = "never_persist"
 )
 
 // ResultPersistence is what a decision about a large result says.
@@ -113,7 +115,8 @@ func ArtifactOf(id InvocationID, n int) ResultID {
 // inputDigits are how many digits of its digest the id of an input has.
 const inputDigits = 16
 
-// InputOf is the id under which an input of an invocation is stored beside results: one that a record has by its digest alone.
+// InputOf is the id under which an input of an invocation is stored beside results: one that a
+// record has by its digest alone.
 func InputOf(id InvocationID, digest string) ResultID {
 	return ResultID("inp_" + strings.TrimPrefix(string(id), "inv_") + digest[:min(inputDigits, len(digest))])
 }
@@ -191,9 +194,9 @@ func (r *ResultRules) Cuts() bool {
 	return cuts
 }
 
-// WithResults returns s, which is not split yet, with these rules for results. key differs between rules that differ. A tool whose
-// results may be cut is listed without its outputSchema: "If an output schema is provided … servers MUST provide structured results
-// that conform to this schema".
+// WithResults returns s, which is not split yet, with these rules for results. key differs between
+// rules that differ. A tool whose results may be cut is listed without its outputSchema: "If an
+// output schema is provided … servers MUST provide structured results that conform to this schema".
 func (s *Surface) WithResults(r *ResultRules, key string) *Surface {
 	out := *s
 	out.Results, out.ResultsKey, out.ForClient = r, key, true

@@ -10,12 +10,13 @@ import (
 type ServerState string
 
 const (
-	ServerStarting   ServerState = "starting"    // connecting, initialising or listing for the first time
-	ServerReady      ServerState = "ready"       // answers calls
-	ServerBackoff    ServerState = "backoff"     // failed; tried again at NextTry
-	ServerNeedsAuth  ServerState = "needs_auth"  // refused the credentials; not tried again until something changes
-	ServerNeedsSetup ServerState = "needs_setup" // its entry refers to what is missing, such as a variable; not started until that is there
-	ServerStopped    ServerState = "stopped"     // disabled, or the hub is stopping
+	ServerStarting  ServerState = "starting"   // connecting, initialising or listing for the first time
+	ServerReady     ServerState = "ready"      // answers calls
+	ServerBackoff   ServerState = "backoff"    // failed; tried again at NextTry
+	ServerNeedsAuth ServerState = "needs_auth" // refused the credentials; not tried again until something changes
+	// its entry refers to what is missing, such as a variable; not started until that is there
+	ServerNeedsSetup ServerState = "needs_setup"
+	ServerStopped    ServerState = "stopped" // disabled, or the hub is stopping
 )
 
 // ServerStates returns all states of servers.
@@ -46,9 +47,11 @@ type ServerStatus struct {
 	Repaired        int         `json:"repaired"`
 	Excluded        []Exclusion `json:"excluded,omitempty"`
 	Findings        []Finding   `json:"findings,omitempty"`
-	Changed         []string    `json:"changed_tools,omitempty"` // the server's own names of tools described otherwise than at the last start
-	SignIn          *SignIn     `json:"sign_in,omitempty"`       // nil where nobody is signed in
-	SignIns         []*SignIn   `json:"sign_ins,omitempty"`      // where each caller signs in: all of them; SignIn is that of Local
+	// the server's own names of tools described otherwise than at the last start
+	Changed []string `json:"changed_tools,omitempty"`
+	SignIn  *SignIn  `json:"sign_in,omitempty"` // nil where nobody is signed in
+	// where each caller signs in: all of them; SignIn is that of Local
+	SignIns []*SignIn `json:"sign_ins,omitempty"`
 	Traffic
 }
 
@@ -86,20 +89,22 @@ func (s *SignIn) String() string {
 // Traffic counts the calls, connections and lost messages of one server since the hub started. What is known of calls
 // comes from the pipeline.
 type Traffic struct {
-	Calls        int64   `json:"calls"`
-	Errors       int64   `json:"errors"`
-	Dropped      int64   `json:"dropped,omitempty"` // messages of the server that were malformed, too large, or too many to pass on
-	InFlight     int     `json:"in_flight"`
-	Isolation    string  `json:"isolation,omitempty"` // "session" or "caller": each of these has a connection of its own
-	Sessions     int     `json:"sessions"`            // such connections, open or opening
-	Queued       int     `json:"queued"`              // calls that wait for a place at the server
-	QueuedMS     int64   `json:"queued_ms"`           // total time of all calls in the queue
-	LatencyP50MS float64 `json:"latency_p50_ms"`      // of execution, without the queue; within a factor of 1.5
+	Calls  int64 `json:"calls"`
+	Errors int64 `json:"errors"`
+	// messages of the server that were malformed, too large, or too many to pass on
+	Dropped  int64 `json:"dropped,omitempty"`
+	InFlight int   `json:"in_flight"`
+	// "session" or "caller": each of these has a connection of its own
+	Isolation    string  `json:"isolation,omitempty"`
+	Sessions     int     `json:"sessions"`       // such connections, open or opening
+	Queued       int     `json:"queued"`         // calls that wait for a place at the server
+	QueuedMS     int64   `json:"queued_ms"`      // total time of all calls in the queue
+	LatencyP50MS float64 `json:"latency_p50_ms"` // of execution, without the queue; within a factor of 1.5
 	LatencyP95MS float64 `json:"latency_p95_ms"`
 }
 
-// Finding is something in what a server offers that a person should look at. None of its texts holds a secret or a hidden
-// character.
+// Finding is something in what a server offers that a person should look at. None of its texts
+// holds a secret or a hidden character.
 type Finding struct {
 	About  string `json:"about"` // the server's own name of a tool, a prompt's, a resource's URI, or "instructions"
 	Code   string `json:"code"`  // "hidden_text"

@@ -1,8 +1,8 @@
 package tool
 
-// Session identifies the client session that a call belongs to. A server that keeps state for its client can have a connection
-// for each. On 2026-07-28, which has no sessions, it identifies the caller. The zero value is the one session of all callers
-// of whom nothing is known.
+// Session identifies the client session that a call belongs to. A server that keeps state for its
+// client can have a connection for each. On 2026-07-28, which has no sessions, it identifies the
+// caller. The zero value is the one session of all callers of whom nothing is known.
 type Session struct {
 	Key  string // unlike that of every other session. It may hold a session id: it stays within the hub.
 	Name string // for logs: who, through which door. Holds no secret.
@@ -24,14 +24,15 @@ func (s Session) IsOver() bool {
 	}
 }
 
-// Local is the person of this machine: whoever uses the hub over stdio, on the command line, or where there are no tokens.
+// Local is the person of this machine: whoever uses the hub over stdio, on the command line, or
+// where there are no tokens.
 const Local = "local"
 
 // PersonKey is the key, in place of a session's, of what all sessions of one person share.
 func (s Session) PersonKey() string { return "person/" + s.Person }
 
-// Hears reports whether what comes on a connection is for the session. key is that of the session, or of the person, whose
-// own connection it is; "" stands for a connection that all share.
+// Hears reports whether what comes on a connection is for the session. key is that of the session,
+// or of the person, whose own connection it is; "" stands for a connection that all share.
 func (s Session) Hears(key string) bool {
 	return key == "" || key == s.Key || s.Person != "" && key == s.PersonKey()
 }

@@ -9,17 +9,18 @@ import (
 
 // Listed is a tool as one surface shows it.
 type Listed struct {
-	Name        string          // the name shown, in the surface's style
-	Tool        *Tool           // never nil
-	Declaration json.RawMessage // Tool.Declaration with the shown name and the profile's overrides; all else byte for byte
+	Name string // the name shown, in the surface's style
+	Tool *Tool  // never nil
+	// Tool.Declaration with the shown name and the profile's overrides; all else byte for byte
+	Declaration json.RawMessage
 
-	// Page is the URI of the tool's user interface in Declaration, if the hub has replaced the server's own, which another
-	// server claims, too; "" otherwise.
+	// Page is the URI of the tool's user interface in Declaration, if the hub has replaced the
+	// server's own, which another server claims, too; "" otherwise.
 	Page string
 }
 
-// Surface is the set of tools that one kind of caller sees, at one moment. It is immutable, apart from Give, and safe for
-// concurrent use.
+// Surface is the set of tools that one kind of caller sees, at one moment. It is immutable, apart
+// from Give, and safe for concurrent use.
 type Surface struct {
 	ID       SurfaceID // changes whenever its record does, and so with Digest
 	Profile  string
@@ -35,10 +36,12 @@ type Surface struct {
 	// Deferred holds tools that can be found and called but are not listed, in the order of a list.
 	Deferred []Listed
 
-	// Audience differs between surfaces of one profile and style if the policy hides other tools; "" where it hides none.
+	// Audience differs between surfaces of one profile and style if the policy hides other tools;
+	// "" where it hides none.
 	Audience string
 
-	// Results are the rules for results of calls; nil where there are none. ResultsKey differs between rules that differ.
+	// Results are the rules for results of calls; nil where there are none. ResultsKey differs
+	// between rules that differ.
 	Results    *ResultRules
 	ResultsKey string
 
@@ -93,8 +96,8 @@ func (t *listTexts) of(modern bool) *atomic.Pointer[[]byte] {
 	return &t[0]
 }
 
-// ListText returns the text that KeepListText was given for clients of 2026-07-28, or for those of revisions before; nil where
-// there is none. Nobody changes it.
+// ListText returns the text that KeepListText was given for clients of 2026-07-28, or for those of
+// revisions before; nil where there is none. Nobody changes it.
 func (s *Surface) ListText(modern bool) []byte {
 	if text := s.texts.of(modern).Load(); text != nil {
 		return *text
@@ -107,12 +110,14 @@ func (s *Surface) KeepListText(modern bool, text []byte) { s.texts.of(modern).St
 
 // NewSurface returns the surface of listed, which it keeps. names maps every name that resolves (shown, canonical and
 // those of the other styles) to an index in listed; a name that stands for two tools is left out of it.
-func NewSurface(id SurfaceID, profile, style, digest string, listed []Listed, excluded []Exclusion, names map[string]int) *Surface {
+func NewSurface(id SurfaceID, profile, style, digest string, listed []Listed, excluded []Exclusion,
+	names map[string]int) *Surface {
 	return NewSurfaceNamed(id, profile, style, digest, listed, excluded, func() map[string]int { return names })
 }
 
 // NewSurfaceNamed is NewSurface with names that are made when the first of them is resolved, at most once.
-func NewSurfaceNamed(id SurfaceID, profile, style, digest string, listed []Listed, excluded []Exclusion, names func() map[string]int) *Surface {
+func NewSurfaceNamed(id SurfaceID, profile, style, digest string, listed []Listed, excluded []Exclusion,
+	names func() map[string]int) *Surface {
 	resolve := func() map[string]*Listed {
 		indexes := names()
 		all := make(map[string]*Listed, len(indexes))
@@ -208,13 +213,14 @@ type Split struct {
 	ID     SurfaceID
 	Digest string
 
-	// Listed holds what the list shows: tools of the surface, and those of Own that belong there. Deferred are the others.
+	// Listed holds what the list shows: tools of the surface, and those of Own that belong there.
+	// Deferred are the others.
 	Listed, Deferred []Listed
 
 	MaxTools int // see Surface
 
-	// Own are the hub's own tools, by name. With OwnFirst a name resolves to them even if another tool has it; otherwise only
-	// if no other tool has it.
+	// Own are the hub's own tools, by name. With OwnFirst a name resolves to them even if another
+	// tool has it; otherwise only if no other tool has it.
 	Own      map[string]*Listed
 	OwnFirst bool
 
@@ -248,7 +254,8 @@ func (s *Surface) IsGiven() bool { return s.given != nil && s.given.Load() }
 // Withholds reports whether the policy leaves out that tool of the hub's own.
 func (s *Surface) Withholds(name Name) bool { return s.withheld[name] != nil }
 
-// Hidden returns the tool that name stands for where the policy leaves it out, and what keeps it out. Only records say so.
+// Hidden returns the tool that name stands for where the policy leaves it out, and what keeps it
+// out. Only records say so.
 func (s *Surface) Hidden(name string) (t *Tool, by string, ok bool) {
 	if s.full == nil {
 		return nil, "", false

@@ -23,7 +23,8 @@ const UnknownTool Name = "hub.unknown_tool"
 // SourceMCP is the first word of the canonical name of every tool of an upstream MCP server.
 const SourceMCP = "mcp"
 
-// MCPName builds the canonical name of tool native on server. Server ids hold no dot, so the second dot ends the server.
+// MCPName builds the canonical name of tool native on server. Server ids hold no dot, so the second
+// dot ends the server.
 func MCPName(server, native string) Name { return Name(SourceMCP + "." + server + "." + native) }
 
 // Source returns the first word of the name: "mcp" or the name of a toolset.
@@ -61,8 +62,9 @@ type Tool struct {
 	// and account; "" without one.
 	ServerDigest string
 
-	// Internal are the arguments that hooks and people may set and models neither see nor send, as JSON pointers where "*" stands for every
-	// element of an array. Runtime is InputSchema with them, nil where there are none.
+	// Internal are the arguments that hooks and people may set and models neither see nor send, as
+	// JSON pointers where "*" stands for every element of an array. Runtime is InputSchema with
+	// them, nil where there are none.
 	Internal      []string
 	Runtime       json.RawMessage
 	RuntimeDigest string
@@ -88,7 +90,8 @@ func MethodOf(server, method string, known bool) *Tool {
 	t := &Tool{Name: MCPName(server, method), Server: server, Native: method, Method: true, Validate: ValidateOff,
 		Declaration: json.RawMessage(`{"annotations":{"readOnlyHint":true,"openWorldHint":false}}`)}
 	if !known {
-		t.Declaration, t.Tags = json.RawMessage(`{"annotations":{"readOnlyHint":false}}`), []string{"unknown", "network"}
+		t.Declaration, t.Tags = json.RawMessage(`{"annotations":{"readOnlyHint":false}}`),
+			[]string{"unknown", "network"}
 	}
 	return t
 }
@@ -142,8 +145,8 @@ type Catalog struct {
 	Needs string
 }
 
-// Client describes the program on the other end of a downstream session. Every field is the client's own claim: it may choose
-// a naming style, never a permission.
+// Client describes the program on the other end of a downstream session. Every field is the
+// client's own claim: it may choose a naming style, never a permission.
 type Client struct {
 	Name            string
 	Version         string

@@ -57,8 +57,9 @@ const (
 )
 
 type statedFile struct {
-	File    string `json:"file"`
-	Lines   int64  `json:"lines"`             // of the chain, or of the last head that is kept with the key where that has more
+	File string `json:"file"`
+	// of the chain, or of the last head that is kept with the key where that has more
+	Lines   int64  `json:"lines"`
 	Records string `json:"records,omitempty"` // the lines that are in the bundle: 1-3,7
 
 	Names map[int64]string `json:"names,omitempty"` // of these, as the chain has them
@@ -74,8 +75,8 @@ type payloadRef struct {
 	Ref        string `json:"ref"`
 }
 
-// Write makes a bundle of the journal in the Keeper's directory: a tar.gz of the files' chains, and of the lines that sel means. The
-// chains are to be extended before.
+// Write makes a bundle of the journal in the Keeper's directory: a tar.gz of the files' chains, and
+// of the lines that sel means. The chains are to be extended before.
 func (k *Keeper) Write(out io.Writer, sel Selection) error {
 	key, err := k.Key()
 	if err != nil {
@@ -90,8 +91,10 @@ func (k *Keeper) Write(out io.Writer, sel Selection) error {
 		return err
 	}
 	zipped := gzip.NewWriter(out)
-	b := bundle{Selection: sel, kept: kept, hash: &hasher{}, tar: tar.NewWriter(zipped), stated: statement{Object: objectStatement, Version: statementVersion,
-		MadeAt: time.Now().UTC(), Hub: sel.Hub, Query: sel.Query, Key: key.Public().(ed25519.PublicKey), Policy: sel.Policy}}
+	b := bundle{Selection: sel, kept: kept, hash: &hasher{}, tar: tar.NewWriter(zipped),
+		stated: statement{Object: objectStatement, Version: statementVersion,
+			MadeAt: time.Now().UTC(), Hub: sel.Hub, Query: sel.Query, Key: key.Public().(ed25519.PublicKey),
+			Policy: sel.Policy}}
 	for _, name := range names {
 		if err := b.file(k.dir, name); err != nil {
 			return fmt.Errorf("export %q: %w", name, err)
@@ -114,7 +117,8 @@ type bundle struct {
 }
 
 func (b *bundle) member(name string, text []byte) error {
-	err := b.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(text)), ModTime: b.stated.MadeAt, Format: tar.FormatPAX})
+	err := b.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(text)), ModTime: b.stated.MadeAt,
+		Format: tar.FormatPAX})
 	if err == nil {
 		_, err = b.tar.Write(text)
 	}
@@ -174,8 +178,10 @@ func (b *bundle) file(dir, name string) error {
 			e = entry{Digest: e.link()}
 		case left:
 			b.note(line)
-			if o := tool.Object(rawjson.Text(line, "object")); len(b.Without) > 0 && (o == persist.ObjectCall || o == persist.ObjectTask) {
-				line = b.hash.erase(line, &e, false, func(under, key string, _ []byte) bool { return slices.Contains(b.Without, cmp.Or(under, key)) })
+			if o := tool.Object(rawjson.Text(line, "object")); len(b.Without) > 0 &&
+				(o == persist.ObjectCall || o == persist.ObjectTask) {
+				line = b.hash.erase(line, &e, false,
+					func(under, key string, _ []byte) bool { return slices.Contains(b.Without, cmp.Or(under, key)) })
 			}
 			records.Write(append(line, '\n'))
 			fallthrough

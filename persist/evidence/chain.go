@@ -107,7 +107,8 @@ func (k *Keeper) isBehind(names []string) bool {
 	behind := len(names) != len(k.seen) || len(plans) > 0
 	for _, name := range names {
 		e := k.seen[name]
-		behind = behind || size(filepath.Join(k.dir, name)) != e.file || size(filepath.Join(k.dir, name+Suffix)) != e.chain
+		behind = behind || size(filepath.Join(k.dir, name)) != e.file ||
+			size(filepath.Join(k.dir, name+Suffix)) != e.chain
 	}
 	return behind
 }
@@ -158,7 +159,8 @@ func (k *Keeper) load(name string, key ed25519.PrivateKey) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if kept := k.kept[name]; e.head.Lines < kept.Lines || e.head.Lines == kept.Lines && kept.Lines > 0 && e.head.Chain != kept.Chain {
+	if kept := k.kept[name]; e.head.Lines < kept.Lines || e.head.Lines == kept.Lines && kept.Lines > 0 &&
+		e.head.Chain != kept.Chain {
 		e.damage = ErrDamaged
 	}
 	if e.damage != nil {
@@ -194,8 +196,10 @@ func findHead(r io.Reader, at int64, e *extent, key ed25519.PrivateKey) (found b
 
 // ErrDamaged is wrapped by errors of Extend that say that a file or its chain is not as it was
 // signed. Extend leaves both as they are.
-var ErrDamaged = errors.New("the file or its chain is missing, is shorter than what was signed, or has another signature, so its lines are in no chain: " +
-	"bring back what is missing. If that cannot be, export evidence, which names what is gone, stop the hub, and move the file and its chain away")
+var ErrDamaged = errors.New("the file or its chain is missing, is shorter than what was signed, or has another " +
+	"signature, so its lines are in no chain: " +
+	"bring back what is missing. If that cannot be, export evidence, which names what is gone, stop the hub, and " +
+	"move the file and its chain away")
 
 // extend takes in what is new of a file.
 func (k *Keeper) extend(name string, key ed25519.PrivateKey) error {
@@ -224,7 +228,8 @@ func (k *Keeper) extend(name string, key ed25519.PrivateKey) error {
 		return err
 	}
 	out := bufio.NewWriter(io.NewOffsetWriter(chain, e.chain))
-	err = errors.Join(chain.Truncate(e.chain), appendEntries(out, io.NewSectionReader(file, h.Bytes, e.file-h.Bytes), &h))
+	err = errors.Join(chain.Truncate(e.chain), appendEntries(out, io.NewSectionReader(file, h.Bytes, e.file-h.Bytes),
+		&h))
 	if h.Lines == e.head.Lines || err != nil {
 		return errors.Join(err, chain.Close())
 	}
@@ -262,7 +267,8 @@ func appendEntries(out io.Writer, lines io.Reader, h *head) error {
 		e.Digest, _ = hash.digestOf(line[:len(line)-1], &e)
 		e.Of = hash.nameOf()
 		h.Lines, h.Bytes, h.Chain = h.Lines+1, h.Bytes+int64(len(line)), h.Chain.next(e.link())
-		text = base64.RawURLEncoding.AppendEncode(append(text[:0], `{"digest":"`...), e.Digest[:]) // as json.Marshal writes it
+		// as json.Marshal writes it
+		text = base64.RawURLEncoding.AppendEncode(append(text[:0], `{"digest":"`...), e.Digest[:])
 		text = base64.StdEncoding.AppendEncode(append(text, `","salt":"`...), e.Salt)
 		if e.Of != "" {
 			text = append(append(text, `","of":"`...), e.Of...)

@@ -1,6 +1,7 @@
-// Package evidence makes the journal's lines provable. Beside each journal file stands its chain: for each line a salted digest, and
-// heads, which are signed and cover all lines before them. A bundle holds lines with what proves them, and Verify checks it offline.
-// docs/evidence.md says what that proves and what not.
+// Package evidence makes the journal's lines provable. Beside each journal file stands its chain:
+// for each line a salted digest, and heads, which are signed and cover all lines before them. A
+// bundle holds lines with what proves them, and Verify checks it offline. docs/evidence.md says
+// what that proves and what not.
 package evidence
 
 import (
@@ -36,20 +37,23 @@ func (d *digest) UnmarshalText(text []byte) error {
 // saltSize is the size of salts, which keep values from being found by trying.
 const saltSize = 16
 
-// entry is what the chain has of a line. Who has the salt can check the line; who has the digest alone learns nothing of it.
+// entry is what the chain has of a line. Who has the salt can check the line; who has the digest
+// alone learns nothing of it.
 type entry struct {
 	Digest digest `json:"digest"`
 	Salt   []byte `json:"salt,omitempty"`
 
-	// Leaves are in the place of the salt where values of the line were erased: for each leaf leafSalted and its salt, or leafErased and
-	// its digest.
+	// Leaves are in the place of the salt where values of the line were erased: for each leaf
+	// leafSalted and its salt, or leafErased and its digest.
 	Leaves []byte `json:"leaves,omitempty"`
 
-	// Of names the record: its object and its id. Chains of earlier versions have none, nor has a line that says neither.
+	// Of names the record: its object and its id. Chains of earlier versions have none, nor has a
+	// line that says neither.
 	Of string `json:"of,omitempty"`
 }
 
-// link is what the chain is made of: it covers the name, too. It stands alone in the place of a digest where a bundle leaves the line out.
+// link is what the chain is made of: it covers the name, too. It stands alone in the place of a
+// digest where a bundle leaves the line out.
 func (e *entry) link() digest {
 	if e.Of == "" {
 		return e.Digest
@@ -69,10 +73,13 @@ func (e *entry) isOpen() bool { return len(e.Salt) > 0 || len(e.Leaves) > 0 }
 // maxLeaves bounds the leaves of a line: one with more is one leaf.
 const maxLeaves = 100_000
 
-// leaf is a value of a line that is committed to by itself: one of its members, or a member or element of one that is an object or an
-// array. Key is the member's name as it is written; under is the name of the member of the line where the leaf is within that.
+// leaf is a value of a line that is committed to by itself: one of its members, or a member or
+// element of one that is an object or an array. Key is the member's name as it is written; under is
+// the name of the member of the line where the leaf is within that.
 type leaf struct {
-	kind              byte // m: member of the line, o: of an object in it, a: element of an array in it, t: text that is no JSON object
+	// m: member of the line, o: of an object in it, a: element of an array in it, t: text that is
+	// no JSON object
+	kind              byte
 	first             bool // of its member of the line
 	under, key, value []byte
 }
@@ -128,7 +135,8 @@ func (h *hasher) leafDigest(salt, value []byte) digest {
 	return sha256.Sum256(h.text)
 }
 
-// nameOf names the line that was split last: its object, and the invocation that it is of, or the key of standing records.
+// nameOf names the line that was split last: its object, and the invocation that it is of, or the
+// key of standing records.
 func (h *hasher) nameOf() string {
 	var object, id []byte
 	for _, l := range h.leaves {
@@ -152,7 +160,8 @@ func (h *hasher) nameOf() string {
 // isPlain reports whether a JSON value is a short string without spaces and escapes: it is read as it is written.
 func isPlain(value []byte) bool {
 	return len(value) > 2 && len(value) <= 102 && value[0] == '"' &&
-		!slices.ContainsFunc(value[1:len(value)-1], func(c byte) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' })
+		!slices.ContainsFunc(value[1:len(value)-1],
+			func(c byte) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' })
 }
 
 // digestOf returns the digest of a line as e proves it. ok is false where e does not fit the line.
@@ -187,7 +196,8 @@ func (h *hasher) digestOf(line []byte, e *entry) (d digest, ok bool) {
 	return sha256.Sum256(h.line), len(proofs) == 0
 }
 
-// isTombstone reports whether a value may stand where one was erased: persist.Erased, or in the place of a shorter value what short returns.
+// isTombstone reports whether a value may stand where one was erased: persist.Erased, or in the
+// place of a shorter value what short returns.
 func isTombstone(value []byte) bool {
 	return persist.IsErased(value) || string(value) == `""` || string(value) == "0"
 }
@@ -203,9 +213,10 @@ func short(value []byte) string {
 	return "0"
 }
 
-// erase takes the values that wanted means out of a line, and makes e their tombstone. Names stay, and how many values there were. under and key
-// are as for persist.Erasable. With room, the line becomes no longer than it is: then short values get short tombstones where need be. It
-// returns the line itself where nothing is to be erased.
+// erase takes the values that wanted means out of a line, and makes e their tombstone. Names stay,
+// and how many values there were. under and key are as for persist.Erasable. With room, the line
+// becomes no longer than it is: then short values get short tombstones where need be. It returns
+// the line itself where nothing is to be erased.
 func (h *hasher) erase(line []byte, e *entry, room bool, wanted func(under, key string, value []byte) bool) []byte {
 	leaves, before := h.split(line), e.Leaves
 	gone, any, proofs := make([]bool, len(leaves)), false, []byte(nil)

@@ -18,13 +18,16 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
 
-// erasingSuffix is that of the plan by which lines of a journal file are erased. Once it is there, whoever holds the lock of the chains carries it
-// out: so a kill in between leaves nothing half done for long.
+// erasingSuffix is that of the plan by which lines of a journal file are erased. Once it is there,
+// whoever holds the lock of the chains carries it out: so a kill in between leaves nothing half
+// done for long.
 const erasingSuffix = ".erasing"
 
-// Erase takes the values that persist.Erasable means out of the lines of the journal that are of one of the invocations, and returns how many
-// lines it has changed. Lines keep their places and lengths, so hubs may write and read the journal meanwhile. The chains keep the digests of what
-// is gone, without the salts by which it could be guessed: so they still verify. Nothing changes where it was erased before.
+// Erase takes the values that persist.Erasable means out of the lines of the journal that are of
+// one of the invocations, and returns how many lines it has changed. Lines keep their places and
+// lengths, so hubs may write and read the journal meanwhile. The chains keep the digests of what is
+// gone, without the salts by which it could be guessed: so they still verify. Nothing changes where
+// it was erased before.
 func (k *Keeper) Erase(of func(tool.InvocationID) bool) (lines int, err error) {
 	extended := k.Extend() // a file that cannot be taken in is erased all the same
 	unlock, err := statefile.Lock(filepath.Join(k.dir, "chain"))
@@ -62,8 +65,8 @@ func (k *Keeper) eraseIn(name string, of func(tool.InvocationID) bool) (changed 
 	return changed, k.carryOut()
 }
 
-// planOf makes the plan for the file at path: a line for each line that changes, which is its offset and what stands there from now on, and after
-// these the whole chain as it is from now on.
+// planOf makes the plan for the file at path: a line for each line that changes, which is its
+// offset and what stands there from now on, and after these the whole chain as it is from now on.
 func planOf(path string, of func(tool.InvocationID) bool) (plan []byte, changed int, err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0) // as the plan needs it
 	if err != nil {
@@ -113,7 +116,8 @@ type planning struct {
 	changed int
 }
 
-// next looks at the next line, which e proves, and makes e its tombstone where it changes. more is false where there is no line.
+// next looks at the next line, which e proves, and makes e its tombstone where it changes. more is
+// false where there is no line.
 func (p *planning) next(e *entry) (changes, more bool, err error) {
 	line, err := p.lines.ReadBytes('\n')
 	if err != nil {

@@ -30,7 +30,8 @@ func keptHeads(keyFile string, key ed25519.PrivateKey) (map[string]headRef, erro
 		return kept, nil
 	}
 	var s signed
-	if err != nil || json.Unmarshal(text, &s) != nil || !s.by(key.Public().(ed25519.PublicKey)) || json.Unmarshal(s.Head, &kept) != nil {
+	if err != nil || json.Unmarshal(text, &s) != nil || !s.by(key.Public().(ed25519.PublicKey)) ||
+		json.Unmarshal(s.Head, &kept) != nil {
 		return nil, errors.Join(err, fmt.Errorf("%q: %w", keyFile+HeadsSuffix, ErrDamaged))
 	}
 	return kept, nil

@@ -109,7 +109,8 @@ func (p *proven) has(line int64) bool {
 	if p == nil {
 		return false
 	}
-	_, found := slices.BinarySearchFunc(p.open, line, func(e openEntry, line int64) int { return cmp.Compare(e.line, line) })
+	_, found := slices.BinarySearchFunc(p.open, line,
+		func(e openEntry, line int64) int { return cmp.Compare(e.line, line) })
 	return found
 }
 
@@ -133,13 +134,15 @@ func (v *verifier) member(name string, r io.Reader) error {
 	switch file, inJournal := strings.CutPrefix(name, journalDir); {
 	case name == statementName && v.stated == nil:
 		return v.statement(r)
-	case inJournal && strings.HasSuffix(file, Suffix) && v.files[strings.TrimSuffix(file, Suffix)] == nil && len(v.files) < maxFiles:
+	case inJournal && strings.HasSuffix(file, Suffix) && v.files[strings.TrimSuffix(file, Suffix)] == nil &&
+		len(v.files) < maxFiles:
 		v.finish()
 		return v.chain(strings.TrimSuffix(file, Suffix), r)
 	case inJournal && v.current != nil && v.current.name == file && !v.current.ended:
 		return v.records(r)
 	}
-	v.found(Finding{What: "added", Detail: fmt.Sprintf("the bundle has a member %.200q that does not belong there", name)})
+	v.found(Finding{What: "added", Detail: fmt.Sprintf("the bundle has a member %.200q that does not belong there",
+		name)})
 	return nil
 }
 
@@ -186,7 +189,8 @@ func (v *verifier) chain(name string, r io.Reader) error {
 				return nil
 			case h.Lines != p.lines || h.Chain != at:
 				v.found(Finding{What: "chain", File: name, Line: covered + 1, Detail: fmt.Sprintf(
-					"digests from line %d on were altered, removed or added: they are not those that were signed up to line %d", covered+1, h.Lines)})
+					"digests from line %d on were altered, removed or added: they are not those that were signed up "+
+						"to line %d", covered+1, h.Lines)})
 			}
 			if v.heads++; v.heads > maxHeads {
 				return errors.New("it has more heads than bundles have")
@@ -208,7 +212,8 @@ func (v *verifier) chain(name string, r io.Reader) error {
 		return nil
 	})
 	if covered < p.lines {
-		v.found(Finding{What: "head", File: name, Line: covered + 1, Detail: fmt.Sprintf("lines %d to %d are under no signature", covered+1, p.lines)})
+		v.found(Finding{What: "head", File: name, Line: covered + 1,
+			Detail: fmt.Sprintf("lines %d to %d are under no signature", covered+1, p.lines)})
 	}
 	open := make([]int64, len(p.open))
 	for i := range p.open {
@@ -233,7 +238,8 @@ func (v *verifier) verified(line []byte, into any, key func() []byte) bool {
 
 func (v *verifier) head(name string, line []byte) (h head, ok bool) {
 	if !v.verified(line, &h, func() []byte { return h.Key }) || h.File != name {
-		v.found(Finding{What: "head", File: name, Line: h.Lines, Detail: "a head is not signed by the key of the bundle, or is another file's"})
+		v.found(Finding{What: "head", File: name, Line: h.Lines,
+			Detail: "a head is not signed by the key of the bundle, or is another file's"})
 		return h, false
 	}
 	return h, true
@@ -246,7 +252,8 @@ func (v *verifier) statement(r io.Reader) error {
 		return err
 	}
 	v.stated = &statement{}
-	if !v.verified(bytes.TrimSuffix(text, []byte("\n")), v.stated, func() []byte { return v.stated.Key }) || v.stated.Object != objectStatement {
+	if !v.verified(bytes.TrimSuffix(text, []byte("\n")), v.stated, func() []byte { return v.stated.Key }) ||
+		v.stated.Object != objectStatement {
 		v.found(Finding{What: "statement", Detail: "what the bundle says of itself is not signed by its key"})
 		v.stated = &statement{Version: -1}
 		return nil
@@ -276,10 +283,12 @@ func (v *verifier) compare() {
 		stated[f.File] = true
 		switch p := v.files[f.File]; {
 		case p == nil:
-			v.found(Finding{What: "removed", File: f.File, Detail: fmt.Sprintf("the whole file, of %d lines, or its chain", f.Lines)})
+			v.found(Finding{What: "removed", File: f.File,
+				Detail: fmt.Sprintf("the whole file, of %d lines, or its chain", f.Lines)})
 		case p.in != f.Records || p.lines != f.Lines:
-			v.found(Finding{What: "removed", File: f.File, Detail: fmt.Sprintf("the bundle should prove lines %s of %d, and proves %s of %d",
-				cmp.Or(f.Records, "none"), f.Lines, cmp.Or(p.in, "none"), p.lines)})
+			v.found(Finding{What: "removed", File: f.File,
+				Detail: fmt.Sprintf("the bundle should prove lines %s of %d, and proves %s of %d",
+					cmp.Or(f.Records, "none"), f.Lines, cmp.Or(p.in, "none"), p.lines)})
 		}
 		for _, line := range slices.Sorted(maps.Keys(f.Names)) {
 			if !v.files[f.File].has(line) {
@@ -312,7 +321,8 @@ func (v *verifier) records(r io.Reader) error {
 			return errors.New("it has more lines than its chain")
 		}
 		at := v.place(p, line, i+shift)
-		again := at < 0 && v.proves(p, line, i+shift-1) && p.open[i+shift-1].found // equal lines may stand elsewhere, too
+		// equal lines may stand elsewhere, too
+		again := at < 0 && v.proves(p, line, i+shift-1) && p.open[i+shift-1].found
 		for d := 1; at < 0 && !again && d <= window && searches < maxSearches; d++ {
 			for _, near := range [...]int{i + shift + d, i + shift - d, i + d, i - d} {
 				if at = v.place(p, line, near); at >= 0 {
@@ -353,8 +363,8 @@ func (v *verifier) proves(p *proven, line []byte, at int) bool {
 	return ok && d == p.open[at].Digest
 }
 
-// tell names what is not as it was. A strange line between two that are in their places is one of those between them that were altered, if there
-// is one, and was added otherwise.
+// tell names what is not as it was. A strange line between two that are in their places is one of
+// those between them that were altered, if there is one, and was added otherwise.
 func (v *verifier) tell(p *proven, places []int, strange []string) {
 	inOrder := longestRise(places)
 	for i, at := range places {
@@ -393,7 +403,8 @@ func (v *verifier) tell(p *proven, places []int, strange []string) {
 // removed names a line that is gone; of is its name in the chain.
 func removed(file string, line int64, of string) Finding {
 	object, id, _ := strings.Cut(of, " ")
-	return Finding{What: "removed", File: file, Line: line, Record: fmt.Sprintf("%.100s", id), Detail: fmt.Sprintf("%.100s", object)}
+	return Finding{What: "removed", File: file, Line: line, Record: fmt.Sprintf("%.100s", id),
+		Detail: fmt.Sprintf("%.100s", object)}
 }
 
 // longestRise returns which of the numbers are of a longest series that increases. Negative ones are not.

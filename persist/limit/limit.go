@@ -1,7 +1,8 @@
 // Package limit says how large a result may be for a client, and what becomes of a larger one.
 //
-// A setting holds for all clients. Without one the limit is what the client is known to take before it cuts a result itself; there
-// is none for a client that is not known. Nothing of a direct view is ever cut: it shows one server as it is.
+// A setting holds for all clients. Without one the limit is what the client is known to take before
+// it cuts a result itself; there is none for a client that is not known. Nothing of a direct view
+// is ever cut: it shows one server as it is.
 package limit
 
 import (
@@ -97,8 +98,8 @@ func (s Settings) redaction() Settings {
 	return only
 }
 
-// Surface returns full, which is not split yet, with the rules for results of the client: full itself where none apply. The same
-// surface is returned as long as nothing changes.
+// Surface returns full, which is not split yet, with the rules for results of the client: full
+// itself where none apply. The same surface is returned as long as nothing changes.
 func (p *Policy) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	settings, ok := p.cfg.Profiles[full.Profile]
 	if !ok {
@@ -143,7 +144,8 @@ func (c Config) TakesIn(name tool.Name) bool {
 		rules = append(rules, s.Tools...)
 	}
 	return slices.ContainsFunc(rules, func(r Rule) bool {
-		return r.Artifacts != nil && (r.Artifacts.Resources || len(r.Artifacts.Files) > 0) && glob.Match(r.Match, string(name))
+		return r.Artifacts != nil && (r.Artifacts.Resources || len(r.Artifacts.Files) > 0) &&
+			glob.Match(r.Match, string(name))
 	})
 }
 
@@ -158,26 +160,30 @@ func (p *Policy) of(client tool.Client) clientLimit {
 
 // rulesOf returns the rules for the tools of full; nil where nothing is limited.
 func rulesOf(s Settings, of clientLimit, full *tool.Surface) *tool.ResultRules {
-	rules := &tool.ResultRules{Usual: tool.ResultRule{MaxChars: of.chars, Strategy: cmp.Or(s.Strategy, tool.StrategyPreviewAndPersist),
-		Redact: s.Redact},
+	rules := &tool.ResultRules{Usual: tool.ResultRule{MaxChars: of.chars,
+		Strategy: cmp.Or(s.Strategy, tool.StrategyPreviewAndPersist),
+		Redact:   s.Redact},
 		ByTool: make(map[tool.Name]tool.ResultRule), Because: "what " + of.name + " takes"}
 	if s.MaxInlineTokens > 0 {
 		rules.Usual.MaxChars, rules.Because = s.MaxInlineTokens*CharsPerToken, "results.max_inline_tokens"
 	}
 	says := func(r tool.ResultRule) bool {
-		return r.Cuts() || r.Strategy == tool.StrategyNeverPersist || r.Artifacts != nil || r.Redact != "" && r.Redact != tool.RedactOff
+		return r.Cuts() || r.Strategy == tool.StrategyNeverPersist || r.Artifacts != nil || r.Redact != "" &&
+			r.Redact != tool.RedactOff
 	}
 	effect := says(rules.Usual)
 	for _, l := range full.Listed {
 		var own Rule
 		for _, r := range s.Tools {
 			if glob.Match(r.Match, string(l.Tool.Name)) {
-				own.MaxInlineTokens, own.Strategy = cmp.Or(own.MaxInlineTokens, r.MaxInlineTokens), cmp.Or(own.Strategy, r.Strategy)
+				own.MaxInlineTokens, own.Strategy = cmp.Or(own.MaxInlineTokens, r.MaxInlineTokens),
+					cmp.Or(own.Strategy, r.Strategy)
 				own.Artifacts, own.Redact = cmp.Or(own.Artifacts, r.Artifacts), cmp.Or(own.Redact, r.Redact)
 			}
 		}
 		rule := tool.ResultRule{MaxChars: cmp.Or(own.MaxInlineTokens*CharsPerToken, rules.Usual.MaxChars),
-			Strategy: cmp.Or(own.Strategy, rules.Usual.Strategy), Artifacts: own.Artifacts, Redact: cmp.Or(own.Redact, rules.Usual.Redact)}
+			Strategy: cmp.Or(own.Strategy, rules.Usual.Strategy), Artifacts: own.Artifacts,
+			Redact: cmp.Or(own.Redact, rules.Usual.Redact)}
 		if rule != rules.Usual {
 			rules.ByTool[l.Tool.Name] = rule
 			effect = effect || says(rule)

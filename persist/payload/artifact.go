@@ -12,8 +12,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// nextVersion returns the version of an artifact that is about to be stored: that of the last one under its name where the bytes are the
-// same, and otherwise the next. After a crash a number may be missing; none stands for two artifacts that differ.
+// nextVersion returns the version of an artifact that is about to be stored: that of the last one
+// under its name where the bytes are the same, and otherwise the next. After a crash a number may
+// be missing; none stands for two artifacts that differ.
 func (s *Store) nextVersion(ctx context.Context, e Entry) (int, error) {
 	unlock, err := s.lock()
 	if err == nil {
@@ -54,8 +55,8 @@ func versionOf(o object) int {
 	return n
 }
 
-// forgetVersions removes all versions of a name but the last, and that one when nothing was stored under the name for as long as entries
-// are kept.
+// forgetVersions removes all versions of a name but the last, and that one when nothing was stored
+// under the name for as long as entries are kept.
 func (s *Store) forgetVersions(ctx context.Context, now time.Time) error {
 	last := make(map[string]int)
 	return errors.Join(s.place.list(ctx, namesPrefix, func(o object) error {

@@ -20,7 +20,8 @@ import (
 
 const withClouds = true
 
-// bucket is a place in a cloud. Nobody can lock it: the keys of payloads, and how long unnamed ones stay, make that needless.
+// bucket is a place in a cloud. Nobody can lock it: the keys of payloads, and how long unnamed ones
+// stay, make that needless.
 type bucket struct {
 	blobs *blob.Bucket
 	name  string
@@ -33,7 +34,8 @@ func openBucket(ctx context.Context, raw string) (place, error) {
 		return nil, errors.New("it has no URL")
 	}
 	if query := u.Query(); u.Scheme == "s3" && !query.Has(responseChecksum) {
-		query.Set(responseChecksum, "when_required") // each payload has a digest: what was changed is to be told from what cannot be read
+		// each payload has a digest: what was changed is to be told from what cannot be read
+		query.Set(responseChecksum, "when_required")
 		u.RawQuery = query.Encode()
 	}
 	name := u.Scheme + "://" + u.Host
@@ -50,7 +52,8 @@ const responseChecksum = "response_checksum_validation"
 func (b bucket) write(ctx context.Context, key string, once bool, fill func(io.Writer) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w, err := b.blobs.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream", IfNotExist: once, MaxConcurrency: 1})
+	w, err := b.blobs.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream", IfNotExist: once,
+		MaxConcurrency: 1})
 	if err != nil {
 		return fault("write", err)
 	}
@@ -114,7 +117,8 @@ func (b bucket) String() string { return b.name }
 
 func (b bucket) close() error { return b.blobs.Close() }
 
-// fault says why a bucket refuses. It leaves out what the libraries add: addresses with their queries, which may hold signatures.
+// fault says why a bucket refuses. It leaves out what the libraries add: addresses with their
+// queries, which may hold signatures.
 func fault(what string, err error) error {
 	if err == nil {
 		return nil

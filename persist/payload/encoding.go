@@ -25,7 +25,8 @@ const window = 1 << 20
 
 // newEncoder makes an encoder. They are reused: a new one takes more memory than most payloads.
 func newEncoder() any {
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(window),
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithWindowSize(window),
 		zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		panic(err) // the options are constants
@@ -158,7 +159,8 @@ func (s *Store) decode(to io.Writer, f io.Reader, e Entry) error {
 	case string(header) != plainHeader:
 		return errors.New("it is no stored result")
 	}
-	d, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
+	d, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(window))
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,9 @@ import (
 // erasedDigest stands in the entry of what was erased: by its digest one could try out what it was.
 var erasedDigest = strings.Repeat("0", 64)
 
-// Erase removes the payloads of all entries that of means, at once, and returns how many these are. Their entries stay, and say why they are gone,
-// but neither the digest nor the name. A payload stays that another entry has, too: the same bytes were stored for somebody else.
+// Erase removes the payloads of all entries that of means, at once, and returns how many these are.
+// Their entries stay, and say why they are gone, but neither the digest nor the name. A payload
+// stays that another entry has, too: the same bytes were stored for somebody else.
 func (s *Store) Erase(ctx context.Context, because string, of func(Entry) bool) (erased int, err error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
@@ -58,7 +59,8 @@ func (s *Store) Erase(ctx context.Context, because string, of func(Entry) bool) 
 	})
 }
 
-// eraseEntry removes the payload of e, unless it is shared. The entry goes last: so another Erase finds what a kill has left.
+// eraseEntry removes the payload of e, unless it is shared. The entry goes last: so another Erase
+// finds what a kill has left.
 func (s *Store) eraseEntry(ctx context.Context, e Entry, because string, shared bool) error {
 	left := e
 	now := time.Now().UTC()

@@ -13,20 +13,23 @@ import (
 // patience is what a bucket may take for one result, besides a second for each MiB.
 const patience = 10 * time.Second
 
-// restFor is how long a bucket that has failed is left alone. Results that come meanwhile are not stored, and nobody waits.
+// restFor is how long a bucket that has failed is left alone. Results that come meanwhile are not
+// stored, and nobody waits.
 const restFor = 2 * time.Second
 
 // schemes are those of buckets.
 var schemes = [...]string{"s3", "gs", "azblob"}
 
-// CheckURL says what is wrong with the URL of a bucket, without a look at the bucket. It names nothing of the URL but its scheme.
+// CheckURL says what is wrong with the URL of a bucket, without a look at the bucket. It names
+// nothing of the URL but its scheme.
 func CheckURL(raw string) error {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
 		return errors.New("is no URL")
 	case !slices.Contains(schemes[:], u.Scheme):
-		return fmt.Errorf("names no place for results: there are directories, and the schemes file, %s", strings.Join(schemes[:], ", "))
+		return fmt.Errorf("names no place for results: there are directories, and the schemes file, %s",
+			strings.Join(schemes[:], ", "))
 	case !withClouds:
 		return fmt.Errorf("needs a driver for %s:// that this build does not have", u.Scheme)
 	case u.Host == "":

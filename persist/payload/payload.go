@@ -24,9 +24,11 @@ import (
 
 // Config says where results are stored and for how long. The zero value of each optional field means its default.
 type Config struct {
-	Dir      string        // made when the first result is stored
-	URL      string        // of a bucket, in place of Dir; CheckURL says which are taken
-	Key      string        // a secret of at least 16 bytes, from which the key that seals payloads is derived; "": they are not sealed
+	Dir string // made when the first result is stored
+	URL string // of a bucket, in place of Dir; CheckURL says which are taken
+	// a secret of at least 16 bytes, from which the key that seals payloads is derived; "": they
+	// are not sealed
+	Key      string
 	MaxAge   time.Duration // a result expires after that; default 30 days
 	MaxBytes int64         // that all payloads together take on the disk; default 2 GiB
 }
@@ -58,7 +60,8 @@ type Entry struct {
 
 // Ref is what records say of the entry.
 func (e Entry) Ref() *tool.PersistedRef {
-	r := &tool.PersistedRef{URI: tool.ResultURI(e.ID), SHA256: e.Digest, Size: e.Size, MediaType: e.MediaType, Name: e.Name, Version: e.Version}
+	r := &tool.PersistedRef{URI: tool.ResultURI(e.ID), SHA256: e.Digest, Size: e.Size, MediaType: e.MediaType,
+		Name: e.Name, Version: e.Version}
 	if e.Name != "" {
 		r.ArtifactID = e.ID
 	}
@@ -80,7 +83,8 @@ type CorruptError struct {
 }
 
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("the stored result in %q is not what was stored: %v: check the disk or bucket, and the key", e.Path, e.Err)
+	return fmt.Sprintf("the stored result in %q is not what was stored: %v: check the disk or bucket, and the key",
+		e.Path, e.Err)
 }
 
 func (e *CorruptError) Unwrap() error { return e.Err }
@@ -108,11 +112,12 @@ type Store struct {
 
 	storing  sync.Mutex // see lock
 	sweeping sync.Mutex
-	grace    time.Duration   // how old an object that nobody names is before it is removed: its writer has still to name it
-	seen     map[string]seen // of a bucket: the entries of the last sweep, by key; guarded by sweeping
-	stop     context.CancelFunc
-	done     sync.WaitGroup
-	closed   sync.Once
+	// how old an object that nobody names is before it is removed: its writer has still to name it
+	grace  time.Duration
+	seen   map[string]seen // of a bucket: the entries of the last sweep, by key; guarded by sweeping
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+	closed sync.Once
 }
 
 const (
@@ -121,8 +126,9 @@ const (
 	smallPayload = 1 << 20
 )
 
-// Open opens the store, and removes expired results from now on, until Close. expired is called for each one, once its entry says so; nil:
-// nobody is told. Of several processes one does so. ctx ends what is done for results.
+// Open opens the store, and removes expired results from now on, until Close. expired is called for
+// each one, once its entry says so; nil: nobody is told. Of several processes one does so. ctx ends
+// what is done for results.
 func Open(ctx context.Context, c Config, expired func(Entry), logger *slog.Logger) (*Store, error) {
 	s, err := openStore(ctx, c, expired, logger)
 	if err != nil {
@@ -150,14 +156,19 @@ func openStore(ctx context.Context, c Config, expired func(Entry), logger *slog.
 	return newStore(ctx, c, b, seal, expired, logger), nil
 }
 
-func newStore(ctx context.Context, c Config, at place, seal cipher.AEAD, expired func(Entry), logger *slog.Logger) *Store {
+func newStore(ctx context.Context, c Config, at place, seal cipher.AEAD, expired func(Entry),
+	logger *slog.Logger) *Store {
 	s := &Store{cfg: c, place: at, far: c.URL != "", expired: expired, seal: seal, logger: logger, grace: grace,
-		reading: make(chan struct{}, maxReading), packing: make(chan struct{}, maxPacking), sweep: make(chan struct{}, 1)}
+		reading: make(chan struct{}, maxReading), packing: make(chan struct{}, maxPacking),
+		sweep: make(chan struct{}, 1)}
 	s.encoders.New = newEncoder
 	s.within = func(int64) (context.Context, context.CancelFunc) { return ctx, func() {} }
 	if s.far {
 		s.grace, s.seen = farGrace, make(map[string]seen)
-		s.within = func(size int64) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, allowed(size)) }
+		s.within = func(size int64) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx,
+				allowed(size))
+		}
 	}
 	s.stop = func() {}
 	return s
@@ -179,7 +190,8 @@ func (s *Store) Put(e Entry, raw []byte) (Entry, error) {
 	return s.PutFrom(e, func() io.Reader { return bytes.NewReader(raw) })
 }
 
-// PutFrom is Put for what need not be in memory: open reads it from its beginning, twice at most, and the same each time.
+// PutFrom is Put for what need not be in memory: open reads it from its beginning, twice at most,
+// and the same each time.
 func (s *Store) PutFrom(e Entry, open func() io.Reader) (_ Entry, err error) {
 	if !isID(e.ID) {
 		return e, fmt.Errorf("%q is no id of a result", e.ID)
@@ -221,13 +233,14 @@ func (s *Store) PutFrom(e Entry, open func() io.Reader) (_ Entry, err error) {
 // advice says what to do where nothing can be stored.
 func (s *Store) advice() string {
 	if s.far {
-		return fmt.Sprintf("see that %s can be reached, and that its credentials may read, write, list and delete", s.place)
+		return fmt.Sprintf("see that %s can be reached, and that its credentials may read, write, list and delete",
+			s.place)
 	}
 	return fmt.Sprintf("free space on the disk that holds %q, and make it writable", s.place)
 }
 
-// Problems says in sentences what is wrong with the last result that was to be stored, and with the last that was to be read. It names no
-// result: who reads this may not be its caller.
+// Problems says in sentences what is wrong with the last result that was to be stored, and with the
+// last that was to be read. It names no result: who reads this may not be its caller.
 func (s *Store) Problems() (all []string) {
 	if err := s.unstored.Load(); err != nil {
 		all = append(all, "the last large result was passed on whole, because it could not be stored: "+(*err).Error())
@@ -352,8 +365,8 @@ func (s *Store) readEntry(ctx context.Context, key string) (e Entry, err error) 
 	return e, nil
 }
 
-// Read calls use with the payload of e, whose memory is use's while it runs. It returns the error of use, an *ExpiredError or a
-// *CorruptError, or says why the payload cannot be read now.
+// Read calls use with the payload of e, whose memory is use's while it runs. It returns the error
+// of use, an *ExpiredError or a *CorruptError, or says why the payload cannot be read now.
 func (s *Store) Read(e Entry, use func(raw []byte) error) error {
 	if e.Expired != nil {
 		return &ExpiredError{e}
@@ -410,8 +423,9 @@ const (
 func indexKey(id tool.ResultID) string { return indexPrefix + string(id) + entrySuffix }
 func goneKey(id tool.ResultID) string  { return gonePrefix + string(id) + entrySuffix }
 
-// payloadKey is where the payload of e is. In a bucket, results of the same bytes share a payload if they are of the same hour: who finds
-// one there knows that nobody removes it soon, because that waits for farGrace.
+// payloadKey is where the payload of e is. In a bucket, results of the same bytes share a payload
+// if they are of the same hour: who finds one there knows that nobody removes it soon, because that
+// waits for farGrace.
 func (s *Store) payloadKey(e Entry) string {
 	if s.far {
 		return bytesPrefix + e.Created.UTC().Format("2006-01-02T15") + "/" + e.Digest

@@ -13,11 +13,12 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 )
 
-// place is where payloads and entries are kept. An object has a key with slashes. All methods may be called concurrently, also by
-// several processes.
+// place is where payloads and entries are kept. An object has a key with slashes. All methods may
+// be called concurrently, also by several processes.
 type place interface {
-	// write makes an object of what fill writes. It appears whole or not at all, and is durable when write returns nil. With once, an
-	// object that is there stays, and the error is fs.ErrExist.
+	// write makes an object of what fill writes. It appears whole or not at all, and is durable
+	// when write returns nil. With once, an object that is there stays, and the error is
+	// fs.ErrExist.
 	write(ctx context.Context, key string, once bool, fill func(io.Writer) error) error
 
 	// open opens an object to be read, before ctx ends. The error is fs.ErrNotExist where there is none.
@@ -32,8 +33,8 @@ type place interface {
 	// remove removes an object. It may be gone already.
 	remove(ctx context.Context, key string) error
 
-	// lock keeps those out who remove payloads, or who would add an entry for a payload that is there. The error is fs.ErrNotExist
-	// where nothing was ever stored.
+	// lock keeps those out who remove payloads, or who would add an entry for a payload that is
+	// there. The error is fs.ErrNotExist where nothing was ever stored.
 	lock() (unlock func(), err error)
 
 	// String names the place in messages. It holds no secrets.

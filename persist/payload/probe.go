@@ -14,7 +14,8 @@ import (
 // probeSize is what a Probe stores, in bytes: about what a small result takes.
 const probeSize = 64 << 10
 
-// Probe stores a payload as Put does in the store that Open would open, reads it, and removes it. No result expires meanwhile.
+// Probe stores a payload as Put does in the store that Open would open, reads it, and removes it.
+// No result expires meanwhile.
 func Probe(ctx context.Context, c Config) error {
 	s, err := openStore(ctx, c, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -23,7 +24,8 @@ func Probe(ctx context.Context, c Config) error {
 	defer s.Close()
 	raw := make([]byte, probeSize)
 	_, _ = rand.Read(raw) // so that no result shares the payload
-	e, err := s.Put(Entry{ID: tool.ResultOf(tool.NewInvocationID()), MediaType: "application/octet-stream", Created: time.Now()}, raw)
+	e, err := s.Put(Entry{ID: tool.ResultOf(tool.NewInvocationID()), MediaType: "application/octet-stream",
+		Created: time.Now()}, raw)
 	if err == nil {
 		err = s.Read(e, func(got []byte) error {
 			if !bytes.Equal(got, raw) {

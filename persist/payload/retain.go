@@ -16,8 +16,8 @@ import (
 const (
 	sweepEvery = time.Hour
 
-	// An object that no entry names is removed when it is that old: its writer has still to write the entry. Payloads in a bucket
-	// are shared for an hour, see payloadKey.
+	// An object that no entry names is removed when it is that old: its writer has still to write
+	// the entry. Payloads in a bucket are shared for an hour, see payloadKey.
 	grace    = time.Hour
 	farGrace = 2 * time.Hour
 
@@ -91,7 +91,8 @@ func (s *Store) expire(ctx context.Context, now time.Time) (live map[string]bool
 		e, err := s.entryOf(ctx, o, last)
 		switch corrupt := (*CorruptError)(nil); {
 		case errors.As(err, &corrupt):
-			problem = errors.Join(problem, err) // nobody can read what it was about: that goes with the unnamed payloads
+			// nobody can read what it was about: that goes with the unnamed payloads
+			problem = errors.Join(problem, err)
 		case errors.Is(err, ErrUnknown): // another process has removed it
 		case err != nil:
 			return err
@@ -134,7 +135,8 @@ type seen struct {
 	entry  Entry
 }
 
-// entryOf reads the entry that an object is. One of a bucket is read once while the hub runs: last has those of the last sweep.
+// entryOf reads the entry that an object is. One of a bucket is read once while the hub runs: last
+// has those of the last sweep.
 func (s *Store) entryOf(ctx context.Context, o object, last map[string]seen) (e Entry, err error) {
 	if was, ok := last[o.key]; ok && was.object.equal(o) {
 		e = was.entry
@@ -147,7 +149,8 @@ func (s *Store) entryOf(ctx context.Context, o object, last map[string]seen) (e 
 	return e, nil
 }
 
-// bury makes known that a result has expired: a reader finds the one entry or the other. Of several processes one tells.
+// bury makes known that a result has expired: a reader finds the one entry or the other. Of several
+// processes one tells.
 func (s *Store) bury(ctx context.Context, e Entry) error {
 	err := s.putEntry(ctx, goneKey(e.ID), true, e)
 	first := err == nil

@@ -26,8 +26,8 @@ func newSeal(secret string) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// chunk is how much is sealed at once. A sealed file is a row of chunks: four bytes of length, and the sealed bytes. Each is bound to
-// its payload, its place and to whether it is the last one.
+// chunk is how much is sealed at once. A sealed file is a row of chunks: four bytes of length, and
+// the sealed bytes. Each is bound to its payload, its place and to whether it is the last one.
 const chunk = 64 << 10
 
 // sealer seals what is written to it.

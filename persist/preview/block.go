@@ -47,8 +47,8 @@ func read(result []byte) (blocks []Block, others []rawjson.Member) {
 	return blocks, others
 }
 
-// walk goes through the members or elements of the value at i. visit gets the key of a member, and where its value begins, and returns
-// where that ends. walk returns where the whole ends.
+// walk goes through the members or elements of the value at i. visit gets the key of a member, and
+// where its value begins, and returns where that ends. walk returns where the whole ends.
 func walk(text []byte, i int, visit func(key []byte, at int) (end int)) int {
 	if i >= len(text) || text[i] != '{' && text[i] != '[' {
 		return rawjson.SkipValue(text, i)
@@ -137,8 +137,8 @@ func ifString(value []byte) []byte {
 	return value
 }
 
-// Data returns what the block holds: its text in UTF-8, the bytes that its base64 stands for, or, where it holds neither,
-// the block as it is written. It fails where the base64 is malformed.
+// Data returns what the block holds: its text in UTF-8, the bytes that its base64 stands for, or,
+// where it holds neither, the block as it is written. It fails where the base64 is malformed.
 func (b Block) Data() ([]byte, error) {
 	switch {
 	case b.text != nil:
@@ -182,8 +182,8 @@ func decodedSize(quoted []byte) (size int, head []byte) {
 	return base64.RawStdEncoding.DecodedLen(len(encoded)), head[:n]
 }
 
-// Unquote decodes a JSON string of a checked text: escapes, and U+FFFD in place of what is no UTF-8, as encoding/json has it.
-// The result aliases quoted where nothing stands for anything else.
+// Unquote decodes a JSON string of a checked text: escapes, and U+FFFD in place of what is no
+// UTF-8, as encoding/json has it. The result aliases quoted where nothing stands for anything else.
 func Unquote(quoted []byte) []byte {
 	if len(quoted) < 2 {
 		return nil
@@ -242,8 +242,8 @@ const (
 	high = 0x8080808080808080
 )
 
-// escaped returns the character of the escape \uXXXX at the beginning of in, or of two of them that are a surrogate pair, and how long
-// that is.
+// escaped returns the character of the escape \uXXXX at the beginning of in, or of two of them that
+// are a surrogate pair, and how long that is.
 func escaped(in []byte) (rune, int) {
 	r := hex4(in)
 	if r < 0 {

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// pixels returns the width and height that the header of a PNG, JPEG, GIF or WebP file says, and that file's media type. ok is
-// false for anything else, and for a header that is not whole.
+// pixels returns the width and height that the header of a PNG, JPEG, GIF or WebP file says, and
+// that file's media type. ok is false for anything else, and for a header that is not whole.
 func pixels(head []byte) (mediaType string, width, height int, ok bool) {
 	switch {
 	case bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")):
@@ -63,7 +63,8 @@ func webpPixels(head []byte) (width, height int, ok bool) {
 		if string(head[23:26]) != "\x9d\x01\x2a" {
 			return 0, 0, false
 		}
-		return int(binary.LittleEndian.Uint16(head[26:]) & 0x3fff), int(binary.LittleEndian.Uint16(head[28:]) & 0x3fff), true
+		return int(binary.LittleEndian.Uint16(head[26:]) & 0x3fff), int(binary.LittleEndian.Uint16(head[28:]) & 0x3fff),
+			true
 	case "VP8L":
 		if head[20] != 0x2f {
 			return 0, 0, false

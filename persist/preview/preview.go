@@ -1,8 +1,9 @@
-// Package preview makes the short text that a model reads in place of a result that is too long for it. It reads the bytes of a
-// native MCP CallToolResult and has no state: the same bytes and limit always give the same preview.
+// Package preview makes the short text that a model reads in place of a result that is too long for
+// it. It reads the bytes of a native MCP CallToolResult and has no state: the same bytes and limit
+// always give the same preview.
 //
-// Where the result is stored, and how a model reads on, is for the callers. The lines that say what was left out name lines, bytes and
-// JSON pointers as package slice takes them.
+// Where the result is stored, and how a model reads on, is for the callers. The lines that say what
+// was left out name lines, bytes and JSON pointers as package slice takes them.
 package preview
 
 import (
@@ -17,20 +18,23 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// SmallMember is how long, in bytes, a member of a result other than content and structuredContent may be without becoming part of
-// its preview: _meta, and what other programs add. Callers hand smaller ones on as they are.
+// SmallMember is how long, in bytes, a member of a result other than content and structuredContent
+// may be without becoming part of its preview: _meta, and what other programs add. Callers hand
+// smaller ones on as they are.
 const SmallMember = 2048
 
 // ErrNoResult says that bytes are no JSON object.
 var ErrNoResult = errors.New("make preview: the result is no JSON object")
 
-// Of returns the content blocks of the preview of a native result, which was checked with rawjson.Valid. All blocks together take
-// at most limit characters as they are written in JSON, and are valid UTF-8. Blocks that fit stay as they are, byte for byte; each
-// other one becomes a text block that says what it is and shows as much of it as its fair share of the limit allows.
-// A limit too small for anything gives no block.
+// Of returns the content blocks of the preview of a native result, which was checked with
+// rawjson.Valid. All blocks together take at most limit characters as they are written in JSON, and
+// are valid UTF-8. Blocks that fit stay as they are, byte for byte; each other one becomes a text
+// block that says what it is and shows as much of it as its fair share of the limit allows. A limit
+// too small for anything gives no block.
 //
-// structuredContent and large further members become text blocks, too. Callers that pass structuredContent whole take it out of result
-// before. Beside result, Of takes as much memory as all its texts together have bytes.
+// structuredContent and large further members become text blocks, too. Callers that pass
+// structuredContent whole take it out of result before. Beside result, Of takes as much memory as
+// all its texts together have bytes.
 func Of(result []byte, limit int) (content []json.RawMessage, err error) {
 	if !rawjson.IsObject(result) {
 		return nil, ErrNoResult
@@ -49,8 +53,9 @@ func Of(result []byte, limit int) (content []json.RawMessage, err error) {
 	return content, nil
 }
 
-// Describe says in at most limit characters what data is, and shows its shape: the same as the preview of a text, an image or another
-// file. data is decoded text or bytes, of mediaType if that is known.
+// Describe says in at most limit characters what data is, and shows its shape: the same as the
+// preview of a text, an image or another file. data is decoded text or bytes, of mediaType if that
+// is known.
 func Describe(data []byte, mediaType string, limit int) string {
 	what, show := look(data, mediaType, "")
 	return string(headed("["+what+"]\n", show, limit))
@@ -97,20 +102,23 @@ func partsOf(result []byte) []part {
 			note := []byte("[structuredContent: " + same + "]")
 			parts = append(parts, part{whole: textBlock(note, nil), data: note})
 		} else if structured || len(m.Value) > SmallMember {
-			parts = append(parts, part{data: m.Value, size: len(m.Value), name: shorten(m.Name(), 60) + ": ", at: string(appendToken(nil, m.Key))})
+			parts = append(parts, part{data: m.Value, size: len(m.Value), name: shorten(m.Name(), 60) + ": ",
+				at: string(appendToken(nil, m.Key))})
 		}
 	}
 	return parts
 }
 
-// Repeats reports whether structuredContent says nothing but what the content blocks say, and how it repeats them: as servers do for
-// clients that do not read it, or because they declare the content itself as their output.
+// Repeats reports whether structuredContent says nothing but what the content blocks say, and how
+// it repeats them: as servers do for clients that do not read it, or because they declare the
+// content itself as their output.
 func Repeats(blocks []Block, structured []byte) (how string, ok bool) {
 	if len(blocks) == 0 || !rawjson.IsObject(structured) {
 		return "", false
 	}
 	text := blocks[0].text
-	if len(blocks) == 1 && blocks[0].Type == "text" && len(text) >= len(structured)/2 && rawjson.Same(Unquote(text), structured) {
+	if len(blocks) == 1 && blocks[0].Type == "text" && len(text) >= len(structured)/2 &&
+		rawjson.Same(Unquote(text), structured) {
 		return "the same JSON as content block 1", true
 	}
 	var only rawjson.Member
@@ -191,7 +199,8 @@ func few(parts []part, limit int) (kept []part, left int) {
 	}
 	head := max(1, most*2/3)
 	tail := len(parts) - max(0, most-head-1)
-	note := []byte("[... left out: " + plural(tail-head, "part") + " of " + strconv.Itoa(len(parts)) + ", after the " + number(head) +
+	note := []byte("[... left out: " + plural(tail-head, "part") + " of " + strconv.Itoa(len(parts)) + ", after the " +
+		number(head) +
 		" before this line ...]")
 	kept = append(kept, parts[:head]...)
 	kept = append(kept, part{whole: textBlock(note, nil), data: note})
@@ -277,7 +286,8 @@ func describeFile(kind string, head []byte, size int, mediaType string) string {
 	return strings.Trim(shorten(what, 200)+", "+plural(size, "byte"), ", ")
 }
 
-// look finds out what data is. JSON pointers to it begin with at, which is set for members of a result alone: these are JSON.
+// look finds out what data is. JSON pointers to it begin with at, which is set for members of a
+// result alone: these are JSON.
 func look(data []byte, mediaType, at string) (what string, show func(limit int) []byte) {
 	_, _, _, picture := pixels(data)
 	if !utf8.Valid(data) || picture && bytes.IndexByte(data, 0) >= 0 {

@@ -209,7 +209,8 @@ func (s *scanner) next(i int, closer byte) (at int, done, ok bool) {
 	return i, false, false
 }
 
-// add counts a name. at is its place among its object's members: most objects of an array have the same names in the same order.
+// add counts a name. at is its place among its object's members: most objects of an array have the
+// same names in the same order.
 func (e *elements) add(key []byte, at int) {
 	if at < len(e.names) && bytes.Equal(e.names[at].key, key) {
 		e.names[at].n++

@@ -16,10 +16,13 @@ type detail struct {
 	inline  int // characters of what stands on one line
 }
 
-// details are tried from the richest to the poorest until one fits. What is nested is shown in less detail than what it is in.
+// details are tried from the richest to the poorest until one fits. What is nested is shown in less
+// detail than what it is in.
 var details = [...]detail{
-	{1000, 1000, 40000, 8000}, {1000, 1000, 10000, 4000}, {500, 500, 4000, 2000}, {200, 200, 2000, 1500}, {100, 200, 1500, 1200},
-	{50, 100, 1000, 1000}, {30, 100, 700, 800}, {20, 60, 500, 700}, {12, 60, 400, 600}, {8, 50, 300, 500}, {5, 40, 250, 400},
+	{1000, 1000, 40000, 8000}, {1000, 1000, 10000, 4000}, {500, 500, 4000, 2000}, {200, 200, 2000, 1500},
+	{100, 200, 1500, 1200},
+	{50, 100, 1000, 1000}, {30, 100, 700, 800}, {20, 60, 500, 700}, {12, 60, 400, 600}, {8, 50, 300, 500},
+	{5, 40, 250, 400},
 	{3, 40, 200, 300}, {3, 30, 120, 240}, {2, 20, 80, 160}, {1, 15, 60, 120}, {1, 8, 30, 60}, {0, 5, 20, 40},
 }
 
@@ -91,7 +94,8 @@ func (w *shapeWriter) value(v *value, level, indent int) {
 	}
 }
 
-// compact returns the value as it is on one line, if it is short. Long strings in it stay whole where the line has room.
+// compact returns the value as it is on one line, if it is short. Long strings in it stay whole
+// where the line has room.
 func (w *shapeWriter) compact(v *value, d detail) (string, bool) {
 	raw := w.text[v.from:v.to]
 	if len(raw) > 16*d.inline {
@@ -259,7 +263,8 @@ func (w *shapeWriter) list(intro string, names []string, most int) {
 // count is how many elements there are, by their kinds.
 func (e *elements) count(n int) string {
 	parts := make([]string, 0, len(kinds))
-	for i, name := range [len(kinds)]string{"object", "array", "string", "number", "true value", "false value", "null value"} {
+	for i, name := range [len(kinds)]string{"object", "array", "string", "number", "true value", "false value",
+		"null value"} {
 		if of := e.kinds[i]; of > 0 {
 			parts = append(parts, plural(of, name))
 		}

@@ -124,7 +124,8 @@ func jsonLines(text []byte) (t table, ok bool) {
 	return t, t.n >= minRows
 }
 
-// separated takes text for records of fields with a separator between them, as in CSV: all have as many fields as the first.
+// separated takes text for records of fields with a separator between them, as in CSV: all have as
+// many fields as the first.
 func separated(text []byte, separator byte) (t table, ok bool) {
 	t = table{kind: kindOf(separator), to: len(text), quoted: separator}
 	last := 0 // where the last comment before the table begins: it may be the head
@@ -169,8 +170,8 @@ func kindOf(separator byte) string {
 	return "table (fields separated by " + string(separator) + ")"
 }
 
-// record returns where the record that begins at i ends, and how many fields it has. A field in quotes may hold separators and
-// up to a hundred line breaks.
+// record returns where the record that begins at i ends, and how many fields it has. A field in
+// quotes may hold separators and up to a hundred line breaks.
 func record(text []byte, i int, separator byte) (end, fields int) {
 	fields = 1
 	begin := true // of a field
@@ -213,7 +214,8 @@ func quotedEnd(text []byte, i int) int {
 	}
 }
 
-// alignedTable takes text for a table whose columns begin at the same places in each line, as programs print for people.
+// alignedTable takes text for a table whose columns begin at the same places in each line, as
+// programs print for people.
 func alignedTable(text []byte) (t table, ok bool) {
 	t = table{kind: "table", rows: lineEnd(text, 0), to: len(text)}
 	if t.rows > 1<<12 {
@@ -279,8 +281,8 @@ func (t *table) title() string {
 	return s
 }
 
-// show writes the table in at most limit characters: its head, its first and its last rows, and what stands around it. ok is false
-// where not even a row fits.
+// show writes the table in at most limit characters: its head, its first and its last rows, and
+// what stands around it. ok is false where not even a row fits.
 func (t *table) show(text []byte, limit int) (out []byte, ok bool) {
 	before, after := cut(text[:t.from], limit/6), cut(text[t.to:], limit/6)
 	room := limit - Size(before) - Size(after) - Size(text[t.from:t.rows]) - markSize

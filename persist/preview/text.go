@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Size returns how many characters text takes inside a JSON string: some clients cut results as they are written, so what is
-// escaped counts as its escape.
+// Size returns how many characters text takes inside a JSON string: some clients cut results as
+// they are written, so what is escaped counts as its escape.
 func Size(text []byte) int {
 	size := 0
 	for i := 0; i < len(text); {
@@ -99,17 +99,19 @@ func cut(text []byte, limit int) []byte {
 	return append(out, text[tail:]...)
 }
 
-// leftOut is the line that stands for text[from:to]. It names what package slice takes as it stands there: lines from 1 where whole
-// lines are left out, and otherwise bytes from 0.
+// leftOut is the line that stands for text[from:to]. It names what package slice takes as it stands
+// there: lines from 1 where whole lines are left out, and otherwise bytes from 0.
 func leftOut(text []byte, from, to int) []byte {
 	chars := number(utf8.RuneCount(text[from:to]))
 	if startsLine(text, from) && startsLine(text, to) {
 		first := bytes.Count(text[:from], []byte{'\n'}) + 1
 		gone := Lines(text[from:to])
 		all := Lines(text)
-		return []byte("[... left out: lines " + span(first, first+gone-1) + " of " + strconv.Itoa(all) + " (" + chars + " characters) ...]\n")
+		return []byte("[... left out: lines " + span(first, first+gone-1) + " of " + strconv.Itoa(all) + " (" + chars +
+			" characters) ...]\n")
 	}
-	return []byte("[... left out: bytes " + span(from, to-1) + " of " + strconv.Itoa(len(text)) + " (" + chars + " characters) ...]\n")
+	return []byte("[... left out: bytes " + span(from, to-1) + " of " + strconv.Itoa(len(text)) + " (" + chars +
+		" characters) ...]\n")
 }
 
 func startsLine(text []byte, at int) bool { return at == 0 || text[at-1] == '\n' }

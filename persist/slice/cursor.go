@@ -8,7 +8,8 @@ import (
 )
 
 // errCursor says that a cursor is not one of this request's.
-const errCursor = InputError("The cursor belongs to another request: repeat all other arguments of the request that it came from, " +
+const errCursor = InputError("The cursor belongs to another request: repeat all other arguments of the request that " +
+	"it came from, " +
 	"or leave it out to begin anew.")
 
 // state is where an answer ended. Each kind of request uses what it needs.

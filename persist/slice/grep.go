@@ -15,12 +15,14 @@ const longLine = 2000
 // around is how many bytes on each side of a match in a long line are shown.
 const around = 200
 
-// grep answers with the lines that match, each after its number and a colon, and with the lines around them, each after its number and
-// a hyphen. A line of two hyphens stands between lines that do not follow each other.
+// grep answers with the lines that match, each after its number and a colon, and with the lines
+// around them, each after its number and a hyphen. A line of two hyphens stands between lines that
+// do not follow each other.
 func (p *page) grep(ctx context.Context) (Answer, error) {
 	pattern, err := regexp.Compile(p.request.Grep)
 	if err != nil {
-		return Answer{}, faultf("%s is no regular expression of RE2: correct it (%s).", quoted(p.request.Grep), shorten(err.Error(), 200))
+		return Answer{}, faultf("%s is no regular expression of RE2: correct it (%s).", quoted(p.request.Grep),
+			shorten(err.Error(), 200))
 	}
 	if !utf8.Valid(p.doc.data) {
 		return Answer{}, faultf("grep reads text, and %s is none: read it by bytes.", p.doc.name)
@@ -28,7 +30,8 @@ func (p *page) grep(ctx context.Context) (Answer, error) {
 	if p.request.Count {
 		return p.countMatches(ctx, pattern)
 	}
-	g := grepper{page: p, pattern: pattern, data: p.doc.data, last: p.state.at, line: p.state.line, after: p.state.after}
+	g := grepper{page: p, pattern: pattern, data: p.doc.data, last: p.state.at, line: p.state.line,
+		after: p.state.after}
 	if g.last > len(g.data) {
 		return Answer{}, errCursor
 	}

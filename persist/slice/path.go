@@ -22,15 +22,16 @@ const (
 	maxRoot = 16 << 20 // bytes of a document whose $ a filter may name
 )
 
-// path answers with the values that a JSONPath selects, in the order of RFC 9535: for each a line with its JSON pointer, a colon, and
-// the value as it is written.
+// path answers with the values that a JSONPath selects, in the order of RFC 9535: for each a line
+// with its JSON pointer, a colon, and the value as it is written.
 func (p *page) path(ctx context.Context) (Answer, error) {
 	if err := p.doc.needJSON("path"); err != nil {
 		return Answer{}, err
 	}
 	parsed, err := jsonpath.NewParser(jsonpath.WithRegistry(functions())).Parse(p.request.Path)
 	if err != nil {
-		return Answer{}, faultf("%s is no JSONPath of RFC 9535, such as $.items[*].name: correct it (%s).", quoted(p.request.Path),
+		return Answer{}, faultf("%s is no JSONPath of RFC 9535, such as $.items[*].name: correct it (%s).",
+			quoted(p.request.Path),
 			shorten(err.Error(), 200))
 	}
 	segments, err := prepare(parsed, p.doc)
@@ -70,8 +71,8 @@ func (p *page) path(ctx context.Context) (Answer, error) {
 	return a, nil
 }
 
-// functions are those of RFC 9535. The library's match and search panic where an argument selects nothing; these are false there, as the
-// RFC has it.
+// functions are those of RFC 9535. The library's match and search panic where an argument selects
+// nothing; these are false there, as the RFC has it.
 func functions() *registry.Registry {
 	all := registry.New()
 	for _, name := range []string{"match", "search"} {
@@ -89,7 +90,8 @@ func functions() *registry.Registry {
 	return all
 }
 
-// holds reports whether a filter holds for a value. A library that panics on what a stranger wrote must not end the hub.
+// holds reports whether a filter holds for a value. A library that panics on what a stranger wrote
+// must not end the hub.
 func holds(filter *spec.FilterSelector, value []byte, root any) (is bool, err error) {
 	defer func() {
 		if recover() != nil {
@@ -130,8 +132,10 @@ func prepare(path *jsonpath.Path, d document) ([]segment, error) {
 			}
 			if root == nil && strings.Contains(text, "$") {
 				if len(d.data) > maxRoot {
-					return nil, faultf("A filter can name $ in up to %d bytes of JSON, and %s has %d: use @, or give pointer, too.",
-						maxRoot, d.name, len(d.data))
+					return nil,
+						faultf("A filter can name $ in up to %d bytes of JSON, and %s has %d: use @, or give "+
+							"pointer, too.",
+							maxRoot, d.name, len(d.data))
 				}
 				root = decoded(d.data)
 			}
@@ -256,7 +260,8 @@ func (w *walker) each(ctx context.Context, value []byte, visit func(child []byte
 }
 
 // elements walks on from some elements of an array, which bounds names once it knows how many there are.
-func (w *walker) elements(ctx context.Context, value []byte, rest []segment, bounds func(n int) (first, end, step int)) error {
+func (w *walker) elements(ctx context.Context, value []byte, rest []segment,
+	bounds func(n int) (first, end, step int)) error {
 	if value[0] != '[' {
 		return nil
 	}
@@ -292,7 +297,8 @@ func (w *walker) spend(ctx context.Context, n int) error {
 	}
 	w.checked = w.work
 	if w.work > maxWork {
-		return InputError("The path goes through too many values: use fewer .. and *, or give pointer, too, to begin deeper.")
+		return InputError("The path goes through too many values: use fewer .. and *, or give pointer, too, to " +
+			"begin deeper.")
 	}
 	return ctx.Err()
 }

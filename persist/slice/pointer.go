@@ -49,7 +49,8 @@ func step(value []byte, token, walked string) ([]byte, error) {
 		var found []byte
 		index, err := strconv.Atoi(token)
 		if err != nil || index < 0 || len(token) > 1 && token[0] == '0' || token[0] == '+' {
-			return nil, faultf("There is an array at %s: name an element by its index, from 0, in place of %s.", walked, quoted(token))
+			return nil, faultf("There is an array at %s: name an element by its index, from 0, in place of %s.", walked,
+				quoted(token))
 		}
 		_ = rawjson.Elements(value, func(element []byte) bool {
 			if n == index {

@@ -27,8 +27,8 @@ const InputSchema = `{"type":"object","properties":{` +
 	`"cursor":{"type":"string","description":"The cursor of the answer before, to read on: repeat its other arguments."}},` +
 	`"required":["id"],"additionalProperties":false}`
 
-// Request says which part of a stored result to read. At most one of Lines, Bytes, Path, Grep and Describe is set; Count goes
-// alone, or with Path or Grep.
+// Request says which part of a stored result to read. At most one of Lines, Bytes, Path, Grep and
+// Describe is set; Count goes alone, or with Path or Grep.
 type Request struct {
 	ID      string // of the stored result
 	Block   int    // of the content block, from 1; 0 for the whole result; -1 where the request does not say
@@ -71,8 +71,9 @@ func Parse(arguments []byte) (Request, error) {
 	if err := json.Unmarshal(arguments, &in); err != nil {
 		return Request{}, faultf("The arguments are not as the input schema says (%v): correct them.", err)
 	}
-	r := Request{ID: in.ID, Block: -1, Lines: in.Lines, Bytes: in.Bytes, Path: in.Path, Grep: in.Grep, Context: in.Context,
-		Count: in.Count, Describe: in.Describe, Cursor: in.Cursor}
+	r := Request{ID: in.ID, Block: -1, Lines: in.Lines, Bytes: in.Bytes, Path: in.Path, Grep: in.Grep,
+		Context: in.Context,
+		Count:   in.Count, Describe: in.Describe, Cursor: in.Cursor}
 	if in.Block != nil {
 		r.Block = max(-2, *in.Block)
 	}
@@ -96,14 +97,16 @@ func (r *Request) check() error {
 	for _, v := range []struct {
 		name string
 		set  bool
-	}{{"lines", r.Lines != ""}, {"bytes", r.Bytes != ""}, {"path", r.Path != ""}, {"grep", r.Grep != ""}, {"describe", r.Describe}} {
+	}{{"lines", r.Lines != ""}, {"bytes", r.Bytes != ""}, {"path", r.Path != ""}, {"grep", r.Grep != ""},
+		{"describe", r.Describe}} {
 		if v.set {
 			views = append(views, v.name)
 		}
 	}
 	switch {
 	case len(views) > 1:
-		return faultf("Give only one of lines, bytes, path, grep and describe; these are %s.", strings.Join(views, " and "))
+		return faultf("Give only one of lines, bytes, path, grep and describe; these are %s.",
+			strings.Join(views, " and "))
 	case r.Count && len(views) == 1 && r.Path == "" && r.Grep == "":
 		return faultf("count goes alone, or with path or grep, not with %s: leave one of them out.", views[0])
 	case r.Block < -1:
@@ -133,10 +136,11 @@ func (r *Request) key() []byte {
 	return b
 }
 
-// span reads a range such as 41-80, 41-, -20 or 41. The first of all is base; it returns the first, and the one after the last, both
-// counted from 0 and within all. name is what the range is of.
+// span reads a range such as 41-80, 41-, -20 or 41. The first of all is base; it returns the first,
+// and the one after the last, both counted from 0 and within all. name is what the range is of.
 func span(text, name string, base, all int) (from, to int, err error) {
-	wrong := faultf("%s takes a range such as %d-%d, %d- or, for the last twenty, -20; it does not take %q.", name, base, base+39, base, text)
+	wrong := faultf("%s takes a range such as %d-%d, %d- or, for the last twenty, -20; it does not take %q.", name,
+		base, base+39, base, text)
 	first, last, ranged := strings.Cut(strings.TrimSpace(text), "-")
 	first, last = strings.TrimSpace(first), strings.TrimSpace(last)
 	a, err1 := strconv.Atoi(first)

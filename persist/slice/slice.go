@@ -1,8 +1,10 @@
-// Package slice reads parts of a stored native MCP CallToolResult for models: lines, bytes, a JSON value, what a JSONPath or a regular
-// expression finds, counts, and the shape. It works on bytes that its caller holds, and has no state.
+// Package slice reads parts of a stored native MCP CallToolResult for models: lines, bytes, a JSON
+// value, what a JSONPath or a regular expression finds, counts, and the shape. It works on bytes
+// that its caller holds, and has no state.
 //
-// An answer is bounded. Where more follows it has a cursor: the same request with it goes on exactly where the answer ended, so the
-// data of all answers together is the whole part. Bytes, lines and JSON values are the bytes that were stored.
+// An answer is bounded. Where more follows it has a cursor: the same request with it goes on
+// exactly where the answer ended, so the data of all answers together is the whole part. Bytes,
+// lines and JSON values are the bytes that were stored.
 package slice
 
 import (
@@ -39,8 +41,9 @@ const noteSize = 360
 // MinLimit is the smallest limit that Read keeps: a smaller one counts as this.
 const MinLimit = 600
 
-// Read answers the request from the native result, which was checked with rawjson.Valid. Text and Note of the answer together take at
-// most limit characters in a JSON string. An error is an InputError, or says why ctx has ended.
+// Read answers the request from the native result, which was checked with rawjson.Valid. Text and
+// Note of the answer together take at most limit characters in a JSON string. An error is an
+// InputError, or says why ctx has ended.
 func Read(ctx context.Context, result []byte, r Request, limit int) (Answer, error) {
 	if err := r.check(); err != nil {
 		return Answer{}, err
@@ -114,8 +117,10 @@ func open(result []byte, r *Request) (document, error) {
 		b := blocks[n-1]
 		data, err := b.Data()
 		if err != nil {
-			return document{}, faultf("The base64 of content block %d is malformed: read the block as it is, by block 0 and pointer /content/%d.",
-				n, n-1)
+			return document{},
+				faultf("The base64 of content block %d is malformed: read the block as it is, by block 0 and "+
+					"pointer /content/%d.",
+					n, n-1)
 		}
 		d = document{data: data, name: "content block " + strconv.Itoa(n), mediaType: b.MediaType}
 	}
@@ -138,14 +143,16 @@ func open(result []byte, r *Request) (document, error) {
 	if err != nil {
 		return document{}, err
 	}
-	d = document{data: value, name: d.name + " at " + shorten(strconv.Quote(r.Pointer), 80), mediaType: "application/json"}
+	d = document{data: value, name: d.name + " at " + shorten(strconv.Quote(r.Pointer), 80),
+		mediaType: "application/json"}
 	if len(value) > 1 && value[0] == '"' && (r.Lines != "" || r.Bytes != "" || r.Grep != "" || r.Count || r.Describe) {
 		d.data, d.mediaType = preview.Unquote(value), ""
 	}
 	return d, nil
 }
 
-// inBlock returns the only content block that has a value at the pointer, and that value. Where there is none the error is otherwise.
+// inBlock returns the only content block that has a value at the pointer, and that value. Where
+// there is none the error is otherwise.
 func inBlock(blocks []preview.Block, pointer string, otherwise error) (in document, value []byte, err error) {
 	err = otherwise
 	for i, b := range blocks {
@@ -155,7 +162,8 @@ func inBlock(blocks []preview.Block, pointer string, otherwise error) (in docume
 		switch {
 		case dataErr != nil || foundErr != nil:
 		case value != nil:
-			return in, nil, faultf("%s and %s have a value at %s: say which with block.", in.name, one.name, quoted(pointer))
+			return in, nil, faultf("%s and %s have a value at %s: say which with block.", in.name, one.name,
+				quoted(pointer))
 		default:
 			in, value, err = one, found, nil
 		}
@@ -207,8 +215,8 @@ type page struct {
 	out     []byte
 }
 
-// stretch answers with doc[from:to], or what of it comes next. Text stays text: a page ends between characters, and after a line
-// where that costs little. What is no UTF-8 is binary.
+// stretch answers with doc[from:to], or what of it comes next. Text stays text: a page ends between
+// characters, and after a line where that costs little. What is no UTF-8 is binary.
 func (p *page) stretch(from, to int, unit string) (Answer, error) {
 	all := p.doc.data[from:to]
 	at := from + p.state.at
@@ -234,7 +242,8 @@ func (p *page) stretch(from, to int, unit string) (Answer, error) {
 	if unit == "lines" || !a.Binary && bytes.IndexByte(p.doc.data, '\n') >= 0 && n > 0 {
 		first := bytes.Count(p.doc.data[:at], []byte{'\n'}) + 1
 		last := first + preview.Lines(a.Data) - 1
-		what += " (lines " + strconv.Itoa(first) + "-" + strconv.Itoa(last) + " of " + strconv.Itoa(preview.Lines(p.doc.data)) + ")"
+		what += " (lines " + strconv.Itoa(first) + "-" + strconv.Itoa(last) + " of " +
+			strconv.Itoa(preview.Lines(p.doc.data)) + ")"
 	}
 	if a.Binary {
 		what += ", in base64,"
@@ -294,8 +303,8 @@ func (p *page) count() Answer {
 	return a
 }
 
-// take adds an item to the page, without the bytes that the answer before had. It returns false where the page is full: then the cursor
-// says how much of the item is on it.
+// take adds an item to the page, without the bytes that the answer before had. It returns false
+// where the page is full: then the cursor says how much of the item is on it.
 func (p *page) take(item []byte) bool {
 	if p.state.skip > len(item) {
 		p.state.skip = len(item) // not by a cursor of this package

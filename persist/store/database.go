@@ -21,7 +21,8 @@ var errMoved = errors.New("the file was moved or removed")
 // batchBytes is how many bytes of lines one transaction takes in at most, but for the last line.
 const batchBytes = 1 << 20
 
-// fillWithin bounds one transaction that takes lines in. Half of it is for the lines, so that a slow connection does not keep it from its end.
+// fillWithin bounds one transaction that takes lines in. Half of it is for the lines, so that a
+// slow connection does not keep it from its end.
 const fillWithin = time.Minute
 
 // database is a Store in a database. Its SQL is what SQLite and PostgreSQL have in common; the rest is in the dialect.
@@ -117,7 +118,9 @@ func (s *database) fill(ctx context.Context, dir string) (more bool, err error) 
 	}
 	for name, size := range read {
 		if before[name] != size {
-			f.exec(ctx, "INSERT INTO files (name, size) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET size = excluded.size", s.journal+name, size)
+			f.exec(ctx,
+				"INSERT INTO files (name, size) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET size = excluded.size",
+				s.journal+name, size)
 		}
 	}
 	if err := errors.Join(f.err, readErr); err != nil {
@@ -210,7 +213,9 @@ func (f *filling) call(ctx context.Context, l *line, text json.RawMessage) {
 		f.exec(ctx, "UPDATE invocations SET kept = kept + $1 WHERE seq = $2", kept, seq)
 	}
 	f.exec(ctx, "INSERT INTO lines (seq, ends, line) VALUES ($1, $2, $3)", seq, l.ends(), string(text))
-	if whole { // after the insertion: SQLite would give the number of the last line again, and nobody would see that there is a new one
+	// after the insertion: SQLite would give the number of the last line again, and nobody would
+	// see that there is a new one
+	if whole {
 		f.exec(ctx, "DELETE FROM lines WHERE seq = $1 AND n < (SELECT MAX(n) FROM lines WHERE seq = $1)", seq)
 	}
 	switch {
@@ -237,8 +242,9 @@ func (f *filling) lastText(ctx context.Context, seq int64) string {
 	return l.text()
 }
 
-// deferredBy returns how many tokens of tools the caller's list deferred, so that its model did not read them before it made the call. It
-// is 0 for a call that another call made, such as a member of a batch.
+// deferredBy returns how many tokens of tools the caller's list deferred, so that its model did not
+// read them before it made the call. It is 0 for a call that another call made, such as a member of
+// a batch.
 func (f *filling) deferredBy(ctx context.Context, l *line) int64 {
 	if l.Surface == "" || l.Parent != "" {
 		return 0
@@ -278,7 +284,8 @@ func (c *Call) columns() []any {
 	if c.Ended != nil {
 		ended = c.Ended.UnixMicro()
 	}
-	return []any{ended, c.Tool, c.Server, c.Actor, c.Client, c.Profile, string(c.Status), c.Class, c.ApprovedBy, c.Address, c.Hub,
+	return []any{ended, c.Tool, c.Server, c.Actor, c.Client, c.Profile, string(c.Status), c.Class, c.ApprovedBy,
+		c.Address, c.Hub,
 		c.worth()}
 }
 

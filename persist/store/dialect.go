@@ -89,8 +89,9 @@ func (s *database) begin(ctx context.Context) (*sql.Tx, error) {
 	return tx, nil
 }
 
-// phrases are what a person looks for, all of which occurs, in any order: words, and in quotes what occurs as it stands there. begins says of the
-// last word that it may go on, which has a * at its end.
+// phrases are what a person looks for, all of which occurs, in any order: words, and in quotes what
+// occurs as it stands there. begins says of the last word that it may go on, which has a * at its
+// end.
 func phrases(text string) iter.Seq2[string, bool] {
 	return func(yield func(phrase string, begins bool) bool) {
 		for i, part := range strings.Split(text, `"`) {

@@ -33,7 +33,8 @@ func (s *database) Erase(ctx context.Context, ids []tool.InvocationID) (lines in
 	return lines, nil
 }
 
-// forget executes a statement that others may be in the way of for a while. SQLite says so in the first column of a row.
+// forget executes a statement that others may be in the way of for a while. SQLite says so in the
+// first column of a row.
 func (s *database) forget(ctx context.Context, statement string) error {
 	for began := time.Now(); ; {
 		busy, row := 0, s.db.QueryRowContext(ctx, statement)
@@ -43,7 +44,8 @@ func (s *database) forget(ctx context.Context, statement string) error {
 		}
 		if err == nil && busy == 0 || time.Since(began) > waitForOthers {
 			if busy != 0 {
-				err = errors.New("what was erased is still in the write-ahead log, because others read there: erase it again later")
+				err = errors.New("what was erased is still in the write-ahead log, because others read there: erase " +
+					"it again later")
 			}
 			return err
 		}

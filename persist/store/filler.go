@@ -35,8 +35,10 @@ type Filler struct {
 	wanted  bool      // the journal would remove files that the store does not have
 }
 
-// NewFiller returns a Filler for the journal in dir. It opens the store once there is something to keep, and again after a failure.
-func NewFiller(open func(context.Context) (Store, error), dir string, bounds persist.RecordsConfig, logger *slog.Logger) *Filler {
+// NewFiller returns a Filler for the journal in dir. It opens the store once there is something to
+// keep, and again after a failure.
+func NewFiller(open func(context.Context) (Store, error), dir string, bounds persist.RecordsConfig,
+	logger *slog.Logger) *Filler {
 	return &Filler{open: open, dir: dir, bounds: bounds, logger: logger, hurry: make(chan struct{}, 1),
 		sayFull: rate.Sometimes{Interval: time.Hour}}
 }
@@ -58,7 +60,8 @@ func (f *Filler) Hurry() {
 	}
 }
 
-// Healthy returns nil, or why the store cannot be written. A store that is written again is healthy while it catches up: see Lag.
+// Healthy returns nil, or why the store cannot be written. A store that is written again is healthy
+// while it catches up: see Lag.
 func (f *Filler) Healthy() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,7 +82,8 @@ func (f *Filler) Lag() time.Duration {
 func (f *Filler) Surplus() int64 { return f.surplus.Load() }
 
 // FullAdvice says that Surplus is above 0, and what to do.
-const FullAdvice = "the record store is full, so calls are removed before persist.records.max_age: raise persist.records.max_bytes, or lower max_age"
+const FullAdvice = "the record store is full, so calls are removed before persist.records.max_age: raise " +
+	"persist.records.max_bytes, or lower max_age"
 
 // isBehind notes that the journal has lines that the store has not.
 func (f *Filler) isBehind() {
@@ -211,7 +215,8 @@ func (f *Filler) isWritten() {
 	f.problem = nil
 }
 
-// tell keeps how it went for Healthy, and returns it. The log hears of the first failure, and when nothing is behind any more.
+// tell keeps how it went for Healthy, and returns it. The log hears of the first failure, and when
+// nothing is behind any more.
 func (f *Filler) tell(err error) error {
 	f.mu.Lock()
 	before := f.failed
@@ -222,7 +227,8 @@ func (f *Filler) tell(err error) error {
 	f.mu.Unlock()
 	switch {
 	case err != nil && !before:
-		f.logger.Error("the record store is behind: calls stand in the journal alone until it is written again", "error", err)
+		f.logger.Error("the record store is behind: calls stand in the journal alone until it is written again",
+			"error", err)
 	case err == nil && before:
 		f.logger.Info("the record store is up to date again")
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
 
-// line is what the store reads of a line of the journal: a call record, or an object of Agent Tool, which earlier versions wrote.
+// line is what the store reads of a line of the journal: a call record, or an object of Agent Tool,
+// which earlier versions wrote.
 type line struct {
 	Object     tool.Object       `json:"object"`
 	Key        string            `json:"key"` // of standing records
@@ -55,7 +56,8 @@ type line struct {
 
 // call returns the columns of the line's call, as far as the line has them.
 func (l *line) call() Call {
-	c := Call{ID: l.Invocation, Tool: l.Tool, Actor: l.Actor, Profile: l.Profile, Status: l.Status, Server: l.server(), Origin: l.Origin}
+	c := Call{ID: l.Invocation, Tool: l.Tool, Actor: l.Actor, Profile: l.Profile, Status: l.Status, Server: l.server(),
+		Origin: l.Origin}
 	if l.Client != nil {
 		c.Client = l.Client.Name
 	}
@@ -101,8 +103,8 @@ func (l *line) isCall() bool { return l.Object == persist.ObjectCall }
 // ends reports whether the line is the last one of its call.
 func (l *line) ends() bool { return l.isCall() && l.EndedUS != nil || l.Object == tool.ObjectResult }
 
-// kept returns how many characters of a result its caller did not get: 95,000 where a preview of 5,000 stands for 100,000. text is
-// the line as it was written.
+// kept returns how many characters of a result its caller did not get: 95,000 where a preview of
+// 5,000 stands for 100,000. text is the line as it was written.
 func (l *line) kept(text []byte) (chars int) {
 	if !bytes.Contains(text, []byte(`"preview_size_bytes"`)) {
 		return 0
@@ -135,7 +137,8 @@ func (l *line) text() string {
 	if l.Error != nil {
 		b = append(append(b, l.Error.Message...), ' ')
 	}
-	for _, part := range [...]json.RawMessage{l.Model, l.Observable, l.Result.Content, l.Result.Structured, l.Content, l.Structured} {
+	for _, part := range [...]json.RawMessage{l.Model, l.Observable, l.Result.Content, l.Result.Structured, l.Content,
+		l.Structured} {
 		b = appendWords(b, part)
 	}
 	return string(b)

@@ -17,7 +17,8 @@ import (
 )
 
 // callColumns are what scanCall reads.
-const callColumns = "i.seq, i.id, i.created, i.ended, i.tool, i.server, i.actor, i.client, i.profile, i.status, i.class, " +
+const callColumns = "i.seq, i.id, i.created, i.ended, i.tool, i.server, i.actor, i.client, i.profile, " +
+	"i.status, i.class, " +
 	"i.approved_by, i.address, i.hub"
 
 // selection is a SELECT that is being written.
@@ -85,7 +86,8 @@ func (s *selection) filter(q Query) {
 // before leaves out what comes in a list up to q.Before.
 func (s *selection) before(q Query) {
 	if b := q.Before; b != nil {
-		s.where = append(s.where, fmt.Sprintf("(i.created, i.seq) < (%s, %s)", s.arg(b.Created.UnixMicro()), s.arg(b.seq)))
+		s.where = append(s.where, fmt.Sprintf("(i.created, i.seq) < (%s, %s)", s.arg(b.Created.UnixMicro()),
+			s.arg(b.seq)))
 	}
 }
 
@@ -101,14 +103,15 @@ func (s *database) expand(ctx context.Context, q Query) (Query, error) {
 			continue
 		}
 		n, found := 0, []string{}
-		err := s.each(ctx, &selection{from: "(" + fmt.Sprintf(values, c) + ") AS all_of_it"}, "x", "", func(rows *sql.Rows) error {
-			var v string
-			err := rows.Scan(&v)
-			if n++; glob.Match(pattern, v) {
-				found = append(found, v)
-			}
-			return err
-		})
+		err := s.each(ctx, &selection{from: "(" + fmt.Sprintf(values, c) + ") AS all_of_it"}, "x", "",
+			func(rows *sql.Rows) error {
+				var v string
+				err := rows.Scan(&v)
+				if n++; glob.Match(pattern, v) {
+					found = append(found, v)
+				}
+				return err
+			})
 		if err != nil {
 			return q, err
 		}
@@ -147,15 +150,16 @@ func (s *database) List(ctx context.Context, q Query) ([]Call, error) {
 	return s.list(ctx, q)
 }
 
-// maxMerged is up to how many calls are read to find the newest ones that have one of some values. An index has those of each value in their
-// order. For more, a walk back through all calls finds them soon.
+// maxMerged is up to how many calls are read to find the newest ones that have one of some values.
+// An index has those of each value in their order. For more, a walk back through all calls finds
+// them soon.
 const maxMerged = 3000
 
 // maxSought bounds the values whose newest call is looked for. With more, some were nearly always used lately.
 const maxSought = 1000
 
-// newest returns the values that may have the newest calls of the query: no more than it wants calls. Their newest calls are found with
-// a step in the index for each value.
+// newest returns the values that may have the newest calls of the query: no more than it wants
+// calls. Their newest calls are found with a step in the index for each value.
 func (s *database) newest(ctx context.Context, q Query, c Column, values []string) (found []string, err error) {
 	sel := &selection{where: []string{"i." + string(c) + " = v.column1"}}
 	places := make([]string, len(values))
@@ -167,7 +171,8 @@ func (s *database) newest(ctx context.Context, q Query, c Column, values []strin
 	sel.before(q)
 	sel.from = "invocations i"
 	last := " ORDER BY i.created DESC, i.seq DESC LIMIT 1"
-	order := fmt.Sprintf(" ORDER BY (%s) DESC NULLS LAST, (%s) DESC NULLS LAST", sel.sql("i.created", last), sel.sql("i.seq", last))
+	order := fmt.Sprintf(" ORDER BY (%s) DESC NULLS LAST, (%s) DESC NULLS LAST", sel.sql("i.created", last),
+		sel.sql("i.seq", last))
 	all := &selection{from: "(VALUES " + strings.Join(places, ", ") + ") AS v", args: sel.args}
 	err = s.each(ctx, all, "v.column1", order+limited(q), func(rows *sql.Rows) error {
 		var v string
@@ -187,7 +192,10 @@ func (s *database) merged(ctx context.Context, q Query, c Column, values []strin
 			return nil, err
 		}
 		found = append(found, calls...)
-		slices.SortFunc(found, func(a, b Call) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.seq, a.seq)) })
+		slices.SortFunc(found, func(a, b Call) int {
+			return cmp.Or(b.Created.Compare(a.Created),
+				cmp.Compare(b.seq, a.seq))
+		})
 		if len(found) >= q.Limit {
 			found = found[:q.Limit]
 			q.Since = found[q.Limit-1].Created // older ones are not among the newest
@@ -203,7 +211,8 @@ func (s *database) list(ctx context.Context, q Query) ([]Call, error) {
 	return s.calls(ctx, sel, " ORDER BY i.created DESC, i.seq DESC"+limited(q))
 }
 
-// search is List for a query with a text. It goes on to the next way where one does not find as many calls as are wanted.
+// search is List for a query with a text. It goes on to the next way where one does not find as
+// many calls as are wanted.
 func (s *database) search(ctx context.Context, q Query) (found []Call, err error) {
 	few, err := s.few(ctx, q)
 	if err != nil {
@@ -248,7 +257,8 @@ func (s *database) calls(ctx context.Context, sel *selection, rest string) (all 
 	return all, err
 }
 
-// few reports whether few calls pass the filters of q: then it takes less to look for the words in these than the other way round.
+// few reports whether few calls pass the filters of q: then it takes less to look for the words in
+// these than the other way round.
 func (s *database) few(ctx context.Context, q Query) (bool, error) {
 	const most = 200 // to look for a common word in one of them takes up to 0.7 ms
 	q.Text = ""
@@ -257,7 +267,8 @@ func (s *database) few(ctx context.Context, q Query) (bool, error) {
 		return false, nil
 	}
 	n := 0
-	err := s.db.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (%s LIMIT %d) AS passing", sel.sql("1", ""), most), sel.args...).Scan(&n)
+	err := s.db.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (%s LIMIT %d) AS passing", sel.sql("1", ""),
+		most), sel.args...).Scan(&n)
 	return n < most, s.cannotRead(err)
 }
 
@@ -297,29 +308,30 @@ func (s *database) Stats(ctx context.Context, by Column, q Query) ([]Stat, error
 	}
 	found := make(map[string]*sums)
 	column := "i." + string(by)
-	err = s.each(ctx, s.selectCalls(q, ""), column+", i.status, i.ended - i.created, i.kept, i.deferred", "", func(rows *sql.Rows) error {
-		var value, status string
-		var latency sql.NullInt64
-		var kept, deferred int64
-		if err := rows.Scan(&value, &status, &latency, &kept, &deferred); err != nil {
-			return err
-		}
-		one := found[value]
-		if one == nil {
-			one = &sums{Stat: Stat{Value: value}}
-			found[value] = one
-		}
-		one.Calls++
-		one.kept += kept
-		one.DeferredTokens += deferred
-		if latency.Valid {
-			one.latencies = append(one.latencies, latency.Int64)
-			if status != string(tool.StatusSucceeded) && status != string(tool.StatusYielded) {
-				one.Failed++
+	err = s.each(ctx, s.selectCalls(q, ""), column+", i.status, i.ended - i.created, i.kept, i.deferred", "",
+		func(rows *sql.Rows) error {
+			var value, status string
+			var latency sql.NullInt64
+			var kept, deferred int64
+			if err := rows.Scan(&value, &status, &latency, &kept, &deferred); err != nil {
+				return err
 			}
-		}
-		return nil
-	})
+			one := found[value]
+			if one == nil {
+				one = &sums{Stat: Stat{Value: value}}
+				found[value] = one
+			}
+			one.Calls++
+			one.kept += kept
+			one.DeferredTokens += deferred
+			if latency.Valid {
+				one.latencies = append(one.latencies, latency.Int64)
+				if status != string(tool.StatusSucceeded) && status != string(tool.StatusYielded) {
+					one.Failed++
+				}
+			}
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -337,7 +349,8 @@ func (s *database) Stats(ctx context.Context, by Column, q Query) ([]Stat, error
 	return all, nil
 }
 
-// charsPerToken says how long a token is: nobody knows how a model cuts a result, so each token counts as four characters.
+// charsPerToken says how long a token is: nobody knows how a model cuts a result, so each token
+// counts as four characters.
 const charsPerToken = 4
 
 func milliseconds(us int64) float64 { return float64(us) / 1000 }
@@ -415,7 +428,8 @@ func ParseCursor(text string) (*Call, error) {
 func scanCall(rows *sql.Rows, more ...any) (c Call, err error) {
 	var created int64
 	var ended sql.NullInt64
-	into := []any{&c.seq, &c.ID, &created, &ended, &c.Tool, &c.Server, &c.Actor, &c.Client, &c.Profile, &c.Status, &c.Class,
+	into := []any{&c.seq, &c.ID, &created, &ended, &c.Tool, &c.Server, &c.Actor, &c.Client, &c.Profile, &c.Status,
+		&c.Class,
 		&c.ApprovedBy, &c.Address, &c.Hub}
 	if err := rows.Scan(append(into, more...)...); err != nil {
 		return c, err

@@ -20,7 +20,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
 
-// OpenPostgres opens the store in the PostgreSQL database at the URL. Many hubs may share it: journal is the directory of the one that fills it here.
+// OpenPostgres opens the store in the PostgreSQL database at the URL. Many hubs may share it:
+// journal is the directory of the one that fills it here.
 func OpenPostgres(ctx context.Context, address, journal string) (Store, error) {
 	s, err := openPostgres(ctx, address, journal)
 	if err != nil {
@@ -36,25 +37,29 @@ const connectWithin = 10 * time.Second
 const oneWriter = `SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '60s';
 	SELECT pg_advisory_xact_lock(8317985341047215)`
 
-// inUse is about what the calls take on the disk, indexes included: as many as there are, as large as the newest ones. The size of a table says
-// nothing: it does not shrink when rows are deleted.
+// inUse is about what the calls take on the disk, indexes included: as many as there are, as large
+// as the newest ones. The size of a table says nothing: it does not shrink when rows are deleted.
 const inUse = `SELECT COALESCE((SELECT COUNT(*) FROM invocations) * (SELECT AVG(bytes) FROM (
 	SELECT 1000 + pg_column_size(l.line) + 2 * COALESCE(pg_column_size(w.words), 0) AS bytes
 	FROM lines l LEFT JOIN words w ON w.seq = l.seq AND l.ends ORDER BY l.n DESC LIMIT 200) AS newest), 0)::BIGINT`
 
-const indexesOfPostgres = "INSERT INTO words (seq, words) VALUES ($1, $2::tsvector) ON CONFLICT (seq) DO UPDATE SET words = excluded.words"
+const indexesOfPostgres = "INSERT INTO words (seq, words) VALUES ($1, $2::tsvector) ON CONFLICT (seq) DO UPDATE SET " +
+	"words = excluded.words"
 
 // occurs finds the calls in whose words something occurs; the planner begins with the words, or with another index.
 const occurs = "words w JOIN invocations i ON i.seq = w.seq AND w.words @@ %[1]s::tsquery"
 
-// waysOfPostgres keep the planner from a walk back through all calls, in the hope that a limit ends it soon: it does not know when a word was
-// used, and of a word that is rare it knows nothing. The first is a short walk, which suits frequent words; OFFSET 0 keeps it one. The others sort
-// by what no index is in order of.
+// waysOfPostgres keep the planner from a walk back through all calls, in the hope that a limit ends
+// it soon: it does not know when a word was used, and of a word that is rare it knows nothing. The
+// first is a short walk, which suits frequent words; OFFSET 0 keeps it one. The others sort by what
+// no index is in order of.
 func waysOfPostgres() []way {
-	const bounds, newest = " AND w.seq > %[2]s AND w.seq <= %[3]s AND i.seq > %[2]s AND i.seq <= %[3]s", "w.seq + 0 DESC"
+	const bounds, newest = " AND w.seq > %[2]s AND w.seq <= %[3]s AND i.seq > %[2]s AND i.seq <= %[3]s",
+		"w.seq + 0 DESC"
 	return []way{
-		{span: 200, order: "w.seq DESC", from: "(SELECT seq, words FROM words WHERE seq > %[2]s AND seq <= %[3]s ORDER BY seq DESC OFFSET 0) w " +
-			"JOIN invocations i ON i.seq = w.seq AND w.words @@ %[1]s::tsquery"},
+		{span: 200, order: "w.seq DESC",
+			from: "(SELECT seq, words FROM words WHERE seq > %[2]s AND seq <= %[3]s ORDER BY seq DESC OFFSET 0) w " +
+				"JOIN invocations i ON i.seq = w.seq AND w.words @@ %[1]s::tsquery"},
 		{span: 1000, order: newest, from: occurs + bounds},
 		{order: newest, from: occurs + bounds},
 	}
@@ -81,14 +86,16 @@ func openPostgres(ctx context.Context, address, journal string) (*database, erro
 	db := stdlib.OpenDB(*cfg)
 	db.SetMaxOpenConns(2)
 	db.SetMaxIdleConns(1)
-	s, err := newDatabase(ctx, db, bareURL(address), id+"/", dialect{goose: goose.DialectPostgres, folder: "migrations/postgres",
-		lock: oneWriter, found: occurs, ways: waysOfPostgres(),
-		among: way{order: "w.seq DESC", from: "invocations i CROSS JOIN LATERAL (SELECT w.seq FROM words w " +
-			"WHERE w.seq = i.seq AND w.words @@ %[1]s::tsquery AND w.seq > %[2]s AND w.seq <= %[3]s OFFSET 0) w"},
-		indexes: indexesOfPostgres, again: indexesOfPostgres,
-		forgets:   "DELETE FROM words WHERE seq",
-		forgotten: []string{"VACUUM lines", "VACUUM words"}, document: vector, words: tsquery, size: inUse,
-		others: func(err error) bool { return isOneOf(err, "42P07", "23505", "42710", "XX000") }, advice: postgresAdvice})
+	s, err := newDatabase(ctx, db, bareURL(address), id+"/",
+		dialect{goose: goose.DialectPostgres, folder: "migrations/postgres",
+			lock: oneWriter, found: occurs, ways: waysOfPostgres(),
+			among: way{order: "w.seq DESC", from: "invocations i CROSS JOIN LATERAL (SELECT w.seq FROM words w " +
+				"WHERE w.seq = i.seq AND w.words @@ %[1]s::tsquery AND w.seq > %[2]s AND w.seq <= %[3]s OFFSET 0) w"},
+			indexes: indexesOfPostgres, again: indexesOfPostgres,
+			forgets:   "DELETE FROM words WHERE seq",
+			forgotten: []string{"VACUUM lines", "VACUUM words"}, document: vector, words: tsquery, size: inUse,
+			others: func(err error) bool { return isOneOf(err, "42P07", "23505", "42710", "XX000") },
+			advice: postgresAdvice})
 	var encoding string
 	if err == nil {
 		err = db.QueryRowContext(ctx, "SHOW server_encoding").Scan(&encoding)
@@ -192,7 +199,8 @@ func postgresAdvice(err error) string {
 		return ": the database has too many connections: raise max_connections"
 	case isOneOf(err, "25006"):
 		return ": the database is a copy that cannot be written: name the primary"
-	case errors.As(err, new(*pgconn.ConnectError)), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.As(err, new(*pgconn.ConnectError)), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, os.ErrDeadlineExceeded):
 		return ": see whether the database runs and can be reached from here"
 	}
 	return ""

@@ -41,32 +41,42 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 	if err := file.Close(); err != nil {
 		return nil, err
 	}
-	// The journal has what a loss of power takes from the store, whose transactions are whole all the same: so it need not be
-	// synced with each (synchronous NORMAL).
-	pragmas := url.Values{"_txlock": {"immediate"}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", waitForOthers.Milliseconds()), "journal_mode(WAL)", "synchronous(NORMAL)", "secure_delete(ON)",
-		"cache_size(-1024)", "journal_size_limit(4194304)"}}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath(), RawQuery: pragmas.Encode()}).String())
+	// The journal has what a loss of power takes from the store, whose transactions are whole all
+	// the same: so it need not be synced with each (synchronous NORMAL).
+	pragmas := url.Values{"_txlock": {"immediate"},
+		"_pragma": {fmt.Sprintf("busy_timeout(%d)", waitForOthers.Milliseconds()), "journal_mode(WAL)",
+			"synchronous(NORMAL)", "secure_delete(ON)",
+			"cache_size(-1024)", "journal_size_limit(4194304)"}}
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file",
+		Opaque: (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath(), RawQuery: pragmas.Encode()}).String())
 	if err != nil {
 		return nil, err
 	}
 	db.SetMaxOpenConns(2) // each has a cache of its own
 	db.SetMaxIdleConns(1)
 	const (
-		found  = "words w CROSS JOIN invocations i ON i.seq = w.rowid AND w.words MATCH %[1]s" // which keeps the words outside
+		// which keeps the words outside
+		found  = "words w CROSS JOIN invocations i ON i.seq = w.rowid AND w.words MATCH %[1]s"
 		bounds = " AND w.rowid > %[2]s AND w.rowid <= %[3]s"
 		newest = "w.rowid DESC"
 	)
 	s, err := newDatabase(ctx, db, path, "", dialect{goose: goose.DialectSQLite3, folder: "migrations/sqlite",
-		found:   found,
-		among:   way{from: "invocations i CROSS JOIN words w ON i.seq = w.rowid AND w.words MATCH %[1]s" + bounds, order: newest},
+		found: found,
+		among: way{from: "invocations i CROSS JOIN words w ON i.seq = w.rowid AND w.words MATCH %[1]s" + bounds,
+			order: newest},
 		ways:    []way{{from: found + bounds, order: newest}},
-		indexes: "INSERT INTO words (rowid, body) VALUES (?, ?)", again: "INSERT OR REPLACE INTO words (rowid, body) VALUES (?, ?)",
+		indexes: "INSERT INTO words (rowid, body) VALUES (?, ?)",
+		again:   "INSERT OR REPLACE INTO words (rowid, body) VALUES (?, ?)",
 		forgets: "DELETE FROM words WHERE rowid", maxBytes: 4 << 30,
-		// secure_delete leaves what stood in a page before its rows were moved to others: only VACUUM does away with that.
-		forgotten: []string{"INSERT INTO words (words) VALUES ('optimize')", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"},
-		document:  func(text string) string { return text }, words: matchAll,
-		size:   "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
-		others: func(err error) bool { return code(err) == sqlite3.SQLITE_ERROR || code(err) == sqlite3.SQLITE_BUSY }, advice: advice})
+		// secure_delete leaves what stood in a page before its rows were moved to others: only
+		// VACUUM does away with that.
+		forgotten: []string{"INSERT INTO words (words) VALUES ('optimize')", "VACUUM",
+			"PRAGMA wal_checkpoint(TRUNCATE)"},
+		document: func(text string) string { return text }, words: matchAll,
+		size: "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, " +
+			"pragma_page_size",
+		others: func(err error) bool { return code(err) == sqlite3.SQLITE_ERROR || code(err) == sqlite3.SQLITE_BUSY },
+		advice: advice})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -1,11 +1,13 @@
 // Package store keeps the records of calls where they can be looked up: in SQLite, one file in the state directory.
 //
-// The journal of package persist is the write-ahead truth. A store is filled from it, line by line: each line of a call stands there
-// as it was written, beside columns that are searched. The objects of Agent Tool are derived when they are read, as
-// persist.Read does. So a store that was removed is made anew from what the journal still has.
+// The journal of package persist is the write-ahead truth. A store is filled from it, line by line:
+// each line of a call stands there as it was written, beside columns that are searched. The objects
+// of Agent Tool are derived when they are read, as persist.Read does. So a store that was removed
+// is made anew from what the journal still has.
 //
-// How far each journal file was read stands in the store, too, and changes in the same transaction as the lines. So a line is taken in
-// once, however often a hub is killed and however many processes fill the same store.
+// How far each journal file was read stands in the store, too, and changes in the same transaction
+// as the lines. So a line is taken in once, however often a hub is killed and however many
+// processes fill the same store.
 package store
 
 import (
@@ -23,17 +25,21 @@ var ErrNotFound = errors.New("there is no such call")
 
 // Store is a store of records. All methods may be called concurrently.
 type Store interface {
-	// Fill takes in what the journal in dir has beyond what the store has read of it, in one transaction and so not all at once: more says that there
-	// may be more. Several processes may do so at the same time.
+	// Fill takes in what the journal in dir has beyond what the store has read of it, in one
+	// transaction and so not all at once: more says that there may be more. Several processes may
+	// do so at the same time.
 	Fill(ctx context.Context, dir string) (more bool, err error)
 
-	// Has reports whether the store has read a journal file up to that size. It answers from memory, as of the last Fill.
+	// Has reports whether the store has read a journal file up to that size. It answers from
+	// memory, as of the last Fill.
 	Has(file string, size int64) bool
 
-	// List returns calls, newest first. Those that a text is looked for in come in the order in which they came into the store.
+	// List returns calls, newest first. Those that a text is looked for in come in the order in
+	// which they came into the store.
 	List(ctx context.Context, q Query) ([]Call, error)
 
-	// Ended returns calls whose last line came into the store after the position, in that order, and the position of the last one.
+	// Ended returns calls whose last line came into the store after the position, in that order,
+	// and the position of the last one.
 	Ended(ctx context.Context, after int64, q Query) ([]Call, int64, error)
 
 	// Position is where Ended goes on with what comes from now on.
@@ -45,12 +51,13 @@ type Store interface {
 	// Lines returns the lines of a call in their order, or ErrNotFound.
 	Lines(ctx context.Context, id tool.InvocationID) ([]json.RawMessage, error)
 
-	// Standing returns the lines of the journal with the records of keys, such as surface ids and names of tools. Those it does not have
-	// are missing.
+	// Standing returns the lines of the journal with the records of keys, such as surface ids and
+	// names of tools. Those it does not have are missing.
 	Standing(ctx context.Context, keys ...string) ([]json.RawMessage, error)
 
-	// Erase takes the values that persist.Erasable means out of the lines of the calls, and their words out of the full-text search, and returns
-	// how many lines it has changed. Nothing of them stays in the files of the store, as far as the database allows.
+	// Erase takes the values that persist.Erasable means out of the lines of the calls, and their
+	// words out of the full-text search, and returns how many lines it has changed. Nothing of them
+	// stays in the files of the store, as far as the database allows.
 	Erase(ctx context.Context, ids []tool.InvocationID) (lines int, err error)
 
 	// Trim removes some of the calls that the bounds do not allow, but never the newest call.
@@ -81,11 +88,12 @@ func Columns() []Column { return []Column{Tool, Server, Actor, Client, Profile, 
 
 // Query says which calls are meant. Its zero value means all.
 type Query struct {
-	Since, Until time.Time         // of their beginning; zero: no bound
-	Is           map[Column]string // columns that have a value, or one that matches it where it is a pattern of package glob
-	Text         string            // words that all occur in arguments, result or error
-	Before       *Call             // calls older than that one, to go on with a list
-	Limit        int               // 0: no limit
+	Since, Until time.Time // of their beginning; zero: no bound
+	// columns that have a value, or one that matches it where it is a pattern of package glob
+	Is     map[Column]string
+	Text   string // words that all occur in arguments, result or error
+	Before *Call  // calls older than that one, to go on with a list
+	Limit  int    // 0: no limit
 
 	matching map[Column][]string // of the patterns in Is
 }
@@ -117,8 +125,9 @@ type Stat struct {
 	P95MS  float64 `json:"latency_p95_ms"`
 	MaxMS  float64 `json:"latency_max_ms"`
 
-	// Tokens that models did not read, estimated: of results of which the caller got a part, and of tools that its list deferred. The
-	// latter count once for each call that a client made, because a model reads its list before it makes a call.
+	// Tokens that models did not read, estimated: of results of which the caller got a part, and of
+	// tools that its list deferred. The latter count once for each call that a client made, because
+	// a model reads its list before it makes a call.
 	KeptTokens     int64 `json:"tokens_kept_by_previews"`
 	DeferredTokens int64 `json:"tokens_kept_by_deferral"`
 }

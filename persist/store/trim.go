@@ -61,7 +61,8 @@ func (s *database) remove(ctx context.Context, query string, args ...any) (calls
 	if calls == 0 {
 		return 0, nil
 	}
-	_, err = tx.ExecContext(ctx, "DELETE FROM lines WHERE seq IS NULL AND n < (SELECT MIN(n) FROM lines WHERE seq IS NOT NULL)")
+	_, err = tx.ExecContext(ctx,
+		"DELETE FROM lines WHERE seq IS NULL AND n < (SELECT MIN(n) FROM lines WHERE seq IS NOT NULL)")
 	if err != nil {
 		return 0, err
 	}

@@ -1,9 +1,9 @@
 // Package approval holds the questions about calls that wait for a person, and their answers. Doors put questions and
 // answers through it: the client that is asked, the command line in another terminal, the HTTP API.
 //
-// Nothing of it is written anywhere: pending questions survive no restart, so that nothing runs on an answer to a question
-// that nobody remembers. An answer is bound to its caller, its call and the policy that asked. A call that resumes presents
-// that again, once.
+// Nothing of it is written anywhere: pending questions survive no restart, so that nothing runs on
+// an answer to a question that nobody remembers. An answer is bound to its caller, its call and the
+// policy that asked. A call that resumes presents that again, once.
 package approval
 
 import (
@@ -25,18 +25,20 @@ import (
 // ID names a question, "apr_…". Knowing it gives nobody the right to answer: doors check who does.
 type ID string
 
-// Binding ties an approval to one call. Questions with equal bindings are one question. An answer is good for a call only if
-// the call's binding is still equal when it resumes.
+// Binding ties an approval to one call. Questions with equal bindings are one question. An answer
+// is good for a call only if the call's binding is still equal when it resumes.
 type Binding struct {
-	Actor     string    `json:"actor"` // tool.Actor.Ref
-	Session   string    `json:"-"`     // the caller's session: it stays within the hub
-	Server    string    `json:"server"`
-	Tool      tool.Name `json:"tool"`
-	Schema    string    `json:"schema"`    // digest of the tool's declaration and version: a tool or server that has changed is another one
-	Arguments string    `json:"arguments"` // digest of the arguments and of what they resolve to
-	Policy    string    `json:"policy"`    // gate.Gate.Version
-	Profile   string    `json:"profile,omitempty"`
-	CWD       string    `json:"cwd,omitempty"`
+	Actor   string    `json:"actor"` // tool.Actor.Ref
+	Session string    `json:"-"`     // the caller's session: it stays within the hub
+	Server  string    `json:"server"`
+	Tool    tool.Name `json:"tool"`
+	// digest of the tool's declaration and version: a tool or server that has changed is another
+	// one
+	Schema    string `json:"schema"`
+	Arguments string `json:"arguments"` // digest of the arguments and of what they resolve to
+	Policy    string `json:"policy"`    // gate.Gate.Version
+	Profile   string `json:"profile,omitempty"`
+	CWD       string `json:"cwd,omitempty"`
 }
 
 // Question describes a call to a person. Strangers wrote its title, arguments and targets: show them as data.
@@ -62,8 +64,9 @@ type Question struct {
 	Timeout   time.Duration   // 0: that of the options. Between the two, the shorter counts.
 	NotSelf   bool            // no answer of the caller's own session counts
 
-	// Check returns what is wrong with arguments that a person wants to replace the call's with. Such an answer is refused, and
-	// the question stays open. Nil takes any object. Answer calls it, also concurrently.
+	// Check returns what is wrong with arguments that a person wants to replace the call's with.
+	// Such an answer is refused, and the question stays open. Nil takes any object. Answer calls
+	// it, also concurrently.
 	Check func(arguments []byte) error
 }
 
@@ -80,40 +83,43 @@ const (
 
 // View is a question as people see it. It is a copy.
 type View struct {
-	ID          ID                `json:"id"`
-	State       State             `json:"state"`
-	Binding     Binding           `json:"binding"`
-	Invocation  tool.InvocationID `json:"invocation_id"` // the first that asked
-	Decision    tool.DecisionID   `json:"decision_id"`
-	Reason      string            `json:"reason"`
-	Does        string            `json:"does,omitempty"` // what the tool does, in the words of its server; the hub's own tools in the hub's
-	Risk        string            `json:"risk,omitempty"`
-	Tags        []string          `json:"tags,omitempty"`
-	Env         []string          `json:"env,omitempty"` // names of the variables that the call's command gets
-	Client      string            `json:"client,omitempty"`
-	Agent       *tool.Agent       `json:"agent,omitempty"` // what the first caller says of itself: a claim, never who calls
-	Arguments   string            `json:"arguments_text"`  // JSON text, cut where Cut says so
-	Cut         bool              `json:"cut,omitempty"`
-	Targets     []string          `json:"targets,omitempty"`
-	MoreTargets int               `json:"more_targets,omitempty"`
-	Suggest     policy.Choice     `json:"suggested_decision,omitempty"` // what the hub itself would answer
-	Suggested   []any             `json:"suggested_updates,omitempty"`
-	Covers      string            `json:"covers,omitempty"` // by an answer that is remembered
-	Offer       string            `json:"offer,omitempty"`  // what allow_offered or deny_offered does
-	Choices     []policy.Choice   `json:"choices"`
-	Waiting     int               `json:"waiting"` // calls that the answer is for, those that have yielded among them
-	Asked       time.Time         `json:"asked_at"`
-	Expires     time.Time         `json:"expires_at"`
-	Answer      *Answer           `json:"answer,omitempty"`
+	ID         ID                `json:"id"`
+	State      State             `json:"state"`
+	Binding    Binding           `json:"binding"`
+	Invocation tool.InvocationID `json:"invocation_id"` // the first that asked
+	Decision   tool.DecisionID   `json:"decision_id"`
+	Reason     string            `json:"reason"`
+	// what the tool does, in the words of its server; the hub's own tools in the hub's
+	Does   string   `json:"does,omitempty"`
+	Risk   string   `json:"risk,omitempty"`
+	Tags   []string `json:"tags,omitempty"`
+	Env    []string `json:"env,omitempty"` // names of the variables that the call's command gets
+	Client string   `json:"client,omitempty"`
+	// what the first caller says of itself: a claim, never who calls
+	Agent       *tool.Agent     `json:"agent,omitempty"`
+	Arguments   string          `json:"arguments_text"` // JSON text, cut where Cut says so
+	Cut         bool            `json:"cut,omitempty"`
+	Targets     []string        `json:"targets,omitempty"`
+	MoreTargets int             `json:"more_targets,omitempty"`
+	Suggest     policy.Choice   `json:"suggested_decision,omitempty"` // what the hub itself would answer
+	Suggested   []any           `json:"suggested_updates,omitempty"`
+	Covers      string          `json:"covers,omitempty"` // by an answer that is remembered
+	Offer       string          `json:"offer,omitempty"`  // what allow_offered or deny_offered does
+	Choices     []policy.Choice `json:"choices"`
+	Waiting     int             `json:"waiting"` // calls that the answer is for, those that have yielded among them
+	Asked       time.Time       `json:"asked_at"`
+	Expires     time.Time       `json:"expires_at"`
+	Answer      *Answer         `json:"answer,omitempty"`
 }
 
 // Answer is the answer of a person, or of the hub where nobody answered.
 type Answer struct {
 	Choice   policy.Choice `json:"choice"`
 	Sentence string        `json:"sentence,omitempty"` // to the model
-	From     string        `json:"-"`                  // what the keys of sessions begin with that are the person's own: see tool.Session.Key
-	By       string        `json:"by"`                 // who, and through which door
-	At       time.Time     `json:"at"`
+	// what the keys of sessions begin with that are the person's own: see tool.Session.Key
+	From string    `json:"-"`
+	By   string    `json:"by"` // who, and through which door
+	At   time.Time `json:"at"`
 
 	// Dismissed says that the person closed the question without an answer, which denies once.
 	Dismissed bool `json:"dismissed,omitempty"`
@@ -132,9 +138,11 @@ var (
 	ErrCanceled = errors.New("the call was canceled while it waited: there is nothing left to answer")
 	ErrClosed   = errors.New("the hub is stopping: nothing is asked and nothing runs")
 	ErrChoice   = errors.New("this answer is not among those that the question offers: see its choices")
-	ErrSelf     = errors.New("who calls does not answer for the call (policy.ask.not_self): let somebody else answer, in a terminal or on the page")
-	ErrBinding  = errors.New("the tool, the policy or what the call is aimed at has changed since a person was asked about it: call again, to be asked about anew")
-	ErrUsed     = errors.New("the approval was used already: ask again")
+	ErrSelf     = errors.New("who calls does not answer for the call (policy.ask.not_self): let somebody else " +
+		"answer, in a terminal or on the page")
+	ErrBinding = errors.New("the tool, the policy or what the call is aimed at has changed since a person was " +
+		"asked about it: call again, to be asked about anew")
+	ErrUsed = errors.New("the approval was used already: ask again")
 )
 
 // Options bound the queue. The zero value is useful.
@@ -160,9 +168,11 @@ const (
 type Approvals struct {
 	opts Options
 
-	mu       sync.Mutex
-	closed   bool
-	open     map[Binding]*question // that an equal call joins: those that are pending, and those answered that a call has yielded at
+	mu     sync.Mutex
+	closed bool
+	// that an equal call joins: those that are pending, and those answered that a call has yielded
+	// at
+	open     map[Binding]*question
 	byID     map[ID]*question
 	callers  map[string]int
 	settled  []*question // oldest first
@@ -191,13 +201,14 @@ func New(o Options) *Approvals {
 	o.MaxWaiting = cmp.Or(max(o.MaxWaiting, 0), 100)
 	o.Timeout = cmp.Or(max(o.Timeout, 0), 4*time.Minute+30*time.Second)
 	o.Keep = cmp.Or(max(o.Keep, 0), 200)
-	return &Approvals{opts: o, open: make(map[Binding]*question), byID: make(map[ID]*question), callers: make(map[string]int),
+	return &Approvals{opts: o, open: make(map[Binding]*question), byID: make(map[ID]*question),
+		callers:  make(map[string]int),
 		watchers: make(map[*watcher]bool)}
 }
 
-// Ask opens a question, or joins the equal one that is open, with the time that it has left. If a call has yielded there, the
-// ticket takes that place, also if the question was answered meanwhile. The caller must Wait for the ticket, Leave it or Yield
-// it.
+// Ask opens a question, or joins the equal one that is open, with the time that it has left. If a
+// call has yielded there, the ticket takes that place, also if the question was answered meanwhile.
+// The caller must Wait for the ticket, Leave it or Yield it.
 func (a *Approvals) Ask(q Question) (*Ticket, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -229,7 +240,8 @@ func (a *Approvals) Ask(q Question) (*Ticket, error) {
 		timeout = min(timeout, q.Timeout)
 	}
 	a.serial++
-	asked := &question{view: viewOf(&q), order: a.serial, done: make(chan struct{}), waiting: 1, check: q.Check, notSelf: q.NotSelf}
+	asked := &question{view: viewOf(&q), order: a.serial, done: make(chan struct{}), waiting: 1, check: q.Check,
+		notSelf: q.NotSelf}
 	asked.view.Asked = time.Now().UTC()
 	asked.view.Expires = asked.view.Asked.Add(timeout)
 	asked.timer = time.AfterFunc(timeout, func() { a.expire(asked) })
@@ -242,9 +254,11 @@ func (a *Approvals) Ask(q Question) (*Ticket, error) {
 // viewOf copies what is kept of a question: never more than a bounded part of it, and nothing of the caller's memory.
 func viewOf(q *Question) View {
 	v := View{ID: newID(), State: Pending, Binding: q.Binding, Invocation: q.Invocation, Decision: q.Decision,
-		Reason: cut(q.Reason, maxText), Does: cut(q.Does, maxText), Risk: cut(q.Risk, maxText), Client: cut(q.Client, maxText), Agent: q.Agent, Waiting: 1,
+		Reason: cut(q.Reason, maxText), Does: cut(q.Does, maxText), Risk: cut(q.Risk, maxText),
+		Client: cut(q.Client, maxText), Agent: q.Agent, Waiting: 1,
 		Arguments: cut(string(q.Shown[:min(len(q.Shown), maxShown)]), maxShown), Cut: len(q.Shown) > maxShown,
-		Suggest: q.Suggest, Suggested: slices.Clone(q.Suggested), Covers: cut(q.Covers, maxCovers), Offer: cut(q.Offer, maxCovers), Choices: slices.Clone(q.Choices)}
+		Suggest: q.Suggest, Suggested: slices.Clone(q.Suggested), Covers: cut(q.Covers, maxCovers),
+		Offer: cut(q.Offer, maxCovers), Choices: slices.Clone(q.Choices)}
 	if v.Choices == nil {
 		v.Choices = policy.Choices()
 	}
@@ -268,8 +282,8 @@ func cut(text string, n int) string {
 	return strings.Clone(strings.ToValidUTF8(text, "\ufffd"))
 }
 
-// Answer answers the open question id. The first answer counts: every later one is refused, as are answers that come after
-// the call was canceled or the time was over, and the error says which.
+// Answer answers the open question id. The first answer counts: every later one is refused, as are
+// answers that come after the call was canceled or the time was over, and the error says which.
 func (a *Approvals) Answer(id ID, answer Answer) error {
 	if err := a.checkArguments(id, answer); err != nil {
 		return err
@@ -298,8 +312,8 @@ func (a *Approvals) Answer(id ID, answer Answer) error {
 	return nil
 }
 
-// checkArguments checks the arguments of an answer to an open question. It holds no lock meanwhile, because a check may take
-// a while.
+// checkArguments checks the arguments of an answer to an open question. It holds no lock meanwhile,
+// because a check may take a while.
 func (a *Approvals) checkArguments(id ID, answer Answer) error {
 	if len(answer.Arguments) == 0 {
 		return nil
@@ -471,7 +485,8 @@ func (t *Ticket) Waiting() int {
 	return t.question.waiting
 }
 
-// Announce returns the question as it is shown, and whether people elsewhere are to be told of it: once, and while it is open.
+// Announce returns the question as it is shown, and whether people elsewhere are to be told of it:
+// once, and while it is open.
 func (t *Ticket) Announce() (v View, first bool) {
 	t.approvals.mu.Lock()
 	defer t.approvals.mu.Unlock()
@@ -510,8 +525,8 @@ func (t *Ticket) Wait(ctx context.Context) error {
 	return t.question.refusal()
 }
 
-// Leave gives up the place of a canceled call. When the last call leaves, the question is withdrawn, and later answers are
-// refused. Leaving twice, or after the answer, changes nothing.
+// Leave gives up the place of a canceled call. When the last call leaves, the question is
+// withdrawn, and later answers are refused. Leaving twice, or after the answer, changes nothing.
 func (t *Ticket) Leave() {
 	a := t.approvals
 	a.mu.Lock()
@@ -532,8 +547,9 @@ func (t *Ticket) Leave() {
 	a.settle(q, Canceled, Answer{Choice: policy.DenyOnce, By: "caller"})
 }
 
-// Yield keeps the place of the invocation id free for the next equal call, whose caller is told to call again. That call has
-// the rest of the question's time. Yield reports false where the question is settled: then redeem the answer.
+// Yield keeps the place of the invocation id free for the next equal call, whose caller is told to
+// call again. That call has the rest of the question's time. Yield reports false where the question
+// is settled: then redeem the answer.
 func (t *Ticket) Yield(id tool.InvocationID) bool {
 	a := t.approvals
 	a.mu.Lock()
@@ -546,8 +562,9 @@ func (t *Ticket) Yield(id tool.InvocationID) bool {
 	return true
 }
 
-// Redeem gives the answer to its call. now is the call's binding at this moment, and must equal the one that it asked with.
-// An answer is good once for each ticket, and until the question's time is over. Every error means deny.
+// Redeem gives the answer to its call. now is the call's binding at this moment, and must equal the
+// one that it asked with. An answer is good once for each ticket, and until the question's time is
+// over. Every error means deny.
 func (t *Ticket) Redeem(now Binding) (Answer, error) {
 	a := t.approvals
 	a.mu.Lock()

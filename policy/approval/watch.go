@@ -44,9 +44,9 @@ func (w *watcher) end() {
 	}
 }
 
-// Watch returns the changes of the queue from now on, beginning with an Asked for every question that is open. The channel
-// is closed when ctx ends or the queue closes. A watcher that does not keep up misses events and is told so: it never
-// holds up a call.
+// Watch returns the changes of the queue from now on, beginning with an Asked for every question
+// that is open. The channel is closed when ctx ends or the queue closes. A watcher that does not
+// keep up misses events and is told so: it never holds up a call.
 func (a *Approvals) Watch(ctx context.Context) <-chan Event {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -35,7 +35,8 @@ type Override struct {
 	WriteEffects []string `yaml:"write_effects"` // replaces the write effects
 	Kind         string   `yaml:"kind"`          // the standard's tool_kind
 	Lifecycle    string   `yaml:"lifecycle"`     // draft, available, disabled, requires_setup, deprecated or retired
-	Tags         []string `yaml:"tags"`          // added; "dangerous" makes a tool dangerous, "readonly" and "write" are facts
+	// added; "dangerous" makes a tool dangerous, "readonly" and "write" are facts
+	Tags []string `yaml:"tags"`
 
 	// Arguments are kinds of arguments by JSON pointer: path, url, host, command, code, resource or none.
 	Arguments map[string]string `yaml:"arguments"`
@@ -77,7 +78,8 @@ func (o Override) check(fault func(key, format string, args ...any)) {
 		fault("destructive", "a read-only tool destroys nothing: set only one of read_only and destructive")
 	}
 	if isTrue(o.ReadOnly) && isTrue(o.Command) {
-		fault("command", "a tool that runs what its caller writes is not read-only: set only one of read_only and command")
+		fault("command",
+			"a tool that runs what its caller writes is not read-only: set only one of read_only and command")
 	}
 	if isTrue(o.ReadOnly) && len(o.WriteEffects) > 0 {
 		fault("write_effects", "a read-only tool has no write effects: remove them, or read_only")
@@ -98,7 +100,8 @@ func (o Override) check(fault func(key, format string, args ...any)) {
 	pointers := func(key string, all []string) {
 		for i, p := range all {
 			if !strings.HasPrefix(p, "/") {
-				fault(fmt.Sprintf("%s[%d]", key, i), "%q is no JSON pointer: write /name, or /list/*/name for the member of each element", p)
+				fault(fmt.Sprintf("%s[%d]", key, i),
+					"%q is no JSON pointer: write /name, or /list/*/name for the member of each element", p)
 			}
 		}
 	}
@@ -121,7 +124,8 @@ func (o Override) check(fault func(key, format string, args ...any)) {
 		if !strings.HasPrefix(pointer, "/") {
 			fault("arguments", "the argument %q is no JSON pointer: write /%s", pointer, pointer)
 		}
-		oneOf("arguments."+pointer, kind, []string{ArgumentPath, ArgumentURL, ArgumentHost, ArgumentCommand, ArgumentCode,
+		oneOf("arguments."+pointer, kind, []string{ArgumentPath, ArgumentURL, ArgumentHost, ArgumentCommand,
+			ArgumentCode,
 			ArgumentResource, ArgumentNone})
 	}
 }
@@ -151,5 +155,6 @@ const (
 
 // Tags are the tags that the facts of a tool can give it. Operators give tools others besides.
 func Tags() []string {
-	return []string{tagReadOnly, tagWrite, tagUnknown, tagDangerous, tagDestructive, tagNetwork, tagFilesystem, tagCommand, tagBrowser, tagOpenWorld}
+	return []string{tagReadOnly, tagWrite, tagUnknown, tagDangerous, tagDestructive, tagNetwork, tagFilesystem,
+		tagCommand, tagBrowser, tagOpenWorld}
 }

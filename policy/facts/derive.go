@@ -29,7 +29,8 @@ type derivation struct {
 func (d *derivation) read() {
 	for _, o := range d.options.Overrides {
 		name := string(d.tool.Name)
-		if glob.Match(o.Match, name) && !slices.ContainsFunc(o.Except, func(pattern string) bool { return glob.Match(pattern, name) }) {
+		if glob.Match(o.Match, name) && !slices.ContainsFunc(o.Except,
+			func(pattern string) bool { return glob.Match(pattern, name) }) {
 			d.overrides = append(d.overrides, o)
 		}
 	}
@@ -164,8 +165,8 @@ func (d *derivation) blockers() (mask, string) {
 	return hard | soft, why
 }
 
-// builtIn reports whether the tool is the hub's own. Such a tool has destructiveHint if it removes anything that a person
-// would miss.
+// builtIn reports whether the tool is the hub's own. Such a tool has destructiveHint if it removes
+// anything that a person would miss.
 func (d *derivation) builtIn() bool {
 	return d.tool.Name.Source() != tool.SourceMCP && !d.declares()
 }
@@ -191,14 +192,15 @@ func (d *derivation) readOnly() Fact[bool] {
 	return d.inferReadOnly()
 }
 
-// contradiction outweighs the readOnlyHint of a trusted origin: a name that destroys, or a program text that nobody calls
-// harmless. An override outweighs the contradiction.
+// contradiction outweighs the readOnlyHint of a trusted origin: a name that destroys, or a program
+// text that nobody calls harmless. An override outweighs the contradiction.
 func (d *derivation) contradiction() (string, bool) {
 	says := d.description.saysReadOnly || d.name.saysReadOnly
 	switch {
 	case d.name.hard.has(destroys):
 		return d.name.why, true
-	case (d.schema.code || d.schema.command) && !says && d.name.lead != inspects && d.tool.Name.Source() == tool.SourceMCP:
+	case (d.schema.code || d.schema.command) && !says && d.name.lead != inspects &&
+		d.tool.Name.Source() == tool.SourceMCP:
 		return "it runs what its caller writes", true
 	}
 	return "", false
@@ -334,7 +336,8 @@ func (d *derivation) filesystem(f *Facts) Fact[bool] {
 		}
 	}
 	switch {
-	case d.name.files && !inStore && !d.has(ArgumentResource): // ids in the schema show that another system keeps the files
+	// ids in the schema show that another system keeps the files
+	case d.name.files && !inStore && !d.has(ArgumentResource):
 		return Fact[bool]{true, Inferred, "its name speaks of files"}
 	case f.Command.Value && !f.ReadOnly.Value:
 		return Fact[bool]{true, Inferred, "what it runs may touch any file"}

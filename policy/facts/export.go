@@ -41,8 +41,8 @@ func (f *Facts) Declaration() Declaration {
 	}
 }
 
-// InputContract is the tool's tool_input_contract. Hooks and prompts may change values, and set the internal arguments, which the
-// model's schema has not.
+// InputContract is the tool's tool_input_contract. Hooks and prompts may change values, and set the
+// internal arguments, which the model's schema has not.
 func (f *Facts) InputContract() InputContract {
 	t := f.declared
 	runtime, _ := t.RuntimeSchema()
@@ -52,8 +52,9 @@ func (f *Facts) InputContract() InputContract {
 	}
 	return InputContract{
 		Head: tool.HeadOf(tool.ObjectInputContract), ModelSchema: objectOnly(t.InputSchema),
-		RuntimeSchema: objectOnly(runtime), SchemaDigest: t.SchemaDigest, Strict: f.strict(), ArgumentMode: "json_object",
-		Validation: f.validation(), Sensitive: list(f.Sensitive), InternalOnly: list(t.Internal),
+		RuntimeSchema: objectOnly(runtime), SchemaDigest: t.SchemaDigest, Strict: f.strict(),
+		ArgumentMode: "json_object",
+		Validation:   f.validation(), Sensitive: list(f.Sensitive), InternalOnly: list(t.Internal),
 		MutationPolicy: "recorded_copies", Targets: targets,
 	}
 }
@@ -126,8 +127,10 @@ func (f *Facts) PermissionProfile() PermissionProfile {
 		Head: tool.HeadOf(tool.ObjectPermissionProfile), ID: f.ref("permission"), RiskLevel: f.Risk.Value,
 		AccessKinds: list(f.Access.Value), WriteEffects: list(f.WriteEffects.Value), NetworkScope: scope,
 		TenantScope: f.namespace(), CredentialRefs: list(f.state.Credentials), SandboxProfile: noSandbox,
-		ApprovalRequired: required, ApprovalReason: reason + " (where no rule matches)", PermissionChannel: f.options.Channel,
-		RuleMatching:    []string{"tool_id", "tags", "server", "profile", "actor", "arguments", "targets", "_meta", "time"},
+		ApprovalRequired: required, ApprovalReason: reason + " (where no rule matches)",
+		PermissionChannel: f.options.Channel,
+		RuleMatching: []string{"tool_id", "tags", "server", "profile", "actor", "arguments", "targets", "_meta",
+			"time"},
 		DataSensitivity: sensitivity, RetentionHint: "journal", RedactionRequired: len(f.Sensitive) > 0,
 		PolicyRefs: []string{}, Origins: f.Origins(),
 	}
@@ -155,8 +158,9 @@ func (f *Facts) SchedulerPolicy() SchedulerPolicy {
 	p := SchedulerPolicy{
 		Head: tool.HeadOf(tool.ObjectSchedulerPolicy), ID: f.ref("scheduler"), Scope: f.namespace(),
 		ConcurrencySafe: f.isSafe(), Ordering: "preserve_terminal_order",
-		Yield: "progress_immediate_results_ordered", Interrupt: f.Interrupt.Value, SiblingFailure: "ignore", ContextModifier: "forbid",
-		Locks: []ResourceLock{},
+		Yield: "progress_immediate_results_ordered", Interrupt: f.Interrupt.Value, SiblingFailure: "ignore",
+		ContextModifier: "forbid",
+		Locks:           []ResourceLock{},
 	}
 	switch {
 	case p.ConcurrencySafe:
@@ -215,8 +219,9 @@ func (f *Facts) Interface() Interface {
 			NativeIDs: []string{t.Native}, UserFacingName: title,
 		},
 		InterfaceDiscovery: InterfaceDiscovery{
-			SearchHint: f.SearchHint(), Description: t.Description, Capabilities: f.capabilities(), SchemaVisibility: visibility,
-			ShouldDefer: f.Lifecycle.Value == Deferred, AlwaysLoad: f.state.AlwaysLoad,
+			SearchHint: f.SearchHint(), Description: t.Description, Capabilities: f.capabilities(),
+			SchemaVisibility: visibility,
+			ShouldDefer:      f.Lifecycle.Value == Deferred, AlwaysLoad: f.state.AlwaysLoad,
 		},
 		InterfaceSchemas: InterfaceSchemas{
 			ModelSchema: objectOnly(t.InputSchema), RuntimeSchema: objectOnly(runtime),
@@ -227,7 +232,8 @@ func (f *Facts) Interface() Interface {
 			RequiredCredentials: list(f.state.Credentials), ModelRequirements: []string{}, FeatureGates: []string{},
 		},
 		InterfaceValidation: InterfaceValidation{
-			SchemaValidation: f.validation(), ValueValidation: "by_executor", IOPreflightValidation: "targets", DenyBeforeIO: true,
+			SchemaValidation: f.validation(), ValueValidation: "by_executor", IOPreflightValidation: "targets",
+			DenyBeforeIO: true,
 		},
 		InterfaceSafety: InterfaceSafety{
 			IsReadOnly: f.ReadOnly.Value, IsDestructive: f.Destructive.Value, IsOpenWorld: f.OpenWorld.Value,
@@ -235,10 +241,12 @@ func (f *Facts) Interface() Interface {
 			ClassifierInput: f.ClassifierInput(), Origins: f.Origins(),
 		},
 		InterfacePermission: InterfacePermission{
-			PermissionProfile: f.ref("permission"), PermissionMatcher: string(f.Tool), PermissionChannel: f.options.Channel,
+			PermissionProfile: f.ref("permission"), PermissionMatcher: string(f.Tool),
+			PermissionChannel: f.options.Channel,
 		},
 		InterfaceExecution: InterfaceExecution{
-			ExecutionProfile: f.ref("execution"), TimeoutMS: f.state.Timeout.Milliseconds(), AbortSemantics: f.abortSemantics(),
+			ExecutionProfile: f.ref("execution"), TimeoutMS: f.state.Timeout.Milliseconds(),
+			AbortSemantics: f.abortSemantics(),
 			ProgressSchema: json.RawMessage(progressSchema), ContextModifierPolicy: "forbid",
 		},
 		InterfaceResult: InterfaceResult{
@@ -251,8 +259,8 @@ func (f *Facts) Interface() Interface {
 	}
 }
 
-// isSafe reports whether calls run beside each other: those of the hub's own tools that call others do, and each of the calls has its
-// own turn.
+// isSafe reports whether calls run beside each other: those of the hub's own tools that call others
+// do, and each of the calls has its own turn.
 func (f *Facts) isSafe() bool { return f.Concurrency.Value == ConcurrencySafe || f.declared.Hub != nil }
 
 func (f *Facts) abortSemantics() string {
@@ -262,8 +270,8 @@ func (f *Facts) abortSemantics() string {
 	return "cancel_requested"
 }
 
-// ClassifierInput describes the tool to a classifier. The standard wants it of every tool that matters for safety, so only
-// tools that merely read have none.
+// ClassifierInput describes the tool to a classifier. The standard wants it of every tool that
+// matters for safety, so only tools that merely read have none.
 func (f *Facts) ClassifierInput() string {
 	if f.ReadOnly.Value && f.Risk.Value == RiskLow {
 		return ""
@@ -278,7 +286,8 @@ func (f *Facts) Origins() map[string]FactOrigin {
 		"is_read_only": of(f.ReadOnly), "is_destructive": of(f.Destructive), "is_idempotent": of(f.Idempotent),
 		"is_open_world": of(f.OpenWorld), "is_concurrency_safe": {f.Concurrency.Origin, f.Concurrency.Why},
 		"requires_user_interaction": of(f.Interactive), "network": of(f.Network), "filesystem": of(f.Filesystem),
-		"command": of(f.Command), "risk_level": {f.Risk.Origin, f.Risk.Why}, "access_kinds": {f.Access.Origin, f.Access.Why},
+		"command": of(f.Command), "risk_level": {f.Risk.Origin, f.Risk.Why},
+		"access_kinds":  {f.Access.Origin, f.Access.Why},
 		"write_effects": {f.WriteEffects.Origin, f.WriteEffects.Why}, "tool_kind": {f.Kind.Origin, f.Kind.Why},
 		"lifecycle": {f.Lifecycle.Origin, f.Lifecycle.Why},
 	}
@@ -323,7 +332,8 @@ func (f *Facts) hasArgument(kind string) bool {
 
 // strict says whether arguments that the schema does not name are refused.
 func (f *Facts) strict() bool {
-	return f.validation() == tool.ValidateReject && string(member(f.declared.InputSchema, "additionalProperties")) == "false"
+	return f.validation() == tool.ValidateReject &&
+		string(member(f.declared.InputSchema, "additionalProperties")) == "false"
 }
 
 func (f *Facts) validation() tool.Validate {

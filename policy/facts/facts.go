@@ -1,10 +1,12 @@
-// Package facts derives what a tool can do: whether it reads, writes or destroys, whether it reaches the network or files, how
-// risky it is, and which of its arguments name paths, URLs, commands or resources.
+// Package facts derives what a tool can do: whether it reads, writes or destroys, whether it
+// reaches the network or files, how risky it is, and which of its arguments name paths, URLs,
+// commands or resources.
 //
-// Every fact is fail-closed: the worse is assumed until something shows the better. A fact has one of three origins: the
-// server declared it (annotations), the hub inferred it (name, description, schema), or the operator configured it.
-// Annotations of a server without trust tighten and never loosen; those of built-in toolsets and of trusted servers do both.
-// The operator's configuration overrides everything else.
+// Every fact is fail-closed: the worse is assumed until something shows the better. A fact has one
+// of three origins: the server declared it (annotations), the hub inferred it (name, description,
+// schema), or the operator configured it. Annotations of a server without trust tighten and never
+// loosen; those of built-in toolsets and of trusted servers do both. The operator's configuration
+// overrides everything else.
 //
 // The package decides nothing: it hands facts to policy, and to people as the standard's records.
 package facts
@@ -53,8 +55,9 @@ const (
 
 // Values of Facts.Concurrency.
 const (
-	ConcurrencySafe      = "safe"      // calls run beside each other
-	ConcurrencyByTarget  = "by_target" // a call has its targets alone; where they are not known, one call of each caller runs
+	ConcurrencySafe = "safe" // calls run beside each other
+	// a call has its targets alone; where they are not known, one call of each caller runs
+	ConcurrencyByTarget  = "by_target"
 	ConcurrencyExclusive = "exclusive" // a call has its server alone
 )
 
@@ -82,10 +85,11 @@ type Facts struct {
 	Concurrency Fact[string] // how its calls run beside others
 	Interrupt   Fact[string] // what a cancellation of the client does
 
-	Risk         Fact[string]
-	Access       Fact[[]string] // access kinds: read write delete execute network filesystem browser message
-	WriteEffects Fact[[]string] // create update delete send execute upload; unknown where nothing is known; none of a reader
-	Kind         Fact[string]   // the standard's tool_kind
+	Risk   Fact[string]
+	Access Fact[[]string] // access kinds: read write delete execute network filesystem browser message
+	// create update delete send execute upload; unknown where nothing is known; none of a reader
+	WriteEffects Fact[[]string]
+	Kind         Fact[string] // the standard's tool_kind
 	Lifecycle    Fact[string]
 
 	Arguments []Argument // those that name something outside, in the order of the schema
@@ -138,7 +142,8 @@ type Options struct {
 func Of(t *tool.Tool, o Options) *Facts {
 	d := &derivation{tool: t, options: o, trusted: o.Trust || t.Name.Source() != tool.SourceMCP}
 	d.read()
-	f := &Facts{Tool: t.Name, Server: t.Server, Trusted: d.trusted, declared: t, options: o, state: o.State, stands: &standing{since: time.Now().UTC()}}
+	f := &Facts{Tool: t.Name, Server: t.Server, Trusted: d.trusted, declared: t, options: o, state: o.State,
+		stands: &standing{since: time.Now().UTC()}}
 	d.derive(f)
 	return f
 }
@@ -149,8 +154,8 @@ func (f *Facts) Has(tag string) bool {
 	return found
 }
 
-// Declares reports whether the schema or the operator describes the argument at the JSON pointer; "*" stands for every element
-// of an array. An argument that is not declared may be anything.
+// Declares reports whether the schema or the operator describes the argument at the JSON pointer;
+// "*" stands for every element of an array. An argument that is not declared may be anything.
 func (f *Facts) Declares(pointer string) bool { return f.pointers[pointer] }
 
 // Schema is the tool's input schema as its origin declared it.

@@ -6,7 +6,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// State is the state of a tool in the hub at one moment, for one caller. The zero value is that of a tool that can be called.
+// State is the state of a tool in the hub at one moment, for one caller. The zero value is that of
+// a tool that can be called.
 type State struct {
 	Gone     bool             // its origin does not offer it any more: it is known from records only
 	Hidden   bool             // it exists, and this surface does not offer it
@@ -48,8 +49,9 @@ func (d *derivation) lifecycle() Fact[string] {
 	return Fact[string]{Available, Inferred, "its origin offers it"}
 }
 
-// IsOutOfUse reports whether the operator has taken the tool out of use: it is configured as draft, disabled, retired, or as
-// something that has to be set up first. Such a tool is not to be called, whatever the rules say.
+// IsOutOfUse reports whether the operator has taken the tool out of use: it is configured as draft,
+// disabled, retired, or as something that has to be set up first. Such a tool is not to be called,
+// whatever the rules say.
 func (f *Facts) IsOutOfUse() bool {
 	switch f.Lifecycle.Value {
 	case Draft, Disabled, Retired, RequiresSetup:
@@ -58,9 +60,9 @@ func (f *Facts) IsOutOfUse() bool {
 	return false
 }
 
-// In returns the facts of the tool in a state: equal to f but for the lifecycle, and for what records say of the state.
-// What the operator has taken out of use stays so; a state that keeps a tool from being called comes before deprecated, and
-// that before deferred.
+// In returns the facts of the tool in a state: equal to f but for the lifecycle, and for what
+// records say of the state. What the operator has taken out of use stays so; a state that keeps a
+// tool from being called comes before deprecated, and that before deferred.
 func (f *Facts) In(s State) *Facts {
 	out := *f
 	out.Lifecycle = f.in(s)

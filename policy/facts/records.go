@@ -6,8 +6,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// The types below are the standard's objects about one tool. Their required members and those that the standard names are
-// always there; the members fact_origins say which facts were declared, inferred and configured.
+// The types below are the standard's objects about one tool. Their required members and those that
+// the standard names are always there; the members fact_origins say which facts were declared,
+// inferred and configured.
 
 // FactOrigin is the origin of a member of a record.
 type FactOrigin struct {
@@ -67,14 +68,15 @@ type TargetField struct {
 // OutputContract is the standard's tool_output_contract.
 type OutputContract struct {
 	tool.Head
-	Schema       json.RawMessage `json:"output_schema,omitempty"`
-	Structured   bool            `json:"structured"`
-	Validation   tool.Validate   `json:"validation,omitempty"` // what happens to a result that the schema refuses; "" without one
-	ContentTypes []string        `json:"content_types"`
-	MediaModes   []string        `json:"media_modes"`
-	SizePolicy   string          `json:"result_size_policy"`
-	MaxInline    int             `json:"max_inline_chars,omitempty"`
-	Rendering    string          `json:"rendering_boundary"`
+	Schema     json.RawMessage `json:"output_schema,omitempty"`
+	Structured bool            `json:"structured"`
+	// what happens to a result that the schema refuses; "" without one
+	Validation   tool.Validate `json:"validation,omitempty"`
+	ContentTypes []string      `json:"content_types"`
+	MediaModes   []string      `json:"media_modes"`
+	SizePolicy   string        `json:"result_size_policy"`
+	MaxInline    int           `json:"max_inline_chars,omitempty"`
+	Rendering    string        `json:"rendering_boundary"`
 }
 
 // ExecutionProfile is the standard's tool_execution_profile.
@@ -139,7 +141,8 @@ type ResourceLock struct {
 	Mode     string `json:"mode"` // "shared" or "exclusive"
 }
 
-// Interface is the standard's tool_interface. Its parts are the ten partitions of its page; in JSON they are one object.
+// Interface is the standard's tool_interface. Its parts are the ten partitions of its page; in JSON
+// they are one object.
 type Interface struct {
 	tool.Head
 	ID string `json:"interface_id"`

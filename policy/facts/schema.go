@@ -9,7 +9,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 )
 
-// Bounds of reading a schema. What lies beyond them is unknown, and a tool with such a schema is never inferred read-only.
+// Bounds of reading a schema. What lies beyond them is unknown, and a tool with such a schema is
+// never inferred read-only.
 const (
 	maxSchemaDepth         = 12
 	maxProperties          = 1000
@@ -329,13 +330,15 @@ func (p *property) secret() bool {
 	if p.types != "" && p.types != "string" && p.types != "object" && p.types != "array" {
 		return false
 	}
-	return secret.Name(p.name) && !strings.Contains(p.description, "page token") && !strings.Contains(p.description, "pagination")
+	return secret.Name(p.name) && !strings.Contains(p.description, "page token") &&
+		!strings.Contains(p.description, "pagination")
 }
 
 // chooses reports whether a property whose name ends in word selects an action of the tool.
 func chooses(word string) bool {
 	switch word {
-	case "action", "actions", "operation", "operations", "mode", "method", "command", "op", "cmd", "verb", "subcommand", "type",
+	case "action", "actions", "operation", "operations", "mode", "method", "command", "op", "cmd", "verb", "subcommand",
+		"type",
 		"task", "event":
 		return true
 	}
@@ -374,7 +377,8 @@ func (s *schemaEvidence) argue(p *property, kind, why string, write bool) {
 			return
 		}
 	}
-	s.arguments = append(s.arguments, Argument{Pointer: p.pointer, Kind: kind, Write: write, Origin: Inferred, Why: why})
+	s.arguments = append(s.arguments, Argument{Pointer: p.pointer, Kind: kind, Write: write, Origin: Inferred,
+		Why: why})
 }
 
 // queriesAreCode makes the queries of a database tool program texts.
@@ -429,10 +433,12 @@ func (p *property) kind(last string) (kind, why string) {
 		"directories", "folder", "folders", "cwd", "workdir":
 		return p.path(last)
 	case "link", "dsn", "string":
-		if strings.Contains(p.description, "url") || strings.Contains(p.description, "connection string") || last == "dsn" {
+		if strings.Contains(p.description, "url") || strings.Contains(p.description, "connection string") ||
+			last == "dsn" {
 			return ArgumentURL, "its description"
 		}
-	case "id", "ids", "uuid", "slug", "repo", "repository", "owner", "database", "collection", "table", "bucket", "channel",
+	case "id", "ids", "uuid", "slug", "repo", "repository", "owner", "database", "collection", "table", "bucket",
+		"channel",
 		"project", "namespace", "key", "uid":
 		if p.secret() {
 			break // a target is shown, and remembered
@@ -472,7 +478,8 @@ func (p *property) isCode(last string) bool {
 		if len(p.words) > 1 && !slices.Contains(p.words, "source") {
 			return strings.Contains(p.description, "execut") || strings.Contains(p.description, " run")
 		}
-		return !p.says("country", "language code", "iso", "currency", "status", "postal", "zip", "airport", "verification")
+		return !p.says("country", "language code", "iso", "currency", "status", "postal", "zip", "airport",
+			"verification")
 	case "query", "queries", "q", "mutation", "filter":
 		return last == "mutation" || p.says("sql", "cypher", "graphql", "mutation", "execut")
 	}
@@ -502,7 +509,8 @@ func (p *property) described() (kind, why string) {
 func (p *property) output() bool {
 	writes := []string{"output", "out", "save", "dest", "destination", "target", "export", "download", "local"}
 	return slices.ContainsFunc(p.words, func(w string) bool { return slices.Contains(writes, w) }) ||
-		p.says("to save", "save to", "saved to", "written to", "write to", "to write", "will be saved", "to store", "save the",
+		p.says("to save", "save to", "saved to", "written to", "write to", "to write", "will be saved", "to store",
+			"save the",
 			"save result", "save output", "output file")
 }
 
@@ -511,8 +519,9 @@ func (p *property) says(phrases ...string) bool {
 	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(p.description, phrase) })
 }
 
-// Undeclared returns the kind of an argument that the tool's schema does not declare, by its name and its value as a string; ""
-// if it names nothing outside the call. Schemas are often open, and a few name no argument at all.
+// Undeclared returns the kind of an argument that the tool's schema does not declare, by its name
+// and its value as a string; "" if it names nothing outside the call. Schemas are often open, and a
+// few name no argument at all.
 func Undeclared(name, value string) string {
 	p := property{name: name, words: split(name)}
 	if len(p.words) > 0 {
@@ -520,7 +529,10 @@ func Undeclared(name, value string) string {
 			return kind
 		}
 	}
-	value = strings.TrimFunc(value, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) })
+	value = strings.TrimFunc(value, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) ||
+			unicode.Is(unicode.Cf, r)
+	})
 	switch {
 	case isAddress(value):
 		return ArgumentURL
@@ -530,8 +542,8 @@ func Undeclared(name, value string) string {
 	return ""
 }
 
-// isAddress reports whether a program could read text as an address. Programs that follow the URL Standard drop tabs and line
-// breaks, and need no slash behind the schemes that they know.
+// isAddress reports whether a program could read text as an address. Programs that follow the URL
+// Standard drop tabs and line breaks, and need no slash behind the schemes that they know.
 func isAddress(text string) bool {
 	isSpaced := strings.ContainsAny(text, " \n")
 	text = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(text)

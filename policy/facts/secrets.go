@@ -6,7 +6,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// declaredSecrets appends JSON pointers to what a schema of results declares secret: "format": "password", or writeOnly.
+// declaredSecrets appends JSON pointers to what a schema of results declares secret: "format":
+// "password", or writeOnly.
 func declaredSecrets(schema []byte, at string, depth int, found []string) []string {
 	if !rawjson.IsObject(schema) || depth > 8 {
 		return found

@@ -35,13 +35,15 @@ func (f *Facts) StandingKey() string {
 	return f.stands.digest
 }
 
-// StandingRecords implements tool.Standing: the tool's records, and the event that it is declared. The contracts are parts of the
-// declaration.
+// StandingRecords implements tool.Standing: the tool's records, and the event that it is declared.
+// The contracts are parts of the declaration.
 func (f *Facts) StandingRecords() []tool.Record {
 	digest := f.StandingKey()
-	return append(f.records(), tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.EventID("evt_" + digest[:min(26, len(digest))]),
-		EventType: tool.EventToolDeclared, Source: tool.EventSource, Subject: string(f.Tool), Time: f.stands.since, ToolID: f.Tool,
-		Data: map[string]any{"digest": digest}})
+	return append(f.records(), tool.Event{Head: tool.HeadOf(tool.ObjectEvent),
+		EventID:   tool.EventID("evt_" + digest[:min(26, len(digest))]),
+		EventType: tool.EventToolDeclared, Source: tool.EventSource, Subject: string(f.Tool), Time: f.stands.since,
+		ToolID: f.Tool,
+		Data:   map[string]any{"digest": digest}})
 }
 
 // StandsOn returns the namespace, which the records name.
@@ -54,7 +56,8 @@ func (f *Facts) StandsOn() tool.Standing {
 }
 
 func (f *Facts) records() []tool.Record {
-	return []tool.Record{f.Declaration(), f.Interface(), f.ExecutionProfile(), f.PermissionProfile(), f.SchedulerPolicy()}
+	return []tool.Record{f.Declaration(), f.Interface(), f.ExecutionProfile(), f.PermissionProfile(),
+		f.SchedulerPolicy()}
 }
 
 // StandingKey implements tool.Standing.

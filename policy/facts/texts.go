@@ -271,7 +271,8 @@ func (r *descriptionReader) clause(word string) {
 		r.add(verb{effect: e}, word, where)
 		return
 	}
-	if r.previous[1] == "arbitrary" && (word == "code" || word == "javascript" || word == "sql" || word == "commands" || word == "shell" ||
+	if r.previous[1] == "arbitrary" && (word == "code" || word == "javascript" || word == "sql" || word == "commands" ||
+		word == "shell" ||
 		word == "python") {
 		r.add(verb{effect: executes}, "arbitrary "+word, where)
 	}
@@ -312,7 +313,8 @@ func filler(word string) bool {
 		return true
 	}
 	switch word {
-	case "this", "tool", "function", "command", "that", "which", "will", "can", "is", "be", "used", "to", "use", "helps",
+	case "this", "tool", "function", "command", "that", "which", "will", "can", "is", "be", "used", "to", "use",
+		"helps",
 		"help", "lets", "allows", "you", "a", "an", "the", "purpose", "it", "for", "perform", "performs", "fast", "and":
 		return true
 	}

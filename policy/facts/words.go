@@ -73,7 +73,8 @@ func hardVerb(word string) effect {
 		"decode":
 		return produces
 	case "create", "add", "insert", "append", "prepend", "import", "install", "register", "provision", "init",
-		"initialize", "initialise", "bootstrap", "scaffold", "clone", "duplicate", "write", "save", "upsert", "download",
+		"initialize", "initialise", "bootstrap", "scaffold", "clone", "duplicate", "write", "save", "upsert",
+		"download",
 		"export", "persist", "allocate", "attach", "enqueue", "open":
 		return creates
 	case "update", "edit", "modify", "rename", "replace", "move", "rebase", "assign", "unassign", "enable", "disable",
@@ -89,7 +90,8 @@ func hardVerb(word string) effect {
 	case "upload":
 		return uploads
 	case "delete", "remove", "destroy", "purge", "erase", "wipe", "truncate", "uninstall", "prune", "overwrite",
-		"discard", "terminate", "kill", "unlink", "revoke", "evict", "drain", "cleanup", "revert", "rollback", "shutdown",
+		"discard", "terminate", "kill", "unlink", "revoke", "evict", "drain", "cleanup", "revert", "rollback",
+		"shutdown",
 		"nuke", "decommission", "detach", "unpublish", "unregister", "deregister", "rm", "del", "rmdir":
 		return destroys
 	case "execute", "exec", "eval", "evaluate", "invoke", "spawn":
@@ -182,8 +184,10 @@ func networkWord(word string) bool {
 // databaseWord reports whether a word speaks of a database, whose queries are programs.
 func databaseWord(word string) bool {
 	switch word {
-	case "db", "sql", "database", "databases", "postgres", "postgresql", "mysql", "mariadb", "sqlite", "bigquery", "snowflake",
-		"redshift", "clickhouse", "duckdb", "oracle", "mssql", "cypher", "neo4j", "graphql", "warehouse", "supabase", "athena":
+	case "db", "sql", "database", "databases", "postgres", "postgresql", "mysql", "mariadb", "sqlite", "bigquery",
+		"snowflake",
+		"redshift", "clickhouse", "duckdb", "oracle", "mssql", "cypher", "neo4j", "graphql", "warehouse", "supabase",
+		"athena":
 		return true
 	}
 	return false
@@ -192,15 +196,16 @@ func databaseWord(word string) bool {
 // browserWord reports whether a word of a tool's name or first sentence points to a browser.
 func browserWord(word string) bool {
 	switch word {
-	case "browser", "page", "pages", "webpage", "tab", "tabs", "devtools", "playwright", "puppeteer", "lighthouse", "dom",
+	case "browser", "page", "pages", "webpage", "tab", "tabs", "devtools", "playwright", "puppeteer", "lighthouse",
+		"dom",
 		"screenshot":
 		return true
 	}
 	return false
 }
 
-// tokens calls yield for each word of an identifier, in lower case: words end at anything but a letter or digit, and where
-// camelCase begins another one. A word is valid during the call only.
+// tokens calls yield for each word of an identifier, in lower case: words end at anything but a
+// letter or digit, and where camelCase begins another one. A word is valid during the call only.
 func tokens(identifier string, yield func(word []byte)) {
 	var buffer [maxWord]byte
 	for n, i := nextWord(identifier, 0, &buffer); n > 0; n, i = nextWord(identifier, i, &buffer) {
@@ -211,8 +216,8 @@ func tokens(identifier string, yield func(word []byte)) {
 // maxWord bounds the bytes of a word that are looked at.
 const maxWord = 48
 
-// nextWord writes the first word of identifier[i:] to buffer. It returns the word's length, 0 where there is none, and the index
-// to go on at.
+// nextWord writes the first word of identifier[i:] to buffer. It returns the word's length, 0 where
+// there is none, and the index to go on at.
 func nextWord(identifier string, i int, buffer *[maxWord]byte) (n, next int) {
 	for ; i < len(identifier); i++ {
 		c := identifier[i]
@@ -222,7 +227,8 @@ func nextWord(identifier string, i int, buffer *[maxWord]byte) (n, next int) {
 			switch {
 			case previous >= 'a' && previous <= 'z', previous >= '0' && previous <= '9':
 				return n, i
-			case previous >= 'A' && previous <= 'Z' && i+1 < len(identifier) && identifier[i+1] >= 'a' && identifier[i+1] <= 'z':
+			case previous >= 'A' && previous <= 'Z' && i+1 < len(identifier) && identifier[i+1] >= 'a' &&
+				identifier[i+1] <= 'z':
 				return n, i
 			}
 		}

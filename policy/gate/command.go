@@ -25,9 +25,10 @@ const (
 	maxWord           = 4096  // bytes of one that can be a path
 )
 
-// findCommands sets the program and the directory of r's commands: decisions and grants are about files, not about names. A
-// program that cannot be found is a fault of its target, so that nobody is asked about it. Words that lead to sensitive paths
-// or to the hub's secrets become targets themselves, because a grant for the program does not cover them.
+// findCommands sets the program and the directory of r's commands: decisions and grants are about
+// files, not about names. A program that cannot be found is a fault of its target, so that nobody
+// is asked about it. Words that lead to sensitive paths or to the hub's secrets become targets
+// themselves, because a grant for the program does not cover them.
 func (g *Gate) findCommands(r *policy.Request, find Commands) {
 	var given string
 	if raw, ok := rawjson.Get(r.Input, directoryArgument); ok {
@@ -64,8 +65,9 @@ func (g *Gate) findCommands(r *policy.Request, find Commands) {
 	r.Targets = append(r.Targets, more...)
 }
 
-// guardedWords returns the words of the command t, or parts of them, that lead to sensitive paths and to the hub's secrets. It
-// reads each word as a path. It does not know which further files a program opens, for instance below a directory.
+// guardedWords returns the words of the command t, or parts of them, that lead to sensitive paths
+// and to the hub's secrets. It reads each word as a path. It does not know which further files a
+// program opens, for instance below a directory.
 func (g *Gate) guardedWords(t *target.Target, input []byte, root target.Root) []target.Target {
 	value, _ := rawjson.Get(input, strings.TrimPrefix(t.Argument, "/"))
 	var out []target.Target
@@ -81,7 +83,9 @@ func (g *Gate) guardedWords(t *target.Target, input []byte, root target.Root) []
 				if !g.limits.Guards(&path) {
 					continue
 				}
-				if path.Fault != "" { // may be no path at all: no reason to deny, only one to ask, and to remember no more than this very call
+				// may be no path at all: no reason to deny, only one to ask, and to remember no
+				// more than this very call
+				if path.Fault != "" {
 					path.Fault, path.Notes = "", append(path.Notes, target.Wildcard)
 				}
 				out = append(out, path)
@@ -92,8 +96,8 @@ func (g *Gate) guardedWords(t *target.Target, input []byte, root target.Root) []
 	return out
 }
 
-// pathsIn are the parts of a command's word that may be a path: all of it, what follows a "=", an "@" (of a file that curl
-// reads), or the letter of an option.
+// pathsIn are the parts of a command's word that may be a path: all of it, what follows a "=", an
+// "@" (of a file that curl reads), or the letter of an option.
 func pathsIn(word string) []string {
 	var texts []string
 	add := func(text string) {

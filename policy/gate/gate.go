@@ -1,9 +1,9 @@
-// Package gate puts the parts of permission together for one version of the settings. It collects the facts, targets and
-// findings of a call for the engine, takes tools off surfaces that no rule would ever allow, and writes the question for a
-// person.
+// Package gate puts the parts of permission together for one version of the settings. It collects
+// the facts, targets and findings of a call for the engine, takes tools off surfaces that no rule
+// would ever allow, and writes the question for a person.
 //
-// It asks nobody and keeps no question: that is left to the pipeline and to package approval. A Gate does not change; new
-// settings need a new one.
+// It asks nobody and keeps no question: that is left to the pipeline and to package approval. A
+// Gate does not change; new settings need a new one.
 package gate
 
 import (
@@ -72,16 +72,18 @@ type ToolSource struct {
 
 // Options hold what the settings do not.
 type Options struct {
-	Grants   *policy.Grants        // nil: no answer is remembered
-	Sources  map[string]ToolSource // by server id or toolset
-	Dir      string                // the hub's working directory, absolute
-	Home     string                // what "~" stands for; "" where that is not known
-	Temp     string                // the directory for temporary files
-	State    string                // the hub's own directory: calls that are aimed at it are denied, whatever rules allow
-	HubTools []*tool.HubTool       // the table of the hub's own tools
+	Grants  *policy.Grants        // nil: no answer is remembered
+	Sources map[string]ToolSource // by server id or toolset
+	Dir     string                // the hub's working directory, absolute
+	Home    string                // what "~" stands for; "" where that is not known
+	Temp    string                // the directory for temporary files
+	// the hub's own directory: calls that are aimed at it are denied, whatever rules allow
+	State    string
+	HubTools []*tool.HubTool // the table of the hub's own tools
 
 	ToolState func(*tool.Tool) facts.State // see facts.Options; nil: nothing is known
-	Own       []string                     // config and rule files, absolute: calls that may write there are asked about
+	// config and rule files, absolute: calls that may write there are asked about
+	Own []string
 }
 
 // Gate is one version of permission. It is safe for concurrent use.
@@ -146,14 +148,15 @@ func (g *Gate) Rates() []policy.Rate { return g.config.Rates }
 // Engine decides.
 func (g *Gate) Engine() *policy.Engine { return g.engine }
 
-// Version is a digest of all that decisions about calls to the server come from, besides remembered answers: an approval holds
-// for one version.
+// Version is a digest of all that decisions about calls to the server come from, besides remembered
+// answers: an approval holds for one version.
 func (g *Gate) Version(server string) string {
 	from := g.options.Sources[server]
 	from.Commands = nil // no data, and found by what is
 	text, err := json.Marshal([]any{g.config.Limits, g.config.Tools, g.options.Own, from})
 	if err != nil {
-		text = fmt.Append(nil, g.config.Limits, g.config.Tools, g.options.Own, from) // cannot be: nothing in it but strings and numbers
+		// cannot be: nothing in it but strings and numbers
+		text = fmt.Append(nil, g.config.Limits, g.config.Tools, g.options.Own, from)
 	}
 	return g.engine.Version() + "+" + tool.Digest(text)
 }
@@ -192,7 +195,8 @@ func (g *Gate) NotSelf(r *policy.Request) bool {
 	return g.config.NotSelf || g.config.NotSelfBeyond && beyond && r.Actor.Door == "http"
 }
 
-// AskTimeout is the time that a question waits for its answer. The default is below the 300 s that Codex waits for a tool.
+// AskTimeout is the time that a question waits for its answer. The default is below the 300 s that
+// Codex waits for a tool.
 func (g *Gate) AskTimeout() time.Duration {
 	return cmp.Or(g.config.AskTimeout, 4*time.Minute+30*time.Second)
 }
@@ -212,7 +216,8 @@ func (g *Gate) of(t *tool.Tool) *toolEntry {
 	if t.Hub != nil && t.Hub.Batches { // what it does is what its calls do, and each of those is judged
 		judged = ownTools([]*tool.HubTool{t.Hub})[0]
 	}
-	o := facts.Options{Trust: t.Method || g.options.Sources[t.Server].Trust, Overrides: g.config.Tools.Tools, Channel: channel}
+	o := facts.Options{Trust: t.Method || g.options.Sources[t.Server].Trust, Overrides: g.config.Tools.Tools,
+		Channel: channel}
 	switch g.config.Mode {
 	case policy.ModeAcceptAll:
 		o.Unasked = "policy.mode is accept_all: nobody is asked"
@@ -259,10 +264,11 @@ type Call struct {
 	Profile    string
 }
 
-// Request completes c for the Engine. It looks at the file system where the call names paths. An error means that ctx is done
-// or the input is no object.
+// Request completes c for the Engine. It looks at the file system where the call names paths. An
+// error means that ctx is done or the input is no object.
 func (g *Gate) Request(ctx context.Context, c Call) (policy.Request, error) {
-	r := policy.Request{Invocation: c.Invocation, Tool: c.Tool, Input: c.Input, Meta: c.Meta, Actor: c.Actor, Profile: c.Profile}
+	r := policy.Request{Invocation: c.Invocation, Tool: c.Tool, Input: c.Input, Meta: c.Meta, Actor: c.Actor,
+		Profile: c.Profile}
 	k, root := g.of(c.Tool), g.root(c.Tool)
 	r.Facts, r.CWD, r.Env = k.facts, root.Dir, g.options.Sources[c.Tool.Server].Env[c.Tool.Name]
 	if c.Tool.Hub != nil && c.Tool.Hub.Batches {

@@ -20,7 +20,8 @@ type Asked struct {
 
 // Alike is equal for calls that one question can be about: of one tool, and asked about for one reason.
 func (a Asked) Alike() string {
-	key, err := json.Marshal([]any{a.Request.Tool.Name, a.Decision.Reason["message"], a.Decision.RuleRefs, a.Request.CWD})
+	key, err := json.Marshal([]any{a.Request.Tool.Name, a.Decision.Reason["message"], a.Decision.RuleRefs,
+		a.Request.CWD})
 	if err != nil {
 		return string(a.Request.Invocation) // like no other
 	}
@@ -30,8 +31,9 @@ func (a Asked) Alike() string {
 // AskEach is the answer to a ListForm by which a person wants to be asked about each call.
 const AskEach = "ask_each"
 
-// ListMessage is the question about calls that are Alike, in plain text: a line for each call, with its arguments and what it is
-// aimed at. What Message says of the hub's words and those of strangers holds here, too.
+// ListMessage is the question about calls that are Alike, in plain text: a line for each call, with
+// its arguments and what it is aimed at. What Message says of the hub's words and those of
+// strangers holds here, too.
 func ListMessage(calls []Asked) string {
 	first := calls[0]
 	var b strings.Builder
@@ -39,7 +41,8 @@ func ListMessage(calls []Asked) string {
 	for _, c := range calls {
 		times += max(c.Times, 1)
 	}
-	fmt.Fprintf(&b, "mcp-toolhub asks: may %s (server %s) run %d times, in one batch?\n", ToolName(first.Request.Tool.Name),
+	fmt.Fprintf(&b, "mcp-toolhub asks: may %s (server %s) run %d times, in one batch?\n",
+		ToolName(first.Request.Tool.Name),
 		Plain(first.Request.Tool.Server, maxShownWords), times)
 	for i, c := range calls {
 		brief, whole := shortened(Mask(c.Request.Input, c.Request.Facts), c.Request.Targets)
@@ -87,7 +90,8 @@ func effect(f *facts.Facts) string {
 
 // ListForm is the requestedSchema for a ListMessage, as Form is for a Message. No answer to a list is remembered.
 func ListForm(revision string) json.RawMessage {
-	return form(revision, []choice{{string(policy.AllowOnce), "Allow all once"}, {string(policy.DenyOnce), "Deny all once"},
+	return form(revision, []choice{{string(policy.AllowOnce), "Allow all once"},
+		{string(policy.DenyOnce), "Deny all once"},
 		{AskEach, "Ask about each"}})
 }
 
@@ -109,7 +113,8 @@ func form(revision string, choices []choice) json.RawMessage {
 		}
 		answer["enum"], answer["enumNames"] = values, names
 	}
-	text, err := rawjson.Encode(map[string]any{"type": "object", "required": []string{"answer"}, "properties": map[string]any{"answer": answer}})
+	text, err := rawjson.Encode(map[string]any{"type": "object", "required": []string{"answer"},
+		"properties": map[string]any{"answer": answer}})
 	if err != nil {
 		return nil // cannot be: nothing in it but strings
 	}

@@ -30,11 +30,13 @@ func (g *Gate) aimMethod(ctx context.Context, r *policy.Request, plan *target.Pl
 	}
 	if uri != "" {
 		targets, inside := target.OfURI("/uri", uri, root)
-		r.Targets = append(targets, slices.DeleteFunc(inside, func(t target.Target) bool { return !g.limits.Guards(&t) })...)
+		r.Targets = append(targets, slices.DeleteFunc(inside,
+			func(t target.Target) bool { return !g.limits.Guards(&t) })...)
 	}
 	more, err := plan.Resolve(ctx, rest, root)
 	r.Targets = append(r.Targets, more...)
-	if r.Facts.ReadOnly.Value && r.Tool.Native != complete && slices.ContainsFunc(r.Targets, func(t target.Target) bool { return t.Host != "" }) {
+	if r.Facts.ReadOnly.Value && r.Tool.Native != complete &&
+		slices.ContainsFunc(r.Targets, func(t target.Target) bool { return t.Host != "" }) {
 		f := *r.Facts
 		f.Network = facts.Fact[bool]{Value: true, Origin: facts.Inferred, Why: "an address is among its params"}
 		f.Tags = append(slices.Clip(f.Tags), "network")

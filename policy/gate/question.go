@@ -24,7 +24,8 @@ const (
 	maxShownTarget    = 300
 	maxShownTargets   = 10
 
-	// Of the line that shortens the arguments: bounds of an argument that is a target, of any other, and of all of them.
+	// Of the line that shortens the arguments: bounds of an argument that is a target, of any
+	// other, and of all of them.
 	maxBriefAim   = 100
 	maxBriefValue = 40
 	maxBrief      = 160
@@ -86,12 +87,14 @@ func Suggested(r *policy.Request, d *tool.PermissionDecision) string {
 	return ""
 }
 
-// Message is the question about a call, in plain text. Some clients show its beginning and some its end, so the
-// first three lines are short and say what matters most (the tool and its server, the arguments, and why a person is asked), and
-// a usual question fits a terminal of 24 lines together with its answers. All the rest is shown by the queue.
+// Message is the question about a call, in plain text. Some clients show its beginning and some its
+// end, so the first three lines are short and say what matters most (the tool and its server, the
+// arguments, and why a person is asked), and a usual question fits a terminal of 24 lines together
+// with its answers. All the rest is shown by the queue.
 //
-// What the hub says stands at the beginning of a line; what a stranger wrote stands in one line behind it, quoted, cut, and
-// with everything invisible made visible, so that none of it can be taken for the hub's words.
+// What the hub says stands at the beginning of a line; what a stranger wrote stands in one line
+// behind it, quoted, cut, and with everything invisible made visible, so that none of it can be
+// taken for the hub's words.
 func Message(a Asked) string {
 	r, d, times := a.Request, a.Decision, ""
 	if a.Times > 1 {
@@ -99,7 +102,8 @@ func Message(a Asked) string {
 	}
 	var b strings.Builder
 	line := func(label, text string) { fmt.Fprintf(&b, "%s: %s\n", label, text) }
-	fmt.Fprintf(&b, "mcp-toolhub asks: may %s (server %s) run%s?\n", ToolName(r.Tool.Name), Plain(r.Tool.Server, maxShownWords), times)
+	fmt.Fprintf(&b, "mcp-toolhub asks: may %s (server %s) run%s?\n", ToolName(r.Tool.Name),
+		Plain(r.Tool.Server, maxShownWords), times)
 	arguments := Mask(r.Input, r.Facts)
 	brief, whole := shortened(arguments, r.Targets)
 	line("Arguments", brief)
@@ -147,8 +151,8 @@ func Message(a Asked) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// shortened writes masked arguments on one short line: first those with targets, then the others, each of them cut. whole
-// reports whether nothing is missing.
+// shortened writes masked arguments on one short line: first those with targets, then the others,
+// each of them cut. whole reports whether nothing is missing.
 func shortened(arguments json.RawMessage, targets []target.Target) (brief string, whole bool) {
 	aimed := func(name string) bool {
 		return slices.ContainsFunc(targets, func(t target.Target) bool {
@@ -222,7 +226,8 @@ func AgentLine(a *tool.Agent) string {
 		return ""
 	}
 	var said []string
-	for _, one := range [...]struct{ label, text string }{{"role", a.Role}, {"agent", a.Name}, {"run", a.Run}, {"parent", a.Parent}} {
+	for _, one := range [...]struct{ label, text string }{{"role", a.Role}, {"agent", a.Name}, {"run", a.Run},
+		{"parent", a.Parent}} {
 		if one.text != "" {
 			said = append(said, one.label+" "+quoted(one.text, maxShownDoes))
 		}
@@ -230,8 +235,8 @@ func AgentLine(a *tool.Agent) string {
 	return strings.Join(said, ", ")
 }
 
-// ToolName is the name of a tool for people: between quotes where it holds more than names usually do, because the server has
-// chosen it.
+// ToolName is the name of a tool for people: between quotes where it holds more than names usually
+// do, because the server has chosen it.
 func ToolName(name tool.Name) string {
 	if !isOdd(string(name), "._-/") && len(name) <= maxShownWords {
 		return string(name)
@@ -274,10 +279,12 @@ func Offer(d *tool.PermissionDecision) *policy.SuggestedGrant {
 	return nil
 }
 
-// OfferTitle says what an offered grant does, as the title of an answer: always allow reads below "/home/ann/projects" by this tool.
+// OfferTitle says what an offered grant does, as the title of an answer: always allow reads below
+// "/home/ann/projects" by this tool.
 func OfferTitle(s *policy.SuggestedGrant) string {
 	does := Covers(s)
-	if i := slices.IndexFunc(s.Targets, func(t policy.Scope) bool { return t.Kind != target.Path }); i < 0 && len(s.Targets) > 0 {
+	if i := slices.IndexFunc(s.Targets, func(t policy.Scope) bool { return t.Kind != target.Path }); i < 0 &&
+		len(s.Targets) > 0 {
 		verb := "reads"
 		var dirs []string
 		for _, t := range s.Targets {
@@ -332,8 +339,8 @@ func quoted(text string, limit int) string {
 // cutMark ends a text that was cut.
 const cutMark = " bytes more)"
 
-// Plain is one line of a stranger's text, cut after limit bytes: what does not print, and what would change the direction of
-// the line, stands as its code point.
+// Plain is one line of a stranger's text, cut after limit bytes: what does not print, and what
+// would change the direction of the line, stands as its code point.
 func Plain(text string, limit int) string {
 	var b strings.Builder
 	escaped := false // c belongs to the backslash before it
@@ -361,13 +368,15 @@ func isBlank(c rune) bool {
 	return unicode.Is(unicode.Variation_Selector, c)
 }
 
-// Form is the requestedSchema of an elicitation for one of the choices, in their order. It has nothing but that one choice,
-// because there are clients that cannot submit an optional text that is empty; and it has no default, because there are
-// clients that fill defaults in without showing them. revision is the client's: a list of words with titles is written
-// differently from 2025-11-25 on. offer is what the question offers; nil for nothing.
+// Form is the requestedSchema of an elicitation for one of the choices, in their order. It has
+// nothing but that one choice, because there are clients that cannot submit an optional text that
+// is empty; and it has no default, because there are clients that fill defaults in without showing
+// them. revision is the client's: a list of words with titles is written differently from
+// 2025-11-25 on. offer is what the question offers; nil for nothing.
 func Form(choices []policy.Choice, offer *policy.SuggestedGrant, revision string) json.RawMessage {
 	titles := map[policy.Choice]string{policy.AllowOnce: "Allow once", policy.AllowSession: "Allow for this session",
-		policy.AllowAlways: "Always allow in this scope", policy.DenyOnce: "Deny once", policy.DenyAlways: "Always deny in this scope"}
+		policy.AllowAlways: "Always allow in this scope", policy.DenyOnce: "Deny once",
+		policy.DenyAlways: "Always deny in this scope"}
 	if offer != nil {
 		titles[offer.Choice] = OfferTitle(offer)
 	}

@@ -20,8 +20,9 @@ type seen struct{ full, out *tool.Surface }
 // maxSurfaces bounds what is kept: one for each kind of caller.
 const maxSurfaces = 1000
 
-// Surface returns full without the tools that nothing could ever allow the actor to call. They cannot be told from tools
-// that do not exist. The same surface is returned as long as nothing changes.
+// Surface returns full without the tools that nothing could ever allow the actor to call. They
+// cannot be told from tools that do not exist. The same surface is returned as long as nothing
+// changes.
 func (g *Gate) Surface(full *tool.Surface, actor tool.Actor) *tool.Surface {
 	key := viewer{full.Profile, full.Style, actor.Door, actor.Name}
 	g.surfaces.mu.Lock()
@@ -56,8 +57,9 @@ func (g *Gate) Surface(full *tool.Surface, actor tool.Actor) *tool.Surface {
 	return out
 }
 
-// hideOwn adds the hub's own tools that are hidden. A call of a tool that forwards is judged as one of the tool that it names:
-// the forwarding tool itself is hidden by rules that name it, and not because of what other tools do.
+// hideOwn adds the hub's own tools that are hidden. A call of a tool that forwards is judged as one
+// of the tool that it names: the forwarding tool itself is hidden by rules that name it, and not
+// because of what other tools do.
 func (g *Gate) hideOwn(hidden map[tool.Name]string, profile string, actor tool.Actor) {
 	for _, t := range g.own {
 		f := *g.Facts(t)

@@ -13,8 +13,9 @@ const (
 	maxFiles = 3  // of them files, which say little of the next one; more among many calls
 )
 
-// cover finds the fewest directories that hold the places of calls that people allowed, and none that they denied. A directory is one that
-// answers would be remembered for, or holds Least of these. Paths are absolute and clean.
+// cover finds the fewest directories that hold the places of calls that people allowed, and none
+// that they denied. A directory is one that answers would be remembered for, or holds Least of
+// these. Paths are absolute and clean.
 type cover struct {
 	home   string
 	times  map[string]int // calls by directory
@@ -25,7 +26,8 @@ type cover struct {
 
 // area returns the directories. paths are those that people allowed.
 func (c *cover) area(paths []string) *area {
-	c.denied = slices.DeleteFunc(c.denied, func(p string) bool { return slices.Contains(paths, p) }) // it was not for the path
+	// it was not for the path
+	c.denied = slices.DeleteFunc(c.denied, func(p string) bool { return slices.Contains(paths, p) })
 	c.endings(paths)
 	tops := make(map[string]bool)
 	for dir := range c.times {
@@ -104,8 +106,8 @@ func (c *cover) allowedIn(dir string) bool {
 	return false
 }
 
-// isArea reports whether dir may be named though nobody was asked about it itself: it is not the root or right beneath it, and not
-// the user's directory or above that.
+// isArea reports whether dir may be named though nobody was asked about it itself: it is not the
+// root or right beneath it, and not the user's directory or above that.
 func (c *cover) isArea(dir string) bool {
 	parent := path.Dir(dir)
 	return parent != dir && path.Dir(parent) != parent && !beneath(c.home, dir)
@@ -129,7 +131,8 @@ func first(rest string) string {
 	return name
 }
 
-// endings finds the endings of names that people allow, where these tell most of what they denied in the same places from it.
+// endings finds the endings of names that people allow, where these tell most of what they denied
+// in the same places from it.
 func (c *cover) endings(allowed []string) {
 	ends := func(paths []string) (all []string) {
 		for _, p := range paths {

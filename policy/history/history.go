@@ -1,8 +1,9 @@
-// Package history looks back at what was decided about calls. It says what a changed policy would have decided, finds the rules that
-// would have spared people their answers, and names what is not used any more.
+// Package history looks back at what was decided about calls. It says what a changed policy would
+// have decided, finds the rules that would have spared people their answers, and names what is not
+// used any more.
 //
-// It reads no store: package main gives it the records of calls. It decides nothing by itself: whatever a policy says of a recorded call,
-// the gate says, as it does of a call that comes in.
+// It reads no store: package main gives it the records of calls. It decides nothing by itself:
+// whatever a policy says of a recorded call, the gate says, as it does of a call that comes in.
 package history
 
 import (
@@ -58,7 +59,8 @@ func (c *Call) refused() bool {
 	return c.Answer == Denied || c.Answer == Unanswered || c.Answer == "" && c.Said.Behavior == tool.Deny
 }
 
-// Read reads the objects of Agent Tool that one call has left, in their order. ok is false where nothing was decided about it.
+// Read reads the objects of Agent Tool that one call has left, in their order. ok is false where
+// nothing was decided about it.
 func Read(objects []json.RawMessage) (c Call, ok bool, err error) {
 	var inv tool.Invocation
 	for _, object := range objects {
@@ -155,7 +157,8 @@ func metaOf(a *tool.Agent) json.RawMessage {
 		return nil
 	}
 	said := make(map[string]string)
-	for key, text := range map[string]string{"toolhub/run": a.Run, "toolhub/agent": a.Name, "toolhub/parent": a.Parent, "toolhub/role": a.Role} {
+	for key, text := range map[string]string{"toolhub/run": a.Run, "toolhub/agent": a.Name, "toolhub/parent": a.Parent,
+		"toolhub/role": a.Role} {
 		if text != "" {
 			said[key] = text
 		}
@@ -179,7 +182,8 @@ func (c *Call) request(ctx context.Context, g *gate.Gate, tools Tools) (r policy
 	if t == nil {
 		return r, "no server offers the tool any more"
 	}
-	r, err := g.Request(ctx, gate.Call{Invocation: c.ID, Tool: t, Input: c.Input, Meta: c.Meta, Actor: c.Actor, Profile: c.Profile})
+	r, err := g.Request(ctx, gate.Call{Invocation: c.ID, Tool: t, Input: c.Input, Meta: c.Meta, Actor: c.Actor,
+		Profile: c.Profile})
 	if err != nil {
 		return r, "what it was aimed at cannot be found: " + err.Error()
 	}

@@ -10,10 +10,12 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// Offer returns the grant that the question about r offers, because Least calls of the tool with targets of the same class have had the same
-// answer; nil where it offers none. calls are those of the tool by the same caller. The grant covers r, and what these answers were about: for
-// paths the directory that holds them, and otherwise the very target. Nothing is offered where answers differ, about calls that go beyond a
-// limit, with dangerous tools, and where only the very arguments could be remembered.
+// Offer returns the grant that the question about r offers, because Least calls of the tool with
+// targets of the same class have had the same answer; nil where it offers none. calls are those of
+// the tool by the same caller. The grant covers r, and what these answers were about: for paths the
+// directory that holds them, and otherwise the very target. Nothing is offered where answers
+// differ, about calls that go beyond a limit, with dangerous tools, and where only the very
+// arguments could be remembered.
 func Offer(ctx context.Context, calls []Call, r *policy.Request, g *gate.Gate, home string) *policy.SuggestedGrant {
 	asked, ok := offerable(r, g)
 	if !ok {
@@ -58,7 +60,8 @@ func MayOffer(r *policy.Request, g *gate.Gate) bool {
 
 func offerable(r *policy.Request, g *gate.Gate) (asked []policy.Scope, ok bool) {
 	asked, ok = g.Engine().Scopes(*r)
-	return asked, ok && len(r.Findings) == 0 && r.Facts != nil && !r.Facts.Has("dangerous") && (len(asked) > 0 || r.Facts.ReadOnly.Value)
+	return asked, ok && len(r.Findings) == 0 && r.Facts != nil && !r.Facts.Has("dangerous") &&
+		(len(asked) > 0 || r.Facts.ReadOnly.Value)
 }
 
 // sameClasses reports whether targets are of the same kinds: paths that are read here, hosts, and so on.
@@ -74,8 +77,8 @@ func sameClasses(a, b []policy.Scope) bool {
 	return within(a, b) && within(b, a)
 }
 
-// widened returns the scopes that hold what is asked about and what was answered alike, and how many answers these were. Where somebody
-// has answered otherwise within them, it is 0.
+// widened returns the scopes that hold what is asked about and what was answered alike, and how
+// many answers these were. Where somebody has answered otherwise within them, it is 0.
 func widened(asked []policy.Scope, alike, other []*example, home string) (scopes []policy.Scope, answers int) {
 	for _, s := range asked {
 		if s.Kind == target.Path {
@@ -117,8 +120,8 @@ func holdsScope(s, t policy.Scope) bool {
 	return t.Kind == s.Kind && t.Remote == s.Remote && t.Write == s.Write && beneath(t.Under, s.Under)
 }
 
-// above returns the directory that holds dir and at least Least other places or answers: dir itself where it has enough, and otherwise the
-// nearest one above that may be named.
+// above returns the directory that holds dir and at least Least other places or answers: dir itself
+// where it has enough, and otherwise the nearest one above that may be named.
 func (c *cover) above(dir string) string {
 	for at := dir; ; {
 		calls := 0

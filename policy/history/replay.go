@@ -35,8 +35,9 @@ type Replayed struct {
 	Loosened int      `json:"loosened"`
 }
 
-// Replay decides about calls anew, by the gate next. Remembered answers are left out: where one decided, the policy had asked. before is
-// the gate that is in force: a call that it decides otherwise than it did is aimed at something else by now, so nothing can be told of it.
+// Replay decides about calls anew, by the gate next. Remembered answers are left out: where one
+// decided, the policy had asked. before is the gate that is in force: a call that it decides
+// otherwise than it did is aimed at something else by now, so nothing can be told of it.
 func Replay(ctx context.Context, calls []Call, before, next *gate.Gate, tools Tools) (*Replayed, error) {
 	out := &Replayed{Changes: []Change{}, Untold: []Change{}}
 	unseen := looksBeyond(next.Engine())
@@ -46,7 +47,8 @@ func Replay(ctx context.Context, calls []Call, before, next *gate.Gate, tools To
 			return nil, err
 		}
 		out.Calls++
-		change := Change{ID: c.ID, At: c.At, Tool: c.Tool, Actor: c.Actor.Ref(), Was: c.Said.Behavior, WasBy: c.Said.RuleRefs, Answer: c.Answer}
+		change := Change{ID: c.ID, At: c.At, Tool: c.Tool, Actor: c.Actor.Ref(), Was: c.Said.Behavior,
+			WasBy: c.Said.RuleRefs, Answer: c.Answer}
 		r, lost := c.request(ctx, next, tools)
 		if lost == "" {
 			change.Arguments = string(gate.Mask(r.Input, r.Facts))
@@ -65,7 +67,8 @@ func Replay(ctx context.Context, calls []Call, before, next *gate.Gate, tools To
 		}
 		change.Now, change.NowBy = d.Behavior, d.RuleRefs
 		change.Because, _ = d.Reason["message"].(string)
-		if change.Loosened = c.refused() && (d.Behavior == tool.Allow || d.Behavior == tool.Passthrough); change.Loosened {
+		if change.Loosened = c.refused() && (d.Behavior == tool.Allow ||
+			d.Behavior == tool.Passthrough); change.Loosened {
 			out.Loosened++
 		}
 		out.Changes = append(out.Changes, change)
@@ -74,7 +77,8 @@ func Replay(ctx context.Context, calls []Call, before, next *gate.Gate, tools To
 }
 
 // decide is what the gate says of r; untold says why that is not known.
-func decide(ctx context.Context, g *gate.Gate, r policy.Request, unseen []*policy.Matcher) (d tool.PermissionDecision, untold string) {
+func decide(ctx context.Context, g *gate.Gate, r policy.Request, unseen []*policy.Matcher) (d tool.PermissionDecision,
+	untold string) {
 	if slices.ContainsFunc(unseen, func(m *policy.Matcher) bool { return m.Matches(policy.NewSubject(r)) }) {
 		return d, "a rule looks at _meta or the session, which records do not keep"
 	}
@@ -105,7 +109,8 @@ func strayed(ctx context.Context, c *Call, g *gate.Gate, tools Tools) string {
 	}
 	r, lost := c.request(ctx, g, tools)
 	if lost == "" && g.Engine().Decide(ctx, r).Behavior != c.Said.Behavior && len(looksBeyond(g.Engine())) == 0 {
-		return "the policy that decided about it decides otherwise now: the tool, or what the call is aimed at, has changed"
+		return "the policy that decided about it decides otherwise now: the tool, or what the call is aimed at, " +
+			"has changed"
 	}
 	return ""
 }

@@ -80,9 +80,10 @@ type habit struct {
 	obscured bool       // something was denied that nobody can look at any more
 }
 
-// Suggest finds the fewest rules that allow what people allowed. A rule has Least calls behind it for each place that it names. It is
-// about the tools, callers and kinds of targets that people allowed. No rule lets through a call of the history that a person denied:
-// the gate is asked about each.
+// Suggest finds the fewest rules that allow what people allowed. A rule has Least calls behind it
+// for each place that it names. It is about the tools, callers and kinds of targets that people
+// allowed. No rule lets through a call of the history that a person denied: the gate is asked about
+// each.
 func Suggest(ctx context.Context, p Past) (*Suggested, error) {
 	l := &learner{past: p, out: &Suggested{}}
 	habits, err := l.read(ctx)
@@ -159,8 +160,8 @@ func (l *learner) count(c *Call, lost string) {
 	}
 }
 
-// pooled puts habits together that one rule can be about: those of one caller with the tools of one server that only read, and that are
-// aimed at paths.
+// pooled puts habits together that one rule can be about: those of one caller with the tools of one
+// server that only read, and that are aimed at paths.
 func pooled(habits map[string]*habit) (all []*habit) {
 	pools := make(map[string]*habit)
 	for _, h := range sorted(habits) {
@@ -170,7 +171,8 @@ func pooled(habits map[string]*habit) (all []*habit) {
 		if !slices.ContainsFunc(h.allowed, func(e *example) bool { return !e.readsPaths() }) {
 			server := h.allowed[0].r.Tool.Server + "\n" + h.actor
 			if p := pools[server]; p != nil {
-				p.tools, p.allowed, p.denied = append(p.tools, h.tools...), append(p.allowed, h.allowed...), append(p.denied, h.denied...)
+				p.tools, p.allowed, p.denied = append(p.tools, h.tools...), append(p.allowed, h.allowed...),
+					append(p.denied, h.denied...)
 				continue
 			}
 			pools[server] = h
@@ -236,9 +238,11 @@ func (l *learner) learn(ctx context.Context, h *habit) (rules []policy.Rule, err
 // maxTries bounds how often a condition is narrowed.
 const maxTries = 4
 
-// narrow writes a rule for calls that people allowed, and narrows it until it lets nothing through that they denied. Where that does not
-// succeed, wrong is what it lets through. The rule is nil where the calls have nothing in common.
-func (l *learner) narrow(ctx context.Context, h *habit, allowed []*example) (r *policy.Rule, wrong []*example, err error) {
+// narrow writes a rule for calls that people allowed, and narrows it until it lets nothing through
+// that they denied. Where that does not succeed, wrong is what it lets through. The rule is nil
+// where the calls have nothing in common.
+func (l *learner) narrow(ctx context.Context, h *habit, allowed []*example) (r *policy.Rule, wrong []*example,
+	err error) {
 	w := l.draft(h, allowed)
 	if w == nil {
 		return nil, nil, nil
@@ -255,7 +259,8 @@ func (l *learner) narrow(ctx context.Context, h *habit, allowed []*example) (r *
 // slips reports whether so few calls were denied beside those that were allowed that people may have slipped.
 func slips(denied, allowed int) bool { return 10*denied <= allowed }
 
-// without leaves out calls that are aimed at what people denied more than now and then. Where there are none such, it leaves out all.
+// without leaves out calls that are aimed at what people denied more than now and then. Where there
+// are none such, it leaves out all.
 func without(allowed, wrong []*example) (left, out []*example) {
 	times := func(calls []*example) map[policy.Scope]int {
 		all := make(map[policy.Scope]int)
@@ -282,7 +287,8 @@ func without(allowed, wrong []*example) (left, out []*example) {
 
 // rule is the rule about the habit with that condition. Its id tells equal rules.
 func (h *habit) rule(when, says string) policy.Rule {
-	return named(policy.Rule{Match: h.tools, Actor: []string{h.actor}, When: when, Then: tool.Allow, Reason: "as people allowed before: " + says})
+	return named(policy.Rule{Match: h.tools, Actor: []string{h.actor}, When: when, Then: tool.Allow,
+		Reason: "as people allowed before: " + says})
 }
 
 func named(r policy.Rule) policy.Rule {
@@ -343,8 +349,8 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// prove takes those rules that let nothing through that a person denied, the ones with most calls first, and leaves out those that
-// add nothing.
+// prove takes those rules that let nothing through that a person denied, the ones with most calls
+// first, and leaves out those that add nothing.
 func (l *learner) prove(ctx context.Context, rules []policy.Rule) error {
 	spared := make(map[*example]bool)
 	var found []Suggestion
@@ -365,7 +371,8 @@ func (l *learner) prove(ctx context.Context, rules []policy.Rule) error {
 				s.Calls = append(s.Calls, e.call.ID)
 				byRule[r.ID] = append(byRule[r.ID], e)
 			default:
-				s.Else = append(s.Else, Through{ID: e.call.ID, At: e.call.At, Tool: e.call.Tool, Was: e.call.Said.Behavior, Answer: e.call.Answer,
+				s.Else = append(s.Else, Through{ID: e.call.ID, At: e.call.At, Tool: e.call.Tool,
+					Was: e.call.Said.Behavior, Answer: e.call.Answer,
 					Arguments: string(gate.Mask(e.r.Input, e.r.Facts))})
 			}
 		}

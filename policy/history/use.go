@@ -8,8 +8,8 @@ type Use struct {
 	Last  time.Time
 }
 
-// Uses counts the calls that each rule and grant decided about, alone or with others: by its name in records, source/id or grant/ID.
-// Calls are in the order in which they came.
+// Uses counts the calls that each rule and grant decided about, alone or with others: by its name
+// in records, source/id or grant/ID. Calls are in the order in which they came.
 func Uses(calls []Call) map[string]Use {
 	all := make(map[string]Use)
 	for i := range calls {

@@ -93,7 +93,10 @@ func (l *learner) draft(h *habit, allowed []*example) *draft {
 
 // inOrder are the scopes in an order that is the same each time.
 func inOrder(times map[policy.Scope]int) []policy.Scope {
-	return slices.SortedFunc(maps.Keys(times), func(a, b policy.Scope) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return slices.SortedFunc(maps.Keys(times), func(a, b policy.Scope) int {
+		return strings.Compare(fmt.Sprint(a),
+			fmt.Sprint(b))
+	})
 }
 
 // ids takes in the ids that an argument had. Where most of them are new each time, it may have any.
@@ -152,7 +155,8 @@ func pathsOf(calls []*example, kind policy.Scope) (all []string) {
 // text is the condition.
 func (w *draft) text() string {
 	var any []string
-	for _, kind := range slices.SortedFunc(maps.Keys(w.areas), func(a, b policy.Scope) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
+	for _, kind := range slices.SortedFunc(maps.Keys(w.areas),
+		func(a, b policy.Scope) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
 		if a := w.areas[kind]; len(a.under) > 0 {
 			any = append(any, a.text(kind))
 		}
@@ -161,7 +165,8 @@ func (w *draft) text() string {
 		any = append(any, `t.kind == "url" && `+within("t.host", w.hosts))
 	}
 	for _, s := range w.programs {
-		any = append(any, fmt.Sprintf(`t.kind == "command" && t.executable == %s && t.called == %s && cwd == %s`, quote(s.Executable), quote(s.As), quote(s.CWD)))
+		any = append(any, fmt.Sprintf(`t.kind == "command" && t.executable == %s && t.called == %s && cwd == %s`,
+			quote(s.Executable), quote(s.As), quote(s.CWD)))
 	}
 	for _, r := range w.resources {
 		one := `t.kind == "resource" && t.argument == ` + quote(r.argument)
@@ -188,7 +193,8 @@ func (w *draft) text() string {
 // says is the condition in words, for people. Narrower conditions on arguments are in the condition alone.
 func (w *draft) says() string {
 	var all []string
-	for _, kind := range slices.SortedFunc(maps.Keys(w.areas), func(a, b policy.Scope) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
+	for _, kind := range slices.SortedFunc(maps.Keys(w.areas),
+		func(a, b policy.Scope) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
 		a := w.areas[kind]
 		if len(a.under) == 0 {
 			continue
@@ -229,7 +235,8 @@ func (w *draft) says() string {
 }
 
 func (a *area) text(kind policy.Scope) string {
-	text := `t.kind == "path" && ` + not(kind.Remote) + "t.remote && " + not(kind.Write) + `t.write && !("wildcard" in t.notes)`
+	text := `t.kind == "path" && ` + not(kind.Remote) + "t.remote && " + not(kind.Write) +
+		`t.write && !("wildcard" in t.notes)`
 	var under []string
 	for _, dir := range a.under {
 		under = append(under, fmt.Sprintf("under(t.resolved, %s)", quote(dir)))
@@ -297,11 +304,15 @@ func values(calls []*example) map[string][]string {
 func aimed(calls []*example, name string) bool {
 	pointer := "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 	return slices.ContainsFunc(calls, func(e *example) bool {
-		return slices.ContainsFunc(e.r.Targets, func(t target.Target) bool { return t.Argument == pointer || strings.HasPrefix(t.Argument, pointer+"/") })
+		return slices.ContainsFunc(e.r.Targets, func(t target.Target) bool {
+			return t.Argument == pointer ||
+				strings.HasPrefix(t.Argument, pointer+"/")
+		})
 	})
 }
 
-// keepArguments holds a call that may change something to the arguments that such calls had, and to their values where these are few.
+// keepArguments holds a call that may change something to the arguments that such calls had, and to
+// their values where these are few.
 func (w *draft) keepArguments() {
 	all := values(w.calls)
 	names := slices.Sorted(maps.Keys(all))
@@ -364,8 +375,8 @@ func has(name string) string {
 	return "(" + quote(name) + " in arguments)"
 }
 
-// separate narrows the condition so that it holds for fewer of the calls that people denied, by an argument that tells the two apart. It
-// returns false where none does.
+// separate narrows the condition so that it holds for fewer of the calls that people denied, by an
+// argument that tells the two apart. It returns false where none does.
 func (w *draft) separate(denied []*example) bool {
 	good, bad := values(w.calls), values(denied)
 	for _, way := range []func(good, bad []string) (of func(name string) string){byFew, byBeginning, byMost} {
@@ -405,8 +416,9 @@ func (w *draft) leaveOut(denied []*example) bool {
 	return true
 }
 
-// kinds are those kinds of values that people allowed Least times and denied at most by a slip. They are nil where these are not
-// nearly all that people allowed, or leave nothing out of what they denied. kind returns "" for a value that has none.
+// kinds are those kinds of values that people allowed Least times and denied at most by a slip.
+// They are nil where these are not nearly all that people allowed, or leave nothing out of what
+// they denied. kind returns "" for a value that has none.
 func kinds(good, bad []string, kind func(string) string) (found []string) {
 	yes, no := make(map[string]int), make(map[string]int)
 	for _, v := range good {
@@ -466,10 +478,12 @@ func byBeginning(good, bad []string) func(string) string {
 
 // byMost tells numbers apart: those that were denied are larger than nearly all others.
 func byMost(good, bad []string) func(string) string {
-	if !slices.ContainsFunc(good, isNumber) || slices.ContainsFunc(slices.Concat(good, bad), func(v string) bool { return !isNumber(v) }) {
+	if !slices.ContainsFunc(good, isNumber) || slices.ContainsFunc(slices.Concat(good, bad),
+		func(v string) bool { return !isNumber(v) }) {
 		return nil
 	}
-	sorted := slices.SortedFunc(slices.Values(good), func(a, b string) int { return cmp.Compare(valueOf(a), valueOf(b)) })
+	sorted := slices.SortedFunc(slices.Values(good),
+		func(a, b string) int { return cmp.Compare(valueOf(a), valueOf(b)) })
 	for _, some := range []bool{false, true} {
 		for i := len(sorted) - 1; i >= 0 && 10*(i+1) >= 9*len(sorted); i-- {
 			most, no := sorted[i], 0
@@ -504,8 +518,8 @@ func (e *example) repeatable() bool {
 	})
 }
 
-// same is the condition that a call has the arguments of one that people allowed again and again, runs in the same directory, and
-// leads to the same program.
+// same is the condition that a call has the arguments of one that people allowed again and again,
+// runs in the same directory, and leads to the same program.
 func same(calls []*example) string {
 	type kind struct{ cwd, programs string }
 	times := make(map[kind]map[string]int)
@@ -524,7 +538,8 @@ func same(calls []*example) string {
 	}
 	var any []string
 	listed := 0
-	for _, k := range slices.SortedFunc(maps.Keys(times), func(a, b kind) int { return strings.Compare(a.cwd+a.programs, b.cwd+b.programs) }) {
+	for _, k := range slices.SortedFunc(maps.Keys(times),
+		func(a, b kind) int { return strings.Compare(a.cwd+a.programs, b.cwd+b.programs) }) {
 		var often []string
 		for _, text := range slices.Sorted(maps.Keys(times[k])) {
 			if times[k][text] >= Least && text != "" {
@@ -539,7 +554,8 @@ func same(calls []*example) string {
 			one += " && cwd == " + quote(k.cwd)
 		}
 		if k.programs != "" {
-			one += ` && targets.all(t, t.executable == "" || ` + within("t.executable", strings.Split(k.programs, "\n")) + ")"
+			one += ` && targets.all(t, t.executable == "" || ` +
+				within("t.executable", strings.Split(k.programs, "\n")) + ")"
 		}
 		any = append(any, one)
 	}

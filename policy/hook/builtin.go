@@ -195,7 +195,8 @@ func (r redact) value(raw []byte) []byte {
 	return raw
 }
 
-// spliced is raw with each value that stands in it as change returns it. values yields the values, each a piece of raw, in order.
+// spliced is raw with each value that stands in it as change returns it. values yields the values,
+// each a piece of raw, in order.
 func spliced(raw []byte, values func(each func(value []byte)), change func([]byte) []byte) []byte {
 	var out []byte
 	at := 0

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// RunFunc runs a program and returns when nothing of it is left, which is soon after ctx is done. An error means that it did not run,
-// or was ended by somebody else than itself.
+// RunFunc runs a program and returns when nothing of it is left, which is soon after ctx is done.
+// An error means that it did not run, or was ended by somebody else than itself.
 type RunFunc func(ctx context.Context, c Command) (Ended, error)
 
 // Command is a program that a hook runs.
@@ -54,7 +54,8 @@ func (c *command) Run(ctx context.Context, in *Input) (o Output, err error) {
 	if c.run == nil {
 		return o, errors.New("this hub runs no commands")
 	}
-	end, err := c.run(ctx, Command{Argv: c.argv, Dir: c.dir, Env: c.env, Set: []string{"CLAUDE_PROJECT_DIR=" + c.dir, Variable + "=" + in.mark()},
+	end, err := c.run(ctx, Command{Argv: c.argv, Dir: c.dir, Env: c.env, Set: []string{"CLAUDE_PROJECT_DIR=" + c.dir,
+		Variable + "=" + in.mark()},
 		Stdin: append(stdin, '\n'), Timeout: MaxTimeout, MaxBytes: maxOutput})
 	switch {
 	case err != nil:
@@ -63,7 +64,8 @@ func (c *command) Run(ctx context.Context, in *Input) (o Output, err error) {
 		block(in.Event, &o, cmp.Or(clip(strings.TrimSpace(end.Stderr)), "the hook says so"))
 		return o, nil
 	case end.ExitCode != 0:
-		return o, fmt.Errorf("the hook ended with exit code %d: %s", end.ExitCode, cmp.Or(clip(strings.TrimSpace(end.Stderr)), "it said nothing"))
+		return o, fmt.Errorf("the hook ended with exit code %d: %s", end.ExitCode,
+			cmp.Or(clip(strings.TrimSpace(end.Stderr)), "it said nothing"))
 	case end.Cut:
 		return o, fmt.Errorf("the hook wrote more than %d bytes", maxOutput)
 	}

@@ -14,14 +14,15 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
-// Config is one hook as it is configured. It is exactly one of Command, Shell, URL, Require, Rewrite, Redact and AddContext.
+// Config is one hook as it is configured. It is exactly one of Command, Shell, URL, Require,
+// Rewrite, Redact and AddContext.
 type Config struct {
 	Name   string  // unique; "" becomes hook-<number>
 	Events []Event // at least one
 	Rule   policy.Rule
 
-	// Matcher is a matcher of Claude Code over names like mcp__server__tool: an exact name, several with | between them, or a regular
-	// expression. "" and "*" are all.
+	// Matcher is a matcher of Claude Code over names like mcp__server__tool: an exact name, several
+	// with | between them, or a regular expression. "" and "*" are all.
 	Matcher string
 
 	Command []string // program and arguments; no shell reads them
@@ -63,8 +64,8 @@ const (
 	// MaxTimeout is the longest time that a hook may be given.
 	MaxTimeout = 10 * time.Minute
 
-	// places is how many commands and requests of hooks run at the same time. Others wait for their turn. Hooks of calls that hooks make
-	// have as many of their own, see Set.turnsFor.
+	// places is how many commands and requests of hooks run at the same time. Others wait for their
+	// turn. Hooks of calls that hooks make have as many of their own, see Set.turnsFor.
 	places = 48
 	// ownPlaces bounds the places of one caller. So slow hooks of one caller leave places for the hooks of others.
 	ownPlaces = 32
@@ -96,7 +97,8 @@ type checker struct {
 }
 
 func (c *checker) fault(key, message, hint string) {
-	*c.problems = append(*c.problems, Problem{c.index, policy.Problem{Rule: c.index, Key: key, Message: message, Hint: hint}})
+	*c.problems = append(*c.problems, Problem{c.index, policy.Problem{Rule: c.index, Key: key, Message: message,
+		Hint: hint}})
 }
 
 var hookName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
@@ -107,7 +109,8 @@ func (c *checker) compile(h Config) *compiled {
 		h.Name = fmt.Sprintf("hook-%d", c.index+1)
 	}
 	if !hookName.MatchString(h.Name) {
-		c.fault("name", fmt.Sprintf("%q is no name for a hook", h.Name), "write letters, digits, dots, dashes and underscores, at most 64")
+		c.fault("name", fmt.Sprintf("%q is no name for a hook", h.Name),
+			"write letters, digits, dots, dashes and underscores, at most 64")
 	}
 	if len(h.Events) == 0 {
 		c.fault("event", "the hook does not say when it runs", "write event: pre_tool_use, or another event")
@@ -143,12 +146,13 @@ func (c *checker) compile(h Config) *compiled {
 	return out
 }
 
-// matching is the hook's name and kind, and the keys of the config that say which calls it is for. The text of a condition may hold
-// secrets of the environment: it is not for records.
+// matching is the hook's name and kind, and the keys of the config that say which calls it is for.
+// The text of a condition may hold secrets of the environment: it is not for records.
 func (h *compiled) matching() map[string]any {
 	says := map[string]any{"hook": h.Name, "kind": h.kind}
-	for key, words := range map[string][]string{"match": h.Rule.Match, "tags": h.Rule.Tags, "server": h.Rule.Server, "profile": h.Rule.Profile,
-		"actor": h.Rule.Actor} {
+	for key, words := range map[string][]string{"match": h.Rule.Match, "tags": h.Rule.Tags, "server": h.Rule.Server,
+		"profile": h.Rule.Profile,
+		"actor":   h.Rule.Actor} {
 		if len(words) > 0 {
 			says[key] = words
 		}
@@ -162,8 +166,9 @@ func (h *compiled) matching() map[string]any {
 	return says
 }
 
-// plainNames matches a list of names: "Only letters, digits, _, -, spaces, , and |: exact string, or list of exact strings separated by | or
-// , with optional surrounding whitespace" (Claude Code, hooks reference).
+// plainNames matches a list of names: "Only letters, digits, _, -, spaces, , and |: exact string,
+// or list of exact strings separated by | or , with optional surrounding whitespace" (Claude Code,
+// hooks reference).
 var plainNames = regexp.MustCompile(`^[A-Za-z0-9_|, -]+$`)
 
 // names compiles a matcher of Claude Code; nil for all names.
@@ -180,7 +185,8 @@ func (c *checker) names(text string) *regexp.Regexp {
 	}
 	p, err := regexp.Compile(text)
 	if err != nil {
-		c.fault("matcher", "this is no regular expression of RE2", "write names like mcp__server__tool, an expression, or use match")
+		c.fault("matcher", "this is no regular expression of RE2",
+			"write names like mcp__server__tool, an expression, or use match")
 	}
 	return p
 }
@@ -219,8 +225,10 @@ func (c *checker) implement(h *compiled) {
 	case len(said) > 1:
 		c.fault(said[1], fmt.Sprintf("the hook is %s already", said[0]), "write two hooks")
 	}
-	if builtIn := []string{"require", "rewrite", "redact", "add_context"}; h.Observes && slices.Contains(builtIn, h.kind) {
-		c.fault("observes", fmt.Sprintf("what %s does would be ignored", h.kind), "remove it: a hook that only looks is a command or a url")
+	if builtIn := []string{"require", "rewrite", "redact", "add_context"}; h.Observes &&
+		slices.Contains(builtIn, h.kind) {
+		c.fault("observes", fmt.Sprintf("what %s does would be ignored", h.kind),
+			"remove it: a hook that only looks is a command or a url")
 	}
 	for _, e := range h.Events {
 		if input, result, _ := usable(e); !input && !result && slices.Contains([]string{"rewrite", "redact"}, h.kind) {
@@ -228,10 +236,12 @@ func (c *checker) implement(h *compiled) {
 		}
 	}
 	if h.AddContext != "" && slices.Contains(h.Events, ResultPersistence) {
-		c.fault("event", "add_context has no effect at result_persistence, where the caller has its result", "remove that event")
+		c.fault("event", "add_context has no effect at result_persistence, where the caller has its result",
+			"remove that event")
 	}
 	if h.Reason != "" && h.Require == "" {
-		c.fault("reason", "only require has a reason of its own", "remove it: other hooks give their reasons when they run")
+		c.fault("reason", "only require has a reason of its own",
+			"remove it: other hooks give their reasons when they run")
 	}
 }
 

@@ -57,13 +57,18 @@ type hubFacts struct {
 // JSON is the input as hooks read it. The arguments and the result stand there byte for byte.
 func (in *Input) JSON() ([]byte, error) {
 	r := in.Request
-	n := nativeInput{Session: r.Actor.Session, CWD: r.CWD, Mode: "default", Event: in.Event.native(), Tool: ToolName(r.Tool),
-		Input: r.Input, Response: in.Result, Error: in.Error, Interrupt: in.Class == tool.ClassCanceled, UseID: string(r.Invocation),
-		Hub: hubFacts{Event: in.Event, Hook: in.hook, Hooks: in.mark(), Invocation: r.Invocation, Tool: r.Tool.Name, Server: r.Tool.Server, Native: r.Tool.Native,
-			Profile: r.Profile, Actor: r.Actor.Name, Door: r.Actor.Door, Client: r.Actor.Client.Name, ClientVersion: r.Actor.Client.Version,
-			CallID: in.CallID, Via: in.Via, Meta: r.Meta, Decision: in.Decision, Class: in.Class}}
+	n := nativeInput{Session: r.Actor.Session, CWD: r.CWD, Mode: "default", Event: in.Event.native(),
+		Tool:  ToolName(r.Tool),
+		Input: r.Input, Response: in.Result, Error: in.Error, Interrupt: in.Class == tool.ClassCanceled,
+		UseID: string(r.Invocation),
+		Hub: hubFacts{Event: in.Event, Hook: in.hook, Hooks: in.mark(), Invocation: r.Invocation, Tool: r.Tool.Name,
+			Server: r.Tool.Server, Native: r.Tool.Native,
+			Profile: r.Profile, Actor: r.Actor.Name, Door: r.Actor.Door, Client: r.Actor.Client.Name,
+			ClientVersion: r.Actor.Client.Version,
+			CallID:        in.CallID, Via: in.Via, Meta: r.Meta, Decision: in.Decision, Class: in.Class}}
 	if f := r.Facts; f != nil {
-		n.Hub.Tags, n.Hub.ReadOnly, n.Hub.Destructive, n.Hub.Risk = f.Tags, f.ReadOnly.Value, f.Destructive.Value, f.Risk.Value
+		n.Hub.Tags, n.Hub.ReadOnly, n.Hub.Destructive, n.Hub.Risk = f.Tags, f.ReadOnly.Value, f.Destructive.Value,
+			f.Risk.Value
 	}
 	if rawjson.IsNull(n.Input) {
 		n.Input = json.RawMessage(`{}`)
@@ -77,7 +82,8 @@ func (in *Input) JSON() ([]byte, error) {
 	return rawjson.Encode(n)
 }
 
-// ToolName is the name of a tool as hooks see it: mcp__<server>__<tool>, where _ stands for all but letters, digits, _ and -.
+// ToolName is the name of a tool as hooks see it: mcp__<server>__<tool>, where _ stands for all but
+// letters, digits, _ and -.
 func ToolName(t *tool.Tool) string { return "mcp__" + plain(t.Server) + "__" + plain(t.Native) }
 
 func plain(name string) string {
@@ -164,7 +170,8 @@ func parse(e Event, text []byte) (o Output, err error) {
 
 // permission reads what the hook says of whether the call may go on.
 func (n *nativeOutput) permission(e Event, o *Output) error {
-	behavior, reason := cmp.Or(n.Specific.Decision, n.Specific.Request.Behavior), cmp.Or(n.Specific.Reason, n.Specific.Request.Message, n.Reason)
+	behavior, reason := cmp.Or(n.Specific.Decision, n.Specific.Request.Behavior),
+		cmp.Or(n.Specific.Reason, n.Specific.Request.Message, n.Reason)
 	switch behavior {
 	case "", "defer":
 	case string(tool.Allow), string(tool.Ask), string(tool.Deny):
@@ -182,8 +189,9 @@ func (n *nativeOutput) permission(e Event, o *Output) error {
 	return nil
 }
 
-// block is a hook's decision to block, in JSON or by exit code 2. Before the call it stops the call. After it the tool has run, and
-// the reason goes to the model beside the result, as Claude Code has it.
+// block is a hook's decision to block, in JSON or by exit code 2. Before the call it stops the
+// call. After it the tool has run, and the reason goes to the model beside the result, as Claude
+// Code has it.
 func block(e Event, o *Output, reason string) {
 	if e.Before() {
 		o.Stop = &Stop{reason}

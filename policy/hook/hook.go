@@ -1,11 +1,13 @@
-// Package hook runs what an operator has put beside the calls of tools: a command, an HTTP endpoint or a function of the hub. A hook
-// looks at one call at one moment of it (Event), and can say something to the person and the model, change the input or the
-// output, take part in the permission decision, or stop the call.
+// Package hook runs what an operator has put beside the calls of tools: a command, an HTTP endpoint
+// or a function of the hub. A hook looks at one call at one moment of it (Event), and can say
+// something to the person and the model, change the input or the output, take part in the
+// permission decision, or stop the call.
 //
-// What a hook reads and writes is the format of Claude Code's hooks, so that hooks written for MCP tools work as they are. The
-// facts that only the hub knows are in one more member, toolhub.
+// What a hook reads and writes is the format of Claude Code's hooks, so that hooks written for MCP
+// tools work as they are. The facts that only the hub knows are in one more member, toolhub.
 //
-// This package decides which hooks run, in which order, and for how long. What their outputs do to a call is left to the pipeline.
+// This package decides which hooks run, in which order, and for how long. What their outputs do to
+// a call is left to the pipeline.
 package hook
 
 import (
@@ -34,7 +36,8 @@ const (
 
 // Events are all events, in the order in which a call comes to them.
 func Events() []Event {
-	return []Event{PreToolUse, PermissionRequest, PermissionDecision, PostToolUse, PostToolUseFailure, ResultPersistence}
+	return []Event{PreToolUse, PermissionRequest, PermissionDecision, PostToolUse, PostToolUseFailure,
+		ResultPersistence}
 }
 
 // Before reports whether hooks of the event run before the tool does.
@@ -59,8 +62,9 @@ func (e Event) native() string {
 	return "ResultPersistence"
 }
 
-// Hook is one implementation: a command, an HTTP endpoint or a function of the hub. Run is called concurrently. It changes nothing
-// in the input and returns soon after ctx is done. An error means that the hook has failed, and says nothing of the call.
+// Hook is one implementation: a command, an HTTP endpoint or a function of the hub. Run is called
+// concurrently. It changes nothing in the input and returns soon after ctx is done. An error means
+// that the hook has failed, and says nothing of the call.
 type Hook interface {
 	Run(ctx context.Context, in *Input) (Output, error)
 }
@@ -79,8 +83,9 @@ type Input struct {
 	hook string
 }
 
-// MetaKey is the member of a call's _meta that names the hook that has made the call, after those that this one's call came from, with
-// spaces between. Variable holds it for commands. A hook does not run for a call that it has made itself: such a call is refused.
+// MetaKey is the member of a call's _meta that names the hook that has made the call, after those
+// that this one's call came from, with spaces between. Variable holds it for commands. A hook does
+// not run for a call that it has made itself: such a call is refused.
 const (
 	MetaKey  = "toolhub/hooks"
 	Variable = "MCP_TOOLHUB_HOOKS"

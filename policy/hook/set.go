@@ -46,13 +46,17 @@ type planKey struct {
 // maxPlans bounds what is kept: one plan for each tool and kind of caller.
 const maxPlans = 10_000
 
-// New compiles hooks. Nil and no problem are returned where there are none. The set counts only where there is no problem.
+// New compiles hooks. Nil and no problem are returned where there are none. The set counts only
+// where there is no problem.
 func New(configs []Config, o Options) (*Set, []Problem) {
 	if len(configs) == 0 {
 		return nil, nil
 	}
 	if o.Client == nil {
-		o.Client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		o.Client = &http.Client{CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return http.ErrUseLastResponse
+		}}
 	}
 	s := &Set{}
 	for range configs { // no hook stands in the origin of a call twice
@@ -88,7 +92,8 @@ type planned struct {
 	when   policy.Condition // where it varies whether the hook matches a call of the plan
 }
 
-// Plan returns the hooks that can match calls like r, nil where none can. It is made once for each tool, profile and caller.
+// Plan returns the hooks that can match calls like r, nil where none can. It is made once for each
+// tool, profile and caller.
 func (s *Set) Plan(t *tool.Tool, profile string, actor *tool.Actor, request func() policy.Request) *Plan {
 	key := planKey{t, profile, actor.Door, actor.Name}
 	if p, ok := s.plans.Load(key); ok {
@@ -127,8 +132,9 @@ func (p *Plan) Has(e Event) bool {
 	return p != nil && len(p.at[e]) > 0
 }
 
-// Again returns the first hook that matches the call and has made it itself; "" where there is none. It looks at hooks of all events,
-// so that such a call is refused before anything has run. input is asked where hooks have made the call.
+// Again returns the first hook that matches the call and has made it itself; "" where there is
+// none. It looks at hooks of all events, so that such a call is refused before anything has run.
+// input is asked where hooks have made the call.
 func (p *Plan) Again(meta json.RawMessage, input func() (Input, error)) (string, error) {
 	if len(meta) == 0 {
 		return "", nil
@@ -169,8 +175,8 @@ type Moment struct {
 	Found   *Found                // what earlier events of the call have found out; nil for nothing
 }
 
-// Found is which hooks of a plan match a call. It is found out once: whoever changes the arguments makes it nil, which is that nothing has
-// been found out.
+// Found is which hooks of a plan match a call. It is found out once: whoever changes the arguments
+// makes it nil, which is that nothing has been found out.
 type Found []finding
 
 type finding uint8
@@ -180,9 +186,9 @@ const (
 	differs
 )
 
-// Run runs the hooks of e that match, in the order of the config. Hooks that only look run beside each other where nothing stands
-// between them. The error is that of the moment, or a *tool.Failure where ctx has ended before a hook could begin. Such a hook has no
-// run, and no further one begins.
+// Run runs the hooks of e that match, in the order of the config. Hooks that only look run beside
+// each other where nothing stands between them. The error is that of the moment, or a *tool.Failure
+// where ctx has ended before a hook could begin. Such a hook has no run, and no further one begins.
 func (p *Plan) Run(ctx context.Context, e Event, m Moment) error {
 	if m.Found == nil {
 		m.Found = new(Found)
@@ -259,7 +265,8 @@ func (n *present) find(h planned) (finding, error) {
 	return *found, nil
 }
 
-// runTogether runs hooks beside each other, and reports them in order. They begin in that order, too, each once it has a place.
+// runTogether runs hooks beside each other, and reports them in order. They begin in that order,
+// too, each once it has a place.
 func (p *Plan) runTogether(ctx context.Context, now *present, hooks []*compiled) error {
 	if len(hooks) == 0 {
 		return nil
@@ -276,7 +283,8 @@ func (p *Plan) runTogether(ctx context.Context, now *present, hooks []*compiled)
 	for i, h := range hooks {
 		leave, err := p.set.await(ctx, h, &in, now.moment.Waits)
 		if err != nil {
-			canceled = &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while a hook waited for its turn", Cause: err}
+			canceled = &tool.Failure{Class: tool.ClassCanceled,
+				Message: "the call was canceled while a hook waited for its turn", Cause: err}
 			break
 		}
 		begun++
@@ -314,8 +322,8 @@ func (s *Set) await(ctx context.Context, h *compiled, in *Input, waits func()) (
 	return func() { t.leave(by) }, nil
 }
 
-// turnsFor returns the turns of the hooks of the call. A hook that calls the hub keeps its place until the hooks of that call have run,
-// so those have places of their own.
+// turnsFor returns the turns of the hooks of the call. A hook that calls the hub keeps its place
+// until the hooks of that call have run, so those have places of their own.
 func (s *Set) turnsFor(in *Input) *turns {
 	return s.turns[min(len(strings.Fields(in.origin())), len(s.turns)-1)]
 }
@@ -376,10 +384,12 @@ func (r *Report) settle(observes bool) error {
 	input, result, behaviors := usable(r.Event)
 	r.ignore(o.Input != nil && (observes || !input), "updated_input", func() { o.Input = nil })
 	r.ignore(o.Result != nil && (observes || !result), "updated_output", func() { o.Result = nil })
-	r.ignore(o.Permission != nil && (observes || !slices.Contains(behaviors, o.Permission.Behavior)), "permission_result",
+	r.ignore(o.Permission != nil && (observes || !slices.Contains(behaviors, o.Permission.Behavior)),
+		"permission_result",
 		func() { o.Permission = nil })
 	r.ignore(o.Stop != nil && observes, "stop", func() { o.Stop = nil })
-	r.ignore(len(o.Context) > 0 && (observes || r.Event == ResultPersistence), "additional_context", func() { o.Context = nil })
+	r.ignore(len(o.Context) > 0 && (observes || r.Event == ResultPersistence), "additional_context",
+		func() { o.Context = nil })
 	return checkOutput(o)
 }
 
@@ -410,7 +420,8 @@ func (s *Set) List() []Info {
 	all := make([]Info, len(s.hooks))
 	for i, h := range s.hooks {
 		r := &h.Rule
-		all[i] = Info{h.Name, h.Events, h.kind, h.does(), r.Match, h.Matcher, r.Tags, r.Server, r.Profile, r.Actor, r.When, h.Timeout.String(),
+		all[i] = Info{h.Name, h.Events, h.kind, h.does(), r.Match, h.Matcher, r.Tags, r.Server, r.Profile, r.Actor,
+			r.When, h.Timeout.String(),
 			h.failing(), h.Observes, h.Place}
 	}
 	return all

@@ -9,8 +9,9 @@ import (
 // caller is one party that takes turns. All its sessions and runs count together.
 type caller struct{ door, name string }
 
-// turns gives places to the commands and requests of hooks. A free place goes to the waiting caller that has the fewest, and among
-// equals to the one that came first. No caller has more than ownPlaces.
+// turns gives places to the commands and requests of hooks. A free place goes to the waiting caller
+// that has the fewest, and among equals to the one that came first. No caller has more than
+// ownPlaces.
 type turns struct {
 	mu      sync.Mutex
 	taken   int
@@ -24,8 +25,8 @@ type turn struct {
 	came chan struct{} // closed when it has its place
 }
 
-// enter waits for a place, which leave gives back. An error is that of ctx, and no place is held then. waits is called once where no
-// place is free.
+// enter waits for a place, which leave gives back. An error is that of ctx, and no place is held
+// then. waits is called once where no place is free.
 func (t *turns) enter(ctx context.Context, by caller, waits func()) error {
 	if err := ctx.Err(); err != nil {
 		return err

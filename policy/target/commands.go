@@ -57,8 +57,8 @@ func shellText(t Target, text string) Target {
 	return t
 }
 
-// program sets the executable: its name, or its path as it is written. A relative path depends on the working directory,
-// which is part of whatever is granted.
+// program sets the executable: its name, or its path as it is written. A relative path depends on
+// the working directory, which is part of whatever is granted.
 func program(t Target, words []string) Target {
 	t.Executable = words[0]
 	if RunsArguments(words[0]) {
@@ -67,8 +67,9 @@ func program(t Target, words []string) Target {
 	return t
 }
 
-// Runs sets the file that the command t executes: path, absolute and with every link followed. It keeps the name that t calls
-// the file by, because some programs go by it: lsmod and insmod are one file.
+// Runs sets the file that the command t executes: path, absolute and with every link followed. It
+// keeps the name that t calls the file by, because some programs go by it: lsmod and insmod are one
+// file.
 func (t *Target) Runs(path string) {
 	if called := lastName(t.Executable); called != lastName(path) {
 		t.As = called
@@ -87,26 +88,38 @@ func base(program string) string {
 	return strings.TrimRight(program, "0123456789.-")
 }
 
-// RunsArguments reports whether the program at path runs other programs by its arguments. A grant for such a program would
-// cover everything.
+// RunsArguments reports whether the program at path runs other programs by its arguments. A grant
+// for such a program would cover everything.
 func RunsArguments(path string) bool {
 	name := base(path)
 	switch name {
-	case "", "sh", "bash", "zsh", "dash", "ksh", "fish", "csh", "tcsh", "busybox", "cmd", "powershell", "pwsh", "env", "sudo", "doas", "su",
+	case "", "sh", "bash", "zsh", "dash", "ksh", "fish", "csh", "tcsh", "busybox", "cmd", "powershell", "pwsh", "env",
+		"sudo", "doas", "su",
 		"nohup", "nice", "ionice", "time", "timeout",
 		"xargs", "find", "parallel", "watch", "strace", "ltrace", "gdb", "ssh", "docker",
-		"podman", "kubectl", "nsenter", "chroot", "unshare", "setsid", "stdbuf", "script", "expect", "python", "perl", "ruby", "node",
-		"deno", "bun", "php", "lua", "awk", "gawk", "osascript", "wscript", "cscript", "mshta", "rundll", "npx", "uvx", "pipx", "make",
+		"podman", "kubectl", "nsenter", "chroot", "unshare", "setsid", "stdbuf", "script", "expect", "python", "perl",
+		"ruby", "node",
+		"deno", "bun", "php", "lua", "awk", "gawk", "osascript", "wscript", "cscript", "mshta", "rundll", "npx", "uvx",
+		"pipx", "make",
 		"git", "vim", "vi", "ed", "emacs", "tar", "rsync", "npm", "pnpm", "yarn", "go", "cargo",
-		"ash", "toybox", "coreutils", "mawk", "nawk", "original-awk", "sed", "gsed", "nvim", "vimdiff", "view", "ex", "nano", "less", "more", "man",
-		"pager", "tmux", "screen", "systemd-run", "machinectl", "pkexec", "runuser", "sg", "newgrp", "runcon", "setpriv", "capsh", "setarch",
-		"linux", "i386", "x86_64", "taskset", "chrt", "choom", "prlimit", "flock", "logsave", "fakeroot", "proot", "bwrap", "firejail", "flatpak",
-		"snap", "run-parts", "start-stop-daemon", "dbus-run-session", "xvfb-run", "ssh-agent", "sshpass", "scp", "sftp", "gpg-agent", "at", "batch",
-		"crontab", "entr", "socat", "nc", "ncat", "valgrind", "perf", "bpftrace", "lldb", "java", "jshell", "groovy", "scala", "kotlin", "dotnet", "mono",
-		"rscript", "r", "julia", "guile", "sbcl", "ghci", "ocaml", "elixir", "iex", "erl", "mix", "swift", "tclsh", "wish", "luajit", "pypy", "irb",
-		"nodejs", "bunx", "wsl", "start", "gradle", "gradlew", "mvn", "mvnw", "ant", "bazel", "cmake", "ninja", "meson", "just", "task", "rake",
-		"bundle", "gem", "pip", "uv", "poetry", "pipenv", "conda", "nix", "nix-shell", "brew", "corepack", "tox", "nox", "pytest", "hg", "svn",
-		"sqlite", "psql", "mysql", "mariadb", "helm", "terraform", "ansible", "vagrant", "zip", "split", "ld.so", "direnv",
+		"ash", "toybox", "coreutils", "mawk", "nawk", "original-awk", "sed", "gsed", "nvim", "vimdiff", "view", "ex",
+		"nano", "less", "more", "man",
+		"pager", "tmux", "screen", "systemd-run", "machinectl", "pkexec", "runuser", "sg", "newgrp", "runcon",
+		"setpriv", "capsh", "setarch",
+		"linux", "i386", "x86_64", "taskset", "chrt", "choom", "prlimit", "flock", "logsave", "fakeroot", "proot",
+		"bwrap", "firejail", "flatpak",
+		"snap", "run-parts", "start-stop-daemon", "dbus-run-session", "xvfb-run", "ssh-agent", "sshpass", "scp", "sftp",
+		"gpg-agent", "at", "batch",
+		"crontab", "entr", "socat", "nc", "ncat", "valgrind", "perf", "bpftrace", "lldb", "java", "jshell", "groovy",
+		"scala", "kotlin", "dotnet", "mono",
+		"rscript", "r", "julia", "guile", "sbcl", "ghci", "ocaml", "elixir", "iex", "erl", "mix", "swift", "tclsh",
+		"wish", "luajit", "pypy", "irb",
+		"nodejs", "bunx", "wsl", "start", "gradle", "gradlew", "mvn", "mvnw", "ant", "bazel", "cmake", "ninja", "meson",
+		"just", "task", "rake",
+		"bundle", "gem", "pip", "uv", "poetry", "pipenv", "conda", "nix", "nix-shell", "brew", "corepack", "tox", "nox",
+		"pytest", "hg", "svn",
+		"sqlite", "psql", "mysql", "mariadb", "helm", "terraform", "ansible", "vagrant", "zip", "split", "ld.so",
+		"direnv",
 		"fd", "eval", "exec":
 		return true
 	}

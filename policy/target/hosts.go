@@ -33,8 +33,8 @@ func hosts(t Target, text string) []Target {
 	return out
 }
 
-// hostsOf returns the hosts that programs take text for, each in its one spelling: one, but where letters or numbers are
-// read in two ways. fault says why text is none, or no program's.
+// hostsOf returns the hosts that programs take text for, each in its one spelling: one, but where
+// letters or numbers are read in two ways. fault says why text is none, or no program's.
 func hostsOf(text string) (found []place, fault string) {
 	if rest, ok := strings.CutPrefix(text, "["); ok {
 		plain, _, zoned := strings.Cut(strings.TrimSuffix(rest, "]"), "%")
@@ -92,7 +92,8 @@ func localName(labels []string) []Note {
 	switch {
 	case last == "localhost", last == "localdomain", strings.HasPrefix(last, "ip6-l"):
 		return []Note{Loopback}
-	case len(labels) == 1, last == "local", last == "internal", last == "lan", last == "intranet", last == "corp", last == "home",
+	case len(labels) == 1, last == "local", last == "internal", last == "lan", last == "intranet", last == "corp",
+		last == "home",
 		len(labels) > 1 && labels[len(labels)-2] == "home" && last == "arpa":
 		return []Note{Private}
 	}
@@ -103,7 +104,8 @@ func localName(labels []string) []Note {
 // programs do: to these "ß" is "ss", and joiners are not there.
 var (
 	lookup     = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.CheckHyphens(false), idna.StrictDomainName(false))
-	transition = idna.New(idna.MapForLookup(), idna.CheckHyphens(false), idna.StrictDomainName(false), idna.CheckJoiners(false), idna.Transitional(true))
+	transition = idna.New(idna.MapForLookup(), idna.CheckHyphens(false), idna.StrictDomainName(false),
+		idna.CheckJoiners(false), idna.Transitional(true))
 )
 
 // ascii returns a host in ASCII: by one rule or two, where these differ.
@@ -132,7 +134,8 @@ func ascii(host string) (names []string, notes []Note, fault string) {
 
 // dropIgnored drops characters that nobody sees: soft hyphens, joiners, variation selectors, marks of direction.
 func dropIgnored(r rune) rune {
-	if unicode.In(r, unicode.Cf, unicode.Variation_Selector) || r == 0x034f || r == 0x115f || r == 0x1160 || r == 0x3164 || r == 0xffa0 {
+	if unicode.In(r, unicode.Cf, unicode.Variation_Selector) || r == 0x034f || r == 0x115f || r == 0x1160 ||
+		r == 0x3164 || r == 0xffa0 {
 		return -1
 	}
 	return r
@@ -146,8 +149,8 @@ func numeric(label string) bool {
 	return label != "" && strings.Trim(label, "0123456789") == ""
 }
 
-// oldIPv4 reads an address of one to four numbers, decimal, octal or hexadecimal, the last of which fills what is left. It is
-// two where a number is octal to one program and decimal to another.
+// oldIPv4 reads an address of one to four numbers, decimal, octal or hexadecimal, the last of which
+// fills what is left. It is two where a number is octal to one program and decimal to another.
 func oldIPv4(labels []string) (found []netip.Addr, fault string) {
 	const wrong = "holds an IP address that is none: write four numbers from 0 to 255"
 	for _, octal := range []bool{true, false} {

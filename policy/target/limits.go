@@ -16,17 +16,18 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Config are the limits that the operator sets. The zero value lets calls write below their working directory only, takes
-// the default sensitive paths for sensitive, and limits no host.
+// Config are the limits that the operator sets. The zero value lets calls write below their working
+// directory only, takes the default sensitive paths for sensitive, and limits no host.
 type Config struct {
 	AllowedWriteRoots []string `yaml:"allowed_write_roots"` // absolute directories, besides the call's own
 	AllowTempWrites   bool     `yaml:"allow_temp_writes"`   // in the directory for temporary files, too
-	SensitivePaths    []string `yaml:"sensitive_paths"`     // globs added to the default ones; without a leading slash they hold everywhere
-	ExemptPaths       []string `yaml:"exempt_paths"`        // globs that are not sensitive whatever else says so
+	// globs added to the default ones; without a leading slash they hold everywhere
+	SensitivePaths []string `yaml:"sensitive_paths"`
+	ExemptPaths    []string `yaml:"exempt_paths"` // globs that are not sensitive whatever else says so
 
-	// Hosts are exact names or addresses, *.name for the names below one, or networks like 10.0.0.0/8. A domain is a name with
-	// all names below it. Where any host is allowed, all others are denied. To deny one name or address of the machine itself
-	// is to deny all of them.
+	// Hosts are exact names or addresses, *.name for the names below one, or networks like
+	// 10.0.0.0/8. A domain is a name with all names below it. Where any host is allowed, all others
+	// are denied. To deny one name or address of the machine itself is to deny all of them.
 	AllowedHosts   []string `yaml:"allowed_hosts"`
 	DeniedHosts    []string `yaml:"denied_hosts"`
 	AllowedDomains []string `yaml:"allowed_domains"`
@@ -41,8 +42,8 @@ type Fault struct {
 
 func (f *Fault) Error() string { return f.Path + ": " + f.Problem }
 
-// Validate reports every fault of c, each as a *Fault, joined; nil where there is none. It changes nothing and looks at no
-// file.
+// Validate reports every fault of c, each as a *Fault, joined; nil where there is none. It changes
+// nothing and looks at no file.
 func (c Config) Validate() error {
 	var faults []error
 	fault := func(key string, i int, format string, args ...any) {
@@ -147,7 +148,8 @@ func newHostRule(text string, domain bool) (hostRule, error) {
 		return hostRule{}, fmt.Errorf("%q has a wildcard, and a domain means all below it anyway: write %s", text, name)
 	}
 	if strings.ContainsAny(name, "*/@ ") || name == "" {
-		return hostRule{}, fmt.Errorf("%q is no host: write a name, an address, *.name, or a network like 10.0.0.0/8", text)
+		return hostRule{}, fmt.Errorf("%q is no host: write a name, an address, *.name, or a network like 10.0.0.0/8",
+			text)
 	}
 	found := hosts(Target{Given: name}, name)
 	if len(found) != 1 || found[0].Fault != "" || found[0].Host == "" ||
@@ -198,8 +200,9 @@ func (l *Limits) Judge(targets []Target, root Root) []Finding {
 	for i := range targets {
 		t := &targets[i]
 		add := func(behavior tool.Behavior, code, blocked, format string, args ...any) {
-			found = append(found, Finding{Target: *t, Code: code, Behavior: behavior, Blocked: secret.Text(blocked, t.Kind == Command),
-				Reason: secret.Text(fmt.Sprintf(format, args...), t.Kind == Command)})
+			found = append(found, Finding{Target: *t, Code: code, Behavior: behavior,
+				Blocked: secret.Text(blocked, t.Kind == Command),
+				Reason:  secret.Text(fmt.Sprintf(format, args...), t.Kind == Command)})
 		}
 		if t.Fault != "" {
 			code := Unresolved
@@ -211,22 +214,26 @@ func (l *Limits) Judge(targets []Target, root Root) []Finding {
 		switch t.Kind {
 		case Path:
 			if l.Secret(t) {
-				add(tool.Deny, HubSecret, t.Resolved, "%q is where the hub keeps its own keys, tokens and records, which no call may read or change",
+				add(tool.Deny, HubSecret, t.Resolved,
+					"%q is where the hub keeps its own keys, tokens and records, which no call may read or change",
 					t.Resolved)
 			} else if class := l.Sensitive(t); class != "" {
 				add(tool.Ask, Sensitive, t.Resolved, "%q is a sensitive path (%s)", t.Resolved, class)
 			}
 			if t.Write && !t.Remote && t.Fault == "" && !l.writable(t.Resolved, root) {
-				add(tool.Ask, OutsideRoots, t.Resolved, "%q is outside of the directories that may be written to", t.Resolved)
+				add(tool.Ask, OutsideRoots, t.Resolved, "%q is outside of the directories that may be written to",
+					t.Resolved)
 			} else if t.Write && t.Has(HardLink) {
-				add(tool.Ask, OtherNames, t.Resolved, "%q is a file with other names, which may lie outside of the directories that may be written to",
+				add(tool.Ask, OtherNames, t.Resolved,
+					"%q is a file with other names, which may lie outside of the directories that may be written to",
 					t.Resolved)
 			}
 		case URL:
 			if t.Host == "" {
 				continue
 			}
-			if matchesAny(l.denyHosts, t.Host) || l.denySelf && t.Has(Loopback) { // 0.0.0.0 and localhost lead where 127.0.0.1 does
+			// 0.0.0.0 and localhost lead where 127.0.0.1 does
+			if matchesAny(l.denyHosts, t.Host) || l.denySelf && t.Has(Loopback) {
 				add(tool.Deny, HostDenied, t.Host, "the host %q is denied", t.Host)
 			} else if len(l.allowHosts) > 0 && !matchesAny(l.allowHosts, t.Host) {
 				add(tool.Deny, HostUnlisted, t.Host, "the host %q is not among those that are allowed", t.Host)
@@ -273,13 +280,15 @@ func (l *Limits) writable(path string, root Root) bool {
 	return slices.ContainsFunc(slices.Concat(own, l.roots), func(dir string) bool { return Within(path, dir) })
 }
 
-// Within reports whether path, resolved, is dir, resolved, or lies in it: by its spelling, or because one of the directories
-// that it lies in is the same as dir, as in file systems that do not care for letter case.
+// Within reports whether path, resolved, is dir, resolved, or lies in it: by its spelling, or
+// because one of the directories that it lies in is the same as dir, as in file systems that do not
+// care for letter case.
 func Within(path, dir string) bool {
 	if dir == "" || path == "" {
 		return false
 	}
-	if path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator)) {
+	if path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir,
+		string(filepath.Separator))+string(filepath.Separator)) {
 		return true
 	}
 	own, err := os.Stat(dir)

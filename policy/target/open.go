@@ -15,20 +15,21 @@ var ErrChanged = errors.New("the path has changed since it was judged: send the 
 // ErrOther says that a path does not name the kind of file that was to be opened.
 var ErrOther = errors.New("another kind of file")
 
-// PathsOf resolves text as a path to write to, as Resolve would now: to one target, or to two where programs read it in two
-// ways. argument is its JSON pointer. Code that opens the path itself sees by it whether the path still leads to the target
-// that was judged.
+// PathsOf resolves text as a path to write to, as Resolve would now: to one target, or to two where
+// programs read it in two ways. argument is its JSON pointer. Code that opens the path itself sees
+// by it whether the path still leads to the target that was judged.
 func PathsOf(argument, text string, root Root) []Target {
 	return paths(Target{Argument: argument, Given: cut(text), Write: true}, text, root)
 }
 
-// OpenDir opens a resolved directory by descriptor, from the top of the file system on, and follows no link on the way: a
-// resolved path has none, so one that is there now was put there since. What is done through the returned root stays in
-// that directory, wherever its path leads by then. The caller closes it.
+// OpenDir opens a resolved directory by descriptor, from the top of the file system on, and follows
+// no link on the way: a resolved path has none, so one that is there now was put there since. What
+// is done through the returned root stays in that directory, wherever its path leads by then. The
+// caller closes it.
 func OpenDir(resolved string) (*os.Root, error) { return openDir(resolved, enter) }
 
-// MakeDir opens a resolved directory as OpenDir does, and makes what of it does not exist with the bits of perm that the
-// process leaves to what it makes.
+// MakeDir opens a resolved directory as OpenDir does, and makes what of it does not exist with the
+// bits of perm that the process leaves to what it makes.
 func MakeDir(resolved string, perm fs.FileMode) (*os.Root, error) {
 	return openDir(resolved, func(dir *os.Root, name string) (*os.Root, error) {
 		next, err := enter(dir, name)
@@ -92,9 +93,9 @@ func notA(info fs.FileInfo, what string) error {
 	return fmt.Errorf("is no %s: send the path of one: %w", what, ErrOther)
 }
 
-// OpenIn opens name in dir, which OpenDir has opened, by descriptor, with the flags of os.OpenFile, and follows no link. It
-// opens regular files and directories only, and makes what it creates regular; a file is truncated only once it is known to
-// be the right one.
+// OpenIn opens name in dir, which OpenDir has opened, by descriptor, with the flags of os.OpenFile,
+// and follows no link. It opens regular files and directories only, and makes what it creates
+// regular; a file is truncated only once it is known to be the right one.
 func OpenIn(dir *os.Root, name string, flag int, perm fs.FileMode) (*os.File, error) {
 	before, err := dir.Lstat(name)
 	switch {
@@ -115,7 +116,8 @@ func OpenIn(dir *os.Root, name string, flag int, perm fs.FileMode) (*os.File, er
 	info, err := f.Stat()
 	if err == nil {
 		var now fs.FileInfo
-		if now, err = dir.Lstat(name); err == nil && (!os.SameFile(info, now) || before != nil && !os.SameFile(info, before)) {
+		if now, err = dir.Lstat(name); err == nil && (!os.SameFile(info, now) || before != nil &&
+			!os.SameFile(info, before)) {
 			err = ErrChanged
 		}
 	}

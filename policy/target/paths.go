@@ -32,7 +32,10 @@ func paths(t Target, text string, root Root) []Target {
 			one.Notes = append(one.Notes, Trimmed)
 		}
 		for _, found := range one.path(spelling, root) {
-			if !slices.ContainsFunc(out, func(o Target) bool { return o.Resolved == found.Resolved && o.Fault == found.Fault }) {
+			if !slices.ContainsFunc(out, func(o Target) bool {
+				return o.Resolved == found.Resolved &&
+					o.Fault == found.Fault
+			}) {
 				out = append(out, found)
 			}
 		}
@@ -40,8 +43,8 @@ func paths(t Target, text string, root Root) []Target {
 	return out
 }
 
-// spellings returns the paths that programs read text as, text itself first. Many programs remove white space at its ends, and
-// some stop at a NUL character.
+// spellings returns the paths that programs read text as, text itself first. Many programs remove
+// white space at its ends, and some stop at a NUL character.
 func spellings(text string) []string {
 	before, _, _ := strings.Cut(text, "\x00")
 	var all []string
@@ -82,8 +85,8 @@ func (t Target) path(text string, root Root) []Target {
 	return []Target{t, other}
 }
 
-// fileURL returns the paths of a file URL: in the plain reading, where one of another host keeps its two slashes, which are
-// refused where they matter, and in that of the URL Standard.
+// fileURL returns the paths of a file URL: in the plain reading, where one of another host keeps
+// its two slashes, which are refused where they matter, and in that of the URL Standard.
 func fileURL(text string) []string {
 	rest := text[len("file:"):]
 	if after, ok := strings.CutPrefix(rest, "//"); ok {
@@ -114,7 +117,8 @@ func fileURL(text string) []string {
 func absolute(t *Target, text string, root Root) (full, fault string) {
 	switch {
 	case strings.ContainsRune(text, 0):
-		return strings.ReplaceAll(text, "\x00", "␀"), "holds a NUL character, which no path can: send the path without it"
+		return strings.ReplaceAll(text, "\x00", "␀"),
+			"holds a NUL character, which no path can: send the path without it"
 	case !utf8.ValidString(text) || strings.ContainsRune(text, utf8.RuneError):
 		return text, "holds what is no text: programs read it in several ways"
 	case len(text) > maxPath:
@@ -125,9 +129,11 @@ func absolute(t *Target, text string, root Root) (full, fault string) {
 		slashed = strings.ReplaceAll(text, `\`, "/")
 	}
 	switch {
-	case strings.HasPrefix(slashed, "//") && (runtime.GOOS == "windows" || root.Remote || strings.HasPrefix(text, `\\`)):
+	case strings.HasPrefix(slashed, "//") && (runtime.GOOS == "windows" || root.Remote ||
+		strings.HasPrefix(text, `\\`)):
 		return text, "is a network or device path: opening it sends credentials to another machine"
-	case strings.HasPrefix(slashed, "$HOME/"), strings.HasPrefix(slashed, "${HOME}/"), slashed == "$HOME", slashed == "${HOME}":
+	case strings.HasPrefix(slashed, "$HOME/"), strings.HasPrefix(slashed, "${HOME}/"), slashed == "$HOME",
+		slashed == "${HOME}":
 		_, rest, _ := strings.Cut(slashed, "HOME")
 		return home(t, strings.TrimPrefix(rest, "}"), root)
 	case strings.HasPrefix(slashed, "$"), strings.Contains(slashed, "${"), strings.Contains(slashed, "$("),
@@ -206,7 +212,8 @@ func windowsFault(slashed string) string {
 		}
 		base, _, _ := strings.Cut(strings.ToUpper(name), ".")
 		switch base {
-		case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "COM1", "COM2", "COM3", "COM4", "COM5", "COM6", "COM7", "COM8", "COM9",
+		case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "COM1", "COM2", "COM3", "COM4", "COM5", "COM6", "COM7",
+			"COM8", "COM9",
 			"LPT1", "LPT2", "LPT3", "LPT4", "LPT5", "LPT6", "LPT7", "LPT8", "LPT9":
 			return "names a device: write the path of a file"
 		}

@@ -23,8 +23,9 @@ const (
 
 var errNoObject = errors.New("the arguments are no JSON object: send one")
 
-// Resolve returns the targets of one call: first those of the schema's arguments, in its order, then those of undeclared ones.
-// It returns an error where arguments is no JSON object, or ctx is done.
+// Resolve returns the targets of one call: first those of the schema's arguments, in its order,
+// then those of undeclared ones. It returns an error where arguments is no JSON object, or ctx is
+// done.
 func (p *Plan) Resolve(ctx context.Context, arguments json.RawMessage, root Root) ([]Target, error) {
 	if !rawjson.Valid(arguments) || !rawjson.IsObject(arguments) {
 		return nil, fmt.Errorf("resolve targets: %w", errNoObject)
@@ -49,8 +50,8 @@ type resolution struct {
 	full    bool
 }
 
-// walk follows the pointer of a from value, along every member that some program could read as the one it names. JSON allows a
-// repeated key, and some decoders ignore letter case.
+// walk follows the pointer of a from value, along every member that some program could read as the
+// one it names. JSON allows a repeated key, and some decoders ignore letter case.
 func (r *resolution) walk(ctx context.Context, value []byte, a *argument, step int, at string, notes []Note) {
 	if !r.goesOn() {
 		return
@@ -226,8 +227,8 @@ func (p *Plan) variant(name string) bool {
 	return slices.ContainsFunc(p.arguments, func(a argument) bool { return strings.EqualFold(a.steps[0], name) })
 }
 
-// maxNested bounds the depth of pointers. A deeper value is looked at under the pointer of its parent, because the length of all
-// pointers grows with the square of the depth.
+// maxNested bounds the depth of pointers. A deeper value is looked at under the pointer of its
+// parent, because the length of all pointers grows with the square of the depth.
 const maxNested = 64
 
 // Bounds of the bytes that are looked at: so many, or so many times what the arguments have.
@@ -240,7 +241,8 @@ const (
 type nested struct {
 	plan       *Plan
 	resolution *resolution
-	size, work int             // bytes of the arguments, and bytes looked at: whatever holds them is looked at for each level
+	// bytes of the arguments, and bytes looked at: whatever holds them is looked at for each level
+	size, work int
 	known      map[string]bool // pointers of the targets that the schema has led to; nil until they are wanted
 }
 
@@ -290,8 +292,9 @@ func (n *nested) isKnown(at string) bool {
 	return n.known[at]
 }
 
-// judge adds the targets of a member that no schema describes, by its name or value. The member may be plain data. So ids are no
-// targets, and a text without one spelling is no reason to deny: it only keeps a grant from covering more than this very call.
+// judge adds the targets of a member that no schema describes, by its name or value. The member may
+// be plain data. So ids are no targets, and a text without one spelling is no reason to deny: it
+// only keeps a grant from covering more than this very call.
 func (n *nested) judge(ctx context.Context, m rawjson.Member, at string) {
 	text, isText := rawjson.String(m.Value)
 	kind := facts.Undeclared(m.Name(), text)

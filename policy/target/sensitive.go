@@ -23,47 +23,78 @@ const (
 	classOwn      = "the hub goes by it" // sensitive to write
 )
 
-// defaultSensitive are names, or names below one another, that are sensitive in every directory with all that lies below. The
-// home directories of other accounts, mounted homes and backups keep the same secrets, so none is bound to one home.
+// defaultSensitive are names, or names below one another, that are sensitive in every directory
+// with all that lies below. The home directories of other accounts, mounted homes and backups keep
+// the same secrets, so none is bound to one home.
 func defaultSensitive() map[string][]string {
 	return map[string][]string{
-		classKeys: {".ssh", ".gnupg", ".password-store", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk",
-			".local/share/keyrings", "library/keychains", ".config/keepassxc", ".config/1password", ".config/bitwarden", ".putty",
-			".age", ".config/sops", ".bitcoin", ".ethereum", ".electrum", ".solana", ".config/solana", "wallet.dat", "/etc/ssl/private",
+		classKeys: {".ssh", ".gnupg", ".password-store", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk",
+			"id_ed25519_sk",
+			".local/share/keyrings", "library/keychains", ".config/keepassxc", ".config/1password", ".config/bitwarden",
+			".putty",
+			".age", ".config/sops", ".bitcoin", ".ethereum", ".electrum", ".solana", ".config/solana", "wallet.dat",
+			"/etc/ssl/private",
 			".gnome2/keyrings", ".kde/share/apps/kwallet", ".local/share/kwalletd"},
-		classLogin: {".aws", ".azure", ".config/gcloud", ".oci", ".kube", ".docker/config.json", ".config/containers/auth.json",
-			".terraform.d", ".terraformrc", ".config/doctl", ".config/hcloud", ".config/rclone", ".config/heroku", ".fly", ".s3cfg", ".boto",
-			".databrickscfg", ".snowflake", ".snowsql", ".aliyun", ".bluemix", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".mylogin.cnf",
-			".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli", ".config/hub", ".npmrc", ".yarnrc", ".yarnrc.yml",
-			".pypirc", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".m2/settings-security.xml",
-			".gradle/gradle.properties", ".nuget/nuget.config", ".composer/auth.json", ".config/composer/auth.json", ".vault-token",
-			".htpasswd", ".config/op", ".config/stripe", ".config/ngrok", ".ngrok2", ".cloudflared", ".claude/.credentials.json",
-			".codex/auth.json", ".gemini/oauth_creds.json", ".config/github-copilot", "application_default_credentials.json",
-			"credentials.json", "secrets.json", "secrets.yml", "secrets.yaml", "secrets.toml", "client_secret.json", "service-account.json",
+		classLogin: {".aws", ".azure", ".config/gcloud", ".oci", ".kube", ".docker/config.json",
+			".config/containers/auth.json",
+			".terraform.d", ".terraformrc", ".config/doctl", ".config/hcloud", ".config/rclone", ".config/heroku",
+			".fly", ".s3cfg", ".boto",
+			".databrickscfg", ".snowflake", ".snowsql", ".aliyun", ".bluemix", ".netrc", "_netrc", ".pgpass", ".my.cnf",
+			".mylogin.cnf",
+			".git-credentials", ".config/git/credentials", ".config/gh", ".config/glab-cli", ".config/hub", ".npmrc",
+			".yarnrc", ".yarnrc.yml",
+			".pypirc", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml",
+			".m2/settings-security.xml",
+			".gradle/gradle.properties", ".nuget/nuget.config", ".composer/auth.json", ".config/composer/auth.json",
+			".vault-token",
+			".htpasswd", ".config/op", ".config/stripe", ".config/ngrok", ".ngrok2", ".cloudflared",
+			".claude/.credentials.json",
+			".codex/auth.json", ".gemini/oauth_creds.json", ".config/github-copilot",
+			"application_default_credentials.json",
+			"credentials.json", "secrets.json", "secrets.yml", "secrets.yaml", "secrets.toml", "client_secret.json",
+			"service-account.json",
 			"service_account.json", "appdata/roaming/microsoft/credentials", "appdata/local/microsoft/credentials",
-			"appdata/roaming/microsoft/protect", "appdata/local/microsoft/vault", "appdata/roaming/gcloud", "/run/secrets",
+			"appdata/roaming/microsoft/protect", "appdata/local/microsoft/vault", "appdata/roaming/gcloud",
+			"/run/secrets",
 			"/var/run/secrets"},
 		classEnv: {".env", ".envrc", ".flaskenv"},
-		classHistory: {".bash_history", ".zsh_history", ".zhistory", ".histfile", ".sh_history", ".ksh_history", ".history", "fish_history",
-			".local/share/fish", ".python_history", ".node_repl_history", ".irb_history", ".psql_history", ".mysql_history", ".sqlite_history",
-			".rediscli_history", ".dbshell", ".mongodb/mongosh", ".lesshst", ".viminfo", ".wget-hsts", "consolehost_history.txt"},
-		classBrowser: {".mozilla", ".config/google-chrome", ".config/chromium", ".config/bravesoftware", ".config/microsoft-edge",
-			".config/vivaldi", ".config/opera", ".thunderbird", "snap/firefox", "snap/chromium", ".var/app/org.mozilla.firefox",
-			"library/application support/google/chrome", "library/application support/firefox", "library/application support/bravesoftware",
-			"library/application support/microsoft edge", "library/application support/arc", "library/safari", "library/cookies",
+		classHistory: {".bash_history", ".zsh_history", ".zhistory", ".histfile", ".sh_history", ".ksh_history",
+			".history", "fish_history",
+			".local/share/fish", ".python_history", ".node_repl_history", ".irb_history", ".psql_history",
+			".mysql_history", ".sqlite_history",
+			".rediscli_history", ".dbshell", ".mongodb/mongosh", ".lesshst", ".viminfo", ".wget-hsts",
+			"consolehost_history.txt"},
+		classBrowser: {".mozilla", ".config/google-chrome", ".config/chromium", ".config/bravesoftware",
+			".config/microsoft-edge",
+			".config/vivaldi", ".config/opera", ".thunderbird", "snap/firefox", "snap/chromium",
+			".var/app/org.mozilla.firefox",
+			"library/application support/google/chrome", "library/application support/firefox",
+			"library/application support/bravesoftware",
+			"library/application support/microsoft edge", "library/application support/arc", "library/safari",
+			"library/cookies",
 			"library/containers/com.apple.safari", "appdata/local/google/chrome", "appdata/local/microsoft/edge",
-			"appdata/local/bravesoftware", "appdata/roaming/mozilla", "appdata/roaming/opera software", "logins.json", "key4.db",
+			"appdata/local/bravesoftware", "appdata/roaming/mozilla", "appdata/roaming/opera software", "logins.json",
+			"key4.db",
 			"cookies.sqlite", "login data", "cookies.binarycookies"},
-		classSystem: {"/proc", "/sys", "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d",
-			"/etc/master.passwd", "/etc/security/opasswd", "/etc/krb5.keytab", "/private/etc/master.passwd", "/dev/mem", "/dev/kmem",
-			"/dev/sda", "/dev/nvme0n1", "/var/run/docker.sock", "/run/docker.sock", "/run/containerd", "/var/lib/docker", "/var/lib/kubelet",
+		classSystem: {"/proc", "/sys", "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers",
+			"/etc/sudoers.d",
+			"/etc/master.passwd", "/etc/security/opasswd", "/etc/krb5.keytab", "/private/etc/master.passwd", "/dev/mem",
+			"/dev/kmem",
+			"/dev/sda", "/dev/nvme0n1", "/var/run/docker.sock", "/run/docker.sock", "/run/containerd",
+			"/var/lib/docker", "/var/lib/kubelet",
 			"windows/system32/config", "ntds.dit", "/boot"},
-		classStartup: {".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
-			".config/fish/config.fish", ".inputrc", ".xprofile", ".xsession", ".xinitrc", ".pam_environment", ".config/autostart",
-			".config/systemd", ".config/environment.d", "library/launchagents", "library/launchdaemons", ".git/hooks", ".git/config",
-			".gitconfig", ".config/git/config", ".vscode/tasks.json", ".vscode/settings.json", ".vscode/mcp.json", ".cursor/mcp.json",
-			".mcp.json", ".claude", ".claude.json", ".codex", ".gemini", ".husky", ".vimrc", ".config/nvim", ".emacs", ".emacs.d", "/etc", "/usr/bin",
-			"/usr/sbin", "/usr/lib", "/usr/local/bin", "/bin", "/sbin", "/lib", "/lib64", "/var/spool/cron", "/library", "/system", "windows/system32",
+		classStartup: {".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv",
+			".zprofile", ".zlogin",
+			".config/fish/config.fish", ".inputrc", ".xprofile", ".xsession", ".xinitrc", ".pam_environment",
+			".config/autostart",
+			".config/systemd", ".config/environment.d", "library/launchagents", "library/launchdaemons", ".git/hooks",
+			".git/config",
+			".gitconfig", ".config/git/config", ".vscode/tasks.json", ".vscode/settings.json", ".vscode/mcp.json",
+			".cursor/mcp.json",
+			".mcp.json", ".claude", ".claude.json", ".codex", ".gemini", ".husky", ".vimrc", ".config/nvim", ".emacs",
+			".emacs.d", "/etc", "/usr/bin",
+			"/usr/sbin", "/usr/lib", "/usr/local/bin", "/bin", "/sbin", "/lib", "/lib64", "/var/spool/cron", "/library",
+			"/system", "windows/system32",
 			"start menu/programs/startup", "microsoft.powershell_profile.ps1", "profile.ps1"},
 	}
 }
@@ -126,8 +157,9 @@ func newSensitive(more, exempt []string) *sensitive {
 	return s
 }
 
-// Literal returns the patterns for Globs that match paths, absolute, and everything below them: with their links, and with the
-// links followed, as targets are. A character that is special in patterns becomes "?".
+// Literal returns the patterns for Globs that match paths, absolute, and everything below them:
+// with their links, and with the links followed, as targets are. A character that is special in
+// patterns becomes "?".
 func Literal(paths ...string) []string {
 	quote := strings.NewReplacer("[", "?", "]", "?", "*", "?", "{", "?", "}", "?", `\`, "/")
 	var globs []string
@@ -143,8 +175,8 @@ func Literal(paths ...string) []string {
 // Globs match paths, whatever spelling of a name some file system takes for the same: letter case, for instance.
 type Globs []string // over whole folded paths without a leading slash
 
-// NewGlobs returns the globs of patterns. One without a leading slash holds in every directory. What lies below a path that
-// matches matches, too.
+// NewGlobs returns the globs of patterns. One without a leading slash holds in every directory.
+// What lies below a path that matches matches, too.
 func NewGlobs(patterns ...string) Globs {
 	var g Globs
 	for _, pattern := range patterns {

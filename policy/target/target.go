@@ -1,12 +1,15 @@
-// Package target finds the targets of a call: the paths, URLs, hosts, commands and resources that its arguments name. Each is
-// normalised, so that two spellings of one thing are equal. Policy judges the targets, and grants are bound to them.
+// Package target finds the targets of a call: the paths, URLs, hosts, commands and resources that
+// its arguments name. Each is normalised, so that two spellings of one thing are equal. Policy
+// judges the targets, and grants are bound to them.
 //
-// An argument that cannot be normalised is a target with a Fault, and within no scope: a target must not vanish because it is
-// written oddly. Where programs read one text in two ways, there are two targets, or a Fault.
+// An argument that cannot be normalised is a target with a Fault, and within no scope: a target
+// must not vanish because it is written oddly. Where programs read one text in two ways, there are
+// two targets, or a Fault.
 //
-// A file system may change between check and use. Code that opens a path itself calls PathsOf again, or better OpenDir, MakeDir
-// and OpenIn, which go by descriptor and follow no link. An MCP server opens its paths itself: for it, a target holds at the
-// moment of the decision and no longer.
+// A file system may change between check and use. Code that opens a path itself calls PathsOf
+// again, or better OpenDir, MakeDir and OpenIn, which go by descriptor and follow no link. An MCP
+// server opens its paths itself: for it, a target holds at the moment of the decision and no
+// longer.
 //
 // The package follows no redirect and asks no name server: that is left to the code that makes the connection.
 package target
@@ -38,17 +41,21 @@ type Target struct {
 	Argument string `json:"argument"` // JSON pointer into the arguments
 	Given    string `json:"given"`    // as the caller wrote it; long ones are cut
 
-	// Resolved is the target in its one spelling. Of a path: absolute, clean, every link followed as far as the path exists.
-	// Of a URL: scheme, host, port and path. Of a command: its words. Of a resource: the id.
+	// Resolved is the target in its one spelling. Of a path: absolute, clean, every link followed
+	// as far as the path exists. Of a URL: scheme, host, port and path. Of a command: its words. Of
+	// a resource: the id.
 	Resolved string `json:"resolved"`
 
-	Host       string `json:"host,omitempty"`       // lower case, ASCII, no trailing dot; IP addresses in their usual form
+	// lower case, ASCII, no trailing dot; IP addresses in their usual form
+	Host       string `json:"host,omitempty"`
 	Executable string `json:"executable,omitempty"` // "" where it cannot be told, which is any program
-	As         string `json:"as,omitempty"`         // the name by which the executable is called, where that is not its own: some go by it
-	Write      bool   `json:"write"`                // the call may write there
-	Remote     bool   `json:"remote,omitempty"`     // a path on another machine: nothing here was looked at
-	Notes      []Note `json:"notes,omitempty"`      // what is odd about it, for the person who is asked
-	Fault      string `json:"fault,omitempty"`      // why it has no one spelling; then Resolved says as much as is known
+	// the name by which the executable is called, where that is not its own: some go by it
+	As     string `json:"as,omitempty"`
+	Write  bool   `json:"write"`            // the call may write there
+	Remote bool   `json:"remote,omitempty"` // a path on another machine: nothing here was looked at
+	Notes  []Note `json:"notes,omitempty"`  // what is odd about it, for the person who is asked
+	// why it has no one spelling; then Resolved says as much as is known
+	Fault string `json:"fault,omitempty"`
 }
 
 // Has reports whether the target carries the note.
@@ -58,9 +65,11 @@ func (t *Target) Has(n Note) bool { return slices.Contains(t.Notes, n) }
 type Note string
 
 const (
-	Symlink     Note = "symlink"       // a link was followed
-	Lexical     Note = "lexical"       // what the path is for programs that take ".." before they follow links
-	Trimmed     Note = "trimmed"       // what the path is for programs that take white space away, stop at a NUL character, or read file URLs
+	Symlink Note = "symlink" // a link was followed
+	Lexical Note = "lexical" // what the path is for programs that take ".." before they follow links
+	// what the path is for programs that take white space away, stop at a NUL character, or read
+	// file URLs
+	Trimmed     Note = "trimmed"
 	Missing     Note = "missing"       // does not exist yet
 	HardLink    Note = "hard_link"     // the file has other names, which may lie anywhere
 	Special     Note = "special_file"  // a device, pipe or socket
@@ -96,8 +105,8 @@ type Root struct {
 	write []string // directories that may be written to, resolved; nil: Dir
 }
 
-// NewRoot returns the root of calls whose paths are opened on this machine. It follows the links in dir once, not for each call,
-// so a new root is needed when dir may lead elsewhere.
+// NewRoot returns the root of calls whose paths are opened on this machine. It follows the links in
+// dir once, not for each call, so a new root is needed when dir may lead elsewhere.
 func NewRoot(dir, home string) Root {
 	r := Root{Dir: dir, Home: home}
 	if filepath.IsAbs(dir) {
@@ -118,8 +127,8 @@ func (r Root) Writing(dirs ...string) Root {
 	return r
 }
 
-// start returns the directory from which full is followed, and the rest: the root's real directory if full lies in it, otherwise
-// the top of the file system.
+// start returns the directory from which full is followed, and the rest: the root's real directory
+// if full lies in it, otherwise the top of the file system.
 func (r Root) start(full string) (at, rest string) {
 	if r.real != "" {
 		rest, ok := strings.CutPrefix(full, r.Dir)

@@ -54,5 +54,6 @@ func (l *Limits) Guards(t *Target) bool {
 		return l.Secret(t) || l.Sensitive(t) != ""
 	}
 	_, err := netip.ParseAddr(t.Host)
-	return err == nil && !t.Has(OddIP) || t.Host != "" && (matchesAny(l.denyHosts, t.Host) || l.denySelf && t.Has(Loopback))
+	return err == nil && !t.Has(OddIP) || t.Host != "" && (matchesAny(l.denyHosts, t.Host) || l.denySelf &&
+		t.Has(Loopback))
 }

@@ -11,13 +11,13 @@ import (
 	whatwg "github.com/nlnwa/whatwg-url/url"
 )
 
-// Programs do not agree on what an address is. Node, browsers and much else follow the URL Standard of the WHATWG, which
-// takes "http:/host", "http:\\host" and "http:host" for "http://host". Go, Python and Java follow RFC 3986 more or less. The
-// hub goes by the URL Standard, and judges every other host that the rest would go to. An address with more than one host has
-// a Fault.
+// Programs do not agree on what an address is. Node, browsers and much else follow the URL Standard
+// of the WHATWG, which takes "http:/host", "http:\\host" and "http:host" for "http://host". Go,
+// Python and Java follow RFC 3986 more or less. The hub goes by the URL Standard, and judges every
+// other host that the rest would go to. An address with more than one host has a Fault.
 
-// webSchemes are the schemes that the URL Standard calls special, with their ports, and that of a host alone. "file" is one
-// as well, and is read as a path.
+// webSchemes are the schemes that the URL Standard calls special, with their ports, and that of a
+// host alone. "file" is one as well, and is read as a path.
 func webSchemes() map[string]string {
 	return map[string]string{"http": "80", "https": "443", "ws": "80", "wss": "443", "ftp": "21", hostAlone: ""}
 }
@@ -30,7 +30,8 @@ var web = whatwg.NewParser(whatwg.WithSpecialSchemes(webSchemes()))
 // slashed reports whether curl reads one slash behind the scheme as two.
 func slashed(scheme string) bool {
 	switch scheme {
-	case "dict", "ftps", "gopher", "gophers", "imap", "imaps", "ldap", "ldaps", "mqtt", "mqtts", "pop3", "pop3s", "rtsp", "scp", "sftp", "smb", "smbs",
+	case "dict", "ftps", "gopher", "gophers", "imap", "imaps", "ldap", "ldaps", "mqtt", "mqtts", "pop3", "pop3s",
+		"rtsp", "scp", "sftp", "smb", "smbs",
 		"smtp", "smtps", "telnet", "tftp":
 		return true
 	}
@@ -62,7 +63,8 @@ func urls(t Target, text string, root Root) []Target {
 	case !schemeName(scheme):
 		return t.faulty("begins with no scheme that is one: write https://, or what it is")
 	}
-	if tail := rest[2:]; strings.HasPrefix(tail, "/") && (scheme == "sqlite" || scheme == "sqlite3" || scheme == "duckdb") {
+	if tail := rest[2:]; strings.HasPrefix(tail, "/") && (scheme == "sqlite" || scheme == "sqlite3" ||
+		scheme == "duckdb") {
 		return paths(t, tail[1:], root)
 	}
 	return t.read(scheme, rest[2:])
@@ -74,10 +76,13 @@ func (t Target) faulty(why string) []Target {
 	return []Target{t}
 }
 
-// trimmed removes the characters that programs remove at the ends of text: white space, control characters, byte order marks
-// and invisible characters.
+// trimmed removes the characters that programs remove at the ends of text: white space, control
+// characters, byte order marks and invisible characters.
 func trimmed(text string) string {
-	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || dropIgnored(r) < 0 })
+	return strings.TrimFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) ||
+			dropIgnored(r) < 0
+	})
 }
 
 // dropBreaks drops the characters that the URL Standard removes everywhere.
@@ -134,7 +139,8 @@ func (t Target) read(scheme, rest string) []Target {
 	return out
 }
 
-// onWeb is read for addresses of the URL Standard. others are further texts that programs may read as authority and path.
+// onWeb is read for addresses of the URL Standard. others are further texts that programs may read
+// as authority and path.
 func (t Target) onWeb(scheme, rest string, others ...string) []Target {
 	authority, tail := cutAuthority(rest)
 	also, fault := places(authority)
@@ -172,7 +178,8 @@ func (t Target) at(found []place, fault, scheme, tail string) []Target {
 		}
 	}
 	if fault == "" && len(different) > 1 {
-		fault = "names one host for some programs and another one for others: write https://host/path without backslashes, " +
+		fault = "names one host for some programs and another one for others: write https://host/path without " +
+			"backslashes, " +
 			"the host in ASCII, and its numbers without leading zeros"
 	}
 	if len(different) == 0 {
@@ -227,7 +234,8 @@ func places(authority string) (found []place, fault string) {
 		authority = authority[at+1:]
 	}
 	texts := []string{authority}
-	if decoded, err := url.PathUnescape(authority); err == nil && decoded != authority { // Python's urllib decodes before it looks for the port
+	// Python's urllib decodes before it looks for the port
+	if decoded, err := url.PathUnescape(authority); err == nil && decoded != authority {
 		before, _, _ := strings.Cut(decoded, `\`)
 		before, _ = cutAuthority(before)
 		texts = append(texts, before)

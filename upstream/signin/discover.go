@@ -166,8 +166,9 @@ func discover(
 	if must := resource.DPOPBoundAccessTokensRequired || !asked.bearer; asked.bound ||
 		resource.DPOPBoundAccessTokensRequired {
 		if t.bound = slices.Contains(t.ProofAlgs, proofAlg); must && !t.bound {
-			return t, nil, fmt.Errorf("the server wants tokens that are bound to a key (DPoP), and authorization server %s "+
-				"does not say that it makes them with %s", shownText(t.Issuer), proofAlg)
+			return t, nil,
+				fmt.Errorf("the server wants tokens that are bound to a key (DPoP), and authorization server %s "+
+					"does not say that it makes them with %s", shownText(t.Issuer), proofAlg)
 		}
 	}
 	t.near, t.resource, t.scopes = near, resource.Resource, resource.ScopesSupported
@@ -216,8 +217,9 @@ func resourceOf(
 		case err != nil:
 			continue // many servers answer unknown paths with a page
 		case !covers(m.Resource, u):
-			return m, fmt.Errorf("the metadata at %s is for another resource, %q: a token for that one is not for this server",
-				redact.URL(place), shownText(m.Resource))
+			return m,
+				fmt.Errorf("the metadata at %s is for another resource, %q: a token for that one is not for this server",
+					redact.URL(place), shownText(m.Resource))
 		}
 		return m, nil
 	}

@@ -51,7 +51,8 @@ func newClient(near bool) *http.Client {
 
 // sameOrigin follows a redirect within the origin of the first request.
 func sameOrigin(req *http.Request, via []*http.Request) error {
-	if first := via[0]; req.URL.Scheme != first.URL.Scheme || req.URL.Host != first.URL.Host || len(via) > maxRedirects {
+	if first := via[0]; req.URL.Scheme != first.URL.Scheme || req.URL.Host != first.URL.Host ||
+		len(via) > maxRedirects {
 		return notFollowed(req)
 	}
 	return nil

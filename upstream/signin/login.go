@@ -60,7 +60,9 @@ type Login struct {
 	Device bool          // with a code, on another device, where the authorization server offers that
 	Pasted <-chan string // the address that the browser ended at, where the person pastes it; or nil
 
-	Callback *Callback // where the browser comes back to; nil: to a listener on loopback that lasts as long as the sign-in
+	// where the browser comes back to; nil: to a listener on loopback that lasts as long as the
+	// sign-in
+	Callback *Callback
 }
 
 // Callback is a page to which browsers come back from the authorization server.
@@ -213,7 +215,8 @@ func (a *attempt) clientKey() string {
 // requesting access tokens" (RFC 7591, section 2).
 func (a *attempt) identity(ctx context.Context) (Client, error) {
 	if a.Server.OAuth.ClientID != "" {
-		return preregistered(a.Server.OAuth, a.TokenEndpointAuthMethodsSupported), a.Store.checkBound(a.Server, a.Issuer)
+		return preregistered(a.Server.OAuth, a.TokenEndpointAuthMethodsSupported),
+			a.Store.checkBound(a.Server, a.Issuer)
 	}
 	if c := a.Callback; c != nil && c.Document != "" && a.redirect != "" && a.ClientIDMetadataDocumentSupported {
 		return Client{ID: c.Document, Method: methodNone, Redirect: a.redirect}, nil
@@ -287,7 +290,8 @@ func (a *attempt) byHand() string {
 		port = ", callback_port: " + port
 	}
 	return fmt.Sprintf("register an application there by hand, with the redirect address %s; then set oauth: "+
-		"{client_id: …, client_secret: …%s} in mcpServers.%s of the config (no secret where you got none), and sign in again",
+		"{client_id: …, client_secret: …%s} in mcpServers.%s of the config (no secret where you got none), and "+
+		"sign in again",
 		redirect, port, a.Server.ID)
 }
 
@@ -315,8 +319,9 @@ func (a *attempt) byBrowser(ctx context.Context, g Grant) (*oauth2.Token, error)
 	case pasted := <-a.Pasted:
 		u, err := url.Parse(strings.Trim(pasted, " \t\r\n\"'<>"))
 		if err != nil || u.RawQuery == "" {
-			return nil, errors.New("that is not the address that the browser ended at: copy it whole, with all that follows " +
-				"the question mark")
+			return nil,
+				errors.New("that is not the address that the browser ended at: copy it whole, with all that follows " +
+					"the question mark")
 		}
 		answer = u.Query()
 	case <-ctx.Done():
@@ -341,13 +346,16 @@ func (a *attempt) codeIn(answer url.Values) (string, error) {
 	iss := answer.Get("iss")
 	switch {
 	case answer.Get("state") != a.state:
-		return "", errors.New("the answer belongs to no sign-in that is under way here (unknown state): sign in again, and " +
+		return "", errors.New("the answer belongs to no sign-in that is under way here (unknown state): sign in " +
+			"again, and " +
 			"open only the address that is shown")
 	case iss == "" && a.AuthorizationResponseIssParameterSupported:
-		return "", errors.New("the answer does not say who gave it (no iss), although the authorization server promises " +
+		return "", errors.New("the answer does not say who gave it (no iss), although the authorization " +
+			"server promises " +
 			"that: sign in again")
 	case iss != "" && iss != a.Issuer:
-		return "", fmt.Errorf("the answer is from %q instead of %q: it is not used", shownText(iss), shownText(a.Issuer))
+		return "", fmt.Errorf("the answer is from %q instead of %q: it is not used", shownText(iss),
+			shownText(a.Issuer))
 	case answer.Get("error") != "":
 		return "", &refusal{code: answer.Get("error"), description: answer.Get("error_description")}
 	case answer.Get("code") == "":
@@ -511,7 +519,8 @@ func listen(port int, known, state string) (*listener, error) {
 		}
 	}
 	host := socket.Addr().String()
-	l := &listener{address: "http://" + host + CallbackPath, answer: make(chan url.Values, 1), done: make(chan struct{})}
+	l := &listener{address: "http://" + host + CallbackPath, answer: make(chan url.Values, 1),
+		done: make(chan struct{})}
 	l.server = &http.Server{ReadHeaderTimeout: answerTime,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -521,13 +530,15 @@ func listen(port int, known, state string) (*listener, error) {
 				return
 			}
 			if r.URL.Query().Get("state") != state {
-				http.Error(w, "this answer belongs to no sign-in that is under way here: open the address that the terminal shows",
+				http.Error(w,
+					"this answer belongs to no sign-in that is under way here: open the address that the terminal shows",
 					http.StatusBadRequest)
 				return
 			}
 			select {
 			case l.answer <- r.URL.Query():
-				fmt.Fprintln(w, "mcp-toolhub has the answer. You can close this page: the terminal says what came of it.")
+				fmt.Fprintln(w,
+					"mcp-toolhub has the answer. You can close this page: the terminal says what came of it.")
 			default:
 				w.WriteHeader(http.StatusGone)
 			}

@@ -33,13 +33,15 @@ const (
 
 func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
 
-// preregistered returns the client that the entry of a server names. offered are the methods of the authorization server.
+// preregistered returns the client that the entry of a server names. offered are the methods of the
+// authorization server.
 func preregistered(o settings.OAuth, offered []string) Client {
 	c := Client{ID: o.ClientID, Secret: o.ClientSecret, Method: methodNone}
 	switch {
 	case o.ClientKey != "":
 		c.Method = methodSigned
-	case o.ClientSecret != "" && len(offered) > 0 && !slices.Contains(offered, methodBasic) && slices.Contains(offered, methodPost):
+	case o.ClientSecret != "" && len(offered) > 0 && !slices.Contains(offered, methodBasic) &&
+		slices.Contains(offered, methodPost):
 		c.Method = methodPost
 	case o.ClientSecret != "":
 		c.Method = methodBasic
@@ -55,8 +57,10 @@ type asker struct {
 	tokenURL string
 	resource string
 	client   Client
-	prover   *prover       // of the key that tokens are to be bound to; nil for none
-	lasts    time.Duration // how long the token before lasts; 0 where there was none, negative where it did not say when it ends
+	prover   *prover // of the key that tokens are to be bound to; nil for none
+	// how long the token before lasts; 0 where there was none, negative where it did not say when
+	// it ends
+	lasts time.Duration
 }
 
 // params returns what every request carries: for which resource it is, and a signature where the client signs.
@@ -101,8 +105,10 @@ func (a *asker) sign() (string, error) {
 		method = jwt.SigningMethodEdDSA
 	}
 	now := time.Now()
-	return jwt.NewWithClaims(method, jwt.RegisteredClaims{Issuer: a.client.ID, Subject: a.client.ID, Audience: jwt.ClaimStrings{a.issuer},
-		ID: rand.Text(), IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(time.Minute))}).SignedString(key)
+	return jwt.NewWithClaims(method, jwt.RegisteredClaims{Issuer: a.client.ID, Subject: a.client.ID,
+		Audience: jwt.ClaimStrings{a.issuer},
+		ID:       rand.Text(), IssuedAt: jwt.NewNumericDate(now),
+		ExpiresAt: jwt.NewNumericDate(now.Add(time.Minute))}).SignedString(key)
 }
 
 // style says where the client's secret stands.
@@ -144,7 +150,8 @@ func (a *asker) made(ctx context.Context, grant map[string]string) (*oauth2.Toke
 		}
 	}
 	// This sends any type of grant. oauth2.Config would refresh without a resource.
-	c := clientcredentials.Config{ClientID: a.client.ID, ClientSecret: a.client.Secret, TokenURL: a.tokenURL, AuthStyle: a.style(),
+	c := clientcredentials.Config{ClientID: a.client.ID, ClientSecret: a.client.Secret, TokenURL: a.tokenURL,
+		AuthStyle:      a.style(),
 		EndpointParams: params}
 	t, err := c.Token(context.WithValue(ctx, oauth2.HTTPClient, a.sender()))
 	return t, shown(err)
@@ -153,7 +160,8 @@ func (a *asker) made(ctx context.Context, grant map[string]string) (*oauth2.Toke
 // usable returns t, if it is a token that the hub can use.
 func (a *asker) usable(t *oauth2.Token) (*oauth2.Token, error) {
 	if !strings.EqualFold(t.Type(), "Bearer") && (a.prover == nil || !strings.EqualFold(t.Type(), typeDPoP)) {
-		return nil, fmt.Errorf("the authorization server made a token of type %q, and the hub takes Bearer tokens, or DPoP ones where it asks for them",
+		return nil, fmt.Errorf("the authorization server made a token of type %q, and the hub takes Bearer tokens, "+
+			"or DPoP ones where it asks for them",
 			shownText(t.Type()))
 	}
 	if strings.ContainsFunc(t.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }) {

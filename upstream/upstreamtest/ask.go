@@ -170,8 +170,9 @@ func (p *peer) converse(m message, gone <-chan struct{}, send func([]byte)) []by
 	text := m.Params.Arguments["text"]
 	say := func(step int) {
 		send(m.progress(`"progress":%d,"message":%s`, step, text))
-		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"step":%d`+
-			`,"text":%s}}}`,
+		send(fmt.Appendf(nil,
+			`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"step":%d`+
+				`,"text":%s}}}`,
 			step, text))
 	}
 	elicitation := fmt.Appendf(nil, `{"message":%s,"requestedSchema":{"type":"object","properties":{}}}`, text)
@@ -215,9 +216,10 @@ func converseInRounds(m message, say func(step int), elicitation, sample []byte)
 	case step == "2":
 		say(2)
 		state, _ := json.Marshal(string(params.InputResponses) + "|3")
-		return fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{"same":{"method":"sampling/createMessage"`+
-			`,"params":%s}},`+
-			`"requestState":%s}`, sample, state)
+		return fmt.Appendf(nil,
+			`{"resultType":"input_required","inputRequests":{"same":{"method":"sampling/createMessage"`+
+				`,"params":%s}},`+
+				`"requestState":%s}`, sample, state)
 	}
 	say(3)
 	return fmt.Appendf(nil, `{"resultType":"complete","content":[],"structuredContent":{"text":%s,"answers":[%s,%s]}}`,

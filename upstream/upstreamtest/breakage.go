@@ -46,8 +46,9 @@ func (f Fault) Intercept(methods ...string) func(w http.ResponseWriter, r *http.
 				return false
 			}
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(response(m.ID, "result", []byte(`{"protocolVersion":"1999-12-31","capabilities":{"tools":{}},`+
-				`"serverInfo":{"name":"old","version":"0"}}`)))
+			_, _ = w.Write(response(m.ID, "result",
+				[]byte(`{"protocolVersion":"1999-12-31","capabilities":{"tools":{}},`+
+					`"serverInfo":{"name":"old","version":"0"}}`)))
 		}
 		return true
 	}

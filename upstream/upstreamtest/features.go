@@ -32,7 +32,8 @@ type Features struct {
 
 // all are the lists by the member of the result that holds them.
 func (f Features) all() map[string][]json.RawMessage {
-	out := map[string][]json.RawMessage{"prompts": f.Prompts, "resources": f.Resources, "resourceTemplates": f.Templates}
+	out := map[string][]json.RawMessage{"prompts": f.Prompts, "resources": f.Resources,
+		"resourceTemplates": f.Templates}
 	maps.DeleteFunc(out, func(_ string, list []json.RawMessage) bool { return list == nil })
 	return out
 }
@@ -96,7 +97,8 @@ func (p *peer) announce(method, uri string) {
 		case l.filter != nil && !l.filter.takes(method, uri), l.filter == nil && uri != "" && !subscribed:
 			continue
 		case uri != "" && l.filter != nil:
-			params = fmt.Sprintf(`,"params":{"uri":%q,"x":1.50,"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}`, uri,
+			params = fmt.Sprintf(`,"params":{"uri":%q,"x":1.50,"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}`,
+				uri,
 				l.filter.id)
 		case uri != "":
 			params = fmt.Sprintf(`,"params":{"uri":%q,"x":1.50}`, uri)

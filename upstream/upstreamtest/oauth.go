@@ -206,7 +206,8 @@ func (a *AuthServer) authorize(w http.ResponseWriter, r *http.Request) {
 	if allowed, registered := a.allowed[r.Form.Get("client_id")]; registered {
 		for _, scope := range strings.Fields(r.Form.Get("scope")) {
 			if !slices.Contains(strings.Fields(allowed), scope) {
-				back.RawQuery = url.Values{"error": {"invalid_scope"}, "state": {r.Form.Get("state")}, "iss": {a.Issuer}}.Encode()
+				back.RawQuery = url.Values{"error": {"invalid_scope"}, "state": {r.Form.Get("state")},
+					"iss": {a.Issuer}}.Encode()
 				http.Redirect(w, r, back.String(), http.StatusFound)
 				return
 			}

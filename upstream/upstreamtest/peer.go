@@ -293,7 +293,8 @@ func (p *peer) result(m message, gone <-chan struct{}, send func([]byte)) (resul
 		result = p.converse(m, gone, send)
 		return result, result != nil
 	case "withdraw":
-		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, args["id"]))
+		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`,
+			args["id"]))
 	case "answers":
 		all := p.asking.holding(text(args["wait"]), p.cancelable(m), gone)
 		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"answers":%s}}`, all), all != nil
@@ -305,7 +306,8 @@ func (p *peer) result(m message, gone <-chan struct{}, send func([]byte)) (resul
 		p.die()
 		return nil, false
 	case "big":
-		return fmt.Appendf(nil, `{"content":[{"type":"text","text":"%s"}]}`, strings.Repeat("x", number(args["bytes"]))), true
+		return fmt.Appendf(nil, `{"content":[{"type":"text","text":"%s"}]}`,
+			strings.Repeat("x", number(args["bytes"]))), true
 	case "grow":
 		p.addTool(Tool(text(args["name"])))
 	case "flood":

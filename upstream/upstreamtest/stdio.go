@@ -52,7 +52,8 @@ type wireScript struct {
 
 func (w wireScript) script() Script {
 	s := w.Script
-	s.Tools, s.Features.Prompts = convert[json.RawMessage](w.Lists["tools"]), convert[json.RawMessage](w.Lists["prompts"])
+	s.Tools, s.Features.Prompts = convert[json.RawMessage](w.Lists["tools"]),
+		convert[json.RawMessage](w.Lists["prompts"])
 	s.Features.Resources, s.Features.Templates = convert[json.RawMessage](w.Lists["resources"]),
 		convert[json.RawMessage](w.Lists["templates"])
 	s.Results = map[string]json.RawMessage{}

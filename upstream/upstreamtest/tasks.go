@@ -50,14 +50,16 @@ func (l *tasks) object(t *task) string {
 	if l.modern {
 		at, ttl = "2026-08-01T00:00:00Z", "ttlMs"
 	}
-	return fmt.Sprintf(`"taskId":%q,"status":%q,"createdAt":%q,"lastUpdatedAt":%q,%q:1e5,"x":1.50`, t.id, t.status, at, at, ttl)
+	return fmt.Sprintf(`"taskId":%q,"status":%q,"createdAt":%q,"lastUpdatedAt":%q,%q:1e5,"x":1.50`, t.id, t.status, at,
+		at, ttl)
 }
 
 // detailed is the task with what its status brings, on 2026-07-28.
 func (l *tasks) detailed(t *task) string {
 	switch t.status {
 	case "input_required":
-		return l.object(t) + fmt.Sprintf(`,"inputRequests":{"k\u0031":{"method":"elicitation/create","params":%s}}`, t.ask)
+		return l.object(t) + fmt.Sprintf(`,"inputRequests":{"k\u0031":{"method":"elicitation/create","params":%s}}`,
+			t.ask)
 	case "completed":
 		return l.object(t) + `,"result":` + t.result("")
 	}
@@ -104,7 +106,8 @@ func (p *peer) newTask(m message, gone <-chan struct{}, send func([]byte)) {
 		send(response(m.ID, "result", []byte(`{"resultType":"task",`+object+`}`)))
 		return
 	}
-	send(response(m.ID, "result", []byte(`{"task":{`+object+`},"_meta":{"io.modelcontextprotocol/model-immediate-response":"soon"}}`)))
+	send(response(m.ID, "result", []byte(`{"task":{`+object+
+		`},"_meta":{"io.modelcontextprotocol/model-immediate-response":"soon"}}`)))
 	select { // a hub opens the stream that it listens to on the side
 	case <-p.listened:
 	case <-gone:
@@ -170,7 +173,8 @@ func (p *peer) finishTask(id string, whole json.RawMessage) {
 				`{"io.modelcontextprotocol/subscriptionId":%s}}}`, p.tasks.detailed(t), t.stream))
 			return
 		}
-		lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":9,"x":1.50}}`, t.token),
+		lines = append(lines,
+			fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":9,"x":1.50}}`, t.token),
 			fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{%s}}`, p.tasks.object(t)))
 	})
 	for _, line := range lines {
@@ -213,7 +217,10 @@ func (p *peer) aboutTask(m message, gone <-chan struct{}, send func([]byte)) boo
 		})
 	case "tasks/update":
 		answer = "{" + complete + "}"
-		known = p.tasks.change(params.TaskID, func(t *task) { t.status, t.answer = "working", params.InputResponses["k1"] })
+		known = p.tasks.change(params.TaskID, func(t *task) {
+			t.status, t.answer = "working",
+				params.InputResponses["k1"]
+		})
 	case "tasks/list":
 		answer = p.tasks.page(m.Params.Cursor)
 	case "tasks/result":
@@ -224,7 +231,8 @@ func (p *peer) aboutTask(m message, gone <-chan struct{}, send func([]byte)) boo
 		return false
 	}
 	if !known {
-		send(response(m.ID, "error", fmt.Appendf(nil, `{"code":-32602,"message":"Failed to retrieve task: Task not found","data":{"z":1.50}}`)))
+		send(response(m.ID, "error", fmt.Appendf(nil,
+			`{"code":-32602,"message":"Failed to retrieve task: Task not found","data":{"z":1.50}}`)))
 		return true
 	}
 	send(response(m.ID, "result", []byte(answer)))
@@ -244,7 +252,8 @@ func (l *tasks) page(cursor string) string {
 	if from+2 < len(l.all) {
 		next = fmt.Sprintf(`,"nextCursor":"%d"`, from+2)
 	}
-	return `{"x-more":{"b":1.50,"a":12345678901234567890},"tasks":[` + strings.Join(page, ",") + `]` + next + `,"_meta":{"z":1.0}}`
+	return `{"x-more":{"b":1.50,"a":12345678901234567890},"tasks":[` + strings.Join(page, ",") + `]` + next +
+		`,"_meta":{"z":1.0}}`
 }
 
 // awaitTask waits for the end of a task, and asks meanwhile what it needs. The result is "" if nobody waits any more.
@@ -267,7 +276,8 @@ func (p *peer) awaitTask(m message, id string, gone <-chan struct{}, send func([
 		}
 		if ask != nil {
 			with := strings.TrimSuffix(string(ask), "}") + "," + related + "}"
-			send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"elicitation/create","id":"for %s","params":%s}`, id, with))
+			send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"elicitation/create","id":"for %s","params":%s}`, id,
+				with))
 			list := p.asking.await([]string{`"for ` + id + `"`}, canceled, gone)
 			if list == nil {
 				return "", true

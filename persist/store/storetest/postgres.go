@@ -1,4 +1,5 @@
-// Package storetest runs PostgreSQL for tests: the real programs, in a scratch directory, reached through a socket there.
+// Package storetest runs PostgreSQL for tests: the real programs, in a scratch directory, reached
+// through a socket there.
 package storetest
 
 import (
@@ -37,7 +38,8 @@ var shared struct {
 	*Server
 }
 
-// Database returns the URL of an empty database, on a server that all tests of this process share. Its user may do everything.
+// Database returns the URL of an empty database, on a server that all tests of this process share.
+// Its user may do everything.
 func Database(t testing.TB) string {
 	t.Helper()
 	shared.Lock()
@@ -79,7 +81,8 @@ func start(t testing.TB) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	initdb := exec.Command(filepath.Join(s.programs, "initdb"), "-D", s.data(), "-U", "hub", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	initdb := exec.Command(filepath.Join(s.programs, "initdb"), "-D", s.data(), "-U", "hub", "-A", "trust", "-E",
+		"UTF8", "--locale=C", "--no-sync")
 	initdb.Dir = s.dir
 	asAnother(initdb)
 	if text, err := initdb.CombinedOutput(); err != nil {
@@ -106,7 +109,8 @@ func programs() (string, error) {
 			}
 		}
 	}
-	return "", errors.New("PostgreSQL is not tested: initdb and postgres are neither in PATH nor in /usr/lib/postgresql: " +
+	return "", errors.New("PostgreSQL is not tested: initdb and postgres are neither in PATH nor in " +
+		"/usr/lib/postgresql: " +
 		"install PostgreSQL (Debian: postgresql)")
 }
 
@@ -121,9 +125,12 @@ func (s *Server) Run(t testing.TB) {
 	if err := errors.Join(os.WriteFile(hba, []byte(rules), 0o600), giveAway(hba)); err != nil {
 		t.Fatal(err)
 	}
-	s.cmd = exec.Command("sh", "-c", `"$0" "$@" & if read line; then kill -INT $!; wait; else kill -QUIT $!; wait; rm -rf "$PWD"; fi`,
-		filepath.Join(s.programs, "postgres"), "-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "hba_file="+hba,
-		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off", "-c", "shared_buffers=16MB", "-c", "jit=off")
+	s.cmd = exec.Command("sh", "-c",
+		`"$0" "$@" & if read line; then kill -INT $!; wait; else kill -QUIT $!; wait; rm -rf "$PWD"; fi`,
+		filepath.Join(s.programs, "postgres"), "-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c",
+		"hba_file="+hba,
+		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off", "-c", "shared_buffers=16MB",
+		"-c", "jit=off")
 	s.cmd.Dir, s.cmd.Env = s.dir, append(os.Environ(), "LC_ALL=C")
 	asAnother(s.cmd)
 	said, err := s.cmd.StderrPipe()

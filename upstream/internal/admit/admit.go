@@ -104,7 +104,8 @@ func (a *admission) admit(
 		case c.refused != nil:
 		case at > 0:
 			c.refused = &refusal{code: codeDuplicateName, twin: "same server", reason: fmt.Sprintf(
-				"the server lists another one with this %s, at position %d of its list, which is used: give each its own on "+
+				"the server lists another one with this %s, at position %d of its list, which is used: give each "+
+					"its own on "+
 					"the server",
 				l.Key(), at)}
 		case a.known[c.key]:
@@ -258,8 +259,9 @@ func (a *admission) readDeclaration(c *candidate, l lists.List) {
 			len(c.declaration), settings.SizeText(a.cfg.Limits.ToolSize))
 	default:
 		if key, ok := rawjson.Repeated(c.declaration, bytes.Compare); ok {
-			c.refuse(codeInvalidDeclaration, "its declaration is ambiguous: member %q occurs twice in one object: correct it "+
-				"on the server", redact.Truncate(key, maxShown))
+			c.refuse(codeInvalidDeclaration,
+				"its declaration is ambiguous: member %q occurs twice in one object: correct it "+
+					"on the server", redact.Truncate(key, maxShown))
 		}
 	}
 }
@@ -314,7 +316,8 @@ func refuseTwins(candidates []*candidate) {
 						"rename all but one on the server", positions(twins))}
 			case i > 0:
 				c.refused = &refusal{code: codeDuplicateName, twin: "same server",
-					reason: fmt.Sprintf("the server lists it twice, alike, at positions %s of its list, and the first is used: "+
+					reason: fmt.Sprintf("the server lists it twice, alike, at positions %s of its list, and the "+
+						"first is used: "+
 						"nothing needs to be done", positions(twins))}
 			}
 		}

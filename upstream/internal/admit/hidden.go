@@ -29,7 +29,8 @@ func (a *admission) checkHidden(c *candidate) {
 		c.declaration = clean
 		c.repaired("declaration", "there were %s; they were taken out", what)
 	case settings.HiddenRefuse:
-		c.refuse(codeHiddenText, "there are %s: take them out on the server, or set %s to %s", what, settings.LimitHiddenText,
+		c.refuse(codeHiddenText, "there are %s: take them out on the server, or set %s to %s", what,
+			settings.LimitHiddenText,
 			settings.HiddenStrip)
 	default:
 		a.findings = append(a.findings, tool.Finding{About: c.name, Code: codeHiddenText,

@@ -89,8 +89,9 @@ func (s *stderrLog) cause() string {
 }
 
 var (
-	// exceptionLine matches the line in which runtimes name what ended a program: "TypeError: …" and "Error [CODE]: …" of
-	// Node, "pkg.SomeError: …" of Python, also in a group ("| KeyError: …"), Go's "panic: …", Java's "Caused by: …".
+	// exceptionLine matches the line in which runtimes name what ended a program: "TypeError: …"
+	// and "Error [CODE]: …" of Node, "pkg.SomeError: …" of Python, also in a group ("| KeyError:
+	// …"), Go's "panic: …", Java's "Caused by: …".
 	exceptionLine = regexp.MustCompile(`^[\s|]*(?:[\w$.]*(?:Error|Exception|Rejection|Interrupt|Exit)` +
 		`(?: \[\w+\])?(?::|$)|panic: |fatal error: |Caused by: |Exception in thread )`)
 	// troubleLine matches what programs write about trouble in their own words.

@@ -183,7 +183,8 @@ func StatusFailure(status int, retry time.Duration) *tool.Failure {
 		f.Message = fmt.Sprintf("the server failed without an answer (HTTP %d), so the call may have taken effect: "+
 			"check before calling again", status)
 	default:
-		f.Message = fmt.Sprintf("the server refused the request (HTTP %d): ask the hub's operator to check its url", status)
+		f.Message = fmt.Sprintf("the server refused the request (HTTP %d): ask the hub's operator to check its url",
+			status)
 	}
 	return f
 }

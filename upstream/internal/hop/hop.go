@@ -44,7 +44,8 @@ func (h *Hop) Members(client tool.Hop) []byte {
 
 func (h *Hop) appendMembers(b []byte, client tool.Hop) []byte {
 	b = rawjson.AppendQuote(append(b, `"`+metaVersion+`":`...), h.Version)
-	b = rawjson.AppendQuote(append(b, `,"`+metaClientInfo+`":{"name":"`+settings.HubCommand+`","version":`...), h.Client)
+	b = rawjson.AppendQuote(append(b, `,"`+metaClientInfo+`":{"name":"`+settings.HubCommand+`","version":`...),
+		h.Client)
 	b = append(b, `},"`+metaCapabilities+`":`...)
 	if rawjson.IsNull(client.ClientCapabilities) {
 		b = append(b, `{}`...)

@@ -139,7 +139,8 @@ func (s secrets) header(name, value string) {
 		s.add(password)
 	}
 	if secret.Variable(name) {
-		for _, word := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t,;=\"", r) }) {
+		for _, word := range strings.FieldsFunc(value,
+			func(r rune) bool { return strings.ContainsRune(" \t,;=\"", r) }) {
 			if !strings.EqualFold(word, "bearer") && !strings.EqualFold(word, "digest") {
 				s.add(word)
 			}

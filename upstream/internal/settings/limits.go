@@ -2,8 +2,9 @@ package settings
 
 import "fmt"
 
-// Limits bound what one server may send and list. Zero means the default. The defaults let the largest real servers pass
-// with room to spare: 344 tools in half a megabyte. The config file sets Message and HiddenText.
+// Limits bound what one server may send and list. Zero means the default. The defaults let the
+// largest real servers pass with room to spare: 344 tools in half a megabyte. The config file sets
+// Message and HiddenText.
 type Limits struct {
 	// Message is the size in bytes of one message, with the line break or the event fields around it: default 64 MiB on
 	// stdio and HTTP+SSE, where one server's messages share a stream, and 256 MiB over Streamable HTTP.

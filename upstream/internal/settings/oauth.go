@@ -9,9 +9,10 @@ type OAuth struct {
 	ClientSecret string
 	ClientKey    string // PEM of a private key that stands in for the secret (private_key_jwt)
 
-	Machine      bool     // the hub signs in as itself: no person is asked
-	Issuer       string   // the authorization server, where the server names none, or several
-	Resource     string   // the value of the parameter resource in place of the server's own; OmitResource leaves it out
+	Machine bool   // the hub signs in as itself: no person is asked
+	Issuer  string // the authorization server, where the server names none, or several
+	// the value of the parameter resource in place of the server's own; OmitResource leaves it out
+	Resource     string
 	AssumePKCE   bool     // the authorization server takes PKCE with S256, although its metadata does not say so
 	Scopes       []string // asked for in place of those that the server names
 	CallbackPort int      // of the loopback address that the browser comes back to; 0: any

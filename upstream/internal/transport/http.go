@@ -234,7 +234,8 @@ func (t *Control) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))
 	var answer HTTPResponse
-	if req.Method == http.MethodPost { // what is answered to the end of a session that failed does not explain the failure
+	// what is answered to the end of a session that failed does not explain the failure
+	if req.Method == http.MethodPost {
 		answer = t.note(resp)
 	}
 	if err != nil {

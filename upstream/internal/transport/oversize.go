@@ -44,7 +44,8 @@ func (e *Oversize) Error() string {
 	if e.NoRoom != nil {
 		return "a message of the server was dropped: " + e.NoRoom.Error() + " (" + settings.LimitMemory + ")"
 	}
-	return fmt.Sprintf("a message of the server is larger than %s (%s)", settings.SizeText(e.Limit), settings.LimitMessage)
+	return fmt.Sprintf("a message of the server is larger than %s (%s)", settings.SizeText(e.Limit),
+		settings.LimitMessage)
 }
 
 // Failure explains to a caller that the response was dropped.
@@ -55,12 +56,14 @@ func (e *Oversize) Failure() *tool.Failure {
 			what = "ask for less, or raise "
 		}
 		return &tool.Failure{Class: tool.ClassResultTooLarge, Code: "no_room", OutcomeUnknown: true, Cause: e,
-			Message: fmt.Sprintf("the server's response was dropped, but the call may have taken effect: %v. To go on, %s%s "+
+			Message: fmt.Sprintf("the server's response was dropped, but the call may have taken effect: %v. To "+
+				"go on, %s%s "+
 				"in the hub's config",
 				e.NoRoom, what, settings.LimitMemory)}
 	}
 	return &tool.Failure{Class: tool.ClassResultTooLarge, Code: "message_too_large", OutcomeUnknown: true, Cause: e,
-		Message: fmt.Sprintf("the server's response is larger than %s (%s) and was dropped, but the call may have taken "+
+		Message: fmt.Sprintf("the server's response is larger than %s (%s) and was dropped, but the call may "+
+			"have taken "+
 			"effect: ask for less, or %s", settings.SizeText(e.Limit), settings.LimitMessage,
 			settings.Raise(settings.LimitMessage))}
 }

@@ -21,10 +21,11 @@ const maxPosts = 128
 // serve: it ends the session at an event that it cannot read, and drops messages that came before
 // the end of the stream.
 type SSE struct {
-	client  *http.Client
-	body    io.ReadCloser
-	events  *jsonrpc.EventReader
-	request func(data []byte) (*http.Request, error) // the POST of a message; it has no caller, so it ends with the wire
+	client *http.Client
+	body   io.ReadCloser
+	events *jsonrpc.EventReader
+	// the POST of a message; it has no caller, so it ends with the wire
+	request func(data []byte) (*http.Request, error)
 	end     context.CancelFunc
 	slots   chan struct{}
 
@@ -124,7 +125,8 @@ func (w *SSE) Post(m Outgoing) error {
 		err := w.deliver(m.Data)
 		m.Finish(err)
 		var status *fault.StatusError
-		if errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusUnauthorized) {
+		if errors.As(err, &status) && (status.Status == http.StatusNotFound ||
+			status.Status == http.StatusUnauthorized) {
 			w.Close() // the server has forgotten the session, or whom it belongs to: only a new one helps
 		}
 	})

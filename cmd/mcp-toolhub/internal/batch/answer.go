@@ -9,8 +9,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// reply puts the results together: in structuredContent whole, and in content for models that read text. What is kept of it lacks the
-// results, which the records of the calls have, without their secrets.
+// reply puts the results together: in structuredContent whole, and in content for models that read
+// text. What is kept of it lacks the results, which the records of the calls have, without their
+// secrets.
 func (b *batch) reply() tool.Reply {
 	var all, kept answer
 	reply := tool.Reply{}
@@ -39,8 +40,9 @@ func (b *batch) reply() tool.Reply {
 	return reply
 }
 
-// keep copies what the answer needs of m, which has ended, and gives back the memory of its result: later calls may wait for that. Where
-// results and errors do not fit into maxResults together, those of later calls are left out. One that was left out does not come back.
+// keep copies what the answer needs of m, which has ended, and gives back the memory of its result:
+// later calls may wait for that. Where results and errors do not fit into maxResults together,
+// those of later calls are left out. One that was left out does not come back.
 func (b *batch) keep(m *member) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,7 +58,8 @@ func (b *batch) keep(m *member) {
 	}
 	m.Result = slices.Clone(m.Result)
 	if m.Err != nil && m.Err.Raw != nil {
-		m.Err = &tool.RPCError{Code: m.Err.Code, Message: m.Err.Message, Shown: m.Err.Shown, Raw: slices.Clone(m.Err.Raw)}
+		m.Err = &tool.RPCError{Code: m.Err.Code, Message: m.Err.Message, Shown: m.Err.Shown,
+			Raw: slices.Clone(m.Err.Raw)}
 	}
 	m.Object, m.whole = rawjson.Object{}, rawjson.Object{}
 	if m.Free != nil {
@@ -139,7 +142,8 @@ func (m *member) headline() string {
 	case m.Err != nil:
 		text += ": " + m.Err.Message
 	case m.omitted > 0:
-		text += fmt.Sprintf(": the result of %d bytes is left out, because all results of a batch have at most %d. The call has run: do not "+
+		text += fmt.Sprintf(": the result of %d bytes is left out, because all results of a batch have at most %d. "+
+			"The call has run: do not "+
 			"make it again if it changes something", m.omitted, maxResults)
 	}
 	return text

@@ -1,5 +1,6 @@
-// Package batch is the hub's tool tool_batch: several calls in one request. Each is an invocation of its own, which passes the whole
-// pipeline; the batch decides in which order they run, fills arguments from earlier results, and puts the results together.
+// Package batch is the hub's tool tool_batch: several calls in one request. Each is an invocation
+// of its own, which passes the whole pipeline; the batch decides in which order they run, fills
+// arguments from earlier results, and puts the results together.
 package batch
 
 import (
@@ -14,8 +15,10 @@ import (
 // name is that of the tool.
 const name tool.Name = "tool_batch"
 
-const description = "Makes several tool calls in one request and returns all their results, in the order of the calls. Each call is " +
-	"checked and permitted on its own. A call can take arguments from the structured result of an earlier one (arguments_from), so a " +
+const description = "Makes several tool calls in one request and returns all their results, in the order of the " +
+	"calls. Each call is " +
+	"checked and permitted on its own. A call can take arguments from the structured result of an earlier one " +
+	"(arguments_from), so a " +
 	"chain needs one request."
 
 // The bounds of a batch. schema says the first two to models.
@@ -77,7 +80,8 @@ func (o Options) run(ctx context.Context, e *tool.Execution) (tool.Reply, error)
 	b := newBatch(o, e, r)
 	b.run(ctx)
 	if ctx.Err() != nil {
-		return tool.Reply{}, &tool.Failure{Class: tool.ClassCanceled, Message: "the batch was canceled", Cause: context.Cause(ctx),
+		return tool.Reply{}, &tool.Failure{Class: tool.ClassCanceled, Message: "the batch was canceled",
+			Cause:          context.Cause(ctx),
 			OutcomeUnknown: slices.ContainsFunc(b.members, (*member).mayHaveWritten)}
 	}
 	return b.reply(), nil

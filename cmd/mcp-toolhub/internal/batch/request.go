@@ -38,7 +38,9 @@ func read(e *tool.Execution) (*request, error) {
 				return nil, refused("%s: a batch cannot hold a batch: put those calls into this one", where)
 			}
 			if l.Tool.Hub.Forwards {
-				return nil, refused("%s: a batch needs no %s: write the name, the arguments and the selection_ref of that call here", where, c.Name)
+				return nil,
+					refused("%s: a batch needs no %s: write the name, the arguments and the selection_ref of "+
+						"that call here", where, c.Name)
 			}
 		}
 		if err := c.depend(where, earlier); err != nil {
@@ -48,7 +50,9 @@ func read(e *tool.Execution) (*request, error) {
 			c.Arguments = json.RawMessage(`{}`)
 		}
 		if bytes += len(c.Arguments); bytes > maxArguments {
-			return nil, refused("the arguments of the calls are larger than %d bytes together: make more than one batch", maxArguments)
+			return nil,
+				refused("the arguments of the calls are larger than %d bytes together: make more than one batch",
+					maxArguments)
 		}
 		earlier = append(earlier, c.ID)
 	}
@@ -65,10 +69,12 @@ func (c *call) depend(where string, earlier []string) error {
 	for _, argument := range slices.Sorted(maps.Keys(c.ArgumentsFrom)) {
 		from := c.ArgumentsFrom[argument]
 		if !slices.Contains(earlier, from.Call) {
-			return refused("%s: arguments_from.%s names %q, which is no earlier call of this batch", where, argument, from.Call)
+			return refused("%s: arguments_from.%s names %q, which is no earlier call of this batch", where, argument,
+				from.Call)
 		}
 		if from.Pointer != "" && from.Pointer[0] != '/' {
-			return refused("%s: arguments_from.%s has the pointer %q: a JSON pointer is empty or begins with /", where, argument, from.Pointer)
+			return refused("%s: arguments_from.%s has the pointer %q: a JSON pointer is empty or begins with /", where,
+				argument, from.Pointer)
 		}
 		if !slices.Contains(c.DependsOn, from.Call) {
 			c.DependsOn = append(c.DependsOn, from.Call)
@@ -78,17 +84,20 @@ func (c *call) depend(where string, earlier []string) error {
 }
 
 func refused(format string, about ...any) error {
-	return &tool.Failure{Class: tool.ClassInvalidArguments, Code: "invalid_batch", Message: "nothing ran: " + fmt.Sprintf(format, about...)}
+	return &tool.Failure{Class: tool.ClassInvalidArguments, Code: "invalid_batch", Message: "nothing ran: " +
+		fmt.Sprintf(format, about...)}
 }
 
-// structured returns the structured result of a call. Of servers that give none it is the JSON in the one block of text.
+// structured returns the structured result of a call. Of servers that give none it is the JSON in
+// the one block of text.
 func structured(result rawjson.Object) (json.RawMessage, bool) {
 	if value, ok := result.Get("structuredContent"); ok {
 		return value, true
 	}
 	content, _ := result.Get("content")
 	var blocks [][]byte
-	if rawjson.Elements(content, func(b []byte) bool { blocks = append(blocks, b); return true }) != nil || len(blocks) != 1 {
+	if rawjson.Elements(content, func(b []byte) bool { blocks = append(blocks, b); return true }) != nil ||
+		len(blocks) != 1 {
 		return nil, false
 	}
 	text := []byte(rawjson.Text(blocks[0], "text"))

@@ -67,7 +67,8 @@ func (m *member) mayHaveWritten() bool {
 }
 
 func newBatch(o Options, e *tool.Execution, r *request) *batch {
-	b := &batch{Options: o, request: r, execution: e, hop: withoutTasks(e.Hop), places: make(chan struct{}, r.MaxParallel)}
+	b := &batch{Options: o, request: r, execution: e, hop: withoutTasks(e.Hop),
+		places: make(chan struct{}, r.MaxParallel)}
 	b.reporting = reporting{total: len(r.Calls), send: e.Progress}
 	for i := range r.Calls {
 		m := &member{call: &r.Calls[i], index: i, done: make(chan struct{}), taken: make(map[string]*taken)}
@@ -80,8 +81,8 @@ func newBatch(o Options, e *tool.Execution, r *request) *batch {
 	return b
 }
 
-// withoutTasks returns h of a client that follows no tasks: the result of a call is a part of that of the batch, so its client never gets
-// a task to ask about.
+// withoutTasks returns h of a client that follows no tasks: the result of a call is a part of that
+// of the batch, so its client never gets a task to ask about.
 func withoutTasks(h tool.Hop) tool.Hop {
 	extensions, _ := rawjson.Get(h.ClientCapabilities, "extensions")
 	rest, follows, err := rawjson.Delete(extensions, tool.TaskExtension)
@@ -142,11 +143,12 @@ func (b *batch) runMember(ctx context.Context, m *member) {
 		arguments, aborted = b.fill(m)
 	}
 	e, holds := b.execution, false
-	sibling := &invoke.Member{Parent: e.Invocation, Index: m.index, Aborted: aborted, Asks: &b.asks, Turn: func(ctx context.Context) error {
-		err := b.turn(ctx, m)
-		holds = err == nil
-		return err
-	}}
+	sibling := &invoke.Member{Parent: e.Invocation, Index: m.index, Aborted: aborted, Asks: &b.asks,
+		Turn: func(ctx context.Context) error {
+			err := b.turn(ctx, m)
+			holds = err == nil
+			return err
+		}}
 	if b.Failure == invoke.CancelSiblings {
 		sibling.Failed = func(status tool.Status, class tool.ErrorClass) {
 			if class != tool.ClassSiblingCanceled && !b.isCanceled(ctx) {
@@ -154,9 +156,12 @@ func (b *batch) runMember(ctx context.Context, m *member) {
 			}
 		}
 	}
-	m.Outcome = b.Invoke(ctx, &invoke.Call{Surface: e.Surface, Name: m.Name, Params: params(m.Name, arguments), Arguments: arguments,
-		Meta: e.Meta, Hop: b.hop, Method: "tools/call", Actor: e.Actor, Session: e.Session, SelectionRef: m.SelectionRef, Loaded: e.Loaded,
-		Arrival: &m.arrival, Ask: e.Ask, InputByRetry: e.InputByRetry, Notify: e.Notify, Progress: b.reporting.of(m.ID), Hears: e.Hears, Member: sibling, Cut: m})
+	m.Outcome = b.Invoke(ctx, &invoke.Call{Surface: e.Surface, Name: m.Name, Params: params(m.Name, arguments),
+		Arguments: arguments,
+		Meta:      e.Meta, Hop: b.hop, Method: "tools/call", Actor: e.Actor, Session: e.Session,
+		SelectionRef: m.SelectionRef, Loaded: e.Loaded,
+		Arrival: &m.arrival, Ask: e.Ask, InputByRetry: e.InputByRetry, Notify: e.Notify, Progress: b.reporting.of(m.ID),
+		Hears: e.Hears, Member: sibling, Cut: m})
 	m.arrival.Leave()
 	b.asks.Ended(sibling)
 	if holds {
@@ -177,7 +182,8 @@ func (b *batch) awaitDependencies(ctx context.Context, m *member) (why *tool.Fai
 		<-other.done
 		if other.failed() && b.Failure != invoke.IgnoreSiblings && why == nil && !b.isCanceled(ctx) {
 			why = &tool.Failure{Class: tool.ClassSiblingCanceled, AbortReason: invoke.AbortDependencyFailed,
-				Message: fmt.Sprintf("did not run, because it depends on the call %q, which ended as %s: make both again once that is mended",
+				Message: fmt.Sprintf("did not run, because it depends on the call %q, which ended as %s: make both "+
+					"again once that is mended",
 					other.ID, other.Status)}
 		}
 	}
@@ -242,15 +248,17 @@ func (b *batch) afterFailedWrite(ctx context.Context, m *member) *tool.Failure {
 				return notBegun(ctx)
 			}
 			return &tool.Failure{Class: tool.ClassSiblingCanceled, AbortReason: invoke.AbortEarlierWriteFailed,
-				Message: fmt.Sprintf("did not run, because the call %q before it may write and ended as %s: later calls of an ordered batch "+
+				Message: fmt.Sprintf("did not run, because the call %q before it may write and ended as %s: later "+
+					"calls of an ordered batch "+
 					"do not run then", other.ID, other.Status)}
 		}
 	}
 	return nil
 }
 
-// isCanceled reports whether the batch is canceled. Then ctx, of one of its calls, has ended, too: so its record says who has canceled it, and
-// not that a sibling has, which has heard of it a moment earlier.
+// isCanceled reports whether the batch is canceled. Then ctx, of one of its calls, has ended, too:
+// so its record says who has canceled it, and not that a sibling has, which has heard of it a
+// moment earlier.
 func (b *batch) isCanceled(ctx context.Context) bool {
 	select {
 	case <-b.canceled:
@@ -295,13 +303,15 @@ func (b *batch) fill(m *member) (arguments json.RawMessage, failed *tool.Failure
 			t.missing = "it cannot be set: " + err.Error()
 		}
 		return m.Arguments, &tool.Failure{Class: tool.ClassInvalidArguments, Code: "argument_missing",
-			Message: fmt.Sprintf("did not run: arguments_from.%s takes a value from the call %q, and %s", argument, m.ArgumentsFrom[argument].Call,
+			Message: fmt.Sprintf("did not run: arguments_from.%s takes a value from the call %q, and %s", argument,
+				m.ArgumentsFrom[argument].Call,
 				t.missing)}
 	}
 	return arguments, nil
 }
 
-// passOn gives later calls what their arguments take from the result of m, which has ended. So the rest of it need not be kept for them.
+// passOn gives later calls what their arguments take from the result of m, which has ended. So the
+// rest of it need not be kept for them.
 func (b *batch) passOn(m *member) {
 	for _, later := range b.members[m.index+1:] {
 		for _, argument := range slices.Sorted(maps.Keys(later.ArgumentsFrom)) {
@@ -388,10 +398,12 @@ func (r *reporting) ended(call tool.InvocationID) {
 	r.report(fmt.Sprintf("%d of %d calls have ended", r.done, r.total), call)
 }
 
-// report sends a report: "The progress value MUST increase with each notification". Between two ends of calls it comes ever nearer
-// to the next whole number. partial is the call that has ended, if there are others. r.mu is held.
+// report sends a report: "The progress value MUST increase with each notification". Between two
+// ends of calls it comes ever nearer to the next whole number. partial is the call that has ended,
+// if there are others. r.mu is held.
 func (r *reporting) report(message string, partial tool.InvocationID) {
 	progress := float64(r.done) + 1 - 1/float64(r.since+1)
-	r.send(tool.Progress{Message: message, Partial: partial, Params: fmt.Appendf(nil, `{"progress":%g,"total":%d,"message":%s}`, progress, r.total,
-		rawjson.Quote(message))})
+	r.send(tool.Progress{Message: message, Partial: partial,
+		Params: fmt.Appendf(nil, `{"progress":%g,"total":%d,"message":%s}`, progress, r.total,
+			rawjson.Quote(message))})
 }

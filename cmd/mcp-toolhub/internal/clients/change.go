@@ -61,7 +61,8 @@ func Open(path string) (*Document, error) {
 	return d, nil
 }
 
-// resolved returns the path of a file that is not there, as it will be once the file is: every link among its directories followed.
+// resolved returns the path of a file that is not there, as it will be once the file is: every link
+// among its directories followed.
 func resolved(path string) string {
 	dir := filepath.Dir(path)
 	if dir == path {
@@ -87,7 +88,8 @@ func (d *Document) unchanged() error {
 	switch {
 	case err != nil:
 		return err
-	case (now.info == nil) != (d.info == nil), now.info != nil && !os.SameFile(now.info, d.info), !bytes.Equal(now.Raw, d.Raw):
+	case (now.info == nil) != (d.info == nil), now.info != nil &&
+		!os.SameFile(now.info, d.info), !bytes.Equal(now.Raw, d.Raw):
 		return fmt.Errorf("write %q: %w", d.Path, errChanged)
 	}
 	return nil
@@ -101,8 +103,9 @@ type Change struct {
 	made  string    // path of the file that holds After until Path does
 }
 
-// Apply makes all changes or none. Each file keeps mode and owner. It is whole at every moment, unless it has several names (hard
-// links): such a file is written in place, so that they stay names of one file.
+// Apply makes all changes or none. Each file keeps mode and owner. It is whole at every moment,
+// unless it has several names (hard links): such a file is written in place, so that they stay
+// names of one file.
 func Apply(changes []*Change) (err error) {
 	defer func() {
 		for _, c := range changes {
@@ -134,7 +137,8 @@ func Apply(changes []*Change) (err error) {
 // writable fails where the file may not be changed.
 func (d *Document) writable() error {
 	if d.info != nil && d.info.Mode().Perm()&0o200 == 0 {
-		return errors.New("the file is read-only: perhaps a manager of dotfiles keeps it so: put the entry there, or make it writable")
+		return errors.New("the file is read-only: perhaps a manager of dotfiles keeps it so: put the entry there, " +
+			"or make it writable")
 	}
 	return nil
 }

@@ -18,7 +18,8 @@ import (
 // Pair is a variable or a header.
 type Pair struct{ Name, Value string }
 
-// Server is an entry of a client, translated into the words of the hub's config. Its texts refer to variables as that config does.
+// Server is an entry of a client, translated into the words of the hub's config. Its texts refer to
+// variables as that config does.
 type Server struct {
 	Name, Command, Dir, EnvFile string
 	Args                        []string
@@ -44,11 +45,12 @@ type SignIn struct {
 // like reports whether both are the same client. None is like any: it may have been registered since.
 func (id SignIn) like(o SignIn) bool { return id.ID == o.ID || id.ID == "" || o.ID == "" }
 
-// HomeDir as Server.Dir is the person's home directory. The hub gives it to servers without a directory, so that all clients can share them.
+// HomeDir as Server.Dir is the person's home directory. The hub gives it to servers without a
+// directory, so that all clients can share them.
 const HomeDir = "${userHome}"
 
-// Same reports whether both servers run the same program in the same way, or reach the same address. Their names may differ. HomeDir counts as
-// no directory, and ${env:VAR} as ${VAR}.
+// Same reports whether both servers run the same program in the same way, or reach the same
+// address. Their names may differ. HomeDir counts as no directory, and ${env:VAR} as ${VAR}.
 func (s *Server) Same(o Server) bool {
 	a, b := s.Dir, o.Dir
 	if a == HomeDir {
@@ -57,10 +59,17 @@ func (s *Server) Same(o Server) bool {
 	if b == HomeDir {
 		b = ""
 	}
-	return sameText(s.Command, o.Command) && sameText(a, b) && sameText(s.EnvFile, o.EnvFile) && sameText(s.URL, o.URL) && s.SSE == o.SSE &&
+	return sameText(s.Command, o.Command) && sameText(a, b) && sameText(s.EnvFile, o.EnvFile) &&
+		sameText(s.URL, o.URL) && s.SSE == o.SSE &&
 		s.SignIn.like(o.SignIn) && slices.EqualFunc(s.Args, o.Args, sameText) &&
-		slices.EqualFunc(s.Env, o.Env, func(a, b Pair) bool { return a.Name == b.Name && sameText(a.Value, b.Value) }) &&
-		slices.EqualFunc(s.Headers, o.Headers, func(a, b Pair) bool { return strings.EqualFold(a.Name, b.Name) && sameText(a.Value, b.Value) })
+		slices.EqualFunc(s.Env, o.Env, func(a, b Pair) bool {
+			return a.Name == b.Name &&
+				sameText(a.Value, b.Value)
+		}) &&
+		slices.EqualFunc(s.Headers, o.Headers, func(a, b Pair) bool {
+			return strings.EqualFold(a.Name, b.Name) &&
+				sameText(a.Value, b.Value)
+		})
 }
 
 var envReference = regexp.MustCompile(`(^|[^$])\$\{env:`)
@@ -71,10 +80,12 @@ func sameText(a, b string) bool {
 	return a == b || plain(a) == plain(b)
 }
 
-// AnyDir reports whether the server can run in any directory, as far as its entry says: it has none, and no text of it depends on one.
+// AnyDir reports whether the server can run in any directory, as far as its entry says: it has
+// none, and no text of it depends on one.
 func (s *Server) AnyDir() bool {
 	texts := append([]string{s.Command}, s.Args...)
-	return s.Command != "" && s.Dir == "" && s.EnvFile == "" && !s.inProject && !relativeProgram.MatchString(s.Command) &&
+	return s.Command != "" && s.Dir == "" && s.EnvFile == "" && !s.inProject &&
+		!relativeProgram.MatchString(s.Command) &&
 		!slices.ContainsFunc(texts, relativeText.MatchString)
 }
 
@@ -83,8 +94,9 @@ var (
 	relativeText    = regexp.MustCompile(`^(--?[A-Za-z-]+=)?(\.|[A-Za-z0-9_-][^:@=]*\.([cm]?js|ts|py|rb|sh|jar|json|ya?ml|toml|env|db|sqlite)$)|\$\{workspaceFolder`)
 )
 
-// IsHub reports whether the server runs mcp-toolhub serve: also through npx, with a version, as a line for a shell, or without the word serve.
-// So does EntryName at an address of this machine: serve --http may have chosen any port.
+// IsHub reports whether the server runs mcp-toolhub serve: also through npx, with a version, as a
+// line for a shell, or without the word serve. So does EntryName at an address of this machine:
+// serve --http may have chosen any port.
 func (s *Server) IsHub() bool {
 	if u, err := url.Parse(s.URL); err == nil && s.Name == EntryName && strings.HasPrefix(u.Path+"/", "/mcp/") {
 		ip := net.ParseIP(u.Hostname())
@@ -120,7 +132,8 @@ func (c *Client) Read(f *splice.File, path string) []Server {
 			all[i].Disabled = s.Disabled || slices.Contains(off, s.Name) || len(on) > 0 && !slices.Contains(on, s.Name)
 		}
 	}
-	if data, err := os.ReadFile(filepath.Join(filepath.Dir(path), c.enabling)); err == nil && c.enabling != "" && c.ID != anyFile {
+	if data, err := os.ReadFile(filepath.Join(filepath.Dir(path), c.enabling)); err == nil && c.enabling != "" &&
+		c.ID != anyFile {
 		if root, faults := textfile.ParseJSON(data); len(faults) == 0 {
 			for i, s := range all {
 				if n := root.Member(strings.ToLower(strings.TrimSpace(s.Name))); n != nil {
@@ -147,7 +160,8 @@ func (c *Client) Read(f *splice.File, path string) []Server {
 
 var notToolName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
-// followRules leaves out the tools of a server that rules for the tools of all servers leave out. Of two rules the later one counts.
+// followRules leaves out the tools of a server that rules for the tools of all servers leave out.
+// Of two rules the later one counts.
 func (c *Client) followRules(f *splice.File, s *Server) {
 	prefix := strings.Replace(c.toolNames, "*", notToolName.ReplaceAllString(s.Name, "_"), 1)
 	noTool := false
@@ -244,7 +258,8 @@ func (c *Client) server(e splice.Entry) *Server {
 	s.Dir, s.EnvFile = r.text("cwd"), r.text("envFile")
 	s.URL = cmp.Or(r.text(c.url), r.text("url"), r.text("httpUrl"), r.text("serverUrl"))
 	kind := strings.ToLower(r.plain("type"))
-	s.SSE = s.URL != "" && (kind == "sse" || kind == "" && (strings.HasSuffix(s.URL, "/sse") || !c.isHTTP && r.plain(c.url) == "" ||
+	s.SSE = s.URL != "" && (kind == "sse" || kind == "" && (strings.HasSuffix(s.URL, "/sse") || !c.isHTTP &&
+		r.plain(c.url) == "" ||
 		!c.isHTTP && c.sse == ""))
 	s.Headers = r.pairs(slices.Concat(c.headers, []string{"headers"}[min(len(c.headers), 1):])...)
 	r.codex()
@@ -293,7 +308,8 @@ func (s *Server) filled(text string) string {
 		if i < 0 {
 			return reference
 		}
-		if value := s.Env[i].Value; secretName(s.Env[i].Name) && len(value) >= leastSecret && !strings.Contains(value, "${") {
+		if value := s.Env[i].Value; secretName(s.Env[i].Name) && len(value) >= leastSecret &&
+			!strings.Contains(value, "${") {
 			s.secrets = append(s.secrets, value)
 		}
 		return s.Env[i].Value
@@ -304,7 +320,8 @@ func (s *Server) filled(text string) string {
 func ReadHub(f *splice.File, path string) []Server {
 	var all []Server
 	for _, key := range []string{"mcpServers", "servers"} {
-		c := Client{Title: "the hub's config", Place: at(key), spelling: spelling{url: "url", isHTTP: true, references: own}}
+		c := Client{Title: "the hub's config", Place: at(key), spelling: spelling{url: "url", isHTTP: true,
+			references: own}}
 		all = append(all, c.Read(f, path)...)
 	}
 	return all
@@ -395,7 +412,8 @@ func (r *entryReader) signIn() {
 		r.s.SignIn = SignIn{ID: cmp.Or(inner.text("client_id"), inner.text("clientId"), inner.text("CLIENT_ID")),
 			Secret: cmp.Or(inner.text("client_secret"), inner.text("clientSecret"), inner.text("CLIENT_SECRET")),
 			Port:   cmp.Or(inner.plain("callback_port"), inner.plain("callbackPort")),
-			Scopes: slices.Concat(inner.plains("scopes"), strings.Fields(cmp.Or(inner.plain("scopes"), inner.plain("scope"))))}
+			Scopes: slices.Concat(inner.plains("scopes"),
+				strings.Fields(cmp.Or(inner.plain("scopes"), inner.plain("scope"))))}
 	}
 	if r.s.SignIn.ID == "" { // the hub registers itself
 		r.s.SignIn = SignIn{}
@@ -414,7 +432,8 @@ var (
 	secretOf   = regexp.MustCompile(`\$\{\{\s*secrets\.([A-Za-z0-9_-]+)\s*\}\}`) // Continue: kept by its own service
 )
 
-// translated rewrites the client's references to variables as references of the hub's config. It escapes every other ${.
+// translated rewrites the client's references to variables as references of the hub's config. It
+// escapes every other ${.
 func (r *entryReader) translated(text string) string {
 	switch r.references {
 	case own:
@@ -431,7 +450,8 @@ func (r *entryReader) translated(text string) string {
 	case curly:
 		return inCurly.ReplaceAllStringFunc(inBraces.ReplaceAllString(text, "$$$0"), func(reference string) string {
 			m := inCurly.FindStringSubmatch(reference)
-			if m[1] == "file" && !filepath.IsAbs(m[2]) && !strings.HasPrefix(m[2], "~/") { // it starts where the client's file is
+			// it starts where the client's file is
+			if m[1] == "file" && !filepath.IsAbs(m[2]) && !strings.HasPrefix(m[2], "~/") {
 				m[2] = filepath.Join(r.dir, m[2])
 			}
 			return "${" + m[1] + ":" + m[2] + "}"
@@ -445,7 +465,8 @@ func (r *entryReader) translated(text string) string {
 			return "${secret:" + id + "}"
 		}
 		name := strings.Trim(reference, "${}")
-		if !known.MatchString(reference) && !(r.files && strings.HasPrefix(reference, "${file:")) || r.isForProgram(name) ||
+		if !known.MatchString(reference) && !(r.files && strings.HasPrefix(reference, "${file:")) ||
+			r.isForProgram(name) ||
 			r.references == prefixed && isVariable.MatchString(reference) && !slices.Contains(ownReferences, name) {
 			return "$" + reference
 		}
@@ -453,14 +474,15 @@ func (r *entryReader) translated(text string) string {
 	})
 }
 
-// isForProgram reports whether the entry sets the variable of that name for its program: a reference to it in an argument is the program's
-// to replace, as mcp-remote does.
+// isForProgram reports whether the entry sets the variable of that name for its program: a
+// reference to it in an argument is the program's to replace, as mcp-remote does.
 func (r *entryReader) isForProgram(name string) bool {
 	if r.env == nil {
 		return false
 	}
 	value := r.env.Member(name)
-	if value == nil || strings.HasPrefix(value.Text, "${"+name+":-") || strings.HasPrefix(value.Text, "${env:"+name+":-") {
+	if value == nil || strings.HasPrefix(value.Text, "${"+name+":-") ||
+		strings.HasPrefix(value.Text, "${env:"+name+":-") {
 		return false
 	}
 	return !slices.Contains([]string{"$" + name, "${" + name + "}", "${env:" + name + "}"}, value.Text)
@@ -471,8 +493,8 @@ var notName = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 // anyFile is the id and title of the row that Detect makes for a file of no client's own path.
 const anyFile = "file"
 
-// Detect finds the row of the table for a file, and reads the file. The row is that of the client whose path this is, otherwise the
-// first that finds entries in the file; nil where none does.
+// Detect finds the row of the table for a file, and reads the file. The row is that of the client
+// whose path this is, otherwise the first that finds entries in the file; nil where none does.
 func Detect(path string, e Env, read func(splice.Format) (*splice.File, error)) (*Client, *splice.File, error) {
 	rows := All()
 	for i, c := range rows {
@@ -481,7 +503,8 @@ func Detect(path string, e Env, read func(splice.Format) (*splice.File, error)) 
 			return &rows[i], f, err
 		}
 	}
-	format := map[string]splice.Format{".toml": splice.TOML, ".yaml": splice.YAML, ".yml": splice.YAML}[strings.ToLower(filepath.Ext(path))]
+	format := map[string]splice.Format{".toml": splice.TOML, ".yaml": splice.YAML,
+		".yml": splice.YAML}[strings.ToLower(filepath.Ext(path))]
 	f, err := read(cmp.Or(format, splice.JSON))
 	if err != nil {
 		return nil, nil, err
@@ -491,7 +514,8 @@ func Detect(path string, e Env, read func(splice.Format) (*splice.File, error)) 
 		ids = []string{id}
 	}
 	for _, id := range ids {
-		if c := ByID(id); f.At(c.Place.Path...) != nil && (len(f.Entries(c.Place)) > 0 || c.projects && f.At(c.Place.Path...).Kind != textfile.List) {
+		if c := ByID(id); f.At(c.Place.Path...) != nil && (len(f.Entries(c.Place)) > 0 || c.projects &&
+			f.At(c.Place.Path...).Kind != textfile.List) {
 			c.Title, c.ID = anyFile, anyFile
 			return c, f, nil
 		}
@@ -499,7 +523,8 @@ func Detect(path string, e Env, read func(splice.Format) (*splice.File, error)) 
 	return nil, f, nil
 }
 
-// ownWords returns the client whose file has entries as Claude Code's, with words that only this client has; "" for none.
+// ownWords returns the client whose file has entries as Claude Code's, with words that only this
+// client has; "" for none.
 func ownWords(f *splice.File) string {
 	mcp := f.At("mcp")
 	if mcp != nil && (mcp.Member("allowed") != nil || mcp.Member("excluded") != nil) {
@@ -507,7 +532,8 @@ func ownWords(f *splice.File) string {
 	}
 	for _, e := range f.Entries(splice.Place{Path: []string{"mcpServers"}}) {
 		switch tools := e.Value.Member("tools"); {
-		case e.Value.Member("httpUrl") != nil, e.Value.Member("includeTools") != nil, e.Value.Member("excludeTools") != nil:
+		case e.Value.Member("httpUrl") != nil, e.Value.Member("includeTools") != nil,
+			e.Value.Member("excludeTools") != nil:
 			return "gemini"
 		case tools != nil && tools.Kind == textfile.List:
 			return "copilot"

@@ -23,7 +23,8 @@ type Hub struct {
 
 // stands reports whether a server of a client is the hub, under the name that connect gives it.
 func (h Hub) stands(s *Server) bool {
-	return s.Name == EntryName && (s.IsHub() || h.IsOwn != nil && slices.ContainsFunc(append([]string{s.URL}, s.Args...), h.IsOwn))
+	return s.Name == EntryName && (s.IsHub() || h.IsOwn != nil &&
+		slices.ContainsFunc(append([]string{s.URL}, s.Args...), h.IsOwn))
 }
 
 // entry returns the hub as an entry in the client's own format.
@@ -66,8 +67,8 @@ func (c *Client) entry(h Hub) (splice.Object, error) {
 	return append(o, c.sequel...), nil
 }
 
-// claudeTool returns the command of Claude Code. It is used in place of the file: Claude Code keeps all its state there, and
-// rewrites it all the time.
+// claudeTool returns the command of Claude Code. It is used in place of the file: Claude Code keeps
+// all its state there, and rewrites it all the time.
 func claudeTool() *clientTool {
 	return &clientTool{
 		program: "claude",

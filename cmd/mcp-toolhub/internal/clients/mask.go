@@ -14,17 +14,22 @@ import (
 const masked = "[masked]"
 
 var (
-	// pointers matches references, with a scheme before them. One with a default that is no reference holds a value, and is not matched.
-	pointers = regexp.MustCompile(`(^|[^$])(?:(?:` + schemes + `\s+)?\$\{(?:[^}:]|:[^}-])*(?::-\$\{secret:[^}]*\})?\})+`)
-	// keyed matches a key and its value, as comments and files of every format have them, and the beginning of a reference.
-	keyed = regexp.MustCompile(`(\$\{(?:(?:env:)?\w+:-\$\{)?)?([A-Za-z][A-Za-z0-9_-]*)(["']?[ \t]*[:=][ \t]*["']?(?:` + schemes + `[ \t]+)?)` +
+	// pointers matches references, with a scheme before them. One with a default that is no
+	// reference holds a value, and is not matched.
+	pointers = regexp.MustCompile(`(^|[^$])(?:(?:` + schemes +
+		`\s+)?\$\{(?:[^}:]|:[^}-])*(?::-\$\{secret:[^}]*\})?\})+`)
+	// keyed matches a key and its value, as comments and files of every format have them, and the
+	// beginning of a reference.
+	keyed = regexp.MustCompile(`(\$\{(?:(?:env:)?\w+:-\$\{)?)?([A-Za-z][A-Za-z0-9_-]*)(["']?[ \t]*[:=][ \t]*["']?(?:` +
+		schemes + `[ \t]+)?)` +
 		`([^\s"',{}\[\]$/](?:[^\s"',{}\[\]$]|\$[^\s"',{}\[\]])*)?`)
 	schemeWord  = regexp.MustCompile(`^` + schemes + `\s+`)
 	anyUserInfo = regexp.MustCompile(`(https?://(?:[^\s/?#@:$]*:)?|://[^\s/?#@:$]*:)[^\s/?#$]+@`)
 )
 
-// Mask replaces secrets in a text that people will see, such as the difference between two states of a file: those that the trees hold,
-// which are what the file says in each state, and what looks like one in comments, which no tree has. References stay.
+// Mask replaces secrets in a text that people will see, such as the difference between two states
+// of a file: those that the trees hold, which are what the file says in each state, and what looks
+// like one in comments, which no tree has. References stay.
 func Mask(text string, trees ...*textfile.Node) string {
 	var all, names []string
 	for _, tree := range trees {
@@ -37,7 +42,8 @@ func Mask(text string, trees ...*textfile.Node) string {
 	}
 	text = keyed.ReplaceAllStringFunc(text, func(found string) string {
 		m := keyed.FindStringSubmatch(found)
-		if m[1] != "" || m[4] == "" || !secretName(m[2]) && !slices.Contains(names, m[2]) { // ${secret:NAME} is no secret
+		// ${secret:NAME} is no secret
+		if m[1] != "" || m[4] == "" || !secretName(m[2]) && !slices.Contains(names, m[2]) {
 			return found
 		}
 		return m[2] + m[3] + masked
@@ -60,7 +66,8 @@ func secretTexts(n *textfile.Node, key string, secret bool, all []string) []stri
 		for _, text := range []string{n.Text, strings.Trim(string(n.Source), `"`)} {
 			for line := range strings.Lines(schemeWord.ReplaceAllString(text, "")) {
 				if line = strings.TrimSpace(line); len(line) >= leastSecret {
-					all = append(all, line, strings.Trim(strconv.Quote(line), `"`), strings.ReplaceAll(line, "'", "''")) // as formats quote it
+					// as formats quote it
+					all = append(all, line, strings.Trim(strconv.Quote(line), `"`), strings.ReplaceAll(line, "'", "''"))
 				}
 			}
 		}
@@ -73,7 +80,8 @@ func secretTexts(n *textfile.Node, key string, secret bool, all []string) []stri
 		all = secretTexts(m.Value, name, secret || isHeaders(key) && secretHeader(name, m.Value.Text), all)
 	}
 	for i, item := range n.Items {
-		all = secretTexts(item, "", secret || i > 0 && (isSecretBehind(n.Items[i-1].Text, item.Text) || headerBehind(n.Items[i-1].Text, ownText(item)) != ""), all)
+		all = secretTexts(item, "", secret || i > 0 && (isSecretBehind(n.Items[i-1].Text, item.Text) ||
+			headerBehind(n.Items[i-1].Text, ownText(item)) != ""), all)
 	}
 	return all
 }

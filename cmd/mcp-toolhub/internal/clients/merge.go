@@ -17,8 +17,9 @@ type Merged struct {
 	Notes   []string          // for people: what somebody has to do
 }
 
-// Merge joins servers that are the same, also under different names, and leaves out hubs. The result is disabled if every client has
-// disabled the server. A tool is in use if it is in any client that has not.
+// Merge joins servers that are the same, also under different names, and leaves out hubs. The
+// result is disabled if every client has disabled the server. A tool is in use if it is in any
+// client that has not.
 func Merge(all []Server) []*Merged {
 	var merged []*Merged
 	for _, s := range all {

@@ -29,16 +29,20 @@ var (
 	userInfo  = regexp.MustCompile(`(\b[a-z][a-z0-9+.-]*://)([^/?#@:\s]*:)?([^/?#\s]+)@`)
 	quoted    = regexp.MustCompile(`("([A-Za-z0-9_-]+)"\s*:\s*")((?:[^"\\]|\\.)+)"`) // a member of a JSON object
 	connected = regexp.MustCompile(`((?:^|[;\s])([A-Za-z][A-Za-z0-9_]*)=)([^;\s]+)`) // a member of a connection string
-	member    = regexp.MustCompile(`((?:^|,)\s*([A-Za-z][A-Za-z0-9_-]*)=)([^,;]+)`)  // a member of a list, as of JIRA_CUSTOM_HEADERS
-	webhook   = regexp.MustCompile(`(?i)webhook[_-]?ur[il]$`)                        // the name of an address that is a secret
-	segment   = regexp.MustCompile(`/([A-Za-z0-9_-]{20,})`)                          // of a path
+	// a member of a list, as of JIRA_CUSTOM_HEADERS
+	member = regexp.MustCompile(`((?:^|,)\s*([A-Za-z][A-Za-z0-9_-]*)=)([^,;]+)`)
+	// the name of an address that is a secret
+	webhook = regexp.MustCompile(`(?i)webhook[_-]?ur[il]$`)
+	segment = regexp.MustCompile(`/([A-Za-z0-9_-]{20,})`) // of a path
 
-	// plainHeader matches names of headers that hold no secret: of HTTP, of MCP, and of settings of GitHub's and Figma's servers. plainValue
-	// matches what is evidently a setting: a switch, a number, a version, a list of words, or an address.
+	// plainHeader matches names of headers that hold no secret: of HTTP, of MCP, and of settings of
+	// GitHub's and Figma's servers. plainValue matches what is evidently a setting: a switch, a
+	// number, a version, a list of words, or an address.
 	plainHeader = regexp.MustCompile(`(?i)^(accept(-\w+)?|content-type|user-agent|origin|(http-)?referer|mcp-protocol-version|` +
 		`x-mcp-(toolsets|tools|exclude-tools|features|readonly|lockdown|insiders)|x-figma-region)$`)
 	plainValue = regexp.MustCompile(`(?i)^(true|false|on|off|yes|no|v?[0-9]+([.-][0-9]+)*|[a-z_-]+(\s*,\s*[a-z_-]+)+|https?://\S+)$`)
-	// shellVariables matches variables as shells have them: whoever wrote that in the place of a secret meant the variables.
+	// shellVariables matches variables as shells have them: whoever wrote that in the place of a
+	// secret meant the variables.
 	shellVariables = regexp.MustCompile(`^(\s*(\$` + shellName + `|\$\$\{` + shellName + `\}))+$`)
 
 	// referring matches a reference, and the escape $${, which is none.
@@ -51,11 +55,12 @@ var (
 	literal = regexp.MustCompile(`[^\x{100000}-\x{10FFFF}]+`)
 )
 
-// leastSecret is the length in bytes from which a text beside references is taken for a secret, and one is masked: a shorter one is found in
-// other words, too.
+// leastSecret is the length in bytes from which a text beside references is taken for a secret, and
+// one is masked: a shorter one is found in other words, too.
 const leastSecret = 6
 
-// leastCode is the length in bytes from which the parameter code of an address is a key, as those of Azure Functions, rather than a country's.
+// leastCode is the length in bytes from which the parameter code of an address is a key, as those
+// of Azure Functions, rather than a country's.
 const leastCode = 20
 
 func carriesSecret(text string) bool {
@@ -65,29 +70,31 @@ func carriesSecret(text string) bool {
 	return found
 }
 
-// isSecretBehind reports whether value is a secret because before, the argument before it, is a flag of a secret. Behind --key stands a file,
-// or a key: what it looks like decides.
+// isSecretBehind reports whether value is a secret because before, the argument before it, is a
+// flag of a secret. Behind --key stands a file, or a key: what it looks like decides.
 func isSecretBehind(before, value string) bool {
 	m := flag.FindStringSubmatch(before)
 	return m != nil && (secretWord(m[1]) || slices.Contains(secret.Find(before+" "+value), value))
 }
 
-// secretHeader reports whether the value of a header is taken for a secret: it is, unless its name or value shows that it is none.
+// secretHeader reports whether the value of a header is taken for a secret: it is, unless its name
+// or value shows that it is none.
 func secretHeader(name, value string) bool {
 	return secretName(name) || !plainHeader.MatchString(name) && !plainValue.MatchString(value)
 }
 
-// headerBehind returns the value of the header that arg is because before, the argument before it, is a flag of one, such as that of
-// mcp-remote; "" where there is none, or it is no secret.
+// headerBehind returns the value of the header that arg is because before, the argument before it,
+// is a flag of one, such as that of mcp-remote; "" where there is none, or it is no secret.
 func headerBehind(before, arg string) string {
-	if m := header.FindStringSubmatch(arg); m != nil && (before == "--header" || before == "-H") && secretHeader(m[1], m[2]) {
+	if m := header.FindStringSubmatch(arg); m != nil && (before == "--header" || before == "-H") &&
+		secretHeader(m[1], m[2]) {
 		return m[2]
 	}
 	return ""
 }
 
-// MoveSecrets replaces the secrets in s by references. It calls keep with each secret and a name; keep stores the secret and returns
-// the name that it has given it.
+// MoveSecrets replaces the secrets in s by references. It calls keep with each secret and a name;
+// keep stores the secret and returns the name that it has given it.
 func (s *Server) MoveSecrets(keep func(name, secret string) string) {
 	cut := func(key, text string, secret bool) string {
 		c := cutter{known: s.secrets, own: s.Env, move: func(secret string) string {
@@ -109,7 +116,8 @@ func (s *Server) MoveSecrets(keep func(name, secret string) string) {
 	for i, arg := range s.Args {
 		value := headerBehind(before, arg)
 		rest := cmp.Or(value, arg)
-		s.Args[i] = strings.TrimSuffix(arg, rest) + cut(fmt.Sprint("arg", i+1), rest, value != "" || isSecretBehind(before, arg))
+		s.Args[i] = strings.TrimSuffix(arg, rest) + cut(fmt.Sprint("arg", i+1), rest, value != "" ||
+			isSecretBehind(before, arg))
 		before = arg
 	}
 	s.URL = cut("url", s.URL, false)
@@ -119,7 +127,8 @@ func (s *Server) MoveSecrets(keep func(name, secret string) string) {
 // unescaped turns the escape $${ of the hub's config back into ${.
 func unescaped(text string) string { return strings.ReplaceAll(text, "$${", "${") }
 
-// cutter takes the secrets out of a text. While it searches, one character of a plane that nobody uses stands for each reference.
+// cutter takes the secrets out of a text. While it searches, one character of a plane that nobody
+// uses stands for each reference.
 type cutter struct {
 	move       func(secret string) string // returns what is written in its place
 	references []string
@@ -176,7 +185,8 @@ func (c *cutter) whole(value string) string {
 	return c.search(value, c.value)
 }
 
-// within returns a text without the secrets in it: an argument, an address, or the value of a variable whose name does not sound like a secret.
+// within returns a text without the secrets in it: an argument, an address, or the value of a
+// variable whose name does not sound like a secret.
 func (c *cutter) within(text string) string {
 	return c.search(text, c.text)
 }
@@ -264,7 +274,8 @@ func (c *cutter) text(text string) string {
 	return tokenForm.ReplaceAllStringFunc(text, func(token string) string { return c.hide(c.move(token)) })
 }
 
-// isRandom reports whether a part of a path looks like a secret rather than like a name: letters of both cases, and digits in several places.
+// isRandom reports whether a part of a path looks like a secret rather than like a name: letters of
+// both cases, and digits in several places.
 func isRandom(part string) bool {
 	turns := 0
 	for i := 1; i < len(part); i++ {

@@ -10,12 +10,13 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// check refuses arguments that the declared input schema refuses, whoever has checked them before, and tools that are not
-// declared.
+// check refuses arguments that the declared input schema refuses, whoever has checked them before,
+// and tools that are not declared.
 func (t *Toolset) check(e *tool.Execution) error {
 	i := slices.IndexFunc(t.catalog.Tools, func(declared *tool.Tool) bool { return declared.Native == e.Tool.Native })
 	if i < 0 {
-		return failure(tool.ClassUnknownTool, "", "the toolset code has no tool %q: list the tools again", e.Tool.Native)
+		return failure(tool.ClassUnknownTool, "", "the toolset code has no tool %q: list the tools again",
+			e.Tool.Native)
 	}
 	s, err := t.schemas.Get(t.catalog.Tools[i].SchemaDigest, t.catalog.Tools[i].InputSchema)
 	if err != nil {

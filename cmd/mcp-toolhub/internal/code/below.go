@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// ReadBelow reads a regular file below root that is not sensitive, at most that many bytes of it. No link leads out of root. secrets are
-// further paths that are never read.
+// ReadBelow reads a regular file below root that is not sensitive, at most that many bytes of it.
+// No link leads out of root. secrets are further paths that are never read.
 func ReadBelow(root, name string, most int64, secrets ...string) ([]byte, error) {
 	sensitive, err := newSensitivePaths(target.Literal(secrets...), "")
 	if err != nil {
@@ -50,6 +50,7 @@ func outside(err error, root string) error {
 	if _, system := errors.AsType[syscall.Errno](err); system {
 		return err
 	}
-	return fmt.Errorf("the file is outside the allowed directories: a link in its path is absolute, or leads out of %q: list the directory "+
+	return fmt.Errorf("the file is outside the allowed directories: a link in its path is absolute, or leads out of "+
+		"%q: list the directory "+
 		"where the file is, and have it named by its path there", root)
 }

@@ -1,19 +1,21 @@
 // Package code is the built-in toolset "code": code.read_file, code.list_dir and code.search, where the operator names
 // directories that may be written to, code.write_file and code.edit_file, and where that is enabled code.run_command.
 //
-// It reads the project and, where a path asks for it, what lies outside, but a sensitive path (keys, credentials, .env files)
-// only where the call was permitted for that very path, and what lies below one never. Whatever name, link or race leads to
-// a file, it is judged by the descriptor that was opened and not by the name that was asked for: it has to be the one that
-// was permitted. What it cannot see is a second hard link to a sensitive file under a harmless name. Only regular files are
-// read, so that no pipe or device can hold a call.
+// It reads the project and, where a path asks for it, what lies outside, but a sensitive path
+// (keys, credentials, .env files) only where the call was permitted for that very path, and what
+// lies below one never. Whatever name, link or race leads to a file, it is judged by the descriptor
+// that was opened and not by the name that was asked for: it has to be the one that was permitted.
+// What it cannot see is a second hard link to a sensitive file under a harmless name. Only regular
+// files are read, so that no pipe or device can hold a call.
 //
-// It writes where a path led when the call was permitted, and nowhere else: the path is resolved again at use and its directory
-// opened by descriptor, link by link refused, so that nothing that is put in its way in between leads elsewhere. A file is
-// replaced whole, by a new one beside it that takes its name: whoever reads it sees the old text or the new, other hard links
-// to it keep the old, and mode, byte order mark and line endings stay. Extended attributes do not.
+// It writes where a path led when the call was permitted, and nowhere else: the path is resolved
+// again at use and its directory opened by descriptor, link by link refused, so that nothing that
+// is put in its way in between leads elsewhere. A file is replaced whole, by a new one beside it
+// that takes its name: whoever reads it sees the old text or the new, other hard links to it keep
+// the old, and mode, byte order mark and line endings stay. Extended attributes do not.
 //
-// Everything is bounded: lines, bytes, entries, time; whatever was cut is marked in the result. It takes its declarations
-// to no client and its failures to no wire: both are for the pipeline.
+// Everything is bounded: lines, bytes, entries, time; whatever was cut is marked in the result. It
+// takes its declarations to no client and its failures to no wire: both are for the pipeline.
 package code
 
 import (
@@ -110,8 +112,8 @@ func (t *Toolset) Reports(native string) bool { return native == search || nativ
 // MakesArtifacts reports whether calls of the tool make artifacts.
 func (t *Toolset) MakesArtifacts(native string) bool { return native == runCommand }
 
-// Bounds are the longest time of a call of the tool, and the most characters of text in its result before it is cut; each 0
-// where it is not bounded by itself.
+// Bounds are the longest time of a call of the tool, and the most characters of text in its result
+// before it is cut; each 0 where it is not bounded by itself.
 func (t *Toolset) Bounds(native string) (timeout time.Duration, chars int) {
 	switch native {
 	case search:
@@ -127,9 +129,9 @@ func (t *Toolset) Bounds(native string) (timeout time.Duration, chars int) {
 	return 0, 0
 }
 
-// Execute runs e.Tool, chosen by its native name. Whatever keeps a tool from its answer is a *tool.Failure; a binary file
-// is an answer with isError, since only a result can carry what is known of the file. It reports progress of long
-// searches and ends soon after ctx does.
+// Execute runs e.Tool, chosen by its native name. Whatever keeps a tool from its answer is a
+// *tool.Failure; a binary file is an answer with isError, since only a result can carry what is
+// known of the file. It reports progress of long searches and ends soon after ctx does.
 func (t *Toolset) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
 	reply := tool.Reply{Mapping: tool.ExternalMapping{Source: Name, ToolName: e.Tool.Native}}
 	a, err := t.call(ctx, e)

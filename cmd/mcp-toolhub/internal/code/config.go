@@ -19,7 +19,8 @@ type Config struct {
 	// SensitivePaths is an error. The default sensitive paths do not depend on it.
 	Home string
 
-	// AllowedWriteRoots are the directories in which files may be written, absolute. Without any there are no tools that write.
+	// AllowedWriteRoots are the directories in which files may be written, absolute. Without any
+	// there are no tools that write.
 	AllowedWriteRoots []string
 
 	Protected []string  // absolute paths, never written, whoever allows it: what the hub itself goes by

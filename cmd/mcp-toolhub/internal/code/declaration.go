@@ -18,16 +18,18 @@ const (
 // declared is the declaration of one tool, with what it is: readonly or write.
 type declared struct{ text, tag string }
 
-// newCatalog parses the declarations below, and more. Their schemas keep to the subset that the design document allows: no $ref, no
-// oneOf, no conditionals.
+// newCatalog parses the declarations below, and more. Their schemas keep to the subset that the
+// design document allows: no $ref, no oneOf, no conditionals.
 func newCatalog(more ...declared) (tool.Catalog, error) {
 	c := tool.Catalog{Server: Name, Source: Name, Title: "Project files, read-only",
-		Tags:         []string{"code", "filesystem", "readonly"},
-		Instructions: "Reads, lists and searches the files of the project. Paths are relative to the project, or absolute."}
+		Tags: []string{"code", "filesystem", "readonly"},
+		Instructions: "Reads, lists and searches the files of the project. Paths are relative to the project, " +
+			"or absolute."}
 	if len(more) > 0 {
 		c.Title, c.Tags = "Project files", []string{"code", "filesystem"}
 	}
-	all := []declared{{readFileDeclaration, "readonly"}, {listDirDeclaration, "readonly"}, {searchDeclaration, "readonly"}}
+	all := []declared{{readFileDeclaration, "readonly"}, {listDirDeclaration, "readonly"},
+		{searchDeclaration, "readonly"}}
 	for _, one := range append(all, more...) {
 		t, err := parseDeclaration(one.text)
 		if err != nil {

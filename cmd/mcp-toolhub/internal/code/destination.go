@@ -15,7 +15,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// destination is a place for a file, opened: whatever happens to its path by now, it stays the directory that was opened.
+// destination is a place for a file, opened: whatever happens to its path by now, it stays the
+// directory that was opened.
 type destination struct {
 	dir   *os.Root // nil where the directory does not exist yet
 	name  string
@@ -54,7 +55,8 @@ func (d *destination) openFile(c *change) error {
 		return invalid(codeIsDirectory, "%q is a directory: send the path of a file", clip(c.given, 200))
 	case info.Mode().IsRegular() && c.onlyNew:
 		return failure(tool.ClassExecutionFailed, codePathConflict,
-			"%q is there already: change it with edit_file, or set overwrite to replace the whole file", clip(c.given, 200))
+			"%q is there already: change it with edit_file, or set overwrite to replace the whole file",
+			clip(c.given, 200))
 	}
 	// For writing, although nothing is written to it: what may not be written is not replaced either.
 	if d.file, err = target.OpenIn(d.dir, d.name, os.O_RDWR, 0); err != nil {
@@ -83,15 +85,16 @@ func (d *destination) read() (*document, error) {
 		return nil, err
 	}
 	if len(raw) > mostFileBytes {
-		return nil, invalid(codeTooLarge, "the file has over %d bytes, which this tool does not change: use another way", mostFileBytes)
+		return nil, invalid(codeTooLarge,
+			"the file has over %d bytes, which this tool does not change: use another way", mostFileBytes)
 	}
 	d.raw = raw
 	doc := parseDocument(raw)
 	return &doc, nil
 }
 
-// replace puts a new file with data in the place of the one that was read, or where none was. The new file is whole and on
-// the disk before it has the name.
+// replace puts a new file with data in the place of the one that was read, or where none was. The
+// new file is whole and on the disk before it has the name.
 func (d *destination) replace(data []byte) (err error) {
 	temp := ".toolhub-" + rand.Text() + ".tmp"
 	perm := fs.FileMode(0o666) // less what the process keeps back

@@ -15,8 +15,8 @@ const (
 	contextLines  = 3
 )
 
-// written is the structured content of the tools that write. Content and Locations are those of a tool call in the Agent
-// Client Protocol, so that whoever speaks it can pass them on.
+// written is the structured content of the tools that write. Content and Locations are those of a
+// tool call in the Agent Client Protocol, so that whoever speaks it can pass them on.
 type written struct {
 	Path             string      `json:"path"`
 	Created          bool        `json:"created"`
@@ -84,7 +84,8 @@ func (w *writer) answer(o *writeOutcome, verb string, out written) answer {
 	default:
 		text = out.compare(o)
 	}
-	summary := fmt.Sprintf("%s %q: +%d -%d lines, now %d lines, %d bytes", verb, out.Path, out.AddedLines, out.RemovedLines,
+	summary := fmt.Sprintf("%s %q: +%d -%d lines, now %d lines, %d bytes", verb, out.Path, out.AddedLines,
+		out.RemovedLines,
 		out.TotalLines, out.SizeBytes)
 	if o.hardLinks {
 		summary += "; other hard links to it keep the old text"

@@ -9,8 +9,8 @@ import (
 // byteOrderMark begins some files of text.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// document is the text of a file without what stays as it is whatever is written: the byte order mark at its beginning, and
-// the line endings where all of them are CRLF.
+// document is the text of a file without what stays as it is whatever is written: the byte order
+// mark at its beginning, and the line endings where all of them are CRLF.
 type document struct {
 	body   string // with \n for CRLF where crlf is set
 	bom    bool

@@ -40,9 +40,11 @@ func (w *writer) editFile(ctx context.Context, e *tool.Execution) (answer, error
 		switch {
 		case before == nil && !create:
 			return old, failure(tool.ClassExecutionFailed, codeFileNotFound,
-				"there is no %q: look for the right path with list_dir or search, or set create_if_missing", clip(given, 200))
+				"there is no %q: look for the right path with list_dir or search, or set create_if_missing",
+				clip(given, 200))
 		case before != nil && before.binary:
-			return old, invalid(codeBinaryFile, "%q is not text in UTF-8: this tool changes text only", clip(given, 200))
+			return old, invalid(codeBinaryFile, "%q is not text in UTF-8: this tool changes text only",
+				clip(given, 200))
 		case before != nil:
 			old = *before
 		}
@@ -67,8 +69,8 @@ type span struct {
 	edit     int // number of the replacement
 }
 
-// replaceAll replaces as edits say, all of which are about the text as it is now, and returns how many places it replaced.
-// It replaces nothing where any of them does not fit.
+// replaceAll replaces as edits say, all of which are about the text as it is now, and returns how
+// many places it replaced. It replaces nothing where any of them does not fit.
 func replaceAll(d document, edits []replacement) (document, int, error) {
 	edits = slices.Clone(edits)
 	var spans []span
@@ -115,18 +117,22 @@ func (r *replacement) find(body string, i, n int) ([]span, error) {
 	case r.Old == "" && body == "" && n == 1 && r.New != "":
 		return []span{{0, 0, i}}, nil
 	case r.Old == "":
-		return nil, invalid(codeEmptyOld, `edits[%d]: "old" is empty, which names no place in a file that has text: send the text to replace`, i)
+		return nil, invalid(codeEmptyOld,
+			`edits[%d]: "old" is empty, which names no place in a file that has text: send the text to replace`, i)
 	case r.Old == r.New:
 		return nil, invalid(codeNoChange, `edits[%d]: "old" and "new" are the same: leave it out`, i)
 	}
 	places := occurrences(body, string(r.Old), r.All)
 	switch {
 	case len(places) == 0:
-		return nil, failure(tool.ClassExecutionFailed, codeNotFound, `edits[%d]: "old" is not in the file, so that nothing was `+
-			"written: read the file and send the text exactly as it is there, spaces and line endings included", i)
+		return nil, failure(tool.ClassExecutionFailed, codeNotFound,
+			`edits[%d]: "old" is not in the file, so that nothing was `+
+				"written: read the file and send the text exactly as it is there, spaces and line endings included", i)
 	case len(places) > 1 && !r.All:
-		return nil, failure(tool.ClassExecutionFailed, codeAmbiguous, `edits[%d]: "old" is in the file more than once (lines %s), `+
-			"so that nothing was written: send more of the text around it, or set replace_all", i, linesOf(body, places))
+		return nil, failure(tool.ClassExecutionFailed, codeAmbiguous,
+			`edits[%d]: "old" is in the file more than once (lines %s), `+
+				"so that nothing was written: send more of the text around it, or set replace_all", i,
+			linesOf(body, places))
 	}
 	spans := make([]span, len(places))
 	for n, at := range places {
@@ -135,8 +141,8 @@ func (r *replacement) find(body string, i, n int) ([]span, error) {
 	return spans, nil
 }
 
-// occurrences returns where text is in body: apart from each other where each is to be replaced; otherwise also those that
-// overlap, and no more than are worth naming.
+// occurrences returns where text is in body: apart from each other where each is to be replaced;
+// otherwise also those that overlap, and no more than are worth naming.
 func occurrences(body, text string, apart bool) []int {
 	var places []int
 	for at := 0; apart || len(places) <= mostPlacesNamed; {

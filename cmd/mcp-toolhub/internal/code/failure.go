@@ -57,7 +57,8 @@ func asFailure(ctx context.Context, err error) *tool.Failure {
 		return &tool.Failure{Class: tool.ClassTimeout, Cause: err,
 			Message: "the call took longer than it may: narrow it to a smaller path, or read fewer lines"}
 	case cause != nil:
-		return &tool.Failure{Class: tool.ClassCanceled, Cause: err, Message: "the call was canceled: call again if it is still needed"}
+		return &tool.Failure{Class: tool.ClassCanceled, Cause: err,
+			Message: "the call was canceled: call again if it is still needed"}
 	case isOwn:
 		return own
 	}
@@ -76,7 +77,8 @@ func openFailure(path string, err error) *tool.Failure {
 			"permission, and nobody is asked for it here: go on without it, or ask the person for what is needed of it"
 	case errors.Is(err, errNever):
 		f.Class, f.Code = tool.ClassPermissionDenied, codeProtected
-		message = "%q is never read by this tool, whoever allows it: it belongs to the system, to the hub itself or to what " +
+		message = "%q is never read by this tool, whoever allows it: it belongs to the system, to the hub itself " +
+			"or to what " +
 			"its operator protects; go on without it"
 	case errors.Is(err, errMoved):
 		f.Class, f.Code = tool.ClassPermissionDenied, codePathChanged

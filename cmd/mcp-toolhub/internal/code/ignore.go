@@ -27,10 +27,11 @@ type pattern struct {
 	dirOnly bool
 }
 
-// parsePattern reads a line of .gitignore, of which gitignore(5) says: "If there is a separator at the beginning or middle
-// (or both) of the pattern, then the pattern is relative to the directory level of the particular .gitignore file itself.
-// Otherwise the pattern may also match at any level below the .gitignore level." Braces stand for themselves there, and for
-// alternatives in the globs of a search.
+// parsePattern reads a line of .gitignore, of which gitignore(5) says: "If there is a separator at
+// the beginning or middle (or both) of the pattern, then the pattern is relative to the directory
+// level of the particular .gitignore file itself. Otherwise the pattern may also match at any level
+// below the .gitignore level." Braces stand for themselves there, and for alternatives in the globs
+// of a search.
 func parsePattern(text string, braces bool) (pattern, bool) {
 	var p pattern
 	text = strings.TrimSuffix(text, "\r")
@@ -142,8 +143,8 @@ func parseIgnore(r io.Reader) []pattern {
 	return patterns
 }
 
-// ignoreLevelsAbove reads the ignore files of the directories above dir, up to the one that holds .git or is the project.
-// Where there is no such directory, those above have no say.
+// ignoreLevelsAbove reads the ignore files of the directories above dir, up to the one that holds
+// .git or is the project. Where there is no such directory, those above have no say.
 func (t *Toolset) ignoreLevelsAbove(dir string) []ignoreLevel {
 	var levels []ignoreLevel
 	for at := dir; !t.isTop(at); {
@@ -179,7 +180,8 @@ func parseGlob(text string) (*pattern, error) {
 	if text == "" {
 		return nil, nil
 	}
-	if dir, ok := strings.CutSuffix(text, "/"); ok && !strings.HasPrefix(text, "!") { // files are looked for: those inside
+	// files are looked for: those inside
+	if dir, ok := strings.CutSuffix(text, "/"); ok && !strings.HasPrefix(text, "!") {
 		if !strings.Contains(dir, "/") {
 			text = "**/" + text
 		}

@@ -60,7 +60,8 @@ func (t *Toolset) listDir(ctx context.Context, e *tool.Execution) (answer, error
 	if err != nil {
 		return answer{}, err
 	}
-	l := lister{in: t.reading(e), base: base, limit: int(args.Limit), out: dirContent{Path: t.show(base), Recursive: args.Recursive, Entries: []dirEntry{}}}
+	l := lister{in: t.reading(e), base: base, limit: int(args.Limit),
+		out: dirContent{Path: t.show(base), Recursive: args.Recursive, Entries: []dirEntry{}}}
 	if err := l.walk(ctx, args.Recursive); err != nil {
 		return answer{}, openFailure(args.Path, err)
 	}
@@ -183,7 +184,8 @@ func (c *dirContent) text() string {
 	return b.String()
 }
 
-// readDir returns the entries of the directory d sorted by name, and whether there are more than may be held. It closes d.
+// readDir returns the entries of the directory d sorted by name, and whether there are more than
+// may be held. It closes d.
 func readDir(ctx context.Context, d *opened) (entries []fs.DirEntry, more bool, err error) {
 	defer d.Close()
 	if !d.info.IsDir() {

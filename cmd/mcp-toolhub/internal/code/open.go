@@ -27,7 +27,8 @@ func (t *Toolset) locate(arg string) (string, error) {
 	}
 	if rest, ok := strings.CutPrefix(filepath.ToSlash(arg), "~"); ok && (rest == "" || rest[0] == '/') {
 		if t.home == "" {
-			return "", invalid(codeHomeNotDefined, "%q: the home directory is not known here: send an absolute path", clip(arg, 200))
+			return "", invalid(codeHomeNotDefined, "%q: the home directory is not known here: send an absolute path",
+				clip(arg, 200))
 		}
 		return filepath.Join(t.home, rest), nil
 	}
@@ -56,9 +57,9 @@ func (t *Toolset) open(path string) (*opened, error) {
 	return t.openBut(path, t.sensitive, errSensitive)
 }
 
-// openBut opens path, absolute and clean, unless it is one of those that are refused: with err. The name is judged before
-// anything is touched, and what was opened is judged once more by its own descriptor, so that no link and no exchange of the
-// file in between leads to what is refused.
+// openBut opens path, absolute and clean, unless it is one of those that are refused: with err. The
+// name is judged before anything is touched, and what was opened is judged once more by its own
+// descriptor, so that no link and no exchange of the file in between leads to what is refused.
 func (t *Toolset) openBut(path string, refused target.Globs, refusal error) (*opened, error) {
 	if refused.Match(path) {
 		return nil, refusal

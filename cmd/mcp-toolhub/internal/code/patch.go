@@ -21,8 +21,9 @@ type patch struct {
 	names []string // of the file: the diff names one of them, or none
 }
 
-// apply returns the text that the patch makes of d, and how many hunks it has. Every hunk must stand where its header says and
-// name the lines there exactly; nothing is searched for and nothing of the patch is left out.
+// apply returns the text that the patch makes of d, and how many hunks it has. Every hunk must
+// stand where its header says and name the lines there exactly; nothing is searched for and nothing
+// of the patch is left out.
 func (p *patch) apply(d document) (document, int, error) {
 	text := p.text
 	if allCRLF(text) || d.crlf {
@@ -41,7 +42,8 @@ func (p *patch) apply(d document) (document, int, error) {
 	files, _, err := gitdiff.Parse(strings.NewReader(text))
 	switch {
 	case len(files) > 1:
-		return d, 0, invalid(codeMultiFile, "the diff changes more than one file: send each in a call of its own, with its path")
+		return d, 0, invalid(codeMultiFile,
+			"the diff changes more than one file: send each in a call of its own, with its path")
 	case err != nil:
 		return d, 0, malformed(strings.TrimPrefix(err.Error(), "gitdiff: "))
 	case len(files) == 0:
@@ -71,13 +73,16 @@ func (p *patch) apply(d document) (document, int, error) {
 
 // malformed says that the text is no unified diff that could be applied.
 func malformed(why string) error {
-	return invalid(codeInvalidPatch, "the diff cannot be read: %s: send a unified diff of the file, and nothing besides", clip(why, 300))
+	return invalid(codeInvalidPatch,
+		"the diff cannot be read: %s: send a unified diff of the file, and nothing besides", clip(why, 300))
 }
 
 // check refuses what is more than a change of the lines of this file, and what was passed over in reading the diff.
 func (p *patch) check(f *gitdiff.File, text string) error {
 	unsupported := func(what string) error {
-		return invalid(codeUnsupported, "the diff %s, which this tool does not do: send a diff that changes the lines of %q", what, clip(p.names[0], 200))
+		return invalid(codeUnsupported,
+			"the diff %s, which this tool does not do: send a diff that changes the lines of %q", what,
+			clip(p.names[0], 200))
 	}
 	switch {
 	case f.IsRename, f.IsCopy:
@@ -127,7 +132,8 @@ func (p *patch) header(text string) (int, error) {
 				name, _ = strconv.Unquote(name)
 			}
 			if !p.isNamed(name) && !(p.isNew && kind == "---" && name == "/dev/null") {
-				return 0, invalid(codePatchOtherPath, "the diff is about %q and not about %q: send the diff of the file that path names",
+				return 0, invalid(codePatchOtherPath,
+					"the diff is about %q and not about %q: send the diff of the file that path names",
 					clip(name, 200), clip(p.names[0], 200))
 			}
 		case "diff", "index", "new": // of git; what it says besides stands in the other lines
@@ -157,7 +163,8 @@ func checkHunks(f *gitdiff.File, body string) error {
 			return malformed(fmt.Sprintf("the @@ line of hunk %d has a negative number", i+1))
 		}
 		if hunk.OldLines == 0 && body != "" {
-			return failedPatch(fmt.Sprintf("hunk %d has no line of the file as it is, so that its place cannot be checked: send lines around the change", i+1))
+			return failedPatch(fmt.Sprintf("hunk %d has no line of the file as it is, so that its place cannot be "+
+				"checked: send lines around the change", i+1))
 		}
 		lastNew := len(hunk.Lines) - 1
 		for lastNew >= 0 && !hunk.Lines[lastNew].New() {
@@ -166,7 +173,8 @@ func checkHunks(f *gitdiff.File, body string) error {
 		for n, line := range hunk.Lines {
 			atEnd := i == len(f.TextFragments)-1 && n == lastNew && max(0, hunk.OldPosition-1)+hunk.OldLines >= total
 			if line.New() && line.NoEOL() && !atEnd {
-				return failedPatch(fmt.Sprintf("hunk %d takes the line ending from a line that is not the last one", i+1))
+				return failedPatch(fmt.Sprintf("hunk %d takes the line ending from a line that is not the last one",
+					i+1))
 			}
 		}
 	}

@@ -136,10 +136,12 @@ func (c *fileContent) readLines(l *lines, start, count int) error {
 func (c *fileContent) note() string {
 	var parts []string
 	if c.Truncated {
-		parts = append(parts, fmt.Sprintf("lines %d to %d; more follow: go on with start_line=%d", c.StartLine, *c.EndLine, c.NextStartLine))
+		parts = append(parts, fmt.Sprintf("lines %d to %d; more follow: go on with start_line=%d", c.StartLine,
+			*c.EndLine, c.NextStartLine))
 	}
 	if n := len(c.TruncatedLines); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d lines cut to %d bytes: %v", n, mostLineBytes, c.TruncatedLines[:min(n, 20)]))
+		parts = append(parts, fmt.Sprintf("%d lines cut to %d bytes: %v", n, mostLineBytes,
+			c.TruncatedLines[:min(n, 20)]))
 	}
 	if c.Encoding == encodingLossy {
 		parts = append(parts, "bytes that are not UTF-8 are shown as U+FFFD")

@@ -46,8 +46,8 @@ func (t *Toolset) enableCommands(cfg RunConfig) error {
 // RunsCommands reports whether code.run_command is one of the tools.
 func (t *Toolset) RunsCommands() bool { return t.runner != nil }
 
-// Dir is the directory in which a command runs whose argument cwd is given, with every link followed; "" for none. Call it
-// only where RunsCommands.
+// Dir is the directory in which a command runs whose argument cwd is given, with every link
+// followed; "" for none. Call it only where RunsCommands.
 func (t *Toolset) Dir(given string) (string, error) {
 	at, err := t.locate(cmp.Or(given, "."))
 	if err != nil {
@@ -85,8 +85,8 @@ type ran struct {
 	StderrTruncated bool           `json:"stderr_truncated"`
 }
 
-// runCommand runs argv. A command that fails is an answer with isError; one that was ended is a failure that carries what
-// it had written by then.
+// runCommand runs argv. A command that fails is an answer with isError; one that was ended is a
+// failure that carries what it had written by then.
 func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, error) {
 	limits := t.bounds.Config()
 	args := struct {
@@ -99,16 +99,18 @@ func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, er
 	}
 	argv, cwd, timeout := args.Argv, args.CWD, time.Duration(args.Timeout)*time.Millisecond
 	if argv[0] == "" || strings.ContainsRune(strings.Join(argv, ""), 0) {
-		return answer{}, invalid("", `argument "argv" names no program, or holds a NUL character, which no argument of a program can: send the `+
-			"program first, then its arguments, one string each")
+		return answer{}, invalid("",
+			`argument "argv" names no program, or holds a NUL character, which no argument of a program can: send the `+
+				"program first, then its arguments, one string each")
 	}
 	found, err := t.findCommand(argv[0], cwd, e.Command)
 	if err != nil {
 		return answer{}, err
 	}
 	if e.Command != nil && *e.Command != found {
-		return answer{}, failure(tool.ClassPermissionDenied, codeCommandChanged, "%q is another program, or its directory "+
-			"another one, than when the call was permitted: nothing ran; call again", clip(argv[0], 200))
+		return answer{}, failure(tool.ClassPermissionDenied, codeCommandChanged,
+			"%q is another program, or its directory "+
+				"another one, than when the call was permitted: nothing ran; call again", clip(argv[0], 200))
 	}
 	env, secrets := t.bounds.Environment()
 	outcome, err := t.runner.Run(ctx, command.Spec{
@@ -120,7 +122,8 @@ func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, er
 		return answer{}, runFailure(ctx, argv[0], err)
 	}
 	artifacts := wholeOutputs(filepath.Base(argv[0]), &outcome, limits, secrets)
-	outcome.Stdout, outcome.Stderr = outcome.Stdout.Shorter(limits.StdoutLimit), outcome.Stderr.Shorter(limits.StderrLimit)
+	outcome.Stdout, outcome.Stderr = outcome.Stdout.Shorter(limits.StdoutLimit),
+		outcome.Stderr.Shorter(limits.StderrLimit)
 	a, err := t.answerOf(ctx, found, &outcome, secrets)
 	a.artifacts = artifacts
 	return a, err
@@ -132,7 +135,8 @@ func wholeOutputs(program string, o *command.Outcome, limits command.Config, sec
 		if out.Bytes <= int64(limit) {
 			return
 		}
-		a := tool.Artifact{Name: program + name, About: fmt.Sprintf("all of its %d bytes", out.Bytes), Large: &tool.LargeArtifact{Size: out.Bytes, Close: out.Close}}
+		a := tool.Artifact{Name: program + name, About: fmt.Sprintf("all of its %d bytes", out.Bytes),
+			Large: &tool.LargeArtifact{Size: out.Bytes, Close: out.Close}}
 		if out.Kept() < out.Bytes {
 			a.About = fmt.Sprintf("%d of its %d bytes, from its beginning and its end", out.Kept(), out.Bytes)
 		}
@@ -189,16 +193,19 @@ func runFailure(ctx context.Context, name string, err error) error {
 		f.Class, f.Message = tool.ClassDependencyUnavailable, "the hub is stopping: nothing ran; call again later"
 	default:
 		f.Code = command.CodeNotExecutable
-		f.Message = fmt.Sprintf("%q could not be started: name a program of this machine, or a script that begins with #! and "+
+		f.Message = fmt.Sprintf("%q could not be started: name a program of this machine, or a script that begins "+
+			"with #! and "+
 			"an interpreter that is installed", clip(name, 200))
 	}
 	return f
 }
 
-func (t *Toolset) answerOf(ctx context.Context, found tool.Command, o *command.Outcome, secrets []string) (answer, error) {
+func (t *Toolset) answerOf(ctx context.Context, found tool.Command, o *command.Outcome, secrets []string) (answer,
+	error) {
 	facts := ran{
-		Program: found.Program, CWD: t.show(found.Dir), Ending: o.Ending, Signal: o.Signal, DurationMS: o.Took.Milliseconds(),
-		Stdout: o.Stdout.Text(secrets), StdoutBytes: o.Stdout.Bytes, StdoutTruncated: o.Stdout.Truncated(),
+		Program: found.Program, CWD: t.show(found.Dir), Ending: o.Ending, Signal: o.Signal,
+		DurationMS: o.Took.Milliseconds(),
+		Stdout:     o.Stdout.Text(secrets), StdoutBytes: o.Stdout.Bytes, StdoutTruncated: o.Stdout.Truncated(),
 		Stderr: o.Stderr.Text(secrets), StderrBytes: o.Stderr.Bytes, StderrTruncated: o.Stderr.Truncated(),
 	}
 	switch o.Ending {

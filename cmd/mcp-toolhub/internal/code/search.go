@@ -23,8 +23,9 @@ const (
 	mostMatches    = 1000
 	mostMatchBytes = 512 // shown of a matching line
 
-	// A line takes at most about (size of the program) x (bytes looked at) steps, and no step can be interrupted: so the
-	// program is bounded, and the longer it is the less of a line is looked at.
+	// A line takes at most about (size of the program) x (bytes looked at) steps, and no step can
+	// be interrupted: so the program is bounded, and the longer it is the less of a line is looked
+	// at.
 	mostProgram = 2000
 	mostSteps   = 100_000_000
 	mostWindow  = 1 << 20
@@ -72,10 +73,11 @@ type searchSkipped struct {
 	Unreadable int `json:"unreadable"`
 }
 
-// searcher is one search. The design document bases it on rg. This is rg's behaviour (RE2 syntax, .gitignore and .ignore
-// heeded, hidden and binary files and links left out, globs over ignore rules) in Go, also where rg is installed: a fresh
-// machine has none, results must not depend on the machine, and rg opens files by name, which would let a link that
-// is exchanged meanwhile lead it to a sensitive file.
+// searcher is one search. The design document bases it on rg. This is rg's behaviour (RE2 syntax,
+// .gitignore and .ignore heeded, hidden and binary files and links left out, globs over ignore
+// rules) in Go, also where rg is installed: a fresh machine has none, results must not depend on
+// the machine, and rg opens files by name, which would let a link that is exchanged meanwhile lead
+// it to a sensitive file.
 type searcher struct {
 	t        *Toolset
 	in       *reading
@@ -117,12 +119,14 @@ func (t *Toolset) search(ctx context.Context, e *tool.Execution) (answer, error)
 // compile reads the query and the glob.
 func (s *searcher) compile(query, glob string) error {
 	if strings.ContainsAny(query, "\r\n") {
-		return invalid(codeInvalidQuery, "the query holds a line break, but lines are searched one by one: search for one line of it")
+		return invalid(codeInvalidQuery,
+			"the query holds a line break, but lines are searched one by one: search for one line of it")
 	}
 	parsed, err := syntax.Parse(query, syntax.Perl)
 	if err != nil {
-		return invalid(codeInvalidQuery, "the query is not a regular expression in RE2 syntax (%v): escape special characters, "+
-			`for instance \( or \[`, err)
+		return invalid(codeInvalidQuery,
+			"the query is not a regular expression in RE2 syntax (%v): escape special characters, "+
+				`for instance \( or \[`, err)
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil || len(program.Inst) > mostProgram {
@@ -133,7 +137,8 @@ func (s *searcher) compile(query, glob string) error {
 		return invalid(codeInvalidQuery, "the query is not a regular expression (%v): simplify it", err)
 	}
 	if s.glob, err = parseGlob(glob); err != nil {
-		return invalid(codeInvalidGlob, "%q is not a glob: write one like *.go, src/**/*.ts, *.{js,ts} or !*_test.go, with at most %d braces",
+		return invalid(codeInvalidGlob,
+			"%q is not a glob: write one like *.go, src/**/*.ts, *.{js,ts} or !*_test.go, with at most %d braces",
 			glob, mostBraces)
 	}
 	return nil
@@ -169,8 +174,8 @@ func (s *searcher) cut(why string) error {
 	return errStop
 }
 
-// dir searches what lies in the directory d, called full, in the order of names, and closes d. An error other than errStop or
-// ctx's is about full itself.
+// dir searches what lies in the directory d, called full, in the order of names, and closes d. An
+// error other than errStop or ctx's is about full itself.
 func (s *searcher) dir(ctx context.Context, full string, d *opened, levels []ignoreLevel) error {
 	entries, more, err := readDir(ctx, d)
 	if err != nil {
@@ -203,7 +208,8 @@ func (s *searcher) entry(ctx context.Context, full string, e fs.DirEntry, levels
 	if decided && !chosen {
 		return nil
 	}
-	if s.t.sensitive.Match(full) { // counted also where hidden or ignored, as most are: a search that misses them says so
+	// counted also where hidden or ignored, as most are: a search that misses them says so
+	if s.t.sensitive.Match(full) {
 		s.out.Skipped.Sensitive++
 		return nil
 	}
@@ -317,7 +323,8 @@ func (s *searcher) tick() {
 	if s.visited%progressEvery != 0 || s.progress == nil {
 		return
 	}
-	s.progress(tool.Progress{Params: fmt.Appendf(nil, `{"progress":%d,"message":"looked at %d entries, %d matches so far"}`,
+	s.progress(tool.Progress{Params: fmt.Appendf(nil,
+		`{"progress":%d,"message":"looked at %d entries, %d matches so far"}`,
 		s.visited, s.visited, len(s.out.Matches))})
 }
 
@@ -338,10 +345,12 @@ func (c *searchContent) note() string {
 	var parts []string
 	switch c.TruncatedBy {
 	case cutLimit:
-		parts = append(parts, fmt.Sprintf("the first %d matches; more exist: narrow query, path or glob, or raise limit up to %d",
-			len(c.Matches), mostMatches))
+		parts = append(parts,
+			fmt.Sprintf("the first %d matches; more exist: narrow query, path or glob, or raise limit up to %d",
+				len(c.Matches), mostMatches))
 	case cutBytes, cutTime, cutEntries:
-		parts = append(parts, fmt.Sprintf("stopped early, its bound of %s was reached: narrow path or glob", c.TruncatedBy))
+		parts = append(parts, fmt.Sprintf("stopped early, its bound of %s was reached: narrow path or glob",
+			c.TruncatedBy))
 	}
 	if c.LongLines > 0 {
 		parts = append(parts, fmt.Sprintf("%d very long lines were searched in their first part only", c.LongLines))

@@ -13,7 +13,8 @@ import (
 // defaultSensitive returns the patterns of the design document and two more. The document writes ~/.ssh; they hold in
 // every directory here, because the homes of other accounts, mounted homes and backups keep the same secrets.
 func defaultSensitive() []string {
-	return append([]string{".ssh", ".gnupg", ".aws", ".config/gcloud", "*.pem", "*.key", ".env", ".env.*"}, processPaths()...)
+	return append([]string{".ssh", ".gnupg", ".aws", ".config/gcloud", "*.pem", "*.key", ".env", ".env.*"},
+		processPaths()...)
 }
 
 // processPaths hold the hub's own environment, memory and descriptors, and files that block or act when read.
@@ -29,7 +30,9 @@ func compileSensitive(patterns []string, home string) (target.Globs, error) {
 	var all []string
 	for _, p := range patterns {
 		if strings.Trim(p, "/ ") == "" || !doublestar.ValidatePattern(filepath.ToSlash(p)) {
-			return nil, fmt.Errorf("code: sensitive path %q is not a glob: close its brackets, or escape them with a backslash", p)
+			return nil,
+				fmt.Errorf("code: sensitive path %q is not a glob: close its brackets, or escape them with a backslash",
+					p)
 		}
 		rest, ok := strings.CutPrefix(filepath.ToSlash(p), "~/")
 		switch {
@@ -37,7 +40,8 @@ func compileSensitive(patterns []string, home string) (target.Globs, error) {
 			all = append(all, p)
 			continue
 		case home == "":
-			return nil, fmt.Errorf("code: sensitive path %q: the home directory is not known: write the path in full", p)
+			return nil, fmt.Errorf("code: sensitive path %q: the home directory is not known: write the path in full",
+				p)
 		}
 		for _, at := range target.Literal(home) {
 			all = append(all, at+"/"+rest)

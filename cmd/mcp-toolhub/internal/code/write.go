@@ -40,7 +40,9 @@ func (w *wholeText) UnmarshalJSON(raw []byte) error {
 		return err
 	}
 	if !exact(raw) {
-		return invalid(codeNotText, "a text holds half of a surrogate pair or bytes that are not UTF-8, which cannot be written as they are: send text")
+		return invalid(codeNotText,
+			"a text holds half of a surrogate pair or bytes that are not UTF-8, which cannot be written as they "+
+				"are: send text")
 	}
 	if strings.ContainsRune(s, 0) {
 		return invalid(codeNotText, "a text holds a NUL character, which no text does: this tool writes text")
@@ -49,8 +51,8 @@ func (w *wholeText) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// exact reports whether a JSON string says which characters it stands for: decoding puts U+FFFD for bytes that are not UTF-8
-// and for halves of surrogate pairs.
+// exact reports whether a JSON string says which characters it stands for: decoding puts U+FFFD for
+// bytes that are not UTF-8 and for halves of surrogate pairs.
 func exact(raw []byte) bool {
 	if !utf8.Valid(raw) {
 		return false

@@ -45,7 +45,8 @@ const (
 
 var errExists = errors.New("a file of that name has appeared")
 
-// writer writes files in the directories that the operator names. A nil writer writes nothing. It is safe for concurrent use.
+// writer writes files in the directories that the operator names. A nil writer writes nothing. It
+// is safe for concurrent use.
 type writer struct {
 	root, real string         // of the project: as the operator names it, and with links followed
 	paths      target.Root    // where paths start, and which directories may be written to
@@ -63,7 +64,9 @@ func newWriter(cfg Config, root string) (*writer, error) {
 	}
 	for _, dir := range cfg.AllowedWriteRoots {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() || !filepath.IsAbs(dir) {
-			return nil, fmt.Errorf("code: %q is no directory that can be written to: set code.allowed_write_roots to existing directories", dir)
+			return nil,
+				fmt.Errorf("code: %q is no directory that can be written to: set code.allowed_write_roots to "+
+					"existing directories", dir)
 		}
 	}
 	limits, err := target.NewLimits(target.Config{}, target.HubPaths{})
@@ -91,7 +94,8 @@ func (w *writer) declarations() []declared {
 
 // show returns a resolved path as results name it: relative to the project where it lies inside, with slashes.
 func (w *writer) show(path string) string {
-	if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(w.real, string(filepath.Separator))+string(filepath.Separator)); ok {
+	if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(w.real,
+		string(filepath.Separator))+string(filepath.Separator)); ok {
 		return filepath.ToSlash(rest)
 	}
 	return filepath.ToSlash(path)
@@ -106,18 +110,22 @@ func (w *writer) aim(e *tool.Execution, given string) (string, error) {
 	case found[0].Fault != "":
 		return "", invalid(codePathRefused, "argument \"path\" %s", found[0].Fault)
 	case len(found) != 1:
-		return "", invalid(codePathRefused, "%q is read in several ways by programs: send the path without white space at its ends, and without \"..\" behind a symbolic link",
+		return "", invalid(codePathRefused,
+			"%q is read in several ways by programs: send the path without white space at its ends, and without "+
+				"\"..\" behind a symbolic link",
 			clip(given, 200))
 	case strings.HasSuffix(filepath.ToSlash(given), "/"), filepath.Dir(found[0].Resolved) == found[0].Resolved:
 		return "", invalid(codeIsDirectory, "%q names a directory: send the path of a file", clip(given, 200))
 	case found[0].Has(target.UnicodeTwin):
 		return "", failure(tool.ClassExecutionFailed, codePathConflict,
-			"%+q does not exist, but a name that reads the same in other code points does: copy the name from list_dir", clip(given, 200))
+			"%+q does not exist, but a name that reads the same in other code points does: copy the name from list_dir",
+			clip(given, 200))
 	}
 	path := found[0].Resolved
 	if w.never.Match(path) {
-		return "", failure(tool.ClassPermissionDenied, codeProtected, "%q is never written by this tool: it belongs to "+
-			"the system, to the hub itself or to what its operator protects; leave it as it is", clip(given, 200))
+		return "", failure(tool.ClassPermissionDenied, codeProtected,
+			"%q is never written by this tool: it belongs to "+
+				"the system, to the hub itself or to what its operator protects; leave it as it is", clip(given, 200))
 	}
 	if slices.ContainsFunc(e.Aims, func(a tool.Aim) bool { return a.Argument == "/path" }) {
 		if !slices.Contains(e.Aims, tool.Aim{Argument: "/path", Path: path}) {
@@ -126,7 +134,8 @@ func (w *writer) aim(e *tool.Execution, given string) (string, error) {
 		return path, nil
 	}
 	if finding, held := target.Worst(w.limits.Judge(found, w.paths)); held {
-		f := &tool.Failure{Class: tool.ClassPermissionDenied, Message: finding.Reason + ", and nobody is asked for permission here: choose another path"}
+		f := &tool.Failure{Class: tool.ClassPermissionDenied, Message: finding.Reason +
+			", and nobody is asked for permission here: choose another path"}
 		if finding.Code == target.OutsideRoots {
 			f.Class, f.Code = tool.ClassSandboxViolation, codeOutsideRoots
 		}
@@ -224,9 +233,11 @@ func writeFailure(path string, err error) error {
 		return err
 	case errors.Is(err, target.ErrChanged), errors.Is(err, errChanged), errors.Is(err, syscall.ELOOP):
 		f.Code = codePathChanged
-		message = "%q has changed since the call was permitted, so that nothing was written: look at it again, and call again"
+		message = "%q has changed since the call was permitted, so that nothing was written: look at it again, and " +
+			"call again"
 	case errors.Is(err, errExists):
-		f.Code, message = codePathConflict, "%q has appeared in the meantime, so that nothing was written: read it first"
+		f.Code, message = codePathConflict,
+			"%q has appeared in the meantime, so that nothing was written: read it first"
 	case errors.Is(err, fs.ErrNotExist):
 		f.Code = codeNoDirectory
 		message = "the directory of %q does not exist: set create_dirs of write_file, or choose another path"

@@ -22,7 +22,9 @@ import (
 type Config struct {
 	Root  string   // where commands run that name no directory; default the hub's working directory
 	Roots []string // directories in which commands may run besides Root and what is beneath it
-	Env   []string // names of variables that are passed on, besides PATH, HOME and the few others that every command gets
+	// names of variables that are passed on, besides PATH, HOME and the few others that every
+	// command gets
+	Env []string
 
 	Timeout     time.Duration // of a command for which nobody says less; default 2 min
 	MaxTimeout  time.Duration // nobody can say more; default 10 min
@@ -109,15 +111,16 @@ func NewBounds(c Config) (*Bounds, error) {
 // Config returns the config of the bounds, with its defaults.
 func (b *Bounds) Config() Config { return b.config }
 
-// Dir is the directory that given stands for, relative to the root where it is relative, with every link followed: where
-// that is a directory in one of the roots. "" is the root.
+// Dir is the directory that given stands for, relative to the root where it is relative, with every
+// link followed: where that is a directory in one of the roots. "" is the root.
 func (b *Bounds) Dir(given string) (string, error) {
 	path := given
 	switch {
 	case strings.ContainsRune(given, 0):
 		return "", problem(CodeNoDirectory, "the directory holds a NUL character, which no path can: send it without")
 	case network(given):
-		return "", problem(CodeOutsideRoots, "%q is a network or device path, where nothing is run: name a local directory", clip(given))
+		return "", problem(CodeOutsideRoots,
+			"%q is a network or device path, where nothing is run: name a local directory", clip(given))
 	case !filepath.IsAbs(given):
 		path = filepath.Join(b.config.Root, given)
 	}
@@ -133,12 +136,14 @@ func (b *Bounds) Dir(given string) (string, error) {
 			return real, nil
 		}
 	}
-	return "", problem(CodeOutsideRoots, "%q is outside of the directories in which commands may run: name one in the project, "+
-		"or ask the person to allow it in the hub's config", clip(given))
+	return "", problem(CodeOutsideRoots,
+		"%q is outside of the directories in which commands may run: name one in the project, "+
+			"or ask the person to allow it in the hub's config", clip(given))
 }
 
 func within(path, root string) bool {
-	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, string(filepath.Separator))+string(filepath.Separator))
+	return path == root || strings.HasPrefix(path,
+		strings.TrimSuffix(root, string(filepath.Separator))+string(filepath.Separator))
 }
 
 // network reports whether opening path would reach for another machine.
@@ -146,8 +151,8 @@ func network(path string) bool {
 	return runtime.GOOS == "windows" && strings.HasPrefix(filepath.ToSlash(path), "//")
 }
 
-// Environment returns the variables of a command: of the hub's own the basic ones, those of the config, and those of more.
-// Secrets are the values among them that must not be shown.
+// Environment returns the variables of a command: of the hub's own the basic ones, those of the
+// config, and those of more. Secrets are the values among them that must not be shown.
 func (b *Bounds) Environment(more ...string) (env, secrets []string) {
 	named := slices.Concat(b.config.Env, more)
 	for _, entry := range b.config.Environ {
@@ -189,20 +194,22 @@ func sameName(a, b string) bool {
 // basicNames are the variables that every command gets.
 func basicNames() []string {
 	if runtime.GOOS == "windows" {
-		return []string{"PATH", "PATHEXT", "COMSPEC", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "TEMP", "TMP", "APPDATA", "LOCALAPPDATA",
+		return []string{"PATH", "PATHEXT", "COMSPEC", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "TEMP", "TMP", "APPDATA",
+			"LOCALAPPDATA",
 			"PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "USERPROFILE", "HOMEDRIVE", "HOMEPATH"}
 	}
 	return []string{"PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ"}
 }
 
-// Find is the file that a command beginning with name starts in dir: absolute, with every link followed. It is looked for in
-// the PATH that commands have, and never in dir but by a path.
+// Find is the file that a command beginning with name starts in dir: absolute, with every link
+// followed. It is looked for in the PATH that commands have, and never in dir but by a path.
 func (b *Bounds) Find(name, dir string) (string, error) {
 	if name == "" || strings.ContainsRune(name, 0) {
 		return "", problem(CodeNotFound, "the program is empty or holds a NUL character: name a program")
 	}
 	if network(name) {
-		return "", problem(CodeNotFound, "%q is a network or device path, from where nothing is run: name a local program", clip(name))
+		return "", problem(CodeNotFound,
+			"%q is a network or device path, from where nothing is run: name a local program", clip(name))
 	}
 	real, err := b.lookup(name, dir)
 	if err == nil {
@@ -218,8 +225,9 @@ func (b *Bounds) Find(name, dir string) (string, error) {
 	case errors.Is(err, fs.ErrPermission):
 		return "", problem(CodeNotExecutable, "%q is no program that may be run: name an executable file", clip(name))
 	case err != nil:
-		return "", problem(CodeNotFound, "there is no program %q: name one that is installed, or give its path; a shell's own "+
-			"commands, pipes and variables are none", clip(name))
+		return "", problem(CodeNotFound,
+			"there is no program %q: name one that is installed, or give its path; a shell's own "+
+				"commands, pipes and variables are none", clip(name))
 	}
 	return real, nil
 }

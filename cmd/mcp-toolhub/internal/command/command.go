@@ -1,13 +1,15 @@
-// Package command runs commands: a program and its arguments as they are, never through a shell, in a directory and with
-// variables that somebody has allowed, for a bounded time, with bounded output. It asks nobody and decides nothing: whoever
-// calls has found the program and the directory (Bounds) and has been permitted to run it.
+// Package command runs commands: a program and its arguments as they are, never through a shell, in
+// a directory and with variables that somebody has allowed, for a bounded time, with bounded
+// output. It asks nobody and decides nothing: whoever calls has found the program and the directory
+// (Bounds) and has been permitted to run it.
 //
-// A command is run with all that it starts in a process group of its own. When it ends, however it ends, nothing of that is
-// left; a hub that is killed outright takes it along (package guard).
+// A command is run with all that it starts in a process group of its own. When it ends, however it
+// ends, nothing of that is left; a hub that is killed outright takes it along (package guard).
 //
-// What was found is what is run: on Linux directory and program are held open by descriptor and must still have the names
-// that were found. A script is then opened once more, by its interpreter, and elsewhere so is every program: there its file
-// can be exchanged in the moment between the last look and the start.
+// What was found is what is run: on Linux directory and program are held open by descriptor and
+// must still have the names that were found. A script is then opened once more, by its interpreter,
+// and elsewhere so is every program: there its file can be exchanged in the moment between the last
+// look and the start.
 package command
 
 import (
@@ -38,7 +40,9 @@ type Spec struct {
 	Timeout     time.Duration // it is ended after that long; must be positive
 	StdoutLimit int           // bytes that are kept of its output
 	StderrLimit int
-	Whole       int // bytes of each output that go to the disk where it is larger than that: see Output.Whole, and Close both; 0: none
+	// bytes of each output that go to the disk where it is larger than that: see Output.Whole, and
+	// Close both; 0: none
+	Whole int
 
 	// Progress, where it is not nil, is called every few seconds while the command runs, never after Run has returned.
 	Progress func(took time.Duration, output int64)
@@ -65,18 +69,22 @@ type Outcome struct {
 	Took     time.Duration
 }
 
-// Failure is the failure of a command that the hub has ended. Nobody knows what it has done by then. where says where a person
-// can allow more time.
+// Failure is the failure of a command that the hub has ended. Nobody knows what it has done by
+// then. where says where a person can allow more time.
 func (o *Outcome) Failure(where string) *tool.Failure {
-	f := &tool.Failure{Class: tool.ClassCanceled, OutcomeUnknown: true, Message: fmt.Sprintf("the call was canceled, and the command ended after %v "+
-		"with all that it had started; what it did until then stays done", o.Took.Round(time.Millisecond))}
+	f := &tool.Failure{Class: tool.ClassCanceled, OutcomeUnknown: true,
+		Message: fmt.Sprintf("the call was canceled, and the command ended after %v "+
+			"with all that it had started; what it did until then stays done", o.Took.Round(time.Millisecond))}
 	switch o.Ending {
 	case TimedOut:
 		f.Class, f.Code = tool.ClassTimeout, "command_timed_out"
-		f.Message = fmt.Sprintf("the command was ended after %v with all that it had started, because its time was over; what it did until "+
-			"then stays done. Give it less to do; only the person can allow more time%s", o.Took.Round(time.Millisecond), where)
+		f.Message = fmt.Sprintf("the command was ended after %v with all that it had started, because its time was "+
+			"over; what it did until "+
+			"then stays done. Give it less to do; only the person can allow more time%s",
+			o.Took.Round(time.Millisecond), where)
 	case Stopped:
-		f.Code, f.Message = "hub_stopping", "the hub stops, and the command was ended with all that it had started; what it did until then stays done"
+		f.Code, f.Message = "hub_stopping",
+			"the hub stops, and the command was ended with all that it had started; what it did until then stays done"
 	}
 	return f
 }
@@ -88,7 +96,8 @@ func Report(progress func(tool.Progress)) func(time.Duration, int64) {
 	}
 	return func(took time.Duration, output int64) {
 		const params = `{"progress":%d,"message":"running for %v, %d bytes of output so far"}`
-		progress(tool.Progress{Params: fmt.Appendf(nil, params, int64(took.Seconds()), took.Round(time.Second), output)})
+		progress(tool.Progress{Params: fmt.Appendf(nil, params, int64(took.Seconds()), took.Round(time.Second),
+			output)})
 	}
 }
 
@@ -99,8 +108,9 @@ var ErrStart = errors.New("the program could not be started")
 var ErrClosed = errors.New("the hub is stopping")
 
 const (
-	termPatience  = 500 * time.Millisecond // between asking a command to end and killing it
-	drainTime     = 2 * time.Second        // its output is read on for so long after its end, where somebody else holds it
+	termPatience = 500 * time.Millisecond // between asking a command to end and killing it
+	// its output is read on for so long after its end, where somebody else holds it
+	drainTime     = 2 * time.Second
 	progressEvery = 5 * time.Second
 )
 
@@ -121,8 +131,8 @@ type Runner struct {
 	stop    chan struct{}
 }
 
-// NewRunner returns a runner that runs nothing yet. self is this program, of which its guard is another process; "" for a
-// runner whose commands survive a hub that is killed.
+// NewRunner returns a runner that runs nothing yet. self is this program, of which its guard is
+// another process; "" for a runner whose commands survive a hub that is killed.
 func NewRunner(self string, logger *slog.Logger) *Runner {
 	return &Runner{self: self, logger: logger, stop: make(chan struct{})}
 }
@@ -164,8 +174,8 @@ func (r *Runner) watcher(start bool) *guard.Guard {
 	return r.guard
 }
 
-// Run runs the command and returns when nothing of it is left, which is soon after ctx or its time ends. An error means that
-// it did not run.
+// Run runs the command and returns when nothing of it is left, which is soon after ctx or its time
+// ends. An error means that it did not run.
 func (r *Runner) Run(ctx context.Context, s Spec) (Outcome, error) {
 	if len(s.Argv) == 0 || s.Timeout <= 0 {
 		return Outcome{}, errors.New("run command: it has no program or no timeout")
@@ -208,11 +218,13 @@ func (r *Runner) start(s Spec) (_ *process, err error) {
 	defer h.release()
 	g := r.watcher(true)
 	mark := g.Mark()
-	p := &process{guard: g, exited: make(chan struct{}), stdout: newCollector(s.StdoutLimit), stderr: newCollector(s.StderrLimit)}
+	p := &process{guard: g, exited: make(chan struct{}), stdout: newCollector(s.StdoutLimit),
+		stderr: newCollector(s.StderrLimit)}
 	if s.Whole > 0 {
 		p.stdout.disk, p.stdout.diskMax, p.stderr.disk, p.stderr.diskMax = r.Disk, s.Whole, r.Disk, s.Whole
 	}
-	p.cmd = &exec.Cmd{Path: h.program, Args: s.Argv, Dir: h.dir, Env: slices.Concat(s.Env, guard.Nested(""), []string{"PWD=" + s.Dir, mark})}
+	p.cmd = &exec.Cmd{Path: h.program, Args: s.Argv, Dir: h.dir, Env: slices.Concat(s.Env, guard.Nested(""),
+		[]string{"PWD=" + s.Dir, mark})}
 	theirs, err := p.pipes(s.Stdin != nil)
 	defer func() {
 		closeAll(theirs)
@@ -291,8 +303,8 @@ func (p *process) wait(ctx context.Context, s Spec, stop <-chan struct{}) Outcom
 	if o.Ending != "" {
 		p.ask()
 	}
-	// What the command has left running has lost its purpose. The group cannot have been given to somebody else as long as
-	// a process of it lives, and where none does there is nothing to kill.
+	// What the command has left running has lost its purpose. The group cannot have been given to
+	// somebody else as long as a process of it lives, and where none does there is nothing to kill.
 	guard.KillGroup(p.cmd)
 	<-p.exited
 	p.tree.end()

@@ -53,16 +53,16 @@ func (h *held) open(path string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// byDescriptor is a path that leads to what f holds, in this process and in one that is just being started. live is false
-// where there is no /proc.
+// byDescriptor is a path that leads to what f holds, in this process and in one that is just being
+// started. live is false where there is no /proc.
 func byDescriptor(f *os.File) (path string, live bool) {
 	path = "/proc/self/fd/" + strconv.FormatUint(uint64(f.Fd()), 10)
 	_, err := os.Lstat(path)
 	return path, err == nil
 }
 
-// isNative reports whether the kernel starts the program itself. A script is opened again by its interpreter, which has not
-// got the descriptor, and so is a program of another machine.
+// isNative reports whether the kernel starts the program itself. A script is opened again by its
+// interpreter, which has not got the descriptor, and so is a program of another machine.
 func isNative(program string) bool {
 	own, err := header("/proc/self/exe")
 	if err != nil {
@@ -73,7 +73,8 @@ func isNative(program string) bool {
 		return true // nobody may read it, so it is no script
 	}
 	// Class, byte order and machine.
-	return err == nil && bytes.HasPrefix(its, []byte("\x7fELF")) && bytes.Equal(own[4:6], its[4:6]) && bytes.Equal(own[18:20], its[18:20])
+	return err == nil && bytes.HasPrefix(its, []byte("\x7fELF")) && bytes.Equal(own[4:6], its[4:6]) &&
+		bytes.Equal(own[18:20], its[18:20])
 }
 
 func header(path string) ([]byte, error) {

@@ -51,8 +51,9 @@ func (o Output) Kept() int64 {
 	return min(o.Bytes, o.spool.Size()+int64(len(o.tail)))
 }
 
-// Whole is the output byte for byte, with each of the secrets replaced. Where even the disk has not kept all of it, its end comes after how
-// much is missing. open returns it from its beginning, until Close; mediaType says what it is.
+// Whole is the output byte for byte, with each of the secrets replaced. Where even the disk has not
+// kept all of it, its end comes after how much is missing. open returns it from its beginning,
+// until Close; mediaType says what it is.
 func (o Output) Whole(secrets []string) (open func() io.Reader, mediaType string) {
 	open = func() io.Reader {
 		if o.spool == nil && o.Truncated() {
@@ -81,8 +82,9 @@ func (o Output) Whole(secrets []string) (open func() io.Reader, mediaType string
 	return open, "application/octet-stream"
 }
 
-// Text is the output for people and models: UTF-8, its beginning and its end where it was cut, and between them how much is
-// missing. Each of the secrets is replaced. A part of one that stands at the cut is left out.
+// Text is the output for people and models: UTF-8, its beginning and its end where it was cut, and
+// between them how much is missing. Each of the secrets is replaced. A part of one that stands at
+// the cut is left out.
 func (o Output) Text(secrets []string) string {
 	if !o.Truncated() {
 		whole, _ := o.Raw()
@@ -140,8 +142,8 @@ func newCollector(limit int) *collector {
 	return &collector{headMax: limit / 2, tailMax: limit - limit/2}
 }
 
-// spill adds p to what is on the disk, which takes all of the stream once it is more than the memory keeps. If the disk cannot be used, the
-// beginning and the end are what is kept.
+// spill adds p to what is on the disk, which takes all of the stream once it is more than the
+// memory keeps. If the disk cannot be used, the beginning and the end are what is kept.
 func (c *collector) spill(p []byte) (err error) {
 	if c.spool == nil {
 		if c.spool, err = c.disk.Create(); err != nil {

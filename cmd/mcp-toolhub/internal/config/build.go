@@ -109,7 +109,8 @@ func (r *reader) code(t shape.Located[codeToolset]) code.Config {
 const EveryUserMayCall = "every user of this machine can call this hub: there are no tokens"
 
 func (r *reader) door(h *hub, servers []upstream.ServerConfig) downstream.Config {
-	c := downstream.Config{Name: h.name, Instructions: h.instructions, InputTimeout: h.inputTimeout, HTTP: h.http.HTTPConfig}
+	c := downstream.Config{Name: h.name, Instructions: h.instructions, InputTimeout: h.inputTimeout,
+		HTTP: h.http.HTTPConfig}
 	c.HTTP.Listen = h.http.listen.Value
 	c.HTTP.PublicURL = strings.TrimRight(h.http.publicURL.Value, "/")
 	c.HTTP.NoDirectViews = !h.http.directViews.Or(true)
@@ -128,15 +129,19 @@ func (r *reader) door(h *hub, servers []upstream.ServerConfig) downstream.Config
 	for _, t := range h.tokens {
 		name, secret := t.Value.name, t.Value.secret
 		once(names, name, "two tokens of the same name, the first at ", "give each token its own name")
-		if name.Value == tool.Local && slices.ContainsFunc(servers, func(s upstream.ServerConfig) bool { return s.OAuth.PerCaller }) {
-			shape.FaultOf(r.Reader, name, "with oauth: {identity: caller} that is the name of the person of this machine",
+		if name.Value == tool.Local && slices.ContainsFunc(servers,
+			func(s upstream.ServerConfig) bool { return s.OAuth.PerCaller }) {
+			shape.FaultOf(r.Reader, name,
+				"with oauth: {identity: caller} that is the name of the person of this machine",
 				"give the token another name")
 		}
 		once(secrets, secret, "the same token as at ", "give each name a token of its own")
-		c.Auth.Tokens = append(c.Auth.Tokens, downstream.Token{Name: name.Value, Secret: secret.Value, Events: t.Value.events == "read",
+		c.Auth.Tokens = append(c.Auth.Tokens, downstream.Token{Name: name.Value, Secret: secret.Value,
+			Events:  t.Value.events == "read",
 			Results: t.Value.results == "read", Profiles: shape.Values(t.Value.profiles.Value)})
 		if p := t.Value.profiles; p.Present && len(p.Value) == 0 {
-			shape.FaultOf(r.Reader, p, "the token would open nothing", "name profiles, or leave the key out to open all")
+			shape.FaultOf(r.Reader, p, "the token would open nothing",
+				"name profiles, or leave the key out to open all")
 		}
 	}
 	if l := h.http.listen; l.OK && !loopback(l.Value) && len(h.tokens) == 0 {
@@ -178,7 +183,8 @@ func (r *reader) canonical(g shape.Located[string]) {
 	}
 }
 
-// pattern warns of a pattern that cannot match a canonical name, the usual slip being a missing "mcp.", and notes any other.
+// pattern warns of a pattern that cannot match a canonical name, the usual slip being a missing
+// "mcp.", and notes any other.
 func (r *reader) pattern(p textfile.Position, warning string, one Pattern) {
 	first, _, dotted := strings.Cut(one.Text, ".")
 	if wildcard(first) || first == "mcp" && dotted || slices.Contains(toolsets(), first) ||
@@ -197,7 +203,8 @@ func (r *reader) override(o shape.Located[override]) {
 	v := o.Value
 	r.canonical(v.match)
 	if v.name.OK && v.match.OK && wildcard(v.match.Value) {
-		shape.FaultOf(r.Reader, v.name, "one name for a match with wildcards", "let match be the canonical name of one tool")
+		shape.FaultOf(r.Reader, v.name, "one name for a match with wildcards",
+			"let match be the canonical name of one tool")
 	}
 	if o.OK && !v.name.Present && !v.title.Present && !v.description.Present && !v.hide.Present {
 		shape.WarnOf(r.Reader, o, "changes nothing", "add name, title, description or hide")

@@ -99,7 +99,8 @@ func treeGlob(s string) (string, string) {
 	if !doublestar.ValidatePattern(filepath.ToSlash(s)) {
 		return "a glob that is not closed", "close its brackets, or escape them with a backslash"
 	}
-	return faultIf(strings.Trim(s, "/ ") == "", "a glob that means everything", "name the directories or files to refuse")
+	return faultIf(strings.Trim(s, "/ ") == "", "a glob that means everything",
+		"name the directories or files to refuse")
 }
 
 // nameGlob checks a pattern over canonical names, where only * and ? are special.
@@ -155,7 +156,8 @@ func (outside) Read(r *shape.Reader, n *textfile.Node) (string, bool) {
 		r.Fault(n.Position, "a token that stands in the file",
 			"keep it elsewhere and give it by reference: ${env:NAME} or ${file:path}")
 	case len(e.Text) < minTokenBytes:
-		r.Fault(n.Position, "the token is shorter than 16 bytes", `use a random one, for instance from "openssl rand -hex 32"`)
+		r.Fault(n.Position, "the token is shorter than 16 bytes",
+			`use a random one, for instance from "openssl rand -hex 32"`)
 	case strings.ContainsFunc(e.Text, func(c rune) bool { return c <= ' ' || c >= 0x7f }):
 		r.Fault(n.Position, "the token holds a space, line break or other character that no HTTP header can carry",
 			"use letters and digits")
@@ -185,12 +187,14 @@ func (recordStore) Read(r *shape.Reader, n *textfile.Node) (string, bool) {
 	}
 	u, err := url.Parse(e.Text)
 	if err == nil && u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		r.Fault(n.Position, "is neither sqlite nor off nor a URL that begins with postgres://", textfile.DidYouMean(n.Text, known,
-			"write postgres://USER@HOST/DATABASE"))
+		r.Fault(n.Position, "is neither sqlite nor off nor a URL that begins with postgres://",
+			textfile.DidYouMean(n.Text, known,
+				"write postgres://USER@HOST/DATABASE"))
 		return "", false
 	}
 	if err != nil {
-		r.Fault(n.Position, "is not a URL", "write postgres://USER@HOST/DATABASE; in a password, / @ : ? # and % are %2F %40 %3A %3F %23 and %25")
+		r.Fault(n.Position, "is not a URL",
+			"write postgres://USER@HOST/DATABASE; in a password, / @ : ? # and % are %2F %40 %3A %3F %23 and %25")
 		return "", false
 	}
 	password, _ := u.User.Password()

@@ -13,7 +13,8 @@ var editorSetting = regexp.MustCompile(`^\[|^[a-zA-Z][a-zA-Z0-9_-]*\.`)
 // isEditorSetting leaves out slips such as "hub.name": nothing of the hub's own is written with a dot.
 func isEditorSetting(key string) bool {
 	word, _, _ := strings.Cut(key, ".")
-	own := []string{"mcpServers", "servers", "inputs", "hub", "profiles", "policy", "hooks", "deferred", "results", "persist"}
+	own := []string{"mcpServers", "servers", "inputs", "hub", "profiles", "policy", "hooks", "deferred", "results",
+		"persist"}
 	return editorSetting.MatchString(key) && !slices.Contains(own, word)
 }
 

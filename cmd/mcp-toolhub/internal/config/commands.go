@@ -27,24 +27,32 @@ type commands struct {
 func commandsKeys(c *commands, what, stdout string) []shape.Field {
 	return []shape.Field{
 		shape.KeyAt("enabled", "Whether there are such tools (default true).", shape.Boolean{}, &c.enabled),
-		shape.Key("roots", "Directories in which "+what+" may run, besides the project.", shape.ListAt(expanded), &c.roots),
-		shape.Key("env", "Names of variables that are passed on, besides PATH, HOME, TMPDIR and a few more. Nothing else of the hub's environment is.",
+		shape.Key("roots", "Directories in which "+what+" may run, besides the project.", shape.ListAt(expanded),
+			&c.roots),
+		shape.Key("env",
+			"Names of variables that are passed on, besides PATH, HOME, TMPDIR and a few more. Nothing else of the "+
+				"hub's environment is.",
 			shape.List[string]{Of: shape.Text{Check: variableKey}}, &c.env),
-		shape.Key("stdout_limit", "How much of the output is kept (default "+stdout+").", shape.Size[int]{Min: 1, Max: command.MostOutput}, &c.stdout),
-		shape.Key("stderr_limit", "How much of the error output is kept (default 16 KiB).", shape.Size[int]{Min: 1, Max: command.MostOutput}, &c.stderr),
+		shape.Key("stdout_limit", "How much of the output is kept (default "+stdout+").",
+			shape.Size[int]{Min: 1, Max: command.MostOutput}, &c.stdout),
+		shape.Key("stderr_limit", "How much of the error output is kept (default 16 KiB).",
+			shape.Size[int]{Min: 1, Max: command.MostOutput}, &c.stderr),
 	}
 }
 
 func runCommandKeys(c *commands) []shape.Field {
 	return append(commandsKeys(c, "commands", "64 KiB"),
-		shape.KeyAt("timeout", "How long a command may run (default 2m, at most 10m). A call can ask for less, never for more.",
+		shape.KeyAt("timeout",
+			"How long a command may run (default 2m, at most 10m). A call can ask for less, never for more.",
 			shape.Duration{Min: time.Millisecond, Max: command.DefaultMaxTimeout}, &c.timeout))
 }
 
 func declarativeKeys(c *commands) []shape.Field {
 	long := shape.Duration{Min: time.Millisecond, Max: command.MostTimeout}
 	return append(commandsKeys(c, "their commands", "1 MiB"),
-		shape.KeyAt("root", "Where they run that name no directory. Relative to ${workspaceFolder}; default: the root of code, otherwise the working directory.",
+		shape.KeyAt("root",
+			"Where they run that name no directory. Relative to ${workspaceFolder}; default: the root of code, "+
+				"otherwise the working directory.",
 			expanded, &c.root),
 		shape.KeyAt("timeout", "How long a command may run whose file does not say (default 2m).", long, &c.timeout),
 		shape.KeyAt("max_timeout", "The most that a file can say (default 10m).", long, &c.maxTimeout))
@@ -52,7 +60,8 @@ func declarativeKeys(c *commands) []shape.Field {
 
 // bounds returns the settings of c, without a root. It reports a timeout over the most.
 func (r *reader) bounds(c *commands) command.Config {
-	out := command.Config{Env: c.env, Timeout: c.timeout.Value, MaxTimeout: c.maxTimeout.Value, StdoutLimit: c.stdout, StderrLimit: c.stderr}
+	out := command.Config{Env: c.env, Timeout: c.timeout.Value, MaxTimeout: c.maxTimeout.Value, StdoutLimit: c.stdout,
+		StderrLimit: c.stderr}
 	for _, dir := range c.roots {
 		out.Roots = append(out.Roots, r.vars.path(dir.Value))
 	}
@@ -61,7 +70,8 @@ func (r *reader) bounds(c *commands) command.Config {
 	case c.maxTimeout.OK && timeout > most:
 		shape.FaultOf(r.Reader, c.maxTimeout, "max_timeout is shorter than timeout", "raise it, or lower timeout")
 	case c.timeout.OK && timeout > most:
-		shape.FaultOf(r.Reader, c.timeout, "timeout is longer than max_timeout", "lower it, or raise max_timeout (default 10m)")
+		shape.FaultOf(r.Reader, c.timeout, "timeout is longer than max_timeout",
+			"lower it, or raise max_timeout (default 10m)")
 	}
 	return out
 }

@@ -61,9 +61,10 @@ type Settings struct {
 
 	KeyringSignIns bool // the key of the sign-ins is in the system's keyring
 
-	Upstream    upstream.Config     // Self and Version are left to cmd
-	Secrets     []string            `json:"-"` // values of ${secret:…} and ${file:…} in the whole file
-	Credentials map[string][]string // by server id: names of what its entry gives it to sign in with, sorted; never a value
+	Upstream upstream.Config // Self and Version are left to cmd
+	Secrets  []string        `json:"-"` // values of ${secret:…} and ${file:…} in the whole file
+	// by server id: names of what its entry gives it to sign in with, sorted; never a value
+	Credentials map[string][]string
 	Profiles    []namespace.Profile // namespace.DefaultProfile first, then in the order of the file
 	Deferred    deferred.Config     // of every profile
 	Embeddings  embed.Config        // without a URL: none
@@ -82,8 +83,8 @@ type Settings struct {
 	Log         Log
 	Telemetry   Telemetry
 
-	// Read are Path and RuleFiles as they were just before they were read, by these names: one that is another by now was
-	// changed since.
+	// Read are Path and RuleFiles as they were just before they were read, by these names: one that
+	// is another by now was changed since.
 	Read map[string]fs.FileInfo
 
 	// Warnings name entries that mean nothing to the hub, or were changed so that they do. Sorted by position.
@@ -92,22 +93,23 @@ type Settings struct {
 	// Strays are those Warnings that say that an entry matches nothing, whatever tools there are.
 	Strays []textfile.Fault
 
-	// Patterns are all patterns over canonical names, of rules, profiles and deferred loading. Whether they match a tool is seen
-	// when the servers have listed.
+	// Patterns are all patterns over canonical names, of rules, profiles and deferred loading.
+	// Whether they match a tool is seen when the servers have listed.
 	Patterns []Pattern
 
 	// TrustFile is the record of the trust in a project config; "" where the file was named or is the user's own. When
 	// it changes, the settings are to be read again.
 	TrustFile string
 
-	// Uses says, a line each, what the config makes the hub start, reach and allow. Values stand there as the file has them:
-	// no reference is expanded.
+	// Uses says, a line each, what the config makes the hub start, reach and allow. Values stand
+	// there as the file has them: no reference is expanded.
 	Uses []string
 
 	// Digests are the SHA-256 of each file that was read, by its absolute path.
 	Digests map[string]string
 
-	// Variables are the SHA-256 of the value of each variable of the environment that was looked up; of "" where it is not set.
+	// Variables are the SHA-256 of the value of each variable of the environment that was looked
+	// up; of "" where it is not set.
 	Variables map[string]string
 }
 
@@ -135,7 +137,9 @@ type Source struct {
 	HubTools []string // the names of the hub's own tools, which rules may name
 	Project  bool     // found in the working directory: without a person's trust the error is an *UntrustedError
 	Without  []string // keys of the file that are not read: what they refer to may be missing
-	LeaveOut bool     // a server whose entry refers to what is missing is left out, with upstream.ServerConfig.Missing; otherwise that is a fault
+	// a server whose entry refers to what is missing is left out, with
+	// upstream.ServerConfig.Missing; otherwise that is a fault
+	LeaveOut bool
 
 	Secrets map[string]string // are as if they were stored, too
 }
@@ -180,8 +184,9 @@ func LoadText(src Source, data []byte) (*Settings, error) {
 	return parse(src, data, state)
 }
 
-// parse turns data, the content of the file of src, into settings. The path tells the format, is named in faults and anchors
-// relative paths; the file itself is not read. The error is always Faults.
+// parse turns data, the content of the file of src, into settings. The path tells the format, is
+// named in faults and anchors relative paths; the file itself is not read. The error is always
+// Faults.
 func parse(src Source, data []byte, state string) (*Settings, error) {
 	path := src.Path
 	r := newReader(src, state)
@@ -190,7 +195,8 @@ func parse(src Source, data []byte, state string) (*Settings, error) {
 	if root == nil {
 		return nil, r.Faults.Sort()
 	}
-	root.Members = slices.DeleteFunc(root.Members, func(m textfile.Member) bool { return slices.Contains(src.Without, m.Key) })
+	root.Members = slices.DeleteFunc(root.Members,
+		func(m textfile.Member) bool { return slices.Contains(src.Without, m.Key) })
 	f, _ := fileShape(r, clientFile(path)).Read(r.Reader, root)
 	s := build(r, root, &f, state)
 	if len(r.Faults) > 0 {

@@ -20,8 +20,9 @@ const (
 	inHeader   = "header:" // an HTTP header that goes to the server
 )
 
-// credentialsOf are the names of what the entry of a server gives it to sign in with. They are told by where they come from
-// and where they go: a variable or an input counts that is called like a secret, or goes where a secret does; a file always.
+// credentialsOf are the names of what the entry of a server gives it to sign in with. They are told
+// by where they come from and where they go: a variable or an input counts that is called like a
+// secret, or goes where a secret does; a file always.
 func credentialsOf(entry *textfile.Node) []string {
 	c := make(credentials)
 	for _, m := range entry.Members {
@@ -59,8 +60,8 @@ func credentialsOf(entry *textfile.Node) []string {
 // credentials are names.
 type credentials map[string]bool
 
-// value takes in a value, and reports whether it refers to a credential. isSecret says that it goes where a secret does; one that
-// stands there itself has the name literal.
+// value takes in a value, and reports whether it refers to a credential. isSecret says that it goes
+// where a secret does; one that stands there itself has the name literal.
 func (c credentials) value(text string, isSecret bool, literal string) bool {
 	found := false
 	for rest := text; ; {

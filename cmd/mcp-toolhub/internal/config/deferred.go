@@ -31,8 +31,10 @@ func embeddingsKeys(e *embeddings) []shape.Field {
 		shape.Must(shape.Key("url", `An OpenAI-compatible endpoint: "http://127.0.0.1:11434/v1/embeddings".`,
 			shape.Text{Expand: true, Check: webURL}, &e.url)),
 		shape.Must(shape.Key("model", "The model, by the name that the endpoint gives it.", expanded, &e.model)),
-		shape.Key("key", "The endpoint's key, by reference: ${env:NAME} or ${file:path}. Default: none.", outside{}, &e.key),
-		shape.Key("timeout", "How long a search waits for it (default 300ms); then it goes by words alone.", timeout(), &e.timeout),
+		shape.Key("key", "The endpoint's key, by reference: ${env:NAME} or ${file:path}. Default: none.", outside{},
+			&e.key),
+		shape.Key("timeout", "How long a search waits for it (default 300ms); then it goes by words alone.", timeout(),
+			&e.timeout),
 	}
 }
 
@@ -44,7 +46,8 @@ type hint struct {
 // deferralKeys are the keys that the file and its profiles have.
 func deferralKeys(d *deferral) []shape.Field {
 	return []shape.Field{
-		shape.Key("mode", `"auto" (default): when the tools cost more than budget_tokens, or are more than the client takes; "always" or "never".`,
+		shape.Key("mode",
+			`"auto" (default): when the tools cost more than budget_tokens, or are more than the client takes; "always" or "never".`,
 			shape.OneOf(deferred.ModeAuto, deferred.ModeAlways, deferred.ModeNever), &d.mode),
 		shape.Key("budget_tokens", "What the listed tools may cost a model, estimated (default 10000).",
 			shape.Integer[int]{Min: 1, Max: 10_000_000}, &d.budget),
@@ -57,7 +60,8 @@ func deferralKeys(d *deferral) []shape.Field {
 
 func hintKeys(h *hint) []shape.Field {
 	return []shape.Field{
-		shape.Must(shape.KeyAt("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob}, &h.match)),
+		shape.Must(shape.KeyAt("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob},
+			&h.match)),
 		shape.KeyAt("hint", "Words to find them by.", plainText, &h.text),
 		shape.Key("aliases", "Further names, for searches and calls. match must then be one tool.",
 			shape.ListAt(shape.Text{Pattern: shownName, Want: "letters, digits and _ . -, 64 at most"}), &h.aliases),
@@ -66,7 +70,9 @@ func hintKeys(h *hint) []shape.Field {
 
 func deferredKeys(d *deferral) []shape.Field {
 	return append(deferralKeys(d),
-		shape.KeyAt("embeddings", "Finds tools by meaning, too: names, descriptions and questions are sent there. Off where this key is absent.",
+		shape.KeyAt("embeddings",
+			"Finds tools by meaning, too: names, descriptions and questions are sent there. Off where this key "+
+				"is absent.",
 			shape.ObjectOf(embeddingsKeys), &d.embeddings),
 	)
 }
@@ -79,7 +85,8 @@ func (r *reader) deferred(d deferral) deferred.Config {
 // foundByOverrides has tools found by what a profile says of them, too.
 func foundByOverrides(s deferred.Settings, overrides []namespace.Override) deferred.Settings {
 	for _, o := range overrides {
-		if text := strings.TrimSpace(strings.Join([]string{o.Name, o.Title, o.Description}, " ")); text != "" && !o.Hide {
+		if text := strings.TrimSpace(strings.Join([]string{o.Name, o.Title, o.Description}, " ")); text != "" &&
+			!o.Hide {
 			s.Hints = append(s.Hints, deferred.Hint{Match: o.Match, Text: text})
 		}
 	}
@@ -106,7 +113,8 @@ func (r *reader) deferral(d deferral, usual deferred.Settings) deferred.Settings
 		switch {
 		case !t.OK:
 		case len(h.Aliases) > 0 && wildcard(h.Match):
-			shape.FaultOf(r.Reader, t.Value.match, "aliases for a match with wildcards", "let match be the canonical name of one tool")
+			shape.FaultOf(r.Reader, t.Value.match, "aliases for a match with wildcards",
+				"let match be the canonical name of one tool")
 		case h.Text == "" && len(h.Aliases) == 0:
 			shape.FaultOf(r.Reader, t, "adds nothing", "add hint or aliases")
 		}

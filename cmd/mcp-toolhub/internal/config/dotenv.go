@@ -34,7 +34,8 @@ func (r serverReader) envFile(path shape.Located[string]) map[string]string {
 		}
 		m := dotenvLine.FindStringSubmatch(line)
 		if m == nil {
-			shape.FaultOf(r.Reader, path, fmt.Sprintf("line %d of the file is no NAME=value", i+1), "correct or remove that line")
+			shape.FaultOf(r.Reader, path, fmt.Sprintf("line %d of the file is no NAME=value", i+1),
+				"correct or remove that line")
 			continue
 		}
 		value, ok := dotenvValue(m[2])

@@ -95,8 +95,9 @@ type expansion struct {
 	shape.Expansion // Unknown is for references within a server that is disabled or left out
 }
 
-// expand replaces each ${…} in s, which stands at p. It does not look at what comes out again. $${ stands for ${ itself.
-// With defaults it suggests a default for a variable that is not set. It returns false after a fault.
+// expand replaces each ${…} in s, which stands at p. It does not look at what comes out again. $${
+// stands for ${ itself. With defaults it suggests a default for a variable that is not set. It
+// returns false after a fault.
 func (r *reader) expand(p textfile.Position, s string, defaults bool) (shape.Expansion, bool) {
 	e := expansion{reader: r, start: p, defaults: defaults}
 	var b strings.Builder
@@ -147,13 +148,15 @@ var (
 	notAlphanumeric = regexp.MustCompile(`[^A-Za-z0-9]`)
 )
 
-const references = "${VAR}, ${VAR:-default}, ${VAR:-${secret:name}}, ${env:VAR}, ${file:path}, ${secret:name}, ${input:id}, ${workspaceFolder}, " +
+const references = "${VAR}, ${VAR:-default}, ${VAR:-${secret:name}}, ${env:VAR}, ${file:path}, ${secret:name}, " +
+	"${input:id}, ${workspaceFolder}, " +
 	"${workspaceFolderBasename}, ${userHome}, ${pathSeparator}"
 
 // resolve returns what ${body} stands for.
 func (e *expansion) resolve(body string) (string, bool) {
 	if strings.Contains(body, "${") && !secretDefault.MatchString("${"+body+"}") {
-		e.Fault(e.start, "a ${…} within another", "only a variable's default can be one, and only ${secret:name}: set a variable of its own for it")
+		e.Fault(e.start, "a ${…} within another",
+			"only a variable's default can be one, and only ${secret:name}: set a variable of its own for it")
 		return "", false
 	}
 	word, rest, prefixed := strings.Cut(body, ":")
@@ -184,7 +187,8 @@ func (e *expansion) resolve(body string) (string, bool) {
 // missing reports a reference without a value. Within a server that is disabled, or can be left out, it is no fault.
 func (e *expansion) missing(message, hint string) (string, bool) {
 	if e.reader.missing != nil {
-		*e.reader.missing = append(*e.reader.missing, textfile.Fault{File: e.File, Position: e.start, Key: e.Path, Message: message, Hint: hint})
+		*e.reader.missing = append(*e.reader.missing, textfile.Fault{File: e.File, Position: e.start, Key: e.Path,
+			Message: message, Hint: hint})
 		e.Unknown = true
 		return "", true
 	}
@@ -233,7 +237,8 @@ func (e *expansion) fileReference(path string) (string, bool) {
 	}
 	data, err := readRegular(full, maxSecretBytes)
 	if err != nil {
-		e.Fault(e.start, fmt.Sprintf("cannot read the file %s of ${file:…}", shape.Quote(path)), readProblem(err).Error())
+		e.Fault(e.start, fmt.Sprintf("cannot read the file %s of ${file:…}", shape.Quote(path)),
+			readProblem(err).Error())
 		return "", false
 	}
 	e.note(full, data)
@@ -273,7 +278,8 @@ func (e *expansion) inputReference(id string) (string, bool) {
 		for _, in := range e.vars.inputs {
 			ids = append(ids, in.id.Value)
 		}
-		e.Fault(e.start, "${input:"+clip(id)+"} names no input", textfile.DidYouMean(id, ids, `add the input to "inputs"`))
+		e.Fault(e.start, "${input:"+clip(id)+"} names no input",
+			textfile.DidYouMean(id, ids, `add the input to "inputs"`))
 		return "", false
 	}
 	name := inputVariable(id)

@@ -26,10 +26,11 @@ type Found struct {
 	Project bool // it lies in the working directory, where a stranger may have put it: see Source.Project
 }
 
-// Find returns the configuration files in the order in which they come into question: explicit (--config) alone, otherwise
-// MCP_TOOLHUB_CONFIG alone, otherwise mcp-toolhub.yaml in workdir and config.yaml in the user's configuration directory;
-// .yml, .json and .jsonc are looked for too. A path that was named is returned without looking whether it exists: Load says
-// so better. Whoever names a file trusts it: on the command line, or in the environment, which no project can write.
+// Find returns the configuration files in the order in which they come into question: explicit
+// (--config) alone, otherwise MCP_TOOLHUB_CONFIG alone, otherwise mcp-toolhub.yaml in workdir and
+// config.yaml in the user's configuration directory; .yml, .json and .jsonc are looked for too. A
+// path that was named is returned without looking whether it exists: Load says so better. Whoever
+// names a file trusts it: on the command line, or in the environment, which no project can write.
 func Find(explicit string, env Env, workdir string) ([]Found, error) {
 	if explicit != "" {
 		return []Found{{Path: explicit}}, nil
@@ -60,8 +61,8 @@ func Find(explicit string, env Env, workdir string) ([]Found, error) {
 		errNotFound, pathVariable, strings.Join(looked, ", "), program+".yaml")
 }
 
-// UserFile returns the config file in the user's configuration directory, or the path where a new one belongs; "" where the environment
-// does not tell.
+// UserFile returns the config file in the user's configuration directory, or the path where a new
+// one belongs; "" where the environment does not tell.
 func UserFile(env Env) string {
 	dir := env.configDir(runtime.GOOS)
 	if dir == "" {

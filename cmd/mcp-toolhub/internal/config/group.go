@@ -31,12 +31,14 @@ func (r *reader) servers(entries []shape.Entry[server], usual upstream.Limits) [
 		leave := r.At(e.Path)
 		id := r.serverID(e)
 		if first, twice := ids[id]; twice && id != "" {
-			r.Fault(e.Key, fmt.Sprintf("the server id %s is taken by %s at %s", shape.Quote(id), first.Path, r.Place(first.Key)),
+			r.Fault(e.Key, fmt.Sprintf("the server id %s is taken by %s at %s", shape.Quote(id), first.Path,
+				r.Place(first.Key)),
 				"rename one of the two")
 		} else {
 			ids[id] = e
 		}
-		if e.Node.Kind == textfile.Mapping || e.Node.Kind == textfile.Null { // anything else was reported, and nothing can be added
+		// anything else was reported, and nothing can be added
+		if e.Node.Kind == textfile.Mapping || e.Node.Kind == textfile.Null {
 			r.dormant = e.Value.disabled
 			c := serverReader{r, e}.config(id)
 			c.Limits = serverLimits(e.Value.limits, usual)
@@ -86,13 +88,15 @@ func (r *reader) serverID(e shape.Entry[server]) string {
 			r.Fault(e.Key, "a server id of more than 64 characters", "shorten it: it is part of every tool's name")
 			return ""
 		}
-		r.Warn(e.Key, "the server is called "+shape.Quote(id)+" in the hub", "ids are lower-case letters, digits, - and _")
+		r.Warn(e.Key, "the server is called "+shape.Quote(id)+" in the hub",
+			"ids are lower-case letters, digits, - and _")
 	}
 	if slices.Contains(toolsets(), id) {
 		r.Fault(e.Key, "the server id "+shape.Quote(id)+" is the name of a built-in toolset", "rename the server")
 	}
 	if id == tool.ResultsServer {
-		r.Fault(e.Key, "the server id "+shape.Quote(id)+" is reserved: toolhub://results/ID is a stored result", "rename the server")
+		r.Fault(e.Key, "the server id "+shape.Quote(id)+" is reserved: toolhub://results/ID is a stored result",
+			"rename the server")
 	}
 	return id
 }
@@ -183,7 +187,8 @@ func (r serverReader) address() shape.Located[string] {
 func (r serverReader) transport(address shape.Located[string]) upstream.Transport {
 	v := &r.entry.Value
 	if v.command.Present && address.Present {
-		shape.FaultOf(r.Reader, address, "both a command and a url", "keep command for a program, url for a remote server")
+		shape.FaultOf(r.Reader, address, "both a command and a url",
+			"keep command for a program, url for a remote server")
 		return upstream.Stdio
 	}
 	kind := v.kind.Value
@@ -191,11 +196,13 @@ func (r serverReader) transport(address shape.Located[string]) upstream.Transpor
 	case v.kind.Present && !v.kind.OK:
 		// Reported already; go by what else is there.
 	case kind == "stdio" && address.Present:
-		shape.FaultOf(r.Reader, v.kind, "a server of type stdio with a url", `write type: http, or a command instead of the url`)
+		shape.FaultOf(r.Reader, v.kind, "a server of type stdio with a url",
+			`write type: http, or a command instead of the url`)
 	case kind == "stdio" && !v.command.Present:
 		r.absent("the key command is missing", "add the program that is the server")
 	case kind != "" && kind != "stdio" && v.command.Present:
-		shape.FaultOf(r.Reader, v.kind, "a server of type "+kind+" with a command", "write type: stdio, or a url instead of the command")
+		shape.FaultOf(r.Reader, v.kind, "a server of type "+kind+" with a command",
+			"write type: stdio, or a url instead of the command")
 	case !v.command.Present && !address.Present && kind != "":
 		r.absent("the key url is missing", "add the address of the server")
 	case !v.command.Present && !address.Present:
@@ -293,7 +300,8 @@ func (r *reader) span(low, high end) (l, h time.Duration) {
 	l, h = low.Value, high.Value
 	switch {
 	case low.OK && high.OK && l > h:
-		shape.FaultOf(r.Reader, low.Located, low.name+" is longer than "+high.name, "raise "+high.name+" or lower "+low.name)
+		shape.FaultOf(r.Reader, low.Located, low.name+" is longer than "+high.name, "raise "+high.name+" or lower "+
+			low.name)
 	case low.OK && !high.Present && l > high.usual:
 		h = l
 	case high.OK && !low.Present && h < low.usual:

@@ -28,8 +28,9 @@ type hooksShape struct {
 
 func hooksOf() hooksShape {
 	return hooksShape{shape.ListAt(shape.Object[configuredHook]{Fields: hookKeys,
-		Meant: map[string]string{"tool": "match", "tools": "match", "if": "when", "condition": "when", "events": "event",
-			"http": "url", "exec": "command", "run": "command", "patch": "rewrite"},
+		Meant: map[string]string{"tool": "match", "tools": "match", "if": "when", "condition": "when",
+			"events": "event",
+			"http":   "url", "exec": "command", "run": "command", "patch": "rewrite"},
 		Extra: shape.Schema{"type": "object", "required": []string{"event"}}})}
 }
 
@@ -46,36 +47,52 @@ func hookKeys(h *configuredHook) []shape.Field {
 	words, texts := shape.Words{}, shape.List[string]{Of: shape.Text{Expand: true, Check: noNUL}}
 	return []shape.Field{
 		shape.Key("name", "Its name in records and messages (default: hook- and its number).", shape.Text{}, &h.Name),
-		shape.Must(shape.Key("event", "When it runs: pre_tool_use, post_tool_use, post_tool_use_failure, permission_request, permission_decision or "+
-			"result_persistence; several as a list.", hookEvents{}, &h.Events)),
+		shape.Must(shape.Key("event",
+			"When it runs: pre_tool_use, post_tool_use, post_tool_use_failure, permission_request, "+
+				"permission_decision or "+
+				"result_persistence; several as a list.", hookEvents{}, &h.Events)),
 		shape.Key("match", `Tools, as globs over canonical names: "mcp.github.*" (default all).`, words, &h.Rule.Match),
-		shape.Key("matcher", "Or a matcher of Claude Code, over names like mcp__server__tool: names with | or a comma between them, or a regular expression.",
+		shape.Key("matcher",
+			"Or a matcher of Claude Code, over names like mcp__server__tool: names with | or a comma between them, "+
+				"or a regular expression.",
 			shape.Text{Empty: true}, &h.Matcher),
 		shape.Key("tags", "Tools with one of these tags, as tools show prints them.", words, &h.Rule.Tags),
 		shape.Key("server", "Tools of these servers or toolsets, as globs.", words, &h.Rule.Server),
 		shape.Key("profile", "Calls through these profiles, as globs.", words, &h.Rule.Profile),
-		shape.Key("actor", `Calls of these callers: names of tokens, as globs; "local" without authentication; of tools call the user's name.`, words, &h.Rule.Actor),
+		shape.Key("actor",
+			`Calls of these callers: names of tokens, as globs; "local" without authentication; of tools call the user's name.`, words, &h.Rule.Actor),
 		shape.Key("when", "A CEL expression over the call that must be true, as in rules.", shape.Text{}, &h.Rule.When),
-		shape.Key("command", "A program and its arguments. It gets the call as JSON on its standard input, and answers with JSON on its standard "+
-			"output. Exit code 2 blocks. No shell reads it.", texts, &h.Command),
+		shape.Key("command",
+			"A program and its arguments. It gets the call as JSON on its standard input, and answers with JSON on "+
+				"its standard "+
+				"output. Exit code 2 blocks. No shell reads it.", texts, &h.Command),
 		shape.Key("shell", "Or a text for sh -c.", shape.Text{Check: noNUL}, &h.Shell),
 		shape.Key("env", "Names of variables that the command gets, besides PATH, HOME, TMPDIR and a few more.",
 			shape.List[string]{Of: shape.Text{Check: variableKey}}, &h.Env),
-		shape.Key("url", "Or an address that the call is posted to as JSON. Its answer is the hook's.", shape.Text{Expand: true, Check: webURL}, &h.URL),
+		shape.Key("url", "Or an address that the call is posted to as JSON. Its answer is the hook's.",
+			shape.Text{Expand: true, Check: webURL}, &h.URL),
 		shape.Key("headers", "HTTP headers for the address.",
-			shape.Mapping[string]{Of: shape.Text{Expand: true, Empty: true, Scalar: true, Check: headerValue}, Key: headerName}, &h.headers),
-		shape.Key("require", "Or a CEL expression that must be true; otherwise the call is stopped.", shape.Text{}, &h.Require),
+			shape.Mapping[string]{Of: shape.Text{Expand: true, Empty: true, Scalar: true, Check: headerValue},
+				Key: headerName}, &h.headers),
+		shape.Key("require", "Or a CEL expression that must be true; otherwise the call is stopped.", shape.Text{},
+			&h.Require),
 		shape.Key("reason", "What the model is told where require is not true.", shape.Text{}, &h.Reason),
 		shape.Key("rewrite", "Or a JSON Patch of the arguments; after the call of the result.",
 			shape.List[hook.Operation]{Of: shape.Object[hook.Operation]{Fields: operationKeys,
 				Gone: gone("write add and remove in place of move and copy", "from")}}, &h.Rewrite),
-		shape.Key("redact", "Or regular expressions: what they match in texts of the arguments, after the call of the result, becomes [redacted].",
+		shape.Key("redact",
+			"Or regular expressions: what they match in texts of the arguments, after the call of the result, "+
+				"becomes [redacted].",
 			shape.List[string]{Of: shape.Text{}}, &h.Redact),
 		shape.Key("add_context", "Or a text for the model, beside the result.", shape.Text{}, &h.AddContext),
-		shape.Key("timeout", "How long it may run (default 1m).", shape.Duration{Min: time.Millisecond, Max: hook.MaxTimeout}, &h.Timeout),
-		shape.Key("fail", `What happens where the hook fails: "closed" ends the call, "open" goes on (default closed before the call, open after it).`,
+		shape.Key("timeout", "How long it may run (default 1m).",
+			shape.Duration{Min: time.Millisecond, Max: hook.MaxTimeout}, &h.Timeout),
+		shape.Key("fail",
+			`What happens where the hook fails: "closed" ends the call, "open" goes on (default closed before the call, open after it).`,
 			shape.OneOf(hook.FailClosed, hook.FailOpen), &h.Fail),
-		shape.Key("observes", "It only looks: its answer changes nothing, and it runs beside its neighbours that only look (default false).",
+		shape.Key("observes",
+			"It only looks: its answer changes nothing, and it runs beside its neighbours that only look "+
+				"(default false).",
 			shape.Boolean{}, &h.Observes),
 	}
 }
@@ -134,7 +151,8 @@ func (r *reader) hooks(given []shape.Located[configuredHook]) []hook.Config {
 				file = filepath.Join(r.vars.workspace, file)
 			}
 			if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-				r.Warn(g.Position, "there is no file "+shape.Quote(file), "put it there, or write its path from the directory of the config")
+				r.Warn(g.Position, "there is no file "+shape.Quote(file),
+					"put it there, or write its path from the directory of the config")
 			}
 		}
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
-// startsItself reports whether the server is a hub that serves this very file: it would start itself without end. What is
-// started through another program is not seen here; package guard then refuses it when it runs.
+// startsItself reports whether the server is a hub that serves this very file: it would start
+// itself without end. What is started through another program is not seen here; package guard then
+// refuses it when it runs.
 func (r serverReader) startsItself(c *upstream.ServerConfig) bool {
 	if strings.TrimSuffix(filepath.Base(c.Command), ".exe") != program || !slices.Contains(c.Args, "serve") {
 		return false
@@ -46,8 +47,8 @@ func configFlag(args []string) string {
 	return ""
 }
 
-// childLookup is the environment of a child as far as it tells where configs are. A child does not inherit the variable that
-// names one.
+// childLookup is the environment of a child as far as it tells where configs are. A child does not
+// inherit the variable that names one.
 func (r serverReader) childLookup(set []string) Env {
 	return func(name string) (string, bool) {
 		for _, pair := range set {

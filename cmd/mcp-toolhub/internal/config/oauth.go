@@ -23,7 +23,8 @@ type oauthShape struct{ shape.Object[oauth] }
 
 func oauthOf() oauthShape {
 	return oauthShape{shape.Object[oauth]{Fields: oauthKeys, Lenient: func(key string) bool {
-		return slices.Contains([]string{"enabled", "authorizationUrl", "tokenUrl", "redirectUri", "audiences", "tokenParamName",
+		return slices.Contains([]string{"enabled", "authorizationUrl", "tokenUrl", "redirectUri", "audiences",
+			"tokenParamName",
 			"registrationUrl", "authServerMetadataUrl", "xaa"}, key)
 	}}}
 }
@@ -31,7 +32,8 @@ func oauthOf() oauthShape {
 // Read implements shape.Shape.
 func (s oauthShape) Read(r *shape.Reader, n *textfile.Node) (oauth, bool) {
 	if n.Kind == textfile.Bool { // OpenCode's oauth: false
-		r.Warn(n.Position, "ignored", "the hub signs in where a server asks for that, and somebody has run mcp-toolhub login")
+		r.Warn(n.Position, "ignored",
+			"the hub signs in where a server asks for that, and somebody has run mcp-toolhub login")
 		return oauth{}, true
 	}
 	return s.Object.Read(r, n)
@@ -50,31 +52,53 @@ const perCaller = "caller"
 func oauthKeys(o *oauth) []shape.Field {
 	secret := shape.Text{Expand: true}
 	return []shape.Field{
-		shape.KeyAt("client_id", "The client that is registered for the hub, or the https address of its Client ID Metadata Document. "+
-			"Default: the hub registers itself.", secret, &o.clientID),
+		shape.KeyAt("client_id",
+			"The client that is registered for the hub, or the https address of its Client ID Metadata Document. "+
+				"Default: the hub registers itself.", secret, &o.clientID),
 		shape.KeyAt("clientId", "Claude Code's client_id.", secret, &o.clientID),
 		shape.KeyAt("client_secret", "Its secret, by reference: ${env:NAME} or ${file:path}.", secret, &o.clientSecret),
 		shape.KeyAt("clientSecret", "Gemini CLI's client_secret.", secret, &o.clientSecret),
-		shape.KeyAt("client_key", "The private key that it signs with in place of a secret, as PEM: ${file:path}.", secret, &o.clientKey),
-		shape.KeyAt("grant", "client_credentials: the hub signs in as itself, with client_id and client_secret or client_key, and nobody "+
-			"is asked. jwt_bearer: likewise, with the token in assertion_file. Default authorization_code: a person signs in with mcp-toolhub login.",
+		shape.KeyAt("client_key", "The private key that it signs with in place of a secret, as PEM: ${file:path}.",
+			secret, &o.clientKey),
+		shape.KeyAt("grant",
+			"client_credentials: the hub signs in as itself, with client_id and client_secret or client_key, "+
+				"and nobody "+
+				"is asked. jwt_bearer: likewise, with the token in assertion_file. Default "+
+				"authorization_code: a person "+
+				"signs in with mcp-toolhub login.",
 			shape.OneOf("authorization_code", "client_credentials", "jwt_bearer"), &o.grant),
-		shape.KeyAt("assertion_file", "The file with the token that stands for the hub, such as one of Kubernetes. It is read at each use, so it "+
-			"may be renewed.", shape.Text{Expand: true}, &o.assertionFile),
-		shape.KeyAt("identity_provider", "Your company's identity provider. The token in assertion_file is then its ID token, which it exchanges "+
-			"for one that the server's authorization server takes.", shape.Object[upstream.IdentityProvider]{Fields: providerKeys}, &o.provider),
-		shape.KeyAt("identity", "caller: each holder of a token (hub.auth.tokens) signs in for themselves, with mcp-toolhub login --as NAME, and "+
-			"has a connection of their own. Default hub: all callers share one sign-in.", shape.OneOf("hub", "caller"), &o.identity),
-		shape.Key("scopes", "Asked for in place of those that the server names.", shape.List[string]{Of: plainText}, &o.scopes),
-		shape.Key("issuer", "The authorization server, where the server names none, or several.", shape.Text{Check: webURL}, &o.issuer),
-		shape.Key("resource", "The value of the parameter resource in place of the server's own. omit leaves it out, as Entra wants it.",
+		shape.KeyAt("assertion_file",
+			"The file with the token that stands for the hub, such as one of Kubernetes. It is read at each use, so it "+
+				"may be renewed.", shape.Text{Expand: true}, &o.assertionFile),
+		shape.KeyAt("identity_provider",
+			"Your company's identity provider. The token in assertion_file is then its ID token, which it exchanges "+
+				"for one that the server's authorization server takes.",
+			shape.Object[upstream.IdentityProvider]{Fields: providerKeys}, &o.provider),
+		shape.KeyAt("identity",
+			"caller: each holder of a token (hub.auth.tokens) signs in for themselves, with mcp-toolhub login --as "+
+				"NAME, and "+
+				"has a connection of their own. Default hub: all callers share one sign-in.",
+			shape.OneOf("hub", "caller"),
+			&o.identity),
+		shape.Key("scopes", "Asked for in place of those that the server names.", shape.List[string]{Of: plainText},
+			&o.scopes),
+		shape.Key("issuer", "The authorization server, where the server names none, or several.",
+			shape.Text{Check: webURL}, &o.issuer),
+		shape.Key("resource",
+			"The value of the parameter resource in place of the server's own. omit leaves it out, as Entra wants it.",
 			plainText, &o.resource),
-		shape.Key("pkce", "assume: the authorization server takes PKCE with S256 although its metadata does not say so, as Entra's does not.",
+		shape.Key("pkce",
+			"assume: the authorization server takes PKCE with S256 although its metadata does not say so, as "+
+				"Entra's does not.",
 			shape.OneOf("assume"), &o.pkce),
-		shape.Foreign("expiry", "Not needed any more, ignored.", "a token that does not say when it ends is used until the server refuses it"),
-		shape.Key("callback_port", "The port on 127.0.0.1 that the browser comes back to (default any). A client that was registered "+
-			"beforehand needs http://127.0.0.1:PORT/callback.", shape.Integer[int]{Min: 1, Max: 65535}, &o.callbackPort),
-		shape.Key("callbackPort", "Claude Code's callback_port.", shape.Integer[int]{Min: 1, Max: 65535}, &o.callbackPort),
+		shape.Foreign("expiry", "Not needed any more, ignored.",
+			"a token that does not say when it ends is used until the server refuses it"),
+		shape.Key("callback_port",
+			"The port on 127.0.0.1 that the browser comes back to (default any). A client that was registered "+
+				"beforehand needs http://127.0.0.1:PORT/callback.", shape.Integer[int]{Min: 1, Max: 65535},
+			&o.callbackPort),
+		shape.Key("callbackPort", "Claude Code's callback_port.", shape.Integer[int]{Min: 1, Max: 65535},
+			&o.callbackPort),
 	}
 }
 
@@ -82,7 +106,8 @@ func providerKeys(p *upstream.IdentityProvider) []shape.Field {
 	return []shape.Field{
 		shape.Key("issuer", "Its address, as its metadata has it.", shape.Text{Check: webURL}, &p.Issuer),
 		shape.Key("client_id", "The client that is registered there for the hub.", plainText, &p.ClientID),
-		shape.Key("client_secret", "Its secret, by reference: ${env:NAME} or ${file:path}.", shape.Text{Expand: true}, &p.ClientSecret),
+		shape.Key("client_secret", "Its secret, by reference: ${env:NAME} or ${file:path}.", shape.Text{Expand: true},
+			&p.ClientSecret),
 	}
 }
 
@@ -93,13 +118,15 @@ func (r serverReader) oauth() upstream.OAuth {
 	machine := asserts || o.grant.Value == "client_credentials"
 	switch {
 	case machine && each:
-		shape.FaultOf(r.Reader, o.identity, "with "+o.grant.Value+" the hub signs in as itself", "remove one of the two")
+		shape.FaultOf(r.Reader, o.identity, "with "+o.grant.Value+" the hub signs in as itself",
+			"remove one of the two")
 	case asserts && (!o.clientID.Present || !o.assertionFile.Present):
 		shape.FaultOf(r.Reader, o.grant, "nothing to sign in with", "add client_id and assertion_file")
 	case !asserts && o.assertionFile.Present:
 		shape.FaultOf(r.Reader, o.assertionFile, "a token that is not used", "add grant: jwt_bearer")
 	case o.provider.Present && !asserts:
-		shape.FaultOf(r.Reader, o.provider, "an identity provider that is not asked", "add grant: jwt_bearer and assertion_file")
+		shape.FaultOf(r.Reader, o.provider, "an identity provider that is not asked",
+			"add grant: jwt_bearer and assertion_file")
 	case o.provider.Present && (o.provider.Value.Issuer == "" || o.provider.Value.ClientID == ""):
 		shape.FaultOf(r.Reader, o.provider, "nobody to ask", "add issuer and client_id")
 	case !asserts && machine && (!o.clientID.Present || !o.clientSecret.Present && !o.clientKey.Present):
@@ -111,6 +138,8 @@ func (r serverReader) oauth() upstream.OAuth {
 	case !o.clientID.Present && o.clientKey.Present:
 		shape.FaultOf(r.Reader, o.clientKey, "a key without its client", "add client_id")
 	}
-	return upstream.OAuth{AssertionFile: r.vars.path(o.assertionFile.Value), Provider: o.provider.Value, ClientID: o.clientID.Value, ClientSecret: o.clientSecret.Value, ClientKey: o.clientKey.Value, Machine: machine,
-		Issuer: o.issuer, Resource: o.resource, AssumePKCE: o.pkce == "assume", Scopes: o.scopes, CallbackPort: o.callbackPort, PerCaller: each}
+	return upstream.OAuth{AssertionFile: r.vars.path(o.assertionFile.Value), Provider: o.provider.Value,
+		ClientID: o.clientID.Value, ClientSecret: o.clientSecret.Value, ClientKey: o.clientKey.Value, Machine: machine,
+		Issuer: o.issuer, Resource: o.resource, AssumePKCE: o.pkce == "assume", Scopes: o.scopes,
+		CallbackPort: o.callbackPort, PerCaller: each}
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// permission is the key policy. What it holds is no secret: nothing in it is expanded but paths, and its faults may quote it.
+// permission is the key policy. What it holds is no secret: nothing in it is expanded but paths,
+// and its faults may quote it.
 type permission struct {
 	mode    policy.Mode
 	rules   []shape.Located[policy.Rule]
@@ -47,18 +48,23 @@ type factsOf struct {
 
 func policyKeys(p *permission) []shape.Field {
 	return []shape.Field{
-		shape.Key("mode", `What happens to calls that would be asked about: "default" asks (the default over HTTP), "client" leaves the question `+
-			`to the client (the default over stdio), "read_only" and "plan" deny whatever writes, "accept_all" allows.`,
+		shape.Key("mode",
+			`What happens to calls that would be asked about: "default" asks (the default over HTTP), "client" leaves the question `+
+				`to the client (the default over stdio), "read_only" and "plan" deny whatever writes, "accept_all" allows.`,
 			shape.OneOf(policy.Modes()...), &p.mode),
 		shape.Key("rules", "Your rules: deny beats ask beats allow, whatever their order.",
 			policy.Rules{}, &p.rules),
 		shape.SectionWith("rule_files", "Files of further rules. Each holds the one key rules.",
 			gone("write the rules as policy.rules, or name the file as managed", "user", "project"),
 			shape.KeyAt("managed", "Of the administrator of the machine.", expanded, &p.managed)),
-		shape.KeyAt("tools", "What tools can do, where it is otherwise than they say or the hub infers. The first entry that says something counts.",
+		shape.KeyAt("tools",
+			"What tools can do, where it is otherwise than they say or the hub infers. The first entry that says "+
+				"something counts.",
 			shape.List[factsOf]{Of: shape.ObjectOf(factsKeys)}, &p.tools),
-		shape.Key("rates", "How often tools may be called. Every entry that matches counts. A call too many fails with rate_limited and says when to "+
-			"come back.", shape.List[rateOf]{Of: shape.ObjectOf(rateKeys)}, &p.rates),
+		shape.Key("rates",
+			"How often tools may be called. Every entry that matches counts. A call too many fails with "+
+				"rate_limited and says when to "+
+				"come back.", shape.List[rateOf]{Of: shape.ObjectOf(rateKeys)}, &p.rates),
 		shape.KeyAt("targets", "Which paths and hosts calls may be aimed at.", shape.ObjectOf(targetsKeys), &p.targets),
 		shape.SectionWith("ask", "How people are asked.", gone(fixed, "session_time", "always_time"),
 			askKeys(&p.ask)...),
@@ -67,14 +73,23 @@ func policyKeys(p *permission) []shape.Field {
 
 func askKeys(a *ask) []shape.Field {
 	return []shape.Field{
-		shape.KeyAt("channels", "Who is asked, the first that can be: the client behind the call, or, in the queue, whoever answers "+
-			"`mcp-toolhub approvals` or the page (default both, in this order). webhook is the queue, of which webhook is told.",
-			shape.List[gate.Channel]{Of: shape.OneOf(gate.ChannelClient, gate.ChannelQueue, gate.ChannelWebhook)}, &a.channels),
-		shape.KeyAt("webhook", "The address that gets a message for each question in the queue, as Slack takes them: a JSON object "+
-			"with text, and in it a link to the page. Channels has to name it.", shape.Text{Expand: true, Check: webURL}, &a.webhook),
-		shape.Key("not_self", "Whether somebody else has to answer than who calls: the client behind the call is not asked, and the browser that "+
-			"made it on the page cannot answer. By default that holds over HTTP where there are several tokens, for dangerous tools and for calls beyond the "+
-			"limits.", optional{}, &a.notSelf),
+		shape.KeyAt("channels",
+			"Who is asked, the first that can be: the client behind the call, or, in the queue, whoever answers "+
+				"`mcp-toolhub approvals` or the page (default both, in this order). webhook is the queue, of which "+
+				"webhook is told.",
+			shape.List[gate.Channel]{Of: shape.OneOf(gate.ChannelClient, gate.ChannelQueue, gate.ChannelWebhook)},
+			&a.channels),
+		shape.KeyAt("webhook",
+			"The address that gets a message for each question in the queue, as Slack takes them: a JSON object "+
+				"with text, and in it a link to the page. Channels has to name it.",
+			shape.Text{Expand: true, Check: webURL}, &a.webhook),
+		shape.Key("not_self",
+			"Whether somebody else has to answer than who calls: the client behind the call is not asked, and the "+
+				"browser that "+
+				"made it on the page cannot answer. By default that holds over HTTP where there are several "+
+				"tokens, for "+
+				"dangerous tools and for calls beyond the "+
+				"limits.", optional{}, &a.notSelf),
 		shape.Key("timeout", "No answer for so long denies the call (default 4m30s).",
 			shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &a.timeout),
 	}
@@ -83,14 +98,18 @@ func askKeys(a *ask) []shape.Field {
 func targetsKeys(c *target.Config) []shape.Field {
 	paths, names := shape.List[string]{Of: expanded}, shape.List[string]{Of: plainText}
 	return []shape.Field{
-		shape.Key("allowed_write_roots", "Directories that calls may write to, besides their own working directory. Elsewhere they ask.",
+		shape.Key("allowed_write_roots",
+			"Directories that calls may write to, besides their own working directory. Elsewhere they ask.",
 			paths, &c.AllowedWriteRoots),
 		shape.Key("allow_temp_writes", "Whether calls may write to the directory for temporary files (default false).",
 			shape.Boolean{}, &c.AllowTempWrites),
-		shape.Key("sensitive_paths", "Globs of paths that are asked about, besides the built-in ones (keys, credentials, .env …).",
+		shape.Key("sensitive_paths",
+			"Globs of paths that are asked about, besides the built-in ones (keys, credentials, .env …).",
 			paths, &c.SensitivePaths),
-		shape.Key("exempt_paths", "Globs of paths that are not sensitive whatever else says so.", paths, &c.ExemptPaths),
-		shape.Key("allowed_hosts", "Hosts, *.name or networks that calls may be aimed at. Where any are given, all others are denied.",
+		shape.Key("exempt_paths", "Globs of paths that are not sensitive whatever else says so.", paths,
+			&c.ExemptPaths),
+		shape.Key("allowed_hosts",
+			"Hosts, *.name or networks that calls may be aimed at. Where any are given, all others are denied.",
 			names, &c.AllowedHosts),
 		shape.Key("denied_hosts", "Hosts, *.name or networks that calls may not be aimed at.", names, &c.DeniedHosts),
 		shape.Key("allowed_domains", "Names that are allowed with all that is below them.", names, &c.AllowedDomains),
@@ -100,20 +119,27 @@ func targetsKeys(c *target.Config) []shape.Field {
 
 func factsKeys(f *factsOf) []shape.Field {
 	return []shape.Field{
-		shape.Must(shape.Key("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob}, &f.Match)),
+		shape.Must(shape.Key("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob},
+			&f.Match)),
 		shape.Key("risk", "low, medium, high or critical.", plainText, &f.Risk),
 		shape.Key("access", "Access kinds: read, write, delete, execute, network, filesystem, browser, message.",
 			shape.List[string]{Of: plainText}, &f.Access),
 		shape.Key("write_effects", "Write effects: create, update, delete, send, execute, upload, unknown.",
 			shape.List[string]{Of: plainText}, &f.WriteEffects),
 		shape.Key("kind", "The kind of tool, in the standard's words.", plainText, &f.Kind),
-		shape.Key("lifecycle", "draft, available, disabled, requires_setup, deprecated or retired.", plainText, &f.Lifecycle),
-		shape.Key("tags", `Further tags; "dangerous" makes a tool dangerous.`, shape.List[string]{Of: plainText}, &f.Tags),
-		shape.Key("arguments", "What arguments name, by JSON pointer: path, url, host, command, code, resource or none.",
+		shape.Key("lifecycle", "draft, available, disabled, requires_setup, deprecated or retired.", plainText,
+			&f.Lifecycle),
+		shape.Key("tags", `Further tags; "dangerous" makes a tool dangerous.`, shape.List[string]{Of: plainText},
+			&f.Tags),
+		shape.Key("arguments",
+			"What arguments name, by JSON pointer: path, url, host, command, code, resource or none.",
 			shape.Mapping[string]{Of: plainText}, &f.arguments),
-		shape.Key("sensitive", "JSON pointers to arguments that are secret, such as /password or /users/*/pin: shown and recorded with marks.",
+		shape.Key("sensitive",
+			"JSON pointers to arguments that are secret, such as /password or /users/*/pin: shown and recorded "+
+				"with marks.",
 			shape.List[string]{Of: plainText}, &f.Sensitive),
-		shape.Key("sensitive_result", "JSON pointers into the structuredContent of results to what is secret: recorded with marks.",
+		shape.Key("sensitive_result",
+			"JSON pointers into the structuredContent of results to what is secret: recorded with marks.",
 			shape.List[string]{Of: plainText}, &f.SensitiveResult),
 		shape.Key("read_only", "Whether it changes nothing.", optional{}, &f.ReadOnly),
 		shape.Key("destructive", "Whether it may remove or replace what is there.", optional{}, &f.Destructive),
@@ -123,19 +149,26 @@ func factsKeys(f *factsOf) []shape.Field {
 		shape.Key("filesystem", "Whether it reads or writes files.", optional{}, &f.Filesystem),
 		shape.Key("command", "Whether it runs what its caller writes.", optional{}, &f.Command),
 		shape.Key("interactive", "Whether it needs a person at a screen.", optional{}, &f.Interactive),
-		shape.Key("concurrency", "How calls run beside others: safe (together), by_target (one at a time for each target; where those are not known, "+
-			"for each caller) or exclusive (alone at the server).", plainText, &f.Concurrency),
-		shape.Key("interrupt", "What a client's cancellation does: cancel (default; it is sent on) or block (the call is let finish).",
+		shape.Key("concurrency",
+			"How calls run beside others: safe (together), by_target (one at a time for each target; where those "+
+				"are not known, "+
+				"for each caller) or exclusive (alone at the server).", plainText, &f.Concurrency),
+		shape.Key("interrupt",
+			"What a client's cancellation does: cancel (default; it is sent on) or block (the call is let finish).",
 			plainText, &f.Interrupt),
 	}
 }
 
 func rateKeys(r *rateOf) []shape.Field {
 	return []shape.Field{
-		shape.Key("match", "Which tools, as a glob over canonical names (default all).", shape.Text{Check: nameGlob}, &r.Match),
-		shape.Key("actor", `Calls of which callers: the name of a token, as a glob; "local" without authentication (default all).`, shape.Text{}, &r.Actor),
+		shape.Key("match", "Which tools, as a glob over canonical names (default all).", shape.Text{Check: nameGlob},
+			&r.Match),
+		shape.Key("actor",
+			`Calls of which callers: the name of a token, as a glob; "local" without authentication (default all).`,
+			shape.Text{}, &r.Actor),
 		shape.Must(shape.Key("calls", "So many calls.", shape.Integer[int]{Min: 1, Max: maxCount}, &r.Calls)),
-		shape.Must(shape.Key("every", "Within this time: \"1m\".", shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &r.Every)),
+		shape.Must(shape.Key("every", "Within this time: \"1m\".",
+			shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &r.Every)),
 		shape.Key("per", "What each has a count of its own: actor, tool, server (default: one for all).",
 			shape.List[string]{Of: shape.OneOf("actor", "tool", "server")}, &r.per),
 	}
@@ -158,7 +191,8 @@ type policyReader struct {
 // config makes the settings, and reads the rule file, whose path it returns.
 func (r policyReader) config() (c gate.Config, files []string) {
 	v := &r.permission.Value
-	c = gate.Config{Mode: v.mode, Channels: r.channels(&v.ask), Webhook: v.ask.webhook.Value, NotSelf: v.ask.notSelf != nil && *v.ask.notSelf,
+	c = gate.Config{Mode: v.mode, Channels: r.channels(&v.ask), Webhook: v.ask.webhook.Value,
+		NotSelf:    v.ask.notSelf != nil && *v.ask.notSelf,
 		AskTimeout: v.ask.timeout, Sets: []policy.Set{{Source: policy.User, Rules: shape.Values(v.rules)}}}
 	if v.managed.OK {
 		path := r.vars.path(v.managed.Value)
@@ -181,7 +215,8 @@ func (r policyReader) config() (c gate.Config, files []string) {
 		checkedBy(r.reader, v.targets, "", c.Limits.Validate())
 	}
 	for _, one := range v.rates {
-		one.PerActor, one.PerTool, one.PerServer = slices.Contains(one.per, "actor"), slices.Contains(one.per, "tool"), slices.Contains(one.per, "server")
+		one.PerActor, one.PerTool, one.PerServer = slices.Contains(one.per, "actor"), slices.Contains(one.per, "tool"),
+			slices.Contains(one.per, "server")
 		c.Rates = append(c.Rates, one.Rate)
 	}
 	return c, files
@@ -191,7 +226,8 @@ func (r policyReader) config() (c gate.Config, files []string) {
 func (r policyReader) channels(a *ask) []gate.Channel {
 	switch named := slices.Contains(a.channels.Value, gate.ChannelWebhook); {
 	case named && !a.webhook.Present:
-		shape.FaultOf(r.Reader, a.channels, "the webhook has no address", "set policy.ask.webhook, as ${secret:NAME} for instance")
+		shape.FaultOf(r.Reader, a.channels, "the webhook has no address",
+			"set policy.ask.webhook, as ${secret:NAME} for instance")
 	case !named && a.webhook.Present:
 		shape.WarnOf(r.Reader, a.webhook, "it gets no messages", "name webhook in policy.ask.channels")
 	}
@@ -224,7 +260,8 @@ func (r policyReader) ruleFile(source policy.Source, path string, at shape.Locat
 	return set
 }
 
-// checkedBy reports what the package of the settings has found in v: errors with a key path below v, under the name above.
+// checkedBy reports what the package of the settings has found in v: errors with a key path below
+// v, under the name above.
 func checkedBy[V any](r *reader, v shape.Located[V], above string, err error) {
 	var all []error
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

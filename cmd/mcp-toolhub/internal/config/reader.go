@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
-// reader walks a file along the table and collects what is wrong, and what the settings say of the file. It is used once, by
-// one goroutine.
+// reader walks a file along the table and collects what is wrong, and what the settings say of the
+// file. It is used once, by one goroutine.
 type reader struct {
 	*shape.Reader
 	strays   textfile.Faults // of Settings
@@ -35,8 +35,10 @@ type reader struct {
 	// dormant is set within a disabled server: its variables may be unset and its files missing.
 	dormant bool
 
-	leaveOut bool             // of Source
-	missing  *textfile.Faults // within a server that is disabled or may be left out: its references that have no value; otherwise nil
+	leaveOut bool // of Source
+	// within a server that is disabled or may be left out: its references that have no value;
+	// otherwise nil
+	missing *textfile.Faults
 }
 
 // storedSecrets returns what ${secret:…} stands for.
@@ -58,7 +60,8 @@ func (r *reader) storedSecrets() (map[string]string, error) {
 }
 
 func newReader(src Source, state string) *reader {
-	r := &reader{state: state, more: src.Secrets, leaveOut: src.LeaveOut, Reader: &shape.Reader{File: src.Path}, hubTools: src.HubTools, credentials: make(map[string][]string),
+	r := &reader{state: state, more: src.Secrets, leaveOut: src.LeaveOut, Reader: &shape.Reader{File: src.Path},
+		hubTools: src.HubTools, credentials: make(map[string][]string),
 		read: make(map[string]fs.FileInfo), digests: make(map[string]string), looked: make(map[string]string)}
 	r.vars = newVariables(src.Path, func(name string) (string, bool) {
 		value, set := src.Env.lookup(name)

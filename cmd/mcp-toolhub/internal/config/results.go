@@ -45,8 +45,10 @@ type storedResults struct {
 
 func resultsKeys(f *results) []shape.Field {
 	return []shape.Field{
-		shape.Key("max_inline_tokens", "A larger result is not sent whole; a token is taken for 4 characters. Default: what the client takes "+
-			"before it cuts results itself (Claude Code 50000 characters, Gemini CLI 40000, Codex 12000); no limit for other clients.",
+		shape.Key("max_inline_tokens",
+			"A larger result is not sent whole; a token is taken for 4 characters. Default: what the client takes "+
+				"before it cuts results itself (Claude Code 50000 characters, Gemini CLI 40000, Codex 12000); no limit "+
+				"for other clients.",
 			resultTokens(), &f.max),
 		shape.Key("strategy", strategyMeans, oneStrategy(), &f.strategy),
 		shape.Key("redact", redactMeans, oneRedaction(), &f.redact),
@@ -57,28 +59,36 @@ func resultsKeys(f *results) []shape.Field {
 
 func resultRuleKeys(f *resultRule) []shape.Field {
 	return []shape.Field{
-		shape.Must(shape.KeyAt("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob}, &f.match)),
+		shape.Must(shape.KeyAt("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob},
+			&f.match)),
 		shape.Key("max_inline_tokens", "The limit of these tools.", resultTokens(), &f.max),
 		shape.Key("strategy", strategyMeans, oneStrategy(), &f.strategy),
 		shape.Key("redact", redactMeans, oneRedaction(), &f.redact),
-		shape.KeyAt("artifacts", "What of that which a result names is stored beside it. Default: nothing.", shape.ObjectOf(takeInKeys), &f.artifacts),
+		shape.KeyAt("artifacts", "What of that which a result names is stored beside it. Default: nothing.",
+			shape.ObjectOf(takeInKeys), &f.artifacts),
 	}
 }
 
 func takeInKeys(f *takeIn) []shape.Field {
 	return []shape.Field{
-		shape.Key("resources", "What resource links name, read from the tool's server (default false).", shape.Boolean{}, &f.resources),
-		shape.Key("files", "Directories: files below them that a result names by a file URI. Relative to ${workspaceFolder}.",
+		shape.Key("resources", "What resource links name, read from the tool's server (default false).",
+			shape.Boolean{}, &f.resources),
+		shape.Key("files",
+			"Directories: files below them that a result names by a file URI. Relative to ${workspaceFolder}.",
 			shape.ListAt(expanded), &f.files),
 	}
 }
 
-const strategyMeans = "What becomes of a larger result. preview_and_persist (default): it is stored, and the caller gets a preview and a link. " +
-	"ref_only: the link alone. inline: the caller gets it whole. drop_with_reason: it is gone, and the caller is told. never_persist: the " +
+const strategyMeans = "What becomes of a larger result. preview_and_persist (default): it is stored, and the caller " +
+	"gets a preview and a link. " +
+	"ref_only: the link alone. inline: the caller gets it whole. drop_with_reason: it is gone, and the caller is " +
+	"told. never_persist: the " +
 	"caller gets it whole, and the hub keeps its size and a keyed digest, of a small one, too."
 
-const redactMeans = "What becomes of secrets in results, on their way to the caller. off (default): results pass byte for byte. detect: " +
-	"they pass, and record and log say that there are some. redact: marks stand in their place. block: the result is withheld. " +
+const redactMeans = "What becomes of secrets in results, on their way to the caller. off (default): results pass " +
+	"byte for byte. detect: " +
+	"they pass, and record and log say that there are some. redact: marks stand in their place. block: the result " +
+	"is withheld. " +
 	"Records never hold them."
 
 func oneRedaction() shape.As[tool.Redaction] {
@@ -91,14 +101,16 @@ func resultTokens() shape.Integer[int] { return shape.Integer[int]{Min: 250, Max
 type strategy struct{ shape.As[tool.Strategy] }
 
 func oneStrategy() strategy {
-	return strategy{shape.OneOf(tool.StrategyPreviewAndPersist, tool.StrategyRefOnly, tool.StrategyInline, tool.StrategyDropWithReason,
+	return strategy{shape.OneOf(tool.StrategyPreviewAndPersist, tool.StrategyRefOnly, tool.StrategyInline,
+		tool.StrategyDropWithReason,
 		tool.StrategyNeverPersist)}
 }
 
 // Read implements shape.Shape.
 func (s strategy) Read(r *shape.Reader, n *textfile.Node) (tool.Strategy, bool) {
 	if n.Kind == textfile.Text && n.Text == string(tool.StrategyRedact) {
-		r.Fault(n.Position, "secrets are redacted whatever the size of a result is, so this is no strategy for large ones",
+		r.Fault(n.Position,
+			"secrets are redacted whatever the size of a result is, so this is no strategy for large ones",
 			"write results.redact: redact")
 		return "", false
 	}
@@ -107,13 +119,20 @@ func (s strategy) Read(r *shape.Reader, n *textfile.Node) (tool.Strategy, bool) 
 
 func storedResultsKeys(f *storedResults) []shape.Field {
 	return []shape.Field{
-		shape.KeyAt("dir", "Where: a directory, relative to ${workspaceFolder}, or a bucket by its URL, such as s3://NAME?region=eu-west-1, "+
-			"gs://NAME or azblob://NAME, in a build with -tags clouds (default: results in the state directory).", expanded, &f.dir),
-		shape.Key("key", "A secret that stored results are encrypted with, by reference: ${env:NAME} or ${file:path}; 16 bytes at least. "+
-			"With another key they cannot be read. Default: they are not encrypted.", outside{}, &f.key),
+		shape.KeyAt("dir",
+			"Where: a directory, relative to ${workspaceFolder}, or a bucket by its URL, such as "+
+				"s3://NAME?region=eu-west-1, "+
+				"gs://NAME or azblob://NAME, in a build with -tags clouds (default: results in the state directory).",
+			expanded, &f.dir),
+		shape.Key("key",
+			"A secret that stored results are encrypted with, by reference: ${env:NAME} or ${file:path}; 16 bytes "+
+				"at least. "+
+				"With another key they cannot be read. Default: they are not encrypted.", outside{}, &f.key),
 		shape.Key("max_age", `Older results are removed (default "30d", at least "1m").`, keptAge(), &f.maxAge),
-		shape.Key("max_bytes", "What all results together may take where they are stored (default 2 GiB). Beyond that the oldest of the caller that has "+
-			"most go first.", shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.maxBytes),
+		shape.Key("max_bytes",
+			"What all results together may take where they are stored (default 2 GiB). Beyond that the oldest of "+
+				"the caller that has "+
+				"most go first.", shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.maxBytes),
 	}
 }
 
@@ -126,7 +145,8 @@ func (r *reader) stored(f storedResults, usual string) payload.Config {
 			path = strings.TrimPrefix(path, "/")
 		}
 		if !filepath.IsAbs(path) {
-			shape.FaultOf(r.Reader, f.dir, "names a directory on another machine, or none", "write file:///PATH, or the path alone")
+			shape.FaultOf(r.Reader, f.dir, "names a directory on another machine, or none",
+				"write file:///PATH, or the path alone")
 		}
 		at = path
 	}
@@ -136,7 +156,8 @@ func (r *reader) stored(f storedResults, usual string) payload.Config {
 	}
 	c.URL = at
 	if err := payload.CheckURL(at); err != nil {
-		shape.FaultOf(r.Reader, f.dir, err.Error(), "name a directory, or a bucket as docs/results.md says, in a build with -tags clouds")
+		shape.FaultOf(r.Reader, f.dir, err.Error(),
+			"name a directory, or a bucket as docs/results.md says, in a build with -tags clouds")
 	}
 	return c
 }
@@ -148,14 +169,16 @@ func keptAge() shape.Duration {
 
 // results makes the settings of one profile: what it does not say is as in usual.
 func (r *reader) results(f results, usual limit.Settings) limit.Settings {
-	s := limit.Settings{MaxInlineTokens: cmp.Or(f.max, usual.MaxInlineTokens), Strategy: cmp.Or(f.strategy, usual.Strategy),
-		Redact: cmp.Or(f.redact, usual.Redact)}
+	s := limit.Settings{MaxInlineTokens: cmp.Or(f.max, usual.MaxInlineTokens),
+		Strategy: cmp.Or(f.strategy, usual.Strategy),
+		Redact:   cmp.Or(f.redact, usual.Redact)}
 	for _, t := range f.tools {
 		r.canonical(t.Value.match)
 		if t.OK && t.Value.max == 0 && t.Value.strategy == "" && t.Value.redact == "" && !t.Value.artifacts.Present {
 			shape.FaultOf(r.Reader, t, "changes nothing", "add strategy, max_inline_tokens, redact or artifacts")
 		}
-		rule := limit.Rule{Match: t.Value.match.Value, MaxInlineTokens: t.Value.max, Strategy: t.Value.strategy, Redact: t.Value.redact}
+		rule := limit.Rule{Match: t.Value.match.Value, MaxInlineTokens: t.Value.max, Strategy: t.Value.strategy,
+			Redact: t.Value.redact}
 		if a := t.Value.artifacts; a.Present {
 			rule.Artifacts = &tool.TakeIn{Resources: a.Value.resources}
 			for _, dir := range a.Value.files {

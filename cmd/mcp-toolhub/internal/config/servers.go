@@ -40,8 +40,11 @@ type toolUse struct{ enabled, included, only, disabled, excluded []shape.Located
 func toolUseKeys(u *toolUse) []shape.Field {
 	names := shape.ListAt(shape.Text{Check: nameGlob})
 	return []shape.Field{
-		shape.Key("disabledTools", "Tools that nobody can see or call, by the server's own names, as globs (* ?).", names, &u.disabled),
-		shape.Key("enabledTools", "The only tools that can be seen and called, by the server's own names, as globs (default all).", names, &u.enabled),
+		shape.Key("disabledTools", "Tools that nobody can see or call, by the server's own names, as globs (* ?).",
+			names, &u.disabled),
+		shape.Key("enabledTools",
+			"The only tools that can be seen and called, by the server's own names, as globs (default all).", names,
+			&u.enabled),
 		shape.Key("excludeTools", "Gemini CLI's disabledTools.", names, &u.excluded),
 		shape.Key("includeTools", "Gemini CLI's enabledTools.", names, &u.included),
 		shape.Key("tools", "Copilot CLI's enabledTools.", names, &u.only),
@@ -54,55 +57,73 @@ func serverShape(foreign bool) shape.Object[server] {
 	known := shape.ObjectOf(serverKeys).Known()
 	others := func(key string) bool { return foreign || textfile.Nearest(key, known) == "" }
 	return shape.Object[server]{Fields: serverKeys, Lenient: others, Gone: goneServer(),
-		Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, disabledTools, enabledTools, trust, " +
-			"tags, timeout, timeout_max, validate, max_parallel, start, idle_stop, isolation, max_sessions, oauth, limits",
+		Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, disabledTools, " +
+			"enabledTools, trust, " +
+			"tags, timeout, timeout_max, validate, max_parallel, start, idle_stop, isolation, max_sessions, " +
+			"oauth, limits",
 		Extra: shape.Schema{"anyOf": []shape.Schema{{"required": []string{"command"}}, {"required": []string{"url"}},
 			{"required": []string{"httpUrl"}}, {"required": []string{"serverUrl"}}}}}
 }
 
 func serverKeys(s *server) []shape.Field {
 	return append([]shape.Field{
-		shape.KeyAt("type", "How the server is reached. Default: stdio with a command, http with a url (sse where the url ends in /sse).",
+		shape.KeyAt("type",
+			"How the server is reached. Default: stdio with a command, http with a url (sse where the url "+
+				"ends in /sse).",
 			shape.OneOf("stdio", "http", "streamable-http", "streamableHttp", "sse"), &s.kind),
 		shape.KeyAt("command", `The program, found in PATH or a path. "mcp-toolhub" is the hub's own program.`,
 			shape.Text{Expand: true, Check: noNUL}, &s.command),
-		shape.KeyAt("args", "Its arguments.", shape.List[string]{Of: shape.Text{Expand: true, Empty: true, Scalar: true, Check: noNUL}}, &s.args),
+		shape.KeyAt("args", "Its arguments.", shape.List[string]{Of: shape.Text{Expand: true, Empty: true, Scalar: true,
+			Check: noNUL}}, &s.args),
 		shape.KeyAt("env", "Variables for the program, besides PATH, HOME, TMPDIR and locale. null leaves one out.",
 			shape.Mapping[string]{Of: envValue{}, Key: variableKey}, &s.env),
 		shape.KeyAt("envFile", "A file of further variables, NAME=value on each line. env wins.", expanded, &s.envFile),
 		shape.KeyAt("cwd", "The program's working directory. Relative to ${workspaceFolder}; default the hub's own.",
 			shape.Text{Expand: true, Check: noNUL}, &s.cwd),
-		shape.KeyAt("url", "The address of a remote server, http or https.", shape.Text{Expand: true, Check: webURL}, &s.url),
-		shape.KeyAt("httpUrl", "Gemini CLI's url of a Streamable HTTP server.", shape.Text{Expand: true, Check: webURL}, &s.httpURL),
+		shape.KeyAt("url", "The address of a remote server, http or https.", shape.Text{Expand: true, Check: webURL},
+			&s.url),
+		shape.KeyAt("httpUrl", "Gemini CLI's url of a Streamable HTTP server.", shape.Text{Expand: true, Check: webURL},
+			&s.httpURL),
 		shape.KeyAt("serverUrl", "Windsurf's url.", shape.Text{Expand: true, Check: webURL}, &s.serverURL),
 		shape.KeyAt("headers", "HTTP headers for every request to this server, and to no other.",
-			shape.Mapping[string]{Of: shape.Text{Expand: true, Empty: true, Scalar: true, Check: headerValue}, Key: headerName}, &s.headers),
-		shape.KeyAt("oauth", "How the hub signs in to the server, where that is not found out by itself.", oauthOf(), &s.oauth),
+			shape.Mapping[string]{Of: shape.Text{Expand: true, Empty: true, Scalar: true, Check: headerValue},
+				Key: headerName}, &s.headers),
+		shape.KeyAt("oauth", "How the hub signs in to the server, where that is not found out by itself.", oauthOf(),
+			&s.oauth),
 		shape.Key("disabled", "Whether to leave the server alone.", shape.Boolean{}, &s.disabled),
 		shape.Key("trust", "Whether you vouch for what this server says of its tools (read-only, idempotent …).",
 			shape.Boolean{}, &s.trust),
 		shape.Key("tags", "Words given to every tool of this server.", shape.List[string]{Of: plainText}, &s.tags),
 		shape.Key("validate", "What happens to arguments that a tool's input schema refuses (default reject).",
 			shape.OneOf("off", "warn", "reject"), &s.validate),
-		shape.Key("max_parallel", "Calls that this server executes at the same time (default 100). Others wait for their turn.",
+		shape.Key("max_parallel",
+			"Calls that this server executes at the same time (default 100). Others wait for their turn.",
 			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxParallel),
-		shape.Key("start", "When the server is started: with the hub (eager, the default), or by the first call to one of its tools "+
-			"(lazy), once it is known which tools it has.",
+		shape.Key("start",
+			"When the server is started: with the hub (eager, the default), or by the first call to one of its tools "+
+				"(lazy), once it is known which tools it has.",
 			shape.OneOf("eager", "lazy"), &s.start),
 		shape.KeyAt("idle_stop", "A server that no call has needed for so long is stopped until the next one (default "+
-			"never). With isolation: session or oauth: {identity: caller} it is each connection that ends (default 10m).",
+			"never). With isolation: session or oauth: {identity: caller} it is each connection that ends "+
+			"(default 10m).",
 			idleTime(), &s.idleStop),
-		shape.Key("isolation", "Whether all clients share one connection to the server (shared, the default), or each client session has "+
-			"its own (session): for servers with state, such as browsers. On protocol 2026-07-28, which has no sessions, each "+
-			"caller (token) has its own.",
+		shape.Key("isolation",
+			"Whether all clients share one connection to the server (shared, the default), or each client session has "+
+				"its own (session): for servers with state, such as browsers. On protocol 2026-07-28, which has no "+
+				"sessions, each "+
+				"caller (token) has its own.",
 			shape.OneOf("shared", "session"), &s.isolation),
-		shape.KeyAt("max_sessions", "With isolation: session, connections at the same time (default 20); with oauth: {identity: caller}, too (default 1000). Calls of "+
-			"further sessions or callers are refused.",
+		shape.KeyAt("max_sessions",
+			"With isolation: session, connections at the same time (default 20); with oauth: {identity: caller}, "+
+				"too (default 1000). Calls of "+
+				"further sessions or callers are refused.",
 			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxSessions),
 		shape.SectionWith("limits", "How much the server may send. What is not given here is as in hub.limits.",
 			goneLimits(), limitsKeys(&s.limits)...),
-		shape.KeyAt("timeout", "How long a call may take without progress (default 60s). Where it is longer than 30s, the "+
-			"start of the server and its lists may take as long. A number is a client's: milliseconds, or seconds below 1000.",
+		shape.KeyAt("timeout",
+			"How long a call may take without progress (default 60s). Where it is longer than 30s, the "+
+				"start of the server and its lists may take as long. A number is a client's: milliseconds, or seconds "+
+				"below 1000.",
 			callTimeout{timeout()}, &s.timeout),
 		shape.KeyAt("timeout_max", "How long a call that reports progress may take in all (default 30m).",
 			timeout(), &s.timeoutMax),
@@ -149,7 +170,8 @@ func (envValue) Read(r *shape.Reader, n *textfile.Node) (string, bool) {
 		return unset, true
 	}
 	if n.Kind == textfile.Text && bareVariable.MatchString(n.Text) {
-		r.Warn(n.Position, "begins with $ and is passed on as it stands", "write ${NAME} if it is to stand for a variable")
+		r.Warn(n.Position, "begins with $ and is passed on as it stands",
+			"write ${NAME} if it is to stand for a variable")
 	}
 	return envText.Read(r, n)
 }

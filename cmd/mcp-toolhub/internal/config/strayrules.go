@@ -22,8 +22,9 @@ type ruleNamed struct {
 	otherwise string // what to do where no name is near
 }
 
-// strayRules warns of rules that name a server, profile, tag or caller that nothing has: a rule that denies and is misspelt denies
-// nothing, and nobody would know. It is no fault: what is named may be added later.
+// strayRules warns of rules that name a server, profile, tag or caller that nothing has: a rule
+// that denies and is misspelt denies nothing, and nobody would know. It is no fault: what is named
+// may be added later.
 func (r policyReader) strayRules(s *Settings) {
 	p := &r.permission
 	kinds := r.ruleNames(s)
@@ -72,14 +73,16 @@ func (r policyReader) policyPatterns() {
 	}
 }
 
-// strayRule warns of what one rule names and nothing has. at is the rule's place, and where its place if that is in another
-// file.
+// strayRule warns of what one rule names and nothing has. at is the rule's place, and where its
+// place if that is in another file.
 func (r policyReader) strayRule(at textfile.Position, where string, rule *policy.Rule, kinds []ruleNamed) {
 	for _, k := range kinds {
 		for _, name := range k.of(rule) {
-			known := slices.Contains(k.all, name) || k.glob && slices.ContainsFunc(k.all, func(n string) bool { return glob.Match(name, n) })
+			known := slices.Contains(k.all, name) || k.glob &&
+				slices.ContainsFunc(k.all, func(n string) bool { return glob.Match(name, n) })
 			if !known {
-				r.stray(at, fmt.Sprintf("%sthe rule is about the %s %s, which nothing here has", where, k.kind, shape.Quote(name)),
+				r.stray(at, fmt.Sprintf("%sthe rule is about the %s %s, which nothing here has", where, k.kind,
+					shape.Quote(name)),
 					textfile.DidYouMean(name, k.all, k.otherwise))
 			}
 		}
@@ -106,15 +109,17 @@ func (r policyReader) ruleNames(s *Settings) []ruleNamed {
 	for _, t := range s.Downstream.Auth.Tokens {
 		callers = append(callers, t.Name)
 	}
-	for _, variable := range []string{"USER", "LOGNAME", "USERNAME"} { // users of the command line go by their own names
+	// users of the command line go by their own names
+	for _, variable := range []string{"USER", "LOGNAME", "USERNAME"} {
 		callers = append(callers, r.vars.env.value(variable))
 	}
 	const spelling = "check its spelling: as it stands the rule matches nothing by that"
 	kinds := []ruleNamed{
 		{"server", servers, func(r *policy.Rule) []string { return r.Server }, true, spelling},
 		{"profile", profiles, func(r *policy.Rule) []string { return r.Profile }, true, spelling},
-		{"caller", callers, func(r *policy.Rule) []string { return r.Actor }, true, "callers are the names in hub.auth.tokens, " +
-			`"local" where there are none, and on the command line the user`},
+		{"caller", callers, func(r *policy.Rule) []string { return r.Actor }, true,
+			"callers are the names in hub.auth.tokens, " +
+				`"local" where there are none, and on the command line the user`},
 	}
 	if !declares(s) { // their files say which tags they have
 		kinds = append(kinds, ruleNamed{"tag", tags, func(r *policy.Rule) []string { return r.Tags }, false, spelling})

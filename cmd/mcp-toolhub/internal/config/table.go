@@ -111,39 +111,54 @@ func fileKeys(r *reader, f *file, foreign bool) []shape.Field {
 	servers := shape.Mapping[server]{Of: definedServer{serverShape(foreign), r}}
 	return []shape.Field{
 		shape.Foreign("$schema", "The JSON Schema of this file, for editors.", ""),
-		shape.Key("inputs", "VS Code's input variables. ${input:ID} stands for the environment variable MCP_TOOLHUB_INPUT_<ID> "+
-			"(upper case, _ for what is neither letter nor digit), otherwise for the input's default.",
+		shape.Key("inputs",
+			"VS Code's input variables. ${input:ID} stands for the environment variable MCP_TOOLHUB_INPUT_<ID> "+
+				"(upper case, _ for what is neither letter nor digit), otherwise for the input's default.",
 			inputs{shape.List[input]{Of: shape.ObjectOf(inputKeys)}, r}, new([]input)),
 		shape.Key("mcpServers", "The MCP servers, by id, in the shape of Claude Desktop, Claude Code and Cursor.",
 			servers, &f.mcpServers),
 		shape.Key("servers", "VS Code's name of mcpServers.",
 			otherName[[]shape.Entry[server]]{servers, "mcpServers"}, &f.servers),
-		shape.SectionWith("hub", "Settings of the hub itself.", gone(fixed, "start_parallel", "first_list_within", "retry"),
+		shape.SectionWith("hub", "Settings of the hub itself.", gone(fixed, "start_parallel", "first_list_within",
+			"retry"),
 			hubKeys(&f.hub)...),
-		shape.Key("profiles", "What clients see, by name of the profile. \"default\" is the one they get when they name none.",
+		shape.Key("profiles",
+			"What clients see, by name of the profile. \"default\" is the one they get when they name none.",
 			shape.Mapping[profile]{Key: profileName, Of: shape.Object[profile]{Fields: profileKeys,
 				Gone: gone("write it under hooks at the top, with profile: NAME", "hooks")}}, &f.profiles),
-		shape.KeyAt("policy", "Which calls may run, and which a person is asked about. Without this key tools that only read run where they are "+
-			"the hub's or their server has trust: true; others are asked about, on stdio by the client.",
+		shape.KeyAt("policy",
+			"Which calls may run, and which a person is asked about. Without this key tools that only read run "+
+				"where they are "+
+				"the hub's or their server has trust: true; others are asked about, on stdio by the client.",
 			shape.Object[permission]{Fields: policyKeys, Gone: map[string]string{
 				"classifier": `write its command or url as a hook of pre_tool_use: ` +
 					`"A second opinion" in docs/permission.md has an example`}}, &f.policy),
-		shape.Key("hooks", "What runs beside calls, in this order: commands, HTTP endpoints and built-in hooks.", hooksOf(), &f.hooks),
-		shape.SectionWith("deferred", "Which tools are held back until they are searched for. Profiles may say otherwise.",
+		shape.Key("hooks", "What runs beside calls, in this order: commands, HTTP endpoints and built-in hooks.",
+			hooksOf(), &f.hooks),
+		shape.SectionWith("deferred",
+			"Which tools are held back until they are searched for. Profiles may say otherwise.",
 			goneDeferred(), deferredKeys(&f.deferred)...),
-		shape.Section("results", "What becomes of results that are too large for a client. Profiles may say otherwise.", resultsKeys(&f.results)...),
+		shape.Section("results", "What becomes of results that are too large for a client. Profiles may say otherwise.",
+			resultsKeys(&f.results)...),
 		shape.Section("persist", "What the hub keeps on disk.",
 			shape.SectionWith("journal", "The record of every call, as JSON lines.",
 				gone("set max_bytes: the newest ten files are kept", "max_files"), journalKeys(&f.journal)...),
-			shape.Section("results", "Results that were not sent whole, for clients to read on.", storedResultsKeys(&f.stored)...),
-			shape.KeyAt("store", "What the hub keeps beside the journal, for mcp-toolhub calls: sqlite (default) keeps records.db in the state directory "+
-				"up to date, and journal files until that has them. The URL of a PostgreSQL database, postgres://USER@HOST/DATABASE, does so there; "+
-				"many hubs may share it. Its password comes by reference, ${env:NAME} or ${file:path}, or from PGPASSWORD. "+
-				"off keeps the journal alone; calls then reads what that still has.", recordStore{}, &f.store),
+			shape.Section("results", "Results that were not sent whole, for clients to read on.",
+				storedResultsKeys(&f.stored)...),
+			shape.KeyAt("store",
+				"What the hub keeps beside the journal, for mcp-toolhub calls: sqlite (default) keeps records.db in "+
+					"the state directory "+
+					"up to date, and journal files until that has them. The URL of a PostgreSQL database, "+
+					"postgres://USER@HOST/DATABASE, does so there; "+
+					"many hubs may share it. Its password comes by reference, ${env:NAME} or ${file:path}, or from "+
+					"PGPASSWORD. "+
+					"off keeps the journal alone; calls then reads what that still has.", recordStore{}, &f.store),
 			shape.Section("records", "What the record store keeps.",
-				shape.Key("max_age", `Older calls are removed from it (default "365d", at least "1m").`, keptAge(), &f.records.MaxAge),
-				shape.Key("max_bytes", "What it may take on the disk (default 4 GiB, in PostgreSQL no limit). Beyond that the caller "+
-					"with the most calls loses its oldest ones; denied and approved calls go last.",
+				shape.Key("max_age", `Older calls are removed from it (default "365d", at least "1m").`, keptAge(),
+					&f.records.MaxAge),
+				shape.Key("max_bytes",
+					"What it may take on the disk (default 4 GiB, in PostgreSQL no limit). Beyond that the caller "+
+						"with the most calls loses its oldest ones; denied and approved calls go last.",
 					shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.records.MaxBytes))),
 		shape.Foreign("mcp", "Ignored: servers below it are not read.",
 			"servers below it are not read: move them to servers at the top"),
@@ -163,7 +178,8 @@ func (s inputs) Read(r *shape.Reader, n *textfile.Node) ([]input, bool) {
 	for i, in := range all {
 		for _, other := range all[:i] {
 			if in.id.OK && in.id.Value == other.id.Value {
-				shape.FaultOf(r, in.id, "two inputs of the same id, the first at "+r.Place(other.id.Position), "remove one of the two")
+				shape.FaultOf(r, in.id, "two inputs of the same id, the first at "+r.Place(other.id.Position),
+					"remove one of the two")
 				sound = false
 			}
 		}
@@ -175,7 +191,8 @@ func (s inputs) Read(r *shape.Reader, n *textfile.Node) ([]input, bool) {
 func inputKeys(i *input) []shape.Field {
 	fields := []shape.Field{
 		shape.Must(shape.KeyAt("id", "The id, for ${input:id}.", plainText, &i.id)),
-		shape.KeyAt("default", "Stands in where the environment variable is not set.", shape.Text{Empty: true, Scalar: true}, &i.fallback),
+		shape.KeyAt("default", "Stands in where the environment variable is not set.",
+			shape.Text{Empty: true, Scalar: true}, &i.fallback),
 		shape.Key("type", "How VS Code asks for it. The hub never asks.",
 			shape.OneOf("promptString", "pickString", "command"), new(string)),
 	}
@@ -188,10 +205,14 @@ func inputKeys(i *input) []shape.Field {
 func hubKeys(h *hub) []shape.Field {
 	return []shape.Field{
 		shape.Section("ui", "The page for people, which `mcp-toolhub ui` opens.",
-			shape.Key("approvals", "What it takes to answer approvals there, once for each browser that signs in: code (default) is a code of "+
-				"`mcp-toolhub ui code`; passkey is a passkey, which such a code adds; off leaves them to the terminal and to clients.",
+			shape.Key("approvals",
+				"What it takes to answer approvals there, once for each browser that signs in: code (default) is "+
+					"a code of "+
+					"`mcp-toolhub ui code`; passkey is a passkey, which such a code adds; off leaves them to the "+
+					"terminal and to clients.",
 				shape.OneOf(console.ApproveByCode, console.ApproveByPasskey, console.ApproveOff), &h.page)),
-		shape.Key("name", `The name that the hub tells its clients (default "mcp-toolhub"), and that records call it (default: the name of the machine).`,
+		shape.Key("name",
+			`The name that the hub tells its clients (default "mcp-toolhub"), and that records call it (default: the name of the machine).`,
 			shape.Text{Expand: true, Check: oneLine}, &h.name),
 		shape.Key("instructions", "What the hub tells its clients' models about itself.", anyText, &h.instructions),
 		shape.Section("log", "The log on stderr.",
@@ -200,31 +221,42 @@ func hubKeys(h *hub) []shape.Field {
 			shape.Key("format", `"auto" (default) is text on a terminal and JSON otherwise.`,
 				shape.OneOf("auto", "text", "json"), &h.log.format)),
 		shape.Section("metrics", "What Prometheus reads.",
-			shape.Key("listen", `An address of their own for the metrics, for instance "127.0.0.1:9464": at /metrics, for everybody who reaches it. `+
-				"Without it they are at /metrics of the Streamable HTTP door, for clients that it lets in.",
+			shape.Key("listen",
+				`An address of their own for the metrics, for instance "127.0.0.1:9464": at /metrics, for everybody who reaches it. `+
+					"Without it they are at /metrics of the Streamable HTTP door, for clients that it lets in.",
 				shape.Text{Expand: true, Check: listenAddress}, &h.metrics)),
 		shape.Section("telemetry", "What is sent to a collector of OpenTelemetry where the variables OTEL_* name one.",
-			shape.Key("content", "Whether spans have arguments and results of calls, with marks in the place of secrets: gen_ai.tool.call.arguments "+
-				"and gen_ai.tool.call.result (default false).", shape.Boolean{}, &h.content)),
+			shape.Key("content",
+				"Whether spans have arguments and results of calls, with marks in the place of secrets: "+
+					"gen_ai.tool.call.arguments "+
+					"and gen_ai.tool.call.result (default false).", shape.Boolean{}, &h.content)),
 		shape.SectionWith("limits",
 			"How much a server may send, where its entry does not say otherwise, and how much a client may send.",
 			goneLimits(), hubLimitsKeys(&h.limits)...),
-		shape.Key("input_timeout", "How long a call waits for what its server asks of a client of protocol 2026-07-28 (default 10m).",
+		shape.Key("input_timeout",
+			"How long a call waits for what its server asks of a client of protocol 2026-07-28 (default 10m).",
 			shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &h.inputTimeout),
 		shape.SectionWith("http", "The Streamable HTTP door.", goneHTTP(), httpKeys(&h.http)...),
-		shape.Key("sign_in_key", "Where the key of the stored sign-ins to servers is: file (default), in the state directory, or keyring, in that of "+
-			"the system.", shape.OneOf("file", "keyring"), &h.signInKey),
+		shape.Key("sign_in_key",
+			"Where the key of the stored sign-ins to servers is: file (default), in the state directory, or "+
+				"keyring, in that of "+
+				"the system.", shape.OneOf("file", "keyring"), &h.signInKey),
 		shape.Section("auth", "Who may come in over HTTP.",
 			shape.Key("tokens", "Bearer tokens. Without any, only loopback addresses can be listened on.",
 				shape.ListAt(shape.ObjectOf(tokenKeys)), &h.tokens)),
 		shape.Section("tools", "The hub's own tools on clients' lists.",
-			shape.Key("batch", `The tool for several calls in one request: "auto" (default) lists it where tools are deferred, "listed" everywhere. `+
-				"It can always be called.",
+			shape.Key("batch",
+				`The tool for several calls in one request: "auto" (default) lists it where tools are deferred, "listed" everywhere. `+
+					"It can always be called.",
 				shape.OneOf("auto", "listed"), &h.batch)),
 		shape.Section("toolsets", "The built-in tools.",
-			shape.KeyAt("code", "Works with files: code.read_file, code.list_dir, code.search, and code.write_file and code.edit_file where "+
-				"allowed_write_roots allows them. Off where this key is absent.", shape.ObjectOf(codeKeys), &h.code),
-			shape.Section("declarative", "The tools that files in mcp-toolhub/tools in your configuration directory declare.",
+			shape.KeyAt("code",
+				"Works with files: code.read_file, code.list_dir, code.search, and code.write_file and "+
+					"code.edit_file where "+
+					"allowed_write_roots allows them. Off where this key is absent.", shape.ObjectOf(codeKeys),
+				&h.code),
+			shape.Section("declarative",
+				"The tools that files in mcp-toolhub/tools in your configuration directory declare.",
 				declarativeKeys(&h.declarative)...)),
 	}
 }
@@ -233,20 +265,26 @@ func httpKeys(h *httpDoor) []shape.Field {
 	return []shape.Field{
 		shape.KeyAt("listen", `Address to listen on, for instance "127.0.0.1:8808". Without it, serve speaks stdio.`,
 			shape.Text{Expand: true, Check: listenAddress}, &h.listen),
-		shape.Key("max_sessions", "Sessions at the same time, on protocol revisions that have sessions (default 1000). One more ends the "+
-			"session that was idle for longest, of the caller that has most.",
+		shape.Key("max_sessions",
+			"Sessions at the same time, on protocol revisions that have sessions (default 1000). One more ends the "+
+				"session that was idle for longest, of the caller that has most.",
 			shape.Integer[int]{Min: 1, Max: maxCount}, &h.MaxSessions),
 		shape.Key("allowed_origins", `Origins that are let in besides the hub's own: "https://app.example.com".`,
 			shape.List[string]{Of: shape.Text{Expand: true, Check: origin}}, &h.AllowedOrigins),
 		shape.Key("allowed_hosts", `Host names that are let in besides the address listened on: "hub.example.com".`,
 			shape.List[string]{Of: shape.Text{Expand: true, Check: hostName}}, &h.AllowedHosts),
-		shape.KeyAt("public_url", `The https address at which people reach the hub from other machines: "https://hub.example.com". Sign-ins to `+
-			"servers come back to it.", shape.Text{Expand: true, Check: publicURL}, &h.publicURL),
-		shape.KeyAt("direct_views", "Whether /mcp/s/SERVER serves all that one server offers, whatever profiles leave out (default true).",
+		shape.KeyAt("public_url",
+			`The https address at which people reach the hub from other machines: "https://hub.example.com". Sign-ins to `+
+				"servers come back to it.", shape.Text{Expand: true, Check: publicURL}, &h.publicURL),
+		shape.KeyAt("direct_views",
+			"Whether /mcp/s/SERVER serves all that one server offers, whatever profiles leave out (default true).",
 			shape.Boolean{}, &h.directViews),
-		shape.KeyAt("drain_delay", "How long a hub that stops serves on while /health/ready says 503 (default 0 on loopback and stdio, 5s elsewhere).",
+		shape.KeyAt("drain_delay",
+			"How long a hub that stops serves on while /health/ready says 503 (default 0 on loopback and stdio, 5s "+
+				"elsewhere).",
 			shape.Duration{Max: time.Hour}, &h.drainDelay),
-		shape.Key("drain_timeout", "How long calls in flight may take to end at a stop (default 10s).", timeout(), &h.DrainTimeout),
+		shape.Key("drain_timeout", "How long calls in flight may take to end at a stop (default 10s).", timeout(),
+			&h.DrainTimeout),
 	}
 }
 
@@ -254,12 +292,18 @@ func tokenKeys(t *bearer) []shape.Field {
 	return []shape.Field{
 		shape.Must(shape.KeyAt("name", "The name of who holds the token; it becomes the actor in records.",
 			shape.Text{Pattern: actorName, Want: "letters, digits and . _ @ -, 64 at most"}, &t.name)),
-		shape.Must(shape.KeyAt("token", "The token, by reference: ${env:NAME} or ${file:path}; 16 bytes at least.", outside{}, &t.secret)),
-		shape.Key("events", "Whether its holder may read what happens to the calls of all callers, at /events: read. By default nobody may.",
+		shape.Must(shape.KeyAt("token", "The token, by reference: ${env:NAME} or ${file:path}; 16 bytes at least.",
+			outside{}, &t.secret)),
+		shape.Key("events",
+			"Whether its holder may read what happens to the calls of all callers, at /events: read. By default "+
+				"nobody may.",
 			shape.OneOf("read"), &t.events),
-		shape.Key("results", "Whether its holder may read the stored results of all callers: read. By default each caller reads its own.",
+		shape.Key("results",
+			"Whether its holder may read the stored results of all callers: read. By default each caller reads its own.",
 			shape.OneOf("read"), &t.results),
-		shape.KeyAt("profiles", "The profiles that its holder may open, and s/SERVER for the direct view of a server. By default all of both.",
+		shape.KeyAt("profiles",
+			"The profiles that its holder may open, and s/SERVER for the direct view of a server. By default "+
+				"all of both.",
 			shape.ListAt(plainText), &t.profiles),
 	}
 }
@@ -269,14 +313,18 @@ var actorName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
 func codeKeys(c *codeToolset) []shape.Field {
 	return []shape.Field{
 		shape.KeyAt("enabled", "Whether the toolset is on (default true).", shape.Boolean{}, &c.enabled),
-		shape.KeyAt("root", "The project: relative paths start here. Relative to ${workspaceFolder}; default the working directory.",
+		shape.KeyAt("root",
+			"The project: relative paths start here. Relative to ${workspaceFolder}; default the working directory.",
 			expanded, &c.root),
 		shape.KeyAt("run_command", "Runs commands in the project: code.run_command. Off where this key is absent.",
 			shape.ObjectOf(runCommandKeys), &c.run),
-		shape.Key("sensitive_paths", "Globs of paths that these tools never open, whoever allows it. The built-in ones (keys, .env …) are asked about.",
+		shape.Key("sensitive_paths",
+			"Globs of paths that these tools never open, whoever allows it. The built-in ones (keys, .env …) are "+
+				"asked about.",
 			shape.ListAt(shape.Text{Expand: true, Check: treeGlob}), &c.sensitivePaths),
-		shape.Key("allowed_write_roots", "Directories in which code.write_file and code.edit_file may write: [.] is the project. Relative to "+
-			"${workspaceFolder}. Without any there are no such tools. Writing elsewhere is asked about.",
+		shape.Key("allowed_write_roots",
+			"Directories in which code.write_file and code.edit_file may write: [.] is the project. Relative to "+
+				"${workspaceFolder}. Without any there are no such tools. Writing elsewhere is asked about.",
 			shape.ListAt(expanded), &c.writeRoots),
 	}
 }
@@ -284,25 +332,30 @@ func codeKeys(c *codeToolset) []shape.Field {
 func profileKeys(p *profile) []shape.Field {
 	globs := shape.ListAt(shape.Text{Check: nameGlob})
 	return []shape.Field{
-		shape.Key("style", `How tools are named (default "auto").`, shape.OneOf(namespace.StyleAuto, namespace.StyleCanonical,
-			namespace.StyleSafe, namespace.StyleShort, namespace.StyleNative), &p.style),
+		shape.Key("style", `How tools are named (default "auto").`,
+			shape.OneOf(namespace.StyleAuto, namespace.StyleCanonical,
+				namespace.StyleSafe, namespace.StyleShort, namespace.StyleNative), &p.style),
 		shape.Key("servers", "Server ids and toolsets to show, as globs (default all). Resources are shown by server.",
 			globs, &p.servers),
 		shape.Key("include", `Tools and prompts to show, as globs over canonical names: "mcp.github.*" (default all).`,
 			globs, &p.include),
-		shape.Key("exclude", "Tools and prompts to leave out, as globs over canonical names. Wins over include.", globs, &p.exclude),
+		shape.Key("exclude", "Tools and prompts to leave out, as globs over canonical names. Wins over include.", globs,
+			&p.exclude),
 		shape.Key("tools", "Changes to how tools are shown. The first that sets a field counts.",
 			shape.ListAt(shape.ObjectOf(overrideKeys)), &p.tools),
-		shape.Section("deferred", "Which tools are held back until they are searched for, where it is otherwise than in deferred.",
+		shape.Section("deferred",
+			"Which tools are held back until they are searched for, where it is otherwise than in deferred.",
 			deferralKeys(&p.deferred)...),
-		shape.Section("results", "What becomes of results that are too large for a client, where it is otherwise than in results.",
+		shape.Section("results",
+			"What becomes of results that are too large for a client, where it is otherwise than in results.",
 			resultsKeys(&p.results)...),
 	}
 }
 
 func overrideKeys(o *override) []shape.Field {
 	return []shape.Field{
-		shape.Must(shape.KeyAt("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob}, &o.match)),
+		shape.Must(shape.KeyAt("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob},
+			&o.match)),
 		shape.KeyAt("name", "Shown instead of the tool's own name. match must then be one tool.",
 			shape.Text{Pattern: shownName, Want: "letters, digits and _ . -, 64 at most"}, &o.name),
 		shape.KeyAt("title", "Shown instead of the tool's title.", anyText, &o.title),
@@ -315,14 +368,17 @@ var shownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 func journalKeys(j *journal) []shape.Field {
 	return []shape.Field{
-		shape.KeyAt("dir", "Where (default: journal in the state directory). Relative to ${workspaceFolder}.", expanded, &j.dir),
+		shape.KeyAt("dir", "Where (default: journal in the state directory). Relative to ${workspaceFolder}.", expanded,
+			&j.dir),
 		shape.Key("max_bytes", "A larger file is closed and a new one begun (default 64 MiB). The newest ten are kept.",
 			shape.Size[int64]{Min: 1 << 10, Max: maxBytes}, &j.maxBytes),
 		shape.Key("max_age", `Older files are removed: "720h", "30d" (default never).`,
 			shape.Duration{Min: 0, Max: 100 * 365 * 24 * time.Hour, Days: true}, &j.maxAge),
-		shape.KeyAt("sync_within", "How long after an answer the sync of its call's records to the disk begins (default 20ms), unless one "+
-			"is still under way: what a loss of power can cost. 0s: they are there before the answer. They are always written "+
-			"before it, and outlive the hub.",
+		shape.KeyAt("sync_within",
+			"How long after an answer the sync of its call's records to the disk begins (default 20ms), unless one "+
+				"is still under way: what a loss of power can cost. 0s: they are there before the answer. They are "+
+				"always written "+
+				"before it, and outlive the hub.",
 			shape.Duration{Min: 0, Max: time.Minute}, &j.sync),
 	}
 }

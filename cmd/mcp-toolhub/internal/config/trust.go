@@ -14,18 +14,20 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// A config that was found in the working directory may be a stranger's: it came with a cloned repository, perhaps. It is
-// used only after a person has trusted it. The state directory holds one record for each trusted config: its path, and the
-// digest of every file that was read for it. So trust ends when one of these files changes. They are the config itself,
-// its rule files, and the files of envFile and ${file:…}: each of them can bring a command, a variable or a rule.
+// A config that was found in the working directory may be a stranger's: it came with a cloned
+// repository, perhaps. It is used only after a person has trusted it. The state directory holds one
+// record for each trusted config: its path, and the digest of every file that was read for it. So
+// trust ends when one of these files changes. They are the config itself, its rule files, and the
+// files of envFile and ${file:…}: each of them can bring a command, a variable or a rule.
 
 // trustDir holds the records, in the state directory.
 const trustDir = "trusted"
 
 // trustRecord names a config that a person has trusted.
 type trustRecord struct {
-	Path  string            `json:"path"`  // of the config
-	Files map[string]string `json:"files"` // path to SHA-256 of every file that was read for it, the config itself included
+	Path string `json:"path"` // of the config
+	// path to SHA-256 of every file that was read for it, the config itself included
+	Files map[string]string `json:"files"`
 }
 
 // UntrustedError means that a config was found in the working directory and that no person has trusted it as it is now.
@@ -44,10 +46,12 @@ func (e *UntrustedError) Error() string {
 
 // Warning is Error as a fault of the file.
 func (e *UntrustedError) Warning() textfile.Fault {
-	f := textfile.Fault{File: e.Path, Position: textfile.At(1, 1), Message: "this config is not used: nobody has trusted it",
-		Hint: fmt.Sprintf("look at it, then run: mcp-toolhub trust %q", e.Path)}
+	f := textfile.Fault{File: e.Path, Position: textfile.At(1, 1),
+		Message: "this config is not used: nobody has trusted it",
+		Hint:    fmt.Sprintf("look at it, then run: mcp-toolhub trust %q", e.Path)}
 	if e.Changed {
-		f.Message = "this config is not used as it is now: it, or a file that it reads, has changed since it was trusted"
+		f.Message = "this config is not used as it is now: it, or a file that it reads, has changed since it " +
+			"was trusted"
 		f.Hint = fmt.Sprintf("look at what has changed, then run: mcp-toolhub trust %q", e.Path)
 	}
 	if len(e.Faults) > 0 {
@@ -140,7 +144,8 @@ func readTrust(file string) (trustRecord, error) {
 		err = json.Unmarshal(data, &record)
 	}
 	if err != nil {
-		return record, fmt.Errorf("read what is trusted from %q: %w: remove the file, then trust the config again", file, err)
+		return record, fmt.Errorf("read what is trusted from %q: %w: remove the file, then trust the config again",
+			file, err)
 	}
 	return record, nil
 }

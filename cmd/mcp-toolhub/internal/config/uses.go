@@ -37,7 +37,8 @@ func usesOf(f *file, s *Settings) []string {
 		add("hooks: see and may change calls: %d", len(f.hooks))
 	}
 	if e := f.deferred.embeddings; e.Present {
-		add("deferred.embeddings: sends descriptions and questions to %s", shownNodes([]*textfile.Node{e.Node.Member("url")}))
+		add("deferred.embeddings: sends descriptions and questions to %s",
+			shownNodes([]*textfile.Node{e.Node.Member("url")}))
 	}
 	if s.Store != StoreSQLite && s.Store != StoreOff {
 		add("persist.store: writes the records of calls to %s", shownNodes([]*textfile.Node{f.store.Node}))
@@ -59,7 +60,8 @@ func usesOf(f *file, s *Settings) []string {
 		if s.Code.Run.Enabled {
 			runs = "; runs commands"
 		}
-		add("hub.toolsets.code: reads %s; writes %s%s", shown(cmp.Or(s.Code.Root, "the working directory")), writes, runs)
+		add("hub.toolsets.code: reads %s; writes %s%s", shown(cmp.Or(s.Code.Root, "the working directory")), writes,
+			runs)
 	}
 	if f.policy.Value.tools.Present {
 		add("policy.tools: says what tools can do")
@@ -87,7 +89,8 @@ func usesOf(f *file, s *Settings) []string {
 // useOfServer says what a server's entry starts or reaches.
 func useOfServer(v *server) string {
 	if address := cmp.Or(v.serverURL, v.httpURL, v.url); address.Present {
-		return "connects to " + shownNodes([]*textfile.Node{address.Node}) + withNames("headers", v.headers) + trusted(v)
+		return "connects to " + shownNodes([]*textfile.Node{address.Node}) + withNames("headers",
+			v.headers) + trusted(v)
 	}
 	text := "runs " + shownNodes([]*textfile.Node{v.command.Node})
 	if v.args.Present && len(v.args.Node.Items) > 0 {

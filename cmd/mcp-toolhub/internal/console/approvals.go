@@ -111,8 +111,9 @@ func (v *visit) answer() (*page, error) {
 	if err != nil {
 		return nil, &fault{http.StatusNotFound, sentence(err.Error())}
 	}
-	a := approval.Answer{Choice: policy.Choice(v.r.PostFormValue("choice")), Sentence: strings.TrimSpace(v.r.PostFormValue("sentence")),
-		By: "page/" + v.Person, From: SessionKey(v.session.browser) + "/"}
+	a := approval.Answer{Choice: policy.Choice(v.r.PostFormValue("choice")),
+		Sentence: strings.TrimSpace(v.r.PostFormValue("sentence")),
+		By:       "page/" + v.Person, From: SessionKey(v.session.browser) + "/"}
 	given := strings.ReplaceAll(v.r.PostFormValue("arguments"), "\r\n", "\n") // as forms write line breaks
 	if a.Choice.Allows() && !asked.Cut && given != "" && given != edited(asked) {
 		a.Arguments = []byte(given)
@@ -130,7 +131,8 @@ func (v *visit) mayDecide() error {
 	case v.mode() == ApproveOff:
 		return &fault{http.StatusForbidden, "hub.ui.approvals of the config is off: answer in a terminal."}
 	case !v.sessions.mayAnswer(v.session, v.mode()):
-		return &fault{http.StatusForbidden, "This page may not answer yet: open the approval or the suggestions, and do what is asked for there first."}
+		return &fault{http.StatusForbidden,
+			"This page may not answer yet: open the approval or the suggestions, and do what is asked for there first."}
 	}
 	return nil
 }

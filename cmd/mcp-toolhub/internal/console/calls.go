@@ -16,7 +16,8 @@ func (v *visit) calls() (*page, error) {
 		Column store.Column
 		Value  string
 	}
-	query := CallQuery{Since: q.Get("since"), Until: q.Get("until"), Text: q.Get("text"), Is: make(map[store.Column]string),
+	query := CallQuery{Since: q.Get("since"), Until: q.Get("until"), Text: q.Get("text"),
+		Is:    make(map[store.Column]string),
 		Limit: callsPerPage + 1}
 	var filters []filter
 	for _, c := range store.Columns() {
@@ -52,7 +53,8 @@ func (v *visit) calls() (*page, error) {
 			first[k] = all
 		}
 	}
-	return &page{Name: "calls", Title: "Calls", Live: live, Data: map[string]any{"List": list, "Older": older, "Newest": "?" + first.Encode(),
+	return &page{Name: "calls", Title: "Calls", Live: live, Data: map[string]any{"List": list, "Older": older,
+		"Newest":  "?" + first.Encode(),
 		"IsOlder": query.Before != nil, "Filters": filters, "Query": query}}, nil
 }
 
@@ -60,7 +62,8 @@ func (v *visit) calls() (*page, error) {
 func (v *visit) call() (*page, error) {
 	told, err := v.Hub.Story(v.r.Context(), tool.InvocationID(v.r.PathValue("id")))
 	if errors.Is(err, ErrUnknown) {
-		return nil, &fault{http.StatusNotFound, "The records have no such call. One that has just been made is there in a moment."}
+		return nil, &fault{http.StatusNotFound,
+			"The records have no such call. One that has just been made is there in a moment."}
 	}
 	if err != nil {
 		return nil, err
@@ -70,6 +73,7 @@ func (v *visit) call() (*page, error) {
 		live = "calls" // it runs
 	}
 	const most = 200
-	return &page{Name: "call", Title: "Call of " + told.Tool, Live: live, Data: map[string]any{"Story": told, "Steps": steps[:min(len(steps), most)],
-		"MoreSteps": max(0, len(steps)-most)}}, nil
+	return &page{Name: "call", Title: "Call of " + told.Tool, Live: live,
+		Data: map[string]any{"Story": told, "Steps": steps[:min(len(steps), most)],
+			"MoreSteps": max(0, len(steps)-most)}}, nil
 }

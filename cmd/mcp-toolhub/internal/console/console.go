@@ -1,12 +1,14 @@
-// Package console is the page for people, at /ui/: the servers, tools, approvals, calls, sign-ins, secrets and policy of one hub.
+// Package console is the page for people, at /ui/: the servers, tools, approvals, calls, sign-ins,
+// secrets and policy of one hub.
 //
-// The hub writes whole HTML pages, which work without the script. The script gets a page again when something on it has changed.
-// All that the page shows or does goes through Hub, which is what the commands go through, too: a call that is tried here is a
-// call like any other.
+// The hub writes whole HTML pages, which work without the script. The script gets a page again when
+// something on it has changed. All that the page shows or does goes through Hub, which is what the
+// commands go through, too: a call that is tried here is a call like any other.
 //
-// The page opens for whoever may read the hub's state directory: "mcp-toolhub ui" gets an address there that works once. A browser
-// keeps a cookie that no script reads and no other site sends. Each form has a token of its session. To answer an approval takes a
-// code from a terminal besides, which a program that drives the browser does not have. Nothing from elsewhere is loaded, and no
+// The page opens for whoever may read the hub's state directory: "mcp-toolhub ui" gets an address
+// there that works once. A browser keeps a cookie that no script reads and no other site sends.
+// Each form has a token of its session. To answer an approval takes a code from a terminal besides,
+// which a program that drives the browser does not have. Nothing from elsewhere is loaded, and no
 // other page may frame this one.
 package console
 
@@ -38,15 +40,16 @@ const (
 type Options struct {
 	Hub       Hub
 	Approvals *approval.Approvals // takes answers
-	Mode      func() string       // ApproveByCode, ApproveByPasskey or ApproveOff, as the settings in force say; "" is the first
-	Passkeys  string              // the file that keeps them
-	Person    string              // whose hub it is: all who open the page act as that person
-	At        func() string       // the origin of the page's address, for links from elsewhere
-	Logger    *slog.Logger
+	// ApproveByCode, ApproveByPasskey or ApproveOff, as the settings in force say; "" is the first
+	Mode     func() string
+	Passkeys string        // the file that keeps them
+	Person   string        // whose hub it is: all who open the page act as that person
+	At       func() string // the origin of the page's address, for links from elsewhere
+	Logger   *slog.Logger
 }
 
-// Console is the page of one hub. It implements http.Handler for the addresses below Path; whoever serves it checks the host. Close
-// ends it. It is safe for concurrent use.
+// Console is the page of one hub. It implements http.Handler for the addresses below Path; whoever
+// serves it checks the host. Close ends it. It is safe for concurrent use.
 type Console struct {
 	Options
 	sessions *sessions
@@ -67,8 +70,9 @@ const maxStreams = 32
 
 // New makes the page.
 func New(o Options) *Console {
-	c := &Console{Options: o, sessions: newSessions(), pages: sync.OnceValues(parsePages), streams: make(chan struct{}, maxStreams),
-		posts: newPosts(), keys: passkeys{o.Passkeys, o.Person}, key: []byte(rand.Text()), done: make(chan struct{})}
+	c := &Console{Options: o, sessions: newSessions(), pages: sync.OnceValues(parsePages),
+		streams: make(chan struct{}, maxStreams),
+		posts:   newPosts(), keys: passkeys{o.Passkeys, o.Person}, key: []byte(rand.Text()), done: make(chan struct{})}
 	c.mux = c.routes()
 	return c
 }
@@ -78,11 +82,12 @@ func (c *Console) Invite() string {
 	return Path + "signin?" + url.Values{"code": {c.sessions.invite()}}.Encode()
 }
 
-// Code returns a code with which the session of that name may answer approvals. It is good once, for five minutes. Without a name the
-// session is the only one.
+// Code returns a code with which the session of that name may answer approvals. It is good once,
+// for five minutes. Without a name the session is the only one.
 func (c *Console) Code(session string) (string, error) { return c.sessions.code(session) }
 
-// Close ends all sessions, streams, tried calls and messages, and waits for the latter two. Calling it again is harmless.
+// Close ends all sessions, streams, tried calls and messages, and waits for the latter two. Calling
+// it again is harmless.
 func (c *Console) Close() {
 	c.once.Do(func() {
 		close(c.done)
@@ -103,7 +108,10 @@ func (c *Console) routes() *http.ServeMux {
 	mux.HandleFunc("GET "+Path+"signin", c.signIn)
 	mux.HandleFunc("GET "+linkPath+"{link}", c.follow)
 	for pattern, do := range map[string]func(*visit) (*page, error){
-		"GET " + Path + "{$}":                    func(*visit) (*page, error) { return &page{Redirect: Path + "servers"}, nil },
+		"GET " + Path + "{$}": func(*visit) (*page,
+			error) {
+			return &page{Redirect: Path + "servers"}, nil
+		},
 		"GET " + Path + "servers":                (*visit).servers,
 		"POST " + Path + "servers/{server}/{do}": (*visit).steer,
 		"GET " + Path + "tools":                  (*visit).tools,
@@ -139,8 +147,9 @@ var errNothing = &fault{http.StatusNotFound, "There is nothing at this address."
 // ServeHTTP serves browsers.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "+
-		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "+
+			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin") // without any, browsers name no origin with a form
@@ -192,7 +201,8 @@ func (c *Console) signedIn(do func(*visit) (*page, error)) http.Handler {
 		if r.Method == http.MethodPost {
 			r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 			if forms.Check(r) != nil || r.ParseForm() != nil || !v.session.isForm(r) {
-				v.fail(&fault{http.StatusForbidden, "This form does not come from this page, or it is too large: nothing was done."})
+				v.fail(&fault{http.StatusForbidden,
+					"This form does not come from this page, or it is too large: nothing was done."})
 				return
 			}
 		}
@@ -227,7 +237,8 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	secret, ok := c.sessions.enter(r.URL.Query().Get("code"), c.sessions.secret(r), c.sessions.browser(w, r))
 	if !ok {
 		v.show(&page{Name: "entry", Title: "Sign in", Status: http.StatusUnauthorized,
-			Data: "This address was used, or is older than a minute. If you have not used it, somebody else has, and is signed out now."})
+			Data: "This address was used, or is older than a minute. If you have not used it, somebody else has, " +
+				"and is signed out now."})
 		return
 	}
 	c.sessions.set(w, r, secret)

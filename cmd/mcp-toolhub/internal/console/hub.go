@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
 
-// Hub is what the page shows and does of a running hub, beside its read model. No text that it returns holds a secret. It is safe for
-// concurrent use.
+// Hub is what the page shows and does of a running hub, beside its read model. No text that it
+// returns holds a secret. It is safe for concurrent use.
 type Hub interface {
 	control.Model
 
@@ -35,7 +35,8 @@ type Hub interface {
 
 	// Steer starts, stops or restarts a server. What was stopped here stays so until it is started here, or the hub is.
 	Steer(server string, to Steering) error
-	// Steps are the ways in which it can be steered now, and why it is stopped; "" where it is not, or its status says why.
+	// Steps are the ways in which it can be steered now, and why it is stopped; "" where it is not,
+	// or its status says why.
 	Steps(st tool.ServerStatus) (steps []Steering, stopped string)
 	// SignIn begins to sign in to a server, and returns what the person has to open. SignOut says how it went.
 	SignIn(ctx context.Context, session, server string) (Visit, error)
@@ -45,13 +46,14 @@ type Hub interface {
 	// SecretNames names the secrets that a config may refer to.
 	SecretNames() ([]string, error)
 
-	// Rules returns the rules in force, in the order in which people wrote them. Explain says what would happen to a call, and why.
+	// Rules returns the rules in force, in the order in which people wrote them. Explain says what
+	// would happen to a call, and why.
 	Rules() []Rule
 	Explain(ctx context.Context, e Explain) (string, error)
 	// Revoke forgets a remembered answer.
 	Revoke(id string) error
-	// Suggestions are rules that would have spared people answers, and says what they come to in a sentence. TakeRule adds one of them to
-	// the config, by its id.
+	// Suggestions are rules that would have spared people answers, and says what they come to in a
+	// sentence. TakeRule adds one of them to the config, by its id.
 	Suggestions(ctx context.Context) (all []Suggestion, says string, err error)
 	TakeRule(ctx context.Context, id string) error
 }
@@ -75,11 +77,13 @@ type Row struct{ Name, Value string }
 // Tool is a tool as people look at it.
 type Tool struct {
 	Name, Server, Description string
-	State, Why                string // where it stands for a client that the hub does not know, as in control.Tool; "" where it does not
-	Facts                     []Row
-	Declaration, InputSchema  json.RawMessage
-	Secret                    []string                              // arguments that hold secrets, as JSON pointers
-	Mask                      func(json.RawMessage) json.RawMessage // arguments without secrets
+	// where it stands for a client that the hub does not know, as in control.Tool; "" where it does
+	// not
+	State, Why               string
+	Facts                    []Row
+	Declaration, InputSchema json.RawMessage
+	Secret                   []string                              // arguments that hold secrets, as JSON pointers
+	Mask                     func(json.RawMessage) json.RawMessage // arguments without secrets
 }
 
 // Found is the answer to a search.

@@ -11,14 +11,15 @@ import (
 // lookEvery is how often a stream looks whether something has changed that nobody tells of.
 const lookEvery = time.Second
 
-// live tells a browser when what it shows has changed, as server-sent events: it gets the page again then. Each event has the number
-// of calls that wait for a person.
+// live tells a browser when what it shows has changed, as server-sent events: it gets the page
+// again then. Each event has the number of calls that wait for a person.
 func (v *visit) live() (*page, error) {
 	select {
 	case v.streams <- struct{}{}:
 		defer func() { <-v.streams }()
 	default:
-		return nil, &fault{http.StatusServiceUnavailable, "Too many pages are open: this one shows no changes by itself."}
+		return nil, &fault{http.StatusServiceUnavailable,
+			"Too many pages are open: this one shows no changes by itself."}
 	}
 	v.w.Header().Set("Content-Type", "text/event-stream")
 	of := v.r.URL.Query().Get("of")

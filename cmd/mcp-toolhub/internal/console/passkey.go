@@ -20,8 +20,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 )
 
-// passkeys are the passkeys of the person whose hub it is, in one file: public keys and names, no secret. It is safe for concurrent use,
-// also by several hubs.
+// passkeys are the passkeys of the person whose hub it is, in one file: public keys and names, no
+// secret. It is safe for concurrent use, also by several hubs.
 type passkeys struct {
 	file   string
 	person string
@@ -103,10 +103,12 @@ func (p passkeys) change(host string, to func(*owner) error) error {
 }
 
 var (
-	errPlace    = errors.New("passkeys need a name in the address: open the page with mcp-toolhub ui, which leads to localhost or to hub.http.public_url")
+	errPlace = errors.New("passkeys need a name in the address: open the page with mcp-toolhub ui, which leads " +
+		"to localhost or to hub.http.public_url")
 	errCeremony = errors.New("the browser took too long, or did this before: try again")
 	errNoKey    = errors.New("there is no passkey for this page: add one")
-	errCloned   = errors.New("this passkey may have been copied: remove it under Sign-ins and secrets, and add another one")
+	errCloned   = errors.New("this passkey may have been copied: remove it under Sign-ins and secrets, and add " +
+		"another one")
 )
 
 // host is the name under which the browser shows the page; "" for an IP address, for which there are no passkeys.
@@ -121,20 +123,22 @@ func (v *visit) host() string {
 	return host
 }
 
-// party is the page towards browsers and authenticators. The form that is answered comes from a page of its own origin: see signedIn.
+// party is the page towards browsers and authenticators. The form that is answered comes from a
+// page of its own origin: see signedIn.
 func (v *visit) party() (*webauthn.WebAuthn, error) {
 	origin, err := url.Parse(v.r.Header.Get("Origin"))
 	if err != nil || origin.Host != v.r.Host || v.host() == "" {
 		return nil, errPlace
 	}
 	limit := webauthn.TimeoutConfig{Enforce: true, Timeout: codeTime, TimeoutUVD: codeTime}
-	return webauthn.New(&webauthn.Config{RPID: v.host(), RPDisplayName: "mcp-toolhub", RPOrigins: []string{origin.String()},
+	return webauthn.New(&webauthn.Config{RPID: v.host(), RPDisplayName: "mcp-toolhub",
+		RPOrigins:              []string{origin.String()},
 		AuthenticatorSelection: protocol.AuthenticatorSelection{UserVerification: protocol.VerificationRequired},
 		Timeouts:               webauthn.TimeoutsConfig{Login: limit, Registration: limit}})
 }
 
-// passkey takes a step with a passkey: add and use begin, and tell the browser's script what to ask the authenticator for; added and used
-// take what that says.
+// passkey takes a step with a passkey: add and use begin, and tell the browser's script what to ask
+// the authenticator for; added and used take what that says.
 func (v *visit) passkey() (*page, error) {
 	if v.mode() != ApproveByPasskey {
 		return nil, &fault{http.StatusForbidden, "hub.ui.approvals of the config is not passkey."}
@@ -153,7 +157,8 @@ func (v *visit) passkey() (*page, error) {
 		return nil, errNothing
 	}
 	if err != nil {
-		v.Logger.Warn("a passkey was not taken", "session", v.session.name, "step", v.r.PathValue("step"), "error", detailed(err))
+		v.Logger.Warn("a passkey was not taken", "session", v.session.name, "step", v.r.PathValue("step"), "error",
+			detailed(err))
 		http.Error(v.w, sentence(err.Error()), http.StatusConflict)
 		return nil, nil
 	}

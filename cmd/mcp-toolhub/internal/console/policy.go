@@ -37,15 +37,17 @@ func (v *visit) explain() (*page, error) {
 	said := ""
 	if e.Tool != "" {
 		if !json.Valid(e.Arguments) || e.Arguments[0] != '{' {
-			return nil, &fault{http.StatusBadRequest, "The arguments are no JSON object: write one, such as {\"path\": \"/tmp/x\"}."}
+			return nil, &fault{http.StatusBadRequest,
+				"The arguments are no JSON object: write one, such as {\"path\": \"/tmp/x\"}."}
 		}
 		var err error
 		if said, err = v.Hub.Explain(v.r.Context(), e); err != nil {
 			return nil, wrong(err)
 		}
 	}
-	return &page{Name: "explain", Title: "Explain a decision", Data: map[string]any{"Asked": e, "Arguments": string(e.Arguments), "Said": said,
-		"Doors": []string{"stdio", "http", "cli", Door}}}, nil
+	return &page{Name: "explain", Title: "Explain a decision",
+		Data: map[string]any{"Asked": e, "Arguments": string(e.Arguments), "Said": said,
+			"Doors": []string{"stdio", "http", "cli", Door}}}, nil
 }
 
 // revoke forgets a remembered answer.

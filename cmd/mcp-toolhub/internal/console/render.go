@@ -70,11 +70,14 @@ func (v *visit) show(p *page) {
 		f.Session, f.CSRF, f.Said = v.session.name, v.session.csrf, v.sessions.told(v.session)
 		f.Waiting = len(v.Hub.Approvals())
 		first, _, _ := strings.Cut(strings.TrimPrefix(v.r.URL.Path, Path), "/")
-		if of, below := map[string]string{"tool": "tools", "tries": "tools", "explain": "policy", "suggestions": "policy"}[first]; below {
+		if of, below := map[string]string{"tool": "tools", "tries": "tools", "explain": "policy",
+			"suggestions": "policy"}[first]; below {
 			first = of
 		}
-		for _, at := range []place{{Name: "Servers", Path: "servers"}, {Name: "Tools", Path: "tools"}, {Name: "Approvals", Path: "approvals"},
-			{Name: "Calls", Path: "calls"}, {Name: "Sign-ins and secrets", Path: "secrets"}, {Name: "Policy", Path: "policy"}} {
+		for _, at := range []place{{Name: "Servers", Path: "servers"}, {Name: "Tools", Path: "tools"},
+			{Name: "Approvals", Path: "approvals"},
+			{Name: "Calls", Path: "calls"}, {Name: "Sign-ins and secrets", Path: "secrets"},
+			{Name: "Policy", Path: "policy"}} {
 			at.Here, at.Path = at.Path == first, Path+at.Path
 			f.Places = append(f.Places, at)
 		}
@@ -123,8 +126,9 @@ func parsePages() (map[string]*template.Template, error) {
 	return pages, nil
 }
 
-// helpers are what templates call. Everything that strangers have written passes through plain, or lines: what does not print, or turns
-// the direction of a line, stands there as its code point. Templates escape the rest.
+// helpers are what templates call. Everything that strangers have written passes through plain, or
+// lines: what does not print, or turns the direction of a line, stands there as its code point.
+// Templates escape the rest.
 func helpers() template.FuncMap {
 	return template.FuncMap{
 		"plain": func(text any) string { return gate.Plain(fmt.Sprint(text), 200) },

@@ -41,7 +41,8 @@ func (v *visit) servers() (*page, error) {
 
 // order puts servers first that need somebody.
 func order(s tool.ServerState) int {
-	urgent := []tool.ServerState{tool.ServerNeedsAuth, tool.ServerNeedsSetup, tool.ServerBackoff, tool.ServerStarting, tool.ServerReady, tool.ServerStopped}
+	urgent := []tool.ServerState{tool.ServerNeedsAuth, tool.ServerNeedsSetup, tool.ServerBackoff, tool.ServerStarting,
+		tool.ServerReady, tool.ServerStopped}
 	return slices.Index(urgent, s)
 }
 
@@ -53,7 +54,8 @@ func (v *visit) steer() (*page, error) {
 		if err := v.Hub.Steer(server, Steering(do)); err != nil {
 			return nil, wrong(err)
 		}
-		v.sessions.say(v.session, map[string]string{"start": "It starts: ", "stop": "It is stopped until it is started here, or the hub is: ",
+		v.sessions.say(v.session, map[string]string{"start": "It starts: ",
+			"stop":    "It is stopped until it is started here, or the hub is: ",
 			"restart": "It is started anew: "}[do]+server)
 		return back, nil
 	case "signin":

@@ -19,7 +19,9 @@ const (
 	inviteTime  = time.Minute     // of an address that opens the page
 	codeTime    = 5 * time.Minute // of a code that lets a session answer
 	sessionTime = 12 * time.Hour
-	browserTime = 48 * time.Hour // for which a browser is known again: a session, and a question from its end that is open for a day
+	// for which a browser is known again: a session, and a question from its end that is open for a
+	// day
+	browserTime = 48 * time.Hour
 )
 
 const (
@@ -34,15 +36,18 @@ var (
 	errWrong     = errors.New("this page has sent too many wrong codes: sign out, and open it anew with mcp-toolhub ui")
 )
 
-// digest is the SHA-256 of a secret. The hub keeps no secret of the page itself, and looks digests up: so the time that takes tells nothing.
+// digest is the SHA-256 of a secret. The hub keeps no secret of the page itself, and looks digests
+// up: so the time that takes tells nothing.
 type digest [sha256.Size]byte
 
 func digestOf(secret string) digest { return sha256.Sum256([]byte(secret)) }
 
 // session is a browser that is signed in. Its fields without a comment are guarded by sessions.mu.
 type session struct {
-	name    string    // for people: it opens nothing. Not changed.
-	browser string    // that it is of: it opens nothing either, and stays the same when the browser signs in anew. Not changed.
+	name string // for people: it opens nothing. Not changed.
+	// that it is of: it opens nothing either, and stays the same when the browser signs in anew.
+	// Not changed.
+	browser string
 	csrf    string    // stands in each form of the session. Not changed.
 	ends    time.Time // Not changed.
 	gone    chan struct{}
@@ -66,8 +71,8 @@ type sessions struct {
 	invites map[digest]*invite
 }
 
-// invite opens the page once. It is kept until it ends, also when it is used: whoever comes second ends the session of the first, because
-// one of the two has read what was not meant for it.
+// invite opens the page once. It is kept until it ends, also when it is used: whoever comes second
+// ends the session of the first, because one of the two has read what was not meant for it.
 type invite struct {
 	ends   time.Time
 	opened digest // the session, where used
@@ -75,7 +80,8 @@ type invite struct {
 }
 
 func newSessions() *sessions {
-	return &sessions{cookie: "toolhub_" + strings.ToLower(rand.Text()[:8]), open: make(map[digest]*session), invites: make(map[digest]*invite)}
+	return &sessions{cookie: "toolhub_" + strings.ToLower(rand.Text()[:8]), open: make(map[digest]*session),
+		invites: make(map[digest]*invite)}
 }
 
 // invite returns a secret that opens the page once.
@@ -114,8 +120,9 @@ func (s *sessions) endNow(d digest) {
 	}
 }
 
-// enter opens a session with the secret of an invitation, and returns the session's own. A second use ends the session of the first, unless
-// it comes from the same session, whose browser may have gone back.
+// enter opens a session with the secret of an invitation, and returns the session's own. A second
+// use ends the session of the first, unless it comes from the same session, whose browser may have
+// gone back.
 func (s *sessions) enter(secret, has, browser string) (own string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +141,8 @@ func (s *sessions) enter(secret, has, browser string) (own string, ok bool) {
 	}
 	own = rand.Text()
 	i.used, i.opened = true, digestOf(own)
-	s.open[i.opened] = &session{name: rand.Text()[:6], browser: browser, csrf: rand.Text(), ends: time.Now().Add(sessionTime),
+	s.open[i.opened] = &session{name: rand.Text()[:6], browser: browser, csrf: rand.Text(),
+		ends: time.Now().Add(sessionTime),
 		gone: make(chan struct{}), codes: make(map[digest]time.Time)}
 	return own, true
 }
@@ -171,7 +179,8 @@ func cookieOf(r *http.Request, name string) string {
 	return c.Value
 }
 
-// browser names the browser of a request. The name outlives its sessions: who signs out and in again is still who called before.
+// browser names the browser of a request. The name outlives its sessions: who signs out and in
+// again is still who called before.
 func (s *sessions) browser(w http.ResponseWriter, r *http.Request) string {
 	name := s.cookie + "_browser"
 	secret := cookieOf(r, name)

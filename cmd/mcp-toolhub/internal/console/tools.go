@@ -68,7 +68,8 @@ func (v *visit) toolPage(name string, given url.Values, problem string) (*page, 
 		return nil, err
 	}
 	fields, rest := fieldsOf(t, given)
-	p := &page{Name: "tool", Title: t.Name, Data: map[string]any{"Tool": t, "Fields": fields, "Rest": strings.Join(rest, ", "),
+	p := &page{Name: "tool", Title: t.Name, Data: map[string]any{"Tool": t, "Fields": fields,
+		"Rest":    strings.Join(rest, ", "),
 		"Problem": problem, "JSON": given.Get("json"), "Declaration": indented(t.Declaration)}}
 	if problem != "" {
 		p.Status = http.StatusUnprocessableEntity
@@ -93,7 +94,8 @@ func (v *visit) try() (*page, error) {
 	if err != nil {
 		return v.toolPage(name, v.r.PostForm, sentence(err.Error()))
 	}
-	call := Try{Invocation: tool.NewInvocationID(), Session: v.session.id(), Tool: name, Arguments: arguments, Shown: t.Mask(arguments)}
+	call := Try{Invocation: tool.NewInvocationID(), Session: v.session.id(), Tool: name, Arguments: arguments,
+		Shown: t.Mask(arguments)}
 	ended, err := v.Console.tries.run(context.WithoutCancel(v.r.Context()), v.Hub, call)
 	if err != nil {
 		return nil, wrong(err)
@@ -113,7 +115,8 @@ func (v *visit) tried() (*page, error) {
 	if t == nil {
 		return nil, &fault{http.StatusNotFound, "This call was made too long ago, or by another hub: look under Calls."}
 	}
-	p := &page{Name: "tried", Title: "Call of " + t.call.Tool, Data: map[string]any{"Call": t.call, "Arguments": indented(t.call.Shown)}}
+	p := &page{Name: "tried", Title: "Call of " + t.call.Tool,
+		Data: map[string]any{"Call": t.call, "Arguments": indented(t.call.Shown)}}
 	select {
 	case <-t.ended:
 		p.Data.(map[string]any)["Tried"] = &t.tried

@@ -43,7 +43,8 @@ func newPosts() *posts {
 	}}
 }
 
-// Announce tells people elsewhere of a call that waits, by a message to the webhook at that address. It does not wait for that.
+// Announce tells people elsewhere of a call that waits, by a message to the webhook at that
+// address. It does not wait for that.
 func (c *Console) Announce(ctx context.Context, hook string, v approval.View) {
 	body, err := json.Marshal(map[string]string{"text": c.message(v)})
 	if err != nil {
@@ -84,7 +85,8 @@ func (p *posts) note(c *Console, err error) {
 		return
 	}
 	if p.failing = err != nil; p.failing {
-		c.Logger.Warn("the webhook of policy.ask does not take messages: calls wait, and nobody is told of them there", "error", err)
+		c.Logger.Warn("the webhook of policy.ask does not take messages: calls wait, and nobody is told of them there",
+			"error", err)
 		return
 	}
 	c.Logger.Info("the webhook of policy.ask takes messages again")
@@ -122,7 +124,8 @@ func (p *posts) close() {
 	p.running.Wait()
 }
 
-// message is what people elsewhere are told of a call. Slack reads &, < and > as its own, and formats nothing between backquotes.
+// message is what people elsewhere are told of a call. Slack reads &, < and > as its own, and
+// formats nothing between backquotes.
 func (c *Console) message(v approval.View) string {
 	var b strings.Builder
 	line := func(name, text string, limit int) {
@@ -181,9 +184,11 @@ func (c *Console) follow(w http.ResponseWriter, r *http.Request) {
 	case v.session != nil:
 		v.show(&page{Redirect: path})
 	default:
-		http.SetCookie(w, &http.Cookie{Name: c.sessions.cookie + "_to", Value: link, Path: Path + "signin", MaxAge: int(time.Hour / time.Second),
+		http.SetCookie(w, &http.Cookie{Name: c.sessions.cookie + "_to", Value: link, Path: Path + "signin",
+			MaxAge:   int(time.Hour / time.Second),
 			HttpOnly: true, SameSite: http.SameSiteLaxMode})
-		v.show(&page{Name: "entry", Title: "Sign in", Status: http.StatusUnauthorized, Data: "A call waits for an answer."})
+		v.show(&page{Name: "entry", Title: "Sign in", Status: http.StatusUnauthorized,
+			Data: "A call waits for an answer."})
 	}
 }
 

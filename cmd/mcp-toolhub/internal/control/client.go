@@ -47,8 +47,8 @@ var ErrNotFound = errors.New("not found")
 // answersWithin is the time that Find waits for a hub.
 const answersWithin = 5 * time.Second
 
-// Find returns the hubs that run with the state directory: first those that serve no client of their own, then the oldest. It
-// removes the notices of hubs that have died.
+// Find returns the hubs that run with the state directory: first those that serve no client of
+// their own, then the oldest. It removes the notices of hubs that have died.
 func Find(ctx context.Context, state string) ([]*Client, error) {
 	files, err := os.ReadDir(runDir(state))
 	if err != nil && !os.IsNotExist(err) {
@@ -72,7 +72,8 @@ func Find(ctx context.Context, state string) ([]*Client, error) {
 	return all, nil
 }
 
-// look returns the client of the hub that left the notice; nil where the hub does not answer. It removes the notice of a dead one.
+// look returns the client of the hub that left the notice; nil where the hub does not answer. It
+// removes the notice of a dead one.
 func look(ctx context.Context, file string) *Client {
 	text, err := os.ReadFile(file)
 	h := &Client{socket: socketOf(file)}
@@ -85,7 +86,8 @@ func look(ctx context.Context, file string) *Client {
 	if _, err = h.Approvals(asking); err == nil {
 		return h
 	}
-	full := errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) // this process has no descriptor left: the hub may run
+	// this process has no descriptor left: the hub may run
+	full := errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 	socketLeadsNowhere := errors.As(err, new(*net.OpError)) && !full
 	if here := h.notice.Host == hostname(); here && asking.Err() == nil && socketLeadsNowhere {
 		_, _ = os.Remove(file), os.Remove(h.socket)
@@ -114,7 +116,8 @@ func (c *Client) Answer(ctx context.Context, id string, r Reply) (approval.View,
 	return ask[approval.View](ctx, c, http.MethodPost, "/approvals/"+url.PathEscape(id), r)
 }
 
-// Spans returns how the time of one of the hub's latest calls was spent. The error is ErrNotFound where it is none of them.
+// Spans returns how the time of one of the hub's latest calls was spent. The error is ErrNotFound
+// where it is none of them.
 func (c *Client) Spans(ctx context.Context, id tool.InvocationID) (*telemetry.Spans, error) {
 	return ask[*telemetry.Spans](ctx, c, http.MethodGet, "/calls/"+url.PathEscape(string(id))+"/spans", nil)
 }
@@ -166,8 +169,9 @@ func (c *Client) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Join has a client served by the hub, with the surface of profile: what is written to the connection is its stdin, what is read its
-// stdout. The error says why the hub does not take it in. fingerprint is that of the settings of this process.
+// Join has a client served by the hub, with the surface of profile: what is written to the
+// connection is its stdin, what is read its stdout. The error says why the hub does not take it in.
+// fingerprint is that of the settings of this process.
 func (c *Client) Join(ctx context.Context, fingerprint, profile string) (*Joined, error) {
 	text, err := json.Marshal(wish{fingerprint, profile})
 	if err != nil {

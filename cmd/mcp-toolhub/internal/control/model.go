@@ -11,11 +11,12 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 )
 
-// Model is the one read model of a running hub. Commands, the health answer and this API read the hub through it. Each method
-// returns the state of this moment, as a copy that holds no secret. All are safe for concurrent use.
+// Model is the one read model of a running hub. Commands, the health answer and this API read the
+// hub through it. Each method returns the state of this moment, as a copy that holds no secret. All
+// are safe for concurrent use.
 type Model interface {
-	// Servers returns the state of each toolset and server, with the calls that run there or wait (tool.Traffic). The tools of
-	// a server that it shows as ready are on the surfaces already.
+	// Servers returns the state of each toolset and server, with the calls that run there or wait
+	// (tool.Traffic). The tools of a server that it shows as ready are on the surfaces already.
 	Servers() []tool.ServerStatus
 
 	// Problems returns what makes the hub itself unwell, a sentence each. There are none where all is well.
@@ -85,7 +86,8 @@ func Grants(all []policy.Grant) []Grant {
 	out := make([]Grant, 0, len(all))
 	for i := range all {
 		g := &all[i]
-		v := Grant{ID: g.ID, Then: string(g.Then), Tool: string(g.Tool), Actor: g.Actor, Targets: g.Scopes, Exact: g.Exact, By: g.By, Created: g.Created}
+		v := Grant{ID: g.ID, Then: string(g.Then), Tool: string(g.Tool), Actor: g.Actor, Targets: g.Scopes,
+			Exact: g.Exact, By: g.By, Created: g.Created}
 		_, v.Session = g.Session()
 		if !g.Expires.IsZero() {
 			v.Expires = &g.Expires

@@ -1,5 +1,6 @@
-// Package control holds the read model of a running hub, and a local HTTP API for the person at the machine: open approvals
-// and remembered answers. Server is the half in the hub, Client the half of the command line.
+// Package control holds the read model of a running hub, and a local HTTP API for the person at the
+// machine: open approvals and remembered answers. Server is the half in the hub, Client the half of
+// the command line.
 //
 // MCP clients use another door: who calls tools does not allow them. The API listens at a socket of
 // the state directory, which only the owner can enter. So each side knows that the other one is the
@@ -88,9 +89,10 @@ type Hub struct {
 	Stop   func() // lets the hub end
 }
 
-// Join takes in a client that another process has on its stdin and stdout, to be served with the surface of profile. serve lasts
-// until the client has gone, the hub ends, or ctx does. The error says why the client is not taken in: another process has other
-// settings, for instance, which fingerprint tells.
+// Join takes in a client that another process has on its stdin and stdout, to be served with the
+// surface of profile. serve lasts until the client has gone, the hub ends, or ctx does. The error
+// says why the client is not taken in: another process has other settings, for instance, which
+// fingerprint tells.
 type Join func(fingerprint, profile string) (serve func(ctx context.Context, in io.Reader, out net.Conn), err error)
 
 // Page is the page for people. It lets browsers in by itself.
@@ -109,14 +111,17 @@ func Serve(ctx context.Context, state string, hub Hub, logger *slog.Logger) (*Se
 	if err != nil {
 		return nil, fmt.Errorf("open the API for approvals: %w", err)
 	}
-	s := &Server{hub: hub, url: "http://" + l.Addr().String(), file: filepath.Join(runDir(state), strconv.Itoa(os.Getpid())+".json"),
+	s := &Server{hub: hub, url: "http://" + l.Addr().String(),
+		file:   filepath.Join(runDir(state), strconv.Itoa(os.Getpid())+".json"),
 		looked: make(chan struct{})}
 	socket, err := s.announce()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the API for approvals: %w", err), l.Close())
 	}
-	s.http = &http.Server{Handler: s.handler(l.Addr().String()), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, // browsers have cookies
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
+	// browsers have cookies
+	s.http = &http.Server{Handler: s.handler(l.Addr().String()), ReadHeaderTimeout: 10 * time.Second,
+		MaxHeaderBytes: 64 << 10,
+		ErrorLog:       slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
 	open, end := context.WithCancel(context.WithoutCancel(ctx))
 	s.http.BaseContext = func(net.Listener) context.Context { return open }
 	s.http.RegisterOnShutdown(end)
@@ -145,7 +150,8 @@ func (s *Server) announce() (l net.Listener, err error) {
 		return nil, fmt.Errorf("%w: commands and clients could not reach the hub at %q: "+
 			"choose a directory on a file system that has sockets with --state-dir", err, socket)
 	}
-	text, err := json.Marshal(notice{PID: os.Getpid(), Host: hostname(), Started: time.Now().UTC(), Config: s.hub.Config})
+	text, err := json.Marshal(notice{PID: os.Getpid(), Host: hostname(), Started: time.Now().UTC(),
+		Config: s.hub.Config})
 	if err == nil {
 		err = os.WriteFile(s.file, text, 0o600)
 	}
@@ -161,8 +167,8 @@ func (s *Server) URL() string { return s.url }
 // closeWithin bounds the time that open requests have at the end.
 const closeWithin = time.Second
 
-// Close ends the API and removes its notice. Streams end at once. Other open requests, such as the last answer, have until ctx
-// ends, and at most closeWithin.
+// Close ends the API and removes its notice. Streams end at once. Other open requests, such as the
+// last answer, have until ctx ends, and at most closeWithin.
 func (s *Server) Close(ctx context.Context) error {
 	_, _ = os.Remove(s.file), os.Remove(socketOf(s.file))
 	ctx, cancel := context.WithTimeout(ctx, closeWithin)
@@ -182,7 +188,10 @@ func (s *Server) handler(address string) http.Handler {
 	_, port, _ := net.SplitHostPort(address)
 	named := net.JoinHostPort("localhost", port) // as passkeys want it
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /approvals", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.hub.Model.Approvals(), nil) })
+	mux.HandleFunc("GET /approvals", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, s.hub.Model.Approvals(),
+			nil)
+	})
 	mux.HandleFunc("GET /approvals/watch", s.watch)
 	mux.HandleFunc("GET /approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
 		v, err := s.hub.Model.Approval(approval.ID(r.PathValue("id")))
@@ -208,7 +217,9 @@ func (s *Server) handler(address string) http.Handler {
 		reply(w, map[string]bool{"revoked": true}, s.hub.Grants.Revoke(r.PathValue("id")))
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		say(w, http.StatusNotFound, "there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /calls/ID/spans, /events, /grants, /grants/ID, /report, /join or /stop")
+		say(w, http.StatusNotFound,
+			"there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /calls/ID/spans, /events, "+
+				"/grants, /grants/ID, /report, /join or /stop")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); ok && at != nil {
@@ -271,7 +282,8 @@ type Outcome struct {
 	Option  policy.Choice `json:"optionId,omitempty"` // the one selected: the options of a request are choices
 }
 
-// answer is the reply as it settles the approval. A request that was cancelled is a question that nobody has answered, which denies once.
+// answer is the reply as it settles the approval. A request that was cancelled is a question that
+// nobody has answered, which denies once.
 func (r *Reply) answer() (approval.Answer, error) {
 	a := approval.Answer{Choice: r.Choice, Sentence: r.Sentence, By: "queue/" + r.By, Arguments: r.Arguments}
 	if string(r.Arguments) == "null" {
@@ -345,7 +357,8 @@ func (s *Server) takeIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer conn.Close()
-	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: mcp\r\n\r\n"); err == nil {
+	if _, err := io.WriteString(conn,
+		"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: mcp\r\n\r\n"); err == nil {
 		serve(s.http.BaseContext(nil), buffered, conn) // that of r ends with the input
 	}
 }

@@ -1,8 +1,10 @@
-// Package declarative is the toolset of the tools that a user declares: files *.json in one directory of the user's own
-// configuration, each a command with a JSON Schema for its arguments. They become declarative.<name> and go through the one
-// pipeline as every other tool does. A project directory declares none: what is checked out must not become a program.
+// Package declarative is the toolset of the tools that a user declares: files *.json in one
+// directory of the user's own configuration, each a command with a JSON Schema for its arguments.
+// They become declarative.<name> and go through the one pipeline as every other tool does. A
+// project directory declares none: what is checked out must not become a program.
 //
-// A file is taken whole or not at all. One with any fault is left out, with all its faults and their places; the others stay.
+// A file is taken whole or not at all. One with any fault is left out, with all its faults and
+// their places; the others stay.
 //
 // The command gets the arguments as a JSON object on its standard input. It prints the text of the
 // result, or the result as JSON if the file says so. What it writes to its standard error is for the
@@ -68,8 +70,8 @@ type Toolset struct {
 	catalog  tool.Catalog
 }
 
-// New reads the files of cfg.Dir. A directory that is not there declares nothing. Files with faults are in Problems; an error
-// is a fault of cfg.
+// New reads the files of cfg.Dir. A directory that is not there declares nothing. Files with faults
+// are in Problems; an error is a fault of cfg.
 func New(cfg Config) (*Toolset, error) {
 	cfg.Bounds.StdoutLimit = cmp.Or(cfg.Bounds.StdoutLimit, defaultStdout)
 	bounds, err := command.NewBounds(cfg.Bounds)
@@ -98,7 +100,8 @@ func (t *Toolset) read(dir string) {
 		t.problems = append(t.problems, Problem{file, []string{file + ": " + fmt.Sprintf(format, args...)}})
 	}
 	if err != nil {
-		refuse(dir, "the directory cannot be read (%v): make it readable for the user that runs the hub", command.Cause(err))
+		refuse(dir, "the directory cannot be read (%v): make it readable for the user that runs the hub",
+			command.Cause(err))
 		return
 	}
 	if info, err := os.Stat(dir); err == nil && forAnybody(info) {
@@ -130,8 +133,8 @@ func (t *Toolset) read(dir string) {
 	t.take(taken)
 }
 
-// take takes the definitions whose names are their own. Of several files that declare one name none is taken: nothing is
-// overridden and no suffix is invented.
+// take takes the definitions whose names are their own. Of several files that declare one name none
+// is taken: nothing is overridden and no suffix is invented.
 func (t *Toolset) take(taken map[string][]*definition) {
 	for name, all := range taken {
 		if len(all) == 1 {
@@ -140,8 +143,9 @@ func (t *Toolset) take(taken map[string][]*definition) {
 		}
 		for i, d := range all {
 			other := all[(i+1)%len(all)]
-			fault := textfile.Fault{File: d.path, Position: d.nameAt, Message: fmt.Sprintf("the name %q is that of %s as well, "+
-				"so neither is taken: rename one of them", name, other.path)}
+			fault := textfile.Fault{File: d.path, Position: d.nameAt,
+				Message: fmt.Sprintf("the name %q is that of %s as well, "+
+					"so neither is taken: rename one of them", name, other.path)}
 			t.problems = append(t.problems, Problem{d.path, []string{fault.Error()}})
 		}
 	}
@@ -154,9 +158,13 @@ func (t *Toolset) publish() {
 	for _, d := range t.tools {
 		t.catalog.Tools = append(t.catalog.Tools, d.tool)
 	}
-	slices.SortFunc(t.catalog.Tools, func(a, b *tool.Tool) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	slices.SortFunc(t.catalog.Tools, func(a, b *tool.Tool) int {
+		return strings.Compare(string(a.Name),
+			string(b.Name))
+	})
 	for _, p := range t.problems {
-		t.catalog.Excluded = append(t.catalog.Excluded, tool.Exclusion{Tool: filepath.Base(p.File), Origin: Name, Code: "invalid_file",
+		t.catalog.Excluded = append(t.catalog.Excluded, tool.Exclusion{Tool: filepath.Base(p.File), Origin: Name,
+			Code:   "invalid_file",
 			Reason: p.Error()})
 	}
 }
@@ -203,7 +211,8 @@ func readFile(file string) (data []byte, why string) {
 	before, err := os.Lstat(file)
 	switch {
 	case err != nil:
-		return nil, fmt.Sprintf("it cannot be read (%v): make it readable for the user that runs the hub", command.Cause(err))
+		return nil, fmt.Sprintf("it cannot be read (%v): make it readable for the user that runs the hub",
+			command.Cause(err))
 	case before.Mode()&fs.ModeSymlink != 0:
 		return nil, "it is a link, and what it leads to may be anybody's: put the file itself here"
 	case !before.Mode().IsRegular():
@@ -213,7 +222,8 @@ func readFile(file string) (data []byte, why string) {
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, fmt.Sprintf("it cannot be read (%v): make it readable for the user that runs the hub", command.Cause(err))
+		return nil, fmt.Sprintf("it cannot be read (%v): make it readable for the user that runs the hub",
+			command.Cause(err))
 	}
 	defer f.Close()
 	if now, err := f.Stat(); err != nil || !os.SameFile(before, now) {

@@ -83,11 +83,15 @@ func (d *declared) keys(most time.Duration) []shape.Field {
 	limit := shape.Integer[int]{Min: 1, Max: command.MostOutput, Why: "more is not kept of any command"}
 	return []shape.Field{
 		shape.Must(shape.KeyAt("name", "what the tool is called", shape.Text{Pattern: namePattern,
-			Want: `small letters, digits, _ and -, 48 at most, without "` + Name + `." before it, which is added`}, &d.name)),
-		shape.Must(shape.KeyAt("description", "what the tool does", shape.Text{Empty: true, Check: saysSomething}, &d.description)),
-		shape.Must(shape.KeyAt("input_schema", "a JSON Schema of its arguments", shape.Func[string](anything), &d.schema)),
+			Want: `small letters, digits, _ and -, 48 at most, without "` + Name + `." before it, which is added`},
+			&d.name)),
+		shape.Must(shape.KeyAt("description", "what the tool does", shape.Text{Empty: true, Check: saysSomething},
+			&d.description)),
+		shape.Must(shape.KeyAt("input_schema", "a JSON Schema of its arguments", shape.Func[string](anything),
+			&d.schema)),
 		shape.Must(shape.KeyAt("permission", "readonly or write", shape.OneOf(readonly, write), &d.permission)),
-		shape.Key("tags", "", shape.ListAt(shape.Text{Pattern: tagPattern, Want: "small letters, digits, _ and -"}), &d.tags),
+		shape.Key("tags", "", shape.ListAt(shape.Text{Pattern: tagPattern, Want: "small letters, digits, _ and -"}),
+			&d.tags),
 		shape.KeyAt("command_type", "", shape.OneOf(exec, shell), &d.kind),
 		shape.Must(shape.KeyAt("command", "a program", shape.Text{Empty: true, Check: namesProgram}, &d.command)),
 		shape.KeyAt("args", "", shape.ListAt(shape.Text{Empty: true}), &d.args),
@@ -235,7 +239,8 @@ func (p *parsing) takeCommand() {
 
 func (p *parsing) checkShell() {
 	if p.said.permission.Value == readonly && !slices.Contains(p.tags, tagDangerous) {
-		fault(p, p.said.kind, `a shell command needs the tag "dangerous" or the permission "write": add one, or use exec`)
+		fault(p, p.said.kind,
+			`a shell command needs the tag "dangerous" or the permission "write": add one, or use exec`)
 	}
 	if runtime.GOOS == "windows" {
 		fault(p, p.said.kind, "there is no shell on Windows that takes values safely: use exec")
@@ -276,8 +281,8 @@ func (p *parsing) takeDir() {
 	}
 }
 
-// asTool is the tool that the file declares. Its version is that of the whole file: whatever was permitted of the tool was permitted of
-// this command.
+// asTool is the tool that the file declares. Its version is that of the whole file: whatever was
+// permitted of the tool was permitted of this command.
 func (d *definition) asTool() *tool.Tool {
 	declaration := struct {
 		Name        string          `json:"name"`
@@ -297,7 +302,9 @@ func (d *definition) asTool() *tool.Tool {
 		declaration.Annotations.OpenWorld = new(true)
 	}
 	raw, _ := rawjson.Encode(declaration) // cannot fail: the schema is valid
-	return &tool.Tool{Name: tool.Name(Name + "." + d.name), Server: Name, Native: d.name, Declaration: raw, InputSchema: d.schema,
-		SchemaDigest: tool.Digest(d.schema), SourceDigest: tool.Digest(slices.Concat(d.schema, d.source)), Description: d.description,
-		Tags: slices.Concat([]string{Name}, d.tags, []string{d.permission})}
+	return &tool.Tool{Name: tool.Name(Name + "." + d.name), Server: Name, Native: d.name, Declaration: raw,
+		InputSchema:  d.schema,
+		SchemaDigest: tool.Digest(d.schema), SourceDigest: tool.Digest(slices.Concat(d.schema, d.source)),
+		Description: d.description,
+		Tags:        slices.Concat([]string{Name}, d.tags, []string{d.permission})}
 }

@@ -21,8 +21,9 @@ func (d *definition) result(o *command.Outcome, secrets []string) (json.RawMessa
 			"; the command has run. Tell the person, who has declared the tool in %s", d.path)}
 	}
 	if o.Stdout.Truncated() {
-		return refuse(tool.ClassResultTooLarge, "stdout_limit", "%s printed %d bytes, more than its stdout_limit_bytes "+
-			"allows, so that there is no result", d.tool.Name, o.Stdout.Bytes)
+		return refuse(tool.ClassResultTooLarge, "stdout_limit",
+			"%s printed %d bytes, more than its stdout_limit_bytes "+
+				"allows, so that there is no result", d.tool.Name, o.Stdout.Bytes)
 	}
 	if d.output != outputResult {
 		return textResult(o.Stdout.Text(secrets)), nil
@@ -33,7 +34,8 @@ func (d *definition) result(o *command.Outcome, secrets []string) (json.RawMessa
 	}
 	result, err := readResult(raw)
 	if err != nil {
-		return refuse(tool.ClassExecutionFailed, "invalid_tool_output", "%s printed no tool result: %s", d.tool.Name, err)
+		return refuse(tool.ClassExecutionFailed, "invalid_tool_output", "%s printed no tool result: %s", d.tool.Name,
+			err)
 	}
 	return result, nil
 }
@@ -59,7 +61,8 @@ func (d *definition) failed(o *command.Outcome, secrets []string) json.RawMessag
 		Stderr    string         `json:"stderr"`
 		Bytes     int64          `json:"stderr_bytes"`
 		Truncated bool           `json:"stderr_truncated"`
-	}{Ending: o.Ending, Signal: o.Signal, Duration: o.Took.Milliseconds(), Stderr: stderr, Bytes: o.Stderr.Bytes, Truncated: o.Stderr.Truncated()}
+	}{Ending: o.Ending, Signal: o.Signal, Duration: o.Took.Milliseconds(), Stderr: stderr, Bytes: o.Stderr.Bytes,
+		Truncated: o.Stderr.Truncated()}
 	text := "the command failed: signal " + o.Signal
 	if o.Ending == command.Exited {
 		facts.ExitCode = &o.ExitCode
@@ -78,9 +81,9 @@ func encode(v any) json.RawMessage {
 	return raw
 }
 
-// readResult reads the tool result that a command printed: an object with content, a list of blocks, or structured_content,
-// and is_error. The protocol's own spelling (structuredContent, isError) is as good. What else a tool result may hold says
-// nothing to a client.
+// readResult reads the tool result that a command printed: an object with content, a list of
+// blocks, or structured_content, and is_error. The protocol's own spelling (structuredContent,
+// isError) is as good. What else a tool result may hold says nothing to a client.
 func readResult(raw []byte) (json.RawMessage, error) {
 	raw = bytes.TrimSpace(raw)
 	if !rawjson.Valid(raw) || !rawjson.IsObject(raw) {

@@ -115,8 +115,9 @@ func (t *Toolset) spec(d *definition, argv []string) (command.Spec, error) {
 
 // notRun says why nothing ran.
 func notRun(ctx context.Context, d *definition, err error) error {
-	f := &tool.Failure{Class: tool.ClassSetupRequired, Code: command.CodeNotExecutable, Cause: err, Message: fmt.Sprintf(
-		"the program of %s could not be started: tell the person, who has declared it in %s", d.tool.Name, d.path)}
+	f := &tool.Failure{Class: tool.ClassSetupRequired, Code: command.CodeNotExecutable, Cause: err,
+		Message: fmt.Sprintf(
+			"the program of %s could not be started: tell the person, who has declared it in %s", d.tool.Name, d.path)}
 	switch {
 	case ctx.Err() != nil:
 		f.Class, f.Code, f.Message = tool.ClassCanceled, "", "the call was canceled before it began"
@@ -124,9 +125,11 @@ func notRun(ctx context.Context, d *definition, err error) error {
 			f.Class, f.Message = tool.ClassTimeout, "the time of the call was over before it began: call again"
 		}
 	case errors.Is(err, command.ErrChanged):
-		f.Class, f.Code, f.Message = tool.ClassExecutionFailed, "command_changed", "the program changed while it was about to be run: nothing ran; call again"
+		f.Class, f.Code, f.Message = tool.ClassExecutionFailed, "command_changed",
+			"the program changed while it was about to be run: nothing ran; call again"
 	case errors.Is(err, command.ErrClosed):
-		f.Class, f.Code, f.Message = tool.ClassDependencyUnavailable, "", "the hub is stopping: nothing ran; call again later"
+		f.Class, f.Code, f.Message = tool.ClassDependencyUnavailable, "",
+			"the hub is stopping: nothing ran; call again later"
 	}
 	return f
 }

@@ -23,8 +23,9 @@ type variable struct {
 // types are those that a schema may use.
 func types() []string { return []string{"object", "string", "number", "integer", "boolean", "array"} }
 
-// keywords are those that a schema of the type may use: object, string, number, integer, boolean, array, enum, required and
-// description, nested as deep as one likes, and what narrows a single value. No references, combinations or conditions.
+// keywords are those that a schema of the type may use: object, string, number, integer, boolean,
+// array, enum, required and description, nested as deep as one likes, and what narrows a single
+// value. No references, combinations or conditions.
 func keywords(kind string) []string {
 	all := []string{"type", "description", "title", "enum", "const", "default", "examples", "writeOnly", "x-sensitive"}
 	switch kind {
@@ -40,7 +41,8 @@ func keywords(kind string) []string {
 	return all
 }
 
-// checkSchema checks that n is within the subset of JSON Schema that declared tools can use, and returns its properties.
+// checkSchema checks that n is within the subset of JSON Schema that declared tools can use, and
+// returns its properties.
 func (p *parsing) checkSchema(n *textfile.Node) map[string]variable {
 	if n.Kind != textfile.Mapping {
 		p.Fault(n.Position, "want a JSON Schema of an object", "")
@@ -78,7 +80,8 @@ func (p *parsing) subset(n *textfile.Node, vars map[string]variable) {
 		switch {
 		case vars != nil && (m.Key == "$schema" || m.Key == "$comment"):
 		case !slices.Contains(keywords(kind), m.Key):
-			p.Fault(m.Position, "this keyword is not supported for the type "+kind+" here", "those that are: "+strings.Join(keywords(kind), ", "))
+			p.Fault(m.Position, "this keyword is not supported for the type "+kind+" here", "those that are: "+
+				strings.Join(keywords(kind), ", "))
 		case m.Key == "properties":
 			properties, _ := p.Members(m.Value)
 			for _, property := range properties {

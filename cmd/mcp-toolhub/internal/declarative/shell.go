@@ -77,8 +77,9 @@ func (p *parsing) checkWords(words []place) {
 		i := p.operand(rest, shellTakes)
 		isInput := func(w place) bool { return readsInput.MatchString(w.Value) }
 		if i == len(rest) || i > 0 && slices.ContainsFunc(rest[:i], isInput) {
-			fault(p, program, "%s would read its commands from its standard input, where the arguments of the call are: "+
-				"give it -c and a text, or a file", name)
+			fault(p, program,
+				"%s would read its commands from its standard input, where the arguments of the call are: "+
+					"give it -c and a text, or a file", name)
 		}
 	}
 }

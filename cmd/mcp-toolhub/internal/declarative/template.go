@@ -19,7 +19,8 @@ const (
 	maxValue     = 64 << 10 // bytes of one value
 )
 
-// template is one argument of a command: text, and between it values of the call. Whatever they are, it stays one argument.
+// template is one argument of a command: text, and between it values of the call. Whatever they
+// are, it stays one argument.
 type template []piece
 
 // piece is a text, or the value of a property.
@@ -28,12 +29,13 @@ type piece struct {
 	name string // of the property; "" for a text
 	variable
 
-	// guarded says that the argument begins with the value, which the program would take for an option if it began with "-".
+	// guarded says that the argument begins with the value, which the program would take for an
+	// option if it began with "-".
 	guarded bool
 }
 
-// guard makes a template that begins with a text of the caller's refuse what looks like an option, unless that is closed off
-// by "--" before it.
+// guard makes a template that begins with a text of the caller's refuse what looks like an option,
+// unless that is closed off by "--" before it.
 func (t template) guard(closed bool) {
 	if len(t) > 0 {
 		t[0].guarded = t[0].name != "" && t[0].kind == "string" && !t[0].listed && !closed
@@ -79,7 +81,8 @@ func (p *parsing) variable(v place, name, shown string) (piece, bool) {
 	case !ok:
 		fault(p, v, "%s names no property of input_schema, and nothing else can stand there: %s", shown, p.properties())
 	case !slices.Contains([]string{"string", "integer", "number", "boolean"}, variable.kind):
-		fault(p, v, "%s is of type %s, which is no single value: the command can read it from its standard input", shown, variable.kind)
+		fault(p, v, "%s is of type %s, which is no single value: the command can read it from its standard input",
+			shown, variable.kind)
 	case !variable.required && variable.fallback == nil:
 		fault(p, v, "%s may be missing in a call: add it to required, or give it a default", shown)
 	default:
@@ -138,7 +141,8 @@ func (t template) expand(values map[string]json.RawMessage) (string, error) {
 
 var wholeNumber = regexp.MustCompile(`^-?[0-9]{1,40}$`)
 
-// value writes a value into an argument. The schema has admitted the value, but may admit more than an argument can hold.
+// value writes a value into an argument. The schema has admitted the value, but may admit more than
+// an argument can hold.
 func (one piece) value(raw json.RawMessage) (string, error) {
 	switch one.kind {
 	case "string":

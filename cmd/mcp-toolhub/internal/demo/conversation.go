@@ -40,21 +40,23 @@ func addConversation(s *mcp.Server) {
 
 func sendLog(ctx context.Context, req *mcp.CallToolRequest, in logInput) (*mcp.CallToolResult, any, error) {
 	//lint:ignore SA1019 logging is deprecated from 2026-07-28 on and still a part of every revision: clients must be tried with it
-	err := req.Session.Log(ctx, &mcp.LoggingMessageParams{Logger: "demo", Level: mcp.LoggingLevel(in.Level), Data: in.Message})
+	err := req.Session.Log(ctx, &mcp.LoggingMessageParams{Logger: "demo", Level: mcp.LoggingLevel(in.Level),
+		Data: in.Message})
 	if err != nil {
 		return nil, nil, fmt.Errorf("send the log message: %w", err)
 	}
 	return text("handed to the client's log level filter: " + in.Level), nil, nil
 }
 
-// askName asks by an input request. The SDK turns it into elicitation/create, and calls again with the answer, where the
-// protocol has no input requests.
+// askName asks by an input request. The SDK turns it into elicitation/create, and calls again with
+// the answer, where the protocol has no input requests.
 func askName(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallToolResult, askOutput, error) {
 	const question = "name"
 	caps := req.ClientCapabilities()
 	// A client that declares neither form nor url is one from before there were two: it takes forms.
 	if caps == nil || caps.Elicitation == nil || caps.Elicitation.Form == nil && caps.Elicitation.URL != nil {
-		return nil, askOutput{}, errors.New("this client cannot be asked: it did not declare the capability elicitation with forms")
+		return nil, askOutput{},
+			errors.New("this client cannot be asked: it did not declare the capability elicitation with forms")
 	}
 	response, ok := req.Params.InputResponses[question]
 	if !ok {
@@ -66,14 +68,16 @@ func askName(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallTool
 	}
 	answer, ok := response.(*mcp.ElicitResult)
 	if !ok || answer == nil {
-		return nil, askOutput{}, errors.New("the answer is not that of an elicitation: answer the input request that was sent")
+		return nil, askOutput{},
+			errors.New("the answer is not that of an elicitation: answer the input request that was sent")
 	}
 	if answer.Action != "accept" {
 		return text("no name was given"), askOutput{Action: answer.Action}, nil
 	}
 	name, _ := answer.Content["name"].(string)
 	if n := utf8.RuneCountInString(name); n < 1 || n > mostName {
-		return nil, askOutput{}, fmt.Errorf("the answer holds no name of 1 to %d characters: answer the form again", mostName)
+		return nil, askOutput{}, fmt.Errorf("the answer holds no name of 1 to %d characters: answer the form again",
+			mostName)
 	}
 	return text(greeting(name)), askOutput{Action: "accept", Name: name}, nil
 }

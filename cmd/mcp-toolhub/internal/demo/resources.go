@@ -44,13 +44,15 @@ func addPrompt(s *mcp.Server) {
 	s.AddPrompt(&mcp.Prompt{
 		Name: promptName, Title: "Greet somebody", Description: "Asks the model to greet name in a style.",
 		Arguments: []*mcp.PromptArgument{
-			{Name: "name", Title: "Name", Description: "Who is greeted. Completion proposes some names; every name works.", Required: true},
+			{Name: "name", Title: "Name",
+				Description: "Who is greeted. Completion proposes some names; every name works.", Required: true},
 			{Name: "style", Title: "Style", Description: "formal or casual; casual where it is left out."},
 		},
 	}, func(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 		name, style := req.Params.Arguments["name"], req.Params.Arguments["style"]
 		if name == "" {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: `argument "name" is missing: send a name`}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+				Message: `argument "name" is missing: send a name`}
 		}
 		style = cmp.Or(style, "casual")
 		return &mcp.GetPromptResult{

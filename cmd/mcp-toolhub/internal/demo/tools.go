@@ -63,7 +63,8 @@ func addCalculation(s *mcp.Server) {
 
 	mcp.AddTool(s, &mcp.Tool{
 		Name: "countdown", Title: "Count down", Annotations: readOnly(),
-		Description: "Counts steps down with a pause between them, and reports progress for each where the caller sent a progress token. " +
+		Description: "Counts steps down with a pause between them, and reports progress for each where the caller " +
+			"sent a progress token. " +
 			"Stops when it is canceled.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 			`"steps":{"type":"integer","minimum":1,"maximum":1000,"default":5,"description":"How many steps"},` +
@@ -81,7 +82,8 @@ func addCalculation(s *mcp.Server) {
 	})
 }
 
-func countdown(ctx context.Context, req *mcp.CallToolRequest, in countdownInput) (*mcp.CallToolResult, countdownOutput, error) {
+func countdown(ctx context.Context, req *mcp.CallToolRequest, in countdownInput) (*mcp.CallToolResult, countdownOutput,
+	error) {
 	token := req.Params.GetProgressToken()
 	for step := 1; step <= in.Steps; step++ {
 		if step > 1 {
@@ -110,7 +112,8 @@ func countdown(ctx context.Context, req *mcp.CallToolRequest, in countdownInput)
 func addText(s *mcp.Server) {
 	s.AddTool(&mcp.Tool{
 		Name: "echo", Title: "Echo", Annotations: readOnly(),
-		Description: "Returns the arguments, byte for byte in the text, and the request's _meta as this server decoded it, where the order of keys " +
+		Description: "Returns the arguments, byte for byte in the text, and the request's _meta as this server " +
+			"decoded it, where the order of keys " +
 			"and the digits of very large numbers are lost.",
 		InputSchema: json.RawMessage(`{"type":"object","description":"Anything"}`),
 		OutputSchema: json.RawMessage(`{"type":"object","properties":{"arguments":{"type":"object"},"_meta":{"type":"object"}},` +
@@ -119,7 +122,8 @@ func addText(s *mcp.Server) {
 
 	mcp.AddTool(s, &mcp.Tool{
 		Name: "big", Title: "Big result", Annotations: readOnly(),
-		Description: "Returns one text block of exactly so many bytes, lines of 63 characters that begin with their offset. " +
+		Description: "Returns one text block of exactly so many bytes, lines of 63 characters that begin with " +
+			"their offset. " +
 			"Shows how a client deals with size.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"bytes":{"type":"integer","minimum":0,"maximum":8388608,` +
 			`"description":"Size of the text, at most 8 MiB"}},"required":["bytes"],"additionalProperties":false}`),
@@ -170,7 +174,8 @@ func (g *garden) addTools() {
 	changes := &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no}
 	mcp.AddTool(g.server, &mcp.Tool{
 		Name: "grow", Title: "Grow a tool", InputSchema: noArguments, Annotations: changes,
-		Description: fmt.Sprintf("Adds a tool sprout_N to this server, at most %d, so that it announces a changed list of tools.", mostSprouts),
+		Description: fmt.Sprintf("Adds a tool sprout_N to this server, at most %d, so that it announces a changed "+
+			"list of tools.", mostSprouts),
 	}, func(context.Context, *mcp.CallToolRequest, none) (*mcp.CallToolResult, gardenOutput, error) {
 		return g.grow()
 	})

@@ -45,7 +45,8 @@ type operation interface {
 	// run serves one attempt. Meanwhile the server may use the link.
 	run(ctx context.Context, a *attempt, l link) attemptResult
 
-	// end ends an operation whose latest attempt needs input. why is a *tool.Failure, or a *tool.RPCError for the client.
+	// end ends an operation whose latest attempt needs input. why is a *tool.Failure, or a
+	// *tool.RPCError for the client.
 	end(ctx context.Context, latest attemptResult, why error) attemptResult
 
 	// answer writes the result on the wire of the attempt.
@@ -68,8 +69,9 @@ type attemptResult struct {
 	err     error           // of a forwarded request without a reply
 }
 
-// runningCall is an operation that its server works on, for a client that retries. It runs where the request of its first
-// attempt is served, and may outlive that: one attempt at a time is attached to it, and none while it is suspended.
+// runningCall is an operation that its server works on, for a client that retries. It runs where
+// the request of its first attempt is served, and may outlive that: one attempt at a time is
+// attached to it, and none while it is suspended.
 type runningCall struct {
 	invocation tool.InvocationID
 	cancel     context.CancelCauseFunc
@@ -113,7 +115,8 @@ func (r *runningCall) cancelWith(ctx context.Context) (stop func() bool) {
 	})
 }
 
-// end notes the result, and reports whether the first attempt has its answer already. If not, nobody else will answer it.
+// end notes the result, and reports whether the first attempt has its answer already. If not,
+// nobody else will answer it.
 func (r *runningCall) end(result attemptResult) (suspended bool) {
 	r.turn.Lock()
 	defer r.turn.Unlock()
@@ -127,8 +130,8 @@ func (r *runningCall) end(result attemptResult) (suspended bool) {
 	return r.suspended
 }
 
-// tell says that input requests are open: to the client of the first attempt, or to the retry that waits. The channel is closed
-// when the call has ended.
+// tell says that input requests are open: to the client of the first attempt, or to the retry that
+// waits. The channel is closed when the call has ended.
 func (r *runningCall) tell() (done <-chan struct{}) {
 	r.turn.Lock()
 	defer r.turn.Unlock()
@@ -146,14 +149,15 @@ func (r *runningCall) tell() (done <-chan struct{}) {
 	return r.done
 }
 
-// ask implements tool.Asker. Each question waits until an attempt takes it to the client, and until another one brings the
-// answer.
+// ask implements tool.Asker. Each question waits until an attempt takes it to the client, and until
+// another one brings the answer.
 func (r *runningCall) ask(ctx context.Context, all []tool.Question) ([]tool.Answer, error) {
 	r.mu.Lock()
 	if len(r.open)+len(all) > maxQuestions {
 		r.mu.Unlock()
 		return tool.Refusal(all, &tool.RPCError{Code: tool.CodeInternalError,
-			Message: fmt.Sprintf("%d questions of one call are open: wait for an answer, then ask again", maxQuestions)}), nil
+			Message: fmt.Sprintf("%d questions of one call are open: wait for an answer, then ask again",
+				maxQuestions)}), nil
 	}
 	mine := make([]*inputRequest, len(all))
 	for i, question := range all {

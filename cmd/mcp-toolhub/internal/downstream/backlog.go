@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// backlog counts what a client on a pipe has not taken in yet. While that is too much, no more of the client's messages are
-// read: whoever does not read holds up its own calls, and fills no memory. Make one with newBacklog.
+// backlog counts what a client on a pipe has not taken in yet. While that is too much, no more of
+// the client's messages are read: whoever does not read holds up its own calls, and fills no
+// memory. Make one with newBacklog.
 type backlog struct {
 	mu     sync.Mutex
 	bytes  int           // of messages that wait to be written, or are being written
@@ -30,15 +31,17 @@ const (
 	// maxBacklog bounds how many bytes may wait. Each message counts as at least minBacklog.
 	maxBacklog = 16 << 20
 	minBacklog = 4 << 10
-	// maxServed bounds how many calls of a client on a pipe are served at the same time, up to when the client has the answer.
-	// Others wait; what the client says besides (answers, cancellations) does not.
+	// maxServed bounds how many calls of a client on a pipe are served at the same time, up to when
+	// the client has the answer. Others wait; what the client says besides (answers, cancellations)
+	// does not.
 	maxServed = 128
 )
 
 func newBacklog() *backlog { return &backlog{} }
 
-// queue takes a turn, or queues for one. The calls of a client are served in the order in which it wrote them: one that waits for
-// those before it, to keep their order, must not have the turn that they need. over must follow.
+// queue takes a turn, or queues for one. The calls of a client are served in the order in which it
+// wrote them: one that waits for those before it, to keep their order, must not have the turn that
+// they need. over must follow.
 func (b *backlog) queue(t *turn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -121,8 +124,8 @@ const passOnWithin = 10 * time.Second
 // maxSequel bounds the notifications that have not been passed on.
 const maxSequel = 1000
 
-// after runs run behind all that was passed on before, and what comes later behind it. It returns at once: false where too
-// much waits already, so that run never runs.
+// after runs run behind all that was passed on before, and what comes later behind it. It returns
+// at once: false where too much waits already, so that run never runs.
 func (q *sequel) after(run func()) (taken bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -170,8 +173,9 @@ func wait(c <-chan struct{}) {
 	}
 }
 
-// lineWriter writes messages to a client on a pipe, each on a line. Whoever writes goes on with what others have put meanwhile,
-// many messages with one system call. The first failure stays: the client is gone. Make one with newLineWriter.
+// lineWriter writes messages to a client on a pipe, each on a line. Whoever writes goes on with
+// what others have put meanwhile, many messages with one system call. The first failure stays: the
+// client is gone. Make one with newLineWriter.
 type lineWriter struct {
 	backlog *backlog
 	onBreak func() // is called once, when a write has failed

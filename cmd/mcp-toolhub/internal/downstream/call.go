@@ -111,13 +111,15 @@ func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r re
 }
 
 // refuse records a malformed tools/call, and returns what the client gets. name is "" where there is none.
-func (c *toolCalls) refuse(ctx context.Context, p *peer, m *jsonrpc.Message, name string, why *tool.RPCError) *tool.RPCError {
+func (c *toolCalls) refuse(ctx context.Context, p *peer, m *jsonrpc.Message, name string,
+	why *tool.RPCError) *tool.RPCError {
 	surface, refusal := c.surfaces.of(p)
 	if refusal != nil {
 		return refusal
 	}
 	arguments, _ := m.Object.Get("arguments")
-	return c.deps.Pipeline.Invoke(ctx, &invoke.Call{Surface: surface, Name: name, Arguments: arguments, NativeCallID: m.ID, Method: m.Method,
+	return c.deps.Pipeline.Invoke(ctx, &invoke.Call{Surface: surface, Name: name, Arguments: arguments,
+		NativeCallID: m.ID, Method: m.Method,
 		Actor: p.actor, Session: p.session, Refused: why}).Err
 }
 
@@ -195,8 +197,9 @@ func (c *toolCall) answer(ctx context.Context, a *attempt, result attemptResult)
 	answerLarge(r, text, c.deps.Spool, free)
 }
 
-// progressQueue sends the notifications of a call before its result: progress under the client's own token, and log messages.
-// A client that does not read holds up its own answer only: not the call, its limits, or its place at the server.
+// progressQueue sends the notifications of a call before its result: progress under the client's
+// own token, and log messages. A client that does not read holds up its own answer only: not the
+// call, its limits, or its place at the server.
 type progressQueue struct {
 	replier replier
 	token   json.RawMessage
@@ -291,9 +294,10 @@ type callTarget struct {
 	given             json.RawMessage // the arguments as the client sent them
 }
 
-// targetOf reads a call of name. A call of a hub tool that forwards becomes the call that it stands for; the rest of the
-// request stays. Without a valid name in it, or with a member twice, the call is one of the hub tool itself, and fails by its
-// arguments. metaRef is the selection_ref of the request's _meta; nil where that has none.
+// targetOf reads a call of name. A call of a hub tool that forwards becomes the call that it stands
+// for; the rest of the request stays. Without a valid name in it, or with a member twice, the call
+// is one of the hub tool itself, and fails by its arguments. metaRef is the selection_ref of the
+// request's _meta; nil where that has none.
 func targetOf(surface *tool.Surface, name string, params rawjson.Object, metaRef json.RawMessage) callTarget {
 	args, _ := params.Get("arguments")
 	c := callTarget{name: name, params: params.Text(), arguments: args, given: args}
@@ -337,7 +341,8 @@ func groupOf(batch json.RawMessage) (*invoke.Member, *tool.RPCError) {
 		}
 	}
 	if g.ID == "" || len(g.ID) > maxGroupID || !slices.Contains(invoke.SiblingFailures(), g.Policy) {
-		return nil, invalidParams(fmt.Sprintf("_meta[%q] groups calls: write an id of 1 to %d bytes, or an object with that id and "+
+		return nil, invalidParams(fmt.Sprintf("_meta[%q] groups calls: write an id of 1 to %d bytes, or an object "+
+			"with that id and "+
 			"sibling_failure_policy (ignore, cancel_siblings or cancel_dependent)", tool.MetaBatch, maxGroupID))
 	}
 	return &invoke.Member{Group: g}, nil
@@ -345,7 +350,8 @@ func groupOf(batch json.RawMessage) (*invoke.Member, *tool.RPCError) {
 
 const maxGroupID = 200 // bytes: it stands in each record
 
-// innerArguments returns the arguments for the tool that is called through another. Some models write the object as a string.
+// innerArguments returns the arguments for the tool that is called through another. Some models
+// write the object as a string.
 func innerArguments(args json.RawMessage) (json.RawMessage, bool) {
 	inner, ok := rawjson.Get(args, "arguments")
 	if !ok || rawjson.IsNull(inner) {
@@ -363,8 +369,9 @@ func innerArguments(args json.RawMessage) (json.RawMessage, bool) {
 // metaInvocation is the one member that the hub adds to a result's _meta.
 const metaInvocation = "toolhub/invocation"
 
-// resultFor returns the result as this client gets it: the executor's bytes, the toolhub/ member in _meta, and the members
-// that the client's protocol revision demands of every hop. Keys of the upstream's hop are taken out of _meta.
+// resultFor returns the result as this client gets it: the executor's bytes, the toolhub/ member in
+// _meta, and the members that the client's protocol revision demands of every hop. Keys of the
+// upstream's hop are taken out of _meta.
 func (c *toolCalls) resultFor(p *peer, o invoke.Outcome) (pieces, error) {
 	result := o.Object
 	if result.Text() == nil {
@@ -412,7 +419,8 @@ func metaFor(serverInfo json.RawMessage, o *invoke.Outcome) (json.RawMessage, er
 	if err != nil {
 		return nil, fmt.Errorf("clean _meta of result: %w", err)
 	}
-	out := append(make([]byte, 0, len(rest)+len(o.InvocationID)+128+len(serverInfo)), rest[:bytes.LastIndexByte(rest, '}')]...)
+	out := append(make([]byte, 0, len(rest)+len(o.InvocationID)+128+len(serverInfo)),
+		rest[:bytes.LastIndexByte(rest, '}')]...)
 	if kept {
 		out = append(out, ',')
 	}
@@ -460,8 +468,8 @@ func appendError(out []byte, e *tool.Error) []byte {
 	return append(append(out, `,"next":`...), rawjson.Quote(invoke.Next(e))...)
 }
 
-// asksForInput reports whether a result type is input_required. A server up to 2025-11-25 has no result types: the hub has
-// checked nothing of what it asks for in that way.
+// asksForInput reports whether a result type is input_required. A server up to 2025-11-25 has no
+// result types: the hub has checked nothing of what it asks for in that way.
 func asksForInput(resultType []byte) bool {
 	kind, _ := rawjson.String(resultType)
 	return kind == "input_required"

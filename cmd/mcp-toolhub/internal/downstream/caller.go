@@ -88,9 +88,10 @@ func (c *caller) Load(tools ...*tool.Tool) {
 	}
 }
 
-// listedBesides returns the tools that the session has loaded and the surface does not list, the oldest first: so a list grows
-// at its end. Where the client takes only so many tools, the oldest are left out; loading one of those again makes it the
-// latest. The session has the present declarations of all tools that are returned.
+// listedBesides returns the tools that the session has loaded and the surface does not list, the
+// oldest first: so a list grows at its end. Where the client takes only so many tools, the oldest
+// are left out; loading one of those again makes it the latest. The session has the present
+// declarations of all tools that are returned.
 func (c *caller) listedBesides(surface *tool.Surface) []tool.Listed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +184,8 @@ func (l *links) add(uri, server string) {
 func linksIn(result json.RawMessage) []string {
 	var found []string
 	add := func(object []byte) {
-		if uri, ok := rawjson.GetString(object, "uri"); ok && uri != "" && len(uri) <= maxLinkLength && len(found) < maxLinks {
+		if uri, ok := rawjson.GetString(object, "uri"); ok && uri != "" && len(uri) <= maxLinkLength &&
+			len(found) < maxLinks {
 			found = append(found, uri)
 		}
 	}

@@ -14,8 +14,9 @@ type Change struct {
 	Profile                   string
 	Tools, Prompts, Resources bool // templates count as resources
 
-	// Sees narrows the change down to the callers for whom it is true: others see what they saw. Nil is all of them. It is called
-	// a moment later, concurrently with everything else, and must be quick.
+	// Sees narrows the change down to the callers for whom it is true: others see what they saw.
+	// Nil is all of them. It is called a moment later, concurrently with everything else, and must
+	// be quick.
 	Sees func(tool.Actor) bool
 }
 
@@ -119,7 +120,8 @@ func (t *listeners) changed(changes ...Change) {
 			continue
 		}
 		before := &all[at]
-		before.Tools, before.Prompts, before.Resources = c.Tools || before.Tools, c.Prompts || before.Prompts, c.Resources || before.Resources
+		before.Tools, before.Prompts, before.Resources = c.Tools || before.Tools, c.Prompts ||
+			before.Prompts, c.Resources || before.Resources
 	}
 }
 
@@ -139,9 +141,11 @@ func (t *listeners) tellLocked() {
 	for l := range t.all {
 		var c Change
 		for _, some := range since[l.profile] {
-			wanted := some.Tools && l.wants.Tools || some.Prompts && l.wants.Prompts || some.Resources && l.wants.Resources
+			wanted := some.Tools && l.wants.Tools || some.Prompts && l.wants.Prompts || some.Resources &&
+				l.wants.Resources
 			if wanted && some.isFor(l.actor) {
-				c.Tools, c.Prompts, c.Resources = c.Tools || some.Tools, c.Prompts || some.Prompts, c.Resources || some.Resources
+				c.Tools, c.Prompts, c.Resources = c.Tools || some.Tools, c.Prompts || some.Prompts, c.Resources ||
+					some.Resources
 			}
 		}
 		for _, k := range []struct {

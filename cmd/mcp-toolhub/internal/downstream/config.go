@@ -25,15 +25,21 @@ type Config struct {
 
 // HTTPConfig bounds the Streamable HTTP door.
 type HTTPConfig struct {
-	Listen         string        // host:port, set by serve --http or the config
-	MaxBodyBytes   int64         // of a request; default 4 MiB
-	MaxSessions    int           // at the same time, older protocol revisions; default 1000. One more ends one of the caller that has most.
-	SessionIdle    time.Duration // a session without request or open call for so long ends until its client goes on; default 30m
-	AllowedOrigins []string      // Origin values that are let in besides the hub's own, for instance "https://app.example.com"
-	PublicURL      string        // where people and authorization servers reach the hub from elsewhere, without a slash at its end; "" for nowhere
-	AllowedHosts   []string      // Host names that are let in besides the address that the hub listens on
-	NoDirectViews  bool          // /mcp/s/SERVER is not served
-	DrainTimeout   time.Duration // calls in flight at a stop have this long to end; default 10s
+	Listen       string // host:port, set by serve --http or the config
+	MaxBodyBytes int64  // of a request; default 4 MiB
+	// at the same time, older protocol revisions; default 1000. One more ends one of the caller
+	// that has most.
+	MaxSessions int
+	// a session without request or open call for so long ends until its client goes on; default 30m
+	SessionIdle time.Duration
+	// Origin values that are let in besides the hub's own, for instance "https://app.example.com"
+	AllowedOrigins []string
+	// where people and authorization servers reach the hub from elsewhere, without a slash at its
+	// end; "" for nowhere
+	PublicURL     string
+	AllowedHosts  []string      // Host names that are let in besides the address that the hub listens on
+	NoDirectViews bool          // /mcp/s/SERVER is not served
+	DrainTimeout  time.Duration // calls in flight at a stop have this long to end; default 10s
 
 	// DrainDelay is the time between the readiness that says no and the first call that is refused;
 	// nil: 0 where Listen is loopback, else 5s.
@@ -92,12 +98,14 @@ func (c AuthConfig) opens(name, view string) bool {
 
 // ReadsResults reports whether a caller may read the stored results of all callers.
 func (c AuthConfig) ReadsResults(caller tool.Actor) bool {
-	return caller.Door == httpActor && slices.ContainsFunc(c.Tokens, func(t Token) bool { return t.Name == caller.Name && t.Results })
+	return caller.Door == httpActor && slices.ContainsFunc(c.Tokens,
+		func(t Token) bool { return t.Name == caller.Name && t.Results })
 }
 
 // readsEvents reports whether name may read the events of all callers, with the token of earlier.
 func (c AuthConfig) readsEvents(name string, earlier AuthConfig) bool {
-	return c.lets(name, earlier) && slices.ContainsFunc(c.Tokens, func(t Token) bool { return t.Name == name && t.Events })
+	return c.lets(name, earlier) && slices.ContainsFunc(c.Tokens,
+		func(t Token) bool { return t.Name == name && t.Events })
 }
 
 func (c Config) withDefaults() Config {

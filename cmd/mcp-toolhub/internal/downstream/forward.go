@@ -58,8 +58,10 @@ func (f *forwarder) forward(ctx context.Context, p *peer, m *jsonrpc.Message, r 
 	state, _ := m.Object.Get("requestState")
 	a := &attempt{peer: p, params: params, requestState: state, server: to.server, reply: r,
 		progress: progressQueue{replier: r, token: p.meta.token}, retries: p.modern && takesInput}
-	op := &forwardedRequest{toolCall: toolCall{toolCalls: &toolCalls{deps: f.deps}}, forwarder: f, to: to, request: tool.Request{
-		Server: to.server, Method: m.Method, Params: params, Meta: p.meta.onward, Hop: p.hop, Session: p.session, Unknown: to.unknown}}
+	op := &forwardedRequest{toolCall: toolCall{toolCalls: &toolCalls{deps: f.deps}}, forwarder: f, to: to,
+		request: tool.Request{
+			Server: to.server, Method: m.Method, Params: params, Meta: p.meta.onward, Hop: p.hop, Session: p.session,
+			Unknown: to.unknown}}
 	if a.op = op; to.unknown {
 		op.request.Name = p.named
 	}
@@ -81,15 +83,18 @@ func (f *forwarder) callOf(p *peer, m *jsonrpc.Message, to onward, params json.R
 	if refusal != nil {
 		return c, refusal
 	}
-	c = invoke.Call{Surface: surface, Params: params, Meta: p.meta.onward, Hop: p.hop, NativeCallID: m.ID, Method: clip(m.Method),
-		Actor: p.actor, Session: p.session, Request: &invoke.Request{Send: send, Method: f.deps.Servers.Method(to.server, m.Method, !to.unknown),
+	c = invoke.Call{Surface: surface, Params: params, Meta: p.meta.onward, Hop: p.hop, NativeCallID: m.ID,
+		Method: clip(m.Method),
+		Actor:  p.actor, Session: p.session, Request: &invoke.Request{Send: send,
+			Method:  f.deps.Servers.Method(to.server, m.Method, !to.unknown),
 			Unasked: m.Method == methodComplete}}
 	if rawjson.IsObject(params) {
 		own := []string{"_meta"}
 		if p.modern && !to.unknown { // of a retry
 			own = append(own, "inputResponses", "requestState")
 		}
-		arguments, _, err := rawjson.DeleteFunc(params, func(m rawjson.Member) bool { return slices.Contains(own, m.Name()) })
+		arguments, _, err := rawjson.DeleteFunc(params,
+			func(m rawjson.Member) bool { return slices.Contains(own, m.Name()) })
 		if err != nil {
 			return c, invalidParams(err.Error())
 		}
@@ -100,9 +105,11 @@ func (f *forwarder) callOf(p *peer, m *jsonrpc.Message, to onward, params json.R
 
 // permitted runs a request about a server, or a notification, that the client waits for no answer
 // of: do, where the policy lets it. Nobody is asked.
-func (f *forwarder) permitted(ctx context.Context, p *peer, m *jsonrpc.Message, to onward, do func(context.Context) error) *tool.RPCError {
+func (f *forwarder) permitted(ctx context.Context, p *peer, m *jsonrpc.Message, to onward,
+	do func(context.Context) error) *tool.RPCError {
 	c, refusal := f.callOf(p, m, to, m.Params, func(ctx context.Context, _ *tool.Execution) (tool.Reply, error) {
-		by := tool.ExternalMapping{Source: tool.SourceMCP, Role: "upstream", ServerID: to.server, Method: clip(m.Method)}
+		by := tool.ExternalMapping{Source: tool.SourceMCP, Role: "upstream", ServerID: to.server,
+			Method: clip(m.Method)}
 		return tool.Reply{Result: json.RawMessage("{}"), Mapping: by}, do(ctx)
 	})
 	if refusal != nil {
@@ -135,7 +142,8 @@ func (f *forwardedRequest) run(ctx context.Context, a *attempt, l link) attemptR
 	request := f.request
 	request.Params, request.Ask, request.Progress, request.Notify = a.params, l.ask, l.report, l.notify
 	reply, err := f.deps.Servers.Forward(ctx, &request)
-	if why := (*tool.Failure)(nil); err != nil && errors.As(context.Cause(ctx), &why) { // the reason of the cancellation
+	// the reason of the cancellation
+	if why := (*tool.Failure)(nil); err != nil && errors.As(context.Cause(ctx), &why) {
 		err = why
 	}
 	return attemptResult{reply: &reply, err: err}
@@ -149,7 +157,8 @@ func (f *forwardedRequest) send(ctx context.Context, e *tool.Execution) (tool.Re
 		request.Progress = e.Progress
 	}
 	var err error
-	_ = rawjson.Members(e.Arguments, func(m rawjson.Member) bool { // what was judged is sent: a hook, a person or a retry may have changed it
+	// what was judged is sent: a hook, a person or a retry may have changed it
+	_ = rawjson.Members(e.Arguments, func(m rawjson.Member) bool {
 		if was, there := rawjson.Get(request.Params, m.Name()); (there || !f.retry) && !bytes.Equal(was, m.Value) {
 			request.Params, err = rawjson.Set(request.Params, m.Name(), m.Value)
 		}
@@ -186,8 +195,9 @@ func (f *forwardedRequest) answer(ctx context.Context, a *attempt, r attemptResu
 			object, _ := reply.Object.(rawjson.Object)
 			a.peer.caller.remember(a.server, reply.Result, object)
 		}
-		to := answeredRequest{server: a.server, method: f.request.Method, asked: f.to.from, native: f.to.to, unknown: f.to.unknown,
-			task: f.to.task}
+		to := answeredRequest{server: a.server, method: f.request.Method, asked: f.to.from, native: f.to.to,
+			unknown: f.to.unknown,
+			task:    f.to.task}
 		result, err = f.resultOf(ctx, a.peer, to, reply)
 	}
 	if err != nil {
@@ -214,7 +224,8 @@ type answeredRequest struct {
 }
 
 // resultOf returns a server's result as this client gets it.
-func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest, reply *tool.Reply) (json.RawMessage, error) {
+func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest, reply *tool.Reply) (json.RawMessage,
+	error) {
 	if !rawjson.IsObject(reply.Result) {
 		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: "the server's result is no JSON object"}
 	}
@@ -239,7 +250,8 @@ func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest, r
 		}
 	}
 	if to.method == methodResourcesRead && !reply.NeedsInput {
-		// Who may read it is this hub's affair, so that no cache may share it. For how long it is good, its server knows.
+		// Who may read it is this hub's affair, so that no cache may share it. For how long it is
+		// good, its server knows.
 		if ttl, _ := rawjson.Get(result, "ttlMs"); len(ttl) == 0 || ttl[0] < '0' || ttl[0] > '9' {
 			set("ttlMs", []byte("0"))
 		}
@@ -253,7 +265,8 @@ func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest, r
 	return result, errors.Join(err, metaErr)
 }
 
-// failed returns the error for a request that no server has answered with a result; nil where the client has cancelled it.
+// failed returns the error for a request that no server has answered with a result; nil where the
+// client has cancelled it.
 func (f *forwarder) failed(ctx context.Context, r replier, err error) *tool.RPCError {
 	if ctx.Err() != nil && r.abandon(ctx) {
 		return nil
@@ -267,7 +280,8 @@ func (f *forwarder) failed(ctx context.Context, r replier, err error) *tool.RPCE
 		return failure.RPC()
 	}
 	f.deps.Logger.Error("request failed", "error", err)
-	return &tool.RPCError{Code: tool.CodeInternalError, Message: "the hub failed while it handled this request; its log says why"}
+	return &tool.RPCError{Code: tool.CodeInternalError,
+		Message: "the hub failed while it handled this request; its log says why"}
 }
 
 // getPrompt serves prompts/get: the prompt goes by any of its names here, and by its own one on.
@@ -358,10 +372,12 @@ func (f *forwarder) passNote(ctx context.Context, p *peer, m *jsonrpc.Message) {
 		params = nil
 	}
 	err := f.permitted(ctx, p, m, onward{server: server, unknown: true}, func(ctx context.Context) error {
-		return f.deps.Servers.Notify(ctx, &tool.Request{Server: server, Method: m.Method, Params: params, Hop: p.hop, Session: p.session})
+		return f.deps.Servers.Notify(ctx, &tool.Request{Server: server, Method: m.Method, Params: params, Hop: p.hop,
+			Session: p.session})
 	})
 	if err != nil {
-		f.deps.Logger.Warn("a client's notification did not reach the server", "server", server, "method", clip(m.Method), "error", err)
+		f.deps.Logger.Warn("a client's notification did not reach the server", "server", server, "method",
+			clip(m.Method), "error", err)
 	}
 }
 

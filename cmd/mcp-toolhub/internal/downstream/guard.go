@@ -18,8 +18,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// guard decides which HTTP requests come in, by their host, origin and token. Each of its checks answers the requests that it
-// refuses, and returns ok false for them.
+// guard decides which HTTP requests come in, by their host, origin and token. Each of its checks
+// answers the requests that it refuses, and returns ok false for them.
 type guard struct {
 	config func() *Config
 	refuse func(address string) // notes a request without a valid token
@@ -32,7 +32,8 @@ func (s *Server) RefusedCallers() int64 { return s.refused.Load() }
 func (s *Server) refuse(address string) {
 	all := s.refused.Add(1)
 	s.sayThat.Do(func() {
-		s.deps.Logger.Warn("a request without a valid token is refused; others are counted", "address", address, "so_far", all)
+		s.deps.Logger.Warn("a request without a valid token is refused; others are counted", "address", address,
+			"so_far", all)
 	})
 }
 
@@ -67,7 +68,8 @@ func (c Config) CheckListen(address string) error {
 	if isLoopback(host) || len(c.Auth.Tokens) > 0 {
 		return nil
 	}
-	return fmt.Errorf("listen on %q: that address can be reached from other machines, and nobody would have to sign in: "+
+	return fmt.Errorf("listen on %q: that address can be reached from other machines, and nobody would have "+
+		"to sign in: "+
 		"set hub.auth.tokens in the config, or listen on 127.0.0.1", address)
 }
 
@@ -97,7 +99,8 @@ func (g *guard) checkPeer(w http.ResponseWriter, r *http.Request) (ok bool) {
 	if !known || len(g.config().Auth.Tokens) > 0 || !isStranger() {
 		return true
 	}
-	http.Error(w, "this hub has no tokens, and so serves only the user who runs it: add hub.auth.tokens to its config, and send one", http.StatusForbidden)
+	http.Error(w, "this hub has no tokens, and so serves only the user who runs it: add hub.auth.tokens to its "+
+		"config, and send one", http.StatusForbidden)
 	return false
 }
 
@@ -110,7 +113,8 @@ func (g *guard) checkHost(w http.ResponseWriter, r *http.Request) (ok bool) {
 	}
 	host = strings.Trim(host, "[]")
 	if !isLoopback(host) && !g.isOwnName(r, host) {
-		http.Error(w, "this hub is not known under that host name: add it to hub.http.allowed_hosts", http.StatusForbidden)
+		http.Error(w, "this hub is not known under that host name: add it to hub.http.allowed_hosts",
+			http.StatusForbidden)
 		return false
 	}
 	return true
@@ -130,7 +134,8 @@ func (g *guard) isOwnName(r *http.Request, host string) bool {
 	cfg := &g.config().HTTP
 	listen, _, _ := net.SplitHostPort(cfg.Listen)
 	public, _ := url.Parse(cfg.PublicURL)
-	return host != "" && (strings.EqualFold(host, listen) || strings.EqualFold(host, public.Hostname())) || isOwnAddress(r, host) ||
+	return host != "" && (strings.EqualFold(host, listen) || strings.EqualFold(host, public.Hostname())) ||
+		isOwnAddress(r, host) ||
 		slices.ContainsFunc(cfg.AllowedHosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
@@ -148,8 +153,8 @@ func isOwnAddress(r *http.Request, host string) bool {
 	return err == nil && ip.Unmap() == own.Addr().Unmap()
 }
 
-// checkOrigin: "Servers MUST validate the Origin header on all incoming connections." A request without one does not come
-// from a web page.
+// checkOrigin: "Servers MUST validate the Origin header on all incoming connections." A request
+// without one does not come from a web page.
 func (g *guard) checkOrigin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
@@ -181,7 +186,8 @@ func paramHeaders(r *http.Request) string {
 	list := ""
 	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
 		name = strings.TrimSpace(name)
-		if n := len(paramheader.Prefix); len(name) > n && strings.EqualFold(name[:n], paramheader.Prefix) && paramheader.IsToken(name) {
+		if n := len(paramheader.Prefix); len(name) > n && strings.EqualFold(name[:n], paramheader.Prefix) &&
+			paramheader.IsToken(name) {
 			list += ", " + name
 		}
 	}
@@ -196,7 +202,8 @@ func (g *guard) isAllowedOrigin(r *http.Request, origin string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.Host == r.Host
 }
 
-// authenticate finds out whose request it is. Every token is compared, in constant time, so that the time tells nothing.
+// authenticate finds out whose request it is. Every token is compared, in constant time, so that
+// the time tells nothing.
 func (g *guard) authenticate(w http.ResponseWriter, r *http.Request) (in *entry, ok bool) {
 	actor, ok := g.actorOf(r)
 	actor.Address = address(r)
@@ -224,7 +231,8 @@ func (g *guard) events(serve func(http.ResponseWriter, *http.Request, func() boo
 		auth := g.config().Auth
 		may := func() bool { return g.config().Auth.readsEvents(in.actor.Name, auth) }
 		if !may() {
-			http.Error(w, "reading events takes a token with that right: add events: read to one in hub.auth.tokens", http.StatusForbidden)
+			http.Error(w, "reading events takes a token with that right: add events: read to one in hub.auth.tokens",
+				http.StatusForbidden)
 			return
 		}
 		serve(w, in.Request, may)

@@ -11,21 +11,24 @@ import (
 
 // Health is the answer of /health/ready, and what the servers command prints with -o json.
 type Health struct {
-	Status   string              `json:"status"` // "ready", "degraded" (a server is not ready) or "stopping"
-	Problems []string            `json:"problems,omitempty"`
-	Warnings []string            `json:"warnings,omitempty"` // entries of the config that match nothing
-	Sessions int                 `json:"sessions"`
-	Waiting  int                 `json:"waiting_calls,omitempty"`     // for the next request of a client of 2026-07-28
-	Asking   int                 `json:"open_questions,omitempty"`    // of servers, to clients with HTTP sessions
-	Strays   int64               `json:"dropped_responses,omitempty"` // of clients, to no question that is open for them
-	Lost     int64               `json:"lost_reports,omitempty"`      // of servers, while their calls waited for clients
-	Servers  []tool.ServerStatus `json:"servers"`
+	Status   string   `json:"status"` // "ready", "degraded" (a server is not ready) or "stopping"
+	Problems []string `json:"problems,omitempty"`
+	Warnings []string `json:"warnings,omitempty"` // entries of the config that match nothing
+	Sessions int      `json:"sessions"`
+	Waiting  int      `json:"waiting_calls,omitempty"`  // for the next request of a client of 2026-07-28
+	Asking   int      `json:"open_questions,omitempty"` // of servers, to clients with HTTP sessions
+	// of clients, to no question that is open for them
+	Strays int64 `json:"dropped_responses,omitempty"`
+	// of servers, while their calls waited for clients
+	Lost    int64               `json:"lost_reports,omitempty"`
+	Servers []tool.ServerStatus `json:"servers"`
 }
 
 // Health returns the state of the hub and of each upstream server.
 func (s *Server) Health() Health {
 	h := Health{Status: "ready", Sessions: s.sessions.count(), Servers: s.deps.Statuses(),
-		Waiting: s.suspensions.table.Len(), Asking: s.sessions.questions(), Strays: s.strays.Load(), Lost: s.suspensions.lost.Load()}
+		Waiting: s.suspensions.table.Len(), Asking: s.sessions.questions(), Strays: s.strays.Load(),
+		Lost: s.suspensions.lost.Load()}
 	if s.deps.Problems != nil {
 		h.Problems = s.deps.Problems()
 	}
@@ -47,8 +50,9 @@ func (s *Server) live(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, []byte(`{"status":"live"}`))
 }
 
-// ready answers 200 as long as the hub takes calls: a server that is down is no reason to take its healthy neighbours out
-// of service. Where the hub has tokens, only their holders see more than the status.
+// ready answers 200 as long as the hub takes calls: a server that is down is no reason to take its
+// healthy neighbours out of service. Where the hub has tokens, only their holders see more than the
+// status.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	h := s.Health()
 	status := http.StatusOK

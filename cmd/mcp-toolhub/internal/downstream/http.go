@@ -22,8 +22,8 @@ const (
 	headerName    = "Mcp-Name"
 )
 
-// DirectView returns the name under which the surface of one server, with its native names, is served. No profile of a config
-// has such a name.
+// DirectView returns the name under which the surface of one server, with its native names, is
+// served. No profile of a config has such a name.
 func DirectView(server string) string { return directPrefix + server }
 
 const directPrefix = "s/"
@@ -75,7 +75,10 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /events", clients(g.events(s.deps.Events)))
 	mux.HandleFunc("GET "+ShowPath, clients(s.show))
 	if s.deps.Metrics != nil {
-		mux.HandleFunc("GET "+MetricsPath, clients(func(w http.ResponseWriter, in *entry) { s.deps.Metrics.ServeHTTP(w, in.Request) }))
+		mux.HandleFunc("GET "+MetricsPath, clients(func(w http.ResponseWriter, in *entry) {
+			s.deps.Metrics.ServeHTTP(w,
+				in.Request)
+		}))
 	}
 	if pages := s.deps.SignIns; pages != nil {
 		mux.HandleFunc(SignInPath, g.local(pages.ServeHTTP))
@@ -84,7 +87,8 @@ func (s *Server) Handler() http.Handler {
 		}))
 	}
 	mux.HandleFunc("/mcp", clients(func(w http.ResponseWriter, in *entry) {
-		named(w, in, s.settings.Load().first.name, "your token does not open the default profile: use the address of a profile of yours, /mcp/p/NAME")
+		named(w, in, s.settings.Load().first.name,
+			"your token does not open the default profile: use the address of a profile of yours, /mcp/p/NAME")
 	}))
 	mux.HandleFunc("/mcp/p/{profile}", clients(func(w http.ResponseWriter, in *entry) {
 		name := in.PathValue("profile")
@@ -118,7 +122,8 @@ func (s *Server) OwnHost(listen string, next http.Handler) http.Handler {
 	return g.local(next.ServeHTTP)
 }
 
-// SignInPath begins the addresses of pages on which people sign in to servers, BeginPath those at which clients ask for such a page.
+// SignInPath begins the addresses of pages on which people sign in to servers, BeginPath those at
+// which clients ask for such a page.
 const (
 	SignInPath = "/sign-in/"
 	BeginPath  = "/sign-ins/"
@@ -129,14 +134,16 @@ type SignIns interface {
 	// The handler serves the pages below SignInPath: anybody may ask for them.
 	http.Handler
 
-	// Begin begins a sign-in of a caller to a server, and answers with the address of its page, then once more at its end.
+	// Begin begins a sign-in of a caller to a server, and answers with the address of its page,
+	// then once more at its end.
 	Begin(w http.ResponseWriter, r *http.Request, server string, caller tool.Actor)
 }
 
 // MetricsPath is the address of the metrics.
 const MetricsPath = "/metrics"
 
-// ShowPath is the address of what a person is told of a tool. Its parameters are name, profile (default: the first one) and json.
+// ShowPath is the address of what a person is told of a tool. Its parameters are name, profile
+// (default: the first one) and json.
 const ShowPath = "/tools"
 
 // show answers a request for ShowPath.
@@ -146,7 +153,8 @@ func (s *Server) show(w http.ResponseWriter, in *entry) {
 	if name := q.Get("profile"); name != "" {
 		ps = s.settings.Load().profiles[name]
 	}
-	if ps == nil || strings.HasPrefix(ps.name, directPrefix) || s.deps.Show == nil || !s.cfg().Auth.opens(in.actor.Name, ps.name) {
+	if ps == nil || strings.HasPrefix(ps.name, directPrefix) || s.deps.Show == nil ||
+		!s.cfg().Auth.opens(in.actor.Name, ps.name) {
 		http.Error(w, "no such profile: the hub's config names its profiles", http.StatusNotFound)
 		return
 	}
@@ -168,8 +176,9 @@ func isBrowser(r *http.Request) bool {
 		!strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
 
-// tellPerson says what is here. "The server MUST either return Content-Type: text/event-stream in response to this HTTP GET,
-// or else return HTTP 405 Method Not Allowed" holds for the addresses of clients.
+// tellPerson says what is here. "The server MUST either return Content-Type: text/event-stream in
+// response to this HTTP GET, or else return HTTP 405 Method Not Allowed" holds for the addresses of
+// clients.
 func tellPerson(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	where := "/mcp at this address"
@@ -178,14 +187,16 @@ func tellPerson(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		w.WriteHeader(http.StatusMethodNotAllowed)
 	}
-	fmt.Fprintf(w, "This is mcp-toolhub. It is for MCP clients, which connect to %s. The page for people is at %s.\n", where, pagePath)
+	fmt.Fprintf(w, "This is mcp-toolhub. It is for MCP clients, which connect to %s. The page for people is at %s.\n",
+		where, pagePath)
 }
 
 // bodyWithin bounds the time that a client takes to send the body of a request.
 const bodyWithin = 30 * time.Second
 
-// limitBody ends connections whose request body does not come, so that nobody can hold one without even a token. Whoever
-// has read the body lifts the limit, because the connection may then stay open for a long answer.
+// limitBody ends connections whose request body does not come, so that nobody can hold one without
+// even a token. Whoever has read the body lifts the limit, because the connection may then stay
+// open for a long answer.
 func limitBody(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWithin))
@@ -217,8 +228,9 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 		s.deps.Logger.Warn("a client's message was refused: it is over a limit",
 			"limit", "hub.limits.client_message", "bytes", large.Limit)
-		writeJSON(w, http.StatusRequestEntityTooLarge, jsonrpc.ErrorText(nil, jsonrpc.InvalidRequest(fmt.Sprintf("the message has more than %d bytes "+
-			"(hub.limits.client_message): send less, or raise that in the hub's config", large.Limit))))
+		writeJSON(w, http.StatusRequestEntityTooLarge,
+			jsonrpc.ErrorText(nil, jsonrpc.InvalidRequest(fmt.Sprintf("the message has more than %d bytes "+
+				"(hub.limits.client_message): send less, or raise that in the hub's config", large.Limit))))
 		return nil, false
 	}
 	http.Error(w, "the body could not be read", http.StatusBadRequest)

@@ -20,8 +20,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// httpDoor serves one profile over Streamable HTTP. Sessions, which revisions before 2026-07-28 have, are its own: to the
-// SDK each message stands for itself, so that any hub can serve the next one.
+// httpDoor serves one profile over Streamable HTTP. Sessions, which revisions before 2026-07-28
+// have, are its own: to the SDK each message stands for itself, so that any hub can serve the next
+// one.
 type httpDoor struct {
 	server  *Server
 	profile string
@@ -70,7 +71,8 @@ func (d *httpDoor) getOrDelete(w http.ResponseWriter, r *entry) {
 		return
 	}
 	if r.Header.Get(headerSession) == "" {
-		http.Error(w, r.Method+" needs the "+headerSession+" header that the answer to initialize gave", http.StatusBadRequest)
+		http.Error(w, r.Method+" needs the "+headerSession+" header that the answer to initialize gave",
+			http.StatusBadRequest)
 		return
 	}
 	s, ok := d.openSession(w, r)
@@ -185,7 +187,8 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 	}
 	defer d.server.sessions.release(s)
 	p := &r.peer
-	p.actor, p.session, p.caller, p.questions, p.hop.ClientCapabilities = s.actor, s.caller.session, s.caller, &s.questions, s.capabilities
+	p.actor, p.session, p.caller, p.questions, p.hop.ClientCapabilities = s.actor, s.caller.session, s.caller,
+		&s.questions, s.capabilities
 	p.actor.Address = address(r.Request) // of this request
 	switch {
 	case m.IsRequest() && d.server.serves(d.profile, m.Method):
@@ -236,7 +239,8 @@ func (d *httpDoor) initialize(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		s, err := d.begin(r, m, version)
 		if err != nil {
 			w.Header().Set("Retry-After", "60")
-			writeJSON(w, http.StatusServiceUnavailable, jsonrpc.ErrorText(m.ID, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}))
+			writeJSON(w, http.StatusServiceUnavailable,
+				jsonrpc.ErrorText(m.ID, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}))
 			return
 		}
 		w.Header().Set(headerSession, s.id)
@@ -249,7 +253,8 @@ func (d *httpDoor) initialize(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 // passNote sends a notification on that the hub does not know. The client may go on once the server has it.
 func (d *httpDoor) passNote(w http.ResponseWriter, r *entry, p *peer, m *jsonrpc.Message) {
 	if v := r.Header.Get(headerVersion); v != "" && !supported(v) || d.server.enter(p.actor, 0) != nil {
-		http.Error(w, "the notification is not taken: its protocol version is not supported, or the hub is stopping", http.StatusBadRequest)
+		http.Error(w, "the notification is not taken: its protocol version is not supported, or the hub is stopping",
+			http.StatusBadRequest)
 		return
 	}
 	defer d.server.exit(p.actor, 0)
@@ -257,14 +262,15 @@ func (d *httpDoor) passNote(w http.ResponseWriter, r *entry, p *peer, m *jsonrpc
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// servedBySDK reports whether the SDK knows the method. Over HTTP it refuses others with a plain text before 2026-07-28,
-// which clients take for a broken connection.
+// servedBySDK reports whether the SDK knows the method. Over HTTP it refuses others with a plain
+// text before 2026-07-28, which clients take for a broken connection.
 func servedBySDK(method string) bool {
 	return method == methodInitialize || method == "ping" || method == "server/discover"
 }
 
-// openSession returns the session that the request names, until it is released, or answers the request and returns ok false.
-// Somebody else's session is refused, and it does not show whether it exists under another profile.
+// openSession returns the session that the request names, until it is released, or answers the
+// request and returns ok false. Somebody else's session is refused, and it does not show whether it
+// exists under another profile.
 func (d *httpDoor) openSession(w http.ResponseWriter, r *entry) (s *httpSession, ok bool) {
 	s, err := d.session(r)
 	switch {
@@ -277,8 +283,8 @@ func (d *httpDoor) openSession(w http.ResponseWriter, r *entry) (s *httpSession,
 	return s, err == nil
 }
 
-// session returns the session that the request names, and keeps it until it is released. Where there is none that the sender
-// may use, the error is sessionid.ErrUnknown.
+// session returns the session that the request names, and keeps it until it is released. Where
+// there is none that the sender may use, the error is sessionid.ErrUnknown.
 func (d *httpDoor) session(r *entry) (*httpSession, error) {
 	id := r.Header.Get(headerSession)
 	s, ok := d.server.sessions.use(id)
@@ -323,19 +329,21 @@ func (d *httpDoor) delegate(w http.ResponseWriter, r *entry, m *jsonrpc.Message)
 	_, _ = w.Write(mask.undo(rec.body.Bytes())) // a client that is gone is noticed by the HTTP server
 }
 
-// checkHeaders: on 2026-07-28 the headers by which proxies route must say what the body says. inBody is the protocol revision
-// that its _meta names.
+// checkHeaders: on 2026-07-28 the headers by which proxies route must say what the body says.
+// inBody is the protocol revision that its _meta names.
 func checkHeaders(h http.Header, m *jsonrpc.Message, inBody string) *tool.RPCError {
 	mismatch := func(what string) *tool.RPCError {
 		return &tool.RPCError{Code: tool.CodeHeaderMismatch, Message: what}
 	}
 	switch v := h.Get(headerVersion); {
 	case v == "":
-		return mismatch(fmt.Sprintf("%s header is required for requests carrying %q", headerVersion, mcp.MetaKeyProtocolVersion))
+		return mismatch(fmt.Sprintf("%s header is required for requests carrying %q", headerVersion,
+			mcp.MetaKeyProtocolVersion))
 	case inBody == "":
 		return invalidParams(fmt.Sprintf("missing or invalid _meta field %q", mcp.MetaKeyProtocolVersion))
 	case v != inBody:
-		return mismatch(fmt.Sprintf("%s header %q does not match request %s %q", headerVersion, v, mcp.MetaKeyProtocolVersion, inBody))
+		return mismatch(fmt.Sprintf("%s header %q does not match request %s %q", headerVersion, v,
+			mcp.MetaKeyProtocolVersion, inBody))
 	}
 	switch v := h.Get(headerMethod); {
 	case v == "":
@@ -367,9 +375,10 @@ func checkHeaders(h http.Header, m *jsonrpc.Message, inBody string) *tool.RPCErr
 	return nil
 }
 
-// checkParams: on 2026-07-28 the headers that repeat arguments of a tool must say what the body says. A name that belongs
-// to no tool is the call's own affair. Who calls a deferred tool by its name need not know of the headers, as no list has told
-// of them; those that it sends are held to what they say.
+// checkParams: on 2026-07-28 the headers that repeat arguments of a tool must say what the body
+// says. A name that belongs to no tool is the call's own affair. Who calls a deferred tool by its
+// name need not know of the headers, as no list has told of them; those that it sends are held to
+// what they say.
 func checkParams(surface *tool.Surface, name string, args json.RawMessage, h http.Header) *tool.RPCError {
 	l, ok := surface.Resolve(name)
 	if !ok {
@@ -435,8 +444,8 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) WriteHeader(status int)      { r.status = status }
 func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
 
-// message returns the JSON-RPC response that was recorded. Progress cannot travel in a batch's answer: where a stream was
-// written, its last event is the response.
+// message returns the JSON-RPC response that was recorded. Progress cannot travel in a batch's
+// answer: where a stream was written, its last event is the response.
 func (r *recorder) message(id json.RawMessage) []byte {
 	body := r.body.Bytes()
 	if strings.HasPrefix(r.header.Get("Content-Type"), "text/event-stream") {

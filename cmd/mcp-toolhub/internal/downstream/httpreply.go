@@ -26,15 +26,18 @@ const (
 	progressWithin = 30 * time.Second
 )
 
-// httpReply answers one lane request over HTTP. A result that comes first goes out as plain JSON, unless the client names
-// event streams first; a request that has something to tell before its result gets an event stream.
+// httpReply answers one lane request over HTTP. A result that comes first goes out as plain JSON,
+// unless the client names event streams first; a request that has something to tell before its
+// result gets an event stream.
 type httpReply struct {
 	id     json.RawMessage
 	modern bool
-	inline bool   // a result that comes first goes out as plain JSON
-	done   func() // frees the id, before the client has the answer: it may use the id again at once. Nil where none is taken
-	from   *http.Request
-	out    http.ResponseWriter
+	inline bool // a result that comes first goes out as plain JSON
+	// frees the id, before the client has the answer: it may use the id again at once. Nil where
+	// none is taken
+	done func()
+	from *http.Request
+	out  http.ResponseWriter
 
 	mu     sync.Mutex
 	w      http.ResponseWriter // out, and nil once answered
@@ -124,8 +127,8 @@ func (r *httpReply) refuse(err *tool.RPCError) {
 // abandon implements replier: an HTTP request is always answered.
 func (r *httpReply) abandon(context.Context) bool { return false }
 
-// leave implements replier. The client may send its next request on the connection, which net/http would not read before the
-// handler returns: so it is given to the server anew.
+// leave implements replier. The client may send its next request on the connection, which net/http
+// would not read before the handler returns: so it is given to the server anew.
 func (r *httpReply) leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,7 +228,8 @@ func (r *httpReply) openStream() {
 	h.Set("X-Accel-Buffering", "no")
 	r.w.WriteHeader(http.StatusOK)
 	if !r.modern {
-		_, _ = io.WriteString(r.w, "retry: "+retryAfter+"\n") // sent with what follows; a client that is gone is noticed then
+		// sent with what follows; a client that is gone is noticed then
+		_, _ = io.WriteString(r.w, "retry: "+retryAfter+"\n")
 	}
 }
 

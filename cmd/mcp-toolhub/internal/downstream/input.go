@@ -11,12 +11,14 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// inputRequired reads what a server of 2026-07-28 needs. It returns that as the attempt's client gets it, and the server's
-// own requestState or nil. The error is a *tool.Failure, or a *tool.RPCError for the client.
+// inputRequired reads what a server of 2026-07-28 needs. It returns that as the attempt's client
+// gets it, and the server's own requestState or nil. The error is a *tool.Failure, or a
+// *tool.RPCError for the client.
 func inputRequired(a *attempt, result json.RawMessage) (shown, serverState json.RawMessage, err error) {
 	faulty := func(what string) error {
 		return &tool.Failure{Class: tool.ClassExecutionFailed, Code: "invalid_input_required",
-			Message: fmt.Sprintf("the server %q asks for input in a way that the protocol does not know (%s): do without it, or "+
+			Message: fmt.Sprintf("the server %q asks for input in a way that the protocol does not know (%s): do "+
+				"without it, or "+
 				"report it to the server's makers", a.server, what)}
 	}
 	requests, asks := rawjson.Get(result, "inputRequests")
@@ -84,8 +86,9 @@ type lack struct {
 	err  *tool.RPCError // as the client itself would have answered
 }
 
-// cannot returns why a client of these capabilities cannot be asked, or nil. The errors are those of the protocol: "method not
-// found" for what the client does not support, "invalid params" for a mode that it did not declare.
+// cannot returns why a client of these capabilities cannot be asked, or nil. The errors are those
+// of the protocol: "method not found" for what the client does not support, "invalid params" for a
+// mode that it did not declare.
 func cannot(capabilities json.RawMessage, question tool.Question) *lack {
 	has := func(path ...string) bool { return declares(capabilities, path...) }
 	missing := func(code int64, message string, path ...string) *lack {
@@ -113,9 +116,11 @@ func cannot(capabilities json.RawMessage, question tool.Question) *lack {
 		if !has("elicitation") {
 			return missing(tool.CodeMethodNotFound, "client does not support elicitation", "elicitation", mode)
 		}
-		// "For backwards compatibility, an empty capabilities object is equivalent to declaring support for form mode only."
+		// "For backwards compatibility, an empty capabilities object is equivalent to declaring
+		// support for form mode only."
 		if !has("elicitation", mode) && (mode != "form" || has("elicitation", "url")) {
-			return missing(tool.CodeInvalidParams, "client does not support elicitation of mode "+mode, "elicitation", mode)
+			return missing(tool.CodeInvalidParams, "client does not support elicitation of mode "+mode, "elicitation",
+				mode)
 		}
 	default:
 		return missing(tool.CodeMethodNotFound, fmt.Sprintf("the hub does not know the method %q", question.Method))
@@ -159,8 +164,9 @@ func missingCapabilities(lacks []*lack) *tool.RPCError {
 		Message: "the server has to ask something first: " + message + ", or did not declare it in this request"}
 }
 
-// labelled returns question as the client gets it: an elicitation tells the person which server asks, the rest stays byte for
-// byte. It does so on a direct view, too: there the hub's own questions must not be mistaken for the server's.
+// labelled returns question as the client gets it: an elicitation tells the person which server
+// asks, the rest stays byte for byte. It does so on a direct view, too: there the hub's own
+// questions must not be mistaken for the server's.
 func labelled(server string, question tool.Question) tool.Question {
 	server = cmp.Or(question.Server, server)
 	if question.Method != tool.MethodElicit || question.Own {
@@ -207,7 +213,8 @@ func labelledError(server string, err *tool.RPCError) *tool.RPCError {
 		return err
 	}
 	changed := *err
-	if changed.Data, bad = rawjson.Set(err.Data, "elicitations", fmt.Appendf(nil, "[%s]", bytes.Join(all, []byte(",")))); bad != nil {
+	if changed.Data, bad = rawjson.Set(err.Data, "elicitations",
+		fmt.Appendf(nil, "[%s]", bytes.Join(all, []byte(",")))); bad != nil {
 		return err
 	}
 	if err.Raw != nil {

@@ -19,8 +19,8 @@ const (
 	maxKeptBytes = 256 << 10
 )
 
-// add keeps one. Where there is no room, the oldest progress goes first, because a later report makes up for it, and then
-// the oldest of all.
+// add keeps one. Where there is no room, the oldest progress goes first, because a later report
+// makes up for it, and then the oldest of all.
 func (k *kept) add(n note) {
 	if len(n.params) > maxKeptBytes {
 		k.lost++

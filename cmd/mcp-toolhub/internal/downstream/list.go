@@ -93,7 +93,8 @@ func (v *surfaceReader) list(ctx context.Context, p *peer, m *jsonrpc.Message, r
 	}
 	if p.modern {
 		ttl, scope := v.cacheHints(p, surface, m.Method)
-		rest = fmt.Appendf(rest, `,"ttlMs":%d,"cacheScope":%q,"resultType":"complete","_meta":{%q:%s}`, ttl.Milliseconds(), scope,
+		rest = fmt.Appendf(rest, `,"ttlMs":%d,"cacheScope":%q,"resultType":"complete","_meta":{%q:%s}`,
+			ttl.Milliseconds(), scope,
 			mcp.MetaKeyServerInfo, v.serverInfo)
 	}
 	page.parts = append(page.parts, append(rest, '}'))
@@ -101,8 +102,9 @@ func (v *surfaceReader) list(ctx context.Context, p *peer, m *jsonrpc.Message, r
 	return nil
 }
 
-// page returns the beginning of a result, with the items from one to before another. The whole list of a surface is put together
-// once. That of one which has several pages is not: who lists that many tools would not want them in memory twice.
+// page returns the beginning of a result, with the items from one to before another. The whole list
+// of a surface is put together once. That of one which has several pages is not: who lists that
+// many tools would not want them in memory twice.
 func (l listedItems) page(modern bool, from, to int) pieces {
 	complete := l.surface != nil && from == 0 && to == l.length
 	if complete {
@@ -176,9 +178,9 @@ func (l listedItems) start(params json.RawMessage) (int, *tool.RPCError) {
 	return 0, invalidParams(fmt.Sprintf("cursor %q is not known: list again from the start", cursor))
 }
 
-// cacheHints returns for how long the list of 2026-07-28 that method reads may be kept, and by whom: no more than each server
-// said whose list was merged. What the hub itself adds changes with its config alone. A list that others see differently, or
-// not at all, is private.
+// cacheHints returns for how long the list of 2026-07-28 that method reads may be kept, and by
+// whom: no more than each server said whose list was merged. What the hub itself adds changes with
+// its config alone. A list that others see differently, or not at all, is private.
 func (v *surfaceReader) cacheHints(p *peer, surface *tool.Surface, method string) (ttl time.Duration, scope string) {
 	if v.deps.Fresh == nil || surface.Features == nil {
 		return 0, "private"
@@ -217,10 +219,11 @@ const (
 // personalWithin bounds the time that servers may take for it: the client does not wait for one that hangs.
 const personalWithin = 10 * time.Second
 
-// personalResources returns the resources of the servers that each caller signs in to, as they list them to the caller of p. No catalog
-// holds them: a server may list somebody's documents.
+// personalResources returns the resources of the servers that each caller signs in to, as they list
+// them to the caller of p. No catalog holds them: a server may list somebody's documents.
 func (v *surfaceReader) personalResources(ctx context.Context, p *peer, f *tool.Features) []tool.Feature {
-	servers := slices.DeleteFunc(v.deps.Servers.Personal(), func(server string) bool { return !slices.Contains(f.Servers, server) })
+	servers := slices.DeleteFunc(v.deps.Servers.Personal(),
+		func(server string) bool { return !slices.Contains(f.Servers, server) })
 	if len(servers) == 0 {
 		return nil
 	}
@@ -244,7 +247,8 @@ func (v *surfaceReader) personalResources(ctx context.Context, p *peer, f *tool.
 func (v *surfaceReader) resourcesOf(ctx context.Context, p *peer, server string) (all []tool.Feature, err error) {
 	params, size, seen := json.RawMessage(`{}`), 0, []string{}
 	for range maxPersonalPages {
-		reply, err := v.deps.Servers.Forward(ctx, &tool.Request{Server: server, Method: methodResourcesList, Params: params, Hop: p.hop,
+		reply, err := v.deps.Servers.Forward(ctx, &tool.Request{Server: server, Method: methodResourcesList,
+			Params: params, Hop: p.hop,
 			Session: p.session})
 		if err != nil {
 			return all, err
@@ -258,10 +262,12 @@ func (v *surfaceReader) resourcesOf(ctx context.Context, p *peer, server string)
 			if !ok || uri == "" {
 				return true
 			}
-			resource := tool.Feature{Offer: tool.Offer{Server: server, Native: uri}, Shown: uri, Declaration: bytes.Clone(one)}
+			resource := tool.Feature{Offer: tool.Offer{Server: server, Native: uri}, Shown: uri,
+				Declaration: bytes.Clone(one)}
 			if !direct(p.profile) {
 				resource.Shown = v.deps.ResourceURI(server, uri)
-				if resource.Declaration, err = rawjson.Set(resource.Declaration, "uri", rawjson.Quote(resource.Shown)); err != nil {
+				if resource.Declaration, err = rawjson.Set(resource.Declaration, "uri",
+					rawjson.Quote(resource.Shown)); err != nil {
 					return false
 				}
 			}

@@ -80,8 +80,8 @@ func readListen(params json.RawMessage) (want listenFilter, refusal *tool.RPCErr
 	return want, nil
 }
 
-// serve serves a subscriptions/listen until the client or the hub ends it. It acknowledges the request when every server
-// concerned has accepted or been given up on.
+// serve serves a subscriptions/listen until the client or the hub ends it. It acknowledges the
+// request when every server concerned has accepted or been given up on.
 func (s *listenStreams) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
 	want, refusal := readListen(m.Params)
 	if refusal != nil {
@@ -135,7 +135,8 @@ func acknowledged(want listenFilter, made []*subscription, others []rawjson.Chan
 	for _, list := range []struct {
 		name   string
 		wanted bool
-	}{{"toolsListChanged", want.tools}, {"promptsListChanged", want.prompts}, {"resourcesListChanged", want.resources}} {
+	}{{"toolsListChanged", want.tools}, {"promptsListChanged", want.prompts},
+		{"resourcesListChanged", want.resources}} {
 		if list.wanted {
 			out = rawjson.AppendMember(out, list.name, []byte("true"))
 		}
@@ -155,8 +156,9 @@ func acknowledged(want listenFilter, made []*subscription, others []rawjson.Chan
 	return append(out, "}}"...)
 }
 
-// forwardedListen is the part of a client's subscriptions/listen that servers serve themselves: tasks, and on a direct view
-// what the hub does not know. Each server concerned is listened to for this client alone.
+// forwardedListen is the part of a client's subscriptions/listen that servers serve themselves:
+// tasks, and on a direct view what the hub does not know. Each server concerned is listened to for
+// this client alone.
 type forwardedListen struct {
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -175,7 +177,8 @@ const maxListenedTasks = 1000
 
 // forward listens at servers to what others asks for, and returns when each has agreed or been given up on. Their
 // notifications go to out.
-func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surface, others []rawjson.Member, out *outbox) (
+func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surface, others []rawjson.Member,
+	out *outbox) (
 	*forwardedListen, *tool.RPCError,
 ) {
 	ctx, end := context.WithCancel(ctx)
@@ -187,7 +190,8 @@ func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surf
 	}
 	if len(rest) > 0 {
 		asked := &jsonrpc.Message{Method: methodListen}
-		to, nothing := onward{server: surface.Features.Servers[0], unknown: true}, func(context.Context) error { return nil }
+		to, nothing := onward{server: surface.Features.Servers[0], unknown: true},
+			func(context.Context) error { return nil }
 		if s.forwarder.permitted(ctx, p, asked, to, nothing) != nil {
 			rest = nil // as from a server that does not know it
 		}
@@ -204,10 +208,12 @@ func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surf
 	f.open = len(servers)
 	for _, server := range slices.Sorted(maps.Keys(servers)) {
 		acks.Add(1)
-		w := &serverListen{server: server, tasks: servers[server], rest: rest, peer: p, out: out, of: f, acked: sync.OnceFunc(acks.Done)}
+		w := &serverListen{server: server, tasks: servers[server], rest: rest, peer: p, out: out, of: f,
+			acked: sync.OnceFunc(acks.Done)}
 		f.running.Go(func() {
 			defer w.acked()
-			err := s.deps.Servers.Listen(ctx, &tool.Request{Server: server, Params: w.params(), Hop: p.hop, Session: p.session}, w.agreed,
+			err := s.deps.Servers.Listen(ctx, &tool.Request{Server: server, Params: w.params(), Hop: p.hop,
+				Session: p.session}, w.agreed,
 				func(n tool.Notification) { w.said(ctx, n) })
 			if err != nil {
 				s.deps.Logger.Debug("a server does not take what a client listens to", "server", server, "error", err)
@@ -226,8 +232,10 @@ func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surf
 	return f, nil
 }
 
-// split divides what a client asks for into its tasks, among those that it names, and the rest for a direct view's server.
-func (s *listenStreams) split(p *peer, surface *tool.Surface, others []rawjson.Member) (tasks []*ownership, rest []rawjson.Member,
+// split divides what a client asks for into its tasks, among those that it names, and the rest for
+// a direct view's server.
+func (s *listenStreams) split(p *peer, surface *tool.Surface, others []rawjson.Member) (tasks []*ownership,
+	rest []rawjson.Member,
 	refusal *tool.RPCError) {
 	if surface.Features == nil {
 		return nil, nil, nil
@@ -362,7 +370,8 @@ func (w *serverListen) said(ctx context.Context, n tool.Notification) {
 		if b == nil {
 			return
 		}
-		to := answeredRequest{server: w.server, method: tool.MethodTaskGet, asked: b.idFor(w.peer.profile), native: b.id, task: b.task}
+		to := answeredRequest{server: w.server, method: tool.MethodTaskGet, asked: b.idFor(w.peer.profile),
+			native: b.id, task: b.task}
 		tell := func() {
 			if params, err := taskResult(ctx, w.peer, to, n.Params); err == nil {
 				w.out.put(note{method: n.Method, params: params})

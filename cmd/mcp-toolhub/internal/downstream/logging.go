@@ -30,8 +30,9 @@ func levelOf(raw json.RawMessage) int {
 	return slices.Index(logLevels(), name)
 }
 
-// leastLevel returns the level of the log messages that the peer wants of its own calls. On 2026-07-28, "if absent, the server MUST
-// NOT send any"; before, a client that has set none leaves it to the server.
+// leastLevel returns the level of the log messages that the peer wants of its own calls. On
+// 2026-07-28, "if absent, the server MUST NOT send any"; before, a client that has set none leaves
+// it to the server.
 func (p *peer) leastLevel() int {
 	if p.modern {
 		if n := levelOf(p.hop.LogLevel); n >= 0 {
@@ -66,8 +67,8 @@ func (l *wantedLevels) set(_ context.Context, p *peer, m *jsonrpc.Message, r rep
 	return nil
 }
 
-// ask makes a request tell servers which log messages its sender wants. Servers that know a level for the whole connection
-// only keep it low enough.
+// ask makes a request tell servers which log messages its sender wants. Servers that know a level
+// for the whole connection only keep it low enough.
 func (l *wantedLevels) ask(p *peer) {
 	if p.modern {
 		if n := levelOf(p.hop.LogLevel); n >= 0 {

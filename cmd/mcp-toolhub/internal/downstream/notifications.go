@@ -54,8 +54,9 @@ func (c *openCall) leave() {
 	}
 }
 
-// callOf returns the latest open call that a notification on a connection may belong to, and how many sessions have such
-// calls. connection is the key of the session or person whose own it is; "" where all share it.
+// callOf returns the latest open call that a notification on a connection may belong to, and how
+// many sessions have such calls. connection is the key of the session or person whose own it is; ""
+// where all share it.
 func (s *serverNotifications) callOf(server, connection string) (latest *openCall, sessions int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,13 +104,15 @@ func (c *openCall) notify(n tool.Notification) {
 	}
 }
 
-// logged passes on a log message that came on no call's stream. While one session has calls open at the server, the message
-// belongs to them: it came on a stream beside that of the call, or the call is suspended. While several sessions have, it
-// may hold what is none of the others' business, and nobody gets it. Otherwise it is for every session that has asked for
-// such messages, or for the session whose own connection it came on.
+// logged passes on a log message that came on no call's stream. While one session has calls open at
+// the server, the message belongs to them: it came on a stream beside that of the call, or the call
+// is suspended. While several sessions have, it may hold what is none of the others' business, and
+// nobody gets it. Otherwise it is for every session that has asked for such messages, or for the
+// session whose own connection it came on.
 func (s *serverNotifications) logged(n tool.Notification) {
 	if call, sessions := s.callOf(n.Server, n.Session); sessions > 1 {
-		s.deps.Logger.Debug("a server's log message belongs to one of several sessions, and does not say which: it is dropped",
+		s.deps.Logger.Debug("a server's log message belongs to one of several sessions, and does not say which: it "+
+			"is dropped",
 			"server", n.Server)
 		return
 	} else if call != nil {
@@ -168,8 +171,8 @@ func (t *resourceSubscriptions) updated(n tool.Notification) {
 	}
 }
 
-// logMessage returns a server's log message as clients get it: its logger names the server first, and its data stays as it
-// is. ok is false for what is no log message.
+// logMessage returns a server's log message as clients get it: its logger names the server first,
+// and its data stays as it is. ok is false for what is no log message.
 func logMessage(n tool.Notification, view bool) (level int, params json.RawMessage, ok bool) {
 	raw, _ := rawjson.Get(n.Params, "level")
 	if level = levelOf(raw); level < 0 {
@@ -194,8 +197,9 @@ func logMessage(n tool.Notification, view bool) (level int, params json.RawMessa
 	return level, params, err == nil
 }
 
-// cleanNote returns the params of a notification that the hub does not know. A known request without an id is none: there
-// are clients that would put a question to their user all the same, when nobody may ask.
+// cleanNote returns the params of a notification that the hub does not know. A known request
+// without an id is none: there are clients that would put a question to their user all the same,
+// when nobody may ask.
 func cleanNote(n tool.Notification) ([]byte, error) {
 	if isKnownRequest(n.Method) {
 		return nil, fmt.Errorf("method %q is that of a request", clip(n.Method))
@@ -209,15 +213,16 @@ func cleanNote(n tool.Notification) ([]byte, error) {
 // isKnownNote reports whether the hub knows a notification of servers.
 func isKnownNote(method string) bool {
 	switch method {
-	case noteMessage, noteUpdated, tool.NoteTaskStatus, tool.NoteTask, tool.NoteProgress, tool.NoteElicited, noteToolListChanged,
+	case noteMessage, noteUpdated, tool.NoteTaskStatus, tool.NoteTask, tool.NoteProgress, tool.NoteElicited,
+		noteToolListChanged,
 		notePromptListChanged, noteResourceListChanged:
 		return true
 	}
 	return false
 }
 
-// withoutHop returns object, the params of a notification or a result, without the members of _meta that belong to another
-// hop.
+// withoutHop returns object, the params of a notification or a result, without the members of _meta
+// that belong to another hop.
 func withoutHop(object json.RawMessage) (json.RawMessage, error) {
 	meta, ok := rawjson.Get(object, "_meta")
 	if !ok || !rawjson.IsObject(meta) {

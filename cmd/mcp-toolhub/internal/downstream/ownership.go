@@ -71,8 +71,8 @@ func (t *ownerships) expect(server string) (done func()) {
 	}
 }
 
-// add makes b known, unless its caller's session has ended: nobody would drop it then. Early notifications about it wait for
-// release.
+// add makes b known, unless its caller's session has ended: nobody would drop it then. Early
+// notifications about it wait for release.
 func (t *ownerships) add(b *ownership) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,8 +105,8 @@ func (t *ownerships) add(b *ownership) {
 	})
 }
 
-// freeID returns the id of a task on surfaces of several servers: the server's own, with the server in front where another
-// task has that already. t.mu is held.
+// freeID returns the id of a task on surfaces of several servers: the server's own, with the server
+// in front where another task has that already. t.mu is held.
 func (t *ownerships) freeID(b *ownership) string {
 	taken := func(id string) bool {
 		return slices.ContainsFunc(t.bySession[b.session], func(own *ownership) bool {
@@ -159,8 +159,8 @@ func (t *ownerships) release(b *ownership) {
 	b.waiting = nil
 }
 
-// tell passes n on to the owner of its id, on the stream of call where that is a call of the same session. It keeps n for a
-// while where a call that is open may become that task.
+// tell passes n on to the owner of its id, on the stream of call where that is a call of the same
+// session. It keeps n for a while where a call that is open may become that task.
 func (t *ownerships) tell(n tool.Notification, call *openCall) {
 	about, ok := idOf(n)
 	if !ok {
@@ -278,13 +278,15 @@ func (t *ownerships) tasks(p *peer, servers []string) (all []*ownership) {
 	return all
 }
 
-// keepTask notes the task that a server has made of a call of p; nil where it has made none. Notifications about it wait until
-// release is called, when the caller knows of it.
-func (t *ownerships) keepTask(p *peer, server string, o invoke.Outcome, token json.RawMessage) (task *ownership, release func()) {
+// keepTask notes the task that a server has made of a call of p; nil where it has made none.
+// Notifications about it wait until release is called, when the caller knows of it.
+func (t *ownerships) keepTask(p *peer, server string, o invoke.Outcome, token json.RawMessage) (task *ownership,
+	release func()) {
 	if o.Task == nil || o.Status != tool.StatusSucceeded {
 		return nil, func() {}
 	}
-	b := ownership{ownedID: ownedID{server: server, connection: o.Task.Session, kind: taskID, id: o.Task.ID}, caller: p.caller,
+	b := ownership{ownedID: ownedID{server: server, connection: o.Task.Session, kind: taskID, id: o.Task.ID},
+		caller:  p.caller,
 		session: p.session.Key, modern: p.modern}
 	of, call := b, b
 	of.task = o.Task
@@ -329,7 +331,8 @@ func (t *ownerships) elicits(p *peer, server string, params []byte) {
 		connections = append(connections, p.session.PersonKey())
 	}
 	for _, connection := range connections {
-		t.add(&ownership{ownedID: ownedID{server: server, connection: connection, kind: elicitationID, id: id}, caller: p.caller,
+		t.add(&ownership{ownedID: ownedID{server: server, connection: connection, kind: elicitationID, id: id},
+			caller:  p.caller,
 			session: p.session.Key, answered: true})
 	}
 }

@@ -44,21 +44,22 @@ type peer struct {
 	quit      <-chan struct{} // closed when standing requests are to end; nil where only their context tells
 }
 
-// replier answers one request. notify may be called any number of times before exactly one of answer and
-// refuse; what was notified before arrives before. answer reports whether the result was written, so that nobody reads it
-// any more.
+// replier answers one request. notify may be called any number of times before exactly one of
+// answer and refuse; what was notified before arrives before. answer reports whether the result was
+// written, so that nobody reads it any more.
 type replier interface {
 	notify(method string, params json.RawMessage)
 	answer(result pieces) (written bool)
 	refuse(err *tool.RPCError)
 
-	// request sends a request of the hub's own, under the same rules as notify. It returns false where it cannot reach the
-	// client. The response arrives elsewhere.
+	// request sends a request of the hub's own, under the same rules as notify. It returns false
+	// where it cannot reach the client. The response arrives elsewhere.
 	request(id json.RawMessage, method string, params json.RawMessage) bool
 
-	// abandon ends a request that the client has cancelled, without an answer: "The receiver of a cancellation SHOULD NOT
-	// send a response for the cancelled request." It returns false where somebody else has ended it, as the cause of ctx
-	// says, and where the wire wants an answer all the same.
+	// abandon ends a request that the client has cancelled, without an answer: "The receiver of a
+	// cancellation SHOULD NOT send a response for the cancelled request." It returns false where
+	// somebody else has ended it, as the cause of ctx says, and where the wire wants an answer all
+	// the same.
 	abandon(ctx context.Context) bool
 
 	// leave frees what the request holds beside its goroutine, once it was answered: its call goes on for long.
@@ -72,8 +73,9 @@ type requestMeta struct {
 	token                              json.RawMessage // of progress
 	ref                                json.RawMessage // a selection_ref: it is for the hub alone
 	batch                              json.RawMessage // how the client groups calls: likewise
-	onward                             json.RawMessage // _meta without these and whatever else is of this hop; nil where that is empty
-	malformed                          bool            // there is a _meta that is neither an object nor null
+	// _meta without these and whatever else is of this hop; nil where that is empty
+	onward    json.RawMessage
+	malformed bool // there is a _meta that is neither an object nor null
 }
 
 // read reads the _meta of a request.
@@ -116,8 +118,8 @@ func (r *requestMeta) read(params rawjson.Object) {
 	}
 }
 
-// modernPeer completes p with what the _meta of a request on the sessionless protocol says of its sender. It refuses what the SDK
-// refuses on the methods that it serves.
+// modernPeer completes p with what the _meta of a request on the sessionless protocol says of its
+// sender. It refuses what the SDK refuses on the methods that it serves.
 func modernPeer(p *peer) *tool.RPCError {
 	version, caps, info := p.meta.version, p.meta.capabilities, p.meta.clientInfo
 	if !supported(version) {
@@ -178,7 +180,8 @@ type inflightCall struct{ cancel context.CancelCauseFunc }
 // maxInflight bounds the open calls of one client.
 const maxInflight = 1000
 
-// add registers a call, until done is called, which may be done again. It refuses an id that is in use and one call too many.
+// add registers a call, until done is called, which may be done again. It refuses an id that is in
+// use and one call too many.
 func (f *inflight) add(ctx context.Context, id json.RawMessage) (_ context.Context, done func(), _ *tool.RPCError) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	f.mu.Lock()
@@ -186,7 +189,8 @@ func (f *inflight) add(ctx context.Context, id json.RawMessage) (_ context.Conte
 	key := string(id)
 	if _, ok := f.calls[key]; ok {
 		cancel(nil)
-		return nil, nil, jsonrpc.InvalidRequest(fmt.Sprintf("id %s is in use by a call that has not been answered", key))
+		return nil, nil, jsonrpc.InvalidRequest(fmt.Sprintf("id %s is in use by a call that has not been answered",
+			key))
 	}
 	if len(f.calls) >= maxInflight {
 		cancel(nil)
@@ -208,8 +212,8 @@ func (f *inflight) add(ctx context.Context, id json.RawMessage) (_ context.Conte
 // errWithdrawn is within the cause with which a call ends that its client has cancelled.
 var errWithdrawn = errors.New("cancelled by its client")
 
-// An agent core that begins calls while a model still streams them says this in the _meta of a cancellation, where it has dropped the stream
-// and asked the model anew.
+// An agent core that begins calls while a model still streams them says this in the _meta of a
+// cancellation, where it has dropped the stream and asked the model anew.
 const (
 	metaAbortReason   = "toolhub/abort_reason"
 	streamingFallback = "streaming_fallback"
@@ -218,18 +222,22 @@ const (
 // withdrawn returns that cause, as the params of the client's notifications/cancelled say it.
 func withdrawn(params json.RawMessage) *tool.Failure {
 	reason, _ := rawjson.GetString(params, "reason")
-	f := tool.CanceledBy(tool.CanceledByClient, clip(strings.ToValidUTF8(reason, "�")), "the client canceled the call: call again if it is still wanted")
+	f := tool.CanceledBy(tool.CanceledByClient, clip(strings.ToValidUTF8(reason, "�")),
+		"the client canceled the call: call again if it is still wanted")
 	f.Cause = errWithdrawn
 	if meta, _ := rawjson.Get(params, "_meta"); rawjson.Text(meta, metaAbortReason) == streamingFallback {
 		f.Class, f.AbortReason = tool.ClassStreamingDiscarded, streamingFallback
-		f.Message = "the client has dropped the stream that this call came from: use the result of the call that took its place"
+		f.Message = "the client has dropped the stream that this call came from: use the result of the call that " +
+			"took its place"
 	}
 	return f
 }
 
-// closedStream returns the cause with which a call ends whose client has closed the stream of its request at this moment.
+// closedStream returns the cause with which a call ends whose client has closed the stream of its
+// request at this moment.
 func closedStream() *tool.Failure {
-	return tool.CanceledBy(tool.CanceledByClosedStream, "", "the client closed the stream of its request: call again if the result is still wanted")
+	return tool.CanceledBy(tool.CanceledByClosedStream, "",
+		"the client closed the stream of its request: call again if the result is still wanted")
 }
 
 // goneClient returns the cause with which the calls end of a client that is gone without a word.
@@ -244,7 +252,8 @@ func HubStops() *tool.Failure {
 
 // endedSession returns the cause with which the calls of a session end.
 func endedSession() *tool.Failure {
-	return tool.CanceledBy(tool.CanceledBySessionEnd, "", "the session that the call belongs to has ended: open a new one and call again")
+	return tool.CanceledBy(tool.CanceledBySessionEnd, "",
+		"the session that the call belongs to has ended: open a new one and call again")
 }
 
 // cancel ends the call that a notifications/cancelled names, and reports whether there was one.
@@ -291,8 +300,8 @@ func invalidParams(what string) *tool.RPCError {
 	return &tool.RPCError{Code: tool.CodeInvalidParams, Message: "invalid params: " + what}
 }
 
-// checkInitialize refuses an initialize whose params are none. The SDK would answer with an error of no code, in words of its
-// own, and over HTTP with the id of a session that does not exist.
+// checkInitialize refuses an initialize whose params are none. The SDK would answer with an error
+// of no code, in words of its own, and over HTTP with the id of a session that does not exist.
 func checkInitialize(m *jsonrpc.Message) *tool.RPCError {
 	if m.Method != methodInitialize || !m.IsRequest() {
 		return nil

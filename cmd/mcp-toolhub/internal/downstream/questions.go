@@ -12,11 +12,11 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// questions are the hub's open requests to one client, on a revision with sessions. Each client has its own, so that none can
-// answer for another one. The zero value is ready.
+// questions are the hub's open requests to one client, on a revision with sessions. Each client has
+// its own, so that none can answer for another one. The zero value is ready.
 type questions struct {
-	// series tells the ids from those that an earlier hub gave to this client: an answer to one of its questions must not count
-	// for another one. "" where the session began here.
+	// series tells the ids from those that an earlier hub gave to this client: an answer to one of
+	// its questions must not count for another one. "" where the session began here.
 	series string
 
 	mu   sync.Mutex
@@ -108,7 +108,8 @@ func answerOf(m *jsonrpc.Message) tool.Answer {
 		return tool.Answer{Result: result}
 	}
 	return tool.Answer{Malformed: true,
-		Err: &tool.RPCError{Code: tool.CodeInternalError, Message: "the client's answer is neither a result nor an error"}}
+		Err: &tool.RPCError{Code: tool.CodeInternalError,
+			Message: "the client's answer is neither a result nor an error"}}
 }
 
 // takeResponse takes a client's response. One that answers no open question of that client is dropped.
@@ -199,7 +200,8 @@ func (a *clientAsker) send(question tool.Question) (sentQuestion, *tool.RPCError
 	id, answered, ok := a.peer.questions.add()
 	if !ok {
 		return sentQuestion{}, &tool.RPCError{Code: tool.CodeInternalError,
-			Message: fmt.Sprintf("%d requests to the client are open: wait for an answer, then ask again", maxQuestions)}
+			Message: fmt.Sprintf("%d requests to the client are open: wait for an answer, then ask again",
+				maxQuestions)}
 	}
 	if !a.wire.request(rawjson.Quote(id), question.Method, labelled(a.server, question).Params) {
 		a.peer.questions.forget(id)
@@ -209,7 +211,8 @@ func (a *clientAsker) send(question tool.Question) (sentQuestion, *tool.RPCError
 }
 
 func unreachable() *tool.RPCError {
-	return &tool.RPCError{Code: tool.CodeInternalError, Message: "the client cannot be asked: nothing that it answers arrives here"}
+	return &tool.RPCError{Code: tool.CodeInternalError,
+		Message: "the client cannot be asked: nothing that it answers arrives here"}
 }
 
 // takeBack tells the client that its answer is no longer awaited.

@@ -14,7 +14,8 @@ import (
 )
 
 // resourceOf reads the URI out of a request about one resource.
-func (v *surfaceReader) resourceOf(p *peer, m *jsonrpc.Message) (uri string, surface *tool.Surface, refusal *tool.RPCError) {
+func (v *surfaceReader) resourceOf(p *peer, m *jsonrpc.Message) (uri string, surface *tool.Surface,
+	refusal *tool.RPCError) {
 	if uri, refusal = textParam(m, "uri"); refusal == nil {
 		surface, refusal = v.of(p)
 	}
@@ -22,7 +23,8 @@ func (v *surfaceReader) resourceOf(p *peer, m *jsonrpc.Message) (uri string, sur
 }
 
 // ownedResource also finds the server of the resource, and the URI as that knows it.
-func (v *surfaceReader) ownedResource(p *peer, m *jsonrpc.Message) (uri, server, native string, refusal *tool.RPCError) {
+func (v *surfaceReader) ownedResource(p *peer, m *jsonrpc.Message) (uri, server, native string,
+	refusal *tool.RPCError) {
 	uri, surface, refusal := v.resourceOf(p, m)
 	if refusal == nil {
 		server, native, refusal = ownerOf(p, surface, uri)
@@ -30,8 +32,8 @@ func (v *surfaceReader) ownedResource(p *peer, m *jsonrpc.Message) (uri, server,
 	return uri, server, native, refusal
 }
 
-// ownerOf finds the server of a resource and the URI by which that knows it: in the lists and templates of the surface, or
-// else in what results have told this caller.
+// ownerOf finds the server of a resource and the URI by which that knows it: in the lists and
+// templates of the surface, or else in what results have told this caller.
 func ownerOf(p *peer, surface *tool.Surface, uri string) (server, native string, refusal *tool.RPCError) {
 	f := surface.Features
 	if f == nil {
@@ -41,7 +43,8 @@ func ownerOf(p *peer, surface *tool.Surface, uri string) (server, native string,
 	if len(servers) == 0 && strings.HasPrefix(uri, uiScheme) {
 		servers = pageOwners(surface, uri)
 	} else if len(servers) == 0 {
-		servers = slices.DeleteFunc(p.caller.linked(uri), func(server string) bool { return !slices.Contains(f.Servers, server) })
+		servers = slices.DeleteFunc(p.caller.linked(uri),
+			func(server string) bool { return !slices.Contains(f.Servers, server) })
 	}
 	switch {
 	case len(servers) == 1:
@@ -79,7 +82,8 @@ func templateOf(p *peer, surface *tool.Surface, uri string) (server, native stri
 	case 1:
 		return found[0].Server, found[0].Native, nil
 	}
-	return "", "", invalidParams(fmt.Sprintf("resource template %q is offered by the servers %q and %q: ask for it by the "+
+	return "", "", invalidParams(fmt.Sprintf("resource template %q is offered by the servers %q and %q: ask for "+
+		"it by the "+
 		"toolhub://SERVER/ template that resources/templates/list shows", uri, found[0].Server, found[1].Server))
 }
 
@@ -93,17 +97,19 @@ func textParam(m *jsonrpc.Message, name string) (string, *tool.RPCError) {
 	return text, nil
 }
 
-// uiScheme begins the URIs of pages that tools bring along. Such a page acts in its server's name: no other server may put
-// one in its place.
+// uiScheme begins the URIs of pages that tools bring along. Such a page acts in its server's name:
+// no other server may put one in its place.
 const uiScheme = "ui://"
 
-// codeResourceNotFound is the error code for an unknown resource before 2026-07-28. Later revisions use that of invalid params.
+// codeResourceNotFound is the error code for an unknown resource before 2026-07-28. Later revisions
+// use that of invalid params.
 const codeResourceNotFound = -32002
 
 func unknownResource(p *peer, uri string) *tool.RPCError {
 	data := append([]byte(`{"uri":`), rawjson.Quote(uri)...)
-	e := &tool.RPCError{Code: codeResourceNotFound, Message: fmt.Sprintf("resource %q is not found: list the resources again", uri),
-		Data: append(data, '}')}
+	e := &tool.RPCError{Code: codeResourceNotFound,
+		Message: fmt.Sprintf("resource %q is not found: list the resources again", uri),
+		Data:    append(data, '}')}
 	if p.modern {
 		e.Code = tool.CodeInvalidParams
 	}
@@ -127,14 +133,16 @@ func pageOwners(surface *tool.Surface, uri string) []string {
 	return servers
 }
 
-// StoredResults reads stored results, as resource contents under uri. free is called once those were sent. The error is ErrNoResult where
-// the caller has none of that id, or a *tool.Failure.
-type StoredResults func(caller tool.Actor, id tool.ResultID, uri string) (contents json.RawMessage, free func(), err error)
+// StoredResults reads stored results, as resource contents under uri. free is called once those
+// were sent. The error is ErrNoResult where the caller has none of that id, or a *tool.Failure.
+type StoredResults func(caller tool.Actor, id tool.ResultID, uri string) (contents json.RawMessage, free func(),
+	err error)
 
 // ErrNoResult says that there is no such result for the caller.
 var ErrNoResult = errors.New("no such result")
 
-// readStored serves resources/read of a stored result. What the caller may not read cannot be told from what is not there.
+// readStored serves resources/read of a stored result. What the caller may not read cannot be told
+// from what is not there.
 func (f *forwarder) readStored(ctx context.Context, p *peer, m *jsonrpc.Message, r replier, uri string) *tool.RPCError {
 	id := strings.TrimPrefix(uri, tool.ResultURI(""))
 	contents, free, err := f.deps.StoredResults(p.actor, tool.ResultID(id), uri)

@@ -71,8 +71,8 @@ func (c *sdkConn) Read(ctx context.Context) (sdkrpc.Message, error) {
 	}
 }
 
-// Write implements mcp.Connection. The client may use the id of a request again once it has the answer, so the id is free
-// before that is written.
+// Write implements mcp.Connection. The client may use the id of a request again once it has the
+// answer, so the id is free before that is written.
 func (c *sdkConn) Write(_ context.Context, msg sdkrpc.Message) error {
 	text, err := sdkrpc.EncodeMessage(msg)
 	if err != nil {
@@ -106,7 +106,8 @@ func (c *sdkConn) left() {
 	c.lookIdle()
 }
 
-// idle returns a channel that is closed when the SDK owes the client nothing more. It is called once, after the last message.
+// idle returns a channel that is closed when the SDK owes the client nothing more. It is called
+// once, after the last message.
 func (c *sdkConn) idle() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,9 +155,10 @@ func (c *sdkConn) maskCancelled(m *jsonrpc.Message) {
 	}
 }
 
-// idMask stands in for the id of a request to the SDK, which would not give every id back as it came: it reads numbers as
-// 64-bit integers, so 1.5, 1e3 or 20 digits would change, and it writes strings with its own escapes. The SDK sees a plain
-// string, and what it writes gets the original back.
+// idMask stands in for the id of a request to the SDK, which would not give every id back as it
+// came: it reads numbers as 64-bit integers, so 1.5, 1e3 or 20 digits would change, and it writes
+// strings with its own escapes. The SDK sees a plain string, and what it writes gets the original
+// back.
 type idMask struct {
 	stand, original []byte
 }

@@ -1,10 +1,11 @@
 // Package downstream is the MCP server that clients talk to: over stdio and Streamable HTTP, on every protocol revision
 // from 2024-11-05 to 2026-07-28 at the same address.
 //
-// The SDK answers initialize, server/discover and ping. All else (tools, prompts, resources, completion, log messages,
-// subscriptions) travels as raw JSON through the hub's own code, so that nothing is lost on the way. A tools/call goes to
-// the pipeline (package invoke), other requests go on to the one server that they concern. Notifications that belong to no
-// request wait in an outbox for the client's standing stream. Other packages decide which tools a caller sees, and what
+// The SDK answers initialize, server/discover and ping. All else (tools, prompts, resources,
+// completion, log messages, subscriptions) travels as raw JSON through the hub's own code, so that
+// nothing is lost on the way. A tools/call goes to the pipeline (package invoke), other requests go
+// on to the one server that they concern. Notifications that belong to no request wait in an outbox
+// for the client's standing stream. Other packages decide which tools a caller sees, and what
 // happens to a call.
 //
 // Server wires the components and dispatches methods to them:
@@ -44,8 +45,9 @@ import (
 
 // Surfaces says which tools callers see. It is safe for concurrent use and quick: every request asks it.
 type Surfaces interface {
-	// Surface returns the surface of profile for the caller, or an error where there is no such profile. A caller without a
-	// Door is nobody in particular: then it is asked for what servers can do, and not for tools.
+	// Surface returns the surface of profile for the caller, or an error where there is no such
+	// profile. A caller without a Door is nobody in particular: then it is asked for what servers
+	// can do, and not for tools.
 	Surface(profile string, caller tool.Actor) (*tool.Surface, error)
 }
 
@@ -58,19 +60,20 @@ type Deps struct {
 	Problems func() []string            // what makes the hub itself unwell, for people; empty when all is well
 	Warnings func() []string            // what of the config has no effect, for people; nil says nothing
 
-	// Fresh returns the cache hints of a server for the list that a method reads; ok is false where it has no such list. Nil:
-	// there are no hints.
+	// Fresh returns the cache hints of a server for the list that a method reads; ok is false where
+	// it has no such list. Nil: there are no hints.
 	Fresh func(server, method string) (f tool.Freshness, ok bool)
 
-	// FirstLists waits until all servers of a surface have listed once, have failed, or have had enough time. Nil: it does not
-	// wait.
+	// FirstLists waits until all servers of a surface have listed once, have failed, or have had
+	// enough time. Nil: it does not wait.
 	FirstLists func(context.Context, *tool.Surface)
 
-	// SessionEnded is called for each session that has ended, with its tool.Actor.Session. It returns quickly. Nil: it is not
-	// called.
+	// SessionEnded is called for each session that has ended, with its tool.Actor.Session. It
+	// returns quickly. Nil: it is not called.
 	SessionEnded func(session string)
 
-	// Show returns what a person is told of a tool of a profile, as text or as JSON; nil where the caller sees none of that name.
+	// Show returns what a person is told of a tool of a profile, as text or as JSON; nil where the
+	// caller sees none of that name.
 	Show func(profile string, caller tool.Actor, name string, asJSON bool) ([]byte, error)
 
 	// SignIns signs people in to servers. Nil: there are no pages for that.
@@ -82,8 +85,9 @@ type Deps struct {
 	// Page is the page for people, which is served at /ui/ and lets browsers in by itself. Nil: there is none.
 	Page http.Handler
 
-	// Observe is told of each request besides tools/call, which the pipeline has observed, with the _meta that goes on to servers. It
-	// returns the context in which the request is served; end is called with the error that the client gets, or nil. Nil: nobody is told.
+	// Observe is told of each request besides tools/call, which the pipeline has observed, with the
+	// _meta that goes on to servers. It returns the context in which the request is served; end is
+	// called with the error that the client gets, or nil. Nil: nobody is told.
 	Observe func(ctx context.Context, method string, meta json.RawMessage) (_ context.Context, end func(*tool.RPCError))
 
 	// Metrics answers with the metrics of the hub. Nil: there are none here.
@@ -100,17 +104,17 @@ type Deps struct {
 
 	Logger *slog.Logger
 
-	// StateKey seals session ids and requestState, which clients carry: seal.KeySize random bytes. Nil stands for a key that
-	// lasts as long as the server.
+	// StateKey seals session ids and requestState, which clients carry: seal.KeySize random bytes.
+	// Nil stands for a key that lasts as long as the server.
 	StateKey []byte
 
-	// EndedSessions is the directory where sessions are recorded that ended for good. Where it is "", a session ends for good
-	// with the server, or when it was idle for too long.
+	// EndedSessions is the directory where sessions are recorded that ended for good. Where it is
+	// "", a session ends for good with the server, or when it was idle for too long.
 	EndedSessions string
 }
 
-// Server serves clients through any number of doors at once: it wires the components below and dispatches methods to them.
-// Make one with New.
+// Server serves clients through any number of doors at once: it wires the components below and
+// dispatches methods to them. Make one with New.
 type Server struct {
 	deps     Deps
 	impl     *mcp.Implementation
@@ -155,8 +159,8 @@ type profileServer struct {
 	door *httpDoor
 }
 
-// New returns a server of the profiles. The first one is the default. Direct views are profiles, too (see DirectView). No
-// door is open yet.
+// New returns a server of the profiles. The first one is the default. Direct views are profiles,
+// too (see DirectView). No door is open yet.
 func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 	if len(profiles) == 0 || deps.Surfaces == nil || deps.Pipeline == nil || deps.Servers == nil || deps.Logger == nil {
 		return nil, errors.New("new downstream server: surfaces, profiles, pipeline, servers and logger are all needed")
@@ -175,7 +179,8 @@ func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new downstream server: %w", err)
 	}
-	s := &Server{deps: deps, impl: impl, sessions: sessions{ids: ids}, sayThat: rate.Sometimes{Interval: 10 * time.Second}}
+	s := &Server{deps: deps, impl: impl, sessions: sessions{ids: ids},
+		sayThat: rate.Sometimes{Interval: 10 * time.Second}}
 	s.wire(info, table)
 	deps.Servers.OnNotification(s.notifications.receive)
 	s.Apply(cfg, profiles)
@@ -185,18 +190,24 @@ func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 // wire introduces the components to each other. info is serverInfo as clients get it.
 func (s *Server) wire(info json.RawMessage, table *suspended.Table[*attempt]) {
 	d := &s.deps
-	s.sessions.log, s.sessions.isDraining, s.sessions.join, s.sessions.over = d.Logger, s.isDraining, s.join, s.sessionEnded
+	s.sessions.log, s.sessions.isDraining, s.sessions.join, s.sessions.over = d.Logger, s.isDraining, s.join,
+		s.sessionEnded
 	s.levels.tell = d.Servers.SetLogLevel
 	s.surfaces = surfaceReader{deps: d, config: s.cfg, serverInfo: info}
-	s.notifications = serverNotifications{deps: d, surfaces: &s.surfaces, listeners: &s.listeners, subscriptions: &s.subscriptions,
+	s.notifications = serverNotifications{deps: d, surfaces: &s.surfaces, listeners: &s.listeners,
+		subscriptions: &s.subscriptions,
+		ownerships:    &s.ownerships}
+	s.suspensions = suspensions{deps: d, config: s.cfg, serving: &s.calls, notifications: &s.notifications,
+		ownerships: &s.ownerships,
+		table:      table}
+	s.toolCalls = toolCalls{deps: d, serverInfo: info, surfaces: &s.surfaces, suspensions: &s.suspensions,
 		ownerships: &s.ownerships}
-	s.suspensions = suspensions{deps: d, config: s.cfg, serving: &s.calls, notifications: &s.notifications, ownerships: &s.ownerships,
-		table: table}
-	s.toolCalls = toolCalls{deps: d, serverInfo: info, surfaces: &s.surfaces, suspensions: &s.suspensions, ownerships: &s.ownerships}
-	s.forwarder = forwarder{deps: d, serverInfo: info, surfaces: &s.surfaces, suspensions: &s.suspensions, ownerships: &s.ownerships}
+	s.forwarder = forwarder{deps: d, serverInfo: info, surfaces: &s.surfaces, suspensions: &s.suspensions,
+		ownerships: &s.ownerships}
 	s.tasks = taskRequests{deps: d, surfaces: &s.surfaces, forwarder: &s.forwarder, ownerships: &s.ownerships}
 	s.subscriptions = resourceSubscriptions{deps: d, surfaces: &s.surfaces, forwarder: &s.forwarder}
-	s.listenStreams = listenStreams{deps: d, serverInfo: info, surfaces: &s.surfaces, forwarder: &s.forwarder, listeners: &s.listeners,
+	s.listenStreams = listenStreams{deps: d, serverInfo: info, surfaces: &s.surfaces, forwarder: &s.forwarder,
+		listeners:     &s.listeners,
 		subscriptions: &s.subscriptions, tasks: &s.tasks}
 }
 
@@ -232,7 +243,8 @@ func (s *Server) Apply(cfg Config, profiles []string) {
 	s.settings.Store(next)
 	s.sessions.bound(cfg.HTTP.MaxSessions, cfg.HTTP.SessionIdle)
 	over := func(profile string, a tool.Actor) bool {
-		return next.profiles[profile] == nil || a.Door == httpActor && !(cfg.Auth.lets(a.Name, auth) && cfg.Auth.opens(a.Name, profile))
+		return next.profiles[profile] == nil || a.Door == httpActor &&
+			!(cfg.Auth.lets(a.Name, auth) && cfg.Auth.opens(a.Name, profile))
 	}
 	s.sessions.closeWhere(func(sess *httpSession) bool { return over(sess.profile, sess.actor) })
 	s.listeners.closeWhere(func(l *listener) bool { return over(l.profile, l.actor) })
@@ -264,8 +276,10 @@ func (s *Server) enter(from tool.Actor, size int) *tool.RPCError {
 	}
 	key := from.Ref()
 	if held := s.held[key]; held > 0 && held+size > maxHeld {
-		return &tool.RPCError{Code: tool.CodeInternalError, Message: fmt.Sprintf("your calls that wait or run hold %d MiB of arguments "+
-			"already, of %d MiB at most: nothing ran; call again once some of them have ended", held>>20, maxHeld>>20)}
+		return &tool.RPCError{Code: tool.CodeInternalError,
+			Message: fmt.Sprintf("your calls that wait or run hold %d MiB of arguments "+
+				"already, of %d MiB at most: nothing ran; call again once some of them have ended", held>>20,
+				maxHeld>>20)}
 	}
 	set(&s.held, key, s.held[key]+size)
 	s.calls.Add(1)
@@ -291,7 +305,8 @@ func (s *Server) AnnounceStop(ctx context.Context) {
 	if delay == 0 {
 		return
 	}
-	s.deps.Logger.Info("stopping: calls are served for a while, and /health/ready says 503", "drain_delay", delay.String())
+	s.deps.Logger.Info("stopping: calls are served for a while, and /health/ready says 503", "drain_delay",
+		delay.String())
 	select {
 	case <-time.After(delay):
 	case <-ctx.Done():
@@ -350,8 +365,9 @@ func errDraining() *tool.RPCError {
 	return &tool.RPCError{Code: tool.CodeInternalError, Message: "the hub is stopping: connect again in a moment"}
 }
 
-// Servers leads to prompts, resources, notifications and other things of servers besides tools. It is safe for concurrent
-// use. Errors of its methods are *tool.RPCError where a server has answered with one, or *tool.Failure.
+// Servers leads to prompts, resources, notifications and other things of servers besides tools. It
+// is safe for concurrent use. Errors of its methods are *tool.RPCError where a server has answered
+// with one, or *tool.Failure.
 type Servers interface {
 	// Forward sends a request on to its server and returns the server's answer.
 	Forward(ctx context.Context, r *tool.Request) (tool.Reply, error)
@@ -365,23 +381,25 @@ type Servers interface {
 	// Notify sends a notification on, and returns when the server has it or will not.
 	Notify(ctx context.Context, r *tool.Request) error
 
-	// Listen keeps a subscriptions/listen open at a server until ctx ends or the server refuses it, which is the error. Each
-	// time that it is opened, agreed gets what the server agrees to; said gets the notifications.
-	Listen(ctx context.Context, r *tool.Request, agreed func(notifications json.RawMessage), said func(tool.Notification)) error
+	// Listen keeps a subscriptions/listen open at a server until ctx ends or the server refuses it,
+	// which is the error. Each time that it is opened, agreed gets what the server agrees to; said
+	// gets the notifications.
+	Listen(ctx context.Context, r *tool.Request, agreed func(notifications json.RawMessage),
+		said func(tool.Notification)) error
 
 	// Subscribe makes a server tell of changes of a resource until Unsubscribe, over reconnects. Both are counted.
 	Subscribe(ctx context.Context, server, uri string, who tool.Session, says tool.Hop) error
 	Unsubscribe(ctx context.Context, server, uri string, who tool.Session) error
 
-	// RootsChanged tells the servers that keep the roots of a session's client that these have changed. It does not wait
-	// for them.
+	// RootsChanged tells the servers that keep the roots of a session's client that these have
+	// changed. It does not wait for them.
 	RootsChanged(ctx context.Context, who tool.Session, params json.RawMessage)
 
 	// SetLogLevel tells the most talkative level that any client wants; "" for none. It does not wait for servers.
 	SetLogLevel(level string)
 
-	// OnNotification makes f take the notifications that belong to no call: log messages and changes of resources. It is called
-	// before the servers are started; f returns quickly.
+	// OnNotification makes f take the notifications that belong to no call: log messages and
+	// changes of resources. It is called before the servers are started; f returns quickly.
 	OnNotification(f func(tool.Notification))
 }
 
@@ -392,7 +410,8 @@ func direct(profile string) bool { return strings.HasPrefix(profile, directPrefi
 func (s *Server) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) {
 	serve := s.handler(p, m.Method)
 	if serve == nil {
-		r.refuse(&tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", m.Method)})
+		r.refuse(&tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served",
+			m.Method)})
 		return
 	}
 	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, direct(p.profile)
@@ -506,22 +525,25 @@ const (
 // onLane reports whether the hub itself serves method.
 func onLane(method string) bool {
 	switch method {
-	case methodToolsCall, methodToolsList, methodPromptsList, methodPromptsGet, methodResourcesList, methodTemplatesList,
+	case methodToolsCall, methodToolsList, methodPromptsList, methodPromptsGet, methodResourcesList,
+		methodTemplatesList,
 		methodResourcesRead, methodSubscribe, methodUnsubscribe, methodComplete, methodSetLevel, methodListen:
 		return true
 	}
 	return isTaskMethod(method)
 }
 
-// serves reports whether the hub itself serves requests of method to clients of profile. The SDK serves the others, or none.
+// serves reports whether the hub itself serves requests of method to clients of profile. The SDK
+// serves the others, or none.
 func (s *Server) serves(profile, method string) bool {
 	return onLane(method) || isCustom(profile, method)
 }
 
-// isCustom reports whether requests of method are passed on because the hub does not know them. They are on direct views only:
-// elsewhere nobody could say which server is meant.
+// isCustom reports whether requests of method are passed on because the hub does not know them.
+// They are on direct views only: elsewhere nobody could say which server is meant.
 func isCustom(profile, method string) bool {
-	// A notification with an id is none that the hub does not know: there are servers that heed a cancellation all the same.
+	// A notification with an id is none that the hub does not know: there are servers that heed a
+	// cancellation all the same.
 	return direct(profile) && !isKnownRequest(method) && !strings.HasPrefix(method, notePrefix)
 }
 
@@ -537,8 +559,8 @@ func isKnownRequest(method string) bool {
 	return onLane(method) || servedBySDK(method)
 }
 
-// isCustomNote reports whether notifications of clients of profile are passed on likewise. A known request without an id is
-// not: some servers would carry it out, past the pipeline.
+// isCustomNote reports whether notifications of clients of profile are passed on likewise. A known
+// request without an id is not: some servers would carry it out, past the pipeline.
 func isCustomNote(profile string, m *jsonrpc.Message) bool {
 	return direct(profile) && isUnknownNote(m)
 }
@@ -558,7 +580,8 @@ func isUnknownNote(m *jsonrpc.Message) bool {
 
 // join makes a session one that is told of changes, until leave is called.
 func (s *Server) join(profile string, a tool.Actor, c *caller) (leave func()) {
-	l := &listener{profile: profile, actor: a, caller: c, out: c.out, wants: Change{Tools: true, Prompts: true, Resources: true}}
+	l := &listener{profile: profile, actor: a, caller: c, out: c.out, wants: Change{Tools: true, Prompts: true,
+		Resources: true}}
 	s.listeners.add(l)
 	return func() {
 		s.listeners.remove(l)

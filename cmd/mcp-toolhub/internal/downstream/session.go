@@ -44,15 +44,17 @@ type httpSession struct {
 
 // whole returns the session as the rest of the hub knows it.
 func (s *httpSession) whole() tool.Session {
-	return tool.Session{Key: "http/" + s.known.Name, Name: sessionName(s.actor, s.known.Name), Person: s.actor.Name, Ended: s.ended}
+	return tool.Session{Key: "http/" + s.known.Name, Name: sessionName(s.actor, s.known.Name), Person: s.actor.Name,
+		Ended: s.ended}
 }
 
-// callerOf returns what is kept for a caller over HTTP on revisions without sessions. Its session is one for all profiles, and
-// never ends.
+// callerOf returns what is kept for a caller over HTTP on revisions without sessions. Its session
+// is one for all profiles, and never ends.
 func (s *Server) callerOf(a tool.Actor) *caller {
 	known, ok := s.callers.Load(a.Name)
 	if !ok {
-		known, _ = s.callers.LoadOrStore(a.Name, &caller{session: tool.Session{Key: "caller/" + a.Name, Name: sessionName(a, ""),
+		known, _ = s.callers.LoadOrStore(a.Name, &caller{session: tool.Session{Key: "caller/" + a.Name,
+			Name:   sessionName(a, ""),
 			Person: a.Name}})
 	}
 	return known.(*caller)
@@ -93,12 +95,14 @@ func (d *httpDoor) share(r *entry) string {
 
 // newSession returns the session of a request, which is not in the table yet.
 func (d *httpDoor) newSession(r *entry, id string, known sessionid.Session) *httpSession {
-	s := &httpSession{id: id, known: known, share: d.share(r), profile: d.profile, actor: r.actor, ended: make(chan struct{}),
+	s := &httpSession{id: id, known: known, share: d.share(r), profile: d.profile, actor: r.actor,
+		ended:        make(chan struct{}),
 		capabilities: known.Capabilities}
 	s.holder = d.holder(s.actor)
 	s.actor.Session = known.Name
-	s.actor.Client = tool.Client{Name: known.ClientName, Version: known.ClientVersion, ProtocolVersion: known.ProtocolVersion,
-		Apps: showsApps(known.Capabilities), Names: s.actor.Client.Names}
+	s.actor.Client = tool.Client{Name: known.ClientName, Version: known.ClientVersion,
+		ProtocolVersion: known.ProtocolVersion,
+		Apps:            showsApps(known.Capabilities), Names: s.actor.Client.Names}
 	s.caller = &caller{session: s.whole(), out: newOutbox(nil), view: s.profile}
 	return s
 }
@@ -119,9 +123,10 @@ func (d *httpDoor) begin(r *entry, m *jsonrpc.Message, version string) (*httpSes
 	return s, sessions.enter(s)
 }
 
-// takeUp enters the session that a request names, which this hub does not hold: it was restarted since, or the session was
-// idle, or another hub began it. What cannot be taken up with it, as subscriptions, the client is told as changes of all
-// lists. The error is sessionid.ErrUnknown, or says why there is no room.
+// takeUp enters the session that a request names, which this hub does not hold: it was restarted
+// since, or the session was idle, or another hub began it. What cannot be taken up with it, as
+// subscriptions, the client is told as changes of all lists. The error is sessionid.ErrUnknown, or
+// says why there is no room.
 func (d *httpDoor) takeUp(r *entry) error {
 	id := r.Header.Get(headerSession)
 	return d.server.sessions.takeUp(id, d.holder(r.actor), func(known sessionid.Session) *httpSession {
@@ -134,8 +139,8 @@ func (d *httpDoor) takeUp(r *entry) error {
 	})
 }
 
-// standing serves GET: the stream on which a session is told what belongs to none of its requests. A newer stream of the
-// session takes the place of an older one, whose client may be long gone.
+// standing serves GET: the stream on which a session is told what belongs to none of its requests.
+// A newer stream of the session takes the place of an older one, whose client may be long gone.
 func (d *httpDoor) standing(w http.ResponseWriter, r *http.Request, s *httpSession) {
 	if !accepted(r.Header).stream {
 		http.Error(w, "Accept must contain text/event-stream", http.StatusNotAcceptable)

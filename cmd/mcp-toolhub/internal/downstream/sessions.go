@@ -73,9 +73,10 @@ func (t *sessions) add(s *httpSession, whenIdle func()) (out []*httpSession, ok 
 	return out, true
 }
 
-// leastDeserving returns the session that makes room for one more of share. The holder of the most sessions loses the one
-// that was idle for longest. If all of these are busy, the oldest goes, unless they are the newcomer's own. So nobody can
-// keep others out, neither with sessions nor with calls that do not end.
+// leastDeserving returns the session that makes room for one more of share. The holder of the most
+// sessions loses the one that was idle for longest. If all of these are busy, the oldest goes,
+// unless they are the newcomer's own. So nobody can keep others out, neither with sessions nor with
+// calls that do not end.
 func (t *sessions) leastDeserving(share string) *httpSession {
 	counts := map[string]int{share: 1}
 	for _, s := range t.byID {
@@ -163,8 +164,8 @@ func (t *sessions) has(id string) bool {
 	return t.byID[id] != nil
 }
 
-// takeUp enters the session of id, which create makes, unless it is there already. The error is sessionid.ErrUnknown, or says
-// why there is no room.
+// takeUp enters the session of id, which create makes, unless it is there already. The error is
+// sessionid.ErrUnknown, or says why there is no room.
 func (t *sessions) takeUp(id string, holder sessionid.Holder, create func(sessionid.Session) *httpSession) error {
 	t.entering.Lock()
 	defer t.entering.Unlock()
@@ -204,7 +205,8 @@ func (t *sessions) enter(sess *httpSession) error {
 	}
 	if !ok {
 		sess.leave()
-		return errors.New("all sessions that hub.http.max_sessions allows have calls in flight: try again later, or raise that in the hub's config")
+		return errors.New("all sessions that hub.http.max_sessions allows have calls in flight: try again later, or " +
+			"raise that in the hub's config")
 	}
 	return nil
 }
@@ -223,7 +225,8 @@ func (t *sessions) endForGood(sess *httpSession) {
 
 func (t *sessions) recordEnd(sess *httpSession) {
 	if err := t.ids.End(sess.known, sess.holder); err != nil {
-		t.log.Warn("a session that has ended can be taken up again by its caller", "session", sess.caller.session.Name, "error", err)
+		t.log.Warn("a session that has ended can be taken up again by its caller", "session", sess.caller.session.Name,
+			"error", err)
 	}
 }
 

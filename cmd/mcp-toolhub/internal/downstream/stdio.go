@@ -53,9 +53,9 @@ type stdioDoor struct {
 	leave        func()          // ends what initialize has begun; nil before it
 }
 
-// ServeStdio serves the client on in and out, with the surface of profile, until in ends or ctx is done. When in ends, the
-// calls that were read are answered first. A client that closes its end is no error. moved says that another hub may have served
-// the client before, and asked it something.
+// ServeStdio serves the client on in and out, with the surface of profile, until in ends or ctx is
+// done. When in ends, the calls that were read are answered first. A client that closes its end is
+// no error. moved says that another hub may have served the client before, and asked it something.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, profile string, moved bool) error {
 	set := s.settings.Load()
 	ps := set.profiles[profile]
@@ -64,8 +64,10 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	}
 	gone := make(chan struct{})
 	defer close(gone)
-	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Person: tool.Local, Ended: gone}
-	d := &stdioDoor{server: s, profile: profile, session: session, caller: &caller{session: session, out: newOutbox(nil), view: profile},
+	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Person: tool.Local,
+		Ended: gone}
+	d := &stdioDoor{server: s, profile: profile, session: session,
+		caller:  &caller{session: session, out: newOutbox(nil), view: profile},
 		backlog: newBacklog(), inputEnd: make(chan struct{}), workers: newWorkers()}
 	if moved {
 		d.questions.series = rand.Text() + "-"
@@ -121,7 +123,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	return nil
 }
 
-// CheckProfile returns an error that names all profiles, or servers, unless there is the one that ServeStdio is to serve.
+// CheckProfile returns an error that names all profiles, or servers, unless there is the one that
+// ServeStdio is to serve.
 func (s *Server) CheckProfile(profile string) error {
 	if set := s.settings.Load(); set.profiles[profile] == nil {
 		return set.unknown(profile)
@@ -129,7 +132,8 @@ func (s *Server) CheckProfile(profile string) error {
 	return nil
 }
 
-// unknown returns the error for a profile that does not exist. It names those that do: profiles, or servers for a direct view.
+// unknown returns the error for a profile that does not exist. It names those that do: profiles, or
+// servers for a direct view.
 func (s *settings) unknown(profile string) error {
 	wanted, direct := strings.CutPrefix(profile, directPrefix)
 	var known []string
@@ -188,7 +192,9 @@ func (d *stdioDoor) readAll(ctx context.Context, in io.Reader) error {
 		}
 		d.receive(ctx, line.Text)
 		if r.Buffered() == 0 {
-			runtime.Gosched() // a read may block this thread: what was received is not to wait for another one to wake up
+			// a read may block this thread: what was received is not to wait for another one to
+			// wake up
+			runtime.Gosched()
 		}
 	}
 }
@@ -199,10 +205,12 @@ func (d *stdioDoor) refuseLong(large *jsonrpc.TooLarge) {
 	if _, request := large.About.Get("method"); !request || !jsonrpc.IsID(id) {
 		id = nil
 	}
-	d.server.deps.Logger.Warn("a client's message was refused: it is over a limit", "limit", "hub.limits.client_message",
+	d.server.deps.Logger.Warn("a client's message was refused: it is over a limit", "limit",
+		"hub.limits.client_message",
 		"bytes", large.Limit)
-	_ = d.out.line(jsonrpc.ErrorText(id, jsonrpc.InvalidRequest(fmt.Sprintf("the message has more than %d bytes (hub.limits.client_message): "+
-		"send less, or raise that in the hub's config", large.Limit))))
+	_ = d.out.line(jsonrpc.ErrorText(id,
+		jsonrpc.InvalidRequest(fmt.Sprintf("the message has more than %d bytes (hub.limits.client_message): "+
+			"send less, or raise that in the hub's config", large.Limit))))
 }
 
 // receive takes in one line: a message, or on the revisions that allow it a batch of them.
@@ -267,7 +275,8 @@ func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply func
 	}
 }
 
-// serve answers a request on a goroutine of its own. called is the context of the request, done ends it, and frees its id.
+// serve answers a request on a goroutine of its own. called is the context of the request, done
+// ends it, and frees its id.
 func (d *stdioDoor) serve(ctx, called context.Context, p *peer, m *jsonrpc.Message, r *stdioReplier) {
 	behind := d.sequel.before()
 	if isCall(m) {
@@ -317,7 +326,8 @@ func (d *stdioDoor) passNote(ctx context.Context, m *jsonrpc.Message) {
 	if !taken {
 		d.lanes.Done()
 		d.server.exit(p.actor, 0)
-		d.server.deps.Logger.Warn("a client's notification was dropped: the server has not taken in those before it", "waiting", maxSequel,
+		d.server.deps.Logger.Warn("a client's notification was dropped: the server has not taken in those before it",
+			"waiting", maxSequel,
 			"method", clip(m.Method))
 	}
 }
@@ -336,14 +346,17 @@ func (d *stdioDoor) peer(m *jsonrpc.Message) (*peer, *tool.RPCError) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.initialized {
-		return p, jsonrpc.InvalidRequest(fmt.Sprintf("%q before initialize: up to protocol 2025-11-25 send initialize first; from %s on write "+
-			"%q and %q into params._meta of each request", m.Method, modernVersion, mcp.MetaKeyProtocolVersion, mcp.MetaKeyClientCapabilities))
+		return p, jsonrpc.InvalidRequest(fmt.Sprintf("%q before initialize: up to protocol 2025-11-25 send "+
+			"initialize first; from %s on write "+
+			"%q and %q into params._meta of each request", m.Method, modernVersion, mcp.MetaKeyProtocolVersion,
+			mcp.MetaKeyClientCapabilities))
 	}
 	p.actor.Client, p.hop.ClientCapabilities, p.questions = d.client, d.capabilities, &d.questions
 	return p, nil
 }
 
-// forward gives a message to the SDK. It returns after initialize has been answered, so that what follows finds it done.
+// forward gives a message to the SDK. It returns after initialize has been answered, so that what
+// follows finds it done.
 func (d *stdioDoor) forward(ctx context.Context, m *jsonrpc.Message, reply func(pieces) (written bool)) {
 	id := m.ID
 	m, mask := maskID(m)
@@ -381,8 +394,8 @@ func (d *stdioDoor) forward(ctx context.Context, m *jsonrpc.Message, reply func(
 	}
 }
 
-// beginInit notes what a client says at initialize. The channel is closed when it has been answered; nil where the client is
-// initialized already.
+// beginInit notes what a client says at initialize. The channel is closed when it has been
+// answered; nil where the client is initialized already.
 func (d *stdioDoor) beginInit(m *jsonrpc.Message) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -397,8 +410,9 @@ func (d *stdioDoor) beginInit(m *jsonrpc.Message) <-chan struct{} {
 	return d.answeredInit
 }
 
-// initAnswered notes the answer of the SDK to the request of that id, if it is initialize. The client is told of changes from
-// now on, but behind the answer, and so is the answer to what it has sent next: written is called when it has that.
+// initAnswered notes the answer of the SDK to the request of that id, if it is initialize. The
+// client is told of changes from now on, but behind the answer, and so is the answer to what it has
+// sent next: written is called when it has that.
 func (d *stdioDoor) initAnswered(id string, r *sdkrpc.Response) (written func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -440,7 +454,8 @@ func (d *stdioDoor) finish(ctx context.Context) {
 	}
 }
 
-// settle waits until calls that were cut off have answered so. No more of them begin: the input or the hub is at its end.
+// settle waits until calls that were cut off have answered so. No more of them begin: the input or
+// the hub is at its end.
 func (d *stdioDoor) settle() {
 	select {
 	case <-finished(func() {

@@ -68,15 +68,16 @@ func (t *resourceSubscriptions) remove(sub *subscription) {
 	}
 }
 
-// to returns the subscriptions that a change of uri is for: "This might be a sub-resource of the one that the client actually
-// subscribed to."
+// to returns the subscriptions that a change of uri is for: "This might be a sub-resource of the
+// one that the client actually subscribed to."
 func (t *resourceSubscriptions) to(server, uri string) []*subscription {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var found []*subscription
 	for end := len(uri); end > 0 && len(t.of) > 0; end = strings.LastIndexAny(uri[:end], "/?#") {
 		found = slices.AppendSeq(found, maps.Keys(t.of[resource{server, uri[:end]}]))
-		if uri[end-1] != '/' && end < len(uri) && uri[end] == '/' { // a directory is also written with a slash at its end
+		// a directory is also written with a slash at its end
+		if uri[end-1] != '/' && end < len(uri) && uri[end] == '/' {
 			found = slices.AppendSeq(found, maps.Keys(t.of[resource{server, uri[:end+1]}]))
 		}
 	}
@@ -117,7 +118,8 @@ func (t *resourceSubscriptions) subscribe(ctx context.Context, p *peer, m *jsonr
 		return refusal
 	}
 	refusal = t.permitted(ctx, p, server, native, func(ctx context.Context) error {
-		fresh := &subscription{resource: resource{server, native}, shown: uri, who: p.session, says: p.hop, out: p.caller.out}
+		fresh := &subscription{resource: resource{server, native}, shown: uri, who: p.session, says: p.hop,
+			out: p.caller.out}
 		sub, refusal := t.lock(ctx, p.caller, fresh)
 		if refusal != nil {
 			return refusal
@@ -136,14 +138,17 @@ func (t *resourceSubscriptions) subscribe(ctx context.Context, p *peer, m *jsonr
 }
 
 // permitted runs do, which subscribes to the resource that its server knows as native, where the policy lets the peer.
-func (t *resourceSubscriptions) permitted(ctx context.Context, p *peer, server, native string, do func(context.Context) error) *tool.RPCError {
-	m := &jsonrpc.Message{Method: methodSubscribe, Params: rawjson.AppendMember([]byte("{"), "uri", rawjson.Quote(native))}
+func (t *resourceSubscriptions) permitted(ctx context.Context, p *peer, server, native string,
+	do func(context.Context) error) *tool.RPCError {
+	m := &jsonrpc.Message{Method: methodSubscribe, Params: rawjson.AppendMember([]byte("{"), "uri",
+		rawjson.Quote(native))}
 	m.Params = append(m.Params, '}')
 	return t.forwarder.permitted(ctx, p, m, onward{server: server}, do)
 }
 
 // unsubscribe serves resources/unsubscribe. What was never subscribed to is not subscribed to now, too.
-func (t *resourceSubscriptions) unsubscribe(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
+func (t *resourceSubscriptions) unsubscribe(ctx context.Context, p *peer, m *jsonrpc.Message,
+	r replier) *tool.RPCError {
 	uri, _, refusal := t.surfaces.resourceOf(p, m)
 	if refusal != nil {
 		return refusal
@@ -163,9 +168,10 @@ func (t *resourceSubscriptions) unsubscribe(ctx context.Context, p *peer, m *jso
 	return nil
 }
 
-// lock returns the session's subscription to fresh.shown, which is fresh where there was none. Its caller alone may change
-// it, until it calls unlock.
-func (t *resourceSubscriptions) lock(ctx context.Context, c *caller, fresh *subscription) (*subscription, *tool.RPCError) {
+// lock returns the session's subscription to fresh.shown, which is fresh where there was none. Its
+// caller alone may change it, until it calls unlock.
+func (t *resourceSubscriptions) lock(ctx context.Context, c *caller, fresh *subscription) (*subscription,
+	*tool.RPCError) {
 	for {
 		c.mu.Lock()
 		sub := c.subscriptions[fresh.shown]
@@ -234,14 +240,16 @@ func inParallel(all iter.Seq[*subscription], change func(*subscription)) {
 
 func (s *subscription) unlock() { <-s.changing }
 
-// makeAll subscribes to the resources that the policy lets the peer subscribe to. It returns what servers have accepted, in
-// the order of uris.
-func (t *resourceSubscriptions) makeAll(ctx context.Context, p *peer, surface *tool.Surface, uris []string, out *outbox) []*subscription {
+// makeAll subscribes to the resources that the policy lets the peer subscribe to. It returns what
+// servers have accepted, in the order of uris.
+func (t *resourceSubscriptions) makeAll(ctx context.Context, p *peer, surface *tool.Surface, uris []string,
+	out *outbox) []*subscription {
 	subs := make([]*subscription, 0, len(uris))
 	for _, uri := range uris {
 		server, native, refusal := ownerOf(p, surface, uri)
 		if refusal == nil {
-			subs = append(subs, &subscription{resource: resource{server, native}, shown: uri, who: p.session, says: p.hop, out: out})
+			subs = append(subs, &subscription{resource: resource{server, native}, shown: uri, who: p.session,
+				says: p.hop, out: out})
 		}
 	}
 	inParallel(slices.Values(subs), func(sub *subscription) {

@@ -29,7 +29,8 @@ func (v *surfaceReader) of(p *peer) (*tool.Surface, *tool.RPCError) {
 }
 
 // awaitLists waits for the first lists of the servers of surface, the one of p, and returns what p sees then.
-func (v *surfaceReader) awaitLists(ctx context.Context, p *peer, surface *tool.Surface) (*tool.Surface, *tool.RPCError) {
+func (v *surfaceReader) awaitLists(ctx context.Context, p *peer, surface *tool.Surface) (*tool.Surface,
+	*tool.RPCError) {
 	if v.deps.FirstLists == nil {
 		return surface, nil
 	}
@@ -37,8 +38,9 @@ func (v *surfaceReader) awaitLists(ctx context.Context, p *peer, surface *tool.S
 	return v.of(p)
 }
 
-// forList returns what p sees, for a list of that method. Some clients list tools only once: so a list of tools waits for
-// servers that are starting. Nobody waits where a search is listed: it finds those tools later.
+// forList returns what p sees, for a list of that method. Some clients list tools only once: so a
+// list of tools waits for servers that are starting. Nobody waits where a search is listed: it
+// finds those tools later.
 func (v *surfaceReader) forList(ctx context.Context, p *peer, method string) (*tool.Surface, *tool.RPCError) {
 	surface, refusal := v.of(p)
 	if refusal != nil || method != methodToolsList || surface.Finder() != "" {
@@ -47,8 +49,9 @@ func (v *surfaceReader) forList(ctx context.Context, p *peer, method string) (*t
 	return v.awaitLists(ctx, p, surface)
 }
 
-// forCall returns what p sees, for a call of name. An unknown name may be that of a tool whose server has not listed yet. It
-// waits for a tool that is hidden from p as for one that nobody has: the time tells no difference.
+// forCall returns what p sees, for a call of name. An unknown name may be that of a tool whose
+// server has not listed yet. It waits for a tool that is hidden from p as for one that nobody has:
+// the time tells no difference.
 func (v *surfaceReader) forCall(ctx context.Context, p *peer, name string) (*tool.Surface, *tool.RPCError) {
 	surface, refusal := v.of(p)
 	if refusal != nil {
@@ -62,7 +65,8 @@ func (v *surfaceReader) forCall(ctx context.Context, p *peer, name string) (*too
 }
 
 // forBatch is forCall for all calls of a batch, whose own name is known. surface is what p sees now.
-func (v *surfaceReader) forBatch(ctx context.Context, p *peer, surface *tool.Surface, args json.RawMessage) (*tool.Surface, *tool.RPCError) {
+func (v *surfaceReader) forBatch(ctx context.Context, p *peer, surface *tool.Surface,
+	args json.RawMessage) (*tool.Surface, *tool.RPCError) {
 	calls, _ := rawjson.Get(args, "calls")
 	unknown := ""
 	_ = rawjson.Elements(calls, func(call []byte) bool {
@@ -100,9 +104,11 @@ func (v *surfaceReader) abilities(surface *tool.Surface) tool.Abilities {
 	}
 	able := f.Abilities
 	for _, st := range v.deps.Statuses() {
-		if !st.Known && (st.State == tool.ServerStarting || st.State == tool.ServerBackoff) && slices.Contains(f.Servers, st.Server) {
-			able = able.Or(tool.Abilities{Prompts: true, Resources: true, Subscribe: true, Completions: true, Logging: true,
-				Tasks: tool.Tasks{Calls: true, List: true, Cancel: true}, TaskExtension: true})
+		if !st.Known && (st.State == tool.ServerStarting || st.State == tool.ServerBackoff) &&
+			slices.Contains(f.Servers, st.Server) {
+			able = able.Or(tool.Abilities{Prompts: true, Resources: true, Subscribe: true, Completions: true,
+				Logging: true,
+				Tasks:   tool.Tasks{Calls: true, List: true, Cancel: true}, TaskExtension: true})
 		}
 	}
 	return able
@@ -114,8 +120,8 @@ func (v *surfaceReader) shows(l *listener, server string) bool {
 	return err == nil && surface.Features != nil && slices.Contains(surface.Features.Servers, server)
 }
 
-// describe returns a receiving middleware for the SDK's server. It writes the capabilities and instructions of the caller's
-// surface into the results of initialize and server/discover.
+// describe returns a receiving middleware for the SDK's server. It writes the capabilities and
+// instructions of the caller's surface into the results of initialize and server/discover.
 func (v *surfaceReader) describe(profile string) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -140,7 +146,8 @@ func (v *surfaceReader) describe(profile string) mcp.Middleware {
 					}
 				}
 				res.Capabilities, res.Instructions = v.description(profile, client)
-				res.TTLMs, res.CacheScope = 0, "private" // as in lists: it is a matter of who asks, and of what servers do
+				// as in lists: it is a matter of who asks, and of what servers do
+				res.TTLMs, res.CacheScope = 0, "private"
 				return discoverResult{res, v.declared(profile, client)}, nil
 			}
 			return res, nil
@@ -225,8 +232,9 @@ func withDeclared(result any, declared []rawjson.Change) ([]byte, error) {
 	return text, err
 }
 
-// declared returns the capabilities of a surface that the SDK does not know: tasks where the client's revision has them, and
-// on a direct view what is experimental and what extends the protocol, as the server wrote it.
+// declared returns the capabilities of a surface that the SDK does not know: tasks where the
+// client's revision has them, and on a direct view what is experimental and what extends the
+// protocol, as the server wrote it.
 func (v *surfaceReader) declared(profile string, client tool.Client) (all []rawjson.Change) {
 	surface, err := v.deps.Surfaces.Surface(profile, tool.Actor{Client: client})
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// suspensions serves operations. On 2026-07-28 it suspends one while its client fetches the input that the server needs.
+// suspensions serves operations. On 2026-07-28 it suspends one while its client fetches the input
+// that the server needs.
 type suspensions struct {
 	deps          *Deps
 	config        func() *Config
@@ -38,9 +39,11 @@ func (s *suspensions) serve(ctx context.Context, a *attempt) {
 	case retry && !ok:
 		s.refuse(ctx, a, suspended.Refused("must be a string"))
 	case retry && !answersAreObject(a.params):
-		s.refuse(ctx, a, &tool.RPCError{Code: tool.CodeInvalidParams, Message: "invalid params: inputResponses must be an object. Send the request " +
-			"again, with the same requestState and an answer for each of inputRequests"})
-	case !retry, s.endIfGone(a, text): // inputResponses without requestState are for the server to judge; an unknown tool is refused
+		s.refuse(ctx, a, &tool.RPCError{Code: tool.CodeInvalidParams,
+			Message: "invalid params: inputResponses must be an object. Send the request " +
+				"again, with the same requestState and an answer for each of inputRequests"})
+	// inputResponses without requestState are for the server to judge; an unknown tool is refused
+	case !retry, s.endIfGone(a, text):
 		a.invocation = tool.NewInvocationID()
 		s.begin(ctx, a)
 	default:
@@ -68,11 +71,13 @@ func (s *suspensions) refuse(ctx context.Context, a *attempt, why *tool.RPCError
 	a.reply.refuse(why)
 }
 
-// serveOnce serves the only attempt of an operation. On revisions with sessions the server may ask the client meanwhile.
+// serveOnce serves the only attempt of an operation. On revisions with sessions the server may ask
+// the client meanwhile.
 func (s *suspensions) serveOnce(ctx context.Context, a *attempt) {
 	open := s.notifications.open(a.peer, a.server, a.progress.says(a.peer.leastLevel()))
 	defer open.leave()
-	asker := &clientAsker{ownerships: s.ownerships, peer: a.peer, wire: a.reply, server: a.server, before: a.progress.sent}
+	asker := &clientAsker{ownerships: s.ownerships, peer: a.peer, wire: a.reply, server: a.server,
+		before: a.progress.sent}
 	l := link{report: a.progress.report(), notify: open.notify}
 	if !a.peer.modern {
 		l.ask = asker.ask
@@ -103,12 +108,14 @@ func (s *suspensions) endIfGone(a *attempt, requestState string) bool {
 	if state != want {
 		return false
 	}
-	s.table.End(state.ID, tool.CanceledBy(tool.CanceledByHub, "the tool is not offered any more", "the tool is not offered any more: list the tools"))
+	s.table.End(state.ID, tool.CanceledBy(tool.CanceledByHub, "the tool is not offered any more",
+		"the tool is not offered any more: list the tools"))
 	return true
 }
 
-// begin lets the server work on an attempt, and answers that with the result of the call. As soon as the server asks something,
-// the attempt is answered with that, and the call goes on here, without its request.
+// begin lets the server work on an attempt, and answers that with the result of the call. As soon
+// as the server asks something, the attempt is answered with that, and the call goes on here,
+// without its request.
 func (s *suspensions) begin(ctx context.Context, a *attempt) {
 	called, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // the request may end before the call does
 	r := &runningCall{attempt: a, least: a.peer.leastLevel(), invocation: a.invocation, cancel: cancel}
@@ -138,9 +145,12 @@ func (s *suspensions) begin(ctx context.Context, a *attempt) {
 func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall) (result attemptResult) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.deps.Logger.Error("panic while a request was served", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err := &tool.RPCError{Code: tool.CodeInternalError, Message: "the hub failed while it handled this request; its log says where"}
-			result = attemptResult{err: err, outcome: invoke.Outcome{InvocationID: r.invocation, Status: tool.StatusFailed, Err: err}}
+			s.deps.Logger.Error("panic while a request was served", "panic", fmt.Sprint(p), "stack",
+				string(debug.Stack()))
+			err := &tool.RPCError{Code: tool.CodeInternalError,
+				Message: "the hub failed while it handled this request; its log says where"}
+			result = attemptResult{err: err, outcome: invoke.Outcome{InvocationID: r.invocation,
+				Status: tool.StatusFailed, Err: err}}
 		}
 	}()
 	return a.op.run(ctx, a, link{r.ask, r.report, r.heard.notify, r.hears})
@@ -165,8 +175,8 @@ func (s *suspensions) await(ctx context.Context, a *attempt, r *runningCall) {
 	}
 }
 
-// suspend answers the attempt with the open input requests, and leaves the running call to a retry. It returns false where
-// nothing is open or the call is about to end.
+// suspend answers the attempt with the open input requests, and leaves the running call to a retry.
+// It returns false where nothing is open or the call is about to end.
 func (s *suspensions) suspend(ctx context.Context, a *attempt, r *runningCall, stop func() bool) bool {
 	requests := r.inputRequests(a)
 	if requests == nil || !stop() {
@@ -179,7 +189,8 @@ func (s *suspensions) suspend(ctx context.Context, a *attempt, r *runningCall, s
 			retry.invocation = r.invocation
 			lost := r.attach(retry) // first: the server may go on at once, and what it says then is for this attempt
 			if s.lost.Add(lost); lost > 0 {
-				s.deps.Logger.Warn("a server said more than is kept while its call waited for the client: the oldest of it is lost",
+				s.deps.Logger.Warn("a server said more than is kept while its call waited for the client: the "+
+					"oldest of it is lost",
 					"server", retry.server, "lost", lost)
 			}
 			r.answerWith(retry)
@@ -247,7 +258,8 @@ func (s *suspensions) repeated(ctx context.Context, a *attempt, r attemptResult)
 	}
 }
 
-// endOf ends the suspended calls of a session that is over because of why, and waits for them as long as a stop waits for calls.
+// endOf ends the suspended calls of a session that is over because of why, and waits for them as
+// long as a stop waits for calls.
 func (s *suspensions) endOf(session string, why *tool.Failure) {
 	ended := finished(func() {
 		s.table.EndWhere(func(caller string) bool { return caller == session }, why)

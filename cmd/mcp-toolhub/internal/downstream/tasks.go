@@ -61,12 +61,15 @@ func (t *taskRequests) servers(p *peer, method string) (servers []string, refusa
 	}
 	switch {
 	case p.modern && able.TaskExtension && !declares(p.hop.ClientCapabilities, "extensions", tool.TaskExtension):
-		refusal := missingCapabilities([]*lack{{path: []string{"extensions", tool.TaskExtension}, err: &tool.RPCError{}}})
-		refusal.Message = fmt.Sprintf("%q needs the extension %s, which the client did not declare in this request", method, tool.TaskExtension)
+		refusal := missingCapabilities([]*lack{{path: []string{"extensions", tool.TaskExtension},
+			err: &tool.RPCError{}}})
+		refusal.Message = fmt.Sprintf("%q needs the extension %s, which the client did not declare in this request",
+			method, tool.TaskExtension)
 		return nil, refusal
 	case p.modern && !able.TaskExtension, !p.modern && able.Tasks == (tool.Tasks{}):
 		if len(t.ownerships.tasks(p, servers)) == 0 {
-			return nil, &tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", method)}
+			return nil, &tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served",
+				method)}
 		}
 	}
 	return servers, nil
@@ -86,7 +89,8 @@ func (t *taskRequests) forward(ctx context.Context, p *peer, m *jsonrpc.Message,
 	if b == nil {
 		return &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown task %q", id)}
 	}
-	return t.forwarder.forward(ctx, p, m, r, onward{server: b.server, path: []string{"taskId"}, from: id, to: b.id, task: b.task})
+	return t.forwarder.forward(ctx, p, m, r, onward{server: b.server, path: []string{"taskId"}, from: id, to: b.id,
+		task: b.task})
 }
 
 // withTaskID returns the result of a request about a task with another id in all places that hold one.
@@ -111,8 +115,9 @@ func withTaskID(result json.RawMessage, id string) (json.RawMessage, error) {
 	return result, nil
 }
 
-// taskResult returns a server's answer to a request about a task as this client gets it: with the id that the client knows, in input
-// requests the name of the server that asks, and the result of a call as the pipeline gives it.
+// taskResult returns a server's answer to a request about a task as this client gets it: with the
+// id that the client knows, in input requests the name of the server that asks, and the result of a
+// call as the pipeline gives it.
 func taskResult(ctx context.Context, p *peer, to answeredRequest, result json.RawMessage) (json.RawMessage, error) {
 	var err error
 	if to.asked != to.native {
@@ -133,8 +138,9 @@ func taskResult(ctx context.Context, p *peer, to answeredRequest, result json.Ra
 	case direct(p.profile):
 		return result, nil // an extension's own, between the client and its server
 	default:
-		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: "the server's task needs input in a way that the protocol " +
-			"does not know: " + err.Error()}
+		return nil, &tool.RPCError{Code: tool.CodeInternalError,
+			Message: "the server's task needs input in a way that the protocol " +
+				"does not know: " + err.Error()}
 	}
 	for _, q := range questions {
 		if requests, err = labelledAmong(requests, to.server, q); err != nil {
@@ -144,8 +150,8 @@ func taskResult(ctx context.Context, p *peer, to answeredRequest, result json.Ra
 	return rawjson.Set(result, "inputRequests", requests)
 }
 
-// withResult returns an answer with the task's result as its caller gets it. On 2025-11-25 that is the answer to tasks/result, later a
-// member of the task.
+// withResult returns an answer with the task's result as its caller gets it. On 2025-11-25 that is
+// the answer to tasks/result, later a member of the task.
 func (to *answeredRequest) withResult(ctx context.Context, p *peer, answer json.RawMessage) (json.RawMessage, error) {
 	result, ok := answer, true
 	if to.method != tool.MethodTaskResult {
@@ -176,8 +182,9 @@ const maxTaskPages = 100
 // tasksWithin bounds the time that servers may take to list their tasks: the client does not wait for one that hangs.
 const tasksWithin = 10 * time.Second
 
-// list serves tasks/list with the caller's own tasks. A server lists the tasks of all clients that share its connection. All
-// come on one page: there are at most 1,000. Where there is one server, the other members of its first page are passed on.
+// list serves tasks/list with the caller's own tasks. A server lists the tasks of all clients that
+// share its connection. All come on one page: there are at most 1,000. Where there is one server,
+// the other members of its first page are passed on.
 func (t *taskRequests) list(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
 	servers, refusal := t.servers(p, m.Method)
 	if cursor, has := rawjson.Get(m.Params, "cursor"); refusal == nil && has && !rawjson.IsNull(cursor) {
@@ -228,23 +235,27 @@ func (t *taskRequests) list(ctx context.Context, p *peer, m *jsonrpc.Message, r 
 	return nil
 }
 
-// listOf lists those of a server's tasks that are wanted. first is the server's first page, as p's client gets it. Tasks that
-// the server does not list in time are left out.
-func (t *taskRequests) listOf(ctx context.Context, p *peer, server string, wanted map[string]*ownership) (all [][]byte, first json.RawMessage) {
+// listOf lists those of a server's tasks that are wanted. first is the server's first page, as p's
+// client gets it. Tasks that the server does not list in time are left out.
+func (t *taskRequests) listOf(ctx context.Context, p *peer, server string, wanted map[string]*ownership) (all [][]byte,
+	first json.RawMessage) {
 	cursor, seen := json.RawMessage(nil), []string{}
 	for page := 0; len(wanted) > 0 && page < maxTaskPages; page++ {
 		params := json.RawMessage(`{}`)
 		if cursor != nil {
 			params = fmt.Appendf(nil, `{"cursor":%s}`, cursor)
 		}
-		reply, err := t.deps.Servers.Forward(ctx, &tool.Request{Server: server, Method: tool.MethodTaskList, Params: params, Hop: p.hop,
+		reply, err := t.deps.Servers.Forward(ctx, &tool.Request{Server: server, Method: tool.MethodTaskList,
+			Params: params, Hop: p.hop,
 			Session: p.session})
 		if err != nil {
 			t.deps.Logger.Debug("a server's tasks are not listed", "server", server, "error", err)
 			return all, first
 		}
 		if page == 0 {
-			first, _ = t.forwarder.resultOf(ctx, p, answeredRequest{server: server, method: tool.MethodTaskList}, &reply) // nil for what is no page
+			// nil for what is no page
+			first, _ = t.forwarder.resultOf(ctx, p, answeredRequest{server: server, method: tool.MethodTaskList},
+				&reply)
 		}
 		tasks, _ := rawjson.Get(reply.Result, "tasks")
 		_ = rawjson.Elements(tasks, func(task []byte) bool {

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// workers run functions, each on a goroutine of its own, and use the goroutines again: a new one would have to grow its stack
-// in each call.
+// workers run functions, each on a goroutine of its own, and use the goroutines again: a new one
+// would have to grow its stack in each call.
 type workers struct {
 	next chan func()
 	idle atomic.Int32

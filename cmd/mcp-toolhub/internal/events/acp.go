@@ -23,8 +23,9 @@ const (
 	acpFailed     = "failed"
 )
 
-// acp writes messages of the Agent Client Protocol, version 1. An agent sends them on to its client, with its own session id. It keeps what
-// is known of tools, and of calls until their results.
+// acp writes messages of the Agent Client Protocol, version 1. An agent sends them on to its
+// client, with its own session id. It keeps what is known of tools, and of calls until their
+// results.
 type acp struct {
 	facts func(tool.Name) *facts.Facts // nil: nothing is known but what the journal says
 	tools map[tool.Name]*knownTool
@@ -62,7 +63,8 @@ type acpLocation struct {
 	Line *int   `json:"line,omitempty"`
 }
 
-// acpMessage is a notification session/update, or a request session/request_permission, whose id is that of the approval.
+// acpMessage is a notification session/update, or a request session/request_permission, whose id is
+// that of the approval.
 type acpMessage struct {
 	JSONRPC string    `json:"jsonrpc"`
 	ID      string    `json:"id,omitempty"`
@@ -168,7 +170,8 @@ func (a *acp) event(e persist.Entry, ev *tool.Event, wanted bool) (json.RawMessa
 		if approval, _ := ev.Data["approval_id"].(string); approval != "" { // none where nobody could be asked
 			return c.ask(approval)
 		}
-	case tool.EventInvocationSucceeded, tool.EventInvocationFailed, tool.EventInvocationCanceled, tool.EventInvocationTimedOut,
+	case tool.EventInvocationSucceeded, tool.EventInvocationFailed, tool.EventInvocationCanceled,
+		tool.EventInvocationTimedOut,
 		tool.EventInvocationYielded:
 		c.ends = true // what to tell of it stands in the result, which comes with another event
 	}
@@ -284,7 +287,8 @@ func resultOf(r *tool.Result, c *acpCall) toolCall {
 		u.Content = []json.RawMessage{textContent(r.Error.Message)}
 	}
 	if r.Error != nil {
-		output["error"] = map[string]any{"error_class": r.Error.ErrorClass, "error_code": r.Error.ErrorCode, "message": r.Error.Message}
+		output["error"] = map[string]any{"error_class": r.Error.ErrorClass, "error_code": r.Error.ErrorCode,
+			"message": r.Error.Message}
 	}
 	u.RawOutput, _ = rawjson.Encode(output) // raw members of a record are JSON
 	if c.tool.Source() == codeToolset {
@@ -296,8 +300,8 @@ func resultOf(r *tool.Result, c *acpCall) toolCall {
 // codeToolset is the first word of the names of the hub's own tools for files.
 const codeToolset = "code"
 
-// written shows what a tool of the hub has written: its structured content has diffs and locations as the protocol has them. What other
-// tools say there is theirs.
+// written shows what a tool of the hub has written: its structured content has diffs and locations
+// as the protocol has them. What other tools say there is theirs.
 func (u *toolCall) written(structured json.RawMessage) {
 	var said struct {
 		Content   []json.RawMessage `json:"content"`
@@ -323,7 +327,8 @@ func (u *toolCall) written(structured json.RawMessage) {
 	}
 }
 
-// contentOf turns blocks of MCP into the protocol's, which are the same. One that the protocol does not know is shown as text.
+// contentOf turns blocks of MCP into the protocol's, which are the same. One that the protocol does
+// not know is shown as text.
 func contentOf(blocks json.RawMessage) (all []json.RawMessage) {
 	_ = rawjson.Elements(blocks, func(block []byte) bool {
 		if isBlock(block) {
@@ -360,7 +365,8 @@ func isBlock(block []byte) bool {
 	return len(needs) > 0 && fits(block)
 }
 
-// fits reports whether the members of a block or resource that may be missing are what the protocol wants. A server writes what it likes.
+// fits reports whether the members of a block or resource that may be missing are what the protocol
+// wants. A server writes what it likes.
 func fits(block []byte) bool {
 	var m struct {
 		URI, MIMEType, Title, Description *string
@@ -378,5 +384,6 @@ func fits(block []byte) bool {
 }
 
 func textContent(text string) json.RawMessage {
-	return fmt.Appendf(nil, `{"type":"content","content":{"type":"text","text":%s}}`, rawjson.Quote(strings.ToValidUTF8(text, "\ufffd")))
+	return fmt.Appendf(nil, `{"type":"content","content":{"type":"text","text":%s}}`,
+		rawjson.Quote(strings.ToValidUTF8(text, "\ufffd")))
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
-// Kinds of tools in the Agent Client Protocol. switch_mode is not among them: no tool of the hub switches the mode of an agent's session.
+// Kinds of tools in the Agent Client Protocol. switch_mode is not among them: no tool of the hub
+// switches the mode of an agent's session.
 const (
 	kindRead    = "read"
 	kindEdit    = "edit"
@@ -62,11 +63,12 @@ func (a *acp) known(name tool.Name) *knownTool {
 		return nil
 	}
 	d, p := f.Declaration(), f.PermissionProfile()
-	return &knownTool{Title: d.Title, Tags: d.Tags, Access: p.AccessKinds, Effects: p.WriteEffects, Contract: d.InputContract}
+	return &knownTool{Title: d.Title, Tags: d.Tags, Access: p.AccessKinds, Effects: p.WriteEffects,
+		Contract: d.InputContract}
 }
 
-// kindOf is the kind of a tool, from its facts; t is nil where the journal has none. The verb in its name counts where facts do
-// not tell two kinds apart.
+// kindOf is the kind of a tool, from its facts; t is nil where the journal has none. The verb in
+// its name counts where facts do not tell two kinds apart.
 func kindOf(name tool.Name, t *knownTool) string {
 	if t == nil {
 		return kindOther
@@ -107,7 +109,8 @@ func saysOne(name tool.Name, verbs []string) bool {
 		}
 		words.WriteRune(r)
 	}
-	return slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(words.String()), func(r rune) bool { return r < 'a' || r > 'z' }),
+	return slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(words.String()),
+		func(r rune) bool { return r < 'a' || r > 'z' }),
 		func(word string) bool { return slices.Contains(verbs, word) })
 }
 

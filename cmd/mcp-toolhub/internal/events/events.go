@@ -1,8 +1,9 @@
-// Package events turns a journal into a stream of the standard's tool_event objects: as they stand, as CloudEvents, or as
-// messages of the Agent Client Protocol. Server serves streams over HTTP.
+// Package events turns a journal into a stream of the standard's tool_event objects: as they stand,
+// as CloudEvents, or as messages of the Agent Client Protocol. Server serves streams over HTTP.
 //
-// It reads the journal's files and nothing else, so it sees the events of every hub that writes there, and a command reads them
-// where no hub runs. An event comes when its line is in the journal: docs/records.md says when that is.
+// It reads the journal's files and nothing else, so it sees the events of every hub that writes
+// there, and a command reads them where no hub runs. An event comes when its line is in the
+// journal: docs/records.md says when that is.
 package events
 
 import (
@@ -37,13 +38,16 @@ type Options struct {
 	// Follow says that the stream goes on with what comes. Where neither Since nor After is set, it has nothing else.
 	Follow bool
 
-	// Facts returns what is known of a tool whose tool_declaration the journal does not have; nil for nothing. It may be nil.
+	// Facts returns what is known of a tool whose tool_declaration the journal does not have; nil
+	// for nothing. It may be nil.
 	Facts func(tool.Name) *facts.Facts
 
-	// Idle is called whenever the stream has all that there is, ten times a second. An error ends the stream. It may be nil.
+	// Idle is called whenever the stream has all that there is, ten times a second. An error ends
+	// the stream. It may be nil.
 	Idle func() error
 
-	// Damaged gets what of the journal cannot be read, while the stream goes on. Where it is nil, Stream returns the first.
+	// Damaged gets what of the journal cannot be read, while the stream goes on. Where it is nil,
+	// Stream returns the first.
 	Damaged func(error)
 }
 
@@ -57,8 +61,9 @@ const (
 	// pollEvery is how often a stream looks for what is new.
 	pollEvery = 100 * time.Millisecond
 
-	// overlap is how much later an event may come into the journal than it happened: a disk that hangs may take 10 s. After a
-	// resumption, events of other files that are so much older than the last one are sent again.
+	// overlap is how much later an event may come into the journal than it happened: a disk that
+	// hangs may take 10 s. After a resumption, events of other files that are so much older than
+	// the last one are sent again.
 	overlap = 15 * time.Second
 )
 
@@ -77,8 +82,8 @@ type stream struct {
 	wanted bool // last is in the stream
 }
 
-// writer writes the message that an object of the journal makes; nil for none. ev is nil where the object is no event. Where it is not wanted,
-// the writer only takes note of it.
+// writer writes the message that an object of the journal makes; nil for none. ev is nil where the
+// object is no event. Where it is not wanted, the writer only takes note of it.
 type writer func(e persist.Entry, ev *tool.Event, wanted bool) (json.RawMessage, error)
 
 // place says where an event is.
@@ -87,8 +92,9 @@ type place struct {
 	at   time.Time
 }
 
-// Stream calls take for each message, until ctx ends or take returns an error, which it returns. Without Follow it returns when take has
-// had all messages. Events of one invocation come in their order.
+// Stream calls take for each message, until ctx ends or take returns an error, which it returns.
+// Without Follow it returns when take has had all messages. Events of one invocation come in their
+// order.
 func Stream(ctx context.Context, o Options, take func(Message) error) error {
 	s := &stream{Options: o, take: take, silent: o.Follow && o.Since.IsZero() && o.After == ""}
 	switch o.Format {
@@ -196,8 +202,10 @@ func (s *stream) wants(e persist.Entry) bool {
 
 // find returns where an event is; nil where the journal does not have it.
 func find(dir string, id tool.EventID) (found *place) {
-	_ = persist.NewTail(dir, time.Time{}, subjectOf(id)).Next(func(e persist.Entry) bool { // what cannot be read does not have it
-		if given, _ := rawjson.GetString(e.Object, "event_id"); tool.EventID(given) != id || objectOf(e.Object) != tool.ObjectEvent {
+	// what cannot be read does not have it
+	_ = persist.NewTail(dir, time.Time{}, subjectOf(id)).Next(func(e persist.Entry) bool {
+		if given, _ := rawjson.GetString(e.Object, "event_id"); tool.EventID(given) != id ||
+			objectOf(e.Object) != tool.ObjectEvent {
 			return true
 		}
 		var ev tool.Event
@@ -236,6 +244,8 @@ func cloudEvent(e persist.Entry, ev *tool.Event, wanted bool) (json.RawMessage, 
 	if ev == nil || !wanted {
 		return nil, nil
 	}
-	return rawjson.Encode(envelope{SpecVersion: "1.0", ID: ev.EventID, Source: ev.Source, Type: ev.EventType, Subject: ev.Subject,
-		Time: ev.Time, DataContentType: "application/json", InvocationID: ev.InvocationID, ToolID: ev.ToolID, Data: e.Object})
+	return rawjson.Encode(envelope{SpecVersion: "1.0", ID: ev.EventID, Source: ev.Source, Type: ev.EventType,
+		Subject: ev.Subject,
+		Time:    ev.Time, DataContentType: "application/json", InvocationID: ev.InvocationID, ToolID: ev.ToolID,
+		Data: e.Object})
 }

@@ -28,14 +28,16 @@ func NewFilter(over, text string) (*Filter, error) {
 	if text == "" {
 		return nil, nil
 	}
-	env, err := cel.NewCustomEnv(cel.StdLib(), cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true), cel.ParserRecursionLimit(100),
+	env, err := cel.NewCustomEnv(cel.StdLib(), cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true),
+		cel.ParserRecursionLimit(100),
 		cel.ParserExpressionSizeLimit(maxFilter), cel.Variable(over, cel.MapType(cel.StringType, cel.DynType)))
 	if err != nil {
 		return nil, fmt.Errorf("prepare the filter: %w", err)
 	}
 	checked, issues := env.Compile(text)
 	if err := issues.Err(); err != nil {
-		return nil, fmt.Errorf("the filter is no CEL expression over %[1]s, for instance %[1]s.tool_id.startsWith(\"mcp.github.\"): %[2]s",
+		return nil, fmt.Errorf("the filter is no CEL expression over %[1]s, for instance "+
+			"%[1]s.tool_id.startsWith(\"mcp.github.\"): %[2]s",
 			over, strings.Join(strings.Fields(issues.Errors()[0].Message), " "))
 	}
 	if t := checked.OutputType(); !t.IsExactType(types.BoolType) && !t.IsExactType(types.DynType) {
@@ -49,7 +51,8 @@ func NewFilter(over, text string) (*Filter, error) {
 	return &Filter{program, over}, nil
 }
 
-// Holds reports whether the expression is true of an object. It is not where that lacks a member that the expression names.
+// Holds reports whether the expression is true of an object. It is not where that lacks a member
+// that the expression names.
 func (f *Filter) Holds(object json.RawMessage) bool {
 	if f == nil {
 		return true

@@ -37,8 +37,8 @@ const (
 	FollowParameter = "follow" // "false": the stream ends with what there is
 )
 
-// Serve answers a GET. Its stream ends when may, which is called often, returns false. The id of each event is that of the tool_event; a
-// request with Last-Event-ID goes on after that.
+// Serve answers a GET. Its stream ends when may, which is called often, returns false. The id of
+// each event is that of the tool_event; a request with Last-Event-ID goes on after that.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request, may func() bool) {
 	o, err := optionsOf(r)
 	if err != nil {
@@ -48,7 +48,8 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, may func() bool) 
 	if s.open.Add(1) > maxStreams {
 		s.open.Add(-1)
 		w.Header().Set("Retry-After", "5")
-		http.Error(w, fmt.Sprintf("%d streams of events are open: close one, or try again later", maxStreams), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d streams of events are open: close one, or try again later", maxStreams),
+			http.StatusServiceUnavailable)
 		return
 	}
 	defer s.open.Add(-1)
@@ -116,7 +117,8 @@ func (b *begun) begin() {
 func optionsOf(r *http.Request) (o Options, err error) {
 	q := r.URL.Query()
 	for name := range q {
-		if known := []string{FilterParameter, FollowParameter, FormatParameter, SinceParameter}; !slices.Contains(known, name) {
+		if known := []string{FilterParameter, FollowParameter, FormatParameter, SinceParameter}; !slices.Contains(known,
+			name) {
 			return o, fmt.Errorf("the parameter %q is not known: there are %s", name, strings.Join(known, ", "))
 		}
 	}

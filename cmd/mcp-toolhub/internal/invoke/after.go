@@ -32,7 +32,8 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 	inv.setResult(inv.reply)
 	if inv.outcome.Object.Text() == nil {
 		inv.fail(&tool.Failure{Class: tool.ClassExecutionFailed, Code: "result_mapping_failed", OutcomeUnknown: true,
-			Message: "the tool ran, and its result is no JSON object, so it cannot be shown: check what it did before calling again, and report this"})
+			Message: "the tool ran, and its result is no JSON object, so it cannot be shown: check what it did " +
+				"before calling again, and report this"})
 		inv.mapFailure()
 		return nil
 	}
@@ -58,7 +59,8 @@ func judge(inv *invocation, message string) {
 	if isError, _ := inv.outcome.Object.Get("isError"); string(isError) == "true" {
 		inv.final = tool.StatusFailed
 		inv.outcome.Class = cmp.Or(inv.reply.Class, tool.ClassExecutionFailed)
-		inv.end.Error = &tool.Error{ErrorCode: tool.CodeToolError, ErrorClass: inv.outcome.Class, Message: message, Recoverability: recoverFixInput}
+		inv.end.Error = &tool.Error{ErrorCode: tool.CodeToolError, ErrorClass: inv.outcome.Class, Message: message,
+			Recoverability: recoverFixInput}
 		inv.end.Summary = summaryOf(inv.outcome.Object)
 		return
 	}
@@ -76,12 +78,14 @@ func (inv *invocation) mapFailure() {
 		inv.final = tool.StatusYielded
 	}
 	if inv.final == tool.StatusValidationFailed && !inv.invalid {
-		inv.record.Event(tool.EventInvocationValidationFailed, map[string]any{"problems": []schema.Problem{{Message: f.Message}}}, inv.now())
+		inv.record.Event(tool.EventInvocationValidationFailed,
+			map[string]any{"problems": []schema.Problem{{Message: f.Message}}}, inv.now())
 	}
 	inv.outcome.Class, inv.outcome.Aborted = f.Class, f.AbortReason
 	inv.end.Output, inv.outcome.Output = "", ""
 	inv.end.Error = &tool.Error{ErrorCode: f.ErrorCode(), ErrorClass: f.Class, Message: f.Message,
-		Recoverability: c.recoverability, RetryAfterMS: f.RetryAfter.Milliseconds(), OutcomeUnknown: f.OutcomeUnknown, AbortReason: f.AbortReason}
+		Recoverability: c.recoverability, RetryAfterMS: f.RetryAfter.Milliseconds(), OutcomeUnknown: f.OutcomeUnknown,
+		AbortReason: f.AbortReason}
 	inv.outcome.Error = inv.end.Error
 	if inv.rpcErr != nil {
 		inv.outcome.Err = inv.named(inv.rpcErr)
@@ -124,8 +128,8 @@ func forCaller(inv *invocation, text string) string {
 // metaInvocation is the member of data that names the invocation, as _meta of a result does.
 const metaInvocation = "toolhub/invocation"
 
-// named returns an error of the hub's own with the invocation in its data; one of a server as it is. Whether a name is unknown or
-// hidden, the id is all that it says.
+// named returns an error of the hub's own with the invocation in its data; one of a server as it
+// is. Whether a name is unknown or hidden, the id is all that it says.
 func (inv *invocation) named(e *tool.RPCError) *tool.RPCError {
 	if e.Raw != nil || inv.failure.Code == codeUpstreamError {
 		return e
@@ -144,7 +148,8 @@ func (inv *invocation) setResult(r tool.Reply) {
 	inv.outcome.Result = r.Result
 	var read bool
 	if inv.outcome.Object, read = r.Object.(rawjson.Object); !read {
-		inv.outcome.Object, _ = rawjson.ReadObject(r.Result) // what is no object has no members, and whoever sends it finds out
+		// what is no object has no members, and whoever sends it finds out
+		inv.outcome.Object, _ = rawjson.ReadObject(r.Result)
 	}
 }
 
@@ -192,8 +197,8 @@ func objects(content json.RawMessage) json.RawMessage {
 	return append(out, ']')
 }
 
-// emitTerminal is the one finish: the terminal records reach the journal before anybody gets the outcome. They are written
-// even where the caller has gone.
+// emitTerminal is the one finish: the terminal records reach the journal before anybody gets the
+// outcome. They are written even where the caller has gone.
 func (p *Pipeline) emitTerminal(ctx context.Context, inv *invocation) error {
 	if inv.hooks != nil {
 		p.recordCancellation(ctx, inv) // hooks after the call take a while
@@ -206,7 +211,8 @@ func (p *Pipeline) emitTerminal(ctx context.Context, inv *invocation) error {
 		if inv.started.IsZero() {
 			level = slog.LevelDebug // nothing has happened that is not known now, and a full disk must not fill the log
 		}
-		p.opts.Logger.Log(ctx, level, "terminal record is not in the journal", "invocation", inv.id, "tool", inv.toolID(), "error", err)
+		p.opts.Logger.Log(ctx, level, "terminal record is not in the journal", "invocation", inv.id, "tool",
+			inv.toolID(), "error", err)
 	}
 	logEnd(ctx, p, inv)
 	return nil
@@ -235,8 +241,8 @@ func logEnd(ctx context.Context, p *Pipeline, inv *invocation) {
 	o.Logger.Info("call failed", attrs...)
 }
 
-// metaFeedback marks the content block in which a person speaks to the model. Where a result has no content, it is the member
-// of _meta that holds the text.
+// metaFeedback marks the content block in which a person speaks to the model. Where a result has no
+// content, it is the member of _meta that holds the text.
 const metaFeedback = "toolhub/feedback"
 
 // speak adds the words of the person who allowed the call to the result.
@@ -246,8 +252,9 @@ func (inv *invocation) speak() {
 	}
 }
 
-// addText adds a text for the model to the result: as a text block after the tool's own content, which mark below key in its _meta
-// tells from that. Where there is no content, as in the result of a task, key of the result's _meta holds the text.
+// addText adds a text for the model to the result: as a text block after the tool's own content,
+// which mark below key in its _meta tells from that. Where there is no content, as in the result of
+// a task, key of the result's _meta holds the text.
 func (inv *invocation) addText(key string, mark []byte, prefix, text string) {
 	result, err := inv.outcome.Result, error(nil)
 	if content, ok := rawjson.Get(result, "content"); ok && isArray(content) {

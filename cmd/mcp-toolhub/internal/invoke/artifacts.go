@@ -13,9 +13,10 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 )
 
-// keepArtifacts stores what the call has made beside its result, and says in the result for the caller where it is. It stores what the
-// result names, too, as far as the rule has it. Each decision about it is recorded. ours says that no hook says what is kept of the result.
-// It reports whether the result changed.
+// keepArtifacts stores what the call has made beside its result, and says in the result for the
+// caller where it is. It stores what the result names, too, as far as the rule has it. Each
+// decision about it is recorded. ours says that no hook says what is kept of the result. It reports
+// whether the result changed.
 func (inv *invocation) keepArtifacts(ctx context.Context, o *Options, rule tool.ResultRule, ours bool) (changed bool) {
 	c := inv.call
 	if rules := c.Surface.Results; rules != nil && rules.For(inv.toolID()).Strategy == tool.StrategyNeverPersist {
@@ -29,7 +30,8 @@ func (inv *invocation) keepArtifacts(ctx context.Context, o *Options, rule tool.
 	var refs []tool.PersistedRef
 	for i, a := range inv.reply.Artifacts {
 		if a.Large == nil {
-			a.Large = &tool.LargeArtifact{Size: int64(len(a.Bytes)), Open: func() io.Reader { return bytes.NewReader(a.Bytes) }}
+			a.Large = &tool.LargeArtifact{Size: int64(len(a.Bytes)),
+				Open: func() io.Reader { return bytes.NewReader(a.Bytes) }}
 		}
 		d := &tool.ResultPersistence{Strategy: tool.StrategyDropWithReason, OriginalSize: int(a.Large.Size)}
 		if !ours {
@@ -40,11 +42,13 @@ func (inv *invocation) keepArtifacts(ctx context.Context, o *Options, rule tool.
 			inv.record.PersistResult(d, inv.now())
 			continue
 		}
-		e, err := o.put(payload.Entry{ID: tool.ArtifactOf(inv.id, i+1), Name: a.Name, MediaType: a.MediaType, Tool: inv.toolID(),
+		e, err := o.put(payload.Entry{ID: tool.ArtifactOf(inv.id, i+1), Name: a.Name, MediaType: a.MediaType,
+			Tool:  inv.toolID(),
 			Actor: c.Actor.Ref(), Created: inv.now()}, a.Large.Open)
 		text, link := fmt.Sprintf("%s could not be stored.", a.Name), json.RawMessage(nil)
 		if err != nil {
-			o.Logger.Warn("an artifact could not be stored", "tool", e.Tool, "name", a.Name, "bytes", a.Large.Size, "error", err)
+			o.Logger.Warn("an artifact could not be stored", "tool", e.Tool, "name", a.Name, "bytes", a.Large.Size,
+				"error", err)
 			d.Reason = fmt.Sprintf("the artifact %q could not be stored: %v", a.Name, err)
 		} else {
 			d.Strategy, d.OriginalSize, d.Persisted = tool.StrategyRefOnly, int(e.Size), e.Ref()

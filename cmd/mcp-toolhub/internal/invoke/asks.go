@@ -13,8 +13,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
-// Asks gathers the questions about the calls of one batch, so that a person gets one list in the place of many questions that
-// differ in their arguments only. It is safe for concurrent use. The zero value is ready.
+// Asks gathers the questions about the calls of one batch, so that a person gets one list in the
+// place of many questions that differ in their arguments only. It is safe for concurrent use. The
+// zero value is ready.
 type Asks struct {
 	mu        sync.Mutex
 	undecided int           // calls of which it is not known whether they are going to be asked about
@@ -78,9 +79,11 @@ func (a *Asks) decide() {
 	}
 }
 
-// ask puts the question about c to the client, with others that come within a moment and ask the same about other arguments.
+// ask puts the question about c to the client, with others that come within a moment and ask the
+// same about other arguments.
 func (a *Asks) ask(ctx context.Context, c *Call, about func() gate.Asked, sent func()) listAnswer {
-	mine := &listedCall{index: c.Member.Index, about: about, sent: sent, answer: make(chan listAnswer, 1), left: make(chan struct{})}
+	mine := &listedCall{index: c.Member.Index, about: about, sent: sent, answer: make(chan listAnswer, 1),
+		left: make(chan struct{})}
 	mine.leave = sync.OnceFunc(func() { close(mine.left) })
 	key := about().Alike()
 	a.mu.Lock()
@@ -119,7 +122,8 @@ func (a *Asks) ask(ctx context.Context, c *Call, about func() gate.Asked, sent f
 	return listAnswer{err: ctx.Err()}
 }
 
-// put asks about the calls of l, once no other one can come to them. It ends when they have their answer, or none of them waits.
+// put asks about the calls of l, once no other one can come to them. It ends when they have their
+// answer, or none of them waits.
 func (a *Asks) put(ctx context.Context, c *Call, key string, l *list, all <-chan struct{}) {
 	defer l.cancel()
 	more := time.NewTimer(gatherFor)

@@ -44,15 +44,18 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 			what = "find one with " + string(finder)
 		}
 		hidden := p.concealed(inv)
-		inv.rpcErr = &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q: %s", inv.call.Name, what)}
+		inv.rpcErr = &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q: %s",
+			inv.call.Name, what)}
 		if hidden != nil {
 			return hidden
 		}
 		if inv.resumed {
 			return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "tool_gone", OutcomeUnknown: true,
-				Message: fmt.Sprintf("%q waited for input, and is offered no more: check whether the call has taken effect; %s", inv.call.Name, what)}
+				Message: fmt.Sprintf("%q waited for input, and is offered no more: check whether the call has taken "+
+					"effect; %s", inv.call.Name, what)}
 		}
-		return &tool.Failure{Class: tool.ClassUnknownTool, Message: fmt.Sprintf("no tool %q is offered here: %s", inv.call.Name, what)}
+		return &tool.Failure{Class: tool.ClassUnknownTool, Message: fmt.Sprintf("no tool %q is offered here: %s",
+			inv.call.Name, what)}
 	}
 	if inv.resumed {
 		if l.Tool.Name != inv.listed.Tool.Name {
@@ -79,8 +82,8 @@ func (p *Pipeline) found(inv *invocation, t *tool.Tool) {
 	inv.record.Name(inv.facts)
 }
 
-// concealed records the refusal of a call of a tool that the policy hides from the caller; nil where there is no such tool. The
-// caller gets what an unknown name gets.
+// concealed records the refusal of a call of a tool that the policy hides from the caller; nil
+// where there is no such tool. The caller gets what an unknown name gets.
 func (p *Pipeline) concealed(inv *invocation) error {
 	t, by, hidden := inv.call.Surface.Hidden(inv.call.Name)
 	if !hidden {
@@ -120,7 +123,8 @@ func (p *Pipeline) admit(inv *invocation) error {
 	if p.opts.Admit == nil || !c.Surface.IsDeferred(inv.listed.Tool.Name) {
 		return nil
 	}
-	records, err := p.opts.Admit(tool.DeferredCall{Invocation: inv.id, Surface: c.Surface, Listed: inv.listed, Actor: c.Actor,
+	records, err := p.opts.Admit(tool.DeferredCall{Invocation: inv.id, Surface: c.Surface, Listed: inv.listed,
+		Actor:        c.Actor,
 		SelectionRef: c.SelectionRef, Loaded: c.Loaded})
 	inv.record.Add(inv.now(), records...)
 	return err
@@ -140,7 +144,8 @@ func (p *Pipeline) parseSchema(_ context.Context, inv *invocation) error {
 	inv.inputs.observable = args
 	if name := internalIn(inv.listed.Tool, args); name != "" {
 		inv.moveTo(tool.StatusSchemaParseFailed)
-		return &tool.Failure{Class: tool.ClassInvalidArguments, Message: fmt.Sprintf("the argument %q is not for callers: leave it out", name)}
+		return &tool.Failure{Class: tool.ClassInvalidArguments,
+			Message: fmt.Sprintf("the argument %q is not for callers: leave it out", name)}
 	}
 	return p.validator.check(inv, args)
 }
@@ -155,8 +160,8 @@ func internalIn(t *tool.Tool, args json.RawMessage) string {
 	return ""
 }
 
-// holdsAt reports whether value has something at the end of a JSON pointer, where * stands for every element of an array. Some servers do
-// not tell letter case.
+// holdsAt reports whether value has something at the end of a JSON pointer, where * stands for
+// every element of an array. Some servers do not tell letter case.
 func holdsAt(value []byte, steps []string) (found bool) {
 	if len(steps) == 0 {
 		return true
@@ -183,8 +188,8 @@ type validator struct {
 	warned  sync.Map // names of tools whose results do not fit: the log has one line of each
 }
 
-// onlyOnce refuses arguments in which an object has a member twice. Each reader takes another one of the two, so rules and people would
-// judge a call that does not happen.
+// onlyOnce refuses arguments in which an object has a member twice. Each reader takes another one
+// of the two, so rules and people would judge a call that does not happen.
 func onlyOnce(args json.RawMessage) *tool.Failure {
 	name, twice := rawjson.Repeated(args, bytes.Compare)
 	if !twice {
@@ -211,7 +216,8 @@ func (v *validator) check(inv *invocation, args json.RawMessage) error {
 		return err
 	}
 	inv.invalid = true
-	inv.record.Event(tool.EventInvocationValidationFailed, map[string]any{"problems": invalid.Problems, "mode": string(t.Validate)}, inv.now())
+	inv.record.Event(tool.EventInvocationValidationFailed, map[string]any{"problems": invalid.Problems,
+		"mode": string(t.Validate)}, inv.now())
 	if t.Validate == tool.ValidateWarn {
 		return nil
 	}
@@ -248,14 +254,15 @@ func (p *Pipeline) validateValues(_ context.Context, inv *invocation) error {
 	return nil
 }
 
-// prepareObservableInput derives the inputs of permission and of the call from the observable one, which parseSchema has made.
-// They share its bytes until one of them changes.
+// prepareObservableInput derives the inputs of permission and of the call from the observable one,
+// which parseSchema has made. They share its bytes until one of them changes.
 func (p *Pipeline) prepareObservableInput(_ context.Context, inv *invocation) error {
 	inv.inputs.permission, inv.inputs.call = inv.inputs.observable, inv.inputs.observable
 	return nil
 }
 
-// execute calls the executor. The journal has a line of the call before that, so that whatever has run has a record, however the hub ends.
+// execute calls the executor. The journal has a line of the call before that, so that whatever has
+// run has a record, however the hub ends.
 func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	t := inv.listed.Tool
 	ex, ok := p.opts.Executors[t.Name.Source()]
@@ -267,7 +274,8 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 		return fmt.Errorf("execute %q: no executor for source %q", t.Name, t.Name.Source())
 	}
 	if ctx.Err() != nil {
-		return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began"})
+		return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled,
+			Message: "the call was canceled before it began"})
 	}
 	if err := p.judgeAgain(ctx, inv); err != nil {
 		return err
@@ -277,10 +285,12 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	if err := p.opts.Journal.Announce(ctx, &inv.record); err != nil {
 		inv.record.NotStarted(inv.now())
 		if ctx.Err() != nil {
-			return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began", Cause: err}
+			return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began",
+				Cause: err}
 		}
 		return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "journal_unavailable", Cause: err,
-			Message: "the hub cannot write its journal, so it runs nothing: its log and its health say why; try again when that is mended"}
+			Message: "the hub cannot write its journal, so it runs nothing: its log and its health say why; try " +
+				"again when that is mended"}
 	}
 	if inv.started.IsZero() {
 		inv.started = inv.now()
@@ -295,7 +305,8 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 		return becauseOf(inv.patient(ctx), err) // what is let finish has failed by itself
 	}
 	if reply.NeedsInput && !inv.call.suspends() {
-		return fmt.Errorf("execute %q: the server needs input of a client that cannot give it with another request", t.Name)
+		return fmt.Errorf("execute %q: the server needs input of a client that cannot give it with another request",
+			t.Name)
 	}
 	inv.reply = reply
 	return nil
@@ -311,8 +322,10 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 	x := &reporter{inv: inv, note: func(failure string) { p.opts.note(ctx, inv, failure) }}
 	defer x.close()
 	e := &tool.Execution{
-		Invocation: inv.id, Tool: inv.listed.Tool, Params: c.Params, Arguments: inv.inputs.call, Command: inv.permitted.command,
-		Aims: inv.permitted.aims, Meta: meta, Hop: c.Hop, Session: c.Session, Actor: c.Actor, Surface: c.Surface, Loaded: c.Loaded,
+		Invocation: inv.id, Tool: inv.listed.Tool, Params: c.Params, Arguments: inv.inputs.call,
+		Command: inv.permitted.command,
+		Aims:    inv.permitted.aims, Meta: meta, Hop: c.Hop, Session: c.Session, Actor: c.Actor, Surface: c.Surface,
+		Loaded:       c.Loaded,
 		InputByRetry: c.suspends(), Notify: c.Notify, Hears: c.Hears, Arrival: c.Arrival,
 		Ask: x.asker(), Progress: x.report, Record: x.record,
 	}
@@ -326,7 +339,8 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 	return ex.Execute(inv.patient(ctx), e)
 }
 
-// becauseOf returns err, or why the call was canceled where its door has given a reason: a *tool.Failure as the cause of ctx.
+// becauseOf returns err, or why the call was canceled where its door has given a reason: a
+// *tool.Failure as the cause of ctx.
 func becauseOf(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err

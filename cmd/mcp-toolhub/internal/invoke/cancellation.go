@@ -7,14 +7,16 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// recordCancellation records that somebody has cancelled the call, or that its time was over, and how the call ended. It does so once, and
-// also for a call that has ended in spite of a cancellation.
+// recordCancellation records that somebody has cancelled the call, or that its time was over, and
+// how the call ended. It does so once, and also for a call that has ended in spite of a
+// cancellation.
 func (p *Pipeline) recordCancellation(ctx context.Context, inv *invocation) {
 	f := inv.failure
 	if ctx.Err() == nil && (f == nil || !inv.wasCut()) || inv.outcome.Canceled != "" {
 		return // the usual case
 	}
-	if m := inv.call.Member; m != nil && m.Parent != "" && f != nil && f.Class == tool.ClassCanceled && f.AbortReason == "" && ctx.Err() != nil {
+	if m := inv.call.Member; m != nil && m.Parent != "" && f != nil && f.Class == tool.ClassCanceled &&
+		f.AbortReason == "" && ctx.Err() != nil {
 		ended := *f
 		ended.AbortReason = AbortBatchCanceled // what ends a call of a batch so is the end of the batch
 		inv.failure = &ended
@@ -62,7 +64,8 @@ func (inv *invocation) wasCut() bool {
 	return false
 }
 
-// request returns who has cancelled the call, when and why, as far as a door or a phase has said so. The door's word counts first.
+// request returns who has cancelled the call, when and why, as far as a door or a phase has said
+// so. The door's word counts first.
 func (inv *invocation) request(ctx context.Context) tool.Cancellation {
 	var why *tool.Failure
 	if ctx.Err() != nil && errors.As(context.Cause(ctx), &why) && why.Cancel != nil {

@@ -36,8 +36,8 @@ type hooked struct {
 // hookContext is a text of a hook for the model.
 type hookContext struct{ hook, text string }
 
-// preHooks runs the hooks of pre_tool_use. What they change is checked as the caller's arguments were, and permission looks at it
-// afterwards.
+// preHooks runs the hooks of pre_tool_use. What they change is checked as the caller's arguments
+// were, and permission looks at it afterwards.
 func (p *Pipeline) preHooks(ctx context.Context, inv *invocation) error {
 	if p.opts.Hooks == nil {
 		return nil
@@ -58,8 +58,10 @@ func (p *Pipeline) preHooks(ctx context.Context, inv *invocation) error {
 		return err
 	}
 	if again != "" {
-		return &tool.Failure{Class: tool.ClassHookBlocked, Code: "hook_recursion", Message: fmt.Sprintf("the hook %q has made this call, which "+
-			"would run it again, and so nothing ran. The person who runs the hub can leave such calls out with match or when", again)}
+		return &tool.Failure{Class: tool.ClassHookBlocked, Code: "hook_recursion",
+			Message: fmt.Sprintf("the hook %q has made this call, which "+
+				"would run it again, and so nothing ran. The person who runs the hub can leave such calls out with "+
+				"match or when", again)}
 	}
 	inv.hooks = &hooked{plan: plan}
 	return p.runHooks(ctx, inv, hook.PreToolUse)
@@ -88,14 +90,17 @@ func (p *Pipeline) runHooks(ctx context.Context, inv *invocation, e hook.Event) 
 				inv.moveOnce(tool.StatusPostHooksRunning)
 			}
 			started = append(started, inv.record.HookStarted(name, string(e), e.Before(), inv.now()))
-			p.opts.note(ctx, inv, "the run of a hook is not in the journal") // what it does has a record, too, however the hub ends
+			// what it does has a record, too, however the hub ends
+			p.opts.note(ctx, inv, "the run of a hook is not in the journal")
 		},
 		Ended: func(r *hook.Report) error {
-			if e == hook.PostToolUseFailure && inv.outcome.Result == nil { // a JSON-RPC error of the server has no room for them
+			// a JSON-RPC error of the server has no room for them
+			if e == hook.PostToolUseFailure && inv.outcome.Result == nil {
 				r.IgnoreResult()
 			}
 			modified := r.Output.Result != nil || len(r.Output.Context) > 0
-			inv.record.HookEnded(&persist.HookEnd{Hook: r.Hook, Event: string(e), Before: e.Before(), Started: started[0], Modified: modified,
+			inv.record.HookEnded(&persist.HookEnd{Hook: r.Hook, Event: string(e), Before: e.Before(),
+				Started: started[0], Modified: modified,
 				Late: r.Late, Run: inv.hookRun(r)}, inv.now())
 			started = started[1:]
 			return p.applyHook(ctx, inv, r)
@@ -146,21 +151,24 @@ func (p *Pipeline) applyHook(ctx context.Context, inv *invocation, r *hook.Repor
 		inv.record.Progress(progress.Message, progress.Percent, inv.now())
 		if inv.call.Progress != nil && r.Event.Before() { // smaller than all that comes later: progress must increase
 			inv.call.Progress(tool.Progress{
-				Params: fmt.Appendf(nil, `{"progress":%.7f,"message":%s}`, float64(h.reports)/1e7, rawjson.Quote(progress.Message))})
+				Params: fmt.Appendf(nil, `{"progress":%.7f,"message":%s}`, float64(h.reports)/1e7,
+					rawjson.Quote(progress.Message))})
 		}
 	}
 	for _, text := range o.Context {
 		h.context = append(h.context, hookContext{r.Hook, text})
 	}
 	if o.Stop != nil {
-		f := &tool.Failure{Class: tool.ClassHookBlocked, Message: fmt.Sprintf("the hook %q stopped this call, and nothing ran: %s", r.Hook, o.Stop.Reason)}
+		f := &tool.Failure{Class: tool.ClassHookBlocked,
+			Message: fmt.Sprintf("the hook %q stopped this call, and nothing ran: %s", r.Hook, o.Stop.Reason)}
 		if !r.Event.Before() {
 			h.changed = true
 			f.Message = fmt.Sprintf("the tool has run, and the hook %q withholds its result: %s", r.Hook, o.Stop.Reason)
 		}
 		return f
 	}
-	if q := o.Permission; q != nil && (h.permission == nil || strictness(q.Behavior) > strictness(h.permission.Behavior)) {
+	if q := o.Permission; q != nil && (h.permission == nil ||
+		strictness(q.Behavior) > strictness(h.permission.Behavior)) {
 		h.permission, h.by = q, r.Hook
 	}
 	if o.Input != nil {
@@ -188,7 +196,8 @@ func (p *Pipeline) hookFailed(ctx context.Context, inv *invocation, r *hook.Repo
 	if ctx.Err() != nil {
 		level = slog.LevelDebug
 	}
-	p.opts.Logger.Log(ctx, level, "a hook failed", "hook", r.Hook, "event", r.Event, "error", r.Err, "closed", r.Closed, "invocation", inv.id,
+	p.opts.Logger.Log(ctx, level, "a hook failed", "hook", r.Hook, "event", r.Event, "error", r.Err, "closed", r.Closed,
+		"invocation", inv.id,
 		"tool", inv.toolID())
 	if ctx.Err() != nil {
 		return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while a hook ran", Cause: r.Err}
@@ -197,10 +206,12 @@ func (p *Pipeline) hookFailed(ctx context.Context, inv *invocation, r *hook.Repo
 		return nil
 	}
 	f := &tool.Failure{Class: tool.ClassHookBlocked, Code: codeHookFailed, Cause: r.Err,
-		Message: fmt.Sprintf("the hook %q failed, and nothing ran. The person who runs the hub has to mend it: its log says what is wrong", r.Hook)}
+		Message: fmt.Sprintf("the hook %q failed, and nothing ran. The person who runs the hub has to mend it: its "+
+			"log says what is wrong", r.Hook)}
 	if !r.Event.Before() {
-		f.Code, f.Message = codePostHookFailed, fmt.Sprintf("the tool has run, but the hook %q failed, and so its result is withheld. The person "+
-			"who runs the hub has to mend it: its log says what is wrong", r.Hook)
+		f.Code, f.Message = codePostHookFailed,
+			fmt.Sprintf("the tool has run, but the hook %q failed, and so its result is withheld. The person "+
+				"who runs the hub has to mend it: its log says what is wrong", r.Hook)
 	}
 	return f
 }
@@ -221,17 +232,21 @@ func (p *Pipeline) changeInput(inv *invocation, name string, input json.RawMessa
 	if err := p.validator.check(inv, input); err != nil {
 		var f *tool.Failure
 		if errors.As(err, &f) {
-			f.Code, f.Cause = codeMutationFailed, errors.New(f.Message) // which may name a field that models are not to know
-			f.Message = fmt.Sprintf("the hook %q changed the arguments so that they do not fit the tool, and nothing ran. The person who runs "+
+			// which may name a field that models are not to know
+			f.Code, f.Cause = codeMutationFailed, errors.New(f.Message)
+			f.Message = fmt.Sprintf("the hook %q changed the arguments so that they do not fit the tool, and "+
+				"nothing ran. The person who runs "+
 				"the hub has to mend it: its log says what is wrong", name)
 		}
 		return err
 	}
-	inv.mutate(&p.opts, &tool.InputMutation{SourceType: "hook", SourceRef: "hook/" + name, Reason: "a hook changed the arguments"}, input)
+	inv.mutate(&p.opts, &tool.InputMutation{SourceType: "hook", SourceRef: "hook/" + name,
+		Reason: "a hook changed the arguments"}, input)
 	return nil
 }
 
-// changeResult puts a result of a hook in the place of the present one. An error stays one, unless the hook says otherwise.
+// changeResult puts a result of a hook in the place of the present one. An error stays one, unless
+// the hook says otherwise.
 func (inv *invocation) changeResult(e hook.Event, result json.RawMessage) {
 	if e == hook.ResultPersistence {
 		inv.hooks.kept = result
@@ -252,7 +267,8 @@ func (inv *invocation) changeResult(e hook.Event, result json.RawMessage) {
 	}
 	inv.setResult(tool.Reply{Result: result})
 	inv.hooks.changed = true
-	if isError, _ := inv.outcome.Object.Get("isError"); !inv.failed() && (string(isError) == "true") != (inv.outcome.Class != "") {
+	if isError, _ := inv.outcome.Object.Get("isError"); !inv.failed() &&
+		(string(isError) == "true") != (inv.outcome.Class != "") {
 		judge(inv, "a hook says that the result is an error")
 	}
 }
@@ -292,7 +308,8 @@ func (h *hooked) decide(d tool.PermissionDecision) tool.PermissionDecision {
 }
 
 // beforeAsking runs the hooks of permission_request, once. It reports whether they have changed what is to be decided.
-func (p *Pipeline) beforeAsking(ctx context.Context, inv *invocation, d *tool.PermissionDecision) (changed bool, err error) {
+func (p *Pipeline) beforeAsking(ctx context.Context, inv *invocation, d *tool.PermissionDecision) (changed bool,
+	err error) {
 	h := inv.hooks
 	if h == nil || h.asked {
 		return false, nil
@@ -308,7 +325,8 @@ func (p *Pipeline) beforeAsking(ctx context.Context, inv *invocation, d *tool.Pe
 // afterDeciding runs the hooks of permission_decision, once. They can deny what was allowed.
 func (p *Pipeline) afterDeciding(ctx context.Context, inv *invocation, decided error) error {
 	h := inv.hooks
-	if h.decided || ctx.Err() != nil || (decided == nil) == (inv.decision.Behavior == tool.Deny) || inv.decision.Behavior == tool.Ask {
+	if h.decided || ctx.Err() != nil || (decided == nil) == (inv.decision.Behavior == tool.Deny) ||
+		inv.decision.Behavior == tool.Ask {
 		return decided // or there is no decision yet
 	}
 	h.decided, h.permission = true, nil
@@ -323,9 +341,9 @@ func (p *Pipeline) afterDeciding(ctx context.Context, inv *invocation, decided e
 	return denied(&d)
 }
 
-// postHooks runs the hooks of post_tool_use, or of post_tool_use_failure, where the tool has run, and brings the invocation to its
-// last status, once results.redact has its say. A call that was canceled meanwhile does not keep them from running: they may keep a
-// secret from being recorded.
+// postHooks runs the hooks of post_tool_use, or of post_tool_use_failure, where the tool has run,
+// and brings the invocation to its last status, once results.redact has its say. A call that was
+// canceled meanwhile does not keep them from running: they may keep a secret from being recorded.
 func (p *Pipeline) postHooks(ctx context.Context, inv *invocation) error {
 	defer func() {
 		if inv.hooks == nil || !inv.hooks.plan.Has(hook.ResultPersistence) { // else see keptResult
@@ -354,8 +372,8 @@ func (p *Pipeline) postHooks(ctx context.Context, inv *invocation) error {
 	return nil
 }
 
-// metaHook marks the content block in which a hook speaks to the model. Where a result has no content, it is the member of _meta that
-// holds the text.
+// metaHook marks the content block in which a hook speaks to the model. Where a result has no
+// content, it is the member of _meta that holds the text.
 const metaHook = "toolhub/hook"
 
 // addContext adds the texts of hooks for the model to the result.
@@ -369,8 +387,8 @@ func (inv *invocation) addContext() {
 	}
 }
 
-// keptResult runs the hooks of result_persistence, and returns what the journal is to keep of the result; nil for nothing. The invocation comes to
-// its last status after them.
+// keptResult runs the hooks of result_persistence, and returns what the journal is to keep of the
+// result; nil for nothing. The invocation comes to its last status after them.
 func (p *Pipeline) keptResult(ctx context.Context, inv *invocation) (json.RawMessage, rawjson.Object) {
 	h := inv.hooks
 	defer func() { inv.moveOnce(inv.final) }()
@@ -390,8 +408,9 @@ func (p *Pipeline) keptResult(ctx context.Context, inv *invocation) (json.RawMes
 	return h.kept, o
 }
 
-// keptError runs the hooks of result_persistence for a JSON-RPC error of the server. They see it as a result: its text, and as
-// structuredContent the error itself. What they make of that is what the journal keeps.
+// keptError runs the hooks of result_persistence for a JSON-RPC error of the server. They see it as
+// a result: its text, and as structuredContent the error itself. What they make of that is what the
+// journal keeps.
 func (p *Pipeline) keptError(ctx context.Context, inv *invocation) {
 	h := inv.hooks
 	if h == nil || inv.rpcErr == nil || inv.started.IsZero() || !h.plan.Has(hook.ResultPersistence) {

@@ -17,8 +17,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// invocation is the state of one call on its way through the phases. One goroutine owns it at a time, apart from what the
-// reporter guards.
+// invocation is the state of one call on its way through the phases. One goroutine owns it at a
+// time, apart from what the reporter guards.
 type invocation struct {
 	call   *Call
 	id     tool.InvocationID
@@ -72,7 +72,8 @@ type execution struct {
 	ended   time.Time // when the executor has answered
 }
 
-// inputs are the standard's four inputs. model is never written to; each of the others is a fresh value where it differs.
+// inputs are the standard's four inputs. model is never written to; each of the others is a fresh
+// value where it differs.
 type inputs struct {
 	model, observable, permission, call json.RawMessage
 }
@@ -89,7 +90,8 @@ func (p *Pipeline) begin(ctx context.Context, c *Call) *invocation {
 	if !ok {
 		inv = new(invocation)
 	}
-	inv.call, inv.id, inv.now, inv.inputs.model, inv.status = c, c.Invocation, p.opts.Now, c.Arguments, tool.StatusPlanned
+	inv.call, inv.id, inv.now, inv.inputs.model, inv.status = c, c.Invocation, p.opts.Now, c.Arguments,
+		tool.StatusPlanned
 	if inv.id == "" {
 		inv.id = tool.NewInvocationID()
 	}
@@ -99,7 +101,8 @@ func (p *Pipeline) begin(ctx context.Context, c *Call) *invocation {
 	}
 	head := persist.CallHead{Invocation: inv.id, Tool: tool.UnknownTool, Surface: c.Surface.ID, Actor: c.Actor.Ref(),
 		Profile: c.Surface.Profile, Created: inv.now(), Origin: tool.Origin{Address: c.Actor.Address, Hub: p.opts.Hub}}
-	if inv.client = (tool.ClientRef{Name: short(c.Actor.Client.Name), Version: short(c.Actor.Client.Version)}); inv.client != (tool.ClientRef{}) {
+	if inv.client = (tool.ClientRef{Name: short(c.Actor.Client.Name),
+		Version: short(c.Actor.Client.Version)}); inv.client != (tool.ClientRef{}) {
 		head.Client = &inv.client
 	}
 	if m := c.Member; m != nil {
@@ -133,8 +136,8 @@ func clientSide(c *Call) tool.ExternalMapping {
 		JSONRPCRequestID: string(c.NativeCallID)}
 }
 
-// answeredBy notes the requests that have brought answers, where the client came back with another one than the call's, and those before
-// them that have brought none.
+// answeredBy notes the requests that have brought answers, where the client came back with another
+// one than the call's, and those before them that have brought none.
 func (inv *invocation) answeredBy(answers []tool.Answer) {
 	resumed := func(request json.RawMessage) {
 		m := clientSide(inv.call)
@@ -169,7 +172,8 @@ func (inv *invocation) fail(err error) {
 		inv.failure = f
 	case errors.As(err, &rpc):
 		inv.rpcErr = rpc
-		inv.failure = &tool.Failure{Class: classOfRPC(rpc.Code), Code: codeUpstreamError, Message: rpc.Text(), Cause: err}
+		inv.failure = &tool.Failure{Class: classOfRPC(rpc.Code), Code: codeUpstreamError, Message: rpc.Text(),
+			Cause: err}
 		if rpc.Code == tool.CodeMissingCapabilities {
 			inv.failure.Code = "missing_client_capability"
 		} else if rpc.Own {
@@ -213,12 +217,13 @@ func (inv *invocation) release() {
 		took = inv.ended.Sub(inv.started)
 	}
 	class := inv.outcome.Class
-	inv.place.leave(took, class != "" && class != tool.ClassCanceled && class != tool.ClassStreamingDiscarded) // that somebody gave up is no fault of the server
+	// that somebody gave up is no fault of the server
+	inv.place.leave(took, class != "" && class != tool.ClassCanceled && class != tool.ClassStreamingDiscarded)
 	inv.place = place{}
 }
 
-// describe gives the record what the journal keeps of the input. It is called before the first line, when the tool is known whose
-// facts say what is secret, and before the last one.
+// describe gives the record what the journal keeps of the input. It is called before the first
+// line, when the tool is known whose facts say what is secret, and before the last one.
 func (inv *invocation) describe() {
 	if inv.described {
 		return

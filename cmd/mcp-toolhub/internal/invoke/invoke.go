@@ -1,5 +1,6 @@
-// Package invoke is the one pipeline: it turns every tool call, from every door, into an Agent Tool 0.2.0 invocation that
-// ends in exactly one terminal result, and records it before anybody sees that result.
+// Package invoke is the one pipeline: it turns every tool call, from every door, into an Agent Tool
+// 0.2.0 invocation that ends in exactly one terminal result, and records it before anybody sees
+// that result.
 //
 // The phases are data (see phases): the standard's names, in its order. One loop runs them and one finish ends them. A
 // door (package downstream, the command line) makes a Call and writes the Outcome on its wire; an Executor (upstream
@@ -51,8 +52,8 @@ func (r *Request) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, e
 	return r.Send(ctx, e)
 }
 
-// Call is one tools/call as a door received it. The pipeline changes none of its fields, and nobody else does before it has ended or
-// goes on with another one.
+// Call is one tools/call as a door received it. The pipeline changes none of its fields, and nobody
+// else does before it has ended or goes on with another one.
 type Call struct {
 	Surface      *tool.Surface   // what the caller sees: the name is looked up here and nowhere else
 	Name         string          // as the caller wrote it
@@ -65,7 +66,8 @@ type Call struct {
 	Actor        tool.Actor
 	Session      tool.Session // see tool.Execution
 
-	// Via is the name that the caller wrote where that was one of a hub tool that forwards, and Name is what it stands for.
+	// Via is the name that the caller wrote where that was one of a hub tool that forwards, and
+	// Name is what it stands for.
 	Via string
 
 	// Refused is why the request is no call, where it is malformed: the invocation ends with that. Nil where it is one.
@@ -78,8 +80,8 @@ type Call struct {
 	SelectionRef string      // see tool.DeferredCall
 	Loaded       tool.Loaded // see tool.Execution
 
-	// Invocation is the id, from tool.NewInvocationID, of a call whose door has to name it before it ends. "" leaves the
-	// choice to the pipeline.
+	// Invocation is the id, from tool.NewInvocationID, of a call whose door has to name it before
+	// it ends. "" leaves the choice to the pipeline.
 	Invocation tool.InvocationID
 
 	Ask          tool.Asker              // see tool.Execution
@@ -95,7 +97,8 @@ type Call struct {
 	// Member is what the call has to do with its siblings; nil: it has none.
 	Member *Member
 
-	// Cut, where it is not nil, is told the tool's whole result where the outcome has a part of it, before Invoke returns.
+	// Cut, where it is not nil, is told the tool's whole result where the outcome has a part of it,
+	// before Invoke returns.
 	Cut interface{ Whole(result rawjson.Object) }
 
 	// Hears reports whether the client's present request takes progress. Nil: it does where Progress is set.
@@ -110,10 +113,12 @@ type Outcome struct {
 	Aborted      string          // the abort_reason of tool.Failure; "" for none
 	Result       json.RawMessage // a tools/call result object: the executor's bytes, or the hub's own for a failure
 	Object       rawjson.Object  // Result, read; the zero value where it is no JSON object
-	Error        *tool.Error     // what the records say of a failure; nil where the tool has answered, be it with isError
-	Err          *tool.RPCError  // for malformed requests, unknown names and what an upstream answered so itself
+	// what the records say of a failure; nil where the tool has answered, be it with isError
+	Error *tool.Error
+	Err   *tool.RPCError // for malformed requests, unknown names and what an upstream answered so itself
 
-	// Task is the task that the server has made of the call, as Result tells: the invocation ends with that, and the task goes on. Nil: none.
+	// Task is the task that the server has made of the call, as Result tells: the invocation ends
+	// with that, and the task goes on. Nil: none.
 	Task *Task
 
 	// Revision is the protocol revision that the executor's side of the call speaks, where it speaks MCP.
@@ -174,20 +179,23 @@ type Options struct {
 	// QueueOpen reports whether somebody could answer questions in Approvals from elsewhere. Nil: nobody can.
 	QueueOpen func() bool
 
-	// Announce tells people elsewhere of a question in the queue, by a message to a webhook, and does not wait for that. Nil: nobody is told.
+	// Announce tells people elsewhere of a question in the queue, by a message to a webhook, and
+	// does not wait for that. Nil: nobody is told.
 	Announce func(ctx context.Context, webhook string, v approval.View)
 
-	// Offer returns a grant that a question about r offers, because people have answered alike before. Nil: none is offered.
+	// Offer returns a grant that a question about r offers, because people have answered alike
+	// before. Nil: none is offered.
 	Offer func(ctx context.Context, r *policy.Request) *policy.SuggestedGrant
 
 	// SignIn is asked for calls that fail because somebody has to sign in. Nil: they end with that.
 	SignIn tool.SignInAsker
 
-	// Present returns the tool that is offered under the name at this moment; nil where there is none. Nil: tools do not
-	// change while a question is open.
+	// Present returns the tool that is offered under the name at this moment; nil where there is
+	// none. Nil: tools do not change while a question is open.
 	Present func(tool.Name) *tool.Tool
 
-	// Digest makes digests of inputs that hold secrets, in hex, with a key that stays. Default: with a key that ends with the process.
+	// Digest makes digests of inputs that hold secrets, in hex, with a key that stays. Default:
+	// with a key that ends with the process.
 	Digest func(text []byte) (hex string)
 
 	Hub string // what records call this hub
@@ -201,8 +209,8 @@ type Options struct {
 	Now    func() time.Time           // default time.Now
 }
 
-// note gives the journal what is new of a call that waits or runs. The call does not wait for that. failure is the log message
-// for where it fails.
+// note gives the journal what is new of a call that waits or runs. The call does not wait for that.
+// failure is the log message for where it fails.
 func (o *Options) note(ctx context.Context, inv *invocation, failure string) {
 	if err := o.Journal.Note(ctx, &inv.record); err != nil {
 		o.Logger.Warn(failure, "invocation", inv.id, "error", err)
@@ -239,7 +247,8 @@ func New(o Options) (*Pipeline, error) {
 	if o.Digest == nil {
 		o.Digest = seal.Digest(nil, "")
 	}
-	p := &Pipeline{opts: o, validator: &validator{schemas: o.Schemas, logger: o.Logger}, scheduler: newScheduler(o.Limits), phases: phases(),
+	p := &Pipeline{opts: o, validator: &validator{schemas: o.Schemas, logger: o.Logger},
+		scheduler: newScheduler(o.Limits), phases: phases(),
 		sayRefused: rate.Sometimes{Interval: time.Minute}}
 	p.approver = &approver{opts: &p.opts, arguments: p.validator}
 	return p, nil
@@ -256,13 +265,14 @@ type phase struct {
 	// always: the phase also runs for an invocation that has failed already, to bring it to its end.
 	always bool
 
-	// again: the phase also runs for an invocation that goes on after it was suspended. What was parsed and checked stays, and
-	// hooks run once. Whether the tool is still there and still allowed is asked anew.
+	// again: the phase also runs for an invocation that goes on after it was suspended. What was
+	// parsed and checked stays, and hooks run once. Whether the tool is still there and still
+	// allowed is asked anew.
 	again bool
 }
 
-// phases is the pipeline, in order. A phase that returns an error fails the invocation; from then on only the rows marked
-// always run.
+// phases is the pipeline, in order. A phase that returns an error fails the invocation; from then
+// on only the rows marked always run.
 func phases() [12]phase {
 	return [...]phase{
 		{"resolve_tool", (*Pipeline).resolveTool, false, true},
@@ -332,15 +342,18 @@ func (p *Pipeline) runPhase(ctx context.Context, ph *phase, inv *invocation) (er
 		if r := recover(); r != nil {
 			p.opts.Logger.Error("panic in the pipeline", "phase", ph.name, "invocation", inv.id, "tool", inv.toolID(),
 				"panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-			err = &tool.Failure{Class: tool.ClassExecutionFailed, Code: "internal_error", OutcomeUnknown: !inv.started.IsZero(),
-				Message: "the hub failed while it handled this call; its log says where. Try again, and report it if it stays"}
+			err = &tool.Failure{Class: tool.ClassExecutionFailed, Code: "internal_error",
+				OutcomeUnknown: !inv.started.IsZero(),
+				Message: "the hub failed while it handled this call; its log says where. Try again, and report it " +
+					"if it stays"}
 		}
 	}()
 	return ph.run(p, ctx, inv)
 }
 
-// Suspended is an invocation whose server needs input that the client's next request brings. It holds no place at the server.
-// Its owner calls exactly one of Resume and End, once, so that the invocation gets its one terminal result.
+// Suspended is an invocation whose server needs input that the client's next request brings. It
+// holds no place at the server. Its owner calls exactly one of Resume and End, once, so that the
+// invocation gets its one terminal result.
 type Suspended struct {
 	pipeline *Pipeline
 	inv      *invocation
@@ -360,8 +373,8 @@ func (p *Pipeline) suspend(ctx context.Context, inv *invocation) Outcome {
 	return out
 }
 
-// Resume goes on with the client's next request c, under the same id and with the arguments that were checked first. The tool
-// must still be there under c.Name, and allowed.
+// Resume goes on with the client's next request c, under the same id and with the arguments that
+// were checked first. The tool must still be there under c.Name, and allowed.
 func (w *Suspended) Resume(ctx context.Context, c *Call) Outcome {
 	w.inv.call = c
 	noteLap(w.pipeline.opts.Observer, w.inv, len(w.pipeline.phases))

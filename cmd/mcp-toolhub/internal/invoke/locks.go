@@ -9,7 +9,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// claim is what a call needs for itself while it runs. Two calls of one connection conflict where one of them is not safe and
+// claim is what a call needs for itself while it runs. Two calls of one connection conflict where
+// one of them is not safe and
 //
 //   - one of them has the server alone, or
 //   - both have known targets, and one writes where the other one works: /repo conflicts with /repo/a, whoever calls, or
@@ -21,10 +22,13 @@ type claim struct {
 	targets []target.Target // empty where they are not known
 }
 
-// claimOf returns the claim of a call with these targets. A target that has no one spelling, or that may be anything, leaves all
-// of them unknown.
+// claimOf returns the claim of a call with these targets. A target that has no one spelling, or
+// that may be anything, leaves all of them unknown.
 func claimOf(mode string, targets []target.Target) claim {
-	unknown := slices.ContainsFunc(targets, func(t target.Target) bool { return t.Fault != "" || t.Kind == target.Command })
+	unknown := slices.ContainsFunc(targets, func(t target.Target) bool {
+		return t.Fault != "" ||
+			t.Kind == target.Command
+	})
 	if mode == facts.ConcurrencyExclusive || unknown {
 		targets = nil
 	}
@@ -46,7 +50,8 @@ func (p *place) conflicts(with *place) bool {
 		for j := range b.targets {
 			x, y := &a.targets[i], &b.targets[j]
 			writes := x.Write && a.mode != facts.ConcurrencySafe || y.Write && b.mode != facts.ConcurrencySafe
-			if writes && x.Kind == y.Kind && (isBeneath(x.Resolved, y.Resolved) || isBeneath(y.Resolved, x.Resolved) || shareHost(x, y)) {
+			if writes && x.Kind == y.Kind && (isBeneath(x.Resolved, y.Resolved) || isBeneath(y.Resolved, x.Resolved) ||
+				shareHost(x, y)) {
 				return true
 			}
 		}

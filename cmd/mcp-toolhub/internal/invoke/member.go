@@ -36,8 +36,8 @@ const (
 	AbortBatchCanceled      = "batch_canceled"       // by the caller of the batch
 )
 
-// Member is what a call has to do with its siblings: the other calls of a batch (Parent is set), or those that a client has grouped
-// (Group is set). A nil Member has no siblings.
+// Member is what a call has to do with its siblings: the other calls of a batch (Parent is set), or
+// those that a client has grouped (Group is set). A nil Member has no siblings.
 type Member struct {
 	Parent tool.InvocationID // the batch
 	Index  int               // among the calls of the batch
@@ -49,8 +49,9 @@ type Member struct {
 	// Turn waits until the call may run, once it is permitted, or returns the *tool.Failure that says why it may not.
 	Turn func(context.Context) error
 
-	// Failed, where it is not nil, is told that the call has failed, before its locks go to others. It may be told twice. Where a hook
-	// can still make a success of the failure, Failed and the release of the locks wait for that hook.
+	// Failed, where it is not nil, is told that the call has failed, before its locks go to others.
+	// It may be told twice. Where a hook can still make a success of the failure, Failed and the
+	// release of the locks wait for that hook.
 	Failed func(status tool.Status, class tool.ErrorClass)
 
 	// Asks gathers the questions to the client about the calls of one batch; nil: each is asked alone.
@@ -80,27 +81,31 @@ func (m *Member) failed(inv *invocation) {
 	m.Failed(status, inv.outcome.Class)
 }
 
-// hearsLater reports whether the siblings of inv hear of its failure when its hooks have run: one can still make a success of it. Until then it
-// keeps its locks, so that no sibling that waits for them runs after a failure.
+// hearsLater reports whether the siblings of inv hear of its failure when its hooks have run: one
+// can still make a success of it. Until then it keeps its locks, so that no sibling that waits for
+// them runs after a failure.
 func (m *Member) hearsLater(inv *invocation) bool {
-	return m != nil && m.Failed != nil && inv.outcome.Class != "" && !inv.failed() && inv.hooks != nil && inv.hooks.plan.Has(hook.PostToolUseFailure)
+	return m != nil && m.Failed != nil && inv.outcome.Class != "" && !inv.failed() && inv.hooks != nil &&
+		inv.hooks.plan.Has(hook.PostToolUseFailure)
 }
 
-// decided notes that the call is going to be asked about no more, or waits for that. Nothing happens when it is called again.
+// decided notes that the call is going to be asked about no more, or waits for that. Nothing
+// happens when it is called again.
 func (m *Member) decided() {
 	if m != nil && m.Asks != nil {
 		m.once.Do(m.Asks.decide)
 	}
 }
 
-// suspends reports whether the call's client gives input by another request, which goes on with this very call. The one of a batch
-// goes on with the batch: questions of its calls leave through Ask.
+// suspends reports whether the call's client gives input by another request, which goes on with
+// this very call. The one of a batch goes on with the batch: questions of its calls leave through
+// Ask.
 func (c *Call) suspends() bool {
 	return c.InputByRetry && (c.Member == nil || c.Member.Parent == "")
 }
 
-// ask puts the question about a call to its client: with those about its siblings where they are alike. about is called when the
-// question is about to leave, and sent when it leaves.
+// ask puts the question about a call to its client: with those about its siblings where they are
+// alike. about is called when the question is about to leave, and sent when it leaves.
 func (c *Call) ask(ctx context.Context, about func() gate.Asked, sent func()) ([]tool.Answer, error) {
 	if c.Member != nil && c.Member.Asks != nil {
 		got := c.Member.Asks.ask(ctx, c, about, sent)
@@ -112,18 +117,21 @@ func (c *Call) ask(ctx context.Context, about func() gate.Asked, sent func()) ([
 		sent = func() { alone(); got.left() }
 	}
 	a := about()
-	return c.elicit(ctx, gate.Message(a), gate.Form(gate.Choices(a.Decision), gate.Offer(a.Decision), c.Actor.Client.ProtocolVersion), sent)
+	return c.elicit(ctx, gate.Message(a), gate.Form(gate.Choices(a.Decision), gate.Offer(a.Decision),
+		c.Actor.Client.ProtocolVersion), sent)
 }
 
 // elicit puts a form to the client.
 func (c *Call) elicit(ctx context.Context, message string, form json.RawMessage, sent func()) ([]tool.Answer, error) {
 	params := rawjson.AppendMember([]byte(`{`), "message", rawjson.Quote(message))
 	params = append(rawjson.AppendMember(params, "requestedSchema", form), '}')
-	return c.Ask(ctx, []tool.Question{{Key: "permission", Method: tool.MethodElicit, Params: params, Own: true, Sent: sent}})
+	return c.Ask(ctx, []tool.Question{{Key: "permission", Method: tool.MethodElicit, Params: params, Own: true,
+		Sent: sent}})
 }
 
-// withoutArguments returns the input of a batch without the arguments of its calls: their own records have those, masked by what is
-// known of their tools. What is no member of a batch or of a call is left out, too: it may be arguments under a wrong name.
+// withoutArguments returns the input of a batch without the arguments of its calls: their own
+// records have those, masked by what is known of their tools. What is no member of a batch or of a
+// call is left out, too: it may be arguments under a wrong name.
 func withoutArguments(input json.RawMessage) json.RawMessage {
 	if rawjson.IsNull(input) {
 		return input
@@ -225,6 +233,7 @@ func (all *groups) end(g *runningGroup, c *Call, status tool.Status) {
 // SiblingFailed is the end of calls whose sibling, the call of that name or id, has failed.
 func SiblingFailed(name string, status tool.Status) *tool.Failure {
 	return &tool.Failure{Class: tool.ClassSiblingCanceled, AbortReason: AbortSiblingFailed,
-		Message: fmt.Sprintf("ended because another call of the batch, %q, ended as %s: see why that failed, then make this call again",
+		Message: fmt.Sprintf("ended because another call of the batch, %q, ended as %s: see why that failed, then "+
+			"make this call again",
 			name, status)}
 }

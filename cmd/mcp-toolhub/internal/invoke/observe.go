@@ -19,26 +19,29 @@ type Observer interface {
 
 // Trace is the trace that one call is a part of. It belongs to the call's own goroutine.
 type Trace interface {
-	// Hop returns the _meta for whoever executes the call: the caller's, with the trace's own context in the place of the caller's. It
-	// is called each time that the phase execute runs, with the tool that is called.
+	// Hop returns the _meta for whoever executes the call: the caller's, with the trace's own
+	// context in the place of the caller's. It is called each time that the phase execute runs,
+	// with the tool that is called.
 	Hop(ctx context.Context, to *tool.Tool, meta json.RawMessage) json.RawMessage
 }
 
 // Ended is a call that has ended, as telemetry is told of it.
 type Ended struct {
 	*Call
-	ID       tool.InvocationID
-	Listed   *tool.Tool // nil where the caller sees no tool of that name
-	Member   bool       // another call has made it, such as a batch
-	Trace    Trace      // from Begin
-	Began    time.Time
-	Laps     []Lap
-	Status   tool.Status
-	Class    tool.ErrorClass      // "" where the tool answered without isError
-	Error    *tool.Error          // nil where it did
-	FailedIn string               // the phase in which the call failed; "" where it has not, or the tool says that it has
-	RPC      *tool.RPCError       // the JSON-RPC error that the caller got; nil where it got a result
-	Executor tool.ExternalMapping // native ids of its side; the zero value where it has none, or the call has not come so far
+	ID     tool.InvocationID
+	Listed *tool.Tool // nil where the caller sees no tool of that name
+	Member bool       // another call has made it, such as a batch
+	Trace  Trace      // from Begin
+	Began  time.Time
+	Laps   []Lap
+	Status tool.Status
+	Class  tool.ErrorClass // "" where the tool answered without isError
+	Error  *tool.Error     // nil where it did
+	// the phase in which the call failed; "" where it has not, or the tool says that it has
+	FailedIn string
+	RPC      *tool.RPCError // the JSON-RPC error that the caller got; nil where it got a result
+	// native ids of its side; the zero value where it has none, or the call has not come so far
+	Executor tool.ExternalMapping
 
 	KeptChars int             // characters of the result that the caller did not get
 	Arguments json.RawMessage // masked; nil where they are large
@@ -91,8 +94,10 @@ func observe(ctx context.Context, o Observer, inv *invocation) {
 	if o == nil || inv.call.Request != nil {
 		return
 	}
-	e := Ended{Call: inv.call, ID: inv.id, Member: inv.record.Parent != "", Trace: inv.trace, Began: inv.record.Created, Laps: inv.laps,
-		Status: inv.outcome.Status, Class: inv.outcome.Class, Error: inv.end.Error, RPC: inv.outcome.Err, Executor: inv.reply.Mapping,
+	e := Ended{Call: inv.call, ID: inv.id, Member: inv.record.Parent != "", Trace: inv.trace, Began: inv.record.Created,
+		Laps:   inv.laps,
+		Status: inv.outcome.Status, Class: inv.outcome.Class, Error: inv.end.Error, RPC: inv.outcome.Err,
+		Executor:  inv.reply.Mapping,
 		KeptChars: inv.kept}
 	if !inv.outcome.JournalFailed { // otherwise nobody has masked them
 		e.Arguments, e.Result = inv.record.Input.Model, inv.end.Content

@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// checkOutput checks the structuredContent of a success: "Servers MUST provide structured results that conform to this schema." The
-// record says what is wrong, and the result passes all the same.
+// checkOutput checks the structuredContent of a success: "Servers MUST provide structured results
+// that conform to this schema." The record says what is wrong, and the result passes all the same.
 func (v *validator) checkOutput(inv *invocation) {
 	t := inv.listed.Tool
 	if t.OutputSchema == nil || inv.outcome.Task != nil {
@@ -24,7 +24,8 @@ func (v *validator) checkOutput(inv *invocation) {
 	inv.record.Event(tool.EventInvocationValidationFailed,
 		map[string]any{"checked": "output", "problems": invalid.Problems, "mode": string(tool.ValidateWarn)}, inv.now())
 	if _, warned := v.warned.LoadOrStore(t.Name, true); !warned {
-		v.logger.Warn("results of a tool do not fit its output schema: clients that check them may refuse them", "tool", t.Name,
+		v.logger.Warn("results of a tool do not fit its output schema: clients that check them may refuse them", "tool",
+			t.Name,
 			"invocation", inv.id, "problem", invalid.OutputSummary())
 	}
 }

@@ -22,8 +22,9 @@ type consent struct {
 	says    string // to the model; may be empty
 }
 
-// permission decides whether the call may run: by the rules, and where those ask, by a person. It runs again after a
-// suspension. A rule that denies then denies. An answer of a person holds as long as tool, policy and targets are the same.
+// permission decides whether the call may run: by the rules, and where those ask, by a person. It
+// runs again after a suspension. A rule that denies then denies. An answer of a person holds as
+// long as tool, policy and targets are the same.
 func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 	err := p.decidePermission(ctx, inv)
 	if inv.hooks == nil {
@@ -35,7 +36,8 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 // decidePermission is permission without the hooks of permission_decision.
 func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error {
 	g := p.opts.Gate()
-	if err := plainParams(inv.call.Params); err != nil && inv.call.Request == nil { // all of a request's params are judged
+	// all of a request's params are judged
+	if err := plainParams(inv.call.Params); err != nil && inv.call.Request == nil {
 		return err
 	}
 	r, err := requestOf(ctx, g, inv, inv.inputs.permission)
@@ -47,7 +49,8 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 		d = inv.hooks.decide(d)
 	}
 	if a := inv.approved; d.Behavior == tool.Ask && a != nil && a.binding == p.approver.binding(g, inv, &r) {
-		d, _ = g.Engine().Settle(r, policy.Settlement{Choice: policy.AllowOnce, By: a.by}) // nothing is remembered, so nothing can fail
+		// nothing is remembered, so nothing can fail
+		d, _ = g.Engine().Settle(r, policy.Settlement{Choice: policy.AllowOnce, By: a.by})
 	}
 	if d.Behavior == tool.Ask {
 		if changed, err := p.beforeAsking(ctx, inv, &d); err != nil {
@@ -56,7 +59,8 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 			return p.decidePermission(ctx, inv) // what is decided about is another call by now
 		}
 		asked := d // which stays, and so d, that most calls have, need not
-		return p.approver.ask(ctx, inv, &approvalRequest{gate: g, request: r, decision: &asked, id: inv.record.NextDecision()})
+		return p.approver.ask(ctx, inv, &approvalRequest{gate: g, request: r, decision: &asked,
+			id: inv.record.NextDecision()})
 	}
 	inv.decided(&d)
 	switch d.Behavior {
@@ -73,7 +77,10 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 // was about the targets before.
 func (p *Pipeline) judgeAgain(ctx context.Context, inv *invocation) error {
 	was := inv.permitted.targets
-	if !inv.waited || !slices.ContainsFunc(was, func(t target.Target) bool { return t.Kind == target.Path && !t.Remote || t.Kind == target.Command }) {
+	if !inv.waited || !slices.ContainsFunc(was, func(t target.Target) bool {
+		return t.Kind == target.Path &&
+			!t.Remote || t.Kind == target.Command
+	}) {
 		return nil
 	}
 	g := p.opts.Gate()
@@ -82,13 +89,15 @@ func (p *Pipeline) judgeAgain(ctx context.Context, inv *invocation) error {
 		return err
 	}
 	d := g.Engine().Decide(ctx, r)
-	if allowed := d.Behavior == tool.Allow || d.Behavior == tool.Passthrough; allowed && inv.approved == nil && inv.hooks == nil {
+	if allowed := d.Behavior == tool.Allow || d.Behavior == tool.Passthrough; allowed && inv.approved == nil &&
+		inv.hooks == nil {
 		inv.decided(&d)
 		inv.permitted = permitted{aims(&r), gate.Command(&r), r.Targets}
 		return nil
 	}
 	d.Behavior, d.Source, d.SuggestedUpdates = tool.Deny, kindStale, nil
-	d.Reason = map[string]any{"type": kindStale, "message": "what the call is aimed at leads elsewhere than when it was permitted: call again"}
+	d.Reason = map[string]any{"type": kindStale,
+		"message": "what the call is aimed at leads elsewhere than when it was permitted: call again"}
 	inv.decided(&d)
 	f := denied(&d)
 	f.Code = "path_changed"
@@ -98,12 +107,13 @@ func (p *Pipeline) judgeAgain(ctx context.Context, inv *invocation) error {
 // sameTarget reports whether two targets are one to everything that decides. That a file is there
 // by now, for instance, is nothing new.
 func sameTarget(a, b target.Target) bool {
-	return a.Kind == b.Kind && a.Argument == b.Argument && a.Resolved == b.Resolved && a.Executable == b.Executable && a.As == b.As &&
+	return a.Kind == b.Kind && a.Argument == b.Argument && a.Resolved == b.Resolved && a.Executable == b.Executable &&
+		a.As == b.As &&
 		a.Write == b.Write && a.Fault == b.Fault && a.Has(target.HardLink) == b.Has(target.HardLink)
 }
 
-// plainParams refuses params with two members that some server could take for the same, where one is judged: it would run arguments that
-// no rule has seen. Some servers do not tell letter case.
+// plainParams refuses params with two members that some server could take for the same, where one
+// is judged: it would run arguments that no rule has seen. Some servers do not tell letter case.
 func plainParams(params json.RawMessage) (err error) {
 	judged := [...]string{"arguments", "name", "_meta"}
 	var seen [len(judged)]bool
@@ -118,7 +128,8 @@ func plainParams(params json.RawMessage) (err error) {
 			name := m.Name()
 			if i := slices.IndexFunc(judged[:2], func(of string) bool { return strings.EqualFold(name, of) }); i >= 0 {
 				err = &tool.Failure{Class: tool.ClassInvalidArguments,
-					Message: fmt.Sprintf("the params of the call hold %q, which some servers take for %q: write that, or leave it out", name, judged[i])}
+					Message: fmt.Sprintf("the params of the call hold %q, which some servers take for %q: write "+
+						"that, or leave it out", name, judged[i])}
 			}
 		}
 		return err == nil
@@ -134,7 +145,8 @@ func requestOf(ctx context.Context, g *gate.Gate, inv *invocation, input json.Ra
 	case err == nil:
 		return r, nil
 	case ctx.Err() != nil:
-		return r, becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began", Cause: err})
+		return r, becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled,
+			Message: "the call was canceled before it began", Cause: err})
 	}
 	return r, fmt.Errorf("find what the call is aimed at: %w", err)
 }
@@ -167,7 +179,8 @@ func denied(d *tool.PermissionDecision) *tool.Failure {
 	}
 	kind, _ := d.Reason["type"].(string)
 	f := &tool.Failure{Class: tool.ClassPermissionDenied,
-		Message: "this call is not allowed: " + message + ". Do not try it again as it is: use another way, or ask the person you work for"}
+		Message: "this call is not allowed: " + message +
+			". Do not try it again as it is: use another way, or ask the person you work for"}
 	switch kind {
 	case kindStale: // nobody said no
 		f.Message = "nothing ran: " + message

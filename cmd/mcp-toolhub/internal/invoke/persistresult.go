@@ -16,8 +16,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist/preview"
 )
 
-// persistResult decides what the caller gets of a large result, and what of the result stands in the journal: small results whole,
-// large ones by reference.
+// persistResult decides what the caller gets of a large result, and what of the result stands in
+// the journal: small results whole, large ones by reference.
 func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
 	defer inv.redactRecord()
 	limitError(inv)
@@ -49,7 +49,8 @@ func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
 	}
 	if len(r) > persist.InlineLimit {
 		inv.end.ContentRef = persist.RefOf(tool.Digest(r), len(r))
-		if part := inv.outcome.Result; len(part) < len(native) && len(part) <= persist.InlineLimit { // what the caller gets in its place
+		// what the caller gets in its place
+		if part := inv.outcome.Result; len(part) < len(native) && len(part) <= persist.InlineLimit {
 			content, _ := inv.outcome.Object.Get("content")
 			inv.end.Content = objects(content)
 		}
@@ -99,11 +100,12 @@ func limitError(inv *invocation) {
 	}
 	said := fmt.Sprintf("%.*s … (the hub cut this error: it has %d characters, and at most %d are passed on: %s)",
 		previewChars(most), e.Message, size, most, rules.Because)
-	inv.outcome.Err = &tool.RPCError{Code: e.Code, Message: said, Data: fmt.Appendf(nil, `{%q:{"invocation_id":%q}}`, metaInvocation, inv.id)}
+	inv.outcome.Err = &tool.RPCError{Code: e.Code, Message: said, Data: fmt.Appendf(nil, `{%q:{"invocation_id":%q}}`,
+		metaInvocation, inv.id)}
 }
 
-// limitResult decides about a result that may be too large for the caller. ours says that a store may hold it: a hook may have said
-// that something else is kept.
+// limitResult decides about a result that may be too large for the caller. ours says that a store
+// may hold it: a hook may have said that something else is kept.
 func (inv *invocation) limitResult(o *Options, rule tool.ResultRule, ours bool) {
 	d, part := newExcess(inv.call, inv.id, inv.toolID(), rule).decide(o, inv.outcome.Object, ours, inv.now())
 	if d == nil {
@@ -141,9 +143,10 @@ func newExcess(c *Call, id tool.InvocationID, name tool.Name, rule tool.ResultRu
 	return excess{id, name, c.Actor, rule, c.Surface.Results.Because, c.Surface.Reader()}
 }
 
-// decide returns what is decided about a result, and what the caller gets in its place; nil where it is within the limit, and where the
-// caller gets it whole.
-func (x excess) decide(o *Options, result rawjson.Object, ours bool, now time.Time) (d *tool.ResultPersistence, part json.RawMessage) {
+// decide returns what is decided about a result, and what the caller gets in its place; nil where
+// it is within the limit, and where the caller gets it whole.
+func (x excess) decide(o *Options, result rawjson.Object, ours bool, now time.Time) (d *tool.ResultPersistence,
+	part json.RawMessage) {
 	native, rule := result.Text(), x.rule
 	size := shownSize(native)
 	if size <= rule.MaxChars || rule.Strategy == tool.StrategyNeverPersist {
@@ -154,11 +157,13 @@ func (x excess) decide(o *Options, result rawjson.Object, ours bool, now time.Ti
 	var said pieceOfResult
 	switch {
 	case rule.Strategy == tool.StrategyDropWithReason:
-		said.text = fmt.Sprintf("The tool has run, and its result of %d bytes is dropped: results of more than %d characters are not passed on "+
+		said.text = fmt.Sprintf("The tool has run, and its result of %d bytes is dropped: results of more than %d "+
+			"characters are not passed on "+
 			"here, so ask it for less.", len(native), rule.MaxChars)
 	case !rule.Cuts():
 	case !ours:
-		d.Strategy, d.Reason = tool.StrategyInline, "a hook says what is kept of the result, so it is not stored, and the caller gets it whole"
+		d.Strategy, d.Reason = tool.StrategyInline,
+			"a hook says what is kept of the result, so it is not stored, and the caller gets it whole"
 	default:
 		x.store(o, native, d, &said, now)
 	}
@@ -174,16 +179,19 @@ func (x excess) decide(o *Options, result rawjson.Object, ours bool, now time.Ti
 	return d, part
 }
 
-// store stores the native result, and makes what the caller is told of that. If it cannot be stored, the caller gets it whole:
-// nothing is lost.
+// store stores the native result, and makes what the caller is told of that. If it cannot be
+// stored, the caller gets it whole: nothing is lost.
 func (x excess) store(o *Options, native []byte, d *tool.ResultPersistence, said *pieceOfResult, now time.Time) {
 	id := tool.ResultOf(x.id)
-	e, err := o.put(payload.Entry{ID: id, MediaType: "application/json", Tool: x.tool, Actor: x.actor.Ref(), Created: now},
+	e, err := o.put(payload.Entry{ID: id, MediaType: "application/json", Tool: x.tool, Actor: x.actor.Ref(),
+		Created: now},
 		func() io.Reader { return bytes.NewReader(native) })
 	if err != nil {
-		o.Logger.Warn("a large result could not be stored: its caller gets it whole", "invocation", x.id, "tool", x.tool,
+		o.Logger.Warn("a large result could not be stored: its caller gets it whole", "invocation", x.id, "tool",
+			x.tool,
 			"bytes", len(native), "error", err)
-		d.Strategy, d.Reason = tool.StrategyInline, "the result could not be stored, so the caller gets it whole: "+err.Error()
+		d.Strategy, d.Reason = tool.StrategyInline, "the result could not be stored, so the caller gets it whole: "+
+			err.Error()
 		return
 	}
 	d.Persisted = e.Ref()
@@ -195,7 +203,8 @@ func (x excess) store(o *Options, native []byte, d *tool.ResultPersistence, said
 	said.link = linkTo(d.Persisted, string(id), "The whole result of this call.", x.actor)
 }
 
-// howToRead says how to read what is stored under the id. reader is the tool of the hub that reads it; "" where none is listed.
+// howToRead says how to read what is stored under the id. reader is the tool of the hub that reads
+// it; "" where none is listed.
 func howToRead(id tool.ResultID, reader tool.Name) string {
 	how := fmt.Sprintf("read the resource %s.", tool.ResultURI(id))
 	if reader != "" {
@@ -210,7 +219,8 @@ func linkTo(ref *tool.PersistedRef, name, what string, to tool.Actor) json.RawMe
 		return nil // older clients refuse a block of an unknown type
 	}
 	return fmt.Appendf(nil, `{"type":"resource_link","uri":%s,"name":%s,"description":%s,"mimeType":%s,"size":%d,`+
-		`"_meta":{"toolhub/sha256":%q}}`, rawjson.Quote(ref.URI), rawjson.Quote(name), rawjson.Quote(what), rawjson.Quote(ref.MediaType),
+		`"_meta":{"toolhub/sha256":%q}}`, rawjson.Quote(ref.URI), rawjson.Quote(name), rawjson.Quote(what),
+		rawjson.Quote(ref.MediaType),
 		ref.Size, ref.SHA256)
 }
 
@@ -247,11 +257,12 @@ func (s *pieceOfResult) in(native rawjson.Object) json.RawMessage {
 	return append(out, '}')
 }
 
-// imageChars bounds the characters that one image adds to a result's size. Clients show an image to their model as an image, and
-// that takes about 1,600 tokens.
+// imageChars bounds the characters that one image adds to a result's size. Clients show an image to
+// their model as an image, and that takes about 1,600 tokens.
 const imageChars = 6400
 
-// maxImage is the largest image that counts as imageChars, in characters of base64: 3.75 MB of data. Models refuse larger images.
+// maxImage is the largest image that counts as imageChars, in characters of base64: 3.75 MB of
+// data. Models refuse larger images.
 const maxImage = 5_000_000
 
 // shownSize counts the characters of a result. An image that models take adds imageChars at most.

@@ -39,7 +39,8 @@ func (r *rates) take(all []policy.Rate, inv *invocation) error {
 	defer r.mu.Unlock()
 	var taken []*rate.Reservation
 	for _, one := range all {
-		if one.Match != "" && !glob.Match(one.Match, string(t.Name)) || one.Actor != "" && !glob.Match(one.Actor, actor.Name) {
+		if one.Match != "" && !glob.Match(one.Match, string(t.Name)) || one.Actor != "" &&
+			!glob.Match(one.Actor, actor.Name) {
 			continue
 		}
 		key := bucketKey{rate: one}
@@ -63,7 +64,8 @@ func (r *rates) take(all []policy.Rate, inv *invocation) error {
 		}
 		wait = (wait + time.Second - 1).Truncate(time.Second) // no call is refused that comes back then
 		return &tool.Failure{Class: tool.ClassRateLimited, Code: "rate_limited", RetryAfter: wait, Message: fmt.Sprintf(
-			"%d calls are allowed here at once, and %[1]d more in each %s: nothing ran; call again in %s", one.Calls, one.Every, wait)}
+			"%d calls are allowed here at once, and %[1]d more in each %s: nothing ran; call again in %s", one.Calls,
+			one.Every, wait)}
 	}
 	return nil
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// redact does with the secrets in what the caller is about to get what results.redact says. Where the result is withheld, it is too
-// late for another status than that of a failure: the tool has run.
+// redact does with the secrets in what the caller is about to get what results.redact says. Where
+// the result is withheld, it is too late for another status than that of a failure: the tool has
+// run.
 func (inv *invocation) redact(log *slog.Logger) {
 	rules := inv.call.Surface.Results
 	if rules == nil || inv.listed == nil || inv.outcome.Task != nil || inv.call.Request != nil {
@@ -29,7 +30,8 @@ func (inv *invocation) redact(log *slog.Logger) {
 	case n == 0:
 	case mode == tool.RedactDetect:
 		inv.end.Detected = n
-		log.Warn("the result of a tool has secrets, and its caller gets them", "tool", inv.toolID(), "invocation", inv.id, "secrets", n)
+		log.Warn("the result of a tool has secrets, and its caller gets them", "tool", inv.toolID(), "invocation",
+			inv.id, "secrets", n)
 	case mode == tool.RedactRedact && inv.outcome.Result == nil:
 		inv.outcome.Err, inv.end.Redacted = rpc, n
 	case mode == tool.RedactRedact:
@@ -37,14 +39,16 @@ func (inv *invocation) redact(log *slog.Logger) {
 		inv.end.Redacted = n
 	default:
 		inv.failure, inv.rpcErr, inv.outcome.Err = nil, nil, nil
-		inv.fail(&tool.Failure{Class: tool.ClassResultRedacted, Message: fmt.Sprintf("the tool has run, and its result is withheld, because "+
-			"secrets are in it (%d): results.redact is block for this tool. Go on without it, or ask for a part without secrets", n)})
+		inv.fail(&tool.Failure{Class: tool.ClassResultRedacted,
+			Message: fmt.Sprintf("the tool has run, and its result is withheld, because "+
+				"secrets are in it (%d): results.redact is block for this tool. Go on without it, or ask for a part "+
+				"without secrets", n)})
 		inv.mapFailure()
 	}
 }
 
-// withoutSecrets is a result with marks in the place of its secrets, and how many those are. Pointers of the facts lead into
-// structuredContent, and into the texts that say the same.
+// withoutSecrets is a result with marks in the place of its secrets, and how many those are.
+// Pointers of the facts lead into structuredContent, and into the texts that say the same.
 func (inv *invocation) withoutSecrets(result json.RawMessage) (masked json.RawMessage, n int) {
 	if result == nil {
 		return nil, 0

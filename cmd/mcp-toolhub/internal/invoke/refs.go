@@ -13,7 +13,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
-// inline returns input as a record holds it: without its secrets and without line breaks, or by reference where it is large.
+// inline returns input as a record holds it: without its secrets and without line breaks, or by
+// reference where it is large.
 func (inv *invocation) inline(input json.RawMessage) (whole json.RawMessage, ref string) {
 	shown := inv.shown(input)
 	if len(shown) > persist.InlineLimit {
@@ -22,7 +23,8 @@ func (inv *invocation) inline(input json.RawMessage) (whole json.RawMessage, ref
 	return persist.OneLine(inv.masked(shown)), ""
 }
 
-// masked is input as records hold it, without its secrets. From then on they do not have these in the words of the server, either.
+// masked is input as records hold it, without its secrets. From then on they do not have these in
+// the words of the server, either.
 func (inv *invocation) masked(input json.RawMessage) json.RawMessage {
 	masker := cmp.Or(inv.record.Learned(), secret.New(nil))
 	masked, learned := gate.Learn(masker, input, inv.facts)
@@ -40,8 +42,9 @@ func (inv *invocation) shown(input json.RawMessage) json.RawMessage {
 	return input
 }
 
-// ref is the digest of input by which records refer to it: of the bytes that a record holds. Where secrets are masked in those,
-// it is the digest of input as it was, with the hub's key: without that key nobody can try out what the secret may be.
+// ref is the digest of input by which records refer to it: of the bytes that a record holds. Where
+// secrets are masked in those, it is the digest of input as it was, with the hub's key: without
+// that key nobody can try out what the secret may be.
 func (inv *invocation) ref(input json.RawMessage) string {
 	held := inv.masked(inv.shown(input))
 	if !bytes.Equal(held, input) && !bytes.Equal(compact(held), compact(input)) {
@@ -85,16 +88,19 @@ func (inv *invocation) mutate(o *Options, m *tool.InputMutation, to json.RawMess
 	}
 }
 
-// keepInput stores an input that was or is to be changed and is too large for the records. So its ref is the digest of bytes that are
-// there. One that records have to mask is not stored: its ref is a keyed digest.
+// keepInput stores an input that was or is to be changed and is too large for the records. So its
+// ref is the digest of bytes that are there. One that records have to mask is not stored: its ref
+// is a keyed digest.
 func (inv *invocation) keepInput(o *Options, input json.RawMessage, ref string) {
 	digest, _, plain := persist.ParseRef(ref)
 	if len(input) <= persist.InlineLimit || !plain || o.Results == nil {
 		return
 	}
-	e := payload.Entry{ID: tool.InputOf(inv.id, digest), MediaType: "application/json", Tool: inv.toolID(), Actor: inv.call.Actor.Ref(), Created: inv.now()}
+	e := payload.Entry{ID: tool.InputOf(inv.id, digest), MediaType: "application/json", Tool: inv.toolID(),
+		Actor: inv.call.Actor.Ref(), Created: inv.now()}
 	if _, err := o.Results.Put(e, input); err != nil {
-		o.Logger.Warn("a large input that was changed could not be stored: its record has the digest alone", "invocation", inv.id,
+		o.Logger.Warn("a large input that was changed could not be stored: its record has the digest alone",
+			"invocation", inv.id,
 			"tool", inv.toolID(), "bytes", len(input), "error", err)
 	}
 }

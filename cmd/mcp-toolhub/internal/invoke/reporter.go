@@ -21,8 +21,9 @@ func (x *reporter) record(records ...tool.Record) {
 	}
 }
 
-// reporter passes on and records what an executor reports while it runs: progress and questions. Once closed it passes on
-// nothing: a client must not see progress of a call that it has the result of.
+// reporter passes on and records what an executor reports while it runs: progress and questions.
+// Once closed it passes on nothing: a client must not see progress of a call that it has the result
+// of.
 type reporter struct {
 	inv  *invocation
 	note func(failure string)
@@ -39,8 +40,8 @@ type reporter struct {
 	parts    []tool.InvocationID // whose results came meanwhile
 }
 
-// recordEvery bounds the journal lines of a chatty tool. Every report still reaches the client, and the last one before anything
-// else happens is always recorded.
+// recordEvery bounds the journal lines of a chatty tool. Every report still reaches the client, and
+// the last one before anything else happens is always recorded.
 const recordEvery = 100 * time.Millisecond
 
 // maxWaits bounds the journal lines of a server that asks without end; every question still reaches the client.
@@ -87,15 +88,16 @@ func (x *reporter) rest(ctx context.Context) (over func()) {
 // signIn describes e, which has failed with why.
 func (x *reporter) signIn(e *tool.Execution, why *tool.Failure) *tool.SignInNeed {
 	m := x.inv.call.Member
-	return &tool.SignInNeed{Server: e.Tool.Server, Why: why, Actor: e.Actor, Session: e.Session, Hop: e.Hop, Ask: e.Ask, Progress: e.Progress,
-		Hidden: m != nil && m.Parent != "", Aside: func(ctx context.Context, f func()) {
+	return &tool.SignInNeed{Server: e.Tool.Server, Why: why, Actor: e.Actor, Session: e.Session, Hop: e.Hop, Ask: e.Ask,
+		Progress: e.Progress,
+		Hidden:   m != nil && m.Parent != "", Aside: func(ctx context.Context, f func()) {
 			defer x.rest(ctx)()
 			f()
 		}}
 }
 
-// waiting notes that a question more, or less, waits for the client. Meanwhile the call holds no lock. The channel, where there is
-// one, is closed when it has its locks again.
+// waiting notes that a question more, or less, waits for the client. Meanwhile the call holds no
+// lock. The channel, where there is one, is closed when it has its locks again.
 func (x *reporter) waiting(change int) (locked <-chan struct{}) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -14,7 +14,9 @@ import (
 func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 	h := inv.listed.Tool.Hub
 	if h != nil && h.Batches || inv.call.Request != nil {
-		return p.queue(inv) // a batch's calls take places, and it must not keep them from one; it leaves the line when they have joined
+		// a batch's calls take places, and it must not keep them from one; it leaves the line when
+		// they have joined
+		return p.queue(inv)
 	}
 	defer inv.call.Arrival.Leave()
 	if h == nil {
@@ -49,7 +51,8 @@ func (p *Pipeline) queue(inv *invocation) error {
 	}
 	claimed := claimOf(how.Concurrency, inv.permitted.targets)
 	by := caller{actor.Door, actor.Name, actor.Session}
-	if by.door == "http" && by.session == "" { // 2026-07-28 has no sessions: a client is one caller, or each run that it names
+	// 2026-07-28 has no sessions: a client is one caller, or each run that it names
+	if by.door == "http" && by.session == "" {
 		by.session = actor.Client.Name
 		if agent := inv.record.Agent; agent != nil && agent.Run != "" {
 			by.session = agent.Run
@@ -95,7 +98,8 @@ func locksOf(c claim) (locks []persist.Lock) {
 	return locks
 }
 
-// reportQueued tells the client that the call waits for its turn, for the nth time. The numbers are small: see reportWaiting.
+// reportQueued tells the client that the call waits for its turn, for the nth time. The numbers are
+// small: see reportWaiting.
 func (p *Pipeline) reportQueued(ctx context.Context, inv *invocation, n int) {
 	message := fmt.Sprintf("queued: waits for its turn at server %q", inv.listed.Tool.Server)
 	if n == 1 {
@@ -108,8 +112,9 @@ func (p *Pipeline) reportQueued(ctx context.Context, inv *invocation, n int) {
 	}
 }
 
-// patient returns the context in which the call is executed. Where the tool's interrupt behaviour is to block, it does not end with
-// the client's request: the call is let finish, and what ended is the client's wait.
+// patient returns the context in which the call is executed. Where the tool's interrupt behaviour
+// is to block, it does not end with the client's request: the call is let finish, and what ended is
+// the client's wait.
 func (inv *invocation) patient(ctx context.Context) context.Context {
 	if inv.facts != nil && inv.facts.Interrupt.Value == facts.InterruptBlock {
 		return context.WithoutCancel(ctx)

@@ -15,7 +15,9 @@ type Limits struct {
 	MaxParallel int // calls executing at the same time; default 100
 	MaxQueued   int // calls waiting for one of those places; default 1000
 
-	PerSession bool // each client session has a connection of its own: MaxParallel holds for each, and they share no lock
+	// each client session has a connection of its own: MaxParallel holds for each, and they share
+	// no lock
+	PerSession bool
 }
 
 func (l Limits) withDefaults() Limits {
@@ -39,9 +41,9 @@ type ServerLoad struct {
 	P95     time.Duration
 }
 
-// scheduler decides when calls run. Servers share nothing: a slow one holds up only its own calls. The callers of one connection
-// take turns: one with a thousand calls does not keep another waiting for all of them. Calls that conflict (see claim) run in
-// the order in which they came.
+// scheduler decides when calls run. Servers share nothing: a slow one holds up only its own calls.
+// The callers of one connection take turns: one with a thousand calls does not keep another waiting
+// for all of them. Calls that conflict (see claim) run in the order in which they came.
 type scheduler struct {
 	limits func(server string) Limits
 
@@ -65,8 +67,9 @@ type caller struct{ door, name, session string }
 // anySession stands for c with all its sessions and runs.
 func (c caller) anySession() caller { return caller{door: c.door, name: c.name} }
 
-// place is what a call holds of its server: a place in its queue, and then one of its connection's places and the locks of its
-// claim. The zero value is none. It does not move while it is held. The queue's mutex guards it.
+// place is what a call holds of its server: a place in its queue, and then one of its connection's
+// places and the locks of its claim. The zero value is none. It does not move while it is held. The
+// queue's mutex guards it.
 type place struct {
 	scheduler *scheduler
 	server    string
@@ -158,8 +161,9 @@ const (
 	queuedEvery = 15 * time.Second
 )
 
-// enter lets the call of p in, or puts it into the queue: then it waits with await. p says whose call it is, at which server, and
-// what it claims; its other fields are set here. The place is given back with leave, and none is held where there is an error.
+// enter lets the call of p in, or puts it into the queue: then it waits with await. p says whose
+// call it is, at which server, and what it claims; its other fields are set here. The place is
+// given back with leave, and none is held where there is an error.
 func (s *scheduler) enter(p *place) (waits bool, err error) {
 	q := s.queue(p.server)
 	limits := s.limits(p.server).withDefaults()
@@ -204,13 +208,15 @@ func (s *scheduler) enter(p *place) (waits bool, err error) {
 }
 
 func full(server string, limits Limits) error {
-	return &tool.Failure{Class: tool.ClassRateLimited, Code: "queue_full", RetryAfter: time.Second, Message: fmt.Sprintf(
-		"%d calls to server %q are waiting already: try again in a moment, or raise its max_parallel",
-		limits.MaxQueued, server)}
+	return &tool.Failure{Class: tool.ClassRateLimited, Code: "queue_full", RetryAfter: time.Second,
+		Message: fmt.Sprintf(
+			"%d calls to server %q are waiting already: try again in a moment, or raise its max_parallel",
+			limits.MaxQueued, server)}
 }
 
-// makeRoom drops a call of a full queue for one of by: the newest one of whoever has the most, with all sessions and runs together. It
-// returns false where nobody has more than by would have then. q.mu is held.
+// makeRoom drops a call of a full queue for one of by: the newest one of whoever has the most, with
+// all sessions and runs together. It returns false where nobody has more than by would have then.
+// q.mu is held.
 func (q *serverQueue) makeRoom(by caller, limits Limits) bool {
 	waiting := make(map[caller]int)
 	var most caller
@@ -243,8 +249,8 @@ func (q *serverQueue) makeRoom(by caller, limits Limits) bool {
 	return true
 }
 
-// await waits until a queued call is admitted, or its caller gives it up. report is called for a call that waits for long, with 1, 2
-// and so on.
+// await waits until a queued call is admitted, or its caller gives it up. report is called for a
+// call that waits for long, with 1, 2 and so on.
 func (s *scheduler) await(ctx context.Context, p *place, report func(n int)) error {
 	began := time.Now()
 	timer := time.NewTimer(queuedAfter)

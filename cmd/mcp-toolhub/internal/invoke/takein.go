@@ -31,7 +31,8 @@ const (
 
 // Sources read what a result names.
 type Sources struct {
-	// Resource reads a resource of a server for a call, as the answer to resources/read. The error is also that the policy forbids it.
+	// Resource reads a resource of a server for a call, as the answer to resources/read. The error
+	// is also that the policy forbids it.
 	Resource func(ctx context.Context, c *Call, server, uri string) (tool.Reply, error)
 
 	// File reads a file below root, by its path from there, and at most that many bytes.
@@ -44,21 +45,23 @@ type reference struct {
 	linked         bool // by a resource_link
 }
 
-// takeIn reads what the result names, as far as the rule has it. What cannot be read is an artifact with the reason. Nothing is read
-// where that could not be stored.
+// takeIn reads what the result names, as far as the rule has it. What cannot be read is an artifact
+// with the reason. Nothing is read where that could not be stored.
 func (s *Sources) takeIn(ctx context.Context, inv *invocation, rule *tool.TakeIn, stored bool) (taken []tool.Artifact) {
 	ctx, cancel := context.WithTimeout(ctx, takePatience)
 	defer cancel()
 	for _, ref := range referencesIn(inv.outcome.Result) {
 		path := filePath(ref.uri)
-		if path == "" && !(rule.Resources && ref.linked) || path != "" && len(rule.Files) == 0 && !(rule.Resources && ref.linked) {
+		if path == "" && !(rule.Resources && ref.linked) || path != "" && len(rule.Files) == 0 &&
+			!(rule.Resources && ref.linked) {
 			continue // nobody asks for it
 		}
 		var found []tool.Artifact
 		var err error
 		switch {
 		case len(taken) >= maxTaken:
-			return append(taken, tool.Artifact{Name: ref.uri, Err: fmt.Errorf("the result names more than %d, and this is the next", maxTaken)})
+			return append(taken, tool.Artifact{Name: ref.uri,
+				Err: fmt.Errorf("the result names more than %d, and this is the next", maxTaken)})
 		case len(ref.uri) > maxTakenURI:
 			ref.uri, err = ref.uri[:maxTakenURI], fmt.Errorf("its URI is longer than %d bytes", maxTakenURI)
 		case !stored:
@@ -73,8 +76,10 @@ func (s *Sources) takeIn(ctx context.Context, inv *invocation, rule *tool.TakeIn
 	return taken
 }
 
-// read reads what ref names: from the disk where it is a file below a directory of the rule, and otherwise from the tool's server.
-func (s *Sources) read(ctx context.Context, inv *invocation, rule *tool.TakeIn, ref reference, path string) ([]tool.Artifact, error) {
+// read reads what ref names: from the disk where it is a file below a directory of the rule, and
+// otherwise from the tool's server.
+func (s *Sources) read(ctx context.Context, inv *invocation, rule *tool.TakeIn, ref reference,
+	path string) ([]tool.Artifact, error) {
 	if path != "" {
 		for _, root := range rule.Files {
 			name, err := filepath.Rel(root, path)
@@ -89,7 +94,8 @@ func (s *Sources) read(ctx context.Context, inv *invocation, rule *tool.TakeIn, 
 			return []tool.Artifact{{Name: ref.uri, MediaType: kind, Bytes: raw}}, nil
 		}
 		if !rule.Resources || !ref.linked {
-			return nil, errors.New("it lies below none of the directories that artifacts.files lists: list the one where it is")
+			return nil,
+				errors.New("it lies below none of the directories that artifacts.files lists: list the one where it is")
 		}
 	}
 	if inv.listed.Tool.Server == "" {
@@ -109,7 +115,8 @@ func (s *Sources) read(ctx context.Context, inv *invocation, rule *tool.TakeIn, 
 func contentsOf(result []byte, ref reference) (all []tool.Artifact, err error) {
 	contents, _ := rawjson.Get(result, "contents")
 	_ = rawjson.Elements(contents, func(c []byte) bool {
-		a := tool.Artifact{Name: cmp.Or(rawjson.Text(c, "uri"), ref.uri), MediaType: cmp.Or(rawjson.Text(c, "mimeType"), ref.mediaType)}
+		a := tool.Artifact{Name: cmp.Or(rawjson.Text(c, "uri"), ref.uri), MediaType: cmp.Or(rawjson.Text(c, "mimeType"),
+			ref.mediaType)}
 		if text, ok := rawjson.GetString(c, "text"); ok {
 			a.Bytes = []byte(text)
 		} else {
@@ -128,7 +135,8 @@ func contentsOf(result []byte, ref reference) (all []tool.Artifact, err error) {
 	return all, nil
 }
 
-// referencesIn returns what a result names: by resource links, and by URIs of files in any string of it, of these one more than are taken.
+// referencesIn returns what a result names: by resource links, and by URIs of files in any string
+// of it, of these one more than are taken.
 func referencesIn(result []byte) (all []reference) {
 	content, _ := rawjson.Get(result, "content")
 	_ = rawjson.Elements(content, func(block []byte) bool {
@@ -159,8 +167,9 @@ func referencesIn(result []byte) (all []reference) {
 	return all
 }
 
-// fileURIs finds URIs of files in a text. A text of one line that begins with "file:", and has no other "file:", is one URI. In any other
-// text a URI ends before white space, a quote, a bracket or a backslash, and punctuation at its end is left out.
+// fileURIs finds URIs of files in a text. A text of one line that begins with "file:", and has no
+// other "file:", is one URI. In any other text a URI ends before white space, a quote, a bracket or
+// a backslash, and punctuation at its end is left out.
 func fileURIs(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if strings.LastIndex(text, "file:") == 0 && !strings.ContainsAny(text, "\r\n") {

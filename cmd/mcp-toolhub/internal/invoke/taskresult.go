@@ -11,8 +11,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
 
-// Task is the task that a server has made of a call. The invocation has ended with that, and goes on once the task brings its result:
-// that goes through the phases from map_result on, as the call's would have.
+// Task is the task that a server has made of a call. The invocation has ended with that, and goes
+// on once the task brings its result: that goes through the phases from map_result on, as the
+// call's would have.
 type Task struct {
 	ID, Session, RequestID string // of the server, and where it was made: see tool.Reply and tool.ExternalMapping
 
@@ -27,7 +28,8 @@ type Task struct {
 // await makes t the owner of an invocation that has ended. Of that stays what its last phases need.
 func (t *Task) await(p *Pipeline, inv *invocation) {
 	c := inv.call
-	kept := Call{Surface: c.Surface, Name: c.Name, Via: c.Via, Actor: c.Actor, Session: c.Session, Hop: c.Hop, NativeCallID: bytes.Clone(c.NativeCallID)}
+	kept := Call{Surface: c.Surface, Name: c.Name, Via: c.Via, Actor: c.Actor, Session: c.Session, Hop: c.Hop,
+		NativeCallID: bytes.Clone(c.NativeCallID)}
 	if inv.hooks != nil {
 		kept.Meta, kept.Arguments = bytes.Clone(c.Meta), bytes.Clone(c.Arguments)
 		inv.inputs.permission = bytes.Clone(inv.inputs.permission)
@@ -36,13 +38,16 @@ func (t *Task) await(p *Pipeline, inv *invocation) {
 	}
 	kept.Hop.ClientCapabilities, kept.Hop.LogLevel = bytes.Clone(c.Hop.ClientCapabilities), bytes.Clone(c.Hop.LogLevel)
 	inv.call, inv.inputs.model, inv.inputs.observable, inv.inputs.call = &kept, nil, nil, nil
-	inv.outcome, inv.reply, inv.end, inv.approved = Outcome{}, tool.Reply{}, persist.CallEnd{}, nil // the caller has had them
-	inv.record.Input = persist.CallInput{}                                                          // which the last line has
+	// the caller has had them
+	inv.outcome, inv.reply, inv.end, inv.approved = Outcome{}, tool.Reply{}, persist.CallEnd{}, nil
+	// which the last line has
+	inv.record.Input = persist.CallInput{}
 	t.pipeline, t.inv = p, inv
 }
 
-// Result takes the result that the server has given, a JSON object, and returns what the caller gets. The first one passes through the
-// phases and is recorded before Result returns; all later answers are the same. The error is that the server gives another one.
+// Result takes the result that the server has given, a JSON object, and returns what the caller
+// gets. The first one passes through the phases and is recorded before Result returns; all later
+// answers are the same. The error is that the server gives another one.
 func (t *Task) Result(ctx context.Context, native json.RawMessage) (Outcome, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,7 +65,8 @@ func (t *Task) Result(ctx context.Context, native json.RawMessage) (Outcome, err
 	out := t.gets
 	if out.Result == nil {
 		if tool.Digest(native) != t.digest {
-			return out, &tool.RPCError{Code: tool.CodeInternalError, Message: "the task's server gives another result than before, which is not passed on"}
+			return out, &tool.RPCError{Code: tool.CodeInternalError,
+				Message: "the task's server gives another result than before, which is not passed on"}
 		}
 		out.Result = native
 	}
@@ -78,7 +84,8 @@ func (p *Pipeline) follow(ctx context.Context, inv *invocation, task string, nat
 	}
 	inv.walk = walk{next: phaseOf(p.phases[:], "map_result")}
 	out := p.run(ctx, inv)
-	if _, has := out.Object.Get("_meta"); hasMeta && !has && len(meta) <= persist.InlineLimit { // in place of a result that is withheld
+	// in place of a result that is withheld
+	if _, has := out.Object.Get("_meta"); hasMeta && !has && len(meta) <= persist.InlineLimit {
 		if with, err := rawjson.Set(out.Result, "_meta", meta); err == nil {
 			out.Result = with
 			out.Object, _ = rawjson.ReadObject(with)

@@ -12,8 +12,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// SignIn is the tool.SignInAsker of the desk. A client that takes elicitations by URL gets the address so, and SignIn returns at the end
-// of the visit. For others it returns the failure with the address.
+// SignIn is the tool.SignInAsker of the desk. A client that takes elicitations by URL gets the
+// address so, and SignIn returns at the end of the visit. For others it returns the failure with
+// the address.
 func (d *Desk) SignIn(ctx context.Context, n *tool.SignInNeed) error {
 	server, ok := d.opts.Server(n.Server, n.Session)
 	elicits := takesURLs(n)
@@ -47,22 +48,26 @@ func takesURLs(n *tool.SignInNeed) bool {
 	return n.Ask != nil && ok && rawjson.IsObject(mode)
 }
 
-// failure tells the caller where to sign in. Records do not hold it: whoever reads them could do so in the caller's place.
+// failure tells the caller where to sign in. Records do not hold it: whoever reads them could do so
+// in the caller's place.
 func (v *visit) failure(n *tool.SignInNeed) *tool.Failure {
 	where := ""
 	if !isPublic(v.base) {
 		where = " on the machine of the hub"
 	}
 	f := *n.Why
-	f.Private = fmt.Sprintf("; or open %s in a browser%s and enter the code %s there within %d minutes, then call again. The code is for "+
-		"the person at this client alone", v.page(), where, v.shownCode(), int(time.Until(v.expires).Round(time.Minute).Minutes()))
+	f.Private = fmt.Sprintf("; or open %s in a browser%s and enter the code %s there within %d minutes, then call "+
+		"again. The code is for "+
+		"the person at this client alone", v.page(), where, v.shownCode(),
+		int(time.Until(v.expires).Round(time.Minute).Minutes()))
 	return &f
 }
 
 // otherAsks bounds the wait of a call for another one whose client is asked the same: that client may never come back.
 const otherAsks = 15 * time.Second
 
-// wait asks the person at the client, unless a call of the same caller does or has, and returns at the end of the visit.
+// wait asks the person at the client, unless a call of the same caller does or has, and returns at
+// the end of the visit.
 func (d *Desk) wait(ctx context.Context, v *visit, n *tool.SignInNeed) error {
 	timer := time.NewTimer(otherAsks)
 	defer timer.Stop()
@@ -87,7 +92,8 @@ func (d *Desk) elicit(ctx context.Context, v *visit, n *tool.SignInNeed) error {
 	d.mu.Lock()
 	v.elicited = true
 	d.mu.Unlock()
-	message := fmt.Sprintf("The server %q wants you to sign in. Open this page of mcp-toolhub and enter the code %s there.",
+	message := fmt.Sprintf("The server %q wants you to sign in. Open this page of mcp-toolhub and enter the "+
+		"code %s there.",
 		n.Server, v.shownCode())
 	legacy := n.Hop.Revision < modern
 	params := map[string]any{"mode": "url", "url": v.page(), "message": message}
@@ -109,7 +115,8 @@ func (d *Desk) elicit(ctx context.Context, v *visit, n *tool.SignInNeed) error {
 		case <-stop:
 		}
 	}()
-	question := tool.Question{Key: "sign_in", Method: tool.MethodElicit, Params: text, Server: tool.HubItself, Own: true}
+	question := tool.Question{Key: "sign_in", Method: tool.MethodElicit, Params: text, Server: tool.HubItself,
+		Own: true}
 	answers, err := n.Ask(asking, []tool.Question{question})
 	var said struct{ Action string }
 	switch {
@@ -136,7 +143,8 @@ func (d *Desk) elicit(ctx context.Context, v *visit, n *tool.SignInNeed) error {
 // modern is the first revision on which nobody is told of the end of an elicitation.
 const modern = "2026-07-28"
 
-// required is the error of 2025-11-25 that sends a client to the page which cannot be asked on a stream: it calls again afterwards.
+// required is the error of 2025-11-25 that sends a client to the page which cannot be asked on a
+// stream: it calls again afterwards.
 func required(elicitation []byte, message string) error {
 	data := append(append([]byte(`{"elicitations":[`), elicitation...), `]}`...)
 	const shown = "somebody has to sign in first"
@@ -173,7 +181,8 @@ func (d *Desk) await(ctx context.Context, v *visit, n *tool.SignInNeed) error {
 
 // canceled is the end of a call that waits for a sign-in no more.
 func canceled(ctx context.Context) *tool.Failure {
-	f := &tool.Failure{Class: tool.ClassCanceled, Cause: context.Cause(ctx), Message: "the call was canceled before anybody signed in"}
+	f := &tool.Failure{Class: tool.ClassCanceled, Cause: context.Cause(ctx),
+		Message: "the call was canceled before anybody signed in"}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		f.Class, f.Message = tool.ClassTimeout, "the call's time was over before anybody signed in"
 	}
@@ -215,7 +224,8 @@ func (d *Desk) Visit(ctx context.Context, id string, caller tool.Session, client
 	return v.begun(), nil
 }
 
-// Begin begins a visit of a caller that has come over HTTP, and answers with two lines of JSON: Begun, and Ended at the end of the visit.
+// Begin begins a visit of a caller that has come over HTTP, and answers with two lines of JSON:
+// Begun, and Ended at the end of the visit.
 func (d *Desk) Begin(w http.ResponseWriter, r *http.Request, id string, caller tool.Actor) {
 	session := tool.Session{Key: "sign-in/" + caller.Ref(), Name: caller.Name, Person: caller.Name}
 	v, err := d.begin(r.Context(), id, session, "mcp-toolhub login")

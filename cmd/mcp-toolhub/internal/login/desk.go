@@ -84,10 +84,12 @@ type visit struct {
 
 	// Desk.mu guards these.
 	guesses  int
-	elicited bool          // a client is told of the end
-	accepted bool          // the person at the client has agreed to go to the page
-	browser  string        // cookie of the browser that has entered the code; "" before
-	callback *door         // at oauth.callback_port, once a browser has entered the code; nil: the browser comes back to where the page is
+	elicited bool   // a client is told of the end
+	accepted bool   // the person at the client has agreed to go to the page
+	browser  string // cookie of the browser that has entered the code; "" before
+	// at oauth.callback_port, once a browser has entered the code; nil: the browser comes back to
+	// where the page is
+	callback *door
 	going    chan struct{} // closed when address is set, or the visit is over
 	address  string        // at the authorization server
 	answered bool
@@ -99,8 +101,8 @@ type visit struct {
 // page is the address of the visit's page.
 func (v *visit) page() string { return v.base + pagePath + v.id }
 
-// cookie is the name of the cookie by which the page knows the browser that has entered the code. Browsers let no other site set one of
-// the name that https has.
+// cookie is the name of the cookie by which the page knows the browser that has entered the code.
+// Browsers let no other site set one of the name that https has.
 func (v *visit) cookie() string {
 	name := "toolhub-sign-in-" + v.id[:8]
 	if isPublic(v.base) {
@@ -112,8 +114,8 @@ func (v *visit) cookie() string {
 // shownCode is the code as people read it.
 func (v *visit) shownCode() string { return v.code[:codeLength/2] + "-" + v.code[codeLength/2:] }
 
-// A code has 8 letters, such as BCDF-GHJK. No two letters look alike, and without vowels they spell no word. That is one of 20^8 codes,
-// and a visit takes maxGuesses wrong ones.
+// A code has 8 letters, such as BCDF-GHJK. No two letters look alike, and without vowels they spell
+// no word. That is one of 20^8 codes, and a visit takes maxGuesses wrong ones.
 const (
 	codeLetters = "BCDFGHJKLMNPQRSTVWXZ"
 	codeLength  = 8
@@ -172,7 +174,8 @@ func (d *Desk) Close() {
 }
 
 // visitOf returns the open visit of a caller to a server where no browser has entered its code yet, or a new one.
-func (d *Desk) visitOf(ctx context.Context, server upstream.ServerConfig, caller tool.Session, client string) (*visit, error) {
+func (d *Desk) visitOf(ctx context.Context, server upstream.ServerConfig, caller tool.Session, client string) (*visit,
+	error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.opened || d.closed {
@@ -196,9 +199,11 @@ func (d *Desk) visitOf(ctx context.Context, server upstream.ServerConfig, caller
 			break
 		}
 	}
-	v := &visit{id: rand.Text(), code: newCode(), server: server, caller: caller, client: client, mark: d.opts.Store.Mark(server),
-		expires: time.Now().Add(d.opts.Lifetime), done: make(chan struct{}), going: make(chan struct{}), answer: make(chan url.Values, 1),
-		asks: make(chan struct{}, 1), cancel: func() {}}
+	v := &visit{id: rand.Text(), code: newCode(), server: server, caller: caller, client: client,
+		mark:    d.opts.Store.Mark(server),
+		expires: time.Now().Add(d.opts.Lifetime), done: make(chan struct{}), going: make(chan struct{}),
+		answer: make(chan url.Values, 1),
+		asks:   make(chan struct{}, 1), cancel: func() {}}
 	if err := d.place(ctx, v); err != nil {
 		return nil, err
 	}
@@ -223,8 +228,9 @@ func (d *Desk) place(ctx context.Context, v *visit) (err error) {
 	return nil
 }
 
-// atCallbackPort reports whether the browser comes back to oauth.callback_port. The page is elsewhere, but at 127.0.0.1 as well, for its
-// cookie: until a browser has entered the code, the port is free for others who sign in.
+// atCallbackPort reports whether the browser comes back to oauth.callback_port. The page is
+// elsewhere, but at 127.0.0.1 as well, for its cookie: until a browser has entered the code, the
+// port is free for others who sign in.
 func (v *visit) atCallbackPort() bool { return v.server.OAuth.CallbackPort != 0 && !isPublic(v.base) }
 
 // back returns the address that the browser comes back to, which is served from then on. d.mu is held.

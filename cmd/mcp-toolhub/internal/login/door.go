@@ -24,7 +24,8 @@ type door struct {
 // pageOnly stands for any port where no browser comes back to.
 const pageOnly = -1
 
-// doorAt returns the door at a port of the loopback interface, 0 for any, and opens it where it is not open. d.mu is held.
+// doorAt returns the door at a port of the loopback interface, 0 for any, and opens it where it is
+// not open. d.mu is held.
 func (d *Desk) doorAt(ctx context.Context, port int) (*door, error) {
 	if one := d.doors[port]; one != nil {
 		one.users++
@@ -43,9 +44,10 @@ func (d *Desk) doorAt(ctx context.Context, port int) (*door, error) {
 		return nil, fmt.Errorf("listen for the browser: %w", err)
 	}
 	host := socket.Addr().String()
-	one := &door{address: "http://" + host, port: port, users: 1, closing: func() (context.Context, context.CancelFunc) {
-		return context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
-	}}
+	one := &door{address: "http://" + host, port: port, users: 1,
+		closing: func() (context.Context, context.CancelFunc) {
+			return context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
+		}}
 	one.server = &http.Server{ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(d.opts.Logger.Handler(), slog.LevelDebug),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -25,8 +25,8 @@ const (
 
 const maxForm = 4 << 10 // bytes of what a page sends
 
-// ServeHTTP serves the pages of visits, the page that browsers come back to, and the hub's Client ID Metadata Document. Whoever calls it
-// has checked the host of the request.
+// ServeHTTP serves the pages of visits, the page that browsers come back to, and the hub's Client
+// ID Metadata Document. Whoever calls it has checked the host of the request.
 func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimPrefix(r.URL.Path, pagePath)
 	get := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -45,14 +45,16 @@ func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// document answers with the Client ID Metadata Document, where the hub has an https address: its own address is the id of the client.
+// document answers with the Client ID Metadata Document, where the hub has an https address: its
+// own address is the id of the client.
 func (d *Desk) document(w http.ResponseWriter, r *http.Request) {
 	base := d.opts.Base()
 	if !isPublic(base) {
 		http.NotFound(w, r)
 		return
 	}
-	text, err := json.Marshal(map[string]any{"client_id": base + documentPath, "client_name": "mcp-toolhub", "client_uri": base,
+	text, err := json.Marshal(map[string]any{"client_id": base + documentPath, "client_name": "mcp-toolhub",
+		"client_uri":    base,
 		"redirect_uris": []string{base + backPath}, "grant_types": []string{"authorization_code", "refresh_token"},
 		"response_types": []string{"code"}, "token_endpoint_auth_method": "none", "application_type": "web"})
 	if err != nil {
@@ -85,8 +87,10 @@ func (d *Desk) show(w http.ResponseWriter, r *http.Request, v *visit) {
 }
 
 const (
-	gone      = "It is done, was given up, or has expired. Call the tool again: your client then shows an address and a code."
-	elsewhere = "A code works once, in one browser. If that was not you, call the tool again: your client then shows another code."
+	gone = "It is done, was given up, or has expired. Call the tool again: your client then shows an address " +
+		"and a code."
+	elsewhere = "A code works once, in one browser. If that was not you, call the tool again: your client then " +
+		"shows another code."
 )
 
 // form is the page that asks for the code. problem says what was wrong with the last one.
@@ -95,10 +99,12 @@ func (v *visit) form(problem string) *view {
 	if u, err := url.Parse(v.server.URL); err == nil {
 		host = u.Host
 	}
-	return &view{Title: "Sign in to " + v.server.ID, Server: v.server.ID, Host: host, Client: v.client, Problem: problem, Form: true}
+	return &view{Title: "Sign in to " + v.server.ID, Server: v.server.ID, Host: host, Client: v.client,
+		Problem: problem, Form: true}
 }
 
-// enter takes the code. The browser that brings the right one is known by a cookie from then on, and goes on to the authorization server.
+// enter takes the code. The browser that brings the right one is known by a cookie from then on,
+// and goes on to the authorization server.
 func (d *Desk) enter(w http.ResponseWriter, r *http.Request, v *visit) {
 	if v == nil {
 		d.show(w, r, nil)
@@ -118,14 +124,16 @@ func (d *Desk) enter(w http.ResponseWriter, r *http.Request, v *visit) {
 	switch d.judge(v, plainCode(r.PostForm.Get("code")), browser) {
 	case rightCode:
 	case wrongCode:
-		answer(w, http.StatusForbidden, v.form("That is not the code. Your client shows it beside the address of this page."))
+		answer(w, http.StatusForbidden,
+			v.form("That is not the code. Your client shows it beside the address of this page."))
 		return
 	default:
 		d.show(w, r, v)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: v.cookie(), Value: browser, Path: "/", Expires: v.expires, HttpOnly: true,
-		Secure: isPublic(v.base), SameSite: http.SameSiteLaxMode}) // Lax: the answer comes from another site, as a link does
+		// Lax: the answer comes from another site, as a link does
+		Secure: isPublic(v.base), SameSite: http.SameSiteLaxMode})
 	d.signIn(r.Context(), v)
 	d.goOn(w, r, v)
 }
@@ -225,7 +233,8 @@ func (d *Desk) comeBack(w http.ResponseWriter, r *http.Request) {
 	case <-v.done:
 		d.tellEnd(w, v)
 	case <-ctx.Done():
-		answer(w, http.StatusGatewayTimeout, &view{Title: "The authorization server is slow", Text: "The hub goes on by itself."})
+		answer(w, http.StatusGatewayTimeout, &view{Title: "The authorization server is slow",
+			Text: "The hub goes on by itself."})
 	}
 }
 
@@ -252,8 +261,10 @@ type view struct {
 	Next                 string
 }
 
-const style = "body{font:16px/1.5 system-ui,sans-serif;max-width:34em;margin:3em auto;padding:0 1em;color:#222;background:#fff}" +
-	"h1{font-size:1.4em}input{font:1.3em monospace;width:11em;padding:.3em}button{font-size:1.1em;padding:.4em 1em}.bad{color:#a00}"
+const style = "body{font:16px/1.5 system-ui,sans-serif;max-width:34em;margin:3em auto;padding:0 " +
+	"1em;color:#222;background:#fff}" +
+	"h1{font-size:1.4em}input{font:1.3em monospace;width:11em;padding:.3em}button{font-size:1.1em;padding:.4em " +
+	"1em}.bad{color:#a00}"
 
 var pages = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">

@@ -1,7 +1,8 @@
 // Package relay keeps a client on stdin and stdout while the hub behind it changes.
 //
-// Example: the hubs of two clients are one process, which the first client has started. When that client ends it, the relay
-// of the second client opens the session again at the next hub, and its client goes on.
+// Example: the hubs of two clients are one process, which the first client has started. When that
+// client ends it, the relay of the second client opens the session again at the next hub, and its
+// client goes on.
 package relay
 
 import (
@@ -19,7 +20,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Hub is a connection to a hub. After CloseWrite, Read ends when the hub has answered all that was written. It ends with the hub, too.
+// Hub is a connection to a hub. After CloseWrite, Read ends when the hub has answered all that was
+// written. It ends with the hub, too.
 type Hub interface {
 	io.Reader
 	io.Writer
@@ -88,8 +90,9 @@ func (r *Relay) readAll(in io.Reader) {
 	}
 }
 
-// leave is End for a client that has sent its last message. If it cannot read anything more either, it was killed, and the
-// hub of another process is to know. A hub in this process sees it for itself.
+// leave is End for a client that has sent its last message. If it cannot read anything more either,
+// it was killed, and the hub of another process is to know. A hub in this process sees it for
+// itself.
 func (r *Relay) leave() {
 	if jsonrpc.IsUnread(r.out) {
 		r.mu.Lock()
@@ -190,9 +193,9 @@ func (r *Relay) say(line []byte) error {
 	return err
 }
 
-// Over connects the client to hub until the client has gone (gone is true) or the hub has ended. If the client has a session, Over
-// first opens it again at hub. Then it sends the requests that no hub has begun. It answers requests that an earlier hub may have
-// begun with an error.
+// Over connects the client to hub until the client has gone (gone is true) or the hub has ended. If
+// the client has a session, Over first opens it again at hub. Then it sends the requests that no
+// hub has begun. It answers requests that an earlier hub may have begun with an error.
 func (r *Relay) Over(ctx context.Context, hub Hub) (gone bool, err error) {
 	lines := jsonrpc.NewLineReader(hub, func() int { return maxLine }, nil)
 	moved, err := r.begin(hub, lines)
@@ -265,8 +268,8 @@ func (r *Relay) begin(hub Hub, lines *jsonrpc.LineReader) (moved bool, err error
 	return false, err
 }
 
-// repeat sends a request of the client again, under an id of the relay's, and waits for the answer. The client has got its answer
-// before, so this one is dropped.
+// repeat sends a request of the client again, under an id of the relay's, and waits for the answer.
+// The client has got its answer before, so this one is dropped.
 func (r *Relay) repeat(hub Hub, lines *jsonrpc.LineReader, text []byte) error {
 	r.replay++
 	id := rawjson.Quote(fmt.Sprint("mcp-toolhub/relay/", r.replay))
@@ -292,8 +295,10 @@ func (r *Relay) settle(moved bool) error {
 	r.mu.Lock()
 	var lost []sent
 	if !moved {
-		harmless := []string{"initialize", "ping", "server/discover", "tools/list", "resources/list", "resources/templates/list", "resources/read",
-			"prompts/list", "prompts/get", "completion/complete", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "subscriptions/listen"}
+		harmless := []string{"initialize", "ping", "server/discover", "tools/list", "resources/list",
+			"resources/templates/list", "resources/read",
+			"prompts/list", "prompts/get", "completion/complete", "logging/setLevel", "resources/subscribe",
+			"resources/unsubscribe", "subscriptions/listen"}
 		r.open = slices.DeleteFunc(r.open, func(s sent) bool {
 			if slices.Contains(harmless, s.method) {
 				return false
@@ -304,8 +309,9 @@ func (r *Relay) settle(moved bool) error {
 	}
 	r.mu.Unlock()
 	for _, s := range lost {
-		failure := &tool.RPCError{Code: tool.CodeInternalError, Message: "the hub that served this client has ended, and the request may have taken " +
-			"effect: look before you send it again"}
+		failure := &tool.RPCError{Code: tool.CodeInternalError,
+			Message: "the hub that served this client has ended, and the request may have taken " +
+				"effect: look before you send it again"}
 		if err := r.say(jsonrpc.ErrorText(json.RawMessage(s.id), failure)); err != nil {
 			return fmt.Errorf("write to the client: %w", err)
 		}

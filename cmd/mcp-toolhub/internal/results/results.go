@@ -1,5 +1,5 @@
-// Package results reads stored results and artifacts for clients: whole, as a resource, and in parts. For a caller that did not get a
-// result it does not exist.
+// Package results reads stored results and artifacts for clients: whole, as a resource, and in
+// parts. For a caller that did not get a result it does not exist.
 package results
 
 import (
@@ -21,9 +21,11 @@ type Reader struct {
 	Memory *budget.Share // for large results while they are read; nil: without bounds
 }
 
-// Read calls use with the bytes of the result and what is known of it. free, which is never nil, ends the use of what use has made of
-// them. The error is ErrUnknown, a *tool.Failure, or that of use.
-func (r Reader) Read(caller tool.Actor, id tool.ResultID, use func(e payload.Entry, native []byte) error) (free func(), err error) {
+// Read calls use with the bytes of the result and what is known of it. free, which is never nil,
+// ends the use of what use has made of them. The error is ErrUnknown, a *tool.Failure, or that of
+// use.
+func (r Reader) Read(caller tool.Actor, id tool.ResultID, use func(e payload.Entry, native []byte) error) (free func(),
+	err error) {
 	free = func() {}
 	if !id.IsResult() && caller.Door != "cli" {
 		return free, ErrUnknown // an input may hold arguments that no caller may see
@@ -59,8 +61,8 @@ func (r Reader) Read(caller tool.Actor, id tool.ResultID, use func(e payload.Ent
 // copies is what it takes to read a result: its bytes, and what is made of them.
 const copies = 2
 
-// may reports whether the caller may read a result: it is the one that got it, the person whose files they are, at the command line, or
-// has the right to read all.
+// may reports whether the caller may read a result: it is the one that got it, the person whose
+// files they are, at the command line, or has the right to read all.
 func (r Reader) may(caller tool.Actor, e payload.Entry) bool {
 	return caller.Ref() == e.Actor || caller.Door == "cli" || r.All(caller)
 }
@@ -74,10 +76,12 @@ func failed(err error) error {
 		return nil
 	case errors.As(err, &gone):
 		return &tool.Failure{Class: tool.ClassExecutionFailed, Code: "result_expired", Cause: err,
-			Message: "this result is no longer stored: " + gone.Entry.Reason + "; call " + string(gone.Entry.Tool) + " again if you need it"}
+			Message: "this result is no longer stored: " + gone.Entry.Reason + "; call " + string(gone.Entry.Tool) +
+				" again if you need it"}
 	case errors.As(err, &corrupt):
 		return &tool.Failure{Class: tool.ClassExecutionFailed, Code: "result_corrupted", Cause: err,
-			Message: "this result was changed since it was stored, so it cannot be read: call its tool again if that is safe"}
+			Message: "this result was changed since it was stored, so it cannot be read: call its tool again if " +
+				"that is safe"}
 	}
 	return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "result_unavailable", Cause: err,
 		Message: "this result cannot be read now: try again later"}

@@ -15,8 +15,10 @@ import (
 // ToolName is the name of the hub's tool that reads parts of stored results.
 const ToolName tool.Name = "result_read"
 
-const description = "Reads on in a result that was too large to be shown whole: the text that came in its place names its id. Give lines, bytes, " +
-	"pointer, path or grep for the part that you need; describe shows what there is. Without any of them it reads from the beginning. An " +
+const description = "Reads on in a result that was too large to be shown whole: the text that came in its place " +
+	"names its id. Give lines, bytes, " +
+	"pointer, path or grep for the part that you need; describe shows what there is. Without any of them it reads " +
+	"from the beginning. An " +
 	"answer that is not the end has a cursor: the same arguments with it go on."
 
 // HubTool returns result_read. reader returns what it reads from.
@@ -67,7 +69,8 @@ func (r Reader) part(ctx context.Context, e *tool.Execution) (tool.Reply, error)
 	}
 	if errors.Is(err, ErrUnknown) {
 		return reply, &tool.Failure{Class: tool.ClassInvalidArguments, Code: "unknown_result",
-			Message: fmt.Sprintf("no result is stored under the id %q: use an id that came in the place of a result", q.ID)}
+			Message: fmt.Sprintf("no result is stored under the id %q: use an id that came in the place of a result",
+				q.ID)}
 	}
 	return reply, refused(err)
 }
@@ -88,7 +91,8 @@ func answer(a slice.Answer) []byte {
 	if a.Next != "" && !strings.Contains(note, a.Next) {
 		note += " The cursor is " + a.Next
 	}
-	return append(append(append(out, `{"type":"text","text":`...), rawjson.Quote(note)...), `,"_meta":{"toolhub/preview":true}}]}`...)
+	return append(append(append(out, `{"type":"text","text":`...), rawjson.Quote(note)...),
+		`,"_meta":{"toolhub/preview":true}}]}`...)
 }
 
 // refused makes what a caller can mend a failure of its arguments.

@@ -1,5 +1,5 @@
-// Package service says how systemd and launchd run the hub as a service of one user: the file that they read, and the commands
-// that start and stop it. It runs none of them.
+// Package service says how systemd and launchd run the hub as a service of one user: the file that
+// they read, and the commands that start and stop it. It runs none of them.
 package service
 
 import (
@@ -70,10 +70,13 @@ func New(u User, h Hub) (*Unit, error) {
 		for _, arg := range h.Args {
 			line += ` \"` + arg + `\"`
 		}
-		return nil, fmt.Errorf("on Windows the hub is no service: let the task scheduler start it when you log on, in cmd.exe:\n  "+
-			"schtasks /Create /SC ONLOGON /TN %s /TR \"%s\"\nand take it out again:\n  schtasks /Delete /TN %[1]s", Name, line)
+		return nil, fmt.Errorf("on Windows the hub is no service: let the task scheduler start it when you log on, "+
+			"in cmd.exe:\n  "+
+			"schtasks /Create /SC ONLOGON /TN %s /TR \"%s\"\nand take it out again:\n  schtasks /Delete /TN %[1]s",
+			Name, line)
 	}
-	return nil, fmt.Errorf("services are for systemd and launchd, which %s does not have: let its own service manager run %s %s",
+	return nil, fmt.Errorf("services are for systemd and launchd, which %s does not have: let its own service "+
+		"manager run %s %s",
 		u.OS, h.Program, strings.Join(h.Args, " "))
 }
 
@@ -153,7 +156,8 @@ func launchd(u User, h Hub) (*Unit, error) {
 	stop := Command{Args: []string{"launchctl", "bootout", domain + "/" + Name}, MayFail: true}
 	return &Unit{
 		File: file, Log: log,
-		Text:  fmt.Sprintf(plist, args.String()+"\n  ", vars.String(), element("string", u.Home), element("string", log)),
+		Text: fmt.Sprintf(plist, args.String()+"\n  ", vars.String(), element("string", u.Home),
+			element("string", log)),
 		Start: []Command{stop, {Args: []string{"launchctl", "bootstrap", domain, file}}},
 		Stop:  []Command{stop},
 	}, bad

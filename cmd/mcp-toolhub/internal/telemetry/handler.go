@@ -10,10 +10,12 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// Handler returns a handler that gives what it is told to next, and keeps or sends it. What it is told has no secrets any more. What a
-// server or a hook has written can hold arguments and results of calls: that is neither kept nor sent, unless content is switched on.
+// Handler returns a handler that gives what it is told to next, and keeps or sends it. What it is
+// told has no secrets any more. What a server or a hook has written can hold arguments and results
+// of calls: that is neither kept nor sent, unless content is switched on.
 func (t *Telemetry) Handler(next slog.Handler) slog.Handler {
-	all := []slog.Handler{next, withoutWords{slog.NewJSONHandler(&t.lines, &slog.HandlerOptions{Level: slog.LevelInfo})}}
+	all := []slog.Handler{next, withoutWords{slog.NewJSONHandler(&t.lines,
+		&slog.HandlerOptions{Level: slog.LevelInfo})}}
 	if t.logs != nil {
 		var sent slog.Handler = otelslog.NewHandler(scope, otelslog.WithLoggerProvider(t.logs))
 		if !t.content {
@@ -78,7 +80,8 @@ func (w withoutWords) WithGroup(name string) slog.Handler {
 	return withoutWords{w.Handler.WithGroup(name)}
 }
 
-// WithoutWords is a line of a log in JSON without what servers, hooks and tools have written. Another line stays as it is.
+// WithoutWords is a line of a log in JSON without what servers, hooks and tools have written.
+// Another line stays as it is.
 func WithoutWords(line string) string {
 	if !rawjson.Valid([]byte(line)) || !rawjson.IsObject([]byte(line)) {
 		return line

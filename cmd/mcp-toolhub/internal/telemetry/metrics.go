@@ -43,19 +43,24 @@ func Metrics() []Metric {
 	return []Metric{
 		{MetricCalls, kindCounter, "{call}", "server, tool, status, class", "Calls that have ended."},
 		{MetricParts, kindHistogram, "s", "server, part",
-			"What the time of a call was spent on: waiting in the queue, permission, hooks, the upstream server, and the hub itself."},
+			"What the time of a call was spent on: waiting in the queue, permission, hooks, the upstream server, " +
+				"and the hub itself."},
 		{MetricServerDuration, kindHistogram, "s", "mcp_method_name, gen_ai_tool_name, error_type",
 			"Requests of clients, from their arrival to the answer."},
-		{MetricClientDuration, kindHistogram, "s", "mcp_method_name, gen_ai_tool_name, error_type, server", "Requests to servers, from sending to the answer."},
-		{MetricTokens, kindCounter, "{token}", "by", "Tokens that models were spared, by previews of large results and by deferred tools."},
-		{MetricServerState, kindGauge, "1", "server, state", "1 for the state that a server is in, and 0 for the others."},
+		{MetricClientDuration, kindHistogram, "s", "mcp_method_name, gen_ai_tool_name, error_type, server",
+			"Requests to servers, from sending to the answer."},
+		{MetricTokens, kindCounter, "{token}", "by",
+			"Tokens that models were spared, by previews of large results and by deferred tools."},
+		{MetricServerState, kindGauge, "1", "server, state",
+			"1 for the state that a server is in, and 0 for the others."},
 		{MetricRestarts, kindCounter, "{start}", "server", "Starts of a server after its first."},
 		{MetricRunning, kindGauge, "{call}", "server", "Calls that run at a server."},
 		{MetricQueued, kindGauge, "{call}", "server", "Calls that wait for their turn at a server."},
 		{MetricApprovals, kindGauge, "{approval}", "", "Questions that wait for a person."},
 		{MetricJournal, kindGauge, "By", "", "Records that wait to be written to the journal."},
 		{MetricStoreLag, kindGauge, "s", "", "How long the oldest record of the journal waits for the record store."},
-		{MetricSurplus, kindCounter, "{call}", "", "Calls that were removed before their time because the record store was too large."},
+		{MetricSurplus, kindCounter, "{call}", "",
+			"Calls that were removed before their time because the record store was too large."},
 		{MetricRefused, kindCounter, "{request}", "", "Requests without a valid token."},
 	}
 }
@@ -66,19 +71,21 @@ const (
 	kindHistogram = "histogram"
 )
 
-// durations are the buckets of histograms in seconds: those of the conventions, and finer ones below, where most of the hub's parts are.
+// durations are the buckets of histograms in seconds: those of the conventions, and finer ones
+// below, where most of the hub's parts are.
 func durations() []float64 {
 	return []float64{0.0001, 0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 }
 
-// Bounds of the names that labels may have. Servers choose the names of their tools, and may choose new ones at any time. What comes beyond
-// them is counted as "_OTHER".
+// Bounds of the names that labels may have. Servers choose the names of their tools, and may choose
+// new ones at any time. What comes beyond them is counted as "_OTHER".
 const (
 	maxTools     = 2000 // in all
 	maxServers   = 200
 	maxPerServer = 500
 
-	// maxSeries bounds the combinations that one metric has: the SDK counts those beyond it as one, otel_metric_overflow.
+	// maxSeries bounds the combinations that one metric has: the SDK counts those beyond it as one,
+	// otel_metric_overflow.
 	maxSeries = 10_000
 )
 
@@ -136,7 +143,8 @@ const (
 
 func partNames() [parts]string { return [...]string{"queue", "permission", "hooks", "upstream", "hub"} }
 
-// partOf is the part that a phase belongs to. Where a call waits for its client's next request, it waits for what its server asked.
+// partOf is the part that a phase belongs to. Where a call waits for its client's next request, it
+// waits for what its server asked.
 func partOf(phase string) int {
 	switch phase {
 	case "schedule":
@@ -153,7 +161,8 @@ func partOf(phase string) int {
 
 // startMetrics makes metrics, for whoever asks, and for an endpoint where that is not nil.
 func (t *Telemetry) startMetrics(o Options, to *endpoint, about *resource.Resource) {
-	options := []sdkmetric.Option{sdkmetric.WithCardinalityLimit(maxSeries), sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter)}
+	options := []sdkmetric.Option{sdkmetric.WithCardinalityLimit(maxSeries),
+		sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter)}
 	if about != nil {
 		options = append(options, sdkmetric.WithResource(about))
 	}
@@ -176,15 +185,17 @@ func (t *Telemetry) startMetrics(o Options, to *endpoint, about *resource.Resour
 
 // newMetrics registers what Metrics lists. Registration fails for names that are no names.
 func newMetrics(meter metric.Meter, state func() State) *metrics {
-	m := &metrics{state: state, series: make(map[seriesKey]*series), byPart: make(map[string]*[parts][]metric.RecordOption),
-		names: make(map[tool.Name]bool), tools: make(map[string]int)}
+	m := &metrics{state: state, series: make(map[seriesKey]*series),
+		byPart: make(map[string]*[parts][]metric.RecordOption),
+		names:  make(map[tool.Name]bool), tools: make(map[string]int)}
 	gauges, floats := make(map[string]metric.Int64Observable), make(map[string]metric.Float64Observable)
 	for _, d := range Metrics() {
 		unit, help := metric.WithUnit(d.Unit), metric.WithDescription(d.Help)
 		switch {
 		case d.Kind == kindHistogram:
 			h, _ := meter.Float64Histogram(d.Name, unit, help, metric.WithExplicitBucketBoundaries(durations()...))
-			*map[string]*metric.Float64Histogram{MetricParts: &m.parts, MetricServerDuration: &m.server, MetricClientDuration: &m.client}[d.Name] = h
+			*map[string]*metric.Float64Histogram{MetricParts: &m.parts, MetricServerDuration: &m.server,
+				MetricClientDuration: &m.client}[d.Name] = h
 		case d.Name == MetricCalls:
 			m.calls, _ = meter.Int64Counter(d.Name, unit, help)
 		case d.Name == MetricTokens:
@@ -213,7 +224,8 @@ func newMetrics(meter metric.Meter, state func() State) *metrics {
 }
 
 // observe says what is at this moment.
-func (m *metrics) observe(o metric.Observer, gauges map[string]metric.Int64Observable, floats map[string]metric.Float64Observable) {
+func (m *metrics) observe(o metric.Observer, gauges map[string]metric.Int64Observable,
+	floats map[string]metric.Float64Observable) {
 	now := m.state()
 	for _, st := range now.Servers[:min(len(now.Servers), maxServers)] {
 		server := attribute.String("server", st.Server)
@@ -222,7 +234,8 @@ func (m *metrics) observe(o metric.Observer, gauges map[string]metric.Int64Obser
 			if st.State == state {
 				in = 1
 			}
-			o.ObserveInt64(gauges[MetricServerState], in, metric.WithAttributes(server, attribute.String("state", string(state))))
+			o.ObserveInt64(gauges[MetricServerState], in,
+				metric.WithAttributes(server, attribute.String("state", string(state))))
 		}
 		o.ObserveInt64(gauges[MetricRestarts], int64(st.Restarts), metric.WithAttributes(server))
 		o.ObserveInt64(gauges[MetricRunning], int64(st.InFlight), metric.WithAttributes(server))

@@ -45,8 +45,8 @@ type endpoint struct {
 }
 
 // environment reads the variables of OpenTelemetry:
-// https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/ and .../otel/protocol/exporter/. Those of sampling, of
-// batches and of limits are read by the SDK.
+// https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/ and
+// .../otel/protocol/exporter/. Those of sampling, of batches and of limits are read by the SDK.
 type environment struct {
 	lookup   func(name string) (value string, ok bool)
 	problems []string
@@ -88,15 +88,19 @@ func (e *environment) endpoint(s signal) *endpoint {
 	case "none":
 		return nil
 	default:
-		e.problem("%s is %q: the hub sends OTLP alone, so %s are not sent; set it to otlp or none", chosen, exporter, strings.ToLower(s.variable))
+		e.problem("%s is %q: the hub sends OTLP alone, so %s are not sent; set it to otlp or none", chosen, exporter,
+			strings.ToLower(s.variable))
 		return nil
 	}
 	if protocol := e.exporter(s, "PROTOCOL"); protocol != "" && protocol != "http/protobuf" {
-		e.problem("OTEL_EXPORTER_OTLP_PROTOCOL is %q: the hub speaks http/protobuf alone, so %s are not sent; set it to http/protobuf, and the "+
-			"endpoint to the collector's port for that, which is 4318 most often", protocol, strings.ToLower(s.variable))
+		e.problem("OTEL_EXPORTER_OTLP_PROTOCOL is %q: the hub speaks http/protobuf alone, so %s are not sent; set "+
+			"it to http/protobuf, and the "+
+			"endpoint to the collector's port for that, which is 4318 most often", protocol,
+			strings.ToLower(s.variable))
 		return nil
 	}
-	to := &endpoint{signal: s, headers: make(http.Header), timeout: 10 * time.Second, gzip: e.exporter(s, "COMPRESSION") == "gzip"}
+	to := &endpoint{signal: s, headers: make(http.Header), timeout: 10 * time.Second,
+		gzip: e.exporter(s, "COMPRESSION") == "gzip"}
 	if to.url = e.get("OTEL_EXPORTER_OTLP_" + s.variable + "_ENDPOINT"); to.url == "" {
 		base := e.get("OTEL_EXPORTER_OTLP_ENDPOINT")
 		if base == "" {
@@ -105,7 +109,8 @@ func (e *environment) endpoint(s signal) *endpoint {
 		to.url = strings.TrimSuffix(base, "/") + "/" + s.path
 	}
 	if u, err := url.Parse(to.url); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		e.problem("the endpoint of %s is no URL of http or https: set OTEL_EXPORTER_OTLP_ENDPOINT to one such as http://localhost:4318",
+		e.problem("the endpoint of %s is no URL of http or https: set OTEL_EXPORTER_OTLP_ENDPOINT to one such as "+
+			"http://localhost:4318",
 			strings.ToLower(s.variable))
 		return nil
 	}
@@ -123,7 +128,8 @@ func (e *environment) endpoint(s signal) *endpoint {
 		e.problem("%v, so %s are not sent", err, strings.ToLower(s.variable))
 		return nil
 	}
-	to.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	to.client = &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return to
 }
 
@@ -150,7 +156,8 @@ func (e *environment) transport(s signal) (*http.Transport, error) {
 	}
 	transport = transport.Clone()
 	transport.MaxIdleConnsPerHost = 2
-	ca, certificate, key := e.exporter(s, "CERTIFICATE"), e.exporter(s, "CLIENT_CERTIFICATE"), e.exporter(s, "CLIENT_KEY")
+	ca, certificate, key := e.exporter(s, "CERTIFICATE"), e.exporter(s, "CLIENT_CERTIFICATE"),
+		e.exporter(s, "CLIENT_KEY")
 	if ca == "" && certificate == "" {
 		return transport, nil
 	}
@@ -178,7 +185,8 @@ func (e *environment) transport(s signal) (*http.Transport, error) {
 // describe says what the telemetry is of. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come last, so they win.
 func describe(ctx context.Context, version string, e *environment) *resource.Resource {
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
-		resource.WithAttributes(attribute.String("service.name", "mcp-toolhub"), attribute.String("service.version", version),
+		resource.WithAttributes(attribute.String("service.name", "mcp-toolhub"),
+			attribute.String("service.version", version),
 			attribute.String("service.instance.id", instance())), resource.WithFromEnv())
 	if err != nil {
 		e.problem("OTEL_RESOURCE_ATTRIBUTES is not taken whole: write key=value, separated by commas")
@@ -206,8 +214,9 @@ const (
 	pause    = time.Second
 )
 
-// send sends a message, more than once where the collector wants that, within the endpoint's timeout. The log hears of the first failure
-// and of the recovery. The message is lost where it fails: nobody waits for telemetry.
+// send sends a message, more than once where the collector wants that, within the endpoint's
+// timeout. The log hears of the first failure and of the recovery. The message is lost where it
+// fails: nobody waits for telemetry.
 func (s *sender) send(ctx context.Context, m proto.Message) error {
 	body, err := proto.Marshal(m)
 	if err != nil {
@@ -280,13 +289,15 @@ func (s *sender) tell(err error) {
 	switch {
 	case logger == nil:
 	case err != nil && !before:
-		logger.Warn("telemetry is lost: the collector does not take it; calls go on", "signal", strings.ToLower(s.signal.variable), "error", err)
+		logger.Warn("telemetry is lost: the collector does not take it; calls go on", "signal",
+			strings.ToLower(s.signal.variable), "error", err)
 	case err == nil && before:
 		logger.Info("the collector takes telemetry again", "signal", strings.ToLower(s.signal.variable))
 	}
 }
 
-// traceClient sends spans. A TracesData is on the wire what the collector's ExportTraceServiceRequest is: so nothing of gRPC is compiled.
+// traceClient sends spans. A TracesData is on the wire what the collector's
+// ExportTraceServiceRequest is: so nothing of gRPC is compiled.
 type traceClient struct{ *sender }
 
 func (traceClient) Start(context.Context) error { return nil }

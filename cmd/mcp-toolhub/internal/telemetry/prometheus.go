@@ -58,12 +58,14 @@ func family(m *metricdata.Metrics) *dto.MetricFamily {
 	case metricdata.Sum[int64]:
 		about.Kind, f.Type = kindCounter, dto.MetricType_COUNTER.Enum()
 		for _, p := range data.DataPoints {
-			f.Metric = append(f.Metric, &dto.Metric{Label: labels(p.Attributes), Counter: &dto.Counter{Value: new(float64(p.Value))}})
+			f.Metric = append(f.Metric, &dto.Metric{Label: labels(p.Attributes),
+				Counter: &dto.Counter{Value: new(float64(p.Value))}})
 		}
 	case metricdata.Gauge[int64]:
 		f.Type = dto.MetricType_GAUGE.Enum()
 		for _, p := range data.DataPoints {
-			f.Metric = append(f.Metric, &dto.Metric{Label: labels(p.Attributes), Gauge: &dto.Gauge{Value: new(float64(p.Value))}})
+			f.Metric = append(f.Metric, &dto.Metric{Label: labels(p.Attributes),
+				Gauge: &dto.Gauge{Value: new(float64(p.Value))}})
 		}
 	case metricdata.Gauge[float64]:
 		f.Type = dto.MetricType_GAUGE.Enum()
@@ -73,7 +75,8 @@ func family(m *metricdata.Metrics) *dto.MetricFamily {
 	case metricdata.Histogram[float64]:
 		f.Type = dto.MetricType_HISTOGRAM.Enum()
 		for i := range data.DataPoints {
-			f.Metric = append(f.Metric, &dto.Metric{Label: labels(data.DataPoints[i].Attributes), Histogram: histogram(&data.DataPoints[i])})
+			f.Metric = append(f.Metric, &dto.Metric{Label: labels(data.DataPoints[i].Attributes),
+				Histogram: histogram(&data.DataPoints[i])})
 		}
 	}
 	if len(f.Metric) == 0 {

@@ -13,9 +13,11 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Request is told of a request of a client that is no tools/call, with the _meta that goes on to a server. end is to be called with the
-// error that the client gets, or nil. What is done for the request is done with the context.
-func (t *Telemetry) Request(ctx context.Context, method string, meta json.RawMessage) (_ context.Context, end func(*tool.RPCError)) {
+// Request is told of a request of a client that is no tools/call, with the _meta that goes on to a
+// server. end is to be called with the error that the client gets, or nil. What is done for the
+// request is done with the context.
+func (t *Telemetry) Request(ctx context.Context, method string, meta json.RawMessage) (_ context.Context,
+	end func(*tool.RPCError)) {
 	if t.tracer == nil && t.metrics == nil {
 		return ctx, func(*tool.RPCError) {}
 	}
@@ -39,8 +41,8 @@ func (t *Telemetry) Request(ctx context.Context, method string, meta json.RawMes
 	}
 }
 
-// Forward is told of such a request on its way to a server. It returns the request as it goes on: with the context of the trace that ctx
-// belongs to.
+// Forward is told of such a request on its way to a server. It returns the request as it goes on:
+// with the context of the trace that ctx belongs to.
 func (t *Telemetry) Forward(ctx context.Context, r *tool.Request) (_ *tool.Request, end func(tool.Reply, error)) {
 	if t.tracer == nil && t.metrics == nil {
 		return r, func(tool.Reply, error) {}
@@ -56,7 +58,8 @@ func (t *Telemetry) Forward(ctx context.Context, r *tool.Request) (_ *tool.Reque
 			all.add(attrPrompt, target)
 		}
 		var inner context.Context
-		inner, span = t.tracer.Start(ctx, spanName(method, target), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(all...))
+		inner, span = t.tracer.Start(ctx, spanName(method, target), trace.WithSpanKind(trace.SpanKindClient),
+			trace.WithAttributes(all...))
 		onward := *r
 		onward.Meta = inject(inner, r.Meta)
 		r = &onward
@@ -77,7 +80,8 @@ func (t *Telemetry) Forward(ctx context.Context, r *tool.Request) (_ *tool.Reque
 	}
 }
 
-// Ask is told of a request that the hub sends to a server on its own. end is to be called with the error of the answer, or nil.
+// Ask is told of a request that the hub sends to a server on its own. end is to be called with the
+// error of the answer, or nil.
 func (t *Telemetry) Ask(ctx context.Context, server, method string) (end func(error)) {
 	_, ended := t.Forward(ctx, &tool.Request{Server: server, Method: method})
 	return func(err error) { ended(tool.Reply{}, err) }

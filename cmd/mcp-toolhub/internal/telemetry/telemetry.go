@@ -1,11 +1,15 @@
-// Package telemetry tells the outside how the hub is doing: metrics for Prometheus; traces, metrics and logs for a collector of
-// OpenTelemetry; and the latest calls, phase by phase, for the hub's own commands.
+// Package telemetry tells the outside how the hub is doing: metrics for Prometheus; traces, metrics
+// and logs for a collector of OpenTelemetry; and the latest calls, phase by phase, for the hub's
+// own commands.
 //
-// All that it says of a call it takes from one invoke.Ended, when the call has ended and is recorded. What is sent to a collector waits in
-// bounded queues beside the calls: a collector that is slow or gone costs telemetry, and no call.
+// All that it says of a call it takes from one invoke.Ended, when the call has ended and is
+// recorded. What is sent to a collector waits in bounded queues beside the calls: a collector that
+// is slow or gone costs telemetry, and no call.
 //
-// The names of spans, attributes and metrics are those of the OpenTelemetry semantic conventions for MCP and GenAI, which have the status
-// of development: https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md. Others begin with "toolhub".
+// The names of spans, attributes and metrics are those of the OpenTelemetry semantic conventions
+// for MCP and GenAI, which have the status of development:
+// https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md. Others
+// begin with "toolhub".
 package telemetry
 
 import (
@@ -30,8 +34,9 @@ const scope = "github.com/mcp-toolhub/mcp-toolhub"
 
 // Options say what telemetry there is.
 type Options struct {
-	Version string                                    // of the hub
-	Getenv  func(name string) (value string, ok bool) // has the contract of os.LookupEnv; the OTEL_* variables are looked up
+	Version string // of the hub
+	// has the contract of os.LookupEnv; the OTEL_* variables are looked up
+	Getenv func(name string) (value string, ok bool)
 
 	Metrics bool // somebody may ask for the metrics by ServeHTTP
 	Content bool // arguments and results of calls stand in spans, masked
@@ -52,8 +57,8 @@ type Telemetry struct {
 	once    sync.Once
 }
 
-// New returns the telemetry that the options and the environment want. problems say what of the environment is not done, and what to do
-// about it: the hub runs without that.
+// New returns the telemetry that the options and the environment want. problems say what of the
+// environment is not done, and what to do about it: the hub runs without that.
 func New(ctx context.Context, o Options) (t *Telemetry, problems []string) {
 	t = &Telemetry{content: o.Content}
 	env := environment{lookup: o.Getenv}
@@ -76,7 +81,8 @@ func New(ctx context.Context, o Options) (t *Telemetry, problems []string) {
 	return t, env.problems
 }
 
-// Tell makes logger hear of a collector that cannot be reached, and of its return. It is called once, before the first call.
+// Tell makes logger hear of a collector that cannot be reached, and of its return. It is called
+// once, before the first call.
 func (t *Telemetry) Tell(logger *slog.Logger) {
 	t.outlet.logger.Store(logger)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { // otherwise the SDK writes to stderr

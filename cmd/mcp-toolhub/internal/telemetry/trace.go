@@ -168,11 +168,14 @@ func clientError(e *invoke.Ended) string {
 	return ""
 }
 
-// rpcError is the error.type of a JSON-RPC error: its code. Servers choose codes: those that neither JSON-RPC nor MCP knows are "_OTHER".
+// rpcError is the error.type of a JSON-RPC error: its code. Servers choose codes: those that
+// neither JSON-RPC nor MCP knows are "_OTHER".
 func rpcError(e *tool.RPCError) string {
 	switch e.Code {
-	case tool.CodeParseError, tool.CodeInvalidRequest, tool.CodeMethodNotFound, tool.CodeInvalidParams, tool.CodeInternalError,
-		tool.CodeHeaderMismatch, tool.CodeMissingCapabilities, tool.CodeUnsupportedProtocol, tool.CodeURLElicitationRequired, -32000, -32002:
+	case tool.CodeParseError, tool.CodeInvalidRequest, tool.CodeMethodNotFound, tool.CodeInvalidParams,
+		tool.CodeInternalError,
+		tool.CodeHeaderMismatch, tool.CodeMissingCapabilities, tool.CodeUnsupportedProtocol,
+		tool.CodeURLElicitationRequired, -32000, -32002:
 		return strconv.FormatInt(e.Code, 10)
 	}
 	return other
@@ -181,8 +184,10 @@ func rpcError(e *tool.RPCError) string {
 // knownMethod is a method as telemetry calls it. Clients choose methods: those that MCP does not know are "_OTHER".
 func knownMethod(method string) string {
 	switch method {
-	case "initialize", "server/discover", "ping", methodCall, "tools/list", "prompts/get", "prompts/list", "resources/list", "resources/read",
-		"resources/templates/list", "resources/subscribe", "resources/unsubscribe", "subscriptions/listen", "completion/complete",
+	case "initialize", "server/discover", "ping", methodCall, "tools/list", "prompts/get", "prompts/list",
+		"resources/list", "resources/read",
+		"resources/templates/list", "resources/subscribe", "resources/unsubscribe", "subscriptions/listen",
+		"completion/complete",
 		"logging/setLevel", "tasks/get", "tasks/list", "tasks/result", "tasks/cancel", "tasks/update":
 		return method
 	}
@@ -259,7 +264,8 @@ func transportOf(door string) string {
 	return "pipe"
 }
 
-// propagator reads and writes the context of a trace as W3C Trace Context has it. Baggage is not read: it passes as it is.
+// propagator reads and writes the context of a trace as W3C Trace Context has it. Baggage is not
+// read: it passes as it is.
 func propagator() propagation.TraceContext { return propagation.TraceContext{} }
 
 // The members of _meta with the context of a trace:

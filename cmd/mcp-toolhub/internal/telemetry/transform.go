@@ -36,7 +36,8 @@ func (*metricExporter) Shutdown(context.Context) error   { return nil }
 func (x *metricExporter) Export(ctx context.Context, all *metricdata.ResourceMetrics) error {
 	out := &metricspb.ResourceMetrics{Resource: resourceOf(all.Resource), SchemaUrl: all.Resource.SchemaURL()}
 	for _, s := range all.ScopeMetrics {
-		one := &metricspb.ScopeMetrics{Scope: &commonpb.InstrumentationScope{Name: s.Scope.Name, Version: s.Scope.Version}}
+		one := &metricspb.ScopeMetrics{Scope: &commonpb.InstrumentationScope{Name: s.Scope.Name,
+			Version: s.Scope.Version}}
 		for i := range s.Metrics {
 			one.Metrics = append(one.Metrics, metricOf(&s.Metrics[i]))
 		}
@@ -52,8 +53,9 @@ func metricOf(m *metricdata.Metrics) *metricspb.Metric {
 	out := &metricspb.Metric{Name: m.Name, Description: m.Description, Unit: m.Unit}
 	switch data := m.Data.(type) {
 	case metricdata.Sum[int64]:
-		out.Data = &metricspb.Metric_Sum{Sum: &metricspb.Sum{AggregationTemporality: cumulative, IsMonotonic: data.IsMonotonic,
-			DataPoints: pointsOf(data.DataPoints)}}
+		out.Data = &metricspb.Metric_Sum{Sum: &metricspb.Sum{AggregationTemporality: cumulative,
+			IsMonotonic: data.IsMonotonic,
+			DataPoints:  pointsOf(data.DataPoints)}}
 	case metricdata.Gauge[int64]:
 		out.Data = &metricspb.Metric_Gauge{Gauge: &metricspb.Gauge{DataPoints: pointsOf(data.DataPoints)}}
 	case metricdata.Gauge[float64]:
@@ -62,8 +64,9 @@ func metricOf(m *metricdata.Metrics) *metricspb.Metric {
 		h := &metricspb.Histogram{AggregationTemporality: cumulative}
 		for i := range data.DataPoints {
 			p := &data.DataPoints[i]
-			one := &metricspb.HistogramDataPoint{Attributes: setOf(p.Attributes), StartTimeUnixNano: nanos(p.StartTime), TimeUnixNano: nanos(p.Time),
-				Count: p.Count, Sum: &p.Sum, ExplicitBounds: p.Bounds, BucketCounts: p.BucketCounts}
+			one := &metricspb.HistogramDataPoint{Attributes: setOf(p.Attributes), StartTimeUnixNano: nanos(p.StartTime),
+				TimeUnixNano: nanos(p.Time),
+				Count:        p.Count, Sum: &p.Sum, ExplicitBounds: p.Bounds, BucketCounts: p.BucketCounts}
 			if least, ok := p.Min.Value(); ok {
 				one.Min = &least
 			}
@@ -79,7 +82,8 @@ func metricOf(m *metricdata.Metrics) *metricspb.Metric {
 
 func pointsOf[N int64 | float64](points []metricdata.DataPoint[N]) (all []*metricspb.NumberDataPoint) {
 	for _, p := range points {
-		one := &metricspb.NumberDataPoint{Attributes: setOf(p.Attributes), StartTimeUnixNano: nanos(p.StartTime), TimeUnixNano: nanos(p.Time)}
+		one := &metricspb.NumberDataPoint{Attributes: setOf(p.Attributes), StartTimeUnixNano: nanos(p.StartTime),
+			TimeUnixNano: nanos(p.Time)}
 		switch v := any(p.Value).(type) {
 		case int64:
 			one.Value = &metricspb.NumberDataPoint_AsInt{AsInt: v}
@@ -105,7 +109,9 @@ func (x *logExporter) Export(ctx context.Context, records []sdklog.Record) error
 	for i := range records {
 		r := &records[i]
 		one := &logspb.LogRecord{TimeUnixNano: nanos(r.Timestamp()), ObservedTimeUnixNano: nanos(r.ObservedTimestamp()),
-			SeverityNumber: logspb.SeverityNumber(r.Severity()), SeverityText: r.SeverityText(), Body: valueOf(r.Body())} // of the same numbers
+			// of the same numbers
+			SeverityNumber: logspb.SeverityNumber(r.Severity()), SeverityText: r.SeverityText(),
+			Body: valueOf(r.Body())}
 		r.WalkAttributes(func(kv attribute.KeyValue) bool {
 			one.Attributes = append(one.Attributes, pairOf(kv))
 			return true
@@ -113,7 +119,8 @@ func (x *logExporter) Export(ctx context.Context, records []sdklog.Record) error
 		lines.LogRecords = append(lines.LogRecords, one)
 	}
 	about := records[0].Resource()
-	return x.send(ctx, &logspb.LogsData{ResourceLogs: []*logspb.ResourceLogs{{Resource: resourceOf(about), SchemaUrl: about.SchemaURL(),
+	return x.send(ctx, &logspb.LogsData{ResourceLogs: []*logspb.ResourceLogs{{Resource: resourceOf(about),
+		SchemaUrl: about.SchemaURL(),
 		ScopeLogs: []*logspb.ScopeLogs{lines}}}})
 }
 

@@ -1,5 +1,6 @@
-// Command listserver is an MCP server over stdio that starts as fast as a Go program can. It lists the tools that stand in the
-// file of its first argument, and never answers while the file of its second argument exists.
+// Command listserver is an MCP server over stdio that starts as fast as a Go program can. It lists
+// the tools that stand in the file of its first argument, and never answers while the file of its
+// second argument exists.
 package main
 
 import (
@@ -32,7 +33,8 @@ func main() {
 			if bytes.Contains(line, []byte(`"2025-06-18"`)) {
 				version = "2025-06-18"
 			}
-			_, _ = out.WriteString(`,"result":{"protocolVersion":"` + version + `","capabilities":{"tools":{}},"serverInfo":{"name":"list","version":"1"}}`)
+			_, _ = out.WriteString(`,"result":{"protocolVersion":"` + version +
+				`","capabilities":{"tools":{}},"serverInfo":{"name":"list","version":"1"}}`)
 		case bytes.Contains(line, []byte(`"method":"tools/list"`)):
 			list, err := os.Open(os.Args[1])
 			if err != nil {

@@ -1,5 +1,6 @@
-// Package suspended holds the calls that wait for their client's next request, on protocol 2026-07-28. Each has a sealed
-// requestState at its client. The retry that brings that back takes the call out of the table, once.
+// Package suspended holds the calls that wait for their client's next request, on protocol
+// 2026-07-28. Each has a sealed requestState at its client. The retry that brings that back takes
+// the call out of the table, once.
 package suspended
 
 import (
@@ -19,8 +20,8 @@ import (
 // purpose is the purpose that requestState is sealed for. Its number changes when an older State can be misread.
 const purpose = "toolhub/requestState/2"
 
-// MaxOfCaller bounds the suspended calls of one caller. A call whose server waits keeps its place there: so half of the 100
-// places that a server has by default stay free.
+// MaxOfCaller bounds the suspended calls of one caller. A call whose server waits keeps its place
+// there: so half of the 100 places that a server has by default stay free.
 const MaxOfCaller = 50
 
 // maxCalls bounds the suspended calls of the hub.
@@ -29,20 +30,22 @@ const maxCalls = 1000
 // State is the content of a requestState: the request that it continues, its caller, and its end. The server's own
 // requestState, where it gave one, follows it in the sealed text.
 type State struct {
-	ID        string    `json:"ticket"` // of the suspended call; good for one retry
-	Caller    string    `json:"caller"` // key of the session
-	Profile   string    `json:"profile"`
-	Server    string    `json:"server"`
-	Method    string    `json:"method"`
-	Name      string    `json:"name"`      // canonical name of the tool; the server's own name of the prompt, or URI of the resource
+	ID      string `json:"ticket"` // of the suspended call; good for one retry
+	Caller  string `json:"caller"` // key of the session
+	Profile string `json:"profile"`
+	Server  string `json:"server"`
+	Method  string `json:"method"`
+	// canonical name of the tool; the server's own name of the prompt, or URI of the resource
+	Name      string    `json:"name"`
 	Arguments string    `json:"arguments"` // digest
 	Expires   time.Time `json:"expires"`
 }
 
 // Call is one suspended call. Whoever takes it out of the table calls exactly one of Resume and End.
 type Call[Retry any] struct {
-	Resume func(ctx context.Context, retry Retry, serverState json.RawMessage) // serverState is nil where the server gave none
-	End    func(why *tool.Failure)                                             // returns when the call has ended
+	// serverState is nil where the server gave none
+	Resume func(ctx context.Context, retry Retry, serverState json.RawMessage)
+	End    func(why *tool.Failure) // returns when the call has ended
 
 	caller string
 	timer  *time.Timer
@@ -75,15 +78,18 @@ func (t *Table[Retry]) Len() int {
 	return len(t.calls)
 }
 
-// Add suspends a call until within has passed, and returns its requestState. After a failure the call is the caller's to
-// end. A client that has gone, so that ctx is done, gets no requestState: it cannot come back with one.
-func (t *Table[Retry]) Add(ctx context.Context, s State, within time.Duration, serverState json.RawMessage, c *Call[Retry]) (
+// Add suspends a call until within has passed, and returns its requestState. After a failure the
+// call is the caller's to end. A client that has gone, so that ctx is done, gets no requestState:
+// it cannot come back with one.
+func (t *Table[Retry]) Add(ctx context.Context, s State, within time.Duration, serverState json.RawMessage,
+	c *Call[Retry]) (
 	requestState string, failure *tool.Failure,
 ) {
 	s.ID, s.Expires = rand.Text(), time.Now().Add(within)
 	text, err := json.Marshal(s)
 	if err != nil {
-		return "", &tool.Failure{Class: tool.ClassExecutionFailed, Cause: err, Message: "the hub cannot keep the call waiting"}
+		return "", &tool.Failure{Class: tool.ClassExecutionFailed, Cause: err,
+			Message: "the hub cannot keep the call waiting"}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -91,9 +97,11 @@ func (t *Table[Retry]) Add(ctx context.Context, s State, within time.Duration, s
 	case t.closed != nil:
 		return "", t.closed
 	case len(t.calls) >= maxCalls || t.count[s.Caller] >= MaxOfCaller:
-		return "", &tool.Failure{Class: tool.ClassRateLimited, Message: fmt.Sprintf("the server asks for input, and too many requests "+
-			"wait for some already (%d of one caller, %d in all): answer those, or wait until they expire, then try again",
-			MaxOfCaller, maxCalls)}
+		return "", &tool.Failure{Class: tool.ClassRateLimited,
+			Message: fmt.Sprintf("the server asks for input, and too many requests "+
+				"wait for some already (%d of one caller, %d in all): answer those, or wait until they expire, "+
+				"then try again",
+				MaxOfCaller, maxCalls)}
 	case ctx.Err() != nil:
 		return "", &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled"}
 	}
@@ -159,14 +167,17 @@ func (t *Table[Retry]) Close(why *tool.Failure) {
 }
 
 // Take removes the call that a requestState continues, if want is what that was given for.
-func (t *Table[Retry]) Take(requestState string, want State) (c *Call[Retry], serverState json.RawMessage, refusal *tool.RPCError) {
+func (t *Table[Retry]) Take(requestState string, want State) (c *Call[Retry], serverState json.RawMessage,
+	refusal *tool.RPCError) {
 	s, serverState, refusal := t.Read(requestState)
 	if refusal != nil {
 		return nil, nil, refusal
 	}
 	want.ID, want.Expires = s.ID, s.Expires
 	if s != want {
-		return nil, nil, Refused("belongs to another request: caller, profile, method, name or URI, and arguments must be those of the first one")
+		return nil, nil,
+			Refused("belongs to another request: caller, profile, method, name or URI, and arguments must be those " +
+				"of the first one")
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
