@@ -133,14 +133,11 @@ func TestArtifactsThatAreNotStored(t *testing.T) {
 	t.Run("hooks and rules", func(t *testing.T) {
 		t.Parallel()
 		state := t.TempDir()
-		hook := func(event, does string) string {
-			return `{"hooks":[{"event":"` + event + `","shell":"echo '` + strings.ReplaceAll(does, `"`, `\"`) + `'"}]}`
-		}
-		h := startHubIn(t, tokensOfTwo, "hub.json", commandHub(`,"profiles":{
- "stops":`+hook("post_tool_use", `{"continue":false,"stopReason":"no"}`)+`,
- "changes":{"hooks":[{"event":"post_tool_use","redact":["2999"]}]},
- "hides":{"hooks":[{"event":"result_persistence","redact":["2999"]}]},
- "never":{"results":{"tools":[{"match":"code.run_command","strategy":"never_persist"}]}}}`), "--state-dir", state)
+		h := startHubIn(t, tokensOfTwo, "hub.json", commandHub(`,"profiles":{"stops":{},"changes":{},"hides":{},
+ "never":{"results":{"tools":[{"match":"code.run_command","strategy":"never_persist"}]}}},"hooks":[
+ {"profile":"stops","event":"post_tool_use","shell":"echo '{\"continue\":false,\"stopReason\":\"no\"}'"},
+ {"profile":"changes","event":"post_tool_use","redact":["2999"]},
+ {"profile":"hides","event":"result_persistence","redact":["2999"]}]`), "--state-dir", state)
 		for _, profile := range []string{"stops", "changes", "hides", "never"} {
 			links, said, whole := run(t, h, "/mcp/p/"+profile)
 			if len(links) > 0 || strings.Contains(said, "stored") || strings.Contains(whole, "2999") == (profile == "stops" || profile == "changes") {
