@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -117,9 +118,14 @@ func TestLoginInABrowser(t *testing.T) {
 			t.Errorf("%s can be read", name)
 		}
 	}
-	// The second sign-in takes the client that is registered, at the same port.
-	if _, err := w.login(t, nil); err != nil || len(w.auth.Requests("/register")) != 1 {
-		t.Errorf("%d registrations, %v", len(w.auth.Requests("/register")), err)
+	// A later sign-in takes the client that is registered, at the same port, unless another program has that port by then.
+	for registered := 0; len(w.auth.Requests("/register")) != registered; {
+		if registered = len(w.auth.Requests("/register")); registered > 5 {
+			t.Fatalf("%d registrations", registered)
+		}
+		if _, err := w.login(t, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
 	other := w.server
 	other.URL += "/elsewhere"
@@ -361,14 +367,16 @@ func TestRegistrationOfAFailedSignIn(t *testing.T) {
 	}
 }
 
+// freePort returns a port that nobody has, and that systems give to nobody who asks for any.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		port := 20000 + rand.IntN(10000)
+		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			_ = l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // TestClientsOfAddresses: the client that is registered for a page of the hub stays beside that of loopback ports, and another address takes
@@ -376,6 +384,7 @@ func freePort(t *testing.T) int {
 func TestClientsOfAddresses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
+	w.server.OAuth.CallbackPort = freePort(t)
 	back := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for i, want := range []struct {
 		address string // "" is loopback

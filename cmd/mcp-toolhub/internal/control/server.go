@@ -114,18 +114,19 @@ func Serve(ctx context.Context, state string, hub Hub, logger *slog.Logger) (*Se
 	s := &Server{hub: hub, url: "http://" + l.Addr().String(),
 		file:   filepath.Join(runDir(state), strconv.Itoa(os.Getpid())+".json"),
 		looked: make(chan struct{})}
-	socket, err := s.announce()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the API for approvals: %w", err), l.Close())
+	listeners := []net.Listener{l}
+	if socket, err := s.announce(); err == nil {
+		listeners = append(listeners, socket)
+	} else { // calls do not need it
+		logger.Error("commands, the page and other clients cannot reach this hub", "error", err)
 	}
-	// browsers have cookies
 	s.http = &http.Server{Handler: s.handler(l.Addr().String()), ReadHeaderTimeout: 10 * time.Second,
-		MaxHeaderBytes: 64 << 10,
+		MaxHeaderBytes: 64 << 10, // browsers have cookies
 		ErrorLog:       slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
 	open, end := context.WithCancel(context.WithoutCancel(ctx))
 	s.http.BaseContext = func(net.Listener) context.Context { return open }
 	s.http.RegisterOnShutdown(end)
-	for _, l := range []net.Listener{socket, l} {
+	for _, l := range listeners {
 		s.serve.Go(func() { _ = s.http.Serve(l) }) // ErrServerClosed: nothing else ends it
 	}
 	go func() {
@@ -147,8 +148,8 @@ func (s *Server) announce() (l net.Listener, err error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: commands and clients could not reach the hub at %q: "+
-			"choose a directory on a file system that has sockets with --state-dir", err, socket)
+		return nil, fmt.Errorf("%w: there is no socket at %q: "+
+			"name with --state-dir a directory on a file system that has sockets", err, socket)
 	}
 	text, err := json.Marshal(notice{PID: os.Getpid(), Host: hostname(), Started: time.Now().UTC(),
 		Config: s.hub.Config})
