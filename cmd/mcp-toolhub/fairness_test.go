@@ -59,7 +59,7 @@ func TestRefusedCallsDoNotFillTheLog(t *testing.T) {
 			t.Fatalf("a call too many is answered with %.500s", got)
 		}
 	}
-	if n := strings.Count(hub.log(), `"msg":"call failed"`); n != 1 {
+	if n := strings.Count(hub.log(), `"msg":"calls are refused, this one and perhaps others"`); n != 1 {
 		t.Errorf("%d lines of the log say that calls were refused", n)
 	}
 }

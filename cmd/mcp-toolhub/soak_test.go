@@ -61,8 +61,8 @@ func TestSoak(t *testing.T) { // not parallel: it keeps the machine busy
 	s := &soak{t: t, crashers: crashers(t, mark), settings: map[string]any{
 		"deferred": neverDeferred()["deferred"],
 		"policy":   hundredRules(),
-		"hub":      map[string]any{"retry": map[string]any{"min": "10ms", "max": "50ms", "budget": 1_000_000}},
-		"persist":  map[string]any{"journal": map[string]any{"max_bytes": "1MiB"}}, "tuning": tuning{JournalFiles: 3},
+		"persist":  map[string]any{"journal": map[string]any{"max_bytes": "1MiB"}},
+		"tuning":   tuning{JournalFiles: 3, RetryMin: 10 * time.Millisecond, RetryMax: 50 * time.Millisecond, RetryBudget: 1_000_000},
 	}, entries: map[string]any{
 		"up":  child(upstreamtest.Script{}, mark),
 		"new": child(upstreamtest.Script{Modern: true}, mark),

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -17,22 +18,14 @@ import (
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	servers := map[string]any{"far": farScript(farSchema)}
-	replica := func(keys ...string) *wire {
+	replica := func(keys ...byte) *wire {
 		v := &vault{t: t, dir: t.TempDir()}
-		refs := []string{}
-		for name, text := range map[string]string{"ann": annToken, "bob": bobToken, "k1": "a-key-of-one-hub-or-another", "k2": "the-key-that-comes-after-it"} {
-			if err := os.WriteFile(filepath.Join(v.dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, k := range keys {
-			refs = append(refs, "${file:"+k+"}")
-		}
-		v.configure(servers, map[string]any{"deferred": map[string]any{"mode": "always", "keys": refs}})
+		v.keep(map[string]string{"ann": annToken, "bob": bobToken}, keys...)
+		v.configure(servers, map[string]any{"deferred": map[string]any{"mode": "always"}})
 		v.start()
 		return v.modernPerson(t, "/mcp", annToken)
 	}
-	one, two, next, other := replica("k1"), replica("k1"), replica("k2", "k1"), replica("k2")
+	one, two, next, other := replica('1'), replica('1'), replica('2', '1'), replica('2')
 	ref := one.load("mcp.far.change").Matches[0].Ref
 	fresh := next.load("mcp.far.change").Matches[0].Ref
 	if again := two.load("mcp.far.change").Matches[0].Ref; again != ref {
@@ -51,6 +44,23 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
+// keep writes files for the hub, and its keys: that in force, and the one before it.
+func (v *vault) keep(files map[string]string, keys ...byte) {
+	v.t.Helper()
+	state := filepath.Join("state", "mcp-toolhub")
+	if err := os.MkdirAll(filepath.Join(v.dir, state), 0o700); err != nil {
+		v.t.Fatal(err)
+	}
+	for i, name := range []string{stateKey, previousKey}[:len(keys)] {
+		files[filepath.Join(state, name)] = strings.Repeat(string(keys[i]), seal.KeySize)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(v.dir, name), []byte(text), 0o600); err != nil {
+			v.t.Fatal(err)
+		}
+	}
+}
+
 // TestHiddenServersShowNowhere: what a caller is answered is the same, byte for byte, with and without a server that it may
 // not see: hits, scores, neighbours, nearest names, notes, refusals, lists.
 func TestHiddenServersShowNowhere(t *testing.T) {
@@ -62,12 +72,8 @@ func TestHiddenServersShowNowhere(t *testing.T) {
 				json.RawMessage(`{"name":"gallop","description":"changes raw things and echoes, changing kinds","inputSchema":{"type":"object"}}`)}})
 		}
 		v := &vault{t: t, dir: t.TempDir()}
-		for name, text := range map[string]string{"ann": annToken, "bob": bobToken, "key": "a-key-of-one-hub-or-another"} {
-			if err := os.WriteFile(filepath.Join(v.dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		v.configure(servers, map[string]any{"deferred": map[string]any{"mode": "always", "keys": []string{"${file:key}"}},
+		v.keep(map[string]string{"ann": annToken, "bob": bobToken}, '1')
+		v.configure(servers, map[string]any{"deferred": map[string]any{"mode": "always"},
 			"profiles": map[string]any{"default": map[string]any{"servers": []string{"far"}}}})
 		v.start()
 		if hidden {

@@ -294,7 +294,7 @@ func TestNoFaultShowsASecret(t *testing.T) {
 		"mcpServers: {a: {command: x, validate: %s}}", "mcpServers: {a: {command: x, timeout: %s}}",
 		"mcpServers: {a: {command: x, disabled: %s}}", "mcpServers: {a: {command: x, envFile: %s}}",
 		"hub: %s", "hub: {auth: {tokens: [{name: a, token: %s}]}}", "hub: {auth: {tokens: [%s]}}", "hub: {auth: {tokens: %s}}",
-		"hub: {http: {listen: %s}}", "hub: {http: {max_body_bytes: %s}}", "hub: {http: {allowed_hosts: [%s]}}",
+		"hub: {http: {listen: %s}}", "hub: {limits: {client_message: %s}}", "hub: {http: {allowed_hosts: [%s]}}",
 		"hub: {log: {level: %s}}", "hub: {retry: {min: %s}}", "mcpServers: {a: {command: x, idle_stop: %s}}", "hub: {toolsets: {code: {root: %s}}}", "hub: {toolsets: {code: {sensitive_paths: [%s]}}}",
 		"persist: {journal: {max_bytes: %s}}", "persist: {journal: {dir: %s}}", "persist: {results: {dir: %s}}", "profiles: {p: {style: %s}}",
 		"profiles: {p: {include: [%s]}}", "inputs: [{id: a, type: %s}]", "policy: %s", "zzz: %s", "%s",
