@@ -97,8 +97,3 @@ func (c *Config) Check() error {
 	}
 	return errors.Join(faults...)
 }
-
-const (
-	minKey    = 16
-	maxRefTTL = 10 * 365 * 24 * time.Hour
-)
