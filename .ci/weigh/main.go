@@ -63,7 +63,7 @@ var places = map[string]string{
 	"cmd/mcp-toolhub/internal/telemetry":   "console and telemetry",
 }
 
-// weight is what a place has.
+// weight holds the counts of a place.
 type weight struct{ code, comments, blank, bytes, embedded, files int }
 
 func (w *weight) add(o weight) {
@@ -143,7 +143,7 @@ func placeOf(dir string) string {
 	return places[best]
 }
 
-// listed is what `go list` says of a package.
+// listed holds the answer of `go list` about a package.
 type listed struct {
 	Dir                                           string
 	GoFiles, CgoFiles, IgnoredGoFiles, EmbedFiles []string

@@ -23,8 +23,8 @@ type builtins struct {
 }
 
 // newBuiltins makes the toolsets of the settings. The tools of code cannot reach the state
-// directory: whoever read its tokens could answer approvals. They cannot write what declares tools,
-// or the files that the hub goes by: whoever changed the policy would need no permission.
+// directory: a program that read its tokens could answer approvals. They cannot write the files
+// that declare tools, or that the hub goes by: a program that changed the policy would need no permission.
 func newBuiltins(s *config.Settings, runner *command.Runner, logger *slog.Logger) (*builtins, error) {
 	own := &builtins{}
 	environ := os.Environ()

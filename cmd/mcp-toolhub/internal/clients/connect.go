@@ -2,22 +2,18 @@ package clients
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -94,15 +90,16 @@ func (s *Connections) IDs(last bool) []string {
 type Plan struct {
 	*Client
 	Doc      *Document
-	After    []byte           // of the file; nil where it goes
-	Commands [][]string       // run in place of changing the file
-	OrWrite  bool             // the file is changed where a command fails
-	Failed   error            // of a command, after Do, where the file was changed then
-	Kept     string           // path of the backup of an earlier connect, which nobody restores or removes now; "" for none
-	removed  []string         // as connection.Replaced
-	base     []byte           // the file without the hub
-	trees    []*textfile.Node // what the file says, and will say: for Mask
-	record   *connection      // afterwards; nil for none
+	After    []byte     // of the file; nil where it goes
+	Commands [][]string // run in place of changing the file
+	OrWrite  bool       // the file is changed where a command fails
+	Failed   error      // of a command, after Do, where the file was changed then
+	// path of the backup of an earlier connect, which nobody restores or removes now; "" for none
+	Kept    string
+	removed []string         // as connection.Replaced
+	base    []byte           // the file without the hub
+	trees   []*textfile.Node // what the file says, and will say: for Mask
+	record  *connection      // afterwards; nil for none
 }
 
 // Nothing reports whether the plan changes nothing.
@@ -137,8 +134,8 @@ func (c *Client) ReadClient(path string) (*splice.File, error) {
 	return ReadText(c.Format, d, path)
 }
 
-// Connect plans to write the hub into the file of a client, and to take out the servers for which replaced returns true. A hub that somebody
-// has put there by hand, as EntryName, is replaced, too.
+// Connect plans to write the hub into the file of a client, and to take out the servers for which
+// replaced returns true. A hub that somebody has put there by hand, as EntryName, is replaced, too.
 func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*Plan, error) {
 	entry, err := c.entry(h)
 	if err != nil {
@@ -175,7 +172,8 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	with := base
 	for _, place := range append([]splice.Place{c.Place}, c.projectPlaces(base)...) {
 		for _, e := range base.Entries(place) {
-			if server := c.server(e); server != nil && (replaced(server) || place.Path[0] == c.Path[0] && h.stands(server)) {
+			if server := c.server(e); server != nil && (replaced(server) || place.Path[0] == c.Path[0] &&
+				h.stands(server)) {
 				if with, err = with.TakeKeepingKey(place, e.Name); err != nil {
 					return nil, fmt.Errorf("%s: take out %q: %w", path, e.Name, err)
 				}
@@ -204,7 +202,8 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	p.After = with.Bytes()
-	p.record = &connection{Path: d.Path, Created: raw == nil, Before: sum(raw), After: sum(p.After), Replaced: p.removed}
+	p.record = &connection{Path: d.Path, Created: raw == nil, Before: sum(raw), After: sum(p.After),
+		Replaced: p.removed}
 	if raw != nil {
 		p.record.Backup = s.backupName(old, d.Path)
 	}
@@ -239,8 +238,8 @@ func (p *Plan) useTool(current *splice.File, h Hub) {
 // projectMark stands in a replacedName before the project.
 const projectMark = "\x00"
 
-// replacedName is the name of a server that was taken out. That of a single project has the project behind it. The client's own command
-// changes servers for all projects only.
+// replacedName is the name of a server that was taken out. That of a single project has the project
+// behind it. The client's own command changes servers for all projects only.
 func (c *Client) replacedName(p splice.Place, name string) string {
 	if len(p.Path) > len(c.Place.Path) {
 		name += projectMark + p.Path[1]
@@ -295,10 +294,13 @@ func sum(data []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// without takes out of the file what connect has put there, and returns the file and its text. If nobody else has written since, or the
-// file is gone or empty, that is the file from before connect. Otherwise the edit of connect is taken
-// back; where others have written within it, the hub is taken out, and each replaced server is put back that is missing. The text is nil where there was no file.
-func (s *Connections) without(c *Client, old *connection, d *Document, current *splice.File) (*splice.File, []byte, error) {
+// without takes out of the file what connect has put there, and returns the file and its text. If
+// nobody else has written since, or the file is gone or empty, that is the file from before
+// connect. Otherwise the edit of connect is taken back; where others have written within it, the
+// hub is taken out, and each replaced server is put back that is missing. The text is nil where
+// there was no file.
+func (s *Connections) without(c *Client, old *connection, d *Document, current *splice.File) (*splice.File, []byte,
+	error) {
 	var before *splice.File
 	var backup []byte
 	if old.Created {
@@ -319,7 +321,9 @@ func (s *Connections) without(c *Client, old *connection, d *Document, current *
 		f, err := splice.Read(c.Format, backup)
 		return f, backup, err
 	case d.Raw == nil:
-		return nil, nil, fmt.Errorf("%s: the file is not there, and its backup %q was changed: put one of them in its place", d.Path, old.Backup)
+		return nil, nil,
+			fmt.Errorf("%s: the file is not there, and its backup %q was changed: put one of them in its place", d.Path,
+				old.Backup)
 	}
 	if f := c.undone(before, current, old); f != nil {
 		return f, f.Bytes(), nil
@@ -336,8 +340,9 @@ func (s *Connections) without(c *Client, old *connection, d *Document, current *
 			continue
 		}
 		if before == nil {
-			return nil, nil, fmt.Errorf("%s: the backup %q, with the server %q that was replaced, is not there or was changed",
-				d.Path, old.Backup, name)
+			return nil, nil,
+				fmt.Errorf("%s: the backup %q, with the server %q that was replaced, is not there or was changed",
+					d.Path, old.Backup, name)
 		}
 		text, err := before.Text(place, name)
 		if err == nil {
@@ -350,8 +355,8 @@ func (s *Connections) without(c *Client, old *connection, d *Document, current *
 	return f, f.Bytes(), nil
 }
 
-// undone returns the file without what connect has done to it. All else stays as others have written it. It returns nil where the edit of
-// connect cannot be told from theirs.
+// undone returns the file without what connect has done to it. All else stays as others have
+// written it. It returns nil where the edit of connect cannot be told from theirs.
 func (c *Client) undone(before, current *splice.File, old *connection) *splice.File {
 	e := current.Entry(c.Place, EntryName)
 	if before == nil || e == nil {
@@ -383,8 +388,8 @@ func (c *Client) undone(before, current *splice.File, old *connection) *splice.F
 	return splice.Undo(with, current)
 }
 
-// takeHub takes the hub out of a file. The key above it goes where connect has put it there, and nothing else is below. before is the file
-// from before connect; nil where it is not known.
+// takeHub takes the hub out of a file. The key above it goes where connect has put it there, and
+// nothing else is below. before is the file from before connect; nil where it is not known.
 func (c *Client) takeHub(f, before *splice.File) (*splice.File, error) {
 	take := f.Take
 	if before != nil && before.At(c.Path...) != nil {
@@ -398,7 +403,8 @@ func (c *Client) takeHub(f, before *splice.File) (*splice.File, error) {
 	if n := f.At(c.Path...); len(n.Members)+len(n.Items) > 0 { // also items without a name
 		return f, nil
 	}
-	if text, err := f.Text(top, key); err != nil || f.Format == splice.JSON && !strings.HasSuffix(strings.Join(strings.Fields(text), ""), "{}") {
+	if text, err := f.Text(top, key); err != nil || f.Format == splice.JSON &&
+		!strings.HasSuffix(strings.Join(strings.Fields(text), ""), "{}") {
 		return f, nil // somebody's comment stands there
 	}
 	return f.Take(top, key)
@@ -434,181 +440,4 @@ func (s *Connections) Disconnect(c *Client) (*Plan, error) {
 		}
 	}
 	return p, nil
-}
-
-// Do carries out all plans, or none.
-func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
-	was := map[string]*connection{}
-	step := 1
-	for id, r := range s.all {
-		was[id], step = r, max(step, r.Step+1)
-	}
-	var changes []*Change
-	var tools []*Plan
-	var leftovers []string
-	gone := func(id string, _ *connection) bool {
-		return slices.ContainsFunc(plans, func(p *Plan) bool { return p.ID == id && p.record == nil })
-	}
-	for _, p := range plans {
-		old := s.all[p.ID]
-		var like *Document
-		if p.record != nil {
-			s.all[p.ID] = p.record
-			if p.record != old {
-				p.record.Step = step
-			}
-		} else if old != nil && old.Backup != "" {
-			leftovers = append(leftovers, old.Backup)
-			like = likeBackup(old)
-		}
-		backup, err := p.backup(old)
-		if err != nil {
-			return err
-		}
-		if backup != nil {
-			changes = append(changes, backup)
-		}
-		switch {
-		case len(p.Commands) > 0:
-			tools = append(tools, p)
-		case !p.Nothing():
-			changes = append(changes, &Change{Document: p.Doc, After: p.After, Like: like})
-		}
-	}
-	// Of a connection the record comes first, and goes last: one of a change that was not made is harmless, and whoever is killed
-	// in between can disconnect.
-	if err := s.store(); err != nil {
-		return err
-	}
-	if err := Apply(changes); err != nil {
-		s.all = was
-		return errors.Join(err, s.store())
-	}
-	for i, p := range tools {
-		err, begun := p.Doc.unchanged(), i // what others have written meanwhile stays
-		if err == nil {
-			err, begun = p.run(ctx), i+1
-			if err != nil && p.OrWrite && ctx.Err() == nil {
-				p.Failed, err = err, p.write()
-			}
-		}
-		if err != nil {
-			for _, done := range slices.Concat(changes, undone(tools[:begun])) {
-				err = errors.Join(err, done.takeBack())
-			}
-			s.all = was
-			return errors.Join(err, s.store())
-		}
-	}
-	for _, name := range leftovers {
-		_ = os.Remove(name)
-	}
-	stored := len(s.all)
-	maps.DeleteFunc(s.all, gone)
-	if len(tools) > 0 || len(s.all) < stored {
-		if err := s.store(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// likeBackup returns the backup, whose mode a file gets that comes back; nil where it cannot be read.
-func likeBackup(old *connection) *Document {
-	d, err := Open(old.Backup)
-	if err != nil {
-		return nil
-	}
-	return d
-}
-
-func undone(plans []*Plan) []*Change {
-	var all []*Change
-	for _, p := range plans {
-		all = append(all, &Change{Document: p.Doc})
-	}
-	return all
-}
-
-// backup returns the change that writes the backup; nil where the backup is up to date or not needed.
-func (p *Plan) backup(old *connection) (*Change, error) {
-	r := p.record
-	if r == nil || r == old || r.Backup == "" {
-		return nil, nil
-	}
-	d, err := Open(r.Backup)
-	if err != nil || d.Raw != nil && sum(d.Raw) == r.Before {
-		return nil, err
-	}
-	return &Change{Document: d, After: p.base, Like: p.Doc}, nil
-}
-
-// run runs the client's own commands, and checks that the file shows the result.
-func (p *Plan) run(ctx context.Context) error {
-	for _, words := range p.Commands {
-		out, err := runWithin(ctx, toolLimit, words)
-		if err != nil {
-			return fmt.Errorf("run %s %s: %w: %s", filepath.Base(words[0]), strings.Join(words[1:3], " "), err, p.Mask(string(bytes.TrimSpace(out))))
-		}
-	}
-	now, err := Open(p.Doc.Path)
-	if err != nil {
-		return err
-	}
-	f, err := ReadText(p.Format, now, p.Doc.Path)
-	if err != nil {
-		return err
-	}
-	if there := f.Entry(p.Place, EntryName) != nil; there != (p.record != nil) {
-		return fmt.Errorf("%s: its command %s has run, and the file does not show it", p.Title, p.tool.program)
-	}
-	if p.record != nil {
-		p.record.Path, p.record.After = now.Path, sum(now.Raw)
-	}
-	return nil
-}
-
-// toolLimit bounds one run of a client's own command, which changes a file and ends.
-const toolLimit = 30 * time.Second
-
-// runWithin runs a command, and returns what it prints. After limit it ends the command, and all that it has started.
-func runWithin(ctx context.Context, limit time.Duration, words []string) ([]byte, error) {
-	late := fmt.Errorf("it has not ended within %s", limit)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.SysProcAttr = guard.OwnGroup()
-	cmd.Cancel = func() error { guard.KillGroup(cmd); return nil }
-	cmd.WaitDelay = time.Second // for output that something outside the group holds open
-	out, err := cmd.CombinedOutput()
-	if err != nil && context.Cause(ctx) == late {
-		err = late
-	}
-	return out, err
-}
-
-// write changes the file, after a command has failed.
-func (p *Plan) write() error {
-	if err := (&Change{Document: p.Doc}).takeBack(); err != nil {
-		return err
-	}
-	now, err := Open(p.Doc.Path)
-	if err != nil {
-		return err
-	}
-	if p.record != nil {
-		p.record.Tool = false
-	}
-	return Apply([]*Change{{Document: now, After: p.After}})
-}
-
-func (s *Connections) store() error {
-	data, err := json.MarshalIndent(s.all, "", "  ")
-	if err == nil {
-		err = statefile.Write(filepath.Join(s.state, recordFile), append(data, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("write the record of connections: %w", err)
-	}
-	return nil
 }

@@ -41,8 +41,8 @@ var (
 	plainHeader = regexp.MustCompile(`(?i)^(accept(-\w+)?|content-type|user-agent|origin|(http-)?referer|mcp-protocol-version|` +
 		`x-mcp-(toolsets|tools|exclude-tools|features|readonly|lockdown|insiders)|x-figma-region)$`)
 	plainValue = regexp.MustCompile(`(?i)^(true|false|on|off|yes|no|v?[0-9]+([.-][0-9]+)*|[a-z_-]+(\s*,\s*[a-z_-]+)+|https?://\S+)$`)
-	// shellVariables matches variables as shells have them: whoever wrote that in the place of a
-	// secret meant the variables.
+	// shellVariables matches variables as shells have them. Where they stand in the place of a secret,
+	// the author meant the variables.
 	shellVariables = regexp.MustCompile(`^(\s*(\$` + shellName + `|\$\$\{` + shellName + `\}))+$`)
 
 	// referring matches a reference, and the escape $${, which is none.

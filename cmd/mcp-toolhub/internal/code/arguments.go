@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// check refuses arguments that the declared input schema refuses, whoever has checked them before,
-// and tools that are not declared.
+// check refuses tools that are not declared, and arguments that the declared input schema refuses.
+// It does so also where the pipeline has checked them before.
 func (t *Toolset) check(e *tool.Execution) error {
 	i := slices.IndexFunc(t.catalog.Tools, func(declared *tool.Tool) bool { return declared.Native == e.Tool.Native })
 	if i < 0 {

@@ -11,7 +11,7 @@
 // It writes where a path led when the call was permitted, and nowhere else: the path is resolved
 // again at use and its directory opened by descriptor, link by link refused, so that nothing that
 // is put in its way in between leads elsewhere. A file is replaced whole, by a new one beside it
-// that takes its name: whoever reads it sees the old text or the new, other hard links to it keep
+// that takes its name: a reader sees the old text or the new, other hard links to it keep
 // the old, and mode, byte order mark and line endings stay. Extended attributes do not.
 //
 // Everything is bounded: lines, bytes, entries, time; whatever was cut is marked in the result. It

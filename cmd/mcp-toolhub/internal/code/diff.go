@@ -16,7 +16,7 @@ const (
 )
 
 // written is the structured content of the tools that write. Content and Locations are those of a
-// tool call in the Agent Client Protocol, so that whoever speaks it can pass them on.
+// tool call in the Agent Client Protocol, so that a program that speaks it can pass them on.
 type written struct {
 	Path             string      `json:"path"`
 	Created          bool        `json:"created"`

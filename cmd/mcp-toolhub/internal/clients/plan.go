@@ -1,0 +1,197 @@
+package clients
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
+)
+
+// Do carries out all plans, or none.
+func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
+	was := map[string]*connection{}
+	step := 1
+	for id, r := range s.all {
+		was[id], step = r, max(step, r.Step+1)
+	}
+	var changes []*Change
+	var tools []*Plan
+	var leftovers []string
+	gone := func(id string, _ *connection) bool {
+		return slices.ContainsFunc(plans, func(p *Plan) bool { return p.ID == id && p.record == nil })
+	}
+	for _, p := range plans {
+		old := s.all[p.ID]
+		var like *Document
+		if p.record != nil {
+			s.all[p.ID] = p.record
+			if p.record != old {
+				p.record.Step = step
+			}
+		} else if old != nil && old.Backup != "" {
+			leftovers = append(leftovers, old.Backup)
+			like = likeBackup(old)
+		}
+		backup, err := p.backup(old)
+		if err != nil {
+			return err
+		}
+		if backup != nil {
+			changes = append(changes, backup)
+		}
+		switch {
+		case len(p.Commands) > 0:
+			tools = append(tools, p)
+		case !p.Nothing():
+			changes = append(changes, &Change{Document: p.Doc, After: p.After, Like: like})
+		}
+	}
+	// Of a connection the record comes first, and goes last: one of a change that was not made is
+	// harmless, and whoever is killed in between can disconnect.
+	if err := s.store(); err != nil {
+		return err
+	}
+	if err := Apply(changes); err != nil {
+		s.all = was
+		return errors.Join(err, s.store())
+	}
+	for i, p := range tools {
+		err, begun := p.Doc.unchanged(), i // what others have written meanwhile stays
+		if err == nil {
+			err, begun = p.run(ctx), i+1
+			if err != nil && p.OrWrite && ctx.Err() == nil {
+				p.Failed, err = err, p.write()
+			}
+		}
+		if err != nil {
+			for _, done := range slices.Concat(changes, undone(tools[:begun])) {
+				err = errors.Join(err, done.takeBack())
+			}
+			s.all = was
+			return errors.Join(err, s.store())
+		}
+	}
+	for _, name := range leftovers {
+		_ = os.Remove(name)
+	}
+	stored := len(s.all)
+	maps.DeleteFunc(s.all, gone)
+	if len(tools) > 0 || len(s.all) < stored {
+		if err := s.store(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// likeBackup returns the backup, whose mode a file gets that comes back; nil where it cannot be read.
+func likeBackup(old *connection) *Document {
+	d, err := Open(old.Backup)
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+func undone(plans []*Plan) []*Change {
+	var all []*Change
+	for _, p := range plans {
+		all = append(all, &Change{Document: p.Doc})
+	}
+	return all
+}
+
+// backup returns the change that writes the backup; nil where the backup is up to date or not needed.
+func (p *Plan) backup(old *connection) (*Change, error) {
+	r := p.record
+	if r == nil || r == old || r.Backup == "" {
+		return nil, nil
+	}
+	d, err := Open(r.Backup)
+	if err != nil || d.Raw != nil && sum(d.Raw) == r.Before {
+		return nil, err
+	}
+	return &Change{Document: d, After: p.base, Like: p.Doc}, nil
+}
+
+// run runs the client's own commands, and checks that the file shows the result.
+func (p *Plan) run(ctx context.Context) error {
+	for _, words := range p.Commands {
+		out, err := runWithin(ctx, toolLimit, words)
+		if err != nil {
+			return fmt.Errorf("run %s %s: %w: %s", filepath.Base(words[0]), strings.Join(words[1:3], " "), err,
+				p.Mask(string(bytes.TrimSpace(out))))
+		}
+	}
+	now, err := Open(p.Doc.Path)
+	if err != nil {
+		return err
+	}
+	f, err := ReadText(p.Format, now, p.Doc.Path)
+	if err != nil {
+		return err
+	}
+	if there := f.Entry(p.Place, EntryName) != nil; there != (p.record != nil) {
+		return fmt.Errorf("%s: its command %s has run, and the file does not show it", p.Title, p.tool.program)
+	}
+	if p.record != nil {
+		p.record.Path, p.record.After = now.Path, sum(now.Raw)
+	}
+	return nil
+}
+
+// toolLimit bounds one run of a client's own command, which changes a file and ends.
+const toolLimit = 30 * time.Second
+
+// runWithin runs a command, and returns what it prints. After limit it ends the command, and all that it has started.
+func runWithin(ctx context.Context, limit time.Duration, words []string) ([]byte, error) {
+	late := fmt.Errorf("it has not ended within %s", limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.SysProcAttr = guard.OwnGroup()
+	cmd.Cancel = func() error { guard.KillGroup(cmd); return nil }
+	cmd.WaitDelay = time.Second // for output that something outside the group holds open
+	out, err := cmd.CombinedOutput()
+	if err != nil && context.Cause(ctx) == late {
+		err = late
+	}
+	return out, err
+}
+
+// write changes the file, after a command has failed.
+func (p *Plan) write() error {
+	if err := (&Change{Document: p.Doc}).takeBack(); err != nil {
+		return err
+	}
+	now, err := Open(p.Doc.Path)
+	if err != nil {
+		return err
+	}
+	if p.record != nil {
+		p.record.Tool = false
+	}
+	return Apply([]*Change{{Document: now, After: p.After}})
+}
+
+func (s *Connections) store() error {
+	data, err := json.MarshalIndent(s.all, "", "  ")
+	if err == nil {
+		err = statefile.Write(filepath.Join(s.state, recordFile), append(data, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("write the record of connections: %w", err)
+	}
+	return nil
+}
