@@ -1,4 +1,0 @@
-package main
-
-// viewOf is the path of the direct view of a server.
-func viewOf(server string) string { return "/mcp/s/" + server }

@@ -1,6 +1,0 @@
-//go:build e2e && !linux
-
-package main
-
-// mountSmallDisk is for Linux: elsewhere a test has no disk that it could fill.
-func mountSmallDisk() {}

@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+)
+
+const addHelp = `Add a server to the config: a program behind --, or a URL.
+
+The hub shows what it will run or reach, and asks. The server begins without trust: what it
+says of its tools loosens no rule. Without a NAME, one is made of the URL or the command.
+
+${env:NAME} and other references of the config work in arguments, variables and headers.
+--env NAME without a value takes the variable from the hub's environment. What looks like a
+secret is moved into the sealed store (see secrets), and the config refers to it.
+
+The rest of the config stays as it is. A hub that runs takes the server up by itself.`
+
+// addCmd runs the command "add".
+type addCmd struct {
+	configEdit
+	env, headers []string
+	dir          string
+	dryRun, yes  bool
+}
+
+func addCommand(a *app) *cobra.Command {
+	c := addCmd{configEdit: configEdit{app: a}}
+	cmd := &cobra.Command{
+		Use: "add [NAME] {URL | -- COMMAND [ARG…]}", Short: "Add a server to the config", Long: addHelp,
+		Args: cobra.ArbitraryArgs,
+		Example: "  mcp-toolhub add https://mcp.linear.app/mcp\n" +
+			"  mcp-toolhub add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes\n" +
+			"  mcp-toolhub add github https://api.githubcopilot.com/mcp/ --header 'Authorization: Bearer " +
+			"${secret:GITHUB}'",
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args, cmd.ArgsLenAtDash()) },
+	}
+	cmd.Flags().StringArrayVarP(&c.env, "env", "e", nil,
+		"a `NAME=VALUE` for the program's environment; may be repeated")
+	cmd.Flags().StringArrayVarP(&c.headers, "header", "H", nil,
+		"a `NAME: VALUE` for every request to the URL; may be repeated")
+	cmd.Flags().StringVar(&c.dir, "cwd", "", "the program's working `directory`")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would change, and change nothing")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func (c *addCmd) run(ctx context.Context, args []string, dash int) error {
+	m, err := c.wanted(args, dash)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	if err := c.find(true); err != nil {
+		return err
+	}
+	if _, e, _ := c.server(c.file, m.Name); e != nil {
+		return &exitError{exitUsage,
+			fmt.Errorf("%s:%d: there is a server %q already: give another NAME, or first run: mcp-toolhub remove %s",
+				c.target, e.Line, m.Name, m.Name)}
+	}
+	m.MoveSecrets(c.keep(m.Secrets))
+	after, err := c.file.Put(serversPlace(), m.Name, append(m.Entry(), splice.Member{Key: "trust", Value: false}))
+	if err != nil {
+		return failed(fmt.Errorf("%s: %w", c.target, err))
+	}
+	s, err := c.check(after, m.Secrets)
+	if err != nil {
+		return c.faulty(err, m.Name)
+	}
+	if why := missing(s, m.Name); why != "" {
+		return &exitError{exitUsage, errors.New(why)}
+	}
+	for _, use := range s.Uses {
+		if strings.HasPrefix(use, m.Name+": ") {
+			fmt.Fprintln(c.std.out, printable(use))
+		}
+	}
+	if c.dryRun {
+		c.printChange(after)
+		return nil
+	}
+	if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Add it to %s? [y/n]: ", c.target)); err != nil || !ok {
+		return err
+	}
+	if err := c.store(after, m.Secrets); err != nil {
+		return failed(fmt.Errorf("%w\nnothing was added", err))
+	}
+	fmt.Fprintf(c.std.err,
+		"%s: added to %s. Next: mcp-toolhub doctor %s, or mcp-toolhub login %s if it asks for a sign-in\n", m.Name,
+		c.target,
+		m.Name, m.Name)
+	return nil
+}
+
+// faulty is the error about a config that has faults with the server in it.
+func (c *addCmd) faulty(err error, name string) error {
+	var faults textfile.Faults
+	if !errors.As(err, &faults) {
+		return failed(err)
+	}
+	at := "mcpServers." + name
+	i := slices.IndexFunc(faults, func(f textfile.Fault) bool {
+		return f.Key == at ||
+			strings.HasPrefix(f.Key, at+".")
+	})
+	if i < 0 {
+		return &exitError{exitConfig, err}
+	}
+	key, _ := strings.CutPrefix(faults[i].Key, at)
+	what := strings.TrimPrefix(cmp.Or(key, ".server"), ".") + ": " + faults[i].Message
+	if faults[i].Hint != "" {
+		what += "; " + faults[i].Hint
+	}
+	return &exitError{exitUsage, errors.New(what)}
+}
+
+// wanted reads the command line. dash is the number of words before --, -1 for none.
+func (c *addCmd) wanted(args []string, dash int) (*clients.Merged, error) {
+	m := &clients.Merged{Secrets: map[string]string{}}
+	name := args
+	switch {
+	case dash >= 0 && len(args) > dash:
+		name, m.Command, m.Args, m.Dir = args[:dash], args[dash], args[dash+1:], c.dir
+	case dash >= 0 || len(args) == 0:
+		return nil, errors.New("name a URL, or a program behind --")
+	default:
+		name, m.URL = args[:len(args)-1], args[len(args)-1]
+	}
+	if u, err := url.Parse(m.URL); m.Command == "" && (err != nil || u.Host == "" || len(name) > 1) {
+		return nil, fmt.Errorf("%q is no URL: write a program and its arguments behind --, for instance: "+
+			"mcp-toolhub add files -- npx -y PACKAGE",
+			clients.Mask(args[min(1, len(args)-1)]))
+	}
+	switch {
+	case len(name) > 1:
+		return nil, fmt.Errorf("there are %d words before --: give one NAME", len(name))
+	case m.Command == "" && (len(c.env) > 0 || c.dir != ""):
+		return nil, errors.New("--env and --cwd are for a program, not for a URL")
+	case m.Command != "" && len(c.headers) > 0:
+		return nil, errors.New("--header is for a URL, not for a program")
+	}
+	if m.Name = config.ServerID(strings.Join(name, "")); m.Name == "" && len(name) > 0 {
+		return nil, fmt.Errorf("the name %q has no letter or digit", name[0])
+	}
+	m.Name = cmp.Or(m.Name, config.ServerID(derivedName(&m.Server)), "server")
+	m.SSE = strings.HasSuffix(m.URL, "/sse") // as the hub takes it
+	for _, text := range c.env {
+		variable, value, found := strings.Cut(text, "=")
+		if !found {
+			value = "${env:" + variable + "}"
+		}
+		m.Env = append(m.Env, clients.Pair{Name: variable, Value: value})
+	}
+	for _, text := range c.headers {
+		header, value, found := strings.Cut(text, ":")
+		if !found {
+			return nil, errors.New("--header: write it as 'NAME: VALUE'")
+		}
+		m.Headers = append(m.Headers, clients.Pair{Name: strings.TrimSpace(header), Value: strings.TrimSpace(value)})
+	}
+	return m, nil
+}
+
+// derivedName makes a name of what a server runs or reaches: of its domain, or of its package.
+func derivedName(s *clients.Server) string {
+	if s.URL != "" {
+		u, _ := url.Parse(s.URL) // wanted has parsed it
+		labels := strings.Split(u.Hostname(), ".")
+		if len(labels) == 1 || net.ParseIP(u.Hostname()) != nil {
+			return u.Hostname()
+		}
+		return labels[len(labels)-2]
+	}
+	runners := []string{"npx", "npm", "pnpm", "yarn", "bun", "bunx", "uv", "uvx", "pipx", "node", "deno", "python",
+		"python3", "docker", "podman"}
+	word := program(s.Command)
+	if slices.Contains(runners, word) {
+		words := slices.DeleteFunc(slices.Clone(s.Args), func(arg string) bool {
+			return strings.HasPrefix(arg, "-") || slices.Contains([]string{"run", "exec", "dlx", "x", "tool"}, arg)
+		})
+		if len(words) > 0 && (word == "docker" || word == "podman") { // before it stand values of options
+			words = words[len(words)-1:]
+		}
+		if len(words) > 0 {
+			word = program(words[0])
+		}
+	}
+	for _, prefix := range []string{"mcp-server-", "server-", "mcp-"} {
+		word = strings.TrimPrefix(word, prefix)
+	}
+	for _, suffix := range []string{"-mcp-server", "-mcp", "-server"} {
+		word = strings.TrimSuffix(word, suffix)
+	}
+	return word
+}
+
+// program returns the name of a program, script, package or image, without path, version and extension.
+func program(word string) string {
+	word = path.Base(strings.ReplaceAll(word, `\`, "/"))
+	word, _, _ = strings.Cut(word, "@")
+	word, _, _ = strings.Cut(word, ":")
+	for _, extension := range []string{".exe", ".cmd", ".js", ".mjs", ".ts", ".py"} {
+		word = strings.TrimSuffix(word, extension)
+	}
+	return word
+}

@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/user"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+)
+
+const approvalsHelp = `See and answer what running hubs ask: calls that wait until a person allows or denies them.
+
+The hubs are those of this machine that run with the same state directory (--state-dir, or
+your default one) and whose policy.ask.channels name queue, as they do by default; calls of
+mcp-toolhub tools call are among them. No config file is needed.`
+
+// approvalsCmd runs the commands below "approvals", except for grants.
+type approvalsCmd struct{ *app }
+
+func approvalsCommand(a *app) *cobra.Command {
+	c := approvalsCmd{a}
+	cmd := group("approvals", "Allow and deny calls that wait for a person", approvalsHelp, &cobra.Command{
+		Use: "list", Short: "List the calls that wait", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context()) },
+	}, &cobra.Command{
+		Use: "show ID", Short: "Show one call that waits", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.show(cmd.Context(), args[0]) },
+	}, &cobra.Command{
+		Use: "watch", Short: "Print calls as they begin and cease to wait, until interrupted", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.watch(cmd.Context()) },
+	}, c.approveCommand(), c.denyCommand(), grantsCommand(a))
+	a.outputFlag(cmd.PersistentFlags())
+	return cmd
+}
+
+func (c approvalsCmd) approveCommand() *cobra.Command {
+	var session bool
+	var arguments string
+	cmd := c.answerCommand(policy.AllowOnce, policy.AllowAlways, policy.AllowOffered,
+		func(r *control.Reply) (err error) {
+			if session {
+				r.Choice = policy.AllowSession
+			}
+			if arguments != "" {
+				r.Arguments, err = c.readArguments(arguments)
+			}
+			return err
+		})
+	cmd.Use, cmd.Short, cmd.Example = "approve ID", "Allow a call that waits",
+		"  mcp-toolhub approvals approve apr_… --session"
+	cmd.Flags().BoolVar(&session, "session", false, "and calls like it, as long as the caller's session lasts")
+	cmd.MarkFlagsMutuallyExclusive("session", "always", "offered")
+	cmd.Flags().StringVar(&arguments, "args", "",
+		"let it run with these arguments instead, a JSON object; @FILE reads them from a file")
+	return cmd
+}
+
+func (c approvalsCmd) denyCommand() *cobra.Command {
+	cmd := c.answerCommand(policy.DenyOnce, policy.DenyAlways, policy.DenyOffered,
+		func(*control.Reply) error { return nil })
+	cmd.Use, cmd.Short = "deny ID", "Deny a call that waits"
+	cmd.Example = `  mcp-toolhub approvals deny apr_… --message "use the staging database"`
+	return cmd
+}
+
+// answerCommand returns a command that answers with once, or with always or offered where its flag
+// says so. change completes the answer.
+func (c approvalsCmd) answerCommand(once, always, offered policy.Choice,
+	change func(*control.Reply) error) *cobra.Command {
+	r := control.Reply{Choice: once}
+	var forGood, asOffered bool
+	cmd := &cobra.Command{Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+		if forGood {
+			r.Choice = always
+		} else if asOffered {
+			r.Choice = offered
+		}
+		if err := change(&r); err != nil {
+			return err
+		}
+		return c.answer(cmd.Context(), args[0], r)
+	}}
+	cmd.Flags().BoolVar(&forGood, "always", false, "and calls like it from now on; see approvals grants")
+	cmd.Flags().BoolVar(&asOffered, "offered", false, "and all that the question offers, as approvals show says it")
+	cmd.MarkFlagsMutuallyExclusive("always", "offered")
+	cmd.Flags().StringVar(&r.Sentence, "message", "", "a `sentence` to the model")
+	return cmd
+}
+
+// hubs finds the running hubs that ask people. There is at least one where err is nil.
+func (c approvalsCmd) hubs(ctx context.Context) ([]*control.Client, error) {
+	state, err := c.findState()
+	if err != nil {
+		return nil, err
+	}
+	all, err := control.Find(ctx, state)
+	if err != nil {
+		return nil, failed(err)
+	}
+	if len(all) == 0 {
+		return nil, &exitError{exitNotReady,
+			fmt.Errorf("no hub that asks runs with the state directory %q: start one, leave queue in its "+
+				"policy.ask.channels, or name its --state-dir", state)}
+	}
+	return all, nil
+}
+
+func (c approvalsCmd) list(ctx context.Context) error {
+	hubs, err := c.hubs(ctx)
+	if err != nil {
+		return err
+	}
+	open := []approval.View{}
+	for _, h := range hubs {
+		some, err := h.Approvals(ctx)
+		if err != nil {
+			return failed(err)
+		}
+		open = append(open, some...)
+	}
+	if c.json() {
+		return c.printJSON(open)
+	}
+	t := newTable("ID", "TOOL", "CALLER", "RISK", "LEFT", "AIMED AT")
+	for i := range open {
+		v := &open[i]
+		t.add(string(v.ID), gate.ToolName(v.Binding.Tool), gate.Plain(v.Binding.Actor, 40), v.Risk,
+			time.Until(v.Expires).Round(time.Second).String(), gate.Plain(strings.Join(v.Targets, ", "), 80))
+	}
+	return c.printTable(t)
+}
+
+// at runs do with the hub that knows the approval.
+func (c approvalsCmd) at(ctx context.Context, id string, do func(*control.Client) error) error {
+	hubs, err := c.hubs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, h := range hubs {
+		if err = do(h); !errors.Is(err, control.ErrNotFound) {
+			break
+		}
+	}
+	if err != nil {
+		return failed(fmt.Errorf("approval %q: %w", id, err))
+	}
+	return nil
+}
+
+func (c approvalsCmd) show(ctx context.Context, id string) error {
+	return c.at(ctx, id, func(h *control.Client) error {
+		v, err := h.Approval(ctx, id)
+		if err != nil {
+			return err
+		}
+		if c.json() {
+			return c.printJSON(v)
+		}
+		line := func(label, text string) {
+			if text != "" {
+				fmt.Fprintf(c.std.out, "%-11s %s\n", label, gate.Plain(text, 8<<10))
+			}
+		}
+		line("id", string(v.ID))
+		line("state", string(v.State))
+		line("tool", gate.ToolName(v.Binding.Tool))
+		line("server", v.Binding.Server)
+		if v.Binding.Tool.Source() == tool.SourceMCP {
+			line("server says", v.Does)
+		} else {
+			line("does", v.Does)
+		}
+		line("caller", v.Binding.Actor)
+		line("client", v.Client)
+		line("says it is", gate.AgentLine(v.Agent))
+		line("why", v.Reason)
+		line("risk", v.Risk)
+		line("tags", strings.Join(v.Tags, " "))
+		for _, t := range v.Targets {
+			line("aimed at", t)
+		}
+		if v.MoreTargets > 0 {
+			line("aimed at", fmt.Sprintf("%d more", v.MoreTargets))
+		}
+		line("runs in", v.Binding.CWD)
+		line("gets env", strings.Join(v.Env, " "))
+		line("arguments", v.Arguments)
+		if v.Cut {
+			line("", "(cut)")
+		}
+		if v.Waiting > 1 {
+			line("counts for", fmt.Sprintf("%d calls like this", v.Waiting))
+		}
+		line("suggested", string(v.Suggest))
+		line("remembered", v.Covers)
+		line("offered", v.Offer)
+		line("expires", v.Expires.Format(time.RFC3339))
+		line("invocation", string(v.Invocation))
+		for _, choice := range v.Choices {
+			line("answer", string(choice))
+		}
+		return nil
+	})
+}
+
+func (c approvalsCmd) answer(ctx context.Context, id string, r control.Reply) error {
+	if u, err := user.Current(); err == nil {
+		r.By = u.Username
+	}
+	return c.at(ctx, id, func(h *control.Client) error {
+		v, err := h.Answer(ctx, id, r)
+		if err != nil {
+			return err
+		}
+		if c.json() {
+			return c.printJSON(v)
+		}
+		fmt.Fprintf(c.std.out, "%s: %s\n", v.ID, v.Answer.Choice)
+		return nil
+	})
+}
+
+func (c approvalsCmd) watch(ctx context.Context) error {
+	hubs, err := c.hubs(ctx)
+	if err != nil {
+		return err
+	}
+	var printing sync.Mutex
+	show := func(e approval.Event) {
+		printing.Lock()
+		defer printing.Unlock()
+		if c.json() {
+			_ = json.NewEncoder(c.std.out).Encode(e) // one a line, for programs that read while it comes
+			return
+		}
+		q := &e.Question
+		answer := ""
+		if q.Answer != nil {
+			answer = " " + string(q.Answer.Choice) + " by " + gate.Plain(q.Answer.By, 80)
+		}
+		fmt.Fprintf(c.std.out, "%s %s %s %s%s\n", e.Kind, q.ID, gate.ToolName(q.Binding.Tool),
+			gate.Plain(q.Binding.Actor, 40), answer)
+	}
+	var watching sync.WaitGroup
+	ended := make([]error, len(hubs))
+	for i, h := range hubs {
+		watching.Go(func() { ended[i] = h.Watch(ctx, show) })
+	}
+	watching.Wait()
+	return failed(errors.Join(ended...))
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// withHub runs do with a hub that has what the command wants, or that cannot get it.
+func (a *app) withHub(ctx context.Context, w want, do func(*hub) error) error {
+	h, err := a.openHub(ctx, func(s *config.Settings) {
+		a.quiet(s)
+		if w.change != nil {
+			w.change(s)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	changed := make(chan struct{}, 1)
+	h.group.OnChange(func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	err = func() error {
+		if !w.all && (w.tool == "" || h.has(w)) {
+			if err := h.letSleep(); err != nil {
+				return failed(err)
+			}
+		}
+		h.group.Start(context.WithoutCancel(ctx))
+		stop := a.showStarting(h)
+		defer stop()
+		if err := h.await(ctx, w, changed); err != nil {
+			return &exitError{exitInterrupted, errors.New("interrupted while servers were starting")}
+		}
+		stop()
+		h.surfaces.refresh()
+		return do(h)
+	}()
+	if closeErr := h.close(untilKilled(ctx)); err == nil && closeErr != nil {
+		err = failed(closeErr)
+	}
+	return err
+}
+
+// showStarting says on a terminal which servers the command waits for, from a second on. The
+// function that it returns ends that; it may be called twice.
+func (a *app) showStarting(h *hub) (stop func()) {
+	if !isTerminal(a.std.err) {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var showing sync.WaitGroup
+	showing.Go(func() {
+		second := time.NewTicker(time.Second)
+		defer second.Stop()
+		for n := 1; ; n++ {
+			select {
+			case <-second.C:
+				// The cursor goes back to the beginning: what is logged meanwhile is written over the line.
+				fmt.Fprintf(a.std.err, "\r\x1b[K%s\r",
+					summary(fmt.Sprintf("waiting for %s (%d s)", strings.Join(model{h}.inState(tool.ServerStarting),
+						", "), n), 79))
+			case <-ctx.Done():
+				if n > 1 {
+					fmt.Fprint(a.std.err, "\r\x1b[K")
+				}
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		showing.Wait()
+	}
+}
+
+// printMissing says which servers of the surface have not listed their tools, and why. On a
+// terminal it also says whose tools are those of an earlier start.
+func (a *app) printMissing(h *hub, surface *tool.Surface) {
+	var known []string
+	for _, st := range h.group.Statuses() {
+		if surface.Features != nil && !slices.Contains(surface.Features.Servers, st.Server) {
+			continue
+		}
+		switch {
+		case st.State == tool.ServerReady:
+		case st.Cached && st.Known:
+			known = append(known, st.Server)
+		case st.LastError != "":
+			fmt.Fprintf(a.std.err, "missing: the tools of %s: %s; %s\n", st.Server, printable(st.LastError),
+				printable(st.Hint))
+		case st.State == tool.ServerStarting:
+			fmt.Fprintf(a.std.err,
+				"missing: the tools of %s, which has not answered within %s: mcp-toolhub servers waits for it\n",
+				st.Server, unlistedWait)
+		}
+	}
+	if len(known) > 0 && isTerminal(a.std.err) {
+		fmt.Fprintf(a.std.err, "as listed at an earlier start: %s (--connect asks again)\n", strings.Join(known, ", "))
+	}
+}

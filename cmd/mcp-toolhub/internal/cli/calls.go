@@ -1,0 +1,298 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+)
+
+const callsHelp = `Look up calls: what was called, by whom, how it ended, and why.
+
+Calls are read from the record store, which is brought up to date with the journal first:
+records.db in the state directory, or the PostgreSQL database that persist.store of the config
+names. No hub has to run, and any number may.`
+
+const callsTimes = `
+Times are 2h, 3d, "2 hours ago", today, yesterday, monday, "last week", "last month",
+09:30, 2026-11-22 or "2026-11-22 09:30". --text looks for words in arguments, results and
+errors: all of them, "as a phrase" in quotes, begin* as a beginning. Of a result that was
+stored because it is large, it knows what the caller got of it: the preview.`
+
+const callsFilter = ` --filter takes an expression in CEL
+over call, which has the members that -o json prints.`
+
+// callsCmd runs the commands below "calls".
+type callsCmd struct {
+	*app
+	since, until string
+	is           map[store.Column]*string
+	text, filter string
+	limit        int
+	follow       bool
+	by           string
+}
+
+func callsCommand(a *app) *cobra.Command {
+	c := &callsCmd{app: a, is: make(map[store.Column]*string)}
+	list := &cobra.Command{
+		Use: "list", Short: "List calls, newest first", Long: "List calls, newest first.\n" + callsTimes + callsFilter,
+		Args: cobra.NoArgs,
+		Example: "  mcp-toolhub calls list --since yesterday --status failed\n  mcp-toolhub calls list --tool " +
+			"'mcp.github.*'\n  mcp-toolhub calls list --text 'permission denied' -o json",
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context()) },
+	}
+	tail := &cobra.Command{
+		Use: "tail", Short: "Print the last calls that have ended, oldest first",
+		Long: "Print the last calls that have ended, oldest first; with --follow also those that end from now on.\n" +
+			callsTimes + callsFilter, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.tail(cmd.Context()) },
+	}
+	stats := &cobra.Command{
+		Use: "stats", Short: "Sum up calls, failures and latency by tool, server or actor", Args: cobra.NoArgs,
+		Long: "Sum up calls, failures and latency by tool, server, actor, client, profile, status or class, and " +
+			"the tokens\n" +
+			"that models were spared: by previews of large results (4 characters a token), and by tools that the " +
+			"caller's list\n" +
+			"deferred (once for each call that a client made).\n" + callsTimes,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.stats(cmd.Context()) },
+	}
+	for _, cmd := range []*cobra.Command{list, tail, stats} {
+		c.filterFlags(cmd.Flags())
+	}
+	for cmd, limit := range map[*cobra.Command]int{list: 50, tail: 10} {
+		cmd.Flags().StringVar(&c.filter, "filter", "", "calls that this CEL `expression` is true of")
+		cmd.Flags().Int("limit", limit, "print at most this many; 0 for all")
+		cmd.PreRunE = func(cmd *cobra.Command, _ []string) (err error) {
+			c.limit, err = cmd.Flags().GetInt("limit")
+			return err
+		}
+	}
+	tail.Flags().BoolVar(&c.follow, "follow", false, "go on with calls that end, until interrupted")
+	stats.Flags().StringVar(&c.by, "by", string(store.Tool), "tool, server, actor, client, profile, status or class")
+	show := &cobra.Command{
+		Use: "show ID", Short: "Show the story of one call", Args: cobra.ExactArgs(1),
+		Long: "Show the story of one call: who called, which tools the caller saw, the inputs, what was decided and " +
+			"why, what ran, and the result.\n" +
+			"While the hub runs, the latest 1,000 calls have their spans, too: how long each phase took.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.show(cmd.Context(), tool.InvocationID(args[0]))
+		},
+	}
+	cmd := group("calls", "Look up calls: list, show, tail, stats, export, replay, erase", callsHelp, list, show, tail,
+		stats, exportCommand(c), replayCommand(c), eraseCommand(c))
+	a.outputFlag(cmd.PersistentFlags())
+	return cmd
+}
+
+// filterFlags adds the flags that say which calls are meant.
+func (c *callsCmd) filterFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&c.since, "since", "", "calls that began at this `time` or later")
+	flags.StringVar(&c.until, "until", "", "calls that began before this `time`")
+	known := knownValues()
+	for _, column := range store.Columns() {
+		if c.is[column] == nil {
+			c.is[column] = new(string)
+		}
+		usage := "calls of this " + string(column)
+		if known[column] == nil {
+			usage += ", or of those that a pattern with * or ? matches"
+		}
+		flags.StringVar(c.is[column], string(column), "", usage)
+	}
+	flags.StringVar(&c.text, "text", "", "calls with these `words`")
+}
+
+// query reads the flags.
+func (c *callsCmd) query() (q store.Query, filter *events.Filter, err error) {
+	q = store.Query{Text: c.text, Limit: c.limit, Is: make(map[store.Column]string)}
+	for text, at := range map[*string]*time.Time{&c.since: &q.Since, &c.until: &q.Until} {
+		if *text == "" {
+			continue
+		}
+		if *at, err = parseWhen(*text, time.Now()); err != nil {
+			return q, nil, &exitError{exitUsage, err}
+		}
+	}
+	known := knownValues()
+	for column, value := range c.is {
+		if *value != "" {
+			q.Is[column] = *value
+		}
+		if all := known[column]; *value != "" && all != nil && !slices.Contains(all, *value) {
+			return q, nil, &exitError{exitUsage, fmt.Errorf("--%s %q: no call can have that; use one of %s", column,
+				*value, strings.Join(all, ", "))}
+		}
+		if err := glob.Check(*value); err != nil && glob.HasWildcard(*value) {
+			return q, nil, &exitError{exitUsage, fmt.Errorf("--%s: %w", column, err)}
+		}
+	}
+	if filter, err = events.NewFilter("call", c.filter); err != nil {
+		return q, nil, &exitError{exitUsage, err}
+	}
+	return q, filter, nil
+}
+
+// open opens the record store, and brings it up to date. What it has is read also where that cannot be done.
+func (c *callsCmd) open(ctx context.Context) (s store.Store, from *config.Settings, err error) {
+	from, err = c.kept()
+	if err != nil {
+		return nil, nil, err
+	}
+	if s, err = openRecords(from)(ctx); err != nil {
+		return nil, nil, failed(err)
+	}
+	if err := store.FillUp(ctx, s, from.Journal.Dir); err != nil {
+		fmt.Fprintln(c.std.err, "mcp-toolhub: warning: the newest calls may be missing:", err)
+	}
+	return s, from, nil
+}
+
+func (c *callsCmd) list(ctx context.Context) (err error) {
+	q, filter, err := c.query()
+	if err != nil {
+		return err
+	}
+	s, _, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	calls, err := findCalls(ctx, s, q, filter)
+	if err != nil {
+		return failed(err)
+	}
+	if c.json() {
+		return c.printJSON(append([]store.Call{}, calls...))
+	}
+	return c.printCalls(calls)
+}
+
+func (c *callsCmd) printCalls(calls []store.Call) error {
+	t := newTable("STARTED", "STATUS", "TOOL", "CALLER", "TOOK", "ID", "CLASS", "APPROVED BY", "ADDRESS", "HUB")
+	for i := range calls {
+		t.add(callRow(&calls[i])...)
+	}
+	return c.printTable(t)
+}
+
+func callRow(call *store.Call) []string {
+	took := ""
+	if call.LatencyMS != nil {
+		took = time.Duration(*call.LatencyMS * float64(time.Millisecond)).Round(10 * time.Microsecond).String()
+	}
+	return []string{call.Created.Local().Format("2006-01-02 15:04:05"), string(call.Status), printable(call.Tool),
+		printable(call.Actor), took,
+		string(call.ID), call.Class, printable(call.ApprovedBy), call.Address, printable(call.Hub)}
+}
+
+// tailEvery is how often a tail looks for more.
+const tailEvery = 500 * time.Millisecond
+
+func (c *callsCmd) tail(ctx context.Context) (err error) {
+	q, filter, err := c.query()
+	if err != nil {
+		return err
+	}
+	s, from, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	after, err := s.Position(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	calls, err := findCalls(ctx, s, q, filter)
+	if err != nil {
+		return failed(err)
+	}
+	slices.Reverse(calls)
+	calls = slices.DeleteFunc(calls, func(call store.Call) bool { return call.Ended == nil })
+	q.Limit = 0
+	again := time.NewTicker(tailEvery)
+	defer again.Stop()
+	for {
+		for i := range calls {
+			if err := c.printTailed(&calls[i]); err != nil {
+				return err
+			}
+		}
+		if !c.follow {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-again.C:
+		}
+		if err = store.FillUp(ctx, s, from.Journal.Dir); err == nil {
+			if calls, after, err = s.Ended(ctx, after, q); err == nil {
+				calls, err = filtered(calls, filter)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			return failed(err)
+		}
+	}
+}
+
+// printTailed prints one call: a line, or with -o json an object in a line.
+func (c *callsCmd) printTailed(call *store.Call) error {
+	if !c.json() {
+		_, err := fmt.Fprintln(c.std.out, strings.Join(callRow(call), "  "))
+		return failed(err)
+	}
+	text, err := json.Marshal(call)
+	if err != nil {
+		return failed(err)
+	}
+	return c.print(text)
+}
+
+func (c *callsCmd) stats(ctx context.Context) (err error) {
+	q, _, err := c.query()
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(store.Columns(), store.Column(c.by)) {
+		return &exitError{exitUsage,
+			fmt.Errorf("--by %q is not known: use tool, server, actor, client, profile, status or class", c.by)}
+	}
+	s, _, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	stats, err := s.Stats(ctx, store.Column(c.by), q)
+	if err != nil {
+		return failed(err)
+	}
+	if c.json() {
+		return c.printJSON(stats)
+	}
+	t := newTable(strings.ToUpper(c.by), "CALLS", "FAILED", "P50 MS", "P95 MS", "MAX MS", "KEPT BY PREVIEWS",
+		"KEPT BY DEFERRAL")
+	for _, st := range stats {
+		t.add(printable(cmp.Or(st.Value, "-")), strconv.Itoa(st.Calls), strconv.Itoa(st.Failed), inMS(st.P50MS),
+			inMS(st.P95MS), inMS(st.MaxMS),
+			strconv.FormatInt(st.KeptTokens, 10), strconv.FormatInt(st.DeferredTokens, 10))
+	}
+	return c.printTable(t)
+}
+
+func inMS(ms float64) string { return strconv.FormatFloat(ms, 'f', 2, 64) }

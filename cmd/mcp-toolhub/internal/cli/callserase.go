@@ -1,0 +1,294 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+)
+
+const eraseHelp = `Erase what calls have said, of all calls of one caller or of single calls: arguments, results,
+errors, progress, reasons of decisions and what hooks said, in the journal and in the record
+store, and results, artifacts and inputs that are stored. With --actor also answers that are
+remembered for that caller.
+
+What stays is that each call was made: by whom, of which tool, when and how it ended; and who
+has erased it, when and why. Evidence of it still verifies.
+
+With a call goes what else has its arguments or its result: the batch that it is a part of,
+and the calls of that batch. Calls that still run are left out, and so are bundles that were
+exported before. Hubs may be running. If the command is interrupted, run it again.`
+
+// eraseCmd runs the command "calls erase".
+type eraseCmd struct {
+	*callsCmd
+	actor, reason string
+	yes           bool
+}
+
+func eraseCommand(calls *callsCmd) *cobra.Command {
+	c := &eraseCmd{callsCmd: calls}
+	cmd := &cobra.Command{
+		Use: "erase [ID...]", Short: "Erase arguments and results of calls, and keep the fact", Long: eraseHelp,
+		Example: "  mcp-toolhub calls erase --actor actor:http/ann --reason 'request of 2026-11-20'\n  mcp-toolhub " +
+			"calls erase inv_… --yes",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (c.actor == "") == (len(args) == 0) {
+				return &exitError{exitUsage,
+					errors.New("say what to erase: give --actor, or ids of calls, and not both")}
+			}
+			return c.erase(cmd.Context(), args)
+		},
+	}
+	cmd.Flags().StringVar(&c.actor, "actor", "", "all calls of this `caller`, as calls list shows it")
+	cmd.Flags().StringVar(&c.reason, "reason", "", "`why`, for the record")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+// erasure counts what was erased. -o json prints it.
+type erasure struct {
+	Calls    []tool.InvocationID `json:"invocation_ids"`
+	Lines    int                 `json:"lines"`    // of the journal and of the record store that have changed
+	Payloads int                 `json:"payloads"` // results, artifacts and inputs
+	Grants   int                 `json:"grants"`
+	Running  []tool.InvocationID `json:"running,omitempty"` // left out
+
+	wanted, runs map[tool.InvocationID]bool
+}
+
+func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
+	s, from, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	e := erasure{Calls: []tool.InvocationID{}, wanted: make(map[tool.InvocationID]bool),
+		runs: make(map[tool.InvocationID]bool)}
+	if c.actor != "" {
+		err = e.allOf(ctx, s, c.actor)
+	}
+	for _, id := range ids {
+		err = errors.Join(err, e.family(ctx, s, tool.InvocationID(id)))
+	}
+	if err != nil {
+		return failed(err)
+	}
+	if !c.yes {
+		question := fmt.Sprintf("Erase what was said in %s? It cannot be brought back. [y/n] ",
+			count(len(e.Calls), "call"))
+		if ok, err := c.confirm(ctx, question); err != nil || !ok {
+			return err
+		}
+	}
+	if err := c.carryOut(ctx, s, from, &e); err != nil {
+		return failed(fmt.Errorf("%w: not all is erased: run the command again", err))
+	}
+	if c.json() {
+		return c.printJSON(e)
+	}
+	fmt.Fprintf(c.std.out, "erased: %s, %s and %s\n", count(len(e.Calls), "call"), count(e.Payloads, "stored result"),
+		count(e.Grants, "remembered answer"))
+	if n := len(e.Running); n > 0 {
+		fmt.Fprintf(c.std.err,
+			"mcp-toolhub: warning: %s still running and left out: erase again when they have ended\n", count(n, "call"))
+	}
+	return nil
+}
+
+// add takes a call in.
+func (e *erasure) add(id tool.InvocationID, ended *time.Time) {
+	switch {
+	case e.wanted[id] || e.runs[id]:
+	case ended == nil:
+		e.runs[id], e.Running = true, append(e.Running, id)
+	default:
+		e.wanted[id], e.Calls = true, append(e.Calls, id)
+	}
+}
+
+// allOf takes in all calls of an actor.
+func (e *erasure) allOf(ctx context.Context, s store.Store, actor string) error {
+	return eachCall(ctx, s, store.Query{Is: map[store.Column]string{store.Actor: actor}}, nil,
+		func(call *store.Call) error {
+			if call.Actor == actor { // which is no pattern here
+				e.add(call.ID, call.Ended)
+			}
+			return nil
+		})
+}
+
+// family takes in a call, the call whose part it is, and all parts of that: each of them may have
+// the arguments or the result of another.
+func (e *erasure) family(ctx context.Context, s store.Store, id tool.InvocationID) error {
+	told, err := readStory(ctx, s, id)
+	if err != nil {
+		return err
+	}
+	root := &told.Invocation
+	for root.ParentInvocationID != "" {
+		up, err := readStory(ctx, s, root.ParentInvocationID)
+		if errors.Is(err, store.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if ended := up.Invocation.EndedAt; ended != nil && ended.Before(root.CreatedAt) {
+			break // the call goes on with it, and is no part of it
+		}
+		root = &up.Invocation
+	}
+	e.add(root.InvocationID, root.EndedAt)
+	parts := map[tool.InvocationID]bool{root.InvocationID: true}
+	q := store.Query{Since: root.CreatedAt, Is: map[store.Column]string{store.Actor: root.ActorRef}}
+	if root.EndedAt != nil {
+		q.Until = root.EndedAt.Add(time.Microsecond)
+	}
+	var within []store.Call
+	if err := eachCall(ctx, s, q, nil, func(call *store.Call) error {
+		within = append(within, *call)
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, call := range slices.Backward(within) { // parents come first
+		lines, err := s.Lines(ctx, call.ID)
+		if err != nil {
+			return err
+		}
+		parent := ""
+		for _, line := range lines {
+			parent = cmp.Or(rawjson.Text(line, "parent_invocation_id"), parent)
+		}
+		if parts[tool.InvocationID(parent)] {
+			parts[call.ID] = true
+			e.add(call.ID, call.Ended)
+		}
+	}
+	return nil
+}
+
+// carryOut erases: the fact comes first, then the journal, which the record store is filled from,
+// then the store and the payloads. Each step can be repeated.
+func (c *eraseCmd) carryOut(ctx context.Context, s store.Store, from *config.Settings, e *erasure) error {
+	if err := c.record(ctx, s, from, e); err != nil {
+		return err
+	}
+	lines, err := newKeeper(from.StateDir,
+		from.Journal.Dir).Erase(func(id tool.InvocationID) bool { return e.wanted[id] })
+	if err != nil && !errors.Is(err, evidence.ErrDamaged) { // damage hinders no erasure
+		return err
+	}
+	if err := store.FillUp(ctx, s, from.Journal.Dir); err != nil {
+		return err
+	}
+	inStore, err := s.Erase(ctx, e.Calls)
+	if e.Lines = lines + inStore; err != nil {
+		return err
+	}
+	stored, err := payload.Open(ctx, from.Stored, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer stored.Close()
+	e.Payloads, err = stored.Erase(ctx, "it was erased"+because(c.reason), func(p payload.Entry) bool {
+		id := tool.InvocationOf(p.ID)
+		return e.wanted[id] || c.actor != "" && p.Actor == c.actor && !e.runs[id]
+	})
+	if err != nil || c.actor == "" {
+		return err
+	}
+	e.Grants, err = grantsCmd{c.app}.forget(ctx, c.actor)
+	return err
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// record writes the fact into the journal, once for each call. It is there before anything is erased.
+func (c *eraseCmd) record(ctx context.Context, s store.Store, from *config.Settings, e *erasure) (err error) {
+	cfg := from.Journal
+	cfg.MaxFiles, cfg.MaxAge = 1<<20, 0 // no old file is removed for this
+	j, err := persist.Open(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	data := map[string]any{"by": localActor().Ref()}
+	if c.reason != "" {
+		data["reason"] = c.reason
+	}
+	for part := range slices.Chunk(e.Calls, 1000) {
+		var records []tool.Record
+		for _, id := range part {
+			lines, err := s.Lines(ctx, id)
+			if err != nil {
+				return err
+			}
+			if slices.ContainsFunc(lines, func(l json.RawMessage) bool {
+				return rawjson.Text(l, "event_type") == string(tool.EventInvocationErased)
+			}) {
+				continue // an Erase before this one has begun with that
+			}
+			records = append(records, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(),
+				EventType: tool.EventInvocationErased,
+				Source:    tool.EventSource, Subject: string(id), Time: time.Now().UTC(), InvocationID: id, Data: data})
+		}
+		if err := j.Commit(ctx, records...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget revokes the grants of an actor.
+func (c grantsCmd) forget(ctx context.Context, actor string) (n int, err error) {
+	file, hubs, err := c.open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	ids := make(map[string]bool)
+	for _, g := range control.Grants(file.List()) {
+		ids[g.ID] = ids[g.ID] || g.Actor == actor
+	}
+	for _, h := range hubs {
+		some, err := h.Grants(ctx)
+		if err != nil {
+			return 0, err
+		}
+		for _, g := range some {
+			ids[g.ID] = ids[g.ID] || g.Actor == actor
+		}
+	}
+	for id, wanted := range ids {
+		if !wanted {
+			continue
+		}
+		if err := revoke(ctx, file, hubs, id); err != nil && !errors.Is(err, policy.ErrNoGrant) {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}

@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+)
+
+const exportHelp = `Write calls to a file, newest first.
+
+Formats: jsonl has one JSON object a line for each call: what calls list -o json prints of it,
+and in objects all its records of Agent Tool 0.2.0. csv has one row a call, with a first row
+of titles. evidence has the lines of the journal as they are, with proof that they are as the
+hub wrote them: see mcp-toolhub evidence verify --help.
+`
+
+// exportCmd runs the command "calls export".
+type exportCmd struct {
+	*callsCmd
+	format, output string
+	without        []string
+}
+
+func exportCommand(calls *callsCmd) *cobra.Command {
+	c := &exportCmd{callsCmd: calls}
+	cmd := &cobra.Command{
+		Use: "export", Short: "Write calls to a file: JSON lines, CSV or evidence",
+		Long: exportHelp + callsTimes + callsFilter, Args: cobra.NoArgs,
+		Example: "  mcp-toolhub calls export --since yesterday --format csv --output calls.csv",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var given []string
+			for _, flag := range c.selecting(cmd) {
+				given = append(given, fmt.Sprintf("--%s %q", flag.Name, flag.Value))
+			}
+			return c.run(cmd.Context(), given)
+		},
+	}
+	c.filterFlags(cmd.Flags())
+	cmd.Flags().StringVar(&c.filter, "filter", "", "calls that this CEL `expression` is true of")
+	cmd.Flags().StringVar(&c.format, "format", "jsonl", "jsonl, csv or evidence")
+	cmd.Flags().StringVar(&c.output, "output", "-", "the `file` to write; - for stdout")
+	cmd.Flags().StringSliceVar(&c.without, "without", nil,
+		"of evidence: leave the values of these `members` of call records out, such as model_input,result")
+	return cmd
+}
+
+// selecting returns the flags that were given and say which calls are meant.
+func (c *exportCmd) selecting(cmd *cobra.Command) (given []*pflag.Flag) {
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed && f.Name != "format" && f.Name != "output" && f.Name != "without" {
+			given = append(given, f)
+		}
+	})
+	return given
+}
+
+// run writes the calls that the flags mean; given is these flags for people.
+func (c *exportCmd) run(ctx context.Context, given []string) (err error) {
+	write := map[string]func(context.Context, store.Store, io.Writer) callWriter{"jsonl": jsonLines,
+		"csv": csvRows}[c.format]
+	if write == nil && c.format != "evidence" {
+		return &exitError{exitUsage, fmt.Errorf("format %q is not known: use jsonl, csv or evidence", c.format)}
+	}
+	if err := c.checkWithout(); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	q, filter, err := c.query()
+	if err != nil {
+		return err
+	}
+	s, from, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return failed(c.toFile(func(out io.Writer) error {
+		if write == nil {
+			return c.evidence(ctx, out, s, from, given)
+		}
+		w := write(ctx, s, out)
+		return errors.Join(eachCall(ctx, s, q, filter, w.call), w.end())
+	}))
+}
+
+// checkWithout refuses what --without cannot leave out: a misspelt name would leave a secret in.
+func (c *exportCmd) checkWithout() error {
+	if len(c.without) > 0 && c.format != "evidence" {
+		return fmt.Errorf("--without is for --format evidence: %s has all members", c.format)
+	}
+	known := persist.CallMembers()
+	for _, name := range c.without {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("--without %q: call records have no such member that can be left out; they have %s", name,
+				strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// eachCall yields the calls that the query and the filter mean, and holds few of them at a time.
+func eachCall(ctx context.Context, s store.Store, q store.Query, filter *events.Filter,
+	yield func(*store.Call) error) error {
+	const page = 500
+	for q.Limit = page; ; {
+		calls, err := s.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		kept, err := filtered(calls, filter)
+		for i := range kept {
+			if err == nil {
+				err = yield(&kept[i])
+			}
+		}
+		if err != nil || len(calls) < page {
+			return err
+		}
+		q.Before = &calls[len(calls)-1]
+	}
+}
+
+// toFile gives write the output. A file is there once it is whole, and for its owner alone to read.
+func (c *exportCmd) toFile(write func(io.Writer) error) error {
+	if c.output == "-" {
+		out := bufio.NewWriter(c.std.out)
+		return errors.Join(write(out), out.Flush())
+	}
+	f, err := os.CreateTemp(filepath.Dir(c.output), statefile.Unfinished+"*")
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(f)
+	if err = errors.Join(write(out), out.Flush(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), c.output)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// callWriter writes calls in a format.
+type callWriter struct {
+	call func(*store.Call) error
+	end  func() error
+}
+
+func jsonLines(ctx context.Context, s store.Store, out io.Writer) callWriter {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	return callWriter{func(c *store.Call) error {
+		lines, err := s.Lines(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		whole := struct {
+			*store.Call
+			Objects []json.RawMessage `json:"objects"`
+		}{Call: c}
+		err = persist.Derive(lines, func(object json.RawMessage) bool {
+			whole.Objects = append(whole.Objects, object)
+			return true
+		})
+		return errors.Join(err, encoder.Encode(whole))
+	}, func() error { return nil }}
+}
+
+func csvRows(_ context.Context, _ store.Store, out io.Writer) callWriter {
+	w := csv.NewWriter(out)
+	titles := w.Write([]string{"invocation_id", "created_at", "ended_at", "latency_ms", "tool_id", "server",
+		"actor_ref", "client", "profile",
+		"status", "error_class", "approved_by", "client_address", "hub"})
+	return callWriter{func(c *store.Call) error {
+		ended, took := "", ""
+		if c.Ended != nil {
+			ended, took = c.Ended.Format(time.RFC3339Nano), strconv.FormatFloat(*c.LatencyMS, 'f', -1, 64)
+		}
+		row := []string{string(c.ID), c.Created.Format(time.RFC3339Nano), ended, took, c.Tool, c.Server, c.Actor,
+			c.Client, c.Profile,
+			string(c.Status), c.Class, c.ApprovedBy, c.Address, c.Hub}
+		for i, cell := range row {
+			if strings.IndexAny(cell, "=+-@\t\r") == 0 {
+				row[i] = "'" + cell // or a spreadsheet would run what a client calls itself
+			}
+		}
+		return w.Write(row)
+	}, func() error { w.Flush(); return errors.Join(titles, w.Error()) }}
+}

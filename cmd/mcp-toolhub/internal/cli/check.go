@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+)
+
+const checkHelp = `Read the config file and report every fault in it at once, each with its place, its key
+and what to do, and so for rule files and remembered answers. With --connect, also start every server and say which are ready.
+
+No value of the config is ever printed.`
+
+// checkCmd runs the command "check".
+type checkCmd struct{ *app }
+
+func checkCommand(a *app) *cobra.Command {
+	c := checkCmd{a}
+	var connect bool
+	cmd := &cobra.Command{
+		Use: "check", Short: "Check the config file", Long: checkHelp, Args: cobra.NoArgs,
+		Example: "  mcp-toolhub check --config mcp-toolhub.yaml --connect",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a.strict = true
+			s, err := c.load(cmd.Context(), connect)
+			if err != nil {
+				return c.withFaultyGrants(err)
+			}
+			if !connect { // otherwise the hub that is started says it
+				a.warn(s)
+			}
+			if err := checkSettings(s); err != nil {
+				return &exitError{exitConfig, err}
+			}
+			fmt.Fprintf(a.std.out, "%s: ok: %s, %s\n", s.Path, count(len(s.Upstream.Servers), "server"),
+				count(max(1, len(s.Profiles)), "profile"))
+			if !connect {
+				return nil
+			}
+			return a.withHub(cmd.Context(), want{all: true},
+				func(h *hub) error { return a.reportServers(model{h}.health(), false) })
+		},
+	}
+	cmd.Flags().BoolVar(&connect, "connect", false, "start every server and report how it went")
+	return cmd
+}
+
+// load reads the config that is to be checked. Nothing of it runs, so it needs no trust; with connect it does.
+func (c checkCmd) load(ctx context.Context, connect bool) (*config.Settings, error) {
+	if connect {
+		return c.app.load(ctx)
+	}
+	found, err := c.find()
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.read(found[0])
+	var untrusted *config.UntrustedError
+	if !errors.As(err, &untrusted) {
+		return s, err
+	}
+	if s, err = c.read(config.Found{Path: found[0].Path}); err == nil {
+		s.Warnings = append(s.Warnings, untrusted.Warning())
+	}
+	return s, err
+}
+
+// withFaultyGrants adds the faults of the remembered answers to err.
+func (c checkCmd) withFaultyGrants(err error) error {
+	state, stateErr := c.findState()
+	if stateErr != nil {
+		return err
+	}
+	_, grantsErr := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(state, grantsFile)})
+	return &exitError{exitConfig, errors.Join(err, grantsErr)}
+}

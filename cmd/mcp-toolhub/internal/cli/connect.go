@@ -1,0 +1,439 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+)
+
+const connectHelp = `Write the hub into the config of MCP clients, and show what changes before.
+
+Only the entry "toolhub" is put into the file: comments, formatting, mode and owner stay. The
+file as it was is kept beside it (.before-toolhub). Claude Code is told by its own command,
+claude mcp add, where that is in PATH and there is no token. disconnect and undo take the entry
+out again: if nobody else has written the file, it is what it was, byte for byte.
+
+--replace takes out of the client the servers that the hub serves, too: those that are the same
+in both configs, also where Claude Code has them for one project; then its file is written
+directly. disconnect and undo bring them back.
+
+Clients: `
+
+const disconnectHelp = `Take out of MCP clients what connect has put there, and bring back what it has replaced.
+
+If nobody else has written the file since, it is what it was before, byte for byte.`
+
+const undoHelp = `Undo the last connect, for all clients that it has changed. Run it again to undo the one before.
+
+A client that was connected before, and then again with other flags, is as it was before the first.`
+
+// connectCmd runs the commands "connect", "disconnect" and "undo".
+type connectCmd struct {
+	*app
+	all, http, stdio, replace, dryRun, yes bool
+	profile                                string
+}
+
+func clientIDs() []string {
+	var ids []string
+	for _, c := range clients.All() {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// clientList returns the ids of all clients, on lines of a help text.
+func clientList() string {
+	ids := clientIDs()
+	return strings.Join(ids[:8], ", ") + ",\n" + strings.Join(ids[8:], ", ") + "."
+}
+
+func connectCommand(a *app) *cobra.Command {
+	c := connectCmd{app: a}
+	cmd := &cobra.Command{
+		Use: "connect CLIENT…", Short: "Write the hub into the config of MCP clients", Long: connectHelp + clientList(),
+		Example:   "  mcp-toolhub connect cursor vscode\n  mcp-toolhub connect --all --replace --dry-run",
+		ValidArgs: clientIDs(), RunE: func(cmd *cobra.Command, args []string) error {
+			return c.connect(cmd.Context(),
+				args)
+		},
+	}
+	cmd.Flags().BoolVar(&c.all, "all", false,
+		"every client that is on this machine; one whose file cannot be changed is left out")
+	cmd.Flags().BoolVar(&c.http, "http", false, "clients reach a hub that runs at the config's hub.http.listen")
+	cmd.Flags().BoolVar(&c.stdio, "stdio", false, "each client starts a hub (default)")
+	cmd.MarkFlagsMutuallyExclusive("http", "stdio")
+	cmd.Flags().StringVar(&c.profile, "profile", namespace.DefaultProfile, "the `profile` that the clients see")
+	a.completeFlag(cmd, "profile", profileNames)
+	cmd.Flags().BoolVar(&c.replace, "replace", false, "take out the servers that the hub serves")
+	c.stepFlags(cmd)
+	return cmd
+}
+
+func disconnectCommand(a *app) *cobra.Command {
+	c := connectCmd{app: a}
+	cmd := &cobra.Command{
+		Use: "disconnect CLIENT…", Short: "Take the hub out of the config of MCP clients", Long: disconnectHelp,
+		Example: "  mcp-toolhub disconnect cursor", ValidArgs: clientIDs(),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.disconnect(cmd.Context(), args, false) },
+	}
+	cmd.Flags().BoolVar(&c.all, "all", false, "every client that connect has changed")
+	c.stepFlags(cmd)
+	return cmd
+}
+
+func undoCommand(a *app) *cobra.Command {
+	c := connectCmd{app: a}
+	cmd := &cobra.Command{
+		Use: "undo", Short: "Undo the last connect", Long: undoHelp, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.disconnect(cmd.Context(), nil, true) },
+	}
+	c.stepFlags(cmd)
+	return cmd
+}
+
+func (c *connectCmd) stepFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would change, and change nothing")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+}
+
+func (a *app) clientEnv() clients.Env { return clients.Env{OS: runtime.GOOS, Lookup: a.std.getenv} }
+
+// named returns the clients of the command line.
+func (c *connectCmd) named(ids []string) ([]*clients.Client, error) {
+	if c.all == (len(ids) > 0) {
+		return nil, &exitError{exitUsage, errors.New("name clients, or give --all")}
+	}
+	var found []*clients.Client
+	for _, id := range ids {
+		one := clients.ByID(id)
+		if one == nil {
+			return nil, &exitError{exitUsage, fmt.Errorf("client %q is not known: known are %s", id,
+				strings.Join(clientIDs(), ", "))}
+		}
+		if !slices.ContainsFunc(found, func(have *clients.Client) bool { return have.ID == id }) {
+			found = append(found, one)
+		}
+	}
+	return found, nil
+}
+
+func (c *connectCmd) connect(ctx context.Context, ids []string) error {
+	rows, err := c.named(ids)
+	if err != nil {
+		return err
+	}
+	if c.all {
+		for _, one := range clients.All() {
+			if one.Present(c.clientEnv()) {
+				rows = append(rows, &one)
+			}
+		}
+		if len(rows) == 0 {
+			return failed(errNoClient)
+		}
+	}
+	s, err := c.load(ctx)
+	if err != nil {
+		return err
+	}
+	c.warn(s)
+	if !slices.ContainsFunc(s.Profiles, func(p namespace.Profile) bool { return p.Name == c.profile }) {
+		return &exitError{exitUsage, fmt.Errorf("--profile %q: the config has no such profile", c.profile)}
+	}
+	if c.http && !c.dryRun && s.Downstream.HTTP.Listen != "" {
+		if s, err = giveToken(ctx, c.app, s, s.Downstream.HTTP.Listen); err != nil {
+			return err
+		}
+	}
+	served, err := c.served(s)
+	if err != nil {
+		return failed(err)
+	}
+	return c.step(ctx, func(record *clients.Connections) (plans []*clients.Plan, err error) {
+		var leftOut []string
+		for _, row := range rows {
+			h, planErr := c.hub(s, row.ID)
+			h.IsOwn = address{s.Downstream.HTTP.PublicURL, s.Downstream.HTTP.Listen}.has
+			if coded := (*exitError)(nil); errors.As(planErr, &coded) {
+				return nil, planErr
+			}
+			var p *clients.Plan
+			if planErr == nil {
+				p, planErr = record.Connect(row, h, func(have *clients.Server) bool {
+					return c.replace && slices.ContainsFunc(served, have.Same)
+				})
+			}
+			if planErr != nil { // all that is wrong, at once
+				err = errors.Join(err, planErr)
+				leftOut = append(leftOut, fmt.Sprintf("warning: %s is left out: %s", row.Title, planErr))
+				continue
+			}
+			p.OrWrite = c.all
+			plans = append(plans, p)
+		}
+		if c.all && err != nil { // one client holds the others up only where somebody has named it
+			fmt.Fprintln(c.std.err, strings.Join(leftOut, "\n"))
+			if err = nil; len(plans) == 0 {
+				err = errNoClient
+			}
+		}
+		return plans, err
+	})
+}
+
+// errNoClient means that connect --all has found none.
+var errNoClient = errors.New("no client whose file can be changed was found on this machine: name one")
+
+// served returns the servers that the hub serves, with their secrets, for comparison. One that
+// needs a setup first is not among them. Without --replace there is nothing to compare.
+func (c *connectCmd) served(s *config.Settings) ([]clients.Server, error) {
+	if !c.replace {
+		return nil, nil
+	}
+	f, err := readHubConfig(s.Path)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := secrets.Read(s.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.DeleteFunc(clients.ReadHub(f, s.Path), func(one clients.Server) bool {
+		return one.Disabled || slices.ContainsFunc(s.Upstream.Servers,
+			func(sc upstream.ServerConfig) bool { return sc.ID == one.Name && sc.IsOff() })
+	})
+	for i := range all {
+		all[i].Reveal(stored)
+	}
+	return all, nil
+}
+
+// readHubConfig reads a config of the hub to change or compare it.
+func readHubConfig(path string) (*splice.File, error) {
+	d, err := clients.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return clients.ReadText(configFormat(path), d, path)
+}
+
+func configFormat(path string) splice.Format {
+	if ext := strings.ToLower(filepath.Ext(path)); ext == ".json" || ext == ".jsonc" {
+		return splice.JSON
+	}
+	return splice.YAML
+}
+
+// hub returns the command or address by which the client will reach the hub. The error is an
+// exitError unless it is about this client alone.
+func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error) {
+	path, err := filepath.Abs(s.Path)
+	if err != nil {
+		return clients.Hub{}, failed(err)
+	}
+	if !c.http {
+		h := clients.Hub{Command: ownProgram(), Args: []string{"serve", "--stdio", "--config", path}}
+		if c.stateDir != "" {
+			h.Args = append(h.Args, "--state-dir", s.StateDir)
+		}
+		if c.rules != "" {
+			h.Args = append(h.Args, "--rules", absolute(c.rules))
+		}
+		if c.profile != namespace.DefaultProfile {
+			h.Args = append(h.Args, "--profile", c.profile)
+		}
+		return h, nil
+	}
+	host, port, err := net.SplitHostPort(s.Downstream.HTTP.Listen)
+	if err != nil || port == "0" {
+		return clients.Hub{}, &exitError{exitUsage,
+			errors.New("--http: the config names no address: set hub.http.listen, such as 127.0.0.1:8808")}
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	h := clients.Hub{URL: "http://" + net.JoinHostPort(host, port) + "/mcp"}
+	if c.profile != namespace.DefaultProfile {
+		h.URL += "/p/" + c.profile
+	}
+	tokens := s.Downstream.Auth.Tokens
+	own := slices.IndexFunc(tokens, func(t downstream.Token) bool { return t.Name == client })
+	switch {
+	case own >= 0:
+		h.Token = tokens[own].Secret
+	case len(tokens) == 1:
+		h.Token = tokens[0].Secret
+	case len(tokens) > 1:
+		return h, fmt.Errorf("the config has several tokens and none of the name %q: add one to hub.auth.tokens",
+			client)
+	}
+	return h, nil
+}
+
+// ownProgram returns the path of this program: the one in PATH, which stays the same after an
+// upgrade, otherwise the program's own.
+func ownProgram() string {
+	self, err := os.Executable()
+	if err != nil {
+		return "mcp-toolhub"
+	}
+	if found, err := exec.LookPath("mcp-toolhub"); err == nil {
+		a, _ := os.Stat(found)
+		b, _ := os.Stat(self)
+		if path, err := filepath.Abs(found); err == nil && os.SameFile(a, b) {
+			return path
+		}
+	}
+	return self
+}
+
+func (c *connectCmd) disconnect(ctx context.Context, ids []string, last bool) error {
+	if !last {
+		if _, err := c.named(ids); err != nil {
+			return err
+		}
+	}
+	return c.step(ctx, func(record *clients.Connections) (plans []*clients.Plan, err error) {
+		if last || c.all {
+			if ids = record.IDs(last); len(ids) == 0 {
+				return nil, errors.New("no client is connected: there is nothing to take out")
+			}
+		}
+		for _, id := range ids {
+			p, planErr := record.Disconnect(clients.ByID(id))
+			if planErr != nil {
+				err = errors.Join(err, planErr)
+				continue
+			}
+			p.OrWrite = last || c.all
+			plans = append(plans, p)
+		}
+		return plans, err
+	})
+}
+
+// step makes plans, shows them, asks the person, and carries out all of them or none.
+func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) ([]*clients.Plan, error)) error {
+	state, err := c.findState()
+	if err != nil {
+		return err
+	}
+	record, unlock, err := clients.OpenConnections(state, c.clientEnv())
+	if err != nil {
+		return failed(err)
+	}
+	defer unlock()
+	plans, err := plan(record)
+	if err != nil {
+		if coded := (*exitError)(nil); errors.As(err, &coded) {
+			return err
+		}
+		return failed(fmt.Errorf("%w\nnothing was written", err))
+	}
+	changes := 0
+	for _, p := range plans {
+		if p.Nothing() {
+			fmt.Fprintf(c.std.out, "%s: nothing to do: %s\n", p.ID, p.Doc.Path)
+			continue
+		}
+		changes++
+		c.show(p)
+		if p.Kept != "" {
+			fmt.Fprintf(c.std.err,
+				"warning: %s: what its file held before an earlier connect stays in %s: neither undo nor disconnect "+
+					"brings it back\n",
+				p.Title, p.Kept)
+		}
+	}
+	if c.dryRun {
+		return nil
+	}
+	if changes > 0 {
+		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Change %s? [y/n]: ", count(changes, "client"))); err != nil ||
+			!ok {
+			return err
+		}
+	}
+	if err := record.Do(ctx, plans); err != nil {
+		return failed(err)
+	}
+	for _, p := range plans {
+		if p.Failed != nil {
+			fmt.Fprintf(c.std.err, "warning: %s: its file was written directly: %s\n", p.Title, p.Failed)
+		}
+		if !p.Nothing() {
+			fmt.Fprintf(c.std.err, "%s: done: restart it, or reload its servers\n", p.Title)
+		}
+	}
+	return nil
+}
+
+// show prints what a plan changes.
+func (c *connectCmd) show(p *clients.Plan) {
+	for _, words := range p.Commands {
+		line := make([]string, len(words))
+		for i, word := range words {
+			line[i] = shellWord(word)
+		}
+		fmt.Fprintf(c.std.out, "%s: runs %s\n", p.ID, printable(p.Mask(strings.Join(line, " "))))
+	}
+	if len(p.Commands) > 0 {
+		return
+	}
+	c.printDiff(p.Doc.Path, p.Doc.Raw, p.After, p.Mask)
+}
+
+// agree is confirm unless the command line says yes, for commands with --dry-run.
+func (a *app) agree(ctx context.Context, yes bool, question string) (bool, error) {
+	if yes {
+		return true, nil
+	}
+	ok, err := a.confirm(ctx, printable(question))
+	if errors.Is(err, errNobody) {
+		err = &exitError{exitUsage, fmt.Errorf("%w, or --dry-run to see what would change", errNobody)}
+	}
+	return ok, err
+}
+
+// errNobody means that there is no terminal.
+var errNobody = errors.New("nobody can be asked here: give --yes")
+
+// confirm asks the person at the terminal. It fails where nobody can be asked.
+func (a *app) confirm(ctx context.Context, question string) (bool, error) {
+	t := a.terminal()
+	if t == nil {
+		return false, &exitError{exitUsage, errNobody}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for {
+		fmt.Fprint(a.std.err, question)
+		answer, ok, err := t.line(ctx)
+		switch answer = strings.ToLower(answer); {
+		case err != nil:
+			return false, &exitError{exitInterrupted, errors.New("interrupted")}
+		case !ok || answer == "n" || answer == "no":
+			return false, nil
+		case answer == "y" || answer == "yes":
+			return true, nil
+		}
+	}
+}

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
+)
+
+const doctorHelp = `Walk one server of the config through every step until it answers calls, and say which step
+fails, why, and what to do: is the command there (or does the host of the URL answer), does
+it start and initialise, what does it list, what of that can be offered (prompts and resources
+too, where it has them), and does it still answer. Each step shows how long it took. Without
+SERVER, all servers that are not disabled, one after the other, the files that declare tools
+(those alone are "doctor declarative"), the record store, and the store of large results.
+
+The server is started for the purpose and stopped again. No secret of the config is printed.
+
+With --bundle, doctor starts nothing, and writes a zip for a bug report: config, versions, the
+states of the servers of hubs that run, and the latest lines of their logs. It has no arguments
+and no results of calls, and [masked] in the place of secrets.`
+
+// doctorCmd runs the command "doctor".
+type doctorCmd struct {
+	*app
+	diagnoses []diagnosis
+	sick      []string // why each of those that are not OK is not
+}
+
+func doctorCommand(a *app) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "doctor [SERVER]", Short: "Walk a server through every step and say which one fails", Long: doctorHelp,
+		Args:              cobra.MaximumNArgs(1),
+		Example:           "  mcp-toolhub doctor github --config mcp-toolhub.yaml",
+		ValidArgsFunction: a.complete(nil, serverNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if file != "" {
+				return (&bundle{app: a}).write(cmd.Context(), file)
+			}
+			return (&doctorCmd{app: a, diagnoses: []diagnosis{}}).run(cmd.Context(), args)
+		},
+	}
+	a.outputFlag(cmd.Flags())
+	cmd.Flags().StringVar(&file, "bundle", "", "write a zip for a bug report to this new `file`, and start nothing")
+	return cmd
+}
+
+// diagnosis says how one server, or the files that declare tools, passed the steps.
+type diagnosis struct {
+	Server   string          `json:"server"`
+	Disabled bool            `json:"disabled,omitempty"`
+	OK       bool            `json:"ok"`
+	Steps    []diagnosisStep `json:"steps"`
+}
+
+type diagnosisStep struct {
+	Step   string   `json:"step"`
+	OK     bool     `json:"ok"`
+	TookMS float64  `json:"took_ms"`
+	Detail string   `json:"detail"`
+	Hint   string   `json:"hint,omitempty"`
+	Lines  []string `json:"lines,omitempty"`
+}
+
+func (d *doctorCmd) run(ctx context.Context, args []string) error {
+	s, err := d.load(ctx)
+	if err != nil {
+		return err
+	}
+	d.warn(s)
+	if err := guard.CheckDepth(); err != nil {
+		return &exitError{exitConfig, err}
+	}
+	if len(args) == 0 || args[0] != declarative.Name {
+		if err := d.servers(ctx, s.Upstream, openSignIns(s), args); err != nil {
+			return err
+		}
+	}
+	if len(args) == 0 || args[0] == declarative.Name {
+		if err := d.declared(s); err != nil {
+			return failed(err)
+		}
+	}
+	if len(args) == 0 {
+		d.records(ctx, s)
+		d.results(ctx, s)
+	}
+	if d.json() {
+		if err := d.printJSON(d.diagnoses); err != nil {
+			return err
+		}
+	}
+	if len(d.sick) > 0 {
+		return &exitError{exitNotReady, errors.New(strings.Join(d.sick, "; "))}
+	}
+	return nil
+}
+
+// servers diagnoses the servers that the command line names, one after the other.
+func (d *doctorCmd) servers(ctx context.Context, cfg upstream.Config, signIns *signin.Store,
+	args []string) (err error) {
+	if cfg.Self, err = os.Executable(); err != nil {
+		return failed(fmt.Errorf("find this program: %w", err))
+	}
+	cfg.Version, cfg.SignIns = version(), signIns
+	chosen, err := choose(cfg, args)
+	if err != nil {
+		return err
+	}
+	for _, sc := range chosen {
+		one := diagnosis{Server: sc.ID, Disabled: sc.Disabled, OK: true}
+		note := ""
+		if sc.Disabled {
+			note = " (disabled in the config: serve leaves it alone)"
+		}
+		d.title(sc.ID + note)
+		err := upstream.Diagnose(ctx, cfg, sc.ID, func(s upstream.Step) { d.step(&one, s) })
+		if ctx.Err() != nil {
+			return &exitError{exitInterrupted, fmt.Errorf("interrupted while server %q was diagnosed", sc.ID)}
+		}
+		if err != nil {
+			return failed(err)
+		}
+		if d.diagnoses = append(d.diagnoses, one); !one.OK {
+			d.sick = append(d.sick, fmt.Sprintf("server %q fails at the step %s", sc.ID,
+				one.Steps[len(one.Steps)-1].Step))
+		}
+	}
+	return nil
+}
+
+// choose returns the servers to diagnose.
+func choose(cfg upstream.Config, args []string) ([]upstream.ServerConfig, error) {
+	all := cfg.IDs()
+	switch {
+	case len(args) == 0:
+		return slices.DeleteFunc(slices.Clone(cfg.Servers), func(s upstream.ServerConfig) bool { return s.Disabled }),
+			nil
+	case slices.Contains(all, args[0]):
+		return []upstream.ServerConfig{cfg.Servers[slices.Index(all, args[0])]}, nil
+	case len(all) == 0:
+		return nil, &exitError{exitUsage, fmt.Errorf("there is no server %q: the config names none", args[0])}
+	}
+	return nil, &exitError{exitUsage, fmt.Errorf("there is no server %q: %s", args[0],
+		textfile.DidYouMean(args[0], all, "use one of "+strings.Join(all, ", ")))}
+}
+
+// declared diagnoses the files that declare tools: a step for each tool and for each file with faults.
+func (d *doctorCmd) declared(s *config.Settings) error {
+	if !s.Declarative.Enabled {
+		return nil
+	}
+	c := s.Declarative
+	c.Logger = slog.New(slog.DiscardHandler)
+	c.Runner, c.Bounds.Environ = command.NewRunner("", c.Logger), os.Environ()
+	t, err := declarative.New(c)
+	if err != nil {
+		return err
+	}
+	var steps []upstream.Step
+	for _, declared := range t.Catalog().Tools {
+		steps = append(steps, upstream.Step{Name: "declare", OK: true, Detail: string(declared.Name)})
+	}
+	for _, p := range t.Problems() {
+		steps = append(steps, upstream.Step{Name: "read", Detail: p.File, Hint: "mend the file, then reload the config",
+			Lines: p.Faults})
+	}
+	if len(steps) == 0 {
+		return nil
+	}
+	d.title(declarative.Name)
+	one := diagnosis{Server: declarative.Name, OK: true}
+	for _, step := range steps {
+		d.step(&one, step)
+	}
+	if d.diagnoses = append(d.diagnoses, one); !one.OK {
+		d.sick = append(d.sick, "files of declared tools are left out")
+	}
+	return nil
+}
+
+// records diagnoses the record store, where there is anything to store: it is brought up to date with the journal.
+func (d *doctorCmd) records(ctx context.Context, s *config.Settings) {
+	if _, err := os.Stat(s.Journal.Dir); err != nil || s.Store == config.StoreOff {
+		return
+	}
+	step := upstream.Step{Name: "fill", Detail: "the record store has all that the journal has",
+		Hint: "calls are answered and stand in the journal meanwhile; when that is full, new calls are refused"}
+	d.store("records", step, "the record store cannot be written", func() error {
+		records, err := openRecords(s)(ctx)
+		if err != nil {
+			return err
+		}
+		return errors.Join(store.FillUp(ctx, records, s.Journal.Dir), records.Close())
+	})
+}
+
+// results diagnoses the store of large results.
+func (d *doctorCmd) results(ctx context.Context, s *config.Settings) {
+	step := upstream.Step{Name: "probe", Detail: "results can be stored and read",
+		Hint: "mend that; until then callers get large results whole, which their clients may cut or refuse"}
+	d.store("results", step, "results cannot be stored and read", func() error { return payload.Probe(ctx, s.Stored) })
+}
+
+// store diagnoses a store of the hub in one step. Its detail is for where try succeeds, its hint for where it fails.
+func (d *doctorCmd) store(name string, step upstream.Step, sick string, try func() error) {
+	d.title(name)
+	began := time.Now()
+	err := try()
+	if step.OK, step.Took = err == nil, time.Since(began); step.OK {
+		step.Hint = ""
+	} else {
+		step.Detail = err.Error()
+		d.sick = append(d.sick, sick)
+	}
+	one := diagnosis{Server: name, OK: true}
+	d.step(&one, step)
+	d.diagnoses = append(d.diagnoses, one)
+}
+
+// How a step is marked.
+const (
+	stepOK    = "ok"
+	stepFails = "FAILS"
+)
+
+// title prints what is diagnosed next.
+func (d *doctorCmd) title(text string) {
+	if !d.json() {
+		fmt.Fprintln(d.std.out, text)
+	}
+}
+
+// step adds a step to the diagnosis, and prints it.
+func (d *doctorCmd) step(of *diagnosis, s upstream.Step) {
+	of.OK = of.OK && s.OK
+	of.Steps = append(of.Steps, diagnosisStep{s.Name, s.OK, milliseconds(s.Took), s.Detail, s.Hint, s.Lines})
+	if d.json() {
+		return
+	}
+	mark := stepOK
+	if !s.OK {
+		mark = stepFails
+	}
+	gap := strings.Repeat(" ", len(stepFails)-len(mark))
+	if d.std.isColoured(d.std.out) {
+		mark = painted(mark)
+	}
+	took := ""
+	if s.Took > 0 {
+		took = " (" + s.Took.Round(100*time.Microsecond).String() + ")"
+	}
+	fmt.Fprintf(d.std.out, "  %s%s  %-10s  %s%s\n", mark, gap, s.Name, s.Detail, took)
+	indent := strings.Repeat(" ", 21)
+	if s.Hint != "" {
+		fmt.Fprintf(d.std.out, "%swhat to do: %s\n", indent, s.Hint)
+	}
+	for _, line := range s.Lines {
+		fmt.Fprintf(d.std.out, "%s%s\n", indent, line)
+	}
+}

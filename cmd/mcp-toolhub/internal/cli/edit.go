@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+)
+
+// serversPlace returns the place of the servers in the config.
+func serversPlace() splice.Place { return splice.Place{Path: []string{"mcpServers"}} }
+
+// configEdit changes the hub's config in place. Whatever it does not change stays, byte for byte.
+type configEdit struct {
+	*app
+	target  string // path of the config
+	trusted bool   // the config lies in the working directory and is trusted: that stays so
+	doc     *clients.Document
+	file    *splice.File      // what the config says
+	state   string            // the state directory
+	stored  map[string]string // secrets, by name
+}
+
+// find chooses the config that the hub uses here; if there is none and create is set, that of the user.
+func (e *configEdit) find(create bool) error {
+	found, err := config.Find(e.configPath, e.std.getenv, ".")
+	for _, f := range found {
+		e.target = f.Path
+		if e.trusted = config.IsProject(f.Path); !e.trusted {
+			return e.open()
+		}
+		_, readErr := e.read(config.Found{Path: f.Path, Project: true})
+		untrusted := (*config.UntrustedError)(nil)
+		if e.trusted = !errors.As(readErr, &untrusted); e.trusted || !f.Project {
+			return e.open()
+		}
+		fmt.Fprintln(e.std.err, "warning:", untrusted)
+		err = errors.New("there is no other config")
+	}
+	if e.target = config.UserFile(e.std.getenv); !create || e.target == "" {
+		return &exitError{exitConfig, err}
+	}
+	return e.open()
+}
+
+// open reads the config at target, which need not exist.
+func (e *configEdit) open() (err error) {
+	if e.state, err = e.findState(); err != nil {
+		return err
+	}
+	if e.doc, err = clients.Open(e.target); err != nil {
+		return failed(err)
+	}
+	if e.stored, err = secrets.Read(e.state); err != nil {
+		return failed(err)
+	}
+	if e.file, err = clients.ReadText(configFormat(e.target), e.doc, e.target); err != nil {
+		return &exitError{exitConfig, err}
+	}
+	return nil
+}
+
+// check returns the settings of the config as it is after a change. more are secrets that are not stored yet.
+func (e *configEdit) check(after *splice.File, more map[string]string) (*config.Settings, error) {
+	return config.LoadText(config.Source{Path: e.target, StateDir: e.stateDir, Env: e.std.getenv,
+		HubTools: hubToolNames(), LeaveOut: true, Secrets: more},
+		after.Bytes())
+}
+
+// missing returns what stands in the way of the first of these servers that cannot start, because
+// its entry refers to what has no value; "" for nothing.
+func missing(s *config.Settings, names ...string) string {
+	for _, sc := range s.Upstream.Servers {
+		if slices.Contains(names, sc.ID) && !sc.Disabled && sc.Missing.What != "" {
+			return sc.Missing.What + "; " + sc.Missing.Hint
+		}
+	}
+	return ""
+}
+
+// printChange prints what a change does to the config.
+func (e *configEdit) printChange(after *splice.File) {
+	e.printDiff(e.target, e.doc.Raw, after.Bytes(),
+		func(text string) string { return clients.Mask(text, e.file.Root, after.Root) })
+}
+
+// printDiff prints how a file changes. before is nil where there was no file, and after is nil
+// where none is left. mask takes secrets out of the text.
+func (a *app) printDiff(path string, before, after []byte, mask func(string) string) {
+	from, to := path, path
+	if before == nil {
+		from = os.DevNull
+	}
+	if after == nil {
+		to = os.DevNull
+	}
+	for line := range strings.Lines(mask(udiff.Unified(from, to, string(before), string(after)))) {
+		fmt.Fprintln(a.std.out, printable(strings.TrimRight(line, "\r\n")))
+	}
+}
+
+// keep stores a secret under a name of that beginning in more, and returns the name. Nothing is written.
+func (e *configEdit) keep(more map[string]string) func(name, secret string) string {
+	return func(base, secret string) string {
+		name := base
+		for n := 2; ; n++ {
+			if have, ok := e.stored[name]; !ok || have == secret {
+				break
+			}
+			name = fmt.Sprint(base, "-", n)
+		}
+		e.stored[name], more[name] = secret, secret
+		return name
+	}
+}
+
+// store writes the config and stores the secrets, or does neither.
+func (e *configEdit) store(after *splice.File, more map[string]string) error {
+	was := map[string]*string{}
+	change := func(add bool) error {
+		return secrets.Change(e.state, func(all map[string]string) error {
+			now, _ := os.ReadFile(e.target) // another process may have written the config, with the same secret
+			used := clients.SecretNames(string(now))
+			for name, secret := range more {
+				if !add && was[name] == nil {
+					if !slices.Contains(used, name) {
+						delete(all, name)
+					}
+					continue
+				}
+				if have, ok := all[name]; ok && add {
+					if have != secret {
+						return fmt.Errorf("the secret %q was stored meanwhile: run the command again", name)
+					}
+					was[name] = &have
+				}
+				all[name] = secret
+			}
+			return nil
+		})
+	}
+	if len(more) > 0 {
+		if err := change(true); err != nil {
+			return err
+		}
+	}
+	err := clients.Apply([]*clients.Change{{Document: e.doc, After: after.Bytes()}})
+	if err != nil && len(more) > 0 {
+		err = errors.Join(err, change(false))
+	}
+	if err == nil && e.trusted {
+		var s *config.Settings
+		if s, err = e.read(config.Found{Path: e.target}); err == nil {
+			err = s.Trust()
+		}
+	}
+	return err
+}
+
+// server returns the entry of a server, and its place.
+func (e *configEdit) server(f *splice.File, id string) (splice.Place, *splice.Entry, error) {
+	var ids []string
+	for _, place := range []splice.Place{serversPlace(), {Path: []string{"servers"}}} {
+		for _, entry := range f.Entries(place) {
+			if config.ServerID(entry.Name) == id {
+				return place, &entry, nil
+			}
+			ids = append(ids, config.ServerID(entry.Name))
+		}
+	}
+	known := "it has " + strings.Join(ids, ", ")
+	if len(ids) == 0 {
+		known = "it has none: mcp-toolhub add adds one"
+	}
+	return splice.Place{}, nil, &exitError{exitUsage, fmt.Errorf("there is no server %q in %s: %s", id, e.target,
+		textfile.DidYouMean(id, ids, known))}
+}

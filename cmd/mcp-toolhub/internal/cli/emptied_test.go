@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+)
+
+// A file that was empty when reading began may have been read empty, although it holds something afterwards: whoever writes
+// it has not been done yet, and is read again.
+func TestEmptyWhileItWasRead(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "mcp-toolhub.yaml")
+	h := &hub{surfaces: &surfaces{}}
+	h.surfaces.configured.Store(&configured{settings: &config.Settings{Path: file}})
+	w := &configWatch{hub: h, empty: map[string]bool{}}
+	for before, refused := range map[string]bool{"": true, "{}": false} {
+		if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.read = func() (*config.Settings, error) {
+			return &config.Settings{Path: file}, os.WriteFile(file, []byte("{} # done"), 0o600)
+		}
+		_, err := w.load()
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "the file is empty; restore it") {
+			t.Errorf("it held %q: %v", before, err)
+		}
+	}
+}
+
+// What has changed after it was read and before it was watched is told by no event, and applied all the same. What has not
+// changed is not applied again.
+func TestChangedBeforeItIsWatched(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		file, text string
+		applied    bool
+	}{
+		"nothing":               {file: "else.yaml", text: "{}"},
+		"the config":            {"hub.yaml", "hub: {log: {level: debug}}\npolicy: {rule_files: {managed: rules/one.yaml}, mode: accept_all}", true},
+		"a file of rules":       {"rules/one.yaml", "rules: [{match: '*', then: deny}]", true},
+		"the config is emptied": {"hub.yaml", "", false},
+		"an answer":             {"state/" + grantsFile, "grants: [{id: one, then: allow, tool: mcp.s.echo, actor: 'actor:http/local'}]", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, log := t.TempDir(), &syncBuffer{}
+			for file, text := range map[string]string{
+				"hub.yaml": "hub: {log: {level: debug}}\npolicy: {rule_files: {managed: rules/one.yaml}}", "rules/one.yaml": "rules: []"} {
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				writeFile(t, filepath.Join(dir, file), text)
+			}
+			a := &app{std: streams{err: log, getenv: func(string) (string, bool) { return "", false }},
+				configPath: filepath.Join(dir, "hub.yaml"), stateDir: filepath.Join(dir, "state"), logFormat: "json"}
+			h, err := a.openHub(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, filepath.Join(dir, c.file), c.text)
+			ctx, stop := context.WithCancel(t.Context())
+			watched := make(chan struct{})
+			go func() {
+				defer close(watched)
+				newConfigWatch(h, a.again(h.settings())).run(ctx, nil)
+			}()
+			eventually(t, "the files are looked at", func() bool {
+				return strings.Contains(log.String(), "remembered answers are read again") && (!c.applied || strings.Contains(log.String(), "config is applied"))
+			})
+			stop()
+			<-watched
+			if strings.Contains(log.String(), "config is applied") != c.applied {
+				t.Errorf("applied, or not: %s", log)
+			}
+			if (len(h.permission.grants.List()) == 1) != (name == "an answer") || (h.configProblem.Load() != nil) != (c.text == "") {
+				t.Errorf("%d answers are remembered: %s", len(h.permission.grants.List()), log)
+			}
+			if err := h.close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+)
+
+// grantsCmd runs the commands below "approvals grants".
+type grantsCmd struct{ *app }
+
+func grantsCommand(a *app) *cobra.Command {
+	c := grantsCmd{a}
+	return group("grants", "List and revoke answers that are remembered", "", &cobra.Command{
+		Use:   "list",
+		Short: "List the answers that are remembered: those for good, and those for sessions of running hubs",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context()) },
+	}, &cobra.Command{
+		Use: "revoke ID", Short: "Forget an answer: calls like it are asked about again", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.revoke(cmd.Context(), args[0]) },
+	})
+}
+
+// open reads the grants file, and finds the running hubs: they hold the grants for sessions.
+func (c grantsCmd) open(ctx context.Context) (*policy.Grants, []*control.Client, error) {
+	state, err := c.findState()
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(state, grantsFile)})
+	if err != nil {
+		return nil, nil, failed(err)
+	}
+	hubs, err := control.Find(ctx, state)
+	return file, hubs, failed(err)
+}
+
+func (c grantsCmd) list(ctx context.Context) error {
+	file, hubs, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	all := control.Grants(file.List())
+	for _, h := range hubs {
+		some, err := h.Grants(ctx)
+		if err != nil {
+			return failed(err)
+		}
+		for _, g := range some {
+			if g.Session {
+				all = append(all, g)
+			}
+		}
+	}
+	if c.json() {
+		return c.printJSON(all)
+	}
+	t := newTable("ID", "THEN", "TOOL", "CALLER", "LASTS", "SCOPE")
+	for _, g := range all {
+		lasts := "always"
+		if g.Expires != nil {
+			lasts = "until " + g.Expires.Local().Format("2006-01-02 15:04")
+		}
+		if g.Session {
+			lasts = "session, " + lasts
+		}
+		t.add(g.ID, g.Then, gate.ToolName(tool.Name(g.Tool)), gate.Plain(g.Actor, 40), lasts,
+			gate.Covers(&policy.SuggestedGrant{Targets: g.Targets, Exact: g.Exact}))
+	}
+	return c.printTable(t)
+}
+
+func (c grantsCmd) revoke(ctx context.Context, id string) error {
+	file, hubs, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := revoke(ctx, file, hubs, id); err != nil {
+		return failed(err)
+	}
+	if c.json() {
+		return c.printJSON(map[string]any{"id": id, "revoked": true})
+	}
+	fmt.Fprintf(c.std.out, "%s: revoked\n", id)
+	return nil
+}
+
+// revoke forgets a grant wherever it is.
+func revoke(ctx context.Context, file *policy.Grants, hubs []*control.Client, id string) error {
+	found := false
+	for _, h := range hubs { // first: a hub that has read the file goes by what it has read
+		switch err := h.Revoke(ctx, id); {
+		case err == nil:
+			found = true
+		case !errors.Is(err, control.ErrNotFound):
+			return err
+		}
+	}
+	switch err := file.Revoke(id); {
+	case err == nil:
+		found = true
+	case !errors.Is(err, policy.ErrNoGrant):
+		return err
+	}
+	if !found {
+		return fmt.Errorf("grant %q: %w", id, policy.ErrNoGrant)
+	}
+	return nil
+}

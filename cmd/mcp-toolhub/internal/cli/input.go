@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+)
+
+// readArguments reads the arguments of a call from a flag: a JSON object, or @FILE.
+func (a *app) readArguments(text string) (json.RawMessage, error) {
+	data := []byte(text)
+	if file, ok := strings.CutPrefix(text, "@"); ok {
+		var err error
+		if file == "-" {
+			data, err = io.ReadAll(a.std.in)
+		} else {
+			data, err = os.ReadFile(file)
+		}
+		if err != nil {
+			return nil, failed(fmt.Errorf("read arguments: %w", err))
+		}
+	}
+	if !rawjson.Valid(data) || !rawjson.IsObject(data) {
+		return nil, &exitError{exitUsage,
+			errors.New(`arguments must be a JSON object, for instance --args '{"path": "README.md"}'`)}
+	}
+	if at := rawjson.NotUTF8(data); at >= 0 {
+		return nil, &exitError{exitUsage, fmt.Errorf("arguments must be UTF-8: byte %d is not", at)}
+	}
+	return bytes.TrimSpace(data), nil
+}

@@ -1,0 +1,323 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
+)
+
+const loginHelp = `Sign in to a server that asks for it, in the browser, and say which tools came.
+
+The hub finds the authorization server, registers itself there, and opens your browser. What
+comes of it is kept in the state directory, sealed, for all hubs that use that directory. A
+hub that runs uses it at once. Where the hub cannot register itself, you are asked for a client
+that you have registered by hand.
+
+On a machine without a browser use --no-browser: where the authorization server offers that,
+you enter a code on another device. Otherwise open the address on another machine. The
+browser ends at an address of 127.0.0.1 that it cannot reach: paste that here.
+
+With --url, or hub.http.public_url in the config, you sign in on a page of the hub that runs
+there, on any machine: the browser comes back to that hub. The token for a hub that wants one
+is read from $MCP_TOOLHUB_TOKEN.
+
+A server with oauth: {identity: caller} takes a sign-in of each caller. --as NAME makes that
+of the holder of a token; without it you sign in as the person of this machine. That is who
+uses the hub over stdio or on the command line, and whose lists all callers see.`
+
+const logoutHelp = `Sign out of a server: forget the sign-in and revoke it at the authorization server.
+
+A hub that runs stops using it at once. --as NAME signs out the holder of a token, where each
+caller signs in.`
+
+// loginTime bounds the wait for a person.
+const loginTime = 10 * time.Minute
+
+// loginCmd runs the commands "login" and "logout".
+type loginCmd struct {
+	*app
+	scopes    []string
+	noBrowser bool
+	hubURL    string // of the hub on whose page to sign in; "" for none
+	as        string // "" is the person of this machine, or all
+}
+
+// asFlag adds the flag --as.
+func (c *loginCmd) asFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.as, "as", "", "for the `holder` of this token, where each caller signs in")
+}
+
+func loginCommand(a *app) *cobra.Command {
+	c := &loginCmd{app: a}
+	cmd := &cobra.Command{
+		Use: "login SERVER", Short: "Sign in to a server", Long: loginHelp, Args: cobra.ExactArgs(1),
+		Example:           "  mcp-toolhub login github",
+		ValidArgsFunction: a.complete(nil, serverNames),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.login(cmd.Context(), args[0]) },
+	}
+	cmd.Flags().StringSliceVar(&c.scopes, "scope", nil,
+		"ask for this `scope`, besides what the server asks for; may be repeated")
+	c.asFlag(cmd)
+	cmd.Flags().BoolVar(&c.noBrowser, "no-browser", false, "open no browser here: sign in on another device")
+	cmd.Flags().StringVar(&c.hubURL, "url", "",
+		"sign in on a page of the hub at this `URL` (default: hub.http.public_url, if a hub is there)")
+	return cmd
+}
+
+func logoutCommand(a *app) *cobra.Command {
+	c := &loginCmd{app: a}
+	cmd := &cobra.Command{
+		Use: "logout SERVER", Short: "Sign out of a server", Long: logoutHelp, Args: cobra.ExactArgs(1),
+		Example:           "  mcp-toolhub logout github",
+		ValidArgsFunction: a.complete(nil, serverNames),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.logout(cmd.Context(), args[0]) },
+	}
+	c.asFlag(cmd)
+	return cmd
+}
+
+// find returns the settings of a server that the hub may sign in to, and where sign-ins are kept.
+// The settings name that server alone.
+func (c *loginCmd) find(ctx context.Context, id string) (upstream.Config, upstream.ServerConfig, error) {
+	s, err := c.load(ctx)
+	if err != nil {
+		return upstream.Config{}, upstream.ServerConfig{}, err
+	}
+	c.warn(s)
+	c.hubURL = s.Downstream.HTTP.PublicURL
+	cfg := s.Upstream
+	at := slices.IndexFunc(cfg.Servers, func(sc upstream.ServerConfig) bool { return sc.ID == id })
+	var server upstream.ServerConfig
+	switch {
+	case at < 0:
+		return cfg, server, &exitError{exitUsage, fmt.Errorf("there is no server %q: %s", id,
+			textfile.DidYouMean(id, cfg.IDs(), "use one of "+strings.Join(cfg.IDs(), ", ")))}
+	case cfg.Servers[at].Transport == upstream.Stdio:
+		return cfg, server, &exitError{exitUsage,
+			fmt.Errorf("server %q is a program, which signs in by itself: see its documentation", id)}
+	case cfg.Servers[at].Missing.What != "":
+		return cfg, server, &exitError{exitConfig, fmt.Errorf("%s; %s", cfg.Servers[at].Missing.What,
+			cfg.Servers[at].Missing.Hint)}
+	case !cfg.Servers[at].SignsIn():
+		return cfg, server, &exitError{exitUsage,
+			fmt.Errorf("the entry of server %q gives Authorization in headers: remove that to sign in", id)}
+	}
+	if err := openStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
+		return cfg, server, failed(err)
+	}
+	cfg.SignIns = openSignIns(s)
+	if cfg.Servers[at], err = c.person(cfg.SignIns, cfg.Servers[at], s.Downstream.Auth.Tokens); err != nil {
+		return cfg, server, err
+	}
+	if cfg.Self, err = os.Executable(); err != nil {
+		return cfg, server, failed(fmt.Errorf("find this program: %w", err))
+	}
+	if cfg.Catalogs, err = persist.OpenCatalogs(filepath.Join(s.StateDir, "catalogs")); err != nil {
+		return cfg, server, failed(err)
+	}
+	cfg.Servers[at].Disabled, cfg.Servers[at].Lazy = false, false
+	if c.as != "" && c.as != tool.Local {
+		cfg.Catalogs = nil // what one person is offered is not kept as the list of all
+	}
+	cfg.Servers, cfg.Version = cfg.Servers[at:at+1], version()
+	return cfg, cfg.Servers[0], nil
+}
+
+// person returns the settings of server for the person whom the command line names: the holder of a
+// token, or of one that there was.
+func (c *loginCmd) person(store *signin.Store, server upstream.ServerConfig,
+	tokens []downstream.Token) (upstream.ServerConfig, error) {
+	if c.as == "" {
+		return server, nil
+	}
+	if !server.OAuth.PerCaller {
+		return server, &exitError{exitUsage,
+			fmt.Errorf("all callers share the sign-in to server %q: leave --as out, or set oauth: "+
+				"{identity: caller} in its entry", server.ID)}
+	}
+	names := []string{tool.Local}
+	for _, t := range tokens {
+		names = append(names, t.Name)
+	}
+	known, err := store.People(server)
+	if err != nil {
+		return server, failed(err)
+	}
+	if !slices.Contains(slices.Concat(names, known), c.as) {
+		return server, &exitError{exitUsage, fmt.Errorf("there is no token %q in hub.auth.tokens: %s", c.as,
+			textfile.DidYouMean(c.as, names, "use one of "+strings.Join(names, ", ")))}
+	}
+	return server.For(c.as), nil
+}
+
+func (c *loginCmd) login(ctx context.Context, id string) error {
+	if c.hubURL != "" && c.as != "" {
+		return &exitError{exitUsage,
+			fmt.Errorf("at a hub you sign in as the holder of the token in $%s: leave --as out", tokenVariable)}
+	}
+	if c.hubURL != "" && len(c.scopes) > 0 {
+		return &exitError{exitUsage,
+			errors.New("at a hub you sign in with the scopes that the server asks for: leave --scope out, or set " +
+				"oauth.scopes in the server's entry there")}
+	}
+	if c.hubURL != "" {
+		return c.atHub(ctx, c.hubURL, id)
+	}
+	cfg, server, err := c.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if c.hubURL != "" && !server.OAuth.Machine && !server.OAuth.PerCaller && len(c.scopes) == 0 {
+		err := c.atHub(ctx, c.hubURL, id)
+		if err == nil {
+			return c.showTools(ctx, cfg)
+		}
+		if !errors.Is(err, errNoHub) {
+			return err
+		}
+		fmt.Fprintf(c.std.err, "You sign in on this machine: %s\n", printable(err.Error()))
+	}
+	if !server.OAuth.Machine {
+		limited, cancel := context.WithTimeoutCause(ctx, loginTime, fmt.Errorf("it took more than %s", loginTime))
+		defer cancel()
+		l := signin.Login{Store: cfg.SignIns, Server: server, Scopes: c.scopes, Visit: c.visit, Device: c.noBrowser}
+		if c.noBrowser {
+			pasted := make(chan string, 1)
+			l.Pasted = pasted
+			l.Visit = func(address, code string) {
+				c.visit(address, code)
+				go firstLine(c.std.in, pasted) // not before: other questions are answered there, too
+			}
+		}
+		if c.terminal() != nil {
+			l.Ask = c.register
+		}
+		g, err := l.Run(limited)
+		if ctx.Err() != nil {
+			return &exitError{exitInterrupted, errors.New("interrupted: nobody has signed in")}
+		}
+		if err != nil {
+			return failed(err)
+		}
+		st := g.Status(g.Refresh != "", printable)
+		if server.OAuth.PerCaller {
+			st.Person = cmp.Or(server.Person, tool.Local)
+		}
+		fmt.Fprintf(c.std.out, "%s: %s\n", id, printable(st.String()))
+	}
+	return c.showTools(ctx, cfg)
+}
+
+// visit shows the person where to sign in, and opens the browser unless that is not wanted.
+func (c *loginCmd) visit(address, code string) {
+	switch {
+	case code != "":
+		fmt.Fprintf(c.std.err, "Open %s on any device and enter the code %s\n", printable(address), code)
+	case c.noBrowser:
+		fmt.Fprintf(c.std.err, "Open this address, sign in, and paste the address that the browser ends at:\n\n%s\n\n",
+			printable(address))
+	case openBrowser(address) == nil:
+		fmt.Fprintf(c.std.err, "The browser opens. If it does not, open this address:\n\n%s\n\n", printable(address))
+	default:
+		fmt.Fprintf(c.std.err,
+			"Open this address in a browser on this machine:\n\n%s\n\nThere is none? Use --no-browser.\n",
+			printable(address))
+	}
+}
+
+// register asks the person for a client that they register by hand.
+func (c *loginCmd) register(ctx context.Context, issuer, redirect string) (id, secret string, err error) {
+	t := c.terminal()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintf(c.std.err,
+		"%s lets no client register itself. Register an application there by hand, with the redirect address\n\n%s\n\n"+
+			"and enter what you get.\nclient id: ", printable(issuer), redirect)
+	if id, _, err = t.line(ctx); err == nil && id != "" {
+		secret, err = c.typedSecret("client secret (Enter for none)")
+	}
+	return id, secret, err
+}
+
+// showTools connects to the one server of cfg and prints which tools it has.
+func (c *loginCmd) showTools(ctx context.Context, cfg upstream.Config) (err error) {
+	group, err := upstream.NewGroup(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return failed(err)
+	}
+	defer func() { err = errors.Join(err, failed(group.Close(untilKilled(ctx)))) }()
+	group.Start(context.WithoutCancel(ctx))
+	if err := group.WaitReady(ctx); err != nil {
+		return &exitError{exitInterrupted, errors.New("interrupted while the server was starting")}
+	}
+	st := group.Statuses()[0]
+	if st.State != tool.ServerReady && st.LastError != "" {
+		return &exitError{exitNotReady, fmt.Errorf("server %q is not ready: %s; %s", st.Server, st.LastError, st.Hint)}
+	}
+	tools := group.Catalogs()[0].Tools
+	fmt.Fprintf(c.std.out, "%s: %s\n", st.Server, count(len(tools), "tool"))
+	for _, t := range tools {
+		fmt.Fprintf(c.std.out, "  %s\n", printable(string(t.Name)))
+	}
+	return nil
+}
+
+func (c *loginCmd) logout(ctx context.Context, id string) error {
+	cfg, server, err := c.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	said, err := signOut(ctx, cfg.SignIns, server)
+	if said != "" {
+		fmt.Fprintf(c.std.out, "%s: %s\n", id, said)
+	}
+	return failed(err)
+}
+
+// openBrowser opens an address in the person's browser. It goes to a program as one argument, never through a shell.
+func openBrowser(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" {
+		return errors.New("no web address")
+	}
+	program := []string{"xdg-open"}
+	switch runtime.GOOS {
+	case "darwin":
+		program = []string{"open"}
+	case "windows":
+		program = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	}
+	cmd := exec.Command(program[0], append(program[1:], u.String())...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return cmd.Process.Release()
+}
+
+// firstLine sends the first line of in. Reading ends with the program at the latest.
+func firstLine(in io.Reader, line chan<- string) {
+	if s := bufio.NewScanner(in); s.Scan() {
+		line <- s.Text()
+	}
+}

@@ -1,0 +1,283 @@
+// Package cli is the command line of mcp-toolhub: one file per command.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+)
+
+// Exit codes, as the root command's help lists them.
+const (
+	exitOK          = 0
+	exitFailure     = 1   // something failed while the command ran
+	exitUsage       = 2   // the command line is wrong
+	exitConfig      = 3   // the config file is missing or has faults
+	exitNotReady    = 4   // a server is not ready
+	exitToolError   = 5   // the tool answered with an error
+	exitInterrupted = 130 // stopped by a second signal, or while nothing was being served
+)
+
+// Main runs the program's command line, and ends the process with one of the exit codes above.
+func Main() {
+	guard.Main()
+	os.Exit(run(os.Args[1:], stdStreams()))
+}
+
+// streams holds what commands use of the process.
+type streams struct {
+	in     io.Reader
+	out    io.Writer
+	err    io.Writer
+	getenv func(string) (string, bool)
+	adjust func(*config.Settings) // sees every config that was read, before it is used; nil: none
+}
+
+func stdStreams() streams {
+	return streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.LookupEnv}
+}
+
+// run runs one command line and returns the exit code. It is the one place that prints errors and maps them to codes.
+func run(args []string, std streams) int {
+	ctx, stop := interruptible()
+	defer stop()
+	app := &app{std: std}
+	root := app.root()
+	root.SetArgs(args)
+	root.SetIn(std.in)
+	root.SetOut(std.out)
+	root.SetErr(std.err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var coded *exitError
+	if !errors.As(err, &coded) {
+		coded = &exitError{code: exitUsage, err: err} // cobra's own errors are about the command line
+	}
+	var faults textfile.Faults
+	switch {
+	case errors.As(err, &faults): // lines of their own, each with its place
+		fmt.Fprintln(std.err, strings.TrimSpace(err.Error()))
+	case coded.err != nil:
+		fmt.Fprintln(std.err, "mcp-toolhub:", strings.TrimSpace(coded.err.Error()))
+	}
+	if coded.code == exitUsage {
+		fmt.Fprintln(std.err, "mcp-toolhub: see mcp-toolhub --help")
+	}
+	return coded.code
+}
+
+// exitError ends the program with a code; err is printed unless it is nil.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// failed returns err with exit code 1; nil where err is nil.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{exitFailure, err}
+}
+
+// interruptible returns a context that ends at the first SIGINT or SIGTERM, or when the terminal closes, with the cause
+// errSignal. At the second one the context of untilKilled ends.
+func interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if isTerminal(os.Stderr) {
+		signal.Notify(signals, syscall.SIGHUP) // the terminal is closed; without one it asks for a reload, see hangups
+	}
+	kill, killNow := context.WithCancelCause(context.Background())
+	done := make(chan struct{})
+	go func() {
+		var first os.Signal
+		select {
+		case first = <-signals:
+			cancel(errSignal)
+		case <-done:
+			return
+		}
+		select {
+		case second := <-signals:
+			signal.Stop(signals) // a third signal ends the process at once
+			killNow(fmt.Errorf("killed by a second signal (%s, after %s): calls that were open are cut off", second,
+				first))
+		case <-done:
+		}
+	}()
+	return context.WithValue(ctx, killKey{}, kill), func() {
+		signal.Stop(signals)
+		close(done)
+		cancel(nil)
+		killNow(nil)
+	}
+}
+
+var errSignal = errors.New("interrupted")
+
+// killKey carries the context that ends at the second signal.
+type killKey struct{}
+
+// untilKilled returns a context for the time after the first signal: it ends at the second.
+func untilKilled(ctx context.Context) context.Context {
+	if kill, ok := ctx.Value(killKey{}).(context.Context); ok {
+		return kill
+	}
+	return context.WithoutCancel(ctx)
+}
+
+// app holds what all commands share: the streams, the environment, and the flags that more than one command has.
+type app struct {
+	std        streams
+	configPath string
+	stateDir   string
+	rules      string
+	logLevel   string
+	logFormat  string
+	format     string // -o of the commands that have it: table or json
+
+	terminalOnce sync.Once
+	shared       *terminal // see terminal
+
+	known secret.Known // the secrets of the config, as it was read last and before
+
+	strict    bool // a server's entry that refers to what is missing is a fault of the config
+	distrusts bool // the person at the terminal does not trust the config in the current directory
+}
+
+const rootHelp = `One MCP endpoint in front of many MCP servers.
+
+mcp-toolhub connects to the MCP servers that its config names, gives every tool one
+canonical name, mcp.<server>.<tool>, and serves them all to any MCP client: over stdio
+on your machine, or over Streamable HTTP.
+
+Config file, first found: --config, $MCP_TOOLHUB_CONFIG, ./mcp-toolhub.yaml, and
+mcp-toolhub/config.yaml in your config directory. ./mcp-toolhub.yaml is used after you
+have trusted it: see mcp-toolhub trust --help. An existing client file with "mcpServers"
+or VS Code's "servers" works as it is.
+
+Exit codes:
+  0    done
+  1    something failed while the command ran
+  2    the command line is wrong
+  3    the config file is missing or has faults
+  4    a server is not ready
+  5    the tool answered with an error
+  130  interrupted`
+
+// commands returns the commands below the root: one file each.
+func commands() []func(*app) *cobra.Command {
+	return []func(*app) *cobra.Command{
+		startCommand,
+		stopCommand,
+		serveCommand,
+		checkCommand,
+		serversCommand,
+		toolsCommand,
+		schemaCommand,
+		trustCommand,
+		addCommand,
+		removeCommand,
+		enableCommand,
+		disableCommand,
+		importCommand,
+		secretsCommand,
+		connectCommand,
+		disconnectCommand,
+		undoCommand,
+		doctorCommand,
+		loginCommand,
+		logoutCommand,
+		approvalsCommand,
+		uiCommand,
+		policyCommand,
+		hooksCommand,
+		journalCommand,
+		callsCommand,
+		evidenceCommand,
+		eventsCommand,
+		evalCommand,
+		demoServerCommand,
+		serviceCommand,
+		manCommand,
+		versionCommand,
+	}
+}
+
+// group returns a command that only has others below it.
+func group(use, short, long string, below ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(below...)
+	return cmd
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "mcp-toolhub",
+		Short:         "One MCP endpoint in front of many MCP servers",
+		Long:          rootHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       versionText(),
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := guard.Conceal(); err != nil {
+				fmt.Fprintln(a.std.err, "mcp-toolhub: warning:", err)
+			}
+			if f := cmd.Flags().Lookup("output"); f != nil && f.Shorthand == "o" &&
+				!slices.Contains(formatsOf(f), f.Value.String()) {
+				return &exitError{exitUsage, fmt.Errorf("output format %q is not known: use %s", f.Value,
+					strings.Join(formatsOf(f), " or "))}
+			}
+			return nil
+		},
+		Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	flags := root.PersistentFlags()
+	flags.FuncP("config", "c", "config `file` (YAML, JSON or JSONC)", func(path string) error {
+		if a.configPath != "" && path != a.configPath {
+			return fmt.Errorf("it is also given as %q: give it once", a.configPath)
+		}
+		a.configPath = path
+		return nil
+	})
+	flags.StringVar(&a.stateDir, "state-dir", "",
+		"`directory` for all that the hub writes (default: your state directory)")
+	flags.StringVar(&a.rules, "rules", "", "`file` of permission rules, besides those of the config")
+	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: the config's, or info)")
+	flags.StringVar(&a.logFormat, "log-format", "",
+		"auto, text or json (default: the config's, or auto: text on a terminal)")
+	for _, command := range commands() {
+		root.AddCommand(command(a))
+	}
+	return root
+}

@@ -1,0 +1,99 @@
+//go:build e2e
+
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// modelTools are the tools in a request to a model's API, of whichever vendor.
+type modelTools []struct {
+	Name     string                // Anthropic, and OpenAI's responses
+	Function struct{ Name string } // OpenAI's chat completions
+}
+
+// modelAPI is an API of OpenAI and of Anthropic with a scripted model: it calls the tool whose name ends in call with args,
+// and then says what that answered. A request with a tool's name that the vendor refuses is answered as the vendor does.
+func modelAPI(t *testing.T, call, args string) (url string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		var asked struct {
+			Tools           modelTools
+			Messages, Input []json.RawMessage
+		}
+		mustDecode(t, string(body), &asked)
+		style, known := modelStyles()[r.URL.Path]
+		if !known {
+			t.Errorf("a request to %s", r.URL.Path)
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		name := ""
+		for i, tl := range asked.Tools {
+			own := tl.Name + tl.Function.Name
+			if !style.names.MatchString(own) {
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = fmt.Fprintf(w, `{"type":"error","error":{"type":"invalid_request_error","message":%q}}`,
+					fmt.Sprintf(style.refusal, i, own, style.names))
+				return
+			}
+			if strings.HasSuffix(own, call) {
+				name = own
+			}
+		}
+		messages := append(asked.Messages, asked.Input...)
+		if last := string(messages[len(messages)-1]); strings.Contains(last, style.result) {
+			_, _ = fmt.Fprintf(w, style.text, quoted(last))
+			return
+		}
+		_, _ = fmt.Fprintf(w, style.call, quoted(name), map[bool]string{true: quoted(args), false: args}[style.quotes])
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// modelStyle is how one API speaks.
+type modelStyle struct {
+	names   *regexp.Regexp // that tools may have
+	refusal string         // of index, name and pattern
+	result  string         // what a message with the result of a tool holds
+	call    string         // an answer that calls a tool: of name and arguments
+	quotes  bool           // arguments are a string
+	text    string         // an answer with a text
+}
+
+func modelStyles() map[string]modelStyle {
+	openAI := regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	const refusal = "Invalid 'tools[%d].name': %q does not match pattern %s"
+	return map[string]modelStyle{
+		"/v1/chat/completions": {names: openAI, refusal: refusal, result: `"role":"tool"`, quotes: true,
+			call: `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"finish_reason":"tool_calls","message":` +
+				`{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":%s,"arguments":%s}}]}}]}`,
+			text: `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"finish_reason":"stop","message":` +
+				`{"role":"assistant","content":%s}}]}`},
+		"/v1/responses": {names: openAI, refusal: refusal, result: `"type":"function_call_output"`, quotes: true,
+			call: `{"id":"r","object":"response","created_at":1,"model":"m","status":"completed","output":[{"type":"function_call","id":"fc_1",` +
+				`"call_id":"call_1","status":"completed","name":%s,"arguments":%s}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`,
+			text: `{"id":"r","object":"response","created_at":1,"model":"m","status":"completed","output":[{"type":"message","id":"m_1",` +
+				`"role":"assistant","status":"completed","content":[{"type":"output_text","text":%s,"annotations":[]}]}],` +
+				`"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`},
+		"/v1/messages": {names: regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`), result: `"type":"tool_result"`,
+			refusal: "tools.%d.custom.name: %q: String should match pattern '%s'",
+			call: `{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"tool_use","id":"t_1","name":%s,"input":%s}],` +
+				`"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`,
+			text: `{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":%s}],` +
+				`"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`},
+	}
+}

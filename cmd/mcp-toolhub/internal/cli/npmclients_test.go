@@ -1,0 +1,142 @@
+//go:build e2e
+
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// clientsDir names a directory whose node_modules holds clients and frameworks.
+const clientsDir = "TOOLHUB_CLIENTS_DIR"
+
+// npmClients is the directory of the clients from npm. The test is skipped where there is none.
+func npmClients(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv(clientsDir)
+	if dir == "" {
+		t.Skip(clientsDir + " names no directory with the clients from npm that .ci/run installs")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// node runs a script of testdata/clients with the packages of clients, or a program of theirs, and returns what it printed.
+func node(t *testing.T, clients, script string, args ...string) (stdout string, err error) {
+	t.Helper()
+	cmd := nodeCommand(t, clients, script, args...)
+	var said, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &complaints
+	if err = cmd.Run(); err != nil {
+		err = fmt.Errorf("%s %w: %.3000s", filepath.Base(script), err, complaints.String())
+	}
+	return said.String(), err
+}
+
+// nodeCommand is the command of node.
+func nodeCommand(t *testing.T, clients, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	home := t.TempDir()
+	if !filepath.IsAbs(script) {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "clients", script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		script = filepath.Join(home, script)
+		if err := os.WriteFile(script, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join(clients, "node_modules"), filepath.Join(home, "node_modules")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "node", append([]string{script}, args...)...)
+	cmd.Dir, cmd.Env = home, scratchEnv(home)
+	return cmd
+}
+
+// TestFrameworksFromNPM: frameworks that hand tools' names to a model's API as they are get names that OpenAI and Anthropic
+// take, and their calls arrive.
+func TestFrameworksFromNPM(t *testing.T) {
+	t.Parallel()
+	clients := npmClients(t)
+	long := "a.tool-with.dots_and-a-name-that.is-longer-than-any-model-takes.it"
+	hub := startHub(t, "hub.json", configText(t, map[string]any{
+		"demo": map[string]any{"command": "mcp-toolhub", "args": []string{"demo-server"}},
+		"fake": child(upstreamtest.Script{Tools: append(upstreamtest.DefaultTools(), upstreamtest.Tool(long))}),
+	}, neverDeferred()))
+	for _, framework := range []string{"ai-sdk", "langchain"} {
+		for _, vendor := range []string{"openai", "anthropic"} {
+			t.Run(framework+"/"+vendor, func(t *testing.T) {
+				t.Parallel()
+				out, err := node(t, clients, framework+".mjs", hub.url+"/mcp", vendor, modelAPI(t, "demo__add", `{"a":3,"b":4}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got struct {
+					Tools []string
+					Text  string
+				}
+				mustDecode(t, out, &got)
+				if !strings.Contains(got.Text, `sum`) || !strings.Contains(got.Text, `7`) {
+					t.Errorf("the model says %s", got.Text)
+				}
+				checkNames(t, framework, got.Tools, true)
+			})
+		}
+	}
+}
+
+// TestInspectorFromNPM: the Inspector, which lists or calls as soon as it has started the hub, gets the tools of servers that
+// are still starting. It is shown canonical names.
+func TestInspectorFromNPM(t *testing.T) {
+	t.Parallel()
+	clients := npmClients(t)
+	inspector := filepath.Join(clients, "node_modules", "@modelcontextprotocol", "inspector", "cli", "build", "cli.js")
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for method, more := range map[string][]string{
+		"tools/list": nil,
+		"tools/call": {"--tool-name", "mcp.demo.add", "--tool-arg", "a=3", "--tool-arg", "b=4"},
+	} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			config := filepath.Join(dir, "hub.json")
+			if err := os.WriteFile(config, []byte(configText(t, map[string]any{
+				"demo": map[string]any{"command": "mcp-toolhub", "args": []string{"demo-server"}},
+			}, nil)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			servers := filepath.Join(dir, "inspector.json")
+			if err := os.WriteFile(servers, []byte(`{"mcpServers":{"toolhub":{"command":`+quoted(program)+`,"args":["serve","--config",`+
+				quoted(config)+`,"--state-dir",`+quoted(filepath.Join(dir, "state"))+`]}}}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, err := node(t, clients, inspector, append([]string{"--cli", "--config", servers, "--server", "toolhub", "--method", method}, more...)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := regexp.MustCompile(`"name": "mcp\.demo\.add"`)
+			if method == "tools/call" {
+				want = regexp.MustCompile(`"sum": 7`)
+			}
+			if !want.MatchString(out) {
+				t.Errorf("%s printed %.2000s", method, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+)
+
+const policyTestHelp = `Run a table of calls through the policy and say which are not decided as wanted.
+
+FILE is YAML or JSON with the keys calls, tools and policy:
+
+  calls:
+    - {call: mcp.git.push, args: {branch: main}, want: deny, rule: user/main}
+  tools:                        # what the tools are, where no server is to be started
+    mcp.git.push: {read_only: false}
+  policy:                       # instead of the config's
+    mode: default
+    rules: [{id: main, match: "mcp.git.*", then: deny}]
+
+Tools that the table does not describe are those of the config's servers, which are
+started for the purpose. Exit code 0 where all calls are decided as wanted, 1 otherwise.`
+
+// policyCmd runs the commands below "policy".
+type policyCmd struct{ *app }
+
+func policyCommand(a *app) *cobra.Command {
+	c := policyCmd{a}
+	cmd := group("policy", "Test, explain, replay and suggest permission", "", &cobra.Command{
+		Use: "test FILE", Short: "Run a table of calls through the policy", Long: policyTestHelp,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.test(cmd.Context(), args[0]) },
+	}, c.explainCommand(), c.replayCommand(), c.suggestCommand(), c.reportCommand())
+	a.outputFlag(cmd.PersistentFlags())
+	return cmd
+}
+
+func (c policyCmd) explainCommand() *cobra.Command {
+	var arguments string
+	call := policy.Request{Actor: tool.Actor{Name: "local"}}
+	cmd := &cobra.Command{
+		Use: "explain TOOL", Short: "Explain what happens to a call, with every rule that was looked at",
+		Args:    cobra.ExactArgs(1),
+		Example: `  mcp-toolhub policy explain mcp.git.push --args '{"branch": "main"}' --door http --as alice`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if door := call.Actor.Door; !slices.Contains([]string{"stdio", "http", "cli", console.Door}, door) {
+				return &exitError{exitUsage, fmt.Errorf("door %q is not known: use stdio, http, cli or ui", door)}
+			}
+			if call.Actor.Door == "cli" && !cmd.Flags().Changed("as") {
+				call.Actor.Name = localActor().Name
+			}
+			input, err := c.readArguments(arguments)
+			if err != nil {
+				return err
+			}
+			call.Input = input
+			return c.explain(cmd.Context(), tool.Name(args[0]), call)
+		},
+	}
+	cmd.Flags().StringVar(&arguments, "args", "{}",
+		"arguments as a JSON object; @FILE reads them from a file, @- from stdin")
+	cmd.Flags().StringVar(&call.Actor.Name, "as", "local",
+		"the `caller`: the name of a token; at door cli your own by default")
+	cmd.Flags().StringVar(&call.Actor.Door, "door", "stdio",
+		"how the caller comes in: stdio, http, cli, which is tools call, or ui, which is the page")
+	cmd.Flags().StringVar(&call.Profile, "profile", namespace.DefaultProfile, "the `profile` that the caller uses")
+	cmd.ValidArgsFunction = c.complete(&call.Profile, toolNames)
+	c.completeFlag(cmd, "profile", profileNames)
+	return cmd
+}
+
+// warnOfCaller warns of a caller whom nobody can be: over HTTP callers are called as their tokens are.
+func (c policyCmd) warnOfCaller(s *config.Settings, caller tool.Actor) {
+	known := []string{"local", localActor().Name}
+	for _, t := range s.Downstream.Auth.Tokens {
+		known = append(known, t.Name)
+	}
+	if !slices.Contains(known, caller.Name) {
+		fmt.Fprintf(c.std.err, "warning: no token is called %q: %s\n", caller.Name,
+			textfile.DidYouMean(caller.Name, known,
+				"callers are the names in hub.auth.tokens, and local where there are none"))
+	}
+}
+
+func (c policyCmd) explain(ctx context.Context, name tool.Name, r policy.Request) error {
+	w := want{tool: string(name), profile: r.Profile}
+	if slices.Contains(hubToolNames(), string(name)) {
+		w.tool = "" // no server offers it
+	}
+	return c.withHub(ctx, w, func(h *hub) error {
+		c.warnOfCaller(h.settings(), r.Actor)
+		x, err := explained(ctx, h, name, r)
+		if err != nil {
+			return failed(err)
+		}
+		if c.json() {
+			return c.printJSON(x)
+		}
+		return failed(x.WriteText(c.std.out))
+	})
+}
+
+func (c policyCmd) test(ctx context.Context, file string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return failed(fmt.Errorf("read table: %w", err))
+	}
+	table, err := policy.ParseTable(file, data)
+	if err != nil {
+		return &exitError{exitConfig, err}
+	}
+	if table.Complete() {
+		return c.runTable(table, nil, nil)
+	}
+	return c.withHub(ctx, want{}, func(h *hub) error {
+		return c.runTable(table, h.surfaces.now().gate.Engine(),
+			func(name tool.Name, r *policy.Request) error { return known(ctx, h, name, r) })
+	})
+}
+
+func (c policyCmd) runTable(table *policy.Table, e *policy.Engine, lookup policy.Lookup) error {
+	results, err := table.Run(e, lookup)
+	if err != nil {
+		return failed(err)
+	}
+	if c.json() {
+		err = policy.WriteResultsJSON(c.std.out, results)
+	} else {
+		_, err = policy.WriteResults(c.std.out, results)
+	}
+	if err != nil {
+		return failed(err)
+	}
+	results = slices.DeleteFunc(results, func(r policy.TestResult) bool { return r.Passed })
+	if len(results) > 0 {
+		return failed(fmt.Errorf("not decided as wanted: %s", count(len(results), "call")))
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
+)
+
+const policyReplayHelp = `Show which past decisions a changed policy would change, call by call. Nothing is called.
+
+RULES is a config file, or a file with rules alone: {rules: […]} or {policy: {rules: […]}}.
+Rules alone are added to those of the config, as serve --rules does.
+
+Each recorded call is decided about anew, with the tool as it is known now and files as they
+are now. Remembered answers are left out: where one decided, the policy had asked. Calls whose
+decision cannot be told, because their arguments are masked for instance, are listed as such.
+
+Exit code 1 if something that was denied would be allowed; calls that nobody answered count
+as denied.`
+
+func (c policyCmd) replayCommand() *cobra.Command {
+	var since string
+	cmd := &cobra.Command{
+		Use: "replay RULES", Short: "Show which past decisions a changed policy would change", Long: policyReplayHelp,
+		Args:    cobra.ExactArgs(1),
+		Example: "  mcp-toolhub policy replay new-rules.yaml --since 30d",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.replay(cmd.Context(), args[0], since)
+		},
+	}
+	sinceFlag(cmd, &since, "30d")
+	return cmd
+}
+
+// sinceFlag adds --since.
+func sinceFlag(cmd *cobra.Command, since *string, otherwise string) {
+	cmd.Flags().StringVar(since, "since", otherwise,
+		"calls that began at this `time` or later: 30d, yesterday, 2026-11-22 …")
+}
+
+func (c policyCmd) replay(ctx context.Context, rules, since string) error {
+	next, err := c.changedPolicy(ctx, rules)
+	if err != nil {
+		return err
+	}
+	l, err := c.lookBack(ctx, since)
+	if err != nil {
+		return err
+	}
+	changed, err := configuredBy(next)
+	if err != nil {
+		return err
+	}
+	out, err := history.Replay(ctx, l.calls, l.gate, changed.gate, l.tools)
+	if err != nil {
+		return failed(err)
+	}
+	if c.json() {
+		err = c.printJSON(out)
+	} else {
+		err = c.printReplayed(out)
+	}
+	if err == nil && out.Loosened > 0 {
+		err = failed(fmt.Errorf("%s that was denied would be allowed", count(out.Loosened, "call")))
+	}
+	return err
+}
+
+// changedPolicy returns the settings with the policy of a file: of a config, or of one with rules alone.
+func (c policyCmd) changedPolicy(ctx context.Context, path string) (*config.Settings, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, failed(fmt.Errorf("read rules: %w", err))
+	}
+	root, faults := textfile.Parse(path, data)
+	if len(faults) > 0 {
+		for i := range faults {
+			faults[i].File = path
+		}
+		return nil, &exitError{exitConfig, faults}
+	}
+	var set policy.Set
+	switch {
+	case holdsOnly(root, "rules"):
+		set, err = policy.ParseRules(policy.CommandLine, path, data)
+	case holdsOnly(root, "policy") && holdsOnly(root.Member("policy"), "rules"):
+		var alone *config.Settings
+		if alone, err = c.app.read(config.Found{Path: path}); err == nil {
+			for _, one := range alone.Policy.Sets {
+				if one.Source == policy.User {
+					set.Rules = append(set.Rules, one.Rules...)
+				}
+			}
+		}
+	default:
+		return c.app.read(config.Found{Path: path})
+	}
+	if err != nil {
+		coded := (*exitError)(nil)
+		if errors.As(err, &coded) {
+			return nil, err
+		}
+		return nil, &exitError{exitConfig, err}
+	}
+	s, err := c.load(ctx)
+	if err == nil {
+		s.Policy.Sets = append(slices.Clip(s.Policy.Sets), policy.Set{Source: policy.CommandLine, Rules: set.Rules})
+	}
+	return s, err
+}
+
+// holdsOnly reports whether n is a mapping with that key and no other.
+func holdsOnly(n *textfile.Node, key string) bool {
+	return n != nil && n.Kind == textfile.Mapping && len(n.Members) == 1 && n.Members[0].Key == key
+}
+
+func (c policyCmd) printReplayed(r *history.Replayed) error {
+	t := newTable("WAS", "NOW", "ANSWER", "TOOL", "CALLER", "STARTED", "ID", "BECAUSE", "ARGUMENTS")
+	for _, all := range [][]history.Change{r.Changes, r.Untold} {
+		for i := range all {
+			ch := &all[i]
+			now := cmp.Or(string(ch.Now), "unknown")
+			if ch.Loosened {
+				now += "!"
+			}
+			because := ch.Because
+			if len(ch.NowBy) > 0 {
+				because = ch.NowBy[0] + ": " + because
+			}
+			t.add(string(ch.Was), now, cmp.Or(string(ch.Answer), "-"), printable(string(ch.Tool)), printable(ch.Actor),
+				ch.At.Local().Format("2006-01-02 15:04:05"), string(ch.ID), printable(because),
+				summary(ch.Arguments, 200))
+		}
+	}
+	if len(t.rows) > 1 {
+		if err := c.printTable(t); err != nil {
+			return err
+		}
+	}
+	text := fmt.Sprintf("%s, of which %d would be decided otherwise", count(r.Calls, "call"), len(r.Changes))
+	if n := len(r.Untold); n > 0 {
+		text += fmt.Sprintf("; of %d that cannot be told", n)
+	}
+	if r.Loosened > 0 {
+		text += fmt.Sprintf("; %d were denied and would be allowed (!)", r.Loosened)
+	}
+	return c.print([]byte(strings.TrimSpace(text)))
+}

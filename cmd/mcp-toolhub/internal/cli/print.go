@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// outputFlag adds -o to a command that can print JSON. The root command checks its value.
+func (a *app) outputFlag(flags *pflag.FlagSet) {
+	flags.StringVarP(&a.format, "output", "o", "table", "table or json")
+}
+
+// formatsOf returns what -o takes.
+func formatsOf(output *pflag.Flag) []string {
+	if formats := output.Annotations["formats"]; formats != nil {
+		return formats
+	}
+	return []string{"table", "json"}
+}
+
+// json reports whether the command is to print JSON.
+func (a *app) json() bool { return a.format == "json" }
+
+func (a *app) printJSON(v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return failed(err)
+	}
+	return a.print(text)
+}
+
+// printTable prints the table with all its columns.
+func (a *app) printTable(t *table) error {
+	_, err := io.WriteString(a.std.out, t.text(math.MaxInt, false))
+	return failed(err)
+}
+
+func (a *app) print(text []byte) error {
+	if isTerminal(a.std.out) {
+		text = []byte(hidden.EscapeJSON(string(text)))
+	}
+	if _, err := a.std.out.Write(append(bytes.TrimRight(text, "\n"), '\n')); err != nil {
+		return failed(fmt.Errorf("print: %w", err))
+	}
+	return nil
+}
+
+// printable makes the text of a server safe for a terminal. It escapes hidden characters, which a model reads, too.
+func printable(text string) string { return hidden.Escape(text) }
+
+// summary returns the first line of text, at most limit characters long.
+func summary(text string, limit int) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	runes := []rune(strings.ReplaceAll(printable(line), "\t", " "))
+	if len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
+	}
+	return string(runes)
+}
+
+// tableWidth bounds a table, unless --wide is given.
+const tableWidth = 100
+
+// columnGap is the number of spaces between two columns.
+const columnGap = 2
+
+// wideUsage is the help of --wide.
+const wideUsage = "show all columns, also those beyond 100 characters"
+
+// table holds rows for people to read. Its columns stand in the order of their importance.
+type table struct {
+	rows [][]string
+}
+
+// newTable returns a table with these titles and no other row.
+func newTable(titles ...string) *table { return &table{[][]string{titles}} }
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// text returns the table with as many of its columns as fit into width, and at least two. With
+// coloured, the states in the second column have their colours.
+func (t *table) text(width int, coloured bool) string {
+	var widths []int
+	for _, row := range t.rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	columns, used := 0, 0
+	for columns < len(widths) && (columns < 2 || used+widths[columns] <= width) {
+		used += widths[columns] + columnGap
+		columns++
+	}
+	var b strings.Builder
+	for r, row := range t.rows {
+		pad := ""
+		for i, cell := range row[:min(columns, len(row))] {
+			b.WriteString(pad)
+			pad = strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+columnGap)
+			if coloured && r > 0 && i == 1 {
+				cell = painted(cell)
+			}
+			b.WriteString(cell)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// isColoured reports whether what goes to stream is coloured: on a terminal, unless NO_COLOR
+// (https://no-color.org) or TERM says that the person wants none.
+func (s streams) isColoured(stream any) bool {
+	unwanted, _ := s.getenv("NO_COLOR")
+	kind, _ := s.getenv("TERM")
+	return unwanted == "" && kind != "dumb" && isTerminal(stream)
+}
+
+// painted returns the word for a state in its colour: green where all is well, yellow where that
+// takes a while, red where somebody has to do something. Any other text stays as it is.
+func painted(word string) string {
+	colour := 0
+	switch word {
+	case string(tool.ServerReady), stepOK:
+		colour = 32
+	case string(tool.ServerStarting):
+		colour = 33
+	case string(tool.ServerBackoff), string(tool.ServerNeedsAuth), string(tool.ServerNeedsSetup), stepFails:
+		colour = 31
+	default:
+		return word
+	}
+	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, word)
+}
+
+// count returns a number of things: "1 server", "2 servers".
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}

@@ -1,0 +1,5 @@
+//go:build e2e && !race
+
+package cli
+
+const underRace = false

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
+)
+
+const secretsHelp = `Store secrets, for the config to refer to as ${secret:NAME}.
+
+They are kept in one sealed file of the state directory, with its key beside it, both for your
+eyes alone. A running hub takes a changed secret up by itself.`
+
+const secretsSetHelp = `Store a secret: what is typed at the terminal and not shown, otherwise the standard input
+without the line end at its end.`
+
+// secretsCmd runs the commands below "secrets".
+type secretsCmd struct{ *app }
+
+func secretsCommand(a *app) *cobra.Command {
+	c := secretsCmd{a}
+	list := &cobra.Command{
+		Use: "list", Short: "List the names of the secrets", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return c.list() },
+	}
+	a.outputFlag(list.Flags())
+	return group("secrets", "Store secrets for the config", secretsHelp, &cobra.Command{
+		Use: "set NAME", Short: "Store a secret", Long: secretsSetHelp, Args: cobra.ExactArgs(1),
+		Example: "  mcp-toolhub secrets set GITHUB_TOKEN\n  gh auth token | mcp-toolhub secrets set GITHUB_TOKEN",
+		RunE:    func(_ *cobra.Command, args []string) error { return c.set(args[0]) },
+	}, list, &cobra.Command{
+		Use: "remove NAME", Short: "Forget a secret", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return c.remove(args[0]) },
+	})
+}
+
+func (c secretsCmd) set(name string) error {
+	if !secrets.ValidName(name) {
+		return &exitError{exitUsage, fmt.Errorf("secret %q: a name has letters, digits, _, - and dots, at most 100",
+			name)}
+	}
+	state, err := c.findState()
+	if err != nil {
+		return err
+	}
+	secret, err := c.read(name)
+	if err != nil {
+		return failed(fmt.Errorf("read the secret: %w", err))
+	}
+	if secret == "" {
+		return &exitError{exitUsage, errors.New("the secret is empty: type it, or pipe it in")}
+	}
+	return failed(secrets.Change(state, func(all map[string]string) error {
+		all[name] = secret
+		return nil
+	}))
+}
+
+// typedSecret reads a secret from the terminal. It is not echoed.
+func (a *app) typedSecret(name string) (string, error) {
+	fmt.Fprintf(a.std.err, "%s: ", name)
+	typed, err := term.ReadPassword(int(a.std.in.(*os.File).Fd()))
+	fmt.Fprintln(a.std.err)
+	return string(typed), err
+}
+
+// read reads a secret.
+func (c secretsCmd) read(name string) (string, error) {
+	if c.terminal() != nil {
+		return c.typedSecret(name)
+	}
+	const most = 1 << 20
+	data, err := io.ReadAll(io.LimitReader(c.std.in, most+1))
+	if err == nil && len(data) > most {
+		err = errors.New("it is larger than 1 MiB")
+	}
+	return strings.TrimRight(string(data), "\r\n"), err
+}
+
+// secretNames returns the names of the secrets in a state directory.
+func secretNames(state string) ([]string, error) {
+	all, err := secrets.Read(state)
+	return slices.Sorted(maps.Keys(all)), err
+}
+
+func (c secretsCmd) list() error {
+	state, err := c.findState()
+	if err != nil {
+		return err
+	}
+	names, err := secretNames(state)
+	if err != nil {
+		return failed(err)
+	}
+	if c.json() {
+		return c.printJSON(slices.Concat([]string{}, names))
+	}
+	for _, name := range names {
+		fmt.Fprintln(c.std.out, name)
+	}
+	return nil
+}
+
+func (c secretsCmd) remove(name string) error {
+	state, err := c.findState()
+	if err != nil {
+		return err
+	}
+	return failed(secrets.Change(state, func(all map[string]string) error {
+		if _, ok := all[name]; !ok {
+			return fmt.Errorf("there is no secret %q: mcp-toolhub secrets list names them", name)
+		}
+		delete(all, name)
+		return nil
+	}))
+}

@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+const serversHelp = `Show the state of each server: of a running hub with --url, otherwise of the servers in
+the config, which are started for the purpose and stopped again.
+
+The token for a hub that wants one is read from $MCP_TOOLHUB_TOKEN.`
+
+func serversCommand(a *app) *cobra.Command {
+	var hubURL string
+	var wide bool
+	cmd := &cobra.Command{
+		Use: "servers", Short: "Show the state of each server", Long: serversHelp, Args: cobra.NoArgs,
+		Example: "  mcp-toolhub servers --url http://127.0.0.1:8808",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if hubURL == "" {
+				return a.withHub(cmd.Context(), want{all: true},
+					func(h *hub) error { return a.reportServers(model{h}.health(), wide) })
+			}
+			h, err := a.remoteHealth(cmd.Context(), hubURL)
+			if err != nil {
+				return err
+			}
+			return a.reportServers(h, wide)
+		},
+	}
+	cmd.Flags().StringVar(&hubURL, "url", "", "`URL` of a running hub")
+	a.outputFlag(cmd.Flags())
+	cmd.Flags().BoolVar(&wide, "wide", false, wideUsage)
+	return cmd
+}
+
+// tokenVariable names the environment variable with the token for a hub that wants one.
+const tokenVariable = "MCP_TOOLHUB_TOKEN"
+
+// parseURL parses the address of a running hub.
+func parseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return nil, &exitError{exitUsage, fmt.Errorf("--url %q: write it like http://127.0.0.1:8808", text)}
+	}
+	return u, nil
+}
+
+// remoteHealth asks a running hub for its health.
+func (a *app) remoteHealth(ctx context.Context, hubURL string) (downstream.Health, error) {
+	var h downstream.Health
+	u, err := parseURL(hubURL)
+	if err != nil {
+		return h, err
+	}
+	u.Path = "/health/ready"
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return h, failed(fmt.Errorf("ask the hub: %w", err))
+	}
+	if token, ok := a.std.getenv(tokenVariable); ok {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return h, failed(fmt.Errorf("ask the hub: %w: is it running there?", err))
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil {
+		return h, failed(fmt.Errorf("ask the hub: %w", err))
+	}
+	if err := json.Unmarshal(body, &h); err != nil || h.Status == "" {
+		return h, failed(fmt.Errorf("ask the hub: %s answered with status %d and no health: is it an mcp-toolhub?",
+			u.Host, resp.StatusCode))
+	}
+	if h.Servers == nil {
+		return h, failed(fmt.Errorf("the hub at %s is %s, and shows more to holders of a token: set $%s", u.Host,
+			h.Status, tokenVariable))
+	}
+	return h, nil
+}
+
+// ownConnections counts the client sessions with a connection of their own to the server: "shared"
+// where they share one.
+func ownConnections(s tool.ServerStatus) string {
+	if s.Isolation == "" {
+		return "shared"
+	}
+	return strconv.Itoa(s.Sessions)
+}
+
+// moment returns the time of today, or the day of an earlier time.
+func moment(t time.Time) string {
+	if t = t.Local(); t.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
+		return t.Format(time.DateOnly)
+	}
+	return t.Format(time.TimeOnly)
+}
+
+func latency(ms float64) string { return fmt.Sprintf("%.1fms", ms) }
+
+// reportServers prints the state of each server, and fails where one that should be ready is not.
+func (a *app) reportServers(h downstream.Health, wide bool) error {
+	if err := a.printServers(h, wide); err != nil {
+		return err
+	}
+	for _, s := range h.Servers {
+		if s.State != tool.ServerReady && s.State != tool.ServerStopped {
+			return &exitError{exitNotReady, fmt.Errorf("server %q is not ready: %s", s.Server, s.LastError)}
+		}
+	}
+	return nil
+}
+
+func (a *app) printServers(h downstream.Health, wide bool) error {
+	if a.json() {
+		return a.printJSON(h)
+	}
+	t := newTable("SERVER", "STATE", "SINCE", "TRANSPORT", "TOOLS", "CALLS", "ERRORS", "SESSIONS", "EXCLUDED", "QUEUED",
+		"P95", "P50",
+		"PROMPTS", "RESOURCES", "DROPPED", "REPAIRED", "PROTOCOL")
+	for _, s := range h.Servers {
+		t.add(s.Server, stateText(s.State), moment(s.Since), s.Transport, strconv.Itoa(s.Tools), fmt.Sprint(s.Calls),
+			fmt.Sprint(s.Errors),
+			ownConnections(s), strconv.Itoa(len(s.Excluded)), strconv.Itoa(s.Queued), latency(s.LatencyP95MS),
+			latency(s.LatencyP50MS),
+			strconv.Itoa(s.Prompts), strconv.Itoa(s.Resources+s.Templates), fmt.Sprint(s.Dropped),
+			strconv.Itoa(s.Repaired), s.ProtocolVersion)
+	}
+	width := tableWidth
+	if wide {
+		width = math.MaxInt
+	}
+	if _, err := io.WriteString(a.std.out, t.text(width, a.std.isColoured(a.std.out))); err != nil {
+		return failed(err)
+	}
+	for _, s := range h.Servers {
+		all := s.SignIns
+		if all == nil && s.SignIn != nil {
+			all = []*tool.SignIn{s.SignIn}
+		}
+		for _, one := range all {
+			fmt.Fprintf(a.std.out, "\n%s: %s\n", s.Server, printable(one.String()))
+			if len(one.Wanted) > 0 {
+				fmt.Fprintf(a.std.out, "  it has asked for more since (%s): %s\n",
+					printable(strings.Join(one.Wanted, " ")), printable(one.Login))
+			}
+		}
+		if s.LastError != "" {
+			fmt.Fprintf(a.std.out, "\n%s: %s\n", s.Server, s.LastError)
+			if s.Hint != "" {
+				fmt.Fprintf(a.std.out, "  %s\n", s.Hint)
+			}
+			if s.NextTry != nil {
+				fmt.Fprintf(a.std.out, "  next try: %s\n", s.NextTry.Local().Format(time.DateTime))
+			}
+		}
+		for _, e := range s.Excluded {
+			fmt.Fprintf(a.std.out, "\n%s: tool %q is excluded (%s): %s\n", s.Server, e.Tool, e.Code, e.Reason)
+		}
+	}
+	a.printFindings(h)
+	for _, p := range h.Problems {
+		fmt.Fprintf(a.std.out, "\nhub: %s\n", strings.TrimSpace(p))
+	}
+	for _, w := range h.Warnings {
+		fmt.Fprintf(a.std.out, "\nwarning: %s\n", w)
+	}
+	return nil
+}
+
+// stateText is a state as people read it.
+func stateText(s tool.ServerState) string {
+	switch s {
+	case tool.ServerNeedsAuth:
+		return "needs sign-in"
+	case tool.ServerNeedsSetup:
+		return "needs setup"
+	}
+	return string(s)
+}
+
+// printFindings prints what a person should look at in what servers offer.
+func (a *app) printFindings(h downstream.Health) {
+	const most = 20 // of one server
+	for _, s := range h.Servers {
+		if len(s.Changed) > 0 {
+			fmt.Fprintf(a.std.out, "\n%s: described otherwise than at the last start: %s\n", s.Server,
+				strings.Join(s.Changed, ", "))
+			fmt.Fprintf(a.std.out, "  read what they say now: mcp-toolhub tools show NAME\n")
+		}
+		for _, f := range s.Findings[:min(len(s.Findings), most)] {
+			fmt.Fprintf(a.std.out, "\n%s: look at %q: %s\n", s.Server, f.About, f.Reason)
+		}
+		if over := len(s.Findings) - most; over > 0 {
+			fmt.Fprintf(a.std.out, "\n%s: and %d more: -o json has all\n", s.Server, over)
+		}
+	}
+}

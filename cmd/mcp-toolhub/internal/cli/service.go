@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/service"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
+)
+
+const serviceInstallHelp = `Let systemd (Linux) or launchd (macOS) run the hub for you, from now on and after each login.
+
+It serves your config over HTTP, at hub.http.listen or --http. The file for the service manager
+is written and the hub is started; run it again after you have moved the config or the program.
+Where the manager is not there, the commands that start the hub are printed. On Windows the task
+scheduler does this: the command says how.
+
+A service does not have the environment of your shell, only its PATH as it is now.`
+
+const serviceRemoveHelp = `Stop the service and remove its file. Config, records and secrets stay.`
+
+// serviceCmd runs the commands below "service".
+type serviceCmd struct {
+	*app
+	address string
+	dryRun  bool
+}
+
+// serviceEnv are the variables that a service takes along: in which programs are found, and where config and state are.
+var serviceEnv = []string{"PATH", "XDG_CONFIG_HOME", "XDG_STATE_HOME"}
+
+// serviceAddress is where a service listens if nobody says where.
+const serviceAddress = "127.0.0.1:8808"
+
+func serviceCommand(a *app) *cobra.Command {
+	c := &serviceCmd{app: a}
+	install := &cobra.Command{
+		Use: "install", Short: "Let systemd or launchd run the hub", Long: serviceInstallHelp, Args: cobra.NoArgs,
+		Example: "  mcp-toolhub service install --config ~/.config/mcp-toolhub/config.yaml\n  mcp-toolhub service " +
+			"install --dry-run",
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.install(cmd.Context()) },
+	}
+	install.Flags().StringVar(&c.address, "http", "",
+		"listen on `host:port` (default: the config's hub.http.listen, or "+serviceAddress+")")
+	remove := &cobra.Command{
+		Use: "remove", Short: "Stop the service and take it out", Long: serviceRemoveHelp, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.remove(cmd.Context()) },
+	}
+	for _, cmd := range []*cobra.Command{install, remove} {
+		cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be written and run, and do nothing")
+	}
+	return group("service", "Run the hub as a service of yours", "", install, remove)
+}
+
+// unit returns the service that runs h.
+func (c *serviceCmd) unit(h service.Hub) (*service.Unit, error) {
+	home, _ := os.UserHomeDir() // New says that there is none
+	env := config.Env(c.std.getenv)
+	u, err := service.New(service.User{OS: runtime.GOOS, ID: os.Getuid(), Home: home, Config: config.UserDir(env)}, h)
+	return u, failed(err)
+}
+
+func (c *serviceCmd) install(ctx context.Context) error {
+	s, err := c.load(ctx)
+	if err != nil {
+		return err
+	}
+	c.warn(s)
+	h, err := c.hub(s)
+	if err != nil {
+		return err
+	}
+	if !c.dryRun {
+		if s, err = giveToken(ctx, c.app, s, cmp.Or(c.address, s.Downstream.HTTP.Listen, serviceAddress)); err != nil {
+			return err
+		}
+	}
+	u, err := c.unit(h)
+	if err != nil {
+		return err
+	}
+	c.warnOfEnvironment(s, u)
+	have, err := ownFile(u)
+	if err != nil {
+		return failed(err)
+	}
+	if c.dryRun {
+		fmt.Fprintf(c.std.out, "%s:\n\n%s\n", u.File, u.Text)
+		return c.all(ctx, u.Start)
+	}
+	if have != u.Text {
+		if err := statefile.Write(u.File, []byte(u.Text)); err != nil {
+			return failed(fmt.Errorf("write the service: %w", err))
+		}
+		fmt.Fprintln(c.std.out, "wrote", u.File)
+	}
+	if _, err := exec.LookPath(u.Manager()); err != nil {
+		fmt.Fprintf(c.std.out, "%s is not in PATH, so nothing was started. Where it is, run:\n", u.Manager())
+		c.dryRun = true
+	}
+	if err := c.all(ctx, u.Start); err != nil {
+		return failed(fmt.Errorf("%w: log in as this user, without su or sudo, and run mcp-toolhub service "+
+			"install again", err))
+	}
+	if !c.dryRun {
+		fmt.Fprintf(c.std.out, "The hub runs. Its log: %s\n", u.Log)
+	}
+	if runtime.GOOS == "linux" {
+		fmt.Fprintln(c.std.out, "It ends when you log out, unless you run: loginctl enable-linger")
+	}
+	return nil
+}
+
+// hub is what the service runs: this program, with the config and the directories of now by their whole paths.
+func (c *serviceCmd) hub(s *config.Settings) (service.Hub, error) {
+	h := service.Hub{Program: ownProgram()}
+	for _, name := range serviceEnv {
+		if value, ok := c.std.getenv(name); ok {
+			h.Env = append(h.Env, name+"="+value)
+		}
+	}
+	if strings.Contains(filepath.ToSlash(h.Program), "/_npx/") {
+		return h, failed(errors.New("npx keeps this program in its cache, from where it may go: npm install -g " +
+			"mcp-toolhub, then run that one"))
+	}
+	path, err := filepath.Abs(s.Path)
+	if err != nil {
+		return h, failed(err)
+	}
+	h.Args = []string{"serve", "--config", path}
+	if c.stateDir != "" {
+		h.Args = append(h.Args, "--state-dir", s.StateDir)
+	}
+	if c.rules != "" {
+		if path, err = filepath.Abs(c.rules); err != nil {
+			return h, failed(err)
+		}
+		h.Args = append(h.Args, "--rules", path)
+	}
+	if c.logLevel != "" {
+		h.Args = append(h.Args, "--log-level", c.logLevel)
+	}
+	if c.logFormat != "" {
+		h.Args = append(h.Args, "--log-format", c.logFormat)
+	}
+	listen := s.Downstream.HTTP.Listen
+	if c.address != "" || listen == "" {
+		listen = cmp.Or(c.address, serviceAddress)
+		h.Args = append(h.Args, "--http", listen)
+	}
+	return h, failed(s.Downstream.CheckListen(listen))
+}
+
+// warnOfEnvironment names the variables that the config reads, and that the service will not have.
+func (c *serviceCmd) warnOfEnvironment(s *config.Settings, u *service.Unit) {
+	text, _ := os.ReadFile(u.Environment)
+	var missing []string
+	for _, name := range slices.Sorted(maps.Keys(s.Variables)) {
+		value, _ := c.std.getenv(name)
+		given := strings.Contains("\n"+string(text), "\n"+name+"=") ||
+			slices.Contains(append([]string{"HOME", "USER", "LOGNAME", "SHELL"}, serviceEnv...), name)
+		if value != "" && !given {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return
+	}
+	otherwise := "use ${secret:NAME} or ${file:PATH} in the config"
+	if u.Environment != "" {
+		otherwise += ", or write lines NAME=value into " + u.Environment
+	}
+	fmt.Fprintf(c.std.err,
+		"mcp-toolhub: warning: the config reads %s of the environment, which a service does not have: %s\n",
+		strings.Join(missing, ", "), otherwise)
+}
+
+func (c *serviceCmd) remove(ctx context.Context) error {
+	u, err := c.unit(service.Hub{Program: ownProgram()})
+	if err != nil {
+		return err
+	}
+	have, err := ownFile(u)
+	if err != nil {
+		return failed(err)
+	}
+	if have == "" {
+		fmt.Fprintln(c.std.out, "there is no service: nothing to do")
+		return nil
+	}
+	_, absent := exec.LookPath(u.Manager())
+	if absent == nil {
+		if err := c.all(ctx, u.Stop); err != nil {
+			fmt.Fprintf(c.std.err, "mcp-toolhub: warning: %v: the hub may still run\n", err)
+		}
+	}
+	for _, file := range append([]string{u.File}, u.Links...) {
+		if c.dryRun {
+			fmt.Fprintln(c.std.out, "would remove", file)
+		} else if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return failed(fmt.Errorf("remove the service: %w", err))
+		}
+	}
+	if absent == nil {
+		if err := c.all(ctx, u.Stopped); err != nil {
+			fmt.Fprintln(c.std.err, "mcp-toolhub: warning:", err)
+		}
+	}
+	if !c.dryRun {
+		fmt.Fprintln(c.std.out, "removed", u.File)
+	}
+	return nil
+}
+
+// all runs commands and says which; with --dry-run it only says.
+func (c *serviceCmd) all(ctx context.Context, commands []service.Command) error {
+	for _, command := range commands {
+		line := strings.Join(command.Args, " ")
+		if c.dryRun {
+			fmt.Fprintln(c.std.out, "  "+line)
+			continue
+		}
+		said, err := exec.CommandContext(ctx, command.Args[0], command.Args[1:]...).CombinedOutput()
+		if err != nil && !command.MayFail {
+			return fmt.Errorf("%s: %w: %s", line, err, strings.TrimSpace(string(said)))
+		}
+	}
+	return nil
+}
+
+// ownFile reads the file of the service; "" where there is none. It refuses one that somebody else has written.
+func ownFile(u *service.Unit) (string, error) {
+	text, err := os.ReadFile(u.File)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read the service: %w", err)
+	case !service.Own(string(text)):
+		return "", fmt.Errorf("%q was not written by mcp-toolhub service install: move it away first", u.File)
+	}
+	return string(text), nil
+}

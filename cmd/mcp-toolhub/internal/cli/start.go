@@ -1,0 +1,371 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+)
+
+const startHelp = `Set everything up, step by step:
+
+  import    take the servers of your MCP clients into the hub's config
+  check     start each server, and sign in to those that ask for it
+  connect   write the hub into your clients, in the place of those servers
+  serve     keep a hub running in the background, which your clients join
+
+What would change is shown, and you are asked before: about the config, each sign-in, the clients
+and the hub in the background. Run it again at any time: what is changed already stays as it is.
+
+--background is the last step alone. The hub outlives the terminal, writes its log to hub.log in
+the state directory, and ends with mcp-toolhub stop. Where one of the same config runs already,
+there is nothing to do. It does not come back after a restart of the machine by itself. A service
+manager can run mcp-toolhub serve --shared instead.`
+
+const stopHelp = `Stop the hub that start --background keeps running, after the calls in flight.
+
+Its clients go on: one of their own processes becomes the hub. Without --config, every such hub of
+the state directory is stopped.`
+
+// startCmd runs the commands "start" and "stop".
+type startCmd struct {
+	*app
+	background, yes bool
+	skip            []string
+}
+
+// steps are the names of the steps, for --skip.
+func steps() []string { return []string{"import", "check", "connect", "serve"} }
+
+func startCommand(a *app) *cobra.Command {
+	c := &startCmd{app: a}
+	cmd := &cobra.Command{
+		Use: "start", Short: "Set everything up: import, check, connect, serve", Long: startHelp, Args: cobra.NoArgs,
+		Example: "  mcp-toolhub start\n  mcp-toolhub start --yes --skip serve\n  mcp-toolhub start --background",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.background {
+				return c.keep(cmd.Context())
+			}
+			return c.run(cmd.Context())
+		},
+	}
+	cmd.Flags().BoolVar(&c.background, "background", false, "keep a hub running in the background, and do nothing else")
+	cmd.Flags().StringSliceVar(&c.skip, "skip", nil, "leave out these `steps`, with commas between")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask, and sign in nowhere")
+	cmd.MarkFlagsMutuallyExclusive("background", "skip")
+	return cmd
+}
+
+func stopCommand(a *app) *cobra.Command {
+	c := &startCmd{app: a}
+	return &cobra.Command{
+		Use: "stop", Short: "Stop the hub that runs in the background", Long: stopHelp, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.stop(cmd.Context()) },
+	}
+}
+
+// run makes the steps one after the other.
+func (c *startCmd) run(ctx context.Context) error {
+	for _, name := range c.skip {
+		if !slices.Contains(steps(), name) {
+			return &exitError{exitUsage, fmt.Errorf("--skip %q: the steps are %s", name, strings.Join(steps(), ", "))}
+		}
+	}
+	for i, step := range []func(context.Context) error{c.bring, c.check, c.connect, c.serve} {
+		name := steps()[i]
+		if slices.Contains(c.skip, name) {
+			continue
+		}
+		if i > 0 { // import makes a config where there is none
+			if err := c.configured(); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(c.std.out, "== %s\n", name)
+		err := step(ctx)
+		if errors.Is(err, errNobody) {
+			return &exitError{exitUsage, fmt.Errorf("%w; import --dry-run and connect --dry-run show what would change",
+				errNobody)}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configured fails where there is no config to go on with.
+func (c *startCmd) configured() error {
+	if _, err := c.find(); err != nil {
+		return &exitError{exitConfig,
+			errors.New("no server is in the hub's config yet: mcp-toolhub add URL, or mcp-toolhub add NAME -- COMMAND, " +
+				"adds one: then start again")}
+	}
+	return nil
+}
+
+func (c *startCmd) bring(ctx context.Context) error {
+	i := importCmd{configEdit: configEdit{app: c.app}, guided: true, yes: c.yes}
+	return i.run(ctx)
+}
+
+// check starts every server. One that is not ready holds nobody up; where a sign-in helps, it is offered.
+func (c *startCmd) check(ctx context.Context) error {
+	var asking []string
+	err := c.withHub(ctx, want{all: true}, func(h *hub) error {
+		health := model{h}.health()
+		servers := h.settings().Upstream.Servers
+		for _, s := range health.Servers {
+			i := slices.IndexFunc(servers, func(one upstream.ServerConfig) bool { return one.ID == s.Server })
+			if s.State == tool.ServerNeedsAuth && i >= 0 && servers[i].SignsIn() {
+				asking = append(asking, s.Server)
+			}
+		}
+		return c.printServers(health, false)
+	})
+	if err != nil || c.yes {
+		return err
+	}
+	for _, id := range asking {
+		ok, err := c.confirm(ctx, fmt.Sprintf("Sign in to %s now, in the browser? [y/n]: ", id))
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		login := loginCmd{app: c.app}
+		if err := login.login(ctx, id); ctx.Err() != nil {
+			return err
+		} else if err != nil {
+			fmt.Fprintf(c.std.err, "warning: %s; again with: mcp-toolhub login %s\n", err, id)
+		}
+	}
+	return nil
+}
+
+// connect writes the hub into every client whose file can be read and written.
+func (c *startCmd) connect(ctx context.Context) error {
+	to := connectCmd{app: c.app, all: true, stdio: true, replace: true, yes: c.yes, profile: namespace.DefaultProfile}
+	err := to.connect(ctx, nil)
+	if errors.Is(err, errNoClient) {
+		fmt.Fprintln(c.std.out,
+			"no client whose file can be changed was found on this machine: mcp-toolhub connect takes the name of one")
+		return nil
+	}
+	return err
+}
+
+func (c *startCmd) serve(ctx context.Context) error {
+	s, err := c.load(ctx)
+	if err != nil {
+		return err
+	}
+	if hub, _ := sharedHub(ctx, s); hub == nil {
+		ok, err := c.agree(ctx, c.yes, "Keep a hub running in the background, which all clients join? [y/n]: ")
+		if err == nil && ok {
+			err = c.settle(ctx, s)
+		}
+		if err != nil || !ok {
+			return err
+		}
+	}
+	return c.keep(ctx)
+}
+
+// unsettled returns the servers that run in the directory in which their hub was started: only
+// clients of that directory share it.
+func unsettled(s *config.Settings) (ids []string) {
+	for _, server := range s.Upstream.Servers {
+		if server.Transport == upstream.Stdio && server.Dir == "" && !server.Disabled {
+			ids = append(ids, server.ID)
+		}
+	}
+	return ids
+}
+
+// settle offers a directory to the servers that have none.
+func (c *startCmd) settle(ctx context.Context, s *config.Settings) error {
+	ids := unsettled(s)
+	if len(ids) == 0 || c.yes {
+		return nil
+	}
+	fmt.Fprintf(c.std.err,
+		"These servers run in the directory of the client that starts them, so clients in different directories "+
+			"share no hub:\n  %s\n",
+		strings.Join(ids, ", "))
+	if ok, err := c.confirm(ctx, "Let them run in your home directory, for all clients? [y/n]: "); err != nil || !ok {
+		return err
+	}
+	e := configEdit{app: c.app}
+	if err := e.find(false); err != nil {
+		return err
+	}
+	after := e.file
+	for _, id := range ids {
+		place, entry, err := e.server(after, id)
+		if err == nil {
+			after, err = after.Put(splice.Place{Path: append(slices.Clone(place.Path), entry.Name)}, "cwd",
+				clients.HomeDir)
+		}
+		if err != nil {
+			return failed(fmt.Errorf("%s: %s: %w", e.target, id, err))
+		}
+	}
+	return failed(e.store(after, nil))
+}
+
+// keep sees to it that a hub runs in the background.
+func (c *startCmd) keep(ctx context.Context) error {
+	s, err := c.load(ctx)
+	if err != nil {
+		return err
+	}
+	c.warn(s)
+	hub, err := sharedHub(ctx, s)
+	if err != nil {
+		return failed(err)
+	}
+	if hub != nil {
+		fmt.Fprintf(c.std.out, "A hub runs already in the background, as process %d.\n", hub.PID())
+		if joined, err := hub.Join(ctx, fingerprint(s, ""), namespace.DefaultProfile); err == nil {
+			_ = joined.Close()
+		} else {
+			fmt.Fprintf(c.std.err,
+				"warning: clients that start here do not join it: %s: run mcp-toolhub stop, then start it again\n", err)
+		}
+		return nil
+	}
+	if err := openStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
+		return failed(err)
+	}
+	log := filepath.Join(s.StateDir, hubLog)
+	if hub, err = c.launch(ctx, s, log); err != nil {
+		return failed(fmt.Errorf("start a hub in the background: %w", err))
+	}
+	fmt.Fprintf(c.std.out,
+		"A hub runs in the background, as process %d. Clients that start the hub with this config join it.\n  "+
+			"config: %s\n  log:    %s\n"+
+			"  stop:   %s\n", hub.PID(), absolute(s.Path), log, commandLine(s.StateDir, "stop"))
+	if here := unsettled(s); len(here) > 0 {
+		fmt.Fprintf(c.std.err,
+			"Clients that start in another directory have a hub of their own: give these servers a cwd to prevent "+
+				"that: %s\n",
+			strings.Join(here, ", "))
+	}
+	return nil
+}
+
+// launch starts the hub, and returns when clients can join it.
+func (c *startCmd) launch(ctx context.Context, s *config.Settings, log string) (*control.Client, error) {
+	if info, err := os.Stat(log); err == nil && info.Size() > maxHubLog {
+		if err := os.Rename(log, log+".1"); err != nil {
+			return nil, err
+		}
+	}
+	out, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	before, err := out.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, "serve", "--shared", "--state-dir", s.StateDir)
+	for _, flag := range []struct{ name, value string }{{"--config", c.configPath}, {"--rules", c.rules},
+		{"--log-level", c.logLevel},
+		{"--log-format", c.logFormat}} {
+		if flag.value != "" {
+			cmd.Args = append(cmd.Args, flag.name, flag.value)
+		}
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	limit := time.After(launchWithin)
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if hub, err := sharedHub(ctx, s); hub != nil || err != nil {
+			return hub, err
+		}
+		select {
+		case err := <-ended:
+			if hub, _ := sharedHub(ctx, s); hub != nil { // another one was faster
+				return hub, nil
+			}
+			return nil, fmt.Errorf("it has ended: %w\n%s", err, since(log, before))
+		case <-limit:
+			return nil, fmt.Errorf("it does not answer after %s: see %s", launchWithin, log)
+		case <-ctx.Done():
+			return nil, errors.Join(errors.New("interrupted"), cmd.Process.Kill())
+		case <-again.C:
+		}
+	}
+}
+
+// launchWithin bounds the start of a hub in the background, which does not wait for its servers.
+const launchWithin = time.Minute
+
+// since returns the end of what a file holds from an offset on.
+func since(file string, offset int64) string {
+	const most = 4 << 10
+	data, err := os.ReadFile(file)
+	if err != nil || int64(len(data)) < offset {
+		return ""
+	}
+	text := data[offset:]
+	return string(text[max(0, len(text)-most):])
+}
+
+func (c *startCmd) stop(ctx context.Context) error {
+	state, err := c.findState()
+	if err != nil {
+		return err
+	}
+	all, err := control.Find(ctx, state)
+	if err != nil {
+		return failed(err)
+	}
+	stopped := 0
+	for _, hub := range all {
+		if hub.Config() == "" || c.configPath != "" && hub.Config() != absolute(c.configPath) {
+			continue
+		}
+		if err := hub.Stop(ctx); err != nil {
+			return failed(err)
+		}
+		stopped++
+		fmt.Fprintf(c.std.out, "Stopped the hub of %s.\n", hub.Config())
+	}
+	if stopped == 0 {
+		fmt.Fprintln(c.std.out, "No hub runs in the background.")
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+)
+
+// callMeta is the _meta of calls of a command that a hook has started: it says so. Nil for other commands.
+func (a *app) callMeta() json.RawMessage {
+	names, ok := a.std.getenv(hook.Variable)
+	if !ok || names == "" {
+		return nil
+	}
+	return fmt.Appendf(nil, `{%s:%s}`, rawjson.Quote(hook.MetaKey), rawjson.Quote(names))
+}
+
+// remoteTools is the toolbox of a hub that runs elsewhere, reached as one upstream server.
+type remoteTools struct {
+	group *upstream.Group
+	ask   tool.Asker      // puts that hub's questions to whoever sits at the terminal; nil where nobody does
+	meta  json.RawMessage // of its calls
+
+	url     *url.URL // of a profile
+	headers map[string]string
+}
+
+// shown is what that hub prints of a tool; nil where it does not tell.
+func (r remoteTools) shown(ctx context.Context, name string, asJSON bool) []byte {
+	base, profile, _ := strings.Cut(r.url.Path, "/mcp")
+	u := *r.url
+	u.Path = base + downstream.ShowPath
+	u.RawQuery = url.Values{"name": {name}, "profile": {strings.TrimPrefix(strings.Trim(profile, "/"), "p/")},
+		"json": {strconv.FormatBool(asJSON)}}.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil
+	}
+	for header, value := range r.headers {
+		req.Header.Set(header, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return nil
+	}
+	return text
+}
+
+// remoteID names the running hub in messages about the connection to it.
+const remoteID = "hub"
+
+// withRemote runs do with the tools of the hub at --url.
+func (c *toolsCmd) withRemote(ctx context.Context, do func(toolbox) error) error {
+	u, err := parseURL(c.url)
+	if err != nil {
+		return err
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		u.Path = "/mcp"
+		if c.profile != namespace.DefaultProfile {
+			u.Path = "/mcp/p/" + c.profile
+		}
+	}
+	headers := map[string]string{}
+	if token, ok := c.std.getenv(tokenVariable); ok {
+		headers["Authorization"] = "Bearer " + token
+	}
+	logger, err := newLogger(c.app, "error", c.logFormat)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	g, err := upstream.NewGroup(upstream.Config{Version: version(), Servers: []upstream.ServerConfig{
+		{ID: remoteID, Transport: upstream.StreamableHTTP, URL: u.String(), Headers: headers, Hub: true},
+	}}, logger)
+	if err != nil {
+		return failed(err)
+	}
+	g.Start(context.WithoutCancel(ctx))
+	err = func() error {
+		if err := g.WaitReady(ctx); err != nil {
+			return &exitError{exitInterrupted, errors.New("interrupted")}
+		}
+		switch st := g.Statuses()[0]; {
+		case st.State == tool.ServerNeedsAuth && headers["Authorization"] == "":
+			return &exitError{exitNotReady,
+				fmt.Errorf("the hub at %s wants a token: set $%s to one of its hub.auth.tokens", u.Host, tokenVariable)}
+		case st.State == tool.ServerNeedsAuth:
+			return &exitError{exitNotReady,
+				fmt.Errorf("the hub at %s does not know the token in $%s: set it to one of its hub.auth.tokens",
+					u.Host, tokenVariable)}
+		case st.State != tool.ServerReady:
+			return &exitError{exitNotReady, fmt.Errorf("the hub at %s is not ready: %s: %s", u.Host, st.LastError,
+				st.Hint)}
+		}
+		return do(remoteTools{g, c.asker(), c.callMeta(), u, headers})
+	}()
+	if closeErr := g.Close(untilKilled(ctx)); err == nil && closeErr != nil && !errors.Is(closeErr, os.ErrClosed) {
+		err = failed(closeErr)
+	}
+	return err
+}
+
+// surface returns what the running hub lists, under the names that it lists.
+func (r remoteTools) surface() (*tool.Surface, error) {
+	catalog := r.group.Catalogs()[0]
+	listed := make([]tool.Listed, len(catalog.Tools))
+	names := make(map[string]int, len(catalog.Tools))
+	for i, t := range catalog.Tools {
+		listed[i] = tool.Listed{Name: t.Native, Tool: t, Declaration: t.Declaration}
+		names[t.Native] = i
+	}
+	return tool.NewSurface("", "", string(namespace.StyleNative), "", listed, catalog.Excluded, names), nil
+}
+
+func (r remoteTools) call(ctx context.Context, name string, args json.RawMessage,
+	progress func(tool.Progress)) (json.RawMessage, error) {
+	hop := tool.Hop{}
+	if r.ask != nil {
+		hop.ClientCapabilities = json.RawMessage(`{"elicitation":{"form":{}}}`)
+	}
+	reply, err := r.group.Execute(ctx, &tool.Execution{
+		// it knows all its names
+		Tool:   &tool.Tool{Name: tool.MCPName(remoteID, name), Server: remoteID, Native: name},
+		Params: callParams(name, args, r.meta), Arguments: args, Meta: r.meta, Progress: progress, Ask: r.ask, Hop: hop,
+	})
+	var rpc *tool.RPCError
+	if surface, _ := r.surface(); errors.As(err, &rpc) && rpc.Code == tool.CodeInvalidParams {
+		if _, ok := surface.Resolve(name); !ok {
+			if hint := toolMeant(name, surface, ""); hint != "" {
+				err = &tool.RPCError{Code: rpc.Code, Data: rpc.Data, Message: rpc.Message + "; " + hint}
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return reply.Result, nil
+}

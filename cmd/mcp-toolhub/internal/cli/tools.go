@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+)
+
+const toolsHelp = `List, show, search and call tools: of a running hub with --url, otherwise of the servers in the
+config, which are started for the purpose and stopped again. A server whose tools are known from
+an earlier start is left alone until one of them is called; --connect starts it all the same.
+
+A call that the policy asks about is asked about at the terminal. Without one it waits, says
+so, and can be allowed with mcp-toolhub approvals.
+
+The token for a hub that wants one is read from $MCP_TOOLHUB_TOKEN.`
+
+// toolsCmd runs the commands below "tools", with the flags that they share.
+type toolsCmd struct {
+	*app
+	url, profile string
+	connect      bool
+}
+
+// toolbox holds the tools that the commands work on: of a hub in this process, or of one that runs elsewhere.
+type toolbox interface {
+	// surface returns what the commands' caller sees.
+	surface() (*tool.Surface, error)
+	// call calls a tool. It returns the result, or the *tool.RPCError that came instead.
+	call(ctx context.Context, name string, arguments json.RawMessage, progress func(tool.Progress)) (json.RawMessage,
+		error)
+}
+
+func toolsCommand(a *app) *cobra.Command {
+	c := &toolsCmd{app: a}
+	cmd := group("tools", "List, show, search and call tools", toolsHelp, c.listCommand(), &cobra.Command{
+		Use: "show NAME", Short: "Show one tool, by any of its names", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: a.complete(&c.profile, toolNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.with(cmd.Context(), args[0], func(t toolbox) error { return c.show(cmd.Context(), t, args[0]) })
+		},
+	}, c.callCommand(), searchCommand(c))
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&c.url, "url", "", "`URL` of a running hub, for instance http://127.0.0.1:8808")
+	flags.StringVar(&c.profile, "profile", namespace.DefaultProfile, "the `profile` to look through")
+	flags.BoolVar(&c.connect, "connect", false,
+		"start every server, also those whose tools are known from an earlier start")
+	a.outputFlag(flags)
+	a.completeFlag(cmd, "profile", profileNames)
+	return cmd
+}
+
+func (c *toolsCmd) callCommand() *cobra.Command {
+	var arguments string
+	cmd := &cobra.Command{
+		Use: "call NAME", Short: "Call a tool by any of its names", Args: cobra.ExactArgs(1),
+		Example:           `  mcp-toolhub tools call mcp.demo.add --args '{"a": 1, "b": 2}'`,
+		ValidArgsFunction: c.complete(&c.profile, toolNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			object, err := c.readArguments(arguments)
+			if err != nil {
+				return err
+			}
+			return c.with(cmd.Context(), args[0], func(t toolbox) error {
+				return c.call(cmd.Context(), t, args[0],
+					object)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&arguments, "args", "{}",
+		"arguments as a JSON object; @FILE reads them from a file, @- from stdin")
+	return cmd
+}
+
+func (c *toolsCmd) listCommand() *cobra.Command {
+	var why bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.with(cmd.Context(), "", func(t toolbox) error { return c.list(t, why) })
+		},
+	}
+	cmd.Flags().BoolVar(&why, "why", false,
+		"say of each tool why clients find it loaded, deferred, blocked or excluded; not with --url")
+	return cmd
+}
+
+// with runs do with the tools that the flags point at. Where name is not "", do needs that tool
+// alone, and servers that have nothing to do with it are not waited for.
+func (c *toolsCmd) with(ctx context.Context, name string, do func(toolbox) error) error {
+	if c.url != "" {
+		return c.withRemote(ctx, do)
+	}
+	return c.withHub(ctx, want{all: c.connect, tool: name, profile: c.profile}, func(h *hub) error {
+		return do(ownTools{hub: h, profile: c.profile, ask: c.asker(), meta: c.callMeta()})
+	})
+}
+
+// list prints the tools. With why it also says where each stands on the surface that clients are offered.
+func (c *toolsCmd) list(t toolbox, why bool) error {
+	surface, err := t.surface()
+	if err != nil {
+		return failed(err)
+	}
+	own, isOwn := t.(ownTools)
+	if isOwn {
+		defer c.printMissing(own.hub, surface)
+	}
+	var places []control.Tool
+	if why {
+		if !isOwn {
+			return &exitError{exitUsage, errors.New("--why is for the config's own servers: leave --url out")}
+		}
+		if places, err = (model{own.hub}).Surface(own.profile, stranger()); err != nil {
+			return failed(err)
+		}
+	}
+	switch {
+	case c.json():
+		return c.printDeclarations(surface, places)
+	case why:
+		return c.printPlaces(places)
+	}
+	table := newTable("NAME", "DESCRIPTION")
+	for _, l := range surface.Listed {
+		table.add(printable(l.Name), summary(described(l), 90))
+	}
+	if err := c.printTable(table); err != nil {
+		return err
+	}
+	excluded := surface.Excluded
+	if surface.Features != nil {
+		excluded = slices.Concat(excluded, surface.Features.Excluded)
+	}
+	for _, e := range excluded {
+		fmt.Fprintf(c.std.err, "excluded: %s of %s (%s): %s\n", printable(e.Tool), e.Origin, e.Code,
+			printable(e.Reason))
+	}
+	return nil
+}
+
+// printDeclarations prints the declarations as they are, as in the result of tools/list, and the
+// places where there are any.
+func (c *toolsCmd) printDeclarations(surface *tool.Surface, places []control.Tool) error {
+	declarations := make([][]byte, len(surface.Listed))
+	for i, l := range surface.Listed {
+		declarations[i] = l.Declaration
+	}
+	out := slices.Concat([]byte(`{"tools":[`), bytes.Join(declarations, []byte{','}), []byte{']'})
+	if places != nil {
+		why, err := json.Marshal(places)
+		if err != nil {
+			return failed(err)
+		}
+		out = slices.Concat(out, []byte(`,"why":`), why)
+	}
+	return c.print(append(out, '}'))
+}
+
+func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
+	if remote, ok := t.(remoteTools); ok {
+		if text := remote.shown(ctx, name, c.json()); text != nil {
+			return c.print(text)
+		}
+	}
+	surface, err := t.surface()
+	if err != nil {
+		return failed(err)
+	}
+	l, ok := surface.Resolve(name)
+	own, isOwn := t.(ownTools)
+	if !ok && isOwn {
+		l, ok = own.find(name)
+	}
+	switch {
+	case !ok && isOwn:
+		return failed(fmt.Errorf("no tool %q: %s", name, own.missing(name)))
+	case !ok:
+		return failed(fmt.Errorf("no tool %q: %s", name,
+			toolMeant(name, surface, "mcp-toolhub tools list --url names them")))
+	}
+	text, err := l.Declaration, error(nil) // what every hub tells its clients
+	switch {
+	case isOwn:
+		text, err = own.shown(l, c.json())
+	case !c.json():
+		text, err = shownText(l, nil)
+	}
+	if err != nil {
+		return failed(fmt.Errorf("show %q: %w", name, err))
+	}
+	return c.print(text)
+}
+
+func (c *toolsCmd) call(ctx context.Context, t toolbox, name string, args json.RawMessage) error {
+	progress := c.sayWaiting()
+	if isTerminal(c.std.err) {
+		waits := progress
+		progress = func(p tool.Progress) {
+			waits(p)
+			c.showProgress(p)
+		}
+	}
+	result, err := t.call(ctx, name, args, progress)
+	var rpc *tool.RPCError
+	switch {
+	case errors.As(err, &rpc):
+		return &exitError{exitToolError, fmt.Errorf("call %q: %s (JSON-RPC error %d)", name, printable(rpc.Text()),
+			rpc.Code)}
+	case err != nil:
+		return failed(fmt.Errorf("call %q: %w", name, err))
+	case c.json():
+		err = c.print(result)
+	default:
+		err = c.print([]byte(printable(resultText(result))))
+	}
+	if err != nil {
+		return err
+	}
+	if isError, _ := rawjson.Get(result, "isError"); string(isError) == "true" {
+		return &exitError{exitToolError, nil}
+	}
+	return nil
+}
+
+// showProgress keeps one line of a terminal up to date.
+func (c *toolsCmd) showProgress(p tool.Progress) {
+	var report struct {
+		Progress json.Number `json:"progress"`
+		Total    json.Number `json:"total"`
+		Message  string      `json:"message"`
+	}
+	if json.Unmarshal(p.Params, &report) != nil || strings.HasPrefix(report.Message, waiting) {
+		return
+	}
+	of := ""
+	if report.Total != "" {
+		of = "/" + report.Total.String()
+	}
+	fmt.Fprintf(c.std.err, "\r\033[K%s%s %s", report.Progress, of, summary(report.Message, 60))
+	if report.Total != "" && report.Total == report.Progress {
+		fmt.Fprint(c.std.err, "\r\033[K")
+	}
+}
+
+func (c *toolsCmd) printPlaces(all []control.Tool) error {
+	t := newTable("TOOL", "STATE", "WHY")
+	for _, p := range all {
+		t.add(printable(p.ID), p.State, printable(p.Why))
+	}
+	return c.printTable(t)
+}

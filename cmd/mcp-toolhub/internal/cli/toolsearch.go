@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/deferred"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+const searchHelp = `Search the tools as a model would with ` + string(deferred.SearchName) + `, whether they are deferred or not.
+
+QUERY is words for what you want to do, select:NAME,NAME for tools of these names, or regex:PATTERN (RE2).
+Exit code 0 where something was found, 1 otherwise.`
+
+// searchCmd runs the command "tools search".
+type searchCmd struct {
+	*toolsCmd
+	servers []string
+	limit   int
+	detail  string
+}
+
+func searchCommand(t *toolsCmd) *cobra.Command {
+	c := &searchCmd{toolsCmd: t}
+	cmd := &cobra.Command{
+		Use: "search QUERY", Short: "Search the tools as a model would", Long: searchHelp, Args: cobra.MinimumNArgs(1),
+		Example: `  mcp-toolhub tools search add two numbers`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if u, err := url.Parse(c.url); err == nil && strings.HasPrefix(u.Path, "/mcp/s/") {
+				// There the name would be a tool of that server.
+				return &exitError{exitUsage,
+					fmt.Errorf("--url %q: a view of one server has no search: use the address of the hub", c.url)}
+			}
+			return c.with(cmd.Context(), "", func(t toolbox) error {
+				return c.search(cmd.Context(), t,
+					strings.Join(args, " "))
+			})
+		},
+	}
+	cmd.Flags().StringSliceVar(&c.servers, "server", nil, "only tools of this `server`; may be given more than once")
+	c.completeFlag(cmd, "server", serverNames)
+	cmd.Flags().IntVar(&c.limit, "limit", 10, "how many tools at most, 1 to 50")
+	cmd.Flags().StringVar(&c.detail, "detail", "signature", "with -o json: full, signature or names")
+	return cmd
+}
+
+func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
+	question := map[string]any{"query": query, "limit": c.limit, "detail": c.detail}
+	if len(c.servers) > 0 {
+		question["servers"] = c.servers
+	}
+	arguments, err := json.Marshal(question)
+	if err != nil {
+		return failed(err)
+	}
+	result, err := t.call(ctx, string(deferred.SearchName), arguments, func(tool.Progress) {})
+	var rpc *tool.RPCError
+	switch {
+	case errors.As(err, &rpc):
+		return failed(fmt.Errorf("search: %s (JSON-RPC error %d): is that hub as new as this command?",
+			printable(rpc.Message), rpc.Code))
+	case err != nil:
+		return failed(fmt.Errorf("search: %w", err))
+	}
+	answer, err := readSearch(result)
+	if err != nil {
+		return err
+	}
+	found := error(nil)
+	if len(answer.Matches) == 0 {
+		found = &exitError{exitFailure, errors.New("nothing was found: " + printable(answer.Next.Hint))}
+	}
+	if c.json() {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, answer.structured, "", "  "); err != nil {
+			return failed(err)
+		}
+		return errors.Join(c.print(indented.Bytes()), found)
+	}
+	table := newTable("NAME", "SCORE", "MATCHED", "DESCRIPTION")
+	for _, m := range answer.Matches {
+		table.add(printable(m.Name), fmt.Sprintf("%.2f", m.Score), printable(strings.Join(m.Why, ",")),
+			summary(m.Summary, 80))
+	}
+	if err := c.printTable(table); err != nil {
+		return err
+	}
+	notes := answer.unknown()
+	if own, ok := t.(ownTools); ok {
+		surface, err := own.surface()
+		if err != nil {
+			return failed(err)
+		}
+		for _, n := range notes {
+			fmt.Fprintln(c.std.err, n)
+		}
+		c.printMissing(own.hub, surface)
+		notes = nil
+	} else {
+		notes = append(notes, answer.away()...)
+	}
+	for _, n := range notes {
+		fmt.Fprintln(c.std.err, n)
+	}
+	for _, n := range answer.Notes {
+		fmt.Fprintln(c.std.err, printable(n))
+	}
+	return found
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+)
+
+const trustHelp = `Trust a config that lies in the current directory, and show what it makes the hub do.
+
+A file mcp-toolhub.yaml (.yml, .json, .jsonc) may come with a cloned repository. So the hub
+uses it only after you have trusted it. At a terminal the hub asks. Elsewhere it leaves the
+file out with a warning, and uses your own config. Trust holds for the file at its path with
+its content, and for the content of all files that it reads: rule files, envFile, ${file:…}.
+It does not hold for programs that the file names. A running hub keeps its settings when the
+file changes, until you trust it again.
+
+A file that you name with --config, or $MCP_TOOLHUB_CONFIG, needs no trust.`
+
+// trustCmd runs the command "trust".
+type trustCmd struct{ *app }
+
+func trustCommand(a *app) *cobra.Command {
+	c := trustCmd{a}
+	var revoke bool
+	cmd := &cobra.Command{
+		Use: "trust [FILE]", Short: "Trust the config in the current directory", Long: trustHelp,
+		Args:    cobra.MaximumNArgs(1),
+		Example: "  mcp-toolhub trust\n  mcp-toolhub trust --revoke ~/project/mcp-toolhub.yaml",
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"yaml", "yml", "json", "jsonc"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			path, err := c.path(args)
+			if err != nil {
+				return err
+			}
+			if revoke {
+				return c.revoke(path)
+			}
+			return c.give(path)
+		},
+	}
+	cmd.Flags().BoolVar(&revoke, "revoke", false, "trust the file no longer")
+	return cmd
+}
+
+// path returns the path of the config file that the command line is about.
+func (c trustCmd) path(args []string) (string, error) {
+	path := cmp.Or(strings.Join(args, ""), c.configPath)
+	if path != "" {
+		if !config.IsProject(path) {
+			return "", &exitError{exitUsage,
+				fmt.Errorf("trust %q: no hub uses a file of that name unless you name it with --config, which "+
+					"needs no trust: only mcp-toolhub.yaml, .yml, .json and .jsonc are looked for in a directory",
+					path)}
+		}
+		return path, nil
+	}
+	found, err := c.find()
+	if err == nil && found[0].Project {
+		return found[0].Path, nil
+	}
+	return "", &exitError{exitUsage,
+		errors.New("there is no mcp-toolhub.yaml (.yml, .json, .jsonc) in this directory: name the file")}
+}
+
+func (c trustCmd) give(path string) error {
+	s, err := config.Load(config.Source{Path: path, StateDir: c.stateDir, Env: c.std.getenv, HubTools: hubToolNames(),
+		LeaveOut: true})
+	if err != nil {
+		return &exitError{exitConfig, err}
+	}
+	c.warn(s)
+	if err := s.Trust(); err != nil {
+		return failed(err)
+	}
+	fmt.Fprintf(c.std.out, "trusted: %s\n", s.Path)
+	printUses(c.std.out, s)
+	return nil
+}
+
+func (c trustCmd) revoke(path string) error {
+	state, err := config.StateDir(c.stateDir, c.std.getenv)
+	if err != nil {
+		return failed(err)
+	}
+	was, err := config.Distrust(state, path)
+	if err != nil {
+		return failed(err)
+	}
+	if !was {
+		return failed(fmt.Errorf("%q was not trusted: mcp-toolhub trust takes its path", path))
+	}
+	fmt.Fprintf(c.std.out, "trusted no longer: %s\n", path)
+	return nil
+}
+
+// printUses prints what a config makes the hub do.
+func printUses(w io.Writer, s *config.Settings) {
+	for _, use := range s.Uses {
+		fmt.Fprintf(w, "  %s\n", use)
+	}
+}
+
+// askTrust asks the person at the terminal whether to trust a config, and returns its settings
+// where they do. Where nobody can be asked, or the person does not, it returns nothing.
+func (a *app) askTrust(ctx context.Context, u *config.UntrustedError) (*config.Settings, error) {
+	t := a.terminal()
+	if t == nil || u.Settings == nil || a.distrusts {
+		return nil, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	state := "you have not trusted it yet"
+	if u.Changed {
+		state = "it, or a file that it reads, has changed since you trusted it"
+	}
+	fmt.Fprintf(a.std.err, "This directory has a config of its own, %s: %s. It makes the hub do this:\n",
+		printable(u.Path), state)
+	printUses(a.std.err, u.Settings)
+	for {
+		fmt.Fprint(a.std.err, "Trust it? [y/n]: ")
+		answer, ok, err := t.line(ctx)
+		switch answer = strings.ToLower(answer); {
+		case err != nil:
+			return nil, &exitError{exitInterrupted, errors.New("interrupted")}
+		case !ok || answer == "n" || answer == "no":
+			a.distrusts = true
+			return nil, nil
+		case answer != "y" && answer != "yes":
+			continue
+		}
+		if err := u.Settings.Trust(); err != nil {
+			return nil, failed(err)
+		}
+		if err := a.addRules(u.Settings); err != nil {
+			return nil, &exitError{exitConfig, err}
+		}
+		return u.Settings, nil
+	}
+}

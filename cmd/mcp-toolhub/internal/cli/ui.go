@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+const uiHelp = `Open the page of a running hub in the browser: its servers, tools, approvals, calls, sign-ins,
+secrets and policy.
+
+The address that opens the page works once, within a minute. Where no browser opens, open the
+printed address on this machine, or through a tunnel to it. The hubs are those of this machine
+that run with the same state directory and whose policy.ask.channels name queue, as they do by
+default, or webhook; of several the one that has run longest.`
+
+const uiCodeHelp = `Print a code with which the page may answer approvals: once, until the browser signs out.
+
+SESSION is the name that the page shows. It may be left out where one browser alone has the
+page open. The code is good once, for five minutes.`
+
+// uiCmd runs the commands "ui" and "ui code".
+type uiCmd struct {
+	*app
+	noBrowser bool
+	pid       int
+}
+
+func uiCommand(a *app) *cobra.Command {
+	c := &uiCmd{app: a}
+	cmd := &cobra.Command{
+		Use: "ui", Short: "Open the page of a running hub", Long: uiHelp, Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.open(cmd.Context()) },
+	}
+	cmd.Flags().BoolVar(&c.noBrowser, "no-browser", false, "print the address alone")
+	cmd.Flags().IntVar(&c.pid, "pid", 0, "the `process` of the hub, where several run")
+	cmd.AddCommand(&cobra.Command{
+		Use: "code [SESSION]", Short: "Print a code with which the page may answer approvals", Long: uiCodeHelp,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			session := ""
+			if len(args) > 0 {
+				session = args[0]
+			}
+			return c.code(cmd.Context(), session)
+		},
+	})
+	return cmd
+}
+
+func (c *uiCmd) open(ctx context.Context) error {
+	hubs, err := (approvalsCmd{c.app}).hubs(ctx)
+	if err != nil {
+		return err
+	}
+	var address string
+	err = fmt.Errorf("no hub runs as process %d with this state directory", c.pid)
+	for _, h := range hubs {
+		if c.pid != 0 && c.pid != h.PID() {
+			continue
+		}
+		if address, err = h.OpenPage(ctx); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return failed(err)
+	}
+	if !c.noBrowser && openBrowser(address) == nil {
+		fmt.Fprintf(c.std.err, "The browser opens. If it does not, open this address within a minute:\n\n")
+	}
+	fmt.Fprintln(c.std.out, address)
+	return nil
+}
+
+func (c *uiCmd) code(ctx context.Context, session string) error {
+	hubs, err := (approvalsCmd{c.app}).hubs(ctx)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for _, h := range hubs {
+		code, err := h.PageCode(ctx, session)
+		if err == nil {
+			fmt.Fprintln(c.std.out, code)
+			return nil
+		}
+		faults = append(faults, err)
+	}
+	return failed(errors.Join(faults...))
+}

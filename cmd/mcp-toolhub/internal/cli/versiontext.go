@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// versionText says which program this is, and the commit that it was built from where that is known.
+func versionText() string {
+	var commit, date string
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				commit = s.Value
+			case "vcs.time":
+				date = s.Value
+			}
+		}
+	}
+	if len(commit) >= 12 {
+		commit = "commit " + commit[:12] + " of " + date + ", "
+	}
+	return fmt.Sprintf("mcp-toolhub %s (%s%s, %s/%s)", version(), commit, runtime.Version(), runtime.GOOS,
+		runtime.GOARCH)
+}
+
+func versionCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version, and the commit that it was built from",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprintln(a.std.out, versionText())
+			return nil
+		},
+	}
+}
