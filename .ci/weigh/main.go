@@ -32,6 +32,7 @@ var places = map[string]string{
 	"cmd/mcp-toolhub":                      "package main",
 	"cmd/mcp-toolhub/internal/cli":         "cli and hub",
 	"cmd/mcp-toolhub/internal/hub":         "cli and hub",
+	"cmd/mcp-toolhub/internal/lookup":      "cli and hub",
 	"cmd/mcp-toolhub/internal/control":     "cli and hub",
 	"cmd/mcp-toolhub/internal/relay":       "cli and hub",
 	"cmd/mcp-toolhub/internal/service":     "cli and hub",

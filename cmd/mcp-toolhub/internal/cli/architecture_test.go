@@ -268,6 +268,17 @@ var mayImport = map[string]map[string]string{
 		"internal/rawjson":                "arguments and results stay raw",
 		"cmd/mcp-toolhub/internal/invoke": "its calls go through the pipeline",
 	},
+	"cmd/mcp-toolhub/internal/lookup": {
+		"cmd/mcp-toolhub/internal/console":   "the story as its page shows it",
+		"cmd/mcp-toolhub/internal/events":    "filters in CEL",
+		"cmd/mcp-toolhub/internal/invoke":    "the classes of errors",
+		"cmd/mcp-toolhub/internal/telemetry": "the spans of a call",
+		"internal/glob":                      "patterns in flags",
+		"internal/tool":                      "the objects that tell the story",
+		"persist":                            "derives the objects",
+		"persist/store":                      "where calls are found",
+		"policy/history":                     "reads what was decided",
+	},
 	"cmd/mcp-toolhub/internal/results": {
 		"internal/tool":    "is a tool of the hub",
 		"internal/rawjson": "writes answers",
@@ -363,7 +374,7 @@ var mayImport = map[string]map[string]string{
 }
 
 // onTop may import everything: it introduces the packages to each other.
-var onTop = map[string]bool{"cmd/mcp-toolhub": true, "cmd/mcp-toolhub/internal/cli": true}
+var onTop = map[string]bool{"cmd/mcp-toolhub": true, "cmd/mcp-toolhub/internal/cli": true, "cmd/mcp-toolhub/internal/hub": true}
 
 // testOnly are packages that tests alone may import.
 var testOnly = map[string]bool{"upstream/upstreamtest": true, "persist/store/storetest": true}

@@ -9,45 +9,48 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // withHub runs do with a hub that has what the command wants, or that cannot get it.
-func (a *app) withHub(ctx context.Context, w want, do func(*hub) error) error {
+func (a *app) withHub(ctx context.Context, w hub.Want, do func(*hub.Hub) error) error {
 	h, err := a.openHub(ctx, func(s *config.Settings) {
 		a.quiet(s)
-		if w.change != nil {
-			w.change(s)
+		if w.Change != nil {
+			w.Change(s)
 		}
 	})
 	if err != nil {
 		return err
 	}
 	changed := make(chan struct{}, 1)
-	h.group.OnChange(func() {
+	h.Group.OnChange(func() {
 		select {
 		case changed <- struct{}{}:
 		default:
 		}
 	})
 	err = func() error {
-		if !w.all && (w.tool == "" || h.has(w)) {
-			if err := h.letSleep(); err != nil {
+		if !w.All && (w.Tool == "" || h.Has(w)) {
+			if err := h.LetSleep(); err != nil {
 				return failed(err)
 			}
 		}
-		h.group.Start(context.WithoutCancel(ctx))
+		h.Group.Start(context.WithoutCancel(ctx))
 		stop := a.showStarting(h)
 		defer stop()
-		if err := h.await(ctx, w, changed); err != nil {
+		if err := h.Await(ctx, w, changed); err != nil {
 			return &exitError{exitInterrupted, errors.New("interrupted while servers were starting")}
 		}
 		stop()
-		h.surfaces.refresh()
+		h.Surfaces.Refresh()
 		return do(h)
 	}()
-	if closeErr := h.close(untilKilled(ctx)); err == nil && closeErr != nil {
+	if closeErr := h.Close(untilKilled(ctx)); err == nil && closeErr != nil {
 		err = failed(closeErr)
 	}
 	return err
@@ -55,7 +58,7 @@ func (a *app) withHub(ctx context.Context, w want, do func(*hub) error) error {
 
 // showStarting says on a terminal which servers the command waits for, from a second on. The
 // function that it returns ends that; it may be called twice.
-func (a *app) showStarting(h *hub) (stop func()) {
+func (a *app) showStarting(h *hub.Hub) (stop func()) {
 	if !isTerminal(a.std.err) {
 		return func() {}
 	}
@@ -69,8 +72,9 @@ func (a *app) showStarting(h *hub) (stop func()) {
 			case <-second.C:
 				// The cursor goes back to the beginning: what is logged meanwhile is written over the line.
 				fmt.Fprintf(a.std.err, "\r\x1b[K%s\r",
-					summary(fmt.Sprintf("waiting for %s (%d s)", strings.Join(model{h}.inState(tool.ServerStarting),
-						", "), n), 79))
+					hidden.Line(fmt.Sprintf("waiting for %s (%d s)",
+						strings.Join(hub.Model{Hub: h}.InState(tool.ServerStarting),
+							", "), n), 79))
 			case <-ctx.Done():
 				if n > 1 {
 					fmt.Fprint(a.std.err, "\r\x1b[K")
@@ -87,9 +91,9 @@ func (a *app) showStarting(h *hub) (stop func()) {
 
 // printMissing says which servers of the surface have not listed their tools, and why. On a
 // terminal it also says whose tools are those of an earlier start.
-func (a *app) printMissing(h *hub, surface *tool.Surface) {
+func (a *app) printMissing(h *hub.Hub, surface *tool.Surface) {
 	var known []string
-	for _, st := range h.group.Statuses() {
+	for _, st := range h.Group.Statuses() {
 		if surface.Features != nil && !slices.Contains(surface.Features.Servers, st.Server) {
 			continue
 		}
@@ -103,7 +107,7 @@ func (a *app) printMissing(h *hub, surface *tool.Surface) {
 		case st.State == tool.ServerStarting:
 			fmt.Fprintf(a.std.err,
 				"missing: the tools of %s, which has not answered within %s: mcp-toolhub servers waits for it\n",
-				st.Server, unlistedWait)
+				st.Server, hub.UnlistedWait)
 		}
 	}
 	if len(known) > 0 && isTerminal(a.std.err) {

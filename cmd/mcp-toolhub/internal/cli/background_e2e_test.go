@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 )
 
@@ -40,7 +42,7 @@ func TestHubInTheBackground(t *testing.T) {
 		t.Errorf("the hub in the background has not come before that of a client: %v", pids)
 	}
 	early.hangUp()
-	if log := readFile(t, filepath.Join(state, hubLog)); !strings.Contains(log, "serving clients that join") {
+	if log := readFile(t, filepath.Join(state, hub.LogFile)); !strings.Contains(log, "serving clients that join") {
 		t.Errorf("the log: %s", log)
 	}
 	if got := c.run(t, "stop"); !strings.Contains(got, "Stopped the hub of "+filepath.Join(c.dir, "hub.json")) {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
@@ -96,8 +98,8 @@ func (b *bundle) fill(ctx context.Context) {
 		b.addJSON(fmt.Sprintf("hub-%d.json", h.PID()), "a hub that runs: its servers, and what makes it unwell", report)
 		b.add(fmt.Sprintf("hub-%d.log", h.PID()), "the latest lines of its log", strings.Join(log, "\n")+"\n")
 	}
-	if text := tailOf(filepath.Join(state, hubLog)); text != "" {
-		b.add(hubLog, "the latest lines of the log of a hub in the background", text)
+	if text := tailOf(filepath.Join(state, hub.LogFile)); text != "" {
+		b.add(hub.LogFile, "the latest lines of the log of a hub in the background", text)
 	}
 	b.add("state.txt", "the files in the state directory: how large, and when they were written", filesIn(state))
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -48,23 +50,23 @@ func TestBundle(t *testing.T) {
 	server["env"].(map[string]any)["DEMO_COLOUR"] = colour
 	config := configText(t, map[string]any{"s": server,
 		"gone": map[string]any{"type": "http", "url": "http://ann:url-password-99@127.0.0.1:1/mcp", "headers": map[string]any{"X-Auth": header}}}, nil)
-	hub := startHubIn(t, []string{"ALSO_SECRET=env-value-66"}, "hub.json", strings.Replace(config, `"mcpServers"`, `"$schema":"x","mcpServers"`, 1))
-	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+	running := startHubIn(t, []string{"ALSO_SECRET=env-value-66"}, "hub.json", strings.Replace(config, `"mcpServers"`, `"$schema":"x","mcpServers"`, 1))
+	w := wireHTTP(t, running.url+"/mcp", rev2025).open()
 	w.result("mcp.s.echo", `{"text":"inner-argument-2 `+private+`"}`, "")
 	w.send(w.call("mcp.s.answer", `{"text":"{\"jsonrpc\":\"2.0\",\"id\":$ID,\"error\":{\"code\":-32603,\"message\":\"inner-argument-3\"}}"}`, ""))
-	eventually(t, "the call that failed is in the log", func() bool { return strings.Contains(hub.log(), "inner-argument-3") })
+	eventually(t, "the call that failed is in the log", func() bool { return strings.Contains(running.log(), "inner-argument-3") })
 	old := `{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"inner-argument-4","server":"s","stream":"stderr"}` + "\n" +
 		`{"time":"2026-01-01T00:00:01Z","level":"WARN","msg":"call failed","cause":"inner-argument-5","note":"` + literal + `"}` + "\n"
-	if err := os.WriteFile(filepath.Join(hub.cmd.Dir, "state", "mcp-toolhub", hubLog), []byte(old), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(running.cmd.Dir, "state", "mcp-toolhub", hub.LogFile), []byte(old), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(hub.cmd.Dir, "bundle.zip")
-	said := hub.command(t, "doctor", "--bundle", file, "--config", filepath.Join(hub.cmd.Dir, "hub.json"))
+	file := filepath.Join(running.cmd.Dir, "bundle.zip")
+	said := running.command(t, "doctor", "--bundle", file, "--config", filepath.Join(running.cmd.Dir, "hub.json"))
 	if !strings.Contains(said, "Look into it before you send it") {
 		t.Errorf("the command said %s", said)
 	}
 	all := unzipped(t, file)
-	for name, want := range map[string]string{"versions.json": "mcp-toolhub ", "config.json": "[masked]", "check.txt": "nothing", hubLog: "call failed",
+	for name, want := range map[string]string{"versions.json": "mcp-toolhub ", "config.json": "[masked]", "check.txt": "nothing", hub.LogFile: "call failed",
 		"state.txt": "journal/"} {
 		if !strings.Contains(all[name], want) {
 			t.Errorf("%s has no %q: %.2000s", name, want, all[name])

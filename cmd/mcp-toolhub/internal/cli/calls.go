@@ -11,12 +11,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
@@ -39,16 +42,13 @@ over call, which has the members that -o json prints.`
 // callsCmd runs the commands below "calls".
 type callsCmd struct {
 	*app
-	since, until string
-	is           map[store.Column]*string
-	text, filter string
-	limit        int
-	follow       bool
-	by           string
+	lookup.Search
+	follow bool
+	by     string
 }
 
 func callsCommand(a *app) *cobra.Command {
-	c := &callsCmd{app: a, is: make(map[store.Column]*string)}
+	c := &callsCmd{app: a, Search: lookup.Search{Is: make(map[store.Column]*string)}}
 	list := &cobra.Command{
 		Use: "list", Short: "List calls, newest first", Long: "List calls, newest first.\n" + callsTimes + callsFilter,
 		Args: cobra.NoArgs,
@@ -75,10 +75,10 @@ func callsCommand(a *app) *cobra.Command {
 		c.filterFlags(cmd.Flags())
 	}
 	for cmd, limit := range map[*cobra.Command]int{list: 50, tail: 10} {
-		cmd.Flags().StringVar(&c.filter, "filter", "", "calls that this CEL `expression` is true of")
+		cmd.Flags().StringVar(&c.Filter, "filter", "", "calls that this CEL `expression` is true of")
 		cmd.Flags().Int("limit", limit, "print at most this many; 0 for all")
 		cmd.PreRunE = func(cmd *cobra.Command, _ []string) (err error) {
-			c.limit, err = cmd.Flags().GetInt("limit")
+			c.Limit, err = cmd.Flags().GetInt("limit")
 			return err
 		}
 	}
@@ -101,47 +101,26 @@ func callsCommand(a *app) *cobra.Command {
 
 // filterFlags adds the flags that say which calls are meant.
 func (c *callsCmd) filterFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&c.since, "since", "", "calls that began at this `time` or later")
-	flags.StringVar(&c.until, "until", "", "calls that began before this `time`")
-	known := knownValues()
+	flags.StringVar(&c.Since, "since", "", "calls that began at this `time` or later")
+	flags.StringVar(&c.Until, "until", "", "calls that began before this `time`")
+	known := lookup.KnownValues()
 	for _, column := range store.Columns() {
-		if c.is[column] == nil {
-			c.is[column] = new(string)
+		if c.Is[column] == nil {
+			c.Is[column] = new(string)
 		}
 		usage := "calls of this " + string(column)
 		if known[column] == nil {
 			usage += ", or of those that a pattern with * or ? matches"
 		}
-		flags.StringVar(c.is[column], string(column), "", usage)
+		flags.StringVar(c.Is[column], string(column), "", usage)
 	}
-	flags.StringVar(&c.text, "text", "", "calls with these `words`")
+	flags.StringVar(&c.Text, "text", "", "calls with these `words`")
 }
 
 // query reads the flags.
-func (c *callsCmd) query() (q store.Query, filter *events.Filter, err error) {
-	q = store.Query{Text: c.text, Limit: c.limit, Is: make(map[store.Column]string)}
-	for text, at := range map[*string]*time.Time{&c.since: &q.Since, &c.until: &q.Until} {
-		if *text == "" {
-			continue
-		}
-		if *at, err = parseWhen(*text, time.Now()); err != nil {
-			return q, nil, &exitError{exitUsage, err}
-		}
-	}
-	known := knownValues()
-	for column, value := range c.is {
-		if *value != "" {
-			q.Is[column] = *value
-		}
-		if all := known[column]; *value != "" && all != nil && !slices.Contains(all, *value) {
-			return q, nil, &exitError{exitUsage, fmt.Errorf("--%s %q: no call can have that; use one of %s", column,
-				*value, strings.Join(all, ", "))}
-		}
-		if err := glob.Check(*value); err != nil && glob.HasWildcard(*value) {
-			return q, nil, &exitError{exitUsage, fmt.Errorf("--%s: %w", column, err)}
-		}
-	}
-	if filter, err = events.NewFilter("call", c.filter); err != nil {
+func (c *callsCmd) query() (store.Query, *events.Filter, error) {
+	q, filter, err := c.Search.Query()
+	if err != nil {
 		return q, nil, &exitError{exitUsage, err}
 	}
 	return q, filter, nil
@@ -153,7 +132,7 @@ func (c *callsCmd) open(ctx context.Context) (s store.Store, from *config.Settin
 	if err != nil {
 		return nil, nil, err
 	}
-	if s, err = openRecords(from)(ctx); err != nil {
+	if s, err = hub.OpenRecords(from)(ctx); err != nil {
 		return nil, nil, failed(err)
 	}
 	if err := store.FillUp(ctx, s, from.Journal.Dir); err != nil {
@@ -172,7 +151,7 @@ func (c *callsCmd) list(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	calls, err := findCalls(ctx, s, q, filter)
+	calls, err := lookup.Find(ctx, s, q, filter)
 	if err != nil {
 		return failed(err)
 	}
@@ -217,7 +196,7 @@ func (c *callsCmd) tail(ctx context.Context) (err error) {
 	if err != nil {
 		return failed(err)
 	}
-	calls, err := findCalls(ctx, s, q, filter)
+	calls, err := lookup.Find(ctx, s, q, filter)
 	if err != nil {
 		return failed(err)
 	}
@@ -242,7 +221,7 @@ func (c *callsCmd) tail(ctx context.Context) (err error) {
 		}
 		if err = store.FillUp(ctx, s, from.Journal.Dir); err == nil {
 			if calls, after, err = s.Ended(ctx, after, q); err == nil {
-				calls, err = filtered(calls, filter)
+				calls, err = lookup.Filtered(calls, filter)
 			}
 		}
 		if err != nil && ctx.Err() == nil {

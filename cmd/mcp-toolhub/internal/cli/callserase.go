@@ -10,11 +10,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
@@ -92,7 +97,7 @@ func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
 	}
 	if !c.yes {
 		question := fmt.Sprintf("Erase what was said in %s? It cannot be brought back. [y/n] ",
-			count(len(e.Calls), "call"))
+			textfile.Count(len(e.Calls), "call"))
 		if ok, err := c.confirm(ctx, question); err != nil || !ok {
 			return err
 		}
@@ -103,11 +108,13 @@ func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
 	if c.json() {
 		return c.printJSON(e)
 	}
-	fmt.Fprintf(c.std.out, "erased: %s, %s and %s\n", count(len(e.Calls), "call"), count(e.Payloads, "stored result"),
-		count(e.Grants, "remembered answer"))
+	fmt.Fprintf(c.std.out, "erased: %s, %s and %s\n", textfile.Count(len(e.Calls), "call"),
+		textfile.Count(e.Payloads, "stored result"),
+		textfile.Count(e.Grants, "remembered answer"))
 	if n := len(e.Running); n > 0 {
 		fmt.Fprintf(c.std.err,
-			"mcp-toolhub: warning: %s still running and left out: erase again when they have ended\n", count(n, "call"))
+			"mcp-toolhub: warning: %s still running and left out: erase again when they have ended\n",
+			textfile.Count(n, "call"))
 	}
 	return nil
 }
@@ -137,13 +144,13 @@ func (e *erasure) allOf(ctx context.Context, s store.Store, actor string) error 
 // family takes in a call, the call whose part it is, and all parts of that: each of them may have
 // the arguments or the result of another.
 func (e *erasure) family(ctx context.Context, s store.Store, id tool.InvocationID) error {
-	told, err := readStory(ctx, s, id)
+	told, err := lookup.ReadStory(ctx, s, id)
 	if err != nil {
 		return err
 	}
 	root := &told.Invocation
 	for root.ParentInvocationID != "" {
-		up, err := readStory(ctx, s, root.ParentInvocationID)
+		up, err := lookup.ReadStory(ctx, s, root.ParentInvocationID)
 		if errors.Is(err, store.ErrNotFound) {
 			break
 		}
@@ -191,7 +198,7 @@ func (c *eraseCmd) carryOut(ctx context.Context, s store.Store, from *config.Set
 	if err := c.record(ctx, s, from, e); err != nil {
 		return err
 	}
-	lines, err := newKeeper(from.StateDir,
+	lines, err := hub.NewKeeper(from.StateDir,
 		from.Journal.Dir).Erase(func(id tool.InvocationID) bool { return e.wanted[id] })
 	if err != nil && !errors.Is(err, evidence.ErrDamaged) { // damage hinders no erasure
 		return err
@@ -235,7 +242,7 @@ func (c *eraseCmd) record(ctx context.Context, s store.Store, from *config.Setti
 		return err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	data := map[string]any{"by": localActor().Ref()}
+	data := map[string]any{"by": hub.LocalActor().Ref()}
 	if c.reason != "" {
 		data["reason"] = c.reason
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -18,7 +20,7 @@ import (
 // evidence writes the bundle.
 func (c *exportCmd) evidence(ctx context.Context, out io.Writer, s store.Store, from *config.Settings,
 	flags []string) (err error) {
-	keeper := newKeeper(from.StateDir, from.Journal.Dir)
+	keeper := hub.NewKeeper(from.StateDir, from.Journal.Dir)
 	if err := keeper.Extend(); err != nil && !errors.Is(err, evidence.ErrDamaged) { // the bundle shows what is damaged
 		return err
 	}
@@ -28,7 +30,7 @@ func (c *exportCmd) evidence(ctx context.Context, out io.Writer, s store.Store, 
 			return err
 		}
 	}
-	return keeper.Write(out, evidence.Selection{Line: wanted, Without: c.without, Hub: "mcp-toolhub/" + version(),
+	return keeper.Write(out, evidence.Selection{Line: wanted, Without: c.without, Hub: "mcp-toolhub/" + hub.Version(),
 		Query: strings.Join(flags, " "), Policy: policyInForce(from)})
 }
 

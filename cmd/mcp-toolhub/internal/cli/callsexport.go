@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -54,7 +56,7 @@ func exportCommand(calls *callsCmd) *cobra.Command {
 		},
 	}
 	c.filterFlags(cmd.Flags())
-	cmd.Flags().StringVar(&c.filter, "filter", "", "calls that this CEL `expression` is true of")
+	cmd.Flags().StringVar(&c.Filter, "filter", "", "calls that this CEL `expression` is true of")
 	cmd.Flags().StringVar(&c.format, "format", "jsonl", "jsonl, csv or evidence")
 	cmd.Flags().StringVar(&c.output, "output", "-", "the `file` to write; - for stdout")
 	cmd.Flags().StringSliceVar(&c.without, "without", nil,
@@ -124,7 +126,7 @@ func eachCall(ctx context.Context, s store.Store, q store.Query, filter *events.
 		if err != nil {
 			return err
 		}
-		kept, err := filtered(calls, filter)
+		kept, err := lookup.Filtered(calls, filter)
 		for i := range kept {
 			if err == nil {
 				err = yield(&kept[i])

@@ -7,6 +7,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
@@ -53,7 +57,7 @@ func (c *replayCmd) find(ctx context.Context, id tool.InvocationID) (call *tool.
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	told, err := readStory(ctx, s, id)
+	told, err := lookup.ReadStory(ctx, s, id)
 	if err != nil {
 		return nil, failed(err)
 	}
@@ -69,22 +73,24 @@ func (c *replayCmd) replay(ctx context.Context, id tool.InvocationID) error {
 	if name == "" || name == tool.UnknownTool {
 		return failed(fmt.Errorf("replay %s: it named no tool of the hub: there is nothing to call", id))
 	}
-	return c.withHub(ctx, want{tool: string(name), profile: call.Profile, change: askBeforeWrites}, func(h *hub) error {
-		if own := h.hubTool(name); own != nil && own.Batches {
-			return failed(fmt.Errorf("replay %s: the records of its calls have the arguments: replay those that "+
-				"name it as parent_invocation_id", id))
-		}
-		args, err := sentArguments(call, h.results)
-		if err != nil {
-			return failed(fmt.Errorf("replay %s: %w", id, err))
-		}
-		if c.dry {
-			return c.foresee(ctx, h, call, args)
-		}
-		tools := toolsCmd{app: c.app, profile: call.Profile}
-		return tools.call(ctx, ownTools{hub: h, profile: call.Profile, ask: c.asker(), meta: c.callMeta(), replays: id},
-			string(name), args)
-	})
+	return c.withHub(ctx, hub.Want{Tool: string(name), Profile: call.Profile, Change: askBeforeWrites},
+		func(h *hub.Hub) error {
+			if own := h.HubTool(name); own != nil && own.Batches {
+				return failed(fmt.Errorf("replay %s: the records of its calls have the arguments: replay those that "+
+					"name it as parent_invocation_id", id))
+			}
+			args, err := sentArguments(call, h.Results)
+			if err != nil {
+				return failed(fmt.Errorf("replay %s: %w", id, err))
+			}
+			if c.dry {
+				return c.foresee(ctx, h, call, args)
+			}
+			tools := toolsCmd{app: c.app, profile: call.Profile}
+			return tools.call(ctx, hub.OwnTools{Hub: h, Profile: call.Profile, Ask: c.asker(), Meta: c.callMeta(),
+				Replays: id},
+				string(name), args)
+		})
 }
 
 // sentArguments are those that the caller sent, where the records or the store has them as they were.
@@ -138,12 +144,12 @@ type foreseen struct {
 }
 
 // foresee prints what would be sent, and what would be decided about it.
-func (c *replayCmd) foresee(ctx context.Context, h *hub, call *tool.Invocation, args json.RawMessage) error {
-	r := policy.Request{Actor: localActor(), Profile: call.Profile, Input: args}
-	if err := known(ctx, h, call.ToolID, &r); err != nil {
+func (c *replayCmd) foresee(ctx context.Context, h *hub.Hub, call *tool.Invocation, args json.RawMessage) error {
+	r := policy.Request{Actor: hub.LocalActor(), Profile: call.Profile, Input: args}
+	if err := hub.Known(ctx, h, call.ToolID, &r); err != nil {
 		return failed(err)
 	}
-	x := h.surfaces.now().gate.Engine().Explain(ctx, r)
+	x := h.Surfaces.Now().Gate.Engine().Explain(ctx, r)
 	if c.json() {
 		return c.printJSON(foreseen{call.InvocationID, args, &x})
 	}

@@ -6,14 +6,18 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
 const checkHelp = `Read the config file and report every fault in it at once, each with its place, its key
-and what to do, and so for rule files and remembered answers. With --connect, also start every server and say which are ready.
+and what to do, and so for rule files and remembered answers. With --connect, also start every
+server and say which are ready.
 
 No value of the config is ever printed.`
 
@@ -35,16 +39,16 @@ func checkCommand(a *app) *cobra.Command {
 			if !connect { // otherwise the hub that is started says it
 				a.warn(s)
 			}
-			if err := checkSettings(s); err != nil {
+			if err := hub.CheckSettings(s); err != nil {
 				return &exitError{exitConfig, err}
 			}
-			fmt.Fprintf(a.std.out, "%s: ok: %s, %s\n", s.Path, count(len(s.Upstream.Servers), "server"),
-				count(max(1, len(s.Profiles)), "profile"))
+			fmt.Fprintf(a.std.out, "%s: ok: %s, %s\n", s.Path, textfile.Count(len(s.Upstream.Servers), "server"),
+				textfile.Count(max(1, len(s.Profiles)), "profile"))
 			if !connect {
 				return nil
 			}
-			return a.withHub(cmd.Context(), want{all: true},
-				func(h *hub) error { return a.reportServers(model{h}.health(), false) })
+			return a.withHub(cmd.Context(), hub.Want{All: true},
+				func(h *hub.Hub) error { return a.reportServers(hub.Model{Hub: h}.Health(), false) })
 		},
 	}
 	cmd.Flags().BoolVar(&connect, "connect", false, "start every server and report how it went")
@@ -77,6 +81,6 @@ func (c checkCmd) withFaultyGrants(err error) error {
 	if stateErr != nil {
 		return err
 	}
-	_, grantsErr := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(state, grantsFile)})
+	_, grantsErr := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(state, hub.GrantsFile)})
 	return &exitError{exitConfig, errors.Join(err, grantsErr)}
 }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
@@ -85,8 +87,8 @@ func (a *app) completable(ctx context.Context, profile string) (c completable, e
 		return c, err
 	}
 	names.Update(catalogs)
-	c.servers, c.profiles = s.Upstream.IDs(), (&configured{settings: s}).profiles()
-	surface, err := names.Surface(profile, localActor().Client)
+	c.servers, c.profiles = s.Upstream.IDs(), (&hub.Configured{Settings: s}).Profiles()
+	surface, err := names.Surface(profile, hub.LocalActor().Client)
 	if err != nil {
 		return c, err
 	}
@@ -107,9 +109,9 @@ func knownCatalogs(s *config.Settings) ([]tool.Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := newBuiltins(s, command.NewRunner("", logger), logger)
+	own, err := hub.NewBuiltins(s, command.NewRunner("", logger), logger)
 	if err != nil {
 		return nil, err
 	}
-	return append(own.catalogs(), group.Catalogs()...), nil
+	return append(own.Catalogs(), group.Catalogs()...), nil
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
@@ -19,6 +21,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
@@ -255,7 +258,7 @@ func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error)
 			h.Args = append(h.Args, "--state-dir", s.StateDir)
 		}
 		if c.rules != "" {
-			h.Args = append(h.Args, "--rules", absolute(c.rules))
+			h.Args = append(h.Args, "--rules", hub.Absolute(c.rules))
 		}
 		if c.profile != namespace.DefaultProfile {
 			h.Args = append(h.Args, "--profile", c.profile)
@@ -367,7 +370,8 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 		return nil
 	}
 	if changes > 0 {
-		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Change %s? [y/n]: ", count(changes, "client"))); err != nil ||
+		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Change %s? [y/n]: ",
+			textfile.Count(changes, "client"))); err != nil ||
 			!ok {
 			return err
 		}
@@ -391,7 +395,7 @@ func (c *connectCmd) show(p *clients.Plan) {
 	for _, words := range p.Commands {
 		line := make([]string, len(words))
 		for i, word := range words {
-			line[i] = shellWord(word)
+			line[i] = hub.ShellWord(word)
 		}
 		fmt.Fprintf(c.std.out, "%s: runs %s\n", p.ID, printable(p.Mask(strings.Join(line, " "))))
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -21,7 +23,7 @@ func TestDamagedGrants(t *testing.T) {
 	r := newStoring(t, nil, "sqlite")
 	writeFile(t, r.config, configText(t, map[string]any{"s": child(upstreamtest.Script{})}, map[string]any{"policy": map[string]any{
 		"mode": "default", "rules": []map[string]any{{"match": "mcp.s.*", "then": "allow"}}, "ask": map[string]any{"channels": []string{"client"}}}}))
-	grants := filepath.Join(r.state, grantsFile)
+	grants := filepath.Join(r.state, hub.GrantsFile)
 	if err := os.Mkdir(r.state, 0o700); err != nil {
 		t.Fatal(err)
 	}

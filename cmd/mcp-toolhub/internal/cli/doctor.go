@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
@@ -89,7 +91,7 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 		return &exitError{exitConfig, err}
 	}
 	if len(args) == 0 || args[0] != declarative.Name {
-		if err := d.servers(ctx, s.Upstream, openSignIns(s), args); err != nil {
+		if err := d.servers(ctx, s.Upstream, hub.OpenSignIns(s), args); err != nil {
 			return err
 		}
 	}
@@ -119,7 +121,7 @@ func (d *doctorCmd) servers(ctx context.Context, cfg upstream.Config, signIns *s
 	if cfg.Self, err = os.Executable(); err != nil {
 		return failed(fmt.Errorf("find this program: %w", err))
 	}
-	cfg.Version, cfg.SignIns = version(), signIns
+	cfg.Version, cfg.SignIns = hub.Version(), signIns
 	chosen, err := choose(cfg, args)
 	if err != nil {
 		return err
@@ -204,7 +206,7 @@ func (d *doctorCmd) records(ctx context.Context, s *config.Settings) {
 	step := upstream.Step{Name: "fill", Detail: "the record store has all that the journal has",
 		Hint: "calls are answered and stand in the journal meanwhile; when that is full, new calls are refused"}
 	d.store("records", step, "the record store cannot be written", func() error {
-		records, err := openRecords(s)(ctx)
+		records, err := hub.OpenRecords(s)(ctx)
 		if err != nil {
 			return err
 		}
@@ -251,7 +253,7 @@ func (d *doctorCmd) title(text string) {
 // step adds a step to the diagnosis, and prints it.
 func (d *doctorCmd) step(of *diagnosis, s upstream.Step) {
 	of.OK = of.OK && s.OK
-	of.Steps = append(of.Steps, diagnosisStep{s.Name, s.OK, milliseconds(s.Took), s.Detail, s.Hint, s.Lines})
+	of.Steps = append(of.Steps, diagnosisStep{s.Name, s.OK, hub.Milliseconds(s.Took), s.Detail, s.Hint, s.Lines})
 	if d.json() {
 		return
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
@@ -72,7 +74,7 @@ func (e *configEdit) open() (err error) {
 // check returns the settings of the config as it is after a change. more are secrets that are not stored yet.
 func (e *configEdit) check(after *splice.File, more map[string]string) (*config.Settings, error) {
 	return config.LoadText(config.Source{Path: e.target, StateDir: e.stateDir, Env: e.std.getenv,
-		HubTools: hubToolNames(), LeaveOut: true, Secrets: more},
+		HubTools: hub.ToolNames(), LeaveOut: true, Secrets: more},
 		after.Bytes())
 }
 

@@ -7,30 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 )
-
-// A file that was empty when reading began may have been read empty, although it holds something afterwards: whoever writes
-// it has not been done yet, and is read again.
-func TestEmptyWhileItWasRead(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "mcp-toolhub.yaml")
-	h := &hub{surfaces: &surfaces{}}
-	h.surfaces.configured.Store(&configured{settings: &config.Settings{Path: file}})
-	w := &configWatch{hub: h, empty: map[string]bool{}}
-	for before, refused := range map[string]bool{"": true, "{}": false} {
-		if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		w.read = func() (*config.Settings, error) {
-			return &config.Settings{Path: file}, os.WriteFile(file, []byte("{} # done"), 0o600)
-		}
-		_, err := w.load()
-		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "the file is empty; restore it") {
-			t.Errorf("it held %q: %v", before, err)
-		}
-	}
-}
 
 // What has changed after it was read and before it was watched is told by no event, and applied all the same. What has not
 // changed is not applied again.
@@ -44,7 +22,7 @@ func TestChangedBeforeItIsWatched(t *testing.T) {
 		"the config":            {"hub.yaml", "hub: {log: {level: debug}}\npolicy: {rule_files: {managed: rules/one.yaml}, mode: accept_all}", true},
 		"a file of rules":       {"rules/one.yaml", "rules: [{match: '*', then: deny}]", true},
 		"the config is emptied": {"hub.yaml", "", false},
-		"an answer":             {"state/" + grantsFile, "grants: [{id: one, then: allow, tool: mcp.s.echo, actor: 'actor:http/local'}]", false},
+		"an answer":             {"state/" + hub.GrantsFile, "grants: [{id: one, then: allow, tool: mcp.s.echo, actor: 'actor:http/local'}]", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,7 +45,7 @@ func TestChangedBeforeItIsWatched(t *testing.T) {
 			watched := make(chan struct{})
 			go func() {
 				defer close(watched)
-				newConfigWatch(h, a.again(h.settings())).run(ctx, nil)
+				h.Watch(ctx, a.again(h.Settings()), nil)
 			}()
 			eventually(t, "the files are looked at", func() bool {
 				return strings.Contains(log.String(), "remembered answers are read again") && (!c.applied || strings.Contains(log.String(), "config is applied"))
@@ -77,10 +55,10 @@ func TestChangedBeforeItIsWatched(t *testing.T) {
 			if strings.Contains(log.String(), "config is applied") != c.applied {
 				t.Errorf("applied, or not: %s", log)
 			}
-			if (len(h.permission.grants.List()) == 1) != (name == "an answer") || (h.configProblem.Load() != nil) != (c.text == "") {
-				t.Errorf("%d answers are remembered: %s", len(h.permission.grants.List()), log)
+			if (len(h.Permission.Grants.List()) == 1) != (name == "an answer") || (h.ConfigProblem.Load() != nil) != (c.text == "") {
+				t.Errorf("%d answers are remembered: %s", len(h.Permission.Grants.List()), log)
 			}
-			if err := h.close(t.Context()); err != nil {
+			if err := h.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})

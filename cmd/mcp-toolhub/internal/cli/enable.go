@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
@@ -250,7 +252,7 @@ func parts(name string) (server, native string, err error) {
 // started yet may have any.
 func (c *enableCmd) isThere(ctx context.Context, server, native string) error {
 	s, err := config.LoadText(config.Source{Path: c.target, StateDir: c.stateDir, Env: c.std.getenv,
-		HubTools: hubToolNames(), LeaveOut: true}, c.doc.Raw)
+		HubTools: hub.ToolNames(), LeaveOut: true}, c.doc.Raw)
 	if err != nil {
 		return &exitError{exitConfig, err}
 	}

@@ -8,8 +8,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
 )
 
@@ -39,7 +42,7 @@ func evidenceCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			private, err := newKeeper(state, filepath.Join(state, "journal")).Key()
+			private, err := hub.NewKeeper(state, filepath.Join(state, "journal")).Key()
 			if err != nil {
 				return failed(err)
 			}
@@ -73,7 +76,7 @@ func (a *app) verifyEvidence(path, key string) error {
 		return err
 	}
 	if n := len(report.Findings) + report.More; n > 0 {
-		return failed(fmt.Errorf("the bundle is not as it was signed: %s", count(n, "finding")))
+		return failed(fmt.Errorf("the bundle is not as it was signed: %s", textfile.Count(n, "finding")))
 	}
 	return nil
 }
@@ -91,7 +94,8 @@ func reportText(r *evidence.Report, signer string) string {
 	if len(r.Findings) > 0 {
 		text = t.text(1<<20, false)
 	}
-	text += fmt.Sprintf("%s of %s are as they were signed", count(r.Records, "record"), count(int(r.Lines), "line"))
+	text += fmt.Sprintf("%s of %s are as they were signed", textfile.Count(r.Records, "record"),
+		textfile.Count(int(r.Lines), "line"))
 	if r.Erased > 0 {
 		text += fmt.Sprintf("; values were left out of %d", r.Erased)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
@@ -36,7 +38,7 @@ func (c grantsCmd) open(ctx context.Context) (*policy.Grants, []*control.Client,
 	if err != nil {
 		return nil, nil, err
 	}
-	file, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(state, grantsFile)})
+	file, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(state, hub.GrantsFile)})
 	if err != nil {
 		return nil, nil, failed(err)
 	}

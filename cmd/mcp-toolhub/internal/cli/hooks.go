@@ -10,9 +10,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -60,7 +63,7 @@ func (c hooksCmd) hooks(ctx context.Context, runner *command.Runner) (*hook.Set,
 	if err != nil {
 		return nil, err
 	}
-	set, err := newHooks(s, runner)
+	set, err := hub.NewHooks(s, runner)
 	if err != nil {
 		return nil, &exitError{exitConfig, err}
 	}
@@ -85,7 +88,7 @@ func (c hooksCmd) list(ctx context.Context) error {
 		for _, e := range h.Events {
 			events = append(events, string(e))
 		}
-		t.add(h.Name, strings.Join(events, " "), callsOf(&h), h.Kind, summary(h.Does, 40), h.Timeout,
+		t.add(h.Name, strings.Join(events, " "), callsOf(&h), h.Kind, hidden.Line(h.Does, 40), h.Timeout,
 			strings.Join(h.Fail, " "))
 	}
 	return c.printTable(t)
@@ -163,7 +166,7 @@ func (d *describedCall) input(event hook.Event) hook.Input {
 	if d.Profile == "" {
 		d.Profile = namespace.DefaultProfile
 	}
-	actor := localActor()
+	actor := hub.LocalActor()
 	actor.Name = cmp.Or(d.Actor, tool.Local) // as a call of a client has it
 	if d.Arguments == nil {
 		d.Arguments = json.RawMessage(`{}`)

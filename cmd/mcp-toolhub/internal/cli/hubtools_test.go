@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -35,12 +37,12 @@ func TestHubToolIsOneEntry(t *testing.T) {
 		Run: func(_ context.Context, e *tool.Execution) (tool.Reply, error) {
 			return tool.Reply{Result: json.RawMessage(`{"content":[{"type":"text","text":"noon for ` + e.Actor.Door + `"}]}`)}, nil
 		}}
-	h, err := newHub(s, logger, func(h *hub) []*tool.HubTool { return append(hubTools(h), clock) }, nil, &a.known)
+	h, err := hub.New(s, logger, func(h *hub.Hub) []*tool.HubTool { return append(hub.Tools(h), clock) }, nil, &a.known, configRules{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := ownTools{hub: h, profile: namespace.DefaultProfile}
-	surface, err := own.surface()
+	own := hub.OwnTools{Hub: h, Profile: namespace.DefaultProfile}
+	surface, err := own.Surface()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,11 +52,11 @@ func TestHubToolIsOneEntry(t *testing.T) {
 	if l, ok := surface.Resolve("tool_clock"); !ok || !strings.Contains(string(l.Declaration), "Tells the time.") {
 		t.Error("its name stands for nothing")
 	}
-	result, err := own.call(t.Context(), "tool_clock", json.RawMessage(`{}`), func(tool.Progress) {})
+	result, err := own.Call(t.Context(), "tool_clock", json.RawMessage(`{}`), func(tool.Progress) {})
 	if err != nil || !strings.Contains(string(result), "noon for cli") {
 		t.Errorf("%s, %v", result, err)
 	}
-	if err := h.close(t.Context()); err != nil {
+	if err := h.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	recorded := ""
@@ -83,7 +85,7 @@ func TestNamesOfHubTools(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		bare := strings.NewReplacer("tool_search_result", "", "tool_call_update", "", `"tool_call"`, "").Replace(string(text)) // words of others
-		for _, name := range hubTools(&hub{}) {
+		for _, name := range hub.Tools(&hub.Hub{}) {
 			if strings.Contains(bare, string(name.Name)) && !slices.Contains(files, path) {
 				files = append(files, path)
 			}

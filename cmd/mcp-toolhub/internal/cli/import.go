@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -95,7 +96,8 @@ func (c *importCmd) run(ctx context.Context) error {
 	}
 	if c.guided {
 		c.report(taken)
-		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Import %s into %s? [y/n]: ", count(len(taken), "server"),
+		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Import %s into %s? [y/n]: ",
+			textfile.Count(len(taken), "server"),
 			c.target)); err != nil || !ok {
 			return err
 		}
@@ -112,7 +114,7 @@ func (c *importCmd) run(ctx context.Context) error {
 	if !c.dryRun {
 		fmt.Fprintf(c.std.err,
 			"%s imported into %s. Next: mcp-toolhub check, then mcp-toolhub connect --all --replace\n",
-			count(len(taken), "server"), c.target)
+			textfile.Count(len(taken), "server"), c.target)
 	}
 	return nil
 }
@@ -393,7 +395,7 @@ func (c *importCmd) report(taken []*clients.Merged) {
 	t := newTable("SERVER", "FROM", "SECRETS", "REFERS TO", "RUNS OR REACHES")
 	for _, m := range taken {
 		t.add(m.Name, m.Client, strconv.Itoa(len(m.Secrets)), printable(strings.Join(m.References(), " ")),
-			summary(m.Line(), 60))
+			hidden.Line(m.Line(), 60))
 	}
 	fmt.Fprint(c.std.out, t.text(math.MaxInt, false)) // a column that does not fit is left out otherwise
 	for _, m := range taken {

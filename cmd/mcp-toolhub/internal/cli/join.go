@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/relay"
@@ -21,7 +23,7 @@ import (
 func (c *serveCmd) serveClient(ctx context.Context, s *config.Settings) error {
 	var client *relay.Relay // nil until a hub was joined
 	for brief := 0; ; {
-		unlock := lockHubs(s.StateDir)
+		unlock := hub.LockHubs(s.StateDir)
 		var hub *control.Joined
 		var err error
 		if brief < maxBrief {
@@ -71,7 +73,7 @@ func (c *serveCmd) findHub(ctx context.Context, s *config.Settings) (*control.Jo
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	mine := fingerprint(s, c.style)
+	mine := hub.Fingerprint(s, c.style)
 	for _, h := range hubs {
 		joined, err := h.Join(ctx, mine, c.profile)
 		if err == nil {
@@ -129,8 +131,8 @@ func (p pipes) CloseWrite() error { return p.PipeWriter.Close() }
 // serveShared runs a hub that serves no client on stdin. It serves clients that join it, and over
 // HTTP if the config has an address.
 func (c *serveCmd) serveShared(ctx context.Context, s *config.Settings) error {
-	unlock := lockHubs(s.StateDir)
-	if hub, _ := sharedHub(ctx, s); hub != nil {
+	unlock := hub.LockHubs(s.StateDir)
+	if hub, _ := hub.SharedHub(ctx, s); hub != nil {
 		unlock()
 		return failed(fmt.Errorf("a shared hub of this config runs already, as process %d: mcp-toolhub stop ends it",
 			hub.PID()))

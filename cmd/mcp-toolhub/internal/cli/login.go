@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
@@ -123,10 +125,10 @@ func (c *loginCmd) find(ctx context.Context, id string) (upstream.Config, upstre
 		return cfg, server, &exitError{exitUsage,
 			fmt.Errorf("the entry of server %q gives Authorization in headers: remove that to sign in", id)}
 	}
-	if err := openStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
+	if err := hub.OpenStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
 		return cfg, server, failed(err)
 	}
-	cfg.SignIns = openSignIns(s)
+	cfg.SignIns = hub.OpenSignIns(s)
 	if cfg.Servers[at], err = c.person(cfg.SignIns, cfg.Servers[at], s.Downstream.Auth.Tokens); err != nil {
 		return cfg, server, err
 	}
@@ -140,7 +142,7 @@ func (c *loginCmd) find(ctx context.Context, id string) (upstream.Config, upstre
 	if c.as != "" && c.as != tool.Local {
 		cfg.Catalogs = nil // what one person is offered is not kept as the list of all
 	}
-	cfg.Servers, cfg.Version = cfg.Servers[at:at+1], version()
+	cfg.Servers, cfg.Version = cfg.Servers[at:at+1], hub.Version()
 	return cfg, cfg.Servers[0], nil
 }
 
@@ -276,7 +278,7 @@ func (c *loginCmd) showTools(ctx context.Context, cfg upstream.Config) (err erro
 		return &exitError{exitNotReady, fmt.Errorf("server %q is not ready: %s; %s", st.Server, st.LastError, st.Hint)}
 	}
 	tools := group.Catalogs()[0].Tools
-	fmt.Fprintf(c.std.out, "%s: %s\n", st.Server, count(len(tools), "tool"))
+	fmt.Fprintf(c.std.out, "%s: %s\n", st.Server, textfile.Count(len(tools), "tool"))
 	for _, t := range tools {
 		fmt.Fprintf(c.std.out, "  %s\n", printable(string(t.Name)))
 	}
@@ -288,7 +290,7 @@ func (c *loginCmd) logout(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	said, err := signOut(ctx, cfg.SignIns, server)
+	said, err := hub.SignOut(ctx, cfg.SignIns, server)
 	if said != "" {
 		fmt.Fprintf(c.std.out, "%s: %s\n", id, said)
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
@@ -101,7 +103,7 @@ func TestBrowserOpensWebAddressesOnly(t *testing.T) {
 func TestSignInsAreClosed(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{signin.FileName, signin.FileName + ".key"} {
-		if !strings.Contains(strings.Join(ownState, " "), name) {
+		if !strings.Contains(strings.Join(hub.OwnState, " "), name) {
 			t.Errorf("%s is not among the hub's own files", name)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -68,7 +70,7 @@ func visible(cmd *cobra.Command) (below []*cobra.Command) {
 func manPage(cmd *cobra.Command) string {
 	var b strings.Builder
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
-	fmt.Fprintf(&b, ".TH %q 1 \"\" %q\n.nh\n.ad l\n", strings.ToUpper(name), "mcp-toolhub "+version())
+	fmt.Fprintf(&b, ".TH %q 1 \"\" %q\n.nh\n.ad l\n", strings.ToUpper(name), "mcp-toolhub "+hub.Version())
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n.SH DESCRIPTION\n", roff(name), roff(cmd.Short),
 		roff(cmd.UseLine()))
 	about := cmd.Long

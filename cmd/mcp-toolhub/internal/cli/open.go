@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
@@ -60,9 +62,10 @@ func (a *app) find() ([]config.Found, error) {
 
 // read reads one config file but for some keys, and the rules of the command line.
 func (a *app) read(f config.Found, without ...string) (*config.Settings, error) {
-	s, err := config.Load(config.Source{Path: f.Path, StateDir: a.stateDir, Env: a.std.getenv, HubTools: hubToolNames(),
-		Project: f.Project,
-		Without: without, LeaveOut: !a.strict})
+	s, err := config.Load(config.Source{Path: f.Path, StateDir: a.stateDir, Env: a.std.getenv,
+		HubTools: hub.ToolNames(),
+		Project:  f.Project,
+		Without:  without, LeaveOut: !a.strict})
 	if untrusted := (*config.UntrustedError)(nil); errors.As(err, &untrusted) {
 		return nil, untrusted
 	}
@@ -71,7 +74,7 @@ func (a *app) read(f config.Found, without ...string) (*config.Settings, error) 
 	}
 	for i := range s.Upstream.Servers {
 		server := &s.Upstream.Servers[i]
-		server.LoginCommand = loginLine(s, server.ID, a.std.getenv)
+		server.LoginCommand = hub.LoginLine(s, server.ID, a.std.getenv)
 	}
 	a.known.Add(secretsIn(s)...)
 	if a.std.adjust != nil {
@@ -122,7 +125,7 @@ func (a *app) addRules(s *config.Settings) error {
 }
 
 // openHub loads the config and builds the hub that it describes. change, if not nil, may alter the settings first.
-func (a *app) openHub(ctx context.Context, change func(*config.Settings)) (*hub, error) {
+func (a *app) openHub(ctx context.Context, change func(*config.Settings)) (*hub.Hub, error) {
 	s, err := a.load(ctx)
 	if err != nil {
 		return nil, err
@@ -134,7 +137,7 @@ func (a *app) openHub(ctx context.Context, change func(*config.Settings)) (*hub,
 }
 
 // buildHub builds the hub of the settings. observed may be nil.
-func (a *app) buildHub(s *config.Settings, observed *telemetry.Telemetry) (*hub, error) {
+func (a *app) buildHub(s *config.Settings, observed *telemetry.Telemetry) (*hub.Hub, error) {
 	if err := guard.CheckDepth(); err != nil {
 		return nil, &exitError{exitConfig, err}
 	}
@@ -149,7 +152,7 @@ func (a *app) buildHub(s *config.Settings, observed *telemetry.Telemetry) (*hub,
 	for _, w := range s.Warnings {
 		logger.Warn("config", "warning", w)
 	}
-	h, err := newHub(s, logger, hubTools, observed, &a.known)
+	h, err := hub.New(s, logger, hub.Tools, observed, &a.known, configRules{})
 	if err != nil {
 		return nil, failed(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
@@ -107,7 +109,7 @@ func TestPageTries(t *testing.T) {
 		t.Fatalf("the call: %d %s", status, text)
 	}
 	v := p.pending(h)
-	if v.Binding.Actor != "actor:ui/"+localActor().Name {
+	if v.Binding.Actor != "actor:ui/"+hub.LocalActor().Name {
 		t.Errorf("the caller is %q", v.Binding.Actor)
 	}
 	story := "/ui/calls/" + string(v.Invocation)

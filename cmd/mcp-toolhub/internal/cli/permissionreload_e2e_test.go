@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -55,13 +57,13 @@ func TestRuleAndGrantFilesAreWatched(t *testing.T) {
 	writeFile(t, other, "rules: []\n")
 	eventually(t, "nothing is wrong any more", func() bool { return p.problems() == "" })
 
-	grants := filepath.Join(p.state, grantsFile)
+	grants := filepath.Join(p.state, hub.GrantsFile)
 	entry := "  - {id: %, then: #, tool: mcp.s.echo, actor: 'actor:http/local'}\n"
 	of := func(id, then string) string { return strings.NewReplacer("%", id, "#", then).Replace(entry) }
 	writeFile(t, grants, "grants:\n"+of("one", "allow"))
 	becomes("the grant allows", `"status":"succeeded"`)
 	writeFile(t, grants, "grants:\n"+of("one", "allow")+of("two", "perhaps"))
-	eventually(t, "the fault is told", func() bool { return strings.Contains(p.problems(), grantsFile+":3:") })
+	eventually(t, "the fault is told", func() bool { return strings.Contains(p.problems(), hub.GrantsFile+":3:") })
 	if got := call(); !strings.Contains(got, `"status":"succeeded"`) {
 		t.Errorf("a file of grants with a fault: %s", got)
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
@@ -57,7 +59,7 @@ func (c policyCmd) explainCommand() *cobra.Command {
 				return &exitError{exitUsage, fmt.Errorf("door %q is not known: use stdio, http, cli or ui", door)}
 			}
 			if call.Actor.Door == "cli" && !cmd.Flags().Changed("as") {
-				call.Actor.Name = localActor().Name
+				call.Actor.Name = hub.LocalActor().Name
 			}
 			input, err := c.readArguments(arguments)
 			if err != nil {
@@ -81,7 +83,7 @@ func (c policyCmd) explainCommand() *cobra.Command {
 
 // warnOfCaller warns of a caller whom nobody can be: over HTTP callers are called as their tokens are.
 func (c policyCmd) warnOfCaller(s *config.Settings, caller tool.Actor) {
-	known := []string{"local", localActor().Name}
+	known := []string{"local", hub.LocalActor().Name}
 	for _, t := range s.Downstream.Auth.Tokens {
 		known = append(known, t.Name)
 	}
@@ -93,13 +95,13 @@ func (c policyCmd) warnOfCaller(s *config.Settings, caller tool.Actor) {
 }
 
 func (c policyCmd) explain(ctx context.Context, name tool.Name, r policy.Request) error {
-	w := want{tool: string(name), profile: r.Profile}
-	if slices.Contains(hubToolNames(), string(name)) {
-		w.tool = "" // no server offers it
+	w := hub.Want{Tool: string(name), Profile: r.Profile}
+	if slices.Contains(hub.ToolNames(), string(name)) {
+		w.Tool = "" // no server offers it
 	}
-	return c.withHub(ctx, w, func(h *hub) error {
-		c.warnOfCaller(h.settings(), r.Actor)
-		x, err := explained(ctx, h, name, r)
+	return c.withHub(ctx, w, func(h *hub.Hub) error {
+		c.warnOfCaller(h.Settings(), r.Actor)
+		x, err := hub.Explained(ctx, h, name, r)
 		if err != nil {
 			return failed(err)
 		}
@@ -122,9 +124,9 @@ func (c policyCmd) test(ctx context.Context, file string) error {
 	if table.Complete() {
 		return c.runTable(table, nil, nil)
 	}
-	return c.withHub(ctx, want{}, func(h *hub) error {
-		return c.runTable(table, h.surfaces.now().gate.Engine(),
-			func(name tool.Name, r *policy.Request) error { return known(ctx, h, name, r) })
+	return c.withHub(ctx, hub.Want{}, func(h *hub.Hub) error {
+		return c.runTable(table, h.Surfaces.Now().Gate.Engine(),
+			func(name tool.Name, r *policy.Request) error { return hub.Known(ctx, h, name, r) })
 	})
 }
 
@@ -143,7 +145,7 @@ func (c policyCmd) runTable(table *policy.Table, e *policy.Engine, lookup policy
 	}
 	results = slices.DeleteFunc(results, func(r policy.TestResult) bool { return r.Passed })
 	if len(results) > 0 {
-		return failed(fmt.Errorf("not decided as wanted: %s", count(len(results), "call")))
+		return failed(fmt.Errorf("not decided as wanted: %s", textfile.Count(len(results), "call")))
 	}
 	return nil
 }

@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
+
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
 
 // lookBack reads the config, and what was decided since then.
-func (a *app) lookBack(ctx context.Context, since string) (l *look, err error) {
-	from, err := parseWhen(since, time.Now())
+func (a *app) lookBack(ctx context.Context, since string) (l *hub.Look, err error) {
+	from, err := lookup.ParseWhen(since, time.Now())
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
@@ -19,18 +23,18 @@ func (a *app) lookBack(ctx context.Context, since string) (l *look, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l = &look{settings: s, table: hubTools(&hub{})}
-	now, err := configuredBy(s)
+	l = &hub.Look{Settings: s, Table: hub.Tools(&hub.Hub{})}
+	now, err := hub.ConfiguredBy(s)
 	if err != nil {
-		return nil, err
+		return nil, &exitError{exitConfig, err}
 	}
-	l.gate, l.own = now.gate, now.own
+	l.Gate, l.Own = now.Gate, now.Own
 	catalogs, err := knownCatalogs(s)
 	if err != nil {
 		return nil, failed(err)
 	}
-	l.tools = knownTools(catalogs, l.table)
-	records, err := openRecords(s)(ctx)
+	l.Tools = hub.KnownTools(catalogs, l.Table)
+	records, err := hub.OpenRecords(s)(ctx)
 	if err != nil {
 		return nil, failed(err)
 	}
@@ -38,6 +42,6 @@ func (a *app) lookBack(ctx context.Context, since string) (l *look, err error) {
 	if err := store.FillUp(ctx, records, s.Journal.Dir); err != nil {
 		fmt.Fprintln(a.std.err, "mcp-toolhub: warning: the newest calls may be missing:", err)
 	}
-	l.calls, err = pastCalls(ctx, records, store.Query{Since: from})
+	l.Calls, err = lookup.Past(ctx, records, store.Query{Since: from})
 	return l, failed(err)
 }

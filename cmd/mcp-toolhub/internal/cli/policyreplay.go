@@ -9,9 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
@@ -58,11 +61,11 @@ func (c policyCmd) replay(ctx context.Context, rules, since string) error {
 	if err != nil {
 		return err
 	}
-	changed, err := configuredBy(next)
+	changed, err := hub.ConfiguredBy(next)
 	if err != nil {
-		return err
+		return &exitError{exitConfig, err}
 	}
-	out, err := history.Replay(ctx, l.calls, l.gate, changed.gate, l.tools)
+	out, err := history.Replay(ctx, l.Calls, l.Gate, changed.Gate, l.Tools)
 	if err != nil {
 		return failed(err)
 	}
@@ -72,7 +75,7 @@ func (c policyCmd) replay(ctx context.Context, rules, since string) error {
 		err = c.printReplayed(out)
 	}
 	if err == nil && out.Loosened > 0 {
-		err = failed(fmt.Errorf("%s that was denied would be allowed", count(out.Loosened, "call")))
+		err = failed(fmt.Errorf("%s that was denied would be allowed", textfile.Count(out.Loosened, "call")))
 	}
 	return err
 }
@@ -140,7 +143,7 @@ func (c policyCmd) printReplayed(r *history.Replayed) error {
 			}
 			t.add(string(ch.Was), now, cmp.Or(string(ch.Answer), "-"), printable(string(ch.Tool)), printable(ch.Actor),
 				ch.At.Local().Format("2006-01-02 15:04:05"), string(ch.ID), printable(because),
-				summary(ch.Arguments, 200))
+				hidden.Line(ch.Arguments, 200))
 		}
 	}
 	if len(t.rows) > 1 {
@@ -148,7 +151,7 @@ func (c policyCmd) printReplayed(r *history.Replayed) error {
 			return err
 		}
 	}
-	text := fmt.Sprintf("%s, of which %d would be decided otherwise", count(r.Calls, "call"), len(r.Changes))
+	text := fmt.Sprintf("%s, of which %d would be decided otherwise", textfile.Count(r.Calls, "call"), len(r.Changes))
 	if n := len(r.Untold); n > 0 {
 		text += fmt.Sprintf("; of %d that cannot be told", n)
 	}

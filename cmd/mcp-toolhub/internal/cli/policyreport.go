@@ -7,9 +7,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
@@ -54,7 +59,7 @@ type reported struct {
 }
 
 func (c policyCmd) report(ctx context.Context, since string) error {
-	from, err := parseWhen(since, time.Now())
+	from, err := lookup.ParseWhen(since, time.Now())
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
@@ -66,8 +71,8 @@ func (c policyCmd) report(ctx context.Context, since string) error {
 	if err := c.addGrantsAndServers(ctx, l, &out); err != nil {
 		return failed(err)
 	}
-	if len(l.calls) > 0 && l.calls[0].At.Sub(from) > 24*time.Hour {
-		out.Records = &l.calls[0].At
+	if len(l.Calls) > 0 && l.Calls[0].At.Sub(from) > 24*time.Hour {
+		out.Records = &l.Calls[0].At
 	}
 	if c.json() {
 		return c.printJSON(out)
@@ -76,9 +81,9 @@ func (c policyCmd) report(ctx context.Context, since string) error {
 }
 
 // ruleUses counts the calls that each rule in force decided about.
-func ruleUses(l *look) (all []usage) {
-	uses := history.Uses(l.calls)
-	for _, r := range l.gate.Engine().Rules() {
+func ruleUses(l *hub.Look) (all []usage) {
+	uses := history.Uses(l.Calls)
+	for _, r := range l.Gate.Engine().Rules() {
 		all = append(all, usageOf("rule", r.Ref, cmp.Or(r.Place, r.Reason), uses[r.Ref]))
 	}
 	return all
@@ -92,9 +97,9 @@ func usageOf(kind, name, what string, u history.Use) usage {
 	return one
 }
 
-func (c policyCmd) addGrantsAndServers(ctx context.Context, l *look, out *reported) (err error) {
-	uses := history.Uses(l.calls)
-	grants, err := openGrants(l.settings, false)
+func (c policyCmd) addGrantsAndServers(ctx context.Context, l *hub.Look, out *reported) (err error) {
+	uses := history.Uses(l.Calls)
+	grants, err := hub.OpenGrants(l.Settings, false)
 	if err != nil {
 		return err
 	}
@@ -104,15 +109,15 @@ func (c policyCmd) addGrantsAndServers(ctx context.Context, l *look, out *report
 		one.Young = g.Created.After(out.Since)
 		out.All = append(out.All, one)
 	}
-	records, err := openRecords(l.settings)(ctx)
+	records, err := hub.OpenRecords(l.Settings)(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, records.Close()) }()
-	for _, id := range serversOf(l.settings) {
+	for _, id := range serversOf(l.Settings) {
 		one := usage{Kind: "server", Name: id}
-		for _, call := range l.calls {
-			if t := l.tools(call.Tool); t != nil && t.Server == id {
+		for _, call := range l.Calls {
+			if t := l.Tools(call.Tool); t != nil && t.Server == id {
 				one.Calls++
 			}
 		}
@@ -163,8 +168,8 @@ func (c policyCmd) printReport(r *reported) error {
 	}
 	text := fmt.Sprintf("Not used since %s: %d of %s, %d of %s, %d of %s", r.Since.Local().Format(time.DateOnly),
 		unused["rule"],
-		count(sum["rule"], "rule"), unused["grant"], count(sum["grant"], "grant"), unused["server"],
-		count(sum["server"], "server"))
+		textfile.Count(sum["rule"], "rule"), unused["grant"], textfile.Count(sum["grant"], "grant"), unused["server"],
+		textfile.Count(sum["server"], "server"))
 	if r.Records != nil {
 		text += "; records begin on " + r.Records.Local().Format(time.DateOnly) + " only"
 	}

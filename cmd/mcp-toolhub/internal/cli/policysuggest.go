@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
 )
@@ -63,7 +65,7 @@ func (c policyCmd) suggest(ctx context.Context, since, format string, apply bool
 	if err != nil {
 		return err
 	}
-	found, err := history.Suggest(ctx, l.past())
+	found, err := history.Suggest(ctx, l.Past())
 	if err != nil {
 		return failed(err)
 	}
@@ -84,7 +86,7 @@ func (c policyCmd) suggest(ctx context.Context, since, format string, apply bool
 			return err
 		}
 	}
-	return c.print([]byte(sumOf(found)))
+	return c.print([]byte(hub.SumOf(found)))
 }
 
 func suggestedJSON(found *history.Suggested) any {
@@ -104,27 +106,29 @@ func suggestedJSON(found *history.Suggested) any {
 func suggestionText(s *history.Suggestion) string {
 	var b strings.Builder
 	line := func(label, text string) { fmt.Fprintf(&b, "  %-9s %s\n", label, printable(text)) }
-	fmt.Fprintf(&b, "%s: %s that people allowed\n", s.Rule.ID, count(len(s.Calls), "call"))
+	fmt.Fprintf(&b, "%s: %s that people allowed\n", s.Rule.ID, textfile.Count(len(s.Calls), "call"))
 	line("tools", strings.Join(s.Rule.Match, ", "))
 	line("callers", strings.Join(s.Rule.Actor, ", "))
 	line("reason", s.Rule.Reason)
 	line("when", s.Rule.When)
-	line("behind it", fewOf(names(s.Calls)))
-	for _, t := range s.Else[:min(len(s.Else), shownEvidence)] {
-		line("and also", throughText(&t))
+	line("behind it", fewOf(s.Calls))
+	for _, t := range s.Else[:min(len(s.Else), hub.ShownEvidence)] {
+		line("and also", hub.ThroughText(&t))
 	}
-	if more := len(s.Else) - shownEvidence; more > 0 {
+	if more := len(s.Else) - hub.ShownEvidence; more > 0 {
 		line("and also", fmt.Sprintf("%d more that nobody allowed", more))
 	}
 	return b.String()
 }
 
 // fewOf names the newest of some calls.
-func fewOf(ids []string) string {
-	ids = slices.Clone(ids)
-	slices.Reverse(ids)
-	text := strings.Join(ids[:min(len(ids), shownEvidence)], ", ")
-	if more := len(ids) - shownEvidence; more > 0 {
+func fewOf(ids []tool.InvocationID) string {
+	var newest []string
+	for _, id := range ids[max(0, len(ids)-hub.ShownEvidence):] {
+		newest = append([]string{string(id)}, newest...)
+	}
+	text := strings.Join(newest, ", ")
+	if more := len(ids) - len(newest); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
@@ -138,9 +142,10 @@ func rulesPlace() splice.Place {
 // putRule adds a rule to a config, below a comment that says where it comes from.
 func putRule(f *splice.File, s *history.Suggestion) (*splice.File, error) {
 	r := s.Rule
-	said := fmt.Sprintf("from %s that people allowed, such as %s", count(len(s.Calls), "call"), s.Calls[len(s.Calls)-1])
+	said := fmt.Sprintf("from %s that people allowed, such as %s", textfile.Count(len(s.Calls), "call"),
+		s.Calls[len(s.Calls)-1])
 	if len(s.Else) > 0 {
-		said += fmt.Sprintf("; %s more would have run, such as %s", count(len(s.Else), "call"),
+		said += fmt.Sprintf("; %s more would have run, such as %s", textfile.Count(len(s.Else), "call"),
 			s.Else[len(s.Else)-1].ID)
 	}
 	return f.Put(rulesPlace(), r.ID, splice.Object{{Key: "match", Value: r.Match}, {Key: "actor", Value: r.Actor},
@@ -188,7 +193,7 @@ func (c policyCmd) applyRules(ctx context.Context, found *history.Suggested) err
 		}
 		taken++
 	}
-	return c.print(fmt.Appendf(nil, "%s: %s added, %d left out", e.target, count(taken, "rule"),
+	return c.print(fmt.Appendf(nil, "%s: %s added, %d left out", e.target, textfile.Count(taken, "rule"),
 		len(found.Suggestions)-taken))
 }
 
@@ -208,11 +213,14 @@ func (e *configEdit) addRule(s *history.Suggestion) error {
 	return failed(e.store(after, nil))
 }
 
-// editOf changes the config of a hub that runs.
-func editOf(s *config.Settings) (*configEdit, error) {
+// configRules adds rules to the config of a hub that runs.
+type configRules struct{}
+
+func (configRules) Add(s *config.Settings, rule *history.Suggestion) error {
 	if s.Path == "" {
-		return nil, errors.New("there is no config file that rules could be added to")
+		return errors.New("there is no config file that rules could be added to")
 	}
-	return &configEdit{app: &app{std: streams{getenv: os.LookupEnv}, stateDir: s.StateDir}, target: s.Path,
-		trusted: s.TrustFile != ""}, nil
+	e := &configEdit{app: &app{std: streams{getenv: os.LookupEnv}, stateDir: s.StateDir}, target: s.Path,
+		trusted: s.TrustFile != ""}
+	return e.addRule(rule)
 }

@@ -58,16 +58,6 @@ func (a *app) print(text []byte) error {
 // printable makes the text of a server safe for a terminal. It escapes hidden characters, which a model reads, too.
 func printable(text string) string { return hidden.Escape(text) }
 
-// summary returns the first line of text, at most limit characters long.
-func summary(text string, limit int) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	runes := []rune(strings.ReplaceAll(printable(line), "\t", " "))
-	if len(runes) > limit {
-		return string(runes[:limit-1]) + "…"
-	}
-	return string(runes)
-}
-
 // tableWidth bounds a table, unless --wide is given.
 const tableWidth = 100
 
@@ -143,12 +133,4 @@ func painted(word string) string {
 		return word
 	}
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, word)
-}
-
-// count returns a number of things: "1 server", "2 servers".
-func count(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -349,8 +351,8 @@ func TestOwnToolsAreCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	var begun func() // of the call
-	h, err := newHub(s, logger, func(h *hub) []*tool.HubTool {
-		own := hubTools(h)
+	h, err := hub.New(s, logger, func(h *hub.Hub) []*tool.HubTool {
+		own := hub.Tools(h)
 		for _, t := range own {
 			run := t.Run
 			t.Run = func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
@@ -359,23 +361,23 @@ func TestOwnToolsAreCancelled(t *testing.T) {
 			}
 		}
 		return own
-	}, nil, &a.known)
+	}, nil, &a.known, configRules{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const stored tool.ResultID = "res_1"
-	if _, err := h.results.Put(payload.Entry{ID: stored}, []byte(`{"content":[{"type":"text","text":"a"}]}`)); err != nil {
+	if _, err := h.Results.Put(payload.Entry{ID: stored}, []byte(`{"content":[{"type":"text","text":"a"}]}`)); err != nil {
 		t.Fatal(err)
 	}
-	own, calls := ownTools{hub: h, profile: namespace.DefaultProfile}, map[string]string{"tool_search": `{"query":"select:a"}`,
+	own, calls := hub.OwnTools{Hub: h, Profile: namespace.DefaultProfile}, map[string]string{"tool_search": `{"query":"select:a"}`,
 		"result_read": `{"id":"res_1"}`, "tool_batch": `{"calls":[{"id":"a","name":"tool_search","arguments":{"query":"a"}}]}`}
 	for name, arguments := range calls {
 		ctx, cancel := context.WithCancel(t.Context())
 		begun = cancel
-		_, _ = own.call(ctx, name, json.RawMessage(arguments), func(tool.Progress) {})
+		_, _ = own.Call(ctx, name, json.RawMessage(arguments), func(tool.Progress) {})
 		cancel()
 	}
-	if err := h.close(t.Context()); err != nil {
+	if err := h.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	p := &profiled{t, nil, a.stateDir, ""}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store/storetest"
@@ -49,11 +51,11 @@ func TestEmptyKeysAreMadeAnew(t *testing.T) {
 	if err := os.Mkdir(r.state, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{stateKey, evidenceKey} {
+	for _, name := range []string{hub.StateKey, hub.EvidenceKey} {
 		writeFile(t, filepath.Join(r.state, name), "")
 	}
 	r.echoed(r.launch())
-	if key := readFile(t, filepath.Join(r.state, stateKey)); len(key) != seal.KeySize {
+	if key := readFile(t, filepath.Join(r.state, hub.StateKey)); len(key) != seal.KeySize {
 		t.Errorf("the key has %d bytes", len(key))
 	}
 }

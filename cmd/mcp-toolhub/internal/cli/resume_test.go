@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 )
 
 // kill ends the hub as kill -9 does.
@@ -90,11 +92,11 @@ func TestReplicasShareSessions(t *testing.T) {
 	allow := map[string]any{"mode": "accept_all"}
 	one, two, stranger := startPermitted(t, allow, nil), startPermitted(t, allow, nil), startPermitted(t, allow, nil)
 	_ = two.stop()
-	key, err := os.ReadFile(filepath.Join(one.state, stateKey))
+	key, err := os.ReadFile(filepath.Join(one.state, hub.StateKey))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(two.state, stateKey), key, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(two.state, hub.StateKey), key, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	two.restart()

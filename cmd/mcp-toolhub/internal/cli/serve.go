@@ -7,8 +7,9 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"sync"
 	"syscall"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 
 	"github.com/spf13/cobra"
 
@@ -83,7 +84,7 @@ func serveCommand(a *app) *cobra.Command {
 
 func (c *serveCmd) run(ctx context.Context) error {
 	surviveClients()
-	defer runtime.KeepAlive(relaxCollector())
+	defer runtime.KeepAlive(hub.RelaxCollector())
 	s, err := c.load(ctx)
 	if err != nil {
 		return err
@@ -115,19 +116,18 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 	defer began()
 	s.Downstream.HTTP.Listen = c.listen(s)
 	address := s.Downstream.HTTP.Listen
-	observed, problems := telemetry.New(ctx, telemetry.Options{Version: version(), Getenv: c.std.getenv,
+	observed, problems := telemetry.New(ctx, telemetry.Options{Version: hub.Version(), Getenv: c.std.getenv,
 		Metrics: address != "" || s.Telemetry.Metrics != "", Content: s.Telemetry.Content})
 	h, err := c.buildHub(s, observed)
 	if err != nil {
 		_ = observed.Close(ctx) // there is nothing to send
 		return err
 	}
-	h.surfaces.style = c.style
 	kill := untilKilled(ctx)
 	defer func() {
-		closeErr := h.close(kill)
+		closeErr := h.Close(kill)
 		if err := observed.Close(kill); err != nil {
-			h.logger.Warn("telemetry that was left is not sent: the collector has not taken it in time", "error", err)
+			h.Logger.Warn("telemetry that was left is not sent: the collector has not taken it in time", "error", err)
 		}
 		switch {
 		case kill.Err() != nil:
@@ -136,58 +136,21 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 			err = failed(closeErr)
 		}
 	}()
-	listener, err := h.listen(address)
+	listener, err := h.Listen(address)
 	if err != nil {
 		return failed(err)
 	}
 	// of hub.http.listen the config warns
 	if c.address != "" && len(s.Downstream.Auth.Tokens) == 0 && !connuser.Known() {
-		h.logger.Warn(config.EveryUserMayCall, "change", "hub.auth.tokens")
+		h.Logger.Warn(config.EveryUserMayCall, "change", "hub.auth.tokens")
 	}
-	endMetrics, err := h.serveMetrics()
-	if err != nil {
-		return failed(err)
-	}
-	defer endMetrics()
-	h.observe(problems)
-	h.desk.Open()
-	h.guests = &guests{hub: h, style: c.style, logger: h.logger, here: make(map[net.Conn]bool)}
-	h.permission.api.Join, h.permission.api.Page = h.guests.join, h.page
-	h.permission.api.PageAt = h.pageAt
-	if c.shared {
-		var stop context.CancelFunc
-		ctx, stop = context.WithCancel(ctx)
-		defer stop()
-		h.permission.api.Config, h.permission.api.Stop = absolute(s.Path), stop
-	}
-	h.surfaces.started.begin()
-	defer h.surfaces.started.end()
-	sayMode(h.logger, h.settings())
-	h.group.Start(context.WithoutCancel(ctx)) // close ends it, after the calls in flight
-	if err := h.permission.serve(ctx, h.settings()); err != nil {
-		return failed(err)
-	}
-	began() // after the start: calls of a client that joins wait for the servers then
-	watching, stopWatching := context.WithCancel(ctx)
-	var background sync.WaitGroup
-	background.Go(func() { boundMemory(watching, h.group.Memory()) })
-	background.Go(func() {
-		newConfigWatch(h, c.again(h.settings())).run(watching, hangups(watching))
-	})
-	background.Go(func() { model{h}.sayStrays(watching) })
-	background.Go(func() { h.keepChains(watching) })
-	defer func() {
-		stopWatching()
-		background.Wait()
-	}()
-	c.sayHowToConnect(h.settings(), listener)
-	switch {
-	case listener != nil:
-		return h.serveHTTP(ctx, kill, listener)
-	case c.shared:
-		return h.serveGuests(ctx, kill)
-	}
-	return h.serveStdio(ctx, kill, std, c.profile, std.in != c.std.in)
+	return failed(h.Serve(ctx, kill, hub.Door{Listener: listener, Shared: c.shared, Style: c.style, Profile: c.profile,
+		In: std.in, Out: std.out, Moved: std.in != c.std.in, Problems: problems, Read: c.again(h.Settings()),
+		Hangups: hangups(ctx),
+		Began: func() {
+			began()
+			c.sayHowToConnect(h.Settings(), listener)
+		}}))
 }
 
 // sayHowToConnect tells a person at the terminal what to do with the hub. listener is nil where it speaks stdio.
@@ -206,7 +169,7 @@ func (c *serveCmd) sayHowToConnect(s *config.Settings, listener net.Listener) {
 		}
 		return
 	}
-	address := listenURL(listener)
+	address := hub.ListenURL(listener)
 	header := ""
 	if len(s.Downstream.Auth.Tokens) > 0 {
 		header = ` --header "Authorization: Bearer TOKEN"`

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
@@ -31,8 +33,8 @@ func serversCommand(a *app) *cobra.Command {
 		Example: "  mcp-toolhub servers --url http://127.0.0.1:8808",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if hubURL == "" {
-				return a.withHub(cmd.Context(), want{all: true},
-					func(h *hub) error { return a.reportServers(model{h}.health(), wide) })
+				return a.withHub(cmd.Context(), hub.Want{All: true},
+					func(h *hub.Hub) error { return a.reportServers(hub.Model{Hub: h}.Health(), wide) })
 			}
 			h, err := a.remoteHealth(cmd.Context(), hubURL)
 			if err != nil {

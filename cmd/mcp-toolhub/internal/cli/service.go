@@ -21,7 +21,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 )
 
-const serviceInstallHelp = `Let systemd (Linux) or launchd (macOS) run the hub for you, from now on and after each login.
+const serviceInstallHelp = `Let systemd (Linux) or launchd (macOS) run the hub for you, from now on
+and after each login.
 
 It serves your config over HTTP, at hub.http.listen or --http. The file for the service manager
 is written and the hub is started; run it again after you have moved the config or the program.

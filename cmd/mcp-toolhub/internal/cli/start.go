@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
@@ -129,9 +131,9 @@ func (c *startCmd) bring(ctx context.Context) error {
 // check starts every server. One that is not ready holds nobody up; where a sign-in helps, it is offered.
 func (c *startCmd) check(ctx context.Context) error {
 	var asking []string
-	err := c.withHub(ctx, want{all: true}, func(h *hub) error {
-		health := model{h}.health()
-		servers := h.settings().Upstream.Servers
+	err := c.withHub(ctx, hub.Want{All: true}, func(h *hub.Hub) error {
+		health := hub.Model{Hub: h}.Health()
+		servers := h.Settings().Upstream.Servers
 		for _, s := range health.Servers {
 			i := slices.IndexFunc(servers, func(one upstream.ServerConfig) bool { return one.ID == s.Server })
 			if s.State == tool.ServerNeedsAuth && i >= 0 && servers[i].SignsIn() {
@@ -178,7 +180,7 @@ func (c *startCmd) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if hub, _ := sharedHub(ctx, s); hub == nil {
+	if running, _ := hub.SharedHub(ctx, s); running == nil {
 		ok, err := c.agree(ctx, c.yes, "Keep a hub running in the background, which all clients join? [y/n]: ")
 		if err == nil && ok {
 			err = c.settle(ctx, s)
@@ -239,13 +241,13 @@ func (c *startCmd) keep(ctx context.Context) error {
 		return err
 	}
 	c.warn(s)
-	hub, err := sharedHub(ctx, s)
+	running, err := hub.SharedHub(ctx, s)
 	if err != nil {
 		return failed(err)
 	}
-	if hub != nil {
-		fmt.Fprintf(c.std.out, "A hub runs already in the background, as process %d.\n", hub.PID())
-		if joined, err := hub.Join(ctx, fingerprint(s, ""), namespace.DefaultProfile); err == nil {
+	if running != nil {
+		fmt.Fprintf(c.std.out, "A hub runs already in the background, as process %d.\n", running.PID())
+		if joined, err := running.Join(ctx, hub.Fingerprint(s, ""), namespace.DefaultProfile); err == nil {
 			_ = joined.Close()
 		} else {
 			fmt.Fprintf(c.std.err,
@@ -253,17 +255,17 @@ func (c *startCmd) keep(ctx context.Context) error {
 		}
 		return nil
 	}
-	if err := openStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
+	if err := hub.OpenStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
 		return failed(err)
 	}
-	log := filepath.Join(s.StateDir, hubLog)
-	if hub, err = c.launch(ctx, s, log); err != nil {
+	log := filepath.Join(s.StateDir, hub.LogFile)
+	if running, err = c.launch(ctx, s, log); err != nil {
 		return failed(fmt.Errorf("start a hub in the background: %w", err))
 	}
 	fmt.Fprintf(c.std.out,
 		"A hub runs in the background, as process %d. Clients that start the hub with this config join it.\n  "+
 			"config: %s\n  log:    %s\n"+
-			"  stop:   %s\n", hub.PID(), absolute(s.Path), log, commandLine(s.StateDir, "stop"))
+			"  stop:   %s\n", running.PID(), hub.Absolute(s.Path), log, hub.CommandLine(s.StateDir, "stop"))
 	if here := unsettled(s); len(here) > 0 {
 		fmt.Fprintf(c.std.err,
 			"Clients that start in another directory have a hub of their own: give these servers a cwd to prevent "+
@@ -275,7 +277,7 @@ func (c *startCmd) keep(ctx context.Context) error {
 
 // launch starts the hub, and returns when clients can join it.
 func (c *startCmd) launch(ctx context.Context, s *config.Settings, log string) (*control.Client, error) {
-	if info, err := os.Stat(log); err == nil && info.Size() > maxHubLog {
+	if info, err := os.Stat(log); err == nil && info.Size() > hub.MaxLogFile {
 		if err := os.Rename(log, log+".1"); err != nil {
 			return nil, err
 		}
@@ -312,13 +314,13 @@ func (c *startCmd) launch(ctx context.Context, s *config.Settings, log string) (
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
-		if hub, err := sharedHub(ctx, s); hub != nil || err != nil {
-			return hub, err
+		if running, err := hub.SharedHub(ctx, s); running != nil || err != nil {
+			return running, err
 		}
 		select {
 		case err := <-ended:
-			if hub, _ := sharedHub(ctx, s); hub != nil { // another one was faster
-				return hub, nil
+			if running, _ := hub.SharedHub(ctx, s); running != nil { // another one was faster
+				return running, nil
 			}
 			return nil, fmt.Errorf("it has ended: %w\n%s", err, since(log, before))
 		case <-limit:
@@ -354,15 +356,15 @@ func (c *startCmd) stop(ctx context.Context) error {
 		return failed(err)
 	}
 	stopped := 0
-	for _, hub := range all {
-		if hub.Config() == "" || c.configPath != "" && hub.Config() != absolute(c.configPath) {
+	for _, running := range all {
+		if running.Config() == "" || c.configPath != "" && running.Config() != hub.Absolute(c.configPath) {
 			continue
 		}
-		if err := hub.Stop(ctx); err != nil {
+		if err := running.Stop(ctx); err != nil {
 			return failed(err)
 		}
 		stopped++
-		fmt.Fprintf(c.std.out, "Stopped the hub of %s.\n", hub.Config())
+		fmt.Fprintf(c.std.out, "Stopped the hub of %s.\n", running.Config())
 	}
 	if stopped == 0 {
 		fmt.Fprintln(c.std.out, "No hub runs in the background.")

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
@@ -80,7 +83,7 @@ func (t *terminal) put(ctx context.Context, params json.RawMessage) (json.RawMes
 	message, choices, titles := readQuestion(params)
 	if len(choices) == 0 {
 		fmt.Fprintf(t.std.err, "\nA server asks something that the command line cannot answer; it is declined: %s\n",
-			summary(message, 200))
+			hidden.Line(message, 200))
 		return json.RawMessage(declinedForm), nil
 	}
 	fmt.Fprintf(t.std.err, "\n%s\n\n", printable(message))
@@ -219,7 +222,7 @@ func (a *app) sayWaiting() func(tool.Progress) {
 			state, _ := a.findState() // the hub has found it, too
 			fmt.Fprintln(a.std.err, "The call waits until a person allows it. In another terminal, one of:")
 			for _, verb := range []string{"show", "approve", "deny"} {
-				fmt.Fprintln(a.std.err, "  "+commandLine(state, "approvals "+verb+" "+id))
+				fmt.Fprintln(a.std.err, "  "+hub.CommandLine(state, "approvals "+verb+" "+id))
 			}
 		})
 	}

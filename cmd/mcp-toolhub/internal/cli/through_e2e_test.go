@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
@@ -51,7 +53,7 @@ func (v *vault) keep(files map[string]string, keys ...byte) {
 	if err := os.MkdirAll(filepath.Join(v.dir, state), 0o700); err != nil {
 		v.t.Fatal(err)
 	}
-	for i, name := range []string{stateKey, previousKey}[:len(keys)] {
+	for i, name := range []string{hub.StateKey, hub.PreviousKey}[:len(keys)] {
 		files[filepath.Join(state, name)] = strings.Repeat(string(keys[i]), seal.KeySize)
 	}
 	for name, text := range files {

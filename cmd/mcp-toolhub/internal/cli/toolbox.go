@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -88,7 +90,7 @@ func (c *toolsCmd) withRemote(ctx context.Context, do func(toolbox) error) error
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
-	g, err := upstream.NewGroup(upstream.Config{Version: version(), Servers: []upstream.ServerConfig{
+	g, err := upstream.NewGroup(upstream.Config{Version: hub.Version(), Servers: []upstream.ServerConfig{
 		{ID: remoteID, Transport: upstream.StreamableHTTP, URL: u.String(), Headers: headers, Hub: true},
 	}}, logger)
 	if err != nil {
@@ -120,7 +122,7 @@ func (c *toolsCmd) withRemote(ctx context.Context, do func(toolbox) error) error
 }
 
 // surface returns what the running hub lists, under the names that it lists.
-func (r remoteTools) surface() (*tool.Surface, error) {
+func (r remoteTools) Surface() (*tool.Surface, error) {
 	catalog := r.group.Catalogs()[0]
 	listed := make([]tool.Listed, len(catalog.Tools))
 	names := make(map[string]int, len(catalog.Tools))
@@ -131,7 +133,7 @@ func (r remoteTools) surface() (*tool.Surface, error) {
 	return tool.NewSurface("", "", string(namespace.StyleNative), "", listed, catalog.Excluded, names), nil
 }
 
-func (r remoteTools) call(ctx context.Context, name string, args json.RawMessage,
+func (r remoteTools) Call(ctx context.Context, name string, args json.RawMessage,
 	progress func(tool.Progress)) (json.RawMessage, error) {
 	hop := tool.Hop{}
 	if r.ask != nil {
@@ -140,12 +142,13 @@ func (r remoteTools) call(ctx context.Context, name string, args json.RawMessage
 	reply, err := r.group.Execute(ctx, &tool.Execution{
 		// it knows all its names
 		Tool:   &tool.Tool{Name: tool.MCPName(remoteID, name), Server: remoteID, Native: name},
-		Params: callParams(name, args, r.meta), Arguments: args, Meta: r.meta, Progress: progress, Ask: r.ask, Hop: hop,
+		Params: hub.CallParams(name, args, r.meta), Arguments: args, Meta: r.meta, Progress: progress, Ask: r.ask,
+		Hop: hop,
 	})
 	var rpc *tool.RPCError
-	if surface, _ := r.surface(); errors.As(err, &rpc) && rpc.Code == tool.CodeInvalidParams {
+	if surface, _ := r.Surface(); errors.As(err, &rpc) && rpc.Code == tool.CodeInvalidParams {
 		if _, ok := surface.Resolve(name); !ok {
-			if hint := toolMeant(name, surface, ""); hint != "" {
+			if hint := hub.ToolMeant(name, surface, ""); hint != "" {
 				err = &tool.RPCError{Code: rpc.Code, Data: rpc.Data, Message: rpc.Message + "; " + hint}
 			}
 		}

@@ -9,9 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -35,10 +38,10 @@ type toolsCmd struct {
 
 // toolbox holds the tools that the commands work on: of a hub in this process, or of one that runs elsewhere.
 type toolbox interface {
-	// surface returns what the commands' caller sees.
-	surface() (*tool.Surface, error)
-	// call calls a tool. It returns the result, or the *tool.RPCError that came instead.
-	call(ctx context.Context, name string, arguments json.RawMessage, progress func(tool.Progress)) (json.RawMessage,
+	// Surface returns what the commands' caller sees.
+	Surface() (*tool.Surface, error)
+	// Call calls a tool. It returns the result, or the *tool.RPCError that came instead.
+	Call(ctx context.Context, name string, arguments json.RawMessage, progress func(tool.Progress)) (json.RawMessage,
 		error)
 }
 
@@ -102,27 +105,27 @@ func (c *toolsCmd) with(ctx context.Context, name string, do func(toolbox) error
 	if c.url != "" {
 		return c.withRemote(ctx, do)
 	}
-	return c.withHub(ctx, want{all: c.connect, tool: name, profile: c.profile}, func(h *hub) error {
-		return do(ownTools{hub: h, profile: c.profile, ask: c.asker(), meta: c.callMeta()})
+	return c.withHub(ctx, hub.Want{All: c.connect, Tool: name, Profile: c.profile}, func(h *hub.Hub) error {
+		return do(hub.OwnTools{Hub: h, Profile: c.profile, Ask: c.asker(), Meta: c.callMeta()})
 	})
 }
 
 // list prints the tools. With why it also says where each stands on the surface that clients are offered.
 func (c *toolsCmd) list(t toolbox, why bool) error {
-	surface, err := t.surface()
+	surface, err := t.Surface()
 	if err != nil {
 		return failed(err)
 	}
-	own, isOwn := t.(ownTools)
+	own, isOwn := t.(hub.OwnTools)
 	if isOwn {
-		defer c.printMissing(own.hub, surface)
+		defer c.printMissing(own.Hub, surface)
 	}
 	var places []control.Tool
 	if why {
 		if !isOwn {
 			return &exitError{exitUsage, errors.New("--why is for the config's own servers: leave --url out")}
 		}
-		if places, err = (model{own.hub}).Surface(own.profile, stranger()); err != nil {
+		if places, err = (hub.Model{Hub: own.Hub}).Surface(own.Profile, hub.Stranger()); err != nil {
 			return failed(err)
 		}
 	}
@@ -134,7 +137,7 @@ func (c *toolsCmd) list(t toolbox, why bool) error {
 	}
 	table := newTable("NAME", "DESCRIPTION")
 	for _, l := range surface.Listed {
-		table.add(printable(l.Name), summary(described(l), 90))
+		table.add(printable(l.Name), hidden.Line(hub.Described(l), 90))
 	}
 	if err := c.printTable(table); err != nil {
 		return err
@@ -174,28 +177,28 @@ func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
 			return c.print(text)
 		}
 	}
-	surface, err := t.surface()
+	surface, err := t.Surface()
 	if err != nil {
 		return failed(err)
 	}
 	l, ok := surface.Resolve(name)
-	own, isOwn := t.(ownTools)
+	own, isOwn := t.(hub.OwnTools)
 	if !ok && isOwn {
-		l, ok = own.find(name)
+		l, ok = own.Find(name)
 	}
 	switch {
 	case !ok && isOwn:
-		return failed(fmt.Errorf("no tool %q: %s", name, own.missing(name)))
+		return failed(fmt.Errorf("no tool %q: %s", name, own.Missing(name)))
 	case !ok:
 		return failed(fmt.Errorf("no tool %q: %s", name,
-			toolMeant(name, surface, "mcp-toolhub tools list --url names them")))
+			hub.ToolMeant(name, surface, "mcp-toolhub tools list --url names them")))
 	}
 	text, err := l.Declaration, error(nil) // what every hub tells its clients
 	switch {
 	case isOwn:
-		text, err = own.shown(l, c.json())
+		text, err = own.Shown(l, c.json())
 	case !c.json():
-		text, err = shownText(l, nil)
+		text, err = hub.ShownText(l, nil)
 	}
 	if err != nil {
 		return failed(fmt.Errorf("show %q: %w", name, err))
@@ -212,7 +215,7 @@ func (c *toolsCmd) call(ctx context.Context, t toolbox, name string, args json.R
 			c.showProgress(p)
 		}
 	}
-	result, err := t.call(ctx, name, args, progress)
+	result, err := t.Call(ctx, name, args, progress)
 	var rpc *tool.RPCError
 	switch {
 	case errors.As(err, &rpc):
@@ -223,7 +226,7 @@ func (c *toolsCmd) call(ctx context.Context, t toolbox, name string, args json.R
 	case c.json():
 		err = c.print(result)
 	default:
-		err = c.print([]byte(printable(resultText(result))))
+		err = c.print([]byte(printable(hub.ResultText(result))))
 	}
 	if err != nil {
 		return err
@@ -248,7 +251,7 @@ func (c *toolsCmd) showProgress(p tool.Progress) {
 	if report.Total != "" {
 		of = "/" + report.Total.String()
 	}
-	fmt.Fprintf(c.std.err, "\r\033[K%s%s %s", report.Progress, of, summary(report.Message, 60))
+	fmt.Fprintf(c.std.err, "\r\033[K%s%s %s", report.Progress, of, hidden.Line(report.Message, 60))
 	if report.Total != "" && report.Total == report.Progress {
 		fmt.Fprint(c.std.err, "\r\033[K")
 	}

@@ -9,13 +9,17 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-const searchHelp = `Search the tools as a model would with ` + string(deferred.SearchName) + `, whether they are deferred or not.
+const searchHelp = `Search the tools as a model would with ` + string(deferred.SearchName) + `,
+whether they are deferred or not.
 
 QUERY is words for what you want to do, select:NAME,NAME for tools of these names, or regex:PATTERN (RE2).
 Exit code 0 where something was found, 1 otherwise.`
@@ -61,7 +65,7 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	if err != nil {
 		return failed(err)
 	}
-	result, err := t.call(ctx, string(deferred.SearchName), arguments, func(tool.Progress) {})
+	result, err := t.Call(ctx, string(deferred.SearchName), arguments, func(tool.Progress) {})
 	var rpc *tool.RPCError
 	switch {
 	case errors.As(err, &rpc):
@@ -70,9 +74,12 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	case err != nil:
 		return failed(fmt.Errorf("search: %w", err))
 	}
-	answer, err := readSearch(result)
+	answer, err := hub.ReadSearch(result)
+	if refused := hub.RefusedSearch(""); errors.As(err, &refused) {
+		return &exitError{exitToolError, refused}
+	}
 	if err != nil {
-		return err
+		return failed(err)
 	}
 	found := error(nil)
 	if len(answer.Matches) == 0 {
@@ -80,7 +87,7 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	}
 	if c.json() {
 		var indented bytes.Buffer
-		if err := json.Indent(&indented, answer.structured, "", "  "); err != nil {
+		if err := json.Indent(&indented, answer.Structured, "", "  "); err != nil {
 			return failed(err)
 		}
 		return errors.Join(c.print(indented.Bytes()), found)
@@ -88,24 +95,24 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	table := newTable("NAME", "SCORE", "MATCHED", "DESCRIPTION")
 	for _, m := range answer.Matches {
 		table.add(printable(m.Name), fmt.Sprintf("%.2f", m.Score), printable(strings.Join(m.Why, ",")),
-			summary(m.Summary, 80))
+			hidden.Line(m.Summary, 80))
 	}
 	if err := c.printTable(table); err != nil {
 		return err
 	}
-	notes := answer.unknown()
-	if own, ok := t.(ownTools); ok {
-		surface, err := own.surface()
+	notes := answer.Unknown()
+	if own, ok := t.(hub.OwnTools); ok {
+		surface, err := own.Surface()
 		if err != nil {
 			return failed(err)
 		}
 		for _, n := range notes {
 			fmt.Fprintln(c.std.err, n)
 		}
-		c.printMissing(own.hub, surface)
+		c.printMissing(own.Hub, surface)
 		notes = nil
 	} else {
-		notes = append(notes, answer.away()...)
+		notes = append(notes, answer.Away()...)
 	}
 	for _, n := range notes {
 		fmt.Fprintln(c.std.err, n)

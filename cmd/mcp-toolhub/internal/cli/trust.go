@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
@@ -73,7 +75,7 @@ func (c trustCmd) path(args []string) (string, error) {
 }
 
 func (c trustCmd) give(path string) error {
-	s, err := config.Load(config.Source{Path: path, StateDir: c.stateDir, Env: c.std.getenv, HubTools: hubToolNames(),
+	s, err := config.Load(config.Source{Path: path, StateDir: c.stateDir, Env: c.std.getenv, HubTools: hub.ToolNames(),
 		LeaveOut: true})
 	if err != nil {
 		return &exitError{exitConfig, err}

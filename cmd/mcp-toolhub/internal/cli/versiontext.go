@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+
 	"github.com/spf13/cobra"
 )
 
@@ -24,7 +26,7 @@ func versionText() string {
 	if len(commit) >= 12 {
 		commit = "commit " + commit[:12] + " of " + date + ", "
 	}
-	return fmt.Sprintf("mcp-toolhub %s (%s%s, %s/%s)", version(), commit, runtime.Version(), runtime.GOOS,
+	return fmt.Sprintf("mcp-toolhub %s (%s%s, %s/%s)", hub.Version(), commit, runtime.Version(), runtime.GOOS,
 		runtime.GOARCH)
 }
 

@@ -1,0 +1,128 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/limit"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+)
+
+// Configured holds what the hub makes of one version of its settings. A reload replaces it as a whole.
+type Configured struct {
+	Settings *config.Settings
+	Own      *builtins
+	names    *namespace.Namespace
+	Gate     *gate.Gate
+	hooks    *hook.Set                // nil where there are none
+	limits   map[string]invoke.Limits // by server
+	results  *limit.Policy
+}
+
+// configure makes the parts that may refuse settings which the config package takes, and starts
+// nothing. The error is all that they refuse. table is that of the hub's own tools.
+func configure(s *config.Settings, grants *policy.Grants, table []*tool.HubTool, runner *command.Runner,
+	logger *slog.Logger) (*Configured, error) {
+	c := &Configured{Settings: s, limits: make(map[string]invoke.Limits, len(s.Upstream.Servers)),
+		results: limit.New(s.Results)}
+	for _, sc := range s.Upstream.Servers {
+		c.limits[sc.ID] = invoke.Limits{MaxParallel: sc.MaxParallel,
+			PerSession: sc.Isolated || sc.OAuth.PerCaller}
+	}
+	var ownErr, gateErr, namesErr error
+	if c.Own, ownErr = NewBuiltins(s, runner, logger); ownErr != nil {
+		c.Own = &builtins{}
+	}
+	c.Gate, gateErr = c.newGate(grants, table)
+	c.names, namesErr = namespace.New(s.Profiles)
+	var hooksErr error
+	c.hooks, hooksErr = NewHooks(s, runner)
+	return c, errors.Join(ownErr, gateErr, namesErr, hooksErr, s.Deferred.Check())
+}
+
+// CheckSettings reports what a hub of these settings would refuse.
+func CheckSettings(s *config.Settings) error {
+	logger := slog.New(slog.DiscardHandler)
+	grants, err := OpenGrants(s, false)
+	_, partsErr := configure(s, grants, Tools(&Hub{}), command.NewRunner("", logger), logger)
+	return errors.Join(err, partsErr)
+}
+
+// newGate makes the gate. It decides without remembered answers where grants is nil.
+func (c *Configured) newGate(grants *policy.Grants, table []*tool.HubTool) (*gate.Gate, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the working directory: %w", err)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // then no path is taken for it
+	}
+	s := c.Settings
+	files, err := ownFiles(s)
+	if err != nil {
+		return nil, err
+	}
+	o := gate.Options{Dir: wd, Home: home, Temp: os.TempDir(), State: s.StateDir, Own: files, Sources: c.Own.sources(s),
+		Grants: grants, HubTools: table,
+		ToolState: c.state}
+	for _, server := range s.Upstream.Servers {
+		dir := server.Dir
+		if dir != "" && !filepath.IsAbs(dir) {
+			dir = filepath.Join(wd, dir)
+		}
+		o.Sources[server.ID] = gate.ToolSource{Trust: server.Trust, Dir: dir,
+			Remote: server.Transport != upstream.Stdio}
+	}
+	p := s.Policy
+	p.Limits.SensitivePaths = slices.Clone(p.Limits.SensitivePaths)
+	if s.Declarative.Dir != "" { // whoever could write there could declare tools
+		p.Limits.SensitivePaths = append(p.Limits.SensitivePaths, target.Literal(s.Declarative.Dir)...)
+	}
+	return gate.New(p, o)
+}
+
+// permitted returns what the policy leaves of a view to a caller.
+func (c *Configured) permitted(view string, caller tool.Actor) (*tool.Surface, error) {
+	full, err := c.names.Surface(view, caller.Client)
+	if err != nil {
+		return nil, err
+	}
+	return c.Gate.Surface(full, caller), nil
+}
+
+// Profiles returns the names of all profiles, the default one first.
+func (c *Configured) Profiles() []string {
+	names := []string{namespace.DefaultProfile}
+	for _, p := range c.Settings.Profiles {
+		if p.Name != namespace.DefaultProfile {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// views returns all that clients can be served: the profiles, the default one first, and a direct view of each server.
+func (c *Configured) views() []string {
+	names := c.Profiles()
+	for _, server := range c.Settings.Upstream.Servers {
+		if !server.Disabled {
+			names = append(names, downstream.DirectView(server.ID))
+		}
+	}
+	return names
+}

@@ -1,0 +1,179 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+)
+
+// slogError returns a standard logger for libraries that want one; its lines become warnings.
+func slogError(l *slog.Logger) *log.Logger { return slog.NewLogLogger(l.Handler(), slog.LevelWarn) }
+
+// Listen opens the HTTP door at address; "" has none.
+func (h *Hub) Listen(address string) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	if err := h.Settings().Downstream.CheckListen(address); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: %w: choose another address with hub.http.listen, or for serve with --http", address, err)
+	}
+	h.listens = listenOrigin(l)
+	return l, nil
+}
+
+// ListenURL returns an address at which clients on this machine reach the default profile.
+func ListenURL(l net.Listener) string { return listenOrigin(l) + "/mcp" }
+
+// listenOrigin returns scheme, host and port at which the hub is reached on this machine.
+func listenOrigin(l net.Listener) string {
+	host, port, err := net.SplitHostPort(l.Addr().String())
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
+		return "http://" + l.Addr().String()
+	}
+	return "http://" + net.JoinHostPort("127.0.0.1", port)
+}
+
+// serveStdio serves the one client on stdin and stdout until it closes them or a signal comes.
+func (h *Hub) serveStdio(ctx, kill context.Context, d Door) error {
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- h.server.ServeStdio(serving, d.In, d.Out, d.Profile, d.Moved) }()
+	select {
+	case err := <-ended:
+		h.endGuests(kill)
+		return err
+	case <-ctx.Done():
+	}
+	h.drain(kill)
+	stop()
+	select {
+	case <-ended:
+	case <-kill.Done(): // a client that does not read keeps nobody waiting
+	}
+	return nil
+}
+
+// serveHTTP serves clients on l until a signal comes.
+func (h *Hub) serveHTTP(ctx, kill context.Context, l net.Listener) error {
+	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	server := &http.Server{
+		Handler:           h.server.Handler(),
+		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnContext:       downstream.ConnContext,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slogError(h.Logger),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	h.Logger.Info("serving", "url", "http://"+l.Addr().String()+"/mcp", "profiles", h.Surfaces.Now().Profiles())
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve HTTP: %w", err)
+	case <-ctx.Done():
+	}
+	h.server.AnnounceStop(kill)
+	h.Logger.Info("stopping: open calls may end", "limit", h.server.DrainTimeout().String())
+	h.drain(kill)
+	stop(downstream.HubStops()) // standing streams end with it, and calls that are cut off
+	closing, cancel := context.WithTimeout(kill, time.Second)
+	defer cancel()
+	if err := server.Shutdown(closing); err != nil {
+		_ = server.Close()
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve HTTP: %w", err)
+	}
+	return nil
+}
+
+// drain lets open calls end. Those that wait for a person are cancelled: nobody could answer what survives no restart.
+func (h *Hub) drain(kill context.Context) {
+	h.Permission.approvals.Close()
+	h.desk.Close()
+	h.endGuests(kill)
+	limit, cancel := context.WithTimeout(kill, h.server.DrainTimeout())
+	defer cancel()
+	h.server.Drain(limit)
+}
+
+// Door says how a hub serves: at its listener, or the client on in and out, or only clients that join.
+type Door struct {
+	Listener net.Listener // nil for none
+	Shared   bool         // without a listener: serve those that join
+	Style    string       // of names, in place of the profile's; "" for none
+
+	Profile string // of the client on in and out
+	In      io.Reader
+	Out     io.Writer
+	Moved   bool // the hub of another process has served that client until now
+
+	Problems []string                         // of the telemetry
+	Read     func() (*config.Settings, error) // reads the config file again
+	Hangups  <-chan os.Signal                 // each asks for a reload
+	Began    func()                           // is called once clients of other processes can join
+}
+
+// Serve starts the servers, and serves clients until ctx ends. kill cuts the polite part short.
+func (h *Hub) Serve(ctx, kill context.Context, d Door) error {
+	h.Surfaces.style = d.Style
+	endMetrics, err := h.serveMetrics()
+	if err != nil {
+		return err
+	}
+	defer endMetrics()
+	h.observe(d.Problems)
+	h.desk.Open()
+	h.guests = &guests{hub: h, style: d.Style, logger: h.Logger, here: make(map[net.Conn]bool)}
+	h.Permission.api.Join, h.Permission.api.Page = h.guests.join, h.page
+	h.Permission.api.PageAt = h.pageAt
+	if d.Shared {
+		var stop context.CancelFunc
+		ctx, stop = context.WithCancel(ctx)
+		defer stop()
+		h.Permission.api.Config, h.Permission.api.Stop = Absolute(h.Settings().Path), stop
+	}
+	h.Surfaces.started.begin()
+	defer h.Surfaces.started.end()
+	sayMode(h.Logger, h.Settings())
+	h.Group.Start(context.WithoutCancel(ctx)) // close ends it, after the calls in flight
+	if err := h.Permission.serve(ctx, h.Settings()); err != nil {
+		return err
+	}
+	d.Began() // after the start: calls of a client that joins wait for the servers then
+	watching, stopWatching := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	background.Go(func() { boundMemory(watching, h.Group.Memory()) })
+	background.Go(func() { h.Watch(watching, d.Read, d.Hangups) })
+	background.Go(func() { Model{Hub: h}.sayStrays(watching) })
+	background.Go(func() { h.keepChains(watching) })
+	defer func() {
+		stopWatching()
+		background.Wait()
+	}()
+	switch {
+	case d.Listener != nil:
+		return h.serveHTTP(ctx, kill, d.Listener)
+	case d.Shared:
+		return h.serveGuests(ctx, kill)
+	}
+	return h.serveStdio(ctx, kill, d)
+}

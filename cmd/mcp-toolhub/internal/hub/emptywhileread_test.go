@@ -1,0 +1,32 @@
+package hub
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+)
+
+// A file that was empty when reading began may have been read empty, although it holds something
+// afterwards: whoever writes it has not been done yet, and is read again.
+func TestEmptyWhileItWasRead(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "mcp-toolhub.yaml")
+	h := &Hub{Surfaces: &surfaces{}}
+	h.Surfaces.configured.Store(&Configured{Settings: &config.Settings{Path: file}})
+	w := &configWatch{hub: h, empty: map[string]bool{}}
+	for before, refused := range map[string]bool{"": true, "{}": false} {
+		if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.read = func() (*config.Settings, error) {
+			return &config.Settings{Path: file}, os.WriteFile(file, []byte("{} # done"), 0o600)
+		}
+		_, err := w.load()
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "the file is empty; restore it") {
+			t.Errorf("it held %q: %v", before, err)
+		}
+	}
+}

@@ -1,0 +1,340 @@
+// Package hub builds a hub from settings, reloads it, and shares one hub among the clients of a
+// machine.
+package hub
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/login"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/spool"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
+)
+
+// RuleFile adds rules to the config file of settings, as the command line does.
+type RuleFile interface {
+	// Add adds a rule to the config file of s, below a comment that says where it comes from.
+	Add(s *config.Settings, rule *history.Suggestion) error
+}
+
+// Hub wires one hub: the servers, the surfaces, permission, the pipeline, and the server that clients talk to.
+type Hub struct {
+	Logger     *slog.Logger
+	known      *secret.Known
+	started    time.Time
+	commands   *command.Runner
+	Group      *upstream.Group
+	signIns    *signin.Store
+	desk       *login.Desk // signs people in
+	journal    *persist.Journal
+	Results    *payload.Store
+	chains     *evidence.Keeper // nil where the hub keeps the journal alone
+	records    *store.Filler    // nil where there is no store
+	Permission *permission
+	hubTools   []*tool.HubTool
+	Surfaces   *surfaces
+	pipeline   *invoke.Pipeline
+	server     *downstream.Server
+	meaning    *embed.Store // nil where no embeddings are configured
+	stopEnding func()       // of endKilled
+
+	stopFilling func(kill context.Context) // of fillRecords
+	events      events.Server
+	guests      *guests // of serve
+	listens     string  // where serve is reached on this machine, as an origin; "" for stdio
+	steering    steering
+	telemetry   *telemetry.Telemetry // nil where a hub runs one command alone
+	page        *console.Console
+	rules       RuleFile // takes the rules that a person adds on the page
+	pageHub     *pageHub
+
+	chainProblem  atomic.Pointer[string] // why records are in no chain of evidence; nil where they are
+	ConfigProblem atomic.Pointer[string] // why the config file as it stands now is not in force; nil where it is
+}
+
+// maxSchemas bounds the compiled input schemas that the hub keeps.
+const maxSchemas = 20000
+
+// New builds the hub of the settings. Nothing runs yet but the journal; close ends that too.
+// table returns the table of the hub's own tools. observed may be nil. Records have none of the
+// known secrets.
+func New(s *config.Settings, logger *slog.Logger, table func(*Hub) []*tool.HubTool, observed *telemetry.Telemetry,
+	known *secret.Known, rules RuleFile) (_ *Hub, err error) {
+	h := &Hub{Logger: logger, started: time.Now(), telemetry: observed, known: known, rules: rules}
+	h.hubTools = table(h)
+	defer func() {
+		if err == nil {
+			return
+		}
+		if h.meaning != nil {
+			h.meaning.Close()
+		}
+		if h.Results != nil {
+			h.Results.Close()
+		}
+		if h.journal != nil {
+			err = errors.Join(err, h.journal.Close())
+		}
+	}()
+	if err := OpenStateDir(s.StateDir, logger); err != nil {
+		return nil, err
+	}
+	if s.Upstream.Self, err = os.Executable(); err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	h.commands = command.NewRunner(s.Upstream.Self, logger)
+	if h.Permission, err = newPermission(s, logger); err != nil {
+		return nil, err
+	}
+	h.Permission.api.Model = Model{Hub: h}
+	first, err := configure(s, h.Permission.Grants, h.hubTools, h.commands, logger)
+	if err != nil {
+		return nil, err
+	}
+	s.Upstream.Version, s.Downstream.Version = Version(), Version()
+	h.commands.Disk = spool.New(filepath.Join(s.StateDir, "spool"))
+	if s.Upstream.Catalogs, err = persist.OpenCatalogs(filepath.Join(s.StateDir, "catalogs")); err != nil {
+		return nil, err
+	}
+	h.signIns = OpenSignIns(s)
+	s.Upstream.SignIns = h.signIns
+	if h.telemetry != nil {
+		s.Upstream.Observe = h.telemetry.Ask
+	}
+	if h.Group, err = upstream.NewGroup(s.Upstream, logger); err != nil {
+		return nil, err
+	}
+	h.desk = h.newDesk()
+	h.steering.group = h.Group
+	warnOfMode(logger, s)
+	journal := s.Journal
+	if s.Store != config.StoreOff {
+		h.records = store.NewFiller(OpenRecords(s), journal.Dir, s.Records, logger)
+		journal.Kept = h.records
+		h.chains = NewKeeper(s.StateDir, journal.Dir)
+	}
+	key, err := seal.LoadKey(filepath.Join(s.StateDir, StateKey))
+	if err != nil {
+		return nil, err
+	}
+	journal.Secrets = known.Masker(key)
+	if h.journal, err = persist.Open(journal, logger); err != nil {
+		return nil, err
+	}
+	if h.Results, err = payload.Open(context.Background(), s.Stored, h.resultExpired, logger); err != nil {
+		return nil, err
+	}
+	h.events.Dir, h.events.Logger, h.events.Facts = s.Journal.Dir, logger, h.factsNamed
+	if err := h.newSurfaces(first, key); err != nil {
+		return nil, err
+	}
+	if err := h.newPipeline(s, key); err != nil {
+		return nil, err
+	}
+	h.newPage(key)
+	if err := h.newServer(first, key); err != nil {
+		return nil, err
+	}
+	h.stopEnding, h.stopFilling = h.endKilled(s.Journal.Dir), h.fillRecords()
+	return h, nil
+}
+
+// fillUpWithin bounds the time in which a hub that stops fills the record store to its end.
+const fillUpWithin = 5 * time.Second
+
+// fillRecords keeps the record store up to date, beside everything else that the hub does. The
+// returned function, for a closed journal, stops that and fills the store to its end, unless kill
+// ends before.
+func (h *Hub) fillRecords() (stop func(kill context.Context)) {
+	if h.records == nil {
+		return func(context.Context) {}
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // until close
+	var filling sync.WaitGroup
+	filling.Go(func() { h.records.Run(ctx, h.journal) })
+	return func(kill context.Context) {
+		cancel()
+		filling.Wait()
+		last, cancel := context.WithTimeout(kill, fillUpWithin)
+		defer cancel()
+		if err := h.records.Close(last); err != nil {
+			h.Logger.Warn("the record store lacks the latest calls: they are in the journal, and the next start "+
+				"stores them", "error", err)
+		}
+	}
+}
+
+// OpenRecords opens the record store of the settings.
+func OpenRecords(s *config.Settings) func(context.Context) (store.Store, error) {
+	return func(ctx context.Context) (store.Store, error) {
+		if s.Store != config.StoreSQLite && s.Store != config.StoreOff {
+			return store.OpenPostgres(ctx, s.Store, s.Journal.Dir)
+		}
+		return store.OpenSQLite(ctx, filepath.Join(s.StateDir, store.FileName))
+	}
+}
+
+// newPipeline makes the pipeline. Gate and limits are those of the settings in force at each call.
+func (h *Hub) newPipeline(s *config.Settings, key []byte) (err error) {
+	own := builtIn{h.Surfaces}
+	var observer invoke.Observer
+	if h.telemetry != nil {
+		observer = h.telemetry
+	}
+	host, _ := os.Hostname() // "" is said of a machine without a name
+	h.pipeline, err = invoke.New(invoke.Options{Hub: cmp.Or(s.Downstream.Name, host),
+		Executors: map[string]invoke.Executor{tool.SourceMCP: h.Group, code.Name: own, declarative.Name: own},
+		Admit:     h.Surfaces.loader.Admit, CommandLine: func(words string) string {
+			return CommandLine(s.StateDir,
+				words)
+		},
+		Gate: func() *gate.Gate { return h.Surfaces.Now().Gate }, Approvals: h.Permission.approvals,
+		QueueOpen: h.Permission.queueOpen,
+		Hooks:     func() *hook.Set { return h.Surfaces.Now().hooks }, Present: h.Surfaces.present, Journal: h.journal,
+		Results: h.Results, Schemas: schema.NewCache(maxSchemas),
+		Digest: seal.Digest(key, "inputs"), Secrets: h.known.Masker(key), SignIn: h.desk.SignIn, Observer: observer,
+		// made later
+		Announce: func(ctx context.Context, webhook string, v approval.View) { h.page.Announce(ctx, webhook, v) },
+		Offer: func(ctx context.Context, r *policy.Request) *policy.SuggestedGrant { // made later, too
+			return h.pageHub.offer(ctx, r)
+		},
+		Limits: func(server string) invoke.Limits { return h.Surfaces.Now().limits[server] }, Logger: h.Logger,
+		Sources: invoke.Sources{Resource: h.readResource, File: func(root, name string, most int64) ([]byte, error) {
+			return code.ReadBelow(root, name, most, s.StateDir)
+		}},
+	})
+	return err
+}
+
+// newServer makes the server that clients talk to, and brings the surfaces up to what is known of the servers.
+func (h *Hub) newServer(first *Configured, key []byte) (err error) {
+	s, m := first.Settings, Model{Hub: h}
+	servers, observe := h.observed()
+	h.server, err = downstream.New(s.Downstream, first.views(),
+		downstream.Deps{Surfaces: h.Surfaces, Pipeline: h.pipeline,
+			Servers: servers, Observe: observe, Fresh: h.Surfaces.fresh, Statuses: m.Servers, Problems: m.Problems,
+			Warnings: m.Warnings, Logger: h.Logger,
+			StateKey: key, FirstLists: h.Surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
+			SessionEnded: h.Permission.Grants.EndSession, Events: h.events.Serve, Show: h.showTool, Page: h.page,
+			StoredResults: h.storedResult, Spool: h.commands.Disk, Metrics: h.metricsOf(s), SignIns: h.desk,
+			ResourceURI: namespace.ResourceURI})
+	if err != nil {
+		return err
+	}
+	h.Surfaces.changed = h.server.Changed
+	h.Group.OnChange(h.Surfaces.Refresh)
+	h.Surfaces.Refresh()
+	return nil
+}
+
+// Settings returns the settings in force.
+func (h *Hub) Settings() *config.Settings { return h.Surfaces.Now().Settings }
+
+// The keys that seal what clients carry, in the state directory. After the one is renamed to the
+// other, the hub makes a new key, and selection_refs of the old one stay valid.
+const (
+	StateKey    = "state.key"
+	PreviousKey = "state.key.previous"
+)
+
+// newSurfaces makes the surfaces, and the loader, which defers tools and finds them.
+func (h *Hub) newSurfaces(first *Configured, key []byte) error {
+	s := first.Settings
+	keys := [][]byte{key}
+	previous := filepath.Join(s.StateDir, PreviousKey)
+	if _, err := os.Stat(previous); err == nil {
+		old, err := seal.LoadKey(previous)
+		if err != nil {
+			return err
+		}
+		keys = append(keys, old)
+	}
+	var options search.Options
+	if s.Embeddings.URL != "" {
+		store, err := embed.New(context.Background(), s.Embeddings) // until close
+		if err != nil {
+			return err
+		}
+		h.meaning, options.Meaning = store, store
+	}
+	loader, err := deferred.New(s.Deferred, deferred.Options{Keys: keys, Describe: h.describeSurface,
+		Record: h.recordSurface, Needs: h.Group.Needs,
+		Search: options, HubTools: h.hubTools})
+	if err != nil {
+		return err
+	}
+	h.Surfaces = &surfaces{group: h.Group, loader: loader}
+	h.Surfaces.configured.Store(first)
+	h.Surfaces.offer(first, nil)
+	return nil
+}
+
+// describeSurface completes the record of a new surface.
+func (h *Hub) describeSurface(r *tool.SurfaceRecord) {
+	r.PolicyRefs = []string{"policy:" + h.Surfaces.Now().Gate.Engine().Version()}
+	r.RuntimeRefs = []string{"mcp-toolhub/" + Version()}
+}
+
+// recordSurface writes a new surface to the journal. The request that brought it about does not wait for that.
+func (h *Hub) recordSurface(s *tool.Surface, event tool.Event) {
+	if err := h.journal.AppendNaming(context.Background(), s, event); err != nil {
+		h.Logger.Warn("a surface is not in the journal", "error", err)
+	}
+}
+
+// Close stops the servers and then the journal. kill cuts the polite part short.
+func (h *Hub) Close(kill context.Context) error {
+	ctx, cancel := context.WithTimeout(kill, stopWithin)
+	defer cancel()
+	h.desk.Close()
+	h.page.Close()
+	h.pageHub.close()
+	err := errors.Join(h.Permission.close(ctx), h.commands.Close(), h.Group.Close(ctx))
+	if h.meaning != nil {
+		h.meaning.Close()
+	}
+	h.stopEnding()
+	h.Results.Close()
+	err = errors.Join(err, h.journal.Close())
+	h.stopFilling(kill)
+	h.extendChains()
+	return err
+}
+
+// stopWithin bounds the time that all servers together have to stop by themselves.
+const stopWithin = 10 * time.Second

@@ -1,0 +1,98 @@
+package hub
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
+)
+
+// Look is what the commands that look back at decisions need. No server is started for it: tools
+// are those of an earlier start.
+type Look struct {
+	Settings *config.Settings
+	Own      *builtins
+	Table    []*tool.HubTool
+	Gate     *gate.Gate // of settings, without remembered answers
+	Tools    history.Tools
+	Calls    []history.Call // oldest first
+}
+
+// ConfiguredBy makes what settings configure, with a gate that remembers no answers.
+func ConfiguredBy(s *config.Settings) (*Configured, error) {
+	logger := slog.New(slog.DiscardHandler)
+	c, err := configure(s, nil, Tools(&Hub{}), command.NewRunner("", logger), logger)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// KnownTools finds the tools of catalogs, and those of the hub itself.
+func KnownTools(catalogs []tool.Catalog, own []*tool.HubTool) history.Tools {
+	all := make(map[tool.Name]*tool.Tool)
+	for _, c := range catalogs {
+		for _, t := range c.Tools {
+			all[t.Name] = t
+		}
+	}
+	for _, t := range own {
+		all[t.Name] = &tool.Tool{Name: t.Name, Server: tool.OwnServer, Native: string(t.Name), Hub: t,
+			Declaration: json.RawMessage(`{"annotations":` + t.Annotations + `}`)}
+	}
+	return func(name tool.Name) *tool.Tool { return all[name] }
+}
+
+// Past is the history with the policy in force.
+func (l *Look) Past() history.Past {
+	return history.Past{Calls: l.Calls, Tools: l.Tools, Home: homeDir(),
+		Gate: func(more []policy.Rule) (*gate.Gate, error) {
+			s := *l.Settings
+			s.Policy.Sets = append(slices.Clip(s.Policy.Sets), policy.Set{Source: policy.CommandLine, Rules: more})
+			return (&Configured{Settings: &s, Own: l.Own}).newGate(nil, l.Table)
+		}}
+}
+
+// homeDir is the user's directory; "" where that is not known: then there is none to keep out of rules.
+func homeDir() string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return home
+}
+
+// SumOf says in one line what the rules come to.
+func SumOf(found *history.Suggested) string {
+	text := fmt.Sprintf("People allowed %s and denied %d. With %s, %d of those allowed would run unasked, and none "+
+		"of those denied",
+		textfile.Count(found.Allowed, "call"), found.Denied, textfile.Count(len(found.Suggestions), "new rule"),
+		found.Spared)
+	if found.Untold > 0 {
+		text += fmt.Sprintf("; %s cannot be decided about again and count for nothing",
+			textfile.Count(found.Untold, "call"))
+	}
+	return text
+}
+
+// ShownEvidence is the number of calls that are shown of those behind a rule.
+const ShownEvidence = 5
+
+// ThroughText is a call that nobody allowed and a rule would.
+func ThroughText(t *history.Through) string {
+	was := "was " + string(t.Was)
+	if t.Answer != "" {
+		was = string(t.Answer)
+	}
+	return fmt.Sprintf("%s %s %s (%s)", t.ID, t.Tool, hidden.Line(t.Arguments, 200), was)
+}

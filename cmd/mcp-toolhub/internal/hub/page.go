@@ -1,0 +1,418 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+)
+
+// pageHub is the hub as its page sees it. It implements console.Hub.
+type pageHub struct {
+	Model
+	secrets *secret.Masker
+
+	mu      sync.Mutex
+	closed  bool
+	records store.Store // nil until somebody looks at calls
+}
+
+// newPage makes the page for people.
+func (h *Hub) newPage(key []byte) {
+	h.pageHub = &pageHub{Model: Model{Hub: h}, secrets: h.known.Masker(key)}
+	h.page = console.New(console.Options{Hub: h.pageHub, Approvals: h.Permission.approvals, Person: LocalActor().Name,
+		Logger: h.Logger,
+		At:     h.pageAt, Passkeys: filepath.Join(h.Settings().StateDir, "passkeys.json"),
+		Mode: func() string { return h.Settings().Policy.Page }})
+}
+
+// pageAt is where the page is, without its path. There are no passkeys for IP addresses, so then it
+// is at localhost in place of these.
+func (h *Hub) pageAt() string {
+	at := cmp.Or(h.base(), h.Permission.at())
+	if u, err := url.Parse(at); err == nil && h.Settings().Policy.Page == console.ApproveByPasskey {
+		if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
+			u.Host = "localhost:" + u.Port()
+			return u.String()
+		}
+	}
+	return at
+}
+
+// close ends the look at the records.
+func (p *pageHub) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if p.records != nil {
+		_ = p.records.Close()
+	}
+}
+
+func (p *pageHub) Places() ([]control.Tool, error) {
+	return p.Surface(namespace.DefaultProfile, Stranger())
+}
+
+func (p *pageHub) Tool(name string) (*console.Tool, error) {
+	own := OwnTools{Hub: p.Hub, Profile: namespace.DefaultProfile}
+	l, ok := own.Find(name)
+	if !ok {
+		return nil, console.ErrUnknown
+	}
+	f, err := own.factsOf(l.Tool)
+	if err != nil {
+		return nil, err
+	}
+	shown := &console.Tool{Name: l.Name, Server: l.Tool.Server, Description: Described(*l),
+		Facts:       shownRows(l, f, own.withoutOutputSchema(l.Tool)...),
+		Declaration: l.Declaration, InputSchema: l.Tool.InputSchema, Secret: f.Sensitive,
+		Mask: func(arguments json.RawMessage) json.RawMessage {
+			arguments, _ = p.secrets.JSON(arguments, f.Sensitive...)
+			return gate.Mask(arguments, f)
+		}}
+	places, err := p.Places()
+	for _, at := range places {
+		if at.ID == string(l.Tool.Name) {
+			shown.State, shown.Why = at.State, at.Why
+		}
+	}
+	return shown, err
+}
+
+// Says implements console.Hub; line breaks are spaces.
+func (p *pageHub) Says(name string) string {
+	l, ok := OwnTools{Hub: p.Hub, Profile: namespace.DefaultProfile}.Find(name)
+	if !ok {
+		return ""
+	}
+	return strings.Join(strings.Fields(Described(*l)), " ")
+}
+
+// pageActor is the caller of the page: the user who runs the hub, whatever browser that is.
+func pageActor() tool.Actor {
+	a := LocalActor()
+	a.Door = console.Door
+	return a
+}
+
+// pageSession is a session of the page, by its id there.
+func pageSession(id string) tool.Session {
+	return tool.Session{Key: console.SessionKey(id), Name: console.Door, Person: tool.Local}
+}
+
+// invoke makes a call of the page. It waits for a person as long as a question is open.
+func (p *pageHub) invoke(ctx context.Context, t console.Try) (invoke.Outcome, error) {
+	surface, err := p.Surfaces.Surface(namespace.DefaultProfile, pageActor())
+	if err != nil {
+		return invoke.Outcome{}, err
+	}
+	return p.pipeline.Invoke(ctx, &invoke.Call{Surface: surface, Name: t.Tool,
+		Params:    CallParams(t.Tool, t.Arguments, nil),
+		Arguments: t.Arguments,
+		Method:    console.Door, Actor: pageActor(), Session: pageSession(t.Session), Invocation: t.Invocation,
+		Progress: func(tool.Progress) {}}), nil
+}
+
+func (p *pageHub) Try(ctx context.Context, t console.Try) console.Tried {
+	o, err := p.invoke(ctx, t)
+	switch {
+	case err != nil:
+		return console.Tried{Status: tool.StatusFailed, Failed: true, Text: err.Error()}
+	case o.Err != nil:
+		return console.Tried{Status: o.Status, Failed: true, Text: fmt.Sprintf("%s (JSON-RPC error %d)", o.Err.Text(),
+			o.Err.Code)}
+	}
+	isError, _ := rawjson.Get(o.Result, "isError")
+	result, _ := p.secrets.JSON(o.Result)
+	tried := console.Tried{Status: o.Status, Failed: string(isError) == "true", Text: strings.Clone(ResultText(result))}
+	if o.Free != nil {
+		o.Free()
+	}
+	return tried
+}
+
+func (p *pageHub) Search(ctx context.Context, session, query string) (found console.Found, err error) {
+	arguments := append(append([]byte(`{"limit":20,"detail":"signature","query":`), rawjson.Quote(query)...), '}')
+	o, err := p.invoke(ctx, console.Try{Session: session, Tool: string(deferred.SearchName), Arguments: arguments})
+	if err != nil || o.Err != nil {
+		return found, errors.Join(err, o.Err)
+	}
+	answer, err := ReadSearch(o.Result)
+	if err != nil {
+		return found, err
+	}
+	for _, m := range answer.Matches {
+		found.Matches = append(found.Matches, console.Match{Name: m.Name, Summary: m.Summary, Score: m.Score,
+			Why: m.Why})
+	}
+	found.Notes = slices.Concat(answer.Unknown(), answer.Away(), answer.Notes)
+	if len(answer.Matches) == 0 {
+		found.Notes = append(found.Notes, answer.Next.Hint)
+	}
+	return found, nil
+}
+
+// store is the record store, opened when it is first needed. Where it is to be fresh, or the hub
+// does not keep it up to date, it is filled for a moment.
+func (p *pageHub) store(ctx context.Context, fresh bool) (store.Store, error) {
+	s := p.Settings()
+	opened, err := p.openStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if fresh || p.Hub.records == nil {
+		ctx, cancel := context.WithTimeout(ctx, fillWithin)
+		defer cancel()
+		if err := store.FillUp(ctx, opened, s.Journal.Dir); err != nil {
+			p.Logger.Debug("the newest calls may be missing on the page", "error", err)
+		}
+	}
+	return opened, nil
+}
+
+// fillWithin bounds the wait of a page for the newest calls.
+const fillWithin = 2 * time.Second
+
+func (p *pageHub) openStore(ctx context.Context) (store.Store, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errors.New("the hub is stopping")
+	}
+	if p.records == nil {
+		opened, err := OpenRecords(p.Settings())(context.WithoutCancel(ctx))
+		if err != nil {
+			return nil, err
+		}
+		p.records = opened
+	}
+	return p.records, nil
+}
+
+func (p *pageHub) Calls(ctx context.Context, q console.CallQuery) ([]store.Call, error) {
+	c := lookup.Search{Since: q.Since, Until: q.Until, Text: q.Text, Limit: q.Limit, Is: make(map[store.Column]*string)}
+	for column, value := range q.Is {
+		c.Is[column] = &value
+	}
+	query, _, err := c.Query()
+	if err != nil {
+		return nil, err
+	}
+	query.Before = q.Before
+	s, err := p.store(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	return s.List(ctx, query)
+}
+
+func (p *pageHub) CallsSeen(ctx context.Context) (int64, error) {
+	s, err := p.store(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	return s.Position(ctx)
+}
+
+func (p *pageHub) Story(ctx context.Context, id tool.InvocationID) (*console.Story, error) {
+	for _, fresh := range []bool{false, true} { // a call that has just been made may not be there yet
+		s, err := p.store(ctx, fresh)
+		if err != nil {
+			return nil, err
+		}
+		told, err := lookup.ReadStory(ctx, s, id)
+		if err == nil && (fresh || told.Result != nil) {
+			return told.Shown(), nil
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+	}
+	return nil, console.ErrUnknown
+}
+
+// steering are the servers that somebody has stopped or started. Its zero value, with a group,
+// leaves all to the config. It is safe for concurrent use.
+type steering struct {
+	group *upstream.Group
+
+	mu      sync.Mutex
+	stopped map[string]bool
+	started map[string]bool // they do not wait for a call
+}
+
+// apply makes the group one of cfg's servers, as they are steered.
+func (s *steering) apply(cfg upstream.Config) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.applyBut(cfg, "")
+}
+
+// applyBut is apply without one server more, where that is not "". s.mu is held.
+func (s *steering) applyBut(cfg upstream.Config, but string) error {
+	cfg.Servers = slices.Clone(cfg.Servers)
+	for i := range cfg.Servers {
+		sc := &cfg.Servers[i]
+		sc.Disabled = sc.Disabled || s.stopped[sc.ID] || sc.ID == but
+		sc.Lazy = sc.Lazy && !s.started[sc.ID]
+	}
+	return s.group.Apply(cfg)
+}
+
+// steer starts, stops or restarts a server of cfg.
+func (s *steering) steer(cfg upstream.Config, server string, to console.Steering) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped == nil {
+		s.stopped, s.started = make(map[string]bool), make(map[string]bool)
+	}
+	s.stopped[server], s.started[server] = to == console.Stop, to != console.Stop
+	if to != console.Stop {
+		if err := s.applyBut(cfg, server); err != nil { // one that sleeps wakes up so, too
+			return err
+		}
+	}
+	return s.applyBut(cfg, "")
+}
+
+func (s *steering) isStopped(server string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped[server]
+}
+
+func (p *pageHub) Steer(server string, to console.Steering) error {
+	all := p.Servers()
+	at := slices.IndexFunc(all, func(st tool.ServerStatus) bool { return st.Server == server })
+	var steps []console.Steering
+	if at >= 0 {
+		steps, _ = p.Steps(all[at])
+	}
+	if !slices.Contains(steps, to) {
+		return fmt.Errorf("server %q cannot be told to %s now: look at its state", server, to)
+	}
+	p.Logger.Info("a person steers a server on the page", "server", server, "to", string(to))
+	return p.steering.steer(p.Settings().Upstream, server, to)
+}
+
+func (p *pageHub) Steps(st tool.ServerStatus) (steps []console.Steering, stopped string) {
+	servers := p.Settings().Upstream.Servers
+	at := slices.IndexFunc(servers, func(sc upstream.ServerConfig) bool { return sc.ID == st.Server })
+	switch {
+	case at < 0: // a source of tools of the hub's own
+		return nil, ""
+	case servers[at].Disabled:
+		return nil, "The config has it disabled. This enables it: mcp-toolhub enable " + st.Server
+	case p.steering.isStopped(st.Server):
+		return []console.Steering{console.Start},
+			"Somebody stopped it here. It stays so until it is started here, or the hub is."
+	case st.State == tool.ServerStopped:
+		return []console.Steering{console.Start}, "" // it sleeps, and its status says so
+	}
+	return []console.Steering{console.Restart, console.Stop}, ""
+}
+
+// signInServer returns the server of that id, if people can sign in to it.
+func (p *pageHub) signInServer(id string) (upstream.ServerConfig, error) {
+	for _, sc := range p.Settings().Upstream.Servers {
+		if sc.ID == id && canSignIn(sc) {
+			return sc.WithDefaults().For(tool.Local), nil
+		}
+	}
+	return upstream.ServerConfig{}, fmt.Errorf("nobody can sign in to a server %q here", id)
+}
+
+// canSignIn reports whether a person can sign in to the server.
+func canSignIn(sc upstream.ServerConfig) bool {
+	return !sc.IsOff() && sc.Transport != upstream.Stdio && sc.SignsIn() && !sc.OAuth.Machine
+}
+
+func (p *pageHub) SignsIn() (ids []string) {
+	for _, sc := range p.Settings().Upstream.Servers {
+		if canSignIn(sc) {
+			ids = append(ids, sc.ID)
+		}
+	}
+	return ids
+}
+
+// SignIn goes by the desk, as sign-ins for calls do. Whoever uses the page is the person of this machine.
+func (p *pageHub) SignIn(ctx context.Context, session, server string) (console.Visit, error) {
+	begun, err := p.desk.Visit(ctx, server, pageSession(session), "mcp-toolhub ui")
+	return console.Visit{Server: server, Address: begun.Address, Code: begun.Code}, err
+}
+
+func (p *pageHub) SignOut(ctx context.Context, server string) (string, error) {
+	sc, err := p.signInServer(server)
+	if err != nil {
+		return "", err
+	}
+	return SignOut(ctx, p.Hub.signIns, sc)
+}
+
+func (p *pageHub) SecretNames() ([]string, error) {
+	all, err := secrets.Read(p.Settings().StateDir)
+	return slices.Sorted(maps.Keys(all)), err
+}
+
+func (p *pageHub) Rules() (all []console.Rule) {
+	for _, r := range p.Surfaces.Now().Gate.Engine().Rules() {
+		var matches []string
+		for _, m := range []struct {
+			key    string
+			values []string
+		}{{"", r.Match}, {"tags ", r.Tags}, {"server ", r.Server}, {"profile ", r.Profile}, {"actor ", r.Actor}} {
+			if len(m.values) > 0 {
+				matches = append(matches, m.key+strings.Join(m.values, ", "))
+			}
+		}
+		all = append(all, console.Rule{Ref: r.Ref, Then: string(r.Then), Matches: strings.Join(matches, "; "),
+			When:   r.When,
+			Reason: r.Reason, Place: r.Place})
+	}
+	return all
+}
+
+func (p *pageHub) Explain(ctx context.Context, e console.Explain) (string, error) {
+	if !slices.Contains([]string{"stdio", "http", "cli", console.Door}, e.Door) {
+		return "", fmt.Errorf("door %q is not known: use stdio, http, cli or ui", e.Door)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	asked := policy.Request{Actor: tool.Actor{Name: e.Actor, Door: e.Door}, Profile: namespace.DefaultProfile,
+		Input: e.Arguments}
+	x, err := Explained(ctx, p.Hub, tool.Name(e.Tool), asked)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	err = x.WriteText(&out)
+	return out.String(), err
+}
+
+func (p *pageHub) Revoke(id string) error { return p.Permission.Grants.Revoke(id) }
