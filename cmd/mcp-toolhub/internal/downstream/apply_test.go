@@ -27,7 +27,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// Whoever came in with a token that is gone, or has become another one, hears nothing more: what stands open ends with it.
+// Whoever came in with a token that is gone, or has become another one, hears nothing more: what
+// stands open ends with it.
 func TestATokenThatIsGone(t *testing.T) {
 	t.Parallel()
 	token := func(name, secret string) Token { return Token{Name: name, Secret: secret + "-0123456789abcdef"} }
@@ -38,7 +39,8 @@ func TestATokenThatIsGone(t *testing.T) {
 		stays         bool
 	}{
 		{"removed", []Token{token("ann", "a"), token("bob", "b")}, []Token{token("ann", "a")}, "b", false},
-		{"renewed", []Token{token("ann", "a"), token("bob", "b")}, []Token{token("ann", "a"), token("bob", "c")}, "b", false},
+		{"renewed", []Token{token("ann", "a"), token("bob", "b")}, []Token{token("ann", "a"), token("bob", "c")}, "b",
+			false},
 		{"not touched", []Token{token("ann", "a"), token("bob", "b")}, []Token{token("ann", "a")}, "a", true},
 		{"needed from now on", nil, []Token{token("local", "a")}, "", false},
 		{"not needed any more", []Token{token("ann", "a")}, nil, "a", false},
@@ -53,9 +55,11 @@ func TestATokenThatIsGone(t *testing.T) {
 				as = []string{"Authorization", "Bearer " + token("", c.as).Secret}
 			}
 			session := open(t, url, "2025-11-25", as...)
-			standing := stream(t, http.MethodGet, url, "", append(as, headerSession, session, headerVersion, "2025-11-25")...)
-			told := stream(t, http.MethodPost, url, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{`+
-				modernMeta+`}}}`, append(as, headerVersion, modernVersion, headerMethod, methodListen)...)
+			standing := stream(t, http.MethodGet, url, "", append(as, headerSession, session, headerVersion,
+				"2025-11-25")...)
+			told := stream(t, http.MethodPost, url,
+				`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{`+
+					modernMeta+`}}}`, append(as, headerVersion, modernVersion, headerMethod, methodListen)...)
 			<-told // acknowledged
 			s.Apply(Config{Auth: AuthConfig{Tokens: c.after}}, []string{"default"})
 			s.Changed(Change{Profile: "default", Tools: true})

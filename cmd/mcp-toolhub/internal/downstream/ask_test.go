@@ -73,7 +73,8 @@ type questionCase struct {
 
 func questionCases() []questionCase {
 	refused := func(code int, what string) string {
-		return fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":"client does not support %s"}}`, code, what)
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":"client does not support %s"}}`,
+			code, what)
 	}
 	q := func(method, params string) tool.Question {
 		question := tool.Question{Method: method}
@@ -83,17 +84,21 @@ func questionCases() []questionCase {
 		return question
 	}
 	return []questionCase{
-		{"form", q(tool.MethodElicit, `{"x":1e400,"mess\u0061ge":"N\u0061me <b>?","requestedSchema":{"type":"object","properties":{}}}`),
+		{"form", q(tool.MethodElicit,
+			`{"x":1e400,"mess\u0061ge":"N\u0061me <b>?","requestedSchema":{"type":"object","properties":{}}}`),
 			`"method":"elicitation/create","params":{"x":1e400,"mess\u0061ge":"[s] N\u0061me <b>?","requestedSchema":{"type":"object","properties":{}}}`,
 			`{"action":"accept","content":{"n":12345678901234567890}}`,
-			map[string]string{`{}`: refused(-32601, "elicitation"), `{"elicitation":{"url":{}}}`: refused(-32602, "elicitation of mode form")}},
+			map[string]string{`{}`: refused(-32601, "elicitation"), `{"elicitation":{"url":{}}}`: refused(-32602,
+				"elicitation of mode form")}},
 		{"url", q(tool.MethodElicit, `{"mode":"url","elicitationId":"e","url":"https://x/?a&b","message":"sign in"}`),
 			`"method":"elicitation/create","params":{"mode":"url","elicitationId":"e","url":"https://x/?a&b","message":"[s] sign in"}`,
 			`{"action":"decline"}`,
-			map[string]string{`{"roots":{}}`: refused(-32601, "elicitation"), `{"elicitation":{}}`: refused(-32602, "elicitation of mode url"),
+			map[string]string{`{"roots":{}}`: refused(-32601, "elicitation"),
+				`{"elicitation":{}}`:          refused(-32602, "elicitation of mode url"),
 				`{"elicitation":{"form":{}}}`: refused(-32602, "elicitation of mode url")}},
 		{"sampling", q(tool.MethodSample, `{"messages":[],"maxTokens":1.0,"message":"m"}`),
-			`"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1.0,"message":"m"}`, `{"role":"assistant","z":1,"a":2}`,
+			`"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1.0,"message":"m"}`,
+			`{"role":"assistant","z":1,"a":2}`,
 			map[string]string{`{"elicitation":{}}`: refused(-32601, "sampling")}},
 		{"sampling with tools", q(tool.MethodSample, `{"messages":[],"tools":[]}`),
 			`"method":"sampling/createMessage","params":{"messages":[],"tools":[]}`, `{}`,
@@ -117,7 +122,8 @@ func TestQuestionsOverStdio(t *testing.T) {
 				if !refused {
 					want = c.answer
 					w.want(`{"jsonrpc":"2.0","id":"toolhub-1",` + c.shown + `}`)
-					w.send(`{"jsonrpc":"2.0","id":"toolhub-2","result":{"not":"asked"}}`, `{"jsonrpc":"2.0","id":"toolhub-1","result":`+c.answer+`}`)
+					w.send(`{"jsonrpc":"2.0","id":"toolhub-2","result":{"not":"asked"}}`,
+						`{"jsonrpc":"2.0","id":"toolhub-1","result":`+c.answer+`}`)
 				}
 				w.want(`{"jsonrpc":"2.0","id":7,"result":{"content":[],"answers":[` + want + `],` + metaOK + `}}`)
 			})
@@ -143,17 +149,20 @@ func TestQuestionsOverHTTP(t *testing.T) {
 				in := openCapable(t, url, capabilities)
 				if want, refused := c.lacking[capabilities]; refused {
 					status, _, got := post(t, url, callEcho, in...)
-					wantHTTP(t, status, got, 200, `{"jsonrpc":"2.0","id":7,"result":{"content":[],"answers":[`+want+`],`+metaOK+`}}`)
+					wantHTTP(t, status, got, 200, `{"jsonrpc":"2.0","id":7,"result":{"content":[],"answers":[`+want+
+						`],`+metaOK+`}}`)
 					return
 				}
 				events := stream(t, http.MethodPost, url, callEcho, in...)
 				if got := <-events; got != `{"jsonrpc":"2.0","id":"toolhub-1",`+c.shown+`}` {
 					t.Fatalf("asked %s", got)
 				}
-				if status, _, got := post(t, url, `{"jsonrpc":"2.0","id":"toolhub-1","result":`+c.answer+`}`, in...); status != 202 || len(got) > 0 {
+				if status, _, got := post(t, url, `{"jsonrpc":"2.0","id":"toolhub-1","result":`+c.answer+`}`,
+					in...); status != 202 || len(got) > 0 {
 					t.Errorf("answer: %d %v", status, got)
 				}
-				if got := settle(<-events); got != `{"jsonrpc":"2.0","id":7,"result":{"content":[],"answers":[`+c.answer+`],`+metaOK+`}}` {
+				if got := settle(<-events); got != `{"jsonrpc":"2.0","id":7,"result":{"content":[],"answers":[`+
+					c.answer+`],`+metaOK+`}}` {
 					t.Errorf("result %s", got)
 				}
 			})
@@ -200,9 +209,11 @@ func TestLabels(t *testing.T) {
 			t.Errorf("%s is shown as %s", params, got.Params)
 		}
 	}
-	err := &tool.RPCError{Code: tool.CodeURLElicitationRequired, Data: json.RawMessage(`{"elicitations":[{"message":"m"},7]}`),
-		Raw: json.RawMessage(`{"code":-32042,"x":1e9,"data":{"elicitations":[{"message":"m"},7]}}`)}
-	if got := labelledError("s", err); string(got.Raw) != `{"code":-32042,"x":1e9,"data":{"elicitations":[{"message":"[s] m"},7]}}` {
+	err := &tool.RPCError{Code: tool.CodeURLElicitationRequired,
+		Data: json.RawMessage(`{"elicitations":[{"message":"m"},7]}`),
+		Raw:  json.RawMessage(`{"code":-32042,"x":1e9,"data":{"elicitations":[{"message":"m"},7]}}`)}
+	if got := labelledError("s",
+		err); string(got.Raw) != `{"code":-32042,"x":1e9,"data":{"elicitations":[{"message":"[s] m"},7]}}` {
 		t.Errorf("shown as %s", got.Raw)
 	}
 }
@@ -264,7 +275,8 @@ func TestCancelWhileAsking(t *testing.T) {
 	w.send(callEcho)
 	w.next()
 	w.next()
-	w.send(`{"jsonrpc":"2.0","id":"toolhub-1","result":{}}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+	w.send(`{"jsonrpc":"2.0","id":"toolhub-1","result":{}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
 	w.want(fmt.Sprintf(cancelledNote, 2))
 	if err := <-ended; err == nil {
 		t.Error("the question was answered")
@@ -372,7 +384,8 @@ func TestQuestionsDoNotCross(t *testing.T) {
 	var calling sync.WaitGroup
 	for i := range clients {
 		who := fmt.Sprintf("client-%d", i)
-		call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp.s.echo","arguments":{"who":"` + who + `"}}}`
+		call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp.s.echo","arguments":{"who":"` +
+			who + `"}}}`
 		question := func(n int) string {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","id":"toolhub-%d","method":"elicitation/create","params":{"message":"[s] %s"}}`, n, who)
 		}
@@ -460,7 +473,8 @@ func (f *far) recordsOf(t *testing.T) (invocations map[string]map[string]any) {
 	if err := f.journal.Close(); err != nil {
 		t.Fatal(err)
 	}
-	invocations, results, schemas := make(map[string]map[string]any), make(map[string]int), make(map[string]*schema.Schema)
+	invocations, results, schemas := make(map[string]map[string]any), make(map[string]int),
+		make(map[string]*schema.Schema)
 	err := persist.Read(f.dir, func(line json.RawMessage) bool {
 		var r map[string]any
 		if err := json.Unmarshal(line, &r); err != nil {
@@ -498,7 +512,8 @@ func (f *far) recordsOf(t *testing.T) (invocations map[string]map[string]any) {
 func standardSchema(t *testing.T, object string) *schema.Schema {
 	t.Helper()
 	name := strings.ReplaceAll(strings.TrimPrefix(object, "tool_"), "_", "-")
-	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "shared", "agenttool", "schemas", "agenttool-"+name+".schema.json"))
+	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "shared", "agenttool", "schemas", "agenttool-"+
+		name+".schema.json"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// forwardedRequests are a prompt and a resource of the server a that clients ask for, and what the server is asked for then.
+// forwardedRequests are a prompt and a resource of the server a that clients ask for, and what the
+// server is asked for then.
 func forwardedRequests() map[string]struct{ params, native string } {
 	return map[string]struct{ params, native string }{
 		methodPromptsGet:    {`"name":"mcp.a.greet"`, `"name":"greet"`},
@@ -24,7 +25,8 @@ func forwardedRequests() map[string]struct{ params, native string } {
 }
 
 // onForwarded runs test for both methods over both wires.
-func onForwarded(t *testing.T, v func() *servers, test func(t *testing.T, c *asker, s *Server, method, params, native string)) {
+func onForwarded(t *testing.T, v func() *servers, test func(t *testing.T, c *asker, s *Server, method, params,
+	native string)) {
 	t.Helper()
 	for method, e := range forwardedRequests() {
 		for _, door := range []string{"stdio", "http"} {
@@ -43,7 +45,8 @@ func onForwarded(t *testing.T, v func() *servers, test func(t *testing.T, c *ask
 
 // ofModern is a reply of a server of 2026-07-28.
 func ofModern(result string, needsInput bool) tool.Reply {
-	return tool.Reply{Result: json.RawMessage(result), NeedsInput: needsInput, Mapping: tool.ExternalMapping{ProtocolVersion: modernVersion}}
+	return tool.Reply{Result: json.RawMessage(result), NeedsInput: needsInput,
+		Mapping: tool.ExternalMapping{ProtocolVersion: modernVersion}}
 }
 
 // Several rounds of a server of 2026-07-28: with questions and a state, with a state alone, with questions alone.
@@ -61,7 +64,8 @@ func TestForwardedRequestInRounds(t *testing.T) {
 			case string(state) == `"\u0061<"`:
 				return ofModern(`{"resultType":"input_required","requestState":"second"}`, true), nil
 			case string(state) == `"second"`:
-				return ofModern(`{"resultType":"input_required","inputRequests":{"c":{"method":"roots/list"}}}`, true), nil
+				return ofModern(`{"resultType":"input_required","inputRequests":{"c":{"method":"roots/list"}}}`, true),
+					nil
 			case responses != nil:
 				params, _, _ := rawjson.Delete(r.Params, "_meta")
 				return ofModern(`{"params":`+string(params)+`,"resultType":"complete"}`, false), nil
@@ -73,7 +77,8 @@ func TestForwardedRequestInRounds(t *testing.T) {
 	}
 	onForwarded(t, v, func(t *testing.T, c *asker, s *Server, method, params, native string) {
 		got := c.send(c.requestOf(method, params))
-		if len(got) != 2 || got[0] != `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":1}}` {
+		if len(got) != 2 ||
+			got[0] != `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":1}}` {
 			t.Fatalf("got %v", got)
 		}
 		asked, with := input(t, got[1])
@@ -89,7 +94,8 @@ func TestForwardedRequestInRounds(t *testing.T) {
 			t.Errorf("%d requests wait", s.Health().Waiting)
 		}
 		second := c.ask(method, params+with(`{"a":{"action":"accept"},"b":{"roots":[]}}`))
-		if strings.Contains(second, "second") || strings.Contains(second, "inputRequests") || strings.Contains(second, "ttlMs") {
+		if strings.Contains(second, "second") || strings.Contains(second, "inputRequests") ||
+			strings.Contains(second, "ttlMs") {
 			t.Errorf("result %s", second)
 		}
 		_, with = input(t, second)
@@ -101,7 +107,8 @@ func TestForwardedRequestInRounds(t *testing.T) {
 		if method == methodResourcesRead {
 			hints = `,"ttlMs":0,"cacheScope":"private"`
 		}
-		want := `{"jsonrpc":"2.0","id":4,"result":{"params":{` + native + `,"inputResponses":{"c":{"big":1e400}}},"resultType":"complete"` +
+		want := `{"jsonrpc":"2.0","id":4,"result":{"params":{` + native +
+			`,"inputResponses":{"c":{"big":1e400}}},"resultType":"complete"` +
 			hints + `,"_meta":{` + serverInfoMember + `}}}`
 		if got := c.ask(method, params+with(`{"c":{"big":1e400}}`)); got != want {
 			t.Errorf("result %s\nwant   %s", got, want)
@@ -126,14 +133,16 @@ func TestSuspendedRequest(t *testing.T) {
 				return tool.Reply{}, err
 			}
 			r.Progress(tool.Progress{Params: json.RawMessage(`{"progress":2}`)})
-			second, err := r.Ask(ctx, []tool.Question{{Method: tool.MethodSample, Params: json.RawMessage(`{"maxTokens":1.0}`)}})
+			second, err := r.Ask(ctx, []tool.Question{{Method: tool.MethodSample,
+				Params: json.RawMessage(`{"maxTokens":1.0}`)}})
 			return answered(append(first, second...), err)
 		}}
 	}
 	onForwarded(t, v, func(t *testing.T, c *asker, s *Server, method, params, _ string) {
 		got := c.ask(method, params)
 		asked, with := input(t, got)
-		if !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{`) ||
+		if !strings.HasPrefix(got,
+			`{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{`) ||
 			!strings.HasSuffix(got, `","_meta":{`+serverInfoMember+`}}}`) {
 			t.Errorf("result %s", got)
 		}
@@ -146,7 +155,8 @@ func TestSuspendedRequest(t *testing.T) {
 			t.Errorf("asked again %s", asked)
 		}
 		all := c.send(c.requestOf(method, params+with(`{"q1":{"action":"accept","big":1e400}}`)))
-		if len(all) != 2 || all[0] != `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":2,"progressToken":3}}` {
+		if len(all) != 2 ||
+			all[0] != `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":2,"progressToken":3}}` {
 			t.Errorf("got %v", all)
 		}
 		asked, with = input(t, all[len(all)-1])
@@ -195,12 +205,14 @@ func TestRequestStateOfForwardedIsBound(t *testing.T) {
 			ann, bob := strings.Repeat("a", 16), strings.Repeat("b", 16)
 			f := behind(&servers{forward: forward})
 			f.execute = needing(`{"resultType":"input_required","inputRequests":{"q1":{"method":"roots/list"}}}`)
-			s := newServer(t, Config{Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: ann}, {Name: "bob", Secret: bob}}}}, f)
+			s := newServer(t, Config{Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: ann},
+				{Name: "bob", Secret: bob}}}}, f)
 			base := serve(t, s)
 			as := func(path, secret string) *asker { return overHTTP(t, base+path, "Authorization", "Bearer "+secret) }
 			c := as("/mcp", ann)
 			const prompt, args = `"name":"mcp.a.greet"`, `,"arguments":{"a":"1","b":"2"}`
-			const page, sameName = `"uri":"file:///one"`, `"uri":"toolhub://a/greet"` // which the server knows as the prompt is called
+			// which the server knows as the prompt is called
+			const page, sameName = `"uri":"file:///one"`, `"uri":"toolhub://a/greet"`
 			given := func(method, params string) string {
 				t.Helper()
 				got := c.ask(method, params)
@@ -210,7 +222,8 @@ func TestRequestStateOfForwardedIsBound(t *testing.T) {
 				_, with := input(t, got)
 				return with(`{"q1":{"roots":[]}}`)
 			}
-			withArgs, plain, read := given(methodPromptsGet, prompt+args), given(methodPromptsGet, prompt), given(methodResourcesRead, page)
+			withArgs, plain, read := given(methodPromptsGet, prompt+args), given(methodPromptsGet, prompt),
+				given(methodResourcesRead, page)
 			_, with := input(t, c.call("mcp.s.echo", `{}`, ""))
 			called := with(`{"q1":{"roots":[]}}`)
 			tampered := []byte(withArgs)
@@ -220,10 +233,12 @@ func TestRequestStateOfForwardedIsBound(t *testing.T) {
 				as                         *asker
 				method, params, state, why string
 			}{
-				"tampered":              {c, methodPromptsGet, prompt + args, string(tampered), "was changed"},
-				"the server's":          {c, methodPromptsGet, prompt + args, `,"requestState":"its own"`, "was changed"},
-				"no string":             {c, methodResourcesRead, page, `,"requestState":null`, "must be a string"},
-				"other arguments":       {c, methodPromptsGet, prompt + `,"arguments":{"a":"1","b":"3"}`, withArgs, other},
+				"tampered": {c, methodPromptsGet, prompt + args, string(tampered), "was changed"},
+				"the server's": {c, methodPromptsGet, prompt + args, `,"requestState":"its own"`,
+					"was changed"},
+				"no string": {c, methodResourcesRead, page, `,"requestState":null`, "must be a string"},
+				"other arguments": {c, methodPromptsGet, prompt + `,"arguments":{"a":"1","b":"3"}`, withArgs,
+					other},
 				"no arguments":          {c, methodPromptsGet, prompt, withArgs, other},
 				"other prompt":          {c, methodPromptsGet, `"name":"mcp.b.greet"`, plain, other},
 				"other URI":             {c, methodResourcesRead, `"uri":"toolhub://a/file:///both"`, read, other},
@@ -235,13 +250,15 @@ func TestRequestStateOfForwardedIsBound(t *testing.T) {
 				"other profile":         {as("/mcp/p/other", ann), methodPromptsGet, prompt, plain, other},
 				"other door":            {overStdio(t, s), methodPromptsGet, prompt, plain, other},
 			} {
-				if got := r.as.ask(r.method, r.params+r.state); !strings.Contains(got, `"code":-32602`) || !strings.Contains(got, r.why) ||
+				if got := r.as.ask(r.method, r.params+r.state); !strings.Contains(got, `"code":-32602`) ||
+					!strings.Contains(got, r.why) ||
 					!strings.Contains(got, "from the start") {
 					t.Errorf("%s: %s", what, got)
 				}
 			}
 			for _, r := range [][3]string{
-				{methodPromptsGet, `"name":"a__greet","arguments":{ "b":"\u0032","a":"1"}`, withArgs}, // the same, under its other name
+				// the same, under its other name
+				{methodPromptsGet, `"name":"a__greet","arguments":{ "b":"\u0032","a":"1"}`, withArgs},
 				{methodPromptsGet, prompt, plain}, {methodResourcesRead, page, read},
 			} {
 				if got := c.ask(r[0], r[1]+r[2]); !strings.Contains(got, `"result":{"done":"its own"`) {
@@ -251,7 +268,8 @@ func TestRequestStateOfForwardedIsBound(t *testing.T) {
 					t.Errorf("replayed: %s", got)
 				}
 			}
-			if got := c.ask(methodToolsCall, `"name":"mcp.s.echo"`+called); !strings.Contains(got, `"status":"succeeded"`) {
+			if got := c.ask(methodToolsCall, `"name":"mcp.s.echo"`+called); !strings.Contains(got,
+				`"status":"succeeded"`) {
 				t.Errorf("the tool: %s", got)
 			}
 		})
@@ -265,7 +283,8 @@ func TestWaitingRequestsExpire(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var over atomic.Bool
-				s := newServer(t, Config{}, behind(&servers{forward: func(ctx context.Context, r *tool.Request) (tool.Reply, error) {
+				s := newServer(t, Config{}, behind(&servers{forward: func(ctx context.Context,
+					r *tool.Request) (tool.Reply, error) {
 					defer over.Store(true)
 					return forward(ctx, r)
 				}}))
@@ -281,7 +300,8 @@ func TestWaitingRequestsExpire(t *testing.T) {
 				if s.Health().Waiting != 0 || !over.Load() {
 					t.Error("the request still waits")
 				}
-				if got := c.ask(methodPromptsGet, `"name":"mcp.a.greet"`+with(`{"q1":{}}`)); !strings.Contains(got, "has expired") {
+				if got := c.ask(methodPromptsGet, `"name":"mcp.a.greet"`+with(`{"q1":{}}`)); !strings.Contains(got,
+					"has expired") {
 					t.Errorf("result %s", got)
 				}
 				if err := leave(); err != nil {
@@ -323,7 +343,8 @@ func TestWaitingRequestsEnd(t *testing.T) {
 			if s.Health().Waiting != 0 {
 				t.Error("requests still wait")
 			}
-			if got := first.ask(methodResourcesRead, params+with(`{"q1":{}}`)); !strings.Contains(got, "the hub is stopping") {
+			if got := first.ask(methodResourcesRead, params+with(`{"q1":{}}`)); !strings.Contains(got,
+				"the hub is stopping") {
 				t.Errorf("result %s", got)
 			}
 		})
@@ -333,7 +354,8 @@ func TestWaitingRequestsEnd(t *testing.T) {
 func TestForwardedThatCannotAsk(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ requests, capabilities, want string }{
-		{`{"a":{"method":"roots/list"},"b":{"method":"elicitation/create","params":{"mode":"url"}}}`, `{"elicitation":{}}`,
+		{`{"a":{"method":"roots/list"},"b":{"method":"elicitation/create","params":{"mode":"url"}}}`,
+			`{"elicitation":{}}`,
 			`"error":{"code":-32021,"message":"the server has to ask something first: client does not support roots, or did not declare it in ` +
 				`this request","data":{"requiredCapabilities":{"elicitation":{"url":{}},"roots":{}},"toolhub/invocation":{"invocation_id":"`},
 		{`{"a":{"method":"no/such"}}`, allCapabilities, `"error_code":"invalid_input_required"`},
@@ -341,7 +363,8 @@ func TestForwardedThatCannotAsk(t *testing.T) {
 	} {
 		v := func() *servers {
 			return &servers{forward: func(context.Context, *tool.Request) (tool.Reply, error) {
-				return ofModern(`{"resultType":"input_required","requestState":"its own","inputRequests":`+c.requests+`}`, true), nil
+				return ofModern(`{"resultType":"input_required","requestState":"its own","inputRequests":`+c.requests+
+					`}`, true), nil
 			}}
 		}
 		onForwarded(t, v, func(t *testing.T, a *asker, s *Server, method, params, _ string) {
@@ -376,9 +399,11 @@ func TestOlderServersNeedNoInputByResult(t *testing.T) {
 	f := behind(&servers{forward: func(context.Context, *tool.Request) (tool.Reply, error) { return reply, nil }})
 	f.execute = func(context.Context, *tool.Execution) (tool.Reply, error) { return reply, nil }
 	c := overStdio(t, newServer(t, Config{}, f))
-	for method, params := range map[string]string{methodToolsCall: `"name":"mcp.s.echo"`, methodPromptsGet: `"name":"mcp.a.greet"`,
+	for method, params := range map[string]string{methodToolsCall: `"name":"mcp.s.echo"`,
+		methodPromptsGet:    `"name":"mcp.a.greet"`,
 		methodResourcesRead: `"uri":"file:///one"`} {
-		if got := c.ask(method, params); !strings.Contains(got, `"resultType":"complete"`) || strings.Contains(got, "nput_required") {
+		if got := c.ask(method, params); !strings.Contains(got, `"resultType":"complete"`) ||
+			strings.Contains(got, "nput_required") {
 			t.Errorf("%s: %s", method, got)
 		}
 	}
@@ -388,7 +413,8 @@ func TestOlderServersNeedNoInputByResult(t *testing.T) {
 func TestErrorsOfForwardedRequestsAreLabelled(t *testing.T) {
 	t.Parallel()
 	v := &servers{forward: func(context.Context, *tool.Request) (tool.Reply, error) {
-		return tool.Reply{}, &tool.RPCError{Code: tool.CodeURLElicitationRequired, Message: "m", Data: json.RawMessage(`{"elicitations":[{"message":"m"}]}`)}
+		return tool.Reply{}, &tool.RPCError{Code: tool.CodeURLElicitationRequired, Message: "m",
+			Data: json.RawMessage(`{"elicitations":[{"message":"m"}]}`)}
 	}}
 	s := newServer(t, Config{}, behind(v))
 	for _, version := range []string{"2025-11-25", modernVersion} {
@@ -409,7 +435,8 @@ func TestCompletionsNeedNoInput(t *testing.T) {
 		return mirror(ctx, r)
 	}}
 	c := newClient(t, newServer(t, Config{}, behind(v)), modernVersion, false)
-	if got := c.ask("1", methodComplete, `"ref":{"type":"ref/prompt","name":"mcp.a.greet"}`); !strings.Contains(got[0], `"resultType":"complete"`) {
+	if got := c.ask("1", methodComplete, `"ref":{"type":"ref/prompt","name":"mcp.a.greet"}`); !strings.Contains(got[0],
+		`"resultType":"complete"`) {
 		t.Errorf("result %v", got)
 	}
 }
@@ -417,10 +444,14 @@ func TestCompletionsNeedNoInput(t *testing.T) {
 // A panic ends the request that it happens in, and nothing else.
 func TestPanicInAForwardedRequest(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, Config{}, behind(&servers{forward: func(context.Context, *tool.Request) (tool.Reply, error) { panic("far away") }}))
+	s := newServer(t, Config{}, behind(&servers{forward: func(context.Context, *tool.Request) (tool.Reply,
+		error) {
+		panic("far away")
+	}}))
 	c := overHTTP(t, serve(t, s)+"/mcp")
 	for range 2 {
-		if got := c.ask(methodPromptsGet, `"name":"mcp.a.greet"`); !strings.Contains(got, `"code":-32603`) || strings.Contains(got, "far away") {
+		if got := c.ask(methodPromptsGet, `"name":"mcp.a.greet"`); !strings.Contains(got, `"code":-32603`) ||
+			strings.Contains(got, "far away") {
 			t.Errorf("answered %s", got)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// TestAClientThatDoesNotReadHoldsUpItsOwnCalls sends many calls and reads nothing at first. No more than maxServed of them
-// run. When the client reads at last, it gets all answers.
+// TestAClientThatDoesNotReadHoldsUpItsOwnCalls sends many calls and reads nothing at first. No more
+// than maxServed of them run. When the client reads at last, it gets all answers.
 func TestAClientThatDoesNotReadHoldsUpItsOwnCalls(t *testing.T) {
 	t.Parallel()
 	const calls = 3 * maxServed
@@ -45,7 +45,9 @@ func TestAClientThatDoesNotReadHoldsUpItsOwnCalls(t *testing.T) {
 	}()
 	go func() {
 		for i := range calls {
-			_, _ = fmt.Fprintf(inW, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"mcp.s.echo","_meta":{%s}}}`+"\n", i, modernMeta)
+			_, _ = fmt.Fprintf(inW,
+				`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"mcp.s.echo","_meta":{%s}}}`+"\n", i,
+				modernMeta)
 		}
 		_ = inW.Close()
 	}()

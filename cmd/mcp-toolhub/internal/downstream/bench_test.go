@@ -24,7 +24,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
-// far is what lies behind the server under test: one profile more than the default one, and tools that a script answers.
+// far is what lies behind the server under test: one profile more than the default one, and tools
+// that a script answers.
 type far struct {
 	mu      sync.Mutex
 	surface *tool.Surface
@@ -65,7 +66,8 @@ func (f *far) offer(names ...string) {
 	input := json.RawMessage(`{"type":"object"}`)
 	for i, n := range names {
 		name := tool.MCPName("s", n)
-		listed = append(listed, tool.Listed{Name: string(name), Tool: &tool.Tool{Name: name, Server: "s", Native: n, InputSchema: input,
+		listed = append(listed, tool.Listed{Name: string(name), Tool: &tool.Tool{Name: name, Server: "s", Native: n,
+			InputSchema:  input,
 			SchemaDigest: tool.Digest(input)}, Declaration: json.RawMessage(fmt.Sprintf(
 			`{"x-unknown":12345678901234567890,"name":%q,"inputSchema":{"type":"object"}}`, name))})
 		index[string(name)] = i
@@ -75,8 +77,8 @@ func (f *far) offer(names ...string) {
 	f.mu.Unlock()
 }
 
-// web is the client of these tests. httptest closes idle connections of the default one whenever any of its servers ends, and
-// with them requests of others.
+// web is the client of these tests. httptest closes idle connections of the default one whenever
+// any of its servers ends, and with them requests of others.
 var web = sync.OnceValue(func() *http.Client { return &http.Client{Transport: &http.Transport{}} })
 
 // newServer is a server over a real pipeline and journal.
@@ -109,7 +111,8 @@ func newServer(t testing.TB, cfg Config, f *far) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(cfg, []string{"default", "other", DirectView("s")}, Deps{Surfaces: f, Pipeline: p, Servers: f.servers, Logger: logger,
+	s, err := New(cfg, []string{"default", "other", DirectView("s")}, Deps{Surfaces: f, Pipeline: p, Servers: f.servers,
+		Logger:   logger,
 		StateKey: f.key, EndedSessions: f.ended, Statuses: func() []tool.ServerStatus {
 			return []tool.ServerStatus{{Server: "s", State: tool.ServerBackoff, LastError: "it is down"}}
 		}})
@@ -122,7 +125,8 @@ func newServer(t testing.TB, cfg Config, f *far) *Server {
 // echo answers with what it got, and reports progress once.
 func echo(_ context.Context, e *tool.Execution) (tool.Reply, error) {
 	e.Progress(tool.Progress{Params: json.RawMessage(`{"progressToken":"upstream's own","progress":1,"x":1.50}`)})
-	result := fmt.Sprintf(`{"z":1e400,"content":[{"type":"text","text":"\u003c<"}],"arguments":%s,"meta":%s}`, e.Arguments, orNull(e.Meta))
+	result := fmt.Sprintf(`{"z":1e400,"content":[{"type":"text","text":"\u003c<"}],"arguments":%s,"meta":%s}`,
+		e.Arguments, orNull(e.Meta))
 	return tool.Reply{Result: json.RawMessage(result)}, nil
 }
 
@@ -278,7 +282,8 @@ func open(t testing.TB, url, version string, headers ...string) string {
 	if v, _ := rawjson.Get(result, "protocolVersion"); string(v) != `"`+version+`"` {
 		t.Fatalf("initialize on %s answered %s", version, messages[0])
 	}
-	status, _, _ = post(t, url, initialized, append(headers, headerSession, h.Get(headerSession), headerVersion, version)...)
+	status, _, _ = post(t, url, initialized, append(headers, headerSession, h.Get(headerSession), headerVersion,
+		version)...)
 	if status != http.StatusAccepted {
 		t.Fatalf("initialized: status %d", status)
 	}

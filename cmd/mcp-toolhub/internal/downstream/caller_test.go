@@ -15,30 +15,38 @@ func splitSurface(n, maxTools int) *tool.Surface {
 	names := map[string]int{}
 	for i := range n {
 		name := fmt.Sprint("mcp.s.t", i)
-		listed = append(listed, tool.Listed{Name: name, Tool: &tool.Tool{Name: tool.Name(name), Server: "s", SchemaDigest: "1"}})
+		listed = append(listed, tool.Listed{Name: name, Tool: &tool.Tool{Name: tool.Name(name), Server: "s",
+			SchemaDigest: "1"}})
 		names[name] = i
 	}
 	meta := map[string]*tool.Listed{}
 	for _, own := range []*tool.HubTool{{Name: "tool_search", Finds: true}, {Name: "tool_call", Forwards: true}} {
-		meta[string(own.Name)] = &tool.Listed{Name: string(own.Name), Tool: &tool.Tool{Name: own.Name, Server: "hub", Hub: own}}
+		meta[string(own.Name)] = &tool.Listed{Name: string(own.Name), Tool: &tool.Tool{Name: own.Name, Server: "hub",
+			Hub: own}}
 	}
 	return tool.NewSurface("srf", "p", "canonical", "", listed, nil, names).With(tool.Split{
-		Listed: []tool.Listed{*meta["tool_search"], *meta["tool_call"]}, Deferred: listed, Own: meta, MaxTools: maxTools})
+		Listed: []tool.Listed{*meta["tool_search"], *meta["tool_call"]}, Deferred: listed, Own: meta,
+		MaxTools: maxTools})
 }
 
 func TestAddressee(t *testing.T) {
 	t.Parallel()
 	s := splitSurface(2, 0)
 	for params, want := range map[string]callTarget{
-		`{"name":"mcp.s.t1","arguments":{"a":1}}`:                  {name: "mcp.s.t1", params: json.RawMessage(`{"name":"mcp.s.t1","arguments":{"a":1}}`)},
-		`{"name":"mcp.s.t1","_meta":{"toolhub/selectionRef":"r"}}`: {name: "mcp.s.t1", ref: "r", params: json.RawMessage(`{"name":"mcp.s.t1","_meta":{"toolhub/selectionRef":"r"}}`)},
+		`{"name":"mcp.s.t1","arguments":{"a":1}}`: {name: "mcp.s.t1",
+			params: json.RawMessage(`{"name":"mcp.s.t1","arguments":{"a":1}}`)},
+		`{"name":"mcp.s.t1","_meta":{"toolhub/selectionRef":"r"}}`: {name: "mcp.s.t1", ref: "r",
+			params: json.RawMessage(`{"name":"mcp.s.t1","_meta":{"toolhub/selectionRef":"r"}}`)},
 		`{"x":1,"name":"tool_call","arguments":{"name":"mcp.s.t1","arguments":{"a":1e400},"selection_ref":"r"},"y":2}`: {name: "mcp.s.t1", via: "tool_call", ref: "r",
 			params: json.RawMessage(`{"x":1,"name":"mcp.s.t1","arguments":{"a":1e400},"y":2}`)},
-		`{"name":"tool_call","arguments":{"name":"nope"}}`: {name: "nope", via: "tool_call", params: json.RawMessage(`{"name":"nope","arguments":{}}`)},
+		`{"name":"tool_call","arguments":{"name":"nope"}}`: {name: "nope", via: "tool_call",
+			params: json.RawMessage(`{"name":"nope","arguments":{}}`)},
 		`{"name":"tool_call","arguments":{"name":"t","arguments":null},"_meta":{"toolhub/selectionRef":"r"}}`: {name: "t", via: "tool_call", ref: "r",
 			params: json.RawMessage(`{"name":"t","arguments":{},"_meta":{"toolhub/selectionRef":"r"}}`)},
-		`{"name":"tool_call","arguments":{"name":"t","arguments":"{\"a\":1}"}}`:          {name: "t", via: "tool_call", params: json.RawMessage(`{"name":"t","arguments":{"a":1}}`)},
-		`{"name":"tool_call","arguments":{"name":"tool_call","arguments":{"name":"t"}}}`: {name: "tool_call", via: "tool_call", params: json.RawMessage(`{"name":"tool_call","arguments":{"name":"t"}}`)},
+		`{"name":"tool_call","arguments":{"name":"t","arguments":"{\"a\":1}"}}`: {name: "t", via: "tool_call",
+			params: json.RawMessage(`{"name":"t","arguments":{"a":1}}`)},
+		`{"name":"tool_call","arguments":{"name":"tool_call","arguments":{"name":"t"}}}`: {name: "tool_call",
+			via: "tool_call", params: json.RawMessage(`{"name":"tool_call","arguments":{"name":"t"}}`)},
 		// what is not in order is tool_call's own affair: its schema says what is wrong
 		`{"name":"tool_call"}`:                                                {name: "tool_call"},
 		`{"name":"tool_call","arguments":[]}`:                                 {name: "tool_call"},
@@ -55,7 +63,8 @@ func TestAddressee(t *testing.T) {
 		raw, _ := rawjson.Get([]byte(params), "name")
 		name, _ := rawjson.String(raw)
 		got := targetAt(t, s, name, params)
-		if got.name != want.name || got.via != want.via || got.ref != want.ref || string(got.params) != string(want.params) {
+		if got.name != want.name || got.via != want.via || got.ref != want.ref ||
+			string(got.params) != string(want.params) {
 			t.Errorf("%s\n got %+v %s\nwant %+v %s", params, got, got.params, want, want.params)
 		}
 	}
@@ -99,7 +108,8 @@ func FuzzAddressee(f *testing.F) {
 	})
 }
 
-// TestLoaded: what a session has loaded stands behind what is listed anyway, in that order, as far as the client takes it.
+// TestLoaded: what a session has loaded stands behind what is listed anyway, in that order, as far
+// as the client takes it.
 func TestLoaded(t *testing.T) {
 	t.Parallel()
 	s := splitSurface(5, 0)

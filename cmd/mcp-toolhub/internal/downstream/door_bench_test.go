@@ -15,8 +15,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// BenchmarkDoor measures what a small tools/call takes from the HTTP handler to its answer, beside what the pipeline alone takes
-// of that (invoke). The server answers at once, and nothing travels over a network.
+// BenchmarkDoor measures what a small tools/call takes from the HTTP handler to its answer, beside
+// what the pipeline alone takes of that (invoke). The server answers at once, and nothing travels
+// over a network.
 func BenchmarkDoor(b *testing.B) {
 	const call = `"method":"tools/call","params":{"name":"mcp.s.echo","arguments":{"text":"hello"}`
 	old := `{"jsonrpc":"2.0","id":7,` + call + `}}`
@@ -31,9 +32,11 @@ func BenchmarkDoor(b *testing.B) {
 	b.Run("invoke", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			s.deps.Pipeline.Invoke(b.Context(), &invoke.Call{Surface: f.surface, Name: "mcp.s.echo", Params: json.RawMessage(old[40:]),
-				Arguments: json.RawMessage(`{"text":"hello"}`), NativeCallID: json.RawMessage(`7`), Method: methodToolsCall,
-				Actor: tool.Actor{Name: localActor, Door: httpActor}})
+			s.deps.Pipeline.Invoke(b.Context(), &invoke.Call{Surface: f.surface, Name: "mcp.s.echo",
+				Params:    json.RawMessage(old[40:]),
+				Arguments: json.RawMessage(`{"text":"hello"}`), NativeCallID: json.RawMessage(`7`),
+				Method: methodToolsCall,
+				Actor:  tool.Actor{Name: localActor, Door: httpActor}})
 		}
 	})
 	for name, request := range map[string]struct {

@@ -27,10 +27,14 @@ func TestFeatureTranscripts(t *testing.T) {
 			list = `,"ttlMs":0,"cacheScope":"private","resultType":"complete","_meta":{` + serverInfoMember + `}`
 		}
 		ok := func(id, result string) string { return `{"jsonrpc":"2.0","id":` + id + `,"result":` + result + `}` }
-		c.want("1", "prompts/list", "", ok("1", `{"prompts":[{"x":1e400,"name":"mcp.a.greet"},{"x":1e400,"name":"mcp.b.greet"}]`+list+`}`))
-		c.want("1", "resources/list", "", ok("1", `{"resources":[{"x":1e400,"uri":"file:///one"},{"x":1e400,"uri":"toolhub://a/file:///both"}]`+list+`}`))
-		c.want("1.50", "resources/templates/list", "", ok("1.50", `{"resourceTemplates":[{"x":1e400,"uriTemplate":"t://{x}"},`+
-			`{"x":1e400,"uriTemplate":"toolhub://a/d://{x}"},{"x":1e400,"uriTemplate":"toolhub://b/d://{x}"}]`+list+`}`))
+		c.want("1", "prompts/list", "", ok("1",
+			`{"prompts":[{"x":1e400,"name":"mcp.a.greet"},{"x":1e400,"name":"mcp.b.greet"}]`+list+`}`))
+		c.want("1", "resources/list", "", ok("1",
+			`{"resources":[{"x":1e400,"uri":"file:///one"},{"x":1e400,"uri":"toolhub://a/file:///both"}]`+list+`}`))
+		c.want("1.50", "resources/templates/list", "",
+			ok("1.50", `{"resourceTemplates":[{"x":1e400,"uriTemplate":"t://{x}"},`+
+				`{"x":1e400,"uriTemplate":"toolhub://a/d://{x}"},{"x":1e400,"uriTemplate":"toolhub://b/d://{x}"}]`+list+
+				`}`))
 		answer := func(server, method, params, meta string) string {
 			if modern {
 				params = `"left out"`
@@ -42,16 +46,22 @@ func TestFeatureTranscripts(t *testing.T) {
 			return fmt.Sprintf(`{"server":%q,"method":%q,"params":%s,"meta":%s,"big":12345678901234567890,"e":"\u003c"%s%s%s}`,
 				server, method, params, meta, tail, extra, end)
 		}
-		c.want("2", "prompts/get", `"name":"a__greet","arguments":{"b":1,"a":"\u0061"},"_meta":{"mine":[1],"progressToken":1.50}`,
+		c.want("2", "prompts/get",
+			`"name":"a__greet","arguments":{"b":1,"a":"\u0061"},"_meta":{"mine":[1],"progressToken":1.50}`,
 			`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1.50,"progress":1}}`,
-			ok("2", answer("a", "prompts/get", `{"name":"greet","arguments":{"b":1,"a":"\u0061"},"_meta":{"mine":[1],"progressToken":1.50}}`, `{"mine":[1]}`)))
-		c.want("3", "resources/read", `"uri":"toolhub://b/file:///both","z":1`, ok("3", answer("b", "resources/read", `{"uri":"file:///both","z":1}`, "null")))
-		c.want("4", "resources/read", `"z":1,"uri":"t://\u0061"`, ok("4", answer("a", "resources/read", `{"z":1,"uri":"t://\u0061"}`, "null")))
+			ok("2", answer("a", "prompts/get",
+				`{"name":"greet","arguments":{"b":1,"a":"\u0061"},"_meta":{"mine":[1],"progressToken":1.50}}`,
+				`{"mine":[1]}`)))
+		c.want("3", "resources/read", `"uri":"toolhub://b/file:///both","z":1`,
+			ok("3", answer("b", "resources/read", `{"uri":"file:///both","z":1}`, "null")))
+		c.want("4", "resources/read", `"z":1,"uri":"t://\u0061"`,
+			ok("4", answer("a", "resources/read", `{"z":1,"uri":"t://\u0061"}`, "null")))
 		for ref, to := range map[string][2]string{
-			`{"type":"ref/prompt","name":"mcp.b.greet"}`:             {"b", `{"type":"ref/prompt","name":"greet"}`},
-			`{"type":"ref/resource","uri":"t://{x}"}`:                {"a", `{"type":"ref/resource","uri":"t://{x}"}`},
-			`{"uri":"toolhub://b/d://{x}","type":"ref/resource"}`:    {"b", `{"uri":"d://{x}","type":"ref/resource"}`},
-			`{"type":"ref/resource","uri":"file:///one","title":""}`: {"a", `{"type":"ref/resource","uri":"file:///one","title":""}`},
+			`{"type":"ref/prompt","name":"mcp.b.greet"}`:          {"b", `{"type":"ref/prompt","name":"greet"}`},
+			`{"type":"ref/resource","uri":"t://{x}"}`:             {"a", `{"type":"ref/resource","uri":"t://{x}"}`},
+			`{"uri":"toolhub://b/d://{x}","type":"ref/resource"}`: {"b", `{"uri":"d://{x}","type":"ref/resource"}`},
+			`{"type":"ref/resource","uri":"file:///one","title":""}`: {"a",
+				`{"type":"ref/resource","uri":"file:///one","title":""}`},
 		} {
 			argument := `"argument":{"name":"x","value":"1"}`
 			c.want(`"c"`, "completion/complete", argument+`,"ref":`+ref,
@@ -60,7 +70,8 @@ func TestFeatureTranscripts(t *testing.T) {
 	})
 }
 
-// What a server answers of a resource that goes by the hub's form of its URI names it as the server does, byte for byte.
+// What a server answers of a resource that goes by the hub's form of its URI names it as the server
+// does, byte for byte.
 func TestContentsNameResourcesAsTheirServerDoes(t *testing.T) {
 	t.Parallel()
 	const contents = `"contents":[{"uri":"file:///\u0062oth","text":"toolhub://b/file:///both"},{"uri":"file:///other","blob":""}]`
@@ -82,41 +93,48 @@ func TestFeatureRefusals(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, c *client, v *servers, modern bool) {
 		v.forward = func(context.Context, *tool.Request) (tool.Reply, error) {
-			return tool.Reply{}, &tool.RPCError{Code: -7, Message: "theirs", Raw: json.RawMessage(`{"code":-7,"message":"\u003c","x":1.0}`)}
+			return tool.Reply{}, &tool.RPCError{Code: -7, Message: "theirs",
+				Raw: json.RawMessage(`{"code":-7,"message":"\u003c","x":1.0}`)}
 		}
 		missing := int64(-32002)
 		if modern {
 			missing = -32602
 		}
 		for _, r := range []struct{ method, params, want string }{
-			{"prompts/get", `"name":"greet"`, `"error":{"code":-32602,"message":"unknown prompt \"greet\": list the prompts and use a name from there"}}`},
+			{"prompts/get", `"name":"greet"`,
+				`"error":{"code":-32602,"message":"unknown prompt \"greet\": list the prompts and use a name from there"}}`},
 			{"prompts/get", ``, `"code":-3`}, // over HTTP the header is missing, too
-			{"resources/read", `"uri":"file:///none"`, fmt.Sprintf(`"error":{"code":%d,"message":"resource \"file:///none\" is not found: `+
-				`list the resources again","data":{"uri":"file:///none"}}}`, missing)},
+			{"resources/read", `"uri":"file:///none"`,
+				fmt.Sprintf(`"error":{"code":%d,"message":"resource \"file:///none\" is not found: `+
+					`list the resources again","data":{"uri":"file:///none"}}}`, missing)},
 			{"resources/read", `"uri":"ui://nobody"`, fmt.Sprintf(`"code":%d`, missing)},
 			{"resources/read", `"uri":"file:///both"`, `servers [\"a\" \"b\"]`},
 			{"completion/complete", `"ref":{"type":"ref/resource","uri":"d://{x}"}`, `servers \"a\" and \"b\"`},
 			{"completion/complete", `"ref":{"type":"ref/other"}`, `"code":-32602`},
 			{"completion/complete", ``, `"code":-32602`},
 			{"prompts/list", `"cursor":"x"`, `"code":-32602`},
-			{"prompts/get", `"name":"mcp.a.greet"`, `{"jsonrpc":"2.0","id":1,"error":{"code":-7,"message":"\u003c","x":1.0}}`},
+			{"prompts/get", `"name":"mcp.a.greet"`,
+				`{"jsonrpc":"2.0","id":1,"error":{"code":-7,"message":"\u003c","x":1.0}}`},
 		} {
 			if got := c.ask("1", r.method, r.params); len(got) != 1 || !strings.Contains(got[0], r.want) {
 				t.Errorf("%s {%s}: %v, want %s", r.method, r.params, got, r.want)
 			}
 		}
-		only := map[bool][]string{true: {"logging/setLevel", "resources/subscribe", "resources/unsubscribe"}, false: {"subscriptions/listen"}}[modern]
+		only := map[bool][]string{true: {"logging/setLevel", "resources/subscribe", "resources/unsubscribe"},
+			false: {"subscriptions/listen"}}[modern]
 		for _, method := range only {
-			if got := c.ask("1", method, `"level":"info","uri":"file:///one","notifications":{}`); !strings.Contains(got[0], `"code":-32601`) {
+			if got := c.ask("1", method,
+				`"level":"info","uri":"file:///one","notifications":{}`); !strings.Contains(got[0], `"code":-32601`) {
 				t.Errorf("%s is not of this revision and answers %v", method, got)
 			}
 		}
 		v.forward = func(context.Context, *tool.Request) (tool.Reply, error) {
 			return tool.Reply{}, &tool.Failure{Class: tool.ClassDependencyUnavailable, Message: "it is down: try again"}
 		}
-		if got := c.ask("1", "resources/read", `"uri":"file:///one"`); !strings.Contains(got[0], `"error":{"code":-32603,"message":"it is down: `+
-			`try again","data":{"toolhub/error":{"error_class":"dependency_unavailable","error_code":"dependency_unavailable","retry_after_ms":0},`+
-			`"toolhub/invocation":{"invocation_id":"`) {
+		if got := c.ask("1", "resources/read", `"uri":"file:///one"`); !strings.Contains(got[0],
+			`"error":{"code":-32603,"message":"it is down: `+
+				`try again","data":{"toolhub/error":{"error_class":"dependency_unavailable","error_code":"dependency_unavailable","retry_after_ms":0},`+
+				`"toolhub/invocation":{"invocation_id":"`) {
 			t.Errorf("a server that is down: %v", got)
 		}
 	})
@@ -151,7 +169,8 @@ func TestCapabilitiesAndInstructions(t *testing.T) {
 			if overHTTP {
 				url := serve(t, s) + "/mcp"
 				if version == modernVersion {
-					_, _, got := post(t, url, `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{`+modernMeta+`}}}`,
+					_, _, got := post(t, url, `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{`+
+						modernMeta+`}}}`,
 						headerVersion, version, headerMethod, "server/discover")
 					return got[0]
 				}
@@ -176,7 +195,8 @@ func TestCapabilitiesAndInstructions(t *testing.T) {
 		bare.Features = tool.NewFeatures(tool.Features{Servers: []string{"a"}}, nil, nil)
 		f.show(&bare)
 		for _, version := range generations() {
-			if got := describe(version); !strings.Contains(got, `"capabilities":{"tools":{"listChanged":true}},"instructions":"mine"`) {
+			if got := describe(version); !strings.Contains(got,
+				`"capabilities":{"tools":{"listChanged":true}},"instructions":"mine"`) {
 				t.Errorf("%s, tools only: %s", version, got)
 			}
 		}
@@ -186,7 +206,8 @@ func TestCapabilitiesAndInstructions(t *testing.T) {
 			t.Errorf("a server that is not up yet may have prompts: %s", got)
 		}
 		long := bare
-		long.Features = tool.NewFeatures(tool.Features{Headline: "All.", Instructions: strings.Repeat("ü", 2*maxInstructions)}, nil, nil)
+		long.Features = tool.NewFeatures(tool.Features{Headline: "All.",
+			Instructions: strings.Repeat("ü", 2*maxInstructions)}, nil, nil)
 		f.show(&long)
 		want := `"instructions":"All.\n\nmine\n\n` + strings.Repeat("ü", maxInstructions-len("All.nnminenn")-1) + `…"`
 		if got := describe("2025-11-25"); !strings.Contains(got, want) {
@@ -213,7 +234,8 @@ func TestPagesOfFeatures(t *testing.T) {
 				NextCursor string
 			}
 		}
-		if err := json.Unmarshal([]byte(c.ask("1", "prompts/list", fmt.Sprintf(`"cursor":%q`, cursor))[0]), &m); err != nil || page > 3 {
+		if err := json.Unmarshal([]byte(c.ask("1", "prompts/list", fmt.Sprintf(`"cursor":%q`, cursor))[0]),
+			&m); err != nil || page > 3 {
 			t.Fatal(page, err)
 		}
 		seen += len(m.Result.Prompts)
@@ -244,7 +266,8 @@ func TestPagesOfTools(t *testing.T) {
 	_, rest, _ := strings.Cut(first, `"nextCursor":"`)
 	cursor, _, _ := strings.Cut(rest, `"`)
 	second := c.ask("1", "tools/list", fmt.Sprintf(`"cursor":%q`, cursor))[0]
-	if strings.Count(first, `"inputSchema"`) != pageSize || strings.Count(second, `"inputSchema"`) != 2 || strings.Contains(second, "nextCursor") ||
+	if strings.Count(first, `"inputSchema"`) != pageSize || strings.Count(second, `"inputSchema"`) != 2 ||
+		strings.Contains(second, "nextCursor") ||
 		!strings.Contains(second, fmt.Sprintf(`"mcp.s.t%d"`, pageSize)) {
 		t.Errorf("the second page, after %q: %.200s", cursor, second)
 	}
@@ -266,7 +289,8 @@ func TestOwnersOfUnlistedResources(t *testing.T) {
 	ann.open()
 	bob.open()
 	ann.ask("1", "tools/call", `"name":"mcp.s.echo"`)
-	for uri, server := range map[string]string{"x://link": "s", "x://inside": "s", "x://text": "", "ui://s/page": "s", "ui://b/page": ""} {
+	for uri, server := range map[string]string{"x://link": "s", "x://inside": "s", "x://text": "", "ui://s/page": "s",
+		"ui://b/page": ""} {
 		for c, mine := range map[*client]bool{ann: true, bob: strings.HasPrefix(uri, "ui://s")} {
 			got := c.ask("2", "resources/read", fmt.Sprintf(`"uri":%q`, uri))[0]
 			if found := strings.Contains(got, fmt.Sprintf(`"server":%q`, server)); found != (mine && server != "") ||
@@ -334,14 +358,15 @@ func TestFeatureCancel(t *testing.T) {
 	if got := w.next(); !strings.Contains(got, "is in use") {
 		t.Errorf("an id in use: %s", got)
 	}
-	w.send(`{"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"mcp.a.greet"}}`) // a slow server holds up nobody
+	// a slow server holds up nobody
+	w.send(`{"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"mcp.a.greet"}}`)
 	if got := w.next(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":2,"result"`) {
 		t.Errorf("beside a slow server: %s", got)
 	}
 	w.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
 	<-ended
-	w.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
-	w.want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+	w.send(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+	w.want(`{"jsonrpc":"2.0","id":3,"result":{}}`)
 
 	c := newClient(t, newServer(t, Config{}, behind(v)), "2025-06-18", true)
 	var reading sync.WaitGroup
@@ -397,8 +422,10 @@ func TestParamHeaders(t *testing.T) {
 	f.surface.Listed[0].Tool.InputSchema = json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`)
 	url := serve(t, newServer(t, Config{HTTP: HTTPConfig{AllowedOrigins: []string{"https://app.example"}}}, f)) + "/mcp"
 	call := func(arguments string, headers ...string) (int, string) {
-		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp.s.echo","arguments":` + arguments + `,"_meta":{` + modernMeta + `}}}`
-		all := append([]string{headerVersion, modernVersion, headerMethod, "tools/call", headerName, "mcp.s.echo"}, headers...)
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp.s.echo","arguments":` + arguments +
+			`,"_meta":{` + modernMeta + `}}}`
+		all := append([]string{headerVersion, modernVersion, headerMethod, "tools/call", headerName, "mcp.s.echo"},
+			headers...)
 		status, _, got := post(t, url, body, all...)
 		return status, got[0]
 	}
@@ -407,16 +434,20 @@ func TestParamHeaders(t *testing.T) {
 		headers   []string
 		ok        bool
 	}{{`{"region":"eu"}`, []string{"Mcp-Param-Region", "eu"}, true}, {`{}`, nil, true}, {`{"region":"eu"}`, nil, false},
-		{`{"region":"eu"}`, []string{"Mcp-Param-Region", "us"}, false}, {`{}`, []string{"Mcp-Param-Region", "eu"}, false}} {
+		{`{"region":"eu"}`, []string{"Mcp-Param-Region", "us"}, false}, {`{}`, []string{"Mcp-Param-Region", "eu"},
+			false}} {
 		status, got := call(c.arguments, c.headers...)
 		if (status == 200) != c.ok || !c.ok && (status != 400 || !strings.Contains(got, "-32020")) {
 			t.Errorf("%s with %v: %d %s", c.arguments, c.headers, status, got)
 		}
 	}
-	for method, params := range map[string]string{"resources/read": `"uri":"file:///one"`, "prompts/get": `"name":"mcp.a.greet"`} {
-		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s,"_meta":{%s}}}`, method, params, modernMeta)
+	for method, params := range map[string]string{"resources/read": `"uri":"file:///one"`,
+		"prompts/get": `"name":"mcp.a.greet"`} {
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s,"_meta":{%s}}}`, method, params,
+			modernMeta)
 		for _, name := range []string{"", "other"} {
-			if status, _, got := post(t, url, body, headerVersion, modernVersion, headerMethod, method, headerName, name); status != 400 ||
+			if status, _, got := post(t, url, body, headerVersion, modernVersion, headerMethod, method, headerName,
+				name); status != 400 ||
 				!strings.Contains(got[0], "-32020") {
 				t.Errorf("%s named %q in the header: %d %v", method, name, status, got)
 			}
@@ -424,13 +455,15 @@ func TestParamHeaders(t *testing.T) {
 	}
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodOptions, url, nil)
 	req.Header.Set("Origin", "https://app.example")
-	req.Header.Set("Access-Control-Request-Headers", "content-type, mcp-param-region, x-evil, Mcp-Param-, mcp-param-a:b")
+	req.Header.Set("Access-Control-Request-Headers",
+		"content-type, mcp-param-region, x-evil, Mcp-Param-, mcp-param-a:b")
 	resp, err := web().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if got := resp.Header.Get("Access-Control-Allow-Headers"); !strings.HasSuffix(got, headerName+", mcp-param-region") {
+	if got := resp.Header.Get("Access-Control-Allow-Headers"); !strings.HasSuffix(got, headerName+
+		", mcp-param-region") {
 		t.Errorf("a page may send %s", got)
 	}
 }

@@ -1,7 +1,6 @@
 package downstream
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -279,12 +278,4 @@ func accepted(h http.Header) (a acceptable) {
 		}
 	}
 	return a
-}
-
-// withBody returns r with body to be read again.
-func withBody(r *http.Request, body []byte) *http.Request {
-	r = r.Clone(r.Context())
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	r.ContentLength = int64(len(body))
-	return r
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,24 +19,11 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// httpDoor serves one profile over Streamable HTTP. Sessions, which revisions before 2026-07-28
-// have, are its own: to the SDK each message stands for itself, so that any hub can serve the next
-// one.
+// httpDoor serves one profile over Streamable HTTP. Sessions are those of revisions before
+// 2026-07-28.
 type httpDoor struct {
 	server  *Server
 	profile string
-	sdk     *mcp.StreamableHTTPHandler
-}
-
-func (s *Server) newHTTPDoor(ps *profileServer) *httpDoor {
-	pick := func(*http.Request) *mcp.Server { return ps.sdk }
-	return &httpDoor{server: s, profile: ps.name, sdk: mcp.NewStreamableHTTPHandler(pick, &mcp.StreamableHTTPOptions{
-		Stateless:                    true,
-		PropagateRequestCancellation: true,
-		JSONResponse:                 true, // what the SDK answers itself is one message
-		DisableLocalhostProtection:   true, // guard does it, and knows the allowed names
-		MaxRequestBodyBytes:          -1,   // readBody has bounded it
-	})}
 }
 
 // serve serves one request that the guard has let in.
@@ -67,7 +53,8 @@ func (d *httpDoor) takesNames(w http.ResponseWriter, r *entry) bool {
 // getOrDelete serves a standing stream, or ends a session.
 func (d *httpDoor) getOrDelete(w http.ResponseWriter, r *entry) {
 	if r.Header.Get(headerVersion) >= modernVersion {
-		d.sdk.ServeHTTP(w, r.Request) // which has neither
+		w.Header().Set("Allow", "POST") // it has neither
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 		return
 	}
 	if r.Header.Get(headerSession) == "" {
@@ -131,12 +118,10 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		d.passNote(w, r, p, m)
 		return
 	}
-	if isUnknownNote(m) && supported(r.Header.Get(headerVersion)) {
-		w.WriteHeader(http.StatusAccepted)
-		return
-	}
-	if !m.IsRequest() || !d.server.serves(d.profile, m.Method) {
-		d.delegate(w, r, m)
+	if !m.IsRequest() {
+		if supportedOnly(w, r.Header) {
+			accept(w, m)
+		}
 		return
 	}
 	reply := newHTTPReply(w, r.Request, m.ID, true)
@@ -158,27 +143,47 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 	d.serveLane(r.Context(), p, m, reply)
 }
 
+// accept takes in a message that the hub has no use for. One that should be a request is refused.
+func accept(w http.ResponseWriter, m *jsonrpc.Message) {
+	if m.ID == nil && isKnownRequest(m.Method) {
+		http.Error(w, fmt.Sprintf("%q is a request: it needs an id", m.Method), http.StatusBadRequest)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// supportedOnly refuses a request whose header names a protocol revision that the hub does not speak.
+func supportedOnly(w http.ResponseWriter, h http.Header) bool {
+	v := h.Get(headerVersion)
+	if v == "" || supported(v) {
+		return true
+	}
+	http.Error(w, fmt.Sprintf("unsupported protocol version (supported versions: %s)",
+		strings.Join(protocolVersions(), ", ")), http.StatusBadRequest)
+	return false
+}
+
 // postLegacy serves a message of a revision with sessions.
 func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Message) {
+	if !supportedOnly(w, r.Header) {
+		return
+	}
 	if r.Header.Get(headerSession) == "" {
 		if m.Fault != nil {
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, m.Fault))
 			return
 		}
-		if m.IsRequest() && d.server.serves(d.profile, m.Method) {
+		switch {
+		case !m.IsRequest():
+			accept(w, m)
+		case m.Method == methodInitialize:
+			d.initialize(w, r, m)
+		case m.Method == methodPing:
+			writePieces(w, http.StatusOK, answerText(m.ID, whole([]byte("{}"))))
+		default:
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest(
 				fmt.Sprintf("%q needs the %s header that the answer to initialize gave", m.Method, headerSession))))
-			return
 		}
-		if refusal := checkInitialize(m); refusal != nil {
-			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, refusal))
-			return
-		}
-		if m.Method == methodInitialize {
-			d.initialize(w, r, m)
-			return
-		}
-		d.delegate(w, r, m)
 		return
 	}
 	s, ok := d.openSession(w, r)
@@ -191,12 +196,10 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		&s.questions, s.capabilities
 	p.actor.Address = address(r.Request) // of this request
 	switch {
-	case m.IsRequest() && d.server.serves(d.profile, m.Method):
-		if v := r.Header.Get(headerVersion); v != "" && !supported(v) {
-			http.Error(w, fmt.Sprintf("unsupported protocol version (supported versions: %s)",
-				strings.Join(mcp.SupportedProtocolVersions(), ", ")), http.StatusBadRequest)
-			return
-		}
+	case m.IsRequest() && m.Method == methodInitialize:
+		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, errInitializedTwice("session",
+			"go on with it, or initialize without the "+headerSession+" header")))
+	case m.IsRequest():
 		reply := newHTTPReply(w, r.Request, m.ID, false)
 		// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
 		opened, done, refusal := s.inflight.add(context.WithoutCancel(r.Context()), m.ID)
@@ -217,55 +220,41 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 	case m.Method == noteRootsChanged && m.ID == nil:
 		d.server.deps.Servers.RootsChanged(r.Context(), s.caller.session, m.Params)
 		w.WriteHeader(http.StatusAccepted)
-	case m.IsRequest() && m.Method == methodInitialize:
-		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, errInitializedTwice("session",
-			"go on with it, or initialize without the "+headerSession+" header")))
-	case isUnknownNote(m) && (r.Header.Get(headerVersion) == "" || supported(r.Header.Get(headerVersion))):
-		w.WriteHeader(http.StatusAccepted)
-	case m.IsRequest() && !servedBySDK(m.Method):
-		writeJSON(w, http.StatusOK, jsonrpc.ErrorText(m.ID, &tool.RPCError{Code: tool.CodeMethodNotFound,
-			Message: fmt.Sprintf("method %q is not served", m.Method)}))
 	default:
-		d.delegate(w, r, m)
+		accept(w, m)
 	}
 }
 
-// initialize lets the SDK answer, and begins a session where it answers with a result.
+// initialize answers initialize, and begins a session.
 func (d *httpDoor) initialize(w http.ResponseWriter, r *entry, m *jsonrpc.Message) {
-	rec := &recorder{header: make(http.Header), status: http.StatusOK}
-	d.delegate(rec, r, m)
-	result, _ := rawjson.Get(rec.body.Bytes(), "result")
-	if version, ok := rawjson.GetString(result, "protocolVersion"); ok {
-		s, err := d.begin(r, m, version)
-		if err != nil {
-			w.Header().Set("Retry-After", "60")
-			writeJSON(w, http.StatusServiceUnavailable,
-				jsonrpc.ErrorText(m.ID, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}))
-			return
-		}
-		w.Header().Set(headerSession, s.id)
+	client, result, refusal := d.server.initialize(r.Context(), d.profile, m)
+	if refusal != nil {
+		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, refusal))
+		return
 	}
-	maps.Copy(w.Header(), rec.header)
-	w.WriteHeader(rec.status)
-	_, _ = w.Write(rec.body.Bytes())
+	s, err := d.begin(r, m, client.ProtocolVersion)
+	if err != nil {
+		w.Header().Set("Retry-After", "60")
+		writeJSON(w, http.StatusServiceUnavailable,
+			jsonrpc.ErrorText(m.ID, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}))
+		return
+	}
+	w.Header().Set(headerSession, s.id)
+	writePieces(w, http.StatusOK, answerText(m.ID, whole(result)))
 }
 
 // passNote sends a notification on that the hub does not know. The client may go on once the server has it.
 func (d *httpDoor) passNote(w http.ResponseWriter, r *entry, p *peer, m *jsonrpc.Message) {
-	if v := r.Header.Get(headerVersion); v != "" && !supported(v) || d.server.enter(p.actor, 0) != nil {
-		http.Error(w, "the notification is not taken: its protocol version is not supported, or the hub is stopping",
-			http.StatusBadRequest)
+	if !supportedOnly(w, r.Header) {
+		return
+	}
+	if d.server.enter(p.actor, 0) != nil {
+		http.Error(w, "the notification is not taken: the hub is stopping", http.StatusBadRequest)
 		return
 	}
 	defer d.server.exit(p.actor, 0)
 	d.server.forwarder.passNote(context.WithoutCancel(r.Context()), p, m)
 	w.WriteHeader(http.StatusAccepted)
-}
-
-// servedBySDK reports whether the SDK knows the method. Over HTTP it refuses others with a plain
-// text before 2026-07-28, which clients take for a broken connection.
-func servedBySDK(method string) bool {
-	return method == methodInitialize || method == "ping" || method == "server/discover"
 }
 
 // openSession returns the session that the request names, until it is released, or answers the
@@ -318,15 +307,6 @@ func (d *httpDoor) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r
 	defer reply.close()
 	reply.keepAlive()
 	d.server.serveLane(ctx, p, m, reply)
-}
-
-// delegate gives a message to the SDK, which answers with one message. That gets the request's own id back.
-func (d *httpDoor) delegate(w http.ResponseWriter, r *entry, m *jsonrpc.Message) {
-	m, mask := maskID(m)
-	rec := &recorder{header: w.Header(), status: http.StatusOK}
-	d.sdk.ServeHTTP(rec, withBody(r.Request, m.Text))
-	w.WriteHeader(rec.status)
-	_, _ = w.Write(mask.undo(rec.body.Bytes())) // a client that is gone is noticed by the HTTP server
 }
 
 // checkHeaders: on 2026-07-28 the headers by which proxies route must say what the body says.
@@ -433,15 +413,14 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *entry, text []byte) {
 	writePieces(w, http.StatusOK, joinBatch(answers))
 }
 
-// recorder takes a response that is written on later: to one message of a batch, or of the SDK.
+// recorder takes the response to one message of a batch.
 type recorder struct {
 	header http.Header
-	status int
 	body   bytes.Buffer
 }
 
 func (r *recorder) Header() http.Header         { return r.header }
-func (r *recorder) WriteHeader(status int)      { r.status = status }
+func (r *recorder) WriteHeader(int)             {}
 func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
 
 // message returns the JSON-RPC response that was recorded. Progress cannot travel in a batch's

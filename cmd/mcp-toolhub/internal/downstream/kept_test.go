@@ -13,7 +13,8 @@ import (
 
 // waitsForInput reports before its question, while that waits for the client's next request (once parked says so), and
 // after the answer. said is closed when it has said what it has to say meanwhile.
-func waitsForInput(meanwhile func(*tool.Execution), parked <-chan struct{}, said chan<- struct{}) func(context.Context, *tool.Execution) (tool.Reply, error) {
+func waitsForInput(meanwhile func(*tool.Execution), parked <-chan struct{}, said chan<- struct{}) func(context.Context,
+	*tool.Execution) (tool.Reply, error) {
 	return func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
 		e.Progress(progressOf(1))
 		done := make(chan struct{})
@@ -35,11 +36,12 @@ func progressOf(n int) tool.Progress {
 }
 
 func logOf(level, data string) tool.Notification {
-	return tool.Notification{Server: "s", Method: noteMessage, Params: json.RawMessage(fmt.Sprintf(`{"level":%q,"data":%q}`, level, data))}
+	return tool.Notification{Server: "s", Method: noteMessage,
+		Params: json.RawMessage(fmt.Sprintf(`{"level":%q,"data":%q}`, level, data))}
 }
 
-// What a server says while its call waits for the client's next request belongs to that request: first of all, in order,
-// under its token, and of the level that it asks for.
+// What a server says while its call waits for the client's next request belongs to that request:
+// first of all, in order, under its token, and of the level that it asks for.
 func TestSaidWhileSuspended(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -61,7 +63,8 @@ func TestSaidWhileSuspended(t *testing.T) {
 				e.Notify(logOf("debug", "d"))
 				e.Progress(progressOf(3))
 				e.Notify(logOf("error", "e"))
-				v.tell(logOf("info", "own stream")) // on no call's stream, but of this server, for which no other session has a call
+				// on no call's stream, but of this server, for which no other session has a call
+				v.tell(logOf("info", "own stream"))
 			}, parked, said)
 			s := newServer(t, Config{Version: "v"}, f)
 			a := overHTTP(t, serve(t, s)+"/mcp")
@@ -69,7 +72,8 @@ func TestSaidWhileSuspended(t *testing.T) {
 				if l == "" {
 					return a.request("mcp.s.echo", `{}`, "")
 				}
-				return strings.Replace(a.request("mcp.s.echo", `{}`, ""), `"_meta":{`, `"_meta":{"`+metaLogLevel+`":"`+l+`",`, 1)
+				return strings.Replace(a.request("mcp.s.echo", `{}`, ""), `"_meta":{`, `"_meta":{"`+metaLogLevel+`":"`+
+					l+`",`, 1)
 			}
 			first := a.send(level(c.before))
 			if len(first) != 2 || !strings.Contains(first[0], `"progress":1,"progressToken":1`) {
@@ -78,7 +82,8 @@ func TestSaidWhileSuspended(t *testing.T) {
 			_, with := input(t, first[1])
 			close(parked)
 			<-said
-			got := a.send(strings.Replace(level(c.after), `"arguments":{}`, `"arguments":{}`+with(`{"q1":{"roots":[]}}`), 1))
+			got := a.send(strings.Replace(level(c.after), `"arguments":{}`, `"arguments":{}`+
+				with(`{"q1":{"roots":[]}}`), 1))
 			var seen []string
 			for _, m := range got[:len(got)-1] {
 				var n struct {
@@ -121,7 +126,8 @@ func TestSaidWhileSuspendedIsBounded(t *testing.T) {
 		for i := 2; i < 2+maxKept+10; i++ {
 			e.Progress(progressOf(i))
 		}
-		e.Progress(tool.Progress{Params: json.RawMessage(`{"progress":7,"message":"` + strings.Repeat("x", maxKeptBytes) + `"}`)})
+		e.Progress(tool.Progress{Params: json.RawMessage(`{"progress":7,"message":"` +
+			strings.Repeat("x", maxKeptBytes) + `"}`)})
 	}, parked, said)}
 	s := newServer(t, Config{Version: "v"}, f)
 	a := overHTTP(t, serve(t, s)+"/mcp")
@@ -135,7 +141,8 @@ func TestSaidWhileSuspendedIsBounded(t *testing.T) {
 	got := a.send(withLevel(a.request("mcp.s.echo", `{}`, with(`{"q1":{"roots":[]}}`))))
 	const lost = 12 // 10, and one for the log message, and the one that is too large
 	if want := maxKept + 2; len(got) != want || !strings.Contains(got[0], `"kept"`) ||
-		!strings.Contains(got[1], fmt.Sprintf(`"progress":%d,`, 2+lost-1)) || !strings.Contains(got[want-2], `"progress":1000`) {
+		!strings.Contains(got[1], fmt.Sprintf(`"progress":%d,`, 2+lost-1)) ||
+		!strings.Contains(got[want-2], `"progress":1000`) {
 		t.Errorf("%d messages, %.500s", len(got), strings.Join(got, "\n"))
 	}
 	if h := s.Health(); h.Lost != lost {
@@ -152,9 +159,12 @@ func TestKept(t *testing.T) {
 		left  int
 		first json.RawMessage
 	}{
-		{"by size, progress first", []note{{method: noteMessage, params: half}, {method: noteProgress, params: half}, {method: noteProgress, params: json.RawMessage("1")}}, 2, half},
-		{"then logs", []note{{method: noteMessage, params: half}, {method: noteMessage, params: half}, {method: noteMessage, params: json.RawMessage("1")}}, 2, half},
-		{"too large by itself", []note{{method: noteProgress, params: json.RawMessage("1")}, {method: noteProgress, params: slices.Concat(half, half, half)}}, 1, json.RawMessage("1")},
+		{"by size, progress first", []note{{method: noteMessage, params: half}, {method: noteProgress, params: half},
+			{method: noteProgress, params: json.RawMessage("1")}}, 2, half},
+		{"then logs", []note{{method: noteMessage, params: half}, {method: noteMessage, params: half},
+			{method: noteMessage, params: json.RawMessage("1")}}, 2, half},
+		{"too large by itself", []note{{method: noteProgress, params: json.RawMessage("1")},
+			{method: noteProgress, params: slices.Concat(half, half, half)}}, 1, json.RawMessage("1")},
 	} {
 		var k kept
 		for _, n := range c.add {
@@ -164,7 +174,8 @@ func TestKept(t *testing.T) {
 		for _, n := range all {
 			size += len(n.params)
 		}
-		if len(all) != c.left || k.lost != int64(len(c.add)-c.left) || size > maxKeptBytes || string(all[0].params) != string(c.first) {
+		if len(all) != c.left || k.lost != int64(len(c.add)-c.left) || size > maxKeptBytes ||
+			string(all[0].params) != string(c.first) {
 			t.Errorf("%s: %d left, %d lost, size %d", c.name, len(all), k.lost, size)
 		}
 	}

@@ -14,8 +14,8 @@ func sized(id string, bytes int) string {
 	return strings.Replace(frame, `""`, `"`+strings.Repeat("x", bytes-len(frame))+`"`, 1)
 }
 
-// TestClientMessageLimitOnStdio: a message of one byte too many is refused under its own id, so that nobody waits, and the
-// limit is the one in force when the message comes.
+// TestClientMessageLimitOnStdio: a message of one byte too many is refused under its own id, so
+// that nobody waits, and the limit is the one in force when the message comes.
 func TestClientMessageLimitOnStdio(t *testing.T) {
 	t.Parallel()
 	const limit = 100_000
@@ -24,11 +24,13 @@ func TestClientMessageLimitOnStdio(t *testing.T) {
 	w.handshake("2025-06-18")
 	refused := func(id string, limit int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"invalid request: the message has more than %d bytes `+
-			`(hub.limits.client_message): send less, or raise that in the hub's config"}}`, id, tool.CodeInvalidRequest, limit)
+			`(hub.limits.client_message): send less, or raise that in the hub's config"}}`, id, tool.CodeInvalidRequest,
+			limit)
 	}
 	w.send(sized("1", limit-1)) // and its line break
 	w.want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
-	w.send(sized("2", limit), sized(`"x"`, 3*limit), `{"jsonrpc":"2.0","method":"notifications/x","params":{"x":"`+strings.Repeat("x", limit)+`"}}`,
+	w.send(sized("2", limit), sized(`"x"`, 3*limit), `{"jsonrpc":"2.0","method":"notifications/x","params":{"x":"`+
+		strings.Repeat("x", limit)+`"}}`,
 		`{"jsonrpc":"2.0","id":3,"result":"`+strings.Repeat("x", limit)+`"}`)
 	w.want(refused("2", limit), refused(`"x"`, limit), refused("null", limit), refused("null", limit))
 	s.Apply(Config{MaxMessageBytes: limit + 1}, []string{"default"})
@@ -54,7 +56,8 @@ func TestClientMessageLimitOverHTTP(t *testing.T) {
 	if status, got := send(limit); status != 200 {
 		t.Errorf("within the limit: %d %s", status, got)
 	}
-	if status, got := send(limit + 1); status != 413 || !strings.Contains(got, "more than 50000 bytes (hub.limits.client_message)") {
+	if status, got := send(limit + 1); status != 413 ||
+		!strings.Contains(got, "more than 50000 bytes (hub.limits.client_message)") {
 		t.Errorf("beyond the limit: %d %s", status, got)
 	}
 	s.Apply(Config{HTTP: HTTPConfig{MaxBodyBytes: limit + 1}}, []string{"default"})

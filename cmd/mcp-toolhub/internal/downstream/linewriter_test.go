@@ -25,7 +25,8 @@ func newGatedWriter() *gatedWriter {
 	return &gatedWriter{begun: make(chan struct{}, 100), release: make(chan struct{})}
 }
 
-// Messages that come while one is written leave with one write, in their order. Whoever brings them does not wait for it.
+// Messages that come while one is written leave with one write, in their order. Whoever brings them
+// does not wait for it.
 func TestLinesLeaveTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +72,8 @@ func TestALongLineIsNotOvertaken(t *testing.T) {
 		}
 		close(g.release)
 		synctest.Wait()
-		if got := strings.Join(g.writes, ""); len(got) != len("first\n\nlater\n")+len(long) || !strings.HasPrefix(got, "first\n") {
+		if got := strings.Join(g.writes, ""); len(got) != len("first\n\nlater\n")+len(long) ||
+			!strings.HasPrefix(got, "first\n") {
 			t.Errorf("wrote %d bytes: %.20q", len(got), got)
 		}
 	})

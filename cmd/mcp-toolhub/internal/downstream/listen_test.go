@@ -22,7 +22,8 @@ import (
 
 func updated(server, session, uri string) tool.Notification {
 	return tool.Notification{Server: server, Session: session, Method: noteUpdated,
-		Params: json.RawMessage(fmt.Sprintf(`{"uri":%q,"x":1.0,"_meta":{"io.modelcontextprotocol/subscriptionId":7}}`, uri))}
+		Params: json.RawMessage(fmt.Sprintf(`{"uri":%q,"x":1.0,"_meta":{"io.modelcontextprotocol/subscriptionId":7}}`,
+			uri))}
 }
 
 // inbox is where a client is told what belongs to no request.
@@ -31,7 +32,8 @@ func (c *client) inbox() func() string {
 	if c.w != nil {
 		return c.w.next
 	}
-	events := stream(c.t, http.MethodGet, c.url, "", append([]string{headerSession, c.session, headerVersion, c.version}, c.headers...)...)
+	events := stream(c.t, http.MethodGet, c.url, "",
+		append([]string{headerSession, c.session, headerVersion, c.version}, c.headers...)...)
 	return func() string {
 		select {
 		case e := <-events:
@@ -71,7 +73,8 @@ func TestSubscriptionsOfSessions(t *testing.T) {
 					}
 				}
 				note := func(uri string) string {
-					return `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + uri + `","x":1.0}}`
+					return `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + uri +
+						`","x":1.0}}`
 				}
 				v.tell(updated("a", "", "file:///other"))
 				v.tell(updated("a", "", "file:///oneself"))
@@ -114,10 +117,14 @@ func TestSubscriptionsOfSessions(t *testing.T) {
 
 func TestSubscribeIsRefusedByItsServer(t *testing.T) {
 	t.Parallel()
-	v := &servers{subscribe: func(context.Context, string, string) error { return &tool.RPCError{Code: -7, Message: "no"} }}
+	v := &servers{subscribe: func(context.Context, string, string) error {
+		return &tool.RPCError{Code: -7,
+			Message: "no"}
+	}}
 	c := newClient(t, newServer(t, Config{}, behind(v)), "2025-11-25", true)
 	for range 2 { // it is asked again
-		c.want("1", "resources/subscribe", `"uri":"file:///one"`, `{"jsonrpc":"2.0","id":1,"error":{"code":-7,"message":"no"}}`)
+		c.want("1", "resources/subscribe", `"uri":"file:///one"`,
+			`{"jsonrpc":"2.0","id":1,"error":{"code":-7,"message":"no"}}`)
 	}
 	if got := c.ask("1", "resources/subscribe", `"uri":"file:///none"`); !strings.Contains(got[0], "-32002") {
 		t.Errorf("an unknown resource: %v", got)
@@ -139,7 +146,8 @@ func TestSubscribeNeedsASignIn(t *testing.T) {
 	f := behind(v)
 	f.signIn = signIn
 	c := newClient(t, newServer(t, Config{}, f), "2025-11-25", true)
-	if got := c.ask("1", "resources/subscribe", `"uri":"file:///one"`); !strings.Contains(got[0], "sign in; or open the page of a") {
+	if got := c.ask("1", "resources/subscribe", `"uri":"file:///one"`); !strings.Contains(got[0],
+		"sign in; or open the page of a") {
 		t.Errorf("got %v", got)
 	}
 }
@@ -226,7 +234,8 @@ func TestListenTranscript(t *testing.T) {
 			s.Changed(Change{Profile: "default", Tools: true, Resources: true}) // not asked for
 			v.tell(updated("b", "", "file:///both"))                            // given up on
 			v.tell(updated("a", "", "file:///one"))
-			told(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///one","x":1.0,` + tag + `}}`)
+			told(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///one","x":1.0,` +
+				tag + `}}`)
 			s.Changed(Change{Profile: "default", Prompts: true})
 			told(`{"jsonrpc":"2.0","method":"notifications/prompts/list_changed","params":{` + tag + `}}`)
 			var draining sync.WaitGroup
@@ -244,15 +253,18 @@ func TestListenTranscript(t *testing.T) {
 func TestListenIsRefused(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, newServer(t, Config{}, behind(&servers{})), modernVersion, true)
-	for _, params := range []string{``, `"notifications":[]`, `"notifications":{"toolsListChanged":1}`, `"notifications":{"resourceSubscriptions":{}}`,
-		`"notifications":{"resourceSubscriptions":[7]}`, `"notifications":{"resourceSubscriptions":["` + strings.Repeat(`x","`, 1000) + `"]}`} {
+	for _, params := range []string{``, `"notifications":[]`, `"notifications":{"toolsListChanged":1}`,
+		`"notifications":{"resourceSubscriptions":{}}`,
+		`"notifications":{"resourceSubscriptions":[7]}`, `"notifications":{"resourceSubscriptions":["` +
+			strings.Repeat(`x","`, 1000) + `"]}`} {
 		if got := c.ask("1", methodListen, params); !strings.Contains(got[0], `"code":-32602`) {
 			t.Errorf("{%s}: %v", params, got)
 		}
 	}
 	// Who asks for nothing that the surface has is told so, and that this is the end of it.
 	got := c.ask("1", methodListen, `"notifications":{"resourceSubscriptions":["x://none"]}`)
-	if len(got) != 2 || !strings.Contains(got[0], `"params":{"notifications":{},"_meta"`) || !strings.Contains(got[1], `"result"`) {
+	if len(got) != 2 || !strings.Contains(got[0], `"params":{"notifications":{},"_meta"`) ||
+		!strings.Contains(got[1], `"result"`) {
 		t.Errorf("an empty subscription: %v", got)
 	}
 }
@@ -289,7 +301,8 @@ func TestAcknowledgementWaits(t *testing.T) {
 		s.wire(nil, nil)
 		s.deps.Logger = newServerLogger()
 		began := time.Now()
-		err := s.subscriptions.make(t.Context(), &subscription{resource: resource{"a", "file:///one"}, out: newOutbox(nil)})
+		err := s.subscriptions.make(t.Context(), &subscription{resource: resource{"a", "file:///one"},
+			out: newOutbox(nil)})
 		if took := time.Since(began); err == nil || took != subscribeWithin {
 			t.Errorf("a server that does not answer took %v: %v", took, err)
 		}
@@ -323,9 +336,11 @@ func TestListenEnds(t *testing.T) {
 	}
 	url := serve(t, s) + "/mcp"
 	ctx, cancel := context.WithCancel(t.Context())
-	body := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{` + filter + `},"_meta":{` + modernMeta + `}}}`
+	body := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{` + filter +
+		`},"_meta":{` + modernMeta + `}}}`
 	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
-	for _, h := range [][2]string{{"Content-Type", "application/json"}, {"Accept", "*/*"}, {headerVersion, modernVersion}, {headerMethod, methodListen}} {
+	for _, h := range [][2]string{{"Content-Type", "application/json"}, {"Accept", "*/*"},
+		{headerVersion, modernVersion}, {headerMethod, methodListen}} {
 		req.Header.Set(h[0], h[1])
 	}
 	resp, err := web().Do(req)
@@ -356,7 +371,8 @@ func BenchmarkIdleListens(b *testing.B) {
 	address := strings.TrimPrefix(srv.URL, "http://")
 	body := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true,` +
 		`"resourceSubscriptions":["file:///one"]},"_meta":{` + modernMeta + `}}}`
-	request := fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: */*\r\n%s: %s\r\n%s: %s\r\nContent-Length: %d\r\n\r\n%s",
+	request := fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: */*\r\n%s: "+
+		"%s\r\n%s: %s\r\nContent-Length: %d\r\n\r\n%s",
 		address, headerVersion, modernVersion, headerMethod, methodListen, len(body), body)
 	held := func() uint64 {
 		runtime.GC()

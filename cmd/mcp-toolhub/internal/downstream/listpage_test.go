@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// The whole list of a surface is put together once for each kind of client. Parts of it, lists with tools that a session has
-// loaded besides, and declarations with line breaks are put together anew.
+// The whole list of a surface is put together once for each kind of client. Parts of it, lists with
+// tools that a session has loaded besides, and declarations with line breaks are put together anew.
 func TestListIsPutTogetherOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -34,7 +34,8 @@ func TestListIsPutTogetherOnce(t *testing.T) {
 		}
 		want := `{"tools":[` + strings.TrimSuffix(strings.Repeat(test.declaration+",", test.to), ",") + "]"
 		for range 2 {
-			if page := l.page(true, 0, test.to); string(page.joined()) != want || page.oneLine && strings.Contains(want, "\n") {
+			if page := l.page(true, 0, test.to); string(page.joined()) != want || page.oneLine &&
+				strings.Contains(want, "\n") {
 				t.Errorf("%s: %s, %v", name, page.joined(), page.oneLine)
 			}
 		}

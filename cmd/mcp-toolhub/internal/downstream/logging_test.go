@@ -17,7 +17,8 @@ import (
 func newServerLogger() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func logged(server, session, level, rest string) tool.Notification {
-	return tool.Notification{Server: server, Session: session, Method: noteMessage, Params: json.RawMessage(`{"level":"` + level + `"` + rest + `}`)}
+	return tool.Notification{Server: server, Session: session, Method: noteMessage,
+		Params: json.RawMessage(`{"level":"` + level + `"` + rest + `}`)}
 }
 
 const aboutData = `,"data":{"b":1e400,"a":"\u0061"}`
@@ -38,7 +39,8 @@ func logLine(level, logger, rest string) string {
 
 func TestLogMessagesOfACall(t *testing.T) {
 	t.Parallel()
-	debug, info, fault := logLine("debug", aboutData, `,"logger":"s"`), logLine("info", `,"logger":"s/l"`, aboutData+`,"_meta":{"mine":2}`),
+	debug, info, fault := logLine("debug", aboutData, `,"logger":"s"`), logLine("info", `,"logger":"s/l"`, aboutData+
+		`,"_meta":{"mine":2}`),
 		logLine("error", aboutData, `,"logger":"s"`)
 	progress := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`
 	onEach(t, func(t *testing.T, c *client, v *servers, modern bool) {
@@ -46,22 +48,26 @@ func TestLogMessagesOfACall(t *testing.T) {
 			return talkative(ctx, &tool.Execution{Notify: r.Notify, Progress: r.Progress})
 		}
 		for _, level := range []string{"", "debug", "info", "error"} {
-			meta, want := `"progressToken":1`, map[string][]string{"": {info, progress, fault}, "debug": {debug, info, progress, fault},
-				"info": {info, progress, fault}, "error": {progress, fault}}[level]
+			meta, want := `"progressToken":1`, map[string][]string{"": {info, progress, fault},
+				"debug": {debug, info, progress, fault},
+				"info":  {info, progress, fault}, "error": {progress, fault}}[level]
 			switch {
 			case modern && level != "":
 				meta += `,"io.modelcontextprotocol/logLevel":"` + level + `"`
 			case modern:
 				want = []string{progress} // nothing is sent to whoever has asked for nothing
 			case level != "":
-				c.want("0", "logging/setLevel", fmt.Sprintf(`"level":%q`, level), `{"jsonrpc":"2.0","id":0,"result":{}}`)
+				c.want("0", "logging/setLevel", fmt.Sprintf(`"level":%q`, level),
+					`{"jsonrpc":"2.0","id":0,"result":{}}`)
 			}
 			got := c.ask("1", "resources/read", `"uri":"file:///one","_meta":{`+meta+`}`)
 			if strings.Join(got[:len(got)-1], "\n") != strings.Join(want, "\n") {
-				t.Errorf("at level %q\ngot  %s\nwant %s", level, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+				t.Errorf("at level %q\ngot  %s\nwant %s", level, strings.Join(got, "\n     "),
+					strings.Join(want, "\n     "))
 			}
 		}
-		if got := c.ask("1", "logging/setLevel", `"level":"loud"`); !modern && !strings.Contains(got[0], `"code":-32602`) {
+		if got := c.ask("1", "logging/setLevel", `"level":"loud"`); !modern &&
+			!strings.Contains(got[0], `"code":-32602`) {
 			t.Errorf("a level that is none: %v", got)
 		}
 	})
@@ -74,7 +80,8 @@ func TestLogMessagesOfAToolCall(t *testing.T) {
 	s := newServer(t, Config{}, f)
 	s.Apply(Config{}, []string{"default", "s/s"})
 	c := newClient(t, s, "2025-11-25", true)
-	if got := c.ask("1", "tools/call", `"name":"mcp.s.echo"`); len(got) != 3 || got[0] != logLine("info", `,"logger":"s/l"`, aboutData+`,"_meta":{"mine":2}`) {
+	if got := c.ask("1", "tools/call", `"name":"mcp.s.echo"`); len(got) != 3 ||
+		got[0] != logLine("info", `,"logger":"s/l"`, aboutData+`,"_meta":{"mine":2}`) {
 		t.Errorf("got %v", got)
 	}
 	w := dialProfile(t, s, "s/s")
@@ -241,7 +248,8 @@ func TestOutboxIsBounded(t *testing.T) {
 	}
 	var got []string
 	o.drain(func(method string, _ json.RawMessage) { got = append(got, method) }, nil)
-	if len(got) != maxOutbox+1 || got[0] != "k" || got[1] != fmt.Sprint(maxOutbox) || got[maxOutbox] != fmt.Sprint(2*maxOutbox-1) {
+	if len(got) != maxOutbox+1 || got[0] != "k" || got[1] != fmt.Sprint(maxOutbox) ||
+		got[maxOutbox] != fmt.Sprint(2*maxOutbox-1) {
 		t.Errorf("%d notes: %.60q", len(got), got)
 	}
 	o.put(note{key: "k", method: "later", params: json.RawMessage(`{}`)})

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestOutboxBytes holds that what waits for a client that does not read is bounded in bytes, too, and comes in its order.
+// TestOutboxBytes holds that what waits for a client that does not read is bounded in bytes, too,
+// and comes in its order.
 func TestOutboxBytes(t *testing.T) {
 	t.Parallel()
 	o := newOutbox(nil)

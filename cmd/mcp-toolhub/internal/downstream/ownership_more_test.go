@@ -34,7 +34,8 @@ func TestTasksOfServersStayApart(t *testing.T) {
 		}
 		for _, one := range all {
 			if got := b.task(p, []string{"a", "b"}, one.shown); got != one {
-				t.Errorf("%v: task %q of %q is shown as %q, and that leads to %+v", ids, one.id, one.server, one.shown, got.ownedID)
+				t.Errorf("%v: task %q of %q is shown as %q, and that leads to %+v", ids, one.id, one.server, one.shown,
+					got.ownedID)
 			}
 		}
 	}
@@ -94,8 +95,8 @@ func (r *said) refuse(err *tool.RPCError)                  { r.text = err.Error(
 func (r *said) abandon(context.Context) (withoutWord bool) { return false }
 func (r *said) leave()                                     {}
 
-// TestTaskListsWaitForNobody holds that servers which do not answer cost a list of tasks their own, and all of them together
-// no more time than one.
+// TestTaskListsWaitForNobody holds that servers which do not answer cost a list of tasks their own,
+// and all of them together no more time than one.
 func TestTaskListsWaitForNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,19 +105,23 @@ func TestTaskListsWaitForNobody(t *testing.T) {
 				<-ctx.Done()
 				return tool.Reply{}, ctx.Err()
 			}
-			return tool.Reply{Result: json.RawMessage(`{"tasks":[{"taskId":"` + r.Server + `"},{"taskId":"other"}]}`)}, nil
+			return tool.Reply{Result: json.RawMessage(`{"tasks":[{"taskId":"` + r.Server + `"},{"taskId":"other"}]}`)},
+				nil
 		}}
 		names := []string{"first", "hung1", "hung2", "last"}
-		s := &Server{deps: Deps{Servers: v, Surfaces: tasksOn(names), Statuses: func() []tool.ServerStatus { return nil }, Logger: newServerLogger()}}
+		s := &Server{deps: Deps{Servers: v, Surfaces: tasksOn(names),
+			Statuses: func() []tool.ServerStatus { return nil }, Logger: newServerLogger()}}
 		s.wire(nil, nil)
 		p := &peer{profile: "default", session: tool.Session{Key: "s"}}
 		p.actor.Client.ProtocolVersion = tasksSince
 		for _, name := range names {
-			s.ownerships.add(&ownership{ownedID: ownedID{server: name, kind: taskID, id: name}, caller: &caller{}, session: "s"})
+			s.ownerships.add(&ownership{ownedID: ownedID{server: name, kind: taskID, id: name}, caller: &caller{},
+				session: "s"})
 		}
 		began, r := time.Now(), &said{}
 		s.tasks.list(t.Context(), p, &jsonrpc.Message{Method: tool.MethodTaskList}, r)
-		if want := `{"tasks":[{"taskId":"first"},{"taskId":"last"}]}`; r.text != want || time.Since(began) > tasksWithin {
+		if want := `{"tasks":[{"taskId":"first"},{"taskId":"last"}]}`; r.text != want ||
+			time.Since(began) > tasksWithin {
 			t.Errorf("after %v the list is %s", time.Since(began), r.text)
 		}
 	})
@@ -126,11 +131,12 @@ func TestTaskListsWaitForNobody(t *testing.T) {
 type tasksOn []string
 
 func (o tasksOn) Surface(string, tool.Actor) (*tool.Surface, error) {
-	return &tool.Surface{Features: &tool.Features{Servers: o, Abilities: tool.Abilities{Tasks: tool.Tasks{List: true}}}}, nil
+	return &tool.Surface{Features: &tool.Features{Servers: o,
+		Abilities: tool.Abilities{Tasks: tool.Tasks{List: true}}}}, nil
 }
 
-// TestElicitationsOfAnError holds that an error which wants very many elicitations first is not gone through to its end:
-// everybody's things wait meanwhile.
+// TestElicitationsOfAnError holds that an error which wants very many elicitations first is not
+// gone through to its end: everybody's things wait meanwhile.
 func TestElicitationsOfAnError(t *testing.T) {
 	t.Parallel()
 	var s Server
@@ -156,7 +162,8 @@ func TestLevelsOfEndedSessions(t *testing.T) {
 	close(ended)
 	session := tool.Session{Key: "s", Ended: ended}
 	s.levels.drop(session.Key)
-	s.levels.set(t.Context(), &peer{session: session, caller: &caller{session: session}}, &jsonrpc.Message{Params: json.RawMessage(`{"level":"debug"}`)}, &said{})
+	s.levels.set(t.Context(), &peer{session: session, caller: &caller{session: session}},
+		&jsonrpc.Message{Params: json.RawMessage(`{"level":"debug"}`)}, &said{})
 	if len(s.levels.wanted) > 0 {
 		t.Errorf("servers are still asked for %v", s.levels.wanted)
 	}

@@ -37,7 +37,8 @@ func outOf(c *caller) (said []string) {
 }
 
 func statusNote(server, session, id string) tool.Notification {
-	return tool.Notification{Server: server, Session: session, Method: tool.NoteTaskStatus, Params: json.RawMessage(`{"taskId":"` + id + `","z":1.50}`)}
+	return tool.Notification{Server: server, Session: session, Method: tool.NoteTaskStatus,
+		Params: json.RawMessage(`{"taskId":"` + id + `","z":1.50}`)}
 }
 
 // TestBelongings holds whose a ownedID is, in what order its caller learns of it, and that what is kept is bounded.

@@ -17,7 +17,8 @@ func passing(seen chan<- string) func(context.Context, *tool.Execution) (tool.Re
 		state, _ := rawjson.Get(e.Params, "requestState")
 		responses, _ := rawjson.Get(e.Params, "inputResponses")
 		seen <- string(state) + string(responses)
-		reply := tool.Reply{NeedsInput: true, Mapping: tool.ExternalMapping{Source: "mcp", Role: "upstream", ProtocolVersion: "2026-07-28"}}
+		reply := tool.Reply{NeedsInput: true, Mapping: tool.ExternalMapping{Source: "mcp", Role: "upstream",
+			ProtocolVersion: "2026-07-28"}}
 		switch string(state) {
 		case "":
 			reply.Result = json.RawMessage(`{"x":1e400,"inputRequests":{"a":{"method":"elicitation/create","y":1,"params":{"mode":"url","url":"u","message":"go"}},` +
@@ -46,7 +47,8 @@ func TestInputRequiredPassesThrough(t *testing.T) {
 			got := c.call("mcp.s.echo", `{}`, "")
 			asked, with := input(t, got)
 			if asked != `{"a":{"method":"elicitation/create","y":1,"params":{"mode":"url","url":"u","message":"[s] go"}},"b":{"method":"roots/list"}}` ||
-				!strings.HasPrefix(got, `{"jsonrpc":"2.0","id":1,"result":{"x":1e400,"inputRequests":`) || strings.Contains(got, "u0061") {
+				!strings.HasPrefix(got, `{"jsonrpc":"2.0","id":1,"result":{"x":1e400,"inputRequests":`) ||
+				strings.Contains(got, "u0061") {
 				t.Errorf("result %s", got)
 			}
 			got = c.call("mcp.s.echo", `{}`, with(`{"a":{"action":"accept"},"b":{"roots":[]}}`))
@@ -72,7 +74,8 @@ func TestInputRequiredPassesThrough(t *testing.T) {
 				t.Errorf("%d invocations", len(records))
 			}
 			for _, r := range records {
-				if got := fmt.Sprint(r["status_transitions"]); strings.Count(got, "needs_input") != 2 || len(r["external_mappings"].([]any)) != 6 {
+				if got := fmt.Sprint(r["status_transitions"]); strings.Count(got, "needs_input") != 2 ||
+					len(r["external_mappings"].([]any)) != 6 {
 					t.Errorf("invocation %v", r)
 				}
 			}
@@ -97,10 +100,12 @@ func TestWhatCannotPassThrough(t *testing.T) {
 		return `{"resultType":"input_required","inputRequests":` + requests + `}`
 	}
 	for _, c := range []struct{ result, capabilities, want string }{
-		{ask(`{"a":{"method":"roots/list"},"b":{"method":"elicitation/create","params":{"mode":"url"}}}`), `{"elicitation":{}}`,
+		{ask(`{"a":{"method":"roots/list"},"b":{"method":"elicitation/create","params":{"mode":"url"}}}`),
+			`{"elicitation":{}}`,
 			`"code":-32021,"message":"the server has to ask something first: client does not support roots, or did not declare it in this request",` +
 				`"data":{"requiredCapabilities":{"elicitation":{"url":{}},"roots":{}},"toolhub/invocation":{"invocation_id":`},
-		{ask(`{"a":{"method":"sampling/createMessage","params":{"tools":[]}}}`), `{"sampling":{}}`, `"data":{"requiredCapabilities":{"sampling":{"tools":{}}},"toolhub/invocation"`},
+		{ask(`{"a":{"method":"sampling/createMessage","params":{"tools":[]}}}`), `{"sampling":{}}`,
+			`"data":{"requiredCapabilities":{"sampling":{"tools":{}}},"toolhub/invocation"`},
 		{ask(`{"a":{"method":"no/such"}}`), allCapabilities, `"isError":true`},
 		{ask(`{"a":{"method":"elicitation/create","params":{"mode":"telepathy"}}}`), allCapabilities, `"isError":true`},
 		{ask(`{"a":{"method":"roots/list"},"a":{"method":"sampling/createMessage"}}`), allCapabilities, `two members`},
@@ -131,7 +136,8 @@ func FuzzInputRequired(f *testing.F) {
 		if !rawjson.Valid(result) || !rawjson.IsObject(result) {
 			return
 		}
-		on := &attempt{peer: &peer{profile: "default", hop: tool.Hop{ClientCapabilities: json.RawMessage(allCapabilities)}}, server: "s"}
+		on := &attempt{peer: &peer{profile: "default",
+			hop: tool.Hop{ClientCapabilities: json.RawMessage(allCapabilities)}}, server: "s"}
 		shown, _, err := inputRequired(on, result)
 		if err != nil {
 			return

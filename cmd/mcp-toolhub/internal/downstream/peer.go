@@ -119,7 +119,7 @@ func (r *requestMeta) read(params rawjson.Object) {
 }
 
 // modernPeer completes p with what the _meta of a request on the sessionless protocol says of its
-// sender. It refuses what the SDK refuses on the methods that it serves.
+// sender, or refuses the request.
 func modernPeer(p *peer) *tool.RPCError {
 	version, caps, info := p.meta.version, p.meta.capabilities, p.meta.clientInfo
 	if !supported(version) {
@@ -300,12 +300,8 @@ func invalidParams(what string) *tool.RPCError {
 	return &tool.RPCError{Code: tool.CodeInvalidParams, Message: "invalid params: " + what}
 }
 
-// checkInitialize refuses an initialize whose params are none. The SDK would answer with an error
-// of no code, in words of its own, and over HTTP with the id of a session that does not exist.
+// checkInitialize refuses an initialize whose params are none.
 func checkInitialize(m *jsonrpc.Message) *tool.RPCError {
-	if m.Method != methodInitialize || !m.IsRequest() {
-		return nil
-	}
 	if !rawjson.IsObject(m.Params) {
 		return invalidParams("initialize needs params with protocolVersion, capabilities and clientInfo")
 	}

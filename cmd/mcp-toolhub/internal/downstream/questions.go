@@ -28,7 +28,7 @@ type questions struct {
 // maxQuestions bounds the open questions to one client.
 const maxQuestions = 100
 
-// questionPrefix begins the ids of the hub's requests. The SDK's ids are numbers, so the two never meet.
+// questionPrefix begins the ids of the hub's requests.
 const questionPrefix = "toolhub-"
 
 // add opens a question. ok is false where there are too many.

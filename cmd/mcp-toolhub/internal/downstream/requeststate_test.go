@@ -22,7 +22,8 @@ func TestRequestStateIsBound(t *testing.T) {
 			t.Parallel()
 			ann, bob := strings.Repeat("a", 16), strings.Repeat("b", 16)
 			f := &far{execute: execute}
-			s := newServer(t, Config{Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: ann}, {Name: "bob", Secret: bob}}}}, f)
+			s := newServer(t, Config{Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: ann},
+				{Name: "bob", Secret: bob}}}}, f)
 			base := serve(t, s)
 			as := func(path, secret string) *asker { return overHTTP(t, base+path, "Authorization", "Bearer "+secret) }
 			c := as("/mcp", ann)
@@ -33,7 +34,8 @@ func TestRequestStateIsBound(t *testing.T) {
 			tampered[len(tampered)-20] ^= 1
 			refused := func(what, got, why string) {
 				t.Helper()
-				if !strings.Contains(got, `"code":-32602`) || !strings.Contains(got, why) || !strings.Contains(got, "from the start") {
+				if !strings.Contains(got, `"code":-32602`) || !strings.Contains(got, why) ||
+					!strings.Contains(got, "from the start") {
 					t.Errorf("%s: %s", what, got)
 				}
 			}
@@ -46,7 +48,8 @@ func TestRequestStateIsBound(t *testing.T) {
 			refused("other tool", c.call("mcp.s.slow", `{"n":1}`, answer), "belongs to another request")
 			refused("unknown tool", c.call("nope", `{"n":1}`, answer), "belongs to another request")
 			refused("other caller", as("/mcp", bob).call("mcp.s.echo", `{"n":1}`, answer), "belongs to another request")
-			refused("other profile", as("/mcp/p/other", ann).call("mcp.s.echo", `{"n":1}`, answer), "belongs to another request")
+			refused("other profile", as("/mcp/p/other", ann).call("mcp.s.echo", `{"n":1}`, answer),
+				"belongs to another request")
 			refused("other door", overStdio(t, s).call("mcp.s.echo", `{"n":1}`, answer), "belongs to another request")
 			refused("another call's", c.call("mcp.s.echo", `{"n":2}`, answer), "belongs to another request")
 			elsewhere := newServer(t, Config{}, &far{execute: execute})
@@ -55,7 +58,8 @@ func TestRequestStateIsBound(t *testing.T) {
 				t.Errorf("the true request: %s", got)
 			}
 			refused("replayed", c.call("mcp.s.echo", `{"n":1}`, answer), "was used before")
-			if got := c.call("mcp.s.echo", `{"n":2}`, other(`{"q1":{}}`)); !strings.Contains(got, `"status":"succeeded"`) ||
+			if got := c.call("mcp.s.echo", `{"n":2}`, other(`{"q1":{}}`)); !strings.Contains(got,
+				`"status":"succeeded"`) ||
 				strings.Contains(got, `"state":true`) {
 				t.Errorf("the other call: %s", got)
 			}
@@ -125,7 +129,8 @@ func TestRequestStateExpires(t *testing.T) {
 				for _, r := range f.recordsOf(t) {
 					ended[r["status"]]++
 				}
-				if len(ended) != 2 || ended["timed_out"] != 1 || ended["validation_failed"] != 1 { // the call, and the retry
+				// the call, and the retry
+				if len(ended) != 2 || ended["timed_out"] != 1 || ended["validation_failed"] != 1 {
 					t.Errorf("the calls ended as %v", ended)
 				}
 			})

@@ -25,7 +25,8 @@ type replicas struct {
 }
 
 func newReplicas(t *testing.T) *replicas {
-	return &replicas{key: bytes.Repeat([]byte{1}, seal.KeySize), ended: t.TempDir(), seen: make(chan *tool.Execution, 100)}
+	return &replicas{key: bytes.Repeat([]byte{1}, seal.KeySize), ended: t.TempDir(),
+		seen: make(chan *tool.Execution, 100)}
 }
 
 func (r *replicas) start(t *testing.T, cfg Config) (*Server, string) {
@@ -34,7 +35,8 @@ func (r *replicas) start(t *testing.T, cfg Config) (*Server, string) {
 		return tool.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}}
 	f.offer("echo")
-	f.surface.Features = tool.NewFeatures(tool.Features{Servers: []string{"s"}}, nil, nil) // which may have prompts and resources
+	// which may have prompts and resources
+	f.surface.Features = tool.NewFeatures(tool.Features{Servers: []string{"s"}}, nil, nil)
 	s := newServer(t, cfg, f)
 	return s, serve(t, s)
 }
@@ -80,7 +82,8 @@ func TestAnotherHubTakesASessionUp(t *testing.T) {
 	}
 	var before *tool.Execution
 	for _, url := range []string{first, second, first} {
-		if status, _, got := post(t, url+"/mcp", callEcho, headerSession, id, headerVersion, "2025-11-25"); status != 200 {
+		if status, _, got := post(t, url+"/mcp", callEcho, headerSession, id, headerVersion,
+			"2025-11-25"); status != 200 {
 			t.Fatalf("call: %d %v", status, got)
 		}
 		e := <-hubs.seen
@@ -90,18 +93,21 @@ func TestAnotherHubTakesASessionUp(t *testing.T) {
 		if before == nil {
 			before = e
 		}
-		if e.Session.Key != before.Session.Key || e.Actor != before.Actor || string(e.Hop.ClientCapabilities) != `{"elicitation":{},"roots":{}}` ||
+		if e.Session.Key != before.Session.Key || e.Actor != before.Actor ||
+			string(e.Hop.ClientCapabilities) != `{"elicitation":{},"roots":{}}` ||
 			e.Actor.Client.Name == "" || e.Actor.Client.ProtocolVersion != "2025-11-25" {
 			t.Errorf("the call is of %+v with %s, before of %+v", e.Actor, e.Hop.ClientCapabilities, before.Actor)
 		}
 	}
-	if status, _, got := post(t, second+"/mcp", ping, headerSession, id); status != 200 || !strings.Contains(got[0], `"result":{}`) {
+	if status, _, got := post(t, second+"/mcp", ping, headerSession, id); status != 200 ||
+		!strings.Contains(got[0], `"result":{}`) {
 		t.Errorf("ping: %d %v", status, got)
 	}
 	if status, _, got := post(t, second+"/mcp", initialized, headerSession, id); status != 202 {
 		t.Errorf("notification: %d %v", status, got)
 	}
-	if status, _, got := post(t, second+"/mcp", `{"jsonrpc":"2.0","id":"hub-1","result":{}}`, headerSession, id); status != 202 {
+	if status, _, got := post(t, second+"/mcp", `{"jsonrpc":"2.0","id":"hub-1","result":{}}`, headerSession,
+		id); status != 202 {
 		t.Errorf("the answer to a question of another hub: %d %v", status, got)
 	}
 }
@@ -109,8 +115,10 @@ func TestAnotherHubTakesASessionUp(t *testing.T) {
 func TestNobodyElseTakesASessionUp(t *testing.T) {
 	t.Parallel()
 	hubs := newReplicas(t)
-	cfg := Config{Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: "secret-of-ann-0123"}, {Name: "bob", Secret: "secret-of-bob-0123"}}}}
-	ann, bob := []string{"Authorization", "Bearer secret-of-ann-0123"}, []string{"Authorization", "Bearer secret-of-bob-0123"}
+	cfg := Config{Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: "secret-of-ann-0123"},
+		{Name: "bob", Secret: "secret-of-bob-0123"}}}}
+	ann, bob := []string{"Authorization", "Bearer secret-of-ann-0123"},
+		[]string{"Authorization", "Bearer secret-of-bob-0123"}
 	_, first := hubs.start(t, cfg)
 	id := open(t, first+"/mcp", "2025-11-25", ann...)
 	renewed := Config{Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: "secret-of-ann-4567"}}}}
@@ -131,17 +139,19 @@ func TestNobodyElseTakesASessionUp(t *testing.T) {
 		"another profile":             {restarted + "/mcp/p/other", ann, id, 404},
 		"a view":                      {restarted + "/mcp/s/s", ann, id, 404},
 		"a hub where nobody signs in": {open + "/mcp", nil, id, 404},
-		"another token of that name":  {changed + "/mcp", []string{"Authorization", "Bearer secret-of-ann-4567"}, id, 404},
-		"a hub with another key":      {other + "/mcp", ann, id, 404},
-		"a changed id":                {restarted + "/mcp", ann, changedAt(id, 40), 404},
-		"a cut id":                    {restarted + "/mcp", ann, id[:len(id)-1], 404},
+		"another token of that name": {changed + "/mcp", []string{"Authorization", "Bearer secret-of-ann-4567"}, id,
+			404},
+		"a hub with another key": {other + "/mcp", ann, id, 404},
+		"a changed id":           {restarted + "/mcp", ann, changedAt(id, 40), 404},
+		"a cut id":               {restarted + "/mcp", ann, id[:len(id)-1], 404},
 	} {
 		for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
 			req, err := http.NewRequestWithContext(t.Context(), method, c.url, strings.NewReader(callEcho))
 			if err != nil {
 				t.Fatal(err)
 			}
-			setHeaders(req, append(c.as, headerSession, c.id, "Content-Type", "application/json", "Accept", "application/json, text/event-stream"))
+			setHeaders(req, append(c.as, headerSession, c.id, "Content-Type", "application/json", "Accept",
+				"application/json, text/event-stream"))
 			resp, err := web().Do(req)
 			if err != nil {
 				t.Fatal(err)
@@ -263,7 +273,8 @@ func TestStoppingHubTakesNoSessionUp(t *testing.T) {
 	id := open(t, url+"/mcp", "2025-11-25")
 	s.Drain(t.Context())
 	for _, c := range [][]string{{callEcho, headerSession, id}, {fmt.Sprintf(initialize, "2025-11-25")}} {
-		if status, h, got := post(t, url+"/mcp", c[0], c[1:]...); status != http.StatusServiceUnavailable || h.Get("Retry-After") == "" {
+		if status, h, got := post(t, url+"/mcp", c[0], c[1:]...); status != http.StatusServiceUnavailable ||
+			h.Get("Retry-After") == "" {
 			t.Errorf("status %d %v", status, got)
 		}
 	}

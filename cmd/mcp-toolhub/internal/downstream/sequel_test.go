@@ -5,7 +5,8 @@ import (
 	"testing/synctest"
 )
 
-// TestNotesThatWait holds that a client which tells a server that does not listen ever more has a bounded number of words wait.
+// TestNotesThatWait holds that a client which tells a server that does not listen ever more has a
+// bounded number of words wait.
 func TestNotesThatWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,12 +1,11 @@
 // Package downstream is the MCP server that clients talk to: over stdio and Streamable HTTP, on every protocol revision
 // from 2024-11-05 to 2026-07-28 at the same address.
 //
-// The SDK answers initialize, server/discover and ping. All else (tools, prompts, resources,
-// completion, log messages, subscriptions) travels as raw JSON through the hub's own code, so that
-// nothing is lost on the way. A tools/call goes to the pipeline (package invoke), other requests go
-// on to the one server that they concern. Notifications that belong to no request wait in an outbox
-// for the client's standing stream. Other packages decide which tools a caller sees, and what
-// happens to a call.
+// Everything travels as raw JSON through the hub's own code, so that nothing is lost on the way;
+// the SDK knows the types of what the hub says of itself. A tools/call goes to the pipeline
+// (package invoke), other requests go on to the one server that they concern. Notifications that
+// belong to no request wait in an outbox for the client's standing stream. Other packages decide
+// which tools a caller sees, and what happens to a call.
 //
 // Server wires the components and dispatches methods to them:
 //
@@ -31,7 +30,6 @@ import (
 
 	"golang.org/x/time/rate"
 
-	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
@@ -152,10 +150,9 @@ type settings struct {
 	first    *profileServer // of the default profile
 }
 
-// profileServer serves one profile: the SDK's server, and the door over HTTP.
+// profileServer serves one profile: its door over HTTP.
 type profileServer struct {
 	name string
-	sdk  *mcp.Server
 	door *httpDoor
 }
 
@@ -251,13 +248,7 @@ func (s *Server) Apply(cfg Config, profiles []string) {
 }
 
 func (s *Server) newProfile(name string) *profileServer {
-	ps := &profileServer{name: name, sdk: mcp.NewServer(s.impl, &mcp.ServerOptions{
-		Logger:       slog.New(slog.DiscardHandler), // it logs every message at info
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
-	})}
-	ps.sdk.AddReceivingMiddleware(s.observeHandshake, s.surfaces.describe(name))
-	ps.door = s.newHTTPDoor(ps)
-	return ps
+	return &profileServer{name: name, door: &httpDoor{server: s, profile: name}}
 }
 
 // cfg returns the configuration in force.
@@ -406,12 +397,11 @@ type Servers interface {
 // direct reports whether a profile is the view of a single server under its native names.
 func direct(profile string) bool { return strings.HasPrefix(profile, directPrefix) }
 
-// serveLane answers a request of a method that the hub serves itself. Other methods go to the SDK.
+// serveLane answers a request.
 func (s *Server) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) {
 	serve := s.handler(p, m.Method)
 	if serve == nil {
-		r.refuse(&tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served",
-			m.Method)})
+		r.refuse(notServed(m.Method))
 		return
 	}
 	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, direct(p.profile)
@@ -425,27 +415,6 @@ func (s *Server) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r r
 	}
 	if refusal := serve(ctx, p, m, r); refusal != nil {
 		r.refuse(refusal)
-	}
-}
-
-// observeHandshake is a receiving middleware for the SDK's server, which tells Observe of what the SDK answers.
-func (s *Server) observeHandshake(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if s.deps.Observe == nil || !servedBySDK(method) {
-			return next(ctx, method, req)
-		}
-		params, _ := json.Marshal(req.GetParams()) // they came as JSON; null where there are none
-		meta, _ := rawjson.Get(params, "_meta")
-		ctx, end := s.deps.Observe(ctx, method, meta)
-		res, err := next(ctx, method, req)
-		var refused *tool.RPCError
-		if rpc := (*sdkrpc.Error)(nil); errors.As(err, &rpc) {
-			refused = &tool.RPCError{Code: rpc.Code, Message: rpc.Message}
-		} else if err != nil {
-			refused = &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
-		}
-		end(refused)
-		return res, err
 	}
 }
 
@@ -476,6 +445,10 @@ func (s *Server) handler(p *peer, method string) handler {
 		return s.forwarder.readResource
 	case methodComplete:
 		return s.forwarder.complete
+	case methodDiscover:
+		return s.discover
+	case methodPing:
+		return s.ping
 	}
 	switch {
 	case isTaskMethod(method):
@@ -509,6 +482,8 @@ const (
 	methodSetLevel      = "logging/setLevel"
 	methodListen        = "subscriptions/listen"
 	methodInitialize    = "initialize"
+	methodDiscover      = "server/discover"
+	methodPing          = "ping"
 
 	noteInitialized         = "notifications/initialized"
 	noteCancelled           = "notifications/cancelled"
@@ -522,21 +497,17 @@ const (
 	noteResourceListChanged = "notifications/resources/list_changed"
 )
 
-// onLane reports whether the hub itself serves method.
-func onLane(method string) bool {
+// isKnown reports whether the hub serves method itself.
+func isKnown(method string) bool {
 	switch method {
 	case methodToolsCall, methodToolsList, methodPromptsList, methodPromptsGet, methodResourcesList,
 		methodTemplatesList,
-		methodResourcesRead, methodSubscribe, methodUnsubscribe, methodComplete, methodSetLevel, methodListen:
+		methodResourcesRead, methodSubscribe, methodUnsubscribe, methodComplete, methodSetLevel, methodListen,
+		methodInitialize,
+		methodDiscover, methodPing:
 		return true
 	}
 	return isTaskMethod(method)
-}
-
-// serves reports whether the hub itself serves requests of method to clients of profile. The SDK
-// serves the others, or none.
-func (s *Server) serves(profile, method string) bool {
-	return onLane(method) || isCustom(profile, method)
 }
 
 // isCustom reports whether requests of method are passed on because the hub does not know them.
@@ -556,7 +527,7 @@ func isKnownRequest(method string) bool {
 	case tool.MethodElicit, tool.MethodSample, tool.MethodRoots: // which servers ask of clients
 		return true
 	}
-	return onLane(method) || servedBySDK(method)
+	return isKnown(method)
 }
 
 // isCustomNote reports whether notifications of clients of profile are passed on likewise. A known

@@ -70,7 +70,8 @@ func mirror(_ context.Context, r *tool.Request) (tool.Reply, error) {
 		params = json.RawMessage(`"left out"`) // the hop's own _meta is in it
 	}
 	result := fmt.Sprintf(`{"server":%q,"method":%q,"params":%s,"meta":%s,"big":12345678901234567890,"e":"\u003c",`+
-		`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"up"},"theirs":1}}`, r.Server, r.Method, params, orNull(r.Meta))
+		`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"up"},"theirs":1}}`, r.Server, r.Method, params,
+		orNull(r.Meta))
 	return tool.Reply{Result: json.RawMessage(result)}, nil
 }
 
@@ -84,9 +85,12 @@ func behind(v *servers) *far {
 	f := &far{servers: v}
 	f.offer("echo", "slow")
 	f.surface.Features = tool.NewFeatures(tool.Features{
-		Prompts:   []tool.Feature{feature("a", "greet", "mcp.a.greet", "name"), feature("b", "greet", "mcp.b.greet", "name")},
-		Resources: []tool.Feature{feature("a", "file:///one", "file:///one", "uri"), feature("a", "file:///both", "toolhub://a/file:///both", "uri")},
-		Templates: []tool.Feature{feature("a", "t://{x}", "t://{x}", "uriTemplate"), feature("a", "d://{x}", "toolhub://a/d://{x}", "uriTemplate"),
+		Prompts: []tool.Feature{feature("a", "greet", "mcp.a.greet", "name"),
+			feature("b", "greet", "mcp.b.greet", "name")},
+		Resources: []tool.Feature{feature("a", "file:///one", "file:///one", "uri"),
+			feature("a", "file:///both", "toolhub://a/file:///both", "uri")},
+		Templates: []tool.Feature{feature("a", "t://{x}", "t://{x}", "uriTemplate"),
+			feature("a", "d://{x}", "toolhub://a/d://{x}", "uriTemplate"),
 			feature("b", "d://{x}", "toolhub://b/d://{x}", "uriTemplate")},
 		Servers:      []string{"a", "b", "s"},
 		Abilities:    tool.Abilities{Prompts: true, Resources: true, Subscribe: true, Completions: true, Logging: true},
@@ -184,7 +188,8 @@ func (c *client) with(method, body string) []string {
 func (c *client) want(id, method, params string, want ...string) {
 	c.t.Helper()
 	if got := c.ask(id, method, params); strings.Join(got, "\n") != strings.Join(want, "\n") {
-		c.t.Errorf("%s {%s}\ngot  %s\nwant %s", method, params, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+		c.t.Errorf("%s {%s}\ngot  %s\nwant %s", method, params, strings.Join(got, "\n     "),
+			strings.Join(want, "\n     "))
 	}
 }
 
@@ -207,7 +212,8 @@ func onEach(t *testing.T, f func(t *testing.T, c *client, v *servers, modern boo
 type noServers struct{}
 
 func (noServers) Forward(_ context.Context, r *tool.Request) (tool.Reply, error) {
-	return tool.Reply{}, &tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", r.Method)}
+	return tool.Reply{}, &tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served",
+		r.Method)}
 }
 
 func (noServers) Listen(context.Context, *tool.Request, func(json.RawMessage), func(tool.Notification)) error {

@@ -4,13 +4,9 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -18,7 +14,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// httpSession is one session of an older protocol revision. The hub holds it; the SDK serves single messages.
+// httpSession is one session of an older protocol revision.
 type httpSession struct {
 	id       string // as its client sends it: long, and not for logs
 	known    sessionid.Session
@@ -146,9 +142,7 @@ func (d *httpDoor) standing(w http.ResponseWriter, r *http.Request, s *httpSessi
 		http.Error(w, "Accept must contain text/event-stream", http.StatusNotAcceptable)
 		return
 	}
-	if v := r.Header.Get(headerVersion); v != "" && !supported(v) {
-		http.Error(w, fmt.Sprintf("unsupported protocol version (supported versions: %s)",
-			strings.Join(mcp.SupportedProtocolVersions(), ", ")), http.StatusBadRequest)
+	if !supportedOnly(w, r.Header) {
 		return
 	}
 	mine := s.takeStream()

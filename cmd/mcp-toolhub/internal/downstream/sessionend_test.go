@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// The end of a session is told under the name that its calls have, once, whichever way it ends. Callers without a session have
-// no such name over HTTP; on stdio they have that of the one client.
+// The end of a session is told under the name that its calls have, once, whichever way it ends.
+// Callers without a session have no such name over HTTP; on stdio they have that of the one client.
 func TestSessionEndIsTold(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"stdio", "stdio without a handshake", "deleted", "idle", "without sessions"} {
@@ -34,7 +34,8 @@ func TestSessionEndIsTold(t *testing.T) {
 				if how == "stdio" {
 					w.handshake("2025-11-25")
 				} else {
-					call = `{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"mcp.s.echo","_meta":{` + modernMeta + `}}}`
+					call = `{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"mcp.s.echo","_meta":{` +
+						modernMeta + `}}}`
 				}
 				w.send(call)
 				w.next()

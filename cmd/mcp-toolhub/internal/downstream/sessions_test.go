@@ -38,7 +38,8 @@ func isOver(t *testing.T, s tool.Session) {
 func TestCallsBelongToSessions(t *testing.T) {
 	t.Parallel()
 	ann, bob := strings.Repeat("a", 16), strings.Repeat("b", 16)
-	s, seen := sessionsOf(t, Config{Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: ann}, {Name: "bob", Secret: bob}}}})
+	s, seen := sessionsOf(t, Config{Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: ann},
+		{Name: "bob", Secret: bob}}}})
 	url := serve(t, s) + "/mcp"
 	as := func(secret string) []string { return []string{"Authorization", "Bearer " + secret} }
 	legacy := func(secret, id string) tool.Session {
@@ -50,7 +51,8 @@ func TestCallsBelongToSessions(t *testing.T) {
 	}
 	modern := func(secret, path string) tool.Session {
 		t.Helper()
-		if status, got := modernCall(t, strings.TrimSuffix(url, "/mcp")+path, "1", "mcp.s.echo", "", as(secret)...); status != 200 {
+		if status, got := modernCall(t, strings.TrimSuffix(url, "/mcp")+path, "1", "mcp.s.echo", "",
+			as(secret)...); status != 200 {
 			t.Fatalf("call: %d %v", status, got)
 		}
 		return <-seen
@@ -68,7 +70,8 @@ func TestCallsBelongToSessions(t *testing.T) {
 		t.Errorf("caller %+v was %+v", again, modernAnn)
 	}
 	for _, session := range []tool.Session{first, second, modernAnn, modernBob} {
-		if strings.Contains(session.Name, one) || strings.Contains(session.Name, two) || strings.Contains(session.Name, ann) ||
+		if strings.Contains(session.Name, one) || strings.Contains(session.Name, two) ||
+			strings.Contains(session.Name, ann) ||
 			!strings.HasPrefix(session.Name, "http/") {
 			t.Errorf("name %q", session.Name)
 		}
@@ -105,7 +108,8 @@ func TestStdioClientIsOneSession(t *testing.T) {
 		w.send(callEcho)
 		w.next()
 		legacy := <-seen
-		w.send(`{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"mcp.s.echo","_meta":{` + modernMeta + `}}}`)
+		w.send(`{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"mcp.s.echo","_meta":{` + modernMeta +
+			`}}}`)
 		w.next()
 		if modern := <-seen; modern.Key != legacy.Key || modern.Ended != legacy.Ended || legacy.IsOver() {
 			t.Errorf("sessions %+v and %+v", legacy, modern)
@@ -125,7 +129,8 @@ func TestIdleSessionIsOver(t *testing.T) {
 	t.Parallel()
 	s, seen := sessionsOf(t, Config{HTTP: HTTPConfig{SessionIdle: 300 * time.Millisecond}})
 	url := serve(t, s) + "/mcp"
-	for status := 0; status != 200; { // on a busy machine it may have ended before its first call, or before it is initialized
+	// on a busy machine it may have ended before its first call, or before it is initialized
+	for status := 0; status != 200; {
 		_, h, _ := post(t, url, fmt.Sprintf(initialize, "2025-11-25"))
 		id := h.Get(headerSession)
 		post(t, url, initialized, headerSession, id, headerVersion, "2025-11-25")
@@ -134,7 +139,8 @@ func TestIdleSessionIsOver(t *testing.T) {
 	isOver(t, <-seen)
 }
 
-// TestSessionsEndWhenIdle holds that a session ends when nobody has used it for the time that counts now, and not earlier.
+// TestSessionsEndWhenIdle holds that a session ends when nobody has used it for the time that
+// counts now, and not earlier.
 func TestSessionsEndWhenIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,8 +15,10 @@ const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 // A caller that begins one session after the other loses its own ones, the longest idle first. Nobody else is kept out.
 func TestOneCallerLocksNobodyOut(t *testing.T) {
 	t.Parallel()
-	ann, bob := []string{"Authorization", "Bearer secret-of-ann-0123"}, []string{"Authorization", "Bearer secret-of-bob-0123"}
-	s := newServer(t, Config{HTTP: HTTPConfig{MaxSessions: 5}, Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: ann[1][7:]}, {Name: "bob", Secret: bob[1][7:]}}}},
+	ann, bob := []string{"Authorization", "Bearer secret-of-ann-0123"},
+		[]string{"Authorization", "Bearer secret-of-bob-0123"}
+	s := newServer(t, Config{HTTP: HTTPConfig{MaxSessions: 5},
+		Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: ann[1][7:]}, {Name: "bob", Secret: bob[1][7:]}}}},
 		&far{ended: t.TempDir()})
 	url := serve(t, s) + "/mcp"
 	alive := func(id string, as []string) bool {
@@ -57,8 +59,10 @@ func TestOneCallerLocksNobodyOut(t *testing.T) {
 func TestBusySessionsLockNobodyOut(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan string, 10), make(chan error, 10)
-	ann, bob := []string{"Authorization", "Bearer secret-of-ann-0123"}, []string{"Authorization", "Bearer secret-of-bob-0123"}
-	s := newServer(t, Config{HTTP: HTTPConfig{MaxSessions: 2}, Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: ann[1][7:]}, {Name: "bob", Secret: bob[1][7:]}}}},
+	ann, bob := []string{"Authorization", "Bearer secret-of-ann-0123"},
+		[]string{"Authorization", "Bearer secret-of-bob-0123"}
+	s := newServer(t, Config{HTTP: HTTPConfig{MaxSessions: 2},
+		Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: ann[1][7:]}, {Name: "bob", Secret: bob[1][7:]}}}},
 		&far{execute: blocking(began, ended)})
 	url := serve(t, s) + "/mcp"
 	cut, cancel := context.WithCancel(t.Context())
@@ -67,19 +71,22 @@ func TestBusySessionsLockNobodyOut(t *testing.T) {
 	busy := func(as []string) {
 		id := open(t, url, "2025-11-25", as...)
 		calling.Go(func() {
-			post(t, url, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp.s.slow"}}`, append(as, headerSession, id)...)
+			post(t, url, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp.s.slow"}}`,
+				append(as, headerSession, id)...)
 		})
 		<-began
 	}
 	busy(ann)
 	busy(ann)
 	status, h, got := post(t, url, fmt.Sprintf(initialize, "2025-11-25"), ann...)
-	if status != http.StatusServiceUnavailable || h.Get("Retry-After") == "" || !strings.Contains(got[0], "hub.http.max_sessions") {
+	if status != http.StatusServiceUnavailable || h.Get("Retry-After") == "" ||
+		!strings.Contains(got[0], "hub.http.max_sessions") {
 		t.Errorf("ann again: %d %v", status, got)
 	}
 	busy(bob)
 	<-ended // one of ann's
-	if status, _, got := post(t, url, fmt.Sprintf(initialize, "2025-11-25"), ann...); status != http.StatusServiceUnavailable {
+	if status, _, got := post(t, url, fmt.Sprintf(initialize, "2025-11-25"),
+		ann...); status != http.StatusServiceUnavailable {
 		t.Errorf("ann, who has as many as bob: %d %v", status, got)
 	}
 	if status, got := modernCall(t, url, "1", "nope", "", ann...); status != 400 {
@@ -97,7 +104,8 @@ func TestOneAddressLocksNobodyOut(t *testing.T) {
 	t.Parallel()
 	handler := newServer(t, Config{HTTP: HTTPConfig{MaxSessions: 3}}, &far{}).Handler()
 	from := func(address, body, id string) (int, string) {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp", strings.NewReader(body))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp",
+			strings.NewReader(body))
 		r.RemoteAddr = address
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Accept", "application/json, text/event-stream")

@@ -16,7 +16,6 @@ import (
 	"sync"
 	"time"
 
-	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
@@ -34,7 +33,8 @@ type stdioDoor struct {
 	out     *lineWriter
 	single  func(pieces) (written bool) // write, made once
 	backlog *backlog
-	sdk     *sdkConn
+	closed  chan struct{} // when the door is closed, or the client cannot be written to
+	close   func()        // closes that
 
 	inflight  inflight
 	questions questions
@@ -47,8 +47,6 @@ type stdioDoor struct {
 	mu           sync.Mutex
 	client       tool.Client     // of the initialize handshake
 	capabilities json.RawMessage // likewise
-	initID       string          // id of the initialize request; "" before it
-	answeredInit chan struct{}   // closed when the client has the answer
 	initialized  bool            // the client has been answered
 	leave        func()          // ends what initialize has begun; nil before it
 }
@@ -58,8 +56,7 @@ type stdioDoor struct {
 // no error. moved says that another hub may have served the client before, and asked it something.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, profile string, moved bool) error {
 	set := s.settings.Load()
-	ps := set.profiles[profile]
-	if ps == nil {
+	if set.profiles[profile] == nil {
 		return fmt.Errorf("serve stdio: %w", set.unknown(profile))
 	}
 	gone := make(chan struct{})
@@ -68,21 +65,17 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 		Ended: gone}
 	d := &stdioDoor{server: s, profile: profile, session: session,
 		caller:  &caller{session: session, out: newOutbox(nil), view: profile},
-		backlog: newBacklog(), inputEnd: make(chan struct{}), workers: newWorkers()}
+		backlog: newBacklog(), inputEnd: make(chan struct{}), workers: newWorkers(), closed: make(chan struct{})}
+	d.close = sync.OnceFunc(func() { close(d.closed) })
 	if moved {
 		d.questions.series = rand.Text() + "-"
 	}
 	d.single = d.write
 	d.out = newLineWriter(out, d.backlog, func() {
 		d.inflight.cancelAll(goneClient())
-		d.sdk.close()
+		d.close()
 	})
-	d.sdk = newSDKConn(d.out, d.initAnswered)
 	defer s.sessionEnded(session.Key)
-	ss, err := ps.sdk.Connect(ctx, sdkTransport{d.sdk}, nil)
-	if err != nil {
-		return fmt.Errorf("serve stdio: %w", err)
-	}
 	hub := ctx
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(hub))
 	defer cancel(nil)
@@ -90,6 +83,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	defer d.part()
 	ended := make(chan error, 1)
 	go func() { ended <- d.readAll(ctx, in) }()
+	var err error
 	var telling sync.WaitGroup
 	telling.Go(d.tell)
 	select {
@@ -108,14 +102,10 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	cancel(goneClient())
 	s.suspensions.endOf(session.Key, causeOf(ctx))
 	d.settle()
-	d.sdk.close()
-	closed := finished(func() {
-		_ = ss.Close()
-		telling.Wait()
-	})
+	d.close()
 	select {
-	case <-closed:
-	case <-time.After(closeWithin): // the client does not read: what the SDK still writes can never leave
+	case <-finished(telling.Wait):
+	case <-time.After(closeWithin): // the client does not read
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("serve stdio: %w", err)
@@ -166,14 +156,14 @@ func (d *stdioDoor) tell() {
 		case <-d.caller.out.wake:
 			d.caller.out.drain(func(method string, params json.RawMessage) {
 				_ = d.out.line(jsonrpc.NotificationText(method, params)) // a client that is gone is noticed by the door
-			}, d.sdk.closed)
-		case <-d.sdk.closed:
+			}, d.closed)
+		case <-d.closed:
 			return
 		}
 	}
 }
 
-// closeWithin bounds the time that the SDK takes to end a session whose client has gone.
+// closeWithin bounds the time that a session takes to end whose client does not read.
 const closeWithin = 2 * time.Second
 
 // readAll reads messages until the input ends.
@@ -181,7 +171,7 @@ func (d *stdioDoor) readAll(ctx context.Context, in io.Reader) error {
 	// The limit in force when the line comes counts, so it is asked for each time.
 	r := jsonrpc.NewLineReader(in, func() int { return int(d.server.cfg().MaxMessageBytes) }, nil)
 	for {
-		d.backlog.wait(ctx.Done(), d.sdk.closed)
+		d.backlog.wait(ctx.Done(), d.closed)
 		line, err := r.Next()
 		if large := (*jsonrpc.TooLarge)(nil); errors.As(err, &large) {
 			d.refuseLong(large)
@@ -232,10 +222,12 @@ func (d *stdioDoor) write(text pieces) (written bool) {
 	return text.parts != nil && d.out.write(text) == nil
 }
 
-// dispatch hands a message to the lane or to the SDK. reply gets the response.
+// dispatch serves a message. reply gets the response.
 func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply func(pieces) (written bool)) {
 	switch {
-	case m.IsRequest() && d.server.serves(d.profile, m.Method):
+	case m.IsRequest() && m.Method == methodInitialize:
+		d.initialize(ctx, m, reply)
+	case m.IsRequest():
 		p, refusal := d.peer(m)
 		switch {
 		case refusal == nil:
@@ -262,16 +254,8 @@ func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply func
 		d.server.deps.Servers.RootsChanged(ctx, d.session, m.Params)
 	case isCustomNote(d.profile, m):
 		d.passNote(ctx, m)
-	case m.IsResponse(): // the SDK asks nothing of a client
+	case m.IsResponse():
 		d.server.takeResponse(&d.questions, m)
-	case m.Method == methodInitialize && m.IsRequest() && d.isInitialized():
-		reply(whole(jsonrpc.ErrorText(m.ID, errInitializedTwice("connection", "go on with it, or start the hub anew"))))
-	default:
-		if refusal := checkInitialize(m); refusal != nil {
-			reply(whole(jsonrpc.ErrorText(m.ID, refusal)))
-			return
-		}
-		d.forward(ctx, m, reply)
 	}
 }
 
@@ -293,12 +277,6 @@ func (d *stdioDoor) serve(ctx, called context.Context, p *peer, m *jsonrpc.Messa
 	})
 }
 
-func (d *stdioDoor) isInitialized() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.initialized
-}
-
 // errInitializedTwice says that what is initialized already is not initialized again.
 func errInitializedTwice(what, instead string) *tool.RPCError {
 	return jsonrpc.InvalidRequest(fmt.Sprintf("this %s is initialized already: %s", what, instead))
@@ -308,7 +286,7 @@ func errInitializedTwice(what, instead string) *tool.RPCError {
 func (d *stdioDoor) passNote(ctx context.Context, m *jsonrpc.Message) {
 	p, refusal := d.peer(m)
 	d.mu.Lock()
-	stateless := d.initID == ""
+	stateless := !d.initialized
 	d.mu.Unlock()
 	if stateless { // notifications do not say of which revision they are
 		p.modern, p.actor.Client.ProtocolVersion, refusal = true, modernVersion, nil
@@ -345,7 +323,7 @@ func (d *stdioDoor) peer(m *jsonrpc.Message) (*peer, *tool.RPCError) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.initialized {
+	if !d.initialized && m.Method != methodPing {
 		return p, jsonrpc.InvalidRequest(fmt.Sprintf("%q before initialize: up to protocol 2025-11-25 send "+
 			"initialize first; from %s on write "+
 			"%q and %q into params._meta of each request", m.Method, modernVersion, mcp.MetaKeyProtocolVersion,
@@ -355,102 +333,41 @@ func (d *stdioDoor) peer(m *jsonrpc.Message) (*peer, *tool.RPCError) {
 	return p, nil
 }
 
-// forward gives a message to the SDK. It returns after initialize has been answered, so that what
-// follows finds it done.
-func (d *stdioDoor) forward(ctx context.Context, m *jsonrpc.Message, reply func(pieces) (written bool)) {
-	id := m.ID
-	m, mask := maskID(m)
-	if m.Method == noteCancelled {
-		d.sdk.maskCancelled(m)
-	}
-	msg, err := sdkrpc.DecodeMessage(m.Text)
-	if err != nil {
-		reply(whole(jsonrpc.ErrorText(id, jsonrpc.InvalidRequest("not a request, notification or response"))))
+// initialize answers initialize. The client is told of changes from then on, but behind the answer.
+func (d *stdioDoor) initialize(ctx context.Context, m *jsonrpc.Message, reply func(pieces) (written bool)) {
+	d.mu.Lock()
+	again := d.initialized
+	d.mu.Unlock()
+	if again {
+		reply(whole(jsonrpc.ErrorText(m.ID, errInitializedTwice("connection", "go on with it, or start the hub anew"))))
 		return
 	}
-	var initializing <-chan struct{}
-	if mask != nil {
-		if !d.sdk.begin(sdkRequest{mask, reply}) {
-			reply(whole(jsonrpc.ErrorText(mask.original, jsonrpc.InvalidRequest(
-				fmt.Sprintf("id %s is in use by a request that has not been answered", mask.original)))))
-			return
-		}
-		if m.Method == methodInitialize {
-			initializing = d.beginInit(m)
-		}
-	}
-	select {
-	case d.sdk.messages <- msg:
-	case <-d.sdk.closed:
-	case <-ctx.Done():
-	}
-	if initializing == nil {
+	client, result, refusal := d.server.initialize(ctx, d.profile, m)
+	if refusal != nil {
+		reply(whole(jsonrpc.ErrorText(m.ID, refusal)))
 		return
 	}
-	select {
-	case <-initializing:
-	case <-d.sdk.closed:
-	case <-ctx.Done():
-	}
-}
-
-// beginInit notes what a client says at initialize. The channel is closed when it has been
-// answered; nil where the client is initialized already.
-func (d *stdioDoor) beginInit(m *jsonrpc.Message) <-chan struct{} {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.initialized {
-		return nil
+	d.client, d.capabilities, d.initialized = client, capabilitiesOf(m), true
+	if d.leave == nil {
+		d.caller.out.hold()
+		defer d.caller.out.release()
+		actor := stdioActor()
+		actor.Session, actor.Client = d.session.Key, d.client
+		d.leave = d.server.join(d.profile, actor, d.caller)
 	}
-	info, _ := rawjson.Get(m.Params, "clientInfo")
-	d.client.Name, d.client.Version = clientInfo(info)
-	d.capabilities = capabilitiesOf(m)
-	d.client.Apps = showsApps(d.capabilities)
-	d.initID, d.answeredInit = string(m.ID), make(chan struct{})
-	return d.answeredInit
-}
-
-// initAnswered notes the answer of the SDK to the request of that id, if it is initialize. The
-// client is told of changes from now on, but behind the answer, and so is the answer to what it has
-// sent next: written is called when it has that.
-func (d *stdioDoor) initAnswered(id string, r *sdkrpc.Response) (written func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if id != d.initID || d.answeredInit == nil {
-		return func() {}
-	}
-	release := func() {}
-	if r.Error == nil {
-		d.client.ProtocolVersion, _ = rawjson.GetString(r.Result, "protocolVersion")
-		d.initialized = true
-		if d.leave == nil {
-			d.caller.out.hold()
-			actor := stdioActor()
-			actor.Session, actor.Client = d.session.Key, d.client
-			d.leave = d.server.join(d.profile, actor, d.caller)
-			release = d.caller.out.release
-		}
-	}
-	answered := d.answeredInit
-	d.answeredInit = nil
-	return func() {
-		release()
-		close(answered)
-	}
+	d.mu.Unlock()
+	reply(answerText(m.ID, whole(result)))
 }
 
 // finish waits until everything that was read has been answered, or ctx is done.
 func (d *stdioDoor) finish(ctx context.Context) {
 	close(d.inputEnd)
-	idle, lanes := d.sdk.idle(), finished(d.lanes.Wait)
 	limit, cancel := context.WithTimeout(ctx, d.server.cfg().HTTP.DrainTimeout)
 	defer cancel()
-	for _, done := range []<-chan struct{}{lanes, idle} {
-		select {
-		case <-done:
-		case <-limit.Done():
-			return // its calls are cut off
-		}
+	select {
+	case <-finished(d.lanes.Wait):
+	case <-limit.Done(): // its calls are cut off
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -55,7 +53,8 @@ func TestStdioModernTranscript(t *testing.T) {
 	t.Parallel()
 	w := dial(t, newServer(t, Config{Version: "v"}, &far{}))
 	w.send(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{` + modernMeta + `}}}`)
-	if got := w.next(); !strings.Contains(got, `"supportedVersions":["2026-07-28"`) || !strings.Contains(got, `"resultType":"complete"`) {
+	if got := w.next(); !strings.Contains(got, `"supportedVersions":["2026-07-28"`) ||
+		!strings.Contains(got, `"resultType":"complete"`) {
 		t.Fatalf("discover answered %s", got)
 	}
 	w.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{` + modernMeta + `}}}`)
@@ -63,9 +62,11 @@ func TestStdioModernTranscript(t *testing.T) {
 		`{"x-unknown":12345678901234567890,"name":"mcp.s.echo","inputSchema":{"type":"object"}},` +
 		`{"x-unknown":12345678901234567890,"name":"mcp.s.slow","inputSchema":{"type":"object"}}],` +
 		`"ttlMs":0,"cacheScope":"private","resultType":"complete","_meta":{` + serverInfoMember + `}}}`)
-	w.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"mcp.s.echo","_meta":{` + modernMeta + `,"x":[1]}}}`)
+	w.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"mcp.s.echo","_meta":{` + modernMeta +
+		`,"x":[1]}}}`)
 	w.want(`{"jsonrpc":"2.0","id":3,"result":{"z":1e400,"content":[{"type":"text","text":"\u003c<"}],"arguments":{},"meta":{"x":[1]},` +
-		`"_meta":{"toolhub/invocation":{"invocation_id":"INV","status":"succeeded"},` + serverInfoMember + `},"resultType":"complete"}}`)
+		`"_meta":{"toolhub/invocation":{"invocation_id":"INV","status":"succeeded"},` + serverInfoMember +
+		`},"resultType":"complete"}}`)
 	w.send(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"mcp.s.echo","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
 	w.want(`{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"invalid params: missing or invalid _meta field \"io.modelcontextprotocol/clientCapabilities\"","data":{"toolhub/invocation":{"invocation_id":"INV"}}}}`)
 }
@@ -86,45 +87,16 @@ func TestIdsComeBackAsSent(t *testing.T) {
 	t.Parallel()
 	w := dial(t, newServer(t, Config{Version: "v"}, &far{}))
 	w.handshake("2025-11-25")
-	for _, id := range []string{`7`, `-7`, `0`, `1.5`, `1e3`, `12345678901234567890`, `-0`, `"a"`, `""`, `"\u0061"`, `"ä"`, `"7"`, `"toolhub-1"`} {
-		for _, request := range []string{`"method":"ping"`, `"method":"tools/list"`, `"method":"tools/call","params":{"name":"nope"}`, `"method":"no/such"`} {
+	for _, id := range []string{`7`, `-7`, `0`, `1.5`, `1e3`, `12345678901234567890`, `-0`, `"a"`, `""`, `"\u0061"`,
+		`"ä"`, `"7"`, `"toolhub-1"`} {
+		for _, request := range []string{`"method":"ping"`, `"method":"tools/list"`,
+			`"method":"tools/call","params":{"name":"nope"}`, `"method":"no/such"`} {
 			w.send(`{"jsonrpc":"2.0","id":` + id + `,` + request + `}`)
 			if got := w.next(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":`+id+`,`) {
 				t.Errorf("%s with id %s answered %s", request, id, got)
 			}
 		}
 	}
-}
-
-// A client may use an id again once it has the answer, also to what the SDK answers.
-func TestAnIdOfTheSDKIsFreeWithItsAnswer(t *testing.T) {
-	t.Parallel()
-	c := newSDKConn(nil, func(string, *sdkrpc.Response) func() { return func() {} })
-	var idle <-chan struct{}
-	answered := false
-	c.open[`"1"`] = sdkRequest{&idMask{}, func(pieces) bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if _, open := c.open[`"1"`]; open {
-			t.Error("the id is still in use while its answer is written")
-		}
-		select {
-		case <-idle:
-			t.Error("nothing more is said to be owed while the answer is written")
-		default:
-		}
-		answered = true
-		return true
-	}}
-	idle = c.idle()
-	id, err := sdkrpc.MakeID("1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Write(t.Context(), &sdkrpc.Response{ID: id, Result: json.RawMessage(`{}`)}); err != nil || !answered {
-		t.Fatalf("answered: %v, %v", answered, err)
-	}
-	<-idle
 }
 
 func TestBadMessagesAreAnswered(t *testing.T) {
@@ -136,15 +108,16 @@ func TestBadMessagesAreAnswered(t *testing.T) {
 		`nonsense`:                 tool.CodeParseError,
 		`7`:                        tool.CodeInvalidRequest,
 		`{"id":1,"method":"ping"}`: tool.CodeInvalidRequest,
-		`{"jsonrpc":"2.0","id":null,"method":"ping"}`:                                                                     tool.CodeInvalidRequest,
-		`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`:                                                                 tool.CodeInvalidRequest,
-		`{"jsonrpc":"2.0","id":1,"method":7}`:                                                                             tool.CodeInvalidRequest,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}`:                                                      tool.CodeInvalidRequest,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`:                                                                  tool.CodeInvalidParams,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}`:                                              tool.CodeInvalidParams,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}`:                                          tool.CodeInvalidParams,
-		`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`:                                                                      tool.CodeInvalidRequest,
-		`{"jsonrpc":"2.0","id":1,"method":"ping","params":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`: tool.CodeParseError,
+		`{"jsonrpc":"2.0","id":null,"method":"ping"}`:                            tool.CodeInvalidRequest,
+		`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`:                        tool.CodeInvalidRequest,
+		`{"jsonrpc":"2.0","id":1,"method":7}`:                                    tool.CodeInvalidRequest,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}`:             tool.CodeInvalidRequest,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`:                         tool.CodeInvalidParams,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}`:     tool.CodeInvalidParams,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}`: tool.CodeInvalidParams,
+		`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`:                             tool.CodeInvalidRequest,
+		`{"jsonrpc":"2.0","id":1,"method":"ping","params":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) +
+			`}`: tool.CodeParseError,
 	} {
 		w.send(in)
 		if got := w.next(); !strings.Contains(got, fmt.Sprintf(`"code":%d`, code)) {
@@ -159,11 +132,13 @@ func TestBadMessagesAreAnswered(t *testing.T) {
 func TestInitializeThatIsNone(t *testing.T) {
 	t.Parallel()
 	for params, want := range map[string]string{
-		`,"params":null`:                         "initialize needs params with protocolVersion, capabilities and clientInfo",
-		``:                                       "initialize needs params with protocolVersion, capabilities and clientInfo",
-		`,"params":{"protocolVersion":5}`:        `"protocolVersion" must be no number`,
-		`,"params":{"capabilities":[]}`:          `"capabilities" must be no array`,
-		`,"params":{"capabilities":{"roots":5}}`: `"capabilities.roots" must be no number`,
+		`,"params":null`: "initialize needs params with protocolVersion, capabilities and " +
+			"clientInfo",
+		``: "initialize needs params with protocolVersion, capabilities and " +
+			"clientInfo",
+		`,"params":{"protocolVersion":5}`:                       `"protocolVersion" must be no number`,
+		`,"params":{"capabilities":[]}`:                         `"capabilities" must be no array`,
+		`,"params":{"capabilities":{"roots":5}}`:                `"capabilities.roots" must be no number`,
 		`,"params":{"capabilities":{"elicitation":true}}`:       `"capabilities.elicitation" must be no bool`,
 		`,"params":{"capabilities":{"elicitation":{"form":1}}}`: `"capabilities.elicitation.form" must be no number`,
 		`,"params":{"clientInfo":{"name":[]}}`:                  `"clientInfo.name" must be no array`,
@@ -223,7 +198,8 @@ func TestStdioCancel(t *testing.T) {
 		t.Error("the tool was not canceled")
 	}
 	w.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"nope"}}`)
-	w.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"unknown tool \"nope\": list the tools and use a name from there","data":{"toolhub/invocation":{"invocation_id":"INV"}}}}`) // and no answer to the other
+	// and no answer to the other
+	w.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"unknown tool \"nope\": list the tools and use a name from there","data":{"toolhub/invocation":{"invocation_id":"INV"}}}}`)
 }
 
 func TestCallsAreAnsweredAfterTheInputHasEnded(t *testing.T) {
@@ -234,7 +210,8 @@ func TestCallsAreAnsweredAfterTheInputHasEnded(t *testing.T) {
 		return tool.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}}))
 	w.handshake("2025-11-25")
-	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp.s.slow"}}`, `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp.s.slow"}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
 	_ = w.in.Close()
 	w.want(`{"jsonrpc":"2.0","id":2,"result":{}}`)
 	close(release)
@@ -257,7 +234,8 @@ func TestACallThatIsCutOffIsAnswered(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			began, ended := make(chan string, 2), make(chan error, 2)
-			w := dial(t, newServer(t, Config{HTTP: HTTPConfig{DrainTimeout: time.Millisecond}}, &far{execute: blocking(began, ended), options: together(t)}))
+			w := dial(t, newServer(t, Config{HTTP: HTTPConfig{DrainTimeout: time.Millisecond}},
+				&far{execute: blocking(began, ended), options: together(t)}))
 			w.handshake("2025-11-25")
 			for _, id := range []string{"1", "2"} {
 				w.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"mcp.s.slow"}}`)
@@ -268,7 +246,8 @@ func TestACallThatIsCutOffIsAnswered(t *testing.T) {
 			w.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"nope"}}`)
 			w.next()
 			c.stop(w, w.halt)
-			if got := w.next(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":2,"result":`) || !strings.Contains(got, `"status":"canceled"`) {
+			if got := w.next(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":2,"result":`) ||
+				!strings.Contains(got, `"status":"canceled"`) {
 				t.Errorf("the call that was cut off was answered with %s", got)
 			}
 			if err := <-w.ended; err != nil {
@@ -302,11 +281,13 @@ func TestListenOverStdio(t *testing.T) {
 	s := newServer(t, Config{}, &far{})
 	w := dial(t, s)
 	w.send(`{"jsonrpc":"2.0","id":1e1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{` + modernMeta + `}}}`)
-	if got := w.next(); !strings.Contains(got, `"notifications/subscriptions/acknowledged"`) || !strings.Contains(got, `subscriptionId":1e1`) {
+	if got := w.next(); !strings.Contains(got, `"notifications/subscriptions/acknowledged"`) ||
+		!strings.Contains(got, `subscriptionId":1e1`) {
 		t.Fatalf("listen was acknowledged with %s", got)
 	}
 	s.Changed(Change{Profile: "default", Tools: true})
-	if got := w.next(); !strings.Contains(got, `"notifications/tools/list_changed"`) || !strings.Contains(got, `subscriptionId":1e1`) {
+	if got := w.next(); !strings.Contains(got, `"notifications/tools/list_changed"`) ||
+		!strings.Contains(got, `subscriptionId":1e1`) {
 		t.Fatalf("a change was told as %s", got)
 	}
 	_ = w.in.Close()

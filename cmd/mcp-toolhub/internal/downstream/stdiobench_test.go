@@ -13,7 +13,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// BenchmarkStdio measures a call of a client on a pair of pipes, with so many calls in flight; the tool answers at once.
+// BenchmarkStdio measures a call of a client on a pair of pipes, with so many calls in flight; the
+// tool answers at once.
 func BenchmarkStdio(b *testing.B) {
 	for _, calls := range []int{1, 64} {
 		b.Run(fmt.Sprint(calls), func(b *testing.B) {
@@ -36,7 +37,8 @@ func BenchmarkStdio(b *testing.B) {
 			if _, err := answers.ReadSlice('\n'); err != nil {
 				b.Fatal(err)
 			}
-			call := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"mcp.s.echo","arguments":{}}}` + "\n"
+			call := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"mcp.s.echo","arguments":{}}}` +
+				"\n"
 			var sent atomic.Int64
 			send := func() {
 				if n := sent.Add(1); n <= int64(b.N) {

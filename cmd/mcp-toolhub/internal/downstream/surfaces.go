@@ -120,41 +120,7 @@ func (v *surfaceReader) shows(l *listener, server string) bool {
 	return err == nil && surface.Features != nil && slices.Contains(surface.Features.Servers, server)
 }
 
-// describe returns a receiving middleware for the SDK's server. It writes the capabilities and
-// instructions of the caller's surface into the results of initialize and server/discover.
-func (v *surfaceReader) describe(profile string) mcp.Middleware {
-	return func(next mcp.MethodHandler) mcp.MethodHandler {
-		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			res, err := next(ctx, method, req)
-			if err != nil {
-				return res, err
-			}
-			switch res := res.(type) {
-			case *mcp.InitializeResult:
-				client := tool.Client{ProtocolVersion: res.ProtocolVersion}
-				if p, ok := req.GetParams().(*mcp.InitializeParams); ok && p != nil && p.ClientInfo != nil {
-					client.Name, client.Version = p.ClientInfo.Name, p.ClientInfo.Version
-				}
-				res.Capabilities, res.Instructions = v.description(profile, client)
-				return initializeResult{res, v.declared(profile, client)}, nil
-			case *mcp.DiscoverResult:
-				client := tool.Client{ProtocolVersion: modernVersion}
-				if p := req.GetParams(); p != nil {
-					if info, ok := p.GetMeta()[mcp.MetaKeyClientInfo].(map[string]any); ok {
-						client.Name, _ = info["name"].(string)
-						client.Version, _ = info["version"].(string)
-					}
-				}
-				res.Capabilities, res.Instructions = v.description(profile, client)
-				// as in lists: it is a matter of who asks, and of what servers do
-				res.TTLMs, res.CacheScope = 0, "private"
-				return discoverResult{res, v.declared(profile, client)}, nil
-			}
-			return res, nil
-		}
-	}
-}
-
+// description returns the capabilities and the instructions of a surface, as the client gets them.
 func (v *surfaceReader) description(profile string, client tool.Client) (*mcp.ServerCapabilities, string) {
 	caps := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}
 	surface, err := v.deps.Surfaces.Surface(profile, tool.Actor{Client: client})
@@ -200,28 +166,7 @@ func (v *surfaceReader) instructions(f *tool.Features) string {
 	return text
 }
 
-// initializeResult and discoverResult add capabilities to results of the SDK that it does not know, or would decode.
-type (
-	initializeResult struct {
-		*mcp.InitializeResult
-		declared []rawjson.Change
-	}
-	discoverResult struct {
-		*mcp.DiscoverResult
-		declared []rawjson.Change
-	}
-)
-
-// MarshalJSON implements json.Marshaler.
-func (r initializeResult) MarshalJSON() ([]byte, error) {
-	return withDeclared(r.InitializeResult, r.declared)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (r discoverResult) MarshalJSON() ([]byte, error) {
-	return withDeclared(r.DiscoverResult, r.declared)
-}
-
+// withDeclared writes a result with capabilities that the SDK does not know, or would decode.
 func withDeclared(result any, declared []rawjson.Change) ([]byte, error) {
 	text, err := json.Marshal(result)
 	for _, c := range declared {

@@ -28,7 +28,8 @@ func TestSuspendedCall(t *testing.T) {
 			return tool.Reply{}, err
 		}
 		e.Progress(tool.Progress{Params: json.RawMessage(`{"progress":2}`)})
-		second, err := e.Ask(ctx, []tool.Question{{Method: tool.MethodSample, Params: json.RawMessage(`{"maxTokens":1.0}`)}})
+		second, err := e.Ask(ctx, []tool.Question{{Method: tool.MethodSample,
+			Params: json.RawMessage(`{"maxTokens":1.0}`)}})
 		return answered(append(first, second...), err)
 	}}
 	doors(t, f, func(t *testing.T, f *far, s *Server, c *asker) {
@@ -40,7 +41,8 @@ func TestSuspendedCall(t *testing.T) {
 			t.Fatalf("got %v", got)
 		}
 		if want := `{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{`; !strings.HasPrefix(got[1], want) ||
-			!strings.HasSuffix(got[1], `,"_meta":{"toolhub/invocation":{"invocation_id":"INV","status":"needs_input"},`+serverInfoMember+`}}}`) {
+			!strings.HasSuffix(got[1], `,"_meta":{"toolhub/invocation":{"invocation_id":"INV","status":"needs_input"},`+
+				serverInfoMember+`}}}`) {
 			t.Errorf("result %s", got[1])
 		}
 		asked, with := input(t, got[1])
@@ -65,7 +67,8 @@ func TestSuspendedCall(t *testing.T) {
 			t.Errorf("asked %s", asked)
 		}
 		want := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[],"answers":[{"action":"accept","big":1e400},{"roots":[]},{"z":1}],`+
-			`"_meta":{"toolhub/invocation":{"invocation_id":"INV","status":"succeeded"},%s},"resultType":"complete"}}`, c.id+1, serverInfoMember)
+			`"_meta":{"toolhub/invocation":{"invocation_id":"INV","status":"succeeded"},%s},"resultType":"complete"}}`,
+			c.id+1, serverInfoMember)
 		if got := c.call("mcp.s.echo", `{"b":1,"a":2}`, with(`{"q3":{"z":1}}`)); got != want {
 			t.Errorf("result %s, want %s", got, want)
 		}
@@ -77,7 +80,8 @@ func TestSuspendedCall(t *testing.T) {
 			t.Errorf("%d invocations", len(all))
 		}
 		for _, r := range all {
-			if got := fmt.Sprint(r["status_transitions"]); strings.Count(got, "needs_input") != 2 || r["status"] != "succeeded" {
+			if got := fmt.Sprint(r["status_transitions"]); strings.Count(got, "needs_input") != 2 ||
+				r["status"] != "succeeded" {
 				t.Errorf("transitions %s", got)
 			}
 		}
@@ -87,22 +91,24 @@ func TestSuspendedCall(t *testing.T) {
 // What a client of 2026-07-28 cannot be asked is answered for it, as it would be for any other.
 func TestSuspendedQuestionsNeedCapabilities(t *testing.T) {
 	t.Parallel()
-	doors(t, &far{execute: asking(tool.Question{Method: tool.MethodRoots}, elicitation("m"))}, func(t *testing.T, _ *far, s *Server, c *asker) {
-		c.capabilities = `{}`
-		if got := c.call("mcp.s.echo", `{}`, ""); !strings.Contains(got, "client does not support roots") ||
-			!strings.Contains(got, "client does not support elicitation") {
-			t.Errorf("result %s", got)
-		}
-		c.capabilities = `{"elicitation":{}}`
-		asked, with := input(t, c.call("mcp.s.echo", `{}`, ""))
-		if asked != `{"q2":{"method":"elicitation/create","params":{"message":"[s] m"}}}` {
-			t.Errorf("asked %s", asked)
-		}
-		c.capabilities = `{}`
-		if got := c.call("mcp.s.echo", `{}`, with(`{}`)); !strings.Contains(got, "client does not support elicitation") {
-			t.Errorf("result %s", got)
-		}
-	})
+	doors(t, &far{execute: asking(tool.Question{Method: tool.MethodRoots}, elicitation("m"))},
+		func(t *testing.T, _ *far, s *Server, c *asker) {
+			c.capabilities = `{}`
+			if got := c.call("mcp.s.echo", `{}`, ""); !strings.Contains(got, "client does not support roots") ||
+				!strings.Contains(got, "client does not support elicitation") {
+				t.Errorf("result %s", got)
+			}
+			c.capabilities = `{"elicitation":{}}`
+			asked, with := input(t, c.call("mcp.s.echo", `{}`, ""))
+			if asked != `{"q2":{"method":"elicitation/create","params":{"message":"[s] m"}}}` {
+				t.Errorf("asked %s", asked)
+			}
+			c.capabilities = `{}`
+			if got := c.call("mcp.s.echo", `{}`, with(`{}`)); !strings.Contains(got,
+				"client does not support elicitation") {
+				t.Errorf("result %s", got)
+			}
+		})
 }
 
 // waitingTools are a tool of each generation that wait for input.
@@ -119,7 +125,8 @@ func waitingTools(ended chan<- error) map[string]func(context.Context, *tool.Exe
 		"suspended, then repeated": func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
 			answers, err := e.Ask(ctx, []tool.Question{{Method: tool.MethodRoots}})
 			if err != nil {
-				return tool.Reply{NeedsInput: true, Result: json.RawMessage(`{"inputRequests":{"q1":{"method":"roots/list"}}}`)}, nil
+				return tool.Reply{NeedsInput: true,
+					Result: json.RawMessage(`{"inputRequests":{"q1":{"method":"roots/list"}}}`)}, nil
 			}
 			return answered(answers, err)
 		},
@@ -183,8 +190,10 @@ func TestSuspendedCallOutlivesConnections(t *testing.T) {
 	c := overHTTP(t, base)
 	_, with := input(t, c.call("mcp.s.echo", `{}`, ""))
 	ctx, cancel := context.WithCancel(t.Context())
-	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, base, strings.NewReader(c.request("mcp.s.echo", `{}`, with(`{"q1":{}}`))))
-	for _, h := range [][2]string{{"Content-Type", "application/json"}, {"Accept", "application/json, text/event-stream"},
+	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, base,
+		strings.NewReader(c.request("mcp.s.echo", `{}`, with(`{"q1":{}}`))))
+	for _, h := range [][2]string{{"Content-Type", "application/json"},
+		{"Accept", "application/json, text/event-stream"},
 		{headerVersion, "2026-07-28"}, {headerMethod, "tools/call"}, {headerName, "mcp.s.echo"}} {
 		req.Header.Set(h[0], h[1])
 	}
@@ -243,11 +252,13 @@ func TestWaitingCallsAreBounded(t *testing.T) {
 			for range suspended.MaxOfCaller {
 				input(t, first.call("mcp.s.echo", `{}`, ""))
 			}
-			if got := first.call("mcp.s.echo", `{}`, ""); !strings.Contains(got, `"error_class":"rate_limited"`) || !strings.Contains(got, "answer those") {
+			if got := first.call("mcp.s.echo", `{}`, ""); !strings.Contains(got, `"error_class":"rate_limited"`) ||
+				!strings.Contains(got, "answer those") {
 				t.Errorf("one too many: %s", got)
 			}
 			_, with := input(t, second.call("mcp.s.echo", `{}`, ""))
-			if got := second.call("mcp.s.echo", `{}`, with(`{"q1":{}}`)); !strings.Contains(got, `"status":"succeeded"`) {
+			if got := second.call("mcp.s.echo", `{}`, with(`{"q1":{}}`)); !strings.Contains(got,
+				`"status":"succeeded"`) {
 				t.Errorf("another caller: %s", got)
 			}
 			s.Drain(t.Context())
@@ -258,7 +269,8 @@ func TestWaitingCallsAreBounded(t *testing.T) {
 	}
 }
 
-// Twenty calls of clients of 2026-07-28, over one server and with equal ids, get their own questions and results. Each client is a run.
+// Twenty calls of clients of 2026-07-28, over one server and with equal ids, get their own
+// questions and results. Each client is a run.
 func TestSuspendedCallsDoNotCross(t *testing.T) {
 	t.Parallel()
 	const clients = 20
@@ -294,7 +306,8 @@ func TestSuspendedCallsDoNotCross(t *testing.T) {
 			got := c.call("mcp.s.echo", args, "")
 			for n := 1; n <= 3; n++ {
 				asked, with := input(t, got)
-				if asked != fmt.Sprintf(`{"q%d":{"method":"elicitation/create","params":{"message":"[s] %s"}}}`, n, who) {
+				if asked != fmt.Sprintf(`{"q%d":{"method":"elicitation/create","params":{"message":"[s] %s"}}}`, n,
+					who) {
 					t.Errorf("%s is asked %s", who, asked)
 				}
 				got = c.call("mcp.s.echo", args, with(fmt.Sprintf(`{"q%d":{"from":"%s","n":%d}}`, n, who, n)))
@@ -314,7 +327,8 @@ func TestNobodyWaitsForACanceledClient(t *testing.T) {
 	f := &far{execute: func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
 		began <- struct{}{}
 		<-ctx.Done()
-		return tool.Reply{NeedsInput: true, Result: json.RawMessage(`{"inputRequests":{"a":{"method":"roots/list"}}}`)}, nil
+		return tool.Reply{NeedsInput: true, Result: json.RawMessage(`{"inputRequests":{"a":{"method":"roots/list"}}}`)},
+			nil
 	}}
 	s := newServer(t, Config{}, f)
 	w := dial(t, s)
@@ -336,8 +350,9 @@ func TestNobodyWaitsForACanceledClient(t *testing.T) {
 	}
 }
 
-// TestSuspendedCallLeavesItsConnection holds that requests behind a suspended call are served on the connection on which that
-// came, whether its answer was a stream or not, and that a connection which is to be closed is closed.
+// TestSuspendedCallLeavesItsConnection holds that requests behind a suspended call are served on
+// the connection on which that came, whether its answer was a stream or not, and that a connection
+// which is to be closed is closed.
 func TestSuspendedCallLeavesItsConnection(t *testing.T) {
 	t.Parallel()
 	for _, says := range []bool{false, true} {
@@ -350,8 +365,10 @@ func TestSuspendedCallLeavesItsConnection(t *testing.T) {
 		base := serve(t, newServer(t, Config{}, f))
 		c := overHTTP(t, base)
 		message := func(body, headers string) string {
-			return fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: %s\r\n%s: 2026-07-28\r\n"+
-				"%s: tools/call\r\n%s: mcp.s.echo\r\n%sContent-Length: %d\r\n\r\n%s", usualAccept, headerVersion, headerMethod, headerName, headers,
+			return fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: "+
+				"%s\r\n%s: 2026-07-28\r\n"+
+				"%s: tools/call\r\n%s: mcp.s.echo\r\n%sContent-Length: %d\r\n\r\n%s", usualAccept, headerVersion,
+				headerMethod, headerName, headers,
 				len(body), body)
 		}
 		for _, headers := range []string{"", "Connection: close\r\n"} {

@@ -2,7 +2,8 @@ package downstream
 
 import "testing"
 
-// What JSON-RPC lets a server ignore is no reason to refuse a request over HTTP, for which clients give up their connection.
+// What JSON-RPC lets a server ignore is no reason to refuse a request over HTTP, for which clients
+// give up their connection.
 func TestUnknownNotificationsAreTaken(t *testing.T) {
 	t.Parallel()
 	url := serve(t, newServer(t, Config{}, &far{})) + "/mcp"
@@ -16,7 +17,8 @@ func TestUnknownNotificationsAreTaken(t *testing.T) {
 			`{"jsonrpc":"2.0","method":"acme/told"}`:                                 202,
 			`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"mcp.s.echo"}}`: 400,
 		} {
-			status, _, got := post(t, url, body, append(in, headerVersion, version, headerMethod, "notifications/acme")...)
+			status, _, got := post(t, url, body, append(in, headerVersion, version, headerMethod,
+				"notifications/acme")...)
 			if status != want {
 				t.Errorf("%s: %s answered with %d %q", version, body, status, got)
 			}
@@ -33,8 +35,9 @@ func TestInitializeTwice(t *testing.T) {
 	url := serve(t, newServer(t, Config{}, &far{})) + "/mcp"
 	id := open(t, url, "2025-11-25")
 	status, _, got := post(t, url, again, headerSession, id)
-	wantHTTP(t, status, got, 400, `{"jsonrpc":"2.0","id":"i","error":{"code":-32600,"message":"invalid request: this session is initialized already: `+
-		`go on with it, or initialize without the Mcp-Session-Id header"}}`)
+	wantHTTP(t, status, got, 400,
+		`{"jsonrpc":"2.0","id":"i","error":{"code":-32600,"message":"invalid request: this session is initialized already: `+
+			`go on with it, or initialize without the Mcp-Session-Id header"}}`)
 	status, _, got = post(t, url, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, headerSession, id)
 	wantHTTP(t, status, got, 200, `{"jsonrpc":"2.0","id":1,"result":{}}`)
 	w := dial(t, newServer(t, Config{}, &far{}))

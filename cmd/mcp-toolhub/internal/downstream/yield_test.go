@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
-// A call that waits for a person in the queue is answered after 50 s where its request has no progress token, whatever the
-// revision; one with a token waits on.
+// A call that waits for a person in the queue is answered after 50 s where its request has no
+// progress token, whatever the revision; one with a token waits on.
 func TestACallWithoutATokenIsToldToCallAgain(t *testing.T) {
 	t.Parallel()
 	for _, modern := range []bool{false, true} {
@@ -29,7 +29,8 @@ func TestACallWithoutATokenIsToldToCallAgain(t *testing.T) {
 					approvals := approval.New(approval.Options{})
 					defer approvals.Close()
 					s := newServer(t, Config{}, &far{options: func(o *invoke.Options) {
-						o.Gate, o.Approvals, o.QueueOpen = func() *gate.Gate { return guarded }, approvals, func() bool { return true }
+						o.Gate, o.Approvals, o.QueueOpen = func() *gate.Gate { return guarded }, approvals,
+							func() bool { return true }
 					}})
 					c, leave := pipe(t, s)
 					meta := token
@@ -46,7 +47,8 @@ func TestACallWithoutATokenIsToldToCallAgain(t *testing.T) {
 					switch took := time.Since(began); {
 					case token != "" && (heard < 30 || took < 2*time.Minute):
 						t.Errorf("after %v and %d reports: %v", took, heard, got)
-					case token == "" && (took != 50*time.Second || !strings.Contains(got[0], `"status":"yielded","error_class":"timeout"`) ||
+					case token == "" && (took != 50*time.Second ||
+						!strings.Contains(got[0], `"status":"yielded","error_class":"timeout"`) ||
 						!strings.Contains(got[0], "; call again")):
 						t.Errorf("after %v: %v", took, got)
 					}
