@@ -72,7 +72,7 @@ func (a *app) showStarting(h *hub.Hub) (stop func()) {
 			case <-second.C:
 				// The cursor goes back to the beginning: what is logged meanwhile is written over the line.
 				fmt.Fprintf(a.std.err, "\r\x1b[K%s\r",
-					hidden.Line(fmt.Sprintf("waiting for %s (%d s)",
+					hidden.Summary(fmt.Sprintf("waiting for %s (%d s)",
 						strings.Join(hub.Model{Hub: h}.InState(tool.ServerStarting),
 							", "), n), 79))
 			case <-ctx.Done():

@@ -88,7 +88,7 @@ func (c hooksCmd) list(ctx context.Context) error {
 		for _, e := range h.Events {
 			events = append(events, string(e))
 		}
-		t.add(h.Name, strings.Join(events, " "), callsOf(&h), h.Kind, hidden.Line(h.Does, 40), h.Timeout,
+		t.add(h.Name, strings.Join(events, " "), callsOf(&h), h.Kind, hidden.Summary(h.Does, 40), h.Timeout,
 			strings.Join(h.Fail, " "))
 	}
 	return c.printTable(t)

@@ -395,7 +395,7 @@ func (c *importCmd) report(taken []*clients.Merged) {
 	t := newTable("SERVER", "FROM", "SECRETS", "REFERS TO", "RUNS OR REACHES")
 	for _, m := range taken {
 		t.add(m.Name, m.Client, strconv.Itoa(len(m.Secrets)), printable(strings.Join(m.References(), " ")),
-			hidden.Line(m.Line(), 60))
+			hidden.Summary(m.Line(), 60))
 	}
 	fmt.Fprint(c.std.out, t.text(math.MaxInt, false)) // a column that does not fit is left out otherwise
 	for _, m := range taken {

@@ -143,7 +143,7 @@ func (c policyCmd) printReplayed(r *history.Replayed) error {
 			}
 			t.add(string(ch.Was), now, cmp.Or(string(ch.Answer), "-"), printable(string(ch.Tool)), printable(ch.Actor),
 				ch.At.Local().Format("2006-01-02 15:04:05"), string(ch.ID), printable(because),
-				hidden.Line(ch.Arguments, 200))
+				hidden.Summary(ch.Arguments, 200))
 		}
 	}
 	if len(t.rows) > 1 {

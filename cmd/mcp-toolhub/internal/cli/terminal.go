@@ -83,7 +83,7 @@ func (t *terminal) put(ctx context.Context, params json.RawMessage) (json.RawMes
 	message, choices, titles := readQuestion(params)
 	if len(choices) == 0 {
 		fmt.Fprintf(t.std.err, "\nA server asks something that the command line cannot answer; it is declined: %s\n",
-			hidden.Line(message, 200))
+			hidden.Summary(message, 200))
 		return json.RawMessage(declinedForm), nil
 	}
 	fmt.Fprintf(t.std.err, "\n%s\n\n", printable(message))

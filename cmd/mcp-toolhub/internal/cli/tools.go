@@ -137,7 +137,7 @@ func (c *toolsCmd) list(t toolbox, why bool) error {
 	}
 	table := newTable("NAME", "DESCRIPTION")
 	for _, l := range surface.Listed {
-		table.add(printable(l.Name), hidden.Line(hub.Described(l), 90))
+		table.add(printable(l.Name), hidden.Summary(hub.Described(l), 90))
 	}
 	if err := c.printTable(table); err != nil {
 		return err
@@ -251,7 +251,7 @@ func (c *toolsCmd) showProgress(p tool.Progress) {
 	if report.Total != "" {
 		of = "/" + report.Total.String()
 	}
-	fmt.Fprintf(c.std.err, "\r\033[K%s%s %s", report.Progress, of, hidden.Line(report.Message, 60))
+	fmt.Fprintf(c.std.err, "\r\033[K%s%s %s", report.Progress, of, hidden.Summary(report.Message, 60))
 	if report.Total != "" && report.Total == report.Progress {
 		fmt.Fprint(c.std.err, "\r\033[K")
 	}

@@ -95,7 +95,7 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	table := newTable("NAME", "SCORE", "MATCHED", "DESCRIPTION")
 	for _, m := range answer.Matches {
 		table.add(printable(m.Name), fmt.Sprintf("%.2f", m.Score), printable(strings.Join(m.Why, ",")),
-			hidden.Line(m.Summary, 80))
+			hidden.Summary(m.Summary, 80))
 	}
 	if err := c.printTable(table); err != nil {
 		return err

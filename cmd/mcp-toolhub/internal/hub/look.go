@@ -94,5 +94,5 @@ func ThroughText(t *history.Through) string {
 	if t.Answer != "" {
 		was = string(t.Answer)
 	}
-	return fmt.Sprintf("%s %s %s (%s)", t.ID, t.Tool, hidden.Line(t.Arguments, 200), was)
+	return fmt.Sprintf("%s %s %s (%s)", t.ID, t.Tool, hidden.Summary(t.Arguments, 200), was)
 }
