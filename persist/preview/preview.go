@@ -8,8 +8,13 @@ package preview
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
-	"errors"
+	"image"
+	_ "image/gif"  // pixels of GIF files
+	_ "image/jpeg" // pixels of JPEG files
+	_ "image/png"  // pixels of PNG files
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,11 +28,8 @@ import (
 // smaller ones on as they are.
 const SmallMember = 2048
 
-// ErrNoResult says that bytes are no JSON object.
-var ErrNoResult = errors.New("make preview: the result is no JSON object")
-
-// Of returns the content blocks of the preview of a native result, which was checked with
-// rawjson.Valid. All blocks together take at most limit characters as they are written in JSON, and
+// Of returns the content blocks of the preview of a native result, a JSON object that was checked
+// with rawjson.Valid. All blocks together take at most limit characters as they are written in JSON, and
 // are valid UTF-8. Blocks that fit stay as they are, byte for byte; each other one becomes a text
 // block that says what it is and shows as much of it as its fair share of the limit allows. A limit
 // too small for anything gives no block.
@@ -35,12 +37,8 @@ var ErrNoResult = errors.New("make preview: the result is no JSON object")
 // structuredContent and large further members become text blocks, too. Callers that pass
 // structuredContent whole take it out of result before. Beside result, Of takes as much memory as
 // all its texts together have bytes.
-func Of(result []byte, limit int) (content []json.RawMessage, err error) {
-	if !rawjson.IsObject(result) {
-		return nil, ErrNoResult
-	}
-	parts := partsOf(result)
-	parts, limit = few(parts, limit)
+func Of(result []byte, limit int) (content []json.RawMessage) {
+	parts := few(partsOf(result), limit)
 	wants := make([]int, len(parts))
 	for i := range parts {
 		wants[i] = parts[i].want(limit)
@@ -50,38 +48,25 @@ func Of(result []byte, limit int) (content []json.RawMessage, err error) {
 			content = append(content, block)
 		}
 	}
-	return content, nil
+	return content
 }
 
 // Describe says in at most limit characters what data is, and shows its shape: the same as the
 // preview of a text, an image or another file. data is decoded text or bytes, of mediaType if that
 // is known.
 func Describe(data []byte, mediaType string, limit int) string {
-	what, show := look(data, mediaType, "")
-	return string(headed("["+what+"]\n", show, limit))
-}
-
-// headed writes a title and what show gives for the rest of the limit.
-func headed(title string, show func(limit int) []byte, limit int) []byte {
-	room := limit - Size([]byte(title))
-	if room <= 0 || show == nil {
-		out := []byte(strings.TrimSuffix(title, "\n"))
-		return out[:Fit(out, limit)]
-	}
-	return append([]byte(title), show(room)...)
+	p := textPart(data, mediaType)
+	return string(p.text(limit))
 }
 
 // part is one thing that a preview shows.
 type part struct {
-	whole       []byte // the content block as it is, or nil
-	data        []byte // what it holds, as text or bytes; of an image or audio its first bytes
-	size        int    // of all that it holds, in bytes
-	mediaType   string
-	name        string // what the preview calls it
+	whole       []byte // the content block as it is; nil for another member of the result
+	title       string // says what the part is
+	data        []byte // text that is shown below the title; nil: the title says everything
+	json        bool   // data is JSON
+	at          string // the JSON pointer to data in the result; "" in a content block
 	annotations []byte // of the content block, as they are
-	binary      bool
-	kind        string // image, audio, or ""
-	at          string // the JSON pointer of a member of the result
 }
 
 // frame is what a text block takes beside its text: brackets, member names, and a comma.
@@ -93,51 +78,53 @@ func partsOf(result []byte) []part {
 	parts := make([]part, 0, len(blocks)+len(others))
 	for i, b := range blocks {
 		p := blockPart(b)
-		p.name = "content block " + strconv.Itoa(i+1) + " of " + strconv.Itoa(len(blocks)) + ": " + p.name
+		p.title = "content block " + strconv.Itoa(i+1) + " of " + strconv.Itoa(len(blocks)) + ": " + p.title
 		parts = append(parts, p)
 	}
 	for _, m := range others {
 		structured := m.Is("structuredContent")
-		if same, ok := Repeats(blocks, m.Value); structured && ok {
-			note := []byte("[structuredContent: " + same + "]")
-			parts = append(parts, part{whole: textBlock(note, nil), data: note})
+		if structured && Repeats(blocks, m.Value) {
+			parts = append(parts, notePart("[structuredContent: the same as the content]"))
 		} else if structured || len(m.Value) > SmallMember {
-			parts = append(parts, part{data: m.Value, size: len(m.Value), name: shorten(m.Name(), 60) + ": ",
-				at: string(appendToken(nil, m.Key))})
+			parts = append(parts, part{title: shorten(m.Name(), 60) + ": JSON, " + plural(len(m.Value), "byte"),
+				data: m.Value, json: true, at: pointer("", m.Name())})
 		}
 	}
 	return parts
 }
 
-// Repeats reports whether structuredContent says nothing but what the content blocks say, and how
-// it repeats them: as servers do for clients that do not read it, or because they declare the
-// content itself as their output.
-func Repeats(blocks []Block, structured []byte) (how string, ok bool) {
+// notePart is a part that says note and nothing else.
+func notePart(note string) part { return part{whole: textBlock([]byte(note), nil), title: note} }
+
+// Repeats reports whether structuredContent says nothing but what the content blocks say: the JSON
+// of the only text, or an object whose only member is that text or the blocks. Servers send this for
+// clients that do not read structuredContent.
+func Repeats(blocks []Block, structured []byte) bool {
 	if len(blocks) == 0 || !rawjson.IsObject(structured) {
-		return "", false
+		return false
 	}
 	text := blocks[0].text
-	if len(blocks) == 1 && blocks[0].Type == "text" && len(text) >= len(structured)/2 &&
-		rawjson.Same(Unquote(text), structured) {
-		return "the same JSON as content block 1", true
+	if len(blocks) > 1 {
+		text = nil
 	}
-	var only rawjson.Member
+	if len(text) >= len(structured)/2 && rawjson.Same(Unquote(text), structured) {
+		return true
+	}
+	var only []byte
 	n := 0
 	_ = rawjson.Members(structured, func(m rawjson.Member) bool {
-		only = m
+		only = m.Value
 		n++
 		return n < 2
 	})
 	if n != 1 {
-		return "", false
+		return false
 	}
-	name := shorten(strconv.Quote(only.Name()), 60)
-	if len(blocks) == 1 && blocks[0].Type == "text" && ifString(only.Value) != nil &&
-		(bytes.Equal(text, only.Value) || bytes.Equal(Unquote(text), Unquote(only.Value))) {
-		return "an object whose only member, " + name + ", is the text of content block 1", true
+	if text != nil && ifString(only) != nil {
+		return bytes.Equal(Unquote(text), Unquote(only))
 	}
 	same := 0
-	err := rawjson.Elements(only.Value, func(element []byte) bool {
+	err := rawjson.Elements(only, func(element []byte) bool {
 		if same >= len(blocks) || !rawjson.Same(element, blocks[same].Raw) {
 			same = -1
 			return false
@@ -145,47 +132,81 @@ func Repeats(blocks []Block, structured []byte) (how string, ok bool) {
 		same++
 		return true
 	})
-	if err != nil || same != len(blocks) {
-		return "", false
-	}
-	return "an object whose only member, " + name + ", is the same as the content blocks", true
+	return err == nil && same == len(blocks)
 }
 
-// blockPart reads one content block.
+// blockPart describes one content block.
 func blockPart(b Block) part {
-	p := part{whole: b.Raw, mediaType: b.MediaType}
-	if a := b.annotations; len(a) <= 200 && rawjson.IsObject(a) && utf8.Valid(a) {
-		p.annotations = a
-	}
-	if b.Type == "resource" {
-		p.name = "resource " + shorten(b.URI, 200) + ", "
-	}
+	var p part
 	switch {
 	case b.text != nil:
-		p.data = Unquote(b.text)
-		p.size = len(p.data)
+		p = textPart(Unquote(b.text), b.MediaType)
 	case b.blob != nil:
-		p.binary, p.kind = true, b.Type
-		p.size, p.data = decodedSize(b.blob)
+		encoded := plainBase64(b.blob)
+		head := base64.NewDecoder(base64.RawStdEncoding, bytes.NewReader(encoded))
+		p.title = describeFile(head, base64.RawStdEncoding.DecodedLen(len(encoded)), b.MediaType)
 	default:
-		p.data, p.size = b.Raw, len(b.Raw)
-		p.name = shorten(b.Type, 60) + ", "
+		p = textPart(b.Raw, "")
+	}
+	switch b.Type {
+	case "text":
+	case "resource":
+		p.title = "resource " + shorten(b.URI, 200) + ", " + p.title
+	default:
+		p.title = shorten(b.Type, 60) + ", " + p.title
+	}
+	p.whole = b.Raw
+	if a := b.annotations; len(a) <= 200 && rawjson.IsObject(a) && utf8.Valid(a) {
+		p.annotations = a
 	}
 	return p
 }
 
+// textPart finds out what data is.
+func textPart(data []byte, mediaType string) part {
+	i := rawjson.SkipSpace(data, 0)
+	switch {
+	case !utf8.Valid(data):
+		return part{title: describeFile(bytes.NewReader(data), len(data), mediaType)}
+	case i < len(data) && (data[i] == '{' || data[i] == '[') && rawjson.Valid(data):
+		return part{title: "JSON, " + plural(len(data), "byte"), data: data, json: true}
+	}
+	title := "text, " + plural(utf8.RuneCount(data), "character") + " in " + plural(Lines(data), "line")
+	if mediaType != "" && mediaType != "text/plain" {
+		title = shorten(mediaType, 100) + ", " + title
+	}
+	return part{title: title, data: data}
+}
+
+// describeFile describes bytes that are no text: media type, pixels of an image, size.
+func describeFile(data io.Reader, size int, mediaType string) string {
+	var what []string
+	picture, format, err := image.DecodeConfig(data)
+	if mediaType == "" && err == nil {
+		mediaType = "image/" + format
+	}
+	if mediaType != "" {
+		what = append(what, shorten(mediaType, 100))
+	}
+	if err == nil {
+		what = append(what, strconv.Itoa(picture.Width)+" x "+strconv.Itoa(picture.Height)+" pixels")
+	}
+	return strings.Join(append(what, plural(size, "byte")), ", ")
+}
+
 func shorten(text string, most int) string {
-	return string(replaceWrong([]byte(text))[:Fit(replaceWrong([]byte(text)), most)])
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	return text[:Fit([]byte(text), most)]
 }
 
 // leastShare is the smallest share of the limit that is worth having.
 const leastShare = 240
 
 // few leaves out parts in the middle where there are too many for the limit, and says so in a part of its own.
-func few(parts []part, limit int) (kept []part, left int) {
+func few(parts []part, limit int) (kept []part) {
 	most := max(1, limit/leastShare)
 	if len(parts) <= most {
-		return parts, limit
+		return parts
 	}
 	total := 0
 	for i := range parts {
@@ -195,16 +216,14 @@ func few(parts []part, limit int) (kept []part, left int) {
 		}
 	}
 	if total <= limit {
-		return parts, limit
+		return parts
 	}
 	head := max(1, most*2/3)
 	tail := len(parts) - max(0, most-head-1)
-	note := []byte("[... left out: " + plural(tail-head, "part") + " of " + strconv.Itoa(len(parts)) + ", after the " +
-		number(head) +
-		" before this line ...]")
 	kept = append(kept, parts[:head]...)
-	kept = append(kept, part{whole: textBlock(note, nil), data: note})
-	return append(kept, parts[tail:]...), limit
+	kept = append(kept, notePart("[... left out: "+plural(tail-head, "part")+" of "+strconv.Itoa(len(parts))+
+		", after the "+number(head)+" before this line ...]"))
+	return append(kept, parts[tail:]...)
 }
 
 // want is how many characters the part takes whole, or a number over limit where that is more.
@@ -215,7 +234,7 @@ func (p *part) want(limit int) int {
 	if p.whole != nil && utf8.Valid(p.whole) {
 		return utf8.RuneCount(p.whole) + 1
 	}
-	return frame + 100 + Fit(p.data, limit)
+	return frame + len(p.title) + len("[]\n") + Fit(p.data, limit)
 }
 
 // shares divides the limit: who wants less than an even share gets it, and the others divide the rest evenly.
@@ -247,8 +266,21 @@ func (p *part) write(limit int) json.RawMessage {
 	if limit <= 0 {
 		return nil
 	}
-	what, show := p.look()
-	return textBlock(headed("["+p.name+what+"]\n", show, limit), p.annotations)
+	return textBlock(p.text(limit), p.annotations)
+}
+
+// text is the title, and what shows the data in the rest of the limit.
+func (p *part) text(limit int) []byte {
+	out := []byte("[" + p.title + "]")
+	room := limit - Size(out) - Size([]byte{'\n'})
+	if room <= 0 || p.data == nil {
+		return out[:Fit(out, limit)]
+	}
+	out = append(out, '\n')
+	if p.json {
+		return append(out, showJSON(p.data, p.at, room)...)
+	}
+	return append(out, cut(p.data, room)...)
 }
 
 func textBlock(text, annotations []byte) json.RawMessage {
@@ -257,58 +289,4 @@ func textBlock(text, annotations []byte) json.RawMessage {
 		out = append(append(out, `,"annotations":`...), annotations...)
 	}
 	return append(out, '}')
-}
-
-// look says what the part is, and returns what shows it: nil where the words are all there is to say.
-func (p *part) look() (what string, show func(limit int) []byte) {
-	if !p.binary {
-		return look(p.data, p.mediaType, p.at)
-	}
-	return describeFile(p.kind, p.data, p.size, p.mediaType), nil
-}
-
-// describeFile describes bytes that are no text: media type, pixels, size.
-func describeFile(kind string, head []byte, size int, mediaType string) string {
-	found, width, height, ok := pixels(head)
-	if mediaType == "" {
-		mediaType = found
-	}
-	what := mediaType
-	if kind == "image" || kind == "audio" {
-		what = kind + ", " + mediaType
-	}
-	if found != "" && found != mediaType {
-		what += " (its bytes are " + found + ")"
-	}
-	if ok {
-		what += ", " + strconv.Itoa(width) + " x " + strconv.Itoa(height) + " pixels"
-	}
-	return strings.Trim(shorten(what, 200)+", "+plural(size, "byte"), ", ")
-}
-
-// look finds out what data is. JSON pointers to it begin with at, which is set for members of a
-// result alone: these are JSON.
-func look(data []byte, mediaType, at string) (what string, show func(limit int) []byte) {
-	_, _, _, picture := pixels(data)
-	if !utf8.Valid(data) || picture && bytes.IndexByte(data, 0) >= 0 {
-		return describeFile("", data, len(data), mediaType), nil
-	}
-	i := rawjson.SkipSpace(data, 0)
-	if i < len(data) && (at != "" || (data[i] == '{' || data[i] == '[') && rawjson.Valid(data)) {
-		return "JSON, " + plural(len(data), "byte"), func(limit int) []byte { return showJSON(data, at, limit) }
-	}
-	media := ""
-	if mediaType != "" && mediaType != "text/plain" {
-		media = shorten(mediaType, 100) + ", "
-	}
-	if t, ok := findTable(data); ok {
-		return media + t.title() + ", " + plural(utf8.RuneCount(data), "character"), func(limit int) []byte {
-			if out, ok := t.show(data, limit); ok {
-				return out
-			}
-			return cut(data, limit)
-		}
-	}
-	return media + "text, " + plural(utf8.RuneCount(data), "character") + " in " + plural(Lines(data), "line"),
-		func(limit int) []byte { return cut(data, limit) }
 }

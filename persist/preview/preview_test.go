@@ -22,10 +22,7 @@ import (
 // of makes a preview, and checks what is true of each.
 func of(t testing.TB, result string, limit int) []json.RawMessage {
 	t.Helper()
-	content, err := preview.Of([]byte(result), limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := preview.Of([]byte(result), limit)
 	size := 0
 	for i, block := range content {
 		if !json.Valid(block) || !utf8.Valid(block) {
@@ -36,7 +33,7 @@ func of(t testing.TB, result string, limit int) []json.RawMessage {
 	if size > max(0, limit) {
 		t.Fatalf("the preview has %d characters, over %d: %s", size, limit, content)
 	}
-	again, _ := preview.Of([]byte(result), limit)
+	again := preview.Of([]byte(result), limit)
 	if !slices.EqualFunc(content, again, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 		t.Fatal("two previews of the same result differ")
 	}
@@ -79,12 +76,9 @@ func items(n, body int) string {
 
 func TestOf(t *testing.T) {
 	t.Parallel()
-	var lines, table, markdown, aligned, events strings.Builder
+	var lines, events strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(&lines, "line %d\n", i+1)
-		fmt.Fprintf(&table, "%d,\"name, %d\",%d\n", i+1, i+1, i*i)
-		fmt.Fprintf(&markdown, "| %d | name %d |\n", i+1, i+1)
-		fmt.Fprintf(&aligned, "pod-%-10d Running   %-8d  10.0.0.%d\n", i+1, i%5, i%256)
 		fmt.Fprintf(&events, "{\"n\":%d}\n", i+1)
 	}
 	var picture bytes.Buffer
@@ -100,20 +94,17 @@ func TestOf(t *testing.T) {
 		"text": {textResult(lines.String()), []string{"content block 1 of 1: text, 8,893 characters in 1,000 lines", "line 1\n", "line 1000\n",
 			"... left out: lines ", " of 1000 ("}, []string{"line 500\n"}},
 		"one long line": {textResult(strings.Repeat("äb", 5000)), []string{"left out: bytes ", " of 15000"}, nil},
-		"JSON": {textResult(items(1240, 100)), []string{`"total": 1240`, `"next": null`, `"items": array of 1,240 objects with id, name, state, body; the first `,
+		"JSON": {textResult(items(1240, 100)), []string{`"total": 1240`, `"next": null`, `"items": array of 1,240 elements:`,
 			`{"id":0,"name":"name \"0\"",`, " more, from /items/"}, nil},
-		"structured": {`{"content":[],"structuredContent":` + items(50, 1000) + `}`, []string{"structuredContent: JSON", "array of 50 objects with id,",
+		"structured": {`{"content":[],"structuredContent":` + items(50, 1000) + `}`, []string{"structuredContent: JSON", "array of 50 elements:",
 			" more, from /structuredContent/items/"}, nil},
 		"twice": {`{"content":[{"type":"text","text":` + quote(items(500, 10)) + `}],"structuredContent":` + items(500, 10) + `}`,
-			[]string{"structuredContent: the same JSON as content block 1"}, nil},
-		"mixed":      {textResult(`[1,"a",{"b":1},{"c":2},` + strings.Repeat("null,", 2000) + `0]`), []string{"array of 2,005 values (2 objects, 1 string, 2 numbers, 2,000 null values) (with b, c)"}, nil},
-		"CSV":        {textResult("id,name,square\n" + table.String()), []string{"CSV table: 1,000 rows, 3 columns", "id,name,square\n1,\"name, 1\",0\n", "left out: rows ", "1000,\"name, 1000\",998001"}, nil},
-		"Markdown":   {textResult("# Names\n\n| id | name |\n| --- | --- |\n" + markdown.String() + "\nThat is all.\n"), []string{"Markdown table: 1,000 rows, 2 columns", "# Names\n", "| id | name |\n| --- | --- |\n| 1 | name 1 |", "| 1000 | name 1000 |", "That is all."}, nil},
-		"aligned":    {textResult("NAME            STATUS    RESTARTS  IP\n" + strings.ReplaceAll(aligned.String(), "pod-", "pod-x")), []string{"table: 1,000 rows, 4 columns", "NAME    "}, nil},
-		"JSON Lines": {textResult(events.String()), []string{"JSON Lines: 1,000 rows", "{\"n\":1}\n", "{\"n\":1000}"}, nil},
+			[]string{"structuredContent: the same as the content"}, nil},
+		"mixed":      {textResult(`[1,"a",{"b":1},{"c":2},` + strings.Repeat("null,", 2000) + `0]`), []string{"array of 2,005 elements:\n  1\n  \"a\"\n  {\"b\":1}\n", " more, from /"}, nil},
+		"JSON Lines": {textResult(events.String()), []string{"characters in 1,000 lines", "{\"n\":1}\n", "{\"n\":1000}"}, nil},
 		"image": {`{"content":[{"type":"image","mimeType":"image/png","data":"` + binary + `"}]}`, []string{
 			fmt.Sprintf("image, image/png, 300 x 200 pixels, %d", (picture.Len()+5000)/1000)}, nil},
-		"audio":    {`{"content":[{"type":"audio","mimeType":"audio/wav","data":"` + binary + `"}]}`, []string{"audio, audio/wav (its bytes are image/png)"}, nil},
+		"audio":    {`{"content":[{"type":"audio","mimeType":"audio/wav","data":"` + binary + `"}]}`, []string{"audio, audio/wav, "}, nil},
 		"resource": {`{"content":[{"type":"resource","resource":{"uri":"file:///a.txt","text":` + quote(lines.String()) + `}}]}`, []string{"resource file:///a.txt, text, 8,893 characters", "line 1\n"}, nil},
 		"meta":     {`{"content":[],"_meta":{"log":` + quote(lines.String()) + `}}`, []string{"_meta: JSON, "}, nil},
 		"links":    {`{"content":[{"type":"text","text":` + quote(lines.String()) + `},{"type":"resource_link","uri":"x:y","name":"n"}],"_meta":{"a":1}}`, []string{`{"type":"resource_link","uri":"x:y","name":"n"}`}, []string{"_meta"}},
@@ -176,16 +167,10 @@ func TestPixels(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	webp := func(chunk string, body ...byte) string {
-		return "RIFF\x00\x00\x00\x00WEBP" + chunk + "\x00\x00\x00\x00" + string(body) + strings.Repeat("\x00", 20)
-	}
 	for want, data := range map[string]string{
 		"image/png, 321 x 123 pixels":  asPNG.String(),
 		"image/jpeg, 321 x 123 pixels": asJPEG.String(),
 		"image/gif, 321 x 123 pixels":  asGIF.String(),
-		"image/webp, 321 x 123 pixels": webp("VP8 ", 0, 0, 0, 0x9d, 1, 0x2a, 0x41, 1, 0x7b, 0),
-		"image/webp, 322 x 124 pixels": webp("VP8X", 0, 0, 0, 0, 0x41, 1, 0, 0x7b, 0, 0),
-		"image/webp, 66 x 5 pixels":    webp("VP8L", 0x2f, 0x41, 0, 1, 0, 0xff),
 	} {
 		if got := preview.Describe([]byte(data), "", 500); !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q", got, want)
@@ -199,9 +184,6 @@ func TestPixels(t *testing.T) {
 func FuzzOf(f *testing.F) {
 	f.Add(`{"content":[{"type":"text","text":"a\nb\nc"}]}`, 100)
 	f.Add(textResult(items(20, 100)), 900)
-	f.Add(textResult("a,b\n1,2\n3,\"4\n5\"\n6,7\n8,9\n1,1\n1,1\n1,1\n1,1\n1,1\n1,1\n"), 300)
-	f.Add(textResult("| a | b |\n|--|--|\n| 1 | 2 |\n| 1 | 2 |\n| 1 | 2 |\n"), 200)
-	f.Add(textResult("A    B    C\n1    2    3\n1    2    3\n1    2    3\n"+strings.Repeat("1    2    3\n", 50)), 400)
 	f.Add(`{"content":[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"},{"type":"audio","data":"!!"},{"type":"x"},7,null]}`, 300)
 	f.Add(`{"content":{"a":"\ud800"},"structuredContent":{"a":[1,2,3,{"b":"`+strings.Repeat("é\\u0001", 100)+`"}]},"_meta":{}}`, 250)
 	f.Fuzz(func(t *testing.T, result string, limit int) {
@@ -252,14 +234,11 @@ func BenchmarkOf(b *testing.B) {
 	structured := []byte(`{"content":[],"structuredContent":` + text + `}`)
 	inText := []byte(textResult(text))
 	lines := []byte(textResult(strings.Repeat("a line of some text that goes on\n", 10<<20/33)))
-	table := []byte(textResult("a,b,c\n" + strings.Repeat("12345,name of it,\"another, name\"\n", 10<<20/33)))
-	for name, result := range map[string][]byte{"structured": structured, "json text": inText, "lines": lines, "table": table} {
+	for name, result := range map[string][]byte{"structured": structured, "json text": inText, "lines": lines} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(result)))
 			for b.Loop() {
-				if _, err := preview.Of(result, 12_000); err != nil {
-					b.Fatal(err)
-				}
+				preview.Of(result, 12_000)
 			}
 		})
 	}

@@ -187,11 +187,7 @@ func sole(result []byte, blocks []preview.Block) bool {
 		return false
 	}
 	structured, ok := rawjson.Get(result, "structuredContent")
-	if !ok {
-		return true
-	}
-	_, repeats := preview.Repeats(blocks, structured)
-	return repeats
+	return !ok || preview.Repeats(blocks, structured)
 }
 
 // needJSON fails where the document is no JSON.

@@ -172,7 +172,7 @@ func (x excess) decide(o *Options, result rawjson.Object, ours bool, now time.Ti
 	}
 	said.blocks = make([]json.RawMessage, 0)
 	if d.Strategy == tool.StrategyPreviewAndPersist {
-		said.blocks, _ = preview.Of(native, previewChars(rule.MaxChars)) // it is an object
+		said.blocks = preview.Of(native, previewChars(rule.MaxChars))
 	}
 	part = said.in(result)
 	d.PreviewSize = len(part)
