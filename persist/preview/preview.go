@@ -87,7 +87,7 @@ func partsOf(result []byte) []part {
 			parts = append(parts, notePart("[structuredContent: the same as the content]"))
 		} else if structured || len(m.Value) > SmallMember {
 			parts = append(parts, part{title: shorten(m.Name(), 60) + ": JSON, " + plural(len(m.Value), "byte"),
-				data: m.Value, json: true, at: pointer("", m.Name())})
+				data: m.Value, json: true, at: Pointer("", m.Name())})
 		}
 	}
 	return parts

@@ -102,7 +102,7 @@ func (s *shape) value(value []byte, at string, level int, indent string) {
 		s.add("object with " + plural(v.n, "member") + ":")
 		for _, m := range v.kids[:min(len(v.kids), d.members)] {
 			s.add(indent + `  "` + string(m.Key) + `": `)
-			s.value(m.Value, pointer(at, m.Name()), level+1, indent+"  ")
+			s.value(m.Value, Pointer(at, m.Name()), level+1, indent+"  ")
 		}
 		if v.n > d.members {
 			s.add(indent + "  ... " + number(v.n-d.members) + " more")
@@ -142,7 +142,7 @@ func (s *shape) inline(value []byte, d detail) bool {
 	return true
 }
 
-// pointer is the JSON pointer of the member name in the object at a pointer.
-func pointer(at, name string) string {
+// Pointer is the JSON pointer of the member name in the object at a pointer.
+func Pointer(at, name string) string {
 	return at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }

@@ -9,25 +9,20 @@ import (
 
 // errCursor says that a cursor is not one of this request's.
 const errCursor = InputError("The cursor belongs to another request: repeat all other arguments of the request that " +
-	"it came from, " +
-	"or leave it out to begin anew.")
+	"it came from, or leave it out to begin anew.")
 
-// state is where an answer ended. Each kind of request uses what it needs.
+// state is where an answer ended.
 type state struct {
-	at    int // bytes, or values, that the answers so far went through
-	line  int // lines before at
-	after int // lines that follow as context of a match
-	skip  int // bytes of the next item that the answers so far had
-
-	size int // of the result
+	at   int // bytes or items that the answers so far had
+	skip int // bytes of the next item that they had
 }
 
-const cursorVersion = 1
+const cursorVersion = 2
 
 // cursor writes the state as a cursor: what is in it says nothing but places, and which request it belongs to.
 func (s state) cursor(r *Request, size int) string {
 	b := append([]byte{cursorVersion}, digest(r, size)...)
-	for _, n := range []int{s.at, s.line, s.after, s.skip} {
+	for _, n := range []int{s.at, s.skip} {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
@@ -41,7 +36,7 @@ func digest(r *Request, size int) []byte {
 
 // readCursor reads the cursor of a request for a result of size bytes.
 func readCursor(r *Request, size int) (state, error) {
-	s := state{size: size}
+	var s state
 	if r.Cursor == "" {
 		return s, nil
 	}
@@ -50,7 +45,7 @@ func readCursor(r *Request, size int) (state, error) {
 		return s, errCursor
 	}
 	b = b[9:]
-	for _, to := range []*int{&s.at, &s.line, &s.after, &s.skip} {
+	for _, to := range []*int{&s.at, &s.skip} {
 		n, width := binary.Uvarint(b)
 		if width <= 0 || n > math.MaxInt32*64 {
 			return s, errCursor

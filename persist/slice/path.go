@@ -5,15 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"strconv"
 	"strings"
 
 	"github.com/theory/jsonpath"
-	"github.com/theory/jsonpath/registry"
 	"github.com/theory/jsonpath/spec"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/preview"
 )
 
 // Bounds of what a path may do.
@@ -28,66 +27,34 @@ func (p *page) path(ctx context.Context) (Answer, error) {
 	if err := p.doc.needJSON("path"); err != nil {
 		return Answer{}, err
 	}
-	parsed, err := jsonpath.NewParser(jsonpath.WithRegistry(functions())).Parse(p.request.Path)
+	parsed, err := jsonpath.Parse(p.request.Path)
 	if err != nil {
 		return Answer{}, faultf("%s is no JSONPath of RFC 9535, such as $.items[*].name: correct it (%s).",
-			quoted(p.request.Path),
-			shorten(err.Error(), 200))
+			quoted(p.request.Path), shorten(err.Error(), 200))
 	}
 	segments, err := prepare(parsed, p.doc)
 	if err != nil {
 		return Answer{}, err
 	}
-	n, full := 0, false
-	first := p.state.at
-	w := walker{selected: func(value, pointer []byte) bool {
-		if n++; p.request.Count || n <= first {
-			return true
+	n := 0
+	w := walker{selected: func(value []byte, at string) (goOn bool) {
+		if n++; !p.request.Count {
+			p.item(append(append([]byte(at+": "), value...), '\n'))
 		}
-		item := append(append(append([]byte(nil), pointer...), ": "...), value...)
-		full = !p.take(append(item, '\n'))
-		return !full
+		return !p.full
 	}}
 	i := rawjson.SkipSpace(p.doc.data, 0)
-	err = w.walk(ctx, p.doc.data[i:rawjson.SkipValue(p.doc.data, i)], segments)
+	err = w.walk(ctx, p.doc.data[i:rawjson.SkipValue(p.doc.data, i)], "", segments)
 	if err != nil && !errors.Is(err, errEnough) {
 		return Answer{}, err
 	}
-	if p.request.Count {
-		a := Answer{Data: []byte(`{"values":` + strconv.Itoa(n) + `}`)}
-		p.finish(&a, "The counts", state{}, false)
-		return a, nil
+	switch {
+	case p.request.Count:
+		return p.counted(`{"values":` + strconv.Itoa(n) + `}`), nil
+	case n <= p.first:
+		return p.items("Nothing"), nil
 	}
-	a := Answer{Data: p.out}
-	what := "Nothing"
-	if n > first {
-		what = "Values " + strconv.Itoa(first+1) + "-" + strconv.Itoa(n) + " that the path selects"
-	}
-	next := p.state
-	if next.at = n; full {
-		next.at-- // the last one is not whole, or not there at all
-	}
-	p.finish(&a, what, next, full)
-	return a, nil
-}
-
-// functions are those of RFC 9535. The library's match and search panic where an argument selects
-// nothing; these are false there, as the RFC has it.
-func functions() *registry.Registry {
-	all := registry.New()
-	for _, name := range []string{"match", "search"} {
-		theirs := all.Get(name)
-		was := *theirs
-		*theirs = *spec.Extension(name, was.ReturnType(), was.Validate, func(args []spec.PathValue) spec.PathValue {
-			for _, a := range args {
-				if v, ok := a.(*spec.ValueType); a == nil || ok && v == nil {
-					return spec.LogicalFalse
-				}
-			}
-			return was.Evaluate(args)
-		})
-	}
-	return all
+	return p.items("Values " + strconv.Itoa(p.first+1) + "-" + strconv.Itoa(n) + " that the path selects"), nil
 }
 
 // holds reports whether a filter holds for a value. A library that panics on what a stranger wrote
@@ -157,101 +124,75 @@ func decoded(value []byte) any {
 	return v
 }
 
-// walker applies the segments of a path to the bytes of a document, depth first: the order is that of RFC 9535, and
-// nothing is decoded but what a filter looks at.
+// walker applies the segments of a path to the bytes of a document, depth first: the order is that
+// of RFC 9535, and nothing is decoded but what a filter looks at.
 type walker struct {
-	pointer  []byte // of the value at hand
-	work     int    // bytes that it went through
-	checked  int    // work when ctx was last looked at
-	selected func(value, pointer []byte) (goOn bool)
+	work     int // bytes that it went through
+	checked  int // work when ctx was last looked at
+	selected func(value []byte, at string) (goOn bool)
 }
 
-// walk applies the segments to one value.
-func (w *walker) walk(ctx context.Context, value []byte, segments []segment) error {
+// walk applies the segments to the value at a JSON pointer.
+func (w *walker) walk(ctx context.Context, value []byte, at string, segments []segment) error {
 	if len(segments) == 0 {
-		if !w.selected(value, w.pointer) {
+		if !w.selected(value, at) {
 			return errEnough
 		}
 		return nil
 	}
 	s := &segments[0]
 	for _, selector := range s.selectors {
-		if err := w.choose(ctx, value, selector, s.root, segments[1:]); err != nil {
+		if err := w.choose(ctx, value, at, selector, s.root, segments[1:]); err != nil {
 			return err
 		}
 	}
 	if !s.deep {
 		return nil
 	}
-	return w.each(ctx, value, func(child []byte) error { return w.walk(ctx, child, segments) })
+	return w.each(ctx, value, at, func(child []byte, at string) error { return w.walk(ctx, child, at, segments) })
 }
 
 // choose walks on from what one selector selects of a value.
-func (w *walker) choose(ctx context.Context, value []byte, selector spec.Selector, root any, rest []segment) error {
+func (w *walker) choose(ctx context.Context, value []byte, at string, selector spec.Selector, root any,
+	rest []segment) error {
 	switch selector := selector.(type) {
 	case spec.Name:
 		found, ok := rawjson.Get(value, string(selector))
 		if err := w.spend(ctx, len(value)); err != nil || !ok {
 			return err
 		}
-		before := len(w.pointer)
-		w.pointer = appendToken(w.pointer, string(selector))
-		err := w.walk(ctx, found, rest)
-		w.pointer = w.pointer[:before]
-		return err
-	case spec.Index:
-		return w.elements(ctx, value, rest, func(n int) (first, end, step int) {
-			i := int(selector)
-			if i < 0 {
-				i += n
-			}
-			if i < 0 || i >= n {
-				return 0, 0, 1
-			}
-			return i, i + 1, 1
-		})
-	case spec.SliceSelector:
-		return w.elements(ctx, value, rest, func(n int) (first, end, step int) {
-			low, high := selector.Bounds(n)
-			if selector.Step() < 0 {
-				return high, low, selector.Step()
-			}
-			return low, high, selector.Step()
-		})
+		return w.walk(ctx, found, preview.Pointer(at, string(selector)), rest)
+	case spec.Index, spec.SliceSelector:
+		return w.elements(ctx, value, at, selector, rest)
 	case spec.WildcardSelector:
-		return w.each(ctx, value, func(child []byte) error { return w.walk(ctx, child, rest) })
+		return w.each(ctx, value, at, func(child []byte, at string) error { return w.walk(ctx, child, at, rest) })
 	case *spec.FilterSelector:
-		return w.each(ctx, value, func(child []byte) error {
+		return w.each(ctx, value, at, func(child []byte, at string) error {
 			if is, err := holds(selector, child, root); err != nil || !is {
 				return err
 			}
-			return w.walk(ctx, child, rest)
+			return w.walk(ctx, child, at, rest)
 		})
 	}
 	return faultf("path has a selector that is not known here, %s: use another one.", quoted(selector.String()))
 }
 
-// each visits the members or elements of a value in order, with the pointer at each.
-func (w *walker) each(ctx context.Context, value []byte, visit func(child []byte) error) error {
+// each visits the members or elements of a value in order, with the pointer to each.
+func (w *walker) each(ctx context.Context, value []byte, at string, visit func(child []byte, at string) error) error {
 	err := w.spend(ctx, len(value))
 	if err != nil {
 		return err
 	}
-	before := len(w.pointer)
 	switch value[0] {
 	case '{':
 		_ = rawjson.Members(value, func(m rawjson.Member) bool {
-			w.pointer = appendToken(w.pointer, m.Name())
-			err = visit(m.Value)
-			w.pointer = w.pointer[:before]
+			err = visit(m.Value, preview.Pointer(at, m.Name()))
 			return err == nil
 		})
 	case '[':
 		i := 0
 		_ = rawjson.Elements(value, func(element []byte) bool {
-			w.pointer = strconv.AppendInt(append(w.pointer, '/'), int64(i), 10)
-			err = visit(element)
-			w.pointer = w.pointer[:before]
+			err = visit(element, at+"/"+strconv.Itoa(i))
 			i++
 			return err == nil
 		})
@@ -259,9 +200,8 @@ func (w *walker) each(ctx context.Context, value []byte, visit func(child []byte
 	return err
 }
 
-// elements walks on from some elements of an array, which bounds names once it knows how many there are.
-func (w *walker) elements(ctx context.Context, value []byte, rest []segment,
-	bounds func(n int) (first, end, step int)) error {
+// elements walks on from the elements of an array that an index or a slice selects.
+func (w *walker) elements(ctx context.Context, value []byte, at string, selector spec.Selector, rest []segment) error {
 	if value[0] != '[' {
 		return nil
 	}
@@ -273,17 +213,26 @@ func (w *walker) elements(ctx context.Context, value []byte, rest []segment,
 		all = append(all, element)
 		return true
 	})
-	first, end, step := bounds(len(all))
-	before := len(w.pointer)
-	for i := first; step > 0 && i < end || step < 0 && i > end; i += step {
-		w.pointer = strconv.AppendInt(append(w.pointer, '/'), int64(i), 10)
-		err := w.walk(ctx, all[i], rest)
-		w.pointer = w.pointer[:before]
-		if err != nil {
-			return err
+	n := len(all)
+	first, end, step := 0, 0, 1
+	switch selector := selector.(type) {
+	case spec.Index:
+		i := int(selector)
+		if i < 0 {
+			i += n
 		}
-		if (step > 0 && i > math.MaxInt-step) || (step < 0 && i < math.MinInt-step) {
-			break
+		if i >= 0 && i < n {
+			first, end = i, i+1
+		}
+	case spec.SliceSelector:
+		step = max(-n-1, min(n+1, selector.Step())) // a longer one selects the same
+		if first, end = selector.Bounds(n); step < 0 {
+			first, end = end, first
+		}
+	}
+	for i := first; step > 0 && i < end || step < 0 && i > end; i += step {
+		if err := w.walk(ctx, all[i], at+"/"+strconv.Itoa(i), rest); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -301,20 +250,4 @@ func (w *walker) spend(ctx context.Context, n int) error {
 			"begin deeper.")
 	}
 	return ctx.Err()
-}
-
-// appendToken appends the reference token of a name to a JSON pointer.
-func appendToken(pointer []byte, name string) []byte {
-	pointer = append(pointer, '/')
-	for i := range len(name) {
-		switch name[i] {
-		case '~':
-			pointer = append(pointer, "~0"...)
-		case '/':
-			pointer = append(pointer, "~1"...)
-		default:
-			pointer = append(pointer, name[i])
-		}
-	}
-	return pointer
 }

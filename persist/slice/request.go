@@ -22,13 +22,13 @@ const InputSchema = `{"type":"object","properties":{` +
 	`each after its JSON pointer."},` +
 	`"grep":{"type":"string","description":"A regular expression (RE2): the lines that it matches, with their numbers."},` +
 	`"context":{"type":"integer","minimum":0,"maximum":100,"description":"Lines around each match of grep. Default: 0."},` +
-	`"count":{"type":"boolean","description":"Only counts: bytes, characters, lines and elements; with grep or path, what matches."},` +
-	`"describe":{"type":"boolean","description":"Only the shape: names and counts, with the first items."},` +
+	`"count":{"type":"boolean","description":"With grep or path: only counts what matches."},` +
+	`"describe":{"type":"boolean","description":"Only the shape: sizes and names, with the first items."},` +
 	`"cursor":{"type":"string","description":"The cursor of the answer before, to read on: repeat its other arguments."}},` +
 	`"required":["id"],"additionalProperties":false}`
 
 // Request says which part of a stored result to read. At most one of Lines, Bytes, Path, Grep and
-// Describe is set; Count goes alone, or with Path or Grep.
+// Describe is set; Count goes with Path or Grep.
 type Request struct {
 	ID      string // of the stored result
 	Block   int    // of the content block, from 1; 0 for the whole result; -1 where the request does not say
@@ -72,8 +72,7 @@ func Parse(arguments []byte) (Request, error) {
 		return Request{}, faultf("The arguments are not as the input schema says (%v): correct them.", err)
 	}
 	r := Request{ID: in.ID, Block: -1, Lines: in.Lines, Bytes: in.Bytes, Path: in.Path, Grep: in.Grep,
-		Context: in.Context,
-		Count:   in.Count, Describe: in.Describe, Cursor: in.Cursor}
+		Context: in.Context, Count: in.Count, Describe: in.Describe, Cursor: in.Cursor}
 	if in.Block != nil {
 		r.Block = max(-2, *in.Block)
 	}
@@ -107,8 +106,8 @@ func (r *Request) check() error {
 	case len(views) > 1:
 		return faultf("Give only one of lines, bytes, path, grep and describe; these are %s.",
 			strings.Join(views, " and "))
-	case r.Count && len(views) == 1 && r.Path == "" && r.Grep == "":
-		return faultf("count goes alone, or with path or grep, not with %s: leave one of them out.", views[0])
+	case r.Count && r.Path == "" && r.Grep == "":
+		return InputError("count goes with path or grep; describe says how large the rest is.")
 	case r.Block < -1:
 		return InputError("block is the number of a content block, from 1, or 0 for the whole result.")
 	case r.Context < 0 || r.Context > maxContext:

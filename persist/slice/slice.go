@@ -12,7 +12,6 @@ import (
 	"context"
 	"encoding/base64"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -55,15 +54,20 @@ func Read(ctx context.Context, result []byte, r Request, limit int) (Answer, err
 	return d.read(ctx, r, len(result), limit)
 }
 
-// OfBlock reports whether the request means the content block of a result that has one alone, as it is.
-func (r Request) OfBlock() bool { return !r.Pointed && (r.Block == -1 || r.Block == 1) }
-
-// ReadBlock is Read for such a request, where its caller has what the content block holds and not the result.
-func ReadBlock(ctx context.Context, data []byte, mediaType string, r Request, limit int) (Answer, error) {
+// ReadFile is Read of an artifact, whose bytes data is. The request's Block does not matter.
+func ReadFile(ctx context.Context, data []byte, mediaType string, r Request, limit int) (Answer, error) {
 	if err := r.check(); err != nil {
 		return Answer{}, err
 	}
-	return document{data: data, name: "content block 1", mediaType: mediaType}.read(ctx, r, len(data), limit)
+	d := document{data: data, name: "the artifact", mediaType: mediaType}
+	if r.Pointed {
+		value, err := d.at(r.Pointer)
+		if err != nil {
+			return Answer{}, err
+		}
+		d = d.part(value, &r)
+	}
+	return d.read(ctx, r, len(data), limit)
 }
 
 // read answers the request from the document. size is that of all that is stored, which cursors are for.
@@ -72,16 +76,14 @@ func (d document) read(ctx context.Context, r Request, size, limit int) (Answer,
 	if err != nil {
 		return Answer{}, err
 	}
-	p := page{doc: d, request: &r, left: max(limit, MinLimit) - noteSize, state: state}
+	p := page{doc: d, request: &r, size: size, left: max(limit, MinLimit) - noteSize, first: state.at, skip: state.skip}
 	switch {
 	case r.Describe:
-		return p.describe(), nil
+		return p.answer([]byte(preview.Describe(p.doc.data, p.doc.mediaType, p.left)), "The shape"), nil
 	case r.Path != "":
 		return p.path(ctx)
 	case r.Grep != "":
 		return p.grep(ctx)
-	case r.Count:
-		return p.count(), nil
 	case r.Lines != "":
 		return p.lines()
 	case r.Bytes != "":
@@ -89,9 +91,9 @@ func (d document) read(ctx context.Context, r Request, size, limit int) (Answer,
 		if err != nil {
 			return Answer{}, err
 		}
-		return p.stretch(from, to, "bytes")
+		return p.stretch(from, to)
 	}
-	return p.stretch(0, len(d.data), "bytes")
+	return p.stretch(0, len(d.data))
 }
 
 // document is what a request reads: a block's text or bytes, the whole result, or one JSON value of them.
@@ -128,57 +130,42 @@ func open(result []byte, r *Request) (document, error) {
 		return d, nil
 	}
 	value, err := d.at(r.Pointer)
-	switch {
-	case err == nil || r.Block >= 0:
-	case n < 0 && !ofResult(r.Pointer):
-		d, value, err = inBlock(blocks, r.Pointer, err)
-	case n > 0 && ofResult(r.Pointer):
-		whole := document{data: result, name: "the result"}
-		if found, wholeErr := whole.at(r.Pointer); wholeErr == nil {
-			d, value, err = whole, found, nil
-		} else if !rawjson.Valid(d.data) {
-			err = wholeErr
+	if err != nil && r.Block < 0 {
+		for _, other := range others(result, blocks, n) {
+			if found, otherErr := other.at(r.Pointer); otherErr == nil {
+				d, value, err = other, found, nil
+				break
+			}
 		}
 	}
 	if err != nil {
 		return document{}, err
 	}
-	d = document{data: value, name: d.name + " at " + shorten(strconv.Quote(r.Pointer), 80),
-		mediaType: "application/json"}
-	if len(value) > 1 && value[0] == '"' && (r.Lines != "" || r.Bytes != "" || r.Grep != "" || r.Count || r.Describe) {
+	return d.part(value, r), nil
+}
+
+// others are the documents that a pointer of a preview may be in, where it is not in content block n
+// or, with n below 0, in the whole result.
+func others(result []byte, blocks []preview.Block, n int) (all []document) {
+	if n > 0 {
+		return []document{{data: result, name: "the result"}}
+	}
+	for i, b := range blocks {
+		if data, err := b.Data(); err == nil {
+			all = append(all, document{data: data, name: "content block " + strconv.Itoa(i+1)})
+		}
+	}
+	return all
+}
+
+// part is the value of d at the pointer of a request.
+func (d document) part(value []byte, r *Request) document {
+	d.name += " at " + shorten(strconv.Quote(r.Pointer), 80)
+	d.data, d.mediaType = value, "application/json"
+	if value[0] == '"' && (r.Lines != "" || r.Bytes != "" || r.Grep != "" || r.Describe) {
 		d.data, d.mediaType = preview.Unquote(value), ""
 	}
-	return d, nil
-}
-
-// inBlock returns the only content block that has a value at the pointer, and that value. Where
-// there is none the error is otherwise.
-func inBlock(blocks []preview.Block, pointer string, otherwise error) (in document, value []byte, err error) {
-	err = otherwise
-	for i, b := range blocks {
-		data, dataErr := b.Data()
-		one := document{data: data, name: "content block " + strconv.Itoa(i+1)}
-		found, foundErr := one.at(pointer)
-		switch {
-		case dataErr != nil || foundErr != nil:
-		case value != nil:
-			return in, nil, faultf("%s and %s have a value at %s: say which with block.", in.name, one.name,
-				quoted(pointer))
-		default:
-			in, value, err = one, found, nil
-		}
-	}
-	return in, value, err
-}
-
-// ofResult reports whether a pointer begins at a member of a result, as previews name them.
-func ofResult(pointer string) bool {
-	for _, name := range []string{"/_meta", "/content", "/structuredContent"} {
-		if rest, ok := strings.CutPrefix(pointer, name); ok && (rest == "" || rest[0] == '/') {
-			return true
-		}
-	}
-	return false
+	return d
 }
 
 // sole reports whether the only content block is all that a result says.
@@ -206,16 +193,20 @@ func (d document) needJSON(what string) error {
 type page struct {
 	doc     document
 	request *Request
+	size    int // of all that is stored
 	left    int // characters
-	state   state
+	first   int // bytes or items that the answers before had
+	skip    int // bytes of the next item that they had
 	out     []byte
+	n       int  // items so far, those of answers before among them
+	full    bool // the last item is not here, or not whole
 }
 
-// stretch answers with doc[from:to], or what of it comes next. Text stays text: a page ends between
-// characters, and after a line where that costs little. What is no UTF-8 is binary.
-func (p *page) stretch(from, to int, unit string) (Answer, error) {
+// stretch answers with doc[from:to], or the next part of it. Text stays text: a page ends between
+// characters, and after a line where that costs little. Bytes that are no UTF-8 are binary.
+func (p *page) stretch(from, to int) (Answer, error) {
 	all := p.doc.data[from:to]
-	at := from + p.state.at
+	at := from + p.first
 	if at > to {
 		return Answer{}, errCursor
 	}
@@ -235,7 +226,7 @@ func (p *page) stretch(from, to int, unit string) (Answer, error) {
 	if n == 0 {
 		what = "Nothing"
 	}
-	if unit == "lines" || !a.Binary && bytes.IndexByte(p.doc.data, '\n') >= 0 && n > 0 {
+	if !a.Binary && bytes.IndexByte(p.doc.data, '\n') >= 0 && n > 0 {
 		first := bytes.Count(p.doc.data[:at], []byte{'\n'}) + 1
 		last := first + preview.Lines(a.Data) - 1
 		what += " (lines " + strconv.Itoa(first) + "-" + strconv.Itoa(last) + " of " +
@@ -256,7 +247,7 @@ func (p *page) lines() (Answer, error) {
 		return Answer{}, err
 	}
 	begin := lineStart(data, 0, from)
-	return p.stretch(begin, lineStart(data, begin, to-from), "lines")
+	return p.stretch(begin, lineStart(data, begin, to-from))
 }
 
 // lineStart returns where the line begins that comes n lines after the one at i.
@@ -271,53 +262,48 @@ func lineStart(data []byte, i, n int) int {
 	return i
 }
 
-func (p *page) describe() Answer {
-	a := Answer{Data: []byte(preview.Describe(p.doc.data, p.doc.mediaType, p.left))}
-	p.finish(&a, "The shape", state{}, false)
+// answer is an answer that is whole.
+func (p *page) answer(data []byte, what string) Answer {
+	a := Answer{Data: data}
+	p.finish(&a, what, state{}, false)
 	return a
 }
 
-// count answers with counts as a JSON object.
-func (p *page) count() Answer {
-	data := p.doc.data
-	out := `{"bytes":` + strconv.Itoa(len(data))
-	if utf8.Valid(data) {
-		out += `,"characters":` + strconv.Itoa(utf8.RuneCount(data)) + `,"lines":` + strconv.Itoa(preview.Lines(data))
-	}
-	if i := rawjson.SkipSpace(data, 0); i < len(data) && (data[i] == '{' || data[i] == '[') && rawjson.Valid(data) {
-		n := 0
-		if data[i] == '{' {
-			_ = rawjson.Members(data, func(rawjson.Member) bool { n++; return true })
-			out += `,"members":` + strconv.Itoa(n)
-		} else {
-			_ = rawjson.Elements(data, func([]byte) bool { n++; return true })
-			out += `,"elements":` + strconv.Itoa(n)
-		}
-	}
-	a := Answer{Data: []byte(out + "}")}
-	p.finish(&a, "The counts", state{}, false)
-	return a
-}
+// counted answers with counts, a JSON object.
+func (p *page) counted(counts string) Answer { return p.answer([]byte(counts), "The counts") }
 
-// take adds an item to the page, without the bytes that the answer before had. It returns false
-// where the page is full: then the cursor says how much of the item is on it.
-func (p *page) take(item []byte) bool {
-	if p.state.skip > len(item) {
-		p.state.skip = len(item) // not by a cursor of this package
+// item adds an item to the page, without the bytes that the answers before had. full says whether
+// the page had room for it.
+func (p *page) item(item []byte) {
+	if p.full {
+		return
 	}
-	rest := item[p.state.skip:]
+	if p.n++; p.n <= p.first {
+		return
+	}
+	rest := item[min(p.skip, len(item)):]
 	n := preview.Fit(rest, p.left)
-	if n < len(rest) && len(p.out) > 0 && len(rest) <= p.left+len(p.out) {
-		return false // it fits on a page of its own
+	if p.full = n < len(rest); p.full && len(p.out) > 0 && len(rest) <= p.left+len(p.out) {
+		return // it fits on a page of its own
 	}
 	p.out = append(p.out, rest[:n]...)
 	p.left -= preview.Size(rest[:n])
-	if n < len(rest) {
-		p.state.skip += n
-		return false
+	if p.full {
+		p.skip += n
+		return
 	}
-	p.state.skip = 0
-	return true
+	p.skip = 0
+}
+
+// items answers with the items of the page.
+func (p *page) items(what string) Answer {
+	a := Answer{Data: p.out}
+	next := state{at: p.n, skip: p.skip}
+	if p.full {
+		next.at--
+	}
+	p.finish(&a, what, next, p.full)
+	return a
 }
 
 // finish writes the note, and the cursor where more follows.
@@ -326,7 +312,7 @@ func (p *page) finish(a *Answer, what string, next state, more bool) {
 	if !more {
 		return
 	}
-	a.Next = next.cursor(p.request, p.state.size)
+	a.Next = next.cursor(p.request, p.size)
 	a.Note += " More follows: repeat the request with cursor " + a.Next + "."
 }
 

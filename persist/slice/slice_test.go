@@ -81,14 +81,14 @@ func TestParts(t *testing.T) {
 		{poem, `{"id":"r","grep":"^t"}`, "2:two\n3:three\n"},
 		{poem, `{"id":"r","grep":"one|five","context":1}`, "1:one\n2-two\n--\n4-four\n5:five\n"},
 		{poem, `{"id":"r","grep":"o","count":true}`, `{"matching_lines":3,"matches":3}`},
-		{poem, `{"id":"r","count":true}`, `{"bytes":24,"characters":24,"lines":5}`},
 		{poem, `{"id":"r","block":0,"pointer":"/content/0/type"}`, `"text"`},
 		{poem, `{"id":"r","block":0,"pointer":"/content/0/text","lines":"1"}`, "one\n"},
 		{doc, `{"id":"r","pointer":"/items/1"}`, `{"id":2,"na/me":"c\nd"}`},
 		{doc, `{"id":"r","pointer":"/items/0/na~1me"}`, `"a~b"`},
 		{doc, `{"id":"r","pointer":"/items/1/na~1me","lines":"2"}`, `d`},
 		{doc, `{"id":"r","pointer":"/big"}`, `12345678901234567890`},
-		{doc, `{"id":"r","pointer":"/items","count":true}`, `{"bytes":48,"characters":48,"lines":1,"elements":2}`},
+		{doc, `{"id":"r","pointer":"/items","path":"$[*]","count":true}`, `{"values":2}`},
+		{doc, `{"id":"r","path":"$.items[?!match(@.nope,'x')]","count":true}`, `{"values":2}`},
 		{doc, `{"id":"r","path":"$.items[*].id"}`, "/items/0/id: 1\n/items/1/id: 2\n"},
 		{doc, `{"id":"r","path":"$.items[?@.id>1]['na/me']"}`, "/items/1/na~1me: \"c\\nd\"\n"},
 		{doc, `{"id":"r","path":"$..id","count":true}`, `{"values":2}`},
@@ -114,7 +114,7 @@ func TestFaults(t *testing.T) {
 	for arguments, want := range map[string]string{
 		`{}`:                                     "Give id",
 		`{"id":"r","lines":"1","grep":"x"}`:      "only one of",
-		`{"id":"r","lines":"1","count":true}`:    "count goes alone",
+		`{"id":"r","lines":"1","count":true}`:    "count goes with",
 		`{"id":"r","lines":"9-12"}`:              "The last of the lines here is number 1: 9-12 begins behind it.",
 		`{"id":"r","lines":"0-3"}`:               "takes a range",
 		`{"id":"r","bytes":"5-2"}`:               "takes a range",
@@ -368,7 +368,7 @@ func TestPointersOfTheResult(t *testing.T) {
 	for _, c := range []struct{ text, pointer, want string }{
 		{"plain", "/_meta/com.example~1big", `"long"`},
 		{"plain", "/content/0/text", `"plain"`},
-		{"plain", "/_meta/none", "There is no member"},
+		{"plain", "/_meta/none", "needs JSON"},
 		{"plain", "/_metal", "needs JSON"},
 		{`{"a":1}`, "/_meta", `{"com.example/big":"long"}`},
 		{`{"a":1}`, "/b", "There is no member"},
@@ -385,13 +385,13 @@ func TestPointersOfTheResult(t *testing.T) {
 	}
 }
 
-// TestPointersOfTheOnlyBlockThatFits: what a preview says of a content block is found without its number, unless two have it.
-func TestPointersOfTheOnlyBlockThatFits(t *testing.T) {
+// TestPointersOfTheFirstBlockThatFits: what a preview says of a content block is found without its number.
+func TestPointersOfTheFirstBlockThatFits(t *testing.T) {
 	t.Parallel()
 	const result = `{"content":[{"type":"text","text":"plain"},{"type":"text","text":"{\"a\":[1,2],\"b\":3}"},{"type":"text","text":"{\"b\":4}"}]}`
 	for pointer, want := range map[string]string{
 		"/a/1": "2", "/content/0/text": `"plain"`, "": result,
-		"/b": `content block 2 and content block 3 have a value at "/b": say which with block.`,
+		"/b": "3",
 		"/c": "it has content",
 	} {
 		a, err := ask(t, result, fmt.Sprintf(`{"id":"r","pointer":%q}`, pointer), 10_000)
@@ -401,36 +401,30 @@ func TestPointersOfTheOnlyBlockThatFits(t *testing.T) {
 	}
 }
 
-// TestABlockWithoutItsResult reads what a content block holds, in the block and without it: the pages are the same.
-func TestABlockWithoutItsResult(t *testing.T) {
+// TestFile reads an artifact: the pages are those of a result with the artifact as its only content block.
+func TestFile(t *testing.T) {
 	t.Parallel()
 	for mediaType, data := range map[string]string{"text/plain": strings.Repeat("one line\nanother “one”\n", 100), "application/json": `{"a":[1,2,{"b":"c"}]}`,
 		"application/octet-stream": strings.Repeat("\x00\xff", 1000), "text/x-none": ""} {
 		result := `{"content":[{"type":"resource","resource":` + string(tool.ResourceContents("a:b", mediaType, []byte(data))) + `}]}`
-		for _, arguments := range []string{`{}`, `{"bytes":"3-"}`, `{"lines":"2-90"}`, `{"grep":"an|\"c\"","context":1}`, `{"count":true}`, `{"describe":true}`, `{"path":"$.a[*]"}`,
-			`{"block":1}`, `{"lines":"x"}`} {
-			r, err := slice.Parse([]byte(`{"id":"res_a",` + strings.TrimPrefix(strings.Replace(arguments, "{}", `{"bytes":"0-"}`, 1), "{")))
-			if err != nil || !r.OfBlock() {
+		for _, arguments := range []string{`{"bytes":"0-"}`, `{"bytes":"3-"}`, `{"lines":"2-90"}`, `{"grep":"an|\"c\"","context":1}`, `{"grep":"o","count":true}`, `{"describe":true}`,
+			`{"path":"$.a[*]"}`, `{"pointer":"/a/2/b","bytes":"0-"}`, `{"block":1}`, `{"lines":"x"}`} {
+			r, err := slice.Parse([]byte(`{"id":"res_a",` + strings.TrimPrefix(arguments, "{")))
+			if err != nil {
 				t.Fatalf("%s: %v", arguments, err)
 			}
 			other := r
 			for range 100 {
 				a, aErr := slice.Read(t.Context(), []byte(result), r, 700)
-				b, bErr := slice.ReadBlock(t.Context(), []byte(data), mediaType, other, 700)
+				b, bErr := slice.ReadFile(t.Context(), []byte(data), mediaType, other, 700)
 				r.Cursor, other.Cursor = a.Next, b.Next
-				a.Note, b.Note = strings.Replace(a.Note, a.Next, "", 1), strings.Replace(b.Note, b.Next, "", 1)
-				if fmt.Sprint(aErr) != fmt.Sprint(bErr) || string(a.Data) != string(b.Data) || a.Note != b.Note || a.Binary != b.Binary || (a.Next == "") != (b.Next == "") {
-					t.Fatalf("%s of %s: %q, %q, %v, and without the result %q, %q, %v", arguments, mediaType, a.Data, a.Note, aErr, b.Data, b.Note, bErr)
+				if (aErr == nil) != (bErr == nil) || string(a.Data) != string(b.Data) || a.Binary != b.Binary || (a.Next == "") != (b.Next == "") {
+					t.Fatalf("%s of %s: %q, %v, and of the file %q, %v", arguments, mediaType, a.Data, aErr, b.Data, bErr)
 				}
 				if a.Next == "" {
 					break
 				}
 			}
-		}
-	}
-	for _, arguments := range []string{`{"id":"res_a","pointer":""}`, `{"id":"res_a","block":0}`, `{"id":"res_a","block":2}`} {
-		if r, err := slice.Parse([]byte(arguments)); err != nil || r.OfBlock() {
-			t.Errorf("%s is of the block: %v", arguments, err)
 		}
 	}
 }

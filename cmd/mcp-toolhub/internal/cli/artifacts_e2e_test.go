@@ -49,7 +49,7 @@ func TestCommandOutputBecomesAnArtifact(t *testing.T) {
 		if got := resourceText(t, last(ann.send(ann.readStored(out.URI)))); got != want {
 			t.Errorf("%s: read %d bytes of %d", version, len(got), len(want))
 		}
-		for arguments, want := range map[string]string{`"lines":"1500-1501"`: `1500\n1501\n`, `"bytes":"5000-5009"`: want[5000:5010], `"grep":"^29.9$"`: "2989", `"count":true`: fmt.Sprint(len(want))} {
+		for arguments, want := range map[string]string{`"lines":"1500-1501"`: `1500\n1501\n`, `"bytes":"5000-5009"`: want[5000:5010], `"grep":"^29.9$"`: "2989", `"grep":".","count":true`: fmt.Sprintf(`matching_lines\":%d`, 3000+i)} {
 			want = strings.ReplaceAll(want, "\n", `\n`)
 			if got := part(ann, `{"id":"`+string(out.id())+`",`+arguments+`}`); !strings.Contains(got, want) || strings.Contains(got, `"isError":true`) {
 				t.Errorf("%s: %s is %.2000s, want %q", version, arguments, got, want)

@@ -50,12 +50,9 @@ func (r Reader) part(ctx context.Context, e *tool.Execution) (tool.Reply, error)
 	}
 	free, err := r.Read(e.Actor, tool.ResultID(q.ID), func(of payload.Entry, native []byte) (err error) {
 		var a slice.Answer
-		if of.Name != "" && q.OfBlock() {
-			a, err = slice.ReadBlock(ctx, native, of.MediaType, q, most-frameChars)
+		if of.Name != "" {
+			a, err = slice.ReadFile(ctx, native, of.MediaType, q, most-frameChars)
 		} else {
-			if of.Name != "" {
-				native = asResult(of, native)
-			}
 			a, err = slice.Read(ctx, native, q, most-frameChars)
 		}
 		if err == nil {
@@ -73,12 +70,6 @@ func (r Reader) part(ctx context.Context, e *tool.Execution) (tool.Reply, error)
 				q.ID)}
 	}
 	return reply, refused(err)
-}
-
-// asResult is a result that has an artifact as its only content block.
-func asResult(e payload.Entry, raw []byte) []byte {
-	out := []byte(`{"content":[{"type":"resource","resource":`)
-	return append(append(out, tool.ResourceContents(tool.ResultURI(e.ID), e.MediaType, raw)...), "}]}"...)
 }
 
 // answer writes a page as a result.
