@@ -8,7 +8,9 @@ import { fileURLToPath } from "node:url";
 const [dist, out] = process.argv.slice(2);
 const here = fileURLToPath(new URL(".", import.meta.url));
 const { version } = JSON.parse(readFileSync(join(dist, "metadata.json"), "utf8"));
-const binaries = JSON.parse(readFileSync(join(dist, "artifacts.json"), "utf8")).filter((a) => a.type === "Binary");
+const binaries = JSON.parse(readFileSync(join(dist, "artifacts.json"), "utf8")).filter(
+  (a) => a.type === "Binary" && a.extra.ID === "mcp-toolhub",
+);
 
 // Every system that a release has, whether or not DIST has it: npm leaves out those that it cannot install.
 const systems = ["linux", "darwin", "windows"].flatMap((os) => ["amd64", "arm64"].map((arch) => ({ os, arch })));

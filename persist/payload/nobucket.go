@@ -10,5 +10,5 @@ import (
 const withClouds = false
 
 func openBucket(context.Context, string) (place, error) {
-	return nil, errors.New("this build has no drivers for buckets: build with -tags clouds")
+	return nil, errors.New("this build has no drivers for buckets: use mcp-toolhub-buckets")
 }

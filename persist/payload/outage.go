@@ -31,7 +31,7 @@ func CheckURL(raw string) error {
 		return fmt.Errorf("names no place for results: there are directories, and the schemes file, %s",
 			strings.Join(schemes[:], ", "))
 	case !withClouds:
-		return fmt.Errorf("needs a driver for %s:// that this build does not have", u.Scheme)
+		return fmt.Errorf("needs a driver for %s:// that this build does not have: use mcp-toolhub-buckets", u.Scheme)
 	case u.Host == "":
 		return errors.New("names no bucket")
 	case u.User != nil:
