@@ -115,7 +115,7 @@ func TestPageTries(t *testing.T) {
 	story := "/ui/calls/" + string(v.Invocation)
 	eventually(t, "the story is there, and is got again while the call runs", func() bool {
 		_, text := r.get(story)
-		return strings.Contains(text, "none so far") && strings.Contains(text, `data-live="/ui/live?of=calls"`) &&
+		return strings.Contains(text, "none so far") && strings.Contains(text, `<body data-live>`) &&
 			strings.Contains(text, "because no rule speaks of this tool")
 	})
 	if status, text := r.send("/ui/approvals/"+string(v.ID), "choice", "allow_once"); status != http.StatusOK {

@@ -14,7 +14,7 @@ import (
 func (v *visit) approvals() (*page, error) {
 	all := v.Hub.Approvals()
 	at, pager := v.part(len(all), approvalsPerPage)
-	return &page{Name: "approvals", Title: "Approvals", Live: "approvals", Data: map[string]any{
+	return &page{Name: "approvals", Title: "Approvals", Live: true, Data: map[string]any{
 		"List": all[at : at+pager.here], "Pager": pager, "Off": v.mode() == ApproveOff}}, nil
 }
 
@@ -90,7 +90,7 @@ func (v *visit) approval() (*page, error) {
 		}
 		q.Answers = append(q.Answers, answerButton{c, text, c.Allows()})
 	}
-	return &page{Name: "approval", Title: "May this call run?", Live: "approval", Data: q}, nil
+	return &page{Name: "approval", Title: "May this call run?", Live: true, Data: q}, nil
 }
 
 // edited is the text of the arguments that the form offers, in which everything can be seen.

@@ -43,19 +43,15 @@ func (v *visit) calls() (*page, error) {
 		list = list[:callsPerPage]
 		older = with(q, "before", list[callsPerPage-1].Cursor())
 	}
-	live := "calls"
-	if query.Before != nil {
-		live = "" // older calls stay as they are
-	}
 	first := url.Values{}
 	for k, all := range q {
 		if k != "before" {
 			first[k] = all
 		}
 	}
-	return &page{Name: "calls", Title: "Calls", Live: live, Data: map[string]any{"List": list, "Older": older,
-		"Newest":  "?" + first.Encode(),
-		"IsOlder": query.Before != nil, "Filters": filters, "Query": query}}, nil
+	return &page{Name: "calls", Title: "Calls", Live: query.Before == nil, // older calls stay as they are
+		Data: map[string]any{"List": list, "Older": older, "Newest": "?" + first.Encode(),
+			"IsOlder": query.Before != nil, "Filters": filters, "Query": query}}, nil
 }
 
 // call shows the story of one call.
@@ -68,12 +64,9 @@ func (v *visit) call() (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps, live := told.Steps, ""
-	if len(told.Result) == 0 {
-		live = "calls" // it runs
-	}
+	steps := told.Steps
 	const most = 200
-	return &page{Name: "call", Title: "Call of " + told.Tool, Live: live,
+	return &page{Name: "call", Title: "Call of " + told.Tool, Live: len(told.Result) == 0, // it runs
 		Data: map[string]any{"Story": told, "Steps": steps[:min(len(steps), most)],
 			"MoreSteps": max(0, len(steps)-most)}}, nil
 }

@@ -1,8 +1,8 @@
 // Package console is the page for people, at /ui/: the servers, tools, approvals, calls, sign-ins,
 // secrets and policy of one hub.
 //
-// The hub writes whole HTML pages, which work without the script. The script gets a page again when
-// something on it has changed. All that the page shows or does goes through Hub, which is what the
+// The hub writes whole HTML pages, which work without the script. The script gets a page that may
+// change again every few seconds. All that the page shows or does goes through Hub, which is what the
 // commands go through, too: a call that is tried here is a call like any other.
 //
 // The page opens for whoever may read the hub's state directory: "mcp-toolhub ui" gets an address
@@ -14,7 +14,6 @@ package console
 
 import (
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"html/template"
 	"log/slog"
@@ -58,21 +57,15 @@ type Console struct {
 	tries    tries
 	posts    *posts
 	keys     passkeys
-	key      []byte        // of links
-	streams  chan struct{} // has a place for each stream that may be open
 
 	once sync.Once
 	done chan struct{} // closed by Close
 }
 
-// maxStreams bounds the browsers that are told of changes. Others show what there was when they got the page.
-const maxStreams = 32
-
 // New makes the page.
 func New(o Options) *Console {
-	c := &Console{Options: o, sessions: newSessions(), pages: sync.OnceValues(parsePages),
-		streams: make(chan struct{}, maxStreams),
-		posts:   newPosts(), keys: passkeys{o.Passkeys, o.Person}, key: []byte(rand.Text()), done: make(chan struct{})}
+	c := &Console{Options: o, sessions: newSessions(), pages: sync.OnceValues(parsePages), posts: newPosts(),
+		keys: passkeys{o.Passkeys, o.Person}, done: make(chan struct{})}
 	c.mux = c.routes()
 	return c
 }
@@ -86,7 +79,7 @@ func (c *Console) Invite() string {
 // for five minutes. Without a name the session is the only one.
 func (c *Console) Code(session string) (string, error) { return c.sessions.code(session) }
 
-// Close ends all sessions, streams, tried calls and messages, and waits for the latter two. Calling
+// Close ends all sessions, tried calls and messages, and waits for the latter two. Calling
 // it again is harmless.
 func (c *Console) Close() {
 	c.once.Do(func() {
@@ -99,14 +92,13 @@ func (c *Console) Close() {
 
 func (c *Console) mode() string { return cmp.Or(c.Mode(), ApproveByCode) }
 
-// routes are the addresses of the page. All but the first five take a session.
+// routes are the addresses of the page. All but the first four take a session.
 func (c *Console) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path+"style.css", asset("style.css", "text/css; charset=utf-8"))
 	mux.HandleFunc("GET "+Path+"script.js", asset("script.js", "text/javascript; charset=utf-8"))
 	mux.HandleFunc("GET "+Path+"icon.svg", asset("icon.svg", "image/svg+xml"))
 	mux.HandleFunc("GET "+Path+"signin", c.signIn)
-	mux.HandleFunc("GET "+linkPath+"{link}", c.follow)
 	for pattern, do := range map[string]func(*visit) (*page, error){
 		"GET " + Path + "{$}": func(*visit) (*page,
 			error) {
@@ -133,7 +125,6 @@ func (c *Console) routes() *http.ServeMux {
 		"POST " + Path + "suggestions/{rule}":    (*visit).takeRule,
 		"POST " + Path + "grants/{id}":           (*visit).revoke,
 		"POST " + Path + "signout":               (*visit).signOut,
-		"GET " + Path + "live":                   (*visit).live,
 	} {
 		mux.Handle(pattern, c.signedIn(do))
 	}
@@ -242,8 +233,8 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.sessions.set(w, r, secret)
-	goal := c.goal(r) // by the page: with a redirect, a browser that comes from elsewhere sends no cookie
-	v.show(&page{Name: "entered", Title: "Signed in", Refresh: "0; url=" + goal, Data: goal})
+	// By the page: with a redirect, a browser that comes from elsewhere sends no cookie.
+	v.show(&page{Name: "entered", Title: "Signed in", Refresh: "0; url=" + Path + "servers", Data: Path + "servers"})
 }
 
 // signOut ends the session.

@@ -27,11 +27,11 @@ func outline(schema string) string {
 }
 
 // TestFieldsOfSchemas: each argument that is a text, a number or one of a few values has a field,
-// in the schema's order. What stands for another schema is filled in like that one.
+// in the schema's order. Others are written as JSON.
 func TestFieldsOfSchemas(t *testing.T) {
 	t.Parallel()
 	for schema, want := range map[string]string{
-		formSchema: `text:text=! n:number=3! flag:choice= kind:choice= both:text= word:secret= said:text=hello deep any broken`,
+		formSchema: `text:text=! n:number=! flag:choice= kind:choice= word:secret= said:text= deep any both broken`,
 		``:         "", `{}`: "", `{"properties":[]}`: "", `{"properties":{},"required":7}`: "", `true`: "",
 		`{"properties"`: "",
 	} {
@@ -42,13 +42,9 @@ func TestFieldsOfSchemas(t *testing.T) {
 	for schema, want := range map[string]string{
 		`"a":{"type":"object","properties":{"b":{"type":"string"}}}`:                `a`,
 		`"a":{"type":"array","items":{"type":"string"}}`:                            `a`,
-		`"a":{"$ref":"#/$defs/C","default":"x"}`:                                    `a:choice="x"`,
-		`"a":{"$ref":"#/$defs/Self"}`:                                               `a`,
-		`"a":{"$ref":"https://example.com/x"}`:                                      `a`,
-		`"a":{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}`:          `a:text=`,
-		`"a":{"anyOf":[{"$ref":"#/$defs/C"},{"type":"null"}]}`:                      `a:choice=`,
-		`"a":{"anyOf":[{"type":"string"},{"type":"integer"}]}`:                      `a`,
-		`"a":{"type":["integer","null"],"default":9007199254740993}`:                `a:number=9007199254740993`,
+		`"a":{"$ref":"#/$defs/C"}`:                                                  `a`,
+		`"a":{"anyOf":[{"type":"string"},{"type":"null"}]}`:                         `a`,
+		`"a":{"type":"integer","default":9007199254740993}`:                         `a:number=`,
 		`"a":{"enum":[` + strings.Repeat(`1,`, maxChoices) + `2],"type":"integer"}`: `a:number=`,
 	} {
 		text := fmt.Sprintf(`{"type":"object","properties":{%s},"$defs":{"C":{"enum":["x","y"]},"Self":{"$ref":"#/$defs/Self"}}}`, schema)
@@ -68,8 +64,8 @@ func TestFieldsOfSchemas(t *testing.T) {
 	tool := &Tool{Secret: []string{"/a~1b"},
 		InputSchema: json.RawMessage(`{"properties":{"a/b":{"type":"string","default":"x","title":"Key"},"c":{"enum":["red","1",1]}}}`)}
 	fields, _ := fieldsOf(tool, nil)
-	if fields[0].Kind != kindSecret || fields[0].Value != "" || fields[0].Label != "Key (a/b)" ||
-		fmt.Sprint(fields[1].Choices) != `[{"red" red} {"1" "1"} {1 1}]` {
+	if fields[0].Kind != kindSecret || fields[0].Value != "" || fields[0].Label != "a/b" ||
+		fmt.Sprintf("%s", fields[1].Choices) != `["red" "1" 1]` {
 		t.Errorf("%+v", fields)
 	}
 }

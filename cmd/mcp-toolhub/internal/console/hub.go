@@ -30,8 +30,6 @@ type Hub interface {
 	// Calls returns recorded calls, newest first, and Story what is known of one, or ErrUnknown.
 	Calls(ctx context.Context, q CallQuery) ([]store.Call, error)
 	Story(ctx context.Context, id tool.InvocationID) (*Story, error)
-	// CallsSeen grows whenever Calls may return something else.
-	CallsSeen(ctx context.Context) (int64, error)
 
 	// Steer starts, stops or restarts a server. What was stopped here stays so until it is started here, or the hub is.
 	Steer(server string, to Steering) error

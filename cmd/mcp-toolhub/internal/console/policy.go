@@ -22,7 +22,7 @@ func (v *visit) policy() (*page, error) {
 	for _, g := range grants[min(at, len(grants)):min(at+rulesPerPage, len(grants))] {
 		list = append(list, grant{g, gate.Covers(&policy.SuggestedGrant{Targets: g.Targets, Exact: g.Exact})})
 	}
-	return &page{Name: "policy", Title: "Policy", Live: "approvals", Data: map[string]any{"Pager": pager,
+	return &page{Name: "policy", Title: "Policy", Live: true, Data: map[string]any{"Pager": pager,
 		"Rules": rules[min(at, len(rules)):min(at+rulesPerPage, len(rules))], "Grants": list}}, nil
 }
 

@@ -38,7 +38,7 @@ type page struct {
 	Name     string // of the template
 	Title    string
 	Status   int    // 0: 200
-	Live     string // what of the hub the page shows, so that it is got again when that changes; "" for nothing
+	Live     bool   // the browser gets the page again every few seconds, because it may change
 	Refresh  string // the header of that name: when the browser gets the page again, or goes on
 	Data     any
 	Redirect string

@@ -35,7 +35,7 @@ func (v *visit) servers() (*page, error) {
 		steps, stopped := v.Hub.Steps(st)
 		list = append(list, shown{st, steps, stopped, slices.Contains(signs, st.Server)})
 	}
-	return &page{Name: "servers", Title: "Servers", Live: "servers", Data: map[string]any{
+	return &page{Name: "servers", Title: "Servers", Live: true, Data: map[string]any{
 		"List": list, "Pager": pager, "Problems": v.Hub.Problems(), "Warnings": v.Hub.Warnings()}}, nil
 }
 
@@ -95,7 +95,7 @@ func (v *visit) secrets() (*page, error) {
 		return nil, err
 	}
 	at, pager := v.part(len(names), secretsPerPage)
-	return &page{Name: "secrets", Title: "Sign-ins and secrets", Live: "servers", Data: map[string]any{
+	return &page{Name: "secrets", Title: "Sign-ins and secrets", Live: true, Data: map[string]any{
 		"Servers": list[:min(len(list), serversPerPage)], "MoreServers": max(0, len(list)-serversPerPage),
 		"Names": names[at : at+pager.here], "Pager": pager, "Passkeys": o.Keys}}, nil
 }

@@ -50,8 +50,7 @@ type session struct {
 	browser string
 	csrf    string    // stands in each form of the session. Not changed.
 	ends    time.Time // Not changed.
-	gone    chan struct{}
-	said    string // is shown on the next page, once
+	said    string    // is shown on the next page, once
 	codes   map[digest]time.Time
 	wrong   int
 	may     string                // how a person was found to be here, as the settings call it; "" for not
@@ -107,16 +106,8 @@ func (s *sessions) sweep() {
 	}
 	for d, o := range s.open {
 		if now.After(o.ends) {
-			s.endNow(d)
+			delete(s.open, d)
 		}
-	}
-}
-
-// endNow ends a session. s.mu is held.
-func (s *sessions) endNow(d digest) {
-	if o := s.open[d]; o != nil {
-		delete(s.open, d)
-		close(o.gone)
 	}
 }
 
@@ -134,16 +125,15 @@ func (s *sessions) enter(secret, has, browser string) (own string, ok bool) {
 	case i.used && has != "" && i.opened == digestOf(has) && s.open[i.opened] != nil:
 		return has, true
 	case i.used:
-		s.endNow(i.opened)
+		delete(s.open, i.opened)
 		return "", false
 	case len(s.open) >= maxSessions:
-		s.endNow(s.oldest())
+		delete(s.open, s.oldest())
 	}
 	own = rand.Text()
 	i.used, i.opened = true, digestOf(own)
 	s.open[i.opened] = &session{name: rand.Text()[:6], browser: browser, csrf: rand.Text(),
-		ends: time.Now().Add(sessionTime),
-		gone: make(chan struct{}), codes: make(map[digest]time.Time)}
+		ends: time.Now().Add(sessionTime), codes: make(map[digest]time.Time)}
 	return own, true
 }
 
@@ -197,16 +187,14 @@ func (s *sessions) browser(w http.ResponseWriter, r *http.Request) string {
 func (s *sessions) end(r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.endNow(digestOf(s.secret(r)))
+	delete(s.open, digestOf(s.secret(r)))
 }
 
 // endAll ends all sessions.
 func (s *sessions) endAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for d := range s.open {
-		s.endNow(d)
-	}
+	clear(s.open)
 }
 
 // set gives the browser the session's secret, or takes it away where that is "".

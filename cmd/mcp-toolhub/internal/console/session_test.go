@@ -3,7 +3,6 @@ package console
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,11 +48,6 @@ func TestSecretsEnd(t *testing.T) {
 		if _, err := s.code(o.name); err != errNoSession {
 			t.Errorf("a code for an old session: %v", err)
 		}
-		select {
-		case <-o.gone:
-		default:
-			t.Error("nobody is told that the session has ended")
-		}
 	})
 }
 
@@ -76,30 +70,6 @@ func TestManySessions(t *testing.T) {
 		}
 		if _, err := s.code(""); err != errNoSession {
 			t.Errorf("a code without a name: %v", err)
-		}
-	})
-}
-
-// TestLinksEnd: a link leads to its approval until that expires, and at this hub alone.
-func TestLinksEnd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c, other := New(Options{}), New(Options{})
-		link := strings.TrimPrefix(c.link("apr_x", time.Now().Add(time.Minute)), linkPath)
-		if got := c.linked(link); got != Path+"approvals/apr_x" {
-			t.Errorf("the link leads to %q", got)
-		}
-		for _, wrong := range []string{"", ".", "..", "apr_x", link + "A", strings.Replace(link, "x", "y", 1), link[strings.IndexByte(link, '.'):]} {
-			if got := c.linked(wrong); got != "" {
-				t.Errorf("%q leads to %q", wrong, got)
-			}
-		}
-		if got := other.linked(link); got != "" {
-			t.Errorf("at another hub the link leads to %q", got)
-		}
-		time.Sleep(time.Minute)
-		if got := c.linked(link); got != "" {
-			t.Errorf("an old link leads to %q", got)
 		}
 	})
 }

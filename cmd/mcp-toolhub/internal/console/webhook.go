@@ -3,15 +3,11 @@ package console
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -140,64 +136,8 @@ func (c *Console) message(v approval.View) string {
 	line("Client", v.Client, 200)
 	line("Arguments", v.Arguments, 600)
 	line("Why", v.Reason, 300)
-	fmt.Fprintf(&b, "Answer until %s: %s", v.Expires.UTC().Format("15:04:05 UTC"), c.At()+c.link(v.ID, v.Expires))
+	fmt.Fprintf(&b, "Answer until %s: %s", v.Expires.UTC().Format("15:04:05 UTC"), c.At()+Path+"approvals/"+string(v.ID))
 	return b.String()
 }
 
 var inMessage = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "`", "'")
-
-// linkPath is where links of messages begin.
-const linkPath = Path + "to/"
-
-// link returns the path that leads to an approval until it expires. It answers nothing, and shows nothing to who is not signed in.
-func (c *Console) link(id approval.ID, until time.Time) string {
-	text := fmt.Sprintf("%s.%d", id, until.Unix())
-	return linkPath + text + "." + c.sign(text)
-}
-
-// sign proves that the hub has made a link. The key ends with the hub, as approvals do.
-func (c *Console) sign(text string) string {
-	mac := hmac.New(sha256.New, c.key)
-	mac.Write([]byte(text))
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
-}
-
-// linked returns the path of the approval that a link leads to; "" where the hub has not made the link, or it has expired.
-func (c *Console) linked(link string) string {
-	at := max(strings.LastIndexByte(link, '.'), 0)
-	id, until, _ := strings.Cut(link[:at], ".")
-	ends, err := strconv.ParseInt(until, 10, 64)
-	if err != nil || !hmac.Equal([]byte(link[at:]), []byte("."+c.sign(link[:at]))) || time.Now().Unix() >= ends {
-		return ""
-	}
-	return Path + "approvals/" + id
-}
-
-// follow leads from a link to its approval. Who is not signed in gets there by signing in.
-func (c *Console) follow(w http.ResponseWriter, r *http.Request) {
-	v, link := &visit{c, w, r, c.sessions.of(r)}, r.PathValue("link")
-	path := c.linked(link)
-	switch {
-	case path == "":
-		v.show(&page{Name: "message", Title: "This link leads nowhere", Status: http.StatusNotFound,
-			Data: "The time for an answer is over, the hub has been started anew, or the link was changed."})
-	case v.session != nil:
-		v.show(&page{Redirect: path})
-	default:
-		http.SetCookie(w, &http.Cookie{Name: c.sessions.cookie + "_to", Value: link, Path: Path + "signin",
-			MaxAge:   int(time.Hour / time.Second),
-			HttpOnly: true, SameSite: http.SameSiteLaxMode})
-		v.show(&page{Name: "entry", Title: "Sign in", Status: http.StatusUnauthorized,
-			Data: "A call waits for an answer."})
-	}
-}
-
-// goal is where a browser goes on that has signed in.
-func (c *Console) goal(r *http.Request) string {
-	if to, err := r.Cookie(c.sessions.cookie + "_to"); err == nil {
-		if path := c.linked(to.Value); path != "" {
-			return path
-		}
-	}
-	return Path + "servers"
-}

@@ -231,14 +231,6 @@ func (p *pageHub) Calls(ctx context.Context, q console.CallQuery) ([]store.Call,
 	return s.List(ctx, query)
 }
 
-func (p *pageHub) CallsSeen(ctx context.Context) (int64, error) {
-	s, err := p.store(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	return s.Position(ctx)
-}
-
 func (p *pageHub) Story(ctx context.Context, id tool.InvocationID) (*console.Story, error) {
 	for _, fresh := range []bool{false, true} { // a call that has just been made may not be there yet
 		s, err := p.store(ctx, fresh)

@@ -1,5 +1,5 @@
-// Asks the browser for a passkey where a form wants one. Gets the page again when the hub says that something on it has changed,
-// and puts the new text in the place of the old one. Without this script a page shows what there was when it was got.
+// Asks the browser for a passkey where a form wants one. Gets a page that may change again every few seconds, and puts the new text
+// in the place of the old one. Without this script a page shows what there was when it was got.
 "use strict";
 document.querySelectorAll("form[data-passkey]").forEach((form) => form.addEventListener("submit", async (event) => {
   event.preventDefault();
@@ -26,54 +26,40 @@ document.querySelectorAll("form[data-passkey]").forEach((form) => form.addEventL
   }
 }));
 (() => {
-  const where = document.body.dataset.live;
-  if (!where) return;
+  if (!("live" in document.body.dataset)) return;
   const shown = () => Number(document.getElementById("waiting").textContent.match(/\d+/) || 0);
-  let busy = false, again = false;
+
+  const last = {};
+  for (const part of ["live", "waiting"]) last[part] = document.getElementById(part).outerHTML;
 
   function replace(page) {
     const at = document.activeElement, id = at && at.id;
     for (const part of ["live", "waiting"]) {
       const now = document.getElementById(part), next = page.getElementById(part);
       const typing = now && now.contains(at) && /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName);
-      if (now && next && !typing) now.replaceWith(document.adoptNode(next));
+      if (!now || !next || typing || next.outerHTML === last[part]) continue;
+      last[part] = next.outerHTML;
+      now.replaceWith(document.adoptNode(next));
     }
     document.title = page.title;
     if (id && document.activeElement !== at) {
       const same = document.getElementById(id);
       if (same) same.focus({preventScroll: true});
     }
-    if (where.endsWith("=approval") && !page.querySelector("#main form")) { // it was settled elsewhere
+    if (!page.querySelector("#main form")) { // it was settled elsewhere
       document.querySelectorAll("#main form").forEach((form) => form.remove());
     }
   }
 
   async function refresh() {
-    if (busy) { again = true; return; }
-    busy = true;
     const before = shown();
     try {
       const answer = await fetch(location.href, {credentials: "same-origin", redirect: "error"});
       if (answer.status === 401) { location.reload(); return; }
       if (answer.ok) replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
       if (shown() > before) document.getElementById("news").textContent = shown() + " calls wait for approval";
-    } catch { /* the next event tries again */ }
-    await new Promise((done) => setTimeout(done, 500));
-    busy = false;
-    if (again) { again = false; refresh(); }
+    } catch { /* the next time tries again */ }
+    setTimeout(refresh, document.hidden ? 15000 : 2000);
   }
-
-  // A browser has six connections to a hub. So a tab that nobody sees has no stream: it looks now and then.
-  let source = null;
-  function follow() {
-    if (source) source.close();
-    source = null;
-    if (document.hidden) return;
-    source = new EventSource(where);
-    source.addEventListener("changed", refresh);
-    source.addEventListener("waiting", (event) => { if (Number(event.data) !== shown()) refresh(); });
-  }
-  follow();
-  document.addEventListener("visibilitychange", () => { follow(); if (!document.hidden) refresh(); });
-  setInterval(() => { if (document.hidden) refresh(); }, 15000);
+  setTimeout(refresh, 2000);
 })();
