@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -10,10 +11,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-const (
-	kept  = 1000 // calls in memory: about 200 kB
-	piece = 100  // of those are made room for at a time
-)
+// kept is how many calls are in memory: that takes about 400 kB.
+const kept = 1000
 
 // Spans are the spans of a call.
 type Spans struct {
@@ -30,37 +29,31 @@ type Span struct {
 
 // recent holds the latest calls.
 type recent struct {
-	mu     sync.Mutex
-	pieces [kept / piece]*[piece]one // nil: no call has come so far
-	next   int
+	mu    sync.Mutex
+	calls []one // kept at most; then next is the oldest
+	next  int
 }
 
 // one is a call, as recent keeps it.
 type one struct {
-	id    tool.InvocationID // "" where there is none so far
+	id    tool.InvocationID
 	name  tool.Name
 	trace trace.TraceID
-	n     int
-	laps  [13]invoke.Lap // n of them
-	more  []invoke.Lap   // of a call that waited for its client: then laps are the first ones
+	laps  []invoke.Lap
 }
 
 // add keeps a call.
 func (r *recent) add(e *invoke.Ended, of trace.TraceID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := &r.pieces[r.next/piece]
-	if *at == nil {
-		*at = new([piece]one)
+	if len(r.calls) < kept {
+		r.calls = append(r.calls, one{})
 	}
-	c := &(*at)[r.next%piece]
+	c := &r.calls[r.next]
 	r.next = (r.next + 1) % kept
-	c.id, c.name, c.trace, c.more = e.ID, tool.UnknownTool, of, nil
+	c.id, c.name, c.trace, c.laps = e.ID, tool.UnknownTool, of, append(c.laps[:0], e.Laps...)
 	if e.Listed != nil {
 		c.name = e.Listed.Name
-	}
-	if c.n = copy(c.laps[:], e.Laps); c.n < len(e.Laps) {
-		c.more = append(c.more, e.Laps[c.n:]...)
 	}
 }
 
@@ -69,30 +62,22 @@ func (t *Telemetry) Spans(id tool.InvocationID) *Spans {
 	r := &t.recent
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range r.pieces {
-		if p == nil {
-			break
-		}
-		for i := range p {
-			if p[i].id == id && id != "" {
-				return p[i].spans()
-			}
-		}
+	i := slices.IndexFunc(r.calls, func(c one) bool { return c.id == id })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return r.calls[i].spans()
 }
 
 func (c *one) spans() *Spans {
-	s := &Spans{All: make([]Span, 1, 1+c.n+len(c.more))}
+	s := &Spans{All: make([]Span, 1, 1+len(c.laps))}
 	if c.trace.IsValid() {
 		s.Trace = c.trace.String()
 	}
 	from := time.Duration(0)
-	for _, laps := range [][]invoke.Lap{c.laps[:c.n], c.more} {
-		for _, l := range laps {
-			s.All = append(s.All, Span{Name: l.Phase(), After: from, Took: l.Until() - from})
-			from = l.Until()
-		}
+	for _, l := range c.laps {
+		s.All = append(s.All, Span{Name: l.Phase(), After: from, Took: l.Until() - from})
+		from = l.Until()
 	}
 	s.All[0] = Span{Name: methodCall + " " + string(c.name), Took: from}
 	return s
