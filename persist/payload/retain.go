@@ -96,9 +96,6 @@ func (s *Store) expire(ctx context.Context, now time.Time) (live map[string]bool
 		case errors.Is(err, ErrUnknown): // another process has removed it
 		case err != nil:
 			return err
-		case e.Expired != nil && now.Sub(*e.Expired) > keepEntries: // of an earlier version, as the next one
-			return s.place.remove(ctx, o.key)
-		case e.Expired != nil:
 		case now.Sub(e.Created) > s.cfg.MaxAge:
 			e.Reason = "results are kept for " + period(s.cfg.MaxAge)
 			gone = append(gone, e)

@@ -1,7 +1,6 @@
 package payload_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -119,35 +118,6 @@ func TestExpiredOnceByMany(t *testing.T) {
 			t.Errorf("files %q", files)
 		}
 	})
-}
-
-// TestExpiredBefore has a directory with an expired result of an earlier version.
-func TestExpiredBefore(t *testing.T) {
-	t.Parallel()
-	at := directory{t.TempDir()}
-	s := openAt(t, at)
-	e := put(t, s, entry("a"), noise(100))
-	e.Expired, e.Reason = new(time.Now()), "results are kept for 30 days"
-	text, err := json.Marshal(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at.set(t, "index/res_a.json", text)
-	if err := s.Sweep(t.Context(), time.Now().Add(3*time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	if why := expired(t, s, "res_a"); why != e.Reason {
-		t.Errorf("got %q", why)
-	}
-	if files := at.keys(t, "bytes/"); len(files) != 0 {
-		t.Errorf("files %q", files)
-	}
-	if err := s.Sweep(t.Context(), time.Now().Add(400*24*time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Entry("res_a"); !errors.Is(err, payload.ErrUnknown) {
-		t.Errorf("got %v", err)
-	}
 }
 
 // TestVersions: other bytes under a name are its next version, for each caller and tool, until nothing is known of it any more.
