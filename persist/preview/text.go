@@ -138,11 +138,8 @@ func number(n int) string {
 
 // plural is a number of things, such as "1 line" or "1,240 lines".
 func plural(n int, one string) string {
-	switch {
-	case n == 1:
+	if n == 1 {
 		return "1 " + one
-	case len(one) > 1 && one[len(one)-1] == 'y':
-		return number(n) + " " + one[:len(one)-1] + "ies"
 	}
 	return number(n) + " " + one + "s"
 }
