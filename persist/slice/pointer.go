@@ -7,19 +7,16 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// at returns the value at a JSON pointer (RFC 6901), as it is written.
+// at returns the value at a JSON pointer (RFC 6901) that is not empty, as it is written.
 func (d document) at(pointer string) ([]byte, error) {
 	if err := d.needJSON("pointer"); err != nil {
 		return nil, err
 	}
-	if pointer != "" && pointer[0] != '/' {
+	if pointer[0] != '/' {
 		return nil, faultf("A JSON pointer begins with /, such as /items/3; %s does not.", quoted(pointer))
 	}
 	i := rawjson.SkipSpace(d.data, 0)
 	value := d.data[i:rawjson.SkipValue(d.data, i)]
-	if pointer == "" {
-		return value, nil
-	}
 	walked := ""
 	for token := range strings.SplitSeq(pointer[1:], "/") {
 		next, err := step(value, strings.NewReplacer("~1", "/", "~0", "~").Replace(token), walked)

@@ -33,7 +33,6 @@ type Request struct {
 	ID      string // of the stored result
 	Block   int    // of the content block, from 1; 0 for the whole result; -1 where the request does not say
 	Pointer string // JSON pointer; the value to read is at it
-	Pointed bool   // Pointer was given, perhaps as ""
 
 	Lines    string
 	Bytes    string
@@ -56,28 +55,25 @@ func faultf(format string, args ...any) error { return InputError(fmt.Sprintf(fo
 // Parse reads the arguments of a call: a JSON object of InputSchema.
 func Parse(arguments []byte) (Request, error) {
 	var in struct {
-		ID       string  `json:"id"`
-		Block    *int    `json:"block"`
-		Pointer  *string `json:"pointer"`
-		Lines    string  `json:"lines"`
-		Bytes    string  `json:"bytes"`
-		Path     string  `json:"path"`
-		Grep     string  `json:"grep"`
-		Context  int     `json:"context"`
-		Count    bool    `json:"count"`
-		Describe bool    `json:"describe"`
-		Cursor   string  `json:"cursor"`
+		ID       string `json:"id"`
+		Block    *int   `json:"block"`
+		Pointer  string `json:"pointer"`
+		Lines    string `json:"lines"`
+		Bytes    string `json:"bytes"`
+		Path     string `json:"path"`
+		Grep     string `json:"grep"`
+		Context  int    `json:"context"`
+		Count    bool   `json:"count"`
+		Describe bool   `json:"describe"`
+		Cursor   string `json:"cursor"`
 	}
 	if err := json.Unmarshal(arguments, &in); err != nil {
 		return Request{}, faultf("The arguments are not as the input schema says (%v): correct them.", err)
 	}
-	r := Request{ID: in.ID, Block: -1, Lines: in.Lines, Bytes: in.Bytes, Path: in.Path, Grep: in.Grep,
-		Context: in.Context, Count: in.Count, Describe: in.Describe, Cursor: in.Cursor}
+	r := Request{ID: in.ID, Block: -1, Pointer: in.Pointer, Lines: in.Lines, Bytes: in.Bytes, Path: in.Path,
+		Grep: in.Grep, Context: in.Context, Count: in.Count, Describe: in.Describe, Cursor: in.Cursor}
 	if in.Block != nil {
 		r.Block = max(-2, *in.Block)
-	}
-	if in.Pointer != nil {
-		r.Pointer, r.Pointed = *in.Pointer, true
 	}
 	return r, r.check()
 }
@@ -129,7 +125,7 @@ func (r *Request) key() []byte {
 	for _, n := range []int{r.Block, r.Context} {
 		b = append(strconv.AppendInt(b, int64(n), 10), ' ')
 	}
-	for _, is := range []bool{r.Pointed, r.Count, r.Describe} {
+	for _, is := range []bool{r.Count, r.Describe} {
 		b = append(strconv.AppendBool(b, is), ' ')
 	}
 	return b

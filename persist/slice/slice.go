@@ -60,7 +60,7 @@ func ReadFile(ctx context.Context, data []byte, mediaType string, r Request, lim
 		return Answer{}, err
 	}
 	d := document{data: data, name: "the artifact", mediaType: mediaType}
-	if r.Pointed {
+	if r.Pointer != "" {
 		value, err := d.at(r.Pointer)
 		if err != nil {
 			return Answer{}, err
@@ -126,7 +126,7 @@ func open(result []byte, r *Request) (document, error) {
 		}
 		d = document{data: data, name: "content block " + strconv.Itoa(n), mediaType: b.MediaType}
 	}
-	if !r.Pointed {
+	if r.Pointer == "" {
 		return d, nil
 	}
 	value, err := d.at(r.Pointer)
