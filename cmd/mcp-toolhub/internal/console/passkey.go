@@ -143,18 +143,9 @@ func (v *visit) passkey() (*page, error) {
 	if v.mode() != ApproveByPasskey {
 		return nil, &fault{http.StatusForbidden, "hub.ui.approvals of the config is not passkey."}
 	}
-	answer, err := any(nil), error(nil)
-	switch step := v.r.PathValue("step"); step {
-	case "add":
-		answer, err = v.addPasskey()
-	case "added":
-		err = v.addedPasskey()
-	case "use":
-		answer, err = v.usePasskey()
-	case "used":
-		err = v.usedPasskey()
-	default:
-		return nil, errNothing
+	answer, err := v.step(v.r.PathValue("step"))
+	if errors.Is(err, errNothing) {
+		return nil, err
 	}
 	if err != nil {
 		v.Logger.Warn("a passkey was not taken", "session", v.session.name, "step", v.r.PathValue("step"), "error",
@@ -166,6 +157,31 @@ func (v *visit) passkey() (*page, error) {
 	return nil, json.NewEncoder(v.w).Encode(answer)
 }
 
+// step takes one of the four steps. answer is what the authenticator is asked for, or nil.
+func (v *visit) step(step string) (answer any, err error) {
+	party, err := v.party()
+	if err != nil {
+		return nil, err
+	}
+	switch step {
+	case "add":
+		return v.addPasskey(party)
+	case "use":
+		return v.usePasskey(party)
+	case "added", "used":
+	default:
+		return nil, errNothing
+	}
+	began := v.sessions.began(v.session, step)
+	if began == nil {
+		return nil, errCeremony
+	}
+	if step == "added" {
+		return nil, v.addedPasskey(party, began)
+	}
+	return nil, v.usedPasskey(party, began)
+}
+
 // detailed is the text of an error with what the library says beside it.
 func detailed(err error) string {
 	if p, ok := errors.AsType[*protocol.Error](err); ok {
@@ -175,11 +191,7 @@ func detailed(err error) string {
 }
 
 // addPasskey begins to add a passkey, for whoever has a code of a terminal.
-func (v *visit) addPasskey() (any, error) {
-	party, err := v.party()
-	if err != nil {
-		return nil, err
-	}
+func (v *visit) addPasskey(party *webauthn.WebAuthn) (any, error) {
 	o, err := v.keys.of(v.host())
 	if err != nil {
 		return nil, err
@@ -196,15 +208,7 @@ func (v *visit) addPasskey() (any, error) {
 	return options, nil
 }
 
-func (v *visit) addedPasskey() error {
-	party, err := v.party()
-	if err != nil {
-		return err
-	}
-	began := v.sessions.began(v.session, "added")
-	if began == nil {
-		return errCeremony
-	}
+func (v *visit) addedPasskey(party *webauthn.WebAuthn, began *webauthn.SessionData) error {
 	said, err := protocol.ParseCredentialCreationResponseBytes([]byte(v.r.PostFormValue("said")))
 	if err != nil {
 		return err
@@ -225,11 +229,7 @@ func (v *visit) addedPasskey() error {
 	})
 }
 
-func (v *visit) usePasskey() (any, error) {
-	party, err := v.party()
-	if err != nil {
-		return nil, err
-	}
+func (v *visit) usePasskey(party *webauthn.WebAuthn) (any, error) {
 	o, err := v.keys.of(v.host())
 	if err != nil {
 		return nil, err
@@ -246,15 +246,7 @@ func (v *visit) usePasskey() (any, error) {
 }
 
 // usedPasskey lets the session answer approvals, if the authenticator has verified the person.
-func (v *visit) usedPasskey() error {
-	party, err := v.party()
-	if err != nil {
-		return err
-	}
-	began := v.sessions.began(v.session, "used")
-	if began == nil {
-		return errCeremony
-	}
+func (v *visit) usedPasskey(party *webauthn.WebAuthn, began *webauthn.SessionData) error {
 	said, err := protocol.ParseCredentialRequestResponseBytes([]byte(v.r.PostFormValue("said")))
 	if err != nil {
 		return err
