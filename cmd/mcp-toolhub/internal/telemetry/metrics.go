@@ -77,11 +77,9 @@ func durations() []float64 {
 	return []float64{0.0001, 0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
 }
 
-// Bounds of the names that labels may have. Servers choose the names of their tools, and may choose
-// new ones at any time. What comes beyond them is counted as "_OTHER".
 const (
-	maxTools     = 2000 // in all
-	maxServers   = 200
+	// maxPerServer bounds the tools of a server that are counted by name: the server chooses the
+	// names, and may choose new ones at any time. Those beyond it are counted as "_OTHER".
 	maxPerServer = 500
 
 	// maxSeries bounds the combinations that one metric has: the SDK counts those beyond it as one,
@@ -227,7 +225,7 @@ func newMetrics(meter metric.Meter, state func() State) *metrics {
 func (m *metrics) observe(o metric.Observer, gauges map[string]metric.Int64Observable,
 	floats map[string]metric.Float64Observable) {
 	now := m.state()
-	for _, st := range now.Servers[:min(len(now.Servers), maxServers)] {
+	for _, st := range now.Servers {
 		server := attribute.String("server", st.Server)
 		for _, state := range tool.ServerStates() {
 			in := int64(0)
@@ -296,7 +294,7 @@ func (m *metrics) seriesOf(key seriesKey) *series {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.admit(&key) {
+	if !m.admit(key) {
 		key.name = other
 	}
 	if s = m.series[key]; s == nil {
@@ -308,14 +306,11 @@ func (m *metrics) seriesOf(key seriesKey) *series {
 }
 
 // admit reports whether a tool is counted by its name. It is called with mu held.
-func (m *metrics) admit(key *seriesKey) bool {
-	if _, known := m.tools[key.server]; !known && len(m.tools) >= maxServers {
-		key.server = other
-	}
+func (m *metrics) admit(key seriesKey) bool {
 	if key.name == other || m.names[key.name] {
 		return true
 	}
-	if len(m.names) >= maxTools || m.tools[key.server] >= maxPerServer {
+	if m.tools[key.server] >= maxPerServer {
 		return false
 	}
 	m.names[key.name] = true
