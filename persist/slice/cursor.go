@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"math"
 )
 
@@ -20,7 +21,7 @@ type state struct {
 const cursorVersion = 2
 
 // cursor writes the state as a cursor: what is in it says nothing but places, and which request it belongs to.
-func (s state) cursor(r *Request, size int) string {
+func (s state) cursor(r Request, size int) string {
 	b := append([]byte{cursorVersion}, digest(r, size)...)
 	for _, n := range []int{s.at, s.skip} {
 		b = binary.AppendUvarint(b, uint64(n))
@@ -28,14 +29,16 @@ func (s state) cursor(r *Request, size int) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// digest tells requests apart.
-func digest(r *Request, size int) []byte {
-	sum := sha256.Sum256(binary.AppendUvarint(r.key(), uint64(size)))
+// digest tells requests apart, and results of another size.
+func digest(r Request, size int) []byte {
+	r.Cursor = ""
+	text, _ := json.Marshal(r) // texts and numbers
+	sum := sha256.Sum256(binary.AppendUvarint(text, uint64(size)))
 	return sum[:8]
 }
 
 // readCursor reads the cursor of a request for a result of size bytes.
-func readCursor(r *Request, size int) (state, error) {
+func readCursor(r Request, size int) (state, error) {
 	var s state
 	if r.Cursor == "" {
 		return s, nil

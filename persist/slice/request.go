@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
 // InputSchema is what a request may hold, as JSON Schema: the input schema of a tool.
@@ -30,19 +28,19 @@ const InputSchema = `{"type":"object","properties":{` +
 // Request says which part of a stored result to read. At most one of Lines, Bytes, Path, Grep and
 // Describe is set; Count goes with Path or Grep.
 type Request struct {
-	ID      string // of the stored result
-	Block   int    // of the content block, from 1; 0 for the whole result; -1 where the request does not say
-	Pointer string // JSON pointer; the value to read is at it
+	ID      string `json:"id"`      // of the stored result
+	Block   int    `json:"block"`   // of the content block, from 1; 0: the whole result; -1: the request does not say
+	Pointer string `json:"pointer"` // JSON pointer; the value to read is at it
 
-	Lines    string
-	Bytes    string
-	Path     string
-	Grep     string
-	Context  int
-	Count    bool
-	Describe bool
+	Lines    string `json:"lines"`
+	Bytes    string `json:"bytes"`
+	Path     string `json:"path"`
+	Grep     string `json:"grep"`
+	Context  int    `json:"context"`
+	Count    bool   `json:"count"`
+	Describe bool   `json:"describe"`
 
-	Cursor string
+	Cursor string `json:"cursor"`
 }
 
 // InputError is a fault of a request, in a sentence that says what to do.
@@ -54,26 +52,9 @@ func faultf(format string, args ...any) error { return InputError(fmt.Sprintf(fo
 
 // Parse reads the arguments of a call: a JSON object of InputSchema.
 func Parse(arguments []byte) (Request, error) {
-	var in struct {
-		ID       string `json:"id"`
-		Block    *int   `json:"block"`
-		Pointer  string `json:"pointer"`
-		Lines    string `json:"lines"`
-		Bytes    string `json:"bytes"`
-		Path     string `json:"path"`
-		Grep     string `json:"grep"`
-		Context  int    `json:"context"`
-		Count    bool   `json:"count"`
-		Describe bool   `json:"describe"`
-		Cursor   string `json:"cursor"`
-	}
-	if err := json.Unmarshal(arguments, &in); err != nil {
+	r := Request{Block: -1}
+	if err := json.Unmarshal(arguments, &r); err != nil {
 		return Request{}, faultf("The arguments are not as the input schema says (%v): correct them.", err)
-	}
-	r := Request{ID: in.ID, Block: -1, Pointer: in.Pointer, Lines: in.Lines, Bytes: in.Bytes, Path: in.Path,
-		Grep: in.Grep, Context: in.Context, Count: in.Count, Describe: in.Describe, Cursor: in.Cursor}
-	if in.Block != nil {
-		r.Block = max(-2, *in.Block)
 	}
 	return r, r.check()
 }
@@ -114,21 +95,6 @@ func (r *Request) check() error {
 		return faultf("grep and path have at most %d bytes: use a shorter expression.", maxExpression)
 	}
 	return nil
-}
-
-// key is all that the request asks for, the cursor aside.
-func (r *Request) key() []byte {
-	var b []byte
-	for _, s := range []string{r.ID, r.Pointer, r.Lines, r.Bytes, r.Path, r.Grep} {
-		b = append(rawjson.AppendQuote(b, s), ' ')
-	}
-	for _, n := range []int{r.Block, r.Context} {
-		b = append(strconv.AppendInt(b, int64(n), 10), ' ')
-	}
-	for _, is := range []bool{r.Count, r.Describe} {
-		b = append(strconv.AppendBool(b, is), ' ')
-	}
-	return b
 }
 
 // span reads a range such as 41-80, 41-, -20 or 41. The first of all is base; it returns the first,

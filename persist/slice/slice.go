@@ -72,11 +72,11 @@ func ReadFile(ctx context.Context, data []byte, mediaType string, r Request, lim
 
 // read answers the request from the document. size is that of all that is stored, which cursors are for.
 func (d document) read(ctx context.Context, r Request, size, limit int) (Answer, error) {
-	state, err := readCursor(&r, size)
+	state, err := readCursor(r, size)
 	if err != nil {
 		return Answer{}, err
 	}
-	p := page{doc: d, request: &r, size: size, left: max(limit, MinLimit) - noteSize, first: state.at, skip: state.skip}
+	p := page{doc: d, request: r, size: size, left: max(limit, MinLimit) - noteSize, first: state.at, skip: state.skip}
 	switch {
 	case r.Describe:
 		return p.answer([]byte(preview.Describe(p.doc.data, p.doc.mediaType, p.left)), "The shape"), nil
@@ -192,7 +192,7 @@ func (d document) needJSON(what string) error {
 // page writes one answer.
 type page struct {
 	doc     document
-	request *Request
+	request Request
 	size    int // of all that is stored
 	left    int // characters
 	first   int // bytes or items that the answers before had
