@@ -99,10 +99,10 @@ type State struct {
 
 // metrics count calls.
 type metrics struct {
-	calls           metric.Int64Counter
+	calls           metric.Float64Counter
 	parts           metric.Float64Histogram
 	server, client  metric.Float64Histogram
-	tokens          metric.Int64Counter
+	tokens          metric.Float64Counter
 	preview, defers []metric.AddOption // of tokens
 	state           func() State
 
@@ -186,7 +186,7 @@ func newMetrics(meter metric.Meter, state func() State) *metrics {
 	m := &metrics{state: state, series: make(map[seriesKey]*series),
 		byPart: make(map[string]*[parts][]metric.RecordOption),
 		names:  make(map[tool.Name]bool), tools: make(map[string]int)}
-	gauges, floats := make(map[string]metric.Int64Observable), make(map[string]metric.Float64Observable)
+	observed := make(map[string]metric.Float64Observable)
 	for _, d := range Metrics() {
 		unit, help := metric.WithUnit(d.Unit), metric.WithDescription(d.Help)
 		switch {
@@ -195,55 +195,49 @@ func newMetrics(meter metric.Meter, state func() State) *metrics {
 			*map[string]*metric.Float64Histogram{MetricParts: &m.parts, MetricServerDuration: &m.server,
 				MetricClientDuration: &m.client}[d.Name] = h
 		case d.Name == MetricCalls:
-			m.calls, _ = meter.Int64Counter(d.Name, unit, help)
+			m.calls, _ = meter.Float64Counter(d.Name, unit, help)
 		case d.Name == MetricTokens:
-			m.tokens, _ = meter.Int64Counter(d.Name, unit, help)
+			m.tokens, _ = meter.Float64Counter(d.Name, unit, help)
 		case d.Kind == kindCounter:
-			gauges[d.Name], _ = meter.Int64ObservableCounter(d.Name, unit, help)
-		case d.Unit == "s":
-			floats[d.Name], _ = meter.Float64ObservableGauge(d.Name, unit, help)
+			observed[d.Name], _ = meter.Float64ObservableCounter(d.Name, unit, help)
 		default:
-			gauges[d.Name], _ = meter.Int64ObservableGauge(d.Name, unit, help)
+			observed[d.Name], _ = meter.Float64ObservableGauge(d.Name, unit, help)
 		}
 	}
 	m.preview, m.defers = addOptions(attribute.String("by", "preview")), addOptions(attribute.String("by", "deferral"))
 	var all []metric.Observable
-	for _, g := range gauges {
-		all = append(all, g)
-	}
-	for _, f := range floats {
-		all = append(all, f)
+	for _, one := range observed {
+		all = append(all, one)
 	}
 	_, _ = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		m.observe(o, gauges, floats)
+		m.observe(o, observed)
 		return nil
 	}, all...)
 	return m
 }
 
 // observe says what is at this moment.
-func (m *metrics) observe(o metric.Observer, gauges map[string]metric.Int64Observable,
-	floats map[string]metric.Float64Observable) {
+func (m *metrics) observe(o metric.Observer, observed map[string]metric.Float64Observable) {
 	now := m.state()
 	for _, st := range now.Servers {
 		server := attribute.String("server", st.Server)
 		for _, state := range tool.ServerStates() {
-			in := int64(0)
+			in := 0.0
 			if st.State == state {
 				in = 1
 			}
-			o.ObserveInt64(gauges[MetricServerState], in,
+			o.ObserveFloat64(observed[MetricServerState], in,
 				metric.WithAttributes(server, attribute.String("state", string(state))))
 		}
-		o.ObserveInt64(gauges[MetricRestarts], int64(st.Restarts), metric.WithAttributes(server))
-		o.ObserveInt64(gauges[MetricRunning], int64(st.InFlight), metric.WithAttributes(server))
-		o.ObserveInt64(gauges[MetricQueued], int64(st.Queued), metric.WithAttributes(server))
+		o.ObserveFloat64(observed[MetricRestarts], float64(st.Restarts), metric.WithAttributes(server))
+		o.ObserveFloat64(observed[MetricRunning], float64(st.InFlight), metric.WithAttributes(server))
+		o.ObserveFloat64(observed[MetricQueued], float64(st.Queued), metric.WithAttributes(server))
 	}
-	o.ObserveInt64(gauges[MetricApprovals], int64(now.Approvals))
-	o.ObserveInt64(gauges[MetricJournal], int64(now.JournalBytes))
-	o.ObserveFloat64(floats[MetricStoreLag], now.StoreLag.Seconds())
-	o.ObserveInt64(gauges[MetricSurplus], now.Surplus)
-	o.ObserveInt64(gauges[MetricRefused], now.Refused)
+	o.ObserveFloat64(observed[MetricApprovals], float64(now.Approvals))
+	o.ObserveFloat64(observed[MetricJournal], float64(now.JournalBytes))
+	o.ObserveFloat64(observed[MetricStoreLag], now.StoreLag.Seconds())
+	o.ObserveFloat64(observed[MetricSurplus], float64(now.Surplus))
+	o.ObserveFloat64(observed[MetricRefused], float64(now.Refused))
 }
 
 // call counts a call.
@@ -271,13 +265,13 @@ func (m *metrics) call(ctx context.Context, e *invoke.Ended) {
 		}
 	}
 	if e.KeptChars > 0 {
-		m.tokens.Add(ctx, int64(e.KeptChars/charsPerToken), m.preview...)
+		m.tokens.Add(ctx, float64(e.KeptChars/charsPerToken), m.preview...)
 	}
 	if e.Member {
 		return // its caller's model has read no list for it
 	}
 	if tokens := e.Surface.DeferredTokens(); tokens > 0 {
-		m.tokens.Add(ctx, int64(tokens), m.defers...)
+		m.tokens.Add(ctx, float64(tokens), m.defers...)
 	}
 }
 

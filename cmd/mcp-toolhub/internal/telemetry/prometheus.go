@@ -55,17 +55,11 @@ func family(m *metricdata.Metrics) *dto.MetricFamily {
 	f := &dto.MetricFamily{Help: &m.Description}
 	about := Metric{Name: m.Name, Unit: m.Unit}
 	switch data := m.Data.(type) {
-	case metricdata.Sum[int64]:
+	case metricdata.Sum[float64]:
 		about.Kind, f.Type = kindCounter, dto.MetricType_COUNTER.Enum()
 		for _, p := range data.DataPoints {
 			f.Metric = append(f.Metric, &dto.Metric{Label: labels(p.Attributes),
-				Counter: &dto.Counter{Value: new(float64(p.Value))}})
-		}
-	case metricdata.Gauge[int64]:
-		f.Type = dto.MetricType_GAUGE.Enum()
-		for _, p := range data.DataPoints {
-			f.Metric = append(f.Metric, &dto.Metric{Label: labels(p.Attributes),
-				Gauge: &dto.Gauge{Value: new(float64(p.Value))}})
+				Counter: &dto.Counter{Value: &p.Value}})
 		}
 	case metricdata.Gauge[float64]:
 		f.Type = dto.MetricType_GAUGE.Enum()

@@ -19,7 +19,8 @@ import (
 // instance is an id of this process.
 func instance() string { return rand.Text() }
 
-// metricExporter sends metrics: sums, gauges and histograms of explicit buckets, which are all that the hub has.
+// metricExporter sends metrics: sums and gauges of float64, and histograms of explicit buckets. The
+// hub has no others.
 type metricExporter struct{ *sender }
 
 func (*metricExporter) Temporality(sdkmetric.InstrumentKind) metricdata.Temporality {
@@ -52,12 +53,10 @@ const cumulative = metricspb.AggregationTemporality_AGGREGATION_TEMPORALITY_CUMU
 func metricOf(m *metricdata.Metrics) *metricspb.Metric {
 	out := &metricspb.Metric{Name: m.Name, Description: m.Description, Unit: m.Unit}
 	switch data := m.Data.(type) {
-	case metricdata.Sum[int64]:
+	case metricdata.Sum[float64]:
 		out.Data = &metricspb.Metric_Sum{Sum: &metricspb.Sum{AggregationTemporality: cumulative,
 			IsMonotonic: data.IsMonotonic,
 			DataPoints:  pointsOf(data.DataPoints)}}
-	case metricdata.Gauge[int64]:
-		out.Data = &metricspb.Metric_Gauge{Gauge: &metricspb.Gauge{DataPoints: pointsOf(data.DataPoints)}}
 	case metricdata.Gauge[float64]:
 		out.Data = &metricspb.Metric_Gauge{Gauge: &metricspb.Gauge{DataPoints: pointsOf(data.DataPoints)}}
 	case metricdata.Histogram[float64]:
@@ -80,17 +79,11 @@ func metricOf(m *metricdata.Metrics) *metricspb.Metric {
 	return out
 }
 
-func pointsOf[N int64 | float64](points []metricdata.DataPoint[N]) (all []*metricspb.NumberDataPoint) {
+func pointsOf(points []metricdata.DataPoint[float64]) (all []*metricspb.NumberDataPoint) {
 	for _, p := range points {
-		one := &metricspb.NumberDataPoint{Attributes: setOf(p.Attributes), StartTimeUnixNano: nanos(p.StartTime),
-			TimeUnixNano: nanos(p.Time)}
-		switch v := any(p.Value).(type) {
-		case int64:
-			one.Value = &metricspb.NumberDataPoint_AsInt{AsInt: v}
-		case float64:
-			one.Value = &metricspb.NumberDataPoint_AsDouble{AsDouble: v}
-		}
-		all = append(all, one)
+		all = append(all, &metricspb.NumberDataPoint{Attributes: setOf(p.Attributes),
+			StartTimeUnixNano: nanos(p.StartTime), TimeUnixNano: nanos(p.Time),
+			Value: &metricspb.NumberDataPoint_AsDouble{AsDouble: p.Value}})
 	}
 	return all
 }
