@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // catalog holds what one server offers: it admits and publishes what was listed, compares it with
@@ -304,7 +304,7 @@ func (c *catalog) report(st *tool.ServerStatus) {
 	defer c.mu.Unlock()
 	for _, f := range c.unlisted {
 		if f != nil && st.State == tool.ServerReady && st.LastError == "" {
-			st.LastError, st.Hint = c.redact.Beginning(f.What, redact.MaxMessage)+": that list stays as it was", f.Hint
+			st.LastError, st.Hint = c.redact.Beginning(f.What, secret.MaxMessage)+": that list stays as it was", f.Hint
 		}
 	}
 	if l := c.listing; l != nil {

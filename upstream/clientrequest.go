@@ -8,13 +8,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
@@ -160,7 +160,7 @@ func fitsHeader(method string) bool {
 func errNoMethod(method string) *tool.RPCError {
 	return &tool.RPCError{Code: tool.CodeMethodNotFound,
 		Message: fmt.Sprintf("method %q is not forwarded: a method's name is 1 to %d visible ASCII characters",
-			redact.Truncate(method, 80), maxMethod)}
+			hidden.Cut(method, 80), maxMethod)}
 }
 
 // Listen keeps a subscriptions/listen of a client's own open at a server of 2026-07-28, for what

@@ -159,7 +159,7 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 	if sess == nil {
 		return nil
 	}
-	return s.redact.Error(s.subscriptions.unsubscribe(ctx, sess, uri, s.requestLimits()).err)
+	return redacted(s.redact, s.subscriptions.unsubscribe(ctx, sess, uri, s.requestLimits()).err)
 }
 
 // SetLogLevel tells servers up to 2025-11-25 the most talkative level that any client wants, now

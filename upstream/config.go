@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
@@ -22,7 +21,7 @@ type (
 )
 
 // Secrets returns the secrets in the entry of a server that have to be masked in texts of others, too.
-func Secrets(cfg ServerConfig) []string { return redact.Known(cfg) }
+func Secrets(cfg ServerConfig) []string { return cfg.Entry().Known() }
 
 // Values of the settings of one server.
 const (

@@ -14,11 +14,11 @@ import (
 	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
@@ -391,7 +391,7 @@ func (c *connector) httpFault(ctx context.Context, control *transport.Control, e
 	}
 	if ctx.Err() == nil && last.Foreign() {
 		return &fault.Fault{
-			What: fmt.Sprintf("%s answered with content type %q instead of JSON", redact.URL(c.cfg.URL),
+			What: fmt.Sprintf("%s answered with content type %q instead of JSON", secret.URL(c.cfg.URL),
 				c.redact.Text(last.Media)),
 			Hint:  "check that url is that of an MCP endpoint",
 			Cause: err,

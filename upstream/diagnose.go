@@ -12,11 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
@@ -109,7 +110,7 @@ func (d *diagnosis) done(step Step, f *fault.Fault) bool {
 			step.Lines = append(step.Lines, "stderr: "+line)
 		}
 	}
-	show := func(text string) string { return d.server.redact.Beginning(text, redact.MaxMessage) }
+	show := func(text string) string { return d.server.redact.Beginning(text, secret.MaxMessage) }
 	step.Detail, step.Hint = show(step.Detail), show(step.Hint)
 	for i, line := range step.Lines {
 		step.Lines[i] = show(line)
@@ -363,9 +364,9 @@ func (h *hearing) Handle(_ context.Context, r slog.Record) error {
 		if len(h.stderr) == child.KeptLines {
 			h.stderr = append(h.stderr[:0], h.stderr[1:]...)
 		}
-		h.stderr = append(h.stderr, stderrLine{pid, redact.Truncate(r.Message, redact.MaxText)})
+		h.stderr = append(h.stderr, stderrLine{pid, hidden.Cut(r.Message, secret.MaxText)})
 	case r.Level >= slog.LevelWarn && len(h.warnings) < maxStepLines:
-		h.warnings = append(h.warnings, "warning: "+r.Message+redact.Clean(more))
+		h.warnings = append(h.warnings, "warning: "+r.Message+hidden.Line(more))
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func TestDiagnoseFailures(t *testing.T) {
 		"command": {upstream.ServerConfig{ID: "s", Transport: upstream.Stdio, Command: "no-such-program"},
 			[]string{`-command command "no-such-program" was not found in PATH | install it or give the full path |`}},
 		"exits": {quits, []string{"+start process", "-initialize command", "exited with status 3",
-			"| run the command by hand to see why | stderr: bad key *** / stderr: fake server: no license key found\n"}},
+			"| run the command by hand to see why | stderr: bad key [masked] / stderr: fake server: no license key found\n"}},
 		"mute": {short(stdio("s", upstreamtest.Script{Behaviours: []upstreamtest.Behaviour{upstreamtest.NeverInitialises}, Stderr: []string{"waiting"}}), upstream.Timeouts{Connect: 4 * time.Second}),
 			[]string{"+start", "-initialize no answer to initialize within 4s |", "raise timeout of", "stderr: waiting"}},
 		"silent list": {short(stdio("s", upstreamtestScript(upstreamtest.SilentList)), upstream.Timeouts{List: 300 * time.Millisecond}),

@@ -13,10 +13,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
@@ -34,7 +34,7 @@ const (
 type entry struct {
 	cfg    ServerConfig
 	log    *slog.Logger
-	redact *redact.Redactor
+	redact *secret.Redactor
 	memory *budget.Share  // for large messages
 	tokens *signin.Source // nil where the entry says all that a sign-in takes
 	losses *losses        // of all connections to the server

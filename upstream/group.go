@@ -30,7 +30,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
@@ -152,10 +151,10 @@ func (g *Group) enrol(cfg Config, old *roster) (*roster, error) {
 // one that it replaces, or nil.
 func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server, error) {
 	ids, _ := g.ids.LoadOrStore(sc.ID, new(atomic.Int64))
-	redact := redact.New(sc)
+	redact := sc.Entry().Redactor()
 	e := &entry{
 		cfg: sc, ids: ids.(*atomic.Int64), memory: g.memory.Share(), losses: &losses{}, observe: g.observe,
-		log: slog.New(redact.Handler(g.logger.Handler())).With("server", sc.ID), redact: redact,
+		log: slog.New(redact.Handler(g.logger.With("server", sc.ID).Handler())), redact: redact,
 	}
 	var own *people
 	if sc.OAuth.PerCaller {
@@ -427,7 +426,7 @@ func (g *Group) dispatch(ctx context.Context, x *clientRequest) error {
 				Message: fmt.Sprintf("there is no server %q: list again what there is", x.Server)}
 		}
 		if err := s.execute(ctx, x); !errors.Is(err, errRetired) {
-			return s.redact.Error(err)
+			return redacted(s.redact, err)
 		}
 		// Nothing was sent. The roster does not hold s any more: what Apply has put in its place takes the call.
 	}

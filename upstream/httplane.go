@@ -14,12 +14,13 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
@@ -118,7 +119,7 @@ func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
 		Class: tool.ClassDependencyUnavailable,
 		Code:  "invalid_response",
 		Message: fmt.Sprintf("the server answered with content type %q instead of JSON: check its url",
-			redact.Clean(redact.Truncate(transport.MediaType(resp), 80))),
+			hidden.Line(hidden.Cut(transport.MediaType(resp), 80))),
 		OutcomeUnknown: true,
 	}}
 }
@@ -184,7 +185,7 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 	}
 	if status == http.StatusUnauthorized {
 		l.onEnd(&fault.Fault{What: fmt.Sprintf("%s refused the credentials (HTTP 401)",
-			redact.URL(l.server.URL.String())),
+			secret.URL(l.server.URL.String())),
 			Hint: "renew the credentials in headers of the server's entry", Auth: true})
 		return response{err: f, status: status}
 	}

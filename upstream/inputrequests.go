@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // maxInputRequired bounds how often one call may be sent, because the server asks for input each time.
@@ -64,7 +64,7 @@ func readInputRequests(result json.RawMessage) (w inputRequests, err error) {
 		switch {
 		case fault != "":
 		case seen[q.Key]:
-			fault = fmt.Sprintf("asks for two inputs by the same key %q", redact.Truncate(q.Key, 80))
+			fault = fmt.Sprintf("asks for two inputs by the same key %q", hidden.Cut(q.Key, 80))
 		case len(w.questions) == maxCallRequests:
 			fault = fmt.Sprintf("asks for more than %d inputs at once", maxCallRequests)
 		}
@@ -91,14 +91,14 @@ func readInputRequest(m rawjson.Member) (q tool.Question, fault string) {
 	method, ok := rawjson.String(raw)
 	switch {
 	case !ok:
-		return q, fmt.Sprintf("asks for an input %q that names no method", redact.Truncate(q.Key, 80))
+		return q, fmt.Sprintf("asks for an input %q that names no method", hidden.Cut(q.Key, 80))
 	case !isServerRequest(method):
-		return q, fmt.Sprintf("asks for an input by the method %q, which is none for that", redact.Truncate(method, 80))
+		return q, fmt.Sprintf("asks for an input by the method %q, which is none for that", hidden.Cut(method, 80))
 	}
 	q.Method = method
 	if params, ok := rawjson.Get(m.Value, "params"); ok {
 		if !rawjson.IsObject(params) {
-			return q, fmt.Sprintf("asks for an input %q with params that are no object", redact.Truncate(q.Key, 80))
+			return q, fmt.Sprintf("asks for an input %q with params that are no object", hidden.Cut(q.Key, 80))
 		}
 		q.Params = params
 	}

@@ -24,9 +24,9 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
@@ -73,11 +73,11 @@ func testConn(w transport.Wire, onListChanged func()) *streamConn {
 			onListChanged()
 		}
 	}
-	return newStreamConn(w, time.Second, notificationHandler{handle: hear}, quiet(), redact.New(ServerConfig{}))
+	return newStreamConn(w, time.Second, notificationHandler{handle: hear}, quiet(), new(secret.Redactor))
 }
 
 func testServer() *server {
-	e := &entry{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: redact.New(ServerConfig{})}
+	e := &entry{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: new(secret.Redactor)}
 	e.cfg.Transport = Stdio
 	s, _ := newServer(e, shared{clients: newClientSubscriptions()}, tool.ServerReady, func() {})
 	return s

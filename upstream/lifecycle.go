@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
@@ -374,8 +374,8 @@ func (l *lifecycle) report(st *tool.ServerStatus) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	st.State, st.Since, st.PID, st.Restarts, st.InFlight = l.state, l.since, l.pid, l.restarts, l.inFlight
-	st.LastError, st.Hint = l.redact.Beginning(l.lastErr, redact.MaxMessage),
-		l.redact.Beginning(l.hint, redact.MaxMessage)
+	st.LastError, st.Hint = l.redact.Beginning(l.lastErr, secret.MaxMessage),
+		l.redact.Beginning(l.hint, secret.MaxMessage)
 	if !l.nextTry.IsZero() {
 		next := l.nextTry
 		if asking := time.Now().Add(time.Since(l.since)); l.rest.session != nil && l.rest.pause == 0 &&

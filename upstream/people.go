@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
@@ -64,7 +64,7 @@ func (p *people) refusal(person string) error {
 	mark := p.mark(person)
 	if mark == "" && p.store != nil {
 		if _, _, err := p.store.Grant(p.cfg.For(person)); err != nil {
-			f := fault.OfToken(p.cfg, err, redact.New(p.cfg))
+			f := fault.OfToken(p.cfg, err, p.cfg.Entry().Redactor())
 			return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "sign_in_unreadable", Message: f.What,
 				Cause: err}
 		}
@@ -93,7 +93,7 @@ func (g *Group) Needs(server string, caller tool.Session) string {
 	}
 	var f *tool.Failure
 	if err := s.isolation.people.refusal(caller.Person); errors.As(err, &f) {
-		return "a sign-in: " + s.redact.Beginning(f.Message, redact.MaxMessage)
+		return "a sign-in: " + s.redact.Beginning(f.Message, secret.MaxMessage)
 	}
 	return ""
 }

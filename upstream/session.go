@@ -7,12 +7,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
@@ -88,7 +88,7 @@ func (s *session) missed() {
 func (s *session) suspected() { wait.Signal(s.suspect) }
 
 // established takes over what initialize or discover has said.
-func (s *session) established(sdk *mcp.ClientSession, said *transport.Declared, hubVersion string, r *redact.Redactor) {
+func (s *session) established(sdk *mcp.ClientSession, said *transport.Declared, hubVersion string, r *secret.Redactor) {
 	s.declared = said.All()
 	s.id = sdk.ID()
 	s.shownID = r.Text(s.id)

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
@@ -28,7 +29,7 @@ func (n *signInNeeds) ofError(err error) *tool.Failure {
 		return signInFailure(f.What, f.Hint, err)
 	}
 	if token := (*fault.TokenError)(nil); errors.As(err, &token) {
-		f := fault.OfToken(n.cfg, token.Err, redact.New(n.cfg))
+		f := fault.OfToken(n.cfg, token.Err, n.cfg.Entry().Redactor())
 		message := "the call was not sent: " + f.What
 		if f.Hint != "" { // otherwise What says it
 			message += mendIt + f.Hint
@@ -57,7 +58,7 @@ func (n *signInNeeds) ofStatus(status int, h http.Header, cause error) *tool.Fai
 	}
 	if scopes := signin.MissingScopes(h); status == http.StatusForbidden && scopes != "" {
 		what := fmt.Sprintf("the server wants further rights for this call (%s)",
-			redact.Clean(redact.Truncate(scopes, redact.MaxText)))
+			hidden.Line(hidden.Cut(scopes, secret.MaxText)))
 		return signInFailure(what, fault.SignInHint(n.cfg), cause)
 	}
 	return nil

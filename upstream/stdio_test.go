@@ -209,7 +209,7 @@ func TestStderrGoesToTheLog(t *testing.T) {
 		return strings.Contains(h.log.String(), "lines dropped")
 	})
 	log := h.log.String()
-	if !strings.Contains(log, `msg="hello red key=***" server=s stream=stderr`) {
+	if !strings.Contains(log, `msg="hello red key=[masked]" server=s stream=stderr`) {
 		t.Error("the first line is not in the log as it should be")
 	}
 	if strings.Contains(log, "canary") || strings.Contains(log, "\x1b") {

@@ -16,9 +16,9 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
@@ -37,7 +37,7 @@ const (
 type streamConn struct {
 	wire          transport.Wire
 	log           *slog.Logger
-	redact        *redact.Redactor
+	redact        *secret.Redactor
 	notifications notificationHandler
 	hop           *hop.Hop     // set once the version is negotiated, nil below 2026-07-28
 	needs         *signInNeeds // of the server; nil for one on stdio
@@ -64,7 +64,7 @@ type streamConn struct {
 // newStreamConn starts reading from w. patience is how long server/discover may go unanswered until the SDK is told
 // that the server does not know it.
 func newStreamConn(
-	w transport.Wire, patience time.Duration, to notificationHandler, log *slog.Logger, r *redact.Redactor,
+	w transport.Wire, patience time.Duration, to notificationHandler, log *slog.Logger, r *secret.Redactor,
 ) *streamConn {
 	c := &streamConn{
 		wire:          w,
@@ -355,7 +355,7 @@ func (c *streamConn) drop(what string, raw []byte) {
 	n := c.noise.Add(1)
 	if c.noisy.Allow() {
 		c.log.Warn("dropped output of the server: stdout must carry nothing but JSON-RPC messages",
-			"what", what, "begins", c.redact.Show(string(raw[:min(len(raw), 120)]), len(raw) <= 120, redact.MaxText),
+			"what", what, "begins", c.redact.Show(string(raw[:min(len(raw), 120)]), len(raw) <= 120, secret.MaxText),
 			"dropped_so_far", n)
 	}
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // TestRenewedSubscriptionIsMadeUpFor checks that what may have changed between two subscriptions is read once the server has
@@ -29,7 +29,7 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 			if e.Method == noteListenAcked {
 				w.acknowledge(e)
 			}
-		}}, quiet(), redact.New(ServerConfig{}))
+		}}, quiet(), new(secret.Redactor))
 		conn.hop = &hop.Hop{Version: hop.Modern, Client: "1"}
 		defer conn.background.Wait()
 		defer conn.release()

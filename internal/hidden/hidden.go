@@ -5,6 +5,7 @@ package hidden
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -53,6 +54,36 @@ func EscapeJSON(text string) string {
 		}
 		return b.String()
 	})
+}
+
+// ansi matches terminal control sequences: CSI, OSC, and two-byte escapes.
+var ansi = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\-_])")
+
+// Line returns text on one line, without terminal sequences and without control, formatting and invalid characters.
+func Line(text string) string {
+	if strings.IndexByte(text, 0x1b) >= 0 {
+		text = ansi.ReplaceAllString(text, "")
+	}
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t' || r == '\n' || r == '\r':
+			return ' '
+		case r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, text))
+}
+
+// Cut cuts text to at most n bytes at a character's boundary, and marks the cut.
+func Cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + "…"
 }
 
 // Names are the names of characters, for people: "U+202E, U+200B".

@@ -1,6 +1,9 @@
 package hidden
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestHidden(t *testing.T) {
 	t.Parallel()
@@ -25,4 +28,13 @@ func TestHidden(t *testing.T) {
 	if got := Names(Find("\u202e\u202e\u200b")); got != "U+202E, U+200B" {
 		t.Errorf("names %q", got)
 	}
+}
+
+func FuzzLine(f *testing.F) {
+	f.Add("\x1b[31mred\x1b[0m\x9b31m")
+	f.Fuzz(func(t *testing.T, s string) {
+		if got := Line(s); strings.ContainsAny(got, "\x1b\x07\n\r\x00\u009b") {
+			t.Fatalf("Line(%q) = %q", s, got)
+		}
+	})
 }

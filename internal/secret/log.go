@@ -7,17 +7,21 @@ import (
 )
 
 // Handler returns a log handler that masks the secrets of each record and passes it to next.
-func (m *Masker) Handler(next slog.Handler) slog.Handler { return logHandler{next, m} }
+func (m *Masker) Handler(next slog.Handler) slog.Handler {
+	return logHandler{next, func(text string, _ int) string {
+		text, _ = m.Text(text)
+		return text
+	}}
+}
 
 type logHandler struct {
 	slog.Handler
-	masker *Masker
+	show func(text string, most int) string // text without secrets, at most so many bytes
 }
 
 // Handle implements slog.Handler.
 func (l logHandler) Handle(ctx context.Context, r slog.Record) error {
-	message, _ := l.masker.Text(r.Message)
-	shown := slog.NewRecord(r.Time, r.Level, message, r.PC)
+	shown := slog.NewRecord(r.Time, r.Level, l.show(r.Message, MaxLine), r.PC)
 	r.Attrs(func(a slog.Attr) bool {
 		shown.AddAttrs(l.attr(a))
 		return true
@@ -34,10 +38,10 @@ func (l logHandler) attr(a slog.Attr) slog.Attr {
 			text = fmt.Sprint(a.Value.Any())
 		}
 		if secretMember(a.Key, text) {
-			return slog.String(a.Key, l.masker.Mark(text))
+			return slog.String(a.Key, New(nil).Mark(text))
 		}
-		if masked, n := l.masker.Text(text); n > 0 {
-			return slog.String(a.Key, masked)
+		if shown := l.show(text, MaxMessage); shown != text {
+			return slog.String(a.Key, shown)
 		}
 	case slog.KindGroup:
 		var inner []any
@@ -55,10 +59,10 @@ func (l logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for i, a := range attrs {
 		masked[i] = l.attr(a)
 	}
-	return logHandler{l.Handler.WithAttrs(masked), l.masker}
+	return logHandler{l.Handler.WithAttrs(masked), l.show}
 }
 
 // WithGroup implements slog.Handler.
 func (l logHandler) WithGroup(name string) slog.Handler {
-	return logHandler{l.Handler.WithGroup(name), l.masker}
+	return logHandler{l.Handler.WithGroup(name), l.show}
 }

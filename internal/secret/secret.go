@@ -183,8 +183,13 @@ func (m *Masker) text(text string, depth int) (string, int) {
 		return text[:start] + string(masked) + text[start+len(trimmed):], n
 	}
 	found := m.find(text, depth)
+	return m.put(text, found), len(found)
+}
+
+// put returns text with marks in the place of found.
+func (m *Masker) put(text string, found []span) string {
 	if len(found) == 0 {
-		return text, 0
+		return text
 	}
 	var out strings.Builder
 	done := 0
@@ -194,11 +199,11 @@ func (m *Masker) text(text string, depth int) (string, int) {
 		done = s.to
 	}
 	out.WriteString(text[done:])
-	return out.String(), len(found)
+	return out.String()
 }
 
-// find returns the secrets in text, in order, those that overlap as one.
-func (m *Masker) find(text string, depth int) (all []span) {
+// find returns the secrets in text, as merged does.
+func (m *Masker) find(text string, depth int) []span {
 	if depth > maxDepth || !m.may(text) {
 		return nil
 	}
@@ -206,7 +211,11 @@ func (m *Masker) find(text string, depth int) (all []span) {
 	if m.command {
 		found = withoutCommands(text, found)
 	}
-	found = slices.Concat(found, inAddresses(text, m.strict, m.command), m.encoded(text, depth))
+	return merged(slices.Concat(found, inAddresses(text, m.strict, m.command), m.encoded(text, depth), m.repeats(text)))
+}
+
+// repeats returns where known secrets are in text.
+func (m *Masker) repeats(text string) (found []span) {
 	for _, secret := range slices.Concat(m.known, m.hub.list()) {
 		for i := 0; ; {
 			at := strings.Index(text[i:], secret)
@@ -217,6 +226,11 @@ func (m *Masker) find(text string, depth int) (all []span) {
 			i += at + len(secret)
 		}
 	}
+	return found
+}
+
+// merged returns found in order, those that overlap as one.
+func merged(found []span) (all []span) {
 	slices.SortFunc(found, func(a, b span) int { return a.from - b.from })
 	for _, s := range found {
 		if last := len(all) - 1; last >= 0 && s.from < all[last].to {

@@ -14,7 +14,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
@@ -219,7 +220,7 @@ func resourceOf(
 		case !covers(m.Resource, u):
 			return m,
 				fmt.Errorf("the metadata at %s is for another resource, %q: a token for that one is not for this server",
-					redact.URL(place), shownText(m.Resource))
+					secret.URL(place), shownText(m.Resource))
 		}
 		return m, nil
 	}
@@ -282,9 +283,9 @@ func issuerAt(ctx context.Context, client *http.Client, issuer string, legacy bo
 		case legacy && m.Issuer != "":
 			return issuerAt(ctx, client, m.Issuer, false)
 		case m.Issuer == "":
-			err = fmt.Errorf("the metadata at %s names no issuer", redact.URL(place))
+			err = fmt.Errorf("the metadata at %s names no issuer", secret.URL(place))
 		default:
-			err = fmt.Errorf("%s is the metadata of another issuer, %q", redact.URL(place), shownText(m.Issuer))
+			err = fmt.Errorf("%s is the metadata of another issuer, %q", secret.URL(place), shownText(m.Issuer))
 		}
 		if ctx.Err() != nil {
 			return m, ctx.Err()
@@ -300,7 +301,7 @@ func issuerAt(ctx context.Context, client *http.Client, issuer string, legacy bo
 	if errors.Is(fault, errAbsent) {
 		fault = errNoMetadata
 	}
-	return metadata{}, fmt.Errorf("authorization server %s: %w", redact.Clean(redact.URL(issuer)), fault)
+	return metadata{}, fmt.Errorf("authorization server %s: %w", hidden.Line(secret.URL(issuer)), fault)
 }
 
 // check refuses metadata that cannot be used safely.

@@ -17,8 +17,9 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/ipaddr"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 )
 
 const (
@@ -59,7 +60,7 @@ func sameOrigin(req *http.Request, via []*http.Request) error {
 }
 
 func notFollowed(req *http.Request) error {
-	return fmt.Errorf("it redirects to %s, which is not followed", redact.URL(req.URL.String()))
+	return fmt.Errorf("it redirects to %s, which is not followed", secret.URL(req.URL.String()))
 }
 
 // refuseInside is a net.Dialer's Control that refuses addresses of this network.
@@ -140,19 +141,19 @@ func getJSON(ctx context.Context, client *http.Client, address string, into any)
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case resp.StatusCode >= 400 && resp.StatusCode < 500:
-		return fmt.Errorf("%s answered with HTTP status %d: %w", redact.URL(resp.Request.URL.String()), resp.StatusCode,
+		return fmt.Errorf("%s answered with HTTP status %d: %w", secret.URL(resp.Request.URL.String()), resp.StatusCode,
 			errAbsent)
 	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("%s answered with HTTP status %d", redact.URL(address), resp.StatusCode)
+		return fmt.Errorf("%s answered with HTTP status %d", secret.URL(address), resp.StatusCode)
 	case media != "application/json" && !strings.HasSuffix(media, "+json"):
-		return fmt.Errorf("%s answered with content type %q instead of JSON", redact.URL(address), shownText(media))
+		return fmt.Errorf("%s answered with content type %q instead of JSON", secret.URL(address), shownText(media))
 	}
 	body, err := io.ReadAll(resp.Body)
 	if err == nil {
 		err = json.Unmarshal(body, into)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", redact.URL(address), shown(err))
+		return fmt.Errorf("%s: %w", secret.URL(address), shown(err))
 	}
 	return nil
 }
@@ -161,12 +162,12 @@ func getJSON(ctx context.Context, client *http.Client, address string, into any)
 func checkAddress(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil {
-		return fmt.Errorf("%q is no web address", shownText(redact.URL(address)))
+		return fmt.Errorf("%q is no web address", shownText(secret.URL(address)))
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
 	local := u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 	if u.Scheme != "https" && (u.Scheme != "http" || !local) {
-		return fmt.Errorf("%s is not https: tokens would travel for all to read", redact.Clean(redact.URL(address)))
+		return fmt.Errorf("%s is not https: tokens would travel for all to read", hidden.Line(secret.URL(address)))
 	}
 	return nil
 }
@@ -199,7 +200,7 @@ type unreachedError struct{ text string }
 func (e *unreachedError) Error() string { return e.text }
 
 // shownText returns a text of others as it may be shown.
-func shownText(text string) string { return redact.Clean(redact.Truncate(text, redact.MaxText)) }
+func shownText(text string) string { return hidden.Line(hidden.Cut(text, secret.MaxText)) }
 
 func hostOf(address string) string {
 	u, err := url.Parse(address)

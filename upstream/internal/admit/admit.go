@@ -14,10 +14,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
@@ -261,7 +261,7 @@ func (a *admission) readDeclaration(c *candidate, l lists.List) {
 		if key, ok := rawjson.Repeated(c.declaration, bytes.Compare); ok {
 			c.refuse(codeInvalidDeclaration,
 				"its declaration is ambiguous: member %q occurs twice in one object: correct it "+
-					"on the server", redact.Truncate(key, maxShown))
+					"on the server", hidden.Cut(key, maxShown))
 		}
 	}
 }
@@ -345,9 +345,9 @@ func (a *admission) exclusion(l lists.List, c *candidate) tool.Exclusion {
 	case c.name == "":
 		e.Tool = fmt.Sprintf("#%d", c.position)
 	case l != lists.Tools:
-		e.Tool = strconv.Quote(redact.Truncate(c.name, maxShown))
+		e.Tool = strconv.Quote(hidden.Cut(c.name, maxShown))
 	case c.refused.code == codeInvalidName:
-		e.Tool = strconv.QuoteToASCII(redact.Truncate(c.name, maxShown))
+		e.Tool = strconv.QuoteToASCII(hidden.Cut(c.name, maxShown))
 	default:
 		e.Tool = string(tool.MCPName(a.cfg.ID, c.name))
 	}

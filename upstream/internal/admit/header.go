@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // headerKeyword marks a property whose argument is mirrored into an HTTP header (protocol 2026-07-28).
@@ -54,7 +54,7 @@ func (h *headers) fault(object []byte, prefix string) (fault string) {
 
 // one checks the annotation value of the property at path.
 func (h *headers) one(property, value []byte, path string) string {
-	path = redact.Truncate(path, maxShown)
+	path = hidden.Cut(path, maxShown)
 	switch rawjson.Text(property, "type") {
 	case "string", "integer", "boolean":
 	default:
@@ -70,7 +70,7 @@ func (h *headers) one(property, value []byte, path string) string {
 	lower := strings.ToLower(name)
 	if other, taken := h.seen[lower]; taken {
 		return fmt.Sprintf("its parameters %q and %q have the same %s %q", other, path, headerKeyword,
-			redact.Truncate(name, maxShown))
+			hidden.Cut(name, maxShown))
 	}
 	h.seen[lower] = path
 	return ""

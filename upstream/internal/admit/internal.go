@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // hideInternal takes the arguments that Agent Tool calls internal, those with
@@ -24,7 +24,7 @@ func (c *candidate) hideInternal(value []byte) {
 	for _, o := range hide.others {
 		for _, name := range hide.names {
 			if bytes.Contains(o.Value, name) {
-				hide.refuse("its keyword %s names %s", o.Key, redact.Truncate(string(name), maxShown))
+				hide.refuse("its keyword %s names %s", o.Key, hidden.Cut(string(name), maxShown))
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func (h *hiding) refuse(format string, args ...any) {
 // or where nothing needs them.
 func (h *hiding) schema(value []byte, at string) []byte {
 	if isInternal(value) {
-		h.refuse("it is at %q, which is no property of an object", redact.Truncate(at, maxShown))
+		h.refuse("it is at %q, which is no property of an object", hidden.Cut(at, maxShown))
 	}
 	out, mine := value, []string(nil)
 	put := func(value []byte, path ...string) {

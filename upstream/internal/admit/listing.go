@@ -4,9 +4,9 @@ import (
 	"crypto/sha256"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
@@ -22,7 +22,7 @@ type Listing struct {
 }
 
 // Admit judges what the server offers. The texts of a listing hold no secrets of cfg.
-func (o Offer) Admit(cfg settings.Server, r *redact.Redactor) *Listing {
+func (o Offer) Admit(cfg settings.Server, r *secret.Redactor) *Listing {
 	a := newAdmission(cfg, o.Sound)
 	l := &Listing{Digest: o.Digest(), Bindings: make(map[string][]paramheader.Binding)}
 	c := &l.Catalog
@@ -46,7 +46,7 @@ func (o Offer) Admit(cfg settings.Server, r *redact.Redactor) *Listing {
 	}
 	c.Instructions = a.checkInstructions(o.Instructions)
 	for i, e := range c.Excluded {
-		c.Excluded[i].Tool, c.Excluded[i].Reason = r.Text(e.Tool), r.Beginning(e.Reason, redact.MaxMessage)
+		c.Excluded[i].Tool, c.Excluded[i].Reason = r.Text(e.Tool), r.Beginning(e.Reason, secret.MaxMessage)
 	}
 	for i, f := range a.findings {
 		a.findings[i].About = r.Text(f.About)

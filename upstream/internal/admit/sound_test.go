@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
@@ -15,7 +14,7 @@ import (
 func TestSoundIsATextUnderItsRules(t *testing.T) {
 	t.Parallel()
 	cfg := settings.Server{ID: "s"}
-	r := redact.New(cfg)
+	r := cfg.Entry().Redactor()
 	const tool, prompt, hides = `{"name":"t","inputSchema":{"type":"object"}}`, `{"name":"t"}`, `{"name":"h","description":"a\u200bb","inputSchema":{"type":"object"}}`
 	var o Offer
 	o.Lists[lists.Tools] = []json.RawMessage{[]byte(tool), []byte(hides)}

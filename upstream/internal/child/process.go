@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
@@ -36,7 +36,7 @@ type Process struct {
 const stopPatience = 2 * time.Second
 
 // Start starts the child that cfg describes.
-func (l *Launcher) Start(cfg settings.Server, log *slog.Logger, redact *redact.Redactor) (*Process, *fault.Fault) {
+func (l *Launcher) Start(cfg settings.Server, log *slog.Logger, redact *secret.Redactor) (*Process, *fault.Fault) {
 	p, err := l.run(cfg, log, redact)
 	if err != nil {
 		return nil, startFault(cfg, err)
@@ -44,7 +44,7 @@ func (l *Launcher) Start(cfg settings.Server, log *slog.Logger, redact *redact.R
 	return p, nil
 }
 
-func (l *Launcher) run(cfg settings.Server, log *slog.Logger, redact *redact.Redactor) (_ *Process, err error) {
+func (l *Launcher) run(cfg settings.Server, log *slog.Logger, redact *secret.Redactor) (_ *Process, err error) {
 	env := childEnv(os.Environ(), cfg.Env)
 	name, err := lookCommand(cfg.Command, l.self, env)
 	if err != nil {

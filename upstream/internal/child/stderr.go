@@ -12,7 +12,8 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 type stderrLog struct {
 	log     *slog.Logger
 	pid     int // of the child
-	redact  *redact.Redactor
+	redact  *secret.Redactor
 	limiter *rate.Limiter
 	dropped int // since the last record; only the reader uses it
 
@@ -33,13 +34,13 @@ type stderrLog struct {
 	last []string
 }
 
-func newStderrLog(log *slog.Logger, pid int, redact *redact.Redactor) *stderrLog {
+func newStderrLog(log *slog.Logger, pid int, redact *secret.Redactor) *stderrLog {
 	return &stderrLog{log: log, pid: pid, redact: redact, limiter: rate.NewLimiter(stderrPerSecond, stderrBurst)}
 }
 
 // copyFrom reads r to its end.
 func (s *stderrLog) copyFrom(r io.Reader) {
-	in := bufio.NewReaderSize(r, redact.MaxLine)
+	in := bufio.NewReaderSize(r, secret.MaxLine)
 	cut := false // the line's beginning was handled: what follows is over the limit
 	for {
 		part, err := in.ReadSlice('\n')
@@ -56,7 +57,7 @@ func (s *stderrLog) copyFrom(r io.Reader) {
 
 // line takes in a line, or the beginning of one that is too long.
 func (s *stderrLog) line(raw string, whole bool) {
-	text := s.redact.Show(raw, whole, redact.MaxLine)
+	text := s.redact.Show(raw, whole, secret.MaxLine)
 	if text == "" {
 		return
 	}
@@ -85,7 +86,7 @@ func (s *stderrLog) reportDropped() {
 func (s *stderrLog) cause() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return redact.Truncate(Cause(s.last), redact.MaxText)
+	return hidden.Cut(Cause(s.last), secret.MaxText)
 }
 
 var (

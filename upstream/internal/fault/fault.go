@@ -9,8 +9,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
@@ -54,7 +54,7 @@ func (e *StatusError) Error() string {
 
 // OfStatus explains an HTTP status of 300 or more in answer to an attempt to connect.
 func OfStatus(cfg settings.Server, status int, pause time.Duration, cause error) *Fault {
-	where := redact.URL(cfg.URL)
+	where := secret.URL(cfg.URL)
 	f := &Fault{Pause: pause, Cause: cause}
 	switch {
 	case status == http.StatusUnauthorized && cfg.SignsIn():
@@ -115,7 +115,7 @@ func orText(text, otherwise string) string {
 }
 
 // OfToken explains why there is no token for a server.
-func OfToken(cfg settings.Server, err error, r *redact.Redactor) *Fault {
+func OfToken(cfg settings.Server, err error, r *secret.Redactor) *Fault {
 	var needed *signin.NeededError
 	if errors.As(err, &needed) {
 		return NeedsSignIn(cfg, r.Text(needed.Why), err)
@@ -131,11 +131,11 @@ func OfToken(cfg settings.Server, err error, r *redact.Redactor) *Fault {
 }
 
 // OfConnect explains why an attempt to connect over HTTP failed.
-func OfConnect(cfg settings.Server, err error, r *redact.Redactor) *Fault {
+func OfConnect(cfg settings.Server, err error, r *secret.Redactor) *Fault {
 	var redirect *RedirectError
 	if errors.As(err, &redirect) {
 		return &Fault{
-			What:  fmt.Sprintf("%s redirects to %s", redact.URL(cfg.URL), redirect.Target),
+			What:  fmt.Sprintf("%s redirects to %s", secret.URL(cfg.URL), redirect.Target),
 			Hint:  "if that is where the server lives, set it as url",
 			Cause: err,
 		}
@@ -145,7 +145,7 @@ func OfConnect(cfg settings.Server, err error, r *redact.Redactor) *Fault {
 		return OfStatus(cfg, status.Status, 0, err)
 	}
 	return &Fault{
-		What:  fmt.Sprintf("connect to %s: %s", redact.URL(cfg.URL), r.Text(Plain(err))),
+		What:  fmt.Sprintf("connect to %s: %s", secret.URL(cfg.URL), r.Text(Plain(err))),
 		Hint:  "check that the server runs and that url is right",
 		Cause: err,
 	}

@@ -3,7 +3,10 @@ package settings
 import (
 	"net/http"
 	"path"
+	"slices"
 	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 )
 
 // Transport says how a server is reached.
@@ -169,4 +172,12 @@ func OrDefault[T int | time.Duration](v, def T) T {
 		return def
 	}
 	return v
+}
+
+// Entry is what of s may be secret.
+func (s Server) Entry() secret.Entry {
+	signIn := []string{"CLIENT_SECRET=" + s.OAuth.ClientSecret, "CLIENT_KEY=" + s.OAuth.ClientKey,
+		"PROVIDER_SECRET=" + s.OAuth.Provider.ClientSecret}
+	return secret.Entry{Secrets: s.Secrets, URL: s.URL, Headers: s.Headers, Args: s.Args,
+		Env: slices.Concat(s.Env, signIn)}
 }

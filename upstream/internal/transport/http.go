@@ -17,8 +17,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
@@ -69,7 +69,7 @@ type Tokens interface {
 func NewHTTP(cfg settings.Server, memory *budget.Share) (*HTTP, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, fmt.Errorf("use url %q: not an http or https URL", redact.URL(cfg.URL))
+		return nil, fmt.Errorf("use url %q: not an http or https URL", secret.URL(cfg.URL))
 	}
 	return &HTTP{URL: u, headers: cfg.Headers, Memory: memory, Pool: &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -98,7 +98,7 @@ func (s *HTTP) Client(rt http.RoundTripper) *http.Client {
 func (s *HTTP) checkRedirect(req *http.Request, via []*http.Request) error {
 	if !sameOrigin(req.URL, s.URL) || req.Method != via[0].Method || len(via) >= 5 ||
 		s.Tokens != nil && !s.Tokens.Covers(req.URL) {
-		return &fault.RedirectError{Target: redact.URL(req.URL.String())}
+		return &fault.RedirectError{Target: secret.URL(req.URL.String())}
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ type originTransport struct {
 
 func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !sameOrigin(req.URL, t.server.URL) {
-		return nil, &fault.RedirectError{Target: redact.URL(req.URL.String())}
+		return nil, &fault.RedirectError{Target: secret.URL(req.URL.String())}
 	}
 	body := req.Body
 	for sent := 1; ; sent++ {

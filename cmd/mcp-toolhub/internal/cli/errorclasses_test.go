@@ -37,7 +37,7 @@ func failingCalls() map[string]failing {
 	return map[string]failing{
 		"unknown_tool": {tool: "mcp.s.nothing", args: `{}`, of: "hub.unknown_tool", code: "unknown_tool",
 			native: `{"code":-32602,"message":"unknown tool \"mcp.s.nothing\": list the tools and use a name from there"}`},
-		"invalid_arguments":        {tool: "mcp.s.fail", args: fails("-32602", `["`+errorSecret+`"]`), code: "upstream_error", native: `{"code":-32602,"data":["***"],"message":"no"}`},
+		"invalid_arguments":        {tool: "mcp.s.fail", args: fails("-32602", `["`+errorSecret+`"]`), code: "upstream_error", native: `{"code":-32602,"data":["[masked]"],"message":"no"}`},
 		"schema_validation_failed": {tool: "mcp.s.typed", args: `{"path":7}`, code: "schema_validation_failed"},
 		"schema_not_loaded":        {profile: "later", tool: "mcp.s.echo", args: `{}`, code: "schema_not_loaded"},
 		"permission_denied":        {tool: "mcp.s.echo", args: `{"text":"denied"}`, code: "permission_denied"},

@@ -128,7 +128,7 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 			t.Errorf("the %s did not arrive", want.name)
 		}
 	}
-	for _, want := range []string{"started with ***", "bad key ***", "refused the credentials"} {
+	for _, want := range []string{"started with [masked]", "bad key [masked]", "refused the credentials"} {
 		if !strings.Contains(hub.log(), want) {
 			t.Errorf("the log does not hold %q: secrets were not looked for where they could have been", want)
 		}

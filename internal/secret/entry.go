@@ -1,7 +1,6 @@
-package redact
+package secret
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -13,52 +12,70 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
-// minSecret is the length of the shortest secret. Shorter values would blot out ordinary words.
-const minSecret = 6
+// Entry is what the entry of a server or of a hook has that may be secret.
+type Entry struct {
+	Secrets []string // what it refers to: secret, whatever it looks like
+	URL     string
+	Headers map[string]string
+	Env     []string // NAME=value
+	Args    []string
+}
 
-// secrets gathers what is secret in the entry of a server.
-type secrets map[string]bool
+// minSecret is the length of the shortest secret of an entry. Shorter values would blot out ordinary words.
+const minSecret = 6
 
 // ordinary matches words and numbers as they stand in any text, such as AUTH_MODE=default.
 var ordinary = regexp.MustCompile(`^([a-z]+([ ._/:;,=+*-]+[a-z]+)*|[0-9.:-]+)$`)
 
-// Known returns the secrets in a server's entry that are masked in the texts of others, too: not an ordinary word
+// Known returns the secrets in the entry that are masked in the texts of others, too: not an ordinary word
 // that the entry itself holds.
-func Known(cfg settings.Server) (all []string) {
-	for value := range gather(cfg) {
-		if !ordinary.MatchString(value) || slices.Contains(cfg.Secrets, value) {
+func (e Entry) Known() (all []string) {
+	for value := range e.gather() {
+		if !ordinary.MatchString(value) || slices.Contains(e.Secrets, value) {
 			all = append(all, value)
 		}
 	}
 	return all
 }
 
-// gather finds the secrets that a server's entry refers to, and those in its variables, headers, arguments and URL.
-func gather(cfg settings.Server) secrets {
-	s := make(secrets)
-	for _, value := range cfg.Secrets {
+// Redactor returns a Redactor for the texts of the server whose entry e is.
+func (e Entry) Redactor() *Redactor {
+	all := make(map[string]bool)
+	for value := range e.gather() {
+		for _, written := range spellings(value) {
+			if written = hidden.Line(written); len(written) >= minSecret {
+				all[written] = true
+			}
+		}
+	}
+	return &Redactor{known: slices.Collect(maps.Keys(all))}
+}
+
+// gathered are the secrets found in an entry.
+type gathered map[string]bool
+
+// gather finds the secrets that an entry refers to, and those in its variables, headers, arguments and URL.
+func (e Entry) gather() gathered {
+	s := make(gathered)
+	for _, value := range e.Secrets {
 		s.add(value)
 		s.value(value)
 	}
-	s.address(cfg.URL)
-	for name, value := range cfg.Headers {
+	s.address(e.URL)
+	for name, value := range e.Headers {
 		s.header(name, value)
 	}
-	s.add(cfg.OAuth.ClientSecret)
-	s.add(cfg.OAuth.ClientKey)
-	s.add(cfg.OAuth.Provider.ClientSecret)
-	for _, entry := range cfg.Env {
+	for _, entry := range e.Env {
 		if name, value, ok := strings.Cut(entry, "="); ok {
 			s.named(name, value)
 		}
 	}
 	option := "" // the option whose value comes next
-	for _, word := range cfg.Args {
+	for _, word := range e.Args {
 		s.argument(option, word)
 		option = ""
 		if strings.HasPrefix(word, "-") && !strings.ContainsAny(word, "=: ") {
@@ -68,23 +85,8 @@ func gather(cfg settings.Server) secrets {
 	return s
 }
 
-// secretsOf returns what gather finds, in each spelling of waysToWrite, longest first.
-func secretsOf(cfg settings.Server) []string {
-	all := make(map[string]bool)
-	for value := range gather(cfg) {
-		for _, written := range waysToWrite(value) {
-			if written = Clean(written); len(written) >= minSecret {
-				all[written] = true
-			}
-		}
-	}
-	return slices.SortedFunc(maps.Keys(all), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
-	})
-}
-
 // add adds each line of a secret.
-func (s secrets) add(value string) {
+func (s gathered) add(value string) {
 	for line := range strings.SplitSeq(value, "\n") {
 		if line = strings.TrimSpace(line); len(line) >= minSecret {
 			s[line] = true
@@ -93,40 +95,33 @@ func (s secrets) add(value string) {
 }
 
 // named adds a value if its name is that of a secret, and the secrets inside it.
-func (s secrets) named(name, value string) {
-	if secret.Variable(name) {
+func (s gathered) named(name, value string) {
+	if Variable(name) {
 		s.add(value)
 	}
 	s.value(value)
 }
 
 // value adds the secrets inside a value of any name: credentials in a URL, or in a JSON object.
-func (s secrets) value(value string) {
+func (s gathered) value(value string) {
 	switch {
+	case strings.HasPrefix(value, "{") && rawjson.Valid([]byte(value)):
+		_ = rawjson.Members([]byte(value), func(m rawjson.Member) bool {
+			if text, ok := rawjson.String(m.Value); ok {
+				s.named(m.Name(), text)
+			} else {
+				s.value(string(m.Value))
+			}
+			return true
+		})
 	case strings.Contains(value, "://"):
 		s.address(value)
-	case strings.HasPrefix(value, "{"):
-		s.object([]byte(value))
 	}
-}
-
-func (s secrets) object(text []byte) {
-	if !rawjson.Valid(text) {
-		return
-	}
-	_ = rawjson.Members(text, func(m rawjson.Member) bool {
-		if rawjson.IsObject(m.Value) {
-			s.object(m.Value)
-		} else if value, ok := rawjson.String(m.Value); ok {
-			s.named(m.Name(), value)
-		}
-		return true
-	})
 }
 
 // header adds the whole value of an HTTP header, because people set headers to sign in. Where the
 // name is that of a secret, it adds each word, too: "Bearer X", "Token token=X", "a=X; b=Y".
-func (s secrets) header(name, value string) {
+func (s gathered) header(name, value string) {
 	s.add(value)
 	scheme, credential, ok := strings.Cut(value, " ")
 	if ok {
@@ -138,7 +133,7 @@ func (s secrets) header(name, value string) {
 		_, password, _ := strings.Cut(string(decoded), ":")
 		s.add(password)
 	}
-	if secret.Variable(name) {
+	if Variable(name) {
 		for _, word := range strings.FieldsFunc(value,
 			func(r rune) bool { return strings.ContainsRune(" \t,;=\"", r) }) {
 			if !strings.EqualFold(word, "bearer") && !strings.EqualFold(word, "digest") {
@@ -150,27 +145,27 @@ func (s secrets) header(name, value string) {
 
 // argument adds the secrets in a word of the command line. option is the word before it if that is
 // an option without a value.
-func (s secrets) argument(option, word string) {
+func (s gathered) argument(option, word string) {
 	if !strings.HasPrefix(word, "-") {
 		s.named(option, word)
 	}
 	if name, value, ok := strings.Cut(word, "="); ok { // --token=X, NAME=X
-		if secret.Variable(name) && !strings.Contains(name, "://") {
+		if Variable(name) && !strings.Contains(name, "://") {
 			s.add(value)
 		}
 		s.value(value)
 	}
-	if name, value, ok := strings.Cut(word, ":"); ok && !strings.HasPrefix(value, "//") && secret.Variable(name) {
+	if name, value, ok := strings.Cut(word, ":"); ok && !strings.HasPrefix(value, "//") && Variable(name) {
 		s.header(name, strings.TrimSpace(value)) // --header "Authorization: Bearer X"
 	}
-	if secret.Token(word) {
+	if Token(word) {
 		s.add(word)
 	}
 }
 
 // address adds the credentials of a URL: user information, parameters, fragment, and path segments
 // that look like tokens.
-func (s secrets) address(raw string) {
+func (s gathered) address(raw string) {
 	u, err := url.Parse(raw)
 	if err != nil || raw == "" {
 		return
@@ -189,15 +184,15 @@ func (s secrets) address(raw string) {
 	}
 	s.add(u.Fragment)
 	for segment := range strings.SplitSeq(u.Path, "/") {
-		if secret.Token(segment) {
+		if Token(segment) {
 			s.add(segment)
 		}
 	}
 }
 
-// waysToWrite returns the spellings of a secret inside other texts: plain, percent-encoded, as a string of JSON or of a
+// spellings returns the spellings of a secret inside other texts: plain, percent-encoded, as a string of JSON or of a
 // programming language, in HTML, in hexadecimal digits, and in base64, also as part of a longer text.
-func waysToWrite(secret string) []string {
+func spellings(secret string) []string {
 	percent := url.QueryEscape(secret)
 	all := []string{secret, percent, strings.ReplaceAll(percent, "+", "%20"), url.PathEscape(secret),
 		html.EscapeString(secret),

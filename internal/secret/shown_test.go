@@ -1,24 +1,22 @@
-package redact
+package secret
 
 import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
 func TestRedactor(t *testing.T) {
 	t.Parallel()
-	r := New(settings.Server{
+	r := Entry{
 		URL:     "https://user:hunter22@api.example/mcp?key=s3cr3t-key&x=1",
 		Headers: map[string]string{"Authorization": "Bearer tok-12345"},
 		Env:     []string{"API_KEY=abcdef-1", "MODE=production", "PIN_TOKEN=12"},
-	})
+	}.Redactor()
 	for in, want := range map[string]string{
 		`Post "https://user:hunter22@api.example/mcp?key=s3cr3t-key&x=1": EOF`: `Post "https://api.example/mcp": EOF`,
-		"bad token tok-12345 for Bearer tok-12345":                             "bad token *** for ***",
-		"key abcdef-1 in production 12":                                        "key *** in production 12",
+		"bad token tok-12345 for Bearer tok-12345":                             "bad token [masked] for [masked]",
+		"key abcdef-1 in production 12":                                        "key [masked] in production 12",
 		"get http://a:b@other.example/p?q=1 now":                               "get http://other.example/p now",
 		"\x1b[31mred\x1b]0;title\x07\x00\u202eevil\nline":                      "redevil line",
 		"invalid \xff utf":                                                     "invalid  utf",
@@ -30,25 +28,16 @@ func TestRedactor(t *testing.T) {
 	}
 }
 
-func FuzzCleanText(f *testing.F) {
-	f.Add("\x1b[31mred\x1b[0m\x9b31m")
-	f.Fuzz(func(t *testing.T, s string) {
-		if got := Clean(s); strings.ContainsAny(got, "\x1b\x07\n\r\x00\u009b") {
-			t.Fatalf("Clean(%q) = %q", s, got)
-		}
-	})
-}
-
-// TestKnown: what an entry has by reference is a secret, even an ordinary word. An ordinary word that stands in the entry under a name
+// TestEntry: what an entry has by reference is a secret, even an ordinary word. An ordinary word that stands in the entry under a name
 // such as AUTH_MODE is masked in the server's own texts alone.
-func TestKnown(t *testing.T) {
+func TestEntry(t *testing.T) {
 	t.Parallel()
-	cfg := settings.Server{Secrets: []string{"swordfish", "short", "line one\n  line two 22\n"},
+	cfg := Entry{Secrets: []string{"swordfish", "short", "line one\n  line two 22\n"},
 		Env: []string{"COLOUR=swordfish", "AUTH_MODE=default", "API_KEY=abcdef-1"}}
-	if got, want := slices.Sorted(slices.Values(Known(cfg))), []string{"abcdef-1", "line two 22", "swordfish"}; !slices.Equal(got, want) {
+	if got, want := slices.Sorted(slices.Values(cfg.Known())), []string{"abcdef-1", "line two 22", "swordfish"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := New(cfg).Text("swordfish, short, line one, default"); got != "***, short, ***, ***" {
+	if got := cfg.Redactor().Text("swordfish, short, line one, default"); got != "[masked], short, [masked], [masked]" {
 		t.Error(got)
 	}
 }
