@@ -3,8 +3,8 @@ package deferred
 import (
 	"slices"
 	"strings"
-	"unicode"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -83,17 +83,7 @@ const maxSaid = 400
 
 // oneLine makes one line of a server's text, of at most limit bytes, without control and invisible characters.
 func oneLine(text string, limit int) string {
-	text = text[:min(len(text), 16*limit)]
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == unicode.ReplacementChar:
-			return -1
-		}
-		return r
-	}, text)
-	clean = strings.Join(strings.Fields(clean), " ")
+	clean := strings.Join(strings.Fields(hidden.Line(text[:min(len(text), 16*limit)])), " ")
 	if len(clean) <= limit {
 		return clean
 	}

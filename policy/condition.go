@@ -13,6 +13,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
@@ -418,10 +419,4 @@ func targetsOf(targets []target.Target) []celTarget {
 }
 
 // oneLine keeps messages of the library, which may quote arguments, to one line of bounded length.
-func oneLine(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > 200 {
-		text = strings.ToValidUTF8(text[:200], "") + "…"
-	}
-	return text
-}
+func oneLine(text string) string { return hidden.Cut(strings.Join(strings.Fields(text), " "), 200) }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 )
 
 // Bounds of regular expressions. A weight is about the number of steps of the matching program, which is what each
@@ -162,10 +164,4 @@ func codePoint(text string) (digits string, used int) {
 }
 
 // clip shortens text that a stranger wrote to what a message can hold.
-func clip(text string) string {
-	const most = 120
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}
+func clip(text string) string { return hidden.Cut(text, 120) }

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
@@ -171,16 +171,7 @@ func (r *resolution) text(ctx context.Context, t Target, argument, text string) 
 }
 
 // cut keeps the beginning of a long text.
-func cut(text string) string {
-	if len(text) <= maxGiven {
-		return text
-	}
-	end := maxGiven
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
-}
+func cut(text string) string { return hidden.Cut(text, maxGiven) }
 
 func (r *resolution) add(ctx context.Context, targets ...Target) {
 	for _, t := range targets {

@@ -42,6 +42,7 @@ var mayImport = map[string]map[string]string{
 	},
 	"internal/paramheader": {"internal/rawjson": "reads schemas and arguments"},
 	"internal/schema": {
+		"internal/hidden":  "cuts texts of others",
 		"internal/tool":    "digests are the key of its cache",
 		"internal/rawjson": "reads schemas and arguments as they are written",
 	},
@@ -134,6 +135,7 @@ var mayImport = map[string]map[string]string{
 		"internal/glob":     "patterns of profiles",
 	},
 	"policy": {
+		"internal/hidden":    "cuts texts of others",
 		"internal/tool":      "decisions are records",
 		"internal/rawjson":   "conditions read raw arguments",
 		"internal/glob":      "patterns of rules",
@@ -175,6 +177,7 @@ var mayImport = map[string]map[string]string{
 		"internal/rawjson": "reads annotations and schemas",
 	},
 	"policy/target": {
+		"internal/hidden":  "cuts texts of others",
 		"internal/secret":  "targets are shown without secrets",
 		"policy/facts":     "which arguments name something outside is a fact about the tool",
 		"internal/ipaddr":  "where hosts of calls lie",
@@ -182,6 +185,7 @@ var mayImport = map[string]map[string]string{
 		"internal/rawjson": "reads raw arguments",
 	},
 	"deferred": {
+		"internal/hidden":   "cuts texts of others",
 		"internal/glob":     "patterns of what is always loaded",
 		"internal/tool":     "splits surfaces, executes tool_search",
 		"internal/rawjson":  "reads raw declarations",
@@ -223,12 +227,14 @@ var mayImport = map[string]map[string]string{
 		"internal/inode":                   "a file that is written keeps its owner and names",
 	},
 	"cmd/mcp-toolhub/internal/command": {
+		"internal/hidden": "cuts texts of others",
 		"internal/secret": "which variables have secrets",
 		"internal/tool":   "progress and failures of calls",
 		"internal/guard":  "what a command has started ends with it, and with the hub",
 		"internal/spool":  "large outputs wait on the disk",
 	},
 	"cmd/mcp-toolhub/internal/declarative": {
+		"internal/hidden":                  "cuts texts of others",
 		"internal/tool":                    "is an executor with a catalog",
 		"internal/rawjson":                 "reads arguments and what commands print",
 		"internal/schema":                  "refuses files whose schemas do not compile",
@@ -247,6 +253,7 @@ var mayImport = map[string]map[string]string{
 		"internal/statefile": "writes the record of connections",
 	},
 	"cmd/mcp-toolhub/internal/invoke": {
+		"internal/hidden":  "cuts texts of others",
 		"internal/secret":  "masks what is recorded of calls",
 		"internal/glob":    "patterns of rates",
 		"internal/tool":    "invocations are the vocabulary's objects",

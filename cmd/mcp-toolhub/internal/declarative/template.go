@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 )
@@ -175,9 +176,4 @@ func (one piece) value(raw json.RawMessage) (string, error) {
 	return strconv.FormatFloat(f, 'f', 0, 64), nil
 }
 
-func clip(s string) string {
-	if len(s) > 100 {
-		return strings.ToValidUTF8(s[:100], "") + "…"
-	}
-	return s
-}
+func clip(s string) string { return hidden.Cut(s, 100) }

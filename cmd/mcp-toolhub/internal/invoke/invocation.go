@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -122,12 +122,7 @@ func (p *Pipeline) begin(ctx context.Context, c *Call) *invocation {
 const maxSaid = 200
 
 // short is the beginning of a text of strangers.
-func short(text string) string {
-	if len(text) <= maxSaid {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxSaid], "") + "…"
-}
+func short(text string) string { return hidden.Cut(text, maxSaid) }
 
 // clientSide returns the native ids of a call on the client's side.
 func clientSide(c *Call) tool.ExternalMapping {
