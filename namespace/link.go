@@ -83,7 +83,7 @@ func renamed(declaration json.RawMessage, member, native, shown string) (json.Ra
 	if native == shown {
 		return declaration, nil
 	}
-	return rawjson.SetOnce(declaration, member, rawjson.Quote(shown))
+	return rawjson.Set(declaration, member, rawjson.Quote(shown))
 }
 
 // MCP Apps has the URI of a tool's page in the member resourceUri of metaUI, and its first drafts had it in metaPage.

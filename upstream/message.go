@@ -89,12 +89,6 @@ func answerOf(e jsonrpc.Message) response {
 	case !rawjson.IsObject(e.Result):
 		return invalidAnswer("has a result that is no object")
 	}
-	if !isSame(e.Result, e.Object.Text()) { // there are two, and the key of one is written with escapes
-		e.Object = rawjson.Object{}
-	}
-	if e.Object.OneLine() {
-		return response{result: e.Result, object: e.Object}
-	}
 	result, err := rawjson.Line(e.Result)
 	if err != nil {
 		return invalidAnswer("is no well-formed JSON")

@@ -58,11 +58,14 @@ type envelope struct {
 	isObject        bool   // the text is an object, as far as it was read
 }
 
-// read reads the members of a message into m, and those of its member called inner. Of members that
-// occur twice, the last one counts.
-func (m *Message) read(text []byte, inner string) (found envelope) {
+// read reads the members of a message into m. Of members that occur twice, the last one counts.
+func (m *Message) read(text []byte) (found envelope) {
 	m.Text = text
-	take := func(member rawjson.Member) bool {
+	if rawjson.Valid(text) {
+		m.NotUTF8 = rawjson.NotUTF8(text) + 1
+		m.Valid = m.NotUTF8 == 0
+	}
+	found.isObject = rawjson.Members(text, func(member rawjson.Member) bool {
 		name := member.Key
 		if !member.IsPlain() {
 			name = []byte(member.Name())
@@ -86,18 +89,7 @@ func (m *Message) read(text []byte, inner string) (found envelope) {
 			m.Error = member.Value
 		}
 		return true
-	}
-	object, part, ok := rawjson.Parse(text, inner)
-	if ok {
-		m.NotUTF8 = rawjson.NotUTF8(text) + 1
-		m.Valid, m.Object = m.NotUTF8 == 0, part
-		found.isObject = rawjson.IsObject(text)
-		for _, member := range object.Members() {
-			take(member)
-		}
-	} else {
-		found.isObject = rawjson.Members(text, take) == nil
-	}
+	}) == nil
 	m.Method, _ = rawjson.String(found.method)
 	return found
 }
@@ -120,7 +112,7 @@ func (e *envelope) isVersion2() bool {
 
 // Read reads a message leniently. Where it is malformed in its values alone, it has a kind, and Valid is false.
 func Read(text []byte) (m Message) {
-	found := m.read(text, "result")
+	found := m.read(text)
 	switch {
 	case !found.isObject || !found.isVersion2():
 		return Message{Text: text}
@@ -130,6 +122,9 @@ func Read(text []byte) (m Message) {
 		m.Kind = Request
 	case m.ID != nil || m.Error != nil:
 		m.Kind = Response
+		if m.Valid {
+			m.Object, _ = rawjson.ReadObject(m.Result)
+		}
 	default:
 		return Message{Text: text}
 	}
@@ -140,7 +135,7 @@ func Read(text []byte) (m Message) {
 // none. The message then holds what could be read.
 func Parse(text []byte) (*Message, *tool.RPCError) {
 	m := &Message{}
-	found := m.read(text, "params")
+	found := m.read(text)
 	if !m.Valid {
 		return unreadable(text)
 	}
@@ -166,9 +161,7 @@ func Parse(text []byte) (*Message, *tool.RPCError) {
 	if fault != "" {
 		return m, InvalidRequest(fault)
 	}
-	if m.Object.Text() == nil { // no params, or their key is written with escapes
-		m.Object, _ = rawjson.ReadObject(m.Params)
-	}
+	m.Object, _ = rawjson.ReadObject(m.Params)
 	return m, nil
 }
 

@@ -7,13 +7,11 @@ import "bytes"
 type Object struct {
 	text    []byte
 	members []Member
-	keys    uint64 // one bit for each key within, see keyBit; all bits where they are not known
-	oneLine bool   // it is known that there is no line break
 }
 
 // ReadObject reads the members of an object.
 func ReadObject(text []byte) (Object, error) {
-	o := Object{text: text, members: make([]Member, 0, 4), keys: ^uint64(0)}
+	o := Object{text: text, members: make([]Member, 0, 4)}
 	err := Members(text, func(m Member) bool {
 		o.members = append(o.members, m)
 		return true
@@ -22,21 +20,6 @@ func ReadObject(text []byte) (Object, error) {
 		return Object{}, err
 	}
 	return o, nil
-}
-
-// OneLine reports whether it is known that the text holds no line break.
-func (o Object) OneLine() bool { return o.oneLine }
-
-// MayHold reports whether the object, or one within it, may have a member whose key is written as
-// key. False is certain, unless o is the zero value.
-func (o Object) MayHold(key string) bool { return o.text == nil || o.keys&keyBit([]byte(key)) != 0 }
-
-// keyBit is the bit that stands for a key, and for a few others.
-func keyBit(key []byte) uint64 {
-	if len(key) == 0 {
-		return 1
-	}
-	return 1 << ((uint(len(key)) + 5*uint(key[0]) + 11*uint(key[len(key)-1])) % 64)
 }
 
 // Text is the object as it was read; nil of the zero value.
@@ -65,11 +48,7 @@ type Change struct {
 // a long text need not be copied. No two changes are of the same name. Pieces alias the object and the changes.
 func (o Object) With(changes ...Change) [][]byte {
 	pieces := make([][]byte, 0, 2*len(changes)+3)
-	var few [8]bool
-	done := few[:] // was set
-	if len(changes) > len(few) {
-		done = make([]bool, len(changes))
-	}
+	done := make([]bool, len(changes)) // was set
 	i, kept := 0, false
 	for _, m := range o.members {
 		at := -1
@@ -95,22 +74,15 @@ func (o Object) With(changes ...Change) [][]byte {
 	if end < 0 {
 		return pieces // the zero value
 	}
-	size := 0
-	for _, c := range changes {
-		size += len(c.Name) + len(c.Value) + len(`,"":`)
-	}
 	var more []byte
 	for n, c := range changes {
 		if c.Value == nil || done[n] {
 			continue
 		}
-		if more == nil {
-			more = make([]byte, 0, size)
-		}
 		if kept {
 			more = append(more, ',')
 		}
-		more = append(append(append(more, Quote(c.Name)...), ':'), c.Value...)
+		more = append(append(AppendQuote(more, c.Name), ':'), c.Value...)
 		kept = true
 	}
 	if more != nil {

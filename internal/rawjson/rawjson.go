@@ -8,14 +8,13 @@ package rawjson
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
-	"strconv"
 	"unicode/utf8"
+
+	fast "github.com/segmentio/encoding/json"
 )
 
 // MaxDepth bounds how deep Valid lets objects and arrays nest. Real messages nest a dozen levels;
@@ -177,11 +176,6 @@ func GetObject(object []byte, name string) []byte {
 // Set returns object with member name holding value. The first member of that name keeps its place and key as written;
 // further ones of the same name are removed; where there is none, the member is appended. The result is a fresh text.
 func Set(object []byte, name string, value []byte) ([]byte, error) {
-	return AppendSet(make([]byte, 0, len(object)+len(name)+len(value)+len(`,"":`)), object, name, value)
-}
-
-// AppendSet appends what Set returns.
-func AppendSet(out, object []byte, name string, value []byte) ([]byte, error) {
 	var first Member
 	times := 0
 	err := Members(object, func(m Member) bool {
@@ -199,25 +193,9 @@ func AppendSet(out, object []byte, name string, value []byte) ([]byte, error) {
 		return nil, fmt.Errorf("set member %q: %w", name, err)
 	}
 	if times > 0 {
-		out = append(append(out, object[:first.valueAt]...), value...)
-		return append(out, object[first.valueAt+len(first.Value):]...), nil
+		return slices.Concat(object[:first.valueAt], value, object[first.end:]), nil
 	}
-	return appendMember(out, object, name, value)
-}
-
-// SetOnce is Set for an object in which no member occurs twice: it does not read what follows the member.
-func SetOnce(object []byte, name string, value []byte) ([]byte, error) {
-	var found Member
-	_ = Members(object, func(m Member) bool {
-		if m.Is(name) {
-			found = m
-		}
-		return found.Value == nil
-	})
-	if found.Value == nil {
-		return Set(object, name, value)
-	}
-	return slices.Concat(object[:found.valueAt], value, object[found.end:]), nil
+	return withMember(object, name, value)
 }
 
 // SetIn is Set for the member at the end of a path of names. The objects on the path must be there.
@@ -233,19 +211,17 @@ func SetIn(object, value []byte, path ...string) ([]byte, error) {
 	return Set(object, path[0], value)
 }
 
-// appendMember appends an object that has no member of that name, with one at its end.
-func appendMember(out, object []byte, name string, value []byte) ([]byte, error) {
+// withMember returns an object that has no member of that name, with one at its end.
+func withMember(object []byte, name string, value []byte) ([]byte, error) {
 	end := bytes.LastIndexByte(object, '}')
 	if end < 0 {
 		return nil, fmt.Errorf("set member %q: %w", name, ErrSyntax)
 	}
-	out = append(out, object[:end]...)
-	if before := bytes.TrimRight(object[:end], " \t\r\n"); before[len(before)-1] != '{' {
-		out = append(out, ',')
+	comma := ","
+	if before := bytes.TrimRight(object[:end], " \t\r\n"); before[len(before)-1] == '{' {
+		comma = ""
 	}
-	out = append(AppendQuote(out, name), ':')
-	out = append(out, value...)
-	return append(out, object[end:]...), nil
+	return slices.Concat(object[:end], []byte(comma), Quote(name), []byte(":"), value, object[end:]), nil
 }
 
 // AppendMember appends a member to the text of an object that is still open. name stands in it as
@@ -355,66 +331,7 @@ func Text(object []byte, name string) string {
 func Quote(text string) []byte { return AppendQuote(nil, text) }
 
 // AppendQuote appends what Quote returns.
-func AppendQuote(b []byte, text string) []byte {
-	if len(text) <= quotedAtOnce {
-		return append(appendEscaped(append(b, '"'), text), '"')
-	}
-	return AppendQuoteText(b, []byte(text))
-}
-
-// quotedAtOnce bounds the bytes that are quoted together, so that a large text is not copied several times.
-const quotedAtOnce = 64 << 10
-
-// AppendQuoteText appends what Quote returns of a text that need not be a string. It makes b as
-// long as that needs, at once.
-func AppendQuoteText(b, text []byte) []byte {
-	b = append(slices.Grow(b, len(text)+escapes(text)+len(`""}`)), '"')
-	var part bytes.Buffer
-	enc := json.NewEncoder(&part)
-	enc.SetEscapeHTML(false)
-	for len(text) > 0 {
-		end := min(quotedAtOnce, len(text))
-		for i := end; i > end-utf8.UTFMax && end < len(text); i-- { // to cut no character
-			if utf8.RuneStart(text[i]) {
-				end = i
-				break
-			}
-		}
-		part.Reset()
-		_ = enc.Encode(string(text[:end])) // strings always encode
-		b, text = append(b, part.Bytes()[1:part.Len()-len("\"\n")]...), text[end:]
-	}
-	return append(b, '"')
-}
-
-// escapes is about how many bytes a text has more when it is quoted.
-func escapes(text []byte) (n int) {
-	for _, c := range text {
-		switch {
-		case c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t':
-			n++
-		case c < ' ':
-			n += len(`u0000`)
-		}
-	}
-	return n
-}
-
-// appendEscaped appends what stands between the quotes.
-func appendEscaped(b []byte, text string) []byte {
-	plain := true
-	for i := 0; i < len(text) && plain; i++ {
-		plain = text[i] >= ' ' && text[i] <= '~' && text[i] != '"' && text[i] != '\\'
-	}
-	if plain {
-		return append(b, text...)
-	}
-	quoted, err := Encode(text)
-	if err != nil {
-		quoted = strconv.AppendQuoteToASCII(nil, text) // unreachable: strings always encode
-	}
-	return append(b, quoted[1:len(quoted)-1]...)
-}
+func AppendQuote(b []byte, text string) []byte { return fast.AppendEscape(b, text, 0) }
 
 // Encode is json.Marshal without escapes for HTML: source text is full of < and &, which take six bytes each otherwise.
 func Encode(v any) ([]byte, error) {
@@ -469,17 +386,8 @@ func skipSpace(text []byte, i int) int {
 
 // skipString returns the index after the string that begins at i, or len(text) where it does not end.
 func skipString(text []byte, i int) int {
-	i++
-	for few := i + 32; i < few && len(text)-i >= 8; i += 8 { // nearly all strings are short
-		if found := special(binary.LittleEndian.Uint64(text[i:])); found != 0 {
-			if at := i + bits.TrailingZeros64(found)/8; text[at] == '"' {
-				return at + 1
-			}
-			break
-		}
-	}
-	for ; i < len(text); i++ {
-		n := nextQuote(text[i:])
+	for i++; i < len(text); i++ {
+		n := bytes.IndexByte(text[i:], '"')
 		if n < 0 {
 			return len(text)
 		}
@@ -493,23 +401,6 @@ func skipString(text []byte, i int) int {
 		}
 	}
 	return len(text)
-}
-
-// nextQuote returns the index of the first quote, or -1. It is made for JSON inside a string, where
-// escaped quotes are close to each other.
-func nextQuote(text []byte) int {
-	i := 0
-	for ; i < 32 && len(text)-i >= 8; i += 8 {
-		quote := binary.LittleEndian.Uint64(text[i:]) ^ each*'"'
-		if found := (quote - each) &^ quote & high; found != 0 {
-			return i + bits.TrailingZeros64(found)/8
-		}
-	}
-	n := bytes.IndexByte(text[i:], '"')
-	if n < 0 {
-		return -1
-	}
-	return i + n
 }
 
 // skipValue returns the index after the value that begins at i; i itself where none begins there.

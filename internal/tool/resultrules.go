@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -93,7 +94,7 @@ func ResourceContents(uri, mediaType string, raw []byte) json.RawMessage {
 	out := rawjson.AppendQuote([]byte(`{"uri":`), uri)
 	out = rawjson.AppendQuote(append(out, `,"mimeType":`...), mediaType)
 	if IsText(raw) {
-		return append(rawjson.AppendQuoteText(append(out, `,"text":`...), raw), '}')
+		return append(rawjson.AppendQuote(append(slices.Grow(out, len(raw)+len(raw)/8), `,"text":`...), string(raw)), '}')
 	}
 	out = base64.StdEncoding.AppendEncode(append(out, `,"blob":"`...), raw)
 	return append(out, `"}`...)

@@ -155,7 +155,7 @@ func (c *toolCall) run(ctx context.Context, a *attempt, l link) (r attemptResult
 
 // Whole notes what a result names that the client gets a part of: it can read the rest.
 func (a *attempt) Whole(result rawjson.Object) {
-	a.peer.caller.remember(a.server, result.Text(), result)
+	a.peer.caller.remember(a.server, result.Text())
 }
 
 func (c *toolCall) end(ctx context.Context, latest attemptResult, why error) attemptResult {
@@ -179,7 +179,7 @@ func (c *toolCall) answer(ctx context.Context, a *attempt, result attemptResult)
 		return
 	}
 	if outcome.Status == tool.StatusSucceeded {
-		a.peer.caller.remember(a.server, outcome.Result, outcome.Object)
+		a.peer.caller.remember(a.server, outcome.Result)
 	}
 	outcome, err := task.show(a.peer, outcome)
 	if err != nil {
@@ -396,11 +396,7 @@ func (c *toolCalls) resultFor(p *peer, o invoke.Outcome) (pieces, error) {
 	case o.Revision >= modernVersion:
 		changes = append(changes, older(result)...)
 	}
-	oneLine := result.OneLine()
-	for _, c := range changes {
-		oneLine = oneLine && !hasBreak(c.Value)
-	}
-	return pieces{parts: result.With(changes...), oneLine: oneLine}, nil
+	return pieces{parts: result.With(changes...)}, nil
 }
 
 // metaFor returns the _meta of a result as its client gets it. serverInfo is nil where it does not belong there.

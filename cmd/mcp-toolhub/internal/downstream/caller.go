@@ -150,9 +150,9 @@ func (c *caller) linked(uri string) []string {
 	return slices.Clone(c.links.servers[uri])
 }
 
-// remember notes the resources that a result of server names. object is the result, as far as it was read.
-func (c *caller) remember(server string, result json.RawMessage, object rawjson.Object) {
-	if c == nil || !object.MayHold("uri") || !bytes.Contains(result, []byte("uri")) {
+// remember notes the resources that a result of server names.
+func (c *caller) remember(server string, result json.RawMessage) {
+	if c == nil || !bytes.Contains(result, []byte("uri")) {
 		return
 	}
 	found := linksIn(result)

@@ -192,8 +192,7 @@ func (f *forwardedRequest) answer(ctx context.Context, a *attempt, r attemptResu
 	var result json.RawMessage
 	if err == nil {
 		if !reply.NeedsInput {
-			object, _ := reply.Object.(rawjson.Object)
-			a.peer.caller.remember(a.server, reply.Result, object)
+			a.peer.caller.remember(a.server, reply.Result)
 		}
 		to := answeredRequest{server: a.server, method: f.request.Method, asked: f.to.from, native: f.to.to,
 			unknown: f.to.unknown,

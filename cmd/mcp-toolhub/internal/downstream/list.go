@@ -109,7 +109,7 @@ func (l listedItems) page(modern bool, from, to int) pieces {
 	complete := l.surface != nil && from == 0 && to == l.length
 	if complete {
 		if text := l.surface.ListText(modern); text != nil {
-			return pieces{parts: [][]byte{text}, oneLine: true}
+			return whole(text)
 		}
 	}
 	parts, comma := append(make([][]byte, 0, 2*(to-from)+3), []byte(`{"`+l.member+`":[`)), []byte(",")
@@ -124,11 +124,8 @@ func (l listedItems) page(modern bool, from, to int) pieces {
 		return out
 	}
 	text := out.joined()
-	if out = whole(text); !hasBreak(text) {
-		out.oneLine = true
-		l.surface.KeepListText(modern, text)
-	}
-	return out
+	l.surface.KeepListText(modern, text)
+	return whole(text)
 }
 
 // declaration returns the tool as this client can take it. Before 2026-07-28 an output schema describes an object, and

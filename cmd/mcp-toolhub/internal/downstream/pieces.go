@@ -14,11 +14,10 @@ import (
 // pieces is a JSON text in parts that are written one after the other, so that a long result is not copied to be put
 // into its response. Nobody changes a part.
 type pieces struct {
-	parts   [][]byte
-	oneLine bool        // it is known that no part holds a line break
-	disk    *spool.Dir  // takes the text if it is large; nil: it stays in memory
-	free    func()      // says that the text has left the memory for large messages; not nil where disk is not
-	file    *spool.File // has the text in place of parts; nil for none
+	parts [][]byte
+	disk  *spool.Dir  // takes the text if it is large; nil: it stays in memory
+	free  func()      // says that the text has left the memory for large messages; not nil where disk is not
+	file  *spool.File // has the text in place of parts; nil for none
 }
 
 // toDisk moves a text that takes a part of the memory for large messages to the disk. From there
@@ -38,7 +37,7 @@ func (p pieces) toDisk() pieces {
 	}
 	clear(p.parts) // the callers hold the slice, too
 	p.free()
-	return pieces{file: file, oneLine: p.oneLine}
+	return pieces{file: file}
 }
 
 // answerLarge answers with a text that takes a part of the memory for large messages where free is not nil.
@@ -125,11 +124,8 @@ func (p pieces) framed(before []byte, after string) pieces {
 
 // line returns the text in a form that a line-based wire can carry, as rawjson.Line has it.
 func (p pieces) line() (pieces, error) {
-	if p.oneLine {
-		return p, nil
-	}
 	for _, part := range p.parts {
-		if hasBreak(part) {
+		if bytes.IndexByte(part, '\n') >= 0 || bytes.IndexByte(part, '\r') >= 0 {
 			text, err := rawjson.Line(p.joined())
 			return whole(text), err
 		}
@@ -137,13 +133,7 @@ func (p pieces) line() (pieces, error) {
 	return p, nil
 }
 
-func hasBreak(text []byte) bool {
-	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
-}
-
 // answerText returns the response with result to the request with id.
 func answerText(id json.RawMessage, result pieces) pieces {
-	text := result.framed(jsonrpc.ResponseStart(id), "}")
-	text.oneLine = result.oneLine && !hasBreak(id)
-	return text
+	return result.framed(jsonrpc.ResponseStart(id), "}")
 }

@@ -27,15 +27,6 @@ func TestPieces(t *testing.T) {
 	if err != nil || string(line.joined()) != `{"a":1}` {
 		t.Errorf("line %s, %v", line.joined(), err)
 	}
-	for id, want := range map[string]bool{"1": true, "\"a\"": true, "\n1": false} {
-		known := pieces{parts: [][]byte{[]byte(`{"a":`), []byte(`1}`)}, oneLine: true}
-		if text := answerText([]byte(id), known); text.oneLine != want {
-			t.Errorf("the response to %q is known to be one line: %v", id, text.oneLine)
-		}
-		if text := answerText([]byte(id), whole([]byte(`{}`))); text.oneLine {
-			t.Errorf("the response to %q is said to be one line", id)
-		}
-	}
 }
 
 // TestLargeResultsAreFreedOnceWritten checks that the memory of a large result is given back after it was written and

@@ -160,8 +160,7 @@ func (to *answeredRequest) withResult(ctx context.Context, p *peer, answer json.
 	if to.task == nil || !ok || !rawjson.IsObject(result) {
 		return answer, nil
 	}
-	object, _ := rawjson.ReadObject(result)
-	p.caller.remember(to.server, result, object)
+	p.caller.remember(to.server, result)
 	outcome, err := to.task.Result(ctx, result)
 	if err != nil {
 		return nil, err
