@@ -50,7 +50,7 @@ func (s *Scope) same(t *target.Target, cwd string) bool {
 func isUnbounded(t *target.Target) bool {
 	for _, n := range t.Notes {
 		switch n {
-		case target.ShellText, target.Wrapper, target.Code, target.Wildcard, target.KeyVariant, target.Repeated:
+		case target.ShellText, target.Wrapper, target.Code, target.Wildcard, target.KeyVariant:
 			return true
 		case target.HardLink:
 			if t.Write {

@@ -48,9 +48,6 @@ func TestGetTakesTheLastTwin(t *testing.T) {
 	if v, ok := Get([]byte(`{"a":1,"a":2}`), "a"); !ok || string(v) != "2" {
 		t.Errorf("Get = %s, %v; want 2, as encoding/json decodes it", v, ok)
 	}
-	if name, ok := Duplicate([]byte(`{"a":1,"\u0061":2}`)); !ok || name != "a" {
-		t.Errorf("Duplicate = %q, %v", name, ok)
-	}
 }
 
 func TestDepth(t *testing.T) {

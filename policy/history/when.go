@@ -513,7 +513,7 @@ func valueOf(number string) float64 {
 func (e *example) repeatable() bool {
 	return !slices.ContainsFunc(e.r.Targets, func(t target.Target) bool {
 		return t.Fault != "" || slices.ContainsFunc(t.Notes, func(n target.Note) bool {
-			return n == target.Wildcard || n == target.KeyVariant || n == target.Repeated || n == target.HardLink
+			return n == target.Wildcard || n == target.KeyVariant || n == target.HardLink
 		})
 	})
 }

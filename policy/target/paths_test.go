@@ -324,13 +324,13 @@ func TestEndsOfFiles(t *testing.T) {
 	}
 }
 
-// TestArgumentsInDisguise: a key may be there twice, be spelled otherwise, or hold a list; programs take what they take.
+// TestArgumentsInDisguise: a key may be spelled otherwise, or hold a list; programs take what they take.
 func TestArgumentsInDisguise(t *testing.T) {
 	t.Parallel()
 	root, _ := tree(t)
 	p := plan(t, "write", `"path":{"type":"string"},"text":{"type":"string"},"edits":{"type":"array","items":{"type":"object","properties":{"file_path":{"type":"string"}}}}`)
 	for arguments, want := range map[string]string{
-		`{"path":"a","path":"b"}`: "/path a, /path b repeated_key",
+		`{"path":"a","path":"b"}`: "/path a, /path b",
 		`{"PATH":"a"}`:            "/PATH a key_variant",
 		`{"\u0070ath":"a"}`:       "/path a",
 		`{"path":["a","b"]}`:      "/path/0 a, /path/1 b",
@@ -352,7 +352,7 @@ func TestArgumentsInDisguise(t *testing.T) {
 			if tg.Fault != "" {
 				text = tg.Argument + " fault"
 			}
-			for _, n := range []target.Note{target.Repeated, target.KeyVariant, target.Undeclared} {
+			for _, n := range []target.Note{target.KeyVariant, target.Undeclared} {
 				if tg.Has(n) {
 					text += " " + string(n)
 				}

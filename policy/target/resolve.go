@@ -51,7 +51,7 @@ type resolution struct {
 }
 
 // walk follows the pointer of a from value, along every member that some program could read as the
-// one it names. JSON allows a repeated key, and some decoders ignore letter case.
+// one it names: some decoders ignore letter case.
 func (r *resolution) walk(ctx context.Context, value []byte, a *argument, step int, at string, notes []Note) {
 	if !r.goesOn() {
 		return
@@ -68,7 +68,6 @@ func (r *resolution) walk(ctx context.Context, value []byte, a *argument, step i
 		}
 		return
 	}
-	seen := 0
 	_ = rawjson.Members(value, func(m rawjson.Member) bool {
 		own := m.Name()
 		if own != name && !strings.EqualFold(own, name) {
@@ -77,8 +76,6 @@ func (r *resolution) walk(ctx context.Context, value []byte, a *argument, step i
 		with := notes
 		if own != name {
 			with = append(slices.Clone(notes), KeyVariant)
-		} else if seen++; seen > 1 {
-			with = append(slices.Clone(notes), Repeated)
 		}
 		r.walk(ctx, m.Value, a, step+1, at+"/"+escape(own), with)
 		return r.goesOn()

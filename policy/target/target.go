@@ -80,19 +80,18 @@ const (
 	OutOfBounds Note = "out_of_bounds" // a command that is to run outside of the directories in which commands may run
 	Home        Note = "home"          // "~" was expanded, which not every program does
 
-	UserInfo   Note = "userinfo"     // the URL holds a user name or password
-	OddIP      Note = "odd_ip"       // an IP address in an unusual spelling
-	IDN        Note = "idn"          // a name with letters beyond ASCII
-	Loopback   Note = "loopback"     // the machine itself
-	Private    Note = "private"      // a private, shared or unique local address, or a name that is only valid inside
-	LinkLocal  Note = "link_local"   // among them the metadata services of clouds
-	NoScheme   Note = "no_scheme"    // https was assumed
-	ShellText  Note = "shell"        // a text for a shell: it may run anything
-	Wrapper    Note = "wrapper"      // a program whose arguments are another command
-	Code       Note = "code"         // a program text
-	KeyVariant Note = "key_variant"  // the key is spelled like an argument but for letter case
-	Repeated   Note = "repeated_key" // the key is there more than once
-	Undeclared Note = "undeclared"   // the schema does not know the argument
+	UserInfo   Note = "userinfo"    // the URL holds a user name or password
+	OddIP      Note = "odd_ip"      // an IP address in an unusual spelling
+	IDN        Note = "idn"         // a name with letters beyond ASCII
+	Loopback   Note = "loopback"    // the machine itself
+	Private    Note = "private"     // a private, shared or unique local address, or a name that is only valid inside
+	LinkLocal  Note = "link_local"  // among them the metadata services of clouds
+	NoScheme   Note = "no_scheme"   // https was assumed
+	ShellText  Note = "shell"       // a text for a shell: it may run anything
+	Wrapper    Note = "wrapper"     // a program whose arguments are another command
+	Code       Note = "code"        // a program text
+	KeyVariant Note = "key_variant" // the key is spelled like an argument but for letter case
+	Undeclared Note = "undeclared"  // the schema does not know the argument
 )
 
 // Root is the place where the paths of a call start.

@@ -311,7 +311,7 @@ func targetOf(surface *tool.Surface, name string, params rawjson.Object, metaRef
 	ref, hasRef := rawjson.Get(args, "selection_ref")
 	refText, refIsText := rawjson.String(ref)
 	arguments, fits := innerArguments(args)
-	_, twice := rawjson.Duplicate(args)
+	_, twice := rawjson.Repeated(args, bytes.Compare)
 	if !isText || inner == "" || !fits || hasRef && !refIsText || twice {
 		return c
 	}

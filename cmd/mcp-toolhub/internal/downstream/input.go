@@ -61,7 +61,7 @@ func readQuestions(requests json.RawMessage) ([]tool.Question, error) {
 	if !rawjson.IsObject(requests) {
 		return nil, errors.New("inputRequests is no object")
 	}
-	if name, twice := rawjson.Duplicate(requests); twice {
+	if name, twice := rawjson.Repeated(requests, bytes.Compare); twice {
 		return nil, fmt.Errorf("inputRequests has two members %q", name)
 	}
 	var all []tool.Question
