@@ -38,8 +38,7 @@ const (
 // Config is the whole group of servers.
 type Config struct {
 	Servers []ServerConfig
-	// servers that start at the same time while processors are busy; default 8. One that takes over 5s
-	// no longer counts.
+	// servers that start at the same time; default 16. One that takes over 5s does not count any more.
 	StartParallel int
 	Self          string // path of the running program, for Command "mcp-toolhub"
 	Version       string // of the hub, told to servers as clientInfo
@@ -81,7 +80,7 @@ type Catalogs interface {
 }
 
 const (
-	defaultStartParallel = 8
+	defaultStartParallel = 16
 	defaultRetryMin      = time.Second
 	defaultRetryMax      = time.Minute
 	defaultRetryBudget   = 60

@@ -87,7 +87,7 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 	g := &Group{
 		logger:   logger,
 		memory:   budget.New(cfg.Memory),
-		slots:    child.NewSlots(cfg.StartParallel, child.ProcessorTime),
+		slots:    child.NewSlots(cfg.StartParallel),
 		launcher: child.NewLauncher(cfg.Self, cfg.Origin, logger),
 		version:  orText(cfg.Version, "0"), catalogs: cfg.Catalogs, signIns: cfg.SignIns, observe: cfg.Observe,
 		subscriptions: newClientSubscriptions(),

@@ -7,14 +7,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
-// TestStartsAreBounded checks that no more servers start at the same time than StartParallel where nobody knows of idle
-// processors, and that all do in the end.
+// TestStartsAreBounded checks that no more servers start at the same time than StartParallel, and that all do in the end.
 func TestStartsAreBounded(t *testing.T) {
 	t.Parallel()
 	var now, most atomic.Int32
@@ -45,10 +42,6 @@ func TestStartsAreBounded(t *testing.T) {
 	g, err := NewGroup(cfg, quiet())
 	if err != nil {
 		t.Fatal(err)
-	}
-	busy := child.NewSlots(2, func() (time.Duration, bool) { return 0, false })
-	for _, s := range g.roster.Load().servers {
-		s.slots = busy
 	}
 	g.Start(t.Context())
 	if err := g.WaitReady(t.Context()); err != nil {

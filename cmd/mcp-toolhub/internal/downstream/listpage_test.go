@@ -21,7 +21,7 @@ func TestListIsPutTogetherOnce(t *testing.T) {
 		"whole":       {`{"name":"a"}`, false, 2, true},
 		"a page":      {`{"name":"a"}`, false, 1, false},
 		"more tools":  {`{"name":"a"}`, true, 2, false},
-		"line breaks": {"{\n\"name\":\"a\"}", false, 2, false},
+		"line breaks": {"{\n\"name\":\"a\"}", false, 2, true},
 	} {
 		surface := tool.NewSurface("srf_1", "default", "canonical", "d", make([]tool.Listed, 2), nil, nil)
 		asked := 0
