@@ -96,13 +96,13 @@ func (o Object) With(changes ...Change) [][]byte {
 // nothing stays before it. i is the end of what was written before it.
 func dropSpan(object []byte, i int, m Member, kept bool) (from, to int) {
 	from, to = m.start, m.end
-	if next := skipSpace(object, to); kept || next >= len(object) || object[next] != ',' {
+	if next := SkipSpace(object, to); kept || next >= len(object) || object[next] != ',' {
 		// The comma before the member goes with it: it is the last one, or all that follows has its own comma.
 		if comma := bytes.LastIndexByte(object[i:from], ','); comma >= 0 {
 			from = i + comma
 		}
 	} else {
-		to = skipSpace(object, next+1)
+		to = SkipSpace(object, next+1)
 	}
 	return from, to
 }

@@ -40,7 +40,7 @@ func Depth(text []byte) int {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':
-			i = skipString(text, i) - 1
+			i = SkipString(text, i) - 1
 		case '{', '[':
 			depth++
 			deepest = max(deepest, depth)
@@ -88,11 +88,11 @@ func plain(inner []byte) bool { return bytes.IndexByte(inner, '\\') < 0 && utf8.
 // Members calls yield for each member of the object in order, until yield returns false. It returns an error if object
 // is no object.
 func Members(object []byte, yield func(Member) bool) error {
-	i := skipSpace(object, 0)
+	i := SkipSpace(object, 0)
 	if i >= len(object) || object[i] != '{' {
 		return errNoObject
 	}
-	i = skipSpace(object, i+1)
+	i = SkipSpace(object, i+1)
 	if i < len(object) && object[i] == '}' {
 		return nil
 	}
@@ -104,14 +104,14 @@ func Members(object []byte, yield func(Member) bool) error {
 		if !yield(m) {
 			return nil
 		}
-		i = skipSpace(object, next)
+		i = SkipSpace(object, next)
 		if i < len(object) && object[i] == '}' {
 			return nil
 		}
 		if i >= len(object) || object[i] != ',' {
 			break
 		}
-		i = skipSpace(object, i+1)
+		i = SkipSpace(object, i+1)
 	}
 	return errMembers
 }
@@ -121,17 +121,17 @@ func member(object []byte, i int) (m Member, next int, ok bool) {
 	if i >= len(object) || object[i] != '"' {
 		return m, i, false
 	}
-	keyEnd := skipString(object, i)
+	keyEnd := SkipString(object, i)
 	if keyEnd-i < 2 {
 		return m, i, false
 	}
 	m.start, m.Key = i, object[i+1:keyEnd-1]
-	i = skipSpace(object, keyEnd)
+	i = SkipSpace(object, keyEnd)
 	if i >= len(object) || object[i] != ':' {
 		return m, i, false
 	}
-	i = skipSpace(object, i+1)
-	end := skipValue(object, i)
+	i = SkipSpace(object, i+1)
+	end := SkipValue(object, i)
 	if end <= i {
 		return m, i, false
 	}
@@ -277,37 +277,37 @@ func deleteAfter(object []byte, name string, at int) ([]byte, error) {
 
 // Elements calls yield for each element of the array in order, until yield returns false.
 func Elements(array []byte, yield func(value []byte) bool) error {
-	i := skipSpace(array, 0)
+	i := SkipSpace(array, 0)
 	if i >= len(array) || array[i] != '[' {
 		return errNoArray
 	}
-	i = skipSpace(array, i+1)
+	i = SkipSpace(array, i+1)
 	if i < len(array) && array[i] == ']' {
 		return nil
 	}
 	for i < len(array) {
-		end := skipValue(array, i)
+		end := SkipValue(array, i)
 		if end <= i {
 			break
 		}
 		if !yield(array[i:end]) {
 			return nil
 		}
-		i = skipSpace(array, end)
+		i = SkipSpace(array, end)
 		if i < len(array) && array[i] == ']' {
 			return nil
 		}
 		if i >= len(array) || array[i] != ',' {
 			break
 		}
-		i = skipSpace(array, i+1)
+		i = SkipSpace(array, i+1)
 	}
 	return errElements
 }
 
 // String decodes a JSON string. ok is false if value is not one.
 func String(value []byte) (text string, ok bool) {
-	if len(value) < 2 || value[0] != '"' || skipString(value, 0) != len(value) {
+	if len(value) < 2 || value[0] != '"' || SkipString(value, 0) != len(value) {
 		return "", false
 	}
 	inner := value[1 : len(value)-1]
@@ -346,7 +346,7 @@ func Encode(v any) ([]byte, error) {
 
 // IsObject reports whether value begins as an object.
 func IsObject(value []byte) bool {
-	i := skipSpace(value, 0)
+	i := SkipSpace(value, 0)
 	return i < len(value) && value[i] == '{'
 }
 
@@ -377,15 +377,16 @@ func unquote(key []byte) string {
 	return s
 }
 
-func skipSpace(text []byte, i int) int {
+// SkipSpace returns the index, from i on, of what is no white space.
+func SkipSpace(text []byte, i int) int {
 	for i < len(text) && (text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r') {
 		i++
 	}
 	return i
 }
 
-// skipString returns the index after the string that begins at i, or len(text) where it does not end.
-func skipString(text []byte, i int) int {
+// SkipString returns the index after the string that begins at i, or len(text) where it does not end.
+func SkipString(text []byte, i int) int {
 	for i++; i < len(text); i++ {
 		n := bytes.IndexByte(text[i:], '"')
 		if n < 0 {
@@ -403,14 +404,14 @@ func skipString(text []byte, i int) int {
 	return len(text)
 }
 
-// skipValue returns the index after the value that begins at i; i itself where none begins there.
-func skipValue(text []byte, i int) int {
+// SkipValue returns the index after the value that begins at i; i itself where none begins there.
+func SkipValue(text []byte, i int) int {
 	if i >= len(text) {
 		return i
 	}
 	switch text[i] {
 	case '"':
-		end := skipString(text, i)
+		end := SkipString(text, i)
 		if end-i < 2 || text[end-1] != '"' {
 			return i
 		}
@@ -433,7 +434,7 @@ func skipNested(text []byte, start int) int {
 	for i := start; i < len(text); i++ {
 		switch text[i] {
 		case '"':
-			i = skipString(text, i) - 1
+			i = SkipString(text, i) - 1
 		case '{', '[':
 			depth++
 		case '}', ']':

@@ -34,7 +34,7 @@ func Repeated(text []byte, compare func(a, b []byte) int) (name string, ok bool)
 		case ',':
 			isKey = len(open) > 0 && open[len(open)-1] >= 0
 		case '"':
-			end := skipString(text, i)
+			end := SkipString(text, i)
 			if isKey && end-i >= 2 {
 				key := text[i+1 : end-1]
 				if !plain(key) {

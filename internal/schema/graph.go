@@ -116,81 +116,28 @@ func (g *graph) cycle() (at *jsonschema.Schema, ok bool) {
 	return at, ok
 }
 
-// loosen undoes the places where a pattern that is not applied, and so matches everything, would
-// refuse a valid value: in a negation, a condition, a choice of exactly one, an upper count, and
-// for members that it may not be about. It also drops upper bounds that overflowed in the library.
-func (g *graph) loosen() {
-	passed := g.reaching(passedOver)
+// loosen drops upper bounds that overflowed in the library. With unapplied, a pattern of the schema is not applied, and
+// so matches everything: then loosen undoes each place where that could refuse a valid value: negations, conditions,
+// choices of exactly one, upper counts, and members that the pattern may not be about.
+func (g *graph) loosen(unapplied bool) {
 	for _, s := range g.all {
 		for _, bound := range []**int{&s.MaxLength, &s.MaxItems, &s.MaxProperties, &s.MaxContains} {
 			if *bound != nil && **bound < 0 {
 				*bound = nil
 			}
 		}
-		if len(passed) == 0 {
+		if !unapplied {
 			continue
 		}
-		if passed[s.Not] {
-			s.Not = nil
+		s.Not, s.If, s.MaxContains = nil, nil, nil
+		if len(s.AnyOf) == 0 {
+			s.AnyOf = s.OneOf
 		}
-		if passed[s.If] {
-			s.If = nil
-		}
-		if passed[s.Contains] {
-			s.MaxContains = nil
-		}
-		if slices.ContainsFunc(s.OneOf, func(next *jsonschema.Schema) bool { return passed[next] }) {
-			if len(s.AnyOf) == 0 {
-				s.AnyOf = s.OneOf
-			}
-			s.OneOf = nil
-		}
+		s.OneOf = nil
 		for re := range s.PatternProperties {
-			if isPassedOver(re) {
+			if p, ok := re.(*pattern); ok && p.re == nil {
 				s.PatternProperties[re] = &jsonschema.Schema{Bool: new(true)}
 			}
 		}
 	}
-}
-
-// passedOver reports whether s itself holds a pattern that is not applied.
-func passedOver(s *jsonschema.Schema) bool {
-	if isPassedOver(s.Pattern) {
-		return true
-	}
-	for re := range s.PatternProperties {
-		if isPassedOver(re) {
-			return true
-		}
-	}
-	return false
-}
-
-func isPassedOver(re jsonschema.Regexp) bool {
-	p, ok := re.(*pattern)
-	return ok && p.re == nil
-}
-
-// reaching returns the schemas that have, or lead to, one that is marked.
-func (g *graph) reaching(marked func(*jsonschema.Schema) bool) map[*jsonschema.Schema]bool {
-	found := slices.DeleteFunc(slices.Clone(g.all), func(s *jsonschema.Schema) bool { return !marked(s) })
-	if len(found) == 0 {
-		return nil
-	}
-	users := make(map[*jsonschema.Schema][]*jsonschema.Schema)
-	for _, s := range g.all {
-		used := func(next *jsonschema.Schema) { users[next] = append(users[next], s) }
-		sameValue(s, used)
-		partsOf(s, used)
-	}
-	reached := make(map[*jsonschema.Schema]bool)
-	for len(found) > 0 {
-		s := found[len(found)-1]
-		found = found[:len(found)-1]
-		if !reached[s] {
-			reached[s] = true
-			found = append(found, users[s]...)
-		}
-	}
-	return reached
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
 // Bounds of a number. The library turns numbers into exact fractions, so 1e1000000 would cost megabytes and seconds.
@@ -34,7 +36,7 @@ func measure(text []byte) textStats {
 	for i := 0; i < len(text); i++ {
 		switch b := text[i]; {
 		case b == '"':
-			i = endOfString(text, i)
+			i = rawjson.SkipString(text, i) - 1
 		case b == '{', b == '[':
 			depth++
 			c.values++
@@ -57,19 +59,6 @@ func measure(text []byte) textStats {
 		}
 	}
 	return c
-}
-
-// endOfString returns the index of the quote that ends the string that begins at i, or of the last byte.
-func endOfString(text []byte, i int) int {
-	for i++; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i
-		}
-	}
-	return len(text)
 }
 
 func endOfNumber(text []byte, i int) int {

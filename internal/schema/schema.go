@@ -108,9 +108,10 @@ func compileAs(draft *jsonschema.Draft, doc any) (*Schema, error) {
 	if at, ok := g.cycle(); ok {
 		return nil, fmt.Errorf("%s refers to itself without end: break the circle of $ref", pointerOf(at.Location))
 	}
-	g.loosen()
-	made := &Schema{root: root, cost: g.costs()}
+	made := &Schema{root: root}
 	made.ignored, made.broken = patterns.report()
+	g.loosen(len(made.ignored) > 0)
+	made.cost = g.costs()
 	return made, nil
 }
 
