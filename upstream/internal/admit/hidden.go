@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -16,7 +15,7 @@ const codeHiddenText = "hidden_text"
 
 // checkHidden looks for hidden characters in the descriptions and titles of a declaration, also within its schemas.
 func (a *admission) checkHidden(c *candidate) {
-	if c.refused != nil || !mayHide(c.declaration) {
+	if c.refused != nil {
 		return
 	}
 	clean, found := withoutHidden(c.declaration)
@@ -63,42 +62,21 @@ func withoutHidden(declaration []byte) (clean []byte, found []rune) {
 		case '{', '[':
 			key = ""
 		case '"':
-			end := i + 1
-			for declaration[end] != '"' {
-				if declaration[end] == '\\' {
-					end++
-				}
-				end++
-			}
-			text, _ := rawjson.String(declaration[i : end+1])
-			isKey := bytes.HasPrefix(bytes.TrimLeft(declaration[end+1:], " \t\r\n"), []byte(":"))
+			end := rawjson.SkipString(declaration, i)
+			text, _ := rawjson.String(declaration[i:end])
+			isKey := bytes.HasPrefix(bytes.TrimLeft(declaration[end:], " \t\r\n"), []byte(":"))
 			if here := hidden.Find(text); !isKey && len(here) > 0 && (key == "description" || key == "title") {
 				found = append(found, here...)
 				clean = append(append(clean, declaration[done:i]...), rawjson.Quote(hidden.Strip(text))...)
-				done = end + 1
+				done = end
 			}
 			key = ""
 			if isKey {
 				key = text
 			}
-			i = end
+			i = end - 1
 		}
 	}
 	slices.Sort(found)
 	return append(clean, declaration[done:]...), slices.Compact(found)
-}
-
-// mayHide reports whether a declaration may hold hidden characters: they are not ASCII, or written as escapes.
-func mayHide(declaration []byte) bool {
-	for i := 0; i < len(declaration); i++ {
-		switch c := declaration[i]; {
-		case c >= 0x7f:
-			return true
-		case c == '\\':
-			if i++; i == len(declaration) || strings.IndexByte(`"\/nt`, declaration[i]) < 0 {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
@@ -61,32 +62,20 @@ func (h *Hop) appendMembers(b []byte, client tool.Hop) []byte {
 
 // meta returns meta with the request's progress token and the members of the hop.
 func (h *Hop) meta(meta json.RawMessage, token string, client tool.Hop) ([]byte, error) {
-	if h == nil && !rawjson.IsNull(meta) {
-		return rawjson.Set(meta, "progressToken", rawjson.Quote(token))
-	}
-	room := len(meta) + len(token) + 24
-	if h != nil {
-		room += len(client.ClientCapabilities) + 320
-	}
-	out := make([]byte, 0, room)
 	if rawjson.IsNull(meta) {
-		out = rawjson.AppendQuote(append(out, `{"progressToken":`...), token)
-	} else {
-		all, err := rawjson.Set(meta, "progressToken", rawjson.Quote(token))
-		if err != nil {
-			return nil, err
-		}
-		// The members of the client's hop must not contradict those of this one.
-		all, _, err = rawjson.DeleteFunc(all, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, all[:bytes.LastIndexByte(all, '}')]...) // there is a member before it: the token
+		meta = json.RawMessage("{}")
 	}
-	if h != nil {
-		out = h.appendMembers(append(out, ','), client)
+	all, err := rawjson.Set(meta, "progressToken", rawjson.Quote(token))
+	if h == nil || err != nil {
+		return all, err
 	}
-	return append(out, '}'), nil
+	// The members of the client's hop must not contradict those of this one.
+	all, _, err = rawjson.DeleteFunc(all, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
+	if err != nil {
+		return nil, err
+	}
+	out := append(slices.Clip(all[:bytes.LastIndexByte(all, '}')]), ',') // the token is before it
+	return append(h.appendMembers(out, client), '}'), nil
 }
 
 // Strip returns the params of a notification without the members of _meta that belong to a hop.
@@ -119,51 +108,19 @@ func (h *Hop) CallParams(x *tool.Execution, token string) (json.RawMessage, erro
 	if err != nil {
 		return nil, err
 	}
-	own := [...]struct {
-		name  string
-		value []byte
-		done  bool
-	}{
-		{name: "name", value: rawjson.Quote(x.Tool.Native)},
-		{name: "arguments", value: x.Arguments},
-		{name: "_meta", value: meta},
+	arguments, params := x.Arguments, x.Params
+	if rawjson.IsNull(arguments) {
+		arguments = json.RawMessage("{}") // "null" is refused by servers that use the TypeScript SDK
 	}
-	if rawjson.IsNull(x.Arguments) {
-		own[1].value = []byte("{}") // "null" is refused by servers that use the TypeScript SDK
+	if rawjson.IsNull(params) {
+		params = json.RawMessage("{}")
 	}
-	// usually Params hold the arguments
-	out := make([]byte, 1, max(len(x.Params), len(x.Arguments))+len(meta)+len(x.Tool.Native)+64)
-	out[0] = '{'
-	put := func(key string, value []byte) {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, '"')
-		out = append(out, key...)
-		out = append(out, '"', ':')
-		out = append(out, value...)
+	object, err := rawjson.ReadObject(params)
+	if err != nil {
+		return nil, err
 	}
-	if !rawjson.IsNull(x.Params) {
-		err = rawjson.Members(x.Params, func(m rawjson.Member) bool {
-			for i := range own {
-				if m.Is(own[i].name) {
-					if !own[i].done {
-						put(own[i].name, own[i].value)
-					}
-					own[i].done = true
-					return true
-				}
-			}
-			put(string(m.Key), m.Value)
-			return true
-		})
-	}
-	for i := range own {
-		if !own[i].done {
-			put(own[i].name, own[i].value)
-		}
-	}
-	return append(out, '}'), err
+	return bytes.Join(object.With(rawjson.Change{Name: "name", Value: rawjson.Quote(x.Tool.Native)},
+		rawjson.Change{Name: "arguments", Value: arguments}, rawjson.Change{Name: "_meta", Value: meta}), nil), nil
 }
 
 // RequestParams returns the params of a forwarded request: r.Params with _meta replaced in its
@@ -195,16 +152,10 @@ func (h *Hop) RequestParams(r *tool.Request, token string) (json.RawMessage, err
 func (h *Hop) ListParams(cursor string) json.RawMessage {
 	out := []byte("{")
 	if cursor != "" {
-		out = append(out, `"cursor":`...)
-		out = append(out, rawjson.Quote(cursor)...)
+		out = rawjson.AppendMember(out, "cursor", rawjson.Quote(cursor))
 	}
 	if h != nil {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, `"_meta":{`...)
-		out = append(out, h.Members(tool.Hop{})...)
-		out = append(out, '}')
+		out = rawjson.AppendMember(out, "_meta", append(append([]byte("{"), h.Members(tool.Hop{})...), '}'))
 	}
 	return append(out, '}')
 }
