@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -19,11 +18,10 @@ type derivation struct {
 	trusted   bool
 	overrides []Override // those that match
 
-	hints       struct{ readOnly, destructive, idempotent, openWorld *bool } // annotations; nil where it says nothing
-	deprecated  bool                                                         // the declaration says so
-	name        nameEvidence
-	description descriptionEvidence
-	schema      schemaEvidence
+	hints      struct{ readOnly, destructive, idempotent, openWorld *bool } // annotations; nil where it says nothing
+	deprecated bool                                                         // the declaration says so
+	words      wordEvidence
+	schema     schemaEvidence
 }
 
 func (d *derivation) read() {
@@ -35,17 +33,13 @@ func (d *derivation) read() {
 		}
 	}
 	d.annotations()
-	d.name = readName(d.tool.Native, d.tool.Server)
-	d.description = readDescription(d.tool.Description, d.name.lead == reads || d.name.lead == inspects)
+	d.words = readWords(d.tool)
 	schema, _ := d.tool.RuntimeSchema()
 	d.schema = readSchema(schema)
-	if d.name.readLast && (d.description.lead.effect == reads || d.description.saysReadOnly) {
-		d.name.soft, d.name.lead = 0, reads
-	}
-	if d.name.query && (d.name.database || d.description.database) {
+	if d.words.database && d.words.query {
 		d.schema.queriesAreCode()
 	}
-	if d.name.files {
+	if d.words.files {
 		d.schema.endsArePaths()
 	}
 }
@@ -140,29 +134,13 @@ func (d *derivation) derive(f *Facts) {
 	f.Tags = d.tags(f)
 }
 
-// blockers are the effects that keep the tool from being inferred read-only, and the reason.
-func (d *derivation) blockers() (mask, string) {
-	hard := d.name.hard | d.description.hard | d.schema.hard
-	soft := d.name.soft | d.description.soft
-	why := cmp.Or(d.name.why, d.schema.why, d.description.why)
-	if hard.has(destroys) && d.builtIn() {
-		hard = hard&^(1<<destroys) | 1<<updates // an argument like overwrite is one more way to write
+// against is the evidence of an effect; "" where there is none. No words are read of the hub's own
+// tools, whose annotations are right.
+func (d *derivation) against(e effect) string {
+	if d.builtIn() {
+		return ""
 	}
-	says := d.description.saysReadOnly || d.name.saysReadOnly
-	inspected := d.name.lead == inspects
-	switch {
-	case says:
-		// "Run a read-only SQL query": what it runs is said to change nothing.
-		hard, soft = hard&^(1<<executes), 0
-	case d.schema.command, d.schema.code && !inspected:
-		hard |= 1 << executes
-		why = cmp.Or(why, "it runs what its caller writes")
-	}
-	if d.schema.command && says {
-		hard |= 1 << executes // a command line is no query
-		why = "it runs a command"
-	}
-	return hard | soft, why
+	return cmp.Or(d.words.name[e], d.schema.evidence[e], d.words.opening[e])
 }
 
 // builtIn reports whether the tool is the hub's own. Such a tool has destructiveHint if it removes
@@ -174,6 +152,7 @@ func (d *derivation) builtIn() bool {
 // declares reports whether the tool is a command that a file of the user's declares.
 func (d *derivation) declares() bool { return d.tool.Name.Source() == "declarative" }
 
+// readOnly is true only where an annotation of a trusted origin says so. Words outweigh it.
 func (d *derivation) readOnly() Fact[bool] {
 	if slices.Contains(d.tool.Tags, tagWrite) {
 		return Fact[bool]{false, Configured, "tag write"}
@@ -183,84 +162,58 @@ func (d *derivation) readOnly() Fact[bool] {
 		return Fact[bool]{false, Declared, "readOnlyHint is false"}
 	case isTrue(d.hints.destructive):
 		return Fact[bool]{false, Declared, "destructiveHint"}
-	case d.trusted && isTrue(d.hints.readOnly):
-		if why, contradicted := d.contradiction(); contradicted {
-			return Fact[bool]{false, Inferred, "readOnlyHint, but " + why}
-		}
-		return Fact[bool]{true, Declared, "readOnlyHint"}
+	case d.hints.readOnly == nil:
+		return Fact[bool]{false, Inferred, cmp.Or(d.evident(), "nothing says that it only reads")}
+	case !d.trusted:
+		return Fact[bool]{false, Inferred, "its server says so, which is not trusted"}
 	}
-	return d.inferReadOnly()
+	if why, contradicted := d.contradiction(); contradicted {
+		return Fact[bool]{false, Inferred, "readOnlyHint, but " + why}
+	}
+	return Fact[bool]{true, Declared, "readOnlyHint"}
 }
 
-// contradiction outweighs the readOnlyHint of a trusted origin: a name that destroys, or a program
-// text that nobody calls harmless. An override outweighs the contradiction.
+// contradiction outweighs the readOnlyHint of a trusted server: a name that destroys, or an argument
+// that is run. An override outweighs the contradiction.
 func (d *derivation) contradiction() (string, bool) {
-	says := d.description.saysReadOnly || d.name.saysReadOnly
-	switch {
-	case d.name.hard.has(destroys):
-		return d.name.why, true
-	case (d.schema.code || d.schema.command) && !says && d.name.lead != inspects &&
-		d.tool.Name.Source() == tool.SourceMCP:
-		return "it runs what its caller writes", true
+	if d.builtIn() {
+		return "", false
 	}
-	return "", false
+	if why := d.words.name[destroys]; why != "" {
+		return why, true
+	}
+	return "it runs what its caller writes", (d.schema.code || d.schema.command) &&
+		d.tool.Name.Source() == tool.SourceMCP
 }
 
-func (d *derivation) inferReadOnly() Fact[bool] {
-	no := func(why string) Fact[bool] { return Fact[bool]{false, Inferred, why} }
-	yes := func(why string) Fact[bool] { return Fact[bool]{true, Inferred, why} }
-	if against, why := d.blockers(); against.any() {
-		return no(why)
-	}
-	if d.schema.beyond || d.description.tooLong {
-		return no("there is more of its declaration than was read")
-	}
-	if d.name.foreign || d.description.foreign {
-		return no("its name or description is in a language that is not read here")
-	}
-	lead, where := d.name.lead, "its name begins with a verb that reads"
-	if d.name.verbless {
-		lead, where = d.description.lead.effect, "its description begins with a verb that reads"
-	}
-	switch {
-	case d.description.saysReadOnly || d.name.saysReadOnly:
-		return yes("it is said to be read-only")
-	case lead == reads || lead == inspects:
-		return yes(where)
-	case lead == produces && d.name.derivative && !d.has(ArgumentPath):
-		return yes("it hands back what it makes")
-	}
-	return no("nothing shows that it only reads")
+// evident is the gravest effect that words show; "" for none.
+func (d *derivation) evident() string {
+	return cmp.Or(d.against(destroys), d.against(sends), d.against(executes))
 }
 
 // known reports whether anything shows the effects of a tool that is not read-only.
 func (d *derivation) known() bool {
-	against, _ := d.blockers()
-	return against.any() || d.hints.readOnly != nil || d.hints.destructive != nil
+	return d.evident() != "" || d.hints.readOnly != nil || d.hints.destructive != nil
 }
 
 func (d *derivation) destructive(f *Facts) Fact[bool] {
-	if f.ReadOnly.Value {
-		return Fact[bool]{false, f.ReadOnly.Origin, "it is read-only"}
-	}
-	against, why := d.blockers()
+	why := d.against(destroys)
 	switch {
+	case f.ReadOnly.Value:
+		return Fact[bool]{false, f.ReadOnly.Origin, "it is read-only"}
 	case isTrue(d.hints.destructive):
 		return Fact[bool]{true, Declared, "destructiveHint"}
 	case d.trusted && d.hints.destructive != nil:
 		return Fact[bool]{false, Declared, "destructiveHint is false"}
-	case against.has(destroys) || f.Command.Value:
+	case why != "" || f.Command.Value:
 		return Fact[bool]{true, Inferred, cmp.Or(why, f.Command.Why)}
-	case against.any() && against&(1<<updates|1<<executes) == 0 && d.name.hard.any():
-		return Fact[bool]{false, Inferred, "it only adds: " + why}
 	}
 	return Fact[bool]{true, Inferred, "nothing says that it destroys nothing"}
 }
 
 // shown reports whether there is evidence that the tool destroys. To be destructive by default is none.
 func (d *derivation) shown(f *Facts) bool {
-	against, _ := d.blockers()
-	return f.Destructive.Value && (f.Destructive.Origin != Inferred || against.has(destroys) || f.Command.Value)
+	return f.Destructive.Value && (f.Destructive.Origin != Inferred || d.against(destroys) != "" || f.Command.Value)
 }
 
 func (d *derivation) idempotent(f *Facts) Fact[bool] {
@@ -277,7 +230,7 @@ func (d *derivation) idempotent(f *Facts) Fact[bool] {
 
 // concurrency: "Concurrency-safe is not the same as read-only." A reader with a browser or a program text shares state.
 func (d *derivation) concurrency(f *Facts) Fact[string] {
-	if f.ReadOnly.Value && !f.Command.Value && !f.Interactive.Value && !d.name.browser && !d.description.browser {
+	if f.ReadOnly.Value && !f.Command.Value && !f.Interactive.Value && !d.words.browser {
 		return Fact[string]{ConcurrencySafe, f.ReadOnly.Origin, "it is read-only"}
 	}
 	return Fact[string]{ConcurrencyByTarget, Inferred, "nothing says that two calls can run side by side"}
@@ -289,12 +242,9 @@ func (d *derivation) has(kind string) bool {
 
 func (d *derivation) command(f *Facts) Fact[bool] {
 	for _, a := range f.Arguments {
-		if a.Kind == ArgumentCommand || a.Kind == ArgumentCode && d.name.lead != inspects {
+		if a.Kind == ArgumentCommand || a.Kind == ArgumentCode {
 			return Fact[bool]{true, a.Origin, "the argument " + a.Pointer + " is run"}
 		}
-	}
-	if d.description.hard.has(executes) && strings.Contains(d.description.why, "arbitrary") {
-		return Fact[bool]{true, Inferred, d.description.why}
 	}
 	return Fact[bool]{false, Inferred, "no argument is run"}
 }
@@ -308,14 +258,13 @@ func (d *derivation) network(f *Facts) Fact[bool] {
 			return Fact[bool]{true, a.Origin, "the argument " + a.Pointer + " is an address"}
 		}
 	}
-	against, why := d.blockers()
 	switch {
-	case d.name.network || d.description.network:
+	case d.words.network:
 		return Fact[bool]{true, Inferred, "its name or description speaks of the network"}
-	case d.name.browser || d.description.browser:
+	case d.words.browser:
 		return Fact[bool]{true, Inferred, "its name or description speaks of a browser"}
-	case against.has(sends):
-		return Fact[bool]{true, Inferred, why}
+	case d.against(sends) != "":
+		return Fact[bool]{true, Inferred, d.against(sends)}
 	case f.Command.Value && !f.ReadOnly.Value:
 		return Fact[bool]{true, Inferred, "what it runs may reach anything"}
 	}
@@ -337,7 +286,7 @@ func (d *derivation) filesystem(f *Facts) Fact[bool] {
 	}
 	switch {
 	// ids in the schema show that another system keeps the files
-	case d.name.files && !inStore && !d.has(ArgumentResource):
+	case d.words.files && !inStore && !d.has(ArgumentResource):
 		return Fact[bool]{true, Inferred, "its name speaks of files"}
 	case f.Command.Value && !f.ReadOnly.Value:
 		return Fact[bool]{true, Inferred, "what it runs may touch any file"}
@@ -387,7 +336,6 @@ func (d *derivation) calledDangerous() bool {
 }
 
 func (d *derivation) access(f *Facts) Fact[[]string] {
-	against, _ := d.blockers()
 	kinds := []string{"read"}
 	add := func(is bool, kind string) {
 		if is {
@@ -396,11 +344,11 @@ func (d *derivation) access(f *Facts) Fact[[]string] {
 	}
 	add(!f.ReadOnly.Value, "write")
 	add(d.shown(f), "delete")
-	add(f.Command.Value || d.declares() || !f.ReadOnly.Value && against.has(executes), "execute")
+	add(f.Command.Value || d.declares() || !f.ReadOnly.Value && d.against(executes) != "", "execute")
 	add(f.Network.Value, "network")
 	add(f.Filesystem.Value, "filesystem")
-	add(d.name.browser || d.description.browser, "browser")
-	add(!f.ReadOnly.Value && against.has(sends), "message")
+	add(d.words.browser, "browser")
+	add(!f.ReadOnly.Value && d.against(sends) != "", "message")
 	return Fact[[]string]{kinds, Inferred, ""}
 }
 
@@ -408,17 +356,20 @@ func (d *derivation) writeEffects(f *Facts) Fact[[]string] {
 	if f.ReadOnly.Value {
 		return Fact[[]string]{nil, f.ReadOnly.Origin, "it is read-only"}
 	}
-	against, why := d.blockers()
 	var effects []string
-	for e := creates; e <= executes; e++ {
-		if against.has(e) || e == destroys && d.shown(f) || e == executes && f.Command.Value {
-			effects = append(effects, e.name())
+	for e := destroys; e <= executes; e++ {
+		if d.against(e) != "" || e == destroys && d.shown(f) || e == executes && f.Command.Value {
+			effects = append(effects, names[e])
 		}
 	}
-	if len(effects) == 0 {
+	switch {
+	case len(effects) > 0:
+	case d.has(ArgumentPath):
+		return Fact[[]string]{[]string{"create", "update"}, Inferred, "it may write to the files that it names"}
+	default:
 		return Fact[[]string]{[]string{"unknown"}, Inferred, "nothing shows what it does"}
 	}
-	return Fact[[]string]{effects, Inferred, why}
+	return Fact[[]string]{effects, Inferred, d.evident()}
 }
 
 // kind tells how the tool is executed. A tool of an MCP server is executed by MCP, whatever it does there.
@@ -461,7 +412,7 @@ func (d *derivation) tags(f *Facts) []string {
 	add(f.Filesystem.Value, tagFilesystem)
 	add(f.Command.Value, tagCommand)
 	add(f.OpenWorld.Value, tagOpenWorld)
-	add(d.name.browser || d.description.browser, tagBrowser)
+	add(d.words.browser, tagBrowser)
 	tags = append(tags, d.tool.Name.Source())
 	slices.Sort(tags)
 	return slices.Compact(tags)

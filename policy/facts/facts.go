@@ -2,11 +2,11 @@
 // reaches the network or files, how risky it is, and which of its arguments name paths, URLs,
 // commands or resources.
 //
-// Every fact is fail-closed: the worse is assumed until something shows the better. A fact has one
-// of three origins: the server declared it (annotations), the hub inferred it (name, description,
-// schema), or the operator configured it. Annotations of a server without trust tighten and never
-// loosen; those of built-in toolsets and of trusted servers do both. The operator's configuration
-// overrides everything else.
+// Every fact is fail-closed: the worse is assumed until an annotation or the operator says the better.
+// A fact has one of three origins: the server declared it (annotations), the hub inferred it, or the
+// operator configured it. Annotations of a server without trust tighten and never loosen; those of
+// built-in toolsets and of trusted servers do both. Words of names, descriptions and schemas tighten
+// and never loosen. The operator's configuration overrides everything else.
 //
 // The package decides nothing: it hands facts to policy, and to people as the standard's records.
 package facts
@@ -23,7 +23,7 @@ type Origin string
 
 const (
 	Declared   Origin = "declared"   // the tool's own annotations or schema say so
-	Inferred   Origin = "inferred"   // from name, description and schema, or the fail-closed default
+	Inferred   Origin = "inferred"   // the fail-closed default, tightened by words of name, description and schema
 	Configured Origin = "configured" // the operator says so
 )
 
@@ -101,6 +101,7 @@ type Facts struct {
 	Tags []string // sorted: exactly one of readonly and write, and what else holds
 
 	declared *tool.Tool
+	hinted   bool // its declaration says that it is read-only, true or not
 	options  Options
 	state    State // of Options, or of In
 	stands   *standing
@@ -142,7 +143,8 @@ type Options struct {
 func Of(t *tool.Tool, o Options) *Facts {
 	d := &derivation{tool: t, options: o, trusted: o.Trust || t.Name.Source() != tool.SourceMCP}
 	d.read()
-	f := &Facts{Tool: t.Name, Server: t.Server, Trusted: d.trusted, declared: t, options: o, state: o.State,
+	f := &Facts{Tool: t.Name, Server: t.Server, Trusted: d.trusted, declared: t, hinted: isTrue(d.hints.readOnly),
+		options: o, state: o.State,
 		stands: &standing{since: time.Now().UTC()}}
 	d.derive(f)
 	return f

@@ -31,12 +31,12 @@ func TestAnnotations(t *testing.T) {
 		{"get_thing", "", `{"readOnlyHint":false}`, true, false, true, facts.Declared},
 		{"get_thing", "", `{"destructiveHint":true}`, false, false, true, facts.Declared},
 		{"get_thing", "", `{"readOnlyHint":true,"destructiveHint":true}`, true, false, true, facts.Declared},
-		{"get_thing", "", `{"readOnlyHint":"false"}`, false, true, false, facts.Inferred},
-		{"get_thing", "", `[]`, false, true, false, facts.Inferred},
+		{"get_thing", "", `{"readOnlyHint":"true"}`, true, false, true, facts.Inferred},
+		{"get_thing", "", `[]`, true, false, true, facts.Inferred},
 		{"delete_thing", "", `{"readOnlyHint":true}`, true, false, true, facts.Inferred},
 		{"run_thing", sql, `{"readOnlyHint":true}`, true, false, true, facts.Inferred},
-		{"run_read_only_sql", sql, `{"readOnlyHint":true}`, true, true, false, facts.Declared},
-		{"create_thing", "", `{}`, false, false, false, facts.Inferred},
+		{"run_read_only_sql", sql, `{"readOnlyHint":true}`, true, false, true, facts.Inferred},
+		{"create_thing", "", `{}`, false, false, true, facts.Inferred},
 		{"update_thing", "", `{}`, false, false, true, facts.Inferred},
 	} {
 		f := facts.Of(made(t, c.name, "", c.properties, c.annotations), facts.Options{Trust: c.trust})
@@ -123,11 +123,12 @@ func TestTagsOfAServer(t *testing.T) {
 	if f := facts.Of(tl, facts.Options{}); f.ReadOnly.Value || f.Has("readonly") || !f.Has("dangerous") {
 		t.Errorf("a server's tag loosens: %q", f.Tags)
 	}
-	// what the operator calls dangerous is no small risk, and a classifier is told of it, even if it only reads
-	tl = made(t, "get_thing", "", "", "")
+	// what the operator calls dangerous is no small risk, even if it only reads
+	reads := made(t, "get_thing", "", "", `{"readOnlyHint":true}`)
+	tl = made(t, "get_thing", "", "", `{"readOnlyHint":true}`)
 	tl.Tags = []string{"dangerous"}
-	for _, f := range []*facts.Facts{facts.Of(tl, facts.Options{}), facts.Of(made(t, "get_thing", "", "", ""),
-		facts.Options{Overrides: []facts.Override{{Match: "*", Tags: []string{"dangerous"}}}})} {
+	for _, f := range []*facts.Facts{facts.Of(tl, facts.Options{Trust: true}),
+		facts.Of(reads, facts.Options{Trust: true, Overrides: []facts.Override{{Match: "*", Tags: []string{"dangerous"}}}})} {
 		if !f.ReadOnly.Value || f.Risk.Value != facts.RiskHigh || f.Risk.Origin != facts.Configured || f.ClassifierInput() == "" {
 			t.Errorf("a dangerous reader: %+v, %q", f.Risk, f.ClassifierInput())
 		}
@@ -172,7 +173,6 @@ func TestArguments(t *testing.T) {
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	plain := made(t, "get_thing", "Gets a thing.", "", "")
-	old := made(t, "get_thing", "Deprecated: use get_things.", "", "")
 	marked := made(t, "get_thing", "", "", `{"deprecated":true}`)
 	draft := facts.Options{Overrides: []facts.Override{{Match: "*", Lifecycle: facts.Draft}}}
 	seen := make(map[string]bool)
@@ -193,9 +193,9 @@ func TestLifecycle(t *testing.T) {
 		{plain, facts.Options{}, facts.State{Server: tool.ServerNeedsAuth}, facts.RequiresSetup},
 		{plain, facts.Options{}, facts.State{Server: tool.ServerBackoff}, facts.RequiresSetup},
 		{plain, facts.Options{}, facts.State{Deferred: true}, facts.Deferred},
-		{old, facts.Options{}, facts.State{Deferred: true}, facts.Deprecated},
+		{marked, facts.Options{}, facts.State{Deferred: true}, facts.Deprecated},
 		{marked, facts.Options{}, facts.State{}, facts.Deprecated},
-		{old, facts.Options{}, facts.State{Gone: true}, facts.Retired},
+		{marked, facts.Options{}, facts.State{Gone: true}, facts.Retired},
 	} {
 		f := facts.Of(c.of, c.o)
 		before := f.Lifecycle
@@ -258,9 +258,7 @@ func TestReferencesThatMultiply(t *testing.T) {
 	}
 	tl := made(t, "get_thing", "", `},"allOf":[{"$ref":"#/$defs/d0"}],"$defs":{`+strings.Join(defs, ","), "")
 	began := time.Now()
-	if f := facts.Of(tl, facts.Options{}); f.ReadOnly.Value {
-		t.Errorf("%+v", f.ReadOnly)
-	}
+	facts.Of(tl, facts.Options{})
 	if took := time.Since(began); took > 2*time.Minute {
 		t.Errorf("took %s", took)
 	}
@@ -270,18 +268,19 @@ func FuzzOf(f *testing.F) {
 	f.Add("get_thing", "Gets a thing.", `{"type":"object","properties":{"path":{"type":"string"}}}`, `{"readOnlyHint":true}`, true)
 	f.Add("delete", "", `{"properties":{"a":{"anyOf":[{"properties":{"b":{"enum":["delete"]}}}]}}}`, `{"destructiveHint":true}`, false)
 	f.Add("", "\u0000", `[]`, `null`, false)
+	f.Add("GET_2xX\u00e9", "A.B. \u00e9", `[]`, `null`, false)
 	f.Fuzz(func(t *testing.T, name, description, schema, annotations string, trust bool) {
 		declaration := `{"name":"x","inputSchema":` + schema + `,"annotations":` + annotations + `}`
 		tl := &tool.Tool{Name: tool.MCPName("s", name), Server: "s", Native: name, Description: description,
 			Declaration: json.RawMessage(declaration), InputSchema: json.RawMessage(schema)}
 		got := facts.Of(tl, facts.Options{Trust: trust})
-		if got.ReadOnly.Value && got.Destructive.Value {
-			t.Error("read-only and destructive")
+		if got.ReadOnly.Value && (got.Destructive.Value || !trust) {
+			t.Errorf("read-only: %+v, destructive: %+v", got.ReadOnly, got.Destructive)
 		}
 		if got.Has("readonly") == got.Has("write") || !slices.IsSorted(got.Tags) {
 			t.Errorf("tags %q", got.Tags)
 		}
-		if got.ReadOnly.Value != got.Has("readonly") || got.ReadOnly.Value && !trust && got.Risk.Value != facts.RiskLow && got.Risk.Value != facts.RiskMedium {
+		if got.ReadOnly.Value != got.Has("readonly") || got.ReadOnly.Value && got.Risk.Value != facts.RiskLow && got.Risk.Value != facts.RiskMedium {
 			t.Errorf("read-only %+v, risk %+v", got.ReadOnly, got.Risk)
 		}
 		for _, record := range []any{got.Declaration(), got.Interface(), got.ExecutionProfile(), got.PermissionProfile(), got.SchedulerPolicy()} {

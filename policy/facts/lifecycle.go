@@ -40,11 +40,8 @@ const (
 
 // lifecycle infers the state of the tool from its declaration alone.
 func (d *derivation) lifecycle() Fact[string] {
-	switch {
-	case d.deprecated:
+	if d.deprecated {
 		return Fact[string]{Deprecated, Declared, "its declaration says so"}
-	case d.description.deprecated:
-		return Fact[string]{Deprecated, Inferred, "its description says so"}
 	}
 	return Fact[string]{Available, Inferred, "its origin offers it"}
 }

@@ -145,7 +145,8 @@ func TestResultBounds(t *testing.T) {
 
 func TestSchedulerPolicy(t *testing.T) {
 	t.Parallel()
-	reader := facts.Of(made(t, "get_thing", "", "", ""), facts.Options{}).SchedulerPolicy()
+	const readOnly = `{"readOnlyHint":true}`
+	reader := facts.Of(made(t, "get_thing", "", "", readOnly), facts.Options{Trust: true}).SchedulerPolicy()
 	if !reader.ConcurrencySafe || len(reader.Locks) != 0 || reader.SiblingFailure != "ignore" || reader.Interrupt != "cancel" {
 		t.Errorf("%+v", reader)
 	}
@@ -158,7 +159,7 @@ func TestSchedulerPolicy(t *testing.T) {
 	if alone.ConcurrencySafe || alone.MaxParallel != 1 || alone.Locks[0].Mode != "exclusive" || alone.Interrupt != "block" {
 		t.Errorf("%+v", alone)
 	}
-	if p := facts.Of(made(t, "browser_get_text", "", "", ""), facts.Options{}).SchedulerPolicy(); p.ConcurrencySafe {
+	if p := facts.Of(made(t, "browser_get_text", "", "", readOnly), facts.Options{Trust: true}).SchedulerPolicy(); p.ConcurrencySafe {
 		t.Errorf("two readers share a browser: %+v", p)
 	}
 }

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -9,8 +10,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 )
 
-// Bounds of reading a schema. What lies beyond them is unknown, and a tool with such a schema is
-// never inferred read-only.
+// Bounds of reading a schema. What lies beyond them is unknown: arguments there are not declared.
 const (
 	maxSchemaDepth         = 12
 	maxProperties          = 1000
@@ -22,18 +22,15 @@ const (
 
 // schemaEvidence is the evidence of an input schema.
 type schemaEvidence struct {
-	evidence
+	evidence   evidence
 	root       []byte
 	work       int
 	references int
 	following  []string // references that lead to where reading is now
 	arguments  []Argument
 	properties int
-	beyond     bool // there is more of it than was read
 	command    bool // takes a command
 	code       bool // takes a program text
-	method     bool // takes the name of a method, any
-	body       bool // takes what a request carries
 	queries    []property
 	ends       []property // from where something goes, or to where
 	declared   []string   // pointers of all properties
@@ -56,11 +53,10 @@ type property struct {
 	remote      bool // stands beside the name of a repository or bucket
 }
 
+// enums are the values that a property may have.
 type enums struct {
-	any     bool
-	effects mask
-	word    string
-	unsafe  bool // among them an HTTP method that changes something
+	any      bool
+	evidence evidence // of those that begin with a verb
 }
 
 // readSchema reads an input schema.
@@ -68,13 +64,6 @@ func readSchema(schema []byte) schemaEvidence {
 	var s schemaEvidence
 	s.root = schema
 	s.object(schema, "", 0, false)
-	address := slices.ContainsFunc(s.arguments, func(a Argument) bool { return a.Kind == ArgumentURL })
-	if address && s.method {
-		s.add(verb{effect: updates}, "method", "it takes the HTTP")
-	}
-	if address && s.body {
-		s.add(verb{effect: sends}, "body", "it sends the")
-	}
 	return s
 }
 
@@ -82,7 +71,6 @@ func readSchema(schema []byte) schemaEvidence {
 func (s *schemaEvidence) object(schema []byte, pointer string, depth int, remote bool) {
 	s.work += 1 + len(schema)/4096
 	if depth > maxSchemaDepth || s.work > maxWork {
-		s.beyond = true
 		return
 	}
 	var properties []byte
@@ -103,8 +91,6 @@ func (s *schemaEvidence) object(schema []byte, pointer string, depth int, remote
 			s.items(m.Value, pointer, depth, remote)
 		case "$ref":
 			s.reference(m.Value, pointer, depth, remote)
-		case "$dynamicRef", "$recursiveRef", "patternProperties", "dependentSchemas":
-			s.beyond = true
 		}
 		return true
 	})
@@ -115,7 +101,6 @@ func (s *schemaEvidence) object(schema []byte, pointer string, depth int, remote
 	_ = rawjson.Members(properties, func(m rawjson.Member) bool {
 		s.properties++
 		if s.properties > maxProperties {
-			s.beyond = true
 			return false
 		}
 		p := s.property(m, pointer, remote)
@@ -134,7 +119,6 @@ func (s *schemaEvidence) reference(value []byte, pointer string, depth int, remo
 	}
 	schema, ok := s.at(ref)
 	if !ok {
-		s.beyond = true
 		return
 	}
 	s.following = append(s.following, ref)
@@ -261,21 +245,9 @@ func (e *enums) value(value []byte) {
 		return
 	}
 	e.any = true
-	switch strings.ToLower(text) {
-	case "post", "put", "patch", "delete":
-		e.unsafe = true
+	if words := split(text); len(words) > 0 {
+		e.evidence.add(effectOf(words[0]), text, "it can be told to")
 	}
-	first := true
-	tokens(text, func(word []byte) {
-		if v := verbOf(string(word)); first && v.effect.writes() {
-			// A value of one word names an action, even if the word is a noun elsewhere.
-			if whole := len(word) == len(text); !v.soft || whole {
-				e.effects |= 1 << v.effect
-				e.word = text
-			}
-		}
-		first = false
-	})
 }
 
 // judge adds the evidence of one property, and its argument.
@@ -287,17 +259,13 @@ func (s *schemaEvidence) judge(p *property) {
 	if p.secret() {
 		s.sensitive = append(s.sensitive, p.pointer)
 	}
-	if p.has.effects.any() && chooses(last) {
-		for e := creates; e <= executes; e++ {
-			if p.has.effects.has(e) {
-				s.add(verb{effect: e}, p.has.word, "it can be told to")
-			}
+	if chooses(last) {
+		for e := destroys; e <= executes; e++ {
+			s.evidence[e] = cmp.Or(s.evidence[e], p.has.evidence[e])
 		}
 	}
 	if p.types == "boolean" {
-		if v := verbOf(first); !v.soft && first != "enable" && first != "disable" {
-			s.add(v, p.name, "it has the switch")
-		}
+		s.evidence.add(effectOf(first), p.name, "it has the switch")
 		return
 	}
 	if p.types == "number" || p.types == "integer" {
@@ -307,13 +275,6 @@ func (s *schemaEvidence) judge(p *property) {
 		return
 	}
 	switch last {
-	case "method", "verb":
-		s.method = s.method || !p.has.any
-		if p.has.unsafe {
-			s.add(verb{effect: updates}, p.name, "it takes the HTTP")
-		}
-	case "body", "payload":
-		s.body = true
 	case "query", "statement", "q":
 		s.queries = append(s.queries, *p)
 	case "source", "src", "destination", "dest", "dst":
@@ -361,10 +322,7 @@ func (s *schemaEvidence) argument(p *property, last string) {
 	case ArgumentCode:
 		s.code = true
 	case ArgumentPath:
-		if p.output() {
-			write = true
-			s.add(verb{effect: creates}, p.name, "it saves to the file")
-		}
+		write = p.output()
 	}
 	s.argue(p, kind, why, write)
 }

@@ -101,7 +101,7 @@ func TestOwnFiles(t *testing.T) {
 	}
 	g, err := gate.New(gate.Config{Limits: target.Config{ExemptPaths: []string{filepath.ToSlash(dir) + "/rules/**", "**/run/**"}},
 		Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{{Match: []string{"mcp.*"}, Then: tool.Allow}}}}},
-		gate.Options{Dir: dir, State: filepath.Join(dir, "link", "state"),
+		gate.Options{Dir: dir, State: filepath.Join(dir, "link", "state"), Sources: map[string]gate.ToolSource{"files": {Trust: true}},
 			Own: []string{filepath.Join(dir, "link", "config.yaml"), filepath.Join(dir, "rules", "own.yaml")}})
 	if err != nil {
 		t.Fatal(err)

@@ -79,10 +79,12 @@ const maxListedTargets = 3 // of a call
 // effect says what a tool of these facts may do.
 func effect(f *facts.Facts) string {
 	text := "it may change things"
-	if f.ReadOnly.Value {
+	switch {
+	case f.ReadOnly.Value:
 		text = "it only reads"
-	}
-	if f.Destructive.Value {
+	case f.LooksReadOnly():
+		text = "it may only read; mcp-toolhub policy suggest --apply can say so"
+	case f.Destructive.Value:
 		text = "it may remove or replace what is there"
 	}
 	return text + " (" + string(f.ReadOnly.Origin) + ")"

@@ -46,8 +46,8 @@ func Choices(d *tool.PermissionDecision) []policy.Choice {
 }
 
 // Suggest returns the answer that the hub suggests where d asks about r, and the reason for people.
-// It suggests to deny a call that a limit or a hook objects to, that could not be judged, or that
-// has a high risk, and to allow once a call that only reads and reaches nothing beyond its server.
+// It suggests to deny a call that a limit or a hook objects to, that could not be judged, or whose
+// tool is tagged dangerous, and to allow once a call that only reads and reaches nothing beyond its server.
 // It returns "" for all others. The suggestion decides nothing.
 func Suggest(r *policy.Request, d *tool.PermissionDecision) (choice policy.Choice, why string) {
 	kind, _ := d.Reason["type"].(string)
@@ -62,8 +62,8 @@ func Suggest(r *policy.Request, d *tool.PermissionDecision) (choice policy.Choic
 		return policy.DenyOnce, "the condition of a rule could not be evaluated"
 	case f == nil:
 		return policy.DenyOnce, "nothing is known of the tool"
-	case f.Risk.Value == facts.RiskCritical, f.Risk.Value == facts.RiskHigh:
-		return policy.DenyOnce, "its risk is " + f.Risk.Value
+	case f.Has("dangerous"):
+		return policy.DenyOnce, "its tool is tagged dangerous"
 	case f.ReadOnly.Value && f.Risk.Value == facts.RiskLow && !f.Network.Value && !f.OpenWorld.Value:
 		return policy.AllowOnce, "it only reads, and reaches nothing beyond its server"
 	}

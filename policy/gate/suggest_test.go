@@ -15,6 +15,8 @@ func TestSuggest(t *testing.T) {
 	of := func(risk string, readOnly bool) *facts.Facts {
 		return &facts.Facts{Risk: facts.Fact[string]{Value: risk}, ReadOnly: facts.Fact[bool]{Value: readOnly}}
 	}
+	dangerous := of(facts.RiskCritical, false)
+	dangerous.Tags = []string{"dangerous"}
 	open := of(facts.RiskLow, true)
 	open.OpenWorld.Value = true
 	because := func(kind string) map[string]any { return map[string]any{"type": kind, "message": "m"} }
@@ -28,8 +30,8 @@ func TestSuggest(t *testing.T) {
 		"reads, and tells strangers":  {open, because("default"), ""},
 		"reads, but what":             {of(facts.RiskMedium, true), because("default"), ""},
 		"writes":                      {of(facts.RiskMedium, false), because("default"), ""},
-		"high":                        {of(facts.RiskHigh, false), because("default"), policy.DenyOnce},
-		"critical":                    {of(facts.RiskCritical, false), because("rule"), policy.DenyOnce},
+		"nothing shows what it does":  {of(facts.RiskHigh, false), because("default"), ""},
+		"dangerous":                   {dangerous, because("rule"), policy.DenyOnce},
 		"reads beyond a limit":        {of(facts.RiskLow, true), because("limit"), policy.DenyOnce},
 		"reads against a hook":        {of(facts.RiskLow, true), because("hook"), policy.DenyOnce},
 		"a condition that has failed": {of(facts.RiskLow, true), map[string]any{"type": "rule", "condition_error": "x"}, policy.DenyOnce},

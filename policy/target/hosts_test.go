@@ -297,7 +297,7 @@ func TestLimits(t *testing.T) {
 	root, outside := tree(t)
 	l := limits(t, target.Config{DeniedHosts: []string{"169.254.0.0/16", "*.evil.com", "bad.com"}, DeniedDomains: []string{"Worse.COM."},
 		AllowedDomains: []string{"example.com", "worse.com", "evil.com", "bad.com"}, AllowedHosts: []string{"10.0.0.0/8", "::1"}})
-	write, read := plan(t, "write", `"path":{"type":"string"}`), plan(t, "get", `"path":{"type":"string"}`)
+	write, read := plan(t, "write", `"path":{"type":"string"}`), plan(t, "get", `"path":{"type":"string"}`, readOnly)
 	fetch := plan(t, "fetch", `"url":{"type":"string"}`)
 	for _, c := range []struct {
 		p         *target.Plan

@@ -23,15 +23,17 @@ import (
 )
 
 // plan returns the plan of a tool with the given properties; name says whether it reads or writes.
-func plan(tb testing.TB, name, properties string) *target.Plan {
+func plan(tb testing.TB, name, properties string, overrides ...facts.Override) *target.Plan {
 	tb.Helper()
 	schema := `{"type":"object","properties":{` + properties + `}}`
 	if !json.Valid([]byte(schema)) {
 		tb.Fatalf("%s is no JSON", schema)
 	}
 	return target.Find(facts.Of(&tool.Tool{Name: tool.MCPName("s", name), Server: "s", Native: name,
-		Declaration: json.RawMessage(`{}`), InputSchema: json.RawMessage(schema)}, facts.Options{}))
+		Declaration: json.RawMessage(`{}`), InputSchema: json.RawMessage(schema)}, facts.Options{Overrides: overrides}))
 }
+
+var readOnly = facts.Override{Match: "*", ReadOnly: new(true)}
 
 func resolve(tb testing.TB, p *target.Plan, arguments any, root target.Root) []target.Target {
 	tb.Helper()

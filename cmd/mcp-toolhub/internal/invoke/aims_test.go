@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
@@ -56,7 +57,13 @@ func TestExecutorsKnowWhatWasPermitted(t *testing.T) {
 	}
 	var told []tool.Aim
 	b := aimed(t, "read_text", &told)
-	b.guarded(t, policy.Rule{Match: []string{"mcp.*"}, Then: tool.Allow})
+	reads := facts.Config{Tools: []facts.Override{{Match: "*", ReadOnly: new(true)}}}
+	allow := policy.Rule{Match: []string{"mcp.*"}, Then: tool.Allow}
+	g, err := gate.New(gate.Config{Tools: reads, Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{allow}}}}, gate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.guarded(t).Store(g)
 	if o := b.aimAt(t.Context(), link); o.Status != tool.StatusSucceeded {
 		t.Fatalf("%s %s", o.Status, o.Result)
 	}
