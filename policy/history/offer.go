@@ -2,7 +2,9 @@ package history
 
 import (
 	"context"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -120,6 +122,12 @@ func holdsScope(s, t policy.Scope) bool {
 	return t.Kind == s.Kind && t.Remote == s.Remote && t.Write == s.Write && beneath(t.Under, s.Under)
 }
 
+// cover is the places of calls that people answered alike. Paths are absolute and clean.
+type cover struct {
+	home  string
+	times map[string]int // calls by directory
+}
+
 // above returns the directory that holds dir and at least Least other places or answers: dir itself
 // where it has enough, and otherwise the nearest one above that may be named.
 func (c *cover) above(dir string) string {
@@ -136,4 +144,24 @@ func (c *cover) above(dir string) string {
 		}
 		at = next
 	}
+}
+
+// isArea reports whether dir may be named though nobody was asked about it itself: it is not the
+// root or right beneath it, and not the user's directory or above that.
+func (c *cover) isArea(dir string) bool {
+	parent := path.Dir(dir)
+	return parent != dir && path.Dir(parent) != parent && !beneath(c.home, dir)
+}
+
+// beneath reports whether p is dir or in it.
+func beneath(p, dir string) bool {
+	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// parentOf is the directory of p; p itself for a path of another system.
+func parentOf(p string) string {
+	if !strings.HasPrefix(p, "/") {
+		return p
+	}
+	return path.Dir(p)
 }

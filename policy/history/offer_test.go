@@ -8,7 +8,6 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
@@ -93,7 +92,7 @@ func TestOfferIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := gate.New(gate.Config{Limits: target.Config{}, Tools: facts.Config{}}, gate.Options{Dir: homeOf, Home: homeOf, Grants: grants})
+	g, err := gate.New(gate.Config{Limits: target.Config{}, Tools: readers()}, gate.Options{Dir: homeOf, Home: homeOf, Grants: grants})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,12 @@
 package history
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // Least is how many equal answers make a habit: fewer bring about no rule, and no offer.
@@ -22,7 +25,6 @@ const Least = 3
 type Past struct {
 	Calls []Call // oldest first
 	Tools Tools
-	Home  string // the user's directory, which no rule covers as a whole; "" where it is not known
 
 	// Gate returns the gate in force with some rules more, and without remembered answers.
 	Gate func(more []policy.Rule) (*gate.Gate, error)
@@ -59,344 +61,168 @@ type example struct {
 	call    *Call
 	r       policy.Request
 	asks    bool // the policy in force asks about it
-	open    bool // a rule can allow it
 	scopes  []policy.Scope
-	bounded bool // by scopes; otherwise it can be allowed by its very arguments alone
+	bounded bool // by scopes; otherwise only its very arguments can be remembered
 }
 
-// learner finds rules.
-type learner struct {
-	past Past
-	all  []*example
-	out  *Suggested
-}
-
-// habit is what one caller does with one tool, or with several that only read.
+// habit is what one caller does with one tool.
 type habit struct {
-	tools    []string
-	actor    string
-	allowed  []*example // by people, and not by the policy
-	denied   []*example // by people
-	obscured bool       // something was denied that nobody can look at any more
+	tool, server, actor string
+
+	calls    []*example
+	allowed  []*example     // by people, and not by the policy
+	refused  map[string]int // how often people denied, by arguments
+	excluded bool           // no rule is about it
 }
 
-// Suggest finds the fewest rules that allow what people allowed. A rule has Least calls behind it
-// for each place that it names. It is about the tools, callers and kinds of targets that people
-// allowed. No rule lets through a call of the history that a person denied: the gate is asked about
-// each.
+// Suggest finds rules that allow what people allowed: one for each caller and server, which names
+// the tools that were allowed at least Least times, and never denied. Of a tool that was denied as
+// well, a rule allows the very arguments that were only allowed. No rule is about a dangerous tool,
+// or one whose calls are aimed at paths, hosts or commands: remembered answers bound those, and a
+// rule would not. The gate is asked about each call.
 func Suggest(ctx context.Context, p Past) (*Suggested, error) {
-	l := &learner{past: p, out: &Suggested{}}
-	habits, err := l.read(ctx)
+	out := &Suggested{}
+	now, err := p.Gate(nil)
 	if err != nil {
 		return nil, err
 	}
-	var rules []policy.Rule
-	for _, h := range habits {
-		found, err := l.learn(ctx, h)
-		if err != nil {
-			return nil, err
-		}
-		rules = append(rules, found...)
-	}
-	if err := l.prove(ctx, merged(rules)); err != nil {
-		return nil, err
-	}
-	return l.out, nil
-}
-
-// read looks at each call as the gate in force sees it, and sorts the answers of people by what they are about.
-func (l *learner) read(ctx context.Context) ([]*habit, error) {
-	now, err := l.past.Gate(nil)
-	if err != nil {
-		return nil, err
-	}
-	wide, err := l.past.Gate([]policy.Rule{{ID: "all", Match: []string{"*"}, Then: tool.Allow}})
-	if err != nil {
-		return nil, err
-	}
-	habits := make(map[string]*habit)
-	for i := range l.past.Calls {
-		c := &l.past.Calls[i]
+	all := make(map[[2]string]*habit)
+	for i := range p.Calls {
+		c := &p.Calls[i]
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		e := &example{call: c}
-		r, lost := c.request(ctx, now, l.past.Tools)
-		l.count(c, lost)
-		h := habits[string(c.Tool)+"\n"+c.Actor.Name]
-		if h == nil {
-			h = &habit{tools: []string{string(c.Tool)}, actor: c.Actor.Name}
-			habits[string(c.Tool)+"\n"+c.Actor.Name] = h
+		key := [2]string{string(c.Tool), c.Actor.Name}
+		if all[key] == nil {
+			all[key] = &habit{tool: string(c.Tool), actor: c.Actor.Name, refused: make(map[string]int)}
 		}
+		r, lost := c.request(ctx, now, p.Tools)
+		out.count(c, lost)
 		if lost != "" {
-			h.obscured = h.obscured || c.Answer == Denied
+			all[key].excluded = all[key].excluded || c.Answer == Denied // nobody knows what was denied
 			continue
 		}
-		e.r = r
+		e := &example{call: c, r: r}
 		d := now.Engine().Decide(ctx, r)
-		e.asks = d.Behavior == tool.Ask
-		e.open = wide.Engine().Decide(ctx, r).Behavior == tool.Allow
-		e.scopes, e.bounded = now.Engine().Scopes(r)
-		l.all = append(l.all, e)
-		switch {
-		case c.Answer == Denied:
-			h.denied = append(h.denied, e)
-		case c.Answer == Allowed && e.asks && e.open:
-			h.allowed = append(h.allowed, e)
+		if e.asks = d.Behavior == tool.Ask; c.Answer == Allowed && d.Behavior == tool.Allow {
+			out.Spared++
+		}
+		all[key].take(e)
+	}
+	for _, group := range byServer(all) {
+		if err := out.try(ctx, p, group); err != nil {
+			return nil, err
 		}
 	}
-	return pooled(habits), nil
+	slices.SortStableFunc(out.Suggestions, func(a, b Suggestion) int { return len(b.Calls) - len(a.Calls) })
+	return out, nil
 }
 
-func (l *learner) count(c *Call, lost string) {
+func (s *Suggested) count(c *Call, lost string) {
 	if lost != "" {
-		l.out.Untold++
+		s.Untold++
 	}
 	switch c.Answer {
 	case Allowed:
-		l.out.Allowed++
+		s.Allowed++
 	case Denied:
-		l.out.Denied++
+		s.Denied++
 	}
 }
 
-// pooled puts habits together that one rule can be about: those of one caller with the tools of one
-// server that only read, and that are aimed at paths.
-func pooled(habits map[string]*habit) (all []*habit) {
-	pools := make(map[string]*habit)
-	for _, h := range sorted(habits) {
-		if len(h.allowed) == 0 || h.obscured {
-			continue
-		}
-		if !slices.ContainsFunc(h.allowed, func(e *example) bool { return !e.readsPaths() }) {
-			server := h.allowed[0].r.Tool.Server + "\n" + h.actor
-			if p := pools[server]; p != nil {
-				p.tools, p.allowed, p.denied = append(p.tools, h.tools...), append(p.allowed, h.allowed...),
-					append(p.denied, h.denied...)
-				continue
-			}
-			pools[server] = h
-		}
-		all = append(all, h)
+func (h *habit) take(e *example) {
+	h.server = e.r.Tool.Server
+	h.calls = append(h.calls, e)
+	h.excluded = h.excluded || e.r.Facts.Has("dangerous") || slices.ContainsFunc(e.r.Targets,
+		func(t target.Target) bool { return t.Kind != target.Resource || t.Fault != "" })
+	switch {
+	case e.call.Answer == Denied:
+		h.refused[compact(e.r.Input)]++
+	case e.call.Answer == Allowed && e.asks:
+		h.allowed = append(h.allowed, e)
 	}
-	return all
 }
 
-func sorted(habits map[string]*habit) (all []*habit) {
-	for _, h := range habits {
-		all = append(all, h)
-	}
-	slices.SortFunc(all, func(a, b *habit) int {
-		return cmp.Or(cmp.Compare(a.tools[0], b.tools[0]), cmp.Compare(a.actor, b.actor))
-	})
-	return all
-}
-
-// readsPaths reports whether the call only reads files.
-func (e *example) readsPaths() bool {
-	return e.bounded && len(e.scopes) > 0 && e.r.Facts.ReadOnly.Value &&
-		!slices.ContainsFunc(e.scopes, func(s policy.Scope) bool { return s.Under == "" || s.Write })
-}
-
-// learn finds rules for one habit: for what is bounded by its targets, and for what is allowed by its very arguments.
-func (l *learner) learn(ctx context.Context, h *habit) (rules []policy.Rule, err error) {
-	var bounded []*example
-	var exact []*example
+// exactly is the condition that a call has arguments that people allowed Least times and never
+// denied; "" where there are none.
+func (h *habit) exactly() string {
+	times := make(map[string]int)
+	var often []string
 	for _, e := range h.allowed {
-		switch {
-		case e.bounded:
-			bounded = append(bounded, e)
-		case e.repeatable():
-			exact = append(exact, e)
+		text := compact(e.r.Input)
+		if times[text]++; times[text] == Least && h.refused[text] == 0 && text != "" {
+			often = append(often, text)
 		}
 	}
-	for len(bounded) >= Least {
-		r, wrong, err := l.narrow(ctx, h, bounded)
-		if err != nil {
-			return nil, err
-		}
-		if r != nil && len(wrong) == 0 {
-			rules = append(rules, *r)
-			break
-		}
-		left, out := without(bounded, wrong)
-		bounded, exact = left, append(exact, out...)
+	if len(often) == 0 || len(often) > maxListed {
+		return ""
 	}
-	if text := same(exact); text != "" {
-		r := h.rule(text, "the same call")
-		wrong, err := l.through(ctx, r, h.denied)
-		if err != nil {
-			return nil, err
-		}
-		if len(wrong) == 0 {
-			rules = append(rules, r)
-		}
-	}
-	return rules, nil
+	slices.Sort(often)
+	return "arguments in [" + strings.Join(often, ", ") + "]"
 }
 
-// maxTries bounds how often a condition is narrowed.
-const maxTries = 4
+// maxListed bounds the calls that a condition lists. With more, a person would not read it.
+const maxListed = 8
 
-// narrow writes a rule for calls that people allowed, and narrows it until it lets nothing through
-// that they denied. Where that does not succeed, wrong is what it lets through. The rule is nil
-// where the calls have nothing in common.
-func (l *learner) narrow(ctx context.Context, h *habit, allowed []*example) (r *policy.Rule, wrong []*example,
-	err error) {
-	w := l.draft(h, allowed)
-	if w == nil {
-		return nil, nil, nil
-	}
-	for range maxTries {
-		rule := h.rule(w.text(), w.says())
-		if wrong, err = l.through(ctx, rule, h.denied); err != nil || len(wrong) == 0 || !w.separate(wrong) {
-			return &rule, wrong, err
-		}
-	}
-	return nil, wrong, nil
+// group is the habits that one rule is about.
+type group struct {
+	habits []*habit
+	when   string
 }
 
-// slips reports whether so few calls were denied beside those that were allowed that people may have slipped.
-func slips(denied, allowed int) bool { return 10*denied <= allowed }
-
-// without leaves out calls that are aimed at what people denied more than now and then. Where there
-// are none such, it leaves out all.
-func without(allowed, wrong []*example) (left, out []*example) {
-	times := func(calls []*example) map[policy.Scope]int {
-		all := make(map[policy.Scope]int)
-		for _, e := range calls {
-			for _, s := range e.scopes {
-				all[s]++
+// byServer returns what rules can be about.
+func byServer(all map[[2]string]*habit) (groups []group) {
+	habits := slices.SortedFunc(maps.Values(all), func(a, b *habit) int {
+		return cmp.Or(cmp.Compare(a.server, b.server), cmp.Compare(a.actor, b.actor), cmp.Compare(a.tool, b.tool))
+	})
+	var exact []group
+	for _, h := range habits {
+		switch n := len(groups); {
+		case h.excluded || len(h.allowed) < Least:
+		case len(h.refused) > 0:
+			if when := h.exactly(); when != "" {
+				exact = append(exact, group{[]*habit{h}, when})
 			}
-		}
-		return all
-	}
-	yes, no := times(allowed), times(wrong)
-	for _, e := range allowed {
-		if !slices.ContainsFunc(e.scopes, func(s policy.Scope) bool { return !slips(no[s], yes[s]) }) {
-			left = append(left, e)
-		} else {
-			out = append(out, e)
+		case n > 0 && groups[n-1].habits[0].server == h.server && groups[n-1].habits[0].actor == h.actor:
+			groups[n-1].habits = append(groups[n-1].habits, h)
+		default:
+			groups = append(groups, group{habits: []*habit{h}})
 		}
 	}
-	if len(left) == len(allowed) {
-		return nil, allowed // another try would end as this one
+	return append(groups, exact...)
+}
+
+// try suggests the rule about a group, with the calls that the policy would then allow.
+func (s *Suggested) try(ctx context.Context, p Past, g group) error {
+	rule := policy.Rule{Actor: []string{g.habits[0].actor}, When: g.when, Then: tool.Allow,
+		Reason: "as people allowed before"}
+	for _, h := range g.habits {
+		rule.Match = append(rule.Match, h.tool)
 	}
-	return left, out
-}
-
-// rule is the rule about the habit with that condition. Its id tells equal rules.
-func (h *habit) rule(when, says string) policy.Rule {
-	return named(policy.Rule{Match: h.tools, Actor: []string{h.actor}, When: when, Then: tool.Allow,
-		Reason: "as people allowed before: " + says})
-}
-
-func named(r policy.Rule) policy.Rule {
-	r.ID = ""
-	text, err := json.Marshal(r)
+	rule.ID = "learned-" + tool.Digest(fmt.Append(nil, rule.Match, rule.Actor, rule.When))[:8]
+	with, err := p.Gate([]policy.Rule{rule})
 	if err != nil {
-		text = fmt.Append(nil, r) // cannot be: nothing in it but strings
+		return fmt.Errorf("try a rule: %w", err)
 	}
-	r.ID = "learned-" + tool.Digest(text)[:8]
-	return r
-}
-
-// through are those of calls that the policy with the rule allows.
-func (l *learner) through(ctx context.Context, r policy.Rule, calls []*example) (found []*example, err error) {
-	if len(calls) == 0 {
-		return nil, nil
-	}
-	g, err := l.past.Gate([]policy.Rule{r})
-	if err != nil {
-		return nil, fmt.Errorf("try a rule: %w", err)
-	}
-	for _, e := range calls {
-		if g.Engine().Decide(ctx, e.r).Behavior == tool.Allow {
-			found = append(found, e)
-		}
-	}
-	return found, nil
-}
-
-// merged makes one rule of those that differ in the tool alone, and then of those that differ in the caller alone.
-func merged(rules []policy.Rule) []policy.Rule {
-	for _, key := range []func(policy.Rule) (same string, list *[]string){
-		func(r policy.Rule) (string, *[]string) { return strings.Join(r.Actor, "\n") + "\x00" + r.When, nil },
-		func(r policy.Rule) (string, *[]string) { return strings.Join(r.Match, "\n") + "\x00" + r.When, nil },
-	} {
-		at := make(map[string]int)
-		var out []policy.Rule
-		for _, r := range rules {
-			same, _ := key(r)
-			i, known := at[same]
-			if !known {
-				at[same] = len(out)
-				out = append(out, r)
-				continue
-			}
-			m := out[i]
-			m.Match, m.Actor = union(m.Match, r.Match), union(m.Actor, r.Actor)
-			out[i] = named(m)
-		}
-		rules = out
-	}
-	return rules
-}
-
-func union(a, b []string) []string {
-	all := slices.Concat(a, b)
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// prove takes those rules that let nothing through that a person denied, the ones with most calls
-// first, and leaves out those that add nothing.
-func (l *learner) prove(ctx context.Context, rules []policy.Rule) error {
-	spared := make(map[*example]bool)
-	var found []Suggestion
-	byRule := make(map[string][]*example)
-	for _, r := range rules {
-		let, err := l.through(ctx, r, l.all)
-		if err != nil {
-			return err
-		}
-		s := Suggestion{Rule: r, Calls: []tool.InvocationID{}, Else: []Through{}}
-		denied := false
-		for _, e := range let {
+	one := Suggestion{Rule: rule, Calls: []tool.InvocationID{}, Else: []Through{}}
+	for _, h := range g.habits {
+		for _, e := range h.calls {
 			switch {
-			case !e.asks && e.call.Answer != Denied: // runs already, or is denied by what stays
+			case !e.asks || with.Engine().Decide(ctx, e.r).Behavior != tool.Allow: // the rule changes nothing
 			case e.call.Answer == Denied:
-				denied = true
+				return nil
 			case e.call.Answer == Allowed:
-				s.Calls = append(s.Calls, e.call.ID)
-				byRule[r.ID] = append(byRule[r.ID], e)
+				one.Calls = append(one.Calls, e.call.ID)
 			default:
-				s.Else = append(s.Else, Through{ID: e.call.ID, At: e.call.At, Tool: e.call.Tool,
+				one.Else = append(one.Else, Through{ID: e.call.ID, At: e.call.At, Tool: e.call.Tool,
 					Was: e.call.Said.Behavior, Answer: e.call.Answer,
 					Arguments: string(gate.Mask(e.r.Input, e.r.Facts))})
 			}
 		}
-		if !denied && len(s.Calls) >= Least {
-			found = append(found, s)
-		}
 	}
-	slices.SortStableFunc(found, func(a, b Suggestion) int { return len(b.Calls) - len(a.Calls) })
-	for _, s := range found {
-		fresh := 0
-		for _, e := range byRule[s.Rule.ID] {
-			if !spared[e] {
-				fresh++
-			}
-			spared[e] = true
-		}
-		if fresh > 0 {
-			l.out.Suggestions = append(l.out.Suggestions, s)
-		}
-	}
-	for _, e := range l.all { // what the policy allows by now needs no rule
-		if e.call.Answer == Allowed && (spared[e] || !e.asks && e.open) {
-			l.out.Spared++
-		}
+	if len(one.Calls) >= Least {
+		s.Spared += len(one.Calls)
+		s.Suggestions = append(s.Suggestions, one)
 	}
 	return nil
 }
@@ -404,7 +230,7 @@ func (l *learner) prove(ctx context.Context, rules []policy.Rule) error {
 // compact is JSON as CEL reads it: without escapes that only JSON has.
 func compact(raw json.RawMessage) string {
 	var v any
-	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	if d.Decode(&v) != nil {
 		return ""

@@ -51,12 +51,12 @@ func TestSuggestAppliesRules(t *testing.T) {
 		}
 		return out
 	}
-	if out := apply("n"); !strings.Contains(out, "0 rules added, 1 left out") || readFile(t, p.file) != commented {
+	if out := apply("n"); !strings.Contains(out, "0 suggestions added, 1 left out") || readFile(t, p.file) != commented {
 		t.Errorf("no: %s\n%s", out, readFile(t, p.file))
 	}
 	out := apply("y")
 	text := readFile(t, p.file)
-	if !strings.Contains(out, "1 rule added, 0 left out") || !strings.HasPrefix(text, "// mine\n") || !strings.Contains(text, `"then": "allow"`) {
+	if !strings.Contains(out, "1 suggestion added, 0 left out") || !strings.HasPrefix(text, "// mine\n") || !strings.Contains(text, `"then": "allow"`) {
 		t.Errorf("yes: %s\n%s", out, text)
 	}
 }

@@ -33,7 +33,7 @@ func (a *app) lookBack(ctx context.Context, since string) (l *hub.Look, err erro
 	if err != nil {
 		return nil, failed(err)
 	}
-	l.Tools = hub.KnownTools(catalogs, l.Table)
+	l.Catalogs, l.Tools = catalogs, hub.KnownTools(catalogs, l.Table)
 	records, err := hub.OpenRecords(s)(ctx)
 	if err != nil {
 		return nil, failed(err)

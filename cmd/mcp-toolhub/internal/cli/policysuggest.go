@@ -18,21 +18,23 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
 )
 
-const policySuggestHelp = `Suggest the fewest rules that allow what people allowed.
+const policySuggestHelp = `Suggest rules that allow what people allowed, and tools that may be taken for read-only.
 
-Each rule comes with the calls behind it, and with what else it would have let through. A rule
-is about the tools, callers, directories, hosts, programs and ids that people allowed at least
-three times. No rule lets a recorded call through that a person denied.
+A rule names the tools of one server that people allowed a caller at least three times, and never
+denied. It comes with the calls behind it, and with what else it would have let through.
 
--o yaml can be pasted into the config. --apply asks about each rule at the terminal, and adds
-those that you take to policy.rules of the config; all else there stays as it is.`
+Then come the tools that look as if they only read, by their names or by what their server says.
+Nothing vouches for that: look at the list. A tool is taken for read-only once policy.tools says so.
+
+-o yaml can be pasted into the config. --apply asks about each rule and server at the terminal,
+and adds what you take to policy.rules and policy.tools; all else in the config stays as it is.`
 
 func (c policyCmd) suggestCommand() *cobra.Command {
 	var since, format string
 	var apply bool
 	cmd := &cobra.Command{
-		Use: "suggest", Short: "Suggest rules that allow what people allowed", Long: policySuggestHelp,
-		Args:    cobra.NoArgs,
+		Use: "suggest", Short: "Suggest rules that allow what people allowed, and tools that only read",
+		Long: policySuggestHelp, Args: cobra.NoArgs,
 		Example: "  mcp-toolhub policy suggest --since 30d\n  mcp-toolhub policy suggest --apply",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.suggest(cmd.Context(), since, format, apply)
@@ -41,7 +43,7 @@ func (c policyCmd) suggestCommand() *cobra.Command {
 	sinceFlag(cmd, &since, "30d")
 	cmd.Flags().StringVarP(&format, "output", "o", "text", "text, yaml or json")
 	cmd.Flags().Lookup("output").Annotations = map[string][]string{"formats": {"text", "yaml", "json"}}
-	cmd.Flags().BoolVar(&apply, "apply", false, "ask about each rule, and add those that you take to the config")
+	cmd.Flags().BoolVar(&apply, "apply", false, "ask about each suggestion, and add those that you take to the config")
 	cmd.MarkFlagsMutuallyExclusive("apply", "output")
 	return cmd
 }
@@ -52,7 +54,7 @@ type suggestion struct {
 		ID     string        `json:"id"`
 		Match  []string      `json:"match"`
 		Actor  []string      `json:"actor"`
-		When   string        `json:"when"`
+		When   string        `json:"when,omitempty"`
 		Then   tool.Behavior `json:"then"`
 		Reason string        `json:"reason"`
 	} `json:"rule"`
@@ -69,27 +71,33 @@ func (c policyCmd) suggest(ctx context.Context, since, format string, apply bool
 	if err != nil {
 		return failed(err)
 	}
+	reads := l.Readers()
 	switch {
 	case apply:
-		return c.applyRules(ctx, found)
+		return c.apply(ctx, found, reads)
 	case format == "yaml":
-		text, err := rulesAsYAML(found.Suggestions)
+		text, err := suggestedYAML(found.Suggestions, reads)
 		if err != nil {
 			return failed(err)
 		}
 		return c.print(text)
 	case format == "json":
-		return c.printJSON(suggestedJSON(found))
+		return c.printJSON(suggestedJSON(found, reads))
 	}
 	for i := range found.Suggestions {
 		if err := c.print([]byte(suggestionText(&found.Suggestions[i]) + "\n")); err != nil {
 			return err
 		}
 	}
+	for i := range reads {
+		if err := c.print([]byte(readersText(&reads[i]) + "\n")); err != nil {
+			return err
+		}
+	}
 	return c.print([]byte(hub.SumOf(found)))
 }
 
-func suggestedJSON(found *history.Suggested) any {
+func suggestedJSON(found *history.Suggested, reads []hub.Readers) any {
 	all := []suggestion{}
 	for _, s := range found.Suggestions {
 		one := suggestion{Calls: s.Calls, Else: s.Else}
@@ -99,7 +107,7 @@ func suggestedJSON(found *history.Suggested) any {
 		all = append(all, one)
 	}
 	return map[string]any{"suggestions": all, "allowed": found.Allowed, "spared": found.Spared, "denied": found.Denied,
-		"untold": found.Untold}
+		"untold": found.Untold, "read_only": reads}
 }
 
 // suggestionText is a rule with its evidence, for people.
@@ -110,13 +118,26 @@ func suggestionText(s *history.Suggestion) string {
 	line("tools", strings.Join(s.Rule.Match, ", "))
 	line("callers", strings.Join(s.Rule.Actor, ", "))
 	line("reason", s.Rule.Reason)
-	line("when", s.Rule.When)
+	if s.Rule.When != "" {
+		line("when", s.Rule.When)
+	}
 	line("behind it", fewOf(s.Calls))
 	for _, t := range s.Else[:min(len(s.Else), hub.ShownEvidence)] {
 		line("and also", hub.ThroughText(&t))
 	}
 	if more := len(s.Else) - hub.ShownEvidence; more > 0 {
 		line("and also", fmt.Sprintf("%d more that nobody allowed", more))
+	}
+	return b.String()
+}
+
+// readersText is the tools of a server that look as if they only read, for people.
+func readersText(r *hub.Readers) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s of this server look as if they only read\n", printable(r.Server),
+		textfile.Count(len(r.Tools), "tool"))
+	for _, name := range r.Tools {
+		fmt.Fprintf(&b, "  %s\n", printable(string(name)))
 	}
 	return b.String()
 }
@@ -148,27 +169,50 @@ func putRule(f *splice.File, s *history.Suggestion) (*splice.File, error) {
 		said += fmt.Sprintf("; %s more would have run, such as %s", textfile.Count(len(s.Else), "call"),
 			s.Else[len(s.Else)-1].ID)
 	}
-	return f.Put(rulesPlace(), r.ID, splice.Object{{Key: "match", Value: r.Match}, {Key: "actor", Value: r.Actor},
-		{Key: "when", Value: r.When},
-		{Key: "then", Value: string(r.Then)}, {Key: "reason", Value: r.Reason}}, said)
+	value := splice.Object{{Key: "match", Value: r.Match}, {Key: "actor", Value: r.Actor}}
+	if r.When != "" {
+		value = append(value, splice.Member{Key: "when", Value: r.When})
+	}
+	value = append(value, splice.Member{Key: "then", Value: string(r.Then)},
+		splice.Member{Key: "reason", Value: r.Reason})
+	return f.Put(rulesPlace(), r.ID, value, said)
 }
 
-// rulesAsYAML is a part of a config with the rules.
-func rulesAsYAML(all []history.Suggestion) ([]byte, error) {
-	f, err := splice.Read(splice.YAML, nil)
-	for i := range all {
-		if err == nil {
-			f, err = putRule(f, &all[i])
+// putReaders says in a config that tools only read. An entry that is there already stays as it is.
+func putReaders(f *splice.File, r *hub.Readers) (_ *splice.File, err error) {
+	place := splice.Place{Path: []string{"policy", "tools"}, List: true, Key: "match"}
+	for _, name := range r.Tools {
+		if f.Entry(place, string(name)) != nil {
+			continue
+		}
+		if f, err = f.Put(place, string(name), splice.Object{{Key: "read_only", Value: true}}); err != nil {
+			return nil, err
 		}
 	}
-	if err != nil || len(all) == 0 {
+	return f, nil
+}
+
+// suggestedYAML is a part of a config with the rules, and with the tools that only read.
+func suggestedYAML(rules []history.Suggestion, reads []hub.Readers) ([]byte, error) {
+	f, err := splice.Read(splice.YAML, nil)
+	for i := range rules {
+		if err == nil {
+			f, err = putRule(f, &rules[i])
+		}
+	}
+	for i := range reads {
+		if err == nil {
+			f, err = putReaders(f, &reads[i])
+		}
+	}
+	if err != nil || len(rules)+len(reads) == 0 {
 		return []byte("# no rule\n"), err
 	}
 	return f.Bytes(), nil
 }
 
-// applyRules asks about each rule, and adds those that the person takes to the config.
-func (c policyCmd) applyRules(ctx context.Context, found *history.Suggested) error {
+// apply asks about each suggestion, and adds those that the person takes to the config.
+func (c policyCmd) apply(ctx context.Context, found *history.Suggested, reads []hub.Readers) error {
 	if c.terminal() == nil {
 		return &exitError{exitUsage,
 			errors.New("nobody can be asked here: --apply asks about each rule at the terminal; -o yaml prints them all")}
@@ -177,34 +221,42 @@ func (c policyCmd) applyRules(ctx context.Context, found *history.Suggested) err
 	if err := e.find(false); err != nil {
 		return err
 	}
-	taken := 0
-	for i := range found.Suggestions {
-		s := &found.Suggestions[i]
-		fmt.Fprintln(c.std.err, suggestionText(s))
+	offered, taken := 0, 0
+	offer := func(text string, put func(*splice.File) (*splice.File, error)) error {
+		offered++
+		fmt.Fprintln(c.std.err, text)
 		yes, err := c.confirm(ctx, printable(fmt.Sprintf("Add it to %s? [y/n]: ", e.target)))
-		if err != nil {
-			return err
-		}
-		if !yes {
-			continue
-		}
-		if err := e.addRule(s); err != nil {
+		if err != nil || !yes {
 			return err
 		}
 		taken++
+		return e.add(put)
 	}
-	return c.print(fmt.Appendf(nil, "%s: %s added, %d left out", e.target, textfile.Count(taken, "rule"),
-		len(found.Suggestions)-taken))
+	for i := range found.Suggestions {
+		s := &found.Suggestions[i]
+		put := func(f *splice.File) (*splice.File, error) { return putRule(f, s) }
+		if err := offer(suggestionText(s), put); err != nil {
+			return err
+		}
+	}
+	for i := range reads {
+		r := &reads[i]
+		put := func(f *splice.File) (*splice.File, error) { return putReaders(f, r) }
+		if err := offer(readersText(r), put); err != nil {
+			return err
+		}
+	}
+	return c.print(fmt.Appendf(nil, "%s: %s added, %d left out", e.target, textfile.Count(taken, "suggestion"), offered-taken))
 }
 
-// addRule adds a rule to the config as it stands now.
-func (e *configEdit) addRule(s *history.Suggestion) error {
+// add changes the config as it is on the disk now.
+func (e *configEdit) add(put func(*splice.File) (*splice.File, error)) error {
 	if err := e.open(); err != nil {
 		return err
 	}
-	after, err := putRule(e.file, s)
+	after, err := put(e.file)
 	if err != nil {
-		return failed(fmt.Errorf("%s: add rule %s: %w", e.target, s.Rule.ID, err))
+		return failed(fmt.Errorf("%s: add a suggestion: %w", e.target, err))
 	}
 	if _, err := e.check(after, nil); err != nil {
 		return &exitError{exitConfig,
@@ -222,5 +274,5 @@ func (configRules) Add(s *config.Settings, rule *history.Suggestion) error {
 	}
 	e := &configEdit{app: &app{std: streams{getenv: os.LookupEnv}, stateDir: s.StateDir}, target: s.Path,
 		trusted: s.TrustFile != ""}
-	return e.addRule(rule)
+	return e.add(func(f *splice.File) (*splice.File, error) { return putRule(f, rule) })
 }

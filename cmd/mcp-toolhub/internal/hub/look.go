@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 
@@ -24,6 +25,7 @@ type Look struct {
 	Own      *builtins
 	Table    []*tool.HubTool
 	Gate     *gate.Gate // of settings, without remembered answers
+	Catalogs []tool.Catalog
 	Tools    history.Tools
 	Calls    []history.Call // oldest first
 }
@@ -55,7 +57,7 @@ func KnownTools(catalogs []tool.Catalog, own []*tool.HubTool) history.Tools {
 
 // Past is the history with the policy in force.
 func (l *Look) Past() history.Past {
-	return history.Past{Calls: l.Calls, Tools: l.Tools, Home: homeDir(),
+	return history.Past{Calls: l.Calls, Tools: l.Tools,
 		Gate: func(more []policy.Rule) (*gate.Gate, error) {
 			s := *l.Settings
 			s.Policy.Sets = append(slices.Clip(s.Policy.Sets), policy.Set{Source: policy.CommandLine, Rules: more})
@@ -63,7 +65,30 @@ func (l *Look) Past() history.Past {
 		}}
 }
 
-// homeDir is the user's directory; "" where that is not known: then there is none to keep out of rules.
+// Readers are the tools of one server that look as if they only read.
+type Readers struct {
+	Server string      `json:"server"`
+	Tools  []tool.Name `json:"tools"`
+}
+
+// Readers returns them sorted by server, then by tool.
+func (l *Look) Readers() []Readers {
+	byServer := make(map[string][]tool.Name)
+	for _, c := range l.Catalogs {
+		for _, t := range c.Tools {
+			if l.Gate.Facts(t).LooksReadOnly() {
+				byServer[t.Server] = append(byServer[t.Server], t.Name)
+			}
+		}
+	}
+	all := []Readers{}
+	for _, server := range slices.Sorted(maps.Keys(byServer)) {
+		all = append(all, Readers{server, slices.Sorted(slices.Values(byServer[server]))})
+	}
+	return all
+}
+
+// homeDir is the user's directory; "" where that is not known: then there is none to keep out of grants.
 func homeDir() string {
 	home, err := os.UserHomeDir()
 	if err != nil {
