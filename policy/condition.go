@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/cel-go/cel"
-	celchecker "github.com/google/cel-go/checker"
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -184,8 +183,7 @@ func underValues(path, dir ref.Val) ref.Val {
 // condition is a compiled one. It is safe for concurrent use.
 type condition struct {
 	program cel.Program
-	quick   quick // nil for an Expression
-	static  bool  // depends on the tool, the profile and who calls alone: the same for every call
+	static  bool // depends on the tool, the profile and who calls alone: the same for every call
 }
 
 // compile compiles the text of a condition. It returns every error, each with its place in the text; of text that is no
@@ -208,26 +206,11 @@ func (c *conditions) compile(text string) (*condition, []error) {
 	if t := checked.OutputType(); !t.IsExactType(types.BoolType) && !t.IsExactType(types.DynType) {
 		return nil, []error{fmt.Errorf("the condition is a %s: write an expression that is true or false", t)}
 	}
-	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
-	if most, err := c.env.EstimateCost(checked, unknownSizes{}); err != nil || most.Max > maxCost {
-		options = append(options, cel.CostLimit(maxCost)) // counting takes its time itself
-	}
-	program, err := c.env.Program(checked, options...)
+	program, err := c.env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
 	if err != nil {
 		return nil, []error{fmt.Errorf("the condition cannot be planned: %w", err)}
 	}
-	e := checked.NativeRep().Expr()
-	return &condition{program: program, quick: quickOf(e), static: isStatic(e)}, nil
-}
-
-// unknownSizes estimates for values of any size, so that an estimate holds for every call.
-type unknownSizes struct{}
-
-func (unknownSizes) EstimateSize(celchecker.AstNode) *celchecker.SizeEstimate { return nil }
-
-func (unknownSizes) EstimateCallCost(_, _ string, _ *celchecker.AstNode,
-	_ []celchecker.AstNode) *celchecker.CallEstimate {
-	return nil
+	return &condition{program: program, static: isStatic(checked.NativeRep().Expr())}, nil
 }
 
 // conditionFaults are faults of the library, one line each: its own text draws the expression with a caret.
@@ -284,11 +267,6 @@ func isStatic(e celast.Expr) bool {
 
 // holds evaluates the condition over s. An error counts against the call.
 func (c *condition) holds(s *subject) (bool, error) {
-	if c.quick != nil {
-		if known := c.quick(s); known != unknown {
-			return known == yes, nil
-		}
-	}
 	out, _, err := c.program.Eval(s)
 	if err != nil {
 		return false, errors.New(oneLine(err.Error()))
@@ -306,14 +284,10 @@ type subject struct {
 	now time.Time
 
 	arguments, meta object
-	seen            struct { // the argument that a condition has looked at last
-		name  string // "" for none
-		value any
-	}
-	tool    *celTool
-	actor   *celActor
-	agent   *celAgent
-	targets []celTarget
+	tool            *celTool
+	actor           *celActor
+	agent           *celAgent
+	targets         []celTarget
 }
 
 // object is a JSON object, decoded when it is first wanted.
@@ -322,21 +296,14 @@ type object struct {
 	err     error
 }
 
-// decoded returns the members, nil where raw is no such object.
-func (o *object) decoded(raw []byte) map[string]any {
-	if o.members == nil && o.err == nil {
-		if o.members, o.err = decodeObject(raw); o.err != nil {
-			o.members = nil
-		}
-	}
-	return o.members
-}
-
 func (o *object) value(raw []byte, what string) (any, bool) {
-	if members := o.decoded(raw); o.err == nil {
-		return members, true
+	if o.members == nil && o.err == nil {
+		o.members, o.err = decodeObject(raw)
 	}
-	return types.NewErr("%s: %v", what, o.err), true
+	if o.err != nil {
+		return types.NewErr("%s: %v", what, o.err), true
+	}
+	return o.members, true
 }
 
 var _ cel.Activation = (*subject)(nil)

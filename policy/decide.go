@@ -25,16 +25,15 @@ const (
 type decision struct {
 	behavior tool.Behavior
 	source   string
-	kind     string        // type of the reason: rule, default, mode, lifecycle, limit, sandbox, grant, approval
-	message  string        // one sentence
-	note     string        // what the mode made of it
-	refs     []string      // rules and grants behind it, the deciding one first
-	failed   string        // why the condition of the deciding rule could not be evaluated
-	blocked  string        // path or host that it is about
-	by       string        // who gave the answer that was remembered
-	plain    *compiledRule // it is what this rule that allows says, and nothing more
-	once     bool          // the question is asked every time
-	exact    []string      // sensitive paths: only a grant for that very path covers them
+	kind     string   // type of the reason: rule, default, mode, lifecycle, limit, sandbox, grant, approval
+	message  string   // one sentence
+	note     string   // what the mode made of it
+	refs     []string // rules and grants behind it, the deciding one first
+	failed   string   // why the condition of the deciding rule could not be evaluated
+	blocked  string   // path or host that it is about
+	by       string   // who gave the answer that was remembered
+	once     bool     // the question is asked every time
+	exact    []string // sensitive paths: only a grant for that very path covers them
 	mode     Mode
 	now      time.Time
 }
@@ -53,7 +52,7 @@ func (s *compiledPolicy) judge(r *Request) decision {
 	v.mode.apply(&v, r)
 	if v.behavior != tool.Ask && r.Tool.Server != tool.OwnServer && len(s.settings.Grants.Lost()) > 0 &&
 		!s.granted(r, &v) {
-		v.behavior, v.source, v.kind, v.plain = tool.Ask, sourceAlways, "grant", nil
+		v.behavior, v.source, v.kind = tool.Ask, sourceAlways, "grant"
 		v.message = "answers that people gave for good are lost, and one of them may have denied this call"
 	}
 	return v
@@ -177,11 +176,7 @@ func (s *compiledPolicy) permit(sub *subject, v *decision) {
 func (v *decision) rule(c *compiledRule, err error) {
 	v.behavior, v.source, v.kind, v.refs = c.Then, string(c.source), "rule", c.refs
 	v.message = c.says
-	v.plain = nil
 	if err == nil {
-		if c.Then == tool.Allow {
-			v.plain = c
-		}
 		return
 	}
 	v.failed = err.Error()

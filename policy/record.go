@@ -12,12 +12,7 @@ import (
 
 // record turns a decision into the standard's tool_permission_decision.
 func (s *compiledPolicy) record(r *Request, v *decision) tool.PermissionDecision {
-	var reason map[string]any
-	if v.plain != nil && v.kind == "rule" && v.behavior == tool.Allow && v.note == "" {
-		reason = v.plain.reason
-	} else {
-		reason = map[string]any{"type": v.kind, "message": v.message}
-	}
+	reason := map[string]any{"type": v.kind, "message": v.message}
 	if v.by != "" {
 		reason["by"] = v.by
 	}

@@ -99,8 +99,6 @@ type compiledRule struct {
 	refs   []string // ref alone, for the decisions of this rule: nobody writes to it
 	says   string   // the reason, or the name of the rule, for people
 	when   *condition
-
-	reason map[string]any // of decisions to allow that are this rule's alone: nobody writes to it
 }
 
 // isStatic reports whether the rule says the same of every call of one caller to a tool.
@@ -159,8 +157,7 @@ func (c *checker) check(source Source, r Rule) compiledRule {
 	if says == "" {
 		says = "rule " + ref + " says " + string(r.Then)
 	}
-	return compiledRule{Rule: r, source: source, ref: ref, refs: []string{ref}, says: says, when: c.condition(r.When),
-		reason: map[string]any{"type": "rule", "message": says}}
+	return compiledRule{Rule: r, source: source, ref: ref, refs: []string{ref}, says: says, when: c.condition(r.When)}
 }
 
 func (c *checker) condition(text string) *condition {
