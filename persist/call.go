@@ -155,7 +155,6 @@ type (
 		Before   bool   `json:"before,omitempty"`   // the tool has not run yet
 		Started  int    `json:"started,omitempty"`  // the step with which the run began
 		Modified bool   `json:"modified,omitempty"` // it has changed the result
-		LateUS   int64  `json:"late_us,omitempty"`  // from the end of the run to this step: others ran beside it
 		tool.HookRun
 	}
 	resumedStep struct {
@@ -331,16 +330,15 @@ func (c *Call) HookStarted(hook, event string, before bool, at time.Time) (step 
 // HookEnd is the end of one run of a hook.
 type HookEnd struct {
 	Hook, Event string
-	Before      bool          // the tool has not run yet
-	Started     int           // the step with which it began
-	Modified    bool          // it has changed the result
-	Late        time.Duration // how long ago it has ended
+	Before      bool // the tool has not run yet
+	Started     int  // the step with which it began
+	Modified    bool // it has changed the result
 	Run         tool.HookRun
 }
 
 // HookEnded adds what a run of a hook has brought.
 func (c *Call) HookEnded(h *HookEnd, at time.Time) {
-	c.add(stepHook, at, hookStep{h.Hook, h.Event, h.Before, h.Started, h.Modified, h.Late.Microseconds(), h.Run})
+	c.add(stepHook, at, hookStep{h.Hook, h.Event, h.Before, h.Started, h.Modified, h.Run})
 }
 
 // Answered adds the executor's native ids.

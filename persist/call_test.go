@@ -196,28 +196,6 @@ func TestManySteps(t *testing.T) {
 	}
 }
 
-// TestHooksBesideEachOther: a run of a hook begins and ends in its record when it did, also where the hub had to wait for another one.
-func TestHooksBesideEachOther(t *testing.T) {
-	t.Parallel()
-	dir, c := t.TempDir(), begun()
-	j := journaled(t, dir)
-	began := c.Created.Add(time.Second)
-	first := c.HookStarted("short", "pre_tool_use", true, began)
-	second := c.HookStarted("long", "pre_tool_use", true, began)
-	c.HookEnded(&HookEnd{Hook: "short", Event: "pre_tool_use", Before: true, Started: first, Late: 7 * time.Second}, began.Add(8*time.Second))
-	c.HookEnded(&HookEnd{Hook: "long", Event: "pre_tool_use", Before: true, Started: second}, began.Add(8*time.Second))
-	if err := j.End(t.Context(), c, &CallEnd{At: began.Add(9 * time.Second)}); err != nil {
-		t.Fatal(err)
-	}
-	for i, took := range []time.Duration{time.Second, 8 * time.Second} {
-		var r tool.HookRecord
-		decodeInto(t, objects(t, dir)[tool.ObjectHook][i], &r)
-		if !r.StartedAt.Equal(began) || r.EndedAt.Sub(began) != took {
-			t.Errorf("run %d is from %v to %v, and took %v", i, r.StartedAt, r.EndedAt, took)
-		}
-	}
-}
-
 // What stands in a file that looks like a call record and is none is reported, and all else is read.
 func TestBrokenCallRecords(t *testing.T) {
 	t.Parallel()

@@ -277,7 +277,7 @@ func (c *derivation) hookEnded(run hookStep, completed tool.EventType, at time.T
 	r := tool.HookRecord{Head: tool.HeadOf(tool.ObjectHook), HookID: tool.HookID(c.id("hook_")), Event: run.Event,
 		InvocationID: c.Invocation,
 		ToolID:       c.Tool, HookRun: run.HookRun, StartedAt: at,
-		EndedAt: at.Add(-time.Duration(run.LateUS) * time.Microsecond)}
+		EndedAt: at}
 	if begun, ok := c.hooks[run.Started]; ok {
 		r.StartedAt = begun.began
 		delete(c.hooks, run.Started)

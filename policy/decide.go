@@ -224,11 +224,11 @@ func (v *decision) byDefault(r *Request) {
 		v.message = "no rule speaks of this tool, and it is not known to read only"
 	case f.Network.Value || f.Has("network"):
 		v.message = "no rule speaks of this tool, and it reaches the network"
-	case !f.Trusted && r.Tool.Name.Source() == tool.SourceMCP:
+	case !f.Vouched() && r.Tool.Name.Source() == tool.SourceMCP:
 		v.message = "no rule speaks of this tool, and its server is not trusted"
 	default:
 		v.behavior = tool.Allow
-		v.message = "no rule speaks of this tool; it only reads, and its origin is trusted"
+		v.message = "no rule speaks of this tool; it is known to only read"
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
 // TestDecisions asks about every call of the tables in testdata/decisions. Each is written by hand, and run as a user's
@@ -35,6 +37,19 @@ func TestDecisions(t *testing.T) {
 	}
 	if total < 150 {
 		t.Errorf("%d decisions: too few", total)
+	}
+}
+
+// TestConfiguredReadersNeedNoTrust: a tool runs without a question where the config says that it only reads, with trust in its server or without.
+func TestConfiguredReadersNeedNoTrust(t *testing.T) {
+	t.Parallel()
+	e := compile(t, policy.Settings{})
+	for want, overrides := range map[tool.Behavior][]facts.Override{tool.Ask: nil, tool.Allow: {{Match: "mcp.x.get", ReadOnly: new(true)}}} {
+		r := writer("mcp.x.get")
+		r.Facts = facts.Of(r.Tool, facts.Options{Overrides: overrides})
+		if d := e.Decide(t.Context(), r); d.Behavior != want {
+			t.Errorf("%+v: %s %v", overrides, d.Behavior, d.Reason)
+		}
 	}
 }
 

@@ -57,19 +57,6 @@ func (m *Matcher) Matches(s *Subject) bool {
 	return matched || err != nil
 }
 
-// Condition is the part of a matcher that can say otherwise of two calls of one caller to one tool.
-// It is safe for concurrent use.
-type Condition struct{ of *condition }
-
-// Condition returns the condition of m; ok is false where m has none that varies.
-func (m *Matcher) Condition() (c Condition, ok bool) { return Condition{m.rule.when}, m.Varies() }
-
-// Holds reports whether a call that CanMatch is true for matches. A condition that cannot be evaluated holds.
-func (c Condition) Holds(s *Subject) bool {
-	holds, err := c.of.holds(s.of)
-	return holds || err != nil
-}
-
 // RepeatedMember returns the name of a member that an object in raw holds twice, also in another
 // letter case. raw is valid JSON.
 func RepeatedMember(raw json.RawMessage) (name string, twice bool) {

@@ -3,8 +3,8 @@
 //
 // Rules come from several sources. The strictest rule that matches a call counts: deny beats ask
 // beats passthrough beats allow, in whichever source it stands. Without a matching rule, a tool is
-// allowed if it only reads, reaches no network, and belongs to the hub or to a trusted server. All
-// other tools are asked about. The mode then decides about the calls that would be asked about. A
+// allowed if it only reads, reaches no network, and the operator vouches for that, or it is the
+// hub's own. All other tools are asked about. The mode then decides about the calls that would be asked about. A
 // grant is the remembered answer of a person: it can replace a question, but no deny.
 //
 // Everything fails closed. A condition that cannot be evaluated counts against the call: a rule

@@ -51,7 +51,7 @@ func fact(name string, at *facts.Fact[bool]) shape.Field {
 	return shape.Key(name, "", shape.Func[facts.Fact[bool]](func(r *shape.Reader, n *textfile.Node) (facts.Fact[bool],
 		bool) {
 		v, ok := shape.Boolean{}.Read(r, n)
-		return facts.Fact[bool]{Value: v, Origin: facts.Configured, Why: "the table says so"}, ok
+		return facts.Fact[bool]{Value: v, Origin: facts.Declared, Why: "the table says so"}, ok
 	}), at)
 }
 

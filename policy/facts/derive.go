@@ -165,7 +165,7 @@ func (d *derivation) readOnly() Fact[bool] {
 	case d.hints.readOnly == nil:
 		return Fact[bool]{false, Inferred, cmp.Or(d.evident(), "nothing says that it only reads")}
 	case !d.trusted:
-		return Fact[bool]{false, Inferred, "its server says so, which is not trusted"}
+		return Fact[bool]{false, Inferred, "its server says that it only reads, and is not trusted"}
 	}
 	if why, contradicted := d.contradiction(); contradicted {
 		return Fact[bool]{false, Inferred, "readOnlyHint, but " + why}

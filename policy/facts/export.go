@@ -147,7 +147,7 @@ func (f *Facts) approval() (bool, string) {
 		return true, "it is dangerous"
 	case !f.ReadOnly.Value:
 		return true, "it is not known to be read-only: " + f.ReadOnly.Why
-	case !f.Trusted:
+	case !f.Vouched():
 		return true, "nobody vouches for its server"
 	}
 	return false, "a read-only tool of a trusted origin"

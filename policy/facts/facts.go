@@ -150,6 +150,10 @@ func Of(t *tool.Tool, o Options) *Facts {
 	return f
 }
 
+// Vouched reports whether the operator vouches that the tool is what ReadOnly says: for its origin, or
+// for the tool itself.
+func (f *Facts) Vouched() bool { return f.Trusted || f.ReadOnly.Origin == Configured }
+
 // Has reports whether the tool has the tag.
 func (f *Facts) Has(tag string) bool {
 	_, found := slices.BinarySearch(f.Tags, tag)

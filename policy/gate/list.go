@@ -80,10 +80,10 @@ const maxListedTargets = 3 // of a call
 func effect(f *facts.Facts) string {
 	text := "it may change things"
 	switch {
+	case f.LooksReadOnly():
+		return "it looks as if it only reads: mcp-toolhub policy suggest"
 	case f.ReadOnly.Value:
 		text = "it only reads"
-	case f.LooksReadOnly():
-		text = "it may only read; mcp-toolhub policy suggest --apply can say so"
 	case f.Destructive.Value:
 		text = "it may remove or replace what is there"
 	}

@@ -14,11 +14,11 @@ import (
 
 const homeOf = "/home/ann"
 
-// readers are the facts that an operator gives of the tools that only read.
+// readers are the facts of tools that only read, and are asked about because of the network.
 func readers() (c facts.Config) {
 	yes := true
 	for _, match := range []string{"mcp.fs.read_file", "mcp.fs.list_directory", "mcp.*.get_*"} {
-		c.Tools = append(c.Tools, facts.Override{Match: match, ReadOnly: &yes})
+		c.Tools = append(c.Tools, facts.Override{Match: match, ReadOnly: &yes, Network: &yes})
 	}
 	return c
 }

@@ -37,9 +37,8 @@ type Config struct {
 	Redact     []string    // regular expressions; what they match in texts is replaced
 	AddContext string      // a text for the model
 
-	Timeout  time.Duration // default 60 s, at most 10 min
-	Fail     string        // "closed" or "open"; "" is closed before the call and open after it
-	Observes bool          // it only looks: it changes nothing, and runs beside its neighbours that only look, too
+	Timeout time.Duration // default 60 s, at most 10 min
+	Fail    string        // "closed" or "open"; "" is closed before the call and open after it
 
 	Place string // file:line:column, for people
 }
@@ -69,8 +68,6 @@ const (
 	places = 48
 	// ownPlaces bounds the places of one caller. So slow hooks of one caller leave places for the hooks of others.
 	ownPlaces = 32
-	// observers is how many hooks that only look run beside each other for one call.
-	observers = 8
 	// maxOutput bounds what a hook answers, in bytes.
 	maxOutput = 1 << 20
 )
@@ -224,11 +221,6 @@ func (c *checker) implement(h *compiled) {
 		c.fault("", "the hook does nothing", "write command, shell, url, require, rewrite, redact or add_context")
 	case len(said) > 1:
 		c.fault(said[1], fmt.Sprintf("the hook is %s already", said[0]), "write two hooks")
-	}
-	if builtIn := []string{"require", "rewrite", "redact", "add_context"}; h.Observes &&
-		slices.Contains(builtIn, h.kind) {
-		c.fault("observes", fmt.Sprintf("what %s does would be ignored", h.kind),
-			"remove it: a hook that only looks is a command or a url")
 	}
 	for _, e := range h.Events {
 		if input, result, _ := usable(e); !input && !result && slices.Contains([]string{"rewrite", "redact"}, h.kind) {

@@ -74,14 +74,13 @@ func TestImplementations(t *testing.T) {
 	}
 	redacted := `{"content":[{"type":"text","text":"[redacted] and 12345678901234567890"}],"n":1.0}`
 	for _, c := range []struct {
-		name     string
-		event    hook.Event
-		says     string      // what a command writes, and an endpoint answers
-		builtin  hook.Config // what a function of the hub does; none where a config of one would have a fault
-		observes bool
-		want     hook.Output
-		ignored  []string
-		fails    bool
+		name    string
+		event   hook.Event
+		says    string      // what a command writes, and an endpoint answers
+		builtin hook.Config // what a function of the hub does; none where a config of one would have a fault
+		want    hook.Output
+		ignored []string
+		fails   bool
 	}{
 		{name: "nothing", event: hook.PreToolUse, builtin: hook.Config{Require: "true"}},
 		{name: "stop", event: hook.PreToolUse, says: `{"continue":false,"stopReason":"no"}`,
@@ -94,7 +93,6 @@ func TestImplementations(t *testing.T) {
 		{name: "input", event: hook.PreToolUse, says: `{"hookSpecificOutput":{"updatedInput":{"text":"b","n":12345678901234567890}}}`,
 			builtin: hook.Config{Rewrite: []hook.Operation{{Op: "replace", Path: "/text", Value: json.RawMessage(`"b"`)}}},
 			want:    hook.Output{Input: json.RawMessage(`{"text":"b","n":12345678901234567890}`)}},
-		{name: "input of an observer", event: hook.PreToolUse, says: `{"hookSpecificOutput":{"updatedInput":{}}}`, observes: true, ignored: []string{"updated_input"}},
 		{name: "input after the decision", event: hook.PermissionDecision, says: `{"hookSpecificOutput":{"updatedInput":{}}}`, ignored: []string{"updated_input"}},
 		{name: "output", event: hook.PostToolUse, says: `{"hookSpecificOutput":{"updatedMCPToolOutput":` + redacted + `}}`,
 			builtin: hook.Config{Redact: []string{"key-[0-9]+"}}, want: hook.Output{Result: json.RawMessage(redacted)}},
@@ -103,7 +101,7 @@ func TestImplementations(t *testing.T) {
 		for kind, h := range implementations(t, c.says, c.builtin) {
 			t.Run(c.name+"/"+kind, func(t *testing.T) {
 				t.Parallel()
-				h.Events, h.Observes = []hook.Event{c.event}, c.observes
+				h.Events = []hook.Event{c.event}
 				set, in := one(t, h), moment(c.event, `{"text":"a","n":12345678901234567890}`)
 				before := fmt.Sprintf("%s %s", in.Request.Input, in.Result)
 				var all sync.WaitGroup

@@ -139,9 +139,6 @@ type Report struct {
 	Err     error         // why the hook failed
 	Closed  bool          // a failure of it ends the call
 	Took    time.Duration // without the wait for its turn
-	Late    time.Duration // from its end to this report: others ran beside it
-
-	ended time.Time
 }
 
 // Failed reports whether the run ends the call because the hook has failed.

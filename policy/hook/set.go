@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -32,19 +30,7 @@ type compiled struct {
 type Set struct {
 	hooks []*compiled
 	turns []*turns // of commands and requests, by the number of hooks that have made the call
-
-	plans sync.Map // planKey -> *Plan
-	kept  atomic.Int64
 }
-
-// planKey is all that the choice of hooks depends on besides the arguments of a call.
-type planKey struct {
-	tool                *tool.Tool
-	profile, door, name string
-}
-
-// maxPlans bounds what is kept: one plan for each tool and kind of caller.
-const maxPlans = 10_000
 
 // New compiles hooks. Nil and no problem are returned where there are none. The set counts only
 // where there is no problem.
@@ -77,48 +63,24 @@ func New(configs []Config, o Options) (*Set, []Problem) {
 	return s, problems
 }
 
-// Plan is the hooks that can match the calls of one caller to one tool. It is safe for concurrent use.
+// Plan is the hooks that can match a call, whatever its arguments are. It is safe for concurrent use.
 type Plan struct {
 	set   *Set
 	hooks []*compiled
-	at    map[Event][]planned
 }
 
-// planned is a hook of a plan, with what each call needs to know of it.
-type planned struct {
-	*compiled
-	number int // index in Plan.hooks
-	varies bool
-	when   policy.Condition // where it varies whether the hook matches a call of the plan
-}
-
-// Plan returns the hooks that can match calls like r, nil where none can. It is made once for each
-// tool, profile and caller.
-func (s *Set) Plan(t *tool.Tool, profile string, actor *tool.Actor, request func() policy.Request) *Plan {
-	key := planKey{t, profile, actor.Door, actor.Name}
-	if p, ok := s.plans.Load(key); ok {
-		return p.(*Plan)
-	}
-	sub := policy.NewSubject(request())
-	p := &Plan{set: s, at: make(map[Event][]planned)}
+// Plan returns the hooks that can match calls like r, nil where none can.
+func (s *Set) Plan(r *policy.Request) *Plan {
+	sub := policy.NewSubject(*r)
+	p := &Plan{set: s}
 	for _, h := range s.hooks {
-		if !h.isFor(t) || !h.matcher.CanMatch(sub) {
-			continue
+		if h.isFor(r.Tool) && h.matcher.CanMatch(sub) {
+			p.hooks = append(p.hooks, h)
 		}
-		for _, e := range h.Events {
-			when, varies := h.matcher.Condition()
-			p.at[e] = append(p.at[e], planned{h, len(p.hooks), varies, when})
-		}
-		p.hooks = append(p.hooks, h)
 	}
 	if len(p.hooks) == 0 {
-		p = nil
+		return nil
 	}
-	if s.kept.Add(1) > maxPlans {
-		s.plans.Clear()
-		s.kept.Store(1)
-	}
-	s.plans.Store(key, p)
 	return p
 }
 
@@ -129,7 +91,7 @@ func (h *compiled) isFor(t *tool.Tool) bool {
 
 // Has reports whether a hook of the plan may run at e.
 func (p *Plan) Has(e Event) bool {
-	return p != nil && len(p.at[e]) > 0
+	return p != nil && slices.ContainsFunc(p.hooks, func(h *compiled) bool { return slices.Contains(h.Events, e) })
 }
 
 // Again returns the first hook that matches the call and has made it itself; "" where there is
@@ -172,142 +134,45 @@ type Moment struct {
 	Waits   func()                // a hook has to wait for its turn; nil for nothing to do
 	Started func(hook string)     // a run begins
 	Ended   func(*Report) error   // a run has ended; an error ends the call, and no further hook runs
-	Found   *Found                // what earlier events of the call have found out; nil for nothing
 }
 
-// Found is which hooks of a plan match a call. It is found out once: whoever changes the arguments
-// makes it nil, which is that nothing has been found out.
-type Found []finding
-
-type finding uint8
-
-const (
-	matches finding = iota + 1
-	differs
-)
-
-// Run runs the hooks of e that match, in the order of the config. Hooks that only look run beside
-// each other where nothing stands between them. The error is that of the moment, or a *tool.Failure
-// where ctx has ended before a hook could begin. Such a hook has no run, and no further one begins.
+// Run runs the hooks of e that match, in the order of the config. The error is that of the moment,
+// or a *tool.Failure where ctx has ended before a hook could begin. Such a hook has no run, and no
+// further one begins.
 func (p *Plan) Run(ctx context.Context, e Event, m Moment) error {
-	if m.Found == nil {
-		m.Found = new(Found)
-	}
 	if m.Waits == nil {
 		m.Waits = func() {}
 	}
-	now := present{plan: p, event: e, moment: m}
-	var together []*compiled
-	flush := func() error {
-		defer func() { together = nil }()
-		return p.runTogether(ctx, &now, together)
-	}
-	for _, h := range p.at[e] {
-		if found, err := now.find(h); err != nil {
-			return err
-		} else if found == differs {
+	var in *Input // nil: nobody has looked since the last hook
+	for _, h := range p.hooks {
+		if !slices.Contains(h.Events, e) {
 			continue
 		}
-		if !h.Observes || len(together) == observers {
-			if err := flush(); err != nil {
+		if in == nil {
+			now, err := m.Input()
+			if err != nil {
 				return err
 			}
+			now.Event = e
+			in = &now
 		}
-		if together = append(together, h.compiled); h.Observes {
+		if h.matcher.Varies() && !h.matcher.Matches(policy.NewSubject(*in.Request)) {
 			continue
 		}
-		if err := flush(); err != nil {
+		leave, err := p.set.await(ctx, h, in, m.Waits)
+		if err != nil {
+			return &tool.Failure{Class: tool.ClassCanceled,
+				Message: "the call was canceled while a hook waited for its turn", Cause: err}
+		}
+		m.Started(h.Name)
+		r := h.run(ctx, *in)
+		leave()
+		in = nil // it may be another one now
+		if err := m.Ended(&r); err != nil {
 			return err
 		}
 	}
-	return flush()
-}
-
-// present is the call as it is now. It is looked at once for all hooks between two that run.
-type present struct {
-	plan    *Plan
-	event   Event
-	moment  Moment
-	input   *Input // nil: nobody has looked yet
-	subject *policy.Subject
-}
-
-func (n *present) look() error {
-	if n.input != nil {
-		return nil
-	}
-	in, err := n.moment.Input()
-	if err != nil {
-		return err
-	}
-	in.Event = n.event
-	n.input, n.subject = &in, policy.NewSubject(*in.Request)
 	return nil
-}
-
-// find finds out whether h, of a plan for such calls, is for this one.
-func (n *present) find(h planned) (finding, error) {
-	if !h.varies {
-		return matches, nil
-	}
-	if *n.moment.Found == nil {
-		*n.moment.Found = make(Found, len(n.plan.hooks))
-	}
-	found := &(*n.moment.Found)[h.number]
-	if *found == 0 {
-		if err := n.look(); err != nil {
-			return 0, err
-		}
-		if *found = differs; h.when.Holds(n.subject) {
-			*found = matches
-		}
-	}
-	return *found, nil
-}
-
-// runTogether runs hooks beside each other, and reports them in order. They begin in that order,
-// too, each once it has a place.
-func (p *Plan) runTogether(ctx context.Context, now *present, hooks []*compiled) error {
-	if len(hooks) == 0 {
-		return nil
-	}
-	if err := now.look(); err != nil {
-		return err
-	}
-	in := *now.input
-	now.input = nil // it may be another one afterwards
-	reports := make([]Report, len(hooks))
-	var running sync.WaitGroup
-	var canceled error
-	begun := 0
-	for i, h := range hooks {
-		leave, err := p.set.await(ctx, h, &in, now.moment.Waits)
-		if err != nil {
-			canceled = &tool.Failure{Class: tool.ClassCanceled,
-				Message: "the call was canceled while a hook waited for its turn", Cause: err}
-			break
-		}
-		begun++
-		now.moment.Started(h.Name)
-		running.Go(func() {
-			defer leave()
-			reports[i] = h.run(ctx, in)
-		})
-	}
-	running.Wait()
-	var first error
-	for i := range reports[:begun] { // all of them have run, whatever the first ones say
-		if len(hooks) > 1 {
-			reports[i].Late = time.Since(reports[i].ended)
-		}
-		if err := now.moment.Ended(&reports[i]); first == nil {
-			first = err
-		}
-	}
-	if first == nil {
-		return canceled
-	}
-	return first
 }
 
 // await waits until h may run, and returns what is to be called when it has. Functions of the hub need no place.
@@ -333,7 +198,6 @@ func (h *compiled) run(ctx context.Context, in Input) (r Report) {
 	in.hook = h.Name
 	r = Report{Hook: h.Name, Event: in.Event, Kind: h.kind, Matcher: h.says, Closed: h.closed(in.Event)}
 	defer func() {
-		r.ended = time.Now()
 		if p := recover(); p != nil {
 			r.Err = fmt.Errorf("the hook panicked: %v", p)
 		}
@@ -351,7 +215,7 @@ func (h *compiled) run(ctx context.Context, in Input) (r Report) {
 		r.Err = fmt.Errorf("the hook has not answered within %v", h.Timeout)
 	}
 	if r.Err == nil {
-		r.Err = r.settle(h.Observes)
+		r.Err = r.settle()
 	}
 	if r.Err != nil {
 		r.Output = Output{}
@@ -379,37 +243,33 @@ func (r *Report) ignore(given bool, name string, drop func()) {
 }
 
 // settle takes out what means nothing at the event, and refuses what cannot be used.
-func (r *Report) settle(observes bool) error {
+func (r *Report) settle() error {
 	o := &r.Output
 	input, result, behaviors := usable(r.Event)
-	r.ignore(o.Input != nil && (observes || !input), "updated_input", func() { o.Input = nil })
-	r.ignore(o.Result != nil && (observes || !result), "updated_output", func() { o.Result = nil })
-	r.ignore(o.Permission != nil && (observes || !slices.Contains(behaviors, o.Permission.Behavior)),
-		"permission_result",
+	r.ignore(o.Input != nil && !input, "updated_input", func() { o.Input = nil })
+	r.ignore(o.Result != nil && !result, "updated_output", func() { o.Result = nil })
+	r.ignore(o.Permission != nil && !slices.Contains(behaviors, o.Permission.Behavior), "permission_result",
 		func() { o.Permission = nil })
-	r.ignore(o.Stop != nil && observes, "stop", func() { o.Stop = nil })
-	r.ignore(len(o.Context) > 0 && (observes || r.Event == ResultPersistence), "additional_context",
-		func() { o.Context = nil })
+	r.ignore(len(o.Context) > 0 && r.Event == ResultPersistence, "additional_context", func() { o.Context = nil })
 	return checkOutput(o)
 }
 
 // Info describes a hook for people.
 type Info struct {
-	Name     string   `json:"name"`
-	Events   []Event  `json:"events"`
-	Kind     string   `json:"kind"`
-	Does     string   `json:"does"`
-	Match    []string `json:"match,omitempty"`
-	Matcher  string   `json:"matcher,omitempty"`
-	Tags     []string `json:"tags,omitempty"`
-	Server   []string `json:"server,omitempty"`
-	Profile  []string `json:"profile,omitempty"`
-	Actor    []string `json:"actor,omitempty"`
-	When     string   `json:"when,omitempty"`
-	Timeout  string   `json:"timeout"`
-	Fail     []string `json:"fail"` // closed, open, or both where it runs before and after calls
-	Observes bool     `json:"observes,omitempty"`
-	Place    string   `json:"place,omitempty"`
+	Name    string   `json:"name"`
+	Events  []Event  `json:"events"`
+	Kind    string   `json:"kind"`
+	Does    string   `json:"does"`
+	Match   []string `json:"match,omitempty"`
+	Matcher string   `json:"matcher,omitempty"`
+	Tags    []string `json:"tags,omitempty"`
+	Server  []string `json:"server,omitempty"`
+	Profile []string `json:"profile,omitempty"`
+	Actor   []string `json:"actor,omitempty"`
+	When    string   `json:"when,omitempty"`
+	Timeout string   `json:"timeout"`
+	Fail    []string `json:"fail"` // closed, open, or both where it runs before and after calls
+	Place   string   `json:"place,omitempty"`
 }
 
 // List describes all hooks, in the order in which they run.
@@ -422,7 +282,7 @@ func (s *Set) List() []Info {
 		r := &h.Rule
 		all[i] = Info{h.Name, h.Events, h.kind, h.does(), r.Match, h.Matcher, r.Tags, r.Server, r.Profile, r.Actor,
 			r.When, h.Timeout.String(),
-			h.failing(), h.Observes, h.Place}
+			h.failing(), h.Place}
 	}
 	return all
 }

@@ -15,7 +15,7 @@ import (
 // TestOfferInTheQueue: the queue and the page have the offer, too, for denials as well. It is taken once it is there, and not before.
 func TestOfferInTheQueue(t *testing.T) {
 	t.Parallel()
-	p := startPermittedWith(t, filesServer(t), map[string]any{"ask": map[string]any{"channels": []string{"queue"}}})
+	p := startPermittedWith(t, filesServer(t), map[string]any{"tools": readsAndAsks, "ask": map[string]any{"channels": []string{"queue"}}})
 	h := p.hub()
 	r := openPage(t, h)
 	r.unlock(h)

@@ -18,6 +18,9 @@ func filesServer(t *testing.T) map[string]any {
 		json.RawMessage(`{"name":"read_file","inputSchema":{"type":"object","properties":{"path":{"type":"string"}}}}`)}})
 }
 
+// readsAndAsks are facts of that tool by which it only reads and is asked about.
+var readsAndAsks = []any{map[string]any{"match": "mcp.s.read_file", "read_only": true, "network": true}}
+
 // projectFile is an argument that names a file of its own directory below projects.
 func projectFile(t *testing.T, p *permitted, n int) string {
 	t.Helper()
@@ -35,7 +38,7 @@ func TestOfferInTheForm(t *testing.T) {
 	for _, revision := range []string{rev2025, rev2026} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
-			p := startPermittedWith(t, filesServer(t), map[string]any{})
+			p := startPermittedWith(t, filesServer(t), map[string]any{"tools": readsAndAsks})
 			x := &exchange{w: p.client(revision).able()}
 			if !x.w.modern() {
 				x.w.open()

@@ -31,6 +31,7 @@ func hooksOf() hooksShape {
 		Meant: map[string]string{"tool": "match", "tools": "match", "if": "when", "condition": "when",
 			"events": "event",
 			"http":   "url", "exec": "command", "run": "command", "patch": "rewrite"},
+		Gone:  gone("remove it: a hook that writes nothing to stdout changes nothing", "observes"),
 		Extra: shape.Schema{"type": "object", "required": []string{"event"}}})}
 }
 
@@ -90,10 +91,6 @@ func hookKeys(h *configuredHook) []shape.Field {
 		shape.Key("fail",
 			`What happens where the hook fails: "closed" ends the call, "open" goes on (default closed before the call, open after it).`,
 			shape.OneOf(hook.FailClosed, hook.FailOpen), &h.Fail),
-		shape.Key("observes",
-			"It only looks: its answer changes nothing, and it runs beside its neighbours that only look "+
-				"(default false).",
-			shape.Boolean{}, &h.Observes),
 	}
 }
 

@@ -18,8 +18,7 @@ import (
 
 // hooked is what hooks have to do with an invocation. An invocation that no hook can match has none.
 type hooked struct {
-	plan  *hook.Plan
-	found hook.Found
+	plan *hook.Plan
 
 	permission *hook.Permission // the strictest that hooks have said so far
 	by         string           // the hook that said it
@@ -47,9 +46,8 @@ func (p *Pipeline) preHooks(ctx context.Context, inv *invocation) error {
 		return nil
 	}
 	c := inv.call
-	plan := set.Plan(inv.listed.Tool, c.Surface.Profile, &c.Actor, func() policy.Request {
-		return policy.Request{Tool: inv.listed.Tool, Facts: inv.facts, Profile: c.Surface.Profile, Actor: c.Actor}
-	})
+	plan := set.Plan(&policy.Request{Tool: inv.listed.Tool, Facts: inv.facts, Profile: c.Surface.Profile,
+		Actor: c.Actor})
 	if plan == nil {
 		return nil
 	}
@@ -73,9 +71,8 @@ func (p *Pipeline) runHooks(ctx context.Context, inv *invocation, e hook.Event) 
 		return nil
 	}
 	inv.call.Arrival.Leave()
-	var started []int // steps of runs that have not ended
+	started := 0 // the step of the run that has not ended
 	return becauseOf(ctx, inv.hooks.plan.Run(ctx, e, hook.Moment{
-		Found: &inv.hooks.found,
 		Input: func() (hook.Input, error) { return p.hookInput(ctx, inv, e) },
 		Waits: func() {
 			inv.describe()
@@ -89,7 +86,7 @@ func (p *Pipeline) runHooks(ctx context.Context, inv *invocation, e hook.Event) 
 			case hook.PostToolUse, hook.PostToolUseFailure:
 				inv.moveOnce(tool.StatusPostHooksRunning)
 			}
-			started = append(started, inv.record.HookStarted(name, string(e), e.Before(), inv.now()))
+			started = inv.record.HookStarted(name, string(e), e.Before(), inv.now())
 			// what it does has a record, too, however the hub ends
 			p.opts.note(ctx, inv, "the run of a hook is not in the journal")
 		},
@@ -100,9 +97,7 @@ func (p *Pipeline) runHooks(ctx context.Context, inv *invocation, e hook.Event) 
 			}
 			modified := r.Output.Result != nil || len(r.Output.Context) > 0
 			inv.record.HookEnded(&persist.HookEnd{Hook: r.Hook, Event: string(e), Before: e.Before(),
-				Started: started[0], Modified: modified,
-				Late: r.Late, Run: inv.hookRun(r)}, inv.now())
-			started = started[1:]
+				Started: started, Modified: modified, Run: inv.hookRun(r)}, inv.now())
 			return p.applyHook(ctx, inv, r)
 		},
 	}))

@@ -32,7 +32,7 @@ func TestAHookThatWaitsHasNotRun(t *testing.T) {
 			return hook.Ended{}, ctx.Err()
 		}
 		config := func(name, when string) hook.Config {
-			return hook.Config{Name: name, Events: []hook.Event{hook.PreToolUse}, Command: []string{"x"}, Observes: true, Rule: policy.Rule{When: when}}
+			return hook.Config{Name: name, Events: []hook.Event{hook.PreToolUse}, Command: []string{"x"}, Rule: policy.Rule{When: when}}
 		}
 		set, problems := hook.New([]hook.Config{config("busy", "arguments.n == 0"), config("first", "arguments.n == 1"),
 			config("second", "arguments.n == 1")}, hook.Options{Run: run})

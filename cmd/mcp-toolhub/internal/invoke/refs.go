@@ -83,9 +83,6 @@ func (inv *invocation) mutate(o *Options, m *tool.InputMutation, to json.RawMess
 	input, ref := inv.inline(to)
 	inv.record.Mutate(m, input, ref, inv.now())
 	inv.inputs.permission, inv.inputs.call = to, to
-	if inv.hooks != nil {
-		inv.hooks.found = nil
-	}
 }
 
 // keepInput stores an input that was or is to be changed and is too large for the records. So its
