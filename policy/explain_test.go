@@ -98,22 +98,16 @@ func TestHides(t *testing.T) {
 	// what the operator has taken out of use is hidden and denied, whatever allows it
 	allow := policy.Rule{ID: "a", Match: []string{"*"}, Then: tool.Allow}
 	e := compile(t, policy.Settings{Mode: policy.ModeAcceptAll, Sets: user(allow)})
-	for _, state := range []string{facts.Draft, facts.Disabled, facts.RequiresSetup, facts.Retired, facts.Deprecated, facts.Available} {
-		r := writer("mcp.x.write")
-		r.Facts = facts.Of(r.Tool, facts.Options{Overrides: []facts.Override{{Match: "*", Lifecycle: state}}})
-		want, wanted := "lifecycle/"+state, tool.Deny
-		if state == facts.Deprecated || state == facts.Available {
-			want, wanted = "", tool.Allow
-		}
-		if rule, hidden := e.Hides(r.Tool, r.Facts, "p", r.Actor); rule != want || hidden != (want != "") {
-			t.Errorf("%s: hidden %t by %q, want %q", state, hidden, rule, want)
-		}
-		if d := e.Decide(t.Context(), r); d.Behavior != wanted {
-			t.Errorf("%s: %+v", state, d)
-		} else {
-			checkRecord(t, d)
-		}
+	r := writer("mcp.x.write")
+	r.Facts = facts.Of(r.Tool, facts.Options{Overrides: []facts.Override{{Match: "*", Disabled: true}}})
+	if rule, hidden := e.Hides(r.Tool, r.Facts, "p", r.Actor); rule != "lifecycle/disabled" || !hidden {
+		t.Errorf("hidden %t by %q", hidden, rule)
 	}
+	d := e.Decide(t.Context(), r)
+	if d.Behavior != tool.Deny {
+		t.Errorf("%+v", d)
+	}
+	checkRecord(t, d)
 }
 
 // TestNothingIsKnown: without facts and without a tool, nothing is allowed.

@@ -18,23 +18,17 @@ type Override struct {
 	Match  string   `yaml:"match"` // glob over canonical names: * is any run of characters, dots included, and ? one
 	Except []string `yaml:"-"`     // globs over those names that Match does not mean
 
+	Disabled bool `yaml:"-"` // out of use: neither listed nor called
+
 	ReadOnly    *bool `yaml:"read_only"`   // true: also not destructive
 	Destructive *bool `yaml:"destructive"` // true: also not read-only
 	Idempotent  *bool `yaml:"idempotent"`
-	OpenWorld   *bool `yaml:"open_world"`
 	Network     *bool `yaml:"network"`
-	Filesystem  *bool `yaml:"filesystem"`
 	Command     *bool `yaml:"command"`
-	Interactive *bool `yaml:"interactive"`
 
 	Concurrency string `yaml:"concurrency"` // safe, by_target or exclusive: see Facts.Concurrency
 	Interrupt   string `yaml:"interrupt"`   // cancel or block: see Facts.Interrupt
 
-	Risk         string   `yaml:"risk"`          // low, medium, high or critical
-	Access       []string `yaml:"access"`        // replaces the access kinds
-	WriteEffects []string `yaml:"write_effects"` // replaces the write effects
-	Kind         string   `yaml:"kind"`          // the standard's tool_kind
-	Lifecycle    string   `yaml:"lifecycle"`     // draft, available, disabled, requires_setup, deprecated or retired
 	// added; "dangerous" makes a tool dangerous, "readonly" and "write" are facts
 	Tags []string `yaml:"tags"`
 
@@ -81,9 +75,6 @@ func (o Override) check(fault func(key, format string, args ...any)) {
 		fault("command",
 			"a tool that runs what its caller writes is not read-only: set only one of read_only and command")
 	}
-	if isTrue(o.ReadOnly) && len(o.WriteEffects) > 0 {
-		fault("write_effects", "a read-only tool has no write effects: remove them, or read_only")
-	}
 	if slices.Contains(o.Tags, tagReadOnly) || slices.Contains(o.Tags, tagWrite) {
 		fault("tags", "readonly and write are facts, not words to add: use read_only")
 	}
@@ -92,11 +83,8 @@ func (o Override) check(fault func(key, format string, args ...any)) {
 			fault(key, "%q is none of the values that there are: write one of %s", value, strings.Join(allowed, ", "))
 		}
 	}
-	oneOf("risk", o.Risk, []string{RiskLow, RiskMedium, RiskHigh, RiskCritical})
-	oneOf("kind", o.Kind, toolKinds())
 	oneOf("concurrency", o.Concurrency, []string{ConcurrencySafe, ConcurrencyByTarget, ConcurrencyExclusive})
 	oneOf("interrupt", o.Interrupt, []string{InterruptCancel, InterruptBlock})
-	oneOf("lifecycle", o.Lifecycle, []string{Draft, Available, Disabled, RequiresSetup, Deprecated, Retired})
 	pointers := func(key string, all []string) {
 		for i, p := range all {
 			if !strings.HasPrefix(p, "/") {
@@ -107,14 +95,6 @@ func (o Override) check(fault func(key, format string, args ...any)) {
 	}
 	pointers("sensitive", o.Sensitive)
 	pointers("sensitive_result", o.SensitiveResult)
-	for i, v := range o.Access {
-		oneOf(fmt.Sprintf("access[%d]", i), v,
-			[]string{"read", "write", "delete", "execute", "network", "filesystem", "browser", "message"})
-	}
-	for i, v := range o.WriteEffects {
-		oneOf(fmt.Sprintf("write_effects[%d]", i), v,
-			[]string{"create", "update", "delete", "send", "execute", "upload", "unknown"})
-	}
 	for i, v := range o.Tags {
 		if strings.TrimSpace(v) != v || v == "" {
 			fault(fmt.Sprintf("tags[%d]", i), "the tag %q is empty or begins or ends in white space: write a word", v)
@@ -131,13 +111,6 @@ func (o Override) check(fault func(key, format string, args ...any)) {
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
-
-// toolKinds are the standard's initial tool_kind values.
-func toolKinds() []string {
-	return []string{"function", "mcp_tool", "openapi_operation", "native_tool", "browser_action", "shell_command",
-		"code_execution", "file_operation", "web_search", "retrieval", "model_task", "skill_tool", "peer_agent_tool",
-		"policy_check", "artifact_operation", "evidence_export", "custom"}
-}
 
 // Tags with a meaning.
 const (

@@ -93,8 +93,8 @@ func (d *derivation) configuredBool(inferred Fact[bool], pick func(*Override) *b
 	return configured(d, inferred, func(o *Override) (bool, bool) { return isTrue(pick(o)), pick(o) != nil })
 }
 
-func configuredText[T ~string | ~[]string](d *derivation, inferred Fact[T], pick func(*Override) T) Fact[T] {
-	return configured(d, inferred, func(o *Override) (T, bool) { return pick(o), len(pick(o)) > 0 })
+func (d *derivation) configuredText(inferred Fact[string], pick func(*Override) string) Fact[string] {
+	return configured(d, inferred, func(o *Override) (string, bool) { return pick(o), pick(o) != "" })
 }
 
 func (d *derivation) derive(f *Facts) {
@@ -114,23 +114,18 @@ func (d *derivation) derive(f *Facts) {
 	}
 	f.Idempotent = d.configuredBool(d.idempotent(f), func(o *Override) *bool { return o.Idempotent })
 	f.Network = d.configuredBool(d.network(f), func(o *Override) *bool { return o.Network })
-	f.Filesystem = d.configuredBool(d.filesystem(f), func(o *Override) *bool { return o.Filesystem })
-	f.OpenWorld = d.configuredBool(d.openWorld(f), func(o *Override) *bool { return o.OpenWorld })
-	f.Interactive = d.configuredBool(Fact[bool]{false, Inferred, "nothing says that it needs a person"},
-		func(o *Override) *bool { return o.Interactive })
-	f.Concurrency = configuredText(d, d.concurrency(f), func(o *Override) string { return o.Concurrency })
-	f.Interrupt = configuredText(d, Fact[string]{InterruptCancel, Inferred, "a cancellation is sent on"},
+	f.Filesystem, f.OpenWorld = d.filesystem(f), d.openWorld(f)
+	f.Interactive = Fact[bool]{false, Inferred, "nothing says that it needs a person"}
+	f.Concurrency = d.configuredText(d.concurrency(f), func(o *Override) string { return o.Concurrency })
+	f.Interrupt = d.configuredText(Fact[string]{InterruptCancel, Inferred, "a cancellation is sent on"},
 		func(o *Override) string { return o.Interrupt })
 	f.Sensitive, f.SensitiveResult = d.schema.sensitive, declaredSecrets(d.tool.OutputSchema, "", 0, nil)
 	for _, o := range d.overrides {
 		f.Sensitive = append(f.Sensitive[:len(f.Sensitive):len(f.Sensitive)], o.Sensitive...)
 		f.SensitiveResult = append(f.SensitiveResult, o.SensitiveResult...)
 	}
-	f.Risk = configuredText(d, d.risk(f), func(o *Override) string { return o.Risk })
-	f.Access = configuredText(d, d.access(f), func(o *Override) []string { return o.Access })
-	f.WriteEffects = configuredText(d, d.writeEffects(f), func(o *Override) []string { return o.WriteEffects })
-	f.Kind = configuredText(d, d.kind(f), func(o *Override) string { return o.Kind })
-	f.Lifecycle = configuredText(d, d.lifecycle(), func(o *Override) string { return o.Lifecycle })
+	f.Risk, f.Access, f.WriteEffects, f.Kind = d.risk(f), d.access(f), d.writeEffects(f), d.kind(f)
+	f.Lifecycle = configured(d, d.lifecycle(), func(o *Override) (string, bool) { return Disabled, o.Disabled })
 	f.Tags = d.tags(f)
 }
 
@@ -230,7 +225,7 @@ func (d *derivation) idempotent(f *Facts) Fact[bool] {
 
 // concurrency: "Concurrency-safe is not the same as read-only." A reader with a browser or a program text shares state.
 func (d *derivation) concurrency(f *Facts) Fact[string] {
-	if f.ReadOnly.Value && !f.Command.Value && !f.Interactive.Value && !d.words.browser {
+	if f.ReadOnly.Value && !f.Command.Value && !d.words.browser {
 		return Fact[string]{ConcurrencySafe, f.ReadOnly.Origin, "it is read-only"}
 	}
 	return Fact[string]{ConcurrencyByTarget, Inferred, "nothing says that two calls can run side by side"}

@@ -44,7 +44,6 @@ const (
 
 // Values of Facts.Lifecycle: the lifecycle states of the standard.
 const (
-	Draft         = "draft"
 	Available     = "available"
 	Disabled      = "disabled"
 	RequiresSetup = "requires_setup"

@@ -87,15 +87,15 @@ func TestOverrides(t *testing.T) {
 	t.Parallel()
 	tl := made(t, "delete_thing", "Deletes a thing.", `"path":{"type":"string"},"where":{"type":"string"}`, `{"destructiveHint":true}`)
 	f := facts.Of(tl, facts.Options{Overrides: []facts.Override{
-		{Match: "mcp.other.*", Risk: facts.RiskCritical},
+		{Match: "mcp.other.*", Disabled: true},
 		{Match: "mcp.s.delete_?????", ReadOnly: ptr(true), Tags: []string{"mine"}, Arguments: map[string]string{"/path": "none", "/where": "host"}},
-		{Match: "mcp.*", ReadOnly: ptr(false), Network: ptr(false), Kind: "function", Lifecycle: facts.Draft, Access: []string{"read"},
+		{Match: "mcp.*", ReadOnly: ptr(false), Network: ptr(false), Disabled: true,
 			Arguments: map[string]string{"/path": "path"}},
 	}})
 	if !f.ReadOnly.Value || f.ReadOnly.Origin != facts.Configured || f.Destructive.Value || f.Risk.Value != facts.RiskLow {
 		t.Errorf("read-only %+v, destructive %+v, risk %+v", f.ReadOnly, f.Destructive, f.Risk)
 	}
-	if f.Network.Value || f.Network.Origin != facts.Configured || f.Kind.Value != "function" || f.Lifecycle.Value != facts.Draft || !f.Has("mine") {
+	if f.Network.Value || f.Network.Origin != facts.Configured || !f.IsOutOfUse() || f.Lifecycle.Value != facts.Disabled || !f.Has("mine") {
 		t.Errorf("network %+v, kind %+v, lifecycle %+v, tags %q", f.Network, f.Kind, f.Lifecycle, f.Tags)
 	}
 	want := []facts.Argument{{Pointer: "/where", Kind: "host", Origin: facts.Configured, Why: "mcp.s.delete_?????"}}
@@ -174,7 +174,7 @@ func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	plain := made(t, "get_thing", "Gets a thing.", "", "")
 	marked := made(t, "get_thing", "", "", `{"deprecated":true}`)
-	draft := facts.Options{Overrides: []facts.Override{{Match: "*", Lifecycle: facts.Draft}}}
+	off := facts.Options{Overrides: []facts.Override{{Match: "*", Disabled: true}}}
 	seen := make(map[string]bool)
 	for _, c := range []struct {
 		of    *tool.Tool
@@ -185,8 +185,8 @@ func TestLifecycle(t *testing.T) {
 		{plain, facts.Options{}, facts.State{}, facts.Available},
 		{plain, facts.Options{}, facts.State{Server: tool.ServerReady}, facts.Available},
 		{plain, facts.Options{}, facts.State{Server: tool.ServerStarting}, facts.Available},
-		{plain, draft, facts.State{Deferred: true}, facts.Draft},
-		{plain, draft, facts.State{Gone: true}, facts.Retired},
+		{plain, off, facts.State{Deferred: true}, facts.Disabled},
+		{plain, off, facts.State{Gone: true}, facts.Retired},
 		{plain, facts.Options{}, facts.State{Hidden: true, Deferred: true}, facts.Disabled},
 		{plain, facts.Options{}, facts.State{Server: tool.ServerStopped}, facts.Disabled},
 		{plain, facts.Options{}, facts.State{Setup: "token is missing", Deferred: true}, facts.RequiresSetup},
@@ -213,15 +213,15 @@ func TestLifecycle(t *testing.T) {
 			t.Errorf("%s: should_defer %t, requires_setup %t, is_enabled %t", c.want, i.ShouldDefer, i.RequiresSetup, i.IsEnabled)
 		}
 	}
-	if len(seen) != 7 {
-		t.Errorf("only %d of the seven states are reached: %v", len(seen), seen)
+	if len(seen) != 6 {
+		t.Errorf("only %d of the six states are reached: %v", len(seen), seen)
 	}
 }
 
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	good := facts.Config{Tools: []facts.Override{{Match: "mcp.s.*", ReadOnly: ptr(true), Risk: "low", Kind: "retrieval", Lifecycle: "draft",
-		Access: []string{"read"}, Tags: []string{"dangerous"}, Arguments: map[string]string{"/a": "path"}}}}
+	good := facts.Config{Tools: []facts.Override{{Match: "mcp.s.*", ReadOnly: ptr(true),
+		Tags: []string{"dangerous"}, Arguments: map[string]string{"/a": "path"}}}}
 	if err := good.Validate(); err != nil {
 		t.Errorf("%v", err)
 	}
@@ -232,15 +232,15 @@ func TestConfig(t *testing.T) {
 		{},
 		{Match: "mcp.[a]"},
 		{Match: "mcp.\u200bx"},
-		{Match: "a", ReadOnly: ptr(true), Destructive: ptr(true), Command: ptr(true), WriteEffects: []string{"create", "x"}},
-		{Match: "b", Risk: "huge", Kind: "x", Lifecycle: "deferred", Access: []string{"x"}, Tags: []string{"write", " a"}, Arguments: map[string]string{"p": "x"}},
+		{Match: "a", ReadOnly: ptr(true), Destructive: ptr(true), Command: ptr(true)},
+		{Match: "b", Concurrency: "x", Interrupt: "x", Tags: []string{"write", " a"}, Arguments: map[string]string{"p": "x"}},
 	}}
 	err := bad.Validate()
 	if err == nil {
 		t.Fatal("every fault is overlooked")
 	}
 	for _, path := range []string{"tools[0].match", "tools[1].match", "tools[2].match", "tools[3].destructive", "tools[3].command",
-		"tools[3].write_effects:", "tools[3].write_effects[1]", "tools[4].risk", "tools[4].kind", "tools[4].lifecycle", "tools[4].access[0]",
+		"tools[4].concurrency", "tools[4].interrupt",
 		"tools[4].tags:", "tools[4].tags[1]", "tools[4].arguments:", "tools[4].arguments.p"} {
 		if !strings.Contains(err.Error(), path) {
 			t.Errorf("no fault at %s in:\n%v", path, err)

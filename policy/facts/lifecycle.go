@@ -46,15 +46,10 @@ func (d *derivation) lifecycle() Fact[string] {
 	return Fact[string]{Available, Inferred, "its origin offers it"}
 }
 
-// IsOutOfUse reports whether the operator has taken the tool out of use: it is configured as draft,
-// disabled, retired, or as something that has to be set up first. Such a tool is not to be called,
-// whatever the rules say.
+// IsOutOfUse reports whether the operator has taken the tool out of use. Such a tool is not to be
+// called, whatever the rules say.
 func (f *Facts) IsOutOfUse() bool {
-	switch f.Lifecycle.Value {
-	case Draft, Disabled, Retired, RequiresSetup:
-		return f.Lifecycle.Origin == Configured
-	}
-	return false
+	return f.Lifecycle.Value == Disabled && f.Lifecycle.Origin == Configured
 }
 
 // In returns the facts of the tool in a state: equal to f but for the lifecycle, and for what

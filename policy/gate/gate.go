@@ -76,7 +76,6 @@ type Options struct {
 	Sources map[string]ToolSource // by server id or toolset
 	Dir     string                // the hub's working directory, absolute
 	Home    string                // what "~" stands for; "" where that is not known
-	Temp    string                // the directory for temporary files
 	// the hub's own directory: calls that are aimed at it are denied, whatever rules allow
 	State    string
 	HubTools []*tool.HubTool // the table of the hub's own tools
@@ -95,7 +94,7 @@ type Gate struct {
 	roots   map[string]target.Root
 	usual   target.Root
 	own     []*tool.Tool // of Options.HubTools
-	retires bool         // the config says of some tools where in their life they are
+	retires bool         // the config takes some tools out of use
 
 	known    sync.Map // *tool.Tool -> *toolEntry
 	surfaces surfaces
@@ -115,14 +114,14 @@ func New(c Config, o Options) (*Gate, error) {
 	if g.engine, err = policy.Compile(settings); err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
-	hub := target.HubPaths{Temp: o.Temp, Own: o.Own}
+	hub := target.HubPaths{Own: o.Own}
 	if o.State != "" {
 		hub.Secrets = []string{o.State}
 	}
 	if g.limits, err = target.NewLimits(c.Limits, hub); err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
-	g.retires = slices.ContainsFunc(c.Tools.Tools, func(o facts.Override) bool { return o.Lifecycle != "" })
+	g.retires = slices.ContainsFunc(c.Tools.Tools, func(o facts.Override) bool { return o.Disabled })
 	if err := c.Tools.Validate(); err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}

@@ -226,7 +226,7 @@ func TestSurface(t *testing.T) {
 // Without a rule or mode that could hide anything, what the operator has taken out of use is hidden all the same.
 func TestSurfaceHidesWhatIsOutOfUse(t *testing.T) {
 	t.Parallel()
-	g := newGate(t, gate.Config{Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.files.*", Lifecycle: facts.Retired}}}}, t.TempDir())
+	g := newGate(t, gate.Config{Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.files.*", Disabled: true}}}}, t.TempDir())
 	full := tool.NewSurface("srf_x", "p", "canonical", "d", []tool.Listed{{Name: "w", Tool: writeTool()}}, nil, map[string]int{"w": 0})
 	if s := g.Surface(full, tool.Actor{Name: "ann", Door: "http"}); len(s.Listed) != 0 {
 		t.Errorf("%+v", s)

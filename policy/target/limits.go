@@ -20,18 +20,15 @@ import (
 // directory only, takes the default sensitive paths for sensitive, and limits no host.
 type Config struct {
 	AllowedWriteRoots []string `yaml:"allowed_write_roots"` // absolute directories, besides the call's own
-	AllowTempWrites   bool     `yaml:"allow_temp_writes"`   // in the directory for temporary files, too
 	// globs added to the default ones; without a leading slash they hold everywhere
 	SensitivePaths []string `yaml:"sensitive_paths"`
 	ExemptPaths    []string `yaml:"exempt_paths"` // globs that are not sensitive whatever else says so
 
 	// Hosts are exact names or addresses, *.name for the names below one, or networks like
-	// 10.0.0.0/8. A domain is a name with all names below it. Where any host is allowed, all others
-	// are denied. To deny one name or address of the machine itself is to deny all of them.
-	AllowedHosts   []string `yaml:"allowed_hosts"`
-	DeniedHosts    []string `yaml:"denied_hosts"`
-	AllowedDomains []string `yaml:"allowed_domains"`
-	DeniedDomains  []string `yaml:"denied_domains"`
+	// 10.0.0.0/8. Where any host is allowed, all others are denied. To deny one name or address of
+	// the machine itself is to deny all of them.
+	AllowedHosts []string `yaml:"allowed_hosts"`
+	DeniedHosts  []string `yaml:"denied_hosts"`
 }
 
 // Fault is one thing that is wrong with a Config.
@@ -61,10 +58,9 @@ func (c Config) Validate() error {
 			}
 		}
 	}
-	for key, list := range map[string][]string{"allowed_hosts": c.AllowedHosts, "denied_hosts": c.DeniedHosts,
-		"allowed_domains": c.AllowedDomains, "denied_domains": c.DeniedDomains} {
+	for key, list := range map[string][]string{"allowed_hosts": c.AllowedHosts, "denied_hosts": c.DeniedHosts} {
 		for i, h := range list {
-			if _, err := newHostRule(h, strings.HasSuffix(key, "domains")); err != nil {
+			if _, err := newHostRule(h); err != nil {
 				fault(key, i, "%s", err)
 			}
 		}
@@ -82,7 +78,6 @@ type Limits struct {
 
 // HubPaths are the hub's own paths. All are absolute.
 type HubPaths struct {
-	Temp    string   // the directory for temporary files
 	Own     []string // config and rule files: sensitive to write, whatever the Config exempts
 	Secrets []string // files and directories in which the hub keeps keys and tokens: no call may be aimed at them
 }
@@ -94,25 +89,19 @@ func NewLimits(c Config, h HubPaths) (*Limits, error) {
 	}
 	l := &Limits{sensitive: newSensitive(c.SensitivePaths, c.ExemptPaths)}
 	l.sensitive.own, l.sensitive.secrets = NewGlobs(Literal(h.Own...)...), NewGlobs(Literal(h.Secrets...)...)
-	roots := c.AllowedWriteRoots
-	if c.AllowTempWrites && h.Temp != "" {
-		roots = append([]string{h.Temp}, roots...)
-	}
-	for _, dir := range roots {
+	for _, dir := range c.AllowedWriteRoots {
 		if real := realDir(dir); real != "" {
 			l.roots = append(l.roots, real)
 		}
 	}
-	add := func(to *[]hostRule, list []string, domain bool) {
-		for _, h := range list {
-			rule, _ := newHostRule(h, domain) // Validate has seen it
-			*to = append(*to, rule)
-		}
+	for _, h := range c.AllowedHosts {
+		rule, _ := newHostRule(h) // Validate has seen it
+		l.allowHosts = append(l.allowHosts, rule)
 	}
-	add(&l.allowHosts, c.AllowedHosts, false)
-	add(&l.allowHosts, c.AllowedDomains, true)
-	add(&l.denyHosts, c.DeniedHosts, false)
-	add(&l.denyHosts, c.DeniedDomains, true)
+	for _, h := range c.DeniedHosts {
+		rule, _ := newHostRule(h)
+		l.denyHosts = append(l.denyHosts, rule)
+	}
 	for _, own := range []string{"localhost", "127.0.0.1", "::1"} {
 		l.denySelf = l.denySelf || matchesAny(l.denyHosts, own)
 	}
@@ -134,19 +123,15 @@ func realDir(dir string) string {
 // hostRule is one entry of a list of hosts.
 type hostRule struct {
 	name    string // "" for a network
-	self    bool   // the name itself
-	below   bool   // what is below it
+	below   bool   // what is below the name, and not the name itself
 	network netip.Prefix
 }
 
-func newHostRule(text string, domain bool) (hostRule, error) {
-	if prefix, err := netip.ParsePrefix(text); err == nil && !domain {
+func newHostRule(text string) (hostRule, error) {
+	if prefix, err := netip.ParsePrefix(text); err == nil {
 		return hostRule{network: prefix.Masked()}, nil
 	}
-	name, wild := strings.CutPrefix(text, "*.")
-	if wild && domain {
-		return hostRule{}, fmt.Errorf("%q has a wildcard, and a domain means all below it anyway: write %s", text, name)
-	}
+	name, below := strings.CutPrefix(text, "*.")
 	if strings.ContainsAny(name, "*/@ ") || name == "" {
 		return hostRule{}, fmt.Errorf("%q is no host: write a name, an address, *.name, or a network like 10.0.0.0/8",
 			text)
@@ -159,7 +144,7 @@ func newHostRule(text string, domain bool) (hostRule, error) {
 	if addr, err := netip.ParseAddr(found[0].Host); err == nil {
 		return hostRule{network: netip.PrefixFrom(addr, addr.BitLen())}, nil // by whichever address it is called
 	}
-	return hostRule{name: found[0].Host, self: !wild, below: wild || domain}, nil
+	return hostRule{name: found[0].Host, below: below}, nil
 }
 
 func (r hostRule) matches(host string) bool {
@@ -167,10 +152,10 @@ func (r hostRule) matches(host string) bool {
 		addr, err := netip.ParseAddr(host)
 		return err == nil && (r.network.Contains(addr) || r.network.Contains(ipaddr.Embedded(addr)))
 	}
-	if r.self && host == r.name {
-		return true
+	if !r.below {
+		return host == r.name
 	}
-	return r.below && len(host) > len(r.name) && strings.HasSuffix(host, r.name) && host[len(host)-len(r.name)-1] == '.'
+	return len(host) > len(r.name) && strings.HasSuffix(host, r.name) && host[len(host)-len(r.name)-1] == '.'
 }
 
 // Codes of findings.

@@ -239,9 +239,9 @@ func TestAttackGrants(t *testing.T) {
 // Whatever way a host is written, what is denied is denied, and where hosts are listed no other one is reached.
 func TestAttackHosts(t *testing.T) {
 	t.Parallel()
-	a := startAimed(t, map[string]any{"targets": map[string]any{"denied_hosts": []string{"127.0.0.0/8", "::1", "169.254.0.0/16", "localhost"},
-		"denied_domains": []string{"evil.example"}, "allowed_domains": []string{"good.example", "evil.example"},
-		"allowed_hosts": []string{"0.0.0.0/0", "::/0"}}})
+	a := startAimed(t, map[string]any{"targets": map[string]any{"denied_hosts": []string{"127.0.0.0/8", "::1", "169.254.0.0/16", "localhost",
+		"evil.example", "*.evil.example"},
+		"allowed_hosts": []string{"0.0.0.0/0", "::/0", "good.example", "*.good.example", "evil.example", "*.evil.example"}}})
 	for url, want := range map[string]string{
 		"https://good.example/": "ran", "https://a.good.example:8443/x?y=https://evil.example/": "ran", "HTTPS://GOOD.EXAMPLE./": "ran", "http://8.8.8.8/": "ran",
 		"https://good.example@evil.example/": "evil.example", "https://good.example:80@evil.example/": "evil.example", "https://evil.example#@good.example/": "evil.example",

@@ -35,3 +35,17 @@ func goneServer() map[string]string {
 func goneLimits() map[string]string {
 	return gone(fixed, "pages", "catalog", "tools", "tool_size", "schema_depth")
 }
+
+func goneFacts() map[string]string {
+	keys := gone("remove it: the hub finds it out from the other facts", "risk", "access", "write_effects", "kind",
+		"open_world", "filesystem", "interactive")
+	keys["lifecycle"] = "list the tool in disabledTools of its server, or write a rule that denies it"
+	return keys
+}
+
+func goneTargets() map[string]string {
+	keys := gone(`write each as two hosts, "example.com" and "*.example.com", in allowed_hosts or denied_hosts`,
+		"allowed_domains", "denied_domains")
+	keys["allow_temp_writes"] = "list the directory in allowed_write_roots"
+	return keys
+}

@@ -67,10 +67,10 @@ func (r *reader) toolsOutOfUse(id string, u *toolUse) (all []facts.Override) {
 		return names
 	}
 	for _, name := range canonical(u.disabled, u.excluded) {
-		all = append(all, facts.Override{Match: name, Lifecycle: facts.Disabled})
+		all = append(all, facts.Override{Match: name, Disabled: true})
 	}
 	if used := canonical(u.enabled, u.included, u.only); len(used) > 0 {
-		all = append(all, facts.Override{Match: string(tool.MCPName(id, "*")), Except: used, Lifecycle: facts.Disabled})
+		all = append(all, facts.Override{Match: string(tool.MCPName(id, "*")), Except: used, Disabled: true})
 	}
 	return all
 }

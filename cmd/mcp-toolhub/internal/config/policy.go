@@ -60,12 +60,13 @@ func policyKeys(p *permission) []shape.Field {
 		shape.KeyAt("tools",
 			"What tools can do, where it is otherwise than they say or the hub infers. The first entry that says "+
 				"something counts.",
-			shape.List[factsOf]{Of: shape.ObjectOf(factsKeys)}, &p.tools),
+			shape.List[factsOf]{Of: shape.Object[factsOf]{Fields: factsKeys, Gone: goneFacts()}}, &p.tools),
 		shape.Key("rates",
 			"How often tools may be called. Every entry that matches counts. A call too many fails with "+
 				"rate_limited and says when to "+
 				"come back.", shape.List[rateOf]{Of: shape.ObjectOf(rateKeys)}, &p.rates),
-		shape.KeyAt("targets", "Which paths and hosts calls may be aimed at.", shape.ObjectOf(targetsKeys), &p.targets),
+		shape.KeyAt("targets", "Which paths and hosts calls may be aimed at.",
+			shape.Object[target.Config]{Fields: targetsKeys, Gone: goneTargets()}, &p.targets),
 		shape.SectionWith("ask", "How people are asked.", gone(fixed, "session_time", "always_time"),
 			askKeys(&p.ask)...),
 	}
@@ -101,8 +102,6 @@ func targetsKeys(c *target.Config) []shape.Field {
 		shape.Key("allowed_write_roots",
 			"Directories that calls may write to, besides their own working directory. Elsewhere they ask.",
 			paths, &c.AllowedWriteRoots),
-		shape.Key("allow_temp_writes", "Whether calls may write to the directory for temporary files (default false).",
-			shape.Boolean{}, &c.AllowTempWrites),
 		shape.Key("sensitive_paths",
 			"Globs of paths that are asked about, besides the built-in ones (keys, credentials, .env …).",
 			paths, &c.SensitivePaths),
@@ -112,8 +111,6 @@ func targetsKeys(c *target.Config) []shape.Field {
 			"Hosts, *.name or networks that calls may be aimed at. Where any are given, all others are denied.",
 			names, &c.AllowedHosts),
 		shape.Key("denied_hosts", "Hosts, *.name or networks that calls may not be aimed at.", names, &c.DeniedHosts),
-		shape.Key("allowed_domains", "Names that are allowed with all that is below them.", names, &c.AllowedDomains),
-		shape.Key("denied_domains", "Names that are denied with all that is below them.", names, &c.DeniedDomains),
 	}
 }
 
@@ -121,14 +118,6 @@ func factsKeys(f *factsOf) []shape.Field {
 	return []shape.Field{
 		shape.Must(shape.Key("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob},
 			&f.Match)),
-		shape.Key("risk", "low, medium, high or critical.", plainText, &f.Risk),
-		shape.Key("access", "Access kinds: read, write, delete, execute, network, filesystem, browser, message.",
-			shape.List[string]{Of: plainText}, &f.Access),
-		shape.Key("write_effects", "Write effects: create, update, delete, send, execute, upload, unknown.",
-			shape.List[string]{Of: plainText}, &f.WriteEffects),
-		shape.Key("kind", "The kind of tool, in the standard's words.", plainText, &f.Kind),
-		shape.Key("lifecycle", "draft, available, disabled, requires_setup, deprecated or retired.", plainText,
-			&f.Lifecycle),
 		shape.Key("tags", `Further tags; "dangerous" makes a tool dangerous.`, shape.List[string]{Of: plainText},
 			&f.Tags),
 		shape.Key("arguments",
@@ -144,11 +133,8 @@ func factsKeys(f *factsOf) []shape.Field {
 		shape.Key("read_only", "Whether it changes nothing.", optional{}, &f.ReadOnly),
 		shape.Key("destructive", "Whether it may remove or replace what is there.", optional{}, &f.Destructive),
 		shape.Key("idempotent", "Whether a second equal call changes nothing more.", optional{}, &f.Idempotent),
-		shape.Key("open_world", "Whether it deals with things that no one has bounded.", optional{}, &f.OpenWorld),
 		shape.Key("network", "Whether it reaches other machines.", optional{}, &f.Network),
-		shape.Key("filesystem", "Whether it reads or writes files.", optional{}, &f.Filesystem),
 		shape.Key("command", "Whether it runs what its caller writes.", optional{}, &f.Command),
-		shape.Key("interactive", "Whether it needs a person at a screen.", optional{}, &f.Interactive),
 		shape.Key("concurrency",
 			"How calls run beside others: safe (together), by_target (one at a time for each target; where those "+
 				"are not known, "+

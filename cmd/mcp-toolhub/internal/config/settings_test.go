@@ -169,12 +169,12 @@ func everyPolicySetting(here, set string) gate.Config {
 				EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:71:7"}}},
 			{Source: policy.Managed, Rules: []policy.Rule{{ID: "theirs", Match: []string{"*"}, Then: tool.Deny,
 				Place: filepath.Join(here, "sub", "rules.yaml") + ":2:5"}}}},
-		Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.merged.a", Lifecycle: facts.Disabled}, {Match: "mcp.merged.b", Lifecycle: facts.Disabled},
-			{Match: "mcp.merged.*", Except: []string{"mcp.merged.c", "mcp.merged.d*", "mcp.merged.e"}, Lifecycle: facts.Disabled}, {Match: "mcp.local.a", ReadOnly: &yes, Risk: "low", Tags: []string{"fast"},
+		Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.merged.a", Disabled: true}, {Match: "mcp.merged.b", Disabled: true},
+			{Match: "mcp.merged.*", Except: []string{"mcp.merged.c", "mcp.merged.d*", "mcp.merged.e"}, Disabled: true}, {Match: "mcp.local.a", ReadOnly: &yes, Tags: []string{"fast"},
 				Arguments: map[string]string{"/to": "path"}}}},
-		Limits: target.Config{AllowedWriteRoots: []string{filepath.Join(here, "sub")}, AllowTempWrites: true,
+		Limits: target.Config{AllowedWriteRoots: []string{filepath.Join(here, "sub")},
 			SensitivePaths: []string{"*.tfstate"}, ExemptPaths: []string{".env.example"}, AllowedHosts: []string{"a.example"},
-			DeniedHosts: []string{"10.0.0.0/8"}, AllowedDomains: []string{"b.example"}, DeniedDomains: []string{"c.example"}},
+			DeniedHosts: []string{"10.0.0.0/8"}},
 		Channels: []gate.Channel{gate.ChannelWebhook, gate.ChannelQueue}, Webhook: "https://hooks.example.com/" + set, NotSelfBeyond: true,
 		AskTimeout: 2 * time.Minute}
 }

@@ -26,7 +26,7 @@ profiles: {review: {exclude: [github.*, mcp.github.y]}}
 deferred: {always_load: [github.y], tools: [{match: mcp.github.z, hint: z}]}
 policy:
   rule_files: {managed: %q}
-  tools: [{match: mcp.github.x, tags: [odd]}, {match: github.x, risk: low}]
+  tools: [{match: mcp.github.x, tags: [odd]}, {match: github.x, network: true}]
   rules:
     - {tags: [readonly, mine, odd, mcp, dangerous], server: [github, code, hub, "git*"], profile: [default, review, s/github, "*"], actor: [ann, local], then: deny}
     - {tags: dangerus, then: deny}

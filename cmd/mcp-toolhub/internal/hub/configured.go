@@ -77,7 +77,7 @@ func (c *Configured) newGate(grants *policy.Grants, table []*tool.HubTool) (*gat
 	if err != nil {
 		return nil, err
 	}
-	o := gate.Options{Dir: wd, Home: home, Temp: os.TempDir(), State: s.StateDir, Own: files, Sources: c.Own.sources(s),
+	o := gate.Options{Dir: wd, Home: home, State: s.StateDir, Own: files, Sources: c.Own.sources(s),
 		Grants: grants, HubTools: table,
 		ToolState: c.state}
 	for _, server := range s.Upstream.Servers {
