@@ -1,17 +1,18 @@
 package policy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // grantFile is the file of always-grants. People may read it and add or remove entries, but the hub
@@ -37,7 +38,11 @@ func (g *grantFile) change(f func([]Grant) ([]Grant, error)) ([]Grant, error) {
 	if list, err = f(list); err != nil {
 		return nil, err
 	}
-	if err := statefile.Write(g.path, []byte(encodeGrants(list))); err != nil {
+	text, err := encodeGrants(list)
+	if err == nil {
+		err = statefile.Write(g.path, text)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("write grants: %w", err)
 	}
 	return list, nil
@@ -71,78 +76,38 @@ func (g *grantFile) read() ([]Grant, error) {
 	return parseGrants(g.path, data)
 }
 
-func encodeGrants(list []Grant) string {
-	var b strings.Builder
-	b.WriteString(grantFileHead)
+// writtenGrant is a grant as the file has it: on one line of JSON, which YAML reads as well. The keys
+// are those of readGrant and readScope.
+type writtenGrant struct {
+	ID      string        `json:"id"`
+	Then    tool.Behavior `json:"then"`
+	Tool    tool.Name     `json:"tool"`
+	Actor   string        `json:"actor"`
+	Scopes  []Scope       `json:"targets,omitempty"`
+	Exact   string        `json:"exact,omitempty"`
+	Schema  string        `json:"schema,omitempty"`
+	Says    string        `json:"says,omitempty"`
+	By      string        `json:"by,omitempty"`
+	Created time.Time     `json:"created,omitzero"`
+	Expires time.Time     `json:"expires,omitzero"`
+}
+
+func encodeGrants(list []Grant) ([]byte, error) {
+	text := []byte(grantFileHead + "grants:\n")
 	if len(list) == 0 {
-		b.WriteString("grants: []\n")
-		return b.String()
+		return []byte(grantFileHead + "grants: []\n"), nil
 	}
-	b.WriteString("grants:\n")
 	for _, g := range list {
-		entry := "  - "
-		put := func(key, value string) {
-			if value != "" {
-				b.WriteString(entry + key + ": " + value + "\n")
-				entry = "    "
-			}
+		line, err := rawjson.Encode(writtenGrant{g.ID, g.Then, g.Tool, g.Actor, g.Scopes, g.Exact, g.Schema, g.Says,
+			g.By, g.Created.UTC().Truncate(time.Second), g.Expires.UTC().Truncate(time.Second)})
+		if err != nil {
+			return nil, err
 		}
-		quoted := func(key, text string) {
-			if text != "" {
-				put(key, yamlQuote(text))
-			}
-		}
-		put("id", yamlQuote(g.ID))
-		put("then", string(g.Then))
-		quoted("tool", string(g.Tool))
-		quoted("actor", g.Actor)
-		for i, s := range g.Scopes {
-			if i == 0 {
-				b.WriteString("    targets:\n")
-			}
-			b.WriteString("      - " + s.yaml() + "\n")
-		}
-		quoted("exact", g.Exact)
-		quoted("schema", g.Schema)
-		quoted("says", g.Says)
-		quoted("by", g.By)
-		quoted("created", stamp(g.Created))
-		quoted("expires", stamp(g.Expires))
+		// the one character that JSON takes as it is and YAML does not
+		line = bytes.ReplaceAll(line, []byte("\u007f"), []byte(`\u007f`))
+		text = append(append(append(text, "  - "...), line...), '\n')
 	}
-	return b.String()
-}
-
-func stamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
-}
-
-// yamlQuote writes a text in double quotes, as YAML and JSON both read it. Invalid UTF-8 is
-// replaced: the grant then covers less, not more.
-func yamlQuote(text string) string {
-	return strings.ReplaceAll(string(rawjson.Quote(strings.ToValidUTF8(text, "\ufffd"))), "\u007f", `\u007f`)
-}
-
-// yaml is the scope on one line.
-func (s *Scope) yaml() string {
-	parts := []string{"kind: " + yamlQuote(string(s.Kind))}
-	for _, p := range []struct{ key, value string }{
-		{"under", s.Under}, {"host", s.Host}, {"executable", s.Executable}, {"as", s.As}, {"cwd", s.CWD},
-		{"argument", s.Argument}, {"resource", s.Resource},
-	} {
-		if p.value != "" {
-			parts = append(parts, p.key+": "+yamlQuote(p.value))
-		}
-	}
-	if s.Remote {
-		parts = append(parts, "remote: true")
-	}
-	if s.Write {
-		parts = append(parts, "write: true")
-	}
-	return "{" + strings.Join(parts, ", ") + "}"
+	return text, nil
 }
 
 func parseGrants(file string, data []byte) ([]Grant, error) {

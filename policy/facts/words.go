@@ -49,9 +49,6 @@ func (e *evidence) add(of effect, word, where string) {
 	}
 }
 
-// why is the gravest of the evidence; "" for none.
-func (e *evidence) why() string { return cmp.Or(e[destroys], e[sends], e[executes]) }
-
 // wordEvidence is the evidence of a tool's name and of the first sentence of its description.
 type wordEvidence struct {
 	name     evidence // of the name
