@@ -76,8 +76,8 @@ func (g *grantFile) read() ([]Grant, error) {
 	return parseGrants(g.path, data)
 }
 
-// writtenGrant is a grant as the file has it: on one line of JSON, which YAML reads as well. The keys
-// are those of readGrant and readScope.
+// writtenGrant is a grant as the file has it: on one line of JSON, which YAML reads as well. The
+// keys are those of readGrant and readScope.
 type writtenGrant struct {
 	ID      string        `json:"id"`
 	Then    tool.Behavior `json:"then"`

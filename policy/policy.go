@@ -4,8 +4,8 @@
 // Rules come from several sources. The strictest rule that matches a call counts: deny beats ask
 // beats passthrough beats allow, in whichever source it stands. Without a matching rule, a tool is
 // allowed if it only reads, reaches no network, and the operator vouches for that, or it is the
-// hub's own. All other tools are asked about. The mode then decides about the calls that would be asked about. A
-// grant is the remembered answer of a person: it can replace a question, but no deny.
+// hub's own. All other tools are asked about. The mode then decides about the calls that would be
+// asked about. A grant is the remembered answer of a person: it can replace a question, but no deny.
 //
 // Everything fails closed. A condition that cannot be evaluated counts against the call: a rule
 // that denies then denies, and every other one asks. A condition on an argument that the call does

@@ -168,8 +168,8 @@ func (d *derivation) readOnly() Fact[bool] {
 	return Fact[bool]{true, Declared, "readOnlyHint"}
 }
 
-// contradiction outweighs the readOnlyHint of a trusted server: a name that destroys, or an argument
-// that is run. An override outweighs the contradiction.
+// contradiction outweighs the readOnlyHint of a trusted server: a name that destroys, or an
+// argument that is run. An override outweighs the contradiction.
 func (d *derivation) contradiction() (string, bool) {
 	if d.builtIn() {
 		return "", false

@@ -2,8 +2,8 @@
 // reaches the network or files, how risky it is, and which of its arguments name paths, URLs,
 // commands or resources.
 //
-// Every fact is fail-closed: the worse is assumed until an annotation or the operator says the better.
-// A fact has one of three origins: the server declared it (annotations), the hub inferred it, or the
+// Every fact is fail-closed: the worse is assumed until an annotation or the operator says the
+// better. A fact has one of three origins: the server declared it (annotations), the hub inferred it, or the
 // operator configured it. Annotations of a server without trust tighten and never loosen; those of
 // built-in toolsets and of trusted servers do both. Words of names, descriptions and schemas tighten
 // and never loosen. The operator's configuration overrides everything else.
@@ -149,8 +149,8 @@ func Of(t *tool.Tool, o Options) *Facts {
 	return f
 }
 
-// Vouched reports whether the operator vouches that the tool is what ReadOnly says: for its origin, or
-// for the tool itself.
+// Vouched reports whether the operator vouches that the tool is what ReadOnly says: by trust in its
+// origin, or in the config.
 func (f *Facts) Vouched() bool { return f.Trusted || f.ReadOnly.Origin == Configured }
 
 // Has reports whether the tool has the tag.

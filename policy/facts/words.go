@@ -159,8 +159,8 @@ func split(text string) []string {
 	return words
 }
 
-// startsWord reports whether the capital at text[i] begins a word: after a small letter or digit, and
-// as the last capital before a small letter.
+// startsWord reports whether the capital at text[i] begins a word: after a small letter or digit,
+// and as the last capital before a small letter.
 func startsWord(text string, i int) bool {
 	small := func(i int) bool { return i >= 0 && i < len(text) && text[i] >= 'a' && text[i] <= 'z' }
 	before := i > 0 && (small(i-1) || text[i-1] >= '0' && text[i-1] <= '9')

@@ -47,8 +47,8 @@ func Choices(d *tool.PermissionDecision) []policy.Choice {
 
 // Suggest returns the answer that the hub suggests where d asks about r, and the reason for people.
 // It suggests to deny a call that a limit or a hook objects to, that could not be judged, or whose
-// tool is tagged dangerous, and to allow once a call that only reads and reaches nothing beyond its server.
-// It returns "" for all others. The suggestion decides nothing.
+// tool is tagged dangerous, and to allow once a call that only reads and reaches nothing beyond its
+// server. It returns "" for all others. The suggestion decides nothing.
 func Suggest(r *policy.Request, d *tool.PermissionDecision) (choice policy.Choice, why string) {
 	kind, _ := d.Reason["type"].(string)
 	_, failed := d.Reason["condition_error"]

@@ -63,7 +63,8 @@ func New(configs []Config, o Options) (*Set, []Problem) {
 	return s, problems
 }
 
-// Plan is the hooks that can match a call, whatever its arguments are. It is safe for concurrent use.
+// Plan is the hooks that can match a call, whatever its arguments are. It is safe for concurrent
+// use.
 type Plan struct {
 	set   *Set
 	hooks []*compiled
