@@ -3,10 +3,10 @@
 // commands or resources.
 //
 // Every fact is fail-closed: the worse is assumed until an annotation or the operator says the
-// better. A fact has one of three origins: the server declared it (annotations), the hub inferred it, or the
-// operator configured it. Annotations of a server without trust tighten and never loosen; those of
-// built-in toolsets and of trusted servers do both. Words of names, descriptions and schemas tighten
-// and never loosen. The operator's configuration overrides everything else.
+// better. A fact has one of three origins: the server declared it (annotations), the hub inferred
+// it, or the operator configured it. Annotations of a server without trust tighten and never loosen;
+// those of built-in toolsets and of trusted servers do both. Words of names, descriptions and
+// schemas tighten and never loosen. The operator's configuration overrides everything else.
 //
 // The package decides nothing: it hands facts to policy, and to people as the standard's records.
 package facts
