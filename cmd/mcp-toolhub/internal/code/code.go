@@ -94,7 +94,7 @@ func New(cfg Config) (*Toolset, error) {
 	if t.writer, err = newWriter(cfg, root); err != nil {
 		return nil, err
 	}
-	if t.catalog, err = newCatalog(t.writer.declarations()...); err != nil {
+	if t.catalog, err = newCatalog(t.writer != nil); err != nil {
 		return nil, err
 	}
 	if cfg.Run.Enabled {

@@ -14,11 +14,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-const (
-	runCommand = "run_command"
-
-	codeCommandChanged = "command_changed"
-)
+const codeCommandChanged = "command_changed"
 
 // enableCommands adds code.run_command to the tools.
 func (t *Toolset) enableCommands(cfg RunConfig) error {
@@ -32,7 +28,7 @@ func (t *Toolset) enableCommands(cfg RunConfig) error {
 	}
 	t.bounds, t.runner = bounds, cfg.Runner
 	ms := bounds.Config().Timeout.Milliseconds() // in the schema: a call for more is refused before anybody is asked
-	declaration, err := parseDeclaration(fmt.Sprintf(runCommandDeclaration, ms, ms))
+	declaration, err := declared(runCommand, "most_ms", fmt.Sprint(ms))
 	if err != nil {
 		return err
 	}

@@ -84,14 +84,6 @@ func newWriter(cfg Config, root string) (*writer, error) {
 	return w, err
 }
 
-// declarations are those of the tools that write.
-func (w *writer) declarations() []declared {
-	if w == nil {
-		return nil
-	}
-	return []declared{{writeFileDeclaration, "write"}, {editFileDeclaration, "write"}}
-}
-
 // show returns a resolved path as results name it: relative to the project where it lies inside, with slashes.
 func (w *writer) show(path string) string {
 	if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(w.real,
