@@ -95,12 +95,9 @@ type Traffic struct {
 	Dropped  int64 `json:"dropped,omitempty"`
 	InFlight int   `json:"in_flight"`
 	// "session" or "caller": each of these has a connection of its own
-	Isolation    string  `json:"isolation,omitempty"`
-	Sessions     int     `json:"sessions"`       // such connections, open or opening
-	Queued       int     `json:"queued"`         // calls that wait for a place at the server
-	QueuedMS     int64   `json:"queued_ms"`      // total time of all calls in the queue
-	LatencyP50MS float64 `json:"latency_p50_ms"` // of execution, without the queue; within a factor of 1.5
-	LatencyP95MS float64 `json:"latency_p95_ms"`
+	Isolation string `json:"isolation,omitempty"`
+	Sessions  int    `json:"sessions"` // such connections, open or opening
+	Queued    int    `json:"queued"`   // calls that wait for a place at the server
 }
 
 // Finding is something in what a server offers that a person should look at. None of its texts

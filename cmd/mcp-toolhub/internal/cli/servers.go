@@ -115,8 +115,6 @@ func moment(t time.Time) string {
 	return t.Format(time.TimeOnly)
 }
 
-func latency(ms float64) string { return fmt.Sprintf("%.1fms", ms) }
-
 // reportServers prints the state of each server, and fails where one that should be ready is not.
 func (a *app) reportServers(h downstream.Health, wide bool) error {
 	if err := a.printServers(h, wide); err != nil {
@@ -135,13 +133,11 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 		return a.printJSON(h)
 	}
 	t := newTable("SERVER", "STATE", "SINCE", "TRANSPORT", "TOOLS", "CALLS", "ERRORS", "SESSIONS", "EXCLUDED", "QUEUED",
-		"P95", "P50",
 		"PROMPTS", "RESOURCES", "DROPPED", "REPAIRED", "PROTOCOL")
 	for _, s := range h.Servers {
 		t.add(s.Server, stateText(s.State), moment(s.Since), s.Transport, strconv.Itoa(s.Tools), fmt.Sprint(s.Calls),
 			fmt.Sprint(s.Errors),
-			ownConnections(s), strconv.Itoa(len(s.Excluded)), strconv.Itoa(s.Queued), latency(s.LatencyP95MS),
-			latency(s.LatencyP50MS),
+			ownConnections(s), strconv.Itoa(len(s.Excluded)), strconv.Itoa(s.Queued),
 			strconv.Itoa(s.Prompts), strconv.Itoa(s.Resources+s.Templates), fmt.Sprint(s.Dropped),
 			strconv.Itoa(s.Repaired), s.ProtocolVersion)
 	}

@@ -30,8 +30,6 @@ func (m Model) Servers() []tool.ServerStatus {
 	for i := range all {
 		st, load := &all[i], m.pipeline.Load(all[i].Server)
 		st.Calls, st.Errors, st.InFlight, st.Queued = load.Calls, load.Errors, load.Running, load.Queued
-		st.QueuedMS = load.Waited.Milliseconds()
-		st.LatencyP50MS, st.LatencyP95MS = Milliseconds(load.P50), Milliseconds(load.P95)
 	}
 	if !m.Surfaces.upToDate() {
 		m.Surfaces.Refresh() // after the look at the states: the group itself reports changes a moment later

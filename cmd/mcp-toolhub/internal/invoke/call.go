@@ -296,9 +296,8 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 		inv.started = inv.now()
 	}
 	reply, err := p.callExecutor(ctx, ex, inv)
-	inv.ended = inv.now()
 	if reply.Mapping != (tool.ExternalMapping{}) {
-		inv.record.Answered(reply.Mapping, inv.ended)
+		inv.record.Answered(reply.Mapping, inv.now())
 	}
 	if err != nil {
 		inv.reply.Artifacts, inv.reply.Mapping = reply.Artifacts, reply.Mapping

@@ -141,7 +141,7 @@ func plainStories() []story {
 		}},
 		{"queued", func(t *testing.T, b *bench) { // one that runs, one that is canceled in the queue, and one that finds it full
 			b.does(waits)
-			b.scheduler = newScheduler(narrow(1, 1))
+			b.scheduler = narrow(1, 1)
 			done := make(chan Outcome, 2)
 			go func() { done <- b.call(t.Context(), "mcp.s.t", `{"n":1}`) }()
 			synctest.Wait()

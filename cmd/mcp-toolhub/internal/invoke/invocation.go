@@ -38,7 +38,7 @@ type invocation struct {
 	described bool // the record has the input
 	invalid   bool // the record says what is wrong with the arguments
 
-	execution
+	started time.Time // when the executor was about to be called; zero before
 
 	approved  *consent // so that nobody is asked again after a suspension
 	permitted permitted
@@ -64,12 +64,6 @@ type walk struct {
 	next    int  // the phase that it is in, or goes on with
 	resumed bool // it was suspended before
 	waited  bool // other calls may have run since it was permitted
-}
-
-// execution is when the executor was at work on an invocation.
-type execution struct {
-	started time.Time // when the executor was about to be called; zero before
-	ended   time.Time // when the executor has answered
 }
 
 // inputs are the standard's four inputs. model is never written to; each of the others is a fresh
@@ -207,13 +201,9 @@ func (inv *invocation) release() {
 	if inv.place.queue == nil {
 		return
 	}
-	took := time.Duration(0)
-	if !inv.started.IsZero() && !inv.ended.IsZero() { // neither is set where the executor panicked
-		took = inv.ended.Sub(inv.started)
-	}
 	class := inv.outcome.Class
 	// that somebody gave up is no fault of the server
-	inv.place.leave(took, class != "" && class != tool.ClassCanceled && class != tool.ClassStreamingDiscarded)
+	inv.place.leave(class != "" && class != tool.ClassCanceled && class != tool.ClassStreamingDiscarded)
 	inv.place = place{}
 }
 

@@ -233,7 +233,7 @@ func TestCancelWhileQueued(t *testing.T) {
 		<-leave
 		return tool.Reply{Result: json.RawMessage(`{}`)}, nil
 	})
-	b.scheduler = newScheduler(narrow(1, 1))
+	b.scheduler = narrow(1, 1)
 	var first sync.WaitGroup
 	first.Go(func() { b.call(t.Context(), "mcp.s.t", `{}`) })
 	<-inside

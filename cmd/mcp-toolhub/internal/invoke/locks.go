@@ -185,17 +185,17 @@ func (l *lane) isUnlocked(p *place) bool {
 	return true
 }
 
-// admit lets waiting calls in as long as there is room, and returns how many.
-func (l *lane) admit(parallel int) (n int) {
-	for l.relockAll(); l.count < parallel; n++ {
+// admit lets waiting calls in as long as there is room.
+func (l *lane) admit(parallel int) {
+	l.relockAll()
+	for l.count < parallel {
 		p := l.next()
 		if p == nil {
-			break
+			return
 		}
 		l.start(p)
 		close(p.admitted)
 	}
-	return n
 }
 
 // next takes the call out of its line that may run now: of the first caller that has one. It

@@ -91,7 +91,7 @@ func (c *course) call(name, by string, what claim) {
 		c.log = append(c.log, fmt.Sprintf("%s@%d", name, int(time.Since(c.began).Minutes())))
 		c.mu.Unlock()
 		time.Sleep(time.Minute)
-		p.leave(time.Minute, false)
+		p.leave(false)
 	}()
 	synctest.Wait()
 }
@@ -182,7 +182,7 @@ func TestNobodyStarves(t *testing.T) {
 func TestOrderUnder64Callers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newScheduler(narrow(10, 1000))
+		s := narrow(10, 1000)
 		ran := make([][]int, 64)
 		running, most := 0, 0
 		for n := range 5 {
@@ -202,7 +202,7 @@ func TestOrderUnder64Callers(t *testing.T) {
 					s.mu.Lock()
 					running--
 					s.mu.Unlock()
-					p.leave(time.Second, false)
+					p.leave(false)
 				}()
 				synctest.Wait()
 			}
@@ -263,7 +263,7 @@ func TestLocksAreReleasedWhileACallWaitsForInput(t *testing.T) {
 		if synctest.Wait(); len(c.log) != 1 {
 			t.Errorf("%v: one that had not begun came first", c.log)
 		}
-		p.leave(time.Minute, false)
+		p.leave(false)
 		c.want("late@2", "write@1")
 	})
 }

@@ -3,7 +3,6 @@ package invoke
 import (
 	"context"
 	"fmt"
-	"math/bits"
 	"sync"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 // Limits bound the calls of one server. Zero means the default.
 type Limits struct {
 	MaxParallel int // calls executing at the same time; default 100
-	MaxQueued   int // calls waiting for one of those places; default 1000
 
 	// each client session has a connection of its own: MaxParallel holds for each, and they share
 	// no lock
@@ -24,9 +22,6 @@ func (l Limits) withDefaults() Limits {
 	if l.MaxParallel <= 0 {
 		l.MaxParallel = 100
 	}
-	if l.MaxQueued <= 0 {
-		l.MaxQueued = 1000
-	}
 	return l
 }
 
@@ -35,17 +30,18 @@ type ServerLoad struct {
 	Running int
 	Queued  int
 	Calls   int64
-	Errors  int64         // calls that failed; those that the client gave up are none
-	Waited  time.Duration // in queues, of all calls together
-	P50     time.Duration // of the execution of calls, without their time in the queue; within a factor of 1.5
-	P95     time.Duration
+	Errors  int64 // calls that failed; those that the client gave up are none
 }
+
+// maxQueued bounds the calls of one caller, with all its sessions and runs, that wait at one server.
+const maxQueued = 1000
 
 // scheduler decides when calls run. Servers share nothing: a slow one holds up only its own calls.
 // The callers of one connection take turns: one with a thousand calls does not keep another waiting
 // for all of them. Calls that conflict (see claim) run in the order in which they came.
 type scheduler struct {
-	limits func(server string) Limits
+	limits    func(server string) Limits
+	maxQueued int
 
 	mu     sync.Mutex
 	queues map[string]*serverQueue
@@ -53,12 +49,10 @@ type scheduler struct {
 
 // serverQueue holds the running and waiting calls of one server.
 type serverQueue struct {
-	mu      sync.Mutex
-	queued  int
-	came    int64            // calls so far: the number of the last one
-	lanes   map[string]*lane // by the key of the session; "" is the connection that all share
-	load    ServerLoad
-	latency [64]int64 // calls by how long they took: see bucket
+	mu    sync.Mutex
+	came  int64            // calls so far: the number of the last one
+	lanes map[string]*lane // by the key of the session; "" is the connection that all share
+	load  ServerLoad
 }
 
 // caller is who takes turns with others at a server.
@@ -78,16 +72,15 @@ type place struct {
 	by        caller
 	claim     claim
 	came      int64         // its number in the order of arrival
-	admitted  chan struct{} // closed when the call may run, or was dropped; nil where it never waited
-	dropped   bool          // it had to make room for another caller's call
+	admitted  chan struct{} // closed when the call may run; nil where it never waited
 	prev, nxt *place        // among those that run
 
 	unlocked bool          // the call waits for input and holds no lock
 	relocks  chan struct{} // closed when it has its locks again; nil where it does not wait for them
 }
 
-// leave gives the place back. took says how long the call ran, failed whether it failed.
-func (p *place) leave(took time.Duration, failed bool) {
+// leave gives the place back. failed says whether the call failed.
+func (p *place) leave(failed bool) {
 	q := p.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -95,7 +88,6 @@ func (p *place) leave(took time.Duration, failed bool) {
 	if failed {
 		q.load.Errors++
 	}
-	q.latency[bucket(took)]++
 	p.vacate()
 }
 
@@ -105,7 +97,7 @@ func (p *place) vacate() {
 	l := q.lanes[p.session]
 	l.stopRelocking(p)
 	l.remove(p)
-	q.queued -= l.admit(p.scheduler.limits(p.server).withDefaults().MaxParallel)
+	l.admit(p.scheduler.limits(p.server).withDefaults().MaxParallel)
 	q.tidy(p.session, l)
 }
 
@@ -120,7 +112,7 @@ func (p *place) unlock() {
 	l := q.lanes[p.session]
 	l.stopRelocking(p)
 	p.unlocked = true
-	q.queued -= l.admit(p.scheduler.limits(p.server).withDefaults().MaxParallel)
+	l.admit(p.scheduler.limits(p.server).withDefaults().MaxParallel)
 }
 
 // relock takes the locks again. It returns nil, or a channel that is closed when the call has them.
@@ -143,7 +135,7 @@ func newScheduler(limits func(string) Limits) *scheduler {
 	if limits == nil {
 		limits = func(string) Limits { return Limits{} }
 	}
-	return &scheduler{limits: limits, queues: make(map[string]*serverQueue)}
+	return &scheduler{limits: limits, maxQueued: maxQueued, queues: make(map[string]*serverQueue)}
 }
 
 func (s *scheduler) queue(server string) *serverQueue {
@@ -185,85 +177,41 @@ func (s *scheduler) enter(p *place) (waits bool, err error) {
 		q.mu.Unlock()
 		return false, nil
 	}
-	if q.queued >= limits.MaxQueued {
-		if !q.makeRoom(p.by, limits) {
-			q.tidy(p.session, l)
-			q.mu.Unlock()
-			server := p.server
-			*p = place{}
-			return false, full(server, limits)
-		}
-		if l.count < limits.MaxParallel && l.isFree(p) { // of the call that made room
-			l.add(p)
-			l.start(p)
-			q.mu.Unlock()
-			return false, nil
-		}
+	if q.waiting(p.by) >= s.maxQueued {
+		q.tidy(p.session, l)
+		q.mu.Unlock()
+		server := p.server
+		*p = place{}
+		return false, &tool.Failure{Class: tool.ClassRateLimited, Code: "queue_full", RetryAfter: time.Second,
+			Message: fmt.Sprintf("%d calls to server %q are waiting already: try again in a moment, or raise "+
+				"its max_parallel", s.maxQueued, server)}
 	}
-	q.queued++
 	l.add(p)
 	l.join(p)
 	q.mu.Unlock()
 	return true, nil
 }
 
-func full(server string, limits Limits) error {
-	return &tool.Failure{Class: tool.ClassRateLimited, Code: "queue_full", RetryAfter: time.Second,
-		Message: fmt.Sprintf(
-			"%d calls to server %q are waiting already: try again in a moment, or raise its max_parallel",
-			limits.MaxQueued, server)}
-}
-
-// makeRoom drops a call of a full queue for one of by: the newest one of whoever has the most, with
-// all sessions and runs together. It returns false where nobody has more than by would have then.
-// q.mu is held.
-func (q *serverQueue) makeRoom(by caller, limits Limits) bool {
-	waiting := make(map[caller]int)
-	var most caller
+// waiting counts the waiting calls of by, with all its sessions and runs. q.mu is held.
+func (q *serverQueue) waiting(by caller) (n int) {
 	for _, l := range q.lanes {
 		for _, c := range l.turn {
-			whose := c.caller.anySession()
-			if waiting[whose] += len(c.waiting); waiting[whose] > waiting[most] {
-				most = whose
+			if c.caller.anySession() == by.anySession() {
+				n += len(c.waiting)
 			}
 		}
 	}
-	if waiting[most] < waiting[by.anySession()]+2 {
-		return false
-	}
-	var in *lane
-	var p *place
-	for _, l := range q.lanes {
-		for _, c := range l.turn {
-			newest := c.waiting[len(c.waiting)-1]
-			if c.caller.anySession() == most && (p == nil || newest.came > p.came) {
-				in, p = l, newest
-			}
-		}
-	}
-	in.giveUp(p)
-	in.remove(p)
-	p.dropped = true
-	close(p.admitted)
-	q.queued -= 1 + in.admit(limits.MaxParallel)
-	return true
+	return n
 }
 
 // await waits until a queued call is admitted, or its caller gives it up. report is called for a
 // call that waits for long, with 1, 2 and so on.
 func (s *scheduler) await(ctx context.Context, p *place, report func(n int)) error {
-	began := time.Now()
 	timer := time.NewTimer(queuedAfter)
 	defer timer.Stop()
 	for n := 1; ; n++ {
 		select {
 		case <-p.admitted:
-			p.queue.waited(time.Since(began))
-			if p.dropped {
-				server := p.server
-				*p = place{}
-				return full(server, s.limits(server).withDefaults())
-			}
 			return nil
 		case <-timer.C:
 			report(n)
@@ -272,12 +220,6 @@ func (s *scheduler) await(ctx context.Context, p *place, report func(n int)) err
 			return s.giveUp(p)
 		}
 	}
-}
-
-func (q *serverQueue) waited(d time.Duration) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.load.Waited += d
 }
 
 // giveUp takes a call out of the queue, and says so.
@@ -289,11 +231,8 @@ func (s *scheduler) giveUp(p *place) error {
 	case <-p.admitted: // at the same moment: the place goes to the next one
 	default:
 		q.lanes[p.session].giveUp(p)
-		q.queued--
 	}
-	if !p.dropped {
-		p.vacate()
-	}
+	p.vacate()
 	*p = place{}
 	return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for its turn"}
 }
@@ -305,50 +244,17 @@ func (q *serverQueue) tidy(session string, l *lane) {
 	}
 }
 
-// bucket returns the index of d's bucket. There are two for each power of two of microseconds.
-func bucket(d time.Duration) int {
-	us := uint64(max(d.Microseconds(), 1))
-	exp := bits.Len64(us) - 1
-	half := 0
-	if exp > 0 && us&(1<<(exp-1)) != 0 {
-		half = 1
-	}
-	return min(2*exp+half, 63)
-}
-
-// bucketTop returns the longest duration of bucket i.
-func bucketTop(i int) time.Duration {
-	base := time.Microsecond << (i / 2)
-	if i%2 == 0 {
-		return base + base/2
-	}
-	return 2 * base
-}
-
-// percentile returns the latency that a share of the calls did not exceed. q.mu is held.
-func (q *serverQueue) percentile(share float64) time.Duration {
-	if q.load.Calls == 0 {
-		return 0
-	}
-	want, seen := int64(share*float64(q.load.Calls)), int64(0)
-	for i, n := range q.latency {
-		if seen += n; seen > want || seen == q.load.Calls {
-			return bucketTop(i)
-		}
-	}
-	return 0
-}
-
 // load returns the load of server.
 func (s *scheduler) load(server string) ServerLoad {
 	q := s.queue(server)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.load
-	l.Queued = q.queued
 	for _, one := range q.lanes {
 		l.Running += one.count
+		for _, c := range one.turn {
+			l.Queued += len(c.waiting)
+		}
 	}
-	l.P50, l.P95 = q.percentile(0.5), q.percentile(0.95)
 	return l
 }
