@@ -1,5 +1,4 @@
-// Package spool keeps large texts on the disk for a while: outputs of commands that run, and
-// results that slow clients take.
+// Package spool keeps large results on the disk while slow clients take them.
 package spool
 
 import (

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -68,15 +67,7 @@ type Artifact struct {
 	About     string // what of it is stored, for the caller, as "all of its 100000 bytes"; "" where the result names it
 	MediaType string
 	Bytes     []byte
-	Large     *LargeArtifact // in place of Bytes, of one that is not in memory; nil for none
-	Err       error          // why it is not stored; nil where it can be
-}
-
-// LargeArtifact is an artifact that is read when it is stored.
-type LargeArtifact struct {
-	Size  int64            // in bytes, about: where secrets are replaced it is another one
-	Open  func() io.Reader // reads it from its beginning; may be called again
-	Close func()           // for whoever has got the reply; Open is not called later
+	Err       error // why it is not stored; nil where it can be
 }
 
 // ResultPersistenceRecord is the standard's tool_result_persistence.

@@ -231,7 +231,6 @@ var mayImport = map[string]map[string]string{
 		"internal/secret": "which variables have secrets",
 		"internal/tool":   "progress and failures of calls",
 		"internal/guard":  "what a command has started ends with it, and with the hub",
-		"internal/spool":  "large outputs wait on the disk",
 	},
 	"cmd/mcp-toolhub/internal/declarative": {
 		"internal/hidden":                  "cuts texts of others",

@@ -59,11 +59,8 @@ func (t *Toolset) Find(name, dir string) (string, error) { return t.bounds.Find(
 // Env are the names of the variables that a command gets. Call it only where RunsCommands.
 func (t *Toolset) Env() []string { return t.bounds.Names() }
 
-// Bytes that are kept of each output of a command, to be stored where the answer has a part of it.
-const (
-	inMemory = 1 << 20
-	onDisk   = 64 << 20 // where it is more than that
-)
+// mostOutput are the bytes that are kept of each output of a command, to be stored where the answer has a part of it.
+const mostOutput = 4 << 20
 
 // ran is the structured content of code.run_command: what is known of a command that has run.
 type ran struct {
@@ -111,7 +108,7 @@ func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, er
 	env, secrets := t.bounds.Environment()
 	outcome, err := t.runner.Run(ctx, command.Spec{
 		Program: found.Program, Argv: argv, Dir: found.Dir, Env: env, Timeout: timeout,
-		StdoutLimit: max(limits.StdoutLimit, inMemory), StderrLimit: max(limits.StderrLimit, inMemory), Whole: onDisk,
+		StdoutLimit: max(limits.StdoutLimit, mostOutput), StderrLimit: max(limits.StderrLimit, mostOutput),
 		Progress: command.Report(e.Progress),
 	})
 	if err != nil {
@@ -131,12 +128,11 @@ func wholeOutputs(program string, o *command.Outcome, limits command.Config, sec
 		if out.Bytes <= int64(limit) {
 			return
 		}
-		a := tool.Artifact{Name: program + name, About: fmt.Sprintf("all of its %d bytes", out.Bytes),
-			Large: &tool.LargeArtifact{Size: out.Bytes, Close: out.Close}}
-		if out.Kept() < out.Bytes {
-			a.About = fmt.Sprintf("%d of its %d bytes, from its beginning and its end", out.Kept(), out.Bytes)
+		a := tool.Artifact{Name: program + name, About: fmt.Sprintf("all of its %d bytes", out.Bytes)}
+		if out.Truncated() {
+			a.About = fmt.Sprintf("%d of its %d bytes, from its beginning and its end", mostOutput, out.Bytes)
 		}
-		a.Large.Open, a.MediaType = out.Whole(secrets)
+		a.Bytes, a.MediaType = out.Kept(secrets)
 		all = append(all, a)
 	}
 	add(".stdout", o.Stdout, limits.StdoutLimit)

@@ -25,7 +25,6 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/spool"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -40,9 +39,6 @@ type Spec struct {
 	Timeout     time.Duration // it is ended after that long; must be positive
 	StdoutLimit int           // bytes that are kept of its output
 	StderrLimit int
-	// bytes of each output that go to the disk where it is larger than that: see Output.Whole, and
-	// Close both; 0: none
-	Whole int
 
 	// Progress, where it is not nil, is called every few seconds while the command runs, never after Run has returned.
 	Progress func(took time.Duration, output int64)
@@ -116,9 +112,6 @@ const (
 
 // Runner runs commands. It is safe for concurrent use.
 type Runner struct {
-	// Disk takes outputs as a whole, where a Spec says so; nil: nothing does. It is set before the first command.
-	Disk *spool.Dir
-
 	self   string
 	logger *slog.Logger
 
@@ -220,9 +213,6 @@ func (r *Runner) start(s Spec) (_ *process, err error) {
 	mark := g.Mark()
 	p := &process{guard: g, exited: make(chan struct{}), stdout: newCollector(s.StdoutLimit),
 		stderr: newCollector(s.StderrLimit)}
-	if s.Whole > 0 {
-		p.stdout.disk, p.stdout.diskMax, p.stderr.disk, p.stderr.diskMax = r.Disk, s.Whole, r.Disk, s.Whole
-	}
 	p.cmd = &exec.Cmd{Path: h.program, Args: s.Argv, Dir: h.dir, Env: slices.Concat(s.Env, guard.Nested(""),
 		[]string{"PWD=" + s.Dir, mark})}
 	theirs, err := p.pipes(s.Stdin != nil)

@@ -127,7 +127,6 @@ func New(s *config.Settings, logger *slog.Logger, table func(*Hub) []*tool.HubTo
 		return nil, err
 	}
 	s.Upstream.Version, s.Downstream.Version = Version(), Version()
-	h.commands.Disk = spool.New(filepath.Join(s.StateDir, "spool"))
 	if s.Upstream.Catalogs, err = persist.OpenCatalogs(filepath.Join(s.StateDir, "catalogs")); err != nil {
 		return nil, err
 	}
@@ -251,7 +250,8 @@ func (h *Hub) newServer(first *Configured, key []byte) (err error) {
 			Warnings: m.Warnings, Logger: h.Logger,
 			StateKey: key, FirstLists: h.Surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
 			SessionEnded: h.Permission.Grants.EndSession, Events: h.events.Serve, Show: h.showTool, Page: h.page,
-			StoredResults: h.storedResult, Spool: h.commands.Disk, Metrics: h.metricsOf(s), SignIns: h.desk,
+			StoredResults: h.storedResult, Spool: spool.New(filepath.Join(s.StateDir, "spool")),
+			Metrics: h.metricsOf(s), SignIns: h.desk,
 			ResourceURI: namespace.ResourceURI})
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -29,11 +28,7 @@ func (inv *invocation) keepArtifacts(ctx context.Context, o *Options, rule tool.
 	}
 	var refs []tool.PersistedRef
 	for i, a := range inv.reply.Artifacts {
-		if a.Large == nil {
-			a.Large = &tool.LargeArtifact{Size: int64(len(a.Bytes)),
-				Open: func() io.Reader { return bytes.NewReader(a.Bytes) }}
-		}
-		d := &tool.ResultPersistence{Strategy: tool.StrategyDropWithReason, OriginalSize: int(a.Large.Size)}
+		d := &tool.ResultPersistence{Strategy: tool.StrategyDropWithReason, OriginalSize: len(a.Bytes)}
 		if !ours {
 			a.Err = errors.New("the caller does not get the result as the tool has made it")
 		}
@@ -44,10 +39,10 @@ func (inv *invocation) keepArtifacts(ctx context.Context, o *Options, rule tool.
 		}
 		e, err := o.put(payload.Entry{ID: tool.ArtifactOf(inv.id, i+1), Name: a.Name, MediaType: a.MediaType,
 			Tool:  inv.toolID(),
-			Actor: c.Actor.Ref(), Created: inv.now()}, a.Large.Open)
+			Actor: c.Actor.Ref(), Created: inv.now()}, a.Bytes)
 		text, link := fmt.Sprintf("%s could not be stored.", a.Name), json.RawMessage(nil)
 		if err != nil {
-			o.Logger.Warn("an artifact could not be stored", "tool", e.Tool, "name", a.Name, "bytes", a.Large.Size,
+			o.Logger.Warn("an artifact could not be stored", "tool", e.Tool, "name", a.Name, "bytes", len(a.Bytes),
 				"error", err)
 			d.Reason = fmt.Sprintf("the artifact %q could not be stored: %v", a.Name, err)
 		} else {
@@ -67,20 +62,11 @@ func (inv *invocation) keepArtifacts(ctx context.Context, o *Options, rule tool.
 }
 
 // put stores a result or an artifact.
-func (o *Options) put(e payload.Entry, open func() io.Reader) (payload.Entry, error) {
+func (o *Options) put(e payload.Entry, raw []byte) (payload.Entry, error) {
 	if o.Results == nil {
 		return e, errors.New("there is no store")
 	}
-	return o.Results.PutFrom(e, open)
-}
-
-// closeArtifacts gives up what is not in memory of the artifacts that the call has made.
-func (inv *invocation) closeArtifacts() {
-	for _, a := range inv.reply.Artifacts {
-		if a.Large != nil {
-			a.Large.Close()
-		}
-	}
+	return o.Results.Put(e, raw)
 }
 
 // addBlocks adds content blocks to the result, where it has content; those that are nil are left out.

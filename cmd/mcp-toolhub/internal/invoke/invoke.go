@@ -302,7 +302,6 @@ func (p *Pipeline) Invoke(ctx context.Context, c *Call) Outcome {
 // run is the one loop: from the beginning, or from where a suspended invocation goes on. Nobody uses inv after its end.
 func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 	defer func() {
-		inv.closeArtifacts()
 		inv.call.Member.failed(inv)
 		inv.release()
 		if out.Task != nil {

@@ -1,11 +1,9 @@
 package invoke
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 	"unicode/utf8"
 
@@ -184,8 +182,7 @@ func (x excess) decide(o *Options, result rawjson.Object, ours bool, now time.Ti
 func (x excess) store(o *Options, native []byte, d *tool.ResultPersistence, said *pieceOfResult, now time.Time) {
 	id := tool.ResultOf(x.id)
 	e, err := o.put(payload.Entry{ID: id, MediaType: "application/json", Tool: x.tool, Actor: x.actor.Ref(),
-		Created: now},
-		func() io.Reader { return bytes.NewReader(native) })
+		Created: now}, native)
 	if err != nil {
 		o.Logger.Warn("a large result could not be stored: its caller gets it whole", "invocation", x.id, "tool",
 			x.tool,
