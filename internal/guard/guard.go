@@ -46,9 +46,6 @@ type Guard struct {
 	pipe io.WriteCloser // nil where the system needs no guard process, or it could not be started
 	cmd  *exec.Cmd
 	jobs jobs
-	next *scan // has not begun
-
-	scanning sync.Mutex // held while a scan runs
 }
 
 // Start starts the guard process from the program at self. The error says why children would survive a parent that is
@@ -123,53 +120,20 @@ func (g *Guard) Close() error {
 	return nil
 }
 
-// scan is one look at all processes for what descends from several children.
-type scan struct {
-	marks map[string]bool // of the children; complete once the scan has begun
-	done  bool
-	found map[int]string // the mark of each process that has one of them
-}
-
-// scan looks for the processes that descend from the child, whatever group they are in now. It
-// knows on Linux only. Children that end together share a scan: whoever asks while one runs joins
-// the next, so a scan has always begun after it was asked for.
-func (g *Guard) scan(c Child) (pids []int) {
-	g.mu.Lock()
-	if g.next == nil {
-		g.next = &scan{marks: make(map[string]bool)}
-	}
-	s := g.next
-	s.marks[c.mark] = true
-	g.mu.Unlock()
-
-	g.scanning.Lock()
-	defer g.scanning.Unlock()
-	if !s.done {
-		g.mu.Lock()
-		g.next = nil
-		g.mu.Unlock()
-		s.found, s.done = marked(s.marks), true
-	}
-	for pid, mark := range s.found {
-		if mark == c.mark && pid != c.PID {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
 // maxStrayRounds bounds the search for strays, should they multiply faster than they are killed.
 const maxStrayRounds = 10
 
-// KillStrays kills what descends from the child and has left its group. It looks again until
-// nothing is left: a stray may have started another one while it was looked for.
-func (g *Guard) KillStrays(c Child) {
+// KillStrays kills what descends from the child and has left its group, as far as the system shows
+// it: only Linux does. It looks again until nothing is left: a stray may have started another one
+// while it was looked for.
+func KillStrays(c Child) {
 	for range maxStrayRounds {
-		pids := g.scan(c)
-		if len(pids) == 0 {
+		strays := marked(map[string]bool{c.mark: true})
+		delete(strays, c.PID)
+		if len(strays) == 0 {
 			return
 		}
-		for _, pid := range pids {
+		for pid := range strays {
 			if stray, err := os.FindProcess(pid); err == nil {
 				_ = stray.Kill()
 			}

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// TestStraysOfChildrenThatEndTogether: children that end while a search for strays runs share the next one, and nothing that
-// any of them has started is left when its search is over.
+// TestStraysOfChildrenThatEndTogether: nothing that any of several children has started is left when its search is over.
 func TestStraysOfChildrenThatEndTogether(t *testing.T) {
 	t.Parallel()
 	const children, rounds = 8, 5
@@ -35,7 +34,7 @@ func TestStraysOfChildrenThatEndTogether(t *testing.T) {
 				c := g.Add(cmd.Process, mark)
 				line, _ := bufio.NewReader(out).ReadString('\n')
 				_ = cmd.Wait()
-				g.KillStrays(c)
+				KillStrays(c)
 				pid, err := strconv.Atoi(strings.TrimSpace(line))
 				if err != nil {
 					t.Errorf("the child wrote %q", line)

@@ -105,7 +105,7 @@ func (p *Process) wait(stderr *os.File) {
 	// while a process of the group lives; where none lives, it takes a while until the id is given
 	// away again.
 	guard.KillGroup(p.cmd)
-	p.guard.KillStrays(p.guarded)
+	guard.KillStrays(p.guarded)
 	p.guard.Remove(p.guarded)
 	// A descendant that left the group may hold stderr open.
 	wait.For(nil, p.read, DrainTime)

@@ -298,7 +298,7 @@ func (p *process) wait(ctx context.Context, s Spec, stop <-chan struct{}) Outcom
 	guard.KillGroup(p.cmd)
 	<-p.exited
 	p.tree.end()
-	p.guard.KillStrays(p.child)
+	guard.KillStrays(p.child)
 	p.guard.Remove(p.child)
 	o.Took = time.Since(p.began)
 	// Somebody who is none of the command's own may hold its output open.
