@@ -110,8 +110,9 @@ func (c *written) add(path string, line int, was *string, is string) {
 // compare shows what has changed in a file, and returns it as a unified diff as well.
 func (c *written) compare(o *writeOutcome) string {
 	before, after := o.before.body, o.after.body
-	if countLines(before)+countLines(after) > mostDiffLines {
-		c.outline(o)
+	if was, is := countLines(before), countLines(after); was+is > mostDiffLines { // each line counts as changed
+		c.RemovedLines, c.AddedLines, c.ContentTruncated = was, is, true
+		c.Locations = append(c.Locations, location{o.path, 1})
 		return ""
 	}
 	edits := udiff.Lines(before, after)
@@ -148,31 +149,6 @@ func (c *written) compare(o *writeOutcome) string {
 		c.Locations = append(c.Locations, location{o.path, 1})
 	}
 	return text
-}
-
-// outline shows that part of a file in which all changes lie.
-func (c *written) outline(o *writeOutcome) {
-	was, is := o.before.body, o.after.body
-	same := 0
-	for same < len(was) && same < len(is) && was[same] == is[same] {
-		same++
-	}
-	same = strings.LastIndexByte(was[:same], '\n') + 1
-	line := 1 + strings.Count(was[:same], "\n")
-	was, is = was[same:], is[same:]
-	end := 0
-	for end < len(was) && end < len(is) && was[len(was)-1-end] == is[len(is)-1-end] {
-		end++
-	}
-	if cut := strings.IndexByte(was[len(was)-end:], '\n'); cut >= 0 {
-		end -= cut + 1
-	} else {
-		end = 0
-	}
-	was, is = was[:len(was)-end], is[:len(is)-end]
-	c.RemovedLines, c.AddedLines, c.ContentTruncated = countLines(was), countLines(is), true
-	was, is = wholeLines(was, mostDiffText/2), wholeLines(is, mostDiffText/2)
-	c.add(o.path, line, &was, is)
 }
 
 // sides are the text of a hunk before and after.

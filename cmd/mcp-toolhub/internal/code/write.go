@@ -1,11 +1,10 @@
 package code
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -39,7 +38,7 @@ func (w *wholeText) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return err
 	}
-	if !exact(raw) {
+	if !exact(raw, s) {
 		return invalid(codeNotText,
 			"a text holds half of a surrogate pair or bytes that are not UTF-8, which cannot be written as they "+
 				"are: send text")
@@ -51,36 +50,10 @@ func (w *wholeText) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// exact reports whether a JSON string says which characters it stands for: decoding puts U+FFFD for
-// bytes that are not UTF-8 and for halves of surrogate pairs.
-func exact(raw []byte) bool {
-	if !utf8.Valid(raw) {
-		return false
-	}
-	var first rune // of a pair, until the second follows
-	for i := 0; i < len(raw); {
-		unit, size := rune(-1), 1
-		switch {
-		case raw[i] != '\\':
-		case raw[i+1] == 'u':
-			n, err := strconv.ParseUint(string(raw[i+2:i+6]), 16, 16)
-			if err != nil {
-				return false
-			}
-			unit, size = rune(n), 6
-		default:
-			size = 2
-		}
-		i += size
-		switch {
-		case first != 0:
-			if utf16.DecodeRune(first, unit) == utf8.RuneError {
-				return false
-			}
-			first = 0
-		case utf16.IsSurrogate(unit):
-			first = unit
-		}
-	}
-	return first == 0
+// exact reports whether s is what raw, a JSON string, says: decoding puts U+FFFD for bytes that are
+// not UTF-8 and for halves of surrogate pairs.
+func exact(raw []byte, s string) bool {
+	const replacement = "\uFFFD"
+	said := bytes.Count(raw, []byte(replacement)) + bytes.Count(bytes.ToLower(raw), []byte(`\ufffd`))
+	return utf8.Valid(raw) && strings.Count(s, replacement) <= said
 }

@@ -455,7 +455,7 @@ func TestResultIsBounded(t *testing.T) {
 	lines := strings.Repeat("\n", mostDiffLines)
 	r = p.mustCall(t, writeFile, object{"path": "lines", "content": lines})
 	r = p.mustCall(t, writeFile, object{"path": "lines", "content": "\n\nx" + lines, "overwrite": true})
-	if c := decode[written](t, r); !c.ContentTruncated || c.AddedLines-c.RemovedLines != 2 || len(c.Locations) != 1 || c.Locations[0].Line != 3 {
+	if c := decode[written](t, r); !c.ContentTruncated || c.AddedLines-c.RemovedLines != 2 || len(c.Locations) != 1 || c.Locations[0].Line != 1 {
 		t.Errorf("very many lines: %+v", c)
 	}
 	if _, _, err := replaceAll(documentOf(long), []replacement{{"0", wholeText(strings.Repeat("y", 1000)), true}}); err == nil {
