@@ -232,7 +232,7 @@ func (p *parsing) takeCommand() {
 		fault(p, v, "the program cannot be a value of the call: templates stand in args")
 	default:
 		p.program = v.Value
-		p.checkWords(append([]place{v}, p.said.args.Value...))
+		p.checkWords(v, p.said.args.Value)
 	}
 	p.takeArgs()
 }

@@ -40,70 +40,43 @@ func (p *parsing) takeText(v place) {
 }
 
 var (
-	// starters start the program that one of their first arguments names.
-	starters = regexp.MustCompile(`^(env|busybox|toybox)$`)
-	// shells take options, and then a text (-c) or the name of a file.
+	// shells take -c and a text, or the name of a file; what stands behind that are its arguments.
 	shells = regexp.MustCompile(`^(sh|bash|rbash|dash|ash|zsh|ksh|mksh|yash)[0-9.-]*$`)
-	// otherShells take a text in more ways than that.
-	otherShells = regexp.MustCompile(`^(fish|csh|tcsh|cmd|powershell|pwsh)$`)
-
-	assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
-	// starterTakes and shellTakes match options that have the next word for their argument.
-	starterTakes = regexp.MustCompile(`^(-[a-zA-Z0-9]*[uCaP]|--(unset|chdir|argv0))$`)
-	shellTakes   = regexp.MustCompile(`^([-+][a-zA-Z]*[oO]|--(rcfile|init-file))$`)
-	// readsInput matches options by which a shell reads its commands from its standard input.
-	readsInput = regexp.MustCompile(`^-[a-zA-Z]*s[a-zA-Z]*$`)
+	// runners start what their arguments name, or take a text in more ways than that.
+	runners = regexp.MustCompile(`^(env|busybox|toybox|fish|csh|tcsh|cmd|powershell|pwsh)$`)
 )
 
-// checkWords refuses values that env would take for a program or a variable, and values that a shell
-// would take for its text. These are all the programs that it knows: what others do with their
-// arguments is for the person to know.
-func (p *parsing) checkWords(words []place) {
-	for starters.MatchString(programName(words[0])) {
-		i := p.operand(words[1:], starterTakes)
-		if i < 0 || i == len(words[1:]) {
-			return
-		}
-		words = words[1+i:]
-	}
-	program, rest := words[0], words[1:]
-	switch name := programName(program); {
-	case otherShells.MatchString(name):
-		if i := slices.IndexFunc(rest, holdsValue); i >= 0 {
-			fault(p, rest[i], "%s may run what %s says: call a script of your own, and give it the value", name,
-				clip(rest[i].Value))
+// checkWords refuses values that a shell would take for its text, and values that env and others would
+// take for a program or a variable. These are all the programs that it knows: what others do with
+// their arguments is for the person to know.
+func (p *parsing) checkWords(program place, args []place) {
+	name := programName(program)
+	switch {
+	case runners.MatchString(name):
+		for _, arg := range args {
+			if holdsValue(arg) {
+				fault(p, arg, "%s may run what %s says: call the program itself, or a script of your own, and give that "+
+					"the value", name, clip(arg.Value))
+			}
+			if shells.MatchString(programName(arg)) {
+				fault(p, arg, "a shell behind %s may read its commands from its standard input, where the arguments of "+
+					"the call are: call the shell itself", name)
+			}
 		}
 	case shells.MatchString(name):
-		i := p.operand(rest, shellTakes)
-		isInput := func(w place) bool { return readsInput.MatchString(w.Value) }
-		if i == len(rest) || i > 0 && slices.ContainsFunc(rest[:i], isInput) {
-			fault(p, program,
-				"%s would read its commands from its standard input, where the arguments of the call are: "+
-					"give it -c and a text, or a file", name)
+		text := 0
+		if len(args) > 0 && args[0].Value == "-c" {
+			text = 1
 		}
-	}
-}
-
-// operand returns the index of the first word that is no option, no variable, and not what an option
-// takes: a program, a text or a file. It is len(words) where there is none, and -1 after a fault: no
-// value is an operand, or stands before it.
-func (p *parsing) operand(words []place, takes *regexp.Regexp) int {
-	taken := false // by the option before
-	for i, w := range words {
 		switch {
-		case holdsValue(w):
-			fault(p, w, "%s stands where a program, a shell's text or an option of these does: write that yourself, "+
-				`and give the value behind it; in a shell's text it is "$1"`, clip(w.Value))
-			return -1
-		case taken:
-			taken = false
-		case w.Value == "" || !strings.Contains("-+", w.Value[:1]) && !assignment.MatchString(w.Value):
-			return i
-		default:
-			taken = takes.MatchString(w.Value)
+		case text >= len(args) || args[text].Value == "" || strings.Contains("-+", args[text].Value[:1]):
+			fault(p, program, "%s would take its commands from elsewhere, as its standard input, where the arguments of "+
+				"the call are: begin args with -c and a text, or with a file", name)
+		case holdsValue(args[text]):
+			fault(p, args[text], "%s stands where a shell's text or file does: write that yourself, and give the value "+
+				`behind it; in a shell's text it is "$1"`, clip(args[text].Value))
 		}
 	}
-	return len(words)
 }
 
 func holdsValue(w place) bool { return strings.Contains(w.Value, "{{") }
