@@ -17,12 +17,14 @@ func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
 
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-// jobs are a matter of Windows.
-type jobs struct{}
+// byProcess says that a guard is a process.
+const byProcess = true
 
-func (*jobs) open() (bool, error) { return false, nil }
-func (*jobs) add(*os.Process)     {}
-func (*jobs) close()              {}
+// job is a matter of Windows.
+type job struct{}
+
+func newJob(*os.Process) job { return job{} }
+func (job) end()             {}
 
 // OwnGroup makes the child the leader of a process group of its own: signals then reach all that it starts, and a
 // Ctrl-C in the hub's terminal does not reach it before the hub has stopped it in order.

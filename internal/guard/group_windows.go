@@ -1,11 +1,9 @@
 package guard
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
-	"sync"
 	"syscall"
 	"unsafe"
 
@@ -20,52 +18,39 @@ func kill(int) {}
 
 func alive(int) bool { return false }
 
-// jobs is a job object that ends all its processes when the last handle to it is closed, which the system does when the
-// parent ends, however it ends. Processes that a child starts belong to the job too.
-type jobs struct {
-	mu  sync.Mutex
-	job windows.Handle
-}
+// byProcess says that a guard is a process.
+const byProcess = false
 
-func (j *jobs) open() (bool, error) {
-	job, err := windows.CreateJobObject(nil, nil)
+// job is a job object with a child and all that it starts. They end when the last handle to it is closed, which the
+// system does when the parent ends, however it ends. What a child has started before it was added stays outside.
+type job struct{ handle windows.Handle }
+
+// newJob puts a child into a job of its own. Where the system refuses that, the child outlives a parent that is killed.
+func newJob(p *os.Process) job {
+	handle, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
-		return true, fmt.Errorf("make job object: %w", err)
+		return job{}
 	}
 	info := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{
 		LimitFlags: windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
 	}}
-	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
+	_, err = windows.SetInformationJobObject(handle, windows.JobObjectExtendedLimitInformation,
 		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
-	if err != nil {
-		_ = windows.CloseHandle(job)
-		return true, fmt.Errorf("set up job object: %w", err)
+	child, openErr := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(p.Pid))
+	if err != nil || openErr != nil { // it has ended, for example
+		_ = windows.CloseHandle(handle)
+		return job{}
 	}
-	j.job = job
-	return true, nil
+	_ = windows.AssignProcessToJobObject(handle, child)
+	_ = windows.CloseHandle(child)
+	return job{handle}
 }
 
-// add puts a child into the job. What it has started before that stays outside.
-func (j *jobs) add(p *os.Process) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.job == 0 {
-		return
-	}
-	h, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(p.Pid))
-	if err != nil {
-		return
-	}
-	_ = windows.AssignProcessToJobObject(j.job, h)
-	_ = windows.CloseHandle(h)
-}
-
-func (j *jobs) close() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.job != 0 {
-		_ = windows.CloseHandle(j.job)
-		j.job = 0
+// end ends what is in the job.
+func (j job) end() {
+	if j.handle != 0 {
+		_ = windows.TerminateJobObject(j.handle, 1)
+		_ = windows.CloseHandle(j.handle)
 	}
 }
 

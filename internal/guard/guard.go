@@ -5,7 +5,7 @@
 // list, with its process group and, on Linux, everything else that descends from it, and exits. A parent-death signal
 // would reach the child alone, not what the child has started, such as the node under npx.
 //
-// On Windows there is no guard process: a job object of the parent's does the same. See group_windows.go.
+// On Windows there is no guard process: a job object for each child does the same. See group_windows.go.
 //
 // Children run as the parent's user. Conceal keeps them from reading the parent's secrets out of its memory.
 //
@@ -38,6 +38,7 @@ const markVariable = "MCP_TOOLHUB_CHILD"
 type Child struct {
 	PID  int
 	mark string
+	job  job
 }
 
 // Guard is the parent's side. The zero value keeps no list and guards nothing. It is safe for concurrent use.
@@ -45,15 +46,14 @@ type Guard struct {
 	mu   sync.Mutex
 	pipe io.WriteCloser // nil where the system needs no guard process, or it could not be started
 	cmd  *exec.Cmd
-	jobs jobs
 }
 
 // Start starts the guard process from the program at self. The error says why children would survive a parent that is
 // killed; the Guard can be used all the same.
 func Start(self string) (*Guard, error) {
 	g := &Guard{}
-	if ok, err := g.jobs.open(); ok || err != nil {
-		return g, err
+	if !byProcess {
+		return g, nil
 	}
 	cmd := exec.Command(self, guardArgument)
 	cmd.Dir, cmd.Env = os.TempDir(), []string{} // the parent's variables may hold secrets
@@ -80,14 +80,16 @@ func (g *Guard) Mark() string {
 // Add puts a child that was just started on the list. mark is what Mark returned for it. The child must lead a process
 // group of its own.
 func (g *Guard) Add(process *os.Process, mark string) Child {
-	c := Child{PID: process.Pid, mark: strings.TrimPrefix(mark, markVariable+"=")}
-	g.jobs.add(process)
+	c := Child{PID: process.Pid, mark: strings.TrimPrefix(mark, markVariable+"="), job: newJob(process)}
 	g.send(fmt.Sprintf("+%d %s\n", c.PID, c.mark))
 	return c
 }
 
-// Remove takes a child off the list once nothing of it is left.
-func (g *Guard) Remove(c Child) { g.send(fmt.Sprintf("-%d %s\n", c.PID, c.mark)) }
+// Remove takes a child off the list once it has ended. On Windows it ends what the child has started.
+func (g *Guard) Remove(c Child) {
+	c.job.end()
+	g.send(fmt.Sprintf("-%d %s\n", c.PID, c.mark))
+}
 
 // Forget takes a mark off the list whose child could not be started.
 func (g *Guard) Forget(mark string) {
@@ -109,7 +111,6 @@ func (g *Guard) Close() error {
 	pipe := g.pipe
 	g.pipe = nil
 	g.mu.Unlock()
-	g.jobs.close()
 	if pipe == nil {
 		return nil
 	}

@@ -22,6 +22,7 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
@@ -192,7 +193,6 @@ type process struct {
 	cmd    *exec.Cmd
 	guard  *guard.Guard
 	child  guard.Child
-	tree   *tree
 	began  time.Time
 	exited chan struct{}
 	state  *os.ProcessState // set before exited is closed
@@ -226,15 +226,10 @@ func (r *Runner) start(s Spec) (_ *process, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: make pipes: %w", ErrStart, err)
 	}
-	if p.tree, err = newTree(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrStart, err)
-	}
 	if err = guard.StartGroup(p.cmd); err != nil {
-		p.tree.end()
 		return nil, fmt.Errorf("%w: %w", ErrStart, Cause(err))
 	}
 	p.began = time.Now()
-	p.tree.add(p.cmd.Process)
 	p.child = g.Add(p.cmd.Process, mark)
 	p.readers.Go(func() { _, _ = io.Copy(p.stdout, p.ours[0]) })
 	p.readers.Go(func() { _, _ = io.Copy(p.stderr, p.ours[1]) })
@@ -297,7 +292,6 @@ func (p *process) wait(ctx context.Context, s Spec, stop <-chan struct{}) Outcom
 	// somebody else as long as a process of it lives, and where none does there is nothing to kill.
 	guard.KillGroup(p.cmd)
 	<-p.exited
-	p.tree.end()
 	guard.KillStrays(p.child)
 	p.guard.Remove(p.child)
 	o.Took = time.Since(p.began)
@@ -314,6 +308,13 @@ func (p *process) wait(ctx context.Context, s Spec, stop <-chan struct{}) Outcom
 		}
 	}
 	return o
+}
+
+func signalOf(state *os.ProcessState) string {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return status.Signal().String()
+	}
+	return state.String()
 }
 
 // await returns why the command has to be ended; "" where it has ended by itself.
