@@ -46,7 +46,7 @@ func New(configs []Config, o Options) (*Set, []Problem) {
 	}
 	s := &Set{}
 	for range configs { // no hook stands in the origin of a call twice
-		s.turns = append(s.turns, &turns{by: make(map[caller]int)})
+		s.turns = append(s.turns, newTurns())
 	}
 	var compiler policy.Compiler
 	var problems []Problem

@@ -2,27 +2,34 @@ package hook
 
 import (
 	"context"
-	"slices"
 	"sync"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // caller is one party that takes turns. All its sessions and runs count together.
 type caller struct{ door, name string }
 
-// turns gives places to the commands and requests of hooks. A free place goes to the waiting caller
-// that has the fewest, and among equals to the one that came first. No caller has more than
-// ownPlaces.
+// turns gives places to the commands and requests of hooks, first come first served. No caller has
+// more than ownPlaces. A call that waits for its caller's other hooks holds no place.
 type turns struct {
-	mu      sync.Mutex
-	taken   int
-	by      map[caller]int // places that a caller has; not 0
-	waiting []*turn        // in the order in which they came
+	all *semaphore.Weighted
+	mu  sync.Mutex
+	by  map[caller]*semaphore.Weighted
 }
 
-// turn is a run that waits for its place.
-type turn struct {
-	by   caller
-	came chan struct{} // closed when it has its place
+func newTurns() *turns {
+	return &turns{all: semaphore.NewWeighted(places), by: make(map[caller]*semaphore.Weighted)}
+}
+
+// of returns the places of a caller.
+func (t *turns) of(by caller) *semaphore.Weighted {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.by[by] == nil {
+		t.by[by] = semaphore.NewWeighted(ownPlaces)
+	}
+	return t.by[by]
 }
 
 // enter waits for a place, which leave gives back. An error is that of ctx, and no place is held
@@ -31,63 +38,26 @@ func (t *turns) enter(ctx context.Context, by caller, waits func()) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	own := &turn{by: by, came: make(chan struct{})}
-	t.mu.Lock()
-	t.waiting = append(t.waiting, own)
-	t.admit()
-	waiting := slices.Contains(t.waiting, own)
-	t.mu.Unlock()
-	if !waiting {
+	own := t.of(by)
+	mine := own.TryAcquire(1)
+	if mine && t.all.TryAcquire(1) {
 		return nil
 	}
 	waits()
-	select {
-	case <-own.came:
-		return nil
-	case <-ctx.Done():
+	if !mine {
+		if err := own.Acquire(ctx, 1); err != nil {
+			return err
+		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if i := slices.Index(t.waiting, own); i >= 0 {
-		t.waiting = slices.Delete(t.waiting, i, i+1)
-	} else { // it came at the same moment
-		t.free(by)
+	if err := t.all.Acquire(ctx, 1); err != nil {
+		own.Release(1)
+		return err
 	}
-	return ctx.Err()
+	return nil
 }
 
 // leave gives a place back.
 func (t *turns) leave(by caller) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.free(by)
-}
-
-// free gives a place back and lets others in. t.mu is held.
-func (t *turns) free(by caller) {
-	t.taken--
-	if t.by[by]--; t.by[by] == 0 {
-		delete(t.by, by)
-	}
-	t.admit()
-}
-
-// admit gives away the places that are free. t.mu is held.
-func (t *turns) admit() {
-	for t.taken < places {
-		next, fewest := -1, ownPlaces
-		for i, w := range t.waiting {
-			if n := t.by[w.by]; n < fewest {
-				next, fewest = i, n
-			}
-		}
-		if next < 0 {
-			return
-		}
-		w := t.waiting[next]
-		t.waiting = slices.Delete(t.waiting, next, next+1)
-		t.taken++
-		t.by[w.by]++
-		close(w.came)
-	}
+	t.all.Release(1)
+	t.of(by).Release(1)
 }
