@@ -80,18 +80,13 @@ type permitted struct {
 }
 
 func (p *Pipeline) begin(ctx context.Context, c *Call) *invocation {
-	inv, ok := p.spare.Get().(*invocation)
-	if !ok {
-		inv = new(invocation)
-	}
-	inv.call, inv.id, inv.now, inv.inputs.model, inv.status = c, c.Invocation, p.opts.Now, c.Arguments,
-		tool.StatusPlanned
+	inv := &invocation{call: c, id: c.Invocation, now: p.opts.Now, inputs: inputs{model: c.Arguments},
+		status: tool.StatusPlanned, keyed: p.opts.Digest}
 	if inv.id == "" {
 		inv.id = tool.NewInvocationID()
 	}
-	inv.keyed = p.opts.Digest
 	if o := p.opts.Observer; o != nil && c.Request == nil { // the door and the servers tell of requests
-		inv.trace, inv.laps = o.Begin(ctx, c), inv.lapsRoom[:0]
+		inv.trace = o.Begin(ctx, c)
 	}
 	head := persist.CallHead{Invocation: inv.id, Tool: tool.UnknownTool, Surface: c.Surface.ID, Actor: c.Actor.Ref(),
 		Profile: c.Surface.Profile, Created: inv.now(), Origin: tool.Origin{Address: c.Actor.Address, Hub: p.opts.Hub}}

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -227,7 +226,6 @@ type Pipeline struct {
 	sayRefused rate.Sometimes // in the log
 	phases     [12]phase
 	groups     groups
-	spare      sync.Pool // of *invocation
 }
 
 // New returns a pipeline.
@@ -306,9 +304,6 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		inv.release()
 		if out.Task != nil {
 			out.Task.await(p, inv)
-		} else if out.Suspended == nil {
-			*inv = invocation{}
-			p.spare.Put(inv)
 		}
 	}()
 	for ; inv.next < len(p.phases); inv.next++ {

@@ -77,7 +77,6 @@ func (l Lap) Phase() string {
 type observation struct {
 	trace    Trace // nil where nobody traces the call
 	laps     []Lap // where somebody observes it
-	lapsRoom [12]Lap
 	failedIn uint8 // the phase in which fail was called
 	kept     int   // characters of the result that the caller does not get
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -105,7 +104,7 @@ func limitError(inv *invocation) {
 // limitResult decides about a result that may be too large for the caller. ours says that a store
 // may hold it: a hook may have said that something else is kept.
 func (inv *invocation) limitResult(o *Options, rule tool.ResultRule, ours bool) {
-	d, part := newExcess(inv.call, inv.id, inv.toolID(), rule).decide(o, inv.outcome.Object, ours, inv.now())
+	d, part := inv.decideResult(o, rule, ours)
 	if d == nil {
 		return
 	}
@@ -127,31 +126,17 @@ func (inv *invocation) limitResult(o *Options, rule tool.ResultRule, ours bool) 
 	inv.record.PersistResult(d, inv.now())
 }
 
-// excess decides about the result of a call that may be too large for its caller.
-type excess struct {
-	id      tool.InvocationID
-	tool    tool.Name
-	actor   tool.Actor
-	rule    tool.ResultRule
-	because string    // where the limit comes from
-	reader  tool.Name // that the caller reads on with; "" for none
-}
-
-func newExcess(c *Call, id tool.InvocationID, name tool.Name, rule tool.ResultRule) excess {
-	return excess{id, name, c.Actor, rule, c.Surface.Results.Because, c.Surface.Reader()}
-}
-
-// decide returns what is decided about a result, and what the caller gets in its place; nil where
-// it is within the limit, and where the caller gets it whole.
-func (x excess) decide(o *Options, result rawjson.Object, ours bool, now time.Time) (d *tool.ResultPersistence,
+// decideResult returns what is decided about the result, and what the caller gets in its place; nil
+// where it is within the limit, and where the caller gets it whole.
+func (inv *invocation) decideResult(o *Options, rule tool.ResultRule, ours bool) (d *tool.ResultPersistence,
 	part json.RawMessage) {
-	native, rule := result.Text(), x.rule
+	native := inv.outcome.Object.Text()
 	size := shownSize(native)
 	if size <= rule.MaxChars || rule.Strategy == tool.StrategyNeverPersist {
 		return nil, nil
 	}
 	d = &tool.ResultPersistence{Strategy: rule.Strategy, OriginalSize: len(native), Threshold: map[string]any{
-		"max_inline_chars": rule.MaxChars, "result_chars": size, "because": x.because}}
+		"max_inline_chars": rule.MaxChars, "result_chars": size, "because": inv.call.Surface.Results.Because}}
 	var said pieceOfResult
 	switch {
 	case rule.Strategy == tool.StrategyDropWithReason:
@@ -163,7 +148,7 @@ func (x excess) decide(o *Options, result rawjson.Object, ours bool, now time.Ti
 		d.Strategy, d.Reason = tool.StrategyInline,
 			"a hook says what is kept of the result, so it is not stored, and the caller gets it whole"
 	default:
-		x.store(o, native, d, &said, now)
+		inv.store(o, native, d, &said)
 	}
 	if said.text == "" {
 		return d, nil
@@ -172,21 +157,20 @@ func (x excess) decide(o *Options, result rawjson.Object, ours bool, now time.Ti
 	if d.Strategy == tool.StrategyPreviewAndPersist {
 		said.blocks = preview.Of(native, previewChars(rule.MaxChars))
 	}
-	part = said.in(result)
+	part = said.in(inv.outcome.Object)
 	d.PreviewSize = len(part)
 	return d, part
 }
 
 // store stores the native result, and makes what the caller is told of that. If it cannot be
 // stored, the caller gets it whole: nothing is lost.
-func (x excess) store(o *Options, native []byte, d *tool.ResultPersistence, said *pieceOfResult, now time.Time) {
-	id := tool.ResultOf(x.id)
-	e, err := o.put(payload.Entry{ID: id, MediaType: "application/json", Tool: x.tool, Actor: x.actor.Ref(),
-		Created: now}, native)
+func (inv *invocation) store(o *Options, native []byte, d *tool.ResultPersistence, said *pieceOfResult) {
+	id, actor := tool.ResultOf(inv.id), inv.call.Actor
+	e, err := o.put(payload.Entry{ID: id, MediaType: "application/json", Tool: inv.toolID(), Actor: actor.Ref(),
+		Created: inv.now()}, native)
 	if err != nil {
-		o.Logger.Warn("a large result could not be stored: its caller gets it whole", "invocation", x.id, "tool",
-			x.tool,
-			"bytes", len(native), "error", err)
+		o.Logger.Warn("a large result could not be stored: its caller gets it whole", "invocation", inv.id, "tool",
+			inv.toolID(), "bytes", len(native), "error", err)
 		d.Strategy, d.Reason = tool.StrategyInline, "the result could not be stored, so the caller gets it whole: "+
 			err.Error()
 		return
@@ -196,8 +180,8 @@ func (x excess) store(o *Options, native []byte, d *tool.ResultPersistence, said
 	if d.Strategy == tool.StrategyRefOnly {
 		what = "The result is not shown here"
 	}
-	said.text = fmt.Sprintf("%s: all of its %d bytes are stored; %s", what, e.Size, howToRead(id, x.reader))
-	said.link = linkTo(d.Persisted, string(id), "The whole result of this call.", x.actor)
+	said.text = fmt.Sprintf("%s: all of its %d bytes are stored; %s", what, e.Size, howToRead(id, inv.call.Surface.Reader()))
+	said.link = linkTo(d.Persisted, string(id), "The whole result of this call.", actor)
 }
 
 // howToRead says how to read what is stored under the id. reader is the tool of the hub that reads
