@@ -12,11 +12,19 @@ func (d document) at(pointer string) ([]byte, error) {
 	if err := d.needJSON("pointer"); err != nil {
 		return nil, err
 	}
-	if pointer[0] != '/' {
+	i := rawjson.SkipSpace(d.data, 0)
+	return At(d.data[i:rawjson.SkipValue(d.data, i)], pointer)
+}
+
+// At returns the value at a JSON pointer (RFC 6901) in a JSON value without white space around it. The
+// error says in sentences how far the pointer leads.
+func At(value []byte, pointer string) ([]byte, error) {
+	if pointer != "" && pointer[0] != '/' {
 		return nil, faultf("A JSON pointer begins with /, such as /items/3; %s does not.", quoted(pointer))
 	}
-	i := rawjson.SkipSpace(d.data, 0)
-	value := d.data[i:rawjson.SkipValue(d.data, i)]
+	if pointer == "" {
+		return value, nil
+	}
 	walked := ""
 	for token := range strings.SplitSeq(pointer[1:], "/") {
 		next, err := step(value, strings.NewReplacer("~1", "/", "~0", "~").Replace(token), walked)

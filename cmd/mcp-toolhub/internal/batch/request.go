@@ -1,13 +1,12 @@
 package batch
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -26,7 +25,7 @@ func read(e *tool.Execution) (*request, error) {
 		return nil, refused("%d calls are more than %d: make more than one batch", len(r.Calls), maxCalls)
 	}
 	var earlier []string
-	bytes := 0
+	size := 0
 	for i := range r.Calls {
 		c := &r.Calls[i]
 		where := fmt.Sprintf("calls[%d] (%q)", i, c.ID)
@@ -49,7 +48,7 @@ func read(e *tool.Execution) (*request, error) {
 		if rawjson.IsNull(c.Arguments) {
 			c.Arguments = json.RawMessage(`{}`)
 		}
-		if bytes += len(c.Arguments); bytes > maxArguments {
+		if size += len(c.Arguments); size > maxArguments {
 			return nil,
 				refused("the arguments of the calls are larger than %d bytes together: make more than one batch",
 					maxArguments)
@@ -100,68 +99,6 @@ func structured(result rawjson.Object) (json.RawMessage, bool) {
 		len(blocks) != 1 {
 		return nil, false
 	}
-	text := []byte(rawjson.Text(blocks[0], "text"))
+	text := bytes.TrimSpace([]byte(rawjson.Text(blocks[0], "text")))
 	return text, len(text) > 0 && rawjson.Valid(text)
-}
-
-// at returns the value at a JSON pointer (RFC 6901); the error says where the way ends.
-func at(value json.RawMessage, pointer string) (json.RawMessage, error) {
-	way := "the result"
-	var steps []string
-	if pointer != "" {
-		steps = strings.Split(pointer[1:], "/")
-	}
-	for i, step := range steps {
-		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
-		next, ok := below(value, name)
-		if !ok {
-			return nil, fmt.Errorf("there is nothing at %q: %s %s", pointer, way, holds(value))
-		}
-		value, way = next, "what is at /"+strings.Join(steps[:i+1], "/")
-	}
-	return value, nil
-}
-
-// below returns the member or element of that name.
-func below(value json.RawMessage, name string) (found json.RawMessage, ok bool) {
-	if rawjson.IsObject(value) {
-		return rawjson.Get(value, name)
-	}
-	if len(value) == 0 || value[0] != '[' {
-		return nil, false
-	}
-	index, err := strconv.Atoi(name)
-	if err != nil || index < 0 || strconv.Itoa(index) != name {
-		return nil, false
-	}
-	_ = rawjson.Elements(value, func(e []byte) bool {
-		if index == 0 {
-			found, ok = e, true
-		}
-		index--
-		return !ok
-	})
-	return found, ok
-}
-
-// holds says for a model what a value is.
-func holds(value json.RawMessage) string {
-	const most = 20
-	switch {
-	case rawjson.IsObject(value):
-		var names []string
-		_ = rawjson.Members(value, func(m rawjson.Member) bool {
-			names = append(names, m.Name())
-			return len(names) < most
-		})
-		if len(names) == 0 {
-			return "is an empty object"
-		}
-		return fmt.Sprintf("has the members %q", names)
-	case len(value) > 0 && value[0] == '[':
-		n := 0
-		_ = rawjson.Elements(value, func([]byte) bool { n++; return true })
-		return fmt.Sprintf("is an array of %d", n)
-	}
-	return "is neither an object nor an array"
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/slice"
 )
 
 // batch is a batch that runs.
@@ -338,9 +339,9 @@ func (b *batch) take(m *member, pointer string) *taken {
 	if !ok {
 		return &taken{missing: "that has no structured result"}
 	}
-	value, err := at(result, pointer)
+	value, err := slice.At(result, pointer)
 	if err != nil {
-		return &taken{missing: "in its structured result " + err.Error()}
+		return &taken{missing: "its structured result lacks that: " + err.Error()}
 	}
 	if !b.room(len(value)) {
 		return &taken{missing: fmt.Sprintf("the arguments of the batch are larger than %d bytes with it", maxArguments)}

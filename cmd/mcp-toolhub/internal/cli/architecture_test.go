@@ -273,6 +273,7 @@ var mayImport = map[string]map[string]string{
 		"internal/tool":                   "is a tool of the hub",
 		"internal/rawjson":                "arguments and results stay raw",
 		"cmd/mcp-toolhub/internal/invoke": "its calls go through the pipeline",
+		"persist/slice":                   "arguments come from results by JSON pointers",
 	},
 	"cmd/mcp-toolhub/internal/lookup": {
 		"cmd/mcp-toolhub/internal/console":   "the story as its page shows it",
