@@ -46,11 +46,3 @@ func (i *integer) UnmarshalJSON(raw []byte) error {
 	*i = integer(f)
 	return err
 }
-
-// clip shortens s to about most bytes for a message.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return fmt.Sprintf("%s…", s[:runeBoundary([]byte(s), most)])
-}

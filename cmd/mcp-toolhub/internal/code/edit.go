@@ -41,10 +41,10 @@ func (w *writer) editFile(ctx context.Context, e *tool.Execution) (answer, error
 		case before == nil && !create:
 			return old, failure(tool.ClassExecutionFailed, codeFileNotFound,
 				"there is no %q: look for the right path with list_dir or search, or set create_if_missing",
-				clip(given, 200))
+				tool.Clip(given, 200))
 		case before != nil && before.binary:
 			return old, invalid(codeBinaryFile, "%q is not text in UTF-8: this tool changes text only",
-				clip(given, 200))
+				tool.Clip(given, 200))
 		case before != nil:
 			old = *before
 		}

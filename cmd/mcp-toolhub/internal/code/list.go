@@ -156,7 +156,7 @@ func (l *lister) entry(rel string, d fs.DirEntry) dirEntry {
 		}
 	case "symlink":
 		if target, err := os.Readlink(full); err == nil {
-			e.Target = clip(filepath.ToSlash(strings.ToValidUTF8(target, "\uFFFD")), 1024)
+			e.Target = tool.Clip(filepath.ToSlash(strings.ToValidUTF8(target, "\uFFFD")), 1024)
 		}
 	}
 	return e

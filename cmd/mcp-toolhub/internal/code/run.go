@@ -14,8 +14,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-const codeCommandChanged = "command_changed"
-
 // enableCommands adds code.run_command to the tools.
 func (t *Toolset) enableCommands(cfg RunConfig) error {
 	cfg.Bounds.Root = t.root
@@ -101,9 +99,9 @@ func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, er
 		return answer{}, err
 	}
 	if e.Command != nil && *e.Command != found {
-		return answer{}, failure(tool.ClassPermissionDenied, codeCommandChanged,
+		return answer{}, failure(tool.ClassPermissionDenied, command.CodeChanged,
 			"%q is another program, or its directory "+
-				"another one, than when the call was permitted: nothing ran; call again", clip(argv[0], 200))
+				"another one, than when the call was permitted: nothing ran; call again", tool.Clip(argv[0], 200))
 	}
 	env, secrets := t.bounds.Environment()
 	outcome, err := t.runner.Run(ctx, command.Spec{
@@ -112,7 +110,9 @@ func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, er
 		Progress: command.Report(e.Progress),
 	})
 	if err != nil {
-		return answer{}, runFailure(ctx, argv[0], err)
+		return answer{}, command.NotRun(ctx, err, failure(tool.ClassExecutionFailed, command.CodeNotExecutable,
+			"%q could not be started: name a program of this machine, or a script that begins with #! and an interpreter "+
+				"that is installed", tool.Clip(argv[0], 200)))
 	}
 	artifacts := wholeOutputs(filepath.Base(argv[0]), &outcome, limits, secrets)
 	outcome.Stdout, outcome.Stderr = outcome.Stdout.Shorter(limits.StdoutLimit),
@@ -170,26 +170,6 @@ func messageOf(err error) string {
 		return f.Message
 	}
 	return err.Error()
-}
-
-// runFailure says why nothing ran.
-func runFailure(ctx context.Context, name string, err error) error {
-	f := &tool.Failure{Class: tool.ClassExecutionFailed, Cause: err}
-	switch {
-	case ctx.Err() != nil:
-		return err
-	case errors.Is(err, command.ErrChanged):
-		f.Class, f.Code = tool.ClassPermissionDenied, codeCommandChanged
-		f.Message = fmt.Sprintf("%q changed while it was about to be run: nothing ran; call again", clip(name, 200))
-	case errors.Is(err, command.ErrClosed):
-		f.Class, f.Message = tool.ClassDependencyUnavailable, "the hub is stopping: nothing ran; call again later"
-	default:
-		f.Code = command.CodeNotExecutable
-		f.Message = fmt.Sprintf("%q could not be started: name a program of this machine, or a script that begins "+
-			"with #! and "+
-			"an interpreter that is installed", clip(name, 200))
-	}
-	return f
 }
 
 func (t *Toolset) answerOf(ctx context.Context, found tool.Command, o *command.Outcome, secrets []string) (answer,

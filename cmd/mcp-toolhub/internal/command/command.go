@@ -86,6 +86,27 @@ func (o *Outcome) Failure(where string) *tool.Failure {
 	return f
 }
 
+// NotRun is the failure of a command for which Run has returned err. It is unstarted where the program
+// could not be started.
+func NotRun(ctx context.Context, err error, unstarted *tool.Failure) *tool.Failure {
+	f := &tool.Failure{Cause: err}
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		f.Class, f.Message = tool.ClassTimeout, "the time of the call was over before it began: call again"
+	case ctx.Err() != nil:
+		f.Class, f.Message = tool.ClassCanceled, "the call was canceled before it began"
+	case errors.Is(err, ErrChanged):
+		f.Class, f.Code = tool.ClassPermissionDenied, CodeChanged
+		f.Message = "the program changed while it was about to be run: nothing ran; call again"
+	case errors.Is(err, ErrClosed):
+		f.Class, f.Message = tool.ClassDependencyUnavailable, "the hub is stopping: nothing ran; call again later"
+	default:
+		unstarted.Cause = err
+		return unstarted
+	}
+	return f
+}
+
 // Report returns the Progress of a Spec that tells a call how its command is getting on; nil where nobody listens.
 func Report(progress func(tool.Progress)) func(time.Duration, int64) {
 	if progress == nil {

@@ -32,10 +32,13 @@ func (t *Toolset) run(ctx context.Context, d *definition, e *tool.Execution) (js
 	spec.Progress = command.Report(e.Progress)
 	outcome, err := t.runner.Run(ctx, spec)
 	if err != nil {
-		return nil, notRun(ctx, d, err)
+		return nil, command.NotRun(ctx, err, &tool.Failure{Class: tool.ClassSetupRequired, Code: command.CodeNotExecutable,
+			Message: fmt.Sprintf("the program of %s could not be started: tell the person, who has declared it in %s",
+				d.tool.Name, d.path)})
 	}
 	if text := outcome.Stderr.Text(secrets); text != "" {
-		t.logger.Debug("a declared tool wrote to its standard error", "tool", d.tool.Name, "stderr", clipLog(text))
+		t.logger.Debug("a declared tool wrote to its standard error", "tool", d.tool.Name, "stderr",
+			tool.Clip(text, 4<<10))
 	}
 	switch outcome.Ending {
 	case command.Exited, command.Signaled:
@@ -111,33 +114,4 @@ func (t *Toolset) spec(d *definition, argv []string) (command.Spec, error) {
 	}
 	return s, command.Refusal(tool.ClassSetupRequired, fmt.Sprintf(
 		"%s cannot run here: %s; tell the person, who has declared it in %s", d.tool.Name, err, d.path), err)
-}
-
-// notRun says why nothing ran.
-func notRun(ctx context.Context, d *definition, err error) error {
-	f := &tool.Failure{Class: tool.ClassSetupRequired, Code: command.CodeNotExecutable, Cause: err,
-		Message: fmt.Sprintf(
-			"the program of %s could not be started: tell the person, who has declared it in %s", d.tool.Name, d.path)}
-	switch {
-	case ctx.Err() != nil:
-		f.Class, f.Code, f.Message = tool.ClassCanceled, "", "the call was canceled before it began"
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			f.Class, f.Message = tool.ClassTimeout, "the time of the call was over before it began: call again"
-		}
-	case errors.Is(err, command.ErrChanged):
-		f.Class, f.Code, f.Message = tool.ClassExecutionFailed, "command_changed",
-			"the program changed while it was about to be run: nothing ran; call again"
-	case errors.Is(err, command.ErrClosed):
-		f.Class, f.Code, f.Message = tool.ClassDependencyUnavailable, "",
-			"the hub is stopping: nothing ran; call again later"
-	}
-	return f
-}
-
-func clipLog(text string) string {
-	const most = 4 << 10
-	if len(text) > most {
-		return text[:most] + "…"
-	}
-	return text
 }

@@ -162,7 +162,7 @@ func summaryOf(result rawjson.Object) (summary string) {
 		}
 		return summary == ""
 	})
-	return short(secret.Text(short(summary), false))
+	return tool.Clip(secret.Text(tool.Clip(summary, maxSaid), false), maxSaid)
 }
 
 // objects returns content as an array of objects, as the standard wants it: content itself where it is one, otherwise
@@ -172,29 +172,21 @@ func objects(content json.RawMessage) json.RawMessage {
 		return nil
 	}
 	fits := true
-	err := rawjson.Elements(content, func(e []byte) bool {
-		fits = rawjson.IsObject(e)
-		return fits
+	wrap := func(e []byte) []byte { return append(append([]byte(`{"type":"unknown","value":`), e...), '}') }
+	out, err := rawjson.Map(content, func(e []byte) []byte {
+		if rawjson.IsObject(e) {
+			return e
+		}
+		fits = false
+		return wrap(e)
 	})
-	if err == nil && fits { // the usual case
+	switch {
+	case err != nil:
+		return append(append([]byte{'['}, wrap(content)...), ']')
+	case fits: // as it is written
 		return content
 	}
-	out := []byte("[")
-	err = rawjson.Elements(content, func(e []byte) bool {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		if rawjson.IsObject(e) {
-			out = append(out, e...)
-			return true
-		}
-		out = append(append(append(out, `{"type":"unknown","value":`...), e...), '}')
-		return true
-	})
-	if err != nil {
-		return append(append([]byte(`[{"type":"unknown","value":`), content...), "}]"...)
-	}
-	return append(out, ']')
+	return out
 }
 
 // emitTerminal is the one finish: the terminal records reach the journal before anybody gets the

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -90,8 +89,8 @@ func (p *Pipeline) begin(ctx context.Context, c *Call) *invocation {
 	}
 	head := persist.CallHead{Invocation: inv.id, Tool: tool.UnknownTool, Surface: c.Surface.ID, Actor: c.Actor.Ref(),
 		Profile: c.Surface.Profile, Created: inv.now(), Origin: tool.Origin{Address: c.Actor.Address, Hub: p.opts.Hub}}
-	if inv.client = (tool.ClientRef{Name: short(c.Actor.Client.Name),
-		Version: short(c.Actor.Client.Version)}); inv.client != (tool.ClientRef{}) {
+	if inv.client = (tool.ClientRef{Name: tool.Clip(c.Actor.Client.Name, maxSaid),
+		Version: tool.Clip(c.Actor.Client.Version, maxSaid)}); inv.client != (tool.ClientRef{}) {
 		head.Client = &inv.client
 	}
 	if m := c.Member; m != nil {
@@ -109,9 +108,6 @@ func (p *Pipeline) begin(ctx context.Context, c *Call) *invocation {
 
 // maxSaid bounds the bytes of a text of strangers that each call's record repeats.
 const maxSaid = 200
-
-// short is the beginning of a text of strangers.
-func short(text string) string { return hidden.Cut(text, maxSaid) }
 
 // clientSide returns the native ids of a call on the client's side.
 func clientSide(c *Call) tool.ExternalMapping {

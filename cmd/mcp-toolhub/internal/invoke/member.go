@@ -141,15 +141,10 @@ func withoutArguments(input json.RawMessage) json.RawMessage {
 	if !ok {
 		return short
 	}
-	out := []byte("[")
-	err := rawjson.Elements(list, func(call []byte) bool {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, only(call, "id", "name", "selection_ref", "depends_on", "arguments_from")...)
-		return true
+	calls, err := rawjson.Map(list, func(call []byte) []byte {
+		return only(call, "id", "name", "selection_ref", "depends_on", "arguments_from")
 	})
-	short, setErr := rawjson.Set(short, "calls", append(out, ']'))
+	short, setErr := rawjson.Set(short, "calls", calls)
 	if err != nil || setErr != nil {
 		return json.RawMessage(`{}`)
 	}

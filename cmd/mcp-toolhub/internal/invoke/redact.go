@@ -72,12 +72,7 @@ func (inv *invocation) withoutSecrets(result json.RawMessage) (masked json.RawMe
 
 // textsWithoutSecrets masks what the pointers of the facts lead to in those texts of content that are JSON.
 func (inv *invocation) textsWithoutSecrets(content []byte) (masked []byte, n int) {
-	out, first := []byte{'['}, true
-	err := rawjson.Elements(content, func(block []byte) bool {
-		if !first {
-			out = append(out, ',')
-		}
-		first = false
+	out, err := rawjson.Map(content, func(block []byte) []byte {
 		if text, ok := rawjson.GetString(block, "text"); ok && rawjson.Valid([]byte(text)) {
 			if inner, k := inv.record.Learned().JSON([]byte(text), inv.facts.SensitiveResult...); k > 0 {
 				if with, err := rawjson.Set(block, "text", rawjson.Quote(string(inner))); err == nil {
@@ -85,13 +80,12 @@ func (inv *invocation) textsWithoutSecrets(content []byte) (masked []byte, n int
 				}
 			}
 		}
-		out = append(out, block...)
-		return true
+		return block
 	})
 	if err != nil || n == 0 {
 		return content, 0
 	}
-	return append(out, ']'), n
+	return out, n
 }
 
 // errorWithoutSecrets is a server's error with marks in the place of its secrets.
