@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/cipher"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -186,24 +184,14 @@ func (s *Store) Close() {
 }
 
 // Put stores raw under e.ID, and returns e with what Put sets. Both are durable when it returns nil.
-func (s *Store) Put(e Entry, raw []byte) (Entry, error) {
-	return s.PutFrom(e, func() io.Reader { return bytes.NewReader(raw) })
-}
-
-// PutFrom is Put for what need not be in memory: open reads it from its beginning, twice at most,
-// and the same each time.
-func (s *Store) PutFrom(e Entry, open func() io.Reader) (_ Entry, err error) {
+func (s *Store) Put(e Entry, raw []byte) (_ Entry, err error) {
 	if !isID(e.ID) {
 		return e, fmt.Errorf("%q is no id of a result", e.ID)
 	}
-	digest := sha256.New()
-	if e.Size, err = io.Copy(digest, open()); err != nil {
-		return e, fmt.Errorf("store a result: %w", err)
-	}
-	if e.Size > maxPayload {
+	if e.Size = int64(len(raw)); e.Size > maxPayload {
 		return e, fmt.Errorf("store a result: %d bytes are more than the %d that are kept", e.Size, maxPayload)
 	}
-	e.Digest, e.Created = hex.EncodeToString(digest.Sum(nil)), e.Created.UTC()
+	e.Digest, e.Created = tool.Digest(raw), e.Created.UTC()
 	ctx, cancel := s.within(e.Size)
 	defer cancel()
 	if err = s.outage.enter(e.Size); err == nil {
@@ -211,7 +199,7 @@ func (s *Store) PutFrom(e Entry, open func() io.Reader) (_ Entry, err error) {
 			e.Version, err = s.nextVersion(ctx, e)
 		}
 		if err == nil {
-			e.Stored, err = s.keep(ctx, e, open)
+			e.Stored, err = s.keep(ctx, e, raw)
 		}
 		s.outage.leave(err == nil || !s.far)
 	}
@@ -285,7 +273,7 @@ func (s *Store) lock() (unlock func(), err error) {
 }
 
 // keep writes the payload and its entry.
-func (s *Store) keep(ctx context.Context, e Entry, open func() io.Reader) (stored int64, err error) {
+func (s *Store) keep(ctx context.Context, e Entry, raw []byte) (stored int64, err error) {
 	key := s.payloadKey(e)
 	if _, err = s.place.size(ctx, key); err == nil && s.sound(ctx, e) {
 		// Nobody removes the payload between this look and the new entry.
@@ -302,7 +290,7 @@ func (s *Store) keep(ctx context.Context, e Entry, open func() io.Reader) (store
 		return 0, err
 	}
 	err = s.place.write(ctx, key, false, func(f io.Writer) (err error) {
-		e.Stored, err = s.encode(ctx, f, e.Digest, open())
+		e.Stored, err = s.encode(ctx, f, e.Digest, bytes.NewReader(raw))
 		return err
 	})
 	if err != nil {
