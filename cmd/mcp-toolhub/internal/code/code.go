@@ -19,7 +19,6 @@
 package code
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,8 +78,7 @@ func New(cfg Config) (*Toolset, error) {
 	}
 	t := &Toolset{
 		root: root, home: cfg.Home, sensitive: sensitive, never: never, schemas: schema.NewCache(16),
-		maxScanBytes:  cmp.Or(max(0, cfg.MaxScanBytes), defaultScanBytes),
-		maxSearchTime: cmp.Or(max(0, cfg.MaxSearchTime), defaultSearchTime),
+		maxScanBytes: mostScanBytes, maxSearchTime: mostSearchTime,
 	}
 	d, err := t.open(root)
 	if errors.Is(err, errSensitive) {

@@ -25,9 +25,6 @@ type Config struct {
 
 	Protected []string  // absolute paths, never written, whoever allows it: what the hub itself goes by
 	Run       RunConfig // of code.run_command
-
-	MaxScanBytes  int64         // bytes one search reads before it stops and says so; default 256 MiB
-	MaxSearchTime time.Duration // how long one search runs before it stops and says so; default 20 s
 }
 
 // RunConfig is code.run_command. The zero value is a toolset without it.
@@ -37,7 +34,8 @@ type RunConfig struct {
 	Runner  *command.Runner // runs the commands: left to cmd
 }
 
+// Bounds of one search, which stops there and says so.
 const (
-	defaultScanBytes  = 256 << 20
-	defaultSearchTime = 20 * time.Second
+	mostScanBytes  = 256 << 20
+	mostSearchTime = 20 * time.Second
 )

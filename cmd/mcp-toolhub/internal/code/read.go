@@ -17,9 +17,9 @@ const (
 	defaultLines  = 200
 	mostLineBytes = 4096
 
-	// mostTextBytes bounds the text of one result as JSON writes it. Text stands in a result twice, and a message on
+	// mostTextBytes bounds the text of one result. Text stands in a result twice, with escapes, and a message on
 	// stdio ends at 16 MiB.
-	mostTextBytes = 2 << 20
+	mostTextBytes = 1 << 20
 )
 
 // fileContent is the structured content of read_file.
@@ -112,7 +112,7 @@ func (c *fileContent) readLines(l *lines, start, count int) error {
 		}
 		text.Write(next.text)
 		text.WriteString(next.ending)
-		if room -= jsonSize(next.text); room < mostLineBytes*6 {
+		if room -= len(next.text); room < mostLineBytes {
 			break
 		}
 	}
@@ -180,18 +180,4 @@ func cutWithinRune(b []byte) int {
 		}
 	}
 	return len(b)
-}
-
-// jsonSize is about what b takes in a JSON string.
-func jsonSize(b []byte) int {
-	n := len(b) + 4
-	for _, c := range b {
-		switch {
-		case c == '\t' || c == '"' || c == '\\':
-			n++
-		case c < 0x20:
-			n += 5
-		}
-	}
-	return n
 }

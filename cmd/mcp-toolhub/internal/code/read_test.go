@@ -98,7 +98,7 @@ func TestReadFileCutsLongLines(t *testing.T) {
 	}
 	r = p.mustCall(t, readFile, object{"path": "wall", "max_lines": 1000})
 	c = decode[fileContent](t, r)
-	if !c.Truncated || c.NextStartLine < 50 || len(r.raw) > 3<<20 {
+	if !c.Truncated || c.NextStartLine < 50 || len(r.raw) > 7<<20 {
 		t.Errorf("a result of %d bytes, next line %d", len(r.raw), c.NextStartLine)
 	}
 }

@@ -98,13 +98,14 @@ func TestSearchBounds(t *testing.T) {
 		t.Errorf("line over the window: %+v", c)
 	}
 
-	small := newProject(t, map[string]string{"root/a": strings.Repeat("x\n", 15000), "root/b": "needle\n"},
-		func(c *Config) { c.MaxScanBytes = 20_000 })
+	small := newProject(t, map[string]string{"root/a": strings.Repeat("x\n", 15000), "root/b": "needle\n"})
+	small.maxScanBytes = 20_000
 	c = decode[searchContent](t, small.mustCall(t, search, object{"query": "needle"}))
 	if !c.Truncated || c.TruncatedBy != cutBytes || c.BytesSearched != 20_000 || c.FilesSearched != 1 {
 		t.Errorf("bound of bytes: %+v", c)
 	}
-	brief := newProject(t, map[string]string{"root/a": "needle\n"}, func(c *Config) { c.MaxSearchTime = time.Nanosecond })
+	brief := newProject(t, map[string]string{"root/a": "needle\n"})
+	brief.maxSearchTime = time.Nanosecond
 	c = decode[searchContent](t, brief.mustCall(t, search, object{"query": "needle"}))
 	if !c.Truncated || c.TruncatedBy != cutTime {
 		t.Errorf("bound of time: %+v", c)

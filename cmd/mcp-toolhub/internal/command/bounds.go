@@ -83,7 +83,7 @@ type Bounds struct {
 	config Config
 }
 
-// NewBounds checks c. It looks at the root once.
+// NewBounds checks the directories of c. It looks at the root once.
 func NewBounds(c Config) (*Bounds, error) {
 	root, err := filepath.Abs(c.Root)
 	if err != nil {
@@ -100,12 +100,6 @@ func NewBounds(c Config) (*Bounds, error) {
 	}
 	c.Timeout, c.MaxTimeout = cmp.Or(c.Timeout, DefaultTimeout), cmp.Or(c.MaxTimeout, max(DefaultMaxTimeout, c.Timeout))
 	c.StdoutLimit, c.StderrLimit = cmp.Or(c.StdoutLimit, defaultStdoutLimit), cmp.Or(c.StderrLimit, defaultStderrLimit)
-	switch {
-	case c.Timeout < 0 || c.MaxTimeout > MostTimeout || c.Timeout > c.MaxTimeout:
-		return nil, fmt.Errorf("the timeout of commands is over %v: lower it", min(c.MaxTimeout, MostTimeout))
-	case c.StdoutLimit < 0 || c.StdoutLimit > MostOutput || c.StderrLimit < 0 || c.StderrLimit > MostOutput:
-		return nil, fmt.Errorf("a limit of the output of commands is over %d bytes: lower it", MostOutput)
-	}
 	return &Bounds{c}, nil
 }
 

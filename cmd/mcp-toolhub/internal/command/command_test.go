@@ -242,8 +242,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("program %q: %q, %v", name, got, err)
 		}
 	}
-	for _, bad := range []command.Config{{Root: filepath.Join(top, "nope")}, {Roots: []string{"relative"}}, {Timeout: 48 * time.Hour},
-		{Timeout: time.Hour, MaxTimeout: time.Minute}, {StdoutLimit: 1 << 30}, {StderrLimit: -1}} {
+	for _, bad := range []command.Config{{Root: filepath.Join(top, "nope")}, {Roots: []string{"relative"}}} {
 		if _, err := command.NewBounds(bad); err == nil {
 			t.Errorf("%+v is no fault", bad)
 		}
