@@ -148,7 +148,7 @@ func (inv *invocation) decideResult(o *Options, rule tool.ResultRule, ours bool)
 		d.Strategy, d.Reason = tool.StrategyInline,
 			"a hook says what is kept of the result, so it is not stored, and the caller gets it whole"
 	default:
-		inv.store(o, native, d, &said)
+		storeResult(o, inv, native, d, &said)
 	}
 	if said.text == "" {
 		return d, nil
@@ -162,9 +162,9 @@ func (inv *invocation) decideResult(o *Options, rule tool.ResultRule, ours bool)
 	return d, part
 }
 
-// store stores the native result, and makes what the caller is told of that. If it cannot be
+// storeResult stores the native result, and makes what the caller is told of that. If it cannot be
 // stored, the caller gets it whole: nothing is lost.
-func (inv *invocation) store(o *Options, native []byte, d *tool.ResultPersistence, said *pieceOfResult) {
+func storeResult(o *Options, inv *invocation, native []byte, d *tool.ResultPersistence, said *pieceOfResult) {
 	id, actor := tool.ResultOf(inv.id), inv.call.Actor
 	e, err := o.put(payload.Entry{ID: id, MediaType: "application/json", Tool: inv.toolID(), Actor: actor.Ref(),
 		Created: inv.now()}, native)
