@@ -4,7 +4,9 @@
 package batch
 
 import (
+	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"slices"
 
@@ -29,25 +31,8 @@ const (
 	maxResults      = 8 << 20 // bytes of the results of all calls
 )
 
-const schema = `{"type":"object","properties":{` +
-	`"calls":{"type":"array","minItems":1,"maxItems":50,"items":{"type":"object","properties":{` +
-	`"id":{"type":"string","minLength":1,"maxLength":64,"description":"Your name for the call: another one for each."},` +
-	`"name":{"type":"string","minLength":1,"description":"The tool to call."},` +
-	`"arguments":{"type":"object","description":"The tool's own arguments."},` +
-	`"selection_ref":{"type":"string","description":"As tool_search gave it."},` +
-	`"depends_on":{"type":"array","maxItems":50,"items":{"type":"string"},"description":"ids of earlier calls that must end first."},` +
-	`"arguments_from":{"type":"object","description":"Fills arguments from structured results of earlier calls, by JSON pointer: ` +
-	`{\"path\":{\"call\":\"a\",\"pointer\":\"/files/0\"}}.","additionalProperties":{"type":"object","properties":{` +
-	`"call":{"type":"string"},"pointer":{"type":"string"}},"required":["call"],"additionalProperties":false}}},` +
-	`"required":["id","name"],"additionalProperties":false}},` +
-	`"sibling_failure_policy":{"type":"string","enum":["ignore","cancel_siblings","cancel_dependent"],"description":` +
-	`"When a call fails. cancel_dependent (default): calls that depend on it do not run; cancel_siblings: no other call goes on; ` +
-	`ignore: the others run."},` +
-	`"ordering_policy":{"type":"string","enum":["preserve_terminal_order","allow_unordered","serial"],"description":` +
-	`"preserve_terminal_order (default): calls that only read run together, one that may write runs alone and in its place; serial: one ` +
-	`after the other; allow_unordered: all together. After a failed write, later calls do not run, but for allow_unordered."},` +
-	`"max_parallel":{"type":"integer","minimum":1,"maximum":50,"description":"Calls that run at a time; default 8."}},` +
-	`"required":["calls"],"additionalProperties":false}`
+//go:embed schema.json
+var schema []byte
 
 // Options are what the tool works with. All are needed.
 type Options struct {
@@ -63,7 +48,9 @@ type Options struct {
 
 // HubTool returns the tool.
 func HubTool(o Options) *tool.HubTool {
-	return &tool.HubTool{Name: name, Title: "Call several tools", Description: description, InputSchema: schema,
+	var compact bytes.Buffer // a declaration travels on one line of stdio
+	_ = json.Compact(&compact, schema)
+	return &tool.HubTool{Name: name, Title: "Call several tools", Description: description, InputSchema: compact.String(),
 		Annotations: `{"openWorldHint":true}`, Listed: o.Listed, Batches: true,
 		Run: func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
 			reply, err := o.run(ctx, e)
