@@ -224,8 +224,7 @@ func (s *pieceOfResult) in(native rawjson.Object) json.RawMessage {
 	for _, b := range s.blocks {
 		out = append(append(out, b...), ',')
 	}
-	out = append(append(out, `{"type":"text","text":`...), rawjson.Quote(s.text)...)
-	out = append(out, `,"_meta":{"`+metaPreview+`":true}}`...)
+	out = append(out, textBlock(s.text, metaPreview, []byte("true"))...)
 	if s.link != nil {
 		out = append(append(out, ','), s.link...)
 	}
