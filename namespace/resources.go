@@ -14,11 +14,10 @@ type resourceIndex struct {
 	templates []tool.Feature
 	excluded  []tool.Exclusion
 
-	sole     string                // the server of a direct view; "" on other surfaces
-	servers  map[string]bool       // of the surface
-	claims   map[string]*claimants // of URIs, by look
-	byPrefix map[string][]*link    // templates that can be matched
-	prefixes []int                 // the lengths of the keys of byPrefix, ascending
+	sole    string                // the server of a direct view; "" on other surfaces
+	servers map[string]bool       // of the surface
+	claims  map[string]*claimants // of URIs, by look
+	matched []*link               // templates that URIs can be matched with
 }
 
 // claimants are the links that can be taken for one another.
@@ -30,8 +29,7 @@ type claimants struct {
 // newResourceIndex indexes the resources of origins. pages are the user interfaces of the tools on
 // the surface: they belong to their tool's server whether it lists them or not.
 func newResourceIndex(origins []*origin, pages []tool.Offer, sole string) *resourceIndex {
-	s := &resourceIndex{sole: sole, servers: make(map[string]bool), claims: make(map[string]*claimants),
-		byPrefix: make(map[string][]*link)}
+	s := &resourceIndex{sole: sole, servers: make(map[string]bool), claims: make(map[string]*claimants)}
 	for _, o := range origins {
 		if o.source == tool.SourceMCP {
 			s.servers[o.server] = true
@@ -41,7 +39,9 @@ func newResourceIndex(origins []*origin, pages []tool.Offer, sole string) *resou
 		}
 		for _, l := range o.templates {
 			s.claim(l)
-			s.index(l)
+			if l.template != nil {
+				s.matched = append(s.matched, l)
+			}
 		}
 	}
 	for i := range pages {
@@ -65,18 +65,6 @@ func (s *resourceIndex) claim(l *link) {
 		c.servers = append(c.servers, l.Server)
 	}
 	c.links = append(c.links, l)
-}
-
-// index enters a template that URIs can be matched with.
-func (s *resourceIndex) index(l *link) {
-	if l.template == nil {
-		return
-	}
-	prefix := l.template.prefix
-	if at, found := slices.BinarySearch(s.prefixes, len(prefix)); !found {
-		s.prefixes = slices.Insert(s.prefixes, at, len(prefix))
-	}
-	s.byPrefix[prefix] = append(s.byPrefix[prefix], l)
 }
 
 // show appends links as clients see them. A URI in the hub's own scheme, or one that several
@@ -118,7 +106,7 @@ func (s *resourceIndex) owner(uri string) (servers []string, native string) {
 	if isTemplate(uri) {
 		return nil, uri
 	}
-	return s.matched(normal), uri
+	return s.fitting(normal), uri
 }
 
 // native returns the URI of the claimants that uri equals; ok is false if it only looks like one.
@@ -147,20 +135,15 @@ func (s *resourceIndex) soleNative(uri string) string {
 	return native
 }
 
-// matched returns the servers that have a template for the URI, in no order of preference. A user interface belongs to
+// fitting returns the servers that have a template for the URI, in no order of preference. A user interface belongs to
 // those alone who list it or whose tool names it.
-func (s *resourceIndex) matched(normal string) (servers []string) {
+func (s *resourceIndex) fitting(normal string) (servers []string) {
 	if isPageURI(normal) {
 		return nil
 	}
-	for _, n := range s.prefixes {
-		if n > len(normal) {
-			break
-		}
-		for _, l := range s.byPrefix[normal[:n]] {
-			if !slices.Contains(servers, l.Server) && l.template.matches(normal) {
-				servers = append(servers, l.Server)
-			}
+	for _, l := range s.matched {
+		if !slices.Contains(servers, l.Server) && l.template.matches(normal) {
+			servers = append(servers, l.Server)
 		}
 	}
 	slices.Sort(servers)

@@ -2,9 +2,10 @@ package namespace
 
 import (
 	"fmt"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // template is a URI template of RFC 6570, read in order to tell whether a URI can be its expansion.
@@ -15,8 +16,9 @@ import (
 // template a URI fits is all that is asked; the server itself sees the URI.
 type template struct {
 	parts  []part
-	prefix string // what every expansion's normal form begins with
-	shape  string // equal for templates with the same expansions, and those that look so
+	prefix string                // what every expansion's normal form begins with
+	shape  string                // equal for templates with the same expansions, and those that look so
+	fits   func() *regexp.Regexp // matches the normal form of expansions
 }
 
 // part is a literal, or an expression where op is set.
@@ -29,10 +31,10 @@ type part struct {
 
 // Bounds of what is read and matched; what exceeds them belongs to nobody by template. Work is their product.
 const (
-	maxTemplate = 4 << 10 // bytes
-	maxParts    = 64
-	maxSegments = 8        // of a {/list}; a longer one may have any number
-	maxMatched  = 16 << 10 // bytes of a URI
+	maxTemplate = 1 << 10 // bytes
+	maxParts    = 32
+	maxSegments = 8       // of a {/list}; a longer one may have any number
+	maxMatched  = 4 << 10 // bytes of a URI
 )
 
 // parseTemplate reads text. ok is false where it is no template or exceeds the bounds.
@@ -70,6 +72,7 @@ func parseTemplate(text string) (t *template, ok bool) {
 		t.prefix = t.parts[0].literal
 	}
 	t.shape = t.outline()
+	t.fits = sync.OnceValue(t.compile)
 	return t, true
 }
 
@@ -142,130 +145,59 @@ func (t *template) outline() string {
 	return b.String()
 }
 
+func (t *template) compile() *regexp.Regexp {
+	var b strings.Builder
+	b.WriteString(`(?s)^`)
+	for _, p := range t.parts {
+		b.WriteString(p.pattern())
+	}
+	return regexp.MustCompile(b.String() + `$`)
+}
+
 // matches reports whether normal can be an expansion of the template, in time that grows with its length times the
 // number of parts.
 func (t *template) matches(normal string) bool {
-	if len(normal) > maxMatched || !strings.HasPrefix(normal, t.prefix) {
-		return false
-	}
-	// at[i] says that the parts so far can end before normal[i].
-	at, next := make([]bool, len(normal)+1), make([]bool, len(normal)+1)
-	at[0] = true
-	for _, p := range t.parts {
-		clear(next)
-		alive := false
-		if p.op == 0 {
-			for i := range at {
-				if at[i] && strings.HasPrefix(normal[i:], p.literal) {
-					next[i+len(p.literal)], alive = true, true
-				}
-			}
-		} else {
-			alive = p.step(normal, at, next)
-		}
-		if !alive {
-			return false
-		}
-		at, next = next, at
-	}
-	return at[len(normal)]
+	return len(normal) <= maxMatched && strings.HasPrefix(normal, t.prefix) && t.fits().MatchString(normal)
 }
 
-// step enters into next where an expansion of the expression that begins at one of at can end. Every variable may be
-// undefined, so all of at are among them.
-func (p *part) step(normal string, at, next []bool) (alive bool) {
-	for i := range at {
-		if at[i] {
-			next[i], alive = true, true
-		}
-	}
+// pattern returns the regular expression of what a part can be. Every variable of an expression may be undefined.
+func (p *part) pattern() string {
 	switch p.op {
+	case 0:
+		return regexp.QuoteMeta(p.literal)
 	case 's':
-		run(normal, next, "/?#")
+		return `[^/?#]*`
 	case '+':
-		run(normal, next, "")
+		return `.*`
 	case '#':
-		p.value(normal, at, next, "")
+		return `(?:#.*)?`
 	case '.':
-		p.value(normal, at, next, "/?#")
+		return `(?:\.[^/?#]*)?`
 	case '/':
 		if p.explode || len(p.names) > maxSegments {
-			p.value(normal, at, next, "?#")
-			break
+			return `(?:/[^?#]*)?`
 		}
-		for range p.names {
-			at = p.value(normal, at, next, "/?#")
-		}
+		return fmt.Sprintf(`(?:/[^/?#]*){0,%d}`, len(p.names))
+	case ';':
+		return `(?:;` + p.parameter(`;/?#`) + `)*`
+	case '?':
+		one := p.parameter(`&#`)
+		return `(?:\?` + one + `(?:&` + one + `)*)?`
 	default:
-		p.parameters(normal, at, next)
-	}
-	return alive
-}
-
-// value enters into next where a value that begins with the operator and goes up to one of stop can
-// end, and returns that.
-func (p *part) value(normal string, at, next []bool, stop string) []bool {
-	open := started(normal, at, p.op)
-	run(normal, open, stop)
-	for i := range open {
-		next[i] = next[i] || open[i]
-	}
-	return open
-}
-
-// started returns the positions after lead, where that stands at one of at.
-func started(normal string, at []bool, lead byte) []bool {
-	open := make([]bool, len(at))
-	for i := range normal {
-		if at[i] && normal[i] == lead {
-			open[i+1] = true
-		}
-	}
-	return open
-}
-
-// run extends set over all characters up to the next one of stop.
-func run(normal string, set []bool, stop string) {
-	for i := range len(normal) {
-		if set[i] && strings.IndexByte(stop, normal[i]) < 0 {
-			set[i+1] = true
-		}
+		return `(?:&` + p.parameter(`&#`) + `)*`
 	}
 }
 
-// parameters enters into next the end of every run of parameters, name or name=value, that begins with the operator.
-func (p *part) parameters(normal string, at, next []bool) {
-	separator, stop := byte('&'), "&#"
-	if p.op == ';' {
-		separator, stop = ';', ";/?#"
+// parameter returns the regular expression of name or name=value, up to one of stop.
+func (p *part) parameter(stop string) string {
+	if p.explode {
+		return `[^` + stop + `]*`
 	}
-	open := started(normal, at, p.op) // where a parameter can begin
-	end, equals, filled := -1, -1, 0  // what was found last, so that nothing is looked at twice
-	for i := range open {
-		if !open[i] {
-			continue
-		}
-		if i > end {
-			end = indexFrom(normal, i, stop)
-			filled = end + 1
-		}
-		if i > equals {
-			equals = indexFrom(normal, i, "=")
-		}
-		name, from := normal[i:min(equals, end)], end
-		if !p.explode && !slices.Contains(p.names, name) {
-			continue
-		}
-		if equals < end {
-			from = equals + 1 // a literal may follow the value at once
-		}
-		for ; filled > from; filled-- {
-			next[filled-1] = true
-		}
-		if end < len(normal) && normal[end] == separator {
-			open[end+1] = true
-		}
+	names := make([]string, len(p.names))
+	for i, name := range p.names {
+		names[i] = regexp.QuoteMeta(name)
 	}
+	return `(?:` + strings.Join(names, `|`) + `)(?:=[^` + stop + `]*)?`
 }
 
 // indexFrom returns the index of the first character of any in text, from index i on; len(text) where there is none.
