@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"hash/maphash"
-	"math/bits"
 	"slices"
 	"strconv"
 	"sync"
@@ -199,29 +197,6 @@ func (r rivals) of(e *entry) (twin *entry, code string) {
 	return cmp.Or(safe.beside(e), short.beside(e)), codeTwin
 }
 
-// differ reports whether none of the entries is a rival of another, as nearly always. It may say no without a reason.
-func differ(all []*entry) bool {
-	seen, alike, loose, exposed := make([]uint64, 1<<bits.Len(uint(6*len(all)))), false, maphash.MakeSeed(),
-		maphash.MakeSeed()
-	add := func(seed maphash.Seed, name string) {
-		hash := maphash.String(seed, name) | 1 // 0 is a free place
-		at := hash >> 1 % uint64(len(seen))
-		for seen[at] != 0 && seen[at] != hash {
-			at = (at + 1) % uint64(len(seen))
-		}
-		alike = alike || seen[at] == hash
-		seen[at] = hash
-	}
-	for _, e := range all {
-		add(loose, e.loose)
-		add(exposed, e.safe)
-		if e.short != e.safe {
-			add(exposed, e.short)
-		}
-	}
-	return !alike
-}
-
 // admit refuses the entries with a fault. Of the others it admits those that cannot be taken for
 // one another, and refuses all that can: to keep the first of two would let whoever comes first
 // decide. Where old has judged the same, so it stays.
@@ -239,11 +214,9 @@ func (sp *space) admit(all []*entry, old *space) {
 		}
 		candidates = append(candidates, e)
 	}
-	var r rivals
-	if sp.entries = candidates; !differ(candidates) {
-		r, sp.entries = findRivals(candidates), make([]*entry, 0, len(candidates))
-	}
-	for _, e := range candidates[len(sp.entries):] {
+	r := findRivals(candidates)
+	sp.entries = make([]*entry, 0, len(candidates))
+	for _, e := range candidates {
 		if twin, code := r.of(e); twin != nil {
 			sp.found = append(sp.found, refusal{e.server, string(e.name), true, conflictExclusion(e, twin, code)})
 			sp.twins = append(sp.twins, e)

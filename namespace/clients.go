@@ -6,15 +6,13 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// clientRule describes the names that one client takes.
+// clientRule names a client that does not take canonical names: it refuses or rewrites dots, or has no room for 128
+// characters beside what it puts before a name. It gets short names.
 type clientRule struct {
-	name   string // as given in clientInfo, in lower case: the whole of it, or what stands before a non-letter
-	dots   bool   // takes dots in names as they are; false also where it rewrites them, as twins may then meet
-	limit  int    // of a whole name as the client's model sees it
-	prefix int    // of limit, what the client itself puts before a name when its entry is called "toolhub"
+	name string // as given in clientInfo, in lower case: the whole of it, or what stands before a non-letter
 
 	// shared says that the name is the default of an SDK or a framework: any program may be behind
-	// it, and many of them hand tool names to a model's API as they are.
+	// it, and many of them hand tool names to a model's API as they are. It gets safe names.
 	shared bool
 
 	exact bool // of shared names: other programs' names begin with it, too
@@ -29,57 +27,57 @@ func clientRules() []clientRule {
 	return []clientRule{
 		// Measured with Claude Code 2.1: mcp__S__T, over 128 dropped. Every character but [a-zA-Z0-9_-] was refused by
 		// the model's API at first (microsoft/wassette#56) and is rewritten to an underscore now.
-		{name: "claude-code", limit: 128, prefix: len("mcp__toolhub__")},
+		{name: "claude-code"},
 		// Claude Desktop and claude.ai: "FrontendRemoteMcpToolDefinition.name: String should match pattern
 		// '^[a-zA-Z0-9_-]{1,64}$'", and then no tool at all (loomle/loomle#168, barryw/ImmichMCP#4).
-		{name: "claude", limit: 64},
+		{name: "claude"},
 		// "Tool name must only contain alphanumeric characters and underscores" (webstudio-is/webstudio#5960); server
 		// and tool together stay within 60 characters (awslabs/mcp#1283).
-		{name: "cursor", limit: 60, prefix: len("toolhub:")},
+		{name: "cursor"},
 		// "Tools names may only contain [a-z0-9_-]" (microsoft/vscode#308463). The name sent is the product's long name
 		// (vscode mcpServerRequestHandler.ts), so builds differ. A prefix of up to 18 characters, 64 in all.
-		{name: "visual studio code", limit: 64, prefix: 18},
-		{name: "visual-studio-code", limit: 64, prefix: 18},
-		{name: "code - oss", limit: 64, prefix: 18},
-		{name: "vscodium", limit: 64, prefix: 18},
+		{name: "visual studio code"},
+		{name: "visual-studio-code"},
+		{name: "code - oss"},
+		{name: "vscodium"},
 		// "Invalid 'tools[48].name' … '^[a-zA-Z0-9_-]+$'" (openai/codex#8174); later versions rewrite. Measured with
 		// 0.169: about 128, then hashed.
-		{name: "codex", limit: 128, prefix: len("mcp__toolhub__")},
+		{name: "codex"},
 		// The model's API is the same as Codex's.
-		{name: "openai-mcp", limit: 64},
-		{name: "chatgpt", limit: 64},
+		{name: "openai-mcp"},
+		{name: "chatgpt"},
 		// Letters, digits and _.:- are taken; mcp_S_T is cut to 63 in the middle (google-gemini/gemini-cli#20987 and
 		// measured with 0.61). The name is in its packages/core/src/tools/mcp-client.ts.
-		{name: "gemini-cli", dots: true, limit: 63, prefix: len("mcp_toolhub_")},
+		{name: "gemini-cli"},
 		// "tool name *** violates ^[a-zA-Z0-9_-]{1,64}$" (microsoft/mcp#2966).
-		{name: "antigravity", limit: 64, prefix: len("mcp_toolhub_")},
+		{name: "antigravity"},
 		// Names reach the model as mcp0_T (seen in DaxianLee/cocos-mcp-server#14), whose APIs take 64 without dots.
-		{name: "windsurf", limit: 64, prefix: len("mcp0_")},
+		{name: "windsurf"},
 		// Hands names to the model's API, of which the strictest takes ^[a-zA-Z0-9_-]{1,64}$ (cline/cline#11877,
 		// cline/kanban#47); the forks share the code.
-		{name: "cline", limit: 64, prefix: len("toolhub__")},
-		{name: "roo-code", limit: 64, prefix: len("mcp--toolhub--")},
-		{name: "roo code", limit: 64, prefix: len("mcp--toolhub--")},
-		{name: "kilo-code", limit: 64, prefix: len("mcp--toolhub--")},
-		{name: "kilo code", limit: 64, prefix: len("mcp--toolhub--")},
+		{name: "cline"},
+		{name: "roo-code"},
+		{name: "roo code"},
+		{name: "kilo-code"},
+		{name: "kilo code"},
 		// Its name is in the source of context_server; it holds names to 64 for the models' APIs.
-		{name: "zed", limit: 64, prefix: len("toolhub_")},
+		{name: "zed"},
 		// "CAPIError: 400 tools.134.custom.name: String should match pattern"
 		// (github/copilot-cli#1879, github/ copilot-sdk#743); the JetBrains and Xcode plugins fail
 		// in the same way (microsoft/copilot-intellij-feedback#1583).
-		{name: "github-copilot", limit: 64, prefix: len("toolhub-")},
-		{name: "copilot", limit: 64, prefix: len("toolhub-")},
-		{name: "jetbrains", limit: 64, prefix: len("toolhub-")},
-		{name: "xcode-copilot", limit: 64, prefix: len("toolhub-")},
+		{name: "github-copilot"},
+		{name: "copilot"},
+		{name: "jetbrains"},
+		{name: "xcode-copilot"},
 		// Rewrites what its models do not take (anomalyco/opencode#3842).
-		{name: "opencode", limit: 64, prefix: len("toolhub_")},
+		{name: "opencode"},
 		// Rewrites to [a-zA-Z0-9_] (continuedev/continue#7468).
-		{name: "continue", limit: 64, prefix: len("toolhub_")},
+		{name: "continue"},
 		// Joins extension and tool with two underscores and hands the name to the model's API (aaif-goose/goose#669).
-		{name: "goose", limit: 64, prefix: len("toolhub__")},
+		{name: "goose"},
 		// "Invalid tool definition Tool name does not match the required pattern ^[a-zA-Z0-9_-]{1,64}$"
 		// (mastergo-design/mastergo-magic-mcp#36).
-		{name: "augment", limit: 64},
+		{name: "augment"},
 
 		// Frameworks, as their packages name themselves: @ai-sdk/mcp 1.0.101 and
 		// @langchain/mcp-adapters 1.1.4 on npm, langchain4j-mcp and spring-ai-mcp-client on Maven.
@@ -114,10 +112,6 @@ func (r clientRule) matches(client tool.Client) bool {
 	return strings.EqualFold(strings.TrimSpace(name), r.name)
 }
 
-// protocolLimit is the longest name that the protocol recommends: "Tool names SHOULD be between 1 and 128 characters in
-// length (inclusive)."
-const protocolLimit = 128
-
 // autoStyle chooses the style for a client that the profile leaves to us. It depends on the client alone, never on the
 // names at hand: one long name that a server adds must not rename every other tool.
 func autoStyle(rules []clientRule, client tool.Client) Style {
@@ -127,9 +121,6 @@ func autoStyle(rules []clientRule, client tool.Client) Style {
 		}
 		if rule.shared {
 			return StyleSafe
-		}
-		if rule.dots && rule.limit-rule.prefix >= protocolLimit {
-			return StyleCanonical
 		}
 		return StyleShort
 	}

@@ -17,7 +17,7 @@ const (
 const DefaultProfile = "default"
 
 // Profile selects what one surface shows, and overrides texts of its tools. The zero value shows
-// everything in style auto.
+// everything in style auto. Its maker checks it: New takes it as it is.
 //
 // Patterns of Include and Exclude select prompts, too. Resources, templates, instructions and
 // abilities are those of the servers of which Servers, Include and Exclude leave anything: a tool
@@ -40,5 +40,4 @@ type Override struct {
 	Name        string // shown instead of the tool's own name part; Match must then select one tool
 	Title       string
 	Description string
-	Hide        bool // not listed and not callable on this surface
 }

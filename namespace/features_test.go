@@ -141,7 +141,7 @@ func TestProfilesSelectFeatures(t *testing.T) {
 		return c
 	}
 	n := newNamespace(t, []Profile{
-		{Name: "servers", Servers: []string{"a", "b"}, Exclude: []string{"*.q"}, Tools: []Override{{Match: "mcp.a.p", Hide: true}}},
+		{Name: "servers", Servers: []string{"a", "b"}, Exclude: []string{"*.q"}},
 		{Name: "include", Include: []string{"mcp.b.t", "code.*"}},
 		{Name: "exclude", Exclude: []string{"mcp.b.*", "mcp.c.p"}},
 		{Name: "none", Include: []string{"code.*"}},

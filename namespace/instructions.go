@@ -19,7 +19,6 @@ const (
 	minServerInstructions = 64
 	maxDirect             = 16 << 10 // characters of a direct view's: they are its server's own
 	maxSanitized          = 64 << 10 // bytes of what a server says, before anything is removed
-	maxSequence           = 1 << 10  // bytes of a terminal's escape sequence
 )
 
 // cutMark ends instructions that were cut.
@@ -124,17 +123,13 @@ func cut(text string, limit int) string {
 	return strings.TrimRight(string(kept), " \n\t") + cutMark
 }
 
-// sanitized returns text without what people do not see or terminals obey: escape sequences, controls other than line
-// breaks and tabs, characters that are not shown.
+// sanitized returns text without what people do not see or terminals obey: controls other than line breaks and tabs,
+// characters that are not shown.
 func sanitized(text string) string {
 	text = text[:min(len(text), maxSanitized)] // what is left of a character that is cut in two is removed below
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n").Replace(text)
 	var b strings.Builder
 	for i := 0; i < len(text); {
-		if n := escapeSequence(text[i:]); n > 0 {
-			i += n
-			continue
-		}
 		r, size := utf8.DecodeRuneInString(text[i:])
 		if broken := r == utf8.RuneError && size == 1; !broken && (r == '\n' || r == '\t' || !hidden.Is(r)) {
 			b.WriteString(text[i : i+size])
@@ -142,49 +137,4 @@ func sanitized(text string) string {
 		i += size
 	}
 	return strings.TrimSpace(b.String())
-}
-
-// escapeSequence returns the length of the terminal's escape sequence (ECMA-48) with which text begins, or 0.
-func escapeSequence(text string) int {
-	lead, kind := 0, byte(0)
-	switch {
-	case strings.HasPrefix(text, "\x1b"):
-		if lead = 1; len(text) > 1 {
-			lead, kind = 2, text[1]
-		}
-	case strings.HasPrefix(text, "\u009b"): // the one-character forms
-		lead, kind = 2, '['
-	case strings.HasPrefix(text, "\u009d"):
-		lead, kind = 2, ']'
-	default:
-		return 0
-	}
-	switch {
-	case kind == '[':
-		return endOfSequence(text, lead, 0x40)
-	// a string, up to its terminator; one without end is not followed
-	case strings.IndexByte("]PX^_", kind) >= 0 && kind != 0:
-		for _, end := range [...]string{"\a", "\x1b\\", "\u009c"} {
-			line, _, _ := strings.Cut(text[lead:min(len(text), lead+maxSequence)], "\n")
-			if at := strings.Index(line, end); at >= 0 {
-				return lead + at + len(end)
-			}
-		}
-		return lead
-	case kind >= 0x20 && kind < 0x7f:
-		return endOfSequence(text, lead-1, 0x30)
-	}
-	return 1
-}
-
-// endOfSequence returns the index behind the parameters and intermediates from n on, and the final
-// character, which is not below final.
-func endOfSequence(text string, n int, final byte) int {
-	for n < len(text) && text[n] >= 0x20 && text[n] < final {
-		n++
-	}
-	if n < len(text) && text[n] >= final && text[n] < 0x7f {
-		n++
-	}
-	return n
 }

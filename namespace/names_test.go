@@ -226,25 +226,15 @@ func TestAutoStyle(t *testing.T) {
 			t.Errorf("autoStyle(%q) = %s, want %s", client, got, want)
 		}
 	}
-	wide := []clientRule{{name: "wide", dots: true, limit: 140, prefix: 10}}
-	if got := autoStyle(wide, tool.Client{Name: "Wide"}); got != StyleCanonical {
-		t.Errorf("a client with room for dots and %d characters gets %s", protocolLimit, got)
-	}
 	for _, rule := range rules {
 		if rule.name != strings.ToLower(rule.name) {
 			t.Errorf("the row of %q is never found: it is not in lower case", rule.name)
-		}
-		if !rule.shared && rule.limit-rule.prefix < maxName {
-			t.Errorf("%s has room for %d characters, names take up to %d", rule.name, rule.limit-rule.prefix, maxName)
 		}
 	}
 }
 
 func ExampleNamespace_Surface() {
-	n, err := New(nil)
-	if err != nil {
-		panic(err)
-	}
+	n := New(nil)
 	n.Update([]tool.Catalog{{Server: "github", Source: tool.SourceMCP, Tools: []*tool.Tool{{
 		Name: "mcp.github.search_issues", Server: "github", Native: "search_issues",
 		Declaration: []byte(`{"name":"search_issues","inputSchema":{"type":"object"}}`),
@@ -288,7 +278,7 @@ func TestLeavesOutAgreesWithWhatIsShown(t *testing.T) {
 		{},
 		{Servers: []string{"git*"}},
 		{Include: []string{"mcp.*.list_*"}},
-		{Exclude: []string{"*.delete_*"}, Tools: []Override{{Match: "mcp.mail.*", Hide: true}, {Match: "*", Title: "T"}}},
+		{Exclude: []string{"*.delete_*"}, Tools: []Override{{Match: "*", Title: "T"}}},
 		{Servers: []string{"mail"}, Include: []string{"mcp.mail.list_folders"}, Exclude: []string{"mcp.mail.*"}},
 	} {
 		for server, natives := range map[string][]string{"github": {"list_issues", "delete_repo"}, "mail": {"list_folders", "send"}} {

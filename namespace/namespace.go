@@ -28,6 +28,7 @@ package namespace
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -71,32 +72,16 @@ type Change struct {
 	Instructions bool
 }
 
-// New returns a namespace without tools. A profile called DefaultProfile is added where profiles has none. The error
-// joins every fault of every profile; each names the profile and the key.
-func New(profiles []Profile) (*Namespace, error) {
+// New returns a namespace without tools. A profile called DefaultProfile is added where profiles has none.
+func New(profiles []Profile) *Namespace {
 	n := &Namespace{profiles: make(map[string]*Profile), clients: clientRules()}
-	var faults []error
-	for _, p := range profiles {
-		checked, err := newProfile(p)
-		if err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		if n.profiles[p.Name] != nil {
-			faults = append(faults, fmt.Errorf("profile %q: defined twice: rename or remove one", p.Name))
-			continue
-		}
-		n.profiles[p.Name] = checked
-	}
-	if len(faults) > 0 {
-		return nil, fmt.Errorf("read profiles: %w", errors.Join(faults...))
-	}
-	if n.profiles[DefaultProfile] == nil {
-		n.profiles[DefaultProfile] = &Profile{Name: DefaultProfile, Style: StyleAuto}
+	for _, p := range append([]Profile{{Name: DefaultProfile}}, profiles...) {
+		p.Style = cmp.Or(p.Style, StyleAuto)
+		n.profiles[p.Name] = &p
 	}
 	n.order = slices.Sorted(maps.Keys(n.profiles))
 	n.state.Store(n.generation(admit(nil, nil)))
-	return n, nil
+	return n
 }
 
 // Update replaces what all origins offer and returns what profiles show differently from before in at least one style,
@@ -115,7 +100,6 @@ func (n *Namespace) Update(catalogs []tool.Catalog) (changes []Change) {
 		if after.same(before) {
 			return before
 		}
-		after.follow(before)
 		return after
 	}
 	for _, name := range n.order {

@@ -39,10 +39,7 @@ func toolset(name string, natives ...string) tool.Catalog {
 
 func newNamespace(t testing.TB, profiles []Profile, catalogs ...tool.Catalog) *Namespace {
 	t.Helper()
-	n, err := New(profiles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := New(profiles)
 	n.Update(catalogs)
 	return n
 }
@@ -143,25 +140,6 @@ func TestUnknownProfile(t *testing.T) {
 	if !errors.Is(err, errUnknownProfile) || !strings.Contains(err.Error(), `"taem"`) ||
 		!strings.Contains(err.Error(), "default, team") {
 		t.Errorf("error = %v", err)
-	}
-}
-
-func TestProfileFaults(t *testing.T) {
-	t.Parallel()
-	_, err := New([]Profile{
-		{Name: "a", Style: "camel", Servers: []string{""}, Include: []string{"x["}, Exclude: []string{" y"},
-			Tools: []Override{{Match: "mcp.*", Name: "n"}, {Match: "mcp.a.b", Name: "no spaces"}, {Match: "mcp.a.b"},
-				{Match: "a\u200b", Hide: true}}},
-		{Name: "b/c"}, {Name: "d"}, {Name: "d"},
-	})
-	if err == nil {
-		t.Fatal("no error")
-	}
-	for _, want := range []string{`style: "camel"`, "servers[0]", "include[0]", "exclude[0]", "tools[0]: name", "tools[1]: name",
-		"tools[2]: the override", "tools[3]: match", `profile "b/c"`, `profile "d": defined twice`} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the error lacks %s:\n%v", want, err)
-		}
 	}
 }
 
@@ -269,8 +247,7 @@ func TestProfileSelects(t *testing.T) {
 	broken := server("broken", "x")
 	broken.Excluded = []tool.Exclusion{{Tool: "y", Origin: "broken", Code: "invalid_schema", Reason: "r: mend it"}}
 	n := newNamespace(t, []Profile{{
-		Name: "p", Servers: []string{"git*", "code"}, Include: []string{"code.*", "mcp.github.*"}, Exclude: []string{"*.delete_*"},
-		Tools: []Override{{Match: "mcp.*.secret", Hide: true}},
+		Name: "p", Servers: []string{"git*", "code"}, Include: []string{"code.*", "mcp.github.*"}, Exclude: []string{"*.delete_*", "mcp.*.secret"},
 	}}, server("github", "get", "delete_repo", "secret"), server("gitlab", "get"), server("fs", "get"), toolset("code", "read"), broken)
 	s := surface(t, n, "p")
 	equal(t, "kept", shownNames(s), []string{"code.read", "mcp.github.get"})
@@ -337,7 +314,7 @@ func TestOverrideNamesThatClash(t *testing.T) {
 		n := newNamespace(t, []Profile{
 			{Name: "steals", Style: style, Tools: []Override{{Match: "mcp.a.x", Name: "y"}}},
 			{Name: "both", Style: style, Tools: []Override{{Match: "mcp.a.x", Name: "z"}, {Match: "mcp.a.y", Name: "z"}}},
-			{Name: "swaps", Style: style, Tools: []Override{{Match: "mcp.a.x", Name: "y"}, {Match: "mcp.a.y", Hide: true}}},
+			{Name: "swaps", Style: style, Exclude: []string{"mcp.a.y"}, Tools: []Override{{Match: "mcp.a.x", Name: "y"}}},
 		}, server("a", "x", "y", "w"))
 		s := surface(t, n, "steals")
 		equal(t, "steals", exclusions(s.Excluded), []string{"mcp.a.x duplicate_name a"})
@@ -363,10 +340,7 @@ func TestBrokenDeclaration(t *testing.T) {
 
 func TestUpdateSaysWhatChanged(t *testing.T) {
 	t.Parallel()
-	n, err := New([]Profile{{Name: "a", Servers: []string{"a"}}, {Name: "b", Servers: []string{"b"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := New([]Profile{{Name: "a", Servers: []string{"a"}}, {Name: "b", Servers: []string{"b"}}})
 	equal(t, "nothing", toolChanges(n.Update(nil)), nil)
 	a, b := server("a", "x"), server("b", "x")
 	equal(t, "a and b appear", toolChanges(n.Update([]tool.Catalog{a, b})), []string{"a", "b", "default"})

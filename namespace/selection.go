@@ -123,17 +123,8 @@ type styledSelection struct {
 	digest   string
 }
 
-// byEntry returns the rows, for the next styledSelection to take over.
-func (l *styledSelection) byEntry() map[*entry]row {
-	m := make(map[*entry]row, len(l.entries))
-	for i, e := range l.entries {
-		m[e] = l.rows[i]
-	}
-	return m
-}
-
-// inStyle gives every subject its name in style. rows are those of the previous styledSelection, or nil.
-func (s *selection) inStyle(style Style, rows map[*entry]row) styledSelection {
+// inStyle gives every subject its name in style.
+func (s *selection) inStyle(style Style) styledSelection {
 	shown := make([]string, len(s.visible))
 	for i, e := range s.visible {
 		shown[i] = s.shownIn(style, i, e)
@@ -146,7 +137,7 @@ func (s *selection) inStyle(style Style, rows map[*entry]row) styledSelection {
 	made, faults := make([]row, len(s.visible)), make([]error, len(s.visible))
 	parallel.Do(len(s.visible), func(i int) {
 		if _, ok := refused[i]; !ok {
-			made[i], faults[i] = s.row(i, shown[i], rows)
+			made[i], faults[i] = s.row(i, shown[i])
 		}
 	})
 	sum, text := sha256.New(), []byte(nil)
@@ -171,13 +162,10 @@ func (s *selection) inStyle(style Style, rows map[*entry]row) styledSelection {
 	return l
 }
 
-// row returns how visible[i] is listed under the name shown. rows are those of the previous styledSelection.
-func (s *selection) row(i int, shown string, rows map[*entry]row) (row, error) {
+// row returns how visible[i] is listed under the name shown.
+func (s *selection) row(i int, shown string) (row, error) {
 	e := s.visible[i]
 	page := s.pageIn(e)
-	if r, ok := rows[e]; ok && r.shown == shown && r.page == page {
-		return r, nil
-	}
 	declaration, err := declare(e, shown, s.overrides[i])
 	if err == nil && page != "" {
 		declaration, err = repaged(declaration, page)

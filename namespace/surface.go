@@ -29,13 +29,7 @@ type view struct {
 	resources func() *resourceIndex // built when first asked for
 
 	mu    sync.Mutex // held while a surface is built
-	built [len(styles)]atomic.Pointer[built]
-}
-
-// built is a surface, with what the next one can take over.
-type built struct {
-	surface        *tool.Surface
-	tools, prompts styledSelection
+	built [len(styles)]atomic.Pointer[tool.Surface]
 }
 
 // newView selects what p shows of h.
@@ -116,8 +110,7 @@ func (v *view) finish() {
 	if v.sole == "" {
 		v.tools.markDisputed(disputedPages(v.origins, v.pages))
 	}
-	origins, pages, sole := v.origins, v.pages, v.sole // the index may outlive the view
-	v.resources = sync.OnceValue(func() *resourceIndex { return newResourceIndex(origins, pages, sole) })
+	v.resources = sync.OnceValue(func() *resourceIndex { return newResourceIndex(v.origins, v.pages, v.sole) })
 }
 
 // disputedPages returns the looks of the pages that another server of the surface claims as well,
@@ -157,14 +150,6 @@ func (v *view) same(old *view) bool {
 		})
 }
 
-// sameResources reports whether the resource index of old serves v, too.
-func (v *view) sameResources(old *view) bool {
-	return v.links == old.links && slices.EqualFunc(v.pages, old.pages, func(a, b tool.Offer) bool {
-		return a.Server == b.Server && a.Native == b.Native
-	}) && slices.EqualFunc(v.origins, old.origins,
-		func(a, b *origin) bool { return a.server == b.server && a.source == b.source })
-}
-
 // changeTo says what next shows differently; ok is false where there is nothing. Abilities are told
 // at the beginning of a session only, and do not count.
 func (v *view) changeTo(next *view) (c Change, ok bool) {
@@ -177,52 +162,33 @@ func (v *view) changeTo(next *view) (c Change, ok bool) {
 // surface returns the surface in style, which is one of styles.
 func (v *view) surface(style Style) *tool.Surface {
 	i := max(slices.Index(styles[:], style), 0)
-	if b := v.built[i].Load(); b != nil {
-		return b.surface
+	if s := v.built[i].Load(); s != nil {
+		return s
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if b := v.built[i].Load(); b != nil {
-		return b.surface
+	if s := v.built[i].Load(); s != nil {
+		return s
 	}
-	b := v.build(style, nil)
-	v.built[i].Store(b)
-	return b.surface
+	s := v.build(style)
+	v.built[i].Store(s)
+	return s
 }
 
-// follow builds the surfaces that somebody asked the previous view of the same profile for, so that the next request
-// does not wait. The view is not published yet.
-func (v *view) follow(old *view) {
-	if v.sameResources(old) {
-		v.resources = old.resources
-	}
-	for i := range styles {
-		if b := old.built[i].Load(); b != nil {
-			v.built[i].Store(v.build(styles[i], b))
-		}
-	}
-}
-
-// build makes the surface in style. old is the previous one in that style, or nil.
-func (v *view) build(style Style, old *built) *built {
-	if old == nil {
-		old = &built{}
-	}
-	tools := v.tools.inStyle(style, old.tools.byEntry())
+// build makes the surface in style.
+func (v *view) build(style Style) *tool.Surface {
+	tools := v.tools.inStyle(style)
 	listed := make([]tool.Listed, 0, len(tools.entries))
 	for i, e := range tools.entries {
 		listed = append(listed, tool.Listed{Name: tools.rows[i].shown, Tool: e.tool,
 			Declaration: tools.rows[i].declaration,
 			Page:        tools.rows[i].page})
 	}
-	prompts := v.prompts.inStyle(style, old.prompts.byEntry())
-	b := &built{tools: tools, prompts: prompts}
 	id := tool.SurfaceID("srf_" + tools.digest[:26])
-	b.surface = tool.NewSurfaceNamed(id, v.profile.Name, string(style), tools.digest, listed, tools.excluded,
-		tools.names)
-	b.surface.Features = v.features(prompts)
-	b.surface.ForClient = v.profile.Style == StyleAuto
-	return b
+	s := tool.NewSurfaceNamed(id, v.profile.Name, string(style), tools.digest, listed, tools.excluded, tools.names)
+	s.Features = v.features(v.prompts.inStyle(style))
+	s.ForClient = v.profile.Style == StyleAuto
+	return s
 }
 
 // features returns all that a surface offers besides tools.

@@ -82,10 +82,7 @@ func (a *app) completable(ctx context.Context, profile string) (c completable, e
 	if err != nil {
 		return c, err
 	}
-	names, err := namespace.New(s.Profiles)
-	if err != nil {
-		return c, err
-	}
+	names := namespace.New(s.Profiles)
 	names.Update(catalogs)
 	c.servers, c.profiles = s.Upstream.IDs(), (&hub.Configured{Settings: s}).Profiles()
 	surface, err := names.Surface(profile, hub.LocalActor().Client)

@@ -170,7 +170,7 @@ func (r *reader) profile(e shape.Entry[profile]) namespace.Profile {
 	for _, o := range v.tools {
 		r.override(o)
 		p.Tools = append(p.Tools, namespace.Override{Match: o.Value.match.Value, Name: o.Value.name.Value,
-			Title: o.Value.title.Value, Description: o.Value.description.Value, Hide: o.Value.hide.Value})
+			Title: o.Value.title.Value, Description: o.Value.description.Value})
 	}
 	return p
 }
@@ -206,7 +206,7 @@ func (r *reader) override(o shape.Located[override]) {
 		shape.FaultOf(r.Reader, v.name, "one name for a match with wildcards",
 			"let match be the canonical name of one tool")
 	}
-	if o.OK && !v.name.Present && !v.title.Present && !v.description.Present && !v.hide.Present {
-		shape.WarnOf(r.Reader, o, "changes nothing", "add name, title, description or hide")
+	if o.OK && !v.name.Present && !v.title.Present && !v.description.Present {
+		shape.WarnOf(r.Reader, o, "changes nothing", "add name, title or description")
 	}
 }

@@ -85,8 +85,7 @@ func (r *reader) deferred(d deferral) deferred.Config {
 // foundByOverrides has tools found by what a profile says of them, too.
 func foundByOverrides(s deferred.Settings, overrides []namespace.Override) deferred.Settings {
 	for _, o := range overrides {
-		if text := strings.TrimSpace(strings.Join([]string{o.Name, o.Title, o.Description}, " ")); text != "" &&
-			!o.Hide {
+		if text := strings.TrimSpace(strings.Join([]string{o.Name, o.Title, o.Description}, " ")); text != "" {
 			s.Hints = append(s.Hints, deferred.Hint{Match: o.Match, Text: text})
 		}
 	}

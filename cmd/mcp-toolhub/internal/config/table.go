@@ -76,7 +76,6 @@ type profile struct {
 type override struct {
 	match, name        shape.Located[string]
 	title, description shape.Located[string]
-	hide               shape.Located[bool]
 }
 
 type journal struct {
@@ -342,7 +341,8 @@ func profileKeys(p *profile) []shape.Field {
 		shape.Key("exclude", "Tools and prompts to leave out, as globs over canonical names. Wins over include.", globs,
 			&p.exclude),
 		shape.Key("tools", "Changes to how tools are shown. The first that sets a field counts.",
-			shape.ListAt(shape.ObjectOf(overrideKeys)), &p.tools),
+			shape.ListAt(shape.Object[override]{Fields: overrideKeys,
+				Gone: gone("write its match under exclude of the profile", "hide")}), &p.tools),
 		shape.Section("deferred",
 			"Which tools are held back until they are searched for, where it is otherwise than in deferred.",
 			deferralKeys(&p.deferred)...),
@@ -360,7 +360,6 @@ func overrideKeys(o *override) []shape.Field {
 			shape.Text{Pattern: shownName, Want: "letters, digits and _ . -, 64 at most"}, &o.name),
 		shape.KeyAt("title", "Shown instead of the tool's title.", anyText, &o.title),
 		shape.KeyAt("description", "Shown instead of the tool's description.", anyText, &o.description),
-		shape.KeyAt("hide", "Neither listed nor callable.", shape.Boolean{}, &o.hide),
 	}
 }
 

@@ -43,15 +43,15 @@ func configure(s *config.Settings, grants *policy.Grants, table []*tool.HubTool,
 		c.limits[sc.ID] = invoke.Limits{MaxParallel: sc.MaxParallel,
 			PerSession: sc.Isolated || sc.OAuth.PerCaller}
 	}
-	var ownErr, gateErr, namesErr error
+	var ownErr, gateErr error
 	if c.Own, ownErr = NewBuiltins(s, runner, logger); ownErr != nil {
 		c.Own = &builtins{}
 	}
 	c.Gate, gateErr = c.newGate(grants, table)
-	c.names, namesErr = namespace.New(s.Profiles)
+	c.names = namespace.New(s.Profiles)
 	var hooksErr error
 	c.hooks, hooksErr = NewHooks(s, runner)
-	return c, errors.Join(ownErr, gateErr, namesErr, hooksErr, s.Deferred.Check())
+	return c, errors.Join(ownErr, gateErr, hooksErr, s.Deferred.Check())
 }
 
 // CheckSettings reports what a hub of these settings would refuse.
