@@ -23,10 +23,9 @@ const (
 // error is a *tool.Failure that carries the declaration and a ref for it, so that the next call
 // succeeds, and there are records of that.
 func (l *Loader) Admit(c tool.DeferredCall) ([]tool.Record, error) {
-	t, refs := c.Listed.Tool, l.signer()
-	code, was := codeNotLoaded, func(string) bool { return false }
+	t, refs, code := c.Listed.Tool, l.signer(), codeNotLoaded
 	if c.SelectionRef != "" {
-		if code, was = refs.check(c.SelectionRef, t, c.Actor.Ref()); code == "" {
+		if code = refs.check(c.SelectionRef, t, c.Actor.Ref()); code == "" {
 			return nil, nil
 		}
 	} else {
@@ -42,18 +41,13 @@ func (l *Loader) Admit(c tool.DeferredCall) ([]tool.Record, error) {
 			return nil, nil
 		}
 		if ok {
-			code, was = codeChanged, func(d string) bool { return d == digest }
+			code = codeChanged
 		}
 	}
 	name, ref := l.reserved.shownName(c.Listed), refs.mint(t, c.Actor.Ref())
 	carried := notLoaded{Code: code, Name: name, ToolID: t.Name, Ref: ref,
 		Declaration: brief(name, c.Listed.Declaration),
 		Next:        nextAction{Action: "call", Tool: string(callName)}}
-	if code == codeChanged {
-		if old := l.schemaOf(t.Name, was); old != nil {
-			carried.Changes = difference(old, t.InputSchema)
-		}
-	}
 	detail, err := rawjson.Encode(carried)
 	if err != nil {
 		return nil, fmt.Errorf("describe %q: %w", t.Name, err)
@@ -86,7 +80,6 @@ type notLoaded struct {
 	Name        string          `json:"name"`
 	ToolID      tool.Name       `json:"tool_id"`
 	Ref         string          `json:"selection_ref"`
-	Changes     []string        `json:"changes,omitempty"`
 	Declaration json.RawMessage `json:"declaration"`
 	Next        nextAction      `json:"next_action"`
 }

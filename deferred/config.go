@@ -2,8 +2,6 @@ package deferred
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -33,8 +31,6 @@ type Settings struct {
 
 	// AlwaysLoad are globs over canonical names of tools that are always listed.
 	AlwaysLoad []string
-
-	Hints []Hint
 }
 
 // Hint adds words and names by which the tools that match it are found. All hints that match a tool count.
@@ -63,10 +59,11 @@ func (s Settings) pinned(name tool.Name) bool {
 	return slices.ContainsFunc(s.AlwaysLoad, func(p string) bool { return glob.Match(p, string(name)) })
 }
 
-// Config holds the settings of a Loader.
+// Config holds the settings of a Loader. Its maker checks it.
 type Config struct {
 	Default  Settings            // of profiles that Profiles does not name
 	Profiles map[string]Settings // whole: what a profile takes over from the default stands here, too
+	Hints    []Hint              // they count in all profiles
 }
 
 func (c *Config) of(profile string) Settings {
@@ -74,26 +71,4 @@ func (c *Config) of(profile string) Settings {
 		return s.withDefaults()
 	}
 	return c.Default.withDefaults()
-}
-
-// Check reports every fault of c, joined.
-func (c *Config) Check() error {
-	var faults []error
-	check := func(where string, s Settings) {
-		switch s.Mode {
-		case "", ModeAuto, ModeAlways, ModeNever:
-		default:
-			faults = append(faults, fmt.Errorf("%s: mode %q is unknown: use auto, always or never", where, s.Mode))
-		}
-		for _, h := range s.Hints {
-			if h.Match == "" || h.Text == "" && len(h.Aliases) == 0 {
-				faults = append(faults, fmt.Errorf("%s: a hint needs match, and hint or aliases", where))
-			}
-		}
-	}
-	check("deferred", c.Default)
-	for name, s := range c.Profiles {
-		check("profile "+name, s)
-	}
-	return errors.Join(faults...)
 }

@@ -12,8 +12,6 @@ package deferred
 
 import (
 	"crypto/rand"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -53,18 +51,15 @@ type Loader struct {
 	rules    []clientRule
 	reserved reserved
 
-	updating sync.Mutex // held by Apply, Update, and whoever makes an index
+	updating sync.Mutex // held by Apply and Update, and while the index is made
 
 	mu         sync.Mutex // guards what follows; held for moments
 	cfg        Config
 	refs       *signer
-	generation int // counts changes of all that splits depend on besides their surface
-	origins    map[string]*origin
+	generation int                // counts changes of all that splits depend on besides their surface
+	origins    map[string]*origin // replaced, never changed
 	splits     map[splitKey]*split
-	direct     map[splitKey]directView
-	indexes    map[string]*index // by profile whose hints they hold; "" is the default's
-	meant      bool              // the Meaning has been given all tools
-	history    history
+	index      *search.Index // nil until the first search
 }
 
 // origin is a catalog with its instructions.
@@ -74,7 +69,7 @@ type origin struct {
 }
 
 // New returns a loader that works by cfg and knows no tools.
-func New(cfg Config, o Options) (*Loader, error) {
+func New(cfg Config, o Options) *Loader {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -86,37 +81,32 @@ func New(cfg Config, o Options) (*Loader, error) {
 		_, _ = rand.Read(key) // "Read fills b with cryptographically secure random bytes. It never returns an error"
 		o.Keys = [][]byte{key}
 	}
-	l := &Loader{rules: clientRules(), origins: make(map[string]*origin), splits: make(map[splitKey]*split),
-		direct:  make(map[splitKey]directView),
-		indexes: make(map[string]*index), history: newHistory()}
+	l := &Loader{rules: clientRules(), origins: make(map[string]*origin), splits: make(map[splitKey]*split)}
 	if o.HubTools == nil {
 		o.HubTools = HubTools(func() *Loader { return l })
 	}
 	l.opts, l.reserved = o, reserve(o.HubTools)
-	_, err := l.Apply(cfg)
-	return l, err
+	l.Apply(cfg)
+	return l
 }
 
 // Apply puts another config into force and returns the profiles of which somebody has a list that it changes.
-func (l *Loader) Apply(cfg Config) (changed []string, err error) {
-	if err := cfg.Check(); err != nil {
-		return nil, fmt.Errorf("read settings of deferred loading: %w", err)
-	}
+func (l *Loader) Apply(cfg Config) (changed []string) {
 	l.updating.Lock()
 	defer l.updating.Unlock()
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	before := l.cfg
-	for profile := range l.indexes {
-		if now := cfg.of(profile).Hints; !sameHints(before.of(profile).Hints, now) || profile != "" &&
-			sameHints(now, cfg.Default.Hints) {
-			delete(l.indexes, profile) // it is made anew when it is asked
-		}
-	}
-	l.meant = l.meant && sameHints(before.Default.Hints, cfg.Default.Hints)
+	rehint := l.index != nil && !sameHints(l.cfg.Hints, cfg.Hints)
 	l.cfg, l.refs = cfg, newSigner(l.opts.Keys, refTTL, l.opts.Now)
 	l.generation++
-	return l.relisted(), nil
+	changed = l.relisted()
+	x, all := l.index, l.origins
+	l.mu.Unlock()
+	if rehint {
+		for _, o := range all {
+			put(x, o, cfg.Hints)
+		}
+	}
+	return changed
 }
 
 // relisted returns the profiles whose lists have changed, sorted: somebody has seen a split that
@@ -153,7 +143,6 @@ func (l *Loader) Update(catalogs []tool.Catalog) (changed []string) {
 		}
 		if other || !slices.Equal(old.catalog.Tools, c.Tools) {
 			fresh = append(fresh, o)
-			l.history.note(c.Tools)
 		}
 	}
 	var gone []string
@@ -167,60 +156,31 @@ func (l *Loader) Update(catalogs []tool.Catalog) (changed []string) {
 	if restated {
 		changed = l.relisted()
 	}
-	all := make([]filler, 0, len(l.indexes)+1)
-	if l.meant {
-		all = append(all, l.meaning())
-	}
-	for _, x := range l.indexes {
-		all = append(all, filler{x.Index, x.hints})
-	}
+	x, hints := l.index, l.cfg.Hints
 	l.mu.Unlock()
-	for _, h := range all {
-		for _, server := range gone {
-			h.in.Remove(server)
-		}
-		for _, o := range fresh {
-			h.put(o)
-		}
+	if x == nil {
+		return changed
+	}
+	for _, server := range gone {
+		x.Remove(server)
+	}
+	for _, o := range fresh {
+		put(x, o, hints)
 	}
 	return changed
 }
 
-// index is a search index with the hints of one profile.
-type index struct {
-	*search.Index
-	hints []Hint
-}
-
-// filler puts tools into an index or a Meaning, with the hints of one profile.
-type filler struct {
-	in interface {
-		Put(s search.Server, docs []search.Document)
-		Remove(server string)
-	}
-	hints []Hint
-}
-
-// meaning returns the filler of the Meaning. It has one text for each tool, so it uses the default profile's hints. The
-// caller holds mu.
-func (l *Loader) meaning() filler { return filler{l.opts.Search.Meaning, l.cfg.Default.Hints} }
-
-// queriedMeaning is the Meaning as an index sees it: indexes query it but do not fill it, since they share one.
-type queriedMeaning struct{ search.Meaning }
-
-func (queriedMeaning) Put(search.Server, []search.Document) {}
-func (queriedMeaning) Remove(string)                        {}
-
-func (h filler) put(o *origin) {
+// put puts the tools of an origin into an index.
+func put(x *search.Index, o *origin, hints []Hint) {
 	c := o.catalog
 	docs := make([]search.Document, 0, len(c.Tools))
 	for _, t := range c.Tools {
-		hint, aliases := hintOf(t, h.hints)
+		hint, aliases := hintOf(t, hints)
 		docs = append(docs, search.Document{ID: string(t.Name), Name: t.Native, Title: t.Title,
 			Description: t.Description, Hint: hint,
 			Aliases: aliases, Schema: t.InputSchema, Digest: t.SchemaDigest})
 	}
-	h.in.Put(search.Server{Name: c.Server, Title: c.Title, Description: o.says}, docs)
+	x.Put(search.Server{Name: c.Server, Title: c.Title, Description: o.says}, docs)
 }
 
 // hintOf returns the search hint and the aliases of a tool.
@@ -235,53 +195,30 @@ func hintOf(t *tool.Tool, hints []Hint) (text string, aliases []string) {
 	return strings.TrimSpace(strings.Join(texts, " ")), aliases
 }
 
-// indexFor returns the index that profile is searched with, which is made at the first search.
-func (l *Loader) indexFor(profile string) *index {
-	key, _ := l.indexKey(profile)
+// searched returns the index, which is made at the first search.
+func (l *Loader) searched() *search.Index {
 	l.mu.Lock()
-	x := l.indexes[key]
+	x := l.index
 	l.mu.Unlock()
 	if x != nil {
 		return x
 	}
 	l.updating.Lock()
 	defer l.updating.Unlock()
-	key, hints := l.indexKey(profile) // as they are now, and stay until the index is there
 	l.mu.Lock()
-	x = l.indexes[key]
-	all := slices.Collect(maps.Values(l.origins))
-	options, fresh := l.opts.Search, []filler(nil)
-	if options.Meaning != nil {
-		options.Meaning = queriedMeaning{options.Meaning}
-		if !l.meant {
-			fresh = append(fresh, l.meaning())
-		}
-	}
+	x, all, hints := l.index, l.origins, l.cfg.Hints
 	l.mu.Unlock()
 	if x != nil {
 		return x
 	}
-	x = &index{search.New(options), hints}
-	for _, h := range append(fresh, filler{x.Index, hints}) {
-		for _, o := range all {
-			h.put(o)
-		}
+	x = search.New(l.opts.Search)
+	for _, o := range all {
+		put(x, o, hints)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.indexes[key], l.meant = x, options.Meaning != nil
+	l.index = x
 	return x
-}
-
-// indexKey: profiles without hints of their own share an index.
-func (l *Loader) indexKey(profile string) (string, []Hint) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	hints := l.cfg.of(profile).Hints
-	if sameHints(hints, l.cfg.Default.Hints) {
-		return "", hints
-	}
-	return profile, hints
 }
 
 // waits returns the servers of a surface that have not answered yet, and those that need the

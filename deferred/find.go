@@ -25,7 +25,7 @@ func (l *Loader) search(ctx context.Context, e *tool.Execution) (tool.Reply, err
 	f := &found{loader: l, refs: l.signer(), query: q, surface: e.Surface, scope: l.scopeOf(e.Surface), actor: e.Actor,
 		detail: q.detail}
 	f.pending, f.down = l.waits(e.Surface, e.Session)
-	f.find(ctx, l.indexFor(e.Surface.Profile))
+	f.find(ctx, l.searched())
 	f.noteServers()
 	f.declare()
 	if ctx.Err() != nil {
@@ -106,7 +106,7 @@ func newScope(s *tool.Surface) *search.Scope {
 	return search.NewScope(func(id string) bool { return ofSurface(s, id) != nil })
 }
 
-func (f *found) find(ctx context.Context, x *index) {
+func (f *found) find(ctx context.Context, x *search.Index) {
 	q := search.Query{Text: f.query.words, Limit: f.query.limit, Servers: f.query.servers, Scope: f.scope}
 	var a search.Answer
 	switch f.query.kind {
@@ -162,7 +162,7 @@ func (f *found) named(a *search.Answer) {
 }
 
 // selected finds tools by their names.
-func (f *found) selected(x *index) {
+func (f *found) selected(x *search.Index) {
 	for _, name := range f.query.names {
 		if l, ok := f.surface.Resolve(name); ok && l.Tool.Hub == nil && f.ofServers(l) {
 			f.add(l, 1, []string{"name"})

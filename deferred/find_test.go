@@ -26,7 +26,7 @@ func matchNames(r searchResult) string {
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	cfg := always()
-	cfg.Default.Hints = []Hint{{Match: "mcp.shop.refund", Text: "chargeback", Aliases: []string{"reimburse"}}}
+	cfg.Hints = []Hint{{Match: "mcp.shop.refund", Text: "chargeback", Aliases: []string{"reimburse"}}}
 	cfg.Default.AlwaysLoad = []string{"mcp.mail.list_folders"}
 	tools := append(shop(), newTool("zoo", "feed", "Feeds animals.", "",
 		`"_meta":{"anthropic/searchHint":"nourish creatures"},"icons":[{"src":"data:,x"}],"outputSchema":{"type":"object"}`))
@@ -183,7 +183,7 @@ func TestHidden(t *testing.T) {
 		t.Error("a hidden tool resolves")
 	}
 	cfg := always()
-	cfg.Default.Hints = []Hint{{Match: "mcp.mail.list_folders", Aliases: []string{"mcp.shop.refund"}}} // the name of a hidden one
+	cfg.Hints = []Hint{{Match: "mcp.mail.list_folders", Aliases: []string{"mcp.shop.refund"}}} // the name of a hidden one
 	aliased := newLoader(t, cfg, Options{}, all)
 	s = aliased.Surface(surfaceOf("p", seen, nil), tool.Client{})
 	if r, _ := ask(t, aliased, s, `{"query":"order"}`, nil, nil); len(r.Matches) != 0 {
@@ -191,14 +191,14 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestProfilesOfTheirOwn: hints count for the profile that gives them, and names that a profile gives are found.
-func TestProfilesOfTheirOwn(t *testing.T) {
+// TestHints: hints count in all profiles, and names that a profile gives are found.
+func TestHints(t *testing.T) {
 	t.Parallel()
 	tools := shop()
-	cfg := Config{Default: Settings{Mode: ModeAlways}, Profiles: map[string]Settings{
-		"own": {Mode: ModeAlways, Hints: []Hint{{Match: "mcp.mail.*", Text: "zebra"}, {Match: "mcp.mail.send_message", Aliases: []string{"write", "twice", "thrice"}},
-			{Match: "mcp.mail.list_folders", Aliases: []string{"twice", "thrice"}}, {Match: "mcp.shop.refund", Aliases: []string{"thrice"}},
-			{Match: "mcp.gone.away", Aliases: []string{"write"}}}}}}
+	cfg := Config{Default: Settings{Mode: ModeAlways}, Hints: []Hint{
+		{Match: "mcp.mail.*", Text: "zebra"}, {Match: "mcp.mail.send_message", Aliases: []string{"write", "twice", "thrice"}},
+		{Match: "mcp.mail.list_folders", Aliases: []string{"twice", "thrice"}}, {Match: "mcp.shop.refund", Aliases: []string{"thrice"}},
+		{Match: "mcp.gone.away", Aliases: []string{"write"}}}}
 	l := newLoader(t, cfg, Options{}, tools)
 	named := func(t *tool.Tool) string {
 		if t.Native == "refund" {
@@ -210,7 +210,7 @@ func TestProfilesOfTheirOwn(t *testing.T) {
 	if r, _ := ask(t, l, own, `{"query":"zebra"}`, nil, nil); len(r.Matches) != 2 {
 		t.Errorf("zebra: %s", matchNames(r))
 	}
-	if r, _ := ask(t, l, other, `{"query":"zebra"}`, nil, nil); len(r.Matches) != 0 {
+	if r, _ := ask(t, l, other, `{"query":"zebra"}`, nil, nil); len(r.Matches) != 2 {
 		t.Errorf("zebra elsewhere: %s", matchNames(r))
 	}
 	if r, _ := ask(t, l, own, `{"query":"regex:^mcp\\.mail\\.send|^MONEY"}`, nil, nil); matchNames(r) != "mcp.mail.send_message money_back" {
@@ -227,14 +227,11 @@ func TestProfilesOfTheirOwn(t *testing.T) {
 			t.Errorf("%s, the alias of several tools, stands for %s", alias, got.Tool.Name)
 		}
 	}
-	if _, ok := other.Resolve("write"); ok {
-		t.Error("an alias resolves elsewhere")
-	}
 	l.Update(catalogsOf(tools[2:]))
 	if r, _ := ask(t, l, l.Surface(surfaceOf("own", tools[2:], nil), tool.Client{}), `{"query":"zebra"}`, nil, nil); len(r.Matches) != 0 {
 		t.Errorf("zebra after mail has gone: %s", matchNames(r))
 	}
-	if n := l.indexes["own"].Len(); n != 3 {
+	if n := l.index.Len(); n != 3 {
 		t.Errorf("%d tools are indexed after mail has gone", n)
 	}
 }
@@ -277,12 +274,11 @@ func (m *meaning) Near(_ context.Context, text string, _ int, within func(string
 	return ids, nil
 }
 
-// TestMeaningForEverybody: profiles with hints of their own are searched by meaning, too, and what has gone means nothing.
-func TestMeaningForEverybody(t *testing.T) {
+// TestMeaning: all profiles are searched by meaning, too, and what has gone means nothing.
+func TestMeaning(t *testing.T) {
 	t.Parallel()
 	tools := append(shop(), newTool("zoo", "feed", "Feeds what has stripes.", "", ""), newTool("zoo", "wash", "Washes stripes.", "", ""))
-	cfg := Config{Default: Settings{Mode: ModeAlways}, Profiles: map[string]Settings{
-		"own": {Mode: ModeAlways, Hints: []Hint{{Match: "mcp.mail.*", Text: "zebra"}}}}}
+	cfg := Config{Default: Settings{Mode: ModeAlways}, Hints: []Hint{{Match: "mcp.mail.*", Text: "zebra"}}}
 	m := &meaning{texts: map[string]string{}, tools: map[string][]string{}}
 	l := newLoader(t, cfg, Options{Search: search.Options{Meaning: m}}, tools)
 	found := func(profile string, tools []*tool.Tool) string {
@@ -297,25 +293,23 @@ func TestMeaningForEverybody(t *testing.T) {
 		want    string
 	}{
 		{"own", tools, "mcp.mail.list_folders mcp.mail.send_message mcp.zoo.feed mcp.zoo.wash"},
-		{"other", tools, "mcp.zoo.feed mcp.zoo.wash"},
-		{"few", tools[:6], "mcp.zoo.feed"},
+		{"other", tools[2:], "mcp.zoo.feed mcp.zoo.wash"},
+		{"few", tools[2:6], "mcp.zoo.feed"},
 	} {
 		if got := found(c.profile, c.tools); got != c.want {
 			t.Errorf("zebra for %s: %s", c.profile, got)
 		}
 	}
 	l.Update(catalogsOf(tools[:6]))
-	if got := found("other", tools); got != "mcp.zoo.feed" {
+	if got := found("other", tools[2:]); got != "mcp.zoo.feed" {
 		t.Errorf("after a tool has gone: %s", got)
 	}
 	l.Update(catalogsOf(shop()))
 	if got := found("own", tools); got != "mcp.mail.list_folders mcp.mail.send_message" {
 		t.Errorf("after the zoo has gone: %s", got)
 	}
-	cfg.Default.Hints = []Hint{{Match: "mcp.shop.refund", Text: "stripes"}}
-	if _, err := l.Apply(cfg); err != nil {
-		t.Fatal(err)
-	}
+	cfg.Hints = []Hint{{Match: "mcp.shop.refund", Text: "stripes"}}
+	l.Apply(cfg)
 	if got := found("other", shop()); got != "mcp.shop.refund" {
 		t.Errorf("with another hint: %s", got)
 	}
@@ -325,10 +319,7 @@ func TestMeaningForEverybody(t *testing.T) {
 func TestPending(t *testing.T) {
 	t.Parallel()
 	tools := shop()
-	l, err := New(always(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := New(always(), Options{})
 	catalogs := append(catalogsOf(tools), tool.Catalog{Server: "hidden", Source: tool.SourceMCP, Pending: true})
 	catalogs[1].Pending = true // listed from an earlier start
 	l.Update(catalogs)
@@ -352,15 +343,12 @@ func TestPending(t *testing.T) {
 func TestServersThatNeedSomebody(t *testing.T) {
 	t.Parallel()
 	tools := shop()
-	l, err := New(always(), Options{Needs: func(server string, caller tool.Session) string {
+	l := New(always(), Options{Needs: func(server string, caller tool.Session) string {
 		if server == "mail" && caller.Person == "ann" {
 			return "a sign-in of ann"
 		}
 		return ""
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	catalogs := append(catalogsOf(tools), tool.Catalog{Server: "hidden", Source: tool.SourceMCP, Pending: true, Needs: "a secret"})
 	catalogs[1].Pending, catalogs[1].Needs = true, "a sign-in: set the credentials"
 	l.Update(catalogs)
@@ -413,9 +401,7 @@ func TestAtOnce(t *testing.T) {
 				case 0:
 					l.Update(catalogsOf(some))
 				case 1:
-					if _, err := l.Apply(always()); err != nil {
-						t.Error(err)
-					}
+					l.Apply(always())
 				default:
 					s := l.Surface(surfaceOf(fmt.Sprint("p", n%3), some, nil), tool.Client{})
 					ask(t, l, s, `{"query":"an order or a message"}`, session{}, &journal{})

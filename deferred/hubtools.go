@@ -63,7 +63,8 @@ func mapping(name tool.Name) tool.ExternalMapping {
 	return tool.ExternalMapping{Source: tool.OwnServer, ToolName: string(name)}
 }
 
-// ownTools returns the hub's own tools for a surface that defers these tools. It leaves out what the policy excludes.
+// ownTools returns the hub's own tools for a surface that defers these tools. It leaves out what the policy excludes. A
+// direct view has the batch tool alone.
 func (p *splitting) ownTools(deferred []tool.Listed) map[string]*tool.Listed {
 	about := func(server string) (title, says string) {
 		if o := p.origins[server]; o != nil {
@@ -73,7 +74,7 @@ func (p *splitting) ownTools(deferred []tool.Listed) map[string]*tool.Listed {
 	}
 	own := make(map[string]*tool.Listed, len(p.hubTools))
 	for _, t := range p.hubTools {
-		if p.full.Withholds(t.Name) {
+		if p.full.Withholds(t.Name) || isDirect(p.full.Profile) && !t.Batches {
 			continue
 		}
 		description := t.Description

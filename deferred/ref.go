@@ -78,15 +78,14 @@ func (s *signer) mint(t *tool.Tool, caller string) string {
 	return base64.RawURLEncoding.EncodeToString(ref)
 }
 
-// check returns the code of what is wrong with a ref for a call of t by caller; "" where it is good. was reports, of a
-// ref whose schema has changed, whether a schema digest is the one that it was made for.
-func (s *signer) check(ref string, t *tool.Tool, caller string) (code string, was func(digest string) bool) {
+// check returns the code of what is wrong with a ref for a call of t by caller; "" where it is good.
+func (s *signer) check(ref string, t *tool.Tool, caller string) (code string) {
 	if len(ref) != refLength {
-		return codeForeignRef, nil
+		return codeForeignRef
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(ref)
 	if err != nil || len(raw) != signedSize+sumSize {
-		return codeForeignRef, nil
+		return codeForeignRef
 	}
 	signed, got := raw[:signedSize], raw[signedSize:]
 	for _, key := range s.keys {
@@ -94,13 +93,12 @@ func (s *signer) check(ref string, t *tool.Tool, caller string) (code string, wa
 			continue
 		}
 		if s.now().Unix()/60 >= int64(binary.BigEndian.Uint32(signed)) {
-			return codeExpired, nil
+			return codeExpired
 		}
-		is := func(digest string) bool { return hmac.Equal(signed[expirySize:], mark(key, t.Name, digest)) }
-		if is(t.SchemaDigest) {
-			return "", nil
+		if !hmac.Equal(signed[expirySize:], mark(key, t.Name, t.SchemaDigest)) {
+			return codeChanged
 		}
-		return codeChanged, is
+		return ""
 	}
-	return codeForeignRef, nil
+	return codeForeignRef
 }

@@ -49,6 +49,18 @@ func members(schema json.RawMessage, depth int) string {
 	return text
 }
 
+func requiredOf(schema json.RawMessage) map[string]bool {
+	out := make(map[string]bool)
+	list, _ := rawjson.Get(schema, "required")
+	_ = rawjson.Elements(list, func(e []byte) bool {
+		if name, ok := rawjson.String(e); ok {
+			out[name] = true
+		}
+		return true
+	})
+	return out
+}
+
 // typeOf writes a schema's type as programmers do.
 func typeOf(schema json.RawMessage, depth int) string {
 	if !rawjson.IsObject(schema) || depth > maxNested {

@@ -19,6 +19,8 @@ import (
 // directPrefix begins the names of direct views: one server as it is, of which nothing is ever held back.
 const directPrefix = "s/"
 
+func isDirect(profile string) bool { return strings.HasPrefix(profile, directPrefix) }
+
 // Why a tool is listed.
 const (
 	reasonMeta      = "meta_tool"
@@ -43,7 +45,6 @@ type split struct {
 	awaits     bool // of the splitting
 	out        *tool.Surface
 	scope      *search.Scope // of searches on out
-	costs      map[*byte]int // tokens of each declaration, by where it is
 	record     tool.SurfaceRecord
 
 	// given are the schema digests of tools on earlier lists of clients without a session. Such a client may never list
@@ -53,12 +54,12 @@ type split struct {
 
 // Surface returns full as client sees it: split if its tools cost too much, and always with the
 // hub's own tools. The same surface is returned as long as nothing changes. A direct view stays
-// listed as it is.
+// listed as it is: it gets the batch tool alone, which can be called there and is not listed.
 func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
-	if strings.HasPrefix(full.Profile, directPrefix) {
-		return l.directView(full)
-	}
 	key := splitKey{full.Profile, full.Style, full.Audience, full.ResultsKey, ruleOf(l.rules, client), client.Apps}
+	if isDirect(full.Profile) { // the same for all clients
+		key = splitKey{profile: full.Profile, style: full.Style, audience: full.Audience}
+	}
 	l.mu.Lock()
 	p := l.splitting(key, full)
 	l.mu.Unlock()
@@ -96,13 +97,16 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 // maxSplits bounds the splits that are kept, one for each splitKey.
 const maxSplits = 1000
 
+// maxGiven bounds the tools that a split remembers as given.
+const maxGiven = 20000
+
 // handedOut returns the field given for the split that follows s.
 func (s *split) handedOut() map[tool.Name]string {
 	if !s.out.IsGiven() {
 		return s.given
 	}
 	given := maps.Clone(s.given)
-	if given == nil || len(given) > maxRemembered {
+	if given == nil || len(given) > maxGiven {
 		given = make(map[tool.Name]string, len(s.out.Listed))
 	}
 	for i := range s.out.Listed {
@@ -157,51 +161,6 @@ func (l *Loader) report(before, s *split) {
 		Source: tool.EventSource, Subject: string(s.out.ID), Time: s.record.CreatedAt, Data: data})
 }
 
-// directView is a direct view as clients get it.
-type directView struct{ full, out *tool.Surface }
-
-// directView returns a direct view with the hub's batch tool, which can be called there and is not
-// listed. It records a view that is new or changed.
-func (l *Loader) directView(full *tool.Surface) *tool.Surface {
-	key := splitKey{profile: full.Profile, style: full.Style, audience: full.Audience}
-	l.mu.Lock()
-	known := l.direct[key]
-	l.mu.Unlock()
-	if known.full == full {
-		return known.out
-	}
-	p := splitting{full: full, settings: Settings{Mode: ModeNever}, costs: make(map[*byte]int),
-		hubTools: l.opts.HubTools}
-	own := p.ownTools(nil)
-	maps.DeleteFunc(own, func(_ string, t *tool.Listed) bool { return !t.Tool.Hub.Batches })
-	out := full.With(tool.Split{ID: full.ID, Digest: full.Digest, Listed: full.Listed, Own: own})
-	reasons := make(map[tool.Name]string)
-	for _, t := range full.Listed {
-		p.tokens += p.cost(t)
-		reasons[t.Tool.Name] = reasonAll
-	}
-	s := &split{out: out, record: p.record(out, "", reasons)}
-	l.keepRecord(s)
-	l.mu.Lock()
-	known = l.direct[key]
-	if known.full == full {
-		l.mu.Unlock()
-		return known.out // another request was quicker
-	}
-	if len(l.direct) >= maxSplits {
-		clear(l.direct) // most are of audiences that no longer exist
-	}
-	l.direct[key] = directView{full, out}
-	l.mu.Unlock()
-	switch {
-	case known.full == nil:
-		l.report(nil, s)
-	case known.out.ID != out.ID:
-		l.report(&split{out: known.out}, s)
-	}
-	return out
-}
-
 // splitting makes one split.
 type splitting struct {
 	full       *tool.Surface
@@ -214,19 +173,23 @@ type splitting struct {
 	apps       bool // the client shows user interfaces
 	hubTools   []*tool.HubTool
 	reserved   reserved
+	hints      []Hint
 
-	costs    map[*byte]int
 	tokens   int // of all tools
-	declared int // tokens of tools that are listed because their declarations ask for it
+	loaded   int // of those that are listed
+	declared int // of those that are listed because their declarations ask for it
 }
 
 // splitting prepares the split of full for the callers of key. The caller holds mu.
 func (l *Loader) splitting(key splitKey, full *tool.Surface) splitting {
-	settings := l.cfg.of(key.profile)
+	settings, hints := l.cfg.of(key.profile), l.cfg.Hints
+	if isDirect(key.profile) {
+		settings, hints = Settings{Mode: ModeNever}, nil
+	}
 	return splitting{full: full, settings: settings, rule: key.rule, origins: l.origins, before: l.splits[key],
 		generation: l.generation,
 		awaits:     settings.Mode == ModeAlways && len(l.awaited(full)) > 0, apps: key.apps, hubTools: l.opts.HubTools,
-		reserved: l.reserved}
+		reserved: l.reserved, hints: hints}
 }
 
 // made reports whether s is the split that p would make.
@@ -236,17 +199,13 @@ func (p *splitting) made(s *split) bool {
 
 // split copies p, so that only a call that splits allocates.
 func (p splitting) split() *split {
-	p.costs = make(map[*byte]int, len(p.full.Listed))
 	costs, says := make([]int, len(p.full.Listed)), make([]annotated, len(p.full.Listed))
 	parallel.Do(len(costs), func(i int) {
 		declaration := p.full.Listed[i].Declaration
-		costs[i], says[i] = p.estimated(declaration), annotations(declaration)
+		costs[i], says[i] = estimate(declaration), annotations(declaration)
 	})
-	for i, t := range p.full.Listed {
-		p.tokens += costs[i]
-		if len(t.Declaration) > 0 {
-			p.costs[&t.Declaration[0]] = costs[i]
-		}
+	for _, cost := range costs {
+		p.tokens += cost
 	}
 	why := p.reason()
 	var listed, deferred []tool.Listed
@@ -255,12 +214,13 @@ func (p splitting) split() *split {
 	// calling what they were shown.
 	reserved, renamed := p.settings.Mode != ModeNever || p.rule.whole, false
 	for i, t := range p.full.Listed {
-		pinned := p.pinned(t, says[i])
+		pinned := p.pinned(t, says[i], costs[i])
 		if reserved && p.reserved.resembles(t.Name) { // in style native, or by the profile's own naming
 			t, renamed = p.renamed(t), true
 		}
 		if why == "" || pinned != "" {
 			listed, reasons[t.Tool.Name] = append(listed, t), cmp.Or(pinned, reasonAll)
+			p.loaded += costs[i]
 		} else {
 			deferred = append(deferred, t)
 		}
@@ -274,8 +234,9 @@ func (p splitting) split() *split {
 	}
 	count := 0 // of the hub's own tools, which come first
 	for _, t := range p.hubTools {
-		if l := own[string(t.Name)]; l != nil && t.Listed(splits, p.full.Results.Cuts()) {
+		if l := own[string(t.Name)]; l != nil && !isDirect(p.full.Profile) && t.Listed(splits, p.full.Results.Cuts()) {
 			listed, reasons[t.Name] = slices.Insert(listed, count, *l), reasonMeta
+			p.loaded += estimate(l.Declaration)
 			count++
 		}
 	}
@@ -286,7 +247,7 @@ func (p splitting) split() *split {
 	case renamed:
 		digest = tool.Digest([]byte(digest + "\nnames of the hub's own"))
 	}
-	s := &split{full: p.full, generation: p.generation, awaits: p.awaits, costs: p.costs}
+	s := &split{full: p.full, generation: p.generation, awaits: p.awaits}
 	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest,
 		Listed: listed, Deferred: deferred,
 		Own: own, OwnFirst: reserved, Aliases: p.aliases(), MaxTools: p.rule.cap})
@@ -339,14 +300,14 @@ func (p *splitting) budget() int {
 }
 
 // pinned returns why a tool is never deferred; "" if it may be.
-func (p *splitting) pinned(t tool.Listed, a annotated) string {
+func (p *splitting) pinned(t tool.Listed, a annotated, cost int) string {
 	switch {
 	case p.settings.pinned(t.Tool.Name):
 		return reasonConfig
 	case a.interfaced && p.apps:
 		return reasonInterface
-	case a.alwaysLoad && p.declared+p.cost(t) <= p.settings.Budget/declaredShare:
-		p.declared += p.cost(t)
+	case a.alwaysLoad && p.declared+cost <= p.settings.Budget/declaredShare:
+		p.declared += cost
 		return reasonDeclared
 	}
 	return ""
@@ -355,30 +316,6 @@ func (p *splitting) pinned(t tool.Listed, a annotated) string {
 // declaredShare limits the tools whose declarations ask to be always loaded to one in so many
 // tokens of the budget. Every client pays for them, whatever it works on.
 const declaredShare = 10
-
-// cost is what a tool costs.
-func (p *splitting) cost(t tool.Listed) int {
-	if len(t.Declaration) == 0 {
-		return 0
-	}
-	at := &t.Declaration[0]
-	cost, known := p.costs[at]
-	if !known {
-		cost = p.estimated(t.Declaration)
-		p.costs[at] = cost
-	}
-	return cost
-}
-
-// estimated estimates what a declaration costs. What was estimated before is not estimated again.
-func (p *splitting) estimated(declaration json.RawMessage) int {
-	if len(declaration) > 0 && p.before != nil {
-		if cost, known := p.before.costs[&declaration[0]]; known {
-			return cost
-		}
-	}
-	return estimate(declaration)
-}
 
 // renamed shows a tool under its canonical name: the name that it would have is the hub's own on this surface.
 func (p *splitting) renamed(t tool.Listed) tool.Listed {
@@ -392,7 +329,7 @@ func (p *splitting) renamed(t tool.Listed) tool.Listed {
 // aliases returns the names that the settings give to tools. A name that two tools would have stands for none.
 func (p *splitting) aliases() map[string]*tool.Listed {
 	out := make(map[string]*tool.Listed)
-	for _, h := range p.settings.Hints {
+	for _, h := range p.hints {
 		for _, alias := range h.Aliases {
 			l, ok := p.full.Resolve(h.Match)
 			if !ok || string(l.Tool.Name) != h.Match {
@@ -436,12 +373,10 @@ func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]st
 		}
 		r.ExcludedTools = append(r.ExcludedTools, e)
 	}
-	loaded := 0
 	for _, t := range s.Listed {
 		r.ToolRefs = append(r.ToolRefs, t.Tool.Name)
 		r.LoadedTools = append(r.LoadedTools, tool.SurfaceTool{ToolID: t.Tool.Name, Name: t.Name,
 			Reason: reasons[t.Tool.Name]})
-		loaded += p.cost(t)
 	}
 	for _, t := range s.Deferred {
 		name := t.Tool.Name
@@ -456,7 +391,7 @@ func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]st
 	}
 	r.ToolRefs = append(r.ToolRefs, r.DeferredTools...)
 	r.SelectionPolicy = map[string]any{"mode": string(p.settings.Mode), "budget_tokens": p.budget(), "style": s.Style,
-		"estimated_tokens": p.tokens, "loaded_tokens": loaded, "deferred_reason": tool.ReasonDeferred,
+		"estimated_tokens": p.tokens, "loaded_tokens": p.loaded, "deferred_reason": tool.ReasonDeferred,
 		"deferred_total": len(s.Deferred)}
 	if p.rule.name != "" {
 		r.Model["client"] = p.rule.name

@@ -128,9 +128,7 @@ func TestSplitBeforeServersAnswer(t *testing.T) {
 			t.Errorf("%d: listed %q, want %q", i, got, c.want)
 		}
 	}
-	if _, err := l.Apply(Config{}); err != nil {
-		t.Fatal(err)
-	}
+	l.Apply(Config{})
 	if got := list(true); got != "" {
 		t.Errorf("with mode auto %q is listed", got)
 	}
@@ -156,9 +154,7 @@ func TestSplitFollows(t *testing.T) {
 	if second.Digest == first.Digest || len(second.Deferred) != len(more) || !strings.Contains(string(second.Listed[0].Declaration), "zoo") {
 		t.Errorf("with another server there are %d deferred tools", len(second.Deferred))
 	}
-	if _, err := l.Apply(Config{Default: Settings{Mode: ModeNever}}); err != nil {
-		t.Fatal(err)
-	}
+	l.Apply(Config{Default: Settings{Mode: ModeNever}})
 	if got := l.Surface(full, tool.Client{}); len(got.Deferred) != 0 || len(got.Listed) != len(more) {
 		t.Errorf("after the mode changed %d tools are deferred", len(got.Deferred))
 	}
@@ -171,7 +167,6 @@ func TestSplitFollows(t *testing.T) {
 	}{
 		{Settings{Mode: ModeAlways}, []string{"p"}},
 		{Settings{Mode: ModeAlways, Budget: 7}, nil}, // all is held back, whatever the budget
-		{Settings{Mode: ModeAlways, Hints: []Hint{{Match: "mcp.zoo.feed", Text: "nourish"}}}, nil},
 		{Settings{Mode: ModeAlways, AlwaysLoad: []string{"mcp.zoo.*"}}, []string{"p"}},
 		{Settings{Mode: ModeAlways, AlwaysLoad: []string{"mcp.zoo.f*"}}, nil},
 		{Settings{Mode: ModeAuto, Budget: 1}, []string{"p"}},
@@ -179,9 +174,9 @@ func TestSplitFollows(t *testing.T) {
 		{Settings{Mode: ModeAuto}, nil},
 		{Settings{Mode: ModeAlways}, []string{"p"}},
 	} {
-		changed, err := l.Apply(Config{Profiles: map[string]Settings{"p": c.settings, "nobody's": {Mode: ModeAlways}}})
-		if err != nil || !slices.Equal(changed, c.want) {
-			t.Errorf("%d: changed: %q, %v", i, changed, err)
+		changed := l.Apply(Config{Profiles: map[string]Settings{"p": c.settings, "nobody's": {Mode: ModeAlways}}})
+		if !slices.Equal(changed, c.want) {
+			t.Errorf("%d: changed: %q", i, changed)
 		}
 		l.Surface(full, tool.Client{})
 	}
@@ -199,9 +194,6 @@ func TestSplitFollows(t *testing.T) {
 	direct := surfaceOf("s/shop", tools, nil)
 	if out := l.Surface(direct, tool.Client{}); out != l.Surface(direct, tool.Client{}) || out.Digest != direct.Digest || len(out.Listed) != len(tools) {
 		t.Error("a direct view is not listed as it is")
-	}
-	if _, err := l.Apply(Config{Default: Settings{Mode: "often"}}); err == nil {
-		t.Error("an unknown mode is taken")
 	}
 }
 
@@ -244,9 +236,7 @@ func TestMetaNames(t *testing.T) {
 	if got, ok := s.Resolve("mcp.evil.tool_search"); !ok || got.Tool.Server != "evil" || got.Tool.Hub != nil {
 		t.Error("the server's tool has lost its canonical name")
 	}
-	if _, err := l.Apply(Config{Default: Settings{Mode: ModeNever}}); err != nil {
-		t.Fatal(err)
-	}
+	l.Apply(Config{Default: Settings{Mode: ModeNever}})
 	s = l.Surface(full, tool.Client{})
 	if got, _ := s.Resolve("tool_search"); got.Tool.Server != "evil" {
 		t.Errorf("where nothing is deferred, tool_search stands for %s", got.Tool.Name)
@@ -309,10 +299,7 @@ func TestDescription(t *testing.T) {
 			catalogs = append(catalogs, c)
 			tools = append(tools, c.Tools...)
 		}
-		l, err := New(always(), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := New(always(), Options{})
 		l.Update(catalogs)
 		d := l.Surface(surfaceOf("p", tools, nil), tool.Client{}).Listed[0].Tool.Description
 		if len(d) > maxDescription || strings.ContainsAny(d, "\x1b\u202e\t") || strings.Contains(d, "Second sentence") {
@@ -489,8 +476,6 @@ func TestSurfaceIDFollowsItsRecord(t *testing.T) {
 		t.Errorf("after a start: %s, want %s", again.ID, direct)
 	}
 	policy.Store("two")
-	if _, err := l.Apply(Config{}); err != nil {
-		t.Fatal(err)
-	}
+	l.Apply(Config{})
 	see("another policy", "p", "")
 }

@@ -138,10 +138,7 @@ func checkSchemas(t *testing.T, records []tool.Record) {
 // newLoader is a loader of cfg that knows tools.
 func newLoader(t testing.TB, cfg Config, o Options, tools []*tool.Tool) *Loader {
 	t.Helper()
-	l, err := New(cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := New(cfg, o)
 	l.Update(catalogsOf(tools))
 	return l
 }

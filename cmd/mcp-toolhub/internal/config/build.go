@@ -61,7 +61,8 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s.Deferred.Profiles[namespace.DefaultProfile] = s.Deferred.Default
 	for _, e := range f.profiles {
 		p := r.profile(e)
-		s.Deferred.Profiles[p.Name] = foundByOverrides(r.deferral(e.Value.deferred, s.Deferred.Default), p.Tools)
+		s.Deferred.Profiles[p.Name] = r.deferral(e.Value.deferred, s.Deferred.Default)
+		s.Deferred.Hints = foundByOverrides(s.Deferred.Hints, p.Tools)
 		s.Results.Profiles[p.Name] = r.results(e.Value.results, s.Results.Default)
 		if p.Name == namespace.DefaultProfile {
 			s.Profiles[0] = p

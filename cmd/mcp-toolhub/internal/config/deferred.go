@@ -53,8 +53,6 @@ func deferralKeys(d *deferral) []shape.Field {
 			shape.Integer[int]{Min: 1, Max: 10_000_000}, &d.budget),
 		shape.Key("always_load", `Tools that are never held back, as globs over canonical names: "mcp.github.get_*".`,
 			shape.ListAt(shape.Text{Check: nameGlob}), &d.alwaysLoad),
-		shape.Key("tools", "What tools are found by besides what they say themselves. All that match count.",
-			shape.ListAt(shape.ObjectOf(hintKeys)), &d.tools),
 	}
 }
 
@@ -70,6 +68,8 @@ func hintKeys(h *hint) []shape.Field {
 
 func deferredKeys(d *deferral) []shape.Field {
 	return append(deferralKeys(d),
+		shape.Key("tools", "What tools are found by besides what they say themselves. All that match count.",
+			shape.ListAt(shape.ObjectOf(hintKeys)), &d.tools),
 		shape.KeyAt("embeddings",
 			"Finds tools by meaning, too: names, descriptions and questions are sent there. Off where this key "+
 				"is absent.",
@@ -79,23 +79,26 @@ func deferredKeys(d *deferral) []shape.Field {
 
 // deferred makes the settings of deferred loading, but for those of profiles.
 func (r *reader) deferred(d deferral) deferred.Config {
-	return deferred.Config{Default: r.deferral(d, deferred.Settings{}), Profiles: make(map[string]deferred.Settings)}
+	return deferred.Config{Default: r.deferral(d, deferred.Settings{}), Profiles: make(map[string]deferred.Settings),
+		Hints: r.hints(d.tools)}
 }
 
-// foundByOverrides has tools found by what a profile says of them, too.
-func foundByOverrides(s deferred.Settings, overrides []namespace.Override) deferred.Settings {
+// foundByOverrides has tools found by what profiles say of them, too.
+func foundByOverrides(hints []deferred.Hint, overrides []namespace.Override) []deferred.Hint {
 	for _, o := range overrides {
-		if text := strings.TrimSpace(strings.Join([]string{o.Name, o.Title, o.Description}, " ")); text != "" {
-			s.Hints = append(s.Hints, deferred.Hint{Match: o.Match, Text: text})
+		text := strings.TrimSpace(strings.Join([]string{o.Name, o.Title, o.Description}, " "))
+		known := func(h deferred.Hint) bool { return h.Match == o.Match && h.Text == text }
+		if text != "" && !slices.ContainsFunc(hints, known) {
+			hints = append(hints, deferred.Hint{Match: o.Match, Text: text})
 		}
 	}
-	return s
+	return hints
 }
 
 // deferral makes the settings of one profile: what it does not say is as in usual, and its patterns come on top.
 func (r *reader) deferral(d deferral, usual deferred.Settings) deferred.Settings {
 	s := usual
-	s.AlwaysLoad, s.Hints = slices.Clone(usual.AlwaysLoad), slices.Clone(usual.Hints)
+	s.AlwaysLoad = slices.Clone(usual.AlwaysLoad)
 	if d.mode != "" {
 		s.Mode = d.mode
 	}
@@ -106,7 +109,11 @@ func (r *reader) deferral(d deferral, usual deferred.Settings) deferred.Settings
 		r.canonical(p)
 		s.AlwaysLoad = append(s.AlwaysLoad, p.Value)
 	}
-	for _, t := range d.tools {
+	return s
+}
+
+func (r *reader) hints(tools []shape.Located[hint]) (hints []deferred.Hint) {
+	for _, t := range tools {
 		h := deferred.Hint{Match: t.Value.match.Value, Text: t.Value.text.Value, Aliases: shape.Values(t.Value.aliases)}
 		r.canonical(t.Value.match)
 		switch {
@@ -117,7 +124,7 @@ func (r *reader) deferral(d deferral, usual deferred.Settings) deferred.Settings
 		case h.Text == "" && len(h.Aliases) == 0:
 			shape.FaultOf(r.Reader, t, "adds nothing", "add hint or aliases")
 		}
-		s.Hints = append(s.Hints, h)
+		hints = append(hints, h)
 	}
-	return s
+	return hints
 }

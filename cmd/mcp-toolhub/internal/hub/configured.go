@@ -51,7 +51,7 @@ func configure(s *config.Settings, grants *policy.Grants, table []*tool.HubTool,
 	c.names = namespace.New(s.Profiles)
 	var hooksErr error
 	c.hooks, hooksErr = NewHooks(s, runner)
-	return c, errors.Join(ownErr, gateErr, hooksErr, s.Deferred.Check())
+	return c, errors.Join(ownErr, gateErr, hooksErr)
 }
 
 // CheckSettings reports what a hub of these settings would refuse.

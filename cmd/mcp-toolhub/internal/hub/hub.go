@@ -292,12 +292,9 @@ func (h *Hub) newSurfaces(first *Configured, key []byte) error {
 		}
 		h.meaning, options.Meaning = store, store
 	}
-	loader, err := deferred.New(s.Deferred, deferred.Options{Keys: keys, Describe: h.describeSurface,
+	loader := deferred.New(s.Deferred, deferred.Options{Keys: keys, Describe: h.describeSurface,
 		Record: h.recordSurface, Needs: h.Group.Needs,
 		Search: options, HubTools: h.hubTools})
-	if err != nil {
-		return err
-	}
 	h.Surfaces = &surfaces{group: h.Group, loader: loader}
 	h.Surfaces.configured.Store(first)
 	h.Surfaces.offer(first, nil)

@@ -276,10 +276,10 @@ func (h *Hub) apply(ctx context.Context, s *config.Settings) error {
 		h.Logger.Warn("changes of persist, hub.log, hub.name, hub.metrics, hub.telemetry, " +
 			"hub.sign_in_key and deferred.embeddings take effect at the next start")
 	}
-	err = h.Surfaces.replace(next, func() { h.server.Apply(s.Downstream, next.views()) })
+	h.Surfaces.replace(next, func() { h.server.Apply(s.Downstream, next.views()) })
 	warnOfMode(h.Logger, s)
 	if s.Policy.Mode != was.Policy.Mode {
 		sayMode(h.Logger, s)
 	}
-	return errors.Join(err, h.Permission.apply(ctx, s))
+	return h.Permission.apply(ctx, s)
 }

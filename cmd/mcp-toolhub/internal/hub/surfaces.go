@@ -94,19 +94,18 @@ func (s *surfaces) firstLists(ctx context.Context, of *tool.Surface) {
 
 // replace puts next into force, and tells the clients that see a difference. serve is called in
 // between: it makes the door serve the views of next.
-func (s *surfaces) replace(next *Configured, serve func()) error {
+func (s *surfaces) replace(next *Configured, serve func()) {
 	s.updating.Lock()
 	catalogs := s.catalogs(next)
 	s.offer(next, catalogs)
 	said := s.loader.Update(catalogs)
 	next.names.Update(catalogs)
 	before := s.configured.Swap(next)
-	held, err := s.loader.Apply(next.Settings.Deferred)
+	held := s.loader.Apply(next.Settings.Deferred)
 	s.updating.Unlock()
 	serve()
 	s.announce(withLists(next.names.Since(before.names), append(said, held...)))
 	s.announcePermitted(before, next)
-	return err
 }
 
 // withLists adds the tool lists of profiles to changes.
