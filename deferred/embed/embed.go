@@ -2,8 +2,8 @@
 // an option beside deferred/search, which fuses its order in and does without where the endpoint does not answer.
 //
 // Each tool's vector is asked for once, in the background, and kept on the disk under a name made of model, schema
-// digest and text, until nobody has needed it for a month. Questions are asked for as they come, and the latest are
-// remembered. Names, descriptions and questions go to the endpoint, and nothing else does.
+// digest and text, for a month. Questions are asked for as they come. Names, descriptions and questions go to the
+// endpoint, and nothing else does.
 package embed
 
 import (
@@ -32,8 +32,6 @@ type Config struct {
 	Timeout time.Duration
 	// Rest is the time after a failure in which the endpoint is not asked; default 10 s.
 	Rest time.Duration
-	// Client is used instead of a client of its own, which follows no redirects: they would carry the key elsewhere.
-	Client *http.Client
 }
 
 const (
@@ -42,23 +40,21 @@ const (
 	batchTimeout   = 30 * time.Second
 	batchSize      = 64
 	maxText        = 2000 // bytes of a text that are asked for
-	maxQuestions   = 256  // whose vectors are remembered
 )
 
 // Store holds the vectors of all tools. Its methods are safe for concurrent use. Close it.
 type Store struct {
 	config Config
+	client *http.Client // it follows no redirects: they would carry the key elsewhere
 	stop   context.CancelFunc
 	done   chan struct{}
 	wake   chan struct{} // holds one
 
-	mu        sync.RWMutex
-	tools     map[string]*tool // by ID
-	servers   map[string][]string
-	pending   []string // IDs without a vector, in the order in which they came
-	questions map[string][]float32
-	asked     []string // of questions, oldest first
-	resting   time.Time
+	mu      sync.RWMutex
+	tools   map[string]*tool // by ID
+	servers map[string][]string
+	pending []string // IDs without a vector, in the order in which they came
+	resting time.Time
 }
 
 // tool is one tool's text and, once it is there, its vector, of length one.
@@ -86,16 +82,13 @@ func New(ctx context.Context, c Config) (*Store, error) {
 	if c.Rest <= 0 {
 		c.Rest = defaultRest
 	}
-	if c.Client == nil {
-		c.Client = &http.Client{CheckRedirect: func(*http.Request,
-			[]*http.Request) error {
-			return http.ErrUseLastResponse
-		}}
-	}
 	ctx, stop := context.WithCancel(ctx)
 	s := &Store{
 		config: c, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1),
-		tools: make(map[string]*tool), servers: make(map[string][]string), questions: make(map[string][]float32),
+		tools: make(map[string]*tool), servers: make(map[string][]string),
+		client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}},
 	}
 	go s.work(ctx)
 	return s, nil
@@ -105,7 +98,7 @@ func New(ctx context.Context, c Config) (*Store, error) {
 func (s *Store) Close() {
 	s.stop()
 	<-s.done
-	s.config.Client.CloseIdleConnections()
+	s.client.CloseIdleConnections()
 }
 
 // Put replaces the tools of a server. Vectors that are not on the disk are asked for in the background.
@@ -271,35 +264,23 @@ func (s *Store) Near(ctx context.Context, text string, n int, within func(id str
 
 // question returns the vector of a question.
 func (s *Store) question(ctx context.Context, text string) ([]float32, error) {
-	s.mu.Lock()
-	v, known := s.questions[text]
+	s.mu.RLock()
 	resting := time.Now().Before(s.resting)
-	s.mu.Unlock()
-	if known {
-		return v, nil
-	}
+	s.mu.RUnlock()
 	if resting {
 		return nil, errors.New("embeddings: the endpoint failed a moment ago: it is asked again later")
 	}
 	asking, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
 	vectors, err := s.ask(asking, []string{text})
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err != nil {
 		if ctx.Err() == nil { // not the asker's doing
+			s.mu.Lock()
 			s.resting = time.Now().Add(s.config.Rest)
+			s.mu.Unlock()
 		}
 		return nil, err
 	}
-	if _, twice := s.questions[text]; !twice {
-		if len(s.asked) == maxQuestions {
-			delete(s.questions, s.asked[0])
-			s.asked = slices.Delete(s.asked, 0, 1)
-		}
-		s.asked = append(s.asked, text)
-	}
-	s.questions[text] = vectors[0]
 	return vectors[0], nil
 }
 

@@ -139,11 +139,6 @@ func TestFoundByMeaning(t *testing.T) {
 			t.Errorf("%s is of another server, or hidden", h.ID)
 		}
 	}
-	before := e.texts.Load()
-	found(x, "umbrella?")
-	if now := e.texts.Load(); now != before {
-		t.Errorf("the same question was asked for again: %d texts, then %d", before, now)
-	}
 	x.Remove("sky")
 	if ids, _, _ = found(x, "umbrella?"); slices.Contains(ids, "mcp.sky.forecast") {
 		t.Errorf("removed, and found: %q", ids)
@@ -210,9 +205,6 @@ func TestVectorsOutliveTheProcess(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(dir, "*", "*"))
 	if err != nil || len(left) != len(files)+2 || !slices.Contains(left, foreign) {
 		t.Errorf("what nobody needs is kept, or more was removed: %q", left)
-	}
-	if info, err := os.Stat(files[2]); err != nil || time.Since(info.ModTime()) > time.Hour {
-		t.Errorf("that a vector is needed is not noted: %v", err)
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *Store) ask(ctx context.Context, texts []string) ([][]float32, error) {
 	if s.config.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+s.config.Key)
 	}
-	resp, err := s.config.Client.Do(req)
+	resp, err := s.client.Do(req)
 	if err != nil {
 		return nil, unreached(err)
 	}
@@ -112,11 +112,8 @@ func unit(v []float32) bool {
 
 func (s *Store) file(key string) string { return filepath.Join(s.config.Dir, key[:2], key+vectorFile) }
 
-// Files that were not needed for so long are removed at a start. Whether one is needed is noted once a day.
-const (
-	keepUnused = 30 * 24 * time.Hour
-	noteUse    = 24 * time.Hour
-)
+// Files of that age are removed at a start: a tool that is still there is asked for again.
+const maxAge = 30 * 24 * time.Hour
 
 // sweep removes what is left of tools, texts and models that are no more. Other files are not touched.
 func (s *Store) sweep(ctx context.Context) {
@@ -138,7 +135,7 @@ func (s *Store) sweep(ctx context.Context) {
 		for _, f := range files {
 			info, err := f.Info()
 			ours := strings.HasSuffix(f.Name(), vectorFile) || strings.HasPrefix(f.Name(), statefile.Unfinished)
-			if err == nil && ours && info.Mode().IsRegular() && time.Since(info.ModTime()) > keepUnused {
+			if err == nil && ours && info.Mode().IsRegular() && time.Since(info.ModTime()) > maxAge {
 				_ = os.Remove(filepath.Join(s.config.Dir, folder.Name(), f.Name())) // or the next start does
 			}
 		}
@@ -163,9 +160,6 @@ func (s *Store) load(key string) []float32 {
 	}
 	if !unit(v) {
 		return nil
-	}
-	if info, err := os.Stat(s.file(key)); err == nil && time.Since(info.ModTime()) > noteUse {
-		_ = os.Chtimes(s.file(key), time.Now(), time.Now()) // at worst it is asked for again
 	}
 	return v
 }

@@ -11,7 +11,6 @@ type analysis struct {
 	terms []weighedTerm
 	name  []string // stems of the name
 	names []string // folded
-	lower string
 	does  actions
 }
 
@@ -99,11 +98,6 @@ func (g *gather) document(d *Document, s *Server) analysis {
 	g.add(fieldPropertyText, p.texts)
 	g.add(fieldEnum, p.enums)
 	a := analysis{terms: g.take(), names: foldedNames(d, s)}
-	name := d.ID
-	if !strings.HasSuffix(name, d.Name) {
-		name += "\n" + d.Name
-	}
-	a.lower = strings.ToLower(name + "\n" + d.Title + "\n" + d.Description[:min(len(d.Description), maxMatched)])
 	for _, w := range words(d.Name, true) {
 		if w.parts == 0 {
 			a.name = append(a.name, stem(w.text))

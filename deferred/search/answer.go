@@ -134,14 +134,14 @@ func (p *part) named(text string, t *tally) {
 	if len(text) > maxQueryBytes {
 		return
 	}
-	at := slices.Clone(x.named(fold(text)))
+	at := slices.Clone(x.names[fold(text)])
 	for i, chunk := range strings.Fields(text) {
 		if i == maxNamed {
 			break
 		}
 		chunk = strings.Trim(chunk, "\"'`()[]<>,;:!?.")
 		if strings.ContainsAny(chunk, "_-.") || len(camel(chunk)) > 1 {
-			at = append(at, x.named(fold(chunk))...)
+			at = append(at, x.names[fold(chunk)]...)
 		}
 	}
 	slices.Sort(at)

@@ -25,16 +25,15 @@ type Index struct {
 	terms   map[string]uint32
 	entries []entry // by term
 	spare   []uint32
-	names   map[string]*name  // by folded names
-	grams   map[gram][]uint32 // pieces of the words that are known, unstemmed
+	names   map[string][]uint32 // tools by folded names
+	grams   map[gram][]uint32   // pieces of the words that are known, unstemmed
 }
 
 // doc is one tool in the index.
 type doc struct {
-	src   Document // without its schema and aliases, which are not needed again
-	lower string   // what patterns are tried on, in lower case
-	name  []uint32 // the terms of its name
-	does  actions
+	src  Document // without its schema and aliases, which are not needed again
+	name []uint32 // the terms of its name
+	does actions
 }
 
 // nobody owns a free slot.
@@ -66,7 +65,7 @@ type posting struct {
 func New(o Options) *Index {
 	x := &Index{
 		rank: newRanking(), meaning: o.Meaning, servers: make(map[string]*shard), terms: make(map[string]uint32),
-		names: make(map[string]*name), grams: make(map[gram][]uint32), ids: make(map[string]uint32),
+		names: make(map[string][]uint32), grams: make(map[gram][]uint32), ids: make(map[string]uint32),
 	}
 	x.lexicon = newLexicon()
 	return x
@@ -112,7 +111,7 @@ func (x *Index) Put(s Server, docs []Document) {
 func (x *Index) insert(sh *shard, d *Document, a *analysis) {
 	at := x.docSlot()
 	kept := &x.docs[at]
-	*kept = doc{src: *d, lower: a.lower, does: a.does}
+	*kept = doc{src: *d, does: a.does}
 	kept.src.Schema, kept.src.Aliases = nil, nil
 	kept.name = make([]uint32, 0, len(a.name))
 	x.owners[at] = sh.slot
@@ -132,10 +131,7 @@ func (x *Index) insert(sh *shard, d *Document, a *analysis) {
 		kept.name = append(kept.name, x.terms[w])
 	}
 	for _, name := range a.names {
-		if x.names[name] == nil {
-			x.names[name] = newName(name)
-		}
-		x.names[name].docs = append(x.names[name].docs, at)
+		x.names[name] = append(x.names[name], at)
 		sh.names = append(sh.names, name)
 	}
 }
@@ -174,12 +170,8 @@ func (x *Index) remove(server string) {
 		}
 	}
 	for _, name := range sh.names {
-		n := x.names[name]
-		if n == nil {
-			continue // several of its tools had it
-		}
-		n.docs = slices.DeleteFunc(n.docs, func(at uint32) bool { return x.owners[at] == sh.slot })
-		if len(n.docs) == 0 {
+		x.names[name] = slices.DeleteFunc(x.names[name], func(at uint32) bool { return x.owners[at] == sh.slot })
+		if len(x.names[name]) == 0 {
 			delete(x.names, name)
 		}
 	}
@@ -190,14 +182,6 @@ func (x *Index) remove(server string) {
 	}
 	x.free = append(x.free, sh.docs...)
 	x.live -= len(sh.docs)
-}
-
-// named returns the tools that have a folded name.
-func (x *Index) named(folded string) []uint32 {
-	if n := x.names[folded]; n != nil {
-		return n.docs
-	}
-	return nil
 }
 
 func (x *Index) term(text string) uint32 {

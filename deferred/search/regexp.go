@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
-	"slices"
 	"strings"
 	"time"
 )
@@ -17,16 +16,15 @@ const (
 	maxInstructions = 300  // of the program that a pattern is
 	maxProperties   = 20   // \p{…}: each stands for hundreds of ranges of characters
 	maxMatched      = 1000 // bytes of a description that a pattern is tried on
-	patternTime     = 6 * time.Millisecond
+	patternTime     = 100 * time.Millisecond
 	// instructions times bytes, that are tried however long it takes: less time than patternTime is
-	patternWork = 300_000
+	patternWork = 500_000
 )
 
 // Pattern is a regular expression that is small enough to be tried on every tool.
 type Pattern struct {
-	re       *regexp.Regexp
-	size     int      // about how many instructions its program has
-	literals []string // see required
+	re   *regexp.Regexp
+	size int // about how many instructions its program has
 }
 
 var errTooLarge = errors.New("the pattern is too large to be tried on every tool: shorten it, or search by words")
@@ -49,7 +47,7 @@ func ReadPattern(text string) (*Pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the pattern is not one of RE2: %w: mend it, or search by words", err)
 	}
-	return &Pattern{re, size, required(tree)}, nil
+	return &Pattern{re, size}, nil
 }
 
 // instructions is about how many the program of a pattern has, or more than maxInstructions.
@@ -88,7 +86,7 @@ func (x *Index) Regexp(ctx context.Context, pattern *Pattern, q Query) Answer {
 		}
 		if ctx.Err() != nil || work > patternWork && time.Since(started) > patternTime {
 			notes = append(notes, "the pattern was tried on a part of the tools only, in the time there is: "+
-				"write a word into it that the tool's name or description must hold, or search by words")
+				"shorten it, or search by words")
 			break
 		}
 		shown := ""
@@ -105,12 +103,9 @@ func (x *Index) Regexp(ctx context.Context, pattern *Pattern, q Query) Answer {
 // wholeName weighs a match in a qualified name, relative to one in the tool's own name.
 const wholeName = 0.5
 
-// match tries a pattern on one tool, unless it lacks what all matches have. It returns on how many bytes.
+// match tries a pattern on one tool. It returns on how many bytes.
 func (x *Index) match(pattern *Pattern, at int, shown string, t *tally) (tried int) {
 	d := &x.docs[at]
-	if of := pattern.literals; len(of) > 0 && !containsAny(d.lower, of) && !containsAny(strings.ToLower(shown), of) {
-		return 0
-	}
 	try := func(f field, text string, share float64) bool {
 		tried += len(text)
 		if text == "" || !pattern.re.MatchString(text) {
@@ -124,51 +119,4 @@ func (x *Index) match(pattern *Pattern, at int, shown string, t *tally) (tried i
 	try(fieldTitle, d.src.Title, 1)
 	try(fieldDescription, d.src.Description[:min(len(d.src.Description), maxMatched)], 1)
 	return tried
-}
-
-func containsAny(text string, of []string) bool {
-	return slices.ContainsFunc(of, func(s string) bool { return strings.Contains(text, s) })
-}
-
-// maxLiterals bounds the literals that are looked for before the pattern is tried.
-const maxLiterals = 8
-
-// required are literals, in lower case, of which every match of the pattern holds one; none if that is not known.
-func required(re *syntax.Regexp) []string {
-	switch re.Op {
-	case syntax.OpLiteral:
-		if slices.ContainsFunc(re.Rune, func(r rune) bool { return r >= 0x80 }) {
-			return nil // folding other letters has its own rules
-		}
-		return []string{strings.ToLower(string(re.Rune))}
-	case syntax.OpCapture, syntax.OpPlus:
-		return required(re.Sub[0])
-	case syntax.OpRepeat:
-		if re.Min > 0 {
-			return required(re.Sub[0])
-		}
-	case syntax.OpConcat:
-		var best []string
-		for _, sub := range re.Sub {
-			if of := required(sub); len(of) > 0 && (best == nil || shortest(of) > shortest(best)) {
-				best = of
-			}
-		}
-		return best
-	case syntax.OpAlternate:
-		var all []string
-		for _, sub := range re.Sub {
-			of := required(sub)
-			if len(of) == 0 || len(all)+len(of) > maxLiterals {
-				return nil
-			}
-			all = append(all, of...)
-		}
-		return all
-	}
-	return nil
-}
-
-func shortest(of []string) int {
-	return len(slices.MinFunc(of, func(a, b string) int { return len(a) - len(b) }))
 }
