@@ -152,49 +152,35 @@ func (m pairs) add(key string, e *entry) {
 
 // rivals finds the tools that cannot stand beside each other.
 type rivals struct {
-	exposed pairs // by safe and short name
+	look    pairs
 	loose   pairs
-	name    pairs // of entries that share their loose name with another
-	look    pairs // likewise
+	exposed pairs // by safe and short name
 }
 
 func findRivals(candidates []*entry) rivals {
-	r := rivals{exposed: make(pairs, 2*len(candidates)), loose: make(pairs, len(candidates)), name: pairs{},
-		look: pairs{}}
+	r := rivals{look: make(pairs, len(candidates)), loose: make(pairs, len(candidates)),
+		exposed: make(pairs, 2*len(candidates))}
 	for _, e := range candidates {
+		r.look.add(e.look, e)
 		r.loose.add(e.loose, e)
 		r.exposed.add(e.safe, e)
 		if e.short != e.safe {
 			r.exposed.add(e.short, e)
 		}
 	}
-	for _, e := range candidates {
-		if p := r.loose[e.loose]; p.second != nil {
-			r.name.add(string(e.name), e)
-			r.look.add(e.look, e)
-		}
-	}
 	return r
 }
 
-// of returns a tool that e cannot stand beside, and the code of the exclusion that follows; nil if there is none.
+// of returns a tool that e cannot stand beside; nil if there is none.
 //
 // Within one server, names that differ in separators alone are the author's own affair: get-item and get_item are
 // two tools that a person can tell apart. Across servers they are not, as git_hub may pose as git-hub.
-func (r rivals) of(e *entry) (twin *entry, code string) {
-	if p := r.loose[e.loose]; p.second != nil {
-		name, look := r.name[string(e.name)], r.look[e.look]
-		if twin = name.beside(e); twin != nil {
-			return twin, codeDuplicate
-		}
-		if twin = cmp.Or(look.beside(e), p.across(e)); twin != nil {
-			return twin, codeTwin
-		}
-	}
-	// Names that the encoding made cannot meet, except by a collision of digests or where a server has the id of a
-	// toolset that isToolset does not know.
-	safe, short := r.exposed[e.safe], r.exposed[e.short]
-	return cmp.Or(safe.beside(e), short.beside(e)), codeTwin
+//
+// Names that the encoding made cannot meet, except by a collision of digests or where a server has the id of a
+// toolset that isToolset does not know.
+func (r rivals) of(e *entry) *entry {
+	look, loose, safe, short := r.look[e.look], r.loose[e.loose], r.exposed[e.safe], r.exposed[e.short]
+	return cmp.Or(look.beside(e), loose.across(e), safe.beside(e), short.beside(e))
 }
 
 // admit refuses the entries with a fault. Of the others it admits those that cannot be taken for
@@ -217,8 +203,8 @@ func (sp *space) admit(all []*entry, old *space) {
 	r := findRivals(candidates)
 	sp.entries = make([]*entry, 0, len(candidates))
 	for _, e := range candidates {
-		if twin, code := r.of(e); twin != nil {
-			sp.found = append(sp.found, refusal{e.server, string(e.name), true, conflictExclusion(e, twin, code)})
+		if twin := r.of(e); twin != nil {
+			sp.found = append(sp.found, refusal{e.server, string(e.name), true, conflictExclusion(e, twin)})
 			sp.twins = append(sp.twins, e)
 			continue
 		}
@@ -239,24 +225,15 @@ func (sp *space) admit(all []*entry, old *space) {
 }
 
 // conflictExclusion says that e is not offered because of twin.
-func conflictExclusion(e, twin *entry, code string) tool.Exclusion {
-	x := tool.Exclusion{Tool: string(e.name), Origin: e.server, Code: code, Twin: twin.server}
-	mine, theirs, name := originOf(e), originOf(twin), strconv.QuoteToASCII(string(e.name))
-	switch {
-	case code == codeDuplicate && mine == theirs:
-		x.Reason = fmt.Sprintf("%s offers %s twice: have the server's author rename one of them", mine, name)
-	case code == codeDuplicate:
-		x.Reason = fmt.Sprintf("%s and %s both offer %s: give each server an id of its own", mine, theirs, name)
-	default:
-		kind := "tools"
-		if e.tool == nil {
-			kind = "prompts"
-		}
-		x.Reason = fmt.Sprintf("%s of %s and %s of %s can be taken for one another: change a server id or "+
-			"remove one of "+
-			"the %s", name, mine, strconv.QuoteToASCII(string(twin.name)), theirs, kind)
+func conflictExclusion(e, twin *entry) tool.Exclusion {
+	kind := "tools"
+	if e.tool == nil {
+		kind = "prompts"
 	}
-	return x
+	return tool.Exclusion{Tool: string(e.name), Origin: e.server, Code: codeTwin, Twin: twin.server,
+		Reason: fmt.Sprintf("%s of %s and %s of %s can be taken for one another: change a server id or remove one of "+
+			"the %s", strconv.QuoteToASCII(string(e.name)), originOf(e), strconv.QuoteToASCII(string(twin.name)),
+			originOf(twin), kind)}
 }
 
 // originOf names where e comes from, for a message.

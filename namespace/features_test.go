@@ -116,8 +116,8 @@ func TestPromptsAreKeptApart(t *testing.T) {
 	equal(t, "shown", shownFeatures(f.Prompts), []string{"mcp.a.same", "mcp.a.get-item", "mcp.a.get_item", "mcp.b.same", "mcp.b.a__own"})
 	equal(t, "excluded", exclusions(f.Excluded), []string{`prompt mcp.a.x\u200b hidden_unicode`, "prompt mcp.a. invalid_name",
 		"prompt mcp.a.Read unsafe_twin a",
-		"prompt mcp.a.read unsafe_twin a", "prompt mcp.a-b.p unsafe_twin a_b", "prompt mcp.a_b.p unsafe_twin a-b", "prompt mcp.c.twice duplicate_name c",
-		"prompt mcp.c.twice duplicate_name c"})
+		"prompt mcp.a.read unsafe_twin a", "prompt mcp.a-b.p unsafe_twin a_b", "prompt mcp.a_b.p unsafe_twin a-b", "prompt mcp.c.twice unsafe_twin c",
+		"prompt mcp.c.twice unsafe_twin c"})
 	if got := prompted(f, "same"); got != "" {
 		t.Errorf("a name of two prompts is %q", got)
 	}
@@ -278,7 +278,7 @@ func TestDirectViews(t *testing.T) {
 	n := newNamespace(t, []Profile{{Name: "b-only", Servers: []string{"b"}}}, a, withLinks(server("b", "x"), "shared://x", "t://{x}"), toolset("code", "read"))
 	s := surface(t, n, "s/a")
 	equal(t, "tools", shownNames(s), []string{"x", "Read", "read", "evil\u202e", "mcp.a.x", "git__pull"})
-	equal(t, "excluded", exclusions(s.Excluded), []string{"broken invalid_schema", "mcp.a.dup duplicate_name a", "mcp.a.dup duplicate_name a",
+	equal(t, "excluded", exclusions(s.Excluded), []string{"broken invalid_schema", "mcp.a.dup unsafe_twin a", "mcp.a.dup unsafe_twin a",
 		"mcp.a. invalid_name"})
 	if s.Profile != "s/a" || s.Style != string(StyleNative) || s.ID == "" {
 		t.Errorf("surface %q of profile %q, style %q", s.ID, s.Profile, s.Style)

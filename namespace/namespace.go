@@ -27,7 +27,6 @@
 package namespace
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -183,41 +182,31 @@ func (n *Namespace) direct(server string) *view {
 	return v
 }
 
-// Since returns what n shows differently from before, which it has replaced: for every profile of either, in the styles
-// that clients can get, and for every direct view that before was asked for.
+// Since returns what n shows differently from before, which it has replaced: for every profile of either, and for every
+// direct view that before was asked for.
 func (n *Namespace) Since(before *Namespace) (changes []Change) {
-	names := slices.Concat(before.order, n.order)
-	for server := range before.state.Load().direct {
-		names = append(names, directPrefix+server)
+	was, is := before.state.Load(), n.state.Load()
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(before.order, n.order)))) {
+		changes = appendChange(changes, name, was.views[name], is.views[name])
 	}
-	slices.Sort(names)
-	clients := []tool.Client{{}} // one that gets the profile's own style, and one that asks for each
-	for _, style := range styles {
-		clients = append(clients, tool.Client{Names: string(style)})
+	for server, old := range was.direct {
+		changes = appendChange(changes, directPrefix+server, old, n.direct(server))
 	}
-	for _, name := range slices.Compact(names) {
-		c := Change{Profile: name}
-		for _, client := range clients {
-			was, err1 := before.Surface(name, client)
-			is, err2 := n.Surface(name, client)
-			if err1 != nil || err2 != nil {
-				c = Change{Profile: name, Tools: true, Prompts: true, Resources: true, Instructions: true}
-				break
-			}
-			a, b := was.Features, is.Features
-			c.Tools = c.Tools || was.Digest != is.Digest
-			c.Prompts = c.Prompts || !slices.EqualFunc(a.Prompts, b.Prompts, sameFeature)
-			c.Resources = c.Resources || !slices.EqualFunc(a.Resources, b.Resources, sameFeature) ||
-				!slices.EqualFunc(a.Templates, b.Templates, sameFeature)
-			c.Instructions = c.Instructions || a.Instructions != b.Instructions
-		}
-		if c != (Change{Profile: name}) {
-			changes = append(changes, c)
-		}
-	}
+	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Profile, b.Profile) })
 	return changes
 }
 
-func sameFeature(a, b tool.Feature) bool {
-	return a.Server == b.Server && a.Native == b.Native && bytes.Equal(a.Declaration, b.Declaration)
+// appendChange appends what is different between two views of a profile, either of which may be missing.
+func appendChange(changes []Change, name string, was, is *view) []Change {
+	if was == nil || is == nil {
+		return append(changes, Change{Profile: name, Tools: true, Prompts: true, Resources: true, Instructions: true})
+	}
+	c, ok := was.changeTo(is)
+	if was.profile.Style != is.profile.Style {
+		c.Tools, c.Prompts, ok = true, true, true
+	}
+	if ok {
+		changes = append(changes, c)
+	}
+	return changes
 }

@@ -152,9 +152,9 @@ func TestTwinsAreRefused(t *testing.T) {
 		excluded []string
 	}{
 		{"duplicate in one server", []tool.Catalog{server("a", "x", "x", "y")}, []string{"mcp.a.y"},
-			[]string{"mcp.a.x duplicate_name a", "mcp.a.x duplicate_name a"}},
+			[]string{"mcp.a.x unsafe_twin a", "mcp.a.x unsafe_twin a"}},
 		{"duplicate server", []tool.Catalog{server("a", "x"), server("a", "x", "z")}, []string{"mcp.a.z"},
-			[]string{"mcp.a.x duplicate_name a", "mcp.a.x duplicate_name a"}},
+			[]string{"mcp.a.x unsafe_twin a", "mcp.a.x unsafe_twin a"}},
 		{"case", []tool.Catalog{server("a", "getItem", "getitem")}, nil,
 			[]string{"mcp.a.getItem unsafe_twin a", "mcp.a.getitem unsafe_twin a"}},
 		{"Cyrillic", []tool.Catalog{server("a", "read", "rеad")}, nil,
@@ -202,7 +202,7 @@ func TestTheSameToolListedTwice(t *testing.T) {
 	c := server("a", "x")
 	c.Tools = append(c.Tools, c.Tools[0])
 	n := newNamespace(t, nil, c)
-	equal(t, "excluded", exclusions(n.Excluded()), []string{"mcp.a.x duplicate_name a", "mcp.a.x duplicate_name a"})
+	equal(t, "excluded", exclusions(n.Excluded()), []string{"mcp.a.x unsafe_twin a", "mcp.a.x unsafe_twin a"})
 }
 
 func TestNativeStyle(t *testing.T) {

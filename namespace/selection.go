@@ -24,7 +24,7 @@ type selection struct {
 	overrides []toolOverride // of visible, by index
 	twins     []*entry       // refused, but nobody else gets their names
 	excluded  []tool.Exclusion
-	digest    [sha256.Size]byte // of all from which lists are made, other than the profile
+	digest    [sha256.Size]byte // of all from which lists are made, other than the style
 	pages     map[string]bool   // looks of the disputed user interfaces
 }
 
@@ -59,8 +59,9 @@ func (s *selection) take(sp *space, offers func(server string) bool, selects fun
 // sum computes the digest.
 func (s *selection) sum() {
 	sum, text := sha256.New(), []byte(nil)
-	for _, e := range s.visible {
-		text = appendTexts(append(text[:0], e.digest[:]...), string(e.name))
+	for i, e := range s.visible {
+		d := s.overrides[i]
+		text = appendTexts(append(text[:0], e.digest[:]...), string(e.name), d.name, d.title, d.description)
 		sum.Write(text)
 	}
 	for _, e := range s.twins { // in style native they keep others from being listed
@@ -266,8 +267,7 @@ func (s *selection) repeated() map[int]tool.Exclusion {
 		case e.native == "" && e.fault != nil:
 			refused[i] = *e.fault
 		case again:
-			refused[j] = conflictExclusion(s.visible[j], e, codeDuplicate)
-			refused[i] = conflictExclusion(e, s.visible[j], codeDuplicate)
+			refused[j], refused[i] = conflictExclusion(s.visible[j], e), conflictExclusion(e, s.visible[j])
 		default:
 			first[e.native] = i
 		}

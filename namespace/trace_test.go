@@ -1,6 +1,7 @@
 package namespace
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
@@ -95,4 +96,8 @@ func TestCanBegin(t *testing.T) {
 			t.Errorf("glob.CanBegin(%q) = %v", c.pattern, got)
 		}
 	}
+}
+
+func sameFeature(a, b tool.Feature) bool {
+	return a.Server == b.Server && a.Native == b.Native && bytes.Equal(a.Declaration, b.Declaration)
 }
