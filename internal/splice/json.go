@@ -241,28 +241,14 @@ func (f *File) takeJSON(p Place, name string, comments bool) ([]edit, error) {
 	return []edit{{from, to, ""}}, nil
 }
 
-// commentsAbove returns where the comments right above the line of offset begin; offset where there
-// are none. mark begins a comment of one line; where it is that of JSON, comments between /* and */
-// count, too.
+// commentsAbove returns where the lines of comment right above the line of offset begin; offset where there are none.
+// mark begins a comment of one line.
 func (f *File) commentsAbove(offset int, mark string) int {
-	for {
-		i, _ := slices.BinarySearch(f.lineAt, offset+1)
-		for i--; i > 0 && strings.HasPrefix(strings.TrimLeft(f.line(i-1), " \t"), mark); i-- {
-			offset = f.lineAt[i-1]
-		}
-		above := f.body[:f.lineAt[i]]
-		if mark != "//" || i == 0 || !strings.HasSuffix(strings.TrimRight(f.line(i-1), " \t\r\n"), "*/") {
-			return offset
-		}
-		from := bytes.LastIndex(above, []byte("/*"))
-		if from < 0 {
-			return offset
-		}
-		if _, alone := indentBefore(f.body, from); !alone {
-			return offset
-		}
-		offset = from
+	i, _ := slices.BinarySearch(f.lineAt, offset+1)
+	for i--; i > 0 && strings.HasPrefix(strings.TrimLeft(f.line(i-1), " \t"), mark); i-- {
+		offset = f.lineAt[i-1]
 	}
+	return offset
 }
 
 func (f *File) textJSON(p Place, name string) (string, error) {

@@ -362,7 +362,7 @@ func TestTakeWhole(t *testing.T) {
 		{splice.JSON, "{\"servers\": {\n  // a\n  \"a\": 1,\n  // it\n  \"it\": 1,\n  // b\n  \"b\": 1\n}}",
 			"{\"servers\": {\n  // a\n  \"a\": 1,\n  // b\n  \"b\": 1\n}}"},
 		{splice.JSON, "{\"servers\": {\n  /* a */\n  \"a\": 1,\n  /* it\n     too */\n  // this\n  /* it */\n  \"it\": 1,\n  \"b\": 1\n}}",
-			"{\"servers\": {\n  /* a */\n  \"a\": 1,\n  \"b\": 1\n}}"},
+			"{\"servers\": {\n  /* a */\n  \"a\": 1,\n  /* it\n     too */\n  // this\n  /* it */\n  \"b\": 1\n}}"},
 		{splice.JSON, "{\"servers\": {\n  \"a\": 1, /* a\n  a */\n  \"it\": 1\n}}", "{\"servers\": {\n  \"a\": 1 /* a\n  a */\n}}"},
 		{splice.JSON, "{\"servers\": {\n  /* a */\n  \"a\": 1, \"it\": 1\n}}", "{\"servers\": {\n  /* a */\n  \"a\": 1\n}}"},
 		{splice.JSON, "{\"servers\": {\n  /* all */\n\n  \"it\": 1,\n  \"b\": 1\n}}", "{\"servers\": {\n  /* all */\n  \"b\": 1\n}}"},

@@ -103,9 +103,7 @@ type Change struct {
 	made  string    // path of the file that holds After until Path does
 }
 
-// Apply makes all changes or none. Each file keeps mode and owner. It is whole at every moment,
-// unless it has several names (hard links): such a file is written in place, so that they stay
-// names of one file.
+// Apply makes all changes or none. Each file keeps mode and owner, and is whole at every moment.
 func Apply(changes []*Change) (err error) {
 	defer func() {
 		for _, c := range changes {
@@ -215,36 +213,11 @@ func (c *Change) commit() error {
 	if c.After == nil {
 		return os.Remove(c.Path)
 	}
-	if c.info != nil && inode.Names(c.info) > 1 {
-		return c.overwrite()
-	}
 	if err := os.Rename(c.made, c.Path); err != nil {
 		return err
 	}
 	c.made = ""
 	return nil
-}
-
-// overwrite writes the file in place. If that fails, it writes back what was there.
-func (c *Change) overwrite() error {
-	f, err := os.OpenFile(c.Path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	write := func(data []byte) error {
-		_, err := f.WriteAt(data, 0)
-		if err == nil {
-			err = f.Truncate(int64(len(data)))
-		}
-		return err
-	}
-	if err = write(c.After); err == nil {
-		err = f.Sync()
-	}
-	if err != nil {
-		err = errors.Join(err, write(c.Raw))
-	}
-	return errors.Join(err, f.Close())
 }
 
 // takeBack writes what the file held before the change.

@@ -355,32 +355,6 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// TestHardLinks: names of one file stay that, and nothing is left beside them.
-func TestHardLinks(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	before := "{" + strings.Repeat(" ", 1000) + "}\n"
-	path := m.write("cursor", []byte(before), 0o640)
-	other := filepath.Join(m.home, "dotfiles.json")
-	if err := os.Link(path, other); err != nil {
-		t.Skip("this system makes no links here: ", err)
-	}
-	must(t, m.connect("cursor", hub, none))
-	if got := contents(t, other); !strings.Contains(got, clients.EntryName) || got != contents(t, path) {
-		t.Errorf("the other name: %s", got)
-	}
-	must(t, m.disconnect("cursor"))
-	if contents(t, other) != before || contents(t, path) != before {
-		t.Errorf("the other name: %s", contents(t, other))
-	}
-	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o640 {
-		t.Errorf("its mode: %v, %v", info.Mode(), err)
-	}
-	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 {
-		t.Errorf("left behind: %v", left)
-	}
-}
-
 // TestAllOrNothing: where one of two files was changed meanwhile, neither is written, and nothing is recorded.
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()

@@ -18,37 +18,28 @@ var (
 	// reference holds a value, and is not matched.
 	pointers = regexp.MustCompile(`(^|[^$])(?:(?:` + schemes +
 		`\s+)?\$\{(?:[^}:]|:[^}-])*(?::-\$\{secret:[^}]*\})?\})+`)
-	// keyed matches a key and its value, as comments and files of every format have them, and the
-	// beginning of a reference.
-	keyed = regexp.MustCompile(`(\$\{(?:(?:env:)?\w+:-\$\{)?)?([A-Za-z][A-Za-z0-9_-]*)(["']?[ \t]*[:=][ \t]*["']?(?:` +
-		schemes + `[ \t]+)?)` +
-		`([^\s"',{}\[\]$/](?:[^\s"',{}\[\]$]|\$[^\s"',{}\[\]])*)?`)
-	schemeWord  = regexp.MustCompile(`^` + schemes + `\s+`)
-	anyUserInfo = regexp.MustCompile(`(https?://(?:[^\s/?#@:$]*:)?|://[^\s/?#@:$]*:)[^\s/?#$]+@`)
+	schemeWord = regexp.MustCompile(`^` + schemes + `\s+`)
 )
 
 // Mask replaces secrets in a text that people will see, such as the difference between two states
 // of a file: those that the trees hold, which are what the file says in each state, and what looks
 // like one in comments, which no tree has. References stay.
 func Mask(text string, trees ...*textfile.Node) string {
-	var all, names []string
+	var all []string
 	for _, tree := range trees {
 		all = secretTexts(tree, "", false, all)
-		names = secretHeaders(tree, names)
 	}
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
-	for _, secret := range all {
-		text = strings.ReplaceAll(text, secret, masked)
+	for _, one := range all {
+		text = strings.ReplaceAll(text, one, masked)
 	}
-	text = keyed.ReplaceAllStringFunc(text, func(found string) string {
-		m := keyed.FindStringSubmatch(found)
-		// ${secret:NAME} is no secret
-		if m[1] != "" || m[4] == "" || !secretName(m[2]) && !slices.Contains(names, m[2]) {
-			return found
-		}
-		return m[2] + m[3] + masked
-	})
-	return tokenForm.ReplaceAllString(anyUserInfo.ReplaceAllString(text, "${1}"+masked+"@"), masked)
+	var b strings.Builder
+	from := 0
+	for _, found := range append(pointers.FindAllStringIndex(text, -1), []int{len(text), len(text)}) {
+		b.WriteString(secret.Text(text[from:found[0]], false) + text[found[0]:found[1]])
+		from = found[1]
+	}
+	return b.String()
 }
 
 // Mask replaces secrets in a text about the plan: those of the client's file, and the token of the hub.
@@ -93,22 +84,6 @@ func ownText(n *textfile.Node) string {
 
 // isHeaders reports whether a key of a file stands above headers.
 func isHeaders(key string) bool { return key == "headers" || key == "http_headers" }
-
-// secretHeaders appends to all the names of the headers below n that hold secrets: short ones are found by them.
-func secretHeaders(n *textfile.Node, all []string) []string {
-	for _, m := range n.Members {
-		for _, h := range m.Value.Members {
-			if isHeaders(m.Key) && secretHeader(h.Key, h.Value.Text) {
-				all = append(all, h.Key)
-			}
-		}
-		all = secretHeaders(m.Value, all)
-	}
-	for _, item := range n.Items {
-		all = secretHeaders(item, all)
-	}
-	return all
-}
 
 // secretName reports whether a variable, a header or a key of a file usually holds a secret.
 func secretName(name string) bool { return secret.Variable(name) }
