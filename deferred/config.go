@@ -33,11 +33,10 @@ type Settings struct {
 	AlwaysLoad []string
 }
 
-// Hint adds words and names by which the tools that match it are found. All hints that match a tool count.
+// Hint adds words by which the tools that match it are found. All hints that match a tool count.
 type Hint struct {
-	Match   string   // glob over canonical names
-	Text    string   // words to find it by: the standard's search_hint
-	Aliases []string // further names, which resolve where no tool has them; Match must then select one tool
+	Match string // glob over canonical names
+	Text  string // words to find it by: the standard's search_hint
 }
 
 func (s Settings) withDefaults() Settings {
@@ -46,12 +45,6 @@ func (s Settings) withDefaults() Settings {
 		s.Budget = defaultBudget
 	}
 	return s
-}
-
-func sameHints(a, b []Hint) bool {
-	return slices.EqualFunc(a, b, func(a, b Hint) bool {
-		return a.Match == b.Match && a.Text == b.Text && slices.Equal(a.Aliases, b.Aliases)
-	})
 }
 
 // pinned reports whether the settings keep a tool on the list.

@@ -95,7 +95,7 @@ func (l *Loader) Apply(cfg Config) (changed []string) {
 	l.updating.Lock()
 	defer l.updating.Unlock()
 	l.mu.Lock()
-	rehint := l.index != nil && !sameHints(l.cfg.Hints, cfg.Hints)
+	rehint := l.index != nil && !slices.Equal(l.cfg.Hints, cfg.Hints)
 	l.cfg, l.refs = cfg, newSigner(l.opts.Keys, refTTL, l.opts.Now)
 	l.generation++
 	changed = l.relisted()
@@ -175,24 +175,21 @@ func put(x *search.Index, o *origin, hints []Hint) {
 	c := o.catalog
 	docs := make([]search.Document, 0, len(c.Tools))
 	for _, t := range c.Tools {
-		hint, aliases := hintOf(t, hints)
 		docs = append(docs, search.Document{ID: string(t.Name), Name: t.Native, Title: t.Title,
-			Description: t.Description, Hint: hint,
-			Aliases: aliases, Schema: t.InputSchema, Digest: t.SchemaDigest})
+			Description: t.Description, Hint: hintOf(t, hints), Schema: t.InputSchema, Digest: t.SchemaDigest})
 	}
 	x.Put(search.Server{Name: c.Server, Title: c.Title, Description: o.says}, docs)
 }
 
-// hintOf returns the search hint and the aliases of a tool.
-func hintOf(t *tool.Tool, hints []Hint) (text string, aliases []string) {
+// hintOf returns the search hint of a tool.
+func hintOf(t *tool.Tool, hints []Hint) string {
 	texts := []string{annotations(t.Declaration).searchHint}
 	for _, h := range hints {
 		if glob.Match(h.Match, string(t.Name)) {
 			texts = append(texts, h.Text)
-			aliases = append(aliases, h.Aliases...)
 		}
 	}
-	return strings.TrimSpace(strings.Join(texts, " ")), aliases
+	return strings.TrimSpace(strings.Join(texts, " "))
 }
 
 // searched returns the index, which is made at the first search.

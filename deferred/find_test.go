@@ -26,7 +26,7 @@ func matchNames(r searchResult) string {
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	cfg := always()
-	cfg.Hints = []Hint{{Match: "mcp.shop.refund", Text: "chargeback", Aliases: []string{"reimburse"}}}
+	cfg.Hints = []Hint{{Match: "mcp.shop.refund", Text: "chargeback reimburse"}}
 	cfg.Default.AlwaysLoad = []string{"mcp.mail.list_folders"}
 	tools := append(shop(), newTool("zoo", "feed", "Feeds animals.", "",
 		`"_meta":{"anthropic/searchHint":"nourish creatures"},"icons":[{"src":"data:,x"}],"outputSchema":{"type":"object"}`))
@@ -42,7 +42,7 @@ func TestSearch(t *testing.T) {
 		`{"query":"order","servers":[" Zoo"]}`:                      {queryKeyword, "", "", "rephrase"},
 		`{"query":"xyzzy"}`:                                         {queryKeyword, "", "", "rephrase"},
 		`{"query":"select:mcp.zoo.feed, Search-Orders"}`:            {querySelect, "mcp.zoo.feed mcp.shop.search_orders", "", "call"},
-		`{"query":"SELECT:reimburse"}`:                              {querySelect, "mcp.shop.refund", "", "call"},
+		`{"query":"SELECT:refund"}`:                                 {querySelect, "mcp.shop.refund", "", "call"},
 		`{"query":" Select : mcp.zoo.feed"}`:                        {querySelect, "mcp.zoo.feed", "", "call"},
 		`{"query":"select:serch_orders"}`:                           {querySelect, "", "serch_orders", "select"},
 		`{"query":"select:tool_search,mcp.zoo.feed"}`:               {querySelect, "mcp.zoo.feed", "tool_search", "call"},
@@ -183,7 +183,7 @@ func TestHidden(t *testing.T) {
 		t.Error("a hidden tool resolves")
 	}
 	cfg := always()
-	cfg.Hints = []Hint{{Match: "mcp.mail.list_folders", Aliases: []string{"mcp.shop.refund"}}} // the name of a hidden one
+	cfg.Hints = []Hint{{Match: "mcp.mail.list_folders", Text: "mcp.shop.refund"}} // the name of a hidden one
 	aliased := newLoader(t, cfg, Options{}, all)
 	s = aliased.Surface(surfaceOf("p", seen, nil), tool.Client{})
 	if r, _ := ask(t, aliased, s, `{"query":"order"}`, nil, nil); len(r.Matches) != 0 {
@@ -196,9 +196,7 @@ func TestHints(t *testing.T) {
 	t.Parallel()
 	tools := shop()
 	cfg := Config{Default: Settings{Mode: ModeAlways}, Hints: []Hint{
-		{Match: "mcp.mail.*", Text: "zebra"}, {Match: "mcp.mail.send_message", Aliases: []string{"write", "twice", "thrice"}},
-		{Match: "mcp.mail.list_folders", Aliases: []string{"twice", "thrice"}}, {Match: "mcp.shop.refund", Aliases: []string{"thrice"}},
-		{Match: "mcp.gone.away", Aliases: []string{"write"}}}}
+		{Match: "mcp.mail.*", Text: "zebra"}, {Match: "mcp.gone.away", Text: "zebra"}}}
 	l := newLoader(t, cfg, Options{}, tools)
 	named := func(t *tool.Tool) string {
 		if t.Native == "refund" {
@@ -218,14 +216,6 @@ func TestHints(t *testing.T) {
 	}
 	if r, _ := ask(t, l, own, `{"query":"money_back","limit":1}`, nil, nil); matchNames(r) != "money_back" {
 		t.Errorf("money_back: %s", matchNames(r))
-	}
-	if got, ok := own.Resolve("write"); !ok || got.Tool.Native != "send_message" {
-		t.Error("an alias does not resolve")
-	}
-	for _, alias := range []string{"twice", "thrice"} {
-		if got, ok := own.Resolve(alias); ok {
-			t.Errorf("%s, the alias of several tools, stands for %s", alias, got.Tool.Name)
-		}
 	}
 	l.Update(catalogsOf(tools[2:]))
 	if r, _ := ask(t, l, l.Surface(surfaceOf("own", tools[2:], nil), tool.Client{}), `{"query":"zebra"}`, nil, nil); len(r.Matches) != 0 {

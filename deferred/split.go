@@ -173,7 +173,6 @@ type splitting struct {
 	apps       bool // the client shows user interfaces
 	hubTools   []*tool.HubTool
 	reserved   reserved
-	hints      []Hint
 
 	tokens   int // of all tools
 	loaded   int // of those that are listed
@@ -182,14 +181,14 @@ type splitting struct {
 
 // splitting prepares the split of full for the callers of key. The caller holds mu.
 func (l *Loader) splitting(key splitKey, full *tool.Surface) splitting {
-	settings, hints := l.cfg.of(key.profile), l.cfg.Hints
+	settings := l.cfg.of(key.profile)
 	if isDirect(key.profile) {
-		settings, hints = Settings{Mode: ModeNever}, nil
+		settings = Settings{Mode: ModeNever}
 	}
 	return splitting{full: full, settings: settings, rule: key.rule, origins: l.origins, before: l.splits[key],
 		generation: l.generation,
 		awaits:     settings.Mode == ModeAlways && len(l.awaited(full)) > 0, apps: key.apps, hubTools: l.opts.HubTools,
-		reserved: l.reserved, hints: hints}
+		reserved: l.reserved}
 }
 
 // made reports whether s is the split that p would make.
@@ -250,7 +249,7 @@ func (p splitting) split() *split {
 	s := &split{full: p.full, generation: p.generation, awaits: p.awaits}
 	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest,
 		Listed: listed, Deferred: deferred,
-		Own: own, OwnFirst: reserved, Aliases: p.aliases(), MaxTools: p.rule.cap})
+		Own: own, OwnFirst: reserved, MaxTools: p.rule.cap})
 	// what is held back depends on what the client takes
 	s.out.ForClient = p.full.ForClient || p.settings.Mode != ModeNever
 	s.record = p.record(s.out, why, reasons)
@@ -324,25 +323,6 @@ func (p *splitting) renamed(t tool.Listed) tool.Listed {
 		t.Name, t.Declaration = string(t.Tool.Name), declaration
 	}
 	return t
-}
-
-// aliases returns the names that the settings give to tools. A name that two tools would have stands for none.
-func (p *splitting) aliases() map[string]*tool.Listed {
-	out := make(map[string]*tool.Listed)
-	for _, h := range p.hints {
-		for _, alias := range h.Aliases {
-			l, ok := p.full.Resolve(h.Match)
-			if !ok || string(l.Tool.Name) != h.Match {
-				continue // not on this surface
-			}
-			if other, taken := out[alias]; taken && other != l {
-				l = nil // and stays so, however many follow
-			}
-			out[alias] = l
-		}
-	}
-	maps.DeleteFunc(out, func(_ string, l *tool.Listed) bool { return l == nil })
-	return out
 }
 
 // maxRecorded bounds how many deferred tools the record of a surface names. If there are more, it

@@ -89,7 +89,6 @@ func (g *gather) document(d *Document, s *Server) analysis {
 	g.add(fieldName, d.Name)
 	g.add(fieldTitle, d.Title)
 	g.add(fieldHint, d.Hint)
-	g.add(fieldAlias, strings.Join(d.Aliases, " "))
 	first, rest := firstSentence(d.Description)
 	g.add(fieldSummary, first)
 	g.add(fieldDescription, rest)
@@ -137,9 +136,6 @@ func (g *gather) server(s *Server) []weighedTerm {
 // foldedNames returns the names by which a tool is found exactly.
 func foldedNames(d *Document, s *Server) []string {
 	names := []string{fold(d.Name), fold(d.ID), fold(s.Name + d.Name)}
-	for _, a := range d.Aliases {
-		names = append(names, fold(a))
-	}
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" })
 }

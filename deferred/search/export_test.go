@@ -8,7 +8,7 @@ func (x *Index) Numbers() map[string]*float64 {
 		"unstemmed": &r.unstemmed, "phrase": &r.phrase, "compound": &r.compound, "misspelt": &r.misspelt,
 		"coverage": &r.coverage, "name cover": &r.nameCover, "action": &r.action,
 	}
-	for i, name := range [numFields]string{"name", "title", "hint", "alias", "summary", "description", "property", "property text", "enum",
+	for i, name := range [numFields]string{"name", "title", "hint", "summary", "description", "property", "property text", "enum",
 		"server", "server title", "server text", "meaning"} {
 		out[name+" weight"] = &r.fields[i].weight
 	}

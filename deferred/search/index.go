@@ -31,7 +31,7 @@ type Index struct {
 
 // doc is one tool in the index.
 type doc struct {
-	src  Document // without its schema and aliases, which are not needed again
+	src  Document // without its schema, which is not needed again
 	name []uint32 // the terms of its name
 	does actions
 }
@@ -112,7 +112,7 @@ func (x *Index) insert(sh *shard, d *Document, a *analysis) {
 	at := x.docSlot()
 	kept := &x.docs[at]
 	*kept = doc{src: *d, does: a.does}
-	kept.src.Schema, kept.src.Aliases = nil, nil
+	kept.src.Schema = nil
 	kept.name = make([]uint32, 0, len(a.name))
 	x.owners[at] = sh.slot
 	sh.docs = append(sh.docs, at)

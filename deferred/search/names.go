@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Names returns the IDs, sorted, of the tools whose name, ID, alias, or server and name together
+// Names returns the IDs, sorted, of the tools whose name, ID, or server and name together
 // equal name but for case and separators. scope is as in Query.
 func (x *Index) Names(name string, scope *Scope) []string {
 	x.mu.RLock()

@@ -9,7 +9,6 @@ const (
 	fieldName field = iota
 	fieldTitle
 	fieldHint
-	fieldAlias
 	fieldSummary // the description's first sentence
 	fieldDescription
 	fieldProperty
@@ -28,7 +27,7 @@ type fieldSet uint16
 // names returns the fields as hits name them, the most telling first.
 func (s fieldSet) names() []string {
 	all := [numFields]string{
-		"name", "title", "search_hint", "alias", "description", "description", "parameter", "parameter", "parameter",
+		"name", "title", "search_hint", "description", "description", "parameter", "parameter", "parameter",
 		"server", "server", "server", "meaning",
 	}
 	var out []string
@@ -41,10 +40,10 @@ func (s fieldSet) names() []string {
 }
 
 // identifiers are fields whose texts are written for programs: camelCase is cut and numbers are kept.
-const identifiers fieldSet = 1<<fieldName | 1<<fieldAlias | 1<<fieldProperty | 1<<fieldEnum | 1<<fieldServer
+const identifiers fieldSet = 1<<fieldName | 1<<fieldProperty | 1<<fieldEnum | 1<<fieldServer
 
 // paired are fields whose neighbouring words are indexed as pairs. They are the short ones.
-const paired fieldSet = 1<<fieldName | 1<<fieldTitle | 1<<fieldHint | 1<<fieldAlias | 1<<fieldServer |
+const paired fieldSet = 1<<fieldName | 1<<fieldTitle | 1<<fieldHint | 1<<fieldServer |
 	1<<fieldServerTitle
 
 // fieldWeight weighs a word in a field: with weight if the field is up to pivot words long, with
@@ -78,7 +77,7 @@ func newRanking() ranking {
 		saturation: 2, prior: 0.6, named: 0.7, synonym: 0.8, phrasing: 0.8, unstemmed: 0.4,
 		phrase: 0.3, compound: 0.6, misspelt: 0.8, coverage: 0.5, nameCover: 0.35, action: 0.2,
 		fields: [numFields]fieldWeight{
-			fieldName: {3, 3, 0.3}, fieldTitle: {3, 4, 0.3}, fieldHint: {3, 6, 0.3}, fieldAlias: {3, 3, 0.3},
+			fieldName: {3, 3, 0.3}, fieldTitle: {3, 4, 0.3}, fieldHint: {3, 6, 0.3},
 			fieldSummary: {1.5, 12, 0.5}, fieldDescription: {1, 30, 0.7},
 			fieldProperty: {0.6, 8, 0.6}, fieldPropertyText: {0.5, 40, 0.7}, fieldEnum: {0.3, 10, 0.7},
 			fieldServer: {3, 2, 0.3}, fieldServerTitle: {2, 2, 0.3}, fieldServerText: {1, 20, 0.7},

@@ -18,7 +18,6 @@ type Document struct {
 	Title       string          // for people
 	Description string          //
 	Hint        string          // search_hint: words it should be found by
-	Aliases     []string        // other names it is called by: found like Name, by the exact-name path
 	Schema      json.RawMessage // its inputSchema: property names, descriptions and enum values are indexed
 	Digest      string          // of the schema, the key of cached vectors
 }

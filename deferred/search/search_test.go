@@ -40,13 +40,12 @@ func TestPutReplacesAndRemoveForgets(t *testing.T) {
 func TestNamesForgiveCaseAndSeparators(t *testing.T) {
 	t.Parallel()
 	x := search.New(search.Options{})
-	x.Put(search.Server{Name: "git-lab"}, []search.Document{{ID: "mcp.git-lab.fork_repo", Name: "fork_repo", Aliases: []string{"copy"}}})
+	x.Put(search.Server{Name: "git-lab"}, []search.Document{{ID: "mcp.git-lab.fork_repo", Name: "fork_repo"}})
 	x.Put(search.Server{Name: "hub"}, []search.Document{{ID: "mcp.hub.forkRepo", Name: "forkRepo"}})
 	for name, want := range map[string][]string{
 		"Fork Repo":             {"mcp.git-lab.fork_repo", "mcp.hub.forkRepo"},
 		"MCP.git_lab.FORK-REPO": {"mcp.git-lab.fork_repo"},
 		"gitlab__fork_repo":     {"mcp.git-lab.fork_repo"},
-		"Copy":                  {"mcp.git-lab.fork_repo"},
 		"nothing":               nil,
 		"":                      nil,
 	} {

@@ -54,7 +54,6 @@ type Surface struct {
 	hidden   map[Name]string           // what keeps each of those out
 	own      map[string]*Listed        // the hub's own tools
 	ownFirst bool                      // own goes before names
-	aliases  map[string]*Listed
 	deferred map[Name]*Listed
 	given    *atomic.Bool // nil where nothing was split from it
 	texts    *listTexts
@@ -187,21 +186,15 @@ func (s *Surface) Resolve(name string) (*Listed, bool) {
 	if l, ok := s.names()[name]; ok {
 		return l, true
 	}
-	if isOwn {
-		return own, true
-	}
-	l, ok := s.aliases[name]
-	return l, ok
+	return own, isOwn
 }
 
 // NamesOf returns all names of the tool of that canonical name on this surface, sorted.
 func (s *Surface) NamesOf(tool Name) []string {
 	var names []string
-	for _, known := range []map[string]*Listed{s.names(), s.aliases} {
-		for name, l := range known {
-			if l.Tool.Name == tool {
-				names = append(names, name)
-			}
+	for name, l := range s.names() {
+		if l.Tool.Name == tool {
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
@@ -224,15 +217,13 @@ type Split struct {
 	Own      map[string]*Listed
 	OwnFirst bool
 
-	// Aliases are further names of tools of the surface. They resolve where nobody has the name.
-	Aliases map[string]*Listed
 }
 
 // With returns s split in this way. What a name of a tool stands for stays the same, but for the names in Own.
 func (s *Surface) With(split Split) *Surface {
 	out := *s
 	out.ID, out.Digest, out.Listed, out.Deferred = split.ID, split.Digest, split.Listed, split.Deferred
-	out.aliases, out.MaxTools = split.Aliases, split.MaxTools
+	out.MaxTools = split.MaxTools
 	out.given, out.texts, out.record = new(atomic.Bool), new(listTexts), new(atomic.Pointer[SurfaceRecord])
 	out.own, out.ownFirst, out.deferred = split.Own, split.OwnFirst, make(map[Name]*Listed, len(split.Deferred))
 	for i := range split.Deferred {

@@ -40,7 +40,6 @@ func embeddingsKeys(e *embeddings) []shape.Field {
 
 type hint struct {
 	match, text shape.Located[string]
-	aliases     []shape.Located[string]
 }
 
 // deferralKeys are the keys that the file and its profiles have.
@@ -60,16 +59,14 @@ func hintKeys(h *hint) []shape.Field {
 	return []shape.Field{
 		shape.Must(shape.KeyAt("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob},
 			&h.match)),
-		shape.KeyAt("hint", "Words to find them by.", plainText, &h.text),
-		shape.Key("aliases", "Further names, for searches and calls. match must then be one tool.",
-			shape.ListAt(shape.Text{Pattern: shownName, Want: "letters, digits and _ . -, 64 at most"}), &h.aliases),
+		shape.Must(shape.KeyAt("hint", "Words to find them by.", plainText, &h.text)),
 	}
 }
 
 func deferredKeys(d *deferral) []shape.Field {
 	return append(deferralKeys(d),
 		shape.Key("tools", "What tools are found by besides what they say themselves. All that match count.",
-			shape.ListAt(shape.ObjectOf(hintKeys)), &d.tools),
+			shape.ListAt(shape.Object[hint]{Fields: hintKeys, Gone: gone("write them in hint", "aliases")}), &d.tools),
 		shape.KeyAt("embeddings",
 			"Finds tools by meaning, too: names, descriptions and questions are sent there. Off where this key "+
 				"is absent.",
@@ -114,17 +111,8 @@ func (r *reader) deferral(d deferral, usual deferred.Settings) deferred.Settings
 
 func (r *reader) hints(tools []shape.Located[hint]) (hints []deferred.Hint) {
 	for _, t := range tools {
-		h := deferred.Hint{Match: t.Value.match.Value, Text: t.Value.text.Value, Aliases: shape.Values(t.Value.aliases)}
 		r.canonical(t.Value.match)
-		switch {
-		case !t.OK:
-		case len(h.Aliases) > 0 && wildcard(h.Match):
-			shape.FaultOf(r.Reader, t.Value.match, "aliases for a match with wildcards",
-				"let match be the canonical name of one tool")
-		case h.Text == "" && len(h.Aliases) == 0:
-			shape.FaultOf(r.Reader, t, "adds nothing", "add hint or aliases")
-		}
-		hints = append(hints, h)
+		hints = append(hints, deferred.Hint{Match: t.Value.match.Value, Text: t.Value.text.Value})
 	}
 	return hints
 }

@@ -90,7 +90,7 @@ func TestEverySetting(t *testing.T) {
 			Default: always,
 			Profiles: map[string]deferred.Settings{"default": always, "small": {Mode: deferred.ModeNever, Budget: 5000,
 				AlwaysLoad: []string{"code.*", "mcp.local.*"}}},
-			Hints: []deferred.Hint{{Match: "mcp.local.a", Text: "first letter", Aliases: []string{"alpha"}}, {Match: "mcp.local.a", Text: "b T D"}},
+			Hints: []deferred.Hint{{Match: "mcp.local.a", Text: "first letter"}, {Match: "mcp.local.a", Text: "b T D"}},
 		},
 		Results: limit.Config{Default: limit.Settings{MaxInlineTokens: 5000, Strategy: tool.StrategyRefOnly, Tools: unkept},
 			Profiles: map[string]limit.Settings{"default": {MaxInlineTokens: 5000, Strategy: tool.StrategyRefOnly, Tools: unkept},
