@@ -120,7 +120,7 @@ func (l *Loader) records(f finding, listed *tool.Listed, ref string, loaded bool
 		r.SchemaVisibility, r.LoadingState, r.Reason = "loaded", tool.LoadingLoaded, ""
 		kind = tool.EventDeferredLoaded
 	}
-	if l.isPending(t.Server) {
+	if isPending(l.known(), t.Server) {
 		r.LoadingState, r.Pending = tool.LoadingPending, t.Server
 	}
 	event := tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: kind,

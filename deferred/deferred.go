@@ -224,23 +224,21 @@ func (l *Loader) waits(s *tool.Surface, caller tool.Session) (pending []string, 
 	if s.Features == nil {
 		return nil, nil
 	}
-	var there []tool.Catalog
-	l.mu.Lock()
+	origins := l.known()
 	for _, server := range s.Features.Servers {
-		if o := l.origins[server]; o != nil {
-			there = append(there, o.catalog)
+		o := origins[server]
+		if o == nil {
+			continue
 		}
-	}
-	l.mu.Unlock()
-	for _, c := range there {
-		if c.Needs == "" && l.opts.Needs != nil {
-			c.Needs = l.opts.Needs(c.Server, caller)
+		needs := o.catalog.Needs
+		if needs == "" && l.opts.Needs != nil {
+			needs = l.opts.Needs(server, caller)
 		}
 		switch {
-		case c.Needs != "":
-			down = append(down, unavailable{c.Server, oneLine(c.Needs, maxNeeds)})
-		case c.Pending:
-			pending = append(pending, c.Server)
+		case needs != "":
+			down = append(down, unavailable{server, oneLine(needs, maxNeeds)})
+		case o.catalog.Pending:
+			pending = append(pending, server)
 		}
 	}
 	slices.Sort(pending)
@@ -248,24 +246,16 @@ func (l *Loader) waits(s *tool.Surface, caller tool.Session) (pending []string, 
 	return pending, down
 }
 
-// awaited returns the servers of a surface that have not answered yet. The caller holds mu.
-func (l *Loader) awaited(s *tool.Surface) (out []string) {
-	if s.Features == nil {
-		return nil
-	}
-	for _, server := range s.Features.Servers {
-		if o := l.origins[server]; o != nil && o.catalog.Pending {
-			out = append(out, server)
-		}
-	}
-	return out
-}
-
-func (l *Loader) isPending(server string) bool {
+// known returns the origins, which are not changed.
+func (l *Loader) known() map[string]*origin {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	o := l.origins[server]
-	return o != nil && o.catalog.Pending
+	return l.origins
+}
+
+// isPending reports whether a server has not answered yet.
+func isPending(origins map[string]*origin, server string) bool {
+	return origins[server] != nil && origins[server].catalog.Pending
 }
 
 func (l *Loader) signer() *signer {

@@ -187,8 +187,14 @@ func (l *Loader) splitting(key splitKey, full *tool.Surface) splitting {
 	}
 	return splitting{full: full, settings: settings, rule: key.rule, origins: l.origins, before: l.splits[key],
 		generation: l.generation,
-		awaits:     settings.Mode == ModeAlways && len(l.awaited(full)) > 0, apps: key.apps, hubTools: l.opts.HubTools,
+		awaits:     settings.Mode == ModeAlways && l.awaits(full), apps: key.apps, hubTools: l.opts.HubTools,
 		reserved: l.reserved}
+}
+
+// awaits reports whether a server of a surface has not answered yet. The caller holds mu.
+func (l *Loader) awaits(s *tool.Surface) bool {
+	return s.Features != nil && slices.ContainsFunc(s.Features.Servers,
+		func(server string) bool { return isPending(l.origins, server) })
 }
 
 // made reports whether s is the split that p would make.

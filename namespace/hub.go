@@ -13,8 +13,7 @@ import (
 type hub struct {
 	tools   *space
 	prompts *space
-	origins []*origin         // in the order of lists
-	said    map[string]string // instructions as the origins wrote them, to those that are fit to be shown
+	origins []*origin // in the order of lists
 }
 
 // origin is one catalog with an entry for all that it lists, refused ones too.
@@ -55,10 +54,10 @@ func admit(catalogs []tool.Catalog, old *hub) *hub {
 	for _, o := range old.origins {
 		before[o.prefix()] = o
 	}
-	h := &hub{tools: &space{}, prompts: &space{}, said: make(map[string]string)}
+	h := &hub{tools: &space{}, prompts: &space{}}
 	var allTools, allPrompts []*entry
 	for _, c := range catalogs {
-		o := h.take(c, old.said, before)
+		o := take(c, before)
 		h.origins = append(h.origins, o)
 		allTools, allPrompts = append(allTools, o.tools...), append(allPrompts, o.prompts...)
 		for _, x := range c.Excluded {
@@ -75,15 +74,10 @@ func admit(catalogs []tool.Catalog, old *hub) *hub {
 	return h
 }
 
-// take takes c apart. said and before are what was known of instructions and origins; an origin serves one catalog.
-func (h *hub) take(c tool.Catalog, said map[string]string, before map[string]*origin) *origin {
-	text, known := said[c.Instructions]
-	if !known {
-		text = sanitized(c.Instructions)
-	}
-	h.said[c.Instructions] = text
-	o := &origin{server: c.Server, source: c.Source, instructions: text, pending: c.Pending, abilities: c.Abilities,
-		catalog: c}
+// take takes c apart. before are the origins that were known; one of them serves one catalog.
+func take(c tool.Catalog, before map[string]*origin) *origin {
+	o := &origin{server: c.Server, source: c.Source, instructions: sanitized(c.Instructions), pending: c.Pending,
+		abilities: c.Abilities, catalog: c}
 	old := before[o.prefix()]
 	if old == nil {
 		old = &origin{}

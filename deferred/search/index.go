@@ -71,10 +71,8 @@ func New(o Options) *Index {
 	return x
 }
 
-// Put replaces all that is indexed of a server. Of documents with equal IDs the last one counts. A
-// server without any is as one that was removed.
+// Put replaces all that is indexed of a server. A server without documents is as one that was removed.
 func (x *Index) Put(s Server, docs []Document) {
-	docs = lastOfEach(docs)
 	analysed := make([]analysis, len(docs))
 	g := &gather{rank: &x.rank, lexicon: x.lexicon, terms: make(map[string]int, 256)}
 	for i := range docs {
@@ -224,21 +222,6 @@ func (x *Index) shardSlot() uint32 {
 	}
 	x.slots = append(x.slots, nil)
 	return uint32(len(x.slots) - 1)
-}
-
-// lastOfEach returns docs without those that another with the same ID follows.
-func lastOfEach(docs []Document) []Document {
-	last := make(map[string]int, len(docs))
-	for i := range docs {
-		last[docs[i].ID] = i
-	}
-	out := make([]Document, 0, len(last))
-	for i := range docs {
-		if last[docs[i].ID] == i {
-			out = append(out, docs[i])
-		}
-	}
-	return out
 }
 
 // idf is the inverse document frequency of a term that df of n have.

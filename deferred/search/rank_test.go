@@ -285,7 +285,7 @@ func FuzzSearch(f *testing.F) {
 		name = "new " + name
 		x.Put(search.Server{Name: name, Title: description, Description: text}, []search.Document{
 			{ID: "1" + name, Name: name, Title: text, Description: description, Hint: text, Schema: []byte(schema)},
-			{ID: "1" + name, Name: name}, {ID: "2" + name, Name: text, Description: schema},
+			{ID: "2" + name, Name: text, Description: schema},
 		})
 		a := x.Search(context.Background(), search.Query{Text: text, Limit: 10})
 		for i, h := range a.Hits {
