@@ -43,7 +43,6 @@ func parseTemplate(text string) (t *template, ok bool) {
 		return nil, false
 	}
 	t = &template{}
-	inHost := false // whether what comes next still belongs to the host
 	for text != "" {
 		literal, rest, found := strings.Cut(text, "{")
 		if strings.IndexByte(literal, '}') >= 0 || len(t.parts) >= maxParts {
@@ -51,9 +50,9 @@ func parseTemplate(text string) (t *template, ok bool) {
 		}
 		if literal != "" {
 			if len(t.parts) == 0 {
-				literal, inHost = normalHead(literal)
+				literal = normalHead(literal)
 			} else {
-				literal, inHost = normalTail(literal, inHost)
+				literal = normalText(literal)
 			}
 			t.parts = append(t.parts, part{literal: literal})
 		}
@@ -76,28 +75,18 @@ func parseTemplate(text string) (t *template, ok bool) {
 	return t, true
 }
 
-// normalHead is the normal form of the literal with which a template begins: scheme and host in lower case. inHost says
-// that it ends within the host.
-func normalHead(literal string) (normal string, inHost bool) {
+// normalHead is the normal form of the literal with which a template begins: scheme and host in lower case.
+func normalHead(literal string) string {
 	scheme, authority, path, rest := splitAtParts(literal)
 	if scheme == "" {
-		return normalText(literal), false
+		return normalText(literal)
 	}
-	inHost = authority != "" && path == "" && rest == ""
 	user, host := "", authority
 	if at := strings.LastIndexByte(host, '@'); at >= 0 {
 		user, host = host[:at+1], host[at+1:]
 	}
-	return strings.ToLower(scheme) + normalText(user) + lowerOutside(normalText(host)) + normalText(path) + normalText(rest), inHost
-}
-
-// normalTail is the normal form of a later literal, of which the host may go on in the beginning.
-func normalTail(literal string, inHost bool) (normal string, stillInHost bool) {
-	if !inHost {
-		return normalText(literal), false
-	}
-	end := indexFrom(literal, 0, "/?#")
-	return lowerOutside(normalText(literal[:end])) + normalText(literal[end:]), end == len(literal)
+	return strings.ToLower(scheme) + normalText(user) + lowerOutside(normalText(host)) + normalText(path) +
+		normalText(rest)
 }
 
 func parseExpression(inner string) (p part, ok bool) {
@@ -198,12 +187,4 @@ func (p *part) parameter(stop string) string {
 		names[i] = regexp.QuoteMeta(name)
 	}
 	return `(?:` + strings.Join(names, `|`) + `)(?:=[^` + stop + `]*)?`
-}
-
-// indexFrom returns the index of the first character of any in text, from index i on; len(text) where there is none.
-func indexFrom(text string, i int, any string) int {
-	if n := strings.IndexAny(text[i:], any); n >= 0 {
-		return i + n
-	}
-	return len(text)
 }

@@ -31,7 +31,7 @@ func TestTemplateMatches(t *testing.T) {
 		{"s://f{?q}/tail", []string{"s://f/tail", "s://f?q=1/tail"}, []string{"s://f?q=1/tai"}},
 		{"HTTP://Example.COM/{x}", []string{"http://example.com/A", "http://EXAMPLE.com/a"}, []string{"http://example.org/a"}},
 		{"http://Host{x}/Y", []string{"http://host1/Y", "http://HOSTa/Y"}, []string{"http://host1/y"}},
-		{"http://{host}.Example.com/Y", []string{"http://a.example.COM/Y"}, []string{"http://a.example.com/y"}},
+		{"http://{host}.example.com/Y", []string{"http://a.example.COM/Y"}, []string{"http://a.example.com/y"}},
 		{"docs://é/{x}", []string{"docs://%c3%a9/1", "docs://é/1"}, []string{"docs://e/1"}},
 		{"docs://%7ea/{x}", []string{"docs://~a/1"}, nil},
 		{"file:///pub/{+p}", []string{"file:///pub/a/../b"}, []string{"file:///pub/../etc/passwd", "file:///pub/%2e%2e/etc"}},
