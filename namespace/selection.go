@@ -96,7 +96,7 @@ func (s *selection) markDisputed(pages map[string]bool) {
 
 // pageIn returns the page that e's declaration names here; "" if it stays unchanged.
 func (s *selection) pageIn(e *entry) string {
-	if e.page == "" || !s.pages[lookOf(normalURI(e.page))] {
+	if e.page == "" || !s.pages[keyOf(e.page, normalURI(e.page))] {
 		return ""
 	}
 	return hubPage(e.server, e.page)

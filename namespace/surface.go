@@ -107,35 +107,20 @@ func (v *view) finish() {
 			v.pages = append(v.pages, tool.Offer{Server: e.server, Native: e.page})
 		}
 	}
-	if v.sole == "" {
-		v.tools.markDisputed(disputedPages(v.origins, v.pages))
-	}
 	v.resources = sync.OnceValue(func() *resourceIndex { return newResourceIndex(v.origins, v.pages, v.sole) })
+	if v.sole == "" {
+		v.tools.markDisputed(v.disputedPages())
+	}
 }
 
 // disputedPages returns the looks of the pages that another server of the surface claims as well,
 // or that have the hub's own form: such a URI alone does not tell its owner.
-func disputedPages(origins []*origin, pages []tool.Offer) map[string]bool {
-	if len(pages) == 0 {
-		return nil
-	}
-	owners := make(map[string]string, len(pages)) // by look
+func (v *view) disputedPages() map[string]bool {
 	disputed := make(map[string]bool)
-	claim := func(look, server string) {
-		if owner, ok := owners[look]; ok && owner != server {
+	for _, p := range v.pages {
+		look := keyOf(p.Native, normalURI(p.Native))
+		if len(v.resources().claims[look].servers) > 1 || isHubURI(look) {
 			disputed[look] = true
-		}
-	}
-	for _, p := range pages {
-		look := lookOf(normalURI(p.Native))
-		if claim(look, p.Server); isHubURI(look) {
-			disputed[look] = true
-		}
-		owners[look] = p.Server
-	}
-	for _, o := range origins {
-		for _, l := range slices.Concat(o.resources, o.templates) {
-			claim(l.look, o.server)
 		}
 	}
 	return disputed
