@@ -22,7 +22,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 )
 
-// Config says where vectors come from.
+// Config says where vectors come from. Its maker checks it.
 type Config struct {
 	URL   string // of the endpoint; "/embeddings" is added where it does not end so
 	Model string
@@ -64,16 +64,8 @@ type tool struct {
 }
 
 // New starts a store, which works until ctx ends or it is closed. It asks for nothing before Put.
-func New(ctx context.Context, c Config) (*Store, error) {
-	u, err := url.Parse(c.URL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("embeddings: url is no http(s) URL: write one, for instance " +
-			"http://127.0.0.1:11434/v1/embeddings")
-	}
-	if c.Model == "" {
-		return nil, errors.New("embeddings: model is missing: write the name of one that the endpoint knows")
-	}
-	if !strings.HasSuffix(u.Path, "/embeddings") {
+func New(ctx context.Context, c Config) *Store {
+	if u, err := url.Parse(c.URL); err == nil && !strings.HasSuffix(u.Path, "/embeddings") {
 		c.URL = u.JoinPath("embeddings").String()
 	}
 	if c.Timeout <= 0 {
@@ -91,7 +83,7 @@ func New(ctx context.Context, c Config) (*Store, error) {
 		}},
 	}
 	go s.work(ctx)
-	return s, nil
+	return s
 }
 
 // Close stops asking and returns when nothing is under way.

@@ -286,10 +286,7 @@ func (h *Hub) newSurfaces(first *Configured, key []byte) error {
 	}
 	var options search.Options
 	if s.Embeddings.URL != "" {
-		store, err := embed.New(context.Background(), s.Embeddings) // until close
-		if err != nil {
-			return err
-		}
+		store := embed.New(context.Background(), s.Embeddings) // until close
 		h.meaning, options.Meaning = store, store
 	}
 	loader := deferred.New(s.Deferred, deferred.Options{Keys: keys, Describe: h.describeSurface,
