@@ -49,11 +49,8 @@ func (f *files) standing(b *batch) (lines []byte, keys []string) {
 	return lines, keys
 }
 
-// hold adds the line of s to lines, and its key to keys. What s names comes before.
+// hold adds the line of s to lines, and its key to keys.
 func (f *files) hold(s tool.Standing, lines []byte, keys []string) ([]byte, []string) {
-	if on, ok := s.(tool.StandingOn); ok && !f.held[on.StandsOn().StandingKey()] {
-		lines, keys = f.hold(on.StandsOn(), lines, keys)
-	}
 	l := standingLine[tool.Record]{ObjectStanding, standingVersion, s.StandingKey(), s.StandingRecords()}
 	if len(l.Records) == 0 {
 		return lines, keys
@@ -92,26 +89,45 @@ func (f *files) forget(keys []string) {
 	}
 }
 
-// standing yields the records of such a line, unless an earlier one had them.
+// standing yields the objects of such a line, unless an earlier one had them. Those of a tool follow
+// from its version; earlier hubs have written them as they stand.
 func (d *deriver) standing(line json.RawMessage, yield func(json.RawMessage) bool) (more bool, err error) {
-	key := rawjson.Text(line, "key")
-	if d.stood[key] {
-		return true, nil
-	}
 	var l standingLine[json.RawMessage]
 	if err := json.Unmarshal(line, &l); err != nil || l.Version != standingVersion {
 		return true, fmt.Errorf("holds standing records of version %d, which cannot be read: %w", l.Version, err)
 	}
-	if d.stood == nil {
-		d.stood = make(map[string]bool)
+	if !d.isNew(l.Key) {
+		return true, nil
 	}
-	d.stood[key] = true
 	for _, r := range l.Records {
-		if !yield(r) {
-			return false, nil
+		objects := []json.RawMessage{r}
+		if tool.Object(rawjson.Text(r, "object")) == tool.ObjectVersion {
+			var v tool.Version
+			if err := json.Unmarshal(r, &v); err != nil {
+				return true, fmt.Errorf("holds no version of a tool: %w", err)
+			}
+			objects = v.Objects(l.Key)
+		}
+		for _, o := range objects {
+			if space := rawjson.Text(o, "namespace_id"); space != "" && !d.isNew("namespace "+space) {
+				continue
+			}
+			if !yield(o) {
+				return false, nil
+			}
 		}
 	}
 	return true, nil
+}
+
+// isNew reports whether nothing with that key has come before.
+func (d *deriver) isNew(key string) bool {
+	if d.stood == nil {
+		d.stood = make(map[string]bool)
+	}
+	before := d.stood[key]
+	d.stood[key] = true
+	return !before
 }
 
 func isStanding(line []byte) bool { return bytes.HasPrefix(line, []byte(standingPrefix)) }

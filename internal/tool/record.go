@@ -122,12 +122,6 @@ type Standing interface {
 	StandingRecords() []Record // the same whenever it is called; none of what has no record
 }
 
-// StandingOn is a Standing whose records name another one.
-type StandingOn interface {
-	Standing
-	StandsOn() Standing
-}
-
 // Head is the first two members of every record.
 type Head struct {
 	Object        Object `json:"object"`

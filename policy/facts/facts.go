@@ -102,7 +102,6 @@ type Facts struct {
 	declared *tool.Tool
 	hinted   bool // its declaration says that it is read-only, true or not
 	options  Options
-	state    State // of Options, or of In
 	stands   *standing
 	pointers map[string]bool // of the schema's properties, and of those that the operator speaks of
 }
@@ -132,10 +131,7 @@ type Options struct {
 	Trust     bool       // the operator vouches for the annotations of this server
 	Overrides []Override // of Config.Tools; the first that sets a fact counts for that fact
 
-	Unasked string // for the records alone: why nobody is asked about any call; "" where people are
-	Denied  string // for the records alone: why what is not known to be read-only is denied; "" where it is not
-	Channel string // for the records alone: how a person is asked, "client", "queue" …; "" where nobody is
-	State   State  // for the records alone: what holds of the tool for every caller
+	Execution Execution
 }
 
 // Of derives the facts of t, and keeps t and o. It never fails: of a declaration that cannot be read nothing is known.
@@ -143,8 +139,8 @@ func Of(t *tool.Tool, o Options) *Facts {
 	d := &derivation{tool: t, options: o, trusted: o.Trust || t.Name.Source() != tool.SourceMCP}
 	d.read()
 	f := &Facts{Tool: t.Name, Server: t.Server, Trusted: d.trusted, declared: t, hinted: isTrue(d.hints.readOnly),
-		options: o, state: o.State,
-		stands: &standing{since: time.Now().UTC()}}
+		options: o,
+		stands:  &standing{since: time.Now().UTC()}}
 	d.derive(f)
 	return f
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
@@ -38,71 +41,101 @@ func standard(t *testing.T, object string) *jsonschema.Schema {
 	return c.MustCompile(file)
 }
 
-// TestRecords holds the records of every recorded tool against the standard's schemas.
+// TestRecords: a journal has a line for each version of a recorded tool, and the standard's schemas hold of all objects that follow from it. They are
+// the same where the version is known and where it is read.
 func TestRecords(t *testing.T) {
 	t.Parallel()
-	schemas := map[string]*jsonschema.Schema{}
-	for _, object := range []string{"tool-declaration", "tool-interface", "execution-profile", "permission-profile", "scheduler-policy"} {
-		schemas[object] = standard(t, object)
+	schemas := map[tool.Object]*jsonschema.Schema{}
+	for _, name := range []string{"tool-declaration", "tool-interface", "execution-profile", "permission-profile", "scheduler-policy", "event"} {
+		schemas[tool.Object("tool_"+strings.ReplaceAll(strings.TrimPrefix(name, "tool-"), "-", "_"))] = standard(t, name)
 	}
-	full := facts.Options{Trust: true, Channel: "client"}
-	placed := facts.State{Aliases: []string{"a"}, AlwaysLoad: true, Timeout: time.Second, MaxInlineChars: 1000, Excess: facts.ExcessCut,
-		Credentials: []string{"env:TOKEN"}}
-	for i, tl := range recorded(t) {
-		o, state := facts.Options{}, facts.State{}
-		if i%2 == 0 {
-			o, state = full, placed
-		}
-		state.Deferred = i%3 == 0
-		f := facts.Of(tl, o).In(state)
-		for object, record := range map[string]tool.Record{"tool-declaration": f.Declaration(), "tool-interface": f.Interface(),
-			"execution-profile": f.ExecutionProfile(), "permission-profile": f.PermissionProfile(), "scheduler-policy": f.SchedulerPolicy()} {
-			text, err := json.Marshal(record)
-			if err != nil {
-				t.Fatalf("%s of %s: %v", object, tl.Name, err)
-			}
-			value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := schemas[object].Validate(value); err != nil {
-				t.Errorf("%s of %s: %v\n%s", object, tl.Name, err, text)
-			}
-			if !strings.HasPrefix(string(text), `{"object":"`+string(record.RecordObject())+`","schema_version":"0.2.0"`) {
-				t.Errorf("%s begins with %.60s", object, text)
-			}
-		}
-	}
-}
-
-// TestInterfaceHasTenPartitions: every field that the tool-interface page names is in the record, whatever its value.
-func TestInterfaceHasTenPartitions(t *testing.T) {
-	t.Parallel()
-	tl := made(t, "get_thing", "Gets a thing.", "", "")
-	tl.OutputSchema = json.RawMessage(`{"type":"object"}`)
-	f := facts.Of(tl, facts.Options{}).In(facts.State{Timeout: time.Second, MaxInlineChars: 1})
-	text, err := json.Marshal(f.Interface())
+	dir := t.TempDir()
+	j, err := persist.Open(persist.JournalConfig{Dir: dir, MaxBytes: 64 << 20, MaxFiles: 2}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var record map[string]json.RawMessage
-	if err := json.Unmarshal(text, &record); err != nil {
+	var want []string
+	spaces := map[string]bool{}
+	for i, tl := range recorded(t) {
+		o := facts.Options{}
+		if i%2 == 0 {
+			o = facts.Options{Trust: true, Execution: facts.Execution{Timeout: time.Second, Credentials: []string{"env:TOKEN"}}}
+		}
+		f := facts.Of(tl, o)
+		for _, object := range f.Objects() {
+			if kind := rawjson.Text(object, "object"); kind == string(tool.ObjectNamespace) {
+				if spaces[string(object)] {
+					continue
+				}
+				spaces[string(object)] = true
+			}
+			want = append(want, string(object))
+		}
+		c := &persist.Call{}
+		c.Begin(persist.CallHead{Invocation: tool.NewInvocationID(), Tool: tl.Name, Created: time.Now()}, tool.ExternalMapping{})
+		c.Name(f)
+		if err := j.End(t.Context(), c, &persist.CallEnd{At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
 		t.Fatal(err)
+	}
+	n := 0
+	err = persist.Read(dir, func(object json.RawMessage) bool {
+		if rawjson.Text(object, "invocation_id") != "" {
+			return true
+		}
+		if n < len(want) && string(object) != want[n] {
+			t.Errorf("%s\nfollows from the journal, and\n%s\nfrom the facts", object, want[n])
+		}
+		n++
+		kind := rawjson.Text(object, "object")
+		if !strings.HasPrefix(string(object), `{"object":"`+kind+`","schema_version":"0.2.0"`) {
+			t.Errorf("%s begins with %.60s", kind, object)
+		}
+		value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(object)))
+		if schema := schemas[tool.Object(kind)]; err == nil && schema != nil {
+			err = schema.Validate(value)
+		}
+		if err != nil {
+			t.Errorf("%v\n%s", err, object)
+		}
+		return !t.Failed()
+	})
+	if err != nil || n != len(want) {
+		t.Errorf("%d objects of %d, %v", n, len(want), err)
+	}
+}
+
+// TestInterfaceHasTenPartitions: the fields that the tool-interface page names are in the record, whatever their values, apart from what is known of a
+// surface or a call alone: aliases, should_defer and their like, decision_ref, and how large results are treated.
+func TestInterfaceHasTenPartitions(t *testing.T) {
+	t.Parallel()
+	tl := declared(t, "s", `{"name":"get_thing","description":"Gets a thing.","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}`)
+	var record map[string]json.RawMessage
+	for _, object := range facts.Of(tl, facts.Options{Execution: facts.Execution{Timeout: time.Second}}).Objects() {
+		if rawjson.Text(object, "object") != string(tool.ObjectInterface) {
+			continue
+		}
+		if err := json.Unmarshal(object, &record); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var rendering map[string]json.RawMessage
 	if err := json.Unmarshal(record["rendering"], &rendering); err != nil {
 		t.Fatal(err)
 	}
 	partitions := map[string]string{
-		"identity":     "tool_id name aliases namespace native_ids user_facing_name",
-		"discovery":    "search_hint description capability_refs schema_visibility should_defer always_load",
+		"identity":     "tool_id name namespace native_ids user_facing_name",
+		"discovery":    "search_hint description capability_refs",
 		"schemas":      "model_input_schema runtime_input_schema output_schema strict",
 		"availability": "is_enabled requires_setup required_credentials model_requirements feature_gate_refs",
 		"validation":   "schema_validation value_validation io_preflight_validation deny_before_io",
 		"safety":       "is_read_only is_destructive is_open_world requires_user_interaction sandbox_profile classifier_input",
-		"permission":   "permission_profile_ref permission_matcher permission_channel decision_ref",
+		"permission":   "permission_profile_ref permission_matcher",
 		"execution":    "execution_profile_ref timeout_ms abort_semantics progress_schema context_modifier_policy",
-		"result":       "result_mapper max_inline_chars persistence_policy_ref empty_result_policy redaction_policy_refs",
+		"result":       "result_mapper empty_result_policy",
 		"rendering":    "ui_summary activity_description progress_render_hint rejected_render_hint error_render_hint transcript_search_text",
 	}
 	for partition, fields := range partitions {
@@ -114,66 +147,6 @@ func TestInterfaceHasTenPartitions(t *testing.T) {
 			if v, ok := in[field]; !ok || string(v) == "null" {
 				t.Errorf("%s: %s is missing or null", partition, field)
 			}
-		}
-	}
-	if n := len(partitions); n != 10 {
-		t.Errorf("%d partitions", n)
-	}
-}
-
-// TestResultBounds: the least of what the hub lets through and what the tool says counts, and only the hub's bound cuts anything.
-func TestResultBounds(t *testing.T) {
-	t.Parallel()
-	hub := facts.State{MaxInlineChars: 1000, Excess: facts.ExcessRefused}
-	for _, c := range []struct {
-		meta   string
-		state  facts.State
-		chars  int
-		policy string
-	}{
-		{`{}`, facts.State{}, 0, "pass_through"}, {`{}`, hub, 1000, facts.ExcessRefused},
-		{`{"anthropic/maxResultSizeChars":500}`, hub, 500, facts.ExcessRefused}, {`{"anthropic/maxResultSizeChars":500}`, facts.State{}, 500, "pass_through"},
-		{`{"anthropic/maxResultSizeChars":5000}`, hub, 1000, facts.ExcessRefused}, {`{"anthropic/maxResultSizeChars":-1}`, hub, 1000, facts.ExcessRefused},
-		{`{"anthropic/maxResultSizeChars":"500"}`, facts.State{}, 0, "pass_through"}, {`{"anthropic/maxResultSizeChars":1e99}`, hub, 1000, facts.ExcessRefused},
-	} {
-		f := facts.Of(declared(t, "s", `{"name":"get","_meta":`+c.meta+`}`), facts.Options{}).In(c.state)
-		if o, i := f.OutputContract(), f.Interface(); o.MaxInline != c.chars || i.MaxInlineChars != c.chars || o.SizePolicy != c.policy {
-			t.Errorf("%+v: %d, %d, %s", c, o.MaxInline, i.MaxInlineChars, o.SizePolicy)
-		}
-	}
-}
-
-func TestSchedulerPolicy(t *testing.T) {
-	t.Parallel()
-	const readOnly = `{"readOnlyHint":true}`
-	reader := facts.Of(made(t, "get_thing", "", "", readOnly), facts.Options{Trust: true}).SchedulerPolicy()
-	if !reader.ConcurrencySafe || len(reader.Locks) != 0 || reader.SiblingFailure != "ignore" || reader.Interrupt != "cancel" {
-		t.Errorf("%+v", reader)
-	}
-	writer := facts.Of(made(t, "set_thing", "", "", ""), facts.Options{}).SchedulerPolicy()
-	if writer.ConcurrencySafe || writer.Locks[0].Mode != "exclusive" || writer.Ordering != "serial" || writer.MaxParallel != 0 {
-		t.Errorf("%+v", writer)
-	}
-	alone := facts.Of(made(t, "set_thing", "", "", ""), facts.Options{Overrides: []facts.Override{
-		{Match: "*", Concurrency: facts.ConcurrencyExclusive, Interrupt: facts.InterruptBlock}}}).SchedulerPolicy()
-	if alone.ConcurrencySafe || alone.MaxParallel != 1 || alone.Locks[0].Mode != "exclusive" || alone.Interrupt != "block" {
-		t.Errorf("%+v", alone)
-	}
-	if p := facts.Of(made(t, "browser_get_text", "", "", readOnly), facts.Options{Trust: true}).SchedulerPolicy(); p.ConcurrencySafe {
-		t.Errorf("two readers share a browser: %+v", p)
-	}
-}
-
-func TestSearchHint(t *testing.T) {
-	t.Parallel()
-	for declaration, want := range map[string]string{
-		`{"name":"get_big_thing","description":"x"}`:                                        "get big thing",
-		`{"name":"get","title":"Get a big thing","description":"x"}`:                        "Get a big thing",
-		`{"name":"get","description":"Gets the thing that was wanted most of all, always"}`: "get Gets the thing that was wanted most",
-		`{"name":"get","_meta":{"anthropic/searchHint":"things great and small"}}`:          "things great and small",
-	} {
-		if got := facts.Of(declared(t, "s", declaration), facts.Options{}).SearchHint(); got != want {
-			t.Errorf("%s: %q, want %q", declaration, got, want)
 		}
 	}
 }

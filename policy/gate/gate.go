@@ -80,7 +80,7 @@ type Options struct {
 	State    string
 	HubTools []*tool.HubTool // the table of the hub's own tools
 
-	ToolState func(*tool.Tool) facts.State // see facts.Options; nil: nothing is known
+	Execution func(*tool.Tool) facts.Execution // nil: nothing is known
 	// config and rule files, absolute: calls that may write there are asked about
 	Own []string
 }
@@ -207,24 +207,13 @@ func (g *Gate) of(t *tool.Tool) *toolEntry {
 	if k, ok := g.known.Load(t); ok {
 		return k.(*toolEntry)
 	}
-	channel := ""
-	if c := g.Channels(); len(c) > 0 {
-		channel = string(c[0])
-	}
 	judged := t
 	if t.Hub != nil && t.Hub.Batches { // what it does is what its calls do, and each of those is judged
 		judged = ownTools([]*tool.HubTool{t.Hub})[0]
 	}
-	o := facts.Options{Trust: t.Method || g.options.Sources[t.Server].Trust, Overrides: g.config.Tools.Tools,
-		Channel: channel}
-	switch g.config.Mode {
-	case policy.ModeAcceptAll:
-		o.Unasked = "policy.mode is accept_all: nobody is asked"
-	case policy.ModeReadOnly, policy.ModePlan:
-		o.Denied = fmt.Sprintf("policy.mode is %s: what is not known to be read-only is denied", g.config.Mode)
-	}
-	if g.options.ToolState != nil {
-		o.State = g.options.ToolState(t)
+	o := facts.Options{Trust: t.Method || g.options.Sources[t.Server].Trust, Overrides: g.config.Tools.Tools}
+	if g.options.Execution != nil {
+		o.Execution = g.options.Execution(t)
 	}
 	f := facts.Of(judged, o)
 	if t.Method { // a request has one of its own, which no catalog holds

@@ -370,28 +370,3 @@ func BenchmarkPermission(b *testing.B) {
 		})
 	}
 }
-
-// What a permission profile says of approval is what the decision about a call is where no rule matches, in every mode.
-func TestApprovalRequired(t *testing.T) {
-	t.Parallel()
-	for _, mode := range policy.Modes() {
-		for name, declaration := range map[string]string{"get": `{"name":"get","annotations":{"readOnlyHint":true}}`, "set": `{"name":"set"}`} {
-			for _, trust := range []bool{true, false} {
-				g, err := gate.New(gate.Config{Mode: mode}, gate.Options{Dir: t.TempDir(), Sources: map[string]gate.ToolSource{"s": {Trust: trust}}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				tl := &tool.Tool{Name: tool.Name("mcp.s." + name), Server: "s", Native: name, Declaration: json.RawMessage(declaration),
-					InputSchema: json.RawMessage(`{"type":"object"}`)}
-				r, err := g.Request(t.Context(), gate.Call{Tool: tl, Input: json.RawMessage(`{}`), Actor: tool.Actor{Name: "ann", Door: "http"}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				d, p := g.Engine().Decide(t.Context(), r), g.Facts(tl).PermissionProfile()
-				if asks := d.Behavior == tool.Ask || d.Behavior == tool.Passthrough; asks != p.ApprovalRequired {
-					t.Errorf("%s, %s, trust %t: approval is required: %t (%s); the decision is %s", mode, name, trust, p.ApprovalRequired, p.ApprovalReason, d.Behavior)
-				}
-			}
-		}
-	}
-}

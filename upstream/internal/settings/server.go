@@ -163,9 +163,6 @@ func (s Server) CallTimeout(native string) time.Duration {
 	return most
 }
 
-// MessageLimit returns how many bytes an answer of the server may have. A longer one fails its call.
-func (s Server) MessageLimit() int { return s.Limits.withDefaults(s.Transport).Message }
-
 // OrDefault returns v, or def where v is not positive.
 func OrDefault[T int | time.Duration](v, def T) T {
 	if v <= 0 {

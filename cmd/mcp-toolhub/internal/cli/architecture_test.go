@@ -349,7 +349,6 @@ var mayImport = map[string]map[string]string{
 		"internal/rawjson": "objects of the journal stay raw",
 		"persist":          "reads the journal",
 		"policy":           "options of a question are its choices",
-		"policy/facts":     "the journal has them of each tool",
 	},
 	"cmd/mcp-toolhub/internal/config": {
 		"internal/secret":                      "which entries have credentials, and what is shown of them",

@@ -22,14 +22,12 @@ import (
 // bounded is what the records of a tool say of its limits and credentials. Nil is a member that is not there.
 type bounded struct {
 	TimeoutMS   *int64   `json:"timeout_ms"`
-	Chars       *int64   `json:"max_inline_chars"`
-	SizePolicy  string   `json:"result_size_policy"`
 	Required    []string `json:"required_credentials"`
 	Credentials []string `json:"credential_refs"`
 }
 
-// The records of a tool say how long a call may take, how much of a result reaches the model, and by name what its server is
-// given to sign in with; where the hub knows nothing of it they say nothing. All of them are the standard's.
+// The records of a tool say how long a call may take, and by name what its server is given to sign in with; where the hub knows
+// nothing of it they say nothing. All of them are the standard's.
 func TestToolsShowWhatBoundsThem(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -38,36 +36,28 @@ func TestToolsShowWhatBoundsThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(declared, "greet.json"), `{"name":"greet","description":"Greets","input_schema":{"type":"object","properties":{}},"permission":"readonly",
-		"command_type":"exec","command":"true","args":[],"timeout_ms":7000,"stdout_limit_bytes":5000,"env_allowlist":["GREET_TOKEN"]}`)
-	server := child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("echo"),
-		json.RawMessage(`{"name":"brief","inputSchema":{"type":"object"},"_meta":{"anthropic/maxResultSizeChars":1234}}`)}})
+		"command_type":"exec","command":"true","args":[],"timeout_ms":7000,"env_allowlist":["GREET_TOKEN"]}`)
+	server := child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("echo")}})
 	server["env"].(map[string]any)["API_TOKEN"] = "${env:FAR_TOKEN}"
-	server["limits"], server["timeout"], server["timeout_max"] = map[string]any{"message": "3MiB"}, "5s", "9s"
+	server["timeout"], server["timeout_max"] = "5s", "9s"
 	file := filepath.Join(dir, "hub.json")
 	writeFile(t, file, configText(t, map[string]any{"s": server}, map[string]any{"hub": map[string]any{"toolsets": map[string]any{
-		"code": map[string]any{"root": ".", "allowed_write_roots": []string{"."}, "run_command": map[string]any{"timeout": "4s", "stdout_limit": 2048, "stderr_limit": 1024,
+		"code": map[string]any{"root": ".", "allowed_write_roots": []string{"."}, "run_command": map[string]any{"timeout": "4s",
 			"env": []string{"RUN_SECRET", "GOPATH"}}}}}}))
 	n := func(v int64) *int64 { return &v }
 	for name, want := range map[string]bounded{
-		"code.read_file":    {nil, n(2 << 20), "cut_above_limit", nil, nil},
-		"code.list_dir":     {nil, nil, "pass_through", nil, nil},
-		"code.search":       {n(20_000), nil, "pass_through", nil, nil},
-		"code.write_file":   {nil, nil, "pass_through", nil, nil},
-		"code.run_command":  {n(4000), n(3072), "cut_above_limit", []string{"env:RUN_SECRET"}, nil},
-		"declarative.greet": {n(7000), n(5000), "refused_above_limit", []string{"env:GREET_TOKEN"}, nil},
-		"mcp.s.echo":        {n(9000), n(3 << 20), "refused_above_limit", []string{"env:FAR_TOKEN"}, nil},
-		"mcp.s.brief":       {n(9000), n(1234), "refused_above_limit", []string{"env:FAR_TOKEN"}, nil},
+		"code.read_file":    {nil, nil, nil},
+		"code.search":       {n(20_000), nil, nil},
+		"code.run_command":  {n(4000), []string{"env:RUN_SECRET"}, nil},
+		"declarative.greet": {n(7000), []string{"env:GREET_TOKEN"}, nil},
+		"mcp.s.echo":        {n(9000), []string{"env:FAR_TOKEN"}, nil},
 	} {
 		want.Credentials = want.Required
 		records := toolRecords(t, dir, name, "--config", file)
 		execution, permission := records["tool_execution_profile"], records["tool_permission_profile"]
-		face, output := records["tool_interface"], records["tool_output_contract"]
+		face := records["tool_interface"]
 		if !same(execution.TimeoutMS, want.TimeoutMS) || !same(face.TimeoutMS, want.TimeoutMS) {
 			t.Errorf("%s: timeout_ms %v, %v, want %v", name, shownInt(execution.TimeoutMS), shownInt(face.TimeoutMS), shownInt(want.TimeoutMS))
-		}
-		if !same(face.Chars, want.Chars) || !same(output.Chars, want.Chars) || output.SizePolicy != want.SizePolicy {
-			t.Errorf("%s: max_inline_chars %v, %v, %s, want %v, %s", name, shownInt(face.Chars), shownInt(output.Chars), output.SizePolicy,
-				shownInt(want.Chars), want.SizePolicy)
 		}
 		if !slices.Equal(face.Required, want.Required) || !slices.Equal(permission.Credentials, want.Credentials) {
 			t.Errorf("%s: credentials %q, %q, want %q", name, face.Required, permission.Credentials, want.Required)

@@ -110,21 +110,15 @@ func (t *Toolset) Reports(native string) bool { return native == search || nativ
 // MakesArtifacts reports whether calls of the tool make artifacts.
 func (t *Toolset) MakesArtifacts(native string) bool { return native == runCommand }
 
-// Bounds are the longest time of a call of the tool, and the most characters of text in its result
-// before it is cut; each 0 where it is not bounded by itself.
-func (t *Toolset) Bounds(native string) (timeout time.Duration, chars int) {
-	switch native {
-	case search:
-		return t.maxSearchTime, 0 // and then it says what it has found
-	case readFile:
-		return 0, mostTextBytes
-	case runCommand:
-		if t.bounds != nil {
-			limits := t.bounds.Config()
-			return limits.Timeout, limits.StdoutLimit + limits.StderrLimit
-		}
+// Timeout is the longest time of a call of the tool; 0 where it is not bounded by itself.
+func (t *Toolset) Timeout(native string) time.Duration {
+	switch {
+	case native == search:
+		return t.maxSearchTime // and then it says what it has found
+	case native == runCommand && t.bounds != nil:
+		return t.bounds.Config().Timeout
 	}
-	return 0, 0
+	return 0
 }
 
 // Execute runs e.Tool, chosen by its native name. Whatever keeps a tool from its answer is a

@@ -195,15 +195,12 @@ func (t *Toolset) Env() map[tool.Name][]string {
 	return all
 }
 
-// Bounds are the longest time of a call of the tool, and the most bytes of output for its result: with more
-// the call fails. 0 for tools that there are not.
-func (t *Toolset) Bounds(native string) (timeout time.Duration, output int) {
-	d := t.tools[native]
-	if d == nil {
-		return 0, 0
+// Timeout is the longest time of a call of the tool; 0 for tools that there are not.
+func (t *Toolset) Timeout(native string) time.Duration {
+	if d := t.tools[native]; d != nil {
+		return cmp.Or(d.timeout, t.bounds.Config().Timeout)
 	}
-	limits := t.bounds.Config()
-	return cmp.Or(d.timeout, limits.Timeout), cmp.Or(d.stdout, limits.StdoutLimit)
+	return 0
 }
 
 // readFile returns what file holds, or why it is not read.

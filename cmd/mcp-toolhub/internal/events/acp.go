@@ -12,7 +12,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
 // Statuses of a tool call in the Agent Client Protocol.
@@ -27,7 +26,6 @@ const (
 // client, with its own session id. It keeps what is known of tools, and of calls until their
 // results.
 type acp struct {
-	facts func(tool.Name) *facts.Facts // nil: nothing is known but what the journal says
 	tools map[tool.Name]*knownTool
 	calls map[tool.InvocationID]*acpCall
 }
@@ -105,8 +103,8 @@ func option(c policy.Choice) acpOption {
 	return acpOption{policy.DenyOnce, "Reject", "reject_once"}
 }
 
-func newACP(known func(tool.Name) *facts.Facts) *acp {
-	return &acp{facts: known, tools: make(map[tool.Name]*knownTool), calls: make(map[tool.InvocationID]*acpCall)}
+func newACP() *acp {
+	return &acp{tools: make(map[tool.Name]*knownTool), calls: make(map[tool.InvocationID]*acpCall)}
 }
 
 // message is the writer of the format ACP.
@@ -187,7 +185,7 @@ func (a *acp) begin(line json.RawMessage, id tool.InvocationID) *acpCall {
 		Mappings []tool.ExternalMapping `json:"external_mappings"`
 	}
 	_ = json.Unmarshal(line, &known) // the derivation has read it
-	t := a.known(known.Tool)
+	t := a.tools[known.Tool]
 	c := &acpCall{tool: known.Tool, session: known.Actor,
 		Head: toolCall{ID: id, Title: string(known.Tool), Kind: kindOf(known.Tool, t), RawInput: known.Input}}
 	if known.Tool == tool.UnknownTool && len(known.Mappings) > 0 {

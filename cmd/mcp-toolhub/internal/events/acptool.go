@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
 // Kinds of tools in the Agent Client Protocol. switch_mode is not among them: no tool of the hub
@@ -27,11 +26,13 @@ const (
 
 // knownTool is what the journal says of a tool: parts of its tool_declaration and its tool_permission_profile.
 type knownTool struct {
-	Title    string              `json:"title"`
-	Tags     []string            `json:"tags"`
-	Access   []string            `json:"access_kinds"`
-	Effects  []string            `json:"write_effects"`
-	Contract facts.InputContract `json:"input_contract"`
+	Title    string   `json:"title"`
+	Tags     []string `json:"tags"`
+	Access   []string `json:"access_kinds"`
+	Effects  []string `json:"write_effects"`
+	Contract struct {
+		Targets []tool.TargetField `json:"target_fields"`
+	} `json:"input_contract"`
 }
 
 // learn takes in a declaration or a permission profile.
@@ -51,20 +52,6 @@ func (a *acp) learn(object json.RawMessage) {
 		a.tools[name] = &knownTool{}
 	}
 	_ = json.Unmarshal(object, a.tools[name]) // adds to what is known; what it does not fit is not used
-}
-
-// known is what is known of a tool; nil for nothing.
-func (a *acp) known(name tool.Name) *knownTool {
-	if t := a.tools[name]; t != nil || a.facts == nil {
-		return t
-	}
-	f := a.facts(name)
-	if f == nil {
-		return nil
-	}
-	d, p := f.Declaration(), f.PermissionProfile()
-	return &knownTool{Title: d.Title, Tags: d.Tags, Access: p.AccessKinds, Effects: p.WriteEffects,
-		Contract: d.InputContract}
 }
 
 // kindOf is the kind of a tool, from its facts; t is nil where the journal has none. The verb in
@@ -151,7 +138,7 @@ func appendValues(all []string, value any, steps []string) []string {
 
 // locations are the files that arguments name by absolute paths or file URLs.
 func (t *knownTool) locations(input json.RawMessage) (all []acpLocation) {
-	for _, path := range t.targets(input, facts.ArgumentPath, facts.ArgumentURL) {
+	for _, path := range t.targets(input, "path", "url") {
 		if u, err := url.Parse(path); err == nil && u.Scheme == "file" {
 			path = filepath.FromSlash(u.Path)
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
 // Format is how events are written.
@@ -37,10 +36,6 @@ type Options struct {
 
 	// Follow says that the stream goes on with what comes. Where neither Since nor After is set, it has nothing else.
 	Follow bool
-
-	// Facts returns what is known of a tool whose tool_declaration the journal does not have; nil
-	// for nothing. It may be nil.
-	Facts func(tool.Name) *facts.Facts
 
 	// Idle is called whenever the stream has all that there is, ten times a second. An error ends
 	// the stream. It may be nil.
@@ -103,7 +98,7 @@ func Stream(ctx context.Context, o Options, take func(Message) error) error {
 	case CloudEvents:
 		s.write = cloudEvent
 	case ACP:
-		s.write = newACP(o.Facts).message
+		s.write = newACP().message
 	default:
 		return fmt.Errorf("the format %q is not known: use %s, %s or %s", o.Format, AgentTool, CloudEvents, ACP)
 	}

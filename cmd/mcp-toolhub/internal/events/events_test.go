@@ -317,12 +317,11 @@ func TestACPPermission(t *testing.T) {
 	}
 }
 
-// TestACPKinds: each kind follows from the facts of a tool, whether the journal has its declaration or the hub knows it; arguments that name
-// files are locations, and the first target stands in the title.
+// TestACPKinds: each kind follows from the facts of a tool, which stand in the journal before its calls; arguments that name files are
+// locations, and the first target stands in the title.
 func TestACPKinds(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
-	known := map[tool.Name]*facts.Facts{}
 	want := map[string]string{}
 	for _, c := range []struct{ name, annotations, properties, kind string }{
 		{"read_file", `{"readOnlyHint":true}`, `"path":{"type":"string"}`, "read"},
@@ -337,38 +336,28 @@ func TestACPKinds(t *testing.T) {
 	} {
 		schema := json.RawMessage(`{"type":"object","properties":{` + c.properties + `}}`)
 		name := tool.MCPName("s", c.name)
-		known[name] = facts.Of(&tool.Tool{Name: name, Server: "s", Native: c.name, Title: "T " + c.name, InputSchema: schema,
-			Declaration: json.RawMessage(`{"name":"` + c.name + `","annotations":` + c.annotations + `}`)}, facts.Options{Trust: true})
+		f := facts.Of(&tool.Tool{Name: name, Server: "s", Native: c.name, InputSchema: schema, Declaration: json.RawMessage(`{"name":"` +
+			c.name + `","title":"T ` + c.name + `","annotations":` + c.annotations + `}`)}, facts.Options{Trust: true})
 		want[string(name)] = c.kind
-		j.run(j.begin(name, `{"path":"/srv/a","source_path":"/srv/a","url":"https://h/x"}`, time.Now()), tool.StatusSucceeded, persist.CallEnd{})
+		call := j.begin(name, `{"path":"/srv/a","source_path":"/srv/a","url":"https://h/x"}`, time.Now())
+		call.Name(f)
+		j.run(call, tool.StatusSucceeded, persist.CallEnd{})
 	}
-	for _, o := range []Options{{Facts: func(n tool.Name) *facts.Facts { return known[n] }}, {}} {
-		if o.Facts == nil { // then the journal has them
-			j = newJournal(t)
-			for name, f := range known {
-				d, p := declarationRecord{f.Declaration()}, profileRecord{f.PermissionProfile()}
-				if err := j.Commit(t.Context(), d, p); err != nil {
-					t.Fatal(err)
-				}
-				j.run(j.begin(name, `{"path":"/srv/a","source_path":"/srv/a","url":"https://h/x"}`, time.Now()), tool.StatusSucceeded, persist.CallEnd{})
-			}
+	got := map[string]string{}
+	for _, m := range j.acpOf(Options{}) {
+		u := m.Params.Update
+		if u.Update != "tool_call" {
+			continue
 		}
-		got := map[string]string{}
-		for _, m := range j.acpOf(o) {
-			u := m.Params.Update
-			if u.Update != "tool_call" {
-				continue
-			}
-			native, _, _ := strings.Cut(strings.TrimPrefix(u.Title, "T "), ":")
-			got[string(tool.MCPName("s", native))] = u.Kind
-			if native == "read_file" && (u.Title != "T read_file: /srv/a" || len(u.Locations) != 1 || u.Locations[0].Path != "/srv/a") {
-				t.Errorf("%+v", u)
-			}
+		native, _, _ := strings.Cut(strings.TrimPrefix(u.Title, "T "), ":")
+		got[string(tool.MCPName("s", native))] = u.Kind
+		if native == "read_file" && (u.Title != "T read_file: /srv/a" || len(u.Locations) != 1 || u.Locations[0].Path != "/srv/a") {
+			t.Errorf("%+v", u)
 		}
-		for name, kind := range want {
-			if got[name] != kind {
-				t.Errorf("%s is of the kind %q, want %q (%v)", name, got[name], kind, known[tool.Name(name)].Tags)
-			}
+	}
+	for name, kind := range want {
+		if got[name] != kind {
+			t.Errorf("%s is of the kind %q, want %q", name, got[name], kind)
 		}
 	}
 }
@@ -384,12 +373,6 @@ func TestACPCallWithoutAName(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 }
-
-// Records of facts, as a journal may hold them.
-type (
-	declarationRecord struct{ facts.Declaration }
-	profileRecord     struct{ facts.PermissionProfile }
-)
 
 // TestStreamOverHTTP: what a stream has, how it is resumed, what it refuses, and that it ends with the right to read.
 func TestStreamOverHTTP(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
 const (
@@ -24,7 +23,6 @@ const (
 type Server struct {
 	Dir    string // of the journal
 	Logger *slog.Logger
-	Facts  func(tool.Name) *facts.Facts // see Options
 
 	open atomic.Int32
 }
@@ -53,7 +51,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, may func() bool) 
 		return
 	}
 	defer s.open.Add(-1)
-	o.Dir, o.Facts = s.Dir, s.Facts
+	o.Dir = s.Dir
 	o.Damaged = func(err error) { s.Logger.Warn("a stream of events passes over a part of the journal", "error", err) }
 	out, control, beat := &begun{ResponseWriter: w}, http.NewResponseController(w), time.Now()
 	_ = control.SetWriteDeadline(time.Now().Add(writeWithin))

@@ -79,7 +79,7 @@ func (c *Configured) newGate(grants *policy.Grants, table []*tool.HubTool) (*gat
 	}
 	o := gate.Options{Dir: wd, Home: home, State: s.StateDir, Own: files, Sources: c.Own.sources(s),
 		Grants: grants, HubTools: table,
-		ToolState: c.state}
+		Execution: c.execution}
 	for _, server := range s.Upstream.Servers {
 		dir := server.Dir
 		if dir != "" && !filepath.IsAbs(dir) {

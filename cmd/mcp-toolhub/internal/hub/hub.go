@@ -158,7 +158,7 @@ func New(s *config.Settings, logger *slog.Logger, table func(*Hub) []*tool.HubTo
 	if h.Results, err = payload.Open(context.Background(), s.Stored, h.resultExpired, logger); err != nil {
 		return nil, err
 	}
-	h.events.Dir, h.events.Logger, h.events.Facts = s.Journal.Dir, logger, h.factsNamed
+	h.events.Dir, h.events.Logger = s.Journal.Dir, logger
 	if err := h.newSurfaces(first, key); err != nil {
 		return nil, err
 	}

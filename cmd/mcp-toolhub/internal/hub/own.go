@@ -126,30 +126,22 @@ func CallParams(name string, args, meta json.RawMessage) json.RawMessage {
 	return append(out, '}')
 }
 
-// factsOf returns the facts of a tool as it stands on the surface of a stranger.
+// factsOf returns the facts of a tool, with its lifecycle on the surface of a stranger.
 func (o OwnTools) factsOf(t *tool.Tool) (*facts.Facts, error) {
 	surface, err := o.Hub.Surfaces.Surface(o.Profile, Stranger())
 	if err != nil {
 		return nil, err
 	}
-	record, _ := o.Hub.Surfaces.loader.Record(surface)
 	_, offered := surface.Resolve(string(t.Name))
-	state := o.Hub.Surfaces.Now().state(t)
-	state.Deferred, state.Hidden = surface.IsDeferred(t.Name), !offered
-	for _, name := range surface.NamesOf(t.Name) {
-		if name != t.Native && name != string(t.Name) {
-			state.Aliases = append(state.Aliases, name)
-		}
-	}
-	for _, loaded := range record.LoadedTools {
-		state.AlwaysLoad = state.AlwaysLoad || loaded.ToolID == t.Name && loaded.Reason == "always_load"
-	}
+	state := facts.State{Deferred: surface.IsDeferred(t.Name), Hidden: !offered}
 	for _, st := range (Model{Hub: o.Hub}).Servers() {
 		if st.Server == t.Server && st.State != tool.ServerStopped { // one that sleeps is started by a call
 			state.Server = st.State
 		}
 	}
-	return o.Hub.Surfaces.Now().Gate.Facts(t).In(state), nil
+	f := *o.Hub.Surfaces.Now().Gate.Facts(t)
+	f.Lifecycle = f.LifecycleIn(state)
+	return &f, nil
 }
 
 // Find returns the tool of that name, also one that the policy hides from clients.
@@ -164,7 +156,7 @@ func (o OwnTools) Find(name string) (*tool.Listed, bool) {
 	return &tool.Listed{Name: string(t.Name), Tool: t, Declaration: t.Declaration}, true
 }
 
-// Shown is what tools show prints of a tool.
+// Shown is what tools show prints of a tool; as JSON with the standard's objects of it.
 func (o OwnTools) Shown(l *tool.Listed, asJSON bool) ([]byte, error) {
 	f, err := o.factsOf(l.Tool)
 	if err != nil {
@@ -174,11 +166,16 @@ func (o OwnTools) Shown(l *tool.Listed, asJSON bool) ([]byte, error) {
 	if !asJSON {
 		return ShownText(l, f, unlisted...)
 	}
-	return json.MarshalIndent(factsRecord{Tool: l.Declaration, Declaration: f.Declaration(), Interface: f.Interface(),
-		ExecutionProfile:  f.ExecutionProfile(),
-		PermissionProfile: f.PermissionProfile(), InputContract: f.InputContract(), OutputContract: f.OutputContract(),
-		SchedulerPolicy: f.SchedulerPolicy(), ExternalMappings: f.ExternalMappings(),
-		Unlisted: unlisted}, "", "  ")
+	record := map[string]any{"tool": l.Declaration, "lifecycle": f.Lifecycle}
+	if len(unlisted) > 0 {
+		record["output_schema_not_listed_to"] = unlisted
+	}
+	for _, object := range o.Hub.Surfaces.Now().Gate.Facts(l.Tool).Objects() { // as the journal has them
+		if kind := rawjson.Text(object, "object"); kind != string(tool.ObjectEvent) {
+			record[kind] = object
+		}
+	}
+	return json.MarshalIndent(record, "", "  ")
 }
 
 // withoutOutputSchema returns the known clients to which a tool is listed without its outputSchema,
