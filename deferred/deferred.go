@@ -31,10 +31,6 @@ type Options struct {
 	// Describe completes the record of a new surface. Nil: it is complete.
 	Describe func(*tool.SurfaceRecord)
 
-	// Record takes the events of surfaces, which have their records. It is called from the requests
-	// that bring them about. Nil: nobody wants them.
-	Record func(*tool.Surface, tool.Event)
-
 	// Needs says what the caller itself has to do before it can use a server; "" for nothing. Nil: always nothing.
 	Needs func(server string, caller tool.Session) string
 
@@ -72,9 +68,6 @@ type origin struct {
 func New(cfg Config, o Options) *Loader {
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Record == nil {
-		o.Record = func(*tool.Surface, tool.Event) {}
 	}
 	if len(o.Keys) == 0 {
 		key := make([]byte, 32)

@@ -67,7 +67,7 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 		return p.before.out
 	}
 	s := p.split()
-	l.keepRecord(s)
+	l.keepRecord(s, p.before)
 	if p.before != nil && p.settings.Mode != ModeNever && !p.rule.whole {
 		s.given = p.before.handedOut()
 	}
@@ -88,9 +88,6 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	}
 	l.splits[key] = s
 	l.mu.Unlock()
-	if now == nil || now.out.ID != s.out.ID {
-		l.report(now, s) // without the lock: it may wait for a disk
-	}
 	return s.out
 }
 
@@ -135,9 +132,10 @@ func (l *Loader) Record(s *tool.Surface) (tool.SurfaceRecord, bool) {
 	return known.record, ok
 }
 
-// keepRecord gives a new surface its record, and the id that follows from that: two clients,
-// profiles or policies with the same list have a surface each, because their records differ.
-func (l *Loader) keepRecord(s *split) {
+// keepRecord gives a new surface its record, its event, and the id that follows from the record: two
+// clients, profiles or policies with the same list have a surface each, because their records
+// differ. before is the surface in whose place it comes; nil for none.
+func (l *Loader) keepRecord(s, before *split) {
 	r := &s.record
 	r.SurfaceID, r.CreatedAt = "", time.Time{}
 	if l.opts.Describe != nil {
@@ -147,17 +145,12 @@ func (l *Loader) keepRecord(s *split) {
 		s.out.ID = tool.SurfaceID("srf_" + tool.Digest(text)[:26])
 	}
 	r.SurfaceID, r.CreatedAt = s.out.ID, l.opts.Now().UTC()
-	s.out.KeepRecord(r)
-}
-
-// report tells of a new surface.
-func (l *Loader) report(before, s *split) {
 	kind, data := tool.EventSurfaceCreated, map[string]any{"surface_id": string(s.out.ID), "loaded": len(s.out.Listed),
 		"deferred": len(s.out.Deferred), "excluded": len(s.record.ExcludedTools)}
-	if before != nil {
+	if before != nil && before.out.ID != s.out.ID {
 		kind, data["previous"] = tool.EventSurfaceUpdated, string(before.out.ID)
 	}
-	l.opts.Record(s.out, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: kind,
+	s.out.KeepRecord(r, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: kind,
 		Source: tool.EventSource, Subject: string(s.out.ID), Time: s.record.CreatedAt, Data: data})
 }
 

@@ -64,8 +64,7 @@ func TestSplit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var j journal
-			l := newLoader(t, Config{Default: c.settings}, Options{Record: j.surface}, c.tools)
+			l := newLoader(t, Config{Default: c.settings}, Options{}, c.tools)
 			full := surfaceOf("p", c.tools, nil)
 			s := l.Surface(full, tool.Client{Name: c.client, Apps: true})
 			if got := namesOf(s.Listed); got != c.want {
@@ -80,13 +79,14 @@ func TestSplit(t *testing.T) {
 					t.Errorf("%s is deferred and does not resolve", d.Name)
 				}
 			}
-			checkSchemas(t, j.all)
-			r := j.all[0].(tool.SurfaceRecord)
+			records := s.StandingRecords()
+			checkSchemas(t, records)
+			r := records[0].(tool.SurfaceRecord)
 			if r.SurfaceReason != c.reason || len(r.LoadedTools) != len(s.Listed) || len(r.DeferredTools) != len(s.Deferred) {
 				t.Errorf("recorded: %+v, want reason %s", r, c.reason)
 			}
-			if again := l.Surface(full, tool.Client{Name: c.client, Apps: true}); again != s || len(j.all) != 2 {
-				t.Errorf("the same question is answered anew, with %d records", len(j.all))
+			if again := l.Surface(full, tool.Client{Name: c.client, Apps: true}); again != s {
+				t.Error("the same question is answered anew")
 			}
 		})
 	}
@@ -110,9 +110,8 @@ func TestInterfacesAreLoadedForApps(t *testing.T) {
 // once finds it.
 func TestSplitBeforeServersAnswer(t *testing.T) {
 	t.Parallel()
-	var j journal
 	mail := newTool("mail", "send", "Sends mail.", "", "")
-	l := newLoader(t, always(), Options{Record: j.surface}, nil)
+	l := newLoader(t, always(), Options{}, nil)
 	list := func(pending bool, tools ...*tool.Tool) string {
 		l.Update([]tool.Catalog{{Server: "mail", Source: tool.SourceMCP, Pending: pending, Tools: tools}})
 		full := surfaceOf("p", tools, nil)
@@ -137,15 +136,15 @@ func TestSplitBeforeServersAnswer(t *testing.T) {
 // TestSplitFollows: a split changes with its inputs, and says so once.
 func TestSplitFollows(t *testing.T) {
 	t.Parallel()
-	var j journal
 	tools := shop()
-	l := newLoader(t, always(), Options{Record: j.surface}, tools)
+	l := newLoader(t, always(), Options{}, tools)
 	first := l.Surface(surfaceOf("p", tools, nil), tool.Client{})
 	if got := l.Surface(surfaceOf("p", tools, nil), tool.Client{}); got.Digest != first.Digest || got.ID != first.ID {
 		t.Error("a surface that shows the same has another digest")
 	}
-	if got := j.events(); !slices.Equal(got, []string{"tool.surface.created"}) {
-		t.Errorf("events: %q", got)
+	event := func(s *tool.Surface) tool.Event { return s.StandingRecords()[1].(tool.Event) }
+	if got := event(first); got.EventType != tool.EventSurfaceCreated {
+		t.Errorf("event: %+v", got)
 	}
 	more := append(slices.Clone(tools), newTool("zoo", "feed", "Feeds the animals.", "", ""))
 	l.Update(catalogsOf(more))
@@ -155,11 +154,12 @@ func TestSplitFollows(t *testing.T) {
 		t.Errorf("with another server there are %d deferred tools", len(second.Deferred))
 	}
 	l.Apply(Config{Default: Settings{Mode: ModeNever}})
-	if got := l.Surface(full, tool.Client{}); len(got.Deferred) != 0 || len(got.Listed) != len(more) {
-		t.Errorf("after the mode changed %d tools are deferred", len(got.Deferred))
+	third := l.Surface(full, tool.Client{})
+	if len(third.Deferred) != 0 || len(third.Listed) != len(more) {
+		t.Errorf("after the mode changed %d tools are deferred", len(third.Deferred))
 	}
-	if got := j.events(); len(got) != 3 || got[2] != "tool.surface.updated" {
-		t.Errorf("events: %q", got)
+	if got := event(third); got.EventType != tool.EventSurfaceUpdated || got.Data["previous"] != string(second.ID) {
+		t.Errorf("event: %+v", got)
 	}
 	for i, c := range []struct {
 		settings Settings
@@ -201,14 +201,13 @@ func TestSplitFollows(t *testing.T) {
 func TestLargeRecord(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]int{maxRecorded: maxRecorded, maxRecorded + 100: 11} { // 100 tools a server
-		var j journal
-		l := newLoader(t, Config{}, Options{Record: j.surface}, manyTools(n))
-		l.Surface(surfaceOf("p", manyTools(n), nil), tool.Client{})
-		r := j.all[0].(tool.SurfaceRecord)
+		l := newLoader(t, Config{}, Options{}, manyTools(n))
+		records := l.Surface(surfaceOf("p", manyTools(n), nil), tool.Client{}).StandingRecords()
+		r := records[0].(tool.SurfaceRecord)
 		if len(r.DeferredTools) != want || r.SelectionPolicy["deferred_total"] != n || want == 11 && r.DeferredTools[10] != "mcp.server10.*" {
 			t.Errorf("of %d deferred tools %d stand in the record, %q", n, len(r.DeferredTools), r.DeferredTools[len(r.DeferredTools)-1])
 		}
-		checkSchemas(t, j.all)
+		checkSchemas(t, records)
 	}
 }
 
@@ -449,7 +448,7 @@ func TestSurfaceIDFollowsItsRecord(t *testing.T) {
 	var policy atomic.Value
 	policy.Store("one")
 	start := func() *Loader {
-		return newLoader(t, Config{}, Options{Record: new(journal).surface,
+		return newLoader(t, Config{}, Options{
 			Describe: func(r *tool.SurfaceRecord) { r.PolicyRefs = []string{"policy:" + policy.Load().(string)} }}, shop())
 	}
 	l, ids := start(), map[tool.SurfaceID]string{}

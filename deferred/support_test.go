@@ -91,9 +91,6 @@ func (j *journal) record(r ...tool.Record) {
 	j.all = append(j.all, r...)
 }
 
-// surface takes a surface and its event.
-func (j *journal) surface(s *tool.Surface, e tool.Event) { j.record(append(s.StandingRecords(), e)...) }
-
 // events are the types of the events so far, and their subjects.
 func (j *journal) events() (out []string) {
 	j.mu.Lock()

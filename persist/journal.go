@@ -314,15 +314,13 @@ func (b *batch) finish(err error) {
 }
 
 // enqueue encodes records and adds them to the batch that is being collected.
-func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Record, names ...tool.Standing) (t ticket,
-	err error) {
-	t, err = j.enqueueUntil(ctx.Done(), durable, records, names...)
+func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Record) (t ticket, err error) {
+	t, err = j.enqueueUntil(ctx.Done(), durable, records)
 	return t, becauseOf(ctx, err)
 }
 
 // enqueueUntil is enqueue that waits for room until done.
-func (j *Journal) enqueueUntil(done <-chan struct{}, durable bool, records []tool.Record,
-	names ...tool.Standing) (t ticket, err error) {
+func (j *Journal) enqueueUntil(done <-chan struct{}, durable bool, records []tool.Record) (t ticket, err error) {
 	room := j.lines.Get().(*lineRoom)
 	lines := room.text[:0]
 	defer func() { j.giveBack(room, lines) }()
@@ -333,7 +331,7 @@ func (j *Journal) enqueueUntil(done <-chan struct{}, durable bool, records []too
 		}
 		lines = endLine(lines, n)
 	}
-	return j.put(done, durable, entry{lines, len(records), names, nil})
+	return j.put(done, durable, entry{lines, len(records), nil, nil})
 }
 
 // lineRoom is where lines are made. No record has one of its own: many wait for their calls.

@@ -2,7 +2,6 @@ package persist
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -28,15 +27,6 @@ type standingLine[R any] struct {
 	Version int         `json:"version"`
 	Key     string      `json:"key"`
 	Records []R         `json:"records"`
-}
-
-// AppendNaming is Append for records that name s.
-func (j *Journal) AppendNaming(ctx context.Context, s tool.Standing, records ...tool.Record) error {
-	t, err := j.enqueue(ctx, false, records, s)
-	if t.write {
-		go j.write()
-	}
-	return err
 }
 
 // standing returns lines with what b names and the current file does not hold, and their keys.

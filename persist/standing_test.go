@@ -29,8 +29,10 @@ func TestFilesHoldWhatTheyName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	event := tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventType: tool.EventSurfaceCreated, Data: map[string]any{"surface_id": "srf_2"}}
-	if err := j.AppendNaming(t.Context(), surface("srf_2"), event); err != nil {
+	first, end := OrdinaryCall()
+	first.Name(surface("srf_2"))
+	FinishCall(first)
+	if err := j.End(t.Context(), first, end); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 40 {

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -200,7 +199,7 @@ func (r *ResultRules) Cuts() bool {
 func (s *Surface) WithResults(r *ResultRules, key string) *Surface {
 	out := *s
 	out.Results, out.ResultsKey, out.ForClient = r, key, true
-	out.texts, out.record = new(listTexts), new(atomic.Pointer[SurfaceRecord])
+	out.texts, out.record = new(listTexts), nil
 	out.Digest = Digest([]byte(s.Digest + "\n" + key))
 	out.ID = SurfaceID("srf_" + out.Digest[:26])
 	listed := append([]Listed(nil), s.Listed...)

@@ -57,7 +57,8 @@ type Surface struct {
 	deferred map[Name]*Listed
 	given    *atomic.Bool // nil where nothing was split from it
 	texts    *listTexts
-	record   *atomic.Pointer[SurfaceRecord]
+	record   *SurfaceRecord // nil: it has none
+	created  Event          // of record
 }
 
 // StandingKey implements Standing.
@@ -65,25 +66,25 @@ func (s *Surface) StandingKey() string { return string(s.ID) }
 
 // StandingRecords implements Standing.
 func (s *Surface) StandingRecords() []Record {
-	if s.record == nil || s.record.Load() == nil {
+	if s.record == nil {
 		return nil
 	}
-	return []Record{*s.record.Load()}
+	return []Record{*s.record, s.created}
 }
 
 // DeferredTokens is about how many tokens of tools a list of the surface leaves out because they are deferred.
 func (s *Surface) DeferredTokens() int {
-	if s.record == nil || s.record.Load() == nil {
+	if s.record == nil {
 		return 0
 	}
-	policy := s.record.Load().SelectionPolicy
-	all, _ := policy["estimated_tokens"].(int)
-	loaded, _ := policy["loaded_tokens"].(int)
+	all, _ := s.record.SelectionPolicy["estimated_tokens"].(int)
+	loaded, _ := s.record.SelectionPolicy["loaded_tokens"].(int)
 	return max(0, all-loaded) // with the hub's own tools a list may be larger
 }
 
-// KeepRecord keeps the record of the surface, for those that name it.
-func (s *Surface) KeepRecord(r *SurfaceRecord) { s.record.Store(r) }
+// KeepRecord keeps the record of the surface and the event that it is there, for calls that name it.
+// It is called before others know of the surface.
+func (s *Surface) KeepRecord(r *SurfaceRecord, created Event) { s.record, s.created = r, created }
 
 // listTexts are texts of Listed: for clients of revisions before 2026-07-28, and for those of that revision.
 type listTexts [2]atomic.Pointer[[]byte]
@@ -126,7 +127,7 @@ func NewSurfaceNamed(id SurfaceID, profile, style, digest string, listed []Liste
 		return all
 	}
 	return &Surface{ID: id, Profile: profile, Style: style, Digest: digest, Listed: listed, Excluded: excluded,
-		names: sync.OnceValue(resolve), texts: new(listTexts), record: new(atomic.Pointer[SurfaceRecord])}
+		names: sync.OnceValue(resolve), texts: new(listTexts)}
 }
 
 // CodePolicyBlocked is the Exclusion.Code of tools that the policy leaves out.
@@ -136,7 +137,7 @@ const CodePolicyBlocked = "policy_blocked"
 // hidden says by canonical name what keeps each out: the reason stands in Excluded, which no client sees.
 func (s *Surface) Without(hidden map[Name]string, own ...*HubTool) *Surface {
 	out := *s
-	out.texts, out.record = new(listTexts), new(atomic.Pointer[SurfaceRecord])
+	out.texts, out.record = new(listTexts), nil
 	out.Listed = make([]Listed, 0, len(s.Listed))
 	out.Excluded = append([]Exclusion(nil), s.Excluded...)
 	out.withheld, out.full, out.hidden = make(map[Name]*Tool), s, hidden
@@ -224,7 +225,7 @@ func (s *Surface) With(split Split) *Surface {
 	out := *s
 	out.ID, out.Digest, out.Listed, out.Deferred = split.ID, split.Digest, split.Listed, split.Deferred
 	out.MaxTools = split.MaxTools
-	out.given, out.texts, out.record = new(atomic.Bool), new(listTexts), new(atomic.Pointer[SurfaceRecord])
+	out.given, out.texts, out.record = new(atomic.Bool), new(listTexts), nil
 	out.own, out.ownFirst, out.deferred = split.Own, split.OwnFirst, make(map[Name]*Listed, len(split.Deferred))
 	for i := range split.Deferred {
 		out.deferred[split.Deferred[i].Tool.Name] = &split.Deferred[i]

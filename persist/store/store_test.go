@@ -98,6 +98,7 @@ type did struct {
 	noted, open                  bool   // it has a line before its end; it has no end
 	task                         string // the result of the task that it becomes; "" for none
 	running                      func() // is done while its line before the end is there
+	names                        tool.Standing
 }
 
 // write writes a call, and returns its id.
@@ -114,6 +115,9 @@ func (j *journal) write(t testing.TB, d did) tool.InvocationID {
 	c.Input.Model = json.RawMessage(`{}`)
 	if d.input != "" {
 		c.Input.Model = json.RawMessage(d.input)
+	}
+	if d.names != nil {
+		c.Name(d.names)
 	}
 	c.Decide(&tool.PermissionDecision{Behavior: tool.Allow, Reason: map[string]any{"by": d.approver}}, at)
 	c.Move(tool.StatusQueued, at)
@@ -331,10 +335,10 @@ func TestLines(t *testing.T) {
 		s := open()
 		running := j.write(t, did{tool: "mcp.a.b", open: true})
 		noted := j.write(t, did{tool: "mcp.a.b", noted: true})
-		if err := j.AppendNaming(t.Context(), standing{}, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventType: "tool.surface.created"}); err != nil {
+		if err := j.Append(t.Context(), tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventType: "tool.surface.created"}); err != nil {
 			t.Fatal(err)
 		}
-		j.write(t, did{tool: "mcp.a.b"})
+		j.write(t, did{tool: "mcp.a.b", names: standing{}})
 		j.fill(t, s)
 		derived := make(map[tool.InvocationID][]string)
 		if err := persist.Read(j.dir, func(o json.RawMessage) bool {

@@ -290,7 +290,7 @@ func (h *Hub) newSurfaces(first *Configured, key []byte) error {
 		h.meaning, options.Meaning = store, store
 	}
 	loader := deferred.New(s.Deferred, deferred.Options{Keys: keys, Describe: h.describeSurface,
-		Record: h.recordSurface, Needs: h.Group.Needs,
+		Needs:  h.Group.Needs,
 		Search: options, HubTools: h.hubTools})
 	h.Surfaces = &surfaces{group: h.Group, loader: loader}
 	h.Surfaces.configured.Store(first)
@@ -302,13 +302,6 @@ func (h *Hub) newSurfaces(first *Configured, key []byte) error {
 func (h *Hub) describeSurface(r *tool.SurfaceRecord) {
 	r.PolicyRefs = []string{"policy:" + h.Surfaces.Now().Gate.Engine().Version()}
 	r.RuntimeRefs = []string{"mcp-toolhub/" + Version()}
-}
-
-// recordSurface writes a new surface to the journal. The request that brought it about does not wait for that.
-func (h *Hub) recordSurface(s *tool.Surface, event tool.Event) {
-	if err := h.journal.AppendNaming(context.Background(), s, event); err != nil {
-		h.Logger.Warn("a surface is not in the journal", "error", err)
-	}
 }
 
 // Close stops the servers and then the journal. kill cuts the polite part short.

@@ -166,7 +166,11 @@ func (o OwnTools) Shown(l *tool.Listed, asJSON bool) ([]byte, error) {
 	if !asJSON {
 		return ShownText(l, f, unlisted...)
 	}
-	record := map[string]any{"tool": l.Declaration, "lifecycle": f.Lifecycle}
+	surface, err := o.Hub.Surfaces.Surface(o.Profile, Stranger())
+	if err != nil {
+		return nil, err
+	}
+	record := map[string]any{"tool": l.Declaration, "lifecycle": f.Lifecycle, "names": surface.NamesOf(l.Tool.Name)}
 	if len(unlisted) > 0 {
 		record["output_schema_not_listed_to"] = unlisted
 	}
