@@ -202,7 +202,7 @@ func (v *decision) grant(g *Grant) {
 	if g.session != nil {
 		v.source = sourceSession
 	}
-	v.message, v.by = "a person allowed this before", g.By
+	v.message, v.by = "an earlier answer allows this", g.By
 	if g.Then == tool.Deny {
 		v.message = "a person denied this for good"
 		if g.Says != "" {

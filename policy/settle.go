@@ -65,7 +65,7 @@ func (e *Engine) Settle(r Request, a Settlement) (tool.PermissionDecision, error
 		refs: again.refs, mode: again.mode, now: again.now, blocked: again.blocked, exact: again.exact,
 		once: again.once}
 	if a.Choice.Allows() {
-		v.behavior, v.message = tool.Allow, "a person allowed this call"
+		v.behavior, v.message = tool.Allow, "an answer allowed this call"
 	} else if a.Dismissed {
 		v.message = "the question about this call was dismissed without an answer"
 	} else if !a.Choice.IsValid() {

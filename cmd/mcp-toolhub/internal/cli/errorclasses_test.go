@@ -35,7 +35,7 @@ func failingCalls() map[string]failing {
 		return `{"error":{"code":` + code + `,"message":"no","data":` + data + `}}`
 	}
 	return map[string]failing{
-		"unknown_tool": {tool: "mcp.s.nothing", args: `{}`, of: "hub.unknown_tool", code: "unknown_tool",
+		"unknown_tool": {tool: "mcp.s.nothing", args: `{}`, of: "hub.unknown_tool", code: "tool_not_available",
 			native: `{"code":-32602,"message":"unknown tool \"mcp.s.nothing\": list the tools and use a name from there"}`},
 		"invalid_arguments":        {tool: "mcp.s.fail", args: fails("-32602", `["`+errorSecret+`"]`), code: "upstream_error", native: `{"code":-32602,"data":["[masked]"],"message":"no"}`},
 		"schema_validation_failed": {tool: "mcp.s.typed", args: `{"path":7}`, code: "schema_validation_failed"},

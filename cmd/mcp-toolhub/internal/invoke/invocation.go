@@ -207,6 +207,9 @@ func (inv *invocation) describe() {
 	inv.described = true
 	in := &inv.record.Input
 	in.Model, in.ModelRef = inv.inline(inv.inputs.model)
+	if len(inv.shown(inv.inputs.model)) != len(inv.inputs.model) { // a batch: its calls have the rest
+		in.ModelRef = inv.ref(inv.inputs.model)
+	}
 	if rawjson.IsNull(inv.inputs.model) && inv.inputs.observable != nil {
 		in.Observable = inv.inputs.observable
 	}

@@ -143,6 +143,7 @@ func (inv *invocation) decideResult(o *Options, rule tool.ResultRule, ours bool)
 		said.text = fmt.Sprintf("The tool has run, and its result of %d bytes is dropped: results of more than %d "+
 			"characters are not passed on "+
 			"here, so ask it for less.", len(native), rule.MaxChars)
+		d.Reason = said.text
 	case !rule.Cuts():
 	case !ours:
 		d.Strategy, d.Reason = tool.StrategyInline,

@@ -35,6 +35,8 @@ func (inv *invocation) redact(log *slog.Logger) {
 	case mode == tool.RedactRedact && inv.outcome.Result == nil:
 		inv.outcome.Err, inv.end.Redacted = rpc, n
 	case mode == tool.RedactRedact:
+		inv.record.PersistResult(&tool.ResultPersistence{Strategy: tool.StrategyRedact, Redaction: tool.Redacted,
+			OriginalSize: len(inv.outcome.Result), PreviewSize: len(result)}, inv.now())
 		inv.setResult(tool.Reply{Result: result})
 		inv.end.Redacted = n
 	default:
