@@ -129,7 +129,10 @@ func (v *Version) Objects(key string) []json.RawMessage {
 }
 
 func (v *Version) declaration() json.RawMessage {
-	output := v.schema("outputSchema")
+	output, checked := v.schema("outputSchema"), Validate("")
+	if output != nil {
+		checked = ValidateWarn
+	}
 	return object(ObjectDeclaration, "",
 		member{"tool_id", v.Tool}, member{"namespace", v.namespace()}, member{"name", v.Native},
 		member{"search_hint", v.searchHint()}, member{"title", given(v.title())},
@@ -142,7 +145,8 @@ func (v *Version) declaration() json.RawMessage {
 			member{"validation", v.Validate}, member{"sensitive_fields", list(v.Sensitive)},
 			member{"internal_only_fields", list(v.Internal)}, member{"target_fields", list(v.Targets)})},
 		member{"output_contract", object(ObjectOutputContract, everyOutputContract,
-			member{"output_schema", output}, member{"structured", output != nil})},
+			member{"output_schema", output}, member{"structured", output != nil},
+			member{"validation", given(checked)})},
 		member{"interface_ref", v.ref("interface")}, member{"execution_profile_ref", v.ref("execution")},
 		member{"permission_profile_ref", v.ref("permission")}, member{"external_mappings", v.mappings()},
 		// as the origin wrote them: untrusted
