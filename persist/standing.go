@@ -99,7 +99,7 @@ func (d *deriver) standing(line json.RawMessage, yield func(json.RawMessage) boo
 			objects = v.Objects(l.Key)
 		}
 		for _, o := range objects {
-			if space := rawjson.Text(o, "namespace_id"); space != "" && !d.isNew("namespace "+space) {
+			if space := rawjson.Text(o, "namespace_id"); space != "" && !d.isNew("namespace_id "+space) {
 				continue
 			}
 			if !yield(o) {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,5 +74,22 @@ func TestFilesHoldWhatTheyName(t *testing.T) {
 	})
 	if err != nil || records != 1 {
 		t.Errorf("%d records of one surface, %v", records, err)
+	}
+}
+
+// TestObjectsOfEarlierHubs: a journal in which the objects of a tool stand themselves is read as it is.
+func TestObjectsOfEarlierHubs(t *testing.T) {
+	t.Parallel()
+	old := []string{`{"object":"tool_namespace","schema_version":"0.2.0","namespace_id":"mcp.s"}`,
+		`{"object":"tool_declaration","schema_version":"0.2.0","tool_id":"mcp.s.echo","aliases":[]}`}
+	lines := []json.RawMessage{json.RawMessage(`{"object":"standing_records","version":1,"key":"namespace mcp.s","records":[` + old[0] + `]}`),
+		json.RawMessage(`{"object":"standing_records","version":1,"key":"k","records":[` + old[1] + `]}`)}
+	var got []string
+	err := Derive(append(lines, lines...), func(object json.RawMessage) bool {
+		got = append(got, string(object))
+		return true
+	})
+	if err != nil || !slices.Equal(got, old) {
+		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -213,15 +211,6 @@ func (s *Surface) WithResults(r *ResultRules, key string) *Surface {
 			}
 		}
 	}
-	out.Listed = listed
-	out.names = sync.OnceValue(func() map[string]*Listed {
-		names := maps.Clone(s.names())
-		for name, l := range names {
-			if i, ok := at[l.Tool.Name]; ok {
-				names[name] = &listed[i]
-			}
-		}
-		return names
-	})
+	out.Listed, out.names = listed, s.namesIn(listed, at)
 	return &out
 }

@@ -165,8 +165,13 @@ func (s *Surface) Without(hidden map[Name]string, own ...*HubTool) *Surface {
 	out.Digest = Digest(append(text, names...))
 	out.Audience = Digest(names) // the same while other tools come and go
 	out.ID = SurfaceID("srf_" + out.Digest[:26])
-	listed := out.Listed
-	out.names = sync.OnceValue(func() map[string]*Listed {
+	out.names = s.namesIn(out.Listed, at)
+	return &out
+}
+
+// namesIn are the names of s, for those of its tools that are in listed. at says where each is.
+func (s *Surface) namesIn(listed []Listed, at map[Name]int) func() map[string]*Listed {
+	return sync.OnceValue(func() map[string]*Listed {
 		names := make(map[string]*Listed, len(s.names()))
 		for name, l := range s.names() {
 			if i, ok := at[l.Tool.Name]; ok {
@@ -175,7 +180,6 @@ func (s *Surface) Without(hidden map[Name]string, own ...*HubTool) *Surface {
 		}
 		return names
 	})
-	return &out
 }
 
 // Resolve returns the tool that name stands for on this surface, by any of its names.
