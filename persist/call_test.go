@@ -228,7 +228,7 @@ func TestBrokenCallRecords(t *testing.T) {
 			}
 			return true
 		})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ":2 ") || results != 2 {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ", byte ") || results != 2 {
 			t.Errorf("%s: %d results, %v", line, results, err)
 		}
 	}

@@ -56,9 +56,9 @@ func (p *profiled) says(name, member string, seen any) {
 
 // journaled reports whether a line of the journal has text.
 func (p *profiled) journaled(text string) (has bool) {
-	if err := persist.ReadLines(filepath.Join(p.state, "journal"), func(line json.RawMessage) (bool, error) {
+	if err := persist.NewLines(filepath.Join(p.state, "journal"), map[string]int64{}, func(line json.RawMessage) bool {
 		has = has || strings.Contains(string(line), text)
-		return true, nil
+		return true
 	}); err != nil {
 		p.Error(err)
 	}
@@ -142,7 +142,7 @@ func TestProfilesSayWhatHappens(t *testing.T) {
 	writeFile(t, file, "")
 	for !strings.Contains(next(), second.id) {
 	}
-	p.says("mcp.s.wait", "max_parallel", together)
+	p.says("mcp.s.wait", "concurrency", map[bool]string{true: "exclusive"}[together == 1])
 	p.says("mcp.s.wait", "supports_cancel", p.received("notifications/cancelled") > 1 || p.status("mcp.s.wait") != "succeeded")
 	p.says("mcp.s.wait", "interrupt_behavior", "block")
 
@@ -278,9 +278,7 @@ func TestProfilesOfAllKindsSayWhatHappens(t *testing.T) {
 				reports := strings.Count(strings.Join(p.w.send(p.w.call(name, arguments, token)), " "), `"notifications/progress"`)
 				p.says(name, "supports_progress", reports > 0)
 			}
-			for _, none := range []string{"timeout_ms", "max_parallel"} {
-				p.says(name, none, nil)
-			}
+			p.says(name, "timeout_ms", nil)
 		}
 	})
 }
@@ -318,7 +316,7 @@ func (p *profiled) ofServer(c *canceling, prefix string, heard func() string) {
 	p.says(hang, "supports_cancel", p.canceled(hang, 2))
 	p.says(hang, "interrupt_behavior", "cancel")
 	p.says(hang, "supports_progress", true)
-	p.says(hang, "max_parallel", together)
+	p.says(hang, "concurrency", map[bool]string{true: "exclusive"}[together == 1])
 
 	p.w.send(p.w.call(prefix+"sleep", `{"ms":60000}`, ""))
 	if s := p.status(prefix + "sleep"); s != "timed_out" {

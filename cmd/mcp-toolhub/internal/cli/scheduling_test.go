@@ -13,9 +13,9 @@ import (
 func readJournal(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder
-	if err := persist.ReadLines(filepath.Join(dir, "state", "mcp-toolhub", "journal"), func(line json.RawMessage) (bool, error) {
+	if err := persist.NewLines(filepath.Join(dir, "state", "mcp-toolhub", "journal"), map[string]int64{}, func(line json.RawMessage) bool {
 		all.Write(append(line, '\n'))
-		return true, nil
+		return true
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -99,11 +99,11 @@ func (f *followed) results() (all []tool.Result, lines []string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	_ = persist.ReadLines(dir, func(line json.RawMessage) (bool, error) {
+	_ = persist.NewLines(dir, map[string]int64{}, func(line json.RawMessage) bool {
 		if strings.HasPrefix(string(line), `{"object":"task_record"`) {
 			lines = append(lines, string(line))
 		}
-		return true, nil
+		return true
 	})
 	return all, lines
 }
