@@ -74,14 +74,14 @@ func BenchmarkEndBesideStore(b *testing.B) {
 func benchEndBesideStore(b *testing.B, callers int) {
 	dir := b.TempDir()
 	logger := slog.New(slog.DiscardHandler)
-	j, err := persist.Open(persist.JournalConfig{Dir: filepath.Join(dir, "journal"), SyncWithin: 20 * time.Millisecond}, logger)
-	if err != nil {
-		b.Fatal(err)
-	}
 	open := func(ctx context.Context) (store.Store, error) {
 		return store.OpenSQLite(ctx, filepath.Join(dir, store.FileName))
 	}
 	filler := store.NewFiller(open, filepath.Join(dir, "journal"), persist.RecordsConfig{}, logger)
+	j, err := persist.Open(persist.JournalConfig{Dir: filepath.Join(dir, "journal"), SyncWithin: 20 * time.Millisecond, Kept: filler}, logger)
+	if err != nil {
+		b.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(b.Context())
 	var filling sync.WaitGroup
 	filling.Go(func() { filler.Run(ctx, j) })

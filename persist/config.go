@@ -36,7 +36,22 @@ type RecordsConfig struct {
 // Keeper keeps what a journal holds: only files that it has are removed. Where it cannot have them,
 // and the files take MaxFiles times MaxBytes, new calls are refused. Its methods answer at once.
 type Keeper interface {
+	Take(w Written)                   // was written; a Keeper that does not keep it reads the file
 	Has(file string, size int64) bool // it has the file up to that size
 	Hurry()                           // files would be removed if it had them
 	Healthy() error                   // why it cannot have more; nil: it can, or has not tried
+}
+
+// Written is what one write has added to a file of the journal.
+type Written struct {
+	File  string // its name
+	At    int64  // where Text begins in the file
+	Text  []byte // whole lines
+	Calls []Line // those that are call records, in their order
+}
+
+// Line is a line of what was written.
+type Line struct {
+	At int64 // where it begins in Text
+	Summary
 }

@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -111,8 +112,8 @@ func (f *files) write(b *batch) (lost int, err error) {
 
 // put is write without looking for room, for a batch with these standing records before it.
 func (f *files) put(b *batch, standing []byte, keys []string) (lost int, err error) {
+	text, at := b.bytes, f.size
 	if len(b.bytes) > 0 {
-		text := b.bytes
 		if len(standing) > 0 {
 			text = append(standing, text...)
 		}
@@ -128,7 +129,16 @@ func (f *files) put(b *batch, standing []byte, keys []string) (lost int, err err
 		f.unsynced += b.records
 	}
 	if b.durable && f.cfg.SyncWithin == 0 {
-		return f.sync()
+		if lost, err := f.sync(); err != nil {
+			return lost, err
+		}
+	}
+	if f.cfg.Kept != nil && len(text) > 0 {
+		w := Written{filepath.Base(f.path), at, bytes.Clone(text), slices.Clone(b.calls)}
+		for i := range w.Calls {
+			w.Calls[i].At += int64(len(standing))
+		}
+		f.cfg.Kept.Take(w)
 	}
 	return 0, nil
 }

@@ -19,6 +19,8 @@ type keeper struct {
 	hurried chan struct{}
 }
 
+func (k *keeper) Take(persist.Written) {}
+
 func (k *keeper) Has(string, int64) bool { return k.has.Load() }
 
 func (k *keeper) Healthy() error {

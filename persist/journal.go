@@ -54,7 +54,6 @@ type Journal struct {
 	stopped chan struct{} // closed when all is written and the file is closed
 	lines   sync.Pool     // of *lineRoom: where callers encode
 	never   chan struct{} // closed: for whoever does not wait
-	wrote   chan struct{} // has a value after a write
 
 	mu      sync.Mutex
 	next    *batch      // being collected
@@ -97,6 +96,7 @@ type batch struct {
 	bytes   []byte
 	records int
 	names   []tool.Standing // what the records name
+	calls   []Line          // the lines of calls in bytes, where there is a Keeper
 	durable bool            // somebody waits for it, or is about to write it
 	due     bool            // it was held for long enough, or is large enough
 
@@ -136,7 +136,7 @@ func Open(cfg JournalConfig, logger *slog.Logger) (*Journal, error) {
 
 func newJournal(f *files, logger *slog.Logger) *Journal {
 	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: newBatch(room{}),
-		never: make(chan struct{}), wrote: make(chan struct{}, 1), open: make(openCalls)}
+		never: make(chan struct{}), open: make(openCalls)}
 	close(j.never)
 	f.carry = j.carry
 	j.lines.New = func() any { return new(lineRoom) }
@@ -165,10 +165,11 @@ func makeDir(dir string) error {
 type room struct {
 	bytes []byte
 	names []tool.Standing
+	calls []Line
 }
 
 func newBatch(r room) *batch {
-	return &batch{bytes: r.bytes[:0], names: r.names[:0]}
+	return &batch{bytes: r.bytes[:0], names: r.names[:0], calls: r.calls[:0]}
 }
 
 // isReady reports whether what was collected is to be written now. It is called with the journal's
@@ -331,7 +332,7 @@ func (j *Journal) enqueueUntil(done <-chan struct{}, durable bool, records []too
 		}
 		lines = endLine(lines, n)
 	}
-	return j.put(done, durable, entry{lines, len(records), nil, nil})
+	return j.put(done, durable, entry{lines: lines, records: len(records)})
 }
 
 // lineRoom is where lines are made. No record has one of its own: many wait for their calls.
@@ -353,7 +354,8 @@ type entry struct {
 	lines   []byte
 	records int
 	names   []tool.Standing
-	open    *Call // of which this is a line, and not the last one; nil for none
+	line    *callRecord // that lines has alone; nil where it has others
+	open    *Call       // of which this is a line, and not the last one; nil for none
 }
 
 // put adds an entry to the batch that is being collected. It waits for room until done. Where
@@ -367,6 +369,9 @@ func (j *Journal) put(done <-chan struct{}, durable bool, e entry) (t ticket, er
 	b := j.next
 	if !durable && len(b.bytes) == 0 {
 		j.holdBack()
+	}
+	if e.line != nil && j.files.cfg.Kept != nil {
+		b.calls = append(b.calls, Line{int64(len(b.bytes)), e.line.summary()})
 	}
 	b.bytes = append(b.bytes, e.lines...)
 	b.records += e.records
@@ -466,10 +471,6 @@ func (j *Journal) waitForRoom(done <-chan struct{}, n int) error {
 		j.mu.Lock()
 	}
 }
-
-// Wrote returns a channel that has a value once something was written after the last value was
-// taken. One goroutine reads it.
-func (j *Journal) Wrote() <-chan struct{} { return j.wrote }
 
 // Queued returns how many bytes of records wait to be written.
 func (j *Journal) Queued() int {

@@ -70,7 +70,7 @@ func (j *Journal) putCall(done <-chan struct{}, c *Call, end *CallEnd, durable b
 	if err != nil {
 		return t, fmt.Errorf("encode the record of %q: %w", c.Invocation, err)
 	}
-	e := entry{lines, 1, c.names, nil}
+	e := entry{lines: lines, records: 1, names: c.names, line: &room.call}
 	if end == nil {
 		e.open = c
 	}

@@ -99,17 +99,12 @@ func (j *Journal) finish(b *batch, lost int, err error) {
 	j.queued -= len(b.bytes)
 	if cap(b.bytes) <= keepBytes {
 		clear(b.names)
-		j.spare = room{b.bytes, b.names}
+		clear(b.calls)
+		j.spare = room{b.bytes, b.names, b.calls}
 	}
 	if within := j.files.cfg.SyncWithin; within > 0 && err == nil && !j.trailing {
 		j.trailing = true
 		j.behind.Reset(within)
-	}
-	if err == nil {
-		select {
-		case j.wrote <- struct{}{}:
-		default:
-		}
 	}
 	j.signalRoom()
 	j.current = nil

@@ -75,14 +75,14 @@ func eachLineOf(dir string, f journalFile, from int64, yield func(line []byte, n
 // false. read says how many bytes of each file, by its name, the caller has: NewLines counts each
 // line there once yield has had it, and takes out files that are gone. Lines that are no JSON are
 // counted and passed over. Hubs may be writing meanwhile. A journal that does not exist yet has no
-// lines.
-func NewLines(dir string, read map[string]int64, yield func(line json.RawMessage) bool) error {
+// lines. The file named but is left out.
+func NewLines(dir, but string, read map[string]int64, yield func(line json.RawMessage) bool) error {
 	files, err := listFiles(dir, read)
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		if f.end <= read[f.name] {
+		if f.name == but || f.end <= read[f.name] {
 			continue
 		}
 		more, err := eachLineOf(dir, f, read[f.name], func(line []byte, next int64) bool {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -58,7 +59,7 @@ func (s *database) Has(file string, size int64) bool {
 	return s.read[file] >= size
 }
 
-func (s *database) Fill(ctx context.Context, dir string) (more bool, err error) {
+func (s *database) Fill(ctx context.Context, dir string, recent []persist.Written) (more bool, err error) {
 	s.filling.Lock()
 	defer s.filling.Unlock()
 	s.mu.Lock()
@@ -67,10 +68,10 @@ func (s *database) Fill(ctx context.Context, dir string) (more bool, err error) 
 	if s.moved() {
 		return false, fmt.Errorf("write the record store %q: %w", s.path, errMoved)
 	}
-	if !persist.HasNewLines(dir, known) {
+	if len(recent) == 0 && !persist.HasNewLines(dir, known) {
 		return false, nil
 	}
-	if more, err = s.fill(ctx, dir); err != nil {
+	if more, err = s.fill(ctx, dir, recent); err != nil {
 		return false, fmt.Errorf("write the record store %q: %w%s", s.path, err, s.advice(err))
 	}
 	return more, nil
@@ -79,31 +80,31 @@ func (s *database) Fill(ctx context.Context, dir string) (more bool, err error) 
 // FillUp fills the store until it has all that the journal in dir had.
 func FillUp(ctx context.Context, s Store, dir string) error {
 	for {
-		if more, err := s.Fill(ctx, dir); err != nil || !more {
+		if more, err := s.Fill(ctx, dir, nil); err != nil || !more {
 			return err
 		}
 	}
 }
 
 // fill is one transaction of Fill. more says that there may be more to take in.
-func (s *database) fill(ctx context.Context, dir string) (more bool, err error) {
+func (s *database) fill(ctx context.Context, dir string, recent []persist.Written) (more bool, err error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, fillWithin)
 	defer cancel()
-	tx, err := s.begin(ctx)
+	f, err := s.write(ctx)
 	if err != nil {
 		return false, err
 	}
-	defer tx.Rollback() // does nothing after the commit
-	read, err := s.readSizes(ctx, tx)
+	defer f.tx.Rollback() // does nothing after the commit
+	read, err := s.readSizes(ctx, f.tx)
 	if err != nil {
 		return false, err
 	}
 	before := maps.Clone(read)
-	f := filling{tx: tx, dialect: &s.dialect, prepared: make(map[string]*sql.Stmt), deferred: make(map[string]int64)}
+	live := f.recent(ctx, read, recent)
 	bytes := 0
-	readErr := persist.NewLines(dir, read, func(line json.RawMessage) bool {
-		f.take(ctx, line)
+	readErr := persist.NewLines(dir, live, read, func(line json.RawMessage) bool {
+		f.take(ctx, summaryOf(line), line)
 		bytes += len(line)
 		more = bytes >= batchBytes || time.Since(began) > fillWithin/2
 		return f.err == nil && !more
@@ -126,13 +127,62 @@ func (s *database) fill(ctx context.Context, dir string) (more bool, err error) 
 	if err := errors.Join(f.err, readErr); err != nil {
 		return false, err
 	}
-	if err := tx.Commit(); err != nil {
+	if err := f.tx.Commit(); err != nil {
 		return false, err
 	}
 	s.mu.Lock()
 	s.read = read
 	s.mu.Unlock()
 	return more, nil
+}
+
+// recent takes in what was written of late and is not read yet. It returns the file that was written last, whose
+// rest comes the same way; "" where lines before these are missing, so that the files have to be read.
+func (f *filling) recent(ctx context.Context, read map[string]int64, recent []persist.Written) (live string) {
+	ended := make(map[tool.InvocationID]bool) // with a line that replaces those before it
+	for _, w := range recent {
+		for i := range w.Calls {
+			if c := &w.Calls[i]; c.Whole {
+				ended[c.Invocation] = true
+			}
+		}
+	}
+	for _, w := range recent {
+		calls, at := w.Calls, int64(0)
+		for line := range bytes.Lines(w.Text) {
+			from := at
+			at += int64(len(line))
+			known := len(calls) > 0 && calls[0].At == from
+			var s persist.Summary
+			if known {
+				s, calls = calls[0].Summary, calls[1:]
+			}
+			switch has := read[w.File]; {
+			case has > w.At+from:
+				continue
+			case has < w.At+from || f.err != nil:
+				return ""
+			}
+			if line = bytes.TrimSuffix(line, []byte{'\n'}); !known {
+				s = summaryOf(line)
+			}
+			if s.Whole || s.Object != persist.ObjectCall || !ended[s.Invocation] {
+				f.take(ctx, s, line)
+			}
+			read[w.File] = w.At + at
+		}
+		live = w.File
+	}
+	return live
+}
+
+// summaryOf is the summary of a line; one of no call where the line is of a later version.
+func summaryOf(line []byte) persist.Summary {
+	s, err := persist.Summarize(line)
+	if err != nil {
+		return persist.Summary{}
+	}
+	return s
 }
 
 // readSizes returns how far each journal file was read.
@@ -158,102 +208,79 @@ func (s *database) readSizes(ctx context.Context, db interface {
 	return all, rows.Err()
 }
 
-// filling is one transaction that takes lines in. After an error it does nothing more.
+// filling is one transaction that writes. After an error it does nothing more.
 type filling struct {
 	tx *sql.Tx
 	*dialect
 	prepared map[string]*sql.Stmt
-	deferred map[string]int64 // what deferredBy returned, by surface
+	deferred map[tool.SurfaceID]int64 // what deferredBy returned
 	err      error
 }
 
-// take takes a line in. What is no record that the store knows is kept as a line of no call.
-func (f *filling) take(ctx context.Context, text json.RawMessage) {
-	var l line
-	if err := json.Unmarshal(text, &l); err != nil {
-		l = line{} // of a later version
+// write begins a transaction that writes: one at a time, whoever does so.
+func (s *database) write(ctx context.Context) (*filling, error) {
+	tx, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
 	}
+	return &filling{tx: tx, dialect: &s.dialect, prepared: make(map[string]*sql.Stmt),
+		deferred: make(map[tool.SurfaceID]int64)}, nil
+}
+
+// take takes a line in. What is no record that the store knows is kept as a line of no call.
+func (f *filling) take(ctx context.Context, s persist.Summary, text []byte) {
 	switch {
-	case l.Object == persist.ObjectStanding && l.Key != "":
-		f.exec(ctx, "INSERT INTO standing (id, line) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING", l.Key, string(text))
-	case l.Invocation == "":
+	case s.Object == persist.ObjectStanding && s.Key != "":
+		f.exec(ctx, "INSERT INTO standing (id, line) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING", s.Key, string(text))
+		delete(f.deferred, tool.SurfaceID(s.Key))
+	case s.Invocation == "":
 		f.exec(ctx, "INSERT INTO lines (seq, ends, line) VALUES (NULL, $1, $2)", false, string(text))
 	default:
-		f.call(ctx, &l, text)
+		f.call(ctx, &s, text)
 	}
 }
 
-// call takes in a line of a call.
-func (f *filling) call(ctx context.Context, l *line, text json.RawMessage) {
-	c := l.call()
-	var seq int64
-	var ended sql.NullInt64
-	whole := false // it has all that the lines before have
-	err := f.row(ctx, "SELECT seq, ended FROM invocations WHERE id = $1", string(l.Invocation)).Scan(&seq, &ended)
-	switch {
-	case f.err != nil:
-		return
-	case errors.Is(err, sql.ErrNoRows):
-		f.err = f.row(ctx, `INSERT INTO invocations (id, created, deferred, ended, tool, server, actor, client, profile, status, class,
-			approved_by, address, hub, worth) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) RETURNING seq`,
-			append([]any{string(c.ID), c.Created.UnixMicro(), f.deferredBy(ctx, l)}, c.columns()...)...).Scan(&seq)
-	case err != nil:
-		f.err = err
-	case l.isCall() && ended.Valid:
-		return // a call ends once
-	case l.isCall() || l.Object == tool.ObjectInvocation:
-		f.exec(ctx, `UPDATE invocations SET ended = $1, tool = $2, server = $3, actor = $4, client = $5, profile = $6, status = $7,
+// call takes in a line of a call. Neither statement of a new call returns rows: SQLite would write the pages that it
+// changes to a temporary file before.
+func (f *filling) call(ctx context.Context, s *persist.Summary, text []byte) {
+	id, columns, isCall := string(s.Invocation), columnsOf(s), s.Object == persist.ObjectCall
+	added := f.exec(ctx, `INSERT INTO invocations (ended, tool, server, actor, client, profile, status, class, approved_by,
+		address, hub, worth, created, id, deferred) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+		ON CONFLICT (id) DO NOTHING`, append(columns, id, f.deferredBy(ctx, s))...)
+	if added == 0 && isCall {
+		changed := f.exec(ctx, `UPDATE invocations SET ended = $1, tool = $2, server = $3, actor = $4, client = $5, profile = $6, status = $7,
 			class = $8, approved_by = $9, address = $10, hub = $11, worth = $12, created = $13
-			WHERE seq = $14`, append(c.columns(), c.Created.UnixMicro(), seq)...)
-		whole = l.isCall() && l.EndedUS != nil && l.From == 0
-	case c.Class != "" && l.Object != persist.ObjectTask: // the call has ended otherwise
-		f.exec(ctx, "UPDATE invocations SET class = $1 WHERE seq = $2", c.Class, seq)
+			WHERE id = $14 AND ended IS NULL`, append(columns, id)...)
+		if changed == 0 {
+			return // a call ends once
+		}
 	}
-	if kept := l.kept(text); kept > 0 {
-		f.exec(ctx, "UPDATE invocations SET kept = kept + $1 WHERE seq = $2", kept, seq)
+	if kept := kept(text); kept > 0 {
+		f.exec(ctx, "UPDATE invocations SET kept = kept + $1 WHERE id = $2", kept, id)
 	}
-	f.exec(ctx, "INSERT INTO lines (seq, ends, line) VALUES ($1, $2, $3)", seq, l.ends(), string(text))
+	f.exec(ctx, "INSERT INTO lines (seq, ends, line) SELECT seq, $1, $2 FROM invocations WHERE id = $3",
+		isCall && !s.Ended.IsZero(), string(text), id)
 	// after the insertion: SQLite would give the number of the last line again, and nobody would
 	// see that there is a new one
-	if whole {
-		f.exec(ctx, "DELETE FROM lines WHERE seq = $1 AND n < (SELECT MAX(n) FROM lines WHERE seq = $1)", seq)
+	if added == 0 && s.Whole {
+		f.exec(ctx, `DELETE FROM lines WHERE seq = (SELECT seq FROM invocations WHERE id = $1)
+			AND n < (SELECT MAX(n) FROM lines WHERE seq = (SELECT seq FROM invocations WHERE id = $1))`, id)
 	}
-	switch {
-	case l.ends():
-		f.exec(ctx, f.indexes, seq, f.document(l.text()))
-	case l.Object == persist.ObjectTask:
-		f.exec(ctx, f.again, seq, f.document(f.lastText(ctx, seq)+l.text()))
-	}
-}
-
-// lastText is what full-text search knows of a call from its last line.
-func (f *filling) lastText(ctx context.Context, seq int64) string {
-	var text string
-	var l line
-	if err := f.row(ctx, "SELECT line FROM lines WHERE seq = $1 AND ends", seq).Scan(&text); err != nil {
-		if !errors.Is(err, sql.ErrNoRows) {
-			f.err = err
-		}
-		return ""
-	}
-	if json.Unmarshal([]byte(text), &l) != nil {
-		return "" // of a later version
-	}
-	return l.text()
 }
 
 // deferredBy returns how many tokens of tools the caller's list deferred, so that its model did not
 // read them before it made the call. It is 0 for a call that another call made, such as a member of
 // a batch.
-func (f *filling) deferredBy(ctx context.Context, l *line) int64 {
+func (f *filling) deferredBy(ctx context.Context, l *persist.Summary) int64 {
 	if l.Surface == "" || l.Parent != "" {
 		return 0
 	}
 	if tokens, ok := f.deferred[l.Surface]; ok {
 		return tokens
 	}
+	f.deferred[l.Surface] = 0
 	var text string
-	if err := f.row(ctx, "SELECT line FROM standing WHERE id = $1", l.Surface).Scan(&text); err != nil {
+	if err := f.row(ctx, "SELECT line FROM standing WHERE id = $1", string(l.Surface)).Scan(&text); err != nil {
 		if !errors.Is(err, sql.ErrNoRows) {
 			f.err = err
 		}
@@ -278,35 +305,41 @@ func (f *filling) deferredBy(ctx context.Context, l *line) int64 {
 	return tokens
 }
 
-// columns are the values of the columns from ended to worth.
-func (c *Call) columns() []any {
+// columnsOf are the values of the columns from ended to created.
+func columnsOf(s *persist.Summary) []any {
 	var ended any
-	if c.Ended != nil {
-		ended = c.Ended.UnixMicro()
+	if !s.Ended.IsZero() {
+		ended = s.Ended.UnixMicro()
 	}
-	return []any{ended, c.Tool, c.Server, c.Actor, c.Client, c.Profile, string(c.Status), c.Class, c.ApprovedBy,
-		c.Address, c.Hub,
-		c.worth()}
+	return []any{ended, string(s.Tool), s.Server, s.Actor, s.Client, s.Profile, string(s.Status), string(s.Class),
+		s.ApprovedBy, s.Address, s.Hub, worth(s), s.Created.UnixMicro()}
 }
 
 // worth is 2 for a call that a person approved, and 1 for a denied one. In a store that is too large, these go last
 // among the calls of one caller.
-func (c *Call) worth() int {
-	switch tool.ErrorClass(c.Class) {
+func worth(s *persist.Summary) int {
+	switch s.Class {
 	case tool.ClassPermissionDenied, tool.ClassApprovalRejected, tool.ClassPolicyBlocked, tool.ClassHookBlocked,
 		tool.ClassSandboxViolation:
 		return 1
 	}
-	if c.ApprovedBy != "" {
+	if s.ApprovedBy != "" {
 		return 2
 	}
 	return 0
 }
 
-func (f *filling) exec(ctx context.Context, query string, args ...any) {
-	if st := f.prepare(ctx, query); st != nil {
-		_, f.err = st.ExecContext(ctx, storable(args)...)
+// exec returns how many rows it has changed.
+func (f *filling) exec(ctx context.Context, query string, args ...any) (changed int64) {
+	st := f.prepare(ctx, query)
+	if st == nil {
+		return 0
 	}
+	var done sql.Result
+	if done, f.err = st.ExecContext(ctx, storable(args)...); f.err == nil {
+		changed, f.err = done.RowsAffected()
+	}
+	return changed
 }
 
 func (f *filling) row(ctx context.Context, query string, args ...any) scanner {

@@ -24,8 +24,7 @@ type dialect struct {
 	found     string                   // the calls i, in FROM, in whose words %[1]s occurs
 	among     way                      // to them where few calls pass the filters
 	ways      []way                    // to them otherwise, one after the other: the last one finds them all
-	indexes   string                   // adds the words of a call: seq, document
-	again     string                   // the same for a call that has words, which it replaces
+	indexes   string                   // makes a document the words of a call: seq, document
 	forgets   string                   // removes the words of the calls whose seq it goes on with
 	forgotten []string                 // after what was erased: so that nothing of it stays in the files
 	size      string                   // queries the bytes in use

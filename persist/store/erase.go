@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -61,74 +62,67 @@ func (s *database) forget(ctx context.Context, statement string) error {
 func (s *database) erase(ctx context.Context, ids []tool.InvocationID) (lines int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fillWithin)
 	defer cancel()
-	tx, err := s.begin(ctx)
+	f, err := s.write(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer tx.Rollback() // does nothing after the commit
-	f := filling{tx: tx, dialect: &s.dialect, prepared: make(map[string]*sql.Stmt)}
+	defer f.tx.Rollback() // does nothing after the commit
 	for _, id := range ids {
 		lines += f.erase(ctx, id)
 	}
 	if f.err != nil {
 		return 0, f.err
 	}
-	return lines, tx.Commit()
+	return lines, f.tx.Commit()
 }
 
 // erase erases the lines of a call, and returns how many it has changed.
 func (f *filling) erase(ctx context.Context, id tool.InvocationID) (changed int) {
-	var seq int64
-	if err := f.row(ctx, "SELECT seq FROM invocations WHERE id = $1", string(id)).Scan(&seq); err != nil {
-		if f.err == nil && !errors.Is(err, sql.ErrNoRows) {
-			f.err = err
-		}
-		return 0
-	}
-	all := f.lines(ctx, seq)
-	words := ""
-	for _, l := range all {
+	seq, words := int64(0), ""
+	for _, l := range f.lines(ctx, math.MaxInt, "seq = (SELECT seq FROM invocations WHERE id = $1) ORDER BY n", string(id)) {
 		with := persist.Erase(l.text)
 		if !bytes.Equal(with, l.text) {
 			f.exec(ctx, "UPDATE lines SET line = $1 WHERE n = $2", string(with), l.n)
 			changed++
 		}
-		var read line
-		if json.Unmarshal(with, &read) == nil && (read.ends() || read.Object == persist.ObjectTask) {
-			words += read.text()
+		if seq = l.seq; l.ends || isTask(l.text) {
+			words += wordsIn(with)
 		}
 	}
 	if changed > 0 && words != "" {
-		f.exec(ctx, f.again, seq, f.document(words))
+		f.exec(ctx, f.indexes, seq, f.document(words))
 	}
 	return changed
 }
 
-// storedLine is a line with its place.
+// storedLine is a line of a call with its place.
 type storedLine struct {
-	n    int64
-	text json.RawMessage
+	n, seq int64
+	ends   bool
+	text   json.RawMessage
 }
 
-func (f *filling) lines(ctx context.Context, seq int64) (all []storedLine) {
-	st := f.prepare(ctx, "SELECT n, line FROM lines WHERE seq = $1 ORDER BY n")
+// lines returns the lines of calls that the condition means, up to the one with which they have so many bytes.
+func (f *filling) lines(ctx context.Context, most int, condition string, args ...any) (all []storedLine) {
+	st := f.prepare(ctx, "SELECT n, seq, ends, line FROM lines WHERE "+condition)
 	if st == nil {
 		return nil
 	}
-	rows, err := st.QueryContext(ctx, seq)
+	rows, err := st.QueryContext(ctx, args...)
 	if err != nil {
 		f.err = err
 		return nil
 	}
 	defer rows.Close()
-	for rows.Next() {
+	for size := 0; size < most && rows.Next(); {
 		var l storedLine
 		var text string
-		if f.err = rows.Scan(&l.n, &text); f.err != nil {
+		if f.err = rows.Scan(&l.n, &l.seq, &l.ends, &text); f.err != nil {
 			return nil
 		}
 		l.text = json.RawMessage(text)
 		all = append(all, l)
+		size += len(text)
 	}
 	f.err = rows.Err()
 	return all

@@ -13,8 +13,19 @@ import (
 )
 
 // fillAfter is the time between a line of the journal and the store: lines of that time are taken
-// in together. A store that has failed is tried again as often.
+// in together. A store that has failed is tried again as often. The hub is idle where no line has
+// come for that time.
 const fillAfter = 2 * time.Second
+
+const (
+	// maxRecent bounds the lines that wait in memory. Where there are more, the store reads them
+	// from the journal's files.
+	maxRecent = 8 << 20
+
+	// maxUnindexed is how many lines wait for full-text search until they are indexed although the hub is not idle: whoever
+	// searches would wait for them.
+	maxUnindexed = 50_000
+)
 
 // Filler keeps a store up to date with a journal. No call waits for it. It implements persist.Keeper.
 type Filler struct {
@@ -23,6 +34,8 @@ type Filler struct {
 	bounds persist.RecordsConfig
 	logger *slog.Logger
 	hurry  chan struct{} // has a value where the journal waits for the store
+	came   chan struct{} // has a value where a line has come since nothing was behind
+	batch  chan struct{} // has a value where a transaction's worth of recent lines waits
 
 	surplus atomic.Int64   // see Surplus
 	sayFull rate.Sometimes // that there is one
@@ -33,6 +46,8 @@ type Filler struct {
 	failed  bool      // it could not be written, and has not caught up since
 	behind  time.Time // since when the journal has lines that the store has not; zero: it has none
 	wanted  bool      // the journal would remove files that the store does not have
+	recent  []persist.Written
+	bytes   int // of recent
 }
 
 // NewFiller returns a Filler for the journal in dir. It opens the store once there is something to
@@ -40,7 +55,46 @@ type Filler struct {
 func NewFiller(open func(context.Context) (Store, error), dir string, bounds persist.RecordsConfig,
 	logger *slog.Logger) *Filler {
 	return &Filler{open: open, dir: dir, bounds: bounds, logger: logger, hurry: make(chan struct{}, 1),
-		sayFull: rate.Sometimes{Interval: time.Hour}}
+		came: make(chan struct{}, 1), batch: make(chan struct{}, 1), sayFull: rate.Sometimes{Interval: time.Hour}}
+}
+
+// Take keeps what was written in memory until the store has it.
+func (f *Filler) Take(w persist.Written) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.isBehind()
+	switch {
+	case f.failed:
+		return
+	case f.bytes+len(w.Text) > maxRecent:
+		f.recent, f.bytes = nil, 0
+	}
+	f.recent, f.bytes = append(f.recent, w), f.bytes+len(w.Text)
+	if f.bytes >= batchBytes {
+		signal(f.batch)
+	}
+}
+
+// next returns what one transaction takes in of the recent lines.
+func (f *Filler) next() []persist.Written {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n, bytes := 0, 0
+	for ; n < len(f.recent) && bytes < batchBytes; n++ {
+		bytes += len(f.recent[n].Text)
+	}
+	next := f.recent[:n:n]
+	if f.recent, f.bytes = f.recent[n:], f.bytes-bytes; len(f.recent) == 0 {
+		f.recent = nil
+	}
+	return next
+}
+
+// hasBatch reports whether a transaction's worth of recent lines waits.
+func (f *Filler) hasBatch() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.bytes >= batchBytes
 }
 
 // Has reports whether the store has a journal file up to that size, for certain. It does not wait.
@@ -53,9 +107,12 @@ func (f *Filler) Has(file string, size int64) bool {
 }
 
 // Hurry makes Run fill the store now.
-func (f *Filler) Hurry() {
+func (f *Filler) Hurry() { signal(f.hurry) }
+
+// signal puts a value into a channel that has room for one.
+func signal(c chan struct{}) {
 	select {
-	case f.hurry <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -85,12 +142,11 @@ func (f *Filler) Surplus() int64 { return f.surplus.Load() }
 const FullAdvice = "the record store is full, so calls are removed before persist.records.max_age: raise " +
 	"persist.records.max_bytes, or lower max_age"
 
-// isBehind notes that the journal has lines that the store has not.
+// isBehind notes that the journal has lines that the store has not. It is called with mu held.
 func (f *Filler) isBehind() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.behind.IsZero() {
 		f.behind = time.Now()
+		signal(f.came)
 	}
 }
 
@@ -98,28 +154,26 @@ func (f *Filler) isBehind() {
 func (f *Filler) Run(ctx context.Context, j *persist.Journal) {
 	next := time.NewTimer(fillAfter)
 	defer next.Stop()
-	var wrote <-chan struct{} // nil while the timer runs
-	f.isBehind()              // for all that anybody knows
+	f.mu.Lock()
+	f.isBehind() // for all that anybody knows
+	f.mu.Unlock()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-wrote:
-			wrote = nil
-			f.isBehind()
+		case <-f.came:
 			next.Reset(fillAfter)
 			continue
 		case <-f.hurry:
+		case <-f.batch:
 		case <-next.C:
 		}
-		err := f.fill(ctx)
+		idle := f.Lag() == 0
+		err := f.fill(ctx, idle)
 		if ctx.Err() != nil {
 			return // a failure is the stop's, whatever the database calls it
 		}
-		if f.tell(err) == nil {
-			wrote = j.Wrote()
-		} else {
-			wrote = nil
+		if f.tell(err) != nil || !idle {
 			next.Reset(fillAfter)
 		}
 		f.mu.Lock()
@@ -141,7 +195,12 @@ func (f *Filler) Close(ctx context.Context) error {
 	if s == nil || err != nil {
 		return err
 	}
-	return FillUp(ctx, s, f.dir)
+	for more := true; more && err == nil; {
+		recent := f.next()
+		more, err = s.Fill(ctx, f.dir, recent)
+		more = more || len(recent) > 0
+	}
+	return err
 }
 
 // opened returns the open store; nil where there is nothing to keep.
@@ -162,16 +221,16 @@ func (f *Filler) opened(ctx context.Context) (Store, error) {
 	return s, nil
 }
 
-// fill takes in what is new, and removes what is too old.
-func (f *Filler) fill(ctx context.Context) error {
+// fill takes in what is new, and removes what is too old. Words are indexed where the hub is idle, or many wait.
+func (f *Filler) fill(ctx context.Context, idle bool) error {
 	s, err := f.opened(ctx)
 	if s == nil || err != nil {
 		return err
 	}
 	for {
 		began := time.Now()
-		more, err := s.Fill(ctx, f.dir)
-		if err == nil {
+		more, err := s.Fill(ctx, f.dir, f.next())
+		if more = more || f.hasBatch(); err == nil {
 			f.isWritten()
 		}
 		if err == nil && !more {
@@ -180,6 +239,13 @@ func (f *Filler) fill(ctx context.Context) error {
 			if all := f.surplus.Add(int64(surplus)); surplus > 0 {
 				f.sayFull.Do(func() { f.logger.Warn(FullAdvice, "calls_so_far", all) })
 			}
+		}
+		if err == nil && !more {
+			least := int64(maxUnindexed)
+			if idle && f.Lag() == 0 {
+				least = 0
+			}
+			more, err = s.Index(ctx, least)
 		}
 		if err != nil {
 			f.close() // the next one opens what is there by then
@@ -221,8 +287,13 @@ func (f *Filler) tell(err error) error {
 	f.mu.Lock()
 	before := f.failed
 	f.problem, f.failed = err, err != nil
-	if err == nil {
-		f.behind = time.Time{}
+	switch {
+	case err != nil:
+		f.recent, f.bytes = nil, 0 // the store reads them from the journal's files
+	default:
+		if f.behind = (time.Time{}); len(f.recent) > 0 {
+			f.isBehind()
+		}
 	}
 	f.mu.Unlock()
 	switch {

@@ -18,7 +18,7 @@ type stopped struct {
 	began chan struct{}
 }
 
-func (s *stopped) Fill(ctx context.Context, _ string) (bool, error) {
+func (s *stopped) Fill(ctx context.Context, _ string, _ []persist.Written) (bool, error) {
 	s.began <- struct{}{}
 	<-ctx.Done()
 	return false, errors.New("sql: statement is closed")
@@ -58,7 +58,9 @@ type failing struct {
 	fills chan error // what the next one ends with
 }
 
-func (s *failing) Fill(context.Context, string) (bool, error) { return true, <-s.fills }
+func (s *failing) Fill(context.Context, string, []persist.Written) (bool, error) {
+	return true, <-s.fills
+}
 
 func (s *failing) Close() error { return nil }
 

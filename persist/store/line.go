@@ -3,37 +3,16 @@ package store
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
-	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
 
-// line is what the store reads of a line of the journal: a call record, or an object of Agent Tool,
-// which earlier versions wrote.
-type line struct {
-	Object     tool.Object       `json:"object"`
-	Key        string            `json:"key"` // of standing records
-	Invocation tool.InvocationID `json:"invocation_id"`
-	Parent     tool.InvocationID `json:"parent_invocation_id"`
-	Surface    string            `json:"surface_id"`
-	Tool       string            `json:"tool_id"`
-	Actor      string            `json:"actor_ref"`
-	Client     *tool.ClientRef   `json:"client"`
-	Profile    string            `json:"profile"`
-	tool.Origin
-	Status   tool.Status `json:"status"`
-	Created  time.Time   `json:"created_at"`
-	EndedUS  *int64      `json:"ended_us"`
-	EndedAt  *time.Time  `json:"ended_at"`
-	From     int         `json:"from"`
-	Error    *tool.Error `json:"error"`
-	Mappings []struct {
-		Server string `json:"server_id"`
-	} `json:"external_mappings"`
-
+// said is what full-text search knows of a line of a call.
+type said struct {
+	Tool       string          `json:"tool_id"`
+	Actor      string          `json:"actor_ref"`
 	Model      json.RawMessage `json:"model_input"`
 	Observable json.RawMessage `json:"observable_input"`
 	Result     struct {
@@ -41,71 +20,14 @@ type line struct {
 		Structured json.RawMessage `json:"structured_content"`
 		Summary    string          `json:"summary"`
 	} `json:"result"`
-
-	// Of objects, where they have no created_at.
-	Time      time.Time `json:"time"`
-	DecidedAt time.Time `json:"decided_at"`
-	Timestamp time.Time `json:"timestamp"`
-	StartedAt time.Time `json:"started_at"`
-
-	// Of a tool_result.
-	Content    json.RawMessage `json:"content"`
-	Structured json.RawMessage `json:"structured_content"`
-	Summary    string          `json:"summary"`
+	Error struct {
+		Message string `json:"message"`
+	} `json:"error"`
 }
-
-// call returns the columns of the line's call, as far as the line has them.
-func (l *line) call() Call {
-	c := Call{ID: l.Invocation, Tool: l.Tool, Actor: l.Actor, Profile: l.Profile, Status: l.Status, Server: l.server(),
-		Origin: l.Origin}
-	if l.Client != nil {
-		c.Client = l.Client.Name
-	}
-	if l.Error != nil {
-		c.Class = string(l.Error.ErrorClass)
-	}
-	for _, at := range [...]time.Time{l.Created, l.Time, l.DecidedAt, l.StartedAt, l.Timestamp} {
-		if !at.IsZero() {
-			c.Created = at
-			break
-		}
-	}
-	switch {
-	case l.EndedUS != nil:
-		c.Ended = new(c.Created.Add(time.Duration(*l.EndedUS) * time.Microsecond))
-	case l.Object == tool.ObjectInvocation && l.EndedAt != nil:
-		c.Ended = l.EndedAt
-	}
-	return c
-}
-
-// server is whose tool was called: as the call's native ids have it, and by the tool's name where it did not get there.
-func (l *line) server() string {
-	for _, m := range l.Mappings {
-		if m.Server != "" {
-			return m.Server
-		}
-	}
-	if rest, ok := strings.CutPrefix(l.Tool, "mcp."); ok {
-		server, _, _ := strings.Cut(rest, ".")
-		return server
-	}
-	server, _, dotted := strings.Cut(l.Tool, ".")
-	if !dotted && server != "" {
-		return tool.OwnServer // whose names have no dot
-	}
-	return server
-}
-
-// isCall reports whether the line is a call record.
-func (l *line) isCall() bool { return l.Object == persist.ObjectCall }
-
-// ends reports whether the line is the last one of its call.
-func (l *line) ends() bool { return l.isCall() && l.EndedUS != nil || l.Object == tool.ObjectResult }
 
 // kept returns how many characters of a result its caller did not get: 95,000 where a preview of
-// 5,000 stands for 100,000. text is the line as it was written.
-func (l *line) kept(text []byte) (chars int) {
+// 5,000 stands for 100,000. text is a line of the call.
+func kept(text []byte) (chars int) {
 	if !bytes.Contains(text, []byte(`"preview_size_bytes"`)) {
 		return 0
 	}
@@ -128,17 +50,17 @@ func (l *line) kept(text []byte) (chars int) {
 	return chars
 }
 
-// text is what full-text search knows of the call.
-func (l *line) text() string {
+// wordsIn returns what full-text search knows of a line. It is empty for one of a later version.
+func wordsIn(line []byte) string {
+	var l said
+	if json.Unmarshal(line, &l) != nil {
+		return ""
+	}
 	var b []byte
-	for _, part := range [...]string{l.Tool, l.Actor, l.Result.Summary, l.Summary} {
+	for _, part := range [...]string{l.Tool, l.Actor, l.Result.Summary, l.Error.Message} {
 		b = append(append(b, part...), ' ')
 	}
-	if l.Error != nil {
-		b = append(append(b, l.Error.Message...), ' ')
-	}
-	for _, part := range [...]json.RawMessage{l.Model, l.Observable, l.Result.Content, l.Result.Structured, l.Content,
-		l.Structured} {
+	for _, part := range [...]json.RawMessage{l.Model, l.Observable, l.Result.Content, l.Result.Structured} {
 		b = appendWords(b, part)
 	}
 	return string(b)

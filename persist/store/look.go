@@ -95,8 +95,15 @@ func (s *selection) before(q Query) {
 const values = `WITH RECURSIVE v(x) AS (SELECT MIN(%[1]s) FROM invocations
 	UNION ALL SELECT (SELECT MIN(%[1]s) FROM invocations WHERE %[1]s > v.x) FROM v WHERE v.x IS NOT NULL) SELECT x FROM v WHERE x IS NOT NULL`
 
-// expand finds what the patterns of the query match. One that matches all values is dropped.
+// expand finds what the patterns of the query match. One that matches all values is dropped. The words of all calls are
+// indexed where the query has a text.
 func (s *database) expand(ctx context.Context, q Query) (Query, error) {
+	for more := q.Text != ""; more; {
+		var err error
+		if more, err = s.Index(ctx, 0); err != nil {
+			return q, err
+		}
+	}
 	q.Is, q.matching = maps.Clone(q.Is), make(map[Column][]string)
 	for c, pattern := range q.Is {
 		if !glob.HasWildcard(pattern) {

@@ -43,9 +43,6 @@ const inUse = `SELECT COALESCE((SELECT COUNT(*) FROM invocations) * (SELECT AVG(
 	SELECT 1000 + pg_column_size(l.line) + 2 * COALESCE(pg_column_size(w.words), 0) AS bytes
 	FROM lines l LEFT JOIN words w ON w.seq = l.seq AND l.ends ORDER BY l.n DESC LIMIT 200) AS newest), 0)::BIGINT`
 
-const indexesOfPostgres = "INSERT INTO words (seq, words) VALUES ($1, $2::tsvector) ON CONFLICT (seq) DO UPDATE SET " +
-	"words = excluded.words"
-
 // occurs finds the calls in whose words something occurs; the planner begins with the words, or with another index.
 const occurs = "words w JOIN invocations i ON i.seq = w.seq AND w.words @@ %[1]s::tsquery"
 
@@ -91,7 +88,8 @@ func openPostgres(ctx context.Context, address, journal string) (*database, erro
 			lock: oneWriter, found: occurs, ways: waysOfPostgres(),
 			among: way{order: "w.seq DESC", from: "invocations i CROSS JOIN LATERAL (SELECT w.seq FROM words w " +
 				"WHERE w.seq = i.seq AND w.words @@ %[1]s::tsquery AND w.seq > %[2]s AND w.seq <= %[3]s OFFSET 0) w"},
-			indexes: indexesOfPostgres, again: indexesOfPostgres,
+			indexes: "INSERT INTO words (seq, words) VALUES ($1, $2::tsvector) ON CONFLICT (seq) DO UPDATE SET " +
+				"words = excluded.words",
 			forgets:   "DELETE FROM words WHERE seq",
 			forgotten: []string{"VACUUM lines", "VACUUM words"}, document: vector, words: tsquery, size: inUse,
 			others: func(err error) bool { return isOneOf(err, "42P07", "23505", "42710", "XX000") },

@@ -65,8 +65,7 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 		among: way{from: "invocations i CROSS JOIN words w ON i.seq = w.rowid AND w.words MATCH %[1]s" + bounds,
 			order: newest},
 		ways:    []way{{from: found + bounds, order: newest}},
-		indexes: "INSERT INTO words (rowid, body) VALUES (?, ?)",
-		again:   "INSERT OR REPLACE INTO words (rowid, body) VALUES (?, ?)",
+		indexes: "INSERT OR REPLACE INTO words (rowid, body) VALUES (?, ?)",
 		forgets: "DELETE FROM words WHERE rowid", maxBytes: 4 << 30,
 		// secure_delete leaves what stood in a page before its rows were moved to others: only
 		// VACUUM does away with that.

@@ -1,6 +1,7 @@
 // Package store keeps the records of calls where they can be looked up: in SQLite, one file in the state directory.
 //
-// The journal of package persist is the write-ahead truth. A store is filled from it, line by line:
+// The journal of package persist is the write-ahead truth. A store gets its lines once they are written, from memory,
+// and from the files where it is behind:
 // each line of a call stands there as it was written, beside columns that are searched. The objects
 // of Agent Tool are derived when they are read, as persist.Read does. So a store that was removed
 // is made anew from what the journal still has.
@@ -27,8 +28,14 @@ var ErrNotFound = errors.New("there is no such call")
 type Store interface {
 	// Fill takes in what the journal in dir has beyond what the store has read of it, in one
 	// transaction and so not all at once: more says that there may be more. Several processes may
-	// do so at the same time.
-	Fill(ctx context.Context, dir string) (more bool, err error)
+	// do so at the same time. recent is what this process has written last; it is not read from
+	// the files where the store has all that comes before.
+	Fill(ctx context.Context, dir string, recent []persist.Written) (more bool, err error)
+
+	// Index makes words of calls found by List, Ended and Stats, if more than least lines wait for
+	// that. These do so themselves before they look for a text. It is one transaction: more says
+	// that others may wait.
+	Index(ctx context.Context, least int64) (more bool, err error)
 
 	// Has reports whether the store has read a journal file up to that size. It answers from
 	// memory, as of the last Fill.

@@ -613,6 +613,90 @@ func TestTrim(t *testing.T) {
 	})
 }
 
+// memory keeps what a journal writes, as a Filler does.
+type memory struct{ written []persist.Written }
+
+func (m *memory) Take(w persist.Written)      { m.written = append(m.written, w) }
+func (m *memory) Has(string, int64) bool      { return false }
+func (m *memory) Hurry()                      {}
+func (m *memory) Healthy() error              { return nil }
+func (m *memory) but(i int) []persist.Written { return slices.Concat(m.written[:i], m.written[i+1:]) }
+
+// A store that is filled from memory has what one has that is filled from the files: also where it has a part already, and where a
+// part is missing in memory.
+func TestFillFromMemory(t *testing.T) {
+	t.Parallel()
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, dir := &memory{}, t.TempDir()
+			j := openJournal(t, dir, persist.JournalConfig{Kept: m, MaxBytes: 3 << 10})
+			before := open(t, t.TempDir())
+			j.write(t, did{tool: "mcp.a.b", text: "first"})
+			j.fill(t, before)
+			if err := j.AppendNaming(t.Context(), standing{}, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventType: "tool.surface.created"}); err != nil {
+				t.Fatal(err)
+			}
+			j.write(t, did{tool: "search", actor: "actor:ann", client: "desk", profile: "p", text: "noted", noted: true, approver: "queue/ann"})
+			j.write(t, did{tool: "mcp.a.b", text: "begun", task: "finished"})
+			j.write(t, did{tool: "code.run", class: tool.ClassPolicyBlocked, text: "no"})
+			j.write(t, did{tool: "mcp.a.b", open: true})
+			lines := 0
+			for _, w := range m.written {
+				for _, c := range w.Calls {
+					line, _, _ := strings.Cut(string(w.Text[c.At:]), "\n")
+					read, err := persist.Summarize([]byte(line))
+					if read.Created.Equal(c.Created) && read.Ended.Equal(c.Ended) {
+						read.Created, read.Ended = c.Created, c.Ended
+					}
+					if err != nil || read != c.Summary {
+						t.Errorf("%s\nis summed up as %+v, and read as %+v, %v", line, c.Summary, read, err)
+					}
+					lines++
+				}
+			}
+			if lines < 6 {
+				t.Errorf("%d lines of calls in %d writes", lines, len(m.written))
+			}
+			read := open(t, t.TempDir())
+			j.fill(t, read)
+			want := contents(t, read)
+			fill := func(s store.Store, recent []persist.Written) {
+				t.Helper()
+				for more, err := s.Fill(t.Context(), j.dir, recent); more || err != nil; more, err = s.Fill(t.Context(), j.dir, nil) {
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := contents(t, s); got != want {
+					t.Errorf("filled from memory:\n%s\nand from the files:\n%s", got, want)
+				}
+			}
+			fill(before, m.written)
+			fill(open(t, t.TempDir()), m.written)
+			for i := range len(m.written) - 1 {
+				fill(open(t, t.TempDir()), m.but(i))
+			}
+		})
+	}
+}
+
+// contents are the calls of a store with their lines.
+func contents(t *testing.T, s store.Store) string {
+	t.Helper()
+	calls, err := s.List(t.Context(), store.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, c := range calls {
+		lines, err := s.Lines(t.Context(), c.ID)
+		found := list(t, s, store.Query{Text: "noted"})
+		fmt.Fprintf(&all, "%s %s %s %v %s %s\n%s %v\n", c.ID, c.Status, c.Server, c.Ended, c.Class, found, lines, err)
+	}
+	return all.String()
+}
+
 // The file is this user's alone, and so are those beside it.
 func TestModes(t *testing.T) {
 	t.Parallel()

@@ -61,10 +61,14 @@ func (s *database) remove(ctx context.Context, query string, args ...any) (calls
 	if calls == 0 {
 		return 0, nil
 	}
-	_, err = tx.ExecContext(ctx,
-		"DELETE FROM lines WHERE seq IS NULL AND n < (SELECT MIN(n) FROM lines WHERE seq IS NOT NULL)")
-	if err != nil {
-		return 0, err
+	for _, then := range []string{
+		"DELETE FROM lines WHERE seq IS NULL AND n < (SELECT MIN(n) FROM lines WHERE seq IS NOT NULL)",
+		// SQLite gives the number of the last line again where that was removed
+		"UPDATE indexed SET n = (SELECT COALESCE(MAX(n), 0) FROM lines) WHERE n > (SELECT COALESCE(MAX(n), 0) FROM lines)",
+	} {
+		if _, err := tx.ExecContext(ctx, then); err != nil {
+			return 0, err
+		}
 	}
 	return calls, tx.Commit()
 }
