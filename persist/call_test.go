@@ -258,7 +258,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// A disk that hangs holds nobody for longer than 10 s and a second, without a timer for each.
+// A disk that hangs holds nobody for longer than 10 s.
 func TestAHangingDiskHoldsNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -55,20 +55,17 @@ type Journal struct {
 	lines   sync.Pool     // of *lineRoom: where callers encode
 	never   chan struct{} // closed: for whoever does not wait
 
-	mu      sync.Mutex
-	next    *batch      // being collected
-	current *batch      // being written
-	watch   *time.Timer // runs while watched, which is while somebody waits
-	watched bool
-	spare   room // for the batch after that
-	open    openCalls
-	queued  int           // bytes in next and in the batch being written
-	room    chan struct{} // closed when queued shrinks; nil while nobody waits for that
-	hold    *time.Timer   // runs while held, which is while next may hold records that nobody waits for
-	held    bool
-	since   time.Time // of the oldest of those records
-	writer  bool      // somebody is writing, and looks for more before ending
-	closed  bool
+	mu     sync.Mutex
+	next   *batch // being collected
+	spare  room   // for the batch after that
+	open   openCalls
+	queued int           // bytes in next and in the batch being written
+	room   chan struct{} // closed when queued shrinks; nil while nobody waits for that
+	hold   *time.Timer   // runs while held, which is while next may hold records that nobody waits for
+	held   bool
+	since  time.Time // of the oldest of those records
+	writer bool      // somebody is writing, and looks for more before ending
+	closed bool
 
 	// With SyncWithin, a sync in the background follows the writes.
 	behind   *time.Timer // runs while trailing
@@ -100,19 +97,15 @@ type batch struct {
 	durable bool            // somebody waits for it, or is about to write it
 	due     bool            // it was held for long enough, or is large enough
 
-	// done is closed when err is final. A value makes who receives it the writer. It is nil while nobody waits.
-	done    chan struct{}
-	waiters int
-	since   time.Time // of the first of them
-	over    bool      // done is closed, or would be
-	err     error
+	done chan struct{} // closed when err is final; nil while nobody waits
+	err  error
 }
 
 // ticket is a caller's part in a batch.
 type ticket struct {
 	batch *batch
 	write bool // the caller is the writer from now on
-	wait  bool // the batch has a place for it among those who wait
+	wait  bool // somebody else writes, or is to do so
 }
 
 // Open opens the journal in cfg.Dir, which it creates if need be, and starts its writer. An error is a *JournalError.
@@ -142,8 +135,6 @@ func newJournal(f *files, logger *slog.Logger) *Journal {
 	j.lines.New = func() any { return new(lineRoom) }
 	j.hold = time.AfterFunc(holdFor, j.release)
 	j.hold.Stop()
-	j.watch = time.AfterFunc(lookEvery, j.look)
-	j.watch.Stop()
 	j.behind = time.AfterFunc(time.Hour, func() { j.signal(func() { j.trailing, j.wantSync = false, true }) })
 	j.behind.Stop()
 	j.weigh()
@@ -188,16 +179,6 @@ func (j *Journal) Append(ctx context.Context, records ...tool.Record) error {
 	return err
 }
 
-// TryAppend is Append for whoever must not wait, or knows of no end of its waiting: it returns an
-// error where there is no room.
-func (j *Journal) TryAppend(records ...tool.Record) error {
-	t, err := j.enqueueUntil(j.never, false, records)
-	if t.write {
-		go j.write()
-	}
-	return err
-}
-
 // Commit is Append, and waits until the records and everything queued before them are written, so
 // that they outlive this process however it ends, and unless SyncWithin allows more time, until
 // they are on the disk. It returns a *JournalError if they are not; later calls try anew, so the
@@ -214,114 +195,38 @@ func (j *Journal) Commit(ctx context.Context, records ...tool.Record) error {
 	return j.wait(ctx.Done(), t, ctx.Err)
 }
 
-// commitTimeout bounds the wait for a disk that hangs. One timer looks after all who wait, every lookEvery.
-const (
-	commitTimeout = 10 * time.Second
-	lookEvery     = time.Second
-)
+// commitTimeout bounds the wait for a disk that hangs.
+const commitTimeout = 10 * time.Second
 
-// errLate is the error of a batch that nobody waits for any longer. It may still be written.
+// errLate says that the wait for a batch is over. It may still be written.
 var errLate = errors.New("wait for the journal: its disk has not answered for 10 s")
 
 // wait returns when the batch is written, or with the error of because when done is closed.
 func (j *Journal) wait(done <-chan struct{}, t ticket, because func() error) error {
 	b := t.batch
-	if !t.wait { // what it has written itself is written
-		j.lead()
+	if !t.wait {
+		if j.writeOne() {
+			go j.write() // what others have queued meanwhile must not make the caller wait
+		}
 		return b.err
 	}
 	if t.write {
 		go j.write()
 	}
+	late := time.NewTimer(commitTimeout)
+	defer late.Stop()
 	select {
-	case _, leads := <-b.done:
-		if leads {
-			j.lead()
-		}
+	case <-b.done:
 		return b.err
+	case <-late.C:
+		return errLate
 	case <-done:
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	b.waiters--
-	select {
-	case _, leads := <-b.done:
-		if leads {
-			go j.write()
-		}
-	default:
-	}
-	return fmt.Errorf("wait for the journal: %w", because())
-}
-
-// lead writes what is due. The caller is the writer. What others have queued meanwhile must not
-// make it wait, so that one of them writes that.
-func (j *Journal) lead() {
-	if !j.writeOne() {
-		return
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if b := j.next; b.isReady(j.closed) && b.waiters > 0 && !b.over && !j.slow {
-		b.done <- struct{}{} // which has room: a batch gets one writer
-		return
-	}
-	go j.write()
-}
-
-// join makes room for one more who waits for b. It is called with mu held.
-func (j *Journal) join(b *batch) {
-	if b.waiters++; b.waiters == 1 {
-		b.since = time.Now()
-	}
-	if b.done == nil {
-		b.done = make(chan struct{}, 1)
-	}
-	if !j.watched {
-		j.watched = true
-		j.watch.Reset(lookEvery)
-	}
-}
-
-// look ends the wait for a disk that hangs.
-func (j *Journal) look() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.watched = false
-	for _, b := range [...]*batch{j.current, j.next} {
-		if b == nil || b.waiters == 0 || b.over {
-			continue
-		}
-		if time.Since(b.since) >= commitTimeout {
-			b.finish(errLate)
-			continue
-		}
-		if !j.watched {
-			j.watched = true
-			j.watch.Reset(lookEvery)
-		}
-	}
-}
-
-// finish makes err the outcome, unless there is one. It is called with the journal's mu held.
-func (b *batch) finish(err error) {
-	if b.over {
-		return
-	}
-	b.over, b.err = true, err
-	if b.done != nil {
-		close(b.done)
+		return fmt.Errorf("wait for the journal: %w", because())
 	}
 }
 
 // enqueue encodes records and adds them to the batch that is being collected.
 func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Record) (t ticket, err error) {
-	t, err = j.enqueueUntil(ctx.Done(), durable, records)
-	return t, becauseOf(ctx, err)
-}
-
-// enqueueUntil is enqueue that waits for room until done.
-func (j *Journal) enqueueUntil(done <-chan struct{}, durable bool, records []tool.Record) (t ticket, err error) {
 	room := j.lines.Get().(*lineRoom)
 	lines := room.text[:0]
 	defer func() { j.giveBack(room, lines) }()
@@ -332,7 +237,8 @@ func (j *Journal) enqueueUntil(done <-chan struct{}, durable bool, records []too
 		}
 		lines = endLine(lines, n)
 	}
-	return j.put(done, durable, entry{lines: lines, records: len(records)})
+	t, err = j.put(ctx.Done(), durable, entry{lines: lines, records: len(records)})
+	return t, becauseOf(ctx, err)
 }
 
 // lineRoom is where lines are made. No record has one of its own: many wait for their calls.
@@ -383,8 +289,8 @@ func (j *Journal) put(done <-chan struct{}, durable bool, e entry) (t ticket, er
 	b.due = b.due || len(b.bytes) >= holdBytes
 	j.queued += len(e.lines)
 	t = ticket{batch: b, write: j.claim()}
-	if t.wait = durable && (!t.write || j.slow); t.wait {
-		j.join(b)
+	if t.wait = durable && (!t.write || j.slow); t.wait && b.done == nil {
+		b.done = make(chan struct{})
 	}
 	return t, nil
 }

@@ -28,7 +28,6 @@ func (j *Journal) writeOne() (more bool) {
 	j.mu.Unlock()
 	if closed {
 		j.hold.Stop()
-		j.watch.Stop()
 		j.behind.Stop()
 		if lost, err := j.files.close(); err != nil {
 			j.tell(&j.writing, lost, err)
@@ -53,7 +52,7 @@ func (j *Journal) take() (do writerStep) {
 	}
 	if j.next.isReady(j.closed) {
 		do.batch = j.next
-		j.current, j.next = j.next, newBatch(j.spare)
+		j.next = newBatch(j.spare)
 		j.spare = room{}
 	}
 	j.wantTidy, do.tidy = false, j.wantTidy
@@ -107,8 +106,9 @@ func (j *Journal) finish(b *batch, lost int, err error) {
 		j.behind.Reset(within)
 	}
 	j.signalRoom()
-	j.current = nil
-	b.finish(err)
+	if b.err = err; b.done != nil {
+		close(b.done)
+	}
 	j.mu.Unlock()
 }
 
