@@ -33,9 +33,8 @@ type Filler struct {
 	dir    string
 	bounds persist.RecordsConfig
 	logger *slog.Logger
-	hurry  chan struct{} // has a value where the journal waits for the store
+	hurry  chan struct{} // has a value where the store is to be filled now
 	came   chan struct{} // has a value where a line has come since nothing was behind
-	batch  chan struct{} // has a value where a transaction's worth of recent lines waits
 
 	surplus atomic.Int64   // see Surplus
 	sayFull rate.Sometimes // that there is one
@@ -55,7 +54,7 @@ type Filler struct {
 func NewFiller(open func(context.Context) (Store, error), dir string, bounds persist.RecordsConfig,
 	logger *slog.Logger) *Filler {
 	return &Filler{open: open, dir: dir, bounds: bounds, logger: logger, hurry: make(chan struct{}, 1),
-		came: make(chan struct{}, 1), batch: make(chan struct{}, 1), sayFull: rate.Sometimes{Interval: time.Hour}}
+		came: make(chan struct{}, 1), sayFull: rate.Sometimes{Interval: time.Hour}}
 }
 
 // Take keeps what was written in memory until the store has it.
@@ -71,7 +70,7 @@ func (f *Filler) Take(w persist.Written) {
 	}
 	f.recent, f.bytes = append(f.recent, w), f.bytes+len(w.Text)
 	if f.bytes >= batchBytes {
-		signal(f.batch)
+		f.Hurry()
 	}
 }
 
@@ -165,7 +164,6 @@ func (f *Filler) Run(ctx context.Context, j *persist.Journal) {
 			next.Reset(fillAfter)
 			continue
 		case <-f.hurry:
-		case <-f.batch:
 		case <-next.C:
 		}
 		idle := f.Lag() == 0
@@ -256,7 +254,6 @@ func (f *Filler) fill(ctx context.Context, idle bool) error {
 		select { // calls are served and others write to the store meanwhile
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-f.hurry:
 		case <-time.After(time.Since(began)):
 		}
 	}

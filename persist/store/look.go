@@ -145,11 +145,6 @@ func (s *database) List(ctx context.Context, q Query) ([]Call, error) {
 		return s.search(ctx, q)
 	}
 	for c, all := range q.matching {
-		if len(all) > q.Limit && len(all) <= maxSought && len(q.matching)+len(q.Is) == 1 {
-			if all, err = s.newest(ctx, q, c, all); err != nil {
-				return nil, err
-			}
-		}
 		if n := len(all) * q.Limit; n > 0 && n <= maxMerged {
 			return s.merged(ctx, q, c, all)
 		}
@@ -161,34 +156,6 @@ func (s *database) List(ctx context.Context, q Query) ([]Call, error) {
 // An index has those of each value in their order. For more, a walk back through all calls finds
 // them soon.
 const maxMerged = 3000
-
-// maxSought bounds the values whose newest call is looked for. With more, some were nearly always used lately.
-const maxSought = 1000
-
-// newest returns the values that may have the newest calls of the query: no more than it wants
-// calls. Their newest calls are found with a step in the index for each value.
-func (s *database) newest(ctx context.Context, q Query, c Column, values []string) (found []string, err error) {
-	sel := &selection{where: []string{"i." + string(c) + " = v.column1"}}
-	places := make([]string, len(values))
-	for i, v := range values {
-		places[i] = "(" + sel.arg(v) + ")"
-	}
-	q.matching = nil
-	sel.filter(q)
-	sel.before(q)
-	sel.from = "invocations i"
-	last := " ORDER BY i.created DESC, i.seq DESC LIMIT 1"
-	order := fmt.Sprintf(" ORDER BY (%s) DESC NULLS LAST, (%s) DESC NULLS LAST", sel.sql("i.created", last),
-		sel.sql("i.seq", last))
-	all := &selection{from: "(VALUES " + strings.Join(places, ", ") + ") AS v", args: sel.args}
-	err = s.each(ctx, all, "v.column1", order+limited(q), func(rows *sql.Rows) error {
-		var v string
-		err := rows.Scan(&v)
-		found = append(found, v)
-		return err
-	})
-	return found, err
-}
 
 // merged is list for each value of a column that a pattern matches.
 func (s *database) merged(ctx context.Context, q Query, c Column, values []string) (found []Call, err error) {
