@@ -378,7 +378,7 @@ func TestReadStopsAndReportsDamage(t *testing.T) {
 	writeFile(t, second, "{\"subject\":\"c\"}\n{\"subject\":\"whole but unfinished\"}")
 	var got []string
 	err := persist.Read(dir, func(line json.RawMessage) bool { got = append(got, string(line)); return true })
-	if err == nil || !strings.Contains(err.Error(), first+", byte 16:") {
+	if err == nil || !strings.Contains(err.Error(), first+", byte 16: ") {
 		t.Errorf("error %v does not name the second line of the first file", err)
 	}
 	if want := []string{`{"subject":"a"}`, `{"subject":"b"}`, `{"subject":"c"}`}; !slices.Equal(got, want) {

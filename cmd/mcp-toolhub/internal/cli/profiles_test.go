@@ -56,7 +56,7 @@ func (p *profiled) says(name, member string, seen any) {
 
 // journaled reports whether a line of the journal has text.
 func (p *profiled) journaled(text string) (has bool) {
-	if err := persist.NewLines(filepath.Join(p.state, "journal"), map[string]int64{}, func(line json.RawMessage) bool {
+	if err := persist.NewLines(filepath.Join(p.state, "journal"), "", make(map[string]int64), func(line json.RawMessage) bool {
 		has = has || strings.Contains(string(line), text)
 		return true
 	}); err != nil {

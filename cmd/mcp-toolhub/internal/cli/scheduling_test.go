@@ -13,7 +13,7 @@ import (
 func readJournal(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder
-	if err := persist.NewLines(filepath.Join(dir, "state", "mcp-toolhub", "journal"), map[string]int64{}, func(line json.RawMessage) bool {
+	if err := persist.NewLines(filepath.Join(dir, "state", "mcp-toolhub", "journal"), "", make(map[string]int64), func(line json.RawMessage) bool {
 		all.Write(append(line, '\n'))
 		return true
 	}); err != nil {

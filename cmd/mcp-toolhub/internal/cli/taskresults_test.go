@@ -99,7 +99,7 @@ func (f *followed) results() (all []tool.Result, lines []string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	_ = persist.NewLines(dir, map[string]int64{}, func(line json.RawMessage) bool {
+	_ = persist.NewLines(dir, "", make(map[string]int64), func(line json.RawMessage) bool {
 		if strings.HasPrefix(string(line), `{"object":"task_record"`) {
 			lines = append(lines, string(line))
 		}

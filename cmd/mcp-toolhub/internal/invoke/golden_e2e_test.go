@@ -443,7 +443,7 @@ func TestRecordsOfEveryKindOfCall(t *testing.T) {
 // ids. A hub that is killed leaves such a journal.
 func checkEarlier(t *testing.T, dir, whole string) {
 	var written []string
-	if err := persist.NewLines(dir, map[string]int64{}, func(line json.RawMessage) bool {
+	if err := persist.NewLines(dir, "", make(map[string]int64), func(line json.RawMessage) bool {
 		written = append(written, string(line)+"\n")
 		return true
 	}); err != nil {

@@ -12,7 +12,7 @@ import (
 // written counts the lines of the journal so far.
 func (b *bench) written(t testing.TB) (n int) {
 	t.Helper()
-	if err := persist.NewLines(b.dir, map[string]int64{}, func(line json.RawMessage) bool { n += ofCalls(line); return true }); err != nil {
+	if err := persist.NewLines(b.dir, "", make(map[string]int64), func(line json.RawMessage) bool { n += ofCalls(line); return true }); err != nil {
 		t.Fatal(err)
 	}
 	return n
