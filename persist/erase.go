@@ -2,6 +2,7 @@ package persist
 
 import (
 	"bytes"
+	"iter"
 	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -95,35 +96,69 @@ func Erase(line []byte) []byte {
 	if erasable == nil {
 		return line
 	}
+	return Replace(line, func(l Leaf) string {
+		if IsErased(l.Value) || !erasable(string(l.Under), string(l.Key), l.Value) {
+			return ""
+		}
+		return Erased
+	})
+}
+
+// Leaf is a value of a line: one of its members, or a member or element of one that is an object or
+// an array, unless that is empty. Key is the member's name as it is written; Under is the name of
+// the member of the line where the leaf is within that.
+type Leaf struct {
+	Kind              LeafKind
+	First             bool // of its member of the line
+	Under, Key, Value []byte
+}
+
+// LeafKind says where a leaf is.
+type LeafKind byte
+
+// The kinds of leaves.
+const (
+	MemberLeaf  LeafKind = 'm' // member of the line
+	ObjectLeaf  LeafKind = 'o' // of an object in it
+	ElementLeaf LeafKind = 'a' // of an array in it
+	TextLeaf    LeafKind = 't' // a line that is no JSON object
+)
+
+// Leaves are the leaves of a line, in their order.
+func Leaves(line []byte) iter.Seq[Leaf] {
+	return func(yield func(Leaf) bool) {
+		more := true
+		_ = rawjson.Members(line, func(m rawjson.Member) bool {
+			first := true
+			within := func(kind LeafKind, key, value []byte) bool {
+				more = yield(Leaf{kind, first, m.Key, key, value})
+				first = false
+				return more
+			}
+			switch m.Value[0] {
+			case '{':
+				_ = rawjson.Members(m.Value, func(in rawjson.Member) bool { return within(ObjectLeaf, in.Key, in.Value) })
+			case '[':
+				_ = rawjson.Elements(m.Value, func(value []byte) bool { return within(ElementLeaf, nil, value) })
+			}
+			if first {
+				more = yield(Leaf{MemberLeaf, true, nil, m.Key, m.Value})
+			}
+			return more
+		})
+	}
+}
+
+// Replace returns a line with other values in the place of its leaves for which with returns one.
+func Replace(line []byte, with func(l Leaf) string) []byte {
 	var out []byte
-	done := 0 // bytes of line that are in out, or erased
-	put := func(under, key string, value []byte) {
-		if !IsErased(value) && erasable(under, key, value) {
-			at := cap(line) - cap(value)
-			out = append(append(out, line[done:at]...), Erased...)
-			done = at + len(value)
+	done := 0 // bytes of line that are in out, or replaced
+	for l := range Leaves(line) {
+		if value := with(l); value != "" {
+			at := cap(line) - cap(l.Value)
+			out = append(append(out, line[done:at]...), value...)
+			done = at + len(l.Value)
 		}
 	}
-	_ = rawjson.Members(line, func(m rawjson.Member) bool {
-		name, inner := string(m.Key), 0
-		switch m.Value[0] {
-		case '{':
-			_ = rawjson.Members(m.Value, func(in rawjson.Member) bool {
-				inner++
-				put(name, string(in.Key), in.Value)
-				return true
-			})
-		case '[':
-			_ = rawjson.Elements(m.Value, func(value []byte) bool {
-				inner++
-				put(name, "", value)
-				return true
-			})
-		}
-		if inner == 0 {
-			put("", name, m.Value)
-		}
-		return true
-	})
 	return append(out, line[done:]...)
 }

@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -36,17 +35,14 @@ type Selection struct {
 
 // statement is what a bundle says of itself. It is its last member, and signed.
 type statement struct {
-	Object   string        `json:"object"`
-	Version  int           `json:"version"`
-	MadeAt   time.Time     `json:"made_at"`
-	Hub      string        `json:"hub,omitempty"`
-	Query    string        `json:"query,omitempty"`
-	Key      []byte        `json:"key"`
-	Files    []statedFile  `json:"files"`
-	Tools    []toolVersion `json:"tools"`           // that the lines name
-	Policies []string      `json:"policy_versions"` // by which calls were decided
-	Policy   any           `json:"policy,omitempty"`
-	Payloads []payloadRef  `json:"payloads,omitempty"` // what lines have by digest alone
+	Object  string       `json:"object"`
+	Version int          `json:"version"`
+	MadeAt  time.Time    `json:"made_at"`
+	Hub     string       `json:"hub,omitempty"`
+	Query   string       `json:"query,omitempty"`
+	Key     []byte       `json:"key"`
+	Files   []statedFile `json:"files"`
+	Policy  any          `json:"policy,omitempty"`
 }
 
 const (
@@ -63,16 +59,6 @@ type statedFile struct {
 	Records string `json:"records,omitempty"` // the lines that are in the bundle: 1-3,7
 
 	Names map[int64]string `json:"names,omitempty"` // of these, as the chain has them
-}
-
-type toolVersion struct {
-	Tool    string `json:"tool_id"`
-	Version string `json:"version"` // the key of its standing records
-}
-
-type payloadRef struct {
-	Invocation string `json:"invocation_id"`
-	Ref        string `json:"ref"`
 }
 
 // Write makes a bundle of the journal in the Keeper's directory: a tar.gz of the files' chains, and
@@ -143,7 +129,7 @@ func (b *bundle) file(dir, name string) error {
 	if err != nil {
 		return fmt.Errorf("it has no chain yet: %w", err)
 	}
-	if last := bytes.LastIndex(text, []byte(`{"head":`)); last >= 0 {
+	if last := bytes.LastIndex(text, []byte(headPrefix)); last >= 0 {
 		text = text[:last+1+bytes.IndexByte(text[last:], '\n')]
 	}
 	file, err := os.Open(filepath.Join(dir, name))
@@ -161,7 +147,7 @@ func (b *bundle) file(dir, name string) error {
 	n, left := int64(0), true // left: the file has more lines
 	for proof := range bytes.Lines(text) {
 		var e entry
-		if bytes.HasPrefix(proof, []byte(`{"head":`)) || json.Unmarshal(proof, &e) != nil {
+		if bytes.HasPrefix(proof, []byte(headPrefix)) || json.Unmarshal(proof, &e) != nil {
 			chain.Write(proof)
 			continue
 		}
@@ -177,7 +163,6 @@ func (b *bundle) file(dir, name string) error {
 		case left && !b.Line(line):
 			e = entry{Digest: e.link()}
 		case left:
-			b.note(line)
 			if o := tool.Object(rawjson.Text(line, "object")); len(b.Without) > 0 &&
 				(o == persist.ObjectCall || o == persist.ObjectTask) {
 				line = b.hash.erase(line, &e, false,
@@ -204,39 +189,6 @@ func (b *bundle) file(dir, name string) error {
 		err = b.member(journalDir+name, records.Bytes())
 	}
 	return err
-}
-
-var (
-	refs     = regexp.MustCompile(`"(?:sha256|hmac-sha256):[0-9a-f]{64};bytes=\d+"`)
-	policies = regexp.MustCompile(`"policy:[a-z0-9:]+"`)
-)
-
-// note adds to the statement what a line names.
-func (b *bundle) note(line []byte) {
-	s := &b.stated
-	switch tool.Object(rawjson.Text(line, "object")) {
-	case persist.ObjectCall, persist.ObjectTask:
-		for _, ref := range refs.FindAll(line, -1) {
-			p := payloadRef{rawjson.Text(line, "invocation_id"), string(bytes.Trim(ref, `"`))}
-			if !slices.Contains(s.Payloads[max(0, len(s.Payloads)-10):], p) {
-				s.Payloads = append(s.Payloads, p)
-			}
-		}
-		for _, ref := range policies.FindAll(line, -1) {
-			if p := string(bytes.Trim(ref, `"`)); !slices.Contains(s.Policies, p) {
-				s.Policies = append(s.Policies, p)
-			}
-		}
-	case persist.ObjectStanding:
-		records, _ := rawjson.Get(line, "records")
-		_ = rawjson.Elements(records, func(r []byte) bool {
-			v := toolVersion{rawjson.Text(r, "tool_id"), rawjson.Text(line, "key")}
-			if v.Tool != "" && !slices.Contains(s.Tools, v) {
-				s.Tools = append(s.Tools, v)
-			}
-			return true
-		})
-	}
 }
 
 // ranges writes numbers, which increase, as 1-3,7.

@@ -148,17 +148,11 @@ func (k *Keeper) load(name string, key ed25519.PrivateKey) error {
 	}
 	e = extent{head: head{File: name, Chain: chainStart(name)}}
 	defer func() { k.seen[name] = e }()
-	f, err := os.Open(path)
-	if err == nil {
-		defer f.Close()
-		for _, from := range []int64{max(0, size(path)-tailSize), 0} { // the last line is a head nearly always
-			if findHead(io.NewSectionReader(f, from, 1<<62), from, &e, key) {
-				break
-			}
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	e.find(text, key.Public().(ed25519.PublicKey))
 	if kept := k.kept[name]; e.head.Lines < kept.Lines || e.head.Lines == kept.Lines && kept.Lines > 0 &&
 		e.head.Chain != kept.Chain {
 		e.damage = ErrDamaged
@@ -169,28 +163,23 @@ func (k *Keeper) load(name string, key ed25519.PrivateKey) error {
 	return nil
 }
 
-// tailSize bounds a head.
-const tailSize = 64 << 10
-
-// findHead reads the last head from a part of a chain.
-func findHead(r io.Reader, at int64, e *extent, key ed25519.PrivateKey) (found bool) {
-	lines := bufio.NewReaderSize(r, tailSize)
-	for {
-		line, err := lines.ReadSlice('\n')
-		at += int64(len(line))
+// find finds the last head in a chain.
+func (e *extent) find(chain []byte, key ed25519.PublicKey) {
+	for end := len(chain); end >= 0; {
+		end = bytes.LastIndex(chain[:end], []byte(headPrefix))
+		if end < 0 || end > 0 && chain[end-1] != '\n' {
+			continue // in the middle of a line is none
+		}
+		line, _, whole := bytes.Cut(chain[end:], []byte{'\n'})
 		var s signed
-		if err == nil && bytes.HasPrefix(line, []byte(`{"head":`)) && json.Unmarshal(line, &s) == nil {
-			var h head
-			if json.Unmarshal(s.Head, &h) == nil && h.File == e.head.File {
-				e.head, e.chain, e.damage, found = h, at, nil, true
-				if !s.by(key.Public().(ed25519.PublicKey)) {
-					e.damage = ErrDamaged
-				}
-			}
+		var h head
+		if !whole || json.Unmarshal(line, &s) != nil || json.Unmarshal(s.Head, &h) != nil || h.File != e.head.File {
+			continue
 		}
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) { // a longer line is none of ours
-			return found
+		if e.head, e.chain = h, int64(end+len(line)+1); !s.by(key) {
+			e.damage = ErrDamaged
 		}
+		return
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -73,52 +72,27 @@ func (e *entry) isOpen() bool { return len(e.Salt) > 0 || len(e.Leaves) > 0 }
 // maxLeaves bounds the leaves of a line: one with more is one leaf.
 const maxLeaves = 100_000
 
-// leaf is a value of a line that is committed to by itself: one of its members, or a member or
-// element of one that is an object or an array. Key is the member's name as it is written; under is
-// the name of the member of the line where the leaf is within that.
-type leaf struct {
-	// m: member of the line, o: of an object in it, a: element of an array in it, t: text that is
-	// no JSON object
-	kind              byte
-	first             bool // of its member of the line
-	under, key, value []byte
-}
-
 // hasher computes digests of lines. It is not safe for concurrent use.
 type hasher struct {
-	leaves []leaf
+	leaves []persist.Leaf
 	text   []byte // of a leaf
 	line   []byte // what the line's digest is over
 }
 
-// split finds the leaves of a line.
-func (h *hasher) split(line []byte) []leaf {
+// split finds the leaves of a line: each is committed to by itself.
+func (h *hasher) split(line []byte) []persist.Leaf {
 	h.leaves = h.leaves[:0]
-	if !rawjson.IsObject(line) || !rawjson.Valid(line) {
-		return append(h.leaves, leaf{kind: 't', first: true, value: line})
-	}
-	_ = rawjson.Members(line, func(m rawjson.Member) bool {
-		n := len(h.leaves)
-		switch m.Value[0] {
-		case '{':
-			_ = rawjson.Members(m.Value, func(inner rawjson.Member) bool {
-				h.leaves = append(h.leaves, leaf{'o', n == len(h.leaves), m.Key, inner.Key, inner.Value})
-				return len(h.leaves) <= maxLeaves
-			})
-		case '[':
-			_ = rawjson.Elements(m.Value, func(value []byte) bool {
-				h.leaves = append(h.leaves, leaf{'a', n == len(h.leaves), m.Key, nil, value})
-				return len(h.leaves) <= maxLeaves
-			})
+	if rawjson.IsObject(line) && rawjson.Valid(line) {
+		for l := range persist.Leaves(line) {
+			if h.leaves = append(h.leaves, l); len(h.leaves) > maxLeaves {
+				break
+			}
 		}
-		if n == len(h.leaves) {
-			h.leaves = append(h.leaves, leaf{'m', true, nil, m.Key, m.Value})
+		if len(h.leaves) <= maxLeaves {
+			return h.leaves
 		}
-		return len(h.leaves) <= maxLeaves
-	})
-	if len(h.leaves) > maxLeaves {
-		return append(h.leaves[:0], leaf{kind: 't', first: true, value: line})
 	}
+	h.leaves = append(h.leaves[:0], persist.Leaf{Kind: persist.TextLeaf, First: true, Value: line})
 	return h.leaves
 }
 
@@ -141,11 +115,11 @@ func (h *hasher) nameOf() string {
 	var object, id []byte
 	for _, l := range h.leaves {
 		switch {
-		case l.kind != 'm':
-		case string(l.key) == "object":
-			object = l.value
-		case string(l.key) == "invocation_id", string(l.key) == "key" && id == nil:
-			id = l.value
+		case l.Kind != persist.MemberLeaf:
+		case string(l.Key) == "object":
+			object = l.Value
+		case string(l.Key) == "invocation_id", string(l.Key) == "key" && id == nil:
+			id = l.Value
 		}
 		if object != nil && id != nil {
 			break
@@ -175,23 +149,23 @@ func (h *hasher) digestOf(line []byte, e *entry) (d digest, ok bool) {
 			return d, false
 		case e.Leaves == nil:
 			salt := leafSalt(e.Salt, i)
-			of = h.leafDigest(salt[:], l.value)
+			of = h.leafDigest(salt[:], l.Value)
 		case len(proofs) > saltSize && proofs[0] == leafSalted:
-			of = h.leafDigest(proofs[1:1+saltSize], l.value)
+			of = h.leafDigest(proofs[1:1+saltSize], l.Value)
 			proofs = proofs[1+saltSize:]
-		case len(proofs) > sha256.Size && proofs[0] == leafErased && isTombstone(l.value):
+		case len(proofs) > sha256.Size && proofs[0] == leafErased && isTombstone(l.Value):
 			copy(of[:], proofs[1:])
 			proofs = proofs[1+sha256.Size:]
 		default:
 			return d, false
 		}
 		var sizes [9]byte
-		if sizes[0] = l.kind; l.first {
+		if sizes[0] = byte(l.Kind); l.First {
 			sizes[0] ^= ' ' // in upper case
 		}
-		binary.BigEndian.PutUint32(sizes[1:], uint32(len(l.under)))
-		binary.BigEndian.PutUint32(sizes[5:], uint32(len(l.key)))
-		h.line = append(append(append(append(h.line, sizes[:]...), l.under...), l.key...), of[:]...)
+		binary.BigEndian.PutUint32(sizes[1:], uint32(len(l.Under)))
+		binary.BigEndian.PutUint32(sizes[5:], uint32(len(l.Key)))
+		h.line = append(append(append(append(h.line, sizes[:]...), l.Under...), l.Key...), of[:]...)
 	}
 	return sha256.Sum256(h.line), len(proofs) == 0
 }
@@ -233,8 +207,8 @@ func (h *hasher) erase(line []byte, e *entry, room bool, wanted func(under, key 
 		default:
 			return line // it does not fit the line
 		}
-		if proof[0] == leafSalted && l.kind != 't' && wanted(string(l.under), string(l.key), l.value) {
-			d := h.leafDigest(proof[1:], l.value)
+		if proof[0] == leafSalted && l.Kind != persist.TextLeaf && wanted(string(l.Under), string(l.Key), l.Value) {
+			d := h.leafDigest(proof[1:], l.Value)
 			gone[i], any, proof = true, true, append([]byte{leafErased}, d[:]...)
 		}
 		proofs = append(proofs, proof...)
@@ -244,11 +218,12 @@ func (h *hasher) erase(line []byte, e *entry, room bool, wanted func(under, key 
 	}
 	e.Salt, e.Leaves = nil, proofs
 	with := func(stone func(value []byte) string) []byte {
-		return joined(leaves, func(i int) string {
-			if gone[i] {
-				return stone(leaves[i].value)
+		i := -1
+		return persist.Replace(line, func(l persist.Leaf) string {
+			if i++; gone[i] {
+				return stone(l.Value)
 			}
-			return string(leaves[i].value)
+			return ""
 		})
 	}
 	out := with(func([]byte) string { return persist.Erased })
@@ -256,37 +231,6 @@ func (h *hasher) erase(line []byte, e *entry, room bool, wanted func(under, key 
 		out = with(short)
 	}
 	return out
-}
-
-// joined puts the leaves of a JSON object together again.
-func joined(leaves []leaf, value func(i int) string) []byte {
-	var b strings.Builder
-	closer := "" // of the member that is being written
-	for i, l := range leaves {
-		if l.first {
-			b.WriteString(closer)
-		}
-		b.WriteString(map[bool]string{true: "{", false: ","}[i == 0])
-		if l.first {
-			opener := ""
-			switch l.kind {
-			case 'o':
-				opener, closer = "{", "}"
-			case 'a':
-				opener, closer = "[", "]"
-			default:
-				closer = ""
-			}
-			if l.kind != 'm' {
-				b.WriteString(`"` + string(l.under) + `":` + opener)
-			}
-		}
-		if l.kind != 'a' {
-			b.WriteString(`"` + string(l.key) + `":`)
-		}
-		b.WriteString(value(i))
-	}
-	return []byte(b.String() + closer + "}")
 }
 
 // chainStart is the chain of a file without lines.
@@ -318,6 +262,9 @@ type headRef struct {
 	Lines int64  `json:"lines"`
 	Chain digest `json:"chain"`
 }
+
+// headPrefix begins the line of a head in a chain.
+const headPrefix = `{"head":`
 
 // signed is a line of a chain that is no entry, and the statement of a bundle.
 type signed struct {

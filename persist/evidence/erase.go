@@ -81,7 +81,7 @@ func planOf(path string, of func(tool.InvocationID) bool) (plan []byte, changed 
 	var chain bytes.Buffer
 	for proof := range bytes.Lines(proofs) {
 		var e entry
-		if bytes.HasPrefix(proof, []byte(`{"head":`)) || json.Unmarshal(proof, &e) != nil {
+		if bytes.HasPrefix(proof, []byte(headPrefix)) || json.Unmarshal(proof, &e) != nil {
 			chain.Write(proof)
 			continue
 		}

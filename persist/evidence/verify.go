@@ -182,7 +182,7 @@ func (v *verifier) chain(name string, r io.Reader) error {
 	v.files[name], v.current = p, p
 	at, covered := chainStart(name), int64(0)
 	err := eachBounded(r, maxChain, func(line []byte) error {
-		if bytes.HasPrefix(line, []byte(`{"head":`)) {
+		if bytes.HasPrefix(line, []byte(headPrefix)) {
 			h, ok := v.head(name, line)
 			switch {
 			case !ok:
