@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"compress/gzip"
 	"crypto/ed25519"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -140,51 +139,37 @@ func (b *bundle) file(dir, name string) error {
 		return err
 	}
 	defer file.Close()
-	lines := bufio.NewReaderSize(file, 64<<10)
-	var chain, records bytes.Buffer
+	var records bytes.Buffer
 	var in []int64
-	names := make(map[int64]string)
-	n, left := int64(0), true // left: the file has more lines
-	for proof := range bytes.Lines(text) {
-		var e entry
-		if bytes.HasPrefix(proof, []byte(headPrefix)) || json.Unmarshal(proof, &e) != nil {
-			chain.Write(proof)
-			continue
-		}
+	names, n := make(map[int64]string), int64(0)
+	chain, err := rewrite(text, bufio.NewReaderSize(file, 64<<10), func(e *entry, line []byte) error {
 		n++
-		var line []byte
-		if left {
-			if line, err = lines.ReadBytes('\n'); err != nil && err != io.EOF {
-				return err
+		if line != nil {
+			if line = line[:len(line)-1]; !b.Line(line) {
+				*e = entry{Digest: e.link()}
+				return nil
 			}
-			left = err == nil
-		}
-		switch line = bytes.TrimSuffix(line, []byte("\n")); {
-		case left && !b.Line(line):
-			e = entry{Digest: e.link()}
-		case left:
 			if o := tool.Object(rawjson.Text(line, "object")); len(b.Without) > 0 &&
 				(o == persist.ObjectCall || o == persist.ObjectTask) {
-				line = b.hash.erase(line, &e, false,
+				line = b.hash.erase(line, e, false,
 					func(under, key string, _ []byte) bool { return slices.Contains(b.Without, cmp.Or(under, key)) })
 			}
 			records.Write(append(line, '\n'))
-			fallthrough
-		default: // a line that is gone is missed
-			in = append(in, n)
-			if e.Of != "" {
-				names[n] = e.Of
-			}
+		} // else it is missed
+		in = append(in, n)
+		if e.Of != "" {
+			names[n] = e.Of
 		}
-		if err := writeLine(&chain, &e); err != nil {
-			return err
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	if chain.Len() > maxChain {
+	if len(chain) > maxChain {
 		return fmt.Errorf("its chain has more than %d MiB: select fewer calls, or leave less out", maxChain>>20)
 	}
 	b.stated.Files = append(b.stated.Files, statedFile{name, max(n, kept.Lines), ranges(in), names})
-	err = b.member(journalDir+name+Suffix, chain.Bytes())
+	err = b.member(journalDir+name+Suffix, chain)
 	if err == nil && records.Len() > 0 {
 		err = b.member(journalDir+name, records.Bytes())
 	}

@@ -268,6 +268,33 @@ func appendEntries(out io.Writer, lines io.Reader, h *head) error {
 	}
 }
 
+// rewrite returns a chain with its entries as take leaves them. take gets each entry with its line, which is nil where there
+// are no more.
+func rewrite(chain []byte, lines *bufio.Reader, take func(e *entry, line []byte) error) ([]byte, error) {
+	var out bytes.Buffer
+	for proof := range bytes.Lines(chain) {
+		var e entry
+		if bytes.HasPrefix(proof, []byte(headPrefix)) || json.Unmarshal(proof, &e) != nil {
+			out.Write(proof)
+			continue
+		}
+		line, err := lines.ReadBytes('\n')
+		switch {
+		case err == io.EOF:
+			line = nil
+		case err != nil:
+			return nil, err
+		}
+		if err := take(&e, line); err != nil {
+			return nil, err
+		}
+		if err := writeLine(&out, &e); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), nil
+}
+
 func writeLine(out io.Writer, v any) error {
 	text, err := json.Marshal(v)
 	if err == nil {

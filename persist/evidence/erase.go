@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -77,74 +76,50 @@ func planOf(path string, of func(tool.InvocationID) bool) (plan []byte, changed 
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, err
 	}
-	p := planning{of: of, lines: bufio.NewReaderSize(file, 64<<10), hash: &hasher{}}
-	var chain bytes.Buffer
-	for proof := range bytes.Lines(proofs) {
-		var e entry
-		if bytes.HasPrefix(proof, []byte(headPrefix)) || json.Unmarshal(proof, &e) != nil {
-			chain.Write(proof)
-			continue
-		}
-		changes, _, err := p.next(&e)
-		if err != nil {
-			return nil, 0, err
-		}
-		if !changes {
-			chain.Write(proof)
-		} else if err := writeLine(&chain, &e); err != nil {
-			return nil, 0, err
-		}
-	}
-	for more := true; more; { // what is in no chain
+	p := planning{of: of, hash: &hasher{}}
+	lines := bufio.NewReaderSize(file, 64<<10)
+	chain, err := rewrite(proofs, lines, p.take)
+	for err == nil { // what is in no chain
 		e := entry{Salt: make([]byte, saltSize)}
 		_, _ = rand.Read(e.Salt)
-		if _, more, err = p.next(&e); err != nil {
-			return nil, 0, err
+		var line []byte
+		if line, err = lines.ReadBytes('\n'); err == nil {
+			err = p.take(&e, line)
 		}
 	}
-	p.text.Write(chain.Bytes())
+	if !errors.Is(err, io.EOF) {
+		return nil, 0, err
+	}
+	p.text.Write(chain)
 	return p.text.Bytes(), p.changed, nil
 }
 
 // planning is one planOf.
 type planning struct {
 	of      func(tool.InvocationID) bool
-	lines   *bufio.Reader
 	hash    *hasher
 	at      int64 // the offset of the next line
 	text    bytes.Buffer
 	changed int
 }
 
-// next looks at the next line, which e proves, and makes e its tombstone where it changes. more is
-// false where there is no line.
-func (p *planning) next(e *entry) (changes, more bool, err error) {
-	line, err := p.lines.ReadBytes('\n')
-	if err != nil {
-		return false, false, ignore(err, io.EOF)
-	}
+// take looks at a line, which e proves, and makes e its tombstone where it changes.
+func (p *planning) take(e *entry, line []byte) error {
 	from := p.at
 	p.at += int64(len(line))
-	line = line[:len(line)-1]
+	line = bytes.TrimSuffix(line, []byte{'\n'})
 	id, erasable := persist.Erasable(line)
 	if erasable == nil || !p.of(id) {
-		return false, true, nil
+		return nil
 	}
 	out := p.hash.erase(line, e, true, erasable)
 	if bytes.Equal(bytes.TrimRight(out, " "), bytes.TrimRight(line, " ")) {
-		return false, true, nil
+		return nil
 	}
 	p.changed++
 	p.text.Write(append(strconv.AppendInt(nil, from, 10), ' '))
 	p.text.Write(append(out, bytes.Repeat([]byte{' '}, len(line)-len(out))...)) // white space is in no digest
-	return true, true, p.text.WriteByte('\n')
-}
-
-func ignore(err, not error) error {
-	if errors.Is(err, not) {
-		return nil
-	}
-	return err
+	return p.text.WriteByte('\n')
 }
 
 // carryOut does what plans say. It is called with the lock of the chains held.

@@ -218,6 +218,14 @@ var mayImport = map[string]map[string]string{
 		"internal/glob":    "patterns that columns match",
 		"persist":          "is filled from the journal",
 	},
+	"persist/eraser": {
+		"internal/tool":    "ids of calls",
+		"internal/rawjson": "finds erasures that have begun",
+		"persist":          "records the erasure",
+		"persist/evidence": "erases in the journal and its chains",
+		"persist/store":    "erases in the record store",
+		"persist/payload":  "erases stored results",
+	},
 	"cmd/mcp-toolhub/internal/code": {
 		"internal/tool":                    "is an executor with a catalog",
 		"internal/rawjson":                 "reads raw arguments",

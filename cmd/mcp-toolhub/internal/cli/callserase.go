@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,8 +20,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/persist"
-	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/eraser"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -192,81 +190,25 @@ func (e *erasure) family(ctx context.Context, s store.Store, id tool.InvocationI
 	return nil
 }
 
-// carryOut erases: the fact comes first, then the journal, which the record store is filled from,
-// then the store and the payloads. Each step can be repeated.
+// carryOut erases, and forgets the grants of the actor.
 func (c *eraseCmd) carryOut(ctx context.Context, s store.Store, from *config.Settings, e *erasure) error {
-	if err := c.record(ctx, s, from, e); err != nil {
-		return err
-	}
-	lines, err := hub.NewKeeper(from.StateDir,
-		from.Journal.Dir).Erase(func(id tool.InvocationID) bool { return e.wanted[id] })
-	if err != nil && !errors.Is(err, evidence.ErrDamaged) { // damage hinders no erasure
-		return err
-	}
-	if err := store.FillUp(ctx, s, from.Journal.Dir); err != nil {
-		return err
-	}
-	inStore, err := s.Erase(ctx, e.Calls)
-	if e.Lines = lines + inStore; err != nil {
-		return err
-	}
 	stored, err := payload.Open(ctx, from.Stored, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	defer stored.Close()
-	e.Payloads, err = stored.Erase(ctx, "it was erased"+because(c.reason), func(p payload.Entry) bool {
-		id := tool.InvocationOf(p.ID)
-		return e.wanted[id] || c.actor != "" && p.Actor == c.actor && !e.runs[id]
-	})
+	places := eraser.Places{Journal: from.Journal, Chains: hub.NewKeeper(from.StateDir, from.Journal.Dir), Records: s,
+		Payloads: stored}
+	e.Lines, e.Payloads, err = places.Erase(ctx, &eraser.Erasure{Calls: e.Calls, By: hub.LocalActor().Ref(), Reason: c.reason,
+		Payloads: func(p payload.Entry) bool {
+			id := tool.InvocationOf(p.ID)
+			return e.wanted[id] || c.actor != "" && p.Actor == c.actor && !e.runs[id]
+		}})
 	if err != nil || c.actor == "" {
 		return err
 	}
 	e.Grants, err = grantsCmd{c.app}.forget(ctx, c.actor)
 	return err
-}
-
-func because(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return ": " + reason
-}
-
-// record writes the fact into the journal, once for each call. It is there before anything is erased.
-func (c *eraseCmd) record(ctx context.Context, s store.Store, from *config.Settings, e *erasure) (err error) {
-	cfg := from.Journal
-	cfg.MaxFiles, cfg.MaxAge = 1<<20, 0 // no old file is removed for this
-	j, err := persist.Open(cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, j.Close()) }()
-	data := map[string]any{"by": hub.LocalActor().Ref()}
-	if c.reason != "" {
-		data["reason"] = c.reason
-	}
-	for part := range slices.Chunk(e.Calls, 1000) {
-		var records []tool.Record
-		for _, id := range part {
-			lines, err := s.Lines(ctx, id)
-			if err != nil {
-				return err
-			}
-			if slices.ContainsFunc(lines, func(l json.RawMessage) bool {
-				return rawjson.Text(l, "event_type") == string(tool.EventInvocationErased)
-			}) {
-				continue // an Erase before this one has begun with that
-			}
-			records = append(records, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(),
-				EventType: tool.EventInvocationErased,
-				Source:    tool.EventSource, Subject: string(id), Time: time.Now().UTC(), InvocationID: id, Data: data})
-		}
-		if err := j.Commit(ctx, records...); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // forget revokes the grants of an actor.
