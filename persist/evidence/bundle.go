@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -34,14 +35,17 @@ type Selection struct {
 
 // statement is what a bundle says of itself. It is its last member, and signed.
 type statement struct {
-	Object  string       `json:"object"`
-	Version int          `json:"version"`
-	MadeAt  time.Time    `json:"made_at"`
-	Hub     string       `json:"hub,omitempty"`
-	Query   string       `json:"query,omitempty"`
-	Key     []byte       `json:"key"`
-	Files   []statedFile `json:"files"`
-	Policy  any          `json:"policy,omitempty"`
+	Object   string        `json:"object"`
+	Version  int           `json:"version"`
+	MadeAt   time.Time     `json:"made_at"`
+	Hub      string        `json:"hub,omitempty"`
+	Query    string        `json:"query,omitempty"`
+	Key      []byte        `json:"key"`
+	Files    []statedFile  `json:"files"`
+	Tools    []toolVersion `json:"tools"`           // that the lines name
+	Policies []string      `json:"policy_versions"` // by which calls were decided
+	Policy   any           `json:"policy,omitempty"`
+	Payloads []payloadRef  `json:"payloads,omitempty"` // what lines have by digest alone
 }
 
 const (
@@ -58,6 +62,16 @@ type statedFile struct {
 	Records string `json:"records,omitempty"` // the lines that are in the bundle: 1-3,7
 
 	Names map[int64]string `json:"names,omitempty"` // of these, as the chain has them
+}
+
+type toolVersion struct {
+	Tool    string `json:"tool_id"`
+	Version string `json:"version"` // the key of its standing records
+}
+
+type payloadRef struct {
+	Invocation string `json:"invocation_id"`
+	Ref        string `json:"ref"`
 }
 
 // Write makes a bundle of the journal in the Keeper's directory: a tar.gz of the files' chains, and
@@ -149,6 +163,7 @@ func (b *bundle) file(dir, name string) error {
 				*e = entry{Digest: e.link()}
 				return nil
 			}
+			b.note(line)
 			if o := tool.Object(rawjson.Text(line, "object")); len(b.Without) > 0 &&
 				(o == persist.ObjectCall || o == persist.ObjectTask) {
 				line = b.hash.erase(line, e, false,
@@ -174,6 +189,39 @@ func (b *bundle) file(dir, name string) error {
 		err = b.member(journalDir+name, records.Bytes())
 	}
 	return err
+}
+
+var (
+	refs     = regexp.MustCompile(`"(?:sha256|hmac-sha256):[0-9a-f]{64};bytes=\d+"`)
+	policies = regexp.MustCompile(`"policy:[a-z0-9:]+"`)
+)
+
+// note adds to the statement what a line names.
+func (b *bundle) note(line []byte) {
+	s := &b.stated
+	switch tool.Object(rawjson.Text(line, "object")) {
+	case persist.ObjectCall, persist.ObjectTask:
+		for _, ref := range refs.FindAll(line, -1) {
+			p := payloadRef{rawjson.Text(line, "invocation_id"), string(bytes.Trim(ref, `"`))}
+			if !slices.Contains(s.Payloads[max(0, len(s.Payloads)-10):], p) {
+				s.Payloads = append(s.Payloads, p)
+			}
+		}
+		for _, ref := range policies.FindAll(line, -1) {
+			if p := string(bytes.Trim(ref, `"`)); !slices.Contains(s.Policies, p) {
+				s.Policies = append(s.Policies, p)
+			}
+		}
+	case persist.ObjectStanding:
+		records, _ := rawjson.Get(line, "records")
+		_ = rawjson.Elements(records, func(r []byte) bool {
+			v := toolVersion{rawjson.Text(r, "tool_id"), rawjson.Text(line, "key")}
+			if rawjson.Text(r, "object") == string(tool.ObjectDeclaration) && !slices.Contains(s.Tools, v) {
+				s.Tools = append(s.Tools, v)
+			}
+			return true
+		})
+	}
 }
 
 // ranges writes numbers, which increase, as 1-3,7.
