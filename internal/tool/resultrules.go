@@ -88,14 +88,6 @@ func ResourceContents(uri, mediaType string, raw []byte) json.RawMessage {
 	return append(out, `"}`...)
 }
 
-// Clip shortens a text for a message, to so many bytes and an ellipsis.
-func Clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}
-
 // IsText reports whether raw is a text: UTF-8 without NUL.
 func IsText(raw []byte) bool { return utf8.Valid(raw) && bytes.IndexByte(raw, 0) < 0 }
 

@@ -216,7 +216,7 @@ func (b *bundle) note(line []byte) {
 		records, _ := rawjson.Get(line, "records")
 		_ = rawjson.Elements(records, func(r []byte) bool {
 			v := toolVersion{rawjson.Text(r, "tool_id"), rawjson.Text(line, "key")}
-			if rawjson.Text(r, "object") == string(tool.ObjectDeclaration) && !slices.Contains(s.Tools, v) {
+			if v.Tool != "" && !slices.Contains(s.Tools, v) {
 				s.Tools = append(s.Tools, v)
 			}
 			return true

@@ -634,7 +634,7 @@ func TestFillFromMemory(t *testing.T) {
 			before := open(t, t.TempDir())
 			j.write(t, did{tool: "mcp.a.b", text: "first"})
 			j.fill(t, before)
-			if err := j.AppendNaming(t.Context(), standing{}, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventType: "tool.surface.created"}); err != nil {
+			if err := j.Commit(t.Context(), tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventType: "tool.surface.created"}); err != nil {
 				t.Fatal(err)
 			}
 			j.write(t, did{tool: "search", actor: "actor:ann", client: "desk", profile: "p", text: "noted", noted: true, approver: "queue/ann"})

@@ -109,7 +109,7 @@ func TestCustomCapabilities(t *testing.T) {
 				got, _ := memberOf(t, result, "capabilities")
 				experimental, _ := memberOf(t, got, "experimental")
 				extensions, _ := memberOf(t, got, "extensions")
-				wantExperimental, wantExtensions := strings.TrimPrefix(customExperimental, `"experimental":`), `{"com.acme/things":{"v":2.0,"list":[]}}`
+				wantExperimental, wantExtensions := strings.TrimPrefix(customExperimental, `"experimental":`), `{"com.acme/things":{"v":2.0,"list":[ ]}}`
 				if path == "/mcp" {
 					wantExperimental, wantExtensions = "", ""
 				}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/inode"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
@@ -52,11 +53,11 @@ func (d *destination) openFile(c *change) error {
 	case err != nil:
 		return err
 	case info.IsDir():
-		return invalid(codeIsDirectory, "%q is a directory: send the path of a file", tool.Clip(c.given, 200))
+		return invalid(codeIsDirectory, "%q is a directory: send the path of a file", hidden.Cut(c.given, 200))
 	case info.Mode().IsRegular() && c.onlyNew:
 		return failure(tool.ClassExecutionFailed, codePathConflict,
 			"%q is there already: change it with edit_file, or set overwrite to replace the whole file",
-			tool.Clip(c.given, 200))
+			hidden.Cut(c.given, 200))
 	}
 	// For writing, although nothing is written to it: what may not be written is not replaced either.
 	if d.file, err = target.OpenIn(d.dir, d.name, os.O_RDWR, 0); err != nil {

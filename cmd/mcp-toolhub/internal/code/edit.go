@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -41,10 +42,10 @@ func (w *writer) editFile(ctx context.Context, e *tool.Execution) (answer, error
 		case before == nil && !create:
 			return old, failure(tool.ClassExecutionFailed, codeFileNotFound,
 				"there is no %q: look for the right path with list_dir or search, or set create_if_missing",
-				tool.Clip(given, 200))
+				hidden.Cut(given, 200))
 		case before != nil && before.binary:
 			return old, invalid(codeBinaryFile, "%q is not text in UTF-8: this tool changes text only",
-				tool.Clip(given, 200))
+				hidden.Cut(given, 200))
 		case before != nil:
 			old = *before
 		}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -156,7 +157,7 @@ func (l *lister) entry(rel string, d fs.DirEntry) dirEntry {
 		}
 	case "symlink":
 		if target, err := os.Readlink(full); err == nil {
-			e.Target = tool.Clip(filepath.ToSlash(strings.ToValidUTF8(target, "\uFFFD")), 1024)
+			e.Target = hidden.Cut(filepath.ToSlash(strings.ToValidUTF8(target, "\uFFFD")), 1024)
 		}
 	}
 	return e

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
@@ -28,14 +29,14 @@ func (t *Toolset) locate(arg string) (string, error) {
 	if rest, ok := strings.CutPrefix(filepath.ToSlash(arg), "~"); ok && (rest == "" || rest[0] == '/') {
 		if t.home == "" {
 			return "", invalid(codeHomeNotDefined, "%q: the home directory is not known here: send an absolute path",
-				tool.Clip(arg, 200))
+				hidden.Cut(arg, 200))
 		}
 		return filepath.Join(t.home, rest), nil
 	}
 	if runtime.GOOS == "windows" && strings.HasPrefix(filepath.ToSlash(arg), "//") {
 		// Opening \\host\share sends the user's credentials to host.
 		return "", failure(tool.ClassSandboxViolation, codeNetworkPath,
-			"%q is a network or device path, which is never opened: send a path on a local drive", tool.Clip(arg, 200))
+			"%q is a network or device path, which is never opened: send a path on a local drive", hidden.Cut(arg, 200))
 	}
 	if filepath.IsAbs(arg) {
 		return filepath.Clean(arg), nil

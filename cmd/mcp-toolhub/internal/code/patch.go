@@ -11,6 +11,7 @@ import (
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -74,7 +75,7 @@ func (p *patch) apply(d document) (document, int, error) {
 // malformed says that the text is no unified diff that could be applied.
 func malformed(why string) error {
 	return invalid(codeInvalidPatch,
-		"the diff cannot be read: %s: send a unified diff of the file, and nothing besides", tool.Clip(why, 300))
+		"the diff cannot be read: %s: send a unified diff of the file, and nothing besides", hidden.Cut(why, 300))
 }
 
 // check refuses what is more than a change of the lines of this file, and what was passed over in reading the diff.
@@ -82,7 +83,7 @@ func (p *patch) check(f *gitdiff.File, text string) error {
 	unsupported := func(what string) error {
 		return invalid(codeUnsupported,
 			"the diff %s, which this tool does not do: send a diff that changes the lines of %q", what,
-			tool.Clip(p.names[0], 200))
+			hidden.Cut(p.names[0], 200))
 	}
 	switch {
 	case f.IsRename, f.IsCopy:
@@ -134,7 +135,7 @@ func (p *patch) header(text string) (int, error) {
 			if !p.isNamed(name) && !(p.isNew && kind == "---" && name == "/dev/null") {
 				return 0, invalid(codePatchOtherPath,
 					"the diff is about %q and not about %q: send the diff of the file that path names",
-					tool.Clip(name, 200), tool.Clip(p.names[0], 200))
+					hidden.Cut(name, 200), hidden.Cut(p.names[0], 200))
 			}
 		case "diff", "index", "new": // of git; what it says besides stands in the other lines
 		default:
@@ -200,5 +201,5 @@ func misfit(i int, hunk *gitdiff.TextFragment, body string, err error) error {
 		have = lines[n]
 	}
 	return failedPatch(fmt.Sprintf("hunk %d does not fit: line %d of the file is %q, and the diff has %q there",
-		i+1, where.Line, tool.Clip(have, 120), tool.Clip(hunk.Lines[where.FragmentLine-1].Line, 120)))
+		i+1, where.Line, hidden.Cut(have, 120), hidden.Cut(hunk.Lines[where.FragmentLine-1].Line, 120)))
 }

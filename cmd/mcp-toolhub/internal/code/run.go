@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -101,7 +102,7 @@ func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, er
 	if e.Command != nil && *e.Command != found {
 		return answer{}, failure(tool.ClassPermissionDenied, command.CodeChanged,
 			"%q is another program, or its directory "+
-				"another one, than when the call was permitted: nothing ran; call again", tool.Clip(argv[0], 200))
+				"another one, than when the call was permitted: nothing ran; call again", hidden.Cut(argv[0], 200))
 	}
 	env, secrets := t.bounds.Environment()
 	outcome, err := t.runner.Run(ctx, command.Spec{
@@ -112,7 +113,7 @@ func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, er
 	if err != nil {
 		return answer{}, command.NotRun(ctx, err, failure(tool.ClassExecutionFailed, command.CodeNotExecutable,
 			"%q could not be started: name a program of this machine, or a script that begins with #! and an interpreter "+
-				"that is installed", tool.Clip(argv[0], 200)))
+				"that is installed", hidden.Cut(argv[0], 200)))
 	}
 	artifacts := wholeOutputs(filepath.Base(argv[0]), &outcome, limits, secrets)
 	outcome.Stdout, outcome.Stderr = outcome.Stdout.Shorter(limits.StdoutLimit),

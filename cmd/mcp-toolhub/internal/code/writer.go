@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/inode"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
@@ -105,20 +106,20 @@ func (w *writer) aim(e *tool.Execution, given string) (string, error) {
 		return "", invalid(codePathRefused,
 			"%q is read in several ways by programs: send the path without white space at its ends, and without "+
 				"\"..\" behind a symbolic link",
-			tool.Clip(given, 200))
+			hidden.Cut(given, 200))
 	case strings.HasSuffix(filepath.ToSlash(given), "/"), filepath.Dir(found[0].Resolved) == found[0].Resolved:
-		return "", invalid(codeIsDirectory, "%q names a directory: send the path of a file", tool.Clip(given, 200))
+		return "", invalid(codeIsDirectory, "%q names a directory: send the path of a file", hidden.Cut(given, 200))
 	case found[0].Has(target.UnicodeTwin):
 		return "", failure(tool.ClassExecutionFailed, codePathConflict,
 			"%+q does not exist, but a name that reads the same in other code points does: copy the name from list_dir",
-			tool.Clip(given, 200))
+			hidden.Cut(given, 200))
 	}
 	path := found[0].Resolved
 	if w.never.Match(path) {
 		return "", failure(tool.ClassPermissionDenied, codeProtected,
 			"%q is never written by this tool: it belongs to "+
 				"the system, to the hub itself or to what its operator protects; leave it as it is",
-			tool.Clip(given, 200))
+			hidden.Cut(given, 200))
 	}
 	if slices.ContainsFunc(e.Aims, func(a tool.Aim) bool { return a.Argument == "/path" }) {
 		if !slices.Contains(e.Aims, tool.Aim{Argument: "/path", Path: path}) {
@@ -197,7 +198,7 @@ func put(ctx context.Context, path string, c *change) (*writeOutcome, error) {
 	o.size = int64(len(data))
 	if len(data) > mostFileBytes {
 		return nil, invalid(codeTooLarge, "%q would have %d bytes, more than %d: split it into several files",
-			tool.Clip(c.given, 200), len(data), mostFileBytes)
+			hidden.Cut(c.given, 200), len(data), mostFileBytes)
 	}
 	if d.file != nil && string(data) == string(d.raw) {
 		return o, nil
@@ -252,6 +253,6 @@ func writeFailure(path string, err error) error {
 	default:
 		f.Code, message = codeWriteFailed, "%q could not be written, and is as it was: check the path with list_dir"
 	}
-	f.Message = fmt.Sprintf(message, tool.Clip(path, 200))
+	f.Message = fmt.Sprintf(message, hidden.Cut(path, 200))
 	return f
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -115,16 +116,16 @@ func (b *Bounds) Dir(given string) (string, error) {
 		return "", problem(CodeNoDirectory, "the directory holds a NUL character, which no path can: send it without")
 	case network(given):
 		return "", problem(CodeOutsideRoots,
-			"%q is a network or device path, where nothing is run: name a local directory", tool.Clip(given, 200))
+			"%q is a network or device path, where nothing is run: name a local directory", hidden.Cut(given, 200))
 	case !filepath.IsAbs(given):
 		path = filepath.Join(b.config.Root, given)
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return "", problem(CodeNoDirectory, "there is no directory %q: name one that exists", tool.Clip(given, 200))
+		return "", problem(CodeNoDirectory, "there is no directory %q: name one that exists", hidden.Cut(given, 200))
 	}
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
-		return "", problem(CodeNoDirectory, "%q is no directory: name one", tool.Clip(given, 200))
+		return "", problem(CodeNoDirectory, "%q is no directory: name one", hidden.Cut(given, 200))
 	}
 	for _, root := range append([]string{b.config.Root}, b.config.Roots...) {
 		if top, err := filepath.EvalSymlinks(root); err == nil && within(real, top) {
@@ -133,7 +134,7 @@ func (b *Bounds) Dir(given string) (string, error) {
 	}
 	return "", problem(CodeOutsideRoots,
 		"%q is outside of the directories in which commands may run: name one in the project, "+
-			"or ask the person to allow it in the hub's config", tool.Clip(given, 200))
+			"or ask the person to allow it in the hub's config", hidden.Cut(given, 200))
 }
 
 func within(path, root string) bool {
@@ -204,7 +205,7 @@ func (b *Bounds) Find(name, dir string) (string, error) {
 	}
 	if network(name) {
 		return "", problem(CodeNotFound,
-			"%q is a network or device path, from where nothing is run: name a local program", tool.Clip(name, 200))
+			"%q is a network or device path, from where nothing is run: name a local program", hidden.Cut(name, 200))
 	}
 	real, err := b.lookup(name, dir)
 	if err == nil {
@@ -219,11 +220,11 @@ func (b *Bounds) Find(name, dir string) (string, error) {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return "", problem(CodeNotExecutable, "%q is no program that may be run: name an executable file",
-			tool.Clip(name, 200))
+			hidden.Cut(name, 200))
 	case err != nil:
 		return "", problem(CodeNotFound,
 			"there is no program %q: name one that is installed, or give its path; a shell's own "+
-				"commands, pipes and variables are none", tool.Clip(name, 200))
+				"commands, pipes and variables are none", hidden.Cut(name, 200))
 	}
 	return real, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -38,7 +39,7 @@ func (t *Toolset) run(ctx context.Context, d *definition, e *tool.Execution) (js
 	}
 	if text := outcome.Stderr.Text(secrets); text != "" {
 		t.logger.Debug("a declared tool wrote to its standard error", "tool", d.tool.Name, "stderr",
-			tool.Clip(text, 4<<10))
+			hidden.Cut(text, 4<<10))
 	}
 	switch outcome.Ending {
 	case command.Exited, command.Signaled:

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 )
 
 // A shell's text never holds a value. The shell gets values as variables of its environment, and as
@@ -33,7 +33,7 @@ func (p *parsing) takeText(v place) {
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		if one, ok := p.variable(v, name, "$"+variablePrefix+tool.Clip(name, 100)); ok {
+		if one, ok := p.variable(v, name, "$"+variablePrefix+hidden.Cut(name, 100)); ok {
 			t := template{one}
 			t.guard(false)
 			p.variables = append(p.variables, t)
@@ -58,7 +58,7 @@ func (p *parsing) checkWords(program place, args []place) {
 		for _, arg := range args {
 			if holdsValue(arg) {
 				fault(p, arg, "%s may run what %s says: call the program itself, or a script of your own, and give that "+
-					"the value", name, tool.Clip(arg.Value, 100))
+					"the value", name, hidden.Cut(arg.Value, 100))
 			}
 			if shells.MatchString(programName(arg)) {
 				fault(p, arg, "a shell behind %s may read its commands from its standard input, where the arguments of "+
@@ -76,7 +76,7 @@ func (p *parsing) checkWords(program place, args []place) {
 				"the call are: begin args with -c and a text, or with a file", name)
 		case holdsValue(args[text]):
 			fault(p, args[text], "%s stands where a shell's text or file does: write that yourself, and give the value "+
-				`behind it; in a shell's text it is "$1"`, tool.Clip(args[text].Value, 100))
+				`behind it; in a shell's text it is "$1"`, hidden.Cut(args[text].Value, 100))
 		}
 	}
 }

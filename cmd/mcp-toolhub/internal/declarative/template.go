@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 const (
@@ -64,7 +64,7 @@ func (p *parsing) template(v place, text string) template {
 			fault(p, v, `there is "{{" without "}}" after it: a template is {{name}}`)
 			return nil
 		}
-		one, ok := p.variable(v, strings.TrimSpace(name), "{{"+tool.Clip(strings.TrimSpace(name), 100)+"}}")
+		one, ok := p.variable(v, strings.TrimSpace(name), "{{"+hidden.Cut(strings.TrimSpace(name), 100)+"}}")
 		if !ok {
 			return nil
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
@@ -162,7 +163,7 @@ func summaryOf(result rawjson.Object) (summary string) {
 		}
 		return summary == ""
 	})
-	return tool.Clip(secret.Text(tool.Clip(summary, maxSaid), false), maxSaid)
+	return hidden.Cut(secret.Text(hidden.Cut(summary, maxSaid), false), maxSaid)
 }
 
 // objects returns content as an array of objects, as the standard wants it: content itself where it is one, otherwise

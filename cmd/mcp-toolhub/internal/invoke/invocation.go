@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -89,8 +90,8 @@ func (p *Pipeline) begin(ctx context.Context, c *Call) *invocation {
 	}
 	head := persist.CallHead{Invocation: inv.id, Tool: tool.UnknownTool, Surface: c.Surface.ID, Actor: c.Actor.Ref(),
 		Profile: c.Surface.Profile, Created: inv.now(), Origin: tool.Origin{Address: c.Actor.Address, Hub: p.opts.Hub}}
-	if inv.client = (tool.ClientRef{Name: tool.Clip(c.Actor.Client.Name, maxSaid),
-		Version: tool.Clip(c.Actor.Client.Version, maxSaid)}); inv.client != (tool.ClientRef{}) {
+	if inv.client = (tool.ClientRef{Name: hidden.Cut(c.Actor.Client.Name, maxSaid),
+		Version: hidden.Cut(c.Actor.Client.Version, maxSaid)}); inv.client != (tool.ClientRef{}) {
 		head.Client = &inv.client
 	}
 	if m := c.Member; m != nil {
