@@ -158,10 +158,10 @@ func Parse(text []byte) (*Message, *tool.RPCError) {
 	if !IsID(m.ID) {
 		m.ID = nil
 	}
+	m.Object, _ = rawjson.ReadObject(m.Params)
 	if fault != "" {
 		return m, InvalidRequest(fault)
 	}
-	m.Object, _ = rawjson.ReadObject(m.Params)
 	return m, nil
 }
 

@@ -150,7 +150,7 @@ func wholeRun() bool {
 // the hubs of all tests. They have no surfaces, no tools, and few requests to servers.
 func TestRecordsOfStories(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join("internal", "invoke", "testdata", "journal", "*.jsonl"))
+	files, err := filepath.Glob(filepath.Join("..", "invoke", "testdata", "journal", "*.jsonl"))
 	if err != nil || len(files) < 50 {
 		t.Fatalf("%d stories, %v", len(files), err)
 	}
