@@ -217,7 +217,9 @@ func (c *canceling) endedWithBatch(names ...string) {
 // failure ends the others of the group that still run, of the same session alone.
 func TestGroupedCalls(t *testing.T) {
 	t.Parallel()
-	hub := startHub(t, "hub.json", configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: batchTools})}, nil))
+	safe := map[string]any{"match": "mcp.s.*", "concurrency": "safe"}
+	hub := startHub(t, "hub.json", configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: batchTools})},
+		map[string]any{"policy": map[string]any{"mode": "accept_all", "tools": []any{safe}}}))
 	for _, version := range []string{rev2025, rev2026} {
 		file := filepath.Join(t.TempDir(), "ready")
 		waits := fmt.Sprintf(`{"file":%q}`, file)

@@ -83,11 +83,15 @@ func gatedConfigWith(t *testing.T, more, top map[string]any) (*gateServer, strin
 	s := mcp.NewServer(&mcp.Implementation{Name: "gates", Version: "1"}, nil)
 	for name, description := range map[string]string{"write_file": "Writes a file.", "edit_file": "Edits a file.", "read_file": "Reads a file.",
 		"send_message": "Sends a message."} {
-		mcp.AddTool(s, &mcp.Tool{Name: name, Description: description}, g.serve)
+		reads := &mcp.ToolAnnotations{ReadOnlyHint: true}
+		if name != "read_file" {
+			reads = nil
+		}
+		mcp.AddTool(s, &mcp.Tool{Name: name, Description: description, Annotations: reads}, g.serve)
 	}
 	far := httptest.NewServer(sdkHandler(s, false))
 	t.Cleanup(far.Close)
-	entry := map[string]any{"type": "http", "url": far.URL}
+	entry := map[string]any{"type": "http", "url": far.URL, "trust": true}
 	for key, value := range more {
 		entry[key] = value
 	}

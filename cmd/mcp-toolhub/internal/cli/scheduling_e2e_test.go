@@ -79,11 +79,12 @@ func (o *overlapServer) start(t *testing.T) map[string]any {
 	o.writing, o.most, o.order, o.all = map[string]int{}, map[string]int{}, map[string][]int{}, make(chan struct{})
 	s := mcp.NewServer(&mcp.Implementation{Name: "overlap", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "write_file", Description: "Writes a file."}, o.write)
-	mcp.AddTool(s, &mcp.Tool{Name: "read_file", Description: "Reads a file."}, o.read)
-	mcp.AddTool(s, &mcp.Tool{Name: "get_status", Description: "Reads the status. Read-only."}, o.status)
+	reads := &mcp.ToolAnnotations{ReadOnlyHint: true}
+	mcp.AddTool(s, &mcp.Tool{Name: "read_file", Description: "Reads a file.", Annotations: reads}, o.read)
+	mcp.AddTool(s, &mcp.Tool{Name: "get_status", Description: "Reads the status.", Annotations: reads}, o.status)
 	far := httptest.NewServer(sdkHandler(s, false))
 	t.Cleanup(far.Close)
-	return map[string]any{"type": "http", "url": far.URL}
+	return map[string]any{"type": "http", "url": far.URL, "trust": true}
 }
 
 // TestOverlapMeasuredByTheServer: writes to one file never overlap, whoever calls, those to two files do not wait for each other, and
@@ -124,7 +125,7 @@ func TestOverlapMeasuredByTheServer(t *testing.T) {
 				t.Error("20 reads did not run at the same time")
 			}
 			if journal := readJournal(t, hub.cmd.Dir); !strings.Contains(journal, `"locks":[{"resource":"path:/tmp/a","mode":"exclusive"}]`) ||
-				!strings.Contains(journal, `{"concurrency":"safe","because":"inferred"}`) {
+				!strings.Contains(journal, `{"concurrency":"safe","because":"declared"}`) {
 				t.Error("the records do not say which rule applied")
 			}
 		})
