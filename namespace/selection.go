@@ -307,7 +307,7 @@ func (s *selection) clash(style Style, i int, twin *entry, code string) tool.Exc
 		Tool: string(e.name), Origin: e.server, Code: code, Twin: twin.server,
 		Reason: fmt.Sprintf("in profile %q, style %s, it would be shown as %s, which can be taken for %s of %s: "+
 			"rename or "+
-			"hide one of them in the profile, or choose another style", s.profile.Name, style,
+			"exclude one of them in the profile, or choose another style", s.profile.Name, style,
 			strconv.QuoteToASCII(s.shownIn(style, i, e)), strconv.QuoteToASCII(string(twin.name)), originOf(twin)),
 	}
 }

@@ -41,9 +41,6 @@ type Options struct {
 
 	// Reads reports whether a tool is known to read only.
 	Reads func(*tool.Tool) bool
-
-	// Listed is that of tool.HubTool.
-	Listed func(defers, cuts bool) bool
 }
 
 // HubTool returns the tool.
@@ -51,7 +48,7 @@ func HubTool(o Options) *tool.HubTool {
 	var compact bytes.Buffer // a declaration travels on one line of stdio
 	_ = json.Compact(&compact, schema)
 	return &tool.HubTool{Name: name, Title: "Call several tools", Description: description, InputSchema: compact.String(),
-		Annotations: `{"openWorldHint":true}`, Listed: o.Listed, Batches: true,
+		Annotations: `{"openWorldHint":true}`, Listed: func(defers, _ bool) bool { return defers }, Batches: true,
 		Run: func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
 			reply, err := o.run(ctx, e)
 			reply.Mapping = tool.ExternalMapping{Source: tool.OwnServer, ToolName: string(name)}

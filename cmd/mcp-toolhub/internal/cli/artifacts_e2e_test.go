@@ -40,8 +40,8 @@ func TestCommandOutputBecomesAnArtifact(t *testing.T) {
 		}
 		part := func(w *wire, arguments string) string { return last(w.send(w.call("result_read", arguments, ""))) }
 
-		want := lines(3000 + i)
-		out, said := run(fmt.Sprintf(`"sh","-c","seq 1 %d; exit 3"`, 3000+i))
+		want := lines(30_000 + i)
+		out, said := run(fmt.Sprintf(`"sh","-c","seq 1 %d; exit 3"`, 30_000+i))
 		if out.Name != "sh.stdout" || out.MimeType != "text/plain; charset=utf-8" || out.Size != len(want) || out.Meta["toolhub/sha256"] != tool.Digest([]byte(want)) ||
 			!strings.HasPrefix(said, fmt.Sprintf("sh.stdout is stored, all of its %d bytes: ", len(want))) {
 			t.Errorf("%s: %+v, %q", version, out, said)
@@ -49,7 +49,7 @@ func TestCommandOutputBecomesAnArtifact(t *testing.T) {
 		if got := resourceText(t, last(ann.send(ann.readStored(out.URI)))); got != want {
 			t.Errorf("%s: read %d bytes of %d", version, len(got), len(want))
 		}
-		for arguments, want := range map[string]string{`"lines":"1500-1501"`: `1500\n1501\n`, `"bytes":"5000-5009"`: want[5000:5010], `"grep":"^29.9$"`: "2989", `"grep":".","count":true`: fmt.Sprintf(`matching_lines\":%d`, 3000+i)} {
+		for arguments, want := range map[string]string{`"lines":"1500-1501"`: `1500\n1501\n`, `"bytes":"5000-5009"`: want[5000:5010], `"grep":"^29.9$"`: "2989", `"grep":".","count":true`: fmt.Sprintf(`matching_lines\":%d`, 30_000+i)} {
 			want = strings.ReplaceAll(want, "\n", `\n`)
 			if got := part(ann, `{"id":"`+string(out.id())+`",`+arguments+`}`); !strings.Contains(got, want) || strings.Contains(got, `"isError":true`) {
 				t.Errorf("%s: %s is %.2000s, want %q", version, arguments, got, want)
@@ -60,12 +60,12 @@ func TestCommandOutputBecomesAnArtifact(t *testing.T) {
 			t.Errorf("%s: bob got %.2000s", version, got)
 		}
 
-		zeros, _ := run(`"head","-c","2000","/dev/zero"`)
+		zeros, _ := run(`"head","-c","200000","/dev/zero"`)
 		var m struct {
 			Result struct{ Contents []struct{ Blob string } }
 		}
 		mustDecode(t, last(ann.send(ann.readStored(zeros.URI))), &m)
-		if raw, err := base64.StdEncoding.DecodeString(m.Result.Contents[0].Blob); err != nil || string(raw) != strings.Repeat("\x00", 2000) ||
+		if raw, err := base64.StdEncoding.DecodeString(m.Result.Contents[0].Blob); err != nil || string(raw) != strings.Repeat("\x00", 200_000) ||
 			zeros.MimeType != "application/octet-stream" || zeros.Name != "head.stdout" {
 			t.Errorf("%s: %d bytes, %v of %+v", version, len(raw), err, zeros)
 		}
@@ -97,7 +97,7 @@ func TestCommandOutputBecomesAnArtifact(t *testing.T) {
 		t.Errorf("the answer has all of an output, and yet %+v, %q", links, said)
 	}
 	for range 2 {
-		links, _ := linksOf(t, last(w.send(w.call("code.run_command", `{"argv":["sh","-c","seq 1 3001"]}`, ""))))
+		links, _ := linksOf(t, last(w.send(w.call("code.run_command", `{"argv":["sh","-c","seq 1 30001"]}`, ""))))
 		all = append(all, links...)
 	}
 	if err := h.stop(); err != nil {
@@ -190,17 +190,14 @@ func TestWhatAResultNamesIsTakenIn(t *testing.T) {
 		structured = append(structured, fmt.Sprintf(`"f%d":"%s"`, i, strings.ReplaceAll(uri, "/", `\/`)))
 	}
 	result := fmt.Sprintf(`{"x": 1.50,"content":[%s],"structuredContent":{%s}}`, strings.Join(content, ","), strings.Join(structured, ","))
-	rules := func(more string) string {
-		return `{"results":{"tools":[{"match":"mcp.*.raw","artifacts":{` + more + `}}]}}`
-	}
-	files := `"files":["` + root + `"]`
-	h := startHubIn(t, nil, "hub.json", fmt.Sprintf(`{"mcpServers":{"s":%s,"denied":%s},"policy":{"mode":"accept_all",
- "rules":[{"id":"no","match":"mcp.denied.resources/read","then":"deny"}]},
- "profiles":{"both":%s,"files":%s,"resources":%s,"small":{"results":{"max_inline_tokens":250,"tools":[{"match":"*","artifacts":{%s}}]}}}}`,
-		encoded(t, child(script)), encoded(t, child(script)), rules(`"resources":true,`+files), rules(files), rules(`"resources":true`), files), "--state-dir", state)
-	open := func(profile, version string) *wire {
-		w := wireHTTP(t, h.url+"/mcp/p/"+profile, version).open()
-		w.awaitTools("mcp.s.raw", "mcp.denied.raw")
+	server, files := encoded(t, child(script)), `"files":["`+root+`"]`
+	h := startHubIn(t, nil, "hub.json", fmt.Sprintf(`{"mcpServers":{"s":%[1]s,"files":%[1]s,"resources":%[1]s,"denied":%[1]s},"policy":{"mode":"accept_all",
+ "rules":[{"id":"no","match":"mcp.denied.resources/read","then":"deny"}]},"profiles":{"small":{"results":{"max_inline_tokens":250}}},
+ "results":{"tools":[{"match":"mcp.s.raw","artifacts":{"resources":true,%[2]s}},{"match":"mcp.files.raw","artifacts":{%[2]s}},
+  {"match":"mcp.*.raw","artifacts":{"resources":true}}]}}`, server, files), "--state-dir", state)
+	open := func(path, version string) *wire {
+		w := wireHTTP(t, h.url+path, version).open()
+		w.awaitTools("mcp.s.raw", "mcp.files.raw", "mcp.resources.raw", "mcp.denied.raw")
 		return w
 	}
 	call := func(w *wire, name string) (map[string]tool.PersistedRef, string) {
@@ -212,7 +209,7 @@ func TestWhatAResultNamesIsTakenIn(t *testing.T) {
 		"file://" + in("inner"): {"first", "text/plain; charset=utf-8"},
 	}
 	for i, version := range []string{rev2025, rev2026} {
-		w := open("both", version)
+		w := open("/mcp", version)
 		refs, rest := call(w, "mcp.s.raw")
 		if !strings.HasPrefix(rest, strings.TrimSuffix(result, "}")) {
 			t.Errorf("%s: the result is %s, and was %s", version, rest, result)
@@ -242,13 +239,13 @@ func TestWhatAResultNamesIsTakenIn(t *testing.T) {
 			writeFile(t, in("a.txt"), "first")
 		}
 	}
-	for profile, count := range map[string]int{"files": 3, "resources": 3} {
-		if refs, _ := call(open(profile, rev2025), "mcp.s.raw"); len(refs) != count {
-			t.Errorf("%s: %v", profile, refs)
+	for server, count := range map[string]int{"files": 3, "resources": 3} {
+		if refs, _ := call(open("/mcp", rev2025), "mcp."+server+".raw"); len(refs) != count {
+			t.Errorf("%s: %v", server, refs)
 		}
 	}
-	w := open("small", rev2026)
-	cut := w.result("mcp.s.raw", `{"result":`+result+`}`, "")
+	w := open("/mcp/p/small", rev2026)
+	cut := w.result("mcp.files.raw", `{"result":`+result+`}`, "")
 	refs, rest := refsIn(t, cut)
 	if len(refs) != 3 || !strings.Contains(rest, "This is a part of the result") {
 		t.Errorf("where results are cut: %v, %s", refs, rest)
@@ -256,7 +253,7 @@ func TestWhatAResultNamesIsTakenIn(t *testing.T) {
 	if got := w.result("result_read", `{"id":"`+string(refs[fileURI(in("a.txt"))].ArtifactID)+`"}`, ""); !strings.Contains(got, `"text":"first"`) {
 		t.Errorf("result_read: %s", got)
 	}
-	if refs, _ := call(open("resources", rev2026), "mcp.denied.raw"); len(refs) > 0 {
+	if refs, _ := call(open("/mcp", rev2026), "mcp.denied.raw"); len(refs) > 0 {
 		t.Errorf("a rule denies resources/read, and yet %v", refs)
 	}
 	if err := h.stop(); err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
 
-// commandHub is a config with code.run_command, whose answers keep 1000 bytes of output, and callers ann and bob over HTTP.
+// commandHub is a config with code.run_command, whose answers are never cut once more, and callers ann and bob over HTTP.
 func commandHub(more string) string {
-	config := strings.Replace(demoHub(`,"results":{"max_inline_tokens":5000}`+more), `"hub":{`,
-		`"hub":{"toolsets":{"code":{"root":".","run_command":{"stdout_limit":1000}}},`, 1)
+	config := strings.Replace(demoHub(`,"results":{"max_inline_tokens":1000000}`+more), `"hub":{`,
+		`"hub":{"toolsets":{"code":{"root":".","run_command":{}}},`, 1)
 	return strings.Replace(config, `{"demo":{"command":"mcp-toolhub","args":["demo-server"]}}`, `{}`, 1)
 }
 
@@ -93,7 +93,7 @@ func statedIn(t *testing.T, state string) stated {
 // nothing is kept: each call has its answer, and nothing says that the rest is stored.
 func TestArtifactsThatAreNotStored(t *testing.T) {
 	t.Parallel()
-	const seq = `{"argv":["seq","1","3000"]}`
+	const seq = `{"argv":["seq","1","30000"]}`
 	run := func(t *testing.T, h *runningHub, path string) (links []link, said, whole string) {
 		w := wireHTTP(t, h.url+path, rev2025, headerOf("ann")...).open()
 		whole = last(w.send(w.call("code.run_command", seq, "")))
@@ -125,7 +125,7 @@ func TestArtifactsThatAreNotStored(t *testing.T) {
 		if err := h.stop(); err != nil {
 			t.Fatal(err)
 		}
-		if all := decided(t, state); len(all) != 1 || all[0].Strategy != tool.StrategyDropWithReason || all[0].OriginalSize != len(lines(3000)) ||
+		if all := decided(t, state); len(all) != 1 || all[0].Strategy != tool.StrategyDropWithReason || all[0].OriginalSize != len(lines(30_000)) ||
 			!strings.HasPrefix(all[0].Reason, `the artifact "seq.stdout" could not be stored: store a result: `) {
 			t.Errorf("%+v", all)
 		}
@@ -134,7 +134,7 @@ func TestArtifactsThatAreNotStored(t *testing.T) {
 		t.Parallel()
 		state := t.TempDir()
 		h := startHubIn(t, tokensOfTwo, "hub.json", commandHub(`,"profiles":{"stops":{},"changes":{},"hides":{},
- "never":{"results":{"tools":[{"match":"code.run_command","strategy":"never_persist"}]}}},"hooks":[
+ "never":{"results":{"strategy":"never_persist"}}},"hooks":[
  {"profile":"stops","event":"post_tool_use","shell":"echo '{\"continue\":false,\"stopReason\":\"no\"}'"},
  {"profile":"changes","event":"post_tool_use","redact":["2999"]},
  {"profile":"hides","event":"result_persistence","redact":["2999"]}]`), "--state-dir", state)

@@ -9,12 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
 // stateHub is a hub for two people, with two profiles, the servers of the bridges and one more of each generation.
-func stateHub(t *testing.T, settings map[string]any) *runningHub {
+func stateHub(t *testing.T, tunes tuning) *runningHub {
 	t.Helper()
 	servers := bridgeServers(t)
 	tools := append(upstreamtest.DefaultTools(), upstreamtest.Tool("ask"), upstreamtest.Tool("rounds"))
@@ -31,10 +32,7 @@ func stateHub(t *testing.T, settings map[string]any) *runningHub {
 		tokens = append(tokens, map[string]any{"name": name, "token": "${file:" + file + "}"})
 	}
 	hub := map[string]any{"auth": map[string]any{"tokens": tokens}}
-	for key, value := range settings {
-		hub[key] = value
-	}
-	h := startHub(t, "hub.json", configText(t, servers, map[string]any{"hub": hub, "profiles": map[string]any{
+	h := startHub(t, "hub.json", configText(t, servers, map[string]any{"tuning": tunes, "hub": hub, "profiles": map[string]any{
 		"default": map[string]any{}, "second": map[string]any{}}}))
 	for _, id := range []string{"oldhttp", "oldstdio", "newhttp", "newstdio", "othernew", "otherold"} {
 		eventually(t, "the tools are known", func() bool { return h.statusOf(t, id).Tools > 0 })
@@ -88,7 +86,7 @@ func refusedState(response, why string) bool {
 // TestRequestStates: a requestState continues the call that it was given for, for the one who made that call, once.
 func TestRequestStates(t *testing.T) {
 	t.Parallel()
-	hub, elsewhere := stateHub(t, nil), stateHub(t, nil)
+	hub, elsewhere := stateHub(t, tuning{}), stateHub(t, tuning{})
 	ann := hub.modernPerson(t, "/mcp", annToken)
 	for _, server := range []string{"oldhttp", "oldstdio", "newhttp", "newstdio"} {
 		beside := server
@@ -151,7 +149,7 @@ func flip(text string, at int) string {
 // TestRequestStatesExpire: a call that nobody answers ends, at its server too, and its requestState with it.
 func TestRequestStatesExpire(t *testing.T) {
 	t.Parallel()
-	hub := stateHub(t, map[string]any{"input_timeout": "1s"})
+	hub := stateHub(t, tuning{InputTimeout: time.Second})
 	ann := hub.modernPerson(t, "/mcp", annToken)
 	var all []begun
 	for _, server := range []string{"newhttp", "newstdio", "oldhttp", "oldstdio"} { // those first that end unseen

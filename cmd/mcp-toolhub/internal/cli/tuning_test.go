@@ -16,6 +16,7 @@ type tuning struct {
 	RetryMin, RetryMax           time.Duration
 	RetryBudget                  int
 	FirstListWithin, SessionIdle time.Duration
+	InputTimeout                 time.Duration
 	JournalFiles                 int
 	Servers                      map[string]serverTuning
 }
@@ -65,6 +66,7 @@ func tuned(s *config.Settings) {
 	set(&s.Upstream.RetryBudget, values.RetryBudget)
 	set(&s.Upstream.FirstListWithin, values.FirstListWithin)
 	set(&s.Downstream.HTTP.SessionIdle, values.SessionIdle)
+	set(&s.Downstream.InputTimeout, values.InputTimeout)
 	set(&s.Journal.MaxFiles, values.JournalFiles)
 	for i := range s.Upstream.Servers {
 		server := &s.Upstream.Servers[i]

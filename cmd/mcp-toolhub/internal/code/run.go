@@ -61,6 +61,9 @@ func (t *Toolset) Env() []string { return t.bounds.Names() }
 // mostOutput are the bytes that are kept of each output of a command, to be stored where the answer has a part of it.
 const mostOutput = 4 << 20
 
+// stdoutLimit is how many bytes of the output an answer has.
+const stdoutLimit = 64 << 10
+
 // ran is the structured content of code.run_command: what is known of a command that has run.
 type ran struct {
 	Program         string         `json:"program"`
@@ -107,7 +110,7 @@ func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, er
 	env, secrets := t.bounds.Environment()
 	outcome, err := t.runner.Run(ctx, command.Spec{
 		Program: found.Program, Argv: argv, Dir: found.Dir, Env: env, Timeout: timeout,
-		StdoutLimit: max(limits.StdoutLimit, mostOutput), StderrLimit: max(limits.StderrLimit, mostOutput),
+		StdoutLimit: mostOutput, StderrLimit: mostOutput,
 		Progress: command.Report(e.Progress),
 	})
 	if err != nil {
@@ -115,16 +118,16 @@ func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, er
 			"%q could not be started: name a program of this machine, or a script that begins with #! and an interpreter "+
 				"that is installed", hidden.Cut(argv[0], 200)))
 	}
-	artifacts := wholeOutputs(filepath.Base(argv[0]), &outcome, limits, secrets)
-	outcome.Stdout, outcome.Stderr = outcome.Stdout.Shorter(limits.StdoutLimit),
-		outcome.Stderr.Shorter(limits.StderrLimit)
+	artifacts := wholeOutputs(filepath.Base(argv[0]), &outcome, secrets)
+	outcome.Stdout, outcome.Stderr = outcome.Stdout.Shorter(stdoutLimit),
+		outcome.Stderr.Shorter(command.StderrLimit)
 	a, err := t.answerOf(ctx, found, &outcome, secrets)
 	a.artifacts = artifacts
 	return a, err
 }
 
 // wholeOutputs are the outputs of which an answer within the limits has a part.
-func wholeOutputs(program string, o *command.Outcome, limits command.Config, secrets []string) (all []tool.Artifact) {
+func wholeOutputs(program string, o *command.Outcome, secrets []string) (all []tool.Artifact) {
 	add := func(name string, out command.Output, limit int) {
 		if out.Bytes <= int64(limit) {
 			return
@@ -136,8 +139,8 @@ func wholeOutputs(program string, o *command.Outcome, limits command.Config, sec
 		a.Bytes, a.MediaType = out.Kept(secrets)
 		all = append(all, a)
 	}
-	add(".stdout", o.Stdout, limits.StdoutLimit)
-	add(".stderr", o.Stderr, limits.StderrLimit)
+	add(".stdout", o.Stdout, stdoutLimit)
+	add(".stderr", o.Stderr, command.StderrLimit)
 	return all
 }
 

@@ -27,23 +27,19 @@ type Config struct {
 	// command gets
 	Env []string
 
-	Timeout     time.Duration // of a command for which nobody says less; default 2 min
-	MaxTimeout  time.Duration // nobody can say more; default 10 min
-	StdoutLimit int           // bytes kept of the output; default 64 KiB
-	StderrLimit int           // default 16 KiB
+	Timeout time.Duration // of a command for which nobody says otherwise; default 2 min
 
 	Environ []string // the hub's own environment, NAME=value: left to cmd
 }
 
-// The defaults of Config, and bounds of what can be configured.
-const (
-	DefaultTimeout     = 2 * time.Minute
-	DefaultMaxTimeout  = 10 * time.Minute
-	defaultStdoutLimit = 64 << 10
-	defaultStderrLimit = 16 << 10
+// DefaultTimeout is that of Config.
+const DefaultTimeout = 2 * time.Minute
 
-	MostTimeout = 24 * time.Hour
-	MostOutput  = 16 << 20
+// Bounds of commands that say themselves what they need.
+const (
+	MaxTimeout  = 24 * time.Hour
+	MaxOutput   = 16 << 20 // bytes
+	StderrLimit = 16 << 10 // bytes kept of the error output where nothing else is said
 )
 
 // Problem says why something cannot be run: a code for programs, and a sentence for people that ends in what to do.
@@ -99,8 +95,7 @@ func NewBounds(c Config) (*Bounds, error) {
 			return nil, fmt.Errorf("the root %q of commands is no absolute path: write it in full", dir)
 		}
 	}
-	c.Timeout, c.MaxTimeout = cmp.Or(c.Timeout, DefaultTimeout), cmp.Or(c.MaxTimeout, max(DefaultMaxTimeout, c.Timeout))
-	c.StdoutLimit, c.StderrLimit = cmp.Or(c.StdoutLimit, defaultStdoutLimit), cmp.Or(c.StderrLimit, defaultStderrLimit)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	return &Bounds{c}, nil
 }
 

@@ -33,7 +33,6 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s.Credentials = r.credentials
 	s.Code = r.code(f.hub.code)
 	s.Declarative = r.declarative(&f.hub.declarative, s.Code.Root)
-	s.BatchListed = f.hub.batch == "listed"
 	s.KeyringSignIns = f.hub.signInKey == "keyring"
 	permission := policyReader{r, f.policy}
 	s.Policy, s.RuleFiles = permission.config()
@@ -50,7 +49,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s.Store, s.Records = f.store.Or(StoreSQLite), f.records
 	r.origins = append(s.Upstream.IDs(), toolsets()...)
 	s.Stored = r.stored(f.stored, filepath.Join(state, "results"))
-	s.Results = limit.Config{Default: r.results(f.results, limit.Settings{}), Profiles: make(map[string]limit.Settings)}
+	s.Results = limit.Config{Default: r.results(f.results), Profiles: make(map[string]limit.Settings)}
 	s.Results.Profiles[namespace.DefaultProfile] = s.Results.Default
 	s.Profiles = []namespace.Profile{{Name: namespace.DefaultProfile, Style: namespace.StyleAuto}}
 	s.Deferred = r.deferred(f.deferred)
@@ -63,7 +62,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 		p := r.profile(e)
 		s.Deferred.Profiles[p.Name] = r.deferral(e.Value.deferred, s.Deferred.Default)
 		s.Deferred.Hints = foundByOverrides(s.Deferred.Hints, p.Tools)
-		s.Results.Profiles[p.Name] = r.results(e.Value.results, s.Results.Default)
+		s.Results.Profiles[p.Name] = e.Value.results.over(s.Results.Default)
 		if p.Name == namespace.DefaultProfile {
 			s.Profiles[0] = p
 		} else {
@@ -100,8 +99,7 @@ func (r *reader) code(t shape.Located[codeToolset]) code.Config {
 		roots = append(roots, r.vars.path(p.Value))
 	}
 	return code.Config{
-		Enabled: t.Value.enabled.Or(true),
-		Root:    r.vars.path(t.Value.root.Value), AllowedWriteRoots: roots,
+		Enabled: true, Root: r.vars.path(t.Value.root.Value), AllowedWriteRoots: roots,
 		SensitivePaths: paths, Home: r.vars.env.home(), Run: r.runCommand(t.Value.run),
 	}
 }
@@ -110,8 +108,7 @@ func (r *reader) code(t shape.Located[codeToolset]) code.Config {
 const EveryUserMayCall = "every user of this machine can call this hub: there are no tokens"
 
 func (r *reader) door(h *hub, servers []upstream.ServerConfig) downstream.Config {
-	c := downstream.Config{Name: h.name, Instructions: h.instructions, InputTimeout: h.inputTimeout,
-		HTTP: h.http.HTTPConfig}
+	c := downstream.Config{Name: h.name, Instructions: h.instructions, HTTP: h.http.HTTPConfig}
 	c.HTTP.Listen = h.http.listen.Value
 	c.HTTP.PublicURL = strings.TrimRight(h.http.publicURL.Value, "/")
 	c.HTTP.NoDirectViews = !h.http.directViews.Or(true)

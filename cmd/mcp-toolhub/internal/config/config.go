@@ -73,7 +73,6 @@ type Settings struct {
 	Journal     persist.JournalConfig
 	Store       string // of records: StoreSQLite, StoreOff, or the URL of a PostgreSQL database
 	Records     persist.RecordsConfig
-	BatchListed bool               // the tool for several calls is listed also where nothing is deferred
 	Code        code.Config        // Run.Runner is left to cmd
 	Declarative declarative.Config // Runner and Logger are left to cmd
 	Policy      gate.Config

@@ -2,7 +2,10 @@ package config
 
 // The functions below return the keys that are no more, section by section, and what to do about each.
 
-const fixed = "remove it: the hub has a fixed value"
+const (
+	fixed    = "remove it: the hub has a fixed value"
+	leaveOut = "remove it: without the key around it there are no such tools"
+)
 
 // gone returns keys about all of which the same is to be done.
 func gone(instead string, names ...string) map[string]string {
@@ -11,6 +14,29 @@ func gone(instead string, names ...string) map[string]string {
 		keys[name] = instead
 	}
 	return keys
+}
+
+func goneHub() map[string]string {
+	keys := gone(fixed, "start_parallel", "first_list_within", "retry", "input_timeout")
+	keys["tools"] = "remove it: tool_batch is listed where tools are deferred, and can be called everywhere"
+	return keys
+}
+
+func goneRunCommand() map[string]string {
+	keys := gone(fixed, "stdout_limit", "stderr_limit")
+	keys["enabled"] = leaveOut
+	return keys
+}
+
+func goneDeclarative() map[string]string {
+	const file = "write it in the files that need it, as "
+	return map[string]string{
+		"env":          file + "env_allowlist",
+		"timeout":      file + "timeout_ms",
+		"max_timeout":  "remove it: a file may have a timeout_ms of up to 24h",
+		"stdout_limit": file + "stdout_limit_bytes",
+		"stderr_limit": file + "stderr_limit_bytes",
+	}
 }
 
 func goneHTTP() map[string]string {

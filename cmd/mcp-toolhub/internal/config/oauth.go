@@ -22,7 +22,8 @@ type oauth struct {
 type oauthShape struct{ shape.Object[oauth] }
 
 func oauthOf() oauthShape {
-	return oauthShape{shape.Object[oauth]{Fields: oauthKeys, Lenient: func(key string) bool {
+	return oauthShape{shape.Object[oauth]{Fields: oauthKeys, Gone: gone("remove it: "+
+		"a token that does not say when it ends is used until the server refuses it", "expiry"), Lenient: func(key string) bool {
 		return slices.Contains([]string{"enabled", "authorizationUrl", "tokenUrl", "redirectUri", "audiences",
 			"tokenParamName",
 			"registrationUrl", "authServerMetadataUrl", "xaa"}, key)
@@ -91,8 +92,6 @@ func oauthKeys(o *oauth) []shape.Field {
 			"assume: the authorization server takes PKCE with S256 although its metadata does not say so, as "+
 				"Entra's does not.",
 			shape.OneOf("assume"), &o.pkce),
-		shape.Foreign("expiry", "Not needed any more, ignored.",
-			"a token that does not say when it ends is used until the server refuses it"),
 		shape.Key("callback_port",
 			"The port on 127.0.0.1 that the browser comes back to (default any). A client that was registered "+
 				"beforehand needs http://127.0.0.1:PORT/callback.", shape.Integer[int]{Min: 1, Max: 65535},

@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,19 +13,23 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 )
 
-// results is the key results, of the file or of a profile.
+// results is the key results of the file.
 type results struct {
+	resultRule
+	tools []shape.Located[toolResults]
+}
+
+// resultRule is what the file, a profile and an entry of results.tools say of results.
+type resultRule struct {
 	max      int
 	strategy tool.Strategy
 	redact   tool.Redaction
-	tools    []shape.Located[resultRule]
 }
 
-type resultRule struct {
+// toolResults is an entry of results.tools.
+type toolResults struct {
+	resultRule
 	match     shape.Located[string]
-	max       int
-	strategy  tool.Strategy
-	redact    tool.Redaction
 	artifacts shape.Located[takeIn]
 }
 
@@ -44,29 +47,30 @@ type storedResults struct {
 }
 
 func resultsKeys(f *results) []shape.Field {
+	return append(resultKeys(&f.resultRule),
+		shape.Key("tools", "What is otherwise for some tools. The first that sets a field counts.",
+			shape.ListAt(shape.ObjectOf(toolResultsKeys)), &f.tools))
+}
+
+func resultKeys(f *resultRule) []shape.Field {
 	return []shape.Field{
 		shape.Key("max_inline_tokens",
 			"A larger result is not sent whole; a token is taken for 4 characters. Default: what the client takes "+
 				"before it cuts results itself (Claude Code 50000 characters, Gemini CLI 40000, Codex 12000); no limit "+
 				"for other clients.",
-			resultTokens(), &f.max),
+			shape.Integer[int]{Min: 250, Max: 100_000_000}, &f.max),
 		shape.Key("strategy", strategyMeans, oneStrategy(), &f.strategy),
-		shape.Key("redact", redactMeans, oneRedaction(), &f.redact),
-		shape.Key("tools", "What is otherwise for some tools. The first that sets a field counts.",
-			shape.ListAt(shape.ObjectOf(resultRuleKeys)), &f.tools),
+		shape.Key("redact", redactMeans,
+			shape.OneOf(tool.RedactOff, tool.RedactDetect, tool.RedactRedact, tool.RedactBlock), &f.redact),
 	}
 }
 
-func resultRuleKeys(f *resultRule) []shape.Field {
-	return []shape.Field{
+func toolResultsKeys(f *toolResults) []shape.Field {
+	return append(resultKeys(&f.resultRule),
 		shape.Must(shape.KeyAt("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob},
 			&f.match)),
-		shape.Key("max_inline_tokens", "The limit of these tools.", resultTokens(), &f.max),
-		shape.Key("strategy", strategyMeans, oneStrategy(), &f.strategy),
-		shape.Key("redact", redactMeans, oneRedaction(), &f.redact),
 		shape.KeyAt("artifacts", "What of that which a result names is stored beside it. Default: nothing.",
-			shape.ObjectOf(takeInKeys), &f.artifacts),
-	}
+			shape.ObjectOf(takeInKeys), &f.artifacts))
 }
 
 func takeInKeys(f *takeIn) []shape.Field {
@@ -90,12 +94,6 @@ const redactMeans = "What becomes of secrets in results, on their way to the cal
 	"they pass, and record and log say that there are some. redact: marks stand in their place. block: the result " +
 	"is withheld. " +
 	"Records never hold them."
-
-func oneRedaction() shape.As[tool.Redaction] {
-	return shape.OneOf(tool.RedactOff, tool.RedactDetect, tool.RedactRedact, tool.RedactBlock)
-}
-
-func resultTokens() shape.Integer[int] { return shape.Integer[int]{Min: 250, Max: 100_000_000} }
 
 // strategy is a strategy, but for redact.
 type strategy struct{ shape.As[tool.Strategy] }
@@ -167,26 +165,29 @@ func keptAge() shape.Duration {
 	return shape.Duration{Min: time.Minute, Max: 100 * 365 * 24 * time.Hour, Days: true}
 }
 
-// results makes the settings of one profile: what it does not say is as in usual.
-func (r *reader) results(f results, usual limit.Settings) limit.Settings {
-	s := limit.Settings{MaxInlineTokens: cmp.Or(f.max, usual.MaxInlineTokens),
-		Strategy: cmp.Or(f.strategy, usual.Strategy),
-		Redact:   cmp.Or(f.redact, usual.Redact)}
+// results makes the settings of the file.
+func (r *reader) results(f results) limit.Settings {
+	s := limit.Settings{MaxInlineTokens: f.max, Strategy: f.strategy, Redact: f.redact}
 	for _, t := range f.tools {
-		r.canonical(t.Value.match)
-		if t.OK && t.Value.max == 0 && t.Value.strategy == "" && t.Value.redact == "" && !t.Value.artifacts.Present {
+		v := t.Value
+		r.canonical(v.match)
+		if t.OK && v.resultRule == (resultRule{}) && !v.artifacts.Present {
 			shape.FaultOf(r.Reader, t, "changes nothing", "add strategy, max_inline_tokens, redact or artifacts")
 		}
-		rule := limit.Rule{Match: t.Value.match.Value, MaxInlineTokens: t.Value.max, Strategy: t.Value.strategy,
-			Redact: t.Value.redact}
-		if a := t.Value.artifacts; a.Present {
-			rule.Artifacts = &tool.TakeIn{Resources: a.Value.resources}
-			for _, dir := range a.Value.files {
+		rule := limit.Rule{Match: v.match.Value, MaxInlineTokens: v.max, Strategy: v.strategy, Redact: v.redact}
+		if v.artifacts.Present {
+			rule.Artifacts = &tool.TakeIn{Resources: v.artifacts.Value.resources}
+			for _, dir := range v.artifacts.Value.files {
 				rule.Artifacts.Files = append(rule.Artifacts.Files, r.vars.path(dir.Value))
 			}
 		}
 		s.Tools = append(s.Tools, rule)
 	}
-	s.Tools = slices.Concat(s.Tools, usual.Tools)
 	return s
+}
+
+// over makes the settings of a profile: what it does not say is as in usual.
+func (f resultRule) over(usual limit.Settings) limit.Settings {
+	return limit.Settings{MaxInlineTokens: cmp.Or(f.max, usual.MaxInlineTokens),
+		Strategy: cmp.Or(f.strategy, usual.Strategy), Redact: cmp.Or(f.redact, usual.Redact), Tools: usual.Tools}
 }

@@ -94,8 +94,7 @@ func TestEverySetting(t *testing.T) {
 		},
 		Results: limit.Config{Default: limit.Settings{MaxInlineTokens: 5000, Strategy: tool.StrategyRefOnly, Tools: unkept},
 			Profiles: map[string]limit.Settings{"default": {MaxInlineTokens: 5000, Strategy: tool.StrategyRefOnly, Tools: unkept},
-				"small": {MaxInlineTokens: 5000, Strategy: tool.StrategyInline,
-					Tools: append([]limit.Rule{{Match: "mcp.local.a", MaxInlineTokens: 300}}, unkept...)}}},
+				"small": {MaxInlineTokens: 5000, Strategy: tool.StrategyInline, Tools: unkept}}},
 		Stored:     payload.Config{Dir: filepath.Join(here, "kept"), Key: set, MaxAge: 7 * 24 * time.Hour, MaxBytes: 3_000_000},
 		RuleFiles:  []string{filepath.Join(here, "sub", "rules.yaml")},
 		Policy:     everyPolicySetting(here, set),
@@ -106,11 +105,10 @@ func TestEverySetting(t *testing.T) {
 		Code: code.Config{Enabled: true, Root: here, SensitivePaths: []string{"*.secret", "~/private"}, Home: here,
 			AllowedWriteRoots: []string{here, filepath.Join(here, "sub")},
 			Run: code.RunConfig{Enabled: true, Bounds: command.Config{Roots: []string{filepath.Join(here, "sub"), filepath.Join(here, "sub")},
-				Env: []string{"GOPATH"}, Timeout: 5 * time.Minute, StdoutLimit: 1 << 10, StderrLimit: 2 << 10}}},
+				Env: []string{"GOPATH"}, Timeout: 5 * time.Minute}}},
 		Declarative: declarative.Config{Enabled: true, Dir: filepath.Join(here, userConfig(), "mcp-toolhub", "tools"), Bounds: command.Config{
-			Root: filepath.Join(here, "sub"), Roots: []string{here}, Env: []string{"A"}, Timeout: 20 * time.Minute, MaxTimeout: time.Hour,
-			StdoutLimit: 3 << 10, StderrLimit: 4 << 10}},
-		Downstream: downstream.Config{Name: "my hub", Instructions: "Be kind.", MaxMessageBytes: 16 << 20, InputTimeout: 90 * time.Second,
+			Root: filepath.Join(here, "sub"), Roots: []string{here}}},
+		Downstream: downstream.Config{Name: "my hub", Instructions: "Be kind.", MaxMessageBytes: 16 << 20,
 			HTTP: downstream.HTTPConfig{Listen: "0.0.0.0:8808", MaxBodyBytes: 16 << 20, MaxSessions: 5,
 				AllowedOrigins: []string{"https://app.example.com"}, AllowedHosts: []string{"hub.example.com"}, NoDirectViews: true,
 				DrainTimeout: 3 * time.Second},
@@ -164,7 +162,7 @@ func everyPolicySetting(here, set string) gate.Config {
 		Sets: []policy.Set{
 			{Source: policy.User, Rules: []policy.Rule{{ID: "own", Match: []string{"mcp.local.*"}, Tags: []string{"write"},
 				Server: []string{"local", "w*"}, Profile: []string{"small"}, Actor: []string{"alice"}, When: "true", Then: tool.Ask,
-				EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:71:7"}}},
+				EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:70:7"}}},
 			{Source: policy.Managed, Rules: []policy.Rule{{ID: "theirs", Match: []string{"*"}, Then: tool.Deny,
 				Place: filepath.Join(here, "sub", "rules.yaml") + ":2:5"}}}},
 		Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.merged.a", Disabled: true}, {Match: "mcp.merged.b", Disabled: true},
@@ -194,10 +192,6 @@ func TestDefaults(t *testing.T) {
 	s, err := config.Parse("c.yaml", []byte("hub: {toolsets: {code: }}"), testEnv())
 	if err != nil || !s.Code.Enabled {
 		t.Errorf("the key alone does not enable code: %+v, %v", s, err)
-	}
-	s, err = config.Parse("c.yaml", []byte("hub: {toolsets: {code: {enabled: false}}}"), testEnv())
-	if err != nil || s.Code.Enabled {
-		t.Errorf("enabled: false does not disable code: %+v, %v", s, err)
 	}
 }
 

@@ -29,14 +29,12 @@ type file struct {
 
 type hub struct {
 	name, instructions string
-	inputTimeout       time.Duration
 	log                struct{ level, format string }
 	limits             hubLimits
 	http               httpDoor
 	tokens             []shape.Located[bearer]    // auth.tokens
 	code               shape.Located[codeToolset] // toolsets.code
 	declarative        commands                   // toolsets.declarative
-	batch              string                     // tools.batch
 	signInKey          string
 	page               string // ui.approvals
 	metrics            string // metrics.listen
@@ -60,7 +58,6 @@ type bearer struct {
 
 type codeToolset struct {
 	run                        shape.Located[commands]
-	enabled                    shape.Located[bool]
 	root                       shape.Located[string]
 	sensitivePaths, writeRoots []shape.Located[string]
 }
@@ -70,7 +67,7 @@ type profile struct {
 	servers, include, exclude []shape.Located[string]
 	tools                     []shape.Located[override]
 	deferred                  deferral
-	results                   results
+	results                   resultRule
 }
 
 type override struct {
@@ -118,8 +115,7 @@ func fileKeys(r *reader, f *file, foreign bool) []shape.Field {
 			servers, &f.mcpServers),
 		shape.Key("servers", "VS Code's name of mcpServers.",
 			otherName[[]shape.Entry[server]]{servers, "mcpServers"}, &f.servers),
-		shape.SectionWith("hub", "Settings of the hub itself.", gone(fixed, "start_parallel", "first_list_within",
-			"retry"),
+		shape.SectionWith("hub", "Settings of the hub itself.", goneHub(),
 			hubKeys(&f.hub)...),
 		shape.Key("profiles",
 			"What clients see, by name of the profile. \"default\" is the one they get when they name none.",
@@ -232,9 +228,6 @@ func hubKeys(h *hub) []shape.Field {
 		shape.SectionWith("limits",
 			"How much a server may send, where its entry does not say otherwise, and how much a client may send.",
 			goneLimits(), hubLimitsKeys(&h.limits)...),
-		shape.Key("input_timeout",
-			"How long a call waits for what its server asks of a client of protocol 2026-07-28 (default 10m).",
-			shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &h.inputTimeout),
 		shape.SectionWith("http", "The Streamable HTTP door.", goneHTTP(), httpKeys(&h.http)...),
 		shape.Key("sign_in_key",
 			"Where the key of the stored sign-ins to servers is: file (default), in the state directory, or "+
@@ -243,20 +236,15 @@ func hubKeys(h *hub) []shape.Field {
 		shape.Section("auth", "Who may come in over HTTP.",
 			shape.Key("tokens", "Bearer tokens. Without any, only loopback addresses can be listened on.",
 				shape.ListAt(shape.ObjectOf(tokenKeys)), &h.tokens)),
-		shape.Section("tools", "The hub's own tools on clients' lists.",
-			shape.Key("batch",
-				`The tool for several calls in one request: "auto" (default) lists it where tools are deferred, "listed" everywhere. `+
-					"It can always be called.",
-				shape.OneOf("auto", "listed"), &h.batch)),
 		shape.Section("toolsets", "The built-in tools.",
 			shape.KeyAt("code",
 				"Works with files: code.read_file, code.list_dir, code.search, and code.write_file and "+
 					"code.edit_file where "+
-					"allowed_write_roots allows them. Off where this key is absent.", shape.ObjectOf(codeKeys),
-				&h.code),
-			shape.Section("declarative",
+					"allowed_write_roots allows them. Off where this key is absent.",
+				shape.Object[codeToolset]{Fields: codeKeys, Gone: gone(leaveOut, "enabled")}, &h.code),
+			shape.SectionWith("declarative",
 				"The tools that files in mcp-toolhub/tools in your configuration directory declare.",
-				declarativeKeys(&h.declarative)...)),
+				goneDeclarative(), declarativeKeys(&h.declarative)...)),
 	}
 }
 
@@ -311,12 +299,11 @@ var actorName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
 
 func codeKeys(c *codeToolset) []shape.Field {
 	return []shape.Field{
-		shape.KeyAt("enabled", "Whether the toolset is on (default true).", shape.Boolean{}, &c.enabled),
 		shape.KeyAt("root",
 			"The project: relative paths start here. Relative to ${workspaceFolder}; default the working directory.",
 			expanded, &c.root),
 		shape.KeyAt("run_command", "Runs commands in the project: code.run_command. Off where this key is absent.",
-			shape.ObjectOf(runCommandKeys), &c.run),
+			shape.Object[commands]{Fields: runCommandKeys, Gone: goneRunCommand()}, &c.run),
 		shape.Key("sensitive_paths",
 			"Globs of paths that these tools never open, whoever allows it. The built-in ones (keys, .env …) are "+
 				"asked about.",
@@ -347,9 +334,9 @@ func profileKeys(p *profile) []shape.Field {
 			"Which tools are held back until they are searched for, where it is otherwise than in deferred.",
 			gone("write it in deferred at the top: it counts in all profiles", "tools"),
 			deferralKeys(&p.deferred)...),
-		shape.Section("results",
+		shape.SectionWith("results",
 			"What becomes of results that are too large for a client, where it is otherwise than in results.",
-			resultsKeys(&p.results)...),
+			gone("write it in results at the top: it counts in all profiles", "tools"), resultKeys(&p.results)...),
 	}
 }
 

@@ -40,14 +40,14 @@ const Name = "declarative"
 type Config struct {
 	Enabled bool
 	Dir     string         // where the files are; "" for none
-	Bounds  command.Config // of the commands; StdoutLimit is 1 MiB by default
+	Bounds  command.Config // of the commands
 
 	Runner *command.Runner // runs the commands: left to cmd
 	Logger *slog.Logger    // gets what commands write to their standard error: left to cmd
 }
 
 const (
-	defaultStdout = 1 << 20
+	defaultStdout = 1 << 20 // bytes
 	maxFiles      = 1000
 	maxFileBytes  = 256 << 10
 )
@@ -73,7 +73,6 @@ type Toolset struct {
 // New reads the files of cfg.Dir. A directory that is not there declares nothing. Files with faults
 // are in Problems; an error is a fault of cfg.
 func New(cfg Config) (*Toolset, error) {
-	cfg.Bounds.StdoutLimit = cmp.Or(cfg.Bounds.StdoutLimit, defaultStdout)
 	bounds, err := command.NewBounds(cfg.Bounds)
 	if err != nil {
 		return nil, fmt.Errorf("declarative tools: %w", err)

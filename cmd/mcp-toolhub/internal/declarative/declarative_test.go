@@ -166,7 +166,7 @@ func TestRefusals(t *testing.T) {
 		"no such directory":        {map[string]any{"working_dir": "nope"}, "working_dir: there is no directory"},
 		"directory of the call":    {map[string]any{"working_dir": "{{text}}"}, "working_dir: the directory cannot be a value"},
 		"variable with value":      {map[string]any{"env_allowlist": []any{"A=b"}}, "env_allowlist[0]: want the name"},
-		"timeout":                  {map[string]any{"timeout_ms": 600001}, "timeout_ms: out of range; write a number from 1 to 600000: hub.toolsets"},
+		"timeout":                  {map[string]any{"timeout_ms": 86400001}, "timeout_ms: out of range; write a number from 1 to 86400000"},
 		"no timeout":               {map[string]any{"timeout_ms": 0}, "timeout_ms: out of range; write a number from 1"},
 		"timeout as text":          {map[string]any{"timeout_ms": "1s"}, "timeout_ms: want a whole number"},
 		"fraction":                 {map[string]any{"timeout_ms": 1.5}, "timeout_ms: want a whole number"},

@@ -79,8 +79,8 @@ type declared struct {
 }
 
 // keys are all that a file may hold.
-func (d *declared) keys(most time.Duration) []shape.Field {
-	limit := shape.Integer[int]{Min: 1, Max: command.MostOutput, Why: "more is not kept of any command"}
+func (d *declared) keys() []shape.Field {
+	limit := shape.Integer[int]{Min: 1, Max: command.MaxOutput, Why: "more is not kept of any command"}
 	return []shape.Field{
 		shape.Must(shape.KeyAt("name", "what the tool is called", shape.Text{Pattern: namePattern,
 			Want: `small letters, digits, _ and -, 48 at most, without "` + Name + `." before it, which is added`},
@@ -98,8 +98,7 @@ func (d *declared) keys(most time.Duration) []shape.Field {
 		shape.KeyAt("working_dir", "", shape.Text{Empty: true}, &d.dir),
 		shape.Key("env_allowlist", "", shape.List[string]{Of: shape.Text{Pattern: variablePattern,
 			Want: "the name of a variable, without its value"}}, &d.env),
-		shape.Key("timeout_ms", "", shape.Integer[int64]{Min: 1, Max: most.Milliseconds(),
-			Why: "hub.toolsets.declarative.max_timeout in the hub's config says so"}, &d.timeout),
+		shape.Key("timeout_ms", "", shape.Integer[int64]{Min: 1, Max: command.MaxTimeout.Milliseconds()}, &d.timeout),
 		shape.KeyAt("output", "", shape.OneOf(outputText, outputResult), &d.output),
 		shape.Key("stdout_limit_bytes", "", limit, &d.stdout),
 		shape.Key("stderr_limit_bytes", "", limit, &d.stderr),
@@ -174,7 +173,7 @@ func (p *parsing) read(root *textfile.Node) {
 		p.Expected(root, "a mapping", "")
 		return
 	}
-	shape.ReadFields(p.Reader, root, d.keys(p.bounds.Config().MaxTimeout)...)
+	shape.ReadFields(p.Reader, root, d.keys()...)
 	p.nameAt, p.name, p.description = d.name.Position, d.name.Value, d.description.Value
 	p.permission, p.env = d.permission.Value, d.env
 	p.timeout = time.Duration(d.timeout) * time.Millisecond

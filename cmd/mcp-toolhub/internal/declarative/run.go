@@ -99,9 +99,8 @@ func (d *definition) expand(arguments json.RawMessage) (argv, variables []string
 
 // spec finds the program and the directory.
 func (t *Toolset) spec(d *definition, argv []string) (command.Spec, error) {
-	limits := t.bounds.Config()
 	s := command.Spec{Argv: argv, Timeout: t.Timeout(d.tool.Native),
-		StdoutLimit: cmp.Or(d.stdout, limits.StdoutLimit), StderrLimit: cmp.Or(d.stderr, limits.StderrLimit)}
+		StdoutLimit: cmp.Or(d.stdout, defaultStdout), StderrLimit: cmp.Or(d.stderr, command.StderrLimit)}
 	program := d.program
 	if d.shell {
 		program = shellProgram

@@ -17,7 +17,8 @@ type Config struct {
 
 	MaxMessageBytes int64 // of one message of a client on stdio, with its line break; default 64 MiB
 
-	InputTimeout time.Duration // a call waits so long for its client's next request, protocol 2026-07-28; default 10m
+	// a call waits so long for its client's next request, protocol 2026-07-28; default 10m, otherwise in tests
+	InputTimeout time.Duration
 
 	HTTP HTTPConfig
 	Auth AuthConfig

@@ -17,7 +17,6 @@ func Tools(h *Hub) []*tool.HubTool {
 		results.HubTool(h.resultReader), batch.HubTool(batch.Options{
 			Invoke: func(ctx context.Context, c *invoke.Call) invoke.Outcome { return h.pipeline.Invoke(ctx, c) },
 			Reads:  func(t *tool.Tool) bool { return h.Surfaces.Now().Gate.Facts(t).ReadOnly.Value },
-			Listed: func(defers, _ bool) bool { return defers || h.Settings().BatchListed },
 		}))
 }
 
