@@ -44,9 +44,8 @@ func (r *ring) load() ([]byte, error) {
 		key, err = r.first()
 	}
 	if err != nil {
-		return nil, &StoreError{fmt.Errorf("the system keyring: %w: unlock or start it (on Linux a secret "+
-			"service such as "+
-			"gnome-keyring, in your desktop session), or set hub.sign_in_key: file", err)}
+		return nil, &StoreError{fmt.Errorf("the system keyring: %w: unlock or start it (on Linux a secret service "+
+			"such as gnome-keyring, in your desktop session), or set hub.sign_in_key: file", err)}
 	}
 	r.key = key
 	return key, nil

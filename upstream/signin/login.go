@@ -347,12 +347,10 @@ func (a *attempt) codeIn(answer url.Values) (string, error) {
 	switch {
 	case answer.Get("state") != a.state:
 		return "", errors.New("the answer belongs to no sign-in that is under way here (unknown state): sign in " +
-			"again, and " +
-			"open only the address that is shown")
+			"again, and open only the address that is shown")
 	case iss == "" && a.AuthorizationResponseIssParameterSupported:
-		return "", errors.New("the answer does not say who gave it (no iss), although the authorization " +
-			"server promises " +
-			"that: sign in again")
+		return "", errors.New("the answer does not say who gave it (no iss), although the authorization server " +
+			"promises that: sign in again")
 	case iss != "" && iss != a.Issuer:
 		return "", fmt.Errorf("the answer is from %q instead of %q: it is not used", shownText(iss),
 			shownText(a.Issuer))

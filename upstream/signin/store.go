@@ -235,9 +235,8 @@ func (s *Store) checkBound(server settings.Server, issuer string) error {
 		return err
 	}
 	if bound := s.held.Bound[boundKey(server)]; bound != "" && bound != issuer {
-		return fmt.Errorf("the server names %s now, and oauth.client_id is of %s: nothing is sent to the new "+
-			"one; if the "+
-			"server has moved there, register the hub there and set oauth: {issuer: %s} in its entry",
+		return fmt.Errorf("the server names %s now, and oauth.client_id is of %s: nothing is sent to the new one; if "+
+			"the server has moved there, register the hub there and set oauth: {issuer: %s} in its entry",
 			shownText(issuer),
 			shownText(bound), shownText(issuer))
 	}

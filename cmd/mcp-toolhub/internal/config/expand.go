@@ -149,8 +149,7 @@ var (
 )
 
 const references = "${VAR}, ${VAR:-default}, ${VAR:-${secret:name}}, ${env:VAR}, ${file:path}, ${secret:name}, " +
-	"${input:id}, ${workspaceFolder}, " +
-	"${workspaceFolderBasename}, ${userHome}, ${pathSeparator}"
+	"${input:id}, ${workspaceFolder}, ${workspaceFolderBasename}, ${userHome}, ${pathSeparator}"
 
 // resolve returns what ${body} stands for.
 func (e *expansion) resolve(body string) (string, bool) {

@@ -50,8 +50,7 @@ func hookKeys(h *configuredHook) []shape.Field {
 		shape.Key("name", "Its name in records and messages (default: hook- and its number).", shape.Text{}, &h.Name),
 		shape.Must(shape.Key("event",
 			"When it runs: pre_tool_use, post_tool_use, post_tool_use_failure, permission_request, "+
-				"permission_decision or "+
-				"result_persistence; several as a list.", hookEvents{}, &h.Events)),
+				"permission_decision or result_persistence; several as a list.", hookEvents{}, &h.Events)),
 		shape.Key("match", `Tools, as globs over canonical names: "mcp.github.*" (default all).`, words, &h.Rule.Match),
 		shape.Key("matcher",
 			"Or a matcher of Claude Code, over names like mcp__server__tool: names with | or a comma between them, "+
@@ -65,8 +64,7 @@ func hookKeys(h *configuredHook) []shape.Field {
 		shape.Key("when", "A CEL expression over the call that must be true, as in rules.", shape.Text{}, &h.Rule.When),
 		shape.Key("command",
 			"A program and its arguments. It gets the call as JSON on its standard input, and answers with JSON on "+
-				"its standard "+
-				"output. Exit code 2 blocks. No shell reads it.", texts, &h.Command),
+				"its standard output. Exit code 2 blocks. No shell reads it.", texts, &h.Command),
 		shape.Key("shell", "Or a text for sh -c.", shape.Text{Check: noNUL}, &h.Shell),
 		shape.Key("env", "Names of variables that the command gets, besides PATH, HOME, TMPDIR and a few more.",
 			shape.List[string]{Of: shape.Text{Check: variableKey}}, &h.Env),

@@ -31,9 +31,8 @@ func limitsKeys(l *upstream.Limits) []shape.Field {
 			"Largest message of a server: an answer to a call, most often (default 256 MiB over Streamable HTTP, "+
 				"64 MiB over stdio and sse).", shape.Size[int]{Min: minMessage, Max: maxMessage}, &l.Message),
 		shape.Key("hidden_text",
-			"What becomes of characters that nobody sees in descriptions and titles: keep (default) them and "+
-				"tell of them, "+
-				"strip them, or refuse what holds them.",
+			"What becomes of characters that nobody sees in descriptions and titles: keep (default) them and tell of "+
+				"them, strip them, or refuse what holds them.",
 			shape.OneOf(upstream.HiddenKeep, upstream.HiddenStrip, upstream.HiddenRefuse), &l.HiddenText),
 	}
 }
@@ -44,9 +43,8 @@ func hubLimitsKeys(l *hubLimits) []shape.Field {
 			shape.Size[int64]{Min: minMessage, Max: maxMessage}, &l.clientMessage),
 		shape.Key("memory",
 			"Memory for messages over 1 MiB of all servers together (default: 96 MiB, or a quarter of the memory of "+
-				"the machine or "+
-				"cgroup where that is less). One message may have three quarters of it. A message that finds no "+
-				"room waits.",
+				"the machine or cgroup where that is less). One message may have three quarters of it. A message that "+
+				"finds no room waits.",
 			shape.Size[int64]{Min: minMemory, Max: maxMemory}, &l.memory))
 }
 

@@ -62,11 +62,9 @@ func oauthKeys(o *oauth) []shape.Field {
 		shape.KeyAt("client_key", "The private key that it signs with in place of a secret, as PEM: ${file:path}.",
 			secret, &o.clientKey),
 		shape.KeyAt("grant",
-			"client_credentials: the hub signs in as itself, with client_id and client_secret or client_key, "+
-				"and nobody "+
-				"is asked. jwt_bearer: likewise, with the token in assertion_file. Default "+
-				"authorization_code: a person "+
-				"signs in with mcp-toolhub login.",
+			"client_credentials: the hub signs in as itself, with client_id and client_secret or client_key, and "+
+				"nobody is asked. jwt_bearer: likewise, with the token in assertion_file. Default authorization_code: "+
+				"a person signs in with mcp-toolhub login.",
 			shape.OneOf("authorization_code", "client_credentials", "jwt_bearer"), &o.grant),
 		shape.KeyAt("assertion_file",
 			"The file with the token that stands for the hub, such as one of Kubernetes. It is read at each use, so it "+
@@ -77,8 +75,7 @@ func oauthKeys(o *oauth) []shape.Field {
 			shape.Object[upstream.IdentityProvider]{Fields: providerKeys}, &o.provider),
 		shape.KeyAt("identity",
 			"caller: each holder of a token (hub.auth.tokens) signs in for themselves, with mcp-toolhub login --as "+
-				"NAME, and "+
-				"has a connection of their own. Default hub: all callers share one sign-in.",
+				"NAME, and has a connection of their own. Default hub: all callers share one sign-in.",
 			shape.OneOf("hub", "caller"),
 			&o.identity),
 		shape.Key("scopes", "Asked for in place of those that the server names.", shape.List[string]{Of: plainText},

@@ -62,9 +62,8 @@ func policyKeys(p *permission) []shape.Field {
 				"something counts.",
 			shape.List[factsOf]{Of: shape.Object[factsOf]{Fields: factsKeys, Gone: goneFacts()}}, &p.tools),
 		shape.Key("rates",
-			"How often tools may be called. Every entry that matches counts. A call too many fails with "+
-				"rate_limited and says when to "+
-				"come back.", shape.List[rateOf]{Of: shape.ObjectOf(rateKeys)}, &p.rates),
+			"How often tools may be called. Every entry that matches counts. A call too many fails with rate_limited "+
+				"and says when to come back.", shape.List[rateOf]{Of: shape.ObjectOf(rateKeys)}, &p.rates),
 		shape.KeyAt("targets", "Which paths and hosts calls may be aimed at.",
 			shape.Object[target.Config]{Fields: targetsKeys, Gone: goneTargets()}, &p.targets),
 		shape.SectionWith("ask", "How people are asked.", gone(fixed, "session_time", "always_time"),
@@ -86,11 +85,8 @@ func askKeys(a *ask) []shape.Field {
 			shape.Text{Expand: true, Check: webURL}, &a.webhook),
 		shape.Key("not_self",
 			"Whether somebody else has to answer than who calls: the client behind the call is not asked, and the "+
-				"browser that "+
-				"made it on the page cannot answer. By default that holds over HTTP where there are several "+
-				"tokens, for "+
-				"dangerous tools and for calls beyond the "+
-				"limits.", optional{}, &a.notSelf),
+				"browser that made it on the page cannot answer. By default that holds over HTTP where there are "+
+				"several tokens, for dangerous tools and for calls beyond the limits.", optional{}, &a.notSelf),
 		shape.Key("timeout", "No answer for so long denies the call (default 4m30s).",
 			shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &a.timeout),
 	}
@@ -136,9 +132,8 @@ func factsKeys(f *factsOf) []shape.Field {
 		shape.Key("network", "Whether it reaches other machines.", optional{}, &f.Network),
 		shape.Key("command", "Whether it runs what its caller writes.", optional{}, &f.Command),
 		shape.Key("concurrency",
-			"How calls run beside others: safe (together), by_target (one at a time for each target; where those "+
-				"are not known, "+
-				"for each caller) or exclusive (alone at the server).", plainText, &f.Concurrency),
+			"How calls run beside others: safe (together), by_target (one at a time for each target; where those are "+
+				"not known, for each caller) or exclusive (alone at the server).", plainText, &f.Concurrency),
 		shape.Key("interrupt",
 			"What a client's cancellation does: cancel (default; it is sent on) or block (the call is let finish).",
 			plainText, &f.Interrupt),

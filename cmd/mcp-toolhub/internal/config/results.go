@@ -84,16 +84,13 @@ func takeInKeys(f *takeIn) []shape.Field {
 }
 
 const strategyMeans = "What becomes of a larger result. preview_and_persist (default): it is stored, and the caller " +
-	"gets a preview and a link. " +
-	"ref_only: the link alone. inline: the caller gets it whole. drop_with_reason: it is gone, and the caller is " +
-	"told. never_persist: the " +
-	"caller gets it whole, and the hub keeps its size and a keyed digest, of a small one, too."
+	"gets a preview and a link. ref_only: the link alone. inline: the caller gets it whole. drop_with_reason: it is " +
+	"gone, and the caller is told. never_persist: the caller gets it whole, and the hub keeps its size and a keyed " +
+	"digest, of a small one, too."
 
-const redactMeans = "What becomes of secrets in results, on their way to the caller. off (default): results pass " +
-	"byte for byte. detect: " +
-	"they pass, and record and log say that there are some. redact: marks stand in their place. block: the result " +
-	"is withheld. " +
-	"Records never hold them."
+const redactMeans = "What becomes of secrets in results, on their way to the caller. off (default): results pass byte " +
+	"for byte. detect: they pass, and record and log say that there are some. redact: marks stand in their place. " +
+	"block: the result is withheld. Records never hold them."
 
 // strategy is a strategy, but for redact.
 type strategy struct{ shape.As[tool.Strategy] }
@@ -123,14 +120,12 @@ func storedResultsKeys(f *storedResults) []shape.Field {
 				"gs://NAME or azblob://NAME, in a build with -tags clouds (default: results in the state directory).",
 			expanded, &f.dir),
 		shape.Key("key",
-			"A secret that stored results are encrypted with, by reference: ${env:NAME} or ${file:path}; 16 bytes "+
-				"at least. "+
-				"With another key they cannot be read. Default: they are not encrypted.", outside{}, &f.key),
+			"A secret that stored results are encrypted with, by reference: ${env:NAME} or ${file:path}; 16 bytes at "+
+				"least. With another key they cannot be read. Default: they are not encrypted.", outside{}, &f.key),
 		shape.Key("max_age", `Older results are removed (default "30d", at least "1m").`, keptAge(), &f.maxAge),
 		shape.Key("max_bytes",
-			"What all results together may take where they are stored (default 2 GiB). Beyond that the oldest of "+
-				"the caller that has "+
-				"most go first.", shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.maxBytes),
+			"What all results together may take where they are stored (default 2 GiB). Beyond that the oldest of the "+
+				"caller that has most go first.", shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.maxBytes),
 	}
 }
 

@@ -57,9 +57,8 @@ func serverShape(foreign bool) shape.Object[server] {
 	known := shape.ObjectOf(serverKeys).Known()
 	others := func(key string) bool { return foreign || textfile.Nearest(key, known) == "" }
 	return shape.Object[server]{Fields: serverKeys, Lenient: others, Gone: goneServer(),
-		Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, disabledTools, " +
-			"enabledTools, trust, " +
-			"tags, timeout, timeout_max, validate, max_parallel, start, idle_stop, isolation, max_sessions, " +
+		Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, disabledTools, enabledTools, " +
+			"trust, tags, timeout, timeout_max, validate, max_parallel, start, idle_stop, isolation, max_sessions, " +
 			"oauth, limits",
 		Extra: shape.Schema{"anyOf": []shape.Schema{{"required": []string{"command"}}, {"required": []string{"url"}},
 			{"required": []string{"httpUrl"}}, {"required": []string{"serverUrl"}}}}}
@@ -110,20 +109,17 @@ func serverKeys(s *server) []shape.Field {
 		shape.Key("isolation",
 			"Whether all clients share one connection to the server (shared, the default), or each client session has "+
 				"its own (session): for servers with state, such as browsers. On protocol 2026-07-28, which has no "+
-				"sessions, each "+
-				"caller (token) has its own.",
+				"sessions, each caller (token) has its own.",
 			shape.OneOf("shared", "session"), &s.isolation),
 		shape.KeyAt("max_sessions",
-			"With isolation: session, connections at the same time (default 20); with oauth: {identity: caller}, "+
-				"too (default 1000). Calls of "+
-				"further sessions or callers are refused.",
+			"With isolation: session, connections at the same time (default 20); with oauth: {identity: caller}, too "+
+				"(default 1000). Calls of further sessions or callers are refused.",
 			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxSessions),
 		shape.SectionWith("limits", "How much the server may send. What is not given here is as in hub.limits.",
 			goneLimits(), limitsKeys(&s.limits)...),
 		shape.KeyAt("timeout",
-			"How long a call may take without progress (default 60s). Where it is longer than 30s, the "+
-				"start of the server and its lists may take as long. A number is a client's: milliseconds, or seconds "+
-				"below 1000.",
+			"How long a call may take without progress (default 60s). Where it is longer than 30s, the start of the "+
+				"server and its lists may take as long. A number is a client's: milliseconds, or seconds below 1000.",
 			callTimeout{timeout()}, &s.timeout),
 		shape.KeyAt("timeout_max", "How long a call that reports progress may take in all (default 30m).",
 			timeout(), &s.timeoutMax),

@@ -122,9 +122,8 @@ func fileKeys(r *reader, f *file, foreign bool) []shape.Field {
 			shape.Mapping[profile]{Key: profileName, Of: shape.Object[profile]{Fields: profileKeys,
 				Gone: gone("write it under hooks at the top, with profile: NAME", "hooks")}}, &f.profiles),
 		shape.KeyAt("policy",
-			"Which calls may run, and which a person is asked about. Without this key tools that only read run "+
-				"where they are "+
-				"the hub's or their server has trust: true; others are asked about, on stdio by the client.",
+			"Which calls may run, and which a person is asked about. Without this key tools that only read run where "+
+				"they are the hub's or their server has trust: true; others are asked about, on stdio by the client.",
 			shape.Object[permission]{Fields: policyKeys, Gone: map[string]string{
 				"classifier": `write its command or url as a hook of pre_tool_use: ` +
 					`"A second opinion" in docs/permission.md has an example`}}, &f.policy),
@@ -142,12 +141,10 @@ func fileKeys(r *reader, f *file, foreign bool) []shape.Field {
 				storedResultsKeys(&f.stored)...),
 			shape.KeyAt("store",
 				"What the hub keeps beside the journal, for mcp-toolhub calls: sqlite (default) keeps records.db in "+
-					"the state directory "+
-					"up to date, and journal files until that has them. The URL of a PostgreSQL database, "+
-					"postgres://USER@HOST/DATABASE, does so there; "+
-					"many hubs may share it. Its password comes by reference, ${env:NAME} or ${file:path}, or from "+
-					"PGPASSWORD. "+
-					"off keeps the journal alone; calls then reads what that still has.", recordStore{}, &f.store),
+					"the state directory up to date, and journal files until that has them. The URL of a PostgreSQL "+
+					"database, postgres://USER@HOST/DATABASE, does so there; many hubs may share it. Its password "+
+					"comes by reference, ${env:NAME} or ${file:path}, or from PGPASSWORD. off keeps the journal "+
+					"alone; calls then reads what that still has.", recordStore{}, &f.store),
 			shape.Section("records", "What the record store keeps.",
 				shape.Key("max_age", `Older calls are removed from it (default "365d", at least "1m").`, keptAge(),
 					&f.records.MaxAge),
@@ -201,10 +198,9 @@ func hubKeys(h *hub) []shape.Field {
 	return []shape.Field{
 		shape.Section("ui", "The page for people, which `mcp-toolhub ui` opens.",
 			shape.Key("approvals",
-				"What it takes to answer approvals there, once for each browser that signs in: code (default) is "+
-					"a code of "+
-					"`mcp-toolhub ui code`; passkey is a passkey, which such a code adds; off leaves them to the "+
-					"terminal and to clients.",
+				"What it takes to answer approvals there, once for each browser that signs in: code (default) is a "+
+					"code of `mcp-toolhub ui code`; passkey is a passkey, which such a code adds; off leaves them to "+
+					"the terminal and to clients.",
 				shape.OneOf(console.ApproveByCode, console.ApproveByPasskey, console.ApproveOff), &h.page)),
 		shape.Key("name",
 			`The name that the hub tells its clients (default "mcp-toolhub"), and that records call it (default: the name of the machine).`,
@@ -230,17 +226,15 @@ func hubKeys(h *hub) []shape.Field {
 			goneLimits(), hubLimitsKeys(&h.limits)...),
 		shape.SectionWith("http", "The Streamable HTTP door.", goneHTTP(), httpKeys(&h.http)...),
 		shape.Key("sign_in_key",
-			"Where the key of the stored sign-ins to servers is: file (default), in the state directory, or "+
-				"keyring, in that of "+
-				"the system.", shape.OneOf("file", "keyring"), &h.signInKey),
+			"Where the key of the stored sign-ins to servers is: file (default), in the state directory, or keyring, "+
+				"in that of the system.", shape.OneOf("file", "keyring"), &h.signInKey),
 		shape.Section("auth", "Who may come in over HTTP.",
 			shape.Key("tokens", "Bearer tokens. Without any, only loopback addresses can be listened on.",
 				shape.ListAt(shape.ObjectOf(tokenKeys)), &h.tokens)),
 		shape.Section("toolsets", "The built-in tools.",
 			shape.KeyAt("code",
-				"Works with files: code.read_file, code.list_dir, code.search, and code.write_file and "+
-					"code.edit_file where "+
-					"allowed_write_roots allows them. Off where this key is absent.",
+				"Works with files: code.read_file, code.list_dir, code.search, and code.write_file and code.edit_file "+
+					"where allowed_write_roots allows them. Off where this key is absent.",
 				shape.Object[codeToolset]{Fields: codeKeys, Gone: gone(leaveOut, "enabled")}, &h.code),
 			shape.SectionWith("declarative",
 				"The tools that files in mcp-toolhub/tools in your configuration directory declare.",
@@ -362,10 +356,9 @@ func journalKeys(j *journal) []shape.Field {
 		shape.Key("max_age", `Older files are removed: "720h", "30d" (default never).`,
 			shape.Duration{Min: 0, Max: 100 * 365 * 24 * time.Hour, Days: true}, &j.maxAge),
 		shape.KeyAt("sync_within",
-			"How long after an answer the sync of its call's records to the disk begins (default 20ms), unless one "+
-				"is still under way: what a loss of power can cost. 0s: they are there before the answer. They are "+
-				"always written "+
-				"before it, and outlive the hub.",
+			"How long after an answer the sync of its call's records to the disk begins (default 20ms), unless one is "+
+				"still under way: what a loss of power can cost. 0s: they are there before the answer. They are "+
+				"always written before it, and outlive the hub.",
 			shape.Duration{Min: 0, Max: time.Minute}, &j.sync),
 	}
 }

@@ -57,8 +57,7 @@ func (v *visit) failure(n *tool.SignInNeed) *tool.Failure {
 	}
 	f := *n.Why
 	f.Private = fmt.Sprintf("; or open %s in a browser%s and enter the code %s there within %d minutes, then call "+
-		"again. The code is for "+
-		"the person at this client alone", v.page(), where, v.shownCode(),
+		"again. The code is for the person at this client alone", v.page(), where, v.shownCode(),
 		int(time.Until(v.expires).Round(time.Minute).Minutes()))
 	return &f
 }

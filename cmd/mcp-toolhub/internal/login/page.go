@@ -262,9 +262,8 @@ type view struct {
 }
 
 const style = "body{font:16px/1.5 system-ui,sans-serif;max-width:34em;margin:3em auto;padding:0 " +
-	"1em;color:#222;background:#fff}" +
-	"h1{font-size:1.4em}input{font:1.3em monospace;width:11em;padding:.3em}button{font-size:1.1em;padding:.4em " +
-	"1em}.bad{color:#a00}"
+	"1em;color:#222;background:#fff}h1{font-size:1.4em}input{font:1.3em " +
+	"monospace;width:11em;padding:.3em}button{font-size:1.1em;padding:.4em 1em}.bad{color:#a00}"
 
 var pages = template.Must(template.New("page").Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
