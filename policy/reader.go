@@ -23,9 +23,7 @@ func readText(file string, data []byte, keys ...shape.Field) error {
 	r := &shape.Reader{File: file}
 	if len(data) > maxFile {
 		r.Fault(textfile.At(1, 1), "the file is larger than 1 MiB", "check the path, or split the rules by source")
-		// In a file that decides what may run, what is written is what is meant.
-	} else if root := r.Parsed(textfile.ParseYAML(data,
-		textfile.YAMLRules{Literal: true, Smaller: "split the rules by source"})); root != nil {
+	} else if root := r.Parsed(textfile.ParseYAML(data)); root != nil {
 		shape.ReadFields(r, root, keys...)
 	}
 	if len(r.Faults) == 0 {

@@ -135,10 +135,7 @@ func (Boolean) Read(r *Reader, n *textfile.Node) (bool, bool) {
 func (Boolean) Schema() Schema { return Schema{"type": "boolean"} }
 
 // Integer is a whole number within bounds.
-type Integer[N int | int64] struct {
-	Min, Max N
-	Why      string // of the bounds, for the message; "" where that needs no reason
-}
+type Integer[N int | int64] struct{ Min, Max N }
 
 func (s Integer[N]) Read(r *Reader, n *textfile.Node) (N, bool) {
 	if n.Kind != textfile.Integer {
@@ -147,11 +144,7 @@ func (s Integer[N]) Read(r *Reader, n *textfile.Node) (N, bool) {
 	}
 	v, ok := parseInteger(n.Text)
 	if !ok || v < int64(s.Min) || v > int64(s.Max) {
-		hint := fmt.Sprintf("write a number from %d to %d", s.Min, s.Max)
-		if s.Why != "" {
-			hint += ": " + s.Why
-		}
-		r.Fault(n.Position, "out of range", hint)
+		r.Fault(n.Position, "out of range", fmt.Sprintf("write a number from %d to %d", s.Min, s.Max))
 		return 0, false
 	}
 	return N(v), true

@@ -84,7 +84,7 @@ func Parse(name string, data []byte) (*Node, Faults) {
 	if isJSON(name, data) {
 		return ParseJSON(data)
 	}
-	return ParseYAML(data, YAMLRules{Private: true, Smaller: "check the path, or write the file as JSON"})
+	return ParseYAML(data)
 }
 
 // unreadable refuses bytes that are no text, before a parser stumbles over them.

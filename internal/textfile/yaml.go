@@ -1,7 +1,6 @@
 package textfile
 
 import (
-	"cmp"
 	"errors"
 	"strings"
 
@@ -24,23 +23,9 @@ const (
 	maxAliased = 100_000
 )
 
-// YAMLRules say what a YAML text may hold.
-type YAMLRules struct {
-	Literal bool   // no anchors, aliases, merges, tags or duplicate keys
-	Private bool   // faults show nothing of the text, which may hold secrets
-	Smaller string // what to do about a text that is too long
-}
-
-// refusal says why a text was not parsed.
-type refusal struct {
-	Position
-	Message string // what is wrong
-	Hint    string // what to do; "" where that depends on what the file is for
-	Detail  string // the parser's own words, "" where it has none. They may quote the file, which may hold secrets
-}
-
-// ParseYAML reads the one document of a YAML text. A text without a document is an empty mapping.
-func ParseYAML(data []byte, rules YAMLRules) (root *Node, faults Faults) {
+// ParseYAML reads the one document of a YAML text. A text without a document is an empty mapping. Faults show nothing
+// of the text, which may hold secrets.
+func ParseYAML(data []byte) (root *Node, faults Faults) {
 	// The library's bugs end here: for some texts that are no YAML it panics.
 	defer func() {
 		if recover() != nil {
@@ -50,9 +35,9 @@ func ParseYAML(data []byte, rules YAMLRules) (root *Node, faults Faults) {
 	}()
 	docs, refused := documents(data)
 	if refused != nil {
-		return nil, Faults{refused.fault(rules)}
+		return nil, Faults{*refused}
 	}
-	w := yamlWalk{rules: rules, anchors: map[string]*Node{}}
+	w := yamlWalk{anchors: map[string]*Node{}}
 	for _, doc := range docs {
 		switch doc.Body.(type) {
 		case nil, *ast.DirectiveNode, *ast.CommentGroupNode:
@@ -74,23 +59,8 @@ func ParseYAML(data []byte, rules YAMLRules) (root *Node, faults Faults) {
 	return root, nil
 }
 
-// fault words a refusal.
-func (r *refusal) fault(rules YAMLRules) Fault {
-	f := Fault{Position: r.Position, Message: r.Message, Hint: cmp.Or(r.Hint, rules.Smaller)}
-	switch {
-	case rules.Private && strings.ContainsRune(r.Detail, '"'): // a quotation is a piece of the text
-		f.Message += " here"
-	case r.Detail != "":
-		f.Message += ": " + r.Detail
-	}
-	if rules.Private && strings.Contains(f.Message, `\t`) {
-		f.Hint = "indent with spaces"
-	}
-	return f
-}
-
-// documents parses data into syntax trees, duplicate keys included.
-func documents(data []byte) (docs []*ast.DocumentNode, refused *refusal) {
+// documents parses data into syntax trees, duplicate keys included, or says why it does not.
+func documents(data []byte) (docs []*ast.DocumentNode, refused *Fault) {
 	tokens := lexer.Tokenize(string(data))
 	if refused := bounded(tokens); refused != nil {
 		return nil, refused
@@ -99,23 +69,30 @@ func documents(data []byte) (docs []*ast.DocumentNode, refused *refusal) {
 	if err == nil {
 		return file.Docs, nil
 	}
-	refused = &refusal{At(1, 1), "not valid YAML", "check indentation, quotes and brackets here and on the line before",
-		""}
+	refused = &Fault{Position: At(1, 1), Message: "not valid YAML here",
+		Hint: "check indentation, quotes and brackets here and on the line before"}
 	var located interface {
 		GetMessage() string
 		GetToken() *token.Token
 	}
 	if errors.As(err, &located) {
 		refused.Position = tokenPosition(located.GetToken())
-		refused.Detail = strings.ReplaceAll(located.GetMessage(), "\t", `\t`)
+		detail := strings.ReplaceAll(located.GetMessage(), "\t", `\t`)
+		if !strings.ContainsRune(detail, '"') { // a quotation is a piece of the text
+			refused.Message = "not valid YAML: " + detail
+		}
+		if strings.Contains(refused.Message, `\t`) {
+			refused.Hint = "indent with spaces"
+		}
 	}
 	return nil, refused
 }
 
 // bounded refuses files that would keep the parser busy for minutes or break its stack.
-func bounded(tokens token.Tokens) *refusal {
+func bounded(tokens token.Tokens) *Fault {
 	if len(tokens) > maxTokens {
-		return &refusal{tokenPosition(tokens[maxTokens]), "more than 100,000 YAML tokens", "", ""}
+		return &Fault{Position: tokenPosition(tokens[maxTokens]), Message: "more than 100,000 YAML tokens",
+			Hint: "check the path, or write the file as JSON"}
 	}
 	flow, inline, line := 0, 0, 0
 	for _, t := range tokens {
@@ -131,7 +108,8 @@ func bounded(tokens token.Tokens) *refusal {
 			inline++
 		}
 		if flow+inline > MaxDepth {
-			return &refusal{tokenPosition(t), "nested more than 100 levels deep", "flatten the file", ""}
+			return &Fault{Position: tokenPosition(t), Message: "nested more than 100 levels deep",
+				Hint: "flatten the file"}
 		}
 	}
 	return nil
@@ -147,7 +125,6 @@ func tokenPosition(t *token.Token) Position {
 
 // yamlWalk turns a syntax tree into nodes, follows aliases and merges.
 type yamlWalk struct {
-	rules   YAMLRules
 	faults  Faults
 	anchors map[string]*Node
 	aliased int
@@ -160,16 +137,9 @@ func (w *yamlWalk) fail(p Position, message, hint string) *Node {
 }
 
 func (w *yamlWalk) node(n ast.Node) *Node {
-	switch n.(type) {
+	switch x := n.(type) {
 	case nil:
 		return &Node{Position: At(1, 1), Kind: Null, weight: 1}
-	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.InfinityNode, *ast.NanNode:
-		if w.rules.Literal {
-			return w.fail(tokenPosition(n.GetToken()),
-				"anchors, aliases, tags and special numbers have no meaning here", "write the value out")
-		}
-	}
-	switch x := n.(type) {
 	case *ast.MappingNode:
 		p := tokenPosition(x.Start)
 		if len(x.Values) > 0 && !x.IsFlowStyle {
@@ -229,13 +199,8 @@ func (w *yamlWalk) scalar(n ast.Node) *Node {
 func (w *yamlWalk) mapping(p Position, values []*ast.MappingValueNode) *Node {
 	m := &Node{Position: p, Kind: Mapping, weight: 1}
 	var merged []*Node
-	seen := map[string]bool{}
 	for _, v := range values {
 		if v.Key == nil {
-			continue
-		}
-		if _, plain := v.Key.(ast.ScalarNode); w.rules.Literal && (!plain || v.Key.IsMergeKey()) {
-			w.fail(tokenPosition(v.Key.GetToken()), "a key that is no plain word", "write a word as the key")
 			continue
 		}
 		if v.Key.IsMergeKey() {
@@ -246,12 +211,6 @@ func (w *yamlWalk) mapping(p Position, values []*ast.MappingValueNode) *Node {
 		if key == nil {
 			continue
 		}
-		if w.rules.Literal && seen[key.Text] {
-			w.faults = append(w.faults, Fault{Position: key.Position, Key: key.Text,
-				Message: "this key stands here twice",
-				Hint:    "remove one of the two"})
-		}
-		seen[key.Text] = true
 		child := w.node(v.Value)
 		m.Members = append(m.Members, Member{key.Position, key.Text, child})
 		m.weight += child.weight

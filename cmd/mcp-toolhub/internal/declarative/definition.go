@@ -80,7 +80,7 @@ type declared struct {
 
 // keys are all that a file may hold.
 func (d *declared) keys() []shape.Field {
-	limit := shape.Integer[int]{Min: 1, Max: command.MaxOutput, Why: "more is not kept of any command"}
+	limit := shape.Integer[int]{Min: 1, Max: command.MaxOutput}
 	return []shape.Field{
 		shape.Must(shape.KeyAt("name", "what the tool is called", shape.Text{Pattern: namePattern,
 			Want: `small letters, digits, _ and -, 48 at most, without "` + Name + `." before it, which is added`},
