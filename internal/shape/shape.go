@@ -179,6 +179,7 @@ func AsMap[V any](entries []Entry[V]) map[string]V {
 // Field is one key that an object may have.
 type Field struct {
 	name, doc string
+	others    []string // see Or
 	read      func(r *Reader, m textfile.Member) bool
 	schema    func() Schema
 	required  bool
@@ -207,6 +208,14 @@ func SectionWith(name, doc string, gone map[string]string, fields ...Field) Fiel
 	of := Object[struct{}]{Fields: func(*struct{}) []Field { return fields }, Gone: gone}
 	return Key(name, doc, of, new(struct{}))
 }
+
+// Or is the field with further names, which other clients have for it. One of them may stand in an object.
+func (f Field) Or(names ...string) Field {
+	f.others = names
+	return f
+}
+
+func (f Field) is(key string) bool { return f.name == key || slices.Contains(f.others, key) }
 
 // Must is a field without which the object makes no sense.
 func Must(f Field) Field {
@@ -248,19 +257,25 @@ func (s Object[T]) Read(r *Reader, n *textfile.Node) (T, bool) {
 	}
 	fields := s.Fields(&t)
 	for _, f := range fields {
-		i := slices.IndexFunc(members, func(m textfile.Member) bool { return m.Key == f.name })
-		switch {
-		case i >= 0:
-			leave := r.Enter(f.name)
-			sound = f.read(r, members[i]) && sound
-			leave()
-		case f.required:
+		given := slices.DeleteFunc(slices.Clone(members), func(m textfile.Member) bool { return !f.is(m.Key) })
+		if len(given) == 0 && f.required {
 			r.Fault(n.Position, "the key "+f.name+" is missing", "add it: "+f.doc)
 			sound = false
 		}
+		for i, m := range given {
+			leave := r.Enter(m.Key)
+			if i == 0 {
+				sound = f.read(r, m) && sound
+			} else {
+				r.Fault(m.Position, "another word for "+given[0].Key+", which stands at "+r.Place(given[0].Position),
+					"keep one of the two")
+				sound = false
+			}
+			leave()
+		}
 	}
 	for _, m := range n.Members {
-		if !slices.ContainsFunc(fields, func(f Field) bool { return f.name == m.Key }) {
+		if !slices.ContainsFunc(fields, func(f Field) bool { return f.is(m.Key) }) {
 			sound = s.stray(r, m) && sound
 		}
 	}
@@ -278,7 +293,7 @@ func (s Object[T]) Known() []string {
 	var names []string
 	for _, f := range s.Fields(new(T)) {
 		if !f.foreign {
-			names = append(names, f.name)
+			names = append(append(names, f.name), f.others...)
 		}
 	}
 	return names
@@ -310,6 +325,11 @@ func (s Object[T]) Schema() Schema {
 			p["description"] = f.doc
 		}
 		properties[f.name] = p
+		for _, other := range f.others {
+			again := maps.Clone(p)
+			again["description"] = "Another client's word for " + f.name + "."
+			properties[other] = again
+		}
 		if f.required {
 			required = append(required, f.name)
 		}

@@ -41,7 +41,7 @@ func credentialsOf(entry *textfile.Node) []string {
 			for _, word := range m.Value.Items {
 				c.value(word.Text, false, fromConfig+"args")
 			}
-		case "url", "httpUrl", "serverUrl":
+		case "url", httpURL, "serverUrl":
 			c.value(m.Value.Text, false, fromConfig+m.Key)
 		case "oauth":
 			for _, o := range m.Value.Members {

@@ -43,7 +43,7 @@ func (r *reader) servers(entries []shape.Entry[server], usual upstream.Limits) [
 			c := serverReader{r, e}.config(id)
 			c.Limits = serverLimits(e.Value.limits, usual)
 			configs = append(configs, c)
-			r.outOfUse = append(r.outOfUse, r.toolsOutOfUse(id, &e.Value.tools)...)
+			r.outOfUse = append(r.outOfUse, r.toolsOutOfUse(id, &e.Value)...)
 			if names := credentialsOf(e.Node); len(names) > 0 {
 				r.credentials[id] = names
 			}
@@ -55,9 +55,9 @@ func (r *reader) servers(entries []shape.Entry[server], usual upstream.Limits) [
 }
 
 // toolsOutOfUse returns the facts that take tools of a server out of use.
-func (r *reader) toolsOutOfUse(id string, u *toolUse) (all []facts.Override) {
-	canonical := func(lists ...[]shape.Located[string]) (names []string) {
-		for _, one := range slices.Concat(lists...) {
+func (r *reader) toolsOutOfUse(id string, v *server) (all []facts.Override) {
+	canonical := func(given []shape.Located[string]) (names []string) {
+		for _, one := range given {
 			if one.OK {
 				one.Value = string(tool.MCPName(id, one.Value))
 				r.canonical(one)
@@ -66,10 +66,10 @@ func (r *reader) toolsOutOfUse(id string, u *toolUse) (all []facts.Override) {
 		}
 		return names
 	}
-	for _, name := range canonical(u.disabled, u.excluded) {
+	for _, name := range canonical(v.disabledTools) {
 		all = append(all, facts.Override{Match: name, Disabled: true})
 	}
-	if used := canonical(u.enabled, u.included, u.only); len(used) > 0 {
+	if used := canonical(v.enabledTools); len(used) > 0 {
 		all = append(all, facts.Override{Match: string(tool.MCPName(id, "*")), Except: used, Disabled: true})
 	}
 	return all
@@ -126,15 +126,14 @@ func (r serverReader) config(id string) upstream.ServerConfig {
 		c.IdleStop = v.idleStop.Value
 		pointless(r, v.maxSessions, v.maxSessions.Present, "it takes isolation: session or oauth: {identity: caller}")
 	}
-	address := r.address()
-	c.Transport = r.transport(address)
+	c.Transport = r.transport()
 	if c.Transport == upstream.Stdio {
 		c.Command, c.Args = r.vars.tilde(v.command.Value), v.args.Value
 		c.Env, c.Dir = r.childEnv(), r.vars.path(v.cwd.Value)
 		pointless(r, v.headers, len(v.headers.Value) > 0, "a command takes no headers")
 		pointless(r, v.oauth, v.oauth.Present, "a command signs in by itself")
 	} else {
-		c.URL, c.Headers, c.OAuth = address.Value, r.headerMap(v.headers), r.oauth()
+		c.URL, c.Headers, c.OAuth = v.url.Value, r.headerMap(v.headers), r.oauth()
 		pointless(r, v.oauth, v.oauth.Present && !c.SignsIn(), "headers give Authorization")
 		pointless(r, v.args, len(v.args.Value) > 0, "only a command takes args")
 		pointless(r, v.env, len(v.env.Value) > 0, "only a command takes env")
@@ -168,24 +167,10 @@ func missingOf(faults textfile.Faults) upstream.Missing {
 	return upstream.Missing{What: strings.Join(what, "; "), Hint: strings.Join(hints, "; ")}
 }
 
-// address is the url under whichever name it has.
-func (r serverReader) address() shape.Located[string] {
-	var found shape.Located[string]
-	for _, a := range []shape.Located[string]{r.entry.Value.httpURL, r.entry.Value.url, r.entry.Value.serverURL} {
-		switch {
-		case !a.Present:
-		case found.Present:
-			shape.FaultOf(r.Reader, a, "a second address, the first at "+r.Place(found.Position), "keep one of the two")
-		default:
-			found = a
-		}
-	}
-	return found
-}
-
 // transport decides how the server is reached and reports what is missing or too much for that.
-func (r serverReader) transport(address shape.Located[string]) upstream.Transport {
+func (r serverReader) transport() upstream.Transport {
 	v := &r.entry.Value
+	address := v.url
 	if v.command.Present && address.Present {
 		shape.FaultOf(r.Reader, address, "both a command and a url",
 			"keep command for a program, url for a remote server")
@@ -211,7 +196,7 @@ func (r serverReader) transport(address shape.Located[string]) upstream.Transpor
 	switch {
 	case v.command.Present || kind == "stdio" || !address.Present:
 		return upstream.Stdio
-	case kind == "sse" || kind == "" && !v.httpURL.Present && endsInSSE(address.Value):
+	case kind == "sse" || kind == "" && !strings.HasSuffix(address.Path, httpURL) && endsInSSE(address.Value):
 		return upstream.SSE
 	}
 	return upstream.StreamableHTTP
@@ -219,7 +204,7 @@ func (r serverReader) transport(address shape.Located[string]) upstream.Transpor
 
 // absent reports that an entry does not say where its server is, unless it tries to: a misspelt command is one fault.
 func (r serverReader) absent(message, hint string) {
-	wanted, known := []string{"command", "url", "httpUrl", "serverUrl"}, serverShape(false).Known()
+	wanted, known := []string{"command", "url", httpURL, "serverUrl"}, serverShape(false).Known()
 	for _, m := range r.entry.Node.Members {
 		if !slices.Contains(wanted, m.Key) && slices.Contains(wanted, textfile.Nearest(m.Key, known)) {
 			return

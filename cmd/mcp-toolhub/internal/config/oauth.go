@@ -55,10 +55,9 @@ func oauthKeys(o *oauth) []shape.Field {
 	return []shape.Field{
 		shape.KeyAt("client_id",
 			"The client that is registered for the hub, or the https address of its Client ID Metadata Document. "+
-				"Default: the hub registers itself.", secret, &o.clientID),
-		shape.KeyAt("clientId", "Claude Code's client_id.", secret, &o.clientID),
-		shape.KeyAt("client_secret", "Its secret, by reference: ${env:NAME} or ${file:path}.", secret, &o.clientSecret),
-		shape.KeyAt("clientSecret", "Gemini CLI's client_secret.", secret, &o.clientSecret),
+				"Default: the hub registers itself.", secret, &o.clientID).Or("clientId"),
+		shape.KeyAt("client_secret", "Its secret, by reference: ${env:NAME} or ${file:path}.", secret,
+			&o.clientSecret).Or("clientSecret"),
 		shape.KeyAt("client_key", "The private key that it signs with in place of a secret, as PEM: ${file:path}.",
 			secret, &o.clientKey),
 		shape.KeyAt("grant",
@@ -92,9 +91,7 @@ func oauthKeys(o *oauth) []shape.Field {
 		shape.Key("callback_port",
 			"The port on 127.0.0.1 that the browser comes back to (default any). A client that was registered "+
 				"beforehand needs http://127.0.0.1:PORT/callback.", shape.Integer[int]{Min: 1, Max: 65535},
-			&o.callbackPort),
-		shape.Key("callbackPort", "Claude Code's callback_port.", shape.Integer[int]{Min: 1, Max: 65535},
-			&o.callbackPort),
+			&o.callbackPort).Or("callbackPort"),
 	}
 }
 

@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -133,16 +132,6 @@ func storedResultsKeys(f *storedResults) []shape.Field {
 func (r *reader) stored(f storedResults, usual string) payload.Config {
 	c := payload.Config{Key: f.key, MaxAge: f.maxAge, MaxBytes: f.maxBytes}
 	at := f.dir.Value
-	if path, ok := strings.CutPrefix(at, "file://"); ok {
-		if filepath.VolumeName(strings.TrimPrefix(path, "/")) != "" { // file:///C:/results
-			path = strings.TrimPrefix(path, "/")
-		}
-		if !filepath.IsAbs(path) {
-			shape.FaultOf(r.Reader, f.dir, "names a directory on another machine, or none",
-				"write file:///PATH, or the path alone")
-		}
-		at = path
-	}
 	if !strings.Contains(at, "://") {
 		c.Dir = cmp.Or(r.vars.path(at), usual)
 		return c

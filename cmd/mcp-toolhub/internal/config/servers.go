@@ -12,43 +12,26 @@ import (
 
 // server is one entry of mcpServers or servers.
 type server struct {
-	kind                    shape.Located[string] // type
-	command, cwd, envFile   shape.Located[string]
-	args                    shape.Located[[]string]
-	env, headers            shape.Located[[]shape.Entry[string]]
-	url, httpURL, serverURL shape.Located[string]
-	disabled, trust         bool
-	tools                   toolUse
-	tags                    []string
-	validate                string
-	maxParallel             int
-	start                   string
-	limits                  upstream.Limits
-	idleStop                shape.Located[time.Duration]
-	isolation               string
-	maxSessions             shape.Located[int]
-	oauth                   shape.Located[oauth]
-	timeout, timeoutMax     shape.Located[time.Duration]
-	secrets                 []string        // values by ${secret:…} and ${file:…}
-	missing                 textfile.Faults // references of the entry that have no value: the server is left out
-}
-
-// toolUse names the tools of a server that are used, and those that are not, in the words of several clients.
-type toolUse struct{ enabled, included, only, disabled, excluded []shape.Located[string] }
-
-// toolUseKeys takes names, and globs, without the server's id.
-func toolUseKeys(u *toolUse) []shape.Field {
-	names := shape.ListAt(shape.Text{Check: nameGlob})
-	return []shape.Field{
-		shape.Key("disabledTools", "Tools that nobody can see or call, by the server's own names, as globs (* ?).",
-			names, &u.disabled),
-		shape.Key("enabledTools",
-			"The only tools that can be seen and called, by the server's own names, as globs (default all).", names,
-			&u.enabled),
-		shape.Key("excludeTools", "Gemini CLI's disabledTools.", names, &u.excluded),
-		shape.Key("includeTools", "Gemini CLI's enabledTools.", names, &u.included),
-		shape.Key("tools", "Copilot CLI's enabledTools.", names, &u.only),
-	}
+	kind                  shape.Located[string] // type
+	command, cwd, envFile shape.Located[string]
+	args                  shape.Located[[]string]
+	env, headers          shape.Located[[]shape.Entry[string]]
+	url                   shape.Located[string]
+	disabled, trust       bool
+	enabledTools          []shape.Located[string] // by the server's own names, as are those below
+	disabledTools         []shape.Located[string]
+	tags                  []string
+	validate              string
+	maxParallel           int
+	start                 string
+	limits                upstream.Limits
+	idleStop              shape.Located[time.Duration]
+	isolation             string
+	maxSessions           shape.Located[int]
+	oauth                 shape.Located[oauth]
+	timeout, timeoutMax   shape.Located[time.Duration]
+	secrets               []string        // values by ${secret:…} and ${file:…}
+	missing               textfile.Faults // references of the entry that have no value: the server is left out
 }
 
 // serverShape is an entry of mcpServers or servers. Of a client's own file unknown keys are warnings. In the
@@ -61,11 +44,12 @@ func serverShape(foreign bool) shape.Object[server] {
 			"trust, tags, timeout, timeout_max, validate, max_parallel, start, idle_stop, isolation, max_sessions, " +
 			"oauth, limits",
 		Extra: shape.Schema{"anyOf": []shape.Schema{{"required": []string{"command"}}, {"required": []string{"url"}},
-			{"required": []string{"httpUrl"}}, {"required": []string{"serverUrl"}}}}}
+			{"required": []string{httpURL}}, {"required": []string{"serverUrl"}}}}}
 }
 
 func serverKeys(s *server) []shape.Field {
-	return append([]shape.Field{
+	names := shape.ListAt(shape.Text{Check: nameGlob})
+	return []shape.Field{
 		shape.KeyAt("type",
 			"How the server is reached. Default: stdio with a command, http with a url (sse where the url "+
 				"ends in /sse).",
@@ -80,10 +64,7 @@ func serverKeys(s *server) []shape.Field {
 		shape.KeyAt("cwd", "The program's working directory. Relative to ${workspaceFolder}; default the hub's own.",
 			shape.Text{Expand: true, Check: noNUL}, &s.cwd),
 		shape.KeyAt("url", "The address of a remote server, http or https.", shape.Text{Expand: true, Check: webURL},
-			&s.url),
-		shape.KeyAt("httpUrl", "Gemini CLI's url of a Streamable HTTP server.", shape.Text{Expand: true, Check: webURL},
-			&s.httpURL),
-		shape.KeyAt("serverUrl", "Windsurf's url.", shape.Text{Expand: true, Check: webURL}, &s.serverURL),
+			&s.url).Or(httpURL, "serverUrl"),
 		shape.KeyAt("headers", "HTTP headers for every request to this server, and to no other.",
 			shape.Mapping[string]{Of: shape.Text{Expand: true, Empty: true, Scalar: true, Check: headerValue},
 				Key: headerName}, &s.headers),
@@ -123,8 +104,16 @@ func serverKeys(s *server) []shape.Field {
 			callTimeout{timeout()}, &s.timeout),
 		shape.KeyAt("timeout_max", "How long a call that reports progress may take in all (default 30m).",
 			timeout(), &s.timeoutMax),
-	}, toolUseKeys(&s.tools)...)
+		shape.Key("disabledTools", "Tools that nobody can see or call, by the server's own names, as globs (* ?).",
+			names, &s.disabledTools).Or("excludeTools"),
+		shape.Key("enabledTools",
+			"The only tools that can be seen and called, by the server's own names, as globs (default all).", names,
+			&s.enabledTools).Or("includeTools", "tools"),
+	}
 }
+
+// httpURL is Gemini CLI's word for the url of a Streamable HTTP server.
+const httpURL = "httpUrl"
 
 // timeout is the shape of every timeout.
 func timeout() shape.Duration { return shape.Duration{Min: time.Millisecond, Max: 24 * time.Hour} }

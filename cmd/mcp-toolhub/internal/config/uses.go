@@ -88,8 +88,8 @@ func usesOf(f *file, s *Settings) []string {
 
 // useOfServer says what a server's entry starts or reaches.
 func useOfServer(v *server) string {
-	if address := cmp.Or(v.serverURL, v.httpURL, v.url); address.Present {
-		return "connects to " + shownNodes([]*textfile.Node{address.Node}) + withNames("headers",
+	if v.url.Present {
+		return "connects to " + shownNodes([]*textfile.Node{v.url.Node}) + withNames("headers",
 			v.headers) + trusted(v)
 	}
 	text := "runs " + shownNodes([]*textfile.Node{v.command.Node})
