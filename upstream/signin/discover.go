@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func challengeOf(h http.Header) (c challenge, found bool) {
 			continue
 		}
 		found = err == nil
-		c.metadata, c.code = orText(c.metadata, one.Params["resource_metadata"]), orText(c.code, one.Params["error"])
+		c.metadata, c.code = cmp.Or(c.metadata, one.Params["resource_metadata"]), cmp.Or(c.code, one.Params["error"])
 		if scopes := strings.Fields(one.Params["scope"]); len(c.scopes) == 0 {
 			c.scopes = slices.DeleteFunc(scopes[:min(len(scopes), maxScopes)],
 				func(scope string) bool { return len(scope) > maxScope })
@@ -75,7 +76,7 @@ func challengeOf(h http.Header) (c challenge, found bool) {
 // MissingScopes returns the scopes for lack of which a server has refused a request; "" where that is not what it says.
 func MissingScopes(h http.Header) string {
 	if c, _ := challengeOf(h); c.code == "insufficient_scope" {
-		return orText(strings.Join(c.scopes, " "), c.code)
+		return cmp.Or(strings.Join(c.scopes, " "), c.code)
 	}
 	return ""
 }

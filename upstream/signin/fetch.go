@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -79,7 +81,7 @@ func isProxy(pool *http.Transport, address string) bool {
 	for _, scheme := range []string{"http", "https"} {
 		proxy, err := pool.Proxy(&http.Request{URL: &url.URL{Scheme: scheme, Host: "proxy.invalid"}})
 		if err == nil && proxy != nil &&
-			net.JoinHostPort(proxy.Hostname(), orText(proxy.Port(), ports[proxy.Scheme])) == address {
+			net.JoinHostPort(proxy.Hostname(), cmp.Or(proxy.Port(), ports[proxy.Scheme])) == address {
 			return true
 		}
 	}
@@ -240,13 +242,5 @@ func mayPass(err error) bool {
 // isRefused reports whether err is the refusal of an authorization server with one of the codes.
 func isRefused(err error, codes ...string) bool {
 	var e *refusal
-	if !errors.As(err, &e) {
-		return false
-	}
-	for _, code := range codes {
-		if e.code == code {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &e) && slices.Contains(codes, e.code)
 }

@@ -6,11 +6,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -191,12 +189,13 @@ func (a *attempt) awaitBrowser(ctx context.Context) error {
 		return nil
 	}
 	known, _, _ := a.Store.client(a.Issuer)
-	l, err := listen(a.Server.OAuth.CallbackPort, known.Redirect, a.state)
+	answer := make(chan url.Values, 1)
+	l, err := listen(a.Server.OAuth.CallbackPort, known.Redirect, a.state, answer)
 	if err != nil {
 		return err
 	}
-	a.redirect, a.answer = l.address, l.answer
-	a.close = func() { l.close(context.WithoutCancel(ctx)) }
+	a.redirect, a.answer = l.Address+CallbackPath, answer
+	a.close = func() { l.Close(context.WithoutCancel(ctx)) }
 	return nil
 }
 
@@ -239,7 +238,7 @@ func (a *attempt) identity(ctx context.Context) (Client, error) {
 	if a.Device {
 		meta.GrantTypes = append(meta.GrantTypes, grantDevice)
 	}
-	meta.RedirectURIs = []string{orText(redirect, "http://127.0.0.1/callback")}
+	meta.RedirectURIs = []string{cmp.Or(redirect, "http://127.0.0.1/callback")}
 	if strings.HasPrefix(redirect, "https:") {
 		meta.ApplicationType = "web" // "native" is for loopback addresses alone
 	}
@@ -467,92 +466,8 @@ func (s *Store) Logout(ctx context.Context, server settings.Server) (was, revoke
 	if err != nil {
 		return true, false, err
 	}
-	if err := a.revoke(ctx, g.RevokeURL, orText(g.Refresh, g.Access)); err != nil {
+	if err := a.revoke(ctx, g.RevokeURL, cmp.Or(g.Refresh, g.Access)); err != nil {
 		return true, false, fmt.Errorf("revoke the sign-in: %w", err)
 	}
 	return true, true, nil
-}
-
-func orText(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}
-
-// listener waits on loopback for the one answer that a browser brings.
-type listener struct {
-	address string // that the browser is to come back to
-	answer  chan url.Values
-	server  *http.Server
-	done    chan struct{} // closed when server has ended
-}
-
-// CallbackPath is the path of that address.
-const CallbackPath = "/callback"
-
-// ListenAt listens for browsers at a port of the loopback interface, 0 for any.
-func ListenAt(port int) (net.Listener, error) {
-	socket, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil && port != 0 {
-		err = fmt.Errorf("%w: end the other sign-in, or the program, that uses this port, and sign in again; or set "+
-			"another oauth.callback_port and register its address", err)
-	}
-	return socket, err
-}
-
-// listen opens the port that was asked for; otherwise that of known, the address that a client was
-// registered for, if it is free; otherwise any. An answer without the state is not taken: every
-// program of this machine can bring one.
-func listen(port int, known, state string) (*listener, error) {
-	registered, _ := url.Parse(known)
-	var socket net.Listener
-	err := errors.New("no port")
-	if before := registered.Port(); port == 0 && before != "" {
-		socket, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", before))
-	}
-	if err != nil {
-		if socket, err = ListenAt(port); err != nil {
-			return nil, err
-		}
-	}
-	host := socket.Addr().String()
-	l := &listener{address: "http://" + host + CallbackPath, answer: make(chan url.Values, 1),
-		done: make(chan struct{})}
-	l.server = &http.Server{ReadHeaderTimeout: answerTime,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			w.Header().Set("Connection", "close")
-			if r.Method != http.MethodGet || r.URL.Path != CallbackPath || r.Host != host {
-				w.WriteHeader(http.StatusNotFound)
-				return
-			}
-			if r.URL.Query().Get("state") != state {
-				http.Error(w,
-					"this answer belongs to no sign-in that is under way here: open the address that the terminal shows",
-					http.StatusBadRequest)
-				return
-			}
-			select {
-			case l.answer <- r.URL.Query():
-				fmt.Fprintln(w,
-					"mcp-toolhub has the answer. You can close this page: the terminal says what came of it.")
-			default:
-				w.WriteHeader(http.StatusGone)
-			}
-		})}
-	go func() {
-		defer close(l.done)
-		_ = l.server.Serve(socket) // ends with close
-	}()
-	return l, nil
-}
-
-// close lets the page that was answered last reach the browser, and ends the listener.
-func (l *listener) close(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	_ = l.server.Shutdown(ctx)
-	_ = l.server.Close()
-	<-l.done
 }

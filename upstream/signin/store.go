@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -110,7 +111,7 @@ func (s *Store) File() string { return s.file }
 func keyOf(server settings.Server) string {
 	key := server.ID + " " + server.URL
 	if server.OAuth.PerCaller {
-		key += personMark + orText(server.Person, tool.Local)
+		key += personMark + cmp.Or(server.Person, tool.Local)
 	}
 	return key
 }
@@ -147,7 +148,7 @@ func (s *Store) Grant(server settings.Server) (g Grant, ok bool, err error) {
 	g, ok = s.held.Grants[keyOf(server)]
 	o := server.OAuth
 	if ok && (o.ClientID != "" && o.ClientID != g.Client.ID || o.Issuer != "" && !sameIssuer(o.Issuer, g.Issuer) ||
-		o.Resource != "" && o.Resource != orText(g.Resource, settings.OmitResource)) {
+		o.Resource != "" && o.Resource != cmp.Or(g.Resource, settings.OmitResource)) {
 		return Grant{}, false, nil
 	}
 	return g, ok, nil

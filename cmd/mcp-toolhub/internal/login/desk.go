@@ -224,7 +224,7 @@ func (d *Desk) place(ctx context.Context, v *visit) (err error) {
 	if v.door, err = d.doorAt(ctx, port); err != nil {
 		return err
 	}
-	v.base = v.door.address
+	v.base = v.door.Address
 	return nil
 }
 
@@ -240,7 +240,7 @@ func (d *Desk) back(ctx context.Context, v *visit) (address string, err error) {
 		if v.callback, err = d.doorAt(ctx, v.server.OAuth.CallbackPort); err != nil {
 			return "", err
 		}
-		return v.callback.address + signin.CallbackPath, nil
+		return v.callback.Address + signin.CallbackPath, nil
 	case v.door != nil:
 		return v.base + signin.CallbackPath, nil
 	}
