@@ -9,13 +9,11 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
-	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/connuser"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
-	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/limit"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
@@ -27,9 +25,9 @@ const firstListWithin = 5 * time.Second
 // no fault.
 func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s := &Settings{StateDir: state}
-	s.Upstream.Memory = f.hub.limits.memory
+	s.Upstream.Memory = f.hub.memory
 	s.Upstream.FirstListWithin = firstListWithin
-	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers), f.hub.limits.Limits)
+	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers), f.hub.limits)
 	s.Credentials = r.credentials
 	s.Code = r.code(f.hub.code)
 	s.Declarative = r.declarative(&f.hub.declarative, s.Code.Root)
@@ -39,30 +37,26 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s.Policy.NotSelfBeyond = len(f.hub.tokens) > 1 && f.policy.Value.ask.notSelf == nil
 	s.Policy.Tools.Tools = append(r.outOfUse, s.Policy.Tools.Tools...) // the first that says something counts
 	s.Downstream, s.Policy.Page = r.door(&f.hub, s.Upstream.Servers), f.hub.page
-	s.Log.Level, s.Log.Format = cmp.Or(f.hub.log.level, "info"), cmp.Or(f.hub.log.format, "auto")
-	s.Telemetry = Telemetry{Metrics: f.hub.metrics, Content: f.hub.content}
-	s.Journal = persist.JournalConfig{
-		Dir:      cmp.Or(r.vars.path(f.journal.dir.Value), filepath.Join(state, "journal")),
-		MaxBytes: f.journal.maxBytes, MaxAge: f.journal.maxAge,
-		SyncWithin: f.journal.sync.Or(20 * time.Millisecond),
-	}
+	s.Log = Log{cmp.Or(f.hub.log.Level, "info"), cmp.Or(f.hub.log.Format, "auto")}
+	s.Telemetry, s.Journal = f.hub.telemetry, f.journal.JournalConfig
+	s.Journal.Dir = cmp.Or(r.vars.path(f.journal.Dir), filepath.Join(state, "journal"))
+	s.Journal.SyncWithin = f.journal.sync.Or(20 * time.Millisecond)
 	s.Store, s.Records = f.store.Or(StoreSQLite), f.records
 	r.origins = append(s.Upstream.IDs(), toolsets()...)
-	s.Stored = r.stored(f.stored, filepath.Join(state, "results"))
-	s.Results = limit.Config{Default: r.results(f.results), Profiles: make(map[string]limit.Settings)}
+	s.Stored = r.stored(&f.stored, filepath.Join(state, "results"))
+	s.Results = limit.Config{Default: r.results(&f.results), Profiles: make(map[string]limit.Settings)}
 	s.Results.Profiles[namespace.DefaultProfile] = s.Results.Default
 	s.Profiles = []namespace.Profile{{Name: namespace.DefaultProfile, Style: namespace.StyleAuto}}
 	s.Deferred = r.deferred(f.deferred)
-	if e := f.deferred.embeddings; e.Present {
-		s.Embeddings = embed.Config{URL: e.Value.url, Model: e.Value.model, Key: e.Value.key, Timeout: e.Value.timeout,
-			Dir: filepath.Join(state, "embeddings")}
+	if s.Embeddings = f.deferred.embeddings.Value; f.deferred.embeddings.Present {
+		s.Embeddings.Dir = filepath.Join(state, "embeddings")
 	}
 	s.Deferred.Profiles[namespace.DefaultProfile] = s.Deferred.Default
 	for _, e := range f.profiles {
 		p := r.profile(e)
 		s.Deferred.Profiles[p.Name] = r.deferral(e.Value.deferred, s.Deferred.Default)
 		s.Deferred.Hints = foundByOverrides(s.Deferred.Hints, p.Tools)
-		s.Results.Profiles[p.Name] = e.Value.results.over(s.Results.Default)
+		s.Results.Profiles[p.Name] = resultsOver(e.Value.results, s.Results.Default)
 		if p.Name == namespace.DefaultProfile {
 			s.Profiles[0] = p
 		} else {
@@ -115,7 +109,7 @@ func (r *reader) door(h *hub, servers []upstream.ServerConfig) downstream.Config
 	if delay := h.http.drainDelay; delay.OK {
 		c.HTTP.DrainDelay = &delay.Value
 	}
-	limitClients(&c, h.limits)
+	c.MaxMessageBytes, c.HTTP.MaxBodyBytes = h.clientMessage, h.clientMessage
 	once := func(seen map[string]shape.Located[string], v shape.Located[string], message, hint string) {
 		if first, twice := seen[v.Value]; v.OK && twice {
 			shape.FaultOf(r.Reader, v, message+r.Place(first.Position), hint)

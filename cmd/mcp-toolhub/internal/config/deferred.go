@@ -1,14 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
-	"github.com/mcp-toolhub/mcp-toolhub/namespace"
-
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 )
 
 // deferral is the key deferred, of the file or of a profile.
@@ -17,24 +17,18 @@ type deferral struct {
 	budget     int
 	alwaysLoad []shape.Located[string]
 	tools      []shape.Located[hint]
-
-	embeddings shape.Located[embeddings]
+	embeddings shape.Located[embed.Config]
 }
 
-type embeddings struct {
-	url, model, key string
-	timeout         time.Duration
-}
-
-func embeddingsKeys(e *embeddings) []shape.Field {
+func embeddingsKeys(e *embed.Config) []shape.Field {
 	return []shape.Field{
 		shape.Must(shape.Key("url", `An OpenAI-compatible endpoint: "http://127.0.0.1:11434/v1/embeddings".`,
-			shape.Text{Expand: true, Check: webURL}, &e.url)),
-		shape.Must(shape.Key("model", "The model, by the name that the endpoint gives it.", expanded, &e.model)),
+			shape.Text{Expand: true, Check: webURL}, &e.URL)),
+		shape.Must(shape.Key("model", "The model, by the name that the endpoint gives it.", expanded, &e.Model)),
 		shape.Key("key", "The endpoint's key, by reference: ${env:NAME} or ${file:path}. Default: none.", outside{},
-			&e.key),
+			&e.Key),
 		shape.Key("timeout", "How long a search waits for it (default 300ms); then it goes by words alone.", timeout(),
-			&e.timeout),
+			&e.Timeout),
 	}
 }
 
@@ -96,12 +90,7 @@ func foundByOverrides(hints []deferred.Hint, overrides []namespace.Override) []d
 func (r *reader) deferral(d deferral, usual deferred.Settings) deferred.Settings {
 	s := usual
 	s.AlwaysLoad = slices.Clone(usual.AlwaysLoad)
-	if d.mode != "" {
-		s.Mode = d.mode
-	}
-	if d.budget != 0 {
-		s.Budget = d.budget
-	}
+	s.Mode, s.Budget = cmp.Or(d.mode, usual.Mode), cmp.Or(d.budget, usual.Budget)
 	for _, p := range d.alwaysLoad {
 		r.canonical(p)
 		s.AlwaysLoad = append(s.AlwaysLoad, p.Value)

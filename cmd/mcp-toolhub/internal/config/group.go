@@ -39,9 +39,9 @@ func (r *reader) servers(entries []shape.Entry[server], usual upstream.Limits) [
 		}
 		// anything else was reported, and nothing can be added
 		if e.Node.Kind == textfile.Mapping || e.Node.Kind == textfile.Null {
-			r.dormant = e.Value.disabled
+			r.dormant = e.Value.Disabled
 			c := serverReader{r, e}.config(id)
-			c.Limits = serverLimits(e.Value.limits, usual)
+			c.Limits = serverLimits(e.Value.Limits, usual)
 			configs = append(configs, c)
 			r.outOfUse = append(r.outOfUse, r.toolsOutOfUse(id, &e.Value)...)
 			if names := credentialsOf(e.Node); len(names) > 0 {
@@ -117,9 +117,9 @@ type serverReader struct {
 
 func (r serverReader) config(id string) upstream.ServerConfig {
 	v := &r.entry.Value
-	c := upstream.ServerConfig{ID: id, Disabled: v.disabled, Trust: v.trust, Tags: v.tags, Validate: v.validate,
-		MaxParallel: v.maxParallel, Lazy: v.start == "lazy", Isolated: v.isolation == "session",
-		MaxSessions: v.maxSessions.Value}
+	c := v.ServerConfig
+	c.ID, c.Lazy, c.Isolated = id, v.start == "lazy", v.isolation == "session"
+	c.MaxSessions = v.maxSessions.Value
 	if c.Isolated || v.oauth.Value.identity.Value == perCaller {
 		c.SessionIdle = v.idleStop.Value
 	} else {
@@ -141,7 +141,7 @@ func (r serverReader) config(id string) upstream.ServerConfig {
 		pointless(r, v.cwd, v.cwd.Present, "only a command takes cwd")
 	}
 	c.Timeouts = r.timeouts()
-	c.Missing, c.Secrets = missingOf(v.missing), v.secrets
+	c.Missing = missingOf(v.missing)
 	for _, key := range []string{"env", "envFile", "headers", "oauth"} {
 		if n := r.entry.Node.Member(key); n != nil {
 			c.Account = tool.Digest(append([]byte(c.Account+key), policy.JSONOf(n)...))

@@ -3,18 +3,9 @@ package config
 import (
 	"cmp"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream"
-
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
-
-// hubLimits are those of all servers, and of clients.
-type hubLimits struct {
-	upstream.Limits
-	clientMessage int64
-	memory        int64
-}
 
 // Bounds of the limits. Below the least no server can say who it is; beyond the most something else would break.
 const (
@@ -37,15 +28,15 @@ func limitsKeys(l *upstream.Limits) []shape.Field {
 	}
 }
 
-func hubLimitsKeys(l *hubLimits) []shape.Field {
-	return append(limitsKeys(&l.Limits),
+func hubLimitsKeys(h *hub) []shape.Field {
+	return append(limitsKeys(&h.limits),
 		shape.Key("client_message", "Largest message of a client (default 64 MiB over stdio, 4 MiB over HTTP).",
-			shape.Size[int64]{Min: minMessage, Max: maxMessage}, &l.clientMessage),
+			shape.Size[int64]{Min: minMessage, Max: maxMessage}, &h.clientMessage),
 		shape.Key("memory",
 			"Memory for messages over 1 MiB of all servers together (default: 96 MiB, or a quarter of the memory of "+
 				"the machine or cgroup where that is less). One message may have three quarters of it. A message that "+
 				"finds no room waits.",
-			shape.Size[int64]{Min: minMemory, Max: maxMemory}, &l.memory))
+			shape.Size[int64]{Min: minMemory, Max: maxMemory}, &h.memory))
 }
 
 // serverLimits are those of a server's entry, and where it is silent those of the hub.
@@ -53,9 +44,4 @@ func serverLimits(own, hub upstream.Limits) upstream.Limits {
 	return upstream.Limits{
 		Message: cmp.Or(own.Message, hub.Message), HiddenText: cmp.Or(own.HiddenText, hub.HiddenText),
 	}
-}
-
-// limitClients sets how large a client's messages may be.
-func limitClients(c *downstream.Config, l hubLimits) {
-	c.MaxMessageBytes, c.HTTP.MaxBodyBytes = l.clientMessage, l.clientMessage
 }

@@ -10,12 +10,11 @@ import (
 
 // oauth is how a person wants the hub to sign in to a server.
 type oauth struct {
+	upstream.OAuth                                     // what needs no place, and nothing else of the key
 	clientID, clientSecret, clientKey, grant, identity shape.Located[string]
 	assertionFile                                      shape.Located[string]
 	provider                                           shape.Located[upstream.IdentityProvider]
-	issuer, resource, pkce                             string
-	scopes                                             []string
-	callbackPort                                       int
+	pkce                                               string
 }
 
 // oauthShape is the key oauth. Clients write other things there, which are left out with a warning.
@@ -78,12 +77,12 @@ func oauthKeys(o *oauth) []shape.Field {
 			shape.OneOf("hub", "caller"),
 			&o.identity),
 		shape.Key("scopes", "Asked for in place of those that the server names.", shape.List[string]{Of: plainText},
-			&o.scopes),
+			&o.Scopes),
 		shape.Key("issuer", "The authorization server, where the server names none, or several.",
-			shape.Text{Check: webURL}, &o.issuer),
+			shape.Text{Check: webURL}, &o.Issuer),
 		shape.Key("resource",
 			"The value of the parameter resource in place of the server's own. omit leaves it out, as Entra wants it.",
-			plainText, &o.resource),
+			plainText, &o.Resource),
 		shape.Key("pkce",
 			"assume: the authorization server takes PKCE with S256 although its metadata does not say so, as "+
 				"Entra's does not.",
@@ -91,7 +90,7 @@ func oauthKeys(o *oauth) []shape.Field {
 		shape.Key("callback_port",
 			"The port on 127.0.0.1 that the browser comes back to (default any). A client that was registered "+
 				"beforehand needs http://127.0.0.1:PORT/callback.", shape.Integer[int]{Min: 1, Max: 65535},
-			&o.callbackPort).Or("callbackPort"),
+			&o.CallbackPort).Or("callbackPort"),
 	}
 }
 
@@ -131,8 +130,9 @@ func (r serverReader) oauth() upstream.OAuth {
 	case !o.clientID.Present && o.clientKey.Present:
 		shape.FaultOf(r.Reader, o.clientKey, "a key without its client", "add client_id")
 	}
-	return upstream.OAuth{AssertionFile: r.vars.path(o.assertionFile.Value), Provider: o.provider.Value,
-		ClientID: o.clientID.Value, ClientSecret: o.clientSecret.Value, ClientKey: o.clientKey.Value, Machine: machine,
-		Issuer: o.issuer, Resource: o.resource, AssumePKCE: o.pkce == "assume", Scopes: o.scopes,
-		CallbackPort: o.callbackPort, PerCaller: each}
+	c := o.OAuth
+	c.AssertionFile, c.Provider = r.vars.path(o.assertionFile.Value), o.provider.Value
+	c.ClientID, c.ClientSecret, c.ClientKey = o.clientID.Value, o.clientSecret.Value, o.clientKey.Value
+	c.Machine, c.PerCaller, c.AssumePKCE = machine, each, o.pkce == "assume"
+	return c
 }

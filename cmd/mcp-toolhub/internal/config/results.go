@@ -14,71 +14,69 @@ import (
 
 // results is the key results of the file.
 type results struct {
-	resultRule
+	limit.Settings
 	tools []shape.Located[toolResults]
-}
-
-// resultRule is what the file, a profile and an entry of results.tools say of results.
-type resultRule struct {
-	max      int
-	strategy tool.Strategy
-	redact   tool.Redaction
 }
 
 // toolResults is an entry of results.tools.
 type toolResults struct {
-	resultRule
-	match     shape.Located[string]
-	artifacts shape.Located[takeIn]
-}
-
-type takeIn struct {
-	resources bool
-	files     []shape.Located[string]
+	limit.Rule
+	match shape.Located[string]
 }
 
 // storedResults is the key persist.results.
 type storedResults struct {
-	dir      shape.Located[string]
-	key      string
-	maxAge   time.Duration
-	maxBytes int64
+	payload.Config
+	dir shape.Located[string]
 }
 
 func resultsKeys(f *results) []shape.Field {
-	return append(resultKeys(&f.resultRule),
+	return append(resultKeys(&f.Settings),
 		shape.Key("tools", "What is otherwise for some tools. The first that sets a field counts.",
 			shape.ListAt(shape.ObjectOf(toolResultsKeys)), &f.tools))
 }
 
-func resultKeys(f *resultRule) []shape.Field {
+func resultKeys(s *limit.Settings) []shape.Field {
+	return limitKeys(&s.MaxInlineTokens, &s.Strategy, &s.Redact)
+}
+
+// limitKeys are the keys that a profile, the file and an entry of results.tools have.
+func limitKeys(most *int, strategy *tool.Strategy, redact *tool.Redaction) []shape.Field {
 	return []shape.Field{
 		shape.Key("max_inline_tokens",
 			"A larger result is not sent whole; a token is taken for 4 characters. Default: what the client takes "+
 				"before it cuts results itself (Claude Code 50000 characters, Gemini CLI 40000, Codex 12000); no limit "+
 				"for other clients.",
-			shape.Integer[int]{Min: 250, Max: 100_000_000}, &f.max),
-		shape.Key("strategy", strategyMeans, oneStrategy(), &f.strategy),
+			shape.Integer[int]{Min: 250, Max: 100_000_000}, most),
+		shape.Key("strategy", strategyMeans, oneStrategy(), strategy),
 		shape.Key("redact", redactMeans,
-			shape.OneOf(tool.RedactOff, tool.RedactDetect, tool.RedactRedact, tool.RedactBlock), &f.redact),
+			shape.OneOf(tool.RedactOff, tool.RedactDetect, tool.RedactRedact, tool.RedactBlock), redact),
 	}
 }
 
 func toolResultsKeys(f *toolResults) []shape.Field {
-	return append(resultKeys(&f.resultRule),
+	return append(limitKeys(&f.MaxInlineTokens, &f.Strategy, &f.Redact),
 		shape.Must(shape.KeyAt("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob},
 			&f.match)),
-		shape.KeyAt("artifacts", "What of that which a result names is stored beside it. Default: nothing.",
-			shape.ObjectOf(takeInKeys), &f.artifacts))
+		shape.Key("artifacts", "What of that which a result names is stored beside it. Default: nothing.",
+			takeIn{shape.ObjectOf(takeInKeys)}, &f.Artifacts))
 }
 
-func takeInKeys(f *takeIn) []shape.Field {
+// takeIn is a rule for what results name; nil where nothing is said.
+type takeIn struct{ shape.Object[tool.TakeIn] }
+
+func (s takeIn) Read(r *shape.Reader, n *textfile.Node) (*tool.TakeIn, bool) {
+	v, ok := s.Object.Read(r, n)
+	return &v, ok
+}
+
+func takeInKeys(f *tool.TakeIn) []shape.Field {
 	return []shape.Field{
 		shape.Key("resources", "What resource links name, read from the tool's server (default false).",
-			shape.Boolean{}, &f.resources),
+			shape.Boolean{}, &f.Resources),
 		shape.Key("files",
 			"Directories: files below them that a result names by a file URI. Relative to ${workspaceFolder}.",
-			shape.ListAt(expanded), &f.files),
+			shape.List[string]{Of: expanded}, &f.Files),
 	}
 }
 
@@ -120,17 +118,17 @@ func storedResultsKeys(f *storedResults) []shape.Field {
 			expanded, &f.dir),
 		shape.Key("key",
 			"A secret that stored results are encrypted with, by reference: ${env:NAME} or ${file:path}; 16 bytes at "+
-				"least. With another key they cannot be read. Default: they are not encrypted.", outside{}, &f.key),
-		shape.Key("max_age", `Older results are removed (default "30d", at least "1m").`, keptAge(), &f.maxAge),
+				"least. With another key they cannot be read. Default: they are not encrypted.", outside{}, &f.Key),
+		shape.Key("max_age", `Older results are removed (default "30d", at least "1m").`, keptAge(), &f.MaxAge),
 		shape.Key("max_bytes",
 			"What all results together may take where they are stored (default 2 GiB). Beyond that the oldest of the "+
-				"caller that has most go first.", shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.maxBytes),
+				"caller that has most go first.", shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.MaxBytes),
 	}
 }
 
 // stored makes the settings of the store of results, which is in usual where the file says nothing.
-func (r *reader) stored(f storedResults, usual string) payload.Config {
-	c := payload.Config{Key: f.key, MaxAge: f.maxAge, MaxBytes: f.maxBytes}
+func (r *reader) stored(f *storedResults, usual string) payload.Config {
+	c := f.Config
 	at := f.dir.Value
 	if !strings.Contains(at, "://") {
 		c.Dir = cmp.Or(r.vars.path(at), usual)
@@ -150,19 +148,18 @@ func keptAge() shape.Duration {
 }
 
 // results makes the settings of the file.
-func (r *reader) results(f results) limit.Settings {
-	s := limit.Settings{MaxInlineTokens: f.max, Strategy: f.strategy, Redact: f.redact}
+func (r *reader) results(f *results) limit.Settings {
+	s := f.Settings
 	for _, t := range f.tools {
-		v := t.Value
-		r.canonical(v.match)
-		if t.OK && v.resultRule == (resultRule{}) && !v.artifacts.Present {
+		rule := t.Value.Rule
+		r.canonical(t.Value.match)
+		if t.OK && rule == (limit.Rule{}) {
 			shape.FaultOf(r.Reader, t, "changes nothing", "add strategy, max_inline_tokens, redact or artifacts")
 		}
-		rule := limit.Rule{Match: v.match.Value, MaxInlineTokens: v.max, Strategy: v.strategy, Redact: v.redact}
-		if v.artifacts.Present {
-			rule.Artifacts = &tool.TakeIn{Resources: v.artifacts.Value.resources}
-			for _, dir := range v.artifacts.Value.files {
-				rule.Artifacts.Files = append(rule.Artifacts.Files, r.vars.path(dir.Value))
+		rule.Match = t.Value.match.Value
+		if rule.Artifacts != nil {
+			for i, dir := range rule.Artifacts.Files {
+				rule.Artifacts.Files[i] = r.vars.path(dir)
 			}
 		}
 		s.Tools = append(s.Tools, rule)
@@ -170,8 +167,8 @@ func (r *reader) results(f results) limit.Settings {
 	return s
 }
 
-// over makes the settings of a profile: what it does not say is as in usual.
-func (f resultRule) over(usual limit.Settings) limit.Settings {
-	return limit.Settings{MaxInlineTokens: cmp.Or(f.max, usual.MaxInlineTokens),
-		Strategy: cmp.Or(f.strategy, usual.Strategy), Redact: cmp.Or(f.redact, usual.Redact), Tools: usual.Tools}
+// resultsOver makes the settings of a profile: what it does not say is as in usual.
+func resultsOver(own, usual limit.Settings) limit.Settings {
+	return limit.Settings{MaxInlineTokens: cmp.Or(own.MaxInlineTokens, usual.MaxInlineTokens),
+		Strategy: cmp.Or(own.Strategy, usual.Strategy), Redact: cmp.Or(own.Redact, usual.Redact), Tools: usual.Tools}
 }

@@ -49,7 +49,7 @@ func (s definedServer) Read(r *shape.Reader, n *textfile.Node) (server, bool) {
 	}
 	known := len(s.of.known)
 	v, sound := s.Shape.Read(r, n)
-	v.missing, v.secrets = missing, append([]string(nil), s.of.known[known:]...)
+	v.missing, v.Secrets = missing, append([]string(nil), s.of.known[known:]...)
 	return v, sound
 }
 

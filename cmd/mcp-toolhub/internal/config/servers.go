@@ -12,25 +12,20 @@ import (
 
 // server is one entry of mcpServers or servers.
 type server struct {
+	upstream.ServerConfig                       // what needs no place, and nothing else of the entry
 	kind                  shape.Located[string] // type
 	command, cwd, envFile shape.Located[string]
 	args                  shape.Located[[]string]
 	env, headers          shape.Located[[]shape.Entry[string]]
 	url                   shape.Located[string]
-	disabled, trust       bool
 	enabledTools          []shape.Located[string] // by the server's own names, as are those below
 	disabledTools         []shape.Located[string]
-	tags                  []string
-	validate              string
-	maxParallel           int
 	start                 string
-	limits                upstream.Limits
 	idleStop              shape.Located[time.Duration]
 	isolation             string
 	maxSessions           shape.Located[int]
 	oauth                 shape.Located[oauth]
 	timeout, timeoutMax   shape.Located[time.Duration]
-	secrets               []string        // values by ${secret:…} and ${file:…}
 	missing               textfile.Faults // references of the entry that have no value: the server is left out
 }
 
@@ -70,15 +65,15 @@ func serverKeys(s *server) []shape.Field {
 				Key: headerName}, &s.headers),
 		shape.KeyAt("oauth", "How the hub signs in to the server, where that is not found out by itself.", oauthOf(),
 			&s.oauth),
-		shape.Key("disabled", "Whether to leave the server alone.", shape.Boolean{}, &s.disabled),
+		shape.Key("disabled", "Whether to leave the server alone.", shape.Boolean{}, &s.Disabled),
 		shape.Key("trust", "Whether you vouch for what this server says of its tools (read-only, idempotent …).",
-			shape.Boolean{}, &s.trust),
-		shape.Key("tags", "Words given to every tool of this server.", shape.List[string]{Of: plainText}, &s.tags),
+			shape.Boolean{}, &s.Trust),
+		shape.Key("tags", "Words given to every tool of this server.", shape.List[string]{Of: plainText}, &s.Tags),
 		shape.Key("validate", "What happens to arguments that a tool's input schema refuses (default reject).",
-			shape.OneOf("off", "warn", "reject"), &s.validate),
+			shape.OneOf("off", "warn", "reject"), &s.Validate),
 		shape.Key("max_parallel",
 			"Calls that this server executes at the same time (default 100). Others wait for their turn.",
-			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxParallel),
+			shape.Integer[int]{Min: 1, Max: maxCount}, &s.MaxParallel),
 		shape.Key("start",
 			"When the server is started: with the hub (eager, the default), or by the first call to one of its tools "+
 				"(lazy), once it is known which tools it has.",
@@ -97,7 +92,7 @@ func serverKeys(s *server) []shape.Field {
 				"(default 1000). Calls of further sessions or callers are refused.",
 			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxSessions),
 		shape.SectionWith("limits", "How much the server may send. What is not given here is as in hub.limits.",
-			goneLimits(), limitsKeys(&s.limits)...),
+			goneLimits(), limitsKeys(&s.Limits)...),
 		shape.KeyAt("timeout",
 			"How long a call may take without progress (default 60s). Where it is longer than 30s, the start of the "+
 				"server and its lists may take as long. A number is a client's: milliseconds, or seconds below 1000.",

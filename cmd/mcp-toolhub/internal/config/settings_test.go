@@ -245,7 +245,7 @@ func TestWhereResultsAre(t *testing.T) {
 	for text, want := range map[string]string{
 		"kept": "kept", here: here, "s3://kept?region=here": "bucket", "gs://kept": "bucket", "azblob://kept": "bucket", "${env:WHERE}": "bucket",
 		"file:///kept": "names no place for results",
-		"ftp://kept": "names no place for results", "s3://u:p@kept": "", "s3://?region=here": "", "s3://%zz": "is no URL",
+		"ftp://kept":   "names no place for results", "s3://u:p@kept": "", "s3://?region=here": "", "s3://%zz": "is no URL",
 	} {
 		s, err := config.Parse("c.yaml", []byte("persist:\n  results:\n    dir: '"+text+"'\n"), vars)
 		report := ""

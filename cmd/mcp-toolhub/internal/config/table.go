@@ -10,6 +10,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/limit"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
 // file holds the values of the file, before the checks that look at more than one value.
@@ -29,16 +31,17 @@ type file struct {
 
 type hub struct {
 	name, instructions string
-	log                struct{ level, format string }
-	limits             hubLimits
+	log                Log
+	limits             upstream.Limits // of all servers
+	clientMessage      int64           // limits.client_message
+	memory             int64           // limits.memory
 	http               httpDoor
 	tokens             []shape.Located[bearer]    // auth.tokens
 	code               shape.Located[codeToolset] // toolsets.code
 	declarative        commands                   // toolsets.declarative
 	signInKey          string
 	page               string // ui.approvals
-	metrics            string // metrics.listen
-	content            bool   // telemetry.content
+	telemetry          Telemetry
 }
 
 type httpDoor struct {
@@ -67,7 +70,7 @@ type profile struct {
 	servers, include, exclude []shape.Located[string]
 	tools                     []shape.Located[override]
 	deferred                  deferral
-	results                   resultRule
+	results                   limit.Settings
 }
 
 type override struct {
@@ -76,10 +79,8 @@ type override struct {
 }
 
 type journal struct {
-	dir      shape.Located[string]
-	maxBytes int64
-	maxAge   time.Duration
-	sync     shape.Located[time.Duration]
+	persist.JournalConfig
+	sync shape.Located[time.Duration]
 }
 
 const (
@@ -208,22 +209,22 @@ func hubKeys(h *hub) []shape.Field {
 		shape.Key("instructions", "What the hub tells its clients' models about itself.", anyText, &h.instructions),
 		shape.Section("log", "The log on stderr.",
 			shape.Key("level", `What to log (default "info").`,
-				shape.OneOf("debug", "info", "warn", "error"), &h.log.level),
+				shape.OneOf("debug", "info", "warn", "error"), &h.log.Level),
 			shape.Key("format", `"auto" (default) is text on a terminal and JSON otherwise.`,
-				shape.OneOf("auto", "text", "json"), &h.log.format)),
+				shape.OneOf("auto", "text", "json"), &h.log.Format)),
 		shape.Section("metrics", "What Prometheus reads.",
 			shape.Key("listen",
 				`An address of their own for the metrics, for instance "127.0.0.1:9464": at /metrics, for everybody who reaches it. `+
 					"Without it they are at /metrics of the Streamable HTTP door, for clients that it lets in.",
-				shape.Text{Expand: true, Check: listenAddress}, &h.metrics)),
+				shape.Text{Expand: true, Check: listenAddress}, &h.telemetry.Metrics)),
 		shape.Section("telemetry", "What is sent to a collector of OpenTelemetry where the variables OTEL_* name one.",
 			shape.Key("content",
 				"Whether spans have arguments and results of calls, with marks in the place of secrets: "+
 					"gen_ai.tool.call.arguments "+
-					"and gen_ai.tool.call.result (default false).", shape.Boolean{}, &h.content)),
+					"and gen_ai.tool.call.result (default false).", shape.Boolean{}, &h.telemetry.Content)),
 		shape.SectionWith("limits",
 			"How much a server may send, where its entry does not say otherwise, and how much a client may send.",
-			goneLimits(), hubLimitsKeys(&h.limits)...),
+			goneLimits(), hubLimitsKeys(h)...),
 		shape.SectionWith("http", "The Streamable HTTP door.", goneHTTP(), httpKeys(&h.http)...),
 		shape.Key("sign_in_key",
 			"Where the key of the stored sign-ins to servers is: file (default), in the state directory, or keyring, "+
@@ -349,12 +350,12 @@ var shownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 func journalKeys(j *journal) []shape.Field {
 	return []shape.Field{
-		shape.KeyAt("dir", "Where (default: journal in the state directory). Relative to ${workspaceFolder}.", expanded,
-			&j.dir),
+		shape.Key("dir", "Where (default: journal in the state directory). Relative to ${workspaceFolder}.", expanded,
+			&j.Dir),
 		shape.Key("max_bytes", "A larger file is closed and a new one begun (default 64 MiB). The newest ten are kept.",
-			shape.Size[int64]{Min: 1 << 10, Max: maxBytes}, &j.maxBytes),
+			shape.Size[int64]{Min: 1 << 10, Max: maxBytes}, &j.MaxBytes),
 		shape.Key("max_age", `Older files are removed: "720h", "30d" (default never).`,
-			shape.Duration{Min: 0, Max: 100 * 365 * 24 * time.Hour, Days: true}, &j.maxAge),
+			shape.Duration{Min: 0, Max: 100 * 365 * 24 * time.Hour, Days: true}, &j.MaxAge),
 		shape.KeyAt("sync_within",
 			"How long after an answer the sync of its call's records to the disk begins (default 20ms), unless one is "+
 				"still under way: what a loss of power can cost. 0s: they are there before the answer. They are "+

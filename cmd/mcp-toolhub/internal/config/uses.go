@@ -20,7 +20,7 @@ func usesOf(f *file, s *Settings) []string {
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	for _, entries := range [][]shape.Entry[server]{f.mcpServers, f.servers} {
 		for _, e := range entries {
-			if !e.Value.disabled {
+			if !e.Value.Disabled {
 				add("%s: %s", shown(e.Name), useOfServer(&e.Value))
 			}
 		}
@@ -107,7 +107,7 @@ func useOfServer(v *server) string {
 }
 
 func trusted(v *server) string {
-	if v.trust {
+	if v.Trust {
 		return ", and believes what it says of its tools"
 	}
 	return ""
