@@ -68,7 +68,7 @@ faults at once, with line and column.
 - A **glob** matches names; ` + "`*` stands for any text and `?` for one character: `mcp.github.get_*`" + `.
 - In strings, ` + "`${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${file:path}`, `${secret:NAME}`, `${userHome}` and `${workspaceFolder}`" + ` are replaced.
   A default may be a secret: ` + "`${VAR:-${secret:NAME}}`. `$${` stands for `${`" + `.
-  A variable that is not set is a fault. Within the entry of a server it costs [that server alone](servers.md#failure).
+  A variable that is not set is a fault, and so is a file that cannot be read. Within the entry of a server it costs [that server alone](servers.md#failure).
 
 `
 

@@ -17,7 +17,7 @@ var dotenvLine = regexp.MustCompile(`^(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*
 func (r serverReader) envFile(path shape.Located[string]) map[string]string {
 	values := map[string]string{}
 	unknown := func(f textfile.Fault) bool { return f.Position == path.Position }
-	if !path.OK || r.dormant || slices.ContainsFunc(r.entry.Value.missing, unknown) {
+	if !path.OK || r.entry.Value.Disabled || slices.ContainsFunc(r.entry.Value.missing, unknown) {
 		return values
 	}
 	file := r.vars.path(path.Value)

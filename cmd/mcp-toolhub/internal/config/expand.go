@@ -230,15 +230,10 @@ func (e *expansion) fileReference(path string) (string, bool) {
 	if !filepath.IsAbs(full) {
 		full = filepath.Join(e.vars.dir, full)
 	}
-	if e.dormant {
-		e.Unknown = true
-		return "", true
-	}
 	data, err := readRegular(full, maxSecretBytes)
 	if err != nil {
-		e.Fault(e.start, fmt.Sprintf("cannot read the file %s of ${file:…}", shape.Quote(path)),
+		return e.missing(fmt.Sprintf("cannot read the file %s of ${file:…}", shape.Quote(path)),
 			readProblem(err).Error())
-		return "", false
 	}
 	e.note(full, data)
 	return e.secret(strings.TrimRight(string(data), "\r\n"))

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -42,11 +43,8 @@ func Find(explicit string, env Env, workdir string) ([]Found, error) {
 	var looked []string
 	look := func(base string, project bool) {
 		looked = append(looked, base+".yaml (.yml, .json, .jsonc)")
-		for _, extension := range extensions() {
-			if info, err := os.Stat(base + extension); err == nil && !info.IsDir() {
-				all = append(all, Found{base + extension, project})
-				return
-			}
+		if path := existing(base); path != "" {
+			all = append(all, Found{path, project})
 		}
 	}
 	look(filepath.Join(workdir, program), true)
@@ -69,12 +67,17 @@ func UserFile(env Env) string {
 		return ""
 	}
 	base := filepath.Join(dir, program, "config")
+	return cmp.Or(existing(base), base+extensions()[0])
+}
+
+// existing is the file base with the first extension that there is; "" where there is none.
+func existing(base string) string {
 	for _, extension := range extensions() {
 		if info, err := os.Stat(base + extension); err == nil && !info.IsDir() {
 			return base + extension
 		}
 	}
-	return base + extensions()[0]
+	return ""
 }
 
 // UserDir returns the directory for the configuration of the user's programs; "" where the environment does not tell.

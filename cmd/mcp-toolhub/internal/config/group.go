@@ -39,7 +39,6 @@ func (r *reader) servers(entries []shape.Entry[server], usual upstream.Limits) [
 		}
 		// anything else was reported, and nothing can be added
 		if e.Node.Kind == textfile.Mapping || e.Node.Kind == textfile.Null {
-			r.dormant = e.Value.Disabled
 			c := serverReader{r, e}.config(id)
 			c.Limits = serverLimits(e.Value.Limits, usual)
 			configs = append(configs, c)
@@ -47,7 +46,6 @@ func (r *reader) servers(entries []shape.Entry[server], usual upstream.Limits) [
 			if names := credentialsOf(e.Node); len(names) > 0 {
 				r.credentials[id] = names
 			}
-			r.dormant = false
 		}
 		leave()
 	}

@@ -32,9 +32,6 @@ type reader struct {
 	digests     map[string]string      // of Settings
 	looked      map[string]string      // Variables of Settings
 
-	// dormant is set within a disabled server: its variables may be unset and its files missing.
-	dormant bool
-
 	leaveOut bool // of Source
 	// within a server that is disabled or may be left out: its references that have no value;
 	// otherwise nil

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"maps"
+	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -35,15 +36,11 @@ type definedServer struct {
 	of *reader
 }
 
-// Read lets variables be unset where the server is disabled, or can be left out, and notes which are.
+// Read lets variables be unset and files be missing where the server is disabled, or can be left out, and notes which are.
 func (s definedServer) Read(r *shape.Reader, n *textfile.Node) (server, bool) {
-	before := s.of.dormant
-	defer func() { s.of.dormant = before }()
-	if d := n.Member("disabled"); d != nil && d.Kind == textfile.Bool {
-		s.of.dormant, _ = shape.Boolean{}.Read(r, d)
-	}
 	var missing textfile.Faults
-	if s.of.leaveOut || s.of.dormant {
+	d := n.Member("disabled")
+	if s.of.leaveOut || d != nil && d.Kind == textfile.Bool && strings.EqualFold(d.Text, "true") {
 		s.of.missing = &missing
 		defer func() { s.of.missing = nil }()
 	}

@@ -237,6 +237,23 @@ func TestExampleUncommented(t *testing.T) {
 	}
 }
 
+// TestMissingFile holds that a file which is not there costs the server whose entry refers to it, and no other.
+func TestMissingFile(t *testing.T) {
+	t.Parallel()
+	src := config.Source{Path: "c.yaml", Env: testEnv(), LeaveOut: true}
+	s, err := config.LoadText(src, []byte("mcpServers: {a: {command: x, env: {K: '${file:nowhere}'}}, b: {command: y}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := s.Upstream.Servers[0].Missing, s.Upstream.Servers[1].Missing; !strings.Contains(a.What, "no such file") &&
+		!strings.Contains(a.Hint, "no such file") || b.What != "" {
+		t.Errorf("a misses %+v, b %+v", a, b)
+	}
+	if _, err := config.LoadText(src, []byte("hub: {auth: {tokens: [{name: a, token: '${file:nowhere}'}]}}")); err == nil {
+		t.Error("a token that cannot be read is no fault")
+	}
+}
+
 // TestWhereResultsAre has directories, buckets, and what is neither. Whether buckets are taken is a matter of the build.
 func TestWhereResultsAre(t *testing.T) {
 	t.Parallel()
