@@ -143,9 +143,9 @@ func (a *attempt) run(ctx context.Context) (g Grant, err error) {
 	}
 	defer unlock()
 	if !a.registered {
-		return g, a.Store.put(a.Server, g)
+		return g, a.Store.put(a.Server, g, "", Client{})
 	}
-	return g, a.Store.putWith(a.Server, g, a.clientKey(), a.client)
+	return g, a.Store.put(a.Server, g, a.clientKey(), a.client)
 }
 
 // token gets a token, and the grant that it belongs to.

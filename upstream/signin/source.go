@@ -302,7 +302,7 @@ func (s *Source) renewed(ctx context.Context, old Grant) (Grant, error) {
 		}
 		s.unsaved, s.replaces = &g, before
 	}
-	if err := s.store.put(s.server, *s.unsaved); err != nil {
+	if err := s.store.put(s.server, *s.unsaved, "", Client{}); err != nil {
 		return Grant{}, err
 	}
 	g, s.unsaved = *s.unsaved, nil

@@ -58,7 +58,7 @@ func newRenewal(t *testing.T, each func(http.ResponseWriter, *http.Request) bool
 		t.Fatal("no token")
 	}
 	g.take(code, nil)
-	if err := r.store.put(server, g); err != nil {
+	if err := r.store.put(server, g, "", Client{}); err != nil {
 		t.Fatal(err)
 	}
 	r.first, r.auth.Intercept = g, each
@@ -146,7 +146,7 @@ func TestRenewalOfATokenWithoutExpiry(t *testing.T) {
 		r.auth.Lifetime = 0
 		first := r.first
 		first.Expires = time.Time{}
-		if err := r.store.put(r.source.server, first); err != nil {
+		if err := r.store.put(r.source.server, first, "", Client{}); err != nil {
 			t.Fatal(err)
 		}
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, r.auth.Resource, nil)
@@ -364,7 +364,7 @@ func TestRefusedToken(t *testing.T) {
 			t.Errorf("wanted %q", g.Wanted)
 		}
 		old := r.token(t)
-		if err := r.store.put(r.source.server, Grant{ID: "2", Access: "wider", Scopes: []string{"write", "admin", "read"}}); err != nil {
+		if err := r.store.put(r.source.server, Grant{ID: "2", Access: "wider", Scopes: []string{"write", "admin", "read"}}, "", Client{}); err != nil {
 			t.Fatal(err)
 		}
 		if !r.source.Refused(request, old, http.StatusForbidden, more) {

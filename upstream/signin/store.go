@@ -121,14 +121,13 @@ const personMark = "\n"
 
 // People returns who is signed in to a server that each caller signs in to, sorted.
 func (s *Store) People(server settings.Server) ([]string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.read(); err != nil || !server.OAuth.PerCaller {
+	c, err := s.contents()
+	if err != nil || !server.OAuth.PerCaller {
 		return nil, err
 	}
 	all, _, _ := strings.Cut(keyOf(server), personMark)
 	var people []string
-	for key := range s.held.Grants {
+	for key := range c.Grants {
 		if person, ok := strings.CutPrefix(key, all+personMark); ok {
 			people = append(people, person)
 		}
@@ -140,12 +139,11 @@ func (s *Store) People(server settings.Server) ([]string, error) {
 // Grant returns the sign-in to server, if there is one. One that was made with another client, at
 // another authorization server or for another resource than the entry now names does not count.
 func (s *Store) Grant(server settings.Server) (g Grant, ok bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.read(); err != nil {
+	c, err := s.contents()
+	if err != nil {
 		return g, false, err
 	}
-	g, ok = s.held.Grants[keyOf(server)]
+	g, ok = c.Grants[keyOf(server)]
 	o := server.OAuth
 	if ok && (o.ClientID != "" && o.ClientID != g.Client.ID || o.Issuer != "" && !sameIssuer(o.Issuer, g.Issuer) ||
 		o.Resource != "" && o.Resource != cmp.Or(g.Resource, settings.OmitResource)) {
@@ -169,12 +167,11 @@ const clientMark = " "
 // Ports returns the ports of loopback listeners that clients are registered for, sorted. Whoever
 // listens at one of them need not register again.
 func (s *Store) Ports() (ports []int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.read() != nil {
+	kept, err := s.contents()
+	if err != nil {
 		return nil
 	}
-	for key, c := range s.held.Clients {
+	for key, c := range kept.Clients {
 		u, err := url.Parse(c.Redirect)
 		if err != nil || strings.Contains(key, clientMark) || u.Hostname() != "127.0.0.1" {
 			continue
@@ -190,32 +187,41 @@ func (s *Store) Ports() (ports []int) {
 // client returns the client that the hub has registered, if there is one. unused says that nobody
 // has signed in with it yet, so that it is not kept.
 func (s *Store) client(key string) (c Client, unused, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.read() != nil {
+	kept, err := s.contents()
+	if err != nil {
 		return Client{}, false, false
 	}
-	c, ok = s.held.Clients[key]
-	if !ok {
+	if c, ok = kept.Clients[key]; !ok {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		c, unused = s.unused[key]
 	}
 	return c, unused, (ok || unused) && (c.Until.IsZero() || time.Now().Before(c.Until))
 }
 
-// put keeps a sign-in to server.
-func (s *Store) put(server settings.Server, g Grant) error {
+// put keeps a sign-in to server, and under key the client that the hub has registered for it; "" for none.
+func (s *Store) put(server settings.Server, g Grant, key string, client Client) error {
 	if server.OAuth.ClientID != "" {
 		g.Client.Secret = "" // stands in the entry
 	}
-	return s.change(func(c *contents) bool {
+	err := s.change(func(c *contents) bool {
 		c.Grants[keyOf(server)] = g
 		delete(c.Ended, keyOf(server))
 		delete(c.Asked, keyOf(server))
 		if server.OAuth.ClientID != "" {
 			c.Bound[boundKey(server)] = g.Issuer
 		}
+		if key != "" {
+			c.Clients[key] = client
+		}
 		return true
 	})
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.unused, key)
+	}
+	return err
 }
 
 // boundKey is the key of the client that the entry of a server names.
@@ -230,34 +236,17 @@ func (s *Store) checkBound(server settings.Server, issuer string) error {
 	if o.Issuer != "" || strings.HasPrefix(o.ClientID, "https://") {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.read(); err != nil {
+	c, err := s.contents()
+	if err != nil {
 		return err
 	}
-	if bound := s.held.Bound[boundKey(server)]; bound != "" && bound != issuer {
+	if bound := c.Bound[boundKey(server)]; bound != "" && bound != issuer {
 		return fmt.Errorf("the server names %s now, and oauth.client_id is of %s: nothing is sent to the new one; if "+
 			"the server has moved there, register the hub there and set oauth: {issuer: %s} in its entry",
 			shownText(issuer),
 			shownText(bound), shownText(issuer))
 	}
 	return nil
-}
-
-// putWith keeps a sign-in, and under key the client that the hub has registered for it.
-func (s *Store) putWith(server settings.Server, g Grant, key string, client Client) error {
-	err := s.change(func(c *contents) bool {
-		c.Grants[keyOf(server)], c.Clients[key] = g, client
-		delete(c.Ended, keyOf(server))
-		delete(c.Asked, keyOf(server))
-		return true
-	})
-	if err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.unused, key)
-	}
-	return err
 }
 
 // remember notes a client that was registered for a sign-in which has not succeeded yet, for the
@@ -313,22 +302,20 @@ const maxChallenge = 4 << 10
 
 // challenge returns what wantsSignIn has noted.
 func (s *Store) challenge(server settings.Server) http.Header {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.read() != nil {
+	c, err := s.contents()
+	if err != nil {
 		return nil
 	}
-	return http.Header{"Www-Authenticate": s.held.Asked[keyOf(server)]}
+	return http.Header{"Www-Authenticate": c.Asked[keyOf(server)]}
 }
 
 // Ended returns why there is no sign-in to server any more, where its authorization server has ended it; otherwise "".
 func (s *Store) Ended(server settings.Server) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.read() != nil {
+	c, err := s.contents()
+	if err != nil {
 		return ""
 	}
-	return s.held.Ended[keyOf(server)]
+	return c.Ended[keyOf(server)]
 }
 
 // forget removes the sign-in to server, unless it is not the one with that refresh token any more;
@@ -418,6 +405,14 @@ func (s *Store) check() error {
 	defer unlock()
 	_, err = s.box()
 	return err
+}
+
+// contents returns what the file holds now. The caller does not change it.
+func (s *Store) contents() (*contents, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.read()
+	return s.held, err
 }
 
 // read reads the file if it has changed since. s.mu is held.
