@@ -279,7 +279,7 @@ func issuerAt(ctx context.Context, client *http.Client, issuer string, legacy bo
 		err := getJSON(ctx, client, place, &m)
 		switch {
 		case err != nil:
-		case strings.TrimSuffix(m.Issuer, "/") == strings.TrimSuffix(issuer, "/"):
+		case sameIssuer(m.Issuer, issuer):
 			return m, nil
 		case legacy && m.Issuer != "":
 			return issuerAt(ctx, client, m.Issuer, false)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -40,7 +41,8 @@ func (r *reader) servers(entries []shape.Entry[server], usual upstream.Limits) [
 		// anything else was reported, and nothing can be added
 		if e.Node.Kind == textfile.Mapping || e.Node.Kind == textfile.Null {
 			c := serverReader{r, e}.config(id)
-			c.Limits = serverLimits(e.Value.Limits, usual)
+			c.Limits = upstream.Limits{Message: cmp.Or(c.Limits.Message, usual.Message),
+				HiddenText: cmp.Or(c.Limits.HiddenText, usual.HiddenText)}
 			configs = append(configs, c)
 			r.outOfUse = append(r.outOfUse, r.toolsOutOfUse(id, &e.Value)...)
 			if names := credentialsOf(e.Node); len(names) > 0 {

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"cmp"
-
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
@@ -37,11 +35,4 @@ func hubLimitsKeys(h *hub) []shape.Field {
 				"the machine or cgroup where that is less). One message may have three quarters of it. A message that "+
 				"finds no room waits.",
 			shape.Size[int64]{Min: minMemory, Max: maxMemory}, &h.memory))
-}
-
-// serverLimits are those of a server's entry, and where it is silent those of the hub.
-func serverLimits(own, hub upstream.Limits) upstream.Limits {
-	return upstream.Limits{
-		Message: cmp.Or(own.Message, hub.Message), HiddenText: cmp.Or(own.HiddenText, hub.HiddenText),
-	}
 }

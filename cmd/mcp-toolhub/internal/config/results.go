@@ -48,7 +48,8 @@ func limitKeys(most *int, strategy *tool.Strategy, redact *tool.Redaction) []sha
 				"before it cuts results itself (Claude Code 50000 characters, Gemini CLI 40000, Codex 12000); no limit "+
 				"for other clients.",
 			shape.Integer[int]{Min: 250, Max: 100_000_000}, most),
-		shape.Key("strategy", strategyMeans, oneStrategy(), strategy),
+		shape.Key("strategy", strategyMeans, shape.OneOf(tool.StrategyPreviewAndPersist,
+			tool.StrategyRefOnly, tool.StrategyInline, tool.StrategyDropWithReason, tool.StrategyNeverPersist), strategy),
 		shape.Key("redact", redactMeans,
 			shape.OneOf(tool.RedactOff, tool.RedactDetect, tool.RedactRedact, tool.RedactBlock), redact),
 	}
@@ -88,26 +89,6 @@ const strategyMeans = "What becomes of a larger result. preview_and_persist (def
 const redactMeans = "What becomes of secrets in results, on their way to the caller. off (default): results pass byte " +
 	"for byte. detect: they pass, and record and log say that there are some. redact: marks stand in their place. " +
 	"block: the result is withheld. Records never hold them."
-
-// strategy is a strategy, but for redact.
-type strategy struct{ shape.As[tool.Strategy] }
-
-func oneStrategy() strategy {
-	return strategy{shape.OneOf(tool.StrategyPreviewAndPersist, tool.StrategyRefOnly, tool.StrategyInline,
-		tool.StrategyDropWithReason,
-		tool.StrategyNeverPersist)}
-}
-
-// Read implements shape.Shape.
-func (s strategy) Read(r *shape.Reader, n *textfile.Node) (tool.Strategy, bool) {
-	if n.Kind == textfile.Text && n.Text == string(tool.StrategyRedact) {
-		r.Fault(n.Position,
-			"secrets are redacted whatever the size of a result is, so this is no strategy for large ones",
-			"write results.redact: redact")
-		return "", false
-	}
-	return s.As.Read(r, n)
-}
 
 func storedResultsKeys(f *storedResults) []shape.Field {
 	return []shape.Field{
