@@ -221,7 +221,6 @@ type Split struct {
 	// tool has it; otherwise only if no other tool has it.
 	Own      map[string]*Listed
 	OwnFirst bool
-
 }
 
 // With returns s split in this way. What a name of a tool stands for stays the same, but for the names in Own.
