@@ -18,7 +18,8 @@ func gone(instead string, names ...string) map[string]string {
 
 func goneHub() map[string]string {
 	keys := gone(fixed, "start_parallel", "first_list_within", "retry", "input_timeout")
-	keys["tools"] = "remove it: tool_batch is listed where tools are deferred, and can be called everywhere"
+	keys["tools"] = "remove it: the tool for several calls is listed where tools are deferred, and can be called " +
+		"everywhere"
 	return keys
 }
 
