@@ -227,7 +227,7 @@ var mayImport = map[string]map[string]string{
 		"persist/payload":  "erases stored results",
 	},
 	"cmd/mcp-toolhub/internal/code": {
-		"internal/hidden": "cuts texts of others",
+		"internal/hidden":                  "cuts texts of others",
 		"internal/tool":                    "is an executor with a catalog",
 		"internal/rawjson":                 "reads raw arguments",
 		"internal/schema":                  "arguments are as the declarations say",

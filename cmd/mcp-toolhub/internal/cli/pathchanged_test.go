@@ -27,7 +27,7 @@ func TestLinksMadeInABatch(t *testing.T) {
 	mustDecode(t, aimedTools, &tools)
 	tools = append(tools, json.RawMessage(`{"name":"read_file","description":"Reads a file","annotations":{"readOnlyHint":true},`+
 		`"inputSchema":{"type":"object","properties":{"path":{"type":"string"}}}}`))
-	hub := startHub(t, "hub.json", configText(t, map[string]any{"s": with(child(upstreamtest.Script{Tools: tools}), "cwd", root)}, map[string]any{
+	hub := startHub(t, "hub.json", configText(t, map[string]any{"s": with(with(child(upstreamtest.Script{Tools: tools}), "cwd", root), "trust", true)}, map[string]any{
 		"hub": map[string]any{"toolsets": map[string]any{"code": map[string]any{"root": root, "run_command": map[string]any{}}}},
 		"policy": map[string]any{"ask": map[string]any{"channels": []string{"client"}},
 			"rules": []any{map[string]any{"match": "*", "then": "allow"}}}}))
