@@ -241,10 +241,11 @@ func (w *configWatch) reload(ctx context.Context) {
 
 // followSignIns starts those servers anew to which somebody has signed in, or out. Others go on undisturbed.
 func (h *Hub) followSignIns() {
-	if err := h.steering.apply(h.Settings().Upstream); err != nil {
-		h.Logger.Error("sign-ins are not applied", "error", err)
-	}
-	h.desk.Look()
+	h.desk.Look(func() {
+		if err := h.steering.apply(h.Settings().Upstream); err != nil {
+			h.Logger.Error("sign-ins are not applied", "error", err)
+		}
+	})
 }
 
 // apply puts new settings into force. What has not changed goes on undisturbed: servers keep their connections, clients

@@ -299,14 +299,20 @@ func (d *Desk) end(v *visit, err error) {
 	}
 }
 
-// Look ends the visits to servers that somebody has signed in to meanwhile, here or elsewhere.
-func (d *Desk) Look() {
+// Look makes the servers use what there is by use, and then ends the visits to those that somebody
+// had signed in to before that. A call that waits for such a visit finds its server started anew.
+func (d *Desk) Look(use func()) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, v := range append([]*visit{}, d.visits...) {
+	var signed []*visit
+	for _, v := range d.visits {
 		if mark := d.opts.Store.Mark(v.server); mark != "" && mark != v.mark {
-			d.end(v, nil)
+			signed = append(signed, v)
 		}
+	}
+	d.mu.Unlock()
+	use()
+	for _, v := range signed {
+		d.finish(v, nil)
 	}
 }
 
