@@ -48,7 +48,7 @@ func (c policyCmd) suggestCommand() *cobra.Command {
 	return cmd
 }
 
-// suggestion is what suggest -o json prints of a rule.
+// suggestion is a rule, as suggest -o json prints it.
 type suggestion struct {
 	Rule struct {
 		ID     string        `json:"id"`
@@ -155,7 +155,7 @@ func fewOf(ids []tool.InvocationID) string {
 	return text
 }
 
-// rulesPlace is where the config has its rules.
+// rulesPlace is the place of the rules in a config.
 func rulesPlace() splice.Place {
 	return splice.Place{Path: []string{"policy", "rules"}, List: true, Key: "id"}
 }

@@ -58,7 +58,7 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 		}
 	}
 	// Of a connection the record comes first, and goes last: one of a change that was not made is
-	// harmless, and whoever is killed in between can disconnect.
+	// harmless, and after a kill in between the person can disconnect.
 	if err := s.store(); err != nil {
 		return err
 	}

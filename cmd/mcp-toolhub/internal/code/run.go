@@ -61,7 +61,7 @@ func (t *Toolset) Env() []string { return t.bounds.Names() }
 // mostOutput are the bytes that are kept of each output of a command, to be stored where the answer has a part of it.
 const mostOutput = 4 << 20
 
-// stdoutLimit is how many bytes of the output an answer has.
+// stdoutLimit bounds the bytes of an output in an answer.
 const stdoutLimit = 64 << 10
 
 // ran is the structured content of code.run_command: what is known of a command that has run.

@@ -497,14 +497,13 @@ const (
 	noteResourceListChanged = "notifications/resources/list_changed"
 )
 
-// isKnown reports whether the hub serves method itself.
-func isKnown(method string) bool {
+// isKnownRequest reports whether the hub knows requests of method, of clients or of servers.
+func isKnownRequest(method string) bool {
 	switch method {
 	case methodToolsCall, methodToolsList, methodPromptsList, methodPromptsGet, methodResourcesList,
-		methodTemplatesList,
-		methodResourcesRead, methodSubscribe, methodUnsubscribe, methodComplete, methodSetLevel, methodListen,
-		methodInitialize,
-		methodDiscover, methodPing:
+		methodTemplatesList, methodResourcesRead, methodSubscribe, methodUnsubscribe, methodComplete, methodSetLevel,
+		methodListen, methodInitialize, methodDiscover, methodPing,
+		tool.MethodElicit, tool.MethodSample, tool.MethodRoots: // the last three are asked by servers
 		return true
 	}
 	return isTaskMethod(method)
@@ -520,15 +519,6 @@ func isCustom(profile, method string) bool {
 
 // notePrefix begins the methods of the protocol's notifications.
 const notePrefix = "notifications/"
-
-// isKnownRequest reports whether the hub knows requests of method, of clients or of servers.
-func isKnownRequest(method string) bool {
-	switch method {
-	case tool.MethodElicit, tool.MethodSample, tool.MethodRoots: // which servers ask of clients
-		return true
-	}
-	return isKnown(method)
-}
 
 // isCustomNote reports whether notifications of clients of profile are passed on likewise. A known
 // request without an id is not: some servers would carry it out, past the pipeline.

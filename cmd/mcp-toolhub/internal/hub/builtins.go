@@ -73,7 +73,7 @@ func ownFiles(s *config.Settings) ([]string, error) {
 	return all, nil
 }
 
-// Catalogs returns what the toolsets offer. Declared tools are a toolset where anything is declared, be it with faults.
+// Catalogs returns what the toolsets offer. Declared tools are a toolset where a file declares one, even with faults.
 func (b *builtins) Catalogs() []tool.Catalog {
 	var all []tool.Catalog
 	if b.code != nil {
