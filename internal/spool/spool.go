@@ -50,16 +50,15 @@ func (d *Dir) prepare() {
 // File is a text on the disk. It is encrypted with a key that is nowhere else, since not every text
 // may be kept. It is not safe for concurrent use.
 type File struct {
-	dir    *Dir
-	file   *os.File
-	block  cipher.Block
-	out    cipher.Stream
-	sealed []byte // what is written, again and again
-	size   int64
+	dir   *Dir
+	file  *os.File
+	block cipher.Block
+	size  int64
 }
 
-// Create returns an empty file, which its caller closes. The error says that the disk cannot be used.
-func (d *Dir) Create() (*File, error) {
+// Keep puts the text of size bytes that writeTo writes on the disk. The caller closes the file. The
+// error says that the disk cannot be used.
+func (d *Dir) Keep(size int64, writeTo func(io.Writer) error) (*File, error) {
 	d.once.Do(d.prepare)
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
@@ -74,40 +73,32 @@ func (d *Dir) Create() (*File, error) {
 	if runtime.GOOS != "windows" {
 		_ = os.Remove(file.Name()) // it lives as long as it is open
 	}
-	return &File{dir: d, file: file, block: block, out: newStream(block)}, nil
-}
-
-func newStream(block cipher.Block) cipher.Stream {
-	return cipher.NewCTR(block, make([]byte, block.BlockSize())) // each key is used once
-}
-
-// Write implements io.Writer. With an error nothing of p was added, and nothing more can be.
-func (s *File) Write(p []byte) (int, error) {
-	if s.dir.bytes.Add(int64(len(p))) > maxSpooled {
-		s.dir.bytes.Add(-int64(len(p)))
-		return 0, errDiskFull
+	s := &File{dir: d, file: file, block: block, size: size}
+	if err = errDiskFull; d.bytes.Add(size) <= maxSpooled {
+		err = writeTo(cipher.StreamWriter{S: s.stream(), W: file})
 	}
-	s.sealed = append(s.sealed[:0], p...)
-	s.out.XORKeyStream(s.sealed, s.sealed)
-	if _, err := s.file.WriteAt(s.sealed, s.size); err != nil {
-		s.dir.bytes.Add(-int64(len(p)))
-		return 0, err
+	if err != nil {
+		s.Close()
+		return nil, err
 	}
-	s.size += int64(len(p))
-	return len(p), nil
+	return s, nil
 }
 
-// Size returns how many bytes were written.
+func (s *File) stream() cipher.Stream {
+	return cipher.NewCTR(s.block, make([]byte, s.block.BlockSize())) // each key is used once
+}
+
+// Size returns how many bytes the text has.
 func (s *File) Size() int64 { return s.size }
 
-// Reader returns what was written, from its beginning.
+// Reader returns the text.
 func (s *File) Reader() io.Reader {
-	return cipher.StreamReader{S: newStream(s.block), R: io.NewSectionReader(s.file, 0, s.size)}
+	return cipher.StreamReader{S: s.stream(), R: io.NewSectionReader(s.file, 0, s.size)}
 }
 
-// Close removes the text from the disk. A nil *File has none. It may be called twice.
+// Close removes the text from the disk. A nil *File has none.
 func (s *File) Close() {
-	if s == nil || s.file == nil {
+	if s == nil {
 		return
 	}
 	_ = s.file.Close()
@@ -115,5 +106,4 @@ func (s *File) Close() {
 		_ = os.Remove(s.file.Name())
 	}
 	s.dir.bytes.Add(-s.size)
-	s.file = nil
 }

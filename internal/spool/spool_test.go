@@ -7,8 +7,21 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 )
+
+// inParts writes text in several parts.
+func inParts(text []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		for part := range slices.Chunk(text, 1000) {
+			if _, err := w.Write(part); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
 
 func TestSpool(t *testing.T) {
 	t.Parallel()
@@ -22,19 +35,12 @@ func TestSpool(t *testing.T) {
 	a := New(dir)
 	var all []*File
 	for i := range 3 {
-		s, err := a.Create()
+		want := bytes.Repeat([]byte{'a' + byte(i)}, 997_000)
+		s, err := a.Keep(int64(len(want)), inParts(want))
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, s)
-		var want []byte
-		for n := range 100 {
-			part := bytes.Repeat([]byte{'a' + byte(i)}, 997*n)
-			want = append(want, part...)
-			if _, err := s.Write(part); err != nil {
-				t.Fatal(err)
-			}
-		}
 		for range 2 {
 			if got, err := io.ReadAll(s.Reader()); err != nil || !bytes.Equal(got, want) || s.size != int64(len(want)) {
 				t.Errorf("%d of %d bytes come back, %v, or other ones", len(got), len(want), err)
@@ -50,7 +56,6 @@ func TestSpool(t *testing.T) {
 	}
 	for _, s := range all {
 		s.Close()
-		s.Close()
 	}
 	if a.bytes.Load() != 0 {
 		t.Errorf("%d bytes count as being on the disk", a.bytes.Load())
@@ -61,18 +66,15 @@ func TestSpool(t *testing.T) {
 func TestOutputsDoNotFillTheDisk(t *testing.T) {
 	t.Parallel()
 	a := New(t.TempDir())
-	s, err := a.Create()
+	a.bytes.Store(maxSpooled - 10)
+	if _, err := a.Keep(11, inParts(make([]byte, 11))); !errors.Is(err, errDiskFull) || a.bytes.Load() != maxSpooled-10 {
+		t.Errorf("one byte too many was written: %v", err)
+	}
+	s, err := a.Keep(10, inParts(make([]byte, 10)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	a.bytes.Store(maxSpooled - 10)
-	if _, err := s.Write(make([]byte, 11)); !errors.Is(err, errDiskFull) || s.size != 0 || a.bytes.Load() != maxSpooled-10 {
-		t.Errorf("one byte too many was written: %v", err)
-	}
-	if _, err := s.Write(make([]byte, 10)); err != nil {
-		t.Error(err)
-	}
+	s.Close()
 }
 
 func TestADiskThatCannotBeUsed(t *testing.T) {
@@ -81,7 +83,7 @@ func TestADiskThatCannotBeUsed(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := New(filepath.Join(file, "spool")).Create(); err == nil {
+	if s, err := New(filepath.Join(file, "spool")).Keep(1, inParts([]byte("x"))); err == nil {
 		s.Close()
 		t.Error("a spool is below a file")
 	}

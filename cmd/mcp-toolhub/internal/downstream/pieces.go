@@ -27,12 +27,8 @@ func (p pieces) toDisk() pieces {
 	if p.disk == nil || p.size() <= minSpooled {
 		return p
 	}
-	file, err := p.disk.Create()
-	if err == nil {
-		err = p.writeTo(file)
-	}
+	file, err := p.disk.Keep(int64(p.size()), p.writeTo)
 	if err != nil {
-		file.Close()
 		return p
 	}
 	clear(p.parts) // the callers hold the slice, too
