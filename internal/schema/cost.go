@@ -2,86 +2,126 @@ package schema
 
 import (
 	"encoding/json"
+	"errors"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // A validation visits a value once for each way through the schema that leads to it, and ways multiply: twenty allOf
 // of two references each are a million visits, and a recursive anyOf doubles them with each level of the arguments. The
-// library has no bound, so the visits are counted before it begins.
+// library has no bound, so each visit counts its steps, and ends the validation that has taken too many.
 const (
-	freeSteps     = 1_000_000 // about a fifth of a second
-	stepsPerByte  = 16        // of the arguments
-	carelessSteps = 200_000   // so few that counting is not worth it
-	bytesPerStep  = 50        // of pattern weight times string length
+	freeSteps    = 1_000_000 // about a fifth of a second
+	stepsPerByte = 16        // of the arguments
+	bytesPerStep = 50        // of pattern weight times string length
 )
 
-// costs bounds the steps of a validation.
-type costs struct {
-	ways    int // through the schema, from its root to any end; maxWays where it is recursive or there are more
-	anchors map[string][]*jsonschema.Schema
-	again   []*jsonschema.Schema // targets of $recursiveRef
+// errCostly ends a validation that has taken too many steps. It is a panic: the library stops at nothing else.
+var errCostly = errors.New("too many steps")
+
+// meter counts the steps of a validation. A schema runs one at a time.
+type meter struct {
+	mu   sync.Mutex
+	left int
 }
 
-const maxWays = 1 << 30
+// validate checks v, which is as many bytes as JSON, and panics with errCostly where that takes too long.
+func (m *meter) validate(root *jsonschema.Schema, v any, bytes int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left = freeSteps + stepsPerByte*bytes
+	return root.Validate(v)
+}
 
-func (g *graph) costs() costs {
-	c := costs{anchors: make(map[string][]*jsonschema.Schema)}
-	ways := make(map[*jsonschema.Schema]int, len(g.all)) // -1 while it is being counted
-	var count func(s *jsonschema.Schema) int
-	count = func(s *jsonschema.Schema) int {
-		switch n := ways[s]; {
-		case n > 0:
-			return n
-		case n < 0:
-			return maxWays
-		}
-		ways[s] = -1
-		sum := 1 + patternWeight(s)/bytesPerStep + enumSteps(s, json.Number(""))
-		add := func(next *jsonschema.Schema) { sum = min(sum+count(next), maxWays) }
-		sameValue(s, add)
-		partsOf(s, add)
-		ways[s] = sum
-		return sum
-	}
-	c.ways = count(g.root)
+// watch makes each visit of a schema in g count. The library asks a format in each, once the value has the right type.
+func (m *meter) watch(g *graph) {
+	heaviest := 0
 	for _, s := range g.all {
-		if s.DynamicAnchor != "" {
-			c.anchors[s.DynamicAnchor] = append(c.anchors[s.DynamicAnchor], s)
-			c.ways = maxWays
-		}
-		if s.RecursiveAnchor {
-			c.again = append(c.again, s)
-			c.ways = maxWays
-		}
+		heaviest = max(heaviest, entrySteps(s))
 	}
-	return c
+	for _, s := range g.all {
+		w := weightOf(s)
+		if s.DynamicRef != nil || s.RecursiveRef != nil { // they may lead to any schema
+			w.same += heaviest
+		}
+		s.Format = &jsonschema.Format{Validate: func(v any) error {
+			if m.left -= w.steps(v, m.left); m.left < 0 {
+				panic(errCostly)
+			}
+			return nil
+		}}
+	}
 }
 
-func patternWeight(s *jsonschema.Schema) int {
-	weight := weightOf(s.Pattern)
+// weight is what one visit costs, with the entry into each schema that it leads to: these count
+// their own visits only where the value has their type.
+type weight struct {
+	same     int            // for the value itself
+	elements int            // for each element
+	members  int            // for each member
+	declared map[string]int // for members of these names
+	names    int            // of the patterns that members' names are matched with
+	text     int            // of the pattern that a text is matched with
+	unique   bool
+}
+
+// entrySteps bounds what a visit of s costs before it counts. Numbers are parsed anew for each comparison.
+func entrySteps(s *jsonschema.Schema) int {
+	steps := 8 // eighths
+	if s.Enum != nil {
+		for _, v := range s.Enum.Values {
+			steps++
+			if _, ok := v.(json.Number); ok {
+				steps += 31
+			}
+		}
+	}
+	return steps / 8
+}
+
+func weightOf(s *jsonschema.Schema) weight {
+	w := weight{same: 1, text: patternWeight(s.Pattern), unique: s.UniqueItems, declared: make(map[string]int)}
+	sameValue(s, func(next *jsonschema.Schema) { w.same += entrySteps(next) })
+	partsOf(s, func(next *jsonschema.Schema) { w.elements += entrySteps(next) })
+	for name, next := range s.Properties {
+		w.declared[name] = entrySteps(next)
+		w.elements -= entrySteps(next)
+	}
 	for re := range s.PatternProperties {
-		weight += weightOf(re)
+		w.names += patternWeight(re)
 	}
-	return weight
+	w.members, w.elements = w.elements+len(s.PatternProperties)+1, w.elements+1
+	return w
 }
 
-func weightOf(re jsonschema.Regexp) int {
+func patternWeight(re jsonschema.Regexp) int {
 	if p, ok := re.(*pattern); ok {
 		return p.weight
 	}
 	return 0
 }
 
-// enumSteps bounds the cost of comparing v with an enum: numbers are parsed anew for each comparison.
-func enumSteps(s *jsonschema.Schema, v any) int {
-	if s.Enum == nil {
-		return 0
+// steps counts what the visit of v costs, up to about most.
+func (w *weight) steps(v any, most int) int {
+	steps := w.same
+	switch v := v.(type) {
+	case json.Number:
+		steps += len(v) / 32
+	case string:
+		steps += w.text * (len(v) + 1) / bytesPerStep
+	case map[string]any:
+		steps += w.members * len(v)
+		for name := range v {
+			steps += w.declared[name] + w.names*(len(name)+1)/bytesPerStep
+		}
+	case []any:
+		steps += w.elements * len(v)
+		if w.unique {
+			steps += 20*len(v) + size(v, most)
+		}
 	}
-	if _, ok := v.(json.Number); ok {
-		return 4 * len(s.Enum.Values)
-	}
-	return len(s.Enum.Values) / 8
+	return steps
 }
 
 // size counts the values in v, up to about most.
@@ -104,131 +144,4 @@ func size(v any, most int) int {
 		}
 	}
 	return n
-}
-
-// affordable reports whether the validation of v, which is as many bytes as JSON, stays within the bounds.
-func (c costs) affordable(root *jsonschema.Schema, v any, bytes int) bool {
-	if int64(c.ways)*int64(bytes+1) <= carelessSteps {
-		return true
-	}
-	w := walk{costs: c, left: freeSteps + stepsPerByte*bytes}
-	w.visit(root, v)
-	return w.left > 0
-}
-
-// walk follows every way that the library may take, without looking at values other than by their type. It stops when
-// no steps are left.
-type walk struct {
-	costs
-	left int
-}
-
-func (w *walk) visit(s *jsonschema.Schema, v any) {
-	w.left--
-	if w.left <= 0 || s.Bool != nil || s.Types != nil && !accepts(*s.Types, v) {
-		return
-	}
-	w.left -= enumSteps(s, v)
-	next := func(s *jsonschema.Schema) { w.part(s, v) }
-	sameValue(s, next)
-	if s.DynamicRef != nil {
-		for _, target := range w.anchors[s.DynamicRef.Anchor] {
-			next(target)
-		}
-	}
-	if s.RecursiveRef != nil {
-		for _, target := range w.again {
-			next(target)
-		}
-	}
-	if s.Ref != nil && s.DraftVersion < 2019 {
-		return
-	}
-	switch v := v.(type) {
-	case json.Number:
-		w.left -= len(v) / 32
-	case string:
-		w.left -= patternWeight(s) * (len(v) + 1) / bytesPerStep
-	case map[string]any:
-		w.members(s, v)
-	case []any:
-		w.elements(s, v)
-	}
-}
-
-// part visits s, where there is one, for a part v of a value.
-func (w *walk) part(s *jsonschema.Schema, v any) {
-	if s != nil && w.left > 0 {
-		w.visit(s, v)
-	}
-}
-
-func (w *walk) members(s *jsonschema.Schema, object map[string]any) {
-	w.left -= len(object)
-	additional, _ := s.AdditionalProperties.(*jsonschema.Schema)
-	for name, value := range object {
-		if w.left <= 0 {
-			return
-		}
-		declared := s.Properties[name]
-		w.part(declared, value)
-		for re, sub := range s.PatternProperties {
-			w.left -= 1 + weightOf(re)*(len(name)+1)/bytesPerStep
-			w.part(sub, value)
-		}
-		if declared == nil {
-			w.part(additional, value)
-		}
-		w.part(s.PropertyNames, name)
-		w.part(s.UnevaluatedProperties, value)
-	}
-}
-
-func (w *walk) elements(s *jsonschema.Schema, array []any) {
-	w.left -= len(array)
-	if s.UniqueItems {
-		w.left -= 20*len(array) + size(array, w.left)
-	}
-	all, _ := s.Items.(*jsonschema.Schema)
-	list, _ := s.Items.([]*jsonschema.Schema)
-	additional, _ := s.AdditionalItems.(*jsonschema.Schema)
-	for i, value := range array {
-		if w.left <= 0 {
-			return
-		}
-		w.part(all, value)
-		if i < len(list) {
-			w.part(list[i], value)
-		} else {
-			w.part(additional, value)
-		}
-		if i < len(s.PrefixItems) {
-			w.part(s.PrefixItems[i], value)
-		} else {
-			w.part(s.Items2020, value)
-		}
-		w.part(s.Contains, value)
-		w.part(s.UnevaluatedItems, value)
-	}
-}
-
-// accepts reports whether v may be of one of types. Integers are taken for numbers.
-func accepts(types jsonschema.Types, v any) bool {
-	var own jsonschema.Types
-	switch v.(type) {
-	case nil:
-		own.Add("null")
-	case bool:
-		own.Add("boolean")
-	case json.Number:
-		own.Add("number")
-		own.Add("integer")
-	case string:
-		own.Add("string")
-	case []any:
-		own.Add("array")
-	case map[string]any:
-		own.Add("object")
-	}
-	return types&own != 0
 }

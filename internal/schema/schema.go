@@ -29,12 +29,12 @@ const (
 	maxIDs        = 1_000_000 // identifiers times subschemas
 )
 
-// Schema is a JSON Schema that compiles. It is immutable and safe for concurrent use.
+// Schema is a JSON Schema that compiles. It is safe for concurrent use.
 type Schema struct {
 	root    *jsonschema.Schema
 	ignored []string
 	broken  []string
-	cost    costs
+	meter   meter
 }
 
 // base is the address that the compiler knows the schema by. It is hierarchical so that a relative reference cannot
@@ -111,7 +111,7 @@ func compileAs(draft *jsonschema.Draft, doc any) (*Schema, error) {
 	made := &Schema{root: root}
 	made.ignored, made.broken = patterns.report()
 	g.loosen(len(made.ignored) > 0)
-	made.cost = g.costs()
+	made.meter.watch(g)
 	return made, nil
 }
 

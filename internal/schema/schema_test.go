@@ -291,7 +291,7 @@ func TestValidationIsBounded(t *testing.T) {
 		{"doubling references", doubling(40), `{}`, false},
 		{"doubling a little", doubling(10), `{}`, true},
 		{"doubling behind a dynamic reference", outer, `{}`, false},
-		{"doubling with the arguments", `{"properties":{"a":{"anyOf":[{"$ref":"#"},{"$ref":"#"}]}}}`, nested(60), false},
+		{"doubling with the arguments", `{"properties":{"a":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}}`, nested(60), false},
 		{"a plain tree is fine", `{"properties":{"a":{"$ref":"#"}}}`, nested(900), true},
 		{"deep arguments", `{"properties":{"a":{"$ref":"#"}}}`, nested(20_000), false},
 		{"deep beyond the decoder", `{}`, strings.Repeat("[", 1_000_000), false},

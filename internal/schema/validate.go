@@ -62,7 +62,12 @@ func (e *Invalid) summary(whole, part string) string {
 // Validate checks args, a JSON value; nothing stands for {}. Its error is an *Invalid. It may be called concurrently.
 func (s *Schema) Validate(args json.RawMessage) (err error) {
 	defer func() {
-		if recover() != nil { // the library's: a stranger's schema must not end the process
+		switch fault := recover(); fault {
+		case nil:
+		case errCostly:
+			err = refused("are too large or too deeply nested to check against the tool's schema; send less, or a " +
+				"flatter value")
+		default: // the library's: a stranger's schema must not end the process
 			err = refused("cannot be checked against the tool's schema; send simpler arguments")
 		}
 	}()
@@ -82,11 +87,7 @@ func (s *Schema) Validate(args json.RawMessage) (err error) {
 	if err != nil {
 		return refused("are not valid JSON; send a JSON object")
 	}
-	if !s.cost.affordable(s.root, value, len(args)) {
-		return refused("are too large or too deeply nested to check against the tool's schema; send less, or a " +
-			"flatter value")
-	}
-	if err = s.root.Validate(value); err == nil {
+	if err = s.meter.validate(s.root, value, len(args)); err == nil {
 		return nil
 	}
 	var fault *jsonschema.ValidationError
