@@ -145,12 +145,18 @@ func discover(
 		u, _ := url.Parse(server.URL)
 		issuers, legacy = []string{u.Scheme + "://" + u.Host}, true
 	}
+	named := issuers[:min(len(issuers), 4)]
 	if server.OAuth.Issuer != "" {
 		issuers, legacy = []string{server.OAuth.Issuer}, false
 	}
 	var faults []error
 	for _, issuer := range issuers[:min(len(issuers), 4)] {
 		t.metadata, err = issuerAt(ctx, client, issuer, legacy)
+		for i := 0; i < len(named) && errors.Is(err, errNoMetadata) && server.OAuth.Issuer != ""; i++ {
+			if at, fault := metadataOf(ctx, client, named[i], issuer); fault == nil { // the entry vouches for the pair
+				t.metadata, err = at, nil
+			}
+		}
 		if errors.Is(err, errNoMetadata) && server.OAuth.Issuer != "" && server.OAuth.AssumePKCE {
 			t.metadata, err = oldest(issuer), nil
 		}
@@ -262,10 +268,32 @@ func oldest(issuer string) (m metadata) {
 // counts only if it names that issuer itself. legacy: the server's origin stands in for an issuer,
 // and may name another one, which is then asked itself.
 func issuerAt(ctx context.Context, client *http.Client, issuer string, legacy bool) (metadata, error) {
-	u, err := url.Parse(issuer)
-	if err != nil || checkAddress(issuer) != nil {
-		return metadata{}, fmt.Errorf("authorization server %q: %w", shownText(issuer),
-			errors.Join(err, checkAddress(issuer)))
+	m, err := metadataOf(ctx, client, issuer, issuer)
+	var other *otherIssuerError
+	if !legacy || !errors.As(err, &other) {
+		return m, err
+	}
+	m, fault := issuerAt(ctx, client, other.named, false)
+	if errors.Is(fault, errNoMetadata) {
+		fault = err
+	}
+	return m, fault
+}
+
+// otherIssuerError says that the metadata of an authorization server names another issuer.
+type otherIssuerError struct{ place, named string }
+
+func (e *otherIssuerError) Error() string {
+	return fmt.Sprintf("%s is the metadata of another issuer, %q: if the documentation of the server says that this is "+
+		"right, set oauth: {issuer: %q} in its entry", secret.URL(e.place), shownText(e.named), shownText(e.named))
+}
+
+// metadataOf reads the metadata of the authorization server at an address, which has to name this issuer.
+func metadataOf(ctx context.Context, client *http.Client, address, issuer string) (metadata, error) {
+	u, err := url.Parse(address)
+	if err != nil || checkAddress(address) != nil {
+		return metadata{}, fmt.Errorf("authorization server %q: %w", shownText(address),
+			errors.Join(err, checkAddress(address)))
 	}
 	origin, path := u.Scheme+"://"+u.Host, strings.TrimSuffix(u.EscapedPath(), "/")
 	const oauth, openid = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
@@ -281,12 +309,10 @@ func issuerAt(ctx context.Context, client *http.Client, issuer string, legacy bo
 		case err != nil:
 		case sameIssuer(m.Issuer, issuer):
 			return m, nil
-		case legacy && m.Issuer != "":
-			return issuerAt(ctx, client, m.Issuer, false)
 		case m.Issuer == "":
 			err = fmt.Errorf("the metadata at %s names no issuer", secret.URL(place))
 		default:
-			err = fmt.Errorf("%s is the metadata of another issuer, %q", secret.URL(place), shownText(m.Issuer))
+			err = &otherIssuerError{place, m.Issuer}
 		}
 		if ctx.Err() != nil {
 			return m, ctx.Err()
@@ -295,14 +321,14 @@ func issuerAt(ctx context.Context, client *http.Client, issuer string, legacy bo
 			fault = err
 			break
 		}
-		if fault == nil || errors.Is(fault, errAbsent) {
+		if fault == nil || errors.Is(fault, errAbsent) || errors.As(err, new(*otherIssuerError)) {
 			fault = err
 		}
 	}
 	if errors.Is(fault, errAbsent) {
 		fault = errNoMetadata
 	}
-	return metadata{}, fmt.Errorf("authorization server %s: %w", hidden.Line(secret.URL(issuer)), fault)
+	return metadata{}, fmt.Errorf("authorization server %s: %w", hidden.Line(secret.URL(address)), fault)
 }
 
 // check refuses metadata that cannot be used safely.

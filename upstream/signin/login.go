@@ -247,7 +247,8 @@ func (a *attempt) identity(ctx context.Context) (Client, error) {
 	}
 	made, err := oauthex.RegisterClient(ctx, a.RegistrationEndpoint, meta, a.http)
 	if err != nil {
-		return Client{}, shown(err)
+		return Client{}, fmt.Errorf("%w; if it registers only clients that it knows, %s; or, if the server takes a "+
+			"fixed token, give that in headers of its entry", shown(err), a.byHand())
 	}
 	c := Client{ID: made.ClientID, Secret: made.ClientSecret, Method: meta.TokenEndpointAuthMethod, Redirect: redirect,
 		Until: made.ClientSecretExpiresAt, Scopes: scopes}

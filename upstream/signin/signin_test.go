@@ -66,6 +66,19 @@ func (w *world) login(t *testing.T, visit func(address string)) (signin.Grant, e
 	return l.Run(ctx)
 }
 
+// at makes an Intercept for one path of an authorization server.
+func at(path string, f http.HandlerFunc) func(*upstreamtest.AuthServer) {
+	return func(a *upstreamtest.AuthServer) {
+		a.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasPrefix(r.URL.Path, path) {
+				return false
+			}
+			f(w, r)
+			return true
+		}
+	}
+}
+
 // browse goes to an address as a browser does.
 func browse(t *testing.T, address string) {
 	t.Helper()

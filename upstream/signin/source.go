@@ -318,7 +318,12 @@ func (s *Source) refresh(ctx context.Context, g *Grant) error {
 	if err != nil {
 		return err
 	}
-	t, err := a.token(ctx, map[string]string{"grant_type": "refresh_token", "refresh_token": g.Refresh})
+	grant := map[string]string{"grant_type": "refresh_token", "refresh_token": g.Refresh}
+	t, err := a.token(ctx, grant)
+	if isRefused(err, "invalid_request", "invalid_scope") && len(g.Asked) > 0 { // Entra wants to be told the scope again
+		grant["scope"] = strings.Join(g.Asked, " ")
+		t, err = a.token(ctx, grant)
+	}
 	if said := (*refusal)(nil); errors.As(err, &said) && said.passes ||
 		isRefused(err, "temporarily_unavailable", "server_error", "slow_down") {
 		return fmt.Errorf("renew the sign-in: %w", err)

@@ -97,6 +97,7 @@ type Grant struct {
 	Since   time.Time `json:"since"`            // somebody signed in
 	Scopes  []string  `json:"scopes,omitempty"`
 	Wanted  []string  `json:"wanted,omitempty"` // scopes that the server has asked for since
+	Asked   []string  `json:"asked,omitempty"`  // scopes that the hub has asked for
 }
 
 // Open returns the store of a state directory. It makes no file before there is something to keep.

@@ -130,11 +130,11 @@ func (a *asker) token(ctx context.Context, grant map[string]string) (*oauth2.Tok
 
 // sender returns what sends requests for tokens.
 func (a *asker) sender() *http.Client {
-	if a.prover == nil {
-		return a.http
-	}
 	c := *a.http
-	c.Transport = proving{a.prover, a.tokenURL, c.Transport}
+	if a.prover != nil {
+		c.Transport = proving{a.prover, a.tokenURL, c.Transport}
+	}
+	c.Transport = tokenReader{c.Transport}
 	return &c
 }
 
@@ -157,12 +157,12 @@ func (a *asker) made(ctx context.Context, grant map[string]string) (*oauth2.Toke
 	return t, shown(err)
 }
 
-// usable returns t, if it is a token that the hub can use.
+// usable returns t, if it is a token that the hub can use. One of a type that nobody knows, such as
+// Slack's "user", is sent as a Bearer token.
 func (a *asker) usable(t *oauth2.Token) (*oauth2.Token, error) {
-	if !strings.EqualFold(t.Type(), "Bearer") && (a.prover == nil || !strings.EqualFold(t.Type(), typeDPoP)) {
-		return nil, fmt.Errorf("the authorization server made a token of type %q, and the hub takes Bearer tokens, "+
-			"or DPoP ones where it asks for them",
-			shownText(t.Type()))
+	if a.prover == nil && strings.EqualFold(t.Type(), typeDPoP) {
+		return nil, errors.New("the authorization server made a token that is bound to a key (DPoP), and the hub asked " +
+			"for none")
 	}
 	if strings.ContainsFunc(t.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, errors.New("the authorization server made a token that holds characters which no header can carry")
@@ -228,8 +228,11 @@ func (g *Grant) take(t *oauth2.Token, asked []string) {
 	if t.RefreshToken != "" {
 		g.Refresh = t.RefreshToken
 	}
+	if asked != nil {
+		g.Asked = asked
+	}
 	if scope, ok := t.Extra("scope").(string); ok && scope != "" {
-		g.Scopes = strings.Fields(scope)
+		g.Scopes = scopesIn(scope)
 	} else if asked != nil {
 		g.Scopes = asked // "OPTIONAL, if identical to the scope requested by the client"
 	}

@@ -20,6 +20,7 @@ import (
 // the fields before it serves.
 type AuthServer struct {
 	Issuer   string // its own address
+	Named    string // the address that the resource names; "" for Issuer
 	Resource string // of the protected resource; what tokens must be asked for
 	Lifetime time.Duration
 	Scopes   []string // that the resource wants
@@ -331,7 +332,7 @@ func (a *AuthServer) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := "http://" + r.Host
 		if strings.HasPrefix(r.URL.Path, "/.well-known/oauth-protected-resource") {
-			answer(w, http.StatusOK, map[string]any{"resource": a.Resource, "authorization_servers": []string{a.Issuer},
+			answer(w, http.StatusOK, map[string]any{"resource": a.Resource, "authorization_servers": []string{cmp.Or(a.Named, a.Issuer)},
 				"scopes_supported": a.Scopes})
 			return
 		}
