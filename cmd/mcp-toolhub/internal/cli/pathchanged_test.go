@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
@@ -43,11 +44,11 @@ func TestLinksMadeInABatch(t *testing.T) {
 		link := fmt.Sprintf("link%d", i)
 		got := w.batch(fmt.Sprintf(`{"calls":[{"id":"link","name":"code.run_command","arguments":{"argv":["ln","-s",%q,%q]}},`+
 			`{"id":"use","name":"mcp.s.%s","arguments":{"path":%q}}]}`, c.to, filepath.Join(root, link), c.tool, link+"/"+c.path))
-		want := "link succeeded; use denied,permission_denied"
-		if c.runs {
-			want = "link succeeded; use succeeded"
+		ends := []string{"link succeeded; use succeeded"}
+		if !c.runs { // the link may be there before the other call is judged for the first time
+			ends = []string{"link succeeded; use denied,permission_denied", "link succeeded; use blocked,policy_blocked"}
 		}
-		if got.ends() != want {
+		if !slices.Contains(ends, got.ends()) {
 			t.Errorf("%s: %s: %s", c.to, got.ends(), got.StructuredContent.Results[1].Result)
 		}
 	}
