@@ -72,6 +72,7 @@ type compiledPolicy struct {
 	all      []*compiledRule // in the order of sources, then of the file
 	version  string
 	refs     []string // version, as records name it
+	text     []byte   // of which version is the digest
 }
 
 // Compile returns an engine that decides by s. The error is a Problems.
@@ -139,7 +140,8 @@ func compilePolicy(s Settings) (*compiledPolicy, error) {
 		return nil, problems
 	}
 	next.arrange()
-	next.version = digestSettings(&s, next.all)
+	next.text = textOf(&s, next.all)
+	next.version = "sha256:" + tool.Digest(next.text)
 	next.refs = []string{"policy:" + next.version}
 	return next, nil
 }
@@ -157,15 +159,15 @@ func (s *compiledPolicy) arrange() {
 		func(c *compiledRule) bool { return c.Then == tool.Deny || c.Then == tool.Ask })
 }
 
-// digestSettings is Engine.Version.
-func digestSettings(s *Settings, rules []*compiledRule) string {
+// textOf is what Engine.Version is the digest of.
+func textOf(s *Settings, rules []*compiledRule) []byte {
 	type ruleOf struct {
-		Source Source
-		Rule   Rule
+		Source Source `json:"source"`
+		Rule   Rule   `json:"rule"`
 	}
 	all := struct {
-		Mode  Mode
-		Rules []ruleOf
+		Mode  Mode     `json:"mode"`
+		Rules []ruleOf `json:"rules"`
 	}{Mode: s.Mode}
 	for _, c := range rules {
 		r := c.Rule
@@ -176,7 +178,18 @@ func digestSettings(s *Settings, rules []*compiledRule) string {
 	if err != nil {
 		text = fmt.Append(nil, all) // cannot be: nothing in it but strings and numbers
 	}
-	return "sha256:" + tool.Digest(text)
+	return text
+}
+
+// InForce is the policy of the present version, for journals: policy_refs of decisions name it.
+func (e *Engine) InForce() tool.Standing { return e.current.Load() }
+
+// StandingKey implements tool.Standing.
+func (s *compiledPolicy) StandingKey() string { return s.refs[0] }
+
+// StandingRecords implements tool.Standing.
+func (s *compiledPolicy) StandingRecords() []tool.Record {
+	return []tool.Record{tool.PolicyRecord{Head: tool.HeadOf(tool.ObjectPolicy), Ref: s.refs[0], Policy: s.text}}
 }
 
 // Decide returns the decision about r, ready to be recorded. It always comes to one, so there is no error that a caller

@@ -109,6 +109,7 @@ const (
 	ObjectHook               Object = "tool_hook"
 	ObjectResultPersistence  Object = "tool_result_persistence"
 	ObjectTaskResult         Object = "tool_task_result" // none of the standard's
+	ObjectPolicy             Object = "tool_policy"      // none of the standard's
 )
 
 // Record is one of the standard's objects, ready to be encoded as one JSON object: a struct with a
@@ -173,7 +174,6 @@ type Invocation struct {
 	// what the caller says of itself; the standard has no member for it
 	Agent               *Agent             `json:"agent,omitempty"`
 	RuntimeRefs         []string           `json:"runtime_refs,omitempty"`
-	PolicyRefs          []string           `json:"policy_refs,omitempty"`
 	PermissionDecisions []DecisionID       `json:"permission_decision_refs,omitempty"`
 	HookRefs            []HookID           `json:"hook_refs,omitempty"`
 	StatusTransitions   []StatusTransition `json:"status_transitions,omitempty"`
@@ -340,6 +340,14 @@ type PermissionDecision struct {
 	// what the person says to the model, allowing
 	AcceptFeedback string     `json:"accept_feedback,omitempty"`
 	ExpiresAt      *time.Time `json:"expires_at,omitempty"` // of an ask: no answer until then denies
+}
+
+// PolicyRecord is a version of the policy: its mode and rules, which policy_refs of decisions name
+// by their digest. What people have answered is no part of it.
+type PolicyRecord struct {
+	Head
+	Ref    string          `json:"policy_ref"` // "policy:sha256:" and the digest of Policy
+	Policy json.RawMessage `json:"policy"`
 }
 
 // InputMutationRecord is the standard's tool_input_mutation.

@@ -57,8 +57,9 @@ func (c *exportCmd) linesOf(ctx context.Context, s store.Store) (func(line []byt
 		found := named[rawjson.Text(line, "key")]
 		records, _ := rawjson.Get(line, "records")
 		_ = rawjson.Elements(records, func(r []byte) bool {
-			found = found || named[rawjson.Text(r, "tool_id")] ||
-				rawjson.Text(r, "object") == string(tool.ObjectNamespace)
+			kind := tool.Object(rawjson.Text(r, "object"))
+			found = found || named[rawjson.Text(r, "tool_id")] || kind == tool.ObjectNamespace ||
+				kind == tool.ObjectPolicy
 			return !found
 		})
 		return found

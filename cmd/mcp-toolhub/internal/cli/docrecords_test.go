@@ -23,7 +23,7 @@ func TestRecordsPageHasAllKinds(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `((?:tool|deferred)_\\w+)` \\|").FindAllStringSubmatch(objects, -1) {
 		rows = append(rows, row[1])
 	}
-	for _, kind := range []tool.Object{tool.ObjectSurface, tool.ObjectDeferredRef, tool.ObjectEvent, tool.ObjectPermissionDecision,
+	for _, kind := range []tool.Object{tool.ObjectSurface, tool.ObjectPolicy, tool.ObjectDeferredRef, tool.ObjectEvent, tool.ObjectPermissionDecision,
 		tool.ObjectInputMutation, tool.ObjectHook, tool.ObjectProgress, tool.ObjectResultPersistence, tool.ObjectResult,
 		tool.ObjectInvocation, tool.ObjectTaskResult} {
 		want = append(want, string(kind))

@@ -125,6 +125,8 @@ type anyRecord struct {
 	Mutation      string                  `json:"mutation_id"`
 	Hook          string                  `json:"hook_id"`
 	Parent        string                  `json:"parent_invocation_id"`
+	Policy        string                  `json:"policy_ref"`
+	Policies      []string                `json:"policy_refs"`
 	Decisions     []string                `json:"permission_decision_refs"`
 	Hooks         []string                `json:"hook_refs"`
 	ModifiedBy    []string                `json:"modified_by"`
@@ -178,7 +180,7 @@ func (j *journalCheck) take(line json.RawMessage) {
 	}
 	refs := []string{string(r.Invocation), string(r.Surface), r.Parent, r.Closes, r.Data.Decision, r.Data.Closes, r.Data.Progress, r.Data.Result,
 		r.Data.Hook, r.Data.Surface}
-	for _, id := range []string{r.EventID, r.Decision, r.Progress, r.Mutation, r.Hook, r.Interface, r.Execution, r.Permission, r.Namespace} {
+	for _, id := range []string{r.EventID, r.Decision, r.Progress, r.Mutation, r.Hook, r.Interface, r.Execution, r.Permission, r.Namespace, r.Policy} {
 		j.ids[id] = true
 	}
 	if r.Object == tool.ObjectResult {
@@ -198,6 +200,9 @@ func (j *journalCheck) take(line json.RawMessage) {
 		j.ids[string(r.Surface)] = true
 		j.scopes[r.Surface], j.offered[r.Surface] = r.Scope, r.Tools
 		j.surface(line)
+	}
+	if r.Object == tool.ObjectPermissionDecision {
+		refs = append(refs, r.Policies...)
 	}
 	if r.Object == tool.ObjectInvocation {
 		j.ids[string(r.Invocation)] = true
@@ -445,7 +450,7 @@ func (c *callCheck) class(r *anyRecord, began bool) {
 	if r.Error != nil {
 		mustDecode(c.j.t, string(r.Error), &e)
 	}
-	if r.IsError != (e.Class != "") || r.IsError == (r.Status == tool.StatusSucceeded) {
+	if r.IsError != (e.Class != "") || r.IsError == (r.Status == tool.StatusSucceeded || r.Status == tool.StatusYielded && e.Class == "") {
 		c.j.wrong(c.last, "the result is %s, is_error is %v, the error is %q", r.Status, r.IsError, e.Class)
 	}
 	row := documentedClasses()[e.Class]

@@ -101,7 +101,8 @@ func (c *census) problems() (all []string) {
 			all = append(all, fmt.Sprintf("no journal has the %s %s: write a test that makes one", s.kind, s.name))
 		}
 	}
-	known := append(standard(), sighting{"object", "tool_input_mutation"}, sighting{"object", string(tool.ObjectTaskResult)})
+	known := append(standard(), sighting{"object", "tool_input_mutation"}, sighting{"object", string(tool.ObjectTaskResult)},
+		sighting{"object", string(tool.ObjectPolicy)})
 	for _, own := range []tool.EventType{tool.EventCancelRequested, tool.EventResultExpired, tool.EventResultNotPersisted, tool.EventInvocationErased} {
 		known = append(known, sighting{"event", string(own)}) // the hub's
 	}
@@ -162,7 +163,7 @@ func TestRecordsOfStories(t *testing.T) {
 		j.check()
 		for problem, line := range j.problems {
 			missing := strings.HasPrefix(problem, "no record has the id srf_") || strings.HasPrefix(problem, "no record has the id declaration of ") ||
-				strings.HasSuffix(problem, "nobody has run it")
+				strings.HasPrefix(problem, "no record has the id policy:") || strings.HasSuffix(problem, "nobody has run it")
 			if !missing {
 				t.Errorf("%s: %s\n%.1000s", filepath.Base(file), problem, line)
 			}

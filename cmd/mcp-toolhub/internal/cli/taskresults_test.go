@@ -160,7 +160,7 @@ func TestWhatTheResultOfATaskNamesIsTakenIn(t *testing.T) {
 				t.Errorf("report is not found: %s", found)
 			}
 			story := f.program("calls", "show", string(all[0].InvocationID))
-			for _, part := range []string{`(?m)^result +succeeded$`, `ms  artifact +ref_only`, `ms  task result +succeeded`, `(?m)^task result +succeeded$`,
+			for _, part := range []string{`(?m)^result +yielded$`, `ms  artifact +ref_only`, `ms  task result +succeeded`, `(?m)^task result +succeeded$`,
 				`(?m)^artifact +memo://a  version 1  text/x-memo  6 bytes`} {
 				if !regexp.MustCompile(part).MatchString(story) {
 					t.Errorf("no %s in\n%s", part, story)

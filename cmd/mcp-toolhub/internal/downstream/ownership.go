@@ -282,7 +282,7 @@ func (t *ownerships) tasks(p *peer, servers []string) (all []*ownership) {
 // Notifications about it wait until release is called, when the caller knows of it.
 func (t *ownerships) keepTask(p *peer, server string, o invoke.Outcome, token json.RawMessage) (task *ownership,
 	release func()) {
-	if o.Task == nil || o.Status != tool.StatusSucceeded {
+	if o.Task == nil || o.Status != tool.StatusYielded {
 		return nil, func() {}
 	}
 	b := ownership{ownedID: ownedID{server: server, connection: o.Task.Session, kind: taskID, id: o.Task.ID},

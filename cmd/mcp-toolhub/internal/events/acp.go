@@ -124,13 +124,15 @@ func (a *acp) message(e persist.Entry, ev *tool.Event, wanted bool) (json.RawMes
 				c.said, c.waits = p.Message, p.Status != tool.StatusRunning
 			}
 		}
-	case tool.ObjectResult:
+	case tool.ObjectResult, tool.ObjectTaskResult:
 		var r tool.Result
 		if json.Unmarshal(e.Object, &r) != nil || a.calls[r.InvocationID] == nil {
 			return nil, nil
 		}
 		c := a.calls[r.InvocationID]
-		delete(a.calls, r.InvocationID)
+		if !isTask(&r) {
+			delete(a.calls, r.InvocationID)
+		}
 		if wanted || c.ends {
 			return c.update(resultOf(&r, c))
 		}
@@ -264,11 +266,18 @@ func (a *acp) decided(object json.RawMessage) {
 	}
 }
 
-// resultOf is the last update of a call. Everything that the tool has not done counts as failed.
+// isTask reports whether the call has become a task, whose result comes later.
+func isTask(r *tool.Result) bool { return r.Status == tool.StatusYielded && r.Error == nil }
+
+// resultOf is the last update of a call, or of one that has become a task. Everything that the tool
+// has not done counts as failed.
 func resultOf(r *tool.Result, c *acpCall) toolCall {
 	u := toolCall{Status: acpFailed, Content: contentOf(r.Content)}
-	if r.Status == tool.StatusSucceeded {
+	switch {
+	case r.Status == tool.StatusSucceeded:
 		u.Status = acpCompleted
+	case isTask(r):
+		u.Status = acpInProgress
 	}
 	output := map[string]any{}
 	if len(r.Content) > 0 {

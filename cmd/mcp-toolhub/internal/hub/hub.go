@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -298,10 +299,21 @@ func (h *Hub) newSurfaces(first *Configured, key []byte) error {
 	return nil
 }
 
+// maxLeftOut bounds how many of the tools that its profile leaves out the record of a surface names.
+const maxLeftOut = 1000
+
 // describeSurface completes the record of a new surface.
 func (h *Hub) describeSurface(r *tool.SurfaceRecord) {
 	r.PolicyRefs = []string{"policy:" + h.Surfaces.Now().Gate.Engine().Version()}
 	r.RuntimeRefs = []string{"mcp-toolhub/" + Version()}
+	if profile, ok := strings.CutPrefix(r.Scope, "profile:"); ok {
+		left := h.Surfaces.leftOut(profile)
+		if more := len(left) - maxLeftOut; more > 0 {
+			left = append(left[:maxLeftOut], tool.Exclusion{Tool: "*", Code: left[0].Code,
+				Reason: fmt.Sprintf("profile %q: %d more tools", profile, more)})
+		}
+		r.ExcludedTools = append(r.ExcludedTools, left...)
+	}
 }
 
 // Close stops the servers and then the journal. kill cuts the polite part short.

@@ -100,18 +100,8 @@ func (m Model) Surface(profile string, caller tool.Actor) ([]control.Tool, error
 		}
 		all = append(all, control.Tool{ID: e.Tool, State: state, Why: e.Code + ": " + e.Reason, Server: e.Origin})
 	}
-	now := m.Surfaces.Now()
-	for _, p := range now.Settings.Profiles {
-		if p.Name != profile {
-			continue
-		}
-		for _, c := range m.Surfaces.catalogs(now) {
-			for _, t := range c.Tools {
-				if why := p.LeavesOut(c.Server, string(t.Name)); why != "" {
-					all = append(all, control.Tool{ID: string(t.Name), State: "excluded", Why: why, Server: c.Server})
-				}
-			}
-		}
+	for _, e := range m.Surfaces.leftOut(profile) {
+		all = append(all, control.Tool{ID: e.Tool, State: "excluded", Why: e.Reason, Server: e.Origin})
 	}
 	return all, nil
 }

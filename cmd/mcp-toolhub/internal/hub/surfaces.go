@@ -167,6 +167,25 @@ func (s *surfaces) catalogs(c *Configured) []tool.Catalog {
 	return append(c.Own.Catalogs(), s.group.Catalogs()...)
 }
 
+// leftOut returns the tools that a profile leaves out, and why.
+func (s *surfaces) leftOut(profile string) (all []tool.Exclusion) {
+	now := s.Now()
+	for _, p := range now.Settings.Profiles {
+		if p.Name != profile {
+			continue
+		}
+		for _, c := range s.catalogs(now) {
+			for _, t := range c.Tools {
+				if why := p.LeavesOut(c.Server, string(t.Name)); why != "" {
+					all = append(all, tool.Exclusion{Tool: string(t.Name), Origin: c.Server, Code: "not_in_profile",
+						Reason: why})
+				}
+			}
+		}
+	}
+	return all
+}
+
 // offer notes what is offered now: an approval holds for the tool that was asked about, and for no
 // later one of its name.
 func (s *surfaces) offer(c *Configured, catalogs []tool.Catalog) {

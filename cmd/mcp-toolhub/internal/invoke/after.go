@@ -65,7 +65,9 @@ func judge(inv *invocation, message string) {
 		inv.end.Summary = summaryOf(inv.outcome.Object)
 		return
 	}
-	inv.final = tool.StatusSucceeded
+	if inv.final = tool.StatusSucceeded; inv.outcome.Task != nil {
+		inv.final = tool.StatusYielded // how the task ends nobody knows yet
+	}
 }
 
 // mapFailure turns the failure into what the caller sees and the journal keeps.

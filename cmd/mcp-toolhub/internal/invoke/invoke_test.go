@@ -92,7 +92,7 @@ func (b *bench) records(t testing.TB) []map[string]any {
 	return all
 }
 
-// ofTool reports whether an object is one of those that declare a tool, which calls name.
+// ofTool reports whether an object is one of those that calls name: it declares a tool, or is a policy.
 func ofTool(object []byte) bool {
 	var o struct {
 		Object tool.Object    `json:"object"`
@@ -103,7 +103,7 @@ func ofTool(object []byte) bool {
 	}
 	switch o.Object {
 	case tool.ObjectNamespace, tool.ObjectDeclaration, tool.ObjectInterface, tool.ObjectExecutionProfile, tool.ObjectPermissionProfile,
-		tool.ObjectSchedulerPolicy:
+		tool.ObjectSchedulerPolicy, tool.ObjectPolicy:
 		return true
 	}
 	return o.Type == tool.EventToolDeclared

@@ -44,6 +44,7 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 	if err != nil {
 		return err
 	}
+	inv.record.Name(g.Engine().InForce())
 	d := g.Engine().Decide(ctx, r)
 	if inv.hooks != nil {
 		d = inv.hooks.decide(d)
