@@ -69,23 +69,14 @@ type attemptResult struct {
 	err     error           // of a forwarded request without a reply
 }
 
-// runningCall is an operation that its server works on, for a client that retries. It runs where
-// the request of its first attempt is served, and may outlive that: one attempt at a time is
-// attached to it, and none while it is suspended.
+// runningCall is an operation that its server works on, for a client that retries. One attempt at a
+// time is attached to it, and none while it is suspended.
 type runningCall struct {
 	invocation tool.InvocationID
 	cancel     context.CancelCauseFunc
-	suspend    func() bool // answers the first attempt with the open input requests, unless there are none or it cannot
-
-	turn      sync.Mutex // of suspend and end
-	suspended bool       // the first attempt was answered by suspend
-	ended     bool
-	asked     chan struct{} // holds one token when an input request may be open; nil until the server has asked
-	done      chan struct{} // closed when result is set; likewise
-	result    attemptResult
-
-	stop  func() bool // ends cancelWith of the first attempt
-	heard *openCall   // takes what the server says on the call's own stream, besides progress
+	asked      chan struct{} // holds one token when an input request may be open
+	done       chan struct{} // closed when result is set
+	result     attemptResult
 
 	mu      sync.Mutex
 	attempt *attempt // nil while suspended
@@ -115,40 +106,6 @@ func (r *runningCall) cancelWith(ctx context.Context) (stop func() bool) {
 	})
 }
 
-// end notes the result, and reports whether the first attempt has its answer already. If not,
-// nobody else will answer it.
-func (r *runningCall) end(result attemptResult) (suspended bool) {
-	r.turn.Lock()
-	defer r.turn.Unlock()
-	r.result, r.ended = result, true
-	if r.done != nil {
-		close(r.done)
-	}
-	if !r.suspended {
-		r.detach()
-	}
-	return r.suspended
-}
-
-// tell says that input requests are open: to the client of the first attempt, or to the retry that
-// waits. The channel is closed when the call has ended.
-func (r *runningCall) tell() (done <-chan struct{}) {
-	r.turn.Lock()
-	defer r.turn.Unlock()
-	if r.done == nil {
-		r.asked, r.done = make(chan struct{}, 1), make(chan struct{})
-		if r.ended {
-			close(r.done)
-		}
-	}
-	if !r.suspended && !r.ended {
-		r.suspended = r.suspend()
-	} else {
-		signal(r.asked)
-	}
-	return r.done
-}
-
 // ask implements tool.Asker. Each question waits until an attempt takes it to the client, and until
 // another one brings the answer.
 func (r *runningCall) ask(ctx context.Context, all []tool.Question) ([]tool.Answer, error) {
@@ -167,14 +124,14 @@ func (r *runningCall) ask(ctx context.Context, all []tool.Question) ([]tool.Answ
 	r.open = append(r.open, mine...)
 	r.mu.Unlock()
 	tool.Sent(all)
-	done := r.tell()
+	signal(r.asked)
 	answers := make([]tool.Answer, len(all))
 	for i, q := range mine {
 		select {
 		case answers[i] = <-q.answered:
 			continue
 		case <-ctx.Done():
-		case <-done:
+		case <-r.done:
 		}
 		r.mu.Lock()
 		r.open = slices.DeleteFunc(r.open, func(q *inputRequest) bool { return slices.Contains(mine, q) })

@@ -348,3 +348,20 @@ func TestProgressWaitsForNoClient(t *testing.T) {
 		t.Errorf("%d reports, the last one %s", n, r.got[n-1])
 	}
 }
+
+// A call that has ended twice does not end another one that has its id by now.
+func TestAnIdThatIsUsedAgainStaysInUse(t *testing.T) {
+	t.Parallel()
+	var calls inflight
+	id := json.RawMessage(`1`)
+	_, done, _ := calls.add(t.Context(), id)
+	done()
+	ctx, _, refusal := calls.add(t.Context(), id)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	done()
+	if !calls.cancel(json.RawMessage(`{"requestId":1}`)) || ctx.Err() == nil {
+		t.Error("the second call of the id cannot be cancelled")
+	}
+}

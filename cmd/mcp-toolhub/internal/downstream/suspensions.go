@@ -113,36 +113,27 @@ func (s *suspensions) endIfGone(a *attempt, requestState string) bool {
 	return true
 }
 
-// begin lets the server work on an attempt, and answers that with the result of the call. As soon
-// as the server asks something, the attempt is answered with that, and the call goes on here,
-// without its request.
+// begin lets the server work on an attempt, and answers that with the result of the call. The call
+// has a goroutine of its own, because its request may end first: with what the server asks.
 func (s *suspensions) begin(ctx context.Context, a *attempt) {
-	called, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // the request may end before the call does
-	r := &runningCall{attempt: a, least: a.peer.leastLevel(), invocation: a.invocation, cancel: cancel}
-	r.stop = r.cancelWith(ctx)
-	r.suspend = func() bool {
-		suspended := s.suspend(ctx, a, r, r.stop)
-		if suspended {
-			s.serving.Add(1) // the request that is served has one of its own, so Wait cannot have returned
-			a.reply.leave()
-		}
-		return suspended
-	}
-	r.heard = s.notifications.open(a.peer, a.server, r.say) // while it is suspended, too: the server works on it
-	defer r.cancel(nil)
-	defer r.stop()
-	result := s.runSafely(called, a, r)
-	r.heard.leave()
-	if r.end(result) {
-		s.serving.Done()
-		return
-	}
-	a.progress.flush()
-	s.conclude(ctx, a, result)
+	called, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	r := &runningCall{attempt: a, least: a.peer.leastLevel(), invocation: a.invocation, cancel: cancel,
+		asked: make(chan struct{}, 1), done: make(chan struct{})}
+	heard := s.notifications.open(a.peer, a.server, r.say) // while it is suspended, too: the server works on it
+	s.serving.Add(1)                                       // the request that is served has one of its own, so Wait cannot have returned
+	go func() {
+		defer s.serving.Done()
+		defer cancel(nil)
+		r.result = s.runSafely(called, a, r, heard)
+		heard.leave()
+		close(r.done)
+	}()
+	s.await(ctx, a, r)
 }
 
 // runSafely runs an attempt. A panic in it ends that call alone, as it does on a goroutine of net/http.
-func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall) (result attemptResult) {
+func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall,
+	heard *openCall) (result attemptResult) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.deps.Logger.Error("panic while a request was served", "panic", fmt.Sprint(p), "stack",
@@ -153,10 +144,10 @@ func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall)
 				Status: tool.StatusFailed, Err: err}}
 		}
 	}()
-	return a.op.run(ctx, a, link{r.ask, r.report, r.heard.notify, r.hears})
+	return a.op.run(ctx, a, link{r.ask, r.report, heard.notify, r.hears})
 }
 
-// await answers a retry with the result of the running call, or with an input request of its server.
+// await answers an attempt with the result of the running call, or with an input request of its server.
 func (s *suspensions) await(ctx context.Context, a *attempt, r *runningCall) {
 	stop := r.cancelWith(ctx)
 	defer stop()
