@@ -26,7 +26,6 @@ type listedItems struct {
 	length      int
 	name        func(i int) string // unlike that of every other one, and stable
 	declaration func(i int) json.RawMessage
-	surface     *tool.Surface // whose Listed these are, and nothing besides; nil for others
 }
 
 // listing returns the items of the list that method reads.
@@ -43,17 +42,15 @@ func (v *surfaceReader) listing(p *peer, method string, surface *tool.Surface) l
 	case methodTemplatesList:
 		return featureListing("resourceTemplates", f.Templates)
 	}
-	listed, whose := surface.Listed, surface
+	listed := surface.Listed
 	if !p.modern && p.caller != nil {
 		// On 2026-07-28 no list changes because of another request; before, a session has a list of its own.
 		p.caller.give(surface)
-		if besides := p.caller.listedBesides(surface); len(besides) > 0 {
-			listed, whose = slices.Concat(listed, besides), nil
-		}
+		listed = slices.Concat(listed, p.caller.listedBesides(surface))
 	} else {
 		surface.Give()
 	}
-	return listedItems{member: "tools", length: len(listed), surface: whose,
+	return listedItems{member: "tools", length: len(listed),
 		name:        func(i int) string { return string(listed[i].Tool.Name) },
 		declaration: func(i int) json.RawMessage { return v.declaration(p, listed[i]) }}
 }
@@ -86,8 +83,7 @@ func (v *surfaceReader) list(ctx context.Context, p *peer, m *jsonrpc.Message, r
 		return refusal
 	}
 	to := min(from+pageSize, l.length)
-	page := l.page(p.modern, from, to)
-	rest := []byte(nil)
+	page, rest := l.page(from, to), []byte(nil)
 	if to < l.length {
 		rest = append(append(rest, `,"nextCursor":`...), rawjson.Quote(l.cursorAfter(to-1))...)
 	}
@@ -97,21 +93,12 @@ func (v *surfaceReader) list(ctx context.Context, p *peer, m *jsonrpc.Message, r
 			ttl.Milliseconds(), scope,
 			mcp.MetaKeyServerInfo, v.serverInfo)
 	}
-	page.parts = append(page.parts, append(rest, '}'))
-	r.answer(page)
+	r.answer(pieces{parts: append(page, append(rest, '}'))})
 	return nil
 }
 
-// page returns the beginning of a result, with the items from one to before another. The whole list
-// of a surface is put together once. That of one which has several pages is not: who lists that
-// many tools would not want them in memory twice.
-func (l listedItems) page(modern bool, from, to int) pieces {
-	complete := l.surface != nil && from == 0 && to == l.length
-	if complete {
-		if text := l.surface.ListText(modern); text != nil {
-			return whole(text)
-		}
-	}
+// page returns the beginning of a result, with the items from one to before another.
+func (l listedItems) page(from, to int) [][]byte {
 	parts, comma := append(make([][]byte, 0, 2*(to-from)+3), []byte(`{"`+l.member+`":[`)), []byte(",")
 	for i := from; i < to; i++ {
 		if i > from {
@@ -119,13 +106,7 @@ func (l listedItems) page(modern bool, from, to int) pieces {
 		}
 		parts = append(parts, l.declaration(i))
 	}
-	out := pieces{parts: append(parts, []byte("]"))}
-	if !complete {
-		return out
-	}
-	text := out.joined()
-	l.surface.KeepListText(modern, text)
-	return whole(text)
+	return append(parts, []byte("]"))
 }
 
 // declaration returns the tool as this client can take it. Before 2026-07-28 an output schema describes an object, and

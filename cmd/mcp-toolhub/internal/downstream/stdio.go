@@ -39,6 +39,7 @@ type stdioDoor struct {
 	waiting   chan func()    // requests and notifications that have not begun, in the order of the wire
 	places    chan struct{}  // has one element for each request that is being served
 	line      tool.Line
+	greeted   chan struct{} // closed when initialize was answered
 	inputEnd  chan struct{} // closed when the client has sent its last message
 
 	mu           sync.Mutex
@@ -75,7 +76,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 		Ended: gone}
 	d := &stdioDoor{server: s, profile: profile, session: session,
 		caller: &caller{session: session, out: newOutbox(nil), view: profile},
-		out:    out, inputEnd: make(chan struct{}), places: make(chan struct{}, maxServed),
+		out:    out, greeted: make(chan struct{}), inputEnd: make(chan struct{}), places: make(chan struct{}, maxServed),
 		waiting: make(chan func(), maxNotes+maxInflight)}
 	if moved {
 		d.questions.series = rand.Text() + "-"
@@ -156,8 +157,12 @@ func (d *stdioDoor) part() {
 	}
 }
 
-// tell writes the notifications of the outbox.
+// tell writes the notifications of the outbox, behind the answer to initialize.
 func (d *stdioDoor) tell(ctx context.Context) {
+	select {
+	case <-d.greeted:
+	case <-ctx.Done():
+	}
 	for {
 		select {
 		case <-d.caller.out.wake:
@@ -401,8 +406,7 @@ func (d *stdioDoor) initialize(ctx context.Context, m *jsonrpc.Message, reply re
 	d.mu.Lock()
 	d.client, d.capabilities, d.initialized = client, capabilitiesOf(m), true
 	if d.leave == nil {
-		d.caller.out.hold()
-		defer d.caller.out.release()
+		defer close(d.greeted)
 		actor := stdioActor()
 		actor.Session, actor.Client = d.session.Key, d.client
 		d.leave = d.server.join(d.profile, actor, d.caller)
