@@ -64,9 +64,7 @@ type link struct {
 // attemptResult is the end of an operation, or the input that its server needs first.
 type attemptResult struct {
 	needs   json.RawMessage // a result of type input_required; nil where the operation has ended
-	outcome invoke.Outcome  // of a tools/call
-	reply   *tool.Reply     // of a forwarded request; nil where it has none
-	err     error           // of a forwarded request without a reply
+	outcome invoke.Outcome
 }
 
 // runningCall is an operation that its server works on, for a client that retries. One attempt at a

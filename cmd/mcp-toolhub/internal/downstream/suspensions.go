@@ -140,8 +140,7 @@ func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall,
 				string(debug.Stack()))
 			err := &tool.RPCError{Code: tool.CodeInternalError,
 				Message: "the hub failed while it handled this request; its log says where"}
-			result = attemptResult{err: err, outcome: invoke.Outcome{InvocationID: r.invocation,
-				Status: tool.StatusFailed, Err: err}}
+			result.outcome = invoke.Outcome{InvocationID: r.invocation, Status: tool.StatusFailed, Err: err}
 		}
 	}()
 	return a.op.run(ctx, a, link{r.ask, r.report, heard.notify, r.hears})

@@ -253,8 +253,8 @@ func (t *taskRequests) listOf(ctx context.Context, p *peer, server string, wante
 		}
 		if page == 0 {
 			// nil for what is no page
-			first, _ = t.forwarder.resultOf(ctx, p, answeredRequest{server: server, method: tool.MethodTaskList},
-				&reply)
+			first, _ = t.forwarder.resultOf(ctx, p, answeredRequest{server: server, method: tool.MethodTaskList,
+				revision: reply.Mapping.ProtocolVersion}, reply.Result)
 		}
 		tasks, _ := rawjson.Get(reply.Result, "tasks")
 		_ = rawjson.Elements(tasks, func(task []byte) bool {
