@@ -16,13 +16,13 @@ import (
 
 // attempt is one request of a client for an operation: the first, or on 2026-07-28 a retry that brings input.
 type attempt struct {
-	peer     *peer
-	op       operation
-	params   json.RawMessage // as the server gets them
-	server   string
-	reply    replier
-	progress progressQueue
-	retries  bool // the client takes a result of type input_required
+	peer    *peer
+	op      operation
+	params  json.RawMessage // as the server gets them
+	server  string
+	reply   replier
+	token   json.RawMessage // of progress; nil where the client takes none
+	retries bool            // the client takes a result of type input_required
 
 	requestState json.RawMessage // as the client sent it; nil where it sent none
 
@@ -76,13 +76,12 @@ type runningCall struct {
 	done       chan struct{} // closed when result is set
 	result     attemptResult
 
-	mu      sync.Mutex
-	attempt *attempt // nil while suspended
-	least   int      // level of the log messages that the latest attempt wants
-	kept    kept     // what the server has said while suspended
-	open    []*inputRequest
-	last    int
-	idle    []json.RawMessage // native ids of retries that have brought no answer, at most maxQuestions
+	notes callNotes // attached to the present attempt
+
+	mu   sync.Mutex
+	open []*inputRequest
+	last int
+	idle []json.RawMessage // native ids of retries that have brought no answer, at most maxQuestions
 }
 
 // inputRequest is a question that the client has not answered.
@@ -192,53 +191,4 @@ func (r *runningCall) inputRequests(a *attempt) json.RawMessage {
 		out = rawjson.AppendMember(out, q.key, append(request, '}'))
 	}
 	return append(out, '}')
-}
-
-// pass gives a notification to the attempt, or keeps it for the next one. r.mu is held.
-func (r *runningCall) pass(n note) {
-	switch {
-	case n.method == noteMessage && n.level < r.least:
-	case r.attempt == nil:
-		r.kept.add(n)
-	case n.method == noteProgress:
-		r.attempt.progress.take(tool.Progress{Params: n.params})
-	default:
-		r.attempt.progress.add(n)
-	}
-}
-
-// report passes progress on.
-func (r *runningCall) report(u tool.Progress) { r.say(note{method: noteProgress, params: u.Params}) }
-
-// say passes on what the server says of the call.
-func (r *runningCall) say(n note) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.pass(n)
-}
-
-// hears reports whether the attempt takes progress, if there is one.
-func (r *runningCall) hears() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.attempt == nil || r.attempt.progress.token != nil
-}
-
-// attach makes a the attempt. It gets what was kept first; lost says how much could not be kept.
-func (r *runningCall) attach(a *attempt) (lost int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	before := r.kept
-	r.attempt, r.least, r.kept = a, a.peer.leastLevel(), kept{}
-	for _, n := range before.waiting.All() {
-		r.pass(n)
-	}
-	return before.lost
-}
-
-// detach takes the attempt away: nothing more goes to it.
-func (r *runningCall) detach() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.attempt = nil
 }

@@ -56,7 +56,7 @@ func (f *forwarder) forward(ctx context.Context, p *peer, m *jsonrpc.Message, r 
 	takesInput := m.Method == methodPromptsGet || m.Method == methodResourcesRead
 	state, _ := m.Object.Get("requestState")
 	a := &attempt{peer: p, params: params, requestState: state, server: to.server, reply: r,
-		progress: progressQueue{replier: r, token: p.meta.token}, retries: p.modern && takesInput}
+		token: p.meta.token, retries: p.modern && takesInput}
 	op := &forwardedRequest{toolCall: toolCall{toolCalls: &toolCalls{deps: f.deps}}, forwarder: f, to: to,
 		request: tool.Request{
 			Server: to.server, Method: m.Method, Params: params, Meta: p.meta.onward, Hop: p.hop, Session: p.session,

@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -189,8 +190,7 @@ func (v *surfaceReader) cacheHints(p *peer, surface *tool.Surface, method string
 }
 
 const (
-	maxPersonalPages     = 100     // of one server's list for one caller
-	maxPersonalResources = 10_000  // in it
+	maxPersonalResources = 10_000  // of one server's list for one caller
 	maxPersonalBytes     = 8 << 20 // in it
 )
 
@@ -223,19 +223,15 @@ func (v *surfaceReader) personalResources(ctx context.Context, p *peer, f *tool.
 
 // resourcesOf lists the resources of one server. With an error it returns those of the pages before.
 func (v *surfaceReader) resourcesOf(ctx context.Context, p *peer, server string) (all []tool.Feature, err error) {
-	params, size, seen := json.RawMessage(`{}`), 0, []string{}
-	for range maxPersonalPages {
-		reply, err := v.deps.Servers.Forward(ctx, &tool.Request{Server: server, Method: methodResourcesList,
-			Params: params, Hop: p.hop,
-			Session: p.session})
-		if err != nil {
-			return all, err
+	size := 0
+	var bad error
+	err = v.pagesOf(ctx, p, server, methodResourcesList, func(page *tool.Reply) (more bool) {
+		if size += len(page.Result); size > maxPersonalBytes {
+			bad = fmt.Errorf("the list has more than %d bytes", maxPersonalBytes)
+			return false
 		}
-		if size += len(reply.Result); size > maxPersonalBytes {
-			return all, fmt.Errorf("the list has more than %d bytes", maxPersonalBytes)
-		}
-		resources, _ := rawjson.Get(reply.Result, "resources")
-		err = rawjson.Elements(resources, func(one []byte) bool {
+		resources, _ := rawjson.Get(page.Result, "resources")
+		bad = rawjson.Elements(resources, func(one []byte) bool {
 			uri, ok := rawjson.GetString(one, "uri")
 			if !ok || uri == "" {
 				return true
@@ -244,24 +240,40 @@ func (v *surfaceReader) resourcesOf(ctx context.Context, p *peer, server string)
 				Declaration: bytes.Clone(one)}
 			if !direct(p.profile) {
 				resource.Shown = v.deps.ResourceURI(server, uri)
-				if resource.Declaration, err = rawjson.Set(resource.Declaration, "uri",
-					rawjson.Quote(resource.Shown)); err != nil {
-					return false
-				}
+				// it was read a moment ago
+				resource.Declaration, _ = rawjson.Set(resource.Declaration, "uri", rawjson.Quote(resource.Shown))
 			}
 			all = append(all, resource)
 			return len(all) < maxPersonalResources
 		})
-		cursor, _ := rawjson.Get(reply.Result, "nextCursor")
-		next, more := rawjson.String(cursor)
-		if reply.Free != nil {
-			reply.Free()
+		return bad == nil && len(all) < maxPersonalResources
+	})
+	return all, cmp.Or(bad, err)
+}
+
+// maxPages bounds the pages of one server's list that are read for one client.
+const maxPages = 100
+
+// pagesOf gives read the pages of a server's list, until it returns false.
+func (v *surfaceReader) pagesOf(ctx context.Context, p *peer, server, method string,
+	read func(page *tool.Reply) (more bool)) error {
+	params, seen := json.RawMessage(`{}`), []string{}
+	for range maxPages {
+		page, err := v.deps.Servers.Forward(ctx, &tool.Request{Server: server, Method: method, Params: params,
+			Hop: p.hop, Session: p.session})
+		if err != nil {
+			return err
 		}
-		if err != nil || !more || next == "" || slices.Contains(seen, next) || len(all) >= maxPersonalResources {
-			return all, err
+		more := read(&page)
+		next, _ := rawjson.GetString(page.Result, "nextCursor")
+		if page.Free != nil {
+			page.Free()
+		}
+		if !more || next == "" || slices.Contains(seen, next) {
+			return nil
 		}
 		seen = append(seen, next)
 		params = fmt.Appendf(nil, `{"cursor":%s}`, rawjson.Quote(next))
 	}
-	return all, nil
+	return nil
 }

@@ -336,15 +336,16 @@ func (r *stuckReplier) notify(_ string, params json.RawMessage) {
 func TestProgressWaitsForNoClient(t *testing.T) {
 	t.Parallel()
 	r := &stuckReplier{read: make(chan struct{})}
-	q := &progressQueue{replier: r, token: json.RawMessage(`"t"`)}
-	report := q.report()
-	for i := range 2 * maxQueuedProgress {
+	q := &callNotes{}
+	q.attach(&attempt{peer: &peer{modern: true}, reply: r, token: json.RawMessage(`"t"`)})
+	report := q.report
+	for i := range 2 * maxQueued {
 		report(tool.Progress{Params: json.RawMessage(fmt.Sprintf(`{"progressToken":0,"progress":%d}`, i))})
 	}
 	close(r.read)
-	q.flush()
-	last := fmt.Sprintf(`{"progressToken":"t","progress":%d}`, 2*maxQueuedProgress-1)
-	if n := len(r.got); n < maxQueuedProgress || n > maxQueuedProgress+1 || r.got[n-1] != last {
+	q.detach()
+	last := fmt.Sprintf(`{"progressToken":"t","progress":%d}`, 2*maxQueued-1)
+	if n := len(r.got); n < maxQueued || n > maxQueued+1 || r.got[n-1] != last {
 		t.Errorf("%d reports, the last one %s", n, r.got[n-1])
 	}
 }

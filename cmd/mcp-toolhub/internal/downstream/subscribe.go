@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -209,16 +211,15 @@ const atOnce = 16
 
 // inParallel calls change for all subscriptions, and returns when that is done.
 func inParallel(all iter.Seq[*subscription], change func(*subscription)) {
-	var changing sync.WaitGroup
-	places := make(chan struct{}, atOnce)
+	var changing errgroup.Group
+	changing.SetLimit(atOnce)
 	for sub := range all {
-		places <- struct{}{}
-		changing.Go(func() {
-			defer func() { <-places }()
+		changing.Go(func() error {
 			change(sub)
+			return nil
 		})
 	}
-	changing.Wait()
+	_ = changing.Wait()
 }
 
 // makeAll subscribes to the resources that the policy lets the peer subscribe to. It returns what
