@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/queue"
@@ -144,7 +145,7 @@ func (q *callNotes) detach() {
 	for q.sending {
 		q.idle.Wait()
 	}
-	rest := q.waiting.All()
+	rest := slices.DeleteFunc(q.waiting.All(), func(n note) bool { return !q.wants(n) })
 	q.mu.Unlock()
 	for _, n := range rest {
 		to.notify(n)
