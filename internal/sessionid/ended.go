@@ -12,18 +12,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 )
 
 // The record has a directory for each caller, so that nobody pushes out what is recorded of others.
 // Each session that was ended is an empty file there, whose name begins with the session's
-// beginning. Of many sessions the oldest files are removed, and the file "before" says that all
-// sessions are over that began no later.
+// beginning. Of many sessions the oldest files are removed: so where there are maxEnded, all
+// sessions are over that began no later than the oldest of them.
 const (
-	maxEnded   = 10_000 // that are recorded of one caller
-	lookAfter  = 1_000  // sessions more, and the record is looked through
-	beforeName = "before"
+	maxEnded  = 10_000 // that are recorded of one caller
+	lookAfter = 1_000  // sessions more, and the record is looked through
 )
 
 func (b *Issuer) of(h Holder) string {
@@ -63,80 +60,37 @@ func (b *Issuer) End(s Session, h Holder) error {
 }
 
 func (b *Issuer) isEnded(s Session, h Holder) (bool, error) {
-	dir := b.of(h)
-	before, err := readBefore(dir)
-	if err != nil || s.Begun <= before {
-		return true, err
-	}
-	switch _, err := os.Lstat(filepath.Join(dir, s.file())); {
+	entries, err := os.ReadDir(b.of(h)) // by name, so the oldest first
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	case err != nil:
 		return true, fmt.Errorf("look whether a session is over: %w", err)
+	case len(entries) >= maxEnded && s.Begun <= begun(entries[0]):
+		return true, nil
 	}
-	return true, nil
-}
-
-// readBefore returns the latest beginning of the sessions that are no longer recorded one by one; 0 where all are.
-func readBefore(dir string) (int64, error) {
-	text, err := os.ReadFile(filepath.Join(dir, beforeName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("look whether a session is over: %w", err)
-	}
-	before, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("look whether a session is over: %w: remove %q", err, filepath.Join(dir, beforeName))
-	}
-	return before, nil
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == s.file() }), nil
 }
 
 // forget removes what need not be recorded any more: sessions that are too old to be taken up, and of each caller the
 // oldest beyond maxEnded. What cannot be removed is left for the next time.
 func (b *Issuer) forget() {
+	oldest := time.Now().Add(-Lifetime).Unix()
 	callers, _ := os.ReadDir(b.dir)
 	for _, caller := range callers {
-		if caller.IsDir() {
-			forgetOf(filepath.Join(b.dir, caller.Name()))
-		}
-	}
-}
-
-func forgetOf(dir string) {
-	entries, err := os.ReadDir(dir) // by name, so the oldest first
-	if err != nil {
-		return
-	}
-	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return begun(e) == 0 })
-	oldest := time.Now().Add(-Lifetime).Unix()
-	if extra := len(entries) - maxEnded; extra > 0 {
-		before := begun(entries[extra-1])
-		oldest = max(oldest, before+1)
-		if said, err := readBefore(dir); err == nil && before > said {
-			text := strconv.FormatInt(before, 10)
-			if statefile.Write(filepath.Join(dir, beforeName), []byte(text)) != nil {
-				return
+		dir := filepath.Join(b.dir, caller.Name())
+		entries, _ := os.ReadDir(dir)
+		for i, e := range entries {
+			if len(entries)-i > maxEnded || begun(e) < oldest {
+				_ = os.Remove(filepath.Join(dir, e.Name()))
 			}
-		}
-	}
-	for _, e := range entries {
-		if begun(e) < oldest {
-			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
 }
 
 // begun is the beginning of the session that a file stands for; 0 where it stands for none.
 func begun(e fs.DirEntry) int64 {
-	at, _, ok := strings.Cut(e.Name(), "-")
-	if !ok {
-		return 0
-	}
-	n, err := strconv.ParseInt(at, 10, 64)
-	if err != nil {
-		return 0
-	}
+	at, _, _ := strings.Cut(e.Name(), "-")
+	n, _ := strconv.ParseInt(at, 10, 64)
 	return n
 }

@@ -130,7 +130,7 @@ func TestEndedSessionsStayGone(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(b.of(ann), beforeName), []byte("broken"), 0o600); err != nil {
+	if err := errors.Join(os.RemoveAll(b.of(ann)), os.WriteFile(b.of(ann), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Resume(kept, ann); err == nil {

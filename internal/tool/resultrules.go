@@ -189,7 +189,7 @@ func (r *ResultRules) Cuts() bool {
 func (s *Surface) WithResults(r *ResultRules, key string) *Surface {
 	out := *s
 	out.Results, out.ResultsKey, out.ForClient = r, key, true
-	out.texts, out.record = new(listTexts), nil
+	out.record = nil
 	out.Digest = Digest([]byte(s.Digest + "\n" + key))
 	out.ID = SurfaceID("srf_" + out.Digest[:26])
 	listed := append([]Listed(nil), s.Listed...)

@@ -55,8 +55,7 @@ type Surface struct {
 	own      map[string]*Listed        // the hub's own tools
 	ownFirst bool                      // own goes before names
 	deferred map[Name]*Listed
-	given    *atomic.Bool // nil where nothing was split from it
-	texts    *listTexts
+	given    *atomic.Bool   // nil where nothing was split from it
 	record   *SurfaceRecord // nil: it has none
 	created  Event          // of record
 }
@@ -86,28 +85,6 @@ func (s *Surface) DeferredTokens() int {
 // It is called before others know of the surface.
 func (s *Surface) KeepRecord(r *SurfaceRecord, created Event) { s.record, s.created = r, created }
 
-// listTexts are texts of Listed: for clients of revisions before 2026-07-28, and for those of that revision.
-type listTexts [2]atomic.Pointer[[]byte]
-
-func (t *listTexts) of(modern bool) *atomic.Pointer[[]byte] {
-	if modern {
-		return &t[1]
-	}
-	return &t[0]
-}
-
-// ListText returns the text that KeepListText was given for clients of 2026-07-28, or for those of
-// revisions before; nil where there is none. Nobody changes it.
-func (s *Surface) ListText(modern bool) []byte {
-	if text := s.texts.of(modern).Load(); text != nil {
-		return *text
-	}
-	return nil
-}
-
-// KeepListText keeps the text of all of Listed as clients get it, so that it is put together once.
-func (s *Surface) KeepListText(modern bool, text []byte) { s.texts.of(modern).Store(&text) }
-
 // NewSurface returns the surface of listed, which it keeps. names maps every name that resolves (shown, canonical and
 // those of the other styles) to an index in listed; a name that stands for two tools is left out of it.
 func NewSurface(id SurfaceID, profile, style, digest string, listed []Listed, excluded []Exclusion,
@@ -127,7 +104,7 @@ func NewSurfaceNamed(id SurfaceID, profile, style, digest string, listed []Liste
 		return all
 	}
 	return &Surface{ID: id, Profile: profile, Style: style, Digest: digest, Listed: listed, Excluded: excluded,
-		names: sync.OnceValue(resolve), texts: new(listTexts)}
+		names: sync.OnceValue(resolve)}
 }
 
 // CodePolicyBlocked is the Exclusion.Code of tools that the policy leaves out.
@@ -137,7 +114,7 @@ const CodePolicyBlocked = "policy_blocked"
 // hidden says by canonical name what keeps each out: the reason stands in Excluded, which no client sees.
 func (s *Surface) Without(hidden map[Name]string, own ...*HubTool) *Surface {
 	out := *s
-	out.texts, out.record = new(listTexts), nil
+	out.record = nil
 	out.Listed = make([]Listed, 0, len(s.Listed))
 	out.Excluded = append([]Exclusion(nil), s.Excluded...)
 	out.withheld, out.full, out.hidden = make(map[Name]*Tool), s, hidden
@@ -228,7 +205,7 @@ func (s *Surface) With(split Split) *Surface {
 	out := *s
 	out.ID, out.Digest, out.Listed, out.Deferred = split.ID, split.Digest, split.Listed, split.Deferred
 	out.MaxTools = split.MaxTools
-	out.given, out.texts, out.record = new(atomic.Bool), new(listTexts), nil
+	out.given, out.record = new(atomic.Bool), nil
 	out.own, out.ownFirst, out.deferred = split.Own, split.OwnFirst, make(map[Name]*Listed, len(split.Deferred))
 	for i := range split.Deferred {
 		out.deferred[split.Deferred[i].Tool.Name] = &split.Deferred[i]

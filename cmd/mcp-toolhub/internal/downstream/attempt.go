@@ -16,13 +16,13 @@ import (
 
 // attempt is one request of a client for an operation: the first, or on 2026-07-28 a retry that brings input.
 type attempt struct {
-	peer     *peer
-	op       operation
-	params   json.RawMessage // as the server gets them
-	server   string
-	reply    replier
-	progress progressQueue
-	retries  bool // the client takes a result of type input_required
+	peer    *peer
+	op      operation
+	params  json.RawMessage // as the server gets them
+	server  string
+	reply   replier
+	token   json.RawMessage // of progress; nil where the client takes none
+	retries bool            // the client takes a result of type input_required
 
 	requestState json.RawMessage // as the client sent it; nil where it sent none
 
@@ -64,36 +64,24 @@ type link struct {
 // attemptResult is the end of an operation, or the input that its server needs first.
 type attemptResult struct {
 	needs   json.RawMessage // a result of type input_required; nil where the operation has ended
-	outcome invoke.Outcome  // of a tools/call
-	reply   *tool.Reply     // of a forwarded request; nil where it has none
-	err     error           // of a forwarded request without a reply
+	outcome invoke.Outcome
 }
 
-// runningCall is an operation that its server works on, for a client that retries. It runs where
-// the request of its first attempt is served, and may outlive that: one attempt at a time is
-// attached to it, and none while it is suspended.
+// runningCall is an operation that its server works on, for a client that retries. One attempt at a
+// time is attached to it, and none while it is suspended.
 type runningCall struct {
 	invocation tool.InvocationID
 	cancel     context.CancelCauseFunc
-	suspend    func() bool // answers the first attempt with the open input requests, unless there are none or it cannot
+	asked      chan struct{} // holds one token when an input request may be open
+	done       chan struct{} // closed when result is set
+	result     attemptResult
 
-	turn      sync.Mutex // of suspend and end
-	suspended bool       // the first attempt was answered by suspend
-	ended     bool
-	asked     chan struct{} // holds one token when an input request may be open; nil until the server has asked
-	done      chan struct{} // closed when result is set; likewise
-	result    attemptResult
+	notes callNotes // attached to the present attempt
 
-	stop  func() bool // ends cancelWith of the first attempt
-	heard *openCall   // takes what the server says on the call's own stream, besides progress
-
-	mu      sync.Mutex
-	attempt *attempt // nil while suspended
-	least   int      // level of the log messages that the latest attempt wants
-	kept    kept     // what the server has said while suspended
-	open    []*inputRequest
-	last    int
-	idle    []json.RawMessage // native ids of retries that have brought no answer, at most maxQuestions
+	mu   sync.Mutex
+	open []*inputRequest
+	last int
+	idle []json.RawMessage // native ids of retries that have brought no answer, at most maxQuestions
 }
 
 // inputRequest is a question that the client has not answered.
@@ -115,40 +103,6 @@ func (r *runningCall) cancelWith(ctx context.Context) (stop func() bool) {
 	})
 }
 
-// end notes the result, and reports whether the first attempt has its answer already. If not,
-// nobody else will answer it.
-func (r *runningCall) end(result attemptResult) (suspended bool) {
-	r.turn.Lock()
-	defer r.turn.Unlock()
-	r.result, r.ended = result, true
-	if r.done != nil {
-		close(r.done)
-	}
-	if !r.suspended {
-		r.detach()
-	}
-	return r.suspended
-}
-
-// tell says that input requests are open: to the client of the first attempt, or to the retry that
-// waits. The channel is closed when the call has ended.
-func (r *runningCall) tell() (done <-chan struct{}) {
-	r.turn.Lock()
-	defer r.turn.Unlock()
-	if r.done == nil {
-		r.asked, r.done = make(chan struct{}, 1), make(chan struct{})
-		if r.ended {
-			close(r.done)
-		}
-	}
-	if !r.suspended && !r.ended {
-		r.suspended = r.suspend()
-	} else {
-		signal(r.asked)
-	}
-	return r.done
-}
-
 // ask implements tool.Asker. Each question waits until an attempt takes it to the client, and until
 // another one brings the answer.
 func (r *runningCall) ask(ctx context.Context, all []tool.Question) ([]tool.Answer, error) {
@@ -167,14 +121,14 @@ func (r *runningCall) ask(ctx context.Context, all []tool.Question) ([]tool.Answ
 	r.open = append(r.open, mine...)
 	r.mu.Unlock()
 	tool.Sent(all)
-	done := r.tell()
+	signal(r.asked)
 	answers := make([]tool.Answer, len(all))
 	for i, q := range mine {
 		select {
 		case answers[i] = <-q.answered:
 			continue
 		case <-ctx.Done():
-		case <-done:
+		case <-r.done:
 		}
 		r.mu.Lock()
 		r.open = slices.DeleteFunc(r.open, func(q *inputRequest) bool { return slices.Contains(mine, q) })
@@ -237,53 +191,4 @@ func (r *runningCall) inputRequests(a *attempt) json.RawMessage {
 		out = rawjson.AppendMember(out, q.key, append(request, '}'))
 	}
 	return append(out, '}')
-}
-
-// pass gives a notification to the attempt, or keeps it for the next one. r.mu is held.
-func (r *runningCall) pass(n note) {
-	switch {
-	case n.method == noteMessage && n.level < r.least:
-	case r.attempt == nil:
-		r.kept.add(n)
-	case n.method == noteProgress:
-		r.attempt.progress.take(tool.Progress{Params: n.params})
-	default:
-		r.attempt.progress.add(n)
-	}
-}
-
-// report passes progress on.
-func (r *runningCall) report(u tool.Progress) { r.say(note{method: noteProgress, params: u.Params}) }
-
-// say passes on what the server says of the call.
-func (r *runningCall) say(n note) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.pass(n)
-}
-
-// hears reports whether the attempt takes progress, if there is one.
-func (r *runningCall) hears() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.attempt == nil || r.attempt.progress.token != nil
-}
-
-// attach makes a the attempt. It gets what was kept first; lost says how much could not be kept.
-func (r *runningCall) attach(a *attempt) (lost int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	before := r.kept
-	r.attempt, r.least, r.kept = a, a.peer.leastLevel(), kept{}
-	for _, n := range before.waiting.All() {
-		r.pass(n)
-	}
-	return before.lost
-}
-
-// detach takes the attempt away: nothing more goes to it.
-func (r *runningCall) detach() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.attempt = nil
 }

@@ -50,55 +50,50 @@ func (d *stdioDoor) receiveBatch(ctx context.Context, text []byte) {
 	d.mu.Unlock()
 	parts, err := splitBatch(text, version)
 	if err != nil {
-		_ = d.out.line(jsonrpc.ErrorText(nil, jsonrpc.InvalidRequest(err.Error())))
+		d.write(whole(jsonrpc.ErrorText(nil, jsonrpc.InvalidRequest(err.Error()))))
 		return
 	}
-	b := &batch{send: d.write, waiting: 1}
+	b := &batch{door: d, missing: 1}
 	for _, part := range parts {
 		m, refusal := parse(part)
 		switch {
 		case refusal != nil:
-			b.expect()(whole(jsonrpc.ErrorText(m.ID, refusal)))
+			b.expect().write(whole(jsonrpc.ErrorText(m.ID, refusal)))
 		case m.IsRequest() && m.Method != methodListen: // which has no end to wait for
 			d.dispatch(ctx, m, b.expect())
 		default:
-			d.dispatch(ctx, m, d.write)
+			d.dispatch(ctx, m, d)
 		}
 	}
-	b.done()
+	b.write(pieces{})
 }
 
 // batch gathers responses until none is missing.
 type batch struct {
-	send func(pieces) (written bool)
+	door *stdioDoor
 
 	mu      sync.Mutex
-	waiting int
+	missing int
 	answers []pieces
 }
 
-// expect returns the function that takes one more response. That is written later, with the others.
-func (b *batch) expect() func(pieces) (written bool) {
+// expect makes the batch wait for one response more.
+func (b *batch) expect() responses {
 	b.mu.Lock()
-	b.waiting++
-	b.mu.Unlock()
-	return func(text pieces) bool {
-		b.mu.Lock()
-		if text.parts != nil { // of a cancelled request
-			b.answers = append(b.answers, text)
-		}
-		b.mu.Unlock()
-		b.done()
-		return false
-	}
+	defer b.mu.Unlock()
+	b.missing++
+	return b
 }
 
-func (b *batch) done() {
+// write takes one response. It is written later, with the others.
+func (b *batch) write(text pieces) (written bool) {
 	b.mu.Lock()
-	b.waiting--
-	ready := b.waiting == 0 && len(b.answers) > 0
-	b.mu.Unlock()
-	if ready {
-		b.send(joinBatch(b.answers))
+	defer b.mu.Unlock()
+	if text.parts != nil {
+		b.answers = append(b.answers, text)
 	}
+	if b.missing--; b.missing == 0 && len(b.answers) > 0 {
+		b.door.write(joinBatch(b.answers))
+	}
+	return false
 }

@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/queue"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -93,7 +91,7 @@ func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r re
 		Via: to.via, SelectionRef: to.ref, Arrival: p.arrival,
 	}}
 	a := &attempt{peer: p, op: op, params: to.params, requestState: state, server: server, reply: r,
-		progress: progressQueue{replier: r, token: p.meta.token}, retries: p.modern}
+		token: p.meta.token, retries: p.modern}
 	op.call.Cut = a
 	if p.meta.batch != nil {
 		if op.call.Member, refusal = groupOf(p.meta.batch); refusal != nil {
@@ -173,7 +171,7 @@ func (c *toolCall) answer(ctx context.Context, a *attempt, result attemptResult)
 		r.refuse(labelledError(a.server, outcome.Err))
 		return
 	}
-	task, release := c.ownerships.keepTask(a.peer, a.server, outcome, a.progress.token)
+	task, release := c.ownerships.keepTask(a.peer, a.server, outcome, a.token)
 	defer release()
 	if outcome.Status == tool.StatusCanceled && ctx.Err() != nil && r.abandon(ctx) {
 		return
@@ -195,93 +193,6 @@ func (c *toolCall) answer(ctx context.Context, a *attempt, result attemptResult)
 	free := outcome.Free
 	outcome, result = invoke.Outcome{}, attemptResult{} // nothing holds the result but text
 	answerLarge(r, text, c.deps.Spool, free)
-}
-
-// progressQueue sends the notifications of a call before its result: progress under the client's
-// own token, and log messages. A client that does not read holds up its own answer only: not the
-// call, its limits, or its place at the server.
-type progressQueue struct {
-	replier replier
-	token   json.RawMessage
-
-	mu      sync.Mutex
-	waiting queue.Queue[note]
-	sending bool
-	closed  bool      // the result comes next
-	idle    sync.Cond // signalled when sending ends
-}
-
-// maxQueuedProgress bounds the reports that wait for a client; then the oldest are dropped.
-const maxQueuedProgress = 256
-
-// report returns a function that takes reports; nil where the client gave no token.
-func (q *progressQueue) report() func(tool.Progress) {
-	if q.token == nil {
-		return nil
-	}
-	return q.take
-}
-
-// take queues one report. Without a token it is dropped.
-func (q *progressQueue) take(u tool.Progress) {
-	if q.token == nil {
-		return
-	}
-	if params, err := rawjson.Set(u.Params, "progressToken", q.token); err == nil {
-		q.add(note{method: noteProgress, params: params})
-	}
-}
-
-// says returns a function that takes notifications of a call; log messages only from a level on.
-func (q *progressQueue) says(least int) func(note) {
-	return func(n note) {
-		if n.method != noteMessage || n.level >= least {
-			q.add(n)
-		}
-	}
-}
-
-// add takes one notification.
-func (q *progressQueue) add(n note) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
-		return
-	}
-	q.waiting.Put(n, queue.Bounds{Items: maxQueuedProgress})
-	if !q.sending {
-		q.sending, q.idle.L = true, &q.mu
-		go q.send()
-	}
-}
-
-func (q *progressQueue) send() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for next, ok := q.waiting.Next(); ok; next, ok = q.waiting.Next() {
-		q.mu.Unlock()
-		q.replier.notify(next.method, next.params)
-		q.mu.Lock()
-	}
-	q.sending = false
-	q.idle.Broadcast()
-}
-
-// sent waits until every report so far has been sent.
-func (q *progressQueue) sent() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for q.sending {
-		q.idle.Wait()
-	}
-}
-
-// flush waits until every report has been sent, and takes no more: nothing arrives after the answer.
-func (q *progressQueue) flush() {
-	q.mu.Lock()
-	q.closed = true
-	q.mu.Unlock()
-	q.sent()
 }
 
 // callTarget is the tool that a tools/call asks for.

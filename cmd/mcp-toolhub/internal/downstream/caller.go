@@ -231,21 +231,3 @@ func (c *caller) leastLevel() (level int, set bool) {
 	defer c.mu.Unlock()
 	return slices.Index(logLevels(), c.level), c.level != ""
 }
-
-// makeRoom takes ended subscriptions out of a full table. c.mu is held.
-func (c *caller) makeRoom() {
-	if len(c.subscriptions) < maxSubscriptions {
-		return
-	}
-	for uri, sub := range c.subscriptions {
-		select {
-		case sub.changing <- struct{}{}:
-			if !sub.made {
-				sub.gone = true
-				delete(c.subscriptions, uri)
-			}
-			sub.unlock()
-		default: // somebody is at it
-		}
-	}
-}

@@ -2,7 +2,6 @@ package downstream
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,7 +56,7 @@ func (f *forwarder) forward(ctx context.Context, p *peer, m *jsonrpc.Message, r 
 	takesInput := m.Method == methodPromptsGet || m.Method == methodResourcesRead
 	state, _ := m.Object.Get("requestState")
 	a := &attempt{peer: p, params: params, requestState: state, server: to.server, reply: r,
-		progress: progressQueue{replier: r, token: p.meta.token}, retries: p.modern && takesInput}
+		token: p.meta.token, retries: p.modern && takesInput}
 	op := &forwardedRequest{toolCall: toolCall{toolCalls: &toolCalls{deps: f.deps}}, forwarder: f, to: to,
 		request: tool.Request{
 			Server: to.server, Method: m.Method, Params: params, Meta: p.meta.onward, Hop: p.hop, Session: p.session,
@@ -137,7 +136,7 @@ func (f *forwardedRequest) identify(s *suspended.State) {
 func (f *forwardedRequest) run(ctx context.Context, a *attempt, l link) attemptResult {
 	if f.call.Request != nil {
 		f.retry = a.before != nil
-		return ofPipeline(f.toolCall.run(ctx, a, l))
+		return f.toolCall.run(ctx, a, l)
 	}
 	request := f.request
 	request.Params, request.Ask, request.Progress, request.Notify = a.params, l.ask, l.report, l.notify
@@ -146,7 +145,8 @@ func (f *forwardedRequest) run(ctx context.Context, a *attempt, l link) attemptR
 	if why := (*tool.Failure)(nil); err != nil && errors.As(context.Cause(ctx), &why) {
 		err = why
 	}
-	return attemptResult{reply: &reply, err: err}
+	return attemptResult{outcome: invoke.Outcome{Result: reply.Result, Free: reply.Free, Err: f.errorOf(err),
+		Revision: reply.Mapping.ProtocolVersion}}
 }
 
 // send sends the request on that the pipeline lets through.
@@ -170,47 +170,27 @@ func (f *forwardedRequest) send(ctx context.Context, e *tool.Execution) (tool.Re
 	return f.deps.Servers.Forward(ctx, &request)
 }
 
-// ofPipeline is the result of an attempt that the pipeline has run.
-func ofPipeline(r attemptResult) attemptResult {
-	o := &r.outcome
-	if r.reply = (&tool.Reply{Result: o.Result, Object: o.Object, Free: o.Free}); o.Err != nil {
-		r.err = o.Err
-	}
-	r.reply.Mapping.ProtocolVersion = o.Revision
-	return r
-}
-
-func (f *forwardedRequest) end(ctx context.Context, latest attemptResult, why error) attemptResult {
-	return ofPipeline(f.toolCall.end(ctx, latest, why))
-}
-
 func (f *forwardedRequest) answer(ctx context.Context, a *attempt, r attemptResult) {
-	reply, err := cmp.Or(r.reply, &tool.Reply{}), r.err
+	result, why := r.outcome.Result, r.outcome.Err
 	if r.needs != nil {
-		reply = &tool.Reply{Result: r.needs, NeedsInput: true, Mapping: reply.Mapping}
+		result = r.needs
+	} else {
+		a.peer.caller.remember(a.server, result)
 	}
-	var result json.RawMessage
-	if err == nil {
-		if !reply.NeedsInput {
-			a.peer.caller.remember(a.server, reply.Result)
-		}
+	if why == nil {
 		to := answeredRequest{server: a.server, method: f.request.Method, asked: f.to.from, native: f.to.to,
-			unknown: f.to.unknown,
-			task:    f.to.task}
-		result, err = f.resultOf(ctx, a.peer, to, reply)
-	}
-	if err != nil {
-		var rpc *tool.RPCError
-		if errors.As(err, &rpc) {
-			f.ownerships.elicitsFirst(a.peer, a.server, rpc)
-			err = labelledError(a.server, rpc)
+			unknown: f.to.unknown, revision: r.outcome.Revision, needsInput: r.needs != nil, task: f.to.task}
+		text, err := f.resultOf(ctx, a.peer, to, result)
+		if err == nil {
+			answerLarge(a.reply, whole(text), f.deps.Spool, r.outcome.Free)
+			return
 		}
-		if e := f.failed(ctx, a.reply, err); e != nil {
-			a.reply.refuse(e)
-		}
-		return
+		why = f.errorOf(err)
 	}
-	answerLarge(a.reply, whole(result), f.deps.Spool, reply.Free)
+	f.ownerships.elicitsFirst(a.peer, a.server, why)
+	if e := f.failed(ctx, a.reply, labelledError(a.server, why)); e != nil {
+		a.reply.refuse(e)
+	}
 }
 
 // answeredRequest is a request that a server has answered.
@@ -218,17 +198,19 @@ type answeredRequest struct {
 	server, method string
 	asked, native  string // name or URI of what it is about, as the client and as the server know it
 	unknown        bool   // the hub does not know the method
+	revision       string // of the protocol that the server speaks
+	needsInput     bool   // the server needs input first
 
 	task *invoke.Task // that it is about; nil for none
 }
 
 // resultOf returns a server's result as this client gets it.
-func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest, reply *tool.Reply) (json.RawMessage,
-	error) {
-	if !rawjson.IsObject(reply.Result) {
+func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest,
+	given json.RawMessage) (json.RawMessage, error) {
+	if !rawjson.IsObject(given) {
 		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: "the server's result is no JSON object"}
 	}
-	result, err := withoutHop(reply.Result)
+	result, err := withoutHop(given)
 	if err != nil {
 		return nil, fmt.Errorf("clean _meta of result: %w", err)
 	}
@@ -238,7 +220,7 @@ func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest, r
 		}
 	}
 	if !p.modern {
-		if !to.unknown && reply.Mapping.ProtocolVersion >= modernVersion {
+		if !to.unknown && to.revision >= modernVersion {
 			result, _, err = rawjson.Delete(result, "resultType")
 		}
 		return result, err
@@ -248,7 +230,7 @@ func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest, r
 			result, err = rawjson.Set(result, member, value)
 		}
 	}
-	if to.method == methodResourcesRead && !reply.NeedsInput {
+	if to.method == methodResourcesRead && !to.needsInput {
 		// Who may read it is this hub's affair, so that no cache may share it. For how long it is
 		// good, its server knows.
 		if ttl, _ := rawjson.Get(result, "ttlMs"); len(ttl) == 0 || ttl[0] < '0' || ttl[0] > '9' {
@@ -256,7 +238,7 @@ func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest, r
 		}
 		set("cacheScope", []byte(`"private"`))
 	}
-	if kind, ok := rawjson.Get(result, "resultType"); !ok || !to.unknown && !reply.NeedsInput && asksForInput(kind) {
+	if kind, ok := rawjson.Get(result, "resultType"); !ok || !to.unknown && !to.needsInput && asksForInput(kind) {
 		set("resultType", []byte(`"complete"`))
 	}
 	meta, metaErr := rawjson.Set(rawjson.GetObject(result, "_meta"), mcp.MetaKeyServerInfo, f.serverInfo)
@@ -270,9 +252,16 @@ func (f *forwarder) failed(ctx context.Context, r replier, err error) *tool.RPCE
 	if ctx.Err() != nil && r.abandon(ctx) {
 		return nil
 	}
+	return f.errorOf(err)
+}
+
+// errorOf returns err as a client gets it.
+func (f *forwarder) errorOf(err error) *tool.RPCError {
 	var rpc *tool.RPCError
 	var failure *tool.Failure
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &rpc):
 		return rpc
 	case errors.As(err, &failure):

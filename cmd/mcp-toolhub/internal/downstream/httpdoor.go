@@ -296,7 +296,7 @@ func (d *httpDoor) session(r *entry) (*httpSession, error) {
 func (d *httpDoor) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, reply *httpReply) {
 	if refusal := d.server.enter(p.actor, len(m.Text)); refusal != nil {
 		if d.server.isDraining() { // a proxy can send it to another hub
-			reply.out.Header().Set("Retry-After", "5") // seconds
+			reply.w.Header().Set("Retry-After", "5") // seconds
 			reply.finish(http.StatusServiceUnavailable, whole(jsonrpc.ErrorText(reply.id, refusal)))
 			return
 		}

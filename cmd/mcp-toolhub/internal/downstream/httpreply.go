@@ -1,11 +1,9 @@
 package downstream
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -37,16 +35,15 @@ type httpReply struct {
 	// none is taken
 	done func()
 	from *http.Request
-	out  http.ResponseWriter
 
 	mu     sync.Mutex
-	w      http.ResponseWriter // out, and nil once answered
+	w      http.ResponseWriter // nil once answered
 	stream bool
 	timer  *time.Timer
 }
 
 func newHTTPReply(w http.ResponseWriter, r *http.Request, id json.RawMessage, modern bool) *httpReply {
-	return &httpReply{id: id, modern: modern, inline: !accepted(r.Header).streamFirst, from: r, out: w, w: w}
+	return &httpReply{id: id, modern: modern, inline: !accepted(r.Header).streamFirst, from: r, w: w}
 }
 
 // retryAfter says how many milliseconds a client of the older revisions shall wait before it connects again, should the
@@ -126,61 +123,6 @@ func (r *httpReply) refuse(err *tool.RPCError) {
 
 // abandon implements replier: an HTTP request is always answered.
 func (r *httpReply) abandon(context.Context) bool { return false }
-
-// leave implements replier. The client may send its next request on the connection, which net/http
-// would not read before the handler returns: so it is given to the server anew.
-func (r *httpReply) leave() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	control := http.NewResponseController(r.out)
-	if control.Flush() != nil {
-		return
-	}
-	conn, buffered, err := control.Hijack()
-	if err != nil {
-		return // a connection that cannot be taken stays with the request
-	}
-	persists := r.from.ProtoAtLeast(1, 1)
-	if r.stream && persists { // it is chunked
-		_ = conn.SetWriteDeadline(time.Now().Add(progressWithin))
-		_, _ = io.WriteString(conn, "0\r\n\r\n")
-		_ = conn.SetWriteDeadline(time.Time{})
-	}
-	next := &oneConn{conn: conn}
-	if server, ok := r.from.Context().Value(http.ServerContextKey).(*http.Server); ok && persists && !r.from.Close {
-		rest, _ := buffered.Peek(buffered.Reader.Buffered())
-		next.conn = readAgain{conn, io.MultiReader(bytes.NewReader(bytes.Clone(rest)), conn)}
-		_ = server.Serve(next) // returns when it has the connection, or wants none any more
-	}
-	if !next.accepted {
-		_ = conn.Close()
-	}
-}
-
-// oneConn is a net.Listener with one connection.
-type oneConn struct {
-	conn     net.Conn
-	accepted bool
-}
-
-func (l *oneConn) Accept() (net.Conn, error) {
-	if l.accepted {
-		return nil, net.ErrClosed
-	}
-	l.accepted = true
-	return l.conn, nil
-}
-
-func (*oneConn) Close() error     { return nil } // the connection lives on
-func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
-
-// readAgain is a connection of which something was read before.
-type readAgain struct {
-	net.Conn
-	all io.Reader // what was read, and what comes
-}
-
-func (c readAgain) Read(p []byte) (int, error) { return c.all.Read(p) }
 
 // statusOf returns the HTTP status that 2026-07-28 wants for an error of the protocol.
 func statusOf(code int64) int {

@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -26,7 +27,6 @@ type listedItems struct {
 	length      int
 	name        func(i int) string // unlike that of every other one, and stable
 	declaration func(i int) json.RawMessage
-	surface     *tool.Surface // whose Listed these are, and nothing besides; nil for others
 }
 
 // listing returns the items of the list that method reads.
@@ -43,17 +43,15 @@ func (v *surfaceReader) listing(p *peer, method string, surface *tool.Surface) l
 	case methodTemplatesList:
 		return featureListing("resourceTemplates", f.Templates)
 	}
-	listed, whose := surface.Listed, surface
+	listed := surface.Listed
 	if !p.modern && p.caller != nil {
 		// On 2026-07-28 no list changes because of another request; before, a session has a list of its own.
 		p.caller.give(surface)
-		if besides := p.caller.listedBesides(surface); len(besides) > 0 {
-			listed, whose = slices.Concat(listed, besides), nil
-		}
+		listed = slices.Concat(listed, p.caller.listedBesides(surface))
 	} else {
 		surface.Give()
 	}
-	return listedItems{member: "tools", length: len(listed), surface: whose,
+	return listedItems{member: "tools", length: len(listed),
 		name:        func(i int) string { return string(listed[i].Tool.Name) },
 		declaration: func(i int) json.RawMessage { return v.declaration(p, listed[i]) }}
 }
@@ -86,8 +84,7 @@ func (v *surfaceReader) list(ctx context.Context, p *peer, m *jsonrpc.Message, r
 		return refusal
 	}
 	to := min(from+pageSize, l.length)
-	page := l.page(p.modern, from, to)
-	rest := []byte(nil)
+	page, rest := l.page(from, to), []byte(nil)
 	if to < l.length {
 		rest = append(append(rest, `,"nextCursor":`...), rawjson.Quote(l.cursorAfter(to-1))...)
 	}
@@ -97,21 +94,12 @@ func (v *surfaceReader) list(ctx context.Context, p *peer, m *jsonrpc.Message, r
 			ttl.Milliseconds(), scope,
 			mcp.MetaKeyServerInfo, v.serverInfo)
 	}
-	page.parts = append(page.parts, append(rest, '}'))
-	r.answer(page)
+	r.answer(pieces{parts: append(page, append(rest, '}'))})
 	return nil
 }
 
-// page returns the beginning of a result, with the items from one to before another. The whole list
-// of a surface is put together once. That of one which has several pages is not: who lists that
-// many tools would not want them in memory twice.
-func (l listedItems) page(modern bool, from, to int) pieces {
-	complete := l.surface != nil && from == 0 && to == l.length
-	if complete {
-		if text := l.surface.ListText(modern); text != nil {
-			return whole(text)
-		}
-	}
+// page returns the beginning of a result, with the items from one to before another.
+func (l listedItems) page(from, to int) [][]byte {
 	parts, comma := append(make([][]byte, 0, 2*(to-from)+3), []byte(`{"`+l.member+`":[`)), []byte(",")
 	for i := from; i < to; i++ {
 		if i > from {
@@ -119,13 +107,7 @@ func (l listedItems) page(modern bool, from, to int) pieces {
 		}
 		parts = append(parts, l.declaration(i))
 	}
-	out := pieces{parts: append(parts, []byte("]"))}
-	if !complete {
-		return out
-	}
-	text := out.joined()
-	l.surface.KeepListText(modern, text)
-	return whole(text)
+	return append(parts, []byte("]"))
 }
 
 // declaration returns the tool as this client can take it. Before 2026-07-28 an output schema describes an object, and
@@ -208,8 +190,7 @@ func (v *surfaceReader) cacheHints(p *peer, surface *tool.Surface, method string
 }
 
 const (
-	maxPersonalPages     = 100     // of one server's list for one caller
-	maxPersonalResources = 10_000  // in it
+	maxPersonalResources = 10_000  // of one server's list for one caller
 	maxPersonalBytes     = 8 << 20 // in it
 )
 
@@ -242,19 +223,15 @@ func (v *surfaceReader) personalResources(ctx context.Context, p *peer, f *tool.
 
 // resourcesOf lists the resources of one server. With an error it returns those of the pages before.
 func (v *surfaceReader) resourcesOf(ctx context.Context, p *peer, server string) (all []tool.Feature, err error) {
-	params, size, seen := json.RawMessage(`{}`), 0, []string{}
-	for range maxPersonalPages {
-		reply, err := v.deps.Servers.Forward(ctx, &tool.Request{Server: server, Method: methodResourcesList,
-			Params: params, Hop: p.hop,
-			Session: p.session})
-		if err != nil {
-			return all, err
+	size := 0
+	var bad error
+	err = v.pagesOf(ctx, p, server, methodResourcesList, func(page *tool.Reply) (more bool) {
+		if size += len(page.Result); size > maxPersonalBytes {
+			bad = fmt.Errorf("the list has more than %d bytes", maxPersonalBytes)
+			return false
 		}
-		if size += len(reply.Result); size > maxPersonalBytes {
-			return all, fmt.Errorf("the list has more than %d bytes", maxPersonalBytes)
-		}
-		resources, _ := rawjson.Get(reply.Result, "resources")
-		err = rawjson.Elements(resources, func(one []byte) bool {
+		resources, _ := rawjson.Get(page.Result, "resources")
+		bad = rawjson.Elements(resources, func(one []byte) bool {
 			uri, ok := rawjson.GetString(one, "uri")
 			if !ok || uri == "" {
 				return true
@@ -263,24 +240,40 @@ func (v *surfaceReader) resourcesOf(ctx context.Context, p *peer, server string)
 				Declaration: bytes.Clone(one)}
 			if !direct(p.profile) {
 				resource.Shown = v.deps.ResourceURI(server, uri)
-				if resource.Declaration, err = rawjson.Set(resource.Declaration, "uri",
-					rawjson.Quote(resource.Shown)); err != nil {
-					return false
-				}
+				// it was read a moment ago
+				resource.Declaration, _ = rawjson.Set(resource.Declaration, "uri", rawjson.Quote(resource.Shown))
 			}
 			all = append(all, resource)
 			return len(all) < maxPersonalResources
 		})
-		cursor, _ := rawjson.Get(reply.Result, "nextCursor")
-		next, more := rawjson.String(cursor)
-		if reply.Free != nil {
-			reply.Free()
+		return bad == nil && len(all) < maxPersonalResources
+	})
+	return all, cmp.Or(bad, err)
+}
+
+// maxPages bounds the pages of one server's list that are read for one client.
+const maxPages = 100
+
+// pagesOf gives read the pages of a server's list, until it returns false.
+func (v *surfaceReader) pagesOf(ctx context.Context, p *peer, server, method string,
+	read func(page *tool.Reply) (more bool)) error {
+	params, seen := json.RawMessage(`{}`), []string{}
+	for range maxPages {
+		page, err := v.deps.Servers.Forward(ctx, &tool.Request{Server: server, Method: method, Params: params,
+			Hop: p.hop, Session: p.session})
+		if err != nil {
+			return err
 		}
-		if err != nil || !more || next == "" || slices.Contains(seen, next) || len(all) >= maxPersonalResources {
-			return all, err
+		more := read(&page)
+		next, _ := rawjson.GetString(page.Result, "nextCursor")
+		if page.Free != nil {
+			page.Free()
+		}
+		if !more || next == "" || slices.Contains(seen, next) {
+			return nil
 		}
 		seen = append(seen, next)
 		params = fmt.Appendf(nil, `{"cursor":%s}`, rawjson.Quote(next))
 	}
-	return all, nil
+	return nil
 }

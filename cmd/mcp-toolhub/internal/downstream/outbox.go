@@ -31,7 +31,6 @@ type outbox struct {
 
 	mu      sync.Mutex
 	waiting queue.Queue[note]
-	held    bool // nothing is passed on yet
 }
 
 // maxOutbox and maxOutboxBytes bound the notifications without a key. The oldest are dropped.
@@ -46,21 +45,6 @@ func (o *outbox) put(n note) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.waiting.Put(n, queue.Bounds{Items: maxOutbox, Bytes: maxOutboxBytes})
-	signal(o.wake)
-}
-
-// hold keeps everything in the outbox until release.
-func (o *outbox) hold() {
-	o.mu.Lock()
-	o.held = true
-	o.mu.Unlock()
-}
-
-// release ends hold.
-func (o *outbox) release() {
-	o.mu.Lock()
-	o.held = false
-	o.mu.Unlock()
 	signal(o.wake)
 }
 
@@ -82,10 +66,6 @@ func (o *outbox) drain(send func(method string, params json.RawMessage), stop <-
 		default:
 		}
 		o.mu.Lock()
-		if o.held {
-			o.mu.Unlock()
-			return
-		}
 		n, ok := o.waiting.Next()
 		o.mu.Unlock()
 		if !ok {

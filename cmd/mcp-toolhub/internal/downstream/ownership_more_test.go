@@ -93,7 +93,6 @@ type said struct {
 func (r *said) answer(result pieces) bool                  { r.text = string(result.joined()); return true }
 func (r *said) refuse(err *tool.RPCError)                  { r.text = err.Error() }
 func (r *said) abandon(context.Context) (withoutWord bool) { return false }
-func (r *said) leave()                                     {}
 
 // TestTaskListsWaitForNobody holds that servers which do not answer cost a list of tasks their own,
 // and all of them together no more time than one.

@@ -61,9 +61,6 @@ type replier interface {
 	// somebody else has ended it, as the cause of ctx says, and where the wire wants an answer all
 	// the same.
 	abandon(ctx context.Context) bool
-
-	// leave frees what the request holds beside its goroutine, once it was answered: its call goes on for long.
-	leave()
 }
 
 // requestMeta is what the hub reads in a request's _meta, and what of it travels on. Members that are absent are nil.

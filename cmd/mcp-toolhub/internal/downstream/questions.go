@@ -126,7 +126,7 @@ type clientAsker struct {
 	peer       *peer
 	wire       replier
 	server     string // that asks
-	before     func() // waits until earlier notifications have left
+	notes      *callNotes
 
 	mu     sync.Mutex
 	closed bool
@@ -164,7 +164,7 @@ func (a *clientAsker) ask(ctx context.Context, all []tool.Question) ([]tool.Answ
 	a.asking.Add(1)
 	a.mu.Unlock()
 	defer a.asking.Done()
-	a.before()
+	a.notes.sent()
 	answers, waiting := make([]tool.Answer, len(all)), make([]sentQuestion, len(all))
 	for i, question := range all {
 		waiting[i], answers[i].Err = a.send(question)

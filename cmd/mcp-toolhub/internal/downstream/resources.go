@@ -155,7 +155,7 @@ func (f *forwarder) readStored(ctx context.Context, p *peer, m *jsonrpc.Message,
 	}
 	defer free()
 	const before = `{"contents":[`
-	around, err := f.resultOf(ctx, p, answeredRequest{method: m.Method}, &tool.Reply{Result: []byte(before + "]}")})
+	around, err := f.resultOf(ctx, p, answeredRequest{method: m.Method}, []byte(before+"]}"))
 	if err != nil {
 		return f.failed(ctx, r, err)
 	}

@@ -1,7 +1,6 @@
 package downstream
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -30,18 +29,17 @@ type stdioDoor struct {
 	session tool.Session // of the one client, on every revision
 	caller  *caller
 
-	out     *lineWriter
-	single  func(pieces) (written bool) // write, made once
-	backlog *backlog
-	closed  chan struct{} // when the door is closed, or the client cannot be written to
-	close   func()        // closes that
+	writing sync.Mutex
+	out     io.Writer
+	broken  bool // a write has failed: the client is gone
 
 	inflight  inflight
 	questions questions
-	lanes     sync.WaitGroup // lane requests of this client
-	workers   workers        // serve them
-	sequel    sequel
+	lanes     sync.WaitGroup // what is in waiting, or runs
+	waiting   chan func()    // requests and notifications that have not begun, in the order of the wire
+	places    chan struct{}  // has one element for each request that is being served
 	line      tool.Line
+	greeted   chan struct{} // closed when initialize was answered
 	inputEnd  chan struct{} // closed when the client has sent its last message
 
 	mu           sync.Mutex
@@ -50,6 +48,19 @@ type stdioDoor struct {
 	initialized  bool            // the client has been answered
 	leave        func()          // ends what initialize has begun; nil before it
 }
+
+const (
+	// maxServed bounds how many calls of a client on a pipe are served at the same time, up to when
+	// the client has the answer. Others wait; what the client says besides (answers, cancellations)
+	// does not.
+	maxServed = 128
+
+	// maxNotes bounds what may wait when a notification comes that is to be passed on.
+	maxNotes = 1000
+
+	// passOnWithin bounds how long what follows such a notification waits for it.
+	passOnWithin = 10 * time.Second
+)
 
 // ServeStdio serves the client on in and out, with the surface of profile, until in ends or ctx is
 // done. When in ends, the calls that were read are answered first. A client that closes its end is
@@ -64,17 +75,12 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Person: tool.Local,
 		Ended: gone}
 	d := &stdioDoor{server: s, profile: profile, session: session,
-		caller:  &caller{session: session, out: newOutbox(nil), view: profile},
-		backlog: newBacklog(), inputEnd: make(chan struct{}), workers: newWorkers(), closed: make(chan struct{})}
-	d.close = sync.OnceFunc(func() { close(d.closed) })
+		caller: &caller{session: session, out: newOutbox(nil), view: profile},
+		out:    out, greeted: make(chan struct{}), inputEnd: make(chan struct{}), places: make(chan struct{}, maxServed),
+		waiting: make(chan func(), maxNotes+maxInflight)}
 	if moved {
 		d.questions.series = rand.Text() + "-"
 	}
-	d.single = d.write
-	d.out = newLineWriter(out, d.backlog, func() {
-		d.inflight.cancelAll(goneClient())
-		d.close()
-	})
 	defer s.sessionEnded(session.Key)
 	hub := ctx
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(hub))
@@ -84,8 +90,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	ended := make(chan error, 1)
 	go func() { ended <- d.readAll(ctx, in) }()
 	var err error
+	go d.beginAll()
 	var telling sync.WaitGroup
-	telling.Go(d.tell)
+	telling.Go(func() { d.tell(ctx) })
 	select {
 	case err = <-ended:
 		cause := goneClient()
@@ -101,10 +108,11 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	}
 	cancel(goneClient())
 	s.suspensions.endOf(session.Key, causeOf(ctx))
-	d.settle()
-	d.close()
 	select {
-	case <-finished(telling.Wait):
+	case <-finished(func() {
+		d.lanes.Wait() // calls that were cut off answer so
+		telling.Wait()
+	}):
 	case <-time.After(closeWithin): // the client does not read
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -149,15 +157,19 @@ func (d *stdioDoor) part() {
 	}
 }
 
-// tell writes the notifications of the outbox.
-func (d *stdioDoor) tell() {
+// tell writes the notifications of the outbox, behind the answer to initialize.
+func (d *stdioDoor) tell(ctx context.Context) {
+	select {
+	case <-d.greeted:
+	case <-ctx.Done():
+	}
 	for {
 		select {
 		case <-d.caller.out.wake:
 			d.caller.out.drain(func(method string, params json.RawMessage) {
-				_ = d.out.line(jsonrpc.NotificationText(method, params)) // a client that is gone is noticed by the door
-			}, d.closed)
-		case <-d.closed:
+				d.write(whole(jsonrpc.NotificationText(method, params)))
+			}, ctx.Done())
+		case <-ctx.Done():
 			return
 		}
 	}
@@ -171,7 +183,6 @@ func (d *stdioDoor) readAll(ctx context.Context, in io.Reader) error {
 	// The limit in force when the line comes counts, so it is asked for each time.
 	r := jsonrpc.NewLineReader(in, func() int { return int(d.server.cfg().MaxMessageBytes) }, nil)
 	for {
-		d.backlog.wait(ctx.Done(), d.closed)
 		line, err := r.Next()
 		if large := (*jsonrpc.TooLarge)(nil); errors.As(err, &large) {
 			d.refuseLong(large)
@@ -198,9 +209,9 @@ func (d *stdioDoor) refuseLong(large *jsonrpc.TooLarge) {
 	d.server.deps.Logger.Warn("a client's message was refused: it is over a limit", "limit",
 		"hub.limits.client_message",
 		"bytes", large.Limit)
-	_ = d.out.line(jsonrpc.ErrorText(id,
+	d.write(whole(jsonrpc.ErrorText(id,
 		jsonrpc.InvalidRequest(fmt.Sprintf("the message has more than %d bytes (hub.limits.client_message): "+
-			"send less, or raise that in the hub's config", large.Limit))))
+			"send less, or raise that in the hub's config", large.Limit)))))
 }
 
 // receive takes in one line: a message, or on the revisions that allow it a batch of them.
@@ -211,19 +222,41 @@ func (d *stdioDoor) receive(ctx context.Context, line []byte) {
 	}
 	m, refusal := parse(line)
 	if refusal != nil {
-		_ = d.out.line(jsonrpc.ErrorText(m.ID, refusal))
+		d.write(whole(jsonrpc.ErrorText(m.ID, refusal)))
 		return
 	}
-	d.dispatch(ctx, m, d.single)
+	d.dispatch(ctx, m, d)
 }
 
-// write sends the response to a single request; one without parts is the response to a cancelled one.
+// responses takes the response to a request; one without parts is the response to a cancelled one.
+// It reports whether that was written.
+type responses interface {
+	write(text pieces) (written bool)
+}
+
+// write writes a message on a line, unless the client is gone.
 func (d *stdioDoor) write(text pieces) (written bool) {
-	return text.parts != nil && d.out.write(text) == nil
+	if text.parts == nil {
+		return false
+	}
+	text, err := text.line()
+	if err != nil {
+		return false
+	}
+	text = text.framed(nil, "\n").toDisk()
+	defer text.close()
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if !d.broken && text.writeTo(d.out) != nil {
+		d.broken = true
+		d.inflight.cancelAll(goneClient())
+	}
+	return !d.broken
 }
 
 // dispatch serves a message. reply gets the response.
-func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply func(pieces) (written bool)) {
+func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply responses) {
+	refuse := func(why *tool.RPCError) { reply.write(whole(jsonrpc.ErrorText(m.ID, why))) }
 	switch {
 	case m.IsRequest() && m.Method == methodInitialize:
 		d.initialize(ctx, m, reply)
@@ -232,23 +265,23 @@ func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply func
 		switch {
 		case refusal == nil:
 		case !isCall(m):
-			reply(whole(jsonrpc.ErrorText(m.ID, refusal)))
+			refuse(refusal)
 			return
 		case m.Fault == nil: // which comes first
 			m.Fault = refusal
 		}
 		if refusal := d.server.enter(p.actor, len(m.Text)); refusal != nil {
-			reply(whole(jsonrpc.ErrorText(m.ID, refusal)))
+			refuse(refusal)
 			return
 		}
 		// Before the next line is read: it may cancel this call.
 		opened, done, refusal := d.inflight.add(ctx, m.ID)
 		if refusal != nil {
 			d.server.exit(p.actor, len(m.Text))
-			reply(whole(jsonrpc.ErrorText(m.ID, refusal)))
+			refuse(refusal)
 			return
 		}
-		d.serve(ctx, opened, p, m, &stdioReplier{door: d, id: m.ID, size: len(m.Text), done: done, reply: reply})
+		d.serve(opened, p, m, &stdioReplier{door: d, id: m.ID, done: done, reply: reply})
 	case m.Method == noteCancelled && m.ID == nil && d.inflight.cancel(m.Params):
 	case m.Method == noteRootsChanged && m.ID == nil:
 		d.server.deps.Servers.RootsChanged(ctx, d.session, m.Params)
@@ -259,22 +292,38 @@ func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply func
 	}
 }
 
-// serve answers a request on a goroutine of its own. called is the context of the request, done
-// ends it, and frees its id.
-func (d *stdioDoor) serve(ctx, called context.Context, p *peer, m *jsonrpc.Message, r *stdioReplier) {
-	behind := d.sequel.before()
-	if isCall(m) {
-		p.arrival = &r.arrival
-		d.line.Join(p.arrival)
-	}
-	d.backlog.queue(&r.turn)
+// serve answers a request on a goroutine of its own, once there is a place for it. The calls of a
+// client get their places in the order in which it wrote them: one that waits for those before it,
+// to keep their order, must not have the place that they need.
+func (d *stdioDoor) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r *stdioReplier) {
 	d.lanes.Add(1)
-	d.workers.run(ctx, func() {
-		defer r.leave()
-		behind()
-		r.turn.wait(called)
-		d.server.serveLane(called, p, m, r)
-	})
+	d.waiting <- func() {
+		d.places <- struct{}{}
+		if isCall(m) {
+			p.arrival = new(tool.Arrival)
+			d.line.Join(p.arrival)
+		}
+		go func() {
+			d.server.serveLane(ctx, p, m, r)
+			p.arrival.Leave()
+			r.done()
+			d.server.exit(p.actor, len(m.Text))
+			<-d.places
+			d.lanes.Done()
+		}()
+	}
+}
+
+// beginAll begins what has come, as long as the client is served.
+func (d *stdioDoor) beginAll() {
+	for {
+		select {
+		case begin := <-d.waiting:
+			begin()
+		case <-d.session.Ended:
+			return
+		}
+	}
 }
 
 // errInitializedTwice says that what is initialized already is not initialized again.
@@ -291,22 +340,28 @@ func (d *stdioDoor) passNote(ctx context.Context, m *jsonrpc.Message) {
 	if stateless { // notifications do not say of which revision they are
 		p.modern, p.actor.Client.ProtocolVersion, refusal = true, modernVersion, nil
 	}
-	if refusal != nil || d.server.enter(p.actor, 0) != nil {
+	if refusal != nil {
 		return
 	}
-	m.Params = bytes.Clone(m.Params)
-	d.lanes.Add(1)
-	taken := d.sequel.after(func() {
-		defer d.lanes.Done()
-		defer d.server.exit(p.actor, 0)
-		d.server.forwarder.passNote(ctx, p, m)
-	})
-	if !taken {
-		d.lanes.Done()
-		d.server.exit(p.actor, 0)
+	if len(d.waiting) >= maxNotes {
 		d.server.deps.Logger.Warn("a client's notification was dropped: the server has not taken in those before it",
-			"waiting", maxSequel,
-			"method", clip(m.Method))
+			"waiting", maxNotes, "method", clip(m.Method))
+		return
+	}
+	if d.server.enter(p.actor, 0) != nil {
+		return
+	}
+	d.lanes.Add(1)
+	d.waiting <- func() {
+		passed := finished(func() {
+			d.server.forwarder.passNote(ctx, p, m)
+			d.server.exit(p.actor, 0)
+			d.lanes.Done()
+		})
+		select {
+		case <-passed:
+		case <-time.After(passOnWithin):
+		}
 	}
 }
 
@@ -334,30 +389,30 @@ func (d *stdioDoor) peer(m *jsonrpc.Message) (*peer, *tool.RPCError) {
 }
 
 // initialize answers initialize. The client is told of changes from then on, but behind the answer.
-func (d *stdioDoor) initialize(ctx context.Context, m *jsonrpc.Message, reply func(pieces) (written bool)) {
+func (d *stdioDoor) initialize(ctx context.Context, m *jsonrpc.Message, reply responses) {
 	d.mu.Lock()
 	again := d.initialized
 	d.mu.Unlock()
 	if again {
-		reply(whole(jsonrpc.ErrorText(m.ID, errInitializedTwice("connection", "go on with it, or start the hub anew"))))
+		reply.write(whole(jsonrpc.ErrorText(m.ID, errInitializedTwice("connection",
+			"go on with it, or start the hub anew"))))
 		return
 	}
 	client, result, refusal := d.server.initialize(ctx, d.profile, m)
 	if refusal != nil {
-		reply(whole(jsonrpc.ErrorText(m.ID, refusal)))
+		reply.write(whole(jsonrpc.ErrorText(m.ID, refusal)))
 		return
 	}
 	d.mu.Lock()
 	d.client, d.capabilities, d.initialized = client, capabilitiesOf(m), true
 	if d.leave == nil {
-		d.caller.out.hold()
-		defer d.caller.out.release()
+		defer close(d.greeted)
 		actor := stdioActor()
 		actor.Session, actor.Client = d.session.Key, d.client
 		d.leave = d.server.join(d.profile, actor, d.caller)
 	}
 	d.mu.Unlock()
-	reply(answerText(m.ID, whole(result)))
+	reply.write(answerText(m.ID, whole(result)))
 }
 
 // finish waits until everything that was read has been answered, or ctx is done.
@@ -371,55 +426,25 @@ func (d *stdioDoor) finish(ctx context.Context) {
 	}
 }
 
-// settle waits until calls that were cut off have answered so. No more of them begin: the input or
-// the hub is at its end.
-func (d *stdioDoor) settle() {
-	select {
-	case <-finished(func() {
-		d.lanes.Wait()
-		d.out.flush()
-	}):
-	case <-time.After(closeWithin): // the client does not read
-	}
-}
-
 // stdioReplier answers one lane request.
 type stdioReplier struct {
 	door  *stdioDoor
 	id    json.RawMessage
-	size  int    // of the request, in bytes
 	done  func() // ends the request: the client may use the id again once it has the answer
-	reply func(pieces) (written bool)
-	turn  turn
-
-	arrival tool.Arrival
-	left    bool
-}
-
-// leave implements replier. It may be called again.
-func (r *stdioReplier) leave() {
-	if r.left {
-		return
-	}
-	r.left = true
-	r.arrival.Leave()
-	r.door.backlog.over(&r.turn)
-	r.done()
-	r.door.server.exit(stdioActor(), r.size)
-	r.door.lanes.Done()
+	reply responses
 }
 
 func (r *stdioReplier) end(text pieces) (written bool) {
 	r.done()
-	return r.reply(text)
+	return r.reply.write(text)
 }
 
 func (r *stdioReplier) notify(method string, params json.RawMessage) {
-	_ = r.door.out.line(jsonrpc.NotificationText(method, params)) // a client that is gone is noticed by the door
+	r.door.write(whole(jsonrpc.NotificationText(method, params)))
 }
 
 func (r *stdioReplier) request(id json.RawMessage, method string, params json.RawMessage) bool {
-	return r.door.out.line(jsonrpc.RequestText(id, method, params)) == nil
+	return r.door.write(whole(jsonrpc.RequestText(id, method, params)))
 }
 
 func (r *stdioReplier) abandon(ctx context.Context) bool {

@@ -336,15 +336,33 @@ func (r *stuckReplier) notify(_ string, params json.RawMessage) {
 func TestProgressWaitsForNoClient(t *testing.T) {
 	t.Parallel()
 	r := &stuckReplier{read: make(chan struct{})}
-	q := &progressQueue{replier: r, token: json.RawMessage(`"t"`)}
-	report := q.report()
-	for i := range 2 * maxQueuedProgress {
+	q := &callNotes{}
+	q.attach(&attempt{peer: &peer{modern: true}, reply: r, token: json.RawMessage(`"t"`)})
+	report := q.report
+	for i := range 2 * maxQueued {
 		report(tool.Progress{Params: json.RawMessage(fmt.Sprintf(`{"progressToken":0,"progress":%d}`, i))})
 	}
 	close(r.read)
-	q.flush()
-	last := fmt.Sprintf(`{"progressToken":"t","progress":%d}`, 2*maxQueuedProgress-1)
-	if n := len(r.got); n < maxQueuedProgress || n > maxQueuedProgress+1 || r.got[n-1] != last {
+	q.detach()
+	last := fmt.Sprintf(`{"progressToken":"t","progress":%d}`, 2*maxQueued-1)
+	if n := len(r.got); n < maxQueued || n > maxQueued+1 || r.got[n-1] != last {
 		t.Errorf("%d reports, the last one %s", n, r.got[n-1])
+	}
+}
+
+// A call that has ended twice does not end another one that has its id by now.
+func TestAnIdThatIsUsedAgainStaysInUse(t *testing.T) {
+	t.Parallel()
+	var calls inflight
+	id := json.RawMessage(`1`)
+	_, done, _ := calls.add(t.Context(), id)
+	done()
+	ctx, _, refusal := calls.add(t.Context(), id)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	done()
+	if !calls.cancel(json.RawMessage(`{"requestId":1}`)) || ctx.Err() == nil {
+		t.Error("the second call of the id cannot be cancelled")
 	}
 }

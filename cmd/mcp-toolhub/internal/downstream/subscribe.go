@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -23,9 +25,9 @@ type subscription struct {
 	says  tool.Hop // of that session's client
 	out   *outbox
 
-	changing chan struct{} // holds one token while somebody changes what follows
-	made     bool          // the server has accepted it
-	gone     bool          // it is no longer in its session's table
+	changing sync.Mutex
+	made     bool  // the server has accepted it; changing guards this and err
+	err      error // why it has not
 }
 
 // maxSubscriptions bounds the resources of one session, or of one subscriptions/listen.
@@ -97,8 +99,11 @@ func (t *resourceSubscriptions) make(ctx context.Context, sub *subscription) err
 	return err
 }
 
-// end is the opposite of make. A server that does not answer has forgotten the subscription, or will.
+// end is the opposite of make, for which it waits. A server that does not answer has forgotten the
+// subscription, or will.
 func (t *resourceSubscriptions) end(ctx context.Context, sub *subscription) {
+	sub.changing.Lock()
+	defer sub.changing.Unlock()
 	if !sub.made {
 		return
 	}
@@ -118,17 +123,8 @@ func (t *resourceSubscriptions) subscribe(ctx context.Context, p *peer, m *jsonr
 		return refusal
 	}
 	refusal = t.permitted(ctx, p, server, native, func(ctx context.Context) error {
-		fresh := &subscription{resource: resource{server, native}, shown: uri, who: p.session, says: p.hop,
-			out: p.caller.out}
-		sub, refusal := t.lock(ctx, p.caller, fresh)
-		if refusal != nil {
-			return refusal
-		}
-		defer sub.unlock()
-		if sub.made {
-			return nil
-		}
-		return t.make(ctx, sub)
+		return t.enter(ctx, p.caller, &subscription{resource: resource{server, native}, shown: uri, who: p.session,
+			says: p.hop, out: p.caller.out})
 	})
 	if refusal != nil {
 		return t.forwarder.failed(ctx, r, refusal)
@@ -155,55 +151,48 @@ func (t *resourceSubscriptions) unsubscribe(ctx context.Context, p *peer, m *jso
 	}
 	p.caller.mu.Lock()
 	sub := p.caller.subscriptions[uri]
+	delete(p.caller.subscriptions, uri)
 	p.caller.mu.Unlock()
 	if sub != nil {
-		select {
-		case sub.changing <- struct{}{}:
-			t.end(ctx, sub)
-			sub.unlock()
-		case <-ctx.Done():
-		}
+		t.end(ctx, sub)
 	}
 	r.answer(whole([]byte("{}")))
 	return nil
 }
 
-// lock returns the session's subscription to fresh.shown, which is fresh where there was none. Its
-// caller alone may change it, until it calls unlock.
-func (t *resourceSubscriptions) lock(ctx context.Context, c *caller, fresh *subscription) (*subscription,
-	*tool.RPCError) {
-	for {
-		c.mu.Lock()
-		sub := c.subscriptions[fresh.shown]
-		if sub == nil && !c.over {
-			c.makeRoom()
-			if len(c.subscriptions) >= maxSubscriptions {
-				c.mu.Unlock()
-				return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: fmt.Sprintf(
-					"%d resources are subscribed to in this session: unsubscribe from others first", maxSubscriptions)}
-			}
-			if c.subscriptions == nil {
-				c.subscriptions = make(map[string]*subscription)
-				go t.endWith(context.WithoutCancel(ctx), c)
-			}
-			fresh.changing = make(chan struct{}, 1)
-			sub, c.subscriptions[fresh.shown] = fresh, fresh
-		}
-		over := c.over
+// enter makes a subscription of a session, unless it has one to that resource.
+func (t *resourceSubscriptions) enter(ctx context.Context, c *caller, fresh *subscription) error {
+	c.mu.Lock()
+	before := c.subscriptions[fresh.shown]
+	switch {
+	case before != nil:
 		c.mu.Unlock()
-		if over {
-			return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: "the session has ended: initialize again"}
-		}
-		select {
-		case sub.changing <- struct{}{}:
-		case <-ctx.Done():
-			return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: "the request was canceled"}
-		}
-		if !sub.gone {
-			return sub, nil
-		}
-		sub.unlock()
+		before.changing.Lock() // somebody may be making it
+		defer before.changing.Unlock()
+		return before.err
+	case c.over:
+		c.mu.Unlock()
+		return &tool.RPCError{Code: tool.CodeInternalError, Message: "the session has ended: initialize again"}
+	case len(c.subscriptions) >= maxSubscriptions:
+		c.mu.Unlock()
+		return &tool.RPCError{Code: tool.CodeInternalError, Message: fmt.Sprintf(
+			"%d resources are subscribed to in this session: unsubscribe from others first", maxSubscriptions)}
+	case c.subscriptions == nil:
+		c.subscriptions = make(map[string]*subscription)
+		go t.endWith(context.WithoutCancel(ctx), c)
 	}
+	c.subscriptions[fresh.shown] = fresh
+	fresh.changing.Lock()
+	defer fresh.changing.Unlock()
+	c.mu.Unlock()
+	if fresh.err = t.make(ctx, fresh); fresh.err != nil {
+		c.mu.Lock()
+		if c.subscriptions[fresh.shown] == fresh {
+			delete(c.subscriptions, fresh.shown)
+		}
+		c.mu.Unlock()
+	}
+	return fresh.err
 }
 
 // endWith waits for the end of the session and ends its subscriptions.
@@ -212,13 +201,9 @@ func (t *resourceSubscriptions) endWith(ctx context.Context, c *caller) {
 	c.mu.Lock()
 	c.over = true
 	all := c.subscriptions
+	c.subscriptions = nil
 	c.mu.Unlock()
-	inParallel(maps.Values(all), func(sub *subscription) {
-		sub.changing <- struct{}{}
-		t.end(ctx, sub)
-		sub.gone = true
-		sub.unlock()
-	})
+	inParallel(maps.Values(all), func(sub *subscription) { t.end(ctx, sub) })
 }
 
 // atOnce bounds the subscriptions of one client that are made or ended at the same time.
@@ -226,19 +211,16 @@ const atOnce = 16
 
 // inParallel calls change for all subscriptions, and returns when that is done.
 func inParallel(all iter.Seq[*subscription], change func(*subscription)) {
-	var changing sync.WaitGroup
-	places := make(chan struct{}, atOnce)
+	var changing errgroup.Group
+	changing.SetLimit(atOnce)
 	for sub := range all {
-		places <- struct{}{}
-		changing.Go(func() {
-			defer func() { <-places }()
+		changing.Go(func() error {
 			change(sub)
+			return nil
 		})
 	}
-	changing.Wait()
+	_ = changing.Wait()
 }
-
-func (s *subscription) unlock() { <-s.changing }
 
 // makeAll subscribes to the resources that the policy lets the peer subscribe to. It returns what
 // servers have accepted, in the order of uris.

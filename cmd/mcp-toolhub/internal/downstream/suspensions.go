@@ -74,18 +74,22 @@ func (s *suspensions) refuse(ctx context.Context, a *attempt, why *tool.RPCError
 // serveOnce serves the only attempt of an operation. On revisions with sessions the server may ask
 // the client meanwhile.
 func (s *suspensions) serveOnce(ctx context.Context, a *attempt) {
-	open := s.notifications.open(a.peer, a.server, a.progress.says(a.peer.leastLevel()))
+	notes := &callNotes{}
+	notes.attach(a)
+	open := s.notifications.open(a.peer, a.server, notes.add)
 	defer open.leave()
-	asker := &clientAsker{ownerships: s.ownerships, peer: a.peer, wire: a.reply, server: a.server,
-		before: a.progress.sent}
-	l := link{report: a.progress.report(), notify: open.notify}
+	asker := &clientAsker{ownerships: s.ownerships, peer: a.peer, wire: a.reply, server: a.server, notes: notes}
+	l := link{notify: open.notify}
+	if a.token != nil {
+		l.report = notes.report
+	}
 	if !a.peer.modern {
 		l.ask = asker.ask
 	}
 	result := a.op.run(ctx, a, l)
 	asker.close()
 	open.leave()
-	a.progress.flush()
+	notes.detach()
 	a.op.answer(ctx, a, result)
 }
 
@@ -113,58 +117,48 @@ func (s *suspensions) endIfGone(a *attempt, requestState string) bool {
 	return true
 }
 
-// begin lets the server work on an attempt, and answers that with the result of the call. As soon
-// as the server asks something, the attempt is answered with that, and the call goes on here,
-// without its request.
+// begin lets the server work on an attempt, and answers that with the result of the call. The call
+// has a goroutine of its own, because its request may end first: with what the server asks.
 func (s *suspensions) begin(ctx context.Context, a *attempt) {
-	called, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // the request may end before the call does
-	r := &runningCall{attempt: a, least: a.peer.leastLevel(), invocation: a.invocation, cancel: cancel}
-	r.stop = r.cancelWith(ctx)
-	r.suspend = func() bool {
-		suspended := s.suspend(ctx, a, r, r.stop)
-		if suspended {
-			s.serving.Add(1) // the request that is served has one of its own, so Wait cannot have returned
-			a.reply.leave()
-		}
-		return suspended
-	}
-	r.heard = s.notifications.open(a.peer, a.server, r.say) // while it is suspended, too: the server works on it
-	defer r.cancel(nil)
-	defer r.stop()
-	result := s.runSafely(called, a, r)
-	r.heard.leave()
-	if r.end(result) {
-		s.serving.Done()
-		return
-	}
-	a.progress.flush()
-	s.conclude(ctx, a, result)
+	called, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	r := &runningCall{invocation: a.invocation, cancel: cancel, asked: make(chan struct{}, 1),
+		done: make(chan struct{})}
+	r.notes.attach(a)
+	heard := s.notifications.open(a.peer, a.server, r.notes.add) // while it is suspended, too: the server works on it
+	s.serving.Add(1)                                             // the request that is served has one of its own, so Wait cannot have returned
+	go func() {
+		defer s.serving.Done()
+		defer cancel(nil)
+		r.result = s.runSafely(called, a, r, heard)
+		heard.leave()
+		close(r.done)
+	}()
+	s.await(ctx, a, r)
 }
 
 // runSafely runs an attempt. A panic in it ends that call alone, as it does on a goroutine of net/http.
-func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall) (result attemptResult) {
+func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall,
+	heard *openCall) (result attemptResult) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.deps.Logger.Error("panic while a request was served", "panic", fmt.Sprint(p), "stack",
 				string(debug.Stack()))
 			err := &tool.RPCError{Code: tool.CodeInternalError,
 				Message: "the hub failed while it handled this request; its log says where"}
-			result = attemptResult{err: err, outcome: invoke.Outcome{InvocationID: r.invocation,
-				Status: tool.StatusFailed, Err: err}}
+			result.outcome = invoke.Outcome{InvocationID: r.invocation, Status: tool.StatusFailed, Err: err}
 		}
 	}()
-	return a.op.run(ctx, a, link{r.ask, r.report, r.heard.notify, r.hears})
+	return a.op.run(ctx, a, link{r.ask, r.notes.report, heard.notify, r.notes.hears})
 }
 
-// await answers a retry with the result of the running call, or with an input request of its server.
+// await answers an attempt with the result of the running call, or with an input request of its server.
 func (s *suspensions) await(ctx context.Context, a *attempt, r *runningCall) {
 	stop := r.cancelWith(ctx)
 	defer stop()
 	for {
 		select {
 		case <-r.done:
-			r.detach()
-			a.progress.flush()
+			r.notes.detach()
 			s.conclude(ctx, a, r.result)
 			return
 		case <-r.asked:
@@ -182,12 +176,11 @@ func (s *suspensions) suspend(ctx context.Context, a *attempt, r *runningCall, s
 	if requests == nil || !stop() {
 		return false
 	}
-	r.detach()
-	a.progress.flush()
+	r.notes.detach()
 	text, failure := s.table.Add(ctx, a.state(), s.config().InputTimeout, nil, &suspended.Call[*attempt]{
 		Resume: func(ctx context.Context, retry *attempt, _ json.RawMessage) {
 			retry.invocation = r.invocation
-			lost := r.attach(retry) // first: the server may go on at once, and what it says then is for this attempt
+			lost := r.notes.attach(retry) // first: the server may go on at once, and what it says then is for this attempt
 			if s.lost.Add(lost); lost > 0 {
 				s.deps.Logger.Warn("a server said more than is kept while its call waited for the client: the "+
 					"oldest of it is lost",

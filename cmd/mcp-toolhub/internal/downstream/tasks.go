@@ -175,9 +175,6 @@ func (to *answeredRequest) withResult(ctx context.Context, p *peer, answer json.
 	return rawjson.Set(answer, "result", result)
 }
 
-// maxTaskPages bounds the pages of one server's tasks/list that are read for one client.
-const maxTaskPages = 100
-
 // tasksWithin bounds the time that servers may take to list their tasks: the client does not wait for one that hangs.
 const tasksWithin = 10 * time.Second
 
@@ -238,25 +235,14 @@ func (t *taskRequests) list(ctx context.Context, p *peer, m *jsonrpc.Message, r 
 // client gets it. Tasks that the server does not list in time are left out.
 func (t *taskRequests) listOf(ctx context.Context, p *peer, server string, wanted map[string]*ownership) (all [][]byte,
 	first json.RawMessage) {
-	cursor, seen := json.RawMessage(nil), []string{}
-	for page := 0; len(wanted) > 0 && page < maxTaskPages; page++ {
-		params := json.RawMessage(`{}`)
-		if cursor != nil {
-			params = fmt.Appendf(nil, `{"cursor":%s}`, cursor)
-		}
-		reply, err := t.deps.Servers.Forward(ctx, &tool.Request{Server: server, Method: tool.MethodTaskList,
-			Params: params, Hop: p.hop,
-			Session: p.session})
-		if err != nil {
-			t.deps.Logger.Debug("a server's tasks are not listed", "server", server, "error", err)
-			return all, first
-		}
-		if page == 0 {
+	err := t.surfaces.pagesOf(ctx, p, server, tool.MethodTaskList, func(page *tool.Reply) (more bool) {
+		if first == nil {
 			// nil for what is no page
-			first, _ = t.forwarder.resultOf(ctx, p, answeredRequest{server: server, method: tool.MethodTaskList},
-				&reply)
+			first, _ = t.forwarder.resultOf(ctx, p, answeredRequest{server: server, method: tool.MethodTaskList,
+				revision: page.Mapping.ProtocolVersion}, page.Result)
+			first = slices.Clone(first)
 		}
-		tasks, _ := rawjson.Get(reply.Result, "tasks")
+		tasks, _ := rawjson.Get(page.Result, "tasks")
 		_ = rawjson.Elements(tasks, func(task []byte) bool {
 			id, _ := rawjson.GetString(task, "taskId")
 			b := wanted[id]
@@ -271,13 +257,10 @@ func (t *taskRequests) listOf(ctx context.Context, p *peer, server string, wante
 			all = append(all, shown)
 			return true
 		})
-		cursor, _ = rawjson.Get(reply.Result, "nextCursor")
-		next, ok := rawjson.String(cursor)
-		if !ok || next == "" || slices.Contains(seen, next) {
-			return all, first
-		}
-		seen = append(seen, next)
-		cursor = slices.Clone(cursor)
+		return len(wanted) > 0
+	})
+	if err != nil {
+		t.deps.Logger.Debug("a server's tasks are not listed", "server", server, "error", err)
 	}
 	return all, first
 }

@@ -166,7 +166,7 @@ func TestKept(t *testing.T) {
 		{"too large by itself", []note{{method: noteProgress, params: json.RawMessage("1")},
 			{method: noteProgress, params: slices.Concat(half, half, half)}}, 1, json.RawMessage("1")},
 	} {
-		var k kept
+		var k callNotes
 		for _, n := range c.add {
 			k.add(n)
 		}

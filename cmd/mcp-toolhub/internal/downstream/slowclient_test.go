@@ -65,43 +65,6 @@ func TestAClientThatDoesNotReadHoldsUpItsOwnCalls(t *testing.T) {
 	}
 }
 
-// TestNothingIsReadWhileTheBacklogIsFull holds that reading stops until enough was written.
-func TestNothingIsReadWhileTheBacklogIsFull(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b, ended, closed := newBacklog(), make(chan struct{}), make(chan struct{})
-		var reads atomic.Int64
-		go func() {
-			for range 2 {
-				b.wait(ended, closed)
-				reads.Add(1)
-			}
-		}()
-		synctest.Wait()
-		if reads.Load() != 2 {
-			t.Error("nothing is read while there is no backlog")
-		}
-		b.add(minBacklog)
-		b.add(maxBacklog)
-		go func() {
-			b.wait(ended, closed)
-			reads.Add(1)
-		}()
-		synctest.Wait()
-		if reads.Load() != 2 {
-			t.Error("a message is read while the backlog is full")
-		}
-		b.add(-minBacklog)
-		synctest.Wait()
-		if reads.Load() != 3 {
-			t.Error("nothing is read when there is room again")
-		}
-		b.add(minBacklog)
-		close(ended)
-		b.wait(ended, closed)
-	})
-}
-
 // slowReader is a response whose client takes so long to take in each write.
 type slowReader struct {
 	http.ResponseWriter
@@ -159,41 +122,5 @@ func TestASlowReaderHasTimeAsLongAsItReads(t *testing.T) {
 				t.Errorf("a client that has stopped reading is given up after %s", time.Since(began))
 			}
 		})
-	}
-}
-
-// TestTurnsInOrder: of calls that are too many to be served at once, the one that was written first is served first.
-func TestTurnsInOrder(t *testing.T) {
-	t.Parallel()
-	b := newBacklog()
-	all := make([]turn, maxServed+3)
-	for i := range all {
-		b.queue(&all[i])
-	}
-	served := func(what string, want ...bool) {
-		t.Helper()
-		for i, w := range want {
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			one := &all[maxServed+i]
-			if one.wait(ctx); one.taken != w {
-				t.Errorf("%s: call %d of those that wait is served: %t", what, i, one.taken)
-			}
-		}
-	}
-	served("all places are taken", false, false, false)
-	b.over(&all[7])
-	served("one has ended", true, false, false)
-	b.over(&all[maxServed+1])
-	b.over(&all[maxServed])
-	served("the next one has gone", true, false, true)
-	for i := range all[:maxServed] {
-		if i != 7 {
-			b.over(&all[i])
-		}
-	}
-	b.over(&all[maxServed+2])
-	if b.served != 0 || len(b.queued) != 0 {
-		t.Errorf("in the end %d are served, %d wait", b.served, len(b.queued))
 	}
 }
