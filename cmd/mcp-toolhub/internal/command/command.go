@@ -85,6 +85,15 @@ func (o *Outcome) Failure(where string) *tool.Failure {
 	return f
 }
 
+// Mapping says for the record of a call how its command, which ran in dir, ended.
+func (o *Outcome) Mapping(dir string) tool.ExternalMapping {
+	m := tool.ExternalMapping{CWD: dir, Signal: o.Signal}
+	if o.Ending == Exited {
+		m.ExitCode = &o.ExitCode
+	}
+	return m
+}
+
 // NotRun is the failure of a command for which Run has returned err. It is unstarted where the program
 // could not be started.
 func NotRun(ctx context.Context, err error, unstarted *tool.Failure) *tool.Failure {
