@@ -163,6 +163,8 @@ func (s *compiledPolicy) permit(sub *subject, v *decision) {
 		case err != nil:
 			v.rule(c, err)
 			return
+		case matched && c.Then == tool.Allow && sub.Facts.Has(dangerous) && !c.names(sub.Tool.Name):
+			// Whoever allows many tools has not said that this one may do harm unseen.
 		case matched && (v.behavior == "" || v.behavior == tool.Allow && c.Then == tool.Passthrough):
 			v.rule(c, nil)
 		}
@@ -219,7 +221,7 @@ func (v *decision) byDefault(r *Request) {
 	v.behavior, v.source, v.kind = tool.Ask, sourceDefault, "default"
 	switch {
 	case f.Has(dangerous):
-		v.message = "no rule speaks of this tool, and it is tagged dangerous"
+		v.message = "it is tagged dangerous, and no rule of yours allows it by its own name"
 	case writes(r):
 		v.message = "no rule speaks of this tool, and it is not known to read only"
 	case f.Network.Value || f.Has("network"):

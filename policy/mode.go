@@ -56,7 +56,7 @@ func (m Mode) Warning() string {
 // forbidsWriting reports whether the mode denies everything that is not known to read only.
 func (m Mode) forbidsWriting() bool { return m == ModeReadOnly || m == ModePlan }
 
-// dangerous is the tag of tools that a mode does not pass through.
+// dangerous is the tag of tools that a mode does not pass through, and that a rule allows only by name.
 const dangerous = "dangerous"
 
 // apply lets the mode change a decision of ask or passthrough.

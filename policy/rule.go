@@ -104,6 +104,11 @@ type compiledRule struct {
 // isStatic reports whether the rule says the same of every call of one caller to a tool.
 func (c *compiledRule) isStatic() bool { return c.when == nil || c.when.static }
 
+// names reports whether the rule is the person's own and names this very tool, without a pattern.
+func (c *compiledRule) names(name tool.Name) bool {
+	return c.source != Project && slices.Contains(c.Match, string(name))
+}
+
 type checker struct {
 	env      *conditions
 	ids      map[string]int

@@ -14,6 +14,7 @@ import (
 	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
@@ -222,7 +223,7 @@ func (c *connector) watchChild(sess *session, conn *streamConn, proc *child.Proc
 		return
 	case <-proc.Exited:
 		// A descendant that left the process group may hold stdout open.
-		if !wait.For(nil, conn.ended, child.DrainTime) {
+		if !wait.For(nil, conn.ended, run.DrainTime) {
 			conn.release()
 		}
 		<-conn.ended

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
@@ -438,7 +439,7 @@ func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 }
 
 // reasonWithin bounds the wait for the reason of a session's end: a child's output is read first, and its exit awaited.
-const reasonWithin = child.DrainTime + 2*exitTime
+const reasonWithin = run.DrainTime + 2*exitTime
 
 // awaitFirstList is AwaitFirstLists for one server.
 func (s *server) awaitFirstList(ctx context.Context) (recent bool) {

@@ -17,15 +17,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
 func TestMain(m *testing.M) {
-	guard.Main()
+	run.Main()
 	upstreamtest.Main()
 	sdkMain()
 	_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))) // most tests wait; -parallel says otherwise

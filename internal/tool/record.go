@@ -209,6 +209,10 @@ type ExternalMapping struct {
 	Method           string `json:"method,omitempty"`
 	ToolName         string `json:"tool_name,omitempty"` // the name used on that hop
 	JSONRPCRequestID string `json:"jsonrpc_request_id,omitempty"`
+
+	CWD      string `json:"cwd_ref,omitempty"`   // of a toolset: the directory where its relative paths start
+	ExitCode *int   `json:"exit_code,omitempty"` // of a command that ended by itself
+	Signal   string `json:"signal,omitempty"`    // that ended a command
 }
 
 // Result is the standard's tool_result: how an invocation ended. There is exactly one for each

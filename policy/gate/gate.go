@@ -60,6 +60,9 @@ type ToolSource struct {
 	// WriteRoots are the directories that calls may write to in the place of Dir, absolute; nil: Dir.
 	WriteRoots []string
 
+	// Inside is the tool that is asked about where it would read outside of Dir; "" for none.
+	Inside tool.Name
+
 	// Dirs are absolute directories in the place of Dir, for single tools.
 	Dirs map[tool.Name]string
 
@@ -282,8 +285,10 @@ func (g *Gate) root(t *tool.Tool) target.Root {
 	if dir, ok := g.options.Sources[t.Server].Dirs[t.Name]; ok {
 		return target.NewRoot(dir, g.options.Home)
 	}
-	if r, ok := g.roots[t.Server]; ok {
-		return r
+	r, ok := g.roots[t.Server]
+	if !ok {
+		r = g.usual
 	}
-	return g.usual
+	r.Inside = g.options.Sources[t.Server].Inside == t.Name
+	return r
 }

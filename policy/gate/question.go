@@ -111,7 +111,7 @@ func Message(a Asked) string {
 		line("Why", Plain(why, maxShownWords))
 	}
 	if f := r.Facts; f != nil {
-		line("Risk", f.Risk.Value+"; "+effect(f))
+		line("Risk", f.Risk.Value+"; "+effect(f)+"; tags: "+Plain(strings.Join(f.Tags, " "), maxShownWords))
 	}
 	if suggested := Suggested(r, d); suggested != "" {
 		line("Suggested", suggested)

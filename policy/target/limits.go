@@ -164,6 +164,7 @@ const (
 	Sensitive    = "sensitive_path"
 	HubSecret    = "hub_secret"
 	OutsideRoots = "outside_write_roots"
+	OutsideOwn   = "outside_project"
 	Outside      = "outside_roots" // of the directories in which commands may run
 	OtherNames   = "hard_link"
 	HostDenied   = "host_denied"
@@ -204,6 +205,9 @@ func (l *Limits) Judge(targets []Target, root Root) []Finding {
 					t.Resolved)
 			} else if class := l.Sensitive(t); class != "" {
 				add(tool.Ask, Sensitive, t.Resolved, "%q is a sensitive path (%s)", t.Resolved, class)
+			}
+			if root.Inside && !t.Write && t.Fault == "" && !Within(t.Resolved, root.dir()) && !l.writable(t.Resolved, root) {
+				add(tool.Ask, OutsideOwn, t.Resolved, "%q is outside of the project", t.Resolved)
 			}
 			if t.Write && !t.Remote && t.Fault == "" && !l.writable(t.Resolved, root) {
 				add(tool.Ask, OutsideRoots, t.Resolved, "%q is outside of the directories that may be written to",

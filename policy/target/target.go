@@ -99,6 +99,7 @@ type Root struct {
 	Dir    string // absolute: the working directory of the program that opens the paths; "" where that is not known
 	Home   string // what "~" stands for; "" where that is not known
 	Remote bool   // paths are those of another machine: they are cleaned, and nothing is looked up
+	Inside bool   // to read what is outside of Dir, and of what may be written to, is asked about
 
 	real  string   // Dir with every link followed; "" where NewRoot has not made it
 	write []string // directories that may be written to, resolved; nil: Dir

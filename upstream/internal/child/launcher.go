@@ -11,46 +11,23 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
-// Launcher starts children under one guard, which starts with the first child: a hub without children has none.
+// Launcher starts children.
 type Launcher struct {
-	self   string // the program that the guard runs; "" guards nothing
+	*run.Launcher
+	self   string // the hub's program
 	origin string // of upstream.Config
-	log    *slog.Logger
-	once   sync.Once
-	guard  *guard.Guard
 }
 
 // NewLauncher returns a launcher. self is the running program; origin names the config file to hubs that it starts.
 func NewLauncher(self, origin string, log *slog.Logger) *Launcher {
-	return &Launcher{self: self, origin: origin, log: log}
-}
-
-func (l *Launcher) get() *guard.Guard {
-	l.once.Do(func() {
-		l.guard = &guard.Guard{}
-		if l.self == "" {
-			return
-		}
-		var err error
-		if l.guard, err = guard.Start(l.self); err != nil {
-			l.log.Warn("servers will survive a hub that is killed outright", "error", err)
-		}
-	})
-	return l.guard
-}
-
-// Close ends the guard, if there is one.
-func (l *Launcher) Close() error {
-	l.once.Do(func() { l.guard = &guard.Guard{} })
-	return l.guard.Close()
+	return &Launcher{Launcher: run.NewLauncher(self, log), self: self, origin: origin}
 }
 
 // Find returns the path of the program that start would run.
@@ -110,25 +87,7 @@ func lookCommand(command, self string, env []string) (string, error) {
 	case command != baseName(command):
 		return command, nil // a path; relative ones start at the child's working directory
 	}
-	for _, entry := range slices.Backward(env) {
-		if path, ok := strings.CutPrefix(entry, "PATH="); ok && runtime.GOOS != "windows" {
-			return lookIn(command, path)
-		}
-	}
-	return exec.LookPath(command)
-}
-
-// lookIn finds command in the absolute directories of path.
-func lookIn(command, path string) (string, error) {
-	for dir := range strings.SplitSeq(path, string(os.PathListSeparator)) {
-		if dir == "" || !strings.HasPrefix(dir, "/") {
-			continue // the working directory is no place to look for programs
-		}
-		if found, err := exec.LookPath(dir + "/" + command); err == nil {
-			return found, nil
-		}
-	}
-	return "", &exec.Error{Name: command, Err: exec.ErrNotFound}
+	return run.LookPath(command, env)
 }
 
 func baseName(command string) string {

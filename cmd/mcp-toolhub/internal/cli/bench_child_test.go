@@ -90,7 +90,7 @@ func runBenchHub(spec benchSpec) error {
 			}
 		}()
 	}
-	if code := run(os.Args[1:], stdStreams()); code != 0 {
+	if code := runLine(os.Args[1:], stdStreams()); code != 0 {
 		return fmt.Errorf("exit code %d", code)
 	}
 	return nil

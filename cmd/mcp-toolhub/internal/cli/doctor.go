@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
@@ -87,7 +87,7 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 		return err
 	}
 	d.warn(s)
-	if err := guard.CheckDepth(); err != nil {
+	if err := run.CheckDepth(); err != nil {
 		return &exitError{exitConfig, err}
 	}
 	if len(args) == 0 || args[0] != declarative.Name {

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
@@ -34,8 +34,8 @@ const (
 
 // Main runs the program's command line, and ends the process with one of the exit codes above.
 func Main() {
-	guard.Main()
-	os.Exit(run(os.Args[1:], stdStreams()))
+	run.Main()
+	os.Exit(runLine(os.Args[1:], stdStreams()))
 }
 
 // streams holds what commands use of the process.
@@ -51,8 +51,8 @@ func stdStreams() streams {
 	return streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.LookupEnv}
 }
 
-// run runs one command line and returns the exit code. It is the one place that prints errors and maps them to codes.
-func run(args []string, std streams) int {
+// runLine runs one command line and returns the exit code. It is the one place that prints errors and maps them to codes.
+func runLine(args []string, std streams) int {
 	ctx, stop := interruptible()
 	defer stop()
 	app := &app{std: std}
@@ -248,7 +248,7 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 		Version:       versionText(),
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := guard.Conceal(); err != nil {
+			if err := run.Conceal(); err != nil {
 				fmt.Fprintln(a.std.err, "mcp-toolhub: warning:", err)
 			}
 			if f := cmd.Flags().Lookup("output"); f != nil && f.Shorthand == "o" &&

@@ -25,14 +25,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store/storetest"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
 // TestMain lets the test binary stand for the program, for the scripted servers and for the benchmarks' processes.
 func TestMain(m *testing.M) {
-	guard.Main()
+	run.Main()
 	upstreamtest.Main() // ends the process where that is a scripted server
 	if e2eMain() {
 		return
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 			e2eHub()
 			std := stdStreams()
 			std.adjust = tuned
-			os.Exit(run(os.Args[1:], std))
+			os.Exit(runLine(os.Args[1:], std))
 		},
 		"xdg-open": browserOfTests,
 	}

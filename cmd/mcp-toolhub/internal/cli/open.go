@@ -15,7 +15,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -138,7 +138,7 @@ func (a *app) openHub(ctx context.Context, change func(*config.Settings)) (*hub.
 
 // buildHub builds the hub of the settings. observed may be nil.
 func (a *app) buildHub(s *config.Settings, observed *telemetry.Telemetry) (*hub.Hub, error) {
-	if err := guard.CheckDepth(); err != nil {
+	if err := run.CheckDepth(); err != nil {
 		return nil, &exitError{exitConfig, err}
 	}
 	var through []func(slog.Handler) slog.Handler

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 )
 
@@ -160,8 +160,8 @@ func runWithin(ctx context.Context, limit time.Duration, words []string) ([]byte
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.SysProcAttr = guard.OwnGroup()
-	cmd.Cancel = func() error { guard.KillGroup(cmd); return nil }
+	cmd.SysProcAttr = run.OwnGroup()
+	cmd.Cancel = func() error { run.KillGroup(cmd); return nil }
 	cmd.WaitDelay = time.Second // for output that something outside the group holds open
 	out, err := cmd.CombinedOutput()
 	if err != nil && context.Cause(ctx) == late {

@@ -19,6 +19,7 @@
 package code
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,6 +52,8 @@ type Toolset struct {
 	schemas       *schema.Cache   // of the declarations
 	bounds        *command.Bounds // nil without code.run_command
 	runner        *command.Runner // nil without code.run_command
+
+	mostCommandTime time.Duration // that a call of code.run_command can ask for
 }
 
 // New checks cfg and returns its toolset. It looks at the root once, keeps nothing open and starts nothing. Whether the
@@ -107,16 +110,13 @@ func (t *Toolset) Catalog() tool.Catalog { return t.catalog }
 // Reports reports whether calls of the tool report progress.
 func (t *Toolset) Reports(native string) bool { return native == search || native == runCommand }
 
-// MakesArtifacts reports whether calls of the tool make artifacts.
-func (t *Toolset) MakesArtifacts(native string) bool { return native == runCommand }
-
 // Timeout is the longest time of a call of the tool; 0 where it is not bounded by itself.
 func (t *Toolset) Timeout(native string) time.Duration {
 	switch {
 	case native == search:
 		return t.maxSearchTime // and then it says what it has found
 	case native == runCommand && t.bounds != nil:
-		return t.bounds.Config().Timeout
+		return t.mostCommandTime
 	}
 	return 0
 }
@@ -125,9 +125,9 @@ func (t *Toolset) Timeout(native string) time.Duration {
 // *tool.Failure; a binary file is an answer with isError, since only a result can carry what is
 // known of the file. It reports progress of long searches and ends soon after ctx does.
 func (t *Toolset) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
-	reply := tool.Reply{Mapping: tool.ExternalMapping{Source: Name, ToolName: e.Tool.Native}}
 	a, err := t.call(ctx, e)
-	reply.Artifacts = a.artifacts
+	a.mapping.Source, a.mapping.ToolName, a.mapping.CWD = Name, e.Tool.Native, cmp.Or(a.mapping.CWD, t.root)
+	reply := tool.Reply{Mapping: a.mapping, Artifacts: a.artifacts}
 	if err == nil {
 		reply.Result, err = a.encode()
 	}
@@ -164,6 +164,7 @@ type answer struct {
 	structured any
 	isError    bool
 	artifacts  []tool.Artifact
+	mapping    tool.ExternalMapping
 }
 
 // encode returns the result object of tools/call, without line breaks, as the lines of stdio need it.

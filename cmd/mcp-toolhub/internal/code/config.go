@@ -39,3 +39,6 @@ const (
 	mostScanBytes  = 256 << 20
 	mostSearchTime = 20 * time.Second
 )
+
+// mostCommandTime is the most that a call of code.run_command can ask for, where the operator does not bound it.
+const mostCommandTime = 10 * time.Minute

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -42,7 +43,7 @@ func newCatalog(writes bool) (tool.Catalog, error) {
 	}
 	for _, tag := range []string{"readonly", "write"} {
 		for _, name := range names[tag] {
-			t, err := declared(name, "written.json", string(written))
+			t, err := declared(name, `"written.json"`, string(written))
 			if err != nil {
 				return c, err
 			}
@@ -53,15 +54,15 @@ func newCatalog(writes bool) (tool.Catalog, error) {
 	return c, nil
 }
 
-// declared returns the tool of that name, without tags. In its declaration the JSON text value takes
-// the place of the JSON string that says place.
-func declared(name, place, value string) (*tool.Tool, error) {
+// declared returns the tool of that name, without tags. replace are pairs, of a JSON string in its declaration and the
+// JSON that takes its place.
+func declared(name string, replace ...string) (*tool.Tool, error) {
 	text, err := declarations.ReadFile("declarations/" + name + ".json")
 	if err != nil {
 		return nil, fmt.Errorf("code: declaration: %w", err)
 	}
 	var compact bytes.Buffer // a declaration travels on one line of stdio
-	if err := json.Compact(&compact, bytes.ReplaceAll(text, []byte(`"`+place+`"`), []byte(value))); err != nil {
+	if err := json.Compact(&compact, []byte(strings.NewReplacer(replace...).Replace(string(text)))); err != nil {
 		return nil, fmt.Errorf("code: declaration: %w", err)
 	}
 	d := struct {

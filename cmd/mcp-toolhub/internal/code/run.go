@@ -17,6 +17,7 @@ import (
 
 // enableCommands adds code.run_command to the tools.
 func (t *Toolset) enableCommands(cfg RunConfig) error {
+	t.mostCommandTime = cmp.Or(cfg.Bounds.Timeout, mostCommandTime)
 	cfg.Bounds.Root = t.root
 	bounds, err := command.NewBounds(cfg.Bounds)
 	if err != nil {
@@ -26,8 +27,9 @@ func (t *Toolset) enableCommands(cfg RunConfig) error {
 		return errors.New("code: run_command: there is nothing that runs commands")
 	}
 	t.bounds, t.runner = bounds, cfg.Runner
-	ms := bounds.Config().Timeout.Milliseconds() // in the schema: a call for more is refused before anybody is asked
-	declaration, err := declared(runCommand, "most_ms", fmt.Sprint(ms))
+	// In the schema, so that a call for more is refused before anybody is asked.
+	declaration, err := declared(runCommand, `"usual_ms"`, fmt.Sprint(bounds.Config().Timeout.Milliseconds()),
+		`"most_ms"`, fmt.Sprint(t.mostCommandTime.Milliseconds()))
 	if err != nil {
 		return err
 	}
@@ -57,9 +59,6 @@ func (t *Toolset) Find(name, dir string) (string, error) { return t.bounds.Find(
 
 // Env are the names of the variables that a command gets. Call it only where RunsCommands.
 func (t *Toolset) Env() []string { return t.bounds.Names() }
-
-// mostOutput are the bytes that are kept of each output of a command, to be stored where the answer has a part of it.
-const mostOutput = 4 << 20
 
 // stdoutLimit bounds the bytes of an output in an answer.
 const stdoutLimit = 64 << 10
@@ -110,7 +109,7 @@ func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, er
 	env, secrets := t.bounds.Environment()
 	outcome, err := t.runner.Run(ctx, command.Spec{
 		Program: found.Program, Argv: argv, Dir: found.Dir, Env: env, Timeout: timeout,
-		StdoutLimit: mostOutput, StderrLimit: mostOutput,
+		StdoutLimit: command.MostKept, StderrLimit: command.MostKept,
 		Progress: command.Report(e.Progress),
 	})
 	if err != nil {
@@ -118,30 +117,10 @@ func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, er
 			"%q could not be started: name a program of this machine, or a script that begins with #! and an interpreter "+
 				"that is installed", hidden.Cut(argv[0], 200)))
 	}
-	artifacts := wholeOutputs(filepath.Base(argv[0]), &outcome, secrets)
-	outcome.Stdout, outcome.Stderr = outcome.Stdout.Shorter(stdoutLimit),
-		outcome.Stderr.Shorter(command.StderrLimit)
+	artifacts := outcome.Shorten(filepath.Base(argv[0]), stdoutLimit, command.StderrLimit, secrets)
 	a, err := t.answerOf(ctx, found, &outcome, secrets)
-	a.artifacts = artifacts
+	a.artifacts, a.mapping = artifacts, outcome.Mapping(found.Dir)
 	return a, err
-}
-
-// wholeOutputs are the outputs of which an answer within the limits has a part.
-func wholeOutputs(program string, o *command.Outcome, secrets []string) (all []tool.Artifact) {
-	add := func(name string, out command.Output, limit int) {
-		if out.Bytes <= int64(limit) {
-			return
-		}
-		a := tool.Artifact{Name: program + name, About: fmt.Sprintf("all of its %d bytes", out.Bytes)}
-		if out.Truncated() {
-			a.About = fmt.Sprintf("%d of its %d bytes, from its beginning and its end", mostOutput, out.Bytes)
-		}
-		a.Bytes, a.MediaType = out.Kept(secrets)
-		all = append(all, a)
-	}
-	add(".stdout", o.Stdout, stdoutLimit)
-	add(".stderr", o.Stderr, command.StderrLimit)
-	return all
 }
 
 // findCommand finds the program and the directory of a command. A sensitive directory is one that it was permitted for.

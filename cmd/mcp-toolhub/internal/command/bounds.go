@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -151,8 +152,8 @@ func (b *Bounds) Environment(more ...string) (env, secrets []string) {
 		if !ok || name == "" {
 			continue
 		}
-		asked := slices.ContainsFunc(named, func(n string) bool { return sameName(n, name) })
-		if !asked && !slices.ContainsFunc(basicNames(), func(n string) bool { return sameName(n, name) }) {
+		asked := slices.ContainsFunc(named, func(n string) bool { return run.SameVariable(n, name) })
+		if !asked && !slices.ContainsFunc(basicNames(), func(n string) bool { return run.SameVariable(n, name) }) {
 			continue
 		}
 		env = append(env, entry)
@@ -177,10 +178,6 @@ func (b *Bounds) Names(more ...string) []string {
 
 // minSecret is the length from which a value is taken for a secret: shorter ones stand in too many words.
 const minSecret = 6
-
-func sameName(a, b string) bool {
-	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
-}
 
 // basicNames are the variables that every command gets.
 func basicNames() []string {
@@ -239,19 +236,5 @@ func (b *Bounds) lookup(name, dir string) (string, error) {
 		}
 		return exec.LookPath(name)
 	}
-	for _, entry := range b.config.Environ {
-		key, path, _ := strings.Cut(entry, "=")
-		if !sameName(key, "PATH") {
-			continue
-		}
-		for _, at := range filepath.SplitList(path) {
-			if !filepath.IsAbs(at) {
-				continue // what lies in the working directory is run by its path only
-			}
-			if found, err := exec.LookPath(filepath.Join(at, name)); err == nil {
-				return found, nil
-			}
-		}
-	}
-	return "", exec.ErrNotFound
+	return run.LookPath(name, b.config.Environ)
 }

@@ -4,7 +4,7 @@
 // (Bounds) and has been permitted to run it.
 //
 // A command is run with all that it starts in a process group of its own. When it ends, however it
-// ends, nothing of that is left; a hub that is killed outright takes it along (package guard).
+// ends, nothing of that is left; a hub that is killed outright takes it along (package run).
 //
 // What was found is what is run: on Linux directory and program are held open by descriptor and
 // must still have the names that were found. A script is then opened once more, by its interpreter,
@@ -19,13 +19,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -34,7 +33,7 @@ type Spec struct {
 	Program string   // absolute path without links, as Bounds.Find returned it
 	Argv    []string // the program's name as it is to see it, then its arguments
 	Dir     string   // absolute path without links, as Bounds.Dir returned it
-	Env     []string // NAME=value: all that it gets, but for PWD and the mark of package guard
+	Env     []string // NAME=value: all that it gets, but for PWD and the variables of package run
 	Stdin   []byte   // nil: its input is at an end from the beginning
 
 	Timeout     time.Duration // it is ended after that long; must be positive
@@ -86,6 +85,15 @@ func (o *Outcome) Failure(where string) *tool.Failure {
 	return f
 }
 
+// Mapping says for the record of a call how its command, which ran in dir, ended.
+func (o *Outcome) Mapping(dir string) tool.ExternalMapping {
+	m := tool.ExternalMapping{CWD: dir, Signal: o.Signal}
+	if o.Ending == Exited {
+		m.ExitCode = &o.ExitCode
+	}
+	return m
+}
+
 // NotRun is the failure of a command for which Run has returned err. It is unstarted where the program
 // could not be started.
 func NotRun(ctx context.Context, err error, unstarted *tool.Failure) *tool.Failure {
@@ -126,19 +134,13 @@ var ErrStart = errors.New("the program could not be started")
 var ErrClosed = errors.New("the hub is stopping")
 
 const (
-	termPatience = 500 * time.Millisecond // between asking a command to end and killing it
-	// its output is read on for so long after its end, where somebody else holds it
-	drainTime     = 2 * time.Second
+	termPatience  = 500 * time.Millisecond // between asking a command to end and killing it
 	progressEvery = 5 * time.Second
 )
 
 // Runner runs commands. It is safe for concurrent use.
 type Runner struct {
-	self   string
-	logger *slog.Logger
-
-	guarding sync.Once
-	guard    *guard.Guard
+	launcher *run.Launcher
 
 	mu      sync.Mutex
 	closed  bool
@@ -149,7 +151,7 @@ type Runner struct {
 // NewRunner returns a runner that runs nothing yet. self is this program, of which its guard is
 // another process; "" for a runner whose commands survive a hub that is killed.
 func NewRunner(self string, logger *slog.Logger) *Runner {
-	return &Runner{self: self, logger: logger, stop: make(chan struct{})}
+	return &Runner{launcher: run.NewLauncher(self, logger), stop: make(chan struct{})}
 }
 
 // Close ends all commands that run, and returns when nothing of them is left. Twice is harmless.
@@ -161,7 +163,7 @@ func (r *Runner) Close() error {
 	}
 	r.mu.Unlock()
 	r.running.Wait()
-	return r.watcher(false).Close()
+	return r.launcher.Close()
 }
 
 func (r *Runner) enter() error {
@@ -172,21 +174,6 @@ func (r *Runner) enter() error {
 	}
 	r.running.Add(1)
 	return nil
-}
-
-// watcher is the guard, which start starts with the first command.
-func (r *Runner) watcher(start bool) *guard.Guard {
-	r.guarding.Do(func() {
-		r.guard = &guard.Guard{}
-		if !start || r.self == "" {
-			return
-		}
-		var err error
-		if r.guard, err = guard.Start(r.self); err != nil {
-			r.logger.Warn("commands will survive a hub that is killed outright", "error", err)
-		}
-	})
-	return r.guard
 }
 
 // Run runs the command and returns when nothing of it is left, which is soon after ctx or its time
@@ -211,87 +198,35 @@ func (r *Runner) Run(ctx context.Context, s Spec) (Outcome, error) {
 
 // process is a command that runs.
 type process struct {
-	cmd    *exec.Cmd
-	guard  *guard.Guard
-	child  guard.Child
-	began  time.Time
-	exited chan struct{}
-	state  *os.ProcessState // set before exited is closed
-
-	ours    []*os.File // our ends of its pipes
+	*run.Process
+	began   time.Time
 	readers sync.WaitGroup
 	stdout  *collector
 	stderr  *collector
 }
 
-func (r *Runner) start(s Spec) (_ *process, err error) {
+func (r *Runner) start(s Spec) (*process, error) {
 	h, err := hold(s.Program, s.Dir)
 	if err != nil {
 		return nil, err
 	}
 	defer h.release()
-	g := r.watcher(true)
-	mark := g.Mark()
-	p := &process{guard: g, exited: make(chan struct{}), stdout: newCollector(s.StdoutLimit),
-		stderr: newCollector(s.StderrLimit)}
-	p.cmd = &exec.Cmd{Path: h.program, Args: s.Argv, Dir: h.dir, Env: slices.Concat(s.Env, guard.Nested(""),
-		[]string{"PWD=" + s.Dir, mark})}
-	theirs, err := p.pipes(s.Stdin != nil)
-	defer func() {
-		closeAll(theirs)
-		if err != nil {
-			closeAll(p.ours)
-			g.Forget(mark)
-		}
-	}()
+	p := &process{stdout: newCollector(s.StdoutLimit), stderr: newCollector(s.StderrLimit)}
+	p.Process, err = r.launcher.Start(run.Program{Path: h.program, Args: s.Argv, Dir: h.dir,
+		Env: append(slices.Clip(s.Env), "PWD="+s.Dir), Input: s.Stdin != nil})
 	if err != nil {
-		return nil, fmt.Errorf("%w: make pipes: %w", ErrStart, err)
-	}
-	if err = guard.StartGroup(p.cmd); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrStart, Cause(err))
 	}
 	p.began = time.Now()
-	p.child = g.Add(p.cmd.Process, mark)
-	p.readers.Go(func() { _, _ = io.Copy(p.stdout, p.ours[0]) })
-	p.readers.Go(func() { _, _ = io.Copy(p.stderr, p.ours[1]) })
+	p.readers.Go(func() { _, _ = io.Copy(p.stdout, p.Stdout) })
+	p.readers.Go(func() { _, _ = io.Copy(p.stderr, p.Stderr) })
 	if s.Stdin != nil {
 		p.readers.Go(func() {
-			_, _ = p.ours[2].Write(s.Stdin) // fails where the program does not want it all
-			_ = p.ours[2].Close()
+			_, _ = p.Stdin.Write(s.Stdin) // fails where the program does not want it all
+			_ = p.Stdin.Close()
 		})
 	}
-	go func() {
-		_ = p.cmd.Wait() // says no more than the state
-		p.state = p.cmd.ProcessState
-		close(p.exited)
-	}()
 	return p, nil
-}
-
-// pipes makes the command's output, and its input where it has any. It returns the command's ends.
-func (p *process) pipes(input bool) (theirs []*os.File, err error) {
-	for _, to := range []*io.Writer{&p.cmd.Stdout, &p.cmd.Stderr} {
-		ours, its, err := os.Pipe()
-		if err != nil {
-			return theirs, err
-		}
-		p.ours, theirs, *to = append(p.ours, ours), append(theirs, its), its
-	}
-	if !input {
-		return theirs, nil // exec opens the null device
-	}
-	its, ours, err := os.Pipe()
-	if err != nil {
-		return theirs, err
-	}
-	p.ours, p.cmd.Stdin = append(p.ours, ours), its
-	return append(theirs, its), nil
-}
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		_ = f.Close()
-	}
 }
 
 // Cause says why a file could not be opened, or a program not started, without its path.
@@ -307,25 +242,15 @@ func Cause(err error) error {
 func (p *process) wait(ctx context.Context, s Spec, stop <-chan struct{}) Outcome {
 	o := Outcome{Ending: p.await(ctx, s, stop), ExitCode: -1}
 	if o.Ending != "" {
-		p.ask()
+		p.Stop(termPatience, nil)
 	}
-	// What the command has left running has lost its purpose. The group cannot have been given to
-	// somebody else as long as a process of it lives, and where none does there is nothing to kill.
-	guard.KillGroup(p.cmd)
-	<-p.exited
-	guard.KillStrays(p.child)
-	p.guard.Remove(p.child)
 	o.Took = time.Since(p.began)
-	// Somebody who is none of the command's own may hold its output open.
-	timer := time.AfterFunc(drainTime, func() { closeAll(p.ours) })
-	p.readers.Wait()
-	timer.Stop()
-	closeAll(p.ours)
+	run.Drain(&p.readers, p.Stdin, p.Stdout, p.Stderr)
 	o.Stdout, o.Stderr = p.stdout.output(), p.stderr.output()
 	if o.Ending == "" {
 		o.Ending = Exited
-		if o.ExitCode = p.state.ExitCode(); o.ExitCode < 0 {
-			o.Ending, o.Signal = Signaled, signalOf(p.state)
+		if o.ExitCode = p.State().ExitCode(); o.ExitCode < 0 {
+			o.Ending, o.Signal = Signaled, signalOf(p.State())
 		}
 	}
 	return o
@@ -346,7 +271,7 @@ func (p *process) await(ctx context.Context, s Spec, stop <-chan struct{}) Endin
 	defer tick.Stop()
 	for {
 		select {
-		case <-p.exited:
+		case <-p.Ended:
 			return ""
 		case <-timeout.C:
 			return TimedOut
@@ -362,16 +287,5 @@ func (p *process) await(ctx context.Context, s Spec, stop <-chan struct{}) Endin
 				s.Progress(time.Since(p.began), p.stdout.bytes()+p.stderr.bytes())
 			}
 		}
-	}
-}
-
-// ask asks the command to end, and gives it a moment.
-func (p *process) ask() {
-	guard.TermGroup(p.cmd)
-	timer := time.NewTimer(termPatience)
-	defer timer.Stop()
-	select {
-	case <-p.exited:
-	case <-timer.C:
 	}
 }

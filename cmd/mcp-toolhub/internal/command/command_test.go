@@ -15,12 +15,12 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 )
 
 // TestMain lets the test binary be the guard, and a hub that runs a command and is killed.
 func TestMain(m *testing.M) {
-	guard.Main()
+	run.Main()
 	if script := os.Getenv("COMMAND_TEST_HUB"); script != "" {
 		hub(script)
 		return

@@ -16,7 +16,11 @@ type held struct {
 	files        []*os.File
 }
 
-func (h *held) release() { closeAll(h.files) }
+func (h *held) release() {
+	for _, f := range h.files {
+		_ = f.Close()
+	}
+}
 
 // unchanged follows path, which was without links, once more, and compares what is there with f.
 func unchanged(path string, f *os.File) error {

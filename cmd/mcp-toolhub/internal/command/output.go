@@ -25,8 +25,30 @@ func (o Output) Raw() (whole []byte, ok bool) {
 	return append(o.head[:len(o.head):len(o.head)], o.tail...), !o.Truncated()
 }
 
-// Shorter is the output with no more than limit bytes kept: its beginning and its end.
-func (o Output) Shorter(limit int) Output {
+// MostKept are the bytes to keep of each output of a command if Shorten is called for its Outcome.
+const MostKept = 4 << 20
+
+// Shorten cuts each output to what an answer may have of it. It returns the whole of those that it has cut, for a store.
+func (o *Outcome) Shorten(name string, stdout, stderr int, secrets []string) (whole []tool.Artifact) {
+	shorten := func(ending string, out *Output, limit int) {
+		if out.Bytes <= int64(limit) {
+			return
+		}
+		a := tool.Artifact{Name: name + ending, About: fmt.Sprintf("all of its %d bytes", out.Bytes)}
+		if out.Truncated() {
+			a.About = fmt.Sprintf("%d of its %d bytes, from its beginning and its end", len(out.head)+len(out.tail), out.Bytes)
+		}
+		a.Bytes, a.MediaType = out.kept(secrets)
+		whole = append(whole, a)
+		*out = out.shorter(limit)
+	}
+	shorten(".stdout", &o.Stdout, stdout)
+	shorten(".stderr", &o.Stderr, stderr)
+	return whole
+}
+
+// shorter is the output with no more than limit bytes kept: its beginning and its end.
+func (o Output) shorter(limit int) Output {
 	if len(o.head)+len(o.tail) <= limit {
 		return o
 	}
@@ -38,9 +60,9 @@ func (o Output) Shorter(limit int) Output {
 	return out
 }
 
-// Kept is all that is kept of the output, with each of the secrets replaced, and what it is. Where
+// kept is all that is kept of the output, with each of the secrets replaced, and what it is. Where
 // the output was cut, it is Text.
-func (o Output) Kept(secrets []string) (kept []byte, mediaType string) {
+func (o Output) kept(secrets []string) (kept []byte, mediaType string) {
 	const text = "text/plain; charset=utf-8"
 	if o.Truncated() {
 		return []byte(o.Text(secrets)), text

@@ -31,7 +31,8 @@ func runCommandKeys(c *commands) []shape.Field {
 				"hub's environment is.",
 			shape.List[string]{Of: shape.Text{Check: variableKey}}, &c.env),
 		shape.Key("timeout",
-			"How long a command may run (default 2m, at most 10m). A call can ask for less, never for more.",
+			"How long a command may run, at most 10m. A call can ask for less, never for more. Without this key a "+
+				"command may run for 2m, and for up to 10m where its call asks for that.",
 			shape.Duration{Min: time.Millisecond, Max: 10 * time.Minute}, &c.timeout),
 	}
 }

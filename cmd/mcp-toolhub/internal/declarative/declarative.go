@@ -248,7 +248,6 @@ func (t *Toolset) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, e
 		return reply, &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "tool_changed", Message: fmt.Sprintf(
 			"the file that declares %q has changed or gone: list the tools again", e.Tool.Name)}
 	}
-	var err error
-	reply.Result, err = t.run(ctx, d, e)
+	err := t.run(ctx, d, e, &reply)
 	return reply, err
 }

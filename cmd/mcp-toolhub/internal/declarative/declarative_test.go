@@ -457,10 +457,27 @@ func TestPlainText(t *testing.T) {
 		"nothing":   {`:`, `{"content":[]}`},
 		"no UTF-8":  {`printf 'a\377b'`, "{\"content\":[{\"text\":\"a\ufffdb\",\"type\":\"text\"}]}"},
 		"a result":  {`printf '{"content":[]}'`, `{"content":[{"text":"{\"content\":[]}","type":"text"}]}`},
-		"too much":  {`head -c 3000000 /dev/zero`, "stdout_limit"},
 		"secret":    {`printf "$API_TOKEN,$OTHER"`, `{"content":[{"text":"[redacted],","type":"text"}]}`},
 	} {
 		prints(t, name, "", c.script, c.want)
+	}
+}
+
+// A text that is too long for the result is there in part, and whole as an artifact. The record says how the command ended.
+func TestLongText(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": "seq 1 1000",
+		"stdout_limit_bytes": 100})})
+	reply, err := r.Execute(t.Context(), &tool.Execution{Tool: r.Catalog().Tools[0], Arguments: json.RawMessage(`{"text":"v"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(reply.Result), "bytes left out") || len(reply.Result) > 300 || len(reply.Artifacts) != 1 ||
+		reply.Artifacts[0].Name != "x.stdout" || len(reply.Artifacts[0].Bytes) != 3893 {
+		t.Errorf("%s %v", reply.Result, reply.Artifacts)
+	}
+	if m := reply.Mapping; m.ExitCode == nil || *m.ExitCode != 0 || m.CWD == "" || m.ToolName != "x" {
+		t.Errorf("%+v", m)
 	}
 }
 
@@ -539,7 +556,7 @@ func TestResults(t *testing.T) {
 		"block without text":   {`echo '{"content":[{"type":"text"}]}'`, "invalid_tool_output"},
 		"is_error is a text":   {`echo '{"content":[],"is_error":"no"}'`, "invalid_tool_output"},
 		"structured is a list": {`echo '{"structured_content":[]}'`, "invalid_tool_output"},
-		"too much":             {`head -c 3000000 /dev/zero`, "stdout_limit"},
+		"too much":             {`head -c 5000000 /dev/zero`, "stdout_limit"},
 		"secret":               {`printf '{"content":[{"type":"text","text":"%s"}]}' "$API_TOKEN,$OTHER"`, `{"content":[{"text":"[redacted],","type":"text"}]}`},
 	} {
 		prints(t, name, "result", c.script, c.want)

@@ -20,13 +20,13 @@ func (d *definition) result(o *command.Outcome, secrets []string) (json.RawMessa
 		return nil, &tool.Failure{Class: class, Code: code, Message: fmt.Sprintf(format, args...) + fmt.Sprintf(
 			"; the command has run. Tell the person, who has declared the tool in %s", d.path)}
 	}
+	if d.output != outputResult {
+		return textResult(o.Stdout.Text(secrets)), nil
+	}
 	if o.Stdout.Truncated() {
 		return refuse(tool.ClassResultTooLarge, "stdout_limit",
 			"%s printed %d bytes, more than its stdout_limit_bytes "+
 				"allows, so that there is no result", d.tool.Name, o.Stdout.Bytes)
-	}
-	if d.output != outputResult {
-		return textResult(o.Stdout.Text(secrets)), nil
 	}
 	raw, _ := o.Stdout.Raw()
 	for _, s := range secrets {

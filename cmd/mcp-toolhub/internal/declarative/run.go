@@ -16,15 +16,15 @@ import (
 // shellProgram runs texts of command_type shell.
 const shellProgram = "/bin/sh"
 
-// run runs the command of d and returns the result that it printed.
-func (t *Toolset) run(ctx context.Context, d *definition, e *tool.Execution) (json.RawMessage, error) {
+// run runs the command of d. reply gets the result that it printed; what is too long for that is an artifact.
+func (t *Toolset) run(ctx context.Context, d *definition, e *tool.Execution, reply *tool.Reply) error {
 	argv, variables, err := d.expand(e.Arguments)
 	if err != nil {
-		return nil, &tool.Failure{Class: tool.ClassInvalidArguments, Message: err.Error()}
+		return &tool.Failure{Class: tool.ClassInvalidArguments, Message: err.Error()}
 	}
 	spec, err := t.spec(d, argv)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var secrets []string
 	spec.Env, secrets = t.bounds.Environment(d.env...)
@@ -33,10 +33,14 @@ func (t *Toolset) run(ctx context.Context, d *definition, e *tool.Execution) (js
 	spec.Progress = command.Report(e.Progress)
 	outcome, err := t.runner.Run(ctx, spec)
 	if err != nil {
-		return nil, command.NotRun(ctx, err, &tool.Failure{Class: tool.ClassSetupRequired, Code: command.CodeNotExecutable,
+		return command.NotRun(ctx, err, &tool.Failure{Class: tool.ClassSetupRequired, Code: command.CodeNotExecutable,
 			Message: fmt.Sprintf("the program of %s could not be started: tell the person, who has declared it in %s",
 				d.tool.Name, d.path)})
 	}
+	mapping := outcome.Mapping(spec.Dir)
+	mapping.Source, mapping.ToolName = Name, e.Tool.Native
+	reply.Mapping = mapping
+	reply.Artifacts = outcome.Shorten(d.name, cmp.Or(d.stdout, defaultStdout), cmp.Or(d.stderr, command.StderrLimit), secrets)
 	if text := outcome.Stderr.Text(secrets); text != "" {
 		t.logger.Debug("a declared tool wrote to its standard error", "tool", d.tool.Name, "stderr",
 			hidden.Cut(text, 4<<10))
@@ -44,9 +48,10 @@ func (t *Toolset) run(ctx context.Context, d *definition, e *tool.Execution) (js
 	switch outcome.Ending {
 	case command.Exited, command.Signaled:
 		t.hint(d, &outcome)
-		return d.result(&outcome, secrets)
+		reply.Result, err = d.result(&outcome, secrets)
+		return err
 	}
-	return nil, outcome.Failure("")
+	return outcome.Failure("")
 }
 
 // hint says once in the log that a tool prints what looks like a tool result, if its file says nothing
@@ -100,7 +105,7 @@ func (d *definition) expand(arguments json.RawMessage) (argv, variables []string
 // spec finds the program and the directory.
 func (t *Toolset) spec(d *definition, argv []string) (command.Spec, error) {
 	s := command.Spec{Argv: argv, Timeout: t.Timeout(d.tool.Native),
-		StdoutLimit: cmp.Or(d.stdout, defaultStdout), StderrLimit: cmp.Or(d.stderr, command.StderrLimit)}
+		StdoutLimit: max(d.stdout, command.MostKept), StderrLimit: max(d.stderr, command.MostKept)}
 	program := d.program
 	if d.shell {
 		program = shellProgram

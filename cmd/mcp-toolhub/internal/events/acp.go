@@ -134,7 +134,7 @@ func (a *acp) message(e persist.Entry, ev *tool.Event, wanted bool) (json.RawMes
 			delete(a.calls, r.InvocationID)
 		}
 		if wanted || c.ends {
-			return c.update(resultOf(&r, c))
+			return c.update(a.resultOf(&r, c, directoryOf(e.Line)))
 		}
 	}
 	return nil, nil
@@ -197,7 +197,7 @@ func (a *acp) begin(line json.RawMessage, id tool.InvocationID) *acpCall {
 		if t.Title != "" {
 			c.Head.Title = t.Title
 		}
-		c.Head.Locations = t.locations(known.Input)
+		c.Head.Locations = t.locations(known.Input, "")
 		if first := t.first(known.Input); first != "" {
 			c.Head.Title += ": " + first
 		}
@@ -269,9 +269,24 @@ func (a *acp) decided(object json.RawMessage) {
 // isTask reports whether the call has become a task, whose result comes later.
 func isTask(r *tool.Result) bool { return r.Status == tool.StatusYielded && r.Error == nil }
 
-// resultOf is the last update of a call, or of one that has become a task. Everything that the tool
-// has not done counts as failed.
-func resultOf(r *tool.Result, c *acpCall) toolCall {
+// directoryOf is the directory where relative paths of a call start, as its line in the journal has it; "" where that is
+// not known.
+func directoryOf(line json.RawMessage) string {
+	var known struct {
+		Mappings []tool.ExternalMapping `json:"external_mappings"`
+	}
+	_ = json.Unmarshal(line, &known)
+	for _, m := range known.Mappings {
+		if m.CWD != "" {
+			return m.CWD
+		}
+	}
+	return ""
+}
+
+// resultOf is the last update of a call, or of one that has become a task, whose relative paths
+// start in dir. Everything that the tool has not done counts as failed.
+func (a *acp) resultOf(r *tool.Result, c *acpCall, dir string) toolCall {
 	u := toolCall{Status: acpFailed, Content: contentOf(r.Content)}
 	switch {
 	case r.Status == tool.StatusSucceeded:
@@ -299,7 +314,10 @@ func resultOf(r *tool.Result, c *acpCall) toolCall {
 	}
 	u.RawOutput, _ = rawjson.Encode(output) // raw members of a record are JSON
 	if c.tool.Source() == codeToolset {
-		u.written(r.StructuredContent)
+		u.worked(r.StructuredContent, dir)
+	}
+	if t := a.tools[c.tool]; t != nil && u.Locations == nil && dir != "" {
+		u.Locations = t.locations(c.Head.RawInput, dir)
 	}
 	return u
 }
@@ -307,12 +325,13 @@ func resultOf(r *tool.Result, c *acpCall) toolCall {
 // codeToolset is the first word of the names of the hub's own tools for files.
 const codeToolset = "code"
 
-// written shows what a tool of the hub has written: its structured content has diffs and locations
-// as the protocol has them. What other tools say there is theirs.
-func (u *toolCall) written(structured json.RawMessage) {
+// worked shows what a tool of the hub has written or found. What it has written has diffs and locations as the protocol
+// has them; what it has found are matches, whose relative paths start in dir. What other tools say there is theirs.
+func (u *toolCall) worked(structured json.RawMessage, dir string) {
 	var said struct {
 		Content   []json.RawMessage `json:"content"`
 		Locations []acpLocation     `json:"locations"`
+		Matches   []acpLocation     `json:"matches"`
 	}
 	if json.Unmarshal(structured, &said) != nil {
 		return
@@ -327,8 +346,8 @@ func (u *toolCall) written(structured json.RawMessage) {
 	if len(diffs) > 0 {
 		u.Content = diffs
 	}
-	for _, l := range said.Locations {
-		if filepath.IsAbs(l.Path) {
+	for _, l := range append(said.Locations, said.Matches...) {
+		if l.Path = absolute(l.Path, dir); l.Path != "" {
 			u.Locations = append(u.Locations, l)
 		}
 	}

@@ -136,17 +136,28 @@ func appendValues(all []string, value any, steps []string) []string {
 	return appendValues(all, members[strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[0])], steps[1:])
 }
 
-// locations are the files that arguments name by absolute paths or file URLs.
-func (t *knownTool) locations(input json.RawMessage) (all []acpLocation) {
+// locations are the files that arguments name by paths, relative ones below dir, or by file URLs.
+func (t *knownTool) locations(input json.RawMessage, dir string) (all []acpLocation) {
 	for _, path := range t.targets(input, "path", "url") {
 		if u, err := url.Parse(path); err == nil && u.Scheme == "file" {
 			path = filepath.FromSlash(u.Path)
 		}
-		if filepath.IsAbs(path) {
+		if path = absolute(path, dir); path != "" {
 			all = append(all, acpLocation{Path: path})
 		}
 	}
 	return all
+}
+
+// absolute is path, which starts in dir where it is relative; "" where it is relative and dir is not known.
+func absolute(path, dir string) string {
+	switch {
+	case filepath.IsAbs(path):
+		return path
+	case dir == "" || strings.Contains(path, "://"):
+		return ""
+	}
+	return filepath.Join(dir, filepath.FromSlash(path))
 }
 
 // first is the first target of a call, short, for its title.

@@ -317,6 +317,28 @@ func TestACPPermission(t *testing.T) {
 	}
 }
 
+// TestACPLocationsOfRelativePaths: relative paths start where the call's executor says, in arguments and in what a search of
+// the hub has found.
+func TestACPLocationsOfRelativePaths(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	dir := t.TempDir()
+	call := j.begin("code.search", `{"query":"x"}`, time.Now())
+	call.Answered(tool.ExternalMapping{Source: "code", CWD: dir}, time.Now())
+	j.run(call, tool.StatusSucceeded, persist.CallEnd{CallResult: persist.CallResult{Structured: json.RawMessage(
+		`{"matches":[{"path":"a/b.go","line":7},{"path":"c.go","line":2}]}`)}})
+	all := j.acpOf(Options{})
+	found := all[len(all)-1].Params.Update.Locations
+	if len(found) != 2 || found[0].Path != filepath.Join(dir, "a", "b.go") || *found[0].Line != 7 || found[1].Path != filepath.Join(dir, "c.go") {
+		t.Errorf("the search has found %+v", found)
+	}
+	k := &knownTool{}
+	k.Contract.Targets = []tool.TargetField{{Kind: "path", Pointer: "/path"}}
+	if got := k.locations(json.RawMessage(`{"path":"a.txt"}`), dir); len(got) != 1 || got[0].Path != filepath.Join(dir, "a.txt") {
+		t.Errorf("the argument leads to %+v", got)
+	}
+}
+
 // TestACPKinds: each kind follows from the facts of a tool, which stand in the journal before its calls; arguments that name files are
 // locations, and the first target stands in the title.
 func TestACPKinds(t *testing.T) {

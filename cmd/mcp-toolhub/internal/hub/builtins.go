@@ -94,7 +94,8 @@ const runCommand = tool.Name(code.Name + ".run_command")
 func (b *builtins) sources(s *config.Settings) map[string]gate.ToolSource {
 	all := make(map[string]gate.ToolSource)
 	if b.code != nil {
-		o := gate.ToolSource{Trust: true, Dir: s.Code.Root, WriteRoots: s.Code.AllowedWriteRoots}
+		o := gate.ToolSource{Trust: true, Dir: s.Code.Root, WriteRoots: s.Code.AllowedWriteRoots,
+			Inside: code.Name + ".search"}
 		if b.code.RunsCommands() {
 			if s.Code.Root != "" { // a command runs in the project, wherever files may be written
 				o.Dirs = map[tool.Name]string{runCommand: s.Code.Root}

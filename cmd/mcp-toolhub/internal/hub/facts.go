@@ -23,12 +23,13 @@ func (c *Configured) execution(t *tool.Tool) (e facts.Execution) {
 		e.Partial = t.Hub.Batches                    // the results of its calls
 	case source == code.Name && own.code != nil:
 		e.Timeout, e.Progress = own.code.Timeout(t.Native), own.code.Reports(t.Native)
-		e.Artifacts = own.code.MakesArtifacts(t.Native)
+		e.Artifacts = t.Name == runCommand
 		if own.code.RunsCommands() && t.Name == runCommand {
 			env = own.code.Env()
 		}
 	case source == declarative.Name && own.declared != nil:
 		e.Timeout, e.Progress = own.declared.Timeout(t.Native), true
+		e.Artifacts = true
 		env = own.declared.Env()[t.Name]
 	case source == tool.SourceMCP:
 		for _, sc := range settings.Upstream.Servers {

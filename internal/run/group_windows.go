@@ -1,4 +1,4 @@
-package guard
+package run
 
 import (
 	"os"
@@ -59,9 +59,9 @@ func OwnGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// TermGroup does nothing: Windows has no signal that asks a process without a window to end. Closed stdin was the
+// termGroup does nothing: Windows has no signal that asks a process without a window to end. Closed stdin was the
 // request.
-func TermGroup(*exec.Cmd) {}
+func termGroup(*exec.Cmd) {}
 
 // KillGroup ends the child and its descendants.
 func KillGroup(cmd *exec.Cmd) {

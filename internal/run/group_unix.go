@@ -1,6 +1,6 @@
 //go:build unix
 
-package guard
+package run
 
 import (
 	"os"
@@ -26,14 +26,14 @@ type job struct{}
 func newJob(*os.Process) job { return job{} }
 func (job) end()             {}
 
-// OwnGroup makes the child the leader of a process group of its own: signals then reach all that it starts, and a
+// OwnGroup makes a program the leader of a process group of its own: signals then reach all that it starts, and a
 // Ctrl-C in the hub's terminal does not reach it before the hub has stopped it in order.
 func OwnGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// TermGroup asks the group of a child that StartGroup has started to end.
-func TermGroup(cmd *exec.Cmd) { signalGroup(cmd, syscall.SIGTERM) }
+// termGroup asks the group of a program to end.
+func termGroup(cmd *exec.Cmd) { signalGroup(cmd, syscall.SIGTERM) }
 
-// KillGroup ends the group of a child that StartGroup has started.
+// KillGroup ends the group of a program that was started with OwnGroup.
 func KillGroup(cmd *exec.Cmd) { signalGroup(cmd, syscall.SIGKILL) }
 
 func signalGroup(cmd *exec.Cmd, sig syscall.Signal) {

@@ -1,13 +1,11 @@
 //go:build unix
 
-package child
+package run
 
 import (
 	"os/exec"
 	"syscall"
 	"testing"
-
-	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 )
 
 // TestNoSignalAfterTheEnd checks that a child that was waited for gets no signal any more: the id of its group can be somebody
@@ -15,22 +13,19 @@ import (
 func TestNoSignalAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	other := exec.Command("sleep", "600")
-	other.SysProcAttr = guard.OwnGroup()
+	other.SysProcAttr = OwnGroup()
 	if err := other.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p := &Process{cmd: other, reaped: make(chan struct{}), Exited: make(chan struct{})}
+	p := &Process{cmd: other, reaped: make(chan struct{}), Ended: make(chan struct{})}
 	close(p.reaped)
-	kill := make(chan struct{})
-	close(kill)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		p.Stop(kill)
+		p.Stop(0, nil)
 	}()
-	close(p.Exited)
+	close(p.Ended)
 	<-stopped
-	p.signal(guard.TermGroup)
 	if err := other.Process.Signal(syscall.SIGUSR1); err != nil { // the first that it gets
 		t.Error(err)
 	}

@@ -1,15 +1,16 @@
 //go:build unix
 
-package guard
+package run
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -27,35 +28,24 @@ func TestMain(m *testing.M) {
 // parent starts three children, takes one off the list, prints all process ids that it knows, and waits to be killed.
 func parent() {
 	self, _ := os.Executable()
-	g, err := Start(self)
-	if err != nil {
-		panic(err)
-	}
+	l := NewLauncher(self, slog.Default())
 	scripts := []string{
 		"trap '' TERM; echo $$; sleep 300 & echo $!; wait",    // does not end when asked, and has a child
 		"setsid sleep 300 & echo $$; echo $!; exec sleep 300", // its child has left the group
 		"echo $$; echo 0; exec sleep 300",                     // is taken off the list: nobody's business any more
 	}
 	for i, script := range scripts {
-		mark := g.Mark()
-		cmd := exec.Command("sh", "-c", script)
-		cmd.Env = append(os.Environ(), mark)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		out, err := cmd.StdoutPipe()
+		p, err := l.Start(Program{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ()})
 		if err != nil {
 			panic(err)
 		}
-		if err := cmd.Start(); err != nil {
-			panic(err)
-		}
-		c := g.Add(cmd.Process, mark)
-		lines := bufio.NewScanner(out)
+		lines := bufio.NewScanner(p.Stdout)
 		for range 2 {
 			lines.Scan()
 			fmt.Println(lines.Text())
 		}
 		if i == 2 {
-			g.Remove(c)
+			l.tell(orderRemove, p.PID(), p.mark)
 		}
 	}
 	fmt.Println("ready")
@@ -129,22 +119,31 @@ func TestCloseEndsTheGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := Start(self)
+	l := NewLauncher(self, slog.New(slog.DiscardHandler))
+	p, err := l.Start(Program{Path: "/bin/sh", Args: []string{"sh", "-c", "exit 3"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Close(); err != nil || g.Close() != nil {
+	if <-p.Ended; p.State().ExitCode() != 3 {
+		t.Errorf("the program ended as %v", p.State())
+	}
+	if err := l.Close(); err != nil || l.Close() != nil {
 		t.Errorf("Close: %v", err)
 	}
-	if _, err := Start("/no/such/program"); err == nil {
-		t.Error("a guard that cannot be started is no error")
+	var log bytes.Buffer
+	l = NewLauncher("/no/such/program", slog.New(slog.NewTextHandler(&log, nil)))
+	if p, err = l.Start(Program{Path: "/bin/true"}); err != nil {
+		t.Fatal(err)
+	}
+	if <-p.Ended; !strings.Contains(log.String(), "survive a hub") {
+		t.Errorf("a guard that cannot be started is not in the log: %q", log.String())
 	}
 }
 
-func TestRunRefusesNonsense(t *testing.T) {
+func TestGuardRefusesNonsense(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"x\n", "+1 m\n", "+-5 m\n", "+0 m\n", "-1 m\n"} {
-		if err := run(strings.NewReader(text)); err == nil {
+	for _, text := range []string{"x\n", "+1 m\n", "+5\n", "+ m\n"} {
+		if err := guard(strings.NewReader(text)); err == nil {
 			t.Errorf("%q was taken for an order", text)
 		}
 	}

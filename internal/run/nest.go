@@ -1,4 +1,4 @@
-package guard
+package run
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// A hub whose config starts the hub itself would start hubs without end. So each child learns how
+// A hub whose config starts the hub itself would start hubs without end. So each program learns how
 // many hubs are above it, and by which entry of a config it was started.
 const (
 	depthVariable = "MCP_TOOLHUB_DEPTH"
@@ -16,9 +16,9 @@ const (
 	maxDepth = 2
 )
 
-// Nested returns the variables to add to a child's environment, each as NAME=value. entry says to people which entry of
-// which config the child is; "" where it is none.
-func Nested(entry string) []string {
+// nested returns the variables to add to a program's environment, each as NAME=value. entry says to people which entry of
+// which config starts it; "" where it is none.
+func nested(entry string) []string {
 	return []string{depthVariable + "=" + strconv.Itoa(depth()+1), entryVariable + "=" + entry}
 }
 

@@ -1,4 +1,4 @@
-package guard
+package run
 
 import (
 	"bytes"
@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// marked returns the processes whose environment holds one of the marks, with that mark. A process
-// that was started with another environment, or belongs to another user, is not found.
-func marked(marks map[string]bool) map[int]string {
-	if len(marks) == 0 {
+// marked returns the processes whose environment holds the mark of one of the programs. A process that was started with
+// another environment, or belongs to another user, is not found.
+func marked(programs map[string]int) (found []int) {
+	if len(programs) == 0 {
 		return nil
 	}
 	entries, err := os.ReadDir("/proc")
@@ -28,7 +28,6 @@ func marked(marks map[string]bool) map[int]string {
 		}
 	}
 	prefix := []byte(markVariable + "=")
-	found := make(map[int]string)
 	for range startRounds {
 		var starting []int
 		for _, pid := range pids {
@@ -40,8 +39,11 @@ func marked(marks map[string]bool) map[int]string {
 				continue
 			}
 			for v := range bytes.SplitSeq(env, []byte{0}) {
-				if mark, ok := bytes.CutPrefix(v, prefix); ok && marks[string(mark)] {
-					found[pid] = string(mark)
+				if mark, ok := bytes.CutPrefix(v, prefix); ok {
+					if _, ok := programs[string(mark)]; ok {
+						found = append(found, pid)
+						break
+					}
 				}
 			}
 		}

@@ -1,4 +1,4 @@
-package guard
+package run
 
 import (
 	"errors"
@@ -23,12 +23,12 @@ func TestStartOfProgramThatIsStillOpenForWriting(t *testing.T) {
 		if _, err := file.WriteString("#!/bin/sh\nexit 7\n"); err != nil {
 			t.Fatal(err)
 		}
-		if err := StartGroup(exec.Command(program)); !errors.Is(err, syscall.ETXTBSY) {
+		if err := startGroup(exec.Command(program)); !errors.Is(err, syscall.ETXTBSY) {
 			t.Fatalf("open for writing all the time: %v", err)
 		}
 		cmd := exec.Command(program)
 		started := make(chan error, 1)
-		go func() { started <- StartGroup(cmd) }()
+		go func() { started <- startGroup(cmd) }()
 		synctest.Wait() // it has failed once and waits
 		if err := file.Close(); err != nil {
 			t.Fatal(err)

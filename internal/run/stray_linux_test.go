@@ -1,9 +1,9 @@
-package guard
+package run
 
 import (
 	"bufio"
+	"log/slog"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,26 +15,19 @@ import (
 func TestStraysOfChildrenThatEndTogether(t *testing.T) {
 	t.Parallel()
 	const children, rounds = 8, 5
-	var g Guard
+	l := NewLauncher("", slog.New(slog.DiscardHandler))
 	var all sync.WaitGroup
 	for range children {
 		all.Go(func() {
 			for range rounds {
-				mark := g.Mark()
-				cmd := exec.Command("sh", "-c", "setsid sleep 300 >/dev/null & echo $!")
-				cmd.Env = append(os.Environ(), mark)
-				out, err := cmd.StdoutPipe()
-				if err == nil {
-					err = StartGroup(cmd)
-				}
+				p, err := l.Start(Program{Path: "/bin/sh", Env: os.Environ(),
+					Args: []string{"sh", "-c", "setsid sleep 300 >/dev/null & echo $!"}})
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				c := g.Add(cmd.Process, mark)
-				line, _ := bufio.NewReader(out).ReadString('\n')
-				_ = cmd.Wait()
-				KillStrays(c)
+				line, _ := bufio.NewReader(p.Stdout).ReadString('\n')
+				<-p.Ended
 				pid, err := strconv.Atoi(strings.TrimSpace(line))
 				if err != nil {
 					t.Errorf("the child wrote %q", line)
