@@ -3,10 +3,8 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -55,9 +53,8 @@ func (e *entry) asks(ctx context.Context, method string) (end func(error)) {
 	return e.observe(ctx, e.cfg.ID, method)
 }
 
-func (e *entry) nextID() string {
-	return string(strconv.AppendInt(append(make([]byte, 0, 40), idPrefix...), e.ids.Add(1), 10))
-}
+// nextID returns the id of a request to the server.
+func (e *entry) nextID() int64 { return e.ids.Add(1) }
 
 // probeTime is maxProbeTime, or a third of the connect timeout where that is less.
 func (e *entry) probeTime() time.Duration { return min(maxProbeTime, e.cfg.Timeouts.Connect/3) }
@@ -160,8 +157,7 @@ func (e *entry) requestRule() requestRule {
 // than the end of its output. Over Streamable HTTP a lost connection is one request's, and the
 // session goes on.
 func (e *entry) overFor(ctx context.Context, sess *session, err error) *fault.Fault {
-	var f *tool.Failure
-	lost := e.cfg.Transport != StreamableHTTP && errors.As(err, &f) && f.Code == codeConnectionLost
+	lost := e.cfg.Transport != StreamableHTTP && isCutOff(err)
 	if sess.isOver() || lost && wait.For(ctx.Done(), sess.ended, reasonWithin) {
 		return sess.reason
 	}

@@ -244,5 +244,5 @@ func content(t testing.TB, response, name string) []string {
 
 var (
 	hubState = regexp.MustCompile(`"requestState":"[A-Za-z0-9_-]{100,}"`)
-	hubToken = regexp.MustCompile(`"progressToken":"toolhub-[0-9]+"`)
+	hubToken = regexp.MustCompile(`"progressToken":[0-9]+`)
 )
