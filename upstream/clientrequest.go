@@ -272,8 +272,8 @@ func (g *Group) RootsChanged(ctx context.Context, who tool.Session, params json.
 // again.
 func (s *server) rootsChanged(ctx context.Context, params json.RawMessage) {
 	sess := s.lifecycle.current()
-	//lint:ignore SA1019 servers of older revisions still use roots
-	if roots := s.offers().RootsV2; sess == nil || sess.hop != nil || roots == nil || !roots.ListChanged {
+	roots, _ := rawjson.Get(s.offers(), "roots")
+	if changes, _ := rawjson.Get(roots, "listChanged"); sess == nil || sess.hop != nil || string(changes) != "true" {
 		return
 	}
 	var clean []byte

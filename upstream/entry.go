@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -124,19 +122,29 @@ func (e *entry) serves(who subscriber) bool {
 //
 // The connection that lists for an isolated server offers everything: some servers list a tool only to clients that can
 // answer its requests.
-func (e *entry) offers() *mcp.ClientCapabilities {
+func (e *entry) offers() json.RawMessage {
 	switch {
 	case e.isOneSessions():
 		return hop.ClientCapabilities(e.clientHop)
 	case e.use == useListing || e.cfg.Transport == StreamableHTTP:
-		return hop.AllCapabilities()
+		return json.RawMessage(hop.AllCapabilities)
 	}
-	return &mcp.ClientCapabilities{}
+	return json.RawMessage("{}")
 }
 
 // listensForRequests reports whether the server may send requests on a stream that belongs to no call.
 func (e *entry) listensForRequests(sess *session) bool {
-	return e.isOneSessions() && e.cfg.Transport == StreamableHTTP && sess.hop == nil && hop.OffersAny(e.offers())
+	return e.isOneSessions() && e.cfg.Transport == StreamableHTTP && sess.hop == nil && e.answers() > 0
+}
+
+// answers counts the kinds of requests that the server may send, of which there are three.
+func (e *entry) answers() (kinds int) {
+	for _, name := range []string{"sampling", "elicitation", "roots"} {
+		if _, ok := hop.Ability(e.offers(), name); ok {
+			kinds++
+		}
+	}
+	return kinds
 }
 
 // requestRule says which calls the requests of a server up to 2025-11-25 can belong to.

@@ -42,7 +42,7 @@ func (c *connector) handshake(ctx context.Context, sess *session, l lane, older 
 		h := &hop.Hop{Version: hop.Modern, Client: c.hubVersion}
 		l.speak(hop.Modern, h)
 		limited, cancel := context.WithTimeout(ctx, c.probeTime())
-		params := append([]byte(`{"_meta":{`), h.Members(tool.Hop{ClientCapabilities: c.capabilities()})...)
+		params := append([]byte(`{"_meta":{`), h.Members(tool.Hop{ClientCapabilities: c.offers()})...)
 		found = c.greet(limited, l, methodDiscover, append(params, `}}`...))
 		sess.undiscovered = errors.Is(found.err, context.DeadlineExceeded)
 		cancel()
@@ -84,22 +84,9 @@ func (c *connector) greet(ctx context.Context, l lane, method string, params []b
 // initializeParams returns the params of initialize.
 func (c *connector) initializeParams() []byte {
 	params := rawjson.AppendMember([]byte("{"), "protocolVersion", rawjson.Quote(hop.NewestWithSession))
-	params = rawjson.AppendMember(params, "capabilities", c.capabilities())
+	params = rawjson.AppendMember(params, "capabilities", c.offers())
 	params = rawjson.AppendMember(params, "clientInfo", hop.ClientInfo(c.hubVersion))
 	return append(params, '}')
-}
-
-// capabilities returns what the hub offers the server.
-func (c *connector) capabilities() json.RawMessage {
-	offers := c.offers()
-	text, err := json.Marshal(struct {
-		*mcp.ClientCapabilities
-		Roots *mcp.RootCapabilities `json:"roots,omitempty"` // the SDK's type writes roots although there are none
-	}{offers, offers.RootsV2})
-	if err != nil {
-		return json.RawMessage("{}") // never: what it holds of a client is well-formed
-	}
-	return text
 }
 
 // readHello reads the answer to initialize.
