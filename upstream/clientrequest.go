@@ -45,8 +45,18 @@ func callRequest(x *tool.Execution) *clientRequest {
 // about names what the request is about, for messages.
 func (x *clientRequest) about() string { return orText(x.name, x.Method) }
 
+// token returns the progress token of the request with that id, which is the id, or 0 for none. Where the client wants
+// no progress, the hub does if progress keeps the request from its timeout.
+func (x *clientRequest) token(id int64, limits *callLimits) int64 {
+	meta, _ := rawjson.Get(x.Params, "_meta")
+	if _, wants := rawjson.Get(meta, "progressToken"); wants || limits.idle < limits.most {
+		return id
+	}
+	return 0
+}
+
 // params returns the params of the request, for a tools/call made from params.
-func (x *clientRequest) params(params json.RawMessage, token string, h *hop.Hop) (json.RawMessage, error) {
+func (x *clientRequest) params(params json.RawMessage, token int64, h *hop.Hop) (json.RawMessage, error) {
 	if x.call != nil {
 		call := *x.call
 		call.Params = params // with the client's answers
@@ -58,7 +68,7 @@ func (x *clientRequest) params(params json.RawMessage, token string, h *hop.Hop)
 // ownMethods are requests that are not forwarded: the group sends them itself, or they have a door of their own.
 func ownMethods() []string {
 	return []string{methodCallTool, methodSubscribe, methodUnsubscribe, methodSetLevel, methodListen, methodDiscover,
-		"initialize"}
+		methodInitialize}
 }
 
 // Method returns a method of a server besides tools/call as a tool, for permission and records.
@@ -211,7 +221,7 @@ func (c *executor) listenFor(
 			Message: "the server takes no subscriptions/listen"}}
 	}
 	id := c.nextID()
-	params, err := sess.hop.RequestParams(&x.Request, id)
+	params, err := sess.hop.RequestParams(&x.Request, x.token(id, &callLimits{}))
 	if err != nil {
 		return response{err: &tool.RPCError{Code: tool.CodeInvalidParams, Message: "params are no JSON object"}}
 	}
@@ -262,8 +272,8 @@ func (g *Group) RootsChanged(ctx context.Context, who tool.Session, params json.
 // again.
 func (s *server) rootsChanged(ctx context.Context, params json.RawMessage) {
 	sess := s.lifecycle.current()
-	//lint:ignore SA1019 servers of older revisions still use roots
-	if roots := s.offers().RootsV2; sess == nil || sess.hop != nil || roots == nil || !roots.ListChanged {
+	roots, _ := rawjson.Get(s.offers(), "roots")
+	if changes, _ := rawjson.Get(roots, "listChanged"); sess == nil || sess.hop != nil || string(changes) != "true" {
 		return
 	}
 	var clean []byte

@@ -2,21 +2,11 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"net"
-	"strings"
 	"sync"
 	"time"
 
-	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
@@ -94,76 +84,13 @@ func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
 // knows from others.
 func (c *connector) skipsProbe() bool { return c.older && (c.slowProbe || c.inferred) }
 
-// handshake initialises a session over a stream.
-func (c *connector) handshake(
-	ctx context.Context, sess *session, conn *streamConn, older bool,
-) (*mcp.ClientSession, error) {
-	conn.asked.follow(c.requestRule()) // some servers ask as soon as they are initialised
-	stop := context.AfterFunc(ctx, func() { conn.shut(context.Cause(ctx)) })
-	sdk, err := c.initialize(ctx, conn, older, &conn.declared)
-	if !stop() && err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		return sdk, err
-	}
-	sess.established(sdk, &conn.declared, c.hubVersion, c.redact)
-	sess.undiscovered = conn.probe.isUnanswered()
-	conn.hop = sess.hop
-	c.useLane(sess, conn)
-	return sdk, nil
-}
-
-// initialize lets the SDK do its part over transport: the version, and who the two sides are. said is what the server
-// answers there. With an error there may be a session, which is to be closed.
-func (c *connector) initialize(
-	ctx context.Context, transport mcp.Transport, older bool, said *transport.Declared,
-) (*mcp.ClientSession, error) {
-	client := mcp.NewClient(
-		&mcp.Implementation{Name: HubCommand, Version: c.hubVersion},
-		&mcp.ClientOptions{
-			Logger:         slog.New(slog.DiscardHandler), // what it logs may quote messages
-			Capabilities:   c.offers(),
-			MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
-		})
-	client.AddReceivingMiddleware(refuseServerRequests)
-	client.AddSendingMiddleware(c.observeHandshake)
-	var opts mcp.ClientSessionOptions
-	if older {
-		opts.ProtocolVersion = hop.NewestWithSession
-	}
-	sdk, err := client.Connect(ctx, transport, &opts)
-	if err == nil {
-		err = said.Fault()
-	}
-	return sdk, err
-}
-
-// observeHandshake is a sending middleware for the SDK's client, which tells who observes of
-// initialize and server/discover.
-func (c *connector) observeHandshake(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if strings.HasPrefix(method, "notifications/") {
-			return next(ctx, method, req)
-		}
-		end := c.asks(ctx, method)
-		res, err := next(ctx, method, req)
-		if rpc := (*sdkrpc.Error)(nil); errors.As(err, &rpc) {
-			end(&tool.RPCError{Code: rpc.Code, Message: rpc.Message})
-		} else {
-			end(err)
-		}
-		return res, err
-	}
-}
-
 // connectStdio starts a child. Some servers of older revisions end when the first message is not initialize; they are
 // started again and spared the question.
 func (c *connector) connectStdio(ctx context.Context) (*session, *fault.Fault) {
 	older := c.skipsProbe() || c.endsOnProbe
-	sess, probed, f := c.startChild(ctx, older)
-	c.olderNext = probed
-	if f == nil || older || !probed || ctx.Err() != nil {
+	c.olderNext = false
+	sess, ended, f := c.startChild(ctx, older)
+	if older || !ended || ctx.Err() != nil {
 		return sess, f
 	}
 	sess, _, again := c.startChild(ctx, true)
@@ -174,8 +101,8 @@ func (c *connector) connectStdio(ctx context.Context) (*session, *fault.Fault) {
 	return sess, nil
 }
 
-// startChild starts one child and initialises it. probed reports that it failed after server/discover was sent.
-func (c *connector) startChild(ctx context.Context, older bool) (sess *session, probed bool, f *fault.Fault) {
+// startChild starts one child and initialises it. ended reports that the child has ended instead of that.
+func (c *connector) startChild(ctx context.Context, older bool) (sess *session, ended bool, f *fault.Fault) {
 	proc, f := c.launcher.Start(c.cfg, c.log, c.redact)
 	if f != nil {
 		return nil, false, f
@@ -184,7 +111,7 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 	sess.pid = proc.PID()
 	c.onStart(sess.pid)
 	lines := transport.NewLines(proc.Stdin, proc.Stdout, c.cfg.Limits.Message, c.memory)
-	conn := newStreamConn(lines, c.probeTime(), c.notifications.handler(sess), c.log, c.redact)
+	conn := newStreamConn(c.entry, lines, c.notifications.handler(sess))
 	sess.cut = conn.ended
 	var watching sync.WaitGroup
 	watching.Go(func() { c.watchChild(sess, conn, proc, lines.Broken) })
@@ -194,17 +121,12 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 		conn.release()
 		watching.Wait()
 	}
-	sdk, err := c.handshake(ctx, sess, conn, older)
-	if err != nil {
-		probed = conn.probe.asked()
-		f = c.initializeFault(ctx, sess, &conn.declared, err)
+	conn.asked.follow(c.requestRule()) // some servers ask as soon as they are initialised
+	if a := c.handshake(ctx, sess, conn, older); a.err != nil {
+		c.olderNext = c.olderNext || !older
+		f = c.handshakeFault(ctx, sess, a)
 		sess.shut(c.kill)
-		return nil, probed, f
-	}
-	shut := sess.shut
-	sess.shut = func(kill <-chan struct{}) {
-		shut(kill)
-		_ = sdk.Close() // the connection is closed: this ends the SDK's own goroutines
+		return nil, isCutOff(a.err), f
 	}
 	return sess, false, nil
 }
@@ -239,58 +161,6 @@ func (c *connector) watchChild(sess *session, conn *streamConn, proc *child.Proc
 	sess.end(f)
 }
 
-// initializeFault explains why initialize failed, with what the server has said, or the child or
-// the connection in the end.
-func (c *connector) initializeFault(
-	ctx context.Context, sess *session, said *transport.Declared, err error,
-) *fault.Fault {
-	var rpc *sdkrpc.Error
-	if errors.As(err, &rpc) && rpc.Code == transport.CodeOversize {
-		return (&transport.Oversize{Limit: c.cfg.Limits.Message}).Fault("initialize")
-	}
-	if errors.As(err, &rpc) {
-		return &fault.Fault{
-			What:  fmt.Sprintf("initialize was refused: %s (JSON-RPC error %d)", c.redact.Text(rpc.Message), rpc.Code),
-			Hint:  "check that the server speaks a protocol version between 2024-11-05 and 2026-07-28",
-			Cause: err,
-		}
-	}
-	// that the child ends as well is what the SDK made of it
-	if ctx.Err() == nil && said.IsAnswered() && !isBroken(err) {
-		return c.unusableFault(err)
-	}
-	if ctx.Err() == nil && wait.For(ctx.Done(), sess.ended, reasonWithin) {
-		f := *sess.reason
-		f.What += " (before it answered initialize)"
-		f.Hint = "run the command by hand to see why"
-		if c.cfg.Transport == SSE {
-			f.Hint = "check that the server runs and that url is right"
-		}
-		return &f
-	}
-	return &fault.Fault{
-		What:  "initialize failed: " + c.redact.Text(fault.Plain(err)),
-		Hint:  "check that it is an MCP server",
-		Cause: err,
-	}
-}
-
-// unusableFault explains that a server has answered initialize with something that the SDK refuses.
-func (c *connector) unusableFault(err error) *fault.Fault {
-	return &fault.Fault{
-		What: "the answer to initialize cannot be used: " + c.redact.Text(fault.Plain(err)),
-		Hint: "check that the server speaks a protocol version between 2024-11-05 and 2026-07-28, or report this to " +
-			"whoever maintains it",
-		Cause: err,
-	}
-}
-
-// isBroken reports whether err says that a connection has ended.
-func isBroken(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, mcp.ErrConnectionClosed) ||
-		errors.Is(err, transport.ErrClosed)
-}
-
 // connectSSE connects over the transport of protocol 2024-11-05, which no server of 2026-07-28
 // offers any more: so it is not asked for that. life bounds the session, ctx the connecting.
 func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Fault) {
@@ -299,28 +169,21 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 		return nil, fault.OfConnect(c.cfg, err, c.redact)
 	}
 	sess := newSession()
-	conn := newStreamConn(wire, c.probeTime(), c.notifications.handler(sess), c.log, c.redact)
-	conn.needs = &signInNeeds{c.http, c.cfg, sess.end}
+	conn := newStreamConn(c.entry, wire, c.notifications.handler(sess))
+	conn.needs = &signInNeeds{c.entry, c.http, sess.end}
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		<-conn.ended
 		sess.end(&fault.Fault{What: "the connection ended: " + c.redact.Text(fault.Plain(conn.err())),
 			Hint: "see the server's own log", Cause: conn.err()})
 	})
-	sdk, err := c.handshake(ctx, sess, conn, true)
 	sess.shut = func(<-chan struct{}) {
 		conn.release()
 		watching.Wait()
-		if sdk != nil {
-			_ = sdk.Close()
-		}
 	}
-	if err != nil {
-		var status *fault.StatusError
-		f := c.initializeFault(ctx, sess, &conn.declared, err)
-		if errors.As(err, &status) {
-			f = fault.OfConnect(c.cfg, err, c.redact)
-		}
+	conn.asked.follow(c.requestRule())
+	if a := c.handshake(ctx, sess, conn, true); a.err != nil {
+		f := c.handshakeFault(ctx, sess, a)
 		sess.shut(c.kill)
 		return nil, f
 	}
@@ -329,83 +192,17 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 
 // connectHTTP initialises a session over Streamable HTTP.
 func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
-	control := transport.NewControl(c.http.Pool, c.probeTime(), c.cfg.Limits.Message)
-	client := c.http.Client(control)
-	stop := context.AfterFunc(ctx, control.Abort)
-	sdk, err := c.initialize(ctx, &mcp.StreamableClientTransport{
-		Endpoint:   c.http.URL.String(),
-		HTTPClient: client,
-		// The lane listens itself: the SDK gives the whole session up after a few streams that were cut.
-		DisableStandaloneSSE: true,
-	}, c.skipsProbe(), control.Declared())
-	if !stop() && err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		f := c.httpFault(ctx, control, err)
-		control.Abort()
-		if sdk != nil {
-			transport.CloseSDK(sdk, c.kill, control.Abort)
-		}
-		return nil, f
-	}
 	sess := newSession()
-	sess.established(sdk, control.Settle(), c.hubVersion, c.redact)
-	sess.undiscovered = control.Unanswered.Load()
-	l := &httpLane{
-		signInNeeds: signInNeeds{c.http, c.cfg, sess.end}, calls: c.http.Client(c.http.Pool), control: client,
-		session: sess.id, version: sess.version, hop: sess.hop, log: c.log, limit: c.cfg.Limits.Message,
-		notifications: c.notifications.handler(sess), onSuspect: sess.suspected,
-	}
 	life := context.WithoutCancel(ctx)
-	l.asked = newServerRequests(func(body []byte) { l.respond(life, body) })
-	c.useLane(sess, l)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		if err := sdk.Wait(); err != nil {
-			sess.end(&fault.Fault{What: "the session ended: " + c.redact.Text(fault.Plain(err)), Cause: err})
-		}
-		sess.end(&fault.Fault{What: "the session ended"})
-	})
+	l := newHTTPLane(life, c.entry, c.http, sess, c.notifications.handler(sess))
 	sess.shut = func(kill <-chan struct{}) {
-		transport.CloseSDK(sdk, kill, control.Abort)
-		watching.Wait()
-		l.background.Wait()
+		l.close(life, kill)
+		sess.end(&fault.Fault{What: "the session ended"})
 	}
+	if a := c.handshake(ctx, sess, l, c.skipsProbe()); a.err != nil {
+		sess.shut(c.kill)
+		return nil, c.handshakeFault(ctx, sess, a)
+	}
+	sess.id, sess.shownID = l.session, c.redact.Text(l.session)
 	return sess, nil
 }
-
-// httpFault explains why a session over HTTP could not be initialised.
-func (c *connector) httpFault(ctx context.Context, control *transport.Control, err error) *fault.Fault {
-	last := control.LastAnswer()
-	if large := control.Oversize(); large != nil {
-		return large.Fault("initialize")
-	}
-	var rpc *sdkrpc.Error
-	refused := errors.As(err, &rpc) && rpc.Code != rejectedByTransport
-	if ctx.Err() == nil && last.Status >= 400 {
-		f := fault.OfStatus(c.cfg, last.Status, last.Retry, err)
-		if refused && !f.Auth {
-			f.What += ": " + c.redact.Text(rpc.Message)
-		}
-		return f
-	}
-	if ctx.Err() == nil && last.Foreign() {
-		return &fault.Fault{
-			What: fmt.Sprintf("%s answered with content type %q instead of JSON", secret.URL(c.cfg.URL),
-				c.redact.Text(last.Media)),
-			Hint:  "check that url is that of an MCP endpoint",
-			Cause: err,
-		}
-	}
-	if last.Status != 0 && refused {
-		return c.initializeFault(ctx, newSession(), &transport.Declared{}, err)
-	}
-	if ctx.Err() == nil && control.Declared().IsAnswered() && !isBroken(err) && !errors.As(err, new(net.Error)) {
-		return c.unusableFault(err)
-	}
-	return fault.OfConnect(c.cfg, err, c.redact)
-}
-
-// rejectedByTransport is the code that the SDK gives to requests that it could not send.
-const rejectedByTransport = -32005

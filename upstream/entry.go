@@ -3,14 +3,10 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync/atomic"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
@@ -55,9 +51,8 @@ func (e *entry) asks(ctx context.Context, method string) (end func(error)) {
 	return e.observe(ctx, e.cfg.ID, method)
 }
 
-func (e *entry) nextID() string {
-	return string(strconv.AppendInt(append(make([]byte, 0, 40), idPrefix...), e.ids.Add(1), 10))
-}
+// nextID returns the id of a request to the server.
+func (e *entry) nextID() int64 { return e.ids.Add(1) }
 
 // probeTime is maxProbeTime, or a third of the connect timeout where that is less.
 func (e *entry) probeTime() time.Duration { return min(maxProbeTime, e.cfg.Timeouts.Connect/3) }
@@ -127,19 +122,29 @@ func (e *entry) serves(who subscriber) bool {
 //
 // The connection that lists for an isolated server offers everything: some servers list a tool only to clients that can
 // answer its requests.
-func (e *entry) offers() *mcp.ClientCapabilities {
+func (e *entry) offers() json.RawMessage {
 	switch {
 	case e.isOneSessions():
 		return hop.ClientCapabilities(e.clientHop)
 	case e.use == useListing || e.cfg.Transport == StreamableHTTP:
-		return hop.AllCapabilities()
+		return json.RawMessage(hop.AllCapabilities)
 	}
-	return &mcp.ClientCapabilities{}
+	return json.RawMessage("{}")
 }
 
 // listensForRequests reports whether the server may send requests on a stream that belongs to no call.
 func (e *entry) listensForRequests(sess *session) bool {
-	return e.isOneSessions() && e.cfg.Transport == StreamableHTTP && sess.hop == nil && hop.OffersAny(e.offers())
+	return e.isOneSessions() && e.cfg.Transport == StreamableHTTP && sess.hop == nil && e.answers() > 0
+}
+
+// answers counts the kinds of requests that the server may send, of which there are three.
+func (e *entry) answers() (kinds int) {
+	for _, name := range []string{"sampling", "elicitation", "roots"} {
+		if _, ok := hop.Ability(e.offers(), name); ok {
+			kinds++
+		}
+	}
+	return kinds
 }
 
 // requestRule says which calls the requests of a server up to 2025-11-25 can belong to.
@@ -160,8 +165,7 @@ func (e *entry) requestRule() requestRule {
 // than the end of its output. Over Streamable HTTP a lost connection is one request's, and the
 // session goes on.
 func (e *entry) overFor(ctx context.Context, sess *session, err error) *fault.Fault {
-	var f *tool.Failure
-	lost := e.cfg.Transport != StreamableHTTP && errors.As(err, &f) && f.Code == codeConnectionLost
+	lost := e.cfg.Transport != StreamableHTTP && isCutOff(err)
 	if sess.isOver() || lost && wait.For(ctx.Done(), sess.ended, reasonWithin) {
 		return sess.reason
 	}

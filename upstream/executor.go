@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
@@ -111,7 +112,7 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 	*reply = tool.Reply{Mapping: tool.ExternalMapping{
 		Source: tool.SourceMCP, Role: "upstream", ServerID: c.cfg.ID, SessionID: sess.shownID,
 		ProtocolVersion: sess.version,
-		Method:          x.Method, JSONRPCRequestID: `"` + id + `"`,
+		Method:          x.Method, JSONRPCRequestID: strconv.FormatInt(id, 10),
 	}}
 	reply.Session = c.client.Key
 	params, asTask, err := c.asTask(x, sess)
@@ -119,7 +120,7 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 		*reply = tool.Reply{} // without a mapping: nothing was sent
 		return response{err: err}
 	}
-	params, err = x.params(params, id, sess.hop)
+	params, err = x.params(params, x.token(id, limits), sess.hop)
 	if err != nil {
 		*reply = tool.Reply{}
 		return response{err: &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,

@@ -5,10 +5,9 @@
 // does, or fails to do, makes another wait. A server with state can have a connection for each
 // client session, instead of one for all: see isolation.
 //
-// The SDK's client does what it does well: initialize and discover, versions, pings, sessions. What
-// must not change by a single byte on its way, calls, lists and all that clients ask of a server,
-// travels beside it on a lane: raw JSON with the hub's own ids and progress tokens, over the same
-// pipe or the same HTTP session. See lane.
+// What goes to a server and comes back travels on a lane: raw JSON with the hub's own ids and progress
+// tokens, over a pipe or an HTTP session. See lane. So calls, lists and all that clients ask of a
+// server do not change by a single byte on their way. The SDK gives the types of the handshake.
 //
 // What tools are called downstream, who may call them and what is recorded of a call is left to others.
 package upstream

@@ -64,7 +64,7 @@ func TestHTTPAnswersThatAreNone(t *testing.T) {
 		"stream ends": {status(200, "Content-Type", "text/event-stream"), tool.ClassDependencyUnavailable, true, 0, "may have taken effect"},
 		"wrong id": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":"toolhub-999","result":{}}`))
+			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":999,"result":{}}`))
 		}, tool.ClassExecutionFailed, true, 0, "another request"},
 		"redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://other.example/mcp?token=canary", http.StatusTemporaryRedirect)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -22,6 +21,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 const (
@@ -37,24 +37,66 @@ const (
 	drainTimeout = 50 * time.Millisecond
 )
 
-// httpLane is the lane of a Streamable HTTP session: each call is one POST of its own, outside the SDK's connection.
+// httpLane is the lane of a Streamable HTTP session: each request is one POST of its own.
 type httpLane struct {
 	signInNeeds
-	calls   *http.Client // for calls
-	control *http.Client // for what is no call; ends with the session
-	session string       // Mcp-Session-Id, or ""
-	version string
-	hop     *hop.Hop // nil below 2026-07-28
-	log     *slog.Logger
-	limit   int // bytes of one response or event
+	client  *http.Client
+	session string // Mcp-Session-Id, or ""; set with the answer to initialize
+	version string // "" while it is not agreed upon
+	hop     *hop.Hop
 
 	notifications notificationHandler
 	onSuspect     func() // the server could not be reached: the session may be over
 
 	asked      *serverRequests
+	ended      chan struct{}  // closed by close
 	background sync.WaitGroup // notifications and the listener
 	responses  atomic.Int32   // under way
-	pings      atomic.Int64
+}
+
+// newHTTPLane returns the lane of sess. life bounds what answers the server's requests.
+func newHTTPLane(
+	life context.Context, e *entry, server *transport.HTTP, sess *session, to notificationHandler,
+) *httpLane {
+	l := &httpLane{signInNeeds: signInNeeds{e, server, sess.end}, client: server.Client(), notifications: to,
+		onSuspect: sess.suspected, ended: make(chan struct{})}
+	l.asked = newServerRequests(func(body []byte) { l.respond(life, body) })
+	return l
+}
+
+// speak implements lane.
+func (l *httpLane) speak(version string, h *hop.Hop) { l.version, l.hop = version, h }
+
+// closeTimeout bounds how long the server may take to hear that a session is over.
+const closeTimeout = 3 * time.Second
+
+// close tells the server that the session is over, and ends what is under way besides calls. A server that does not
+// listen is not waited for once kill is closed.
+func (l *httpLane) close(life context.Context, kill <-chan struct{}) {
+	ctx, cancel := context.WithCancel(life)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		l.endSession(ctx)
+	}()
+	wait.For(kill, told, closeTimeout)
+	cancel()
+	<-told
+	close(l.ended)
+	l.background.Wait()
+}
+
+// endSession tells the server that the session is over, if it knows one. What cannot be said to it is not worth an
+// error.
+func (l *httpLane) endSession(ctx context.Context) {
+	if l.session == "" {
+		return
+	}
+	if req, err := l.newRequest(ctx, http.MethodDelete, nil); err == nil {
+		if resp, err := l.client.Do(req); err == nil {
+			_ = resp.Body.Close()
+		}
+	}
 }
 
 // newRequest makes a request of this session.
@@ -63,18 +105,23 @@ func (l *httpLane) newRequest(ctx context.Context, method string, body []byte) (
 	if err != nil {
 		return nil, err
 	}
-	if method == http.MethodPost {
+	switch method {
+	case http.MethodPost:
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")
-	} else {
+	case http.MethodGet:
 		req.Header.Set("Accept", "text/event-stream")
 	}
-	req.Header.Set("Mcp-Protocol-Version", l.version)
+	if l.version != "" {
+		req.Header.Set("Mcp-Protocol-Version", l.version)
+	}
 	if l.session != "" {
-		req.Header.Set("Mcp-Session-Id", l.session)
+		req.Header.Set(headerSession, l.session)
 	}
 	return req, nil
 }
+
+const headerSession = "Mcp-Session-Id"
 
 // send implements lane. The request does not end with ctx but with c.abort: a withdrawal tells the server first.
 func (l *httpLane) send(ctx context.Context, c *pendingRequest) {
@@ -102,7 +149,7 @@ func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
 	if l.hop != nil {
 		c.hopHeaders(req.Header)
 	}
-	resp, err := l.calls.Do(req)
+	resp, err := l.client.Do(req)
 	if err != nil {
 		return l.unreached(ctx, c, err)
 	}
@@ -110,6 +157,11 @@ func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
 	switch {
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return l.refused(ctx, c, resp)
+	}
+	if c.method == methodInitialize {
+		l.session = resp.Header.Get(headerSession)
+	}
+	switch {
 	case transport.IsEventStream(resp):
 		return l.readStream(ctx, c, resp.Body)
 	case transport.MediaType(resp) == "application/json":
@@ -121,6 +173,7 @@ func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
 		Message: fmt.Sprintf("the server answered with content type %q instead of JSON: check its url",
 			hidden.Line(hidden.Cut(transport.MediaType(resp), 80))),
 		OutcomeUnknown: true,
+		Cause:          &fault.MediaError{Media: transport.MediaType(resp)},
 	}}
 }
 
@@ -176,6 +229,9 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 		f.Cause = errorAnswer(e.Error).err // for the record
 	} else {
 		f.Cause = &tool.HTTPError{Status: status, Media: resp.Header.Get("Content-Type"), Body: string(body)}
+	}
+	if c.isGreeting() { // the connector says what it means
+		return response{err: f, status: status, pause: f.RetryAfter}
 	}
 	if need := l.ofStatus(status, resp.Header, f.Cause); need != nil {
 		if status == http.StatusUnauthorized {
@@ -234,7 +290,7 @@ func (l *httpLane) forgotten(ctx context.Context, status int, method string) boo
 
 // readJSON reads a response of content type application/json.
 func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.Response) response {
-	got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, int64(l.limit), l.server.Memory)
+	got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, int64(l.cfg.Limits.Message), l.server.Memory)
 	if full := noRoom(err); full != nil || errors.Is(err, jsonrpc.ErrBodyTooLarge) {
 		return l.oversizeAnswer(full)
 	}
@@ -249,17 +305,17 @@ func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.R
 	if e.Kind != jsonrpc.Response {
 		return invalidAnswer("is no JSON-RPC response")
 	}
-	if id, ours := laneID(e); !rawjson.IsNull(e.ID) && (!ours || id != c.id) {
+	if id, ours := idOf(e.ID); !rawjson.IsNull(e.ID) && (!ours || id != c.id) {
 		return invalidAnswer("is for another request")
 	}
 	return c.answerOf(e).in(got.Room)
 }
 
 // responseIn returns the response to id in a batch, or nil.
-func responseIn(batch []byte, id string) (found []byte) {
+func responseIn(batch []byte, id int64) (found []byte) {
 	_ = rawjson.Elements(batch, func(one []byte) bool {
 		if e := jsonrpc.Read(one); e.Kind == jsonrpc.Response {
-			if own, _ := laneID(e); own == id {
+			if own, ours := idOf(e.ID); ours && own == id {
 				found = one
 			}
 		}
@@ -272,7 +328,7 @@ func responseIn(batch []byte, id string) (found []byte) {
 // gave its events ids.
 func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.ReadCloser) response {
 	defer func() { _ = body.Close() }()
-	events := jsonrpc.NewEventReader(body, l.limit, l.server.Memory)
+	events := jsonrpc.NewEventReader(body, l.cfg.Limits.Message, l.server.Memory)
 	pause, lastID, resumes := resumePause, "", 0
 	for {
 		ev, err := events.Next()
@@ -307,7 +363,7 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 			}
 			return endedFailure(c, err)
 		}
-		body, events = rest, jsonrpc.NewEventReader(rest, l.limit, l.server.Memory)
+		body, events = rest, jsonrpc.NewEventReader(rest, l.cfg.Limits.Message, l.server.Memory)
 		events.LastID = lastID
 	}
 }
@@ -333,7 +389,7 @@ func (l *httpLane) resume(ctx context.Context, lastID string, pause time.Duratio
 		return nil, false
 	}
 	req.Header.Set("Last-Event-ID", lastID)
-	resp, err := l.calls.Do(req)
+	resp, err := l.client.Do(req)
 	if err != nil {
 		return nil, true
 	}
@@ -352,7 +408,7 @@ func (l *httpLane) received(ctx context.Context, c *pendingRequest, ev jsonrpc.E
 	e := jsonrpc.Read(ev.Data)
 	switch e.Kind {
 	case jsonrpc.Response:
-		if id, _ := laneID(e); id == c.id || rawjson.IsNull(e.ID) {
+		if id, ours := idOf(e.ID); ours && id == c.id || rawjson.IsNull(e.ID) {
 			return c.answerOf(e).in(ev.Room), true
 		}
 	case jsonrpc.Notification:
@@ -399,6 +455,15 @@ func (l *httpLane) tell(ctx context.Context, method string, params []byte) error
 
 // post posts a message that is no call; method is "" for a response. It ends with the session.
 func (l *httpLane) post(ctx context.Context, method string, body []byte) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-l.ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	req, err := l.newRequest(ctx, http.MethodPost, body)
 	if err != nil {
 		return err
@@ -406,14 +471,14 @@ func (l *httpLane) post(ctx context.Context, method string, body []byte) error {
 	if l.hop != nil && method != "" {
 		req.Header.Set("Mcp-Method", method)
 	}
-	resp, err := l.control.Do(req)
+	resp, err := l.client.Do(req)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	_, _ = io.CopyN(io.Discard, resp.Body, transport.MaxErrorBody)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return &fault.StatusError{Status: resp.StatusCode}
+		return &fault.StatusError{Status: resp.StatusCode, Header: resp.Header}
 	}
 	return nil
 }
@@ -458,7 +523,7 @@ func (l *httpLane) deliver(ctx context.Context, body []byte, patience time.Durat
 func (l *httpLane) withdraw(ctx context.Context, c *pendingRequest, reason string) withdrawal {
 	sent := c.drop()
 	switch {
-	case l.hop != nil: // nothing comes after that
+	case l.hop != nil || c.isGreeting(): // nothing comes after that
 		c.abort()
 		return withdrawal{false, c.abort}
 	case sent:
@@ -469,7 +534,7 @@ func (l *httpLane) withdraw(ctx context.Context, c *pendingRequest, reason strin
 }
 
 func (l *httpLane) newPing() *pendingRequest {
-	return newLaneCall(fmt.Sprintf("%s-%d", pingID, l.pings.Add(1)), methodPing, l.hop.ListParams(""))
+	return newLaneCall(l.nextID(), methodPing, l.hop.ListParams(""))
 }
 
 // ping implements lane.
@@ -490,7 +555,7 @@ func (l *httpLane) ping(ctx context.Context) error {
 
 // oversizeAnswer is the answer of a call whose response is too large, or had no room: full says why.
 func (l *httpLane) oversizeAnswer(full error) response {
-	large := &transport.Oversize{Limit: l.limit, NoRoom: full}
+	large := &transport.Oversize{Limit: l.cfg.Limits.Message, NoRoom: full}
 	l.notifications.losses.add()
 	large.Warn(l.log)
 	return response{err: large.Failure()}

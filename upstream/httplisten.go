@@ -87,7 +87,8 @@ func (l *httpLane) stand(ctx context.Context, w *watch) {
 	end := func() {}
 	defer func() { end() }()
 	for {
-		params, id, version := w.begin(l.hop)
+		id := l.nextID()
+		params, version := w.begin(l.hop, id)
 		if params == nil {
 			end()
 			end = func() {}
@@ -147,7 +148,7 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 		return false
 	}
 	s.call.hopHeaders(req.Header)
-	resp, err := l.control.Do(req)
+	resp, err := l.client.Do(req)
 	if err != nil {
 		return true
 	}
@@ -208,7 +209,7 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 	if lastID != "" {
 		req.Header.Set("Last-Event-ID", lastID)
 	}
-	resp, err := l.control.Do(req)
+	resp, err := l.client.Do(req)
 	w.answered(1, nil, nil)
 	if err != nil {
 		return lastID, true
@@ -242,13 +243,13 @@ func (l *httpLane) wantsSignIn(resp *http.Response) bool {
 func (l *httpLane) readEvents(
 	ctx context.Context, body io.Reader, lastID string, each func(jsonrpc.Message) bool,
 ) (id string) {
-	events := jsonrpc.NewEventReader(body, l.limit, l.server.Memory)
+	events := jsonrpc.NewEventReader(body, l.cfg.Limits.Message, l.server.Memory)
 	events.LastID = lastID
 	for {
 		ev, err := events.Next()
 		if errors.Is(err, jsonrpc.ErrEventTooLarge) {
 			l.notifications.losses.add()
-			(&transport.Oversize{Limit: l.limit, NoRoom: events.NoRoom()}).Warn(l.log)
+			(&transport.Oversize{Limit: l.cfg.Limits.Message, NoRoom: events.NoRoom()}).Warn(l.log)
 			err = transport.OversizeOf(events.Skip())
 			if large := (*transport.Oversize)(nil); errors.As(err, &large) {
 				continue

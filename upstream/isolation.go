@@ -11,7 +11,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 )
 
 // isolation gives each client session a connection of its own to one server: what a server with
@@ -398,7 +397,7 @@ func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.F
 		return sess, nil
 	}
 	if s.isolation.server.lifecycle.stateNow() == tool.ServerReady ||
-		!hop.OffersAll(s.offers()) && s.catalog.isConfirmed() {
+		s.answers() < 3 && s.catalog.isConfirmed() {
 		return sess, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, s.probeTime())

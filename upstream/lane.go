@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,12 +18,17 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
-// lane carries raw requests over one session, beside the SDK, which would decode and re-encode them. There are two:
-// streamConn for transports with one stream both ways, httpLane for Streamable HTTP.
+// lane carries raw requests over one session. There are two: streamConn for transports with one stream both ways,
+// httpLane for Streamable HTTP.
 type lane interface {
+	// speak sets the version of the protocol that is spoken from now on, "" for one that is not agreed upon yet. h is
+	// nil below 2026-07-28.
+	speak(version string, h *hop.Hop)
+
 	// send puts c on its way and returns at once. The answer and the progress before it arrive in c; each call is
 	// finished, whatever happens, at the latest when the session ends.
 	send(ctx context.Context, c *pendingRequest)
@@ -68,6 +74,7 @@ type response struct {
 
 	// status is the HTTP status with which the request was refused, or 0.
 	status int
+	pause  time.Duration // that the server asked for then
 
 	// the server let the time of a request without progress pass, and did not answer when that was
 	// cancelled
@@ -93,6 +100,12 @@ func (a response) unsent() bool {
 	return errors.As(a.err, &f) && f.Code == codeConnectionLost && !f.OutcomeUnknown
 }
 
+// isCutOff reports whether a request failed because the session ended before the answer came.
+func isCutOff(err error) bool {
+	var f *tool.Failure
+	return errors.As(err, &f) && f.Code == codeConnectionLost
+}
+
 // States of a pendingRequest on its way out.
 const (
 	callQueued  int32 = iota
@@ -102,7 +115,7 @@ const (
 
 // pendingRequest is one raw request under way. Its progress token is its id.
 type pendingRequest struct {
-	id      string
+	id      int64
 	method  string
 	params  json.RawMessage   // one object
 	name    string            // of the tool, prompt or resource, for the Mcp-Name header
@@ -140,13 +153,13 @@ func (r report) Size() int { return len(r.progress) + len(r.note.Params) }
 // Key implements queue.Item: each counts.
 func (r report) Key() string { return "" }
 
-func newLaneCall(id, method string, params json.RawMessage) *pendingRequest {
+func newLaneCall(id int64, method string, params json.RawMessage) *pendingRequest {
 	return &pendingRequest{id: id, method: method, params: params, ready: make(chan struct{}, 1)}
 }
 
 // body is the request as it goes over the wire.
 func (c *pendingRequest) body() []byte {
-	return jsonrpc.RequestText(rawjson.AppendQuote(nil, c.id), c.method, c.params)
+	return jsonrpc.RequestText(strconv.AppendInt(nil, c.id, 10), c.method, c.params)
 }
 
 // Begin implements transport.Call. It marks the call as sent. It returns false if the call was
@@ -162,10 +175,17 @@ func (c *pendingRequest) TakeBack() { c.state.CompareAndSwap(callSent, callQueue
 func (c *pendingRequest) Fail(err error) {
 	var status *fault.StatusError
 	if errors.As(err, &status) {
-		c.finish(response{err: fault.StatusFailure(status.Status, 0)})
+		retry := transport.RetryAfter(status.Header)
+		c.finish(response{err: fault.StatusFailure(status.Status, retry), status: status.Status, pause: retry})
 		return
 	}
 	c.finish(endedFailure(c, err))
+}
+
+// isGreeting reports whether the request belongs to the handshake. "The initialize request MUST NOT be cancelled by
+// clients", and why it failed is told to whoever looks after the server.
+func (c *pendingRequest) isGreeting() bool {
+	return c.method == methodInitialize || c.method == methodDiscover
 }
 
 // drop marks the call as not to be sent, and reports whether it may have been sent before.

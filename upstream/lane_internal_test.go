@@ -20,8 +20,6 @@ import (
 	"time"
 	"weak"
 
-	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
@@ -73,7 +71,7 @@ func testConn(w transport.Wire, onListChanged func()) *streamConn {
 			onListChanged()
 		}
 	}
-	return newStreamConn(w, time.Second, notificationHandler{handle: hear}, quiet(), new(secret.Redactor))
+	return newStreamConn(testServer().entry, w, notificationHandler{handle: hear})
 }
 
 func testServer() *server {
@@ -83,8 +81,8 @@ func testServer() *server {
 	return s
 }
 
-func progressOf(id string) []byte {
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%q,"progress":1}}`, id)
+func progressOf(id int64) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":1}}`, id)
 }
 
 // TestSentArgumentsAreHeldOnce: a call that its server works on does not hold what was written to the server.
@@ -95,7 +93,7 @@ func TestSentArgumentsAreHeldOnce(t *testing.T) {
 	defer conn.release()
 	send := func() (*pendingRequest, weak.Pointer[byte]) {
 		params := fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", 10_000))
-		call := newLaneCall("toolhub-1", methodCallTool, params)
+		call := newLaneCall(1, methodCallTool, params)
 		conn.send(t.Context(), call)
 		return call, weak.Make(&params[0])
 	}
@@ -127,7 +125,7 @@ func TestProgressExtendsTheTimeout(t *testing.T) {
 				w := newMemoryWire()
 				conn := testConn(w, func() {})
 				defer conn.release()
-				s, call := testServer(), newLaneCall("toolhub-1", methodCallTool, json.RawMessage("{}"))
+				s, call := testServer(), newLaneCall(1, methodCallTool, json.RawMessage("{}"))
 				if c.every > 0 {
 					ctx, stop := context.WithCancel(t.Context())
 					defer stop()
@@ -137,7 +135,7 @@ func TestProgressExtendsTheTimeout(t *testing.T) {
 						for {
 							select {
 							case <-tick.C:
-								w.in <- progressOf("toolhub-1")
+								w.in <- progressOf(1)
 							case <-ctx.Done():
 								return
 							}
@@ -159,7 +157,7 @@ func TestProgressExtendsTheTimeout(t *testing.T) {
 				}
 				synctest.Wait()
 				<-w.out
-				if got := string(<-w.out); got != `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"toolhub-1","reason":"timeout"}}` {
+				if got := string(<-w.out); got != `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"timeout"}}` {
 					t.Errorf("sent %s", got)
 				}
 			})
@@ -171,7 +169,7 @@ func TestProgressExtendsTheTimeout(t *testing.T) {
 // bounded.
 func TestSlowConsumerLosesOldReportsOnly(t *testing.T) {
 	t.Parallel()
-	c := newLaneCall("toolhub-1", methodCallTool, nil)
+	c := newLaneCall(1, methodCallTool, nil)
 	for i := range maxQueuedProgress + 10 {
 		c.report(fmt.Appendf(nil, "%d", i))
 	}
@@ -185,27 +183,36 @@ func TestSlowConsumerLosesOldReportsOnly(t *testing.T) {
 	}
 }
 
-func TestProbeGivesUp(t *testing.T) {
+// TestSilenceAtDiscovery: a server that does not answer server/discover is asked initialize, and a late answer is nobody's.
+func TestSilenceAtDiscovery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newMemoryWire()
-		conn := testConn(w, func() {})
+		c := testServer().connector
+		c.cfg.Timeouts.Connect = time.Minute
+		sess := newSession()
+		conn := newStreamConn(c.entry, w, c.notifications.handler(sess))
 		defer conn.release()
-		id, _ := sdkrpc.MakeID(1.0)
-		if err := conn.Write(t.Context(), &sdkrpc.Request{ID: id, Method: methodDiscover}); err != nil {
-			t.Fatal(err)
-		}
 		began := time.Now()
-		m, err := conn.Read(t.Context())
-		resp, ok := m.(*sdkrpc.Response)
-		if err != nil || !ok || resp.ID != id || resp.Error == nil || time.Since(began) != time.Second {
-			t.Errorf("read %+v, %v after %s", m, err, time.Since(began))
+		go func() {
+			if got := string(<-w.out); !strings.Contains(got, `"id":1,"method":"server/discover"`) {
+				t.Errorf("sent %s", got)
+			}
+			got := string(<-w.out)
+			if !strings.Contains(got, `"id":2,"method":"initialize"`) || time.Since(began) != maxProbeTime {
+				t.Errorf("sent %s after %s", got, time.Since(began))
+			}
+			w.in <- []byte(`{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"]}}`)
+			w.in <- []byte(`{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{"x":{}}}}`)
+		}()
+		if a := c.handshake(t.Context(), sess, conn, false); a.err != nil {
+			t.Fatal(a.err)
 		}
-		w.in <- []byte(`{"jsonrpc":"2.0","id":1,"result":{}}`) // late: not for the SDK any more
-		w.in <- []byte(`{"jsonrpc":"2.0","id":2,"result":{}}`)
-		m, _ = conn.Read(t.Context())
-		if resp, ok := m.(*sdkrpc.Response); !ok || resp.ID == id {
-			t.Errorf("read %+v", m)
+		if got := string(<-w.out); got != `{"jsonrpc":"2.0","method":"notifications/initialized","params":{}}` {
+			t.Errorf("sent %s", got)
+		}
+		if sess.version != "2025-06-18" || !sess.undiscovered || sess.hop != nil || string(sess.declared) != `{"x":{}}` {
+			t.Errorf("session of version %q, %s", sess.version, sess.declared)
 		}
 	})
 }
@@ -225,8 +232,8 @@ func TestDroppedCallDoesNotReachAServerOverHTTP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newLaneCall("toolhub-1", methodCallTool, json.RawMessage("{}"))
-		l := &httpLane{signInNeeds: signInNeeds{server: &transport.HTTP{URL: u}}, calls: srv.Client(), log: quiet(),
+		c := newLaneCall(1, methodCallTool, json.RawMessage("{}"))
+		l := &httpLane{signInNeeds: signInNeeds{entry: testServer().entry, server: &transport.HTTP{URL: u}}, client: srv.Client(),
 			onSuspect: func() { t.Error("the server is suspected") }}
 		if drops && c.drop() {
 			t.Error("the call counts as sent")
@@ -241,74 +248,43 @@ func TestDroppedCallDoesNotReachAServerOverHTTP(t *testing.T) {
 	}
 }
 
-// TestServerRequestsAreBounded checks that a server cannot make the SDK queue requests without end.
-func TestServerRequestsAreBounded(t *testing.T) {
-	t.Parallel()
-	w := newMemoryWire()
-	conn := testConn(w, func() {})
-	defer conn.release()
-	go func() {
-		for i := range 10 * maxServerRequests {
-			select {
-			case w.in <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i):
-			case <-w.stop:
-				return
-			}
-		}
-		w.in <- []byte(`{"jsonrpc":"2.0","id":99999,"result":{}}`)
-	}()
-	requests := 0
-	for {
-		m, err := conn.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := m.(*sdkrpc.Request); !ok {
-			break
-		}
-		requests++
-	}
-	if requests > maxServerRequests {
-		t.Errorf("%d requests reached the SDK, want at most %d", requests, maxServerRequests)
-	}
-}
-
 func TestMessagesGoWhereTheyBelong(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		`{"jsonrpc":"2.0","id":1,"result":{}}`:                                                   "sdk",
-		`{"jsonrpc":"2.0","id":"toolhub-7","result":{"a":1}}`:                                    "call",
-		`{"jsonrpc":"2.0","id":"toolhub-8","result":{"a":1}}`:                                    "nobody",
-		`[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":"toolhub-7","result":{}}]`:  "sdk call",
-		`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`:                          "changed",
-		`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}`:           "nobody",
-		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}`:       "nobody",
-		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"toolhub-`: "noise",
-		`{"jsonrpc":"2.0","id":5,"method":"ping"}`:                                               "sdk",
-		`{"jsonrpc":"2.0","id":{"a":1},"method":"ping"}`:                                         "noise",
-		`{"jsonrpc":"1.0","id":1,"result":{}}`:                                                   "noise",
-		`{"level":"info","msg":"listening"}`:                                                     "noise",
-		`{"jsonrpc":"2.0","id":1,"result":`:                                                      "noise",
-		`Server listening on stdio`:                                                              "noise",
-		`[1,2`:                                                                                   "noise",
-		`null`:                                                                                   "noise",
-		`{"jsonrpc":"2.0","\u0069d":"toolhub-\u0037","result":{}}`:                               "call",
-		`{"jsonrpc":"2.0","id":"toolhub-7","error":{"code":1.5,"message":"x"}}`:                  "call",
-		`{"jsonrpc":"2.0","error":{"code":-32700,"message":"parse error"},"id":null}`:            "noise",
+		`{"jsonrpc":"2.0","id":7,"result":{"a":1}}`:                                                     "call",
+		`{"jsonrpc":"2.0","id":8,"result":{"a":1}}`:                                                     "nobody",
+		`[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":7,"result":{}}]`:                   "call",
+		`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`:                                 "changed",
+		`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}`:                  "nobody",
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`: "nobody",
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7`:                "noise",
+		`{"jsonrpc":"2.0","id":5,"method":"ping"}`:                                                      "answered",
+		`{"jsonrpc":"2.0","id":"7","result":{"a":1}}`:                                                   "call",
+		`{"jsonrpc":"2.0","id":7.5,"result":{"a":1}}`:                                                   "nobody",
+		`{"jsonrpc":"2.0","id":5,"method":"x/y"}`:                                                       "answered",
+		`{"jsonrpc":"2.0","id":{"a":1},"method":"ping"}`:                                                "noise",
+		`{"jsonrpc":"1.0","id":1,"result":{}}`:                                                          "noise",
+		`{"level":"info","msg":"listening"}`:                                                            "noise",
+		`{"jsonrpc":"2.0","id":1,"result":`:                                                             "noise",
+		`Server listening on stdio`:                                                                     "noise",
+		`[1,2`:                                                                                          "noise",
+		`null`:                                                                                          "noise",
+		`{"jsonrpc":"2.0","\u0069d":7,"result":{}}`:                                                     "call",
+		`{"jsonrpc":"2.0","id":7,"error":{"code":1.5,"message":"x"}}`:                                   "call",
+		`{"jsonrpc":"2.0","error":{"code":-32700,"message":"parse error"},"id":null}`:                   "noise",
 	} {
 		t.Run(in, func(t *testing.T) {
 			t.Parallel()
 			w := newMemoryWire()
 			var got []string
 			conn := testConn(w, func() { got = append(got, "changed") })
-			call := newLaneCall("toolhub-7", methodCallTool, json.RawMessage("{}"))
+			call := newLaneCall(7, methodCallTool, json.RawMessage("{}"))
 			conn.send(t.Context(), call)
 			w.in <- []byte(in)
 			close(w.in)
 			<-conn.ended
-			for len(conn.toSDK) > 0 {
-				<-conn.toSDK
-				got = append(got, "sdk")
+			if len(w.out) > 1 { // the call is the first
+				got = append(got, "answered")
 			}
 			if _, done := call.take(); done != nil && !failedAtEnd(*done) {
 				got = append(got, "call")
@@ -335,10 +311,10 @@ func failedAtEnd(a response) bool {
 // error.
 func FuzzStdout(f *testing.F) {
 	for _, seed := range []string{
-		`{"jsonrpc":"2.0","id":"toolhub-7","result":{"a":1}}` + "\n",
+		`{"jsonrpc":"2.0","id":7,"result":{"a":1}}` + "\n",
 		"noise\n\n{}\r\n[{\"jsonrpc\":\"2.0\",\"id\":\"toolhub-7\",\"result\":{}}]\n",
-		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"toolhub-7","progress":1}}` + "\n",
-		`{"jsonrpc":"2.0","id":"toolhub-7","error":{"code":-1,"message":"","data":null}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}` + "\n",
+		`{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"","data":null}}`,
 		"[[[[\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\"}\n",
 		"{\"jsonrpc\":\"2.0\",\"id\":\"toolhub-7\",\"result\":{\"\\u0000\":\"\xff\"}}\n",
 	} {
@@ -349,13 +325,8 @@ func FuzzStdout(f *testing.F) {
 		w := transport.NewLines(out, io.NopCloser(bytes.NewReader(data)), 256, nil)
 		go func() { _, _ = io.Copy(io.Discard, in) }()
 		conn := testConn(w, func() {})
-		call := newLaneCall("toolhub-7", methodCallTool, json.RawMessage("{}"))
+		call := newLaneCall(7, methodCallTool, json.RawMessage("{}"))
 		conn.send(t.Context(), call)
-		for {
-			if _, err := conn.Read(t.Context()); err != nil {
-				break
-			}
-		}
 		<-conn.ended
 		conn.release()
 		reports, done := call.take()
@@ -393,7 +364,7 @@ func FuzzParams(f *testing.F) {
 		for _, h := range []*hop.Hop{nil, {Version: hop.Modern, Client: "1"}} {
 			x := &tool.Execution{Tool: &tool.Tool{Native: "n<\"é"}, Params: json.RawMessage(params),
 				Arguments: json.RawMessage(arguments), Meta: json.RawMessage(meta)}
-			got, err := h.CallParams(x, "toolhub-1")
+			got, err := h.CallParams(x, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -408,7 +379,7 @@ func FuzzParams(f *testing.F) {
 				t.Fatalf("name %s", name)
 			}
 			m, _ := rawjson.Get(got, "_meta")
-			if token, _ := rawjson.Get(m, "progressToken"); string(token) != `"toolhub-1"` {
+			if token, _ := rawjson.Get(m, "progressToken"); string(token) != "1" {
 				t.Fatalf("_meta %s", m)
 			}
 			_ = rawjson.Members([]byte(params), func(one rawjson.Member) bool {

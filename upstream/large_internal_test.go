@@ -64,19 +64,19 @@ func TestLargeResponses(t *testing.T) {
 	long := strings.Repeat(`x\"`, largeText)
 	result := `{"content":[{"type":"text","text":"` + long + `"}]}`
 	for name, raw := range map[string]string{
-		"usual":            `{"jsonrpc":"2.0","id":"toolhub-1","result":` + result + `}`,
-		"with spaces":      ` { "jsonrpc" : "2.0" , "id" : "toolhub-1" , "result":  ` + result + ` } `,
-		"more behind":      `{"jsonrpc":"2.0","id":"toolhub-1","result":` + result + `,"more":{}}`,
-		"result first":     `{"result":` + result + `,"jsonrpc":"2.0","id":"toolhub-1"}`,
-		"nothing awaited":  `{"jsonrpc":"2.0","id":"toolhub-2","result":` + result + `}`,
+		"usual":            `{"jsonrpc":"2.0","id":1,"result":` + result + `}`,
+		"with spaces":      ` { "jsonrpc" : "2.0" , "id" : 1 , "result":  ` + result + ` } `,
+		"more behind":      `{"jsonrpc":"2.0","id":1,"result":` + result + `,"more":{}}`,
+		"result first":     `{"result":` + result + `,"jsonrpc":"2.0","id":1}`,
+		"nothing awaited":  `{"jsonrpc":"2.0","id":2,"result":` + result + `}`,
 		"number":           `{"jsonrpc":"2.0","id":7,"result":` + result + `}`,
-		"odd key before":   `{"a":"\"result\":","x\"result":0,"jsonrpc":"2.0","id":"toolhub-1","result" :` + result + `}`,
-		"small one first":  `{"result":{},"jsonrpc":"2.0","id":"toolhub-1","result":` + result + `}`,
-		"large one first":  `{"result":{"a":"` + long + `"},"jsonrpc":"2.0","id":"toolhub-1","result":` + result + `}`,
-		"key with escapes": `{"jsonrpc":"2.0","id":"toolhub-1","r\u0065sult":` + result + `}`,
-		"two of one length": `{"jsonrpc":"2.0","id":"toolhub-1","result":` + strings.Replace(result, "text", "next", 1) +
+		"odd key before":   `{"a":"\"result\":","x\"result":0,"jsonrpc":"2.0","id":1,"result" :` + result + `}`,
+		"small one first":  `{"result":{},"jsonrpc":"2.0","id":1,"result":` + result + `}`,
+		"large one first":  `{"result":{"a":"` + long + `"},"jsonrpc":"2.0","id":1,"result":` + result + `}`,
+		"key with escapes": `{"jsonrpc":"2.0","id":1,"r\u0065sult":` + result + `}`,
+		"two of one length": `{"jsonrpc":"2.0","id":1,"result":` + strings.Replace(result, "text", "next", 1) +
 			`,"r\u0065sult":` + result + `}`,
-		"long key": `{"` + strings.Repeat("long", 100) + `":0,"jsonrpc":"2.0","id":"toolhub-1","result":` + result + `}`,
+		"long key": `{"` + strings.Repeat("long", 100) + `":0,"jsonrpc":"2.0","id":1,"result":` + result + `}`,
 	} {
 		for how, receive := range receivers() {
 			t.Run(name+"/"+how, func(t *testing.T) {
@@ -108,15 +108,15 @@ func TestLargeMessagesOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 3*largeText)
 	for name, raw := range map[string]string{
-		"ends within":       `{"jsonrpc":"2.0","id":"toolhub-1","result":{"a":"` + long,
-		"wrong escape":      `{"jsonrpc":"2.0","id":"toolhub-1","result":{"a":"` + long + `\x"}}`,
-		"control character": `{"jsonrpc":"2.0","id":"toolhub-1","result":{"a":"` + long + "\x01" + `"}}`,
-		"more after it":     `{"jsonrpc":"2.0","id":"toolhub-1","result":{"a":"` + long + `"}}}`,
-		"error":             `{"jsonrpc":"2.0","id":"toolhub-1","error":{"code":1,"message":"` + long + `"}}`,
+		"ends within":       `{"jsonrpc":"2.0","id":1,"result":{"a":"` + long,
+		"wrong escape":      `{"jsonrpc":"2.0","id":1,"result":{"a":"` + long + `\x"}}`,
+		"control character": `{"jsonrpc":"2.0","id":1,"result":{"a":"` + long + "\x01" + `"}}`,
+		"more after it":     `{"jsonrpc":"2.0","id":1,"result":{"a":"` + long + `"}}}`,
+		"error":             `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"` + long + `"}}`,
 		"notification":      `{"jsonrpc":"2.0","method":"a","params":{"a":"` + long + `"}}`,
-		"batch":             `[{"jsonrpc":"2.0","id":"toolhub-1","result":{"a":"` + long + `"}}]`,
-		"odd space":         "\v" + `{"jsonrpc":"2.0","id":"toolhub-1","result":{"a":"` + long + `"}}` + "\v",
-		"too deep":          `{"jsonrpc":"2.0","id":"toolhub-1","result":{"b":` + strings.Repeat("[", 2000) + `"` + long + `"` + strings.Repeat("]", 2000) + `}}`,
+		"batch":             `[{"jsonrpc":"2.0","id":1,"result":{"a":"` + long + `"}}]`,
+		"odd space":         "\v" + `{"jsonrpc":"2.0","id":1,"result":{"a":"` + long + `"}}` + "\v",
+		"too deep":          `{"jsonrpc":"2.0","id":1,"result":{"b":` + strings.Repeat("[", 2000) + `"` + long + `"` + strings.Repeat("]", 2000) + `}}`,
 	} {
 		for how, receive := range receivers() {
 			t.Run(name+"/"+how, func(t *testing.T) {

@@ -26,7 +26,7 @@ func framed(w way, message int) int {
 
 // bigResponse is the response of the tool big with n bytes to a request whose id has one digit.
 func bigResponse(n int) int {
-	return len(`{"jsonrpc":"2.0","id":"toolhub-1","result":{"content":[{"type":"text","text":""}]}}`) + n
+	return len(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":""}]}}`) + n
 }
 
 // TestMessageLimit: a response that is one byte too large fails its call at once, and nothing else.

@@ -3,9 +3,10 @@ package upstream
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
-	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -13,15 +14,12 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
 
-// idPrefix begins every JSON-RPC id and progress token of the lanes. The SDK numbers its own requests, so the two never
-// meet on one connection.
-const idPrefix = "toolhub-"
-
 const (
 	methodCallTool    = "tools/call"
 	methodListTools   = "tools/list"
 	methodPing        = "ping"
 	methodDiscover    = "server/discover"
+	methodInitialize  = "initialize"
 	methodListen      = "subscriptions/listen"
 	methodSubscribe   = "resources/subscribe"
 	methodUnsubscribe = "resources/unsubscribe"
@@ -38,6 +36,11 @@ const (
 	noteListenAcked   = "notifications/subscriptions/acknowledged"
 )
 
+// isServerRequest reports whether a request of this method asks the client behind a call for something.
+func isServerRequest(method string) bool {
+	return method == tool.MethodElicit || method == tool.MethodSample || method == tool.MethodRoots
+}
+
 // notUTF8Error is the answer to a request that is not UTF-8; nil where nothing is to be answered.
 func notUTF8Error(e jsonrpc.Message) []byte {
 	if e.NotUTF8 == 0 || rawjson.NotUTF8(e.ID) >= 0 {
@@ -47,17 +50,17 @@ func notUTF8Error(e jsonrpc.Message) []byte {
 		Message: fmt.Sprintf("parse error: the message is not UTF-8 (byte %d of it)", e.NotUTF8-1)})
 }
 
-// laneID returns the response's id if it is one of ours.
-func laneID(e jsonrpc.Message) (string, bool) {
-	id, ok := rawjson.String(e.ID)
-	return id, ok && strings.HasPrefix(id, idPrefix)
+// idOf reads a JSON-RPC id, or a progress token, that may be one of the hub's: those are numbers. Some servers make a
+// string of one.
+func idOf(raw []byte) (id int64, ok bool) {
+	id, err := strconv.ParseInt(string(bytes.Trim(raw, `"`)), 10, 64)
+	return id, err == nil
 }
 
-// progressToken returns the token of a progress notification if it is one of ours.
-func progressToken(e jsonrpc.Message) (string, bool) {
+// progressToken returns the token of a progress notification if it may be one of the hub's.
+func progressToken(e jsonrpc.Message) (token int64, ok bool) {
 	value, _ := rawjson.Get(e.Params, "progressToken")
-	token, ok := rawjson.String(value)
-	return token, ok && strings.HasPrefix(token, idPrefix)
+	return idOf(value)
 }
 
 // isBadProgress reports whether a notifications/progress is malformed: it names no call or no
@@ -112,11 +115,11 @@ func errorAnswer(raw []byte) response {
 	if err != nil || json.Unmarshal(line, &fields) != nil {
 		return invalidAnswer("has an error that is no JSON-RPC error object")
 	}
-	code, err := strconv.ParseInt(fields.Code.String(), 10, 64)
-	if err != nil {
+	code, err := fields.Code.Float64() // which may be written as 1.0
+	if err != nil || code != math.Trunc(code) {
 		return invalidAnswer("has an error whose code is no integer")
 	}
-	return response{err: &tool.RPCError{Code: code, Message: fields.Message, Data: fields.Data, Raw: line}}
+	return response{err: &tool.RPCError{Code: int64(code), Message: fields.Message, Data: fields.Data, Raw: line}}
 }
 
 // withoutOwn is the answer of a server without what only the hub may say.
@@ -136,19 +139,20 @@ func invalidAnswer(what string) response {
 		Code:           "invalid_response",
 		Message:        "the server's response " + what + ": report this to whoever maintains the server",
 		OutcomeUnknown: true,
+		Cause:          &unusableError{errors.New("it " + what)},
 	}}
 }
 
 // cancelBody builds the notification that says nobody waits for the request id any more.
-func cancelBody(id, reason string) []byte {
+func cancelBody(id int64, reason string) []byte {
 	var b bytes.Buffer
-	b.WriteString(`{"jsonrpc":"2.0","method":"` + noteCancelled + `","params":{"requestId":"` + id + `","reason":`)
+	fmt.Fprintf(&b, `{"jsonrpc":"2.0","method":"`+noteCancelled+`","params":{"requestId":%d,"reason":`, id)
 	b.Write(rawjson.Quote(reason))
 	b.WriteString(`}}`)
 	return b.Bytes()
 }
 
-// replyBody answers a server's request where the SDK does not: a ping, or something that the hub does not offer.
+// replyBody answers a server's request: a ping, or something that the hub does not offer.
 func replyBody(e jsonrpc.Message) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"jsonrpc":"2.0","id":`)

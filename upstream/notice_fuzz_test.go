@@ -17,7 +17,7 @@ func FuzzNotification(f *testing.F) {
 		`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"a":1.50}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a://","_meta":{"io.modelcontextprotocol/x":1,"y":2}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"resourceSubscriptions":["a",7]},` +
-			`"_meta":{"io.modelcontextprotocol/subscriptionId":"toolhub-listen-1"}}}`,
+			`"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}`,
 		"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\n\"data\":null,\"_meta\":{\"io.modelcontextprotocol/x\":1}}}",
 		`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":`,
 	} {
@@ -31,8 +31,8 @@ func FuzzNotification(f *testing.F) {
 		s, sess := testServer(), newSession()
 		s.notifications.run = func(func()) {} // what is queued is looked at
 		sess.subscribed.set("a://", true)
-		sess.watch.begin(&hop.Hop{Version: hop.Modern, Client: "1"})
-		c := newLaneCall("toolhub-1", methodCallTool, nil)
+		sess.watch.begin(&hop.Hop{Version: hop.Modern, Client: "1"}, 1)
+		c := newLaneCall(1, methodCallTool, nil)
 		s.notifications.handle(sess, e, c)
 		for _, q := range s.notifications.queue.All() {
 			p := q.note.Params

@@ -12,7 +12,7 @@ import (
 // send it in a message of many megabytes.
 func TestWhatWaitsIsSmall(t *testing.T) {
 	t.Parallel()
-	const params = `{"level":"info","progressToken":"toolhub-1","data":1}`
+	const params = `{"level":"info","progressToken":1,"data":1}`
 	message := func(method string) (raw []byte, e jsonrpc.Message) {
 		raw = fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":%s,"more":"%s"}`, method, params, strings.Repeat("x", 1<<10))
 		e = jsonrpc.Read(raw)
@@ -28,7 +28,7 @@ func TestWhatWaitsIsSmall(t *testing.T) {
 	if !ok || string(n.Params) != params {
 		t.Errorf("a log message is kept as %q", n.Params)
 	}
-	c := newLaneCall("toolhub-1", methodCallTool, nil)
+	c := newLaneCall(1, methodCallTool, nil)
 	raw, e = message(noteProgress)
 	c.report(e.Params)
 	clear(raw)

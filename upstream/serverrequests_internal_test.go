@@ -35,7 +35,7 @@ func TestIdleTimeRestsWhileSomebodyIsAsked(t *testing.T) {
 				conn := testConn(w, func() {})
 				defer conn.release()
 				conn.asked.follow(latestCall)
-				call := newLaneCall("toolhub-1", methodCallTool, json.RawMessage("{}"))
+				call := newLaneCall(1, methodCallTool, json.RawMessage("{}"))
 				call.ask = func(ctx context.Context, _ []tool.Question) ([]tool.Answer, error) {
 					timer := time.NewTimer(c.thinks)
 					defer timer.Stop()
@@ -74,7 +74,7 @@ func TestDeskTakesRootsOnceAfterNews(t *testing.T) {
 		d.receive(e, nil)
 	}
 	call := func() *pendingRequest {
-		c := newLaneCall("toolhub-1", "", nil)
+		c := newLaneCall(1, "", nil)
 		c.ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return nil, nil }
 		d.begin(c)
 		return c
@@ -130,7 +130,7 @@ func TestDeskRefusesBetweenCalls(t *testing.T) {
 			t.Error("no question")
 		}
 	}
-	first, second := newLaneCall("toolhub-1", "", nil), newLaneCall("toolhub-2", "", nil)
+	first, second := newLaneCall(1, "", nil), newLaneCall(2, "", nil)
 	first.ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return nil, nil }
 	second.ask = first.ask
 	d.begin(first)
@@ -158,7 +158,7 @@ func TestDeskPutsWhileTheCallEnds(t *testing.T) {
 	t.Parallel()
 	d := newServerRequests(func([]byte) {})
 	d.follow(latestCall)
-	call := newLaneCall("toolhub-1", "", nil)
+	call := newLaneCall(1, "", nil)
 	call.ask = func(_ context.Context, q []tool.Question) ([]tool.Answer, error) {
 		tool.Sent(q)
 		return []tool.Answer{{}}, nil
@@ -188,7 +188,7 @@ func TestDeskOfAClientThatCannotBeAsked(t *testing.T) {
 		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
 		d.receive(e, nil)
 	}
-	call := newLaneCall("toolhub-1", "", nil)
+	call := newLaneCall(1, "", nil)
 	ask("1")
 	d.begin(call)
 	ask("2")
@@ -213,7 +213,7 @@ func TestDeskOfOneCaller(t *testing.T) {
 		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
 		d.receive(e, nil)
 	}
-	alice, bob := newLaneCall("toolhub-1", "", nil), newLaneCall("toolhub-2", "", nil)
+	alice, bob := newLaneCall(1, "", nil), newLaneCall(2, "", nil)
 	alice.ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return nil, nil }
 	bob.ask = alice.ask
 	d.begin(alice)
@@ -243,7 +243,7 @@ func FuzzDesk(f *testing.F) {
 		if own {
 			d.follow(latestCall)
 		}
-		call := newLaneCall("toolhub-1", "", nil)
+		call := newLaneCall(1, "", nil)
 		call.ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return []tool.Answer{{}}, nil }
 		for _, line := range []string{one, two, one} {
 			e := jsonrpc.Read([]byte(line))

@@ -7,13 +7,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
@@ -86,25 +84,6 @@ func (s *session) missed() {
 }
 
 func (s *session) suspected() { wait.Signal(s.suspect) }
-
-// established takes over what initialize or discover has said.
-func (s *session) established(sdk *mcp.ClientSession, said *transport.Declared, hubVersion string, r *secret.Redactor) {
-	s.declared = said.All()
-	s.id = sdk.ID()
-	s.shownID = r.Text(s.id)
-	if res := sdk.InitializeResult(); res != nil {
-		s.info = *res
-	}
-	s.version = s.info.ProtocolVersion
-	if s.version >= hop.Modern {
-		s.hop = &hop.Hop{Version: s.version, Client: hubVersion}
-	}
-	if s.info.Capabilities == nil {
-		s.info.Capabilities = &mcp.ServerCapabilities{}
-	}
-	tasks, _ := s.tasks()
-	s.callsTasks = tasks.Calls
-}
 
 // offers reports whether the server says that it has something of kind k.
 func (s *session) offers(k lists.Kind) bool {

@@ -15,8 +15,8 @@ import (
 
 // signInNeeds tells requests over HTTP that fail for want of a sign-in from others.
 type signInNeeds struct {
+	*entry
 	server *transport.HTTP
-	cfg    ServerConfig
 	onEnd  func(*fault.Fault) // the session cannot be used any more
 }
 

@@ -2,16 +2,12 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/time/rate"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
@@ -22,134 +18,49 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
-const (
-	// maxServerRequests bounds a server's own requests that wait for their answer: the SDK queues without bound.
-	maxServerRequests = 64
-	// sdkBacklog bounds how many messages may wait for the SDK to read them.
-	sdkBacklog = 64
-	pingID     = idPrefix + "ping"
-	listenID   = idPrefix + "listen"
-)
-
-// streamConn is the connection to a server over one stream of messages both ways: a child's pipes, or HTTP with SSE. To
-// the SDK it is an mcp.Connection. Beside that it is the lane of the session: responses and progress of lane calls
-// never reach the SDK but go to their calls as they were received.
+// streamConn is the connection to a server over one stream of messages both ways: a child's pipes, or HTTP with SSE. It
+// is the lane of the session.
 type streamConn struct {
+	*entry
 	wire          transport.Wire
-	log           *slog.Logger
-	redact        *secret.Redactor
 	notifications notificationHandler
-	hop           *hop.Hop     // set once the version is negotiated, nil below 2026-07-28
+	hop           *hop.Hop     // nil below 2026-07-28, and while the version is not agreed upon
 	needs         *signInNeeds // of the server; nil for one on stdio
 
-	toSDK    chan sdkrpc.Message
-	closing  chan struct{}
-	ended    chan struct{} // closed when the reader is done
-	endOnce  sync.Once
-	requests atomic.Int32 // of the server, unanswered
-	noise    atomic.Int64
-	noisy    *rate.Limiter
-	probe    probe
-	declared transport.Declared // of the server, in what it answers the SDK
-	asked    *serverRequests
-	pings    atomic.Int64
+	closing chan struct{}
+	ended   chan struct{} // closed when the reader is done
+	endOnce sync.Once
+	noise   atomic.Int64
+	noisy   *rate.Limiter
+	asked   *serverRequests
 
 	background sync.WaitGroup // the listener
 
 	mu      sync.Mutex
-	pending map[string]*pendingRequest
+	pending map[int64]*pendingRequest
 	endErr  error
 }
 
-// newStreamConn starts reading from w. patience is how long server/discover may go unanswered until the SDK is told
-// that the server does not know it.
-func newStreamConn(
-	w transport.Wire, patience time.Duration, to notificationHandler, log *slog.Logger, r *secret.Redactor,
-) *streamConn {
+// newStreamConn starts reading from w.
+func newStreamConn(e *entry, w transport.Wire, to notificationHandler) *streamConn {
 	c := &streamConn{
+		entry:         e,
 		wire:          w,
-		log:           log,
-		redact:        r,
 		notifications: to,
-		toSDK:         make(chan sdkrpc.Message, sdkBacklog),
 		closing:       make(chan struct{}),
 		ended:         make(chan struct{}),
 		noisy:         rate.NewLimiter(rate.Every(10*time.Second), 3),
-		pending:       make(map[string]*pendingRequest),
+		pending:       make(map[int64]*pendingRequest),
 	}
-	c.probe.patience = patience
 	c.asked = newServerRequests(c.respond)
 	go c.readAll()
 	return c
 }
 
-// Connect makes streamConn its own mcp.Transport.
-func (c *streamConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
+// speak implements lane.
+func (c *streamConn) speak(_ string, h *hop.Hop) { c.hop = h }
 
-// SessionID is empty: these transports have no session ids.
-func (c *streamConn) SessionID() string { return "" }
-
-// Read returns the next message that is for the SDK.
-func (c *streamConn) Read(ctx context.Context) (sdkrpc.Message, error) {
-	select {
-	case m := <-c.toSDK:
-		return m, nil
-	default:
-	}
-	select {
-	case m := <-c.toSDK:
-		return m, nil
-	case <-c.ended:
-		select {
-		case m := <-c.toSDK: // came before the end, and may say why it comes
-			return m, nil
-		default:
-			return nil, io.EOF
-		}
-	case <-c.closing:
-		return nil, io.EOF
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// Write sends a message of the SDK.
-func (c *streamConn) Write(ctx context.Context, m sdkrpc.Message) error {
-	data, err := sdkrpc.EncodeMessage(m)
-	if err != nil {
-		return fmt.Errorf("encode message: %w", err)
-	}
-	switch m := m.(type) {
-	case *sdkrpc.Response:
-		c.requests.Add(-1)
-	case *sdkrpc.Request:
-		if m.Method == methodDiscover {
-			c.probe.start(m.ID, c.deliver)
-		}
-	}
-	out := transport.Outgoing{Data: data, Done: make(chan error, 1)}
-	if err := c.wire.Post(out); err != nil {
-		return fmt.Errorf("send message: %w", err)
-	}
-	select {
-	case err := <-out.Done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-c.closing:
-		return transport.ErrClosed
-	case <-c.ended:
-		return transport.ErrClosed
-	}
-}
-
-// Close ends the connection for the SDK and fails every call in flight. It does not wait for the server to end: the SDK
-// calls it under a lock of its own.
-func (c *streamConn) Close() error {
-	c.shut(transport.ErrClosed)
-	return nil
-}
-
+// shut ends the sending, and fails every request under way.
 func (c *streamConn) shut(err error) {
 	c.endOnce.Do(func() {
 		c.mu.Lock()
@@ -158,7 +69,6 @@ func (c *streamConn) shut(err error) {
 		c.pending = nil
 		c.mu.Unlock()
 		close(c.closing)
-		c.probe.stop()
 		c.wire.Close()
 		for _, call := range calls {
 			call.drop()
@@ -219,66 +129,39 @@ func (c *streamConn) receiveOne(got jsonrpc.Received) {
 	defer func() { got.Room.Free() }() // nil where a call has it
 	raw := got.Text
 	e := jsonrpc.Read(raw)
-	switch e.Kind {
-	case jsonrpc.Response:
-		if id, ours := laneID(e); ours {
-			if call := c.remove(id); call != nil {
-				call.finish(call.answerOf(e).in(got.Room))
-				got.Room = nil
-			}
-			return
-		}
-	case jsonrpc.Notification:
-		if !c.notified(e) {
-			return
-		}
-	case jsonrpc.Request:
-		if e.NotUTF8 > 0 {
-			c.drop("a request that is not UTF-8", raw)
-			c.respond(notUTF8Error(e))
-			return
-		}
-		if e.Valid && c.asked.receive(e, nil) {
-			return
-		}
-		if c.requests.Add(1) > maxServerRequests {
-			c.requests.Add(-1)
-			c.drop("a request while too many others of the server wait", nil)
-			return
+	switch {
+	case e.Kind == jsonrpc.None:
+		c.drop("a line that is no JSON-RPC message", raw)
+	case e.Kind == jsonrpc.Notification:
+		c.notified(e)
+	case e.Kind == jsonrpc.Request && e.NotUTF8 > 0:
+		c.drop("a request that is not UTF-8", raw)
+		c.respond(notUTF8Error(e))
+	case e.Kind == jsonrpc.Request && !e.Valid, !jsonrpc.IsID(e.ID) || rawjson.IsNull(e.ID):
+		c.drop("a malformed message", raw)
+	case e.Kind == jsonrpc.Request:
+		if !c.asked.receive(e, nil) {
+			c.respond(replyBody(e))
 		}
 	default:
-		c.drop("a line that is no JSON-RPC message", raw)
-		return
-	}
-	m, err := sdkrpc.DecodeMessage(raw)
-	if err != nil {
-		if e.Kind == jsonrpc.Request {
-			c.requests.Add(-1)
+		if call := c.remove(e.ID); call != nil {
+			call.finish(call.answerOf(e).in(got.Room))
+			got.Room = nil
 		}
-		c.drop("a malformed message", raw)
-		return
 	}
-	if r, ok := m.(*sdkrpc.Response); ok && c.probe.answered(r.ID) {
-		return // too late: the SDK was told otherwise
-	}
-	if e.Kind == jsonrpc.Response {
-		c.declared.Note(e)
-	}
-	c.deliver(m)
 }
 
-// notified handles a notification, and reports whether it is for the SDK. Those that nothing listens to end here,
-// because the SDK would queue a flood of them without bound.
-func (c *streamConn) notified(e jsonrpc.Message) (forSDK bool) {
+// notified handles a notification.
+func (c *streamConn) notified(e jsonrpc.Message) {
 	switch {
 	case e.Method == noteProgress:
 		if isBadProgress(e) {
 			c.notifications.losses.add()
-			return false
+			return
 		}
 		token, ours := progressToken(e)
 		if !ours {
-			return false
+			return
 		}
 		c.mu.Lock()
 		call := c.pending[token]
@@ -287,10 +170,11 @@ func (c *streamConn) notified(e jsonrpc.Message) (forSDK bool) {
 			if !call.report(e.Params) {
 				c.notifications.losses.add()
 			}
-			return false
+			return
 		}
 	case e.Method == noteCancelled:
-		return !c.asked.canceled(e)
+		c.asked.canceled(e)
+		return
 	}
 	call := c.listener(e)
 	if method := e.Method; call == nil && (method == noteMessage || isCustom(method)) {
@@ -304,12 +188,11 @@ func (c *streamConn) notified(e jsonrpc.Message) (forSDK bool) {
 		}
 	}
 	c.notifications.handle(e, call)
-	return false
 }
 
 // discard is a call that nobody waits for: what is told to it is looked at, counted where it is malformed, and lost.
 func discard() *pendingRequest {
-	c := newLaneCall("", "", nil)
+	c := newLaneCall(0, "", nil)
 	c.notify = func(tool.Notification) {}
 	return c
 }
@@ -320,9 +203,11 @@ func (c *streamConn) listener(e jsonrpc.Message) *pendingRequest {
 	if !ok || !rawjson.IsObject(meta) {
 		return nil
 	}
+	about, _ := rawjson.Get(meta, hop.SubscriptionKey)
+	id, _ := idOf(about)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if call := c.pending[rawjson.Text(meta, hop.SubscriptionKey)]; call != nil && call.listens {
+	if call := c.pending[id]; call != nil && call.listens {
 		return call
 	}
 	return nil
@@ -341,14 +226,6 @@ func (c *streamConn) respond(body []byte) {
 // say implements lane.
 func (c *streamConn) say(_ context.Context, body []byte) { c.respond(body) }
 
-// deliver queues a message for the SDK.
-func (c *streamConn) deliver(m sdkrpc.Message) {
-	select {
-	case c.toSDK <- m:
-	case <-c.closing:
-	}
-}
-
 // drop counts something that the server should not have sent, and logs it now and then.
 func (c *streamConn) drop(what string, raw []byte) {
 	c.notifications.losses.add()
@@ -360,12 +237,24 @@ func (c *streamConn) drop(what string, raw []byte) {
 	}
 }
 
-func (c *streamConn) remove(id string) *pendingRequest {
+// remove forgets the request of the hub's that has an id, and returns it; nil if there is none.
+func (c *streamConn) remove(raw json.RawMessage) *pendingRequest {
+	id, ours := idOf(raw)
+	if !ours {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	call := c.pending[id]
 	delete(c.pending, id)
 	return call
+}
+
+// forget is remove for a request that nobody waits for any more.
+func (c *streamConn) forget(call *pendingRequest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pending, call.id)
 }
 
 // send implements lane.
@@ -382,13 +271,13 @@ func (c *streamConn) send(_ context.Context, call *pendingRequest) {
 	call.params = nil // they may be large, and are not sent again
 	if err == nil {
 		out := transport.Outgoing{Data: data, Call: call}
-		if c.needs != nil {
+		if c.needs != nil && !call.isGreeting() {
 			out.Call = signInCall{call, c.needs}
 		}
 		err = c.wire.Post(out)
 	}
 	if err != nil {
-		c.remove(call.id)
+		c.forget(call)
 		call.finish(response{err: &tool.Failure{
 			Class:   tool.ClassDependencyUnavailable,
 			Code:    "server_not_reading",
@@ -401,8 +290,8 @@ func (c *streamConn) send(_ context.Context, call *pendingRequest) {
 // withdraw implements lane.
 func (c *streamConn) withdraw(_ context.Context, call *pendingRequest, reason string) withdrawal {
 	// best effort: the caller has gone
-	told := call.drop() && c.wire.Post(transport.Outgoing{Data: cancelBody(call.id, reason)}) == nil
-	return withdrawal{told, func() { c.remove(call.id) }}
+	told := call.drop() && !call.isGreeting() && c.wire.Post(transport.Outgoing{Data: cancelBody(call.id, reason)}) == nil
+	return withdrawal{told, func() { c.forget(call) }}
 }
 
 // tell implements lane.
@@ -427,7 +316,7 @@ func (c *streamConn) tell(ctx context.Context, method string, params []byte) err
 
 // ping implements lane.
 func (c *streamConn) ping(ctx context.Context) error {
-	call := newLaneCall(fmt.Sprintf("%s-%d", pingID, c.pings.Add(1)), methodPing, c.hop.ListParams(""))
+	call := newLaneCall(c.nextID(), methodPing, c.hop.ListParams(""))
 	return pingError(await(ctx, c, call))
 }
 
@@ -455,7 +344,8 @@ func (c *streamConn) listen(ctx context.Context, w *watch) {
 
 // subscribe sends the subscription that w asks for; nil for nothing.
 func (c *streamConn) subscribe(ctx context.Context, w *watch) (call *pendingRequest, version int) {
-	params, id, version := w.begin(c.hop)
+	id := c.nextID()
+	params, version := w.begin(c.hop, id)
 	if params == nil {
 		w.answered(version, nil, nil)
 		return nil, version
@@ -501,7 +391,7 @@ func (c *streamConn) stand(ctx context.Context, w *watch, call *pendingRequest, 
 
 // endListen ends a subscription, and waits a while for that.
 func (c *streamConn) endListen(call *pendingRequest) {
-	defer c.remove(call.id)
+	defer c.forget(call)
 	// best effort: the next one does not depend on it
 	_ = c.wire.Post(transport.Outgoing{Data: cancelBody(call.id, "renewed")})
 	timer := time.NewTimer(listenGrace)
@@ -520,17 +410,11 @@ func (c *streamConn) endListen(call *pendingRequest) {
 	}
 }
 
-// receiveOversize tells whoever waits for a message that it was too large: the call, or the SDK.
+// receiveOversize tells the call that waits for a message that it was too large.
 func (c *streamConn) receiveOversize(large *transport.Oversize) {
 	c.notifications.losses.add()
 	large.Warn(c.log)
-	e := jsonrpc.Read(large.Response)
-	if e.Kind != jsonrpc.Response {
-		return
-	}
-	if id, ours := laneID(e); !ours {
-		c.receiveOne(jsonrpc.Received{Text: large.Response})
-	} else if call := c.remove(id); call != nil {
+	if call := c.remove(large.ID); call != nil {
 		call.finish(response{err: large.Failure()})
 	}
 }

@@ -20,15 +20,15 @@ const (
 // their answer: they have become tasks, or still may. The zero value is ready.
 type taskTokens struct {
 	mu    sync.Mutex
-	known map[string]bool // by progress token
-	order []string
+	known map[int64]bool // by progress token
+	order []int64
 }
 
-func (l *taskTokens) add(token string) {
+func (l *taskTokens) add(token int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known == nil {
-		l.known = make(map[string]bool)
+		l.known = make(map[int64]bool)
 	}
 	l.known[token] = true
 	l.order = append(l.order, token)
@@ -38,7 +38,7 @@ func (l *taskTokens) add(token string) {
 	}
 }
 
-func (l *taskTokens) remove(token string) {
+func (l *taskTokens) remove(token int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.known, token)
@@ -47,7 +47,7 @@ func (l *taskTokens) remove(token string) {
 	}
 }
 
-func (l *taskTokens) has(token string) bool {
+func (l *taskTokens) has(token int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.known[token]

@@ -303,3 +303,9 @@ func ways() []way {
 }
 
 func modern(w way) bool { return w.script.Modern }
+
+// isNumber reports whether an id, or a progress token, is one that the hub makes.
+func isNumber(id []byte) bool {
+	_, err := strconv.ParseInt(string(id), 10, 64)
+	return err == nil
+}

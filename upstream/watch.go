@@ -34,8 +34,7 @@ type watch struct {
 	agreed  map[string]bool // what it agreed to then
 	err     error           // why it did not
 	moved   chan struct{}   // closed and replaced when settled moves
-	stream  string          // id of the listen request under way, where all share one connection
-	streams int             // such ids so far
+	stream  int64           // id of the listen request under way, where all share one connection
 	asked   int             // the version that it asks for
 	broken  bool            // a stream has ended by itself, and none was taken since
 	renewed bool            // one was ended for another, which was not taken yet
@@ -102,12 +101,12 @@ func (w *watch) ask(uris []string) (version int) {
 	return w.version
 }
 
-// begin returns the params of the request that asks for what is wanted now, its id and version; nil params for nothing.
-func (w *watch) begin(h *hop.Hop) (params []byte, id string, version int) {
+// begin returns the params of the request that asks for what is wanted now, and the version; nil params for nothing. id
+// is that of the request.
+func (w *watch) begin(h *hop.Hop, id int64) (params []byte, version int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.streams++
-	w.stream, w.asked = fmt.Sprintf("%s-%d", listenID, w.streams), w.version
+	w.stream, w.asked = id, w.version
 	const start = `{"notifications":{`
 	out := []byte(start)
 	for k, on := range w.changes {
@@ -126,17 +125,19 @@ func (w *watch) begin(h *hop.Hop) (params []byte, id string, version int) {
 		out = rawjson.AppendMember(out, "resourceSubscriptions", append(list, ']'))
 	}
 	if len(out) == len(start) {
-		return nil, "", w.version
+		return nil, w.version
 	}
 	out = append(out, `},"_meta":{`...)
-	return append(append(out, h.Members(tool.Hop{})...), `}}`...), w.stream, w.version
+	return append(append(out, h.Members(tool.Hop{})...), `}}`...), w.version
 }
 
 // acknowledge takes notifications/subscriptions/acknowledged on a connection that all streams share.
 func (w *watch) acknowledge(e jsonrpc.Message) {
 	meta, _ := rawjson.Get(e.Params, "_meta")
+	about, _ := rawjson.Get(meta, hop.SubscriptionKey)
+	id, ours := idOf(about)
 	w.mu.Lock()
-	ours, version := rawjson.Text(meta, hop.SubscriptionKey) == w.stream, w.asked
+	ours, version := ours && id == w.stream, w.asked
 	w.mu.Unlock()
 	if ours {
 		w.acknowledged(version, e)

@@ -6,11 +6,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
@@ -25,11 +23,11 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 		w := newWatch(func() { missed.Add(1) })
 		w.changes[lists.ToolKind] = true
 		far := newMemoryWire()
-		conn := newStreamConn(far, time.Second, notificationHandler{handle: func(e jsonrpc.Message, _ *pendingRequest) {
+		conn := newStreamConn(testServer().entry, far, notificationHandler{handle: func(e jsonrpc.Message, _ *pendingRequest) {
 			if e.Method == noteListenAcked {
 				w.acknowledge(e)
 			}
-		}}, quiet(), new(secret.Redactor))
+		}})
 		conn.hop = &hop.Hop{Version: hop.Modern, Client: "1"}
 		defer conn.background.Wait()
 		defer conn.release()
@@ -37,13 +35,12 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 		if len(far.out) != 1 {
 			t.Fatal("the subscription is not on its way")
 		}
-		takes := func() (id string) {
-			raw, _ := rawjson.Get(<-far.out, "id")
-			id, _ = rawjson.String(raw)
+		takes := func() []byte {
+			id, _ := rawjson.Get(<-far.out, "id")
 			return id
 		}
-		acknowledges := func(id string) {
-			far.in <- fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"_meta":{%q:%q},"notifications":{"toolsListChanged":true}}}`,
+		acknowledges := func(id []byte) {
+			far.in <- fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"_meta":{%q:%s},"notifications":{"toolsListChanged":true}}}`,
 				noteListenAcked, hop.SubscriptionKey, id)
 			synctest.Wait()
 		}
@@ -53,7 +50,7 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 		if end := string(<-far.out); !strings.Contains(end, "notifications/cancelled") {
 			t.Errorf("sent %s", end)
 		}
-		far.in <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%q,"result":{}}`, first)
+		far.in <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{}}`, first)
 		second := takes()
 		synctest.Wait()
 		if n := missed.Load(); n != 0 {

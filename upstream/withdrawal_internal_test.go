@@ -26,7 +26,7 @@ func TestSettle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				call, over := newLaneCall("toolhub-1", methodCallTool, nil), false
+				call, over := newLaneCall(1, methodCallTool, nil), false
 				time.AfterFunc(c.after, func() { call.finish(c.answer) })
 				began := time.Now()
 				finished := withdrawal{told: true, over: func() { over = true }}.settle(call)

@@ -52,6 +52,11 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("HTTP status %d %s", e.Status, http.StatusText(e.Status))
 }
 
+// MediaError reports that a server has answered with something else than JSON, such as a web page.
+type MediaError struct{ Media string }
+
+func (e *MediaError) Error() string { return fmt.Sprintf("content type %q", e.Media) }
+
 // OfStatus explains an HTTP status of 300 or more in answer to an attempt to connect.
 func OfStatus(cfg settings.Server, status int, pause time.Duration, cause error) *Fault {
 	where := secret.URL(cfg.URL)

@@ -1,78 +1,59 @@
-//lint:file-ignore SA1019 Servers of older revisions still use what 2026-07-28 deprecates.
-
 package hop
 
 import (
 	"encoding/json"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
+// AllCapabilities are those of a client that can answer every request of a server.
+const AllCapabilities = `{"roots":{},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}`
+
 // ClientCapabilities returns the capabilities of a client that the hub can honour for a server up
 // to 2025-11-25. Experimental ones may need messages that the hub passes on to clients of one
 // server alone.
-func ClientCapabilities(says tool.Hop) *mcp.ClientCapabilities {
-	c, raw := &mcp.ClientCapabilities{}, says.ClientCapabilities
+func ClientCapabilities(says tool.Hop) json.RawMessage {
+	out, raw := []byte("{"), says.ClientCapabilities
 	if !rawjson.IsObject(raw) || !rawjson.Valid(raw) {
-		return c
+		return json.RawMessage("{}")
 	}
-	if of, ok := Ability(raw, "sampling"); ok {
-		c.Sampling = &mcp.SamplingCapabilities{}
-		if _, ok := Ability(of, "tools"); ok {
-			c.Sampling.Tools = &mcp.SamplingToolsCapabilities{}
-		}
-		if _, ok := Ability(of, "context"); ok {
-			c.Sampling.Context = &mcp.SamplingContextCapabilities{}
-		}
-	}
-	if of, ok := Ability(raw, "elicitation"); ok {
-		c.Elicitation = &mcp.ElicitationCapabilities{}
-		if _, ok := Ability(of, "form"); ok {
-			c.Elicitation.Form = &mcp.FormElicitationCapabilities{}
-		}
-		if _, ok := Ability(of, "url"); ok {
-			c.Elicitation.URL = &mcp.URLElicitationCapabilities{}
+	for name, parts := range map[string][]string{"sampling": {"tools", "context"}, "elicitation": {"form", "url"}} {
+		if of, ok := Ability(raw, name); ok {
+			kept := []byte("{")
+			for _, part := range parts {
+				if _, ok := Ability(of, part); ok { // what the client says inside is not promised
+					kept = rawjson.AppendMember(kept, part, []byte("{}"))
+				}
+			}
+			out = rawjson.AppendMember(out, name, append(kept, '}'))
 		}
 	}
 	if of, ok := Ability(raw, "roots"); ok {
-		changes, _ := rawjson.Get(of, "listChanged")
-		c.RootsV2 = &mcp.RootCapabilities{ListChanged: string(changes) == "true"}
-	}
-	c.Extensions = named(raw, "extensions")
-	delete(c.Extensions, tool.TaskExtension) // of 2026-07-28: these servers have tasks of another kind
-	if says.Direct {
-		c.Experimental = named(raw, "experimental")
-	}
-	return c
-}
-
-// OffersAll reports whether the server may send requests of every kind.
-func OffersAll(c *mcp.ClientCapabilities) bool {
-	return c.Sampling != nil && c.Elicitation != nil && c.RootsV2 != nil
-}
-
-// OffersAny reports whether the server may send requests of any kind.
-func OffersAny(c *mcp.ClientCapabilities) bool {
-	return c.Sampling != nil || c.Elicitation != nil || c.RootsV2 != nil
-}
-
-// named returns those members of a capability that are objects; nil where there is none.
-func named(capabilities json.RawMessage, name string) map[string]any {
-	var all map[string]any
-	object, _ := rawjson.Get(capabilities, name)
-	_ = rawjson.Members(object, func(m rawjson.Member) bool {
-		if rawjson.IsObject(m.Value) {
-			if all == nil {
-				all = make(map[string]any)
-			}
-			all[m.Name()] = json.RawMessage(m.Value)
+		roots := "{}"
+		if changes, _ := rawjson.Get(of, "listChanged"); string(changes) == "true" {
+			roots = `{"listChanged":true}`
 		}
-		return true
+		out = rawjson.AppendMember(out, "roots", []byte(roots))
+	}
+	if of, ok := Ability(raw, "extensions"); ok { // these servers have tasks of another kind
+		out = rawjson.AppendMember(out, "extensions", objects(of, tool.TaskExtension))
+	}
+	if of, ok := Ability(raw, "experimental"); ok && says.Direct {
+		out = rawjson.AppendMember(out, "experimental", objects(of, ""))
+	}
+	return append(out, '}')
+}
+
+// objects returns object with those of its members alone that are objects, and not named except.
+func objects(object []byte, except string) []byte {
+	kept, _, err := rawjson.DeleteFunc(object, func(m rawjson.Member) bool {
+		return !rawjson.IsObject(m.Value) || m.Name() == except
 	})
-	return all
+	if err != nil {
+		return []byte("{}") // never: it is well-formed
+	}
+	return kept
 }
 
 // Ability returns a member of capabilities. ok is false unless it is an object.
@@ -131,14 +112,4 @@ func withoutTasks(capabilities json.RawMessage) json.RawMessage {
 		return capabilities
 	}
 	return out
-}
-
-// AllCapabilities returns the capabilities of a client that can answer every request of a server.
-func AllCapabilities() *mcp.ClientCapabilities {
-	return &mcp.ClientCapabilities{
-		Sampling: &mcp.SamplingCapabilities{Tools: &mcp.SamplingToolsCapabilities{}},
-		Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{},
-			URL: &mcp.URLElicitationCapabilities{}},
-		RootsV2: &mcp.RootCapabilities{},
-	}
 }

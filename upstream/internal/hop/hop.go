@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
@@ -37,6 +38,11 @@ type Hop struct {
 	Client  string // version of the hub
 }
 
+// ClientInfo returns the name and the version under which the hub makes itself known to servers.
+func ClientInfo(version string) []byte {
+	return append(rawjson.AppendQuote([]byte(`{"name":"`+settings.HubCommand+`","version":`), version), '}')
+}
+
 // Members returns the hop's members of _meta, without braces. client is what the client said of
 // itself; zero in requests of the hub's own.
 func (h *Hop) Members(client tool.Hop) []byte {
@@ -45,9 +51,8 @@ func (h *Hop) Members(client tool.Hop) []byte {
 
 func (h *Hop) appendMembers(b []byte, client tool.Hop) []byte {
 	b = rawjson.AppendQuote(append(b, `"`+metaVersion+`":`...), h.Version)
-	b = rawjson.AppendQuote(append(b, `,"`+metaClientInfo+`":{"name":"`+settings.HubCommand+`","version":`...),
-		h.Client)
-	b = append(b, `},"`+metaCapabilities+`":`...)
+	b = append(append(b, `,"`+metaClientInfo+`":`...), ClientInfo(h.Client)...)
+	b = append(b, `,"`+metaCapabilities+`":`...)
 	if rawjson.IsNull(client.ClientCapabilities) {
 		b = append(b, `{}`...)
 	} else {
@@ -60,21 +65,32 @@ func (h *Hop) appendMembers(b []byte, client tool.Hop) []byte {
 	return b
 }
 
-// meta returns meta with the request's progress token and the members of the hop.
-func (h *Hop) meta(meta json.RawMessage, token string, client tool.Hop) ([]byte, error) {
+// meta returns meta with the request's progress token, unless that is 0, and the members of the hop. It is nil where
+// there are none.
+func (h *Hop) meta(meta json.RawMessage, token int64, client tool.Hop) (json.RawMessage, error) {
 	if rawjson.IsNull(meta) {
+		if h == nil && token == 0 {
+			return nil, nil
+		}
 		meta = json.RawMessage("{}")
 	}
-	all, err := rawjson.Set(meta, "progressToken", rawjson.Quote(token))
+	var err error
+	if token != 0 {
+		meta, err = rawjson.Set(meta, "progressToken", strconv.AppendInt(nil, token, 10))
+	}
 	if h == nil || err != nil {
-		return all, err
+		return meta, err
 	}
 	// The members of the client's hop must not contradict those of this one.
-	all, _, err = rawjson.DeleteFunc(all, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
+	meta, _, err = rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
 	if err != nil {
 		return nil, err
 	}
-	out := append(slices.Clip(all[:bytes.LastIndexByte(all, '}')]), ',') // the token is before it
+	out := bytes.TrimRight(meta[:bytes.LastIndexByte(meta, '}')], " \t\r\n")
+	out = slices.Clip(out)
+	if out[len(out)-1] != '{' {
+		out = append(out, ',')
+	}
 	return append(h.appendMembers(out, client), '}'), nil
 }
 
@@ -99,7 +115,7 @@ func Strip(params json.RawMessage) (json.RawMessage, error) {
 
 // CallParams returns the params of a tools/call: x.Params with name, arguments and _meta replaced
 // in their places, or appended. Every other member stays as it is.
-func (h *Hop) CallParams(x *tool.Execution, token string) (json.RawMessage, error) {
+func (h *Hop) CallParams(x *tool.Execution, token int64) (json.RawMessage, error) {
 	var client tool.Hop
 	if h != nil {
 		client = carried(x.Hop, x.Ask != nil || x.InputByRetry)
@@ -125,7 +141,7 @@ func (h *Hop) CallParams(x *tool.Execution, token string) (json.RawMessage, erro
 
 // RequestParams returns the params of a forwarded request: r.Params with _meta replaced in its
 // place, or appended. Every other member stays as it is.
-func (h *Hop) RequestParams(r *tool.Request, token string) (json.RawMessage, error) {
+func (h *Hop) RequestParams(r *tool.Request, token int64) (json.RawMessage, error) {
 	params := r.Params
 	if rawjson.IsNull(params) {
 		params = json.RawMessage("{}")
@@ -144,6 +160,10 @@ func (h *Hop) RequestParams(r *tool.Request, token string) (json.RawMessage, err
 	meta, err := h.meta(r.Meta, token, client)
 	if err != nil {
 		return nil, err
+	}
+	if meta == nil {
+		params, _, err = rawjson.Delete(params, "_meta")
+		return params, err
 	}
 	return rawjson.Set(params, "_meta", meta)
 }

@@ -1,13 +1,13 @@
 package transport
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
@@ -15,9 +15,9 @@ import (
 
 // Oversize is a message of a server over limits.message, or one for which there was no memory. It was dropped.
 type Oversize struct {
-	Limit    int
-	Response []byte // an error response in place of the dropped one; nil where that was no response, or cannot be told
-	NoRoom   error  // why there was no memory for the message; nil where it is over the limit
+	Limit  int
+	ID     json.RawMessage // of a response; nil where the message was none, or that cannot be told
+	NoRoom error           // why there was no memory for the message; nil where it is over the limit
 }
 
 // OversizeOf returns an *Oversize where err says that a message was too large, else err.
@@ -31,14 +31,11 @@ func OversizeOf(err error) error {
 	}
 	e := &Oversize{Limit: large.Limit, NoRoom: large.NoRoom}
 	id, ok := large.About.Get("id")
-	if _, request := large.About.Get("method"); ok && !request && !rawjson.IsNull(id) {
-		e.Response = jsonrpc.ErrorText(id, &tool.RPCError{Code: CodeOversize, Message: e.Error()})
+	if _, request := large.About.Get("method"); ok && !request {
+		e.ID = id
 	}
 	return e
 }
-
-// CodeOversize is the JSON-RPC code of the error response that stands for a dropped one.
-const CodeOversize = -32098
 
 func (e *Oversize) Error() string {
 	if e.NoRoom != nil {

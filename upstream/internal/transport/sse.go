@@ -50,7 +50,7 @@ func DialSSE(ctx, life context.Context, server *HTTP, limit int) (*SSE, error) {
 }
 
 func openSSE(life context.Context, server *HTTP, limit int) (*SSE, error) {
-	client, target := server.Client(server.Pool), server.URL
+	client, target := server.Client(), server.URL
 	req, err := http.NewRequestWithContext(life, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ var ErrClosed = errors.New("connection closed")
 // Outgoing is one message on its way to the server.
 type Outgoing struct {
 	Data []byte      // no line break inside
-	Call PendingCall // nil for messages of the SDK and notifications
+	Call PendingCall // nil for notifications and answers
 	Done chan error  // nil, or has room for one: told when the message was written or could not be
 }
 

@@ -242,7 +242,4 @@ func content(t testing.TB, response, name string) []string {
 	return listOf(t, list)
 }
 
-var (
-	hubState = regexp.MustCompile(`"requestState":"[A-Za-z0-9_-]{100,}"`)
-	hubToken = regexp.MustCompile(`"progressToken":"toolhub-[0-9]+"`)
-)
+var hubState = regexp.MustCompile(`"requestState":"[A-Za-z0-9_-]{100,}"`)

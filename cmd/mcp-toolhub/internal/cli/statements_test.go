@@ -149,12 +149,12 @@ func TestOthersCallsAreOutOfReach(t *testing.T) {
 		return listed["mcp.a.gate"] != "" && listed["mcp.b.say"] != ""
 	})
 	answered := make(chan []string, 1)
-	call := victim.call("mcp.a.gate", `{"who":"victim"}`, `"progressToken":"toolhub-1"`)
+	call := victim.call("mcp.a.gate", `{"who":"victim"}`, `"progressToken":"victims"`)
 	go func() { answered <- victim.send(call) }()
 	await(t, g.reached)
 	var notes []string
 	for i := range 20 {
-		for _, token := range []string{fmt.Sprint(i), fmt.Sprintf(`"toolhub-%d"`, i), fmt.Sprintf(`"%d"`, i)} {
+		for _, token := range []string{fmt.Sprint(i), `"victims"`, fmt.Sprintf(`"%d"`, i)} {
 			notes = append(notes, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`+token+`,"progress":1,"message":"forged"}}`)
 		}
 	}

@@ -241,19 +241,18 @@ func (b *ownership) idFor(profile string) string {
 // idOf returns the id that a notification of a server is about.
 func idOf(n tool.Notification) (about ownedID, ok bool) {
 	about = ownedID{server: n.Server, connection: n.Session}
-	member := ""
 	switch n.Method {
 	case tool.NoteTaskStatus:
-		about.kind, member = taskID, "taskId"
+		about.kind, about.id = taskID, rawjson.Text(n.Params, "taskId")
 	case tool.NoteProgress:
-		about.kind, member = taskProgressID, "progressToken"
+		token, _ := rawjson.Get(n.Params, "progressToken")
+		about.kind, about.id = taskProgressID, string(token)
 	case tool.NoteElicited:
-		about.kind, member = elicitationID, "elicitationId"
+		about.kind, about.id = elicitationID, rawjson.Text(n.Params, "elicitationId")
 	default:
 		return about, false
 	}
-	about.id, ok = rawjson.GetString(n.Params, member)
-	return about, ok && about.id != ""
+	return about, about.id != ""
 }
 
 // task returns the task that a caller calls id on a profile, among those of servers; nil where it has none.
@@ -291,8 +290,8 @@ func (t *ownerships) keepTask(p *peer, server string, o invoke.Outcome, token js
 	of, call := b, b
 	of.task = o.Task
 	t.add(&of)
-	id, ok := rawjson.String([]byte(o.Task.RequestID))
-	if !ok || token == nil || p.modern {
+	id := o.Task.RequestID // which is its progress token
+	if id == "" || token == nil || p.modern {
 		return &of, func() { t.release(&of) }
 	}
 	call.kind, call.id, call.token = taskProgressID, id, token
