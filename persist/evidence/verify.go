@@ -143,31 +143,17 @@ func (v *verifier) member(name string, r io.Reader) error {
 // eachBounded calls take for each line of r.
 func eachBounded(r io.Reader, all int64, take func(line []byte) error) error {
 	limited := &io.LimitedReader{R: r, N: all}
-	lines := bufio.NewReaderSize(limited, 64<<10)
-	for {
-		line, err := lines.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
-			line = bytes.Clone(line)
-			for errors.Is(err, bufio.ErrBufferFull) && len(line) < maxLine {
-				var more []byte
-				more, err = lines.ReadSlice('\n')
-				line = append(line, more...)
-			}
-		}
-		if len(line) > 0 {
-			if err := take(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
-				return err
-			}
-		}
-		switch {
-		case err == io.EOF && limited.N > 0:
-			return nil
-		case err == io.EOF || errors.Is(err, bufio.ErrBufferFull):
-			return errors.New("a member or a line of it is too large")
-		case err != nil:
+	lines := bufio.NewScanner(limited)
+	lines.Buffer(make([]byte, 64<<10), maxLine)
+	for lines.Scan() {
+		if err := take(lines.Bytes()); err != nil {
 			return err
 		}
 	}
+	if limited.N == 0 {
+		return errors.New("a member is too large")
+	}
+	return lines.Err()
 }
 
 // chain takes the chain of a file.
