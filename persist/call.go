@@ -149,14 +149,6 @@ type (
 	answerInvalidStep struct {
 		Problem string `json:"problem"`
 	}
-	hookStep struct {
-		Hook     string `json:"hook"`
-		Event    string `json:"event"`
-		Before   bool   `json:"before,omitempty"`   // the tool has not run yet
-		Started  int    `json:"started,omitempty"`  // the step with which the run began
-		Modified bool   `json:"modified,omitempty"` // it has changed the result
-		tool.HookRun
-	}
 	resumedStep struct {
 		Surface tool.SurfaceID `json:"surface_id"`
 	}
@@ -185,19 +177,12 @@ type Call struct {
 	ended    bool
 	ran      bool  // it has been running
 	err      error // of the first step that could not be encoded
-
-	rooms struct {
-		mappings [2]tool.ExternalMapping
-		names    [4]tool.Standing
-		steps    [10]json.RawMessage
-		text     [640]byte
-	}
 }
 
 // Begin makes c the record of a call with the client's native ids.
 func (c *Call) Begin(head CallHead, client tool.ExternalMapping) {
-	c.CallHead, c.mappings = head, append(c.rooms.mappings[:0], client)
-	c.steps, c.text, c.names = c.rooms.steps[:0], c.rooms.text[:0], c.rooms.names[:0]
+	c.CallHead, c.mappings = head, []tool.ExternalMapping{client}
+	c.steps, c.text = make([]json.RawMessage, 0, 10), make([]byte, 0, 640) // of most calls
 	c.Move(tool.StatusPlanned, head.Created)
 }
 
@@ -323,23 +308,22 @@ func (c *Call) Add(at time.Time, records ...tool.Record) {
 func (c *Call) HookStarted(hook, event string, before bool, at time.Time) (step int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.step(stepHookStart, at, hookStep{Hook: hook, Event: event, Before: before})
+	c.step(stepHookStart, at, HookStep{Hook: hook, Event: event, Before: before})
 	return c.base + len(c.steps) - 1
 }
 
-// HookEnd is the end of one run of a hook.
-type HookEnd struct {
-	Hook, Event string
-	Before      bool // the tool has not run yet
-	Started     int  // the step with which it began
-	Modified    bool // it has changed the result
-	Run         tool.HookRun
+// HookStep is the beginning of a run of a hook, or its end.
+type HookStep struct {
+	Hook     string `json:"hook"`
+	Event    string `json:"event"`
+	Before   bool   `json:"before,omitempty"`   // the tool has not run yet
+	Started  int    `json:"started,omitempty"`  // the step with which the run began
+	Modified bool   `json:"modified,omitempty"` // it has changed the result
+	tool.HookRun
 }
 
 // HookEnded adds what a run of a hook has brought.
-func (c *Call) HookEnded(h *HookEnd, at time.Time) {
-	c.add(stepHook, at, hookStep{h.Hook, h.Event, h.Before, h.Started, h.Modified, h.Run})
-}
+func (c *Call) HookEnded(h *HookStep, at time.Time) { c.add(stepHook, at, h) }
 
 // Answered adds the executor's native ids.
 func (c *Call) Answered(m tool.ExternalMapping, at time.Time) {
@@ -450,13 +434,12 @@ func (c *Call) redact(end *CallEnd) {
 	}
 }
 
-// appendLine adds a line with the steps so far to dst: where end is not nil, the last one. It makes
-// it in l. It is called with mu held.
-func (c *Call) appendLine(dst []byte, l *callRecord, end *CallEnd) ([]byte, error) {
+// line is a line with the steps so far: where end is not nil, the last one. It is called with mu held.
+func (c *Call) line(end *CallEnd) (text []byte, l *callRecord, err error) {
 	if c.err != nil {
-		return dst, c.err
+		return nil, nil, c.err
 	}
-	*l = callRecord{Object: ObjectCall, Version: callVersion, CallHead: c.CallHead, Status: c.status,
+	l = &callRecord{Object: ObjectCall, Version: callVersion, CallHead: c.CallHead, Status: c.status,
 		Mappings: c.mappings, From: c.written, Steps: c.steps[c.written-c.base:]}
 	l.Created = c.Created.UTC()
 	if c.written == 0 || end != nil {
@@ -480,14 +463,13 @@ func (c *Call) appendLine(dst []byte, l *callRecord, end *CallEnd) ([]byte, erro
 	}
 	for _, text := range [...]json.RawMessage{l.Model, l.Observable, r.Content, r.Structured} {
 		if len(text) > 0 && !isJSON(text) {
-			return dst, errors.New("an input or a result is no JSON")
+			return nil, nil, errors.New("an input or a result is no JSON")
 		}
 	}
-	out, err := appendJSON(dst, l)
-	if err != nil {
-		return dst, err
+	if text, err = appendJSON(nil, l); err != nil {
+		return nil, nil, err
 	}
-	return endLine(out, len(dst)), nil
+	return endLine(text, 0), l, nil
 }
 
 // wrote notes that all steps are in the journal. It is called with mu held.

@@ -92,7 +92,7 @@ func TestObjectsOfACallAreComplete(t *testing.T) {
 		c.Answered(mapping, at)
 		c.Move(tool.StatusFailed, at)
 		end.At, end.Error = at, &failure
-		line, err := c.appendLine(nil, new(callRecord), &end)
+		line, _, err := c.line(&end)
 		if err != nil {
 			refused++
 			continue
@@ -239,7 +239,7 @@ func FuzzRead(f *testing.F) {
 	c := begun()
 	c.Decide(&tool.PermissionDecision{Behavior: tool.Ask}, time.Now())
 	c.Ask("apr_x", "", time.Now())
-	line, _ := c.appendLine(nil, new(callRecord), &CallEnd{At: time.Now()})
+	line, _, _ := c.line(&CallEnd{At: time.Now()})
 	f.Add(line)
 	f.Add([]byte(`{"object":"call_record","version":1,"from":-3,"steps":[["awaiting_approval",0],["record",1,{}],["decision",2,{}]]}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
@@ -345,7 +345,7 @@ func TestAsksAreClosed(t *testing.T) {
 				call.Decide(d, at)
 			}
 			call.Move(ended, at)
-			line, err := call.appendLine(nil, new(callRecord), &CallEnd{At: at})
+			line, _, err := call.line(&CallEnd{At: at})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -49,7 +49,7 @@ func (j *Journal) carry(number int64) bool {
 func (j *Journal) openUpTo(number int64) (b *batch, calls []*Call, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	b = newBatch(room{})
+	b = &batch{}
 	for c, in := range j.open {
 		if in > number {
 			continue

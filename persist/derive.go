@@ -249,7 +249,7 @@ func (c *derivation) unanswered() tool.PermissionDecision {
 
 // hook yields the event of a run of a hook that begins or has ended, and the record of one that has ended.
 func (c *derivation) hook(ended bool, data json.RawMessage, at time.Time) {
-	var run hookStep
+	var run HookStep
 	c.decode(data, &run)
 	started, completed := tool.EventHookPostStarted, tool.EventHookPostCompleted
 	if run.Before {
@@ -268,12 +268,12 @@ func (c *derivation) hook(ended bool, data json.RawMessage, at time.Time) {
 
 // hookRun is a run of a hook that has begun.
 type hookRun struct {
-	hookStep
+	HookStep
 	began time.Time
 	ends  tool.EventType // of its end
 }
 
-func (c *derivation) hookEnded(run hookStep, completed tool.EventType, at time.Time) {
+func (c *derivation) hookEnded(run HookStep, completed tool.EventType, at time.Time) {
 	r := tool.HookRecord{Head: tool.HeadOf(tool.ObjectHook), HookID: tool.HookID(c.id("hook_")), Event: run.Event,
 		InvocationID: c.Invocation,
 		ToolID:       c.Tool, HookRun: run.HookRun, StartedAt: at,
@@ -298,7 +298,7 @@ func (c *derivation) endHooks(at time.Time) {
 			Outputs: []map[string]any{
 				{"type": "failure",
 					"message": "the hub was killed while the hook ran: nobody knows what the hook has done"}}}
-		c.hookEnded(run.hookStep, run.ends, at)
+		c.hookEnded(run.HookStep, run.ends, at)
 		c.next++
 	}
 }

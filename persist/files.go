@@ -1,7 +1,6 @@
 package persist
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -134,7 +133,7 @@ func (f *files) put(b *batch, standing []byte, keys []string) (lost int, err err
 		}
 	}
 	if f.cfg.Kept != nil && len(text) > 0 {
-		w := Written{filepath.Base(f.path), at, bytes.Clone(text), slices.Clone(b.calls)}
+		w := Written{filepath.Base(f.path), at, text, b.calls}
 		for i := range w.Calls {
 			w.Calls[i].At += int64(len(standing))
 		}

@@ -24,9 +24,6 @@ const (
 	// disk that cannot keep up slows the hub down instead of filling its memory.
 	queueBytes = 16 << 20
 
-	// keepBytes is the largest batch buffer that is kept for reuse; a burst must not hold its memory for ever.
-	keepBytes = 1 << 20
-
 	// Records that nobody waits for stay in memory for at most holdFor and up to holdBytes, so that
 	// those of a quick call's beginning are written together with those of its end.
 	holdFor   = 2 * time.Millisecond
@@ -52,12 +49,10 @@ type Journal struct {
 	files   *files
 	logger  *slog.Logger
 	stopped chan struct{} // closed when all is written and the file is closed
-	lines   sync.Pool     // of *lineRoom: where callers encode
 	never   chan struct{} // closed: for whoever does not wait
 
 	mu     sync.Mutex
 	next   *batch // being collected
-	spare  room   // for the batch after that
 	open   openCalls
 	queued int           // bytes in next and in the batch being written
 	room   chan struct{} // closed when queued shrinks; nil while nobody waits for that
@@ -128,11 +123,10 @@ func Open(cfg JournalConfig, logger *slog.Logger) (*Journal, error) {
 }
 
 func newJournal(f *files, logger *slog.Logger) *Journal {
-	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: newBatch(room{}),
+	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: &batch{},
 		never: make(chan struct{}), open: make(openCalls)}
 	close(j.never)
 	f.carry = j.carry
-	j.lines.New = func() any { return new(lineRoom) }
 	j.hold = time.AfterFunc(holdFor, j.release)
 	j.hold.Stop()
 	j.behind = time.AfterFunc(time.Hour, func() { j.signal(func() { j.trailing, j.wantSync = false, true }) })
@@ -150,17 +144,6 @@ func makeDir(dir string) error {
 		return err
 	}
 	return statefile.SyncDir(filepath.Dir(dir))
-}
-
-// room is the memory of a batch that was written. The next batch uses it again.
-type room struct {
-	bytes []byte
-	names []tool.Standing
-	calls []Line
-}
-
-func newBatch(r room) *batch {
-	return &batch{bytes: r.bytes[:0], names: r.names[:0], calls: r.calls[:0]}
 }
 
 // isReady reports whether what was collected is to be written now. It is called with the journal's
@@ -227,9 +210,7 @@ func (j *Journal) wait(done <-chan struct{}, t ticket, because func() error) err
 
 // enqueue encodes records and adds them to the batch that is being collected.
 func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Record) (t ticket, err error) {
-	room := j.lines.Get().(*lineRoom)
-	lines := room.text[:0]
-	defer func() { j.giveBack(room, lines) }()
+	var lines []byte
 	for _, r := range records {
 		n := len(lines)
 		if lines, err = appendChecked(lines, r); err != nil {
@@ -239,20 +220,6 @@ func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Reco
 	}
 	t, err = j.put(ctx.Done(), durable, entry{lines: lines, records: len(records)})
 	return t, becauseOf(ctx, err)
-}
-
-// lineRoom is where lines are made. No record has one of its own: many wait for their calls.
-type lineRoom struct {
-	text []byte
-	call callRecord
-}
-
-// giveBack keeps the room for the next caller.
-func (j *Journal) giveBack(room *lineRoom, lines []byte) {
-	if cap(lines) <= keepBytes {
-		*room = lineRoom{text: lines}
-		j.lines.Put(room)
-	}
 }
 
 // entry is what goes into a batch: the lines of records, and what these name.

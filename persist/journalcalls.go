@@ -64,13 +64,11 @@ func (j *Journal) putCall(done <-chan struct{}, c *Call, end *CallEnd, durable b
 	if c.ended && (end == nil || end.Task == "") || end == nil && c.written == c.base+len(c.steps) {
 		return t, nil
 	}
-	room := j.lines.Get().(*lineRoom)
-	lines, err := c.appendLine(room.text[:0], &room.call, end)
-	defer func() { j.giveBack(room, lines) }()
+	lines, record, err := c.line(end)
 	if err != nil {
 		return t, fmt.Errorf("encode the record of %q: %w", c.Invocation, err)
 	}
-	e := entry{lines: lines, records: 1, names: c.names, line: &room.call}
+	e := entry{lines: lines, records: 1, names: c.names, line: record}
 	if end == nil {
 		e.open = c
 	}

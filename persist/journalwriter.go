@@ -52,8 +52,7 @@ func (j *Journal) take() (do writerStep) {
 	}
 	if j.next.isReady(j.closed) {
 		do.batch = j.next
-		j.next = newBatch(j.spare)
-		j.spare = room{}
+		j.next = &batch{}
 	}
 	j.wantTidy, do.tidy = false, j.wantTidy
 	if j.wantSync && !j.syncing {
@@ -91,16 +90,11 @@ func (j *Journal) carryOut(do writerStep) {
 	}
 }
 
-// finish gives back what b held and tells everybody who waits for it how it went.
+// finish tells everybody who waits for it how it went.
 func (j *Journal) finish(b *batch, lost int, err error) {
 	j.tell(&j.writing, lost, err)
 	j.mu.Lock()
 	j.queued -= len(b.bytes)
-	if cap(b.bytes) <= keepBytes {
-		clear(b.names)
-		clear(b.calls)
-		j.spare = room{b.bytes, b.names, b.calls}
-	}
 	if within := j.files.cfg.SyncWithin; within > 0 && err == nil && !j.trailing {
 		j.trailing = true
 		j.behind.Reset(within)

@@ -112,7 +112,7 @@ func (k *killed) release() {
 // look finds the open calls: in the files that are held, and where there are any, also what other files know of them.
 func (k *killed) look(ctx context.Context, others []string) error {
 	for i, f := range k.files {
-		err := eachLine(io.NewSectionReader(f.file, f.from, f.size-f.from), func(line []byte) error {
+		err := EachLine(io.NewSectionReader(f.file, f.from, f.size-f.from), func(line []byte) error {
 			k.take(line, f)
 			return ctx.Err()
 		})
@@ -130,7 +130,7 @@ func (k *killed) look(ctx context.Context, others []string) error {
 		if err != nil {
 			continue // it was removed
 		}
-		err = eachLine(file, func(line []byte) error {
+		err = EachLine(file, func(line []byte) error {
 			k.compare(line, others[i])
 			return ctx.Err()
 		})
@@ -248,8 +248,9 @@ func (c *openCall) ending(now time.Time) *callRecord {
 	return &l
 }
 
-// eachLine calls take for every whole line of r, until that returns an error.
-func eachLine(r io.Reader, take func(line []byte) error) error {
+// EachLine calls take for every whole line of r, without its line break, until that returns an error.
+// The line is take's while that runs.
+func EachLine(r io.Reader, take func(line []byte) error) error {
 	lines := bufio.NewReaderSize(r, 256<<10)
 	var long []byte
 	for {
@@ -340,7 +341,7 @@ func isSettled(from int64, file *os.File, size int64) bool {
 	}
 	k := killed{open: make(map[tool.InvocationID]*openCall)}
 	f := &closedFile{}
-	err := eachLine(io.NewSectionReader(file, from, size-from), func(line []byte) error {
+	err := EachLine(io.NewSectionReader(file, from, size-from), func(line []byte) error {
 		k.take(line, f)
 		return nil
 	})

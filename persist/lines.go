@@ -1,7 +1,7 @@
 package persist
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -45,59 +45,64 @@ func listFiles(dir string, read map[string]int64) ([]journalFile, error) {
 	return all, nil
 }
 
-// eachLineOf calls yield for each whole line of the file in dir from the offset from on, with the
-// offset after the line, until yield returns false.
-func eachLineOf(dir string, f journalFile, from int64, yield func(line []byte, next int64) bool) (more bool,
-	err error) {
-	path := filepath.Join(dir, f.name)
-	file, err := os.Open(path)
-	if err != nil {
-		return true, &JournalError{Op: "open journal", Path: path, Err: err}
-	}
-	defer file.Close()
-	lines := bufio.NewReaderSize(io.NewSectionReader(file, from, f.end-from), 64<<10)
-	for {
-		line, err := lines.ReadBytes('\n')
-		switch {
-		case err == io.EOF:
-			return true, nil
-		case err != nil:
-			return true, &JournalError{Op: "read journal", Path: path, Err: err}
-		}
-		from += int64(len(line))
-		if !yield(line[:len(line)-1], from) {
-			return false, nil
-		}
-	}
-}
+// errEnough ends the lines that somebody reads.
+var errEnough = errors.New("enough")
 
-// NewLines calls yield for each line that the journal in dir has beyond read, until yield returns
-// false. read says how many bytes of each file, by its name, the caller has: NewLines counts each
-// line there once yield has had it, and takes out files that are gone. Lines that are no JSON are
-// counted and passed over. Hubs may be writing meanwhile. A journal that does not exist yet has no
-// lines. The file named but is left out.
-func NewLines(dir, but string, read map[string]int64, yield func(line json.RawMessage) bool) error {
+// eachNewLine calls yield for each whole line that the journal in dir has beyond read, with its file
+// and its place there, until yield returns false. It counts the line in read, and takes out files
+// that are gone. The file named but is left out. A file that cannot be read does not keep it from
+// the others.
+func eachNewLine(dir, but string, read map[string]int64,
+	yield func(f journalFile, at int64, line []byte) bool) (problem error) {
 	files, err := listFiles(dir, read)
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		if f.name == but || f.end <= read[f.name] {
+		if f.name == but {
 			continue
 		}
-		more, err := eachLineOf(dir, f, read[f.name], func(line []byte, next int64) bool {
-			more := !json.Valid(line) || yield(line)
-			read[f.name] = next
-			return more
-		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if f.end <= read[f.name] {
+			read[f.name] = f.end // less: a line that could not be written whole was cut off
+			continue
 		}
-		if !more {
-			return nil
+		path := filepath.Join(dir, f.name)
+		file, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			at := read[f.name]
+			err = EachLine(io.NewSectionReader(file, at, f.end-at), func(line []byte) error {
+				from := at
+				at += int64(len(line) + 1)
+				read[f.name] = at
+				if !yield(f, from, bytes.Clone(line)) {
+					return errEnough
+				}
+				return nil
+			})
+			file.Close() // it was read
+		}
+		if errors.Is(err, errEnough) {
+			break
+		}
+		if err != nil && problem == nil {
+			problem = &JournalError{Op: "read journal", Path: path, Err: err}
 		}
 	}
-	return nil
+	return problem
+}
+
+// NewLines calls yield for each line that the journal in dir has beyond read, until yield returns
+// false. read says how many bytes of each file, by its name, the caller has: NewLines counts each
+// line there, and takes out files that are gone. Lines that are no JSON are counted and passed over.
+// Hubs may be writing meanwhile. A journal that does not exist yet has no lines. The file named but
+// is left out.
+func NewLines(dir, but string, read map[string]int64, yield func(line json.RawMessage) bool) error {
+	return eachNewLine(dir, but, read, func(_ journalFile, _ int64, line []byte) bool {
+		return !json.Valid(line) || yield(line)
+	})
 }
 
 // HasNewLines reports whether the journal in dir has bytes beyond read.

@@ -2,10 +2,10 @@ package persist
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -64,43 +64,16 @@ func NewTail(dir string, since time.Time, about string) *Tail {
 // an error names the first line that cannot be read, and all others were read. A journal that does
 // not exist yet has no objects.
 func (t *Tail) Next(yield func(Entry) bool) error {
-	files, err := listFiles(t.dir, t.read)
-	if err != nil {
-		return err
-	}
 	var damage error
-	for _, f := range files {
-		more, err := t.file(f, yield)
-		if damage == nil && err != nil && !errors.Is(err, fs.ErrNotExist) {
-			damage = err
-		}
-		if !more {
-			break
-		}
-	}
-	return damage
-}
-
-// file reads what is new of a file, up to its size at the time.
-func (t *Tail) file(f journalFile, yield func(Entry) bool) (more bool, err error) {
-	from := t.read[f.name]
-	if f.end <= from {
-		t.read[f.name] = f.end // less: a line that could not be written whole was cut off
-		return true, nil
-	}
-	old := f.time.Before(t.since.Add(-clocksDiffer)) // nothing in it is later than since
-	var damage error
-	more, err = eachLineOf(t.dir, f, from, func(line []byte, next int64) bool {
-		at := t.read[f.name]
-		t.read[f.name] = next
+	err := eachNewLine(t.dir, "", t.read, func(f journalFile, at int64, line []byte) bool {
+		old := f.time.Before(t.since.Add(-clocksDiffer)) // nothing in it is later than since
 		if !bytes.Contains(line, t.about) || old && t.isPast(line) {
 			return true
 		}
 		more, err := true, errNoJSON
 		if json.Valid(line) {
 			more, err = t.deriver.line(line, func(object json.RawMessage) bool {
-				return yield(Entry{object, line,
-					f.name})
+				return yield(Entry{object, line, f.name})
 			})
 		}
 		if damage == nil && err != nil {
@@ -109,10 +82,7 @@ func (t *Tail) file(f journalFile, yield func(Entry) bool) (more bool, err error
 		}
 		return more
 	})
-	if err != nil {
-		return more, err
-	}
-	return more, damage
+	return cmp.Or(err, damage)
 }
 
 // isPast reports whether a line is the only one, so far, of a call that has ended.

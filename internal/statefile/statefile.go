@@ -6,6 +6,7 @@ package statefile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,15 +24,25 @@ const Unfinished = "new-"
 const patience = 5 * time.Second
 
 // Write replaces the file at path by data, which is on the disk when Write returns.
-func Write(path string, data []byte) error { return write(path, data, true) }
+func Write(path string, data []byte) error { return WriteFrom(path, bytesOf(data)) }
+
+// WriteFrom is Write for what fill writes.
+func WriteFrom(path string, fill func(io.Writer) error) error { return write(path, fill, true) }
 
 // WriteCache is Write for data that can be had again: it does not wait for the disk.
-func WriteCache(path string, data []byte) error { return write(path, data, false) }
+func WriteCache(path string, data []byte) error { return write(path, bytesOf(data), false) }
+
+func bytesOf(data []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
+}
 
 // write uses os alone: google/renameio leaves out Windows, and natefinch/atomic always syncs and
 // keeps the mode of the file that it replaces. os.Rename replaces a file on Windows as well, and
 // os.CreateTemp makes files of mode 0600.
-func write(path string, data []byte, sync bool) error {
+func write(path string, fill func(io.Writer) error, sync bool) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -40,7 +51,7 @@ func write(path string, data []byte, sync bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	err = fill(f)
 	if err == nil && sync {
 		err = f.Sync()
 	}

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -50,7 +49,7 @@ type statement struct {
 
 const (
 	objectStatement  = "evidence_statement"
-	statementVersion = 2 // 1: chains without names
+	statementVersion = 1
 	statementName    = "statement.json"
 	journalDir       = "journal/"
 )
@@ -58,10 +57,9 @@ const (
 type statedFile struct {
 	File string `json:"file"`
 	// of the chain, or of the last head that is kept with the key where that has more
-	Lines   int64  `json:"lines"`
-	Records string `json:"records,omitempty"` // the lines that are in the bundle: 1-3,7
+	Lines int64 `json:"lines"`
 
-	Names map[int64]string `json:"names,omitempty"` // of these, as the chain has them
+	Names map[int64]string `json:"names,omitempty"` // of the lines that are in the bundle, as the chain has them
 }
 
 type toolVersion struct {
@@ -154,7 +152,6 @@ func (b *bundle) file(dir, name string) error {
 	}
 	defer file.Close()
 	var records bytes.Buffer
-	var in []int64
 	names, n := make(map[int64]string), int64(0)
 	chain, err := rewrite(text, bufio.NewReaderSize(file, 64<<10), func(e *entry, line []byte) error {
 		n++
@@ -171,10 +168,7 @@ func (b *bundle) file(dir, name string) error {
 			}
 			records.Write(append(line, '\n'))
 		} // else it is missed
-		in = append(in, n)
-		if e.Of != "" {
-			names[n] = e.Of
-		}
+		names[n] = e.Of
 		return nil
 	})
 	if err != nil {
@@ -183,7 +177,7 @@ func (b *bundle) file(dir, name string) error {
 	if len(chain) > maxChain {
 		return fmt.Errorf("its chain has more than %d MiB: select fewer calls, or leave less out", maxChain>>20)
 	}
-	b.stated.Files = append(b.stated.Files, statedFile{name, max(n, kept.Lines), ranges(in), names})
+	b.stated.Files = append(b.stated.Files, statedFile{name, max(n, kept.Lines), names})
 	err = b.member(journalDir+name+Suffix, chain)
 	if err == nil && records.Len() > 0 {
 		err = b.member(journalDir+name, records.Bytes())
@@ -222,24 +216,4 @@ func (b *bundle) note(line []byte) {
 			return true
 		})
 	}
-}
-
-// ranges writes numbers, which increase, as 1-3,7.
-func ranges(numbers []int64) string {
-	var b strings.Builder
-	for i := 0; i < len(numbers); {
-		last := i
-		for last+1 < len(numbers) && numbers[last+1] == numbers[last]+1 {
-			last++
-		}
-		if b.Len() > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprint(&b, numbers[i])
-		if last > i {
-			fmt.Fprintf(&b, "-%d", numbers[last])
-		}
-		i = last + 1
-	}
-	return b.String()
 }

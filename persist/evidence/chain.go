@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -236,36 +235,14 @@ func (k *Keeper) extend(name string, key ed25519.PrivateKey) error {
 
 // appendEntries writes an entry for each whole line, and moves h on.
 func appendEntries(out io.Writer, lines io.Reader, h *head) error {
-	r, hash, e := bufio.NewReaderSize(lines, 64<<10), &hasher{}, entry{Salt: make([]byte, saltSize)}
-	var text []byte
-	for {
-		line, err := r.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
-			line = bytes.Clone(line)
-			var rest []byte
-			rest, err = r.ReadBytes('\n')
-			line = append(line, rest...)
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	hash, e := &hasher{}, entry{Salt: make([]byte, saltSize)}
+	return persist.EachLine(lines, func(line []byte) error {
 		_, _ = rand.Read(e.Salt)
-		e.Digest, _ = hash.digestOf(line[:len(line)-1], &e)
+		e.Digest, _ = hash.digestOf(line, &e)
 		e.Of = hash.nameOf()
-		h.Lines, h.Bytes, h.Chain = h.Lines+1, h.Bytes+int64(len(line)), h.Chain.next(e.link())
-		// as json.Marshal writes it
-		text = base64.RawURLEncoding.AppendEncode(append(text[:0], `{"digest":"`...), e.Digest[:])
-		text = base64.StdEncoding.AppendEncode(append(text, `","salt":"`...), e.Salt)
-		if e.Of != "" {
-			text = append(append(text, `","of":"`...), e.Of...)
-		}
-		if _, err := out.Write(append(text, '"', '}', '\n')); err != nil {
-			return err
-		}
-	}
+		h.Lines, h.Bytes, h.Chain = h.Lines+1, h.Bytes+int64(len(line)+1), h.Chain.next(e.link())
+		return writeLine(out, &e)
+	})
 }
 
 // rewrite returns a chain with its entries as take leaves them. take gets each entry with its line, which is nil where there

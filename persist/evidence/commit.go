@@ -46,8 +46,7 @@ type entry struct {
 	// leafSalted and its salt, or leafErased and its digest.
 	Leaves []byte `json:"leaves,omitempty"`
 
-	// Of names the record: its object and its id. Chains of earlier versions have none, nor has a
-	// line that says neither.
+	// Of names the record: its object and its id. A line that does not say both has none.
 	Of string `json:"of,omitempty"`
 }
 

@@ -15,8 +15,6 @@ import (
 	"sort"
 	"strings"
 	"time"
-
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
 // Bounds of what a stranger's bundle may make Verify read and hold.
@@ -27,8 +25,7 @@ const (
 	maxHeads     = 200_000 // of all files
 	maxFiles     = 10_000
 	maxFindings  = 1000
-	maxSearches  = 1000 // of a file: lines that are looked for elsewhere than at their place
-	window       = 32   // how far from there
+	maxTries     = 32 // entries of one name that a line is held against
 )
 
 // ErrNoBundle is the error of a file that is no bundle, or one that is larger than bundles are.
@@ -100,8 +97,7 @@ type proven struct {
 	name  string
 	lines int64
 	open  []openEntry
-	ended bool   // its lines were looked at
-	in    string // which lines the bundle should have
+	ended bool // its lines were looked at
 }
 
 // has reports whether the chain can check a line. A file that is gone has none.
@@ -116,9 +112,7 @@ func (p *proven) has(line int64) bool {
 
 type openEntry struct {
 	entry
-	line   int64
-	found  bool
-	record string // of the line that was found
+	line int64
 }
 
 func (v *verifier) found(f Finding) {
@@ -149,31 +143,17 @@ func (v *verifier) member(name string, r io.Reader) error {
 // eachBounded calls take for each line of r.
 func eachBounded(r io.Reader, all int64, take func(line []byte) error) error {
 	limited := &io.LimitedReader{R: r, N: all}
-	lines := bufio.NewReaderSize(limited, 64<<10)
-	for {
-		line, err := lines.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
-			line = bytes.Clone(line)
-			for errors.Is(err, bufio.ErrBufferFull) && len(line) < maxLine {
-				var more []byte
-				more, err = lines.ReadSlice('\n')
-				line = append(line, more...)
-			}
-		}
-		if len(line) > 0 {
-			if err := take(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
-				return err
-			}
-		}
-		switch {
-		case err == io.EOF && limited.N > 0:
-			return nil
-		case err == io.EOF || errors.Is(err, bufio.ErrBufferFull):
-			return errors.New("a member or a line of it is too large")
-		case err != nil:
+	lines := bufio.NewScanner(limited)
+	lines.Buffer(make([]byte, 64<<10), maxLine)
+	for lines.Scan() {
+		if err := take(lines.Bytes()); err != nil {
 			return err
 		}
 	}
+	if limited.N == 0 {
+		return errors.New("a member is too large")
+	}
+	return lines.Err()
 }
 
 // chain takes the chain of a file.
@@ -215,29 +195,28 @@ func (v *verifier) chain(name string, r io.Reader) error {
 		v.found(Finding{What: "head", File: name, Line: covered + 1,
 			Detail: fmt.Sprintf("lines %d to %d are under no signature", covered+1, p.lines)})
 	}
-	open := make([]int64, len(p.open))
-	for i := range p.open {
-		open[i] = p.open[i].line
-	}
-	p.in = ranges(open)
 	v.report.Lines += p.lines
 	return err
 }
 
 // verified reads what the key of the bundle has signed.
-func (v *verifier) verified(line []byte, into any, key func() []byte) bool {
+func (v *verifier) verified(line []byte, into any) bool {
 	var s signed
-	if json.Unmarshal(line, &s) != nil || json.Unmarshal(s.Head, into) != nil || !s.by(key()) {
+	var by struct {
+		Key []byte `json:"key"`
+	}
+	if json.Unmarshal(line, &s) != nil || json.Unmarshal(s.Head, into) != nil || json.Unmarshal(s.Head, &by) != nil ||
+		!s.by(by.Key) {
 		return false
 	}
 	if v.report.Key == nil {
-		v.report.Key = key()
+		v.report.Key = by.Key
 	}
-	return bytes.Equal(v.report.Key, key())
+	return bytes.Equal(v.report.Key, by.Key)
 }
 
 func (v *verifier) head(name string, line []byte) (h head, ok bool) {
-	if !v.verified(line, &h, func() []byte { return h.Key }) || h.File != name {
+	if !v.verified(line, &h) || h.File != name {
 		v.found(Finding{What: "head", File: name, Line: h.Lines,
 			Detail: "a head is not signed by the key of the bundle, or is another file's"})
 		return h, false
@@ -252,14 +231,14 @@ func (v *verifier) statement(r io.Reader) error {
 		return err
 	}
 	v.stated = &statement{}
-	if !v.verified(bytes.TrimSuffix(text, []byte("\n")), v.stated, func() []byte { return v.stated.Key }) ||
+	if !v.verified(text, v.stated) ||
 		v.stated.Object != objectStatement {
 		v.found(Finding{What: "statement", Detail: "what the bundle says of itself is not signed by its key"})
 		v.stated = &statement{Version: -1}
 		return nil
 	}
-	if v.stated.Version < 1 || v.stated.Version > statementVersion {
-		return fmt.Errorf("it is of version %d, which a later program has made: check it with that", v.stated.Version)
+	if v.stated.Version != statementVersion {
+		return fmt.Errorf("it is of version %d, which another program has made: check it with that", v.stated.Version)
 	}
 	v.report.MadeAt, v.report.Hub, v.report.Query = v.stated.MadeAt, v.stated.Hub, v.stated.Query
 	return nil
@@ -285,14 +264,13 @@ func (v *verifier) compare() {
 		case p == nil:
 			v.found(Finding{What: "removed", File: f.File,
 				Detail: fmt.Sprintf("the whole file, of %d lines, or its chain", f.Lines)})
-		case p.in != f.Records || p.lines != f.Lines:
+		case p.lines != f.Lines:
 			v.found(Finding{What: "removed", File: f.File,
-				Detail: fmt.Sprintf("the bundle should prove lines %s of %d, and proves %s of %d",
-					cmp.Or(f.Records, "none"), f.Lines, cmp.Or(p.in, "none"), p.lines)})
+				Detail: fmt.Sprintf("the bundle should have digests of %d lines, and has %d", f.Lines, p.lines)})
 		}
 		for _, line := range slices.Sorted(maps.Keys(f.Names)) {
 			if !v.files[f.File].has(line) {
-				v.found(removed(f.File, line, f.Names[line]))
+				v.found(finding("removed", f.File, line, f.Names[line]))
 			}
 		}
 	}
@@ -303,118 +281,97 @@ func (v *verifier) compare() {
 	}
 }
 
-// recordOf is the invocation that a line is of, or the key of standing records.
-func recordOf(line []byte) string {
-	return fmt.Sprintf("%.100s", cmp.Or(rawjson.Text(line, "invocation_id"), rawjson.Text(line, "key")))
+// strangeLine is a line that the chain does not prove.
+type strangeLine struct {
+	name  string
+	after int64 // the line before it that the chain proves
 }
 
 // records holds the lines of the current file against its chain.
 func (v *verifier) records(r io.Reader) error {
 	p := v.current
 	p.ended = true
-	var places []int     // of each line: which of p.open it is; -1 for none
-	var strange []string // records of lines without a place
-	shift, searches := 0, 0
+	missed := make(map[string][]int) // by name: those of p.open whose lines have not come
+	for i := range p.open {
+		missed[p.open[i].Of] = append(missed[p.open[i].Of], i)
+	}
+	var places []int // in p.open, of the lines that it proves
+	var strange []strangeLine
 	err := eachBounded(r, 1<<62, func(line []byte) error {
-		i := len(places)
-		if i > len(p.open)+maxFindings {
+		if len(places)+len(strange) > len(p.open)+maxFindings {
 			return errors.New("it has more lines than its chain")
 		}
-		at := v.place(p, line, i+shift)
-		// equal lines may stand elsewhere, too
-		again := at < 0 && v.proves(p, line, i+shift-1) && p.open[i+shift-1].found
-		for d := 1; at < 0 && !again && d <= window && searches < maxSearches; d++ {
-			for _, near := range [...]int{i + shift + d, i + shift - d, i + d, i - d} {
-				if at = v.place(p, line, near); at >= 0 {
-					break
-				}
-			}
-		}
+		v.hash.split(line)
+		name := v.hash.nameOf()
+		all := missed[name]
+		at := slices.IndexFunc(all[:min(len(all), maxTries)], func(i int) bool { return v.proves(line, &p.open[i]) })
 		if at < 0 {
-			searches++
-			strange = append(strange, recordOf(line))
-		} else {
-			shift, p.open[at].found, p.open[at].record = at-i, true, recordOf(line)
-			if v.report.Records++; p.open[at].Leaves != nil {
-				v.report.Erased++
+			s := strangeLine{name: name}
+			if n := len(places); n > 0 {
+				s.after = p.open[places[n-1]].line
 			}
+			strange = append(strange, s)
+			return nil
 		}
-		places = append(places, at)
+		place := all[at]
+		copy(all[1:at+1], all[:at])
+		missed[name], places = all[1:], append(places, place)
+		if v.report.Records++; p.open[place].Leaves != nil {
+			v.report.Erased++
+		}
 		return nil
 	})
-	v.tell(p, places, strange)
+	v.tell(p, places, strange, missed)
 	return err
 }
 
-// place returns at where the line is that of p.open[at], which no line was so far, and -1 elsewhere.
-func (v *verifier) place(p *proven, line []byte, at int) int {
-	if at < 0 || at >= len(p.open) || p.open[at].found || !v.proves(p, line, at) {
-		return -1
-	}
-	return at
+// proves reports whether the line is that of the entry.
+func (v *verifier) proves(line []byte, e *openEntry) bool {
+	d, ok := v.hash.digestOf(line, &e.entry)
+	return ok && d == e.Digest
 }
 
-// proves reports whether the line is that of p.open[at].
-func (v *verifier) proves(p *proven, line []byte, at int) bool {
-	if at < 0 || at >= len(p.open) {
-		return false
-	}
-	d, ok := v.hash.digestOf(line, &p.open[at].entry)
-	return ok && d == p.open[at].Digest
-}
-
-// tell names what is not as it was. A strange line between two that are in their places is one of
-// those between them that were altered, if there is one, and was added otherwise.
-func (v *verifier) tell(p *proven, places []int, strange []string) {
-	inOrder := longestRise(places)
-	for i, at := range places {
-		if at >= 0 && !inOrder[i] {
-			v.found(Finding{What: "moved", File: p.name, Line: p.open[at].line, Record: p.open[at].record})
+// tell names what is not as it was. A strange line with the name of a missed one is that, altered.
+func (v *verifier) tell(p *proven, places []int, strange []strangeLine, missed map[string][]int) {
+	for i, inOrder := range longestRise(places) {
+		if e := &p.open[places[i]]; !inOrder {
+			v.found(finding("moved", p.name, e.line, e.Of))
 		}
 	}
-	next := 0 // of p.open
-	for i, at := range places {
-		switch {
-		case at >= 0 && inOrder[i]:
-			next = at + 1
-		case at < 0:
-			s := strange[0]
-			strange = strange[1:]
-			if next < len(p.open) && !p.open[next].found {
-				p.open[next].found = true
-				v.found(Finding{What: "altered", File: p.name, Line: p.open[next].line, Record: s})
-				next++
-				continue
-			}
-			f := Finding{What: "added", File: p.name, Record: s}
-			if next > 0 {
-				f.Detail = fmt.Sprintf("after line %d", p.open[next-1].line)
-			}
-			v.found(f)
+	for _, s := range strange {
+		if all := missed[s.name]; len(all) > 0 {
+			v.found(finding("altered", p.name, p.open[all[0]].line, s.name))
+			missed[s.name] = all[1:]
+			continue
 		}
+		f := finding("added", p.name, 0, s.name)
+		if f.Detail = ""; s.after > 0 {
+			f.Detail = fmt.Sprintf("after line %d", s.after)
+		}
+		v.found(f)
 	}
-	for i := range p.open {
-		if !p.open[i].found {
-			v.found(removed(p.name, p.open[i].line, p.open[i].Of))
-		}
+	var removed []int
+	for _, all := range missed {
+		removed = append(removed, all...)
+	}
+	slices.Sort(removed)
+	for _, i := range removed {
+		v.found(finding("removed", p.name, p.open[i].line, p.open[i].Of))
 	}
 }
 
-// removed names a line that is gone; of is its name in the chain.
-func removed(file string, line int64, of string) Finding {
-	object, id, _ := strings.Cut(of, " ")
-	return Finding{What: "removed", File: file, Line: line, Record: fmt.Sprintf("%.100s", id),
+// finding is one about a line, which the chain names so.
+func finding(what, file string, line int64, name string) Finding {
+	object, id, _ := strings.Cut(name, " ")
+	return Finding{What: what, File: file, Line: line, Record: fmt.Sprintf("%.100s", id),
 		Detail: fmt.Sprintf("%.100s", object)}
 }
 
-// longestRise returns which of the numbers are of a longest series that increases. Negative ones are not.
+// longestRise returns which of the numbers are of a longest series that increases.
 func longestRise(numbers []int) []bool {
 	var ends []int // the index with the least number that ends a series of each length
 	before := make([]int, len(numbers))
 	for i, n := range numbers {
-		if n < 0 {
-			continue
-		}
 		at := sort.Search(len(ends), func(l int) bool { return numbers[ends[l]] >= n })
 		if before[i] = -1; at > 0 {
 			before[i] = ends[at-1]

@@ -34,38 +34,37 @@ func newEncoder() any {
 	return e
 }
 
-// encode writes the payload's file of raw to f.
-func (s *Store) encode(ctx context.Context, f io.Writer, digest string, raw io.Reader) (size int64, err error) {
+// encode writes the payload's file of raw to f, and returns its size.
+func (s *Store) encode(ctx context.Context, f io.Writer, digest string, raw []byte) (size int64, err error) {
 	if err := enter(ctx, s.packing); err != nil {
 		return 0, err
 	}
 	defer func() { <-s.packing }()
 	count := &counter{to: f}
-	out := bufio.NewWriterSize(count, 64<<10)
-	header, to := plainHeader, io.Writer(out)
-	var sealed *sealer
-	if s.seal != nil {
-		sealed = &sealer{aead: s.seal, digest: digest, to: out}
-		header, to = sealedHeader, sealed
+	if s.seal == nil {
+		if _, err := io.WriteString(count, plainHeader); err != nil {
+			return 0, err
+		}
+		err = s.pack(count, raw)
+		return count.size, err
 	}
-	if _, err := out.WriteString(header); err != nil {
+	var packed bytes.Buffer
+	if err := s.pack(&packed, raw); err != nil {
 		return 0, err
 	}
+	// bound to its digest: no other payload can stand in its place
+	_, err = count.Write(s.seal.Seal([]byte(sealedHeader), nil, packed.Bytes(), []byte(digest)))
+	return count.size, err
+}
+
+// pack compresses raw.
+func (s *Store) pack(to io.Writer, raw []byte) error {
 	e := s.encoders.Get().(*zstd.Encoder)
 	defer s.encoders.Put(e)
 	e.Reset(to)
 	defer e.Reset(nil)
-	_, err = io.Copy(e, raw)
-	if closeErr := e.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil && sealed != nil {
-		err = sealed.close()
-	}
-	if err == nil {
-		err = out.Flush()
-	}
-	return count.size, err
+	_, err := e.Write(raw)
+	return errors.Join(err, e.Close())
 }
 
 // counter counts what is written.
@@ -153,7 +152,15 @@ func (s *Store) decode(to io.Writer, f io.Reader, e Entry) error {
 	from := io.Reader(in)
 	switch {
 	case string(header) == sealedHeader && s.seal != nil:
-		from = &opener{aead: s.seal, digest: e.Digest, from: in}
+		sealed, err := io.ReadAll(in)
+		if err != nil {
+			return err
+		}
+		packed, err := s.seal.Open(sealed[:0], nil, sealed, []byte(e.Digest))
+		if err != nil {
+			return errSealed
+		}
+		from = bytes.NewReader(packed)
 	case string(header) == sealedHeader:
 		return errors.New("it is sealed with a key that is not configured")
 	case string(header) != plainHeader:

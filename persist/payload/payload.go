@@ -1,7 +1,6 @@
 package payload
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/cipher"
@@ -290,7 +289,7 @@ func (s *Store) keep(ctx context.Context, e Entry, raw []byte) (stored int64, er
 		return 0, err
 	}
 	err = s.place.write(ctx, key, false, func(f io.Writer) (err error) {
-		e.Stored, err = s.encode(ctx, f, e.Digest, bytes.NewReader(raw))
+		e.Stored, err = s.encode(ctx, f, e.Digest, raw)
 		return err
 	})
 	if err != nil {

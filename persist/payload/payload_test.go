@@ -62,7 +62,7 @@ func TestWhatIsPutIsRead(t *testing.T) {
 			c := at.config()
 			c.Key = key
 			s, other := open(t, c), open(t, c)
-			// Around the sizes of a sealed chunk and of the window, too.
+			// Around the size of the window, too.
 			for i, size := range []int{0, 1, 1000, 64<<10 - 1, 64 << 10, 64<<10 + 1, 1 << 20, 3_000_000} {
 				raw := noise(size)
 				copy(raw, name) // a payload that is there is not written again

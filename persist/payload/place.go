@@ -67,23 +67,10 @@ func (d directory) write(_ context.Context, key string, once bool, fill func(io.
 			return fs.ErrExist
 		}
 	}
+	if err := statefile.WriteFrom(path, fill); err != nil {
+		return err
+	}
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, statefile.Unfinished+"*") // with mode 0600
-	if err != nil {
-		return err
-	}
-	if err = fill(f); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
 	// The directory itself may be new, too.
 	return errors.Join(statefile.SyncDir(dir), statefile.SyncDir(filepath.Dir(dir)))
 }

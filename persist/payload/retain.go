@@ -180,7 +180,7 @@ type holdings struct {
 }
 
 type holding struct {
-	entries []Entry
+	entries []Entry // once they are sorted, the oldest last
 	sorted  bool
 	size    int64
 }

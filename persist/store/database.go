@@ -272,7 +272,7 @@ func (f *filling) call(ctx context.Context, s *persist.Summary, text []byte) {
 // read them before it made the call. It is 0 for a call that another call made, such as a member of
 // a batch.
 func (f *filling) deferredBy(ctx context.Context, l *persist.Summary) int64 {
-	if l.Surface == "" || l.Parent != "" {
+	if f.err != nil || l.Surface == "" || l.Parent != "" {
 		return 0
 	}
 	if tokens, ok := f.deferred[l.Surface]; ok {
@@ -280,7 +280,8 @@ func (f *filling) deferredBy(ctx context.Context, l *persist.Summary) int64 {
 	}
 	f.deferred[l.Surface] = 0
 	var text string
-	if err := f.row(ctx, "SELECT line FROM standing WHERE id = $1", string(l.Surface)).Scan(&text); err != nil {
+	err := f.tx.QueryRowContext(ctx, "SELECT line FROM standing WHERE id = $1", string(l.Surface)).Scan(&text)
+	if err != nil {
 		if !errors.Is(err, sql.ErrNoRows) {
 			f.err = err
 		}
@@ -342,13 +343,6 @@ func (f *filling) exec(ctx context.Context, query string, args ...any) (changed 
 	return changed
 }
 
-func (f *filling) row(ctx context.Context, query string, args ...any) scanner {
-	if st := f.prepare(ctx, query); st != nil {
-		return st.QueryRowContext(ctx, storable(args)...)
-	}
-	return failedRow{f.err}
-}
-
 // storable makes texts such as every database takes: UTF-8 without zero bytes.
 func storable(args []any) []any {
 	for i, arg := range args {
@@ -375,9 +369,3 @@ func (f *filling) prepare(ctx context.Context, query string) *sql.Stmt {
 	f.prepared[query] = st
 	return st
 }
-
-type scanner interface{ Scan(into ...any) error }
-
-type failedRow struct{ err error }
-
-func (r failedRow) Scan(...any) error { return r.err }

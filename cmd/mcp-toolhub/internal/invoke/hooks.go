@@ -96,8 +96,8 @@ func (p *Pipeline) runHooks(ctx context.Context, inv *invocation, e hook.Event) 
 				r.IgnoreResult()
 			}
 			modified := r.Output.Result != nil || len(r.Output.Context) > 0
-			inv.record.HookEnded(&persist.HookEnd{Hook: r.Hook, Event: string(e), Before: e.Before(),
-				Started: started, Modified: modified, Run: inv.hookRun(r)}, inv.now())
+			inv.record.HookEnded(&persist.HookStep{Hook: r.Hook, Event: string(e), Before: e.Before(),
+				Started: started, Modified: modified, HookRun: inv.hookRun(r)}, inv.now())
 			return p.applyHook(ctx, inv, r)
 		},
 	}))

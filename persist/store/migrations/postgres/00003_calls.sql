@@ -21,6 +21,10 @@ CREATE TABLE invocations (
   profile TEXT NOT NULL,
   status  TEXT NOT NULL,
   class   TEXT NOT NULL,
+  approved_by TEXT NOT NULL,
+  address TEXT NOT NULL, -- of the client
+  hub     TEXT NOT NULL,
+  worth   SMALLINT NOT NULL, -- the order in which calls of one actor go: 0, 1 denied, 2 approved
   kept     BIGINT NOT NULL DEFAULT 0, -- characters of its result that its caller did not get
   deferred BIGINT NOT NULL DEFAULT 0  -- tokens of tools that the list of its caller deferred
 );
@@ -32,6 +36,7 @@ CREATE INDEX invocations_client ON invocations (client, created, seq);
 CREATE INDEX invocations_profile ON invocations (profile, created, seq);
 CREATE INDEX invocations_status ON invocations (status, created, seq);
 CREATE INDEX invocations_class ON invocations (class, created, seq);
+CREATE INDEX invocations_worth ON invocations (actor, worth, seq);
 
 CREATE TABLE lines (
   n    BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, -- in the order in which they came
@@ -46,3 +51,6 @@ CREATE TABLE words (
   words TSVECTOR NOT NULL
 );
 CREATE INDEX words_words ON words USING gin (words);
+
+CREATE TABLE indexed (n BIGINT NOT NULL); -- one row: words of lines up to that one can be found
+INSERT INTO indexed (n) VALUES (0);
