@@ -20,6 +20,7 @@ type Reader struct {
 	Path     string // key path of the value that is being read
 	Faults   textfile.Faults
 	Warnings textfile.Faults
+	Noted    []Located[string] // texts that Note has noted
 
 	// Expand replaces references such as ${NAME} in the texts that allow them: text, which stands
 	// at p. It returns false after a fault. nil: there are no such texts. With defaults a fault may
@@ -58,6 +59,11 @@ func (r *Reader) Warn(p textfile.Position, message, hint string) {
 		r.Warnings = append(r.Warnings, textfile.Fault{File: r.File, Position: p, Key: r.Path, Message: message,
 			Hint: hint})
 	}
+}
+
+// Note notes a text, which is to be looked at once all of the file has been read.
+func (r *Reader) Note(n *textfile.Node, text string) {
+	r.Noted = append(r.Noted, Located[string]{n.Position, r.Path, n, true, true, text})
 }
 
 // Expected reports a value of the wrong type.

@@ -10,8 +10,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 )
 
-// What has changed after it was read and before it was watched is told by no event, and applied all the same. What has not
-// changed is not applied again.
+// What has changed after it was read and before it was watched is applied. What has not changed is not applied again.
 func TestChangedBeforeItIsWatched(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/connuser"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -47,14 +48,15 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s.Results = limit.Config{Default: r.results(&f.results), Profiles: make(map[string]limit.Settings)}
 	s.Results.Profiles[namespace.DefaultProfile] = s.Results.Default
 	s.Profiles = []namespace.Profile{{Name: namespace.DefaultProfile, Style: namespace.StyleAuto}}
-	s.Deferred = r.deferred(f.deferred)
+	s.Deferred = deferred.Config{Default: f.deferred.Settings, Profiles: make(map[string]deferred.Settings),
+		Hints: f.deferred.hints}
 	if s.Embeddings = f.deferred.embeddings.Value; f.deferred.embeddings.Present {
 		s.Embeddings.Dir = filepath.Join(state, "embeddings")
 	}
 	s.Deferred.Profiles[namespace.DefaultProfile] = s.Deferred.Default
 	for _, e := range f.profiles {
 		p := r.profile(e)
-		s.Deferred.Profiles[p.Name] = r.deferral(e.Value.deferred, s.Deferred.Default)
+		s.Deferred.Profiles[p.Name] = deferralOver(e.Value.deferred, s.Deferred.Default)
 		s.Deferred.Hints = foundByOverrides(s.Deferred.Hints, p.Tools)
 		s.Results.Profiles[p.Name] = resultsOver(e.Value.results, s.Results.Default)
 		if p.Name == namespace.DefaultProfile {
@@ -65,6 +67,9 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	}
 	if s.Hooks.All = r.hooks(f.hooks); len(s.Hooks.All) > 0 {
 		s.Hooks.Dir = r.vars.workspace
+	}
+	for _, g := range r.Noted {
+		r.canonical(g)
 	}
 	permission.strayRules(s)
 	s.Uses = usesOf(f, s)
@@ -81,21 +86,14 @@ func (r *reader) code(t shape.Located[codeToolset]) code.Config {
 	if !t.Present {
 		return code.Config{}
 	}
-	var paths []string
-	for _, p := range t.Value.sensitivePaths {
-		if p.OK && strings.HasPrefix(p.Value, "~/") && r.vars.env.home() == "" {
-			shape.FaultOf(r.Reader, p, "~ is not known", "set HOME (USERPROFILE on Windows), or write the path in full")
-		}
-		paths = append(paths, p.Value)
+	c := t.Value.Config
+	c.Enabled, c.Home, c.Root = true, r.vars.env.home(), r.vars.path(c.Root)
+	r.vars.paths(c.AllowedWriteRoots)
+	if run := t.Value.run; run.Present {
+		c.Run = code.RunConfig{Enabled: true, Bounds: run.Value}
+		r.vars.paths(c.Run.Bounds.Roots)
 	}
-	var roots []string
-	for _, p := range t.Value.writeRoots {
-		roots = append(roots, r.vars.path(p.Value))
-	}
-	return code.Config{
-		Enabled: true, Root: r.vars.path(t.Value.root.Value), AllowedWriteRoots: roots,
-		SensitivePaths: paths, Home: r.vars.env.home(), Run: r.runCommand(t.Value.run),
-	}
+	return c
 }
 
 // EveryUserMayCall is the warning of an address without tokens where the system does not tell whose a connection is.
@@ -104,11 +102,8 @@ const EveryUserMayCall = "every user of this machine can call this hub: there ar
 func (r *reader) door(h *hub, servers []upstream.ServerConfig) downstream.Config {
 	c := downstream.Config{Name: h.name, Instructions: h.instructions, HTTP: h.http.HTTPConfig}
 	c.HTTP.Listen = h.http.listen.Value
-	c.HTTP.PublicURL = strings.TrimRight(h.http.publicURL.Value, "/")
+	c.HTTP.PublicURL = strings.TrimRight(h.http.PublicURL, "/")
 	c.HTTP.NoDirectViews = !h.http.directViews.Or(true)
-	if delay := h.http.drainDelay; delay.OK {
-		c.HTTP.DrainDelay = &delay.Value
-	}
 	c.MaxMessageBytes, c.HTTP.MaxBodyBytes = h.clientMessage, h.clientMessage
 	once := func(seen map[string]shape.Located[string], v shape.Located[string], message, hint string) {
 		if first, twice := seen[v.Value]; v.OK && twice {
@@ -155,14 +150,9 @@ func (r *reader) profile(e shape.Entry[profile]) namespace.Profile {
 		}
 		p.Servers = append(p.Servers, s.Value)
 	}
-	for _, g := range slices.Concat(v.include, v.exclude) {
-		r.canonical(g)
-	}
-	p.Include, p.Exclude = shape.Values(v.include), shape.Values(v.exclude)
+	p.Include, p.Exclude, p.Tools = v.include, v.exclude, shape.Values(v.tools)
 	for _, o := range v.tools {
 		r.override(o)
-		p.Tools = append(p.Tools, namespace.Override{Match: o.Value.match.Value, Name: o.Value.name.Value,
-			Title: o.Value.title.Value, Description: o.Value.description.Value})
 	}
 	return p
 }
@@ -191,14 +181,13 @@ func (r *reader) pattern(p textfile.Position, warning string, one Pattern) {
 	r.stray(p, warning, hint)
 }
 
-func (r *reader) override(o shape.Located[override]) {
+func (r *reader) override(o shape.Located[namespace.Override]) {
 	v := o.Value
-	r.canonical(v.match)
-	if v.name.OK && v.match.OK && wildcard(v.match.Value) {
-		shape.FaultOf(r.Reader, v.name, "one name for a match with wildcards",
+	if v.Name != "" && wildcard(v.Match) {
+		shape.FaultWithin(r.Reader, o, "name", "one name for a match with wildcards",
 			"let match be the canonical name of one tool")
 	}
-	if o.OK && !v.name.Present && !v.title.Present && !v.description.Present {
+	if o.OK && v.Name == "" && v.Title == "" && v.Description == "" {
 		shape.WarnOf(r.Reader, o, "changes nothing", "add name, title or description")
 	}
 }

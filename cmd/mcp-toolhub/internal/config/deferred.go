@@ -13,10 +13,8 @@ import (
 
 // deferral is the key deferred, of the file or of a profile.
 type deferral struct {
-	mode       deferred.Mode
-	budget     int
-	alwaysLoad []shape.Located[string]
-	tools      []shape.Located[hint]
+	deferred.Settings
+	hints      []deferred.Hint
 	embeddings shape.Located[embed.Config]
 }
 
@@ -32,46 +30,36 @@ func embeddingsKeys(e *embed.Config) []shape.Field {
 	}
 }
 
-type hint struct {
-	match, text shape.Located[string]
-}
-
 // deferralKeys are the keys that the file and its profiles have.
-func deferralKeys(d *deferral) []shape.Field {
+func deferralKeys(d *deferred.Settings) []shape.Field {
 	return []shape.Field{
 		shape.Key("mode",
 			`"auto" (default): when the tools cost more than budget_tokens, or are more than the client takes; "always" or "never".`,
-			shape.OneOf(deferred.ModeAuto, deferred.ModeAlways, deferred.ModeNever), &d.mode),
+			shape.OneOf(deferred.ModeAuto, deferred.ModeAlways, deferred.ModeNever), &d.Mode),
 		shape.Key("budget_tokens", "What the listed tools may cost a model, estimated (default 10000).",
-			shape.Integer[int]{Min: 1, Max: 10_000_000}, &d.budget),
+			shape.Integer[int]{Min: 1, Max: 10_000_000}, &d.Budget),
 		shape.Key("always_load", `Tools that are never held back, as globs over canonical names: "mcp.github.get_*".`,
-			shape.ListAt(shape.Text{Check: nameGlob}), &d.alwaysLoad),
+			shape.List[string]{Of: toolGlob}, &d.AlwaysLoad),
 	}
 }
 
-func hintKeys(h *hint) []shape.Field {
+func hintKeys(h *deferred.Hint) []shape.Field {
 	return []shape.Field{
-		shape.Must(shape.KeyAt("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob},
-			&h.match)),
-		shape.Must(shape.KeyAt("hint", "Words to find them by.", plainText, &h.text)),
+		matchKey(&h.Match),
+		shape.Must(shape.Key("hint", "Words to find them by.", plainText, &h.Text)),
 	}
 }
 
 func deferredKeys(d *deferral) []shape.Field {
-	return append(deferralKeys(d),
+	return append(deferralKeys(&d.Settings),
 		shape.Key("tools", "What tools are found by besides what they say themselves. All that match count.",
-			shape.ListAt(shape.Object[hint]{Fields: hintKeys, Gone: gone("write them in hint", "aliases")}), &d.tools),
+			shape.List[deferred.Hint]{Of: shape.Object[deferred.Hint]{Fields: hintKeys,
+				Gone: gone("write them in hint", "aliases")}}, &d.hints),
 		shape.KeyAt("embeddings",
 			"Finds tools by meaning, too: names, descriptions and questions are sent there. Off where this key "+
 				"is absent.",
 			shape.ObjectOf(embeddingsKeys), &d.embeddings),
 	)
-}
-
-// deferred makes the settings of deferred loading, but for those of profiles.
-func (r *reader) deferred(d deferral) deferred.Config {
-	return deferred.Config{Default: r.deferral(d, deferred.Settings{}), Profiles: make(map[string]deferred.Settings),
-		Hints: r.hints(d.tools)}
 }
 
 // foundByOverrides has tools found by what profiles say of them, too.
@@ -86,22 +74,9 @@ func foundByOverrides(hints []deferred.Hint, overrides []namespace.Override) []d
 	return hints
 }
 
-// deferral makes the settings of one profile: what it does not say is as in usual, and its patterns come on top.
-func (r *reader) deferral(d deferral, usual deferred.Settings) deferred.Settings {
-	s := usual
-	s.AlwaysLoad = slices.Clone(usual.AlwaysLoad)
-	s.Mode, s.Budget = cmp.Or(d.mode, usual.Mode), cmp.Or(d.budget, usual.Budget)
-	for _, p := range d.alwaysLoad {
-		r.canonical(p)
-		s.AlwaysLoad = append(s.AlwaysLoad, p.Value)
-	}
-	return s
-}
-
-func (r *reader) hints(tools []shape.Located[hint]) (hints []deferred.Hint) {
-	for _, t := range tools {
-		r.canonical(t.Value.match)
-		hints = append(hints, deferred.Hint{Match: t.Value.match.Value, Text: t.Value.text.Value})
-	}
-	return hints
+// deferralOver makes the settings of a profile: what it does not say is as in usual, and its
+// patterns come on top.
+func deferralOver(own, usual deferred.Settings) deferred.Settings {
+	return deferred.Settings{Mode: cmp.Or(own.Mode, usual.Mode), Budget: cmp.Or(own.Budget, usual.Budget),
+		AlwaysLoad: slices.Concat(usual.AlwaysLoad, own.AlwaysLoad)}
 }

@@ -55,6 +55,14 @@ func (v *variables) path(p string) string {
 	return filepath.Join(v.workspace, p)
 }
 
+// paths makes each of them absolute.
+func (v *variables) paths(all []string) []string {
+	for i, p := range all {
+		all[i] = v.path(p)
+	}
+	return all
+}
+
 func (v *variables) tilde(p string) string {
 	if rest, ok := strings.CutPrefix(p, "~/"); ok {
 		if home := v.env.home(); home != "" {
@@ -195,6 +203,11 @@ func (e *expansion) missing(message, hint string) (string, bool) {
 	return "", false
 }
 
+// refer notes what the text refers to, also if that is not used.
+func (e *expansion) refer(kind, name string) {
+	e.references = append(e.references, referred{e.start, kind + name})
+}
+
 func (e *expansion) variable(body string, names *regexp.Regexp) (string, bool) {
 	name, fallback, hasFallback := strings.Cut(body, ":-")
 	if !names.MatchString(name) {
@@ -202,10 +215,15 @@ func (e *expansion) variable(body string, names *regexp.Regexp) (string, bool) {
 		e.Fault(e.start, "a ${…} that is no reference", "known are "+references+"; write $${ for the characters ${")
 		return "", false
 	}
+	e.refer(fromEnv, name)
+	secret, isStored := strings.CutPrefix(strings.TrimSuffix(fallback, "}"), "${secret:")
+	if isStored {
+		e.refer(fromSecret, secret)
+	}
 	value, set := e.vars.env.lookup(name)
 	if hasFallback && value == "" { // as in a shell: :- also stands in for an empty variable
-		if secret, stored := strings.CutPrefix(fallback, "${secret:"); stored {
-			return e.secretReference(strings.TrimSuffix(secret, "}"))
+		if isStored {
+			return e.secretReference(secret)
 		}
 		e.FromFile = true
 		return fallback, true
@@ -226,6 +244,7 @@ func (e *expansion) fileReference(path string) (string, bool) {
 		e.Fault(e.start, "${file:} without a path", "write ${file:path}")
 		return "", false
 	}
+	e.refer(fromFile, path)
 	full := e.vars.tilde(path)
 	if !filepath.IsAbs(full) {
 		full = filepath.Join(e.vars.dir, full)
@@ -244,6 +263,7 @@ func (e *expansion) secretReference(name string) (string, bool) {
 		e.Fault(e.start, "a ${secret:…} that is no reference", "write ${secret:name} with the name of a secret")
 		return "", false
 	}
+	e.refer(fromSecret, name)
 	stored, err := e.storedSecrets()
 	if err != nil {
 		return e.missing(err.Error(), "")
@@ -276,6 +296,7 @@ func (e *expansion) inputReference(id string) (string, bool) {
 			textfile.DidYouMean(id, ids, `add the input to "inputs"`))
 		return "", false
 	}
+	e.refer(fromInput, id)
 	name := inputVariable(id)
 	if value, set := e.vars.env.lookup(name); set {
 		e.Reference = true

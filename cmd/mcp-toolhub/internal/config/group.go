@@ -45,7 +45,7 @@ func (r *reader) servers(entries []shape.Entry[server], usual upstream.Limits) [
 				HiddenText: cmp.Or(c.Limits.HiddenText, usual.HiddenText)}
 			configs = append(configs, c)
 			r.outOfUse = append(r.outOfUse, r.toolsOutOfUse(id, &e.Value)...)
-			if names := credentialsOf(e.Node); len(names) > 0 {
+			if names := credentialsOf(e.Node, r.references); len(names) > 0 {
 				r.credentials[id] = names
 			}
 		}

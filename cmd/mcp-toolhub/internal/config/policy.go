@@ -86,7 +86,7 @@ func askKeys(a *ask) []shape.Field {
 		shape.Key("not_self",
 			"Whether somebody else has to answer than who calls: the client behind the call is not asked, and the "+
 				"browser that made it on the page cannot answer. By default that holds over HTTP where there are "+
-				"several tokens, for dangerous tools and for calls beyond the limits.", optional{}, &a.notSelf),
+				"several tokens, for dangerous tools and for calls beyond the limits.", yesOrNo, &a.notSelf),
 		shape.Key("timeout", "No answer for so long denies the call (default 4m30s).",
 			shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &a.timeout),
 	}
@@ -112,8 +112,7 @@ func targetsKeys(c *target.Config) []shape.Field {
 
 func factsKeys(f *factsOf) []shape.Field {
 	return []shape.Field{
-		shape.Must(shape.Key("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob},
-			&f.Match)),
+		matchKey(&f.Match),
 		shape.Key("tags", `Further tags; "dangerous" makes a tool dangerous.`, shape.List[string]{Of: plainText},
 			&f.Tags),
 		shape.Key("arguments",
@@ -126,11 +125,11 @@ func factsKeys(f *factsOf) []shape.Field {
 		shape.Key("sensitive_result",
 			"JSON pointers into the structuredContent of results to what is secret: recorded with marks.",
 			shape.List[string]{Of: plainText}, &f.SensitiveResult),
-		shape.Key("read_only", "Whether it changes nothing.", optional{}, &f.ReadOnly),
-		shape.Key("destructive", "Whether it may remove or replace what is there.", optional{}, &f.Destructive),
-		shape.Key("idempotent", "Whether a second equal call changes nothing more.", optional{}, &f.Idempotent),
-		shape.Key("network", "Whether it reaches other machines.", optional{}, &f.Network),
-		shape.Key("command", "Whether it runs what its caller writes.", optional{}, &f.Command),
+		shape.Key("read_only", "Whether it changes nothing.", yesOrNo, &f.ReadOnly),
+		shape.Key("destructive", "Whether it may remove or replace what is there.", yesOrNo, &f.Destructive),
+		shape.Key("idempotent", "Whether a second equal call changes nothing more.", yesOrNo, &f.Idempotent),
+		shape.Key("network", "Whether it reaches other machines.", yesOrNo, &f.Network),
+		shape.Key("command", "Whether it runs what its caller writes.", yesOrNo, &f.Command),
 		shape.Key("concurrency",
 			"How calls run beside others: safe (together), by_target (one at a time for each target; where those are "+
 				"not known, for each caller) or exclusive (alone at the server).", plainText, &f.Concurrency),
@@ -142,8 +141,7 @@ func factsKeys(f *factsOf) []shape.Field {
 
 func rateKeys(r *rateOf) []shape.Field {
 	return []shape.Field{
-		shape.Key("match", "Which tools, as a glob over canonical names (default all).", shape.Text{Check: nameGlob},
-			&r.Match),
+		shape.Key("match", "Which tools, as a glob over canonical names (default all).", toolGlob, &r.Match),
 		shape.Key("actor",
 			`Calls of which callers: the name of a token, as a glob; "local" without authentication (default all).`,
 			shape.Text{}, &r.Actor),
@@ -155,13 +153,15 @@ func rateKeys(r *rateOf) []shape.Field {
 	}
 }
 
-// optional is true or false for a setting that is nil where neither is said.
-type optional struct{ shape.Boolean }
+// optional is a value for a setting that is nil where nothing is said.
+type optional[V any] struct{ shape.Shape[V] }
 
-func (optional) Read(r *shape.Reader, n *textfile.Node) (*bool, bool) {
-	v, ok := shape.Boolean{}.Read(r, n)
+func (s optional[V]) Read(r *shape.Reader, n *textfile.Node) (*V, bool) {
+	v, ok := s.Shape.Read(r, n)
 	return &v, ok
 }
+
+var yesOrNo = optional[bool]{shape.Boolean{}}
 
 // policyReader makes the settings of permission, and warns of what matches nothing there.
 type policyReader struct {
@@ -189,9 +189,7 @@ func (r policyReader) config() (c gate.Config, files []string) {
 		checkedBy(r.reader, v.tools, "tools", c.Tools.Validate())
 	}
 	c.Limits = v.targets.Value
-	for i, dir := range c.Limits.AllowedWriteRoots {
-		c.Limits.AllowedWriteRoots[i] = r.vars.path(dir)
-	}
+	r.vars.paths(c.Limits.AllowedWriteRoots)
 	if v.targets.OK {
 		checkedBy(r.reader, v.targets, "", c.Limits.Validate())
 	}

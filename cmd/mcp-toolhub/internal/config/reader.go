@@ -26,6 +26,8 @@ type reader struct {
 	more     map[string]string // Secrets of Source
 	known    []string          // Secrets of Settings
 
+	references []referred // in the order of the file
+
 	outOfUse    []facts.Override       // what the entries of servers say of tools
 	credentials map[string][]string    // of Settings
 	read        map[string]fs.FileInfo // of Settings

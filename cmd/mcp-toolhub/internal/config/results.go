@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/limit"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
@@ -15,13 +14,7 @@ import (
 // results is the key results of the file.
 type results struct {
 	limit.Settings
-	tools []shape.Located[toolResults]
-}
-
-// toolResults is an entry of results.tools.
-type toolResults struct {
-	limit.Rule
-	match shape.Located[string]
+	tools []shape.Located[limit.Rule]
 }
 
 // storedResults is the key persist.results.
@@ -55,20 +48,11 @@ func limitKeys(most *int, strategy *tool.Strategy, redact *tool.Redaction) []sha
 	}
 }
 
-func toolResultsKeys(f *toolResults) []shape.Field {
+func toolResultsKeys(f *limit.Rule) []shape.Field {
 	return append(limitKeys(&f.MaxInlineTokens, &f.Strategy, &f.Redact),
-		shape.Must(shape.KeyAt("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob},
-			&f.match)),
+		matchKey(&f.Match),
 		shape.Key("artifacts", "What of that which a result names is stored beside it. Default: nothing.",
-			takeIn{shape.ObjectOf(takeInKeys)}, &f.Artifacts))
-}
-
-// takeIn is a rule for what results name; nil where nothing is said.
-type takeIn struct{ shape.Object[tool.TakeIn] }
-
-func (s takeIn) Read(r *shape.Reader, n *textfile.Node) (*tool.TakeIn, bool) {
-	v, ok := s.Object.Read(r, n)
-	return &v, ok
+			optional[tool.TakeIn]{shape.ObjectOf(takeInKeys)}, &f.Artifacts))
 }
 
 func takeInKeys(f *tool.TakeIn) []shape.Field {
@@ -132,16 +116,12 @@ func keptAge() shape.Duration {
 func (r *reader) results(f *results) limit.Settings {
 	s := f.Settings
 	for _, t := range f.tools {
-		rule := t.Value.Rule
-		r.canonical(t.Value.match)
-		if t.OK && rule == (limit.Rule{}) {
+		rule := t.Value
+		if t.OK && rule == (limit.Rule{Match: rule.Match}) {
 			shape.FaultOf(r.Reader, t, "changes nothing", "add strategy, max_inline_tokens, redact or artifacts")
 		}
-		rule.Match = t.Value.match.Value
 		if rule.Artifacts != nil {
-			for i, dir := range rule.Artifacts.Files {
-				rule.Artifacts.Files[i] = r.vars.path(dir)
-			}
+			r.vars.paths(rule.Artifacts.Files)
 		}
 		s.Tools = append(s.Tools, rule)
 	}

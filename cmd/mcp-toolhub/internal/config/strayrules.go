@@ -44,7 +44,6 @@ func (r policyReader) strayRules(s *Settings) {
 			leave()
 		}
 	}
-	r.policyPatterns()
 }
 
 // RulePatterns are the patterns over canonical names of each rule of a set.
@@ -56,21 +55,6 @@ func RulePatterns(set policy.Set) [][]Pattern {
 		}
 	}
 	return all
-}
-
-// policyPatterns notes the patterns of policy besides those of rules.
-func (r policyReader) policyPatterns() {
-	v := &r.permission.Value
-	note := func(path string, n *textfile.Node) {
-		if n != nil && n.Kind == textfile.Text {
-			r.canonical(shape.Located[string]{Position: n.Position, Path: path, OK: true, Value: n.Text})
-		}
-	}
-	if tools := v.tools; tools.OK {
-		for i, item := range tools.Node.Items {
-			note(fmt.Sprintf("%s[%d].match", tools.Path, i), item.Member("match"))
-		}
-	}
 }
 
 // strayRule warns of what one rule names and nothing has. at is the rule's place, and where its

@@ -4,8 +4,11 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -38,7 +41,7 @@ type hub struct {
 	http               httpDoor
 	tokens             []shape.Located[bearer]    // auth.tokens
 	code               shape.Located[codeToolset] // toolsets.code
-	declarative        commands                   // toolsets.declarative
+	declarative        declarativeToolset         // toolsets.declarative
 	signInKey          string
 	page               string // ui.approvals
 	telemetry          Telemetry
@@ -47,8 +50,6 @@ type hub struct {
 type httpDoor struct {
 	listen      shape.Located[string]
 	directViews shape.Located[bool]
-	drainDelay  shape.Located[time.Duration]
-	publicURL   shape.Located[string]
 	downstream.HTTPConfig
 }
 
@@ -60,22 +61,17 @@ type bearer struct {
 }
 
 type codeToolset struct {
-	run                        shape.Located[commands]
-	root                       shape.Located[string]
-	sensitivePaths, writeRoots []shape.Located[string]
+	code.Config
+	run shape.Located[command.Config]
 }
 
 type profile struct {
-	style                     namespace.Style
-	servers, include, exclude []shape.Located[string]
-	tools                     []shape.Located[override]
-	deferred                  deferral
-	results                   limit.Settings
-}
-
-type override struct {
-	match, name        shape.Located[string]
-	title, description shape.Located[string]
+	style            namespace.Style
+	servers          []shape.Located[string]
+	include, exclude []string
+	tools            []shape.Located[namespace.Override]
+	deferred         deferred.Settings
+	results          limit.Settings
 }
 
 type journal struct {
@@ -92,7 +88,23 @@ var (
 	expanded  = shape.Text{Expand: true}
 	anyText   = shape.Text{Empty: true}
 	plainText = shape.Text{}
+	toolGlob  = patternOfTools{shape.Text{Check: nameGlob}}
 )
+
+// patternOfTools is a glob over canonical names. It is noted: what it matches is seen once all servers are known.
+type patternOfTools struct{ shape.Text }
+
+func (s patternOfTools) Read(r *shape.Reader, n *textfile.Node) (string, bool) {
+	v, ok := s.Text.Read(r, n)
+	if ok {
+		r.Note(n, v)
+	}
+	return v, ok
+}
+
+func matchKey(to *string) shape.Field {
+	return shape.Must(shape.Key("match", "Which tools, as a glob over canonical names.", toolGlob, to))
+}
 
 // fileShape is the table's root. Unknown keys of a client's own file are warnings: foreign. r is the reader that it is
 // for; nil where nothing is read.
@@ -255,16 +267,16 @@ func httpKeys(h *httpDoor) []shape.Field {
 			shape.List[string]{Of: shape.Text{Expand: true, Check: origin}}, &h.AllowedOrigins),
 		shape.Key("allowed_hosts", `Host names that are let in besides the address listened on: "hub.example.com".`,
 			shape.List[string]{Of: shape.Text{Expand: true, Check: hostName}}, &h.AllowedHosts),
-		shape.KeyAt("public_url",
+		shape.Key("public_url",
 			`The https address at which people reach the hub from other machines: "https://hub.example.com". Sign-ins to `+
-				"servers come back to it.", shape.Text{Expand: true, Check: publicURL}, &h.publicURL),
+				"servers come back to it.", shape.Text{Expand: true, Check: publicURL}, &h.PublicURL),
 		shape.KeyAt("direct_views",
 			"Whether /mcp/s/SERVER serves all that one server offers, whatever profiles leave out (default true).",
 			shape.Boolean{}, &h.directViews),
-		shape.KeyAt("drain_delay",
+		shape.Key("drain_delay",
 			"How long a hub that stops serves on while /health/ready says 503 (default 0 on loopback and stdio, 5s "+
 				"elsewhere).",
-			shape.Duration{Max: time.Hour}, &h.drainDelay),
+			optional[time.Duration]{shape.Duration{Max: time.Hour}}, &h.DrainDelay),
 		shape.Key("drain_timeout", "How long calls in flight may take to end at a stop (default 10s).", timeout(),
 			&h.DrainTimeout),
 	}
@@ -294,36 +306,36 @@ var actorName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
 
 func codeKeys(c *codeToolset) []shape.Field {
 	return []shape.Field{
-		shape.KeyAt("root",
+		shape.Key("root",
 			"The project: relative paths start here. Relative to ${workspaceFolder}; default the working directory.",
-			expanded, &c.root),
+			expanded, &c.Root),
 		shape.KeyAt("run_command", "Runs commands in the project: code.run_command. Off where this key is absent.",
-			shape.Object[commands]{Fields: runCommandKeys, Gone: goneRunCommand()}, &c.run),
+			shape.Object[command.Config]{Fields: runCommandKeys, Gone: goneRunCommand()}, &c.run),
 		shape.Key("sensitive_paths",
 			"Globs of paths that these tools never open, whoever allows it. The built-in ones (keys, .env …) are "+
 				"asked about.",
-			shape.ListAt(shape.Text{Expand: true, Check: treeGlob}), &c.sensitivePaths),
+			shape.List[string]{Of: shape.Text{Expand: true, Check: treeGlob}}, &c.SensitivePaths),
 		shape.Key("allowed_write_roots",
 			"Directories in which code.write_file and code.edit_file may write: [.] is the project. Relative to "+
 				"${workspaceFolder}. Without any there are no such tools. Writing elsewhere is asked about.",
-			shape.ListAt(expanded), &c.writeRoots),
+			shape.List[string]{Of: expanded}, &c.AllowedWriteRoots),
 	}
 }
 
 func profileKeys(p *profile) []shape.Field {
-	globs := shape.ListAt(shape.Text{Check: nameGlob})
+	globs := shape.List[string]{Of: toolGlob}
 	return []shape.Field{
 		shape.Key("style", `How tools are named (default "auto").`,
 			shape.OneOf(namespace.StyleAuto, namespace.StyleCanonical,
 				namespace.StyleSafe, namespace.StyleShort, namespace.StyleNative), &p.style),
 		shape.Key("servers", "Server ids and toolsets to show, as globs (default all). Resources are shown by server.",
-			globs, &p.servers),
+			shape.ListAt(shape.Text{Check: nameGlob}), &p.servers),
 		shape.Key("include", `Tools and prompts to show, as globs over canonical names: "mcp.github.*" (default all).`,
 			globs, &p.include),
 		shape.Key("exclude", "Tools and prompts to leave out, as globs over canonical names. Wins over include.", globs,
 			&p.exclude),
 		shape.Key("tools", "Changes to how tools are shown. The first that sets a field counts.",
-			shape.ListAt(shape.Object[override]{Fields: overrideKeys,
+			shape.ListAt(shape.Object[namespace.Override]{Fields: overrideKeys,
 				Gone: gone("write its match under exclude of the profile", "hide")}), &p.tools),
 		shape.SectionWith("deferred",
 			"Which tools are held back until they are searched for, where it is otherwise than in deferred.",
@@ -335,14 +347,13 @@ func profileKeys(p *profile) []shape.Field {
 	}
 }
 
-func overrideKeys(o *override) []shape.Field {
+func overrideKeys(o *namespace.Override) []shape.Field {
 	return []shape.Field{
-		shape.Must(shape.KeyAt("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob},
-			&o.match)),
-		shape.KeyAt("name", "Shown instead of the tool's own name. match must then be one tool.",
-			shape.Text{Pattern: shownName, Want: "letters, digits and _ . -, 64 at most"}, &o.name),
-		shape.KeyAt("title", "Shown instead of the tool's title.", anyText, &o.title),
-		shape.KeyAt("description", "Shown instead of the tool's description.", anyText, &o.description),
+		matchKey(&o.Match),
+		shape.Key("name", "Shown instead of the tool's own name. match must then be one tool.",
+			shape.Text{Pattern: shownName, Want: "letters, digits and _ . -, 64 at most"}, &o.Name),
+		shape.Key("title", "Shown instead of the tool's title.", anyText, &o.Title),
+		shape.Key("description", "Shown instead of the tool's description.", anyText, &o.Description),
 	}
 }
 

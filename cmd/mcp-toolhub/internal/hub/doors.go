@@ -151,8 +151,6 @@ func (h *Hub) Serve(ctx, kill context.Context, d Door) error {
 		defer stop()
 		h.Permission.api.Config, h.Permission.api.Stop = Absolute(h.Settings().Path), stop
 	}
-	h.Surfaces.started.begin()
-	defer h.Surfaces.started.end()
 	sayMode(h.Logger, h.Settings())
 	h.Group.Start(context.WithoutCancel(ctx)) // close ends it, after the calls in flight
 	if err := h.Permission.serve(ctx, h.Settings()); err != nil {

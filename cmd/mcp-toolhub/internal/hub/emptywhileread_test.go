@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,15 +16,15 @@ import (
 func TestEmptyWhileItWasRead(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "mcp-toolhub.yaml")
-	h := &Hub{Surfaces: &surfaces{}}
-	h.Surfaces.configured.Store(&Configured{Settings: &config.Settings{Path: file}})
-	w := &configWatch{hub: h, empty: map[string]bool{}}
+	w := &configWatch{}
 	for before, refused := range map[string]bool{"": true, "{}": false} {
 		if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		w.read = func() (*config.Settings, error) {
-			return &config.Settings{Path: file}, os.WriteFile(file, []byte("{} # done"), 0o600)
+			info, err := os.Stat(file)
+			return &config.Settings{Path: file, Read: map[string]fs.FileInfo{file: info}},
+				errors.Join(err, os.WriteFile(file, []byte("{} # done"), 0o600))
 		}
 		_, err := w.load()
 		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "the file is empty; restore it") {

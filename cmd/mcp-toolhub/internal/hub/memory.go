@@ -5,51 +5,10 @@ import (
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
-	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 )
-
-// startQuiet passes without news from any server before the start counts as over.
-const startQuiet = time.Second
-
-// starting returns memory to the system once a hub has started. Configs, schemas and lists that
-// were read are garbage by then, and the runtime would keep their pages until somebody calls. Its
-// zero value does nothing. It is safe for concurrent use.
-type starting struct {
-	mu    sync.Mutex
-	timer *time.Timer // nil: not begun, or over
-}
-
-// begin begins to wait for the end of the start.
-func (s *starting) begin() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.timer = time.AfterFunc(startQuiet, func() {
-		s.end()
-		debug.FreeOSMemory()
-	})
-}
-
-// more says that the start goes on.
-func (s *starting) more() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.timer != nil {
-		s.timer.Reset(startQuiet)
-	}
-}
-
-// end ends the waiting.
-func (s *starting) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.timer != nil {
-		s.timer.Stop()
-		s.timer = nil
-	}
-}
 
 // A hub that has allocated less than restingBytes within restEvery rests. It is worth a collection
 // if it has allocated workedBytes before.
@@ -59,13 +18,12 @@ const (
 	workedBytes  = 16 << 20
 )
 
-// rest calls giveBack whenever the hub has worked and rests again, until ctx is done. allocated
-// returns the bytes that the hub has allocated since it was started.
+// rest calls giveBack whenever the hub has worked, or started, and rests again, until ctx is done.
+// allocated returns the bytes that the hub has allocated since it was started.
 func rest(ctx context.Context, allocated func() uint64, giveBack func()) {
 	tick := time.NewTicker(restEvery)
 	defer tick.Stop()
-	last := allocated()
-	given := last
+	var last, given uint64
 	for {
 		select {
 		case <-ctx.Done():

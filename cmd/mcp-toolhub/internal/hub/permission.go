@@ -59,6 +59,9 @@ func OpenGrants(s *config.Settings, setAside bool) (*policy.Grants, error) {
 	return grants, nil
 }
 
+// files returns the file of remembered answers, and those that were set aside.
+func (p *permission) files() []string { return append([]string{p.grantsAt}, p.Grants.Lost()...) }
+
 // sayLost tells of remembered answers that are lost.
 func (p *permission) sayLost() {
 	lost := p.Grants.Lost()

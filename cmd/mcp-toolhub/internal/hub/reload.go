@@ -9,120 +9,121 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
-	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
-// settleTime passes after the last write to a file before it is read: editors write in several steps.
-const settleTime = 200 * time.Millisecond
+// lookEvery is the time between two looks at files. A file is read again once it has stayed the same from one look to the
+// next: editors write in several steps.
+const lookEvery = 500 * time.Millisecond
 
 // configWatch applies the files of a hub's settings again when they change, and likewise the files
-// of remembered answers and sign-ins.
+// of remembered answers and sign-ins. It looks at them again and again: that works on every file
+// system, and through every link.
 type configWatch struct {
-	hub     *Hub
-	read    func() (*config.Settings, error)
-	watcher *fsnotify.Watcher // nil: nothing is watched
-	dirs    map[string]bool   // false where watching failed, which is logged once
-	faulty  []string          // files with faults, which settings that are not in force may name
-	empty   map[string]bool   // files of the settings that were read last that hold nothing
+	hub    *Hub
+	read   func() (*config.Settings, error)
+	faulty []string        // files with faults, which settings that are not in force may name
+	empty  map[string]bool // files of the settings that were read last that hold nothing
+
+	settings, answers, signIns watched
 }
 
 // Watch applies the config whenever one of its files changes, or reload asks for it, until ctx ends.
 // read reads the config again.
 func (h *Hub) Watch(ctx context.Context, read func() (*config.Settings, error), reload <-chan os.Signal) {
-	newConfigWatch(h, read).run(ctx, reload)
-}
-
-func newConfigWatch(h *Hub, read func() (*config.Settings, error)) *configWatch {
-	return &configWatch{hub: h, read: read, dirs: make(map[string]bool), empty: emptyAtRead(h.Settings())}
-}
-
-// run applies what changes until ctx ends. What cannot be watched is read again when reload says so, as SIGHUP does.
-func (w *configWatch) run(ctx context.Context, reload <-chan os.Signal) {
-	timer := time.NewTimer(0)
-	<-timer.C
-	defer timer.Stop()
-	var settings, answers, signIns bool // which are to be read again
-	var events chan fsnotify.Event
-	var lost chan error
-	var err error
-	if w.watcher, err = fsnotify.NewWatcher(); err == nil {
-		defer w.watcher.Close()
-		events, lost = w.watcher.Events, w.watcher.Errors
-		settings, answers, signIns = w.follow(), true, true // no event reports what has changed since they were read
-		timer.Reset(settleTime)
-	} else {
-		w.hub.Logger.Warn("the config file is not watched: send SIGHUP after a change", "error", err)
-	}
+	s := h.Settings()
+	w := &configWatch{hub: h, read: read, empty: emptyFiles(s.Read)}
+	w.settings.adopt(w.settingsFiles(s), s.Read)
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case e, ok := <-events:
-			switch {
-			case !ok:
-				events = nil
-			case e.Has(fsnotify.Chmod) && e.Op == fsnotify.Chmod:
-			case w.isSettings(e.Name):
-				settings = true
-				timer.Reset(settleTime)
-			case sameFile(e.Name, w.hub.Permission.grantsAt),
-				strings.HasPrefix(e.Name, w.hub.Permission.grantsAt+policy.Damaged):
-				answers = true
-				timer.Reset(settleTime)
-			case sameFile(e.Name, w.hub.signIns.File()):
-				signIns = true
-				timer.Reset(settleTime)
-			}
-		case err, ok := <-lost: // more events than the system keeps, most often
-			if !ok {
-				lost = nil
-				continue
-			}
-			w.hub.Logger.Debug("changes of files may have been missed", "error", err)
-			settings, answers, signIns = true, true, true
-			timer.Reset(settleTime)
 		case <-reload:
-			settings, answers = true, true
-			timer.Reset(0)
-		case <-timer.C:
-			if answers {
-				w.hub.Permission.reload()
-			}
-			if signIns && !settings {
-				w.hub.followSignIns()
-			}
-			signIns = false
-			if settings {
-				w.reload(ctx)
-				settings = w.follow()
-			}
-			if answers = false; settings {
-				timer.Reset(settleTime)
-			}
+			h.Permission.reload()
+			w.reload(ctx)
+		case <-tick.C:
+			w.look(ctx)
 		}
 	}
+}
+
+// look reads again what has changed.
+func (w *configWatch) look(ctx context.Context) {
+	h := w.hub
+	if w.answers.changed(h.Permission.files()) {
+		h.Permission.reload()
+	}
+	signIns := w.signIns.changed([]string{h.signIns.File()})
+	if w.settings.changed(w.settingsFiles(h.Settings())) {
+		w.reload(ctx) // which starts servers anew that have other sign-ins
+	} else if signIns {
+		h.followSignIns()
+	}
+}
+
+// watched are files that are read together. Its zero value has them read once they have settled.
+type watched struct {
+	read, last map[string]fs.FileInfo // what they were when they were read, and at the last look
+}
+
+// changed looks at the files. It reports whether they are to be read, and takes it that they will be.
+func (w *watched) changed(files []string) bool {
+	now := infosOf(files)
+	same := func(as map[string]fs.FileInfo) bool {
+		return !slices.ContainsFunc(files, func(file string) bool { return !sameInfo(now[file], as[file]) })
+	}
+	settled := w.last != nil && same(w.last)
+	w.last = now
+	if !settled || w.read != nil && same(w.read) {
+		return false
+	}
+	w.read = now
+	return true
+}
+
+// adopt takes over what files were when they were read. Others count as read now if they are new.
+func (w *watched) adopt(files []string, read map[string]fs.FileInfo) {
+	all := infosOf(files)
+	maps.Copy(all, w.read)
+	maps.Copy(all, read)
+	w.read = all
+}
+
+// infosOf returns what files are now, as far as they exist.
+func infosOf(files []string) map[string]fs.FileInfo {
+	all := make(map[string]fs.FileInfo, len(files))
+	for _, file := range files {
+		if info, err := os.Stat(file); err == nil {
+			all[file] = info
+		}
+	}
+	return all
+}
+
+func sameInfo(a, b fs.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
 // load reads the settings, and refuses a file that was emptied since it was read last. A write that
 // failed leaves such a file, for instance on a full disk. In force it would end every server, or
 // every rule.
 func (w *configWatch) load() (*config.Settings, error) {
-	before := emptyFiles(w.hub.Settings()) // a file may be empty when reading begins, and written meanwhile
 	next, err := w.read()
 	if err != nil {
 		return nil, err
 	}
-	empty := emptyFiles(next)
-	maps.Copy(before, empty)
-	for _, file := range slices.Sorted(maps.Keys(before)) {
+	empty := emptyFiles(next.Read)
+	maps.Copy(empty, emptyFiles(infosOf(w.settingsFiles(next)))) // it may have been emptied in between
+	for _, file := range slices.Sorted(maps.Keys(empty)) {
 		if !w.empty[file] {
 			return nil, fmt.Errorf("read %q: the file is empty; restore it, or write {} into it if that is meant", file)
 		}
@@ -131,69 +132,15 @@ func (w *configWatch) load() (*config.Settings, error) {
 	return next, nil
 }
 
-// emptyAtRead returns those files of s that held nothing when they were read.
-func emptyAtRead(s *config.Settings) map[string]bool {
+// emptyFiles returns the files that hold nothing.
+func emptyFiles(files map[string]fs.FileInfo) map[string]bool {
 	empty := make(map[string]bool)
-	for file, info := range s.Read {
+	for file, info := range files {
 		if info.Size() == 0 {
 			empty[file] = true
 		}
 	}
 	return empty
-}
-
-// emptyFiles returns those files of s that hold nothing.
-func emptyFiles(s *config.Settings) map[string]bool {
-	empty := make(map[string]bool)
-	for _, file := range append([]string{s.Path}, s.RuleFiles...) {
-		if info, err := os.Stat(file); err == nil && info.Size() == 0 {
-			empty[file] = true
-		}
-	}
-	return empty
-}
-
-// follow watches what the settings in force name. It watches directories, not files: editors and
-// mounts put a new file in the place of the old one. It reports whether a file may have changed
-// before it was watched: then it is to be read again.
-func (w *configWatch) follow() (missed bool) {
-	if w.watcher == nil {
-		return false
-	}
-	s := w.hub.Settings()
-	for _, file := range append(w.settingsFiles(s), w.hub.Permission.grantsAt, w.hub.signIns.File()) {
-		dir := filepath.Dir(file)
-		watched, known := w.dirs[dir]
-		if watched {
-			continue
-		}
-		err := w.watcher.Add(dir)
-		w.dirs[dir] = err == nil
-		if err != nil && !known {
-			w.hub.Logger.Warn("a file is not watched: send SIGHUP after a change", "path", file, "error", err)
-		}
-		missed = missed || err == nil
-	}
-	return missed && (len(w.faulty) > 0 || changedSince(s.Read))
-}
-
-// changedSince reports whether a file is another than it was.
-func changedSince(read map[string]fs.FileInfo) bool {
-	for file, before := range read {
-		now, err := os.Stat(file)
-		if err != nil || !os.SameFile(now, before) || now.Size() != before.Size() ||
-			!now.ModTime().Equal(before.ModTime()) {
-			return true
-		}
-	}
-	return false
-}
-
-// isSettings reports whether the file is the config, that of secrets, one of rules that the config
-// names, or the record that they are trusted.
-func (w *configWatch) isSettings(name string) bool {
-	s := w.hub.Settings()
-	return slices.ContainsFunc(w.settingsFiles(s), func(file string) bool { return sameFile(name, file) })
 }
 
 // settingsFiles returns the files that settings like s come from, and the record that they are trusted.
@@ -203,11 +150,6 @@ func (w *configWatch) settingsFiles(s *config.Settings) []string {
 		files = append(files, s.TrustFile)
 	}
 	return files
-}
-
-func sameFile(a, b string) bool {
-	absolute, err := filepath.Abs(b)
-	return err == nil && filepath.Clean(a) == absolute || filepath.Clean(a) == filepath.Clean(b)
 }
 
 // reload applies the config file as it stands now. One with faults changes nothing: the hub goes on
@@ -231,10 +173,12 @@ func (w *configWatch) reload(ctx context.Context) {
 			}
 		}
 		h.ConfigProblem.Store(&what)
+		w.settings.adopt(w.settingsFiles(h.Settings()), nil)
 		h.Logger.Error("config is not applied", "path", h.Settings().Path, "error", err)
 		return
 	}
 	h.ConfigProblem.Store(nil)
+	w.settings.adopt(w.settingsFiles(next), next.Read)
 	h.Logger.Info("config is applied", "path", next.Path, "servers", len(next.Upstream.Servers), "profiles",
 		h.Surfaces.Now().Profiles())
 }

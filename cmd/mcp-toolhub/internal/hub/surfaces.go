@@ -20,7 +20,6 @@ type surfaces struct {
 	loader  *deferred.Loader
 	style   string                     // of names, for clients that ask for none; "" leaves it to their profile
 	changed func(...downstream.Change) // tells the clients
-	started starting
 
 	configured atomic.Pointer[Configured] // a reload replaces it
 	offered    atomic.Pointer[func() map[tool.Name]*tool.Tool]
@@ -79,7 +78,6 @@ func (s *surfaces) Refresh() {
 	}
 	s.announce(all)
 	s.refreshed.Store(changes)
-	s.started.more()
 }
 
 // firstLists waits until the servers of a surface have listed for the first time, and brings the surfaces up to that.
