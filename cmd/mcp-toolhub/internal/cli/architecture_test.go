@@ -64,6 +64,7 @@ var mayImport = map[string]map[string]string{
 		"internal/ipaddr":            "strangers name no addresses of this network",
 		"internal/secret":            "what authorization servers say is shown to people",
 		"internal/hidden":            "likewise: on one line",
+		"internal/rawjson":           "tells answers with tokens from other texts",
 		"upstream/internal/settings": "how an entry wants to sign in",
 	},
 	"upstream/internal/fault": {
