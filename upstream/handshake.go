@@ -43,7 +43,10 @@ func (c *connector) handshake(ctx context.Context, sess *session, l lane, older 
 		l.speak(hop.Modern, h)
 		limited, cancel := context.WithTimeout(ctx, c.probeTime())
 		params := append([]byte(`{"_meta":{`), h.Members(tool.Hop{ClientCapabilities: c.offers()})...)
-		found = c.greet(limited, l, methodDiscover, append(params, `}}`...))
+		params = append(params, `}}`...)
+		if found = c.greet(limited, l, methodDiscover, params); offersModern(found.err) {
+			found = c.greet(limited, l, methodDiscover, params)
+		}
 		sess.undiscovered = errors.Is(found.err, context.DeadlineExceeded)
 		cancel()
 		if found.err == nil {
@@ -71,6 +74,16 @@ func (c *connector) handshake(ctx context.Context, sess *session, l lane, older 
 	}
 	c.establish(sess, l, said)
 	return response{err: l.tell(ctx, noteInitialized, []byte("{}"))}
+}
+
+// offersModern reports whether a server that refused 2026-07-28 lists it among those that it supports.
+func offersModern(err error) bool {
+	var rpc *tool.RPCError
+	if !errors.As(err, &rpc) || rpc.Code != tool.CodeUnsupportedProtocol {
+		return false
+	}
+	var data struct{ Supported []string }
+	return json.Unmarshal(rpc.Data, &data) == nil && slices.Contains(data.Supported, hop.Modern)
 }
 
 // greet sends a request of the handshake and waits for the answer.

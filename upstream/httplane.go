@@ -41,9 +41,8 @@ const (
 type httpLane struct {
 	signInNeeds
 	client  *http.Client
-	session string // Mcp-Session-Id, or ""; set with the answer to initialize
-	version string // "" while it is not agreed upon
-	hop     *hop.Hop
+	session string                 // Mcp-Session-Id, or ""; set with the answer to initialize
+	spoken  atomic.Pointer[spoken] // the server may ask while the handshake still runs
 
 	notifications notificationHandler
 	onSuspect     func() // the server could not be reached: the session may be over
@@ -52,6 +51,12 @@ type httpLane struct {
 	ended      chan struct{}  // closed by close
 	background sync.WaitGroup // notifications and the listener
 	responses  atomic.Int32   // under way
+}
+
+// spoken is what speak sets. The zero value says that no version is agreed upon.
+type spoken struct {
+	version string
+	hop     *hop.Hop
 }
 
 // newHTTPLane returns the lane of sess. life bounds what answers the server's requests.
@@ -65,7 +70,15 @@ func newHTTPLane(
 }
 
 // speak implements lane.
-func (l *httpLane) speak(version string, h *hop.Hop) { l.version, l.hop = version, h }
+func (l *httpLane) speak(version string, h *hop.Hop) { l.spoken.Store(&spoken{version, h}) }
+
+// says returns what speak has set last.
+func (l *httpLane) says() spoken {
+	if s := l.spoken.Load(); s != nil {
+		return *s
+	}
+	return spoken{}
+}
 
 // closeTimeout bounds how long the server may take to hear that a session is over.
 const closeTimeout = 3 * time.Second
@@ -112,8 +125,8 @@ func (l *httpLane) newRequest(ctx context.Context, method string, body []byte) (
 	case http.MethodGet:
 		req.Header.Set("Accept", "text/event-stream")
 	}
-	if l.version != "" {
-		req.Header.Set("Mcp-Protocol-Version", l.version)
+	if version := l.says().version; version != "" {
+		req.Header.Set("Mcp-Protocol-Version", version)
 	}
 	if l.session != "" {
 		req.Header.Set(headerSession, l.session)
@@ -146,7 +159,7 @@ func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
 		body, err := again()
 		return callBody{body, c}, err
 	}
-	if l.hop != nil {
+	if l.says().hop != nil {
 		c.hopHeaders(req.Header)
 	}
 	resp, err := l.client.Do(req)
@@ -267,7 +280,7 @@ func (l *httpLane) isForeign(status int, body []byte) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
 		e := jsonrpc.Read(body)
-		return l.hop != nil && (e.Kind != jsonrpc.Response || rawjson.IsNull(e.ID))
+		return l.says().hop != nil && (e.Kind != jsonrpc.Response || rawjson.IsNull(e.ID))
 	}
 	return false
 }
@@ -351,7 +364,7 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 			return l.oversizeAnswer(full)
 		}
 		var rest io.ReadCloser
-		if lastID != "" && l.hop == nil {
+		if lastID != "" && l.says().hop == nil {
 			_ = body.Close()
 			for again := true; again && rest == nil && resumes < maxResumes; resumes++ {
 				rest, again = l.resume(ctx, lastID, pause)
@@ -468,7 +481,7 @@ func (l *httpLane) post(ctx context.Context, method string, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if l.hop != nil && method != "" {
+	if l.says().hop != nil && method != "" {
 		req.Header.Set("Mcp-Method", method)
 	}
 	resp, err := l.client.Do(req)
@@ -523,7 +536,7 @@ func (l *httpLane) deliver(ctx context.Context, body []byte, patience time.Durat
 func (l *httpLane) withdraw(ctx context.Context, c *pendingRequest, reason string) withdrawal {
 	sent := c.drop()
 	switch {
-	case l.hop != nil || c.isGreeting(): // nothing comes after that
+	case l.says().hop != nil || c.isGreeting(): // nothing comes after that
 		c.abort()
 		return withdrawal{false, c.abort}
 	case sent:
@@ -534,13 +547,13 @@ func (l *httpLane) withdraw(ctx context.Context, c *pendingRequest, reason strin
 }
 
 func (l *httpLane) newPing() *pendingRequest {
-	return newLaneCall(l.nextID(), methodPing, l.hop.ListParams(""))
+	return newLaneCall(l.nextID(), methodPing, l.says().hop.ListParams(""))
 }
 
 // ping implements lane.
 func (l *httpLane) ping(ctx context.Context) error {
 	c := l.newPing()
-	if l.hop == nil {
+	if l.says().hop == nil {
 		return pingError(await(ctx, l, c))
 	}
 	c.method = methodDiscover // 2026-07-28 has no ping

@@ -32,7 +32,7 @@ const (
 // stream that ends is opened again for as long as the session lasts.
 func (l *httpLane) listen(ctx context.Context, w *watch) {
 	l.background.Go(func() {
-		if l.hop != nil {
+		if l.says().hop != nil {
 			l.stand(ctx, w)
 			return
 		}
@@ -88,7 +88,7 @@ func (l *httpLane) stand(ctx context.Context, w *watch) {
 	defer func() { end() }()
 	for {
 		id := l.nextID()
-		params, version := w.begin(l.hop, id)
+		params, version := w.begin(l.says().hop, id)
 		if params == nil {
 			end()
 			end = func() {}
