@@ -159,13 +159,17 @@ func (s *Surface) namesIn(listed []Listed, at map[Name]int) func() map[string]*L
 	})
 }
 
-// Resolve returns the tool that name stands for on this surface, by any of its names.
+// Resolve returns the tool that name stands for on this surface, by any of its names. Of the canonical name of a server's
+// tool the "mcp." may be missing.
 func (s *Surface) Resolve(name string) (*Listed, bool) {
 	own, isOwn := s.own[name]
 	if isOwn && s.ownFirst {
 		return own, true
 	}
 	if l, ok := s.names()[name]; ok {
+		return l, true
+	}
+	if l, ok := s.names()[SourceMCP+"."+name]; ok && !isOwn {
 		return l, true
 	}
 	return own, isOwn

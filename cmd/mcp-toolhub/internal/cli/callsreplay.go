@@ -57,6 +57,9 @@ func (c *replayCmd) find(ctx context.Context, id tool.InvocationID) (call *tool.
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if id, err = lookup.Whole(ctx, s, id); err != nil {
+		return nil, failed(err)
+	}
 	told, err := lookup.ReadStory(ctx, s, id)
 	if err != nil {
 		return nil, failed(err)

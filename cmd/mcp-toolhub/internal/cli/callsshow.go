@@ -18,6 +18,9 @@ func (c *callsCmd) show(ctx context.Context, id tool.InvocationID) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if id, err = lookup.Whole(ctx, s, id); err != nil {
+		return failed(err)
+	}
 	told, err := lookup.ReadStory(ctx, s, id)
 	if err != nil {
 		return failed(err)
