@@ -45,14 +45,30 @@ var (
 
 // Budget is the memory for messages. It is safe for concurrent use.
 type Budget struct {
-	open context.Context // ends with end
-	end  context.CancelFunc
+	open  lifetime // ends with Close
+	close sync.Once
 
 	mu      sync.Mutex
 	size    int64
 	room    *semaphore.Weighted // of size
 	coming  map[*Room]time.Time // rooms of messages that are not whole, and since when
 	garbage int64               // about how many bytes messages have left since the last collection
+}
+
+// lifetime is a context that ends when it is closed.
+type lifetime chan struct{}
+
+func (l lifetime) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (l lifetime) Done() <-chan struct{}       { return l }
+func (l lifetime) Value(any) any               { return nil }
+
+func (l lifetime) Err() error {
+	select {
+	case <-l:
+		return context.Canceled
+	default:
+		return nil
+	}
 }
 
 // Share is what one server has of a budget. A nil *Share is without bounds.
@@ -88,8 +104,7 @@ func Default() int64 {
 
 // New returns a budget of the given size in bytes; 0 is Default.
 func New(size int64) *Budget {
-	b := &Budget{coming: make(map[*Room]time.Time)}
-	b.open, b.end = context.WithCancel(context.Background())
+	b := &Budget{open: make(lifetime), coming: make(map[*Room]time.Time)}
 	b.Resize(size)
 	return b
 }
@@ -105,7 +120,7 @@ func (b *Budget) Resize(size int64) {
 }
 
 // Close refuses what waits for room and what is asked for later.
-func (b *Budget) Close() { b.end() }
+func (b *Budget) Close() { b.close.Do(func() { close(b.open) }) }
 
 // Size returns the bytes that all messages may take.
 func (b *Budget) Size() int64 {
