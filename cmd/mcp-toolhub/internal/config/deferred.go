@@ -56,8 +56,7 @@ func deferredKeys(d *deferral) []shape.Field {
 			shape.List[deferred.Hint]{Of: shape.Object[deferred.Hint]{Fields: hintKeys,
 				Gone: gone("write them in hint", "aliases")}}, &d.hints),
 		shape.KeyAt("embeddings",
-			"Finds tools by meaning, too: names, descriptions and questions are sent there. Off where this key "+
-				"is absent.",
+			"Finds tools by meaning, too: names, descriptions and questions are sent there. Off without this key.",
 			shape.ObjectOf(embeddingsKeys), &d.embeddings),
 	)
 }
