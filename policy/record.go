@@ -80,7 +80,7 @@ type SuggestedGrant struct {
 
 // suggest lists the grants that a person could make. It is called before a person is asked, and only then.
 func (s *compiledPolicy) suggest(r *Request, v *decision) []any {
-	scopes, ok := scopesOf(r, v.exact, s.settings.Directory)
+	scopes, ok := s.scopes(r)
 	one := SuggestedGrant{Type: "add_grant", Choice: AllowSession, Destination: "session", Behavior: tool.Allow,
 		Tool: r.Tool.Name, Targets: scopes}
 	if !ok {
@@ -96,19 +96,17 @@ func (s *compiledPolicy) suggest(r *Request, v *decision) []any {
 	return list
 }
 
-// DirectoryOf returns a function for Settings.Directory. It returns a directory itself, and the
-// parent of anything else. Where the parent is a root, the directory home or above home, it returns
-// the path itself: an answer about one file there must not cover everything.
-func DirectoryOf(home string) func(resolved string) string {
-	return func(resolved string) string {
-		if info, err := os.Lstat(resolved); err == nil && info.IsDir() {
-			return resolved
-		}
-		dir := filepath.Dir(resolved)
-		if dir == resolved || filepath.Dir(dir) == dir || filepath.Dir(filepath.Dir(dir)) == filepath.Dir(dir) ||
-			home != "" && isUnder(filepath.Clean(home), dir) {
-			return resolved
-		}
-		return dir
+// DirectoryOf returns the directory that a grant for a path covers: a directory itself, and the parent of anything
+// else. Where the parent is a root, right beneath one, the directory home or above home, it returns the path itself: an
+// answer about one file there must not cover everything. It looks at the file system.
+func DirectoryOf(home, resolved string) string {
+	if info, err := os.Lstat(resolved); err == nil && info.IsDir() {
+		return resolved
 	}
+	dir := filepath.Dir(resolved)
+	if dir == resolved || filepath.Dir(filepath.Dir(dir)) == filepath.Dir(dir) ||
+		home != "" && isUnder(filepath.Clean(home), dir) {
+		return resolved
+	}
+	return dir
 }
