@@ -125,7 +125,7 @@ func (celTypes) NewValue(name string, _ map[string]ref.Val) ref.Val {
 func under(p, dir string) ref.Val {
 	switch {
 	case isNormal(p) && isNormal(dir):
-		return types.Bool(isUnder(p, dir))
+		return types.Bool(target.Under(p, dir))
 	case strings.Contains(p, "://"):
 		return types.False
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // record turns a decision into the standard's tool_permission_decision.
@@ -105,7 +106,7 @@ func DirectoryOf(home, resolved string) string {
 	}
 	dir := filepath.Dir(resolved)
 	if dir == resolved || filepath.Dir(filepath.Dir(dir)) == filepath.Dir(dir) ||
-		home != "" && isUnder(filepath.Clean(home), dir) {
+		home != "" && target.Under(filepath.Clean(home), dir) {
 		return resolved
 	}
 	return dir

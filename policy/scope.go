@@ -34,7 +34,7 @@ func (s *Scope) same(t *target.Target, cwd string) bool {
 	}
 	switch s.Kind {
 	case target.Path:
-		return s.Remote == t.Remote && isNormal(t.Resolved) && isUnder(t.Resolved, s.Under)
+		return s.Remote == t.Remote && isNormal(t.Resolved) && target.Under(t.Resolved, s.Under)
 	case target.URL:
 		return s.Host != "" && s.Host == t.Host
 	case target.Command:
@@ -121,18 +121,6 @@ func (s *compiledPolicy) scopes(r *Request) (scopes []Scope, ok bool) {
 	}
 	return scopes, true
 }
-
-// isUnder reports whether the normalised path p is dir or beneath it. The beginning of p tells its
-// system, because a path on another machine may be of another system than the hub's.
-func isUnder(p, dir string) bool {
-	if dir == "" || !strings.HasPrefix(p, dir) {
-		return false
-	}
-	rest, windows := p[len(dir):], p[0] != '/'
-	return rest == "" || isSeparator(dir[len(dir)-1], windows) || isSeparator(rest[0], windows)
-}
-
-func isSeparator(b byte, windows bool) bool { return b == '/' || windows && b == '\\' }
 
 // isNormal reports whether p is an absolute path without dot segments and doubled separators. Only
 // such a path can be compared with a directory.

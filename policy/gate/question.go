@@ -157,7 +157,7 @@ func shortened(arguments json.RawMessage, targets []target.Target) (brief string
 	aimed := func(name string) bool {
 		return slices.ContainsFunc(targets, func(t target.Target) bool {
 			first, _, _ := strings.Cut(strings.TrimPrefix(t.Argument, "/"), "/")
-			return strings.NewReplacer("~1", "/", "~0", "~").Replace(first) == name
+			return rawjson.PointerName(first) == name
 		})
 	}
 	var aims, others []string

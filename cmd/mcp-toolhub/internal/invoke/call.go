@@ -168,7 +168,7 @@ func holdsAt(value []byte, steps []string) (found bool) {
 		return true
 	}
 	if rawjson.IsObject(value) {
-		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[0])
+		name := rawjson.PointerName(steps[0])
 		_ = rawjson.Members(value, func(m rawjson.Member) bool {
 			found = strings.EqualFold(m.Name(), name) && holdsAt(m.Value, steps[1:])
 			return !found

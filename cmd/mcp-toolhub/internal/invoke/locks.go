@@ -1,7 +1,6 @@
 package invoke
 
 import (
-	"os"
 	"slices"
 	"strings"
 
@@ -50,8 +49,8 @@ func (p *place) conflicts(with *place) bool {
 		for j := range b.targets {
 			x, y := &a.targets[i], &b.targets[j]
 			writes := x.Write && a.mode != facts.ConcurrencySafe || y.Write && b.mode != facts.ConcurrencySafe
-			if writes && x.Kind == y.Kind && (isBeneath(x.Resolved, y.Resolved) || isBeneath(y.Resolved, x.Resolved) ||
-				shareHost(x, y)) {
+			if writes && x.Kind == y.Kind && (x.Resolved == y.Resolved || target.Under(x.Resolved, y.Resolved) ||
+				target.Under(y.Resolved, x.Resolved) || shareHost(x, y)) {
 				return true
 			}
 		}
@@ -63,13 +62,6 @@ func (p *place) conflicts(with *place) bool {
 func shareHost(a, b *target.Target) bool {
 	return a.Kind == target.URL && a.Host != "" && a.Host == b.Host &&
 		!(strings.Contains(a.Resolved, "://") && strings.Contains(b.Resolved, "://"))
-}
-
-// isBeneath reports whether b is a, or something in it.
-func isBeneath(a, b string) bool {
-	rest, ok := strings.CutPrefix(b, a)
-	return ok && (rest == "" || a == "" || rest[0] == '/' || os.IsPathSeparator(rest[0]) || strings.HasSuffix(a, "/") ||
-		os.IsPathSeparator(a[len(a)-1]))
 }
 
 // lane holds the calls of one connection to a server. The mutex of its queue guards it.
