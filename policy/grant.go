@@ -21,18 +21,17 @@ import (
 // covers a call that reaches all of its scopes, whatever else the call does and whatever the schema
 // has become.
 type Grant struct {
-	ID     string
-	Then   tool.Behavior // tool.Allow or tool.Deny
-	Tool   tool.Name
-	Schema string // Version of the tool when it was granted; "" holds for any
-	Actor  string // tool.Actor.Ref of the caller
-	Scopes []Scope
-	Exact  string // digest of one call's arguments and targets, instead of scopes
-	Says   string // what the person said, for the model
-	By     string // who answered, and where
-
-	Created time.Time
-	Expires time.Time // zero: never. Session grants always expire.
+	ID      string        `json:"id"`
+	Then    tool.Behavior `json:"then"` // tool.Allow or tool.Deny
+	Tool    tool.Name     `json:"tool"`
+	Actor   string        `json:"actor"` // tool.Actor.Ref of the caller
+	Scopes  []Scope       `json:"targets,omitempty"`
+	Exact   string        `json:"exact,omitempty"`  // digest of one call's arguments and targets, instead of scopes
+	Schema  string        `json:"schema,omitempty"` // Version of the tool when it was granted; "" holds for any
+	Says    string        `json:"says,omitempty"`   // what the person said, for the model
+	By      string        `json:"by,omitempty"`     // who answered, and where
+	Created time.Time     `json:"created,omitzero"`
+	Expires time.Time     `json:"expires,omitzero"` // zero: never. Session grants always expire.
 
 	session *string // the session it belongs to; nil: an always-grant
 }
