@@ -132,8 +132,9 @@ func under(p, dir string) ref.Val {
 	return types.NewErr("under: a path is not absolute or not normalised: use the resolved path of targets")
 }
 
-// Compiler compiles conditions of rules, and what is matched or computed like them, such as hooks. One goroutine uses it.
-// The zero value is ready: the environment is made for the first condition, because most configs have none, and it is 2 MB.
+// Compiler compiles conditions of rules, and what is matched or computed like them, such as hooks.
+// One goroutine uses it. The zero value is ready: the environment is made for the first condition,
+// because most configs have none, and it is 2 MB.
 type Compiler struct {
 	env *cel.Env // nil: not made yet
 }
@@ -179,15 +180,16 @@ func underValues(path, dir ref.Val) ref.Val {
 	return under(string(p), string(d))
 }
 
-// Expression is a compiled CEL expression over a call, such as the condition of a rule. It is safe for concurrent use.
+// Expression is a compiled CEL expression over a call, such as the condition of a rule. It is safe
+// for concurrent use.
 type Expression struct {
 	program cel.Program
 	static  bool // depends on the tool, the profile and who calls alone: the same for every call
 	result  *cel.Type
 }
 
-// compile compiles an expression. It returns every error, each with its place in the text; of text that is no
-// expression the first alone, because the others follow from it.
+// compile compiles an expression. It returns every error, each with its place in the text; of text
+// that is no expression the first alone, because the others follow from it.
 func (c *Compiler) compile(text string) (*Expression, []error) {
 	if len(text) > maxCondition {
 		return nil, []error{fmt.Errorf("it has more than %d bytes: write less", maxCondition)}
@@ -271,7 +273,8 @@ func isStatic(e celast.Expr) bool {
 	return static && actors == fixed
 }
 
-// Holds reports whether the expression is true. Any value but true and false is an error, which counts against the call.
+// Holds reports whether the expression is true. Any value but true and false is an error, which
+// counts against the call.
 func (e *Expression) Holds(s *Subject) (bool, error) {
 	out, _, err := e.program.Eval(s)
 	if err != nil {
@@ -284,8 +287,8 @@ func (e *Expression) Holds(s *Subject) (bool, error) {
 	return bool(holds), nil
 }
 
-// Subject is one call that matchers and expressions look at. What is large is made when it is first needed, and kept. One
-// goroutine uses it.
+// Subject is one call that matchers and expressions look at. What is large is made when it is first
+// needed, and kept. One goroutine uses it.
 type Subject struct {
 	*Request
 	arguments, meta any // a decoded object, or an error

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Matcher says which calls something that decides nothing by itself is about, such as a hook: by the
-// keys that rules have. It is safe for concurrent use.
+// Matcher says which calls something that decides nothing by itself is about, such as a hook: by
+// the keys that rules have. It is safe for concurrent use.
 type Matcher struct{ rule compiledRule }
 
 // NewSubject returns the subject of r.

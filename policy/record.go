@@ -97,9 +97,10 @@ func (s *compiledPolicy) suggest(r *Request, v *decision) []any {
 	return list
 }
 
-// DirectoryOf returns the directory that a grant for a path covers: a directory itself, and the parent of anything
-// else. Where the parent is a root, right beneath one, the directory home or above home, it returns the path itself: an
-// answer about one file there must not cover everything. It looks at the file system.
+// DirectoryOf returns the directory that a grant for a path covers: a directory itself, and the
+// parent of anything else. Where the parent is a root, right beneath one, the directory home or
+// above home, it returns the path itself: an answer about one file there must not cover everything.
+// It looks at the file system.
 func DirectoryOf(home, resolved string) string {
 	if info, err := os.Lstat(resolved); err == nil && info.IsDir() {
 		return resolved

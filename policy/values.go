@@ -18,7 +18,8 @@ import (
 // happen.
 var errTwice = errors.New("an object holds one member twice")
 
-// decodeObject decodes the JSON object raw for conditions; nothing stands for {}. Texts are those of raw.
+// decodeObject decodes the JSON object raw for conditions; nothing stands for {}. Texts are those
+// of raw.
 func decodeObject(raw json.RawMessage) (map[string]any, error) {
 	if len(raw) == 0 {
 		return map[string]any{}, nil

@@ -269,8 +269,9 @@ func (l *Limits) writable(path string, root Root) bool {
 	return slices.ContainsFunc(slices.Concat(own, l.roots), func(dir string) bool { return Within(path, dir) })
 }
 
-// Under reports whether the spelling of p, normalised, is that of dir or of something in it. The beginning of p tells
-// its system: a path on another machine may be of another system than the hub's.
+// Under reports whether the spelling of p, normalised, is that of dir or of something in it. The
+// beginning of p tells its system: a path on another machine may be of another system than the
+// hub's.
 func Under(p, dir string) bool {
 	if dir == "" || !strings.HasPrefix(p, dir) {
 		return false

@@ -60,7 +60,7 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 			return p.decidePermission(ctx, inv) // what is decided about is another call by now
 		}
 		asked := d // which stays, and so d, that most calls have, need not
-		return p.approver.ask(ctx, inv, &approvalRequest{gate: g, request: r, decision: &asked,
+		return p.approver.ask(ctx, inv, &approvalRequest{approver: p.approver, gate: g, request: r, decision: &asked,
 			id: inv.record.NextDecision()})
 	}
 	inv.decided(&d)

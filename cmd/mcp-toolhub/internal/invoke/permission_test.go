@@ -367,7 +367,7 @@ func TestNobodyAsksWhatIsAnswered(t *testing.T) {
 			}
 			callers.Go(func() {
 				<-start
-				if leave := places.enter(t.Context(), ticket, false, func() {}); leave != nil {
+				if leave := places.enter(t.Context(), ticket, false, nil); leave != nil {
 					asked.Add(1)
 					if err := queue.Answer(ticket.ID(), approval.Answer{Choice: policy.AllowOnce}); err != nil {
 						t.Errorf("asked after the answer: %v", err)
