@@ -14,8 +14,8 @@ import (
 
 // Runner runs programs.
 type Runner interface {
-	// Run runs a program and returns when nothing of it is left, which is soon after ctx is done. An
-	// error means that it did not run, or was ended by somebody else than itself.
+	// Run runs a program and returns when nothing of it is left, which is soon after ctx is done.
+	// An error means that it did not run, or was ended by somebody else than itself.
 	Run(ctx context.Context, c Command) (Ended, error)
 }
 

@@ -114,7 +114,7 @@ func (a *approver) ask(ctx context.Context, inv *invocation, q *approvalRequest)
 	q.decision.ExpiresAt = &expires
 	inv.decided(q.decision)
 	inv.status = tool.StatusAwaitingApproval
-	inv.record.Ask(string(q.ticket.ID()), q.ticket.Parent(), inv.now())
+	inv.record.Ask(string(q.ticket.ID()), q.ticket.Parent(), time.Now())
 	inv.describe()
 	a.opts.note(ctx, inv, "a wait for approval is not in the journal")
 	reached := q.ticket.IsSettled() // while nobody waited
@@ -137,11 +137,11 @@ func (a *approver) ask(ctx context.Context, inv *invocation, q *approvalRequest)
 // before. Questions about the calls of a batch come together within a moment, so nothing is looked
 // up for them.
 func (a *approver) offer(ctx context.Context, inv *invocation, q *approvalRequest) {
-	if m := inv.call.Member; a.opts.Offer == nil || m != nil && m.Asks != nil ||
+	if m := inv.call.Member; m != nil && m.Asks != nil ||
 		!slices.Contains(gate.Choices(q.decision), policy.AllowAlways) {
 		return
 	}
-	if offer := a.opts.Offer(ctx, &q.request); offer != nil {
+	if offer := a.opts.People.Offer(ctx, &q.request); offer != nil {
 		q.decision.SuggestedUpdates = append(slices.Clip(q.decision.SuggestedUpdates), *offer)
 	}
 }
@@ -169,15 +169,15 @@ func (a *approver) reach(ctx context.Context, inv *invocation, q *approvalReques
 			}
 			since = time.Now() // the next request has come
 		case channel == gate.ChannelClient:
-			waits, stop := inv.patience(ctx, since)
+			waits, stop := inv.call.patience(ctx, since)
 			q.unasked, err = a.askClient(waits, inv, q)
 			q.yields = stop()
 			if q.unasked == "" || err != nil {
 				return true, err
 			}
-		case a.opts.QueueOpen != nil && a.opts.QueueOpen():
+		case a.opts.People.QueueOpen():
 			a.announce(ctx, q)
-			waits, stop := inv.patience(ctx, since)
+			waits, stop := inv.call.patience(ctx, since)
 			a.waitInQueue(waits, inv, q)
 			q.yields = stop()
 			return true, nil
@@ -188,12 +188,10 @@ func (a *approver) reach(ctx context.Context, inv *invocation, q *approvalReques
 
 // announce tells people elsewhere of a question in the queue.
 func (a *approver) announce(ctx context.Context, q *approvalRequest) {
-	hook := q.gate.Webhook()
-	if hook == "" || a.opts.Announce == nil {
-		return
-	}
-	if v, first := q.ticket.Announce(); first {
-		a.opts.Announce(ctx, hook, v)
+	if hook := q.gate.Webhook(); hook != "" {
+		if v, first := q.ticket.Announce(); first {
+			a.opts.People.Announce(ctx, hook, v)
+		}
 	}
 }
 
@@ -245,8 +243,8 @@ func (q *approvalRequest) CheckArguments(arguments []byte) error {
 // binding returns what an approval of the invocation is bound to at this moment.
 func (a *approver) binding(g *gate.Gate, inv *invocation, r *policy.Request) approval.Binding {
 	t := inv.listed.Tool
-	if a.opts.Present != nil && !t.Method {
-		t = cmp.Or(a.opts.Present(t.Name), &tool.Tool{Name: t.Name})
+	if !t.Method {
+		t = cmp.Or(a.opts.Settings.Present(t), &tool.Tool{Name: t.Name})
 	}
 	targets, _ := json.Marshal(r.Targets) // nothing in it but strings, which always encode
 	arguments := append(append([]byte{}, r.Input...), '\n')
@@ -285,7 +283,7 @@ func (a *approver) askClient(ctx context.Context, inv *invocation, q *approvalRe
 		if problem, invalid, denial = a.elicit(ctx, asking, inv, q); !invalid {
 			return problem, denial
 		}
-		inv.record.AnswerInvalid(problem, inv.now())
+		inv.record.AnswerInvalid(problem, time.Now())
 		a.opts.note(ctx, inv, "an answer that cannot be read is not in the journal")
 		if n == maxForms {
 			return fmt.Sprintf("%s, %d times", problem, n), nil
@@ -415,7 +413,7 @@ func (a *approver) waitInQueue(ctx context.Context, inv *invocation, q *approval
 
 // answerWith returns the command that allows a waiting call, and its alternatives.
 func (a *approver) answerWith(q *approvalRequest) string {
-	return a.opts.CommandLine("approvals approve "+string(q.ticket.ID())) + " (or show, or deny)"
+	return a.opts.People.CommandLine("approvals approve "+string(q.ticket.ID())) + " (or show, or deny)"
 }
 
 // reportWaiting tells the client that the call waits, for the nth time. The numbers are small, so that those of the tool
@@ -423,7 +421,7 @@ func (a *approver) answerWith(q *approvalRequest) string {
 func (a *approver) reportWaiting(ctx context.Context, inv *invocation, q *approvalRequest, n int) {
 	message := "waiting_for_permission: " + a.answerWith(q)
 	if n == 1 {
-		inv.record.Progress(message, nil, inv.now())
+		inv.record.Progress(message, nil, time.Now())
 		a.opts.note(ctx, inv, "a wait for approval is not in the journal")
 	}
 	if inv.call.Progress != nil {
@@ -448,7 +446,7 @@ func (a *approver) settle(ctx context.Context, inv *invocation, q *approvalReque
 		}
 		return a.deny(inv, q, "timeout", why)
 	}
-	g := a.opts.Gate()
+	g := a.opts.Settings.Gate()
 	r, err := requestOf(ctx, g, inv, inv.inputs.permission) // paths may lead elsewhere by now
 	if err != nil {
 		return err
@@ -556,10 +554,10 @@ var errYield = errors.New("the client hears no progress, and would give up soon"
 
 // patience returns the context of a wait for a person. Where the client hears no progress, it ends
 // yieldAfter since its request began to wait. stop gives it up, and reports whether it was that.
-func (inv *invocation) patience(ctx context.Context, since time.Time) (waits context.Context, stop func() bool) {
-	hears := inv.call.Progress != nil
-	if inv.call.Hears != nil {
-		hears = inv.call.Hears()
+func (c *Call) patience(ctx context.Context, since time.Time) (waits context.Context, stop func() bool) {
+	hears := c.Progress != nil
+	if c.Hears != nil {
+		hears = c.Hears()
 	}
 	if hears {
 		return ctx, func() bool { return false }
@@ -580,5 +578,5 @@ func (a *approver) yield(inv *invocation, q *approvalRequest) error {
 	return &tool.Failure{Class: tool.ClassTimeout, Code: "waits_for_approval",
 		Message: fmt.Sprintf("waits for approval %s; call again with the same arguments: that call waits on, and takes "+
 			"the answer that a person gives meanwhile, until %s. A person answers in the client, or in a terminal: %s",
-			id, q.ticket.Expires().UTC().Format("15:04:05 UTC"), a.opts.CommandLine("approvals show "+id))}
+			id, q.ticket.Expires().UTC().Format("15:04:05 UTC"), a.opts.People.CommandLine("approvals show "+id))}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -38,10 +39,7 @@ type hookContext struct{ hook, text string }
 // preHooks runs the hooks of pre_tool_use. What they change is checked as the caller's arguments
 // were, and permission looks at it afterwards.
 func (p *Pipeline) preHooks(ctx context.Context, inv *invocation) error {
-	if p.opts.Hooks == nil {
-		return nil
-	}
-	set := p.opts.Hooks()
+	set := p.opts.Settings.Hooks()
 	if set == nil {
 		return nil
 	}
@@ -95,7 +93,7 @@ func (m *hookMoment) Started(ctx context.Context, name string) {
 	case hook.PostToolUse, hook.PostToolUseFailure:
 		m.inv.moveOnce(tool.StatusPostHooksRunning)
 	}
-	m.started = m.inv.record.HookStarted(name, string(m.event), m.event.Before(), m.inv.now())
+	m.started = m.inv.record.HookStarted(name, string(m.event), m.event.Before(), time.Now())
 	// what it does has a record, too, however the hub ends
 	m.pipeline.opts.note(ctx, m.inv, "the run of a hook is not in the journal")
 }
@@ -107,7 +105,7 @@ func (m *hookMoment) Ended(ctx context.Context, r *hook.Report) error {
 	}
 	modified := r.Output.Result != nil || len(r.Output.Context) > 0
 	m.inv.record.HookEnded(&persist.HookStep{Hook: r.Hook, Event: string(m.event), Before: m.event.Before(),
-		Started: m.started, Modified: modified, HookRun: m.inv.hookRun(r)}, m.inv.now())
+		Started: m.started, Modified: modified, HookRun: m.inv.hookRun(r)}, time.Now())
 	return m.pipeline.applyHook(ctx, m.inv, r)
 }
 
@@ -119,7 +117,7 @@ func (inv *invocation) moveOnce(s tool.Status) {
 
 func (m *hookMoment) Input(ctx context.Context) (in hook.Input, err error) {
 	inv, e := m.inv, m.event
-	r, err := requestOf(ctx, m.pipeline.opts.Gate(), inv, inv.inputs.permission)
+	r, err := requestOf(ctx, m.pipeline.opts.Settings.Gate(), inv, inv.inputs.permission)
 	if err != nil {
 		return in, err
 	}
@@ -151,7 +149,7 @@ func (p *Pipeline) applyHook(ctx context.Context, inv *invocation, r *hook.Repor
 	}
 	for _, progress := range o.Progress {
 		h.reports++
-		inv.record.Progress(progress.Message, progress.Percent, inv.now())
+		inv.record.Progress(progress.Message, progress.Percent, time.Now())
 		if inv.call.Progress != nil && r.Event.Before() { // smaller than all that comes later: progress must increase
 			inv.call.Progress(tool.Progress{
 				Params: fmt.Appendf(nil, `{"progress":%.7f,"message":%s}`, float64(h.reports)/1e7,

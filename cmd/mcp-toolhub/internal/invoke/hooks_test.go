@@ -44,7 +44,7 @@ func TestAHookThatWaitsHasNotRun(t *testing.T) {
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
-		b.opts.Hooks = func() *hook.Set { return set }
+		b.around.hooks = set
 		var calls sync.WaitGroup
 		call := func(ctx context.Context, id, arguments string) {
 			c := b.callOf("mcp.s.t", arguments)

@@ -84,7 +84,7 @@ type observation struct {
 // noteLap notes for o, which may be nil, that a phase of the invocation has ended.
 func noteLap(o Observer, inv *invocation, phase int) {
 	if o != nil && inv.call.Request == nil {
-		inv.laps = append(inv.laps, NewLap(phase, inv.now().Sub(inv.record.Created)))
+		inv.laps = append(inv.laps, NewLap(phase, time.Now().Sub(inv.record.Created)))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
@@ -22,7 +23,7 @@ func (v *validator) checkOutput(inv *invocation) {
 		return
 	}
 	inv.record.Event(tool.EventInvocationValidationFailed,
-		map[string]any{"checked": "output", "problems": invalid.Problems, "mode": string(tool.ValidateWarn)}, inv.now())
+		map[string]any{"checked": "output", "problems": invalid.Problems, "mode": string(tool.ValidateWarn)}, time.Now())
 	if _, warned := v.warned.LoadOrStore(t.Name, true); !warned {
 		v.logger.Warn("results of a tool do not fit its output schema: clients that check them may refuse them", "tool",
 			t.Name,

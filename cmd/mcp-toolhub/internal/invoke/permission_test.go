@@ -25,7 +25,7 @@ func (b *bench) guarded(t testing.TB, rules ...policy.Rule) *atomic.Pointer[gate
 	t.Helper()
 	var now atomic.Pointer[gate.Gate]
 	now.Store(gateOf(t, rules...))
-	b.opts.Gate, b.opts.Approvals = now.Load, approval.New(approval.Options{})
+	b.around.gate, b.opts.Approvals = now.Load, approval.New(approval.Options{})
 	return &now
 }
 
@@ -50,7 +50,7 @@ func TestStopWhileWaiting(t *testing.T) {
 		return tool.Reply{}, nil
 	})
 	b.guarded(t)
-	b.opts.QueueOpen = func() bool { return true }
+	b.around.open = true
 	changes := b.opts.Approvals.Watch(t.Context())
 	go func() {
 		<-changes
@@ -243,7 +243,7 @@ func TestWaitingInTheQueue(t *testing.T) {
 	})
 	b.guarded(t)
 	b.opts.Approvals = approval.New(approval.Options{Timeout: 100 * time.Millisecond})
-	b.opts.QueueOpen = func() bool { return true }
+	b.around.open = true
 	var told []string
 	c := b.callInRounds(t.Context(), `{"name":"x"}`)
 	c.Progress = func(p tool.Progress) { told = append(told, string(p.Params)) }
@@ -266,7 +266,7 @@ func TestArgumentsChangedByThePerson(t *testing.T) {
 		return tool.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 	})
 	b.guarded(t)
-	b.opts.QueueOpen = func() bool { return true }
+	b.around.open = true
 	changes := b.opts.Approvals.Watch(t.Context())
 	go func() {
 		e := <-changes
@@ -390,7 +390,7 @@ func TestQuestionsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "", ok(`{"content":[]}`))
 	b.guarded(t)
-	b.opts.QueueOpen = func() bool { return true }
+	b.around.open = true
 	var calls sync.WaitGroup
 	changes := map[string]func(*Call){
 		"none": func(*Call) {}, "again": func(*Call) {}, "actor": func(c *Call) { c.Actor.Name = "bob" },

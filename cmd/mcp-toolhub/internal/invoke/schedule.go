@@ -3,6 +3,7 @@ package invoke
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -40,7 +41,7 @@ func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 // queue says what the call claims, and has it recorded.
 func (p *Pipeline) queue(inv *invocation) error {
 	if !inv.resumed {
-		if err := p.rates.take(p.opts.Gate().Rates(), inv); err != nil {
+		if err := p.rates.take(p.opts.Settings.Gate().Rates(), inv, time.Now()); err != nil {
 			return err
 		}
 	}
@@ -60,7 +61,7 @@ func (p *Pipeline) queue(inv *invocation) error {
 	}
 	how.Locks = locksOf(claimed)
 	inv.status = tool.StatusQueued
-	inv.record.Queue(how, inv.now())
+	inv.record.Queue(how, time.Now())
 	inv.place = place{server: t.Server, session: inv.call.Session.Key, by: by, claim: claimed}
 	return nil
 }
@@ -103,7 +104,7 @@ func locksOf(c claim) (locks []persist.Lock) {
 func (p *Pipeline) reportQueued(ctx context.Context, inv *invocation, n int) {
 	message := fmt.Sprintf("queued: waits for its turn at server %q", inv.listed.Tool.Server)
 	if n == 1 {
-		inv.record.Progress(message, nil, inv.now())
+		inv.record.Progress(message, nil, time.Now())
 		p.opts.note(ctx, inv, "a wait in the queue is not in the journal")
 	}
 	if inv.call.Progress != nil {

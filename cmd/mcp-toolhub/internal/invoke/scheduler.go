@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -9,6 +10,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
+// limiter says which limits a server has.
+type limiter interface{ Limits(server string) Limits }
+
 // Limits bound the calls of one server. Zero means the default.
 type Limits struct {
 	MaxParallel int // calls executing at the same time; default 100
@@ -16,13 +20,6 @@ type Limits struct {
 	// each client session has a connection of its own: MaxParallel holds for each, and they share
 	// no lock
 	PerSession bool
-}
-
-func (l Limits) withDefaults() Limits {
-	if l.MaxParallel <= 0 {
-		l.MaxParallel = 100
-	}
-	return l
 }
 
 // ServerLoad is a copy of what the scheduler knows of one server.
@@ -40,7 +37,7 @@ const maxQueued = 1000
 // The callers of one connection take turns: one with a thousand calls does not keep another waiting
 // for all of them. Calls that conflict (see claim) run in the order in which they came.
 type scheduler struct {
-	limits    func(server string) Limits
+	limits    limiter
 	maxQueued int
 
 	mu     sync.Mutex
@@ -97,7 +94,7 @@ func (p *place) vacate() {
 	l := q.lanes[p.session]
 	l.stopRelocking(p)
 	l.remove(p)
-	l.admit(p.scheduler.limits(p.server).withDefaults().MaxParallel)
+	l.admit(p.scheduler.limits.Limits(p.server).parallel())
 	q.tidy(p.session, l)
 }
 
@@ -112,7 +109,7 @@ func (p *place) unlock() {
 	l := q.lanes[p.session]
 	l.stopRelocking(p)
 	p.unlocked = true
-	l.admit(p.scheduler.limits(p.server).withDefaults().MaxParallel)
+	l.admit(p.scheduler.limits.Limits(p.server).parallel())
 }
 
 // relock takes the locks again. It returns nil, or a channel that is closed when the call has them.
@@ -131,10 +128,10 @@ func (p *place) relock() <-chan struct{} {
 	return wait
 }
 
-func newScheduler(limits func(string) Limits) *scheduler {
-	if limits == nil {
-		limits = func(string) Limits { return Limits{} }
-	}
+// parallel is MaxParallel, or its default.
+func (l Limits) parallel() int { return cmp.Or(max(l.MaxParallel, 0), 100) }
+
+func newScheduler(limits limiter) *scheduler {
 	return &scheduler{limits: limits, maxQueued: maxQueued, queues: make(map[string]*serverQueue)}
 }
 
@@ -158,7 +155,7 @@ const (
 // given back with leave, and none is held where there is an error.
 func (s *scheduler) enter(p *place) (waits bool, err error) {
 	q := s.queue(p.server)
-	limits := s.limits(p.server).withDefaults()
+	limits := s.limits.Limits(p.server)
 	p.scheduler, p.queue = s, q
 	if !limits.PerSession {
 		p.session = ""
@@ -171,7 +168,7 @@ func (s *scheduler) enter(p *place) (waits bool, err error) {
 	}
 	q.came++
 	p.came = q.came
-	if l.count < limits.MaxParallel && l.isFree(p) {
+	if l.count < limits.parallel() && l.isFree(p) {
 		l.add(p)
 		l.start(p)
 		q.mu.Unlock()
