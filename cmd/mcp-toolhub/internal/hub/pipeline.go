@@ -36,7 +36,8 @@ func (h *Hub) newPipeline(s *config.Settings, key []byte) (err error) {
 	return err
 }
 
-// pipelineHub is what the pipeline asks of the hub at each call: invoke.Settings, invoke.People and invoke.Sources.
+// pipelineHub is what the pipeline asks of the hub at each call: invoke.Settings, invoke.People and
+// invoke.Sources.
 type pipelineHub struct {
 	*Hub
 	stateDir string

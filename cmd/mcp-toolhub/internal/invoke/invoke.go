@@ -170,7 +170,8 @@ type People interface {
 	// before; nil for none.
 	Offer(ctx context.Context, r *policy.Request) *policy.SuggestedGrant
 
-	// CommandLine is a command of this program as a person has to type it to reach this hub: words are its arguments.
+	// CommandLine is a command of this program as a person has to type it to reach this hub: words
+	// are its arguments.
 	CommandLine(words string) string
 }
 
