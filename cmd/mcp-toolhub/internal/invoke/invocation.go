@@ -143,7 +143,7 @@ func (inv *invocation) fail(err error) {
 	if inv.failure != nil {
 		return
 	}
-	inv.failedIn = uint8(inv.next)
+	inv.failedIn = inv.next
 	inv.call.Arrival.Leave()
 	var f *tool.Failure
 	var rpc *tool.RPCError

@@ -304,7 +304,7 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		if err := p.runPhase(ctx, ph, inv); err != nil {
 			inv.fail(err)
 		}
-		noteLap(p.opts.Observer, inv, inv.next)
+		p.noteLap(inv, ph.name)
 		if inv.reply.NeedsInput && !inv.failed() {
 			return p.suspend(ctx, inv)
 		}
@@ -313,7 +313,7 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		inv.mapFailure()
 		inv.moveTo(inv.final)
 	}
-	observe(ctx, p.opts.Observer, inv)
+	p.observe(ctx, inv)
 	if inv.hidden { // the records have the truth, and whoever asked must not see it in a batch either
 		inv.outcome.Status, inv.outcome.Class, inv.outcome.Error = tool.StatusFailed, tool.ClassUnknownTool, nil
 	}
@@ -361,7 +361,7 @@ func (p *Pipeline) suspend(ctx context.Context, inv *invocation) Outcome {
 // were checked first. The tool must still be there under c.Name, and allowed.
 func (w *Suspended) Resume(ctx context.Context, c *Call) Outcome {
 	w.inv.call = c
-	noteLap(w.pipeline.opts.Observer, w.inv, len(w.pipeline.phases))
+	w.pipeline.noteLap(w.inv, string(tool.StatusNeedsInput))
 	w.inv.record.Name(c.Surface)
 	w.inv.record.Resumed(clientSide(c), c.Surface.ID, time.Now())
 	return w.pipeline.run(ctx, w.inv)
@@ -369,7 +369,7 @@ func (w *Suspended) Resume(ctx context.Context, c *Call) Outcome {
 
 // End ends the invocation. err is a *tool.Failure, or a *tool.RPCError that the client gets.
 func (w *Suspended) End(ctx context.Context, err error) Outcome {
-	noteLap(w.pipeline.opts.Observer, w.inv, len(w.pipeline.phases))
+	w.pipeline.noteLap(w.inv, string(tool.StatusNeedsInput))
 	w.inv.fail(err)
 	return w.pipeline.run(ctx, w.inv)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,7 +71,6 @@ type place struct {
 	claim     claim
 	came      int64         // its number in the order of arrival
 	admitted  chan struct{} // closed when the call may run; nil where it never waited
-	prev, nxt *place        // among those that run
 
 	unlocked bool          // the call waits for input and holds no lock
 	relocks  chan struct{} // closed when it has its locks again; nil where it does not wait for them
@@ -93,7 +93,7 @@ func (p *place) vacate() {
 	q := p.queue
 	l := q.lanes[p.session]
 	l.stopRelocking(p)
-	l.remove(p)
+	l.running = slices.DeleteFunc(l.running, func(r *place) bool { return r == p })
 	l.admit(p.scheduler.limits.Limits(p.server).parallel())
 	q.tidy(p.session, l)
 }
@@ -168,9 +168,8 @@ func (s *scheduler) enter(p *place) (waits bool, err error) {
 	}
 	q.came++
 	p.came = q.came
-	if l.count < limits.parallel() && l.isFree(p) {
-		l.add(p)
-		l.start(p)
+	if len(l.running) < limits.parallel() && l.isFree(p) {
+		l.running = append(l.running, p)
 		q.mu.Unlock()
 		return false, nil
 	}
@@ -183,7 +182,6 @@ func (s *scheduler) enter(p *place) (waits bool, err error) {
 			Message: fmt.Sprintf("%d calls to server %q are waiting already: try again in a moment, or raise "+
 				"its max_parallel", s.maxQueued, server)}
 	}
-	l.add(p)
 	l.join(p)
 	q.mu.Unlock()
 	return true, nil
@@ -236,7 +234,7 @@ func (s *scheduler) giveUp(p *place) error {
 
 // tidy forgets the lane of a session that has no calls. q.mu is held.
 func (q *serverQueue) tidy(session string, l *lane) {
-	if session != "" && l.first == nil && len(l.turn) == 0 {
+	if session != "" && len(l.running) == 0 && len(l.turn) == 0 {
 		delete(q.lanes, session)
 	}
 }
@@ -248,7 +246,7 @@ func (s *scheduler) load(server string) ServerLoad {
 	defer q.mu.Unlock()
 	l := q.load
 	for _, one := range q.lanes {
-		l.Running += one.count
+		l.Running += len(one.running)
 		for _, c := range one.turn {
 			l.Queued += len(c.waiting)
 		}
