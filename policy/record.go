@@ -98,17 +98,20 @@ func (s *compiledPolicy) suggest(r *Request, v *decision) []any {
 }
 
 // DirectoryOf returns the directory that a grant for a path covers: a directory itself, and the
-// parent of anything else. Where the parent is a root, right beneath one, the directory home or
-// above home, it returns the path itself: an answer about one file there must not cover everything.
-// It looks at the file system.
+// parent of anything else where that is an area. It looks at the file system.
 func DirectoryOf(home, resolved string) string {
 	if info, err := os.Lstat(resolved); err == nil && info.IsDir() {
 		return resolved
 	}
-	dir := filepath.Dir(resolved)
-	if dir == resolved || filepath.Dir(filepath.Dir(dir)) == filepath.Dir(dir) ||
-		home != "" && target.Under(filepath.Clean(home), dir) {
-		return resolved
+	if dir := filepath.Dir(resolved); dir != resolved && IsArea(home, dir) {
+		return dir
 	}
-	return dir
+	return resolved
+}
+
+// IsArea reports whether an answer about something in dir may cover all of it: dir is no root, not
+// right beneath one, and not the directory home or above that.
+func IsArea(home, dir string) bool {
+	parent := filepath.Dir(dir)
+	return filepath.Dir(parent) != parent && (home == "" || !target.Under(filepath.Clean(home), dir))
 }

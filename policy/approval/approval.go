@@ -175,6 +175,7 @@ type question struct {
 	order   uint64
 	timer   *time.Timer
 	done    chan struct{} // closed when it is settled
+	turn    chan struct{} // see Ticket.Turn
 	edited  []byte
 	check   Checker             // nil once it is settled
 	told    bool                // people elsewhere
@@ -226,7 +227,8 @@ func (a *Approvals) Ask(q Question) (*Ticket, error) {
 		timeout = min(timeout, q.Timeout)
 	}
 	a.serial++
-	asked := &question{view: viewOf(q), order: a.serial, done: make(chan struct{}), check: q.Check}
+	asked := &question{view: viewOf(q), order: a.serial, done: make(chan struct{}), turn: make(chan struct{}, 1),
+		check: q.Check}
 	asked.view.Asked = time.Now().UTC()
 	asked.view.Expires = asked.view.Asked.Add(timeout)
 	asked.timer = time.AfterFunc(timeout, func() { a.expire(asked) })
@@ -479,6 +481,9 @@ func (t *Ticket) Announce() (v View, first bool) {
 	t.question.told = true
 	return t.question.copy(), first
 }
+
+// Turn has room for one call, which puts the question to its client.
+func (t *Ticket) Turn() chan struct{} { return t.question.turn }
 
 // Done is closed when the question is settled.
 func (t *Ticket) Done() <-chan struct{} { return t.question.done }

@@ -139,18 +139,11 @@ func (c *cover) above(dir string) string {
 			}
 		}
 		next := parentOf(at)
-		if calls > Least || next == at || !c.isArea(next) {
+		if calls > Least || next == at || !policy.IsArea(c.home, next) {
 			return at
 		}
 		at = next
 	}
-}
-
-// isArea reports whether dir may be named though nobody was asked about it itself: it is not the
-// root or right beneath it, and not the user's directory or above that.
-func (c *cover) isArea(dir string) bool {
-	parent := path.Dir(dir)
-	return parent != dir && path.Dir(parent) != parent && !target.Under(c.home, dir)
 }
 
 // parentOf is the directory of p; p itself for a path of another system.

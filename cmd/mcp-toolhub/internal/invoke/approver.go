@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -24,7 +23,7 @@ import (
 type approver struct {
 	opts      *Options
 	arguments *validator
-	asking    askers
+	patience  time.Duration // how long a call with retries waits for another one's client, which may never come back
 }
 
 // approvalRequest is a decision that asks, while a person is asked.
@@ -39,58 +38,34 @@ type approvalRequest struct {
 	yields   bool   // the client's request can wait no longer
 }
 
-// askers keeps equal questions from going to the client more than once at a time.
-type askers struct {
-	mu       sync.Mutex
-	open     map[approval.ID]chan struct{} // closed when whoever asks is done
-	patience time.Duration                 // how long a call with retries waits for another one's client; default 15 s
-}
-
-// enter returns when the caller may ask the client. leave lets the next one ask; it is nil where
-// the question is settled or ctx is done. A call with retries does not wait for ever: a client that
-// was given the question may never come back. The member's siblings hear that the call waits.
-func (a *askers) enter(ctx context.Context, t *approval.Ticket, retries bool, m *Member) (leave func()) {
-	var enough <-chan time.Time
-	if retries {
-		timer := time.NewTimer(cmp.Or(a.patience, 15*time.Second))
-		defer timer.Stop()
-		enough = timer.C
-	}
-	for {
-		a.mu.Lock()
-		select {
-		case <-t.Done(): // whoever asked before has brought the answer, and that before giving up the place
-			a.mu.Unlock()
-			return nil
-		default:
-		}
-		other := a.open[t.ID()]
-		if other == nil {
-			mine := make(chan struct{})
-			if a.open == nil {
-				a.open = make(map[approval.ID]chan struct{})
-			}
-			a.open[t.ID()] = mine
-			a.mu.Unlock()
-			return func() {
-				a.mu.Lock()
-				delete(a.open, t.ID())
-				a.mu.Unlock()
-				close(mine)
-			}
-		}
-		a.mu.Unlock()
+// enter returns when the caller may ask the client: of equal questions, one at a time goes to
+// clients. leave lets the next one ask; it is nil where the question is settled or ctx is done. The
+// member's siblings hear that the call waits.
+func (a *approver) enter(ctx context.Context, t *approval.Ticket, retries bool, m *Member) (leave func()) {
+	leave = func() { <-t.Turn() }
+	select {
+	case t.Turn() <- struct{}{}:
+	default:
 		m.decided()
+		var enough <-chan time.Time
+		if retries {
+			enough = time.After(a.patience)
+		}
 		select {
-		case <-other:
+		case t.Turn() <- struct{}{}:
 		case <-enough:
-			return func() {}
+			leave = func() {}
 		case <-t.Done():
 			return nil
 		case <-ctx.Done():
 			return nil
 		}
 	}
+	if t.IsSettled() { // whoever asked before has brought the answer, and that before giving up the place
+		leave()
+		return nil
+	}
+	return leave
 }
 
 // ask puts the question to a person, waits for the answer and makes it the decision that counts.
@@ -260,7 +235,7 @@ func (a *approver) askClient(ctx context.Context, inv *invocation, q *approvalRe
 		return "the client cannot be asked", nil
 	}
 	retries := inv.call.suspends() // a retry makes another call of inv
-	leave := a.asking.enter(ctx, q.ticket, retries, inv.call.Member)
+	leave := a.enter(ctx, q.ticket, retries, inv.call.Member)
 	if leave == nil {
 		return "", nil
 	}

@@ -238,7 +238,7 @@ func New(o Options) (*Pipeline, error) {
 	p := &Pipeline{opts: o, validator: &validator{schemas: o.Schemas, logger: o.Logger},
 		scheduler: newScheduler(o.Settings), phases: phases(),
 		sayRefused: rate.Sometimes{Interval: time.Minute}}
-	p.approver = &approver{opts: &p.opts, arguments: p.validator}
+	p.approver = &approver{opts: &p.opts, arguments: p.validator, patience: 15 * time.Second}
 	return p, nil
 }
 

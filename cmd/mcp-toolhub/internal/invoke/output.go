@@ -1,7 +1,6 @@
 package invoke
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -50,9 +49,6 @@ func (v *validator) invalidOutput(inv *invocation) *schema.Invalid {
 	return &schema.Invalid{Problems: []schema.Problem{{Message: fmt.Sprintf("cannot be checked: %v", err)}}}
 }
 
-// mostEmpty bounds the bytes of a content that is looked at for whether it says nothing.
-const mostEmpty = 256
-
 // outputOf says whether a success has brought nothing.
 func outputOf(result rawjson.Object) tool.Output {
 	says := tool.OutputMissing
@@ -78,17 +74,12 @@ func outputOf(result rawjson.Object) tool.Output {
 
 // isSilent reports whether a content has no block, or texts without a character.
 func isSilent(content []byte) bool {
-	mayBe := bytes.IndexByte(content, '{') < 0 || bytes.Contains(content, []byte(`""`)) // what follows allocates
-	return mayBe && len(content) <= mostEmpty && isArray(content) && areEmptyTexts(content)
-}
-
-func areEmptyTexts(content []byte) bool {
-	empty := true
+	silent := isArray(content)
 	_ = rawjson.Elements(content, func(block []byte) bool {
-		kind, _ := rawjson.GetString(block, "type")
-		text, isText := rawjson.GetString(block, "text")
-		empty = kind == "text" && isText && text == ""
-		return empty
+		kind, _ := rawjson.Get(block, "type")
+		text, _ := rawjson.Get(block, "text")
+		silent = silent && string(kind) == `"text"` && string(text) == `""`
+		return silent
 	})
-	return empty
+	return silent
 }

@@ -125,7 +125,7 @@ func TestEqualCallsInRoundsWaitForTheirClients(t *testing.T) {
 	for back, want := range map[string]tool.Status{"": tool.StatusCanceled, "allow_once": tool.StatusSucceeded, "deny_once": tool.StatusDenied} {
 		b := newBench(t, "", ok(`{"content":[]}`))
 		b.guarded(t)
-		b.approver.asking.patience = time.Millisecond
+		b.approver.patience = time.Millisecond
 		var asked atomic.Int32
 		first, comes := make(chan struct{}), make(chan struct{})
 		left, leave := context.WithCancel(t.Context())
@@ -176,7 +176,7 @@ func TestEqualCallsInRoundsAreAskedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "", ok(`{"content":[]}`))
 	b.guarded(t)
-	b.approver.asking.patience = time.Hour
+	b.approver.patience = time.Hour
 	changes := b.opts.Approvals.Watch(t.Context())
 	both := make(chan struct{})
 	var asked atomic.Int32
@@ -355,7 +355,7 @@ func TestTwinsOfParams(t *testing.T) {
 func TestNobodyAsksWhatIsAnswered(t *testing.T) {
 	t.Parallel()
 	for range 100 {
-		var places askers
+		var places approver
 		queue := approval.New(approval.Options{})
 		var callers sync.WaitGroup
 		var asked atomic.Int32

@@ -48,7 +48,10 @@ func (p *Pipeline) queue(inv *invocation) error {
 	t, actor := inv.listed.Tool, &inv.call.Actor
 	how := &persist.Scheduling{Concurrency: facts.ConcurrencySafe, Because: "hub_tool"}
 	if t.Hub == nil { // a tool of the hub that calls others waits for those, and each of them has its own turn
-		how.Concurrency, how.Because = p.concurrency(inv)
+		c := &inv.facts.Concurrency
+		if how.Concurrency, how.Because = c.Value, string(c.Origin); c.Origin == facts.Configured {
+			how.Because = "policy.tools"
+		}
 	}
 	claimed := claimOf(how.Concurrency, inv.permitted.targets)
 	by := caller{actor.Door, actor.Name, actor.Session}
@@ -64,15 +67,6 @@ func (p *Pipeline) queue(inv *invocation) error {
 	inv.record.Queue(how, time.Now())
 	inv.place = place{server: t.Server, session: inv.call.Session.Key, by: by, claim: claimed}
 	return nil
-}
-
-// concurrency says how the call may run beside others, and which rule says so.
-func (p *Pipeline) concurrency(inv *invocation) (mode, because string) {
-	c := inv.facts.Concurrency
-	if because = string(c.Origin); c.Origin == facts.Configured {
-		because = "policy.tools"
-	}
-	return c.Value, because
 }
 
 // maxLocks bounds the locks that a record names.
