@@ -52,10 +52,7 @@ type Settings struct {
 	Sets   []Set   // in any order; several of one source are taken together
 	Grants *Grants // nil: nobody's answers are remembered
 
-	// Directory returns the directory that a grant for a resolved path covers. It is called before
-	// a person is asked, and may look at the file system. Nil: grants cover the exact path and
-	// everything beneath it. See DirectoryOf.
-	Directory func(resolved string) string
+	Home string // the user's directory: a grant for a path in it does not cover all of it
 }
 
 // Engine makes permission decisions. Compile makes one; there is none without a policy. It is safe for concurrent use.
@@ -121,7 +118,7 @@ func compilePolicy(s Settings) (*compiledPolicy, error) {
 		}
 		merged[set.Source] = append(merged[set.Source], set.Rules...)
 	}
-	var env conditions
+	var env Compiler
 	next := &compiledPolicy{settings: s}
 	for _, source := range Sources() {
 		list, found := compileRules(source, merged[source], &env)

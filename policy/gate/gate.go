@@ -112,7 +112,7 @@ type toolEntry struct {
 // New returns the gate of c, or every problem of it.
 func New(c Config, o Options) (*Gate, error) {
 	g := &Gate{config: c, options: o, roots: make(map[string]target.Root), own: ownTools(o.HubTools)}
-	settings := policy.Settings{Mode: c.Mode, Sets: c.Sets, Grants: o.Grants, Directory: policy.DirectoryOf(o.Home)}
+	settings := policy.Settings{Mode: c.Mode, Sets: c.Sets, Grants: o.Grants, Home: o.Home}
 	var err error
 	if g.engine, err = policy.Compile(settings); err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)

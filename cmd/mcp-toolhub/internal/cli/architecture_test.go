@@ -153,6 +153,7 @@ var mayImport = map[string]map[string]string{
 		"policy":        "answers are its choices",
 	},
 	"policy/gate": {
+		"internal/hidden":  "characters that nobody sees stand as code points",
 		"internal/tool":    "what is known of calls",
 		"internal/secret":  "people see no secrets",
 		"internal/rawjson": "masks raw arguments",

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
@@ -78,7 +79,7 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 
 // found notes which tool the call is of.
 func (p *Pipeline) found(inv *invocation, t *tool.Tool) {
-	inv.record.Tool, inv.facts = t.Name, p.opts.Gate().Facts(t)
+	inv.record.Tool, inv.facts = t.Name, p.opts.Settings.Gate().Facts(t)
 	inv.record.Name(inv.facts)
 }
 
@@ -89,7 +90,7 @@ func (p *Pipeline) concealed(inv *invocation) error {
 	if !hidden {
 		return nil
 	}
-	g := p.opts.Gate()
+	g := p.opts.Settings.Gate()
 	inv.hidden = true
 	p.found(inv, t)
 	inv.record.Name(g.Engine().InForce())
@@ -124,10 +125,9 @@ func (p *Pipeline) admit(inv *invocation) error {
 	if p.opts.Admit == nil || !c.Surface.IsDeferred(inv.listed.Tool.Name) {
 		return nil
 	}
-	records, err := p.opts.Admit(tool.DeferredCall{Invocation: inv.id, Surface: c.Surface, Listed: inv.listed,
-		Actor:        c.Actor,
-		SelectionRef: c.SelectionRef, Loaded: c.Loaded})
-	inv.record.Add(inv.now(), records...)
+	records, err := p.opts.Admit.Admit(tool.DeferredCall{Invocation: inv.id, Surface: c.Surface, Listed: inv.listed,
+		Actor: c.Actor, SelectionRef: c.SelectionRef, Loaded: c.Loaded})
+	inv.record.Add(time.Now(), records...)
 	return err
 }
 
@@ -168,7 +168,7 @@ func holdsAt(value []byte, steps []string) (found bool) {
 		return true
 	}
 	if rawjson.IsObject(value) {
-		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[0])
+		name := rawjson.PointerName(steps[0])
 		_ = rawjson.Members(value, func(m rawjson.Member) bool {
 			found = strings.EqualFold(m.Name(), name) && holdsAt(m.Value, steps[1:])
 			return !found
@@ -218,7 +218,7 @@ func (v *validator) check(inv *invocation, args json.RawMessage) error {
 	}
 	inv.invalid = true
 	inv.record.Event(tool.EventInvocationValidationFailed, map[string]any{"problems": invalid.Problems,
-		"mode": string(t.Validate)}, inv.now())
+		"mode": string(t.Validate)}, time.Now())
 	if t.Validate == tool.ValidateWarn {
 		return nil
 	}
@@ -284,7 +284,7 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	inv.moveTo(tool.StatusRunning)
 	inv.describe()
 	if err := p.opts.Journal.Announce(ctx, &inv.record); err != nil {
-		inv.record.NotStarted(inv.now())
+		inv.record.NotStarted(time.Now())
 		if ctx.Err() != nil {
 			return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began",
 				Cause: err}
@@ -294,11 +294,11 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 				"again when that is mended"}
 	}
 	if inv.started.IsZero() {
-		inv.started = inv.now()
+		inv.started = time.Now()
 	}
 	reply, err := p.callExecutor(ctx, ex, inv)
 	if reply.Mapping != (tool.ExternalMapping{}) {
-		inv.record.Answered(reply.Mapping, inv.now())
+		inv.record.Answered(reply.Mapping, time.Now())
 	}
 	if err != nil {
 		inv.reply.Artifacts, inv.reply.Mapping = reply.Artifacts, reply.Mapping
@@ -333,7 +333,7 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 	if err == nil || p.opts.SignIn == nil || tool.NeedsSignIn(err) == nil {
 		return reply, err
 	}
-	if err := p.opts.SignIn(ctx, x.signIn(e, tool.NeedsSignIn(err))); err != nil {
+	if err := p.opts.SignIn.SignIn(ctx, x.signIn(e, tool.NeedsSignIn(err))); err != nil {
 		return reply, err
 	}
 	return ex.Execute(inv.patient(ctx), e)

@@ -60,7 +60,7 @@ func TestARefusalAtOnceIsNobodys(t *testing.T) {
 func (c refusalCase) test(t *testing.T, rounds bool) {
 	b := newBench(t, "", ok(`{"content":[]}`))
 	b.guarded(t)
-	b.opts.QueueOpen = func() bool { return c.queue != "" }
+	b.around.open = c.queue != ""
 	call := b.callInRounds(t.Context(), `{"name":"x"}`)
 	call.InputByRetry, call.Progress = rounds, func(tool.Progress) {}
 	call.Ask = func(_ context.Context, q []tool.Question) ([]tool.Answer, error) {

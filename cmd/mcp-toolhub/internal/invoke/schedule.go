@@ -3,6 +3,7 @@ package invoke
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -40,14 +41,17 @@ func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 // queue says what the call claims, and has it recorded.
 func (p *Pipeline) queue(inv *invocation) error {
 	if !inv.resumed {
-		if err := p.rates.take(p.opts.Gate().Rates(), inv); err != nil {
+		if err := p.rates.take(p.opts.Settings.Gate().Rates(), inv, time.Now()); err != nil {
 			return err
 		}
 	}
 	t, actor := inv.listed.Tool, &inv.call.Actor
 	how := &persist.Scheduling{Concurrency: facts.ConcurrencySafe, Because: "hub_tool"}
 	if t.Hub == nil { // a tool of the hub that calls others waits for those, and each of them has its own turn
-		how.Concurrency, how.Because = p.concurrency(inv)
+		c := &inv.facts.Concurrency
+		if how.Concurrency, how.Because = c.Value, string(c.Origin); c.Origin == facts.Configured {
+			how.Because = "policy.tools"
+		}
 	}
 	claimed := claimOf(how.Concurrency, inv.permitted.targets)
 	by := caller{actor.Door, actor.Name, actor.Session}
@@ -60,18 +64,9 @@ func (p *Pipeline) queue(inv *invocation) error {
 	}
 	how.Locks = locksOf(claimed)
 	inv.status = tool.StatusQueued
-	inv.record.Queue(how, inv.now())
+	inv.record.Queue(how, time.Now())
 	inv.place = place{server: t.Server, session: inv.call.Session.Key, by: by, claim: claimed}
 	return nil
-}
-
-// concurrency says how the call may run beside others, and which rule says so.
-func (p *Pipeline) concurrency(inv *invocation) (mode, because string) {
-	c := inv.facts.Concurrency
-	if because = string(c.Origin); c.Origin == facts.Configured {
-		because = "policy.tools"
-	}
-	return c.Value, because
 }
 
 // maxLocks bounds the locks that a record names.
@@ -103,7 +98,7 @@ func locksOf(c claim) (locks []persist.Lock) {
 func (p *Pipeline) reportQueued(ctx context.Context, inv *invocation, n int) {
 	message := fmt.Sprintf("queued: waits for its turn at server %q", inv.listed.Tool.Server)
 	if n == 1 {
-		inv.record.Progress(message, nil, inv.now())
+		inv.record.Progress(message, nil, time.Now())
 		p.opts.note(ctx, inv, "a wait in the queue is not in the journal")
 	}
 	if inv.call.Progress != nil {
