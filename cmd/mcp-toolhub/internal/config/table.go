@@ -228,17 +228,10 @@ func hubKeys(h *hub) []shape.Field {
 				shape.Text{Expand: true, Check: listenAddress}, &h.telemetry.Metrics)),
 		shape.Section("telemetry", "What is sent to a collector of OpenTelemetry where the variables OTEL_* name one.",
 			shape.Key("content",
-<<<<<<< HEAD
-				"Whether spans have arguments and results of calls, with marks in the place of secrets: "+
-					"gen_ai.tool.call.arguments "+
-					"and gen_ai.tool.call.result (default false).", shape.Boolean{}, &h.telemetry.Content)),
+				"Whether spans have arguments and results of calls, with secrets masked (default false).",
+				shape.Boolean{}, &h.telemetry.Content)),
 		shape.SectionSince("limits",
-			"How much a server may send, where its entry does not say otherwise, and how much a client may send.",
-=======
-				"Whether spans have arguments and results of calls, with secrets masked (default false).", shape.Boolean{}, &h.telemetry.Content)),
-		shape.SectionWith("limits",
 			"How much servers, unless their entries say otherwise, and clients may send.",
->>>>>>> f-docs
 			goneLimits(), hubLimitsKeys(h)...),
 		shape.SectionSince("http", "The Streamable HTTP door.", goneHTTP(), httpKeys(&h.http)...),
 		shape.Key("sign_in_key",
