@@ -200,7 +200,7 @@ func (p splitting) split() *split {
 	costs, says := make([]int, len(p.full.Listed)), make([]annotated, len(p.full.Listed))
 	parallel.Do(len(costs), func(i int) {
 		declaration := p.full.Listed[i].Declaration
-		costs[i], says[i] = estimate(declaration), annotations(declaration)
+		costs[i], says[i] = Tokens(declaration), annotations(declaration)
 	})
 	for _, cost := range costs {
 		p.tokens += cost
@@ -234,7 +234,7 @@ func (p splitting) split() *split {
 	for _, t := range p.hubTools {
 		if l := own[string(t.Name)]; l != nil && !isDirect(p.full.Profile) && t.Listed(splits, p.full.Results.Cuts()) {
 			listed, reasons[t.Name] = slices.Insert(listed, count, *l), reasonMeta
-			p.loaded += estimate(l.Declaration)
+			p.loaded += Tokens(l.Declaration)
 			count++
 		}
 	}

@@ -39,7 +39,7 @@ func (p *part) search(ctx context.Context, q Query, near []string) Answer {
 	best := p.best(docs, q, max(candidates, q.limit()))
 	p.rerank(a, best)
 	best = p.fuse(best, near, q)
-	return p.answer(best, docs, q)
+	return p.answer(best, q)
 }
 
 // candidates is the number of tools that are looked at closely.
@@ -275,38 +275,10 @@ func (p *part) nameCover(a *asked, at uint32) float64 {
 }
 
 // answer writes the answer.
-func (p *part) answer(best []found, t *tally, q Query) Answer {
+func (p *part) answer(best []found, q Query) Answer {
 	var a Answer
-	best = best[:min(len(best), q.limit())]
-	for _, f := range best {
+	for _, f := range best[:min(len(best), q.limit())] {
 		a.Hits = append(a.Hits, Hit{ID: p.x.docs[f.at].src.ID, Score: f.score, Fields: f.fields.names()})
 	}
-	a.Neighbours = p.neighbours(best, t)
 	return a
-}
-
-// neighbours returns other tools of the first two servers among the hits, best first, then in order of ID.
-func (p *part) neighbours(hits []found, t *tally) []string {
-	x := p.x
-	var slots, taken []uint32
-	for _, f := range hits {
-		taken = append(taken, f.at)
-		if slot := x.owners[f.at]; len(slots) < 2 && !slices.Contains(slots, slot) {
-			slots = append(slots, slot)
-		}
-	}
-	var others []found
-	for _, slot := range slots {
-		for _, at := range x.slots[slot].docs {
-			if p.has(at) && !slices.Contains(taken, at) {
-				others = append(others, found{at: at, score: float64(t.score[at])})
-			}
-		}
-	}
-	slices.SortFunc(others, x.byScore)
-	var out []string
-	for _, f := range others[:min(len(others), maxNeighbours)] {
-		out = append(out, x.docs[f.at].src.ID)
-	}
-	return out
 }

@@ -123,7 +123,7 @@ func TestScopeAndServersBoundWhatIsFound(t *testing.T) {
 		if len(a.Hits) == 0 {
 			t.Error("nothing is found at all")
 		}
-		for _, id := range append(ids(a), a.Neighbours...) {
+		for _, id := range ids(a) {
 			if !shown(id) {
 				t.Errorf("%s is hidden and found", id)
 			}
@@ -134,9 +134,6 @@ func TestScopeAndServersBoundWhatIsFound(t *testing.T) {
 		t.Errorf("of teams alone: %q", got)
 	}
 	a = x.Search(context.Background(), search.Query{Text: "reaction", Limit: 1})
-	if want := []string{"mcp.slack.list_channels", "mcp.slack.post_message"}; !sameSet(a.Neighbours, want) {
-		t.Errorf("neighbours %q, want %q", a.Neighbours, want)
-	}
 	if got := a.Hits[0].Fields; !slices.Contains(got, "name") || got[0] != "name" {
 		t.Errorf("fields %q: the name matched", got)
 	}
@@ -167,7 +164,7 @@ func TestNothingIsFound(t *testing.T) {
 		"nothing allowed": x.Search(context.Background(), search.Query{Text: "post", Scope: search.NewScope(func(string) bool { return false })}),
 		"canceled":        x.Search(canceled, search.Query{Text: "post"}),
 	} {
-		if len(a.Hits)+len(a.Neighbours) > 0 {
+		if len(a.Hits) > 0 {
 			t.Errorf("%s: %+v", what, a)
 		}
 	}
@@ -213,7 +210,7 @@ func TestConcurrentPutsAndSearches(t *testing.T) {
 					text := asked[(i+w)%len(asked)]
 					a := x.Search(context.Background(), search.Query{Text: text})
 					seen := make(map[string]bool)
-					for _, id := range append(ids(a), a.Neighbours...) {
+					for _, id := range ids(a) {
 						if seen[id] {
 							t.Errorf("%s comes twice for %q", id, text)
 						}

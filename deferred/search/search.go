@@ -64,16 +64,14 @@ type Hit struct {
 
 // Answer holds the tools that were found, best first; equal scores are in order of ID.
 type Answer struct {
-	Hits       []Hit
-	Neighbours []string // IDs of other tools of the first two servers in Hits, those that match best first, at most 20
-	Notes      []string // what the asker should know of how it was found, for instance that something was left out
+	Hits  []Hit
+	Notes []string // what the asker should know of how it was found, for instance that something was left out
 }
 
 // Limits of one query.
 const (
-	defaultLimit  = 5
-	maxLimit      = 100
-	maxNeighbours = 20
+	defaultLimit = 5
+	maxLimit     = 100
 )
 
 func (q *Query) limit() int {

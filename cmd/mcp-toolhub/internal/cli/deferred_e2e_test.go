@@ -262,7 +262,7 @@ func TestTwoThousandTools(t *testing.T) {
 			t.Errorf("%d tools are listed: %d and %d bytes", len(tools), len(tools["tool_search"]), len(tools["tool_call"]))
 		}
 		found := foundBy(t, w.result("tool_search", `{"query":"make widget 7 42","limit":3}`, ""))
-		if found.Total != 2000 || len(found.Matches) != 3 || found.Matches[0].ID != "mcp.plant7.make_widget_7_42" {
+		if found.Total != 2000 || len(found.Matches) != 3 || found.Matches[0].Name != "mcp.plant7.make_widget_7_42" {
 			t.Errorf("found: %+v", found)
 		}
 		if got := w.callWith("mcp.plant7.echo", `{"x":1}`, w.load("mcp.plant7.echo").Matches[0].Ref); !strings.Contains(got, `"x":1`) {
@@ -344,11 +344,11 @@ func TestEmbeddings(t *testing.T) {
 	ann := v.modernPerson(t, "/mcp", annToken)
 	eventually(t, "zebra means raw", func() bool {
 		found := foundBy(t, ann.result("tool_search", `{"query":"zebra","limit":1}`, ""))
-		return len(found.Matches) == 1 && found.Matches[0].ID == "mcp.far.raw"
+		return len(found.Matches) == 1 && found.Matches[0].Name == "mcp.far.raw"
 	})
 	failing.Store(true)
 	result := ann.result("tool_search", `{"query":"changes of another kind","limit":1}`, "")
-	if found := foundBy(t, result); len(found.Matches) != 1 || found.Matches[0].ID != "mcp.far.change" || !strings.Contains(result, `"notes":[`) {
+	if found := foundBy(t, result); len(found.Matches) != 1 || found.Matches[0].Name != "mcp.far.change" || !strings.Contains(result, `"notes":[`) {
 		t.Errorf("while the endpoint fails: %s", result)
 	}
 	if strings.Contains(v.log()+result, bobToken) {
