@@ -111,7 +111,10 @@ func (f *found) result() (json.RawMessage, error) {
 // text writes the answer for a model that sees only texts.
 func (f *found) text(a searchResult) string {
 	var b strings.Builder
-	if len(a.Matches) == 0 {
+	if len(a.Matches) == 0 && len(a.More) > 0 {
+		fmt.Fprintf(&b, "Nothing fits among %d deferred tools. The nearest are (select:NAME gets one): %s.", a.TotalDeferred,
+			strings.Join(a.More, ", "))
+	} else if len(a.Matches) == 0 {
 		fmt.Fprintf(&b, "No tool was found among %d deferred ones.", a.TotalDeferred)
 	} else {
 		fmt.Fprintf(&b, "Call one with %s: its name, its arguments, its selection_ref.\n", callName)
@@ -123,7 +126,7 @@ func (f *found) text(a searchResult) string {
 			fmt.Fprintf(&b, "\n%s%s\n%s\nselection_ref: %s\n", m.Name, m.Signature, m.Summary, m.Ref)
 		}
 	}
-	if len(a.More) > 0 {
+	if len(a.Matches) > 0 && len(a.More) > 0 {
 		fmt.Fprintf(&b, "\nMay fit, too (select:NAME gets one): %s\n", strings.Join(a.More, ", "))
 	}
 	for _, m := range a.Missing {

@@ -59,6 +59,7 @@ type found struct {
 
 	hits    []hit
 	more    []string // names shown of tools that come after the hits
+	weak    bool     // none of them fits
 	missing []missing
 	pending []string
 	down    []unavailable
@@ -123,7 +124,10 @@ func (f *found) find(ctx context.Context, x *search.Index) {
 			f.add(l, h.Score, h.Fields)
 		}
 	}
-	f.notes = a.Notes
+	f.weak = a.Weak
+	if f.notes = a.Notes; f.weak && f.people {
+		f.notes = append(f.notes, "Nothing fits: these are the nearest.")
+	}
 }
 
 // shown returns the name that the caller sees of a tool; "" if the tool has gone meanwhile.
@@ -149,6 +153,7 @@ func (f *found) named(a *search.Answer) {
 			break
 		}
 	}
+	a.Weak = false
 	a.Hits = append([]search.Hit{h}, a.Hits...)
 	a.Hits = a.Hits[:min(len(a.Hits), f.query.limit)]
 }
@@ -211,6 +216,7 @@ func (f *found) add(l *tool.Listed, score float64, why []string) {
 // Bounds of an answer to a model, which pays for it in every request that follows.
 const (
 	callable = 10 // tools found by words or a pattern that can be called at once
+	maxWeak  = 5  // names where nothing fits
 
 	// maxAnswer is the room for what was found, in estimated tokens: with all else, an answer has 4,000 at most. Only one
 	// declaration that was asked for by its name may be longer.
@@ -221,6 +227,10 @@ const (
 // best its declaration, too, and so do those that were asked for by name. The others are names.
 func (f *found) fit() {
 	left, named := maxAnswer, f.query.kind == querySelect
+	if f.weak && !f.people {
+		f.hits = f.hits[:min(len(f.hits), maxWeak)]
+		f.rest(0, left)
+	}
 	for i := range f.hits {
 		h := &f.hits[i]
 		m := signed(f.loader.reserved.shownName(h.listed), h.listed)

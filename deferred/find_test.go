@@ -135,6 +135,18 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// TestNothingFits: a question about something else is answered in short, and a program can tell.
+func TestNothingFits(t *testing.T) {
+	t.Parallel()
+	l := newLoader(t, always(), Options{}, shop())
+	s := l.Surface(surfaceOf("p", shop(), nil), tool.Client{})
+	r, text := ask(t, l, s, `{"query":"Book a table at the customers' favourite restaurant tonight"}`, nil, nil)
+	if len(r.Matches) != 0 || !slices.Equal(r.More, []string{"mcp.shop.search_orders"}) || r.Next.Action != "rephrase" ||
+		!strings.HasPrefix(text, "Nothing fits among 5 deferred tools. The nearest are (select:NAME gets one): mcp.shop.search_orders.\nNext: ") {
+		t.Errorf("%s\n%s", jsonOf(r), text)
+	}
+}
+
 // TestLongDeclarations: an answer costs no more than promised whatever the tools are, and each declaration can be got by name.
 func TestLongDeclarations(t *testing.T) {
 	t.Parallel()

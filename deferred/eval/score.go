@@ -25,7 +25,8 @@ type Figures struct {
 	Callable float64 `json:"callable"` // recall@10: a model can call these at once
 	NDCG5    float64 `json:"ndcg@5"`
 	MRR      float64 `json:"mrr"`
-	InView   float64 `json:"in_view"` // recall@25: a model sees their names
+	InView   float64 `json:"in_view"`      // recall@25: a model sees their names
+	Weak     float64 `json:"nothing_fits"` // share of queries of which the answer says so
 }
 
 // Latency has quantiles of the duration of searches.
@@ -88,6 +89,9 @@ func (b Bench) Run(ctx context.Context, x *search.Index) (Report, error) {
 		a := x.Search(ctx, search.Query{Text: q.Text, Limit: depth})
 		took = append(took, time.Since(start))
 		f, miss := judge(q, a.Hits)
+		if a.Weak || len(a.Hits) == 0 {
+			f.Weak = 1
+		}
 		r.Overall.add(f)
 		kind := r.Kinds[q.Kind]
 		kind.add(f)
@@ -157,7 +161,7 @@ func judge(q Query, hits []search.Hit) (Figures, *Miss) {
 }
 
 func (f *Figures) all() []*float64 {
-	return []*float64{&f.Recall1, &f.Recall3, &f.Recall5, &f.Callable, &f.NDCG5, &f.MRR, &f.InView}
+	return []*float64{&f.Recall1, &f.Recall3, &f.Recall5, &f.Callable, &f.NDCG5, &f.MRR, &f.InView, &f.Weak}
 }
 
 func (f *Figures) add(o Figures) {

@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -38,9 +39,21 @@ func (p *part) search(ctx context.Context, q Query, near []string) Answer {
 	p.named(q.Text, docs)
 	best := p.best(docs, q, max(candidates, q.limit()))
 	p.rerank(a, best)
-	best = p.fuse(best, near, q)
-	return p.answer(best, q)
+	if len(near) > 0 {
+		return p.answer(p.fuse(best, near, q), q)
+	}
+	// The mean of two shares: of all that was asked for, and of one word that tells as much as a word can.
+	most := math.Sqrt(a.value * min(a.value, idf(1, p.live)))
+	for i := range best {
+		best[i].score /= max(most, 1e-9)
+	}
+	out := p.answer(best, q)
+	out.Weak = len(best) > 0 && best[0].score < fits
+	return out
 }
+
+// fits is the least score of a tool that fits. Few questions that have an answer are below it; docs/search.md has figures.
+const fits = 0.45
 
 // candidates is the number of tools that are looked at closely.
 const candidates = 100
@@ -215,9 +228,6 @@ const fused = 60
 // fuse makes one order of those by words and by meaning. A tool that is named stays first.
 func (p *part) fuse(best []found, near []string, q Query) []found {
 	x := p.x
-	if len(near) == 0 {
-		return best
-	}
 	only, place := x.slotsOf(q.Servers), make(map[uint32]int, len(best))
 	for i := range best {
 		f := &best[i]

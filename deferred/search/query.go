@@ -10,6 +10,7 @@ import (
 type concept struct {
 	words []variant
 	value float64 // what the best of its words can count
+	word  bool    // it is a word of the query, and no reading of several
 }
 
 // variant is one word for a concept.
@@ -29,6 +30,7 @@ const (
 // asked is a query as the index understands it.
 type asked struct {
 	concepts []concept // the most telling first
+	value    float64   // of all the words asked for, known or not
 	said     map[uint32]bool
 	wants    actions
 }
@@ -69,7 +71,7 @@ func (p *part) read(text string) *asked {
 		prev = stems[i]
 	}
 	r.phrasings(stems)
-	a.concepts = r.best()
+	a.concepts, a.value = r.best()
 	for _, c := range a.concepts {
 		for _, v := range c.words {
 			a.said[v.term] = true
@@ -118,17 +120,23 @@ func (p *part) split(all []word) []string {
 	return out
 }
 
-// best returns the concepts that the index knows, the most telling first, as many as there is room for.
-func (r *reader) best() []concept {
+// best returns the concepts that the index knows, the most telling first, as many as there is room
+// for, and the value of all words: one that nothing has would be the rarest.
+func (r *reader) best() (all []concept, value float64) {
 	for i := range r.concepts {
 		c := &r.concepts[i]
 		for _, v := range c.words {
 			c.value = max(c.value, v.weight*idf(max(1, len(r.p.docsOf(v.term))), r.p.live))
 		}
+		if c.word && len(c.words) == 0 {
+			value += idf(1, r.p.live)
+		} else if c.word {
+			value += c.value
+		}
 	}
 	known := slices.DeleteFunc(r.concepts, func(c concept) bool { return len(c.words) == 0 })
 	slices.SortStableFunc(known, func(a, b concept) int { return cmp.Compare(b.value, a.value) })
-	return known[:min(len(known), maxConcepts)]
+	return known[:min(len(known), maxConcepts)], value
 }
 
 // concept returns the place of the concept of key.
@@ -158,6 +166,7 @@ func (r *reader) word(w, s string) {
 	}
 	rank := &r.x.rank
 	c := r.concept(s)
+	r.concepts[c].word = !strings.ContainsAny(w, "0123456789") // with digits it is a value
 	known := r.say(c, s, 1)
 	for _, other := range r.x.lexicon.synonyms[s] {
 		known = r.say(c, other, rank.synonym) || known

@@ -170,6 +170,21 @@ func TestNothingIsFound(t *testing.T) {
 	}
 }
 
+// TestNothingFits: what no tool is for is said, whichever tools share a word with it, and what there is a tool for is not.
+func TestNothingFits(t *testing.T) {
+	t.Parallel()
+	x := office(search.Options{})
+	for text, weak := range map[string]bool{
+		"write a poem about autumn leaves and send flowers": true,
+		"which channels do Spanish ships pass between Suez, Panama and Corinth": true, "repository": false, "message": false, "post_message": false,
+		"post a message to Maria about the rollout": false, "delete the repository Frobnicator": false, "a": false,
+	} {
+		if a := x.Search(context.Background(), search.Query{Text: text}); a.Weak != weak {
+			t.Errorf("%q: weak %v, %+v", text, a.Weak, a.Hits)
+		}
+	}
+}
+
 // TestOrderOfPutsIsNothing: the same tools are found in the same order with the same scores, however they came.
 func TestOrderOfPutsIsNothing(t *testing.T) {
 	t.Parallel()

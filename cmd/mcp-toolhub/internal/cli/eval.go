@@ -25,7 +25,7 @@ to that part of the query; it may have "id" and "kind".
 
 Printed, per kind of query and overall: the share of groups among the first 1, 3 and 5
 tools, among the 10 that an answer lets a model call, and among the 25 that it names
-(in view); nDCG@5, MRR; what an answer and the full list are in tokens, estimated; and
+(in view); nDCG@5, MRR; the share of queries that nothing fits; what an answer and the full list are in tokens, estimated; and
 how long a search takes. --misses adds the queries with a group missing among the first 5.`
 
 // evalCmd runs the command "eval search".
@@ -96,10 +96,10 @@ func (c *evalCmd) readBench() (eval.Bench, error) {
 }
 
 func (c *evalCmd) printReport(r *eval.Report) error {
-	t := newTable("KIND", "QUERIES", "RECALL@1", "@3", "@5", "CALLABLE", "IN VIEW", "NDCG@5", "MRR")
+	t := newTable("KIND", "QUERIES", "RECALL@1", "@3", "@5", "CALLABLE", "IN VIEW", "NDCG@5", "MRR", "NOTHING FITS")
 	row := func(kind string, f eval.Figures) {
 		cells := []string{printable(kind), strconv.Itoa(f.Queries)}
-		for _, figure := range []float64{f.Recall1, f.Recall3, f.Recall5, f.Callable, f.InView, f.NDCG5, f.MRR} {
+		for _, figure := range []float64{f.Recall1, f.Recall3, f.Recall5, f.Callable, f.InView, f.NDCG5, f.MRR, f.Weak} {
 			cells = append(cells, fmt.Sprintf("%.3f", figure))
 		}
 		t.add(cells...)
