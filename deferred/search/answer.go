@@ -7,6 +7,8 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // tally holds the score of every document, or of every server, by slot.
@@ -72,7 +74,9 @@ func (p *part) score(a *asked, docs *tally) {
 		}
 		p.credit(c, i, p.live, docs, p.docsOf)
 		p.credit(c, i, p.servers, servers, p.serversOf)
-		p.creditNamed(c, servers)
+		if p.creditNamed(c, servers) {
+			a.servers |= 1 << i
+		}
 	}
 	prior := float32(x.rank.prior)
 	for at, slot := range x.owners {
@@ -105,8 +109,8 @@ func (p *part) credit(c *concept, bit, n int, t *tally, list func(term uint32) [
 }
 
 // creditNamed adds to the servers that a concept names, the more so the less other servers' tools
-// speak of it: "on GitHub" names a server, "time" hardly.
-func (p *part) creditNamed(c *concept, t *tally) {
+// speak of it: "on GitHub" names a server, "time" hardly. It reports whether there is such a server.
+func (p *part) creditNamed(c *concept, t *tally) (names bool) {
 	x := p.x
 	for _, v := range c.words {
 		if strings.Contains(x.entries[v.term].text, "=") {
@@ -129,10 +133,12 @@ func (p *part) creditNamed(c *concept, t *tally) {
 		}
 		d := idf(elsewhere, p.live) / idf(0, p.live)
 		w := float32(x.rank.named * v.weight * d * d * idf(len(slots), p.servers))
+		names = true
 		for _, slot := range slots {
 			t.score[slot] += w
 		}
 	}
+	return names
 }
 
 // nameBonus puts a tool that is named before all that are not.
@@ -141,7 +147,8 @@ const nameBonus = 1000
 // maxNamed bounds how many chunks of a text are looked up as names.
 const maxNamed = 64
 
-// named puts the tools first whose name the text is, or which it names among other words in the spelling of programs.
+// named puts the tools first whose name the text is, or which it names among other words in the
+// spelling of programs. A brand ("GitHub") and a word ("e-mail") are not the tool that is called so.
 func (p *part) named(text string, t *tally) {
 	x := p.x
 	if len(text) > maxQueryBytes {
@@ -153,8 +160,13 @@ func (p *part) named(text string, t *tally) {
 			break
 		}
 		chunk = strings.Trim(chunk, "\"'`()[]<>,;:!?.")
-		if strings.ContainsAny(chunk, "_-.") || len(camel(chunk)) > 1 {
-			at = append(at, x.names[fold(chunk)]...)
+		if first, _ := utf8.DecodeRuneInString(chunk); strings.ContainsAny(chunk, "_-.") ||
+			len(camel(chunk)) > 1 && !unicode.IsUpper(first) {
+			for _, n := range x.names[fold(chunk)] {
+				if len(x.docs[n].name) > 1 || fold(chunk) != fold(x.docs[n].src.Name) {
+					at = append(at, n)
+				}
+			}
 		}
 	}
 	slices.Sort(at)
@@ -213,6 +225,9 @@ func (p *part) rerank(a *asked, best []found) {
 				covered += a.concepts[bits.TrailingZeros64(m)].value
 			}
 			f.score *= 1 + x.rank.coverage*covered/total
+		}
+		if f.mask&^a.servers == 0 && bits.OnesCount64(a.servers) < len(a.concepts) {
+			f.score *= 1 - x.rank.bare // a server that is named must not hide what others have
 		}
 		f.score *= 1 + x.rank.nameCover*p.nameCover(a, f.at)
 		if does := x.docs[f.at].does; does != 0 && a.wants != 0 && does&a.wants == 0 {

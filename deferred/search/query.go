@@ -24,6 +24,8 @@ const (
 	maxQueryBytes = 4 << 10
 	maxConcepts   = 64      // one bit each of a mask
 	maxUnknown    = 4       // unknown words for which a resemblance is sought
+	maxNameWords  = 4       // of a query that may be a name
+	sureLetters   = 5       // of a word in a sentence that is misspelt rather than another word
 	maxPostings   = 250_000 // looked at in one search
 )
 
@@ -33,6 +35,7 @@ type asked struct {
 	value    float64   // of all the words asked for, known or not
 	said     map[uint32]bool
 	wants    actions
+	servers  uint64 // concepts that name a server, a bit each
 }
 
 // reader turns a text into concepts.
@@ -41,6 +44,7 @@ type reader struct {
 	x        *Index
 	concepts []concept
 	at       map[string]int // concepts by what they are
+	least    int            // letters of words for which a resemblance is sought
 	unknown  int
 }
 
@@ -52,6 +56,9 @@ func (p *part) read(text string) *asked {
 	}
 	all := p.split(words(withoutLiterals(text), true))
 	r := reader{p: p, x: x, at: make(map[string]int)}
+	if len(all) > maxNameWords {
+		r.least = sureLetters // "tent" may be meant
+	}
 	a := &asked{said: make(map[uint32]bool)}
 	stems := make([]string, len(all))
 	for i, w := range all {
@@ -164,12 +171,16 @@ func (r *reader) word(w, s string) {
 	if _, twice := r.at[s]; twice {
 		return
 	}
-	rank := &r.x.rank
+	rank, weight := &r.x.rank, 1.0
+	others := r.x.lexicon.synonyms[s]
+	if r.x.lexicon.actions[s] != 0 {
+		weight = rank.verb
+	}
 	c := r.concept(s)
 	r.concepts[c].word = !strings.ContainsAny(w, "0123456789") // with digits it is a value
-	known := r.say(c, s, 1)
-	for _, other := range r.x.lexicon.synonyms[s] {
-		known = r.say(c, other, rank.synonym) || known
+	known := r.say(c, s, weight)
+	for _, other := range others {
+		known = r.say(c, other, weight*rank.synonym) || known
 	}
 	if known {
 		r.once("="+w, rank.unstemmed)
@@ -178,7 +189,7 @@ func (r *reader) word(w, s string) {
 	if r.split(c, w) {
 		return
 	}
-	if r.unknown < maxUnknown {
+	if r.unknown < maxUnknown && len(w) >= r.least && len(others) == 0 {
 		r.unknown++
 		for _, a := range r.p.alike(w) {
 			r.say(c, stem(a.word), rank.misspelt*a.likeness)

@@ -170,12 +170,55 @@ func TestNothingIsFound(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotMeant: a brand in a sentence is no tool's name, a short word is no other word, numbers tell names apart, and
+// a server that is named does not hide what others have.
+func TestWhatIsNotMeant(t *testing.T) {
+	t.Parallel()
+	x := office(search.Options{})
+	x.Put(search.Server{Name: "graph"}, []search.Document{
+		{ID: "mcp.graph.GitHub", Name: "GitHub", Description: "Ingests a repository."},
+		{ID: "mcp.graph.email", Name: "email", Description: "Ingests a mailbox."},
+		{ID: "mcp.graph.run_tests", Name: "run_tests", Description: "Run the tests."},
+		{ID: "mcp.graph.form_8", Name: "form_8", Description: "Fill in the form."},
+		{ID: "mcp.graph.form_9", Name: "form_9", Description: "Fill in the form for Office 365."},
+	})
+	crowd := []search.Document{{ID: "mcp.acme.new_bill", Name: "new_bill", Description: "Create an invoice."}}
+	for i := range 12 {
+		id := fmt.Sprint("acme_", 'a'+rune(i))
+		crowd = append(crowd, search.Document{ID: "mcp.acme." + id, Name: id, Description: "Of Acme."})
+	}
+	x.Put(search.Server{Name: "acme", Description: "Acme does all."}, crowd)
+	x.Put(search.Server{Name: "books"}, []search.Document{{ID: "mcp.books.make_invoice", Name: "make_invoice", Description: "Make an invoice."}})
+	for text, want := range map[string]string{
+		"delete the repository on GitHub": "mcp.code.delete_repository",
+		"GitHub":                          "mcp.graph.GitHub",
+		"post an e-mail to the channel":   "mcp.teams.postMessage",
+		"use mcp.graph.email for that":    "mcp.graph.email",
+		"please fill in form 9":           "mcp.graph.form_9",
+		"form 9":                          "mcp.graph.form_9",
+		"Office 365":                      "mcp.graph.form_9",
+		"create an invoice with acme":     "mcp.acme.new_bill",
+		"tets":                            "mcp.graph.run_tests",
+	} {
+		if got := find(x, text); len(got) == 0 || got[0] != want {
+			t.Errorf("%q finds %q, want %s first", text, got, want)
+		}
+	}
+	if got := find(x, "is there room for my tent somewhere near Lisbon"); slices.Contains(got, "mcp.graph.run_tests") {
+		t.Errorf("a tent is a test: %q", got)
+	}
+	a := x.Search(context.Background(), search.Query{Text: "create an invoice with acme", Limit: 3})
+	if !slices.Contains(ids(a), "mcp.books.make_invoice") {
+		t.Errorf("acme hides another server: %+v", a.Hits)
+	}
+}
+
 // TestNothingFits: what no tool is for is said, whichever tools share a word with it, and what there is a tool for is not.
 func TestNothingFits(t *testing.T) {
 	t.Parallel()
 	x := office(search.Options{})
 	for text, weak := range map[string]bool{
-		"write a poem about autumn leaves and send flowers": true,
+		"write a poem about autumn leaves and send flowers":                     true,
 		"which channels do Spanish ships pass between Suez, Panama and Corinth": true, "repository": false, "message": false, "post_message": false,
 		"post a message to Maria about the rollout": false, "delete the repository Frobnicator": false, "a": false,
 	} {
