@@ -298,6 +298,6 @@ func (f *found) record(e *tool.Execution) {
 		e.Record(records...)
 	}
 	if e.Loaded != nil && len(loaded) > 0 {
-		e.Loaded.Load(loaded...)
+		e.Loaded.Load(e.Surface, loaded...)
 	}
 }
