@@ -200,7 +200,7 @@ func (p splitting) split() *split {
 	costs, says := make([]int, len(p.full.Listed)), make([]annotated, len(p.full.Listed))
 	parallel.Do(len(costs), func(i int) {
 		declaration := p.full.Listed[i].Declaration
-		costs[i], says[i] = estimate(declaration), annotations(declaration)
+		costs[i], says[i] = Tokens(declaration), annotations(declaration)
 	})
 	for _, cost := range costs {
 		p.tokens += cost
@@ -234,7 +234,7 @@ func (p splitting) split() *split {
 	for _, t := range p.hubTools {
 		if l := own[string(t.Name)]; l != nil && !isDirect(p.full.Profile) && t.Listed(splits, p.full.Results.Cuts()) {
 			listed, reasons[t.Name] = slices.Insert(listed, count, *l), reasonMeta
-			p.loaded += estimate(l.Declaration)
+			p.loaded += Tokens(l.Declaration)
 			count++
 		}
 	}
@@ -248,7 +248,7 @@ func (p splitting) split() *split {
 	s := &split{full: p.full, generation: p.generation, awaits: p.awaits}
 	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest,
 		Listed: listed, Deferred: deferred,
-		Own: own, OwnFirst: reserved, MaxTools: p.rule.cap})
+		Own: own, OwnFirst: reserved, MaxTools: p.rule.cap, ListsFound: p.settings.ListFound})
 	// what is held back depends on what the client takes
 	s.out.ForClient = p.full.ForClient || p.settings.Mode != ModeNever
 	s.record = p.record(s.out, why, reasons)

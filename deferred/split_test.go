@@ -32,7 +32,7 @@ func TestSplit(t *testing.T) {
 	declared := pins + " mcp.ui.pinned mcp.greedy.long9 mcp.greedy.long10" // of three with 450 tokens each, and of 10000 a tenth
 	cost := 0
 	for _, l := range surfaceOf("p", tools, nil).Listed {
-		cost += estimate(l.Declaration)
+		cost += Tokens(l.Declaration)
 	}
 	many := make([]*tool.Tool, 60)
 	for i := range many {

@@ -39,7 +39,7 @@ type decision struct {
 // judge decides about r. It looks at memory alone.
 func (s *compiledPolicy) judge(r *Request) decision {
 	sub := prepare(r)
-	v := decision{mode: s.settings.Mode.Of(r.Actor.Door)}
+	v := decision{mode: s.settings.Mode.Of(r.door())}
 	if s.forbid(sub, &v) {
 		return v
 	}
@@ -255,7 +255,7 @@ func (e *Engine) Hides(t *tool.Tool, f *facts.Facts, profile string, actor tool.
 func (e *Engine) Hidden(by string, r Request) tool.PermissionDecision {
 	s := e.current.Load()
 	v := decision{behavior: tool.Deny, source: sourceLifecycle, kind: "lifecycle", message: "the tool is out of use",
-		refs: []string{by}, mode: s.settings.Mode.Of(r.Actor.Door)}
+		refs: []string{by}, mode: s.settings.Mode.Of(r.door())}
 	if by == "mode/"+string(v.mode) {
 		v.source, v.kind, v.message = sourceMode, "mode", "the mode of the hub forbids writing"
 	}

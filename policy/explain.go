@@ -85,7 +85,7 @@ func (e *Engine) Explain(_ context.Context, r Request) Explanation {
 	}
 	s := e.current.Load()
 	x.Decision = s.decide(&r)
-	x.Mode, x.Policy = s.settings.Mode.Of(r.Actor.Door), s.version
+	x.Mode, x.Policy = s.settings.Mode.Of(r.door()), s.version
 	x.HiddenBy, _ = e.Hides(r.Tool, r.Facts, r.Profile, r.Actor)
 	deciding := ""
 	if refs := x.Decision.RuleRefs; len(refs) > 0 {

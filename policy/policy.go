@@ -41,9 +41,19 @@ type Request struct {
 	Meta       json.RawMessage  // the call's _meta
 	Actor      tool.Actor
 	Profile    string
+	Via        string    // the hub tool that the caller used to reach Tool; "" for none
 	CWD        string    // where the call would run
 	Env        []string  // names of the variables that its command would get
 	Now        time.Time // zero: the time of the decision
+}
+
+// door is the door whose mode holds. A client whose user always allows the hub tool that reaches all others asks about none
+// of them any more, so a call through it is as one over HTTP.
+func (r *Request) door() string {
+	if r.Via != "" {
+		return "http"
+	}
+	return r.Actor.Door
 }
 
 // Settings are the policy of an Engine. The zero value has no rules: defaults and mode decide alone.

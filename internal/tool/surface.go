@@ -48,6 +48,9 @@ type Surface struct {
 	// MaxTools bounds how many tools the client is known to take at once; 0 where that is not known.
 	MaxTools int
 
+	// ListsFound says that the list of a session grows by the deferred tools whose declarations it is given.
+	ListsFound bool
+
 	names    func() map[string]*Listed // made when first asked for: nobody resolves a name of most surfaces
 	withheld map[Name]*Tool            // the hub's own tools that the policy leaves out
 	full     *Surface                  // before the policy left tools out; nil where it leaves none out
@@ -196,7 +199,8 @@ type Split struct {
 	// Deferred are the others.
 	Listed, Deferred []Listed
 
-	MaxTools int // see Surface
+	MaxTools   int  // see Surface
+	ListsFound bool // see Surface
 
 	// Own are the hub's own tools, by name. With OwnFirst a name resolves to them even if another
 	// tool has it; otherwise only if no other tool has it.
@@ -208,7 +212,7 @@ type Split struct {
 func (s *Surface) With(split Split) *Surface {
 	out := *s
 	out.ID, out.Digest, out.Listed, out.Deferred = split.ID, split.Digest, split.Listed, split.Deferred
-	out.MaxTools = split.MaxTools
+	out.MaxTools, out.ListsFound = split.MaxTools, split.ListsFound
 	out.given, out.record = new(atomic.Bool), nil
 	out.own, out.ownFirst, out.deferred = split.Own, split.OwnFirst, make(map[Name]*Listed, len(split.Deferred))
 	for i := range split.Deferred {

@@ -41,6 +41,7 @@ type Call struct {
 	Tool    tool.Name
 	Actor   tool.Actor
 	Profile string
+	Via     string          // see policy.Request
 	Input   json.RawMessage // what was decided about; nil where Lost says why
 	Meta    json.RawMessage // as far as records keep it: what the caller said of itself
 
@@ -88,10 +89,18 @@ func Read(objects []json.RawMessage) (c Call, ok bool, err error) {
 	if inv.Client != nil {
 		c.Actor.Client = tool.Client{Name: inv.Client.Name, Version: inv.Client.Version}
 	}
+	for _, m := range inv.ExternalMappings {
+		if m.Role == "client" && m.ToolName == forwards && inv.ToolID != forwards {
+			c.Via = forwards
+		}
+	}
 	c.input(&inv)
 	c.Meta = metaOf(inv.Agent)
 	return c, ok && inv.ToolID != "" && inv.ToolID != tool.UnknownTool, nil
 }
+
+// forwards is the hub tool that calls others.
+const forwards = "tool_call"
 
 // take takes in the next decision about the call.
 func (c *Call) take(d *tool.PermissionDecision) {
@@ -183,7 +192,7 @@ func (c *Call) request(ctx context.Context, g *gate.Gate, tools Tools) (r policy
 		return r, "no server offers the tool any more"
 	}
 	r, err := g.Request(ctx, gate.Call{Invocation: c.ID, Tool: t, Input: c.Input, Meta: c.Meta, Actor: c.Actor,
-		Profile: c.Profile})
+		Profile: c.Profile, Via: c.Via})
 	if err != nil {
 		return r, "what it was aimed at cannot be found: " + err.Error()
 	}
