@@ -282,14 +282,23 @@ const metaInvocation = "toolhub/invocation"
 
 // resultFor returns the result as this client gets it: the executor's bytes, the toolhub/ member in
 // _meta, and the members that the client's protocol revision demands of every hop. Keys of the
-// upstream's hop are taken out of _meta.
+// upstream's hop are taken out of _meta. A client whose model would see the hub's own keys gets none.
 func (c *toolCalls) resultFor(p *peer, o invoke.Outcome) (pieces, error) {
 	result := o.Object
 	if result.Text() == nil {
 		return pieces{}, errors.New("no JSON object")
 	}
 	info := c.serverInfo
-	if !p.modern {
+	quiet := p.hidesMeta(result)
+	if quiet {
+		if less := tool.WithoutOwn(result.Text()); len(less) < len(result.Text()) {
+			if result, _ = rawjson.ReadObject(less); result.Text() == nil {
+				return pieces{}, errors.New("no JSON object without the hub's keys")
+			}
+		}
+		o.Object, o.InvocationID = result, ""
+	}
+	if !p.modern || quiet {
 		info = nil
 	}
 	meta, err := metaFor(info, &o)
@@ -310,7 +319,16 @@ func (c *toolCalls) resultFor(p *peer, o invoke.Outcome) (pieces, error) {
 	return pieces{parts: result.With(changes...)}, nil
 }
 
-// metaFor returns the _meta of a result as its client gets it. serverInfo is nil where it does not belong there.
+// hidesMeta reports whether a result goes to a client without the hub's own keys: its model sees
+// them, and it has not shown in its request that it knows such keys.
+func (p *peer) hidesMeta(result rawjson.Object) bool {
+	h := p.actor.Client.Habits()
+	isError, _ := result.Get("isError")
+	return (h.ShowsMeta || h.ShowsErrorMeta && string(isError) == "true") && !p.meta.knowsHub
+}
+
+// metaFor returns the _meta of a result as its client gets it; nil where it has none. serverInfo is
+// nil where it does not belong there, and o.InvocationID "" where the hub says nothing.
 func metaFor(serverInfo json.RawMessage, o *invoke.Outcome) (json.RawMessage, error) {
 	given := json.RawMessage("{}")
 	if meta, ok := o.Object.Get("_meta"); ok && rawjson.IsObject(meta) {
@@ -325,6 +343,12 @@ func metaFor(serverInfo json.RawMessage, o *invoke.Outcome) (json.RawMessage, er
 	})
 	if err != nil {
 		return nil, fmt.Errorf("clean _meta of result: %w", err)
+	}
+	if o.InvocationID == "" {
+		if !kept {
+			return nil, nil
+		}
+		return rest, nil
 	}
 	out := append(make([]byte, 0, len(rest)+len(o.InvocationID)+128+len(serverInfo)),
 		rest[:bytes.LastIndexByte(rest, '}')]...)

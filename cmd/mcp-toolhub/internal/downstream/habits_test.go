@@ -1,0 +1,69 @@
+package downstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// dialAs is a client of that name on stdio, of the revision, with _meta for its requests.
+func dialAs(t *testing.T, s *Server, name, version string) (call func(tool, meta string) string) {
+	w := dial(t, s)
+	if version < modernVersion {
+		w.send(strings.Replace(fmt.Sprintf(initialize, version), `"name":"c"`, fmt.Sprintf(`"name":%q`, name), 1))
+		w.next()
+		w.send(initialized)
+	}
+	return func(tool, meta string) string {
+		if version >= modernVersion {
+			meta = strings.Trim(strings.Replace(modernMeta, `"name":"c"`, fmt.Sprintf(`"name":%q`, name), 1)+","+meta, ",")
+		}
+		w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"_meta":{%s}}}`, tool, meta))
+		_, result, _ := strings.Cut(w.next(), `"result":`)
+		return strings.TrimSuffix(result, "}")
+	}
+}
+
+// TestMetaStaysOutOfModels: a client whose model sees the _meta of results gets none of the hub's
+// keys, unless it uses such keys itself. What the server has sent stays for all.
+func TestMetaStaysOutOfModels(t *testing.T) {
+	t.Parallel()
+	results := map[string]string{
+		"mcp.s.plain":  `{"content":[{"type":"text","text":"ok"}]}`,
+		"mcp.s.mixed":  `{"content":[{"type":"text","text":"ok","_meta":{"toolhub/hook":"h","a":1}}],"_meta":{"theirs":1.0}}`,
+		"mcp.s.failed": `{"content":[],"isError":true}`,
+	}
+	const kept = `{"content":[{"type":"text","text":"ok","_meta":{"a":1}}],"_meta":{"theirs":1.0}`
+	for name, test := range map[string]struct {
+		client, version, tool, meta string
+		want                        string
+	}{
+		"LangChain":       {"@langchain/mcp-adapters", "2025-11-25", "mcp.s.plain", "", results["mcp.s.plain"]},
+		"Cline":           {"@cline/core", "2024-11-05", "mcp.s.mixed", "", kept + "}"},
+		"Mastra":          {"toolhub", modernVersion, "mcp.s.plain", "", strings.TrimSuffix(results["mcp.s.plain"], "}") + `,"resultType":"complete"}`},
+		"Mastra, mixed":   {"toolhub", modernVersion, "mcp.s.mixed", "", kept + `,"resultType":"complete"}`},
+		"Gemini":          {"gemini-cli-mcp-client", "2025-06-18", "mcp.s.failed", "", results["mcp.s.failed"]},
+		"Qwen":            {"qwen-cli-mcp-client-toolhub", "2025-11-25", "mcp.s.failed", "", results["mcp.s.failed"]},
+		"Gemini, success": {"gemini-cli-mcp-client", "2025-06-18", "mcp.s.plain", "", "toolhub/invocation"},
+		"Claude Code":     {"claude-code", "2025-11-25", "mcp.s.plain", "", `"_meta":{"toolhub/invocation":{"invocation_id":"INV","status":"succeeded"}}`},
+		"unknown, fails":  {"c", "2025-11-25", "mcp.s.failed", "", `"error_class":"execution_failed"`},
+		"asks":            {"@langchain/mcp-adapters", "2025-11-25", "mcp.s.plain", `"toolhub/run":"r"`, `"toolhub/invocation"`},
+		"asks, no name":   {"cline", "2025-11-25", "mcp.s.plain", `"toolhub/invocation":true`, `"toolhub/invocation"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &far{execute: func(_ context.Context, e *tool.Execution) (tool.Reply, error) {
+				return tool.Reply{Result: json.RawMessage(results[string(e.Tool.Name)])}, nil
+			}}
+			f.offer("plain", "mixed", "failed")
+			got := dialAs(t, newServer(t, Config{Version: "v"}, f), test.client, test.version)(test.tool, test.meta)
+			if whole := strings.HasPrefix(test.want, "{"); whole && got != test.want || !strings.Contains(got, test.want) {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
