@@ -44,8 +44,7 @@ var knownClients = sync.OnceValue(func() []Habits {
 		{Program: "code - oss", MaxTools: 128},
 		{Program: "vscodium", MaxTools: 128},
 		{Program: "gemini-cli", ShowsErrorMeta: true}, // 0.61
-		{Program: "qwen-cli-mcp-client", ShowsErrorMeta: true},
-		{Program: "qwen-code", ShowsErrorMeta: true},
+		{Program: "qwen-cli-mcp-client", ShowsErrorMeta: true}, // 0.24
 		{Program: "cline", ShowsMeta: true}, // 3.0: the whole result goes to the model
 		{Program: "@cline/core", ShowsMeta: true},
 		{Program: "@langchain/mcp-adapters", ShowsMeta: true}, // 1.1: turns a text with _meta into JSON
