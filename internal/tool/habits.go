@@ -1,6 +1,10 @@
 package tool
 
-import "sync"
+import (
+	"fmt"
+	"strings"
+	"sync"
+)
 
 // Habits say how one client program treats what the hub sends it, as far as that is known. The zero value says nothing.
 // How it takes names is in package namespace.
@@ -25,17 +29,29 @@ type Habits struct {
 func (c Client) Habits() Habits {
 	for _, h := range knownClients() {
 		if c.Is(h.Program) {
+			h.Searches = h.Searches && (h.Program != Codex || codexSearches(c.Model))
 			return h
 		}
 	}
 	return Habits{}
 }
 
+// Codex is the program whose model decides whether it searches.
+const Codex = "codex"
+
+// codexSearches reports whether Codex lets the model search for tools: gpt-5.5 and later ones.
+func codexSearches(model string) bool {
+	_, version, _ := strings.Cut(model, "gpt-")
+	var major, minor int
+	_, _ = fmt.Sscanf(version, "%d.%d", &major, &minor)
+	return model == "" || major > 5 || major == 5 && minor >= 5
+}
+
 // knownClients returns the clients whose habits are known, as measured with the version that a row names.
 var knownClients = sync.OnceValue(func() []Habits {
 	return []Habits{
 		{Program: "claude-code", Searches: true}, // 2.1: names first, schemas by its own search
-		{Program: "codex", Searches: true},       // all models of 0.169 have supports_search_tool
+		{Program: Codex, Searches: true},         // 0.171, by model
 		// a hub that is a client of this one and defers itself, and the command line
 		{Program: "mcp-toolhub", TakesAll: true},
 		{Program: "cursor", MaxTools: 40},
@@ -44,7 +60,8 @@ var knownClients = sync.OnceValue(func() []Habits {
 		{Program: "code - oss", MaxTools: 128},
 		{Program: "vscodium", MaxTools: 128},
 		{Program: "gemini-cli", ShowsErrorMeta: true}, // 0.61
-		{Program: "qwen-cli-mcp-client", ShowsErrorMeta: true}, // 0.24
+		// 0.24: its own tool_search and tool_call
+		{Program: "qwen-cli-mcp-client", Searches: true, ShowsErrorMeta: true},
 		{Program: "cline", ShowsMeta: true}, // 3.0: the whole result goes to the model
 		{Program: "@cline/core", ShowsMeta: true},
 		{Program: "@langchain/mcp-adapters", ShowsMeta: true}, // 1.1: turns a text with _meta into JSON

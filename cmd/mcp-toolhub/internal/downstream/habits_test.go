@@ -10,7 +10,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// dialAs is a client of that name on stdio, of the revision, with _meta for its requests.
+// dialAs is a client of that name on stdio, of the revision, with _meta for its requests. A call of
+// no tool is a list.
 func dialAs(t *testing.T, s *Server, name, version string) (call func(tool, meta string) string) {
 	w := dial(t, s)
 	if version < modernVersion {
@@ -22,7 +23,11 @@ func dialAs(t *testing.T, s *Server, name, version string) (call func(tool, meta
 		if version >= modernVersion {
 			meta = strings.Trim(strings.Replace(modernMeta, `"name":"c"`, fmt.Sprintf(`"name":%q`, name), 1)+","+meta, ",")
 		}
-		w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"_meta":{%s}}}`, tool, meta))
+		method := methodToolsCall
+		if tool == "" {
+			method = methodToolsList
+		}
+		w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"name":%q,"_meta":{%s}}}`, method, tool, meta))
 		_, result, _ := strings.Cut(w.next(), `"result":`)
 		return strings.TrimSuffix(result, "}")
 	}
@@ -64,6 +69,39 @@ func TestMetaStaysOutOfModels(t *testing.T) {
 			if whole := strings.HasPrefix(test.want, "{"); whole && got != test.want || !strings.Contains(got, test.want) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
+		})
+	}
+}
+
+// TestModelOfCodex: the model that Codex names in a call counts from then on, also for a list of its next session.
+func TestModelOfCodex(t *testing.T) {
+	t.Parallel()
+	for name, meta := range map[string]string{
+		"object": `"x-codex-turn-metadata":{"turn_id":"t","model":"gpt-5.1"}`,
+		"text":   `"x-codex-turn-metadata":"{\"model\":\"gpt-5.1\"}"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &far{}
+			s := newServer(t, Config{Version: "v"}, f)
+			codex, other := dialAs(t, s, "codex-mcp-client", "2025-06-18"), dialAs(t, s, "claude-code", "2025-11-25")
+			saw := func(what, model string) {
+				t.Helper()
+				if f.model != model {
+					t.Errorf("%s: model %q, want %q", what, f.model, model)
+				}
+			}
+			codex("", "")
+			saw("first list", "")
+			codex("mcp.s.echo", meta)
+			saw("call", "gpt-5.1")
+			dialAs(t, s, "codex-mcp-client", "2025-06-18")("", "")
+			saw("list of the next session", "gpt-5.1")
+			codex("mcp.s.echo", `"x-codex-turn-metadata":{"model":"gpt-5.5"}`)
+			codex("", "")
+			saw("another model", "gpt-5.5")
+			other("mcp.s.echo", meta)
+			saw("another client", "")
 		})
 	}
 }
