@@ -21,6 +21,9 @@ type Habits struct {
 	// TakesAll: it gets the whole list, however long and in every mode. It needs all and shows it to no model.
 	TakesAll bool
 
+	// ShowsBoth says that its model sees the content and the structuredContent of a result.
+	ShowsBoth bool
+
 	// ShowsMeta says that its model sees the _meta of a result, ShowsErrorMeta that of a result with isError.
 	ShowsMeta, ShowsErrorMeta bool
 }
@@ -60,10 +63,12 @@ var knownClients = sync.OnceValue(func() []Habits {
 		{Program: "code - oss", MaxTools: 128},
 		{Program: "vscodium", MaxTools: 128},
 		{Program: "gemini-cli", ShowsErrorMeta: true}, // 0.61
-		// 0.24: its own tool_search and tool_call
-		{Program: "qwen-cli-mcp-client", Searches: true, ShowsErrorMeta: true},
-		{Program: "cline", ShowsMeta: true}, // 3.0: the whole result goes to the model
-		{Program: "@cline/core", ShowsMeta: true},
+		// 0.24: has a search of its own
+		{Program: "qwen-cli-mcp-client", Searches: true, ShowsBoth: true, ShowsErrorMeta: true},
+		{Program: "cline", ShowsBoth: true, ShowsMeta: true}, // 3.0: the whole result goes to the model
+		{Program: "@cline/core", ShowsBoth: true, ShowsMeta: true},
+		{Program: "github-copilot", ShowsBoth: true}, // Copilot CLI 1.0.102
+		{Program: "copilot", ShowsBoth: true},
 		{Program: "@langchain/mcp-adapters", ShowsMeta: true}, // 1.1: turns a text with _meta into JSON
 		// Mastra 2.0 shows the whole result. It calls itself as its program calls the server.
 		{Program: "mastra", ShowsMeta: true},

@@ -74,6 +74,7 @@ type Tool struct {
 	Tags        []string
 	Validate    Validate // "" means ValidateReject
 	Repairs     []Repair
+	TextTells   bool // a toolset's: the texts of its results tell all that structuredContent tells
 
 	Hub *HubTool // its entry in the table of the hub's own tools; nil for the tools of servers and toolsets
 

@@ -1,12 +1,15 @@
 package downstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -103,5 +106,50 @@ func TestModelOfCodex(t *testing.T) {
 			other("mcp.s.echo", meta)
 			saw("another client", "")
 		})
+	}
+}
+
+// TestOwnToolsTellOnce: a client whose model sees texts and structuredContent gets what the hub's own
+// tools answer as texts alone, and no outputSchema that would demand more.
+func TestOwnToolsTellOnce(t *testing.T) {
+	t.Parallel()
+	const both = `{"content":[{"type":"text","text":"t"}],"structuredContent":{"t":%s}}`
+	plain := fmt.Sprintf(both, "1")
+	batch := fmt.Sprintf(both, `{"structuredContent":{}}`)
+	finder, batcher := &tool.HubTool{Finds: true}, &tool.HubTool{Batches: true}
+	for name, test := range map[string]struct {
+		client string
+		tool   *tool.Tool
+		result string
+		once   bool
+	}{
+		"search":                       {"qwen-cli-mcp-client-toolhub", &tool.Tool{Hub: finder}, plain, true},
+		"batch":                        {"@cline/core", &tool.Tool{Hub: batcher}, plain, true},
+		"batch with structuredContent": {"@cline/core", &tool.Tool{Hub: batcher}, batch, false},
+		"toolset":                      {"github-copilot-developer", &tool.Tool{TextTells: true}, plain, true},
+		"server":                       {"github-copilot-developer", &tool.Tool{}, plain, false},
+		"no tool":                      {"@cline/core", nil, plain, false},
+		"other client":                 {"claude-code", &tool.Tool{Hub: finder}, plain, false},
+	} {
+		object, err := rawjson.ReadObject([]byte(test.result))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &peer{actor: tool.Actor{Client: tool.Client{Name: test.client}}}
+		got, err := (&toolCalls{}).resultFor(p, invoke.Outcome{Object: object, InvocationID: "i"}, test.tool)
+		text := string(bytes.Join(got.parts, nil))
+		if once := !strings.Contains(text, `,"structuredContent":{"t"`); err != nil || once != test.once {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
+		if test.tool == nil || test.tool.Hub != nil {
+			continue
+		}
+		listed := *test.tool
+		listed.OutputSchema = json.RawMessage(`{"type":"object"}`)
+		declared := (&surfaceReader{}).declaration(p, tool.Listed{Tool: &listed,
+			Declaration: json.RawMessage(`{"name":"x","outputSchema":{"type":"object"}}`)})
+		if strings.Contains(string(declared), "outputSchema") == test.once {
+			t.Errorf("%s: listed as %s", name, declared)
+		}
 	}
 }
