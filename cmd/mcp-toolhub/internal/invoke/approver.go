@@ -35,6 +35,7 @@ type approvalRequest struct {
 	id       tool.DecisionID // of decision
 	ticket   *approval.Ticket
 	unasked  string // why the client could not be asked, for people; "" where it was, or was not tried
+	alone    bool   // the client has refused the question at once, as one without a person does
 	yields   bool   // the client's request can wait no longer
 }
 
@@ -172,7 +173,12 @@ func (a *approver) reach(ctx context.Context, inv *invocation, q *approvalReques
 			}
 		case a.opts.QueueOpen != nil && a.opts.QueueOpen():
 			a.announce(ctx, q)
-			q.yields = inv.patiently(ctx, since, func(ctx context.Context) { a.waitInQueue(ctx, inv, q) })
+			wait := func(ctx context.Context) { a.waitInQueue(ctx, inv, q) }
+			if q.alone {
+				q.yields = until(ctx, time.Now().Add(aloneFor), wait)
+			} else {
+				q.yields = inv.patiently(ctx, since, wait)
+			}
 			return true, nil
 		}
 	}
@@ -319,6 +325,7 @@ func (a *approver) elicit(ctx, asking context.Context, inv *invocation, q *appro
 	}
 	answer, problem, invalid := answerOf(answers[0].Result, after)
 	if problem != "" {
+		q.alone = !invalid
 		return problem, invalid, nil
 	}
 	answer.By, answer.From = byElicitation+inv.call.Actor.Name, inv.call.Session.Key
@@ -543,8 +550,11 @@ func (a *approver) deny(inv *invocation, q *approvalRequest, kind, why string) e
 // after 60 s.
 const yieldAfter = 50 * time.Second
 
+// aloneFor is the time for which a request waits in the queue whose client has no person: nobody may look there.
+const aloneFor = 15 * time.Second
+
 // errYield is the cause of a wait that ends before the client gives up.
-var errYield = errors.New("the client hears no progress, and would give up soon")
+var errYield = errors.New("the client would give up soon, or nobody may be there")
 
 // patiently runs wait, which returns when its context ends. Where the client hears no progress that is yieldAfter since its
 // request began to wait at the latest, and patiently reports whether it was that.
@@ -557,7 +567,12 @@ func (inv *invocation) patiently(ctx context.Context, since time.Time, wait func
 		wait(ctx)
 		return false
 	}
-	limited, stop := context.WithDeadlineCause(ctx, since.Add(yieldAfter), errYield)
+	return until(ctx, since.Add(yieldAfter), wait)
+}
+
+// until runs wait up to a time, and reports whether that has ended it.
+func until(ctx context.Context, end time.Time, wait func(context.Context)) (yields bool) {
+	limited, stop := context.WithDeadlineCause(ctx, end, errYield)
 	defer stop()
 	wait(limited)
 	return errors.Is(context.Cause(limited), errYield)
