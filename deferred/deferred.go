@@ -44,7 +44,6 @@ type Options struct {
 // Loader splits surfaces, searches them, and decides about calls of deferred tools. It is safe for concurrent use.
 type Loader struct {
 	opts     Options
-	rules    []clientRule
 	reserved reserved
 
 	updating sync.Mutex // held by Apply and Update, and while the index is made
@@ -74,7 +73,7 @@ func New(cfg Config, o Options) *Loader {
 		_, _ = rand.Read(key) // "Read fills b with cryptographically secure random bytes. It never returns an error"
 		o.Keys = [][]byte{key}
 	}
-	l := &Loader{rules: clientRules(), origins: make(map[string]*origin), splits: make(map[splitKey]*split)}
+	l := &Loader{origins: make(map[string]*origin), splits: make(map[splitKey]*split)}
 	if o.HubTools == nil {
 		o.HubTools = HubTools(func() *Loader { return l })
 	}

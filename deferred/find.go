@@ -23,7 +23,7 @@ func (l *Loader) search(ctx context.Context, e *tool.Execution) (tool.Reply, err
 		return reply, err
 	}
 	f := &found{loader: l, refs: l.signer(), query: q, surface: e.Surface, scope: l.scopeOf(e.Surface), actor: e.Actor,
-		people: ruleOf(l.rules, e.Actor.Client).whole}
+		people: e.Actor.Client.Habits().TakesAll}
 	f.pending, f.down = l.waits(e.Surface, e.Session)
 	f.find(ctx, l.searched())
 	f.noteServers()

@@ -262,6 +262,7 @@ var mayImport = map[string]map[string]string{
 		"internal/run":       "a command of a client that hangs ends with all that it has started",
 		"internal/textfile":  "their entries are trees, and their faults have places",
 		"internal/statefile": "writes the record of connections",
+		"internal/shape":     "writes durations as the hub's config has them",
 	},
 	"cmd/mcp-toolhub/internal/invoke": {
 		"internal/hidden":  "cuts texts of others",

@@ -92,7 +92,7 @@ func serverKeys(s *server) []shape.Field {
 		shape.SectionSince("limits", "How much the server may send. What is not given here is as in hub.limits.",
 			goneLimits(), limitsKeys(&s.Limits)...),
 		shape.KeyAt("timeout",
-			"How long a call may take without progress (default 60s). Where it is longer than 30s, the start of the "+
+			"How long a call may take without progress (default 30m). Where it is longer than 30s, the start of the "+
 				"server and its lists may take as long. A number is a client's: milliseconds, or seconds below 1000.",
 			callTimeout{timeout()}, &s.timeout),
 		shape.KeyAt("timeout_max", "How long a call that reports progress may take in all (default 30m).",

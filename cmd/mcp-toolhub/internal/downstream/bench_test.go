@@ -56,6 +56,7 @@ type far struct {
 	key     []byte                // of what clients carry; nil: one of its own
 	signIn  tool.SignInAsker      // nil: none
 	ended   string                // where sessions are recorded that ended for good; "": nowhere
+	model   string                // of the latest client that has asked for the surface
 }
 
 // show makes s the surface.
@@ -66,9 +67,10 @@ func (f *far) show(s *tool.Surface) {
 	f.surface = &shown
 }
 
-func (f *far) Surface(profile string, _ tool.Actor) (*tool.Surface, error) {
+func (f *far) Surface(profile string, caller tool.Actor) (*tool.Surface, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.model = caller.Client.Model
 	return f.surface, nil
 }
 

@@ -35,6 +35,7 @@ type approvalRequest struct {
 	id       tool.DecisionID // of decision
 	ticket   *approval.Ticket
 	unasked  string // why the client could not be asked, for people; "" where it was, or was not tried
+	alone    bool   // the client has refused the question at once, as one without a person does
 	yields   bool   // the client's request can wait no longer
 }
 
@@ -152,7 +153,7 @@ func (a *approver) reach(ctx context.Context, inv *invocation, q *approvalReques
 			}
 		case a.opts.People.QueueOpen():
 			a.announce(ctx, q)
-			waits, stop := inv.call.patience(ctx, since)
+			waits, stop := q.patience(ctx, inv.call, since)
 			a.waitInQueue(waits, inv, q)
 			q.yields = stop()
 			return true, nil
@@ -294,6 +295,7 @@ func (a *approver) elicit(ctx, asking context.Context, inv *invocation, q *appro
 	}
 	answer, problem, invalid := answerOf(answers[0].Result, after)
 	if problem != "" {
+		q.alone = !invalid
 		return problem, invalid, nil
 	}
 	answer.By, answer.From = byElicitation+inv.call.Actor.Name, inv.call.Session.Key
@@ -524,8 +526,11 @@ func (a *approver) deny(inv *invocation, q *approvalRequest, kind, why string) e
 // such clients give up after 60 s.
 const yieldAfter = 50 * time.Second
 
+// aloneFor is the time for which a request waits in the queue whose client has no person: nobody may look there.
+const aloneFor = 15 * time.Second
+
 // errYield is the cause of a wait that ends before the client gives up.
-var errYield = errors.New("the client hears no progress, and would give up soon")
+var errYield = errors.New("the client would give up soon, or nobody may be there")
 
 // patience returns the context of a wait for a person. Where the client hears no progress, it ends
 // yieldAfter since its request began to wait. stop gives it up, and reports whether it was that.
@@ -537,7 +542,21 @@ func (c *Call) patience(ctx context.Context, since time.Time) (waits context.Con
 	if hears {
 		return ctx, func() bool { return false }
 	}
-	waits, cancel := context.WithDeadlineCause(ctx, since.Add(yieldAfter), errYield)
+	return until(ctx, since.Add(yieldAfter))
+}
+
+// patience is that of a call whose question q waits in the queue. A client without a person waits for aloneFor at most.
+func (q *approvalRequest) patience(ctx context.Context, c *Call, since time.Time) (waits context.Context,
+	stop func() bool) {
+	if q.alone {
+		return until(ctx, time.Now().Add(aloneFor))
+	}
+	return c.patience(ctx, since)
+}
+
+// until returns a context that ends at a time. stop gives it up, and reports whether it was that.
+func until(ctx context.Context, end time.Time) (waits context.Context, stop func() bool) {
+	waits, cancel := context.WithDeadlineCause(ctx, end, errYield)
 	return waits, func() bool {
 		defer cancel()
 		return errors.Is(context.Cause(waits), errYield)
