@@ -21,6 +21,7 @@ const maxProbeTime = 5 * time.Second
 // protocol it speaks. Only the server's run loop uses it.
 type connector struct {
 	*entry
+	catalog       *catalog
 	notifications *notifications
 	hubVersion    string
 	launcher      *child.Launcher

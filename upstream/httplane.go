@@ -44,6 +44,8 @@ type httpLane struct {
 	session string                 // Mcp-Session-Id, or ""; set with the answer to initialize
 	spoken  atomic.Pointer[spoken] // the server may ask while the handshake still runs
 
+	streamFirst atomic.Bool // see terms
+
 	notifications notificationHandler
 	onSuspect     func() // the server could not be reached: the session may be over
 
@@ -122,6 +124,9 @@ func (l *httpLane) newRequest(ctx context.Context, method string, body []byte) (
 	case http.MethodPost:
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")
+		if l.streamFirst.Load() {
+			req.Header.Set("Accept", "text/event-stream, application/json")
+		}
 	case http.MethodGet:
 		req.Header.Set("Accept", "text/event-stream")
 	}

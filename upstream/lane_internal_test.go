@@ -77,7 +77,7 @@ func testConn(w transport.Wire, onListChanged func()) *streamConn {
 func testServer() *server {
 	e := &entry{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: new(secret.Redactor)}
 	e.cfg.Transport = Stdio
-	s, _ := newServer(e, shared{clients: newClientSubscriptions()}, tool.ServerReady, func() {})
+	s, _ := newServer(e, shared{catalog: &catalog{entry: e}, clients: newClientSubscriptions()}, tool.ServerReady, func() {})
 	return s
 }
 
