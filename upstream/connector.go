@@ -196,6 +196,7 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 	sess := newSession()
 	life := context.WithoutCancel(ctx)
 	l := newHTTPLane(life, c.entry, c.http, sess, c.notifications.handler(sess))
+	l.greeting = func() []byte { return c.initializeParams(c.catalog.agreedTerms()) }
 	sess.shut = func(kill <-chan struct{}) {
 		l.close(life, kill)
 		sess.end(&fault.Fault{What: "the session ended"})

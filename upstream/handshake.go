@@ -77,7 +77,7 @@ func (c *connector) handshake(ctx context.Context, sess *session, l lane, older 
 				return response{}
 			}
 		}
-		if c.cfg.Protocol != "" || found.status == http.StatusTooManyRequests {
+		if c.cfg.Protocol != "" {
 			return found
 		}
 		l.speak("", nil)
@@ -144,13 +144,22 @@ func (c *connector) introduce(ctx context.Context, l lane, t terms, once bool) (
 // refusal returns the words in which the server has refused a request for its content; "" where it has not.
 func (a response) refusal() string {
 	var rpc *tool.RPCError
+	if isFirm(a.status) || a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed ||
+		errors.As(a.err, &rpc) && rpc.Code == tool.CodeMethodNotFound {
+		return ""
+	}
+	return a.words()
+}
+
+// words returns what the server says in an error, in lower case; "" where that is none.
+func (a response) words() string {
+	var rpc *tool.RPCError
 	var page *tool.HTTPError
 	switch {
-	case isFirm(a.status):
-	case errors.As(a.err, &rpc) && rpc.Code != tool.CodeMethodNotFound:
-		return fmt.Sprintf("%d %s %s", rpc.Code, rpc.Message, rpc.Data)
-	case errors.As(a.err, &page) && page.Status != http.StatusNotFound && page.Status != http.StatusMethodNotAllowed:
-		return fmt.Sprintf("%d %s", page.Status, page.Body)
+	case errors.As(a.err, &rpc):
+		return strings.ToLower(fmt.Sprintf("%d %s %s", rpc.Code, rpc.Message, rpc.Data))
+	case errors.As(a.err, &page):
+		return strings.ToLower(fmt.Sprintf("%d %s", page.Status, page.Body))
 	}
 	return ""
 }
@@ -158,7 +167,7 @@ func (a response) refusal() string {
 // less returns the terms to try after a server has refused t with a, or has answered with version. more is false where
 // there are none.
 func (t terms) less(a response, version string, offers []byte, pinned bool) (less terms, more bool) {
-	why, older := strings.ToLower(a.refusal()), ""
+	why, older := a.refusal(), ""
 	for _, v := range mcp.SupportedProtocolVersions() { // the newest first
 		switch {
 		case v >= cmp.Or(t.Version, hop.NewestWithSession) || pinned:

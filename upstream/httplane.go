@@ -46,6 +46,12 @@ type httpLane struct {
 
 	streamFirst atomic.Bool // see terms
 
+	greeting func() []byte // the params of another initialize
+
+	works    atomic.Bool // the server has answered a call: of this session it knew the session and the token
+	checking sync.Mutex
+	isOver   bool // what isLost has found out
+
 	notifications notificationHandler
 	onSuspect     func() // the server could not be reached: the session may be over
 
@@ -107,7 +113,7 @@ func (l *httpLane) endSession(ctx context.Context) {
 	if l.session == "" {
 		return
 	}
-	if req, err := l.newRequest(ctx, http.MethodDelete, nil); err == nil {
+	if req, err := l.newRequest(transport.KeepToken(ctx), http.MethodDelete, nil); err == nil {
 		if resp, err := l.client.Do(req); err == nil {
 			_ = resp.Body.Close()
 		}
@@ -153,10 +159,36 @@ func (l *httpLane) send(ctx context.Context, c *pendingRequest) {
 
 // exchange posts the call and reads what comes back up to the response.
 func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
+	resp, err := l.postCall(l.keepToken(ctx), c)
+	lost := err == nil && l.isLost(ctx, resp)
+	if err == nil && !lost && resp.StatusCode == http.StatusUnauthorized && l.works.Load() {
+		_ = resp.Body.Close()
+		resp, err = l.postCall(ctx, c) // with another token, if there is one
+	}
+	if err != nil {
+		return l.unreached(ctx, c, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var a response
+	if !lost {
+		a = l.answer(ctx, c, resp)
+		lost = l.forgotten(ctx, c, a)
+	}
+	if lost {
+		f := &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: fmt.Sprintf("http_%d", resp.StatusCode),
+			Message: "the server has forgotten the session: call again", Cause: causeOf(a.err)}
+		l.onEnd(sessionLost())
+		return response{err: f, status: resp.StatusCode, lost: true}
+	}
+	l.settle(c, a)
+	return a
+}
+
+// postCall posts the call.
+func (l *httpLane) postCall(ctx context.Context, c *pendingRequest) (*http.Response, error) {
 	req, err := l.newRequest(ctx, http.MethodPost, c.body())
 	if err != nil {
-		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Cause: err,
-			Message: "the request could not be made: check the server's url"}}
+		return nil, err
 	}
 	again := req.GetBody
 	req.Body = callBody{req.Body, c}
@@ -167,14 +199,13 @@ func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
 	if l.says().hop != nil {
 		c.hopHeaders(req.Header)
 	}
-	resp, err := l.client.Do(req)
-	if err != nil {
-		return l.unreached(ctx, c, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	switch {
-	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return l.refused(ctx, c, resp)
+	return l.client.Do(req)
+}
+
+// answer reads what comes back for the call, up to the response.
+func (l *httpLane) answer(ctx context.Context, c *pendingRequest, resp *http.Response) response {
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return l.refused(c, resp)
 	}
 	if c.method == methodInitialize {
 		l.session = resp.Header.Get(headerSession)
@@ -237,7 +268,7 @@ func (l *httpLane) suspect(ctx context.Context) {
 }
 
 // refused is the answer of a call that got a status other than success.
-func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Response) response {
+func (l *httpLane) refused(c *pendingRequest, resp *http.Response) response {
 	status := resp.StatusCode
 	f := fault.StatusFailure(status, transport.RetryAfter(resp.Header))
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, transport.MaxErrorBody))
@@ -263,11 +294,6 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 			Hint: "renew the credentials in headers of the server's entry", Auth: true})
 		return response{err: f, status: status}
 	}
-	if l.forgotten(ctx, status, c.method) {
-		f.Message = "the server has forgotten the session: call again"
-		l.onEnd(&fault.Fault{What: "the server has forgotten the session", Lost: true})
-		return response{err: f, status: status, lost: true}
-	}
 	if l.isForeign(status, body) && c.method != methodDiscover {
 		l.onSuspect()
 	}
@@ -288,22 +314,6 @@ func (l *httpLane) isForeign(status int, body []byte) bool {
 		return l.says().hop != nil && (e.Kind != jsonrpc.Response || rawjson.IsNull(e.ID))
 	}
 	return false
-}
-
-// forgotten reports whether the status means that the server no longer knows the session, as it does after a restart:
-// "it MUST respond to requests containing that session ID with HTTP 404 Not Found". Many servers say 400 instead, as
-// they do for other faults; then a ping over the same session tells the two apart.
-func (l *httpLane) forgotten(ctx context.Context, status int, method string) bool {
-	if l.session == "" || method == methodPing {
-		return false
-	}
-	if status == http.StatusBadRequest {
-		ctx, cancel := context.WithTimeout(ctx, transport.CancelPatience)
-		defer cancel()
-		a := await(ctx, l, l.newPing())
-		return a.status == http.StatusBadRequest || a.status == http.StatusNotFound
-	}
-	return status == http.StatusNotFound
 }
 
 // readJSON reads a response of content type application/json.
@@ -358,7 +368,10 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 				lastID, resumes = ev.ID, 0
 			}
 			if a, done := l.received(ctx, c, ev); done {
-				c.finish(a) // the caller need not wait for the stream's end
+				if !a.namesSession() {
+					l.settle(c, a)
+					c.finish(a) // the caller need not wait for the stream's end
+				}
 				drain(body)
 				return a
 			}

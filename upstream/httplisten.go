@@ -202,7 +202,11 @@ func (s *standing) refused(body []byte, err error) {
 // listenOnce reads one stream to its end. again says that there was one before: what happened in between was missed,
 // unless the server can resume at lastID.
 func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, again bool) (id string, supported bool) {
-	req, err := l.newRequest(ctx, http.MethodGet, nil)
+	asking := ctx
+	if again {
+		asking = l.keepToken(ctx)
+	}
+	req, err := l.newRequest(asking, http.MethodGet, nil)
 	if err != nil {
 		return lastID, true
 	}
@@ -216,8 +220,8 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch {
-	case resp.StatusCode == http.StatusNotFound && l.session != "" && again:
-		l.onEnd(&fault.Fault{What: "the server has forgotten the session", Lost: true})
+	case again && (resp.StatusCode == http.StatusNotFound && l.session != "" || l.isLost(ctx, resp)):
+		l.onEnd(sessionLost())
 		return "", false
 	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests || again && l.wantsSignIn(resp):
 		return lastID, true

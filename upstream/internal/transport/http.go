@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -109,6 +110,13 @@ func Port(u *url.URL) string {
 // is bound to a key and its proof has to hold something of the server's.
 const mostSent = 3
 
+type keepsToken struct{}
+
+// KeepToken returns the context of a request that is not to renew the token when it is refused.
+func KeepToken(ctx context.Context) context.Context {
+	return context.WithValue(ctx, keepsToken{}, true)
+}
+
 // originTransport adds the server's headers and token to requests to the server's origin, and to no
 // other. A request that was refused for its token was not acted upon, and is sent again if there is
 // another one.
@@ -123,7 +131,7 @@ func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp, token, err := t.send(req, body)
 		if err != nil || token == "" ||
 			resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden ||
-			req.Body != nil && req.GetBody == nil || sent == mostSent ||
+			req.Body != nil && req.GetBody == nil || sent == mostSent || req.Context().Value(keepsToken{}) != nil ||
 			!t.server.Tokens.Refused(req, token, resp.StatusCode, resp.Header) {
 			return resp, err
 		}
