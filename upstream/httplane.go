@@ -48,6 +48,12 @@ type httpLane struct {
 
 	greeting func() []byte // the params of another initialize
 
+	// A server may answer on the standing stream.
+	open     sync.Map      // by id: *pendingRequest under way
+	listens  atomic.Bool   // the stream is opened, and again when it ends
+	hears    *watch        // of the session
+	noStream chan struct{} // closed when the server offers none
+
 	works    atomic.Bool // the server has answered a call: of this session it knew the session and the token
 	checking sync.Mutex
 	isOver   bool // what isLost has found out
@@ -72,7 +78,7 @@ func newHTTPLane(
 	life context.Context, e *entry, server *transport.HTTP, sess *session, to notificationHandler,
 ) *httpLane {
 	l := &httpLane{signInNeeds: signInNeeds{e, server, sess.end}, client: server.Client(), notifications: to,
-		onSuspect: sess.suspected, ended: make(chan struct{})}
+		onSuspect: sess.suspected, ended: make(chan struct{}), noStream: make(chan struct{}), hears: sess.watch}
 	l.asked = newServerRequests(func(body []byte) { l.respond(life, body) })
 	return l
 }
@@ -151,8 +157,10 @@ const headerSession = "Mcp-Session-Id"
 func (l *httpLane) send(ctx context.Context, c *pendingRequest) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.abort = cancel
+	l.open.Store(c.id, c)
 	l.server.Flights.Go(func() {
 		defer cancel()
+		defer l.open.Delete(c.id)
 		c.finish(l.exchange(ctx, c))
 	})
 }
@@ -210,20 +218,51 @@ func (l *httpLane) answer(ctx context.Context, c *pendingRequest, resp *http.Res
 	if c.method == methodInitialize {
 		l.session = resp.Header.Get(headerSession)
 	}
-	switch {
-	case transport.IsEventStream(resp):
-		return l.readStream(ctx, c, resp.Body)
-	case transport.MediaType(resp) == "application/json":
-		return l.readJSON(ctx, c, resp)
+	if !c.isGreeting() && l.session != "" && resp.ContentLength < 1 && isEmpty(resp) {
+		return l.awaitElsewhere(ctx, c)
 	}
-	return response{err: &tool.Failure{
-		Class: tool.ClassDependencyUnavailable,
-		Code:  "invalid_response",
-		Message: fmt.Sprintf("the server answered with content type %q instead of JSON: check its url",
-			hidden.Line(hidden.Cut(transport.MediaType(resp), 80))),
-		OutcomeUnknown: true,
-		Cause:          &fault.MediaError{Media: transport.MediaType(resp)},
-	}}
+	if transport.IsEventStream(resp) {
+		return l.readStream(ctx, c, resp.Body)
+	}
+	return l.readJSON(ctx, c, resp)
+}
+
+// isEmpty reports whether a response ends before its first byte, which it waits for.
+func isEmpty(resp *http.Response) bool {
+	first := make([]byte, 1)
+	n, err := io.ReadFull(resp.Body, first)
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(first[:n]), resp.Body), resp.Body}
+	return errors.Is(err, io.EOF)
+}
+
+// awaitElsewhere waits for an answer on the standing stream, which it opens where there is none. receiveResponse
+// finishes the call and ends ctx.
+func (l *httpLane) awaitElsewhere(ctx context.Context, c *pendingRequest) response {
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	l.background.Go(func() {
+		defer end()
+		<-l.ended
+	})
+	l.listen(life, l.hears)
+	select {
+	case <-ctx.Done():
+	case <-l.noStream:
+	case <-l.ended:
+	}
+	return endedFailure(c, io.ErrUnexpectedEOF)
+}
+
+// receiveResponse takes a response from the standing stream.
+func (l *httpLane) receiveResponse(e jsonrpc.Message, ev jsonrpc.Event) {
+	id, _ := idOf(e.ID)
+	if c, ours := l.open.Load(id); ours {
+		c := c.(*pendingRequest)
+		c.finish(c.answerOf(e).in(ev.Room))
+		c.abort()
+	}
 }
 
 // callBody is the body of a call's request. Reading it marks the call as sent. That of a dropped
@@ -271,7 +310,7 @@ func (l *httpLane) suspect(ctx context.Context) {
 func (l *httpLane) refused(c *pendingRequest, resp *http.Response) response {
 	status := resp.StatusCode
 	f := fault.StatusFailure(status, transport.RetryAfter(resp.Header))
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, transport.MaxErrorBody))
+	body := transport.ErrorBody(resp.Body)
 	e := jsonrpc.Read(body)
 	says := e.Kind == jsonrpc.Response && !rawjson.IsNull(e.Error) && e.Valid
 	if says {
@@ -316,7 +355,7 @@ func (l *httpLane) isForeign(status int, body []byte) bool {
 	return false
 }
 
-// readJSON reads a response of content type application/json.
+// readJSON reads a response that is one message, whatever its content type says.
 func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.Response) response {
 	got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, int64(l.cfg.Limits.Message), l.server.Memory)
 	if full := noRoom(err); full != nil || errors.Is(err, jsonrpc.ErrBodyTooLarge) {
@@ -330,6 +369,23 @@ func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.R
 		got.Text = responseIn(got.Text, c.id)
 	}
 	e := jsonrpc.Read(got.Text)
+	if media := transport.MediaType(resp); e.Kind == jsonrpc.None && media != "application/json" {
+		return response{err: &tool.Failure{
+			Class: tool.ClassDependencyUnavailable,
+			Code:  "invalid_response",
+			Message: fmt.Sprintf("the server answered with content type %q instead of JSON: check its url",
+				hidden.Line(hidden.Cut(media, 80))),
+			OutcomeUnknown: true,
+			Cause:          &fault.MediaError{Media: media},
+		}}
+	}
+	if e.Kind == jsonrpc.None {
+		for _, e = range jsonrpc.Within(got.Text) {
+			if id, ours := idOf(e.ID); e.Kind == jsonrpc.Response && ours && id == c.id {
+				break
+			}
+		}
+	}
 	if e.Kind != jsonrpc.Response {
 		return invalidAnswer("is no JSON-RPC response")
 	}
@@ -507,7 +563,7 @@ func (l *httpLane) post(ctx context.Context, method string, body []byte) error {
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	_, _ = io.CopyN(io.Discard, resp.Body, transport.MaxErrorBody)
+	_ = transport.ErrorBody(resp.Body)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return &fault.StatusError{Status: resp.StatusCode, Header: resp.Header}
 	}

@@ -21,7 +21,7 @@ func sessionLost() *fault.Fault {
 // well; then a ping over the same session tells the two apart.
 func (l *httpLane) forgotten(ctx context.Context, c *pendingRequest, a response) bool {
 	var f *tool.Failure
-	if a.err == nil || l.session == "" || c.method == methodPing || c.isGreeting() ||
+	if a.err == nil || c.isGreeting() || l.session == "" || c.method == methodPing ||
 		errors.As(a.err, &f) && f.Code == codeNeedsSignIn {
 		return false
 	}
@@ -56,7 +56,7 @@ func (a response) namesSession() bool {
 
 // keepToken returns the context of a request whose refusal isLost looks at, before another token is asked for.
 func (l *httpLane) keepToken(ctx context.Context) context.Context {
-	if l.session == "" || !l.works.Load() {
+	if !l.works.Load() || l.session == "" {
 		return ctx
 	}
 	return transport.KeepToken(ctx)
@@ -65,7 +65,7 @@ func (l *httpLane) keepToken(ctx context.Context) context.Context {
 // isLost reports whether resp refuses the session and not the credentials, though it says HTTP 401: the same were good
 // before, and are still good for a new session.
 func (l *httpLane) isLost(ctx context.Context, resp *http.Response) bool {
-	if resp.StatusCode != http.StatusUnauthorized || l.session == "" || !l.works.Load() {
+	if resp.StatusCode != http.StatusUnauthorized || !l.works.Load() || l.session == "" {
 		return false
 	}
 	l.checking.Lock()

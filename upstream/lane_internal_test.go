@@ -271,7 +271,7 @@ func TestMessagesGoWhereTheyBelong(t *testing.T) {
 		`null`:                                                                                          "noise",
 		`{"jsonrpc":"2.0","\u0069d":7,"result":{}}`:                                                     "call",
 		`{"jsonrpc":"2.0","id":7,"error":{"code":1.5,"message":"x"}}`:                                   "call",
-		`{"jsonrpc":"2.0","error":{"code":-32700,"message":"parse error"},"id":null}`:                   "noise",
+		`{"jsonrpc":"2.0","error":{"code":-32700,"message":"parse error"},"id":null}`:                   "call",
 	} {
 		t.Run(in, func(t *testing.T) {
 			t.Parallel()
