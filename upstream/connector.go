@@ -21,6 +21,7 @@ const maxProbeTime = 5 * time.Second
 // protocol it speaks. Only the server's run loop uses it.
 type connector struct {
 	*entry
+	catalog       *catalog
 	notifications *notifications
 	hubVersion    string
 	launcher      *child.Launcher
@@ -195,6 +196,7 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 	sess := newSession()
 	life := context.WithoutCancel(ctx)
 	l := newHTTPLane(life, c.entry, c.http, sess, c.notifications.handler(sess))
+	l.greeting = func() []byte { return c.initializeParams(c.catalog.agreedTerms()) }
 	sess.shut = func(kill <-chan struct{}) {
 		l.close(life, kill)
 		sess.end(&fault.Fault{What: "the session ended"})

@@ -63,7 +63,7 @@ func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*
 	s.lifecycle = newLifecycle(e, state, onChange, s.subscriptions.isNeeded)
 	s.subscriptions.sender = &sender{entry: e, stopping: s.lifecycle.stopping}
 	s.lister = &lister{entry: e, catalog: all.catalog, onRestate: all.onRestate}
-	s.connector = &connector{entry: e, notifications: s.notifications, hubVersion: all.hubVersion,
+	s.connector = &connector{entry: e, catalog: all.catalog, notifications: s.notifications, hubVersion: all.hubVersion,
 		launcher: all.launcher,
 		kill:     all.kill,
 		onStart:  s.lifecycle.setPID}

@@ -41,6 +41,8 @@ type Server struct {
 	Account string   `json:"-"`
 	Secrets []string `json:"-"` // values that the entry has by ${secret:…} and ${file:…}: secrets, wherever they stand
 
+	Protocol string // the revision to speak; "" is the newest that the server takes
+
 	Disabled bool
 	Missing  Missing  // references of the entry that have no value: the server is not started
 	Hub      bool     // it is a hub, and this its client on the command line: what it says under toolhub/ stays

@@ -37,7 +37,7 @@ func serverShape(foreign bool) shape.Object[server] {
 	return shape.Object[server]{Fields: serverKeys, Lenient: others, Retired: goneServer(),
 		Gone: gone("write policy: {tools: [{match: mcp.SERVER.*, concurrency: exclusive}]}", "scheduling"),
 		Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, disabledTools, enabledTools, " +
-			"trust, tags, timeout, timeout_max, validate, max_parallel, start, idle_stop, isolation, max_sessions, " +
+			"protocol, trust, tags, timeout, timeout_max, validate, max_parallel, start, idle_stop, isolation, max_sessions, " +
 			"oauth, limits",
 		Extra: shape.Schema{"anyOf": []shape.Schema{{"required": []string{"command"}}, {"required": []string{"url"}},
 			{"required": []string{httpURL}}, {"required": []string{"serverUrl"}}}}}
@@ -65,6 +65,8 @@ func serverKeys(s *server) []shape.Field {
 				Key: headerName}, &s.headers),
 		shape.KeyAt("oauth", "How the hub signs in, where that is not found by itself.", oauthOf(),
 			&s.oauth),
+		shape.Key("protocol", "The revision of the protocol to speak (default the newest that the server takes).",
+			shape.OneOf("2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"), &s.Protocol),
 		shape.Key("disabled", "Whether to leave the server alone.", shape.Boolean{}, &s.Disabled),
 		shape.Key("trust", "Whether you vouch for what this server says of its tools (read-only, idempotent …).",
 			shape.Boolean{}, &s.Trust),
