@@ -106,12 +106,12 @@ func (c approvalsCmd) hubs(ctx context.Context) ([]*control.Client, error) {
 	}
 	all, err := control.Find(ctx, state)
 	if err != nil {
-		return nil, failed(err)
+		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, &exitError{exitNotReady,
-			fmt.Errorf("no hub that asks runs with the state directory %q: start one, leave queue in its "+
-				"policy.ask.channels, or name its --state-dir", state)}
+		return nil, exitNotReady.errorf(
+			"no hub that asks runs with the state directory %q: start one, leave queue in its "+
+				"policy.ask.channels, or name its --state-dir", state)
 	}
 	return all, nil
 }
@@ -125,7 +125,7 @@ func (c approvalsCmd) list(ctx context.Context) error {
 	for _, h := range hubs {
 		some, err := h.Approvals(ctx)
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		open = append(open, some...)
 	}
@@ -153,7 +153,7 @@ func (c approvalsCmd) at(ctx context.Context, id string, do func(*control.Client
 		}
 	}
 	if err != nil {
-		return failed(fmt.Errorf("approval %q: %w", id, err))
+		return fmt.Errorf("approval %q: %w", id, err)
 	}
 	return nil
 }
@@ -258,5 +258,5 @@ func (c approvalsCmd) watch(ctx context.Context) error {
 		watching.Go(func() { ended[i] = h.Watch(ctx, show) })
 	}
 	watching.Wait()
-	return failed(errors.Join(ended...))
+	return errors.Join(ended...)
 }

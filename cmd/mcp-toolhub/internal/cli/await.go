@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,21 +36,21 @@ func (a *app) withHub(ctx context.Context, w hub.Want, do func(*hub.Hub) error) 
 	err = func() error {
 		if !w.All && (w.Tool == "" || h.Has(w)) {
 			if err := h.LetSleep(); err != nil {
-				return failed(err)
+				return err
 			}
 		}
 		h.Group.Start(context.WithoutCancel(ctx))
 		stop := a.showStarting(h)
 		defer stop()
 		if err := h.Await(ctx, w, changed); err != nil {
-			return &exitError{exitInterrupted, errors.New("interrupted while servers were starting")}
+			return exitInterrupted.errorf("interrupted while servers were starting")
 		}
 		stop()
 		h.Surfaces.Refresh()
 		return do(h)
 	}()
 	if closeErr := h.Close(untilKilled(ctx)); err == nil && closeErr != nil {
-		err = failed(closeErr)
+		err = closeErr
 	}
 	return err
 }
@@ -73,8 +72,7 @@ func (a *app) showStarting(h *hub.Hub) (stop func()) {
 				// The cursor goes back to the beginning: what is logged meanwhile is written over the line.
 				fmt.Fprintf(a.std.err, "\r\x1b[K%s\r",
 					hidden.Summary(fmt.Sprintf("waiting for %s (%d s)",
-						strings.Join(hub.Model{Hub: h}.InState(tool.ServerStarting),
-							", "), n), 79))
+						strings.Join(hub.Model{Hub: h}.InState(tool.ServerStarting), ", "), n), 79))
 			case <-ctx.Done():
 				if n > 1 {
 					fmt.Fprint(a.std.err, "\r\x1b[K")

@@ -42,15 +42,15 @@ func (b *bundle) write(ctx context.Context, file string) error {
 	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return &exitError{exitUsage, fmt.Errorf("there is a file %q already: name another one", file)}
+		return exitUsage.errorf("there is a file %q already: name another one", file)
 	case err != nil:
-		return failed(fmt.Errorf("write the bundle: %w", err))
+		return fmt.Errorf("write the bundle: %w", err)
 	}
 	b.zip = zip.NewWriter(out)
 	b.home, _ = os.UserHomeDir()
 	b.fill(ctx)
 	if err := errors.Join(b.err, b.zip.Close(), out.Close()); err != nil {
-		return failed(errors.Join(fmt.Errorf("write the bundle: %w", err), os.Remove(file)))
+		return errors.Join(fmt.Errorf("write the bundle: %w", err), os.Remove(file))
 	}
 	fmt.Fprintf(b.std.out, "%s has:\n", file)
 	for _, what := range b.has {

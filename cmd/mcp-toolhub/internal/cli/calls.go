@@ -121,7 +121,7 @@ func (c *callsCmd) filterFlags(flags *pflag.FlagSet) {
 func (c *callsCmd) query() (store.Query, *events.Filter, error) {
 	q, filter, err := c.Search.Query()
 	if err != nil {
-		return q, nil, &exitError{exitUsage, err}
+		return q, nil, exitUsage.of(err)
 	}
 	return q, filter, nil
 }
@@ -133,7 +133,7 @@ func (c *callsCmd) open(ctx context.Context) (s store.Store, from *config.Settin
 		return nil, nil, err
 	}
 	if s, err = hub.OpenRecords(from)(ctx); err != nil {
-		return nil, nil, failed(err)
+		return nil, nil, err
 	}
 	if err := store.FillUp(ctx, s, from.Journal.Dir); err != nil {
 		fmt.Fprintln(c.std.err, "mcp-toolhub: warning: the newest calls may be missing:", err)
@@ -153,7 +153,7 @@ func (c *callsCmd) list(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	calls, err := lookup.Find(ctx, s, q, filter)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if c.json() {
 		return c.printJSON(append([]store.Call{}, calls...))
@@ -194,11 +194,11 @@ func (c *callsCmd) tail(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	after, err := s.Position(ctx)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	calls, err := lookup.Find(ctx, s, q, filter)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	slices.Reverse(calls)
 	calls = slices.DeleteFunc(calls, func(call store.Call) bool { return call.Ended == nil })
@@ -225,7 +225,7 @@ func (c *callsCmd) tail(ctx context.Context) (err error) {
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			return failed(err)
+			return err
 		}
 	}
 }
@@ -234,11 +234,11 @@ func (c *callsCmd) tail(ctx context.Context) (err error) {
 func (c *callsCmd) printTailed(call *store.Call) error {
 	if !c.json() {
 		_, err := fmt.Fprintln(c.std.out, strings.Join(callRow(call), "  "))
-		return failed(err)
+		return err
 	}
 	text, err := json.Marshal(call)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	return c.print(text)
 }
@@ -249,8 +249,7 @@ func (c *callsCmd) stats(ctx context.Context) (err error) {
 		return err
 	}
 	if !slices.Contains(store.Columns(), store.Column(c.by)) {
-		return &exitError{exitUsage,
-			fmt.Errorf("--by %q is not known: use tool, server, actor, client, profile, status or class", c.by)}
+		return exitUsage.errorf("--by %q is not known: use tool, server, actor, client, profile, status or class", c.by)
 	}
 	s, _, err := c.open(ctx)
 	if err != nil {
@@ -259,7 +258,7 @@ func (c *callsCmd) stats(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	stats, err := s.Stats(ctx, store.Column(c.by), q)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if c.json() {
 		return c.printJSON(stats)

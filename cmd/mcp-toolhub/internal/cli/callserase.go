@@ -53,8 +53,7 @@ func eraseCommand(calls *callsCmd) *cobra.Command {
 			"calls erase inv_… --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (c.actor == "") == (len(args) == 0) {
-				return &exitError{exitUsage,
-					errors.New("say what to erase: give --actor, or ids of calls, and not both")}
+				return exitUsage.errorf("say what to erase: give --actor, or ids of calls, and not both")
 			}
 			return c.erase(cmd.Context(), args)
 		},
@@ -91,7 +90,7 @@ func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
 		err = errors.Join(err, e.family(ctx, s, tool.InvocationID(id)))
 	}
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if !c.yes {
 		question := fmt.Sprintf("Erase what was said in %s? It cannot be brought back. [y/n] ",
@@ -101,7 +100,7 @@ func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
 		}
 	}
 	if err := c.carryOut(ctx, s, from, &e); err != nil {
-		return failed(fmt.Errorf("%w: not all is erased: run the command again", err))
+		return fmt.Errorf("%w: not all is erased: run the command again", err)
 	}
 	if c.json() {
 		return c.printJSON(e)

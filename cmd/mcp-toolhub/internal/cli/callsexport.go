@@ -79,10 +79,10 @@ func (c *exportCmd) run(ctx context.Context, given []string) (err error) {
 	write := map[string]func(context.Context, store.Store, io.Writer) callWriter{"jsonl": jsonLines,
 		"csv": csvRows}[c.format]
 	if write == nil && c.format != "evidence" {
-		return &exitError{exitUsage, fmt.Errorf("format %q is not known: use jsonl, csv or evidence", c.format)}
+		return exitUsage.errorf("format %q is not known: use jsonl, csv or evidence", c.format)
 	}
 	if err := c.checkWithout(); err != nil {
-		return &exitError{exitUsage, err}
+		return exitUsage.of(err)
 	}
 	q, filter, err := c.query()
 	if err != nil {
@@ -93,13 +93,13 @@ func (c *exportCmd) run(ctx context.Context, given []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return failed(c.toFile(func(out io.Writer) error {
+	return c.toFile(func(out io.Writer) error {
 		if write == nil {
 			return c.evidence(ctx, out, s, from, given)
 		}
 		w := write(ctx, s, out)
 		return errors.Join(eachCall(ctx, s, q, filter, w.call), w.end())
-	}))
+	})
 }
 
 // checkWithout refuses what --without cannot leave out: a misspelt name would leave a secret in.

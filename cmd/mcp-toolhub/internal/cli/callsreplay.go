@@ -59,7 +59,7 @@ func (c *replayCmd) find(ctx context.Context, id tool.InvocationID) (call *tool.
 	defer func() { err = errors.Join(err, s.Close()) }()
 	told, err := lookup.ReadStory(ctx, s, id)
 	if err != nil {
-		return nil, failed(err)
+		return nil, err
 	}
 	return &told.Invocation, nil
 }
@@ -71,17 +71,17 @@ func (c *replayCmd) replay(ctx context.Context, id tool.InvocationID) error {
 	}
 	name := call.ToolID
 	if name == "" || name == tool.UnknownTool {
-		return failed(fmt.Errorf("replay %s: it named no tool of the hub: there is nothing to call", id))
+		return fmt.Errorf("replay %s: it named no tool of the hub: there is nothing to call", id)
 	}
 	return c.withHub(ctx, hub.Want{Tool: string(name), Profile: call.Profile, Change: askBeforeWrites},
 		func(h *hub.Hub) error {
 			if own := h.HubTool(name); own != nil && own.Batches {
-				return failed(fmt.Errorf("replay %s: the records of its calls have the arguments: replay those that "+
-					"name it as parent_invocation_id", id))
+				return fmt.Errorf("replay %s: the records of its calls have the arguments: replay those that "+
+					"name it as parent_invocation_id", id)
 			}
 			args, err := sentArguments(call, h.Results)
 			if err != nil {
-				return failed(fmt.Errorf("replay %s: %w", id, err))
+				return fmt.Errorf("replay %s: %w", id, err)
 			}
 			if c.dry {
 				return c.foresee(ctx, h, call, args)
@@ -147,7 +147,7 @@ type foreseen struct {
 func (c *replayCmd) foresee(ctx context.Context, h *hub.Hub, call *tool.Invocation, args json.RawMessage) error {
 	r := policy.Request{Actor: hub.LocalActor(), Profile: call.Profile, Input: args}
 	if err := hub.Known(ctx, h, call.ToolID, &r); err != nil {
-		return failed(err)
+		return err
 	}
 	x := h.Surfaces.Now().Gate.Engine().Explain(ctx, r)
 	if c.json() {
@@ -157,5 +157,5 @@ func (c *replayCmd) foresee(ctx context.Context, h *hub.Hub, call *tool.Invocati
 	if err := c.print([]byte(text)); err != nil {
 		return err
 	}
-	return failed(x.WriteText(c.std.out))
+	return x.WriteText(c.std.out)
 }

@@ -20,7 +20,7 @@ func (c *callsCmd) show(ctx context.Context, id tool.InvocationID) (err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	told, err := lookup.ReadStory(ctx, s, id)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	told.Spans = spansOf(ctx, from.StateDir, id)
 	if c.json() {

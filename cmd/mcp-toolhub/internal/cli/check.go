@@ -40,7 +40,7 @@ func checkCommand(a *app) *cobra.Command {
 				a.warn(s)
 			}
 			if err := hub.CheckSettings(s); err != nil {
-				return &exitError{exitConfig, err}
+				return exitConfig.of(err)
 			}
 			fmt.Fprintf(a.std.out, "%s: ok: %s, %s\n", s.Path, textfile.Count(len(s.Upstream.Servers), "server"),
 				textfile.Count(max(1, len(s.Profiles)), "profile"))
@@ -82,5 +82,5 @@ func (c checkCmd) withFaultyGrants(err error) error {
 		return err
 	}
 	_, grantsErr := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(state, hub.GrantsFile)})
-	return &exitError{exitConfig, errors.Join(err, grantsErr)}
+	return exitConfig.of(errors.Join(err, grantsErr))
 }

@@ -71,11 +71,11 @@ func clientList() string {
 func connectCommand(a *app) *cobra.Command {
 	c := connectCmd{app: a}
 	cmd := &cobra.Command{
-		Use: "connect CLIENT…", Short: "Write the hub into the config of MCP clients", Long: connectHelp + clientList(),
+		Use: "connect CLIENT…", Short: "Write the hub into the config of MCP clients",
+		Long:      connectHelp + clientList(),
 		Example:   "  mcp-toolhub connect cursor vscode\n  mcp-toolhub connect --all --replace --dry-run",
 		ValidArgs: clientIDs(), RunE: func(cmd *cobra.Command, args []string) error {
-			return c.connect(cmd.Context(),
-				args)
+			return c.connect(cmd.Context(), args)
 		},
 	}
 	cmd.Flags().BoolVar(&c.all, "all", false,
@@ -122,14 +122,13 @@ func (a *app) clientEnv() clients.Env { return clients.Env{OS: runtime.GOOS, Loo
 // named returns the clients of the command line.
 func (c *connectCmd) named(ids []string) ([]*clients.Client, error) {
 	if c.all == (len(ids) > 0) {
-		return nil, &exitError{exitUsage, errors.New("name clients, or give --all")}
+		return nil, exitUsage.errorf("name clients, or give --all")
 	}
 	var found []*clients.Client
 	for _, id := range ids {
 		one := clients.ByID(id)
 		if one == nil {
-			return nil, &exitError{exitUsage, fmt.Errorf("client %q is not known: known are %s", id,
-				strings.Join(clientIDs(), ", "))}
+			return nil, exitUsage.errorf("client %q is not known: known are %s", id, strings.Join(clientIDs(), ", "))
 		}
 		if !slices.ContainsFunc(found, func(have *clients.Client) bool { return have.ID == id }) {
 			found = append(found, one)
@@ -150,7 +149,7 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 			}
 		}
 		if len(rows) == 0 {
-			return failed(errNoClient)
+			return errNoClient
 		}
 	}
 	s, err := c.load(ctx)
@@ -159,7 +158,7 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 	}
 	c.warn(s)
 	if !slices.ContainsFunc(s.Profiles, func(p namespace.Profile) bool { return p.Name == c.profile }) {
-		return &exitError{exitUsage, fmt.Errorf("--profile %q: the config has no such profile", c.profile)}
+		return exitUsage.errorf("--profile %q: the config has no such profile", c.profile)
 	}
 	if c.http && !c.dryRun && s.Downstream.HTTP.Listen != "" {
 		if s, err = giveToken(ctx, c.app, s, s.Downstream.HTTP.Listen); err != nil {
@@ -168,14 +167,14 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 	}
 	served, err := c.served(s)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	return c.step(ctx, func(record *clients.Connections) (plans []*clients.Plan, err error) {
 		var leftOut []string
 		for _, row := range rows {
 			h, planErr := c.hub(s, row.ID)
 			h.IsOwn = address{s.Downstream.HTTP.PublicURL, s.Downstream.HTTP.Listen}.has
-			if coded := (*exitError)(nil); errors.As(planErr, &coded) {
+			if errors.As(planErr, new(*exitError)) {
 				return nil, planErr
 			}
 			var p *clients.Plan
@@ -248,12 +247,8 @@ func configFormat(path string) splice.Format {
 // hub returns the command or address by which the client will reach the hub. The error is an
 // exitError unless it is about this client alone.
 func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error) {
-	path, err := filepath.Abs(s.Path)
-	if err != nil {
-		return clients.Hub{}, failed(err)
-	}
 	if !c.http {
-		h := clients.Hub{Command: ownProgram(), Args: []string{"serve", "--stdio", "--config", path}}
+		h := clients.Hub{Command: ownProgram(), Args: []string{"serve", "--stdio", "--config", hub.Absolute(s.Path)}}
 		if c.stateDir != "" {
 			h.Args = append(h.Args, "--state-dir", s.StateDir)
 		}
@@ -267,8 +262,8 @@ func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error)
 	}
 	host, port, err := net.SplitHostPort(s.Downstream.HTTP.Listen)
 	if err != nil || port == "0" {
-		return clients.Hub{}, &exitError{exitUsage,
-			errors.New("--http: the config names no address: set hub.http.listen, such as 127.0.0.1:8808")}
+		return clients.Hub{}, exitUsage.errorf(
+			"--http: the config names no address: set hub.http.listen, such as 127.0.0.1:8808")
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
@@ -341,15 +336,12 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 	}
 	record, unlock, err := clients.OpenConnections(state, c.clientEnv())
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	defer unlock()
 	plans, err := plan(record)
 	if err != nil {
-		if coded := (*exitError)(nil); errors.As(err, &coded) {
-			return err
-		}
-		return failed(fmt.Errorf("%w\nnothing was written", err))
+		return fmt.Errorf("%w\nnothing was written", err)
 	}
 	changes := 0
 	for _, p := range plans {
@@ -371,13 +363,12 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 	}
 	if changes > 0 {
 		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Change %s? [y/n]: ",
-			textfile.Count(changes, "client"))); err != nil ||
-			!ok {
+			textfile.Count(changes, "client"))); err != nil || !ok {
 			return err
 		}
 	}
 	if err := record.Do(ctx, plans); err != nil {
-		return failed(err)
+		return err
 	}
 	for _, p := range plans {
 		if p.Failed != nil {
@@ -412,7 +403,7 @@ func (a *app) agree(ctx context.Context, yes bool, question string) (bool, error
 	}
 	ok, err := a.confirm(ctx, printable(question))
 	if errors.Is(err, errNobody) {
-		err = &exitError{exitUsage, fmt.Errorf("%w, or --dry-run to see what would change", errNobody)}
+		err = exitUsage.errorf("%w, or --dry-run to see what would change", errNobody)
 	}
 	return ok, err
 }
@@ -424,7 +415,7 @@ var errNobody = errors.New("nobody can be asked here: give --yes")
 func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	t := a.terminal()
 	if t == nil {
-		return false, &exitError{exitUsage, errNobody}
+		return false, exitUsage.of(errNobody)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -433,7 +424,7 @@ func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 		answer, ok, err := t.line(ctx)
 		switch answer = strings.ToLower(answer); {
 		case err != nil:
-			return false, &exitError{exitInterrupted, errors.New("interrupted")}
+			return false, exitInterrupted.errorf("interrupted")
 		case !ok || answer == "n" || answer == "no":
 			return false, nil
 		case answer == "y" || answer == "yes":

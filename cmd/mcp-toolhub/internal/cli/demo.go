@@ -20,7 +20,7 @@ func demoServerCommand(a *app) *cobra.Command {
 		// the guard of a hub finds its children by their environment
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return failed(demo.Run(cmd.Context(), io.NopCloser(a.std.in), nopWriteCloser{a.std.out}, hub.Version()))
+			return demo.Run(cmd.Context(), io.NopCloser(a.std.in), nopWriteCloser{a.std.out}, hub.Version())
 		},
 	}
 }

@@ -88,7 +88,7 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 	}
 	d.warn(s)
 	if err := run.CheckDepth(); err != nil {
-		return &exitError{exitConfig, err}
+		return exitConfig.of(err)
 	}
 	if len(args) == 0 || args[0] != declarative.Name {
 		if err := d.servers(ctx, s.Upstream, hub.OpenSignIns(s), args); err != nil {
@@ -97,7 +97,7 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 	}
 	if len(args) == 0 || args[0] == declarative.Name {
 		if err := d.declared(s); err != nil {
-			return failed(err)
+			return err
 		}
 	}
 	if len(args) == 0 {
@@ -110,7 +110,7 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 		}
 	}
 	if len(d.sick) > 0 {
-		return &exitError{exitNotReady, errors.New(strings.Join(d.sick, "; "))}
+		return exitNotReady.of(errors.New(strings.Join(d.sick, "; ")))
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 func (d *doctorCmd) servers(ctx context.Context, cfg upstream.Config, signIns *signin.Store,
 	args []string) (err error) {
 	if cfg.Self, err = os.Executable(); err != nil {
-		return failed(fmt.Errorf("find this program: %w", err))
+		return fmt.Errorf("find this program: %w", err)
 	}
 	cfg.Version, cfg.SignIns = hub.Version(), signIns
 	chosen, err := choose(cfg, args)
@@ -135,10 +135,10 @@ func (d *doctorCmd) servers(ctx context.Context, cfg upstream.Config, signIns *s
 		d.title(sc.ID + note)
 		err := upstream.Diagnose(ctx, cfg, sc.ID, func(s upstream.Step) { d.step(&one, s) })
 		if ctx.Err() != nil {
-			return &exitError{exitInterrupted, fmt.Errorf("interrupted while server %q was diagnosed", sc.ID)}
+			return exitInterrupted.errorf("interrupted while server %q was diagnosed", sc.ID)
 		}
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		if d.diagnoses = append(d.diagnoses, one); !one.OK {
 			d.sick = append(d.sick, fmt.Sprintf("server %q fails at the step %s", sc.ID,
@@ -158,10 +158,10 @@ func choose(cfg upstream.Config, args []string) ([]upstream.ServerConfig, error)
 	case slices.Contains(all, args[0]):
 		return []upstream.ServerConfig{cfg.Servers[slices.Index(all, args[0])]}, nil
 	case len(all) == 0:
-		return nil, &exitError{exitUsage, fmt.Errorf("there is no server %q: the config names none", args[0])}
+		return nil, exitUsage.errorf("there is no server %q: the config names none", args[0])
 	}
-	return nil, &exitError{exitUsage, fmt.Errorf("there is no server %q: %s", args[0],
-		textfile.DidYouMean(args[0], all, "use one of "+strings.Join(all, ", ")))}
+	return nil, exitUsage.errorf("there is no server %q: %s", args[0],
+		textfile.DidYouMean(args[0], all, "use one of "+strings.Join(all, ", ")))
 }
 
 // declared diagnoses the files that declare tools: a step for each tool and for each file with faults.

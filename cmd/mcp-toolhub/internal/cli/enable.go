@@ -85,8 +85,8 @@ func (c *enableCmd) run(ctx context.Context, names []string, edit oneEdit) error
 	var all []string
 	for _, name := range names {
 		f, said, err := edit(ctx, after, name)
-		if coded := (*exitError)(nil); err != nil && !errors.As(err, &coded) {
-			err = failed(fmt.Errorf("%s: %s: %w", c.target, name, err))
+		if err != nil && !errors.As(err, new(*exitError)) {
+			err = fmt.Errorf("%s: %s: %w", c.target, name, err)
 		}
 		if err != nil {
 			return err
@@ -97,8 +97,7 @@ func (c *enableCmd) run(ctx context.Context, names []string, edit oneEdit) error
 	if string(after.Bytes()) != string(c.doc.Raw) {
 		s, err := c.check(after, nil)
 		if err != nil {
-			return &exitError{exitConfig,
-				fmt.Errorf("%w\nnothing was changed: these are the faults that the config would have", err)}
+			return exitConfig.errorf("%w\nnothing was changed: these are the faults that the config would have", err)
 		}
 		if why := missing(s, names...); why != "" {
 			fmt.Fprintln(c.std.err, "warning: "+why)
@@ -108,7 +107,7 @@ func (c *enableCmd) run(ctx context.Context, names []string, edit oneEdit) error
 			return nil
 		}
 		if err := c.store(after, nil); err != nil {
-			return failed(fmt.Errorf("%w\nnothing was changed", err))
+			return fmt.Errorf("%w\nnothing was changed", err)
 		}
 	}
 	fmt.Fprintln(c.std.out, printable(strings.Join(all, "\n")))
@@ -117,8 +116,7 @@ func (c *enableCmd) run(ctx context.Context, names []string, edit oneEdit) error
 
 func (c *enableCmd) remove(_ context.Context, f *splice.File, name string) (*splice.File, string, error) {
 	if strings.Contains(name, ".") {
-		return nil, "", &exitError{exitUsage, fmt.Errorf("%q is no server: mcp-toolhub disable takes tools out of use",
-			name)}
+		return nil, "", exitUsage.errorf("%q is no server: mcp-toolhub disable takes tools out of use", name)
 	}
 	place, e, err := c.server(f, name)
 	if err != nil {
@@ -204,9 +202,9 @@ func (c *enableCmd) enable(_ context.Context, f *splice.File, name string) (*spl
 		_, e, _ = c.server(f, server)
 	}
 	if pattern := matching(e, offKeys(), native); pattern != "" {
-		return nil, "", &exitError{exitUsage,
-			fmt.Errorf("%s: it is one of the tools that %q in disabledTools of %q means: enable that, or edit %s",
-				name, pattern, server, c.target)}
+		return nil, "", exitUsage.errorf(
+			"%s: it is one of the tools that %q in disabledTools of %q means: enable that, or edit %s",
+			name, pattern, server, c.target)
 	}
 	for _, key := range onKeys() {
 		if len(textsOf(e, key)) > 0 && matching(e, onKeys(), native) == "" {
@@ -238,12 +236,12 @@ func parts(name string) (server, native string, err error) {
 	}
 	server, native, _ = strings.Cut(rest, ".")
 	if source != tool.SourceMCP || native == "" {
-		return "", "", &exitError{exitUsage,
-			fmt.Errorf("%q is no tool of a server: those are called mcp.SERVER.TOOL; hub.toolsets of the config "+
-				"chooses the hub's own", name)}
+		return "", "", exitUsage.errorf(
+			"%q is no tool of a server: those are called mcp.SERVER.TOOL; hub.toolsets of the config "+
+				"chooses the hub's own", name)
 	}
 	if err := glob.Check(native); err != nil {
-		return "", "", &exitError{exitUsage, err}
+		return "", "", exitUsage.of(err)
 	}
 	return server, native, nil
 }
@@ -254,11 +252,11 @@ func (c *enableCmd) isThere(ctx context.Context, server, native string) error {
 	s, err := config.LoadText(config.Source{Path: c.target, StateDir: c.stateDir, Env: c.std.getenv,
 		HubTools: hub.ToolNames(), LeaveOut: true}, c.doc.Raw)
 	if err != nil {
-		return &exitError{exitConfig, err}
+		return exitConfig.of(err)
 	}
 	all, err := knownCatalogs(s)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	for _, catalog := range all {
 		if catalog.Server != server || catalog.Source != tool.SourceMCP || len(catalog.Tools) == 0 {
@@ -269,8 +267,8 @@ func (c *enableCmd) isThere(ctx context.Context, server, native string) error {
 			names = append(names, t.Native)
 		}
 		if !slices.ContainsFunc(names, func(one string) bool { return glob.Match(native, one) }) {
-			return &exitError{exitUsage, fmt.Errorf("server %q has no tool %q: %s", server, native,
-				textfile.DidYouMean(native, names, "mcp-toolhub tools list names them"))}
+			return exitUsage.errorf("server %q has no tool %q: %s", server, native,
+				textfile.DidYouMean(native, names, "mcp-toolhub tools list names them"))
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -52,18 +51,18 @@ func evalCommand(a *app) *cobra.Command {
 
 func (c *evalCmd) run(ctx context.Context) error {
 	if c.tools == "" || c.queries == "" {
-		return &exitError{exitUsage, errors.New("eval search needs --tools and --queries: name a file each")}
+		return exitUsage.errorf("eval search needs --tools and --queries: name a file each")
 	}
 	bench, err := c.readBench()
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	report, err := bench.Run(ctx, bench.Catalog.Index())
 	if err != nil {
 		if ctx.Err() != nil {
-			return &exitError{exitInterrupted, err}
+			return exitInterrupted.of(err)
 		}
-		return failed(err)
+		return err
 	}
 	if !c.misses {
 		report.Misses = nil

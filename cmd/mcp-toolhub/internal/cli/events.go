@@ -70,7 +70,7 @@ func eventsCommand(a *app) *cobra.Command {
 
 func (c *eventsCmd) tail(ctx context.Context) error {
 	if c.since < 0 {
-		return &exitError{exitUsage, errors.New("--since is a time ago: write 1h, not -1h")}
+		return exitUsage.errorf("--since is a time ago: write 1h, not -1h")
 	}
 	out := bufio.NewWriter(c.std.out)
 	take := func(m events.Message) error {
@@ -92,7 +92,7 @@ func (c *eventsCmd) tail(ctx context.Context) error {
 	if c.follow {
 		o.Damaged = func(err error) { fmt.Fprintln(c.std.err, "mcp-toolhub:", err) }
 	}
-	return failed(errors.Join(events.Stream(ctx, o, take), out.Flush()))
+	return errors.Join(events.Stream(ctx, o, take), out.Flush())
 }
 
 // eventsAgain is how long the command waits before it asks again for a stream that has ended.
@@ -121,14 +121,11 @@ func (c *eventsCmd) remote(ctx context.Context, take func(events.Message) error)
 			last, err = readEvents(resp.Body, last, take)
 			resp.Body.Close()
 		}
-		var coded *exitError
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.As(err, &coded), !opened:
-			return failed(err)
-		case !c.follow:
-			return failed(err)
+		case errors.As(err, new(*exitError)), !opened, !c.follow:
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -141,7 +138,7 @@ func (c *eventsCmd) remote(ctx context.Context, take func(events.Message) error)
 func (c *eventsCmd) open(ctx context.Context, u *url.URL, last tool.EventID) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, failed(err)
+		return nil, exitFailure.of(err)
 	}
 	req.Header.Set("Accept", "text/event-stream")
 	if token, ok := c.std.getenv(tokenVariable); ok {
@@ -162,9 +159,9 @@ func (c *eventsCmd) open(ctx context.Context, u *url.URL, last tool.EventID) (*h
 	err = fmt.Errorf("the hub at %s refuses: %s", u.Host, cmp.Or(strings.TrimSpace(string(said)), resp.Status))
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		return nil, &exitError{exitNotReady, fmt.Errorf("%w: set $%s to one that has events: read", err, tokenVariable)}
+		return nil, exitNotReady.errorf("%w: set $%s to one that has events: read", err, tokenVariable)
 	case resp.StatusCode < http.StatusInternalServerError:
-		return nil, failed(err)
+		return nil, exitFailure.of(err)
 	}
 	return nil, err
 }
@@ -185,7 +182,7 @@ func readEvents(r io.Reader, last tool.EventID, take func(events.Message) error)
 		}
 		last = tool.EventID(ev.ID)
 		if err := take(events.Message{ID: last, Text: ev.Data}); err != nil {
-			return last, failed(err)
+			return last, exitFailure.of(err)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func evidenceCommand(a *app) *cobra.Command {
 			}
 			private, err := hub.NewKeeper(state, filepath.Join(state, "journal")).Key()
 			if err != nil {
-				return failed(err)
+				return err
 			}
 			return a.print([]byte(base64.StdEncoding.EncodeToString(private.Public().(ed25519.PublicKey))))
 		},
@@ -55,12 +55,12 @@ func evidenceCommand(a *app) *cobra.Command {
 func (a *app) verifyEvidence(path, key string) error {
 	file, err := os.Open(path)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	defer file.Close()
 	report, err := evidence.Verify(file)
 	if err != nil {
-		return failed(fmt.Errorf("verify %q: %w", path, err))
+		return fmt.Errorf("verify %q: %w", path, err)
 	}
 	signer := base64.StdEncoding.EncodeToString(report.Key)
 	if key != "" && key != signer {
@@ -76,7 +76,7 @@ func (a *app) verifyEvidence(path, key string) error {
 		return err
 	}
 	if n := len(report.Findings) + report.More; n > 0 {
-		return failed(fmt.Errorf("the bundle is not as it was signed: %s", textfile.Count(n, "finding")))
+		return fmt.Errorf("the bundle is not as it was signed: %s", textfile.Count(n, "finding"))
 	}
 	return nil
 }

@@ -40,10 +40,10 @@ func (c grantsCmd) open(ctx context.Context) (*policy.Grants, []*control.Client,
 	}
 	file, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(state, hub.GrantsFile)})
 	if err != nil {
-		return nil, nil, failed(err)
+		return nil, nil, err
 	}
 	hubs, err := control.Find(ctx, state)
-	return file, hubs, failed(err)
+	return file, hubs, err
 }
 
 func (c grantsCmd) list(ctx context.Context) error {
@@ -55,7 +55,7 @@ func (c grantsCmd) list(ctx context.Context) error {
 	for _, h := range hubs {
 		some, err := h.Grants(ctx)
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		for _, g := range some {
 			if g.Session {
@@ -87,7 +87,7 @@ func (c grantsCmd) revoke(ctx context.Context, id string) error {
 		return err
 	}
 	if err := revoke(ctx, file, hubs, id); err != nil {
-		return failed(err)
+		return err
 	}
 	if c.json() {
 		return c.printJSON(map[string]any{"id": id, "revoked": true})

@@ -65,7 +65,7 @@ func (c hooksCmd) hooks(ctx context.Context, runner *command.Runner) (*hook.Set,
 	}
 	set, err := hub.NewHooks(s, runner)
 	if err != nil {
-		return nil, &exitError{exitConfig, err}
+		return nil, exitConfig.of(err)
 	}
 	return set, nil
 }
@@ -184,11 +184,11 @@ func (d *describedCall) input(event hook.Event) hook.Input {
 func (c hooksCmd) test(ctx context.Context, name, file string) error {
 	d, err := readCall(file)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return exitUsage.of(err)
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	runner := command.NewRunner(self, slog.New(slog.DiscardHandler))
 	defer runner.Close()
@@ -198,7 +198,7 @@ func (c hooksCmd) test(ctx context.Context, name, file string) error {
 	}
 	event, ok := set.EventOf(name)
 	if !ok {
-		return &exitError{exitUsage, fmt.Errorf("there is no hook %q: mcp-toolhub hooks list names them", name)}
+		return exitUsage.errorf("there is no hook %q: mcp-toolhub hooks list names them", name)
 	}
 	r, matches, _ := set.Test(ctx, name, d.input(event))
 	said := map[string]any{"hook": r.Hook, "event": r.Event, "kind": r.Kind, "matches": matches,

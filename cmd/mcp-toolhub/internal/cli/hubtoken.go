@@ -50,7 +50,7 @@ func giveToken(ctx context.Context, a *app, s *config.Settings, listen string) (
 		err = edit.store(after, made)
 	}
 	if err != nil {
-		return nil, failed(fmt.Errorf("give the hub a token: %w", err))
+		return nil, fmt.Errorf("give the hub a token: %w", err)
 	}
 	fmt.Fprintf(a.std.err,
 		"%s: added hub.auth.tokens, because every user of this machine could call the hub. connect --http gives "+

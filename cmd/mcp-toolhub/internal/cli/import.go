@@ -105,7 +105,7 @@ func (c *importCmd) run(ctx context.Context) error {
 	if c.dryRun {
 		c.printChange(after)
 	} else if err := c.store(after, secretsOf(taken)); err != nil {
-		return failed(fmt.Errorf("%w\nnothing was imported", err))
+		return fmt.Errorf("%w\nnothing was imported", err)
 	}
 	if c.guided {
 		return nil
@@ -126,13 +126,13 @@ func (c *importCmd) openTarget() (err error) {
 	}
 	if c.doc.Raw != nil {
 		if _, err := c.check(c.file, nil); err != nil {
-			return &exitError{exitConfig, err}
+			return exitConfig.of(err)
 		}
 	} else if configFormat(c.target) == splice.YAML {
 		c.file, err = splice.Read(splice.YAML,
 			[]byte("# Servers that mcp-toolhub import has taken over from MCP clients. Add to it what you like.\n"))
 	}
-	return failed(err)
+	return err
 }
 
 // found reads the servers of the clients. A client's file that cannot be read is named, and the others go on.
@@ -157,7 +157,7 @@ func (c *importCmd) found() (all []clients.Server, err error) {
 	for _, from := range c.from {
 		found, err := readFrom(from, env)
 		if err != nil {
-			return nil, failed(err)
+			return nil, err
 		}
 		all = append(all, found...)
 	}
@@ -184,8 +184,7 @@ func readFrom(from string, env clients.Env) (all []clients.Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	one, f, err := clients.Detect(from, env, func(format splice.Format) (*splice.File,
-		error) {
+	one, f, err := clients.Detect(from, env, func(format splice.Format) (*splice.File, error) {
 		return clients.ReadText(format, d, from)
 	})
 	if err == nil && one == nil {
@@ -269,8 +268,8 @@ func (c *importCmd) fresh(ctx context.Context, all []*clients.Merged) ([]*client
 		if c.guided {
 			hint = "begin with mcp-toolhub import --from CLIENT"
 		}
-		return nil, failed(errors.New(strings.Join(open, "\n") +
-			"\nnobody can be asked here: give --yes to import each, or " + hint))
+		return nil, errors.New(strings.Join(open, "\n") +
+			"\nnobody can be asked here: give --yes to import each, or " + hint)
 	}
 	return fresh, nil
 }
@@ -324,7 +323,7 @@ func (c *importCmd) written(fresh []*clients.Merged) (*splice.File, []*clients.M
 	for len(fresh) > 0 {
 		f, err := c.put(fresh)
 		if err != nil {
-			return nil, nil, failed(fmt.Errorf("%s: %w", c.target, err))
+			return nil, nil, fmt.Errorf("%s: %w", c.target, err)
 		}
 		_, err = c.check(f, secretsOf(fresh))
 		if err == nil {
@@ -344,7 +343,7 @@ func (c *importCmd) written(fresh []*clients.Merged) (*splice.File, []*clients.M
 			return false
 		})
 		if len(fresh) == before {
-			return nil, nil, &exitError{exitConfig, err}
+			return nil, nil, exitConfig.of(err)
 		}
 	}
 	return nil, nil, nil

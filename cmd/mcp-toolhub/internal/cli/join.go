@@ -71,7 +71,7 @@ func (c *serveCmd) findHub(ctx context.Context, s *config.Settings) (*control.Jo
 	}
 	logger, err := newLogger(c.app, cmp.Or(c.logLevel, s.Log.Level), cmp.Or(c.logFormat, s.Log.Format))
 	if err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, exitUsage.of(err)
 	}
 	mine := hub.Fingerprint(s, c.style)
 	for _, h := range hubs {
@@ -93,7 +93,7 @@ func (c *serveCmd) relayed(ctx context.Context, client *relay.Relay, hub *contro
 	defer context.AfterFunc(untilKilled(ctx), func() { _ = hub.Close() })()
 	gone, err = client.Over(ctx, hub)
 	if err != nil {
-		err = failed(err)
+		err = err
 	}
 	return gone, err
 }
@@ -134,8 +134,8 @@ func (c *serveCmd) serveShared(ctx context.Context, s *config.Settings) error {
 	unlock := hub.LockHubs(s.StateDir)
 	if hub, _ := hub.SharedHub(ctx, s); hub != nil {
 		unlock()
-		return failed(fmt.Errorf("a shared hub of this config runs already, as process %d: mcp-toolhub stop ends it",
-			hub.PID()))
+		return fmt.Errorf("a shared hub of this config runs already, as process %d: mcp-toolhub stop ends it",
+			hub.PID())
 	}
 	return c.serve(ctx, s, c.std, unlock)
 }

@@ -38,7 +38,7 @@ func journalCommand(a *app) *cobra.Command {
 				_, err := out.Write(append(object, '\n'))
 				return err == nil
 			})
-			return failed(errors.Join(err, out.Flush()))
+			return errors.Join(err, out.Flush())
 		},
 	}
 }

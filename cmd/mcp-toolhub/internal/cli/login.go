@@ -113,30 +113,29 @@ func (c *loginCmd) find(ctx context.Context, id string) (upstream.Config, upstre
 	var server upstream.ServerConfig
 	switch {
 	case at < 0:
-		return cfg, server, &exitError{exitUsage, fmt.Errorf("there is no server %q: %s", id,
-			textfile.DidYouMean(id, cfg.IDs(), "use one of "+strings.Join(cfg.IDs(), ", ")))}
+		return cfg, server, exitUsage.errorf("there is no server %q: %s", id,
+			textfile.DidYouMean(id, cfg.IDs(), "use one of "+strings.Join(cfg.IDs(), ", ")))
 	case cfg.Servers[at].Transport == upstream.Stdio:
-		return cfg, server, &exitError{exitUsage,
-			fmt.Errorf("server %q is a program, which signs in by itself: see its documentation", id)}
+		return cfg, server, exitUsage.errorf(
+			"server %q is a program, which signs in by itself: see its documentation", id)
 	case cfg.Servers[at].Missing.What != "":
-		return cfg, server, &exitError{exitConfig, fmt.Errorf("%s; %s", cfg.Servers[at].Missing.What,
-			cfg.Servers[at].Missing.Hint)}
+		return cfg, server, exitConfig.errorf("%s; %s", cfg.Servers[at].Missing.What, cfg.Servers[at].Missing.Hint)
 	case !cfg.Servers[at].SignsIn():
-		return cfg, server, &exitError{exitUsage,
-			fmt.Errorf("the entry of server %q gives Authorization in headers: remove that to sign in", id)}
+		return cfg, server, exitUsage.errorf(
+			"the entry of server %q gives Authorization in headers: remove that to sign in", id)
 	}
 	if err := hub.OpenStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
-		return cfg, server, failed(err)
+		return cfg, server, err
 	}
 	cfg.SignIns = hub.OpenSignIns(s)
 	if cfg.Servers[at], err = c.person(cfg.SignIns, cfg.Servers[at], s.Downstream.Auth.Tokens); err != nil {
 		return cfg, server, err
 	}
 	if cfg.Self, err = os.Executable(); err != nil {
-		return cfg, server, failed(fmt.Errorf("find this program: %w", err))
+		return cfg, server, fmt.Errorf("find this program: %w", err)
 	}
 	if cfg.Catalogs, err = persist.OpenCatalogs(filepath.Join(s.StateDir, "catalogs")); err != nil {
-		return cfg, server, failed(err)
+		return cfg, server, err
 	}
 	cfg.Servers[at].Disabled, cfg.Servers[at].Lazy = false, false
 	if c.as != "" && c.as != tool.Local {
@@ -154,9 +153,8 @@ func (c *loginCmd) person(store *signin.Store, server upstream.ServerConfig,
 		return server, nil
 	}
 	if !server.OAuth.PerCaller {
-		return server, &exitError{exitUsage,
-			fmt.Errorf("all callers share the sign-in to server %q: leave --as out, or set oauth: "+
-				"{identity: caller} in its entry", server.ID)}
+		return server, exitUsage.errorf("all callers share the sign-in to server %q: leave --as out, or set oauth: "+
+			"{identity: caller} in its entry", server.ID)
 	}
 	names := []string{tool.Local}
 	for _, t := range tokens {
@@ -164,24 +162,23 @@ func (c *loginCmd) person(store *signin.Store, server upstream.ServerConfig,
 	}
 	known, err := store.People(server)
 	if err != nil {
-		return server, failed(err)
+		return server, err
 	}
 	if !slices.Contains(slices.Concat(names, known), c.as) {
-		return server, &exitError{exitUsage, fmt.Errorf("there is no token %q in hub.auth.tokens: %s", c.as,
-			textfile.DidYouMean(c.as, names, "use one of "+strings.Join(names, ", ")))}
+		return server, exitUsage.errorf("there is no token %q in hub.auth.tokens: %s", c.as,
+			textfile.DidYouMean(c.as, names, "use one of "+strings.Join(names, ", ")))
 	}
 	return server.For(c.as), nil
 }
 
 func (c *loginCmd) login(ctx context.Context, id string) error {
 	if c.hubURL != "" && c.as != "" {
-		return &exitError{exitUsage,
-			fmt.Errorf("at a hub you sign in as the holder of the token in $%s: leave --as out", tokenVariable)}
+		return exitUsage.errorf("at a hub you sign in as the holder of the token in $%s: leave --as out", tokenVariable)
 	}
 	if c.hubURL != "" && len(c.scopes) > 0 {
-		return &exitError{exitUsage,
-			errors.New("at a hub you sign in with the scopes that the server asks for: leave --scope out, or set " +
-				"oauth.scopes in the server's entry there")}
+		return exitUsage.errorf(
+			"at a hub you sign in with the scopes that the server asks for: leave --scope out, or set " +
+				"oauth.scopes in the server's entry there")
 	}
 	if c.hubURL != "" {
 		return c.atHub(ctx, c.hubURL, id)
@@ -217,10 +214,10 @@ func (c *loginCmd) login(ctx context.Context, id string) error {
 		}
 		g, err := l.Run(limited)
 		if ctx.Err() != nil {
-			return &exitError{exitInterrupted, errors.New("interrupted: nobody has signed in")}
+			return exitInterrupted.errorf("interrupted: nobody has signed in")
 		}
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		st := g.Status(g.Refresh != "", printable)
 		if server.OAuth.PerCaller {
@@ -266,16 +263,16 @@ func (c *loginCmd) register(ctx context.Context, issuer, redirect string) (id, s
 func (c *loginCmd) showTools(ctx context.Context, cfg upstream.Config) (err error) {
 	group, err := upstream.NewGroup(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return failed(err)
+		return err
 	}
-	defer func() { err = errors.Join(err, failed(group.Close(untilKilled(ctx)))) }()
+	defer func() { err = errors.Join(err, group.Close(untilKilled(ctx))) }()
 	group.Start(context.WithoutCancel(ctx))
 	if err := group.WaitReady(ctx); err != nil {
-		return &exitError{exitInterrupted, errors.New("interrupted while the server was starting")}
+		return exitInterrupted.errorf("interrupted while the server was starting")
 	}
 	st := group.Statuses()[0]
 	if st.State != tool.ServerReady && st.LastError != "" {
-		return &exitError{exitNotReady, fmt.Errorf("server %q is not ready: %s; %s", st.Server, st.LastError, st.Hint)}
+		return exitNotReady.errorf("server %q is not ready: %s; %s", st.Server, st.LastError, st.Hint)
 	}
 	tools := group.Catalogs()[0].Tools
 	fmt.Fprintf(c.std.out, "%s: %s\n", st.Server, textfile.Count(len(tools), "tool"))
@@ -294,7 +291,7 @@ func (c *loginCmd) logout(ctx context.Context, id string) error {
 	if said != "" {
 		fmt.Fprintf(c.std.out, "%s: %s\n", id, said)
 	}
-	return failed(err)
+	return err
 }
 
 // openBrowser opens an address in the person's browser. It goes to a program as one argument, never through a shell.

@@ -19,7 +19,7 @@ func manCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "man DIR", Short: "Write manual pages and completions of shells for packages", Args: cobra.ExactArgs(1),
 		Hidden: true,
-		RunE:   func(cmd *cobra.Command, args []string) error { return failed(writePages(cmd.Root(), args[0])) },
+		RunE:   func(cmd *cobra.Command, args []string) error { return writePages(cmd.Root(), args[0]) },
 	}
 }
 

@@ -56,7 +56,7 @@ func (c policyCmd) explainCommand() *cobra.Command {
 		Example: `  mcp-toolhub policy explain mcp.git.push --args '{"branch": "main"}' --door http --as alice`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if door := call.Actor.Door; !slices.Contains([]string{"stdio", "http", "cli", console.Door}, door) {
-				return &exitError{exitUsage, fmt.Errorf("door %q is not known: use stdio, http, cli or ui", door)}
+				return exitUsage.errorf("door %q is not known: use stdio, http, cli or ui", door)
 			}
 			if call.Actor.Door == "cli" && !cmd.Flags().Changed("as") {
 				call.Actor.Name = hub.LocalActor().Name
@@ -103,23 +103,23 @@ func (c policyCmd) explain(ctx context.Context, name tool.Name, r policy.Request
 		c.warnOfCaller(h.Settings(), r.Actor)
 		x, err := hub.Explained(ctx, h, name, r)
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		if c.json() {
 			return c.printJSON(x)
 		}
-		return failed(x.WriteText(c.std.out))
+		return x.WriteText(c.std.out)
 	})
 }
 
 func (c policyCmd) test(ctx context.Context, file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return failed(fmt.Errorf("read table: %w", err))
+		return fmt.Errorf("read table: %w", err)
 	}
 	table, err := policy.ParseTable(file, data)
 	if err != nil {
-		return &exitError{exitConfig, err}
+		return exitConfig.of(err)
 	}
 	if table.Complete() {
 		return c.runTable(table, nil, nil)
@@ -133,7 +133,7 @@ func (c policyCmd) test(ctx context.Context, file string) error {
 func (c policyCmd) runTable(table *policy.Table, e *policy.Engine, lookup policy.Lookup) error {
 	results, err := table.Run(e, lookup)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if c.json() {
 		err = policy.WriteResultsJSON(c.std.out, results)
@@ -141,11 +141,11 @@ func (c policyCmd) runTable(table *policy.Table, e *policy.Engine, lookup policy
 		_, err = policy.WriteResults(c.std.out, results)
 	}
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	results = slices.DeleteFunc(results, func(r policy.TestResult) bool { return r.Passed })
 	if len(results) > 0 {
-		return failed(fmt.Errorf("not decided as wanted: %s", textfile.Count(len(results), "call")))
+		return fmt.Errorf("not decided as wanted: %s", textfile.Count(len(results), "call"))
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -63,11 +62,11 @@ func (c policyCmd) replay(ctx context.Context, rules, since string) error {
 	}
 	changed, err := hub.ConfiguredBy(next)
 	if err != nil {
-		return &exitError{exitConfig, err}
+		return exitConfig.of(err)
 	}
 	out, err := history.Replay(ctx, l.Calls, l.Gate, changed.Gate, l.Tools)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if c.json() {
 		err = c.printJSON(out)
@@ -75,7 +74,7 @@ func (c policyCmd) replay(ctx context.Context, rules, since string) error {
 		err = c.printReplayed(out)
 	}
 	if err == nil && out.Loosened > 0 {
-		err = failed(fmt.Errorf("%s that was denied would be allowed", textfile.Count(out.Loosened, "call")))
+		err = fmt.Errorf("%s that was denied would be allowed", textfile.Count(out.Loosened, "call"))
 	}
 	return err
 }
@@ -84,14 +83,14 @@ func (c policyCmd) replay(ctx context.Context, rules, since string) error {
 func (c policyCmd) changedPolicy(ctx context.Context, path string) (*config.Settings, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, failed(fmt.Errorf("read rules: %w", err))
+		return nil, fmt.Errorf("read rules: %w", err)
 	}
 	root, faults := textfile.Parse(path, data)
 	if len(faults) > 0 {
 		for i := range faults {
 			faults[i].File = path
 		}
-		return nil, &exitError{exitConfig, faults}
+		return nil, exitConfig.of(faults)
 	}
 	var set policy.Set
 	switch {
@@ -110,11 +109,7 @@ func (c policyCmd) changedPolicy(ctx context.Context, path string) (*config.Sett
 		return c.app.read(config.Found{Path: path})
 	}
 	if err != nil {
-		coded := (*exitError)(nil)
-		if errors.As(err, &coded) {
-			return nil, err
-		}
-		return nil, &exitError{exitConfig, err}
+		return nil, exitConfig.of(err)
 	}
 	s, err := c.load(ctx)
 	if err == nil {

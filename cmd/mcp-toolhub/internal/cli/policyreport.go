@@ -61,7 +61,7 @@ type reported struct {
 func (c policyCmd) report(ctx context.Context, since string) error {
 	from, err := lookup.ParseWhen(since, time.Now())
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return exitUsage.of(err)
 	}
 	l, err := c.lookBack(ctx, since)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c policyCmd) report(ctx context.Context, since string) error {
 	}
 	out := reported{Since: from.UTC(), All: ruleUses(l)}
 	if err := c.addGrantsAndServers(ctx, l, &out); err != nil {
-		return failed(err)
+		return err
 	}
 	if len(l.Calls) > 0 && l.Calls[0].At.Sub(from) > 24*time.Hour {
 		out.Records = &l.Calls[0].At

@@ -69,7 +69,7 @@ func (c policyCmd) suggest(ctx context.Context, since, format string, apply bool
 	}
 	found, err := history.Suggest(ctx, l.Past())
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	reads := l.Readers()
 	switch {
@@ -78,7 +78,7 @@ func (c policyCmd) suggest(ctx context.Context, since, format string, apply bool
 	case format == "yaml":
 		text, err := suggestedYAML(found.Suggestions, reads)
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		return c.print(text)
 	case format == "json":
@@ -214,8 +214,8 @@ func suggestedYAML(rules []history.Suggestion, reads []hub.Readers) ([]byte, err
 // apply asks about each suggestion, and adds those that the person takes to the config.
 func (c policyCmd) apply(ctx context.Context, found *history.Suggested, reads []hub.Readers) error {
 	if c.terminal() == nil {
-		return &exitError{exitUsage,
-			errors.New("nobody can be asked here: --apply asks about each rule at the terminal; -o yaml prints them all")}
+		return exitUsage.errorf(
+			"nobody can be asked here: --apply asks about each rule at the terminal; -o yaml prints them all")
 	}
 	e := configEdit{app: c.app}
 	if err := e.find(false); err != nil {
@@ -256,13 +256,12 @@ func (e *configEdit) add(put func(*splice.File) (*splice.File, error)) error {
 	}
 	after, err := put(e.file)
 	if err != nil {
-		return failed(fmt.Errorf("%s: add a suggestion: %w", e.target, err))
+		return fmt.Errorf("%s: add a suggestion: %w", e.target, err)
 	}
 	if _, err := e.check(after, nil); err != nil {
-		return &exitError{exitConfig,
-			fmt.Errorf("%w\nnothing was changed: these are the faults that the config would have", err)}
+		return exitConfig.errorf("%w\nnothing was changed: these are the faults that the config would have", err)
 	}
-	return failed(e.store(after, nil))
+	return e.store(after, nil)
 }
 
 // configRules adds rules to the config of a hub that runs.

@@ -34,7 +34,7 @@ func (a *app) json() bool { return a.format == "json" }
 func (a *app) printJSON(v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	return a.print(text)
 }
@@ -42,7 +42,7 @@ func (a *app) printJSON(v any) error {
 // printTable prints the table with all its columns.
 func (a *app) printTable(t *table) error {
 	_, err := io.WriteString(a.std.out, t.text(math.MaxInt, false))
-	return failed(err)
+	return err
 }
 
 func (a *app) print(text []byte) error {
@@ -50,7 +50,7 @@ func (a *app) print(text []byte) error {
 		text = []byte(hidden.EscapeJSON(string(text)))
 	}
 	if _, err := a.std.out.Write(append(bytes.TrimRight(text, "\n"), '\n')); err != nil {
-		return failed(fmt.Errorf("print: %w", err))
+		return fmt.Errorf("print: %w", err)
 	}
 	return nil
 }

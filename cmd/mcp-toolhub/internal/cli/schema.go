@@ -11,7 +11,7 @@ func schemaCommand(a *app) *cobra.Command {
 		Use: "config", Short: "Print the JSON Schema of the config file, for editors", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.std.out.Write(config.Schema())
-			return failed(err)
+			return err
 		},
 	})
 }

@@ -45,8 +45,7 @@ func secretsCommand(a *app) *cobra.Command {
 
 func (c secretsCmd) set(name string) error {
 	if !secrets.ValidName(name) {
-		return &exitError{exitUsage, fmt.Errorf("secret %q: a name has letters, digits, _, - and dots, at most 100",
-			name)}
+		return exitUsage.errorf("secret %q: a name has letters, digits, _, - and dots, at most 100", name)
 	}
 	state, err := c.findState()
 	if err != nil {
@@ -54,15 +53,15 @@ func (c secretsCmd) set(name string) error {
 	}
 	secret, err := c.read(name)
 	if err != nil {
-		return failed(fmt.Errorf("read the secret: %w", err))
+		return fmt.Errorf("read the secret: %w", err)
 	}
 	if secret == "" {
-		return &exitError{exitUsage, errors.New("the secret is empty: type it, or pipe it in")}
+		return exitUsage.errorf("the secret is empty: type it, or pipe it in")
 	}
-	return failed(secrets.Change(state, func(all map[string]string) error {
+	return secrets.Change(state, func(all map[string]string) error {
 		all[name] = secret
 		return nil
-	}))
+	})
 }
 
 // typedSecret reads a secret from the terminal. It is not echoed.
@@ -99,7 +98,7 @@ func (c secretsCmd) list() error {
 	}
 	names, err := secretNames(state)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if c.json() {
 		return c.printJSON(slices.Concat([]string{}, names))
@@ -115,11 +114,11 @@ func (c secretsCmd) remove(name string) error {
 	if err != nil {
 		return err
 	}
-	return failed(secrets.Change(state, func(all map[string]string) error {
+	return secrets.Change(state, func(all map[string]string) error {
 		if _, ok := all[name]; !ok {
 			return fmt.Errorf("there is no secret %q: mcp-toolhub secrets list names them", name)
 		}
 		delete(all, name)
 		return nil
-	}))
+	})
 }

@@ -52,7 +52,7 @@ func serveCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if c.style != "" {
 				if err := namespace.Style(c.style).Check(); err != nil {
-					return fmt.Errorf("--names: %w", err)
+					return exitUsage.errorf("--names: %w", err)
 				}
 			}
 			if server != "" {
@@ -131,26 +131,26 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 		}
 		switch {
 		case kill.Err() != nil:
-			err = &exitError{exitInterrupted, context.Cause(kill)}
+			err = exitInterrupted.of(context.Cause(kill))
 		case err == nil && closeErr != nil:
-			err = failed(closeErr)
+			err = closeErr
 		}
 	}()
 	listener, err := h.Listen(address)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	// of hub.http.listen the config warns
 	if c.address != "" && len(s.Downstream.Auth.Tokens) == 0 && !connuser.Known() {
 		h.Logger.Warn(config.EveryUserMayCall, "change", "hub.auth.tokens")
 	}
-	return failed(h.Serve(ctx, kill, hub.Door{Listener: listener, Shared: c.shared, Style: c.style, Profile: c.profile,
+	return h.Serve(ctx, kill, hub.Door{Listener: listener, Shared: c.shared, Style: c.style, Profile: c.profile,
 		In: std.in, Out: std.out, Moved: std.in != c.std.in, Problems: problems, Read: c.again(h.Settings()),
 		Hangups: hangups(ctx),
 		Began: func() {
 			began()
 			c.sayHowToConnect(h.Settings(), listener)
-		}}))
+		}})
 }
 
 // sayHowToConnect tells a person at the terminal what to do with the hub. listener is nil where it speaks stdio.

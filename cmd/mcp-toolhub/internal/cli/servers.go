@@ -56,7 +56,7 @@ const tokenVariable = "MCP_TOOLHUB_TOKEN"
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
-		return nil, &exitError{exitUsage, fmt.Errorf("--url %q: write it like http://127.0.0.1:8808", text)}
+		return nil, exitUsage.errorf("--url %q: write it like http://127.0.0.1:8808", text)
 	}
 	return u, nil
 }
@@ -73,27 +73,27 @@ func (a *app) remoteHealth(ctx context.Context, hubURL string) (downstream.Healt
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return h, failed(fmt.Errorf("ask the hub: %w", err))
+		return h, fmt.Errorf("ask the hub: %w", err)
 	}
 	if token, ok := a.std.getenv(tokenVariable); ok {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return h, failed(fmt.Errorf("ask the hub: %w: is it running there?", err))
+		return h, fmt.Errorf("ask the hub: %w: is it running there?", err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
 	if err != nil {
-		return h, failed(fmt.Errorf("ask the hub: %w", err))
+		return h, fmt.Errorf("ask the hub: %w", err)
 	}
 	if err := json.Unmarshal(body, &h); err != nil || h.Status == "" {
-		return h, failed(fmt.Errorf("ask the hub: %s answered with status %d and no health: is it an mcp-toolhub?",
-			u.Host, resp.StatusCode))
+		return h, fmt.Errorf("ask the hub: %s answered with status %d and no health: is it an mcp-toolhub?",
+			u.Host, resp.StatusCode)
 	}
 	if h.Servers == nil {
-		return h, failed(fmt.Errorf("the hub at %s is %s, and shows more to holders of a token: set $%s", u.Host,
-			h.Status, tokenVariable))
+		return h, fmt.Errorf("the hub at %s is %s, and shows more to holders of a token: set $%s", u.Host,
+			h.Status, tokenVariable)
 	}
 	return h, nil
 }
@@ -122,7 +122,7 @@ func (a *app) reportServers(h downstream.Health, wide bool) error {
 	}
 	for _, s := range h.Servers {
 		if s.State != tool.ServerReady && s.State != tool.ServerStopped {
-			return &exitError{exitNotReady, fmt.Errorf("server %q is not ready: %s", s.Server, s.LastError)}
+			return exitNotReady.errorf("server %q is not ready: %s", s.Server, s.LastError)
 		}
 	}
 	return nil
@@ -146,7 +146,7 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 		width = math.MaxInt
 	}
 	if _, err := io.WriteString(a.std.out, t.text(width, a.std.isColoured(a.std.out))); err != nil {
-		return failed(err)
+		return err
 	}
 	for _, s := range h.Servers {
 		all := s.SignIns

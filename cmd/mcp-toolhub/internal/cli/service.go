@@ -71,7 +71,7 @@ func (c *serviceCmd) unit(h service.Hub) (*service.Unit, error) {
 	home, _ := os.UserHomeDir() // New says that there is none
 	env := config.Env(c.std.getenv)
 	u, err := service.New(service.User{OS: runtime.GOOS, ID: os.Getuid(), Home: home, Config: config.UserDir(env)}, h)
-	return u, failed(err)
+	return u, err
 }
 
 func (c *serviceCmd) install(ctx context.Context) error {
@@ -96,7 +96,7 @@ func (c *serviceCmd) install(ctx context.Context) error {
 	c.warnOfEnvironment(s, u)
 	have, err := ownFile(u)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if c.dryRun {
 		fmt.Fprintf(c.std.out, "%s:\n\n%s\n", u.File, u.Text)
@@ -104,7 +104,7 @@ func (c *serviceCmd) install(ctx context.Context) error {
 	}
 	if have != u.Text {
 		if err := statefile.Write(u.File, []byte(u.Text)); err != nil {
-			return failed(fmt.Errorf("write the service: %w", err))
+			return fmt.Errorf("write the service: %w", err)
 		}
 		fmt.Fprintln(c.std.out, "wrote", u.File)
 	}
@@ -113,8 +113,8 @@ func (c *serviceCmd) install(ctx context.Context) error {
 		c.dryRun = true
 	}
 	if err := c.all(ctx, u.Start); err != nil {
-		return failed(fmt.Errorf("%w: log in as this user, without su or sudo, and run mcp-toolhub service "+
-			"install again", err))
+		return fmt.Errorf("%w: log in as this user, without su or sudo, and run mcp-toolhub service "+
+			"install again", err)
 	}
 	if !c.dryRun {
 		fmt.Fprintf(c.std.out, "The hub runs. Its log: %s\n", u.Log)
@@ -134,12 +134,12 @@ func (c *serviceCmd) hub(s *config.Settings) (service.Hub, error) {
 		}
 	}
 	if strings.Contains(filepath.ToSlash(h.Program), "/_npx/") {
-		return h, failed(errors.New("npx keeps this program in its cache, from where it may go: npm install -g " +
-			"mcp-toolhub, then run that one"))
+		return h, errors.New("npx keeps this program in its cache, from where it may go: npm install -g " +
+			"mcp-toolhub, then run that one")
 	}
 	path, err := filepath.Abs(s.Path)
 	if err != nil {
-		return h, failed(err)
+		return h, err
 	}
 	h.Args = []string{"serve", "--config", path}
 	if c.stateDir != "" {
@@ -147,7 +147,7 @@ func (c *serviceCmd) hub(s *config.Settings) (service.Hub, error) {
 	}
 	if c.rules != "" {
 		if path, err = filepath.Abs(c.rules); err != nil {
-			return h, failed(err)
+			return h, err
 		}
 		h.Args = append(h.Args, "--rules", path)
 	}
@@ -162,7 +162,7 @@ func (c *serviceCmd) hub(s *config.Settings) (service.Hub, error) {
 		listen = cmp.Or(c.address, serviceAddress)
 		h.Args = append(h.Args, "--http", listen)
 	}
-	return h, failed(s.Downstream.CheckListen(listen))
+	return h, s.Downstream.CheckListen(listen)
 }
 
 // warnOfEnvironment names the variables that the config reads, and that the service will not have.
@@ -196,7 +196,7 @@ func (c *serviceCmd) remove(ctx context.Context) error {
 	}
 	have, err := ownFile(u)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if have == "" {
 		fmt.Fprintln(c.std.out, "there is no service: nothing to do")
@@ -212,7 +212,7 @@ func (c *serviceCmd) remove(ctx context.Context) error {
 		if c.dryRun {
 			fmt.Fprintln(c.std.out, "would remove", file)
 		} else if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return failed(fmt.Errorf("remove the service: %w", err))
+			return fmt.Errorf("remove the service: %w", err)
 		}
 	}
 	if absent == nil {

@@ -87,7 +87,7 @@ func stopCommand(a *app) *cobra.Command {
 func (c *startCmd) run(ctx context.Context) error {
 	for _, name := range c.skip {
 		if !slices.Contains(steps(), name) {
-			return &exitError{exitUsage, fmt.Errorf("--skip %q: the steps are %s", name, strings.Join(steps(), ", "))}
+			return exitUsage.errorf("--skip %q: the steps are %s", name, strings.Join(steps(), ", "))
 		}
 	}
 	for i, step := range []func(context.Context) error{c.bring, c.check, c.connect, c.serve} {
@@ -103,8 +103,7 @@ func (c *startCmd) run(ctx context.Context) error {
 		fmt.Fprintf(c.std.out, "== %s\n", name)
 		err := step(ctx)
 		if errors.Is(err, errNobody) {
-			return &exitError{exitUsage, fmt.Errorf("%w; import --dry-run and connect --dry-run show what would change",
-				errNobody)}
+			return exitUsage.errorf("%w; import --dry-run and connect --dry-run show what would change", errNobody)
 		}
 		if err != nil {
 			return err
@@ -116,9 +115,9 @@ func (c *startCmd) run(ctx context.Context) error {
 // configured fails where there is no config to go on with.
 func (c *startCmd) configured() error {
 	if _, err := c.find(); err != nil {
-		return &exitError{exitConfig,
-			errors.New("no server is in the hub's config yet: mcp-toolhub add URL, or mcp-toolhub add NAME -- COMMAND, " +
-				"adds one: then start again")}
+		return exitConfig.errorf(
+			"no server is in the hub's config yet: mcp-toolhub add URL, or mcp-toolhub add NAME -- COMMAND, " +
+				"adds one: then start again")
 	}
 	return nil
 }
@@ -228,10 +227,10 @@ func (c *startCmd) settle(ctx context.Context, s *config.Settings) error {
 				clients.HomeDir)
 		}
 		if err != nil {
-			return failed(fmt.Errorf("%s: %s: %w", e.target, id, err))
+			return fmt.Errorf("%s: %s: %w", e.target, id, err)
 		}
 	}
-	return failed(e.store(after, nil))
+	return e.store(after, nil)
 }
 
 // keep sees to it that a hub runs in the background.
@@ -243,7 +242,7 @@ func (c *startCmd) keep(ctx context.Context) error {
 	c.warn(s)
 	running, err := hub.SharedHub(ctx, s)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if running != nil {
 		fmt.Fprintf(c.std.out, "A hub runs already in the background, as process %d.\n", running.PID())
@@ -256,11 +255,11 @@ func (c *startCmd) keep(ctx context.Context) error {
 		return nil
 	}
 	if err := hub.OpenStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
-		return failed(err)
+		return err
 	}
 	log := filepath.Join(s.StateDir, hub.LogFile)
 	if running, err = c.launch(ctx, s, log); err != nil {
-		return failed(fmt.Errorf("start a hub in the background: %w", err))
+		return fmt.Errorf("start a hub in the background: %w", err)
 	}
 	fmt.Fprintf(c.std.out,
 		"A hub runs in the background, as process %d. Clients that start the hub with this config join it.\n  "+
@@ -353,7 +352,7 @@ func (c *startCmd) stop(ctx context.Context) error {
 	}
 	all, err := control.Find(ctx, state)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	stopped := 0
 	for _, running := range all {
@@ -361,7 +360,7 @@ func (c *startCmd) stop(ctx context.Context) error {
 			continue
 		}
 		if err := running.Stop(ctx); err != nil {
-			return failed(err)
+			return err
 		}
 		stopped++
 		fmt.Fprintf(c.std.out, "Stopped the hub of %s.\n", running.Config())

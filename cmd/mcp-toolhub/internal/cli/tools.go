@@ -76,8 +76,7 @@ func (c *toolsCmd) callCommand() *cobra.Command {
 				return err
 			}
 			return c.with(cmd.Context(), args[0], func(t toolbox) error {
-				return c.call(cmd.Context(), t, args[0],
-					object)
+				return c.call(cmd.Context(), t, args[0], object)
 			})
 		},
 	}
@@ -114,7 +113,7 @@ func (c *toolsCmd) with(ctx context.Context, name string, do func(toolbox) error
 func (c *toolsCmd) list(t toolbox, why bool) error {
 	surface, err := t.Surface()
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	own, isOwn := t.(hub.OwnTools)
 	if isOwn {
@@ -123,10 +122,10 @@ func (c *toolsCmd) list(t toolbox, why bool) error {
 	var places []control.Tool
 	if why {
 		if !isOwn {
-			return &exitError{exitUsage, errors.New("--why is for the config's own servers: leave --url out")}
+			return exitUsage.errorf("--why is for the config's own servers: leave --url out")
 		}
 		if places, err = (hub.Model{Hub: own.Hub}).Surface(own.Profile, hub.Stranger()); err != nil {
-			return failed(err)
+			return err
 		}
 	}
 	switch {
@@ -164,7 +163,7 @@ func (c *toolsCmd) printDeclarations(surface *tool.Surface, places []control.Too
 	if places != nil {
 		why, err := json.Marshal(places)
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		out = slices.Concat(out, []byte(`,"why":`), why)
 	}
@@ -179,7 +178,7 @@ func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
 	}
 	surface, err := t.Surface()
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	l, ok := surface.Resolve(name)
 	own, isOwn := t.(hub.OwnTools)
@@ -188,10 +187,10 @@ func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
 	}
 	switch {
 	case !ok && isOwn:
-		return failed(fmt.Errorf("no tool %q: %s", name, own.Missing(name)))
+		return fmt.Errorf("no tool %q: %s", name, own.Missing(name))
 	case !ok:
-		return failed(fmt.Errorf("no tool %q: %s", name,
-			hub.ToolMeant(name, surface, "mcp-toolhub tools list --url names them")))
+		return fmt.Errorf("no tool %q: %s", name,
+			hub.ToolMeant(name, surface, "mcp-toolhub tools list --url names them"))
 	}
 	text, err := l.Declaration, error(nil) // what every hub tells its clients
 	switch {
@@ -201,7 +200,7 @@ func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
 		text, err = hub.ShownText(l, nil)
 	}
 	if err != nil {
-		return failed(fmt.Errorf("show %q: %w", name, err))
+		return fmt.Errorf("show %q: %w", name, err)
 	}
 	return c.print(text)
 }
@@ -219,10 +218,9 @@ func (c *toolsCmd) call(ctx context.Context, t toolbox, name string, args json.R
 	var rpc *tool.RPCError
 	switch {
 	case errors.As(err, &rpc):
-		return &exitError{exitToolError, fmt.Errorf("call %q: %s (JSON-RPC error %d)", name, printable(rpc.Text()),
-			rpc.Code)}
+		return exitToolError.errorf("call %q: %s (JSON-RPC error %d)", name, printable(rpc.Text()), rpc.Code)
 	case err != nil:
-		return failed(fmt.Errorf("call %q: %w", name, err))
+		return fmt.Errorf("call %q: %w", name, err)
 	case c.json():
 		err = c.print(result)
 	default:

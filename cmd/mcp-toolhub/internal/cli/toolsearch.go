@@ -40,12 +40,11 @@ func searchCommand(t *toolsCmd) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if u, err := url.Parse(c.url); err == nil && strings.HasPrefix(u.Path, "/mcp/s/") {
 				// There the name would be a tool of that server.
-				return &exitError{exitUsage,
-					fmt.Errorf("--url %q: a view of one server has no search: use the address of the hub", c.url)}
+				return exitUsage.errorf(
+					"--url %q: a view of one server has no search: use the address of the hub", c.url)
 			}
 			return c.with(cmd.Context(), "", func(t toolbox) error {
-				return c.search(cmd.Context(), t,
-					strings.Join(args, " "))
+				return c.search(cmd.Context(), t, strings.Join(args, " "))
 			})
 		},
 	}
@@ -63,32 +62,32 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	}
 	arguments, err := json.Marshal(question)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	result, err := t.Call(ctx, string(deferred.SearchName), arguments, func(tool.Progress) {})
 	var rpc *tool.RPCError
 	switch {
 	case errors.As(err, &rpc):
-		return failed(fmt.Errorf("search: %s (JSON-RPC error %d): is that hub as new as this command?",
-			printable(rpc.Message), rpc.Code))
+		return fmt.Errorf("search: %s (JSON-RPC error %d): is that hub as new as this command?",
+			printable(rpc.Message), rpc.Code)
 	case err != nil:
-		return failed(fmt.Errorf("search: %w", err))
+		return fmt.Errorf("search: %w", err)
 	}
 	answer, err := hub.ReadSearch(result)
 	if refused := hub.RefusedSearch(""); errors.As(err, &refused) {
-		return &exitError{exitToolError, refused}
+		return exitToolError.of(refused)
 	}
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	found := error(nil)
 	if len(answer.Matches) == 0 {
-		found = &exitError{exitFailure, errors.New("nothing was found: " + printable(answer.Next.Hint))}
+		found = exitFailure.of(errors.New("nothing was found: " + printable(answer.Next.Hint)))
 	}
 	if c.json() {
 		var indented bytes.Buffer
 		if err := json.Indent(&indented, answer.Structured, "", "  "); err != nil {
-			return failed(err)
+			return err
 		}
 		return errors.Join(c.print(indented.Bytes()), found)
 	}
@@ -104,7 +103,7 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	if own, ok := t.(hub.OwnTools); ok {
 		surface, err := own.Surface()
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		for _, n := range notes {
 			fmt.Fprintln(c.std.err, n)

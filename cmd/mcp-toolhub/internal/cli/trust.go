@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -59,10 +58,10 @@ func (c trustCmd) path(args []string) (string, error) {
 	path := cmp.Or(strings.Join(args, ""), c.configPath)
 	if path != "" {
 		if !config.IsProject(path) {
-			return "", &exitError{exitUsage,
-				fmt.Errorf("trust %q: no hub uses a file of that name unless you name it with --config, which "+
+			return "", exitUsage.errorf(
+				"trust %q: no hub uses a file of that name unless you name it with --config, which "+
 					"needs no trust: only mcp-toolhub.yaml, .yml, .json and .jsonc are looked for in a directory",
-					path)}
+				path)
 		}
 		return path, nil
 	}
@@ -70,19 +69,18 @@ func (c trustCmd) path(args []string) (string, error) {
 	if err == nil && found[0].Project {
 		return found[0].Path, nil
 	}
-	return "", &exitError{exitUsage,
-		errors.New("there is no mcp-toolhub.yaml (.yml, .json, .jsonc) in this directory: name the file")}
+	return "", exitUsage.errorf("there is no mcp-toolhub.yaml (.yml, .json, .jsonc) in this directory: name the file")
 }
 
 func (c trustCmd) give(path string) error {
 	s, err := config.Load(config.Source{Path: path, StateDir: c.stateDir, Env: c.std.getenv, HubTools: hub.ToolNames(),
 		LeaveOut: true})
 	if err != nil {
-		return &exitError{exitConfig, err}
+		return exitConfig.of(err)
 	}
 	c.warn(s)
 	if err := s.Trust(); err != nil {
-		return failed(err)
+		return err
 	}
 	fmt.Fprintf(c.std.out, "trusted: %s\n", s.Path)
 	printUses(c.std.out, s)
@@ -92,14 +90,14 @@ func (c trustCmd) give(path string) error {
 func (c trustCmd) revoke(path string) error {
 	state, err := config.StateDir(c.stateDir, c.std.getenv)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	was, err := config.Distrust(state, path)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if !was {
-		return failed(fmt.Errorf("%q was not trusted: mcp-toolhub trust takes its path", path))
+		return fmt.Errorf("%q was not trusted: mcp-toolhub trust takes its path", path)
 	}
 	fmt.Fprintf(c.std.out, "trusted no longer: %s\n", path)
 	return nil
@@ -133,7 +131,7 @@ func (a *app) askTrust(ctx context.Context, u *config.UntrustedError) (*config.S
 		answer, ok, err := t.line(ctx)
 		switch answer = strings.ToLower(answer); {
 		case err != nil:
-			return nil, &exitError{exitInterrupted, errors.New("interrupted")}
+			return nil, exitInterrupted.errorf("interrupted")
 		case !ok || answer == "n" || answer == "no":
 			a.distrusts = true
 			return nil, nil
@@ -141,10 +139,10 @@ func (a *app) askTrust(ctx context.Context, u *config.UntrustedError) (*config.S
 			continue
 		}
 		if err := u.Settings.Trust(); err != nil {
-			return nil, failed(err)
+			return nil, err
 		}
 		if err := a.addRules(u.Settings); err != nil {
-			return nil, &exitError{exitConfig, err}
+			return nil, exitConfig.of(err)
 		}
 		return u.Settings, nil
 	}

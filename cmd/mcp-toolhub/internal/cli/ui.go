@@ -66,7 +66,7 @@ func (c *uiCmd) open(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if !c.noBrowser && openBrowser(address) == nil {
 		fmt.Fprintf(c.std.err, "The browser opens. If it does not, open this address within a minute:\n\n")
@@ -89,5 +89,5 @@ func (c *uiCmd) code(ctx context.Context, session string) error {
 		}
 		faults = append(faults, err)
 	}
-	return failed(errors.Join(faults...))
+	return errors.Join(faults...)
 }
