@@ -3,11 +3,10 @@ package cli
 import (
 	"io"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/demo"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 )
 
 const demoHelp = `A small honest MCP server on stdin and stdout, to try a client or the hub with: tools

@@ -5,9 +5,9 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 )
 
 // versionText says which program this is, and the commit that it was built from where that is known.
