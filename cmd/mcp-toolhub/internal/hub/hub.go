@@ -220,8 +220,7 @@ func (h *Hub) newPipeline(s *config.Settings, key []byte) (err error) {
 	h.pipeline, err = invoke.New(invoke.Options{Hub: cmp.Or(s.Downstream.Name, host),
 		Executors: map[string]invoke.Executor{tool.SourceMCP: h.Group, code.Name: own, declarative.Name: own},
 		Admit:     h.Surfaces.loader.Admit, CommandLine: func(words string) string {
-			return CommandLine(s.StateDir,
-				words)
+			return CommandLine(s.StateDir, words)
 		},
 		Gate: func() *gate.Gate { return h.Surfaces.Now().Gate }, Approvals: h.Permission.approvals,
 		QueueOpen: h.Permission.queueOpen,
