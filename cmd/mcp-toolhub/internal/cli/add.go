@@ -40,15 +40,11 @@ type addCmd struct {
 
 func addCommand(a *app) *cobra.Command {
 	c := addCmd{configEdit: configEdit{app: a}}
-	cmd := &cobra.Command{
-		Use: "add [NAME] {URL | -- COMMAND [ARG…]}", Short: "Add a server to the config", Long: addHelp,
-		Args: cobra.ArbitraryArgs,
-		Example: "  mcp-toolhub add https://mcp.linear.app/mcp\n" +
-			"  mcp-toolhub add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes\n" +
-			"  mcp-toolhub add github https://api.githubcopilot.com/mcp/ --header 'Authorization: Bearer " +
-			"${secret:GITHUB}'",
-		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args, cmd.ArgsLenAtDash()) },
-	}
+	run := func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args, cmd.ArgsLenAtDash()) }
+	cmd := leaf("add [NAME] {URL | -- COMMAND [ARG…]}", "Add a server to the config", addHelp, run,
+		"mcp-toolhub add https://mcp.linear.app/mcp",
+		"mcp-toolhub add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
+		"mcp-toolhub add github https://api.githubcopilot.com/mcp/ --header 'Authorization: Bearer ${secret:GITHUB}'")
 	cmd.Flags().StringArrayVarP(&c.env, "env", "e", nil,
 		"a `NAME=VALUE` for the program's environment; may be repeated")
 	cmd.Flags().StringArrayVarP(&c.headers, "header", "H", nil,
@@ -99,8 +95,7 @@ func (c *addCmd) run(ctx context.Context, args []string, dash int) error {
 	if err := c.store(after, m.Secrets); err != nil {
 		return fmt.Errorf("%w\nnothing was added", err)
 	}
-	fmt.Fprintf(c.std.err,
-		"%s: added to %s. Next: mcp-toolhub doctor %s, or mcp-toolhub login %s if it asks for a sign-in\n", m.Name,
+	c.std.note("%s: added to %s. Next: mcp-toolhub doctor %s, or mcp-toolhub login %s if it asks for a sign-in", m.Name,
 		c.target,
 		m.Name, m.Name)
 	return nil

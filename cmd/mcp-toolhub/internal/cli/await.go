@@ -99,15 +99,13 @@ func (a *app) printMissing(h *hub.Hub, surface *tool.Surface) {
 		case st.Cached && st.Known:
 			known = append(known, st.Server)
 		case st.LastError != "":
-			fmt.Fprintf(a.std.err, "missing: the tools of %s: %s; %s\n", st.Server, printable(st.LastError),
-				printable(st.Hint))
+			a.std.note("missing: the tools of %s: %s; %s", st.Server, printable(st.LastError), printable(st.Hint))
 		case st.State == tool.ServerStarting:
-			fmt.Fprintf(a.std.err,
-				"missing: the tools of %s, which has not answered within %s: mcp-toolhub servers waits for it\n",
+			a.std.note("missing: the tools of %s, which has not answered within %s: mcp-toolhub servers waits for it",
 				st.Server, hub.UnlistedWait)
 		}
 	}
 	if len(known) > 0 && isTerminal(a.std.err) {
-		fmt.Fprintf(a.std.err, "as listed at an earlier start: %s (--connect asks again)\n", strings.Join(known, ", "))
+		a.std.note("as listed at an earlier start: %s (--connect asks again)", strings.Join(known, ", "))
 	}
 }

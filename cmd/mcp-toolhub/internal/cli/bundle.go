@@ -51,12 +51,12 @@ func (b *bundle) write(ctx context.Context, file string) error {
 	if err := errors.Join(b.err, b.zip.Close(), out.Close()); err != nil {
 		return errors.Join(fmt.Errorf("write the bundle: %w", err), os.Remove(file))
 	}
-	fmt.Fprintf(b.std.out, "%s has:\n", file)
+	b.std.say("%s has:", file)
 	for _, what := range b.has {
 		fmt.Fprintln(b.std.out, "  "+what)
 	}
-	fmt.Fprintln(b.std.out,
-		"It has no arguments and no results of calls, and [masked] in the place of secrets. Look into it before "+
+	b.std.say(
+		"It has no arguments and no results of calls, and [masked] in the place of secrets. Look into it before " +
 			"you send it.")
 	return nil
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
 
@@ -37,6 +36,16 @@ stored because it is large, it knows what the caller got of it: the preview.`
 const callsFilter = ` --filter takes an expression in CEL
 over call, which has the members that -o json prints.`
 
+const callsStatsHelp = "Sum up calls, failures and latency by tool, server, actor, client, profile, status or class, " +
+	`and the tokens
+that models were spared: by previews of large results (4 characters a token), and by tools that the caller's list
+deferred (once for each call that a client made).
+`
+
+const callsShowHelp = "Show the story of one call: who called, which tools the caller saw, the inputs, what was " +
+	`decided and why, what ran, and the result.
+While the hub runs, the latest 1,000 calls have their spans, too: how long each phase took.`
+
 // callsCmd runs the commands below "calls".
 type callsCmd struct {
 	*app
@@ -47,28 +56,15 @@ type callsCmd struct {
 
 func callsCommand(a *app) *cobra.Command {
 	c := &callsCmd{app: a, Search: lookup.Search{Is: make(map[store.Column]*string)}}
-	list := &cobra.Command{
-		Use: "list", Short: "List calls, newest first", Long: "List calls, newest first.\n" + callsTimes + callsFilter,
-		Args: cobra.NoArgs,
-		Example: "  mcp-toolhub calls list --since yesterday --status failed\n  mcp-toolhub calls list --tool " +
-			"'mcp.github.*'\n  mcp-toolhub calls list --text 'permission denied' -o json",
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context()) },
-	}
-	tail := &cobra.Command{
-		Use: "tail", Short: "Print the last calls that have ended, oldest first",
-		Long: "Print the last calls that have ended, oldest first; with --follow also those that end from now on.\n" +
-			callsTimes + callsFilter, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.tail(cmd.Context()) },
-	}
-	stats := &cobra.Command{
-		Use: "stats", Short: "Sum up calls, failures and latency by tool, server or actor", Args: cobra.NoArgs,
-		Long: "Sum up calls, failures and latency by tool, server, actor, client, profile, status or class, and " +
-			"the tokens\n" +
-			"that models were spared: by previews of large results (4 characters a token), and by tools that the " +
-			"caller's list\n" +
-			"deferred (once for each call that a client made).\n" + callsTimes,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.stats(cmd.Context()) },
-	}
+	list := leaf("list", "List calls, newest first", "List calls, newest first.\n"+callsTimes+callsFilter, c.list,
+		"mcp-toolhub calls list --since yesterday --status failed",
+		"mcp-toolhub calls list --tool 'mcp.github.*'",
+		"mcp-toolhub calls list --text 'permission denied' -o json")
+	tail := leaf("tail", "Print the last calls that have ended, oldest first",
+		"Print the last calls that have ended, oldest first; with --follow also those that end from now on.\n"+
+			callsTimes+callsFilter, c.tail)
+	stats := leaf("stats", "Sum up calls, failures and latency by tool, server or actor",
+		callsStatsHelp+callsTimes, c.stats)
 	for _, cmd := range []*cobra.Command{list, tail, stats} {
 		c.filterFlags(cmd.Flags())
 	}
@@ -82,17 +78,9 @@ func callsCommand(a *app) *cobra.Command {
 	}
 	tail.Flags().BoolVar(&c.follow, "follow", false, "go on with calls that end, until interrupted")
 	stats.Flags().StringVar(&c.by, "by", string(store.Tool), "tool, server, actor, client, profile, status or class")
-	show := &cobra.Command{
-		Use: "show ID", Short: "Show the story of one call", Args: cobra.ExactArgs(1),
-		Long: "Show the story of one call: who called, which tools the caller saw, the inputs, what was decided and " +
-			"why, what ran, and the result.\n" +
-			"While the hub runs, the latest 1,000 calls have their spans, too: how long each phase took.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.show(cmd.Context(), tool.InvocationID(args[0]))
-		},
-	}
-	cmd := group("calls", "Look up calls: list, show, tail, stats, export, replay, erase", callsHelp, list, show, tail,
-		stats, exportCommand(c), replayCommand(c), eraseCommand(c))
+	cmd := group("calls", "Look up calls: list, show, tail, stats, export, replay, erase", callsHelp, list,
+		leaf("show ID", "Show the story of one call", callsShowHelp, c.show), tail, stats, exportCommand(c),
+		replayCommand(c), eraseCommand(c))
 	a.outputFlag(cmd.PersistentFlags())
 	return cmd
 }
@@ -134,7 +122,7 @@ func (c *callsCmd) open(ctx context.Context) (s store.Store, from *config.Settin
 		return nil, nil, err
 	}
 	if err := store.FillUp(ctx, s, from.Journal.Dir); err != nil {
-		fmt.Fprintln(c.std.err, "mcp-toolhub: warning: the newest calls may be missing:", err)
+		c.std.warn("the newest calls may be missing: %v", err)
 	}
 	return s, from, nil
 }
@@ -153,18 +141,11 @@ func (c *callsCmd) list(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.json() {
-		return c.printJSON(append([]store.Call{}, calls...))
-	}
-	return c.printCalls(calls)
-}
-
-func (c *callsCmd) printCalls(calls []store.Call) error {
 	t := newTable("STARTED", "STATUS", "TOOL", "CALLER", "TOOK", "ID", "CLASS", "APPROVED BY", "ADDRESS", "HUB")
 	for i := range calls {
 		t.add(callRow(&calls[i])...)
 	}
-	return c.printTable(t)
+	return c.printAs(append([]store.Call{}, calls...), t)
 }
 
 func callRow(call *store.Call) []string {
@@ -238,7 +219,7 @@ func (c *callsCmd) printTailed(call *store.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.print(text)
+	return c.std.print(text)
 }
 
 func (c *callsCmd) stats(ctx context.Context) (err error) {
@@ -258,9 +239,6 @@ func (c *callsCmd) stats(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.json() {
-		return c.printJSON(stats)
-	}
 	t := newTable(strings.ToUpper(c.by), "CALLS", "FAILED", "P50 MS", "P95 MS", "MAX MS", "KEPT BY PREVIEWS",
 		"KEPT BY DEFERRAL")
 	for _, st := range stats {
@@ -268,7 +246,7 @@ func (c *callsCmd) stats(ctx context.Context) (err error) {
 			inMS(st.P95MS), inMS(st.MaxMS),
 			strconv.FormatInt(st.KeptTokens, 10), strconv.FormatInt(st.DeferredTokens, 10))
 	}
-	return c.printTable(t)
+	return c.printAs(stats, t)
 }
 
 func inMS(ms float64) string { return strconv.FormatFloat(ms, 'f', 2, 64) }

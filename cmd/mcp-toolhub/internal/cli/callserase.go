@@ -45,17 +45,9 @@ type eraseCmd struct {
 
 func eraseCommand(calls *callsCmd) *cobra.Command {
 	c := &eraseCmd{callsCmd: calls}
-	cmd := &cobra.Command{
-		Use: "erase [ID...]", Short: "Erase arguments and results of calls, and keep the fact", Long: eraseHelp,
-		Example: "  mcp-toolhub calls erase --actor actor:http/ann --reason 'request of 2026-11-20'\n  mcp-toolhub " +
-			"calls erase inv_… --yes",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if (c.actor == "") == (len(args) == 0) {
-				return exitUsage.errorf("say what to erase: give --actor, or ids of calls, and not both")
-			}
-			return c.erase(cmd.Context(), args)
-		},
-	}
+	cmd := leaf("erase [ID...]", "Erase arguments and results of calls, and keep the fact", eraseHelp, c.erase,
+		"mcp-toolhub calls erase --actor actor:http/ann --reason 'request of 2026-11-20'",
+		"mcp-toolhub calls erase inv_… --yes")
 	cmd.Flags().StringVar(&c.actor, "actor", "", "all calls of this `caller`, as calls list shows it")
 	cmd.Flags().StringVar(&c.reason, "reason", "", "`why`, for the record")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
@@ -74,6 +66,9 @@ type erasure struct {
 }
 
 func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
+	if (c.actor == "") == (len(ids) == 0) {
+		return exitUsage.errorf("say what to erase: give --actor, or ids of calls, and not both")
+	}
 	s, from, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -103,13 +98,11 @@ func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
 	if c.json() {
 		return c.printJSON(e)
 	}
-	fmt.Fprintf(c.std.out, "erased: %s, %s and %s\n", textfile.Count(len(e.Calls), "call"),
+	c.std.say("erased: %s, %s and %s", textfile.Count(len(e.Calls), "call"),
 		textfile.Count(e.Payloads, "stored result"),
 		textfile.Count(e.Grants, "remembered answer"))
 	if n := len(e.Running); n > 0 {
-		fmt.Fprintf(c.std.err,
-			"mcp-toolhub: warning: %s still running and left out: erase again when they have ended\n",
-			textfile.Count(n, "call"))
+		c.std.warn("%s still running and left out: erase again when they have ended", textfile.Count(n, "call"))
 	}
 	return nil
 }
@@ -196,8 +189,8 @@ func (c *eraseCmd) carryOut(ctx context.Context, s store.Store, from *config.Set
 	defer stored.Close()
 	places := eraser.Places{Journal: from.Journal, Chains: hub.NewKeeper(from.StateDir, from.Journal.Dir), Records: s,
 		Payloads: stored}
-	e.Lines, e.Payloads, err = places.Erase(ctx, &eraser.Erasure{Calls: e.Calls, By: hub.LocalActor().Ref(), Reason: c.reason,
-		Payloads: func(p payload.Entry) bool {
+	e.Lines, e.Payloads, err = places.Erase(ctx, &eraser.Erasure{Calls: e.Calls, By: hub.LocalActor().Ref(),
+		Reason: c.reason, Payloads: func(p payload.Entry) bool {
 			id := tool.InvocationOf(p.ID)
 			return e.wanted[id] || c.actor != "" && p.Actor == c.actor && !e.runs[id]
 		}})

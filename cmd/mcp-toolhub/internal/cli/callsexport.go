@@ -42,18 +42,9 @@ type exportCmd struct {
 
 func exportCommand(calls *callsCmd) *cobra.Command {
 	c := &exportCmd{callsCmd: calls}
-	cmd := &cobra.Command{
-		Use: "export", Short: "Write calls to a file: JSON lines, CSV or evidence",
-		Long: exportHelp + callsTimes + callsFilter, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub calls export --since yesterday --format csv --output calls.csv",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var given []string
-			for _, flag := range c.selecting(cmd) {
-				given = append(given, fmt.Sprintf("--%s %q", flag.Name, flag.Value))
-			}
-			return c.run(cmd.Context(), given)
-		},
-	}
+	cmd := leaf("export", "Write calls to a file: JSON lines, CSV or evidence", exportHelp+callsTimes+callsFilter,
+		c.run, "mcp-toolhub calls export --since yesterday --format csv --output calls.csv")
+	cmd.Args = cobra.NoArgs
 	c.filterFlags(cmd.Flags())
 	cmd.Flags().StringVar(&c.Filter, "filter", "", "calls that this CEL `expression` is true of")
 	cmd.Flags().StringVar(&c.format, "format", "jsonl", "jsonl, csv or evidence")
@@ -63,18 +54,15 @@ func exportCommand(calls *callsCmd) *cobra.Command {
 	return cmd
 }
 
-// selecting returns the flags that were given and say which calls are meant.
-func (c *exportCmd) selecting(cmd *cobra.Command) (given []*pflag.Flag) {
+// run writes the calls that the flags mean.
+func (c *exportCmd) run(cmd *cobra.Command, _ []string) (err error) {
+	ctx := cmd.Context()
+	var given []string // the flags that say which calls are meant
 	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Changed && f.Name != "format" && f.Name != "output" && f.Name != "without" {
-			given = append(given, f)
+			given = append(given, fmt.Sprintf("--%s %q", f.Name, f.Value))
 		}
 	})
-	return given
-}
-
-// run writes the calls that the flags mean; given is these flags for people.
-func (c *exportCmd) run(ctx context.Context, given []string) (err error) {
 	write := map[string]func(context.Context, store.Store, io.Writer) callWriter{"jsonl": jsonLines,
 		"csv": csvRows}[c.format]
 	if write == nil && c.format != "evidence" {

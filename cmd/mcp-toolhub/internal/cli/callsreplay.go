@@ -37,13 +37,7 @@ type replayCmd struct {
 
 func replayCommand(calls *callsCmd) *cobra.Command {
 	c := &replayCmd{callsCmd: calls}
-	cmd := &cobra.Command{
-		Use: "replay ID", Short: "Make a call again", Long: replayHelp, Args: cobra.ExactArgs(1),
-		Example: "  mcp-toolhub calls replay inv_… --dry-run",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.replay(cmd.Context(), tool.InvocationID(args[0]))
-		},
-	}
+	cmd := leaf("replay ID", "Make a call again", replayHelp, c.replay, "mcp-toolhub calls replay inv_… --dry-run")
 	cmd.Flags().BoolVar(&c.dry, "dry-run", false, "show what would be sent and decided, and send nothing")
 	return cmd
 }
@@ -62,7 +56,8 @@ func (c *replayCmd) find(ctx context.Context, id tool.InvocationID) (call *tool.
 	return &told.Invocation, nil
 }
 
-func (c *replayCmd) replay(ctx context.Context, id tool.InvocationID) error {
+func (c *replayCmd) replay(ctx context.Context, word string) error {
+	id := tool.InvocationID(word)
 	call, err := c.find(ctx, id)
 	if err != nil {
 		return err
@@ -106,7 +101,8 @@ func sentArguments(i *tool.Invocation, stored *payload.Store) (args json.RawMess
 			})
 		}
 		if err != nil {
-			err = fmt.Errorf("its arguments are gone: they were too large for the records, which have their digest (%s)", i.ModelInputRef)
+			err = fmt.Errorf("its arguments are gone: they were too large for the records, which have their "+
+				"digest (%s)", i.ModelInputRef)
 		}
 		return args, err
 	case bytes.Contains(i.ModelInput, []byte(secret.MarkStart)):
@@ -152,7 +148,7 @@ func (c *replayCmd) foresee(ctx context.Context, h *hub.Hub, call *tool.Invocati
 		return c.printJSON(foreseen{call.InvocationID, args, &x})
 	}
 	text := fmt.Sprintf("%s would be called with %s\n", printable(string(call.ToolID)), printable(string(args)))
-	if err := c.print([]byte(text)); err != nil {
+	if err := c.std.print([]byte(text)); err != nil {
 		return err
 	}
 	return x.WriteText(c.std.out)

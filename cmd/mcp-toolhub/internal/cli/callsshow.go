@@ -11,7 +11,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-func (c *callsCmd) show(ctx context.Context, id tool.InvocationID) (err error) {
+func (c *callsCmd) show(ctx context.Context, word string) (err error) {
+	id := tool.InvocationID(word)
 	s, from, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -25,7 +26,7 @@ func (c *callsCmd) show(ctx context.Context, id tool.InvocationID) (err error) {
 	if c.json() {
 		return c.printJSON(told)
 	}
-	return c.print([]byte(printableLines(told.Text())))
+	return c.std.print([]byte(printableLines(told.Text())))
 }
 
 // spansOf asks the hubs that run for the spans of a call; nil where none of them has it.

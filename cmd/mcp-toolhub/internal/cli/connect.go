@@ -69,14 +69,9 @@ func clientList() string {
 
 func connectCommand(a *app) *cobra.Command {
 	c := connectCmd{app: a}
-	cmd := &cobra.Command{
-		Use: "connect CLIENT…", Short: "Write the hub into the config of MCP clients",
-		Long:      connectHelp + clientList(),
-		Example:   "  mcp-toolhub connect cursor vscode\n  mcp-toolhub connect --all --replace --dry-run",
-		ValidArgs: clientIDs(), RunE: func(cmd *cobra.Command, args []string) error {
-			return c.connect(cmd.Context(), args)
-		},
-	}
+	cmd := leaf("connect CLIENT…", "Write the hub into the config of MCP clients", connectHelp+clientList(),
+		c.connect, "mcp-toolhub connect cursor vscode", "mcp-toolhub connect --all --replace --dry-run")
+	cmd.ValidArgs = clientIDs()
 	cmd.Flags().BoolVar(&c.all, "all", false,
 		"every client that is on this machine; one whose file cannot be changed is left out")
 	cmd.Flags().BoolVar(&c.http, "http", false, "clients reach a hub that runs at the config's hub.http.listen")
@@ -91,11 +86,9 @@ func connectCommand(a *app) *cobra.Command {
 
 func disconnectCommand(a *app) *cobra.Command {
 	c := connectCmd{app: a}
-	cmd := &cobra.Command{
-		Use: "disconnect CLIENT…", Short: "Take the hub out of the config of MCP clients", Long: disconnectHelp,
-		Example: "  mcp-toolhub disconnect cursor", ValidArgs: clientIDs(),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.disconnect(cmd.Context(), args, false) },
-	}
+	cmd := leaf("disconnect CLIENT…", "Take the hub out of the config of MCP clients", disconnectHelp, c.disconnect,
+		"mcp-toolhub disconnect cursor")
+	cmd.ValidArgs = clientIDs()
 	cmd.Flags().BoolVar(&c.all, "all", false, "every client that connect has changed")
 	c.stepFlags(cmd)
 	return cmd
@@ -103,10 +96,7 @@ func disconnectCommand(a *app) *cobra.Command {
 
 func undoCommand(a *app) *cobra.Command {
 	c := connectCmd{app: a}
-	cmd := &cobra.Command{
-		Use: "undo", Short: "Undo the last connect", Long: undoHelp, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.disconnect(cmd.Context(), nil, true) },
-	}
+	cmd := leaf("undo", "Undo the last connect", undoHelp, c.undo)
 	c.stepFlags(cmd)
 	return cmd
 }
@@ -302,12 +292,17 @@ func ownProgram() string {
 	return self
 }
 
-func (c *connectCmd) disconnect(ctx context.Context, ids []string, last bool) error {
-	if !last {
-		if _, err := c.named(ids); err != nil {
-			return err
-		}
+func (c *connectCmd) disconnect(ctx context.Context, ids []string) error {
+	if _, err := c.named(ids); err != nil {
+		return err
 	}
+	return c.takeOut(ctx, ids, false)
+}
+
+func (c *connectCmd) undo(ctx context.Context) error { return c.takeOut(ctx, nil, true) }
+
+// takeOut takes the hub out of clients; with last out of those of the last connect.
+func (c *connectCmd) takeOut(ctx context.Context, ids []string, last bool) error {
 	return c.step(ctx, func(record *clients.Connections) (plans []*clients.Plan, err error) {
 		if last || c.all {
 			if ids = record.IDs(last); len(ids) == 0 {
@@ -345,15 +340,14 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 	changes := 0
 	for _, p := range plans {
 		if p.Nothing() {
-			fmt.Fprintf(c.std.out, "%s: nothing to do: %s\n", p.ID, p.Doc.Path)
+			c.std.say("%s: nothing to do: %s", p.ID, p.Doc.Path)
 			continue
 		}
 		changes++
 		c.show(p)
 		if p.Kept != "" {
-			fmt.Fprintf(c.std.err,
-				"warning: %s: what its file held before an earlier connect stays in %s: neither undo nor disconnect "+
-					"brings it back\n",
+			c.std.warn("%s: what its file held before an earlier connect stays in %s: neither undo nor disconnect "+
+				"brings it back",
 				p.Title, p.Kept)
 		}
 	}
@@ -371,10 +365,10 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 	}
 	for _, p := range plans {
 		if p.Failed != nil {
-			fmt.Fprintf(c.std.err, "warning: %s: its file was written directly: %s\n", p.Title, p.Failed)
+			c.std.warn("%s: its file was written directly: %s", p.Title, p.Failed)
 		}
 		if !p.Nothing() {
-			fmt.Fprintf(c.std.err, "%s: done: restart it, or reload its servers\n", p.Title)
+			c.std.note("%s: done: restart it, or reload its servers", p.Title)
 		}
 	}
 	return nil
@@ -387,7 +381,7 @@ func (c *connectCmd) show(p *clients.Plan) {
 		for i, word := range words {
 			line[i] = hub.ShellWord(word)
 		}
-		fmt.Fprintf(c.std.out, "%s: runs %s\n", p.ID, printable(p.Mask(strings.Join(line, " "))))
+		c.std.say("%s: runs %s", p.ID, printable(p.Mask(strings.Join(line, " "))))
 	}
 	if len(p.Commands) > 0 {
 		return

@@ -40,26 +40,19 @@ and no results of calls, and [masked] in the place of secrets.`
 // doctorCmd runs the command "doctor".
 type doctorCmd struct {
 	*app
+	bundle    string // the file for a zip; "" for none
 	diagnoses []diagnosis
 	sick      []string // why each of those that are not OK is not
 }
 
 func doctorCommand(a *app) *cobra.Command {
-	var file string
-	cmd := &cobra.Command{
-		Use: "doctor [SERVER]", Short: "Walk a server through every step and say which one fails", Long: doctorHelp,
-		Args:              cobra.MaximumNArgs(1),
-		Example:           "  mcp-toolhub doctor github --config mcp-toolhub.yaml",
-		ValidArgsFunction: a.complete(nil, serverNames),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if file != "" {
-				return (&bundle{app: a}).write(cmd.Context(), file)
-			}
-			return (&doctorCmd{app: a, diagnoses: []diagnosis{}}).run(cmd.Context(), args)
-		},
-	}
+	d := &doctorCmd{app: a, diagnoses: []diagnosis{}}
+	cmd := leaf("doctor [SERVER]", "Walk a server through every step and say which one fails", doctorHelp, d.run,
+		"mcp-toolhub doctor github --config mcp-toolhub.yaml")
+	cmd.ValidArgsFunction = a.complete(nil, serverNames)
+	cmd.Args = cobra.MaximumNArgs(1)
 	a.outputFlag(cmd.Flags())
-	cmd.Flags().StringVar(&file, "bundle", "", "write a zip for a bug report to this new `file`, and start nothing")
+	cmd.Flags().StringVar(&d.bundle, "bundle", "", "write a zip for a bug report to this new `file`, and start nothing")
 	return cmd
 }
 
@@ -81,6 +74,9 @@ type diagnosisStep struct {
 }
 
 func (d *doctorCmd) run(ctx context.Context, args []string) error {
+	if d.bundle != "" {
+		return (&bundle{app: d.app}).write(ctx, d.bundle)
+	}
 	s, err := d.load(ctx)
 	if err != nil {
 		return err
@@ -268,12 +264,12 @@ func (d *doctorCmd) step(of *diagnosis, s upstream.Step) {
 	if s.Took > 0 {
 		took = " (" + s.Took.Round(100*time.Microsecond).String() + ")"
 	}
-	fmt.Fprintf(d.std.out, "  %s%s  %-10s  %s%s\n", mark, gap, s.Name, s.Detail, took)
+	d.std.say("  %s%s  %-10s  %s%s", mark, gap, s.Name, s.Detail, took)
 	indent := strings.Repeat(" ", 21)
 	if s.Hint != "" {
-		fmt.Fprintf(d.std.out, "%swhat to do: %s\n", indent, s.Hint)
+		d.std.say("%swhat to do: %s", indent, s.Hint)
 	}
 	for _, line := range s.Lines {
-		fmt.Fprintf(d.std.out, "%s%s\n", indent, line)
+		d.std.say("%s%s", indent, line)
 	}
 }

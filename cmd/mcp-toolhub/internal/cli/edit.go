@@ -44,7 +44,7 @@ func (e *configEdit) find(create bool) error {
 		if e.trusted = !errors.As(readErr, &untrusted); e.trusted || !f.Project {
 			return e.open()
 		}
-		fmt.Fprintln(e.std.err, "warning:", untrusted)
+		e.std.warn("%v", untrusted)
 		err = errors.New("there is no other config")
 	}
 	if e.target = config.UserFile(e.std.getenv); !create || e.target == "" {

@@ -41,38 +41,35 @@ type enableCmd struct {
 }
 
 // oneEdit makes the change for one name, and says what it has done; "" for nothing.
-type oneEdit func(ctx context.Context, f *splice.File, name string) (*splice.File, string, error)
+type oneEdit func(c *enableCmd, ctx context.Context, f *splice.File, name string) (*splice.File, string, error)
 
-func (c *enableCmd) command(use, short, long, example string, edit oneEdit,
-	names func(completable) []string) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: cobra.MinimumNArgs(1), Example: example,
-		ValidArgsFunction: c.complete(nil, names),
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args, edit) },
-	}
+// editCommand returns a command that makes edit for each of its words.
+func editCommand(a *app, use, short, long string, edit oneEdit, examples ...string) *cobra.Command {
+	c := &enableCmd{configEdit: configEdit{app: a}}
+	cmd := leaf(use, short, long, func(ctx context.Context, args []string) error { return c.run(ctx, args, edit) },
+		examples...)
+	cmd.Args, cmd.ValidArgsFunction = cobra.MinimumNArgs(1), a.complete(nil, serverNames)
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would change, and change nothing")
 	return cmd
 }
 
 func enableCommand(a *app) *cobra.Command {
-	c := &enableCmd{configEdit: configEdit{app: a}}
-	return c.command("enable {SERVER | TOOL}…", "Take servers or tools into use", enableHelp,
-		"  mcp-toolhub enable github\n  mcp-toolhub enable mcp.github.delete_repo", c.enable, serverNames)
+	return editCommand(a, "enable {SERVER | TOOL}…", "Take servers or tools into use", enableHelp,
+		(*enableCmd).enable, "mcp-toolhub enable github", "mcp-toolhub enable mcp.github.delete_repo")
 }
 
 func disableCommand(a *app) *cobra.Command {
-	c := &enableCmd{configEdit: configEdit{app: a}}
-	return c.command("disable {SERVER | TOOL}…", "Take servers or tools out of use", disableHelp,
-		"  mcp-toolhub disable github\n  mcp-toolhub disable mcp.github.delete_repo", c.disable,
-		func(all completable) []string {
-			return slices.Concat(all.servers, all.tools)
-		})
+	cmd := editCommand(a, "disable {SERVER | TOOL}…", "Take servers or tools out of use", disableHelp,
+		(*enableCmd).disable, "mcp-toolhub disable github", "mcp-toolhub disable mcp.github.delete_repo")
+	cmd.ValidArgsFunction = a.complete(nil, func(all completable) []string {
+		return slices.Concat(all.servers, all.tools)
+	})
+	return cmd
 }
 
 func removeCommand(a *app) *cobra.Command {
-	c := &enableCmd{configEdit: configEdit{app: a}}
-	return c.command("remove SERVER…", "Take servers out of the config", removeHelp, "  mcp-toolhub remove github",
-		c.remove, serverNames)
+	return editCommand(a, "remove SERVER…", "Take servers out of the config", removeHelp,
+		(*enableCmd).remove, "mcp-toolhub remove github")
 }
 
 // run makes all edits or none.
@@ -83,7 +80,7 @@ func (c *enableCmd) run(ctx context.Context, names []string, edit oneEdit) error
 	after := c.file
 	var all []string
 	for _, name := range names {
-		f, said, err := edit(ctx, after, name)
+		f, said, err := edit(c, ctx, after, name)
 		if err != nil && !errors.As(err, new(*exitError)) {
 			err = fmt.Errorf("%s: %s: %w", c.target, name, err)
 		}
@@ -99,7 +96,7 @@ func (c *enableCmd) run(ctx context.Context, names []string, edit oneEdit) error
 			return exitConfig.errorf("%w\nnothing was changed: these are the faults that the config would have", err)
 		}
 		if why := missing(s, names...); why != "" {
-			fmt.Fprintln(c.std.err, "warning: "+why)
+			c.std.warn("%s", why)
 		}
 		if c.dryRun {
 			c.printChange(after)

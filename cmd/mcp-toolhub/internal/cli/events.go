@@ -35,30 +35,23 @@ Formats: agenttool prints tool_event objects, cloudevents wraps each in a CloudE
 acp prints session/update and session/request_permission of the Agent Client Protocol.
 --filter takes an expression in CEL over event, which is a tool_event.`
 
-const eventsTailExample = `  mcp-toolhub events tail --since 1h
-  mcp-toolhub events tail --follow --filter 'event.event_type == "tool.invocation.failed"'
-  mcp-toolhub events tail --follow --format acp --url http://127.0.0.1:8808`
-
 // eventsCmd runs the command "events tail".
 type eventsCmd struct {
 	*app
 	since               time.Duration
-	given               bool // since is
+	given               func() bool // since is
 	follow              bool
 	format, filter, url string
 }
 
 func eventsCommand(a *app) *cobra.Command {
 	c := &eventsCmd{app: a}
-	tail := &cobra.Command{
-		Use: "tail", Short: "Print events, one JSON object a line", Long: eventsTailHelp, Example: eventsTailExample,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.given = cmd.Flags().Changed("since")
-			return c.tail(cmd.Context())
-		},
-	}
+	tail := leaf("tail", "Print events, one JSON object a line", eventsTailHelp, c.tail,
+		"mcp-toolhub events tail --since 1h",
+		`mcp-toolhub events tail --follow --filter 'event.event_type == "tool.invocation.failed"'`,
+		"mcp-toolhub events tail --follow --format acp --url http://127.0.0.1:8808")
 	flags := tail.Flags()
+	c.given = func() bool { return flags.Changed("since") }
 	flags.DurationVar(&c.since, "since", 0,
 		"begin with events so long ago, for instance 1h (default: all; with --follow none)")
 	flags.BoolVar(&c.follow, "follow", false, "go on with what happens, until interrupted")
@@ -86,11 +79,11 @@ func (c *eventsCmd) tail(ctx context.Context) error {
 	}
 	o := events.Options{Dir: from.Journal.Dir, Format: events.Format(c.format), Filter: c.filter, Follow: c.follow,
 		Idle: out.Flush}
-	if c.given {
+	if c.given() {
 		o.Since = time.Now().Add(-c.since)
 	}
 	if c.follow {
-		o.Damaged = func(err error) { fmt.Fprintln(c.std.err, "mcp-toolhub:", err) }
+		o.Damaged = func(err error) { c.std.note("mcp-toolhub: %v", err) }
 	}
 	return errors.Join(events.Stream(ctx, o, take), out.Flush())
 }
@@ -109,7 +102,7 @@ func (c *eventsCmd) remote(ctx context.Context, take func(events.Message) error)
 	if c.filter != "" {
 		q.Set(events.FilterParameter, c.filter)
 	}
-	if c.given {
+	if c.given() {
 		q.Set(events.SinceParameter, c.since.String())
 	}
 	u.RawQuery = q.Encode()

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"crypto/ed25519"
 	"encoding/base64"
 	"fmt"
@@ -28,26 +29,21 @@ Exit code 0 where all is as it was signed, 1 otherwise.`
 
 func evidenceCommand(a *app) *cobra.Command {
 	var key string
-	verify := &cobra.Command{
-		Use: "verify FILE", Short: "Check an evidence bundle", Long: verifyHelp, Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.verifyEvidence(args[0], key) },
-	}
+	verify := leaf("verify FILE", "Check an evidence bundle", verifyHelp,
+		func(_ context.Context, file string) error { return a.verifyEvidence(file, key) })
 	verify.Flags().StringVar(&key, "key", "", "the `key` that must have signed the bundle")
 	a.outputFlag(verify.Flags())
-	show := &cobra.Command{
-		Use: "key", Short: "Print the public key that signs for this state directory", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			state, err := a.findState()
-			if err != nil {
-				return err
-			}
-			private, err := hub.NewKeeper(state, filepath.Join(state, "journal")).Key()
-			if err != nil {
-				return err
-			}
-			return a.print([]byte(base64.StdEncoding.EncodeToString(private.Public().(ed25519.PublicKey))))
-		},
-	}
+	show := leaf("key", "Print the public key that signs for this state directory", "", func(context.Context) error {
+		state, err := a.findState()
+		if err != nil {
+			return err
+		}
+		private, err := hub.NewKeeper(state, filepath.Join(state, "journal")).Key()
+		if err != nil {
+			return err
+		}
+		return a.std.print([]byte(base64.StdEncoding.EncodeToString(private.Public().(ed25519.PublicKey))))
+	})
 	return group("evidence", "Check what calls export --format evidence has written", "", verify, show)
 }
 
@@ -69,7 +65,7 @@ func (a *app) verifyEvidence(path, key string) error {
 	if a.json() {
 		err = a.printJSON(report)
 	} else {
-		err = a.print([]byte(reportText(report, signer)))
+		err = a.std.print([]byte(reportText(report, signer)))
 	}
 	if err != nil {
 		return err

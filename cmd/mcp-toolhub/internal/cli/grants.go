@@ -20,15 +20,10 @@ type grantsCmd struct{ *app }
 
 func grantsCommand(a *app) *cobra.Command {
 	c := grantsCmd{a}
-	return group("grants", "List and revoke answers that are remembered", "", &cobra.Command{
-		Use:   "list",
-		Short: "List the answers that are remembered: those for good, and those for sessions of running hubs",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context()) },
-	}, &cobra.Command{
-		Use: "revoke ID", Short: "Forget an answer: calls like it are asked about again", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.revoke(cmd.Context(), args[0]) },
-	})
+	return group("grants", "List and revoke answers that are remembered", "",
+		leaf("list", "List the answers that are remembered: those for good, and those for sessions of running hubs",
+			"", c.list),
+		leaf("revoke ID", "Forget an answer: calls like it are asked about again", "", c.revoke))
 }
 
 // open reads the grants file, and finds the running hubs: they hold the grants for sessions.
@@ -62,9 +57,6 @@ func (c grantsCmd) list(ctx context.Context) error {
 			}
 		}
 	}
-	if c.json() {
-		return c.printJSON(all)
-	}
 	t := newTable("ID", "THEN", "TOOL", "CALLER", "LASTS", "SCOPE")
 	for _, g := range all {
 		lasts := "always"
@@ -77,7 +69,7 @@ func (c grantsCmd) list(ctx context.Context) error {
 		t.add(g.ID, g.Then, gate.ToolName(tool.Name(g.Tool)), gate.Plain(g.Actor, 40), lasts,
 			gate.Covers(&policy.SuggestedGrant{Targets: g.Targets, Exact: g.Exact}))
 	}
-	return c.printTable(t)
+	return c.printAs(all, t)
 }
 
 func (c grantsCmd) revoke(ctx context.Context, id string) error {
@@ -91,7 +83,7 @@ func (c grantsCmd) revoke(ctx context.Context, id string) error {
 	if c.json() {
 		return c.printJSON(map[string]any{"id": id, "revoked": true})
 	}
-	fmt.Fprintf(c.std.out, "%s: revoked\n", id)
+	c.std.say("%s: revoked", id)
 	return nil
 }
 

@@ -49,11 +49,9 @@ type importCmd struct {
 
 func importCommand(a *app) *cobra.Command {
 	c := importCmd{configEdit: configEdit{app: a}}
-	cmd := &cobra.Command{
-		Use: "import", Short: "Take the servers of MCP clients into the config", Long: importHelp, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub import --dry-run\n  mcp-toolhub import --from cursor --from ~/project/.mcp.json",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
-	}
+	cmd := leaf("import", "Take the servers of MCP clients into the config", importHelp, c.run,
+		"mcp-toolhub import --dry-run",
+		"mcp-toolhub import --from cursor --from ~/project/.mcp.json")
 	cmd.Flags().StringArrayVar(&c.from, "from", nil,
 		"a `client or file`, several times for several (default: every client on this machine)")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be imported, and change nothing")
@@ -77,10 +75,10 @@ func (c *importCmd) run(ctx context.Context) error {
 	}
 	switch {
 	case len(found) == 0:
-		fmt.Fprintln(c.std.out, "nothing to import: no server was found in the clients on this machine")
+		c.std.say("nothing to import: no server was found in the clients on this machine")
 		return nil
 	case len(fresh) == 0:
-		fmt.Fprintf(c.std.out, "nothing to import: %s has all servers that were found\n", c.target)
+		c.std.say("nothing to import: %s has all servers that were found", c.target)
 		return nil
 	}
 	for _, m := range fresh {
@@ -91,7 +89,7 @@ func (c *importCmd) run(ctx context.Context) error {
 		return err
 	}
 	if len(taken) == 0 {
-		fmt.Fprintln(c.std.out, "nothing to import: no other server is new")
+		c.std.say("nothing to import: no other server is new")
 		return nil
 	}
 	if c.guided {
@@ -112,8 +110,7 @@ func (c *importCmd) run(ctx context.Context) error {
 	}
 	c.report(taken)
 	if !c.dryRun {
-		fmt.Fprintf(c.std.err,
-			"%s imported into %s. Next: mcp-toolhub check, then mcp-toolhub connect --all --replace\n",
+		c.std.note("%s imported into %s. Next: mcp-toolhub check, then mcp-toolhub connect --all --replace",
 			textfile.Count(len(taken), "server"), c.target)
 	}
 	return nil
@@ -146,7 +143,7 @@ func (c *importCmd) found() (all []clients.Server, err error) {
 				}
 				f, err := source.ReadClient(source.Path)
 				if err != nil {
-					fmt.Fprintf(c.std.err, "warning: %s is left out: %s\n", one.Title, err)
+					c.std.warn("%s is left out: %s", one.Title, err)
 					continue
 				}
 				all = append(all, source.Read(f, source.Path)...)
@@ -335,8 +332,7 @@ func (c *importCmd) written(fresh []*clients.Merged) (*splice.File, []*clients.M
 		fresh = slices.DeleteFunc(slices.Clone(fresh), func(m *clients.Merged) bool {
 			for _, fault := range faults {
 				if within(fault.Key, m.Name) {
-					fmt.Fprintf(c.std.err, "warning: %s of %s is left out: %s: %s\n", m.Name, m.Origin, fault.Key,
-						fault.Message)
+					c.std.warn("%s of %s is left out: %s: %s", m.Name, m.Origin, fault.Key, fault.Message)
 					return true
 				}
 			}
@@ -399,7 +395,7 @@ func (c *importCmd) report(taken []*clients.Merged) {
 	fmt.Fprint(c.std.out, t.text(math.MaxInt, false)) // a column that does not fit is left out otherwise
 	for _, m := range taken {
 		for _, note := range m.Notes {
-			fmt.Fprintf(c.std.out, "%s: %s\n", m.Name, printable(note))
+			c.std.say("%s: %s", m.Name, printable(note))
 		}
 	}
 }

@@ -90,11 +90,7 @@ func (c *serveCmd) relayed(ctx context.Context, client *relay.Relay, hub *contro
 	defer hub.Close()
 	defer context.AfterFunc(ctx, client.End)()
 	defer context.AfterFunc(untilKilled(ctx), func() { _ = hub.Close() })()
-	gone, err = client.Over(ctx, hub)
-	if err != nil {
-		err = err
-	}
-	return gone, err
+	return client.Over(ctx, hub)
 }
 
 // serveRelayed makes this process the hub of its client, which the hub of another process has served until now.

@@ -71,12 +71,8 @@ func (c *loginCmd) asFlag(cmd *cobra.Command) {
 
 func loginCommand(a *app) *cobra.Command {
 	c := &loginCmd{app: a}
-	cmd := &cobra.Command{
-		Use: "login SERVER", Short: "Sign in to a server", Long: loginHelp, Args: cobra.ExactArgs(1),
-		Example:           "  mcp-toolhub login github",
-		ValidArgsFunction: a.complete(nil, serverNames),
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.login(cmd.Context(), args[0]) },
-	}
+	cmd := leaf("login SERVER", "Sign in to a server", loginHelp, c.login, "mcp-toolhub login github")
+	cmd.ValidArgsFunction = a.complete(nil, serverNames)
 	cmd.Flags().StringSliceVar(&c.scopes, "scope", nil,
 		"ask for this `scope`, besides what the server asks for; may be repeated")
 	c.asFlag(cmd)
@@ -88,12 +84,8 @@ func loginCommand(a *app) *cobra.Command {
 
 func logoutCommand(a *app) *cobra.Command {
 	c := &loginCmd{app: a}
-	cmd := &cobra.Command{
-		Use: "logout SERVER", Short: "Sign out of a server", Long: logoutHelp, Args: cobra.ExactArgs(1),
-		Example:           "  mcp-toolhub logout github",
-		ValidArgsFunction: a.complete(nil, serverNames),
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.logout(cmd.Context(), args[0]) },
-	}
+	cmd := leaf("logout SERVER", "Sign out of a server", logoutHelp, c.logout, "mcp-toolhub logout github")
+	cmd.ValidArgsFunction = a.complete(nil, serverNames)
 	c.asFlag(cmd)
 	return cmd
 }
@@ -194,7 +186,7 @@ func (c *loginCmd) login(ctx context.Context, id string) error {
 		if !errors.Is(err, errNoHub) {
 			return err
 		}
-		fmt.Fprintf(c.std.err, "You sign in on this machine: %s\n", printable(err.Error()))
+		c.std.note("You sign in on this machine: %s", printable(err.Error()))
 	}
 	if !server.OAuth.Machine {
 		limited, cancel := context.WithTimeoutCause(ctx, loginTime, fmt.Errorf("it took more than %s", loginTime))
@@ -222,7 +214,7 @@ func (c *loginCmd) login(ctx context.Context, id string) error {
 		if server.OAuth.PerCaller {
 			st.Person = cmp.Or(server.Person, tool.Local)
 		}
-		fmt.Fprintf(c.std.out, "%s: %s\n", id, printable(st.String()))
+		c.std.say("%s: %s", id, printable(st.String()))
 	}
 	return c.showTools(ctx, cfg)
 }
@@ -231,15 +223,14 @@ func (c *loginCmd) login(ctx context.Context, id string) error {
 func (c *loginCmd) visit(address, code string) {
 	switch {
 	case code != "":
-		fmt.Fprintf(c.std.err, "Open %s on any device and enter the code %s\n", printable(address), code)
+		c.std.note("Open %s on any device and enter the code %s", printable(address), code)
 	case c.noBrowser:
-		fmt.Fprintf(c.std.err, "Open this address, sign in, and paste the address that the browser ends at:\n\n%s\n\n",
+		c.std.note("Open this address, sign in, and paste the address that the browser ends at:\n\n%s\n",
 			printable(address))
 	case openBrowser(address) == nil:
-		fmt.Fprintf(c.std.err, "The browser opens. If it does not, open this address:\n\n%s\n\n", printable(address))
+		c.std.note("The browser opens. If it does not, open this address:\n\n%s\n", printable(address))
 	default:
-		fmt.Fprintf(c.std.err,
-			"Open this address in a browser on this machine:\n\n%s\n\nThere is none? Use --no-browser.\n",
+		c.std.note("Open this address in a browser on this machine:\n\n%s\n\nThere is none? Use --no-browser.",
 			printable(address))
 	}
 }
@@ -274,9 +265,9 @@ func (c *loginCmd) showTools(ctx context.Context, cfg upstream.Config) (err erro
 		return exitNotReady.errorf("server %q is not ready: %s; %s", st.Server, st.LastError, st.Hint)
 	}
 	tools := group.Catalogs()[0].Tools
-	fmt.Fprintf(c.std.out, "%s: %s\n", st.Server, textfile.Count(len(tools), "tool"))
+	c.std.say("%s: %s", st.Server, textfile.Count(len(tools), "tool"))
 	for _, t := range tools {
-		fmt.Fprintf(c.std.out, "  %s\n", printable(string(t.Name)))
+		c.std.say("  %s", printable(string(t.Name)))
 	}
 	return nil
 }
@@ -288,7 +279,7 @@ func (c *loginCmd) logout(ctx context.Context, id string) error {
 	}
 	said, err := hub.SignOut(ctx, cfg.SignIns, server)
 	if said != "" {
-		fmt.Fprintf(c.std.out, "%s: %s\n", id, said)
+		c.std.say("%s: %s", id, said)
 	}
 	return err
 }

@@ -65,7 +65,7 @@ func (c *loginCmd) atHub(ctx context.Context, hubURL, id string) error {
 	case !ended.SignedIn:
 		return fmt.Errorf("nobody has signed in: %s", printable(ended.Problem))
 	}
-	fmt.Fprintf(c.std.out, "%s: signed in at the hub\n", id)
+	c.std.say("%s: signed in at the hub", id)
 	return nil
 }
 

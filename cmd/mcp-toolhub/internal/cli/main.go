@@ -66,7 +66,7 @@ func stdStreams() streams {
 	return streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.LookupEnv}
 }
 
-// runLine runs one command line and returns the exit code. It is the one place that prints errors and maps them to codes.
+// runLine runs one command line and returns the exit code. No other place prints errors.
 func runLine(args []string, std streams) exitCode {
 	ctx, stop := interruptible()
 	defer stop()
@@ -237,6 +237,34 @@ func commands() []func(*app) *cobra.Command {
 	}
 }
 
+// runner is what a command runs: without a word, with one, with any, or as cobra has it.
+type runner interface {
+	func(context.Context) error | func(context.Context, string) error | func(context.Context, []string) error |
+		func(*cobra.Command, []string) error
+}
+
+// leaf returns a command that runs run. An error without a code is a failure.
+func leaf[F runner](use, short, long string, run F, examples ...string) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Long: long}
+	if len(examples) > 0 {
+		cmd.Example = "  " + strings.Join(examples, "\n  ")
+	}
+	var do func(*cobra.Command, []string) error
+	switch run := any(run).(type) {
+	case func(context.Context) error:
+		cmd.Args, do = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return run(cmd.Context()) }
+	case func(context.Context, string) error:
+		cmd.Args = cobra.ExactArgs(1)
+		do = func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args[0]) }
+	case func(context.Context, []string) error:
+		do = func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args) }
+	case func(*cobra.Command, []string) error:
+		do = run
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return exitFailure.of(do(cmd, args)) }
+	return cmd
+}
+
 // group returns a command that only has others below it.
 func group(use, short, long string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: unknownCommand,
@@ -255,7 +283,7 @@ func (a *app) root() *cobra.Command {
 		Version:       versionText(),
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := run.Conceal(); err != nil {
-				fmt.Fprintln(a.std.err, "mcp-toolhub: warning:", err)
+				a.std.warn("%v", err)
 			}
 			if f := cmd.Flags().Lookup("output"); f != nil && f.Shorthand == "o" &&
 				!slices.Contains(formatsOf(f), f.Value.String()) {
@@ -285,16 +313,5 @@ func (a *app) root() *cobra.Command {
 	for _, command := range commands() {
 		root.AddCommand(command(a))
 	}
-	fails(root)
 	return root
-}
-
-// fails gives errors of cmd, and of the commands below it, a code where they have none.
-func fails(cmd *cobra.Command) {
-	if run := cmd.RunE; run != nil {
-		cmd.RunE = func(cmd *cobra.Command, args []string) error { return exitFailure.of(run(cmd, args)) }
-	}
-	for _, below := range cmd.Commands() {
-		fails(below)
-	}
 }

@@ -188,17 +188,15 @@ func (a *app) kept() (*config.Settings, error) {
 		case a.configPath != "":
 			return nil, err
 		}
-		fmt.Fprintln(a.std.err,
-			"mcp-toolhub: warning: the config cannot be read, so the records are those of the state directory:", err)
+		a.std.warn("the config cannot be read, so the records are those of the state directory: %v", err)
 		break
 	}
 	state, err := a.findState()
 	dir := filepath.Join(state, "journal")
 	if _, statErr := os.Stat(dir); err == nil && errors.Is(statErr, fs.ErrNotExist) {
-		fmt.Fprintf(a.std.err,
-			"mcp-toolhub: there is no journal in %q: nothing was called, or persist.journal.dir of a config "+
-				"names another "+
-				"place: give that config as --config\n", dir)
+		a.std.note("mcp-toolhub: there is no journal in %q: nothing was called, or persist.journal.dir of a config "+
+			"names another "+
+			"place: give that config as --config", dir)
 	}
 	return &config.Settings{StateDir: state, Store: config.StoreSQLite, Journal: persist.JournalConfig{Dir: dir}}, err
 }
@@ -215,6 +213,6 @@ func (a *app) findState() (string, error) {
 // warn prints the warnings of a config.
 func (a *app) warn(s *config.Settings) {
 	for _, w := range s.Warnings {
-		fmt.Fprintf(a.std.err, "warning: %s\n", w)
+		a.std.warn("%s", w)
 	}
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
@@ -38,7 +37,7 @@ func (a *app) lookBack(ctx context.Context, since string) (l *hub.Look, err erro
 	}
 	defer func() { err = errors.Join(err, records.Close()) }()
 	if err := store.FillUp(ctx, records, s.Journal.Dir); err != nil {
-		fmt.Fprintln(a.std.err, "mcp-toolhub: warning: the newest calls may be missing:", err)
+		a.std.warn("the newest calls may be missing: %v", err)
 	}
 	l.Calls, err = lookup.Past(ctx, records, store.Query{Since: from})
 	return l, err

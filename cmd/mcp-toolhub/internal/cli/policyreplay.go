@@ -31,31 +31,24 @@ Exit code 1 if something that was denied would be allowed; calls that nobody ans
 as denied.`
 
 func (c policyCmd) replayCommand() *cobra.Command {
-	var since string
-	cmd := &cobra.Command{
-		Use: "replay RULES", Short: "Show which past decisions a changed policy would change", Long: policyReplayHelp,
-		Args:    cobra.ExactArgs(1),
-		Example: "  mcp-toolhub policy replay new-rules.yaml --since 30d",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.replay(cmd.Context(), args[0], since)
-		},
-	}
-	sinceFlag(cmd, &since, "30d")
+	cmd := leaf("replay RULES", "Show which past decisions a changed policy would change", policyReplayHelp, c.replay,
+		"mcp-toolhub policy replay new-rules.yaml --since 30d")
+	c.sinceFlag(cmd, "30d")
 	return cmd
 }
 
 // sinceFlag adds --since.
-func sinceFlag(cmd *cobra.Command, since *string, otherwise string) {
-	cmd.Flags().StringVar(since, "since", otherwise,
+func (c *policyCmd) sinceFlag(cmd *cobra.Command, otherwise string) {
+	cmd.Flags().StringVar(&c.since, "since", otherwise,
 		"calls that began at this `time` or later: 30d, yesterday, 2026-11-22 …")
 }
 
-func (c policyCmd) replay(ctx context.Context, rules, since string) error {
+func (c *policyCmd) replay(ctx context.Context, rules string) error {
 	next, err := c.changedPolicy(ctx, rules)
 	if err != nil {
 		return err
 	}
-	l, err := c.lookBack(ctx, since)
+	l, err := c.lookBack(ctx, c.since)
 	if err != nil {
 		return err
 	}
@@ -141,7 +134,7 @@ func (c policyCmd) printReplayed(r *history.Replayed) error {
 		}
 	}
 	if len(t.rows) > 1 {
-		if err := c.printTable(t); err != nil {
+		if err := c.std.printTable(t); err != nil {
 			return err
 		}
 	}
@@ -152,5 +145,5 @@ func (c policyCmd) printReplayed(r *history.Replayed) error {
 	if r.Loosened > 0 {
 		text += fmt.Sprintf("; %d were denied and would be allowed (!)", r.Loosened)
 	}
-	return c.print([]byte(strings.TrimSpace(text)))
+	return c.std.print([]byte(strings.TrimSpace(text)))
 }

@@ -26,16 +26,9 @@ rule without an id is named by its place in the list, so its count begins anew w
 comes before it. What is younger than --since is not listed. With -o json, all are.`
 
 func (c policyCmd) reportCommand() *cobra.Command {
-	var since string
-	cmd := &cobra.Command{
-		Use: "report", Short: "Say which rules, remembered answers and servers were not used for a time",
-		Long: policyReportHelp, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub policy report --since 90d",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.report(cmd.Context(), since)
-		},
-	}
-	sinceFlag(cmd, &since, "90d")
+	cmd := leaf("report", "Say which rules, remembered answers and servers were not used for a time",
+		policyReportHelp, c.report, "mcp-toolhub policy report --since 90d")
+	c.sinceFlag(cmd, "90d")
 	return cmd
 }
 
@@ -56,12 +49,12 @@ type reported struct {
 	All     []usage    `json:"uses"`
 }
 
-func (c policyCmd) report(ctx context.Context, since string) error {
-	from, err := lookup.ParseWhen(since, time.Now())
+func (c *policyCmd) report(ctx context.Context) error {
+	from, err := lookup.ParseWhen(c.since, time.Now())
 	if err != nil {
 		return exitUsage.of(err)
 	}
-	l, err := c.lookBack(ctx, since)
+	l, err := c.lookBack(ctx, c.since)
 	if err != nil {
 		return err
 	}
@@ -160,7 +153,7 @@ func (c policyCmd) printReport(r *reported) error {
 		t.add(u.Kind, printable(u.Name), last, printable(u.What))
 	}
 	if len(t.rows) > 1 {
-		if err := c.printTable(t); err != nil {
+		if err := c.std.printTable(t); err != nil {
 			return err
 		}
 	}
@@ -171,5 +164,5 @@ func (c policyCmd) printReport(r *reported) error {
 	if r.Records != nil {
 		text += "; records begin on " + r.Records.Local().Format(time.DateOnly) + " only"
 	}
-	return c.print([]byte(text))
+	return c.std.print([]byte(text))
 }

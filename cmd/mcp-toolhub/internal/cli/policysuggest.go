@@ -29,17 +29,12 @@ Nothing vouches for that: look at the list. A tool is taken for read-only once p
 and adds what you take to policy.rules and policy.tools; all else in the config stays as it is.`
 
 func (c policyCmd) suggestCommand() *cobra.Command {
-	var since, format string
+	var format string
 	var apply bool
-	cmd := &cobra.Command{
-		Use: "suggest", Short: "Suggest rules that allow what people allowed, and tools that only read",
-		Long: policySuggestHelp, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub policy suggest --since 30d\n  mcp-toolhub policy suggest --apply",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.suggest(cmd.Context(), since, format, apply)
-		},
-	}
-	sinceFlag(cmd, &since, "30d")
+	cmd := leaf("suggest", "Suggest rules that allow what people allowed, and tools that only read", policySuggestHelp,
+		func(ctx context.Context) error { return c.suggest(ctx, format, apply) },
+		"mcp-toolhub policy suggest --since 30d", "mcp-toolhub policy suggest --apply")
+	c.sinceFlag(cmd, "30d")
 	cmd.Flags().StringVarP(&format, "output", "o", "text", "text, yaml or json")
 	cmd.Flags().Lookup("output").Annotations = map[string][]string{"formats": {"text", "yaml", "json"}}
 	cmd.Flags().BoolVar(&apply, "apply", false, "ask about each suggestion, and add those that you take to the config")
@@ -61,8 +56,8 @@ type suggestion struct {
 	Else  []history.Through   `json:"else"`
 }
 
-func (c policyCmd) suggest(ctx context.Context, since, format string, apply bool) error {
-	l, err := c.lookBack(ctx, since)
+func (c *policyCmd) suggest(ctx context.Context, format string, apply bool) error {
+	l, err := c.lookBack(ctx, c.since)
 	if err != nil {
 		return err
 	}
@@ -79,21 +74,21 @@ func (c policyCmd) suggest(ctx context.Context, since, format string, apply bool
 		if err != nil {
 			return err
 		}
-		return c.print(text)
+		return c.std.print(text)
 	case format == "json":
 		return c.printJSON(suggestedJSON(found, reads))
 	}
 	for i := range found.Suggestions {
-		if err := c.print([]byte(suggestionText(&found.Suggestions[i]) + "\n")); err != nil {
+		if err := c.std.print([]byte(suggestionText(&found.Suggestions[i]) + "\n")); err != nil {
 			return err
 		}
 	}
 	for i := range reads {
-		if err := c.print([]byte(readersText(&reads[i]) + "\n")); err != nil {
+		if err := c.std.print([]byte(readersText(&reads[i]) + "\n")); err != nil {
 			return err
 		}
 	}
-	return c.print([]byte(hub.SumOf(found)))
+	return c.std.print([]byte(hub.SumOf(found)))
 }
 
 func suggestedJSON(found *history.Suggested, reads []hub.Readers) any {
@@ -245,7 +240,8 @@ func (c policyCmd) apply(ctx context.Context, found *history.Suggested, reads []
 			return err
 		}
 	}
-	return c.print(fmt.Appendf(nil, "%s: %s added, %d left out", e.target, textfile.Count(taken, "suggestion"), offered-taken))
+	c.std.say("%s: %s added, %d left out", e.target, textfile.Count(taken, "suggestion"), offered-taken)
+	return nil
 }
 
 // add changes the config as it is on the disk now.

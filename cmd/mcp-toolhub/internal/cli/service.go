@@ -48,18 +48,12 @@ const serviceAddress = "127.0.0.1:8808"
 
 func serviceCommand(a *app) *cobra.Command {
 	c := &serviceCmd{app: a}
-	install := &cobra.Command{
-		Use: "install", Short: "Let systemd or launchd run the hub", Long: serviceInstallHelp, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub service install --config ~/.config/mcp-toolhub/config.yaml\n  mcp-toolhub service " +
-			"install --dry-run",
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.install(cmd.Context()) },
-	}
+	install := leaf("install", "Let systemd or launchd run the hub", serviceInstallHelp, c.install,
+		"mcp-toolhub service install --config ~/.config/mcp-toolhub/config.yaml",
+		"mcp-toolhub service install --dry-run")
 	install.Flags().StringVar(&c.address, "http", "",
 		"listen on `host:port` (default: the config's hub.http.listen, or "+serviceAddress+")")
-	remove := &cobra.Command{
-		Use: "remove", Short: "Stop the service and take it out", Long: serviceRemoveHelp, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.remove(cmd.Context()) },
-	}
+	remove := leaf("remove", "Stop the service and take it out", serviceRemoveHelp, c.remove)
 	for _, cmd := range []*cobra.Command{install, remove} {
 		cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be written and run, and do nothing")
 	}
@@ -99,17 +93,17 @@ func (c *serviceCmd) install(ctx context.Context) error {
 		return err
 	}
 	if c.dryRun {
-		fmt.Fprintf(c.std.out, "%s:\n\n%s\n", u.File, u.Text)
+		c.std.say("%s:\n\n%s", u.File, u.Text)
 		return c.all(ctx, u.Start)
 	}
 	if have != u.Text {
 		if err := statefile.Write(u.File, []byte(u.Text)); err != nil {
 			return fmt.Errorf("write the service: %w", err)
 		}
-		fmt.Fprintln(c.std.out, "wrote", u.File)
+		c.std.say("wrote %v", u.File)
 	}
 	if _, err := exec.LookPath(u.Manager()); err != nil {
-		fmt.Fprintf(c.std.out, "%s is not in PATH, so nothing was started. Where it is, run:\n", u.Manager())
+		c.std.say("%s is not in PATH, so nothing was started. Where it is, run:", u.Manager())
 		c.dryRun = true
 	}
 	if err := c.all(ctx, u.Start); err != nil {
@@ -117,10 +111,10 @@ func (c *serviceCmd) install(ctx context.Context) error {
 			"install again", err)
 	}
 	if !c.dryRun {
-		fmt.Fprintf(c.std.out, "The hub runs. Its log: %s\n", u.Log)
+		c.std.say("The hub runs. Its log: %s", u.Log)
 	}
 	if runtime.GOOS == "linux" {
-		fmt.Fprintln(c.std.out, "It ends when you log out, unless you run: loginctl enable-linger")
+		c.std.say("It ends when you log out, unless you run: loginctl enable-linger")
 	}
 	return nil
 }
@@ -184,8 +178,7 @@ func (c *serviceCmd) warnOfEnvironment(s *config.Settings, u *service.Unit) {
 	if u.Environment != "" {
 		otherwise += ", or write lines NAME=value into " + u.Environment
 	}
-	fmt.Fprintf(c.std.err,
-		"mcp-toolhub: warning: the config reads %s of the environment, which a service does not have: %s\n",
+	c.std.warn("the config reads %s of the environment, which a service does not have: %s",
 		strings.Join(missing, ", "), otherwise)
 }
 
@@ -199,29 +192,29 @@ func (c *serviceCmd) remove(ctx context.Context) error {
 		return err
 	}
 	if have == "" {
-		fmt.Fprintln(c.std.out, "there is no service: nothing to do")
+		c.std.say("there is no service: nothing to do")
 		return nil
 	}
 	_, absent := exec.LookPath(u.Manager())
 	if absent == nil {
 		if err := c.all(ctx, u.Stop); err != nil {
-			fmt.Fprintf(c.std.err, "mcp-toolhub: warning: %v: the hub may still run\n", err)
+			c.std.warn("%v: the hub may still run", err)
 		}
 	}
 	for _, file := range append([]string{u.File}, u.Links...) {
 		if c.dryRun {
-			fmt.Fprintln(c.std.out, "would remove", file)
+			c.std.say("would remove %v", file)
 		} else if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove the service: %w", err)
 		}
 	}
 	if absent == nil {
 		if err := c.all(ctx, u.Stopped); err != nil {
-			fmt.Fprintln(c.std.err, "mcp-toolhub: warning:", err)
+			c.std.warn("%v", err)
 		}
 	}
 	if !c.dryRun {
-		fmt.Fprintln(c.std.out, "removed", u.File)
+		c.std.say("removed %v", u.File)
 	}
 	return nil
 }

@@ -57,16 +57,8 @@ func steps() []string { return []string{"import", "check", "connect", "serve"} }
 
 func startCommand(a *app) *cobra.Command {
 	c := &startCmd{app: a}
-	cmd := &cobra.Command{
-		Use: "start", Short: "Set everything up: import, check, connect, serve", Long: startHelp, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub start\n  mcp-toolhub start --yes --skip serve\n  mcp-toolhub start --background",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if c.background {
-				return c.keep(cmd.Context())
-			}
-			return c.run(cmd.Context())
-		},
-	}
+	cmd := leaf("start", "Set everything up: import, check, connect, serve", startHelp, c.run,
+		"mcp-toolhub start", "mcp-toolhub start --yes --skip serve", "mcp-toolhub start --background")
 	cmd.Flags().BoolVar(&c.background, "background", false, "keep a hub running in the background, and do nothing else")
 	cmd.Flags().StringSliceVar(&c.skip, "skip", nil, "leave out these `steps`, with commas between")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask, and sign in nowhere")
@@ -75,15 +67,14 @@ func startCommand(a *app) *cobra.Command {
 }
 
 func stopCommand(a *app) *cobra.Command {
-	c := &startCmd{app: a}
-	return &cobra.Command{
-		Use: "stop", Short: "Stop the hub that runs in the background", Long: stopHelp, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.stop(cmd.Context()) },
-	}
+	return leaf("stop", "Stop the hub that runs in the background", stopHelp, (&startCmd{app: a}).stop)
 }
 
-// run makes the steps one after the other.
+// run makes the steps one after the other; with --background the last one alone.
 func (c *startCmd) run(ctx context.Context) error {
+	if c.background {
+		return c.keep(ctx)
+	}
 	for _, name := range c.skip {
 		if !slices.Contains(steps(), name) {
 			return exitUsage.errorf("--skip %q: the steps are %s", name, strings.Join(steps(), ", "))
@@ -99,7 +90,7 @@ func (c *startCmd) run(ctx context.Context) error {
 				return err
 			}
 		}
-		fmt.Fprintf(c.std.out, "== %s\n", name)
+		c.std.say("== %s", name)
 		err := step(ctx)
 		if errors.Is(err, errNobody) {
 			return exitUsage.errorf("%w; import --dry-run and connect --dry-run show what would change", errNobody)
@@ -155,7 +146,7 @@ func (c *startCmd) check(ctx context.Context) error {
 		if err := login.login(ctx, id); ctx.Err() != nil {
 			return err
 		} else if err != nil {
-			fmt.Fprintf(c.std.err, "warning: %s; again with: mcp-toolhub login %s\n", err, id)
+			c.std.warn("%s; again with: mcp-toolhub login %s", err, id)
 		}
 	}
 	return nil
@@ -166,7 +157,7 @@ func (c *startCmd) connect(ctx context.Context) error {
 	to := connectCmd{app: c.app, all: true, stdio: true, replace: true, yes: c.yes, profile: namespace.DefaultProfile}
 	err := to.connect(ctx, nil)
 	if errors.Is(err, errNoClient) {
-		fmt.Fprintln(c.std.out,
+		c.std.say(
 			"no client whose file can be changed was found on this machine: mcp-toolhub connect takes the name of one")
 		return nil
 	}
@@ -207,9 +198,9 @@ func (c *startCmd) settle(ctx context.Context, s *config.Settings) error {
 	if len(ids) == 0 || c.yes {
 		return nil
 	}
-	fmt.Fprintf(c.std.err,
+	c.std.note(
 		"These servers run in the directory of the client that starts them, so clients in different directories "+
-			"share no hub:\n  %s\n",
+			"share no hub:\n  %s",
 		strings.Join(ids, ", "))
 	if ok, err := c.confirm(ctx, "Let them run in your home directory, for all clients? [y/n]: "); err != nil || !ok {
 		return err
@@ -244,12 +235,11 @@ func (c *startCmd) keep(ctx context.Context) error {
 		return err
 	}
 	if running != nil {
-		fmt.Fprintf(c.std.out, "A hub runs already in the background, as process %d.\n", running.PID())
+		c.std.say("A hub runs already in the background, as process %d.", running.PID())
 		if joined, err := running.Join(ctx, hub.Fingerprint(s, ""), namespace.DefaultProfile); err == nil {
 			_ = joined.Close()
 		} else {
-			fmt.Fprintf(c.std.err,
-				"warning: clients that start here do not join it: %s: run mcp-toolhub stop, then start it again\n", err)
+			c.std.warn("clients that start here do not join it: %s: run mcp-toolhub stop, then start it again", err)
 		}
 		return nil
 	}
@@ -260,14 +250,13 @@ func (c *startCmd) keep(ctx context.Context) error {
 	if running, err = c.launch(ctx, s, log); err != nil {
 		return fmt.Errorf("start a hub in the background: %w", err)
 	}
-	fmt.Fprintf(c.std.out,
-		"A hub runs in the background, as process %d. Clients that start the hub with this config join it.\n  "+
-			"config: %s\n  log:    %s\n"+
-			"  stop:   %s\n", running.PID(), hub.Absolute(s.Path), log, hub.CommandLine(s.StateDir, "stop"))
+	c.std.say("A hub runs in the background, as process %d. Clients that start the hub with this config join it.\n  "+
+		"config: %s\n  log:    %s\n"+
+		"  stop:   %s", running.PID(), hub.Absolute(s.Path), log, hub.CommandLine(s.StateDir, "stop"))
 	if here := unsettled(s); len(here) > 0 {
-		fmt.Fprintf(c.std.err,
+		c.std.note(
 			"Clients that start in another directory have a hub of their own: give these servers a cwd to prevent "+
-				"that: %s\n",
+				"that: %s",
 			strings.Join(here, ", "))
 	}
 	return nil
@@ -362,10 +351,10 @@ func (c *startCmd) stop(ctx context.Context) error {
 			return err
 		}
 		stopped++
-		fmt.Fprintf(c.std.out, "Stopped the hub of %s.\n", running.Config())
+		c.std.say("Stopped the hub of %s.", running.Config())
 	}
 	if stopped == 0 {
-		fmt.Fprintln(c.std.out, "No hub runs in the background.")
+		c.std.say("No hub runs in the background.")
 	}
 	return nil
 }

@@ -33,25 +33,22 @@ type searchCmd struct {
 
 func searchCommand(t *toolsCmd) *cobra.Command {
 	c := &searchCmd{toolsCmd: t}
-	cmd := &cobra.Command{
-		Use: "search QUERY", Short: "Search the tools as a model would", Long: searchHelp, Args: cobra.MinimumNArgs(1),
-		Example: `  mcp-toolhub tools search add two numbers`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if u, err := url.Parse(c.url); err == nil && strings.HasPrefix(u.Path, "/mcp/s/") {
-				// There the name would be a tool of that server.
-				return exitUsage.errorf(
-					"--url %q: a view of one server has no search: use the address of the hub", c.url)
-			}
-			return c.with(cmd.Context(), "", func(t toolbox) error {
-				return c.search(cmd.Context(), t, strings.Join(args, " "))
-			})
-		},
-	}
+	cmd := leaf("search QUERY", "Search the tools as a model would", searchHelp, c.run,
+		"mcp-toolhub tools search add two numbers")
+	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.Flags().StringSliceVar(&c.servers, "server", nil, "only tools of this `server`; may be given more than once")
 	c.completeFlag(cmd, "server", serverNames)
 	cmd.Flags().IntVar(&c.limit, "limit", 10, "how many tools at most, 1 to 50")
 	cmd.Flags().StringVar(&c.detail, "detail", "signature", "with -o json: full, signature or names")
 	return cmd
+}
+
+func (c *searchCmd) run(ctx context.Context, words []string) error {
+	if u, err := url.Parse(c.url); err == nil && strings.HasPrefix(u.Path, "/mcp/s/") {
+		// There the name would be a tool of that server.
+		return exitUsage.errorf("--url %q: a view of one server has no search: use the address of the hub", c.url)
+	}
+	return c.with(ctx, "", func(t toolbox) error { return c.search(ctx, t, strings.Join(words, " ")) })
 }
 
 func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
@@ -88,14 +85,14 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 		if err := json.Indent(&indented, answer.Structured, "", "  "); err != nil {
 			return err
 		}
-		return errors.Join(c.print(indented.Bytes()), found)
+		return errors.Join(c.std.print(indented.Bytes()), found)
 	}
 	table := newTable("NAME", "SCORE", "MATCHED", "DESCRIPTION")
 	for _, m := range answer.Matches {
 		table.add(printable(m.Name), fmt.Sprintf("%.2f", m.Score), printable(strings.Join(m.Why, ",")),
 			hidden.Summary(m.Summary, 80))
 	}
-	if err := c.printTable(table); err != nil {
+	if err := c.std.printTable(table); err != nil {
 		return err
 	}
 	notes := answer.Unknown()
@@ -104,19 +101,12 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 		if err != nil {
 			return err
 		}
-		for _, n := range notes {
-			fmt.Fprintln(c.std.err, n)
-		}
 		c.printMissing(own.Hub, surface)
-		notes = nil
 	} else {
 		notes = append(notes, answer.Away()...)
 	}
-	for _, n := range notes {
-		fmt.Fprintln(c.std.err, n)
-	}
-	for _, n := range answer.Notes {
-		fmt.Fprintln(c.std.err, printable(n))
+	for _, n := range append(notes, answer.Notes...) {
+		c.std.note("%s", printable(n))
 	}
 	return found
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -31,13 +32,7 @@ func versionText() string {
 }
 
 func versionCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version, and the commit that it was built from",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprintln(a.std.out, versionText())
-			return nil
-		},
-	}
+	return leaf("version", "Print the version, and the commit that it was built from", "", func(context.Context) error {
+		return a.std.print([]byte(versionText()))
+	})
 }
