@@ -40,15 +40,11 @@ type addCmd struct {
 
 func addCommand(a *app) *cobra.Command {
 	c := addCmd{configEdit: configEdit{app: a}}
-	cmd := &cobra.Command{
-		Use: "add [NAME] {URL | -- COMMAND [ARG…]}", Short: "Add a server to the config", Long: addHelp,
-		Args: cobra.ArbitraryArgs,
-		Example: "  mcp-toolhub add https://mcp.linear.app/mcp\n" +
-			"  mcp-toolhub add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes\n" +
-			"  mcp-toolhub add github https://api.githubcopilot.com/mcp/ --header 'Authorization: Bearer " +
-			"${secret:GITHUB}'",
-		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args, cmd.ArgsLenAtDash()) },
-	}
+	run := func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args, cmd.ArgsLenAtDash()) }
+	cmd := leaf("add [NAME] {URL | -- COMMAND [ARG…]}", "Add a server to the config", addHelp, run,
+		"mcp-toolhub add https://mcp.linear.app/mcp",
+		"mcp-toolhub add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
+		"mcp-toolhub add github https://api.githubcopilot.com/mcp/ --header 'Authorization: Bearer ${secret:GITHUB}'")
 	cmd.Flags().StringArrayVarP(&c.env, "env", "e", nil,
 		"a `NAME=VALUE` for the program's environment; may be repeated")
 	cmd.Flags().StringArrayVarP(&c.headers, "header", "H", nil,
@@ -62,27 +58,27 @@ func addCommand(a *app) *cobra.Command {
 func (c *addCmd) run(ctx context.Context, args []string, dash int) error {
 	m, err := c.wanted(args, dash)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return exitUsage.of(err)
 	}
 	if err := c.find(true); err != nil {
 		return err
 	}
 	if _, e, _ := c.server(c.file, m.Name); e != nil {
-		return &exitError{exitUsage,
-			fmt.Errorf("%s:%d: there is a server %q already: give another NAME, or first run: mcp-toolhub remove %s",
-				c.target, e.Line, m.Name, m.Name)}
+		return exitUsage.errorf(
+			"%s:%d: there is a server %q already: give another NAME, or first run: mcp-toolhub remove %s",
+			c.target, e.Line, m.Name, m.Name)
 	}
 	m.MoveSecrets(c.keep(m.Secrets))
 	after, err := c.file.Put(serversPlace(), m.Name, append(m.Entry(), splice.Member{Key: "trust", Value: false}))
 	if err != nil {
-		return failed(fmt.Errorf("%s: %w", c.target, err))
+		return fmt.Errorf("%s: %w", c.target, err)
 	}
 	s, err := c.check(after, m.Secrets)
 	if err != nil {
 		return c.faulty(err, m.Name)
 	}
 	if why := missing(s, m.Name); why != "" {
-		return &exitError{exitUsage, errors.New(why)}
+		return exitUsage.of(errors.New(why))
 	}
 	for _, use := range s.Uses {
 		if strings.HasPrefix(use, m.Name+": ") {
@@ -97,10 +93,9 @@ func (c *addCmd) run(ctx context.Context, args []string, dash int) error {
 		return err
 	}
 	if err := c.store(after, m.Secrets); err != nil {
-		return failed(fmt.Errorf("%w\nnothing was added", err))
+		return fmt.Errorf("%w\nnothing was added", err)
 	}
-	fmt.Fprintf(c.std.err,
-		"%s: added to %s. Next: mcp-toolhub doctor %s, or mcp-toolhub login %s if it asks for a sign-in\n", m.Name,
+	c.std.note("%s: added to %s. Next: mcp-toolhub doctor %s, or mcp-toolhub login %s if it asks for a sign-in", m.Name,
 		c.target,
 		m.Name, m.Name)
 	return nil
@@ -110,22 +105,21 @@ func (c *addCmd) run(ctx context.Context, args []string, dash int) error {
 func (c *addCmd) faulty(err error, name string) error {
 	var faults textfile.Faults
 	if !errors.As(err, &faults) {
-		return failed(err)
+		return err
 	}
 	at := "mcpServers." + name
 	i := slices.IndexFunc(faults, func(f textfile.Fault) bool {
-		return f.Key == at ||
-			strings.HasPrefix(f.Key, at+".")
+		return f.Key == at || strings.HasPrefix(f.Key, at+".")
 	})
 	if i < 0 {
-		return &exitError{exitConfig, err}
+		return exitConfig.of(err)
 	}
 	key, _ := strings.CutPrefix(faults[i].Key, at)
 	what := strings.TrimPrefix(cmp.Or(key, ".server"), ".") + ": " + faults[i].Message
 	if faults[i].Hint != "" {
 		what += "; " + faults[i].Hint
 	}
-	return &exitError{exitUsage, errors.New(what)}
+	return exitUsage.of(errors.New(what))
 }
 
 // wanted reads the command line. dash is the number of words before --, -1 for none.

@@ -30,71 +30,52 @@ type approvalsCmd struct{ *app }
 
 func approvalsCommand(a *app) *cobra.Command {
 	c := approvalsCmd{a}
-	cmd := group("approvals", "Allow and deny calls that wait for a person", approvalsHelp, &cobra.Command{
-		Use: "list", Short: "List the calls that wait", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context()) },
-	}, &cobra.Command{
-		Use: "show ID", Short: "Show one call that waits", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.show(cmd.Context(), args[0]) },
-	}, &cobra.Command{
-		Use: "watch", Short: "Print calls as they begin and cease to wait, until interrupted", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.watch(cmd.Context()) },
-	}, c.approveCommand(), c.denyCommand(), grantsCommand(a))
+	cmd := group("approvals", "Allow and deny calls that wait for a person", approvalsHelp,
+		leaf("list", "List the calls that wait", "", c.list),
+		leaf("show ID", "Show one call that waits", "", c.show),
+		leaf("watch", "Print calls as they begin and cease to wait, until interrupted", "", c.watch),
+		c.answerCommand("approve ID", "Allow a call that waits", "mcp-toolhub approvals approve apr_… --session",
+			policy.AllowOnce, policy.AllowAlways, policy.AllowOffered),
+		c.answerCommand("deny ID", "Deny a call that waits",
+			`mcp-toolhub approvals deny apr_… --message "use the staging database"`,
+			policy.DenyOnce, policy.DenyAlways, policy.DenyOffered),
+		grantsCommand(a))
 	a.outputFlag(cmd.PersistentFlags())
 	return cmd
 }
 
-func (c approvalsCmd) approveCommand() *cobra.Command {
-	var session bool
+// answerCommand returns a command that answers with the first choice, or, where its flag says so, for
+// good with the second or as it is offered with the third.
+func (c approvalsCmd) answerCommand(use, short, example string, choices ...policy.Choice) *cobra.Command {
+	var r control.Reply
+	var forGood, asOffered, session bool
 	var arguments string
-	cmd := c.answerCommand(policy.AllowOnce, policy.AllowAlways, policy.AllowOffered,
-		func(r *control.Reply) (err error) {
-			if session {
-				r.Choice = policy.AllowSession
-			}
-			if arguments != "" {
-				r.Arguments, err = c.readArguments(arguments)
-			}
-			return err
-		})
-	cmd.Use, cmd.Short, cmd.Example = "approve ID", "Allow a call that waits",
-		"  mcp-toolhub approvals approve apr_… --session"
-	cmd.Flags().BoolVar(&session, "session", false, "and calls like it, as long as the caller's session lasts")
-	cmd.MarkFlagsMutuallyExclusive("session", "always", "offered")
-	cmd.Flags().StringVar(&arguments, "args", "",
-		"let it run with these arguments instead, a JSON object; @FILE reads them from a file")
-	return cmd
-}
-
-func (c approvalsCmd) denyCommand() *cobra.Command {
-	cmd := c.answerCommand(policy.DenyOnce, policy.DenyAlways, policy.DenyOffered,
-		func(*control.Reply) error { return nil })
-	cmd.Use, cmd.Short = "deny ID", "Deny a call that waits"
-	cmd.Example = `  mcp-toolhub approvals deny apr_… --message "use the staging database"`
-	return cmd
-}
-
-// answerCommand returns a command that answers with once, or with always or offered where its flag
-// says so. change completes the answer.
-func (c approvalsCmd) answerCommand(once, always, offered policy.Choice,
-	change func(*control.Reply) error) *cobra.Command {
-	r := control.Reply{Choice: once}
-	var forGood, asOffered bool
-	cmd := &cobra.Command{Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
-		if forGood {
-			r.Choice = always
-		} else if asOffered {
-			r.Choice = offered
+	cmd := leaf(use, short, "", func(ctx context.Context, id string) (err error) {
+		switch r.Choice = choices[0]; {
+		case forGood:
+			r.Choice = choices[1]
+		case asOffered:
+			r.Choice = choices[2]
+		case session:
+			r.Choice = policy.AllowSession
 		}
-		if err := change(&r); err != nil {
-			return err
+		if arguments != "" {
+			if r.Arguments, err = c.readArguments(arguments); err != nil {
+				return err
+			}
 		}
-		return c.answer(cmd.Context(), args[0], r)
-	}}
+		return c.answer(ctx, id, r)
+	}, example)
 	cmd.Flags().BoolVar(&forGood, "always", false, "and calls like it from now on; see approvals grants")
 	cmd.Flags().BoolVar(&asOffered, "offered", false, "and all that the question offers, as approvals show says it")
 	cmd.MarkFlagsMutuallyExclusive("always", "offered")
 	cmd.Flags().StringVar(&r.Sentence, "message", "", "a `sentence` to the model")
+	if choices[0] == policy.AllowOnce {
+		cmd.Flags().BoolVar(&session, "session", false, "and calls like it, as long as the caller's session lasts")
+		cmd.MarkFlagsMutuallyExclusive("session", "always", "offered")
+		cmd.Flags().StringVar(&arguments, "args", "",
+			"let it run with these arguments instead, a JSON object; @FILE reads them from a file")
+	}
 	return cmd
 }
 
@@ -106,12 +87,12 @@ func (c approvalsCmd) hubs(ctx context.Context) ([]*control.Client, error) {
 	}
 	all, err := control.Find(ctx, state)
 	if err != nil {
-		return nil, failed(err)
+		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, &exitError{exitNotReady,
-			fmt.Errorf("no hub that asks runs with the state directory %q: start one, leave queue in its "+
-				"policy.ask.channels, or name its --state-dir", state)}
+		return nil, exitNotReady.errorf(
+			"no hub that asks runs with the state directory %q: start one, leave queue in its "+
+				"policy.ask.channels, or name its --state-dir", state)
 	}
 	return all, nil
 }
@@ -125,12 +106,9 @@ func (c approvalsCmd) list(ctx context.Context) error {
 	for _, h := range hubs {
 		some, err := h.Approvals(ctx)
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		open = append(open, some...)
-	}
-	if c.json() {
-		return c.printJSON(open)
 	}
 	t := newTable("ID", "TOOL", "CALLER", "RISK", "LEFT", "AIMED AT")
 	for i := range open {
@@ -138,7 +116,7 @@ func (c approvalsCmd) list(ctx context.Context) error {
 		t.add(string(v.ID), gate.ToolName(v.Binding.Tool), gate.Plain(v.Binding.Actor, 40), v.Risk,
 			time.Until(v.Expires).Round(time.Second).String(), gate.Plain(strings.Join(v.Targets, ", "), 80))
 	}
-	return c.printTable(t)
+	return c.printAs(open, t)
 }
 
 // at runs do with the hub that knows the approval, and its whole id: id may be the beginning of one that is open.
@@ -160,7 +138,7 @@ func (c approvalsCmd) at(ctx context.Context, id string, do func(h *control.Clie
 	case len(meant) == 1:
 		id = meant[0]
 	case len(meant) > 1:
-		return failed(fmt.Errorf("approval %q: it may be %s: write more of the id", id, strings.Join(meant, ", ")))
+		return fmt.Errorf("approval %q: it may be %s: write more of the id", id, strings.Join(meant, ", "))
 	}
 	for _, h := range hubs {
 		if err = do(h, id); !errors.Is(err, control.ErrNotFound) {
@@ -168,7 +146,7 @@ func (c approvalsCmd) at(ctx context.Context, id string, do func(h *control.Clie
 		}
 	}
 	if err != nil {
-		return failed(fmt.Errorf("approval %q: %w", id, err))
+		return fmt.Errorf("approval %q: %w", id, err)
 	}
 	return nil
 }
@@ -184,7 +162,7 @@ func (c approvalsCmd) show(ctx context.Context, id string) error {
 		}
 		line := func(label, text string) {
 			if text != "" {
-				fmt.Fprintf(c.std.out, "%-11s %s\n", label, gate.Plain(text, 8<<10))
+				c.std.say("%-11s %s", label, gate.Plain(text, 8<<10))
 			}
 		}
 		line("id", string(v.ID))
@@ -241,7 +219,7 @@ func (c approvalsCmd) answer(ctx context.Context, id string, r control.Reply) er
 		if c.json() {
 			return c.printJSON(v)
 		}
-		fmt.Fprintf(c.std.out, "%s: %s\n", v.ID, v.Answer.Choice)
+		c.std.say("%s: %s", v.ID, v.Answer.Choice)
 		return nil
 	})
 }
@@ -264,8 +242,7 @@ func (c approvalsCmd) watch(ctx context.Context) error {
 		if q.Answer != nil {
 			answer = " " + string(q.Answer.Choice) + " by " + gate.Plain(q.Answer.By, 80)
 		}
-		fmt.Fprintf(c.std.out, "%s %s %s %s%s\n", e.Kind, q.ID, gate.ToolName(q.Binding.Tool),
-			gate.Plain(q.Binding.Actor, 40), answer)
+		c.std.say("%s %s %s %s%s", e.Kind, q.ID, gate.ToolName(q.Binding.Tool), gate.Plain(q.Binding.Actor, 40), answer)
 	}
 	var watching sync.WaitGroup
 	ended := make([]error, len(hubs))
@@ -273,5 +250,5 @@ func (c approvalsCmd) watch(ctx context.Context) error {
 		watching.Go(func() { ended[i] = h.Watch(ctx, show) })
 	}
 	watching.Wait()
-	return failed(errors.Join(ended...))
+	return errors.Join(ended...)
 }

@@ -2,16 +2,14 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -37,21 +35,21 @@ func (a *app) withHub(ctx context.Context, w hub.Want, do func(*hub.Hub) error) 
 	err = func() error {
 		if !w.All && (w.Tool == "" || h.Has(w)) {
 			if err := h.LetSleep(); err != nil {
-				return failed(err)
+				return err
 			}
 		}
 		h.Group.Start(context.WithoutCancel(ctx))
 		stop := a.showStarting(h)
 		defer stop()
 		if err := h.Await(ctx, w, changed); err != nil {
-			return &exitError{exitInterrupted, errors.New("interrupted while servers were starting")}
+			return exitInterrupted.errorf("interrupted while servers were starting")
 		}
 		stop()
 		h.Surfaces.Refresh()
 		return do(h)
 	}()
 	if closeErr := h.Close(untilKilled(ctx)); err == nil && closeErr != nil {
-		err = failed(closeErr)
+		err = closeErr
 	}
 	return err
 }
@@ -73,8 +71,7 @@ func (a *app) showStarting(h *hub.Hub) (stop func()) {
 				// The cursor goes back to the beginning: what is logged meanwhile is written over the line.
 				fmt.Fprintf(a.std.err, "\r\x1b[K%s\r",
 					hidden.Summary(fmt.Sprintf("waiting for %s (%d s)",
-						strings.Join(hub.Model{Hub: h}.InState(tool.ServerStarting),
-							", "), n), 79))
+						strings.Join(hub.Model{Hub: h}.InState(tool.ServerStarting), ", "), n), 79))
 			case <-ctx.Done():
 				if n > 1 {
 					fmt.Fprint(a.std.err, "\r\x1b[K")
@@ -102,15 +99,13 @@ func (a *app) printMissing(h *hub.Hub, surface *tool.Surface) {
 		case st.Cached && st.Known:
 			known = append(known, st.Server)
 		case st.LastError != "":
-			fmt.Fprintf(a.std.err, "missing: the tools of %s: %s; %s\n", st.Server, printable(st.LastError),
-				printable(st.Hint))
+			a.std.note("missing: the tools of %s: %s; %s", st.Server, printable(st.LastError), printable(st.Hint))
 		case st.State == tool.ServerStarting:
-			fmt.Fprintf(a.std.err,
-				"missing: the tools of %s, which has not answered within %s: mcp-toolhub servers waits for it\n",
+			a.std.note("missing: the tools of %s, which has not answered within %s: mcp-toolhub servers waits for it",
 				st.Server, hub.UnlistedWait)
 		}
 	}
 	if len(known) > 0 && isTerminal(a.std.err) {
-		fmt.Fprintf(a.std.err, "as listed at an earlier start: %s (--connect asks again)\n", strings.Join(known, ", "))
+		a.std.note("as listed at an earlier start: %s (--connect asks again)", strings.Join(known, ", "))
 	}
 }

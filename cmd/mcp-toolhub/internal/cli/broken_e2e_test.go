@@ -161,7 +161,7 @@ func TestSecondSignalKills(t *testing.T) {
 	if took := time.Since(began); took > patience {
 		t.Errorf("the hub took %s to end", took)
 	}
-	if code := hub.cmd.ProcessState.ExitCode(); code != exitInterrupted {
+	if code := exitCode(hub.cmd.ProcessState.ExitCode()); code != exitInterrupted {
 		t.Errorf("exit code %d, want %d", code, exitInterrupted)
 	}
 	if want := "killed by a second signal (terminated, after terminated)"; !strings.Contains(hub.log(), want) {

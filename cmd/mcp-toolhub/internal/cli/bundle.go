@@ -14,11 +14,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
@@ -42,22 +41,22 @@ func (b *bundle) write(ctx context.Context, file string) error {
 	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return &exitError{exitUsage, fmt.Errorf("there is a file %q already: name another one", file)}
+		return exitUsage.errorf("there is a file %q already: name another one", file)
 	case err != nil:
-		return failed(fmt.Errorf("write the bundle: %w", err))
+		return fmt.Errorf("write the bundle: %w", err)
 	}
 	b.zip = zip.NewWriter(out)
 	b.home, _ = os.UserHomeDir()
 	b.fill(ctx)
 	if err := errors.Join(b.err, b.zip.Close(), out.Close()); err != nil {
-		return failed(errors.Join(fmt.Errorf("write the bundle: %w", err), os.Remove(file)))
+		return errors.Join(fmt.Errorf("write the bundle: %w", err), os.Remove(file))
 	}
-	fmt.Fprintf(b.std.out, "%s has:\n", file)
+	b.std.say("%s has:", file)
 	for _, what := range b.has {
 		fmt.Fprintln(b.std.out, "  "+what)
 	}
-	fmt.Fprintln(b.std.out,
-		"It has no arguments and no results of calls, and [masked] in the place of secrets. Look into it before "+
+	b.std.say(
+		"It has no arguments and no results of calls, and [masked] in the place of secrets. Look into it before " +
 			"you send it.")
 	return nil
 }

@@ -11,16 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
 
@@ -38,6 +35,16 @@ in quotes, begin* as a beginning. Of a large result it knows the preview.`
 const callsFilter = ` --filter takes an expression in CEL
 over call, with the members that -o json prints.`
 
+const callsStatsHelp = "Sum up calls, failures and latency by tool, server, actor, client, profile, status or class, " +
+	`and the tokens
+that models were spared: by previews of large results (4 characters a token), and by tools that the caller's list
+deferred (once for each call that a client made).
+`
+
+const callsShowHelp = "Show the story of one call: who called, which tools the caller saw, the inputs, what was " +
+	`decided and why, what ran, and the result.
+While the hub runs, the latest 1,000 calls have their spans, too: how long each phase took.`
+
 // callsCmd runs the commands below "calls".
 type callsCmd struct {
 	*app
@@ -48,28 +55,15 @@ type callsCmd struct {
 
 func callsCommand(a *app) *cobra.Command {
 	c := &callsCmd{app: a, Search: lookup.Search{Is: make(map[store.Column]*string)}}
-	list := &cobra.Command{
-		Use: "list", Short: "List calls, newest first", Long: "List calls, newest first.\n" + callsTimes + callsFilter,
-		Args: cobra.NoArgs,
-		Example: "  mcp-toolhub calls list --since yesterday --status failed\n  mcp-toolhub calls list --tool " +
-			"'mcp.github.*'\n  mcp-toolhub calls list --text 'permission denied' -o json",
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context()) },
-	}
-	tail := &cobra.Command{
-		Use: "tail", Short: "Print the last calls that have ended, oldest first",
-		Long: "Print the last calls that have ended, oldest first; with --follow also those that end from now on.\n" +
-			callsTimes + callsFilter, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.tail(cmd.Context()) },
-	}
-	stats := &cobra.Command{
-		Use: "stats", Short: "Sum up calls, failures and latency by tool, server or actor", Args: cobra.NoArgs,
-		Long: "Sum up calls, failures and latency by tool, server, actor, client, profile, status or class, and " +
-			"the tokens\n" +
-			"that models were spared: by previews of large results (4 characters a token), and by tools that the " +
-			"caller's list\n" +
-			"deferred (once for each call that a client made).\n" + callsTimes,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.stats(cmd.Context()) },
-	}
+	list := leaf("list", "List calls, newest first", "List calls, newest first.\n"+callsTimes+callsFilter, c.list,
+		"mcp-toolhub calls list --since yesterday --status failed",
+		"mcp-toolhub calls list --tool 'mcp.github.*'",
+		"mcp-toolhub calls list --text 'permission denied' -o json")
+	tail := leaf("tail", "Print the last calls that have ended, oldest first",
+		"Print the last calls that have ended, oldest first; with --follow also those that end from now on.\n"+
+			callsTimes+callsFilter, c.tail)
+	stats := leaf("stats", "Sum up calls, failures and latency by tool, server or actor",
+		callsStatsHelp+callsTimes, c.stats)
 	for _, cmd := range []*cobra.Command{list, tail, stats} {
 		c.filterFlags(cmd.Flags())
 	}
@@ -83,17 +77,9 @@ func callsCommand(a *app) *cobra.Command {
 	}
 	tail.Flags().BoolVar(&c.follow, "follow", false, "go on with calls that end, until interrupted")
 	stats.Flags().StringVar(&c.by, "by", string(store.Tool), "tool, server, actor, client, profile, status or class")
-	show := &cobra.Command{
-		Use: "show ID", Short: "Show the story of one call", Args: cobra.ExactArgs(1),
-		Long: "Show the story of one call: who called, which tools the caller saw, the inputs, what was decided and " +
-			"why, what ran, and the result.\n" +
-			"While the hub runs, the latest 1,000 calls have their spans, too: how long each phase took.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.show(cmd.Context(), tool.InvocationID(args[0]))
-		},
-	}
-	cmd := group("calls", "Look up calls: list, show, tail, stats, export, replay, erase", callsHelp, list, show, tail,
-		stats, exportCommand(c), replayCommand(c), eraseCommand(c))
+	cmd := group("calls", "Look up calls: list, show, tail, stats, export, replay, erase", callsHelp, list,
+		leaf("show ID", "Show the story of one call", callsShowHelp, c.show), tail, stats, exportCommand(c),
+		replayCommand(c), eraseCommand(c))
 	a.outputFlag(cmd.PersistentFlags())
 	return cmd
 }
@@ -120,7 +106,7 @@ func (c *callsCmd) filterFlags(flags *pflag.FlagSet) {
 func (c *callsCmd) query() (store.Query, *events.Filter, error) {
 	q, filter, err := c.Search.Query()
 	if err != nil {
-		return q, nil, &exitError{exitUsage, err}
+		return q, nil, exitUsage.of(err)
 	}
 	return q, filter, nil
 }
@@ -132,10 +118,10 @@ func (c *callsCmd) open(ctx context.Context) (s store.Store, from *config.Settin
 		return nil, nil, err
 	}
 	if s, err = hub.OpenRecords(from)(ctx); err != nil {
-		return nil, nil, failed(err)
+		return nil, nil, err
 	}
 	if err := store.FillUp(ctx, s, from.Journal.Dir); err != nil {
-		fmt.Fprintln(c.std.err, "mcp-toolhub: warning: the newest calls may be missing:", err)
+		c.std.warn("the newest calls may be missing: %v", err)
 	}
 	return s, from, nil
 }
@@ -152,20 +138,13 @@ func (c *callsCmd) list(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	calls, err := lookup.Find(ctx, s, q, filter)
 	if err != nil {
-		return failed(err)
+		return err
 	}
-	if c.json() {
-		return c.printJSON(append([]store.Call{}, calls...))
-	}
-	return c.printCalls(calls)
-}
-
-func (c *callsCmd) printCalls(calls []store.Call) error {
 	t := newTable("STARTED", "STATUS", "TOOL", "CALLER", "TOOK", "ID", "CLASS", "APPROVED BY", "ADDRESS", "HUB")
 	for i := range calls {
 		t.add(callRow(&calls[i])...)
 	}
-	return c.printTable(t)
+	return c.printAs(append([]store.Call{}, calls...), t)
 }
 
 func callRow(call *store.Call) []string {
@@ -193,11 +172,11 @@ func (c *callsCmd) tail(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	after, err := s.Position(ctx)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	calls, err := lookup.Find(ctx, s, q, filter)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	slices.Reverse(calls)
 	calls = slices.DeleteFunc(calls, func(call store.Call) bool { return call.Ended == nil })
@@ -224,7 +203,7 @@ func (c *callsCmd) tail(ctx context.Context) (err error) {
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			return failed(err)
+			return err
 		}
 	}
 }
@@ -233,13 +212,13 @@ func (c *callsCmd) tail(ctx context.Context) (err error) {
 func (c *callsCmd) printTailed(call *store.Call) error {
 	if !c.json() {
 		_, err := fmt.Fprintln(c.std.out, strings.Join(callRow(call), "  "))
-		return failed(err)
+		return err
 	}
 	text, err := json.Marshal(call)
 	if err != nil {
-		return failed(err)
+		return err
 	}
-	return c.print(text)
+	return c.std.print(text)
 }
 
 func (c *callsCmd) stats(ctx context.Context) (err error) {
@@ -248,8 +227,7 @@ func (c *callsCmd) stats(ctx context.Context) (err error) {
 		return err
 	}
 	if !slices.Contains(store.Columns(), store.Column(c.by)) {
-		return &exitError{exitUsage,
-			fmt.Errorf("--by %q is not known: use tool, server, actor, client, profile, status or class", c.by)}
+		return exitUsage.errorf("--by %q is not known: use tool, server, actor, client, profile, status or class", c.by)
 	}
 	s, _, err := c.open(ctx)
 	if err != nil {
@@ -258,10 +236,7 @@ func (c *callsCmd) stats(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	stats, err := s.Stats(ctx, store.Column(c.by), q)
 	if err != nil {
-		return failed(err)
-	}
-	if c.json() {
-		return c.printJSON(stats)
+		return err
 	}
 	t := newTable(strings.ToUpper(c.by), "CALLS", "FAILED", "P50 MS", "P95 MS", "MAX MS", "KEPT BY PREVIEWS",
 		"KEPT BY DEFERRAL")
@@ -270,7 +245,7 @@ func (c *callsCmd) stats(ctx context.Context) (err error) {
 			inMS(st.P95MS), inMS(st.MaxMS),
 			strconv.FormatInt(st.KeptTokens, 10), strconv.FormatInt(st.DeferredTokens, 10))
 	}
-	return c.printTable(t)
+	return c.printAs(stats, t)
 }
 
 func inMS(ms float64) string { return strconv.FormatFloat(ms, 'f', 2, 64) }

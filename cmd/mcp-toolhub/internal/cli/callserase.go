@@ -9,14 +9,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -45,18 +43,9 @@ type eraseCmd struct {
 
 func eraseCommand(calls *callsCmd) *cobra.Command {
 	c := &eraseCmd{callsCmd: calls}
-	cmd := &cobra.Command{
-		Use: "erase [ID...]", Short: "Erase arguments and results of calls, and keep the fact", Long: eraseHelp,
-		Example: "  mcp-toolhub calls erase --actor actor:http/ann --reason 'request of 2026-11-20'\n  mcp-toolhub " +
-			"calls erase inv_… --yes",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if (c.actor == "") == (len(args) == 0) {
-				return &exitError{exitUsage,
-					errors.New("say what to erase: give --actor, or ids of calls, and not both")}
-			}
-			return c.erase(cmd.Context(), args)
-		},
-	}
+	cmd := leaf("erase [ID...]", "Erase arguments and results of calls, and keep the fact", eraseHelp, c.erase,
+		"mcp-toolhub calls erase --actor actor:http/ann --reason 'request of 2026-11-20'",
+		"mcp-toolhub calls erase inv_… --yes")
 	cmd.Flags().StringVar(&c.actor, "actor", "", "all calls of this `caller`, as calls list shows it")
 	cmd.Flags().StringVar(&c.reason, "reason", "", "`why`, for the record")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
@@ -75,6 +64,9 @@ type erasure struct {
 }
 
 func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
+	if (c.actor == "") == (len(ids) == 0) {
+		return exitUsage.errorf("say what to erase: give --actor, or ids of calls, and not both")
+	}
 	s, from, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -89,7 +81,7 @@ func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
 		err = errors.Join(err, e.family(ctx, s, tool.InvocationID(id)))
 	}
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if !c.yes {
 		question := fmt.Sprintf("Erase what was said in %s? It cannot be brought back. [y/n] ",
@@ -99,18 +91,16 @@ func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
 		}
 	}
 	if err := c.carryOut(ctx, s, from, &e); err != nil {
-		return failed(fmt.Errorf("%w: not all is erased: run the command again", err))
+		return fmt.Errorf("%w: not all is erased: run the command again", err)
 	}
 	if c.json() {
 		return c.printJSON(e)
 	}
-	fmt.Fprintf(c.std.out, "erased: %s, %s and %s\n", textfile.Count(len(e.Calls), "call"),
+	c.std.say("erased: %s, %s and %s", textfile.Count(len(e.Calls), "call"),
 		textfile.Count(e.Payloads, "stored result"),
 		textfile.Count(e.Grants, "remembered answer"))
 	if n := len(e.Running); n > 0 {
-		fmt.Fprintf(c.std.err,
-			"mcp-toolhub: warning: %s still running and left out: erase again when they have ended\n",
-			textfile.Count(n, "call"))
+		c.std.warn("%s still running and left out: erase again when they have ended", textfile.Count(n, "call"))
 	}
 	return nil
 }
@@ -197,8 +187,8 @@ func (c *eraseCmd) carryOut(ctx context.Context, s store.Store, from *config.Set
 	defer stored.Close()
 	places := eraser.Places{Journal: from.Journal, Chains: hub.NewKeeper(from.StateDir, from.Journal.Dir), Records: s,
 		Payloads: stored}
-	e.Lines, e.Payloads, err = places.Erase(ctx, &eraser.Erasure{Calls: e.Calls, By: hub.LocalActor().Ref(), Reason: c.reason,
-		Payloads: func(p payload.Entry) bool {
+	e.Lines, e.Payloads, err = places.Erase(ctx, &eraser.Erasure{Calls: e.Calls, By: hub.LocalActor().Ref(),
+		Reason: c.reason, Payloads: func(p payload.Entry) bool {
 			id := tool.InvocationOf(p.ID)
 			return e.wanted[id] || c.actor != "" && p.Actor == c.actor && !e.runs[id]
 		}})

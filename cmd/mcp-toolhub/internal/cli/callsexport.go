@@ -15,12 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
@@ -43,18 +42,9 @@ type exportCmd struct {
 
 func exportCommand(calls *callsCmd) *cobra.Command {
 	c := &exportCmd{callsCmd: calls}
-	cmd := &cobra.Command{
-		Use: "export", Short: "Write calls to a file: JSON lines, CSV or evidence",
-		Long: exportHelp + callsTimes + callsFilter, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub calls export --since yesterday --format csv --output calls.csv",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var given []string
-			for _, flag := range c.selecting(cmd) {
-				given = append(given, fmt.Sprintf("--%s %q", flag.Name, flag.Value))
-			}
-			return c.run(cmd.Context(), given)
-		},
-	}
+	cmd := leaf("export", "Write calls to a file: JSON lines, CSV or evidence", exportHelp+callsTimes+callsFilter,
+		c.run, "mcp-toolhub calls export --since yesterday --format csv --output calls.csv")
+	cmd.Args = cobra.NoArgs
 	c.filterFlags(cmd.Flags())
 	cmd.Flags().StringVar(&c.Filter, "filter", "", "calls that this CEL `expression` is true of")
 	cmd.Flags().StringVar(&c.format, "format", "jsonl", "jsonl, csv or evidence")
@@ -64,25 +54,22 @@ func exportCommand(calls *callsCmd) *cobra.Command {
 	return cmd
 }
 
-// selecting returns the flags that were given and say which calls are meant.
-func (c *exportCmd) selecting(cmd *cobra.Command) (given []*pflag.Flag) {
+// run writes the calls that the flags mean.
+func (c *exportCmd) run(cmd *cobra.Command, _ []string) (err error) {
+	ctx := cmd.Context()
+	var given []string // the flags that say which calls are meant
 	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Changed && f.Name != "format" && f.Name != "output" && f.Name != "without" {
-			given = append(given, f)
+			given = append(given, fmt.Sprintf("--%s %q", f.Name, f.Value))
 		}
 	})
-	return given
-}
-
-// run writes the calls that the flags mean; given is these flags for people.
-func (c *exportCmd) run(ctx context.Context, given []string) (err error) {
 	write := map[string]func(context.Context, store.Store, io.Writer) callWriter{"jsonl": jsonLines,
 		"csv": csvRows}[c.format]
 	if write == nil && c.format != "evidence" {
-		return &exitError{exitUsage, fmt.Errorf("format %q is not known: use jsonl, csv or evidence", c.format)}
+		return exitUsage.errorf("format %q is not known: use jsonl, csv or evidence", c.format)
 	}
 	if err := c.checkWithout(); err != nil {
-		return &exitError{exitUsage, err}
+		return exitUsage.of(err)
 	}
 	q, filter, err := c.query()
 	if err != nil {
@@ -93,13 +80,13 @@ func (c *exportCmd) run(ctx context.Context, given []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return failed(c.toFile(func(out io.Writer) error {
+	return c.toFile(func(out io.Writer) error {
 		if write == nil {
 			return c.evidence(ctx, out, s, from, given)
 		}
 		w := write(ctx, s, out)
 		return errors.Join(eachCall(ctx, s, q, filter, w.call), w.end())
-	}))
+	})
 }
 
 // checkWithout refuses what --without cannot leave out: a misspelt name would leave a secret in.

@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -35,13 +33,7 @@ type replayCmd struct {
 
 func replayCommand(calls *callsCmd) *cobra.Command {
 	c := &replayCmd{callsCmd: calls}
-	cmd := &cobra.Command{
-		Use: "replay ID", Short: "Make a call again", Long: replayHelp, Args: cobra.ExactArgs(1),
-		Example: "  mcp-toolhub calls replay inv_… --dry-run",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.replay(cmd.Context(), tool.InvocationID(args[0]))
-		},
-	}
+	cmd := leaf("replay ID", "Make a call again", replayHelp, c.replay, "mcp-toolhub calls replay inv_… --dry-run")
 	cmd.Flags().BoolVar(&c.dry, "dry-run", false, "show what would be sent and decided, and send nothing")
 	return cmd
 }
@@ -54,33 +46,34 @@ func (c *replayCmd) find(ctx context.Context, id tool.InvocationID) (call *tool.
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if id, err = lookup.Whole(ctx, s, id); err != nil {
-		return nil, failed(err)
+		return nil, err
 	}
 	told, err := lookup.ReadStory(ctx, s, id)
 	if err != nil {
-		return nil, failed(err)
+		return nil, err
 	}
 	return &told.Invocation, nil
 }
 
-func (c *replayCmd) replay(ctx context.Context, id tool.InvocationID) error {
+func (c *replayCmd) replay(ctx context.Context, word string) error {
+	id := tool.InvocationID(word)
 	call, err := c.find(ctx, id)
 	if err != nil {
 		return err
 	}
 	name := call.ToolID
 	if name == "" || name == tool.UnknownTool {
-		return failed(fmt.Errorf("replay %s: it named no tool of the hub: there is nothing to call", id))
+		return fmt.Errorf("replay %s: it named no tool of the hub: there is nothing to call", id)
 	}
 	return c.withHub(ctx, hub.Want{Tool: string(name), Profile: call.Profile, Change: askBeforeWrites},
 		func(h *hub.Hub) error {
 			if own := h.HubTool(name); own != nil && own.Batches {
-				return failed(fmt.Errorf("replay %s: the records of its calls have the arguments: replay those that "+
-					"name it as parent_invocation_id", id))
+				return fmt.Errorf("replay %s: the records of its calls have the arguments: replay those that "+
+					"name it as parent_invocation_id", id)
 			}
 			args, err := sentArguments(call, h.Results)
 			if err != nil {
-				return failed(fmt.Errorf("replay %s: %w", id, err))
+				return fmt.Errorf("replay %s: %w", id, err)
 			}
 			if c.dry {
 				return c.foresee(ctx, h, call, args)
@@ -107,7 +100,8 @@ func sentArguments(i *tool.Invocation, stored *payload.Store) (args json.RawMess
 			})
 		}
 		if err != nil {
-			err = fmt.Errorf("its arguments are gone: they were too large for the records, which have their digest (%s)", i.ModelInputRef)
+			err = fmt.Errorf("its arguments are gone: they were too large for the records, which have their "+
+				"digest (%s)", i.ModelInputRef)
 		}
 		return args, err
 	case bytes.Contains(i.ModelInput, []byte(secret.MarkStart)):
@@ -146,15 +140,15 @@ type foreseen struct {
 func (c *replayCmd) foresee(ctx context.Context, h *hub.Hub, call *tool.Invocation, args json.RawMessage) error {
 	r := policy.Request{Actor: hub.LocalActor(), Profile: call.Profile, Input: args}
 	if err := hub.Known(ctx, h, call.ToolID, &r); err != nil {
-		return failed(err)
+		return err
 	}
 	x := h.Surfaces.Now().Gate.Engine().Explain(ctx, r)
 	if c.json() {
 		return c.printJSON(foreseen{call.InvocationID, args, &x})
 	}
 	text := fmt.Sprintf("%s would be called with %s\n", printable(string(call.ToolID)), printable(string(args)))
-	if err := c.print([]byte(text)); err != nil {
+	if err := c.std.print([]byte(text)); err != nil {
 		return err
 	}
-	return failed(x.WriteText(c.std.out))
+	return x.WriteText(c.std.out)
 }

@@ -5,31 +5,31 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
-
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-func (c *callsCmd) show(ctx context.Context, id tool.InvocationID) (err error) {
+func (c *callsCmd) show(ctx context.Context, word string) (err error) {
+	id := tool.InvocationID(word)
 	s, from, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if id, err = lookup.Whole(ctx, s, id); err != nil {
-		return failed(err)
+		return err
 	}
 	told, err := lookup.ReadStory(ctx, s, id)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	told.Spans = spansOf(ctx, from.StateDir, id)
 	if c.json() {
 		return c.printJSON(told)
 	}
-	return c.print([]byte(printableLines(told.Text())))
+	return c.std.print([]byte(printableLines(told.Text())))
 }
 
 // spansOf asks the hubs that run for the spans of a call; nil where none of them has it.

@@ -3,14 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
-
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
@@ -22,42 +20,42 @@ server and say which are ready.
 No value of the config is ever printed.`
 
 // checkCmd runs the command "check".
-type checkCmd struct{ *app }
+type checkCmd struct {
+	*app
+	connect bool
+}
 
 func checkCommand(a *app) *cobra.Command {
-	c := checkCmd{a}
-	var connect bool
-	cmd := &cobra.Command{
-		Use: "check", Short: "Check the config file", Long: checkHelp, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub check --config mcp-toolhub.yaml --connect",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			a.strict = true
-			s, err := c.load(cmd.Context(), connect)
-			if err != nil {
-				return c.withFaultyGrants(err)
-			}
-			if !connect { // otherwise the hub that is started says it
-				a.warn(s)
-			}
-			if err := hub.CheckSettings(s); err != nil {
-				return &exitError{exitConfig, err}
-			}
-			fmt.Fprintf(a.std.out, "%s: ok: %s, %s\n", s.Path, textfile.Count(len(s.Upstream.Servers), "server"),
-				textfile.Count(max(1, len(s.Profiles)), "profile"))
-			if !connect {
-				return nil
-			}
-			return a.withHub(cmd.Context(), hub.Want{All: true},
-				func(h *hub.Hub) error { return a.reportServers(hub.Model{Hub: h}.Health(), false) })
-		},
-	}
-	cmd.Flags().BoolVar(&connect, "connect", false, "start every server and report how it went")
+	c := &checkCmd{app: a}
+	cmd := leaf("check", "Check the config file", checkHelp, c.run,
+		"mcp-toolhub check --config mcp-toolhub.yaml --connect")
+	cmd.Flags().BoolVar(&c.connect, "connect", false, "start every server and report how it went")
 	return cmd
 }
 
-// load reads the config that is to be checked. Nothing of it runs, so it needs no trust; with connect it does.
-func (c checkCmd) load(ctx context.Context, connect bool) (*config.Settings, error) {
-	if connect {
+func (c *checkCmd) run(ctx context.Context) error {
+	c.strict = true
+	s, err := c.load(ctx)
+	if err != nil {
+		return c.withFaultyGrants(err)
+	}
+	if !c.connect { // otherwise the hub that is started says it
+		c.warn(s)
+	}
+	if err := hub.CheckSettings(s); err != nil {
+		return exitConfig.of(err)
+	}
+	c.std.say("%s: ok: %s, %s", s.Path, textfile.Count(len(s.Upstream.Servers), "server"),
+		textfile.Count(max(1, len(s.Profiles)), "profile"))
+	if !c.connect {
+		return nil
+	}
+	return c.startedServers(ctx, false)
+}
+
+// load reads the config that is to be checked. Nothing of it runs, so it needs no trust; with --connect it does.
+func (c *checkCmd) load(ctx context.Context) (*config.Settings, error) {
+	if c.connect {
 		return c.app.load(ctx)
 	}
 	found, err := c.find()
@@ -76,11 +74,11 @@ func (c checkCmd) load(ctx context.Context, connect bool) (*config.Settings, err
 }
 
 // withFaultyGrants adds the faults of the remembered answers to err.
-func (c checkCmd) withFaultyGrants(err error) error {
+func (c *checkCmd) withFaultyGrants(err error) error {
 	state, stateErr := c.findState()
 	if stateErr != nil {
 		return err
 	}
 	_, grantsErr := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(state, hub.GrantsFile)})
-	return &exitError{exitConfig, errors.Join(err, grantsErr)}
+	return exitConfig.of(errors.Join(err, grantsErr))
 }

@@ -197,11 +197,11 @@ func driveSignIn(dir, url string) (code int, err error) {
 		out, _ := login.CombinedOutput()
 		fmt.Fprintf(os.Stderr, "$ mcp-toolhub login far\n%s", out)
 		code = login.ProcessState.ExitCode()
-		if code == exitNotReady {
+		if exitCode(code) == exitNotReady {
 			continue // it wants more, now that it knows us
 		}
 		called := regexp.MustCompile(`(?m)^  mcp\.far\.(\S+)$`).FindSubmatch(out)
-		if code != exitOK || called == nil {
+		if exitCode(code) != exitOK || called == nil {
 			return code, nil
 		}
 		err := far.until("the hub takes the sign-in up", func() (bool, error) {
@@ -218,7 +218,7 @@ func driveSignIn(dir, url string) (code int, err error) {
 		if !strings.Contains(said, `"isError":true`) && strings.Contains(said, `"result":`) {
 			return 0, nil
 		}
-		code = exitToolError
+		code = int(exitToolError)
 	}
 	return code, nil
 }

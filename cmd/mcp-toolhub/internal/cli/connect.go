@@ -12,13 +12,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -66,14 +65,9 @@ func clientList() string {
 
 func connectCommand(a *app) *cobra.Command {
 	c := connectCmd{app: a}
-	cmd := &cobra.Command{
-		Use: "connect CLIENT…", Short: "Write the hub into the config of MCP clients", Long: connectHelp + clientList(),
-		Example:   "  mcp-toolhub connect cursor vscode\n  mcp-toolhub connect --all --replace --dry-run",
-		ValidArgs: clientIDs(), RunE: func(cmd *cobra.Command, args []string) error {
-			return c.connect(cmd.Context(),
-				args)
-		},
-	}
+	cmd := leaf("connect CLIENT…", "Write the hub into the config of MCP clients", connectHelp+clientList(),
+		c.connect, "mcp-toolhub connect cursor vscode", "mcp-toolhub connect --all --replace --dry-run")
+	cmd.ValidArgs = clientIDs()
 	cmd.Flags().BoolVar(&c.all, "all", false,
 		"every client that is on this machine; one whose file cannot be changed is left out")
 	cmd.Flags().BoolVar(&c.http, "http", false, "clients reach a hub that runs at the config's hub.http.listen")
@@ -88,11 +82,9 @@ func connectCommand(a *app) *cobra.Command {
 
 func disconnectCommand(a *app) *cobra.Command {
 	c := connectCmd{app: a}
-	cmd := &cobra.Command{
-		Use: "disconnect CLIENT…", Short: "Take the hub out of the config of MCP clients", Long: disconnectHelp,
-		Example: "  mcp-toolhub disconnect cursor", ValidArgs: clientIDs(),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.disconnect(cmd.Context(), args, false) },
-	}
+	cmd := leaf("disconnect CLIENT…", "Take the hub out of the config of MCP clients", disconnectHelp, c.disconnect,
+		"mcp-toolhub disconnect cursor")
+	cmd.ValidArgs = clientIDs()
 	cmd.Flags().BoolVar(&c.all, "all", false, "every client that connect has changed")
 	c.stepFlags(cmd)
 	return cmd
@@ -100,10 +92,7 @@ func disconnectCommand(a *app) *cobra.Command {
 
 func undoCommand(a *app) *cobra.Command {
 	c := connectCmd{app: a}
-	cmd := &cobra.Command{
-		Use: "undo", Short: "Undo the last connect", Long: undoHelp, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.disconnect(cmd.Context(), nil, true) },
-	}
+	cmd := leaf("undo", "Undo the last connect", undoHelp, c.undo)
 	c.stepFlags(cmd)
 	return cmd
 }
@@ -118,14 +107,13 @@ func (a *app) clientEnv() clients.Env { return clients.Env{OS: runtime.GOOS, Loo
 // named returns the clients of the command line.
 func (c *connectCmd) named(ids []string) ([]*clients.Client, error) {
 	if c.all == (len(ids) > 0) {
-		return nil, &exitError{exitUsage, errors.New("name clients, or give --all")}
+		return nil, exitUsage.errorf("name clients, or give --all")
 	}
 	var found []*clients.Client
 	for _, id := range ids {
 		one := clients.ByID(id)
 		if one == nil {
-			return nil, &exitError{exitUsage, fmt.Errorf("client %q is not known: known are %s", id,
-				strings.Join(clientIDs(), ", "))}
+			return nil, exitUsage.errorf("client %q is not known: known are %s", id, strings.Join(clientIDs(), ", "))
 		}
 		if !slices.ContainsFunc(found, func(have *clients.Client) bool { return have.ID == id }) {
 			found = append(found, one)
@@ -146,7 +134,7 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 			}
 		}
 		if len(rows) == 0 {
-			return failed(errNoClient)
+			return errNoClient
 		}
 	}
 	s, err := c.load(ctx)
@@ -155,7 +143,7 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 	}
 	c.warn(s)
 	if !slices.ContainsFunc(s.Profiles, func(p namespace.Profile) bool { return p.Name == c.profile }) {
-		return &exitError{exitUsage, fmt.Errorf("--profile %q: the config has no such profile", c.profile)}
+		return exitUsage.errorf("--profile %q: the config has no such profile", c.profile)
 	}
 	if c.http && !c.dryRun && s.Downstream.HTTP.Listen != "" {
 		if s, err = giveToken(ctx, c.app, s, s.Downstream.HTTP.Listen); err != nil {
@@ -164,14 +152,14 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 	}
 	served, err := c.served(s)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	return c.step(ctx, func(record *clients.Connections) (plans []*clients.Plan, err error) {
 		var leftOut []string
 		for _, row := range rows {
 			h, planErr := c.hub(s, row.ID)
 			h.IsOwn = address{s.Downstream.HTTP.PublicURL, s.Downstream.HTTP.Listen}.has
-			if coded := (*exitError)(nil); errors.As(planErr, &coded) {
+			if errors.As(planErr, new(*exitError)) {
 				return nil, planErr
 			}
 			var p *clients.Plan
@@ -244,12 +232,8 @@ func configFormat(path string) splice.Format {
 // hub returns the command or address by which the client will reach the hub. The error is an
 // exitError unless it is about this client alone.
 func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error) {
-	path, err := filepath.Abs(s.Path)
-	if err != nil {
-		return clients.Hub{}, failed(err)
-	}
 	if !c.http {
-		h := clients.Hub{Command: ownProgram(), Args: []string{"serve", "--stdio", "--config", path}}
+		h := clients.Hub{Command: ownProgram(), Args: []string{"serve", "--stdio", "--config", hub.Absolute(s.Path)}}
 		if c.stateDir != "" {
 			h.Args = append(h.Args, "--state-dir", s.StateDir)
 		}
@@ -263,8 +247,8 @@ func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error)
 	}
 	host, port, err := net.SplitHostPort(s.Downstream.HTTP.Listen)
 	if err != nil || port == "0" {
-		return clients.Hub{}, &exitError{exitUsage,
-			errors.New("--http: the config names no address: set hub.http.listen, such as 127.0.0.1:8808")}
+		return clients.Hub{}, exitUsage.errorf(
+			"--http: the config names no address: set hub.http.listen, such as 127.0.0.1:8808")
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
@@ -304,12 +288,17 @@ func ownProgram() string {
 	return self
 }
 
-func (c *connectCmd) disconnect(ctx context.Context, ids []string, last bool) error {
-	if !last {
-		if _, err := c.named(ids); err != nil {
-			return err
-		}
+func (c *connectCmd) disconnect(ctx context.Context, ids []string) error {
+	if _, err := c.named(ids); err != nil {
+		return err
 	}
+	return c.takeOut(ctx, ids, false)
+}
+
+func (c *connectCmd) undo(ctx context.Context) error { return c.takeOut(ctx, nil, true) }
+
+// takeOut takes the hub out of clients; with last out of those of the last connect.
+func (c *connectCmd) takeOut(ctx context.Context, ids []string, last bool) error {
 	return c.step(ctx, func(record *clients.Connections) (plans []*clients.Plan, err error) {
 		if last || c.all {
 			if ids = record.IDs(last); len(ids) == 0 {
@@ -337,28 +326,24 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 	}
 	record, unlock, err := clients.OpenConnections(state, c.clientEnv())
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	defer unlock()
 	plans, err := plan(record)
 	if err != nil {
-		if coded := (*exitError)(nil); errors.As(err, &coded) {
-			return err
-		}
-		return failed(fmt.Errorf("%w\nnothing was written", err))
+		return fmt.Errorf("%w\nnothing was written", err)
 	}
 	changes := 0
 	for _, p := range plans {
 		if p.Nothing() {
-			fmt.Fprintf(c.std.out, "%s: nothing to do: %s\n", p.ID, p.Doc.Path)
+			c.std.say("%s: nothing to do: %s", p.ID, p.Doc.Path)
 			continue
 		}
 		changes++
 		c.show(p)
 		if p.Kept != "" {
-			fmt.Fprintf(c.std.err,
-				"warning: %s: what its file held before an earlier connect stays in %s: neither undo nor disconnect "+
-					"brings it back\n",
+			c.std.warn("%s: what its file held before an earlier connect stays in %s: neither undo nor disconnect "+
+				"brings it back",
 				p.Title, p.Kept)
 		}
 	}
@@ -367,20 +352,19 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 	}
 	if changes > 0 {
 		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Change %s? [y/n]: ",
-			textfile.Count(changes, "client"))); err != nil ||
-			!ok {
+			textfile.Count(changes, "client"))); err != nil || !ok {
 			return err
 		}
 	}
 	if err := record.Do(ctx, plans); err != nil {
-		return failed(err)
+		return err
 	}
 	for _, p := range plans {
 		if p.Failed != nil {
-			fmt.Fprintf(c.std.err, "warning: %s: its file was written directly: %s\n", p.Title, p.Failed)
+			c.std.warn("%s: its file was written directly: %s", p.Title, p.Failed)
 		}
 		if !p.Nothing() {
-			fmt.Fprintf(c.std.err, "%s: done: restart it, or reload its servers\n", p.Title)
+			c.std.note("%s: done: restart it, or reload its servers", p.Title)
 		}
 	}
 	return nil
@@ -393,7 +377,7 @@ func (c *connectCmd) show(p *clients.Plan) {
 		for i, word := range words {
 			line[i] = hub.ShellWord(word)
 		}
-		fmt.Fprintf(c.std.out, "%s: runs %s\n", p.ID, printable(p.Mask(strings.Join(line, " "))))
+		c.std.say("%s: runs %s", p.ID, printable(p.Mask(strings.Join(line, " "))))
 	}
 	if len(p.Commands) > 0 {
 		return
@@ -408,7 +392,7 @@ func (a *app) agree(ctx context.Context, yes bool, question string) (bool, error
 	}
 	ok, err := a.confirm(ctx, printable(question))
 	if errors.Is(err, errNobody) {
-		err = &exitError{exitUsage, fmt.Errorf("%w, or --dry-run to see what would change", errNobody)}
+		err = exitUsage.errorf("%w, or --dry-run to see what would change", errNobody)
 	}
 	return ok, err
 }
@@ -420,7 +404,7 @@ var errNobody = errors.New("nobody can be asked here: give --yes")
 func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	t := a.terminal()
 	if t == nil {
-		return false, &exitError{exitUsage, errNobody}
+		return false, exitUsage.of(errNobody)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -429,7 +413,7 @@ func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 		answer, ok, err := t.line(ctx)
 		switch answer = strings.ToLower(answer); {
 		case err != nil:
-			return false, &exitError{exitInterrupted, errors.New("interrupted")}
+			return false, exitInterrupted.errorf("interrupted")
 		case !ok || answer == "n" || answer == "no":
 			return false, nil
 		case answer == "y" || answer == "yes":

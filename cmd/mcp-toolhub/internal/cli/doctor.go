@@ -10,13 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
@@ -36,26 +35,19 @@ states of servers, and the latest log. It has no calls, and [masked] in the plac
 // doctorCmd runs the command "doctor".
 type doctorCmd struct {
 	*app
+	bundle    string // the file for a zip; "" for none
 	diagnoses []diagnosis
 	sick      []string // why each of those that are not OK is not
 }
 
 func doctorCommand(a *app) *cobra.Command {
-	var file string
-	cmd := &cobra.Command{
-		Use: "doctor [SERVER]", Short: "Walk a server through every step and say which one fails", Long: doctorHelp,
-		Args:              cobra.MaximumNArgs(1),
-		Example:           "  mcp-toolhub doctor github --config mcp-toolhub.yaml",
-		ValidArgsFunction: a.complete(nil, serverNames),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if file != "" {
-				return (&bundle{app: a}).write(cmd.Context(), file)
-			}
-			return (&doctorCmd{app: a, diagnoses: []diagnosis{}}).run(cmd.Context(), args)
-		},
-	}
+	d := &doctorCmd{app: a, diagnoses: []diagnosis{}}
+	cmd := leaf("doctor [SERVER]", "Walk a server through every step and say which one fails", doctorHelp, d.run,
+		"mcp-toolhub doctor github --config mcp-toolhub.yaml")
+	cmd.ValidArgsFunction = a.complete(nil, serverNames)
+	cmd.Args = cobra.MaximumNArgs(1)
 	a.outputFlag(cmd.Flags())
-	cmd.Flags().StringVar(&file, "bundle", "", "write a zip for a bug report to this new `file`, and start nothing")
+	cmd.Flags().StringVar(&d.bundle, "bundle", "", "write a zip for a bug report to this new `file`, and start nothing")
 	return cmd
 }
 
@@ -77,13 +69,16 @@ type diagnosisStep struct {
 }
 
 func (d *doctorCmd) run(ctx context.Context, args []string) error {
+	if d.bundle != "" {
+		return (&bundle{app: d.app}).write(ctx, d.bundle)
+	}
 	s, err := d.load(ctx)
 	if err != nil {
 		return err
 	}
 	d.warn(s)
 	if err := run.CheckDepth(); err != nil {
-		return &exitError{exitConfig, err}
+		return exitConfig.of(err)
 	}
 	if len(args) == 0 || args[0] != declarative.Name {
 		if err := d.servers(ctx, s.Upstream, hub.OpenSignIns(s), args); err != nil {
@@ -92,7 +87,7 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 	}
 	if len(args) == 0 || args[0] == declarative.Name {
 		if err := d.declared(s); err != nil {
-			return failed(err)
+			return err
 		}
 	}
 	if len(args) == 0 {
@@ -105,7 +100,7 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 		}
 	}
 	if len(d.sick) > 0 {
-		return &exitError{exitNotReady, errors.New(strings.Join(d.sick, "; "))}
+		return exitNotReady.of(errors.New(strings.Join(d.sick, "; ")))
 	}
 	return nil
 }
@@ -114,7 +109,7 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 func (d *doctorCmd) servers(ctx context.Context, cfg upstream.Config, signIns *signin.Store,
 	args []string) (err error) {
 	if cfg.Self, err = os.Executable(); err != nil {
-		return failed(fmt.Errorf("find this program: %w", err))
+		return fmt.Errorf("find this program: %w", err)
 	}
 	cfg.Version, cfg.SignIns = hub.Version(), signIns
 	chosen, err := choose(cfg, args)
@@ -130,10 +125,10 @@ func (d *doctorCmd) servers(ctx context.Context, cfg upstream.Config, signIns *s
 		d.title(sc.ID + note)
 		err := upstream.Diagnose(ctx, cfg, sc.ID, func(s upstream.Step) { d.step(&one, s) })
 		if ctx.Err() != nil {
-			return &exitError{exitInterrupted, fmt.Errorf("interrupted while server %q was diagnosed", sc.ID)}
+			return exitInterrupted.errorf("interrupted while server %q was diagnosed", sc.ID)
 		}
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		if d.diagnoses = append(d.diagnoses, one); !one.OK {
 			d.sick = append(d.sick, fmt.Sprintf("server %q fails at the step %s", sc.ID,
@@ -153,10 +148,10 @@ func choose(cfg upstream.Config, args []string) ([]upstream.ServerConfig, error)
 	case slices.Contains(all, args[0]):
 		return []upstream.ServerConfig{cfg.Servers[slices.Index(all, args[0])]}, nil
 	case len(all) == 0:
-		return nil, &exitError{exitUsage, fmt.Errorf("there is no server %q: the config names none", args[0])}
+		return nil, exitUsage.errorf("there is no server %q: the config names none", args[0])
 	}
-	return nil, &exitError{exitUsage, fmt.Errorf("there is no server %q: %s", args[0],
-		textfile.DidYouMean(args[0], all, "use one of "+strings.Join(all, ", ")))}
+	return nil, exitUsage.errorf("there is no server %q: %s", args[0],
+		textfile.DidYouMean(args[0], all, "use one of "+strings.Join(all, ", ")))
 }
 
 // declared diagnoses the files that declare tools: a step for each tool and for each file with faults.
@@ -264,12 +259,12 @@ func (d *doctorCmd) step(of *diagnosis, s upstream.Step) {
 	if s.Took > 0 {
 		took = " (" + s.Took.Round(100*time.Microsecond).String() + ")"
 	}
-	fmt.Fprintf(d.std.out, "  %s%s  %-10s  %s%s\n", mark, gap, s.Name, s.Detail, took)
+	d.std.say("  %s%s  %-10s  %s%s", mark, gap, s.Name, s.Detail, took)
 	indent := strings.Repeat(" ", 21)
 	if s.Hint != "" {
-		fmt.Fprintf(d.std.out, "%swhat to do: %s\n", indent, s.Hint)
+		d.std.say("%swhat to do: %s", indent, s.Hint)
 	}
 	for _, line := range s.Lines {
-		fmt.Fprintf(d.std.out, "%s%s\n", indent, line)
+		d.std.say("%s%s", indent, line)
 	}
 }

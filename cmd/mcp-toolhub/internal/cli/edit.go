@@ -7,12 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -45,11 +44,11 @@ func (e *configEdit) find(create bool) error {
 		if e.trusted = !errors.As(readErr, &untrusted); e.trusted || !f.Project {
 			return e.open()
 		}
-		fmt.Fprintln(e.std.err, "warning:", untrusted)
+		e.std.warn("%v", untrusted)
 		err = errors.New("there is no other config")
 	}
 	if e.target = config.UserFile(e.std.getenv); !create || e.target == "" {
-		return &exitError{exitConfig, err}
+		return exitConfig.of(err)
 	}
 	return e.open()
 }
@@ -60,13 +59,13 @@ func (e *configEdit) open() (err error) {
 		return err
 	}
 	if e.doc, err = clients.Open(e.target); err != nil {
-		return failed(err)
+		return err
 	}
 	if e.stored, err = secrets.Read(e.state); err != nil {
-		return failed(err)
+		return err
 	}
 	if e.file, err = clients.ReadText(configFormat(e.target), e.doc, e.target); err != nil {
-		return &exitError{exitConfig, err}
+		return exitConfig.of(err)
 	}
 	return nil
 }
@@ -183,6 +182,6 @@ func (e *configEdit) server(f *splice.File, id string) (splice.Place, *splice.En
 	if len(ids) == 0 {
 		known = "it has none: mcp-toolhub add adds one"
 	}
-	return splice.Place{}, nil, &exitError{exitUsage, fmt.Errorf("there is no server %q in %s: %s", id, e.target,
-		textfile.DidYouMean(id, ids, known))}
+	return splice.Place{}, nil, exitUsage.errorf("there is no server %q in %s: %s", id, e.target,
+		textfile.DidYouMean(id, ids, known))
 }

@@ -7,12 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -42,38 +41,35 @@ type enableCmd struct {
 }
 
 // oneEdit makes the change for one name, and says what it has done; "" for nothing.
-type oneEdit func(ctx context.Context, f *splice.File, name string) (*splice.File, string, error)
+type oneEdit func(c *enableCmd, ctx context.Context, f *splice.File, name string) (*splice.File, string, error)
 
-func (c *enableCmd) command(use, short, long, example string, edit oneEdit,
-	names func(completable) []string) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: cobra.MinimumNArgs(1), Example: example,
-		ValidArgsFunction: c.complete(nil, names),
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args, edit) },
-	}
+// editCommand returns a command that makes edit for each of its words.
+func editCommand(a *app, use, short, long string, edit oneEdit, examples ...string) *cobra.Command {
+	c := &enableCmd{configEdit: configEdit{app: a}}
+	cmd := leaf(use, short, long, func(ctx context.Context, args []string) error { return c.run(ctx, args, edit) },
+		examples...)
+	cmd.Args, cmd.ValidArgsFunction = cobra.MinimumNArgs(1), a.complete(nil, serverNames)
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would change, and change nothing")
 	return cmd
 }
 
 func enableCommand(a *app) *cobra.Command {
-	c := &enableCmd{configEdit: configEdit{app: a}}
-	return c.command("enable {SERVER | TOOL}…", "Take servers or tools into use", enableHelp,
-		"  mcp-toolhub enable github\n  mcp-toolhub enable mcp.github.delete_repo", c.enable, serverNames)
+	return editCommand(a, "enable {SERVER | TOOL}…", "Take servers or tools into use", enableHelp,
+		(*enableCmd).enable, "mcp-toolhub enable github", "mcp-toolhub enable mcp.github.delete_repo")
 }
 
 func disableCommand(a *app) *cobra.Command {
-	c := &enableCmd{configEdit: configEdit{app: a}}
-	return c.command("disable {SERVER | TOOL}…", "Take servers or tools out of use", disableHelp,
-		"  mcp-toolhub disable github\n  mcp-toolhub disable mcp.github.delete_repo", c.disable,
-		func(all completable) []string {
-			return slices.Concat(all.servers, all.tools)
-		})
+	cmd := editCommand(a, "disable {SERVER | TOOL}…", "Take servers or tools out of use", disableHelp,
+		(*enableCmd).disable, "mcp-toolhub disable github", "mcp-toolhub disable mcp.github.delete_repo")
+	cmd.ValidArgsFunction = a.complete(nil, func(all completable) []string {
+		return slices.Concat(all.servers, all.tools)
+	})
+	return cmd
 }
 
 func removeCommand(a *app) *cobra.Command {
-	c := &enableCmd{configEdit: configEdit{app: a}}
-	return c.command("remove SERVER…", "Take servers out of the config", removeHelp, "  mcp-toolhub remove github",
-		c.remove, serverNames)
+	return editCommand(a, "remove SERVER…", "Take servers out of the config", removeHelp,
+		(*enableCmd).remove, "mcp-toolhub remove github")
 }
 
 // run makes all edits or none.
@@ -84,9 +80,9 @@ func (c *enableCmd) run(ctx context.Context, names []string, edit oneEdit) error
 	after := c.file
 	var all []string
 	for _, name := range names {
-		f, said, err := edit(ctx, after, name)
-		if coded := (*exitError)(nil); err != nil && !errors.As(err, &coded) {
-			err = failed(fmt.Errorf("%s: %s: %w", c.target, name, err))
+		f, said, err := edit(c, ctx, after, name)
+		if err != nil && !errors.As(err, new(*exitError)) {
+			err = fmt.Errorf("%s: %s: %w", c.target, name, err)
 		}
 		if err != nil {
 			return err
@@ -97,18 +93,17 @@ func (c *enableCmd) run(ctx context.Context, names []string, edit oneEdit) error
 	if string(after.Bytes()) != string(c.doc.Raw) {
 		s, err := c.check(after, nil)
 		if err != nil {
-			return &exitError{exitConfig,
-				fmt.Errorf("%w\nnothing was changed: these are the faults that the config would have", err)}
+			return exitConfig.errorf("%w\nnothing was changed: these are the faults that the config would have", err)
 		}
 		if why := missing(s, names...); why != "" {
-			fmt.Fprintln(c.std.err, "warning: "+why)
+			c.std.warn("%s", why)
 		}
 		if c.dryRun {
 			c.printChange(after)
 			return nil
 		}
 		if err := c.store(after, nil); err != nil {
-			return failed(fmt.Errorf("%w\nnothing was changed", err))
+			return fmt.Errorf("%w\nnothing was changed", err)
 		}
 	}
 	fmt.Fprintln(c.std.out, printable(strings.Join(all, "\n")))
@@ -117,8 +112,7 @@ func (c *enableCmd) run(ctx context.Context, names []string, edit oneEdit) error
 
 func (c *enableCmd) remove(_ context.Context, f *splice.File, name string) (*splice.File, string, error) {
 	if strings.Contains(name, ".") {
-		return nil, "", &exitError{exitUsage, fmt.Errorf("%q is no server: mcp-toolhub disable takes tools out of use",
-			name)}
+		return nil, "", exitUsage.errorf("%q is no server: mcp-toolhub disable takes tools out of use", name)
 	}
 	place, e, err := c.server(f, name)
 	if err != nil {
@@ -204,9 +198,9 @@ func (c *enableCmd) enable(_ context.Context, f *splice.File, name string) (*spl
 		_, e, _ = c.server(f, server)
 	}
 	if pattern := matching(e, offKeys(), native); pattern != "" {
-		return nil, "", &exitError{exitUsage,
-			fmt.Errorf("%s: it is one of the tools that %q in disabledTools of %q means: enable that, or edit %s",
-				name, pattern, server, c.target)}
+		return nil, "", exitUsage.errorf(
+			"%s: it is one of the tools that %q in disabledTools of %q means: enable that, or edit %s",
+			name, pattern, server, c.target)
 	}
 	for _, key := range onKeys() {
 		if len(textsOf(e, key)) > 0 && matching(e, onKeys(), native) == "" {
@@ -238,12 +232,12 @@ func parts(name string) (server, native string, err error) {
 	}
 	server, native, _ = strings.Cut(rest, ".")
 	if source != tool.SourceMCP || native == "" {
-		return "", "", &exitError{exitUsage,
-			fmt.Errorf("%q is no tool of a server: those are called mcp.SERVER.TOOL; hub.toolsets of the config "+
-				"chooses the hub's own", name)}
+		return "", "", exitUsage.errorf(
+			"%q is no tool of a server: those are called mcp.SERVER.TOOL; hub.toolsets of the config "+
+				"chooses the hub's own", name)
 	}
 	if err := glob.Check(native); err != nil {
-		return "", "", &exitError{exitUsage, err}
+		return "", "", exitUsage.of(err)
 	}
 	return server, native, nil
 }
@@ -254,11 +248,11 @@ func (c *enableCmd) isThere(ctx context.Context, server, native string) error {
 	s, err := config.LoadText(config.Source{Path: c.target, StateDir: c.stateDir, Env: c.std.getenv,
 		HubTools: hub.ToolNames(), LeaveOut: true}, c.doc.Raw)
 	if err != nil {
-		return &exitError{exitConfig, err}
+		return exitConfig.of(err)
 	}
 	all, err := knownCatalogs(s)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	for _, catalog := range all {
 		if catalog.Server != server || catalog.Source != tool.SourceMCP || len(catalog.Tools) == 0 {
@@ -269,8 +263,8 @@ func (c *enableCmd) isThere(ctx context.Context, server, native string) error {
 			names = append(names, t.Native)
 		}
 		if !slices.ContainsFunc(names, func(one string) bool { return glob.Match(native, one) }) {
-			return &exitError{exitUsage, fmt.Errorf("server %q has no tool %q: %s", server, native,
-				textfile.DidYouMean(native, names, "mcp-toolhub tools list names them"))}
+			return exitUsage.errorf("server %q has no tool %q: %s", server, native,
+				textfile.DidYouMean(native, names, "mcp-toolhub tools list names them"))
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -37,11 +36,8 @@ type evalCmd struct {
 
 func evalCommand(a *app) *cobra.Command {
 	c := &evalCmd{app: a}
-	cmd := &cobra.Command{
-		Use: "search", Short: "Measure how well tools are found", Long: evalSearchHelp, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub eval search --tools mine.tools.jsonl --queries mine.queries.jsonl -o json",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
-	}
+	cmd := leaf("search", "Measure how well tools are found", evalSearchHelp, c.run,
+		"mcp-toolhub eval search --tools mine.tools.jsonl --queries mine.queries.jsonl -o json")
 	flags := cmd.Flags()
 	flags.StringVar(&c.tools, "tools", "", "`file` of tools, a JSON object a line")
 	flags.StringVar(&c.queries, "queries", "", "`file` of queries, a JSON object a line")
@@ -52,18 +48,18 @@ func evalCommand(a *app) *cobra.Command {
 
 func (c *evalCmd) run(ctx context.Context) error {
 	if c.tools == "" || c.queries == "" {
-		return &exitError{exitUsage, errors.New("eval search needs --tools and --queries: name a file each")}
+		return exitUsage.errorf("eval search needs --tools and --queries: name a file each")
 	}
 	bench, err := c.readBench()
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	report, err := bench.Run(ctx, bench.Catalog.Index())
 	if err != nil {
 		if ctx.Err() != nil {
-			return &exitError{exitInterrupted, err}
+			return exitInterrupted.of(err)
 		}
-		return failed(err)
+		return err
 	}
 	if !c.misses {
 		report.Misses = nil
@@ -108,15 +104,15 @@ func (c *evalCmd) printReport(r *eval.Report) error {
 		row(kind, r.Kinds[kind])
 	}
 	row("overall", r.Overall)
-	if err := c.printTable(t); err != nil {
+	if err := c.std.printTable(t); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.std.out, "\n%d tools of %d servers: about %d tokens; an answer: about %.0f (%.2f%%)\n", r.Tools,
+	c.std.say("\n%d tools of %d servers: about %d tokens; an answer: about %.0f (%.2f%%)", r.Tools,
 		r.Servers, r.Tokens.FullList,
 		r.Tokens.Answer, 100*r.Tokens.Share)
-	fmt.Fprintf(c.std.out, "a search: %.2f ms (median), %.2f ms (95%%)\n", r.Latency.P50, r.Latency.P95)
+	c.std.say("a search: %.2f ms (median), %.2f ms (95%%)", r.Latency.P50, r.Latency.P95)
 	for _, m := range r.Misses {
-		fmt.Fprintf(c.std.out, "\n%s (%s): %s\n  missing: %s\n  found:   %s\n", printable(m.ID), printable(m.Kind),
+		c.std.say("\n%s (%s): %s\n  missing: %s\n  found:   %s", printable(m.ID), printable(m.Kind),
 			printable(m.Query),
 			printable(strings.Join(m.Missed, ", ")), printable(strings.Join(m.Found, ", ")))
 	}

@@ -32,30 +32,23 @@ Formats: agenttool prints tool_event objects, cloudevents wraps each in a CloudE
 acp prints session/update and session/request_permission of the Agent Client Protocol.
 --filter takes an expression in CEL over event, which is a tool_event.`
 
-const eventsTailExample = `  mcp-toolhub events tail --since 1h
-  mcp-toolhub events tail --follow --filter 'event.event_type == "tool.invocation.failed"'
-  mcp-toolhub events tail --follow --format acp --url http://127.0.0.1:8808`
-
 // eventsCmd runs the command "events tail".
 type eventsCmd struct {
 	*app
 	since               time.Duration
-	given               bool // since is
+	given               func() bool // since is
 	follow              bool
 	format, filter, url string
 }
 
 func eventsCommand(a *app) *cobra.Command {
 	c := &eventsCmd{app: a}
-	tail := &cobra.Command{
-		Use: "tail", Short: "Print events, one JSON object a line", Long: eventsTailHelp, Example: eventsTailExample,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.given = cmd.Flags().Changed("since")
-			return c.tail(cmd.Context())
-		},
-	}
+	tail := leaf("tail", "Print events, one JSON object a line", eventsTailHelp, c.tail,
+		"mcp-toolhub events tail --since 1h",
+		`mcp-toolhub events tail --follow --filter 'event.event_type == "tool.invocation.failed"'`,
+		"mcp-toolhub events tail --follow --format acp --url http://127.0.0.1:8808")
 	flags := tail.Flags()
+	c.given = func() bool { return flags.Changed("since") }
 	flags.DurationVar(&c.since, "since", 0,
 		"begin with events so long ago, for instance 1h (default: all; with --follow none)")
 	flags.BoolVar(&c.follow, "follow", false, "go on with what happens, until interrupted")
@@ -67,7 +60,7 @@ func eventsCommand(a *app) *cobra.Command {
 
 func (c *eventsCmd) tail(ctx context.Context) error {
 	if c.since < 0 {
-		return &exitError{exitUsage, errors.New("--since is a time ago: write 1h, not -1h")}
+		return exitUsage.errorf("--since is a time ago: write 1h, not -1h")
 	}
 	out := bufio.NewWriter(c.std.out)
 	take := func(m events.Message) error {
@@ -83,13 +76,13 @@ func (c *eventsCmd) tail(ctx context.Context) error {
 	}
 	o := events.Options{Dir: from.Journal.Dir, Format: events.Format(c.format), Filter: c.filter, Follow: c.follow,
 		Idle: out.Flush}
-	if c.given {
+	if c.given() {
 		o.Since = time.Now().Add(-c.since)
 	}
 	if c.follow {
-		o.Damaged = func(err error) { fmt.Fprintln(c.std.err, "mcp-toolhub:", err) }
+		o.Damaged = func(err error) { c.std.note("mcp-toolhub: %v", err) }
 	}
-	return failed(errors.Join(events.Stream(ctx, o, take), out.Flush()))
+	return errors.Join(events.Stream(ctx, o, take), out.Flush())
 }
 
 // eventsAgain is how long the command waits before it asks again for a stream that has ended.
@@ -106,7 +99,7 @@ func (c *eventsCmd) remote(ctx context.Context, take func(events.Message) error)
 	if c.filter != "" {
 		q.Set(events.FilterParameter, c.filter)
 	}
-	if c.given {
+	if c.given() {
 		q.Set(events.SinceParameter, c.since.String())
 	}
 	u.RawQuery = q.Encode()
@@ -118,14 +111,11 @@ func (c *eventsCmd) remote(ctx context.Context, take func(events.Message) error)
 			last, err = readEvents(resp.Body, last, take)
 			resp.Body.Close()
 		}
-		var coded *exitError
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.As(err, &coded), !opened:
-			return failed(err)
-		case !c.follow:
-			return failed(err)
+		case errors.As(err, new(*exitError)), !opened, !c.follow:
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -138,7 +128,7 @@ func (c *eventsCmd) remote(ctx context.Context, take func(events.Message) error)
 func (c *eventsCmd) open(ctx context.Context, u *url.URL, last tool.EventID) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, failed(err)
+		return nil, exitFailure.of(err)
 	}
 	req.Header.Set("Accept", "text/event-stream")
 	if token, ok := c.std.getenv(tokenVariable); ok {
@@ -159,9 +149,9 @@ func (c *eventsCmd) open(ctx context.Context, u *url.URL, last tool.EventID) (*h
 	err = fmt.Errorf("the hub at %s refuses: %s", u.Host, cmp.Or(strings.TrimSpace(string(said)), resp.Status))
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		return nil, &exitError{exitNotReady, fmt.Errorf("%w: set $%s to one that has events: read", err, tokenVariable)}
+		return nil, exitNotReady.errorf("%w: set $%s to one that has events: read", err, tokenVariable)
 	case resp.StatusCode < http.StatusInternalServerError:
-		return nil, failed(err)
+		return nil, exitFailure.of(err)
 	}
 	return nil, err
 }
@@ -182,7 +172,7 @@ func readEvents(r io.Reader, last tool.EventID, take func(events.Message) error)
 		}
 		last = tool.EventID(ev.ID)
 		if err := take(events.Message{ID: last, Text: ev.Data}); err != nil {
-			return last, failed(err)
+			return last, exitFailure.of(err)
 		}
 	}
 }

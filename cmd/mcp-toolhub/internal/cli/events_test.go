@@ -57,7 +57,7 @@ func TestEventsTailFollows(t *testing.T) {
 				t.Errorf("%d: %s", i, line)
 			}
 		}
-		if err := tails[i].Wait(); err != nil && tails[i].ProcessState.ExitCode() != exitInterrupted {
+		if err := tails[i].Wait(); err != nil && exitCode(tails[i].ProcessState.ExitCode()) != exitInterrupted {
 			t.Errorf("%d ended with %v", i, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"crypto/ed25519"
 	"encoding/base64"
 	"fmt"
@@ -8,10 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
 )
@@ -27,38 +27,33 @@ Exit code 0 where all is as it was signed, 1 otherwise.`
 
 func evidenceCommand(a *app) *cobra.Command {
 	var key string
-	verify := &cobra.Command{
-		Use: "verify FILE", Short: "Check an evidence bundle", Long: verifyHelp, Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.verifyEvidence(args[0], key) },
-	}
+	verify := leaf("verify FILE", "Check an evidence bundle", verifyHelp,
+		func(_ context.Context, file string) error { return a.verifyEvidence(file, key) })
 	verify.Flags().StringVar(&key, "key", "", "the `key` that must have signed the bundle")
 	a.outputFlag(verify.Flags())
-	show := &cobra.Command{
-		Use: "key", Short: "Print the public key that signs for this state directory", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			state, err := a.findState()
-			if err != nil {
-				return err
-			}
-			private, err := hub.NewKeeper(state, filepath.Join(state, "journal")).Key()
-			if err != nil {
-				return failed(err)
-			}
-			return a.print([]byte(base64.StdEncoding.EncodeToString(private.Public().(ed25519.PublicKey))))
-		},
-	}
+	show := leaf("key", "Print the public key that signs for this state directory", "", func(context.Context) error {
+		state, err := a.findState()
+		if err != nil {
+			return err
+		}
+		private, err := hub.NewKeeper(state, filepath.Join(state, "journal")).Key()
+		if err != nil {
+			return err
+		}
+		return a.std.print([]byte(base64.StdEncoding.EncodeToString(private.Public().(ed25519.PublicKey))))
+	})
 	return group("evidence", "Check what calls export --format evidence has written", "", verify, show)
 }
 
 func (a *app) verifyEvidence(path, key string) error {
 	file, err := os.Open(path)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	defer file.Close()
 	report, err := evidence.Verify(file)
 	if err != nil {
-		return failed(fmt.Errorf("verify %q: %w", path, err))
+		return fmt.Errorf("verify %q: %w", path, err)
 	}
 	signer := base64.StdEncoding.EncodeToString(report.Key)
 	if key != "" && key != signer {
@@ -68,13 +63,13 @@ func (a *app) verifyEvidence(path, key string) error {
 	if a.json() {
 		err = a.printJSON(report)
 	} else {
-		err = a.print([]byte(reportText(report, signer)))
+		err = a.std.print([]byte(reportText(report, signer)))
 	}
 	if err != nil {
 		return err
 	}
 	if n := len(report.Findings) + report.More; n > 0 {
-		return failed(fmt.Errorf("the bundle is not as it was signed: %s", textfile.Count(n, "finding")))
+		return fmt.Errorf("the bundle is not as it was signed: %s", textfile.Count(n, "finding"))
 	}
 	return nil
 }

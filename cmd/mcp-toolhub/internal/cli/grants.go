@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
@@ -21,15 +20,10 @@ type grantsCmd struct{ *app }
 
 func grantsCommand(a *app) *cobra.Command {
 	c := grantsCmd{a}
-	return group("grants", "List and revoke answers that are remembered", "", &cobra.Command{
-		Use:   "list",
-		Short: "List the answers that are remembered: those for good, and those for sessions of running hubs",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context()) },
-	}, &cobra.Command{
-		Use: "revoke ID", Short: "Forget an answer: calls like it are asked about again", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.revoke(cmd.Context(), args[0]) },
-	})
+	return group("grants", "List and revoke answers that are remembered", "",
+		leaf("list", "List the answers that are remembered: those for good, and those for sessions of running hubs",
+			"", c.list),
+		leaf("revoke ID", "Forget an answer: calls like it are asked about again", "", c.revoke))
 }
 
 // open reads the grants file, and finds the running hubs: they hold the grants for sessions.
@@ -40,10 +34,10 @@ func (c grantsCmd) open(ctx context.Context) (*policy.Grants, []*control.Client,
 	}
 	file, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(state, hub.GrantsFile)})
 	if err != nil {
-		return nil, nil, failed(err)
+		return nil, nil, err
 	}
 	hubs, err := control.Find(ctx, state)
-	return file, hubs, failed(err)
+	return file, hubs, err
 }
 
 func (c grantsCmd) list(ctx context.Context) error {
@@ -55,16 +49,13 @@ func (c grantsCmd) list(ctx context.Context) error {
 	for _, h := range hubs {
 		some, err := h.Grants(ctx)
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		for _, g := range some {
 			if g.Session {
 				all = append(all, g)
 			}
 		}
-	}
-	if c.json() {
-		return c.printJSON(all)
 	}
 	t := newTable("ID", "THEN", "TOOL", "CALLER", "LASTS", "SCOPE")
 	for _, g := range all {
@@ -78,7 +69,7 @@ func (c grantsCmd) list(ctx context.Context) error {
 		t.add(g.ID, g.Then, gate.ToolName(tool.Name(g.Tool)), gate.Plain(g.Actor, 40), lasts,
 			gate.Covers(&policy.SuggestedGrant{Targets: g.Targets, Exact: g.Exact}))
 	}
-	return c.printTable(t)
+	return c.printAs(all, t)
 }
 
 func (c grantsCmd) revoke(ctx context.Context, id string) error {
@@ -87,12 +78,12 @@ func (c grantsCmd) revoke(ctx context.Context, id string) error {
 		return err
 	}
 	if err := revoke(ctx, file, hubs, id); err != nil {
-		return failed(err)
+		return err
 	}
 	if c.json() {
 		return c.printJSON(map[string]any{"id": id, "revoked": true})
 	}
-	fmt.Fprintf(c.std.out, "%s: revoked\n", id)
+	c.std.say("%s: revoked", id)
 	return nil
 }
 

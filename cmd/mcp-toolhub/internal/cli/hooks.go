@@ -10,11 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -36,51 +35,44 @@ hook's first one where the file names none. No server is started and nothing is 
 Tags of the tool are not known here. Exit code 0 where the hook ran, 1 where it failed.`
 
 // hooksCmd runs the commands below "hooks".
-type hooksCmd struct{ *app }
+type hooksCmd struct {
+	*app
+	call string // the file of hooks test
+}
 
 func hooksCommand(a *app) *cobra.Command {
-	c := hooksCmd{a}
-	var file string
-	test := &cobra.Command{
-		Use: "test NAME", Short: "Run one hook on a call that a file describes", Long: hooksTestHelp,
-		Args:    cobra.ExactArgs(1),
-		Example: "  mcp-toolhub hooks test guard --call call.json",
-		RunE:    func(cmd *cobra.Command, args []string) error { return c.test(cmd.Context(), args[0], file) },
-	}
-	test.Flags().StringVar(&file, "call", "", "the `file` with the call")
+	c := &hooksCmd{app: a}
+	test := leaf("test NAME", "Run one hook on a call that a file describes", hooksTestHelp, c.test,
+		"mcp-toolhub hooks test guard --call call.json")
+	test.Flags().StringVar(&c.call, "call", "", "the `file` with the call")
 	_ = test.MarkFlagRequired("call")
-	cmd := group("hooks", "List and test hooks", "", &cobra.Command{
-		Use: "list", Short: "List the hooks of the config, in the order in which they run", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context()) },
-	}, test)
+	cmd := group("hooks", "List and test hooks", "",
+		leaf("list", "List the hooks of the config, in the order in which they run", "", c.list), test)
 	a.outputFlag(cmd.PersistentFlags())
 	return cmd
 }
 
 // hooks returns the hooks of the config. runner runs their commands.
-func (c hooksCmd) hooks(ctx context.Context, runner *command.Runner) (*hook.Set, error) {
+func (c *hooksCmd) hooks(ctx context.Context, runner *command.Runner) (*hook.Set, error) {
 	s, err := c.load(ctx)
 	if err != nil {
 		return nil, err
 	}
 	set, err := hub.NewHooks(s, runner)
 	if err != nil {
-		return nil, &exitError{exitConfig, err}
+		return nil, exitConfig.of(err)
 	}
 	return set, nil
 }
 
-func (c hooksCmd) list(ctx context.Context) error {
+func (c *hooksCmd) list(ctx context.Context) error {
 	set, err := c.hooks(ctx, nil)
 	if err != nil {
 		return err
 	}
 	all := set.List()
-	if c.json() {
-		return c.printJSON(slices.Concat([]hook.Info{}, all))
-	}
-	if len(all) == 0 {
-		return c.print([]byte("no hooks: add hooks to the config\n"))
+	if len(all) == 0 && !c.json() {
+		return c.std.print([]byte("no hooks: add hooks to the config\n"))
 	}
 	t := newTable("NAME", "EVENTS", "MATCH", "KIND", "DOES", "TIMEOUT", "FAIL")
 	for _, h := range all {
@@ -91,7 +83,7 @@ func (c hooksCmd) list(ctx context.Context) error {
 		t.add(h.Name, strings.Join(events, " "), callsOf(&h), h.Kind, hidden.Summary(h.Does, 40), h.Timeout,
 			strings.Join(h.Fail, " "))
 	}
-	return c.printTable(t)
+	return c.printAs(slices.Concat([]hook.Info{}, all), t)
 }
 
 // callsOf says in one line which calls a hook is for: all that restricts it.
@@ -181,14 +173,14 @@ func (d *describedCall) input(event hook.Event) hook.Input {
 			Profile: d.Profile, CWD: wd}}
 }
 
-func (c hooksCmd) test(ctx context.Context, name, file string) error {
-	d, err := readCall(file)
+func (c *hooksCmd) test(ctx context.Context, name string) error {
+	d, err := readCall(c.call)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return exitUsage.of(err)
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	runner := command.NewRunner(self, slog.New(slog.DiscardHandler))
 	defer runner.Close()
@@ -198,7 +190,7 @@ func (c hooksCmd) test(ctx context.Context, name, file string) error {
 	}
 	event, ok := set.EventOf(name)
 	if !ok {
-		return &exitError{exitUsage, fmt.Errorf("there is no hook %q: mcp-toolhub hooks list names them", name)}
+		return exitUsage.errorf("there is no hook %q: mcp-toolhub hooks list names them", name)
 	}
 	r, matches, _ := set.Test(ctx, name, d.input(event))
 	said := map[string]any{"hook": r.Hook, "event": r.Event, "kind": r.Kind, "matches": matches,

@@ -29,9 +29,8 @@ func giveToken(ctx context.Context, a *app, s *config.Settings, listen string) (
 	for _, have := range connected {
 		if slices.ContainsFunc(append([]string{have.URL}, have.Args...), isOwn) &&
 			!strings.Contains(fmt.Sprint(have.Headers, have.Args), "Authorization") {
-			fmt.Fprintf(a.std.err,
-				"warning: the hub gets no token, because %s connects without one: add hub.auth.tokens, and connect "+
-					"that client again\n",
+			a.std.warn("the hub gets no token, because %s connects without one: add hub.auth.tokens, and connect "+
+				"that client again",
 				have.Origin)
 			return s, nil
 		}
@@ -50,11 +49,11 @@ func giveToken(ctx context.Context, a *app, s *config.Settings, listen string) (
 		err = edit.store(after, made)
 	}
 	if err != nil {
-		return nil, failed(fmt.Errorf("give the hub a token: %w", err))
+		return nil, fmt.Errorf("give the hub a token: %w", err)
 	}
-	fmt.Fprintf(a.std.err,
+	a.std.note(
 		"%s: added hub.auth.tokens, because every user of this machine could call the hub. connect --http gives "+
-			"clients the token\n",
+			"clients the token",
 		edit.target)
 	return a.load(ctx)
 }

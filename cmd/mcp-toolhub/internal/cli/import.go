@@ -47,11 +47,9 @@ type importCmd struct {
 
 func importCommand(a *app) *cobra.Command {
 	c := importCmd{configEdit: configEdit{app: a}}
-	cmd := &cobra.Command{
-		Use: "import", Short: "Take the servers of MCP clients into the config", Long: importHelp, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub import --dry-run\n  mcp-toolhub import --from cursor --from ~/project/.mcp.json",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
-	}
+	cmd := leaf("import", "Take the servers of MCP clients into the config", importHelp, c.run,
+		"mcp-toolhub import --dry-run",
+		"mcp-toolhub import --from cursor --from ~/project/.mcp.json")
 	cmd.Flags().StringArrayVar(&c.from, "from", nil,
 		"a `client or file`, several times for several (default: every client on this machine)")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be imported, and change nothing")
@@ -75,10 +73,10 @@ func (c *importCmd) run(ctx context.Context) error {
 	}
 	switch {
 	case len(found) == 0:
-		fmt.Fprintln(c.std.out, "nothing to import: no server was found in the clients on this machine")
+		c.std.say("nothing to import: no server was found in the clients on this machine")
 		return nil
 	case len(fresh) == 0:
-		fmt.Fprintf(c.std.out, "nothing to import: %s has all servers that were found\n", c.target)
+		c.std.say("nothing to import: %s has all servers that were found", c.target)
 		return nil
 	}
 	for _, m := range fresh {
@@ -89,7 +87,7 @@ func (c *importCmd) run(ctx context.Context) error {
 		return err
 	}
 	if len(taken) == 0 {
-		fmt.Fprintln(c.std.out, "nothing to import: no other server is new")
+		c.std.say("nothing to import: no other server is new")
 		return nil
 	}
 	if c.guided {
@@ -103,15 +101,14 @@ func (c *importCmd) run(ctx context.Context) error {
 	if c.dryRun {
 		c.printChange(after)
 	} else if err := c.store(after, secretsOf(taken)); err != nil {
-		return failed(fmt.Errorf("%w\nnothing was imported", err))
+		return fmt.Errorf("%w\nnothing was imported", err)
 	}
 	if c.guided {
 		return nil
 	}
 	c.report(taken)
 	if !c.dryRun {
-		fmt.Fprintf(c.std.err,
-			"%s imported into %s. Next: mcp-toolhub check, then mcp-toolhub connect --all --replace\n",
+		c.std.note("%s imported into %s. Next: mcp-toolhub check, then mcp-toolhub connect --all --replace",
 			textfile.Count(len(taken), "server"), c.target)
 	}
 	return nil
@@ -124,13 +121,13 @@ func (c *importCmd) openTarget() (err error) {
 	}
 	if c.doc.Raw != nil {
 		if _, err := c.check(c.file, nil); err != nil {
-			return &exitError{exitConfig, err}
+			return exitConfig.of(err)
 		}
 	} else if configFormat(c.target) == splice.YAML {
 		c.file, err = splice.Read(splice.YAML,
 			[]byte("# Servers that mcp-toolhub import has taken over from MCP clients. Add to it what you like.\n"))
 	}
-	return failed(err)
+	return err
 }
 
 // found reads the servers of the clients. A client's file that cannot be read is named, and the others go on.
@@ -144,7 +141,7 @@ func (c *importCmd) found() (all []clients.Server, err error) {
 				}
 				f, err := source.ReadClient(source.Path)
 				if err != nil {
-					fmt.Fprintf(c.std.err, "warning: %s is left out: %s\n", one.Title, err)
+					c.std.warn("%s is left out: %s", one.Title, err)
 					continue
 				}
 				all = append(all, source.Read(f, source.Path)...)
@@ -155,7 +152,7 @@ func (c *importCmd) found() (all []clients.Server, err error) {
 	for _, from := range c.from {
 		found, err := readFrom(from, env)
 		if err != nil {
-			return nil, failed(err)
+			return nil, err
 		}
 		all = append(all, found...)
 	}
@@ -182,8 +179,7 @@ func readFrom(from string, env clients.Env) (all []clients.Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	one, f, err := clients.Detect(from, env, func(format splice.Format) (*splice.File,
-		error) {
+	one, f, err := clients.Detect(from, env, func(format splice.Format) (*splice.File, error) {
 		return clients.ReadText(format, d, from)
 	})
 	if err == nil && one == nil {
@@ -267,8 +263,8 @@ func (c *importCmd) fresh(ctx context.Context, all []*clients.Merged) ([]*client
 		if c.guided {
 			hint = "begin with mcp-toolhub import --from CLIENT"
 		}
-		return nil, failed(errors.New(strings.Join(open, "\n") +
-			"\nnobody can be asked here: give --yes to import each, or " + hint))
+		return nil, errors.New(strings.Join(open, "\n") +
+			"\nnobody can be asked here: give --yes to import each, or " + hint)
 	}
 	return fresh, nil
 }
@@ -322,7 +318,7 @@ func (c *importCmd) written(fresh []*clients.Merged) (*splice.File, []*clients.M
 	for len(fresh) > 0 {
 		f, err := c.put(fresh)
 		if err != nil {
-			return nil, nil, failed(fmt.Errorf("%s: %w", c.target, err))
+			return nil, nil, fmt.Errorf("%s: %w", c.target, err)
 		}
 		_, err = c.check(f, secretsOf(fresh))
 		if err == nil {
@@ -334,15 +330,14 @@ func (c *importCmd) written(fresh []*clients.Merged) (*splice.File, []*clients.M
 		fresh = slices.DeleteFunc(slices.Clone(fresh), func(m *clients.Merged) bool {
 			for _, fault := range faults {
 				if within(fault.Key, m.Name) {
-					fmt.Fprintf(c.std.err, "warning: %s of %s is left out: %s: %s\n", m.Name, m.Origin, fault.Key,
-						fault.Message)
+					c.std.warn("%s of %s is left out: %s: %s", m.Name, m.Origin, fault.Key, fault.Message)
 					return true
 				}
 			}
 			return false
 		})
 		if len(fresh) == before {
-			return nil, nil, &exitError{exitConfig, err}
+			return nil, nil, exitConfig.of(err)
 		}
 	}
 	return nil, nil, nil
@@ -398,7 +393,7 @@ func (c *importCmd) report(taken []*clients.Merged) {
 	fmt.Fprint(c.std.out, t.text(math.MaxInt, false)) // a column that does not fit is left out otherwise
 	for _, m := range taken {
 		for _, note := range m.Notes {
-			fmt.Fprintf(c.std.out, "%s: %s\n", m.Name, printable(note))
+			c.std.say("%s: %s", m.Name, printable(note))
 		}
 	}
 }

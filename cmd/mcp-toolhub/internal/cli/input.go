@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,15 +22,14 @@ func (a *app) readArguments(text string) (json.RawMessage, error) {
 			data, err = os.ReadFile(file)
 		}
 		if err != nil {
-			return nil, failed(fmt.Errorf("read arguments: %w", err))
+			return nil, fmt.Errorf("read arguments: %w", err)
 		}
 	}
 	if !rawjson.Valid(data) || !rawjson.IsObject(data) {
-		return nil, &exitError{exitUsage,
-			errors.New(`arguments must be a JSON object, for instance --args '{"path": "README.md"}'`)}
+		return nil, exitUsage.errorf(`arguments must be a JSON object, for instance --args '{"path": "README.md"}'`)
 	}
 	if at := rawjson.NotUTF8(data); at >= 0 {
-		return nil, &exitError{exitUsage, fmt.Errorf("arguments must be UTF-8: byte %d is not", at)}
+		return nil, exitUsage.errorf("arguments must be UTF-8: byte %d is not", at)
 	}
 	return bytes.TrimSpace(data), nil
 }

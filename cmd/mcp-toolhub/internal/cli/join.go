@@ -9,10 +9,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/relay"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 )
@@ -71,7 +70,7 @@ func (c *serveCmd) findHub(ctx context.Context, s *config.Settings) (*control.Jo
 	}
 	logger, err := newLogger(c.app, cmp.Or(c.logLevel, s.Log.Level), cmp.Or(c.logFormat, s.Log.Format))
 	if err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, exitUsage.of(err)
 	}
 	mine := hub.Fingerprint(s, c.style)
 	for _, h := range hubs {
@@ -91,11 +90,7 @@ func (c *serveCmd) relayed(ctx context.Context, client *relay.Relay, hub *contro
 	defer hub.Close()
 	defer context.AfterFunc(ctx, client.End)()
 	defer context.AfterFunc(untilKilled(ctx), func() { _ = hub.Close() })()
-	gone, err = client.Over(ctx, hub)
-	if err != nil {
-		err = failed(err)
-	}
-	return gone, err
+	return client.Over(ctx, hub)
 }
 
 // serveRelayed makes this process the hub of its client, which the hub of another process has served until now.
@@ -134,8 +129,8 @@ func (c *serveCmd) serveShared(ctx context.Context, s *config.Settings) error {
 	unlock := hub.LockHubs(s.StateDir)
 	if hub, _ := hub.SharedHub(ctx, s); hub != nil {
 		unlock()
-		return failed(fmt.Errorf("a shared hub of this config runs already, as process %d: mcp-toolhub stop ends it",
-			hub.PID()))
+		return fmt.Errorf("a shared hub of this config runs already, as process %d: mcp-toolhub stop ends it",
+			hub.PID())
 	}
 	return c.serve(ctx, s, c.std, unlock)
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 
@@ -16,27 +17,22 @@ DIR is the journal's directory; by default persist.journal.dir of the config, or
 state directory. Hubs may be running.`
 
 func journalCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "journal [DIR]", Short: "Print the journal as objects of Agent Tool, one a line", Long: journalHelp,
-		Args:    cobra.MaximumNArgs(1),
-		Example: "  mcp-toolhub journal | jq -c 'select(.object == \"tool_result\" and .is_error)'",
-		RunE: func(_ *cobra.Command, args []string) error {
-			dir := ""
-			if len(args) > 0 {
-				dir = args[0]
-			} else {
+	cmd := leaf("journal [DIR]", "Print the journal as objects of Agent Tool, one a line", journalHelp,
+		func(_ context.Context, args []string) error {
+			if len(args) == 0 {
 				from, err := a.kept()
 				if err != nil {
 					return err
 				}
-				dir = from.Journal.Dir
+				args = []string{from.Journal.Dir}
 			}
 			out := bufio.NewWriter(a.std.out)
-			err := persist.Read(dir, func(object json.RawMessage) bool {
+			err := persist.Read(args[0], func(object json.RawMessage) bool {
 				_, err := out.Write(append(object, '\n'))
 				return err == nil
 			})
-			return failed(errors.Join(err, out.Flush()))
-		},
-	}
+			return errors.Join(err, out.Flush())
+		}, `mcp-toolhub journal | jq -c 'select(.object == "tool_result" and .is_error)'`)
+	cmd.Args = cobra.MaximumNArgs(1)
+	return cmd
 }

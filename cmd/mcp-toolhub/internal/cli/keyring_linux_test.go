@@ -151,7 +151,7 @@ func TestKeyOfSignInsInTheKeyring(t *testing.T) {
 	ring, address := startSecretService(t)
 	auth, config := guardedServer(t, nil)
 	withRing := config + "hub: {sign_in_key: keyring}\n"
-	check := func(text string, code, wanted int, has ...string) {
+	check := func(text string, code, wanted exitCode, has ...string) {
 		t.Helper()
 		for _, one := range has {
 			if !strings.Contains(text, one) {

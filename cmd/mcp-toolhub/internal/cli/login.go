@@ -17,11 +17,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -68,12 +67,8 @@ func (c *loginCmd) asFlag(cmd *cobra.Command) {
 
 func loginCommand(a *app) *cobra.Command {
 	c := &loginCmd{app: a}
-	cmd := &cobra.Command{
-		Use: "login SERVER", Short: "Sign in to a server", Long: loginHelp, Args: cobra.ExactArgs(1),
-		Example:           "  mcp-toolhub login github",
-		ValidArgsFunction: a.complete(nil, serverNames),
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.login(cmd.Context(), args[0]) },
-	}
+	cmd := leaf("login SERVER", "Sign in to a server", loginHelp, c.login, "mcp-toolhub login github")
+	cmd.ValidArgsFunction = a.complete(nil, serverNames)
 	cmd.Flags().StringSliceVar(&c.scopes, "scope", nil,
 		"ask for this `scope`, besides what the server asks for; may be repeated")
 	c.asFlag(cmd)
@@ -85,12 +80,8 @@ func loginCommand(a *app) *cobra.Command {
 
 func logoutCommand(a *app) *cobra.Command {
 	c := &loginCmd{app: a}
-	cmd := &cobra.Command{
-		Use: "logout SERVER", Short: "Sign out of a server", Long: logoutHelp, Args: cobra.ExactArgs(1),
-		Example:           "  mcp-toolhub logout github",
-		ValidArgsFunction: a.complete(nil, serverNames),
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.logout(cmd.Context(), args[0]) },
-	}
+	cmd := leaf("logout SERVER", "Sign out of a server", logoutHelp, c.logout, "mcp-toolhub logout github")
+	cmd.ValidArgsFunction = a.complete(nil, serverNames)
 	c.asFlag(cmd)
 	return cmd
 }
@@ -109,30 +100,29 @@ func (c *loginCmd) find(ctx context.Context, id string) (upstream.Config, upstre
 	var server upstream.ServerConfig
 	switch {
 	case at < 0:
-		return cfg, server, &exitError{exitUsage, fmt.Errorf("there is no server %q: %s", id,
-			textfile.DidYouMean(id, cfg.IDs(), "use one of "+strings.Join(cfg.IDs(), ", ")))}
+		return cfg, server, exitUsage.errorf("there is no server %q: %s", id,
+			textfile.DidYouMean(id, cfg.IDs(), "use one of "+strings.Join(cfg.IDs(), ", ")))
 	case cfg.Servers[at].Transport == upstream.Stdio:
-		return cfg, server, &exitError{exitUsage,
-			fmt.Errorf("server %q is a program, which signs in by itself: see its documentation", id)}
+		return cfg, server, exitUsage.errorf(
+			"server %q is a program, which signs in by itself: see its documentation", id)
 	case cfg.Servers[at].Missing.What != "":
-		return cfg, server, &exitError{exitConfig, fmt.Errorf("%s; %s", cfg.Servers[at].Missing.What,
-			cfg.Servers[at].Missing.Hint)}
+		return cfg, server, exitConfig.errorf("%s; %s", cfg.Servers[at].Missing.What, cfg.Servers[at].Missing.Hint)
 	case !cfg.Servers[at].SignsIn():
-		return cfg, server, &exitError{exitUsage,
-			fmt.Errorf("the entry of server %q gives Authorization in headers: remove that to sign in", id)}
+		return cfg, server, exitUsage.errorf(
+			"the entry of server %q gives Authorization in headers: remove that to sign in", id)
 	}
 	if err := hub.OpenStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
-		return cfg, server, failed(err)
+		return cfg, server, err
 	}
 	cfg.SignIns = hub.OpenSignIns(s)
 	if cfg.Servers[at], err = c.person(cfg.SignIns, cfg.Servers[at], s.Downstream.Auth.Tokens); err != nil {
 		return cfg, server, err
 	}
 	if cfg.Self, err = os.Executable(); err != nil {
-		return cfg, server, failed(fmt.Errorf("find this program: %w", err))
+		return cfg, server, fmt.Errorf("find this program: %w", err)
 	}
 	if cfg.Catalogs, err = persist.OpenCatalogs(filepath.Join(s.StateDir, "catalogs")); err != nil {
-		return cfg, server, failed(err)
+		return cfg, server, err
 	}
 	cfg.Servers[at].Disabled, cfg.Servers[at].Lazy = false, false
 	if c.as != "" && c.as != tool.Local {
@@ -150,9 +140,8 @@ func (c *loginCmd) person(store *signin.Store, server upstream.ServerConfig,
 		return server, nil
 	}
 	if !server.OAuth.PerCaller {
-		return server, &exitError{exitUsage,
-			fmt.Errorf("all callers share the sign-in to server %q: leave --as out, or set oauth: "+
-				"{identity: caller} in its entry", server.ID)}
+		return server, exitUsage.errorf("all callers share the sign-in to server %q: leave --as out, or set oauth: "+
+			"{identity: caller} in its entry", server.ID)
 	}
 	names := []string{tool.Local}
 	for _, t := range tokens {
@@ -160,24 +149,23 @@ func (c *loginCmd) person(store *signin.Store, server upstream.ServerConfig,
 	}
 	known, err := store.People(server)
 	if err != nil {
-		return server, failed(err)
+		return server, err
 	}
 	if !slices.Contains(slices.Concat(names, known), c.as) {
-		return server, &exitError{exitUsage, fmt.Errorf("there is no token %q in hub.auth.tokens: %s", c.as,
-			textfile.DidYouMean(c.as, names, "use one of "+strings.Join(names, ", ")))}
+		return server, exitUsage.errorf("there is no token %q in hub.auth.tokens: %s", c.as,
+			textfile.DidYouMean(c.as, names, "use one of "+strings.Join(names, ", ")))
 	}
 	return server.For(c.as), nil
 }
 
 func (c *loginCmd) login(ctx context.Context, id string) error {
 	if c.hubURL != "" && c.as != "" {
-		return &exitError{exitUsage,
-			fmt.Errorf("at a hub you sign in as the holder of the token in $%s: leave --as out", tokenVariable)}
+		return exitUsage.errorf("at a hub you sign in as the holder of the token in $%s: leave --as out", tokenVariable)
 	}
 	if c.hubURL != "" && len(c.scopes) > 0 {
-		return &exitError{exitUsage,
-			errors.New("at a hub you sign in with the scopes that the server asks for: leave --scope out, or set " +
-				"oauth.scopes in the server's entry there")}
+		return exitUsage.errorf(
+			"at a hub you sign in with the scopes that the server asks for: leave --scope out, or set " +
+				"oauth.scopes in the server's entry there")
 	}
 	if c.hubURL != "" {
 		return c.atHub(ctx, c.hubURL, id)
@@ -194,7 +182,7 @@ func (c *loginCmd) login(ctx context.Context, id string) error {
 		if !errors.Is(err, errNoHub) {
 			return err
 		}
-		fmt.Fprintf(c.std.err, "You sign in on this machine: %s\n", printable(err.Error()))
+		c.std.note("You sign in on this machine: %s", printable(err.Error()))
 	}
 	if !server.OAuth.Machine {
 		limited, cancel := context.WithTimeoutCause(ctx, loginTime, fmt.Errorf("it took more than %s", loginTime))
@@ -213,16 +201,16 @@ func (c *loginCmd) login(ctx context.Context, id string) error {
 		}
 		g, err := l.Run(limited)
 		if ctx.Err() != nil {
-			return &exitError{exitInterrupted, errors.New("interrupted: nobody has signed in")}
+			return exitInterrupted.errorf("interrupted: nobody has signed in")
 		}
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		st := g.Status(g.Refresh != "", printable)
 		if server.OAuth.PerCaller {
 			st.Person = cmp.Or(server.Person, tool.Local)
 		}
-		fmt.Fprintf(c.std.out, "%s: %s\n", id, printable(st.String()))
+		c.std.say("%s: %s", id, printable(st.String()))
 	}
 	return c.showTools(ctx, cfg)
 }
@@ -231,15 +219,14 @@ func (c *loginCmd) login(ctx context.Context, id string) error {
 func (c *loginCmd) visit(address, code string) {
 	switch {
 	case code != "":
-		fmt.Fprintf(c.std.err, "Open %s on any device and enter the code %s\n", printable(address), code)
+		c.std.note("Open %s on any device and enter the code %s", printable(address), code)
 	case c.noBrowser:
-		fmt.Fprintf(c.std.err, "Open this address, sign in, and paste the address that the browser ends at:\n\n%s\n\n",
+		c.std.note("Open this address, sign in, and paste the address that the browser ends at:\n\n%s\n",
 			printable(address))
 	case openBrowser(address) == nil:
-		fmt.Fprintf(c.std.err, "The browser opens. If it does not, open this address:\n\n%s\n\n", printable(address))
+		c.std.note("The browser opens. If it does not, open this address:\n\n%s\n", printable(address))
 	default:
-		fmt.Fprintf(c.std.err,
-			"Open this address in a browser on this machine:\n\n%s\n\nThere is none? Use --no-browser.\n",
+		c.std.note("Open this address in a browser on this machine:\n\n%s\n\nThere is none? Use --no-browser.",
 			printable(address))
 	}
 }
@@ -262,21 +249,21 @@ func (c *loginCmd) register(ctx context.Context, issuer, redirect string) (id, s
 func (c *loginCmd) showTools(ctx context.Context, cfg upstream.Config) (err error) {
 	group, err := upstream.NewGroup(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return failed(err)
+		return err
 	}
-	defer func() { err = errors.Join(err, failed(group.Close(untilKilled(ctx)))) }()
+	defer func() { err = errors.Join(err, group.Close(untilKilled(ctx))) }()
 	group.Start(context.WithoutCancel(ctx))
 	if err := group.WaitReady(ctx); err != nil {
-		return &exitError{exitInterrupted, errors.New("interrupted while the server was starting")}
+		return exitInterrupted.errorf("interrupted while the server was starting")
 	}
 	st := group.Statuses()[0]
 	if st.State != tool.ServerReady && st.LastError != "" {
-		return &exitError{exitNotReady, fmt.Errorf("server %q is not ready: %s; %s", st.Server, st.LastError, st.Hint)}
+		return exitNotReady.errorf("server %q is not ready: %s; %s", st.Server, st.LastError, st.Hint)
 	}
 	tools := group.Catalogs()[0].Tools
-	fmt.Fprintf(c.std.out, "%s: %s\n", st.Server, textfile.Count(len(tools), "tool"))
+	c.std.say("%s: %s", st.Server, textfile.Count(len(tools), "tool"))
 	for _, t := range tools {
-		fmt.Fprintf(c.std.out, "  %s\n", printable(string(t.Name)))
+		c.std.say("  %s", printable(string(t.Name)))
 	}
 	return nil
 }
@@ -288,9 +275,9 @@ func (c *loginCmd) logout(ctx context.Context, id string) error {
 	}
 	said, err := hub.SignOut(ctx, cfg.SignIns, server)
 	if said != "" {
-		fmt.Fprintf(c.std.out, "%s: %s\n", id, said)
+		c.std.say("%s: %s", id, said)
 	}
-	return failed(err)
+	return err
 }
 
 // openBrowser opens an address in the person's browser. It goes to a program as one argument, never through a shell.

@@ -26,7 +26,7 @@ func TestLoginAndLogout(t *testing.T) {
 	auth, config := guardedServer(t, nil)
 	home := newSignInHome(t, config)
 	hub := home.hub(t)
-	check := func(text string, code, wanted int, has ...string) {
+	check := func(text string, code, wanted exitCode, has ...string) {
 		t.Helper()
 		for _, one := range has {
 			if !strings.Contains(text, one) {

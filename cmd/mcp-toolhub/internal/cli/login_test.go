@@ -82,12 +82,12 @@ func (h signInHome) command(t *testing.T, args ...string) *exec.Cmd {
 }
 
 // run runs a command and returns what it says, and its exit code.
-func (h signInHome) run(t *testing.T, args ...string) (text string, code int) {
+func (h signInHome) run(t *testing.T, args ...string) (text string, code exitCode) {
 	t.Helper()
 	cmd := h.command(t, args...)
 	out, _ := cmd.CombinedOutput()
 	t.Logf("$ mcp-toolhub %s\n%s", strings.Join(args, " "), out)
-	return string(out), cmd.ProcessState.ExitCode()
+	return string(out), exitCode(cmd.ProcessState.ExitCode())
 }
 
 func TestBrowserOpensWebAddressesOnly(t *testing.T) {

@@ -30,42 +30,42 @@ func (c *loginCmd) atHub(ctx context.Context, hubURL, id string) error {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), nil)
 	if err != nil {
-		return failed(fmt.Errorf("ask the hub: %w", err))
+		return fmt.Errorf("ask the hub: %w", err)
 	}
 	if token, ok := c.std.getenv(tokenVariable); ok {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return failed(fmt.Errorf("ask the hub at %s: %w: %w", u.Host, errNoHub, err))
+		return fmt.Errorf("ask the hub at %s: %w: %w", u.Host, errNoHub, err)
 	}
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(io.LimitReader(resp.Body, 64<<10))
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		return failed(fmt.Errorf("the hub at %s wants a token: set $%s", u.Host, tokenVariable))
+		return fmt.Errorf("the hub at %s wants a token: set $%s", u.Host, tokenVariable)
 	case resp.StatusCode == http.StatusNotFound:
-		return failed(fmt.Errorf("the hub at %s has no server %q that somebody signs in to", u.Host, id))
+		return fmt.Errorf("the hub at %s has no server %q that somebody signs in to", u.Host, id)
 	case resp.StatusCode == http.StatusBadGateway || resp.StatusCode == http.StatusServiceUnavailable:
-		return failed(fmt.Errorf("ask the hub at %s: %w (status %d)", u.Host, errNoHub, resp.StatusCode))
+		return fmt.Errorf("ask the hub at %s: %w (status %d)", u.Host, errNoHub, resp.StatusCode)
 	case resp.StatusCode != http.StatusOK:
-		return failed(fmt.Errorf("the hub at %s answered with status %d", u.Host, resp.StatusCode))
+		return fmt.Errorf("the hub at %s answered with status %d", u.Host, resp.StatusCode)
 	}
 	var begun login.Begun
 	if !readLineOf(lines, &begun) || begun.Address == "" {
-		return failed(fmt.Errorf("what the hub at %s answered is no address of a page", u.Host))
+		return fmt.Errorf("what the hub at %s answered is no address of a page", u.Host)
 	}
 	c.visit(begun.Address, begun.Code)
 	var ended login.Ended
 	switch {
 	case !readLineOf(lines, &ended) && ctx.Err() != nil:
-		return &exitError{exitInterrupted, fmt.Errorf("nobody has signed in: %w", context.Cause(ctx))}
+		return exitInterrupted.errorf("nobody has signed in: %w", context.Cause(ctx))
 	case !ended.SignedIn && ended.Problem == "":
-		return failed(fmt.Errorf("the hub at %s has gone away before anybody signed in", u.Host))
+		return fmt.Errorf("the hub at %s has gone away before anybody signed in", u.Host)
 	case !ended.SignedIn:
-		return failed(fmt.Errorf("nobody has signed in: %s", printable(ended.Problem)))
+		return fmt.Errorf("nobody has signed in: %s", printable(ended.Problem))
 	}
-	fmt.Fprintf(c.std.out, "%s: signed in at the hub\n", id)
+	c.std.say("%s: signed in at the hub", id)
 	return nil
 }
 

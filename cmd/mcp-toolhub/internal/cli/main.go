@@ -21,21 +21,36 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// Exit codes, as the root command's help lists them.
+// exitCode is what the program ends with, as the root command's help lists it.
+type exitCode int
+
 const (
-	exitOK          = 0
-	exitFailure     = 1   // something failed while the command ran
-	exitUsage       = 2   // the command line is wrong
-	exitConfig      = 3   // the config file is missing or has faults
-	exitNotReady    = 4   // a server is not ready
-	exitToolError   = 5   // the tool answered with an error
-	exitInterrupted = 130 // stopped by a second signal, or while nothing was being served
+	exitOK          exitCode = 0
+	exitFailure     exitCode = 1   // something failed while the command ran
+	exitUsage       exitCode = 2   // the command line is wrong
+	exitConfig      exitCode = 3   // the config file is missing or has faults
+	exitNotReady    exitCode = 4   // a server is not ready
+	exitToolError   exitCode = 5   // the tool answered with an error
+	exitInterrupted exitCode = 130 // stopped by a second signal, or while nothing was being served
 )
+
+// of returns err with the code, unless it has one; nil where err is nil.
+func (c exitCode) of(err error) error {
+	if err == nil || errors.As(err, new(*exitError)) {
+		return err
+	}
+	return &exitError{c, err}
+}
+
+// errorf returns an error with the code.
+func (c exitCode) errorf(format string, args ...any) error {
+	return &exitError{c, fmt.Errorf(format, args...)}
+}
 
 // Main runs the program's command line, and ends the process with one of the exit codes above.
 func Main() {
 	run.Main()
-	os.Exit(runLine(os.Args[1:], stdStreams()))
+	os.Exit(int(runLine(os.Args[1:], stdStreams())))
 }
 
 // streams holds what commands use of the process.
@@ -51,8 +66,8 @@ func stdStreams() streams {
 	return streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.LookupEnv}
 }
 
-// runLine runs one command line and returns the exit code. It is the one place that prints errors and maps them to codes.
-func runLine(args []string, std streams) int {
+// runLine runs one command line and returns the exit code. No other place prints errors.
+func runLine(args []string, std streams) exitCode {
 	ctx, stop := interruptible()
 	defer stop()
 	app := &app{std: std}
@@ -65,16 +80,15 @@ func runLine(args []string, std streams) int {
 	if err == nil {
 		return exitOK
 	}
+	err = exitUsage.of(err) // cobra's own errors are about the command line
 	var coded *exitError
-	if !errors.As(err, &coded) {
-		coded = &exitError{code: exitUsage, err: err} // cobra's own errors are about the command line
-	}
+	errors.As(err, &coded)
 	var faults textfile.Faults
 	switch {
 	case errors.As(err, &faults): // lines of their own, each with its place
 		fmt.Fprintln(std.err, strings.TrimSpace(err.Error()))
 	case coded.err != nil:
-		fmt.Fprintln(std.err, "mcp-toolhub:", strings.TrimSpace(coded.err.Error()))
+		fmt.Fprintln(std.err, "mcp-toolhub:", strings.TrimSpace(err.Error()))
 	}
 	if coded.code == exitUsage {
 		fmt.Fprintln(std.err, "mcp-toolhub: see mcp-toolhub --help")
@@ -84,7 +98,7 @@ func runLine(args []string, std streams) int {
 
 // exitError ends the program with a code; err is printed unless it is nil.
 type exitError struct {
-	code int
+	code exitCode
 	err  error
 }
 
@@ -96,14 +110,6 @@ func (e *exitError) Error() string {
 }
 
 func (e *exitError) Unwrap() error { return e.err }
-
-// failed returns err with exit code 1; nil where err is nil.
-func failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &exitError{exitFailure, err}
-}
 
 // interruptible returns a context that ends at the first SIGINT or SIGTERM, or when the terminal closes, with the cause
 // errSignal. At the second one the context of untilKilled ends.
@@ -213,6 +219,34 @@ func groups() []struct {
 	}
 }
 
+// runner is what a command runs: without a word, with one, with any, or as cobra has it.
+type runner interface {
+	func(context.Context) error | func(context.Context, string) error | func(context.Context, []string) error |
+		func(*cobra.Command, []string) error
+}
+
+// leaf returns a command that runs run. An error without a code is a failure.
+func leaf[F runner](use, short, long string, run F, examples ...string) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Long: long}
+	if len(examples) > 0 {
+		cmd.Example = "  " + strings.Join(examples, "\n  ")
+	}
+	var do func(*cobra.Command, []string) error
+	switch run := any(run).(type) {
+	case func(context.Context) error:
+		cmd.Args, do = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return run(cmd.Context()) }
+	case func(context.Context, string) error:
+		cmd.Args = cobra.ExactArgs(1)
+		do = func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args[0]) }
+	case func(context.Context, []string) error:
+		do = func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args) }
+	case func(*cobra.Command, []string) error:
+		do = run
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return exitFailure.of(do(cmd, args)) }
+	return cmd
+}
+
 // group returns a command that only has others below it. Alone it lists, where one of those does.
 func group(use, short, long string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: unknownCommand,
@@ -240,12 +274,12 @@ func (a *app) root() *cobra.Command {
 		Version:       versionText(),
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := run.Conceal(); err != nil {
-				fmt.Fprintln(a.std.err, "mcp-toolhub: warning:", err)
+				a.std.warn("%v", err)
 			}
 			if f := cmd.Flags().Lookup("output"); f != nil && f.Shorthand == "o" &&
 				!slices.Contains(formatsOf(f), f.Value.String()) {
-				return &exitError{exitUsage, fmt.Errorf("output format %q is not known: use %s", f.Value,
-					strings.Join(formatsOf(f), " or "))}
+				return exitUsage.errorf("output format %q is not known: use %s", f.Value,
+					strings.Join(formatsOf(f), " or "))
 			}
 			return nil
 		},

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 			e2eHub()
 			std := stdStreams()
 			std.adjust = tuned
-			os.Exit(runLine(os.Args[1:], std))
+			os.Exit(int(runLine(os.Args[1:], std)))
 		},
 		"xdg-open": browserOfTests,
 	}

@@ -6,21 +6,20 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 )
 
 // manCommand writes what packages install beside the program: a manual page for each command, and
 // the completions of shells. cobra's own manual pages take a help text for Markdown, which runs its
 // lists into paragraphs.
 func manCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "man DIR", Short: "Write manual pages and completions of shells for packages", Args: cobra.ExactArgs(1),
-		Hidden: true,
-		RunE:   func(cmd *cobra.Command, args []string) error { return failed(writePages(cmd.Root(), args[0])) },
-	}
+	cmd := leaf("man DIR", "Write manual pages and completions of shells for packages", "",
+		func(cmd *cobra.Command, args []string) error { return writePages(cmd.Root(), args[0]) })
+	cmd.Args, cmd.Hidden = cobra.ExactArgs(1), true
+	return cmd
 }
 
 func writePages(root *cobra.Command, dir string) error {

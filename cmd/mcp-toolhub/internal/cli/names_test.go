@@ -40,7 +40,7 @@ func TestNamesByHand(t *testing.T) {
 	over.ready("mcp__s__echo")
 	cmd := exec.Command("mcp-toolhub", "serve", "--names", "dotless")
 	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(string(out), "canonical, safe, short, native") {
+	if exitCode(cmd.ProcessState.ExitCode()) != exitUsage || !strings.Contains(string(out), "canonical, safe, short, native") {
 		t.Errorf("serve --names dotless: %v, %s", err, out)
 	}
 }

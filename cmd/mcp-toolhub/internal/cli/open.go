@@ -11,9 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -38,24 +37,24 @@ func (a *app) load(ctx context.Context) (*config.Settings, error) {
 				continue
 			}
 		} else if skipped != nil && err != nil {
-			err = &exitError{exitConfig, errors.Join(skipped, err)}
+			err = exitConfig.of(errors.Join(skipped, err))
 		} else if skipped != nil {
 			s.Warnings = append([]textfile.Fault{skipped.Warning()}, s.Warnings...)
 		}
 		return s, err
 	}
-	return nil, &exitError{exitConfig, fmt.Errorf("%w; there is no other config", skipped)}
+	return nil, exitConfig.errorf("%w; there is no other config", skipped)
 }
 
 // find returns the config files that load tries, in order.
 func (a *app) find() ([]config.Found, error) {
 	wd, err := os.Getwd()
 	if err != nil {
-		return nil, failed(fmt.Errorf("find the working directory: %w", err))
+		return nil, fmt.Errorf("find the working directory: %w", err)
 	}
 	found, err := config.Find(a.configPath, a.std.getenv, wd)
 	if err != nil {
-		return nil, &exitError{exitConfig, err}
+		return nil, exitConfig.of(err)
 	}
 	return found, nil
 }
@@ -70,7 +69,7 @@ func (a *app) read(f config.Found, without ...string) (*config.Settings, error) 
 		return nil, untrusted
 	}
 	if err := errors.Join(err, a.addRules(s)); err != nil {
-		return nil, &exitError{exitConfig, err}
+		return nil, exitConfig.of(err)
 	}
 	for i := range s.Upstream.Servers {
 		server := &s.Upstream.Servers[i]
@@ -139,7 +138,7 @@ func (a *app) openHub(ctx context.Context, change func(*config.Settings)) (*hub.
 // buildHub builds the hub of the settings. observed may be nil.
 func (a *app) buildHub(s *config.Settings, observed *telemetry.Telemetry) (*hub.Hub, error) {
 	if err := run.CheckDepth(); err != nil {
-		return nil, &exitError{exitConfig, err}
+		return nil, exitConfig.of(err)
 	}
 	var through []func(slog.Handler) slog.Handler
 	if observed != nil {
@@ -147,14 +146,14 @@ func (a *app) buildHub(s *config.Settings, observed *telemetry.Telemetry) (*hub.
 	}
 	logger, err := newLogger(a, cmp.Or(a.logLevel, s.Log.Level), cmp.Or(a.logFormat, s.Log.Format), through...)
 	if err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, exitUsage.of(err)
 	}
 	for _, w := range s.Warnings {
 		logger.Warn("config", "warning", w)
 	}
 	h, err := hub.New(s, logger, hub.Tools, observed, &a.known, configRules{})
 	if err != nil {
-		return nil, failed(err)
+		return nil, err
 	}
 	return h, nil
 }
@@ -189,17 +188,15 @@ func (a *app) kept() (*config.Settings, error) {
 		case a.configPath != "":
 			return nil, err
 		}
-		fmt.Fprintln(a.std.err,
-			"mcp-toolhub: warning: the config cannot be read, so the records are those of the state directory:", err)
+		a.std.warn("the config cannot be read, so the records are those of the state directory: %v", err)
 		break
 	}
 	state, err := a.findState()
 	dir := filepath.Join(state, "journal")
 	if _, statErr := os.Stat(dir); err == nil && errors.Is(statErr, fs.ErrNotExist) {
-		fmt.Fprintf(a.std.err,
-			"mcp-toolhub: there is no journal in %q: nothing was called, or persist.journal.dir of a config "+
-				"names another "+
-				"place: give that config as --config\n", dir)
+		a.std.note("mcp-toolhub: there is no journal in %q: nothing was called, or persist.journal.dir of a config "+
+			"names another "+
+			"place: give that config as --config", dir)
 	}
 	return &config.Settings{StateDir: state, Store: config.StoreSQLite, Journal: persist.JournalConfig{Dir: dir}}, err
 }
@@ -208,7 +205,7 @@ func (a *app) kept() (*config.Settings, error) {
 func (a *app) findState() (string, error) {
 	state, err := config.StateDir(a.stateDir, a.std.getenv)
 	if err != nil {
-		return "", &exitError{exitConfig, err}
+		return "", exitConfig.of(err)
 	}
 	return state, nil
 }
@@ -216,6 +213,6 @@ func (a *app) findState() (string, error) {
 // warn prints the warnings of a config.
 func (a *app) warn(s *config.Settings) {
 	for _, w := range s.Warnings {
-		fmt.Fprintf(a.std.err, "warning: %s\n", w)
+		a.std.warn("%s", w)
 	}
 }

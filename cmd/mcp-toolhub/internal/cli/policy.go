@@ -6,12 +6,11 @@ import (
 	"os"
 	"slices"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -34,15 +33,16 @@ Tools that the table does not describe are those of the config's servers, which 
 started for the purpose. Exit code 0 where all calls are decided as wanted, 1 otherwise.`
 
 // policyCmd runs the commands below "policy".
-type policyCmd struct{ *app }
+type policyCmd struct {
+	*app
+	since string // of the commands that look back
+}
 
 func policyCommand(a *app) *cobra.Command {
-	c := policyCmd{a}
-	cmd := group("policy", "Test, explain, replay and suggest permission", "", &cobra.Command{
-		Use: "test FILE", Short: "Run a table of calls through the policy", Long: policyTestHelp,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.test(cmd.Context(), args[0]) },
-	}, c.explainCommand(), c.replayCommand(), c.suggestCommand(), c.reportCommand())
+	c := policyCmd{app: a}
+	cmd := group("policy", "Test, explain, replay and suggest permission", "",
+		leaf("test FILE", "Run a table of calls through the policy", policyTestHelp, c.test), c.explainCommand(),
+		c.replayCommand(), c.suggestCommand(), c.reportCommand())
 	a.outputFlag(cmd.PersistentFlags())
 	return cmd
 }
@@ -50,25 +50,21 @@ func policyCommand(a *app) *cobra.Command {
 func (c policyCmd) explainCommand() *cobra.Command {
 	var arguments string
 	call := policy.Request{Actor: tool.Actor{Name: "local"}}
-	cmd := &cobra.Command{
-		Use: "explain TOOL", Short: "Explain what happens to a call, with every rule that was looked at",
-		Args:    cobra.ExactArgs(1),
-		Example: `  mcp-toolhub policy explain mcp.git.push --args '{"branch": "main"}' --door http --as alice`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if door := call.Actor.Door; !slices.Contains([]string{"stdio", "http", "cli", console.Door}, door) {
-				return &exitError{exitUsage, fmt.Errorf("door %q is not known: use stdio, http, cli or ui", door)}
-			}
-			if call.Actor.Door == "cli" && !cmd.Flags().Changed("as") {
-				call.Actor.Name = hub.LocalActor().Name
-			}
-			input, err := c.readArguments(arguments)
-			if err != nil {
-				return err
-			}
-			call.Input = input
-			return c.explain(cmd.Context(), tool.Name(args[0]), call)
-		},
+	run := func(cmd *cobra.Command, args []string) (err error) {
+		if door := call.Actor.Door; !slices.Contains([]string{"stdio", "http", "cli", console.Door}, door) {
+			return exitUsage.errorf("door %q is not known: use stdio, http, cli or ui", door)
+		}
+		if call.Actor.Door == "cli" && !cmd.Flags().Changed("as") {
+			call.Actor.Name = hub.LocalActor().Name
+		}
+		if call.Input, err = c.readArguments(arguments); err != nil {
+			return err
+		}
+		return c.explain(cmd.Context(), tool.Name(args[0]), call)
 	}
+	cmd := leaf("explain TOOL", "Explain what happens to a call, with every rule that was looked at", "", run,
+		`mcp-toolhub policy explain mcp.git.push --args '{"branch": "main"}' --door http --as alice`)
+	cmd.Args = cobra.ExactArgs(1)
 	cmd.Flags().StringVar(&arguments, "args", "{}",
 		"arguments as a JSON object; @FILE reads them from a file, @- from stdin")
 	cmd.Flags().StringVar(&call.Actor.Name, "as", "local",
@@ -88,7 +84,7 @@ func (c policyCmd) warnOfCaller(s *config.Settings, caller tool.Actor) {
 		known = append(known, t.Name)
 	}
 	if !slices.Contains(known, caller.Name) {
-		fmt.Fprintf(c.std.err, "warning: no token is called %q: %s\n", caller.Name,
+		c.std.warn("no token is called %q: %s", caller.Name,
 			textfile.DidYouMean(caller.Name, known,
 				"callers are the names in hub.auth.tokens, and local where there are none"))
 	}
@@ -103,23 +99,23 @@ func (c policyCmd) explain(ctx context.Context, name tool.Name, r policy.Request
 		c.warnOfCaller(h.Settings(), r.Actor)
 		x, err := hub.Explained(ctx, h, name, r)
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		if c.json() {
 			return c.printJSON(x)
 		}
-		return failed(x.WriteText(c.std.out))
+		return x.WriteText(c.std.out)
 	})
 }
 
 func (c policyCmd) test(ctx context.Context, file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return failed(fmt.Errorf("read table: %w", err))
+		return fmt.Errorf("read table: %w", err)
 	}
 	table, err := policy.ParseTable(file, data)
 	if err != nil {
-		return &exitError{exitConfig, err}
+		return exitConfig.of(err)
 	}
 	if table.Complete() {
 		return c.runTable(table, nil, nil)
@@ -133,7 +129,7 @@ func (c policyCmd) test(ctx context.Context, file string) error {
 func (c policyCmd) runTable(table *policy.Table, e *policy.Engine, lookup policy.Lookup) error {
 	results, err := table.Run(e, lookup)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if c.json() {
 		err = policy.WriteResultsJSON(c.std.out, results)
@@ -141,11 +137,11 @@ func (c policyCmd) runTable(table *policy.Table, e *policy.Engine, lookup policy
 		_, err = policy.WriteResults(c.std.out, results)
 	}
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	results = slices.DeleteFunc(results, func(r policy.TestResult) bool { return r.Passed })
 	if len(results) > 0 {
-		return failed(fmt.Errorf("not decided as wanted: %s", textfile.Count(len(results), "call")))
+		return fmt.Errorf("not decided as wanted: %s", textfile.Count(len(results), "call"))
 	}
 	return nil
 }

@@ -3,13 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
-
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
 
@@ -17,7 +14,7 @@ import (
 func (a *app) lookBack(ctx context.Context, since string) (l *hub.Look, err error) {
 	from, err := lookup.ParseWhen(since, time.Now())
 	if err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, exitUsage.of(err)
 	}
 	s, err := a.load(ctx)
 	if err != nil {
@@ -26,22 +23,22 @@ func (a *app) lookBack(ctx context.Context, since string) (l *hub.Look, err erro
 	l = &hub.Look{Settings: s, Table: hub.Tools(&hub.Hub{})}
 	now, err := hub.ConfiguredBy(s)
 	if err != nil {
-		return nil, &exitError{exitConfig, err}
+		return nil, exitConfig.of(err)
 	}
 	l.Gate, l.Own = now.Gate, now.Own
 	catalogs, err := knownCatalogs(s)
 	if err != nil {
-		return nil, failed(err)
+		return nil, err
 	}
 	l.Catalogs, l.Tools = catalogs, hub.KnownTools(catalogs, l.Table)
 	records, err := hub.OpenRecords(s)(ctx)
 	if err != nil {
-		return nil, failed(err)
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, failed(records.Close())) }()
+	defer func() { err = errors.Join(err, records.Close()) }()
 	if err := store.FillUp(ctx, records, s.Journal.Dir); err != nil {
-		fmt.Fprintln(a.std.err, "mcp-toolhub: warning: the newest calls may be missing:", err)
+		a.std.warn("the newest calls may be missing: %v", err)
 	}
 	l.Calls, err = lookup.Past(ctx, records, store.Query{Since: from})
-	return l, failed(err)
+	return l, err
 }

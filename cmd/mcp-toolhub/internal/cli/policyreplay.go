@@ -3,17 +3,15 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -32,41 +30,34 @@ Exit code 1 if something that was denied would be allowed; calls that nobody ans
 as denied.`
 
 func (c policyCmd) replayCommand() *cobra.Command {
-	var since string
-	cmd := &cobra.Command{
-		Use: "replay RULES", Short: "Show which past decisions a changed policy would change", Long: policyReplayHelp,
-		Args:    cobra.ExactArgs(1),
-		Example: "  mcp-toolhub policy replay new-rules.yaml --since 30d",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.replay(cmd.Context(), args[0], since)
-		},
-	}
-	sinceFlag(cmd, &since, "30d")
+	cmd := leaf("replay RULES", "Show which past decisions a changed policy would change", policyReplayHelp, c.replay,
+		"mcp-toolhub policy replay new-rules.yaml --since 30d")
+	c.sinceFlag(cmd, "30d")
 	return cmd
 }
 
 // sinceFlag adds --since.
-func sinceFlag(cmd *cobra.Command, since *string, otherwise string) {
-	cmd.Flags().StringVar(since, "since", otherwise,
+func (c *policyCmd) sinceFlag(cmd *cobra.Command, otherwise string) {
+	cmd.Flags().StringVar(&c.since, "since", otherwise,
 		"calls that began at this `time` or later: 30d, yesterday, 2026-11-22 …")
 }
 
-func (c policyCmd) replay(ctx context.Context, rules, since string) error {
+func (c *policyCmd) replay(ctx context.Context, rules string) error {
 	next, err := c.changedPolicy(ctx, rules)
 	if err != nil {
 		return err
 	}
-	l, err := c.lookBack(ctx, since)
+	l, err := c.lookBack(ctx, c.since)
 	if err != nil {
 		return err
 	}
 	changed, err := hub.ConfiguredBy(next)
 	if err != nil {
-		return &exitError{exitConfig, err}
+		return exitConfig.of(err)
 	}
 	out, err := history.Replay(ctx, l.Calls, l.Gate, changed.Gate, l.Tools)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if c.json() {
 		err = c.printJSON(out)
@@ -74,7 +65,7 @@ func (c policyCmd) replay(ctx context.Context, rules, since string) error {
 		err = c.printReplayed(out)
 	}
 	if err == nil && out.Loosened > 0 {
-		err = failed(fmt.Errorf("%s that was denied would be allowed", textfile.Count(out.Loosened, "call")))
+		err = fmt.Errorf("%s that was denied would be allowed", textfile.Count(out.Loosened, "call"))
 	}
 	return err
 }
@@ -83,14 +74,14 @@ func (c policyCmd) replay(ctx context.Context, rules, since string) error {
 func (c policyCmd) changedPolicy(ctx context.Context, path string) (*config.Settings, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, failed(fmt.Errorf("read rules: %w", err))
+		return nil, fmt.Errorf("read rules: %w", err)
 	}
 	root, faults := textfile.Parse(path, data)
 	if len(faults) > 0 {
 		for i := range faults {
 			faults[i].File = path
 		}
-		return nil, &exitError{exitConfig, faults}
+		return nil, exitConfig.of(faults)
 	}
 	var set policy.Set
 	switch {
@@ -109,11 +100,7 @@ func (c policyCmd) changedPolicy(ctx context.Context, path string) (*config.Sett
 		return c.app.read(config.Found{Path: path})
 	}
 	if err != nil {
-		coded := (*exitError)(nil)
-		if errors.As(err, &coded) {
-			return nil, err
-		}
-		return nil, &exitError{exitConfig, err}
+		return nil, exitConfig.of(err)
 	}
 	s, err := c.load(ctx)
 	if err == nil {
@@ -146,7 +133,7 @@ func (c policyCmd) printReplayed(r *history.Replayed) error {
 		}
 	}
 	if len(t.rows) > 1 {
-		if err := c.printTable(t); err != nil {
+		if err := c.std.printTable(t); err != nil {
 			return err
 		}
 	}
@@ -157,5 +144,5 @@ func (c policyCmd) printReplayed(r *history.Replayed) error {
 	if r.Loosened > 0 {
 		text += fmt.Sprintf("; %d were denied and would be allowed (!)", r.Loosened)
 	}
-	return c.print([]byte(strings.TrimSpace(text)))
+	return c.std.print([]byte(strings.TrimSpace(text)))
 }

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -27,16 +25,9 @@ A rule is used where a decision names it. A rule without an id is named by its p
 list. What is younger than --since is not listed. With -o json, all are.`
 
 func (c policyCmd) reportCommand() *cobra.Command {
-	var since string
-	cmd := &cobra.Command{
-		Use: "report", Short: "Say which rules, remembered answers and servers were not used for a time",
-		Long: policyReportHelp, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub policy report --since 90d",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.report(cmd.Context(), since)
-		},
-	}
-	sinceFlag(cmd, &since, "90d")
+	cmd := leaf("report", "Say which rules, remembered answers and servers were not used for a time",
+		policyReportHelp, c.report, "mcp-toolhub policy report --since 90d")
+	c.sinceFlag(cmd, "90d")
 	return cmd
 }
 
@@ -57,18 +48,18 @@ type reported struct {
 	All     []usage    `json:"uses"`
 }
 
-func (c policyCmd) report(ctx context.Context, since string) error {
-	from, err := lookup.ParseWhen(since, time.Now())
+func (c *policyCmd) report(ctx context.Context) error {
+	from, err := lookup.ParseWhen(c.since, time.Now())
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return exitUsage.of(err)
 	}
-	l, err := c.lookBack(ctx, since)
+	l, err := c.lookBack(ctx, c.since)
 	if err != nil {
 		return err
 	}
 	out := reported{Since: from.UTC(), All: ruleUses(l)}
 	if err := c.addGrantsAndServers(ctx, l, &out); err != nil {
-		return failed(err)
+		return err
 	}
 	if len(l.Calls) > 0 && l.Calls[0].At.Sub(from) > 24*time.Hour {
 		out.Records = &l.Calls[0].At
@@ -161,7 +152,7 @@ func (c policyCmd) printReport(r *reported) error {
 		t.add(u.Kind, printable(u.Name), last, printable(u.What))
 	}
 	if len(t.rows) > 1 {
-		if err := c.printTable(t); err != nil {
+		if err := c.std.printTable(t); err != nil {
 			return err
 		}
 	}
@@ -172,5 +163,5 @@ func (c policyCmd) printReport(r *reported) error {
 	if r.Records != nil {
 		text += "; records begin on " + r.Records.Local().Format(time.DateOnly) + " only"
 	}
-	return c.print([]byte(text))
+	return c.std.print([]byte(text))
 }

@@ -7,11 +7,10 @@ import (
 	"os"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -29,17 +28,12 @@ Then come the tools that look as if they only read. Nothing vouches for that: lo
 to policy.rules and policy.tools.`
 
 func (c policyCmd) suggestCommand() *cobra.Command {
-	var since, format string
+	var format string
 	var apply bool
-	cmd := &cobra.Command{
-		Use: "suggest", Short: "Suggest rules that allow what people allowed, and tools that only read",
-		Long: policySuggestHelp, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub policy suggest --since 30d\n  mcp-toolhub policy suggest --apply",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.suggest(cmd.Context(), since, format, apply)
-		},
-	}
-	sinceFlag(cmd, &since, "30d")
+	cmd := leaf("suggest", "Suggest rules that allow what people allowed, and tools that only read", policySuggestHelp,
+		func(ctx context.Context) error { return c.suggest(ctx, format, apply) },
+		"mcp-toolhub policy suggest --since 30d", "mcp-toolhub policy suggest --apply")
+	c.sinceFlag(cmd, "30d")
 	cmd.Flags().StringVarP(&format, "output", "o", "text", "text, yaml or json")
 	cmd.Flags().Lookup("output").Annotations = map[string][]string{"formats": {"text", "yaml", "json"}}
 	cmd.Flags().BoolVar(&apply, "apply", false, "ask about each suggestion, and add those that you take to the config")
@@ -61,14 +55,14 @@ type suggestion struct {
 	Else  []history.Through   `json:"else"`
 }
 
-func (c policyCmd) suggest(ctx context.Context, since, format string, apply bool) error {
-	l, err := c.lookBack(ctx, since)
+func (c *policyCmd) suggest(ctx context.Context, format string, apply bool) error {
+	l, err := c.lookBack(ctx, c.since)
 	if err != nil {
 		return err
 	}
 	found, err := history.Suggest(ctx, l.Past())
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	reads := l.Readers()
 	switch {
@@ -77,23 +71,23 @@ func (c policyCmd) suggest(ctx context.Context, since, format string, apply bool
 	case format == "yaml":
 		text, err := suggestedYAML(found.Suggestions, reads)
 		if err != nil {
-			return failed(err)
+			return err
 		}
-		return c.print(text)
+		return c.std.print(text)
 	case format == "json":
 		return c.printJSON(suggestedJSON(found, reads))
 	}
 	for i := range found.Suggestions {
-		if err := c.print([]byte(suggestionText(&found.Suggestions[i]) + "\n")); err != nil {
+		if err := c.std.print([]byte(suggestionText(&found.Suggestions[i]) + "\n")); err != nil {
 			return err
 		}
 	}
 	for i := range reads {
-		if err := c.print([]byte(readersText(&reads[i]) + "\n")); err != nil {
+		if err := c.std.print([]byte(readersText(&reads[i]) + "\n")); err != nil {
 			return err
 		}
 	}
-	return c.print([]byte(hub.SumOf(found)))
+	return c.std.print([]byte(hub.SumOf(found)))
 }
 
 func suggestedJSON(found *history.Suggested, reads []hub.Readers) any {
@@ -213,8 +207,8 @@ func suggestedYAML(rules []history.Suggestion, reads []hub.Readers) ([]byte, err
 // apply asks about each suggestion, and adds those that the person takes to the config.
 func (c policyCmd) apply(ctx context.Context, found *history.Suggested, reads []hub.Readers) error {
 	if c.terminal() == nil {
-		return &exitError{exitUsage,
-			errors.New("nobody can be asked here: --apply asks about each rule at the terminal; -o yaml prints them all")}
+		return exitUsage.errorf(
+			"nobody can be asked here: --apply asks about each rule at the terminal; -o yaml prints them all")
 	}
 	e := configEdit{app: c.app}
 	if err := e.find(false); err != nil {
@@ -245,7 +239,8 @@ func (c policyCmd) apply(ctx context.Context, found *history.Suggested, reads []
 			return err
 		}
 	}
-	return c.print(fmt.Appendf(nil, "%s: %s added, %d left out", e.target, textfile.Count(taken, "suggestion"), offered-taken))
+	c.std.say("%s: %s added, %d left out", e.target, textfile.Count(taken, "suggestion"), offered-taken)
+	return nil
 }
 
 // add changes the config as it is on the disk now.
@@ -255,13 +250,12 @@ func (e *configEdit) add(put func(*splice.File) (*splice.File, error)) error {
 	}
 	after, err := put(e.file)
 	if err != nil {
-		return failed(fmt.Errorf("%s: add a suggestion: %w", e.target, err))
+		return fmt.Errorf("%s: add a suggestion: %w", e.target, err)
 	}
 	if _, err := e.check(after, nil); err != nil {
-		return &exitError{exitConfig,
-			fmt.Errorf("%w\nnothing was changed: these are the faults that the config would have", err)}
+		return exitConfig.errorf("%w\nnothing was changed: these are the faults that the config would have", err)
 	}
-	return failed(e.store(after, nil))
+	return e.store(after, nil)
 }
 
 // configRules adds rules to the config of a hub that runs.

@@ -34,23 +34,39 @@ func (a *app) json() bool { return a.format == "json" }
 func (a *app) printJSON(v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		return failed(err)
+		return err
 	}
-	return a.print(text)
+	return a.std.print(text)
+}
+
+// say prints a line that was asked for.
+func (s streams) say(format string, args ...any) { fmt.Fprintln(s.out, fmt.Sprintf(format, args...)) }
+
+// note prints a line about the work.
+func (s streams) note(format string, args ...any) { fmt.Fprintln(s.err, fmt.Sprintf(format, args...)) }
+
+func (s streams) warn(format string, args ...any) { s.note("warning: "+format, args...) }
+
+// printAs prints v as JSON, or the table, as -o says.
+func (a *app) printAs(v any, t *table) error {
+	if a.json() {
+		return a.printJSON(v)
+	}
+	return a.std.printTable(t)
 }
 
 // printTable prints the table with all its columns.
-func (a *app) printTable(t *table) error {
-	_, err := io.WriteString(a.std.out, t.text(math.MaxInt, false))
-	return failed(err)
+func (s streams) printTable(t *table) error {
+	_, err := io.WriteString(s.out, t.text(math.MaxInt, false))
+	return err
 }
 
-func (a *app) print(text []byte) error {
-	if isTerminal(a.std.out) {
+func (s streams) print(text []byte) error {
+	if isTerminal(s.out) {
 		text = []byte(hidden.EscapeJSON(string(text)))
 	}
-	if _, err := a.std.out.Write(append(bytes.TrimRight(text, "\n"), '\n')); err != nil {
-		return failed(fmt.Errorf("print: %w", err))
+	if _, err := s.out.Write(append(bytes.TrimRight(text, "\n"), '\n')); err != nil {
+		return fmt.Errorf("print: %w", err)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,25 +29,17 @@ type secretsCmd struct{ *app }
 
 func secretsCommand(a *app) *cobra.Command {
 	c := secretsCmd{a}
-	list := &cobra.Command{
-		Use: "list", Short: "List the names of the secrets", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return c.list() },
-	}
+	list := leaf("list", "List the names of the secrets", "", c.list)
 	a.outputFlag(list.Flags())
-	return group("secrets", "Store secrets for the config", secretsHelp, &cobra.Command{
-		Use: "set NAME", Short: "Store a secret", Long: secretsSetHelp, Args: cobra.ExactArgs(1),
-		Example: "  mcp-toolhub secrets set GITHUB_TOKEN\n  gh auth token | mcp-toolhub secrets set GITHUB_TOKEN",
-		RunE:    func(_ *cobra.Command, args []string) error { return c.set(args[0]) },
-	}, list, &cobra.Command{
-		Use: "remove NAME", Short: "Forget a secret", Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return c.remove(args[0]) },
-	})
+	set := leaf("set NAME", "Store a secret", secretsSetHelp, c.set, "mcp-toolhub secrets set GITHUB_TOKEN",
+		"gh auth token | mcp-toolhub secrets set GITHUB_TOKEN")
+	return group("secrets", "Store secrets for the config", secretsHelp, set, list,
+		leaf("remove NAME", "Forget a secret", "", c.remove))
 }
 
-func (c secretsCmd) set(name string) error {
+func (c secretsCmd) set(_ context.Context, name string) error {
 	if !secrets.ValidName(name) {
-		return &exitError{exitUsage, fmt.Errorf("secret %q: a name has letters, digits, _, - and dots, at most 100",
-			name)}
+		return exitUsage.errorf("secret %q: a name has letters, digits, _, - and dots, at most 100", name)
 	}
 	state, err := c.findState()
 	if err != nil {
@@ -54,15 +47,15 @@ func (c secretsCmd) set(name string) error {
 	}
 	secret, err := c.read(name)
 	if err != nil {
-		return failed(fmt.Errorf("read the secret: %w", err))
+		return fmt.Errorf("read the secret: %w", err)
 	}
 	if secret == "" {
-		return &exitError{exitUsage, errors.New("the secret is empty: type it, or pipe it in")}
+		return exitUsage.errorf("the secret is empty: type it, or pipe it in")
 	}
-	return failed(secrets.Change(state, func(all map[string]string) error {
+	return secrets.Change(state, func(all map[string]string) error {
 		all[name] = secret
 		return nil
-	}))
+	})
 }
 
 // typedSecret reads a secret from the terminal. It is not echoed.
@@ -92,14 +85,14 @@ func secretNames(state string) ([]string, error) {
 	return slices.Sorted(maps.Keys(all)), err
 }
 
-func (c secretsCmd) list() error {
+func (c secretsCmd) list(context.Context) error {
 	state, err := c.findState()
 	if err != nil {
 		return err
 	}
 	names, err := secretNames(state)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if c.json() {
 		return c.printJSON(slices.Concat([]string{}, names))
@@ -110,16 +103,16 @@ func (c secretsCmd) list() error {
 	return nil
 }
 
-func (c secretsCmd) remove(name string) error {
+func (c secretsCmd) remove(_ context.Context, name string) error {
 	state, err := c.findState()
 	if err != nil {
 		return err
 	}
-	return failed(secrets.Change(state, func(all map[string]string) error {
+	return secrets.Change(state, func(all map[string]string) error {
 		if _, ok := all[name]; !ok {
 			return fmt.Errorf("there is no secret %q: mcp-toolhub secrets list names them", name)
 		}
 		delete(all, name)
 		return nil
-	}))
+	})
 }

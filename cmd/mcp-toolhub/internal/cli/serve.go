@@ -2,19 +2,17 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"os/signal"
 	"runtime"
 	"syscall"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/connuser"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -32,35 +30,18 @@ waits for clients that start the hub with the same config, and serves them: see 
 A first SIGINT or SIGTERM lets open calls end, then stops everything that was started.
 A second one kills.`
 
-const serveExample = `  mcp-toolhub serve --config mcp-toolhub.yaml
-  mcp-toolhub serve --config mcp-toolhub.yaml --http 127.0.0.1:8808`
-
 // serveCmd runs the command "serve".
 type serveCmd struct {
 	*app
-	address, profile, style string
-	stdio, alone, shared    bool
+	address, profile, server, style string
+	stdio, alone, shared            bool
 }
 
 func serveCommand(a *app) *cobra.Command {
 	c := &serveCmd{app: a}
-	var server string
-	cmd := &cobra.Command{
-		Use: "serve", Short: "Serve the tools of all servers, over stdio or HTTP", Long: serveHelp,
-		Example: serveExample,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if c.style != "" {
-				if err := namespace.Style(c.style).Check(); err != nil {
-					return fmt.Errorf("--names: %w", err)
-				}
-			}
-			if server != "" {
-				c.profile = downstream.DirectView(server)
-			}
-			return c.run(cmd.Context())
-		},
-	}
+	cmd := leaf("serve", "Serve the tools of all servers, over stdio or HTTP", serveHelp, c.run,
+		"mcp-toolhub serve --config mcp-toolhub.yaml",
+		"mcp-toolhub serve --config mcp-toolhub.yaml --http 127.0.0.1:8808")
 	cmd.Flags().StringVar(&c.address, "http", "", "listen on `host:port` instead of speaking stdio")
 	cmd.Flags().BoolVar(&c.stdio, "stdio", false, "speak stdio even where the config has hub.http.listen")
 	cmd.MarkFlagsMutuallyExclusive("http", "stdio")
@@ -70,7 +51,7 @@ func serveCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&c.shared, "shared", false,
 		"serve no client on stdin: clients that start the hub with the same config join this one")
 	cmd.Flags().StringVar(&c.profile, "profile", namespace.DefaultProfile, "the `profile` that a stdio client sees")
-	cmd.Flags().StringVar(&server, "server", "", "a stdio client sees this `server` alone, under its own names")
+	cmd.Flags().StringVar(&c.server, "server", "", "a stdio client sees this `server` alone, under its own names")
 	cmd.MarkFlagsMutuallyExclusive("profile", "server")
 	for _, other := range []string{"stdio", "alone", "profile", "server"} {
 		cmd.MarkFlagsMutuallyExclusive("shared", other)
@@ -83,6 +64,14 @@ func serveCommand(a *app) *cobra.Command {
 }
 
 func (c *serveCmd) run(ctx context.Context) error {
+	if c.style != "" {
+		if err := namespace.Style(c.style).Check(); err != nil {
+			return exitUsage.errorf("--names: %w", err)
+		}
+	}
+	if c.server != "" {
+		c.profile = downstream.DirectView(c.server)
+	}
 	surviveClients()
 	defer runtime.KeepAlive(hub.RelaxCollector())
 	s, err := c.load(ctx)
@@ -131,26 +120,26 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 		}
 		switch {
 		case kill.Err() != nil:
-			err = &exitError{exitInterrupted, context.Cause(kill)}
+			err = exitInterrupted.of(context.Cause(kill))
 		case err == nil && closeErr != nil:
-			err = failed(closeErr)
+			err = closeErr
 		}
 	}()
 	listener, err := h.Listen(address)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	// of hub.http.listen the config warns
 	if c.address != "" && len(s.Downstream.Auth.Tokens) == 0 && !connuser.Known() {
 		h.Logger.Warn(config.EveryUserMayCall, "change", "hub.auth.tokens")
 	}
-	return failed(h.Serve(ctx, kill, hub.Door{Listener: listener, Shared: c.shared, Style: c.style, Profile: c.profile,
+	return h.Serve(ctx, kill, hub.Door{Listener: listener, Shared: c.shared, Style: c.style, Profile: c.profile,
 		In: std.in, Out: std.out, Moved: std.in != c.std.in, Problems: problems, Read: c.again(h.Settings()),
 		Hangups: hangups(ctx),
 		Began: func() {
 			began()
 			c.sayHowToConnect(h.Settings(), listener)
-		}}))
+		}})
 }
 
 // sayHowToConnect tells a person at the terminal what to do with the hub. listener is nil where it speaks stdio.
@@ -160,11 +149,11 @@ func (c *serveCmd) sayHowToConnect(s *config.Settings, listener net.Listener) {
 	}
 	if listener == nil {
 		if c.shared {
-			fmt.Fprintln(c.std.err, "Clients that start the hub with this config join this one. Ctrl-C ends it.")
+			c.std.note("Clients that start the hub with this config join this one. Ctrl-C ends it.")
 		} else if isTerminal(c.std.in) {
-			fmt.Fprintln(c.std.err,
-				"The hub waits for a client on stdin, which is this terminal. A client starts it with this command. "+
-					"To serve\n"+
+			c.std.note(
+				"The hub waits for a client on stdin, which is this terminal. A client starts it with this command. " +
+					"To serve\n" +
 					"clients that connect: mcp-toolhub serve --http 127.0.0.1:8808. Ctrl-D ends it.")
 		}
 		return
@@ -174,7 +163,7 @@ func (c *serveCmd) sayHowToConnect(s *config.Settings, listener net.Listener) {
 	if len(s.Downstream.Auth.Tokens) > 0 {
 		header = ` --header "Authorization: Bearer TOKEN"`
 	}
-	fmt.Fprintf(c.std.err,
-		"Connect clients to %s, for instance: claude mcp add --transport http toolhub %s%s\nCtrl-C ends the hub.\n",
+	c.std.note(
+		"Connect clients to %s, for instance: claude mcp add --transport http toolhub %s%s\nCtrl-C ends the hub.",
 		address, address, header)
 }

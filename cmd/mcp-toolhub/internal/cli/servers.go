@@ -12,11 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -28,21 +27,16 @@ The token for a hub that wants one is read from $MCP_TOOLHUB_TOKEN.`
 func serversCommand(a *app) *cobra.Command {
 	var hubURL string
 	var wide bool
-	cmd := &cobra.Command{
-		Use: "servers", Short: "Show the state of each server", Long: serversHelp, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub servers --url http://127.0.0.1:8808",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if hubURL == "" {
-				return a.withHub(cmd.Context(), hub.Want{All: true},
-					func(h *hub.Hub) error { return a.reportServers(hub.Model{Hub: h}.Health(), wide) })
-			}
-			h, err := a.remoteHealth(cmd.Context(), hubURL)
-			if err != nil {
-				return err
-			}
-			return a.reportServers(h, wide)
-		},
-	}
+	cmd := leaf("servers", "Show the state of each server", serversHelp, func(ctx context.Context) error {
+		if hubURL == "" {
+			return a.startedServers(ctx, wide)
+		}
+		h, err := a.remoteHealth(ctx, hubURL)
+		if err != nil {
+			return err
+		}
+		return a.reportServers(h, wide)
+	}, "mcp-toolhub servers --url http://127.0.0.1:8808")
 	cmd.Flags().StringVar(&hubURL, "url", "", "`URL` of a running hub")
 	a.outputFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&wide, "wide", false, wideUsage)
@@ -56,7 +50,7 @@ const tokenVariable = "MCP_TOOLHUB_TOKEN"
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
-		return nil, &exitError{exitUsage, fmt.Errorf("--url %q: write it like http://127.0.0.1:8808", text)}
+		return nil, exitUsage.errorf("--url %q: write it like http://127.0.0.1:8808", text)
 	}
 	return u, nil
 }
@@ -73,27 +67,27 @@ func (a *app) remoteHealth(ctx context.Context, hubURL string) (downstream.Healt
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return h, failed(fmt.Errorf("ask the hub: %w", err))
+		return h, fmt.Errorf("ask the hub: %w", err)
 	}
 	if token, ok := a.std.getenv(tokenVariable); ok {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return h, failed(fmt.Errorf("ask the hub: %w: is it running there?", err))
+		return h, fmt.Errorf("ask the hub: %w: is it running there?", err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
 	if err != nil {
-		return h, failed(fmt.Errorf("ask the hub: %w", err))
+		return h, fmt.Errorf("ask the hub: %w", err)
 	}
 	if err := json.Unmarshal(body, &h); err != nil || h.Status == "" {
-		return h, failed(fmt.Errorf("ask the hub: %s answered with status %d and no health: is it an mcp-toolhub?",
-			u.Host, resp.StatusCode))
+		return h, fmt.Errorf("ask the hub: %s answered with status %d and no health: is it an mcp-toolhub?",
+			u.Host, resp.StatusCode)
 	}
 	if h.Servers == nil {
-		return h, failed(fmt.Errorf("the hub at %s is %s, and shows more to holders of a token: set $%s", u.Host,
-			h.Status, tokenVariable))
+		return h, fmt.Errorf("the hub at %s is %s, and shows more to holders of a token: set $%s", u.Host,
+			h.Status, tokenVariable)
 	}
 	return h, nil
 }
@@ -115,6 +109,12 @@ func moment(t time.Time) string {
 	return t.Format(time.TimeOnly)
 }
 
+// startedServers starts every server of the config, and reports how that went.
+func (a *app) startedServers(ctx context.Context, wide bool) error {
+	return a.withHub(ctx, hub.Want{All: true},
+		func(h *hub.Hub) error { return a.reportServers(hub.Model{Hub: h}.Health(), wide) })
+}
+
 // reportServers prints the state of each server, and fails where one that should be ready is not.
 func (a *app) reportServers(h downstream.Health, wide bool) error {
 	if err := a.printServers(h, wide); err != nil {
@@ -122,7 +122,7 @@ func (a *app) reportServers(h downstream.Health, wide bool) error {
 	}
 	for _, s := range h.Servers {
 		if s.State != tool.ServerReady && s.State != tool.ServerStopped {
-			return &exitError{exitNotReady, fmt.Errorf("server %q is not ready: %s", s.Server, s.LastError)}
+			return exitNotReady.errorf("server %q is not ready: %s", s.Server, s.LastError)
 		}
 	}
 	return nil
@@ -146,7 +146,7 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 		width = math.MaxInt
 	}
 	if _, err := io.WriteString(a.std.out, t.text(width, a.std.isColoured(a.std.out))); err != nil {
-		return failed(err)
+		return err
 	}
 	for _, s := range h.Servers {
 		all := s.SignIns
@@ -154,31 +154,31 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 			all = []*tool.SignIn{s.SignIn}
 		}
 		for _, one := range all {
-			fmt.Fprintf(a.std.out, "\n%s: %s\n", s.Server, printable(one.String()))
+			a.std.say("\n%s: %s", s.Server, printable(one.String()))
 			if len(one.Wanted) > 0 {
-				fmt.Fprintf(a.std.out, "  it has asked for more since (%s): %s\n",
+				a.std.say("  it has asked for more since (%s): %s",
 					printable(strings.Join(one.Wanted, " ")), printable(one.Login))
 			}
 		}
 		if s.LastError != "" {
-			fmt.Fprintf(a.std.out, "\n%s: %s\n", s.Server, s.LastError)
+			a.std.say("\n%s: %s", s.Server, s.LastError)
 			if s.Hint != "" {
-				fmt.Fprintf(a.std.out, "  %s\n", s.Hint)
+				a.std.say("  %s", s.Hint)
 			}
 			if s.NextTry != nil {
-				fmt.Fprintf(a.std.out, "  next try: %s\n", s.NextTry.Local().Format(time.DateTime))
+				a.std.say("  next try: %s", s.NextTry.Local().Format(time.DateTime))
 			}
 		}
 		for _, e := range s.Excluded {
-			fmt.Fprintf(a.std.out, "\n%s: tool %q is excluded (%s): %s\n", s.Server, e.Tool, e.Code, e.Reason)
+			a.std.say("\n%s: tool %q is excluded (%s): %s", s.Server, e.Tool, e.Code, e.Reason)
 		}
 	}
 	a.printFindings(h)
 	for _, p := range h.Problems {
-		fmt.Fprintf(a.std.out, "\nhub: %s\n", strings.TrimSpace(p))
+		a.std.say("\nhub: %s", strings.TrimSpace(p))
 	}
 	for _, w := range h.Warnings {
-		fmt.Fprintf(a.std.out, "\nwarning: %s\n", w)
+		a.std.say("\nwarning: %s", w)
 	}
 	return nil
 }
@@ -199,15 +199,14 @@ func (a *app) printFindings(h downstream.Health) {
 	const most = 20 // of one server
 	for _, s := range h.Servers {
 		if len(s.Changed) > 0 {
-			fmt.Fprintf(a.std.out, "\n%s: described otherwise than at the last start: %s\n", s.Server,
-				strings.Join(s.Changed, ", "))
-			fmt.Fprintf(a.std.out, "  read what they say now: mcp-toolhub tools show NAME\n")
+			a.std.say("\n%s: described otherwise than at the last start: %s", s.Server, strings.Join(s.Changed, ", "))
+			a.std.say("  read what they say now: mcp-toolhub tools show NAME")
 		}
 		for _, f := range s.Findings[:min(len(s.Findings), most)] {
-			fmt.Fprintf(a.std.out, "\n%s: look at %q: %s\n", s.Server, f.About, f.Reason)
+			a.std.say("\n%s: look at %q: %s", s.Server, f.About, f.Reason)
 		}
 		if over := len(s.Findings) - most; over > 0 {
-			fmt.Fprintf(a.std.out, "\n%s: and %d more: -o json has all\n", s.Server, over)
+			a.std.say("\n%s: and %d more: -o json has all", s.Server, over)
 		}
 	}
 }

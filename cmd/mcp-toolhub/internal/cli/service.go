@@ -48,18 +48,12 @@ const serviceAddress = "127.0.0.1:8808"
 
 func serviceCommand(a *app) *cobra.Command {
 	c := &serviceCmd{app: a}
-	install := &cobra.Command{
-		Use: "install", Short: "Let systemd or launchd run the hub", Long: serviceInstallHelp, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub service install --config ~/.config/mcp-toolhub/config.yaml\n  mcp-toolhub service " +
-			"install --dry-run",
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.install(cmd.Context()) },
-	}
+	install := leaf("install", "Let systemd or launchd run the hub", serviceInstallHelp, c.install,
+		"mcp-toolhub service install --config ~/.config/mcp-toolhub/config.yaml",
+		"mcp-toolhub service install --dry-run")
 	install.Flags().StringVar(&c.address, "http", "",
 		"listen on `host:port` (default: the config's hub.http.listen, or "+serviceAddress+")")
-	remove := &cobra.Command{
-		Use: "remove", Short: "Stop the service and take it out", Long: serviceRemoveHelp, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.remove(cmd.Context()) },
-	}
+	remove := leaf("remove", "Stop the service and take it out", serviceRemoveHelp, c.remove)
 	for _, cmd := range []*cobra.Command{install, remove} {
 		cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be written and run, and do nothing")
 	}
@@ -71,7 +65,7 @@ func (c *serviceCmd) unit(h service.Hub) (*service.Unit, error) {
 	home, _ := os.UserHomeDir() // New says that there is none
 	env := config.Env(c.std.getenv)
 	u, err := service.New(service.User{OS: runtime.GOOS, ID: os.Getuid(), Home: home, Config: config.UserDir(env)}, h)
-	return u, failed(err)
+	return u, err
 }
 
 func (c *serviceCmd) install(ctx context.Context) error {
@@ -96,31 +90,31 @@ func (c *serviceCmd) install(ctx context.Context) error {
 	c.warnOfEnvironment(s, u)
 	have, err := ownFile(u)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if c.dryRun {
-		fmt.Fprintf(c.std.out, "%s:\n\n%s\n", u.File, u.Text)
+		c.std.say("%s:\n\n%s", u.File, u.Text)
 		return c.all(ctx, u.Start)
 	}
 	if have != u.Text {
 		if err := statefile.Write(u.File, []byte(u.Text)); err != nil {
-			return failed(fmt.Errorf("write the service: %w", err))
+			return fmt.Errorf("write the service: %w", err)
 		}
-		fmt.Fprintln(c.std.out, "wrote", u.File)
+		c.std.say("wrote %v", u.File)
 	}
 	if _, err := exec.LookPath(u.Manager()); err != nil {
-		fmt.Fprintf(c.std.out, "%s is not in PATH, so nothing was started. Where it is, run:\n", u.Manager())
+		c.std.say("%s is not in PATH, so nothing was started. Where it is, run:", u.Manager())
 		c.dryRun = true
 	}
 	if err := c.all(ctx, u.Start); err != nil {
-		return failed(fmt.Errorf("%w: log in as this user, without su or sudo, and run mcp-toolhub service "+
-			"install again", err))
+		return fmt.Errorf("%w: log in as this user, without su or sudo, and run mcp-toolhub service "+
+			"install again", err)
 	}
 	if !c.dryRun {
-		fmt.Fprintf(c.std.out, "The hub runs. Its log: %s\n", u.Log)
+		c.std.say("The hub runs. Its log: %s", u.Log)
 	}
 	if runtime.GOOS == "linux" {
-		fmt.Fprintln(c.std.out, "It ends when you log out, unless you run: loginctl enable-linger")
+		c.std.say("It ends when you log out, unless you run: loginctl enable-linger")
 	}
 	return nil
 }
@@ -134,12 +128,12 @@ func (c *serviceCmd) hub(s *config.Settings) (service.Hub, error) {
 		}
 	}
 	if strings.Contains(filepath.ToSlash(h.Program), "/_npx/") {
-		return h, failed(errors.New("npx keeps this program in its cache, from where it may go: npm install -g " +
-			"mcp-toolhub, then run that one"))
+		return h, errors.New("npx keeps this program in its cache, from where it may go: npm install -g " +
+			"mcp-toolhub, then run that one")
 	}
 	path, err := filepath.Abs(s.Path)
 	if err != nil {
-		return h, failed(err)
+		return h, err
 	}
 	h.Args = []string{"serve", "--config", path}
 	if c.stateDir != "" {
@@ -147,7 +141,7 @@ func (c *serviceCmd) hub(s *config.Settings) (service.Hub, error) {
 	}
 	if c.rules != "" {
 		if path, err = filepath.Abs(c.rules); err != nil {
-			return h, failed(err)
+			return h, err
 		}
 		h.Args = append(h.Args, "--rules", path)
 	}
@@ -162,7 +156,7 @@ func (c *serviceCmd) hub(s *config.Settings) (service.Hub, error) {
 		listen = cmp.Or(c.address, serviceAddress)
 		h.Args = append(h.Args, "--http", listen)
 	}
-	return h, failed(s.Downstream.CheckListen(listen))
+	return h, s.Downstream.CheckListen(listen)
 }
 
 // warnOfEnvironment names the variables that the config reads, and that the service will not have.
@@ -184,8 +178,7 @@ func (c *serviceCmd) warnOfEnvironment(s *config.Settings, u *service.Unit) {
 	if u.Environment != "" {
 		otherwise += ", or write lines NAME=value into " + u.Environment
 	}
-	fmt.Fprintf(c.std.err,
-		"mcp-toolhub: warning: the config reads %s of the environment, which a service does not have: %s\n",
+	c.std.warn("the config reads %s of the environment, which a service does not have: %s",
 		strings.Join(missing, ", "), otherwise)
 }
 
@@ -196,32 +189,32 @@ func (c *serviceCmd) remove(ctx context.Context) error {
 	}
 	have, err := ownFile(u)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if have == "" {
-		fmt.Fprintln(c.std.out, "there is no service: nothing to do")
+		c.std.say("there is no service: nothing to do")
 		return nil
 	}
 	_, absent := exec.LookPath(u.Manager())
 	if absent == nil {
 		if err := c.all(ctx, u.Stop); err != nil {
-			fmt.Fprintf(c.std.err, "mcp-toolhub: warning: %v: the hub may still run\n", err)
+			c.std.warn("%v: the hub may still run", err)
 		}
 	}
 	for _, file := range append([]string{u.File}, u.Links...) {
 		if c.dryRun {
-			fmt.Fprintln(c.std.out, "would remove", file)
+			c.std.say("would remove %v", file)
 		} else if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return failed(fmt.Errorf("remove the service: %w", err))
+			return fmt.Errorf("remove the service: %w", err)
 		}
 	}
 	if absent == nil {
 		if err := c.all(ctx, u.Stopped); err != nil {
-			fmt.Fprintln(c.std.err, "mcp-toolhub: warning:", err)
+			c.std.warn("%v", err)
 		}
 	}
 	if !c.dryRun {
-		fmt.Fprintln(c.std.out, "removed", u.File)
+		c.std.say("removed %v", u.File)
 	}
 	return nil
 }

@@ -13,13 +13,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -58,16 +57,8 @@ func steps() []string { return []string{"import", "check", "connect", "serve"} }
 
 func startCommand(a *app) *cobra.Command {
 	c := &startCmd{app: a}
-	cmd := &cobra.Command{
-		Use: "start", Short: "Set everything up: import, check, connect, serve", Long: startHelp, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub start\n  mcp-toolhub start --yes --skip serve\n  mcp-toolhub start --background",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if c.background {
-				return c.keep(cmd.Context())
-			}
-			return c.run(cmd.Context())
-		},
-	}
+	cmd := leaf("start", "Set everything up: import, check, connect, serve", startHelp, c.run,
+		"mcp-toolhub start", "mcp-toolhub start --yes --skip serve", "mcp-toolhub start --background")
 	cmd.Flags().BoolVar(&c.background, "background", false, "keep a hub running in the background, and do nothing else")
 	cmd.Flags().StringSliceVar(&c.skip, "skip", nil, "leave out these `steps`, with commas between")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask, and sign in nowhere")
@@ -76,18 +67,17 @@ func startCommand(a *app) *cobra.Command {
 }
 
 func stopCommand(a *app) *cobra.Command {
-	c := &startCmd{app: a}
-	return &cobra.Command{
-		Use: "stop", Short: "Stop the hub that runs in the background", Long: stopHelp, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.stop(cmd.Context()) },
-	}
+	return leaf("stop", "Stop the hub that runs in the background", stopHelp, (&startCmd{app: a}).stop)
 }
 
-// run makes the steps one after the other.
+// run makes the steps one after the other; with --background the last one alone.
 func (c *startCmd) run(ctx context.Context) error {
+	if c.background {
+		return c.keep(ctx)
+	}
 	for _, name := range c.skip {
 		if !slices.Contains(steps(), name) {
-			return &exitError{exitUsage, fmt.Errorf("--skip %q: the steps are %s", name, strings.Join(steps(), ", "))}
+			return exitUsage.errorf("--skip %q: the steps are %s", name, strings.Join(steps(), ", "))
 		}
 	}
 	for i, step := range []func(context.Context) error{c.bring, c.check, c.connect, c.serve} {
@@ -100,11 +90,10 @@ func (c *startCmd) run(ctx context.Context) error {
 				return err
 			}
 		}
-		fmt.Fprintf(c.std.out, "== %s\n", name)
+		c.std.say("== %s", name)
 		err := step(ctx)
 		if errors.Is(err, errNobody) {
-			return &exitError{exitUsage, fmt.Errorf("%w; import --dry-run and connect --dry-run show what would change",
-				errNobody)}
+			return exitUsage.errorf("%w; import --dry-run and connect --dry-run show what would change", errNobody)
 		}
 		if err != nil {
 			return err
@@ -116,9 +105,9 @@ func (c *startCmd) run(ctx context.Context) error {
 // configured fails where there is no config to go on with.
 func (c *startCmd) configured() error {
 	if _, err := c.find(); err != nil {
-		return &exitError{exitConfig,
-			errors.New("no server is in the hub's config yet: mcp-toolhub add URL, or mcp-toolhub add NAME -- COMMAND, " +
-				"adds one: then start again")}
+		return exitConfig.errorf(
+			"no server is in the hub's config yet: mcp-toolhub add URL, or mcp-toolhub add NAME -- COMMAND, " +
+				"adds one: then start again")
 	}
 	return nil
 }
@@ -157,7 +146,7 @@ func (c *startCmd) check(ctx context.Context) error {
 		if err := login.login(ctx, id); ctx.Err() != nil {
 			return err
 		} else if err != nil {
-			fmt.Fprintf(c.std.err, "warning: %s; again with: mcp-toolhub login %s\n", err, id)
+			c.std.warn("%s; again with: mcp-toolhub login %s", err, id)
 		}
 	}
 	return nil
@@ -168,7 +157,7 @@ func (c *startCmd) connect(ctx context.Context) error {
 	to := connectCmd{app: c.app, all: true, stdio: true, replace: true, yes: c.yes, profile: namespace.DefaultProfile}
 	err := to.connect(ctx, nil)
 	if errors.Is(err, errNoClient) {
-		fmt.Fprintln(c.std.out,
+		c.std.say(
 			"no client whose file can be changed was found on this machine: mcp-toolhub connect takes the name of one")
 		return nil
 	}
@@ -209,9 +198,9 @@ func (c *startCmd) settle(ctx context.Context, s *config.Settings) error {
 	if len(ids) == 0 || c.yes {
 		return nil
 	}
-	fmt.Fprintf(c.std.err,
+	c.std.note(
 		"These servers run in the directory of the client that starts them, so clients in different directories "+
-			"share no hub:\n  %s\n",
+			"share no hub:\n  %s",
 		strings.Join(ids, ", "))
 	if ok, err := c.confirm(ctx, "Let them run in your home directory, for all clients? [y/n]: "); err != nil || !ok {
 		return err
@@ -228,10 +217,10 @@ func (c *startCmd) settle(ctx context.Context, s *config.Settings) error {
 				clients.HomeDir)
 		}
 		if err != nil {
-			return failed(fmt.Errorf("%s: %s: %w", e.target, id, err))
+			return fmt.Errorf("%s: %s: %w", e.target, id, err)
 		}
 	}
-	return failed(e.store(after, nil))
+	return e.store(after, nil)
 }
 
 // keep sees to it that a hub runs in the background.
@@ -243,33 +232,31 @@ func (c *startCmd) keep(ctx context.Context) error {
 	c.warn(s)
 	running, err := hub.SharedHub(ctx, s)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if running != nil {
-		fmt.Fprintf(c.std.out, "A hub runs already in the background, as process %d.\n", running.PID())
+		c.std.say("A hub runs already in the background, as process %d.", running.PID())
 		if joined, err := running.Join(ctx, hub.Fingerprint(s, ""), namespace.DefaultProfile); err == nil {
 			_ = joined.Close()
 		} else {
-			fmt.Fprintf(c.std.err,
-				"warning: clients that start here do not join it: %s: run mcp-toolhub stop, then start it again\n", err)
+			c.std.warn("clients that start here do not join it: %s: run mcp-toolhub stop, then start it again", err)
 		}
 		return nil
 	}
 	if err := hub.OpenStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
-		return failed(err)
+		return err
 	}
 	log := filepath.Join(s.StateDir, hub.LogFile)
 	if running, err = c.launch(ctx, s, log); err != nil {
-		return failed(fmt.Errorf("start a hub in the background: %w", err))
+		return fmt.Errorf("start a hub in the background: %w", err)
 	}
-	fmt.Fprintf(c.std.out,
-		"A hub runs in the background, as process %d. Clients that start the hub with this config join it.\n  "+
-			"config: %s\n  log:    %s\n"+
-			"  stop:   %s\n", running.PID(), hub.Absolute(s.Path), log, hub.CommandLine(s.StateDir, "stop"))
+	c.std.say("A hub runs in the background, as process %d. Clients that start the hub with this config join it.\n  "+
+		"config: %s\n  log:    %s\n"+
+		"  stop:   %s", running.PID(), hub.Absolute(s.Path), log, hub.CommandLine(s.StateDir, "stop"))
 	if here := unsettled(s); len(here) > 0 {
-		fmt.Fprintf(c.std.err,
+		c.std.note(
 			"Clients that start in another directory have a hub of their own: give these servers a cwd to prevent "+
-				"that: %s\n",
+				"that: %s",
 			strings.Join(here, ", "))
 	}
 	return nil
@@ -353,7 +340,7 @@ func (c *startCmd) stop(ctx context.Context) error {
 	}
 	all, err := control.Find(ctx, state)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	stopped := 0
 	for _, running := range all {
@@ -361,13 +348,13 @@ func (c *startCmd) stop(ctx context.Context) error {
 			continue
 		}
 		if err := running.Stop(ctx); err != nil {
-			return failed(err)
+			return err
 		}
 		stopped++
-		fmt.Fprintf(c.std.out, "Stopped the hub of %s.\n", running.Config())
+		c.std.say("Stopped the hub of %s.", running.Config())
 	}
 	if stopped == 0 {
-		fmt.Fprintln(c.std.out, "No hub runs in the background.")
+		c.std.say("No hub runs in the background.")
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -82,18 +81,18 @@ func (t *terminal) put(ctx context.Context, params json.RawMessage) (json.RawMes
 	defer t.mu.Unlock()
 	message, choices, titles := readQuestion(params)
 	if len(choices) == 0 {
-		fmt.Fprintf(t.std.err, "\nA server asks something that the command line cannot answer; it is declined: %s\n",
+		t.std.note("\nA server asks something that the command line cannot answer; it is declined: %s",
 			hidden.Summary(message, 200))
 		return json.RawMessage(declinedForm), nil
 	}
-	fmt.Fprintf(t.std.err, "\n%s\n\n", printable(message))
+	t.std.note("\n%s\n", printable(message))
 	offered := make(map[string]policy.Choice)
 	var keys []string
 	for _, o := range options() {
 		if slices.Contains(choices, o.choice) {
 			offered[o.key] = o.choice
 			keys = append(keys, o.key)
-			fmt.Fprintf(t.std.err, "  %s  %s\n", o.key, printable(cmp.Or(o.title, titles[o.choice])))
+			t.std.note("  %s  %s", o.key, printable(cmp.Or(o.title, titles[o.choice])))
 		}
 	}
 	for {
@@ -220,7 +219,7 @@ func (a *app) sayWaiting() func(tool.Progress) {
 		id := words[at] // nothing else of it: a server can say what it likes
 		once.Do(func() {
 			state, _ := a.findState() // the hub has found it, too
-			fmt.Fprintln(a.std.err, "The call waits until a person allows it. In another terminal, one of:")
+			a.std.note("The call waits until a person allows it. In another terminal, one of:")
 			for _, verb := range []string{"show", "approve", "deny"} {
 				fmt.Fprintln(a.std.err, "  "+hub.CommandLine(state, "approvals "+verb+" "+id))
 			}

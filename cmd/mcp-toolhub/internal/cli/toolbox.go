@@ -12,9 +12,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -88,35 +87,34 @@ func (c *toolsCmd) withRemote(ctx context.Context, do func(toolbox) error) error
 	}
 	logger, err := newLogger(c.app, "error", c.logFormat)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return exitUsage.of(err)
 	}
 	g, err := upstream.NewGroup(upstream.Config{Version: hub.Version(), Servers: []upstream.ServerConfig{
 		{ID: remoteID, Transport: upstream.StreamableHTTP, URL: u.String(), Headers: headers, Hub: true},
 	}}, logger)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	g.Start(context.WithoutCancel(ctx))
 	err = func() error {
 		if err := g.WaitReady(ctx); err != nil {
-			return &exitError{exitInterrupted, errors.New("interrupted")}
+			return exitInterrupted.errorf("interrupted")
 		}
 		switch st := g.Statuses()[0]; {
 		case st.State == tool.ServerNeedsAuth && headers["Authorization"] == "":
-			return &exitError{exitNotReady,
-				fmt.Errorf("the hub at %s wants a token: set $%s to one of its hub.auth.tokens", u.Host, tokenVariable)}
+			return exitNotReady.errorf(
+				"the hub at %s wants a token: set $%s to one of its hub.auth.tokens", u.Host, tokenVariable)
 		case st.State == tool.ServerNeedsAuth:
-			return &exitError{exitNotReady,
-				fmt.Errorf("the hub at %s does not know the token in $%s: set it to one of its hub.auth.tokens",
-					u.Host, tokenVariable)}
+			return exitNotReady.errorf(
+				"the hub at %s does not know the token in $%s: set it to one of its hub.auth.tokens",
+				u.Host, tokenVariable)
 		case st.State != tool.ServerReady:
-			return &exitError{exitNotReady, fmt.Errorf("the hub at %s is not ready: %s: %s", u.Host, st.LastError,
-				st.Hint)}
+			return exitNotReady.errorf("the hub at %s is not ready: %s: %s", u.Host, st.LastError, st.Hint)
 		}
 		return do(remoteTools{g, c.asker(), c.callMeta(), u, headers})
 	}()
 	if closeErr := g.Close(untilKilled(ctx)); err == nil && closeErr != nil && !errors.Is(closeErr, os.ErrClosed) {
-		err = failed(closeErr)
+		err = closeErr
 	}
 	return err
 }

@@ -109,7 +109,7 @@ func TestToolsShowIsTheSameOfAHubFarAway(t *testing.T) {
 			said := tools(url, func(c *toolsCmd, box toolbox) error {
 				c.format = form
 				for _, name := range names {
-					if err := c.print([]byte("\x00" + name + ", " + form + "\n")); err != nil {
+					if err := c.std.print([]byte("\x00" + name + ", " + form + "\n")); err != nil {
 						return err
 					}
 					if err := c.show(t.Context(), box, name); err != nil {

@@ -9,11 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -47,13 +46,12 @@ type toolbox interface {
 
 func toolsCommand(a *app) *cobra.Command {
 	c := &toolsCmd{app: a}
-	cmd := group("tools", "List, show, search and call tools", toolsHelp, c.listCommand(), &cobra.Command{
-		Use: "show NAME", Short: "Show one tool, by any of its names", Args: cobra.ExactArgs(1),
-		ValidArgsFunction: a.complete(&c.profile, toolNames),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.with(cmd.Context(), args[0], func(t toolbox) error { return c.show(cmd.Context(), t, args[0]) })
-		},
-	}, c.callCommand(), searchCommand(c))
+	show := leaf("show NAME", "Show one tool, by any of its names", "", func(ctx context.Context, name string) error {
+		return c.with(ctx, name, func(t toolbox) error { return c.show(ctx, t, name) })
+	})
+	show.ValidArgsFunction = a.complete(&c.profile, toolNames)
+	cmd := group("tools", "List, show, search and call tools", toolsHelp, c.listCommand(), show, c.callCommand(),
+		searchCommand(c))
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&c.url, "url", "", "`URL` of a running hub, for instance http://127.0.0.1:8808")
 	flags.StringVar(&c.profile, "profile", namespace.DefaultProfile, "the `profile` to look through")
@@ -66,21 +64,14 @@ func toolsCommand(a *app) *cobra.Command {
 
 func (c *toolsCmd) callCommand() *cobra.Command {
 	var arguments string
-	cmd := &cobra.Command{
-		Use: "call NAME", Short: "Call a tool by any of its names", Args: cobra.ExactArgs(1),
-		Example:           `  mcp-toolhub tools call mcp.demo.add --args '{"a": 1, "b": 2}'`,
-		ValidArgsFunction: c.complete(&c.profile, toolNames),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			object, err := c.readArguments(arguments)
-			if err != nil {
-				return err
-			}
-			return c.with(cmd.Context(), args[0], func(t toolbox) error {
-				return c.call(cmd.Context(), t, args[0],
-					object)
-			})
-		},
-	}
+	cmd := leaf("call NAME", "Call a tool by any of its names", "", func(ctx context.Context, name string) error {
+		object, err := c.readArguments(arguments)
+		if err != nil {
+			return err
+		}
+		return c.with(ctx, name, func(t toolbox) error { return c.call(ctx, t, name, object) })
+	}, `mcp-toolhub tools call mcp.demo.add --args '{"a": 1, "b": 2}'`)
+	cmd.ValidArgsFunction = c.complete(&c.profile, toolNames)
 	cmd.Flags().StringVar(&arguments, "args", "{}",
 		"arguments as a JSON object; @FILE reads them from a file, @- from stdin")
 	return cmd
@@ -88,12 +79,9 @@ func (c *toolsCmd) callCommand() *cobra.Command {
 
 func (c *toolsCmd) listCommand() *cobra.Command {
 	var why bool
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.with(cmd.Context(), "", func(t toolbox) error { return c.list(t, why) })
-		},
-	}
+	cmd := leaf("list", "List the tools", "", func(ctx context.Context) error {
+		return c.with(ctx, "", func(t toolbox) error { return c.list(t, why) })
+	})
 	cmd.Flags().BoolVar(&why, "why", false,
 		"say of each tool why clients find it loaded, deferred, blocked or excluded; not with --url")
 	return cmd
@@ -114,7 +102,7 @@ func (c *toolsCmd) with(ctx context.Context, name string, do func(toolbox) error
 func (c *toolsCmd) list(t toolbox, why bool) error {
 	surface, err := t.Surface()
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	own, isOwn := t.(hub.OwnTools)
 	if isOwn {
@@ -123,10 +111,10 @@ func (c *toolsCmd) list(t toolbox, why bool) error {
 	var places []control.Tool
 	if why {
 		if !isOwn {
-			return &exitError{exitUsage, errors.New("--why is for the config's own servers: leave --url out")}
+			return exitUsage.errorf("--why is for the config's own servers: leave --url out")
 		}
 		if places, err = (hub.Model{Hub: own.Hub}).Surface(own.Profile, hub.Stranger()); err != nil {
-			return failed(err)
+			return err
 		}
 	}
 	switch {
@@ -139,7 +127,7 @@ func (c *toolsCmd) list(t toolbox, why bool) error {
 	for _, l := range surface.Listed {
 		table.add(printable(l.Name), hidden.Summary(hub.Described(l), 90))
 	}
-	if err := c.printTable(table); err != nil {
+	if err := c.std.printTable(table); err != nil {
 		return err
 	}
 	excluded := surface.Excluded
@@ -147,8 +135,7 @@ func (c *toolsCmd) list(t toolbox, why bool) error {
 		excluded = slices.Concat(excluded, surface.Features.Excluded)
 	}
 	for _, e := range excluded {
-		fmt.Fprintf(c.std.err, "excluded: %s of %s (%s): %s\n", printable(e.Tool), e.Origin, e.Code,
-			printable(e.Reason))
+		c.std.note("excluded: %s of %s (%s): %s", printable(e.Tool), e.Origin, e.Code, printable(e.Reason))
 	}
 	return nil
 }
@@ -164,22 +151,22 @@ func (c *toolsCmd) printDeclarations(surface *tool.Surface, places []control.Too
 	if places != nil {
 		why, err := json.Marshal(places)
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		out = slices.Concat(out, []byte(`,"why":`), why)
 	}
-	return c.print(append(out, '}'))
+	return c.std.print(append(out, '}'))
 }
 
 func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
 	if remote, ok := t.(remoteTools); ok {
 		if text := remote.shown(ctx, name, c.json()); text != nil {
-			return c.print(text)
+			return c.std.print(text)
 		}
 	}
 	surface, err := t.Surface()
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	l, ok := surface.Resolve(name)
 	own, isOwn := t.(hub.OwnTools)
@@ -188,10 +175,10 @@ func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
 	}
 	switch {
 	case !ok && isOwn:
-		return failed(fmt.Errorf("no tool %q: %s", name, own.Missing(name)))
+		return fmt.Errorf("no tool %q: %s", name, own.Missing(name))
 	case !ok:
-		return failed(fmt.Errorf("no tool %q: %s", name,
-			hub.ToolMeant(name, surface, "mcp-toolhub tools list --url names them")))
+		return fmt.Errorf("no tool %q: %s", name,
+			hub.ToolMeant(name, surface, "mcp-toolhub tools list --url names them"))
 	}
 	text, err := l.Declaration, error(nil) // what every hub tells its clients
 	switch {
@@ -201,9 +188,9 @@ func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
 		text, err = hub.ShownText(l, nil)
 	}
 	if err != nil {
-		return failed(fmt.Errorf("show %q: %w", name, err))
+		return fmt.Errorf("show %q: %w", name, err)
 	}
-	return c.print(text)
+	return c.std.print(text)
 }
 
 func (c *toolsCmd) call(ctx context.Context, t toolbox, name string, args json.RawMessage) error {
@@ -219,14 +206,13 @@ func (c *toolsCmd) call(ctx context.Context, t toolbox, name string, args json.R
 	var rpc *tool.RPCError
 	switch {
 	case errors.As(err, &rpc):
-		return &exitError{exitToolError, fmt.Errorf("call %q: %s (JSON-RPC error %d)", name, printable(rpc.Text()),
-			rpc.Code)}
+		return exitToolError.errorf("call %q: %s (JSON-RPC error %d)", name, printable(rpc.Text()), rpc.Code)
 	case err != nil:
-		return failed(fmt.Errorf("call %q: %w", name, err))
+		return fmt.Errorf("call %q: %w", name, err)
 	case c.json():
-		err = c.print(result)
+		err = c.std.print(result)
 	default:
-		err = c.print([]byte(printable(hub.ResultText(result))))
+		err = c.std.print([]byte(printable(hub.ResultText(result))))
 	}
 	if err != nil {
 		return err
@@ -262,5 +248,5 @@ func (c *toolsCmd) printPlaces(all []control.Tool) error {
 	for _, p := range all {
 		t.add(printable(p.ID), p.State, printable(p.Why))
 	}
-	return c.printTable(t)
+	return c.std.printTable(t)
 }

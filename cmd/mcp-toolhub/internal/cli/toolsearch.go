@@ -9,10 +9,9 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -33,25 +32,21 @@ type searchCmd struct {
 
 func searchCommand(t *toolsCmd) *cobra.Command {
 	c := &searchCmd{toolsCmd: t}
-	cmd := &cobra.Command{
-		Use: "search QUERY", Short: "Search the tools as a model would", Long: searchHelp, Args: cobra.MinimumNArgs(1),
-		Example: `  mcp-toolhub tools search add two numbers`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if u, err := url.Parse(c.url); err == nil && strings.HasPrefix(u.Path, "/mcp/s/") {
-				// There the name would be a tool of that server.
-				return &exitError{exitUsage,
-					fmt.Errorf("--url %q: a view of one server has no search: use the address of the hub", c.url)}
-			}
-			return c.with(cmd.Context(), "", func(t toolbox) error {
-				return c.search(cmd.Context(), t,
-					strings.Join(args, " "))
-			})
-		},
-	}
+	cmd := leaf("search QUERY", "Search the tools as a model would", searchHelp, c.run,
+		"mcp-toolhub tools search add two numbers")
+	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.Flags().StringSliceVar(&c.servers, "server", nil, "only tools of this `server`; may be given more than once")
 	c.completeFlag(cmd, "server", serverNames)
 	cmd.Flags().IntVar(&c.limit, "limit", 10, "how many tools at most, 1 to 50")
 	return cmd
+}
+
+func (c *searchCmd) run(ctx context.Context, words []string) error {
+	if u, err := url.Parse(c.url); err == nil && strings.HasPrefix(u.Path, "/mcp/s/") {
+		// There the name would be a tool of that server.
+		return exitUsage.errorf("--url %q: a view of one server has no search: use the address of the hub", c.url)
+	}
+	return c.with(ctx, "", func(t toolbox) error { return c.search(ctx, t, strings.Join(words, " ")) })
 }
 
 func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
@@ -61,62 +56,55 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	}
 	arguments, err := json.Marshal(question)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	result, err := t.Call(ctx, string(deferred.SearchName), arguments, func(tool.Progress) {})
 	var rpc *tool.RPCError
 	switch {
 	case errors.As(err, &rpc):
-		return failed(fmt.Errorf("search: %s (JSON-RPC error %d): is that hub as new as this command?",
-			printable(rpc.Message), rpc.Code))
+		return fmt.Errorf("search: %s (JSON-RPC error %d): is that hub as new as this command?",
+			printable(rpc.Message), rpc.Code)
 	case err != nil:
-		return failed(fmt.Errorf("search: %w", err))
+		return fmt.Errorf("search: %w", err)
 	}
 	answer, err := hub.ReadSearch(result)
 	if refused := hub.RefusedSearch(""); errors.As(err, &refused) {
-		return &exitError{exitToolError, refused}
+		return exitToolError.of(refused)
 	}
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	found := error(nil)
 	if len(answer.Matches) == 0 {
-		found = &exitError{exitFailure, errors.New("nothing was found: " + printable(answer.Next.Hint))}
+		found = exitFailure.of(errors.New("nothing was found: " + printable(answer.Next.Hint)))
 	}
 	if c.json() {
 		var indented bytes.Buffer
 		if err := json.Indent(&indented, answer.Structured, "", "  "); err != nil {
-			return failed(err)
+			return err
 		}
-		return errors.Join(c.print(indented.Bytes()), found)
+		return errors.Join(c.std.print(indented.Bytes()), found)
 	}
 	table := newTable("NAME", "SCORE", "MATCHED", "DESCRIPTION")
 	for _, m := range answer.Matches {
 		table.add(printable(m.Name), fmt.Sprintf("%.2f", m.Score), printable(strings.Join(m.Why, ",")),
 			hidden.Summary(m.Summary, 80))
 	}
-	if err := c.printTable(table); err != nil {
+	if err := c.std.printTable(table); err != nil {
 		return err
 	}
 	notes := answer.Unknown()
 	if own, ok := t.(hub.OwnTools); ok {
 		surface, err := own.Surface()
 		if err != nil {
-			return failed(err)
-		}
-		for _, n := range notes {
-			fmt.Fprintln(c.std.err, n)
+			return err
 		}
 		c.printMissing(own.Hub, surface)
-		notes = nil
 	} else {
 		notes = append(notes, answer.Away()...)
 	}
-	for _, n := range notes {
-		fmt.Fprintln(c.std.err, n)
-	}
-	for _, n := range answer.Notes {
-		fmt.Fprintln(c.std.err, printable(n))
+	for _, n := range append(notes, answer.Notes...) {
+		c.std.note("%s", printable(n))
 	}
 	return found
 }

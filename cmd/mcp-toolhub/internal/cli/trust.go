@@ -3,16 +3,14 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 )
 
 const trustHelp = `Trust a config that lies in the current directory, and show what it makes the hub do.
@@ -27,42 +25,43 @@ file changes, until you trust it again.
 A file that you name with --config, or $MCP_TOOLHUB_CONFIG, needs no trust.`
 
 // trustCmd runs the command "trust".
-type trustCmd struct{ *app }
+type trustCmd struct {
+	*app
+	no bool // --revoke
+}
 
 func trustCommand(a *app) *cobra.Command {
-	c := trustCmd{a}
-	var revoke bool
-	cmd := &cobra.Command{
-		Use: "trust [FILE]", Short: "Trust the config in the current directory", Long: trustHelp,
-		Args:    cobra.MaximumNArgs(1),
-		Example: "  mcp-toolhub trust\n  mcp-toolhub trust --revoke ~/project/mcp-toolhub.yaml",
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return []string{"yaml", "yml", "json", "jsonc"}, cobra.ShellCompDirectiveFilterFileExt
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			path, err := c.path(args)
-			if err != nil {
-				return err
-			}
-			if revoke {
-				return c.revoke(path)
-			}
-			return c.give(path)
-		},
+	c := &trustCmd{app: a}
+	cmd := leaf("trust [FILE]", "Trust the config in the current directory", trustHelp, c.run, "mcp-toolhub trust",
+		"mcp-toolhub trust --revoke ~/project/mcp-toolhub.yaml")
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{"yaml", "yml", "json", "jsonc"}, cobra.ShellCompDirectiveFilterFileExt
 	}
-	cmd.Flags().BoolVar(&revoke, "revoke", false, "trust the file no longer")
+	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.Flags().BoolVar(&c.no, "revoke", false, "trust the file no longer")
 	return cmd
 }
 
+func (c *trustCmd) run(_ context.Context, args []string) error {
+	path, err := c.path(args)
+	if err != nil {
+		return err
+	}
+	if c.no {
+		return c.revoke(path)
+	}
+	return c.give(path)
+}
+
 // path returns the path of the config file that the command line is about.
-func (c trustCmd) path(args []string) (string, error) {
+func (c *trustCmd) path(args []string) (string, error) {
 	path := cmp.Or(strings.Join(args, ""), c.configPath)
 	if path != "" {
 		if !config.IsProject(path) {
-			return "", &exitError{exitUsage,
-				fmt.Errorf("trust %q: no hub uses a file of that name unless you name it with --config, which "+
+			return "", exitUsage.errorf(
+				"trust %q: no hub uses a file of that name unless you name it with --config, which "+
 					"needs no trust: only mcp-toolhub.yaml, .yml, .json and .jsonc are looked for in a directory",
-					path)}
+				path)
 		}
 		return path, nil
 	}
@@ -70,38 +69,37 @@ func (c trustCmd) path(args []string) (string, error) {
 	if err == nil && found[0].Project {
 		return found[0].Path, nil
 	}
-	return "", &exitError{exitUsage,
-		errors.New("there is no mcp-toolhub.yaml (.yml, .json, .jsonc) in this directory: name the file")}
+	return "", exitUsage.errorf("there is no mcp-toolhub.yaml (.yml, .json, .jsonc) in this directory: name the file")
 }
 
-func (c trustCmd) give(path string) error {
+func (c *trustCmd) give(path string) error {
 	s, err := config.Load(config.Source{Path: path, StateDir: c.stateDir, Env: c.std.getenv, HubTools: hub.ToolNames(),
 		LeaveOut: true})
 	if err != nil {
-		return &exitError{exitConfig, err}
+		return exitConfig.of(err)
 	}
 	c.warn(s)
 	if err := s.Trust(); err != nil {
-		return failed(err)
+		return err
 	}
-	fmt.Fprintf(c.std.out, "trusted: %s\n", s.Path)
+	c.std.say("trusted: %s", s.Path)
 	printUses(c.std.out, s)
 	return nil
 }
 
-func (c trustCmd) revoke(path string) error {
+func (c *trustCmd) revoke(path string) error {
 	state, err := config.StateDir(c.stateDir, c.std.getenv)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	was, err := config.Distrust(state, path)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if !was {
-		return failed(fmt.Errorf("%q was not trusted: mcp-toolhub trust takes its path", path))
+		return fmt.Errorf("%q was not trusted: mcp-toolhub trust takes its path", path)
 	}
-	fmt.Fprintf(c.std.out, "trusted no longer: %s\n", path)
+	c.std.say("trusted no longer: %s", path)
 	return nil
 }
 
@@ -125,15 +123,14 @@ func (a *app) askTrust(ctx context.Context, u *config.UntrustedError) (*config.S
 	if u.Changed {
 		state = "it, or a file that it reads, has changed since you trusted it"
 	}
-	fmt.Fprintf(a.std.err, "This directory has a config of its own, %s: %s. It makes the hub do this:\n",
-		printable(u.Path), state)
+	a.std.note("This directory has a config of its own, %s: %s. It makes the hub do this:", printable(u.Path), state)
 	printUses(a.std.err, u.Settings)
 	for {
 		fmt.Fprint(a.std.err, "Trust it? [y/n]: ")
 		answer, ok, err := t.line(ctx)
 		switch answer = strings.ToLower(answer); {
 		case err != nil:
-			return nil, &exitError{exitInterrupted, errors.New("interrupted")}
+			return nil, exitInterrupted.errorf("interrupted")
 		case !ok || answer == "n" || answer == "no":
 			a.distrusts = true
 			return nil, nil
@@ -141,10 +138,10 @@ func (a *app) askTrust(ctx context.Context, u *config.UntrustedError) (*config.S
 			continue
 		}
 		if err := u.Settings.Trust(); err != nil {
-			return nil, failed(err)
+			return nil, err
 		}
 		if err := a.addRules(u.Settings); err != nil {
-			return nil, &exitError{exitConfig, err}
+			return nil, exitConfig.of(err)
 		}
 		return u.Settings, nil
 	}

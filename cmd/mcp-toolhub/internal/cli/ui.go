@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -30,23 +31,13 @@ type uiCmd struct {
 
 func uiCommand(a *app) *cobra.Command {
 	c := &uiCmd{app: a}
-	cmd := &cobra.Command{
-		Use: "ui", Short: "Open the page of a running hub", Long: uiHelp, Args: unknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.open(cmd.Context()) },
-	}
+	cmd := leaf("ui", "Open the page of a running hub", uiHelp, c.open)
+	cmd.Args = unknownCommand
 	cmd.Flags().BoolVar(&c.noBrowser, "no-browser", false, "print the address alone")
 	cmd.Flags().IntVar(&c.pid, "pid", 0, "the `process` of the hub, where several run")
-	cmd.AddCommand(&cobra.Command{
-		Use: "code [SESSION]", Short: "Print a code with which the page may answer approvals", Long: uiCodeHelp,
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			session := ""
-			if len(args) > 0 {
-				session = args[0]
-			}
-			return c.code(cmd.Context(), session)
-		},
-	})
+	code := leaf("code [SESSION]", "Print a code with which the page may answer approvals", uiCodeHelp, c.code)
+	code.Args = cobra.MaximumNArgs(1)
+	cmd.AddCommand(code)
 	return cmd
 }
 
@@ -66,28 +57,28 @@ func (c *uiCmd) open(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	if !c.noBrowser && openBrowser(address) == nil {
-		fmt.Fprintf(c.std.err, "The browser opens. If it does not, open this address within a minute:\n\n")
+		c.std.note("The browser opens. If it does not, open this address within a minute:\n")
 	}
 	fmt.Fprintln(c.std.out, address)
 	return nil
 }
 
-func (c *uiCmd) code(ctx context.Context, session string) error {
+func (c *uiCmd) code(ctx context.Context, session []string) error {
 	hubs, err := (approvalsCmd{c.app}).hubs(ctx)
 	if err != nil {
 		return err
 	}
 	var faults []error
 	for _, h := range hubs {
-		code, err := h.PageCode(ctx, session)
+		code, err := h.PageCode(ctx, strings.Join(session, ""))
 		if err == nil {
 			fmt.Fprintln(c.std.out, code)
 			return nil
 		}
 		faults = append(faults, err)
 	}
-	return failed(errors.Join(faults...))
+	return errors.Join(faults...)
 }

@@ -1,13 +1,14 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
 	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 )
 
 // versionText says which program this is, and the commit that it was built from where that is known.
@@ -31,13 +32,7 @@ func versionText() string {
 }
 
 func versionCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version, and the commit that it was built from",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprintln(a.std.out, versionText())
-			return nil
-		},
-	}
+	return leaf("version", "Print the version, and the commit that it was built from", "", func(context.Context) error {
+		return a.std.print([]byte(versionText()))
+	})
 }

@@ -188,8 +188,7 @@ func (recordStore) Read(r *shape.Reader, n *textfile.Node) (string, bool) {
 	u, err := url.Parse(e.Text)
 	if err == nil && u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		r.Fault(n.Position, "is neither sqlite nor off nor a URL that begins with postgres://",
-			textfile.DidYouMean(n.Text, known,
-				"write postgres://USER@HOST/DATABASE"))
+			textfile.DidYouMean(n.Text, known, "write postgres://USER@HOST/DATABASE"))
 		return "", false
 	}
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
-
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 )
 

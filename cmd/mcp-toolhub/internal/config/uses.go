@@ -89,8 +89,7 @@ func usesOf(f *file, s *Settings) []string {
 // useOfServer says what a server's entry starts or reaches.
 func useOfServer(v *server) string {
 	if v.url.Present {
-		return "connects to " + shownNodes([]*textfile.Node{v.url.Node}) + withNames("headers",
-			v.headers) + trusted(v)
+		return "connects to " + shownNodes([]*textfile.Node{v.url.Node}) + withNames("headers", v.headers) + trusted(v)
 	}
 	text := "runs " + shownNodes([]*textfile.Node{v.command.Node})
 	if v.args.Present && len(v.args.Node.Items) > 0 {

@@ -100,8 +100,7 @@ func (c *Console) routes() *http.ServeMux {
 	mux.HandleFunc("GET "+Path+"icon.svg", asset("icon.svg", "image/svg+xml"))
 	mux.HandleFunc("GET "+Path+"signin", c.signIn)
 	for pattern, do := range map[string]func(*visit) (*page, error){
-		"GET " + Path + "{$}": func(*visit) (*page,
-			error) {
+		"GET " + Path + "{$}": func(*visit) (*page, error) {
 			return &page{Redirect: Path + "servers"}, nil
 		},
 		"GET " + Path + "servers":                (*visit).servers,

@@ -190,8 +190,7 @@ func (s *Server) handler(address string) http.Handler {
 	named := net.JoinHostPort("localhost", port) // as passkeys want it
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /approvals", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, s.hub.Model.Approvals(),
-			nil)
+		reply(w, s.hub.Model.Approvals(), nil)
 	})
 	mux.HandleFunc("GET /approvals/watch", s.watch)
 	mux.HandleFunc("GET /approvals/{id}", func(w http.ResponseWriter, r *http.Request) {

@@ -123,6 +123,5 @@ func (b builtIn) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, er
 		return own.declared.Execute(ctx, e)
 	}
 	return tool.Reply{}, &tool.Failure{Class: tool.ClassDependencyUnavailable,
-		Message: "the toolset has been taken out of " +
-			"the hub's config: list the tools again"}
+		Message: "the toolset has been taken out of the hub's config: list the tools again"}
 }

@@ -40,8 +40,7 @@ func configure(s *config.Settings, grants *policy.Grants, table []*tool.HubTool,
 	c := &Configured{Settings: s, limits: make(map[string]invoke.Limits, len(s.Upstream.Servers)),
 		results: limit.New(s.Results)}
 	for _, sc := range s.Upstream.Servers {
-		c.limits[sc.ID] = invoke.Limits{MaxParallel: sc.MaxParallel,
-			PerSession: sc.Isolated || sc.OAuth.PerCaller}
+		c.limits[sc.ID] = invoke.Limits{MaxParallel: sc.MaxParallel, PerSession: sc.Isolated || sc.OAuth.PerCaller}
 	}
 	var ownErr, gateErr error
 	if c.Own, ownErr = NewBuiltins(s, runner, logger); ownErr != nil {

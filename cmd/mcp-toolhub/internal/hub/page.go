@@ -15,11 +15,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
-
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
-
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
