@@ -22,8 +22,7 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 	inv.outcome = Outcome{InvocationID: inv.id}
 	p.recordCancellation(ctx, inv)
 	defer func() {
-		if !inv.call.Member.hearsLater(inv) {
-			inv.call.Member.failed(inv)
+		if m := inv.call.Member; m == nil || m.Failed == nil {
 			inv.release() // the next call need not wait for this one's records
 		}
 	}()

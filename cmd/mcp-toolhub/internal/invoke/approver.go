@@ -377,7 +377,7 @@ func (a *approver) waitInQueue(ctx context.Context, inv *invocation, q *approval
 	ticker := time.NewTicker(waitingEvery)
 	defer ticker.Stop()
 	for n := 1; ; n++ {
-		a.reportWaiting(ctx, inv, q, n)
+		a.opts.reportWait(ctx, inv, n, float64(n)/1e4, "waiting_for_permission: "+a.answerWith(q))
 		select {
 		case <-q.ticket.Done():
 			return
@@ -391,20 +391,6 @@ func (a *approver) waitInQueue(ctx context.Context, inv *invocation, q *approval
 // answerWith returns the command that allows a waiting call, and its alternatives.
 func (a *approver) answerWith(q *approvalRequest) string {
 	return a.opts.People.CommandLine("approvals approve "+string(q.ticket.ID())) + " (or show, or deny)"
-}
-
-// reportWaiting tells the client that the call waits, for the nth time. The numbers are small, so that those of the tool
-// itself are larger: progress must increase.
-func (a *approver) reportWaiting(ctx context.Context, inv *invocation, q *approvalRequest, n int) {
-	message := "waiting_for_permission: " + a.answerWith(q)
-	if n == 1 {
-		inv.record.Progress(message, nil, time.Now())
-		a.opts.note(ctx, inv, "a wait for approval is not in the journal")
-	}
-	if inv.call.Progress != nil {
-		inv.call.Progress(tool.Progress{Params: fmt.Appendf(nil, `{"progress":%.4f,"message":%s}`, float64(n)/10000,
-			rawjson.Quote(forCaller(inv, message)))})
-	}
 }
 
 // settle makes the answer the decision that counts.

@@ -352,6 +352,10 @@ func (p *Pipeline) postHooks(ctx context.Context, inv *invocation) error {
 		}
 	}()
 	defer inv.redact(p.opts.Logger)
+	defer func() {
+		inv.call.Member.failed(inv)
+		inv.release()
+	}()
 	if inv.hooks == nil {
 		return nil
 	}
@@ -367,8 +371,6 @@ func (p *Pipeline) postHooks(ctx context.Context, inv *invocation) error {
 			inv.mapFailure()
 		}
 	}
-	inv.call.Member.failed(inv)
-	inv.release() // see Member.hearsLater
 	inv.addContext()
 	return nil
 }

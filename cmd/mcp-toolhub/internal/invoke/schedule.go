@@ -35,7 +35,10 @@ func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 		return becauseOf(ctx, err)
 	}
 	inv.call.Arrival.Leave()
-	return becauseOf(ctx, p.scheduler.await(ctx, &inv.place, func(n int) { p.reportQueued(ctx, inv, n) }))
+	return becauseOf(ctx, p.scheduler.await(ctx, &inv.place, func(n int) {
+		p.opts.reportWait(ctx, inv, n, float64(10_000+n)/1e6,
+			fmt.Sprintf("queued: waits for its turn at server %q", inv.listed.Tool.Server))
+	}))
 }
 
 // queue says what the call claims, and has it recorded.
@@ -93,17 +96,16 @@ func locksOf(c claim) (locks []persist.Lock) {
 	return locks
 }
 
-// reportQueued tells the client that the call waits for its turn, for the nth time. The numbers are
-// small: see reportWaiting.
-func (p *Pipeline) reportQueued(ctx context.Context, inv *invocation, n int) {
-	message := fmt.Sprintf("queued: waits for its turn at server %q", inv.listed.Tool.Server)
+// reportWait tells the client that the call waits, for the nth time, and the journal at the first one.
+// Progress must increase: that of waits is small, so that what the tool reports is more.
+func (o *Options) reportWait(ctx context.Context, inv *invocation, n int, progress float64, message string) {
 	if n == 1 {
 		inv.record.Progress(message, nil, time.Now())
-		p.opts.note(ctx, inv, "a wait in the queue is not in the journal")
+		o.note(ctx, inv, "a wait is not in the journal")
 	}
 	if inv.call.Progress != nil {
-		inv.call.Progress(tool.Progress{
-			Params: fmt.Appendf(nil, `{"progress":%.6f,"message":%s}`, 0.01+float64(n)/1e6, rawjson.Quote(message))})
+		inv.call.Progress(tool.Progress{Params: fmt.Appendf(nil, `{"progress":%v,"message":%s}`, progress,
+			rawjson.Quote(forCaller(inv, message)))})
 	}
 }
 
