@@ -12,6 +12,7 @@ package deferred
 
 import (
 	"crypto/rand"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/parallel"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -201,9 +203,8 @@ func (l *Loader) searched() *search.Index {
 		return x
 	}
 	x = search.New(l.opts.Search)
-	for _, o := range all {
-		put(x, o, hints)
-	}
+	origins := slices.Collect(maps.Values(all))
+	parallel.Do(len(origins), func(i int) { put(x, origins[i], hints) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.index = x
