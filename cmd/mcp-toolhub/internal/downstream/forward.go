@@ -221,7 +221,9 @@ func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest,
 	}
 	if !p.modern {
 		if !to.unknown && to.revision >= modernVersion {
-			result, _, err = rawjson.Delete(result, "resultType")
+			result, _, err = rawjson.DeleteFunc(result, func(m rawjson.Member) bool {
+				return m.Is("resultType") || m.Is("ttlMs") || m.Is("cacheScope")
+			})
 		}
 		return result, err
 	}

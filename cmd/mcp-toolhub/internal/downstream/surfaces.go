@@ -95,8 +95,9 @@ func (v *surfaceReader) soleServer(p *peer) (string, *tool.RPCError) {
 	return surface.Features.Servers[0], nil
 }
 
-// abilities returns what the surface can do besides tools. A server that has not been up yet counts as one that can do
-// everything: what a client is told at its beginning holds to the end of its session.
+// abilities returns what the surface can do besides tools. A server that has not been up yet counts
+// as one that can do everything but tasks, which few can: what a client is told at its beginning
+// holds to the end of its session.
 func (v *surfaceReader) abilities(surface *tool.Surface) tool.Abilities {
 	f := surface.Features
 	if f == nil {
@@ -107,8 +108,7 @@ func (v *surfaceReader) abilities(surface *tool.Surface) tool.Abilities {
 		if !st.Known && (st.State == tool.ServerStarting || st.State == tool.ServerBackoff) &&
 			slices.Contains(f.Servers, st.Server) {
 			able = able.Or(tool.Abilities{Prompts: true, Resources: true, Subscribe: true, Completions: true,
-				Logging: true,
-				Tasks:   tool.Tasks{Calls: true, List: true, Cancel: true}, TaskExtension: true})
+				Logging: true})
 		}
 	}
 	return able

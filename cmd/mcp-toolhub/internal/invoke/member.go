@@ -1,10 +1,12 @@
 package invoke
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -111,10 +113,18 @@ func (c *Call) ask(ctx context.Context, about func() gate.Asked, sent func()) ([
 		c.Actor.Client.ProtocolVersion), sent)
 }
 
-// elicit puts a form to the client.
+// metaDisplay is the key under which Claude Code finds a title and a line for a question about
+// permission.
+const metaDisplay = "anthropic/permissionDisplay"
+
+// elicit puts a form to the client. The first line of the message says what is asked, the second one more of it.
 func (c *Call) elicit(ctx context.Context, message string, form json.RawMessage, sent func()) ([]tool.Answer, error) {
 	params := rawjson.AppendMember([]byte(`{`), "message", rawjson.Quote(message))
-	params = append(rawjson.AppendMember(params, "requestedSchema", form), '}')
+	title, rest, _ := strings.Cut(message, "\n")
+	more, _, _ := strings.Cut(rest, "\n")
+	params = fmt.Appendf(rawjson.AppendMember(params, "requestedSchema", form),
+		`,"_meta":{%q:{"title":%s,"displayName":%s,"description":%s}}}`, metaDisplay, rawjson.Quote(title),
+		rawjson.Quote(gate.ToolName(tool.Name(cmp.Or(c.Name, c.Method)))), rawjson.Quote(more))
 	return c.Ask(ctx, []tool.Question{{Key: "permission", Method: tool.MethodElicit, Params: params, Own: true,
 		Sent: sent}})
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
@@ -67,6 +68,10 @@ func (c refusalCase) test(t *testing.T, rounds bool) {
 	call.Ask = func(_ context.Context, q []tool.Question) ([]tool.Answer, error) {
 		time.Sleep(10 * time.Second) // until the wire takes the question
 		tool.Sent(q)
+		meta, _ := rawjson.Get(q[0].Params, "_meta")
+		if got := string(rawjson.GetObject(meta, metaDisplay)); !strings.HasPrefix(got, `{"title":"mcp-toolhub asks: may mcp.s.t (server s) run?","displayName":"mcp.s.t","description":"Arguments: `) {
+			t.Errorf("shown as %s", got)
+		}
 		time.Sleep(c.after)
 		return []tool.Answer{{Result: json.RawMessage(c.result)}}, nil
 	}
