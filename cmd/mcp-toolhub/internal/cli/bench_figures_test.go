@@ -261,7 +261,7 @@ func TestFigures(t *testing.T) {
 	}
 	program := filepath.Join(t.TempDir(), "mcp-toolhub")
 	if programOf(viaBuilt) == nil {
-		if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-o", program, "../..").CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		t.Setenv("TOOLHUB_BENCH_BUILT", program)
