@@ -42,6 +42,21 @@ type catalog struct {
 type habits struct {
 	Terms terms     // with less than all, that the server has agreed to
 	Since time.Time // of Terms
+	Rest  time.Time // before this the server wants no request (Retry-After)
+}
+
+// maxRest bounds habits.Rest: a longer one would outlive its reason.
+const maxRest = time.Hour
+
+// rest keeps for how long the server wants no request, and returns what is left of that.
+func (c *catalog) rest(wanted time.Duration) (left time.Duration) {
+	c.change(func(h *habits) {
+		if wanted > 0 {
+			h.Rest = time.Now().Add(min(wanted, maxRest))
+		}
+		left = time.Until(h.Rest)
+	})
+	return left
 }
 
 // keepTerms is how long terms hold before the server is asked once more for better ones.

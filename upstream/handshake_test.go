@@ -210,3 +210,20 @@ func TestOneWrongValueOfAServer(t *testing.T) {
 		})
 	}
 }
+
+// TestRetryAfterOutlivesTheHub: a server that wants no request for a while is sent none by the next hub either.
+func TestRetryAfterOutlivesTheHub(t *testing.T) {
+	t.Parallel()
+	cfg, handler := overHTTP(t, "s", upstreamtest.Options{Intercept: func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
+		w.Header().Set("Retry-After", "60")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return true
+	}})
+	all := upstream.Config{Servers: []upstream.ServerConfig{cfg}, Catalogs: newMemory()}
+	startConfig(t, all).reaches(t, "s", tool.ServerBackoff)
+	n := len(handler.Requests())
+	st := startConfig(t, all).reaches(t, "s", tool.ServerBackoff)
+	if len(handler.Requests()) != n || !strings.Contains(st.LastError, "wants no request") {
+		t.Errorf("%d requests more, %q", len(handler.Requests())-n, st.LastError)
+	}
+}

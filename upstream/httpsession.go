@@ -71,7 +71,7 @@ func (l *httpLane) isLost(ctx context.Context, resp *http.Response) bool {
 	l.checking.Lock()
 	defer l.checking.Unlock()
 	used := resp.Request.Header.Get("Authorization")
-	if l.isOver || l.hasOther(ctx, used) {
+	if l.isOver || l.server.HasOther(ctx, used) {
 		return l.isOver
 	}
 	fresh := newHTTPLane(ctx, l.entry, l.server, newSession(), l.notifications)
@@ -80,16 +80,6 @@ func (l *httpLane) isLost(ctx context.Context, resp *http.Response) bool {
 	defer cancel()
 	a := await(limited, fresh, newLaneCall(l.nextID(), methodInitialize, l.greeting()))
 	l.background.Go(func() { fresh.close(context.WithoutCancel(ctx), l.ended) })
-	l.isOver = a.status != http.StatusUnauthorized && a.status != http.StatusForbidden && !l.hasOther(ctx, used)
+	l.isOver = a.status != http.StatusUnauthorized && a.status != http.StatusForbidden && !l.server.HasOther(ctx, used)
 	return l.isOver
-}
-
-// hasOther reports whether there is another token than that in a value of Authorization.
-func (l *httpLane) hasOther(ctx context.Context, used string) bool {
-	req, err := l.newRequest(ctx, http.MethodGet, nil)
-	if err != nil || l.server.Tokens == nil {
-		return false
-	}
-	token, err := l.server.Tokens.Authorize(req)
-	return err == nil && !strings.HasSuffix(used, " "+token)
 }

@@ -238,8 +238,8 @@ func (c *streamConn) breakPieces() {
 	}
 }
 
-// broken handles text that was to be a message, or is noise. The call ends whose id it has, or the only one that is open
-// where it is the beginning of a response: many servers write the id last.
+// broken handles text that was to be a message, or is noise. The call ends whose id it has, or the only one that is
+// open where it is the beginning of a response: many servers write the id last.
 func (c *streamConn) broken(text []byte) {
 	var call *pendingRequest
 	if found := brokenID.FindSubmatch(text); rawjson.Valid(text) {

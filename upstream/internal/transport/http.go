@@ -121,6 +121,19 @@ func ErrorBody(body io.ReadCloser) []byte {
 	return text
 }
 
+// HasOther reports whether there is another token now than that in a value of Authorization.
+func (s *HTTP) HasOther(ctx context.Context, used string) bool {
+	if s.Tokens == nil {
+		return false
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL.String(), nil)
+	if err != nil {
+		return false
+	}
+	token, err := s.Tokens.Authorize(req)
+	return err == nil && !strings.HasSuffix(used, " "+token)
+}
+
 type keepsToken struct{}
 
 // KeepToken returns the context of a request that does not renew the token when it is refused with HTTP 401.

@@ -143,12 +143,32 @@ func (p *Pipeline) parseSchema(_ context.Context, inv *invocation) error {
 		return &tool.Failure{Class: tool.ClassInvalidArguments, Message: "arguments must be a JSON object"}
 	}
 	inv.inputs.observable = args
-	if name := internalIn(inv.listed.Tool, args); name != "" {
-		inv.moveTo(tool.StatusSchemaParseFailed)
-		return &tool.Failure{Class: tool.ClassInvalidArguments,
-			Message: fmt.Sprintf("the argument %q is not for callers: leave it out", name)}
+	if err := notForCallers(inv, args); err != nil {
+		return err
 	}
-	return p.validator.check(inv, args)
+	to, err := p.validator.read(inv, args)
+	if to == nil {
+		return err
+	}
+	inv.inputs.permission = args
+	inv.mutate(&p.opts, &tool.InputMutation{SourceType: "runtime", SourceRef: "schema",
+		Reason: "the tool takes the JSON that a text holds, and no text"}, to)
+	inv.inputs.observable = to
+	if err := notForCallers(inv, to); err != nil {
+		return err
+	}
+	return p.validator.check(inv, to)
+}
+
+// notForCallers refuses arguments that only hooks and people may set.
+func notForCallers(inv *invocation, args json.RawMessage) error {
+	name := internalIn(inv.listed.Tool, args)
+	if name == "" {
+		return nil
+	}
+	inv.moveTo(tool.StatusSchemaParseFailed)
+	return &tool.Failure{Class: tool.ClassInvalidArguments,
+		Message: fmt.Sprintf("the argument %q is not for callers: leave it out", name)}
 }
 
 // internalIn returns an argument that only hooks and people may set; "" where there is none.
@@ -205,17 +225,60 @@ func repeated(name, where string) *tool.Failure {
 		Message: fmt.Sprintf("the member %.100q stands twice in %s: write it once", name, where)}
 }
 
+// textAsJSON returns the arguments with JSON in place of each text that holds it, where they fit the schema of t
+// only so: some models and clients write an object as text. It is nil where that does not help.
+func (v *validator) textAsJSON(t *tool.Tool, args json.RawMessage, invalid *schema.Invalid) json.RawMessage {
+	to := args
+	for _, problem := range invalid.Problems {
+		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(strings.TrimPrefix(problem.Path, "/"))
+		value, _ := rawjson.Get(to, name)
+		text, _ := rawjson.String(value)
+		inner, err := rawjson.Line([]byte(text))
+		if err != nil || len(inner) == 0 || inner[0] == '"' {
+			return nil
+		}
+		if to, err = rawjson.Set(to, name, inner); err != nil {
+			return nil
+		}
+	}
+	if still, err := v.invalid(t, to); still != nil || err != nil {
+		return nil
+	}
+	return to
+}
+
+// read checks the arguments of a caller, as check does. Where they fit once texts are read as JSON, it returns what they
+// are then.
+func (v *validator) read(inv *invocation, args json.RawMessage) (to json.RawMessage, err error) {
+	if onlyOnce(args) != nil {
+		return nil, v.check(inv, args)
+	}
+	invalid, err := v.invalid(inv.listed.Tool, args)
+	if invalid == nil {
+		return nil, err
+	}
+	if to = v.textAsJSON(inv.listed.Tool, args, invalid); to != nil {
+		return to, nil
+	}
+	return nil, v.refuse(inv, invalid)
+}
+
 // check checks arguments that come from outside, and that they fit the input schema of the invocation's tool.
 func (v *validator) check(inv *invocation, args json.RawMessage) error {
 	if f := onlyOnce(args); f != nil {
 		inv.moveTo(tool.StatusSchemaParseFailed)
 		return f
 	}
-	t := inv.listed.Tool
-	invalid, err := v.invalid(t, args)
+	invalid, err := v.invalid(inv.listed.Tool, args)
 	if invalid == nil {
 		return err
 	}
+	return v.refuse(inv, invalid)
+}
+
+// refuse records that the arguments do not fit, and refuses them where the tool has that done.
+func (v *validator) refuse(inv *invocation, invalid *schema.Invalid) error {
+	t := inv.listed.Tool
 	inv.invalid = true
 	inv.record.Event(tool.EventInvocationValidationFailed, map[string]any{"problems": invalid.Problems,
 		"mode": string(t.Validate)}, time.Now())
