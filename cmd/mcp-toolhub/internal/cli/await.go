@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -16,12 +15,18 @@ import (
 
 // withHub runs do with a hub that has what the command wants, or that cannot get it.
 func (a *app) withHub(ctx context.Context, w hub.Want, do func(*hub.Hub) error) error {
-	h, err := a.openHub(ctx, func(s *config.Settings) {
-		a.quiet(s)
-		if w.Change != nil {
-			w.Change(s)
-		}
-	})
+	s, err := a.load(ctx)
+	if err != nil {
+		return err
+	}
+	a.warn(s)
+	if s.Warnings = nil; s.Log.Level == "" || s.Log.Level == "info" {
+		s.Log.Level = "error" // the command prints itself what is wrong with servers
+	}
+	if w.Change != nil {
+		w.Change(s)
+	}
+	h, err := a.buildHub(s, nil)
 	if err != nil {
 		return err
 	}

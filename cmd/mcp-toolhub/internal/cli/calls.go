@@ -15,9 +15,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
 
@@ -102,41 +105,45 @@ func (c *callsCmd) filterFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Text, "text", "", "calls with these `words`")
 }
 
-// query reads the flags.
-func (c *callsCmd) query() (store.Query, *events.Filter, error) {
-	q, filter, err := c.Search.Query()
-	if err != nil {
-		return q, nil, exitUsage.of(err)
-	}
-	return q, filter, nil
+// records is the record store, the settings that say where it is, and the calls that the flags mean.
+type records struct {
+	store.Store
+	from   *config.Settings
+	q      store.Query
+	filter *events.Filter
 }
 
-// open opens the record store, and brings it up to date. What it has is read also where that cannot be done.
-func (c *callsCmd) open(ctx context.Context) (s store.Store, from *config.Settings, err error) {
-	from, err = c.kept()
-	if err != nil {
-		return nil, nil, err
+// open reads the flags, opens the record store, and brings it up to date.
+func (c *callsCmd) open(ctx context.Context) (r records, err error) {
+	if r.q, r.filter, err = c.Search.Query(); err != nil {
+		return r, exitUsage.of(err)
 	}
-	if s, err = hub.OpenRecords(from)(ctx); err != nil {
-		return nil, nil, err
+	if r.from, err = c.kept(); err != nil {
+		return r, err
 	}
-	if err := store.FillUp(ctx, s, from.Journal.Dir); err != nil {
-		c.std.warn("the newest calls may be missing: %v", err)
+	r.Store, err = c.openRecords(ctx, r.from)
+	return r, err
+}
+
+// openRecords opens the record store of the settings, and brings it up to date. What it has is read also where that
+// cannot be done.
+func (a *app) openRecords(ctx context.Context, from *config.Settings) (store.Store, error) {
+	s, err := hub.OpenRecords(from)(ctx)
+	if err == nil {
+		if err := store.FillUp(ctx, s, from.Journal.Dir); err != nil {
+			a.std.warn("the newest calls may be missing: %v", err)
+		}
 	}
-	return s, from, nil
+	return s, err
 }
 
 func (c *callsCmd) list(ctx context.Context) (err error) {
-	q, filter, err := c.query()
+	r, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	s, _, err := c.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	calls, err := lookup.Find(ctx, s, q, filter)
+	defer func() { err = errors.Join(err, r.Close()) }()
+	calls, err := lookup.Find(ctx, r, r.q, r.filter)
 	if err != nil {
 		return err
 	}
@@ -161,26 +168,22 @@ func callRow(call *store.Call) []string {
 const tailEvery = 500 * time.Millisecond
 
 func (c *callsCmd) tail(ctx context.Context) (err error) {
-	q, filter, err := c.query()
+	r, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	s, from, err := c.open(ctx)
+	defer func() { err = errors.Join(err, r.Close()) }()
+	after, err := r.Position(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	after, err := s.Position(ctx)
-	if err != nil {
-		return err
-	}
-	calls, err := lookup.Find(ctx, s, q, filter)
+	calls, err := lookup.Find(ctx, r, r.q, r.filter)
 	if err != nil {
 		return err
 	}
 	slices.Reverse(calls)
 	calls = slices.DeleteFunc(calls, func(call store.Call) bool { return call.Ended == nil })
-	q.Limit = 0
+	r.q.Limit = 0
 	again := time.NewTicker(tailEvery)
 	defer again.Stop()
 	for {
@@ -197,9 +200,9 @@ func (c *callsCmd) tail(ctx context.Context) (err error) {
 			return nil
 		case <-again.C:
 		}
-		if err = store.FillUp(ctx, s, from.Journal.Dir); err == nil {
-			if calls, after, err = s.Ended(ctx, after, q); err == nil {
-				calls, err = lookup.Filtered(calls, filter)
+		if err = store.FillUp(ctx, r, r.from.Journal.Dir); err == nil {
+			if calls, after, err = r.Ended(ctx, after, r.q); err == nil {
+				calls, err = lookup.Filtered(calls, r.filter)
 			}
 		}
 		if err != nil && ctx.Err() == nil {
@@ -222,19 +225,15 @@ func (c *callsCmd) printTailed(call *store.Call) error {
 }
 
 func (c *callsCmd) stats(ctx context.Context) (err error) {
-	q, _, err := c.query()
-	if err != nil {
-		return err
-	}
 	if !slices.Contains(store.Columns(), store.Column(c.by)) {
 		return exitUsage.errorf("--by %q is not known: use tool, server, actor, client, profile, status or class", c.by)
 	}
-	s, _, err := c.open(ctx)
+	r, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	stats, err := s.Stats(ctx, store.Column(c.by), q)
+	defer func() { err = errors.Join(err, r.Close()) }()
+	stats, err := r.Stats(ctx, store.Column(c.by), r.q)
 	if err != nil {
 		return err
 	}
@@ -249,3 +248,44 @@ func (c *callsCmd) stats(ctx context.Context) (err error) {
 }
 
 func inMS(ms float64) string { return strconv.FormatFloat(ms, 'f', 2, 64) }
+
+func (c *callsCmd) show(ctx context.Context, word string) (err error) {
+	id := tool.InvocationID(word)
+	r, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if id, err = lookup.Whole(ctx, r, id); err != nil {
+		return err
+	}
+	told, err := lookup.ReadStory(ctx, r, id)
+	if err != nil {
+		return err
+	}
+	told.Spans = spansOf(ctx, r.from.StateDir, id)
+	if c.json() {
+		return c.printJSON(told)
+	}
+	return c.std.print([]byte(printableLines(told.Text())))
+}
+
+// spansOf asks the hubs that run for the spans of a call; nil where none of them has it.
+func spansOf(ctx context.Context, state string, id tool.InvocationID) *telemetry.Spans {
+	hubs, _ := control.Find(ctx, state) // without a hub there is the record alone
+	for _, h := range hubs {
+		if spans, err := h.Spans(ctx, id); err == nil {
+			return spans
+		}
+	}
+	return nil
+}
+
+// printableLines makes a text of several lines safe for a terminal.
+func printableLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = printable(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}

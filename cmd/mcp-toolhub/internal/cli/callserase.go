@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
@@ -67,18 +66,18 @@ func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
 	if (c.actor == "") == (len(ids) == 0) {
 		return exitUsage.errorf("say what to erase: give --actor, or ids of calls, and not both")
 	}
-	s, from, err := c.open(ctx)
+	r, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = errors.Join(err, r.Close()) }()
 	e := erasure{Calls: []tool.InvocationID{}, wanted: make(map[tool.InvocationID]bool),
 		runs: make(map[tool.InvocationID]bool)}
 	if c.actor != "" {
-		err = e.allOf(ctx, s, c.actor)
+		err = e.allOf(ctx, r, c.actor)
 	}
 	for _, id := range ids {
-		err = errors.Join(err, e.family(ctx, s, tool.InvocationID(id)))
+		err = errors.Join(err, e.family(ctx, r, tool.InvocationID(id)))
 	}
 	if err != nil {
 		return err
@@ -90,7 +89,7 @@ func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
 			return err
 		}
 	}
-	if err := c.carryOut(ctx, s, from, &e); err != nil {
+	if err := c.carryOut(ctx, &r, &e); err != nil {
 		return fmt.Errorf("%w: not all is erased: run the command again", err)
 	}
 	if c.json() {
@@ -179,14 +178,14 @@ func (e *erasure) family(ctx context.Context, s store.Store, id tool.InvocationI
 }
 
 // carryOut erases, and forgets the grants of the actor.
-func (c *eraseCmd) carryOut(ctx context.Context, s store.Store, from *config.Settings, e *erasure) error {
-	stored, err := payload.Open(ctx, from.Stored, nil, slog.New(slog.DiscardHandler))
+func (c *eraseCmd) carryOut(ctx context.Context, r *records, e *erasure) error {
+	stored, err := payload.Open(ctx, r.from.Stored, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	defer stored.Close()
-	places := eraser.Places{Journal: from.Journal, Chains: hub.NewKeeper(from.StateDir, from.Journal.Dir), Records: s,
-		Payloads: stored}
+	places := eraser.Places{Journal: r.from.Journal, Chains: hub.NewKeeper(r.from.StateDir, r.from.Journal.Dir),
+		Records: r, Payloads: stored}
 	e.Lines, e.Payloads, err = places.Erase(ctx, &eraser.Erasure{Calls: e.Calls, By: hub.LocalActor().Ref(),
 		Reason: c.reason, Payloads: func(p payload.Entry) bool {
 			id := tool.InvocationOf(p.ID)

@@ -18,11 +18,17 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
 const exportHelp = `Write calls to a file, newest first.
@@ -71,21 +77,17 @@ func (c *exportCmd) run(cmd *cobra.Command, _ []string) (err error) {
 	if err := c.checkWithout(); err != nil {
 		return exitUsage.of(err)
 	}
-	q, filter, err := c.query()
+	r, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	s, from, err := c.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = errors.Join(err, r.Close()) }()
 	return c.toFile(func(out io.Writer) error {
 		if write == nil {
-			return c.evidence(ctx, out, s, from, given)
+			return c.evidence(ctx, out, &r, given)
 		}
-		w := write(ctx, s, out)
-		return errors.Join(eachCall(ctx, s, q, filter, w.call), w.end())
+		w := write(ctx, r, out)
+		return errors.Join(eachCall(ctx, r, r.q, r.filter, w.call), w.end())
 	})
 }
 
@@ -192,4 +194,71 @@ func csvRows(_ context.Context, _ store.Store, out io.Writer) callWriter {
 		}
 		return w.Write(row)
 	}, func() error { w.Flush(); return errors.Join(titles, w.Error()) }}
+}
+
+// evidence writes the bundle.
+func (c *exportCmd) evidence(ctx context.Context, out io.Writer, r *records, flags []string) (err error) {
+	keeper := hub.NewKeeper(r.from.StateDir, r.from.Journal.Dir)
+	if err := keeper.Extend(); err != nil && !errors.Is(err, evidence.ErrDamaged) { // the bundle shows what is damaged
+		return err
+	}
+	wanted := func([]byte) bool { return true }
+	if len(flags) > 0 {
+		if wanted, err = c.linesOf(ctx, r); err != nil {
+			return err
+		}
+	}
+	return keeper.Write(out, evidence.Selection{Line: wanted, Without: c.without, Hub: "mcp-toolhub/" + hub.Version(),
+		Query: strings.Join(flags, " "), Policy: policyInForce(r.from)})
+}
+
+// linesOf returns which lines of the journal are of the calls that the flags mean, or of the
+// surfaces and tools that these name.
+func (c *exportCmd) linesOf(ctx context.Context, r *records) (func(line []byte) bool, error) {
+	calls, named := make(map[tool.InvocationID]bool), make(map[string]bool)
+	err := eachCall(ctx, r, r.q, r.filter, func(call *store.Call) error {
+		lines, err := r.Lines(ctx, call.ID)
+		for _, line := range lines {
+			named[rawjson.Text(line, "surface_id")] = true
+		}
+		calls[call.ID], named[call.Tool] = true, true
+		return err
+	})
+	return func(line []byte) bool {
+		if rawjson.Text(line, "object") != string(persist.ObjectStanding) {
+			return calls[tool.InvocationID(rawjson.Text(line, "invocation_id"))]
+		}
+		found := named[rawjson.Text(line, "key")]
+		records, _ := rawjson.Get(line, "records")
+		_ = rawjson.Elements(records, func(record []byte) bool {
+			kind := tool.Object(rawjson.Text(record, "object"))
+			found = found || named[rawjson.Text(record, "tool_id")] || kind == tool.ObjectNamespace ||
+				kind == tool.ObjectPolicy
+			return !found
+		})
+		return found
+	}, err
+}
+
+// policyInForce is the policy of the config that there is now; nil where none was read.
+func policyInForce(s *config.Settings) any {
+	if s.Path == "" {
+		return nil
+	}
+	engine, err := policy.Compile(policy.Settings{Mode: s.Policy.Mode, Sets: s.Policy.Sets})
+	if err != nil {
+		return nil
+	}
+	sets := make(map[policy.Source][]policy.Rule)
+	for _, set := range s.Policy.Sets {
+		for _, rule := range set.Rules {
+			rule.Place = ""
+			sets[set.Source] = append(sets[set.Source], rule)
+		}
+	}
+	modes := make(map[string]policy.Mode)
+	for _, door := range []string{"stdio", "http", "cli"} {
+		modes[door] = s.Policy.Mode.Of(door)
+	}
+	return map[string]any{"modes": modes, "rules": sets, "version": engine.Version()}
 }

@@ -40,15 +40,15 @@ func replayCommand(calls *callsCmd) *cobra.Command {
 
 // find returns a call of the store.
 func (c *replayCmd) find(ctx context.Context, id tool.InvocationID) (call *tool.Invocation, err error) {
-	s, _, err := c.open(ctx)
+	r, err := c.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if id, err = lookup.Whole(ctx, s, id); err != nil {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if id, err = lookup.Whole(ctx, r, id); err != nil {
 		return nil, err
 	}
-	told, err := lookup.ReadStory(ctx, s, id)
+	told, err := lookup.ReadStory(ctx, r, id)
 	if err != nil {
 		return nil, err
 	}

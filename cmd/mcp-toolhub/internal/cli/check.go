@@ -82,3 +82,11 @@ func (c *checkCmd) withFaultyGrants(err error) error {
 	_, grantsErr := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(state, hub.GrantsFile)})
 	return exitConfig.of(errors.Join(err, grantsErr))
 }
+
+func schemaCommand(a *app) *cobra.Command {
+	return group("schema", "Print JSON Schemas", "",
+		leaf("config", "Print the JSON Schema of the config file, for editors", "", func(context.Context) error {
+			_, err := a.std.out.Write(config.Schema())
+			return err
+		}))
+}

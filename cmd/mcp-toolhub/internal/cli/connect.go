@@ -408,16 +408,5 @@ func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for {
-		fmt.Fprint(a.std.err, question)
-		answer, ok, err := t.line(ctx)
-		switch answer = strings.ToLower(answer); {
-		case err != nil:
-			return false, exitInterrupted.errorf("interrupted")
-		case !ok || answer == "n" || answer == "no":
-			return false, nil
-		case answer == "y" || answer == "yes":
-			return true, nil
-		}
-	}
+	return t.yes(ctx, question)
 }

@@ -147,11 +147,17 @@ func choose(cfg upstream.Config, args []string) ([]upstream.ServerConfig, error)
 			nil
 	case slices.Contains(all, args[0]):
 		return []upstream.ServerConfig{cfg.Servers[slices.Index(all, args[0])]}, nil
-	case len(all) == 0:
-		return nil, exitUsage.errorf("there is no server %q: the config names none", args[0])
 	}
-	return nil, exitUsage.errorf("there is no server %q: %s", args[0],
-		textfile.DidYouMean(args[0], all, "use one of "+strings.Join(all, ", ")))
+	return nil, noServer(args[0], all)
+}
+
+// noServer is the error about a name that no server of the config has.
+func noServer(name string, all []string) error {
+	if len(all) == 0 {
+		return exitUsage.errorf("there is no server %q: the config names none", name)
+	}
+	return exitUsage.errorf("there is no server %q: %s", name,
+		textfile.DidYouMean(name, all, "use one of "+strings.Join(all, ", ")))
 }
 
 // declared diagnoses the files that declare tools: a step for each tool and for each file with faults.

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -12,9 +14,11 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/connuser"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // serversPlace returns the place of the servers in the config.
@@ -75,6 +79,26 @@ func (e *configEdit) check(after *splice.File, more map[string]string) (*config.
 	return config.LoadText(config.Source{Path: e.target, StateDir: e.stateDir, Env: e.std.getenv,
 		HubTools: hub.ToolNames(), LeaveOut: true, Secrets: more},
 		after.Bytes())
+}
+
+// change changes the config as it is on the disk now. more are secrets that the change stores, or nil.
+func (e *configEdit) change(put func(*splice.File) (*splice.File, error), more map[string]string) error {
+	if err := e.open(); err != nil {
+		return err
+	}
+	after, err := put(e.file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", e.target, err)
+	}
+	if _, err := e.check(after, more); err != nil {
+		return faultsOf(err)
+	}
+	return e.store(after, more)
+}
+
+// faultsOf is the error about a change with which the config would have the faults err.
+func faultsOf(err error) error {
+	return exitConfig.errorf("%w\nnothing was changed: these are the faults that the config would have", err)
 }
 
 // missing returns what stands in the way of the first of these servers that cannot start, because
@@ -184,4 +208,45 @@ func (e *configEdit) server(f *splice.File, id string) (splice.Place, *splice.En
 	}
 	return splice.Place{}, nil, exitUsage.errorf("there is no server %q in %s: %s", id, e.target,
 		textfile.DidYouMean(id, ids, known))
+}
+
+// giveToken adds a token to a config without any, where every user of this machine could call the
+// hub at the address listen otherwise. It returns the settings that hold then. If a client reaches
+// the hub without a token already, it only warns: that client goes on working.
+func giveToken(ctx context.Context, a *app, s *config.Settings, listen string) (*config.Settings, error) {
+	if len(s.Downstream.Auth.Tokens) > 0 || connuser.Known() {
+		return s, nil
+	}
+	edit := configEdit{app: a}
+	connected, err := (&importCmd{configEdit: edit}).found()
+	if err != nil {
+		return nil, err
+	}
+	isOwn := address{s.Downstream.HTTP.PublicURL, listen}.has
+	for _, have := range connected {
+		if slices.ContainsFunc(append([]string{have.URL}, have.Args...), isOwn) &&
+			!strings.Contains(fmt.Sprint(have.Headers, have.Args), "Authorization") {
+			a.std.warn("the hub gets no token, because %s connects without one: add hub.auth.tokens, and connect "+
+				"that client again",
+				have.Origin)
+			return s, nil
+		}
+	}
+	if err := edit.find(false); err != nil {
+		return nil, err
+	}
+	made := map[string]string{}
+	err = edit.change(func(f *splice.File) (*splice.File, error) {
+		name := edit.keep(made)("hub-token", rand.Text())
+		return f.Put(splice.Place{Path: []string{"hub", "auth", "tokens"}, List: true}, tool.Local,
+			splice.Object{{Key: "token", Value: "${secret:" + name + "}"}})
+	}, made)
+	if err != nil {
+		return nil, fmt.Errorf("give the hub a token: %w", err)
+	}
+	a.std.note(
+		"%s: added hub.auth.tokens, because every user of this machine could call the hub. connect --http gives "+
+			"clients the token",
+		edit.target)
+	return a.load(ctx)
 }

@@ -35,7 +35,11 @@ func TestChangedBeforeItIsWatched(t *testing.T) {
 			}
 			a := &app{std: streams{err: log, getenv: func(string) (string, bool) { return "", false }},
 				configPath: filepath.Join(dir, "hub.yaml"), stateDir: filepath.Join(dir, "state"), logFormat: "json"}
-			h, err := a.openHub(t.Context(), nil)
+			s, err := a.load(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := a.buildHub(s, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -93,7 +93,7 @@ func (c *enableCmd) run(ctx context.Context, names []string, edit oneEdit) error
 	if string(after.Bytes()) != string(c.doc.Raw) {
 		s, err := c.check(after, nil)
 		if err != nil {
-			return exitConfig.errorf("%w\nnothing was changed: these are the faults that the config would have", err)
+			return faultsOf(err)
 		}
 		if why := missing(s, names...); why != "" {
 			c.std.warn("%s", why)

@@ -126,18 +126,11 @@ func (c *eventsCmd) remote(ctx context.Context, take func(events.Message) error)
 
 // open asks a hub for its stream. What asking again does not change is an exitError.
 func (c *eventsCmd) open(ctx context.Context, u *url.URL, last tool.EventID) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return nil, exitFailure.of(err)
-	}
-	req.Header.Set("Accept", "text/event-stream")
-	if token, ok := c.std.getenv(tokenVariable); ok {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
+	headers := map[string]string{"Accept": "text/event-stream"}
 	if last != "" {
-		req.Header.Set("Last-Event-ID", string(last))
+		headers["Last-Event-ID"] = string(last)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := c.std.ask(ctx, http.MethodGet, u, headers)
 	if err != nil {
 		return nil, fmt.Errorf("ask the hub at %s for its events: %w", u.Host, err)
 	}

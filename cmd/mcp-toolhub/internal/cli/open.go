@@ -53,10 +53,7 @@ func (a *app) find() ([]config.Found, error) {
 		return nil, fmt.Errorf("find the working directory: %w", err)
 	}
 	found, err := config.Find(a.configPath, a.std.getenv, wd)
-	if err != nil {
-		return nil, exitConfig.of(err)
-	}
-	return found, nil
+	return found, exitConfig.of(err)
 }
 
 // read reads one config file but for some keys, and the rules of the command line.
@@ -123,18 +120,6 @@ func (a *app) addRules(s *config.Settings) error {
 	return nil
 }
 
-// openHub loads the config and builds the hub that it describes. change, if not nil, may alter the settings first.
-func (a *app) openHub(ctx context.Context, change func(*config.Settings)) (*hub.Hub, error) {
-	s, err := a.load(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if change != nil {
-		change(s)
-	}
-	return a.buildHub(s, nil)
-}
-
 // buildHub builds the hub of the settings. observed may be nil.
 func (a *app) buildHub(s *config.Settings, observed *telemetry.Telemetry) (*hub.Hub, error) {
 	if err := run.CheckDepth(); err != nil {
@@ -151,20 +136,7 @@ func (a *app) buildHub(s *config.Settings, observed *telemetry.Telemetry) (*hub.
 	for _, w := range s.Warnings {
 		logger.Warn("config", "warning", w)
 	}
-	h, err := hub.New(s, logger, hub.Tools, observed, &a.known, configRules{})
-	if err != nil {
-		return nil, err
-	}
-	return h, nil
-}
-
-// quiet makes a command that starts servers for one question log errors only. It prints itself what
-// is wrong with servers.
-func (a *app) quiet(s *config.Settings) {
-	a.warn(s)
-	if s.Warnings = nil; s.Log.Level == "" || s.Log.Level == "info" {
-		s.Log.Level = "error"
-	}
+	return hub.New(s, logger, hub.Tools, observed, &a.known, configRules{})
 }
 
 // kept says where the records are: as the config does that serve would take, otherwise in the state
@@ -204,10 +176,7 @@ func (a *app) kept() (*config.Settings, error) {
 // findState returns the state directory of the command line and the environment.
 func (a *app) findState() (string, error) {
 	state, err := config.StateDir(a.stateDir, a.std.getenv)
-	if err != nil {
-		return "", exitConfig.of(err)
-	}
-	return state, nil
+	return state, exitConfig.of(err)
 }
 
 // warn prints the warnings of a config.

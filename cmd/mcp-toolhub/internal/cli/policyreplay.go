@@ -3,17 +3,21 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
 )
@@ -47,7 +51,7 @@ func (c *policyCmd) replay(ctx context.Context, rules string) error {
 	if err != nil {
 		return err
 	}
-	l, err := c.lookBack(ctx, c.since)
+	l, err := c.lookBack(ctx)
 	if err != nil {
 		return err
 	}
@@ -145,4 +149,33 @@ func (c policyCmd) printReplayed(r *history.Replayed) error {
 		text += fmt.Sprintf("; %d were denied and would be allowed (!)", r.Loosened)
 	}
 	return c.std.print([]byte(strings.TrimSpace(text)))
+}
+
+// lookBack reads the config, and what was decided since then.
+func (c *policyCmd) lookBack(ctx context.Context) (l *hub.Look, err error) {
+	from, err := lookup.ParseWhen(c.since, time.Now())
+	if err != nil {
+		return nil, exitUsage.of(err)
+	}
+	s, err := c.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l = &hub.Look{Settings: s, Table: hub.Tools(&hub.Hub{})}
+	now, err := hub.ConfiguredBy(s)
+	if err != nil {
+		return nil, exitConfig.of(err)
+	}
+	l.Gate, l.Own = now.Gate, now.Own
+	if l.Catalogs, err = knownCatalogs(s); err != nil {
+		return nil, err
+	}
+	l.Tools = hub.KnownTools(l.Catalogs, l.Table)
+	records, err := c.openRecords(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
+	l.Calls, err = lookup.Past(ctx, records, store.Query{Since: from})
+	return l, err
 }

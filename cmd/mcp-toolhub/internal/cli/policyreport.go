@@ -53,7 +53,7 @@ func (c *policyCmd) report(ctx context.Context) error {
 	if err != nil {
 		return exitUsage.of(err)
 	}
-	l, err := c.lookBack(ctx, c.since)
+	l, err := c.lookBack(ctx)
 	if err != nil {
 		return err
 	}

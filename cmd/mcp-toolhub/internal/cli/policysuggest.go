@@ -56,7 +56,7 @@ type suggestion struct {
 }
 
 func (c *policyCmd) suggest(ctx context.Context, format string, apply bool) error {
-	l, err := c.lookBack(ctx, c.since)
+	l, err := c.lookBack(ctx)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (c policyCmd) apply(ctx context.Context, found *history.Suggested, reads []
 			return err
 		}
 		taken++
-		return e.add(put)
+		return e.change(put, nil)
 	}
 	for i := range found.Suggestions {
 		s := &found.Suggestions[i]
@@ -243,21 +243,6 @@ func (c policyCmd) apply(ctx context.Context, found *history.Suggested, reads []
 	return nil
 }
 
-// add changes the config as it is on the disk now.
-func (e *configEdit) add(put func(*splice.File) (*splice.File, error)) error {
-	if err := e.open(); err != nil {
-		return err
-	}
-	after, err := put(e.file)
-	if err != nil {
-		return fmt.Errorf("%s: add a suggestion: %w", e.target, err)
-	}
-	if _, err := e.check(after, nil); err != nil {
-		return exitConfig.errorf("%w\nnothing was changed: these are the faults that the config would have", err)
-	}
-	return e.store(after, nil)
-}
-
 // configRules adds rules to the config of a hub that runs.
 type configRules struct{}
 
@@ -267,5 +252,5 @@ func (configRules) Add(s *config.Settings, rule *history.Suggestion) error {
 	}
 	e := &configEdit{app: &app{std: streams{getenv: os.LookupEnv}, stateDir: s.StateDir}, target: s.Path,
 		trusted: s.TrustFile != ""}
-	return e.add(func(f *splice.File) (*splice.File, error) { return putRule(f, rule) })
+	return e.change(func(f *splice.File) (*splice.File, error) { return putRule(f, rule) }, nil)
 }

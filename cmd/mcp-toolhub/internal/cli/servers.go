@@ -55,6 +55,21 @@ func parseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
+// ask sends a request to a running hub, with the token of the environment.
+func (s streams) ask(ctx context.Context, method string, u *url.URL, more map[string]string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if token, ok := s.getenv(tokenVariable); ok {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	for name, value := range more {
+		req.Header.Set(name, value)
+	}
+	return http.DefaultClient.Do(req)
+}
+
 // remoteHealth asks a running hub for its health.
 func (a *app) remoteHealth(ctx context.Context, hubURL string) (downstream.Health, error) {
 	var h downstream.Health
@@ -65,14 +80,7 @@ func (a *app) remoteHealth(ctx context.Context, hubURL string) (downstream.Healt
 	u.Path = "/health/ready"
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return h, fmt.Errorf("ask the hub: %w", err)
-	}
-	if token, ok := a.std.getenv(tokenVariable); ok {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := a.std.ask(ctx, http.MethodGet, u, nil)
 	if err != nil {
 		return h, fmt.Errorf("ask the hub: %w: is it running there?", err)
 	}

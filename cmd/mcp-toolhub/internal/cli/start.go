@@ -209,18 +209,18 @@ func (c *startCmd) settle(ctx context.Context, s *config.Settings) error {
 	if err := e.find(false); err != nil {
 		return err
 	}
-	after := e.file
-	for _, id := range ids {
-		place, entry, err := e.server(after, id)
-		if err == nil {
-			after, err = after.Put(splice.Place{Path: append(slices.Clone(place.Path), entry.Name)}, "cwd",
-				clients.HomeDir)
+	return e.change(func(f *splice.File) (*splice.File, error) {
+		for _, id := range ids {
+			place, entry, err := e.server(f, id)
+			if err == nil {
+				f, err = f.Put(splice.Place{Path: append(slices.Clone(place.Path), entry.Name)}, "cwd", clients.HomeDir)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", id, err)
+			}
 		}
-		if err != nil {
-			return fmt.Errorf("%s: %s: %w", e.target, id, err)
-		}
-	}
-	return e.store(after, nil)
+		return f, nil
+	}, nil)
 }
 
 // keep sees to it that a hub runs in the background.

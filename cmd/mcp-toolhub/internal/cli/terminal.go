@@ -181,6 +181,22 @@ func (t *terminal) line(ctx context.Context) (text string, ok bool, err error) {
 	}
 }
 
+// yes asks a question that is answered with yes or no. t.mu is held.
+func (t *terminal) yes(ctx context.Context, question string) (bool, error) {
+	for {
+		fmt.Fprint(t.std.err, question)
+		answer, ok, err := t.line(ctx)
+		switch answer = strings.ToLower(answer); {
+		case err != nil:
+			return false, exitInterrupted.errorf("interrupted")
+		case !ok || answer == "n" || answer == "no":
+			return false, nil
+		case answer == "y" || answer == "yes":
+			return true, nil
+		}
+	}
+}
+
 // readLine sends one line of in. It reads byte by byte, and nothing beyond the line.
 func readLine(in io.Reader, line chan<- string) {
 	defer close(line)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,8 +37,8 @@ type remoteTools struct {
 	ask   tool.Asker      // puts that hub's questions to whoever sits at the terminal; nil where nobody does
 	meta  json.RawMessage // of its calls
 
-	url     *url.URL // of a profile
-	headers map[string]string
+	std streams
+	url *url.URL // of a profile
 }
 
 // shown is what that hub prints of a tool; nil where it does not tell.
@@ -47,14 +48,7 @@ func (r remoteTools) shown(ctx context.Context, name string, asJSON bool) []byte
 	u.Path = base + downstream.ShowPath
 	u.RawQuery = url.Values{"name": {name}, "profile": {strings.TrimPrefix(strings.Trim(profile, "/"), "p/")},
 		"json": {strconv.FormatBool(asJSON)}}.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return nil
-	}
-	for header, value := range r.headers {
-		req.Header.Set(header, value)
-	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := r.std.ask(ctx, http.MethodGet, &u, nil)
 	if err != nil {
 		return nil
 	}
@@ -111,7 +105,7 @@ func (c *toolsCmd) withRemote(ctx context.Context, do func(toolbox) error) error
 		case st.State != tool.ServerReady:
 			return exitNotReady.errorf("the hub at %s is not ready: %s: %s", u.Host, st.LastError, st.Hint)
 		}
-		return do(remoteTools{g, c.asker(), c.callMeta(), u, headers})
+		return do(remoteTools{g, c.asker(), c.callMeta(), c.std, u})
 	}()
 	if closeErr := g.Close(untilKilled(ctx)); err == nil && closeErr != nil && !errors.Is(closeErr, os.ErrClosed) {
 		err = closeErr
@@ -155,4 +149,27 @@ func (r remoteTools) Call(ctx context.Context, name string, args json.RawMessage
 		return nil, err
 	}
 	return reply.Result, nil
+}
+
+// readArguments reads the arguments of a call from a flag: a JSON object, or @FILE.
+func (a *app) readArguments(text string) (json.RawMessage, error) {
+	data := []byte(text)
+	if file, ok := strings.CutPrefix(text, "@"); ok {
+		var err error
+		if file == "-" {
+			data, err = io.ReadAll(a.std.in)
+		} else {
+			data, err = os.ReadFile(file)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read arguments: %w", err)
+		}
+	}
+	if !rawjson.Valid(data) || !rawjson.IsObject(data) {
+		return nil, exitUsage.errorf(`arguments must be a JSON object, for instance --args '{"path": "README.md"}'`)
+	}
+	if at := rawjson.NotUTF8(data); at >= 0 {
+		return nil, exitUsage.errorf("arguments must be UTF-8: byte %d is not", at)
+	}
+	return bytes.TrimSpace(data), nil
 }

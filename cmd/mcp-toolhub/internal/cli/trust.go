@@ -125,24 +125,12 @@ func (a *app) askTrust(ctx context.Context, u *config.UntrustedError) (*config.S
 	}
 	a.std.note("This directory has a config of its own, %s: %s. It makes the hub do this:", printable(u.Path), state)
 	printUses(a.std.err, u.Settings)
-	for {
-		fmt.Fprint(a.std.err, "Trust it? [y/n]: ")
-		answer, ok, err := t.line(ctx)
-		switch answer = strings.ToLower(answer); {
-		case err != nil:
-			return nil, exitInterrupted.errorf("interrupted")
-		case !ok || answer == "n" || answer == "no":
-			a.distrusts = true
-			return nil, nil
-		case answer != "y" && answer != "yes":
-			continue
-		}
-		if err := u.Settings.Trust(); err != nil {
-			return nil, err
-		}
-		if err := a.addRules(u.Settings); err != nil {
-			return nil, exitConfig.of(err)
-		}
-		return u.Settings, nil
+	ok, err := t.yes(ctx, "Trust it? [y/n]: ")
+	if a.distrusts = err == nil && !ok; err != nil || !ok {
+		return nil, err
 	}
+	if err := u.Settings.Trust(); err != nil {
+		return nil, err
+	}
+	return u.Settings, exitConfig.of(a.addRules(u.Settings))
 }
