@@ -247,8 +247,8 @@ func (v *validator) textAsJSON(t *tool.Tool, args json.RawMessage, invalid *sche
 	return to
 }
 
-// read checks the arguments of a caller, as check does. Where they fit once texts are read as JSON, it returns what they
-// are then.
+// read checks the arguments of a caller, as check does. Where they fit once texts are read as JSON, it returns what
+// they are then.
 func (v *validator) read(inv *invocation, args json.RawMessage) (to json.RawMessage, err error) {
 	if onlyOnce(args) != nil {
 		return nil, v.check(inv, args)
