@@ -363,7 +363,7 @@ func toolOf(r *Request) *celTool {
 		Lifecycle: f.Lifecycle.Value, Access: f.Access.Value, WriteEffects: f.WriteEffects.Value,
 		ReadOnly: f.ReadOnly.Value, Destructive: f.Destructive.Value, Idempotent: f.Idempotent.Value,
 		OpenWorld: f.OpenWorld.Value,
-		Network: f.Network.Value, Filesystem: f.Filesystem.Value, Command: f.Command.Value, Trusted: f.Trusted,
+		Network:   f.Network.Value, Filesystem: f.Filesystem.Value, Command: f.Command.Value, Trusted: f.Trusted,
 	}
 	if r.Tool != nil {
 		t.Name, t.Server, t.Native = string(r.Tool.Name), r.Tool.Server, r.Tool.Native
