@@ -361,8 +361,9 @@ func toolOf(r *Request) *celTool {
 	t := &celTool{
 		Server: f.Server, Name: string(f.Tool), Tags: f.Tags, Risk: f.Risk.Value, Kind: f.Kind.Value,
 		Lifecycle: f.Lifecycle.Value, Access: f.Access.Value, WriteEffects: f.WriteEffects.Value,
-		ReadOnly: f.ReadOnly.Value, Destructive: f.Destructive.Value, Idempotent: f.Idempotent.Value, OpenWorld: f.OpenWorld.Value,
-		Network: f.Network.Value, Filesystem: f.Filesystem.Value, Command: f.Command.Value, Trusted: f.Trusted,
+		ReadOnly: f.ReadOnly.Value, Destructive: f.Destructive.Value, Idempotent: f.Idempotent.Value,
+		OpenWorld: f.OpenWorld.Value,
+		Network:   f.Network.Value, Filesystem: f.Filesystem.Value, Command: f.Command.Value, Trusted: f.Trusted,
 	}
 	if r.Tool != nil {
 		t.Name, t.Server, t.Native = string(r.Tool.Name), r.Tool.Server, r.Tool.Native

@@ -248,8 +248,8 @@ func appendEntries(out io.Writer, lines io.Reader, h *head) error {
 	})
 }
 
-// rewrite returns a chain with its entries as take leaves them. take gets each entry with its line, which is nil where there
-// are no more.
+// rewrite returns a chain with its entries as take leaves them. take gets each entry with its line,
+// which is nil where there are no more.
 func rewrite(chain []byte, lines *bufio.Reader, take func(e *entry, line []byte) error) ([]byte, error) {
 	var out bytes.Buffer
 	for proof := range bytes.Lines(chain) {

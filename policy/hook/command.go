@@ -58,7 +58,8 @@ func (c *command) Run(ctx context.Context, in *Input) (o Output, err error) {
 		return o, errors.New("this hub runs no commands")
 	}
 	end, err := c.runner.Run(ctx, Command{Argv: c.argv, Dir: c.dir, Env: c.env,
-		Set: []string{"CLAUDE_PROJECT_DIR=" + c.dir, Variable + "=" + in.mark()}, Stdin: append(stdin, '\n'), Timeout: MaxTimeout, MaxBytes: maxOutput})
+		Set:   []string{"CLAUDE_PROJECT_DIR=" + c.dir, Variable + "=" + in.mark()},
+		Stdin: append(stdin, '\n'), Timeout: MaxTimeout, MaxBytes: maxOutput})
 	switch {
 	case err != nil:
 		return o, err

@@ -55,8 +55,8 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 				Message: fmt.Sprintf("%q waited for input, and is offered no more: check whether the call has taken "+
 					"effect; %s", inv.call.Name, what)}
 		}
-		return &tool.Failure{Class: tool.ClassUnknownTool, Code: "tool_not_available", Message: fmt.Sprintf("no tool %q is offered here: %s",
-			inv.call.Name, what)}
+		return &tool.Failure{Class: tool.ClassUnknownTool, Code: "tool_not_available",
+			Message: fmt.Sprintf("no tool %q is offered here: %s", inv.call.Name, what)}
 	}
 	if inv.resumed {
 		if l.Tool.Name != inv.listed.Tool.Name {

@@ -12,7 +12,8 @@ import (
 // one of them is not safe and
 //
 //   - one of them has the server alone, or
-//   - both have known targets, and one writes where the other one works: /repo conflicts with /repo/a, whoever calls, or
+//   - both have known targets, and one writes where the other one works: /repo conflicts with
+//     /repo/a, whoever calls, or
 //   - the targets of one are not known, and both are calls of one caller.
 //
 // Of two calls that conflict, the later one waits for the earlier one.

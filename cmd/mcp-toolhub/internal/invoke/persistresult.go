@@ -183,7 +183,8 @@ func storeResult(o *Options, inv *invocation, native []byte, d *tool.ResultPersi
 	if d.Strategy == tool.StrategyRefOnly {
 		what = "The result is not shown here"
 	}
-	said.text = fmt.Sprintf("%s: all of its %d bytes are stored; %s", what, e.Size, howToRead(id, inv.call.Surface.Reader()))
+	said.text = fmt.Sprintf("%s: all of its %d bytes are stored; %s", what, e.Size,
+		howToRead(id, inv.call.Surface.Reader()))
 	said.link = linkTo(d.Persisted, string(id), "The whole result of this call.", actor)
 }
 
