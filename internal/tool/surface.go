@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Listed is a tool as one surface shows it.
@@ -47,6 +48,9 @@ type Surface struct {
 
 	// MaxTools bounds how many tools the client is known to take at once; 0 where that is not known.
 	MaxTools int
+
+	// ListsWithin is how long the client's list waits for servers that are starting; see Habits.
+	ListsWithin time.Duration
 
 	names    func() map[string]*Listed // made when first asked for: nobody resolves a name of most surfaces
 	withheld map[Name]*Tool            // the hub's own tools that the policy leaves out
@@ -192,7 +196,8 @@ type Split struct {
 	// Deferred are the others.
 	Listed, Deferred []Listed
 
-	MaxTools int // see Surface
+	MaxTools    int           // see Surface
+	ListsWithin time.Duration // likewise
 
 	// Own are the hub's own tools, by name. With OwnFirst a name resolves to them even if another
 	// tool has it; otherwise only if no other tool has it.
@@ -204,7 +209,7 @@ type Split struct {
 func (s *Surface) With(split Split) *Surface {
 	out := *s
 	out.ID, out.Digest, out.Listed, out.Deferred = split.ID, split.Digest, split.Listed, split.Deferred
-	out.MaxTools = split.MaxTools
+	out.MaxTools, out.ListsWithin = split.MaxTools, split.ListsWithin
 	out.given, out.record = new(atomic.Bool), nil
 	out.own, out.ownFirst, out.deferred = split.Own, split.OwnFirst, make(map[Name]*Listed, len(split.Deferred))
 	for i := range split.Deferred {
