@@ -442,8 +442,8 @@ func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 const reasonWithin = run.DrainTime + 2*exitTime
 
 // awaitFirstList is AwaitFirstLists for one server.
-func (s *server) awaitFirstList(ctx context.Context) (recent bool) {
-	left := time.Until(s.lifecycle.beginning().Add(s.firstWithin))
+func (s *server) awaitFirstList(ctx context.Context, within time.Duration) (recent bool) {
+	left := time.Until(s.lifecycle.beginning().Add(max(s.firstWithin, within)))
 	if left <= 0 || s.cfg.Lazy || s.cfg.Disabled {
 		return false
 	}

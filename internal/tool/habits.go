@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Habits say how one client program treats what the hub sends it, as far as that is known. The zero value says nothing.
@@ -13,6 +14,10 @@ type Habits struct {
 
 	// MaxTools is the number of tools that it takes at once; 0: unknown.
 	MaxTools int
+
+	// ListsWithin is how long its first list of tools may take: it lists once, and gives up a server
+	// whose start takes longer. 0: it lists again.
+	ListsWithin time.Duration
 
 	// Searches says that it shows its model a part of the tools and has it search the rest. Two layers of search are
 	// worse than one, so such a client gets a longer list.
@@ -53,8 +58,8 @@ func codexSearches(model string) bool {
 // knownClients returns the clients whose habits are known, as measured with the version that a row names.
 var knownClients = sync.OnceValue(func() []Habits {
 	return []Habits{
-		{Program: "claude-code", Searches: true}, // 2.1: names first, schemas by its own search
-		{Program: Codex, Searches: true},         // 0.171, by model
+		{Program: "claude-code", Searches: true},                        // 2.1: names first, schemas by its own search
+		{Program: Codex, Searches: true, ListsWithin: 25 * time.Second}, // 0.171, by model; it waits for 30 s
 		// a hub that is a client of this one and defers itself, and the command line
 		{Program: "mcp-toolhub", TakesAll: true},
 		{Program: "cursor", MaxTools: 40},
@@ -64,10 +69,14 @@ var knownClients = sync.OnceValue(func() []Habits {
 		{Program: "vscodium", MaxTools: 128},
 		{Program: "gemini-cli", ShowsErrorMeta: true}, // 0.61
 		// 0.24: has a search of its own
-		{Program: "qwen-cli-mcp-client", Searches: true, ShowsBoth: true, ShowsErrorMeta: true},
-		{Program: "cline", ShowsBoth: true, ShowsMeta: true}, // 3.0: the whole result goes to the model
-		{Program: "@cline/core", ShowsBoth: true, ShowsMeta: true},
-		{Program: "github-copilot", ShowsBoth: true}, // Copilot CLI 1.0.102
+		{Program: "qwen-cli-mcp-client", Searches: true, ListsWithin: 25 * time.Second, ShowsBoth: true,
+			ShowsErrorMeta: true},
+		// 3.0: the whole result goes to the model
+		{Program: "cline", ListsWithin: 25 * time.Second, ShowsBoth: true, ShowsMeta: true},
+		{Program: "@cline/core", ListsWithin: 25 * time.Second, ShowsBoth: true, ShowsMeta: true},
+		{Program: "continue-cli", ListsWithin: 25 * time.Second}, // 1.5
+		{Program: "continue", ListsWithin: 15 * time.Second},     // the editors wait for 20 s
+		{Program: "github-copilot", ShowsBoth: true},             // Copilot CLI 1.0.102
 		{Program: "copilot", ShowsBoth: true},
 		{Program: "@langchain/mcp-adapters", ShowsMeta: true}, // 1.1: turns a text with _meta into JSON
 		// Mastra 2.0 shows the whole result. It calls itself as its program calls the server.

@@ -2,6 +2,7 @@ package tool_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -28,6 +29,21 @@ func TestWhoSearches(t *testing.T) {
 	} {
 		if got := client.Habits().Searches; got != want {
 			t.Errorf("%+v: searches by itself: %v, want %v", client, got, want)
+		}
+	}
+}
+
+// TestWhoListsOnce: a client that lists once waits for servers that start, but not for longer than for
+// a server of its own.
+func TestWhoListsOnce(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]time.Duration{
+		"codex-mcp-client": 25 * time.Second, "@cline/core": 25 * time.Second, "Cline": 25 * time.Second,
+		"qwen-cli-mcp-client-toolhub": 25 * time.Second, "continue-cli-client": 25 * time.Second,
+		"continue-client": 15 * time.Second, "claude-code": 0, "gemini-cli-mcp-client": 0, "c": 0,
+	} {
+		if got := (tool.Client{Name: name}).Habits().ListsWithin; got != want {
+			t.Errorf("%s waits for %s, want %s", name, got, want)
 		}
 	}
 }

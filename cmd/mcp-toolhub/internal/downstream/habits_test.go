@@ -153,3 +153,30 @@ func TestOwnToolsTellOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestFeaturesWaitForServers: prompts, resources and templates wait for servers that have not listed
+// yet, as tools do; their lists, and what asks for one of them by name.
+func TestFeaturesWaitForServers(t *testing.T) {
+	t.Parallel()
+	for method, params := range map[string]string{
+		"prompts/list": "", "resources/list": "", "resources/templates/list": "",
+		"prompts/get":         `"name":"mcp.a.greet"`,
+		"resources/read":      `"uri":"file:///one"`,
+		"resources/subscribe": `"uri":"file:///one"`,
+		"completion/complete": `"ref":{"type":"ref/prompt","name":"mcp.a.greet"},"argument":{"name":"a","value":""}`,
+	} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			f := behind(&servers{})
+			whole := *f.surface
+			f.surface.Features = tool.NewFeatures(tool.Features{Servers: []string{"a", "b"}}, nil, nil)
+			s := newServer(t, Config{Version: "v"}, f)
+			s.deps.FirstLists = func(context.Context, *tool.Surface) { f.show(&whole) }
+			c := newClient(t, s, "2025-11-25", false)
+			got := c.ask("1", method, params)
+			if strings.Contains(got[0], `"error"`) || strings.Contains(got[0], "[]") {
+				t.Errorf("%s", got)
+			}
+		})
+	}
+}
