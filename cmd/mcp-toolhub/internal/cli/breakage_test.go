@@ -267,7 +267,7 @@ func declarationBreakages() []breakage {
 			`{"name":"typeless","inputSchema":{"properties":{}}}`, `{"name":"null","inputSchema":null}`),
 		declares("mistyped annotations", 2, 0, "a b", `{"name":"a","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":"yes"}}`,
 			`{"name":"b","inputSchema":{"type":"object"},"annotations":[1]}`),
-		declares("duplicate tool names", 0, 2, "", `{"name":"twin","inputSchema":{"type":"object"}}`,
+		declares("duplicate tool names", 0, 1, "", `{"name":"twin","inputSchema":{"type":"object"}}`,
 			`{"name":"twin","inputSchema":{"type":"object","required":["x"]}}`),
 	}
 }
