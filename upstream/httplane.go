@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -218,13 +219,20 @@ func (l *httpLane) answer(ctx context.Context, c *pendingRequest, resp *http.Res
 	if c.method == methodInitialize {
 		l.session = resp.Header.Get(headerSession)
 	}
-	if !c.isGreeting() && l.session != "" && resp.ContentLength < 1 && isEmpty(resp) {
+	if !c.isGreeting() && l.session != "" && !isForeign(resp) && resp.ContentLength < 1 && isEmpty(resp) {
 		return l.awaitElsewhere(ctx, c)
 	}
 	if transport.IsEventStream(resp) {
 		return l.readStream(ctx, c, resp.Body)
 	}
 	return l.readJSON(ctx, c, resp)
+}
+
+// isForeign reports whether a response names a content type that no answer has, as a page does.
+func isForeign(resp *http.Response) bool {
+	media := resp.Header.Get("Content-Type")
+	return resp.StatusCode != http.StatusAccepted && media != "" && !strings.Contains(media, "json") &&
+		!transport.IsEventStream(resp)
 }
 
 // isEmpty reports whether a response ends before its first byte, which it waits for.

@@ -67,7 +67,7 @@ func eachClient(t *testing.T, all []far, check func(t *testing.T, client *wire))
 	t.Helper()
 	config := configText(t, entriesOf(all), nil)
 	hub := startHub(t, "hub.json", config)
-	deferring := startHub(t, "hub.json", configText(t, entriesOf(all), map[string]any{"deferred": map[string]any{"mode": "always"}}))
+	deferring := startHub(t, "hub.json", configText(t, entriesOf(all), map[string]any{"deferred": map[string]any{"mode": "always", "list_found": true}}))
 	var wait []string
 	for _, f := range all {
 		wait = append(wait, "mcp."+f.id+".echo")
