@@ -1,8 +1,10 @@
 package upstream_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -225,5 +227,50 @@ func TestRetryAfterOutlivesTheHub(t *testing.T) {
 	st := startConfig(t, all).reaches(t, "s", tool.ServerBackoff)
 	if len(handler.Requests()) != n || !strings.Contains(st.LastError, "wants no request") {
 		t.Errorf("%d requests more, %q", len(handler.Requests())-n, st.LastError)
+	}
+}
+
+// memory keeps catalogs in memory.
+type memory struct {
+	mu    sync.Mutex
+	kept  map[string][]byte
+	saves int
+}
+
+func newMemory() *memory { return &memory{kept: map[string][]byte{}} }
+
+func (m *memory) Load(key string) ([]byte, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	data, ok := m.kept[key]
+	return bytes.Clone(data), ok
+}
+
+func (m *memory) Save(key string, data []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.saves++
+	m.kept[key] = bytes.Clone(data)
+	return nil
+}
+
+func (m *memory) all() map[string][]byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.kept)
+}
+
+func (m *memory) saved() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.saves
+}
+
+// rewrite puts data in the place of all that is kept.
+func (m *memory) rewrite(data []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key := range m.kept {
+		m.kept[key] = data
 	}
 }

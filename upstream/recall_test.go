@@ -5,7 +5,6 @@ package upstream_test
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -17,51 +16,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
-
-// memory keeps catalogs in memory.
-type memory struct {
-	mu    sync.Mutex
-	kept  map[string][]byte
-	saves int
-}
-
-func newMemory() *memory { return &memory{kept: map[string][]byte{}} }
-
-func (m *memory) Load(key string) ([]byte, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	data, ok := m.kept[key]
-	return bytes.Clone(data), ok
-}
-
-func (m *memory) Save(key string, data []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.saves++
-	m.kept[key] = bytes.Clone(data)
-	return nil
-}
-
-func (m *memory) all() map[string][]byte {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return maps.Clone(m.kept)
-}
-
-func (m *memory) saved() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.saves
-}
-
-// rewrite puts data in the place of all that is kept.
-func (m *memory) rewrite(data []byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for key := range m.kept {
-		m.kept[key] = data
-	}
-}
 
 // learn lets a group learn what servers offer, and closes it.
 func learn(t *testing.T, store *memory, servers ...upstream.ServerConfig) {
