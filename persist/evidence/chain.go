@@ -237,10 +237,10 @@ func (k *Keeper) extend(name string, key ed25519.PrivateKey) error {
 
 // appendEntries writes an entry for each whole line, and moves h on.
 func appendEntries(out io.Writer, lines io.Reader, h *head) error {
-	e := entry{Salt: make([]byte, saltSize)}
+	e, leaves := entry{Salt: make([]byte, saltSize)}, []persist.Leaf(nil)
 	return persist.EachLine(lines, func(line []byte) error {
 		_, _ = rand.Read(e.Salt)
-		leaves := leavesOf(line)
+		leaves = leavesOf(leaves, line)
 		e.Digest, _ = e.digestOf(leaves)
 		e.Of = nameOf(leaves)
 		h.Lines, h.Bytes, h.Chain = h.Lines+1, h.Bytes+int64(len(line)+1), h.Chain.next(e.link())

@@ -71,9 +71,9 @@ func (e *entry) isOpen() bool { return len(e.Salt) > 0 || len(e.Leaves) > 0 }
 // maxLeaves bounds the leaves of a line: one with more is one leaf.
 const maxLeaves = 100_000
 
-// leavesOf finds the leaves of a line: each is committed to by itself.
-func leavesOf(line []byte) []persist.Leaf {
-	leaves := make([]persist.Leaf, 0, 64)
+// leavesOf finds the leaves of a line: each is committed to by itself. They take the room of into.
+func leavesOf(into []persist.Leaf, line []byte) []persist.Leaf {
+	leaves := into[:0]
 	if rawjson.IsObject(line) && rawjson.Valid(line) {
 		for l := range persist.Leaves(line) {
 			if leaves = append(leaves, l); len(leaves) > maxLeaves {
@@ -95,7 +95,9 @@ func leafSalt(salt []byte, i int) [saltSize]byte {
 	return [saltSize]byte(sum[:])
 }
 
-func leafDigest(salt, value []byte) digest { return sha256.Sum256(slices.Concat(salt, value)) }
+func leafDigest(salt, value []byte) digest {
+	return sha256.Sum256(append(append(make([]byte, 0, 512), salt...), value...)) // most need no memory of the heap
+}
 
 // nameOf names a line by its leaves: its object, and the invocation that it is of, or the key of
 // standing records.
@@ -180,7 +182,7 @@ func short(value []byte) string {
 // becomes no longer than it is: then short values get short tombstones where need be. It returns
 // the line itself where nothing is to be erased.
 func (e *entry) erase(line []byte, room bool, wanted func(under, key string, value []byte) bool) []byte {
-	leaves, before := leavesOf(line), e.Leaves
+	leaves, before := leavesOf(nil, line), e.Leaves
 	gone, any, proofs := make([]bool, len(leaves)), false, []byte(nil)
 	for i, l := range leaves {
 		proof := []byte(nil)

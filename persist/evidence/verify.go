@@ -295,7 +295,7 @@ func (v *verifier) records(r io.Reader) error {
 		if len(places)+len(strange) > len(p.open)+maxFindings {
 			return errors.New("it has more lines than its chain")
 		}
-		leaves := leavesOf(line)
+		leaves := leavesOf(nil, line)
 		name := nameOf(leaves)
 		all := missed[name]
 		at := slices.IndexFunc(all[:min(len(all), maxTries)], func(i int) bool {
