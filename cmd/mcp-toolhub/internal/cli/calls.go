@@ -129,7 +129,7 @@ func (c *callsCmd) open(ctx context.Context) (r records, err error) {
 // openRecords opens the record store of the settings, and brings it up to date. What it has is read also where that
 // cannot be done.
 func (a *app) openRecords(ctx context.Context, from *config.Settings) (store.Store, error) {
-	s, err := hub.OpenRecords(from)(ctx)
+	s, err := hub.OpenRecords(ctx, from)
 	if err == nil {
 		if err := store.FillUp(ctx, s, from.Journal.Dir); err != nil {
 			a.std.warn("the newest calls may be missing: %v", err)

@@ -100,7 +100,7 @@ func (c policyCmd) addGrantsAndServers(ctx context.Context, l *hub.Look, out *re
 		one.Young = g.Created.After(out.Since)
 		out.All = append(out.All, one)
 	}
-	records, err := hub.OpenRecords(l.Settings)(ctx)
+	records, err := hub.OpenRecords(ctx, l.Settings)
 	if err != nil {
 		return err
 	}

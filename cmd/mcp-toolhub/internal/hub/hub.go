@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -144,7 +143,8 @@ func New(s *config.Settings, logger *slog.Logger, table func(*Hub) []*tool.HubTo
 	warnOfMode(logger, s)
 	journal := s.Journal
 	if s.Store != config.StoreOff {
-		h.records = store.NewFiller(OpenRecords(s), journal.Dir, s.Records, logger)
+		open := func(ctx context.Context) (store.Store, error) { return OpenRecords(ctx, s) }
+		h.records = store.NewFiller(open, journal.Dir, s.Records, logger)
 		journal.Kept = h.records
 		h.chains = NewKeeper(s.StateDir, journal.Dir)
 	}
@@ -184,12 +184,9 @@ func (h *Hub) fillRecords() (stop func(kill context.Context)) {
 	if h.records == nil {
 		return func(context.Context) {}
 	}
-	ctx, cancel := context.WithCancel(context.Background()) // until close
-	var filling sync.WaitGroup
-	filling.Go(func() { h.records.Run(ctx, h.journal) })
+	end := beside(func(ctx context.Context) { h.records.Run(ctx, h.journal) })
 	return func(kill context.Context) {
-		cancel()
-		filling.Wait()
+		end()
 		last, cancel := context.WithTimeout(kill, fillUpWithin)
 		defer cancel()
 		if err := h.records.Close(last); err != nil {
@@ -200,13 +197,11 @@ func (h *Hub) fillRecords() (stop func(kill context.Context)) {
 }
 
 // OpenRecords opens the record store of the settings.
-func OpenRecords(s *config.Settings) func(context.Context) (store.Store, error) {
-	return func(ctx context.Context) (store.Store, error) {
-		if s.Store != config.StoreSQLite && s.Store != config.StoreOff {
-			return store.OpenPostgres(ctx, s.Store, s.Journal.Dir)
-		}
-		return store.OpenSQLite(ctx, filepath.Join(s.StateDir, store.FileName))
+func OpenRecords(ctx context.Context, s *config.Settings) (store.Store, error) {
+	if s.Store != config.StoreSQLite && s.Store != config.StoreOff {
+		return store.OpenPostgres(ctx, s.Store, s.Journal.Dir)
 	}
+	return store.OpenSQLite(ctx, filepath.Join(s.StateDir, store.FileName))
 }
 
 // newPipeline makes the pipeline. Gate and limits are those of the settings in force at each call.
