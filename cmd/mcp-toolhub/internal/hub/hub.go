@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -239,6 +240,10 @@ func (h *Hub) newPipeline(s *config.Settings, key []byte) (err error) {
 func (h *Hub) newServer(first *Configured, key []byte) (err error) {
 	s, m := first.Settings, Model{Hub: h}
 	servers, observe := h.observed()
+	var metrics http.Handler // at the HTTP door; nil where they have an address of their own, or there are none
+	if h.telemetry != nil && s.Telemetry.Metrics == "" {
+		metrics = h.telemetry
+	}
 	h.server, err = downstream.New(s.Downstream, first.views(),
 		downstream.Deps{Surfaces: h.Surfaces, Pipeline: h.pipeline,
 			Servers: servers, Observe: observe, Fresh: h.Surfaces.fresh, Statuses: m.Servers, Problems: m.Problems,
@@ -246,7 +251,7 @@ func (h *Hub) newServer(first *Configured, key []byte) (err error) {
 			StateKey: key, FirstLists: h.Surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
 			SessionEnded: h.Permission.Grants.EndSession, Events: h.events.Serve, Show: h.showTool, Page: h.page,
 			StoredResults: h.storedResult, Spool: spool.New(filepath.Join(s.StateDir, "spool")),
-			Metrics: h.metricsOf(s), SignIns: h.desk,
+			Metrics: metrics, SignIns: h.desk,
 			ResourceURI: namespace.ResourceURI})
 	if err != nil {
 		return err

@@ -68,11 +68,7 @@ func NewKeeper(state, journal string) *evidence.Keeper {
 	return evidence.NewKeeper(journal, filepath.Join(state, EvidenceKey))
 }
 
-// keepChains extends the chains of the journal until ctx ends.
-func (h *Hub) keepChains(ctx context.Context) {
-	every(ctx, evidence.Every, h.extendChains)
-}
-
+// extendChains extends the chains of the journal.
 func (h *Hub) extendChains() {
 	if h.chains == nil {
 		return
