@@ -53,7 +53,7 @@ func (l *Loader) Admit(c tool.DeferredCall) ([]tool.Record, error) {
 		return nil, fmt.Errorf("describe %q: %w", t.Name, err)
 	}
 	if c.Loaded != nil {
-		c.Loaded.Load(t)
+		c.Loaded.Load(c.Surface, t)
 	}
 	found := finding{invocation: c.Invocation, actor: c.Actor, surface: c.Surface}
 	return l.records(found, c.Listed, ref, true), &tool.Failure{Class: tool.ClassSchemaNotLoaded, Code: code,

@@ -3,43 +3,50 @@ package deferred
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// searchResult is a tool_search_result.
+// searchResult is the structured content of an answer. Some clients show their model that and not the text.
 type searchResult struct {
-	Object        string     `json:"object"`
-	SchemaVersion string     `json:"schema_version"`
-	Query         string     `json:"query"`
-	QueryType     string     `json:"query_type"`
-	Matches       []match    `json:"matches"`
-	Neighbours    []string   `json:"neighbours"`
-	TotalDeferred int        `json:"total_deferred_tools"`
-	Pending       []string   `json:"pending_providers"` // they will answer soon
-	Missing       []missing  `json:"missing_names"`
-	Notes         []string   `json:"notes,omitempty"`
-	Next          nextAction `json:"next_action"`
-
-	Unavailable []unavailable `json:"unavailable_providers,omitempty"` // they will not
+	Matches       []match       `json:"matches"`
+	More          []string      `json:"more,omitempty"` // names of tools that fit less
+	TotalDeferred int           `json:"total_deferred_tools"`
+	Pending       []string      `json:"pending_providers"`               // they will answer soon
+	Unavailable   []unavailable `json:"unavailable_providers,omitempty"` // they will not
+	Missing       []missing     `json:"missing_names,omitempty"`
+	Notes         []string      `json:"notes,omitempty"`
+	Next          nextAction    `json:"next_action"`
 }
 
-// match is one tool in a searchResult.
+// match is a tool that can be called at once. It has a signature and a summary, or the declaration.
 type match struct {
 	Name        string          `json:"name"`
-	ToolID      tool.Name       `json:"tool_id"`
-	Server      string          `json:"server"`
-	Score       float64         `json:"score"`
-	Why         []string        `json:"why"` // the fields that matched, the most telling first
-	State       string          `json:"loading_state"`
 	Ref         string          `json:"selection_ref"`
 	Signature   string          `json:"signature,omitempty"`
 	Summary     string          `json:"summary,omitempty"`
 	Declaration json.RawMessage `json:"declaration,omitempty"`
+
+	// For people:
+	Score float64  `json:"score,omitempty"`
+	Why   []string `json:"why,omitempty"` // the fields that matched, the most telling first
 }
+
+// signed returns the match of a tool that is called name, with its signature and without a selection_ref.
+func signed(name string, l *tool.Listed) match {
+	return match{Name: name, Signature: typed(l.Tool.InputSchema), Summary: summaryOf(l)}
+}
+
+// cost is about how many tokens m costs a model, in either form of the answer.
+func (m *match) cost() int {
+	return tokensOf([]byte(m.Name)) + tokensOf([]byte(m.Signature)) + tokensOf([]byte(m.Summary)) +
+		tokensOf(m.Declaration) + refCost
+}
+
+// refCost is about how many tokens a selection_ref costs, with the names of the members.
+const refCost = 40
 
 // nextAction tells the caller what to do next.
 type nextAction struct {
@@ -53,29 +60,11 @@ type nextAction struct {
 const maxSummary = 120
 
 func (f *found) answer() searchResult {
-	r := searchResult{Object: "tool_search_result", SchemaVersion: tool.SchemaVersion, Query: f.query.text,
-		QueryType: f.query.kind,
-		Matches:   make([]match, 0, len(f.hits)), Neighbours: append([]string{}, f.neighbours...),
-		TotalDeferred: len(f.surface.Deferred),
-		Pending:       append([]string{}, f.pending...), Unavailable: f.down,
-		Missing: append([]missing{}, f.missing...),
-		Notes:   f.notes, Next: f.next()}
+	r := searchResult{Matches: make([]match, 0, len(f.hits)), More: f.more, TotalDeferred: len(f.surface.Deferred),
+		Pending: append([]string{}, f.pending...), Unavailable: f.down, Missing: f.missing, Notes: f.notes,
+		Next: f.next()}
 	for _, h := range f.hits {
-		name := f.loader.reserved.shownName(h.listed)
-		m := match{Name: name, ToolID: h.listed.Tool.Name, Server: h.listed.Tool.Server,
-			Score: math.Round(h.score*1000) / 1000,
-			Why:   append([]string{}, h.why...), State: "loaded", Ref: h.ref}
-		if h.deferred && h.declaration == nil {
-			m.State = "discoverable"
-		}
-		switch {
-		case h.declaration != nil:
-			m.Declaration = h.declaration
-		case f.detail != detailNames:
-			m.Signature = typed(name, h.listed.Tool.InputSchema)
-			m.Summary = summaryOf(h.listed)
-		}
-		r.Matches = append(r.Matches, m)
+		r.Matches = append(r.Matches, h.told)
 	}
 	return r
 }
@@ -122,30 +111,29 @@ func (f *found) result() (json.RawMessage, error) {
 // text writes the answer for a model that sees only texts.
 func (f *found) text(a searchResult) string {
 	var b strings.Builder
-	if len(a.Matches) == 0 {
+	if len(a.Matches) == 0 && len(a.More) > 0 {
+		fmt.Fprintf(&b, "Nothing fits among %d deferred tools. The nearest are (select:NAME gets one): %s.", a.TotalDeferred,
+			strings.Join(a.More, ", "))
+	} else if len(a.Matches) == 0 {
 		fmt.Fprintf(&b, "No tool was found among %d deferred ones.", a.TotalDeferred)
 	} else {
-		fmt.Fprintf(&b, "Call a tool with %s: its name, arguments that fit its inputSchema, and its selection_ref.\n",
-			callName)
+		fmt.Fprintf(&b, "Call one with %s: its name, its arguments, its selection_ref.\n", callName)
 	}
 	for _, m := range a.Matches {
-		switch {
-		case m.Declaration != nil:
+		if m.Declaration != nil {
 			fmt.Fprintf(&b, "\n%s\nselection_ref: %s\n", m.Declaration, m.Ref)
-		case m.Signature != "":
-			fmt.Fprintf(&b, "\n%s\n  %s\n  selection_ref: %s\n", m.Signature, m.Summary, m.Ref)
-		default:
-			fmt.Fprintf(&b, "\n%s selection_ref: %s", m.Name, m.Ref)
+		} else {
+			fmt.Fprintf(&b, "\n%s%s\n%s\nselection_ref: %s\n", m.Name, m.Signature, m.Summary, m.Ref)
 		}
+	}
+	if len(a.Matches) > 0 && len(a.More) > 0 {
+		fmt.Fprintf(&b, "\nMay fit, too (select:NAME gets one): %s\n", strings.Join(a.More, ", "))
 	}
 	for _, m := range a.Missing {
 		fmt.Fprintf(&b, "\nNo tool is called %q.", oneLine(m.Name, maxSummary))
 		if len(m.Nearest) > 0 {
 			fmt.Fprintf(&b, " The nearest: %s.", strings.Join(m.Nearest, ", "))
 		}
-	}
-	if len(a.Neighbours) > 0 {
-		fmt.Fprintf(&b, "\nAlso there (select:NAME loads one): %s\n", strings.Join(a.Neighbours, ", "))
 	}
 	if len(a.Pending) > 0 {
 		fmt.Fprintf(&b, "\nNot answering yet: %s\n", strings.Join(a.Pending, ", "))

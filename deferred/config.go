@@ -29,6 +29,10 @@ type Settings struct {
 	Mode   Mode // default auto
 	Budget int  // tokens, estimated; default 10,000
 
+	// ListFound puts the tools whose declarations a session has been given on its list, and tells
+	// the client to read that again. Only sessions have lists of their own: see tool.Surface.
+	ListFound bool
+
 	// AlwaysLoad are globs over canonical names of tools that are always listed.
 	AlwaysLoad []string
 }

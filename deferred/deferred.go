@@ -12,6 +12,7 @@ package deferred
 
 import (
 	"crypto/rand"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/parallel"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -44,7 +46,6 @@ type Options struct {
 // Loader splits surfaces, searches them, and decides about calls of deferred tools. It is safe for concurrent use.
 type Loader struct {
 	opts     Options
-	rules    []clientRule
 	reserved reserved
 
 	updating sync.Mutex // held by Apply and Update, and while the index is made
@@ -74,7 +75,7 @@ func New(cfg Config, o Options) *Loader {
 		_, _ = rand.Read(key) // "Read fills b with cryptographically secure random bytes. It never returns an error"
 		o.Keys = [][]byte{key}
 	}
-	l := &Loader{rules: clientRules(), origins: make(map[string]*origin), splits: make(map[splitKey]*split)}
+	l := &Loader{origins: make(map[string]*origin), splits: make(map[splitKey]*split)}
 	if o.HubTools == nil {
 		o.HubTools = HubTools(func() *Loader { return l })
 	}
@@ -202,9 +203,8 @@ func (l *Loader) searched() *search.Index {
 		return x
 	}
 	x = search.New(l.opts.Search)
-	for _, o := range all {
-		put(x, o, hints)
-	}
+	origins := slices.Collect(maps.Values(all))
+	parallel.Do(len(origins), func(i int) { put(x, origins[i], hints) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.index = x

@@ -2,8 +2,8 @@ package deferred
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -23,11 +23,11 @@ func (l *Loader) search(ctx context.Context, e *tool.Execution) (tool.Reply, err
 		return reply, err
 	}
 	f := &found{loader: l, refs: l.signer(), query: q, surface: e.Surface, scope: l.scopeOf(e.Surface), actor: e.Actor,
-		detail: q.detail}
+		people: e.Actor.Client.Habits().TakesAll}
 	f.pending, f.down = l.waits(e.Surface, e.Session)
 	f.find(ctx, l.searched())
 	f.noteServers()
-	f.declare()
+	f.fit()
 	if ctx.Err() != nil {
 		return reply, &tool.Failure{Class: tool.ClassCanceled, Message: "the search was canceled"}
 	}
@@ -44,9 +44,7 @@ type hit struct {
 	deferred bool
 	score    float64
 	why      []string
-	ref      string
-
-	declaration json.RawMessage // as it is told; nil where it is not
+	told     match // what the answer says of it
 }
 
 // found collects the answer to one query.
@@ -57,15 +55,16 @@ type found struct {
 	surface *tool.Surface
 	scope   *search.Scope // the tools that the caller may find
 	actor   tool.Actor
-	detail  string
+	people  bool // people read the answer, and no model
 
-	hits       []hit
-	neighbours []string // names shown
-	missing    []missing
-	pending    []string
-	down       []unavailable
-	notes      []string
-	stray      bool // the query names a server that is not there
+	hits    []hit
+	more    []string // names shown of tools that come after the hits
+	weak    bool     // none of them fits
+	missing []missing
+	pending []string
+	down    []unavailable
+	notes   []string
+	stray   bool // the query names a server that is not there
 }
 
 // unavailable is a server that needs a person's attention before it answers.
@@ -125,12 +124,10 @@ func (f *found) find(ctx context.Context, x *search.Index) {
 			f.add(l, h.Score, h.Fields)
 		}
 	}
-	for _, id := range a.Neighbours {
-		if l := f.tool(id); l != nil {
-			f.neighbours = append(f.neighbours, f.loader.reserved.shownName(l))
-		}
+	f.weak = a.Weak
+	if f.notes = a.Notes; f.weak && f.people {
+		f.notes = append(f.notes, "Nothing fits: these are the nearest.")
 	}
-	f.notes = a.Notes
 }
 
 // shown returns the name that the caller sees of a tool; "" if the tool has gone meanwhile.
@@ -156,9 +153,9 @@ func (f *found) named(a *search.Answer) {
 			break
 		}
 	}
+	a.Weak = false
 	a.Hits = append([]search.Hit{h}, a.Hits...)
 	a.Hits = a.Hits[:min(len(a.Hits), f.query.limit)]
-	a.Neighbours = slices.DeleteFunc(a.Neighbours, func(n string) bool { return n == id })
 }
 
 // selected finds tools by their names.
@@ -213,34 +210,73 @@ func (f *found) add(l *tool.Listed, score float64, why []string) {
 	if slices.ContainsFunc(f.hits, func(h hit) bool { return h.listed == l }) || len(f.hits) >= maxSelected {
 		return
 	}
-	f.hits = append(f.hits, hit{listed: l, deferred: f.surface.IsDeferred(l.Tool.Name), score: score, why: why,
-		ref: f.refs.mint(l.Tool, f.actor.Ref())})
+	f.hits = append(f.hits, hit{listed: l, deferred: f.surface.IsDeferred(l.Tool.Name), score: score, why: why})
 }
 
-// maxDeclared bounds the declarations in one answer that the caller has not asked for by name. The
-// model pays for them. A real tool's has 1 kB, and 20 kB at most.
-const maxDeclared = 64 << 10
+// Bounds of an answer to a model, which pays for it in every request that follows.
+const (
+	callable = 10 // tools found by words or a pattern that can be called at once
+	maxWeak  = 5  // names where nothing fits
 
-// declare gives hits their declarations.
-func (f *found) declare() {
-	if f.detail != detailFull {
-		return
+	// maxAnswer is the room for what was found, in estimated tokens: with all else, an answer has 4,000 at most. Only one
+	// declaration that was asked for by its name may be longer.
+	maxAnswer = 3300
+)
+
+// fit decides what the answer says of each hit: all get a signature, as far as there is room, the
+// best its declaration, too, and so do those that were asked for by name. The others are names.
+func (f *found) fit() {
+	left, named := maxAnswer, f.query.kind == querySelect
+	if f.weak && !f.people {
+		f.hits = f.hits[:min(len(f.hits), maxWeak)]
+		f.rest(0, left)
 	}
-	size, left := 0, 0
 	for i := range f.hits {
 		h := &f.hits[i]
-		d := brief(f.loader.reserved.shownName(h.listed), h.listed.Declaration)
-		if f.query.kind != querySelect && size+len(d) > maxDeclared {
-			left++
-			continue
+		m := signed(f.loader.reserved.shownName(h.listed), h.listed)
+		if f.people {
+			m.Score, m.Why = math.Round(h.score*1000)/1000, h.why
+		} else {
+			if m.cost() > maxAnswer/callable {
+				m.Signature, m.Summary = "(…)", ""
+			}
+			if i >= callable && (!named || m.cost() > left) {
+				left = f.rest(i, left)
+				break
+			}
+			left -= m.cost()
 		}
-		h.declaration, size = d, size+len(d)
+		m.Ref = f.refs.mint(h.listed.Tool, f.actor.Ref())
+		h.told = m
 	}
-	if left > 0 {
-		f.notes = append(f.notes,
-			fmt.Sprintf("%d of the tools have a signature in place of their declaration, which is too long to be "+
-				"sent unasked: select:NAME has it", left))
+	for i := range f.hits {
+		m := &f.hits[i].told
+		if f.people || i > 0 && !named {
+			break
+		}
+		declared := match{Name: m.Name, Ref: m.Ref, Declaration: brief(m.Name, f.hits[i].listed.Declaration)}
+		more := declared.cost() - m.cost()
+		if more > left && (i > 0 || !named) {
+			f.notes = append(f.notes, fmt.Sprintf("The declaration of %s is too long for this answer: select:%s gets it.",
+				m.Name, m.Name))
+			break
+		}
+		*m, left = declared, left-more
 	}
+}
+
+// rest leaves of the hits from there on the names that there is room for. It returns the room that is left.
+func (f *found) rest(from, left int) int {
+	for _, h := range f.hits[from:] {
+		name := f.loader.reserved.shownName(h.listed)
+		cost := tokensOf([]byte(name)) + 2
+		if cost > left {
+			break
+		}
+		f.more, left = append(f.more, name), left-cost
+	}
+	f.hits = f.hits[:from]
+	return left
 }
 
 // record records what was found, and notes what the session has loaded.
@@ -252,9 +288,9 @@ func (f *found) record(e *tool.Execution) {
 		if !h.deferred {
 			continue
 		}
-		records = append(records, f.loader.records(by, h.listed, h.ref, false)...)
-		if h.declaration != nil {
-			records = append(records, f.loader.records(by, h.listed, h.ref, true)...)
+		records = append(records, f.loader.records(by, h.listed, h.told.Ref, false)...)
+		if h.told.Declaration != nil {
+			records = append(records, f.loader.records(by, h.listed, h.told.Ref, true)...)
 			loaded = append(loaded, h.listed.Tool)
 		}
 	}
@@ -262,6 +298,6 @@ func (f *found) record(e *tool.Execution) {
 		e.Record(records...)
 	}
 	if e.Loaded != nil && len(loaded) > 0 {
-		e.Loaded.Load(loaded...)
+		e.Loaded.Load(e.Surface, loaded...)
 	}
 }

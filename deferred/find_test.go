@@ -32,40 +32,39 @@ func TestSearch(t *testing.T) {
 		`"_meta":{"anthropic/searchHint":"nourish creatures"},"icons":[{"src":"data:,x"}],"outputSchema":{"type":"object"}`))
 	l := newLoader(t, cfg, Options{}, tools)
 	s := l.Surface(surfaceOf("p", tools, nil), tool.Client{})
-	for query, want := range map[string]struct{ kind, names, missing, next string }{
-		`{"query":"send an e-mail","limit":1}`:                      {queryKeyword, "mcp.mail.send_message", "", "call"},
-		`{"query":"send an e-mail","limit":1,"detail":"signature"}`: {queryKeyword, "mcp.mail.send_message", "", "call"},
-		`{"query":"chargeback"}`:                                    {queryKeyword, "mcp.shop.refund", "", "call"},
-		`{"query":"nourish"}`:                                       {queryKeyword, "mcp.zoo.feed", "", "call"},
-		`{"query":"mcp.zoo.feed","limit":1}`:                        {queryKeyword, "mcp.zoo.feed", "", "call"},
-		`{"query":"reimburse","limit":1}`:                           {queryKeyword, "mcp.shop.refund", "", "call"},
-		`{"query":"order","servers":[" Zoo"]}`:                      {queryKeyword, "", "", "rephrase"},
-		`{"query":"xyzzy"}`:                                         {queryKeyword, "", "", "rephrase"},
-		`{"query":"select:mcp.zoo.feed, Search-Orders"}`:            {querySelect, "mcp.zoo.feed mcp.shop.search_orders", "", "call"},
-		`{"query":"SELECT:refund"}`:                                 {querySelect, "mcp.shop.refund", "", "call"},
-		`{"query":" Select : mcp.zoo.feed"}`:                        {querySelect, "mcp.zoo.feed", "", "call"},
-		`{"query":"select:serch_orders"}`:                           {querySelect, "", "serch_orders", "select"},
-		`{"query":"select:tool_search,mcp.zoo.feed"}`:               {querySelect, "mcp.zoo.feed", "tool_search", "call"},
-		`{"query":"select:feed","servers":["mail"]}`:                {querySelect, "", "feed", "select"},
-		`{"query":"select:mcp.zoo.feed","servers":["mail"]}`:        {querySelect, "", "mcp.zoo.feed", "select"},
-		`{"query":"select:feed,feed,mcp.zoo.feed"}`:                 {querySelect, "mcp.zoo.feed", "", "call"},
-		`{"query":"regex:^(refund|feed)$","limit":50}`:              {queryRegex, "mcp.shop.refund mcp.zoo.feed", "", "call"},
-		`{"query":"regex:nothing+"}`:                                {queryRegex, "", "", "rephrase"},
-		`{"query":"select:mcp.mail.list_folders"}`:                  {querySelect, "mcp.mail.list_folders", "", "call"},
+	for query, want := range map[string]struct{ names, missing, next string }{
+		`{"query":"send an e-mail","limit":1}`:               {"mcp.mail.send_message", "", "call"},
+		`{"query":"chargeback"}`:                             {"mcp.shop.refund", "", "call"},
+		`{"query":"nourish"}`:                                {"mcp.zoo.feed", "", "call"},
+		`{"query":"mcp.zoo.feed","limit":1}`:                 {"mcp.zoo.feed", "", "call"},
+		`{"query":"reimburse","limit":1}`:                    {"mcp.shop.refund", "", "call"},
+		`{"query":"order","servers":[" Zoo"]}`:               {"", "", "rephrase"},
+		`{"query":"xyzzy"}`:                                  {"", "", "rephrase"},
+		`{"query":"select:mcp.zoo.feed, Search-Orders"}`:     {"mcp.zoo.feed mcp.shop.search_orders", "", "call"},
+		`{"query":"SELECT:refund"}`:                          {"mcp.shop.refund", "", "call"},
+		`{"query":" Select : mcp.zoo.feed"}`:                 {"mcp.zoo.feed", "", "call"},
+		`{"query":"select:serch_orders"}`:                    {"", "serch_orders", "select"},
+		`{"query":"select:tool_search,mcp.zoo.feed"}`:        {"mcp.zoo.feed", "tool_search", "call"},
+		`{"query":"select:feed","servers":["mail"]}`:         {"", "feed", "select"},
+		`{"query":"select:mcp.zoo.feed","servers":["mail"]}`: {"", "mcp.zoo.feed", "select"},
+		`{"query":"select:feed,feed,mcp.zoo.feed"}`:          {"mcp.zoo.feed", "", "call"},
+		`{"query":"regex:^(refund|feed)$","limit":50}`:       {"mcp.shop.refund mcp.zoo.feed", "", "call"},
+		`{"query":"regex:nothing+"}`:                         {"", "", "rephrase"},
+		`{"query":"select:mcp.mail.list_folders"}`:           {"mcp.mail.list_folders", "", "call"},
 	} {
 		r, text := ask(t, l, s, query, nil, nil)
 		var missed []string
 		for _, m := range r.Missing {
 			missed = append(missed, m.Name)
 		}
-		if r.QueryType != want.kind || matchNames(r) != want.names || strings.Join(missed, " ") != want.missing || r.Next.Action != want.next {
-			t.Errorf("%s: %s: %s; missing %q; next %+v", query, r.QueryType, matchNames(r), missed, r.Next)
+		if matchNames(r) != want.names || strings.Join(missed, " ") != want.missing || r.Next.Action != want.next {
+			t.Errorf("%s: %s; missing %q; next %+v", query, matchNames(r), missed, r.Next)
 		}
-		if r.TotalDeferred != 5 || r.Object != "tool_search_result" || r.Pending == nil || r.Neighbours == nil || r.Matches == nil || r.Missing == nil {
+		if r.TotalDeferred != 5 || r.Pending == nil || r.Matches == nil {
 			t.Errorf("%s: %+v", query, r)
 		}
 		for _, m := range r.Matches {
-			if !strings.Contains(text, m.Ref) || len(m.Why) == 0 || m.Score <= 0 {
+			if !strings.Contains(text, m.Ref) || m.Ref == "" || m.Why != nil || m.Score != 0 {
 				t.Errorf("%s: %+v in %s", query, m, text)
 			}
 		}
@@ -85,70 +84,100 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestDetail: what of a tool is told, what that loads, and what is recorded.
-func TestDetail(t *testing.T) {
+// TestAnswer: what each place of an answer has, what that loads, and what is recorded.
+func TestAnswer(t *testing.T) {
 	t.Parallel()
 	tools := append(shop(), newTool("zoo", "feed", "Feeds animals.\nAt length.", "",
 		`"_meta":{"x":1},"icons":[],"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":false}`))
+	for i := range 30 {
+		tools = append(tools, newTool("farm", fmt.Sprintf("feed_%02d", i), "Feeds an animal of the farm.", "", ""))
+	}
 	l := newLoader(t, always(), Options{}, tools)
 	s := l.Surface(surfaceOf("p", tools, nil), tool.Client{})
-	for detail, want := range map[string]struct {
-		match  match
-		loaded bool
-		events []string
-	}{
-		"full": {match{State: "loaded", Declaration: json.RawMessage(`{"name":"mcp.zoo.feed","description":"Feeds animals.\nAt length.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}},"annotations":{"readOnlyHint":false}}`)}, true,
-			[]string{"tool.deferred.discovered", "tool.deferred.loaded"}},
-		"signature": {match{State: "discoverable", Signature: "mcp.zoo.feed(text?: string)", Summary: "Feeds animals."}, false, []string{"tool.deferred.discovered"}},
-		"names":     {match{State: "discoverable"}, false, []string{"tool.deferred.discovered"}},
-	} {
-		var j journal
-		loaded := session{}
-		r, _ := ask(t, l, s, fmt.Sprintf(`{"query":"select:feed","detail":%q}`, detail), loaded, &j)
-		want.match.Name, want.match.ToolID, want.match.Server, want.match.Score, want.match.Why = "mcp.zoo.feed", "mcp.zoo.feed", "zoo", 1, []string{"name"}
-		want.match.Ref = r.Matches[0].Ref
-		if !reflect.DeepEqual(r.Matches[0], want.match) {
-			t.Errorf("%s: %s\nwant %s", detail, jsonOf(r.Matches[0]), jsonOf(want.match))
+	feed := json.RawMessage(`{"name":"mcp.zoo.feed","description":"Feeds animals.\nAt length.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}},"annotations":{"readOnlyHint":false}}`)
+	var j journal
+	loaded := session{}
+	r, text := ask(t, l, s, `{"query":"mcp.zoo.feed"}`, loaded, &j)
+	first := match{Name: "mcp.zoo.feed", Ref: r.Matches[0].Ref, Declaration: feed}
+	second := match{Name: "mcp.farm.feed_00", Ref: r.Matches[1].Ref, Signature: "(text?: string)", Summary: "Feeds an animal of the farm."}
+	if !reflect.DeepEqual(r.Matches[0], first) || !reflect.DeepEqual(r.Matches[1], second) {
+		t.Errorf("%s\nwant %s %s", jsonOf(r.Matches), jsonOf(first), jsonOf(second))
+	}
+	if len(r.Matches) != callable || len(r.More) != defaultLimit-callable || len(loaded) != 1 || loaded["mcp.zoo.feed"] == "" {
+		t.Errorf("%d can be called, %d more are named, loaded: %v", len(r.Matches), len(r.More), loaded)
+	}
+	for _, m := range r.Matches {
+		if _, err := l.Admit(callOf(t, s, m.Name, m.Ref, nil)); err != nil {
+			t.Errorf("%s: its ref does not serve: %v", m.Name, err)
 		}
-		if _, ok := loaded["mcp.zoo.feed"]; ok != want.loaded {
-			t.Errorf("%s: loaded: %v", detail, loaded)
+	}
+	for _, want := range append([]string{string(feed), "\nmcp.farm.feed_00(text?: string)\nFeeds an animal of the farm.\nselection_ref: " + second.Ref}, r.More...) {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, text)
 		}
-		if got := j.events(); !slices.Equal(got, want.events) {
-			t.Errorf("%s: %q", detail, got)
-		}
-		checkSchemas(t, j.all)
-		if _, err := l.Admit(callOf(t, s, "mcp.zoo.feed", want.match.Ref, nil)); err != nil {
-			t.Errorf("%s: its ref does not serve: %v", detail, err)
-		}
+	}
+	if got := j.events(); len(got) != callable+1 || !slices.Equal(got[:3], []string{"tool.deferred.discovered", "tool.deferred.loaded", "tool.deferred.discovered"}) {
+		t.Errorf("%q", got)
+	}
+	checkSchemas(t, j.all)
+	if r, _ := ask(t, l, s, `{"query":"feed","limit":3}`, nil, nil); len(r.Matches) != 3 || len(r.More) != 0 {
+		t.Errorf("of three: %s", jsonOf(r))
+	}
+	if r, _ := ask(t, l, s, `{"query":"select:feed_00,feed_01,feed_02"}`, nil, nil); len(r.Matches) != 3 || r.Matches[2].Declaration == nil {
+		t.Errorf("by name: %s", jsonOf(r))
+	}
+	e := &tool.Execution{Surface: s, Actor: tool.Actor{Client: tool.Client{Name: "mcp-toolhub"}}, Arguments: json.RawMessage(`{"query":"feed"}`)}
+	reply, err := l.opts.HubTools[0].Execute(t.Context(), e)
+	var people struct{ StructuredContent searchResult }
+	if err != nil || json.Unmarshal(reply.Result, &people) != nil || len(people.StructuredContent.Matches) != defaultLimit ||
+		people.StructuredContent.Matches[20].Score <= 0 || people.StructuredContent.Matches[20].Summary == "" {
+		t.Errorf("for people: %s %v", reply.Result, err)
 	}
 }
 
-// TestLongDeclarations: a tool that is long beyond reason is found, and its declaration comes when it is asked for by name.
+// TestNothingFits: a question about something else is answered in short, and a program can tell.
+func TestNothingFits(t *testing.T) {
+	t.Parallel()
+	l := newLoader(t, always(), Options{}, shop())
+	s := l.Surface(surfaceOf("p", shop(), nil), tool.Client{})
+	r, text := ask(t, l, s, `{"query":"Book a table at the customers' favourite restaurant tonight"}`, nil, nil)
+	if len(r.Matches) != 0 || !slices.Equal(r.More, []string{"mcp.shop.search_orders"}) || r.Next.Action != "rephrase" ||
+		!strings.HasPrefix(text, "Nothing fits among 5 deferred tools. The nearest are (select:NAME gets one): mcp.shop.search_orders.\nNext: ") {
+		t.Errorf("%s\n%s", jsonOf(r), text)
+	}
+}
+
+// TestLongDeclarations: an answer costs no more than promised whatever the tools are, and each declaration can be got by name.
 func TestLongDeclarations(t *testing.T) {
 	t.Parallel()
 	long := `{"type":"object","properties":{` + strings.Repeat(`"quagga":{"type":"string"},`, 6000) + `"a":{"type":"string"}}}`
-	tools := []*tool.Tool{newTool("zoo", "a", "Feeds a quokka.", "", ""), newTool("zoo", "b", "Feeds a quokka, too.", long, ""),
-		newTool("zoo", "c", "Feeds another quokka. "+strings.Repeat("At length. ", 10_000), "", "")}
+	odd := `{"type":"object","properties":{"quagga":{"enum":["` + strings.Repeat("a1", 18) + `","` + strings.Repeat("b2", 18) + `","` + strings.Repeat("c3", 18) + `"]}}}`
+	tools := []*tool.Tool{newTool("zoo", "b", "Feeds a quokka, too.", long, "")}
+	for i := range 40 {
+		tools = append(tools, newTool("zoo", fmt.Sprint(strings.Repeat("a1_", 30), i), "Feeds another quokka "+strings.Repeat("a1", 1000), odd, ""))
+	}
 	l := newLoader(t, always(), Options{}, tools)
 	s := l.Surface(surfaceOf("p", tools, nil), tool.Client{})
-	for query, whole := range map[string]int{"quokka": 1, "regex:quokka": 1, "select:a,b,c": 3} {
-		loaded := session{}
-		r, text := ask(t, l, s, fmt.Sprintf(`{"query":%q}`, query), loaded, nil)
-		declared := 0
+	for query, declared := range map[string]int{"quokka": 0, "regex:quokka": 0, "select:b": 1, "select:b,b": 1} {
+		r, text := ask(t, l, s, fmt.Sprintf(`{"query":%q}`, query), nil, nil)
+		got := 0
 		for _, m := range r.Matches {
-			switch {
-			case m.Declaration != nil && m.State == "loaded" && strings.Contains(text, string(m.Declaration)):
-				declared++
-			case m.Declaration != nil || m.State != "discoverable" || m.Signature == "" || !strings.Contains(text, m.Signature):
+			if m.Declaration != nil {
+				got++
+			} else if m.Signature == "" || m.Ref == "" || !strings.Contains(text, m.Signature) {
 				t.Errorf("%s: %.500s", query, jsonOf(m))
 			}
 		}
-		if len(r.Matches) != 3 || declared != whole || len(loaded) != whole {
-			t.Errorf("%s: %d found, %d declared, %d loaded", query, len(r.Matches), declared, len(loaded))
+		if got != declared || declared == 0 && !strings.Contains(text, "is too long for this answer: select:") {
+			t.Errorf("%s: %d declared: %.500s", query, got, text)
 		}
-		if said := strings.Contains(text, "2 of the tools have a signature"); said != (whole == 1) || said && len(text) > 20_000 {
-			t.Errorf("%s: %d bytes: %.500s", query, len(text), text)
+		if declared == 0 && (len(r.Matches) != callable || tokensOf([]byte(text)) > 4000 || tokensOf([]byte(jsonOf(r))) > 4000) {
+			t.Errorf("%s: %d matches, %d tokens, and %d structured", query, len(r.Matches), tokensOf([]byte(text)), tokensOf([]byte(jsonOf(r))))
 		}
+	}
+	r, _ := ask(t, l, s, `{"query":"select:b,`+tools[1].Native+`"}`, nil, nil)
+	if len(r.Matches) != 2 || r.Matches[0].Declaration == nil || r.Matches[1].Declaration != nil || len(r.Notes) != 1 {
+		t.Errorf("a long one and another: %.300s", jsonOf(r.Matches[1]))
 	}
 }
 

@@ -17,18 +17,15 @@ const (
 )
 
 const searchIntro = "Finds tools that are not listed. Search here before you say that something cannot be done, " +
-	"or when you " +
-	"need a tool of one of the servers below. query is words for what you want to do; select:NAME,NAME for tools " +
-	"whose names " +
-	"you know; or regex:PATTERN. The answer has the tools' declarations; call one with tool_call, with its " +
-	"selection_ref."
+	"or when you need a tool of one of the servers below. query is words for what you want to do; select:NAME,NAME " +
+	"for tools whose names you know; or regex:PATTERN. The answer has the best tool's declaration, signatures of the " +
+	"next ones, and names of more. Call any that has a selection_ref with tool_call; select:NAME gets the declaration " +
+	"of another."
 
 const searchSchema = `{"type":"object","properties":{` +
 	`"query":{"type":"string","minLength":1,"maxLength":10000,"description":"What you want to do, select:NAME,NAME, or regex:PATTERN (RE2)."},` +
 	`"servers":{"type":"array","items":{"type":"string"},"maxItems":100,"description":"Only tools of these servers."},` +
-	`"limit":{"type":"integer","minimum":1,"maximum":50,"description":"How many tools to return at most; default 5."},` +
-	`"detail":{"type":"string","enum":["full","signature","names"],` +
-	`"description":"full (default): declarations; signature: one typed line a tool; names: names only."}},` +
+	`"limit":{"type":"integer","minimum":1,"maximum":50,"description":"How many tools at most; default 25, of which 10 can be called at once."}},` +
 	`"required":["query"]}`
 
 const callSchema = `{"type":"object","properties":{` +

@@ -1,7 +1,6 @@
 package deferred
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -17,16 +16,9 @@ const (
 	queryRegex   = "regex"
 )
 
-// How much of a hit is told.
-const (
-	detailFull      = "full"
-	detailSignature = "signature"
-	detailNames     = "names"
-)
-
 // Bounds of a query.
 const (
-	defaultLimit = 5
+	defaultLimit = 25
 	maxLimit     = 50
 	maxSelected  = 50
 	maxMissing   = 5 // names that nobody has for which the nearest are looked for
@@ -34,27 +26,25 @@ const (
 
 // query is a parsed query of the search.
 type query struct {
-	text    string // as it was asked
 	kind    string
 	words   string          // of a keyword query
 	names   []string        // of a select query
 	pattern *search.Pattern // of a regex query
 	servers []string
 	limit   int
-	detail  string
 }
 
 // readQuery parses the arguments of the search. The error is a *tool.Failure.
 func readQuery(arguments json.RawMessage) (query, error) {
 	var a struct {
-		Query, Detail string
-		Servers       []string
-		Limit         *int
+		Query   string
+		Servers []string
+		Limit   *int
 	}
 	if err := json.Unmarshal(arguments, &a); err != nil {
 		return query{}, refused(fmt.Sprintf("the arguments do not fit %s's inputSchema", SearchName))
 	}
-	q := query{text: a.Query, kind: queryKeyword, limit: defaultLimit, detail: cmp.Or(a.Detail, detailFull)}
+	q := query{kind: queryKeyword, limit: defaultLimit}
 	for _, s := range a.Servers {
 		q.servers = append(q.servers, strings.ToLower(strings.TrimSpace(s))) // as ids are
 	}

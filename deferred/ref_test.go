@@ -208,15 +208,15 @@ func TestListedBefore(t *testing.T) {
 func TestTyped(t *testing.T) {
 	t.Parallel()
 	for schema, want := range map[string]string{
-		``:                  "f()",
-		`{"type":"object"}`: "f()",
-		`{"properties":{"b":{"type":"integer","default":3},"a":{"type":"string"}},"required":["a"]}`:                                                 "f(a: string, b?: integer = 3)",
-		`{"properties":{"a":{"type":["string","null"]},"b":{"type":"array","items":{"enum":["x","y"]}}}}`:                                            `f(a?: string | null, b?: ("x" | "y")[])`,
-		`{"properties":{"a":{"anyOf":[{"type":"number"},{"const":"all"}]},"b":{"type":"object","properties":{"c":{"type":"boolean"}}}, "d": true }}`: `f(a?: number | "all", b?: {c?: boolean}, d?: any)`,
-		`{"properties":{"a":{"enum":[1,2,3,4,5,6,7,8]}}}`:                                                                                            "f(a?: 1 | 2 | 3 | 4 | 5 | 6 | …)",
-		`{"properties":{"e\u001b[2J":{"type":"x\u001b"}}}`:                                                                                           "f(e?: x)",
+		``:                  "()",
+		`{"type":"object"}`: "()",
+		`{"properties":{"b":{"type":"integer","default":3},"a":{"type":"string"}},"required":["a"]}`:                                                 "(a: string, b?: integer = 3)",
+		`{"properties":{"a":{"type":["string","null"]},"b":{"type":"array","items":{"enum":["x","y"]}}}}`:                                            `(a?: string | null, b?: ("x" | "y")[])`,
+		`{"properties":{"a":{"anyOf":[{"type":"number"},{"const":"all"}]},"b":{"type":"object","properties":{"c":{"type":"boolean"}}}, "d": true }}`: `(a?: number | "all", b?: {c?: boolean}, d?: any)`,
+		`{"properties":{"a":{"enum":[1,2,3,4,5,6,7,8]}}}`:                                                                                            "(a?: 1 | 2 | 3 | 4 | 5 | 6 | …)",
+		`{"properties":{"e\u001b[2J":{"type":"x\u001b"}}}`:                                                                                           "(e?: x)",
 	} {
-		if got := typed("f", json.RawMessage(schema)); got != want {
+		if got := typed(json.RawMessage(schema)); got != want {
 			t.Errorf("%s: %s, want %s", schema, got, want)
 		}
 	}
@@ -233,7 +233,7 @@ func TestTypedIsShort(t *testing.T) {
 		}
 		schema = `{"type":"object","properties":{` + strings.Join(wide, ",") + `}}`
 	}
-	if got := typed("f", json.RawMessage(schema)); len(got) > maxSignature+20 || !strings.HasSuffix(got, ", …)") {
+	if got := typed(json.RawMessage(schema)); len(got) > maxSignature+20 || !strings.HasSuffix(got, ", …)") {
 		t.Errorf("%d bytes: %.200s", len(got), got)
 	}
 }
@@ -242,7 +242,7 @@ func FuzzSchemas(f *testing.F) {
 	f.Add(`{"properties":{"a":{"anyOf":[{"type":"number"},{"const":"all"}]}},"required":["a"]}`)
 	f.Add(`{"properties":{"a":{"properties":{"a":{"properties":{"a":{"properties":{"a":{}}}}}}}}}`)
 	f.Fuzz(func(t *testing.T, a string) {
-		if got := typed("f", json.RawMessage(a)); strings.ContainsAny(got, "\n\x1b") || len(got) > maxSignature+20 {
+		if got := typed(json.RawMessage(a)); strings.ContainsAny(got, "\n\x1b") || len(got) > maxSignature+20 {
 			t.Errorf("%q", got)
 		}
 	})

@@ -13,13 +13,11 @@ const (
 	maxEnum       = 6
 	maxNested     = 3
 	maxLiteral    = 40
-	maxSignature  = 2000 // bytes: parameters may have as many themselves
+	maxSignature  = 600 // bytes: parameters may have as many themselves
 )
 
-// typed writes a tool as one line: NAME(required: type, optional?: type = default).
-func typed(name string, schema json.RawMessage) string {
-	return name + "(" + members(schema, 0) + ")"
-}
+// typed writes the arguments of a tool in one line: (required: type, optional?: type = default).
+func typed(schema json.RawMessage) string { return "(" + members(schema, 0) + ")" }
 
 // members writes the properties of an object schema, required ones first, otherwise in the schema's order.
 func members(schema json.RawMessage, depth int) string {

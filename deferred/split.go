@@ -34,7 +34,7 @@ const (
 type splitKey struct {
 	profile, style, audience string
 	results                  string // see tool.Surface.ResultsKey
-	rule                     clientRule
+	habits                   tool.Habits
 	apps                     bool // the client shows user interfaces
 }
 
@@ -56,7 +56,7 @@ type split struct {
 // hub's own tools. The same surface is returned as long as nothing changes. A direct view stays
 // listed as it is: it gets the batch tool alone, which can be called there and is not listed.
 func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
-	key := splitKey{full.Profile, full.Style, full.Audience, full.ResultsKey, ruleOf(l.rules, client), client.Apps}
+	key := splitKey{full.Profile, full.Style, full.Audience, full.ResultsKey, client.Habits(), client.Apps}
 	if isDirect(full.Profile) { // the same for all clients
 		key = splitKey{profile: full.Profile, style: full.Style, audience: full.Audience}
 	}
@@ -68,7 +68,7 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	}
 	s := p.split()
 	l.keepRecord(s, p.before)
-	if p.before != nil && p.settings.Mode != ModeNever && !p.rule.whole {
+	if p.before != nil && p.settings.Mode != ModeNever && !p.habits.TakesAll {
 		s.given = p.before.handedOut()
 	}
 	l.mu.Lock()
@@ -158,7 +158,7 @@ func (l *Loader) keepRecord(s, before *split) {
 type splitting struct {
 	full       *tool.Surface
 	settings   Settings
-	rule       clientRule
+	habits     tool.Habits
 	origins    map[string]*origin
 	before     *split
 	generation int
@@ -178,7 +178,7 @@ func (l *Loader) splitting(key splitKey, full *tool.Surface) splitting {
 	if isDirect(key.profile) {
 		settings = Settings{Mode: ModeNever}
 	}
-	return splitting{full: full, settings: settings, rule: key.rule, origins: l.origins, before: l.splits[key],
+	return splitting{full: full, settings: settings, habits: key.habits, origins: l.origins, before: l.splits[key],
 		generation: l.generation,
 		awaits:     settings.Mode == ModeAlways && l.awaits(full), apps: key.apps, hubTools: l.opts.HubTools,
 		reserved: l.reserved}
@@ -200,7 +200,7 @@ func (p splitting) split() *split {
 	costs, says := make([]int, len(p.full.Listed)), make([]annotated, len(p.full.Listed))
 	parallel.Do(len(costs), func(i int) {
 		declaration := p.full.Listed[i].Declaration
-		costs[i], says[i] = estimate(declaration), annotations(declaration)
+		costs[i], says[i] = Tokens(declaration), annotations(declaration)
 	})
 	for _, cost := range costs {
 		p.tokens += cost
@@ -210,7 +210,7 @@ func (p splitting) split() *split {
 	reasons := make(map[tool.Name]string, len(p.full.Listed))
 	// How much there is to list must not decide whose tool a name of the hub's means: clients go on
 	// calling what they were shown.
-	reserved, renamed := p.settings.Mode != ModeNever || p.rule.whole, false
+	reserved, renamed := p.settings.Mode != ModeNever || p.habits.TakesAll, false
 	for i, t := range p.full.Listed {
 		pinned := p.pinned(t, says[i], costs[i])
 		if reserved && p.reserved.resembles(t.Name) { // in style native, or by the profile's own naming
@@ -234,7 +234,7 @@ func (p splitting) split() *split {
 	for _, t := range p.hubTools {
 		if l := own[string(t.Name)]; l != nil && !isDirect(p.full.Profile) && t.Listed(splits, p.full.Results.Cuts()) {
 			listed, reasons[t.Name] = slices.Insert(listed, count, *l), reasonMeta
-			p.loaded += estimate(l.Declaration)
+			p.loaded += Tokens(l.Declaration)
 			count++
 		}
 	}
@@ -248,7 +248,8 @@ func (p splitting) split() *split {
 	s := &split{full: p.full, generation: p.generation, awaits: p.awaits}
 	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest,
 		Listed: listed, Deferred: deferred,
-		Own: own, OwnFirst: reserved, MaxTools: p.rule.cap})
+		Own: own, OwnFirst: reserved, MaxTools: p.habits.MaxTools, ListsWithin: p.habits.ListsWithin,
+		ListsFound: p.settings.ListFound})
 	// what is held back depends on what the client takes
 	s.out.ForClient = p.full.ForClient || p.settings.Mode != ModeNever
 	s.record = p.record(s.out, why, reasons)
@@ -278,20 +279,24 @@ const (
 // reason returns why the surface is split; "" if it is not.
 func (p *splitting) reason() string {
 	switch {
-	case p.settings.Mode == ModeNever || p.rule.whole:
+	case p.settings.Mode == ModeNever || p.habits.TakesAll:
 		return ""
 	case p.settings.Mode == ModeAlways:
 		return becauseMode
 	case p.tokens > p.budget():
 		return becauseBudget
-	case p.rule.cap > 0 && len(p.full.Listed) > p.rule.cap:
+	case p.habits.MaxTools > 0 && len(p.full.Listed) > p.habits.MaxTools:
 		return becauseCap
 	}
 	return ""
 }
 
+// patience multiplies the budget for a client that searches by itself: a tool that it keeps from its
+// model costs only the name.
+const patience = 20
+
 func (p *splitting) budget() int {
-	if p.rule.defers {
+	if p.habits.Searches {
 		return p.settings.Budget * patience
 	}
 	return p.settings.Budget
@@ -372,12 +377,12 @@ func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]st
 	r.SelectionPolicy = map[string]any{"mode": string(p.settings.Mode), "budget_tokens": p.budget(), "style": s.Style,
 		"estimated_tokens": p.tokens, "loaded_tokens": p.loaded, "deferred_reason": tool.ReasonDeferred,
 		"deferred_total": len(s.Deferred)}
-	if p.rule.name != "" {
-		r.Model["client"] = p.rule.name
-		if p.rule.cap > 0 {
-			r.Model["max_tools"] = p.rule.cap
+	if p.habits.Program != "" {
+		r.Model["client"] = p.habits.Program
+		if p.habits.MaxTools > 0 {
+			r.Model["max_tools"] = p.habits.MaxTools
 		}
-		if p.rule.defers {
+		if p.habits.Searches {
 			r.Model["defers_itself"] = true
 		}
 	}

@@ -32,7 +32,7 @@ func TestSplit(t *testing.T) {
 	declared := pins + " mcp.ui.pinned mcp.greedy.long9 mcp.greedy.long10" // of three with 450 tokens each, and of 10000 a tenth
 	cost := 0
 	for _, l := range surfaceOf("p", tools, nil).Listed {
-		cost += estimate(l.Declaration)
+		cost += Tokens(l.Declaration)
 	}
 	many := make([]*tool.Tool, 60)
 	for i := range many {
@@ -409,6 +409,9 @@ func TestSplitWithoutHiddenMetaTools(t *testing.T) {
 	t.Parallel()
 	l := newLoader(t, Config{Default: Settings{Mode: ModeAlways}}, Options{}, shop())
 	whole := l.Surface(surfaceOf("p", shop(), nil), tool.Client{})
+	if codex := l.Surface(surfaceOf("p", shop(), nil), tool.Client{Name: "codex"}); codex.ListsWithin <= whole.ListsWithin {
+		t.Errorf("a client that lists once waits for %s, others for %s", codex.ListsWithin, whole.ListsWithin)
+	}
 	for hidden, want := range map[string]string{"tool_search": "tool_call", "tool_call": "tool_search", metaNames: ""} {
 		by := make(map[tool.Name]string)
 		for _, name := range strings.Fields(hidden) {

@@ -147,7 +147,7 @@ type session map[tool.Name]string
 
 func (s session) Digest(name tool.Name) (string, bool) { d, ok := s[name]; return d, ok }
 
-func (s session) Load(tools ...*tool.Tool) {
+func (s session) Load(_ *tool.Surface, tools ...*tool.Tool) {
 	for _, t := range tools {
 		s[t.Name] = t.SchemaDigest
 	}

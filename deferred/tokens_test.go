@@ -30,7 +30,7 @@ func TestEstimate(t *testing.T) {
 	}
 	sums := map[string]int{}
 	for _, c := range all {
-		got := estimate(c.Declaration)
+		got := Tokens(c.Declaration)
 		sums["estimate"] += got
 		for name, want := range map[string]int{"o200k_base": c.O200k, "cl100k_base": c.Cl100k} {
 			sums[name] += want
@@ -49,15 +49,16 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestTokens: a declaration counts what it counts against a budget, and any other text all that it is.
+// TestTokens: what clients keep from their models does not count, and an answer costs what it says of its tools.
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	d := []byte(`{"name":"a","description":"Adds two numbers.","inputSchema":{"type":"object"},"_meta":{"x":"` + strings.Repeat("much ", 100) + `"}}`)
-	if got, want := Tokens(d), estimate(d); got != want || got > 30 {
-		t.Errorf("a declaration: %d, of which %d count", got, want)
+	d := json.RawMessage(`{"name":"a","description":"Adds two numbers.","inputSchema":{"type":"object"},"_meta":{"x":"` + strings.Repeat("much ", 100) + `"}}`)
+	if got := Tokens(d); got < 10 || got > 30 {
+		t.Errorf("a declaration: %d", got)
 	}
-	if got := Tokens([]byte("mcp.shop.cancel_order")); got < 5 || got > 8 {
-		t.Errorf("a name is %d tokens", got)
+	one, two := AnswerTokens(d), AnswerTokens(d, json.RawMessage(`{"name":"b"}`))
+	if one < 40 || one > 100 || two < one+10 || two > one+60 {
+		t.Errorf("an answer: %d, and with another tool %d", one, two)
 	}
 }
 
@@ -68,7 +69,7 @@ func FuzzEstimate(f *testing.F) {
 		if n := tokensOf([]byte(text)); n < 0 || n > len(text)+1 {
 			t.Errorf("%d tokens in %d bytes", n, len(text))
 		}
-		estimate(json.RawMessage(text))
+		Tokens(json.RawMessage(text))
 		oneLine(text, 50)
 	})
 }

@@ -49,6 +49,8 @@ func clientRules() []clientRule {
 		// Letters, digits and _.:- are taken; mcp_S_T is cut to 63 in the middle (google-gemini/gemini-cli#20987 and
 		// measured with 0.61). The name is in its packages/core/src/tools/mcp-client.ts.
 		{name: "gemini-cli"},
+		// Measured with Qwen Code 0.24, which adds its name of the server: a hash in the place of dots.
+		{name: "qwen-cli-mcp-client"},
 		// "tool name *** violates ^[a-zA-Z0-9_-]{1,64}$" (microsoft/mcp#2966).
 		{name: "antigravity"},
 		// Names reach the model as mcp0_T (seen in DaxianLee/cocos-mcp-server#14), whose APIs take 64 without dots.
@@ -56,6 +58,7 @@ func clientRules() []clientRule {
 		// Hands names to the model's API, of which the strictest takes ^[a-zA-Z0-9_-]{1,64}$ (cline/cline#11877,
 		// cline/kanban#47); the forks share the code.
 		{name: "cline"},
+		{name: "@cline/core"}, // measured with Cline CLI 3.0: a hash in the place of dots
 		{name: "roo-code"},
 		{name: "roo code"},
 		{name: "kilo-code"},

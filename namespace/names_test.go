@@ -213,7 +213,7 @@ func TestAutoStyle(t *testing.T) {
 		"cursor-vscode": StyleShort, "Cursor": StyleShort, "Visual Studio Code": StyleShort,
 		"Visual Studio Code - Insiders": StyleShort, "codex-mcp-client": StyleShort, "Codex": StyleShort,
 		"gemini-cli-mcp-client": StyleShort, "gemini-cli-mcp-client-github": StyleShort, "Zed": StyleShort,
-		"windsurf-client": StyleShort, "Cline": StyleShort, "Roo-Code": StyleShort, "opencode": StyleShort,
+		"windsurf-client": StyleShort, "Cline": StyleShort, "@cline/core": StyleShort, "qwen-cli-mcp-client-toolhub": StyleShort, "Roo-Code": StyleShort, "opencode": StyleShort,
 		"github-copilot-developer": StyleShort, "JetBrains-IU-copilot-intellij": StyleShort,
 		"": StyleCanonical, "my-agent": StyleCanonical, "zedtool": StyleCanonical, "not-claude": StyleCanonical,
 		"ai-sdk-mcp-client": StyleSafe, "@langchain/mcp-adapters": StyleSafe, "mcp": StyleSafe, "Java SDK MCP Client": StyleSafe,

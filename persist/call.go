@@ -466,7 +466,8 @@ func (c *Call) line(end *CallEnd) (text []byte, l *callRecord, err error) {
 			return nil, nil, errors.New("an input or a result is no JSON")
 		}
 	}
-	if text, err = appendJSON(nil, l); err != nil {
+	size := 2<<10 + len(l.Model) + len(l.Observable) + len(r.Content) + len(r.Structured) // most lines fit
+	if text, err = appendJSON(make([]byte, 0, size), l); err != nil {
 		return nil, nil, err
 	}
 	return endLine(text, 0), l, nil

@@ -246,7 +246,11 @@ func (j *Journal) put(done <-chan struct{}, durable bool, e entry) (t ticket, er
 	if e.line != nil && j.files.cfg.Kept != nil {
 		b.calls = append(b.calls, Line{int64(len(b.bytes)), e.line.summary()})
 	}
-	b.bytes = append(b.bytes, e.lines...)
+	if b.bytes == nil {
+		b.bytes = e.lines // nobody else appends to them
+	} else {
+		b.bytes = append(b.bytes, e.lines...)
+	}
 	b.records += e.records
 	b.names = append(b.names, e.names...)
 	if e.open != nil {

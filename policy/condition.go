@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/google/cel-go/cel"
 	celast "github.com/google/cel-go/common/ast"
@@ -126,21 +125,22 @@ func (celTypes) NewValue(name string, _ map[string]ref.Val) ref.Val {
 func under(p, dir string) ref.Val {
 	switch {
 	case isNormal(p) && isNormal(dir):
-		return types.Bool(isUnder(p, dir))
+		return types.Bool(target.Under(p, dir))
 	case strings.Contains(p, "://"):
 		return types.False
 	}
 	return types.NewErr("under: a path is not absolute or not normalised: use the resolved path of targets")
 }
 
-// conditions compiles conditions. It is used by one goroutine. The zero value is ready: the environment is made for the
-// first condition, because most configs have none, and it is 2 MB.
-type conditions struct {
+// Compiler compiles conditions of rules, and what is matched or computed like them, such as hooks.
+// One goroutine uses it. The zero value is ready: the environment is made for the first condition,
+// because most configs have none, and it is 2 MB.
+type Compiler struct {
 	env *cel.Env // nil: not made yet
 }
 
 // prepare makes the environment, once.
-func (c *conditions) prepare() error {
+func (c *Compiler) prepare() error {
 	if c.env != nil {
 		return nil
 	}
@@ -180,17 +180,19 @@ func underValues(path, dir ref.Val) ref.Val {
 	return under(string(p), string(d))
 }
 
-// condition is a compiled one. It is safe for concurrent use.
-type condition struct {
+// Expression is a compiled CEL expression over a call, such as the condition of a rule. It is safe
+// for concurrent use.
+type Expression struct {
 	program cel.Program
 	static  bool // depends on the tool, the profile and who calls alone: the same for every call
+	result  *cel.Type
 }
 
-// compile compiles the text of a condition. It returns every error, each with its place in the text; of text that is no
-// expression the first alone, because the others follow from it.
-func (c *conditions) compile(text string) (*condition, []error) {
+// compile compiles an expression. It returns every error, each with its place in the text; of text
+// that is no expression the first alone, because the others follow from it.
+func (c *Compiler) compile(text string) (*Expression, []error) {
 	if len(text) > maxCondition {
-		return nil, []error{fmt.Errorf("a condition of more than %d bytes: split the rule", maxCondition)}
+		return nil, []error{fmt.Errorf("it has more than %d bytes: write less", maxCondition)}
 	}
 	if err := c.prepare(); err != nil {
 		return nil, []error{err}
@@ -203,14 +205,20 @@ func (c *conditions) compile(text string) (*condition, []error) {
 	if errs := conditionFaults(issues); len(errs) > 0 {
 		return nil, errs
 	}
-	if t := checked.OutputType(); !t.IsExactType(types.BoolType) && !t.IsExactType(types.DynType) {
-		return nil, []error{fmt.Errorf("the condition is a %s: write an expression that is true or false", t)}
-	}
 	program, err := c.env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
 	if err != nil {
-		return nil, []error{fmt.Errorf("the condition cannot be planned: %w", err)}
+		return nil, []error{fmt.Errorf("it cannot be planned: %w", err)}
 	}
-	return &condition{program: program, static: isStatic(checked.NativeRep().Expr())}, nil
+	return &Expression{program, isStatic(checked.NativeRep().Expr()), checked.OutputType()}, nil
+}
+
+// Expression compiles an expression that can have any value.
+func (c *Compiler) Expression(text string) (*Expression, error) {
+	e, errs := c.compile(text)
+	if len(errs) > 0 {
+		return nil, errs[0]
+	}
+	return e, nil
 }
 
 // conditionFaults are faults of the library, one line each: its own text draws the expression with a caret.
@@ -265,9 +273,10 @@ func isStatic(e celast.Expr) bool {
 	return static && actors == fixed
 }
 
-// holds evaluates the condition over s. An error counts against the call.
-func (c *condition) holds(s *subject) (bool, error) {
-	out, _, err := c.program.Eval(s)
+// Holds reports whether the expression is true. Any value but true and false is an error, which
+// counts against the call.
+func (e *Expression) Holds(s *Subject) (bool, error) {
+	out, _, err := e.program.Eval(s)
 	if err != nil {
 		return false, errors.New(oneLine(err.Error()))
 	}
@@ -278,83 +287,73 @@ func (c *condition) holds(s *subject) (bool, error) {
 	return bool(holds), nil
 }
 
-// subject is one request, decoded as far as conditions have needed it so far. It is used by one goroutine.
-type subject struct {
+// Subject is one call that matchers and expressions look at. What is large is made when it is first
+// needed, and kept. One goroutine uses it.
+type Subject struct {
 	*Request
-	now time.Time
-
-	arguments, meta object
+	arguments, meta any // a decoded object, or an error
 	tool            *celTool
-	actor           *celActor
-	agent           *celAgent
-	targets         []celTarget
 }
 
-// object is a JSON object, decoded when it is first wanted.
-type object struct {
-	members map[string]any
-	err     error
-}
-
-func (o *object) value(raw []byte, what string) (any, bool) {
-	if o.members == nil && o.err == nil {
-		o.members, o.err = decodeObject(raw)
-	}
-	if o.err != nil {
-		return types.NewErr("%s: %v", what, o.err), true
-	}
-	return o.members, true
-}
-
-var _ cel.Activation = (*subject)(nil)
+var _ cel.Activation = (*Subject)(nil)
 
 // Parent is part of the library's interface.
-func (s *subject) Parent() cel.Activation { return nil }
+func (s *Subject) Parent() cel.Activation { return nil }
 
-// ResolveName is part of the library's interface: the value of a variable.
-func (s *subject) ResolveName(name string) (any, bool) {
+// ResolveName is part of the library's interface: the value of a variable, which may be an error.
+func (s *Subject) ResolveName(name string) (any, bool) {
+	v := s.variable(name)
+	return v, v != nil
+}
+
+func (s *Subject) variable(name string) any {
 	switch name {
 	case "arguments":
-		return s.arguments.value(s.Input, "arguments")
+		if s.arguments == nil {
+			s.arguments = objectOf(s.Input, name)
+		}
+		return s.arguments
 	case "_meta":
-		return s.meta.value(s.Meta, "_meta")
+		if s.meta == nil {
+			s.meta = objectOf(s.Meta, name)
+		}
+		return s.meta
 	case "tool":
 		if s.tool == nil {
 			s.tool = toolOf(s.Request)
 		}
-		return s.tool, true
+		return s.tool
 	case "actor":
-		if s.actor == nil {
-			a := s.Actor
-			s.actor = &celActor{Name: a.Name, Door: a.Door, Session: a.Session, Client: a.Client.Name,
-				ClientVersion: a.Client.Version}
-		}
-		return s.actor, true
+		a := &s.Actor
+		return &celActor{Name: a.Name, Door: a.Door, Session: a.Session, Client: a.Client.Name,
+			ClientVersion: a.Client.Version}
 	case "agent":
-		if s.agent == nil {
-			a, err := tool.AgentOf(s.Meta)
-			if err != nil {
-				return types.NewErr("agent: %v", err), true
-			}
-			s.agent = &celAgent{}
-			if a != nil {
-				s.agent = &celAgent{Run: a.Run, Name: a.Name, Parent: a.Parent, Role: a.Role}
-			}
+		a, err := tool.AgentOf(s.Meta)
+		switch {
+		case err != nil:
+			return types.NewErr("agent: %v", err)
+		case a == nil:
+			return &celAgent{}
 		}
-		return s.agent, true
+		return &celAgent{Run: a.Run, Name: a.Name, Parent: a.Parent, Role: a.Role}
 	case "targets":
-		if s.targets == nil {
-			s.targets = targetsOf(s.Targets)
-		}
-		return s.targets, true
+		return targetsOf(s.Targets)
 	case "time":
-		return s.now, true
+		return s.Now
 	case "profile":
-		return s.Profile, true
+		return s.Profile
 	case "cwd":
-		return s.CWD, true
+		return s.CWD
 	}
-	return nil, false
+	return nil
+}
+
+func objectOf(raw []byte, what string) any {
+	members, err := decodeObject(raw)
+	if err != nil {
+		return types.NewErr("%s: %v", what, err)
+	}
+	return members
 }
 
 func toolOf(r *Request) *celTool {
@@ -362,9 +361,9 @@ func toolOf(r *Request) *celTool {
 	t := &celTool{
 		Server: f.Server, Name: string(f.Tool), Tags: f.Tags, Risk: f.Risk.Value, Kind: f.Kind.Value,
 		Lifecycle: f.Lifecycle.Value, Access: f.Access.Value, WriteEffects: f.WriteEffects.Value,
-		ReadOnly:    f.ReadOnly.Value,
-		Destructive: f.Destructive.Value, Idempotent: f.Idempotent.Value, OpenWorld: f.OpenWorld.Value,
-		Network: f.Network.Value, Filesystem: f.Filesystem.Value, Command: f.Command.Value, Trusted: f.Trusted,
+		ReadOnly: f.ReadOnly.Value, Destructive: f.Destructive.Value, Idempotent: f.Idempotent.Value,
+		OpenWorld: f.OpenWorld.Value,
+		Network:   f.Network.Value, Filesystem: f.Filesystem.Value, Command: f.Command.Value, Trusted: f.Trusted,
 	}
 	if r.Tool != nil {
 		t.Name, t.Server, t.Native = string(r.Tool.Name), r.Tool.Server, r.Tool.Native
@@ -376,8 +375,7 @@ func targetsOf(targets []target.Target) []celTarget {
 	all := make([]celTarget, len(targets))
 	for i, t := range targets {
 		all[i] = celTarget{Kind: string(t.Kind), Argument: t.Argument, Given: t.Given, Resolved: t.Resolved,
-			Host:       t.Host,
-			Executable: t.Executable, Called: t.As, Write: t.Write, Remote: t.Remote, Fault: t.Fault}
+			Host: t.Host, Executable: t.Executable, Called: t.As, Write: t.Write, Remote: t.Remote, Fault: t.Fault}
 		for _, n := range t.Notes {
 			all[i].Notes = append(all[i].Notes, string(n))
 		}

@@ -33,15 +33,13 @@ type decision struct {
 	blocked  string   // path or host that it is about
 	by       string   // who gave the answer that was remembered
 	once     bool     // the question is asked every time
-	exact    []string // sensitive paths: only a grant for that very path covers them
 	mode     Mode
-	now      time.Time
 }
 
 // judge decides about r. It looks at memory alone.
 func (s *compiledPolicy) judge(r *Request) decision {
 	sub := prepare(r)
-	v := decision{mode: s.settings.Mode.Of(r.Actor.Door), now: sub.now}
+	v := decision{mode: s.settings.Mode.Of(r.door())}
 	if s.forbid(sub, &v) {
 		return v
 	}
@@ -60,7 +58,7 @@ func (s *compiledPolicy) judge(r *Request) decision {
 
 // granted sets the decision of a grant that allows the call, where there is one.
 func (s *compiledPolicy) granted(r *Request, v *decision) bool {
-	g := s.settings.Grants.find(r, v, tool.Allow)
+	g := s.settings.Grants.find(r, tool.Allow)
 	if g == nil || v.once {
 		return false
 	}
@@ -69,18 +67,17 @@ func (s *compiledPolicy) granted(r *Request, v *decision) bool {
 }
 
 // prepare fills in what a request may leave out.
-func prepare(r *Request) *subject {
+func prepare(r *Request) *Subject {
 	if r.Tool == nil {
 		r.Tool = &tool.Tool{Name: tool.UnknownTool}
 	}
 	if r.Facts == nil {
 		r.Facts = unknownFacts(r.Tool)
 	}
-	now := r.Now
-	if now.IsZero() {
-		now = time.Now()
+	if r.Now.IsZero() {
+		r.Now = time.Now()
 	}
-	return &subject{Request: r, now: now}
+	return &Subject{Request: r}
 }
 
 // unknownFacts returns the worst facts, for a tool without any.
@@ -92,7 +89,7 @@ func unknownFacts(t *tool.Tool) *facts.Facts {
 }
 
 // forbid looks for anything that denies the call. Nothing that is looked at later can allow it again.
-func (s *compiledPolicy) forbid(sub *subject, v *decision) bool {
+func (s *compiledPolicy) forbid(sub *Subject, v *decision) bool {
 	for _, c := range s.strict[:s.asks] {
 		matched, err := c.matches(sub)
 		if matched || err != nil {
@@ -111,7 +108,7 @@ func (s *compiledPolicy) forbid(sub *subject, v *decision) bool {
 			return true
 		}
 	}
-	if g := s.settings.Grants.find(sub.Request, v, tool.Deny); g != nil {
+	if g := s.settings.Grants.find(sub.Request, tool.Deny); g != nil {
 		v.grant(g)
 		return true
 	}
@@ -133,13 +130,9 @@ func writes(r *Request) bool {
 }
 
 // permit comes to ask, passthrough or allow, by rules, limits and defaults.
-func (s *compiledPolicy) permit(sub *subject, v *decision) {
+func (s *compiledPolicy) permit(sub *Subject, v *decision) {
 	for i := range sub.Findings {
-		f := &sub.Findings[i] // all of them ask
-		v.limit(f, tool.Ask)
-		if f.Code == target.Sensitive {
-			v.exact = append(v.exact, f.Target.Resolved)
-		}
+		v.limit(&sub.Findings[i], tool.Ask) // all of them ask
 	}
 	for _, c := range s.strict[s.asks:] {
 		matched, err := c.matches(sub)
@@ -262,7 +255,7 @@ func (e *Engine) Hides(t *tool.Tool, f *facts.Facts, profile string, actor tool.
 func (e *Engine) Hidden(by string, r Request) tool.PermissionDecision {
 	s := e.current.Load()
 	v := decision{behavior: tool.Deny, source: sourceLifecycle, kind: "lifecycle", message: "the tool is out of use",
-		refs: []string{by}, mode: s.settings.Mode.Of(r.Actor.Door)}
+		refs: []string{by}, mode: s.settings.Mode.Of(r.door())}
 	if by == "mode/"+string(v.mode) {
 		v.source, v.kind, v.message = sourceMode, "mode", "the mode of the hub forbids writing"
 	}

@@ -85,7 +85,7 @@ func (e *Engine) Explain(_ context.Context, r Request) Explanation {
 	}
 	s := e.current.Load()
 	x.Decision = s.decide(&r)
-	x.Mode, x.Policy = s.settings.Mode.Of(r.Actor.Door), s.version
+	x.Mode, x.Policy = s.settings.Mode.Of(r.door()), s.version
 	x.HiddenBy, _ = e.Hides(r.Tool, r.Facts, r.Profile, r.Actor)
 	deciding := ""
 	if refs := x.Decision.RuleRefs; len(refs) > 0 {
@@ -105,16 +105,10 @@ func (e *Engine) Explain(_ context.Context, r Request) Explanation {
 		l.Decides = l.Matched && c.ref == deciding
 		x.Rules = append(x.Rules, l)
 	}
-	var exact []string
-	for _, f := range r.Findings {
-		if f.Code == target.Sensitive {
-			exact = append(exact, f.Target.Resolved)
-		}
-	}
 	for _, g := range s.settings.Grants.List() {
 		if g.Tool == r.Tool.Name {
 			_, session := g.Session()
-			x.Grants = append(x.Grants, GrantCheck{g.ID, g.Then, g.covers(&r, exact, sub.now), session, g.Scopes})
+			x.Grants = append(x.Grants, GrantCheck{g.ID, g.Then, g.covers(&r), session, g.Scopes})
 		}
 	}
 	return x

@@ -135,6 +135,26 @@ func TestTheLoudModeIsLoud(t *testing.T) {
 	}
 }
 
+// TestCallsThroughAnotherTool: without a mode, a call on stdio passes to the client, but for one through a tool of the hub:
+// the client asks about that one tool, and perhaps no more.
+func TestCallsThroughAnotherTool(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[policy.Mode]tool.Behavior{"": tool.Ask, policy.ModeClient: tool.Passthrough, policy.ModeAcceptAll: tool.Allow} {
+		e, r := compile(t, policy.Settings{Mode: mode}), writer("mcp.x.y")
+		r.Actor.Door = "stdio"
+		if d := e.Decide(t.Context(), r); mode == "" && d.Behavior != tool.Passthrough {
+			t.Errorf("by its name: %+v", d)
+		}
+		r.Via = "tool_call"
+		if d := e.Decide(t.Context(), r); d.Behavior != want {
+			t.Errorf("mode %q: %+v, want %s", mode, d, want)
+		}
+		if x := e.Explain(t.Context(), r); x.Decision.Behavior != want {
+			t.Errorf("mode %q is explained as %+v", mode, x.Decision)
+		}
+	}
+}
+
 // TestExplanationReadsWell: what a rule says stands in an explanation as it was written, but for what steers terminals.
 func TestExplanationReadsWell(t *testing.T) {
 	t.Parallel()

@@ -21,18 +21,17 @@ import (
 // covers a call that reaches all of its scopes, whatever else the call does and whatever the schema
 // has become.
 type Grant struct {
-	ID     string
-	Then   tool.Behavior // tool.Allow or tool.Deny
-	Tool   tool.Name
-	Schema string // Version of the tool when it was granted; "" holds for any
-	Actor  string // tool.Actor.Ref of the caller
-	Scopes []Scope
-	Exact  string // digest of one call's arguments and targets, instead of scopes
-	Says   string // what the person said, for the model
-	By     string // who answered, and where
-
-	Created time.Time
-	Expires time.Time // zero: never. Session grants always expire.
+	ID      string        `json:"id"`
+	Then    tool.Behavior `json:"then"` // tool.Allow or tool.Deny
+	Tool    tool.Name     `json:"tool"`
+	Actor   string        `json:"actor"` // tool.Actor.Ref of the caller
+	Scopes  []Scope       `json:"targets,omitempty"`
+	Exact   string        `json:"exact,omitempty"`  // digest of one call's arguments and targets, instead of scopes
+	Schema  string        `json:"schema,omitempty"` // Version of the tool when it was granted; "" holds for any
+	Says    string        `json:"says,omitempty"`   // what the person said, for the model
+	By      string        `json:"by,omitempty"`     // who answered, and where
+	Created time.Time     `json:"created,omitzero"`
+	Expires time.Time     `json:"expires,omitzero"` // zero: never. Session grants always expire.
 
 	session *string // the session it belongs to; nil: an always-grant
 }
@@ -48,9 +47,9 @@ func (g *Grant) Session() (id string, ok bool) {
 
 func (g *Grant) expired(now time.Time) bool { return !g.Expires.IsZero() && !now.Before(g.Expires) }
 
-// covers reports whether the grant answers r. exact are targets that need a grant of their own.
-func (g *Grant) covers(r *Request, exact []string, now time.Time) bool {
-	if g.Actor != r.Actor.Ref() || g.expired(now) || g.session != nil && *g.session != r.Actor.Session {
+// covers reports whether the grant answers r.
+func (g *Grant) covers(r *Request) bool {
+	if g.Actor != r.Actor.Ref() || g.expired(r.Now) || g.session != nil && *g.session != r.Actor.Session {
 		return false
 	}
 	if g.Then == tool.Allow && g.Schema != "" && g.Schema != r.Tool.Version() {
@@ -72,7 +71,7 @@ func (g *Grant) covers(r *Request, exact []string, now time.Time) bool {
 		}
 		within := slices.ContainsFunc(g.Scopes, func(s Scope) bool {
 			return s.same(t, r.CWD) && (s.Write || !t.Write) &&
-				(s.Under == t.Resolved || !slices.Contains(exact, t.Resolved))
+				(s.Under == t.Resolved || !r.isSensitive(t.Resolved))
 		})
 		if !within {
 			return false
@@ -188,7 +187,7 @@ func (g *Grants) setAlways(list []Grant) {
 }
 
 // find returns a grant that answers r with then, nil where there is none.
-func (g *Grants) find(r *Request, v *decision, then tool.Behavior) *Grant {
+func (g *Grants) find(r *Request, then tool.Behavior) *Grant {
 	if g == nil {
 		return nil
 	}
@@ -196,7 +195,7 @@ func (g *Grants) find(r *Request, v *decision, then tool.Behavior) *Grant {
 	defer g.mu.RUnlock()
 	for _, list := range [2][]*Grant{g.always[r.Tool.Name], g.session[r.Tool.Name]} {
 		for _, grant := range list {
-			if grant.Then == then && grant.covers(r, v.exact, v.now) {
+			if grant.Then == then && grant.covers(r) {
 				return grant
 			}
 		}

@@ -241,7 +241,7 @@ func TestSettle(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "grants.yaml")
 		g := openGrants(t, policy.GrantOptions{File: file})
-		e := compile(t, policy.Settings{Grants: g, Directory: policy.DirectoryOf("/home/ann")})
+		e := compile(t, policy.Settings{Grants: g, Home: "/home/ann"})
 		asked := decides(t, e, write("/srv/app/src/a.go"), tool.Ask, "default")
 		if len(asked.SuggestedUpdates) != 3 {
 			t.Fatalf("%+v", asked.SuggestedUpdates)
@@ -356,13 +356,12 @@ func TestDirectoryOf(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	of := policy.DirectoryOf("/home/ann/work/..")
 	for path, want := range map[string]string{
 		dir: dir, file: dir, filepath.Join(dir, "new", "x"): filepath.Join(dir, "new"),
 		"/none": "/none", "/": "/", "/none-such/x": "/none-such/x", "/home/ann/.bashrc-none": "/home/ann/.bashrc-none",
 		"/home/none.txt": "/home/none.txt", "/home/ann/src/x-none": "/home/ann/src",
 	} {
-		if got := of(path); got != want {
+		if got := policy.DirectoryOf("/home/ann/work/..", path); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}

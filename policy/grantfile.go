@@ -12,7 +12,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // grantFile is the file of always-grants. People may read it and add or remove entries, but the hub
@@ -76,30 +75,15 @@ func (g *grantFile) read() ([]Grant, error) {
 	return parseGrants(g.path, data)
 }
 
-// writtenGrant is a grant as the file has it: on one line of JSON, which YAML reads as well. The
-// keys are those of readGrant and readScope.
-type writtenGrant struct {
-	ID      string        `json:"id"`
-	Then    tool.Behavior `json:"then"`
-	Tool    tool.Name     `json:"tool"`
-	Actor   string        `json:"actor"`
-	Scopes  []Scope       `json:"targets,omitempty"`
-	Exact   string        `json:"exact,omitempty"`
-	Schema  string        `json:"schema,omitempty"`
-	Says    string        `json:"says,omitempty"`
-	By      string        `json:"by,omitempty"`
-	Created time.Time     `json:"created,omitzero"`
-	Expires time.Time     `json:"expires,omitzero"`
-}
-
+// encodeGrants writes each grant on one line of JSON, which YAML reads as well.
 func encodeGrants(list []Grant) ([]byte, error) {
 	text := []byte(grantFileHead + "grants:\n")
 	if len(list) == 0 {
 		return []byte(grantFileHead + "grants: []\n"), nil
 	}
 	for _, g := range list {
-		line, err := rawjson.Encode(writtenGrant{g.ID, g.Then, g.Tool, g.Actor, g.Scopes, g.Exact, g.Schema, g.Says,
-			g.By, g.Created.UTC().Truncate(time.Second), g.Expires.UTC().Truncate(time.Second)})
+		g.Created, g.Expires = g.Created.UTC().Truncate(time.Second), g.Expires.UTC().Truncate(time.Second)
+		line, err := rawjson.Encode(g)
 		if err != nil {
 			return nil, err
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
@@ -14,19 +13,12 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Compiler compiles what is matched like a rule but decides nothing by itself, such as a hook. One
-// goroutine uses it. The zero value is ready.
-type Compiler struct{ env conditions }
-
-// Matcher says which calls something is about, by the keys that rules have. It is safe for concurrent use.
+// Matcher says which calls something that decides nothing by itself is about, such as a hook: by
+// the keys that rules have. It is safe for concurrent use.
 type Matcher struct{ rule compiledRule }
 
-// Subject is one call that matchers and expressions look at. It is decoded when that is first
-// needed. One goroutine uses it.
-type Subject struct{ of *subject }
-
 // NewSubject returns the subject of r.
-func NewSubject(r Request) *Subject { return &Subject{prepare(&r)} }
+func NewSubject(r Request) *Subject { return prepare(&r) }
 
 // Matcher compiles the keys match, tags, server, profile, actor and when of r. A matcher without
 // any of them matches every call.
@@ -35,7 +27,7 @@ func (c *Compiler) Matcher(r Rule) (*Matcher, []Problem) {
 	if len(r.Match)+len(r.Tags)+len(r.Server)+len(r.Profile)+len(r.Actor) == 0 && r.When == "" {
 		r.Match = []string{"*"}
 	}
-	rules, problems := compileRules("", []Rule{r}, &c.env)
+	rules, problems := compileRules("", []Rule{r}, c)
 	return &Matcher{rules[0]}, problems
 }
 
@@ -45,7 +37,7 @@ func (m *Matcher) Varies() bool { return !m.rule.isStatic() }
 // CanMatch reports whether a call like s can match: the same tool, profile and caller, with any arguments.
 func (m *Matcher) CanMatch(s *Subject) bool {
 	if m.Varies() {
-		return m.rule.mismatch(s.of.Request) == ""
+		return m.rule.mismatch(s.Request) == ""
 	}
 	return m.Matches(s)
 }
@@ -53,7 +45,7 @@ func (m *Matcher) CanMatch(s *Subject) bool {
 // Matches reports whether the call matches. A condition that cannot be evaluated matches: what
 // guards a call must not be passed by breaking its condition.
 func (m *Matcher) Matches(s *Subject) bool {
-	matched, err := m.rule.matches(s.of)
+	matched, err := m.rule.matches(s)
 	return matched || err != nil
 }
 
@@ -63,37 +55,9 @@ func RepeatedMember(raw json.RawMessage) (name string, twice bool) {
 	return rawjson.Repeated(raw, compareFold)
 }
 
-// Expression is a CEL expression over a call, with the variables that conditions of rules have. It
-// is safe for concurrent use.
-type Expression struct{ program cel.Program }
-
-// Expression compiles text. The expression can have any value.
-func (c *Compiler) Expression(text string) (*Expression, error) {
-	if len(text) > maxCondition {
-		return nil, fmt.Errorf("an expression of more than %d bytes: shorten it", maxCondition)
-	}
-	if err := c.env.prepare(); err != nil {
-		return nil, err
-	}
-	checked, issues := c.env.env.Compile(text)
-	if faults := conditionFaults(issues); len(faults) > 0 {
-		return nil, faults[0]
-	}
-	program, err := c.env.env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
-	if err != nil {
-		return nil, fmt.Errorf("the expression cannot be planned: %w", err)
-	}
-	return &Expression{program}, nil
-}
-
-// Holds reports whether the value of the expression is true. Any value but true and false is an error.
-func (e *Expression) Holds(s *Subject) (bool, error) {
-	return (&condition{program: e.program}).holds(s.of)
-}
-
 // JSON returns the value of the expression. Whole numbers of up to 64 bits stay exact.
 func (e *Expression) JSON(s *Subject) (json.RawMessage, error) {
-	out, _, err := e.program.Eval(s.of)
+	out, _, err := e.program.Eval(s)
 	if err != nil {
 		return nil, fmt.Errorf("evaluate the expression: %s", oneLine(err.Error()))
 	}
@@ -143,5 +107,6 @@ func nativeOf(v ref.Val) (any, error) {
 		}
 		return list, nil
 	}
-	return nil, fmt.Errorf("the expression is a %s, which JSON has not: make it a string, a number, a list or an object", v.Type().TypeName())
+	return nil, fmt.Errorf("the expression is a %s, which JSON has not: make it a string, a number, a list or an object",
+		v.Type().TypeName())
 }

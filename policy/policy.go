@@ -41,9 +41,19 @@ type Request struct {
 	Meta       json.RawMessage  // the call's _meta
 	Actor      tool.Actor
 	Profile    string
+	Via        string    // the hub tool that the caller used to reach Tool; "" for none
 	CWD        string    // where the call would run
 	Env        []string  // names of the variables that its command would get
 	Now        time.Time // zero: the time of the decision
+}
+
+// door is the door whose mode holds. A client whose user always allows the hub tool that reaches all others asks about none
+// of them any more, so a call through it is as one over HTTP.
+func (r *Request) door() string {
+	if r.Via != "" {
+		return "http"
+	}
+	return r.Actor.Door
 }
 
 // Settings are the policy of an Engine. The zero value has no rules: defaults and mode decide alone.
@@ -52,10 +62,7 @@ type Settings struct {
 	Sets   []Set   // in any order; several of one source are taken together
 	Grants *Grants // nil: nobody's answers are remembered
 
-	// Directory returns the directory that a grant for a resolved path covers. It is called before
-	// a person is asked, and may look at the file system. Nil: grants cover the exact path and
-	// everything beneath it. See DirectoryOf.
-	Directory func(resolved string) string
+	Home string // the user's directory: a grant for a path in it does not cover all of it
 }
 
 // Engine makes permission decisions. Compile makes one; there is none without a policy. It is safe for concurrent use.
@@ -121,7 +128,7 @@ func compilePolicy(s Settings) (*compiledPolicy, error) {
 		}
 		merged[set.Source] = append(merged[set.Source], set.Rules...)
 	}
-	var env conditions
+	var env Compiler
 	next := &compiledPolicy{settings: s}
 	for _, source := range Sources() {
 		list, found := compileRules(source, merged[source], &env)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // record turns a decision into the standard's tool_permission_decision.
@@ -80,7 +81,7 @@ type SuggestedGrant struct {
 
 // suggest lists the grants that a person could make. It is called before a person is asked, and only then.
 func (s *compiledPolicy) suggest(r *Request, v *decision) []any {
-	scopes, ok := scopesOf(r, v.exact, s.settings.Directory)
+	scopes, ok := s.scopes(r)
 	one := SuggestedGrant{Type: "add_grant", Choice: AllowSession, Destination: "session", Behavior: tool.Allow,
 		Tool: r.Tool.Name, Targets: scopes}
 	if !ok {
@@ -96,19 +97,21 @@ func (s *compiledPolicy) suggest(r *Request, v *decision) []any {
 	return list
 }
 
-// DirectoryOf returns a function for Settings.Directory. It returns a directory itself, and the
-// parent of anything else. Where the parent is a root, the directory home or above home, it returns
-// the path itself: an answer about one file there must not cover everything.
-func DirectoryOf(home string) func(resolved string) string {
-	return func(resolved string) string {
-		if info, err := os.Lstat(resolved); err == nil && info.IsDir() {
-			return resolved
-		}
-		dir := filepath.Dir(resolved)
-		if dir == resolved || filepath.Dir(dir) == dir || filepath.Dir(filepath.Dir(dir)) == filepath.Dir(dir) ||
-			home != "" && isUnder(filepath.Clean(home), dir) {
-			return resolved
-		}
+// DirectoryOf returns the directory that a grant for a path covers: a directory itself, and the
+// parent of anything else where that is an area. It looks at the file system.
+func DirectoryOf(home, resolved string) string {
+	if info, err := os.Lstat(resolved); err == nil && info.IsDir() {
+		return resolved
+	}
+	if dir := filepath.Dir(resolved); dir != resolved && IsArea(home, dir) {
 		return dir
 	}
+	return resolved
+}
+
+// IsArea reports whether an answer about something in dir may cover all of it: dir is no root, not
+// right beneath one, and not the directory home or above that.
+func IsArea(home, dir string) bool {
+	parent := filepath.Dir(dir)
+	return filepath.Dir(parent) != parent && (home == "" || !target.Under(filepath.Clean(home), dir))
 }

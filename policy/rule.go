@@ -5,7 +5,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
+
+	"github.com/google/cel-go/common/types"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -74,14 +77,14 @@ func (p Problem) Error() string {
 
 // CheckRules reports every problem of a list of rules: of one source, because ids are unique there.
 func CheckRules(rules []Rule) []Problem {
-	_, problems := compileRules("", rules, &conditions{})
+	_, problems := compileRules("", rules, &Compiler{})
 	return problems
 }
 
 var ruleID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // compileRules checks and compiles.
-func compileRules(source Source, rules []Rule, env *conditions) ([]compiledRule, []Problem) {
+func compileRules(source Source, rules []Rule, env *Compiler) ([]compiledRule, []Problem) {
 	c := checker{env: env, ids: make(map[string]int)}
 	list := make([]compiledRule, 0, len(rules))
 	for i := range rules {
@@ -98,7 +101,7 @@ type compiledRule struct {
 	ref    string   // source/id, as records name it
 	refs   []string // ref alone, for the decisions of this rule: nobody writes to it
 	says   string   // the reason, or the name of the rule, for people
-	when   *condition
+	when   *Expression
 }
 
 // isStatic reports whether the rule says the same of every call of one caller to a tool.
@@ -110,7 +113,7 @@ func (c *compiledRule) names(name tool.Name) bool {
 }
 
 type checker struct {
-	env      *conditions
+	env      *Compiler
 	ids      map[string]int
 	rule     int
 	problems []Problem
@@ -165,15 +168,18 @@ func (c *checker) check(source Source, r Rule) compiledRule {
 	return compiledRule{Rule: r, source: source, ref: ref, refs: []string{ref}, says: says, when: c.condition(r.When)}
 }
 
-func (c *checker) condition(text string) *condition {
+func (c *checker) condition(text string) *Expression {
 	if text == "" {
 		return nil
 	}
-	compiled, faults := c.env.compile(text)
+	e, faults := c.env.compile(text)
+	if e != nil && !e.result.IsExactType(types.BoolType) && !e.result.IsExactType(types.DynType) {
+		faults = append(faults, fmt.Errorf("the condition is a %s: write an expression that is true or false", e.result))
+	}
 	for _, err := range faults {
 		c.fault("when", err.Error(), "")
 	}
-	return compiled
+	return e
 }
 
 func (c *checker) patterns(key string, patterns []string) {
@@ -210,12 +216,24 @@ func (c *compiledRule) mismatch(r *Request) string {
 }
 
 // matches reports whether the rule matches; an error where its condition cannot be evaluated.
-func (c *compiledRule) matches(s *subject) (bool, error) {
+func (c *compiledRule) matches(s *Subject) (bool, error) {
 	if c.mismatch(s.Request) != "" {
 		return false, nil
 	}
 	if c.when == nil {
 		return true, nil
 	}
-	return c.when.holds(s)
+	return c.when.Holds(s)
+}
+
+// Rate bounds how often tools are called: Calls within Every, and so many at once where nobody has
+// called for that time. The pipeline keeps count.
+type Rate struct {
+	Match string        // glob over canonical names; "" matches all
+	Actor string        // glob over names of callers; "" matches all
+	Calls int           // at least 1
+	Every time.Duration // more than 0
+
+	// What has a count of its own. Where all are false, there is one for all calls that match.
+	PerActor, PerTool, PerServer bool
 }

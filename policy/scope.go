@@ -34,7 +34,7 @@ func (s *Scope) same(t *target.Target, cwd string) bool {
 	}
 	switch s.Kind {
 	case target.Path:
-		return s.Remote == t.Remote && isNormal(t.Resolved) && isUnder(t.Resolved, s.Under)
+		return s.Remote == t.Remote && isNormal(t.Resolved) && target.Under(t.Resolved, s.Under)
 	case target.URL:
 		return s.Host != "" && s.Host == t.Host
 	case target.Command:
@@ -64,6 +64,12 @@ func isUnbounded(t *target.Target) bool {
 // isUnaimed reports whether nothing but its arguments bounds a call of a dangerous tool.
 func isUnaimed(r *Request) bool { return len(r.Targets) == 0 && r.Facts.Has(dangerous) }
 
+// isSensitive reports whether only a grant for this very path covers it.
+func (r *Request) isSensitive(path string) bool {
+	return slices.ContainsFunc(r.Findings,
+		func(f target.Finding) bool { return f.Code == target.Sensitive && f.Target.Resolved == path })
+}
+
 // maxScopes bounds what a person has to read of one grant.
 const maxScopes = 64
 
@@ -71,49 +77,43 @@ const maxScopes = 64
 // where only exactly these arguments could be remembered. It may look at the file system.
 func (e *Engine) Scopes(r Request) (scopes []Scope, ok bool) {
 	prepare(&r)
-	var exact []string
-	for _, f := range r.Findings {
-		if f.Code == target.Sensitive {
-			exact = append(exact, f.Target.Resolved)
-		}
-	}
-	return scopesOf(&r, exact, e.current.Load().settings.Directory)
+	return e.current.Load().scopes(&r)
 }
 
-// scopesOf returns the scopes of a grant for r. ok is false where only exactly these arguments can
+// scopes returns the scopes of a grant for r. ok is false where only exactly these arguments can
 // be granted: for an unknown command or one that runs other commands, for a target that has no
 // normal form or holds a secret, and for a dangerous tool without targets.
-func scopesOf(r *Request, exact []string, directory func(string) string) (scopes []Scope, ok bool) {
+func (s *compiledPolicy) scopes(r *Request) (scopes []Scope, ok bool) {
 	if isUnaimed(r) {
 		return nil, false
 	}
 	scopes = make([]Scope, 0, len(r.Targets))
 	for i := range r.Targets {
 		t := &r.Targets[i]
-		s := Scope{Kind: t.Kind, Write: t.Write}
+		one := Scope{Kind: t.Kind, Write: t.Write}
 		switch t.Kind {
 		case target.Path:
-			s.Under, s.Remote = t.Resolved, t.Remote
-			if directory != nil && !t.Remote && !slices.Contains(exact, t.Resolved) {
-				s.Under = directory(t.Resolved)
+			one.Under, one.Remote = t.Resolved, t.Remote
+			if !t.Remote && !r.isSensitive(t.Resolved) {
+				one.Under = DirectoryOf(s.settings.Home, t.Resolved)
 			}
 		case target.URL:
-			s.Host = t.Host
+			one.Host = t.Host
 		case target.Command:
-			if s.Executable, s.As, s.CWD = t.Executable, t.As, r.CWD; target.RunsArguments(t.Executable) {
+			if one.Executable, one.As, one.CWD = t.Executable, t.As, r.CWD; target.RunsArguments(t.Executable) {
 				return nil, false
 			}
 		case target.Resource:
-			s.Resource, s.Argument = t.Resolved, t.Argument
+			one.Resource, one.Argument = t.Resolved, t.Argument
 		}
-		if named := s.Under + s.Resource; secret.Text(named, false) != named {
+		if named := one.Under + one.Resource; secret.Text(named, false) != named {
 			return nil, false // scopes are shown, and kept in a file
 		}
-		if !s.same(t, r.CWD) || isUnbounded(t) {
+		if !one.same(t, r.CWD) || isUnbounded(t) {
 			return nil, false
 		}
-		if !slices.Contains(scopes, s) {
-			scopes = append(scopes, s)
+		if !slices.Contains(scopes, one) {
+			scopes = append(scopes, one)
 		}
 		if len(scopes) > maxScopes {
 			return nil, false
@@ -121,18 +121,6 @@ func scopesOf(r *Request, exact []string, directory func(string) string) (scopes
 	}
 	return scopes, true
 }
-
-// isUnder reports whether the normalised path p is dir or beneath it. The beginning of p tells its
-// system, because a path on another machine may be of another system than the hub's.
-func isUnder(p, dir string) bool {
-	if dir == "" || !strings.HasPrefix(p, dir) {
-		return false
-	}
-	rest, windows := p[len(dir):], p[0] != '/'
-	return rest == "" || isSeparator(dir[len(dir)-1], windows) || isSeparator(rest[0], windows)
-}
-
-func isSeparator(b byte, windows bool) bool { return b == '/' || windows && b == '\\' }
 
 // isNormal reports whether p is an absolute path without dot segments and doubled separators. Only
 // such a path can be compared with a directory.

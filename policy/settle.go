@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // Choice is a person's answer to the question whether a call may run.
@@ -62,8 +63,7 @@ func (e *Engine) Settle(r Request, a Settlement) (tool.PermissionDecision, error
 	}
 	again := v // what the rules say now: a rule that asks every time keeps the answer from being remembered
 	v = decision{behavior: tool.Deny, source: sourcePerson, kind: "approval", message: "a person denied this call",
-		refs: again.refs, mode: again.mode, now: again.now, blocked: again.blocked, exact: again.exact,
-		once: again.once}
+		refs: again.refs, mode: again.mode, blocked: again.blocked, once: again.once}
 	if a.Choice.Allows() {
 		v.behavior, v.message = tool.Allow, "an answer allowed this call"
 	} else if a.Dismissed {
@@ -124,7 +124,7 @@ func (s *compiledPolicy) remember(r *Request, v *decision, a Settlement) (*Grant
 	}
 	g := Grant{Then: v.behavior, Tool: r.Tool.Name, Schema: r.Tool.Version(), Actor: r.Actor.Ref(), Says: a.Sentence,
 		By: a.By}
-	scopes, ok := scopesOf(r, v.exact, s.settings.Directory)
+	scopes, ok := s.scopes(r)
 	if ok {
 		g.Scopes = scopes
 	} else {
@@ -156,7 +156,8 @@ func (s *compiledPolicy) takeOffer(r *Request, v *decision, a Settlement) (*Gran
 	if v.behavior == tool.Deny {
 		g.Says = a.Sentence
 	}
-	if len(v.exact) > 0 || len(a.Offered) == 0 && len(r.Targets) > 0 || !g.covers(r, nil, v.now) {
+	if len(a.Offered) == 0 && len(r.Targets) > 0 || !g.covers(r) ||
+		slices.ContainsFunc(r.Findings, func(f target.Finding) bool { return f.Code == target.Sensitive }) {
 		return nil, errNotOffered
 	}
 	g, err := s.settings.Grants.AddAlways(g)

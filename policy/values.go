@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"unicode"
 	"unicode/utf8"
+
+	fast "github.com/segmentio/encoding/json"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
@@ -17,7 +18,8 @@ import (
 // happen.
 var errTwice = errors.New("an object holds one member twice")
 
-// decodeObject decodes the JSON object raw for conditions; nothing stands for {}.
+// decodeObject decodes the JSON object raw for conditions; nothing stands for {}. Texts are those
+// of raw.
 func decodeObject(raw json.RawMessage) (map[string]any, error) {
 	if len(raw) == 0 {
 		return map[string]any{}, nil
@@ -31,20 +33,12 @@ func decodeObject(raw json.RawMessage) (map[string]any, error) {
 	if _, twice := rawjson.Repeated(raw, compareFold); twice {
 		return nil, errTwice
 	}
-	return decodeMembers(raw)
-}
-
-func decodeMembers(raw []byte) (map[string]any, error) {
 	m := make(map[string]any)
-	var fault error
-	err := rawjson.Members(raw, func(member rawjson.Member) bool {
-		m[member.Name()], fault = decodeValue(member.Value)
-		return fault == nil
-	})
-	if fault != nil {
-		return nil, fault
+	if _, err := fast.Parse(raw, &m, fast.UseInt64|fast.UseNumber|fast.DontCopyString); err != nil {
+		return nil, err
 	}
-	return m, err
+	convertNumbers(m)
+	return m, nil
 }
 
 // compareFold orders names. Two are the same if strings.EqualFold says so.
@@ -69,55 +63,23 @@ func fold(r rune) rune {
 	return least
 }
 
-// decodeValue decodes any JSON value: whole numbers are int64 or uint64 where they fit, so that large ids stay exact.
-func decodeValue(raw []byte) (any, error) {
-	if len(raw) == 0 {
-		return nil, rawjson.ErrSyntax
-	}
-	switch raw[0] {
-	case '{':
-		return decodeMembers(raw)
-	case '[':
-		list := []any{}
-		var fault error
-		err := rawjson.Elements(raw, func(value []byte) bool {
-			var v any
-			if v, fault = decodeValue(value); fault != nil {
-				return false
-			}
-			list = append(list, v)
-			return true
-		})
-		if fault != nil {
-			return nil, fault
+// convertNumbers makes numbers that are no int64 uint64 or float64. So large ids stay exact.
+func convertNumbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			v[name] = convertNumbers(member)
 		}
-		return list, err
-	case '"':
-		text, ok := rawjson.String(raw)
-		if !ok {
-			return nil, rawjson.ErrSyntax
+	case []any:
+		for i, element := range v {
+			v[i] = convertNumbers(element)
 		}
-		return text, nil
-	case 't':
-		return true, nil
-	case 'f':
-		return false, nil
-	case 'n':
-		return nil, nil
+	case json.Number:
+		if u, err := strconv.ParseUint(v.String(), 10, 64); err == nil {
+			return u
+		}
+		f, _ := v.Float64()
+		return f // out of range it is infinite, and compares as what it is: larger than any number
 	}
-	return decodeNumber(string(raw))
-}
-
-func decodeNumber(text string) (any, error) {
-	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return i, nil
-	}
-	if u, err := strconv.ParseUint(text, 10, 64); err == nil {
-		return u, nil
-	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return nil, fmt.Errorf("number: %w", rawjson.ErrSyntax)
-	}
-	return f, nil // out of range it is infinite, and compares as what it is: larger than any number
+	return v
 }

@@ -43,7 +43,7 @@ func TestOneToolFromItsDeclarationOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := compile(t, policy.Settings{Grants: openGrants(t, policy.GrantOptions{}), Directory: policy.DirectoryOf("")})
+	e := compile(t, policy.Settings{Grants: openGrants(t, policy.GrantOptions{})})
 	request := func(path string) policy.Request {
 		input, err := json.Marshal(map[string]string{"path": path, "content": "x"})
 		if err != nil {

@@ -35,6 +35,71 @@ type catalog struct {
 	first    map[string]string         // admit.Listing.Descriptions when first listed, or at the last start
 	changed  []string                  // the tools that are described otherwise now
 	fresh    freshness                 // of the listing
+	habits   habits
+}
+
+// habits is what the hub has learned of a server besides what it offers. It is kept for the next start.
+type habits struct {
+	Terms terms     // with less than all, that the server has agreed to
+	Since time.Time // of Terms
+	Rest  time.Time // before this the server wants no request (Retry-After)
+}
+
+// maxRest bounds habits.Rest: a longer one would outlive its reason.
+const maxRest = time.Hour
+
+// rest keeps for how long the server wants no request, and returns what is left of that.
+func (c *catalog) rest(wanted time.Duration) (left time.Duration) {
+	c.change(func(h *habits) {
+		if wanted > 0 {
+			h.Rest = time.Now().Add(min(wanted, maxRest))
+		}
+		left = time.Until(h.Rest)
+	})
+	return left
+}
+
+// keepTerms is how long terms hold before the server is asked once more for better ones.
+const keepTerms = 7 * 24 * time.Hour
+
+// habitsKey is the key of the habits among the catalogs.
+func (c *catalog) habitsKey() string { return tool.Digest([]byte("habits " + c.identity())) }
+
+// agreedTerms returns the terms on which the server was reached last.
+func (c *catalog) agreedTerms() terms {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.habits.Since) > keepTerms {
+		return terms{}
+	}
+	return c.habits.Terms
+}
+
+// agree keeps the terms on which the server is to be reached.
+func (c *catalog) agree(t terms) {
+	c.change(func(h *habits) {
+		if t != h.Terms || t != (terms{}) && time.Since(h.Since) > keepTerms {
+			h.Terms, h.Since = t, time.Now()
+		}
+	})
+}
+
+// change changes the habits, and keeps them where they are others then.
+func (c *catalog) change(by func(*habits)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.habits
+	by(&c.habits)
+	if c.habits == before || c.cache == nil {
+		return
+	}
+	text, err := json.Marshal(c.habits)
+	if err == nil {
+		err = c.cache.Save(c.habitsKey(), text)
+	}
+	if err != nil {
+		c.log.Warn("how the server wants to be asked is found out anew at the next start", "error", err)
+	}
 }
 
 // saveAfter passes between a listing and its caching: while many servers start, the file would hold
@@ -60,6 +125,11 @@ type freshness struct {
 func (c *catalog) recall(old *catalog) {
 	if c.cfg.Disabled {
 		return
+	}
+	if c.cache != nil {
+		if text, ok := c.cache.Load(c.habitsKey()); ok && json.Unmarshal(text, &c.habits) != nil {
+			c.habits = habits{}
+		}
 	}
 	var before *admit.Listing
 	if old != nil {

@@ -46,10 +46,10 @@ func callRequest(x *tool.Execution) *clientRequest {
 func (x *clientRequest) about() string { return orText(x.name, x.Method) }
 
 // token returns the progress token of the request with that id, which is the id, or 0 for none. Where the client wants
-// no progress, the hub does if progress keeps the request from its timeout.
+// no progress, the hub does: it is a sign of life. A request without limits reports none to the hub.
 func (x *clientRequest) token(id int64, limits *callLimits) int64 {
 	meta, _ := rawjson.Get(x.Params, "_meta")
-	if _, wants := rawjson.Get(meta, "progressToken"); wants || limits.idle < limits.most {
+	if _, wants := rawjson.Get(meta, "progressToken"); wants || limits.most > 0 {
 		return id
 	}
 	return 0

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
@@ -21,6 +22,7 @@ const maxProbeTime = 5 * time.Second
 // protocol it speaks. Only the server's run loop uses it.
 type connector struct {
 	*entry
+	catalog       *catalog
 	notifications *notifications
 	hubVersion    string
 	launcher      *child.Launcher
@@ -44,6 +46,10 @@ type generation struct {
 func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
 	limited, cancel := context.WithTimeout(ctx, c.cfg.Timeouts.Connect)
 	defer cancel()
+	if left := c.catalog.rest(0); left > 0 {
+		return nil, &fault.Fault{What: fmt.Sprintf("%s wants no request for another %s (Retry-After)",
+			secret.URL(c.cfg.URL), left.Round(time.Second)), Hint: "wait", Pause: left}
+	}
 	if c.tokens != nil {
 		if _, err := c.tokens.Token(limited); err != nil {
 			return nil, fault.OfToken(c.cfg, err, c.redact)
@@ -60,6 +66,7 @@ func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
 		sess, f = c.connectStdio(limited)
 	}
 	if f != nil {
+		c.catalog.rest(f.Pause)
 		if ctx.Err() == nil && limited.Err() != nil && !f.Auth {
 			f = &fault.Fault{
 				What: fmt.Sprintf("no answer to initialize within %s", c.cfg.Timeouts.Connect),
@@ -195,6 +202,7 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 	sess := newSession()
 	life := context.WithoutCancel(ctx)
 	l := newHTTPLane(life, c.entry, c.http, sess, c.notifications.handler(sess))
+	l.greeting = func() []byte { return c.initializeParams(c.catalog.agreedTerms()) }
 	sess.shut = func(kill <-chan struct{}) {
 		l.close(life, kill)
 		sess.end(&fault.Fault{What: "the session ended"})

@@ -45,6 +45,11 @@ func TestFirstListsAreAwaited(t *testing.T) {
 	if brief.AwaitFirstLists(t.Context(), []string{"silent"}) {
 		t.Error("a server was waited for when its time was over")
 	}
+	late := startConfig(t, upstream.Config{FirstListWithin: time.Millisecond, Servers: []upstream.ServerConfig{
+		stdio("slow", upstreamtest.Script{Delay: 200 * time.Millisecond})}})
+	if !late.AwaitFirstLists(t.Context(), []string{"slow"}, time.Hour) || len(late.catalog("slow").Tools) == 0 {
+		t.Error("the slow server was not waited for as long as the caller says")
+	}
 }
 
 // TestCallWaitsForARestart: a call that comes when its server has just died is answered by the next process.

@@ -466,15 +466,16 @@ func (g *Group) WaitReady(ctx context.Context) error {
 }
 
 // AwaitFirstLists waits until each of the servers with these ids has listed for the first time, or
-// has failed. It waits for a server until Config.FirstListWithin after that was started. It does
-// not wait for a server that is lazy or disabled, or whose tools are known from an earlier start.
+// has failed. It waits for a server until Config.FirstListWithin, or within where one is given that
+// is longer, after that was started. It does not wait for a server that is lazy or disabled, or
+// whose tools are known from an earlier start.
 //
 // recent reports whether one of the servers was started within that time: then its list may have
 // come since OnChange was last told.
-func (g *Group) AwaitFirstLists(ctx context.Context, ids []string) (recent bool) {
-	all := g.roster.Load().byID
+func (g *Group) AwaitFirstLists(ctx context.Context, ids []string, within ...time.Duration) (recent bool) {
+	all, most := g.roster.Load().byID, slices.Max(append(within, 0))
 	for _, id := range ids {
-		if s := all[id]; s != nil && s.awaitFirstList(ctx) {
+		if s := all[id]; s != nil && s.awaitFirstList(ctx, most) {
 			recent = true
 		}
 	}

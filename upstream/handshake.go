@@ -2,12 +2,14 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -33,44 +35,195 @@ func (e *unusableError) Error() string { return e.why.Error() }
 
 func (e *unusableError) Unwrap() error { return e.why }
 
+// terms are how the hub introduces itself to a server. The zero value offers all that it can do.
+type terms struct {
+	Version     string // that initialize asks for; "" is the newest
+	Less        int    // of the capabilities: 1 leaves out their parts, 2 all of them
+	StreamFirst bool   // Accept names text/event-stream first
+}
+
 // handshake lets the hub and the server tell each other who they are, and makes l the lane of sess. A server is asked
 // server/discover first, unless older says that it speaks a revision before 2026-07-28. If it does not answer that in
 // time, or refuses it, the hub goes on to initialize: the server may ignore everything before that.
 func (c *connector) handshake(ctx context.Context, sess *session, l lane, older bool) response {
+	if c.cfg.Protocol != "" {
+		older = c.cfg.Protocol < hop.Modern
+	}
+	t := c.catalog.agreedTerms()
+	t.dress(l)
 	var found response
 	if !older {
 		h := &hop.Hop{Version: hop.Modern, Client: c.hubVersion}
 		l.speak(hop.Modern, h)
 		limited, cancel := context.WithTimeout(ctx, c.probeTime())
 		params := append([]byte(`{"_meta":{`), h.Members(tool.Hop{ClientCapabilities: c.offers()})...)
-		found = c.greet(limited, l, methodDiscover, append(params, `}}`...))
+		params = append(params, `}}`...)
+		found = c.greet(limited, l, methodDiscover, params)
+		turns := found.status == http.StatusNotAcceptable && !t.StreamFirst
+		if turns {
+			t.StreamFirst = true
+			t.dress(l)
+		}
+		if turns || offersModern(found.err) {
+			found = c.greet(limited, l, methodDiscover, params)
+		}
 		sess.undiscovered = errors.Is(found.err, context.DeadlineExceeded)
 		cancel()
 		if found.err == nil {
-			if said, err := readDiscovery(found.result); err == nil {
+			var said hello
+			if said, found.err = readDiscovery(found.result); found.err == nil {
 				c.establish(sess, l, said)
+				c.catalog.agree(t)
 				return response{}
 			}
 		}
+		if c.cfg.Protocol != "" {
+			return found
+		}
 		l.speak("", nil)
 	}
-	a := c.greet(ctx, l, methodInitialize, c.initializeParams())
+	said, a := c.introduce(ctx, l, t, isFirm(found.status))
 	switch {
 	case a.err == nil:
-	case errors.As(found.err, new(*unusableError)) || errors.As(found.err, new(*transport.Oversize)):
+	case errors.As(found.err, new(*unusableError)) || errors.As(found.err, new(*transport.Oversize)),
+		isFirm(found.status) && !isFirm(a.status):
 		return found // the server knows server/discover, and may know nothing else
 	default:
 		return a
 	}
-	said, err := readHello(a.result)
-	if err == nil && !slices.Contains(mcp.SupportedProtocolVersions(), said.ProtocolVersion) {
-		err = fmt.Errorf("unsupported protocol version: %q", said.ProtocolVersion)
-	}
-	if err != nil {
-		return response{err: &unusableError{err}}
-	}
 	c.establish(sess, l, said)
 	return response{err: l.tell(ctx, noteInitialized, []byte("{}"))}
+}
+
+// isFirm reports whether a status says something about the hub or the server, and not about the request.
+func isFirm(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden ||
+		status == http.StatusTooManyRequests || status >= 500
+}
+
+// introduce sends initialize on those terms. A server that refuses it is offered less and less, unless once is set:
+// some refuse members of capabilities that they do not know, or any version but their own. The response is the first
+// refusal; its error is nil where the server has agreed.
+func (c *connector) introduce(ctx context.Context, l lane, t terms, once bool) (said hello, first response) {
+	remembered := t != terms{}
+	for {
+		a := c.greet(ctx, l, methodInitialize, c.initializeParams(t))
+		if a.err == nil {
+			said, a.err = readHello(a.result)
+		}
+		if v := said.ProtocolVersion; a.err == nil && !slices.Contains(mcp.SupportedProtocolVersions(), v) {
+			a.err = &unusableError{fmt.Errorf("unsupported protocol version: %q", v)}
+		}
+		if a.err == nil {
+			c.catalog.agree(t)
+			return said, a
+		}
+		refused := a.refusal() != "" || said.ProtocolVersion != ""
+		if isCutOff(a.err) && (remembered || first.err != nil) {
+			if remembered {
+				t = terms{}
+			}
+			c.catalog.agree(t) // a child that has ended with its refusal is started again, for the next try
+		}
+		if first.err == nil || !refused {
+			first = a
+		}
+		var more bool
+		if remembered && refused { // the server may be another one by now
+			remembered, more, t = false, true, terms{}
+		} else {
+			t, more = t.less(a, said.ProtocolVersion, c.offers(), c.cfg.Protocol != "")
+		}
+		if once || !more {
+			return said, first
+		}
+		t.dress(l)
+	}
+}
+
+// refusal returns the words in which the server has refused a request for its content; "" where it has not.
+func (a response) refusal() string {
+	var rpc *tool.RPCError
+	if isFirm(a.status) || a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed ||
+		errors.As(a.err, &rpc) && rpc.Code == tool.CodeMethodNotFound {
+		return ""
+	}
+	return a.words()
+}
+
+// words returns what the server says in an error, in lower case; "" where that is none.
+func (a response) words() string {
+	var rpc *tool.RPCError
+	var page *tool.HTTPError
+	switch {
+	case errors.As(a.err, &rpc):
+		return strings.ToLower(fmt.Sprintf("%d %s %s", rpc.Code, rpc.Message, rpc.Data))
+	case errors.As(a.err, &page):
+		return strings.ToLower(fmt.Sprintf("%d %s", page.Status, page.Body))
+	}
+	return ""
+}
+
+// less returns the terms to try after a server has refused t with a, or has answered with version. more is false where
+// there are none.
+func (t terms) less(a response, version string, offers []byte, pinned bool) (less terms, more bool) {
+	why, older := a.refusal(), ""
+	for _, v := range mcp.SupportedProtocolVersions() { // the newest first
+		switch {
+		case v >= cmp.Or(t.Version, hop.NewestWithSession) || pinned:
+		case strings.Contains(why, v):
+			t.Version = v
+			return t, true
+		case older == "" && (version == "" || v < version):
+			older = v
+		}
+	}
+	switch {
+	case why == "" && version == "":
+		return t, false
+	case !t.StreamFirst && (a.status == http.StatusNotAcceptable || strings.Contains(why, "accept")):
+		t.StreamFirst = true
+	case version == "" && string(t.capabilities(offers)) != "{}":
+		for before := t.capabilities(offers); bytes.Equal(before, t.capabilities(offers)); {
+			t.Less++
+		}
+	case older != "":
+		t.Version = older
+	default:
+		return t, false
+	}
+	return t, true
+}
+
+// capabilities returns what of offers is declared.
+func (t terms) capabilities(offers []byte) []byte {
+	if t.Less == 0 || string(offers) == "{}" {
+		return offers
+	}
+	out := []byte("{")
+	for _, name := range []string{"roots", "sampling", "elicitation"} {
+		if _, ok := hop.Ability(offers, name); ok && t.Less == 1 {
+			out = rawjson.AppendMember(out, name, []byte("{}"))
+		}
+	}
+	return append(out, '}')
+}
+
+// dress has l send its requests on those terms.
+func (t terms) dress(l lane) {
+	if over, ok := l.(*httpLane); ok {
+		over.streamFirst.Store(t.StreamFirst)
+	}
+}
+
+// offersModern reports whether a server that refused 2026-07-28 lists it among those that it supports.
+func offersModern(err error) bool {
+	var rpc *tool.RPCError
+	if !errors.As(err, &rpc) || rpc.Code != tool.CodeUnsupportedProtocol {
+		return false
+	}
+	var data struct{ Supported []string }
+	return json.Unmarshal(rpc.Data, &data) == nil && slices.Contains(data.Supported, hop.Modern)
 }
 
 // greet sends a request of the handshake and waits for the answer.
@@ -82,20 +235,25 @@ func (c *connector) greet(ctx context.Context, l lane, method string, params []b
 }
 
 // initializeParams returns the params of initialize.
-func (c *connector) initializeParams() []byte {
-	params := rawjson.AppendMember([]byte("{"), "protocolVersion", rawjson.Quote(hop.NewestWithSession))
-	params = rawjson.AppendMember(params, "capabilities", c.offers())
+func (c *connector) initializeParams(t terms) []byte {
+	version := cmp.Or(c.cfg.Protocol, t.Version, hop.NewestWithSession)
+	params := rawjson.AppendMember([]byte("{"), "protocolVersion", rawjson.Quote(version))
+	params = rawjson.AppendMember(params, "capabilities", t.capabilities(c.offers()))
 	params = rawjson.AppendMember(params, "clientInfo", hop.ClientInfo(c.hubVersion))
 	return append(params, '}')
 }
 
-// readHello reads the answer to initialize.
+// readHello reads the answer to initialize. A member of another type than the protocol's costs nothing but itself; a
+// capability is there whatever its value: PHP writes an empty object as [].
 func readHello(result []byte) (said hello, err error) {
-	if err := json.Unmarshal(result, &said.InitializeResult); err != nil {
-		return said, err
+	err = json.Unmarshal(result, &said.InitializeResult)
+	if err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
+		return said, &unusableError{err}
 	}
 	if raw, ok := rawjson.Get(result, "capabilities"); ok && rawjson.IsObject(raw) {
 		said.declared = bytes.Clone(raw)
+	} else if !rawjson.IsNull(raw) { // it does not say which it has
+		said.Capabilities = &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
 	}
 	return said, nil
 }

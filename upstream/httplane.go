@@ -41,9 +41,22 @@ const (
 type httpLane struct {
 	signInNeeds
 	client  *http.Client
-	session string // Mcp-Session-Id, or ""; set with the answer to initialize
-	version string // "" while it is not agreed upon
-	hop     *hop.Hop
+	session string                 // Mcp-Session-Id, or ""; set with the answer to initialize
+	spoken  atomic.Pointer[spoken] // the server may ask while the handshake still runs
+
+	streamFirst atomic.Bool // see terms
+
+	greeting func() []byte // the params of another initialize
+
+	// A server may answer on the standing stream.
+	open     sync.Map      // by id: *pendingRequest under way
+	listens  atomic.Bool   // the stream is opened, and again when it ends
+	hears    *watch        // of the session
+	noStream chan struct{} // closed when the server offers none
+
+	works    atomic.Bool // the server has answered a call: of this session it knew the session and the token
+	checking sync.Mutex
+	isOver   bool // what isLost has found out
 
 	notifications notificationHandler
 	onSuspect     func() // the server could not be reached: the session may be over
@@ -54,18 +67,32 @@ type httpLane struct {
 	responses  atomic.Int32   // under way
 }
 
+// spoken is what speak sets. The zero value says that no version is agreed upon.
+type spoken struct {
+	version string
+	hop     *hop.Hop
+}
+
 // newHTTPLane returns the lane of sess. life bounds what answers the server's requests.
 func newHTTPLane(
 	life context.Context, e *entry, server *transport.HTTP, sess *session, to notificationHandler,
 ) *httpLane {
 	l := &httpLane{signInNeeds: signInNeeds{e, server, sess.end}, client: server.Client(), notifications: to,
-		onSuspect: sess.suspected, ended: make(chan struct{})}
+		onSuspect: sess.suspected, ended: make(chan struct{}), noStream: make(chan struct{}), hears: sess.watch}
 	l.asked = newServerRequests(func(body []byte) { l.respond(life, body) })
 	return l
 }
 
 // speak implements lane.
-func (l *httpLane) speak(version string, h *hop.Hop) { l.version, l.hop = version, h }
+func (l *httpLane) speak(version string, h *hop.Hop) { l.spoken.Store(&spoken{version, h}) }
+
+// says returns what speak has set last.
+func (l *httpLane) says() spoken {
+	if s := l.spoken.Load(); s != nil {
+		return *s
+	}
+	return spoken{}
+}
 
 // closeTimeout bounds how long the server may take to hear that a session is over.
 const closeTimeout = 3 * time.Second
@@ -92,7 +119,7 @@ func (l *httpLane) endSession(ctx context.Context) {
 	if l.session == "" {
 		return
 	}
-	if req, err := l.newRequest(ctx, http.MethodDelete, nil); err == nil {
+	if req, err := l.newRequest(transport.KeepToken(ctx), http.MethodDelete, nil); err == nil {
 		if resp, err := l.client.Do(req); err == nil {
 			_ = resp.Body.Close()
 		}
@@ -109,11 +136,14 @@ func (l *httpLane) newRequest(ctx context.Context, method string, body []byte) (
 	case http.MethodPost:
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")
+		if l.streamFirst.Load() {
+			req.Header.Set("Accept", "text/event-stream, application/json")
+		}
 	case http.MethodGet:
 		req.Header.Set("Accept", "text/event-stream")
 	}
-	if l.version != "" {
-		req.Header.Set("Mcp-Protocol-Version", l.version)
+	if version := l.says().version; version != "" {
+		req.Header.Set("Mcp-Protocol-Version", version)
 	}
 	if l.session != "" {
 		req.Header.Set(headerSession, l.session)
@@ -127,18 +157,46 @@ const headerSession = "Mcp-Session-Id"
 func (l *httpLane) send(ctx context.Context, c *pendingRequest) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.abort = cancel
+	l.open.Store(c.id, c)
 	l.server.Flights.Go(func() {
 		defer cancel()
+		defer l.open.Delete(c.id)
 		c.finish(l.exchange(ctx, c))
 	})
 }
 
 // exchange posts the call and reads what comes back up to the response.
 func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
+	resp, err := l.postCall(l.keepToken(ctx), c)
+	lost := err == nil && l.isLost(ctx, resp)
+	if err == nil && !lost && resp.StatusCode == http.StatusUnauthorized && l.works.Load() {
+		_ = resp.Body.Close()
+		resp, err = l.postCall(ctx, c) // with another token, if there is one
+	}
+	if err != nil {
+		return l.unreached(ctx, c, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var a response
+	if !lost {
+		a = l.answer(ctx, c, resp)
+		lost = l.forgotten(ctx, c, a)
+	}
+	if lost {
+		f := &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: fmt.Sprintf("http_%d", resp.StatusCode),
+			Message: "the server has forgotten the session: call again", Cause: causeOf(a.err)}
+		l.onEnd(sessionLost())
+		return response{err: f, status: resp.StatusCode, lost: true}
+	}
+	l.settle(c, a)
+	return a
+}
+
+// postCall posts the call.
+func (l *httpLane) postCall(ctx context.Context, c *pendingRequest) (*http.Response, error) {
 	req, err := l.newRequest(ctx, http.MethodPost, c.body())
 	if err != nil {
-		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Cause: err,
-			Message: "the request could not be made: check the server's url"}}
+		return nil, err
 	}
 	again := req.GetBody
 	req.Body = callBody{req.Body, c}
@@ -146,35 +204,65 @@ func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
 		body, err := again()
 		return callBody{body, c}, err
 	}
-	if l.hop != nil {
+	if l.says().hop != nil {
 		c.hopHeaders(req.Header)
 	}
-	resp, err := l.client.Do(req)
-	if err != nil {
-		return l.unreached(ctx, c, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	switch {
-	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return l.refused(ctx, c, resp)
+	return l.client.Do(req)
+}
+
+// answer reads what comes back for the call, up to the response.
+func (l *httpLane) answer(ctx context.Context, c *pendingRequest, resp *http.Response) response {
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return l.refused(c, resp)
 	}
 	if c.method == methodInitialize {
 		l.session = resp.Header.Get(headerSession)
 	}
-	switch {
-	case transport.IsEventStream(resp):
-		return l.readStream(ctx, c, resp.Body)
-	case transport.MediaType(resp) == "application/json":
-		return l.readJSON(ctx, c, resp)
+	if !c.isGreeting() && l.session != "" && resp.ContentLength < 1 && isEmpty(resp) {
+		return l.awaitElsewhere(ctx, c)
 	}
-	return response{err: &tool.Failure{
-		Class: tool.ClassDependencyUnavailable,
-		Code:  "invalid_response",
-		Message: fmt.Sprintf("the server answered with content type %q instead of JSON: check its url",
-			hidden.Line(hidden.Cut(transport.MediaType(resp), 80))),
-		OutcomeUnknown: true,
-		Cause:          &fault.MediaError{Media: transport.MediaType(resp)},
-	}}
+	if transport.IsEventStream(resp) {
+		return l.readStream(ctx, c, resp.Body)
+	}
+	return l.readJSON(ctx, c, resp)
+}
+
+// isEmpty reports whether a response ends before its first byte, which it waits for.
+func isEmpty(resp *http.Response) bool {
+	first := make([]byte, 1)
+	n, err := io.ReadFull(resp.Body, first)
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(first[:n]), resp.Body), resp.Body}
+	return errors.Is(err, io.EOF)
+}
+
+// awaitElsewhere waits for an answer on the standing stream, which it opens where there is none. receiveResponse
+// finishes the call and ends ctx.
+func (l *httpLane) awaitElsewhere(ctx context.Context, c *pendingRequest) response {
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	l.background.Go(func() {
+		defer end()
+		<-l.ended
+	})
+	l.listen(life, l.hears)
+	select {
+	case <-ctx.Done():
+	case <-l.noStream:
+	case <-l.ended:
+	}
+	return endedFailure(c, io.ErrUnexpectedEOF)
+}
+
+// receiveResponse takes a response from the standing stream.
+func (l *httpLane) receiveResponse(e jsonrpc.Message, ev jsonrpc.Event) {
+	id, _ := idOf(e.ID)
+	if c, ours := l.open.Load(id); ours {
+		c := c.(*pendingRequest)
+		c.finish(c.answerOf(e).in(ev.Room))
+		c.abort()
+	}
 }
 
 // callBody is the body of a call's request. Reading it marks the call as sent. That of a dropped
@@ -219,10 +307,10 @@ func (l *httpLane) suspect(ctx context.Context) {
 }
 
 // refused is the answer of a call that got a status other than success.
-func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Response) response {
+func (l *httpLane) refused(c *pendingRequest, resp *http.Response) response {
 	status := resp.StatusCode
 	f := fault.StatusFailure(status, transport.RetryAfter(resp.Header))
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, transport.MaxErrorBody))
+	body := transport.ErrorBody(resp.Body)
 	e := jsonrpc.Read(body)
 	says := e.Kind == jsonrpc.Response && !rawjson.IsNull(e.Error) && e.Valid
 	if says {
@@ -245,11 +333,6 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 			Hint: "renew the credentials in headers of the server's entry", Auth: true})
 		return response{err: f, status: status}
 	}
-	if l.forgotten(ctx, status, c.method) {
-		f.Message = "the server has forgotten the session: call again"
-		l.onEnd(&fault.Fault{What: "the server has forgotten the session", Lost: true})
-		return response{err: f, status: status, lost: true}
-	}
 	if l.isForeign(status, body) && c.method != methodDiscover {
 		l.onSuspect()
 	}
@@ -267,28 +350,12 @@ func (l *httpLane) isForeign(status int, body []byte) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
 		e := jsonrpc.Read(body)
-		return l.hop != nil && (e.Kind != jsonrpc.Response || rawjson.IsNull(e.ID))
+		return l.says().hop != nil && (e.Kind != jsonrpc.Response || rawjson.IsNull(e.ID))
 	}
 	return false
 }
 
-// forgotten reports whether the status means that the server no longer knows the session, as it does after a restart:
-// "it MUST respond to requests containing that session ID with HTTP 404 Not Found". Many servers say 400 instead, as
-// they do for other faults; then a ping over the same session tells the two apart.
-func (l *httpLane) forgotten(ctx context.Context, status int, method string) bool {
-	if l.session == "" || method == methodPing {
-		return false
-	}
-	if status == http.StatusBadRequest {
-		ctx, cancel := context.WithTimeout(ctx, transport.CancelPatience)
-		defer cancel()
-		a := await(ctx, l, l.newPing())
-		return a.status == http.StatusBadRequest || a.status == http.StatusNotFound
-	}
-	return status == http.StatusNotFound
-}
-
-// readJSON reads a response of content type application/json.
+// readJSON reads a response that is one message, whatever its content type says.
 func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.Response) response {
 	got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, int64(l.cfg.Limits.Message), l.server.Memory)
 	if full := noRoom(err); full != nil || errors.Is(err, jsonrpc.ErrBodyTooLarge) {
@@ -302,6 +369,23 @@ func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.R
 		got.Text = responseIn(got.Text, c.id)
 	}
 	e := jsonrpc.Read(got.Text)
+	if media := transport.MediaType(resp); e.Kind == jsonrpc.None && media != "application/json" {
+		return response{err: &tool.Failure{
+			Class: tool.ClassDependencyUnavailable,
+			Code:  "invalid_response",
+			Message: fmt.Sprintf("the server answered with content type %q instead of JSON: check its url",
+				hidden.Line(hidden.Cut(media, 80))),
+			OutcomeUnknown: true,
+			Cause:          &fault.MediaError{Media: media},
+		}}
+	}
+	if e.Kind == jsonrpc.None {
+		for _, e = range jsonrpc.Within(got.Text) {
+			if id, ours := idOf(e.ID); e.Kind == jsonrpc.Response && ours && id == c.id {
+				break
+			}
+		}
+	}
 	if e.Kind != jsonrpc.Response {
 		return invalidAnswer("is no JSON-RPC response")
 	}
@@ -340,7 +424,10 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 				lastID, resumes = ev.ID, 0
 			}
 			if a, done := l.received(ctx, c, ev); done {
-				c.finish(a) // the caller need not wait for the stream's end
+				if !a.namesSession() {
+					l.settle(c, a)
+					c.finish(a) // the caller need not wait for the stream's end
+				}
 				drain(body)
 				return a
 			}
@@ -351,7 +438,7 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 			return l.oversizeAnswer(full)
 		}
 		var rest io.ReadCloser
-		if lastID != "" && l.hop == nil {
+		if lastID != "" && l.says().hop == nil {
 			_ = body.Close()
 			for again := true; again && rest == nil && resumes < maxResumes; resumes++ {
 				rest, again = l.resume(ctx, lastID, pause)
@@ -468,7 +555,7 @@ func (l *httpLane) post(ctx context.Context, method string, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if l.hop != nil && method != "" {
+	if l.says().hop != nil && method != "" {
 		req.Header.Set("Mcp-Method", method)
 	}
 	resp, err := l.client.Do(req)
@@ -476,7 +563,7 @@ func (l *httpLane) post(ctx context.Context, method string, body []byte) error {
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	_, _ = io.CopyN(io.Discard, resp.Body, transport.MaxErrorBody)
+	_ = transport.ErrorBody(resp.Body)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return &fault.StatusError{Status: resp.StatusCode, Header: resp.Header}
 	}
@@ -523,7 +610,7 @@ func (l *httpLane) deliver(ctx context.Context, body []byte, patience time.Durat
 func (l *httpLane) withdraw(ctx context.Context, c *pendingRequest, reason string) withdrawal {
 	sent := c.drop()
 	switch {
-	case l.hop != nil || c.isGreeting(): // nothing comes after that
+	case l.says().hop != nil || c.isGreeting(): // nothing comes after that
 		c.abort()
 		return withdrawal{false, c.abort}
 	case sent:
@@ -534,13 +621,13 @@ func (l *httpLane) withdraw(ctx context.Context, c *pendingRequest, reason strin
 }
 
 func (l *httpLane) newPing() *pendingRequest {
-	return newLaneCall(l.nextID(), methodPing, l.hop.ListParams(""))
+	return newLaneCall(l.nextID(), methodPing, l.says().hop.ListParams(""))
 }
 
 // ping implements lane.
 func (l *httpLane) ping(ctx context.Context) error {
 	c := l.newPing()
-	if l.hop == nil {
+	if l.says().hop == nil {
 		return pingError(await(ctx, l, c))
 	}
 	c.method = methodDiscover // 2026-07-28 has no ping

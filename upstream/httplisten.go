@@ -31,11 +31,15 @@ const (
 // subscriptions/listen after that. Proxies and platforms cut such streams every few minutes, which means nothing, so a
 // stream that ends is opened again for as long as the session lasts.
 func (l *httpLane) listen(ctx context.Context, w *watch) {
+	if l.listens.Swap(true) {
+		return
+	}
 	l.background.Go(func() {
-		if l.hop != nil {
+		if l.says().hop != nil {
 			l.stand(ctx, w)
 			return
 		}
+		defer close(l.noStream)
 		lastID := ""
 		l.again(ctx, func(opened bool) (supported bool) {
 			lastID, supported = l.listenOnce(ctx, w, lastID, opened)
@@ -88,7 +92,7 @@ func (l *httpLane) stand(ctx context.Context, w *watch) {
 	defer func() { end() }()
 	for {
 		id := l.nextID()
-		params, version := w.begin(l.hop, id)
+		params, version := w.begin(l.says().hop, id)
 		if params == nil {
 			end()
 			end = func() {}
@@ -157,7 +161,7 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests || again && l.wantsSignIn(resp):
 		return true
 	case resp.StatusCode != http.StatusOK || !transport.IsEventStream(resp):
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, transport.MaxErrorBody))
+		body := transport.ErrorBody(resp.Body)
 		s.refused(body, fault.StatusFailure(resp.StatusCode, 0))
 		return false
 	}
@@ -177,7 +181,7 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 				s.watch.lapsed()
 			}
 		case e.Kind == jsonrpc.Response:
-			_, _ = io.CopyN(io.Discard, resp.Body, transport.MaxErrorBody)
+			_ = transport.ErrorBody(resp.Body)
 			s.refused(e.Text, errNotStanding)
 			ended = !rawjson.IsNull(e.Error) // otherwise the server ended it, and may take it again
 			return false
@@ -202,7 +206,11 @@ func (s *standing) refused(body []byte, err error) {
 // listenOnce reads one stream to its end. again says that there was one before: what happened in between was missed,
 // unless the server can resume at lastID.
 func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, again bool) (id string, supported bool) {
-	req, err := l.newRequest(ctx, http.MethodGet, nil)
+	asking := ctx
+	if again {
+		asking = l.keepToken(ctx)
+	}
+	req, err := l.newRequest(asking, http.MethodGet, nil)
 	if err != nil {
 		return lastID, true
 	}
@@ -216,8 +224,8 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch {
-	case resp.StatusCode == http.StatusNotFound && l.session != "" && again:
-		l.onEnd(&fault.Fault{What: "the server has forgotten the session", Lost: true})
+	case again && (resp.StatusCode == http.StatusNotFound && l.session != "" || l.isLost(ctx, resp)):
+		l.onEnd(sessionLost())
 		return "", false
 	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests || again && l.wantsSignIn(resp):
 		return lastID, true
@@ -267,6 +275,8 @@ func (l *httpLane) readEvents(
 			l.asked.canceled(e)
 		case e.Kind == jsonrpc.Notification:
 			l.notifications.handle(e, nil)
+		case e.Kind == jsonrpc.Response:
+			l.receiveResponse(e, ev)
 		case e.Kind == jsonrpc.None && len(ev.Data) > 0:
 			l.notifications.losses.add()
 		case e.Kind == jsonrpc.Request:

@@ -18,6 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
@@ -186,6 +187,12 @@ func (c *pendingRequest) Fail(err error) {
 // clients", and why it failed is told to whoever looks after the server.
 func (c *pendingRequest) isGreeting() bool {
 	return c.method == methodInitialize || c.method == methodDiscover
+}
+
+// isList reports whether the request reads a list. Some servers list to everybody.
+func (c *pendingRequest) isList() bool {
+	_, is := lists.Of(c.method)
+	return is
 }
 
 // drop marks the call as not to be sent, and reports whether it may have been sent before.

@@ -77,7 +77,7 @@ func testConn(w transport.Wire, onListChanged func()) *streamConn {
 func testServer() *server {
 	e := &entry{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: new(secret.Redactor)}
 	e.cfg.Transport = Stdio
-	s, _ := newServer(e, shared{clients: newClientSubscriptions()}, tool.ServerReady, func() {})
+	s, _ := newServer(e, shared{catalog: &catalog{entry: e}, clients: newClientSubscriptions()}, tool.ServerReady, func() {})
 	return s
 }
 
@@ -271,7 +271,7 @@ func TestMessagesGoWhereTheyBelong(t *testing.T) {
 		`null`:                                                                                          "noise",
 		`{"jsonrpc":"2.0","\u0069d":7,"result":{}}`:                                                     "call",
 		`{"jsonrpc":"2.0","id":7,"error":{"code":1.5,"message":"x"}}`:                                   "call",
-		`{"jsonrpc":"2.0","error":{"code":-32700,"message":"parse error"},"id":null}`:                   "noise",
+		`{"jsonrpc":"2.0","error":{"code":-32700,"message":"parse error"},"id":null}`:                   "call",
 	} {
 		t.Run(in, func(t *testing.T) {
 			t.Parallel()

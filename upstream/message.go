@@ -168,7 +168,7 @@ func replyBody(e jsonrpc.Message) []byte {
 // answerOf turns a response to c into an answer. What a list holds is looked at one by one
 // later on, so that an element which nests too deeply costs none of the others.
 func (c *pendingRequest) answerOf(e jsonrpc.Message) response {
-	_, isList := lists.Of(c.method)
+	isList := c.isList()
 	if isList && e.NotUTF8 > 0 {
 		e.Valid, e.NotUTF8 = true, 0 // what is not UTF-8 in an element is replaced, and told, when that is admitted
 	}

@@ -63,7 +63,7 @@ func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*
 	s.lifecycle = newLifecycle(e, state, onChange, s.subscriptions.isNeeded)
 	s.subscriptions.sender = &sender{entry: e, stopping: s.lifecycle.stopping}
 	s.lister = &lister{entry: e, catalog: all.catalog, onRestate: all.onRestate}
-	s.connector = &connector{entry: e, notifications: s.notifications, hubVersion: all.hubVersion,
+	s.connector = &connector{entry: e, catalog: all.catalog, notifications: s.notifications, hubVersion: all.hubVersion,
 		launcher: all.launcher,
 		kill:     all.kill,
 		onStart:  s.lifecycle.setPID}
@@ -442,8 +442,8 @@ func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 const reasonWithin = run.DrainTime + 2*exitTime
 
 // awaitFirstList is AwaitFirstLists for one server.
-func (s *server) awaitFirstList(ctx context.Context) (recent bool) {
-	left := time.Until(s.lifecycle.beginning().Add(s.firstWithin))
+func (s *server) awaitFirstList(ctx context.Context, within time.Duration) (recent bool) {
+	left := time.Until(s.lifecycle.beginning().Add(max(s.firstWithin, within)))
 	if left <= 0 || s.cfg.Lazy || s.cfg.Disabled {
 		return false
 	}

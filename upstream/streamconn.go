@@ -1,9 +1,11 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,7 +41,16 @@ type streamConn struct {
 	mu      sync.Mutex
 	pending map[int64]*pendingRequest
 	endErr  error
+	pieces  []byte      // of a message that is spread over several lines
+	depth   int         // of pieces: how many objects and arrays are open at its end
+	breaks  *time.Timer // runs breakPieces
 }
+
+// A message that is spread over several lines may have so many bytes, and so long a pause before its next line.
+const (
+	maxPieces    = 8 << 20
+	piecesWithin = time.Second
+)
 
 // newStreamConn starts reading from w.
 func newStreamConn(e *entry, w transport.Wire, to notificationHandler) *streamConn {
@@ -53,6 +64,7 @@ func newStreamConn(e *entry, w transport.Wire, to notificationHandler) *streamCo
 		pending:       make(map[int64]*pendingRequest),
 	}
 	c.asked = newServerRequests(c.respond)
+	c.breaks = time.AfterFunc(time.Hour, c.breakPieces)
 	go c.readAll()
 	return c
 }
@@ -95,6 +107,8 @@ func (c *streamConn) err() error {
 // readAll is the one reader of the stream.
 func (c *streamConn) readAll() {
 	defer close(c.ended)
+	defer c.breakPieces()
+	defer c.breaks.Stop()
 	for {
 		got, err := c.wire.Read()
 		if err == nil {
@@ -129,26 +143,136 @@ func (c *streamConn) receiveOne(got jsonrpc.Received) {
 	defer func() { got.Room.Free() }() // nil where a call has it
 	raw := got.Text
 	e := jsonrpc.Read(raw)
+	if e.Kind != jsonrpc.None {
+		c.breakPieces()
+	}
 	switch {
-	case e.Kind == jsonrpc.None:
-		c.drop("a line that is no JSON-RPC message", raw)
+	case e.Kind == jsonrpc.None, !e.Valid && rawjson.SkipValue(raw, 0) < len(raw) && rawjson.SkipValue(raw, 0) > 0:
+		c.odd(raw)
 	case e.Kind == jsonrpc.Notification:
 		c.notified(e)
 	case e.Kind == jsonrpc.Request && e.NotUTF8 > 0:
 		c.drop("a request that is not UTF-8", raw)
 		c.respond(notUTF8Error(e))
-	case e.Kind == jsonrpc.Request && !e.Valid, !jsonrpc.IsID(e.ID) || rawjson.IsNull(e.ID):
+	case e.Kind == jsonrpc.Request && !e.Valid, !jsonrpc.IsID(e.ID) && !rawjson.IsNull(e.ID):
 		c.drop("a malformed message", raw)
 	case e.Kind == jsonrpc.Request:
 		if !c.asked.receive(e, nil) {
 			c.respond(replyBody(e))
 		}
 	default:
-		if call := c.remove(e.ID); call != nil {
+		call := c.remove(e.ID)
+		if call == nil && rawjson.IsNull(e.ID) {
+			call = c.removeSole()
+		}
+		if call != nil {
 			call.finish(call.answerOf(e).in(got.Room))
 			got.Room = nil
+		} else if rawjson.IsNull(e.ID) {
+			c.drop("an error that names no request", raw)
 		}
 	}
+}
+
+// odd handles a line that is no message: it can hold one, or be a piece of one. Of the messages in it responses and
+// notifications count: a line of a log may quote a request.
+func (c *streamConn) odd(line []byte) {
+	within := jsonrpc.Within(line)
+	for _, e := range within {
+		if e.Kind == jsonrpc.Notification || e.Kind == jsonrpc.Response {
+			c.receiveOne(jsonrpc.Received{Text: e.Text})
+		}
+	}
+	if len(within) > 0 {
+		return
+	}
+	c.mu.Lock()
+	begins := c.pieces == nil && line[0] == '{'
+	if begins || c.pieces != nil {
+		c.pieces = append(append(c.pieces, line...), '\n')
+		c.depth += nesting(line)
+	}
+	waits := c.depth > 0 && len(c.pieces) < maxPieces
+	if waits {
+		c.breaks.Reset(piecesWithin)
+	}
+	whole := c.pieces
+	if !waits {
+		c.pieces, c.depth = nil, 0
+	}
+	c.mu.Unlock()
+	switch e := jsonrpc.Read(whole); {
+	case waits:
+	case e.Kind != jsonrpc.None:
+		c.receiveOne(jsonrpc.Received{Text: whole})
+	case whole == nil:
+		c.broken(line)
+	default:
+		c.broken(whole)
+	}
+}
+
+// nesting returns by how much a piece of JSON, which ends in no string, changes how many objects and arrays are open.
+func nesting(piece []byte) (by int) {
+	for i := 0; i < len(piece); i++ {
+		switch piece[i] {
+		case '"':
+			i = rawjson.SkipString(piece, i) - 1
+		case '{', '[':
+			by++
+		case '}', ']':
+			by--
+		}
+	}
+	return by
+}
+
+// breakPieces gives up a message whose rest has not come.
+func (c *streamConn) breakPieces() {
+	c.mu.Lock()
+	pieces := c.pieces
+	c.pieces, c.depth = nil, 0
+	c.mu.Unlock()
+	if pieces != nil {
+		c.broken(pieces)
+	}
+}
+
+// broken handles text that was to be a message, or is noise. The call ends whose id it has, or the only one that is
+// open where it is the beginning of a response: many servers write the id last.
+func (c *streamConn) broken(text []byte) {
+	var call *pendingRequest
+	if found := brokenID.FindSubmatch(text); rawjson.Valid(text) {
+	} else if found != nil {
+		call = c.remove(found[1])
+	} else if bytes.HasPrefix(text, []byte(`{"result":`)) || bytes.HasPrefix(text, []byte(`{"jsonrpc":"2.0","result":`)) {
+		call = c.removeSole()
+	}
+	if call != nil {
+		call.finish(invalidAnswer("is no well-formed JSON"))
+		return
+	}
+	c.drop("a line that is no JSON-RPC message", text)
+}
+
+var brokenID = regexp.MustCompile(`"id"\s*:\s*"?(\d+)`)
+
+// removeSole removes and returns the only request that waits for an answer; nil where there are others.
+func (c *streamConn) removeSole() (sole *pendingRequest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, call := range c.pending {
+		if sole != nil {
+			return nil
+		}
+		if !call.listens && call.method != methodListen {
+			sole = call
+		}
+	}
+	if sole != nil {
+		delete(c.pending, sole.id)
+	}
+	return sole
 }
 
 // notified handles a notification.

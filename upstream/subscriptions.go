@@ -224,7 +224,7 @@ func (s *subscriptions) setLevel(ctx context.Context, sess *session) {
 	if !isNew {
 		return
 	}
-	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Call)
+	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
 	defer cancel()
 	params := append(append([]byte(`{"level":`), rawjson.Quote(level)...), '}')
 	c := newLaneCall(s.nextID(), methodSetLevel, params)

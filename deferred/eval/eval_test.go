@@ -2,6 +2,7 @@ package eval_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -20,24 +21,25 @@ func TestFiguresOfKnownAnswers(t *testing.T) {
 	}
 	queries, err := eval.ReadQueries(strings.NewReader(`{"query":"plum","gold_groups":[["b.blue","x.y"]],"kind":"one"}
 {"query":"plum","gold_groups":[["b.blue"],["a.red"]],"kind":"half"}
-{"query":"pear","gold":["a.red"],"kind":"neighbour"}`))
+{"query":"apple","gold":["a.red"],"kind":"second"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := eval.Bench{Catalog: c, Queries: queries, Tokens: func(b []byte) int { return len(b) }}.Run(context.Background(), c.Index())
+	r, err := eval.Bench{Catalog: c, Queries: queries, Tokens: func(d json.RawMessage) int { return len(d) },
+		AnswerTokens: func(found ...json.RawMessage) int { return len(found) }}.Run(context.Background(), c.Index())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if f := r.Kinds["one"]; f.Recall1 != 1 || f.NDCG5 != 1 || f.MRR != 1 || f.InView != 1 {
 		t.Errorf("found at once: %+v", f)
 	}
-	if f := r.Kinds["half"]; f.Recall1 != 0.5 || f.Recall10 != 0.5 || f.MRR != 1 || f.NDCG5 != 0.6131 {
+	if f := r.Kinds["half"]; f.Recall1 != 0.5 || f.Callable != 0.5 || f.MRR != 1 || f.NDCG5 != 0.6131 {
 		t.Errorf("one of two: %+v", f)
 	}
-	if f := r.Kinds["neighbour"]; f.Recall10 != 0 || f.InView != 1 {
-		t.Errorf("a neighbour of what was found: %+v", f)
+	if f := r.Kinds["second"]; f.Recall1 != 0 || f.Recall3 != 1 || f.Callable != 1 || f.InView != 1 {
+		t.Errorf("the second: %+v", f)
 	}
-	if r.Overall.Recall5 != 0.5 || len(r.Misses) != 2 || r.Tokens.FullList == 0 || r.Tokens.Answer == 0 {
+	if r.Overall.Recall5 != 0.8333 || len(r.Misses) != 1 || r.Tokens.FullList == 0 || r.Tokens.Answer != 1.3333 {
 		t.Errorf("%+v", r)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

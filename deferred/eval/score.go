@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -11,8 +12,8 @@ import (
 )
 
 const (
-	depth = 10 // hits that are asked for
-	shown = 5  // of them, those that a model gets
+	depth = 25 // hits that are asked for: as many as a model sees
+	shown = 5  // of them, those that nDCG and misses look at
 )
 
 // Figures are means over queries; shares are between 0 and 1.
@@ -21,10 +22,11 @@ type Figures struct {
 	Recall1  float64 `json:"recall@1"`
 	Recall3  float64 `json:"recall@3"`
 	Recall5  float64 `json:"recall@5"`
-	Recall10 float64 `json:"recall@10"`
+	Callable float64 `json:"callable"` // recall@10: a model can call these at once
 	NDCG5    float64 `json:"ndcg@5"`
 	MRR      float64 `json:"mrr"`
-	InView   float64 `json:"in_view"` // share of groups among the first five hits and their neighbours
+	InView   float64 `json:"in_view"`      // recall@25: a model sees their names
+	Weak     float64 `json:"nothing_fits"` // share of queries of which the answer says so
 }
 
 // Latency has quantiles of the duration of searches.
@@ -36,7 +38,7 @@ type Latency struct {
 // Tokens are estimates of what a model reads.
 type Tokens struct {
 	FullList int     `json:"full_list"`
-	Answer   float64 `json:"answer"` // mean: the declarations of five hits and the names of their neighbours
+	Answer   float64 `json:"answer"` // mean
 	Share    float64 `json:"share"`  // of the full list
 }
 
@@ -64,18 +66,19 @@ type Report struct {
 type Bench struct {
 	Catalog *Catalog
 	Queries []Query
-	// Tokens estimates how many tokens a declaration or another text is; nil: none are counted.
-	Tokens func(text []byte) int
+	// Tokens estimates how many tokens a declaration is, and AnswerTokens the answer to a search that
+	// found some, best first; nil: none are counted.
+	Tokens       func(declaration json.RawMessage) int
+	AnswerTokens func(found ...json.RawMessage) int
 }
 
 // Run asks every query of an index of the catalog, one after the other, until ctx ends.
 func (b Bench) Run(ctx context.Context, x *search.Index) (Report, error) {
 	r := Report{Tools: len(b.Catalog.Full), Servers: len(b.Catalog.Servers), Kinds: make(map[string]Figures)}
-	if b.Tokens == nil {
-		b.Tokens = func([]byte) int { return 0 }
-	}
-	for _, full := range b.Catalog.Full {
-		r.Tokens.FullList += b.Tokens(full)
+	if b.Tokens != nil {
+		for _, full := range b.Catalog.Full {
+			r.Tokens.FullList += b.Tokens(full)
+		}
 	}
 	var took []time.Duration
 	for _, q := range b.Queries {
@@ -83,10 +86,12 @@ func (b Bench) Run(ctx context.Context, x *search.Index) (Report, error) {
 			return r, fmt.Errorf("measure: %w", context.Cause(ctx))
 		}
 		start := time.Now()
-		a := x.Search(ctx, search.Query{Text: q.Text, Limit: shown})
+		a := x.Search(ctx, search.Query{Text: q.Text, Limit: depth})
 		took = append(took, time.Since(start))
-		deep := x.Search(ctx, search.Query{Text: q.Text, Limit: depth})
-		f, miss := judge(q, deep.Hits, view(a))
+		f, miss := judge(q, a.Hits)
+		if a.Weak || len(a.Hits) == 0 {
+			f.Weak = 1
+		}
 		r.Overall.add(f)
 		kind := r.Kinds[q.Kind]
 		kind.add(f)
@@ -94,7 +99,13 @@ func (b Bench) Run(ctx context.Context, x *search.Index) (Report, error) {
 		if miss != nil {
 			r.Misses = append(r.Misses, *miss)
 		}
-		r.Tokens.Answer += float64(b.answerTokens(a))
+		if b.AnswerTokens != nil {
+			var declarations []json.RawMessage
+			for _, h := range a.Hits {
+				declarations = append(declarations, b.Catalog.Full[h.ID])
+			}
+			r.Tokens.Answer += float64(b.AnswerTokens(declarations...))
+		}
 	}
 	r.Overall.mean()
 	for k, f := range r.Kinds {
@@ -108,17 +119,8 @@ func (b Bench) Run(ctx context.Context, x *search.Index) (Report, error) {
 	return r, nil
 }
 
-// view returns the tools that a model sees in an answer, as hits or as neighbours.
-func view(a search.Answer) []string {
-	var ids []string
-	for _, h := range a.Hits {
-		ids = append(ids, h.ID)
-	}
-	return append(ids, a.Neighbours...)
-}
-
 // judge scores one answer.
-func judge(q Query, hits []search.Hit, view []string) (Figures, *Miss) {
+func judge(q Query, hits []search.Hit) (Figures, *Miss) {
 	f := Figures{Queries: 1}
 	ids := make([]string, len(hits))
 	for i, h := range hits {
@@ -131,9 +133,6 @@ func judge(q Query, hits []search.Hit, view []string) (Figures, *Miss) {
 		if i < shown {
 			ideal += 1 / math.Log2(float64(i)+2)
 		}
-		if slices.ContainsFunc(view, func(id string) bool { return slices.Contains(group, id) }) {
-			f.InView += each
-		}
 		rank := slices.IndexFunc(ids, func(id string) bool { return slices.Contains(group, id) })
 		if rank < 0 || rank >= shown {
 			miss.Missed = append(miss.Missed, group[0])
@@ -145,7 +144,7 @@ func judge(q Query, hits []search.Hit, view []string) (Figures, *Miss) {
 		for _, at := range []struct {
 			k   int
 			sum *float64
-		}{{1, &f.Recall1}, {3, &f.Recall3}, {5, &f.Recall5}, {10, &f.Recall10}} {
+		}{{1, &f.Recall1}, {3, &f.Recall3}, {5, &f.Recall5}, {10, &f.Callable}, {depth, &f.InView}} {
 			if rank < at.k {
 				*at.sum += each
 			}
@@ -162,7 +161,7 @@ func judge(q Query, hits []search.Hit, view []string) (Figures, *Miss) {
 }
 
 func (f *Figures) all() []*float64 {
-	return []*float64{&f.Recall1, &f.Recall3, &f.Recall5, &f.Recall10, &f.NDCG5, &f.MRR, &f.InView}
+	return []*float64{&f.Recall1, &f.Recall3, &f.Recall5, &f.Callable, &f.NDCG5, &f.MRR, &f.InView, &f.Weak}
 }
 
 func (f *Figures) add(o Figures) {
@@ -188,16 +187,4 @@ func quantile(sorted []time.Duration, q float64) float64 {
 	}
 	at := int(math.Ceil(q*float64(len(sorted)))) - 1
 	return round(float64(sorted[max(at, 0)].Microseconds()) / 1000)
-}
-
-// answerTokens estimates what a model reads of an answer of five: their declarations and their neighbours' names.
-func (b *Bench) answerTokens(a search.Answer) int {
-	sum := 0
-	for _, h := range a.Hits {
-		sum += b.Tokens(b.Catalog.Full[h.ID])
-	}
-	for _, id := range a.Neighbours {
-		sum += b.Tokens([]byte(id)) + 1
-	}
-	return sum
 }

@@ -3,9 +3,12 @@ package search
 import (
 	"cmp"
 	"context"
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // tally holds the score of every document, or of every server, by slot.
@@ -38,9 +41,21 @@ func (p *part) search(ctx context.Context, q Query, near []string) Answer {
 	p.named(q.Text, docs)
 	best := p.best(docs, q, max(candidates, q.limit()))
 	p.rerank(a, best)
-	best = p.fuse(best, near, q)
-	return p.answer(best, docs, q)
+	if len(near) > 0 {
+		return p.answer(p.fuse(best, near, q), q)
+	}
+	// The mean of two shares: of all that was asked for, and of one word that tells as much as a word can.
+	most := math.Sqrt(a.value * min(a.value, idf(1, p.live)))
+	for i := range best {
+		best[i].score /= max(most, 1e-9)
+	}
+	out := p.answer(best, q)
+	out.Weak = len(best) > 0 && best[0].score < fits
+	return out
 }
+
+// fits is the least score of a tool that fits. Few questions that have an answer are below it; docs/search.md has figures.
+const fits = 0.45
 
 // candidates is the number of tools that are looked at closely.
 const candidates = 100
@@ -59,7 +74,9 @@ func (p *part) score(a *asked, docs *tally) {
 		}
 		p.credit(c, i, p.live, docs, p.docsOf)
 		p.credit(c, i, p.servers, servers, p.serversOf)
-		p.creditNamed(c, servers)
+		if p.creditNamed(c, servers) {
+			a.servers |= 1 << i
+		}
 	}
 	prior := float32(x.rank.prior)
 	for at, slot := range x.owners {
@@ -92,8 +109,8 @@ func (p *part) credit(c *concept, bit, n int, t *tally, list func(term uint32) [
 }
 
 // creditNamed adds to the servers that a concept names, the more so the less other servers' tools
-// speak of it: "on GitHub" names a server, "time" hardly.
-func (p *part) creditNamed(c *concept, t *tally) {
+// speak of it: "on GitHub" names a server, "time" hardly. It reports whether there is such a server.
+func (p *part) creditNamed(c *concept, t *tally) (names bool) {
 	x := p.x
 	for _, v := range c.words {
 		if strings.Contains(x.entries[v.term].text, "=") {
@@ -116,10 +133,12 @@ func (p *part) creditNamed(c *concept, t *tally) {
 		}
 		d := idf(elsewhere, p.live) / idf(0, p.live)
 		w := float32(x.rank.named * v.weight * d * d * idf(len(slots), p.servers))
+		names = true
 		for _, slot := range slots {
 			t.score[slot] += w
 		}
 	}
+	return names
 }
 
 // nameBonus puts a tool that is named before all that are not.
@@ -128,7 +147,8 @@ const nameBonus = 1000
 // maxNamed bounds how many chunks of a text are looked up as names.
 const maxNamed = 64
 
-// named puts the tools first whose name the text is, or which it names among other words in the spelling of programs.
+// named puts the tools first whose name the text is, or which it names among other words in the
+// spelling of programs. A brand ("GitHub") and a word ("e-mail") are not the tool that is called so.
 func (p *part) named(text string, t *tally) {
 	x := p.x
 	if len(text) > maxQueryBytes {
@@ -140,8 +160,13 @@ func (p *part) named(text string, t *tally) {
 			break
 		}
 		chunk = strings.Trim(chunk, "\"'`()[]<>,;:!?.")
-		if strings.ContainsAny(chunk, "_-.") || len(camel(chunk)) > 1 {
-			at = append(at, x.names[fold(chunk)]...)
+		if first, _ := utf8.DecodeRuneInString(chunk); strings.ContainsAny(chunk, "_-.") ||
+			len(camel(chunk)) > 1 && !unicode.IsUpper(first) {
+			for _, n := range x.names[fold(chunk)] {
+				if len(x.docs[n].name) > 1 || fold(chunk) != fold(x.docs[n].src.Name) {
+					at = append(at, n)
+				}
+			}
 		}
 	}
 	slices.Sort(at)
@@ -201,6 +226,9 @@ func (p *part) rerank(a *asked, best []found) {
 			}
 			f.score *= 1 + x.rank.coverage*covered/total
 		}
+		if f.mask&^a.servers == 0 && bits.OnesCount64(a.servers) < len(a.concepts) {
+			f.score *= 1 - x.rank.bare // a server that is named must not hide what others have
+		}
 		f.score *= 1 + x.rank.nameCover*p.nameCover(a, f.at)
 		if does := x.docs[f.at].does; does != 0 && a.wants != 0 && does&a.wants == 0 {
 			f.score *= 1 - x.rank.action
@@ -215,9 +243,6 @@ const fused = 60
 // fuse makes one order of those by words and by meaning. A tool that is named stays first.
 func (p *part) fuse(best []found, near []string, q Query) []found {
 	x := p.x
-	if len(near) == 0 {
-		return best
-	}
 	only, place := x.slotsOf(q.Servers), make(map[uint32]int, len(best))
 	for i := range best {
 		f := &best[i]
@@ -275,38 +300,10 @@ func (p *part) nameCover(a *asked, at uint32) float64 {
 }
 
 // answer writes the answer.
-func (p *part) answer(best []found, t *tally, q Query) Answer {
+func (p *part) answer(best []found, q Query) Answer {
 	var a Answer
-	best = best[:min(len(best), q.limit())]
-	for _, f := range best {
+	for _, f := range best[:min(len(best), q.limit())] {
 		a.Hits = append(a.Hits, Hit{ID: p.x.docs[f.at].src.ID, Score: f.score, Fields: f.fields.names()})
 	}
-	a.Neighbours = p.neighbours(best, t)
 	return a
-}
-
-// neighbours returns other tools of the first two servers among the hits, best first, then in order of ID.
-func (p *part) neighbours(hits []found, t *tally) []string {
-	x := p.x
-	var slots, taken []uint32
-	for _, f := range hits {
-		taken = append(taken, f.at)
-		if slot := x.owners[f.at]; len(slots) < 2 && !slices.Contains(slots, slot) {
-			slots = append(slots, slot)
-		}
-	}
-	var others []found
-	for _, slot := range slots {
-		for _, at := range x.slots[slot].docs {
-			if p.has(at) && !slices.Contains(taken, at) {
-				others = append(others, found{at: at, score: float64(t.score[at])})
-			}
-		}
-	}
-	slices.SortFunc(others, x.byScore)
-	var out []string
-	for _, f := range others[:min(len(others), maxNeighbours)] {
-		out = append(out, x.docs[f.at].src.ID)
-	}
-	return out
 }

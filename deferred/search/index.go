@@ -52,6 +52,7 @@ type entry struct {
 	text    string
 	docs    []posting
 	servers []posting // by shard.slot
+	last    *shard    // of the latest posting in docs
 }
 
 // posting is one occurrence: the weighted and normalised frequency over all fields, and which fields they were.
@@ -120,7 +121,8 @@ func (x *Index) insert(sh *shard, d *Document, a *analysis) {
 	for _, t := range a.terms {
 		id := x.term(t.text)
 		e := &x.entries[id]
-		if n := len(e.docs); n == 0 || x.owners[e.docs[n-1].at] != sh.slot {
+		if e.last != sh {
+			e.last = sh
 			sh.terms = append(sh.terms, id) // the shard's first under this term
 		}
 		e.docs = append(e.docs, posting{at, t.tf, t.fields})
@@ -163,6 +165,9 @@ func (x *Index) remove(server string) {
 		e := &x.entries[id]
 		e.docs = slices.DeleteFunc(e.docs, func(p posting) bool { return x.owners[p.at] == sh.slot })
 		e.servers = slices.DeleteFunc(e.servers, func(p posting) bool { return p.at == sh.slot })
+		if e.last == sh {
+			e.last = nil
+		}
 		if len(e.docs)+len(e.servers) == 0 {
 			x.forgetTerm(id)
 		}

@@ -10,6 +10,7 @@ import (
 type concept struct {
 	words []variant
 	value float64 // what the best of its words can count
+	word  bool    // it is a word of the query, and no reading of several
 }
 
 // variant is one word for a concept.
@@ -23,14 +24,18 @@ const (
 	maxQueryBytes = 4 << 10
 	maxConcepts   = 64      // one bit each of a mask
 	maxUnknown    = 4       // unknown words for which a resemblance is sought
+	maxNameWords  = 4       // of a query that may be a name
+	sureLetters   = 5       // of a word in a sentence that is misspelt rather than another word
 	maxPostings   = 250_000 // looked at in one search
 )
 
 // asked is a query as the index understands it.
 type asked struct {
 	concepts []concept // the most telling first
+	value    float64   // of all the words asked for, known or not
 	said     map[uint32]bool
 	wants    actions
+	servers  uint64 // concepts that name a server, a bit each
 }
 
 // reader turns a text into concepts.
@@ -39,6 +44,7 @@ type reader struct {
 	x        *Index
 	concepts []concept
 	at       map[string]int // concepts by what they are
+	least    int            // letters of words for which a resemblance is sought
 	unknown  int
 }
 
@@ -50,6 +56,9 @@ func (p *part) read(text string) *asked {
 	}
 	all := p.split(words(withoutLiterals(text), true))
 	r := reader{p: p, x: x, at: make(map[string]int)}
+	if len(all) > maxNameWords {
+		r.least = sureLetters // "tent" may be meant
+	}
 	a := &asked{said: make(map[uint32]bool)}
 	stems := make([]string, len(all))
 	for i, w := range all {
@@ -69,7 +78,7 @@ func (p *part) read(text string) *asked {
 		prev = stems[i]
 	}
 	r.phrasings(stems)
-	a.concepts = r.best()
+	a.concepts, a.value = r.best()
 	for _, c := range a.concepts {
 		for _, v := range c.words {
 			a.said[v.term] = true
@@ -118,17 +127,23 @@ func (p *part) split(all []word) []string {
 	return out
 }
 
-// best returns the concepts that the index knows, the most telling first, as many as there is room for.
-func (r *reader) best() []concept {
+// best returns the concepts that the index knows, the most telling first, as many as there is room
+// for, and the value of all words: one that nothing has would be the rarest.
+func (r *reader) best() (all []concept, value float64) {
 	for i := range r.concepts {
 		c := &r.concepts[i]
 		for _, v := range c.words {
 			c.value = max(c.value, v.weight*idf(max(1, len(r.p.docsOf(v.term))), r.p.live))
 		}
+		if c.word && len(c.words) == 0 {
+			value += idf(1, r.p.live)
+		} else if c.word {
+			value += c.value
+		}
 	}
 	known := slices.DeleteFunc(r.concepts, func(c concept) bool { return len(c.words) == 0 })
 	slices.SortStableFunc(known, func(a, b concept) int { return cmp.Compare(b.value, a.value) })
-	return known[:min(len(known), maxConcepts)]
+	return known[:min(len(known), maxConcepts)], value
 }
 
 // concept returns the place of the concept of key.
@@ -156,11 +171,16 @@ func (r *reader) word(w, s string) {
 	if _, twice := r.at[s]; twice {
 		return
 	}
-	rank := &r.x.rank
+	rank, weight := &r.x.rank, 1.0
+	others := r.x.lexicon.synonyms[s]
+	if r.x.lexicon.actions[s] != 0 {
+		weight = rank.verb
+	}
 	c := r.concept(s)
-	known := r.say(c, s, 1)
-	for _, other := range r.x.lexicon.synonyms[s] {
-		known = r.say(c, other, rank.synonym) || known
+	r.concepts[c].word = !strings.ContainsAny(w, "0123456789") // with digits it is a value
+	known := r.say(c, s, weight)
+	for _, other := range others {
+		known = r.say(c, other, weight*rank.synonym) || known
 	}
 	if known {
 		r.once("="+w, rank.unstemmed)
@@ -169,7 +189,7 @@ func (r *reader) word(w, s string) {
 	if r.split(c, w) {
 		return
 	}
-	if r.unknown < maxUnknown {
+	if r.unknown < maxUnknown && len(w) >= r.least && len(others) == 0 {
 		r.unknown++
 		for _, a := range r.p.alike(w) {
 			r.say(c, stem(a.word), rank.misspelt*a.likeness)

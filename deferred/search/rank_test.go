@@ -123,7 +123,7 @@ func TestScopeAndServersBoundWhatIsFound(t *testing.T) {
 		if len(a.Hits) == 0 {
 			t.Error("nothing is found at all")
 		}
-		for _, id := range append(ids(a), a.Neighbours...) {
+		for _, id := range ids(a) {
 			if !shown(id) {
 				t.Errorf("%s is hidden and found", id)
 			}
@@ -134,9 +134,6 @@ func TestScopeAndServersBoundWhatIsFound(t *testing.T) {
 		t.Errorf("of teams alone: %q", got)
 	}
 	a = x.Search(context.Background(), search.Query{Text: "reaction", Limit: 1})
-	if want := []string{"mcp.slack.list_channels", "mcp.slack.post_message"}; !sameSet(a.Neighbours, want) {
-		t.Errorf("neighbours %q, want %q", a.Neighbours, want)
-	}
 	if got := a.Hits[0].Fields; !slices.Contains(got, "name") || got[0] != "name" {
 		t.Errorf("fields %q: the name matched", got)
 	}
@@ -167,8 +164,66 @@ func TestNothingIsFound(t *testing.T) {
 		"nothing allowed": x.Search(context.Background(), search.Query{Text: "post", Scope: search.NewScope(func(string) bool { return false })}),
 		"canceled":        x.Search(canceled, search.Query{Text: "post"}),
 	} {
-		if len(a.Hits)+len(a.Neighbours) > 0 {
+		if len(a.Hits) > 0 {
 			t.Errorf("%s: %+v", what, a)
+		}
+	}
+}
+
+// TestWhatIsNotMeant: a brand in a sentence is no tool's name, a short word is no other word, numbers tell names apart, and
+// a server that is named does not hide what others have.
+func TestWhatIsNotMeant(t *testing.T) {
+	t.Parallel()
+	x := office(search.Options{})
+	x.Put(search.Server{Name: "graph"}, []search.Document{
+		{ID: "mcp.graph.GitHub", Name: "GitHub", Description: "Ingests a repository."},
+		{ID: "mcp.graph.email", Name: "email", Description: "Ingests a mailbox."},
+		{ID: "mcp.graph.run_tests", Name: "run_tests", Description: "Run the tests."},
+		{ID: "mcp.graph.form_8", Name: "form_8", Description: "Fill in the form."},
+		{ID: "mcp.graph.form_9", Name: "form_9", Description: "Fill in the form for Office 365."},
+	})
+	crowd := []search.Document{{ID: "mcp.acme.new_bill", Name: "new_bill", Description: "Create an invoice."}}
+	for i := range 12 {
+		id := fmt.Sprint("acme_", 'a'+rune(i))
+		crowd = append(crowd, search.Document{ID: "mcp.acme." + id, Name: id, Description: "Of Acme."})
+	}
+	x.Put(search.Server{Name: "acme", Description: "Acme does all."}, crowd)
+	x.Put(search.Server{Name: "books"}, []search.Document{{ID: "mcp.books.make_invoice", Name: "make_invoice", Description: "Make an invoice."}})
+	for text, want := range map[string]string{
+		"delete the repository on GitHub": "mcp.code.delete_repository",
+		"GitHub":                          "mcp.graph.GitHub",
+		"post an e-mail to the channel":   "mcp.teams.postMessage",
+		"use mcp.graph.email for that":    "mcp.graph.email",
+		"please fill in form 9":           "mcp.graph.form_9",
+		"form 9":                          "mcp.graph.form_9",
+		"Office 365":                      "mcp.graph.form_9",
+		"create an invoice with acme":     "mcp.acme.new_bill",
+		"tets":                            "mcp.graph.run_tests",
+	} {
+		if got := find(x, text); len(got) == 0 || got[0] != want {
+			t.Errorf("%q finds %q, want %s first", text, got, want)
+		}
+	}
+	if got := find(x, "is there room for my tent somewhere near Lisbon"); slices.Contains(got, "mcp.graph.run_tests") {
+		t.Errorf("a tent is a test: %q", got)
+	}
+	a := x.Search(context.Background(), search.Query{Text: "create an invoice with acme", Limit: 3})
+	if !slices.Contains(ids(a), "mcp.books.make_invoice") {
+		t.Errorf("acme hides another server: %+v", a.Hits)
+	}
+}
+
+// TestNothingFits: what no tool is for is said, whichever tools share a word with it, and what there is a tool for is not.
+func TestNothingFits(t *testing.T) {
+	t.Parallel()
+	x := office(search.Options{})
+	for text, weak := range map[string]bool{
+		"write a poem about autumn leaves and send flowers":                     true,
+		"which channels do Spanish ships pass between Suez, Panama and Corinth": true, "repository": false, "message": false, "post_message": false,
+		"post a message to Maria about the rollout": false, "delete the repository Frobnicator": false, "a": false,
+	} {
+		if a := x.Search(context.Background(), search.Query{Text: text}); a.Weak != weak {
+			t.Errorf("%q: weak %v, %+v", text, a.Weak, a.Hits)
 		}
 	}
 }
@@ -213,7 +268,7 @@ func TestConcurrentPutsAndSearches(t *testing.T) {
 					text := asked[(i+w)%len(asked)]
 					a := x.Search(context.Background(), search.Query{Text: text})
 					seen := make(map[string]bool)
-					for _, id := range append(ids(a), a.Neighbours...) {
+					for _, id := range ids(a) {
 						if seen[id] {
 							t.Errorf("%s comes twice for %q", id, text)
 						}

@@ -95,7 +95,7 @@ func (x *Index) Regexp(ctx context.Context, pattern *Pattern, q Query) Answer {
 		}
 		work += 1 + pattern.size*x.match(pattern, at, shown, t)
 	}
-	a := p.answer(p.best(t, q, q.limit()), t, q)
+	a := p.answer(p.best(t, q, q.limit()), q)
 	a.Notes = notes
 	return a
 }

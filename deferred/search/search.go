@@ -58,22 +58,21 @@ type Query struct {
 // Hit is one tool found.
 type Hit struct {
 	ID     string
-	Score  float64  // comparable within one answer only; positive
+	Score  float64  // comparable between questions, unless a Meaning has its say; positive
 	Fields []string // which fields matched, the most telling first
 }
 
 // Answer holds the tools that were found, best first; equal scores are in order of ID.
 type Answer struct {
-	Hits       []Hit
-	Neighbours []string // IDs of other tools of the first two servers in Hits, those that match best first, at most 20
-	Notes      []string // what the asker should know of how it was found, for instance that something was left out
+	Hits  []Hit
+	Weak  bool     // no hit fits: too little of what was asked for is in the best
+	Notes []string // what the asker should know of how it was found, for instance that something was left out
 }
 
 // Limits of one query.
 const (
-	defaultLimit  = 5
-	maxLimit      = 100
-	maxNeighbours = 20
+	defaultLimit = 5
+	maxLimit     = 100
 )
 
 func (q *Query) limit() int {

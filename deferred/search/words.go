@@ -19,8 +19,8 @@ const (
 
 // words cuts a text into words: at everything that is no letter or digit and, in identifiers, where
 // camelCase says so. Scripts that are written without spaces (Han, kana, Hangul, Thai and its kin)
-// come as overlapping pairs. Numbers are values, not subjects, and are left out but for those of
-// three and more digits in identifiers, which may be a name.
+// come as overlapping pairs. Numbers are values, not subjects, and are left out but for those in
+// identifiers and of three and more digits, which may be a name.
 func words(text string, identifier bool) []word {
 	if len(text) > maxTextBytes {
 		text = text[:maxTextBytes]
@@ -88,7 +88,7 @@ func cut(run string, kind runeKind, into []word, identifier bool) []word {
 		humps = camel(run)
 	}
 	if len(humps) == 1 {
-		if len(whole) > maxWordBytes || isNumber(whole) && (!identifier || len(whole) < 3) {
+		if len(whole) > maxWordBytes || isNumber(whole) && !identifier && len(whole) < 3 {
 			return into
 		}
 		return append(into, word{text: whole})
@@ -98,7 +98,7 @@ func cut(run string, kind runeKind, into []word, identifier bool) []word {
 		into = append(into, word{text: whole})
 	}
 	for _, h := range humps {
-		if h = strings.ToLower(h); !isNumber(h) && len(h) <= maxWordBytes {
+		if h = strings.ToLower(h); len(h) <= maxWordBytes {
 			into = append(into, word{text: h})
 		}
 	}

@@ -60,8 +60,9 @@ func NewEventReader(r io.Reader, limit int, memory *budget.Share) *EventReader {
 	return &EventReader{r: r, limit: limit, memory: memory, buf: make([]byte, minEventBuffer)}
 }
 
-// Next returns the next event that has data, an id or a retry time. An event that the stream's end cuts off is lost, as
-// the format demands. After ErrEventTooLarge comes Skip, or nothing more.
+// Next returns the next event that has data, an id or a retry time. An event ends with a blank line, or once its data is
+// a whole JSON object: some servers leave the end out. Any other event that the stream's end cuts off is lost, as the
+// format demands. After ErrEventTooLarge comes Skip, or nothing more.
 func (s *EventReader) Next() (Event, error) {
 	ev := Event{}
 	some, size := false, 0
@@ -75,7 +76,8 @@ func (s *EventReader) Next() (Event, error) {
 			s.about.Add(bytes.TrimPrefix(got.bytes, []byte("data:")))
 			s.about.Add(s.lost)
 		}
-		if err != nil {
+		last := err != nil && !errors.Is(err, ErrEventTooLarge) && bytes.HasPrefix(got.bytes, []byte("data:"))
+		if err != nil && !last {
 			got.drop()
 			data.drop()
 			return Event{}, data.room.Err(err)
@@ -106,6 +108,15 @@ func (s *EventReader) Next() (Event, error) {
 				}
 			}
 			some = true
+			if last && !isObject(data.bytes) {
+				data.drop()
+				return Event{}, data.room.Err(err)
+			}
+			if last || !s.atBlank() && isObject(data.bytes) {
+				received := data.received()
+				ev.ID, ev.Data, ev.Room = s.LastID, received.Text, received.Room
+				return ev, nil
+			}
 		case "event":
 			ev.Name = string(value)
 		case "id":
@@ -120,6 +131,21 @@ func (s *EventReader) Next() (Event, error) {
 			}
 		}
 	}
+}
+
+// atBlank reports whether it is known that a blank line comes next.
+func (s *EventReader) atBlank() bool {
+	i := s.at
+	if s.skipLF && i < s.end && s.buf[i] == '\n' {
+		i++
+	}
+	return i < s.end && (s.buf[i] == '\n' || s.buf[i] == '\r')
+}
+
+// isObject reports whether text is a whole JSON object.
+func isObject(text []byte) bool {
+	text = bytes.TrimSpace(text)
+	return rawjson.IsObject(text) && text[len(text)-1] == '}' && rawjson.Valid(text)
 }
 
 // noRoomFor gives up an event of several lines.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 )
@@ -77,7 +78,11 @@ func (g *gathering) received() Received {
 // ErrBodyTooLarge says that a body is over its limit.
 var ErrBodyTooLarge = errors.New("larger than the size limit")
 
-// ReadBody reads a body of at most limit bytes. size is what it is said to have, or negative.
+// bodyEnd is how long a body that is a whole JSON text is waited for its end: some servers say that it has more bytes,
+// or never end it.
+const bodyEnd = 50 * time.Millisecond
+
+// ReadBody reads a body of at most limit bytes, and may close it. size is what it is said to have, or negative.
 func ReadBody(body io.Reader, size, limit int64, memory *budget.Share) (Received, error) {
 	if size > limit {
 		return Received{}, ErrBodyTooLarge
@@ -90,7 +95,13 @@ func ReadBody(body io.Reader, size, limit int64, memory *budget.Share) (Received
 	if g.err == nil { // one byte more than the body has, so that its end is found without more room
 		g.bytes = make([]byte, 0, max(size, bytes.MinRead-1)+1)
 	}
-	err := g.err
+	err, whole := g.err, false
+	late := time.AfterFunc(time.Hour, func() {
+		if c, ok := body.(io.Closer); ok {
+			_ = c.Close()
+		}
+	})
+	defer late.Stop()
 	for rest := io.LimitReader(body, limit+1); err == nil; {
 		if !g.reserve(1) {
 			err = g.err
@@ -101,9 +112,12 @@ func ReadBody(body io.Reader, size, limit int64, memory *budget.Share) (Received
 		n, err = rest.Read(g.bytes[len(g.bytes):cap(g.bytes)])
 		g.bytes = g.bytes[:len(g.bytes)+n]
 		g.room.Came()
+		if whole = int64(len(g.bytes)) != size && (whole && n == 0 || isObject(g.bytes)); whole && err == nil {
+			late.Reset(bodyEnd)
+		}
 	}
 	switch {
-	case err != io.EOF:
+	case err != io.EOF && !whole:
 	case int64(len(g.bytes)) > limit:
 		err = ErrBodyTooLarge
 	default:

@@ -5,6 +5,7 @@
 package jsonrpc
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -110,11 +111,13 @@ func (e *envelope) isVersion2() bool {
 	return version == "2.0"
 }
 
-// Read reads a message leniently. Where it is malformed in its values alone, it has a kind, and Valid is false.
+// Read reads a message leniently. Where it is malformed in its values alone, it has a kind, and Valid is false. A
+// response may lack its version.
 func Read(text []byte) (m Message) {
 	found := m.read(text)
+	answers := found.version == nil && found.method == nil && m.ID != nil && (m.Result != nil || m.Error != nil)
 	switch {
-	case !found.isObject || !found.isVersion2():
+	case !found.isObject || !found.isVersion2() && !answers:
 		return Message{Text: text}
 	case found.method != nil && rawjson.IsNull(m.ID):
 		m.Kind = Notification
@@ -129,6 +132,25 @@ func Read(text []byte) (m Message) {
 		return Message{Text: text}
 	}
 	return m
+}
+
+// Within returns the messages that stand in a text which is none itself: behind a byte order mark or words, or one after
+// the other. What stands in another object is none.
+func Within(text []byte) (all []Message) {
+	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) { // UTF-16
+		text = bytes.ReplaceAll(text, []byte{0}, nil)
+	}
+	for i := bytes.IndexByte(text, '{'); i >= 0; i = bytes.IndexByte(text, '{') {
+		end := rawjson.SkipValue(text, i)
+		if end == i {
+			return all
+		}
+		if m := Read(text[i:end]); m.Kind != None {
+			all = append(all, m)
+		}
+		text = text[end:]
+	}
+	return all
 }
 
 // Parse reads a message strictly. The error is the answer that JSON-RPC wants to a text that is

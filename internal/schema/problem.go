@@ -12,6 +12,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
 // maxLeaves bounds how much of a failed validation is described at all.
@@ -329,7 +331,7 @@ func pointer(tokens []string) string {
 	var path strings.Builder
 	for _, token := range tokens {
 		path.WriteByte('/')
-		path.WriteString(escapeToken(token))
+		path.WriteString(rawjson.PointerToken(token))
 	}
 	return path.String()
 }

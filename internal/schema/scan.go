@@ -164,7 +164,7 @@ func dynamicAnchors(doc any) (found []string) {
 		if _, ok := object["$dynamicAnchor"].(string); ok {
 			at := ""
 			for _, token := range path {
-				at += "/" + url.PathEscape(escapeToken(token))
+				at += "/" + url.PathEscape(rawjson.PointerToken(token))
 			}
 			found = append(found, at)
 		}
@@ -180,11 +180,6 @@ func nestedRecursion(doc any) (found bool) {
 		found = found || on && len(path) > 0
 	})
 	return found
-}
-
-// escapeToken writes name as one token of a JSON pointer.
-func escapeToken(name string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
 // dropEmptyEnums removes each empty enum of doc and counts them. Older drafts rule it out, and servers build it from

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
 // maxArgumentDepth bounds the nesting of arguments.
@@ -113,7 +115,7 @@ func refused(message string) *Invalid { return &Invalid{Problems: []Problem{{Mes
 func readable(pointer string) string {
 	var path strings.Builder
 	for _, token := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
-		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		token = rawjson.PointerName(token)
 		switch {
 		case token != "" && strings.Trim(token, "0123456789") == "":
 			path.WriteString("[" + token + "]")

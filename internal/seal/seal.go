@@ -74,16 +74,10 @@ func (b *Box) Open(text string) ([]byte, error) {
 	return plain, nil
 }
 
-// Digest returns a function that makes digests of texts of one purpose, in hex: HMAC-SHA-256 with a
-// key that is derived from key for that purpose. Without the key nobody can tell a text from its
-// digest by trying texts out. A nil key stands for a random one.
-func Digest(key []byte, purpose string) func(text []byte) (hex string) {
-	if key == nil {
-		key = make([]byte, KeySize)
-		_, _ = rand.Read(key) // as in New
-	}
-	own := mac(key, []byte("digest of "+purpose))
-	return func(text []byte) string { return hex.EncodeToString(mac(own, text)) }
+// Digest is a digest of a text of one purpose, in hex: HMAC-SHA-256 with a key that is derived from
+// key for that purpose. Without the key nobody can tell a text from its digest by trying texts out.
+func Digest(key []byte, purpose string, text []byte) (digest string) {
+	return hex.EncodeToString(mac(mac(key, []byte("digest of "+purpose)), text))
 }
 
 func mac(key, text []byte) []byte {

@@ -148,7 +148,7 @@ func places(name, value string) (texts map[string]string) {
 	return texts
 }
 
-// TestCorpus measures what is found, and what is taken for a secret and is none: docs/security.md has the figures.
+// TestCorpus measures what is found, and what is taken for a secret and is none.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	c := corpus{rand.New(rand.NewPCG(18, 300))}

@@ -361,7 +361,7 @@ func pointers(at []string) (out [][]string) {
 		}
 		steps := strings.Split(strings.TrimPrefix(p, "/"), "/")
 		for i, s := range steps {
-			steps[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(s)
+			steps[i] = rawjson.PointerName(s)
 		}
 		out = append(out, steps)
 	}

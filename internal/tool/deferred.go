@@ -15,8 +15,8 @@ type Loaded interface {
 	// Digest returns the SchemaDigest of the declaration that the session has of a tool; ok is false where it has none.
 	Digest(name Name) (digest string, ok bool)
 
-	// Load notes that the session gets the present declarations of tools.
-	Load(tools ...*Tool)
+	// Load notes that the session gets the present declarations of tools of a surface.
+	Load(s *Surface, tools ...*Tool)
 }
 
 // DeferredCall is a call of a tool that the caller's list does not show.

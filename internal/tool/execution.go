@@ -203,6 +203,9 @@ func (e *HTTPError) Error() string { return fmt.Sprintf("HTTP status %d", e.Stat
 // ownPrefix begins the keys by which the hub marks what it says itself.
 const ownPrefix = "toolhub/"
 
+// IsOwn reports whether a key of _meta is one of the hub's own.
+func IsOwn(key string) bool { return strings.HasPrefix(key, ownPrefix) }
+
 // ownLevels is how deep such a key can mean something: in _meta of a resource in a block of a result, for instance.
 const ownLevels = 8
 
@@ -221,7 +224,7 @@ func withoutOwn(value []byte, levels int) []byte {
 		return value
 	}
 	if less, is, err := rawjson.DeleteFunc(value, func(m rawjson.Member) bool {
-		return strings.HasPrefix(m.Name(), ownPrefix)
+		return IsOwn(m.Name())
 	}); err == nil && is {
 		value = less
 	}

@@ -85,7 +85,9 @@ type SignInNeed struct {
 // SignInAsker does what a call needs that has failed because somebody has to sign in. It returns
 // nil once somebody has: the call is to be sent again, once. Otherwise the error is how the call
 // ends: a *Failure or a *RPCError.
-type SignInAsker func(context.Context, *SignInNeed) error
+type SignInAsker interface {
+	SignIn(context.Context, *SignInNeed) error
+}
 
 // NeedsSignIn returns the failure of a call for which somebody has to sign in; nil where err is another one.
 func NeedsSignIn(err error) *Failure {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Listed is a tool as one surface shows it.
@@ -47,6 +48,12 @@ type Surface struct {
 
 	// MaxTools bounds how many tools the client is known to take at once; 0 where that is not known.
 	MaxTools int
+
+	// ListsFound says that the list of a session grows by the deferred tools whose declarations it is given.
+	ListsFound bool
+
+	// ListsWithin is how long the client's list waits for servers that are starting; see Habits.
+	ListsWithin time.Duration
 
 	names    func() map[string]*Listed // made when first asked for: nobody resolves a name of most surfaces
 	withheld map[Name]*Tool            // the hub's own tools that the policy leaves out
@@ -159,13 +166,17 @@ func (s *Surface) namesIn(listed []Listed, at map[Name]int) func() map[string]*L
 	})
 }
 
-// Resolve returns the tool that name stands for on this surface, by any of its names.
+// Resolve returns the tool that name stands for on this surface, by any of its names. Of the canonical name of a server's
+// tool the "mcp." may be missing.
 func (s *Surface) Resolve(name string) (*Listed, bool) {
 	own, isOwn := s.own[name]
 	if isOwn && s.ownFirst {
 		return own, true
 	}
 	if l, ok := s.names()[name]; ok {
+		return l, true
+	}
+	if l, ok := s.names()[SourceMCP+"."+name]; ok && !isOwn {
 		return l, true
 	}
 	return own, isOwn
@@ -192,7 +203,9 @@ type Split struct {
 	// Deferred are the others.
 	Listed, Deferred []Listed
 
-	MaxTools int // see Surface
+	MaxTools    int           // see Surface
+	ListsWithin time.Duration // likewise
+	ListsFound  bool          // likewise
 
 	// Own are the hub's own tools, by name. With OwnFirst a name resolves to them even if another
 	// tool has it; otherwise only if no other tool has it.
@@ -204,7 +217,7 @@ type Split struct {
 func (s *Surface) With(split Split) *Surface {
 	out := *s
 	out.ID, out.Digest, out.Listed, out.Deferred = split.ID, split.Digest, split.Listed, split.Deferred
-	out.MaxTools = split.MaxTools
+	out.MaxTools, out.ListsWithin, out.ListsFound = split.MaxTools, split.ListsWithin, split.ListsFound
 	out.given, out.record = new(atomic.Bool), nil
 	out.own, out.ownFirst, out.deferred = split.Own, split.OwnFirst, make(map[Name]*Listed, len(split.Deferred))
 	for i := range split.Deferred {

@@ -74,6 +74,7 @@ type Tool struct {
 	Tags        []string
 	Validate    Validate // "" means ValidateReject
 	Repairs     []Repair
+	TextTells   bool // a toolset's: the texts of its results tell all that structuredContent tells
 
 	Hub *HubTool // its entry in the table of the hub's own tools; nil for the tools of servers and toolsets
 
@@ -153,6 +154,7 @@ type Client struct {
 	ProtocolVersion string // negotiated, for instance "2025-11-25"
 	Apps            bool   // it shows user interfaces of tools (the extension MCP Apps)
 	Names           string // the naming style that it asks for with its address; "" where it asks for none
+	Model           string // that it works with; "" where it has not said so
 }
 
 // ClientRef is what a client calls itself, as records have it.

@@ -88,7 +88,7 @@ func (k *Keeper) Write(out io.Writer, sel Selection) error {
 		return err
 	}
 	zipped := gzip.NewWriter(out)
-	b := bundle{Selection: sel, kept: kept, hash: &hasher{}, tar: tar.NewWriter(zipped),
+	b := bundle{Selection: sel, kept: kept, tar: tar.NewWriter(zipped),
 		stated: statement{Object: objectStatement, Version: statementVersion,
 			MadeAt: time.Now().UTC(), Hub: sel.Hub, Query: sel.Query, Key: key.Public().(ed25519.PublicKey),
 			Policy: sel.Policy}}
@@ -107,7 +107,6 @@ func (k *Keeper) Write(out io.Writer, sel Selection) error {
 // bundle is one Write.
 type bundle struct {
 	Selection
-	hash   *hasher
 	tar    *tar.Writer
 	stated statement
 	kept   map[string]headRef
@@ -163,7 +162,7 @@ func (b *bundle) file(dir, name string) error {
 			b.note(line)
 			if o := tool.Object(rawjson.Text(line, "object")); len(b.Without) > 0 &&
 				(o == persist.ObjectCall || o == persist.ObjectTask) {
-				line = b.hash.erase(line, e, false,
+				line = e.erase(line, false,
 					func(under, key string, _ []byte) bool { return slices.Contains(b.Without, cmp.Or(under, key)) })
 			}
 			records.Write(append(line, '\n'))

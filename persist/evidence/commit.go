@@ -71,28 +71,20 @@ func (e *entry) isOpen() bool { return len(e.Salt) > 0 || len(e.Leaves) > 0 }
 // maxLeaves bounds the leaves of a line: one with more is one leaf.
 const maxLeaves = 100_000
 
-// hasher computes digests of lines. It is not safe for concurrent use.
-type hasher struct {
-	leaves []persist.Leaf
-	text   []byte // of a leaf
-	line   []byte // what the line's digest is over
-}
-
-// split finds the leaves of a line: each is committed to by itself.
-func (h *hasher) split(line []byte) []persist.Leaf {
-	h.leaves = h.leaves[:0]
+// leavesOf finds the leaves of a line: each is committed to by itself.
+func leavesOf(line []byte) []persist.Leaf {
+	leaves := make([]persist.Leaf, 0, 64)
 	if rawjson.IsObject(line) && rawjson.Valid(line) {
 		for l := range persist.Leaves(line) {
-			if h.leaves = append(h.leaves, l); len(h.leaves) > maxLeaves {
+			if leaves = append(leaves, l); len(leaves) > maxLeaves {
 				break
 			}
 		}
-		if len(h.leaves) <= maxLeaves {
-			return h.leaves
+		if len(leaves) <= maxLeaves {
+			return leaves
 		}
 	}
-	h.leaves = append(h.leaves[:0], persist.Leaf{Kind: persist.TextLeaf, First: true, Value: line})
-	return h.leaves
+	return []persist.Leaf{{Kind: persist.TextLeaf, First: true, Value: line}}
 }
 
 // leafSalt is the salt of leaf i of a line with the salt.
@@ -103,16 +95,13 @@ func leafSalt(salt []byte, i int) [saltSize]byte {
 	return [saltSize]byte(sum[:])
 }
 
-func (h *hasher) leafDigest(salt, value []byte) digest {
-	h.text = append(append(h.text[:0], salt...), value...)
-	return sha256.Sum256(h.text)
-}
+func leafDigest(salt, value []byte) digest { return sha256.Sum256(slices.Concat(salt, value)) }
 
-// nameOf names the line that was split last: its object, and the invocation that it is of, or the
-// key of standing records.
-func (h *hasher) nameOf() string {
+// nameOf names a line by its leaves: its object, and the invocation that it is of, or the key of
+// standing records.
+func nameOf(leaves []persist.Leaf) string {
 	var object, id []byte
-	for _, l := range h.leaves {
+	for _, l := range leaves {
 		switch {
 		case l.Kind != persist.MemberLeaf:
 		case string(l.Key) == "object":
@@ -137,20 +126,20 @@ func isPlain(value []byte) bool {
 			func(c byte) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' })
 }
 
-// digestOf returns the digest of a line as e proves it. ok is false where e does not fit the line.
-func (h *hasher) digestOf(line []byte, e *entry) (d digest, ok bool) {
-	h.line = h.line[:0]
-	proofs := e.Leaves
-	for i, l := range h.split(line) {
+// digestOf returns the digest of a line with these leaves as e proves it. ok is false where e does
+// not fit the line.
+func (e *entry) digestOf(leaves []persist.Leaf) (d digest, ok bool) {
+	text, proofs := make([]byte, 0, 4<<10), e.Leaves
+	for i, l := range leaves {
 		var of digest
 		switch {
 		case e.Leaves == nil && len(e.Salt) != saltSize:
 			return d, false
 		case e.Leaves == nil:
 			salt := leafSalt(e.Salt, i)
-			of = h.leafDigest(salt[:], l.Value)
+			of = leafDigest(salt[:], l.Value)
 		case len(proofs) > saltSize && proofs[0] == leafSalted:
-			of = h.leafDigest(proofs[1:1+saltSize], l.Value)
+			of = leafDigest(proofs[1:1+saltSize], l.Value)
 			proofs = proofs[1+saltSize:]
 		case len(proofs) > sha256.Size && proofs[0] == leafErased && isTombstone(l.Value):
 			copy(of[:], proofs[1:])
@@ -164,9 +153,9 @@ func (h *hasher) digestOf(line []byte, e *entry) (d digest, ok bool) {
 		}
 		binary.BigEndian.PutUint32(sizes[1:], uint32(len(l.Under)))
 		binary.BigEndian.PutUint32(sizes[5:], uint32(len(l.Key)))
-		h.line = append(append(append(append(h.line, sizes[:]...), l.Under...), l.Key...), of[:]...)
+		text = append(append(append(append(text, sizes[:]...), l.Under...), l.Key...), of[:]...)
 	}
-	return sha256.Sum256(h.line), len(proofs) == 0
+	return sha256.Sum256(text), len(proofs) == 0
 }
 
 // isTombstone reports whether a value may stand where one was erased: persist.Erased, or in the
@@ -190,8 +179,8 @@ func short(value []byte) string {
 // and how many values there were. under and key are as for persist.Erasable. With room, the line
 // becomes no longer than it is: then short values get short tombstones where need be. It returns
 // the line itself where nothing is to be erased.
-func (h *hasher) erase(line []byte, e *entry, room bool, wanted func(under, key string, value []byte) bool) []byte {
-	leaves, before := h.split(line), e.Leaves
+func (e *entry) erase(line []byte, room bool, wanted func(under, key string, value []byte) bool) []byte {
+	leaves, before := leavesOf(line), e.Leaves
 	gone, any, proofs := make([]bool, len(leaves)), false, []byte(nil)
 	for i, l := range leaves {
 		proof := []byte(nil)
@@ -207,7 +196,7 @@ func (h *hasher) erase(line []byte, e *entry, room bool, wanted func(under, key 
 			return line // it does not fit the line
 		}
 		if proof[0] == leafSalted && l.Kind != persist.TextLeaf && wanted(string(l.Under), string(l.Key), l.Value) {
-			d := h.leafDigest(proof[1:], l.Value)
+			d := leafDigest(proof[1:], l.Value)
 			gone[i], any, proof = true, true, append([]byte{leafErased}, d[:]...)
 		}
 		proofs = append(proofs, proof...)

@@ -76,7 +76,7 @@ func planOf(path string, of func(tool.InvocationID) bool) (plan []byte, changed 
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, err
 	}
-	p := planning{of: of, hash: &hasher{}}
+	p := planning{of: of}
 	lines := bufio.NewReaderSize(file, 64<<10)
 	chain, err := rewrite(proofs, lines, p.take)
 	for err == nil { // what is in no chain
@@ -97,7 +97,6 @@ func planOf(path string, of func(tool.InvocationID) bool) (plan []byte, changed 
 // planning is one planOf.
 type planning struct {
 	of      func(tool.InvocationID) bool
-	hash    *hasher
 	at      int64 // the offset of the next line
 	text    bytes.Buffer
 	changed int
@@ -112,7 +111,7 @@ func (p *planning) take(e *entry, line []byte) error {
 	if erasable == nil || !p.of(id) {
 		return nil
 	}
-	out := p.hash.erase(line, e, true, erasable)
+	out := e.erase(line, true, erasable)
 	if bytes.Equal(bytes.TrimRight(out, " "), bytes.TrimRight(line, " ")) {
 		return nil
 	}

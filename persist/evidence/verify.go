@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -64,7 +63,7 @@ func Verify(r io.Reader) (*Report, error) {
 
 // verify is Verify for the tar in the bundle.
 func verify(r io.Reader) (*Report, error) {
-	v := verifier{hash: &hasher{}, files: make(map[string]*proven)}
+	v := verifier{files: make(map[string]*proven)}
 	for members := tar.NewReader(r); ; {
 		member, err := members.Next()
 		if err == io.EOF {
@@ -84,7 +83,6 @@ func verify(r io.Reader) (*Report, error) {
 
 type verifier struct {
 	report  Report
-	hash    *hasher
 	files   map[string]*proven
 	current *proven // whose lines are still to come
 	stated  *statement
@@ -98,16 +96,6 @@ type proven struct {
 	lines int64
 	open  []openEntry
 	ended bool // its lines were looked at
-}
-
-// has reports whether the chain can check a line. A file that is gone has none.
-func (p *proven) has(line int64) bool {
-	if p == nil {
-		return false
-	}
-	_, found := slices.BinarySearchFunc(p.open, line,
-		func(e openEntry, line int64) int { return cmp.Compare(e.line, line) })
-	return found
 }
 
 type openEntry struct {
@@ -260,7 +248,13 @@ func (v *verifier) compare() {
 	stated := make(map[string]bool)
 	for _, f := range v.stated.Files {
 		stated[f.File] = true
-		switch p := v.files[f.File]; {
+		p, opened := v.files[f.File], map[int64]bool{} // lines that the chain can check
+		if p != nil {
+			for _, e := range p.open {
+				opened[e.line] = true
+			}
+		}
+		switch {
 		case p == nil:
 			v.found(Finding{What: "removed", File: f.File,
 				Detail: fmt.Sprintf("the whole file, of %d lines, or its chain", f.Lines)})
@@ -269,7 +263,7 @@ func (v *verifier) compare() {
 				Detail: fmt.Sprintf("the bundle should have digests of %d lines, and has %d", f.Lines, p.lines)})
 		}
 		for _, line := range slices.Sorted(maps.Keys(f.Names)) {
-			if !v.files[f.File].has(line) {
+			if !opened[line] {
 				v.found(finding("removed", f.File, line, f.Names[line]))
 			}
 		}
@@ -301,10 +295,13 @@ func (v *verifier) records(r io.Reader) error {
 		if len(places)+len(strange) > len(p.open)+maxFindings {
 			return errors.New("it has more lines than its chain")
 		}
-		v.hash.split(line)
-		name := v.hash.nameOf()
+		leaves := leavesOf(line)
+		name := nameOf(leaves)
 		all := missed[name]
-		at := slices.IndexFunc(all[:min(len(all), maxTries)], func(i int) bool { return v.proves(line, &p.open[i]) })
+		at := slices.IndexFunc(all[:min(len(all), maxTries)], func(i int) bool {
+			d, fits := p.open[i].digestOf(leaves)
+			return fits && d == p.open[i].Digest
+		})
 		if at < 0 {
 			s := strangeLine{name: name}
 			if n := len(places); n > 0 {
@@ -323,12 +320,6 @@ func (v *verifier) records(r io.Reader) error {
 	})
 	v.tell(p, places, strange, missed)
 	return err
-}
-
-// proves reports whether the line is that of the entry.
-func (v *verifier) proves(line []byte, e *openEntry) bool {
-	d, ok := v.hash.digestOf(line, &e.entry)
-	return ok && d == e.Digest
 }
 
 // tell names what is not as it was. A strange line with the name of a missed one is that, altered.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -144,5 +143,5 @@ func (s *shape) inline(value []byte, d detail) bool {
 
 // Pointer is the JSON pointer of the member name in the object at a pointer.
 func Pointer(at, name string) string {
-	return at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	return at + "/" + rawjson.PointerToken(name)
 }

@@ -27,7 +27,7 @@ func At(value []byte, pointer string) ([]byte, error) {
 	}
 	walked := ""
 	for token := range strings.SplitSeq(pointer[1:], "/") {
-		next, err := step(value, strings.NewReplacer("~1", "/", "~0", "~").Replace(token), walked)
+		next, err := step(value, rawjson.PointerName(token), walked)
 		if err != nil {
 			return nil, err
 		}

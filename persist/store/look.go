@@ -280,16 +280,23 @@ func (s *database) Stats(ctx context.Context, by Column, q Query) ([]Stat, error
 		latencies []int64 // microseconds
 		kept      int64   // characters
 	}
-	found := make(map[string]*sums)
+	// A list is that of one caller. How much it defers tells its versions apart.
+	type list struct {
+		value, actor, client, profile string
+		deferred                      int64
+	}
+	found, counted := make(map[string]*sums), make(map[list]bool)
 	column := "i." + string(by)
-	err = s.each(ctx, s.selectCalls(q, ""), column+", i.status, i.ended - i.created, i.kept, i.deferred", "",
+	err = s.each(ctx, s.selectCalls(q, ""), column+", i.status, i.ended - i.created, i.kept, i.deferred, i.actor, i.client, i.profile", "",
 		func(rows *sql.Rows) error {
 			var value, status string
 			var latency sql.NullInt64
-			var kept, deferred int64
-			if err := rows.Scan(&value, &status, &latency, &kept, &deferred); err != nil {
+			var kept int64
+			var l list
+			if err := rows.Scan(&value, &status, &latency, &kept, &l.deferred, &l.actor, &l.client, &l.profile); err != nil {
 				return err
 			}
+			l.value = value
 			one := found[value]
 			if one == nil {
 				one = &sums{Stat: Stat{Value: value}}
@@ -297,7 +304,10 @@ func (s *database) Stats(ctx context.Context, by Column, q Query) ([]Stat, error
 			}
 			one.Calls++
 			one.kept += kept
-			one.DeferredTokens += deferred
+			if !counted[l] {
+				counted[l] = true
+				one.DeferredTokens += l.deferred
+			}
 			if latency.Valid {
 				one.latencies = append(one.latencies, latency.Int64)
 				if status != string(tool.StatusSucceeded) && status != string(tool.StatusYielded) {

@@ -133,8 +133,7 @@ type Stat struct {
 	MaxMS  float64 `json:"latency_max_ms"`
 
 	// Tokens that models did not read, estimated: of results of which the caller got a part, and of
-	// tools that its list deferred. The latter count once for each call that a client made, because
-	// a model reads its list before it makes a call.
+	// tools that its list deferred. Each list counts once, however many calls came after it.
 	KeptTokens     int64 `json:"tokens_kept_by_previews"`
 	DeferredTokens int64 `json:"tokens_kept_by_deferral"`
 }

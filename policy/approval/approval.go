@@ -43,31 +43,38 @@ type Binding struct {
 
 // Question describes a call to a person. Strangers wrote its title, arguments and targets: show them as data.
 type Question struct {
-	Binding    Binding
-	Invocation tool.InvocationID
-	Decision   tool.DecisionID // the decision that asks
+	Binding    Binding           `json:"binding"`
+	Invocation tool.InvocationID `json:"invocation_id"` // the first that asks
+	Decision   tool.DecisionID   `json:"decision_id"`   // that asks
 
-	Reason    string          // why the hub asks, in its own words
-	Does      string          // what the tool does, in its origin's words: one line for people
-	Risk      string          // of the tool's facts
-	Tags      []string        // of the tool's facts
-	Env       []string        // names of the variables that the call's command gets; the first 32
-	Client    string          // what the client calls itself
-	Agent     *tool.Agent     // what the caller says of itself; it is not changed any more
-	Shown     []byte          // arguments as JSON with secrets masked; cut after 8 KiB
-	Targets   []string        // what the call is aimed at, for people; the first 32
-	Suggest   policy.Choice   // the answer that the hub itself would give; "" where it would give none
-	Suggested []any           // of the decision: what "always" would mean
-	Covers    string          // the same for people
-	Offer     string          // what the answer to take an offered rule does, for people; "" where none is offered
-	Choices   []policy.Choice // that may be given; nil: all of them
-	Timeout   time.Duration   // 0: that of the options. Between the two, the shorter counts.
-	NotSelf   bool            // no answer of the caller's own session counts
+	Reason string `json:"reason"` // why the hub asks, in its own words
+	// what the tool does, in the words of its server; the hub's own tools in the hub's
+	Does   string   `json:"does,omitempty"`
+	Risk   string   `json:"risk,omitempty"`   // of the tool's facts
+	Tags   []string `json:"tags,omitempty"`   // of the tool's facts
+	Env    []string `json:"env,omitempty"`    // names of the variables that the call's command gets
+	Client string   `json:"client,omitempty"` // what the client calls itself
+	// what the first caller says of itself: a claim, never who calls. It is not changed any more.
+	Agent     *tool.Agent     `json:"agent,omitempty"`
+	Arguments string          `json:"arguments_text"` // JSON with secrets masked
+	Targets   []string        `json:"targets,omitempty"`
+	Suggest   policy.Choice   `json:"suggested_decision,omitempty"` // the hub's own answer; "" where it has none
+	Suggested []any           `json:"suggested_updates,omitempty"`  // of the decision: what "always" would mean
+	Covers    string          `json:"covers,omitempty"`             // the same for people
+	Offer     string          `json:"offer,omitempty"`              // what allow_offered or deny_offered does
+	Choices   []policy.Choice `json:"choices"`                      // that may be given; nil: all of them
 
-	// Check returns what is wrong with arguments that a person wants to replace the call's with.
-	// Such an answer is refused, and the question stays open. Nil takes any object. Answer calls
-	// it, also concurrently.
-	Check func(arguments []byte) error
+	Timeout time.Duration `json:"-"` // 0: that of the options. Between the two, the shorter counts.
+	NotSelf bool          `json:"-"` // no answer of the caller's own session counts
+	Check   Checker       `json:"-"` // nil takes any object
+}
+
+// Checker checks the arguments that a person wants to replace a call's with. It is called
+// concurrently.
+type Checker interface {
+	// CheckArguments returns what is wrong with them. Such an answer is refused, and the question
+	// stays open.
+	CheckArguments(arguments []byte) error
 }
 
 // State is the state of a question.
@@ -81,35 +88,17 @@ const (
 	Closed   State = "closed"   // the hub stops, which denies
 )
 
-// View is a question as people see it. It is a copy.
+// View is a question as people see it, with long texts and lists cut. It is a copy.
 type View struct {
-	ID         ID                `json:"id"`
-	State      State             `json:"state"`
-	Binding    Binding           `json:"binding"`
-	Invocation tool.InvocationID `json:"invocation_id"` // the first that asked
-	Decision   tool.DecisionID   `json:"decision_id"`
-	Reason     string            `json:"reason"`
-	// what the tool does, in the words of its server; the hub's own tools in the hub's
-	Does   string   `json:"does,omitempty"`
-	Risk   string   `json:"risk,omitempty"`
-	Tags   []string `json:"tags,omitempty"`
-	Env    []string `json:"env,omitempty"` // names of the variables that the call's command gets
-	Client string   `json:"client,omitempty"`
-	// what the first caller says of itself: a claim, never who calls
-	Agent       *tool.Agent     `json:"agent,omitempty"`
-	Arguments   string          `json:"arguments_text"` // JSON text, cut where Cut says so
-	Cut         bool            `json:"cut,omitempty"`
-	Targets     []string        `json:"targets,omitempty"`
-	MoreTargets int             `json:"more_targets,omitempty"`
-	Suggest     policy.Choice   `json:"suggested_decision,omitempty"` // what the hub itself would answer
-	Suggested   []any           `json:"suggested_updates,omitempty"`
-	Covers      string          `json:"covers,omitempty"` // by an answer that is remembered
-	Offer       string          `json:"offer,omitempty"`  // what allow_offered or deny_offered does
-	Choices     []policy.Choice `json:"choices"`
-	Waiting     int             `json:"waiting"` // calls that the answer is for, those that have yielded among them
-	Asked       time.Time       `json:"asked_at"`
-	Expires     time.Time       `json:"expires_at"`
-	Answer      *Answer         `json:"answer,omitempty"`
+	ID    ID    `json:"id"`
+	State State `json:"state"`
+	Question
+	Cut         bool      `json:"cut,omitempty"` // the arguments are
+	MoreTargets int       `json:"more_targets,omitempty"`
+	Waiting     int       `json:"waiting"` // calls that the answer is for, those that have yielded among them
+	Asked       time.Time `json:"asked_at"`
+	Expires     time.Time `json:"expires_at"`
+	Answer      *Answer   `json:"answer,omitempty"`
 }
 
 // Answer is the answer of a person, or of the hub where nobody answered.
@@ -186,10 +175,9 @@ type question struct {
 	order   uint64
 	timer   *time.Timer
 	done    chan struct{} // closed when it is settled
+	turn    chan struct{} // see Ticket.Turn
 	edited  []byte
-	waiting int
-	check   func([]byte) error // nil once it is settled
-	notSelf bool
+	check   Checker             // nil once it is settled
 	told    bool                // people elsewhere
 	yielded []tool.InvocationID // whose places are free for equal calls; oldest first
 }
@@ -224,11 +212,10 @@ func (a *Approvals) Ask(q Question) (*Ticket, error) {
 			}
 			return ticket, nil
 		}
-		if open.waiting >= a.opts.MaxWaiting {
+		if open.view.Waiting >= a.opts.MaxWaiting {
 			return nil, ErrFull
 		}
-		open.waiting++
-		open.view.Waiting = open.waiting
+		open.view.Waiting++
 		a.notify(Changed, open)
 		return ticket, nil
 	}
@@ -240,8 +227,8 @@ func (a *Approvals) Ask(q Question) (*Ticket, error) {
 		timeout = min(timeout, q.Timeout)
 	}
 	a.serial++
-	asked := &question{view: viewOf(&q), order: a.serial, done: make(chan struct{}), waiting: 1, check: q.Check,
-		notSelf: q.NotSelf}
+	asked := &question{view: viewOf(q), order: a.serial, done: make(chan struct{}), turn: make(chan struct{}, 1),
+		check: q.Check}
 	asked.view.Asked = time.Now().UTC()
 	asked.view.Expires = asked.view.Asked.Add(timeout)
 	asked.timer = time.AfterFunc(timeout, func() { a.expire(asked) })
@@ -252,18 +239,18 @@ func (a *Approvals) Ask(q Question) (*Ticket, error) {
 }
 
 // viewOf copies what is kept of a question: never more than a bounded part of it, and nothing of the caller's memory.
-func viewOf(q *Question) View {
-	v := View{ID: newID(), State: Pending, Binding: q.Binding, Invocation: q.Invocation, Decision: q.Decision,
-		Reason: cut(q.Reason, maxText), Does: cut(q.Does, maxText), Risk: cut(q.Risk, maxText),
-		Client: cut(q.Client, maxText), Agent: q.Agent, Waiting: 1,
-		Arguments: cut(string(q.Shown[:min(len(q.Shown), maxShown)]), maxShown), Cut: len(q.Shown) > maxShown,
-		Suggest: q.Suggest, Suggested: slices.Clone(q.Suggested), Covers: cut(q.Covers, maxCovers),
-		Offer: cut(q.Offer, maxCovers), Choices: slices.Clone(q.Choices)}
+func viewOf(q Question) View {
+	v := View{ID: newID(), State: Pending, Question: q, Waiting: 1, Cut: len(q.Arguments) > maxShown}
+	for text, most := range map[*string]int{&v.Reason: maxText, &v.Does: maxText, &v.Risk: maxText, &v.Client: maxText,
+		&v.Arguments: maxShown, &v.Covers: maxCovers, &v.Offer: maxCovers} {
+		*text = cut(*text, most)
+	}
+	v.Suggested, v.Choices = slices.Clone(q.Suggested), slices.Clone(q.Choices)
 	if v.Choices == nil {
 		v.Choices = policy.Choices()
 	}
 	v.Env, v.Tags, v.Targets = cutList(q.Env), cutList(q.Tags), cutList(q.Targets)
-	v.MoreTargets = len(q.Targets) - len(v.Targets)
+	v.MoreTargets, v.Check = len(q.Targets)-len(v.Targets), nil
 	return v
 }
 
@@ -301,7 +288,7 @@ func (a *Approvals) Answer(id ID, answer Answer) error {
 		a.settle(q, Expired, Answer{Choice: policy.DenyOnce, By: "timeout"})
 		return ErrExpired
 	}
-	if q.notSelf && answer.From != "" && strings.HasPrefix(q.view.Binding.Session, answer.From) {
+	if q.view.NotSelf && answer.From != "" && strings.HasPrefix(q.view.Binding.Session, answer.From) {
 		return ErrSelf
 	}
 	if !slices.Contains(q.view.Choices, answer.Choice) || !answer.Choice.IsValid() {
@@ -320,7 +307,7 @@ func (a *Approvals) checkArguments(id ID, answer Answer) error {
 	}
 	a.mu.Lock()
 	q := a.byID[id]
-	var check func([]byte) error
+	var check Checker
 	open := q != nil && q.refusal() == nil
 	if open {
 		check = q.check
@@ -338,7 +325,7 @@ func (a *Approvals) checkArguments(id ID, answer Answer) error {
 	case check == nil:
 		return nil
 	}
-	return check(answer.Arguments)
+	return check.CheckArguments(answer.Arguments)
 }
 
 // refusal says why the question takes no answer, nil if it does.
@@ -482,7 +469,7 @@ func (t *Ticket) Parent() tool.InvocationID { return t.parent }
 func (t *Ticket) Waiting() int {
 	t.approvals.mu.Lock()
 	defer t.approvals.mu.Unlock()
-	return t.question.waiting
+	return t.question.view.Waiting
 }
 
 // Announce returns the question as it is shown, and whether people elsewhere are to be told of it:
@@ -494,6 +481,9 @@ func (t *Ticket) Announce() (v View, first bool) {
 	t.question.told = true
 	return t.question.copy(), first
 }
+
+// Turn has room for one call, which puts the question to its client.
+func (t *Ticket) Turn() chan struct{} { return t.question.turn }
 
 // Done is closed when the question is settled.
 func (t *Ticket) Done() <-chan struct{} { return t.question.done }
@@ -539,8 +529,7 @@ func (t *Ticket) Leave() {
 	if q.view.State != Pending {
 		return
 	}
-	q.waiting--
-	if q.view.Waiting = q.waiting; q.waiting > 0 {
+	if q.view.Waiting--; q.view.Waiting > 0 {
 		a.notify(Changed, q)
 		return
 	}

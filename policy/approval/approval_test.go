@@ -23,7 +23,7 @@ func binding() approval.Binding {
 
 func question() approval.Question {
 	return approval.Question{Binding: binding(), Invocation: "inv_1", Decision: "dec_1", Reason: "it writes",
-		Shown: []byte(`{"path":"/p/a"}`), Targets: []string{"/p/a"}}
+		Arguments: `{"path":"/p/a"}`, Targets: []string{"/p/a"}}
 }
 
 func ask(t *testing.T, a *approval.Approvals, q approval.Question) *approval.Ticket {
@@ -413,7 +413,7 @@ func TestWhatStrangersWriteIsBounded(t *testing.T) {
 	a := approval.New(approval.Options{})
 	defer a.Close()
 	q := question()
-	q.Shown = []byte(`{"text":"` + strings.Repeat("é", 1<<20) + `"}`)
+	q.Arguments = `{"text":"` + strings.Repeat("é", 1<<20) + `"}`
 	q.Reason = strings.Repeat("r", 1<<20)
 	for range 100 {
 		q.Targets = append(q.Targets, strings.Repeat("/p", 1<<16))
@@ -452,7 +452,7 @@ func TestAThousandQuestionsAreSmall(t *testing.T) {
 		q := question()
 		q.Binding.Arguments = fmt.Sprint("sha256:", n)
 		q.Invocation = tool.NewInvocationID()
-		q.Shown = []byte(`{"text":"` + strings.Repeat("a", 64<<10) + `"}`)
+		q.Arguments = `{"text":"` + strings.Repeat("a", 64<<10) + `"}`
 		q.Targets = []string{strings.Repeat("/p", 100)}
 		ticket := ask(t, a, q)
 		group.Go(func() {
@@ -520,13 +520,17 @@ func TestTheLastMoment(t *testing.T) {
 	})
 }
 
+type check func(arguments []byte) error
+
+func (c check) CheckArguments(arguments []byte) error { return c(arguments) }
+
 // Arguments that the tool does not take are refused to the person, and the question stays open.
 func TestChangedArgumentsAreChecked(t *testing.T) {
 	t.Parallel()
 	a := approval.New(approval.Options{})
 	defer a.Close()
 	q := question()
-	q.Check = func(arguments []byte) error {
+	q.Check = check(func(arguments []byte) error {
 		if len(a.List()) != 1 { // whoever checks holds nobody up
 			t.Error("the question is not open")
 		}
@@ -534,7 +538,7 @@ func TestChangedArgumentsAreChecked(t *testing.T) {
 			return errors.New("n must be 2")
 		}
 		return nil
-	}
+	})
 	ticket, err := a.Ask(q)
 	if err != nil {
 		t.Fatal(err)

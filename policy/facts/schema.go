@@ -67,6 +67,24 @@ func readSchema(schema []byte) schemaEvidence {
 	return s
 }
 
+// declaredSecrets appends JSON pointers to what a schema of results declares secret: "format":
+// "password", or writeOnly.
+func declaredSecrets(schema []byte, at string, depth int, found []string) []string {
+	if !rawjson.IsObject(schema) || depth > maxSchemaDepth {
+		return found
+	}
+	writeOnly, _ := rawjson.Get(schema, "writeOnly")
+	if rawjson.Text(schema, "format") == "password" || string(writeOnly) == "true" {
+		return append(found, at)
+	}
+	_ = rawjson.Members(rawjson.GetObject(schema, "properties"), func(m rawjson.Member) bool {
+		found = declaredSecrets(m.Value, at+"/"+rawjson.PointerToken(m.Name()), depth+1, found)
+		return true
+	})
+	items, _ := rawjson.Get(schema, "items")
+	return declaredSecrets(items, at+"/*", depth+1, found)
+}
+
 // object reads the properties of a schema and of those that it is made of.
 func (s *schemaEvidence) object(schema []byte, pointer string, depth int, remote bool) {
 	s.work += 1 + len(schema)/4096
@@ -104,9 +122,9 @@ func (s *schemaEvidence) object(schema []byte, pointer string, depth int, remote
 			return false
 		}
 		p := s.property(m, pointer, remote)
-		s.declared = append(s.declared, pointer+"/"+escapePointer(p.name))
+		s.declared = append(s.declared, pointer+"/"+rawjson.PointerToken(p.name))
 		s.judge(&p)
-		s.object(m.Value, pointer+"/"+escapePointer(p.name), depth+1, remote)
+		s.object(m.Value, pointer+"/"+rawjson.PointerToken(p.name), depth+1, remote)
 		return true
 	})
 }
@@ -137,7 +155,7 @@ func (s *schemaEvidence) at(ref string) ([]byte, bool) {
 		if step == "" || !ok {
 			continue
 		}
-		schema, ok = rawjson.Get(schema, strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~"))
+		schema, ok = rawjson.Get(schema, rawjson.PointerName(step))
 	}
 	return schema, ok
 }
@@ -173,7 +191,7 @@ func storeBeside(properties []byte) bool {
 func (s *schemaEvidence) property(m rawjson.Member, pointer string, remote bool) property {
 	name := m.Name()
 	p := property{name: name, words: split(name), remote: remote,
-		pointer: pointer + "/" + escapePointer(name)}
+		pointer: pointer + "/" + rawjson.PointerToken(name)}
 	var items []byte
 	schema := m.Value
 	if ref, ok := rawjson.Get(schema, "$ref"); ok {
@@ -221,13 +239,6 @@ func (s *schemaEvidence) property(m rawjson.Member, pointer string, remote bool)
 		}
 	}
 	return p
-}
-
-func escapePointer(name string) string {
-	if !strings.ContainsAny(name, "~/") {
-		return name
-	}
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
 func (e *enums) read(values []byte) {

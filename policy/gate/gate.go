@@ -112,7 +112,7 @@ type toolEntry struct {
 // New returns the gate of c, or every problem of it.
 func New(c Config, o Options) (*Gate, error) {
 	g := &Gate{config: c, options: o, roots: make(map[string]target.Root), own: ownTools(o.HubTools)}
-	settings := policy.Settings{Mode: c.Mode, Sets: c.Sets, Grants: o.Grants, Directory: policy.DirectoryOf(o.Home)}
+	settings := policy.Settings{Mode: c.Mode, Sets: c.Sets, Grants: o.Grants, Home: o.Home}
 	var err error
 	if g.engine, err = policy.Compile(settings); err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
@@ -253,13 +253,14 @@ type Call struct {
 	Meta       json.RawMessage
 	Actor      tool.Actor
 	Profile    string
+	Via        string // see policy.Request
 }
 
 // Request completes c for the Engine. It looks at the file system where the call names paths. An
 // error means that ctx is done or the input is no object.
 func (g *Gate) Request(ctx context.Context, c Call) (policy.Request, error) {
 	r := policy.Request{Invocation: c.Invocation, Tool: c.Tool, Input: c.Input, Meta: c.Meta, Actor: c.Actor,
-		Profile: c.Profile}
+		Profile: c.Profile, Via: c.Via}
 	k, root := g.of(c.Tool), g.root(c.Tool)
 	r.Facts, r.CWD, r.Env = k.facts, root.Dir, g.options.Sources[c.Tool.Server].Env[c.Tool.Name]
 	if c.Tool.Hub != nil && c.Tool.Hub.Batches {

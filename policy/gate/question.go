@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -157,7 +158,7 @@ func shortened(arguments json.RawMessage, targets []target.Target) (brief string
 	aimed := func(name string) bool {
 		return slices.ContainsFunc(targets, func(t target.Target) bool {
 			first, _, _ := strings.Cut(strings.TrimPrefix(t.Argument, "/"), "/")
-			return strings.NewReplacer("~1", "/", "~0", "~").Replace(first) == name
+			return rawjson.PointerName(first) == name
 		})
 	}
 	var aims, others []string
@@ -350,22 +351,13 @@ func Plain(text string, limit int) string {
 			break
 		}
 		escaped = c == '\\' && !escaped
-		if c == utf8.RuneError || c != ' ' && !unicode.IsPrint(c) || isBlank(c) {
+		if c == utf8.RuneError || c != ' ' && !unicode.IsPrint(c) || hidden.Is(c) {
 			fmt.Fprintf(&b, `\u%04x`, c)
 		} else {
 			b.WriteRune(c)
 		}
 	}
 	return b.String()
-}
-
-// isBlank reports whether c is a letter, mark or symbol that shows nothing.
-func isBlank(c rune) bool {
-	switch c {
-	case 0x034f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x2800, 0x3164, 0xffa0:
-		return true
-	}
-	return unicode.Is(unicode.Variation_Selector, c)
 }
 
 // Form is the requestedSchema of an elicitation for one of the choices, in their order. It has

@@ -41,6 +41,7 @@ type Call struct {
 	Tool    tool.Name
 	Actor   tool.Actor
 	Profile string
+	Via     string          // see policy.Request
 	Input   json.RawMessage // what was decided about; nil where Lost says why
 	Meta    json.RawMessage // as far as records keep it: what the caller said of itself
 
@@ -88,10 +89,18 @@ func Read(objects []json.RawMessage) (c Call, ok bool, err error) {
 	if inv.Client != nil {
 		c.Actor.Client = tool.Client{Name: inv.Client.Name, Version: inv.Client.Version}
 	}
+	for _, m := range inv.ExternalMappings {
+		if m.Role == "client" && m.ToolName == forwards && inv.ToolID != forwards {
+			c.Via = forwards
+		}
+	}
 	c.input(&inv)
 	c.Meta = metaOf(inv.Agent)
 	return c, ok && inv.ToolID != "" && inv.ToolID != tool.UnknownTool, nil
 }
+
+// forwards is the hub tool that calls others.
+const forwards = "tool_call"
 
 // take takes in the next decision about the call.
 func (c *Call) take(d *tool.PermissionDecision) {
@@ -183,10 +192,28 @@ func (c *Call) request(ctx context.Context, g *gate.Gate, tools Tools) (r policy
 		return r, "no server offers the tool any more"
 	}
 	r, err := g.Request(ctx, gate.Call{Invocation: c.ID, Tool: t, Input: c.Input, Meta: c.Meta, Actor: c.Actor,
-		Profile: c.Profile})
+		Profile: c.Profile, Via: c.Via})
 	if err != nil {
 		return r, "what it was aimed at cannot be found: " + err.Error()
 	}
 	r.Now = c.At
 	return r, ""
+}
+
+// Use is how often something decided about calls, and when it did so last.
+type Use struct {
+	Calls int
+	Last  time.Time
+}
+
+// Uses counts the calls that each rule and grant decided about, alone or with others: by its name
+// in records, source/id or grant/ID. Calls are in the order in which they came.
+func Uses(calls []Call) map[string]Use {
+	all := make(map[string]Use)
+	for i := range calls {
+		for _, ref := range calls[i].Refs {
+			all[ref] = Use{all[ref].Calls + 1, calls[i].At}
+		}
+	}
+	return all
 }

@@ -119,7 +119,7 @@ func holdsScope(s, t policy.Scope) bool {
 	if s.Kind != target.Path {
 		return s == t
 	}
-	return t.Kind == s.Kind && t.Remote == s.Remote && t.Write == s.Write && beneath(t.Under, s.Under)
+	return t.Kind == s.Kind && t.Remote == s.Remote && t.Write == s.Write && target.Under(t.Under, s.Under)
 }
 
 // cover is the places of calls that people answered alike. Paths are absolute and clean.
@@ -134,28 +134,16 @@ func (c *cover) above(dir string) string {
 	for at := dir; ; {
 		calls := 0
 		for one, n := range c.times {
-			if beneath(one, at) {
+			if target.Under(one, at) {
 				calls += n
 			}
 		}
 		next := parentOf(at)
-		if calls > Least || next == at || !c.isArea(next) {
+		if calls > Least || next == at || !policy.IsArea(c.home, next) {
 			return at
 		}
 		at = next
 	}
-}
-
-// isArea reports whether dir may be named though nobody was asked about it itself: it is not the
-// root or right beneath it, and not the user's directory or above that.
-func (c *cover) isArea(dir string) bool {
-	parent := path.Dir(dir)
-	return parent != dir && path.Dir(parent) != parent && !beneath(c.home, dir)
-}
-
-// beneath reports whether p is dir or in it.
-func beneath(p, dir string) bool {
-	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // parentOf is the directory of p; p itself for a path of another system.

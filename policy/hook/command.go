@@ -12,9 +12,12 @@ import (
 	"time"
 )
 
-// RunFunc runs a program and returns when nothing of it is left, which is soon after ctx is done.
-// An error means that it did not run, or was ended by somebody else than itself.
-type RunFunc func(ctx context.Context, c Command) (Ended, error)
+// Runner runs programs.
+type Runner interface {
+	// Run runs a program and returns when nothing of it is left, which is soon after ctx is done.
+	// An error means that it did not run, or was ended by somebody else than itself.
+	Run(ctx context.Context, c Command) (Ended, error)
+}
 
 // Command is a program that a hook runs.
 type Command struct {
@@ -37,10 +40,10 @@ type Ended struct {
 
 // command is a hook that is a program: JSON on stdin, JSON on stdout. Exit code 2 blocks with stderr as the reason.
 type command struct {
-	argv []string
-	env  []string
-	dir  string
-	run  RunFunc
+	argv   []string
+	env    []string
+	dir    string
+	runner Runner
 }
 
 func (*command) leavesTheHub() {}
@@ -51,11 +54,11 @@ func (c *command) Run(ctx context.Context, in *Input) (o Output, err error) {
 	if err != nil {
 		return o, err
 	}
-	if c.run == nil {
+	if c.runner == nil {
 		return o, errors.New("this hub runs no commands")
 	}
-	end, err := c.run(ctx, Command{Argv: c.argv, Dir: c.dir, Env: c.env, Set: []string{"CLAUDE_PROJECT_DIR=" + c.dir,
-		Variable + "=" + in.mark()},
+	end, err := c.runner.Run(ctx, Command{Argv: c.argv, Dir: c.dir, Env: c.env,
+		Set:   []string{"CLAUDE_PROJECT_DIR=" + c.dir, Variable + "=" + in.mark()},
 		Stdin: append(stdin, '\n'), Timeout: MaxTimeout, MaxBytes: maxOutput})
 	switch {
 	case err != nil:

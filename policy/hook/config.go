@@ -80,7 +80,7 @@ type Problem struct {
 
 // Options are what hooks need of the program.
 type Options struct {
-	Run    RunFunc      // runs commands; nil: hooks that are commands fail
+	Runner Runner       // of commands; nil: hooks that are commands fail
 	Client *http.Client // default: a client that follows no redirect
 	Dir    string       // where commands run
 }
@@ -191,31 +191,39 @@ func (c *checker) names(text string) *regexp.Regexp {
 // implement finds the one implementation of h.
 func (c *checker) implement(h *compiled) {
 	var said []string
-	kind := func(name string, given bool, make func() Hook) {
-		if given {
-			said = append(said, name)
-			h.kind, h.hook = name, make()
-		}
+	is := func(name string, hook Hook) {
+		said = append(said, name)
+		h.kind, h.hook = name, hook
 	}
-	kind("command", len(h.Command) > 0, func() Hook {
+	program := command{argv: h.Command, env: h.Env, runner: c.options.Runner, dir: c.options.Dir}
+	if len(h.Command) > 0 {
 		if h.Command[0] == "" {
 			c.fault("command", "the program is empty", "write its name or path")
 		}
-		return &command{argv: h.Command, env: h.Env, run: c.options.Run, dir: c.options.Dir}
-	})
-	kind("shell", h.Shell != "", func() Hook {
-		return &command{argv: []string{"sh", "-c", h.Shell}, env: h.Env, run: c.options.Run, dir: c.options.Dir}
-	})
-	kind("url", h.URL != "", func() Hook {
+		is("command", &program)
+	}
+	if h.Shell != "" {
+		program.argv = []string{"sh", "-c", h.Shell}
+		is("shell", &program)
+	}
+	if h.URL != "" {
 		if u, err := url.Parse(h.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			c.fault("url", "this is no address of http or https", "write it like https://host/path")
 		}
-		return &endpoint{url: h.URL, headers: h.Headers, client: c.options.Client}
-	})
-	kind("require", h.Require != "", func() Hook { return c.require(h) })
-	kind("rewrite", len(h.Rewrite) > 0, func() Hook { return c.rewrite(h) })
-	kind("redact", len(h.Redact) > 0, func() Hook { return c.redact(h) })
-	kind("add_context", h.AddContext != "", func() Hook { return addContext{h.AddContext} })
+		is("url", &endpoint{url: h.URL, headers: h.Headers, client: c.options.Client})
+	}
+	if h.Require != "" {
+		is("require", c.require(h))
+	}
+	if len(h.Rewrite) > 0 {
+		is("rewrite", c.rewrite(h))
+	}
+	if len(h.Redact) > 0 {
+		is("redact", c.redact(h))
+	}
+	if h.AddContext != "" {
+		is("add_context", addContext{h.AddContext})
+	}
 	switch {
 	case len(said) == 0:
 		c.fault("", "the hook does nothing", "write command, shell, url, require, rewrite, redact or add_context")

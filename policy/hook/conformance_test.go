@@ -58,7 +58,7 @@ func one(t testing.TB, c hook.Config) *hook.Set {
 	if c.Name == "" {
 		c.Name = "h"
 	}
-	set, problems := hook.New([]hook.Config{c}, hook.Options{Run: execute, Dir: t.TempDir()})
+	set, problems := hook.New([]hook.Config{c}, hook.Options{Runner: runFunc(execute), Dir: t.TempDir()})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

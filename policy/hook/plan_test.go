@@ -17,10 +17,26 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 )
 
+// runFunc is a runner of commands.
+type runFunc func(context.Context, hook.Command) (hook.Ended, error)
+
+func (f runFunc) Run(ctx context.Context, c hook.Command) (hook.Ended, error) { return f(ctx, c) }
+
+// look is a call that stays as it is.
+type look struct {
+	in    hook.Input
+	ended func(*hook.Report) error
+}
+
+func (l look) Input(context.Context) (hook.Input, error)     { return l.in, nil }
+func (look) Waits(context.Context)                           {}
+func (look) Started(context.Context, string)                 {}
+func (l look) Ended(_ context.Context, r *hook.Report) error { return l.ended(r) }
+
 // plan makes the plan of configs for the calls of in.
-func plan(t testing.TB, run hook.RunFunc, in hook.Input, configs ...hook.Config) *hook.Plan {
+func plan(t testing.TB, run runFunc, in hook.Input, configs ...hook.Config) *hook.Plan {
 	t.Helper()
-	set, problems := hook.New(configs, hook.Options{Run: run})
+	set, problems := hook.New(configs, hook.Options{Runner: runFunc(run)})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -33,8 +49,7 @@ func names(t testing.TB, p *hook.Plan, in hook.Input) (ended []string) {
 	if p == nil {
 		return nil
 	}
-	err := p.Run(t.Context(), in.Event, hook.Moment{Input: func() (hook.Input, error) { return in, nil }, Started: func(string) {},
-		Ended: func(r *hook.Report) error { ended = append(ended, r.Hook); return nil }})
+	err := p.Run(t.Context(), in.Event, look{in, func(r *hook.Report) error { ended = append(ended, r.Hook); return nil }})
 	if err != nil {
 		t.Error(err)
 	}
@@ -130,8 +145,7 @@ func TestOrder(t *testing.T) {
 		}
 		var ended []string
 		failed := errors.New("the first one blocks")
-		err := p.Run(t.Context(), hook.PreToolUse, hook.Moment{Input: func() (hook.Input, error) { return in, nil }, Started: func(string) {},
-			Ended: func(r *hook.Report) error { ended = append(ended, r.Hook); return failed }})
+		err := p.Run(t.Context(), hook.PreToolUse, look{in, func(r *hook.Report) error { ended = append(ended, r.Hook); return failed }})
 		if !errors.Is(err, failed) || !slices.Equal(ended, []string{"a"}) {
 			t.Errorf("after one that blocks, %v are reported, and %v", ended, err)
 		}
@@ -140,13 +154,12 @@ func TestOrder(t *testing.T) {
 		one := plan(t, run, in, hook.Config{Name: "h", Events: []hook.Event{hook.PreToolUse}, Command: []string{"h"}, Timeout: 1500 * time.Millisecond})
 		for range 100 {
 			calls.Go(func() {
-				_ = one.Run(t.Context(), hook.PreToolUse, hook.Moment{Input: func() (hook.Input, error) { return in, nil }, Started: func(string) {},
-					Ended: func(r *hook.Report) error {
-						if r.Err != nil {
-							t.Error(r.Err)
-						}
-						return nil
-					}})
+				_ = one.Run(t.Context(), hook.PreToolUse, look{in, func(r *hook.Report) error {
+					if r.Err != nil {
+						t.Error(r.Err)
+					}
+					return nil
+				}})
 			})
 		}
 		calls.Wait()
@@ -180,17 +193,16 @@ func TestOwnCalls(t *testing.T) {
 	} {
 		in.Request.Meta, mark = json.RawMessage(meta), ""
 		p := plan(t, run, in, configs...)
-		got, err := p.Again(in.Request.Meta, func() (hook.Input, error) { return in, nil })
+		got, err := p.Again(t.Context(), look{in: in}, in.Request.Meta)
 		if err != nil || got != want.again {
 			t.Errorf("with %s the hook that would run again is %q, %v; want %q", meta, got, err, want.again)
 		}
-		err = p.Run(t.Context(), hook.PreToolUse, hook.Moment{Input: func() (hook.Input, error) { return in, nil }, Started: func(string) {},
-			Ended: func(r *hook.Report) error {
-				if r.Failed() != (r.Hook == want.again) {
-					t.Errorf("with %s %s ends the call: %v, %v", meta, r.Hook, r.Failed(), r.Err)
-				}
-				return nil
-			}})
+		err = p.Run(t.Context(), hook.PreToolUse, look{in, func(r *hook.Report) error {
+			if r.Failed() != (r.Hook == want.again) {
+				t.Errorf("with %s %s ends the call: %v, %v", meta, r.Hook, r.Failed(), r.Err)
+			}
+			return nil
+		}})
 		if err != nil || mark != want.mark {
 			t.Errorf("with %s the command gets %q, %v; want %q", meta, mark, err, want.mark)
 		}
@@ -203,8 +215,7 @@ func TestHooksOfHooksCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *hook.Plan
 		through := func(in hook.Input) error {
-			return p.Run(t.Context(), hook.PreToolUse, hook.Moment{Input: func() (hook.Input, error) { return in, nil }, Started: func(string) {},
-				Ended: func(r *hook.Report) error { return r.Err }})
+			return p.Run(t.Context(), hook.PreToolUse, look{in, func(r *hook.Report) error { return r.Err }})
 		}
 		in := moment(hook.PreToolUse, `{"text":"outer"}`)
 		run := func(_ context.Context, c hook.Command) (hook.Ended, error) {
@@ -273,13 +284,12 @@ func TestAnswers(t *testing.T) {
 		run := func(context.Context, hook.Command) (hook.Ended, error) { return c.ended, nil }
 		in := moment(c.event, `{}`)
 		p := plan(t, run, in, hook.Config{Name: "h", Events: []hook.Event{c.event}, Command: []string{"x"}})
-		err := p.Run(t.Context(), c.event, hook.Moment{Input: func() (hook.Input, error) { return in, nil }, Started: func(string) {},
-			Ended: func(r *hook.Report) error {
-				if r.Err != nil || text(r.Output) != text(c.want) || strings.Join(r.Ignored, " ") != c.ignored {
-					t.Errorf("at %s %+v means %s, ignored %v, %v; want %s, %s", c.event, c.ended, text(r.Output), r.Ignored, r.Err, text(c.want), c.ignored)
-				}
-				return nil
-			}})
+		err := p.Run(t.Context(), c.event, look{in, func(r *hook.Report) error {
+			if r.Err != nil || text(r.Output) != text(c.want) || strings.Join(r.Ignored, " ") != c.ignored {
+				t.Errorf("at %s %+v means %s, ignored %v, %v; want %s, %s", c.event, c.ended, text(r.Output), r.Ignored, r.Err, text(c.want), c.ignored)
+			}
+			return nil
+		}})
 		if err != nil {
 			t.Error(err)
 		}

@@ -39,8 +39,7 @@ func New(configs []Config, o Options) (*Set, []Problem) {
 		return nil, nil
 	}
 	if o.Client == nil {
-		o.Client = &http.Client{CheckRedirect: func(*http.Request,
-			[]*http.Request) error {
+		o.Client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}}
 	}
@@ -97,15 +96,11 @@ func (p *Plan) Has(e Event) bool {
 
 // Again returns the first hook that matches the call and has made it itself; "" where there is
 // none. It looks at hooks of all events, so that such a call is refused before anything has run.
-// input is asked where hooks have made the call.
-func (p *Plan) Again(meta json.RawMessage, input func() (Input, error)) (string, error) {
-	if len(meta) == 0 {
-		return "", nil
-	}
+func (p *Plan) Again(ctx context.Context, m Moment, meta json.RawMessage) (string, error) {
 	if _, marked := rawjson.Get(meta, MetaKey); !marked {
 		return "", nil
 	}
-	in, err := input()
+	in, err := m.Input(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -129,28 +124,26 @@ func (h *compiled) isOutside() bool {
 	return outside
 }
 
-// Moment is what Run needs of a call.
-type Moment struct {
-	Input   func() (Input, error) // the call as it is now: asked before each hook
-	Waits   func()                // a hook has to wait for its turn; nil for nothing to do
-	Started func(hook string)     // a run begins
-	Ended   func(*Report) error   // a run has ended; an error ends the call, and no further hook runs
+// Moment is a call at one event.
+type Moment interface {
+	Input(context.Context) (Input, error) // the call as it is now: asked before each hook
+	Waits(context.Context)                // a hook has to wait for its turn
+	Started(ctx context.Context, hook string)
+	// Ended is told of the end of a run. An error ends the call, and no further hook runs.
+	Ended(context.Context, *Report) error
 }
 
 // Run runs the hooks of e that match, in the order of the config. The error is that of the moment,
 // or a *tool.Failure where ctx has ended before a hook could begin. Such a hook has no run, and no
 // further one begins.
 func (p *Plan) Run(ctx context.Context, e Event, m Moment) error {
-	if m.Waits == nil {
-		m.Waits = func() {}
-	}
 	var in *Input // nil: nobody has looked since the last hook
 	for _, h := range p.hooks {
 		if !slices.Contains(h.Events, e) {
 			continue
 		}
 		if in == nil {
-			now, err := m.Input()
+			now, err := m.Input(ctx)
 			if err != nil {
 				return err
 			}
@@ -160,32 +153,30 @@ func (p *Plan) Run(ctx context.Context, e Event, m Moment) error {
 		if h.matcher.Varies() && !h.matcher.Matches(policy.NewSubject(*in.Request)) {
 			continue
 		}
-		leave, err := p.set.await(ctx, h, in, m.Waits)
+		r, err := p.set.runInTurn(ctx, h, in, m)
 		if err != nil {
-			return &tool.Failure{Class: tool.ClassCanceled,
-				Message: "the call was canceled while a hook waited for its turn", Cause: err}
+			return err
 		}
-		m.Started(h.Name)
-		r := h.run(ctx, *in)
-		leave()
 		in = nil // it may be another one now
-		if err := m.Ended(&r); err != nil {
+		if err := m.Ended(ctx, &r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// await waits until h may run, and returns what is to be called when it has. Functions of the hub need no place.
-func (s *Set) await(ctx context.Context, h *compiled, in *Input, waits func()) (leave func(), err error) {
-	if !h.isOutside() || h.hasMade(in) {
-		return func() {}, nil
+// runInTurn runs h once it may run. Functions of the hub need no place.
+func (s *Set) runInTurn(ctx context.Context, h *compiled, in *Input, m Moment) (Report, error) {
+	if h.isOutside() && !h.hasMade(in) {
+		t, by := s.turnsFor(in), caller{in.Request.Actor.Door, in.Request.Actor.Name}
+		if err := t.enter(ctx, by, m); err != nil {
+			return Report{}, &tool.Failure{Class: tool.ClassCanceled,
+				Message: "the call was canceled while a hook waited for its turn", Cause: err}
+		}
+		defer t.leave(by)
 	}
-	t, by := s.turnsFor(in), caller{in.Request.Actor.Door, in.Request.Actor.Name}
-	if err := t.enter(ctx, by, waits); err != nil {
-		return nil, err
-	}
-	return func() { t.leave(by) }, nil
+	m.Started(ctx, h.Name)
+	return h.run(ctx, *in), nil
 }
 
 // turnsFor returns the turns of the hooks of the call. A hook that calls the hub keeps its place
@@ -290,25 +281,30 @@ func (s *Set) List() []Info {
 
 // Test runs the hook of that name on in, and says whether it matches such a call. ok is false where there is none.
 func (s *Set) Test(ctx context.Context, name string, in Input) (r Report, matches, ok bool) {
-	if s != nil {
-		for _, h := range s.hooks {
-			if h.Name == name {
-				return h.run(ctx, in), slices.Contains(h.Events, in.Event) && h.isFor(in.Request.Tool) &&
-					h.matcher.Matches(policy.NewSubject(*in.Request)), true
-			}
-		}
+	h := s.named(name)
+	if h == nil {
+		return r, false, false
 	}
-	return r, false, false
+	return h.run(ctx, in), slices.Contains(h.Events, in.Event) && h.isFor(in.Request.Tool) &&
+		h.matcher.Matches(policy.NewSubject(*in.Request)), true
 }
 
 // EventOf returns the first event of the hook of that name.
 func (s *Set) EventOf(name string) (Event, bool) {
+	if h := s.named(name); h != nil && len(h.Events) > 0 {
+		return h.Events[0], true
+	}
+	return "", false
+}
+
+// named returns the hook of that name; nil where there is none.
+func (s *Set) named(name string) *compiled {
 	if s != nil {
 		for _, h := range s.hooks {
-			if h.Name == name && len(h.Events) > 0 {
-				return h.Events[0], true
+			if h.Name == name {
+				return h
 			}
 		}
 	}
-	return "", false
+	return nil
 }

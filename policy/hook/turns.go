@@ -33,8 +33,8 @@ func (t *turns) of(by caller) *semaphore.Weighted {
 }
 
 // enter waits for a place, which leave gives back. An error is that of ctx, and no place is held
-// then. waits is called once where no place is free.
-func (t *turns) enter(ctx context.Context, by caller, waits func()) error {
+// then. m is told once where no place is free.
+func (t *turns) enter(ctx context.Context, by caller, m Moment) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (t *turns) enter(ctx context.Context, by caller, waits func()) error {
 	if mine && t.all.TryAcquire(1) {
 		return nil
 	}
-	waits()
+	m.Waits(ctx)
 	if !mine {
 		if err := own.Acquire(ctx, 1); err != nil {
 			return err

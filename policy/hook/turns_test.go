@@ -43,8 +43,7 @@ func TestTurns(t *testing.T) {
 				in := moment(hook.PreToolUse, `{}`)
 				in.Request.Actor.Name, in.Request.Actor.Session = by, fmt.Sprint(i)
 				calls.Go(func() {
-					_ = p.Run(ctx, hook.PreToolUse, hook.Moment{Input: func() (hook.Input, error) { return in, nil }, Started: func(string) {},
-						Ended: func(*hook.Report) error { return nil }})
+					_ = p.Run(ctx, hook.PreToolUse, look{in, func(*hook.Report) error { return nil }})
 				})
 			}
 			synctest.Wait()

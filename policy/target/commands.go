@@ -38,8 +38,8 @@ func quoted(words []string) string {
 	return strings.Join(out, " ")
 }
 
-// shellText completes the target of a command that is one text. A plain one is split at its spaces; one with anything that
-// a shell gives a meaning may run any program.
+// shellText completes the target of a command that is one text. A plain one is split at its spaces;
+// one with anything that a shell gives a meaning may run any program.
 func shellText(t Target, text string) Target {
 	t.Resolved = t.Given
 	words := strings.Fields(text)

@@ -269,15 +269,22 @@ func (l *Limits) writable(path string, root Root) bool {
 	return slices.ContainsFunc(slices.Concat(own, l.roots), func(dir string) bool { return Within(path, dir) })
 }
 
+// Under reports whether the spelling of p, normalised, is that of dir or of something in it. The
+// beginning of p tells its system: a path on another machine may be of another system than the
+// hub's.
+func Under(p, dir string) bool {
+	if dir == "" || !strings.HasPrefix(p, dir) {
+		return false
+	}
+	separates := func(b byte) bool { return b == '/' || p[0] != '/' && b == '\\' }
+	return len(p) == len(dir) || separates(dir[len(dir)-1]) || separates(p[len(dir)])
+}
+
 // Within reports whether path, resolved, is dir, resolved, or lies in it: by its spelling, or
 // because one of the directories that it lies in is the same as dir, as in file systems that do not
 // care for letter case.
 func Within(path, dir string) bool {
-	if dir == "" || path == "" {
-		return false
-	}
-	if path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir,
-		string(filepath.Separator))+string(filepath.Separator)) {
+	if Under(path, dir) {
 		return true
 	}
 	own, err := os.Stat(dir)

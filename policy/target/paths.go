@@ -325,8 +325,8 @@ func noteFileKind(t *Target, info fs.FileInfo) {
 	}
 }
 
-// spelled returns full, which is dir/name, as the directory itself spells it: systems that do not care for case, or for how a
-// letter is composed, find a file by other names as well.
+// spelled returns full, which is dir/name, as the directory itself spells it: systems that do not
+// care for case, or for how a letter is composed, find a file by other names as well.
 func spelled(dir, name, full string, info fs.FileInfo) string {
 	if runtime.GOOS != "darwin" && runtime.GOOS != "windows" && runtime.GOOS != "ios" {
 		return full
@@ -342,8 +342,8 @@ func spelled(dir, name, full string, info fs.FileInfo) string {
 	return full
 }
 
-// Twins notes names that differ from a missing path in case or composition only. It reads a directory, so Resolve leaves it
-// to code that shows the target to people.
+// Twins notes names that differ from a missing path in case or composition only. It reads a
+// directory, so Resolve leaves it to code that shows the target to people.
 func (t *Target) Twins() {
 	if t.Kind != Path || t.Remote || t.Fault != "" || !t.Has(Missing) {
 		return
@@ -382,8 +382,8 @@ func entries(dir string) []string {
 	return found
 }
 
-// foldName folds the spellings that some file system takes for one name: letter case, composition, and characters that HFS+
-// ignores.
+// foldName folds the spellings that some file system takes for one name: letter case, composition,
+// and characters that HFS+ ignores.
 func foldName(name string) string {
 	if !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return strings.ToLower(name)

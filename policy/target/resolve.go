@@ -77,7 +77,7 @@ func (r *resolution) walk(ctx context.Context, value []byte, a *argument, step i
 		if own != name {
 			with = append(slices.Clone(notes), KeyVariant)
 		}
-		r.walk(ctx, m.Value, a, step+1, at+"/"+escape(own), with)
+		r.walk(ctx, m.Value, a, step+1, at+"/"+rawjson.PointerToken(own), with)
 		return r.goesOn()
 	})
 }
@@ -93,10 +93,6 @@ func (r *resolution) elements(array []byte, do func(i int, v []byte)) error {
 		i++
 		return r.goesOn()
 	})
-}
-
-func escape(name string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
 // value adds the targets of one value of an argument.
@@ -194,7 +190,7 @@ func (p *Plan) undeclared(ctx context.Context, r *resolution, arguments []byte) 
 			return r.goesOn() // the usual case: nothing is in it
 		}
 		name := m.Name()
-		at := "/" + escape(name)
+		at := "/" + rawjson.PointerToken(name)
 		if p.declared[name] || p.variant(name) {
 			n.look(ctx, m.Value, at, at, 1)
 			return r.goesOn()
@@ -259,7 +255,7 @@ func (n *nested) look(ctx context.Context, value []byte, at, pattern string, dep
 	_ = rawjson.Members(value, func(m rawjson.Member) bool {
 		there, like := at, pattern
 		if depth < maxNested {
-			name := escape(m.Name())
+			name := rawjson.PointerToken(m.Name())
 			there, like = at+"/"+name, pattern+"/"+name
 		}
 		if depth >= maxNested || !n.plan.facts.Declares(like) && !n.isKnown(there) {

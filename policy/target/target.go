@@ -168,7 +168,7 @@ func Find(f *facts.Facts) *Plan {
 	for _, a := range f.Arguments {
 		steps := strings.Split(strings.TrimPrefix(a.Pointer, "/"), "/")
 		for i, s := range steps {
-			steps[i] = strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
+			steps[i] = rawjson.PointerName(s)
 		}
 		p.arguments = append(p.arguments, argument{a, steps})
 		p.declared[steps[0]] = true

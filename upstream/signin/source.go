@@ -324,19 +324,15 @@ func (s *Source) refresh(ctx context.Context, g *Grant) error {
 		grant["scope"] = strings.Join(g.Asked, " ")
 		t, err = a.token(ctx, grant)
 	}
-	if said := (*refusal)(nil); errors.As(err, &said) && said.passes ||
-		isRefused(err, "temporarily_unavailable", "server_error", "slow_down") {
-		return fmt.Errorf("renew the sign-in: %w", err)
-	}
+	said := (*refusal)(nil)
+	passes := errors.As(err, &said) && said.passes
 	dead := isRefused(err, "invalid_client", "unauthorized_client") && s.server.OAuth.ClientID == ""
-	if dead || isRefused(err, "invalid_grant", "invalid_token", "bad_refresh_token") { // GitHub's word is the last one
+	// GitHub's word is the last one
+	if !passes && (dead || isRefused(err, "invalid_grant", "invalid_token", "bad_refresh_token")) {
 		why := "the sign-in has ended: " + err.Error()
 		return errors.Join(&NeededError{why}, s.store.forget(s.server, g.Refresh, why, dead))
 	}
-	if errors.As(err, new(*refusal)) {
-		return &NeededError{"the sign-in cannot be renewed: " + err.Error()} // it stays: the next renewal may succeed
-	}
-	if err != nil {
+	if err != nil { // also a refusal in other words: the sign-in stays, and the next renewal may succeed
 		return fmt.Errorf("renew the sign-in: %w", err)
 	}
 	g.take(t, nil)

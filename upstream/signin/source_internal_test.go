@@ -208,6 +208,7 @@ func TestWhatEndsASignIn(t *testing.T) {
 		"invalid_grant":  {refuse("invalid_grant"), false},
 		"invalid_client": {refuse("invalid_client"), false},
 		"other refusal":  {refuse("temporarily_unavailable"), true},
+		"unknown word":   {refuse("refresh_blocked_by_policy"), true},
 		"busy":           {refuseWith(http.StatusTooManyRequests, "Too many requests"), true},
 		"down":           {refuseWith(http.StatusServiceUnavailable, "Service Unavailable"), true},
 		"failure": {func(w http.ResponseWriter, _ *http.Request) bool {

@@ -293,8 +293,7 @@ func (c *candidate) readName(key string, value []byte, limit int) {
 	}
 }
 
-// refuseTwins refuses tools of the same name. Of identical declarations the first stays. Of differing ones none stays,
-// because nobody can tell which of them a call would reach.
+// refuseTwins refuses tools of the same name, but for the first.
 func refuseTwins(candidates []*candidate) {
 	named := make(map[string][]*candidate, len(candidates))
 	for _, c := range candidates {
@@ -306,20 +305,10 @@ func refuseTwins(candidates []*candidate) {
 		if len(twins) < 2 {
 			continue
 		}
-		same := !slices.ContainsFunc(twins,
-			func(c *candidate) bool { return !bytes.Equal(c.declaration, twins[0].declaration) })
-		for i, c := range twins {
-			switch {
-			case !same:
-				c.refused = &refusal{code: codeDuplicateName, twin: "same server",
-					reason: fmt.Sprintf("the server lists different tools of this name, at positions %s of its list: "+
-						"rename all but one on the server", positions(twins))}
-			case i > 0:
-				c.refused = &refusal{code: codeDuplicateName, twin: "same server",
-					reason: fmt.Sprintf("the server lists it twice, alike, at positions %s of its list, and the "+
-						"first is used: "+
-						"nothing needs to be done", positions(twins))}
-			}
+		for _, c := range twins[1:] {
+			c.refused = &refusal{code: codeDuplicateName, twin: "same server",
+				reason: fmt.Sprintf("the server lists this name several times, at positions %s of its list, and the first is "+
+					"used: rename the others on the server if they are other tools", positions(twins))}
 		}
 	}
 }

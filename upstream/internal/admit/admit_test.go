@@ -192,8 +192,8 @@ func TestAdmitTwins(t *testing.T) {
 	b, c := `{"name":"b","inputSchema":{"type":"object"}}`, `{"name":"c","inputSchema":{"type":"object"}}`
 	tools, excluded := admit(settings.Server{ID: "srv"}, []json.RawMessage{
 		[]byte(a), []byte(b), []byte(other), []byte(c), []byte(`{"name":"c", "inputSchema":7}`), []byte("\n" + b)})
-	if len(tools) != 1 || tools[0].Native != "b" {
-		t.Errorf("admitted %v, want b alone", tools)
+	if len(tools) != 3 || tools[0].Native != "a" || tools[0].Description != "" {
+		t.Errorf("admitted %v, want the first of each", tools)
 	}
 	var got []string
 	for _, e := range excluded {
@@ -204,7 +204,7 @@ func TestAdmitTwins(t *testing.T) {
 		at, _, _ = strings.Cut(at, " of")
 		got = append(got, e.Tool+" "+at)
 	}
-	want := "mcp.srv.a 1 and 3,mcp.srv.a 1 and 3,mcp.srv.c 4 and 5,mcp.srv.c 4 and 5,mcp.srv.b 2 and 6"
+	want := "mcp.srv.a 1 and 3,mcp.srv.c 4 and 5,mcp.srv.b 2 and 6"
 	if strings.Join(got, ",") != want {
 		t.Errorf("excluded %s\nwant     %s", strings.Join(got, ","), want)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -78,7 +77,7 @@ func (h *hiding) schema(value []byte, at string) []byte {
 		switch name := m.Name(); {
 		case name == "properties" && rawjson.IsObject(m.Value):
 			_ = rawjson.Members(m.Value, func(p rawjson.Member) bool {
-				path := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(p.Name())
+				path := at + "/" + rawjson.PointerToken(p.Name())
 				if isInternal(p.Value) {
 					mine, h.found = append(mine, p.Name()), append(h.found, path)
 					h.names = append(h.names, slices.Concat([]byte(`"`), p.Key, []byte(`"`)))

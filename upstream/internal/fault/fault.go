@@ -128,7 +128,7 @@ func OfToken(cfg settings.Server, err error, r *secret.Redactor) *Fault {
 	if store := (*signin.StoreError)(nil); errors.As(err, &store) {
 		return &Fault{What: r.Text(err.Error()), Cause: err}
 	}
-	hint := "check that the authorization server can be reached"
+	hint := "check that the authorization server can be reached; if that does not help, " + SignInHint(cfg)
 	if cfg.OAuth.Machine {
 		hint = SignInHint(cfg) + ", and that the authorization server can be reached"
 	}

@@ -18,7 +18,8 @@ func ClientCapabilities(says tool.Hop) json.RawMessage {
 	if !rawjson.IsObject(raw) || !rawjson.Valid(raw) {
 		return json.RawMessage("{}")
 	}
-	for name, parts := range map[string][]string{"sampling": {"tools", "context"}, "elicitation": {"form", "url"}} {
+	for _, names := range [][]string{{"sampling", "tools", "context"}, {"elicitation", "form", "url"}} {
+		name, parts := names[0], names[1:]
 		if of, ok := Ability(raw, name); ok {
 			kept := []byte("{")
 			for _, part := range parts {

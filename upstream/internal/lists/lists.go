@@ -3,6 +3,7 @@
 package lists
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -79,7 +80,8 @@ func Of(method string) (List, bool) {
 	return 0, false
 }
 
-// ReadPage returns the elements of a page of l, which alias result, and the cursor of the next page.
+// ReadPage returns the elements of a page of l, which alias result, and the cursor of the next page. Some servers write
+// an empty list as null or {}.
 func (l List) ReadPage(result json.RawMessage) (all []json.RawMessage, next string, err error) {
 	array, ok := rawjson.Get(result, l.Member())
 	if !ok {
@@ -89,7 +91,11 @@ func (l List) ReadPage(result json.RawMessage) (all []json.RawMessage, next stri
 		all = append(all, one)
 		return true
 	})
-	if err != nil {
+	none := rawjson.IsNull(array)
+	if rawjson.IsObject(array) {
+		none = len(bytes.TrimSpace(array[1:len(array)-1])) == 0
+	}
+	if err != nil && !none {
 		return nil, "", fmt.Errorf("%s is no array", l.Member())
 	}
 	return all, rawjson.Text(result, "nextCursor"), nil

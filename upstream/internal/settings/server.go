@@ -41,6 +41,8 @@ type Server struct {
 	Account string   `json:"-"`
 	Secrets []string `json:"-"` // values that the entry has by ${secret:…} and ${file:…}: secrets, wherever they stand
 
+	Protocol string // the revision to speak; "" is the newest that the server takes
+
 	Disabled bool
 	Missing  Missing  // references of the entry that have no value: the server is not started
 	Hub      bool     // it is a hub, and this its client on the command line: what it says under toolhub/ stays
@@ -80,7 +82,7 @@ func (s Server) IsOff() bool { return s.Disabled || s.Missing.What != "" }
 type Timeouts struct {
 	Connect time.Duration // start and initialize; default 30s
 	List    time.Duration // all pages of one list; default 30s
-	Call    time.Duration // a call without progress; default 60s
+	Call    time.Duration // a call without progress; default 30m
 	CallMax time.Duration // a call that reports progress, in all; default 30m
 }
 
@@ -118,7 +120,7 @@ const HubCommand = "mcp-toolhub"
 const (
 	defaultConnect     = 30 * time.Second
 	defaultList        = 30 * time.Second
-	defaultCall        = 60 * time.Second
+	defaultCall        = 30 * time.Minute // clients wait for less, and cancel
 	defaultCallMax     = 30 * time.Minute
 	defaultSessionIdle = 10 * time.Minute
 	defaultMaxSessions = 20

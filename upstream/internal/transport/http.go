@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -109,6 +110,37 @@ func Port(u *url.URL) string {
 // is bound to a key and its proof has to hold something of the server's.
 const mostSent = 3
 
+// errorWithin bounds the wait for the end of a body that reports an error: some have fewer bytes than they say.
+const errorWithin = time.Second
+
+// ErrorBody returns what comes of a body that reports an error, or nothing. It may close it.
+func ErrorBody(body io.ReadCloser) []byte {
+	late := time.AfterFunc(errorWithin, func() { _ = body.Close() })
+	defer late.Stop()
+	text, _ := io.ReadAll(io.LimitReader(body, MaxErrorBody)) // what came counts
+	return text
+}
+
+// HasOther reports whether there is another token now than that in a value of Authorization.
+func (s *HTTP) HasOther(ctx context.Context, used string) bool {
+	if s.Tokens == nil {
+		return false
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL.String(), nil)
+	if err != nil {
+		return false
+	}
+	token, err := s.Tokens.Authorize(req)
+	return err == nil && !strings.HasSuffix(used, " "+token)
+}
+
+type keepsToken struct{}
+
+// KeepToken returns the context of a request that does not renew the token when it is refused with HTTP 401.
+func KeepToken(ctx context.Context) context.Context {
+	return context.WithValue(ctx, keepsToken{}, true)
+}
+
 // originTransport adds the server's headers and token to requests to the server's origin, and to no
 // other. A request that was refused for its token was not acted upon, and is sent again if there is
 // another one.
@@ -124,10 +156,11 @@ func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err != nil || token == "" ||
 			resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden ||
 			req.Body != nil && req.GetBody == nil || sent == mostSent ||
+			resp.StatusCode == http.StatusUnauthorized && req.Context().Value(keepsToken{}) != nil ||
 			!t.server.Tokens.Refused(req, token, resp.StatusCode, resp.Header) {
 			return resp, err
 		}
-		_, _ = io.CopyN(io.Discard, resp.Body, MaxErrorBody)
+		_ = ErrorBody(resp.Body)
 		_ = resp.Body.Close()
 		if req.Body != nil {
 			if body, err = req.GetBody(); err != nil {

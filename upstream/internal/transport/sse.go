@@ -143,7 +143,7 @@ func (w *SSE) deliver(data []byte) error {
 	if err != nil {
 		return err
 	}
-	_, _ = io.CopyN(io.Discard, resp.Body, MaxErrorBody) // so that the connection can be used again
+	_ = ErrorBody(resp.Body) // so that the connection can be used again
 	_ = resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return &fault.StatusError{Status: resp.StatusCode, Header: resp.Header}

@@ -119,14 +119,29 @@ func (c approvalsCmd) list(ctx context.Context) error {
 	return c.printAs(open, t)
 }
 
-// at runs do with the hub that knows the approval.
-func (c approvalsCmd) at(ctx context.Context, id string, do func(*control.Client) error) error {
+// at runs do with the hub that knows the approval, and its whole id: id may be the beginning of one that is open.
+func (c approvalsCmd) at(ctx context.Context, id string, do func(h *control.Client, id string) error) error {
 	hubs, err := c.hubs(ctx)
 	if err != nil {
 		return err
 	}
+	var meant []string
 	for _, h := range hubs {
-		if err = do(h); !errors.Is(err, control.ErrNotFound) {
+		open, _ := h.Approvals(ctx)
+		for i := range open {
+			if whole := string(open[i].ID); strings.HasPrefix(whole, id) {
+				meant = append(meant, whole)
+			}
+		}
+	}
+	switch {
+	case len(meant) == 1:
+		id = meant[0]
+	case len(meant) > 1:
+		return fmt.Errorf("approval %q: it may be %s: write more of the id", id, strings.Join(meant, ", "))
+	}
+	for _, h := range hubs {
+		if err = do(h, id); !errors.Is(err, control.ErrNotFound) {
 			break
 		}
 	}
@@ -137,7 +152,7 @@ func (c approvalsCmd) at(ctx context.Context, id string, do func(*control.Client
 }
 
 func (c approvalsCmd) show(ctx context.Context, id string) error {
-	return c.at(ctx, id, func(h *control.Client) error {
+	return c.at(ctx, id, func(h *control.Client, id string) error {
 		v, err := h.Approval(ctx, id)
 		if err != nil {
 			return err
@@ -196,7 +211,7 @@ func (c approvalsCmd) answer(ctx context.Context, id string, r control.Reply) er
 	if u, err := user.Current(); err == nil {
 		r.By = u.Username
 	}
-	return c.at(ctx, id, func(h *control.Client) error {
+	return c.at(ctx, id, func(h *control.Client, id string) error {
 		v, err := h.Answer(ctx, id, r)
 		if err != nil {
 			return err

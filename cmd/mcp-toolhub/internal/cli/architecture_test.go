@@ -153,6 +153,7 @@ var mayImport = map[string]map[string]string{
 		"policy":        "answers are its choices",
 	},
 	"policy/gate": {
+		"internal/hidden":  "characters that nobody sees stand as code points",
 		"internal/tool":    "what is known of calls",
 		"internal/secret":  "people see no secrets",
 		"internal/rawjson": "masks raw arguments",
@@ -261,6 +262,7 @@ var mayImport = map[string]map[string]string{
 		"internal/run":       "a command of a client that hangs ends with all that it has started",
 		"internal/textfile":  "their entries are trees, and their faults have places",
 		"internal/statefile": "writes the record of connections",
+		"internal/shape":     "writes durations as the hub's config has them",
 	},
 	"cmd/mcp-toolhub/internal/invoke": {
 		"internal/hidden":  "cuts texts of others",

@@ -3,11 +3,9 @@
 package cli
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"math"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -17,10 +15,9 @@ import (
 	"time"
 )
 
-// The table of docs/performance.md: every way from client to server in one run, in rounds that take turns.
+// Every way from client to server in one run, in rounds that take turns.
 
-var figures = flag.String("figures", "", "measure the groups of docs/performance.md whose name matches this regular expression; "+
-	"with -update write them there")
+var figures = flag.String("figures", "", "measure the groups whose name matches this regular expression, and print them")
 
 const (
 	figureRounds = 3
@@ -253,7 +250,7 @@ func (g *figureGroup) has(way string) bool {
 	return way != viaTBXark && way != viaBefore || programOf(way) != nil
 }
 
-// TestFigures measures what docs/performance.md shows, prints it, and writes it there with -update.
+// TestFigures measures calls through the hub beside other ways, and prints the tables.
 func TestFigures(t *testing.T) {
 	if *figures == "" {
 		t.Skip("measures for minutes: go test -run '^TestFigures$' -figures . -v ./cmd/mcp-toolhub/internal/cli")
@@ -264,7 +261,7 @@ func TestFigures(t *testing.T) {
 	}
 	program := filepath.Join(t.TempDir(), "mcp-toolhub")
 	if programOf(viaBuilt) == nil {
-		if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-o", program, "../..").CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		t.Setenv("TOOLHUB_BENCH_BUILT", program)
@@ -291,10 +288,6 @@ func TestFigures(t *testing.T) {
 		reached = append(reached, g.reached(rounds)...)
 	}
 	t.Logf("\n%s\n\n%s", strings.Join(table, "\n"), strings.Join(reached, "\n"))
-	if *update {
-		writeFigures(t, "figures", table)
-		writeFigures(t, "targets", reached)
-	}
 }
 
 // table are the group's rows: the median of each way's rounds, and how far the hub's lie apart.
@@ -367,36 +360,6 @@ func medians(rounds []sample) sample {
 		all[key] = values[len(values)/2]
 	}
 	return all
-}
-
-// writeFigures puts rows into the table of docs/performance.md behind the comment of that name, in place of those with the
-// same first cell.
-func writeFigures(t *testing.T, name string, rows []string) {
-	t.Helper()
-	file := filepath.Join("..", "..", "..", "..", "docs", "performance.md")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := bytes.Cut(text, []byte("<!-- "+name+" -->\n\n"))
-	end := bytes.Index(rest, []byte("\n\n"))
-	if !ok || end < 0 {
-		t.Fatalf("%s has no table behind <!-- %s -->", file, name)
-	}
-	lines := strings.Split(string(rest[:end]), "\n")
-	for _, row := range rows {
-		first := row[:strings.Index(row[2:], " | ")+2]
-		at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, first+" | ") })
-		if at < 0 {
-			lines = append(lines, row)
-			continue
-		}
-		lines[at] = row
-	}
-	text = slices.Concat(before, []byte("<!-- "+name+" -->\n\n"+strings.Join(lines, "\n")), rest[end:])
-	if err := os.WriteFile(file, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // sample holds the values that one round of one way has measured, by their names.

@@ -30,13 +30,12 @@ records.db in the state directory, or the PostgreSQL database that persist.store
 names. No hub has to run, and any number may.`
 
 const callsTimes = `
-Times are 2h, 3d, "2 hours ago", today, yesterday, monday, "last week", "last month",
-09:30, 2026-11-22 or "2026-11-22 09:30". --text looks for words in arguments, results and
-errors: all of them, "as a phrase" in quotes, begin* as a beginning. Of a result that was
-stored because it is large, it knows what the caller got of it: the preview.`
+Times are 2h, "2 hours ago", today, yesterday, monday, "last week", 09:30, 2026-11-22 or
+"2026-11-22 09:30". --text looks for all words in arguments, results and errors: "a phrase"
+in quotes, begin* as a beginning. Of a large result it knows the preview.`
 
 const callsFilter = ` --filter takes an expression in CEL
-over call, which has the members that -o json prints.`
+over call, with the members that -o json prints.`
 
 const callsStatsHelp = "Sum up calls, failures and latency by tool, server, actor, client, profile, status or class, " +
 	`and the tokens
@@ -98,7 +97,7 @@ func (c *callsCmd) filterFlags(flags *pflag.FlagSet) {
 		}
 		usage := "calls of this " + string(column)
 		if known[column] == nil {
-			usage += ", or of those that a pattern with * or ? matches"
+			usage += " (or a pattern with * and ?)"
 		}
 		flags.StringVar(c.Is[column], string(column), "", usage)
 	}
@@ -256,6 +255,9 @@ func (c *callsCmd) show(ctx context.Context, word string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
+	if id, err = lookup.Whole(ctx, r, id); err != nil {
+		return err
+	}
 	told, err := lookup.ReadStory(ctx, r, id)
 	if err != nil {
 		return err

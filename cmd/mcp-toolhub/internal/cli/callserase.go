@@ -22,17 +22,15 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
-const eraseHelp = `Erase what calls have said, of all calls of one caller or of single calls: arguments, results,
-errors, progress, reasons of decisions and what hooks said, in the journal and in the record
-store, and results, artifacts and inputs that are stored. With --actor also answers that are
-remembered for that caller.
+const eraseHelp = `Erase what was said in all calls of one caller, or in single calls: arguments, results, errors,
+progress, reasons and what hooks said, in the journal, the record store and the stored results.
+With --actor also answers that are remembered for that caller.
 
 What stays is that each call was made: by whom, of which tool, when and how it ended; and who
 has erased it, when and why. Evidence of it still verifies.
 
-With a call goes what else has its arguments or its result: the batch that it is a part of,
-and the calls of that batch. Calls that still run are left out, and so are bundles that were
-exported before. Hubs may be running. If the command is interrupted, run it again.`
+With a call goes the batch that it is a part of, and the calls of that batch. Calls that still
+run, and bundles that were exported before, are left out. If interrupted, run it again.`
 
 // eraseCmd runs the command "calls erase".
 type eraseCmd struct {

@@ -22,12 +22,8 @@ import (
 
 const replayHelp = `Make a call again: the same tool, with the arguments that its caller sent, in the same profile.
 
-It is a new call of yours, and goes through hooks, policy and records as tools call does. What
-may write is asked about, whatever the policy, its mode and remembered answers allow. A call
-whose arguments are masked or gone from the records cannot be made again.
-
---dry-run sends nothing and runs no hook. It shows what would be sent now, before hooks, and
-which decision it would get.`
+It is a new call of yours, under hooks and policy. What may write is asked about in any case. A
+call whose arguments are masked or gone cannot be made again. --dry-run runs no hook.`
 
 // replayCmd runs the command "calls replay".
 type replayCmd struct {
@@ -49,6 +45,9 @@ func (c *replayCmd) find(ctx context.Context, id tool.InvocationID) (call *tool.
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
+	if id, err = lookup.Whole(ctx, r, id); err != nil {
+		return nil, err
+	}
 	told, err := lookup.ReadStory(ctx, r, id)
 	if err != nil {
 		return nil, err

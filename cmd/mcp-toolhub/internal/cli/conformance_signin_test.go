@@ -103,12 +103,10 @@ func signInTable(rows []signInRow) string {
 const conformanceSignIn = `
 ## Sign-in
 
-In the scenarios ` + "`auth/*`" + ` the hub itself is the client. Each brings a server and its authorization server. A hub runs with that
-server as its upstream, ` + "`mcp-toolhub login`" + ` signs in with a browser that agrees to everything, and a tool is called through
-the hub. If the server then wants more, ` + "`login`" + ` runs again. A scenario passes if all of its checks do.
+In the scenarios ` + "`auth/*`" + ` the hub itself is the client. ` + "`mcp-toolhub login`" + ` signs in with a browser that agrees to everything, and a
+tool is called through the hub. If the server then wants more, ` + "`login`" + ` runs again. A scenario passes if all of its checks do.
 
-In ` + "`auth/2025-03-26-oauth-endpoint-fallback`" + ` the authorization server says nothing of itself. The hub signs in there because the server's
-entry vouches for it with ` + "`oauth: {issuer: ORIGIN, pkce: assume}`" + `. Without that it does not.
+In ` + "`auth/2025-03-26-oauth-endpoint-fallback`" + ` the authorization server has no metadata. The entry has ` + "`oauth: {issuer: ORIGIN, pkce: assume}`" + `.
 
 | revision | scenarios | pass |
 | --- | --- | --- |

@@ -27,14 +27,10 @@ import (
 
 const connectHelp = `Write the hub into the config of MCP clients, and show what changes before.
 
-Only the entry "toolhub" is put into the file: comments, formatting, mode and owner stay. The
-file as it was is kept beside it (.before-toolhub). Claude Code is told by its own command,
-claude mcp add, where that is in PATH and there is no token. disconnect and undo take the entry
-out again: if nobody else has written the file, it is what it was, byte for byte.
-
---replace takes out of the client the servers that the hub serves, too: those that are the same
-in both configs, also where Claude Code has them for one project; then its file is written
-directly. disconnect and undo bring them back.
+Only the entry "toolhub" is put into the file: comments, formatting, mode and owner stay. The old
+file is kept beside it (.before-toolhub). Claude Code is told by claude mcp add, if that is in
+PATH and there is no token. --replace also takes out the servers that are the same in both
+configs. disconnect and undo bring the file back.
 
 Clients: `
 

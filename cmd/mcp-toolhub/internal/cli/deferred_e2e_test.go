@@ -129,11 +129,17 @@ func (w *wire) cannotTell(hidden, none, ref string) {
 	}
 }
 
-// TestListsStayAsTheyAre: on 2026-07-28 the list is the same for everybody, whatever anybody has loaded; before, it is the
-// session's own, which is told when it has become longer.
+// TestListsStayAsTheyAre: no list changes, whatever anybody has loaded; with list_found, the list of a session up to
+// 2025-11-25 grows, and the session is told.
 func TestListsStayAsTheyAre(t *testing.T) {
 	t.Parallel()
-	v := newVault(t, map[string]any{"far": farScript(farSchema)}, alwaysDeferred)
+	t.Run("usually", func(t *testing.T) { t.Parallel(); listsStay(t, false) })
+	t.Run("list_found", func(t *testing.T) { t.Parallel(); listsStay(t, true) })
+}
+
+func listsStay(t *testing.T, grows bool) {
+	v := newVault(t, map[string]any{"far": farScript(farSchema)},
+		map[string]any{"deferred": map[string]any{"mode": "always", "list_found": grows}})
 	list := func(w *wire) string {
 		messages := w.send(rawRequest{id: `"l"`, method: "tools/list", params: w.params("", "")})
 		return messages[len(messages)-1]
@@ -151,8 +157,10 @@ func TestListsStayAsTheyAre(t *testing.T) {
 	stream := old.listen(req)
 	empty := list(old)
 	old.load("mcp.far.change")
-	if m := await(t, stream); !strings.Contains(m, "notifications/tools/list_changed") {
-		t.Errorf("told: %s", m)
+	if grows {
+		if m := await(t, stream); !strings.Contains(m, "notifications/tools/list_changed") {
+			t.Errorf("told: %s", m)
+		}
 	}
 	if after := list(ann); after != before {
 		t.Errorf("the list of 2026-07-28 has changed:\n%s\n%s", before, after)
@@ -163,7 +171,9 @@ func TestListsStayAsTheyAre(t *testing.T) {
 	if after := list(other); after != empty {
 		t.Errorf("the list of another session has changed:\n%s\n%s", empty, after)
 	}
-	if after := list(old); after == empty || !strings.HasPrefix(after, strings.TrimSuffix(empty, "]}}")) || !strings.Contains(after, `"mcp.far.change"`) {
+	if after := list(old); !grows && after != empty {
+		t.Errorf("the list of the session has changed:\n%s\n%s", empty, after)
+	} else if grows && (after == empty || !strings.HasPrefix(after, strings.TrimSuffix(empty, "]}}")) || !strings.Contains(after, `"mcp.far.change"`)) {
 		t.Errorf("the list of the session has not grown at its end:\n%s\n%s", empty, after)
 	}
 	if result := old.result("mcp.far.change", `{}`, ""); !strings.Contains(result, "changed") {
@@ -262,7 +272,7 @@ func TestTwoThousandTools(t *testing.T) {
 			t.Errorf("%d tools are listed: %d and %d bytes", len(tools), len(tools["tool_search"]), len(tools["tool_call"]))
 		}
 		found := foundBy(t, w.result("tool_search", `{"query":"make widget 7 42","limit":3}`, ""))
-		if found.Total != 2000 || len(found.Matches) != 3 || found.Matches[0].ID != "mcp.plant7.make_widget_7_42" {
+		if found.Total != 2000 || len(found.Matches) != 3 || found.Matches[0].Name != "mcp.plant7.make_widget_7_42" {
 			t.Errorf("found: %+v", found)
 		}
 		if got := w.callWith("mcp.plant7.echo", `{"x":1}`, w.load("mcp.plant7.echo").Matches[0].Ref); !strings.Contains(got, `"x":1`) {
@@ -344,11 +354,11 @@ func TestEmbeddings(t *testing.T) {
 	ann := v.modernPerson(t, "/mcp", annToken)
 	eventually(t, "zebra means raw", func() bool {
 		found := foundBy(t, ann.result("tool_search", `{"query":"zebra","limit":1}`, ""))
-		return len(found.Matches) == 1 && found.Matches[0].ID == "mcp.far.raw"
+		return len(found.Matches) == 1 && found.Matches[0].Name == "mcp.far.raw"
 	})
 	failing.Store(true)
 	result := ann.result("tool_search", `{"query":"changes of another kind","limit":1}`, "")
-	if found := foundBy(t, result); len(found.Matches) != 1 || found.Matches[0].ID != "mcp.far.change" || !strings.Contains(result, `"notes":[`) {
+	if found := foundBy(t, result); len(found.Matches) != 1 || found.Matches[0].Name != "mcp.far.change" || !strings.Contains(result, `"notes":[`) {
 		t.Errorf("while the endpoint fails: %s", result)
 	}
 	if strings.Contains(v.log()+result, bobToken) {

@@ -57,18 +57,17 @@ type schemaNode struct {
 
 const configurationHead = `# Configuration
 
-This page lists every key of the config file. It is made from [config.schema.json](../config.schema.json), which editors
-read to complete the file. [config.example.yaml](../config.example.yaml) is a file to begin with.
+Every key of the config file, made from [config.schema.json](../config.schema.json), which editors read to complete the file.
+[config.example.yaml](../config.example.yaml) is a file to begin with.
 
-The file is YAML, JSON or JSON with comments. A key that the hub does not know is a fault. ` + "`mcp-toolhub check`" + ` names all
-faults at once, with line and column.
+The file is YAML, JSON or JSON with comments. An unknown key is a fault. ` + "`mcp-toolhub check`" + ` names all faults at once, with line and column.
 
 - A **duration** is written like ` + "`30s`, `5m` or `1h30m`" + `; some keys take days, too: ` + "`7d`" + `.
 - A **size** is a number of bytes, or has a unit: ` + "`64MiB`, `10MB`" + `.
 - A **glob** matches names; ` + "`*` stands for any text and `?` for one character: `mcp.github.get_*`" + `.
 - In strings, ` + "`${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${file:path}`, `${secret:NAME}`, `${userHome}` and `${workspaceFolder}`" + ` are replaced.
   A default may be a secret: ` + "`${VAR:-${secret:NAME}}`. `$${` stands for `${`" + `.
-  A variable that is not set is a fault, and so is a file that cannot be read. Within the entry of a server it costs [that server alone](servers.md#failure).
+  An unset variable is a fault, and so is a file that cannot be read. In the entry of a server it stops [that server alone](servers.md#failure).
 
 `
 
@@ -79,9 +78,9 @@ func configurationPage(t *testing.T) string {
 	if err := json.Unmarshal(config.Schema(), &root); err != nil {
 		t.Fatal(err)
 	}
-	p := &keyPage{t: t, defs: root.Defs}
+	p := &keyPage{t: t, defs: root.Defs, said: map[string]string{}}
 	p.WriteString(configurationHead)
-	shown := []string{"mcpServers", "hub", "profiles", "deferred", "policy", "hooks", "results", "persist", "servers", "inputs"}
+	shown := []string{"mcpServers", "hub", "deferred", "policy", "hooks", "results", "profiles", "persist", "servers", "inputs"}
 	for key, n := range root.Properties {
 		if key != "$schema" && !slices.Contains(shown, key) && !strings.HasPrefix(n.Description, "Ignored") {
 			t.Errorf("the page leaves out the key %q", key)
@@ -116,6 +115,7 @@ type keyPage struct {
 	bytes.Buffer
 	t    *testing.T
 	defs map[string]*schemaNode
+	said map[string]string // the first key with a long description
 }
 
 // keys writes a row for each key below a value, and for those below them.
@@ -140,8 +140,15 @@ func (p *keyPage) keys(path string, n *schemaNode) {
 	}
 }
 
+// row refers to an earlier key if that has the same long description.
 func (p *keyPage) row(path string, n *schemaNode) {
-	fmt.Fprintf(p, "| `%s` | %s | %s |\n", path, strings.ReplaceAll(kindOf(n), "|", `\|`), strings.ReplaceAll(n.Description, "|", `\|`))
+	text, kind := n.Description, kindOf(n)
+	if first, ok := p.said[text]; ok {
+		text, kind = "As `"+first+"`.", ""
+	} else if len(text) > 60 {
+		p.said[text] = path
+	}
+	fmt.Fprintf(p, "| `%s` | %s | %s |\n", path, strings.ReplaceAll(kind, "|", `\|`), strings.ReplaceAll(text, "|", `\|`))
 }
 
 // kindOf names the values that a key takes.

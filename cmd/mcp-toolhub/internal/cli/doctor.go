@@ -25,17 +25,12 @@ import (
 )
 
 const doctorHelp = `Walk one server of the config through every step until it answers calls, and say which step
-fails, why, and what to do: is the command there (or does the host of the URL answer), does
-it start and initialise, what does it list, what of that can be offered (prompts and resources
-too, where it has them), and does it still answer. Each step shows how long it took. Without
-SERVER, all servers that are not disabled, one after the other, the files that declare tools
-(those alone are "doctor declarative"), the record store, and the store of large results.
-
-The server is started for the purpose and stopped again. No secret of the config is printed.
+fails, why, and what to do. Without SERVER: all servers that are not disabled, the files that
+declare tools (those alone are "doctor declarative"), the record store, and the store of large
+results. The server is started for the purpose and stopped again. No secret is printed.
 
 With --bundle, doctor starts nothing, and writes a zip for a bug report: config, versions, the
-states of the servers of hubs that run, and the latest lines of their logs. It has no arguments
-and no results of calls, and [masked] in the place of secrets.`
+states of servers, and the latest log. It has no calls, and [masked] in the place of secrets.`
 
 // doctorCmd runs the command "doctor".
 type doctorCmd struct {

@@ -22,10 +22,10 @@ Both files hold a JSON object a line. A tool has "server", "name", "description"
 A query has "query" and "gold_groups", lists of server.tool of which any one is an answer
 to that part of the query; it may have "id" and "kind".
 
-Printed, per kind of query and overall: the share of groups among the first 1, 3, 5 and 10
-tools, nDCG@5, MRR, and the share in view, which counts the names of neighbouring tools
-that an answer shows beside its five; what an answer and the full list are in tokens,
-estimated; and how long a search takes. --misses adds the queries with a group missing.`
+Printed, per kind of query and overall: the share of groups among the first 1, 3 and 5
+tools, among the 10 that an answer lets a model call, and among the 25 that it names
+(in view); nDCG@5, MRR; the share of queries that nothing fits; what an answer and the full list are in tokens, estimated; and
+how long a search takes. --misses adds the queries with a group missing among the first 5.`
 
 // evalCmd runs the command "eval search".
 type evalCmd struct {
@@ -71,7 +71,7 @@ func (c *evalCmd) run(ctx context.Context) error {
 }
 
 func (c *evalCmd) readBench() (eval.Bench, error) {
-	b := eval.Bench{Tokens: deferred.Tokens}
+	b := eval.Bench{Tokens: deferred.Tokens, AnswerTokens: deferred.AnswerTokens}
 	tools, err := os.Open(c.tools)
 	if err != nil {
 		return b, fmt.Errorf("eval search: %w", err)
@@ -92,10 +92,10 @@ func (c *evalCmd) readBench() (eval.Bench, error) {
 }
 
 func (c *evalCmd) printReport(r *eval.Report) error {
-	t := newTable("KIND", "QUERIES", "RECALL@1", "@3", "@5", "@10", "NDCG@5", "MRR", "IN VIEW")
+	t := newTable("KIND", "QUERIES", "RECALL@1", "@3", "@5", "CALLABLE", "IN VIEW", "NDCG@5", "MRR", "NOTHING FITS")
 	row := func(kind string, f eval.Figures) {
 		cells := []string{printable(kind), strconv.Itoa(f.Queries)}
-		for _, figure := range []float64{f.Recall1, f.Recall3, f.Recall5, f.Recall10, f.NDCG5, f.MRR, f.InView} {
+		for _, figure := range []float64{f.Recall1, f.Recall3, f.Recall5, f.Callable, f.InView, f.NDCG5, f.MRR, f.Weak} {
 			cells = append(cells, fmt.Sprintf("%.3f", figure))
 		}
 		t.add(cells...)

@@ -24,12 +24,9 @@ const eventsHelp = `Print the events of calls: what is called, asked, run and an
 
 const eventsTailHelp = `Print events of Agent Tool 0.2.0, one JSON object a line, oldest first.
 
-They are those of the journal, of all hubs that write there, or with --url those of a running
-hub. That hub wants a token with events: read, which is read from $MCP_TOOLHUB_TOKEN. The
-journal is in the state directory, unless the config has it elsewhere (persist.journal.dir).
-
-Without --follow the command ends with the last event that there is. With --follow it goes
-on, and begins with what happens from now on, or so long ago as --since says.
+They are those of the journal, or with --url those of a running hub, which wants a token with
+events: read in $MCP_TOOLHUB_TOKEN. With --follow it goes on, and begins with what happens from
+now on, or so long ago as --since says.
 
 Formats: agenttool prints tool_event objects, cloudevents wraps each in a CloudEvent 1.0,
 acp prints session/update and session/request_permission of the Agent Client Protocol.

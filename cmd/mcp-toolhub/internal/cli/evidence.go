@@ -19,11 +19,9 @@ import (
 const verifyHelp = `Check an evidence bundle that calls export --format evidence has made. No hub and no state
 directory is needed.
 
-Every record that was altered, removed, moved or added since it was signed is named. Values
-that were left out of the bundle count as they were signed: as left out.
-
-Who made the bundle can sign anything. So ask the one who runs the hub, on another way, for
-what mcp-toolhub evidence key prints there, and give it as --key.
+Every record that was altered, removed, moved or added since it was signed is named. Whoever
+made the bundle can sign anything: so ask on another way for what mcp-toolhub evidence key
+prints there, and give it as --key.
 
 Exit code 0 where all is as it was signed, 1 otherwise.`
 

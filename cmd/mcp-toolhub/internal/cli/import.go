@@ -28,16 +28,14 @@ import (
 const importHelp = `Take the servers of MCP clients into the config of the hub. The clients keep theirs: see connect
 --replace.
 
-Servers that are the same become one. You are asked about others of one name. Secrets that stand
-in a client's file are moved into the sealed store (see secrets), and the config refers to them as
-${secret:NAME}. A program without a directory runs in your home directory (cwd), so that clients
-of all directories share it: not where its entry has a relative path, or is for one project, as
-that of a file is. A server is disabled where the client has disabled it, or while a variable that
-it needs is not set. Tools that a client has disabled become disabledTools of its server's entry.
+Equal servers become one. You are asked about different servers of one name. Secrets are moved
+into the sealed store (see secrets); the config refers to them as ${secret:NAME}. A program
+without a directory runs in your home directory (cwd), so that all clients share it, unless its
+entry has a relative path or is for one project. A server is disabled if the client has disabled
+it, or a variable that it needs is not set. Disabled tools become disabledTools.
 
 The servers go into the config that the hub uses here, otherwise into a new one in your config
-directory, with a comment that says where each comes from. What stands there stays. If anything
-fails, nothing is changed.`
+directory. A comment says where each comes from. If anything fails, nothing is changed.`
 
 // importCmd runs the command "import".
 type importCmd struct {

@@ -13,10 +13,8 @@ import (
 
 const journalHelp = `Print the journal as objects of Agent Tool 0.2.0, one JSON object a line, oldest file first.
 
-The files of the journal hold few lines a call. This command prints what follows from
-them: invocations, results, permission decisions, progress, events. DIR is the journal's
-directory; by default it is journal/ in the state directory, or what persist.journal.dir of
-the config names. Hubs may be running.`
+DIR is the journal's directory; by default persist.journal.dir of the config, or journal/ in the
+state directory. Hubs may be running.`
 
 func journalCommand(a *app) *cobra.Command {
 	cmd := leaf("journal [DIR]", "Print the journal as objects of Agent Tool, one a line", journalHelp,

@@ -33,22 +33,18 @@ import (
 
 const loginHelp = `Sign in to a server that asks for it, in the browser, and say which tools came.
 
-The hub finds the authorization server, registers itself there, and opens your browser. What
-comes of it is kept in the state directory, sealed, for all hubs that use that directory. A
-hub that runs uses it at once. Where the hub cannot register itself, you are asked for a client
-that you have registered by hand.
+The hub registers itself at the authorization server, and opens your browser. If it cannot
+register itself, you are asked for a client that you registered by hand. The sign-in is kept in
+the state directory, sealed. A hub that runs uses it at once.
 
-On a machine without a browser use --no-browser: where the authorization server offers that,
-you enter a code on another device. Otherwise open the address on another machine. The
-browser ends at an address of 127.0.0.1 that it cannot reach: paste that here.
+On a machine without a browser use --no-browser: you enter a code on another device, or open
+the address on another machine, and paste the address of 127.0.0.1 at which the browser ends.
 
 With --url, or hub.http.public_url in the config, you sign in on a page of the hub that runs
-there, on any machine: the browser comes back to that hub. The token for a hub that wants one
-is read from $MCP_TOOLHUB_TOKEN.
+there. Its token is read from $MCP_TOOLHUB_TOKEN.
 
-A server with oauth: {identity: caller} takes a sign-in of each caller. --as NAME makes that
-of the holder of a token; without it you sign in as the person of this machine. That is who
-uses the hub over stdio or on the command line, and whose lists all callers see.`
+A server with oauth: {identity: caller} takes a sign-in of each caller. --as NAME makes that of
+the holder of a token; without it you sign in as the person of this machine.`
 
 const logoutHelp = `Sign out of a server: forget the sign-in and revoke it at the authorization server.
 

@@ -201,42 +201,24 @@ Exit codes:
   5    the tool answered with an error
   130  interrupted`
 
-// commands returns the commands below the root: one file each.
-func commands() []func(*app) *cobra.Command {
-	return []func(*app) *cobra.Command{
-		startCommand,
-		stopCommand,
-		serveCommand,
-		checkCommand,
-		serversCommand,
-		toolsCommand,
-		schemaCommand,
-		trustCommand,
-		addCommand,
-		removeCommand,
-		enableCommand,
-		disableCommand,
-		importCommand,
-		secretsCommand,
-		connectCommand,
-		disconnectCommand,
-		undoCommand,
-		doctorCommand,
-		loginCommand,
-		logoutCommand,
-		approvalsCommand,
-		uiCommand,
-		policyCommand,
-		hooksCommand,
-		journalCommand,
-		callsCommand,
-		evidenceCommand,
-		eventsCommand,
-		evalCommand,
-		demoServerCommand,
-		serviceCommand,
-		manCommand,
-		versionCommand,
+// groups returns the commands below the root as its help shows them: one file each.
+func groups() []struct {
+	title    string
+	commands []func(*app) *cobra.Command
+} {
+	type of = []func(*app) *cobra.Command
+	return []struct {
+		title    string
+		commands of
+	}{
+		{"Begin:", of{startCommand, stopCommand, connectCommand, disconnectCommand, undoCommand, doctorCommand,
+			uiCommand}},
+		{"Servers:", of{serversCommand, addCommand, removeCommand, enableCommand, disableCommand, importCommand,
+			loginCommand, logoutCommand, secretsCommand}},
+		{"Tools and calls:", of{toolsCommand, callsCommand, approvalsCommand, policyCommand}},
+		{"For clients and teams:", of{serveCommand, serviceCommand, checkCommand, trustCommand}},
+		{"More:", of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, evalCommand, schemaCommand,
+			demoServerCommand, manCommand, versionCommand}},
 	}
 }
 
@@ -268,10 +250,19 @@ func leaf[F runner](use, short, long string, run F, examples ...string) *cobra.C
 	return cmd
 }
 
-// group returns a command that only has others below it.
+// group returns a command that only has others below it. Alone it lists, where one of those does.
 func group(use, short, long string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	if i := slices.IndexFunc(below, func(c *cobra.Command) bool { return c.Use == "list" }); i >= 0 {
+		cmd.PreRunE, cmd.RunE = func(parent *cobra.Command, args []string) error {
+			below[i].SetContext(parent.Context())
+			if below[i].PreRunE == nil {
+				return nil
+			}
+			return below[i].PreRunE(below[i], args)
+		}, func(_ *cobra.Command, args []string) error { return below[i].RunE(below[i], args) }
+	}
 	cmd.AddCommand(below...)
 	return cmd
 }
@@ -313,9 +304,17 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: the config's, or info)")
 	flags.StringVar(&a.logFormat, "log-format", "",
 		"auto, text or json (default: the config's, or auto: text on a terminal)")
-	for _, command := range commands() {
-		root.AddCommand(command(a))
+	cobra.EnableCommandSorting = false // they stand as groups has them
+	for _, g := range groups() {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, command := range g.commands {
+			cmd := command(a)
+			cmd.GroupID = g.title
+			root.AddCommand(cmd)
+		}
 	}
+	root.SetHelpCommandGroupID("More:")
+	root.SetCompletionCommandGroupID("More:")
 	return root
 }
 

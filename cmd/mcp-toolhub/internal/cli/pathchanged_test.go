@@ -31,7 +31,7 @@ func TestLinksMadeInABatch(t *testing.T) {
 	hub := startHub(t, "hub.json", configText(t, map[string]any{"s": with(with(child(upstreamtest.Script{Tools: tools}), "cwd", root), "trust", true)}, map[string]any{
 		"hub": map[string]any{"toolsets": map[string]any{"code": map[string]any{"root": root, "run_command": map[string]any{}}}},
 		"policy": map[string]any{"ask": map[string]any{"channels": []string{"client"}},
-			"rules": []any{map[string]any{"match": "*", "then": "allow"}}}}))
+			"rules": []any{map[string]any{"match": []string{"*", "code.run_command"}, "then": "allow"}}}}))
 	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
 	for i, c := range []struct {
 		to, tool, path string

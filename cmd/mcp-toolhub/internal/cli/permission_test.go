@@ -294,7 +294,7 @@ func TestPermissionHides(t *testing.T) {
 		for _, query := range []string{"select:mcp.s.hidden", "hidden", "regex:hid"} {
 			found := w.result("tool_search", `{"query":"`+query+`"}`, "")
 			for _, m := range foundBy(t, found).Matches {
-				if m.ID == "mcp.s.hidden" || m.Name == "mcp.s.hidden" {
+				if m.Name == "mcp.s.hidden" {
 					t.Errorf("%s finds it: %s", query, found)
 				}
 			}

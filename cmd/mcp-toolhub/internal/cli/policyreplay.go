@@ -27,9 +27,8 @@ const policyReplayHelp = `Show which past decisions a changed policy would chang
 RULES is a config file, or a file with rules alone: {rules: […]} or {policy: {rules: […]}}.
 Rules alone are added to those of the config, as serve --rules does.
 
-Each recorded call is decided about anew, with the tool as it is known now and files as they
-are now. Remembered answers are left out: where one decided, the policy had asked. Calls whose
-decision cannot be told, because their arguments are masked for instance, are listed as such.
+Each recorded call is decided about anew, with tools and files as they are now, and without
+remembered answers. Calls with an unknown decision, for instance masked ones, are listed, too.
 
 Exit code 1 if something that was denied would be allowed; calls that nobody answered count
 as denied.`

@@ -20,9 +20,8 @@ import (
 
 const policyReportHelp = `Say which rules, remembered answers and servers were not used for a time.
 
-A rule is used where a decision names it: it decided, or would have without a stricter one. A
-rule without an id is named by its place in the list, so its count begins anew when another one
-comes before it. What is younger than --since is not listed. With -o json, all are.`
+A rule is used where a decision names it. A rule without an id is named by its place in the
+list. What is younger than --since is not listed. With -o json, all are.`
 
 func (c policyCmd) reportCommand() *cobra.Command {
 	cmd := leaf("report", "Say which rules, remembered answers and servers were not used for a time",

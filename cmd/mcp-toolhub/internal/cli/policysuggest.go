@@ -22,11 +22,10 @@ const policySuggestHelp = `Suggest rules that allow what people allowed, and too
 A rule names the tools of one server that people allowed a caller at least three times, and never
 denied. It comes with the calls behind it, and with what else it would have let through.
 
-Then come the tools that look as if they only read, by their names or by what their server says.
-Nothing vouches for that: look at the list. A tool is taken for read-only once policy.tools says so.
+Then come the tools that look as if they only read. Nothing vouches for that: look at the list.
 
--o yaml can be pasted into the config. --apply asks about each rule and server at the terminal,
-and adds what you take to policy.rules and policy.tools; all else in the config stays as it is.`
+-o yaml can be pasted into the config. --apply asks about each suggestion, and adds what you take
+to policy.rules and policy.tools.`
 
 func (c policyCmd) suggestCommand() *cobra.Command {
 	var format string

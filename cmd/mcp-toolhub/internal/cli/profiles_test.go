@@ -191,6 +191,8 @@ func TestProfilesOfAllKindsSayWhatHappens(t *testing.T) {
 		writeFile(t, filepath.Join(declared, name+".json"), fmt.Sprintf(`{"name":%q,"description":"Sleeps.","input_schema":{"type":"object","properties":{}},`+
 			`"permission":"readonly","command_type":"exec","command":"sleep","args":["60"],"timeout_ms":%d}`, name, timeout))
 	}
+	writeFile(t, filepath.Join(declared, "count.json"), `{"name":"count","description":"Counts.","input_schema":{"type":"object","properties":{}},`+
+		`"permission":"readonly","command_type":"exec","command":"seq","args":["3000"],"stdout_limit_bytes":1000}`)
 	writeFile(t, filepath.Join(declared, "wait.json"), `{"name":"wait","description":"Waits for a file.","input_schema":{"type":"object","properties":`+
 		`{"file":{"type":"string"}},"required":["file"]},"permission":"write","command_type":"exec","command":"sh","args":["-c","touch \"$0.begun\"; `+
 		`while [ ! -e \"$0\" ]; do sleep .02; done","{{file}}"]}`)
@@ -241,7 +243,7 @@ func TestProfilesOfAllKindsSayWhatHappens(t *testing.T) {
 		p.says(run, "timeout_ms", 8000*strings.Count(all, `"status":"timed_out"`))
 
 		last := p.w.result("declarative.nap", `{}`, "")
-		p.says("declarative.nap", "supports_artifacts", strings.Contains(last, "toolhub://results/"))
+		p.says("declarative.count", "supports_artifacts", strings.Contains(p.w.result("declarative.count", `{}`, ""), "toolhub://results/"))
 		p.says("declarative.nap", "timeout_ms", 400*strings.Count(last, `"status":"timed_out"`))
 
 		file := filepath.Join(dir, "declared")

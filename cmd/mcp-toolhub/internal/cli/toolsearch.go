@@ -28,7 +28,6 @@ type searchCmd struct {
 	*toolsCmd
 	servers []string
 	limit   int
-	detail  string
 }
 
 func searchCommand(t *toolsCmd) *cobra.Command {
@@ -39,7 +38,6 @@ func searchCommand(t *toolsCmd) *cobra.Command {
 	cmd.Flags().StringSliceVar(&c.servers, "server", nil, "only tools of this `server`; may be given more than once")
 	c.completeFlag(cmd, "server", serverNames)
 	cmd.Flags().IntVar(&c.limit, "limit", 10, "how many tools at most, 1 to 50")
-	cmd.Flags().StringVar(&c.detail, "detail", "signature", "with -o json: full, signature or names")
 	return cmd
 }
 
@@ -52,7 +50,7 @@ func (c *searchCmd) run(ctx context.Context, words []string) error {
 }
 
 func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
-	question := map[string]any{"query": query, "limit": c.limit, "detail": c.detail}
+	question := map[string]any{"query": query, "limit": c.limit}
 	if len(c.servers) > 0 {
 		question["servers"] = c.servers
 	}

@@ -453,7 +453,7 @@ func (w *wire) through(name, args string) (string, string) {
 	}
 	w.t.Helper()
 	if w.refs[name] == "" {
-		members := `"name":"tool_search","arguments":{"detail":"names","query":` + quoted("select:"+name) + `}`
+		members := `"name":"tool_search","arguments":{"query":` + quoted("select:"+name) + `}`
 		messages := w.send(rawRequest{id: w.nextID(), method: "tools/call", params: w.params(members, ""), name: "tool_search"})
 		found := foundBy(w.t, w.resultOf(messages[len(messages)-1]))
 		if len(found.Matches) != 1 {
@@ -474,13 +474,10 @@ func (w *wire) load(name string) searched {
 
 // searched is what a test reads of a tool_search_result.
 type searched struct {
-	Object  string
-	Kind    string `json:"query_type"`
 	Matches []struct {
-		Name, Server string
-		ID           string `json:"tool_id"`
-		Ref          string `json:"selection_ref"`
-		Declaration  json.RawMessage
+		Name        string
+		Ref         string `json:"selection_ref"`
+		Declaration json.RawMessage
 	}
 	Total   int                     `json:"total_deferred_tools"`
 	Pending []string                `json:"pending_providers"`

@@ -759,3 +759,45 @@ func FuzzConnect(f *testing.F) {
 		}
 	})
 }
+
+// TestTimeout: import takes a client's own timeout along. Of two clients the one that waits longer
+// counts, and one without a timeout waits as long as the hub.
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	gemini := func(timeout string) string { return `{"mcpServers": {"x": {"command": "x"` + timeout + `}}}` }
+	codex := func(timeout string) string { return "[mcp_servers.x]\ncommand = \"x\"\n" + timeout }
+	for name, test := range map[string]struct {
+		gemini, codex string
+		want          any
+	}{
+		"neither":            {gemini(""), codex(""), nil},
+		"milliseconds":       {gemini(`, "timeout": 600000`), "", "10m"},
+		"seconds":            {"", codex("tool_timeout_sec = 90.5"), "1m30.5s"},
+		"many seconds":       {"", codex("tool_timeout_sec = 7200"), "2h"},
+		"no number":          {gemini(`, "timeout": "soon"`), "", nil},
+		"too long":           {gemini(`, "timeout": 2147483647`), "", "24h"},
+		"the longer":         {gemini(`, "timeout": 5000`), codex("tool_timeout_sec = 90"), "1m30s"},
+		"one waits as usual": {gemini(`, "timeout": 5000`), codex(""), nil},
+		"one waits longer":   {gemini(""), codex("tool_timeout_sec = 3600"), "1h"},
+		"a long start":       {"", codex("startup_timeout_sec = 120"), "30m"},
+		"a usual start":      {"", codex("startup_timeout_sec = 20\ntool_timeout_sec = 60"), "1m"},
+	} {
+		var all []clients.Server
+		for id, data := range map[string]string{"gemini": test.gemini, "codex": test.codex} {
+			m := newMachine(t)
+			path := m.write(id, []byte(data), 0o600)
+			f, err := clients.ByID(id).ReadClient(path)
+			must(t, err)
+			all = append(all, clients.ByID(id).Read(f, path)...)
+		}
+		var got any
+		for _, member := range clients.Merge(all)[0].Entry() {
+			if member.Key == "timeout" {
+				got = member.Value
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: timeout %v, want %v", name, got, test.want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"cmp"
+	"math"
 	"net"
 	"net/url"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -27,7 +29,8 @@ type Server struct {
 	URL                         string
 	SSE                         bool // the address is one of HTTP+SSE
 	Disabled                    bool
-	Off, On                     []string // names of tools that are not used; of the only ones that are
+	Timeout                     time.Duration // of a call; 0 where the entry has none
+	Off, On                     []string      // names of tools that are not used; of the only ones that are
 	SignIn                      SignIn
 	Client, Origin              string   // the id of the client; where the entry stands, for people
 	Unanswered                  []string // ids of inputs that the client asks a person for
@@ -278,6 +281,7 @@ func (c *Client) server(e splice.Entry) *Server {
 	slices.SortStableFunc(s.Env, byName)
 	slices.SortStableFunc(s.Headers, byName)
 	s.Disabled = r.plain("disabled") == "true" || r.plain("enabled") == "false"
+	s.Timeout = r.timeout()
 	s.Off, s.On = r.plains(c.off), r.plains(c.on)
 	if c.ID == anyFile { // whose client is not known, nor its words
 		s.Off = slices.Concat(r.plains("disabledTools"), r.plains("disabled_tools"), r.plains("excludeTools"))
@@ -378,6 +382,35 @@ func (r *entryReader) pairs(path ...string) []Pair {
 		}
 	}
 	return all
+}
+
+// The hub's defaults, and the longest timeout that its config takes.
+const (
+	usualTimeout   = 30 * time.Minute
+	usualStart     = 30 * time.Second
+	longestTimeout = 24 * time.Hour
+)
+
+// span reads a time. A small number is one of seconds, as in the hub's config.
+func (r *entryReader) span(key string) time.Duration {
+	n, err := strconv.ParseFloat(r.plain(key), 64)
+	if err != nil || n <= 0 || n > math.MaxInt32 {
+		return 0
+	}
+	if n < 1000 || strings.HasSuffix(key, "_sec") {
+		n *= 1000
+	}
+	return min(time.Duration(n)*time.Millisecond, longestTimeout)
+}
+
+// timeout returns how long a call may take. The hub's timeout bounds the start of a server, too:
+// so it is no shorter than a long start that the entry allows.
+func (r *entryReader) timeout() time.Duration {
+	call := r.span(r.Client.spelling.timeout)
+	if start := r.span("startup_timeout_sec"); start > usualStart {
+		return max(cmp.Or(call, usualTimeout), start)
+	}
+	return call
 }
 
 // codex reads the keys that only Codex has.

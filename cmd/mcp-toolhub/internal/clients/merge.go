@@ -1,11 +1,14 @@
 package clients
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 )
 
@@ -34,6 +37,7 @@ func Merge(all []Server) []*Merged {
 		m := merged[i]
 		m.Origins = append(m.Origins, s.Origin)
 		m.Off, m.On = inUse(&m.Server, &s)
+		m.Timeout = longer(m.Timeout, s.Timeout)
 		m.Disabled = m.Disabled && s.Disabled
 		m.inProject = m.inProject && s.inProject
 		if m.SignIn.ID == "" {
@@ -41,6 +45,14 @@ func Merge(all []Server) []*Merged {
 		}
 	}
 	return merged
+}
+
+// longer returns the longer one of two timeouts. A client without one may wait as long as the hub does by default.
+func longer(a, b time.Duration) time.Duration {
+	if d := max(cmp.Or(a, usualTimeout), cmp.Or(b, usualTimeout)); d != usualTimeout || a != 0 && b != 0 {
+		return d
+	}
+	return 0
 }
 
 // inUse returns which tools are in use at one of two clients, as Server has it.
@@ -106,6 +118,9 @@ func (m *Merged) Entry() splice.Object {
 		pairs("env", m.Env)
 		add("envFile", m.EnvFile)
 		add("cwd", m.Dir)
+	}
+	if m.Timeout > 0 {
+		add("timeout", shape.Short(m.Timeout))
 	}
 	if m.Disabled {
 		o = append(o, splice.Member{Key: "disabled", Value: true})

@@ -70,6 +70,7 @@ type spelling struct {
 	url            string   // key of an address of Streamable HTTP; "" for a client that takes none
 	headers        []string // keys that lead to the headers; "headers" where empty
 	enabled        bool     // enabled: false takes an entry out of use; otherwise disabled: true
+	timeout        string   // key of how long a call may take; "" where that is not in an entry
 	off            string   // key of the names of tools that are not used
 	on             string   // key of the names of the only tools that are used
 	onEmpty        bool     // an empty list of those means all tools, not none
@@ -212,7 +213,7 @@ func All() []Client {
 		{ID: "claude-desktop", Title: "Claude Desktop", Format: splice.JSON, Place: at("mcpServers"), spelling: spelling{references: verbatim},
 			paths: inSettings("Claude", "claude_desktop_config.json")},
 		{ID: "claude-code", Title: "Claude Code", Format: splice.JSON, Place: at("mcpServers"), projects: true, tool: claudeTool(),
-			spelling: spelling{kind: "type", stdio: "stdio", http: "http", url: "url", isHTTP: true},
+			spelling: spelling{kind: "type", stdio: "stdio", http: "http", url: "url", isHTTP: true, timeout: "timeout"},
 			paths: one(func(e Env) string {
 				if dir := e.value("CLAUDE_CONFIG_DIR"); dir != "" {
 					return filepath.Join(dir, ".claude.json")
@@ -227,19 +228,19 @@ func All() []Client {
 		{ID: "windsurf", Title: "Windsurf", Format: splice.JSON, Place: at("mcpServers"),
 			spelling: spelling{url: "serverUrl", isHTTP: true, off: "disabledTools", references: prefixed, files: true}, paths: inHome(".codeium", "windsurf", "mcp_config.json")},
 		{ID: "codex", Title: "Codex", Format: splice.TOML, Place: at("mcp_servers"),
-			spelling: spelling{url: "url", isHTTP: true, headers: []string{"http_headers"}, enabled: true, off: "disabled_tools",
+			spelling: spelling{url: "url", isHTTP: true, headers: []string{"http_headers"}, timeout: "tool_timeout_sec", enabled: true, off: "disabled_tools",
 				on: "enabled_tools", references: verbatim},
 			paths: one(func(e Env) string { return e.below("CODEX_HOME", ".codex", "config.toml") })},
 		{ID: "gemini", Title: "Gemini CLI", Format: splice.JSON, Place: at("mcpServers"),
-			spelling: spelling{url: "httpUrl", sse: "url", off: "excludeTools", on: "includeTools", chosen: "mcp", enabling: "mcp-server-enablement.json",
+			spelling: spelling{url: "httpUrl", sse: "url", timeout: "timeout", off: "excludeTools", on: "includeTools", chosen: "mcp", enabling: "mcp-server-enablement.json",
 				references: bare},
 			paths: inHome(".gemini", "settings.json")},
 		{ID: "copilot", Title: "Copilot CLI", Format: splice.JSON, Place: at("mcpServers"),
-			spelling: spelling{kind: "type", stdio: "local", http: "http", url: "url", isHTTP: true, on: "tools",
+			spelling: spelling{kind: "type", stdio: "local", http: "http", url: "url", isHTTP: true, timeout: "timeout", on: "tools",
 				sequel: splice.Object{{Key: "tools", Value: []string{"*"}}}},
 			paths: one(func(e Env) string { return e.below("COPILOT_HOME", ".copilot", "mcp-config.json") })},
 		{ID: "zed", Title: "Zed", Format: splice.JSON, Place: at("context_servers"),
-			spelling: spelling{url: "url", isHTTP: true, enabled: true, references: verbatim,
+			spelling: spelling{url: "url", isHTTP: true, timeout: "timeout", enabled: true, references: verbatim,
 				before: splice.Object{{Key: "source", Value: "custom"}}}, // versions of 2025 want it
 			paths: one(func(e Env) string {
 				if e.OS == "windows" {
@@ -255,7 +256,7 @@ func All() []Client {
 			}},
 		{ID: "goose", Title: "Goose", Format: splice.YAML, Place: at("extensions"),
 			spelling: spelling{kind: "type", stdio: "stdio", http: "streamable_http", command: "cmd", env: "envs", url: "uri", isHTTP: true,
-				enabled: true, on: "available_tools", onEmpty: true, references: listed,
+				timeout: "timeout", enabled: true, on: "available_tools", onEmpty: true, references: listed,
 				before: splice.Object{{Key: "enabled", Value: true}, {Key: "name", Value: EntryName}},
 				sequel: splice.Object{{Key: "timeout", Value: 300}}},
 			paths: one(func(e Env) string {
@@ -270,16 +271,16 @@ func All() []Client {
 				return []string{e.xdg("amp", "settings.json"), e.xdg("amp", "settings.jsonc")}
 			}},
 		{ID: "cline", Title: "Cline", Format: splice.JSON, Place: at("mcpServers"),
-			spelling: spelling{kind: "type", stdio: "stdio", http: "streamableHttp", url: "url", references: verbatim},
+			spelling: spelling{kind: "type", stdio: "stdio", http: "streamableHttp", url: "url", timeout: "timeout", references: verbatim},
 			paths: func(e Env) []string {
 				const file = "cline_mcp_settings.json"
 				return []string{e.settings("Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", file),
 					e.home(".cline", "data", "settings", file)}
 			}},
 		{ID: "kiro", Title: "Kiro", Format: splice.JSON, Place: at("mcpServers"),
-			spelling: spelling{url: "url", isHTTP: true, off: "disabledTools"}, paths: inHome(".kiro", "settings", "mcp.json")},
+			spelling: spelling{url: "url", isHTTP: true, timeout: "timeout", off: "disabledTools"}, paths: inHome(".kiro", "settings", "mcp.json")},
 		{ID: "lmstudio", Title: "LM Studio", Format: splice.JSON, Place: at("mcpServers"),
-			spelling: spelling{url: "url", isHTTP: true, references: verbatim}, paths: inHome(".lmstudio", "mcp.json")},
+			spelling: spelling{url: "url", isHTTP: true, timeout: "timeout", references: verbatim}, paths: inHome(".lmstudio", "mcp.json")},
 		{ID: "continue", Title: "Continue", Format: splice.YAML, Place: splice.Place{Path: []string{"mcpServers"}, List: true},
 			spelling: spelling{kind: "type", stdio: "stdio", http: "streamable-http", url: "url", isHTTP: true,
 				headers: []string{"requestOptions", "headers"}},

@@ -75,6 +75,6 @@ func declared(name string, replace ...string) (*tool.Tool, error) {
 	return &tool.Tool{
 		Name: tool.Name(Name + "." + d.Name), Server: Name, Native: d.Name, Declaration: compact.Bytes(),
 		InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, SchemaDigest: tool.Digest(d.InputSchema),
-		OutputDigest: tool.Digest(d.OutputSchema), Title: d.Title, Description: d.Description,
+		OutputDigest: tool.Digest(d.OutputSchema), Title: d.Title, Description: d.Description, TextTells: true,
 	}, nil
 }

@@ -22,12 +22,11 @@ func runCommandKeys(c *command.Config) []shape.Field {
 		shape.Key("roots", "Directories in which commands may run, besides the project.", shape.List[string]{Of: expanded},
 			&c.Roots),
 		shape.Key("env",
-			"Names of variables that are passed on, besides PATH, HOME, TMPDIR and a few more. Nothing else of the "+
-				"hub's environment is.",
+			"Names of variables that commands get, besides PATH, HOME, TMPDIR and a few more.",
 			shape.List[string]{Of: shape.Text{Check: variableKey}}, &c.Env),
 		shape.Key("timeout",
-			"How long a command may run, at most 10m. A call can ask for less, never for more. Without this key a "+
-				"command may run for 2m, and for up to 10m where its call asks for that.",
+			"How long a command may run, at most 10m; a call can ask for less. Default: 2m, or up to 10m if its "+
+				"call asks for that.",
 			shape.Duration{Min: time.Millisecond, Max: 10 * time.Minute}, &c.Timeout),
 	}
 }
@@ -36,8 +35,8 @@ func declarativeKeys(c *declarativeToolset) []shape.Field {
 	return []shape.Field{
 		shape.KeyAt("enabled", "Whether there are such tools (default true).", shape.Boolean{}, &c.enabled),
 		shape.Key("root",
-			"Where they run that name no directory. Relative to ${workspaceFolder}; default: the root of code, "+
-				"otherwise the working directory.",
+			"Where they run by default. Relative to ${workspaceFolder}; default: the root of code, otherwise the "+
+				"working directory.",
 			expanded, &c.Root),
 		shape.Key("roots", "Directories in which their commands may run, besides the project.", shape.List[string]{Of: expanded},
 			&c.Roots),

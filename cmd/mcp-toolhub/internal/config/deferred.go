@@ -38,6 +38,9 @@ func deferralKeys(d *deferred.Settings) []shape.Field {
 			shape.OneOf(deferred.ModeAuto, deferred.ModeAlways, deferred.ModeNever), &d.Mode),
 		shape.Key("budget_tokens", "What the listed tools may cost a model, estimated (default 10000).",
 			shape.Integer[int]{Min: 1, Max: 10_000_000}, &d.Budget),
+		shape.Key("list_found",
+			"Whether a session up to 2025-11-25 lists the tools whose declarations a search has given it (default "+
+				"false: no search changes a list).", shape.Boolean{}, &d.ListFound),
 		shape.Key("always_load", `Tools that are never held back, as globs over canonical names: "mcp.github.get_*".`,
 			shape.List[string]{Of: toolGlob}, &d.AlwaysLoad),
 	}
@@ -56,8 +59,7 @@ func deferredKeys(d *deferral) []shape.Field {
 			shape.List[deferred.Hint]{Of: shape.Object[deferred.Hint]{Fields: hintKeys,
 				Gone: gone("write them in hint", "aliases")}}, &d.hints),
 		shape.KeyAt("embeddings",
-			"Finds tools by meaning, too: names, descriptions and questions are sent there. Off where this key "+
-				"is absent.",
+			"Finds tools by meaning, too: names, descriptions and questions are sent there. Off without this key.",
 			shape.ObjectOf(embeddingsKeys), &d.embeddings),
 	)
 }
@@ -78,5 +80,6 @@ func foundByOverrides(hints []deferred.Hint, overrides []namespace.Override) []d
 // patterns come on top.
 func deferralOver(own, usual deferred.Settings) deferred.Settings {
 	return deferred.Settings{Mode: cmp.Or(own.Mode, usual.Mode), Budget: cmp.Or(own.Budget, usual.Budget),
+		ListFound:  own.ListFound || usual.ListFound,
 		AlwaysLoad: slices.Concat(usual.AlwaysLoad, own.AlwaysLoad)}
 }

@@ -54,9 +54,9 @@ func Find(explicit string, env Env, workdir string) ([]Found, error) {
 	if len(all) > 0 {
 		return all, nil
 	}
-	return nil, fmt.Errorf("find config: %w: looked at --config, %s, %s; begin with a file %s that holds your "+
-		"\"mcpServers\", or name the file of a client you have: --config ~/.cursor/mcp.json",
-		errNotFound, pathVariable, strings.Join(looked, ", "), program+".yaml")
+	return nil, fmt.Errorf("find config: %w: looked at --config, %s, %s; run mcp-toolhub start, "+
+		"which takes the servers of your clients, or mcp-toolhub add",
+		errNotFound, pathVariable, strings.Join(looked, ", "))
 }
 
 // UserFile returns the config file in the user's configuration directory, or the path where a new

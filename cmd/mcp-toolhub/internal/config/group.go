@@ -20,7 +20,7 @@ import (
 // The defaults of upstream, for checks that compare a given timeout with one that is not given.
 const (
 	defaultConnect = 30 * time.Second
-	defaultCall    = 60 * time.Second
+	defaultCall    = 30 * time.Minute
 	defaultCallMax = 30 * time.Minute
 )
 

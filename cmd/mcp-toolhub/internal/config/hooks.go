@@ -49,12 +49,11 @@ func hookKeys(h *configuredHook) []shape.Field {
 	return []shape.Field{
 		shape.Key("name", "Its name in records and messages (default: hook- and its number).", shape.Text{}, &h.Name),
 		shape.Must(shape.Key("event",
-			"When it runs: pre_tool_use, post_tool_use, post_tool_use_failure, permission_request, "+
-				"permission_decision or result_persistence; several as a list.", hookEvents{}, &h.Events)),
+			"When it runs; several as a list.", hookEvents{}, &h.Events)),
 		shape.Key("match", `Tools, as globs over canonical names: "mcp.github.*" (default all).`, words, &h.Rule.Match),
 		shape.Key("matcher",
-			"Or a matcher of Claude Code, over names like mcp__server__tool: names with | or a comma between them, "+
-				"or a regular expression.",
+			"Or a matcher of Claude Code: names like mcp__server__tool with | or a comma between them, or a "+
+				"regular expression.",
 			shape.Text{Empty: true}, &h.Matcher),
 		shape.Key("tags", "Tools with one of these tags, as tools show prints them.", words, &h.Rule.Tags),
 		shape.Key("server", "Tools of these servers or toolsets, as globs.", words, &h.Rule.Server),
@@ -63,8 +62,8 @@ func hookKeys(h *configuredHook) []shape.Field {
 			`Calls of these callers: names of tokens, as globs; "local" without authentication; of tools call the user's name.`, words, &h.Rule.Actor),
 		shape.Key("when", "A CEL expression over the call that must be true, as in rules.", shape.Text{}, &h.Rule.When),
 		shape.Key("command",
-			"A program and its arguments. It gets the call as JSON on its standard input, and answers with JSON on "+
-				"its standard output. Exit code 2 blocks. No shell reads it.", texts, &h.Command),
+			"A program and its arguments, which no shell reads. It gets the call as JSON on stdin, and answers "+
+				"with JSON on stdout. Exit code 2 blocks.", texts, &h.Command),
 		shape.Key("shell", "Or a text for sh -c.", shape.Text{Check: noNUL}, &h.Shell),
 		shape.Key("env", "Names of variables that the command gets, besides PATH, HOME, TMPDIR and a few more.",
 			shape.List[string]{Of: shape.Text{Check: variableKey}}, &h.Env),
@@ -80,8 +79,8 @@ func hookKeys(h *configuredHook) []shape.Field {
 			shape.List[hook.Operation]{Of: shape.Object[hook.Operation]{Fields: operationKeys,
 				Gone: gone("write add and remove in place of move and copy", "from")}}, &h.Rewrite),
 		shape.Key("redact",
-			"Or regular expressions: what they match in texts of the arguments, after the call of the result, "+
-				"becomes [redacted].",
+			"Or regular expressions: what they match in texts of the arguments, or of the result, becomes "+
+				"[redacted].",
 			shape.List[string]{Of: shape.Text{}}, &h.Redact),
 		shape.Key("add_context", "Or a text for the model, beside the result.", shape.Text{}, &h.AddContext),
 		shape.Key("timeout", "How long it may run (default 1m).",

@@ -17,10 +17,9 @@ const (
 func limitsKeys(l *upstream.Limits) []shape.Field {
 	return []shape.Field{
 		shape.Key("message",
-			"Largest message of a server: an answer to a call, most often (default 256 MiB over Streamable HTTP, "+
-				"64 MiB over stdio and sse).", shape.Size[int]{Min: minMessage, Max: maxMessage}, &l.Message),
+			"Largest message of a server (default 256 MiB over Streamable HTTP, 64 MiB over stdio and sse).", shape.Size[int]{Min: minMessage, Max: maxMessage}, &l.Message),
 		shape.Key("hidden_text",
-			"What becomes of characters that nobody sees in descriptions and titles: keep (default) them and tell of "+
+			"What happens to invisible characters in descriptions and titles: keep (default) them and tell of "+
 				"them, strip them, or refuse what holds them.",
 			shape.OneOf(upstream.HiddenKeep, upstream.HiddenStrip, upstream.HiddenRefuse), &l.HiddenText),
 	}
@@ -31,8 +30,7 @@ func hubLimitsKeys(h *hub) []shape.Field {
 		shape.Key("client_message", "Largest message of a client (default 64 MiB over stdio, 4 MiB over HTTP).",
 			shape.Size[int64]{Min: minMessage, Max: maxMessage}, &h.clientMessage),
 		shape.Key("memory",
-			"Memory for messages over 1 MiB of all servers together (default: 96 MiB, or a quarter of the memory of "+
-				"the machine or cgroup where that is less). One message may have three quarters of it. A message that "+
-				"finds no room waits.",
+			"Memory for all messages over 1 MiB (default 96 MiB, or a quarter of the machine or cgroup if that is "+
+				"less). One message may have three quarters. Others wait.",
 			shape.Size[int64]{Min: minMemory, Max: maxMemory}, &h.memory))
 }

@@ -21,7 +21,7 @@ type oauth struct {
 type oauthShape struct{ shape.Object[oauth] }
 
 func oauthOf() oauthShape {
-	return oauthShape{shape.Object[oauth]{Fields: oauthKeys, Gone: gone("remove it: "+
+	return oauthShape{shape.Object[oauth]{Fields: oauthKeys, Retired: gone("remove it: "+
 		"a token that does not say when it ends is used until the server refuses it", "expiry"), Lenient: func(key string) bool {
 		return slices.Contains([]string{"enabled", "authorizationUrl", "tokenUrl", "redirectUri", "audiences",
 			"tokenParamName",
@@ -60,20 +60,19 @@ func oauthKeys(o *oauth) []shape.Field {
 		shape.KeyAt("client_key", "The private key that it signs with in place of a secret, as PEM: ${file:path}.",
 			secret, &o.clientKey),
 		shape.KeyAt("grant",
-			"client_credentials: the hub signs in as itself, with client_id and client_secret or client_key, and "+
-				"nobody is asked. jwt_bearer: likewise, with the token in assertion_file. Default authorization_code: "+
-				"a person signs in with mcp-toolhub login.",
+			"authorization_code (default): a person signs in with mcp-toolhub login. client_credentials: the hub "+
+				"signs in as itself, with client_id and client_secret or client_key. jwt_bearer: likewise, with "+
+				"the token in assertion_file.",
 			shape.OneOf("authorization_code", "client_credentials", "jwt_bearer"), &o.grant),
 		shape.KeyAt("assertion_file",
-			"The file with the token that stands for the hub, such as one of Kubernetes. It is read at each use, so it "+
-				"may be renewed.", shape.Text{Expand: true}, &o.assertionFile),
+			"The file with the token that stands for the hub, such as one of Kubernetes, read at each use.", shape.Text{Expand: true}, &o.assertionFile),
 		shape.KeyAt("identity_provider",
-			"Your company's identity provider. The token in assertion_file is then its ID token, which it exchanges "+
-				"for one that the server's authorization server takes.",
+			"Your company's identity provider. assertion_file then holds its ID token, which it exchanges for one "+
+				"that the server takes.",
 			shape.Object[upstream.IdentityProvider]{Fields: providerKeys}, &o.provider),
 		shape.KeyAt("identity",
-			"caller: each holder of a token (hub.auth.tokens) signs in for themselves, with mcp-toolhub login --as "+
-				"NAME, and has a connection of their own. Default hub: all callers share one sign-in.",
+			"hub (default): all callers share one sign-in. caller: each holder of a token signs in with "+
+				"mcp-toolhub login --as NAME, and has a connection of their own.",
 			shape.OneOf("hub", "caller"),
 			&o.identity),
 		shape.Key("scopes", "Asked for in place of those that the server names.", shape.List[string]{Of: plainText},
@@ -81,15 +80,13 @@ func oauthKeys(o *oauth) []shape.Field {
 		shape.Key("issuer", "The authorization server, where the server names none, or several.",
 			shape.Text{Check: webURL}, &o.Issuer),
 		shape.Key("resource",
-			"The value of the parameter resource in place of the server's own. omit leaves it out, as Entra wants it.",
+			"The value of the parameter resource instead of the server's own. omit leaves it out, for Entra.",
 			plainText, &o.Resource),
 		shape.Key("pkce",
-			"assume: the authorization server takes PKCE with S256 although its metadata does not say so, as "+
-				"Entra's does not.",
+			"assume: the authorization server takes PKCE with S256 without saying so, like Entra's.",
 			shape.OneOf("assume"), &o.pkce),
 		shape.Key("callback_port",
-			"The port on 127.0.0.1 that the browser comes back to (default any). A client that was registered "+
-				"beforehand needs http://127.0.0.1:PORT/callback.", shape.Integer[int]{Min: 1, Max: 65535},
+			"The port on 127.0.0.1 that the browser comes back to, at /callback (default any).", shape.Integer[int]{Min: 1, Max: 65535},
 			&o.CallbackPort).Or("callbackPort"),
 	}
 }

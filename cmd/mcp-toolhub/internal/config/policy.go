@@ -57,15 +57,14 @@ func policyKeys(p *permission) []shape.Field {
 			gone("write the rules as policy.rules, or name the file as managed", "user", "project"),
 			shape.KeyAt("managed", "Of the administrator of the machine.", expanded, &p.managed)),
 		shape.KeyAt("tools",
-			"What tools can do, where it is otherwise than they say or the hub infers. The first entry that says "+
-				"something counts.",
+			"What tools can do, where the hub infers otherwise. The first entry that says something counts.",
 			shape.List[factsOf]{Of: shape.Object[factsOf]{Fields: factsKeys, Gone: goneFacts()}}, &p.tools),
 		shape.Key("rates",
-			"How often tools may be called. Every entry that matches counts. A call too many fails with rate_limited "+
-				"and says when to come back.", shape.List[rateOf]{Of: shape.ObjectOf(rateKeys)}, &p.rates),
+			"How often tools may be called. Every entry that matches counts. A call too many fails with "+
+				"rate_limited.", shape.List[rateOf]{Of: shape.ObjectOf(rateKeys)}, &p.rates),
 		shape.KeyAt("targets", "Which paths and hosts calls may be aimed at.",
 			shape.Object[target.Config]{Fields: targetsKeys, Gone: goneTargets()}, &p.targets),
-		shape.SectionWith("ask", "How people are asked.", gone(fixed, "session_time", "always_time"),
+		shape.SectionSince("ask", "How people are asked.", gone(fixed, "session_time", "always_time"),
 			askKeys(&p.ask)...),
 	}
 }
@@ -73,19 +72,19 @@ func policyKeys(p *permission) []shape.Field {
 func askKeys(a *ask) []shape.Field {
 	return []shape.Field{
 		shape.KeyAt("channels",
-			"Who is asked, the first that can be: the client behind the call, or, in the queue, whoever answers "+
-				"`mcp-toolhub approvals` or the page (default both, in this order). webhook is the queue, of which "+
-				"webhook is told.",
+			"Who is asked, the first that can be: client, the one behind the call; queue, whoever answers "+
+				"`mcp-toolhub approvals` or the page; webhook, the queue with a message to webhook (default "+
+				"client, queue).",
 			shape.List[gate.Channel]{Of: shape.OneOf(gate.ChannelClient, gate.ChannelQueue, gate.ChannelWebhook)},
 			&a.channels),
 		shape.KeyAt("webhook",
-			"The address that gets a message for each question in the queue, as Slack takes them: a JSON object "+
-				"with text, and in it a link to the page. Channels has to name it.",
+			"The address that gets a message for each question in the queue, in Slack's format, with a link to "+
+				"the page. Needs webhook in channels.",
 			shape.Text{Expand: true, Check: webURL}, &a.webhook),
 		shape.Key("not_self",
-			"Whether somebody else has to answer than who calls: the client behind the call is not asked, and the "+
-				"browser that made it on the page cannot answer. By default that holds over HTTP where there are "+
-				"several tokens, for dangerous tools and for calls beyond the limits.", yesOrNo, &a.notSelf),
+			"Whether nobody may answer for their own call: neither the client behind it, nor the browser that "+
+				"made it. Default: true over HTTP with several tokens, for dangerous tools and calls beyond the "+
+				"limits.", yesOrNo, &a.notSelf),
 		shape.Key("timeout", "No answer for so long denies the call (default 4m30s).",
 			shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &a.timeout),
 	}
@@ -103,7 +102,7 @@ func targetsKeys(c *target.Config) []shape.Field {
 		shape.Key("exempt_paths", "Globs of paths that are not sensitive whatever else says so.", paths,
 			&c.ExemptPaths),
 		shape.Key("allowed_hosts",
-			"Hosts, *.name or networks that calls may be aimed at. Where any are given, all others are denied.",
+			"Hosts, *.name or networks that calls may be aimed at. Others are then denied.",
 			names, &c.AllowedHosts),
 		shape.Key("denied_hosts", "Hosts, *.name or networks that calls may not be aimed at.", names, &c.DeniedHosts),
 	}
@@ -130,8 +129,8 @@ func factsKeys(f *factsOf) []shape.Field {
 		shape.Key("network", "Whether it reaches other machines.", yesOrNo, &f.Network),
 		shape.Key("command", "Whether it runs what its caller writes.", yesOrNo, &f.Command),
 		shape.Key("concurrency",
-			"How calls run beside others: safe (together), by_target (one at a time for each target; where those are "+
-				"not known, for each caller) or exclusive (alone at the server).", plainText, &f.Concurrency),
+			"How calls run: safe (together), by_target (one at a time for each target, or for each caller if that "+
+				"is unknown) or exclusive (alone at the server).", plainText, &f.Concurrency),
 		shape.Key("interrupt",
 			"What a client's cancellation does: cancel (default; it is sent on) or block (the call is let finish).",
 			plainText, &f.Interrupt),

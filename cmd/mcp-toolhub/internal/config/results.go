@@ -37,9 +37,8 @@ func resultKeys(s *limit.Settings) []shape.Field {
 func limitKeys(most *int, strategy *tool.Strategy, redact *tool.Redaction) []shape.Field {
 	return []shape.Field{
 		shape.Key("max_inline_tokens",
-			"A larger result is not sent whole; a token is taken for 4 characters. Default: what the client takes "+
-				"before it cuts results itself (Claude Code 50000 characters, Gemini CLI 40000, Codex 12000); no limit "+
-				"for other clients.",
+			"A larger result is not sent whole; a token counts as 4 characters. Default: what the client takes "+
+				"(Claude Code 50000 characters, Gemini CLI 40000, Codex 12000, others no limit).",
 			shape.Integer[int]{Min: 250, Max: 100_000_000}, most),
 		shape.Key("strategy", strategyMeans, shape.OneOf(tool.StrategyPreviewAndPersist,
 			tool.StrategyRefOnly, tool.StrategyInline, tool.StrategyDropWithReason, tool.StrategyNeverPersist), strategy),
@@ -65,29 +64,29 @@ func takeInKeys(f *tool.TakeIn) []shape.Field {
 	}
 }
 
-const strategyMeans = "What becomes of a larger result. preview_and_persist (default): it is stored, and the caller " +
-	"gets a preview and a link. ref_only: the link alone. inline: the caller gets it whole. drop_with_reason: it is " +
-	"gone, and the caller is told. never_persist: the caller gets it whole, and the hub keeps its size and a keyed " +
-	"digest, of a small one, too."
+const strategyMeans = "What happens to a larger result. preview_and_persist (default): it is stored; the caller " +
+	"gets a preview and a link. ref_only: the link alone. inline: the caller gets it whole. drop_with_reason: it " +
+	"is dropped, and the caller is told. never_persist: the caller gets it whole; the hub keeps size and a keyed " +
+	"digest, also of small ones."
 
-const redactMeans = "What becomes of secrets in results, on their way to the caller. off (default): results pass byte " +
-	"for byte. detect: they pass, and record and log say that there are some. redact: marks stand in their place. " +
-	"block: the result is withheld. Records never hold them."
+const redactMeans = "What happens to secrets in results for the caller. off (default): they pass. detect: they " +
+	"pass, and record and log say so. redact: marks stand in their place. block: the result is withheld. Records " +
+	"never hold them."
 
 func storedResultsKeys(f *storedResults) []shape.Field {
 	return []shape.Field{
 		shape.KeyAt("dir",
-			"Where: a directory, relative to ${workspaceFolder}, or a bucket by its URL, such as "+
-				"s3://NAME?region=eu-west-1, "+
-				"gs://NAME or azblob://NAME, in a build with -tags clouds (default: results in the state directory).",
+			"Where: a directory, relative to ${workspaceFolder}, or a bucket such as s3://NAME?region=eu-west-1, "+
+				"gs://NAME or azblob://NAME, in a build with -tags clouds (default: results in the state "+
+				"directory).",
 			expanded, &f.dir),
 		shape.Key("key",
-			"A secret that stored results are encrypted with, by reference: ${env:NAME} or ${file:path}; 16 bytes at "+
-				"least. With another key they cannot be read. Default: they are not encrypted.", outside{}, &f.Key),
+			"A secret that encrypts stored results, by reference: ${env:NAME} or ${file:path}; 16 bytes at least "+
+				"(default: no encryption).", outside{}, &f.Key),
 		shape.Key("max_age", `Older results are removed (default "30d", at least "1m").`, keptAge(), &f.MaxAge),
 		shape.Key("max_bytes",
-			"What all results together may take where they are stored (default 2 GiB). Beyond that the oldest of the "+
-				"caller that has most go first.", shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.MaxBytes),
+			"What all results together may take (default 2 GiB). Beyond that the oldest of the caller with most "+
+				"go first.", shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.MaxBytes),
 	}
 }
 

@@ -34,9 +34,10 @@ type server struct {
 func serverShape(foreign bool) shape.Object[server] {
 	known := shape.ObjectOf(serverKeys).Known()
 	others := func(key string) bool { return foreign || textfile.Nearest(key, known) == "" }
-	return shape.Object[server]{Fields: serverKeys, Lenient: others, Gone: goneServer(),
+	return shape.Object[server]{Fields: serverKeys, Lenient: others, Retired: goneServer(),
+		Gone: gone("write policy: {tools: [{match: mcp.SERVER.*, concurrency: exclusive}]}", "scheduling"),
 		Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, disabledTools, enabledTools, " +
-			"trust, tags, timeout, timeout_max, validate, max_parallel, start, idle_stop, isolation, max_sessions, " +
+			"protocol, trust, tags, timeout, timeout_max, validate, max_parallel, start, idle_stop, isolation, max_sessions, " +
 			"oauth, limits",
 		Extra: shape.Schema{"anyOf": []shape.Schema{{"required": []string{"command"}}, {"required": []string{"url"}},
 			{"required": []string{httpURL}}, {"required": []string{"serverUrl"}}}}}
@@ -46,8 +47,7 @@ func serverKeys(s *server) []shape.Field {
 	names := shape.ListAt(shape.Text{Check: nameGlob})
 	return []shape.Field{
 		shape.KeyAt("type",
-			"How the server is reached. Default: stdio with a command, http with a url (sse where the url "+
-				"ends in /sse).",
+			"How the server is reached. Default: stdio with a command, http with a url, sse if that ends in /sse.",
 			shape.OneOf("stdio", "http", "streamable-http", "streamableHttp", "sse"), &s.kind),
 		shape.KeyAt("command", `The program, found in PATH or a path. "mcp-toolhub" is the hub's own program.`,
 			shape.Text{Expand: true, Check: noNUL}, &s.command),
@@ -63,8 +63,10 @@ func serverKeys(s *server) []shape.Field {
 		shape.KeyAt("headers", "HTTP headers for every request to this server, and to no other.",
 			shape.Mapping[string]{Of: shape.Text{Expand: true, Empty: true, Scalar: true, Check: headerValue},
 				Key: headerName}, &s.headers),
-		shape.KeyAt("oauth", "How the hub signs in to the server, where that is not found out by itself.", oauthOf(),
+		shape.KeyAt("oauth", "How the hub signs in, where that is not found by itself.", oauthOf(),
 			&s.oauth),
+		shape.Key("protocol", "The revision of the protocol to speak (default the newest that the server takes).",
+			shape.OneOf("2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"), &s.Protocol),
 		shape.Key("disabled", "Whether to leave the server alone.", shape.Boolean{}, &s.Disabled),
 		shape.Key("trust", "Whether you vouch for what this server says of its tools (read-only, idempotent …).",
 			shape.Boolean{}, &s.Trust),
@@ -75,26 +77,24 @@ func serverKeys(s *server) []shape.Field {
 			"Calls that this server executes at the same time (default 100). Others wait for their turn.",
 			shape.Integer[int]{Min: 1, Max: maxCount}, &s.MaxParallel),
 		shape.Key("start",
-			"When the server is started: with the hub (eager, the default), or by the first call to one of its tools "+
-				"(lazy), once it is known which tools it has.",
+			"eager (default): the server starts with the hub. lazy: its first call starts it, once its tools are "+
+				"known.",
 			shape.OneOf("eager", "lazy"), &s.start),
-		shape.KeyAt("idle_stop", "A server that no call has needed for so long is stopped until the next one (default "+
-			"never). With isolation: session or oauth: {identity: caller} it is each connection that ends "+
-			"(default 10m).",
+		shape.KeyAt("idle_stop", "Stop the server after so long without a call, until the next one (default "+
+			"never). With isolation: session or oauth: {identity: caller} it ends each connection (default 10m).",
 			idleTime(), &s.idleStop),
 		shape.Key("isolation",
-			"Whether all clients share one connection to the server (shared, the default), or each client session has "+
-				"its own (session): for servers with state, such as browsers. On protocol 2026-07-28, which has no "+
-				"sessions, each caller (token) has its own.",
+			"shared (default): all clients share one connection. session: each client session has its own, for "+
+				"servers with state such as browsers; on protocol 2026-07-28 each token has one.",
 			shape.OneOf("shared", "session"), &s.isolation),
 		shape.KeyAt("max_sessions",
-			"With isolation: session, connections at the same time (default 20); with oauth: {identity: caller}, too "+
-				"(default 1000). Calls of further sessions or callers are refused.",
+			"Connections at the same time with isolation: session (default 20) or oauth: {identity: caller} "+
+				"(default 1000). Further calls are refused.",
 			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxSessions),
-		shape.SectionWith("limits", "How much the server may send. What is not given here is as in hub.limits.",
+		shape.SectionSince("limits", "How much the server may send. What is not given here is as in hub.limits.",
 			goneLimits(), limitsKeys(&s.Limits)...),
 		shape.KeyAt("timeout",
-			"How long a call may take without progress (default 60s). Where it is longer than 30s, the start of the "+
+			"How long a call may take without progress (default 30m). Where it is longer than 30s, the start of the "+
 				"server and its lists may take as long. A number is a client's: milliseconds, or seconds below 1000.",
 			callTimeout{timeout()}, &s.timeout),
 		shape.KeyAt("timeout_max", "How long a call that reports progress may take in all (default 30m).",

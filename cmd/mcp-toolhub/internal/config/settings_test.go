@@ -59,7 +59,7 @@ func TestEverySetting(t *testing.T) {
 	const set, file = "a-token-of-enough-bytes", "a-secret-from-a-file"
 	usual := upstream.Limits{Message: 10 << 20, HiddenText: upstream.HiddenStrip}
 	unkept := []limit.Rule{{Match: "mcp.local.*", Strategy: tool.StrategyNeverPersist}}
-	always := deferred.Settings{Mode: deferred.ModeAlways, Budget: 5000, AlwaysLoad: []string{"code.*"}}
+	always := deferred.Settings{Mode: deferred.ModeAlways, Budget: 5000, ListFound: true, AlwaysLoad: []string{"code.*"}}
 	want := &config.Settings{
 		Path: "testdata/full.yaml", StateDir: state, Log: config.Log{Level: "debug", Format: "json"}, Telemetry: config.Telemetry{Metrics: "127.0.0.1:9464", Content: true},
 		Secrets: []string{file, file, file}, Credentials: map[string][]string{"local": {"file:full.secret"}, "merged": {"file:full.secret"}, "web": {"env:SET", "header:Authorization"}},
@@ -89,7 +89,7 @@ func TestEverySetting(t *testing.T) {
 		Deferred: deferred.Config{
 			Default: always,
 			Profiles: map[string]deferred.Settings{"default": always, "small": {Mode: deferred.ModeNever, Budget: 5000,
-				AlwaysLoad: []string{"code.*", "mcp.local.*"}}},
+				ListFound: true, AlwaysLoad: []string{"code.*", "mcp.local.*"}}},
 			Hints: []deferred.Hint{{Match: "mcp.local.a", Text: "first letter"}, {Match: "mcp.local.a", Text: "b T D"}},
 		},
 		Results: limit.Config{Default: limit.Settings{MaxInlineTokens: 5000, Strategy: tool.StrategyRefOnly, Tools: unkept},

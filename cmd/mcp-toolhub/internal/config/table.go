@@ -128,7 +128,7 @@ func fileKeys(r *reader, f *file, foreign bool) []shape.Field {
 			servers, &f.mcpServers),
 		shape.Key("servers", "VS Code's name of mcpServers.",
 			otherName[[]shape.Entry[server]]{servers, "mcpServers"}, &f.servers),
-		shape.SectionWith("hub", "Settings of the hub itself.", goneHub(), hubKeys(&f.hub)...),
+		shape.SectionSince("hub", "Settings of the hub itself.", goneHub(), hubKeys(&f.hub)...),
 		shape.Key("profiles",
 			"What clients see, by name of the profile. \"default\" is the one they get when they name none.",
 			shape.Mapping[profile]{Key: profileName, Of: shape.Object[profile]{Fields: profileKeys,
@@ -141,28 +141,26 @@ func fileKeys(r *reader, f *file, foreign bool) []shape.Field {
 					`"A second opinion" in docs/permission.md has an example`}}, &f.policy),
 		shape.Key("hooks", "What runs beside calls, in this order: commands, HTTP endpoints and built-in hooks.",
 			hooksOf(), &f.hooks),
-		shape.SectionWith("deferred",
+		shape.SectionSince("deferred",
 			"Which tools are held back until they are searched for. Profiles may say otherwise.",
 			goneDeferred(), deferredKeys(&f.deferred)...),
-		shape.Section("results", "What becomes of results that are too large for a client. Profiles may say otherwise.",
+		shape.Section("results", "What happens to results that are too large for a client. Profiles may differ.",
 			resultsKeys(&f.results)...),
 		shape.Section("persist", "What the hub keeps on disk.",
-			shape.SectionWith("journal", "The record of every call, as JSON lines.",
+			shape.SectionSince("journal", "The record of every call, as JSON lines.",
 				gone("set max_bytes: the newest ten files are kept", "max_files"), journalKeys(&f.journal)...),
 			shape.Section("results", "Results that were not sent whole, for clients to read on.",
 				storedResultsKeys(&f.stored)...),
 			shape.KeyAt("store",
-				"What the hub keeps beside the journal, for mcp-toolhub calls: sqlite (default) keeps records.db in "+
-					"the state directory up to date, and journal files until that has them. The URL of a PostgreSQL "+
-					"database, postgres://USER@HOST/DATABASE, does so there; many hubs may share it. Its password "+
-					"comes by reference, ${env:NAME} or ${file:path}, or from PGPASSWORD. off keeps the journal "+
-					"alone; calls then reads what that still has.", recordStore{}, &f.store),
+				"The record store, for mcp-toolhub calls: sqlite (default) is records.db in the state directory; "+
+					"postgres://USER@HOST/DATABASE is a database that several hubs may share, with the password "+
+					"by reference, ${env:NAME} or ${file:path}, or in PGPASSWORD; off keeps the journal alone.", recordStore{}, &f.store),
 			shape.Section("records", "What the record store keeps.",
 				shape.Key("max_age", `Older calls are removed from it (default "365d", at least "1m").`, keptAge(),
 					&f.records.MaxAge),
 				shape.Key("max_bytes",
-					"What it may take on the disk (default 4 GiB, in PostgreSQL no limit). Beyond that the caller "+
-						"with the most calls loses its oldest ones; denied and approved calls go last.",
+					"What it may take on disk (default 4 GiB; PostgreSQL: no limit). Beyond that the caller with "+
+						"most calls loses its oldest ones; denied and approved calls go last.",
 					shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.records.MaxBytes))),
 		shape.Foreign("mcp", "Ignored: servers below it are not read.",
 			"servers below it are not read: move them to servers at the top"),
@@ -210,9 +208,8 @@ func hubKeys(h *hub) []shape.Field {
 	return []shape.Field{
 		shape.Section("ui", "The page for people, which `mcp-toolhub ui` opens.",
 			shape.Key("approvals",
-				"What it takes to answer approvals there, once for each browser that signs in: code (default) is a "+
-					"code of `mcp-toolhub ui code`; passkey is a passkey, which such a code adds; off leaves them to "+
-					"the terminal and to clients.",
+				"What it takes to answer approvals there, once for each browser: code (default) of `mcp-toolhub "+
+					"ui code`; passkey, which such a code adds; off leaves them to terminals and clients.",
 				shape.OneOf(console.ApproveByCode, console.ApproveByPasskey, console.ApproveOff), &h.page)),
 		shape.Key("name",
 			`The name that the hub tells its clients (default "mcp-toolhub"), and that records call it (default: the name of the machine).`,
@@ -230,23 +227,22 @@ func hubKeys(h *hub) []shape.Field {
 				shape.Text{Expand: true, Check: listenAddress}, &h.telemetry.Metrics)),
 		shape.Section("telemetry", "What is sent to a collector of OpenTelemetry where the variables OTEL_* name one.",
 			shape.Key("content",
-				"Whether spans have arguments and results of calls, with marks in the place of secrets: "+
-					"gen_ai.tool.call.arguments "+
-					"and gen_ai.tool.call.result (default false).", shape.Boolean{}, &h.telemetry.Content)),
-		shape.SectionWith("limits",
-			"How much a server may send, where its entry does not say otherwise, and how much a client may send.",
+				"Whether spans have arguments and results of calls, with secrets masked (default false).",
+				shape.Boolean{}, &h.telemetry.Content)),
+		shape.SectionSince("limits",
+			"How much servers, unless their entries say otherwise, and clients may send.",
 			goneLimits(), hubLimitsKeys(h)...),
-		shape.SectionWith("http", "The Streamable HTTP door.", goneHTTP(), httpKeys(&h.http)...),
+		shape.SectionSince("http", "The Streamable HTTP door.", goneHTTP(), httpKeys(&h.http)...),
 		shape.Key("sign_in_key",
-			"Where the key of the stored sign-ins to servers is: file (default), in the state directory, or keyring, "+
-				"in that of the system.", shape.OneOf("file", "keyring"), &h.signInKey),
+			"Where the key of stored sign-ins is: file (default), in the state directory, or keyring, the "+
+				"system's.", shape.OneOf("file", "keyring"), &h.signInKey),
 		shape.Section("auth", "Who may come in over HTTP.",
 			shape.Key("tokens", "Bearer tokens. Without any, only loopback addresses can be listened on.",
 				shape.ListAt(shape.ObjectOf(tokenKeys)), &h.tokens)),
 		shape.Section("toolsets", "The built-in tools.",
 			shape.KeyAt("code",
-				"Works with files: code.read_file, code.list_dir, code.search, and code.write_file and code.edit_file "+
-					"where allowed_write_roots allows them. Off where this key is absent.",
+				"Tools for files: code.read_file, code.list_dir, code.search; with allowed_write_roots "+
+					"code.write_file and code.edit_file. Off without this key.",
 				shape.Object[codeToolset]{Fields: codeKeys, Gone: gone(leaveOut, "enabled")}, &h.code),
 			shape.SectionWith("declarative",
 				"The tools that files in mcp-toolhub/tools in your configuration directory declare.",
@@ -259,8 +255,8 @@ func httpKeys(h *httpDoor) []shape.Field {
 		shape.KeyAt("listen", `Address to listen on, for instance "127.0.0.1:8808". Without it, serve speaks stdio.`,
 			shape.Text{Expand: true, Check: listenAddress}, &h.listen),
 		shape.Key("max_sessions",
-			"Sessions at the same time, on protocol revisions that have sessions (default 1000). One more ends the "+
-				"session that was idle for longest, of the caller that has most.",
+			"Sessions at the same time (default 1000). One more ends the longest idle session of the caller with "+
+				"most.",
 			shape.Integer[int]{Min: 1, Max: maxCount}, &h.MaxSessions),
 		shape.Key("allowed_origins", `Origins that are let in besides the hub's own: "https://app.example.com".`,
 			shape.List[string]{Of: shape.Text{Expand: true, Check: origin}}, &h.AllowedOrigins),
@@ -273,7 +269,7 @@ func httpKeys(h *httpDoor) []shape.Field {
 			"Whether /mcp/s/SERVER serves all that one server offers, whatever profiles leave out (default true).",
 			shape.Boolean{}, &h.directViews),
 		shape.Key("drain_delay",
-			"How long a hub that stops serves on while /health/ready says 503 (default 0 on loopback and stdio, 5s "+
+			"How long a stopping hub serves on while /health/ready says 503 (default 0 on loopback and stdio, 5s "+
 				"elsewhere).",
 			optional[time.Duration]{shape.Duration{Max: time.Hour}}, &h.DrainDelay),
 		shape.Key("drain_timeout", "How long calls in flight may take to end at a stop (default 10s).", timeout(),
@@ -288,15 +284,13 @@ func tokenKeys(t *bearer) []shape.Field {
 		shape.Must(shape.KeyAt("token", "The token, by reference: ${env:NAME} or ${file:path}; 16 bytes at least.",
 			outside{}, &t.secret)),
 		shape.Key("events",
-			"Whether its holder may read what happens to the calls of all callers, at /events: read. By default "+
-				"nobody may.",
+			"read: its holder may read the events of all callers, at /events.",
 			shape.OneOf("read"), &t.events),
 		shape.Key("results",
-			"Whether its holder may read the stored results of all callers: read. By default each caller reads its own.",
+			"read: its holder may read the stored results of all callers. By default each caller reads its own.",
 			shape.OneOf("read"), &t.results),
 		shape.KeyAt("profiles",
-			"The profiles that its holder may open, and s/SERVER for the direct view of a server. By default "+
-				"all of both.",
+			"The profiles that its holder may open; s/SERVER is a direct view (default all).",
 			shape.ListAt(plainText), &t.profiles),
 	}
 }
@@ -311,12 +305,11 @@ func codeKeys(c *codeToolset) []shape.Field {
 		shape.KeyAt("run_command", "Runs commands in the project: code.run_command. Off where this key is absent.",
 			shape.Object[command.Config]{Fields: runCommandKeys, Gone: goneRunCommand()}, &c.run),
 		shape.Key("sensitive_paths",
-			"Globs of paths that these tools never open, whoever allows it. The built-in ones (keys, .env …) are "+
-				"asked about.",
+			"Globs of paths that these tools never open. The built-in ones (keys, .env …) are asked about.",
 			shape.List[string]{Of: shape.Text{Expand: true, Check: treeGlob}}, &c.SensitivePaths),
 		shape.Key("allowed_write_roots",
-			"Directories in which code.write_file and code.edit_file may write: [.] is the project. Relative to "+
-				"${workspaceFolder}. Without any there are no such tools. Writing elsewhere is asked about.",
+			"Directories for code.write_file and code.edit_file: [.] is the project. Relative to "+
+				"${workspaceFolder}. Default: no such tools. Writing elsewhere is asked about.",
 			shape.List[string]{Of: expanded}, &c.AllowedWriteRoots),
 	}
 }
@@ -341,7 +334,7 @@ func profileKeys(p *profile) []shape.Field {
 			gone("write it in deferred at the top: it counts in all profiles", "tools"),
 			deferralKeys(&p.deferred)...),
 		shape.SectionWith("results",
-			"What becomes of results that are too large for a client, where it is otherwise than in results.",
+			"What happens to large results, where it differs from results.",
 			gone("write it in results at the top: it counts in all profiles", "tools"), resultKeys(&p.results)...),
 	}
 }
@@ -367,9 +360,8 @@ func journalKeys(j *journal) []shape.Field {
 		shape.Key("max_age", `Older files are removed: "720h", "30d" (default never).`,
 			shape.Duration{Min: 0, Max: 100 * 365 * 24 * time.Hour, Days: true}, &j.MaxAge),
 		shape.KeyAt("sync_within",
-			"How long after an answer the sync of its call's records to the disk begins (default 20ms), unless one is "+
-				"still under way: what a loss of power can cost. 0s: they are there before the answer. They are "+
-				"always written before it, and outlive the hub.",
+			"How long after an answer its call's records are synced to the disk (default 20ms): what a loss of "+
+				"power can cost. 0s: before the answer. They are written before it in any case.",
 			shape.Duration{Min: 0, Max: time.Minute}, &j.sync),
 	}
 }

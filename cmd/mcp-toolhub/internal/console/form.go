@@ -69,7 +69,7 @@ func fieldsOf(t *Tool, given url.Values) (fields []field, rest []string) {
 		f := field{ID: "f" + strconv.Itoa(len(fields)+1), Name: "argument." + name, Label: name,
 			Required: slices.Contains(object.Required, name), Value: given.Get("argument." + name)}
 		if json.Unmarshal(m.Value, &p) == nil {
-			secret := slices.Contains(t.Secret, "/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+			secret := slices.Contains(t.Secret, "/"+rawjson.PointerToken(name))
 			f.Description, f.Choices, f.Kind = p.Description, p.choices(), p.kind(secret)
 		}
 		if f.Kind == "" || len(fields) == maxFields {

@@ -20,9 +20,26 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 )
+
+// around is what the pipeline asks of its hub.
+type around struct {
+	gate *gate.Gate
+	open bool // the queue
+}
+
+func (a around) Gate() *gate.Gate                                            { return a.gate }
+func (around) Hooks() *hook.Set                                              { return nil }
+func (around) Limits(string) invoke.Limits                                   { return invoke.Limits{} }
+func (around) Present(t *tool.Tool) *tool.Tool                               { return t }
+func (a around) QueueOpen() bool                                             { return a.open }
+func (around) CommandLine(words string) string                               { return "mcp-toolhub " + words }
+func (around) Announce(context.Context, string, approval.View)               {}
+func (around) Offer(context.Context, *policy.Request) *policy.SuggestedGrant { return nil }
 
 // far is what lies behind the server under test: one profile more than the default one, and tools
 // that a script answers.
@@ -39,6 +56,7 @@ type far struct {
 	key     []byte                // of what clients carry; nil: one of its own
 	signIn  tool.SignInAsker      // nil: none
 	ended   string                // where sessions are recorded that ended for good; "": nowhere
+	model   string                // of the latest client that has asked for the surface
 }
 
 // show makes s the surface.
@@ -49,9 +67,10 @@ func (f *far) show(s *tool.Surface) {
 	f.surface = &shown
 }
 
-func (f *far) Surface(profile string, _ tool.Actor) (*tool.Surface, error) {
+func (f *far) Surface(profile string, caller tool.Actor) (*tool.Surface, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.model = caller.Client.Model
 	return f.surface, nil
 }
 
@@ -101,9 +120,8 @@ func newServer(t testing.TB, cfg Config, f *far) *Server {
 	if f.servers == nil {
 		f.servers = noServers{}
 	}
-	o := invoke.Options{Executors: map[string]invoke.Executor{"mcp": f}, Gate: acceptAll(t), Journal: journal,
-		Schemas: schema.NewCache(10), Logger: logger}
-	o.SignIn = f.signIn
+	o := invoke.Options{Executors: map[string]invoke.Executor{"mcp": f}, Settings: around{gate: acceptAll(t)}, People: around{},
+		Journal: journal, Schemas: schema.NewCache(10), Logger: logger, SignIn: f.signIn}
 	if f.options != nil {
 		f.options(&o)
 	}
@@ -308,18 +326,18 @@ const modernMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.m
 const serverInfoMember = `"io.modelcontextprotocol/serverInfo":{"name":"mcp-toolhub","title":"MCP Toolhub","version":"v"}`
 
 // acceptAll is a gate that allows every call, as the mode of that name does.
-func acceptAll(t testing.TB, said ...facts.Override) func() *gate.Gate {
+func acceptAll(t testing.TB, said ...facts.Override) *gate.Gate {
 	t.Helper()
 	g, err := gate.New(gate.Config{Mode: policy.ModeAcceptAll, Tools: facts.Config{Tools: said}}, gate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func() *gate.Gate { return g }
+	return g
 }
 
 // together lets the calls of one session run at the same time.
 func together(t testing.TB) func(*invoke.Options) {
 	return func(o *invoke.Options) {
-		o.Gate = acceptAll(t, facts.Override{Match: "*", Concurrency: facts.ConcurrencySafe})
+		o.Settings = around{gate: acceptAll(t, facts.Override{Match: "*", Concurrency: facts.ConcurrencySafe})}
 	}
 }

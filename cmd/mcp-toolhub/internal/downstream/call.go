@@ -184,7 +184,7 @@ func (c *toolCall) answer(ctx context.Context, a *attempt, result attemptResult)
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: "the server's task cannot be shown"})
 		return
 	}
-	text, err := c.resultFor(a.peer, outcome)
+	text, err := c.resultFor(a.peer, outcome, c.tool())
 	if err != nil {
 		c.deps.Logger.Error("result cannot be sent", "invocation", outcome.InvocationID, "error", err)
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: "the tool's result is no JSON object"})
@@ -193,6 +193,14 @@ func (c *toolCall) answer(ctx context.Context, a *attempt, result attemptResult)
 	free := outcome.Free
 	outcome, result = invoke.Outcome{}, attemptResult{} // nothing holds the result but text
 	answerLarge(r, text, c.deps.Spool, free)
+}
+
+// tool returns the tool that is called; nil where there is none.
+func (c *toolCall) tool() *tool.Tool {
+	if l, ok := c.call.Surface.Resolve(c.call.Name); ok {
+		return l.Tool
+	}
+	return nil
 }
 
 // callTarget is the tool that a tools/call asks for.
@@ -282,21 +290,35 @@ const metaInvocation = "toolhub/invocation"
 
 // resultFor returns the result as this client gets it: the executor's bytes, the toolhub/ member in
 // _meta, and the members that the client's protocol revision demands of every hop. Keys of the
-// upstream's hop are taken out of _meta.
-func (c *toolCalls) resultFor(p *peer, o invoke.Outcome) (pieces, error) {
+// upstream's hop are taken out of _meta. A client whose model would see the hub's own keys gets
+// none. One whose model sees texts and structuredContent gets a result of the hub's own tools as
+// texts alone. t is nil where there is no tool.
+func (c *toolCalls) resultFor(p *peer, o invoke.Outcome, t *tool.Tool) (pieces, error) {
 	result := o.Object
 	if result.Text() == nil {
 		return pieces{}, errors.New("no JSON object")
 	}
 	info := c.serverInfo
-	if !p.modern {
+	quiet := p.hidesMeta(result)
+	if quiet {
+		if less := tool.WithoutOwn(result.Text()); len(less) < len(result.Text()) {
+			if result, _ = rawjson.ReadObject(less); result.Text() == nil {
+				return pieces{}, errors.New("no JSON object without the hub's keys")
+			}
+		}
+		o.Object, o.InvocationID = result, ""
+	}
+	if !p.modern || quiet {
 		info = nil
 	}
 	meta, err := metaFor(info, &o)
 	if err != nil {
 		return pieces{}, err
 	}
-	changes := append(make([]rawjson.Change, 0, 3), rawjson.Change{Name: "_meta", Value: meta})
+	changes := append(make([]rawjson.Change, 0, 4), rawjson.Change{Name: "_meta", Value: meta})
+	if p.actor.Client.Habits().ShowsBoth && textTells(t, result) {
+		changes = append(changes, rawjson.Change{Name: "structuredContent"})
+	}
 	switch {
 	case p.modern:
 		// "resultType" is mandatory on 2026-07-28; an upstream of that revision has set it itself.
@@ -310,7 +332,26 @@ func (c *toolCalls) resultFor(p *peer, o invoke.Outcome) (pieces, error) {
 	return pieces{parts: result.With(changes...)}, nil
 }
 
-// metaFor returns the _meta of a result as its client gets it. serverInfo is nil where it does not belong there.
+// textTells reports whether the texts of a result of t tell all that its structuredContent tells.
+// The texts of a batch lack the structuredContent of its calls.
+func textTells(t *tool.Tool, result rawjson.Object) bool {
+	if t == nil || t.Hub == nil {
+		return t != nil && t.TextTells
+	}
+	structured, _ := result.Get("structuredContent")
+	return t.Hub.Finds || t.Hub.Batches && !bytes.Contains(structured, []byte(`"structuredContent"`))
+}
+
+// hidesMeta reports whether a result goes to a client without the hub's own keys: its model sees
+// them, and it has not shown in its request that it knows such keys.
+func (p *peer) hidesMeta(result rawjson.Object) bool {
+	h := p.actor.Client.Habits()
+	isError, _ := result.Get("isError")
+	return (h.ShowsMeta || h.ShowsErrorMeta && string(isError) == "true") && !p.meta.knowsHub
+}
+
+// metaFor returns the _meta of a result as its client gets it; nil where it has none. serverInfo is
+// nil where it does not belong there, and o.InvocationID "" where the hub says nothing.
 func metaFor(serverInfo json.RawMessage, o *invoke.Outcome) (json.RawMessage, error) {
 	given := json.RawMessage("{}")
 	if meta, ok := o.Object.Get("_meta"); ok && rawjson.IsObject(meta) {
@@ -325,6 +366,12 @@ func metaFor(serverInfo json.RawMessage, o *invoke.Outcome) (json.RawMessage, er
 	})
 	if err != nil {
 		return nil, fmt.Errorf("clean _meta of result: %w", err)
+	}
+	if o.InvocationID == "" {
+		if !kept {
+			return nil, nil
+		}
+		return rest, nil
 	}
 	out := append(make([]byte, 0, len(rest)+len(o.InvocationID)+128+len(serverInfo)),
 		rest[:bytes.LastIndexByte(rest, '}')]...)

@@ -58,8 +58,8 @@ func (c *caller) give(surface *tool.Surface) {
 	}
 }
 
-// Load implements tool.Loaded. A client that reads its list again finds there what is new.
-func (c *caller) Load(tools ...*tool.Tool) {
+// Load implements tool.Loaded. Where lists show what was found, the client is told to read its list again.
+func (c *caller) Load(s *tool.Surface, tools ...*tool.Tool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l, news := &c.loaded, false
@@ -83,16 +83,19 @@ func (c *caller) Load(tools ...*tool.Tool) {
 		delete(l.digests, l.order[0])
 		l.order = slices.Delete(l.order, 0, 1)
 	}
-	if news && c.out != nil {
+	if news && s.ListsFound && c.out != nil {
 		c.out.put(note{key: noteToolListChanged, method: noteToolListChanged, params: json.RawMessage("{}")})
 	}
 }
 
 // listedBesides returns the tools that the session has loaded and the surface does not list, the
-// oldest first: so a list grows at its end. Where the client takes only so many tools, the oldest
+// oldest first: so a list grows at its end. It returns none where lists do not show what was found. Where the client takes only so many tools, the oldest
 // are left out; loading one of those again makes it the latest. The session has the present
 // declarations of all tools that are returned.
 func (c *caller) listedBesides(surface *tool.Surface) []tool.Listed {
+	if !surface.ListsFound {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []tool.Listed

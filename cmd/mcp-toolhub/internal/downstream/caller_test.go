@@ -26,7 +26,7 @@ func splitSurface(n, maxTools int) *tool.Surface {
 	}
 	return tool.NewSurface("srf", "p", "canonical", "", listed, nil, names).With(tool.Split{
 		Listed: []tool.Listed{*meta["tool_search"], *meta["tool_call"]}, Deferred: listed, Own: meta,
-		MaxTools: maxTools})
+		MaxTools: maxTools, ListsFound: true})
 }
 
 func TestAddressee(t *testing.T) {
@@ -136,15 +136,22 @@ func TestLoaded(t *testing.T) {
 		}
 		return out
 	}
-	c.Load(tools(3, 1)...)
+	usual := *s
+	usual.ListsFound = false
+	c.Load(&usual, tools(4)...)
+	if d, ok := c.Digest("mcp.s.t4"); told() || !ok || d != "1" || names(&usual) != "" {
+		t.Errorf("what was found is on the list: %s", names(&usual))
+	}
+	c = &caller{out: newOutbox(nil)}
+	c.Load(s, tools(3, 1)...)
 	if !told() || names(s) != "t3 t1 " {
 		t.Errorf("loaded: %s", names(s))
 	}
-	c.Load(tools(1, 3)...)
+	c.Load(s, tools(1, 3)...)
 	if told() {
 		t.Error("the client is told of nothing new")
 	}
-	c.Load(tools(0)...)
+	c.Load(s, tools(0)...)
 	if !told() || names(s) != "t3 t1 t0 " {
 		t.Errorf("loaded: %s", names(s))
 	}
@@ -155,17 +162,17 @@ func TestLoaded(t *testing.T) {
 	}
 	few := splitSurface(5, 4)
 	names(few)
-	if c.Load(tools(3, 0)...); !told() || names(few) != "t0 t3 " {
+	if c.Load(s, tools(3, 0)...); !told() || names(few) != "t0 t3 " {
 		t.Errorf("wanted again after there was no room for it: %s", names(few))
 	}
-	if c.Load(tools(0, 3)...); told() {
+	if c.Load(s, tools(0, 3)...); told() {
 		t.Error("the client is told of what it has listed")
 	}
-	if c.Load(tools(1)...); !told() || names(s) != "t0 t3 t1 " {
+	if c.Load(s, tools(1)...); !told() || names(s) != "t0 t3 t1 " {
 		t.Errorf("wanted again: %s", names(s))
 	}
 	if names(splitSurface(5, 2)); true {
-		if c.Load(tools(0)...); told() {
+		if c.Load(s, tools(0)...); told() {
 			t.Error("the client is told of a tool that its list never has room for")
 		}
 	}
@@ -183,7 +190,7 @@ func TestLoaded(t *testing.T) {
 		}
 	}
 	for i := range maxLoaded + 10 {
-		c.Load(&tool.Tool{Name: tool.Name(fmt.Sprint("mcp.x.", i))})
+		c.Load(s, &tool.Tool{Name: tool.Name(fmt.Sprint("mcp.x.", i))})
 	}
 	if _, ok := c.Digest("mcp.s.t3"); ok || len(c.loaded.digests) != maxLoaded || len(c.loaded.order) != maxLoaded {
 		t.Errorf("%d and %d tools are kept", len(c.loaded.digests), len(c.loaded.order))

@@ -221,7 +221,9 @@ func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest,
 	}
 	if !p.modern {
 		if !to.unknown && to.revision >= modernVersion {
-			result, _, err = rawjson.Delete(result, "resultType")
+			result, _, err = rawjson.DeleteFunc(result, func(m rawjson.Member) bool {
+				return m.Is("resultType") || m.Is("ttlMs") || m.Is("cacheScope")
+			})
 		}
 		return result, err
 	}
@@ -278,11 +280,11 @@ func (f *forwarder) getPrompt(ctx context.Context, p *peer, m *jsonrpc.Message, 
 	if refusal != nil {
 		return refusal
 	}
-	surface, refusal := f.surfaces.of(p)
-	if refusal != nil {
-		return refusal
-	}
-	server, native, refusal := promptOf(p, surface, name)
+	var server, native string
+	refusal = f.surfaces.find(ctx, p, func(s *tool.Surface) (none *tool.RPCError) {
+		server, native, none = promptOf(p, s, name)
+		return none
+	})
 	if refusal != nil {
 		return refusal
 	}
@@ -307,7 +309,7 @@ func (f *forwarder) readResource(ctx context.Context, p *peer, m *jsonrpc.Messag
 	if uri, refusal := textParam(m, "uri"); refusal == nil && f.isStored(uri) {
 		return f.readStored(ctx, p, m, r, uri)
 	}
-	uri, server, native, refusal := f.surfaces.ownedResource(p, m)
+	uri, server, native, refusal := f.surfaces.ownedResource(ctx, p, m)
 	if refusal != nil {
 		return refusal
 	}
@@ -316,10 +318,6 @@ func (f *forwarder) readResource(ctx context.Context, p *peer, m *jsonrpc.Messag
 
 // complete serves completion/complete. Its ref names a prompt or a resource, and so the server.
 func (f *forwarder) complete(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
-	surface, refusal := f.surfaces.of(p)
-	if refusal != nil {
-		return refusal
-	}
 	ref, _ := rawjson.Get(m.Params, "ref")
 	kind, _ := rawjson.GetString(ref, "type")
 	member := map[string]string{"ref/prompt": "name", "ref/resource": "uri"}[kind]
@@ -328,11 +326,14 @@ func (f *forwarder) complete(ctx context.Context, p *peer, m *jsonrpc.Message, r
 		return invalidParams(`"ref" must be a ref/prompt with a name or a ref/resource with a uri`)
 	}
 	to := onward{path: []string{"ref", member}, from: text}
-	if member == "name" {
-		to.server, to.to, refusal = promptOf(p, surface, text)
-	} else {
-		to.server, to.to, refusal = templateOf(p, surface, text)
-	}
+	refusal := f.surfaces.find(ctx, p, func(s *tool.Surface) (none *tool.RPCError) {
+		if member == "name" {
+			to.server, to.to, none = promptOf(p, s, text)
+		} else {
+			to.server, to.to, none = templateOf(p, s, text)
+		}
+		return none
+	})
 	if refusal != nil {
 		return refusal
 	}

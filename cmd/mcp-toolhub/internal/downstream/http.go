@@ -208,8 +208,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 		http.Error(w, "Content-Type must be application/json", http.StatusUnsupportedMediaType)
 		return nil, false
 	}
-	if a := accepted(r.Header); !a.json || !a.stream {
-		http.Error(w, "Accept must contain both application/json and text/event-stream", http.StatusBadRequest)
+	if a := accepted(r.Header); !a.json && !a.stream {
+		http.Error(w, "Accept must contain application/json or text/event-stream", http.StatusBadRequest)
 		return nil, false
 	}
 	limit := s.cfg().HTTP.MaxBodyBytes
@@ -258,7 +258,7 @@ type acceptable struct {
 
 func accepted(h http.Header) (a acceptable) {
 	all := h["Accept"]
-	if len(all) == 1 && all[0] == usualAccept {
+	if len(all) == 0 || len(all) == 1 && all[0] == usualAccept {
 		return acceptable{json: true, stream: true}
 	}
 	named := false

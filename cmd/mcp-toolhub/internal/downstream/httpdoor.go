@@ -264,7 +264,8 @@ func (d *httpDoor) openSession(w http.ResponseWriter, r *entry) (s *httpSession,
 	s, err := d.session(r)
 	switch {
 	case errors.Is(err, sessionid.ErrUnknown):
-		http.Error(w, "session not found: initialize again", http.StatusNotFound)
+		writeJSON(w, http.StatusNotFound, jsonrpc.ErrorText(nil,
+			&tool.RPCError{Code: -32001, Message: "session not found: initialize again"})) // as the SDKs say it
 	case err != nil:
 		w.Header().Set("Retry-After", "60")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)

@@ -31,6 +31,7 @@ type httpReply struct {
 	id     json.RawMessage
 	modern bool
 	inline bool // a result that comes first goes out as plain JSON
+	whole  bool // the client takes no event stream: it is told the result alone
 	// frees the id, before the client has the answer: it may use the id again at once. Nil where
 	// none is taken
 	done func()
@@ -43,7 +44,8 @@ type httpReply struct {
 }
 
 func newHTTPReply(w http.ResponseWriter, r *http.Request, id json.RawMessage, modern bool) *httpReply {
-	return &httpReply{id: id, modern: modern, inline: !accepted(r.Header).streamFirst, from: r, w: w}
+	a := accepted(r.Header)
+	return &httpReply{id: id, modern: modern, inline: a.json && !a.streamFirst, whole: !a.stream, from: r, w: w}
 }
 
 // retryAfter says how many milliseconds a client of the older revisions shall wait before it connects again, should the
@@ -57,7 +59,7 @@ func (r *httpReply) keepAlive() {
 	r.timer = time.AfterFunc(quietFor, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.w == nil {
+		if r.w == nil || r.whole {
 			return
 		}
 		r.openStream()
@@ -70,7 +72,7 @@ func (r *httpReply) keepAlive() {
 func (r *httpReply) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.w != nil {
+	if r.w != nil && !r.whole {
 		r.openStream()
 		r.write(pieces{}) // the header alone
 	}
@@ -89,7 +91,7 @@ func (r *httpReply) close() {
 func (r *httpReply) notify(method string, params json.RawMessage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.w == nil {
+	if r.w == nil || r.whole {
 		return
 	}
 	r.openStream()
@@ -101,7 +103,7 @@ func (r *httpReply) request(id json.RawMessage, method string, params json.RawMe
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, batch := r.w.(*recorder)
-	if r.w == nil || batch || r.from.Context().Err() != nil { // the client has left
+	if r.w == nil || r.whole || batch || r.from.Context().Err() != nil { // the client has left
 		return false
 	}
 	r.openStream()

@@ -111,12 +111,14 @@ func (l listedItems) page(from, to int) [][]byte {
 }
 
 // declaration returns the tool as this client can take it. Before 2026-07-28 an output schema describes an object, and
-// clients refuse a whole list for another one. So that is left out for them.
+// clients refuse a whole list for another one. So that is left out for them, and for clients that
+// get no structuredContent of the tool.
 func (v *surfaceReader) declaration(p *peer, l tool.Listed) json.RawMessage {
-	if p.modern || l.Tool.OutputSchema == nil {
+	if l.Tool.OutputSchema == nil {
 		return l.Declaration
 	}
-	if kind, ok := rawjson.Get(l.Tool.OutputSchema, "type"); ok && string(kind) == `"object"` {
+	kind, _ := rawjson.Get(l.Tool.OutputSchema, "type")
+	if (p.modern || string(kind) == `"object"`) && !(l.Tool.TextTells && p.actor.Client.Habits().ShowsBoth) {
 		return l.Declaration
 	}
 	without, _, err := rawjson.Delete(l.Declaration, "outputSchema")

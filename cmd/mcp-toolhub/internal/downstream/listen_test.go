@@ -132,7 +132,9 @@ func TestSubscribeIsRefusedByItsServer(t *testing.T) {
 }
 
 // signIn leads who needs a sign-in to a page.
-func signIn(_ context.Context, n *tool.SignInNeed) error {
+type signIn struct{}
+
+func (signIn) SignIn(_ context.Context, n *tool.SignInNeed) error {
 	f := *n.Why
 	f.Private = "; or open the page of " + n.Server
 	return &f
@@ -144,7 +146,7 @@ func TestSubscribeNeedsASignIn(t *testing.T) {
 		return &tool.Failure{Class: tool.ClassSetupRequired, Code: tool.CodeNeedsSignIn, Message: "sign in"}
 	}}
 	f := behind(v)
-	f.signIn = signIn
+	f.signIn = signIn{}
 	c := newClient(t, newServer(t, Config{}, f), "2025-11-25", true)
 	if got := c.ask("1", "resources/subscribe", `"uri":"file:///one"`); !strings.Contains(got[0],
 		"sign in; or open the page of a") {

@@ -73,6 +73,7 @@ type requestMeta struct {
 	// _meta without these and whatever else is of this hop; nil where that is empty
 	onward    json.RawMessage
 	malformed bool // there is a _meta that is neither an object nor null
+	knowsHub  bool // it has keys of the hub's
 }
 
 // read reads the _meta of a request.
@@ -88,6 +89,7 @@ func (r *requestMeta) read(params rawjson.Object) {
 		if !m.IsPlain() {
 			key = []byte(m.Name())
 		}
+		r.knowsHub = r.knowsHub || tool.IsOwn(string(key))
 		switch string(key) {
 		case mcp.MetaKeyProtocolVersion:
 			r.version, _ = rawjson.String(m.Value)

@@ -13,22 +13,17 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// resourceOf reads the URI out of a request about one resource.
-func (v *surfaceReader) resourceOf(p *peer, m *jsonrpc.Message) (uri string, surface *tool.Surface,
+// ownedResource reads the URI out of a request about one resource. It finds the server of the
+// resource, and the URI as that knows it.
+func (v *surfaceReader) ownedResource(ctx context.Context, p *peer, m *jsonrpc.Message) (uri, server, native string,
 	refusal *tool.RPCError) {
-	if uri, refusal = textParam(m, "uri"); refusal == nil {
-		surface, refusal = v.of(p)
+	if uri, refusal = textParam(m, "uri"); refusal != nil {
+		return "", "", "", refusal
 	}
-	return uri, surface, refusal
-}
-
-// ownedResource also finds the server of the resource, and the URI as that knows it.
-func (v *surfaceReader) ownedResource(p *peer, m *jsonrpc.Message) (uri, server, native string,
-	refusal *tool.RPCError) {
-	uri, surface, refusal := v.resourceOf(p, m)
-	if refusal == nil {
-		server, native, refusal = ownerOf(p, surface, uri)
-	}
+	refusal = v.find(ctx, p, func(s *tool.Surface) (none *tool.RPCError) {
+		server, native, none = ownerOf(p, s, uri)
+		return none
+	})
 	return uri, server, native, refusal
 }
 

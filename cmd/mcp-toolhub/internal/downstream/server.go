@@ -121,6 +121,7 @@ type Server struct {
 	strays   atomic.Int64   // responses of clients that answered no open question
 	calls    sync.WaitGroup // lane requests being served, at every door
 	settings atomic.Pointer[settings]
+	models   sync.Map // the model that Codex has named last, by name of its caller
 	callers  sync.Map // *caller by name, of revisions without sessions: as many as there are tokens
 
 	surfaces      surfaceReader
@@ -404,6 +405,7 @@ func (s *Server) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r r
 		return
 	}
 	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, direct(p.profile)
+	s.takeModel(p)
 	s.levels.ask(p)
 	if s.deps.Observe != nil && m.Method != methodToolsCall {
 		observed := &observedReplier{replier: r}
@@ -414,6 +416,27 @@ func (s *Server) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r r
 	}
 	if refusal := serve(ctx, p, m, r); refusal != nil {
 		r.refuse(refusal)
+	}
+}
+
+// metaCodexTurn is the key under which Codex describes the turn that a call belongs to.
+const metaCodexTurn = "x-codex-turn-metadata"
+
+// takeModel notes the model that Codex names. It lists tools before its first call, and names no
+// model there: so the one that its person has used last counts.
+func (s *Server) takeModel(p *peer) {
+	client := &p.actor.Client
+	if !client.Is(tool.Codex) {
+		return
+	}
+	turn, _ := rawjson.Get(p.meta.onward, metaCodexTurn)
+	if text, ok := rawjson.String(turn); ok {
+		turn = []byte(text)
+	}
+	if client.Model, _ = rawjson.GetString(turn, "model"); client.Model != "" {
+		s.models.Store(p.actor.Name, client.Model)
+	} else if last, ok := s.models.Load(p.actor.Name); ok {
+		client.Model = last.(string)
 	}
 }
 

@@ -118,7 +118,7 @@ func (t *resourceSubscriptions) end(ctx context.Context, sub *subscription) {
 
 // subscribe serves resources/subscribe.
 func (t *resourceSubscriptions) subscribe(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
-	uri, server, native, refusal := t.surfaces.ownedResource(p, m)
+	uri, server, native, refusal := t.surfaces.ownedResource(ctx, p, m)
 	if refusal != nil {
 		return refusal
 	}
@@ -145,7 +145,7 @@ func (t *resourceSubscriptions) permitted(ctx context.Context, p *peer, server, 
 // unsubscribe serves resources/unsubscribe. What was never subscribed to is not subscribed to now, too.
 func (t *resourceSubscriptions) unsubscribe(ctx context.Context, p *peer, m *jsonrpc.Message,
 	r replier) *tool.RPCError {
-	uri, _, refusal := t.surfaces.resourceOf(p, m)
+	uri, refusal := textParam(m, "uri")
 	if refusal != nil {
 		return refusal
 	}

@@ -38,15 +38,30 @@ func (v *surfaceReader) awaitLists(ctx context.Context, p *peer, surface *tool.S
 	return v.of(p)
 }
 
-// forList returns what p sees, for a list of that method. Some clients list tools only once: so a
-// list of tools waits for servers that are starting. Nobody waits where a search is listed: it
-// finds those tools later.
+// forList returns what p sees, for a list of that method. Some clients list only once: so a list
+// waits for servers that are starting. Nobody waits for tools where a search is listed: it finds
+// them later.
 func (v *surfaceReader) forList(ctx context.Context, p *peer, method string) (*tool.Surface, *tool.RPCError) {
 	surface, refusal := v.of(p)
-	if refusal != nil || method != methodToolsList || surface.Finder() != "" {
+	if refusal != nil || method == methodToolsList && surface.Finder() != "" {
 		return surface, refusal
 	}
 	return v.awaitLists(ctx, p, surface)
+}
+
+// find runs look, which says what it does not find on what p sees. A server that has not listed yet
+// may have that: look then runs once more.
+func (v *surfaceReader) find(ctx context.Context, p *peer, look func(*tool.Surface) *tool.RPCError) *tool.RPCError {
+	surface, refusal := v.of(p)
+	if refusal != nil {
+		return refusal
+	}
+	if refusal = look(surface); refusal != nil {
+		if surface, refusal = v.awaitLists(ctx, p, surface); refusal == nil {
+			refusal = look(surface)
+		}
+	}
+	return refusal
 }
 
 // forCall returns what p sees, for a call of name. An unknown name may be that of a tool whose
@@ -95,8 +110,9 @@ func (v *surfaceReader) soleServer(p *peer) (string, *tool.RPCError) {
 	return surface.Features.Servers[0], nil
 }
 
-// abilities returns what the surface can do besides tools. A server that has not been up yet counts as one that can do
-// everything: what a client is told at its beginning holds to the end of its session.
+// abilities returns what the surface can do besides tools. A server that has not been up yet counts
+// as one that can do everything but tasks, which few can: what a client is told at its beginning
+// holds to the end of its session.
 func (v *surfaceReader) abilities(surface *tool.Surface) tool.Abilities {
 	f := surface.Features
 	if f == nil {
@@ -107,8 +123,7 @@ func (v *surfaceReader) abilities(surface *tool.Surface) tool.Abilities {
 		if !st.Known && (st.State == tool.ServerStarting || st.State == tool.ServerBackoff) &&
 			slices.Contains(f.Servers, st.Server) {
 			able = able.Or(tool.Abilities{Prompts: true, Resources: true, Subscribe: true, Completions: true,
-				Logging: true,
-				Tasks:   tool.Tasks{Calls: true, List: true, Cancel: true}, TaskExtension: true})
+				Logging: true})
 		}
 	}
 	return able

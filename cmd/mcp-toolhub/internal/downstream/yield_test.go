@@ -29,8 +29,7 @@ func TestACallWithoutATokenIsToldToCallAgain(t *testing.T) {
 					approvals := approval.New(approval.Options{})
 					defer approvals.Close()
 					s := newServer(t, Config{}, &far{options: func(o *invoke.Options) {
-						o.Gate, o.Approvals, o.QueueOpen = func() *gate.Gate { return guarded }, approvals,
-							func() bool { return true }
+						o.Settings, o.People, o.Approvals = around{gate: guarded}, around{open: true}, approvals
 					}})
 					c, leave := pipe(t, s)
 					meta := token

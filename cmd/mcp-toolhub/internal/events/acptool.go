@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -133,7 +134,7 @@ func appendValues(all []string, value any, steps []string) []string {
 		return all
 	}
 	members, _ := value.(map[string]any)
-	return appendValues(all, members[strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[0])], steps[1:])
+	return appendValues(all, members[rawjson.PointerName(steps[0])], steps[1:])
 }
 
 // locations are the files that arguments name by paths, relative ones below dir, or by file URLs.

@@ -132,7 +132,7 @@ func NewHooks(s *config.Settings, runner *command.Runner) (*hook.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, problems := hook.New(s.Hooks.All, hook.Options{Run: hookRunner{bounds, runner}.run, Dir: bounds.Config().Root})
+	set, problems := hook.New(s.Hooks.All, hook.Options{Runner: hookRunner{bounds, runner}, Dir: bounds.Config().Root})
 	var all []error
 	for _, p := range problems {
 		all = append(all, fmt.Errorf("%s: %w", s.Hooks.All[p.Hook].Place, p.Problem))
@@ -146,7 +146,8 @@ type hookRunner struct {
 	runner *command.Runner
 }
 
-func (h hookRunner) run(ctx context.Context, c hook.Command) (hook.Ended, error) {
+// Run implements hook.Runner.
+func (h hookRunner) Run(ctx context.Context, c hook.Command) (hook.Ended, error) {
 	dir, err := h.bounds.Dir(c.Dir)
 	if err != nil {
 		return hook.Ended{}, err
@@ -157,8 +158,7 @@ func (h hookRunner) run(ctx context.Context, c hook.Command) (hook.Ended, error)
 	}
 	env, secrets := h.bounds.Environment(c.Env...)
 	o, err := h.runner.Run(ctx, command.Spec{Program: program, Argv: c.Argv, Dir: dir, Env: slices.Concat(env, c.Set),
-		Stdin:   c.Stdin,
-		Timeout: c.Timeout, StdoutLimit: c.MaxBytes, StderrLimit: 16 << 10})
+		Stdin: c.Stdin, Timeout: c.Timeout, StdoutLimit: c.MaxBytes, StderrLimit: 16 << 10})
 	switch {
 	case err != nil:
 		return hook.Ended{}, err

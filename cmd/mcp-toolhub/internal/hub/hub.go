@@ -3,7 +3,6 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
@@ -28,7 +25,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/spool"
@@ -38,11 +34,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
-	"github.com/mcp-toolhub/mcp-toolhub/policy"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
@@ -203,37 +195,6 @@ func OpenRecords(ctx context.Context, s *config.Settings) (store.Store, error) {
 		return store.OpenPostgres(ctx, s.Store, s.Journal.Dir)
 	}
 	return store.OpenSQLite(ctx, filepath.Join(s.StateDir, store.FileName))
-}
-
-// newPipeline makes the pipeline. Gate and limits are those of the settings in force at each call.
-func (h *Hub) newPipeline(s *config.Settings, key []byte) (err error) {
-	own := builtIn{h.Surfaces}
-	var observer invoke.Observer
-	if h.telemetry != nil {
-		observer = h.telemetry
-	}
-	host, _ := os.Hostname() // "" is said of a machine without a name
-	h.pipeline, err = invoke.New(invoke.Options{Hub: cmp.Or(s.Downstream.Name, host),
-		Executors: map[string]invoke.Executor{tool.SourceMCP: h.Group, code.Name: own, declarative.Name: own},
-		Admit:     h.Surfaces.loader.Admit, CommandLine: func(words string) string {
-			return CommandLine(s.StateDir, words)
-		},
-		Gate: func() *gate.Gate { return h.Surfaces.Now().Gate }, Approvals: h.Permission.approvals,
-		QueueOpen: h.Permission.queueOpen,
-		Hooks:     func() *hook.Set { return h.Surfaces.Now().hooks }, Present: h.Surfaces.present, Journal: h.journal,
-		Results: h.Results, Schemas: schema.NewCache(maxSchemas),
-		Digest: seal.Digest(key, "inputs"), Secrets: h.known.Masker(key), SignIn: h.desk.SignIn, Observer: observer,
-		// made later
-		Announce: func(ctx context.Context, webhook string, v approval.View) { h.page.Announce(ctx, webhook, v) },
-		Offer: func(ctx context.Context, r *policy.Request) *policy.SuggestedGrant { // made later, too
-			return h.pageHub.offer(ctx, r)
-		},
-		Limits: func(server string) invoke.Limits { return h.Surfaces.Now().limits[server] }, Logger: h.Logger,
-		Sources: invoke.Sources{Resource: h.readResource, File: func(root, name string, most int64) ([]byte, error) {
-			return code.ReadBelow(root, name, most, s.StateDir)
-		}},
-	})
-	return err
 }
 
 // newServer makes the server that clients talk to, and brings the surfaces up to what is known of the servers.

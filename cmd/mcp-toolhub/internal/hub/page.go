@@ -156,7 +156,7 @@ func (p *pageHub) Try(ctx context.Context, t console.Try) console.Tried {
 }
 
 func (p *pageHub) Search(ctx context.Context, session, query string) (found console.Found, err error) {
-	arguments := append(append([]byte(`{"limit":20,"detail":"signature","query":`), rawjson.Quote(query)...), '}')
+	arguments := append(append([]byte(`{"limit":20,"query":`), rawjson.Quote(query)...), '}')
 	o, err := p.invoke(ctx, console.Try{Session: session, Tool: string(deferred.SearchName), Arguments: arguments})
 	if err != nil || o.Err != nil {
 		return found, errors.Join(err, o.Err)

@@ -172,6 +172,9 @@ func sayMode(logger *slog.Logger, s *config.Settings) {
 	case policy.ModeClient:
 		what = "calls that would be asked about are left to the client, which asks its own user; tools tagged " +
 			"dangerous are asked about"
+		if p.Mode == "" {
+			what += ", and so are calls of deferred tools"
+		}
 	case policy.ModeReadOnly, policy.ModePlan:
 		what = "calls that are not known to only read are denied"
 	case policy.ModeAcceptAll:

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -21,8 +22,7 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 	inv.outcome = Outcome{InvocationID: inv.id}
 	p.recordCancellation(ctx, inv)
 	defer func() {
-		if !inv.call.Member.hearsLater(inv) {
-			inv.call.Member.failed(inv)
+		if m := inv.call.Member; m == nil || m.Failed == nil {
 			inv.release() // the next call need not wait for this one's records
 		}
 	}()
@@ -82,7 +82,7 @@ func (inv *invocation) mapFailure() {
 	}
 	if inv.final == tool.StatusValidationFailed && !inv.invalid {
 		inv.record.Event(tool.EventInvocationValidationFailed,
-			map[string]any{"problems": []schema.Problem{{Message: f.Message}}}, inv.now())
+			map[string]any{"problems": []schema.Problem{{Message: f.Message}}}, time.Now())
 	}
 	inv.outcome.Class, inv.outcome.Aborted = f.Class, f.AbortReason
 	inv.end.Output, inv.outcome.Output = "", ""
@@ -198,7 +198,7 @@ func (p *Pipeline) emitTerminal(ctx context.Context, inv *invocation) error {
 	if inv.hooks != nil {
 		p.recordCancellation(ctx, inv) // hooks after the call take a while
 	}
-	inv.outcome.Status, inv.end.At = inv.status, inv.now()
+	inv.outcome.Status, inv.end.At = inv.status, time.Now()
 	inv.describe()
 	if err := p.opts.Journal.End(ctx, &inv.record, &inv.end); err != nil {
 		inv.outcome.JournalFailed = true

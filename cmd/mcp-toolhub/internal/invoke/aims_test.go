@@ -72,7 +72,7 @@ func TestExecutorsKnowWhatWasPermitted(t *testing.T) {
 	told = nil
 	b = aimed(t, "write_text", &told)
 	b.guarded(t, policy.Rule{Match: []string{"mcp.*"}, Then: tool.Allow}) // and yet it is asked about: it lies outside
-	b.opts.QueueOpen = func() bool { return true }
+	b.around.open = true
 	changes := b.opts.Approvals.Watch(t.Context())
 	answer := func(a approval.Answer) Outcome {
 		a.By = "queue/op"
@@ -124,7 +124,7 @@ func TestTargetsAreJudgedAgain(t *testing.T) {
 	var told []tool.Aim
 	b := aimed(t, "write_text", &told)
 	g := gateIn(t, root, policy.Rule{Match: []string{"mcp.*"}, Then: tool.Allow})
-	b.opts.Gate = func() *gate.Gate { return g }
+	b.around.gate = func() *gate.Gate { return g }
 	outside := t.TempDir()
 	for i, c := range []struct{ to, code string }{{filepath.Join(root, "inner"), ""}, {outside, "path_changed"}, {"", ""}} {
 		link := filepath.Join(root, fmt.Sprint("link", i))

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -24,72 +23,50 @@ import (
 type approver struct {
 	opts      *Options
 	arguments *validator
-	asking    askers
+	patience  time.Duration // how long a call with retries waits for another one's client, which may never come back
 }
 
 // approvalRequest is a decision that asks, while a person is asked.
 type approvalRequest struct {
+	approver *approver
 	gate     *gate.Gate
 	request  policy.Request
 	decision *tool.PermissionDecision
 	id       tool.DecisionID // of decision
 	ticket   *approval.Ticket
 	unasked  string // why the client could not be asked, for people; "" where it was, or was not tried
+	alone    bool   // the client has refused the question at once, as one without a person does
 	yields   bool   // the client's request can wait no longer
 }
 
-// askers keeps equal questions from going to the client more than once at a time.
-type askers struct {
-	mu       sync.Mutex
-	open     map[approval.ID]chan struct{} // closed when whoever asks is done
-	patience time.Duration                 // how long a call with retries waits for another one's client; default 15 s
-}
-
-// enter returns when the caller may ask the client. leave lets the next one ask; it is nil where the question is settled or
-// ctx is done. A call with retries does not wait for ever: a client that was given the question may never come back.
-// waits is called before enter waits.
-func (a *askers) enter(ctx context.Context, t *approval.Ticket, retries bool, waits func()) (leave func()) {
-	var enough <-chan time.Time
-	if retries {
-		timer := time.NewTimer(cmp.Or(a.patience, 15*time.Second))
-		defer timer.Stop()
-		enough = timer.C
-	}
-	for {
-		a.mu.Lock()
-		select {
-		case <-t.Done(): // whoever asked before has brought the answer, and that before giving up the place
-			a.mu.Unlock()
-			return nil
-		default:
+// enter returns when the caller may ask the client: of equal questions, one at a time goes to
+// clients. leave lets the next one ask; it is nil where the question is settled or ctx is done. The
+// member's siblings hear that the call waits.
+func (a *approver) enter(ctx context.Context, t *approval.Ticket, retries bool, m *Member) (leave func()) {
+	leave = func() { <-t.Turn() }
+	select {
+	case t.Turn() <- struct{}{}:
+	default:
+		m.decided()
+		var enough <-chan time.Time
+		if retries {
+			enough = time.After(a.patience)
 		}
-		other := a.open[t.ID()]
-		if other == nil {
-			mine := make(chan struct{})
-			if a.open == nil {
-				a.open = make(map[approval.ID]chan struct{})
-			}
-			a.open[t.ID()] = mine
-			a.mu.Unlock()
-			return func() {
-				a.mu.Lock()
-				delete(a.open, t.ID())
-				a.mu.Unlock()
-				close(mine)
-			}
-		}
-		a.mu.Unlock()
-		waits()
 		select {
-		case <-other:
+		case t.Turn() <- struct{}{}:
 		case <-enough:
-			return func() {}
+			leave = func() {}
 		case <-t.Done():
 			return nil
 		case <-ctx.Done():
 			return nil
 		}
 	}
+	if t.IsSettled() { // whoever asked before has brought the answer, and that before giving up the place
+		leave()
+		return nil
+	}
+	return leave
 }
 
 // ask puts the question to a person, waits for the answer and makes it the decision that counts.
@@ -101,7 +78,7 @@ func (a *approver) ask(ctx context.Context, inv *invocation, q *approvalRequest)
 	}
 	a.offer(ctx, inv, q)
 	var err error
-	if q.ticket, err = a.opts.Approvals.Ask(a.checked(q, inv.listed.Tool, q.forPeople(a.binding(q.gate, inv, &q.request)))); err != nil {
+	if q.ticket, err = a.opts.Approvals.Ask(q.forPeople(a.binding(q.gate, inv, &q.request))); err != nil {
 		if errors.Is(err, approval.ErrClosed) {
 			return stopped()
 		}
@@ -113,7 +90,7 @@ func (a *approver) ask(ctx context.Context, inv *invocation, q *approvalRequest)
 	q.decision.ExpiresAt = &expires
 	inv.decided(q.decision)
 	inv.status = tool.StatusAwaitingApproval
-	inv.record.Ask(string(q.ticket.ID()), q.ticket.Parent(), inv.now())
+	inv.record.Ask(string(q.ticket.ID()), q.ticket.Parent(), time.Now())
 	inv.describe()
 	a.opts.note(ctx, inv, "a wait for approval is not in the journal")
 	reached := q.ticket.IsSettled() // while nobody waited
@@ -132,13 +109,15 @@ func (a *approver) ask(ctx context.Context, inv *invocation, q *approvalRequest)
 	return a.deny(inv, q, "nobody", "somebody would have to allow it, and "+cmp.Or(q.unasked, "nobody can be asked"))
 }
 
-// offer adds to the answers of a question that can be remembered what people have answered alike before. Questions about the calls of a
-// batch come together within a moment, so nothing is looked up for them.
+// offer adds to the answers of a question that can be remembered what people have answered alike
+// before. Questions about the calls of a batch come together within a moment, so nothing is looked
+// up for them.
 func (a *approver) offer(ctx context.Context, inv *invocation, q *approvalRequest) {
-	if m := inv.call.Member; a.opts.Offer == nil || m != nil && m.Asks != nil || !slices.Contains(gate.Choices(q.decision), policy.AllowAlways) {
+	if m := inv.call.Member; m != nil && m.Asks != nil ||
+		!slices.Contains(gate.Choices(q.decision), policy.AllowAlways) {
 		return
 	}
-	if offer := a.opts.Offer(ctx, &q.request); offer != nil {
+	if offer := a.opts.People.Offer(ctx, &q.request); offer != nil {
 		q.decision.SuggestedUpdates = append(slices.Clip(q.decision.SuggestedUpdates), *offer)
 	}
 }
@@ -151,28 +130,32 @@ func (q *approvalRequest) offered() []policy.Scope {
 	return nil
 }
 
-// reach puts the question to people by one channel after the other, until it is settled, the call has ended, or the client's
-// request can wait no longer. It returns false where no channel leads to anybody. The error ends the call, whatever the
-// question's answer is.
+// reach puts the question to people by one channel after the other, until it is settled, the call
+// has ended, or the client's request can wait no longer. It returns false where no channel leads to
+// anybody. The error ends the call, whatever the question's answer is.
 func (a *approver) reach(ctx context.Context, inv *invocation, q *approvalRequest) (reached bool, err error) {
 	since := time.Now()
 	for _, channel := range q.gate.Channels() {
 		switch {
 		case channel == gate.ChannelClient && q.gate.NotSelf(&q.request):
 			q.unasked = "who calls does not answer for such a call (policy.ask.not_self)"
-		case channel == gate.ChannelClient && inv.call.InputByRetry: // the question is the answer to the client's request
+		case channel == gate.ChannelClient && inv.call.InputByRetry: // the question answers the client's request
 			if q.unasked, err = a.askClient(ctx, inv, q); q.unasked == "" || err != nil {
 				return true, err
 			}
 			since = time.Now() // the next request has come
 		case channel == gate.ChannelClient:
-			q.yields = inv.patiently(ctx, since, func(ctx context.Context) { q.unasked, err = a.askClient(ctx, inv, q) })
+			waits, stop := inv.call.patience(ctx, since)
+			q.unasked, err = a.askClient(waits, inv, q)
+			q.yields = stop()
 			if q.unasked == "" || err != nil {
 				return true, err
 			}
-		case a.opts.QueueOpen != nil && a.opts.QueueOpen():
+		case a.opts.People.QueueOpen():
 			a.announce(ctx, q)
-			q.yields = inv.patiently(ctx, since, func(ctx context.Context) { a.waitInQueue(ctx, inv, q) })
+			waits, stop := q.patience(ctx, inv.call, since)
+			a.waitInQueue(waits, inv, q)
+			q.yields = stop()
 			return true, nil
 		}
 	}
@@ -181,12 +164,10 @@ func (a *approver) reach(ctx context.Context, inv *invocation, q *approvalReques
 
 // announce tells people elsewhere of a question in the queue.
 func (a *approver) announce(ctx context.Context, q *approvalRequest) {
-	hook := q.gate.Webhook()
-	if hook == "" || a.opts.Announce == nil {
-		return
-	}
-	if v, first := q.ticket.Announce(); first {
-		a.opts.Announce(ctx, hook, v)
+	if hook := q.gate.Webhook(); hook != "" {
+		if v, first := q.ticket.Announce(); first {
+			a.opts.People.Announce(ctx, hook, v)
+		}
 	}
 }
 
@@ -194,15 +175,16 @@ func (a *approver) announce(ctx context.Context, q *approvalRequest) {
 func (q *approvalRequest) forPeople(b approval.Binding) approval.Question {
 	r := &q.request
 	out := approval.Question{Binding: b, Invocation: r.Invocation, Decision: q.id, Client: r.Actor.Client.Name,
-		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Offer: offerTitle(q.decision), Choices: gate.Choices(q.decision),
-		Timeout: q.gate.AskTimeout(), NotSelf: q.gate.NotSelf(r)}
+		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Choices: gate.Choices(q.decision),
+		Timeout: q.gate.AskTimeout(), NotSelf: q.gate.NotSelf(r), Check: q, Does: gate.DescriptionLine(r.Tool),
+		Reason: gate.Why(q.decision), Arguments: string(r.Input), Env: r.Env}
+	if o := gate.Offer(q.decision); o != nil {
+		out.Offer = gate.OfferTitle(o)
+	}
 	out.Agent, _ = tool.AgentOf(r.Meta)
 	out.Suggest, _ = gate.Suggest(r, q.decision)
-	out.Does = gate.DescriptionLine(r.Tool)
-	out.Reason = gate.Why(q.decision)
-	out.Shown, out.Env = r.Input, r.Env
 	if r.Facts != nil {
-		out.Risk, out.Tags, out.Shown = r.Facts.Risk.Value, r.Facts.Tags, gate.Mask(r.Input, r.Facts)
+		out.Risk, out.Tags, out.Arguments = r.Facts.Risk.Value, r.Facts.Tags, string(gate.Mask(r.Input, r.Facts))
 	}
 	for i, t := range r.Targets {
 		if i < gate.MaxTwinLookups {
@@ -213,57 +195,48 @@ func (q *approvalRequest) forPeople(b approval.Binding) approval.Question {
 	return out
 }
 
-func offerTitle(d *tool.PermissionDecision) string {
-	if o := gate.Offer(d); o != nil {
-		return gate.OfferTitle(o)
+// CheckArguments implements approval.Checker: the person hears what the tool does not take, and the
+// call waits on.
+func (q *approvalRequest) CheckArguments(arguments []byte) error {
+	mark := []byte(secret.MarkStart)
+	if bytes.Contains(arguments, mark) && !bytes.Contains(q.request.Input, mark) {
+		return fmt.Errorf("the changed arguments hold %s], which only stands for a secret that is not shown: write the "+
+			"value itself", mark)
 	}
-	return ""
-}
-
-// checked returns a question whose answers may hold only arguments that t takes. The person hears what is wrong with others,
-// and the call waits on.
-func (a *approver) checked(q *approvalRequest, t *tool.Tool, out approval.Question) approval.Question {
-	masks := bytes.Contains(q.request.Input, []byte(secret.MarkStart))
-	out.Check = func(arguments []byte) error {
-		if !masks && bytes.Contains(arguments, []byte(secret.MarkStart)) {
-			return fmt.Errorf("the changed arguments hold %s], which only stands for a secret that is not shown: write the value itself", secret.MarkStart)
-		}
-		if f := onlyOnce(arguments); f != nil {
-			return errors.New("the changed arguments cannot be used, and the call still waits: " + f.Message)
-		}
-		if t.Validate == tool.ValidateWarn {
-			return nil
-		}
-		invalid, err := a.arguments.invalid(t, arguments)
-		if invalid == nil {
-			return err
-		}
-		return fmt.Errorf("the changed arguments do not fit the tool, and the call still waits: %s", invalid.Summary())
+	if f := onlyOnce(arguments); f != nil {
+		return errors.New("the changed arguments cannot be used, and the call still waits: " + f.Message)
 	}
-	return out
+	if q.request.Tool.Validate == tool.ValidateWarn {
+		return nil
+	}
+	invalid, err := q.approver.arguments.invalid(q.request.Tool, arguments)
+	if invalid == nil {
+		return err
+	}
+	return fmt.Errorf("the changed arguments do not fit the tool, and the call still waits: %s", invalid.Summary())
 }
 
 // binding returns what an approval of the invocation is bound to at this moment.
 func (a *approver) binding(g *gate.Gate, inv *invocation, r *policy.Request) approval.Binding {
 	t := inv.listed.Tool
-	if a.opts.Present != nil && !t.Method {
-		t = cmp.Or(a.opts.Present(t.Name), &tool.Tool{Name: t.Name})
+	if !t.Method {
+		t = cmp.Or(a.opts.Settings.Present(t), &tool.Tool{Name: t.Name})
 	}
 	targets, _ := json.Marshal(r.Targets) // nothing in it but strings, which always encode
 	arguments := append(append([]byte{}, r.Input...), '\n')
 	return approval.Binding{Actor: r.Actor.Ref(), Session: inv.call.Session.Key, Server: t.Server, Tool: t.Name,
-		Schema: tool.Digest(append(slices.Clip(t.Declaration), t.Version()...)), Arguments: tool.Digest(append(arguments, targets...)), Policy: g.Version(t.Server),
-		Profile: r.Profile, CWD: r.CWD}
+		Schema: tool.Digest(append(slices.Clip(t.Declaration), t.Version()...)), Profile: r.Profile, CWD: r.CWD,
+		Arguments: tool.Digest(append(arguments, targets...)), Policy: g.Version(t.Server)}
 }
 
-// askClient puts the question to the client behind the call. It returns when the question is settled, or why the client could
-// not be asked. The error ends the call, whatever the answer is.
+// askClient puts the question to the client behind the call. It returns when the question is
+// settled, or why the client could not be asked. The error ends the call, whatever the answer is.
 func (a *approver) askClient(ctx context.Context, inv *invocation, q *approvalRequest) (problem string, denial error) {
 	if inv.call.Ask == nil {
 		return "the client cannot be asked", nil
 	}
 	retries := inv.call.suspends() // a retry makes another call of inv
-	leave := a.asking.enter(ctx, q.ticket, retries, inv.call.Member.decided)
+	leave := a.enter(ctx, q.ticket, retries, inv.call.Member)
 	if leave == nil {
 		return "", nil
 	}
@@ -286,7 +259,7 @@ func (a *approver) askClient(ctx context.Context, inv *invocation, q *approvalRe
 		if problem, invalid, denial = a.elicit(ctx, asking, inv, q); !invalid {
 			return problem, denial
 		}
-		inv.record.AnswerInvalid(problem, inv.now())
+		inv.record.AnswerInvalid(problem, time.Now())
 		a.opts.note(ctx, inv, "an answer that cannot be read is not in the journal")
 		if n == maxForms {
 			return fmt.Sprintf("%s, %d times", problem, n), nil
@@ -297,9 +270,11 @@ func (a *approver) askClient(ctx context.Context, inv *invocation, q *approvalRe
 // maxForms is how often a client gets one question whose answers cannot be read.
 const maxForms = 3
 
-// elicit puts the form to the client once, until asking is done; ctx is the call's own. See askClient for the other results. With
-// invalid, problem says why the answer is none: it is nobody's no, and the question can be put again.
-func (a *approver) elicit(ctx, asking context.Context, inv *invocation, q *approvalRequest) (problem string, invalid bool, denial error) {
+// elicit puts the form to the client once, until asking is done; ctx is the call's own. See
+// askClient for the other results. With invalid, problem says why the answer is none: it is
+// nobody's no, and the question can be put again.
+func (a *approver) elicit(ctx, asking context.Context, inv *invocation, q *approvalRequest) (problem string,
+	invalid bool, denial error) {
 	retries := inv.call.InputByRetry
 	shown := time.Now()
 	answers, err := inv.call.ask(asking, func() gate.Asked {
@@ -309,7 +284,8 @@ func (a *approver) elicit(ctx, asking context.Context, inv *invocation, q *appro
 	inv.answeredBy(answers)
 	switch {
 	case err != nil && ctx.Err() == nil && retries && a.elicited(q):
-		return "", false, a.deny(inv, q, "timeout", "another call like it was answered, and for this one nobody came back in time")
+		return "", false, a.deny(inv, q, "timeout",
+			"another call like it was answered, and for this one nobody came back in time")
 	case err != nil: // the call has ended, or the question is settled
 		return "", false, nil
 	case len(answers) == 1 && answers[0].Ended != nil:
@@ -319,6 +295,7 @@ func (a *approver) elicit(ctx, asking context.Context, inv *invocation, q *appro
 	}
 	answer, problem, invalid := answerOf(answers[0].Result, after)
 	if problem != "" {
+		q.alone = !invalid
 		return problem, invalid, nil
 	}
 	answer.By, answer.From = byElicitation+inv.call.Actor.Name, inv.call.Session.Key
@@ -329,17 +306,19 @@ func (a *approver) elicit(ctx, asking context.Context, inv *invocation, q *appro
 	if errors.Is(err, approval.ErrChoice) {
 		return noAnswer, true, nil
 	}
-	if errors.Is(err, approval.ErrAnswered) && !answer.Choice.Allows() { // by another call's client, and yet not this one's
-		d, _ := q.gate.Engine().Settle(q.request, policy.Settlement{Choice: policy.DenyOnce, Sentence: answer.Sentence, By: answer.By,
-			Dismissed: answer.Dismissed})
+	// by another call's client, and yet not this one's
+	if errors.Is(err, approval.ErrAnswered) && !answer.Choice.Allows() {
+		d, _ := q.gate.Engine().Settle(q.request, policy.Settlement{Choice: policy.DenyOnce,
+			Sentence: answer.Sentence, By: answer.By, Dismissed: answer.Dismissed})
 		inv.decided(&d)
 		return "", false, denied(&d)
 	}
 	return "", false, nil
 }
 
-// elicited reports whether the client of a call answered the question. A call with retries whose own client was given the
-// question waits for that, too: it may be a call that was given up, and made anew.
+// elicited reports whether the client of a call answered the question. A call with retries whose
+// own client was given the question waits for that, too: it may be a call that was given up, and
+// made anew.
 func (a *approver) elicited(q *approvalRequest) bool {
 	v, err := a.opts.Approvals.Get(q.ticket.ID())
 	return err == nil && v.State == approval.Answered && v.Answer != nil && strings.HasPrefix(v.Answer.By, byElicitation)
@@ -348,8 +327,8 @@ func (a *approver) elicited(q *approvalRequest) bool {
 // byElicitation is the beginning of the name of a person who has answered at a client.
 const byElicitation = "elicitation/"
 
-// atOnce is a time within which no person refuses a question. Clients without a person (`claude -p`, `codex exec`) take less
-// than 50 ms.
+// atOnce is a time within which no person refuses a question. Clients without a person (`claude
+// -p`, `codex exec`) take less than 50 ms.
 const atOnce = 300 * time.Millisecond
 
 // What is wrong with an answer that counts as none.
@@ -358,9 +337,9 @@ const (
 	unreadable = "the client's answer cannot be read"
 )
 
-// answerOf reads the result of an elicitation that came so long after the question. A problem says why it is nobody's answer:
-// then the question stays open. Clients decline where a person says no, and cancel where a person dismisses the question.
-// Clients without a person do either at once.
+// answerOf reads the result of an elicitation that came so long after the question. A problem says
+// why it is nobody's answer: then the question stays open. Clients decline where a person says no,
+// and cancel where a person dismisses the question. Clients without a person do either at once.
 func answerOf(result json.RawMessage, after time.Duration) (answer approval.Answer, problem string, invalid bool) {
 	var said struct {
 		Action  string `json:"action"`
@@ -379,7 +358,8 @@ func answerOf(result json.RawMessage, after time.Duration) (answer approval.Answ
 	case said.Action == "accept":
 		return answer, noAnswer, true
 	case refused && after < atOnce:
-		return answer, fmt.Sprintf("the client refused the question after %d ms, as one does that has no person to ask", after.Milliseconds()), false
+		return answer, fmt.Sprintf("the client refused the question after %d ms, as one does that has no person to ask",
+			after.Milliseconds()), false
 	case refused:
 		return approval.Answer{Choice: policy.DenyOnce, Dismissed: said.Action == "cancel"}, "", false
 	}
@@ -392,12 +372,12 @@ const waitingEvery = 5 * time.Second
 // waitInQueue returns when the question is settled or the call has ended. The client hears that the call waits.
 func (a *approver) waitInQueue(ctx context.Context, inv *invocation, q *approvalRequest) {
 	inv.call.Member.decided()
-	a.opts.Logger.Info("a call waits until a person allows it", "tool", inv.toolID(), "actor", inv.call.Actor.Ref(), "invocation", inv.id,
-		"answer", a.answerWith(q), "until", q.ticket.Expires().UTC(), "because", q.unasked)
+	a.opts.Logger.Info("a call waits until a person allows it", "tool", inv.toolID(), "actor", inv.call.Actor.Ref(),
+		"invocation", inv.id, "answer", a.answerWith(q), "until", q.ticket.Expires().UTC(), "because", q.unasked)
 	ticker := time.NewTicker(waitingEvery)
 	defer ticker.Stop()
 	for n := 1; ; n++ {
-		a.reportWaiting(ctx, inv, q, n)
+		a.opts.reportWait(ctx, inv, n, float64(n)/1e4, "waiting_for_permission: "+a.answerWith(q))
 		select {
 		case <-q.ticket.Done():
 			return
@@ -410,28 +390,15 @@ func (a *approver) waitInQueue(ctx context.Context, inv *invocation, q *approval
 
 // answerWith returns the command that allows a waiting call, and its alternatives.
 func (a *approver) answerWith(q *approvalRequest) string {
-	return a.opts.CommandLine("approvals approve "+string(q.ticket.ID())) + " (or show, or deny)"
-}
-
-// reportWaiting tells the client that the call waits, for the nth time. The numbers are small, so that those of the tool
-// itself are larger: progress must increase.
-func (a *approver) reportWaiting(ctx context.Context, inv *invocation, q *approvalRequest, n int) {
-	message := "waiting_for_permission: " + a.answerWith(q)
-	if n == 1 {
-		inv.record.Progress(message, nil, inv.now())
-		a.opts.note(ctx, inv, "a wait for approval is not in the journal")
-	}
-	if inv.call.Progress != nil {
-		inv.call.Progress(tool.Progress{
-			Params: fmt.Appendf(nil, `{"progress":%.4f,"message":%s}`, float64(n)/10000, rawjson.Quote(forCaller(inv, message)))})
-	}
+	return a.opts.People.CommandLine("approvals approve "+string(q.ticket.ID())) + " (or show, or deny)"
 }
 
 // settle makes the answer the decision that counts.
 func (a *approver) settle(ctx context.Context, inv *invocation, q *approvalRequest) error {
 	if err := q.ticket.Wait(ctx); err != nil || ctx.Err() != nil {
 		if ctx.Err() != nil {
-			return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for permission"})
+			return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled,
+				Message: "the call was canceled while it waited for permission"})
 		}
 		if errors.Is(err, approval.ErrClosed) {
 			return stopped()
@@ -442,7 +409,7 @@ func (a *approver) settle(ctx context.Context, inv *invocation, q *approvalReque
 		}
 		return a.deny(inv, q, "timeout", why)
 	}
-	g := a.opts.Gate()
+	g := a.opts.Settings.Gate()
 	r, err := requestOf(ctx, g, inv, inv.inputs.permission) // paths may lead elsewhere by now
 	if err != nil {
 		return err
@@ -477,14 +444,16 @@ func (a *approver) settle(ctx context.Context, inv *invocation, q *approvalReque
 
 // stopped is the failure of a call that nobody can allow any more, because the hub stops: nobody has denied it.
 func stopped() *tool.Failure {
-	return tool.CanceledBy(tool.CanceledByHubStop, "", "nothing ran, because the hub is stopping: call again in a moment")
+	return tool.CanceledBy(tool.CanceledByHubStop, "",
+		"nothing ran, because the hub is stopping: call again in a moment")
 }
 
 // edit puts the arguments that the person changed in the place of the caller's: validated again, and looked at again.
-func (a *approver) edit(ctx context.Context, g *gate.Gate, inv *invocation, answer *approval.Answer) (policy.Request, error) {
+func (a *approver) edit(ctx context.Context, g *gate.Gate, inv *invocation,
+	answer *approval.Answer) (policy.Request, error) {
 	if !rawjson.Valid(answer.Arguments) || !rawjson.IsObject(answer.Arguments) {
-		return policy.Request{}, &tool.Failure{Class: tool.ClassInvalidArguments, Message: "the arguments that a person put in the place of yours " +
-			"are no JSON object: nothing ran"}
+		return policy.Request{}, &tool.Failure{Class: tool.ClassInvalidArguments,
+			Message: "the arguments that a person put in the place of yours are no JSON object: nothing ran"}
 	}
 	if err := a.arguments.check(inv, answer.Arguments); err != nil {
 		return policy.Request{}, err
@@ -539,36 +508,55 @@ func (a *approver) deny(inv *invocation, q *approvalRequest, kind, why string) e
 	return denied(&d)
 }
 
-// yieldAfter is the time for which a request waits for a person where its client hears no progress: such clients give up
-// after 60 s.
+// yieldAfter is the time for which a request waits for a person where its client hears no progress:
+// such clients give up after 60 s.
 const yieldAfter = 50 * time.Second
 
-// errYield is the cause of a wait that ends before the client gives up.
-var errYield = errors.New("the client hears no progress, and would give up soon")
+// aloneFor is the time for which a request waits in the queue whose client has no person: nobody may look there.
+const aloneFor = 15 * time.Second
 
-// patiently runs wait, which returns when its context ends. Where the client hears no progress that is yieldAfter since its
-// request began to wait at the latest, and patiently reports whether it was that.
-func (inv *invocation) patiently(ctx context.Context, since time.Time, wait func(context.Context)) (yields bool) {
-	hears := inv.call.Progress != nil
-	if inv.call.Hears != nil {
-		hears = inv.call.Hears()
+// errYield is the cause of a wait that ends before the client gives up.
+var errYield = errors.New("the client would give up soon, or nobody may be there")
+
+// patience returns the context of a wait for a person. Where the client hears no progress, it ends
+// yieldAfter since its request began to wait. stop gives it up, and reports whether it was that.
+func (c *Call) patience(ctx context.Context, since time.Time) (waits context.Context, stop func() bool) {
+	hears := c.Progress != nil
+	if c.Hears != nil {
+		hears = c.Hears()
 	}
 	if hears {
-		wait(ctx)
-		return false
+		return ctx, func() bool { return false }
 	}
-	limited, stop := context.WithDeadlineCause(ctx, since.Add(yieldAfter), errYield)
-	defer stop()
-	wait(limited)
-	return errors.Is(context.Cause(limited), errYield)
+	return until(ctx, since.Add(yieldAfter))
 }
 
-// yield ends the invocation before q is answered. Its place at the question waits for the call that is made again. The model
-// reads the message and may have a shell: so it names the command that shows the question, not the one that allows the call.
+// patience is that of a call whose question q waits in the queue. A client without a person waits for aloneFor at most.
+func (q *approvalRequest) patience(ctx context.Context, c *Call, since time.Time) (waits context.Context,
+	stop func() bool) {
+	if q.alone {
+		return until(ctx, time.Now().Add(aloneFor))
+	}
+	return c.patience(ctx, since)
+}
+
+// until returns a context that ends at a time. stop gives it up, and reports whether it was that.
+func until(ctx context.Context, end time.Time) (waits context.Context, stop func() bool) {
+	waits, cancel := context.WithDeadlineCause(ctx, end, errYield)
+	return waits, func() bool {
+		defer cancel()
+		return errors.Is(context.Cause(waits), errYield)
+	}
+}
+
+// yield ends the invocation before q is answered. Its place at the question waits for the call that
+// is made again. The model reads the message and may have a shell: so it names the command that
+// shows the question, not the one that allows the call.
 func (a *approver) yield(inv *invocation, q *approvalRequest) error {
 	inv.yielded = true
+	id := string(q.ticket.ID())
 	return &tool.Failure{Class: tool.ClassTimeout, Code: "waits_for_approval",
-		Message: fmt.Sprintf("waits for approval %s; call again with the same arguments: that call waits on, and takes the answer that a "+
-			"person gives meanwhile, until %s. A person answers in the client, or in a terminal: %s",
-			q.ticket.ID(), q.ticket.Expires().UTC().Format("15:04:05 UTC"), a.opts.CommandLine("approvals show "+string(q.ticket.ID())))}
+		Message: fmt.Sprintf("waits for approval %s; call again with the same arguments: that call waits on, and takes "+
+			"the answer that a person gives meanwhile, until %s. A person answers in the client, or in a terminal: %s",
+			id, q.ticket.Expires().UTC().Format("15:04:05 UTC"), a.opts.People.CommandLine("approvals show "+id))}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -24,7 +25,7 @@ func (inv *invocation) keepArtifacts(ctx context.Context, o *Options, rule tool.
 	// A hook has seen the result, and not the artifacts.
 	ours = ours && !(inv.failed() && inv.reply.Result != nil) && (inv.hooks == nil || !inv.hooks.changed)
 	if rule.Artifacts != nil {
-		inv.reply.Artifacts = append(inv.reply.Artifacts, o.Sources.takeIn(ctx, inv, rule.Artifacts, ours)...)
+		inv.reply.Artifacts = append(inv.reply.Artifacts, taker{o.Sources, rule.Artifacts, inv}.takeIn(ctx, ours)...)
 	}
 	var refs []tool.PersistedRef
 	for i, a := range inv.reply.Artifacts {
@@ -34,12 +35,12 @@ func (inv *invocation) keepArtifacts(ctx context.Context, o *Options, rule tool.
 		}
 		if a.Err != nil {
 			d.Reason = fmt.Sprintf("the artifact %q is not stored: %v", a.Name, a.Err)
-			inv.record.PersistResult(d, inv.now())
+			inv.record.PersistResult(d, time.Now())
 			continue
 		}
 		e, err := o.put(payload.Entry{ID: tool.ArtifactOf(inv.id, i+1), Name: a.Name, MediaType: a.MediaType,
 			Tool:  inv.toolID(),
-			Actor: c.Actor.Ref(), Created: inv.now()}, a.Bytes)
+			Actor: c.Actor.Ref(), Created: time.Now()}, a.Bytes)
 		text, link := fmt.Sprintf("%s could not be stored.", a.Name), json.RawMessage(nil)
 		if err != nil {
 			o.Logger.Warn("an artifact could not be stored", "tool", e.Tool, "name", a.Name, "bytes", len(a.Bytes),
@@ -52,7 +53,7 @@ func (inv *invocation) keepArtifacts(ctx context.Context, o *Options, rule tool.
 			text = fmt.Sprintf("%s is stored, %s: %s", a.Name, a.About, howToRead(e.ID, c.Surface.Reader()))
 			link = linkTo(d.Persisted, a.Name, "An artifact of this call: "+a.About+".", c.Actor)
 		}
-		inv.record.PersistResult(d, inv.now())
+		inv.record.PersistResult(d, time.Now())
 		if a.About == "" {
 			continue // the result passes as it is
 		}

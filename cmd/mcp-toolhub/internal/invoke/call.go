@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
@@ -54,8 +55,8 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 				Message: fmt.Sprintf("%q waited for input, and is offered no more: check whether the call has taken "+
 					"effect; %s", inv.call.Name, what)}
 		}
-		return &tool.Failure{Class: tool.ClassUnknownTool, Code: "tool_not_available", Message: fmt.Sprintf("no tool %q is offered here: %s",
-			inv.call.Name, what)}
+		return &tool.Failure{Class: tool.ClassUnknownTool, Code: "tool_not_available",
+			Message: fmt.Sprintf("no tool %q is offered here: %s", inv.call.Name, what)}
 	}
 	if inv.resumed {
 		if l.Tool.Name != inv.listed.Tool.Name {
@@ -78,7 +79,7 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 
 // found notes which tool the call is of.
 func (p *Pipeline) found(inv *invocation, t *tool.Tool) {
-	inv.record.Tool, inv.facts = t.Name, p.opts.Gate().Facts(t)
+	inv.record.Tool, inv.facts = t.Name, p.opts.Settings.Gate().Facts(t)
 	inv.record.Name(inv.facts)
 }
 
@@ -89,7 +90,7 @@ func (p *Pipeline) concealed(inv *invocation) error {
 	if !hidden {
 		return nil
 	}
-	g := p.opts.Gate()
+	g := p.opts.Settings.Gate()
 	inv.hidden = true
 	p.found(inv, t)
 	inv.record.Name(g.Engine().InForce())
@@ -124,10 +125,9 @@ func (p *Pipeline) admit(inv *invocation) error {
 	if p.opts.Admit == nil || !c.Surface.IsDeferred(inv.listed.Tool.Name) {
 		return nil
 	}
-	records, err := p.opts.Admit(tool.DeferredCall{Invocation: inv.id, Surface: c.Surface, Listed: inv.listed,
-		Actor:        c.Actor,
-		SelectionRef: c.SelectionRef, Loaded: c.Loaded})
-	inv.record.Add(inv.now(), records...)
+	records, err := p.opts.Admit.Admit(tool.DeferredCall{Invocation: inv.id, Surface: c.Surface, Listed: inv.listed,
+		Actor: c.Actor, SelectionRef: c.SelectionRef, Loaded: c.Loaded})
+	inv.record.Add(time.Now(), records...)
 	return err
 }
 
@@ -143,12 +143,32 @@ func (p *Pipeline) parseSchema(_ context.Context, inv *invocation) error {
 		return &tool.Failure{Class: tool.ClassInvalidArguments, Message: "arguments must be a JSON object"}
 	}
 	inv.inputs.observable = args
-	if name := internalIn(inv.listed.Tool, args); name != "" {
-		inv.moveTo(tool.StatusSchemaParseFailed)
-		return &tool.Failure{Class: tool.ClassInvalidArguments,
-			Message: fmt.Sprintf("the argument %q is not for callers: leave it out", name)}
+	if err := notForCallers(inv, args); err != nil {
+		return err
 	}
-	return p.validator.check(inv, args)
+	to, err := p.validator.read(inv, args)
+	if to == nil {
+		return err
+	}
+	inv.inputs.permission = args
+	inv.mutate(&p.opts, &tool.InputMutation{SourceType: "runtime", SourceRef: "schema",
+		Reason: "the tool takes the JSON that a text holds, and no text"}, to)
+	inv.inputs.observable = to
+	if err := notForCallers(inv, to); err != nil {
+		return err
+	}
+	return p.validator.check(inv, to)
+}
+
+// notForCallers refuses arguments that only hooks and people may set.
+func notForCallers(inv *invocation, args json.RawMessage) error {
+	name := internalIn(inv.listed.Tool, args)
+	if name == "" {
+		return nil
+	}
+	inv.moveTo(tool.StatusSchemaParseFailed)
+	return &tool.Failure{Class: tool.ClassInvalidArguments,
+		Message: fmt.Sprintf("the argument %q is not for callers: leave it out", name)}
 }
 
 // internalIn returns an argument that only hooks and people may set; "" where there is none.
@@ -168,7 +188,7 @@ func holdsAt(value []byte, steps []string) (found bool) {
 		return true
 	}
 	if rawjson.IsObject(value) {
-		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[0])
+		name := rawjson.PointerName(steps[0])
 		_ = rawjson.Members(value, func(m rawjson.Member) bool {
 			found = strings.EqualFold(m.Name(), name) && holdsAt(m.Value, steps[1:])
 			return !found
@@ -205,20 +225,63 @@ func repeated(name, where string) *tool.Failure {
 		Message: fmt.Sprintf("the member %.100q stands twice in %s: write it once", name, where)}
 }
 
+// textAsJSON returns the arguments with JSON in place of each text that holds it, where they fit the schema of t
+// only so: some models and clients write an object as text. It is nil where that does not help.
+func (v *validator) textAsJSON(t *tool.Tool, args json.RawMessage, invalid *schema.Invalid) json.RawMessage {
+	to := args
+	for _, problem := range invalid.Problems {
+		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(strings.TrimPrefix(problem.Path, "/"))
+		value, _ := rawjson.Get(to, name)
+		text, _ := rawjson.String(value)
+		inner, err := rawjson.Line([]byte(text))
+		if err != nil || len(inner) == 0 || inner[0] == '"' {
+			return nil
+		}
+		if to, err = rawjson.Set(to, name, inner); err != nil {
+			return nil
+		}
+	}
+	if still, err := v.invalid(t, to); still != nil || err != nil {
+		return nil
+	}
+	return to
+}
+
+// read checks the arguments of a caller, as check does. Where they fit once texts are read as JSON, it returns what
+// they are then.
+func (v *validator) read(inv *invocation, args json.RawMessage) (to json.RawMessage, err error) {
+	if onlyOnce(args) != nil {
+		return nil, v.check(inv, args)
+	}
+	invalid, err := v.invalid(inv.listed.Tool, args)
+	if invalid == nil {
+		return nil, err
+	}
+	if to = v.textAsJSON(inv.listed.Tool, args, invalid); to != nil {
+		return to, nil
+	}
+	return nil, v.refuse(inv, invalid)
+}
+
 // check checks arguments that come from outside, and that they fit the input schema of the invocation's tool.
 func (v *validator) check(inv *invocation, args json.RawMessage) error {
 	if f := onlyOnce(args); f != nil {
 		inv.moveTo(tool.StatusSchemaParseFailed)
 		return f
 	}
-	t := inv.listed.Tool
-	invalid, err := v.invalid(t, args)
+	invalid, err := v.invalid(inv.listed.Tool, args)
 	if invalid == nil {
 		return err
 	}
+	return v.refuse(inv, invalid)
+}
+
+// refuse records that the arguments do not fit, and refuses them where the tool has that done.
+func (v *validator) refuse(inv *invocation, invalid *schema.Invalid) error {
+	t := inv.listed.Tool
 	inv.invalid = true
 	inv.record.Event(tool.EventInvocationValidationFailed, map[string]any{"problems": invalid.Problems,
-		"mode": string(t.Validate)}, inv.now())
+		"mode": string(t.Validate)}, time.Now())
 	if t.Validate == tool.ValidateWarn {
 		return nil
 	}
@@ -284,7 +347,7 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	inv.moveTo(tool.StatusRunning)
 	inv.describe()
 	if err := p.opts.Journal.Announce(ctx, &inv.record); err != nil {
-		inv.record.NotStarted(inv.now())
+		inv.record.NotStarted(time.Now())
 		if ctx.Err() != nil {
 			return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began",
 				Cause: err}
@@ -294,11 +357,11 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 				"again when that is mended"}
 	}
 	if inv.started.IsZero() {
-		inv.started = inv.now()
+		inv.started = time.Now()
 	}
 	reply, err := p.callExecutor(ctx, ex, inv)
 	if reply.Mapping != (tool.ExternalMapping{}) {
-		inv.record.Answered(reply.Mapping, inv.now())
+		inv.record.Answered(reply.Mapping, time.Now())
 	}
 	if err != nil {
 		inv.reply.Artifacts, inv.reply.Mapping = reply.Artifacts, reply.Mapping
@@ -333,7 +396,7 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 	if err == nil || p.opts.SignIn == nil || tool.NeedsSignIn(err) == nil {
 		return reply, err
 	}
-	if err := p.opts.SignIn(ctx, x.signIn(e, tool.NeedsSignIn(err))); err != nil {
+	if err := p.opts.SignIn.SignIn(ctx, x.signIn(e, tool.NeedsSignIn(err))); err != nil {
 		return reply, err
 	}
 	return ex.Execute(inv.patient(ctx), e)

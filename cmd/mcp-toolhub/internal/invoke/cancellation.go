@@ -3,6 +3,7 @@ package invoke
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -21,7 +22,7 @@ func (p *Pipeline) recordCancellation(ctx context.Context, inv *invocation) {
 		ended.AbortReason = AbortBatchCanceled // what ends a call of a batch so is the end of the batch
 		inv.failure = &ended
 	}
-	now := inv.now()
+	now := time.Now()
 	c := inv.request(ctx)
 	if c.By == "" {
 		c.By = inv.canceler()

@@ -51,7 +51,7 @@ func TestPermittedCommand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.opts.Gate, b.opts.Approvals = func() *gate.Gate { return g }, approval.New(approval.Options{})
+		b.around.gate, b.opts.Approvals = func() *gate.Gate { return g }, approval.New(approval.Options{})
 		input := json.RawMessage(`{"type":"object","properties":{"argv":{"type":"array","items":{"type":"string"}}}}`)
 		run := &tool.Tool{Name: "code.run", Server: "code", Native: "run", InputSchema: input, SchemaDigest: tool.Digest(input)}
 		call := b.callInRounds(t.Context(), `{"name":"code.run"}`)

@@ -166,7 +166,7 @@ func plainStories() []story {
 
 // defers calls the tool while it is deferred, and admits that with err.
 func (b *bench) defers(t *testing.T, err error) {
-	b.opts.Admit = func(c tool.DeferredCall) ([]tool.Record, error) { return recordsOf(c.Invocation), err }
+	b.opts.Admit = admits(func(c tool.DeferredCall) ([]tool.Record, error) { return recordsOf(c.Invocation), err })
 	listed := b.surface.Listed
 	b.surface = b.surface.With(tool.Split{ID: "srf_y", Digest: "y", Deferred: listed})
 	b.call(t.Context(), "mcp.s.t", `{"n":1}`)
@@ -256,12 +256,12 @@ func permissionStories() []story {
 		}},
 		{"expired_in_the_queue", func(t *testing.T, b *bench) {
 			b.guarded(t)
-			b.opts.QueueOpen = func() bool { return true }
+			b.around.open = true
 			b.Invoke(t.Context(), b.asks(t, `{"action":"accept"}`, time.Second))
 		}},
 		{"yielded", func(t *testing.T, b *bench) {
 			b.guarded(t)
-			b.opts.QueueOpen = func() bool { return true }
+			b.around.open = true
 			c := b.callOf("mcp.s.t", `{"n":1}`)
 			b.Invoke(t.Context(), c)
 			b.queued(approval.Answer{Choice: policy.AllowOnce})
@@ -277,7 +277,7 @@ func permissionStories() []story {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b.opts.Gate = func() *gate.Gate { return g }
+			b.around.gate = func() *gate.Gate { return g }
 			b.call(t.Context(), "mcp.s.t", `{"n":1}`)
 		}},
 	}
@@ -500,7 +500,7 @@ func (b *bench) asks(t *testing.T, result string, after time.Duration) *Call {
 
 // queued lets somebody in the queue answer so after a second.
 func (b *bench) queued(a approval.Answer) {
-	b.opts.QueueOpen = func() bool { return true }
+	b.around.open = true
 	a.By = "queue/op"
 	go func() {
 		time.Sleep(time.Second)

@@ -21,6 +21,10 @@ var update = flag.Bool("update", false, "write the golden files anew")
 const answer = `{"content":[{"type":"text","text":"3"}],"structuredContent":{"n":1.50}}`
 
 // does replaces what the tool of the bench does.
+type admits func(tool.DeferredCall) ([]tool.Record, error)
+
+func (a admits) Admit(c tool.DeferredCall) ([]tool.Record, error) { return a(c) }
+
 func (b *bench) does(ex executorFunc) { b.opts.Executors = map[string]Executor{"mcp": ex} }
 
 func canceled(ctx context.Context, after time.Duration, cause error) context.Context {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -38,10 +39,7 @@ type hookContext struct{ hook, text string }
 // preHooks runs the hooks of pre_tool_use. What they change is checked as the caller's arguments
 // were, and permission looks at it afterwards.
 func (p *Pipeline) preHooks(ctx context.Context, inv *invocation) error {
-	if p.opts.Hooks == nil {
-		return nil
-	}
-	set := p.opts.Hooks()
+	set := p.opts.Settings.Hooks()
 	if set == nil {
 		return nil
 	}
@@ -51,7 +49,7 @@ func (p *Pipeline) preHooks(ctx context.Context, inv *invocation) error {
 	if plan == nil {
 		return nil
 	}
-	again, err := plan.Again(c.Meta, func() (hook.Input, error) { return p.hookInput(ctx, inv, hook.PreToolUse) })
+	again, err := plan.Again(ctx, &hookMoment{pipeline: p, inv: inv, event: hook.PreToolUse}, c.Meta)
 	if err != nil {
 		return err
 	}
@@ -71,36 +69,44 @@ func (p *Pipeline) runHooks(ctx context.Context, inv *invocation, e hook.Event) 
 		return nil
 	}
 	inv.call.Arrival.Leave()
-	started := 0 // the step of the run that has not ended
-	return becauseOf(ctx, inv.hooks.plan.Run(ctx, e, hook.Moment{
-		Input: func() (hook.Input, error) { return p.hookInput(ctx, inv, e) },
-		Waits: func() {
-			inv.describe()
-			p.opts.note(ctx, inv, "a call whose hook waits for its turn is not in the journal")
-		},
-		Started: func(name string) {
-			inv.describe()
-			switch e {
-			case hook.PreToolUse:
-				inv.moveOnce(tool.StatusPreHooksRunning)
-			case hook.PostToolUse, hook.PostToolUseFailure:
-				inv.moveOnce(tool.StatusPostHooksRunning)
-			}
-			started = inv.record.HookStarted(name, string(e), e.Before(), inv.now())
-			// what it does has a record, too, however the hub ends
-			p.opts.note(ctx, inv, "the run of a hook is not in the journal")
-		},
-		Ended: func(r *hook.Report) error {
-			// a JSON-RPC error of the server has no room for them
-			if e == hook.PostToolUseFailure && inv.outcome.Result == nil {
-				r.IgnoreResult()
-			}
-			modified := r.Output.Result != nil || len(r.Output.Context) > 0
-			inv.record.HookEnded(&persist.HookStep{Hook: r.Hook, Event: string(e), Before: e.Before(),
-				Started: started, Modified: modified, HookRun: inv.hookRun(r)}, inv.now())
-			return p.applyHook(ctx, inv, r)
-		},
-	}))
+	return becauseOf(ctx, inv.hooks.plan.Run(ctx, e, &hookMoment{pipeline: p, inv: inv, event: e}))
+}
+
+// hookMoment implements hook.Moment for an invocation.
+type hookMoment struct {
+	pipeline *Pipeline
+	inv      *invocation
+	event    hook.Event
+	started  int // the step of the run that has not ended
+}
+
+func (m *hookMoment) Waits(ctx context.Context) {
+	m.inv.describe()
+	m.pipeline.opts.note(ctx, m.inv, "a call whose hook waits for its turn is not in the journal")
+}
+
+func (m *hookMoment) Started(ctx context.Context, name string) {
+	m.inv.describe()
+	switch m.event {
+	case hook.PreToolUse:
+		m.inv.moveOnce(tool.StatusPreHooksRunning)
+	case hook.PostToolUse, hook.PostToolUseFailure:
+		m.inv.moveOnce(tool.StatusPostHooksRunning)
+	}
+	m.started = m.inv.record.HookStarted(name, string(m.event), m.event.Before(), time.Now())
+	// what it does has a record, too, however the hub ends
+	m.pipeline.opts.note(ctx, m.inv, "the run of a hook is not in the journal")
+}
+
+func (m *hookMoment) Ended(ctx context.Context, r *hook.Report) error {
+	// a JSON-RPC error of the server has no room for them
+	if m.event == hook.PostToolUseFailure && m.inv.outcome.Result == nil {
+		r.IgnoreResult()
+	}
+	modified := r.Output.Result != nil || len(r.Output.Context) > 0
+	m.inv.record.HookEnded(&persist.HookStep{Hook: r.Hook, Event: string(m.event), Before: m.event.Before(),
+		Started: m.started, Modified: modified, HookRun: m.inv.hookRun(r)}, time.Now())
+	return m.pipeline.applyHook(ctx, m.inv, r)
 }
 
 func (inv *invocation) moveOnce(s tool.Status) {
@@ -109,9 +115,9 @@ func (inv *invocation) moveOnce(s tool.Status) {
 	}
 }
 
-// hookInput returns the call as a hook of e is to see it now.
-func (p *Pipeline) hookInput(ctx context.Context, inv *invocation, e hook.Event) (in hook.Input, err error) {
-	r, err := requestOf(ctx, p.opts.Gate(), inv, inv.inputs.permission)
+func (m *hookMoment) Input(ctx context.Context) (in hook.Input, err error) {
+	inv, e := m.inv, m.event
+	r, err := requestOf(ctx, m.pipeline.opts.Settings.Gate(), inv, inv.inputs.permission)
 	if err != nil {
 		return in, err
 	}
@@ -143,7 +149,7 @@ func (p *Pipeline) applyHook(ctx context.Context, inv *invocation, r *hook.Repor
 	}
 	for _, progress := range o.Progress {
 		h.reports++
-		inv.record.Progress(progress.Message, progress.Percent, inv.now())
+		inv.record.Progress(progress.Message, progress.Percent, time.Now())
 		if inv.call.Progress != nil && r.Event.Before() { // smaller than all that comes later: progress must increase
 			inv.call.Progress(tool.Progress{
 				Params: fmt.Appendf(nil, `{"progress":%.7f,"message":%s}`, float64(h.reports)/1e7,
@@ -346,6 +352,10 @@ func (p *Pipeline) postHooks(ctx context.Context, inv *invocation) error {
 		}
 	}()
 	defer inv.redact(p.opts.Logger)
+	defer func() {
+		inv.call.Member.failed(inv)
+		inv.release()
+	}()
 	if inv.hooks == nil {
 		return nil
 	}
@@ -361,8 +371,6 @@ func (p *Pipeline) postHooks(ctx context.Context, inv *invocation) error {
 			inv.mapFailure()
 		}
 	}
-	inv.call.Member.failed(inv)
-	inv.release() // see Member.hearsLater
 	inv.addContext()
 	return nil
 }

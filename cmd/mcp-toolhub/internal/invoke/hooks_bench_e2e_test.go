@@ -13,7 +13,7 @@ import (
 func TestHooksThatDoNotMatchAllocateLittle(t *testing.T) {
 	p := newBench(t, tool.ValidateReject, ok(`{"content":[]}`))
 	count := func(hooks *hook.Set) float64 {
-		p.opts.Hooks = func() *hook.Set { return hooks }
+		p.around.hooks = hooks
 		return testing.AllocsPerRun(200, func() { p.call(t.Context(), "mcp.s.t", `{"n":1}`) })
 	}
 	without, with := count(nil), count(hundredHooks(t, otherTools))

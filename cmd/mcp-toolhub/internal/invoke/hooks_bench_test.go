@@ -44,7 +44,7 @@ func BenchmarkHooks(b *testing.B) {
 			p.unsynced(b)
 			set := hundredHooks(b, rule)
 			timed := func(hooks *hook.Set) time.Duration {
-				p.opts.Hooks = func() *hook.Set { return hooks }
+				p.around.hooks = hooks
 				start := time.Now()
 				if o := p.call(b.Context(), "mcp.s.t", `{"n":1}`); o.Status != tool.StatusSucceeded {
 					b.Fatalf("%s %s", o.Status, o.Result)

@@ -17,6 +17,11 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 )
 
+// runFunc is a runner of commands.
+type runFunc func(context.Context, hook.Command) (hook.Ended, error)
+
+func (f runFunc) Run(ctx context.Context, c hook.Command) (hook.Ended, error) { return f(ctx, c) }
+
 // TestAHookThatWaitsHasNotRun: a call that is canceled while a hook waits for its turn has records of the hooks that have begun, and of no
 // other one. While it waits, the journal has the call.
 func TestAHookThatWaitsHasNotRun(t *testing.T) {
@@ -35,11 +40,11 @@ func TestAHookThatWaitsHasNotRun(t *testing.T) {
 			return hook.Config{Name: name, Events: []hook.Event{hook.PreToolUse}, Command: []string{"x"}, Rule: policy.Rule{When: when}}
 		}
 		set, problems := hook.New([]hook.Config{config("busy", "arguments.n == 0"), config("first", "arguments.n == 1"),
-			config("second", "arguments.n == 1")}, hook.Options{Run: run})
+			config("second", "arguments.n == 1")}, hook.Options{Runner: runFunc(run)})
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
-		b.opts.Hooks = func() *hook.Set { return set }
+		b.around.hooks = set
 		var calls sync.WaitGroup
 		call := func(ctx context.Context, id, arguments string) {
 			c := b.callOf("mcp.s.t", arguments)

@@ -22,12 +22,11 @@ import (
 type invocation struct {
 	call   *Call
 	id     tool.InvocationID
-	now    func() time.Time
 	listed *tool.Listed // nil until resolved
 
 	inputs inputs
-	facts  *facts.Facts                   // of the tool; nil until resolved
-	keyed  func(text []byte) (hex string) // Options.Digest
+	facts  *facts.Facts // of the tool; nil until resolved
+	key    []byte       // Options.Key
 
 	status tool.Status
 	record persist.Call
@@ -80,8 +79,8 @@ type permitted struct {
 }
 
 func (p *Pipeline) begin(ctx context.Context, c *Call) *invocation {
-	inv := &invocation{call: c, id: c.Invocation, now: p.opts.Now, inputs: inputs{model: c.Arguments},
-		status: tool.StatusPlanned, keyed: p.opts.Digest}
+	inv := &invocation{call: c, id: c.Invocation, inputs: inputs{model: c.Arguments},
+		status: tool.StatusPlanned, key: p.opts.Key}
 	if inv.id == "" {
 		inv.id = tool.NewInvocationID()
 	}
@@ -89,7 +88,7 @@ func (p *Pipeline) begin(ctx context.Context, c *Call) *invocation {
 		inv.trace = o.Begin(ctx, c)
 	}
 	head := persist.CallHead{Invocation: inv.id, Tool: tool.UnknownTool, Surface: c.Surface.ID, Actor: c.Actor.Ref(),
-		Profile: c.Surface.Profile, Created: inv.now(), Origin: tool.Origin{Address: c.Actor.Address, Hub: p.opts.Hub}}
+		Profile: c.Surface.Profile, Created: time.Now(), Origin: tool.Origin{Address: c.Actor.Address, Hub: p.opts.Hub}}
 	if inv.client = (tool.ClientRef{Name: hidden.Cut(c.Actor.Client.Name, maxSaid),
 		Version: hidden.Cut(c.Actor.Client.Version, maxSaid)}); inv.client != (tool.ClientRef{}) {
 		head.Client = &inv.client
@@ -123,7 +122,7 @@ func (inv *invocation) answeredBy(answers []tool.Answer) {
 	resumed := func(request json.RawMessage) {
 		m := clientSide(inv.call)
 		m.JSONRPCRequestID = string(request)
-		inv.record.Resumed(m, inv.call.Surface.ID, inv.now())
+		inv.record.Resumed(m, inv.call.Surface.ID, time.Now())
 	}
 	for i, a := range answers {
 		for _, request := range a.Earlier {
@@ -144,7 +143,7 @@ func (inv *invocation) fail(err error) {
 	if inv.failure != nil {
 		return
 	}
-	inv.failedIn = uint8(inv.next)
+	inv.failedIn = inv.next
 	inv.call.Arrival.Leave()
 	var f *tool.Failure
 	var rpc *tool.RPCError
@@ -185,7 +184,7 @@ func (inv *invocation) toolID() tool.Name { return inv.record.Tool }
 // moveTo changes the invocation's status; every status that it had stays in its record.
 func (inv *invocation) moveTo(s tool.Status) {
 	inv.status = s
-	inv.record.Move(s, inv.now())
+	inv.record.Move(s, time.Now())
 }
 
 // release gives back what the invocation holds of the hub.

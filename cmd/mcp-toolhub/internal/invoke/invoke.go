@@ -9,6 +9,7 @@ package invoke
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +21,6 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -146,66 +146,62 @@ type Outcome struct {
 	Output tool.Output // what a success lacks
 }
 
-// Options are the parts that a Pipeline works with. Executors, Gate, Journal, Schemas and Logger are needed.
-//
-// What is configured for a phase belongs here.
+// Settings are those in force. They are asked at each call.
+type Settings interface {
+	Gate() *gate.Gate
+	Hooks() *hook.Set // nil for none
+	Limits(server string) Limits
+
+	// Present returns the tool that is offered under the name of t at this moment; nil where there
+	// is none.
+	Present(t *tool.Tool) *tool.Tool
+}
+
+// People are asked about calls elsewhere than at their clients.
+type People interface {
+	// QueueOpen reports whether somebody could answer questions in Options.Approvals.
+	QueueOpen() bool
+
+	// Announce tells people of a question in the queue, by a message to a webhook, and does not
+	// wait for that.
+	Announce(ctx context.Context, webhook string, v approval.View)
+
+	// Offer returns a grant that a question about r offers, because people have answered alike
+	// before; nil for none.
+	Offer(ctx context.Context, r *policy.Request) *policy.SuggestedGrant
+
+	// CommandLine is a command of this program as a person has to type it to reach this hub: words
+	// are its arguments.
+	CommandLine(words string) string
+}
+
+// Admitter decides about calls of deferred tools.
+type Admitter interface {
+	// Admit returns nil, or the *tool.Failure that carries what the next call needs, and the
+	// records of that.
+	Admit(tool.DeferredCall) ([]tool.Record, error)
+}
+
+// Options are the parts that a Pipeline works with. Executors, Settings, People, Journal, Schemas
+// and Logger are needed.
 type Options struct {
 	Executors map[string]Executor // by the source of a tool's canonical name
-	Gate      func() *gate.Gate   // the permission settings in force
+	Settings  Settings
+	People    People
 	Journal   *persist.Journal
 	Schemas   *schema.Cache
 	Logger    *slog.Logger
 
-	// Results stores results that are too large for their callers. Nil: those are passed on whole.
-	Results *payload.Store
+	Results   *payload.Store      // stores large results; nil: those are passed on whole
+	Sources   Sources             // of what a result names; nil where no rule for results has artifacts taken in
+	Admit     Admitter            // nil: calls of deferred tools are let through
+	Approvals *approval.Approvals // open questions; nil: nobody is asked, which denies what would be asked about
+	SignIn    tool.SignInAsker    // nil: calls that need a sign-in end with that
+	Observer  Observer            // is told of calls; nil: nobody is
 
-	Sources Sources // of what a result names; they are asked only where a rule for results has artifacts taken in
-
-	// Hooks returns the hooks in force; nil for none. Default: none.
-	Hooks func() *hook.Set
-
-	// Admit decides about calls of deferred tools: it returns nil, or the *tool.Failure that carries what the next call
-	// needs, and the records of that. Default: all are let through.
-	Admit func(tool.DeferredCall) ([]tool.Record, error)
-
-	// Approvals are the questions that wait for people. Nil: nobody is asked, which denies what would be asked about.
-	Approvals *approval.Approvals
-
-	// CommandLine is a command of this program as a person has to type it to reach this hub: words are its arguments.
-	// Default: mcp-toolhub and the words.
-	CommandLine func(words string) string
-
-	// QueueOpen reports whether somebody could answer questions in Approvals from elsewhere. Nil: nobody can.
-	QueueOpen func() bool
-
-	// Announce tells people elsewhere of a question in the queue, by a message to a webhook, and
-	// does not wait for that. Nil: nobody is told.
-	Announce func(ctx context.Context, webhook string, v approval.View)
-
-	// Offer returns a grant that a question about r offers, because people have answered alike
-	// before. Nil: none is offered.
-	Offer func(ctx context.Context, r *policy.Request) *policy.SuggestedGrant
-
-	// SignIn is asked for calls that fail because somebody has to sign in. Nil: they end with that.
-	SignIn tool.SignInAsker
-
-	// Present returns the tool that is offered under the name at this moment; nil where there is
-	// none. Nil: tools do not change while a question is open.
-	Present func(tool.Name) *tool.Tool
-
-	// Digest makes digests of inputs that hold secrets, in hex, with a key that stays. Default:
-	// with a key that ends with the process.
-	Digest func(text []byte) (hex string)
-
-	Hub string // what records call this hub
-
-	// Secrets masks the secrets in what is recorded of calls. Default: with marks that do not tell equal secrets.
-	Secrets *secret.Masker
-
-	Observer Observer // is told of calls; nil: nobody is
-
-	Limits func(server string) Limits // asked at each call; default: the defaults of Limits
-	Now    func() time.Time           // default time.Now
+	Key     []byte         // of digests of inputs that hold secrets; nil: one that ends with the process
+	Secrets *secret.Masker // of what is recorded; nil: one whose marks do not tell equal secrets
+	Hub     string         // what records call this hub
 }
 
 // note gives the journal what is new of a call that waits or runs. The call does not wait for that.
@@ -230,25 +226,19 @@ type Pipeline struct {
 
 // New returns a pipeline.
 func New(o Options) (*Pipeline, error) {
-	if o.Gate == nil || o.Journal == nil || o.Schemas == nil || o.Logger == nil {
-		return nil, errors.New("new pipeline: gate, journal, schemas and logger are all needed")
-	}
-	if o.CommandLine == nil {
-		o.CommandLine = func(words string) string { return "mcp-toolhub " + words }
-	}
-	if o.Now == nil {
-		o.Now = time.Now
+	if o.Settings == nil || o.People == nil || o.Journal == nil || o.Schemas == nil || o.Logger == nil {
+		return nil, errors.New("new pipeline: settings, people, journal, schemas and logger are all needed")
 	}
 	if o.Secrets == nil {
 		o.Secrets = secret.New(nil)
 	}
-	if o.Digest == nil {
-		o.Digest = seal.Digest(nil, "")
+	if o.Key == nil {
+		o.Key = []byte(rand.Text())
 	}
 	p := &Pipeline{opts: o, validator: &validator{schemas: o.Schemas, logger: o.Logger},
-		scheduler: newScheduler(o.Limits), phases: phases(),
+		scheduler: newScheduler(o.Settings), phases: phases(),
 		sayRefused: rate.Sometimes{Interval: time.Minute}}
-	p.approver = &approver{opts: &p.opts, arguments: p.validator}
+	p.approver = &approver{opts: &p.opts, arguments: p.validator, patience: 15 * time.Second}
 	return p, nil
 }
 
@@ -314,7 +304,7 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		if err := p.runPhase(ctx, ph, inv); err != nil {
 			inv.fail(err)
 		}
-		noteLap(p.opts.Observer, inv, inv.next)
+		p.noteLap(inv, ph.name)
 		if inv.reply.NeedsInput && !inv.failed() {
 			return p.suspend(ctx, inv)
 		}
@@ -323,7 +313,7 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		inv.mapFailure()
 		inv.moveTo(inv.final)
 	}
-	observe(ctx, p.opts.Observer, inv)
+	p.observe(ctx, inv)
 	if inv.hidden { // the records have the truth, and whoever asked must not see it in a batch either
 		inv.outcome.Status, inv.outcome.Class, inv.outcome.Error = tool.StatusFailed, tool.ClassUnknownTool, nil
 	}
@@ -371,15 +361,15 @@ func (p *Pipeline) suspend(ctx context.Context, inv *invocation) Outcome {
 // were checked first. The tool must still be there under c.Name, and allowed.
 func (w *Suspended) Resume(ctx context.Context, c *Call) Outcome {
 	w.inv.call = c
-	noteLap(w.pipeline.opts.Observer, w.inv, len(w.pipeline.phases))
+	w.pipeline.noteLap(w.inv, string(tool.StatusNeedsInput))
 	w.inv.record.Name(c.Surface)
-	w.inv.record.Resumed(clientSide(c), c.Surface.ID, w.inv.now())
+	w.inv.record.Resumed(clientSide(c), c.Surface.ID, time.Now())
 	return w.pipeline.run(ctx, w.inv)
 }
 
 // End ends the invocation. err is a *tool.Failure, or a *tool.RPCError that the client gets.
 func (w *Suspended) End(ctx context.Context, err error) Outcome {
-	noteLap(w.pipeline.opts.Observer, w.inv, len(w.pipeline.phases))
+	w.pipeline.noteLap(w.inv, string(tool.StatusNeedsInput))
 	w.inv.fail(err)
 	return w.pipeline.run(ctx, w.inv)
 }

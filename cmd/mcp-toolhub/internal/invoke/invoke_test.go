@@ -20,7 +20,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 )
 
 // executorFunc is the far side of the pipeline.
@@ -30,9 +32,29 @@ func (f executorFunc) Execute(ctx context.Context, e *tool.Execution) (tool.Repl
 	return f(ctx, e)
 }
 
+// around is what a pipeline asks of its hub.
+type around struct {
+	gate  func() *gate.Gate
+	hooks *hook.Set
+	open  bool // the queue
+}
+
+func (a *around) Gate() *gate.Gate                                            { return a.gate() }
+func (a *around) Hooks() *hook.Set                                            { return a.hooks }
+func (*around) Limits(string) Limits                                          { return Limits{} }
+func (*around) Present(t *tool.Tool) *tool.Tool                               { return t }
+func (a *around) QueueOpen() bool                                             { return a.open }
+func (*around) CommandLine(words string) string                               { return "mcp-toolhub " + words }
+func (*around) Announce(context.Context, string, approval.View)               {}
+func (*around) Offer(context.Context, *policy.Request) *policy.SuggestedGrant { return nil }
+
+// Limits are those of every server.
+func (l Limits) Limits(string) Limits { return l }
+
 // bench is a pipeline over a real journal, with one tool mcp.s.t.
 type bench struct {
 	*Pipeline
+	around  *around
 	surface *tool.Surface
 	dir     string
 	journal *persist.Journal
@@ -52,8 +74,9 @@ func newBench(t testing.TB, validate tool.Validate, ex executorFunc) *bench {
 	listed := []tool.Listed{{Name: "mcp.s.t", Tool: &tool.Tool{Name: "mcp.s.t", Server: "s", Native: "t", Validate: validate,
 		InputSchema: input, SchemaDigest: tool.Digest(input)}}}
 	b.surface = tool.NewSurface("srf_x", "default", "canonical", "x", listed, nil, map[string]int{"mcp.s.t": 0, "s__t": 0})
-	b.Pipeline, err = New(Options{Executors: map[string]Executor{"mcp": ex}, Gate: acceptAll(t), Journal: b.journal,
-		Schemas: schema.NewCache(10), Logger: logger, Digest: seal.Digest(make([]byte, seal.KeySize), "inputs")})
+	b.around = &around{gate: acceptAll(t)}
+	b.Pipeline, err = New(Options{Executors: map[string]Executor{"mcp": ex}, Settings: b.around, People: b.around, Journal: b.journal,
+		Schemas: schema.NewCache(10), Logger: logger, Key: make([]byte, seal.KeySize)})
 	if err != nil {
 		t.Fatal(err)
 	}

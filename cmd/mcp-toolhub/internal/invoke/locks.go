@@ -1,7 +1,6 @@
 package invoke
 
 import (
-	"os"
 	"slices"
 	"strings"
 
@@ -13,7 +12,8 @@ import (
 // one of them is not safe and
 //
 //   - one of them has the server alone, or
-//   - both have known targets, and one writes where the other one works: /repo conflicts with /repo/a, whoever calls, or
+//   - both have known targets, and one writes where the other one works: /repo conflicts with
+//     /repo/a, whoever calls, or
 //   - the targets of one are not known, and both are calls of one caller.
 //
 // Of two calls that conflict, the later one waits for the earlier one.
@@ -50,8 +50,8 @@ func (p *place) conflicts(with *place) bool {
 		for j := range b.targets {
 			x, y := &a.targets[i], &b.targets[j]
 			writes := x.Write && a.mode != facts.ConcurrencySafe || y.Write && b.mode != facts.ConcurrencySafe
-			if writes && x.Kind == y.Kind && (isBeneath(x.Resolved, y.Resolved) || isBeneath(y.Resolved, x.Resolved) ||
-				shareHost(x, y)) {
+			if writes && x.Kind == y.Kind && (x.Resolved == y.Resolved || target.Under(x.Resolved, y.Resolved) ||
+				target.Under(y.Resolved, x.Resolved) || shareHost(x, y)) {
 				return true
 			}
 		}
@@ -65,62 +65,17 @@ func shareHost(a, b *target.Target) bool {
 		!(strings.Contains(a.Resolved, "://") && strings.Contains(b.Resolved, "://"))
 }
 
-// isBeneath reports whether b is a, or something in it.
-func isBeneath(a, b string) bool {
-	rest, ok := strings.CutPrefix(b, a)
-	return ok && (rest == "" || a == "" || rest[0] == '/' || os.IsPathSeparator(rest[0]) || strings.HasSuffix(a, "/") ||
-		os.IsPathSeparator(a[len(a)-1]))
-}
-
 // lane holds the calls of one connection to a server. The mutex of its queue guards it.
 type lane struct {
-	count     int            // calls that run
-	first     *place         // of those that run
-	turn      []*callerQueue // of callers with waiting calls, in the order of their turns: see next
-	back      []*place       // running calls that want their locks again, first come first served
-	exclusive int            // calls that run or wait, and are not safe
+	running []*place
+	turn    []*callerQueue // of callers with waiting calls, in the order of their turns: see next
+	back    []*place       // running calls that want their locks again, first come first served
 }
 
 // callerQueue holds the waiting calls of one caller, in the order in which they came.
 type callerQueue struct {
 	caller  caller
 	waiting []*place
-}
-
-// add counts a call that comes.
-func (l *lane) add(p *place) {
-	if p.claim.mode != facts.ConcurrencySafe {
-		l.exclusive++
-	}
-}
-
-// start puts a call among those that run.
-func (l *lane) start(p *place) {
-	l.count++
-	if p.nxt = l.first; p.nxt != nil {
-		p.nxt.prev = p
-	}
-	l.first = p
-}
-
-// remove takes a call out: one that runs, or one that has left its line.
-func (l *lane) remove(p *place) {
-	if p.claim.mode != facts.ConcurrencySafe {
-		l.exclusive--
-	}
-	if l.first != p && p.prev == nil {
-		return // it did not run
-	}
-	l.count--
-	if p.prev != nil {
-		p.prev.nxt = p.nxt
-	} else {
-		l.first = p.nxt
-	}
-	if p.nxt != nil {
-		p.nxt.prev = p.prev
-	}
-	p.prev, p.nxt = nil, nil
 }
 
 // join puts a call at the end of its caller's line.
@@ -151,16 +106,8 @@ func (l *lane) find(by caller) int {
 
 // isFree reports whether a call that has come conflicts with none that runs, and none that came before it.
 func (l *lane) isFree(p *place) bool {
-	if l.exclusive == 0 && p.claim.mode == facts.ConcurrencySafe {
-		return true
-	}
-	if !l.isUnlocked(p) {
+	if !l.isUnlocked(p) || slices.ContainsFunc(l.back, p.conflicts) {
 		return false
-	}
-	for _, b := range l.back {
-		if b.conflicts(p) {
-			return false
-		}
 	}
 	for _, q := range l.turn {
 		for _, w := range q.waiting {
@@ -177,23 +124,18 @@ func (l *lane) isFree(p *place) bool {
 
 // isUnlocked reports whether a call conflicts with no other one that runs.
 func (l *lane) isUnlocked(p *place) bool {
-	for r := l.first; r != nil; r = r.nxt {
-		if r != p && !r.unlocked && r.conflicts(p) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(l.running, func(r *place) bool { return r != p && !r.unlocked && r.conflicts(p) })
 }
 
 // admit lets waiting calls in as long as there is room.
 func (l *lane) admit(parallel int) {
 	l.relockAll()
-	for l.count < parallel {
+	for len(l.running) < parallel {
 		p := l.next()
 		if p == nil {
 			return
 		}
-		l.start(p)
+		l.running = append(l.running, p)
 		close(p.admitted)
 	}
 }

@@ -118,7 +118,7 @@ func (s *scheduler) lanes() int {
 func onCourse(t *testing.T, l Limits, run func(*course)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		run(&course{t: t, s: newScheduler(func(string) Limits { return l }), began: time.Now()})
+		run(&course{t: t, s: newScheduler(l), began: time.Now()})
 	})
 }
 

@@ -1,16 +1,17 @@
 package invoke
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 )
 
 // SiblingFailure says what the failure of one call does to its siblings.
@@ -49,9 +50,8 @@ type Member struct {
 	// Turn waits until the call may run, once it is permitted, or returns the *tool.Failure that says why it may not.
 	Turn func(context.Context) error
 
-	// Failed, where it is not nil, is told that the call has failed, before its locks go to others.
-	// It may be told twice. Where a hook can still make a success of the failure, Failed and the
-	// release of the locks wait for that hook.
+	// Failed, where it is not nil, is told that the call has failed, before its locks go to others. It may
+	// be told twice. Both wait for the hooks after the call, which can still make a success of a failure.
 	Failed func(status tool.Status, class tool.ErrorClass)
 
 	// Asks gathers the questions to the client about the calls of one batch; nil: each is asked alone.
@@ -79,14 +79,6 @@ func (m *Member) failed(inv *invocation) {
 		status = tool.StatusFailed // as its caller is told
 	}
 	m.Failed(status, inv.outcome.Class)
-}
-
-// hearsLater reports whether the siblings of inv hear of its failure when its hooks have run: one
-// can still make a success of it. Until then it keeps its locks, so that no sibling that waits for
-// them runs after a failure.
-func (m *Member) hearsLater(inv *invocation) bool {
-	return m != nil && m.Failed != nil && inv.outcome.Class != "" && !inv.failed() && inv.hooks != nil &&
-		inv.hooks.plan.Has(hook.PostToolUseFailure)
 }
 
 // decided notes that the call is going to be asked about no more, or waits for that. Nothing
@@ -121,10 +113,18 @@ func (c *Call) ask(ctx context.Context, about func() gate.Asked, sent func()) ([
 		c.Actor.Client.ProtocolVersion), sent)
 }
 
-// elicit puts a form to the client.
+// metaDisplay is the key under which Claude Code finds a title and a line for a question about
+// permission.
+const metaDisplay = "anthropic/permissionDisplay"
+
+// elicit puts a form to the client. The first line of the message says what is asked, the second one more of it.
 func (c *Call) elicit(ctx context.Context, message string, form json.RawMessage, sent func()) ([]tool.Answer, error) {
 	params := rawjson.AppendMember([]byte(`{`), "message", rawjson.Quote(message))
-	params = append(rawjson.AppendMember(params, "requestedSchema", form), '}')
+	title, rest, _ := strings.Cut(message, "\n")
+	more, _, _ := strings.Cut(rest, "\n")
+	params = fmt.Appendf(rawjson.AppendMember(params, "requestedSchema", form),
+		`,"_meta":{%q:{"title":%s,"displayName":%s,"description":%s}}}`, metaDisplay, rawjson.Quote(title),
+		rawjson.Quote(gate.ToolName(tool.Name(cmp.Or(c.Name, c.Method)))), rawjson.Quote(more))
 	return c.Ask(ctx, []tool.Question{{Key: "permission", Method: tool.MethodElicit, Params: params, Own: true,
 		Sent: sent}})
 }

@@ -53,59 +53,46 @@ func (e *Ended) Took() time.Duration {
 	if len(e.Laps) == 0 {
 		return 0
 	}
-	return e.Laps[len(e.Laps)-1].Until()
+	return e.Laps[len(e.Laps)-1].Until
 }
 
 // Lap is a phase that a call has been through. It began with the end of the lap before.
-type Lap int64 // microseconds since the call began, and in the last four bits the phase: each call in flight has twelve
-
-// NewLap is a lap through the phase of that number, from 0 on. It ended so long after the call began.
-func NewLap(phase int, until time.Duration) Lap { return Lap(until.Microseconds()<<4 | int64(phase)) }
-
-// Until is when the phase ended, in whole microseconds since the call began.
-func (l Lap) Until() time.Duration { return time.Duration(l>>4) * time.Microsecond }
-
-// Phase is the name of the phase, or "needs_input" where the call waited for its client's next request.
-func (l Lap) Phase() string {
-	if all := phases(); int(l&15) < len(all) {
-		return all[l&15].name
-	}
-	return string(tool.StatusNeedsInput)
+type Lap struct {
+	Phase string        // or "needs_input" where the call waited for its client's next request
+	Until time.Duration // since the call began
 }
 
 // observation is what an observer is told of an invocation at its end, and nobody else needs.
 type observation struct {
 	trace    Trace // nil where nobody traces the call
 	laps     []Lap // where somebody observes it
-	failedIn uint8 // the phase in which fail was called
+	failedIn int   // the phase in which fail was called
 	kept     int   // characters of the result that the caller does not get
 }
 
-// noteLap notes for o, which may be nil, that a phase of the invocation has ended.
-func noteLap(o Observer, inv *invocation, phase int) {
-	if o != nil && inv.call.Request == nil {
-		inv.laps = append(inv.laps, NewLap(phase, inv.now().Sub(inv.record.Created)))
+// noteLap notes that a phase of the invocation has ended, where somebody observes it.
+func (p *Pipeline) noteLap(inv *invocation, phase string) {
+	if p.opts.Observer != nil && inv.call.Request == nil {
+		inv.laps = append(inv.laps, Lap{phase, time.Since(inv.record.Created).Truncate(time.Microsecond)})
 	}
 }
 
-// observe tells o, which may be nil, of the end of the invocation.
-func observe(ctx context.Context, o Observer, inv *invocation) {
-	if o == nil || inv.call.Request != nil {
+// observe tells of the end of the invocation, where somebody observes it.
+func (p *Pipeline) observe(ctx context.Context, inv *invocation) {
+	if p.opts.Observer == nil || inv.call.Request != nil {
 		return
 	}
 	e := Ended{Call: inv.call, ID: inv.id, Member: inv.record.Parent != "", Trace: inv.trace, Began: inv.record.Created,
-		Laps:   inv.laps,
-		Status: inv.outcome.Status, Class: inv.outcome.Class, Error: inv.end.Error, RPC: inv.outcome.Err,
-		Executor:  inv.reply.Mapping,
-		KeptChars: inv.kept}
+		Laps: inv.laps, Status: inv.outcome.Status, Class: inv.outcome.Class, Error: inv.end.Error, RPC: inv.outcome.Err,
+		Executor: inv.reply.Mapping, KeptChars: inv.kept}
 	if !inv.outcome.JournalFailed { // otherwise nobody has masked them
 		e.Arguments, e.Result = inv.record.Input.Model, inv.end.Content
 	}
 	if inv.failure != nil {
-		e.FailedIn = NewLap(int(inv.failedIn), 0).Phase()
+		e.FailedIn = p.phases[inv.failedIn].name
 	}
 	if inv.listed != nil {
 		e.Listed = inv.listed.Tool
 	}
-	o.End(ctx, e)
+	p.opts.Observer.End(ctx, e)
 }

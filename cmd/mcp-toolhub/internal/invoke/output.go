@@ -1,9 +1,9 @@
 package invoke
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
@@ -22,7 +22,7 @@ func (v *validator) checkOutput(inv *invocation) {
 		return
 	}
 	inv.record.Event(tool.EventInvocationValidationFailed,
-		map[string]any{"checked": "output", "problems": invalid.Problems, "mode": string(tool.ValidateWarn)}, inv.now())
+		map[string]any{"checked": "output", "problems": invalid.Problems, "mode": string(tool.ValidateWarn)}, time.Now())
 	if _, warned := v.warned.LoadOrStore(t.Name, true); !warned {
 		v.logger.Warn("results of a tool do not fit its output schema: clients that check them may refuse them", "tool",
 			t.Name,
@@ -49,9 +49,6 @@ func (v *validator) invalidOutput(inv *invocation) *schema.Invalid {
 	return &schema.Invalid{Problems: []schema.Problem{{Message: fmt.Sprintf("cannot be checked: %v", err)}}}
 }
 
-// mostEmpty bounds the bytes of a content that is looked at for whether it says nothing.
-const mostEmpty = 256
-
 // outputOf says whether a success has brought nothing.
 func outputOf(result rawjson.Object) tool.Output {
 	says := tool.OutputMissing
@@ -77,17 +74,12 @@ func outputOf(result rawjson.Object) tool.Output {
 
 // isSilent reports whether a content has no block, or texts without a character.
 func isSilent(content []byte) bool {
-	mayBe := bytes.IndexByte(content, '{') < 0 || bytes.Contains(content, []byte(`""`)) // what follows allocates
-	return mayBe && len(content) <= mostEmpty && isArray(content) && areEmptyTexts(content)
-}
-
-func areEmptyTexts(content []byte) bool {
-	empty := true
+	silent := isArray(content)
 	_ = rawjson.Elements(content, func(block []byte) bool {
-		kind, _ := rawjson.GetString(block, "type")
-		text, isText := rawjson.GetString(block, "text")
-		empty = kind == "text" && isText && text == ""
-		return empty
+		kind, _ := rawjson.Get(block, "type")
+		text, _ := rawjson.Get(block, "text")
+		silent = silent && string(kind) == `"text"` && string(text) == `""`
+		return silent
 	})
-	return empty
+	return silent
 }

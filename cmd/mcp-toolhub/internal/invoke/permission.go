@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -35,7 +36,7 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 
 // decidePermission is permission without the hooks of permission_decision.
 func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error {
-	g := p.opts.Gate()
+	g := p.opts.Settings.Gate()
 	// all of a request's params are judged
 	if err := plainParams(inv.call.Params); err != nil && inv.call.Request == nil {
 		return err
@@ -60,7 +61,7 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 			return p.decidePermission(ctx, inv) // what is decided about is another call by now
 		}
 		asked := d // which stays, and so d, that most calls have, need not
-		return p.approver.ask(ctx, inv, &approvalRequest{gate: g, request: r, decision: &asked,
+		return p.approver.ask(ctx, inv, &approvalRequest{approver: p.approver, gate: g, request: r, decision: &asked,
 			id: inv.record.NextDecision()})
 	}
 	inv.decided(&d)
@@ -84,7 +85,7 @@ func (p *Pipeline) judgeAgain(ctx context.Context, inv *invocation) error {
 	}) {
 		return nil
 	}
-	g := p.opts.Gate()
+	g := p.opts.Settings.Gate()
 	r, err := requestOf(ctx, g, inv, inv.inputs.permission)
 	if err != nil || slices.EqualFunc(was, r.Targets, sameTarget) {
 		return err
@@ -141,7 +142,7 @@ func plainParams(params json.RawMessage) (err error) {
 // requestOf returns the policy request for the invocation with these arguments.
 func requestOf(ctx context.Context, g *gate.Gate, inv *invocation, input json.RawMessage) (policy.Request, error) {
 	r, err := g.Request(ctx, gate.Call{Invocation: inv.id, Tool: inv.listed.Tool, Input: input, Meta: inv.call.Meta,
-		Actor: inv.call.Actor, Profile: inv.call.Surface.Profile})
+		Actor: inv.call.Actor, Profile: inv.call.Surface.Profile, Via: inv.call.Via})
 	switch {
 	case err == nil:
 		return r, nil
@@ -169,7 +170,7 @@ func (inv *invocation) decided(d *tool.PermissionDecision) {
 	if *written = *d; written.UpdatedInput != nil {
 		written.UpdatedInput, written.UpdatedInputRef = inv.inline(written.UpdatedInput)
 	}
-	inv.record.Decide(written, inv.now())
+	inv.record.Decide(written, time.Now())
 }
 
 // denied returns the failure of a call that d denies: what the model is told, and what it can do.

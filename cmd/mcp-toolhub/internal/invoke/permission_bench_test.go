@@ -39,7 +39,7 @@ func BenchmarkPermission(b *testing.B) {
 			p := newBench(b, tool.ValidateReject, ok(`{"content":[]}`))
 			p.unsynced(b)
 			guard := gateIn(b, dir, hundredRules()...)
-			p.opts.Gate = func() *gate.Gate { return guard }
+			p.around.gate = func() *gate.Gate { return guard }
 			p.surface.Listed[0].Tool.InputSchema, p.surface.Listed[0].Tool.SchemaDigest = schema, tool.Digest(schema)
 			timed := func(call func(context.Context, string, string) Outcome) time.Duration {
 				start := time.Now()
@@ -120,7 +120,7 @@ func gateIn(tb testing.TB, dir string, rules ...policy.Rule) *gate.Gate {
 func TestPermissionAllocatesLittle(t *testing.T) {
 	p := newBench(t, "", ok(`{"content":[]}`))
 	guard := gateIn(t, t.TempDir(), hundredRules()...)
-	p.opts.Gate = func() *gate.Gate { return guard }
+	p.around.gate = func() *gate.Gate { return guard }
 	if n := p.added(t, `{"n":1,"path":"some/new.go"}`); n > 70 {
 		t.Errorf("permission adds %v allocations to a call", n)
 	}

@@ -25,7 +25,7 @@ func (b *bench) guarded(t testing.TB, rules ...policy.Rule) *atomic.Pointer[gate
 	t.Helper()
 	var now atomic.Pointer[gate.Gate]
 	now.Store(gateOf(t, rules...))
-	b.opts.Gate, b.opts.Approvals = now.Load, approval.New(approval.Options{})
+	b.around.gate, b.opts.Approvals = now.Load, approval.New(approval.Options{})
 	return &now
 }
 
@@ -50,7 +50,7 @@ func TestStopWhileWaiting(t *testing.T) {
 		return tool.Reply{}, nil
 	})
 	b.guarded(t)
-	b.opts.QueueOpen = func() bool { return true }
+	b.around.open = true
 	changes := b.opts.Approvals.Watch(t.Context())
 	go func() {
 		<-changes
@@ -125,7 +125,7 @@ func TestEqualCallsInRoundsWaitForTheirClients(t *testing.T) {
 	for back, want := range map[string]tool.Status{"": tool.StatusCanceled, "allow_once": tool.StatusSucceeded, "deny_once": tool.StatusDenied} {
 		b := newBench(t, "", ok(`{"content":[]}`))
 		b.guarded(t)
-		b.approver.asking.patience = time.Millisecond
+		b.approver.patience = time.Millisecond
 		var asked atomic.Int32
 		first, comes := make(chan struct{}), make(chan struct{})
 		left, leave := context.WithCancel(t.Context())
@@ -176,7 +176,7 @@ func TestEqualCallsInRoundsAreAskedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "", ok(`{"content":[]}`))
 	b.guarded(t)
-	b.approver.asking.patience = time.Hour
+	b.approver.patience = time.Hour
 	changes := b.opts.Approvals.Watch(t.Context())
 	both := make(chan struct{})
 	var asked atomic.Int32
@@ -243,7 +243,7 @@ func TestWaitingInTheQueue(t *testing.T) {
 	})
 	b.guarded(t)
 	b.opts.Approvals = approval.New(approval.Options{Timeout: 100 * time.Millisecond})
-	b.opts.QueueOpen = func() bool { return true }
+	b.around.open = true
 	var told []string
 	c := b.callInRounds(t.Context(), `{"name":"x"}`)
 	c.Progress = func(p tool.Progress) { told = append(told, string(p.Params)) }
@@ -266,7 +266,7 @@ func TestArgumentsChangedByThePerson(t *testing.T) {
 		return tool.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 	})
 	b.guarded(t)
-	b.opts.QueueOpen = func() bool { return true }
+	b.around.open = true
 	changes := b.opts.Approvals.Watch(t.Context())
 	go func() {
 		e := <-changes
@@ -355,7 +355,7 @@ func TestTwinsOfParams(t *testing.T) {
 func TestNobodyAsksWhatIsAnswered(t *testing.T) {
 	t.Parallel()
 	for range 100 {
-		var places askers
+		var places approver
 		queue := approval.New(approval.Options{})
 		var callers sync.WaitGroup
 		var asked atomic.Int32
@@ -367,7 +367,7 @@ func TestNobodyAsksWhatIsAnswered(t *testing.T) {
 			}
 			callers.Go(func() {
 				<-start
-				if leave := places.enter(t.Context(), ticket, false, func() {}); leave != nil {
+				if leave := places.enter(t.Context(), ticket, false, nil); leave != nil {
 					asked.Add(1)
 					if err := queue.Answer(ticket.ID(), approval.Answer{Choice: policy.AllowOnce}); err != nil {
 						t.Errorf("asked after the answer: %v", err)
@@ -390,7 +390,7 @@ func TestQuestionsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "", ok(`{"content":[]}`))
 	b.guarded(t)
-	b.opts.QueueOpen = func() bool { return true }
+	b.around.open = true
 	var calls sync.WaitGroup
 	changes := map[string]func(*Call){
 		"none": func(*Call) {}, "again": func(*Call) {}, "actor": func(c *Call) { c.Actor.Name = "bob" },

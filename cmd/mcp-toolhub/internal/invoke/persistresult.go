@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
@@ -40,8 +42,8 @@ func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
 		return nil
 	}
 	if rule.Strategy == tool.StrategyNeverPersist {
-		inv.end.ContentRef, inv.end.Summary = persist.KeyedRef(inv.keyed(r), len(r)), ""
-		inv.record.PersistResult(&tool.ResultPersistence{Strategy: rule.Strategy, OriginalSize: len(native)}, inv.now())
+		inv.end.ContentRef, inv.end.Summary = persist.KeyedRef(seal.Digest(inv.key, "inputs", r), len(r)), ""
+		inv.record.PersistResult(&tool.ResultPersistence{Strategy: rule.Strategy, OriginalSize: len(native)}, time.Now())
 		return nil
 	}
 	if len(r) > persist.InlineLimit {
@@ -123,7 +125,7 @@ func (inv *invocation) limitResult(o *Options, rule tool.ResultRule, ours bool) 
 	if chars, _ := d.Threshold["result_chars"].(int); d.PreviewSize > 0 {
 		inv.kept = max(0, chars-d.PreviewSize)
 	}
-	inv.record.PersistResult(d, inv.now())
+	inv.record.PersistResult(d, time.Now())
 }
 
 // decideResult returns what is decided about the result, and what the caller gets in its place; nil
@@ -168,7 +170,7 @@ func (inv *invocation) decideResult(o *Options, rule tool.ResultRule, ours bool)
 func storeResult(o *Options, inv *invocation, native []byte, d *tool.ResultPersistence, said *pieceOfResult) {
 	id, actor := tool.ResultOf(inv.id), inv.call.Actor
 	e, err := o.put(payload.Entry{ID: id, MediaType: "application/json", Tool: inv.toolID(), Actor: actor.Ref(),
-		Created: inv.now()}, native)
+		Created: time.Now()}, native)
 	if err != nil {
 		o.Logger.Warn("a large result could not be stored: its caller gets it whole", "invocation", inv.id, "tool",
 			inv.toolID(), "bytes", len(native), "error", err)
@@ -181,7 +183,8 @@ func storeResult(o *Options, inv *invocation, native []byte, d *tool.ResultPersi
 	if d.Strategy == tool.StrategyRefOnly {
 		what = "The result is not shown here"
 	}
-	said.text = fmt.Sprintf("%s: all of its %d bytes are stored; %s", what, e.Size, howToRead(id, inv.call.Surface.Reader()))
+	said.text = fmt.Sprintf("%s: all of its %d bytes are stored; %s", what, e.Size,
+		howToRead(id, inv.call.Surface.Reader()))
 	said.link = linkTo(d.Persisted, string(id), "The whole result of this call.", actor)
 }
 

@@ -30,11 +30,11 @@ type bucketKey struct {
 const maxBuckets = 1000
 
 // take counts the call, or refuses it where that would be one too many.
-func (r *rates) take(all []policy.Rate, inv *invocation) error {
+func (r *rates) take(all []policy.Rate, inv *invocation, now time.Time) error {
 	if len(all) == 0 {
 		return nil
 	}
-	t, actor, now := inv.listed.Tool, &inv.call.Actor, inv.now()
+	t, actor := inv.listed.Tool, &inv.call.Actor
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var taken []*rate.Reservation

@@ -16,9 +16,9 @@ func TestRates(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	var r rates
 	call := func(actor, server, name string, all ...policy.Rate) time.Duration {
-		inv := &invocation{now: func() time.Time { return now }, call: &Call{Actor: tool.Actor{Name: actor}},
+		inv := &invocation{call: &Call{Actor: tool.Actor{Name: actor}},
 			listed: &tool.Listed{Tool: &tool.Tool{Name: tool.Name("mcp." + server + "." + name), Server: server}}}
-		err := r.take(all, inv)
+		err := r.take(all, inv, now)
 		var f *tool.Failure
 		if errors.As(err, &f) && f.Class == tool.ClassRateLimited {
 			return f.RetryAfter

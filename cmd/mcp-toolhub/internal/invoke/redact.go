@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -36,7 +37,7 @@ func (inv *invocation) redact(log *slog.Logger) {
 		inv.outcome.Err, inv.end.Redacted = rpc, n
 	case mode == tool.RedactRedact:
 		inv.record.PersistResult(&tool.ResultPersistence{Strategy: tool.StrategyRedact, Redaction: tool.Redacted,
-			OriginalSize: len(inv.outcome.Result), PreviewSize: len(result)}, inv.now())
+			OriginalSize: len(inv.outcome.Result), PreviewSize: len(result)}, time.Now())
 		inv.setResult(tool.Reply{Result: result})
 		inv.end.Redacted = n
 	default:

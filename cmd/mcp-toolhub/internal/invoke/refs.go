@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -48,7 +50,7 @@ func (inv *invocation) shown(input json.RawMessage) json.RawMessage {
 func (inv *invocation) ref(input json.RawMessage) string {
 	held := inv.masked(inv.shown(input))
 	if !bytes.Equal(held, input) && !bytes.Equal(compact(held), compact(input)) {
-		return persist.KeyedRef(inv.keyed(input), len(input))
+		return persist.KeyedRef(seal.Digest(inv.key, "inputs", input), len(input))
 	}
 	if len(input) > persist.InlineLimit {
 		return persist.Ref(input)
@@ -81,7 +83,7 @@ func (inv *invocation) mutate(o *Options, m *tool.InputMutation, to json.RawMess
 		return true
 	})
 	input, ref := inv.inline(to)
-	inv.record.Mutate(m, input, ref, inv.now())
+	inv.record.Mutate(m, input, ref, time.Now())
 	inv.inputs.permission, inv.inputs.call = to, to
 }
 
@@ -94,7 +96,7 @@ func (inv *invocation) keepInput(o *Options, input json.RawMessage, ref string) 
 		return
 	}
 	e := payload.Entry{ID: tool.InputOf(inv.id, digest), MediaType: "application/json", Tool: inv.toolID(),
-		Actor: inv.call.Actor.Ref(), Created: inv.now()}
+		Actor: inv.call.Actor.Ref(), Created: time.Now()}
 	if _, err := o.Results.Put(e, input); err != nil {
 		o.Logger.Warn("a large input that was changed could not be stored: its record has the digest alone",
 			"invocation", inv.id,

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
@@ -15,7 +14,7 @@ import (
 func TestInputRefs(t *testing.T) {
 	t.Parallel()
 	f := facts.Of(&tool.Tool{Name: "mcp.s.t", InputSchema: []byte(`{"properties":{"password":{"type":"string"}}}`)}, facts.Options{})
-	inv := &invocation{facts: f, keyed: seal.Digest(nil, "inputs")}
+	inv := &invocation{facts: f, key: []byte("key")}
 	long := strings.Repeat("x", persist.InlineLimit)
 	for _, c := range []struct {
 		input string

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
@@ -24,7 +25,8 @@ type refusalCase struct {
 	record string // in the decision that counts
 }
 
-// A client without a person refuses at once. That is nobody's answer: the next channel is tried, and the records say so.
+// A client without a person refuses at once. That is nobody's answer: the next channel is tried for
+// a while, the records say so, and the question stays open.
 func TestARefusalAtOnceIsNobodys(t *testing.T) {
 	t.Parallel()
 	const cancel, decline = `{"action":"cancel"}`, `{"action":"decline"}`
@@ -34,7 +36,7 @@ func TestARefusalAtOnceIsNobodys(t *testing.T) {
 	for i, c := range []refusalCase{
 		{cancel, 50 * time.Millisecond, "", tool.ClassPermissionDenied, "the client refused the question after 50 ms", at(50)},
 		{decline, 299 * time.Millisecond, "", tool.ClassPermissionDenied, "the client refused the question after 299 ms", at(299)},
-		{cancel, 0, "none", tool.ClassPermissionDenied, "nobody allowed it in time, and the client refused the question after 0 ms", at(0)},
+		{cancel, 0, "none", tool.ClassTimeout, "waits for approval apr_", `"type":"call_ended"`},
 		{cancel, 50 * time.Millisecond, policy.AllowOnce, "", "content", at(50)},
 		{decline, 50 * time.Millisecond, policy.DenyOnce, tool.ClassApprovalRejected, "a person denied this call", at(50)},
 		{decline, 300 * time.Millisecond, policy.AllowOnce, tool.ClassApprovalRejected, "a person denied this call", `"by":"elicitation/ann","choice":"deny_once"`},
@@ -60,19 +62,27 @@ func TestARefusalAtOnceIsNobodys(t *testing.T) {
 func (c refusalCase) test(t *testing.T, rounds bool) {
 	b := newBench(t, "", ok(`{"content":[]}`))
 	b.guarded(t)
-	b.opts.QueueOpen = func() bool { return c.queue != "" }
+	b.around.open = c.queue != ""
 	call := b.callInRounds(t.Context(), `{"name":"x"}`)
 	call.InputByRetry, call.Progress = rounds, func(tool.Progress) {}
 	call.Ask = func(_ context.Context, q []tool.Question) ([]tool.Answer, error) {
 		time.Sleep(10 * time.Second) // until the wire takes the question
 		tool.Sent(q)
+		meta, _ := rawjson.Get(q[0].Params, "_meta")
+		if got := string(rawjson.GetObject(meta, metaDisplay)); !strings.HasPrefix(got, `{"title":"mcp-toolhub asks: may mcp.s.t (server s) run?","displayName":"mcp.s.t","description":"Arguments: `) {
+			t.Errorf("shown as %s", got)
+		}
 		time.Sleep(c.after)
 		return []tool.Answer{{Result: json.RawMessage(c.result)}}, nil
 	}
 	ended := make(chan Outcome, 1)
 	go func() { ended <- b.Invoke(t.Context(), call) }()
 	synctest.Wait()
-	time.Sleep(time.Minute + maxForms*c.after) // the client has answered, as often as it is asked
+	if strings.Contains(c.record, "could_not_ask") {
+		time.Sleep(10*time.Second + c.after + aloneFor - time.Second) // the call waits a moment longer
+	} else {
+		time.Sleep(time.Minute + maxForms*c.after) // the client has answered, as often as it is asked
+	}
 	synctest.Wait()
 	if open := b.opts.Approvals.List(); c.queue != "none" && len(open) > 0 {
 		if err := b.opts.Approvals.Answer(open[0].ID, approval.Answer{Choice: c.queue, By: "queue/op"}); err != nil {
@@ -82,6 +92,9 @@ func (c refusalCase) test(t *testing.T, rounds bool) {
 	o := <-ended
 	if o.Class != c.class || !strings.Contains(string(o.Result), c.tells) {
 		t.Errorf("class %q: %s", o.Class, o.Result)
+	}
+	if open := b.opts.Approvals.List(); (c.class == tool.ClassTimeout) != (len(open) == 1 && open[0].State == approval.Pending) {
+		t.Errorf("open: %+v", open)
 	}
 	reason := ""
 	for _, r := range b.records(t) {

@@ -17,7 +17,7 @@ func (x *reporter) record(records ...tool.Record) {
 	defer x.mu.Unlock()
 	if !x.closed {
 		x.catchUp()
-		x.inv.record.Add(x.inv.now(), records...)
+		x.inv.record.Add(time.Now(), records...)
 	}
 }
 
@@ -136,7 +136,7 @@ func (x *reporter) report(update tool.Progress) {
 			x.recordParts()
 		}
 	}
-	if now := x.inv.now(); x.recorded.IsZero() || now.Sub(x.recorded) >= recordEvery {
+	if now := time.Now(); x.recorded.IsZero() || now.Sub(x.recorded) >= recordEvery {
 		x.recorded, x.pending = now, false
 		x.progress(update, now)
 		x.note("progress is not in the journal")
@@ -161,7 +161,7 @@ func (x *reporter) catchUp() {
 func (x *reporter) recordParts() {
 	for _, part := range x.parts {
 		x.inv.status = tool.StatusPartialResult
-		x.inv.record.Partial(tool.ResultOf(part), x.inv.now())
+		x.inv.record.Partial(tool.ResultOf(part), time.Now())
 	}
 	x.parts = x.parts[:0]
 }

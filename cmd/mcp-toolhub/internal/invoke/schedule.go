@@ -3,6 +3,7 @@ package invoke
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -34,20 +35,26 @@ func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 		return becauseOf(ctx, err)
 	}
 	inv.call.Arrival.Leave()
-	return becauseOf(ctx, p.scheduler.await(ctx, &inv.place, func(n int) { p.reportQueued(ctx, inv, n) }))
+	return becauseOf(ctx, p.scheduler.await(ctx, &inv.place, func(n int) {
+		p.opts.reportWait(ctx, inv, n, float64(10_000+n)/1e6,
+			fmt.Sprintf("queued: waits for its turn at server %q", inv.listed.Tool.Server))
+	}))
 }
 
 // queue says what the call claims, and has it recorded.
 func (p *Pipeline) queue(inv *invocation) error {
 	if !inv.resumed {
-		if err := p.rates.take(p.opts.Gate().Rates(), inv); err != nil {
+		if err := p.rates.take(p.opts.Settings.Gate().Rates(), inv, time.Now()); err != nil {
 			return err
 		}
 	}
 	t, actor := inv.listed.Tool, &inv.call.Actor
 	how := &persist.Scheduling{Concurrency: facts.ConcurrencySafe, Because: "hub_tool"}
 	if t.Hub == nil { // a tool of the hub that calls others waits for those, and each of them has its own turn
-		how.Concurrency, how.Because = p.concurrency(inv)
+		c := &inv.facts.Concurrency
+		if how.Concurrency, how.Because = c.Value, string(c.Origin); c.Origin == facts.Configured {
+			how.Because = "policy.tools"
+		}
 	}
 	claimed := claimOf(how.Concurrency, inv.permitted.targets)
 	by := caller{actor.Door, actor.Name, actor.Session}
@@ -60,18 +67,9 @@ func (p *Pipeline) queue(inv *invocation) error {
 	}
 	how.Locks = locksOf(claimed)
 	inv.status = tool.StatusQueued
-	inv.record.Queue(how, inv.now())
+	inv.record.Queue(how, time.Now())
 	inv.place = place{server: t.Server, session: inv.call.Session.Key, by: by, claim: claimed}
 	return nil
-}
-
-// concurrency says how the call may run beside others, and which rule says so.
-func (p *Pipeline) concurrency(inv *invocation) (mode, because string) {
-	c := inv.facts.Concurrency
-	if because = string(c.Origin); c.Origin == facts.Configured {
-		because = "policy.tools"
-	}
-	return c.Value, because
 }
 
 // maxLocks bounds the locks that a record names.
@@ -98,17 +96,16 @@ func locksOf(c claim) (locks []persist.Lock) {
 	return locks
 }
 
-// reportQueued tells the client that the call waits for its turn, for the nth time. The numbers are
-// small: see reportWaiting.
-func (p *Pipeline) reportQueued(ctx context.Context, inv *invocation, n int) {
-	message := fmt.Sprintf("queued: waits for its turn at server %q", inv.listed.Tool.Server)
+// reportWait tells the client that the call waits, for the nth time, and the journal at the first one.
+// Progress must increase: that of waits is small, so that what the tool reports is more.
+func (o *Options) reportWait(ctx context.Context, inv *invocation, n int, progress float64, message string) {
 	if n == 1 {
-		inv.record.Progress(message, nil, inv.now())
-		p.opts.note(ctx, inv, "a wait in the queue is not in the journal")
+		inv.record.Progress(message, nil, time.Now())
+		o.note(ctx, inv, "a wait is not in the journal")
 	}
 	if inv.call.Progress != nil {
-		inv.call.Progress(tool.Progress{
-			Params: fmt.Appendf(nil, `{"progress":%.6f,"message":%s}`, 0.01+float64(n)/1e6, rawjson.Quote(message))})
+		inv.call.Progress(tool.Progress{Params: fmt.Appendf(nil, `{"progress":%v,"message":%s}`, progress,
+			rawjson.Quote(forCaller(inv, message)))})
 	}
 }
 

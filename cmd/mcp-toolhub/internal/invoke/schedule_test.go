@@ -22,7 +22,7 @@ func (b *bench) says(t testing.TB, o facts.Override) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.opts.Gate = func() *gate.Gate { return g }
+	b.around.gate = func() *gate.Gate { return g }
 }
 
 // TestACallThatWaitsSaysSo: as progress with the status queued, in numbers that grow and stay below those of the tool.

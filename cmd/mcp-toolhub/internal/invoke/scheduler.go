@@ -1,13 +1,18 @@
 package invoke
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
+
+// limiter says which limits a server has.
+type limiter interface{ Limits(server string) Limits }
 
 // Limits bound the calls of one server. Zero means the default.
 type Limits struct {
@@ -16,13 +21,6 @@ type Limits struct {
 	// each client session has a connection of its own: MaxParallel holds for each, and they share
 	// no lock
 	PerSession bool
-}
-
-func (l Limits) withDefaults() Limits {
-	if l.MaxParallel <= 0 {
-		l.MaxParallel = 100
-	}
-	return l
 }
 
 // ServerLoad is a copy of what the scheduler knows of one server.
@@ -40,7 +38,7 @@ const maxQueued = 1000
 // The callers of one connection take turns: one with a thousand calls does not keep another waiting
 // for all of them. Calls that conflict (see claim) run in the order in which they came.
 type scheduler struct {
-	limits    func(server string) Limits
+	limits    limiter
 	maxQueued int
 
 	mu     sync.Mutex
@@ -73,7 +71,6 @@ type place struct {
 	claim     claim
 	came      int64         // its number in the order of arrival
 	admitted  chan struct{} // closed when the call may run; nil where it never waited
-	prev, nxt *place        // among those that run
 
 	unlocked bool          // the call waits for input and holds no lock
 	relocks  chan struct{} // closed when it has its locks again; nil where it does not wait for them
@@ -96,8 +93,8 @@ func (p *place) vacate() {
 	q := p.queue
 	l := q.lanes[p.session]
 	l.stopRelocking(p)
-	l.remove(p)
-	l.admit(p.scheduler.limits(p.server).withDefaults().MaxParallel)
+	l.running = slices.DeleteFunc(l.running, func(r *place) bool { return r == p })
+	l.admit(p.scheduler.limits.Limits(p.server).parallel())
 	q.tidy(p.session, l)
 }
 
@@ -112,7 +109,7 @@ func (p *place) unlock() {
 	l := q.lanes[p.session]
 	l.stopRelocking(p)
 	p.unlocked = true
-	l.admit(p.scheduler.limits(p.server).withDefaults().MaxParallel)
+	l.admit(p.scheduler.limits.Limits(p.server).parallel())
 }
 
 // relock takes the locks again. It returns nil, or a channel that is closed when the call has them.
@@ -131,10 +128,10 @@ func (p *place) relock() <-chan struct{} {
 	return wait
 }
 
-func newScheduler(limits func(string) Limits) *scheduler {
-	if limits == nil {
-		limits = func(string) Limits { return Limits{} }
-	}
+// parallel is MaxParallel, or its default.
+func (l Limits) parallel() int { return cmp.Or(max(l.MaxParallel, 0), 100) }
+
+func newScheduler(limits limiter) *scheduler {
 	return &scheduler{limits: limits, maxQueued: maxQueued, queues: make(map[string]*serverQueue)}
 }
 
@@ -158,7 +155,7 @@ const (
 // given back with leave, and none is held where there is an error.
 func (s *scheduler) enter(p *place) (waits bool, err error) {
 	q := s.queue(p.server)
-	limits := s.limits(p.server).withDefaults()
+	limits := s.limits.Limits(p.server)
 	p.scheduler, p.queue = s, q
 	if !limits.PerSession {
 		p.session = ""
@@ -171,9 +168,8 @@ func (s *scheduler) enter(p *place) (waits bool, err error) {
 	}
 	q.came++
 	p.came = q.came
-	if l.count < limits.MaxParallel && l.isFree(p) {
-		l.add(p)
-		l.start(p)
+	if len(l.running) < limits.parallel() && l.isFree(p) {
+		l.running = append(l.running, p)
 		q.mu.Unlock()
 		return false, nil
 	}
@@ -186,7 +182,6 @@ func (s *scheduler) enter(p *place) (waits bool, err error) {
 			Message: fmt.Sprintf("%d calls to server %q are waiting already: try again in a moment, or raise "+
 				"its max_parallel", s.maxQueued, server)}
 	}
-	l.add(p)
 	l.join(p)
 	q.mu.Unlock()
 	return true, nil
@@ -239,7 +234,7 @@ func (s *scheduler) giveUp(p *place) error {
 
 // tidy forgets the lane of a session that has no calls. q.mu is held.
 func (q *serverQueue) tidy(session string, l *lane) {
-	if session != "" && l.first == nil && len(l.turn) == 0 {
+	if session != "" && len(l.running) == 0 && len(l.turn) == 0 {
 		delete(q.lanes, session)
 	}
 }
@@ -251,7 +246,7 @@ func (s *scheduler) load(server string) ServerLoad {
 	defer q.mu.Unlock()
 	l := q.load
 	for _, one := range q.lanes {
-		l.Running += one.count
+		l.Running += len(one.running)
 		for _, c := range one.turn {
 			l.Queued += len(c.waiting)
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 func narrow(parallel, queued int) *scheduler {
-	s := newScheduler(func(string) Limits { return Limits{MaxParallel: parallel} })
+	s := newScheduler(Limits{MaxParallel: parallel})
 	s.maxQueued = queued
 	return s
 }

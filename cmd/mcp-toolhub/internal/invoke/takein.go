@@ -30,13 +30,13 @@ const (
 )
 
 // Sources read what a result names.
-type Sources struct {
+type Sources interface {
 	// Resource reads a resource of a server for a call, as the answer to resources/read. The error
 	// is also that the policy forbids it.
-	Resource func(ctx context.Context, c *Call, server, uri string) (tool.Reply, error)
+	Resource(ctx context.Context, c *Call, server, uri string) (tool.Reply, error)
 
 	// File reads a file below root, by its path from there, and at most that many bytes.
-	File func(root, name string, most int64) ([]byte, error)
+	File(root, name string, most int64) ([]byte, error)
 }
 
 // reference is what a result names.
@@ -45,15 +45,21 @@ type reference struct {
 	linked         bool // by a resource_link
 }
 
-// takeIn reads what the result names, as far as the rule has it. What cannot be read is an artifact
-// with the reason. Nothing is read where that could not be stored.
-func (s *Sources) takeIn(ctx context.Context, inv *invocation, rule *tool.TakeIn, stored bool) (taken []tool.Artifact) {
+// taker takes in what the result of an invocation names, as far as a rule has it.
+type taker struct {
+	Sources
+	*tool.TakeIn
+	inv *invocation
+}
+
+// takeIn reads what the result names. What cannot be read is an artifact with the reason. Nothing
+// is read where that could not be stored.
+func (t taker) takeIn(ctx context.Context, stored bool) (taken []tool.Artifact) {
 	ctx, cancel := context.WithTimeout(ctx, takePatience)
 	defer cancel()
-	for _, ref := range referencesIn(inv.outcome.Result) {
+	for _, ref := range referencesIn(t.inv.outcome.Result) {
 		path := filePath(ref.uri)
-		if path == "" && !(rule.Resources && ref.linked) || path != "" && len(rule.Files) == 0 &&
-			!(rule.Resources && ref.linked) {
+		if !(t.Resources && ref.linked) && (path == "" || len(t.Files) == 0) {
 			continue // nobody asks for it
 		}
 		var found []tool.Artifact
@@ -66,7 +72,7 @@ func (s *Sources) takeIn(ctx context.Context, inv *invocation, rule *tool.TakeIn
 			ref.uri, err = ref.uri[:maxTakenURI], fmt.Errorf("its URI is longer than %d bytes", maxTakenURI)
 		case !stored:
 		default:
-			found, err = s.read(ctx, inv, rule, ref, path)
+			found, err = t.read(ctx, ref, path)
 		}
 		if len(found) == 0 {
 			found = []tool.Artifact{{Name: ref.uri, Err: err}}
@@ -78,30 +84,29 @@ func (s *Sources) takeIn(ctx context.Context, inv *invocation, rule *tool.TakeIn
 
 // read reads what ref names: from the disk where it is a file below a directory of the rule, and
 // otherwise from the tool's server.
-func (s *Sources) read(ctx context.Context, inv *invocation, rule *tool.TakeIn, ref reference,
-	path string) ([]tool.Artifact, error) {
+func (t taker) read(ctx context.Context, ref reference, path string) ([]tool.Artifact, error) {
 	if path != "" {
-		for _, root := range rule.Files {
+		for _, root := range t.Files {
 			name, err := filepath.Rel(root, path)
 			if err != nil || !filepath.IsLocal(name) {
 				continue
 			}
-			raw, err := s.File(root, name, maxTakenSize)
+			raw, err := t.File(root, name, maxTakenSize)
 			if err != nil {
 				return nil, err
 			}
 			kind := cmp.Or(ref.mediaType, mime.TypeByExtension(filepath.Ext(path)), http.DetectContentType(raw))
 			return []tool.Artifact{{Name: ref.uri, MediaType: kind, Bytes: raw}}, nil
 		}
-		if !rule.Resources || !ref.linked {
+		if !t.Resources || !ref.linked {
 			return nil,
 				errors.New("it lies below none of the directories that artifacts.files lists: list the one where it is")
 		}
 	}
-	if inv.listed.Tool.Server == "" {
+	if t.inv.listed.Tool.Server == "" {
 		return nil, errors.New("its tool has no server")
 	}
-	reply, err := s.Resource(ctx, inv.call, inv.listed.Tool.Server, ref.uri)
+	reply, err := t.Resource(ctx, t.inv.call, t.inv.listed.Tool.Server, ref.uri)
 	if err == nil && reply.NeedsInput {
 		err = errors.New("the server asks for input first")
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -82,7 +83,7 @@ func (p *Pipeline) follow(ctx context.Context, inv *invocation, task string, nat
 	if h := inv.hooks; h != nil {
 		h.context, h.changed, h.kept = nil, false, nil
 	}
-	inv.walk = walk{next: phaseOf(p.phases[:], "map_result")}
+	inv.walk = walk{next: slices.IndexFunc(p.phases[:], func(ph phase) bool { return ph.name == "map_result" })}
 	out := p.run(ctx, inv)
 	// in place of a result that is withheld
 	if _, has := out.Object.Get("_meta"); hasMeta && !has && len(meta) <= persist.InlineLimit {
@@ -92,13 +93,4 @@ func (p *Pipeline) follow(ctx context.Context, inv *invocation, task string, nat
 		}
 	}
 	return out
-}
-
-func phaseOf(phases []phase, name string) int {
-	for i := range phases {
-		if phases[i].name == name {
-			return i
-		}
-	}
-	return len(phases)
 }

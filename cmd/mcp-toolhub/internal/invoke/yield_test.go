@@ -21,7 +21,7 @@ func yields(t *testing.T, ran *int) (*bench, *Call) {
 		return tool.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 	})
 	b.guarded(t)
-	b.opts.QueueOpen = func() bool { return true }
+	b.around.open = true
 	c := b.callInRounds(t.Context(), `{"name":"x"}`)
 	c.InputByRetry = false
 	return b, c

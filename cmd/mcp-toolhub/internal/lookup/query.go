@@ -53,6 +53,34 @@ func Find(ctx context.Context, s store.Store, q store.Query, filter *events.Filt
 	}
 }
 
+// idLength is the length in bytes of an invocation id.
+var idLength = len(tool.NewInvocationID())
+
+// Whole returns the id of the call that a beginning of an id means: one of the latest 1,000 calls. An id that begins none
+// of them is returned as it is.
+func Whole(ctx context.Context, s store.Store, id tool.InvocationID) (tool.InvocationID, error) {
+	if len(id) >= idLength {
+		return id, nil
+	}
+	calls, err := s.List(ctx, store.Query{Limit: 1000})
+	if err != nil {
+		return "", err
+	}
+	var meant []tool.InvocationID
+	for i := range calls {
+		if strings.HasPrefix(string(calls[i].ID), string(id)) {
+			meant = append(meant, calls[i].ID)
+		}
+	}
+	switch len(meant) {
+	case 0:
+		return id, nil
+	case 1:
+		return meant[0], nil
+	}
+	return "", fmt.Errorf("%q may be %d calls, %s for instance: write more of the id", id, len(meant), meant[0])
+}
+
 // Filtered returns those of calls that the filter lets pass.
 func Filtered(calls []store.Call, filter *events.Filter) (kept []store.Call, err error) {
 	if filter == nil {

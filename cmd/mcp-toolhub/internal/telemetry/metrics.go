@@ -252,12 +252,12 @@ func (m *metrics) call(ctx context.Context, e *invoke.Ended) {
 	var took [parts]time.Duration
 	from := time.Duration(0)
 	for _, lap := range e.Laps {
-		phase := lap.Phase()
-		took[partOf(phase)] += lap.Until() - from
+		phase := lap.Phase
+		took[partOf(phase)] += lap.Until - from
 		if phase == phaseExecute && e.Executor.Role != "" {
-			m.client.Record(ctx, (lap.Until() - from).Seconds(), s.client...)
+			m.client.Record(ctx, (lap.Until - from).Seconds(), s.client...)
 		}
-		from = lap.Until()
+		from = lap.Until
 	}
 	for part, t := range took {
 		if t > 0 {

@@ -143,8 +143,9 @@ func BenchmarkEnd(b *testing.B) {
 }
 
 func twelveLaps() (all []invoke.Lap) {
-	for i := range 12 {
-		all = append(all, invoke.NewLap(i, time.Duration(i+1)*time.Millisecond))
+	for i, phase := range []string{"resolve_tool", "parse_schema", "validate_values", "prepare_observable_input", "pre_hooks", "permission",
+		"schedule", "execute", "map_result", "post_hooks", "persist_result", "emit_terminal"} {
+		all = append(all, invoke.Lap{Phase: phase, Until: time.Duration(i+1) * time.Millisecond})
 	}
 	return all
 }

@@ -76,8 +76,8 @@ func (c *one) spans() *Spans {
 	}
 	from := time.Duration(0)
 	for _, l := range c.laps {
-		s.All = append(s.All, Span{Name: l.Phase(), After: from, Took: l.Until() - from})
-		from = l.Until()
+		s.All = append(s.All, Span{Name: l.Phase, After: from, Took: l.Until - from})
+		from = l.Until
 	}
 	s.All[0] = Span{Name: methodCall + " " + string(c.name), Took: from}
 	return s

@@ -111,7 +111,7 @@ func (c *callTrace) end(ctx context.Context, e *invoke.Ended, t *Telemetry) (id 
 func (c *callTrace) phases(ctx context.Context, e *invoke.Ended) {
 	from := e.Began
 	for _, lap := range e.Laps {
-		until, phase := e.Began.Add(lap.Until()), lap.Phase()
+		until, phase := e.Began.Add(lap.Until), lap.Phase
 		var span trace.Span
 		if phase == phaseExecute && len(c.hops) > 0 {
 			span, c.hops = c.hops[0], c.hops[1:]
