@@ -19,7 +19,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
@@ -128,7 +127,7 @@ func (c *callsCmd) open(ctx context.Context) (r records, err error) {
 // openRecords opens the record store of the settings, and brings it up to date. What it has is read also where that
 // cannot be done.
 func (a *app) openRecords(ctx context.Context, from *config.Settings) (store.Store, error) {
-	s, err := hub.OpenRecords(from)(ctx)
+	s, err := hub.OpenRecords(ctx, from)
 	if err == nil {
 		if err := store.FillUp(ctx, s, from.Journal.Dir); err != nil {
 			a.std.warn("the newest calls may be missing: %v", err)
@@ -263,29 +262,19 @@ func (c *callsCmd) show(ctx context.Context, word string) (err error) {
 	if err != nil {
 		return err
 	}
-	told.Spans = spansOf(ctx, r.from.StateDir, id)
+	hubs, _ := control.Find(ctx, r.from.StateDir) // without a hub that has the call there is the record alone
+	for _, h := range hubs {
+		if spans, err := h.Spans(ctx, id); err == nil {
+			told.Spans = spans
+			break
+		}
+	}
 	if c.json() {
 		return c.printJSON(told)
 	}
-	return c.std.print([]byte(printableLines(told.Text())))
-}
-
-// spansOf asks the hubs that run for the spans of a call; nil where none of them has it.
-func spansOf(ctx context.Context, state string, id tool.InvocationID) *telemetry.Spans {
-	hubs, _ := control.Find(ctx, state) // without a hub there is the record alone
-	for _, h := range hubs {
-		if spans, err := h.Spans(ctx, id); err == nil {
-			return spans
-		}
-	}
-	return nil
-}
-
-// printableLines makes a text of several lines safe for a terminal.
-func printableLines(text string) string {
-	lines := strings.Split(text, "\n")
+	lines := strings.Split(told.Text(), "\n")
 	for i := range lines {
 		lines[i] = printable(lines[i])
 	}
-	return strings.Join(lines, "\n")
+	return c.std.print([]byte(strings.Join(lines, "\n")))
 }

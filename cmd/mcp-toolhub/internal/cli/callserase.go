@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -200,28 +199,15 @@ func (c *eraseCmd) carryOut(ctx context.Context, r *records, e *erasure) error {
 
 // forget revokes the grants of an actor.
 func (c grantsCmd) forget(ctx context.Context, actor string) (n int, err error) {
-	file, hubs, err := c.open(ctx)
+	r, err := c.open(ctx)
 	if err != nil {
 		return 0, err
 	}
-	ids := make(map[string]bool)
-	for _, g := range control.Grants(file.List()) {
-		ids[g.ID] = ids[g.ID] || g.Actor == actor
-	}
-	for _, h := range hubs {
-		some, err := h.Grants(ctx)
-		if err != nil {
-			return 0, err
-		}
-		for _, g := range some {
-			ids[g.ID] = ids[g.ID] || g.Actor == actor
-		}
-	}
-	for id, wanted := range ids {
-		if !wanted {
+	for _, g := range r.all {
+		if g.Actor != actor {
 			continue
 		}
-		if err := revoke(ctx, file, hubs, id); err != nil && !errors.Is(err, policy.ErrNoGrant) {
+		if err := r.revoke(ctx, g.ID); err != nil && !errors.Is(err, policy.ErrNoGrant) {
 			return n, err
 		}
 		n++

@@ -202,7 +202,7 @@ func (d *doctorCmd) records(ctx context.Context, s *config.Settings) {
 	step := upstream.Step{Name: "fill", Detail: "the record store has all that the journal has",
 		Hint: "calls are answered and stand in the journal meanwhile; when that is full, new calls are refused"}
 	d.store("records", step, "the record store cannot be written", func() error {
-		records, err := hub.OpenRecords(s)(ctx)
+		records, err := hub.OpenRecords(ctx, s)
 		if err != nil {
 			return err
 		}

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 )
 
@@ -31,7 +33,8 @@ func TestSecretsOfAFailedEdit(t *testing.T) {
 	if err := e.store(after, map[string]string{"taken": "word-of-ann", "other": "word-of-bob"}); err == nil {
 		t.Error("a config that was written meanwhile was overwritten")
 	}
-	if names, err := secretNames(e.state); err != nil || !slices.Equal(names, []string{"taken"}) {
+	all, err := secrets.Read(e.state)
+	if names := slices.Sorted(maps.Keys(all)); err != nil || !slices.Equal(names, []string{"taken"}) {
 		t.Errorf("kept are %q, %v", names, err)
 	}
 }

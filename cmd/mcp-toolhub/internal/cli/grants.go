@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -26,39 +27,46 @@ func grantsCommand(a *app) *cobra.Command {
 		leaf("revoke ID", "Forget an answer: calls like it are asked about again", "", c.revoke))
 }
 
-// open reads the grants file, and finds the running hubs: they hold the grants for sessions.
-func (c grantsCmd) open(ctx context.Context) (*policy.Grants, []*control.Client, error) {
-	state, err := c.findState()
-	if err != nil {
-		return nil, nil, err
-	}
-	file, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(state, hub.GrantsFile)})
-	if err != nil {
-		return nil, nil, err
-	}
-	hubs, err := control.Find(ctx, state)
-	return file, hubs, err
+// remembered are the grants of the file, and of the running hubs, which hold those for sessions.
+type remembered struct {
+	file *policy.Grants
+	hubs []*control.Client
+	all  []control.Grant
 }
 
-func (c grantsCmd) list(ctx context.Context) error {
-	file, hubs, err := c.open(ctx)
+func (c grantsCmd) open(ctx context.Context) (r remembered, err error) {
+	state, err := c.findState()
 	if err != nil {
-		return err
+		return r, err
 	}
-	all := control.Grants(file.List())
-	for _, h := range hubs {
+	if r.file, err = policy.OpenGrants(policy.GrantOptions{File: filepath.Join(state, hub.GrantsFile)}); err != nil {
+		return r, err
+	}
+	if r.hubs, err = control.Find(ctx, state); err != nil {
+		return r, err
+	}
+	r.all = control.Grants(r.file.List())
+	for _, h := range r.hubs {
 		some, err := h.Grants(ctx)
 		if err != nil {
-			return err
+			return r, err
 		}
 		for _, g := range some {
-			if g.Session {
-				all = append(all, g)
+			if !slices.ContainsFunc(r.all, func(have control.Grant) bool { return have.ID == g.ID }) {
+				r.all = append(r.all, g)
 			}
 		}
 	}
+	return r, nil
+}
+
+func (c grantsCmd) list(ctx context.Context) error {
+	r, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
 	t := newTable("ID", "THEN", "TOOL", "CALLER", "LASTS", "SCOPE")
-	for _, g := range all {
+	for _, g := range r.all {
 		lasts := "always"
 		if g.Expires != nil {
 			lasts = "until " + g.Expires.Local().Format("2006-01-02 15:04")
@@ -69,15 +77,15 @@ func (c grantsCmd) list(ctx context.Context) error {
 		t.add(g.ID, g.Then, gate.ToolName(tool.Name(g.Tool)), gate.Plain(g.Actor, 40), lasts,
 			gate.Covers(&policy.SuggestedGrant{Targets: g.Targets, Exact: g.Exact}))
 	}
-	return c.printAs(all, t)
+	return c.printAs(r.all, t)
 }
 
 func (c grantsCmd) revoke(ctx context.Context, id string) error {
-	file, hubs, err := c.open(ctx)
-	if err != nil {
-		return err
+	r, err := c.open(ctx)
+	if err == nil {
+		err = r.revoke(ctx, id)
 	}
-	if err := revoke(ctx, file, hubs, id); err != nil {
+	if err != nil {
 		return err
 	}
 	if c.json() {
@@ -88,9 +96,9 @@ func (c grantsCmd) revoke(ctx context.Context, id string) error {
 }
 
 // revoke forgets a grant wherever it is.
-func revoke(ctx context.Context, file *policy.Grants, hubs []*control.Client, id string) error {
+func (r *remembered) revoke(ctx context.Context, id string) error {
 	found := false
-	for _, h := range hubs { // first: a hub that has read the file goes by what it has read
+	for _, h := range r.hubs { // first: a hub that has read the file goes by what it has read
 		switch err := h.Revoke(ctx, id); {
 		case err == nil:
 			found = true
@@ -98,7 +106,7 @@ func revoke(ctx context.Context, file *policy.Grants, hubs []*control.Client, id
 			return err
 		}
 	}
-	switch err := file.Revoke(id); {
+	switch err := r.file.Revoke(id); {
 	case err == nil:
 		found = true
 	case !errors.Is(err, policy.ErrNoGrant):

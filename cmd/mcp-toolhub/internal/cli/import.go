@@ -133,28 +133,28 @@ func (c *importCmd) openTarget() (err error) {
 // found reads the servers of the clients. A client's file that cannot be read is named, and the others go on.
 func (c *importCmd) found() (all []clients.Server, err error) {
 	env := c.clientEnv()
-	if len(c.from) == 0 {
-		for _, one := range clients.All() {
-			for _, source := range one.Sources(env) {
-				if _, err := os.Stat(source.Path); err != nil {
-					continue
-				}
-				f, err := source.ReadClient(source.Path)
-				if err != nil {
-					c.std.warn("%s is left out: %s", one.Title, err)
-					continue
-				}
-				all = append(all, source.Read(f, source.Path)...)
-			}
-		}
-		return all, nil
-	}
 	for _, from := range c.from {
 		found, err := readFrom(from, env)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, found...)
+	}
+	if len(c.from) > 0 {
+		return all, nil
+	}
+	for _, one := range clients.All() {
+		for _, source := range one.Sources(env) {
+			if _, err := os.Stat(source.Path); err != nil {
+				continue
+			}
+			f, err := source.ReadClient(source.Path)
+			if err != nil {
+				c.std.warn("%s is left out: %s", one.Title, err)
+				continue
+			}
+			all = append(all, source.Read(f, source.Path)...)
+		}
 	}
 	return all, nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/relay"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 )
 
 // serveClient serves the client on stdin and stdout. If a hub of the same settings runs on this
@@ -133,10 +132,4 @@ func (c *serveCmd) serveShared(ctx context.Context, s *config.Settings) error {
 			hub.PID())
 	}
 	return c.serve(ctx, s, c.std, unlock)
-}
-
-// mayJoin reports whether another hub may serve the client. A hub that was started by a hub never
-// joins: it could join that very one.
-func (c *serveCmd) mayJoin(address string) bool {
-	return address == "" && !c.alone && !run.IsNested()
 }

@@ -195,7 +195,11 @@ func (c *loginCmd) login(ctx context.Context, id string) error {
 			l.Pasted = pasted
 			l.Visit = func(address, code string) {
 				c.visit(address, code)
-				go firstLine(c.std.in, pasted) // not before: other questions are answered there, too
+				go func() { // not before: other questions are answered there, too
+					if s := bufio.NewScanner(c.std.in); s.Scan() { // it ends with the program at the latest
+						pasted <- s.Text()
+					}
+				}()
 			}
 		}
 		if c.terminal() != nil {
@@ -300,13 +304,6 @@ func openBrowser(address string) error {
 		return err
 	}
 	return cmd.Process.Release()
-}
-
-// firstLine sends the first line of in. Reading ends with the program at the latest.
-func firstLine(in io.Reader, line chan<- string) {
-	if s := bufio.NewScanner(in); s.Scan() {
-		line <- s.Text()
-	}
 }
 
 // errNoHub says that no hub answers at an address.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -57,7 +56,11 @@ func (c *policyCmd) report(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out := reported{Since: from.UTC(), All: ruleUses(l)}
+	out := reported{Since: from.UTC()}
+	uses := history.Uses(l.Calls)
+	for _, r := range l.Gate.Engine().Rules() {
+		out.All = append(out.All, usageOf("rule", r.Ref, cmp.Or(r.Place, r.Reason), uses[r.Ref]))
+	}
 	if err := c.addGrantsAndServers(ctx, l, &out); err != nil {
 		return err
 	}
@@ -68,15 +71,6 @@ func (c *policyCmd) report(ctx context.Context) error {
 		return c.printJSON(out)
 	}
 	return c.printReport(&out)
-}
-
-// ruleUses counts the calls that each rule in force decided about.
-func ruleUses(l *hub.Look) (all []usage) {
-	uses := history.Uses(l.Calls)
-	for _, r := range l.Gate.Engine().Rules() {
-		all = append(all, usageOf("rule", r.Ref, cmp.Or(r.Place, r.Reason), uses[r.Ref]))
-	}
-	return all
 }
 
 func usageOf(kind, name, what string, u history.Use) usage {
@@ -99,12 +93,16 @@ func (c policyCmd) addGrantsAndServers(ctx context.Context, l *hub.Look, out *re
 		one.Young = g.Created.After(out.Since)
 		out.All = append(out.All, one)
 	}
-	records, err := hub.OpenRecords(l.Settings)(ctx)
+	records, err := hub.OpenRecords(ctx, l.Settings)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, records.Close()) }()
-	for _, id := range serversOf(l.Settings) {
+	for _, sc := range l.Settings.Upstream.Servers {
+		if sc.Disabled {
+			continue
+		}
+		id := sc.ID
 		one := usage{Kind: "server", Name: id}
 		for _, call := range l.Calls {
 			if t := l.Tools(call.Tool); t != nil && t.Server == id {
@@ -123,16 +121,6 @@ func (c policyCmd) addGrantsAndServers(ctx context.Context, l *hub.Look, out *re
 		out.All = append(out.All, one)
 	}
 	return nil
-}
-
-// serversOf are the servers that the config uses.
-func serversOf(s *config.Settings) (ids []string) {
-	for _, sc := range s.Upstream.Servers {
-		if !sc.Disabled {
-			ids = append(ids, sc.ID)
-		}
-	}
-	return ids
 }
 
 func (c policyCmd) printReport(r *reported) error {

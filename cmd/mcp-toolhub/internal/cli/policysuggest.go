@@ -148,11 +148,6 @@ func fewOf(ids []tool.InvocationID) string {
 	return text
 }
 
-// rulesPlace is the place of the rules in a config.
-func rulesPlace() splice.Place {
-	return splice.Place{Path: []string{"policy", "rules"}, List: true, Key: "id"}
-}
-
 // putRule adds a rule to a config, below a comment that says where it comes from.
 func putRule(f *splice.File, s *history.Suggestion) (*splice.File, error) {
 	r := s.Rule
@@ -168,7 +163,7 @@ func putRule(f *splice.File, s *history.Suggestion) (*splice.File, error) {
 	}
 	value = append(value, splice.Member{Key: "then", Value: string(r.Then)},
 		splice.Member{Key: "reason", Value: r.Reason})
-	return f.Put(rulesPlace(), r.ID, value, said)
+	return f.Put(splice.Place{Path: []string{"policy", "rules"}, List: true, Key: "id"}, r.ID, value, said)
 }
 
 // putReaders says in a config that tools only read. An entry that is there already stays as it is.

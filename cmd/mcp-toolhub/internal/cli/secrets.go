@@ -79,21 +79,16 @@ func (c secretsCmd) read(name string) (string, error) {
 	return strings.TrimRight(string(data), "\r\n"), err
 }
 
-// secretNames returns the names of the secrets in a state directory.
-func secretNames(state string) ([]string, error) {
-	all, err := secrets.Read(state)
-	return slices.Sorted(maps.Keys(all)), err
-}
-
 func (c secretsCmd) list(context.Context) error {
 	state, err := c.findState()
 	if err != nil {
 		return err
 	}
-	names, err := secretNames(state)
+	all, err := secrets.Read(state)
 	if err != nil {
 		return err
 	}
+	names := slices.Sorted(maps.Keys(all))
 	if c.json() {
 		return c.printJSON(slices.Concat([]string{}, names))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/connuser"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 )
 
@@ -72,7 +73,9 @@ func (c *serveCmd) run(ctx context.Context) error {
 	if c.server != "" {
 		c.profile = downstream.DirectView(c.server)
 	}
-	surviveClients()
+	// A write to stdout or stderr whose reader is gone is an error like any other. Without this, Go ends the process
+	// by SIGPIPE there: a client that is killed would take the hub with it, and so the calls of others.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	defer runtime.KeepAlive(hub.RelaxCollector())
 	s, err := c.load(ctx)
 	if err != nil {
@@ -81,16 +84,12 @@ func (c *serveCmd) run(ctx context.Context) error {
 	switch {
 	case c.shared:
 		return c.serveShared(ctx, s)
-	case c.mayJoin(c.listen(s)):
+	// A hub that was started by a hub joins none: it could join that very one.
+	case c.listen(s) == "" && !c.alone && !run.IsNested():
 		return c.serveClient(ctx, s)
 	}
 	return c.serve(ctx, s, c.std, func() {})
 }
-
-// surviveClients makes a write to stdout or stderr, whose reader is gone, an error like any other.
-// Without it, Go ends the process by SIGPIPE there: a client that is killed would take the hub with
-// it, and so the calls of others.
-func surviveClients() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // listen is the address at which the hub serves; "" where it serves the client on stdin.
 func (c *serveCmd) listen(s *config.Settings) string {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -100,15 +101,6 @@ func (a *app) remoteHealth(ctx context.Context, hubURL string) (downstream.Healt
 	return h, nil
 }
 
-// ownConnections counts the client sessions with a connection of their own to the server: "shared"
-// where they share one.
-func ownConnections(s tool.ServerStatus) string {
-	if s.Isolation == "" {
-		return "shared"
-	}
-	return strconv.Itoa(s.Sessions)
-}
-
 // moment returns the time of today, or the day of an earlier time.
 func moment(t time.Time) string {
 	if t = t.Local(); t.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
@@ -142,10 +134,14 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 	}
 	t := newTable("SERVER", "STATE", "SINCE", "TRANSPORT", "TOOLS", "CALLS", "ERRORS", "SESSIONS", "EXCLUDED", "QUEUED",
 		"PROMPTS", "RESOURCES", "DROPPED", "REPAIRED", "PROTOCOL")
+	states := map[tool.ServerState]string{tool.ServerNeedsAuth: "needs sign-in", tool.ServerNeedsSetup: "needs setup"}
 	for _, s := range h.Servers {
-		t.add(s.Server, stateText(s.State), moment(s.Since), s.Transport, strconv.Itoa(s.Tools), fmt.Sprint(s.Calls),
-			fmt.Sprint(s.Errors),
-			ownConnections(s), strconv.Itoa(len(s.Excluded)), strconv.Itoa(s.Queued),
+		sessions := "shared" // otherwise those with a connection of their own
+		if s.Isolation != "" {
+			sessions = strconv.Itoa(s.Sessions)
+		}
+		t.add(s.Server, cmp.Or(states[s.State], string(s.State)), moment(s.Since), s.Transport, strconv.Itoa(s.Tools),
+			fmt.Sprint(s.Calls), fmt.Sprint(s.Errors), sessions, strconv.Itoa(len(s.Excluded)), strconv.Itoa(s.Queued),
 			strconv.Itoa(s.Prompts), strconv.Itoa(s.Resources+s.Templates), fmt.Sprint(s.Dropped),
 			strconv.Itoa(s.Repaired), s.ProtocolVersion)
 	}
@@ -189,17 +185,6 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 		a.std.say("\nwarning: %s", w)
 	}
 	return nil
-}
-
-// stateText is a state as people read it.
-func stateText(s tool.ServerState) string {
-	switch s {
-	case tool.ServerNeedsAuth:
-		return "needs sign-in"
-	case tool.ServerNeedsSetup:
-		return "needs setup"
-	}
-	return string(s)
 }
 
 // printFindings prints what a person should look at in what servers offer.

@@ -117,11 +117,15 @@ func (c *toolsCmd) list(t toolbox, why bool) error {
 			return err
 		}
 	}
-	switch {
-	case c.json():
+	if c.json() {
 		return c.printDeclarations(surface, places)
-	case why:
-		return c.printPlaces(places)
+	}
+	if why {
+		table := newTable("TOOL", "STATE", "WHY")
+		for _, p := range places {
+			table.add(printable(p.ID), p.State, printable(p.Why))
+		}
+		return c.std.printTable(table)
 	}
 	table := newTable("NAME", "DESCRIPTION")
 	for _, l := range surface.Listed {
@@ -241,12 +245,4 @@ func (c *toolsCmd) showProgress(p tool.Progress) {
 	if report.Total != "" && report.Total == report.Progress {
 		fmt.Fprint(c.std.err, "\r\033[K")
 	}
-}
-
-func (c *toolsCmd) printPlaces(all []control.Tool) error {
-	t := newTable("TOOL", "STATE", "WHY")
-	for _, p := range all {
-		t.add(printable(p.ID), p.State, printable(p.Why))
-	}
-	return c.std.printTable(t)
 }

@@ -189,33 +189,36 @@ func (s *Server) handler(address string) http.Handler {
 	_, port, _ := net.SplitHostPort(address)
 	named := net.JoinHostPort("localhost", port) // as passkeys want it
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /approvals", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, s.hub.Model.Approvals(), nil)
-	})
+	model := s.hub.Model
+	for pattern, get := range map[string]func(*http.Request) (any, error){
+		"GET /approvals": func(*http.Request) (any, error) { return model.Approvals(), nil },
+		"GET /approvals/{id}": func(r *http.Request) (any, error) {
+			return model.Approval(approval.ID(r.PathValue("id")))
+		},
+		"POST /approvals/{id}": s.answer,
+		"GET /calls/{id}/spans": func(r *http.Request) (any, error) {
+			if spans := model.Spans(tool.InvocationID(r.PathValue("id"))); spans != nil {
+				return spans, nil
+			}
+			return nil, errNoSpans
+		},
+		"GET /report":       func(*http.Request) (any, error) { return model.Report(), nil },
+		"POST /page/invite": s.invite,
+		"POST /page/code":   s.code,
+		"GET /grants":       func(*http.Request) (any, error) { return model.Grants(), nil },
+		"DELETE /grants/{id}": func(r *http.Request) (any, error) {
+			return map[string]bool{"revoked": true}, s.hub.Grants.Revoke(r.PathValue("id"))
+		},
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			v, err := get(r)
+			reply(w, v, err)
+		})
+	}
 	mux.HandleFunc("GET /approvals/watch", s.watch)
-	mux.HandleFunc("GET /approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
-		v, err := s.hub.Model.Approval(approval.ID(r.PathValue("id")))
-		reply(w, v, err)
-	})
-	mux.HandleFunc("POST /approvals/{id}", s.answer)
-	mux.HandleFunc("GET /events", s.hub.Model.Events)
-	mux.HandleFunc("GET /calls/{id}/spans", func(w http.ResponseWriter, r *http.Request) {
-		spans := s.hub.Model.Spans(tool.InvocationID(r.PathValue("id")))
-		if spans == nil {
-			say(w, http.StatusNotFound, "it is none of the latest calls of this hub")
-			return
-		}
-		reply(w, spans, nil)
-	})
-	mux.HandleFunc("GET /report", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.hub.Model.Report(), nil) })
+	mux.HandleFunc("GET /events", model.Events)
 	mux.HandleFunc("POST "+joinPath, s.takeIn)
 	mux.HandleFunc("POST /stop", s.stop)
-	mux.HandleFunc("POST /page/invite", func(w http.ResponseWriter, _ *http.Request) { s.invite(w) })
-	mux.HandleFunc("POST /page/code", s.code)
-	mux.HandleFunc("GET /grants", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.hub.Model.Grants(), nil) })
-	mux.HandleFunc("DELETE /grants/{id}", func(w http.ResponseWriter, r *http.Request) {
-		reply(w, map[string]bool{"revoked": true}, s.hub.Grants.Revoke(r.PathValue("id")))
-	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		say(w, http.StatusNotFound,
 			"there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /calls/ID/spans, /events, "+
@@ -237,32 +240,32 @@ func (s *Server) handler(address string) http.Handler {
 // pagePath is where the page begins. It lets browsers in by itself.
 const pagePath = "/ui/"
 
-var errNoPage = errors.New("this hub has no page: it runs one command alone")
+var (
+	errNoPage  = errors.New("this hub has no page: it runs one command alone")
+	errNoSpans = errors.New("it is none of the latest calls of this hub")
+)
 
 // invite answers with an address that opens the page once.
-func (s *Server) invite(w http.ResponseWriter) {
+func (s *Server) invite(*http.Request) (any, error) {
 	if s.hub.Page == nil {
-		reply(w, nil, errNoPage)
-		return
+		return nil, errNoPage
 	}
-	reply(w, map[string]string{"url": s.hub.PageAt() + s.hub.Page.Invite()}, nil)
+	return map[string]string{"url": s.hub.PageAt() + s.hub.Page.Invite()}, nil
 }
 
 // code answers with a code for a session of the page.
-func (s *Server) code(w http.ResponseWriter, r *http.Request) {
+func (s *Server) code(r *http.Request) (any, error) {
 	var given struct {
 		Session string `json:"session"`
 	}
 	if err := json.NewDecoder(io.LimitReader(r.Body, maxReply)).Decode(&given); err != nil {
-		reply(w, nil, errors.New("this is no JSON object of session"))
-		return
+		return nil, errors.New("this is no JSON object of session")
 	}
 	if s.hub.Page == nil {
-		reply(w, nil, errNoPage)
-		return
+		return nil, errNoPage
 	}
 	code, err := s.hub.Page.Code(given.Session)
-	reply(w, map[string]string{"code": code}, err)
+	return map[string]string{"code": code}, err
 }
 
 // Reply is a person's answer to an approval: a choice, or an outcome.
@@ -310,13 +313,12 @@ func (r *Reply) answer() (approval.Answer, error) {
 // maxReply bounds an answer, whose arguments may be as large as a call's.
 const maxReply = 2 << 20
 
-func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+func (s *Server) answer(r *http.Request) (any, error) {
 	var given Reply
 	dec := json.NewDecoder(io.LimitReader(r.Body, maxReply))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&given); err != nil || dec.More() {
-		reply(w, nil, errors.New("the answer is no JSON object of choice or outcome, sentence, by and arguments"))
-		return
+		return nil, errors.New("the answer is no JSON object of choice or outcome, sentence, by and arguments")
 	}
 	id := approval.ID(r.PathValue("id"))
 	a, err := given.answer()
@@ -324,11 +326,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		err = s.hub.Approvals.Answer(id, a)
 	}
 	if err != nil {
-		reply(w, nil, err)
-		return
+		return nil, err
 	}
-	v, err := s.hub.Model.Approval(id)
-	reply(w, v, err)
+	return s.hub.Model.Approval(id)
 }
 
 // joinPath is where a client joins the hub. After the answer 101 the connection carries what stdin and stdout would.
@@ -396,7 +396,7 @@ func reply(w http.ResponseWriter, v any, err error) {
 	switch {
 	case err == nil:
 		send(w, http.StatusOK, v)
-	case errors.Is(err, approval.ErrUnknown), errors.Is(err, policy.ErrNoGrant):
+	case errors.Is(err, approval.ErrUnknown), errors.Is(err, policy.ErrNoGrant), errors.Is(err, errNoSpans):
 		say(w, http.StatusNotFound, err.Error())
 	default:
 		say(w, http.StatusConflict, err.Error())

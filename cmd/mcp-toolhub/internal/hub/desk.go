@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/login"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
 // newDesk makes the desk that signs people in to the servers of the settings in force.
@@ -35,4 +37,26 @@ func (h *Hub) base() string {
 		return ""
 	}
 	return cmp.Or(h.Settings().Downstream.HTTP.PublicURL, h.listens)
+}
+
+// OpenSignIns returns where the sign-ins of the settings are kept.
+func OpenSignIns(s *config.Settings) *signin.Store {
+	if s.KeyringSignIns {
+		return signin.OpenKeyring(s.StateDir)
+	}
+	return signin.Open(s.StateDir)
+}
+
+// SignOut signs out of a server, and says what came of it; "" where it failed.
+func SignOut(ctx context.Context, store *signin.Store, server upstream.ServerConfig) (said string, err error) {
+	was, revoked, err := store.Logout(ctx, server)
+	switch {
+	case !was && err == nil:
+		return "nobody was signed in", nil
+	case was && revoked:
+		return "signed out", err
+	case was:
+		return "signed out here; the authorization server was not told: end the access there, too, if that matters", err
+	}
+	return "", err
 }

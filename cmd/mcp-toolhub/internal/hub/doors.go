@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
 )
 
 // slogError returns a standard logger for libraries that want one; its lines become warnings.
@@ -161,8 +162,14 @@ func (h *Hub) Serve(ctx, kill context.Context, d Door) error {
 	var background sync.WaitGroup
 	background.Go(func() { boundMemory(watching, h.Group.Memory()) })
 	background.Go(func() { h.Watch(watching, d.Read, d.Hangups) })
-	background.Go(func() { Model{Hub: h}.sayStrays(watching) })
-	background.Go(func() { h.keepChains(watching) })
+	background.Go(func() { // once all servers have answered or failed, it is known which patterns match no tool
+		if h.Group.WaitReady(watching) == nil {
+			for _, w := range (Model{Hub: h}).strayPatterns() {
+				h.Logger.Warn("config", "warning", w)
+			}
+		}
+	})
+	background.Go(func() { every(watching, evidence.Every, h.extendChains) })
 	defer func() {
 		stopWatching()
 		background.Wait()

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -136,7 +136,8 @@ func New(s *config.Settings, logger *slog.Logger, table func(*Hub) []*tool.HubTo
 	warnOfMode(logger, s)
 	journal := s.Journal
 	if s.Store != config.StoreOff {
-		h.records = store.NewFiller(OpenRecords(s), journal.Dir, s.Records, logger)
+		open := func(ctx context.Context) (store.Store, error) { return OpenRecords(ctx, s) }
+		h.records = store.NewFiller(open, journal.Dir, s.Records, logger)
 		journal.Kept = h.records
 		h.chains = NewKeeper(s.StateDir, journal.Dir)
 	}
@@ -176,12 +177,9 @@ func (h *Hub) fillRecords() (stop func(kill context.Context)) {
 	if h.records == nil {
 		return func(context.Context) {}
 	}
-	ctx, cancel := context.WithCancel(context.Background()) // until close
-	var filling sync.WaitGroup
-	filling.Go(func() { h.records.Run(ctx, h.journal) })
+	end := beside(func(ctx context.Context) { h.records.Run(ctx, h.journal) })
 	return func(kill context.Context) {
-		cancel()
-		filling.Wait()
+		end()
 		last, cancel := context.WithTimeout(kill, fillUpWithin)
 		defer cancel()
 		if err := h.records.Close(last); err != nil {
@@ -192,19 +190,21 @@ func (h *Hub) fillRecords() (stop func(kill context.Context)) {
 }
 
 // OpenRecords opens the record store of the settings.
-func OpenRecords(s *config.Settings) func(context.Context) (store.Store, error) {
-	return func(ctx context.Context) (store.Store, error) {
-		if s.Store != config.StoreSQLite && s.Store != config.StoreOff {
-			return store.OpenPostgres(ctx, s.Store, s.Journal.Dir)
-		}
-		return store.OpenSQLite(ctx, filepath.Join(s.StateDir, store.FileName))
+func OpenRecords(ctx context.Context, s *config.Settings) (store.Store, error) {
+	if s.Store != config.StoreSQLite && s.Store != config.StoreOff {
+		return store.OpenPostgres(ctx, s.Store, s.Journal.Dir)
 	}
+	return store.OpenSQLite(ctx, filepath.Join(s.StateDir, store.FileName))
 }
 
 // newServer makes the server that clients talk to, and brings the surfaces up to what is known of the servers.
 func (h *Hub) newServer(first *Configured, key []byte) (err error) {
 	s, m := first.Settings, Model{Hub: h}
 	servers, observe := h.observed()
+	var metrics http.Handler // at the HTTP door; nil where they have an address of their own, or there are none
+	if h.telemetry != nil && s.Telemetry.Metrics == "" {
+		metrics = h.telemetry
+	}
 	h.server, err = downstream.New(s.Downstream, first.views(),
 		downstream.Deps{Surfaces: h.Surfaces, Pipeline: h.pipeline,
 			Servers: servers, Observe: observe, Fresh: h.Surfaces.fresh, Statuses: m.Servers, Problems: m.Problems,
@@ -212,7 +212,7 @@ func (h *Hub) newServer(first *Configured, key []byte) (err error) {
 			StateKey: key, FirstLists: h.Surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
 			SessionEnded: h.Permission.Grants.EndSession, Events: h.events.Serve, Show: h.showTool, Page: h.page,
 			StoredResults: h.storedResult, Spool: spool.New(filepath.Join(s.StateDir, "spool")),
-			Metrics: h.metricsOf(s), SignIns: h.desk,
+			Metrics: metrics, SignIns: h.desk,
 			ResourceURI: namespace.ResourceURI})
 	if err != nil {
 		return err

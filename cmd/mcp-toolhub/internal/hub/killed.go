@@ -3,9 +3,13 @@ package hub
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
 )
 
 // lookForKilled is the time between two looks. A hub that runs ends the calls of other hubs that were killed meanwhile.
@@ -14,14 +18,9 @@ const lookForKilled = time.Minute
 // endKilled writes the last records of calls whose hubs were killed, beside everything else that
 // the hub does. The returned function stops that and waits for it: the next hub goes on.
 func (h *Hub) endKilled(dir string) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background()) // until close
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		again := time.NewTicker(lookForKilled)
-		defer again.Stop()
-		said := "" // of what went wrong the last time
-		for ctx.Err() == nil {
+	said := "" // of what went wrong the last time
+	return beside(func(ctx context.Context) {
+		every(ctx, lookForKilled, func() {
 			ended, err := persist.EndKilled(ctx, dir)
 			if ended > 0 {
 				h.Logger.Warn("a hub was killed during calls: their records say so now", "calls", ended)
@@ -33,14 +32,54 @@ func (h *Hub) endKilled(dir string) (stop func()) {
 					err)
 				said = now
 			}
-			select {
-			case <-again.C:
-			case <-ctx.Done():
-			}
-		}
-	}()
+		})
+	})
+}
+
+// beside runs do beside everything else that the hub does. The returned function ends that, and waits for it.
+func beside(do func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background()) // until close
+	var running sync.WaitGroup
+	running.Go(func() { do(ctx) })
 	return func() {
 		cancel()
-		<-done
+		running.Wait()
+	}
+}
+
+// every calls do, and again after each pause, until ctx ends.
+func every(ctx context.Context, pause time.Duration, do func()) {
+	again := time.NewTicker(pause)
+	defer again.Stop()
+	for ctx.Err() == nil {
+		do()
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// EvidenceKey is the file of the key that signs, in the state directory.
+const EvidenceKey = "evidence.key"
+
+// NewKeeper makes the keeper of the evidence of a journal. Its key is in the state directory.
+func NewKeeper(state, journal string) *evidence.Keeper {
+	return evidence.NewKeeper(journal, filepath.Join(state, EvidenceKey))
+}
+
+// extendChains extends the chains of the journal.
+func (h *Hub) extendChains() {
+	if h.chains == nil {
+		return
+	}
+	err := h.chains.Extend()
+	if err == nil || errors.Is(err, os.ErrNotExist) && !errors.Is(err, evidence.ErrDamaged) {
+		h.chainProblem.Store(nil)
+		return
+	}
+	problem := "records are in no chain of evidence: " + err.Error()
+	if before := h.chainProblem.Swap(&problem); before == nil || *before != problem {
+		h.Logger.Error("records are in no chain of evidence", "error", err)
 	}
 }

@@ -33,21 +33,12 @@ type Look struct {
 // ConfiguredBy makes what settings configure, with a gate that remembers no answers.
 func ConfiguredBy(s *config.Settings) (*Configured, error) {
 	logger := slog.New(slog.DiscardHandler)
-	c, err := configure(s, nil, Tools(&Hub{}), command.NewRunner("", logger), logger)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+	return configure(s, nil, Tools(&Hub{}), command.NewRunner("", logger), logger)
 }
 
 // KnownTools finds the tools of catalogs, and those of the hub itself.
 func KnownTools(catalogs []tool.Catalog, own []*tool.HubTool) history.Tools {
-	all := make(map[tool.Name]*tool.Tool)
-	for _, c := range catalogs {
-		for _, t := range c.Tools {
-			all[t.Name] = t
-		}
-	}
+	all := byName(catalogs)
 	for _, t := range own {
 		all[t.Name] = &tool.Tool{Name: t.Name, Server: tool.OwnServer, Native: string(t.Name), Hub: t,
 			Declaration: json.RawMessage(`{"annotations":` + t.Annotations + `}`)}
@@ -88,12 +79,9 @@ func (l *Look) Readers() []Readers {
 	return all
 }
 
-// homeDir is the user's directory; "" where that is not known: then there is none to keep out of grants.
+// homeDir is the user's directory; "" where that is not known: then no path is taken for it.
 func homeDir() string {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
+	home, _ := os.UserHomeDir()
 	return home
 }
 

@@ -204,7 +204,7 @@ func (p *pageHub) openStore(ctx context.Context) (store.Store, error) {
 		return nil, errors.New("the hub is stopping")
 	}
 	if p.records == nil {
-		opened, err := OpenRecords(p.Settings())(context.WithoutCancel(ctx))
+		opened, err := OpenRecords(context.WithoutCancel(ctx), p.Settings())
 		if err != nil {
 			return nil, err
 		}

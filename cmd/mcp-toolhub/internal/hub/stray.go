@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -102,14 +101,4 @@ func beginnings(names []string) []string {
 		}
 	}
 	return all
-}
-
-// sayStrays logs, once all servers have answered or failed, which patterns of the config match no tool.
-func (m Model) sayStrays(ctx context.Context) {
-	if m.Group.WaitReady(ctx) != nil {
-		return
-	}
-	for _, w := range m.strayPatterns() {
-		m.Logger.Warn("config", "warning", w)
-	}
 }

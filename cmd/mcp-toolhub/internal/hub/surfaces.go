@@ -188,16 +188,19 @@ func (s *surfaces) leftOut(profile string) (all []tool.Exclusion) {
 // later one of its name.
 func (s *surfaces) offer(c *Configured, catalogs []tool.Catalog) {
 	c.Gate.Retain(catalogs)
-	offered := sync.OnceValue(func() map[tool.Name]*tool.Tool {
-		all := make(map[tool.Name]*tool.Tool)
-		for _, c := range catalogs {
-			for _, t := range c.Tools {
-				all[t.Name] = t
-			}
-		}
-		return all
-	})
+	offered := sync.OnceValue(func() map[tool.Name]*tool.Tool { return byName(catalogs) })
 	s.offered.Store(&offered)
+}
+
+// byName returns the tools of catalogs by their canonical names.
+func byName(catalogs []tool.Catalog) map[tool.Name]*tool.Tool {
+	all := make(map[tool.Name]*tool.Tool)
+	for _, c := range catalogs {
+		for _, t := range c.Tools {
+			all[t.Name] = t
+		}
+	}
+	return all
 }
 
 // present returns the tool that has the canonical name now; nil where there is none.

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -30,14 +29,6 @@ func (h *Hub) observe(problems []string) {
 		}
 		return state
 	})
-}
-
-// metricsOf answers with metrics at the HTTP door; nil where they have an address of their own, or there are none.
-func (h *Hub) metricsOf(s *config.Settings) http.Handler {
-	if h.telemetry == nil || s.Telemetry.Metrics != "" {
-		return nil
-	}
-	return h.telemetry
 }
 
 // serveMetrics serves the metrics at their own address, where the settings name one. end ends that.
