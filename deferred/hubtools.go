@@ -85,9 +85,12 @@ func (p *splitting) ownTools(deferred []tool.Listed) map[string]*tool.Listed {
 
 func listHubTool(t *tool.HubTool, description string) *tool.Listed {
 	name := string(t.Name)
-	d := fmt.Appendf(nil, `{"name":%s,"title":%s,"description":%s,"inputSchema":%s,"annotations":%s,"_meta":%s}`,
-		rawjson.Quote(name), rawjson.Quote(t.Title), rawjson.Quote(description), t.InputSchema, t.Annotations,
-		`{"anthropic/alwaysLoad":true}`)
+	d := fmt.Appendf(nil, `{"name":%s,"title":%s,"description":%s,"inputSchema":%s,"annotations":%s`,
+		rawjson.Quote(name), rawjson.Quote(t.Title), rawjson.Quote(description), t.InputSchema, t.Annotations)
+	if !t.Reads { // the preview of a result names that tool when there is something to read
+		d = append(d, `,"_meta":{"anthropic/alwaysLoad":true}`...)
+	}
+	d = append(d, '}')
 	return &tool.Listed{Name: name, Declaration: d, Tool: &tool.Tool{Name: t.Name, Server: tool.OwnServer, Native: name,
 		Declaration: d, InputSchema: json.RawMessage(t.InputSchema), SchemaDigest: tool.Digest([]byte(t.InputSchema)),
 		Title:       t.Title,

@@ -161,6 +161,10 @@ type ResultRules struct {
 	Usual   ResultRule
 	ByTool  map[Name]ResultRule // where it is otherwise
 	Because string              // where the usual limit comes from, in words
+
+	// Preview is how many characters take the place of a result above the usual limit, where the
+	// client itself would show as many; 0: what the hub thinks best.
+	Preview int
 }
 
 // For returns the rule of a tool.

@@ -44,16 +44,17 @@ type Config struct {
 
 // clientLimit is how many characters of a result a client takes before it cuts the rest.
 type clientLimit struct {
-	name  string // see tool.Client.Is
-	chars int
+	name    string // see tool.Client.Is
+	chars   int
+	preview int // characters that it shows of a longer one; 0: fewer than the hub
 }
 
 // clientLimits returns the known clients.
 func clientLimits() []clientLimit {
 	return []clientLimit{
-		{"claude-code", 50_000}, // it writes what is longer to a file and shows its model the beginning
-		{"codex", 12_000},       // 12,000 to 48,000, by the model: the hub does not know which it is
-		{"gemini-cli", 40_000},
+		{"claude-code", 50_000, 0}, // it writes what is longer to a file and shows its model 2,300 characters
+		{"codex", 12_000, 12_000},  // 12,000 to 48,000, by the model: the hub does not know which it is
+		{"gemini-cli", 40_000, 40_000},
 	}
 }
 
@@ -163,7 +164,7 @@ func rulesOf(s Settings, of clientLimit, full *tool.Surface) *tool.ResultRules {
 	rules := &tool.ResultRules{Usual: tool.ResultRule{MaxChars: of.chars,
 		Strategy: cmp.Or(s.Strategy, tool.StrategyPreviewAndPersist),
 		Redact:   s.Redact},
-		ByTool: make(map[tool.Name]tool.ResultRule), Because: "what " + of.name + " takes"}
+		ByTool: make(map[tool.Name]tool.ResultRule), Preview: of.preview, Because: "what " + of.name + " takes"}
 	if s.MaxInlineTokens > 0 {
 		rules.Usual.MaxChars, rules.Because = s.MaxInlineTokens*CharsPerToken, "results.max_inline_tokens"
 	}

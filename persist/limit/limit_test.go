@@ -57,6 +57,9 @@ func TestLimits(t *testing.T) {
 		if out.ID == full.ID || out.Digest == full.Digest {
 			t.Errorf("%s: the surface has the id of another", c.name)
 		}
+		if want := map[string]int{"codex": 12_000, "Gemini-CLI-mcp-client": 40_000}[c.client]; c.settings.MaxInlineTokens == 0 && out.Results.Preview != want {
+			t.Errorf("%s: previews of %d characters, want %d", c.name, out.Results.Preview, want)
+		}
 		for name, want := range map[string]tool.ResultRule{"a": c.a, "b": c.b} {
 			l, _ := out.Resolve(name)
 			if got := out.Results.For(l.Tool.Name); got != want {

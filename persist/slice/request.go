@@ -9,20 +9,17 @@ import (
 
 // InputSchema is what a request may hold, as JSON Schema: the input schema of a tool.
 const InputSchema = `{"type":"object","properties":{` +
-	`"id":{"type":"string","description":"The id of the stored result."},` +
-	`"block":{"type":"integer","minimum":0,"description":"The number of a content block, from 1, to read its text or decoded bytes; ` +
-	`0 for the whole result as JSON. Default: the content block if there is only one, otherwise 0."},` +
-	`"pointer":{"type":"string","description":"A JSON pointer, such as /items/3, to read one value. With lines, bytes or grep, ` +
-	`a string is read as the text that it holds."},` +
-	`"lines":{"type":"string","description":"Lines to read, from 1: 41-80, 41- or, for the last twenty, -20."},` +
-	`"bytes":{"type":"string","description":"Bytes to read, from 0: 0-4095, 4096- or, for the last hundred, -100."},` +
-	`"path":{"type":"string","description":"A JSONPath (RFC 9535), such as $.items[?@.state=='open'].name: the values that it selects, ` +
-	`each after its JSON pointer."},` +
-	`"grep":{"type":"string","description":"A regular expression (RE2): the lines that it matches, with their numbers."},` +
-	`"context":{"type":"integer","minimum":0,"maximum":100,"description":"Lines around each match of grep. Default: 0."},` +
-	`"count":{"type":"boolean","description":"With grep or path: only counts what matches."},` +
-	`"describe":{"type":"boolean","description":"Only the shape: sizes and names, with the first items."},` +
-	`"cursor":{"type":"string","description":"The cursor of the answer before, to read on: repeat its other arguments."}},` +
+	`"id":{"type":"string"},` +
+	`"block":{"type":"integer","minimum":0,"description":"A content block, from 1; 0: the whole result as JSON."},` +
+	`"pointer":{"type":"string","description":"A JSON pointer, as /items/3."},` +
+	`"lines":{"type":"string","description":"From 1: 41-80, 41- or, the last, -20."},` +
+	`"bytes":{"type":"string","description":"From 0: 0-4095, 4096- or -100."},` +
+	`"path":{"type":"string","description":"A JSONPath, as $.items[?@.state=='open'].name."},` +
+	`"grep":{"type":"string","description":"RE2: the lines that match."},` +
+	`"context":{"type":"integer","minimum":0,"maximum":100,"description":"Lines around each match."},` +
+	`"count":{"type":"boolean","description":"Only count matches of grep or path."},` +
+	`"describe":{"type":"boolean","description":"Only the shape."},` +
+	`"cursor":{"type":"string","description":"Of the answer before: repeat its other arguments."}},` +
 	`"required":["id"],"additionalProperties":false}`
 
 // Request says which part of a stored result to read. At most one of Lines, Bytes, Path, Grep and

@@ -219,6 +219,18 @@ func (g *guard) authenticate(w http.ResponseWriter, r *http.Request) (in *entry,
 	return &entry{r, peer{actor: actor}}, true
 }
 
+// register refuses to register an OAuth client. After a 401 such clients try that first, at this
+// address where no metadata names another, and show their person error_description.
+func (g *guard) register(w http.ResponseWriter, r *http.Request) {
+	if len(g.config().Auth.Tokens) == 0 {
+		http.NotFound(w, r)
+		return
+	}
+	writeJSON(w, http.StatusBadRequest, []byte(`{"error":"invalid_client_metadata","error_description":"This hub has no `+
+		`sign-in for clients: add the header Authorization: Bearer TOKEN to its entry in the config of your client, `+
+		`with a token of hub.auth.tokens."}`))
+}
+
 // address is the host that a request came from.
 func address(r *http.Request) string {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)

@@ -38,6 +38,7 @@ const directPrefix = "s/"
 //	/sign-ins/…     begins such a sign-in
 //	/ui/            the page for people; / leads there
 //	/events         server-sent events: what happens to the calls of all callers
+//	/register       says to OAuth clients which header they need instead of a sign-in
 //	/metrics        what Prometheus reads, for holders of a token where there are tokens
 //	/health/live    200 as long as the process serves
 //	/health/ready   JSON: state of the hub and of each upstream server
@@ -71,6 +72,7 @@ func (s *Server) Handler() http.Handler {
 	if s.deps.Page != nil {
 		mux.HandleFunc(pagePath, g.local(s.deps.Page.ServeHTTP))
 	}
+	mux.HandleFunc("POST /register", g.local(g.register))
 	mux.HandleFunc("GET /events", clients(g.events(s.deps.Events)))
 	mux.HandleFunc("GET "+ShowPath, clients(s.show))
 	if s.deps.Metrics != nil {

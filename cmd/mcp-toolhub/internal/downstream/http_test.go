@@ -640,3 +640,20 @@ func TestUsualPathIsThatOfTheMux(t *testing.T) {
 		}
 	}
 }
+
+// TestOAuthClientsLearnWhatToSend: a hub with tokens tells a client that wants to register which
+// header to send. One without tokens has nothing there.
+func TestOAuthClientsLearnWhatToSend(t *testing.T) {
+	t.Parallel()
+	const request = `{"client_name":"x","redirect_uris":["http://127.0.0.1:1/callback"]}`
+	cfg := Config{Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: "secret-of-ann-0123"}}}}
+	status, h, got := post(t, serve(t, newServer(t, cfg, &far{}))+"/register", request)
+	if status != 400 || h.Get("Content-Type") != "application/json" || len(got) != 1 ||
+		!strings.Contains(got[0], `"error":"invalid_client_metadata"`) ||
+		!strings.Contains(got[0], "add the header Authorization: Bearer TOKEN") {
+		t.Errorf("%d %v", status, got)
+	}
+	if status, _, _ := post(t, serve(t, newServer(t, Config{}, &far{}))+"/register", request); status != 404 {
+		t.Errorf("without tokens: %d", status)
+	}
+}

@@ -158,7 +158,7 @@ func (inv *invocation) decideResult(o *Options, rule tool.ResultRule, ours bool)
 	}
 	said.blocks = make([]json.RawMessage, 0)
 	if d.Strategy == tool.StrategyPreviewAndPersist {
-		said.blocks = preview.Of(native, previewChars(rule.MaxChars))
+		said.blocks = preview.Of(native, previewFor(inv.call.Surface.Results, rule))
 	}
 	part = said.in(inv.outcome.Object)
 	d.PreviewSize = len(part)
@@ -262,6 +262,18 @@ func shownSize(result []byte) int {
 		return true
 	})
 	return size
+}
+
+// besidePreview is what stands around a preview, in characters: what the hub says, and the link.
+const besidePreview = 1000
+
+// previewFor returns the largest size of a preview, in characters, under one of the rules.
+func previewFor(rules *tool.ResultRules, rule tool.ResultRule) int {
+	usual := previewChars(rule.MaxChars)
+	if rule.MaxChars != rules.Usual.MaxChars {
+		return usual
+	}
+	return max(usual, rules.Preview-besidePreview)
 }
 
 // previewChars returns the largest size of a preview, in characters, where results have this limit.

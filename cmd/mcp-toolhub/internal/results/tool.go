@@ -15,11 +15,8 @@ import (
 // ToolName is the name of the hub's tool that reads parts of stored results.
 const ToolName tool.Name = "result_read"
 
-const description = "Reads on in a result that was too large to be shown whole: the text that came in its place " +
-	"names its id. Give lines, bytes, " +
-	"pointer, path or grep for the part that you need; describe shows what there is. Without any of them it reads " +
-	"from the beginning. An " +
-	"answer that is not the end has a cursor: the same arguments with it go on."
+const description = "Reads on in a result that was too large to be shown whole, from the beginning or the part that you " +
+	"name. An answer that is not the end has a cursor."
 
 // HubTool returns result_read. reader returns what it reads from.
 func HubTool(reader func() Reader) *tool.HubTool {
