@@ -223,9 +223,9 @@ func (c *catalog) publish(sess *session, got listed) {
 	}
 	c.listing, c.foreign, c.fresh.held = l, false, true
 	news := c.compare(l)
+	c.onChange() // before anybody sees the listing: else the surfaces would seem to show it already
 	c.mu.Unlock()
 	c.logListing(l, news)
-	c.onChange()
 	c.freshen(sess, got)
 	if c.cache != nil && c.cached != digest && c.unsaved == nil {
 		c.unsaved = time.AfterFunc(saveAfter, c.save)

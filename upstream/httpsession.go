@@ -1,14 +1,19 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
+	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // sessionLost says that the server has forgotten the session, as it does after a restart.
@@ -82,4 +87,81 @@ func (l *httpLane) isLost(ctx context.Context, resp *http.Response) bool {
 	l.background.Go(func() { fresh.close(context.WithoutCancel(ctx), l.ended) })
 	l.isOver = a.status != http.StatusUnauthorized && a.status != http.StatusForbidden && !l.server.HasOther(ctx, used)
 	return l.isOver
+}
+
+// closeTimeout bounds how long the server may take to hear that a session is over.
+const closeTimeout = 3 * time.Second
+
+// close tells the server that the session is over, and ends what is under way besides calls. A server that does not
+// listen is not waited for once kill is closed.
+func (l *httpLane) close(life context.Context, kill <-chan struct{}) {
+	ctx, cancel := context.WithCancel(life)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		l.endSession(ctx)
+	}()
+	wait.For(kill, told, closeTimeout)
+	cancel()
+	<-told
+	close(l.ended)
+	l.background.Wait()
+}
+
+// endSession tells the server that the session is over, if it knows one. What cannot be said to it is not worth an
+// error.
+func (l *httpLane) endSession(ctx context.Context) {
+	if l.session == "" {
+		return
+	}
+	if req, err := l.newRequest(transport.KeepToken(ctx), http.MethodDelete, nil); err == nil {
+		if resp, err := l.client.Do(req); err == nil {
+			_ = resp.Body.Close()
+		}
+	}
+}
+
+// isOtherMedia reports whether a response names a content type that no answer has, as a page does.
+func isOtherMedia(resp *http.Response) bool {
+	media := resp.Header.Get("Content-Type")
+	return resp.StatusCode != http.StatusAccepted && media != "" && !strings.Contains(media, "json") &&
+		!transport.IsEventStream(resp)
+}
+
+// isEmpty reports whether a response ends before its first byte, which it waits for.
+func isEmpty(resp *http.Response) bool {
+	first := make([]byte, 1)
+	n, err := io.ReadFull(resp.Body, first)
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(first[:n]), resp.Body), resp.Body}
+	return errors.Is(err, io.EOF)
+}
+
+// awaitElsewhere waits for an answer on the standing stream, which it opens where there is none. receiveResponse
+// finishes the call and ends ctx.
+func (l *httpLane) awaitElsewhere(ctx context.Context, c *pendingRequest) response {
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	l.background.Go(func() {
+		defer end()
+		<-l.ended
+	})
+	l.listen(life, l.hears)
+	select {
+	case <-ctx.Done():
+	case <-l.noStream:
+	case <-l.ended:
+	}
+	return endedFailure(c, io.ErrUnexpectedEOF)
+}
+
+// receiveResponse takes a response from the standing stream.
+func (l *httpLane) receiveResponse(e jsonrpc.Message, ev jsonrpc.Event) {
+	id, _ := idOf(e.ID)
+	if c, ours := l.open.Load(id); ours {
+		c := c.(*pendingRequest)
+		c.finish(c.answerOf(e).in(ev.Room))
+		c.abort()
+	}
 }

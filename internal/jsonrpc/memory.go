@@ -78,8 +78,8 @@ func (g *gathering) received() Received {
 // ErrBodyTooLarge says that a body is over its limit.
 var ErrBodyTooLarge = errors.New("larger than the size limit")
 
-// bodyEnd is how long a body that is a whole JSON text is waited for its end: some servers say that it has more bytes,
-// or never end it.
+// bodyEnd bounds the wait for the end of a body that already holds a whole JSON text. Some servers announce more bytes than
+// they send, or never end the body.
 const bodyEnd = 50 * time.Millisecond
 
 // ReadBody reads a body of at most limit bytes, and may close it. size is what it is said to have, or negative.

@@ -24,7 +24,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// exitCode is what the program ends with, as the root command's help lists it.
+// exitCode is an exit code of the program. The root command's help lists all of them.
 type exitCode int
 
 const (
@@ -222,7 +222,7 @@ func groups() []struct {
 	}
 }
 
-// runner is what a command runs: without a word, with one, with any, or as cobra has it.
+// runner is a function that a command runs. It takes no word, one word, any words, or what cobra gives.
 type runner interface {
 	func(context.Context) error | func(context.Context, string) error | func(context.Context, []string) error |
 		func(*cobra.Command, []string) error

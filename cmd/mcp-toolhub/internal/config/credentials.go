@@ -20,7 +20,7 @@ const (
 	inHeader   = "header:" // an HTTP header that goes to the server
 )
 
-// referred is what a ${…} of the file refers to.
+// referred is the target of a ${…} in the file.
 type referred struct {
 	textfile.Position        // of the text with the reference
 	name              string // env:NAME, for instance

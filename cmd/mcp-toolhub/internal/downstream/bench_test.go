@@ -26,7 +26,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 )
 
-// around is what the pipeline asks of its hub.
+// around stands for the hub around the pipeline.
 type around struct {
 	gate *gate.Gate
 	open bool // the queue

@@ -36,8 +36,8 @@ func (h *Hub) newPipeline(s *config.Settings, key []byte) (err error) {
 	return err
 }
 
-// pipelineHub is what the pipeline asks of the hub at each call: invoke.Settings, invoke.People and
-// invoke.Sources.
+// pipelineHub answers the pipeline's questions at each call. It implements invoke.Settings, invoke.People
+// and invoke.Sources.
 type pipelineHub struct {
 	*Hub
 	stateDir string

@@ -32,7 +32,7 @@ func (f executorFunc) Execute(ctx context.Context, e *tool.Execution) (tool.Repl
 	return f(ctx, e)
 }
 
-// around is what a pipeline asks of its hub.
+// around stands for the hub around a pipeline.
 type around struct {
 	gate  func() *gate.Gate
 	hooks *hook.Set

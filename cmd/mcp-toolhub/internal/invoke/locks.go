@@ -13,7 +13,7 @@ import (
 //
 //   - one of them has the server alone, or
 //   - both have known targets, and one writes where the other one works: /repo conflicts with
-//     /repo/a, whoever calls, or
+//     /repo/a, also for two callers, or
 //   - the targets of one are not known, and both are calls of one caller.
 //
 // Of two calls that conflict, the later one waits for the earlier one.
