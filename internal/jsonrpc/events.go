@@ -65,7 +65,7 @@ func NewEventReader(r io.Reader, limit int, memory *budget.Share) *EventReader {
 // format demands. After ErrEventTooLarge comes Skip, or nothing more.
 func (s *EventReader) Next() (Event, error) {
 	ev := Event{}
-	some, size := false, 0
+	some, size, seen := false, 0, looks(0)
 	var data gathering // of the event; all its lines share one room
 	for {
 		got, err := s.line(data.room, s.limit-size)
@@ -112,7 +112,7 @@ func (s *EventReader) Next() (Event, error) {
 				data.drop()
 				return Event{}, data.room.Err(err)
 			}
-			if last || !s.atBlank() && isObject(data.bytes) {
+			if last || !s.atBlank() && seen.isObject(data.bytes) {
 				received := data.received()
 				ev.ID, ev.Data, ev.Room = s.LastID, received.Text, received.Room
 				return ev, nil
@@ -143,9 +143,20 @@ func (s *EventReader) atBlank() bool {
 }
 
 // isObject reports whether text is a whole JSON object.
-func isObject(text []byte) bool {
+func isObject(text []byte) bool { return new(looks).isObject(text) }
+
+// looks counts the bytes that were looked at while a text grows.
+type looks int
+
+// isObject reports whether text, which grows, is a whole JSON object by now. All looks together cost no more than eight
+// times what the text has: a text in small parts, each with a brace at its end, is then not known to be whole.
+func (l *looks) isObject(text []byte) bool {
 	text = bytes.TrimSpace(text)
-	return rawjson.IsObject(text) && text[len(text)-1] == '}' && rawjson.Valid(text)
+	if !rawjson.IsObject(text) || text[len(text)-1] != '}' || int(*l) > 8*len(text) {
+		return false
+	}
+	*l += looks(len(text))
+	return rawjson.Valid(text)
 }
 
 // noRoomFor gives up an event of several lines.

@@ -95,7 +95,7 @@ func ReadBody(body io.Reader, size, limit int64, memory *budget.Share) (Received
 	if g.err == nil { // one byte more than the body has, so that its end is found without more room
 		g.bytes = make([]byte, 0, max(size, bytes.MinRead-1)+1)
 	}
-	err, whole := g.err, false
+	err, whole, seen := g.err, false, looks(0)
 	late := time.AfterFunc(time.Hour, func() {
 		if c, ok := body.(io.Closer); ok {
 			_ = c.Close()
@@ -112,7 +112,7 @@ func ReadBody(body io.Reader, size, limit int64, memory *budget.Share) (Received
 		n, err = rest.Read(g.bytes[len(g.bytes):cap(g.bytes)])
 		g.bytes = g.bytes[:len(g.bytes)+n]
 		g.room.Came()
-		if whole = int64(len(g.bytes)) != size && (whole && n == 0 || isObject(g.bytes)); whole && err == nil {
+		if whole = int64(len(g.bytes)) != size && (whole && n == 0 || seen.isObject(g.bytes)); whole && err == nil {
 			late.Reset(bodyEnd)
 		}
 	}

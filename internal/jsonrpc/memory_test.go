@@ -59,3 +59,22 @@ func TestGathering(t *testing.T) {
 	}
 	r.Free()
 }
+
+// TestLooksAreBounded: a text that comes in small parts, each with a brace at its end, costs no more than a few reads of it.
+func TestLooksAreBounded(t *testing.T) {
+	t.Parallel()
+	var seen looks
+	text := []byte(`{"a":[`)
+	for range 1 << 14 {
+		if text = append(text, "{},{}"...); seen.isObject(text) {
+			t.Fatal("an open array is a whole object")
+		}
+		text = append(text, ',')
+	}
+	if int(seen) > 9*len(text) {
+		t.Errorf("%d bytes were looked at of %d", seen, len(text))
+	}
+	if whole := []byte(`{"a":[{}]}`); !new(looks).isObject(whole) || !isObject(append(whole, '\n')) {
+		t.Error("a whole object is none")
+	}
+}
