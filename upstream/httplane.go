@@ -185,7 +185,7 @@ func (l *httpLane) answer(ctx context.Context, c *pendingRequest, resp *http.Res
 	if c.method == methodInitialize {
 		l.session = resp.Header.Get(headerSession)
 	}
-	if !c.isGreeting() && l.session != "" && !isOtherMedia(resp) && resp.ContentLength < 1 && isEmpty(resp) {
+	if !c.isGreeting() && l.session != "" && !isPage(resp) && resp.ContentLength < 1 && isEmpty(resp) {
 		return l.awaitElsewhere(ctx, c)
 	}
 	if transport.IsEventStream(resp) {

@@ -121,11 +121,9 @@ func (l *httpLane) endSession(ctx context.Context) {
 	}
 }
 
-// isOtherMedia reports whether a response names a content type that no answer has, as a page does.
-func isOtherMedia(resp *http.Response) bool {
-	media := resp.Header.Get("Content-Type")
-	return resp.StatusCode != http.StatusAccepted && media != "" && !strings.Contains(media, "json") &&
-		!transport.IsEventStream(resp)
+// isPage reports whether a response is a page for a browser, as a proxy or a wrong url answers.
+func isPage(resp *http.Response) bool {
+	return resp.StatusCode != http.StatusAccepted && strings.Contains(resp.Header.Get("Content-Type"), "html")
 }
 
 // isEmpty reports whether a response ends before its first byte, which it waits for.
