@@ -45,14 +45,30 @@ var (
 
 // Budget is the memory for messages. It is safe for concurrent use.
 type Budget struct {
-	closed chan struct{}
-	close  sync.Once
+	open  lifetime // ends with Close
+	close sync.Once
 
 	mu      sync.Mutex
 	size    int64
 	room    *semaphore.Weighted // of size
 	coming  map[*Room]time.Time // rooms of messages that are not whole, and since when
 	garbage int64               // about how many bytes messages have left since the last collection
+}
+
+// lifetime is a context that ends when it is closed.
+type lifetime chan struct{}
+
+func (l lifetime) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (l lifetime) Done() <-chan struct{}       { return l }
+func (l lifetime) Value(any) any               { return nil }
+
+func (l lifetime) Err() error {
+	select {
+	case <-l:
+		return context.Canceled
+	default:
+		return nil
+	}
 }
 
 // Share is what one server has of a budget. A nil *Share is without bounds.
@@ -88,7 +104,7 @@ func Default() int64 {
 
 // New returns a budget of the given size in bytes; 0 is Default.
 func New(size int64) *Budget {
-	b := &Budget{closed: make(chan struct{}), coming: make(map[*Room]time.Time)}
+	b := &Budget{open: make(lifetime), coming: make(map[*Room]time.Time)}
 	b.Resize(size)
 	return b
 }
@@ -104,7 +120,7 @@ func (b *Budget) Resize(size int64) {
 }
 
 // Close refuses what waits for room and what is asked for later.
-func (b *Budget) Close() { b.close.Do(func() { close(b.closed) }) }
+func (b *Budget) Close() { b.close.Do(func() { close(b.open) }) }
 
 // Size returns the bytes that all messages may take.
 func (b *Budget) Size() int64 {
@@ -142,14 +158,9 @@ func (r *Room) Take(size int64) error {
 	b.mu.Lock()
 	room := b.room
 	b.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(b.open, Patience)
 	defer cancel()
-	go b.giveUp(ctx, cancel)
-	select {
-	case <-b.closed:
-		return ErrBusy
-	default:
-	}
+	go b.giveUp(ctx)
 	select {
 	case r.share.coming <- struct{}{}:
 	case <-ctx.Done():
@@ -237,16 +248,13 @@ func (r *Room) keep(size int64) {
 }
 
 // giveUp, until ctx is done, closes the sources of messages that stop or are late, and frees the
-// room of what nobody reads any more. It cancels ctx once the budget is closed.
-func (b *Budget) giveUp(ctx context.Context, cancel context.CancelFunc) {
+// room of what nobody reads any more.
+func (b *Budget) giveUp(ctx context.Context) {
 	tick := time.NewTicker(Stall)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
-		case <-b.closed:
-			cancel()
 			return
 		case <-tick.C:
 		}
