@@ -216,7 +216,7 @@ func TestPageStartsWhatSleeps(t *testing.T) {
 		t.Fatalf("start: %d %s", status, text)
 	}
 	eventually(t, "it is ready", func() bool {
-		return strings.Contains(second(r.get("/ui/servers")), `action="/ui/servers/lazy/stop"`) && strings.Contains(p.log(), `"server is ready","server":"lazy"`)
+		return strings.Contains(second(r.get("/ui/servers/lazy")), `action="/ui/servers/lazy/stop"`) && strings.Contains(p.log(), `"server is ready","server":"lazy"`)
 	})
 }
 
@@ -233,8 +233,8 @@ func TestPageSaysWhy(t *testing.T) {
 	_, list := r.get("/ui/tools")
 	for name, why := range map[string]string{"tool_search": "the hub&#39;s own", "mcp.s.pinned": "deferred.always_load of the config names it",
 		"mcp.s.echo": "the config says deferred.mode: always", "mcp.s.hidden": "the policy never allows it (user/no)"} {
-		_, card, _ := strings.Cut(list, `<a href="/ui/tool?name=`+name+`">`)
-		if card, _, _ = strings.Cut(card, "</li>"); !strings.Contains(card, why) {
+		_, card, _ := strings.Cut(list, `<a href="/ui/tool?name=`+name+`" class="mono">`)
+		if card, _, _ = strings.Cut(card, "</tr>"); !strings.Contains(card, why) {
 			t.Errorf("%s: the list says %s", name, card)
 		}
 		if _, text := r.get("/ui/tool?name=" + name); !strings.Contains(text, why) || !strings.Contains(text, `<a href="/ui/tools" aria-current="page">`) {

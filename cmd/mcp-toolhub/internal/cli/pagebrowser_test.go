@@ -161,12 +161,12 @@ func TestPageInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.do(chromedp.Navigate(address))
-	b.await("Servers")
+	b.await("Overview")
 	eventually(t, "the servers are there", func() bool {
 		b.do(chromedp.Navigate(p.url + "/ui/tools?server=h"))
 		return strings.Contains(b.text(), "mcp.h.echo")
 	})
-	for _, path := range []string{"servers", "tools", "tools?q=echo", "tool?name=mcp.h.echo", "approvals", "calls", "secrets", "policy", "suggestions",
+	for _, path := range []string{"", "servers", "servers/h", "servers/dead", "tools", "tools?q=echo", "tool?name=mcp.h.echo", "approvals", "calls", "secrets", "policy", "suggestions",
 		"explain?tool=mcp.h.echo&as=local&door=http"} {
 		b.do(chromedp.Navigate(p.url + "/ui/" + path))
 		b.harmless(path)
@@ -476,7 +476,7 @@ func (b *chromium) signIn(p *permitted) {
 	b.await("You are signed in to locked")
 	b.usable("the end of a sign-in")
 	eventually(b.t, "the server is ready", func() bool {
-		b.do(chromedp.Navigate(p.url + "/ui/servers"))
+		b.do(chromedp.Navigate(p.url + "/ui/servers/locked"))
 		return strings.Contains(b.text(), "Signed in at ")
 	})
 	b.calm("sign-in")

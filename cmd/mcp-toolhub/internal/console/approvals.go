@@ -10,21 +10,51 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 )
 
-// approvals shows the calls that wait, the oldest first.
-func (v *visit) approvals() (*page, error) {
-	all := v.Hub.Approvals()
-	at, pager := v.part(len(all), approvalsPerPage)
-	return &page{Name: "approvals", Title: "Approvals", Live: true, Data: map[string]any{
-		"List": all[at : at+pager.here], "Pager": pager, "Off": v.mode() == ApproveOff}}, nil
+// waiting holds the data of the list of approvals.
+type waiting struct {
+	person
+	ID    string // none: the page is about no single approval
+	List  []question
+	Pager pager
 }
 
-// question is one approval as its page shows it.
+// approvals shows the calls that wait, the oldest first.
+func (v *visit) approvals() (*page, error) {
+	p, err := v.person()
+	if err != nil {
+		return nil, err
+	}
+	all := v.Hub.Approvals()
+	at, pager := v.part(len(all), approvalsPerPage)
+	w := waiting{person: p, Pager: pager}
+	for _, a := range all[at : at+pager.here] {
+		w.List = append(w.List, v.question(a, p))
+	}
+	return &page{Name: "approvals", Title: "Approvals", Live: true, Data: w}, nil
+}
+
+// question is one approval as pages show it.
 type question struct {
 	approval.View
 	person
 	Open    bool
 	Text    string // the arguments, to be edited
 	Answers []answerButton
+	CSRF    string
+}
+
+// question is the approval with the buttons that answer it.
+func (v *visit) question(asked approval.View, p person) question {
+	q := question{View: asked, person: p, Open: asked.State == approval.Pending, Text: edited(asked),
+		CSRF: v.session.csrf}
+	for _, c := range asked.Choices {
+		text := label(c)
+		if (c == policy.AllowOffered || c == policy.DenyOffered) && asked.Offer != "" {
+			text = asked.Offer
+		}
+		q.Answers = append(q.Answers, answerButton{c, text, c.Allows()})
+	}
+	return q
 }
 
 // person says what it takes to show that a person answers here.
@@ -33,6 +63,7 @@ type person struct {
 	Mode string // what it takes
 	Host string // of passkeys; "" where there can be none
 	Keys int    // passkeys of the host
+	At   string // the place to go on at with the code: suggestions, or "" for approvals
 }
 
 func (v *visit) person() (p person, err error) {
@@ -79,18 +110,11 @@ func (v *visit) approval() (*page, error) {
 	if err != nil {
 		return nil, &fault{http.StatusNotFound, sentence(err.Error())}
 	}
-	q := question{View: asked, Open: asked.State == approval.Pending, Text: edited(asked)}
-	if q.person, err = v.person(); err != nil {
+	p, err := v.person()
+	if err != nil {
 		return nil, err
 	}
-	for _, c := range asked.Choices {
-		text := label(c)
-		if (c == policy.AllowOffered || c == policy.DenyOffered) && asked.Offer != "" {
-			text = asked.Offer
-		}
-		q.Answers = append(q.Answers, answerButton{c, text, c.Allows()})
-	}
-	return &page{Name: "approval", Title: "May this call run?", Live: true, Data: q}, nil
+	return &page{Name: "approval", Title: "May this call run?", Live: true, Data: v.question(asked, p)}, nil
 }
 
 // edited is the text of the arguments that the form offers, in which everything can be seen.

@@ -8,10 +8,13 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
@@ -53,7 +56,7 @@ type frame struct {
 	Waiting       int // approvals
 }
 
-// place is one of the six places.
+// place is one of the seven places.
 type place struct {
 	Name, Path string
 	Here       bool
@@ -74,10 +77,9 @@ func (v *visit) show(p *page) {
 			"suggestions": "policy"}[first]; below {
 			first = of
 		}
-		for _, at := range []place{{Name: "Servers", Path: "servers"}, {Name: "Tools", Path: "tools"},
-			{Name: "Approvals", Path: "approvals"},
-			{Name: "Calls", Path: "calls"}, {Name: "Sign-ins and secrets", Path: "secrets"},
-			{Name: "Policy", Path: "policy"}} {
+		for _, at := range []place{{Name: "Overview"}, {Name: "Servers", Path: "servers"},
+			{Name: "Tools", Path: "tools"}, {Name: "Approvals", Path: "approvals"},
+			{Name: "Calls", Path: "calls"}, {Name: "Sign-ins", Path: "secrets"}, {Name: "Policy", Path: "policy"}} {
 			at.Here, at.Path = at.Path == first, Path+at.Path
 			f.Places = append(f.Places, at)
 		}
@@ -142,8 +144,12 @@ func helpers() template.FuncMap {
 		"exact": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"left":  func(t time.Time) string { return time.Until(t).Round(time.Second).String() },
 		"join":  func(texts []string) string { return strings.Join(texts, ", ") },
-		"ms":    func(ms *float64) string { return took(ms) },
+		"took":  took,
+		"ms":    func(ms float64) string { return duration(time.Duration(ms * float64(time.Millisecond))) },
+		"last":  func(all []Decision) Decision { return all[len(all)-1] },
 
+		"brief": brief, "isID": isID, "status": status, "clock": clock,
+		"many":     func(n any) string { return many(reflect.ValueOf(n).Int()) },
 		"because":  because,
 		"sentence": sentence,
 	}
@@ -211,9 +217,75 @@ func lines(text string, limit int) string {
 	return hidden.Escape(text) + more
 }
 
-func took(ms *float64) string {
-	if ms == nil {
+// took is how long a call took, or runs by now.
+func took(c Call) string {
+	switch {
+	case c.LatencyMS != nil:
+		return duration(time.Duration(*c.LatencyMS * float64(time.Millisecond)))
+	case c.Ended == nil:
+		return duration(time.Since(c.Created).Round(time.Second))
+	}
+	return ""
+}
+
+// duration is d with the digits that people read.
+func duration(d time.Duration) string {
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d >= 10*time.Millisecond:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+}
+
+// clock is the time of day of today, and the date of another day.
+func clock(t time.Time) string {
+	t = t.Local()
+	if now := time.Now(); t.YearDay() != now.YearDay() || t.Year() != now.Year() {
+		return t.Format("2006-01-02 15:04")
+	}
+	return t.Format("15:04:05")
+}
+
+// many is a number that may be large, in three digits.
+func many(n int64) string {
+	switch {
+	case n >= 1_000_000:
+		return fmt.Sprintf("%.1f M", float64(n)/1_000_000)
+	case n >= 10_000:
+		return fmt.Sprintf("%d k", n/1000)
+	case n >= 1000:
+		return fmt.Sprintf("%.1f k", float64(n)/1000)
+	}
+	return fmt.Sprint(n)
+}
+
+// status is how a call stands, in words. A call of a deferred tool that brought its declaration to
+// the caller is the usual way to that tool, and no failure.
+func status(s tool.Status, class string) string {
+	if class == string(tool.ClassSchemaNotLoaded) {
+		return "declaration sent"
+	}
+	return strings.ReplaceAll(string(s), "_", " ")
+}
+
+// brief is a JSON object of arguments in one short line.
+func brief(arguments string) string {
+	var parts []string
+	err := rawjson.Members([]byte(arguments), func(m rawjson.Member) bool {
+		parts = append(parts, m.Name()+": "+hidden.Summary(string(m.Value), 60))
+		return len(parts) < 6
+	})
+	if err != nil || len(parts) == 0 {
 		return ""
 	}
-	return time.Duration(*ms * float64(time.Millisecond)).Round(10 * time.Microsecond).String()
+	return gate.Plain(strings.Join(parts, " · "), 120)
+}
+
+// isID reports whether a row of a story is for those who look into the records.
+func isID(row Row) bool {
+	return !slices.Contains([]string{"caller", "approved by", "began", "input"}, row.Name)
 }
