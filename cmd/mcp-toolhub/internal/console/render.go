@@ -140,13 +140,15 @@ func helpers() template.FuncMap {
 		"step": func(f frame, st tool.ServerStatus, do any) button {
 			return button{st.Server, fmt.Sprint(do), written(fmt.Sprint(do), st.State), f.CSRF}
 		},
-		"time":  func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
-		"exact": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"left":  func(t time.Time) string { return time.Until(t).Round(time.Second).String() },
-		"join":  func(texts []string) string { return strings.Join(texts, ", ") },
-		"took":  took,
-		"ms":    func(ms float64) string { return duration(time.Duration(ms * float64(time.Millisecond))) },
-		"last":  func(all []Decision) Decision { return all[len(all)-1] },
+		"time":   func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
+		"exact":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"left":   func(t time.Time) string { return time.Until(t).Round(time.Second).String() },
+		"join":   func(texts []string) string { return strings.Join(texts, ", ") },
+		"took":   took,
+		"ms":     func(ms float64) string { return duration(time.Duration(ms * float64(time.Millisecond))) },
+		"actor":  actor,
+		"pretty": func(text string) string { return indented([]byte(text)) },
+		"last":   func(all []Decision) Decision { return all[len(all)-1] },
 
 		"brief": brief, "isID": isID, "status": status, "clock": clock,
 		"many":     func(n any) string { return many(reflect.ValueOf(n).Int()) },
@@ -285,7 +287,15 @@ func brief(arguments string) string {
 	return gate.Plain(strings.Join(parts, " · "), 120)
 }
 
+// actor is a caller beside its client; "" for the person of this machine.
+func actor(ref string) string {
+	if name := strings.TrimPrefix(ref, "actor:"); !strings.HasSuffix(name, "/"+tool.Local) {
+		return name
+	}
+	return ""
+}
+
 // isID reports whether a row of a story is for those who look into the records.
 func isID(row Row) bool {
-	return !slices.Contains([]string{"caller", "approved by", "began", "input"}, row.Name)
+	return !slices.Contains([]string{"caller", "approved by", "began"}, row.Name)
 }

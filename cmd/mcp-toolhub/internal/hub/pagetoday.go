@@ -26,7 +26,10 @@ type sums struct {
 	until time.Time
 }
 
-// Today counts at most for a fiftieth of the time: a page asks every two seconds.
+// staleAfter bounds how old what was counted may be.
+const staleAfter = 20 * time.Second
+
+// Today counts for a small part of the time only, however many calls there are: a page asks every two seconds.
 func (p *pageHub) Today(ctx context.Context) (console.Today, error) {
 	p.counting.Lock()
 	defer p.counting.Unlock()
@@ -34,20 +37,22 @@ func (p *pageHub) Today(ctx context.Context) (console.Today, error) {
 	if now.Before(p.sums.until) {
 		return p.sums.today, nil
 	}
-	today, err := p.count(ctx, time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location()))
+	s, err := p.store(ctx, false)
+	if err != nil {
+		return console.Today{}, err
+	}
+	began := time.Now() // the store is opened once
+	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
+	today, err := count(ctx, s, midnight)
 	if err != nil {
 		return today, err
 	}
-	p.sums = sums{today, time.Now().Add(50 * time.Since(now))}
+	p.sums = sums{today, time.Now().Add(min(staleAfter, 20*time.Since(began)))}
 	return today, nil
 }
 
 // count sums up the calls since then.
-func (p *pageHub) count(ctx context.Context, since time.Time) (t console.Today, err error) {
-	s, err := p.store(ctx, false)
-	if err != nil {
-		return t, err
-	}
+func count(ctx context.Context, s store.Store, since time.Time) (t console.Today, err error) {
 	q := store.Query{Since: since}
 	clients, err := s.Stats(ctx, store.Client, q) // a list is that of one client: each counts once
 	if err != nil {
