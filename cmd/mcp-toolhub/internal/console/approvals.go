@@ -26,11 +26,8 @@ func (v *visit) approvals() (*page, error) {
 	}
 	all := v.Hub.Approvals()
 	at, pager := v.part(len(all), approvalsPerPage)
-	w := waiting{person: p, Pager: pager}
-	for _, a := range all[at : at+pager.here] {
-		w.List = append(w.List, v.question(a, p))
-	}
-	return &page{Name: "approvals", Title: "Approvals", Live: true, Data: w}, nil
+	return &page{Name: "approvals", Title: "Approvals", Live: true,
+		Data: waiting{p, "", v.questions(all[at:at+pager.here], p), pager}}, nil
 }
 
 // question is one approval as pages show it.
@@ -43,18 +40,21 @@ type question struct {
 	CSRF    string
 }
 
-// question is the approval with the buttons that answer it.
-func (v *visit) question(asked approval.View, p person) question {
-	q := question{View: asked, person: p, Open: asked.State == approval.Pending, Text: edited(asked),
-		CSRF: v.session.csrf}
-	for _, c := range asked.Choices {
-		text := label(c)
-		if (c == policy.AllowOffered || c == policy.DenyOffered) && asked.Offer != "" {
-			text = asked.Offer
+// questions are approvals with the buttons that answer them.
+func (v *visit) questions(all []approval.View, p person) (list []question) {
+	for _, asked := range all {
+		q := question{View: asked, person: p, Open: asked.State == approval.Pending, Text: edited(asked),
+			CSRF: v.session.csrf}
+		for _, c := range asked.Choices {
+			text := label(c)
+			if (c == policy.AllowOffered || c == policy.DenyOffered) && asked.Offer != "" {
+				text = asked.Offer
+			}
+			q.Answers = append(q.Answers, answerButton{c, text, c.Allows()})
 		}
-		q.Answers = append(q.Answers, answerButton{c, text, c.Allows()})
+		list = append(list, q)
 	}
-	return q
+	return list
 }
 
 // person says what it takes to show that a person answers here.
@@ -87,21 +87,10 @@ type answerButton struct {
 
 // label says what a choice does.
 func label(c policy.Choice) string {
-	switch c {
-	case policy.AllowOnce:
-		return "Allow once"
-	case policy.AllowSession:
-		return "Allow for this session"
-	case policy.AllowAlways:
-		return "Always allow"
-	case policy.DenyAlways:
-		return "Always deny"
-	case policy.AllowOffered:
-		return "Always allow what was offered"
-	case policy.DenyOffered:
-		return "Always deny what was offered"
-	}
-	return "Deny once"
+	return map[policy.Choice]string{
+		policy.AllowOnce: "Allow once", policy.AllowSession: "Allow for this session", policy.AllowAlways: "Always allow",
+		policy.DenyOnce: "Deny once", policy.DenyAlways: "Always deny",
+		policy.AllowOffered: "Always allow what was offered", policy.DenyOffered: "Always deny what was offered"}[c]
 }
 
 // approval shows one approval, also one that was answered lately.
@@ -114,7 +103,7 @@ func (v *visit) approval() (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &page{Name: "approval", Title: "May this call run?", Live: true, Data: v.question(asked, p)}, nil
+	return &page{Name: "approval", Title: "May this call run?", Live: true, Data: v.questions([]approval.View{asked}, p)[0]}, nil
 }
 
 // edited is the text of the arguments that the form offers, in which everything can be seen.

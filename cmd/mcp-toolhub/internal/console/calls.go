@@ -2,10 +2,10 @@ package console
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
@@ -41,76 +41,52 @@ func (v *visit) calls() (*page, error) {
 	if list, err = v.runningFirst(list, query); err != nil {
 		return nil, wrong(err)
 	}
-	first := url.Values{}
-	for k, all := range q {
-		if k != "before" {
-			first[k] = all
-		}
-	}
+	choices := map[string][]string{"client": v.today().Clients, "server": v.serverIDs(),
+		"status": {"succeeded", "failed", "denied", "canceled", "timed_out", "running", "awaiting_approval"},
+		"since":  {"1h", "today", "yesterday", "last week", "last month"}}
+	q.Del("before")
 	return &page{Name: "calls", Title: "Calls", Live: query.Before == nil, // older calls stay as they are
-		Data: map[string]any{"List": list, "Older": older, "Newest": "?" + first.Encode(),
-			"IsOlder": query.Before != nil, "Filters": v.filters(q), "Text": query.Text}}, nil
+		Data: map[string]any{"List": list, "Older": older, "Newest": "?" + q.Encode(),
+			"IsOlder": query.Before != nil, "Text": query.Text, "Filters": filters(q, choices,
+				"client", "server", "status", "since", "tool", "actor", "profile", "class")}}, nil
 }
 
-// callsWithRunning are the newest calls that the query means, those first that run.
-func (v *visit) callsWithRunning(q CallQuery) ([]Call, error) {
-	list, err := v.Hub.Calls(v.r.Context(), q)
-	if err != nil {
-		return nil, err
-	}
-	list, err = v.runningFirst(list, q)
-	return list[:min(len(list), q.Limit)], err
-}
-
-// runningFirst puts those first that run, also older ones, if the list is the newest part of all calls.
+// runningFirst puts calls first that run or wait for a person, also older ones, if the list begins
+// with the newest call.
 func (v *visit) runningFirst(list []Call, q CallQuery) ([]Call, error) {
 	if q.Before != nil || q.Text != "" || q.Is[store.Status] != "" {
 		return list, nil
 	}
-	if q.Is == nil {
-		q.Is = make(map[store.Column]string)
-	}
-	q.Limit = callsPerPage
-	running, err := v.Hub.Running(v.r.Context(), q)
-	running = running[:min(len(running), callsPerPage)]
-	for _, c := range list {
-		if !slices.ContainsFunc(running, func(r Call) bool { return r.ID == c.ID }) {
-			running = append(running, c)
+	active := []tool.Status{tool.StatusAwaitingApproval, tool.StatusRunning}
+	list = slices.DeleteFunc(list, func(c Call) bool { return slices.Contains(active, c.Status) })
+	for _, status := range active {
+		of := q
+		of.Is = maps.Clone(q.Is)
+		of.Is[store.Status] = string(status)
+		found, err := v.Hub.Calls(v.r.Context(), of)
+		if err != nil {
+			return nil, err
 		}
+		list = append(found, list...)
 	}
-	return running, err
+	return list, nil
 }
 
 // filter is a choice by which a list is filtered.
 type filter struct {
-	Name, Label, Value string
-	Choices            []string
+	Name, Value string
+	Choices     []string
 }
 
-// newFilter is a filter of the choices, and of what the query has.
-func newFilter(name, label string, q url.Values, choices ...string) filter {
-	f := filter{name, label, q.Get(name), choices}
-	if f.Value != "" && !slices.Contains(choices, f.Value) {
-		f.Choices = append(f.Choices, f.Value)
-	}
-	return f
-}
-
-// filters are the choices of the list of calls. Those that only a link makes are there if it has.
-func (v *visit) filters(q url.Values) []filter {
-	today, err := v.Hub.Today(v.r.Context())
-	if err != nil {
-		v.Logger.Debug("the page offers no clients to choose from", "error", err)
-	}
-	all := []filter{newFilter("client", "Client", q, today.Clients...),
-		newFilter("server", "Server", q, v.serverIDs()...),
-		newFilter("status", "Status", q, string(tool.StatusSucceeded), string(tool.StatusFailed),
-			string(tool.StatusDenied), string(tool.StatusCanceled), string(tool.StatusTimedOut),
-			string(tool.StatusRunning), string(tool.StatusAwaitingApproval)),
-		newFilter("since", "Since", q, "1h", "today", "yesterday", "last week", "last month")}
-	for _, c := range []store.Column{store.Tool, store.Actor, store.Profile, store.Class} {
-		if q.Get(string(c)) != "" {
-			all = append(all, newFilter(string(c), strings.ToUpper(string(c[:1]))+string(c[1:]), q))
+// filters are those of the names that have choices, or a value: what a link filters by can be seen.
+func filters(q url.Values, choices map[string][]string, names ...string) (all []filter) {
+	for _, name := range names {
+		f := filter{name, q.Get(name), choices[name]}
+		if f.Value != "" && !slices.Contains(f.Choices, f.Value) {
+			f.Choices = append(slices.Clip(f.Choices), f.Value)
+		}
+		if len(f.Choices) > 0 {
+			all = append(all, f)
 		}
 	}
 	return all

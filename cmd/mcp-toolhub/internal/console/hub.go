@@ -28,14 +28,12 @@ type Hub interface {
 	// Try makes a call, and returns when it has ended.
 	Try(ctx context.Context, t Try) Tried
 
-	// Calls returns recorded calls, newest first, Running those that have not ended, and Story what
-	// is known of one, or ErrUnknown.
+	// Calls returns recorded calls, newest first, and Story what is known of one, or ErrUnknown.
 	Calls(ctx context.Context, q CallQuery) ([]Call, error)
-	Running(ctx context.Context, q CallQuery) ([]Call, error)
 	Story(ctx context.Context, id tool.InvocationID) (*Story, error)
 
 	// Today sums up the calls since midnight, Clients counts the clients that are connected, and Log
-	// returns the latest lines of the hub's log about a server, MaxLog at most, oldest first.
+	// returns the latest lines of the hub's log about a server, oldest first.
 	Today(ctx context.Context) (Today, error)
 	Clients() int
 	Log(server string) []string
@@ -121,9 +119,6 @@ type Tried struct {
 	Failed bool
 	Text   string // for people, without secrets
 }
-
-// MaxLog bounds the lines of the log of a server.
-const MaxLog = 100
 
 // Today sums up calls.
 type Today struct {

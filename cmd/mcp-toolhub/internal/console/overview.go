@@ -3,62 +3,52 @@ package console
 import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
 
 // latestCalls is how many calls the first page shows.
 const latestCalls = 10
 
-// overview holds the data of the first page.
-type overview struct {
-	Ready, Off, Total  int // servers of the config
-	Unwell             []serverShown
-	Clients            int
-	Today              Today
-	Waiting            []question
-	Latest             []Call
-	Problems, Warnings []string
-	Unread             string // why calls cannot be shown
-}
-
 // overview shows what people look for first: what needs them, and what happens.
 func (v *visit) overview() (*page, error) {
-	o := overview{Clients: v.Hub.Clients(), Problems: v.Hub.Problems(), Warnings: v.Hub.Warnings()}
-	var err error
-	if o.Today, err = v.Hub.Today(v.r.Context()); err == nil {
-		o.Latest, err = v.callsWithRunning(CallQuery{Limit: latestCalls})
-	}
-	if err != nil {
-		o.Unread = sentence(err.Error()) // the servers and what waits are shown all the same
-	}
-	for _, s := range v.serversShown(o.Today) {
-		if s.Transport == builtin {
-			continue
-		}
-		o.Total++
-		switch s.State {
-		case tool.ServerReady:
-			o.Ready++
-		case tool.ServerStopped:
-			o.Off++
-		default:
-			o.Unwell = append(o.Unwell, s)
-		}
-	}
-	o.Unwell = o.Unwell[:min(len(o.Unwell), serversPerPage)]
 	p, err := v.person()
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range v.Hub.Approvals() {
-		if len(o.Waiting) < latestCalls {
-			o.Waiting = append(o.Waiting, v.question(a, p))
+	waiting, today := v.Hub.Approvals(), v.today()
+	var unwell []serverShown
+	count := make(map[tool.ServerState]int)
+	for _, s := range v.serversShown(today) {
+		if s.Transport == builtin {
+			continue
+		}
+		if count[s.State]++; s.State != tool.ServerReady && s.State != tool.ServerStopped {
+			unwell = append(unwell, s)
 		}
 	}
-	return &page{Name: "overview", Title: "Overview", Live: true, Data: o}, nil
+	q := CallQuery{Limit: latestCalls, Is: make(map[store.Column]string)}
+	latest, err := v.Hub.Calls(v.r.Context(), q)
+	if err == nil {
+		latest, err = v.runningFirst(latest, q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ready, off := count[tool.ServerReady], count[tool.ServerStopped]
+	return &page{Name: "overview", Title: "Overview", Live: true, Data: map[string]any{
+		"Ready": ready, "Off": off, "Total": ready + off + len(unwell), "Unwell": unwell[:min(len(unwell), serversPerPage)],
+		"Clients": v.Hub.Clients(), "Today": today, "Waiting": v.questions(waiting[:min(len(waiting), latestCalls)], p),
+		"Latest": latest[:min(len(latest), latestCalls)], "Problems": v.Hub.Problems(), "Warnings": v.Hub.Warnings()}}, nil
 }
 
-// builtin is the transport of the hub's own tools.
-const builtin = "builtin"
+// today sums up the calls of today, as far as the records can be read.
+func (v *visit) today() Today {
+	today, err := v.Hub.Today(v.r.Context())
+	if err != nil {
+		v.Logger.Debug("the calls of today are missing on the page", "error", err)
+	}
+	return today
+}
 
 // toolGroup is a part of a server's tools, with sums of all of them.
 type toolGroup struct {
@@ -74,22 +64,20 @@ type toolShown struct {
 	Tokens int
 }
 
-// grouped puts the tools of a page, which come sorted by server, under their servers.
-func (v *visit) grouped(all, shown []control.Tool) (groups []toolGroup) {
-	for _, t := range shown {
-		if len(groups) == 0 || groups[len(groups)-1].Server != t.Server {
-			g := toolGroup{Server: t.Server}
-			for _, of := range all {
-				if of.Server == t.Server {
-					_, tokens := v.Hub.Says(of.ID)
-					g.Count, g.Tokens = g.Count+1, g.Tokens+tokens
-				}
-			}
-			groups = append(groups, g)
+// grouped puts n tools of a list, from at on, under their servers. The list is sorted by server.
+func (v *visit) grouped(all []control.Tool, at, n int) (groups []toolGroup) {
+	for i, t := range all {
+		if n == 0 || t.Server < all[at].Server || t.Server > all[at+n-1].Server {
+			continue
 		}
-		g := &groups[len(groups)-1]
+		if len(groups) == 0 || groups[len(groups)-1].Server != t.Server {
+			groups = append(groups, toolGroup{Server: t.Server})
+		}
 		says, tokens := v.Hub.Says(t.ID)
-		g.List = append(g.List, toolShown{t, says, tokens})
+		g := &groups[len(groups)-1]
+		if g.Count, g.Tokens = g.Count+1, g.Tokens+tokens; i >= at && i < at+n {
+			g.List = append(g.List, toolShown{t, says, tokens})
+		}
 	}
 	return groups
 }

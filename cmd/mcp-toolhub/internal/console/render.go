@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
@@ -9,7 +10,6 @@ import (
 	"net/http"
 	"path"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -142,15 +142,15 @@ func helpers() template.FuncMap {
 		},
 		"time":   func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
 		"exact":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"left":   func(t time.Time) string { return time.Until(t).Round(time.Second).String() },
 		"join":   func(texts []string) string { return strings.Join(texts, ", ") },
 		"took":   took,
-		"ms":     func(ms float64) string { return duration(time.Duration(ms * float64(time.Millisecond))) },
+		"ms":     milliseconds,
 		"actor":  actor,
 		"pretty": func(text string) string { return indented([]byte(text)) },
 		"last":   func(all []Decision) Decision { return all[len(all)-1] },
 
-		"brief": brief, "isID": isID, "status": status, "clock": clock,
+		"brief": brief, "words": func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
+		"clock":    clock,
 		"many":     func(n any) string { return many(reflect.ValueOf(n).Int()) },
 		"because":  because,
 		"sentence": sentence,
@@ -159,28 +159,21 @@ func helpers() template.FuncMap {
 
 // because is why a tool stands where it does, in words; the records have a code for it.
 func because(why string) string {
-	switch why {
-	case "nothing_deferred", "listed":
-		return "nothing is deferred for this client"
-	case "meta_tool":
-		return "the hub's own, for what is not on the list"
-	case "always_load":
-		return "deferred.always_load of the config names it"
-	case "declared_always_load":
-		return "its server asks for it to be loaded"
-	case "user_interface":
-		return "it has a user interface, which the client shows"
-	case "mode_always":
-		return "the config says deferred.mode: always"
-	case "over_token_budget":
-		return "all tools together would cost more tokens than deferred.budget_tokens"
-	case "over_client_tool_cap":
-		return "there are more tools than the client takes"
+	words := map[string]string{
+		"nothing_deferred":     "nothing is deferred for this client",
+		"listed":               "nothing is deferred for this client",
+		"meta_tool":            "the hub's own, for what is not on the list",
+		"always_load":          "deferred.always_load of the config names it",
+		"declared_always_load": "its server asks for it to be loaded",
+		"user_interface":       "it has a user interface, which the client shows",
+		"mode_always":          "the config says deferred.mode: always",
+		"over_token_budget":    "all tools together would cost more tokens than deferred.budget_tokens",
+		"over_client_tool_cap": "there are more tools than the client takes",
 	}
 	if code, text, ok := strings.Cut(why, ": "); ok && !strings.ContainsAny(code, " \"") {
-		return text
+		why = text
 	}
-	return why
+	return cmp.Or(words[why], why)
 }
 
 // button is one that does something to a server.
@@ -188,19 +181,11 @@ type button struct{ Server, Do, Label, CSRF string }
 
 // written is what is written on it.
 func written(do string, state tool.ServerState) string {
-	switch {
-	case do == string(Start):
-		return "Start"
-	case do == string(Stop):
-		return "Stop"
-	case do == string(Restart) && state == tool.ServerReady:
-		return "Restart"
-	case do == string(Restart):
+	if do == string(Restart) && state != tool.ServerReady {
 		return "Try again"
-	case do == "signin":
-		return "Sign in"
 	}
-	return "Sign out"
+	return map[string]string{"start": "Start", "stop": "Stop", "restart": "Restart", "signin": "Sign in",
+		"signout": "Sign out"}[do]
 }
 
 // The largest texts on a page, in bytes.
@@ -221,57 +206,35 @@ func lines(text string, limit int) string {
 
 // took is how long a call took, or runs by now.
 func took(c Call) string {
-	switch {
-	case c.LatencyMS != nil:
-		return duration(time.Duration(*c.LatencyMS * float64(time.Millisecond)))
-	case c.Ended == nil:
-		return duration(time.Since(c.Created).Round(time.Second))
+	if c.LatencyMS != nil {
+		return milliseconds(*c.LatencyMS)
 	}
-	return ""
+	return time.Since(c.Created).Round(time.Second).String()
 }
 
-// duration is d with the digits that people read.
-func duration(d time.Duration) string {
-	switch {
-	case d >= time.Minute:
-		return d.Round(time.Second).String()
-	case d >= time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d >= 10*time.Millisecond:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
+// milliseconds is a time in as many digits as people read.
+func milliseconds(ms float64) string {
+	d, unit := time.Duration(ms*float64(time.Millisecond)), 100*time.Microsecond
+	for d >= 1000*unit {
+		unit *= 10
 	}
-	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+	return d.Round(unit).String()
 }
 
 // clock is the time of day of today, and the date of another day.
 func clock(t time.Time) string {
-	t = t.Local()
-	if now := time.Now(); t.YearDay() != now.YearDay() || t.Year() != now.Year() {
+	if t = t.Local(); t.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
 		return t.Format("2006-01-02 15:04")
 	}
-	return t.Format("15:04:05")
+	return t.Format(time.TimeOnly)
 }
 
-// many is a number that may be large, in three digits.
+// many is a number that may be large.
 func many(n int64) string {
-	switch {
-	case n >= 1_000_000:
-		return fmt.Sprintf("%.1f M", float64(n)/1_000_000)
-	case n >= 10_000:
-		return fmt.Sprintf("%d k", n/1000)
-	case n >= 1000:
-		return fmt.Sprintf("%.1f k", float64(n)/1000)
+	if n < 10_000 {
+		return fmt.Sprint(n)
 	}
-	return fmt.Sprint(n)
-}
-
-// status is how a call stands, in words. A call of a deferred tool that brought its declaration to
-// the caller is the usual way to that tool, and no failure.
-func status(s tool.Status, class string) string {
-	if class == string(tool.ClassSchemaNotLoaded) {
-		return "declaration sent"
-	}
-	return strings.ReplaceAll(string(s), "_", " ")
+	return fmt.Sprintf("%d k", n/1000)
 }
 
 // brief is a JSON object of arguments in one short line.
@@ -293,9 +256,4 @@ func actor(ref string) string {
 		return name
 	}
 	return ""
-}
-
-// isID reports whether a row of a story is for those who look into the records.
-func isID(row Row) bool {
-	return !slices.Contains([]string{"caller", "approved by", "began"}, row.Name)
 }

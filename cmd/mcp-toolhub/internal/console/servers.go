@@ -19,6 +19,8 @@ const (
 	secretsPerPage   = 200
 )
 
+const builtin = "builtin" // the transport of the hub's own tools
+
 // serverShown is a server as pages show it.
 type serverShown struct {
 	tool.ServerStatus
@@ -41,11 +43,7 @@ func (v *visit) serversShown(today Today) (list []serverShown) {
 
 // servers shows the state of the servers.
 func (v *visit) servers() (*page, error) {
-	today, err := v.Hub.Today(v.r.Context())
-	if err != nil {
-		v.Logger.Debug("the page shows servers without their calls", "error", err)
-	}
-	all := v.serversShown(today)
+	all := v.serversShown(v.today())
 	at, pager := v.part(len(all), serversPerPage)
 	return &page{Name: "servers", Title: "Servers", Live: true, Data: map[string]any{
 		"List": all[at : at+pager.here], "Pager": pager, "Problems": v.Hub.Problems(),
@@ -55,11 +53,7 @@ func (v *visit) servers() (*page, error) {
 // server shows one server, and the latest lines of the log about it.
 func (v *visit) server() (*page, error) {
 	id := v.r.PathValue("server")
-	today, err := v.Hub.Today(v.r.Context())
-	if err != nil {
-		v.Logger.Debug("the page shows a server without its calls", "error", err)
-	}
-	for _, s := range v.serversShown(today) {
+	for _, s := range v.serversShown(v.today()) {
 		if s.Server == id {
 			return &page{Name: "server", Title: id, Live: true,
 				Data: map[string]any{"Server": s, "Log": strings.Join(v.Hub.Log(id), "\n")}}, nil

@@ -40,8 +40,9 @@ type pageHub struct {
 	closed  bool
 	records store.Store // nil until somebody looks at calls
 
-	counting sync.Mutex
-	sums     sums
+	counting   sync.Mutex
+	today      console.Today
+	countAgain time.Time
 }
 
 // newPage makes the page for people.
@@ -233,7 +234,7 @@ func (p *pageHub) Calls(ctx context.Context, q console.CallQuery) ([]console.Cal
 	found, err := s.List(ctx, query)
 	list := make([]console.Call, 0, len(found))
 	for i := range found {
-		list = append(list, console.Call{Call: found[i], Arguments: argumentsOf(ctx, s, found[i].ID)})
+		list = append(list, console.Call{Call: found[i], Arguments: recordedArguments(ctx, s, found[i].ID)})
 	}
 	return list, err
 }

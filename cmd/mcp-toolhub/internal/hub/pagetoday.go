@@ -3,12 +3,9 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
@@ -17,47 +14,33 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
 
-// todayCalls bounds the calls of today by which the page knows who uses a server: the newest.
-const todayCalls = 2000
+const (
+	staleAfter = 20 * time.Second // bounds how old Today may be
+	todayCalls = 2000             // the newest calls of today say who uses a server
+)
 
-// sums is what was counted of the calls of today, and until when it counts as new.
-type sums struct {
-	today console.Today
-	until time.Time
-}
-
-// staleAfter bounds how old what was counted may be.
-const staleAfter = 20 * time.Second
-
-// Today counts for a small part of the time only, however many calls there are: a page asks every two seconds.
+// Today counts for a small part of the time only: a page asks every two seconds.
 func (p *pageHub) Today(ctx context.Context) (console.Today, error) {
 	p.counting.Lock()
 	defer p.counting.Unlock()
-	now := time.Now()
-	if now.Before(p.sums.until) {
-		return p.sums.today, nil
+	began := time.Now()
+	if began.Before(p.countAgain) {
+		return p.today, nil
 	}
 	s, err := p.store(ctx, false)
 	if err != nil {
-		return console.Today{}, err
+		return p.today, err
 	}
-	began := time.Now() // the store is opened once
-	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
-	today, err := count(ctx, s, midnight)
-	if err != nil {
-		return today, err
+	opened := time.Now() // which takes its time once
+	q := store.Query{Since: time.Date(began.Year(), began.Month(), began.Day(), 0, 0, 0, 0, began.Location())}
+	clients, clientsErr := s.Stats(ctx, store.Client, q) // a list is that of one client: each counts once
+	servers, serversErr := s.Stats(ctx, store.Server, q)
+	q.Limit = todayCalls
+	calls, err := s.List(ctx, q)
+	if err = errors.Join(clientsErr, serversErr, err); err != nil {
+		return p.today, err
 	}
-	p.sums = sums{today, time.Now().Add(min(staleAfter, 20*time.Since(began)))}
-	return today, nil
-}
-
-// count sums up the calls since then.
-func count(ctx context.Context, s store.Store, since time.Time) (t console.Today, err error) {
-	q := store.Query{Since: since}
-	clients, err := s.Stats(ctx, store.Client, q) // a list is that of one client: each counts once
-	if err != nil {
-		return t, err
-	}
+	t := console.Today{Servers: make(map[string]console.ServerToday)}
 	for _, st := range clients {
 		t.Calls, t.Failed = t.Calls+st.Calls, t.Failed+st.Failed
 		t.Kept, t.Deferred = t.Kept+st.KeptTokens, t.Deferred+st.DeferredTokens
@@ -65,18 +48,8 @@ func count(ctx context.Context, s store.Store, since time.Time) (t console.Today
 			t.Clients = append(t.Clients, st.Value)
 		}
 	}
-	servers, err := s.Stats(ctx, store.Server, q)
-	if err != nil {
-		return t, err
-	}
-	t.Servers = make(map[string]console.ServerToday)
 	for _, st := range servers {
 		t.Servers[st.Value] = console.ServerToday{Stat: st}
-	}
-	q.Limit = todayCalls
-	calls, err := s.List(ctx, q)
-	if err != nil {
-		return t, err
 	}
 	for i := range calls {
 		server := t.Servers[calls[i].Server]
@@ -85,6 +58,7 @@ func count(ctx context.Context, s store.Store, since time.Time) (t console.Today
 			t.Servers[calls[i].Server] = server
 		}
 	}
+	p.today, p.countAgain = t, time.Now().Add(min(staleAfter, 20*time.Since(opened)))
 	return t, nil
 }
 
@@ -98,41 +72,9 @@ func (p *pageHub) Clients() int {
 	return n
 }
 
-// isOver reports whether a call of that status has ended.
-func isOver(s tool.Status) bool {
-	return slices.Contains([]tool.Status{tool.StatusSchemaParseFailed, tool.StatusValidationFailed, tool.StatusDenied,
-		tool.StatusYielded, tool.StatusSucceeded, tool.StatusFailed, tool.StatusCanceled, tool.StatusTimedOut,
-		tool.StatusBlocked}, s)
-}
-
-func (p *pageHub) Running(ctx context.Context, q console.CallQuery) (all []console.Call, err error) {
-	for _, status := range tool.Statuses() {
-		if isOver(status) {
-			continue
-		}
-		of := q
-		of.Is = maps.Clone(q.Is)
-		of.Is[store.Status] = string(status)
-		found, err := p.Calls(ctx, of)
-		if err != nil {
-			return nil, err
-		}
-		for i := range found {
-			if found[i].Ended == nil {
-				all = append(all, found[i])
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b console.Call) int { return b.Created.Compare(a.Created) })
-	return all, nil
-}
-
-// argumentsOf returns the arguments of a call as they are recorded; "" where they are not.
-func argumentsOf(ctx context.Context, s store.Store, id tool.InvocationID) string {
-	lines, err := s.Lines(ctx, id)
-	if err != nil {
-		return "" // removed meanwhile
-	}
+// recordedArguments returns the arguments of a call as the records have them; "" if they do not.
+func recordedArguments(ctx context.Context, s store.Store, id tool.InvocationID) string {
+	lines, _ := s.Lines(ctx, id) // the call may have been removed meanwhile
 	for _, line := range lines {
 		if given, ok := rawjson.Get(line, "model_input"); ok {
 			return string(given)
@@ -141,49 +83,20 @@ func argumentsOf(ctx context.Context, s store.Store, id tool.InvocationID) strin
 	return ""
 }
 
-// logTail bounds what is read of the log of a hub in the background.
-const logTail = 128 << 10
-
-// Log reads the file of a hub in the background, which has what servers wrote to stderr, too.
-// Otherwise it has what the hub keeps in memory.
+// Log implements console.Hub. Nothing that a server has written is kept in memory.
 func (p *pageHub) Log(server string) (lines []string) {
-	if p.telemetry != nil {
-		lines = p.telemetry.Log()
+	if p.telemetry == nil {
+		return nil
 	}
-	if file, err := os.Open(filepath.Join(p.Settings().StateDir, LogFile)); err == nil {
-		defer file.Close()
-		info, err := file.Stat()
-		if err == nil && info.ModTime().After(p.started) {
-			text := make([]byte, min(logTail, info.Size()))
-			n, _ := file.ReadAt(text, info.Size()-int64(len(text)))
-			lines = strings.Split(string(text[:n]), "\n")
+	for _, line := range p.telemetry.Log() {
+		var r struct {
+			Time                             time.Time
+			Level, Msg, Server, Error, State string
+		}
+		if json.Unmarshal([]byte(line), &r) == nil && r.Server == server {
+			lines = append(lines, fmt.Sprintf("%s %-5s %s  %s  %s", r.Time.Local().Format(time.TimeOnly), r.Level, r.Msg,
+				r.State, r.Error))
 		}
 	}
-	var shown []string
-	for _, line := range lines {
-		if text := logLine(line, server); text != "" {
-			text, _ = p.secrets.Text(text)
-			shown = append(shown, text)
-		}
-	}
-	return shown[max(0, len(shown)-console.MaxLog):]
-}
-
-// logLine is a line of the log about a server, for people; "" for another line.
-func logLine(line, server string) string {
-	var r map[string]any
-	if !strings.Contains(line, server) || json.Unmarshal([]byte(line), &r) != nil || r["server"] != server {
-		return ""
-	}
-	at, _ := r["time"].(string)
-	if when, err := time.Parse(time.RFC3339Nano, at); err == nil {
-		at = when.Local().Format("15:04:05")
-	}
-	text := fmt.Sprintf("%s %-5v %v", at, r["level"], r["msg"])
-	for _, name := range slices.Sorted(maps.Keys(r)) {
-		if !slices.Contains([]string{"time", "level", "msg", "server", "stream", "pid"}, name) {
-			text += fmt.Sprintf("  %s=%v", name, r[name])
-		}
-	}
-	return text
+	return lines
 }
