@@ -140,9 +140,7 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 		sess.taskTokens.add(id)
 	}
 	a := c.sender.wait(ctx, sess, lc, x.Progress, *limits)
-	if !c.cfg.Hub {
-		a = a.withoutOwn()
-	}
+	a = c.passable(a)
 	reply.Result = a.result
 	if a.object.Text() != nil {
 		reply.Object = a.object

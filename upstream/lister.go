@@ -92,7 +92,7 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 		c := newLaneCall(r.nextID(), l.Method(), sess.hop.ListParams(cursor))
 		asked := time.Now()
 		end := r.asks(limited, c.method)
-		a := await(limited, sess.lane, c).withoutOwn()
+		a := r.passable(await(limited, sess.lane, c))
 		end(a.err)
 		if rpc := (*tool.RPCError)(nil); l != lists.Tools && errors.As(a.err, &rpc) &&
 			rpc.Code == tool.CodeMethodNotFound {
