@@ -43,8 +43,13 @@ type generation struct {
 }
 
 // connect starts or reaches the server and initialises a session, within the connect timeout. Only run calls it.
-func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
-	limited, cancel := context.WithTimeout(ctx, c.cfg.Timeouts.Connect)
+func (c *connector) connect(ctx context.Context) (sess *session, f *fault.Fault) {
+	within, done := c.cfg.Timeouts.Connect, func(bool) {}
+	if c.cfg.Transport == Stdio {
+		within, done = c.launcher.Firsts.Await(ctx, c.cfg)
+	}
+	defer func() { done(f == nil) }()
+	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if left := c.catalog.rest(0); left > 0 {
 		return nil, &fault.Fault{What: fmt.Sprintf("%s wants no request for another %s (Retry-After)",
@@ -55,8 +60,6 @@ func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
 			return nil, fault.OfToken(c.cfg, err, c.redact)
 		}
 	}
-	var sess *session
-	var f *fault.Fault
 	switch c.cfg.Transport {
 	case StreamableHTTP:
 		sess, f = c.connectHTTP(limited)
@@ -69,7 +72,7 @@ func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
 		c.catalog.rest(f.Pause)
 		if ctx.Err() == nil && limited.Err() != nil && !f.Auth {
 			f = &fault.Fault{
-				What: fmt.Sprintf("no answer to initialize within %s", c.cfg.Timeouts.Connect),
+				What: fmt.Sprintf("no answer to initialize within %s", within),
 				Hint: "check that it is an MCP server and that it can start; " +
 					"if it is only slow, raise timeout of its entry",
 				Cause: f,

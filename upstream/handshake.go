@@ -351,6 +351,9 @@ func (c *connector) endedFault(ctx context.Context, sess *session, err error) *f
 		f := *sess.reason
 		f.What += " (before it answered initialize)"
 		f.Hint = "run the command by hand to see why"
+		if strings.Contains(f.What, "/_npx/") {
+			f.Hint = "if it goes on, remove the directory below _npx that is named: npx was stopped while it filled that"
+		}
 		if c.cfg.Transport == SSE {
 			f.Hint = "check that the server runs and that url is right"
 		}
