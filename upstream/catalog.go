@@ -35,6 +35,8 @@ type catalog struct {
 	first    map[string]string         // admit.Listing.Descriptions when first listed, or at the last start
 	changed  []string                  // the tools that are described otherwise now
 	fresh    freshness                 // of the listing
+	shrunk   time.Time                 // when a list has become shorter; zero where all are as long as before
+	again    time.Time                 // when isShort was last true
 	habits   habits
 }
 
@@ -43,6 +45,8 @@ type habits struct {
 	Terms terms     // with less than all, that the server has agreed to
 	Since time.Time // of Terms
 	Rest  time.Time // before this the server wants no request (Retry-After)
+
+	CancelDeaths int // how often the server has died of notifications/cancelled; after two it is sent none
 }
 
 // maxRest bounds habits.Rest: a longer one would outlive its reason.
@@ -197,6 +201,9 @@ func (c *catalog) publish(sess *session, got listed) {
 		offer.Sound = old.Offer.Sound
 	}
 	for l := range lists.Count {
+		if old != nil && got.known[l] && len(got.raw[l]) != len(old.Offer.Lists[l]) {
+			c.resized(len(got.raw[l]) < len(old.Offer.Lists[l]))
+		}
 		switch {
 		case got.known[l]:
 			offer.Lists[l] = got.raw[l]
@@ -230,6 +237,27 @@ func (c *catalog) publish(sess *session, got listed) {
 	if c.cache != nil && c.cached != digest && c.unsaved == nil {
 		c.unsaved = time.AfterFunc(saveAfter, c.save)
 	}
+}
+
+// resized notes that a list has become shorter or longer.
+func (c *catalog) resized(shorter bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.shrunk = (time.Time{}); shorter {
+		c.shrunk = time.Now()
+	}
+}
+
+// isShort reports that a list became shorter within the last hour, at most once a minute: some servers leave out what
+// they have, such as while they start.
+func (c *catalog) isShort() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	is := time.Since(c.shrunk) < time.Hour && time.Since(c.again) >= time.Minute
+	if is {
+		c.again = time.Now()
+	}
+	return is
 }
 
 // logListing logs what a person should know of a new listing. news are the tools that are described

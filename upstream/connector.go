@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -123,6 +124,7 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 	lines := transport.NewLines(proc.Stdin, proc.Stdout, c.cfg.Limits.Message, c.memory)
 	conn := newStreamConn(c.entry, lines, c.notifications.handler(sess))
 	sess.cut = conn.ended
+	c.catalog.change(func(h *habits) { conn.noCancels = h.CancelDeaths >= 2 })
 	var watching sync.WaitGroup
 	watching.Go(func() { c.watchChild(sess, conn, proc, lines.Broken) })
 	sess.shut = func(kill <-chan struct{}) {
@@ -159,6 +161,9 @@ func (c *connector) watchChild(sess *session, conn *streamConn, proc *child.Proc
 			conn.release()
 		}
 		<-conn.ended
+	}
+	if time.Now().Unix()-conn.canceled.Load() <= 2 && !errors.Is(conn.err(), transport.ErrClosed) {
+		c.catalog.change(func(h *habits) { h.CancelDeaths++ })
 	}
 	f := &fault.Fault{Hint: "see the server's messages in the log", Cause: conn.err()}
 	f.What = fmt.Sprintf("command %q closed its stdout", c.cfg.Command)

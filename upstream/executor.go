@@ -134,6 +134,9 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 			lc.headers = paramheader.Headers(c.catalog.bindings(x.name), x.call.Arguments)
 		}
 	}
+	if c.use == useShared && c.catalog.isShort() {
+		sess.missed() // it lists beside the call
+	}
 	c.subscriptions.awaitLevel(ctx, sess)
 	limits.start()
 	if asTask {

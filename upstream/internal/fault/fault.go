@@ -35,6 +35,13 @@ type RedirectError struct{ Target string }
 
 func (e *RedirectError) Error() string { return "redirected to " + e.Target }
 
+// EncodingError reports an answer in a Content-Encoding that the hub has not asked for, and cannot read.
+type EncodingError struct{ Name string }
+
+func (e *EncodingError) Error() string {
+	return fmt.Sprintf("the server's answer has the Content-Encoding %q: set the server to gzip, or to none", e.Name)
+}
+
 // TokenError reports that a request was not sent, because there was no token for it.
 type TokenError struct{ Err error }
 
