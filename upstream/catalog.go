@@ -35,7 +35,7 @@ type catalog struct {
 	first    map[string]string         // admit.Listing.Descriptions when first listed, or at the last start
 	changed  []string                  // the tools that are described otherwise now
 	fresh    freshness                 // of the listing
-	shrunk   time.Time                 // when a list has become shorter; zero where all are as long as before
+	shrunk   time.Time                 // when a list became shorter; zero where it has changed since
 	again    time.Time                 // when isShort was last true
 	habits   habits
 }
@@ -196,17 +196,15 @@ func (c *catalog) publish(sess *session, got listed) {
 	old, foreign := c.listing, c.foreign
 	c.mu.Unlock()
 	offer := sess.offer()
-	offer.Title, offer.Instructions = c.redact.Secrets(offer.Title), c.redact.Secrets(offer.Instructions)
 	if old != nil {
 		offer.Sound = old.Offer.Sound
 	}
+	shorter := false
 	for l := range lists.Count {
-		if old != nil && got.known[l] && len(got.raw[l]) != len(old.Offer.Lists[l]) {
-			c.resized(len(got.raw[l]) < len(old.Offer.Lists[l]))
-		}
 		switch {
 		case got.known[l]:
 			offer.Lists[l] = got.raw[l]
+			shorter = shorter || old != nil && len(got.raw[l]) < len(old.Offer.Lists[l])
 		case old != nil && !foreign && sess.offers(l.Kind()):
 			offer.Lists[l] = old.Offer.Lists[l]
 		}
@@ -229,6 +227,9 @@ func (c *catalog) publish(sess *session, got listed) {
 		c.first = old.Descriptions()
 	}
 	c.listing, c.foreign, c.fresh.held = l, false, true
+	if c.shrunk = (time.Time{}); shorter {
+		c.shrunk = time.Now()
+	}
 	news := c.compare(l)
 	c.onChange() // before anybody sees the listing: else the surfaces would seem to show it already
 	c.mu.Unlock()
@@ -236,15 +237,6 @@ func (c *catalog) publish(sess *session, got listed) {
 	c.freshen(sess, got)
 	if c.cache != nil && c.cached != digest && c.unsaved == nil {
 		c.unsaved = time.AfterFunc(saveAfter, c.save)
-	}
-}
-
-// resized notes that a list has become shorter or longer.
-func (c *catalog) resized(shorter bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.shrunk = (time.Time{}); shorter {
-		c.shrunk = time.Now()
 	}
 }
 

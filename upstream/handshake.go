@@ -229,7 +229,7 @@ func offersModern(err error) bool {
 // greet sends a request of the handshake and waits for the answer.
 func (c *connector) greet(ctx context.Context, l lane, method string, params []byte) response {
 	end := c.asks(ctx, method)
-	a := await(ctx, l, newLaneCall(c.nextID(), method, params))
+	a := c.passable(await(ctx, l, newLaneCall(c.nextID(), method, params)))
 	end(a.err)
 	return a
 }

@@ -54,8 +54,11 @@ func (e Entry) Redactor() *Redactor {
 	}
 	r := &Redactor{known: slices.Collect(maps.Keys(all))}
 	for _, value := range e.Known() {
-		r.own = append(r.own, asInJSON(value)...)
+		quoted, _ := json.Marshal(value) // a text always encodes
+		r.own = append(r.own, value, strings.Trim(string(quoted), `"`), strings.Trim(string(rawjson.Quote(value)), `"`))
 	}
+	slices.Sort(r.own)
+	r.own = slices.Compact(r.own)
 	return r
 }
 
@@ -192,13 +195,6 @@ func (s gathered) address(raw string) {
 			s.add(segment)
 		}
 	}
-}
-
-// asInJSON returns a secret as most programs write it in a string of JSON.
-func asInJSON(secret string) []string {
-	quoted, _ := json.Marshal(secret) // a text always encodes
-	own := rawjson.Quote(secret)
-	return slices.Compact([]string{string(quoted[1 : len(quoted)-1]), string(own[1 : len(own)-1])})
 }
 
 // spellings returns the spellings of a secret inside other texts: plain, percent-encoded, as a string of JSON or of a

@@ -119,26 +119,16 @@ func (r *Redactor) JSON(raw []byte) []byte {
 	return append(out, raw...)
 }
 
-// Secrets returns s with the secrets of the entry masked, and all else as it stands.
-func (r *Redactor) Secrets(s string) string {
-	m := r.masker()
-	return m.put(s, merged(m.repeats(s)))
-}
-
 // Own returns raw, which is valid JSON, with "[masked]" in its strings in the place of the secrets of the entry that are
 // no ordinary words: they are the hub's, and no client's. Everything else stays. Without such secrets it is raw itself.
 func (r *Redactor) Own(raw []byte) []byte {
 	all := r.own
 	if r.Live != nil {
-		for _, secret := range r.Live() {
-			if len(secret) >= knownMin {
-				all = append(slices.Clip(all), asInJSON(secret)...)
-			}
-		}
+		all = slices.Concat(all, r.Live()) // tokens, which no JSON escapes
 	}
 	m := &Masker{}
 	for _, secret := range all {
-		if strings.Contains(asText(raw), secret) {
+		if len(secret) >= minSecret && strings.Contains(asText(raw), secret) {
 			m.known = append(m.known, secret)
 		}
 	}

@@ -130,20 +130,15 @@ func unusable(value []byte) (at []string) {
 func without(object []byte, path []string, parent string) []byte {
 	name := rawjson.PointerName(path[0])
 	inner, _ := rawjson.Get(object, name)
-	var changed []byte
-	var err error
 	switch {
 	case len(path) > 1 && rawjson.IsObject(inner):
-		changed, err = rawjson.Set(object, name, without(inner, path[1:], name))
+		object, _ = rawjson.Set(object, name, without(inner, path[1:], name)) // it is well-formed
 	case parent == "properties", parent == "$defs", parent == "definitions":
-		changed, err = rawjson.Set(object, name, []byte("{}"))
+		object, _ = rawjson.Set(object, name, []byte("{}"))
 	default:
-		changed, _, err = rawjson.Delete(object, name)
+		object, _, _ = rawjson.Delete(object, name)
 	}
-	if err != nil {
-		return object
-	}
-	return changed
+	return object
 }
 
 // checkOutputSchema removes an output schema that does not compile: the TypeScript client compiles all of them when it

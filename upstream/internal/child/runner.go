@@ -19,10 +19,7 @@ const (
 )
 
 // firsts lets the first start of each package run alone: two downloads into one directory break each other.
-type firsts struct {
-	mu sync.Mutex
-	of map[string]*first
-}
+type firsts struct{ of sync.Map } // *first by package
 
 // first is that of one package.
 type first struct {
@@ -38,15 +35,8 @@ func (f *firsts) Await(ctx context.Context, cfg settings.Server) (within time.Du
 	if name == "" {
 		return within, done
 	}
-	f.mu.Lock()
-	if f.of == nil {
-		f.of = map[string]*first{}
-	}
-	if f.of[name] == nil {
-		f.of[name] = &first{turn: make(chan struct{}, 1)}
-	}
-	it := f.of[name]
-	f.mu.Unlock()
+	entry, _ := f.of.LoadOrStore(name, &first{turn: make(chan struct{}, 1)})
+	it := entry.(*first)
 	select {
 	case it.turn <- struct{}{}:
 	case <-ctx.Done():

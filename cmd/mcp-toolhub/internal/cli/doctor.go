@@ -221,25 +221,19 @@ func (d *doctorCmd) results(ctx context.Context, s *config.Settings) {
 	d.store("results", step, "results cannot be stored and read", func() error { return payload.Probe(ctx, s.Stored) })
 }
 
-// clients diagnoses the files of clients that connect has changed: a step for each that starts a program which is gone.
+// clients diagnoses the files of clients that connect has changed, where one starts a program that is gone.
 func (d *doctorCmd) clients(s *config.Settings) error {
 	record, unlock, err := clients.OpenConnections(s.StateDir, d.clientEnv())
 	if err != nil {
 		return err
 	}
-	broken := record.Broken()
-	unlock()
-	if len(broken) == 0 {
-		return nil
+	defer unlock()
+	if broken := record.Broken(); len(broken) > 0 {
+		step := upstream.Step{Name: "start", Hint: "run mcp-toolhub connect, or disconnect, for the client"}
+		d.store("clients", step, "clients start a program that is not there", func() error {
+			return errors.New(strings.Join(broken, "; "))
+		})
 	}
-	d.title("clients")
-	one := diagnosis{Server: "clients", OK: true}
-	for _, b := range broken {
-		d.step(&one, upstream.Step{Name: "start", Detail: b.Path + " starts " + b.Program + ", which is not there",
-			Hint: "mcp-toolhub connect " + b.ID + ", or mcp-toolhub disconnect " + b.ID})
-	}
-	d.diagnoses = append(d.diagnoses, one)
-	d.sick = append(d.sick, "clients start a program that is not there")
 	return nil
 }
 

@@ -818,8 +818,11 @@ func TestTwoFilesOfOneClient(t *testing.T) {
 	must(t, other.connect("claude-code", hub, none))
 	must(t, other.connect("claude-code", moved, none))
 	must(t, m.connections(func(s *clients.Connections) error {
-		if all := s.Broken(); len(all) != 2 || all[0].Path != one || all[1].Path != two || all[1].Program != moved.Command {
-			t.Errorf("broken: %+v", all)
+		all := s.Broken()
+		for i, path := range []string{one, two} {
+			if want := "claude-code: " + path + " starts " + moved.Command + ", which is not there"; len(all) != 2 || all[i] != want {
+				t.Errorf("broken: %q, want %q", all, want)
+			}
 		}
 		return nil
 	}))

@@ -106,11 +106,8 @@ func (s *Connections) IDs(last bool) []string {
 	return ids
 }
 
-// Broken is a file that connect has changed, and that starts a program which is not there.
-type Broken struct{ ID, Path, Program string }
-
-// Broken returns such files.
-func (s *Connections) Broken() (all []Broken) {
+// Broken names the files that connect has changed, and that start a program which is not there.
+func (s *Connections) Broken() (all []string) {
 	for _, c := range All() {
 		for _, key := range s.of(&c, false) {
 			f, err := c.ReadClient(s.all[key].Path)
@@ -122,7 +119,7 @@ func (s *Connections) Broken() (all []Broken) {
 				continue
 			}
 			if _, err := os.Stat(server.Command); errors.Is(err, fs.ErrNotExist) {
-				all = append(all, Broken{c.ID, s.all[key].Path, server.Command})
+				all = append(all, fmt.Sprintf("%s: %s starts %s, which is not there", c.ID, s.all[key].Path, server.Command))
 			}
 		}
 	}
