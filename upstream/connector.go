@@ -45,10 +45,7 @@ type generation struct {
 
 // connect starts or reaches the server and initialises a session, within the connect timeout. Only run calls it.
 func (c *connector) connect(ctx context.Context) (sess *session, f *fault.Fault) {
-	within, done := c.cfg.Timeouts.Connect, func(bool) {}
-	if c.cfg.Transport == Stdio {
-		within, done = c.launcher.Firsts.Await(ctx, c.cfg)
-	}
+	within, done := c.launcher.Firsts.Await(ctx, c.cfg)
 	defer func() { done(f == nil) }()
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -314,11 +314,10 @@ func (c *connector) handshakeFault(ctx context.Context, sess *session, a respons
 		return large.Fault("initialize")
 	case a.status >= http.StatusMultipleChoices:
 		f := fault.OfStatus(c.cfg, a.status, a.pause, a.err)
-		var page *tool.HTTPError
-		if refused && !f.Auth {
-			f.What += ": " + c.redact.Text(rpc.Message)
-		} else if errors.As(a.err, &page) {
+		if page := (*tool.HTTPError)(nil); errors.As(a.err, &page) {
 			f.What += c.words(page)
+		} else if refused && !f.Auth {
+			f.What += ": " + c.redact.Text(rpc.Message)
 		}
 		return f
 	case refused:

@@ -212,14 +212,9 @@ func (b callBody) Read(p []byte) (int, error) {
 
 // unreached is the answer of a call whose request failed below HTTP.
 func (l *httpLane) unreached(ctx context.Context, c *pendingRequest, err error) response {
-	var redirect *fault.RedirectError
-	if errors.As(err, &redirect) {
-		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected", Cause: err,
-			Message: "the server redirects to " + redirect.Target + ": if it lives there, set that as its url"}}
-	}
-	if encoding := (*fault.EncodingError)(nil); errors.As(err, &encoding) {
-		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "invalid_response",
-			OutcomeUnknown: true, Cause: encoding, Message: encoding.Error()}}
+	if answer := (*fault.AnswerError)(nil); errors.As(err, &answer) {
+		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: answer.Code, Cause: err,
+			OutcomeUnknown: answer.Code != transport.Redirected, Message: "the server " + answer.Error()}}
 	}
 	if f := l.ofError(err); f != nil && ctx.Err() == nil {
 		return response{err: f}

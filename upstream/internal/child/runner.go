@@ -2,6 +2,7 @@ package child
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -59,11 +60,11 @@ func (f *firsts) Await(ctx context.Context, cfg settings.Server) (within time.Du
 // downloads names what a runner downloads before it starts the server; "" where none does.
 func downloads(cfg settings.Server) string {
 	words := append([]string{cfg.Command}, cfg.Args...)
-	runner := func() string { return strings.ToLower(strings.TrimSuffix(baseName(words[0]), ".exe")) }
-	if len(words) > 2 && runner() == "cmd" && strings.EqualFold(words[1], "/c") {
+	if len(words) > 2 && strings.EqualFold(words[1], "/c") { // of cmd.exe
 		words = words[2:]
 	}
-	switch name := strings.TrimSuffix(runner(), ".cmd"); name {
+	name := strings.ToLower(baseName(words[0]))
+	switch name = strings.TrimSuffix(name, filepath.Ext(name)); name {
 	case "docker", "podman":
 		return strings.Join(words, " ")
 	case "npx", "bunx", "uvx", "pipx":

@@ -91,13 +91,20 @@ func (s *HTTP) Client() *http.Client {
 func (s *HTTP) checkRedirect(req *http.Request, via []*http.Request) error {
 	if !sameOrigin(req.URL, s.URL) || req.Method != via[0].Method || len(via) >= 5 ||
 		s.Tokens != nil && !s.Tokens.Covers(req.URL) {
-		target := *req.URL
-		if s.URL.Scheme == "https" { // a server behind a proxy may not know that it is reached so
-			target.Scheme = "https"
-		}
-		return &fault.RedirectError{Target: secret.URL(target.String())}
+		return s.redirected(*req.URL)
 	}
 	return nil
+}
+
+// Redirected is the code of a redirect that the hub does not follow.
+const Redirected = "redirected"
+
+func (s *HTTP) redirected(to url.URL) error {
+	if s.URL.Scheme == "https" { // a server behind a proxy may not know that it is reached so
+		to.Scheme = "https"
+	}
+	return &fault.AnswerError{Code: Redirected, What: "redirects to " + secret.URL(to.String()),
+		Hint: "if that is where the server lives, set it as url"}
 }
 
 func sameOrigin(a, b *url.URL) bool {
@@ -156,7 +163,7 @@ type originTransport struct{ server *HTTP }
 
 func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !sameOrigin(req.URL, t.server.URL) {
-		return nil, &fault.RedirectError{Target: secret.URL(req.URL.String())}
+		return nil, t.server.redirected(*req.URL)
 	}
 	body := req.Body
 	for sent := 1; ; sent++ {
@@ -194,7 +201,8 @@ func (t *originTransport) send(req *http.Request, body io.ReadCloser) (resp *htt
 	resp, err = t.server.Pool.RoundTrip(req)
 	if err == nil && !slices.Contains([]string{"", "identity"}, strings.ToLower(resp.Header.Get("Content-Encoding"))) {
 		_ = resp.Body.Close()
-		return nil, token, &fault.EncodingError{Name: resp.Header.Get("Content-Encoding")}
+		return nil, token, &fault.AnswerError{Code: "invalid_response", Hint: "set the server to gzip, or to none",
+			What: fmt.Sprintf("answers with the Content-Encoding %q", resp.Header.Get("Content-Encoding"))}
 	}
 	return resp, token, err
 }

@@ -18,8 +18,8 @@ func TestRedirectAwayFromTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		to, _ := http.NewRequest(http.MethodGet, "http://a.example/mcp/", nil)
-		var redirect *fault.RedirectError
-		if err := s.checkRedirect(to, []*http.Request{{Method: http.MethodPost}}); !errors.As(err, &redirect) || redirect.Target != want {
+		var answer *fault.AnswerError
+		if err := s.checkRedirect(to, []*http.Request{{Method: http.MethodPost}}); !errors.As(err, &answer) || answer.What != "redirects to "+want {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
