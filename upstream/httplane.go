@@ -213,8 +213,12 @@ func (b callBody) Read(p []byte) (int, error) {
 // unreached is the answer of a call whose request failed below HTTP.
 func (l *httpLane) unreached(ctx context.Context, c *pendingRequest, err error) response {
 	if answer := (*fault.AnswerError)(nil); errors.As(err, &answer) {
-		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: answer.Code, Cause: err,
-			OutcomeUnknown: answer.Code != transport.Redirected, Message: "the server " + answer.Error()}}
+		f := &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected", Cause: err,
+			OutcomeUnknown: !answer.Redirects, Message: "the server " + answer.Error()}
+		if !answer.Redirects {
+			f.Code = "invalid_response"
+		}
+		return response{err: f}
 	}
 	if f := l.ofError(err); f != nil && ctx.Err() == nil {
 		return response{err: f}

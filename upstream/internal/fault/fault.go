@@ -31,7 +31,10 @@ func (f *Fault) Error() string { return f.What }
 func (f *Fault) Unwrap() error { return f.Cause }
 
 // AnswerError reports an answer that the hub does not take: a redirect, or an encoding that it has not asked for.
-type AnswerError struct{ Code, What, Hint string }
+type AnswerError struct {
+	Redirects  bool
+	What, Hint string
+}
 
 func (e *AnswerError) Error() string { return e.What + ": " + e.Hint }
 

@@ -96,14 +96,11 @@ func (s *HTTP) checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// Redirected is the code of a redirect that the hub does not follow.
-const Redirected = "redirected"
-
 func (s *HTTP) redirected(to url.URL) error {
 	if s.URL.Scheme == "https" { // a server behind a proxy may not know that it is reached so
 		to.Scheme = "https"
 	}
-	return &fault.AnswerError{Code: Redirected, What: "redirects to " + secret.URL(to.String()),
+	return &fault.AnswerError{Redirects: true, What: "redirects to " + secret.URL(to.String()),
 		Hint: "if that is where the server lives, set it as url"}
 }
 
@@ -201,7 +198,7 @@ func (t *originTransport) send(req *http.Request, body io.ReadCloser) (resp *htt
 	resp, err = t.server.Pool.RoundTrip(req)
 	if err == nil && !slices.Contains([]string{"", "identity"}, strings.ToLower(resp.Header.Get("Content-Encoding"))) {
 		_ = resp.Body.Close()
-		return nil, token, &fault.AnswerError{Code: "invalid_response", Hint: "set the server to gzip, or to none",
+		return nil, token, &fault.AnswerError{Hint: "set the server to gzip, or to none",
 			What: fmt.Sprintf("answers with the Content-Encoding %q", resp.Header.Get("Content-Encoding"))}
 	}
 	return resp, token, err
