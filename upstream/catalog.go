@@ -43,6 +43,9 @@ type habits struct {
 	Terms terms     // with less than all, that the server has agreed to
 	Since time.Time // of Terms
 	Rest  time.Time // before this the server wants no request (Retry-After)
+
+	Asks      bool // it asks clients: see isolation
+	AsksFirst bool // for their roots, before the first call
 }
 
 // maxRest bounds habits.Rest: a longer one would outlive its reason.
@@ -82,6 +85,23 @@ func (c *catalog) agree(t terms) {
 			h.Terms, h.Since = t, time.Now()
 		}
 	})
+}
+
+// asks notes that the server asks clients, first: before it was called.
+func (c *catalog) asks(first bool) {
+	c.change(func(h *habits) {
+		if !h.Asks && c.use == useShared {
+			c.log.Info("server asks its clients: from now on each session has a connection of its own")
+		}
+		h.Asks, h.AsksFirst = true, h.AsksFirst || first
+	})
+}
+
+// known returns the habits.
+func (c *catalog) known() habits {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.habits
 }
 
 // change changes the habits, and keeps them where they are others then.

@@ -259,7 +259,7 @@ func (c *executor) listenFor(
 // of that call's client. params are the client's, an object or nil. It does not wait for servers.
 func (g *Group) RootsChanged(ctx context.Context, who tool.Session, params json.RawMessage) {
 	for _, s := range g.roster.Load().servers {
-		if s.use != useListing {
+		if s.isolation == nil {
 			continue
 		}
 		if one := s.isolation.peek(who); one != nil {
@@ -283,6 +283,5 @@ func (s *server) rootsChanged(ctx context.Context, params json.RawMessage) {
 			return
 		}
 	}
-	sess.lane.serverRequests().expectRoots()
 	sess.lane.say(ctx, jsonrpc.NotificationText(noteRootsChanged, clean))
 }

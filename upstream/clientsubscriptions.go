@@ -148,7 +148,7 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 		return nil
 	}
 	s := g.roster.Load().byID[server]
-	if s != nil && s.use == useListing {
+	if s != nil && s.isApart(who) {
 		s = s.isolation.peek(who)
 	}
 	if s == nil || !s.lifecycle.enter() {
@@ -171,7 +171,7 @@ func (g *Group) SetLogLevel(level string) {
 	}
 	for _, s := range g.roster.Load().servers {
 		wait.Signal(s.subscriptions.levelChanged)
-		if s.use == useListing {
+		if s.isolation != nil {
 			s.isolation.each(func(one *server) { wait.Signal(one.subscriptions.levelChanged) })
 		}
 	}

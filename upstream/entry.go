@@ -114,19 +114,15 @@ func (e *entry) serves(who subscriber) bool {
 }
 
 // offers returns the client capabilities that the hub declares in initialize. A session's
-// connection offers what its client can. A shared one over Streamable HTTP offers everything,
-// because each server request comes on the stream of the call that it belongs to; other shared ones
-// offer nothing. Only a session's connection declares roots.listChanged: a shared one has as many
-// roots as clients, and a server that asked for them during no call could not be answered. A
-// person's is shared, too.
-//
-// The connection that lists for an isolated server offers everything: some servers list a tool only to clients that can
-// answer its requests.
+// connection offers what its client can. A shared one offers everything: some servers list a tool only to clients that
+// can answer its requests. Over Streamable HTTP each request of a server comes on the stream of the call that it belongs
+// to; over other transports a server that asks is isolated by itself, and one that is not to be offers nothing. Only a
+// session's connection declares roots.listChanged: a shared one has as many roots as clients. A person's is shared, too.
 func (e *entry) offers() json.RawMessage {
 	switch {
 	case e.isOneSessions():
 		return hop.ClientCapabilities(e.clientHop)
-	case e.use == useListing || e.cfg.Transport == StreamableHTTP:
+	case e.use == useListing || e.cfg.Transport == StreamableHTTP || e.use == useShared && !e.cfg.Shared:
 		return json.RawMessage(hop.AllCapabilities)
 	}
 	return json.RawMessage("{}")
@@ -147,15 +143,29 @@ func (e *entry) answers() (kinds int) {
 	return kinds
 }
 
+// outside takes what a server asks outside of calls to the client of a session's connection; nil where that cannot be.
+func (e *entry) outside() *pendingRequest {
+	if !e.isOneSessions() || e.client.Client == nil || e.clientHop.Revision >= hop.Modern {
+		return nil
+	}
+	c := newLaneCall(0, "", nil)
+	c.ask = func(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
+		return e.client.Client.Ask(ctx, e.cfg.ID, questions)
+	}
+	return c
+}
+
 // requestRule says which calls the requests of a server up to 2025-11-25 can belong to.
 func (e *entry) requestRule() requestRule {
 	switch {
 	case e.isOneSessions() && e.client.Ended == nil: // not a session, but all that one caller's clients do
-		return onlyCall
+		return callOfOne
 	case e.isOneSessions():
 		return latestCall
 	case e.cfg.Transport == StreamableHTTP:
 		return callOfStream
+	case e.use == useListing || e.use == useShared && !e.cfg.Shared:
+		return callOfOne
 	}
 	return refuseAll
 }

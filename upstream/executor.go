@@ -127,7 +127,7 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 			Message: "params of the request are no JSON object: send them as the protocol demands"}}
 	}
 	lc := newLaneCall(id, x.Method, params)
-	lc.name, lc.notify, lc.ask, lc.session = x.name, x.Notify, x.Ask, x.Session.Key
+	lc.name, lc.notify, lc.ask, lc.session = x.name, x.Notify, x.Ask, x.Session
 	if x.call != nil {
 		reply.Mapping.ToolName = x.name
 		if sess.hop != nil {

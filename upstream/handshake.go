@@ -291,7 +291,7 @@ func (c *connector) establish(sess *session, l lane, said hello) {
 	sess.callsTasks = tasks.Calls
 	sess.lane = l
 	l.speak(sess.version, sess.hop)
-	l.serverRequests().follow(rule)
+	l.serverRequests().follow(rule, c.isolation)
 	select {
 	case <-sess.suspect: // the server has answered since
 	default:

@@ -11,6 +11,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // isolation gives each client session a connection of its own to one server: what a server with
@@ -23,6 +26,9 @@ import (
 // alone, and ends with its session, or when the session has not called for a while. The server that
 // they all belong to keeps what is common: the entry's place in the group, the catalog and the
 // counters. Its own connection only lists.
+//
+// A server over a stream that asks its clients (for their roots, say) is isolated by itself as soon as it asks, because
+// the stream does not say whom. The session that has answered it keeps the connection that was shared until then.
 type isolation struct {
 	server *server      // the one that this belongs to
 	people *people      // of a server that each caller signs in to; nil otherwise
@@ -41,6 +47,7 @@ type isolation struct {
 	bar     *fault.Fault         // why no connection is made for now; nil where nothing is wrong
 	barEnd  time.Time            // of bar; zero: when something has changed
 	known   generation
+	keeper  tool.Session // keeps the shared connection: it has answered a question there; the zero value is nobody
 }
 
 func newIsolation(s *server, people *people) *isolation {
@@ -227,6 +234,9 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	e.use, e.client, e.clientHop, e.log = useSession, who, keepHop(says),
 		parent.log.With("session", orText(who.Name, "unnamed"))
 	e.cfg.Lazy, e.cfg.IdleStop = false, parent.cfg.SessionIdle
+	if parent.use == useShared && who.Ended != nil { // nobody has asked for an end before that
+		e.cfg.IdleStop = settings.OrDefault(parent.cfg.IdleStop, 30*24*time.Hour)
+	}
 	if i.people != nil {
 		e.cfg = e.cfg.For(who.Person)
 		e.cfg.SignIn, e.tokens = i.people.mark(who.Person), i.people.source(who.Person)
@@ -298,6 +308,38 @@ func (i *isolation) gone(one *server) {
 	close(one.over)
 	close(i.moved)
 	i.moved = make(chan struct{})
+}
+
+// asked notes that the server has asked a client; first: for roots, before it was called.
+func (i *isolation) asked(first bool) { i.server.catalog.asks(first) }
+
+// keep notes that who has answered the server over the shared connection.
+func (i *isolation) keep(who tool.Session) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.keeper.Key == "" {
+		i.keeper = who
+	}
+}
+
+// isApart reports whether who has a connection of its own, instead of the one of s.
+func (s *server) isApart(who tool.Session) bool {
+	if s.use != useShared || s.isolation == nil || !s.catalog.known().Asks {
+		return s.use == useListing
+	}
+	s.isolation.mu.Lock()
+	defer s.isolation.mu.Unlock()
+	return s.isolation.keeper.Key != who.Key || who.Key == ""
+}
+
+// onlyLists reports whether no session uses the connection of s any more.
+func (s *server) onlyLists() bool {
+	if s.use != useShared || s.isolation == nil || !s.catalog.known().Asks {
+		return s.use == useListing
+	}
+	s.isolation.mu.Lock()
+	defer s.isolation.mu.Unlock()
+	return s.isolation.keeper.Key == "" || s.isolation.keeper.IsOver()
 }
 
 // peek returns the session's connection, or nil where it has none.
@@ -387,6 +429,18 @@ func (i *isolation) report(st *tool.ServerStatus) {
 
 // The following are the steps in which the life of a session's connection, or of the server that it belongs to, differs
 // from that of a server that is shared.
+
+// expectQuestion waits until the server of a session's connection asks for the roots, where it is known to do so at once
+// and the client has some: the call that made the connection waits for the answer.
+func (s *server) expectQuestion(ctx context.Context, sess *session) {
+	_, has := hop.Ability(s.offers(), "roots")
+	if requests := sess.lane.serverRequests(); has && sess.hop == nil && s.catalog.known().AsksFirst {
+		wait.For(ctx.Done(), requests.asked, questionWithin)
+	}
+}
+
+// questionWithin bounds that.
+const questionWithin = 2 * time.Second
 
 // listFor brings the catalog up to what a session's connection is offered in the beginning, where
 // no other connection keeps it true. That is before the session's first call: what a server offers

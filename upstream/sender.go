@@ -16,6 +16,14 @@ type sender struct {
 	stopping <-chan struct{} // closed when calls in flight must end
 }
 
+const (
+	// questionPatience bounds how long a call waits for the answer to what its server has asked before.
+	questionPatience = 5 * time.Second
+
+	// takeInTime is what a server gets to take that answer in: roots are looked up on the disk, beside calls.
+	takeInTime = 200 * time.Millisecond
+)
+
 func ignoreProgress(tool.Progress) {}
 
 // wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, or
@@ -26,9 +34,14 @@ func (s *sender) wait(
 	limits.start()
 	l := sess.lane
 	requests, wasHeld := l.serverRequests(), false
-	requests.begin(c)
+	waits := requests.begin(c)
 	defer requests.end(c)
-	l.send(ctx, c)
+	var patience <-chan time.Time
+	if waits {
+		patience = time.After(questionPatience)
+	} else {
+		l.send(ctx, c)
+	}
 	var ask func(*serverRequest) // nil before the first question
 	over := func() {}
 	defer func() { over() }()
@@ -53,6 +66,9 @@ func (s *sender) wait(
 			if len(reports)+len(questions) > 0 {
 				sess.spoke()
 			}
+			if waits && !held {
+				waits, patience = false, time.After(takeInTime)
+			}
 			for _, q := range questions {
 				if ask == nil {
 					ask, over = requests.asking(ctx)
@@ -63,6 +79,9 @@ func (s *sender) wait(
 				wasHeld = held
 				timer.Reset(limits.left(held))
 			}
+		case <-patience:
+			waits = false
+			l.send(ctx, c)
 		case <-timer.C:
 			if left := limits.left(true); c.isHeld() && left > 0 {
 				timer.Reset(left)

@@ -29,7 +29,7 @@ type server struct {
 	subscriptions *subscriptions
 	notifications *notifications
 
-	isolation *isolation // the connections of client sessions, of which this may be one; nil for useShared
+	isolation *isolation // the connections of client sessions, of which this may be one; nil where there are none
 
 	// Only keepAlive and what it calls use these.
 	starts starts
@@ -283,7 +283,7 @@ func (s *server) execute(ctx context.Context, x *clientRequest) error {
 		return s.unavailable()
 	}
 	defer s.lifecycle.leave()
-	if s.use == useListing {
+	if s.isApart(x.Session) {
 		return s.isolation.execute(ctx, x)
 	}
 	return s.caller.call(ctx, x)
@@ -292,7 +292,7 @@ func (s *server) execute(ctx context.Context, x *clientRequest) error {
 // retire ends a server that has left the group, after its calls.
 func (s *server) retire() {
 	s.lifecycle.retire()
-	if s.use == useListing {
+	if s.use != useSession && s.isolation != nil {
 		s.isolation.retire()
 	}
 	timer := time.NewTimer(retireWithin)
@@ -338,6 +338,7 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 		}
 	}
 	if s.use == useSession {
+		s.expectQuestion(ctx, sess)
 		return s.listFor(ctx, sess)
 	}
 	got, f := s.lister.listAll(ctx, sess)
@@ -371,14 +372,22 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 		defer ticker.Stop()
 		idle = ticker.C
 	}
+	asked := sess.lane.serverRequests().asked
+	if s.isolation == nil || s.use != useShared {
+		asked = nil
+	}
 	for {
 		select {
+		case <-asked: // from now on it may be that nobody uses the connection
+			ticker := time.NewTicker(time.Second)
+			defer ticker.Stop()
+			asked, idle = nil, ticker.C
 		case <-ctx.Done():
 			return &fault.Fault{What: "stopped", Cause: ctx.Err()}
 		case <-sess.ended:
 			return sess.reason
 		case <-idle:
-			if !sess.isCut() && s.lifecycle.stopIfIdle() { // a child that has just died is not one that nobody needs
+			if (s.cfg.IdleStop > 0 || s.onlyLists()) && !sess.isCut() && s.lifecycle.stopIfIdle() { // a child that has just died is not one that nobody needs
 				return &fault.Fault{What: "idle", Idle: true}
 			}
 		case <-sess.suspect:
@@ -403,6 +412,9 @@ func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGrou
 		default: // what one session's server adds for it is no change of what all are offered
 			tending.Go(func() { s.lister.keepTold(ctx, sess, k) })
 		}
+	}
+	if requests := sess.lane.serverRequests(); requests.outside != nil {
+		tending.Go(func() { requests.askOutside(ctx) })
 	}
 	if can := sess.abilities(); s.use != useListing && (can.Subscribe || can.Logging && sess.hop == nil) {
 		tending.Go(func() { s.subscriptions.keep(ctx, sess) })

@@ -34,7 +34,7 @@ func TestIdleTimeRestsWhileSomebodyIsAsked(t *testing.T) {
 				w := newMemoryWire()
 				conn := testConn(w, func() {})
 				defer conn.release()
-				conn.asked.follow(latestCall)
+				conn.asked.follow(latestCall, nil)
 				call := newLaneCall(1, methodCallTool, json.RawMessage("{}"))
 				call.ask = func(ctx context.Context, _ []tool.Question) ([]tool.Answer, error) {
 					timer := time.NewTimer(c.thinks)
@@ -68,7 +68,7 @@ func TestDeskTakesRootsOnceAfterNews(t *testing.T) {
 	t.Parallel()
 	var replies []string
 	d := newServerRequests(func(body []byte) { replies = append(replies, string(body)) })
-	d.follow(latestCall)
+	d.follow(latestCall, nil)
 	ask := func(id, method string) {
 		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{}}`))
 		d.receive(e, nil)
@@ -123,7 +123,7 @@ func TestDeskRefusesBetweenCalls(t *testing.T) {
 	t.Parallel()
 	var replies []string
 	d := newServerRequests(func(body []byte) { replies = append(replies, string(body)) })
-	d.follow(latestCall)
+	d.follow(latestCall, nil)
 	ask := func(id string) {
 		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
 		if !d.receive(e, nil) {
@@ -157,7 +157,7 @@ func TestDeskRefusesBetweenCalls(t *testing.T) {
 func TestDeskPutsWhileTheCallEnds(t *testing.T) {
 	t.Parallel()
 	d := newServerRequests(func([]byte) {})
-	d.follow(latestCall)
+	d.follow(latestCall, nil)
 	call := newLaneCall(1, "", nil)
 	call.ask = func(_ context.Context, q []tool.Question) ([]tool.Answer, error) {
 		tool.Sent(q)
@@ -183,7 +183,7 @@ func TestDeskOfAClientThatCannotBeAsked(t *testing.T) {
 	t.Parallel()
 	var replies []string
 	d := newServerRequests(func(body []byte) { replies = append(replies, string(body)) })
-	d.follow(latestCall)
+	d.follow(latestCall, nil)
 	ask := func(id string) {
 		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
 		d.receive(e, nil)
@@ -208,7 +208,7 @@ func TestDeskOfOneCaller(t *testing.T) {
 	t.Parallel()
 	var replies []string
 	d := newServerRequests(func(body []byte) { replies = append(replies, string(body)) })
-	d.follow(onlyCall)
+	d.follow(callOfOne, nil)
 	ask := func(id string) {
 		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
 		d.receive(e, nil)
@@ -239,9 +239,9 @@ func FuzzDesk(f *testing.F) {
 				t.Errorf("answered %q", body)
 			}
 		})
-		d.follow(callOfStream)
+		d.follow(callOfStream, nil)
 		if own {
-			d.follow(latestCall)
+			d.follow(latestCall, nil)
 		}
 		call := newLaneCall(1, "", nil)
 		call.ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return []tool.Answer{{}}, nil }

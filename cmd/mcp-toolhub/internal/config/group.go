@@ -119,6 +119,7 @@ func (r serverReader) config(id string) upstream.ServerConfig {
 	v := &r.entry.Value
 	c := v.ServerConfig
 	c.ID, c.Lazy, c.Isolated = id, v.start == "lazy", v.isolation == "session"
+	c.Shared = v.isolation == "shared"
 	c.MaxSessions = v.maxSessions.Value
 	if c.Isolated || v.oauth.Value.identity.Value == perCaller {
 		c.SessionIdle = v.idleStop.Value

@@ -78,6 +78,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 		caller: &caller{session: session, out: newOutbox(nil), view: profile},
 		out:    out, greeted: make(chan struct{}), inputEnd: make(chan struct{}), places: make(chan struct{}, maxServed),
 		waiting: make(chan func(), maxNotes+maxInflight)}
+	d.session.Client = d
+	d.caller.session = d.session
 	if moved {
 		d.questions.series = rand.Text() + "-"
 	}
@@ -144,6 +146,18 @@ func (s *settings) unknown(profile string) error {
 		return fmt.Errorf("no server %q in the config: name one of %q", wanted, known)
 	}
 	return fmt.Errorf("no profile %q in the config: name one of %q", wanted, known)
+}
+
+// Ask puts questions of a server to the client outside of its requests.
+func (d *stdioDoor) Ask(ctx context.Context, server string, questions []tool.Question) ([]tool.Answer, error) {
+	p, refusal := d.peer(&jsonrpc.Message{})
+	if refusal != nil {
+		return nil, refusal
+	}
+	asker := &clientAsker{ownerships: d.server.suspensions.ownerships, peer: p, wire: &stdioReplier{door: d},
+		server: server, notes: &callNotes{}}
+	defer asker.close()
+	return asker.ask(ctx, questions)
 }
 
 // part ends what initialize began.
