@@ -90,8 +90,8 @@ func (c *catalog) agree(t terms) {
 // asks notes that the server asks clients, first: before it was called.
 func (c *catalog) asks(first bool) {
 	c.change(func(h *habits) {
-		if !h.Asks && c.use == useShared {
-			c.log.Info("server asks its clients: from now on each session has a connection of its own")
+		if !h.Asks {
+			c.log.Info("server asks its clients: each session has a connection of its own")
 		}
 		h.Asks, h.AsksFirst = true, h.AsksFirst || first
 	})

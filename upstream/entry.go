@@ -122,10 +122,10 @@ func (e *entry) offers() json.RawMessage {
 	switch {
 	case e.isOneSessions():
 		return hop.ClientCapabilities(e.clientHop)
-	case e.use == useListing || e.cfg.Transport == StreamableHTTP || e.use == useShared && !e.cfg.Shared:
-		return json.RawMessage(hop.AllCapabilities)
+	case e.cfg.Transport != StreamableHTTP && (e.isPersonal() || e.cfg.Shared):
+		return json.RawMessage("{}")
 	}
-	return json.RawMessage("{}")
+	return json.RawMessage(hop.AllCapabilities)
 }
 
 // listensForRequests reports whether the server may send requests on a stream that belongs to no call.
@@ -158,16 +158,12 @@ func (e *entry) outside() *pendingRequest {
 // requestRule says which calls the requests of a server up to 2025-11-25 can belong to.
 func (e *entry) requestRule() requestRule {
 	switch {
-	case e.isOneSessions() && e.client.Ended == nil: // not a session, but all that one caller's clients do
-		return callOfOne
-	case e.isOneSessions():
-		return latestCall
-	case e.cfg.Transport == StreamableHTTP:
+	case e.cfg.Transport == StreamableHTTP && !e.isOneSessions():
 		return callOfStream
-	case e.use == useListing || e.use == useShared && !e.cfg.Shared:
-		return callOfOne
+	case e.isPersonal() || e.cfg.Shared:
+		return refuseAll
 	}
-	return refuseAll
+	return callOfClient
 }
 
 // overFor returns why sess is over when a request to it has failed with err, or nil where it goes

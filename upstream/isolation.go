@@ -310,9 +310,6 @@ func (i *isolation) gone(one *server) {
 	i.moved = make(chan struct{})
 }
 
-// asked notes that the server has asked a client; first: for roots, before it was called.
-func (i *isolation) asked(first bool) { i.server.catalog.asks(first) }
-
 // keep notes that who has answered the server over the shared connection.
 func (i *isolation) keep(who tool.Session) {
 	i.mu.Lock()
@@ -322,24 +319,20 @@ func (i *isolation) keep(who tool.Session) {
 	}
 }
 
-// isApart reports whether who has a connection of its own, instead of the one of s.
-func (s *server) isApart(who tool.Session) bool {
+// isolates reports whether sessions have connections of their own, but for keeper; the zero value is none.
+func (s *server) isolates() (keeper tool.Session, yes bool) {
 	if s.use != useShared || s.isolation == nil || !s.catalog.known().Asks {
-		return s.use == useListing
+		return keeper, s.use == useListing
 	}
 	s.isolation.mu.Lock()
 	defer s.isolation.mu.Unlock()
-	return s.isolation.keeper.Key != who.Key || who.Key == ""
+	return s.isolation.keeper, true
 }
 
-// onlyLists reports whether no session uses the connection of s any more.
-func (s *server) onlyLists() bool {
-	if s.use != useShared || s.isolation == nil || !s.catalog.known().Asks {
-		return s.use == useListing
-	}
-	s.isolation.mu.Lock()
-	defer s.isolation.mu.Unlock()
-	return s.isolation.keeper.Key == "" || s.isolation.keeper.IsOver()
+// isApart reports whether who has a connection of its own, instead of the one of s.
+func (s *server) isApart(who tool.Session) bool {
+	keeper, isolates := s.isolates()
+	return isolates && (keeper.Key == "" || keeper.Key != who.Key)
 }
 
 // peek returns the session's connection, or nil where it has none.
@@ -430,16 +423,8 @@ func (i *isolation) report(st *tool.ServerStatus) {
 // The following are the steps in which the life of a session's connection, or of the server that it belongs to, differs
 // from that of a server that is shared.
 
-// expectQuestion waits until the server of a session's connection asks for the roots, where it is known to do so at once
-// and the client has some: the call that made the connection waits for the answer.
-func (s *server) expectQuestion(ctx context.Context, sess *session) {
-	_, has := hop.Ability(s.offers(), "roots")
-	if requests := sess.lane.serverRequests(); has && sess.hop == nil && s.catalog.known().AsksFirst {
-		wait.For(ctx.Done(), requests.asked, questionWithin)
-	}
-}
-
-// questionWithin bounds that.
+// questionWithin is how long a server may take to ask for the roots, where it is known to do so at once: the call that
+// made the connection waits for the answer.
 const questionWithin = 2 * time.Second
 
 // listFor brings the catalog up to what a session's connection is offered in the beginning, where
@@ -447,6 +432,9 @@ const questionWithin = 2 * time.Second
 // a session later is that session's own, and is not listed. A server that does not list in time is
 // used all the same.
 func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.Fault) {
+	if _, has := hop.Ability(s.offers(), "roots"); has && sess.hop == nil && s.catalog.known().AsksFirst {
+		wait.For(ctx.Done(), sess.lane.serverRequests().asked, questionWithin)
+	}
 	if s.isolation.people != nil { // what the server offers one person is not shown to others
 		return sess, nil
 	}

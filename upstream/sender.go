@@ -34,14 +34,13 @@ func (s *sender) wait(
 	limits.start()
 	l := sess.lane
 	requests, wasHeld := l.serverRequests(), false
-	waits := requests.begin(c)
-	defer requests.end(c)
-	var patience <-chan time.Time
-	if waits {
-		patience = time.After(questionPatience)
+	var goes <-chan time.Time // when c is sent; nil once it was
+	if requests.begin(c) {
+		goes = time.After(questionPatience)
 	} else {
 		l.send(ctx, c)
 	}
+	defer requests.end(c)
 	var ask func(*serverRequest) // nil before the first question
 	over := func() {}
 	defer func() { over() }()
@@ -66,8 +65,8 @@ func (s *sender) wait(
 			if len(reports)+len(questions) > 0 {
 				sess.spoke()
 			}
-			if waits && !held {
-				waits, patience = false, time.After(takeInTime)
+			if goes != nil && !held {
+				goes = time.After(takeInTime)
 			}
 			for _, q := range questions {
 				if ask == nil {
@@ -79,8 +78,8 @@ func (s *sender) wait(
 				wasHeld = held
 				timer.Reset(limits.left(held))
 			}
-		case <-patience:
-			waits = false
+		case <-goes:
+			goes = nil
 			l.send(ctx, c)
 		case <-timer.C:
 			if left := limits.left(true); c.isHeld() && left > 0 {

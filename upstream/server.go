@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -68,7 +69,7 @@ func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*
 		kill:     all.kill,
 		onStart:  s.lifecycle.setPID}
 	s.caller = &executor{entry: e, lifecycle: s.lifecycle, catalog: all.catalog, subscriptions: s.subscriptions,
-		sender: s.subscriptions.sender, unavailable: s.unavailable}
+		sender: s.subscriptions.sender, server: s}
 	switch e.cfg.Transport {
 	case StreamableHTTP, SSE:
 		if e.cfg.IsOff() { // its address may not be known
@@ -283,10 +284,12 @@ func (s *server) execute(ctx context.Context, x *clientRequest) error {
 		return s.unavailable()
 	}
 	defer s.lifecycle.leave()
-	if s.isApart(x.Session) {
-		return s.isolation.execute(ctx, x)
+	if !s.isApart(x.Session) {
+		if err := s.caller.call(ctx, x); !errors.Is(err, errIsolated) {
+			return err
+		}
 	}
-	return s.caller.call(ctx, x)
+	return s.isolation.execute(ctx, x)
 }
 
 // retire ends a server that has left the group, after its calls.
@@ -338,7 +341,6 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 		}
 	}
 	if s.use == useSession {
-		s.expectQuestion(ctx, sess)
 		return s.listFor(ctx, sess)
 	}
 	got, f := s.lister.listAll(ctx, sess)
@@ -372,9 +374,9 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 		defer ticker.Stop()
 		idle = ticker.C
 	}
-	asked := sess.lane.serverRequests().asked
-	if s.isolation == nil || s.use != useShared {
-		asked = nil
+	var asked <-chan struct{}
+	if s.use == useShared {
+		asked = sess.lane.serverRequests().asked
 	}
 	for {
 		select {
@@ -387,7 +389,9 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 		case <-sess.ended:
 			return sess.reason
 		case <-idle:
-			if (s.cfg.IdleStop > 0 || s.onlyLists()) && !sess.isCut() && s.lifecycle.stopIfIdle() { // a child that has just died is not one that nobody needs
+			keeper, isolates := s.isolates()
+			unused := isolates && (keeper.Key == "" || keeper.IsOver())
+			if (s.cfg.IdleStop > 0 || unused) && !sess.isCut() && s.lifecycle.stopIfIdle() { // a child that has just died is not one that nobody needs
 				return &fault.Fault{What: "idle", Idle: true}
 			}
 		case <-sess.suspect:

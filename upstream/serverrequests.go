@@ -25,8 +25,7 @@ type requestRule int
 const (
 	refuseAll    requestRule = iota // none: the hub offers to answer nothing
 	callOfStream                    // the one on whose stream the question comes
-	latestCall                      // that one, or else the latest: all calls of the connection are one client's
-	callOfOne                       // that one, or else the latest one, if all that are in flight are one client's
+	callOfClient                    // that one, or else the latest one, if all that are in flight are one client's
 )
 
 // Why questions are refused. Servers of all revisions know the first: it is what the protocol has
@@ -195,7 +194,7 @@ func (d *serverRequests) take(e jsonrpc.Message, method string, call *pendingReq
 	if d.rule == refuseAll {
 		return &errNotOffered
 	}
-	own, roots := d.rule == latestCall || d.rule == callOfOne, method == tool.MethodRoots
+	own, roots := d.rule == callOfClient, method == tool.MethodRoots
 	if call == nil && own {
 		call = d.latest()
 	}
@@ -208,7 +207,7 @@ func (d *serverRequests) take(e jsonrpc.Message, method string, call *pendingReq
 		close(d.asked)
 	}
 	if d.isolation != nil {
-		d.isolation.asked(early && roots)
+		d.isolation.server.catalog.asks(early && roots)
 		if early && roots {
 			d.reply(append(jsonrpc.ResponseStart(e.ID), `{"roots":[]}}`...)) // there is no client yet
 			return nil
@@ -256,7 +255,7 @@ func (d *serverRequests) take(e jsonrpc.Message, method string, call *pendingReq
 // assign makes q a question to the client behind call. d.mu is held.
 func (d *serverRequests) assign(q *serverRequest, call *pendingRequest) {
 	q.call, q.held = call, []*pendingRequest{call}
-	if d.rule == latestCall || d.rule == callOfOne {
+	if d.rule == callOfClient {
 		q.held = slices.Clone(d.calls) // any of them may be the one that waits
 	}
 	for _, one := range q.held {
@@ -299,7 +298,7 @@ func (d *serverRequests) latest() *pendingRequest {
 // several reports whether a question may be for one of several clients. A session without an end is all that one
 // caller's clients do. d.mu is held.
 func (d *serverRequests) several() bool {
-	return d.rule == callOfOne && len(d.calls) > 1 && slices.ContainsFunc(d.calls, func(c *pendingRequest) bool {
+	return d.rule == callOfClient && len(d.calls) > 1 && slices.ContainsFunc(d.calls, func(c *pendingRequest) bool {
 		return c.session.Ended == nil || c.session.Key != d.calls[0].session.Key
 	})
 }
