@@ -28,13 +28,14 @@ const (
 
 // entry holds what all parts of a server share: its configuration, and whose calls it serves. It never changes.
 type entry struct {
-	cfg    ServerConfig
-	log    *slog.Logger
-	redact *secret.Redactor
-	memory *budget.Share  // for large messages
-	tokens *signin.Source // nil where the entry says all that a sign-in takes
-	losses *losses        // of all connections to the server
-	ids    *atomic.Int64  // of requests; all servers of the same id count on
+	cfg     ServerConfig
+	log     *slog.Logger
+	redact  *secret.Redactor
+	memory  *budget.Share  // for large messages
+	tokens  *signin.Source // nil where the entry says all that a sign-in takes
+	losses  *losses        // of all connections to the server
+	clients *clientSubscriptions
+	ids     *atomic.Int64 // of requests; all servers of the same id count on
 
 	observe func(ctx context.Context, server, method string) (end func(error)) // see Config.Observe; nil for nobody
 
@@ -116,14 +117,17 @@ func (e *entry) serves(who subscriber) bool {
 // offers returns the client capabilities that the hub declares in initialize. A session's
 // connection offers what its client can. A shared one offers everything: some servers list a tool only to clients that
 // can answer its requests. Over Streamable HTTP each request of a server comes on the stream of the call that it belongs
-// to; over other transports a server that asks is isolated by itself, and one that is not to be offers nothing. Only a
-// session's connection declares roots.listChanged: a shared one has as many roots as clients. A person's is shared, too.
+// to. Over other transports a server that asks is isolated by itself, and one that is not to be offers nothing; while
+// there is one client, it is offered what that can. A person's connection is shared, too.
 func (e *entry) offers() json.RawMessage {
 	switch {
 	case e.isOneSessions():
 		return hop.ClientCapabilities(e.clientHop)
 	case e.cfg.Transport != StreamableHTTP && (e.isPersonal() || e.cfg.Shared):
 		return json.RawMessage("{}")
+	}
+	if one, ok := e.clients.sole(); ok && e.use == useShared && e.cfg.Transport != StreamableHTTP {
+		return hop.ClientCapabilities(one.says)
 	}
 	return json.RawMessage(hop.AllCapabilities)
 }
@@ -143,14 +147,15 @@ func (e *entry) answers() (kinds int) {
 	return kinds
 }
 
-// outside takes what a server asks outside of calls to the client of a session's connection; nil where that cannot be.
-func (e *entry) outside() *pendingRequest {
-	if !e.isOneSessions() || e.client.Client == nil || e.clientHop.Revision >= hop.Modern {
+// outside takes what a server asks outside of calls to the client of one; nil where that cannot be.
+func (e *entry) outside(one clientSession) *pendingRequest {
+	if one.who.Client == nil || one.says.Revision >= hop.Modern {
 		return nil
 	}
 	c := newLaneCall(0, "", nil)
+	c.session = one.who
 	c.ask = func(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
-		return e.client.Client.Ask(ctx, e.cfg.ID, questions)
+		return one.who.Client.Ask(ctx, e.cfg.ID, questions)
 	}
 	return c
 }

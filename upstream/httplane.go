@@ -79,7 +79,6 @@ func newHTTPLane(
 	l := &httpLane{signInNeeds: signInNeeds{e, server, sess.end}, client: server.Client(), notifications: to,
 		onSuspect: sess.suspected, ended: make(chan struct{}), noStream: make(chan struct{}), hears: sess.watch}
 	l.asked = newServerRequests(func(body []byte) { l.respond(life, body) })
-	l.asked.outside = e.outside()
 	return l
 }
 

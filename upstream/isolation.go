@@ -47,7 +47,7 @@ type isolation struct {
 	bar     *fault.Fault         // why no connection is made for now; nil where nothing is wrong
 	barEnd  time.Time            // of bar; zero: when something has changed
 	known   generation
-	keeper  tool.Session // keeps the shared connection: it has answered a question there; the zero value is nobody
+	keeper  clientSession // has the shared connection: the server has asked it there; the zero value is nobody
 }
 
 func newIsolation(s *server, people *people) *isolation {
@@ -310,17 +310,18 @@ func (i *isolation) gone(one *server) {
 	i.moved = make(chan struct{})
 }
 
-// keep notes that who has answered the server over the shared connection.
-func (i *isolation) keep(who tool.Session) {
+// keep makes the shared connection that of one, which the server can ask there, unless it is another one's.
+func (i *isolation) keep(one clientSession) (kept bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.keeper.Key == "" {
-		i.keeper = who
+	if i.keeper.who.Key == "" || i.keeper.who.IsOver() {
+		i.keeper = one
 	}
+	return i.keeper.who.Key == one.who.Key
 }
 
 // isolates reports whether sessions have connections of their own, but for keeper; the zero value is none.
-func (s *server) isolates() (keeper tool.Session, yes bool) {
+func (s *server) isolates() (keeper clientSession, yes bool) {
 	if s.use != useShared || s.isolation == nil || !s.catalog.known().Asks {
 		return keeper, s.use == useListing
 	}
@@ -332,7 +333,12 @@ func (s *server) isolates() (keeper tool.Session, yes bool) {
 // isApart reports whether who has a connection of its own, instead of the one of s.
 func (s *server) isApart(who tool.Session) bool {
 	keeper, isolates := s.isolates()
-	return isolates && (keeper.Key == "" || keeper.Key != who.Key)
+	if isolates && s.use == useShared && s.lifecycle.stateNow() == tool.ServerStarting {
+		if one, ok := s.entry.clients.sole(); ok && one.who.Key == who.Key {
+			return false // it may become the keeper's
+		}
+	}
+	return isolates && (keeper.who.Key == "" || keeper.who.Key != who.Key)
 }
 
 // peek returns the session's connection, or nil where it has none.

@@ -322,6 +322,15 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 	if f != nil {
 		return nil, f
 	}
+	if requests := sess.lane.serverRequests(); requests.outside != nil {
+		asking, stop := context.WithCancel(ctx)
+		shut := sess.shut
+		sess.shut = func(kill <-chan struct{}) {
+			stop()
+			shut(kill)
+		}
+		s.run(func() { requests.askOutside(asking, requests.outside) })
+	}
 	if listens := sess.hasToListen(); listens || s.listensForRequests(sess) {
 		// Before listing: what changes in between is told.
 		sess.watch.lapsed = func() {
@@ -390,7 +399,7 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 			return sess.reason
 		case <-idle:
 			keeper, isolates := s.isolates()
-			unused := isolates && (keeper.Key == "" || keeper.IsOver())
+			unused := isolates && (keeper.who.Key == "" || keeper.who.IsOver())
 			if (s.cfg.IdleStop > 0 || unused) && !sess.isCut() && s.lifecycle.stopIfIdle() { // a child that has just died is not one that nobody needs
 				return &fault.Fault{What: "idle", Idle: true}
 			}
@@ -416,9 +425,6 @@ func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGrou
 		default: // what one session's server adds for it is no change of what all are offered
 			tending.Go(func() { s.lister.keepTold(ctx, sess, k) })
 		}
-	}
-	if requests := sess.lane.serverRequests(); requests.outside != nil {
-		tending.Go(func() { requests.askOutside(ctx) })
 	}
 	if can := sess.abilities(); s.use != useListing && (can.Subscribe || can.Logging && sess.hop == nil) {
 		tending.Go(func() { s.subscriptions.keep(ctx, sess) })

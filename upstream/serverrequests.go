@@ -87,11 +87,11 @@ func newServerRequests(reply func(body []byte)) *serverRequests {
 	return &serverRequests{reply: reply, open: make(map[string]*serverRequest), asked: make(chan struct{})}
 }
 
-// follow sets which calls questions can belong to, and what is told of them.
-func (d *serverRequests) follow(rule requestRule, told *isolation) {
+// follow sets which calls questions can belong to, what is told of them, and what takes those that belong to none.
+func (d *serverRequests) follow(rule requestRule, told *isolation, outside *pendingRequest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.rule, d.isolation = rule, told
+	d.rule, d.isolation, d.outside = rule, told, outside
 }
 
 // begin notes that c is about to be sent. end must follow. waits says that c is held by what the server asked before,
@@ -124,14 +124,14 @@ func (d *serverRequests) begin(c *pendingRequest) (waits bool) {
 	return waits
 }
 
-// askOutside puts to the client what belongs to no call, until ctx ends.
-func (d *serverRequests) askOutside(ctx context.Context) {
+// askOutside puts to a client what belongs to no call, and came to outside, until ctx ends.
+func (d *serverRequests) askOutside(ctx context.Context, outside *pendingRequest) {
 	ask, over := d.asking(ctx)
 	defer over()
 	for {
 		select {
-		case <-d.outside.ready:
-			questions, _ := d.outside.takeServerRequests()
+		case <-outside.ready:
+			questions, _ := outside.takeServerRequests()
 			for _, q := range questions {
 				ask(q)
 			}
@@ -362,7 +362,7 @@ func (d *serverRequests) put(ctx context.Context, q *serverRequest, ahead <-chan
 		return // end answers: the server is to know first that its call is canceled, or it may answer that
 	}
 	if d.isolation != nil && err == nil && answers[0].Err == nil {
-		d.isolation.keep(q.call.session)
+		d.isolation.keep(clientSession{who: q.call.session})
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

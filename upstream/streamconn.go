@@ -64,7 +64,6 @@ func newStreamConn(e *entry, w transport.Wire, to notificationHandler) *streamCo
 		pending:       make(map[int64]*pendingRequest),
 	}
 	c.asked = newServerRequests(c.respond)
-	c.asked.outside = e.outside()
 	c.breaks = time.AfterFunc(time.Hour, c.breakPieces)
 	go c.readAll()
 	return c

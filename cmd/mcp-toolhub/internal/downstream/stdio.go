@@ -46,6 +46,7 @@ type stdioDoor struct {
 	client       tool.Client     // of the initialize handshake
 	capabilities json.RawMessage // likewise
 	initialized  bool            // the client has been answered
+	joined       sync.Once
 	leave        func()          // ends what initialize has begun; nil before it
 }
 
@@ -150,6 +151,11 @@ func (s *settings) unknown(profile string) error {
 
 // Ask puts questions of a server to the client outside of its requests.
 func (d *stdioDoor) Ask(ctx context.Context, server string, questions []tool.Question) ([]tool.Answer, error) {
+	select {
+	case <-d.greeted:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	p, refusal := d.peer(&jsonrpc.Message{})
 	if refusal != nil {
 		return nil, refusal
@@ -288,6 +294,7 @@ func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply resp
 			refuse(refusal)
 			return
 		}
+		d.join(p.actor.Client, p.hop)
 		// Before the next line is read: it may cancel this call.
 		opened, done, refusal := d.inflight.add(ctx, m.ID)
 		if refusal != nil {
@@ -417,6 +424,7 @@ func (d *stdioDoor) initialize(ctx context.Context, m *jsonrpc.Message, reply re
 		reply.write(whole(jsonrpc.ErrorText(m.ID, refusal)))
 		return
 	}
+	d.join(client, tool.Hop{ClientCapabilities: capabilitiesOf(m)})
 	d.mu.Lock()
 	d.client, d.capabilities, d.initialized = client, capabilitiesOf(m), true
 	if d.leave == nil {
@@ -427,6 +435,12 @@ func (d *stdioDoor) initialize(ctx context.Context, m *jsonrpc.Message, reply re
 	}
 	d.mu.Unlock()
 	reply.write(answerText(m.ID, whole(result)))
+}
+
+// join tells servers of the session, once.
+func (d *stdioDoor) join(client tool.Client, says tool.Hop) {
+	says.Revision, says.Direct = client.ProtocolVersion, direct(d.profile)
+	d.joined.Do(func() { d.server.deps.Servers.Joined(d.session, says) })
 }
 
 // finish waits until everything that was read has been answered, or ctx is done.
