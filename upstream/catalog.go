@@ -45,7 +45,7 @@ type habits struct {
 	Rest  time.Time // before this the server wants no request (Retry-After)
 
 	Asks      bool // it asks clients: see isolation
-	AsksFirst bool // for their roots, before the first call
+	AsksFirst bool // before the first call
 }
 
 // maxRest bounds habits.Rest: a longer one would outlive its reason.
@@ -87,7 +87,7 @@ func (c *catalog) agree(t terms) {
 	})
 }
 
-// asks notes that the server asks clients, first: before it was called.
+// asks notes that the server asks clients. first: before it was called.
 func (c *catalog) asks(first bool) {
 	c.change(func(h *habits) {
 		if !h.Asks {

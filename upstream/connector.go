@@ -129,7 +129,7 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 		conn.release()
 		watching.Wait()
 	}
-	conn.asked.follow(c.requestRule(), c.isolation, nil) // some servers ask as soon as they are initialised
+	conn.asked.follow(c.requestRule(), c.isolation, nil, false) // some servers ask as soon as they are initialised
 	if a := c.handshake(ctx, sess, conn, older); a.err != nil {
 		c.olderNext = c.olderNext || !older
 		f = c.handshakeFault(ctx, sess, a)
@@ -189,7 +189,7 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 		conn.release()
 		watching.Wait()
 	}
-	conn.asked.follow(c.requestRule(), c.isolation, nil)
+	conn.asked.follow(c.requestRule(), c.isolation, nil, false)
 	if a := c.handshake(ctx, sess, conn, true); a.err != nil {
 		f := c.handshakeFault(ctx, sess, a)
 		sess.shut(c.kill)

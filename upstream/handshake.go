@@ -299,7 +299,9 @@ func (c *connector) establish(sess *session, l lane, said hello) {
 	if c.isPersonal() || outside != nil && c.isolation != nil && !c.isolation.keep(one) {
 		outside = nil
 	}
-	l.serverRequests().follow(rule, c.isolation, outside)
+	_, has := hop.Ability(c.offers(), "roots")
+	has = has && (c.use == useSession || outside != nil)
+	l.serverRequests().follow(rule, c.isolation, outside, has && c.catalog.known().AsksFirst)
 	select {
 	case <-sess.suspect: // the server has answered since
 	default:

@@ -11,9 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // isolation gives each client session a connection of its own to one server: what a server with
@@ -429,18 +427,11 @@ func (i *isolation) report(st *tool.ServerStatus) {
 // The following are the steps in which the life of a session's connection, or of the server that it belongs to, differs
 // from that of a server that is shared.
 
-// questionWithin is how long a server may take to ask for the roots, where it is known to do so at once: the call that
-// made the connection waits for the answer.
-const questionWithin = 2 * time.Second
-
 // listFor brings the catalog up to what a session's connection is offered in the beginning, where
 // no other connection keeps it true. That is before the session's first call: what a server offers
 // a session later is that session's own, and is not listed. A server that does not list in time is
 // used all the same.
 func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.Fault) {
-	if _, has := hop.Ability(s.offers(), "roots"); has && sess.hop == nil && s.catalog.known().AsksFirst {
-		wait.For(ctx.Done(), sess.lane.serverRequests().asked, questionWithin)
-	}
 	if s.isolation.people != nil { // what the server offers one person is not shown to others
 		return sess, nil
 	}

@@ -16,12 +16,11 @@ type sender struct {
 	stopping <-chan struct{} // closed when calls in flight must end
 }
 
+// How long a call waits for the answer to what its server asks at first, and how long for the server to take that in: it
+// looks roots up on the disk, beside calls.
 const (
-	// questionPatience bounds how long a call waits for the answer to what its server has asked before.
-	questionPatience = 5 * time.Second
-
-	// takeInTime is what a server gets to take that answer in: roots are looked up on the disk, beside calls.
-	takeInTime = 200 * time.Millisecond
+	questionPatience = 3 * time.Second
+	takeInTime       = 200 * time.Millisecond
 )
 
 func ignoreProgress(tool.Progress) {}
@@ -35,8 +34,8 @@ func (s *sender) wait(
 	l := sess.lane
 	requests, wasHeld := l.serverRequests(), false
 	var goes <-chan time.Time // when c is sent; nil once it was
-	if requests.begin(c) {
-		goes = time.After(questionPatience)
+	if wait := requests.begin(c); wait > 0 {
+		goes = time.After(wait)
 	} else {
 		l.send(ctx, c)
 	}

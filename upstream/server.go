@@ -323,13 +323,7 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 		return nil, f
 	}
 	if requests := sess.lane.serverRequests(); requests.outside != nil {
-		asking, stop := context.WithCancel(ctx)
-		shut := sess.shut
-		sess.shut = func(kill <-chan struct{}) {
-			stop()
-			shut(kill)
-		}
-		s.run(func() { requests.askOutside(asking, requests.outside) })
+		s.run(func() { requests.askOutside(ctx, sess.ended) })
 	}
 	if listens := sess.hasToListen(); listens || s.listensForRequests(sess) {
 		// Before listing: what changes in between is told.
@@ -369,7 +363,7 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 // serve looks after a ready session until it ends or ctx does.
 func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 	// a child is not kept for listing; a remote server tells of changes
-	if s.use == useListing && s.cfg.Transport == Stdio {
+	if keeper, isolates := s.isolates(); isolates && keeper.who.Key == "" && s.cfg.Transport == Stdio {
 		return &fault.Fault{What: "listed", Idle: true}
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -383,24 +377,14 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 		defer ticker.Stop()
 		idle = ticker.C
 	}
-	var asked <-chan struct{}
-	if s.use == useShared {
-		asked = sess.lane.serverRequests().asked
-	}
 	for {
 		select {
-		case <-asked: // from now on it may be that nobody uses the connection
-			ticker := time.NewTicker(time.Second)
-			defer ticker.Stop()
-			asked, idle = nil, ticker.C
 		case <-ctx.Done():
 			return &fault.Fault{What: "stopped", Cause: ctx.Err()}
 		case <-sess.ended:
 			return sess.reason
 		case <-idle:
-			keeper, isolates := s.isolates()
-			unused := isolates && (keeper.who.Key == "" || keeper.who.IsOver())
-			if (s.cfg.IdleStop > 0 || unused) && !sess.isCut() && s.lifecycle.stopIfIdle() { // a child that has just died is not one that nobody needs
+			if !sess.isCut() && s.lifecycle.stopIfIdle() { // a child that has just died is not one that nobody needs
 				return &fault.Fault{What: "idle", Idle: true}
 			}
 		case <-sess.suspect:

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 const (
@@ -63,11 +63,12 @@ type serverRequests struct {
 	open  map[string]*serverRequest
 	// came before a call: some servers ask for roots as soon as they are initialised, or told of
 	// others
-	early  []*serverRequest
-	begun  bool // there was a call
-	number int  // of questions so far
+	early    []*serverRequest
+	begun    bool      // there was a call
+	awaited  bool      // the server has not asked yet, and is about to
+	number   int       // of questions so far
+	answered time.Time // the latest one that is about the client and not about a call
 
-	asked     chan struct{}   // closed at the first question
 	outside   *pendingRequest // takes what belongs to no call to the client; nil where that has to wait for a call
 	isolation *isolation      // is told of questions; nil for a connection of one client's own
 }
@@ -84,32 +85,36 @@ type serverRequest struct {
 }
 
 func newServerRequests(reply func(body []byte)) *serverRequests {
-	return &serverRequests{reply: reply, open: make(map[string]*serverRequest), asked: make(chan struct{})}
+	return &serverRequests{reply: reply, open: make(map[string]*serverRequest)}
 }
 
 // follow sets which calls questions can belong to, what is told of them, and what takes those that belong to none.
-func (d *serverRequests) follow(rule requestRule, told *isolation, outside *pendingRequest) {
+// awaited says that the server is known to ask before the first call.
+func (d *serverRequests) follow(rule requestRule, told *isolation, outside *pendingRequest, awaited bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.rule, d.isolation, d.outside = rule, told, outside
+	d.rule, d.isolation, d.outside, d.awaited = rule, told, outside, awaited
 }
 
-// begin notes that c is about to be sent. end must follow. waits says that c is held by what the server asked before,
-// and is better sent when that has been answered: it may be the roots that c is about.
-func (d *serverRequests) begin(c *pendingRequest) (waits bool) {
+// begin notes that c is about to be sent. end must follow. It returns how long c is to wait, or until it is not held any
+// more, for what the server asks at first: that may be the roots that c is about.
+func (d *serverRequests) begin(c *pendingRequest) (wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = append(d.calls, c)
 	first := !d.begun
 	d.begun = true
+	if wait = takeInTime - time.Since(d.answered); d.awaited {
+		wait = questionPatience
+	}
 	for _, q := range d.open {
 		if d.outside != nil && q.call == d.outside {
-			q.held, waits = append(q.held, c), true
+			q.held, wait = append(q.held, c), questionPatience
 			c.hold(1)
 		}
 	}
 	if c.ask == nil && !first {
-		return waits // others of the client's calls may be of a kind that it can be asked in
+		return wait // others of the client's calls may be of a kind that it can be asked in
 	}
 	early := d.early
 	d.early = nil
@@ -119,22 +124,24 @@ func (d *serverRequests) begin(c *pendingRequest) (waits bool) {
 			continue
 		}
 		d.assign(q, c)
-		waits = true
+		wait = questionPatience
 	}
-	return waits
+	return wait
 }
 
-// askOutside puts to a client what belongs to no call, and came to outside, until ctx ends.
-func (d *serverRequests) askOutside(ctx context.Context, outside *pendingRequest) {
+// askOutside puts to the client what belongs to no call, until ctx or the session ends.
+func (d *serverRequests) askOutside(ctx context.Context, ended <-chan struct{}) {
 	ask, over := d.asking(ctx)
 	defer over()
 	for {
 		select {
-		case <-outside.ready:
-			questions, _ := outside.takeServerRequests()
+		case <-d.outside.ready:
+			questions, _ := d.outside.takeServerRequests()
 			for _, q := range questions {
 				ask(q)
 			}
+		case <-ended:
+			return
 		case <-ctx.Done():
 			return
 		}
@@ -203,11 +210,9 @@ func (d *serverRequests) take(e jsonrpc.Message, method string, call *pendingReq
 		call = d.outside
 	}
 	early := call == nil && own && (!d.begun || roots && !busy)
-	if !wait.IsClosed(d.asked) {
-		close(d.asked)
-	}
+	d.awaited = false
 	if d.isolation != nil {
-		d.isolation.server.catalog.asks(early && roots)
+		d.isolation.server.catalog.asks(!d.begun)
 		if early && roots {
 			d.reply(append(jsonrpc.ResponseStart(e.ID), `{"roots":[]}}`...)) // there is no client yet
 			return nil
@@ -368,6 +373,9 @@ func (d *serverRequests) put(ctx context.Context, q *serverRequest, ahead <-chan
 	defer d.mu.Unlock()
 	if d.close(q) {
 		d.reply(body)
+		if q.early > 0 {
+			d.answered = time.Now()
+		}
 	}
 }
 

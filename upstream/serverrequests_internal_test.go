@@ -34,7 +34,7 @@ func TestIdleTimeRestsWhileSomebodyIsAsked(t *testing.T) {
 				w := newMemoryWire()
 				conn := testConn(w, func() {})
 				defer conn.release()
-				conn.asked.follow(callOfClient, nil, nil)
+				conn.asked.follow(callOfClient, nil, nil, false)
 				call := newLaneCall(1, methodCallTool, json.RawMessage("{}"))
 				call.ask = func(ctx context.Context, _ []tool.Question) ([]tool.Answer, error) {
 					timer := time.NewTimer(c.thinks)
@@ -67,7 +67,7 @@ func TestDeskTakesRootsBetweenCalls(t *testing.T) {
 	t.Parallel()
 	var replies []string
 	d := newServerRequests(func(body []byte) { replies = append(replies, string(body)) })
-	d.follow(callOfClient, nil, nil)
+	d.follow(callOfClient, nil, nil, false)
 	ask := func(id, method string) {
 		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{}}`))
 		d.receive(e, nil)
@@ -75,7 +75,7 @@ func TestDeskTakesRootsBetweenCalls(t *testing.T) {
 	call := func() *pendingRequest {
 		c := newLaneCall(1, "", nil)
 		c.ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return nil, nil }
-		waits := d.begin(c)
+		waits := d.begin(c) > 0
 		if open, _ := c.takeServerRequests(); waits != (len(open) > 0) {
 			t.Errorf("the call waits: %v, for %d questions", waits, len(open))
 		} else {
@@ -123,7 +123,7 @@ func TestDeskRefusesBetweenCalls(t *testing.T) {
 	t.Parallel()
 	var replies []string
 	d := newServerRequests(func(body []byte) { replies = append(replies, string(body)) })
-	d.follow(callOfClient, nil, nil)
+	d.follow(callOfClient, nil, nil, false)
 	ask := func(id string) {
 		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"sampling/createMessage"}`))
 		if !d.receive(e, nil) {
@@ -159,7 +159,7 @@ func TestDeskRefusesBetweenCalls(t *testing.T) {
 func TestDeskPutsWhileTheCallEnds(t *testing.T) {
 	t.Parallel()
 	d := newServerRequests(func([]byte) {})
-	d.follow(callOfClient, nil, nil)
+	d.follow(callOfClient, nil, nil, false)
 	call := newLaneCall(1, "", nil)
 	call.ask = func(_ context.Context, q []tool.Question) ([]tool.Answer, error) {
 		tool.Sent(q)
@@ -185,7 +185,7 @@ func TestDeskOfAClientThatCannotBeAsked(t *testing.T) {
 	t.Parallel()
 	var replies []string
 	d := newServerRequests(func(body []byte) { replies = append(replies, string(body)) })
-	d.follow(callOfClient, nil, nil)
+	d.follow(callOfClient, nil, nil, false)
 	ask := func(id string) {
 		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"sampling/createMessage"}`))
 		d.receive(e, nil)
@@ -210,7 +210,7 @@ func TestDeskOfOneCaller(t *testing.T) {
 	t.Parallel()
 	var replies []string
 	d := newServerRequests(func(body []byte) { replies = append(replies, string(body)) })
-	d.follow(callOfClient, nil, nil)
+	d.follow(callOfClient, nil, nil, false)
 	ask := func(id string) {
 		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
 		d.receive(e, nil)
@@ -241,9 +241,9 @@ func FuzzDesk(f *testing.F) {
 				t.Errorf("answered %q", body)
 			}
 		})
-		d.follow(callOfStream, nil, nil)
+		d.follow(callOfStream, nil, nil, false)
 		if own {
-			d.follow(callOfClient, nil, nil)
+			d.follow(callOfClient, nil, nil, false)
 		}
 		call := newLaneCall(1, "", nil)
 		call.ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return []tool.Answer{{}}, nil }

@@ -151,15 +151,8 @@ func (s *settings) unknown(profile string) error {
 
 // Ask puts questions of a server to the client outside of its requests.
 func (d *stdioDoor) Ask(ctx context.Context, server string, questions []tool.Question) ([]tool.Answer, error) {
-	select {
-	case <-d.greeted:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	p, refusal := d.peer(&jsonrpc.Message{})
-	if refusal != nil {
-		return nil, refusal
-	}
+	<-d.greeted // soon: the servers were told of the client by initialize
+	p, _ := d.peer(&jsonrpc.Message{})
 	asker := &clientAsker{ownerships: d.server.suspensions.ownerships, peer: p, wire: &stdioReplier{door: d},
 		server: server, notes: &callNotes{}}
 	defer asker.close()
