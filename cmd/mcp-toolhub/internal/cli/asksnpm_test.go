@@ -42,13 +42,19 @@ func (w *wire) tellsRoots(n int, roots string) {
 	}
 }
 
-// toolsOf are the names of the tools that begin with prefix, without it.
+// toolsOf are the names of the tools over stdio that begin with prefix, without it.
 func (w *wire) toolsOf(prefix string) (names []string) {
 	w.t.Helper()
-	messages := w.send(rawRequest{id: w.nextID(), method: "tools/list", params: w.params("", "")})
-	var list struct{ Tools []struct{ Name string } }
-	mustDecode(w.t, w.resultOf(messages[len(messages)-1]), &list)
-	for _, tool := range list.Tools {
+	w.write(rawRequest{id: w.nextID(), method: "tools/list", params: w.params("", "")}.text())
+	answer := w.next()
+	for !strings.Contains(answer, `"tools":[`) {
+		answer = w.next()
+	}
+	var list struct {
+		Result struct{ Tools []struct{ Name string } }
+	}
+	mustDecode(w.t, answer, &list)
+	for _, tool := range list.Result.Tools {
 		if name, ok := strings.CutPrefix(tool.Name, prefix); ok {
 			names = append(names, name)
 		}
