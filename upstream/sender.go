@@ -20,7 +20,7 @@ type sender struct {
 // looks roots up on the disk, beside calls.
 const (
 	questionPatience = 3 * time.Second
-	takeInTime       = 200 * time.Millisecond
+	takeInTime       = 500 * time.Millisecond
 )
 
 func ignoreProgress(tool.Progress) {}

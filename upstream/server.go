@@ -360,11 +360,16 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 	return sess, nil
 }
 
+// addsWithin is how long a child that only lists has for tools that it adds once it knows what its client can do.
+const addsWithin = time.Second
+
 // serve looks after a ready session until it ends or ctx does.
 func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
-	// a child is not kept for listing; a remote server tells of changes
-	if keeper, isolates := s.isolates(); isolates && keeper.who.Key == "" && s.cfg.Transport == Stdio {
-		return &fault.Fault{What: "listed", Idle: true}
+	keeper, isolates := s.isolates()
+	onlyLists := isolates && keeper.who.Key == "" && s.cfg.Transport == Stdio
+	listed := &fault.Fault{What: "listed", Idle: true}
+	if onlyLists && !sess.announces(lists.ToolKind) {
+		return listed // a child is not kept for listing; a remote server tells of changes
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var tending sync.WaitGroup
@@ -372,7 +377,9 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 	defer stop()
 	s.tend(ctx, sess, &tending)
 	var idle <-chan time.Time
-	if s.cfg.IdleStop > 0 && s.use != useListing {
+	if onlyLists {
+		idle = time.After(addsWithin)
+	} else if s.cfg.IdleStop > 0 && s.use != useListing {
 		ticker := time.NewTicker(max(s.cfg.IdleStop/4, time.Millisecond))
 		defer ticker.Stop()
 		idle = ticker.C
@@ -384,6 +391,9 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 		case <-sess.ended:
 			return sess.reason
 		case <-idle:
+			if onlyLists {
+				return listed
+			}
 			if !sess.isCut() && s.lifecycle.stopIfIdle() { // a child that has just died is not one that nobody needs
 				return &fault.Fault{What: "idle", Idle: true}
 			}

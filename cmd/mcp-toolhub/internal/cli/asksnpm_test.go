@@ -96,9 +96,12 @@ func TestServersAskOverStdioFromNPM(t *testing.T) {
 					}
 					return `{"action":"accept","content":{"name":"Ann <é>","check":true}}`
 				}}
-				if got := x.call("mcp.files.list_directory", `{"path":`+quoted(at)+`}`); !strings.Contains(got, "of-ann.txt") {
-					t.Errorf("%s start: server-filesystem lists %s", start, got)
-				}
+				eventually(t, "server-filesystem has taken the roots in", func() bool {
+					return strings.Contains(x.call("mcp.files.list_directory", `{"path":`+quoted(at)+`}`), "of-ann.txt")
+				})
+				eventually(t, "server-everything has added its tools", func() bool {
+					return slices.Contains(w.toolsOf("mcp.everything."), "trigger-elicitation-request")
+				})
 				if got := x.call("mcp.everything.trigger-elicitation-request", `{}`); !strings.Contains(got, "Name: Ann <é>") {
 					t.Errorf("%s start: server-everything says %s", start, got)
 				}
