@@ -125,7 +125,8 @@ func (r serverReader) config(id string) upstream.ServerConfig {
 		c.SessionIdle = v.idleStop.Value
 	} else {
 		c.IdleStop = v.idleStop.Value
-		pointless(r, v.maxSessions, v.maxSessions.Present, "it takes isolation: session or oauth: {identity: caller}")
+		pointless(r, v.maxSessions, v.maxSessions.Present && (c.Shared || v.command.Value == ""),
+			"it takes isolation: session or oauth: {identity: caller}")
 	}
 	c.Transport = r.transport()
 	if c.Transport == upstream.Stdio {

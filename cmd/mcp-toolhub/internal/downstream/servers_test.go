@@ -230,7 +230,7 @@ func (noServers) Subscribe(context.Context, string, string, tool.Session, tool.H
 
 func (noServers) Unsubscribe(context.Context, string, string, tool.Session) error { return nil }
 
-func (noServers) Joined(tool.Session, tool.Hop) {}
+func (noServers) Joined(tool.Session, tool.Hop)                               {}
 func (noServers) RootsChanged(context.Context, tool.Session, json.RawMessage) {}
 
 func (noServers) Personal() []string { return nil }

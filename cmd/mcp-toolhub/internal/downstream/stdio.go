@@ -47,7 +47,7 @@ type stdioDoor struct {
 	capabilities json.RawMessage // likewise
 	initialized  bool            // the client has been answered
 	joined       sync.Once
-	leave        func()          // ends what initialize has begun; nil before it
+	leave        func() // ends what initialize has begun; nil before it
 }
 
 const (
