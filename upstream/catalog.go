@@ -47,6 +47,8 @@ type habits struct {
 	Rest  time.Time // before this the server wants no request (Retry-After)
 
 	CancelDeaths int // how often the server has died of notifications/cancelled; after two it is sent none
+	Asks      bool // it asks clients: see isolation
+	AsksFirst bool // before the first call
 }
 
 // maxRest bounds habits.Rest: a longer one would outlive its reason.
@@ -86,6 +88,23 @@ func (c *catalog) agree(t terms) {
 			h.Terms, h.Since = t, time.Now()
 		}
 	})
+}
+
+// asks notes that the server asks clients. first: before it was called.
+func (c *catalog) asks(first bool) {
+	c.change(func(h *habits) {
+		if !h.Asks {
+			c.log.Info("server asks its clients: each session has a connection of its own")
+		}
+		h.Asks, h.AsksFirst = true, h.AsksFirst || first
+	})
+}
+
+// known returns the habits.
+func (c *catalog) known() habits {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.habits
 }
 
 // change changes the habits, and keeps them where they are others then.

@@ -30,6 +30,7 @@ type connector struct {
 	http          *transport.HTTP // nil for stdio
 	kill          <-chan struct{} // closed when stopping must be brisk
 	onStart       func(pid int)   // a child was started
+	isolation     *isolation      // that learns what the server asks; nil for a connection of a session
 
 	generation
 	olderNext bool // the attempt failed with server/discover unanswered
@@ -130,7 +131,7 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 		conn.release()
 		watching.Wait()
 	}
-	conn.asked.follow(c.requestRule()) // some servers ask as soon as they are initialised
+	conn.asked.follow(c.requestRule(), c.isolation, nil, false) // some servers ask as soon as they are initialised
 	if a := c.handshake(ctx, sess, conn, older); a.err != nil {
 		c.olderNext = c.olderNext || !older
 		f = c.handshakeFault(ctx, sess, a)
@@ -193,7 +194,7 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 		conn.release()
 		watching.Wait()
 	}
-	conn.asked.follow(c.requestRule())
+	conn.asked.follow(c.requestRule(), c.isolation, nil, false)
 	if a := c.handshake(ctx, sess, conn, true); a.err != nil {
 		f := c.handshakeFault(ctx, sess, a)
 		sess.shut(c.kill)

@@ -291,7 +291,17 @@ func (c *connector) establish(sess *session, l lane, said hello) {
 	sess.callsTasks = tasks.Calls
 	sess.lane = l
 	l.speak(sess.version, sess.hop)
-	l.serverRequests().follow(rule)
+	one := clientSession{c.client, c.clientHop} // its own, or the only one that there is
+	if c.use == useShared {
+		one, _ = c.clients.sole()
+	}
+	outside := c.outside(one)
+	if c.isPersonal() || outside != nil && c.isolation != nil && !c.isolation.keep(one) {
+		outside = nil
+	}
+	_, has := hop.Ability(c.offers(), "roots")
+	has = has && (c.use == useSession || outside != nil)
+	l.serverRequests().follow(rule, c.isolation, outside, has && c.catalog.known().AsksFirst)
 	select {
 	case <-sess.suspect: // the server has answered since
 	default:
