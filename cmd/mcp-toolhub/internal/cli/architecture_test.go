@@ -196,7 +196,7 @@ var mayImport = map[string]map[string]string{
 		"internal/textfile": "the server that was meant",
 		"deferred/search":   "the ranking",
 	},
-	"deferred/search": {"internal/rawjson": "reads schemas for their words"},
+	"deferred/search": {"internal/rawjson": "reads schemas for their words", "internal/textfile": "how far two words are apart"},
 	"deferred/embed":  {"deferred/search": "is its Meaning", "internal/statefile": "keeps vectors"},
 	"deferred/eval":   {"deferred/search": "is what it measures"},
 	"persist": {"internal/tool": "the journal holds records", "internal/rawjson": "checks raw members", "internal/secret": "records hold no secrets",
