@@ -54,7 +54,6 @@ var mayImport = map[string]map[string]string{
 	"internal/sessionid": {
 		"internal/seal":      "ids are sealed",
 		"internal/statefile": "writes its record",
-		"internal/rawjson":   "keeps some of a client's capabilities",
 	},
 	"upstream/internal/settings": {"internal/secret": "what of an entry may be secret"},
 	"upstream/signin": {
