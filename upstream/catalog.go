@@ -46,9 +46,9 @@ type habits struct {
 	Since time.Time // of Terms
 	Rest  time.Time // before this the server wants no request (Retry-After)
 
-	CancelDeaths int // how often the server has died of notifications/cancelled; after two it is sent none
-	Asks      bool // it asks clients: see isolation
-	AsksFirst bool // before the first call
+	CancelDeaths int  // how often the server has died of notifications/cancelled; after two it is sent none
+	Asks         bool // it asks clients: see isolation
+	AsksFirst    bool // before the first call
 }
 
 // maxRest bounds habits.Rest: a longer one would outlive its reason.
