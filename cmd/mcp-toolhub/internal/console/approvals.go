@@ -27,7 +27,7 @@ func (v *visit) approvals() (*page, error) {
 	all := v.Hub.Approvals()
 	at, pager := v.part(len(all), approvalsPerPage)
 	return &page{Name: "approvals", Title: "Approvals", Live: true,
-		Data: waiting{p, "", v.questions(all[at:at+pager.here], p), pager}}, nil
+		Data: waiting{p, "", v.session.questions(all[at:at+pager.here], p), pager}}, nil
 }
 
 // question is one approval as pages show it.
@@ -41,10 +41,10 @@ type question struct {
 }
 
 // questions are approvals with the buttons that answer them.
-func (v *visit) questions(all []approval.View, p person) (list []question) {
+func (o *session) questions(all []approval.View, p person) (list []question) {
 	for _, asked := range all {
 		q := question{View: asked, person: p, Open: asked.State == approval.Pending, Text: edited(asked),
-			CSRF: v.session.csrf}
+			CSRF: o.csrf}
 		for _, c := range asked.Choices {
 			text := label(c)
 			if (c == policy.AllowOffered || c == policy.DenyOffered) && asked.Offer != "" {
@@ -103,7 +103,7 @@ func (v *visit) approval() (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &page{Name: "approval", Title: "May this call run?", Live: true, Data: v.questions([]approval.View{asked}, p)[0]}, nil
+	return &page{Name: "approval", Title: "May this call run?", Live: true, Data: v.session.questions([]approval.View{asked}, p)[0]}, nil
 }
 
 // edited is the text of the arguments that the form offers, in which everything can be seen.

@@ -41,7 +41,7 @@ func (v *visit) calls() (*page, error) {
 	if list, err = v.runningFirst(list, query); err != nil {
 		return nil, wrong(err)
 	}
-	choices := map[string][]string{"client": v.today().Clients, "server": v.serverIDs(),
+	choices := map[string][]string{"client": v.today().Clients, "server": serverIDs(v.Hub),
 		"status": {"succeeded", "failed", "denied", "canceled", "timed_out", "running", "awaiting_approval"},
 		"since":  {"1h", "today", "yesterday", "last week", "last month"}}
 	q.Del("before")
@@ -52,9 +52,9 @@ func (v *visit) calls() (*page, error) {
 }
 
 // runningFirst puts calls first that run or wait for a person, also older ones, if the list begins
-// with the newest call.
+// with the newest call. To look for them among the calls of a tool, or of a text, takes too long.
 func (v *visit) runningFirst(list []Call, q CallQuery) ([]Call, error) {
-	if q.Before != nil || q.Text != "" || q.Is[store.Status] != "" {
+	if q.Before != nil || q.Text != "" || q.Is[store.Status] != "" || q.Is[store.Tool] != "" {
 		return list, nil
 	}
 	active := []tool.Status{tool.StatusAwaitingApproval, tool.StatusRunning}
@@ -93,8 +93,8 @@ func filters(q url.Values, choices map[string][]string, names ...string) (all []
 }
 
 // serverIDs are the ids of the servers, in their order.
-func (v *visit) serverIDs() (ids []string) {
-	for _, st := range v.Hub.Servers() {
+func serverIDs(hub Hub) (ids []string) {
+	for _, st := range hub.Servers() {
 		ids = append(ids, st.Server)
 	}
 	return ids

@@ -37,7 +37,7 @@ func (v *visit) overview() (*page, error) {
 	ready, off := count[tool.ServerReady], count[tool.ServerStopped]
 	return &page{Name: "overview", Title: "Overview", Live: true, Data: map[string]any{
 		"Ready": ready, "Off": off, "Total": ready + off + len(unwell), "Unwell": unwell[:min(len(unwell), serversPerPage)],
-		"Clients": v.Hub.Clients(), "Today": today, "Waiting": v.questions(waiting[:min(len(waiting), latestCalls)], p),
+		"Clients": v.Hub.Clients(), "Today": today, "Waiting": v.session.questions(waiting[:min(len(waiting), latestCalls)], p),
 		"Latest": latest[:min(len(latest), latestCalls)], "Problems": v.Hub.Problems(), "Warnings": v.Hub.Warnings()}}, nil
 }
 
@@ -65,7 +65,7 @@ type toolShown struct {
 }
 
 // grouped puts n tools of a list, from at on, under their servers. The list is sorted by server.
-func (v *visit) grouped(all []control.Tool, at, n int) (groups []toolGroup) {
+func grouped(hub Hub, all []control.Tool, at, n int) (groups []toolGroup) {
 	for i, t := range all {
 		if n == 0 || t.Server < all[at].Server || t.Server > all[at+n-1].Server {
 			continue
@@ -73,7 +73,7 @@ func (v *visit) grouped(all []control.Tool, at, n int) (groups []toolGroup) {
 		if len(groups) == 0 || groups[len(groups)-1].Server != t.Server {
 			groups = append(groups, toolGroup{Server: t.Server})
 		}
-		says, tokens := v.Hub.Says(t.ID)
+		says, tokens := hub.Says(t.ID)
 		g := &groups[len(groups)-1]
 		if g.Count, g.Tokens = g.Count+1, g.Tokens+tokens; i >= at && i < at+n {
 			g.List = append(g.List, toolShown{t, says, tokens})

@@ -25,7 +25,7 @@ func SessionKey(id string) string { return Door + "/" + id }
 // tools shows where each tool stands, or what a search finds.
 func (v *visit) tools() (*page, error) {
 	q := v.r.URL.Query()
-	choices := map[string][]string{"server": v.serverIDs(), "state": {"loaded", "deferred", "blocked", "excluded"}}
+	choices := map[string][]string{"server": serverIDs(v.Hub), "state": {"loaded", "deferred", "blocked", "excluded"}}
 	data := map[string]any{"Query": q.Get("q"), "Filters": filters(q, choices, "server", "state")}
 	if query := strings.TrimSpace(q.Get("q")); query != "" {
 		found, err := v.Hub.Search(v.r.Context(), v.session.id(), query)
@@ -44,7 +44,7 @@ func (v *visit) tools() (*page, error) {
 	})
 	slices.SortStableFunc(all, func(a, b control.Tool) int { return strings.Compare(a.Server, b.Server) })
 	at, pager := v.part(len(all), toolsPerPage)
-	data["Groups"], data["Pager"] = v.grouped(all, at, pager.here), pager
+	data["Groups"], data["Pager"] = grouped(v.Hub, all, at, pager.here), pager
 	return &page{Name: "tools", Title: "Tools", Data: data}, nil
 }
 
