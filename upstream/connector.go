@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -44,8 +45,10 @@ type generation struct {
 }
 
 // connect starts or reaches the server and initialises a session, within the connect timeout. Only run calls it.
-func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
-	limited, cancel := context.WithTimeout(ctx, c.cfg.Timeouts.Connect)
+func (c *connector) connect(ctx context.Context) (sess *session, f *fault.Fault) {
+	within, done := c.launcher.Firsts.Await(ctx, c.cfg)
+	defer func() { done(f == nil) }()
+	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if left := c.catalog.rest(0); left > 0 {
 		return nil, &fault.Fault{What: fmt.Sprintf("%s wants no request for another %s (Retry-After)",
@@ -56,8 +59,6 @@ func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
 			return nil, fault.OfToken(c.cfg, err, c.redact)
 		}
 	}
-	var sess *session
-	var f *fault.Fault
 	switch c.cfg.Transport {
 	case StreamableHTTP:
 		sess, f = c.connectHTTP(limited)
@@ -70,7 +71,7 @@ func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
 		c.catalog.rest(f.Pause)
 		if ctx.Err() == nil && limited.Err() != nil && !f.Auth {
 			f = &fault.Fault{
-				What: fmt.Sprintf("no answer to initialize within %s", c.cfg.Timeouts.Connect),
+				What: fmt.Sprintf("no answer to initialize within %s", within),
 				Hint: "check that it is an MCP server and that it can start; " +
 					"if it is only slow, raise timeout of its entry",
 				Cause: f,
@@ -121,6 +122,7 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 	lines := transport.NewLines(proc.Stdin, proc.Stdout, c.cfg.Limits.Message, c.memory)
 	conn := newStreamConn(c.entry, lines, c.notifications.handler(sess))
 	sess.cut = conn.ended
+	c.catalog.change(func(h *habits) { conn.noCancels = h.CancelDeaths >= 2 })
 	var watching sync.WaitGroup
 	watching.Go(func() { c.watchChild(sess, conn, proc, lines.Broken) })
 	sess.shut = func(kill <-chan struct{}) {
@@ -157,6 +159,9 @@ func (c *connector) watchChild(sess *session, conn *streamConn, proc *child.Proc
 			conn.release()
 		}
 		<-conn.ended
+	}
+	if time.Now().Unix()-conn.canceled.Load() <= 2 && !errors.Is(conn.err(), transport.ErrClosed) {
+		c.catalog.change(func(h *habits) { h.CancelDeaths++ })
 	}
 	f := &fault.Fault{Hint: "see the server's messages in the log", Cause: conn.err()}
 	f.What = fmt.Sprintf("command %q closed its stdout", c.cfg.Command)

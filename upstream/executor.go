@@ -136,15 +136,16 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 			lc.headers = paramheader.Headers(c.catalog.bindings(x.name), x.call.Arguments)
 		}
 	}
+	if c.use == useShared && c.catalog.isShort() {
+		sess.missed() // it lists beside the call
+	}
 	c.subscriptions.awaitLevel(ctx, sess)
 	limits.start()
 	if asTask {
 		sess.taskTokens.add(id)
 	}
 	a := c.sender.wait(ctx, sess, lc, x.Progress, *limits)
-	if !c.cfg.Hub {
-		a = a.withoutOwn()
-	}
+	a = c.passable(a)
 	reply.Result = a.result
 	if a.object.Text() != nil {
 		reply.Object = a.object
