@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
@@ -49,7 +50,7 @@ func addCommand(a *app) *cobra.Command {
 		"a `NAME=VALUE` for the program's environment; may be repeated")
 	cmd.Flags().StringArrayVarP(&c.headers, "header", "H", nil,
 		"a `NAME: VALUE` for every request to the URL; may be repeated")
-	cmd.Flags().StringVar(&c.dir, "cwd", "", "the program's working `directory`")
+	cmd.Flags().StringVar(&c.dir, "cwd", "", "the program's working `directory` (default: your home directory, or this one if an argument is a relative path)")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would change, and change nothing")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	return cmd
@@ -89,7 +90,7 @@ func (c *addCmd) run(ctx context.Context, args []string, dash int) error {
 		c.printChange(after)
 		return nil
 	}
-	if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Add it to %s? [y/n]: ", c.target)); err != nil || !ok {
+	if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Add it to %s? [Y/n]: ", c.target)); err != nil || !ok {
 		return err
 	}
 	if err := c.store(after, m.Secrets); err != nil {
@@ -151,6 +152,9 @@ func (c *addCmd) wanted(args []string, dash int) (*clients.Merged, error) {
 		return nil, fmt.Errorf("the name %q has no letter or digit", name[0])
 	}
 	m.Name = cmp.Or(m.Name, config.ServerID(derivedName(&m.Server)), "server")
+	if m.Dir = m.WorkDir(); m.Command != "" && m.Dir == "" {
+		m.Dir = hub.Absolute(".") // a relative path means the directory where the person is
+	}
 	m.SSE = strings.HasSuffix(m.URL, "/sse") // as the hub takes it
 	for _, text := range c.env {
 		variable, value, found := strings.Cut(text, "=")

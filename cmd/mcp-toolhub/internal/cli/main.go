@@ -211,8 +211,8 @@ func groups() []struct {
 		title    string
 		commands of
 	}{
-		{"Begin:", of{startCommand, stopCommand, connectCommand, disconnectCommand, undoCommand, doctorCommand,
-			uiCommand}},
+		{"Begin:", of{setupCommand, connectCommand, undoCommand, doctorCommand, uninstallCommand}},
+		{"The hub:", of{startCommand, stopCommand, restartCommand, statusCommand, logsCommand, uiCommand}},
 		{"Servers:", of{serversCommand, addCommand, removeCommand, enableCommand, disableCommand, importCommand,
 			loginCommand, logoutCommand, secretsCommand}},
 		{"Tools and calls:", of{toolsCommand, callsCommand, approvalsCommand, policyCommand}},

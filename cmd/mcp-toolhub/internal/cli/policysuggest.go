@@ -213,7 +213,7 @@ func (c policyCmd) apply(ctx context.Context, found *history.Suggested, reads []
 	offer := func(text string, put func(*splice.File) (*splice.File, error)) error {
 		offered++
 		fmt.Fprintln(c.std.err, text)
-		yes, err := c.confirm(ctx, printable(fmt.Sprintf("Add it to %s? [y/n]: ", e.target)))
+		yes, err := c.confirm(ctx, printable(fmt.Sprintf("Add it to %s? [y/N]: ", e.target)))
 		if err != nil || !yes {
 			return err
 		}

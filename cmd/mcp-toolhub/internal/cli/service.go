@@ -68,6 +68,22 @@ func (c *serviceCmd) unit(h service.Hub) (*service.Unit, error) {
 	return u, err
 }
 
+// installed returns the service that was installed, where its manager is; nil for none.
+func (c *serviceCmd) installed() (*service.Unit, error) {
+	u, err := c.unit(service.Hub{Program: ownProgram()})
+	if err != nil {
+		return nil, nil // this system has no services
+	}
+	have, err := ownFile(u)
+	if err != nil || have == "" {
+		return nil, err
+	}
+	if _, err := exec.LookPath(u.Manager()); err != nil {
+		return nil, nil
+	}
+	return u, nil
+}
+
 func (c *serviceCmd) install(ctx context.Context) error {
 	s, err := c.load(ctx)
 	if err != nil {

@@ -28,6 +28,9 @@ type Model interface {
 	// Surface returns where each tool stands on the surface that the caller sees in a profile.
 	Surface(profile string, caller tool.Actor) ([]Tool, error)
 
+	// Show returns what is shown of a tool that a command finds in a profile; nothing where it finds none.
+	Show(profile, name string, asJSON bool) ([]byte, error)
+
 	// Approvals returns the open approvals, Approval one that is open or was settled a short time ago.
 	Approvals() []approval.View
 	Approval(id approval.ID) (approval.View, error)
@@ -61,6 +64,8 @@ type Tool struct {
 type Report struct {
 	Version  string              `json:"version"`
 	Started  time.Time           `json:"started"`
+	Status   string              `json:"status"` // as in the answer of /health/ready
+	Sessions int                 `json:"sessions"`
 	Servers  []tool.ServerStatus `json:"servers"`
 	Problems []string            `json:"problems,omitempty"`
 	Warnings []string            `json:"warnings,omitempty"`

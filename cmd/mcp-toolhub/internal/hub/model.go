@@ -106,6 +106,10 @@ func (m Model) Surface(profile string, caller tool.Actor) ([]control.Tool, error
 	return all, nil
 }
 
+func (m Model) Show(profile, name string, asJSON bool) ([]byte, error) {
+	return m.showTool(profile, LocalActor(), name, asJSON)
+}
+
 func (m Model) Approvals() []approval.View { return m.Permission.approvals.List() }
 
 func (m Model) Approval(id approval.ID) (approval.View, error) { return m.Permission.approvals.Get(id) }
@@ -122,8 +126,9 @@ func (m Model) Spans(id tool.InvocationID) *telemetry.Spans {
 }
 
 func (m Model) Report() control.Report {
-	r := control.Report{Version: Version(), Started: m.started, Servers: m.Servers(), Problems: m.Problems(),
-		Warnings: m.Warnings()}
+	health := m.server.Health()
+	r := control.Report{Version: Version(), Started: m.started, Status: health.Status, Sessions: health.Sessions,
+		Servers: health.Servers, Problems: health.Problems, Warnings: health.Warnings}
 	if m.telemetry != nil {
 		r.Log = m.telemetry.Log()
 	}
