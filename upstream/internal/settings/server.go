@@ -28,8 +28,8 @@ type Server struct {
 	Env     []string // stdio: NAME=value, sorted, added to the allow-listed environment
 	Dir     string   // stdio: working directory; "" is the hub's own
 
-	Passed   []string // NAME=value: variables of the hub that all programs get; Env wins
-	Withheld []string // stdio: names of variables of the hub that servers of this kind use, and it does not get
+	Passed   []string `json:"-"` // NAME=value: variables of the hub that all programs get; Env wins
+	Withheld []string `json:"-"` // stdio: names of variables of the hub that servers of this kind use, and it does not get
 
 	URL     string            // http, sse
 	Headers map[string]string // http, sse: sent with every request to this server's origin, and to no other

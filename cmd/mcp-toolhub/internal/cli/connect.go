@@ -363,8 +363,7 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 		changes++
 		c.show(p)
 		if p.Kept != "" {
-			c.std.warn("%s: what its file held before an earlier connect stays in %s: neither undo nor disconnect "+
-				"brings it back",
+			c.std.warn("%s: what its file held before an earlier connect stays in %s: undo does not bring it back",
 				p.Title, p.Kept)
 		}
 	}

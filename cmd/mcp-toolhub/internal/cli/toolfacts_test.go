@@ -92,7 +92,7 @@ func TestToolsShowIsTheSameOfAHubFarAway(t *testing.T) {
 	}
 	eventually(t, "the server is ready", func() bool { return hub.server(t, "far").State == "ready" })
 	var all struct{ Tools []struct{ Name string } }
-	mustDecode(t, tools("", func(c *toolsCmd, box toolbox) error { return c.list(box, false) }), &all)
+	mustDecode(t, tools("", func(c *toolsCmd, box toolbox) error { return c.list(t.Context(), box, false) }), &all)
 	names := slices.AppendSeq([]string{"mcp.far.echo", "tool_batch", "result_read"}, maps.Keys(wireHTTP(t, hub.url+"/mcp", rev2026).tools()))
 	for _, one := range all.Tools {
 		names = append(names, one.Name)

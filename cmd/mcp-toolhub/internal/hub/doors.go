@@ -160,7 +160,8 @@ func (h *Hub) Serve(ctx, kill context.Context, d Door) error {
 	defer endMetrics()
 	h.observe(d.Problems)
 	h.desk.Open()
-	h.guests = &guests{hub: h, own: d.Wish, alone: d.Alone, logger: h.Logger, here: make(map[net.Conn]bool)}
+	h.guests = &guests{hub: h, own: d.Wish, alone: d.Alone, onStdin: !d.Shared && d.Listener == nil,
+		logger: h.Logger, here: make(map[net.Conn]bool)}
 	h.Permission.api.Join, h.Permission.api.Page = h.guests.join, h.page
 	h.Permission.api.PageAt = h.pageAt
 	if d.Shared || d.Listener != nil {

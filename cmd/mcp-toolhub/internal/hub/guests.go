@@ -49,6 +49,7 @@ type guests struct {
 	hub     *Hub
 	own     control.Wish // what this process would want of another hub
 	alone   bool         // takes nobody in
+	onStdin bool         // the hub's process has a client of its own
 	logger  *slog.Logger
 	serving sync.WaitGroup
 
@@ -148,6 +149,20 @@ func (g *guests) serve(ctx context.Context, in io.Reader, conn net.Conn, w contr
 		_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 		_, _ = conn.Write(relay.Moved)
 	}
+}
+
+// count returns how many clients are served that are not here over HTTP.
+func (g *guests) count() int {
+	if g == nil {
+		return 0
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := len(g.here)
+	if g.onStdin {
+		n++
+	}
+	return n
 }
 
 // end refuses further clients, and reads nothing more from those who are there. It returns when

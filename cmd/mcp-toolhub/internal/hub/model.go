@@ -127,8 +127,9 @@ func (m Model) Spans(id tool.InvocationID) *telemetry.Spans {
 
 func (m Model) Report() control.Report {
 	health := m.server.Health()
-	r := control.Report{Version: Version(), Started: m.started, Status: health.Status, Sessions: health.Sessions,
-		Servers: health.Servers, Problems: health.Problems, Warnings: health.Warnings}
+	r := control.Report{Version: Version(), Started: m.started, Status: health.Status,
+		Sessions: health.Sessions + m.guests.count(),
+		Servers:  health.Servers, Problems: health.Problems, Warnings: health.Warnings}
 	if m.telemetry != nil {
 		r.Log = m.telemetry.Log()
 	}
