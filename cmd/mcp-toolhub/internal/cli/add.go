@@ -15,9 +15,12 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
 const addHelp = `Add a server to the config: a program behind --, or a URL.
@@ -29,7 +32,8 @@ ${env:NAME} and other references of the config work in arguments, variables and 
 --env NAME without a value takes the variable from the hub's environment. What looks like a
 secret is moved into the sealed store (see secrets), and the config refers to it.
 
-The rest of the config stays as it is. A hub that runs takes the server up by itself.`
+The rest of the config stays as it is. A hub that runs takes the server up by itself. The server is
+tried at once, and you are asked whether tools that look as if they only read may run unasked.`
 
 // addCmd runs the command "add".
 type addCmd struct {
@@ -96,10 +100,37 @@ func (c *addCmd) run(ctx context.Context, args []string, dash int) error {
 	if err := c.store(after, m.Secrets); err != nil {
 		return fmt.Errorf("%w\nnothing was added", err)
 	}
-	c.std.note("%s: added to %s. Next: mcp-toolhub doctor %s, or mcp-toolhub login %s if it asks for a sign-in", m.Name,
-		c.target,
-		m.Name, m.Name)
-	return nil
+	c.std.note("%s: added to %s", m.Name, c.target)
+	if err := c.try(ctx, m.Name); err != nil {
+		return err
+	}
+	return c.offerReaders(ctx, m.Name)
+}
+
+// try says how a server starts: at the hub that runs, which takes it up by itself, otherwise alone.
+func (c *addCmd) try(ctx context.Context, id string) error {
+	say := func(r control.Report) (said bool) {
+		for _, st := range r.Servers {
+			if st.Server == id && st.State != tool.ServerStarting {
+				c.std.say("%s", stateLine(st))
+				return true
+			}
+		}
+		return false
+	}
+	hubs, _, err := c.running(ctx)
+	if err == nil && len(hubs) > 0 {
+		_, err = settled(ctx, hubs[0], say)
+		return err
+	}
+	alone := func(s *config.Settings) {
+		s.Upstream.Servers = slices.DeleteFunc(s.Upstream.Servers,
+			func(sc upstream.ServerConfig) bool { return sc.ID != id })
+	}
+	return c.withHub(ctx, hub.Want{All: true, Change: alone}, func(h *hub.Hub) error {
+		say(hub.Model{Hub: h}.Report())
+		return nil
+	})
 }
 
 // faulty is the error about a config that has faults with the server in it.

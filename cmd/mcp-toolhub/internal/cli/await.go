@@ -115,14 +115,14 @@ func (a *app) printMissing(h *hub.Hub, surface *tool.Surface) {
 }
 
 // printAway says which servers of a hub that runs have not listed their tools, and why.
-func (a *app) printAway(ctx context.Context, running *control.Client) {
+func (c *toolsCmd) printAway(ctx context.Context, running *control.Client) {
 	r, err := running.Report(ctx)
 	if err != nil {
 		return
 	}
 	for _, st := range r.Servers {
 		if st.LastError != "" && !st.Known {
-			a.std.note("missing: the tools of %s: %s; %s", st.Server, printable(st.LastError), printable(st.Hint))
+			c.std.note("missing: the tools of %s: %s; %s", st.Server, printable(st.LastError), printable(st.Hint))
 		}
 	}
 }

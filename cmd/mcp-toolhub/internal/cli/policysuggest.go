@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -164,6 +165,46 @@ func putRule(f *splice.File, s *history.Suggestion) (*splice.File, error) {
 	value = append(value, splice.Member{Key: "then", Value: string(r.Then)},
 		splice.Member{Key: "reason", Value: r.Reason})
 	return f.Put(splice.Place{Path: []string{"policy", "rules"}, List: true, Key: "id"}, r.ID, value, said)
+}
+
+// offerReaders asks whether tools of these servers that look as if they only read may run unasked.
+// Tools are those that the servers have listed.
+func (e *configEdit) offerReaders(ctx context.Context, servers ...string) error {
+	if e.app.terminal() == nil {
+		return nil
+	}
+	s, err := e.load(ctx)
+	if err != nil {
+		return err
+	}
+	configured, err := hub.ConfiguredBy(s)
+	if err != nil {
+		return err
+	}
+	catalogs, err := knownCatalogs(s)
+	if err != nil {
+		return err
+	}
+	reads := (&hub.Look{Gate: configured.Gate, Catalogs: catalogs}).Readers()
+	reads = slices.DeleteFunc(reads, func(r hub.Readers) bool { return !slices.Contains(servers, r.Server) })
+	for i := range reads {
+		fmt.Fprint(e.std.err, readersText(&reads[i]))
+	}
+	if len(reads) == 0 {
+		return nil
+	}
+	if ok, err := e.confirm(ctx, "Let them run unasked? [y/N]: "); err != nil || !ok {
+		return err
+	}
+	return e.change(func(f *splice.File) (*splice.File, error) {
+		for i := range reads {
+			var err error
+			if f, err = putReaders(f, &reads[i]); err != nil {
+				return nil, err
+			}
+		}
+		return f, nil
+	}, nil)
 }
 
 // putReaders says in a config that tools only read. An entry that is there already stays as it is.

@@ -30,7 +30,7 @@ func serversCommand(a *app) *cobra.Command {
 	var wide bool
 	cmd := leaf("servers", "Show the state of each server", serversHelp, func(ctx context.Context) error {
 		if hubURL == "" {
-			return a.ownServers(ctx, wide)
+			return showServers(ctx, a, wide)
 		}
 		h, err := a.remoteHealth(ctx, hubURL)
 		if err != nil {
@@ -102,9 +102,9 @@ func (a *app) remoteHealth(ctx context.Context, hubURL string) (downstream.Healt
 }
 
 // sayStarting says to a person that the command starts servers, because no hub runs.
-func (a *app) sayStarting() {
-	if isTerminal(a.std.err) {
-		a.std.note("no hub runs: servers are started for this command, and stopped again")
+func (s streams) sayStarting() {
+	if isTerminal(s.err) {
+		s.note("no hub runs: servers are started for this command, and stopped again")
 	}
 }
 
@@ -116,8 +116,8 @@ func moment(t time.Time) string {
 	return t.Format(time.TimeOnly)
 }
 
-// ownServers reports how the servers of the config are: of the hub that runs, otherwise it starts them.
-func (a *app) ownServers(ctx context.Context, wide bool) error {
+// showServers reports how the servers of the config are: of the hub that runs, otherwise it starts them.
+func showServers(ctx context.Context, a *app, wide bool) error {
 	hubs, _, err := a.running(ctx)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (a *app) ownServers(ctx context.Context, wide bool) error {
 		return a.reportServers(downstream.Health{Status: r.Status, Sessions: r.Sessions, Servers: r.Servers,
 			Problems: r.Problems, Warnings: r.Warnings}, wide)
 	}
-	a.sayStarting()
+	a.std.sayStarting()
 	return a.startedServers(ctx, wide)
 }
 

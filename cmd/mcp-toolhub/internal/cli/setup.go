@@ -120,7 +120,7 @@ func (c *setupCmd) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var asking []string
+	var asking, ready []string
 	for _, st := range report.Servers {
 		i := slices.IndexFunc(s.Upstream.Servers, func(one upstream.ServerConfig) bool { return one.ID == st.Server })
 		if i < 0 || s.Upstream.Servers[i].Disabled {
@@ -129,6 +129,8 @@ func (c *setupCmd) check(ctx context.Context) error {
 		c.std.say("%s", stateLine(st))
 		if st.State != tool.ServerReady && st.State != tool.ServerStopped {
 			c.unready = append(c.unready, st.Server)
+		} else {
+			ready = append(ready, st.Server)
 		}
 		if st.State == tool.ServerNeedsAuth && s.Upstream.Servers[i].SignsIn() && !c.yes {
 			asking = append(asking, st.Server)
@@ -151,7 +153,14 @@ func (c *setupCmd) check(ctx context.Context) error {
 		}
 		c.unready = slices.DeleteFunc(c.unready, func(one string) bool { return one == id })
 	}
-	return nil
+	if c.yes {
+		return nil
+	}
+	edit := configEdit{app: c.app}
+	if err := edit.find(false); err != nil {
+		return err
+	}
+	return edit.offerReaders(ctx, ready...)
 }
 
 // reported returns how the servers are, once each is ready or not: of the hub that runs, otherwise

@@ -27,8 +27,14 @@ Exit code 4 where none runs, or a server is not ready.`
 const logsHelp = `Show the latest lines of the log of the hub that runs; with SERVER those about that server, and what it
 has written to stderr.`
 
+// statusCmd runs the commands "status" and "logs".
+type statusCmd struct {
+	*app
+	follow bool
+}
+
 func statusCommand(a *app) *cobra.Command {
-	cmd := leaf("status", "Show how the hub is", statusHelp, a.status, "mcp-toolhub status")
+	cmd := leaf("status", "Show how the hub is", statusHelp, statusCmd{app: a}.status, "mcp-toolhub status")
 	a.outputFlag(cmd.Flags())
 	return cmd
 }
@@ -43,12 +49,12 @@ type hubStatus struct {
 	Version string         `json:"version"`
 }
 
-func (a *app) status(ctx context.Context) error {
-	path, err := a.configFile()
+func (c statusCmd) status(ctx context.Context) error {
+	path, err := c.configFile()
 	if err != nil {
 		return err
 	}
-	state, err := a.findState()
+	state, err := c.findState()
 	if err != nil {
 		return err
 	}
@@ -66,13 +72,13 @@ func (a *app) status(ctx context.Context) error {
 		all = append(all, hubStatus{h.PID(), h.Config(), h.Shared(), h.Apart(), r, h.Version()})
 	}
 	switch {
-	case a.json():
-		if err := a.printJSON(all); err != nil {
+	case c.json():
+		if err := c.printJSON(all); err != nil {
 			return err
 		}
 	case len(all) > 0:
 		for _, s := range all {
-			a.printStatus(s)
+			c.printStatus(s)
 		}
 	}
 	if len(all) == 0 {
@@ -86,13 +92,13 @@ func (a *app) status(ctx context.Context) error {
 	return nil
 }
 
-func (a *app) printStatus(s hubStatus) {
+func (c statusCmd) printStatus(s hubStatus) {
 	kind := "for its first client, and those that join"
 	if s.Shared {
 		kind = "in the background"
 	}
 	if s.Apart != "" {
-		a.std.say("beside it    process %d serves its client alone: %s", s.PID, printable(s.Apart))
+		c.std.say("beside it    process %d serves its client alone: %s", s.PID, printable(s.Apart))
 		return
 	}
 	ready := 0
@@ -101,31 +107,31 @@ func (a *app) printStatus(s hubStatus) {
 			ready++
 		}
 	}
-	a.std.say("hub          runs %s since %s, process %d, version %s", kind, moment(s.Report.Started), s.PID, s.Version)
-	a.std.say("config       %s", s.Config)
-	a.std.say("clients      %d", s.Report.Sessions)
-	a.std.say("servers      %d of %d ready", ready, len(s.Report.Servers))
+	c.std.say("hub          runs %s since %s, process %d, version %s", kind, moment(s.Report.Started), s.PID, s.Version)
+	c.std.say("config       %s", s.Config)
+	c.std.say("clients      %d", s.Report.Sessions)
+	c.std.say("servers      %d of %d ready", ready, len(s.Report.Servers))
 	for _, st := range s.Report.Servers {
 		if st.State != tool.ServerReady && st.State != tool.ServerStopped {
-			a.std.say("  %s", stateLine(st))
+			c.std.say("  %s", stateLine(st))
 		}
 	}
 	for _, p := range s.Report.Problems {
-		a.std.say("problem      %s", printable(strings.TrimSpace(p)))
+		c.std.say("problem      %s", printable(strings.TrimSpace(p)))
 	}
 	if s.Version != hub.Version() {
-		a.std.say("newer        this program is %s: mcp-toolhub restart lets the hub be it, too", hub.Version())
+		c.std.say("newer        this program is %s: mcp-toolhub restart lets the hub be it, too", hub.Version())
 	}
 }
 
 func logsCommand(a *app) *cobra.Command {
-	var follow bool
-	run := func(ctx context.Context, args []string) error { return a.logs(ctx, strings.Join(args, ""), follow) }
+	c := &statusCmd{app: a}
+	run := func(ctx context.Context, words []string) error { return c.logs(ctx, words) }
 	cmd := leaf("logs [SERVER]", "Show the log of the hub", logsHelp, run, "mcp-toolhub logs -f",
 		"mcp-toolhub logs github")
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.ValidArgsFunction = a.complete(nil, serverNames)
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes, until Ctrl-C")
+	cmd.Flags().BoolVarP(&c.follow, "follow", "f", false, "go on with what comes, until Ctrl-C")
 	return cmd
 }
 
@@ -133,12 +139,13 @@ func logsCommand(a *app) *cobra.Command {
 const shownLines = 100
 
 // logs prints the log of the hub in the background, otherwise what the hub that runs has in memory.
-func (a *app) logs(ctx context.Context, server string, follow bool) error {
-	hubs, _, err := a.running(ctx)
+func (c statusCmd) logs(ctx context.Context, words []string) error {
+	server := strings.Join(words, "")
+	hubs, _, err := c.running(ctx)
 	if err != nil {
 		return err
 	}
-	state, err := a.findState()
+	state, err := c.findState()
 	if err != nil {
 		return err
 	}
@@ -151,8 +158,8 @@ func (a *app) logs(ctx context.Context, server string, follow bool) error {
 		if err != nil {
 			return err
 		}
-		a.printLog(report.Log, server)
-		a.std.note("its client, or its service, has the whole log")
+		c.printLog(report.Log, server)
+		c.std.note("its client, or its service, has the whole log")
 		return nil
 	}
 	defer file.Close()
@@ -162,10 +169,10 @@ func (a *app) logs(ctx context.Context, server string, follow bool) error {
 	}
 	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	lines = slices.DeleteFunc(lines, func(line string) bool { return logLine(line, server) == "" })
-	a.printLog(lines[max(0, len(lines)-shownLines):], server)
+	c.printLog(lines[max(0, len(lines)-shownLines):], server)
 	again := time.NewTicker(300 * time.Millisecond)
 	defer again.Stop()
-	for left := []byte(nil); follow; {
+	for left := []byte(nil); c.follow; {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -177,16 +184,16 @@ func (a *app) logs(ctx context.Context, server string, follow bool) error {
 		}
 		left = append(left, more...)
 		whole := bytes.LastIndexByte(left, '\n') + 1
-		a.printLog(strings.Split(string(left[:whole]), "\n"), server)
+		c.printLog(strings.Split(string(left[:whole]), "\n"), server)
 		left = left[whole:]
 	}
 	return nil
 }
 
-func (a *app) printLog(lines []string, server string) {
+func (c statusCmd) printLog(lines []string, server string) {
 	for _, line := range lines {
 		if text := logLine(line, server); text != "" {
-			a.std.say("%s", printable(text))
+			c.std.say("%s", printable(text))
 		}
 	}
 }

@@ -97,7 +97,7 @@ func (c *toolsCmd) with(ctx context.Context, name string, do func(toolbox) error
 	if hubs, path, err := c.running(ctx); err == nil && len(hubs) > 0 && c.rules == "" {
 		return c.withRunning(ctx, hubs[0], path, do)
 	}
-	c.sayStarting()
+	c.std.sayStarting()
 	return c.withHub(ctx, hub.Want{All: c.connect, Tool: name, Profile: c.profile}, func(h *hub.Hub) error {
 		return do(hub.OwnTools{Hub: h, Profile: c.profile, Ask: c.asker(), Meta: c.callMeta()})
 	})
