@@ -192,6 +192,8 @@ mcp-toolhub/config.yaml in your config directory. ./mcp-toolhub.yaml is used aft
 have trusted it: see mcp-toolhub trust --help. An existing client file with "mcpServers"
 or VS Code's "servers" works as it is.
 
+Commands that are rarely needed: hooks, journal, evidence, events, eval, schema, demo-server.
+
 Exit codes:
   0    done
   1    something failed while the command ran
@@ -200,6 +202,9 @@ Exit codes:
   4    a server is not ready
   5    the tool answered with an error
   130  interrupted`
+
+// rare is the group of the commands that the first help only names.
+const rare = "Rarely needed:"
 
 // groups returns the commands below the root as its help shows them: one file each.
 func groups() []struct {
@@ -217,8 +222,9 @@ func groups() []struct {
 			loginCommand, logoutCommand, secretsCommand}},
 		{"Tools and calls:", of{toolsCommand, callsCommand, approvalsCommand, policyCommand}},
 		{"For clients and teams:", of{serveCommand, serviceCommand, checkCommand, trustCommand}},
-		{"More:", of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, evalCommand, schemaCommand,
-			demoServerCommand, manCommand, versionCommand}},
+		{"More:", of{versionCommand}},
+		{rare, of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, evalCommand, schemaCommand,
+			demoServerCommand, manCommand}},
 	}
 }
 
@@ -313,6 +319,13 @@ func (a *app) root() *cobra.Command {
 			root.AddCommand(cmd)
 		}
 	}
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		for _, below := range root.Commands() {
+			below.Hidden = below.Hidden || cmd == root && below.GroupID == rare
+		}
+		help(cmd, args)
+	})
 	root.SetHelpCommandGroupID("More:")
 	root.SetCompletionCommandGroupID("More:")
 	return root

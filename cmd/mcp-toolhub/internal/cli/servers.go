@@ -146,7 +146,7 @@ func (a *app) reportServers(h downstream.Health, wide bool) error {
 		return err
 	}
 	for _, s := range h.Servers {
-		if s.State != tool.ServerReady && s.State != tool.ServerStopped {
+		if isUnready(s) {
 			return exitNotReady.errorf("server %q is not ready: %s", s.Server, s.LastError)
 		}
 	}

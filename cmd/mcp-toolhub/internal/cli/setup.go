@@ -127,7 +127,7 @@ func (c *setupCmd) check(ctx context.Context) error {
 			continue
 		}
 		c.std.say("%s", stateLine(st))
-		if st.State != tool.ServerReady && st.State != tool.ServerStopped {
+		if isUnready(st) {
 			c.unready = append(c.unready, st.Server)
 		} else {
 			ready = append(ready, st.Server)

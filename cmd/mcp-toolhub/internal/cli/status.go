@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,16 +40,6 @@ func statusCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// hubStatus is a hub that runs, as -o json has it.
-type hubStatus struct {
-	PID     int            `json:"pid"`
-	Config  string         `json:"config"`
-	Shared  bool           `json:"shared"` // it serves no client of its own
-	Apart   string         `json:"apart,omitempty"`
-	Report  control.Report `json:"report"`
-	Version string         `json:"version"`
-}
-
 func (c statusCmd) status(ctx context.Context) error {
 	path, err := c.configFile()
 	if err != nil {
@@ -62,65 +53,60 @@ func (c statusCmd) status(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all := []hubStatus{}
+	all := []control.Report{}
 	for _, h := range hubs {
 		r, err := h.Report(ctx)
 		if err != nil {
 			continue // it has ended meanwhile
 		}
 		r.Log = nil
-		all = append(all, hubStatus{h.PID(), h.Config(), h.Shared(), h.Apart(), r, h.Version()})
+		all = append(all, r)
 	}
-	switch {
-	case c.json():
+	if c.json() {
 		if err := c.printJSON(all); err != nil {
 			return err
 		}
-	case len(all) > 0:
-		for _, s := range all {
-			c.printStatus(s)
+	} else {
+		for _, r := range all {
+			c.printStatus(r)
 		}
 	}
 	if len(all) == 0 {
 		return exitNotReady.of(errNoneRuns)
 	}
-	for _, st := range all[0].Report.Servers {
-		if st.State != tool.ServerReady && st.State != tool.ServerStopped {
-			return &exitError{exitNotReady, nil} // which the list has said
-		}
+	if slices.ContainsFunc(all[0].Servers, isUnready) {
+		return &exitError{exitNotReady, nil} // which the list has said
 	}
 	return nil
 }
 
-func (c statusCmd) printStatus(s hubStatus) {
+// isUnready reports whether a server should be ready and is not.
+func isUnready(st tool.ServerStatus) bool {
+	return st.State != tool.ServerReady && st.State != tool.ServerStopped
+}
+
+func (c statusCmd) printStatus(r control.Report) {
 	kind := "for its first client, and those that join"
-	if s.Shared {
+	if r.Shared {
 		kind = "in the background"
 	}
-	if s.Apart != "" {
-		c.std.say("beside it    process %d serves its client alone: %s", s.PID, printable(s.Apart))
+	if r.Apart != "" {
+		c.std.say("beside it  process %d serves its client alone: %s", r.PID, printable(r.Apart))
 		return
 	}
-	ready := 0
-	for _, st := range s.Report.Servers {
-		if st.State == tool.ServerReady || st.State == tool.ServerStopped {
-			ready++
-		}
+	unready := slices.DeleteFunc(slices.Clone(r.Servers), func(st tool.ServerStatus) bool { return !isUnready(st) })
+	c.std.say("hub        runs %s since %s, process %d, version %s", kind, moment(r.Started), r.PID, r.Version)
+	c.std.say("config     %s", r.Config)
+	c.std.say("clients    %d", r.Sessions)
+	c.std.say("servers    %d of %d ready", len(r.Servers)-len(unready), len(r.Servers))
+	for _, st := range unready {
+		c.std.say("  %s", stateLine(st))
 	}
-	c.std.say("hub          runs %s since %s, process %d, version %s", kind, moment(s.Report.Started), s.PID, s.Version)
-	c.std.say("config       %s", s.Config)
-	c.std.say("clients      %d", s.Report.Sessions)
-	c.std.say("servers      %d of %d ready", ready, len(s.Report.Servers))
-	for _, st := range s.Report.Servers {
-		if st.State != tool.ServerReady && st.State != tool.ServerStopped {
-			c.std.say("  %s", stateLine(st))
-		}
+	for _, p := range r.Problems {
+		c.std.say("problem    %s", printable(strings.TrimSpace(p)))
 	}
-	for _, p := range s.Report.Problems {
-		c.std.say("problem      %s", printable(strings.TrimSpace(p)))
-	}
-	if s.Version != hub.Version() {
-		c.std.say("newer        this program is %s: mcp-toolhub restart lets the hub be it, too", hub.Version())
+	if r.Version != hub.Version() {
+		c.std.say("newer      this program is %s: mcp-toolhub restart lets the hub be it, too", hub.Version())
 	}
 }
 
@@ -163,31 +149,28 @@ func (c statusCmd) logs(ctx context.Context, words []string) error {
 		return nil
 	}
 	defer file.Close()
-	text, err := io.ReadAll(file)
-	if err != nil {
-		return fmt.Errorf("read the log: %w", err)
-	}
-	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-	lines = slices.DeleteFunc(lines, func(line string) bool { return logLine(line, server) == "" })
-	c.printLog(lines[max(0, len(lines)-shownLines):], server)
 	again := time.NewTicker(300 * time.Millisecond)
 	defer again.Stop()
-	for left := []byte(nil); c.follow; {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-again.C:
-		}
+	for left, shown := []byte(nil), shownLines; ; shown = math.MaxInt {
 		more, err := io.ReadAll(file)
 		if err != nil {
 			return fmt.Errorf("read the log: %w", err)
 		}
 		left = append(left, more...)
 		whole := bytes.LastIndexByte(left, '\n') + 1
-		c.printLog(strings.Split(string(left[:whole]), "\n"), server)
+		lines := strings.Split(string(left[:whole]), "\n")
+		lines = slices.DeleteFunc(lines, func(line string) bool { return logLine(line, server) == "" })
+		c.printLog(lines[max(0, len(lines)-shown):], server)
 		left = left[whole:]
+		if !c.follow {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-again.C:
+		}
 	}
-	return nil
 }
 
 func (c statusCmd) printLog(lines []string, server string) {

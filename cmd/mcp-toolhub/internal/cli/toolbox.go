@@ -41,18 +41,10 @@ type remoteTools struct {
 	std     streams
 	url     *url.URL        // of a profile; nil where running is not
 	running *control.Client // the hub of the config
-	profile string
 }
 
 // shown is what that hub prints of a tool; nil where it does not tell.
 func (r remoteTools) shown(ctx context.Context, name string, asJSON bool) []byte {
-	if r.running != nil {
-		text, _ := r.running.Show(ctx, r.profile, name, asJSON)
-		if text == "" {
-			return nil
-		}
-		return []byte(text)
-	}
 	base, profile, _ := strings.Cut(r.url.Path, "/mcp")
 	u := *r.url
 	u.Path = base + downstream.ShowPath
@@ -115,7 +107,7 @@ func (c *toolsCmd) withRunning(ctx context.Context, running *control.Client, pat
 	cfg := upstream.ServerConfig{ID: remoteID, Transport: upstream.Stdio, Command: upstream.HubCommand, Hub: true,
 		Args: []string{"serve", "--join", "--config", hub.Absolute(path), "--state-dir", state, "--profile", c.profile,
 			"--log-level", "error"}}
-	return c.withServer(ctx, cfg, remoteTools{std: c.std, running: running, profile: c.profile},
+	return c.withServer(ctx, cfg, remoteTools{std: c.std, running: running},
 		func(st tool.ServerStatus) error {
 			return exitNotReady.errorf("the hub that runs, process %d, is not ready: %s: %s", running.PID(), st.LastError,
 				st.Hint)

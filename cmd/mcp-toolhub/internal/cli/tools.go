@@ -177,36 +177,38 @@ func (c *toolsCmd) printDeclarations(surface *tool.Surface, places []control.Too
 }
 
 func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
-	if remote, ok := t.(remoteTools); ok {
-		if text := remote.shown(ctx, name, c.json()); text != nil {
-			return c.std.print(text)
+	if own, ok := t.(hub.OwnTools); ok {
+		text, err := hub.Model{Hub: own.Hub}.Show(own.Profile, name, c.json())
+		if err != nil {
+			return err
 		}
+		return c.std.print(text)
+	}
+	remote, _ := t.(remoteTools)
+	if remote.running != nil {
+		text, err := remote.running.Show(ctx, c.profile, name, c.json())
+		if err != nil {
+			return err
+		}
+		return c.std.print([]byte(text))
+	}
+	if text := remote.shown(ctx, name, c.json()); text != nil {
+		return c.std.print(text)
 	}
 	surface, err := t.Surface()
 	if err != nil {
 		return err
 	}
 	l, ok := surface.Resolve(name)
-	own, isOwn := t.(hub.OwnTools)
-	if !ok && isOwn {
-		l, ok = own.Find(name)
-	}
-	switch {
-	case !ok && isOwn:
-		return fmt.Errorf("no tool %q: %s", name, own.Missing(name))
-	case !ok:
+	if !ok {
 		return fmt.Errorf("no tool %q: %s", name,
 			hub.ToolMeant(name, surface, "mcp-toolhub tools list --url names them"))
 	}
-	text, err := l.Declaration, error(nil) // what every hub tells its clients
-	switch {
-	case isOwn:
-		text, err = own.Shown(l, c.json())
-	case !c.json():
-		text, err = hub.ShownText(l, nil)
-	}
-	if err != nil {
-		return fmt.Errorf("show %q: %w", name, err)
+	text := l.Declaration // what every hub tells its clients
+	if !c.json() {
+		if text, err = hub.ShownText(l, nil); err != nil {
+			return fmt.Errorf("show %q: %w", name, err)
+		}
 	}
 	return c.std.print(text)
 }

@@ -124,7 +124,9 @@ func (c *Client) Spans(ctx context.Context, id tool.InvocationID) (*telemetry.Sp
 
 // Report says how the hub is.
 func (c *Client) Report(ctx context.Context) (Report, error) {
-	return ask[Report](ctx, c, http.MethodGet, "/report", nil)
+	r, err := ask[Report](ctx, c, http.MethodGet, "/report", nil)
+	r.PID, r.Config, r.Shared, r.Apart = c.notice.PID, c.notice.Config, c.notice.Shared, c.notice.Apart
+	return r, err
 }
 
 // Surface says where each tool stands for a client that the hub does not know.
@@ -132,7 +134,7 @@ func (c *Client) Surface(ctx context.Context, profile string) ([]Tool, error) {
 	return ask[[]Tool](ctx, c, http.MethodGet, "/surface?"+url.Values{"profile": {profile}}.Encode(), nil)
 }
 
-// Show returns what is shown of a tool; "" where there is none.
+// Show returns what a command shows of a tool.
 func (c *Client) Show(ctx context.Context, profile, name string, asJSON bool) (string, error) {
 	query := url.Values{"profile": {profile}, "name": {name}}
 	if asJSON {
@@ -178,9 +180,6 @@ func (c *Client) Config() string { return c.notice.Config }
 
 // Shared reports whether the hub serves no client of its own, only those that join.
 func (c *Client) Shared() bool { return c.notice.Shared }
-
-// Version is the hub's.
-func (c *Client) Version() string { return c.notice.Version }
 
 // Apart says why the hub serves its own client beside another hub of the config; "" where it does not.
 func (c *Client) Apart() string { return c.notice.Apart }

@@ -28,7 +28,7 @@ type Model interface {
 	// Surface returns where each tool stands on the surface that the caller sees in a profile.
 	Surface(profile string, caller tool.Actor) ([]Tool, error)
 
-	// Show returns what is shown of a tool that a command finds in a profile; nothing where it finds none.
+	// Show returns what a command shows of a tool, by any of its names in a profile.
 	Show(profile, name string, asJSON bool) ([]byte, error)
 
 	// Approvals returns the open approvals, Approval one that is open or was settled a short time ago.
@@ -62,6 +62,10 @@ type Tool struct {
 
 // Report says how a hub is. It has nothing of calls.
 type Report struct {
+	PID      int                 `json:"pid"`
+	Config   string              `json:"config"`
+	Shared   bool                `json:"shared"`          // the hub serves no client of its own
+	Apart    string              `json:"apart,omitempty"` // see Hub
 	Version  string              `json:"version"`
 	Started  time.Time           `json:"started"`
 	Status   string              `json:"status"` // as in the answer of /health/ready

@@ -37,7 +37,6 @@ type notice struct {
 	Started time.Time `json:"started"`
 	Config  string    `json:"config"`
 	Shared  bool      `json:"shared,omitempty"`
-	Version string    `json:"version,omitempty"`
 	Apart   string    `json:"apart,omitempty"` // see Hub
 }
 
@@ -90,9 +89,8 @@ type Hub struct {
 	Page   Page          // nil: there is none
 	PageAt func() string // the origin of its address, such as "http://127.0.0.1:8808"; not nil where Page is not
 
-	Config  string // absolute path of the config
-	Version string
-	Apart   string // why the hub serves its own client alone, beside another hub of the config; "" where it does not
+	Config string // absolute path of the config
+	Apart  string // why the hub serves its own client alone, beside another hub of the config; "" where it does not
 
 	Stop func() // lets the hub end that serves no client of its own; nil for another one, which ends with its client
 }
@@ -159,7 +157,7 @@ func (s *Server) announce() (l net.Listener, err error) {
 			"name with --state-dir a directory on a file system that has sockets", err, socket)
 	}
 	text, err := json.Marshal(notice{PID: os.Getpid(), Host: hostname(), Started: time.Now().UTC(),
-		Config: s.hub.Config, Shared: s.hub.Stop != nil, Version: s.hub.Version, Apart: s.hub.Apart})
+		Config: s.hub.Config, Shared: s.hub.Stop != nil, Apart: s.hub.Apart})
 	if err == nil {
 		err = os.WriteFile(s.file, text, 0o600)
 	}

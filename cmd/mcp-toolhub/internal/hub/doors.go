@@ -170,8 +170,7 @@ func (h *Hub) Serve(ctx, kill context.Context, d Door) error {
 		defer stop()
 		h.Permission.api.Stop = stop
 	}
-	h.Permission.api.Config, h.Permission.api.Version = d.Config, Version()
-	h.Permission.api.Apart, h.Permission.api.Restart = d.Apart, h.restart
+	h.Permission.api.Config, h.Permission.api.Apart, h.Permission.api.Restart = d.Config, d.Apart, h.restart
 	sayMode(h.Logger, h.Settings())
 	h.Group.Start(context.WithoutCancel(ctx)) // close ends it, after the calls in flight
 	if err := h.Permission.serve(ctx, h.Settings()); err != nil {

@@ -3,6 +3,7 @@ package hub
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -107,7 +108,19 @@ func (m Model) Surface(profile string, caller tool.Actor) ([]control.Tool, error
 }
 
 func (m Model) Show(profile, name string, asJSON bool) ([]byte, error) {
-	return m.showTool(profile, LocalActor(), name, asJSON)
+	own := OwnTools{Hub: m.Hub, Profile: profile}
+	surface, err := own.Surface()
+	if err != nil {
+		return nil, err
+	}
+	l, ok := surface.Resolve(name)
+	if !ok {
+		l, ok = own.Find(name)
+	}
+	if !ok {
+		return nil, fmt.Errorf("no tool %q: %s", name, own.Missing(name))
+	}
+	return own.Shown(l, asJSON)
 }
 
 func (m Model) Approvals() []approval.View { return m.Permission.approvals.List() }
