@@ -61,6 +61,7 @@ type Config struct {
 	Default  Settings            // of profiles that Profiles does not name
 	Profiles map[string]Settings // whole: what a profile takes over from the default stands here, too
 	Hints    []Hint              // they count in all profiles
+	Learn    bool                // searches learn from what the same caller found before: see Past
 }
 
 func (c *Config) of(profile string) Settings {

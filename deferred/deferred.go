@@ -11,6 +11,7 @@
 package deferred
 
 import (
+	"context"
 	"crypto/rand"
 	"maps"
 	"slices"
@@ -36,11 +37,20 @@ type Options struct {
 	// Needs says what the caller itself has to do before it can use a server; "" for nothing. Nil: always nothing.
 	Needs func(server string, caller tool.Session) string
 
+	// Past tells what Config.Learn learns from. Nil: nothing.
+	Past Past
+
 	// HubTools is the table of the hub's own tools, HubTools among them. Nil: these alone.
 	HubTools []*tool.HubTool
 
 	Search search.Options
 	Now    func() time.Time // default time.Now
+}
+
+// Past knows the calls of callers, by tool.Actor.Ref. It may be called concurrently.
+type Past interface {
+	// Learned returns questions of a caller's searches, with the tools that each led to.
+	Learned(ctx context.Context, actor string) []search.Example
 }
 
 // Loader splits surfaces, searches them, and decides about calls of deferred tools. It is safe for concurrent use.
@@ -249,6 +259,17 @@ func (l *Loader) known() map[string]*origin {
 // isPending reports whether a server has not answered yet.
 func isPending(origins map[string]*origin, server string) bool {
 	return origins[server] != nil && origins[server].catalog.Pending
+}
+
+// learned returns what searches of a caller have taught.
+func (l *Loader) learned(ctx context.Context, actor string) []search.Example {
+	l.mu.Lock()
+	learns := l.cfg.Learn && l.opts.Past != nil
+	l.mu.Unlock()
+	if !learns {
+		return nil
+	}
+	return l.opts.Past.Learned(ctx, actor)
 }
 
 func (l *Loader) signer() *signer {

@@ -116,6 +116,7 @@ func (f *found) find(ctx context.Context, x *search.Index) {
 		q.Shown = f.shown
 		a = x.Regexp(ctx, f.query.pattern, q)
 	default:
+		q.Learned = f.loader.learned(ctx, f.actor.Ref())
 		a = x.Search(ctx, q)
 		f.named(&a)
 	}

@@ -186,7 +186,7 @@ func (l *httpLane) answer(ctx context.Context, c *pendingRequest, resp *http.Res
 		l.session = resp.Header.Get(headerSession)
 	}
 	if !c.isGreeting() && l.session != "" && !isPage(resp) && resp.ContentLength < 1 && isEmpty(resp) {
-		return l.awaitElsewhere(ctx, c)
+		return l.awaitElsewhere(ctx, c, resp.StatusCode)
 	}
 	if transport.IsEventStream(resp) {
 		return l.readStream(ctx, c, resp.Body)

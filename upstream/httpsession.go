@@ -121,9 +121,11 @@ func (l *httpLane) endSession(ctx context.Context) {
 	}
 }
 
-// isPage reports whether a response is a page for a browser, as a proxy or a wrong url answers.
+// isPage reports whether a response names a content type that no answer has, as a proxy's page does.
 func isPage(resp *http.Response) bool {
-	return resp.StatusCode != http.StatusAccepted && strings.Contains(resp.Header.Get("Content-Type"), "html")
+	media := resp.Header.Get("Content-Type")
+	return resp.StatusCode != http.StatusAccepted && media != "" && !strings.Contains(media, "json") &&
+		!strings.HasPrefix(media, "text/plain") && !transport.IsEventStream(resp)
 }
 
 // isEmpty reports whether a response ends before its first byte, which it waits for.
@@ -137,9 +139,17 @@ func isEmpty(resp *http.Response) bool {
 	return errors.Is(err, io.EOF)
 }
 
+// elsewhereWithin bounds the wait for an answer on the standing stream where nothing has promised one.
+const elsewhereWithin = time.Minute
+
 // awaitElsewhere waits for an answer on the standing stream, which it opens where there is none. receiveResponse
-// finishes the call and ends ctx.
-func (l *httpLane) awaitElsewhere(ctx context.Context, c *pendingRequest) response {
+// finishes the call and ends ctx. Only a 202 promises that an answer comes.
+func (l *httpLane) awaitElsewhere(ctx context.Context, c *pendingRequest, status int) response {
+	if status != http.StatusAccepted {
+		bounded, cancel := context.WithTimeout(ctx, elsewhereWithin)
+		defer cancel()
+		ctx = bounded
+	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	l.background.Go(func() {
 		defer end()

@@ -49,6 +49,7 @@ func (p *part) search(ctx context.Context, q Query, near []string) Answer {
 	for i := range best {
 		best[i].score /= max(most, 1e-9)
 	}
+	best = p.learn(q, best)
 	out := p.answer(best, q)
 	out.Weak = len(best) > 0 && best[0].score < fits
 	return out

@@ -6,10 +6,10 @@ func (x *Index) Numbers() map[string]*float64 {
 	out := map[string]*float64{
 		"saturation": &r.saturation, "prior": &r.prior, "named": &r.named, "synonym": &r.synonym, "phrasing": &r.phrasing,
 		"unstemmed": &r.unstemmed, "phrase": &r.phrase, "compound": &r.compound, "misspelt": &r.misspelt,
-		"coverage": &r.coverage, "name cover": &r.nameCover, "action": &r.action, "verb": &r.verb, "bare": &r.bare,
+		"coverage": &r.coverage, "name cover": &r.nameCover, "action": &r.action, "verb": &r.verb, "bare": &r.bare, "learned": &r.learned,
 	}
 	for i, name := range [numFields]string{"name", "title", "hint", "summary", "description", "property", "property text", "enum",
-		"server", "server title", "server text", "meaning"} {
+		"server", "server title", "server text", "meaning", "learned"} {
 		out[name+" weight"] = &r.fields[i].weight
 	}
 	return out

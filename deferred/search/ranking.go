@@ -18,6 +18,7 @@ const (
 	fieldServerTitle
 	fieldServerText
 	fieldMeaning // none that is indexed: the tool was found by meaning
+	fieldLearned // none, either: it answered such a question before
 	numFields
 )
 
@@ -28,7 +29,7 @@ type fieldSet uint16
 func (s fieldSet) names() []string {
 	all := [numFields]string{
 		"name", "title", "search_hint", "description", "description", "parameter", "parameter", "parameter",
-		"server", "server", "server", "meaning",
+		"server", "server", "server", "meaning", "learned",
 	}
 	var out []string
 	for f := range numFields {
@@ -72,12 +73,13 @@ type ranking struct {
 	nameCover  float64 // by how much one gains whose whole name the question says
 	action     float64 // by how much one loses that does something else
 	bare       float64 // by how much one loses that has nothing of the question but its server's name
+	learned    float64 // by how much one gains that was called after questions with all of these words
 }
 
 func newRanking() ranking {
 	return ranking{
 		saturation: 2, prior: 0.6, named: 0.7, synonym: 0.8, verb: 0.8, phrasing: 0.8, unstemmed: 0.4,
-		phrase: 0.3, compound: 0.6, misspelt: 0.8, coverage: 0.5, nameCover: 0.35, action: 0.2, bare: 0.5,
+		phrase: 0.3, compound: 0.6, misspelt: 0.8, coverage: 0.5, nameCover: 0.35, action: 0.2, bare: 0.5, learned: 0.5,
 		fields: [numFields]fieldWeight{
 			fieldName: {3, 3, 0.3}, fieldTitle: {3, 4, 0.3}, fieldHint: {3, 6, 0.3},
 			fieldSummary: {1.5, 12, 0.5}, fieldDescription: {1, 30, 0.7},

@@ -51,8 +51,17 @@ type Query struct {
 	Servers []string // only tools of these servers; empty: all
 	Scope   *Scope   // what this caller may find; nil: all
 
+	// Learned are earlier questions of this caller, with the tools that answered them.
+	Learned []Example
+
 	// Shown says how this caller knows a tool, for patterns; nil: by ID and Name alone.
 	Shown func(id string) string
+}
+
+// Example is a question that led to a tool.
+type Example struct {
+	Text string
+	ID   string // of the tool
 }
 
 // Hit is one tool found.

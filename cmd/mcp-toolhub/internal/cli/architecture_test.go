@@ -289,6 +289,8 @@ var mayImport = map[string]map[string]string{
 		"persist/slice":                   "arguments come from results by JSON pointers",
 	},
 	"cmd/mcp-toolhub/internal/lookup": {
+		"deferred":                           "the name of the search",
+		"deferred/search":                    "questions that led to tools",
 		"cmd/mcp-toolhub/internal/console":   "the story as its page shows it",
 		"cmd/mcp-toolhub/internal/events":    "filters in CEL",
 		"cmd/mcp-toolhub/internal/invoke":    "the classes of errors",

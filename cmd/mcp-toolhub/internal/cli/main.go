@@ -203,8 +203,10 @@ Exit codes:
   5    the tool answered with an error
   130  interrupted`
 
-// rare is the group of the commands that the first help only names.
-const rare = "Rarely needed:"
+const (
+	more = "More:" // a group
+	rare = "rare"  // annotates commands that the first help only names
+)
 
 // groups returns the commands below the root as its help shows them: one file each.
 func groups() []struct {
@@ -222,7 +224,7 @@ func groups() []struct {
 			loginCommand, logoutCommand, secretsCommand}},
 		{"Tools and calls:", of{toolsCommand, callsCommand, approvalsCommand, policyCommand}},
 		{"For clients and teams:", of{serveCommand, serviceCommand, checkCommand, trustCommand}},
-		{"More:", of{versionCommand}},
+		{more, of{versionCommand}},
 		{rare, of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, evalCommand, schemaCommand,
 			demoServerCommand, manCommand}},
 	}
@@ -312,22 +314,27 @@ func (a *app) root() *cobra.Command {
 		"auto, text or json (default: the config's, or auto: text on a terminal)")
 	cobra.EnableCommandSorting = false // they stand as groups has them
 	for _, g := range groups() {
-		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		if g.title != rare {
+			root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		}
 		for _, command := range g.commands {
 			cmd := command(a)
-			cmd.GroupID = g.title
+			if cmd.GroupID = g.title; g.title == rare {
+				cmd.GroupID, cmd.Annotations = more, map[string]string{rare: ""}
+			}
 			root.AddCommand(cmd)
 		}
 	}
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		for _, below := range root.Commands() {
-			below.Hidden = below.Hidden || cmd == root && below.GroupID == rare
+			_, isRare := below.Annotations[rare]
+			below.Hidden = below.Hidden || cmd == root && isRare
 		}
 		help(cmd, args)
 	})
-	root.SetHelpCommandGroupID("More:")
-	root.SetCompletionCommandGroupID("More:")
+	root.SetHelpCommandGroupID(more)
+	root.SetCompletionCommandGroupID(more)
 	return root
 }
 

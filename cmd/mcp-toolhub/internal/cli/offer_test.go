@@ -31,8 +31,8 @@ func projectFile(t *testing.T, p *permitted, n int) string {
 	return `{"path":` + quoted(filepath.Join(dir, "x.txt")) + `}`
 }
 
-// TestOfferInTheForm: after the third equal answer the form has one more choice, with its rule as the title, on both generations. Whoever takes it is
-// not asked any more about calls within the rule.
+// TestOfferInTheForm: after three equal answers the form has one more choice, with its rule as the title, on both generations. A person who
+// takes it is not asked any more about calls within the rule. A hub that cannot read its records soon offers it later.
 func TestOfferInTheForm(t *testing.T) {
 	t.Parallel()
 	for _, revision := range []string{rev2025, rev2026} {
@@ -43,27 +43,31 @@ func TestOfferInTheForm(t *testing.T) {
 			if !x.w.modern() {
 				x.w.open()
 			}
+			taken := false
 			x.answer = func(n int, q asked) string {
-				offered := strings.Contains(q.params, "allow_offered")
-				if want := n == 3; offered != want {
-					t.Errorf("question %d: an offer: %t: %s", n, offered, q.params)
-				}
-				if !offered {
+				if !strings.Contains(q.params, "allow_offered") {
 					return allowIt
 				}
 				title := `Always allow reads below \"` + filepath.Join(p.dir, "projects") + `\" by this tool`
-				if strings.Count(q.params, title) != 2 || !strings.Contains(q.params, "you have answered so 3 times") {
-					t.Errorf("the offer is not in message and form: %s", q.params)
+				if n < 3 || strings.Count(q.params, title) != 2 || !strings.Contains(q.params, fmt.Sprintf("you have answered so %d times", n)) {
+					t.Errorf("question %d: the offer is early, or not in message and form: %s", n, q.params)
 				}
+				taken = true
 				return `{"action":"accept","content":{"answer":"allow_offered"}}`
 			}
-			for n := range 6 {
+			call := func(n int) {
 				if got := x.call("mcp.s.read_file", projectFile(t, p, n)); !strings.Contains(got, `"content"`) || strings.Contains(got, "not allowed") {
 					t.Errorf("call %d: %s", n, got)
 				}
 			}
-			if len(x.asked) != 4 {
-				t.Errorf("%d questions, want 4", len(x.asked))
+			n := 0
+			for ; !taken && n < 50; n++ {
+				call(n)
+			}
+			call(n)
+			call(n + 1)
+			if len(x.asked) != n || !taken {
+				t.Errorf("%d questions of %d calls before the offer was taken: %t", len(x.asked), n, taken)
 			}
 		})
 	}

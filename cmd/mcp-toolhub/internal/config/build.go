@@ -49,7 +49,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s.Results.Profiles[namespace.DefaultProfile] = s.Results.Default
 	s.Profiles = []namespace.Profile{{Name: namespace.DefaultProfile, Style: namespace.StyleAuto}}
 	s.Deferred = deferred.Config{Default: f.deferred.Settings, Profiles: make(map[string]deferred.Settings),
-		Hints: f.deferred.hints}
+		Hints: f.deferred.hints, Learn: f.deferred.learn.Or(len(f.hub.tokens) < 2)}
 	if s.Embeddings = f.deferred.embeddings.Value; f.deferred.embeddings.Present {
 		s.Embeddings.Dir = filepath.Join(state, "embeddings")
 	}

@@ -15,6 +15,7 @@ import (
 type deferral struct {
 	deferred.Settings
 	hints      []deferred.Hint
+	learn      shape.Located[bool]
 	embeddings shape.Located[embed.Config]
 }
 
@@ -58,6 +59,9 @@ func deferredKeys(d *deferral) []shape.Field {
 		shape.Key("tools", "What tools are found by besides what they say themselves. All that match count.",
 			shape.List[deferred.Hint]{Of: shape.Object[deferred.Hint]{Fields: hintKeys,
 				Gone: gone("write them in hint", "aliases")}}, &d.hints),
+		shape.KeyAt("learn",
+			"Whether a search finds better what the same caller has found and called before (default: true, or "+
+				"false where hub.auth.tokens has more than one).", shape.Boolean{}, &d.learn),
 		shape.KeyAt("embeddings",
 			"Finds tools by meaning, too: names, descriptions and questions are sent there. Off without this key.",
 			shape.ObjectOf(embeddingsKeys), &d.embeddings),

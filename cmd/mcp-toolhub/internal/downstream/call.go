@@ -351,10 +351,13 @@ func (p *peer) hidesMeta(result rawjson.Object) bool {
 }
 
 // metaFor returns the _meta of a result as its client gets it; nil where it has none. serverInfo is
-// nil where it does not belong there, and o.InvocationID "" where the hub says nothing.
+// nil where it does not belong there, and o.InvocationID "" where the hub says nothing. A _meta that
+// is no object stays as it came.
 func metaFor(serverInfo json.RawMessage, o *invoke.Outcome) (json.RawMessage, error) {
 	given := json.RawMessage("{}")
-	if meta, ok := o.Object.Get("_meta"); ok && rawjson.IsObject(meta) {
+	if meta, ok := o.Object.Get("_meta"); ok && !rawjson.IsObject(meta) {
+		return meta, nil // null: it stays as it came
+	} else if ok {
 		given = meta
 	}
 	kept := false

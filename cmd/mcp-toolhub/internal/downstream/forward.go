@@ -243,6 +243,9 @@ func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest,
 	if kind, ok := rawjson.Get(result, "resultType"); !ok || !to.unknown && !to.needsInput && asksForInput(kind) {
 		set("resultType", []byte(`"complete"`))
 	}
+	if given, ok := rawjson.Get(result, "_meta"); ok && !rawjson.IsObject(given) {
+		return result, err // null: it stays as it came
+	}
 	meta, metaErr := rawjson.Set(rawjson.GetObject(result, "_meta"), mcp.MetaKeyServerInfo, f.serverInfo)
 	set("_meta", meta)
 	return result, errors.Join(err, metaErr)

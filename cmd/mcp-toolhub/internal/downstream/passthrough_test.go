@@ -161,3 +161,14 @@ func FuzzInputRequired(f *testing.F) {
 		}
 	})
 }
+
+// TestNullMetaStays: a server may write "_meta": null, which the hub neither fills nor removes.
+func TestNullMetaStays(t *testing.T) {
+	t.Parallel()
+	c := overStdio(t, newServer(t, Config{Version: "v"}, &far{execute: func(context.Context, *tool.Execution) (tool.Reply, error) {
+		return tool.Reply{Result: json.RawMessage(`{"_meta":null,"content":[]}`)}, nil
+	}}))
+	if got := c.call("mcp.s.echo", `{}`, ""); got != `{"jsonrpc":"2.0","id":1,"result":{"_meta":null,"content":[],"resultType":"complete"}}` {
+		t.Errorf("result %s", got)
+	}
+}

@@ -251,7 +251,7 @@ func (h *Hub) newSurfaces(first *Configured, key []byte) error {
 		h.meaning, options.Meaning = store, store
 	}
 	loader := deferred.New(s.Deferred, deferred.Options{Keys: keys, Describe: h.describeSurface,
-		Needs:  h.Group.Needs,
+		Needs: h.Group.Needs, Past: &learning{hub: h, known: make(map[string]lesson)},
 		Search: options, HubTools: h.hubTools})
 	h.Surfaces = &surfaces{group: h.Group, loader: loader}
 	h.Surfaces.configured.Store(first)
