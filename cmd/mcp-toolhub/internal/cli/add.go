@@ -109,28 +109,21 @@ func (c *addCmd) run(ctx context.Context, args []string, dash int) error {
 
 // try says how a server starts: at the hub that runs, which takes it up by itself, otherwise alone.
 func (c *addCmd) try(ctx context.Context, id string) error {
-	say := func(r control.Report) (said bool) {
-		for _, st := range r.Servers {
-			if st.Server == id && st.State != tool.ServerStarting {
-				c.std.say("%s", stateLine(st))
-				return true
-			}
-		}
-		return false
-	}
-	hubs, _, err := c.running(ctx)
-	if err == nil && len(hubs) > 0 {
-		_, err = settled(ctx, hubs[0], say)
-		return err
+	of := func(r control.Report) int {
+		return slices.IndexFunc(r.Servers, func(st tool.ServerStatus) bool {
+			return st.Server == id && st.State != tool.ServerStarting
+		})
 	}
 	alone := func(s *config.Settings) {
 		s.Upstream.Servers = slices.DeleteFunc(s.Upstream.Servers,
 			func(sc upstream.ServerConfig) bool { return sc.ID != id })
 	}
-	return c.withHub(ctx, hub.Want{All: true, Change: alone}, func(h *hub.Hub) error {
-		say(hub.Model{Hub: h}.Report())
-		return nil
-	})
+	r, err := awaited(ctx, c.app, hub.Want{All: true, Change: alone},
+		func(r control.Report) bool { return of(r) >= 0 })
+	if i := of(r); err == nil && i >= 0 {
+		c.std.say("%s", stateLine(r.Servers[i]))
+	}
+	return err
 }
 
 // faulty is the error about a config that has faults with the server in it.

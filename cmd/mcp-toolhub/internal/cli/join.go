@@ -78,7 +78,8 @@ const (
 // wish says what this process wants of a hub, and what it is as a hub.
 func (c *serveCmd) wish(path string) control.Wish {
 	wd, _ := os.Getwd()
-	w := control.Wish{Config: hub.Absolute(path), Style: c.style, Profile: c.profile, Dir: wd, Command: c.join}
+	w := control.Wish{Config: hub.Absolute(path), Style: c.style, Profile: c.profile, Dir: wd, Command: c.join,
+		Version: hub.Version()}
 	if c.rules != "" {
 		w.Rules = hub.Absolute(c.rules)
 	}

@@ -83,7 +83,9 @@ func runLine(args []string, std streams) exitCode {
 	if err == nil {
 		return exitOK
 	}
-	err = exitUsage.of(err) // cobra's own errors are about the command line
+	if !errors.As(err, new(*exitError)) { // cobra's own errors are about the command line
+		err = exitUsage.errorf("%w; see mcp-toolhub --help", err)
+	}
 	var coded *exitError
 	errors.As(err, &coded)
 	var faults textfile.Faults
@@ -92,9 +94,6 @@ func runLine(args []string, std streams) exitCode {
 		fmt.Fprintln(std.err, strings.TrimSpace(err.Error()))
 	case coded.err != nil:
 		fmt.Fprintln(std.err, "mcp-toolhub:", strings.TrimSpace(err.Error()))
-	}
-	if coded.code == exitUsage {
-		fmt.Fprintln(std.err, "mcp-toolhub: see mcp-toolhub --help")
 	}
 	return coded.code
 }
@@ -204,8 +203,8 @@ Exit codes:
   130  interrupted`
 
 const (
-	more = "More:" // a group
-	rare = "rare"  // annotates commands that the first help only names
+	moreGroup = "More:" // a group
+	rare      = "rare"  // annotates commands that the first help only names
 )
 
 // groups returns the commands below the root as its help shows them: one file each.
@@ -224,7 +223,7 @@ func groups() []struct {
 			loginCommand, logoutCommand, secretsCommand}},
 		{"Tools and calls:", of{toolsCommand, callsCommand, approvalsCommand, policyCommand}},
 		{"For clients and teams:", of{serveCommand, serviceCommand, checkCommand, trustCommand}},
-		{more, of{versionCommand}},
+		{moreGroup, of{versionCommand}},
 		{rare, of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, evalCommand, schemaCommand,
 			demoServerCommand, manCommand}},
 	}
@@ -320,7 +319,7 @@ func (a *app) root() *cobra.Command {
 		for _, command := range g.commands {
 			cmd := command(a)
 			if cmd.GroupID = g.title; g.title == rare {
-				cmd.GroupID, cmd.Annotations = more, map[string]string{rare: ""}
+				cmd.GroupID, cmd.Annotations = moreGroup, map[string]string{rare: ""}
 			}
 			root.AddCommand(cmd)
 		}
@@ -333,8 +332,8 @@ func (a *app) root() *cobra.Command {
 		}
 		help(cmd, args)
 	})
-	root.SetHelpCommandGroupID(more)
-	root.SetCompletionCommandGroupID(more)
+	root.SetHelpCommandGroupID(moreGroup)
+	root.SetCompletionCommandGroupID(moreGroup)
 	return root
 }
 

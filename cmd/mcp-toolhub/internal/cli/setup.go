@@ -116,7 +116,10 @@ func (c *setupCmd) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	report, err := c.reported(ctx)
+	report, err := awaited(ctx, c.app, hub.Want{All: true}, c.showWaiting)
+	if isTerminal(c.std.err) {
+		fmt.Fprint(c.std.err, "\r\x1b[K")
+	}
 	if err != nil {
 		return err
 	}
@@ -163,37 +166,22 @@ func (c *setupCmd) check(ctx context.Context) error {
 	return edit.offerReaders(ctx, ready...)
 }
 
-// reported returns how the servers are, once each is ready or not: of the hub that runs, otherwise
-// they are started for the purpose. A terminal shows how far that is.
-func (c *setupCmd) reported(ctx context.Context) (r control.Report, err error) {
-	hubs, _, err := c.running(ctx)
-	if err != nil {
-		return r, err
-	}
-	if len(hubs) == 0 {
-		err = c.withHub(ctx, hub.Want{All: true}, func(h *hub.Hub) error {
-			r = hub.Model{Hub: h}.Report()
-			return nil
-		})
-		return r, err
-	}
-	r, err = settled(ctx, hubs[0], func(r control.Report) bool {
-		var starting []string
-		for _, st := range r.Servers {
-			if st.State == tool.ServerStarting {
-				starting = append(starting, st.Server)
-			}
+// showWaiting shows on a terminal for which servers the person waits. It reports whether there are none.
+func (c *setupCmd) showWaiting(r control.Report) bool {
+	var starting []string
+	for _, st := range r.Servers {
+		if st.State == tool.ServerStarting {
+			starting = append(starting, st.Server)
 		}
-		if len(starting) > 0 && isTerminal(c.std.err) {
-			fmt.Fprintf(c.std.err, "\r\x1b[K%s", hidden.Summary(fmt.Sprintf("%d of %s ready, waiting for %s",
-				len(r.Servers)-len(starting), textfile.Count(len(r.Servers), "server"), strings.Join(starting, ", ")), 79))
-		}
-		return len(starting) == 0
-	})
+	}
 	if isTerminal(c.std.err) {
 		fmt.Fprint(c.std.err, "\r\x1b[K")
+		if len(starting) > 0 {
+			fmt.Fprint(c.std.err, hidden.Summary(fmt.Sprintf("%d of %s ready, waiting for %s", len(r.Servers)-len(starting),
+				textfile.Count(len(r.Servers), "server"), strings.Join(starting, ", ")), 79))
+		}
 	}
-	return r, err
+	return len(starting) == 0
 }
 
 // connect writes the hub into every client whose file can be read and written.

@@ -104,6 +104,22 @@ func (c startCmd) restart(ctx context.Context, args []string) error {
 // errNoneRuns means that no hub of the config runs.
 var errNoneRuns = errors.New("no hub runs. Start it with: mcp-toolhub start")
 
+// awaited returns how the servers are once done says that it is enough: at the hub that runs,
+// otherwise they are started as w says, and stopped again.
+func awaited(ctx context.Context, a *app, w hub.Want, done func(control.Report) bool) (r control.Report, err error) {
+	hubs, _, err := a.running(ctx)
+	if err == nil && len(hubs) > 0 {
+		return settled(ctx, hubs[0], done)
+	}
+	if err == nil {
+		err = a.withHub(ctx, w, func(h *hub.Hub) error {
+			r = hub.Model{Hub: h}.Report()
+			return nil
+		})
+	}
+	return r, err
+}
+
 // settled returns the report of a hub once it is as done wants it, or settleWithin is over.
 func settled(ctx context.Context, h *control.Client, done func(control.Report) bool) (control.Report, error) {
 	limit, cancel := context.WithTimeout(ctx, settleWithin)

@@ -96,6 +96,10 @@ func (g *guests) differences(theirs control.Wish) string {
 		all = append(all, fmt.Sprintf("the hub's values of %s are in force, not those of this client",
 			strings.Join(names, ", ")))
 	}
+	if g.own.Version != theirs.Version {
+		all = append(all, fmt.Sprintf("the hub is version %s, this client %s: mcp-toolhub restart starts the hub anew",
+			g.own.Version, theirs.Version))
+	}
 	if g.own.Dir != theirs.Dir {
 		for _, sc := range s.Upstream.Servers {
 			if sc.Transport == upstream.Stdio && sc.Dir == "" && !sc.Disabled {
