@@ -358,7 +358,7 @@ type Wish struct {
 	Rules     string            `json:"rules,omitempty"` // absolute path of --rules
 	Style     string            `json:"style,omitempty"` // of --names
 	Profile   string            `json:"profile"`
-	Command   bool              `json:"command,omitempty"`   // a command asks for the person at its terminal
+	Command   bool              `json:"command,omitempty"` // a command asks for the person at its terminal
 	Version   string            `json:"version"`
 	Dir       string            `json:"dir"`                 // where servers without cwd would run
 	Variables map[string]string `json:"variables,omitempty"` // digests of the values that the config refers to
