@@ -80,10 +80,11 @@ func TestToolsShowIsTheSameOfAHubFarAway(t *testing.T) {
 		name, value, _ := strings.Cut(variable, "=")
 		env[name] = value
 	}
-	// tools runs do as a command does, at url or here, and returns what it prints.
+	// tools runs do as a command does, at url or in a hub of its own, and returns what it prints.
+	apart := t.TempDir()
 	tools := func(url string, do func(*toolsCmd, toolbox) error) string {
 		var out, log bytes.Buffer
-		c := &toolsCmd{url: url, profile: "default", app: &app{configPath: filepath.Join(hub.cmd.Dir, "hub.json"), format: "json", std: streams{out: &out,
+		c := &toolsCmd{url: url, profile: "default", app: &app{configPath: filepath.Join(hub.cmd.Dir, "hub.json"), stateDir: apart, format: "json", std: streams{out: &out,
 			err: &log, getenv: func(name string) (string, bool) { value, ok := env[name]; return value, ok }}}}
 		if err := c.with(t.Context(), "", func(box toolbox) error { return do(c, box) }); err != nil || log.Len() > 0 {
 			t.Errorf("tools at %q: %v: %s", url, err, log.String())
