@@ -44,7 +44,7 @@ func TestNewUser(t *testing.T) {
 	cmd.Dir, cmd.Env = dir, scratchEnv(dir)
 	wait := p.start(t, cmd)
 	t.Cleanup(func() { stopShared(t, filepath.Join(dir, "state", "mcp-toolhub")) })
-	for _, question := range []string{`two different servers "notes"`, "Import 6 servers", "Start a hub in the background", "Sign in to web now", "Change 3 clients?"} {
+	for _, question := range []string{`two different servers "notes"`, "Import 6 servers", "Start a hub in the background", "Sign in to web now", "Let them run unasked?", "Change 3 clients?"} {
 		p.sees(t, question, 1)
 		p.types(t, "y\n")
 	}
