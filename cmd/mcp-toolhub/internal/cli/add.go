@@ -101,10 +101,7 @@ func (c *addCmd) run(ctx context.Context, args []string, dash int) error {
 		return fmt.Errorf("%w\nnothing was added", err)
 	}
 	c.std.note("%s: added to %s", m.Name, c.target)
-	if err := c.try(ctx, m.Name); err != nil {
-		return err
-	}
-	return c.offerReaders(ctx, m.Name)
+	return c.try(ctx, m.Name)
 }
 
 // try says how a server starts: at the hub that runs, which takes it up by itself, otherwise alone.
@@ -122,6 +119,7 @@ func (c *addCmd) try(ctx context.Context, id string) error {
 		func(r control.Report) bool { return of(r) >= 0 })
 	if i := of(r); err == nil && i >= 0 {
 		c.std.say("%s", stateLine(r.Servers[i]))
+		err = c.offerReaders(ctx, r, id)
 	}
 	return err
 }

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -168,25 +168,16 @@ func putRule(f *splice.File, s *history.Suggestion) (*splice.File, error) {
 }
 
 // offerReaders asks whether tools of these servers that look as if they only read may run unasked.
-// Tools are those that the servers have listed.
-func (e *configEdit) offerReaders(ctx context.Context, servers ...string) error {
+func (e *configEdit) offerReaders(ctx context.Context, r control.Report, servers ...string) error {
 	if e.app.terminal() == nil {
 		return nil
 	}
-	s, err := e.load(ctx)
-	if err != nil {
-		return err
+	var reads []hub.Readers
+	for _, id := range servers {
+		if len(r.Readers[id]) > 0 {
+			reads = append(reads, hub.Readers{Server: id, Tools: r.Readers[id]})
+		}
 	}
-	configured, err := hub.ConfiguredBy(s)
-	if err != nil {
-		return err
-	}
-	catalogs, err := knownCatalogs(s)
-	if err != nil {
-		return err
-	}
-	reads := (&hub.Look{Gate: configured.Gate, Catalogs: catalogs}).Readers()
-	reads = slices.DeleteFunc(reads, func(r hub.Readers) bool { return !slices.Contains(servers, r.Server) })
 	for i := range reads {
 		fmt.Fprint(e.std.err, readersText(&reads[i]))
 	}

@@ -163,7 +163,7 @@ func (c *setupCmd) check(ctx context.Context) error {
 	if err := edit.find(false); err != nil {
 		return err
 	}
-	return edit.offerReaders(ctx, ready...)
+	return edit.offerReaders(ctx, report, ready...)
 }
 
 // showWaiting shows on a terminal for which servers the person waits. It reports whether there are none.

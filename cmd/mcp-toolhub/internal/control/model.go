@@ -74,6 +74,9 @@ type Report struct {
 	Problems []string            `json:"problems,omitempty"`
 	Warnings []string            `json:"warnings,omitempty"`
 	Log      []string            `json:"log,omitempty"` // the latest lines
+
+	// Readers are tools that look as if they only read, and are not known to, by server.
+	Readers map[string][]tool.Name `json:"readers,omitempty"`
 }
 
 // Grant is a remembered answer.

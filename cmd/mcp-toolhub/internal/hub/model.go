@@ -143,6 +143,10 @@ func (m Model) Report() control.Report {
 	r := control.Report{Version: Version(), Started: m.started, Status: health.Status,
 		Sessions: health.Sessions + m.guests.count(),
 		Servers:  health.Servers, Problems: health.Problems, Warnings: health.Warnings}
+	r.Readers = make(map[string][]tool.Name)
+	for _, one := range (&Look{Gate: m.Surfaces.Now().Gate, Catalogs: m.Group.Catalogs()}).Readers() {
+		r.Readers[one.Server] = one.Tools
+	}
 	if m.telemetry != nil {
 		r.Log = m.telemetry.Log()
 	}
