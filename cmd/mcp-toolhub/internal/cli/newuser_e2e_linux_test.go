@@ -74,6 +74,7 @@ func TestNewUser(t *testing.T) {
 		hub := exec.Command(found[stays].Command, found[stays].Args...)
 		hub.Dir, hub.Env = t.TempDir(), scratchEnv(dir)
 		w := wireProcess(t, hub, rev2025).open()
+		w.ready("mcp.files.add", "mcp.notes.add", "mcp.tasks.add", "mcp.web.echo") // the hub notices a sign-in a moment later
 		for _, name := range []string{"mcp.files.add", "mcp.notes.add", "mcp.tasks.add"} {
 			if got := w.result(name, `{"a":1,"b":2}`, ""); !strings.Contains(got, `"sum":3`) {
 				t.Errorf("%s calls %s: %s", id, name, got)
