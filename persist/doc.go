@@ -39,8 +39,8 @@
 //   - After a full file a new one is begun. The files of one process are in the order of their names. The hub holds its full files,
 //     too, until it ends: calls in them may be open.
 //   - A hub removes its own full files and closed ones: those beyond MaxFiles, oldest first, and those last written before MaxAge.
-//     Before that, it writes open calls of the file to the current one. A closed file in which a call is open stays for EndKilled. Files
-//     that other living hubs hold are neither counted nor removed.
+//     A file in which a call is open stays: EndKilled needs it if the hub is killed. Files that other living hubs hold
+//     are neither counted nor removed.
 //   - EndKilled ends the calls that are open in closed files: nobody else will. settled.json says what it need not read again.
 //   - Where the file system knows no locks, every file looks as if somebody held it: none is continued or removed, and
 //     the log says so.

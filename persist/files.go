@@ -33,7 +33,7 @@ type files struct {
 	over     bool  // and they all take what they may
 
 	number atomic.Int64            // of the current file: how many there were before it
-	carry  func(number int64) bool // takes open calls from files up to a number along; see Journal.carry
+	isOpen func(number int64) bool // see Journal.isOpen
 
 	held map[string]bool // the keys of the standing records in the current file
 
@@ -55,6 +55,9 @@ type leftFile struct {
 	number int64
 }
 
+// maxLeft bounds the files that a hub holds.
+const maxLeft = 100
+
 // leave goes on holding a file that nothing more is written to. Everything in it is synced, or has failed.
 func (f *files) leave(file *os.File, path string, number int64) {
 	if !f.locked {
@@ -62,7 +65,7 @@ func (f *files) leave(file *os.File, path string, number int64) {
 		return
 	}
 	f.left = append(f.left, leftFile{file, path, number})
-	if len(f.left) > f.cfg.MaxFiles { // after many failures of the disk
+	if len(f.left) > maxLeft { // after many failures of the disk
 		closeHeld(f.left[0].file)
 		f.left = f.left[1:]
 	}
@@ -336,7 +339,7 @@ func (f *files) clean() {
 		}
 		if at := slices.IndexFunc(f.left, func(l leftFile) bool { return l.path == path }); at >= 0 {
 			info, err := f.left[at].file.Stat()
-			if err != nil || !isDue(path, info) || !f.carry(f.left[at].number) {
+			if err != nil || !isDue(path, info) || f.isOpen(f.left[at].number) {
 				kept++
 				total += sizeOf(info)
 				continue

@@ -126,7 +126,7 @@ func newJournal(f *files, logger *slog.Logger) *Journal {
 	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: &batch{},
 		never: make(chan struct{}), open: make(openCalls)}
 	close(j.never)
-	f.carry = j.carry
+	f.isOpen = j.isOpen
 	j.hold = time.AfterFunc(holdFor, j.release)
 	j.hold.Stop()
 	j.behind = time.AfterFunc(time.Hour, func() { j.signal(func() { j.trailing, j.wantSync = false, true }) })

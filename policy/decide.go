@@ -48,7 +48,7 @@ func (s *compiledPolicy) judge(r *Request) decision {
 		return v
 	}
 	v.mode.apply(&v, r)
-	if v.behavior != tool.Ask && r.Tool.Server != tool.OwnServer && len(s.settings.Grants.Lost()) > 0 &&
+	if v.behavior != tool.Ask && r.Tool.Server != tool.OwnServer && len(s.settings.Grants.Lost()) > 0 && writes(r) &&
 		!s.granted(r, &v) {
 		v.behavior, v.source, v.kind = tool.Ask, sourceAlways, "grant"
 		v.message = "answers that people gave for good are lost, and one of them may have denied this call"

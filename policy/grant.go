@@ -90,21 +90,25 @@ func (g *Grant) reaches(r *Request) bool {
 	})
 }
 
-// GrantOptions set how long answers are remembered, and where. The zero value keeps them in memory.
+// How long answers are remembered.
+const (
+	sessionTime     = 12 * time.Hour // the longest life of a session grant
+	sessionlessTime = time.Hour      // the same where the protocol has no session
+	alwaysTime      = 90 * 24 * time.Hour
+)
+
+// maxSession bounds the session grants at a time, of all sessions.
+const maxSession = 10_000
+
+// GrantOptions set where answers are remembered. The zero value keeps them in memory.
 type GrantOptions struct {
-	File        string        // of the always-grants; "": an answer "always" holds for the session
-	SessionTime time.Duration // longest life of a session grant; default 12 h where there is a session, else 1 h
-	AlwaysTime  time.Duration // life of an always-grant; default 90 days, negative: no end
-	MaxSession  int           // session grants at a time, of all sessions; default 10,000
-	SetAside    bool          // a File with a fault is renamed; see Grants.Lost
+	File     string // of the always-grants; "": an answer "always" holds for the session
+	SetAside bool   // a File with a fault is renamed; see Grants.Lost
 }
 
 // Grants are the remembered answers. They are safe for concurrent use. A nil *Grants holds nothing.
 type Grants struct {
-	opts GrantOptions
 	file *grantFile // nil without a file
-
-	sessionless time.Duration // life of a session grant where there is no session
 
 	filing sync.Mutex // held from reading the file until always is set, so that no older reading comes last
 
@@ -125,12 +129,7 @@ var ErrTooMany = errors.New("too many answers are remembered for sessions: this 
 // Faults, or with SetAside the same as if its answers were lost: without its denials the hub would
 // allow what a person forbade.
 func OpenGrants(o GrantOptions) (*Grants, error) {
-	sessionless := cmp.Or(max(o.SessionTime, 0), time.Hour)
-	o.SessionTime = cmp.Or(max(o.SessionTime, 0), 12*time.Hour)
-	o.AlwaysTime = cmp.Or(o.AlwaysTime, 90*24*time.Hour)
-	o.MaxSession = cmp.Or(max(o.MaxSession, 0), 10_000)
-	g := &Grants{opts: o, sessionless: sessionless, session: make(map[tool.Name][]*Grant),
-		always: make(map[tool.Name][]*Grant)}
+	g := &Grants{session: make(map[tool.Name][]*Grant), always: make(map[tool.Name][]*Grant)}
 	if o.File == "" {
 		return g, nil
 	}
@@ -206,9 +205,9 @@ func (g *Grants) find(r *Request, then tool.Behavior) *Grant {
 // AddSession remembers grant until session ends or the grant expires. session is "" where the protocol has none.
 func (g *Grants) AddSession(session string, grant Grant) (Grant, error) {
 	now := grant.stamp()
-	life := g.opts.SessionTime
+	life := sessionTime
 	if session == "" {
-		life = g.sessionless
+		life = sessionlessTime
 	}
 	if end := now.Add(life); grant.Expires.IsZero() || grant.Expires.After(end) {
 		grant.Expires = end
@@ -227,8 +226,8 @@ func (g *Grants) AddSession(session string, grant Grant) (Grant, error) {
 		list[i], g.session[grant.Tool] = &grant, list
 		return grant, nil
 	}
-	if g.count >= g.opts.MaxSession {
-		if g.drop(func(old *Grant) bool { return old.expired(now) }); g.count >= g.opts.MaxSession {
+	if g.count >= maxSession {
+		if g.drop(func(old *Grant) bool { return old.expired(now) }); g.count >= maxSession {
 			return Grant{}, ErrTooMany
 		}
 	}
@@ -243,8 +242,8 @@ func (g *Grants) AddAlways(grant Grant) (Grant, error) {
 		return Grant{}, errors.New("remember an answer for good: there is no file of grants: configure one")
 	}
 	now := grant.stamp()
-	if grant.Expires.IsZero() && g.opts.AlwaysTime > 0 {
-		grant.Expires = now.Add(g.opts.AlwaysTime)
+	if grant.Expires.IsZero() {
+		grant.Expires = now.Add(alwaysTime)
 	}
 	if err := grant.check(); err != nil {
 		return Grant{}, err

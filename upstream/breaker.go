@@ -29,6 +29,7 @@ func (s *session) heard(a response) {
 	switch {
 	case !errors.As(a.err, &f), a.status/100 == 4: // the server has spoken, be it to refuse
 		s.spoke()
+	case s.cut != nil && isCutOff(a.err): // the session ends with its connection, and counts once
 	case a.silent, f.Class == tool.ClassDependencyUnavailable:
 		if s.unanswered.Add(1) == maxUnanswered {
 			wait.Signal(s.turned)

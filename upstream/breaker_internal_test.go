@@ -75,4 +75,12 @@ func TestWhatCountsAsSilence(t *testing.T) {
 			t.Errorf("%s: %d unanswered, want %d", name, sess.unanswered.Load(), c.want)
 		}
 	}
+	sess := newSession() // of a child that has died, whatever number of calls was open
+	sess.cut = make(chan struct{})
+	for range maxUnanswered {
+		sess.heard(endedFailure(newLaneCall(1, methodCallTool, nil), nil))
+	}
+	if sess.isSilent() {
+		t.Error("the death of a child counts once for each call")
+	}
 }

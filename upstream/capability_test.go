@@ -23,12 +23,14 @@ func TestCapabilitiesOffered(t *testing.T) {
 	for name, c := range map[string]struct {
 		way      way
 		isolated bool
+		never    bool // isolated
 		says     string
 		want     []string // in the order of the connections
 	}{
 		"http shared":           {way: way{http: &upstreamtest.Options{}}, says: client, want: []string{all}},
-		"stdio shared":          {way: way{}, says: client, want: []string{`{}`}},
-		"sse shared":            {way: way{http: &upstreamtest.Options{SSE: true}}, says: client, want: []string{`{}`}},
+		"stdio":                 {way: way{}, says: client, want: []string{all}},
+		"stdio shared":          {way: way{}, never: true, says: client, want: []string{`{}`}},
+		"sse shared":            {way: way{http: &upstreamtest.Options{SSE: true}}, never: true, says: client, want: []string{`{}`}},
 		"http isolated":         {way: way{http: &upstreamtest.Options{}}, isolated: true, says: client, want: []string{all, ofClient}},
 		"stdio isolated":        {way: way{}, isolated: true, says: client, want: []string{all, ofClient}},
 		"isolated, says little": {way: way{http: &upstreamtest.Options{}}, isolated: true, says: `{"sampling":null,"roots":true}`, want: []string{all, `{}`}},
@@ -48,7 +50,7 @@ func TestCapabilitiesOffered(t *testing.T) {
 				o.Script = script
 				cfg, far = overHTTP(t, "s", o)
 			}
-			cfg.Isolated = c.isolated
+			cfg.Isolated, cfg.Shared = c.isolated, c.never
 			h := start(t, cfg)
 			if err := h.WaitReady(t.Context()); err != nil {
 				t.Fatal(err)

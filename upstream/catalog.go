@@ -35,6 +35,8 @@ type catalog struct {
 	first    map[string]string         // admit.Listing.Descriptions when first listed, or at the last start
 	changed  []string                  // the tools that are described otherwise now
 	fresh    freshness                 // of the listing
+	shrunk   time.Time                 // when a list became shorter; zero where it has changed since
+	again    time.Time                 // when isShort was last true
 	habits   habits
 }
 
@@ -43,6 +45,10 @@ type habits struct {
 	Terms terms     // with less than all, that the server has agreed to
 	Since time.Time // of Terms
 	Rest  time.Time // before this the server wants no request (Retry-After)
+
+	CancelDeaths int  // how often the server has died of notifications/cancelled; after two it is sent none
+	Asks         bool // it asks clients: see isolation
+	AsksFirst    bool // before the first call
 }
 
 // maxRest bounds habits.Rest: a longer one would outlive its reason.
@@ -82,6 +88,23 @@ func (c *catalog) agree(t terms) {
 			h.Terms, h.Since = t, time.Now()
 		}
 	})
+}
+
+// asks notes that the server asks clients. first: before it was called.
+func (c *catalog) asks(first bool) {
+	c.change(func(h *habits) {
+		if !h.Asks {
+			c.log.Info("server asks its clients: each session has a connection of its own")
+		}
+		h.Asks, h.AsksFirst = true, h.AsksFirst || first
+	})
+}
+
+// known returns the habits.
+func (c *catalog) known() habits {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.habits
 }
 
 // change changes the habits, and keeps them where they are others then.
@@ -192,14 +215,15 @@ func (c *catalog) publish(sess *session, got listed) {
 	old, foreign := c.listing, c.foreign
 	c.mu.Unlock()
 	offer := sess.offer()
-	offer.Title, offer.Instructions = c.redact.Secrets(offer.Title), c.redact.Secrets(offer.Instructions)
 	if old != nil {
 		offer.Sound = old.Offer.Sound
 	}
+	shorter := false
 	for l := range lists.Count {
 		switch {
 		case got.known[l]:
 			offer.Lists[l] = got.raw[l]
+			shorter = shorter || old != nil && len(got.raw[l]) < len(old.Offer.Lists[l])
 		case old != nil && !foreign && sess.offers(l.Kind()):
 			offer.Lists[l] = old.Offer.Lists[l]
 		}
@@ -222,6 +246,9 @@ func (c *catalog) publish(sess *session, got listed) {
 		c.first = old.Descriptions()
 	}
 	c.listing, c.foreign, c.fresh.held = l, false, true
+	if c.shrunk = (time.Time{}); shorter {
+		c.shrunk = time.Now()
+	}
 	news := c.compare(l)
 	c.onChange() // before anybody sees the listing: else the surfaces would seem to show it already
 	c.mu.Unlock()
@@ -230,6 +257,18 @@ func (c *catalog) publish(sess *session, got listed) {
 	if c.cache != nil && c.cached != digest && c.unsaved == nil {
 		c.unsaved = time.AfterFunc(saveAfter, c.save)
 	}
+}
+
+// isShort reports that a list became shorter within the last hour, at most once a minute: some servers leave out what
+// they have, such as while they start.
+func (c *catalog) isShort() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	is := time.Since(c.shrunk) < time.Hour && time.Since(c.again) >= time.Minute
+	if is {
+		c.again = time.Now()
+	}
+	return is
 }
 
 // logListing logs what a person should know of a new listing. news are the tools that are described

@@ -259,20 +259,22 @@ func (c *executor) listenFor(
 // of that call's client. params are the client's, an object or nil. It does not wait for servers.
 func (g *Group) RootsChanged(ctx context.Context, who tool.Session, params json.RawMessage) {
 	for _, s := range g.roster.Load().servers {
-		if s.use != useListing {
+		if s.isolation == nil {
 			continue
 		}
-		if one := s.isolation.peek(who); one != nil {
-			one.rootsChanged(ctx, params)
+		if keeper, _ := s.isolates(); keeper.who.Key == who.Key {
+			s.rootsChanged(ctx, hop.ClientCapabilities(keeper.says), params)
+		} else if one := s.isolation.peek(who); one != nil {
+			one.rootsChanged(ctx, one.offers(), params)
 		}
 	}
 }
 
 // rootsChanged tells the server of one connection. One that is not connected has not asked for the roots yet, or will
 // again.
-func (s *server) rootsChanged(ctx context.Context, params json.RawMessage) {
+func (s *server) rootsChanged(ctx context.Context, offers, params json.RawMessage) {
 	sess := s.lifecycle.current()
-	roots, _ := rawjson.Get(s.offers(), "roots")
+	roots, _ := rawjson.Get(offers, "roots")
 	if changes, _ := rawjson.Get(roots, "listChanged"); sess == nil || sess.hop != nil || string(changes) != "true" {
 		return
 	}
@@ -283,6 +285,5 @@ func (s *server) rootsChanged(ctx context.Context, params json.RawMessage) {
 			return
 		}
 	}
-	sess.lane.serverRequests().expectRoots()
 	sess.lane.say(ctx, jsonrpc.NotificationText(noteRootsChanged, clean))
 }

@@ -19,6 +19,7 @@ type clientSubscriptions struct {
 	mu    sync.Mutex
 	level string
 	uris  map[string]map[subscriber]map[string]int // how often, by server and resource
+	there []clientSession                          // that have joined, and may have ended since
 }
 
 // subscriber is a client session, and whose it is.
@@ -43,6 +44,32 @@ func (c *clientSubscriptions) setLogLevel(level string) bool {
 	changed := c.level != level
 	c.level = level
 	return changed
+}
+
+// clientSession is a session, and what its client says of itself.
+type clientSession struct {
+	who  tool.Session
+	says tool.Hop
+}
+
+// Joined notes a session that has begun, and what its client says of itself: a server that is started while there is no
+// other one is told what that client can do.
+func (g *Group) Joined(who tool.Session, says tool.Hop) {
+	c := g.subscriptions
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.there = append(c.there, clientSession{who, keepHop(says)})
+}
+
+// sole returns the only session that there is; ok is false where there are several, or none.
+func (c *clientSubscriptions) sole() (one clientSession, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.there = slices.DeleteFunc(c.there, func(one clientSession) bool { return one.who.IsOver() })
+	if len(c.there) != 1 {
+		return one, false
+	}
+	return c.there[0], true
 }
 
 // add counts one more subscription.
@@ -148,7 +175,7 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 		return nil
 	}
 	s := g.roster.Load().byID[server]
-	if s != nil && s.use == useListing {
+	if s != nil && s.isApart(who) {
 		s = s.isolation.peek(who)
 	}
 	if s == nil || !s.lifecycle.enter() {
@@ -171,7 +198,7 @@ func (g *Group) SetLogLevel(level string) {
 	}
 	for _, s := range g.roster.Load().servers {
 		wait.Signal(s.subscriptions.levelChanged)
-		if s.use == useListing {
+		if s.isolation != nil {
 			s.isolation.each(func(one *server) { wait.Signal(one.subscriptions.levelChanged) })
 		}
 	}

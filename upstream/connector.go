@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ type connector struct {
 	http          *transport.HTTP // nil for stdio
 	kill          <-chan struct{} // closed when stopping must be brisk
 	onStart       func(pid int)   // a child was started
+	isolation     *isolation      // that learns what the server asks; nil for a connection of a session
 
 	generation
 	olderNext bool   // the attempt failed with server/discover unanswered
@@ -45,8 +47,10 @@ type generation struct {
 }
 
 // connect starts or reaches the server and initialises a session, within the connect timeout. Only run calls it.
-func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
-	limited, cancel := context.WithTimeout(ctx, c.cfg.Timeouts.Connect)
+func (c *connector) connect(ctx context.Context) (sess *session, f *fault.Fault) {
+	within, done := c.launcher.Firsts.Await(ctx, c.cfg)
+	defer func() { done(f == nil) }()
+	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if left := c.catalog.rest(0); left > 0 {
 		return nil, &fault.Fault{What: fmt.Sprintf("%s wants no request for another %s (Retry-After)",
@@ -57,8 +61,6 @@ func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
 			return nil, fault.OfToken(c.cfg, err, c.redact)
 		}
 	}
-	var sess *session
-	var f *fault.Fault
 	switch c.cfg.Transport {
 	case StreamableHTTP:
 		sess, f = c.connectHTTP(limited)
@@ -70,7 +72,7 @@ func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
 	if f != nil {
 		c.catalog.rest(f.Pause)
 		if ctx.Err() == nil && limited.Err() != nil && !f.Auth {
-			f = c.silent(f)
+			f = c.silent(f, within)
 		}
 		// A server that failed as an older one may have been replaced by one that is not.
 		older := !c.skipsProbe() && c.olderNext
@@ -83,8 +85,8 @@ func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
 }
 
 // silent explains why the server has not answered within the connect timeout. f is the fault of the last attempt.
-func (c *connector) silent(f *fault.Fault) *fault.Fault {
-	s := &fault.Fault{What: fmt.Sprintf("no answer to initialize within %s", c.cfg.Timeouts.Connect), Cause: f,
+func (c *connector) silent(f *fault.Fault, within time.Duration) *fault.Fault {
+	s := &fault.Fault{What: fmt.Sprintf("no answer to initialize within %s", within), Cause: f,
 		Hint: "check that it is an MCP server and that it can start; if it is only slow, raise timeout of its entry"}
 	if c.doing != "" {
 		s.What += ": " + c.doing
@@ -131,6 +133,7 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 	lines := transport.NewLines(proc.Stdin, proc.Stdout, c.cfg.Limits.Message, c.memory)
 	conn := newStreamConn(c.entry, lines, c.notifications.handler(sess))
 	sess.cut = conn.ended
+	c.catalog.change(func(h *habits) { conn.noCancels = h.CancelDeaths >= 2 })
 	var watching sync.WaitGroup
 	watching.Go(func() { c.watchChild(sess, conn, proc, lines.Broken) })
 	sess.shut = func(kill <-chan struct{}) {
@@ -139,7 +142,7 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 		conn.release()
 		watching.Wait()
 	}
-	conn.asked.follow(c.requestRule()) // some servers ask as soon as they are initialised
+	conn.asked.follow(c.requestRule(), c.isolation, nil, false) // some servers ask as soon as they are initialised
 	if a := c.handshake(ctx, sess, conn, older); a.err != nil {
 		c.olderNext = c.olderNext || !older
 		f = c.handshakeFault(ctx, sess, a)
@@ -170,6 +173,9 @@ func (c *connector) watchChild(sess *session, conn *streamConn, proc *child.Proc
 			conn.release()
 		}
 		<-conn.ended
+	}
+	if time.Now().Unix()-conn.canceled.Load() <= 2 && !errors.Is(conn.err(), transport.ErrClosed) {
+		c.catalog.change(func(h *habits) { h.CancelDeaths++ })
 	}
 	f := &fault.Fault{Hint: "see the server's messages in the log", Cause: conn.err()}
 	f.What = fmt.Sprintf("command %q closed its stdout", c.cfg.Command)
@@ -202,7 +208,7 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 		conn.release()
 		watching.Wait()
 	}
-	conn.asked.follow(c.requestRule())
+	conn.asked.follow(c.requestRule(), c.isolation, nil, false)
 	if a := c.handshake(ctx, sess, conn, true); a.err != nil {
 		f := c.handshakeFault(ctx, sess, a)
 		sess.shut(c.kill)

@@ -28,13 +28,14 @@ const (
 
 // entry holds what all parts of a server share: its configuration, and whose calls it serves. It never changes.
 type entry struct {
-	cfg    ServerConfig
-	log    *slog.Logger
-	redact *secret.Redactor
-	memory *budget.Share  // for large messages
-	tokens *signin.Source // nil where the entry says all that a sign-in takes
-	losses *losses        // of all connections to the server
-	ids    *atomic.Int64  // of requests; all servers of the same id count on
+	cfg     ServerConfig
+	log     *slog.Logger
+	redact  *secret.Redactor
+	memory  *budget.Share  // for large messages
+	tokens  *signin.Source // nil where the entry says all that a sign-in takes
+	losses  *losses        // of all connections to the server
+	clients *clientSubscriptions
+	ids     *atomic.Int64 // of requests; all servers of the same id count on
 
 	observe func(ctx context.Context, server, method string) (end func(error)) // see Config.Observe; nil for nobody
 
@@ -114,22 +115,21 @@ func (e *entry) serves(who subscriber) bool {
 }
 
 // offers returns the client capabilities that the hub declares in initialize. A session's
-// connection offers what its client can. A shared one over Streamable HTTP offers everything,
-// because each server request comes on the stream of the call that it belongs to; other shared ones
-// offer nothing. Only a session's connection declares roots.listChanged: a shared one has as many
-// roots as clients, and a server that asked for them during no call could not be answered. A
-// person's is shared, too.
-//
-// The connection that lists for an isolated server offers everything: some servers list a tool only to clients that can
-// answer its requests.
+// connection offers what its client can. A shared one offers everything: some servers list a tool only to clients that
+// can answer its requests. Over Streamable HTTP each request of a server comes on the stream of the call that it belongs
+// to. Over other transports a server that asks is isolated by itself, and one that is not to be offers nothing; while
+// there is one client, it is offered what that can. A person's connection is shared, too.
 func (e *entry) offers() json.RawMessage {
 	switch {
 	case e.isOneSessions():
 		return hop.ClientCapabilities(e.clientHop)
-	case e.use == useListing || e.cfg.Transport == StreamableHTTP:
-		return json.RawMessage(hop.AllCapabilities)
+	case e.cfg.Transport != StreamableHTTP && (e.isPersonal() || e.cfg.Shared):
+		return json.RawMessage("{}")
 	}
-	return json.RawMessage("{}")
+	if one, ok := e.clients.sole(); ok && e.use == useShared && e.cfg.Transport != StreamableHTTP {
+		return hop.ClientCapabilities(one.says)
+	}
+	return json.RawMessage(hop.AllCapabilities)
 }
 
 // listensForRequests reports whether the server may send requests on a stream that belongs to no call.
@@ -147,17 +147,28 @@ func (e *entry) answers() (kinds int) {
 	return kinds
 }
 
+// outside takes what a server asks outside of calls to the client of one; nil where that cannot be.
+func (e *entry) outside(one clientSession) *pendingRequest {
+	if one.who.Client == nil || one.says.Revision >= hop.Modern {
+		return nil
+	}
+	c := newLaneCall(0, "", nil)
+	c.session = one.who
+	c.ask = func(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
+		return one.who.Client.Ask(ctx, e.cfg.ID, questions)
+	}
+	return c
+}
+
 // requestRule says which calls the requests of a server up to 2025-11-25 can belong to.
 func (e *entry) requestRule() requestRule {
 	switch {
-	case e.isOneSessions() && e.client.Ended == nil: // not a session, but all that one caller's clients do
-		return onlyCall
-	case e.isOneSessions():
-		return latestCall
-	case e.cfg.Transport == StreamableHTTP:
+	case e.cfg.Transport == StreamableHTTP && !e.isOneSessions():
 		return callOfStream
+	case e.isPersonal() || e.cfg.Shared:
+		return refuseAll
 	}
-	return refuseAll
+	return callOfClient
 }
 
 // overFor returns why sess is over when a request to it has failed with err, or nil where it goes

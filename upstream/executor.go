@@ -21,7 +21,7 @@ type executor struct {
 	catalog       *catalog
 	subscriptions *subscriptions
 	sender        *sender
-	unavailable   func() *tool.Failure // says why the server is not ready
+	server        *server
 }
 
 // call sends a call, and again with the client's answers for as long as the server asks for input.
@@ -88,9 +88,11 @@ func (c *executor) callOnce(ctx context.Context, x *clientRequest, limits *callL
 		sess, err := c.lifecycle.acquire(ctx, stale, limits.idle)
 		switch {
 		case errors.Is(err, errNotReady):
-			return c.unavailable()
+			return c.server.unavailable()
 		case err != nil:
 			return err
+		case c.server.isApart(x.Session):
+			return errIsolated
 		case answered > 0 && sess.hop == nil:
 			return replacedWhileAsking(transport.ErrClosed) // it would start from the beginning
 		}
@@ -127,12 +129,15 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 			Message: "params of the request are no JSON object: send them as the protocol demands"}}
 	}
 	lc := newLaneCall(id, x.Method, params)
-	lc.name, lc.notify, lc.ask, lc.session = x.name, x.Notify, x.Ask, x.Session.Key
+	lc.name, lc.notify, lc.ask, lc.session = x.name, x.Notify, x.Ask, x.Session
 	if x.call != nil {
 		reply.Mapping.ToolName = x.name
 		if sess.hop != nil {
 			lc.headers = paramheader.Headers(c.catalog.bindings(x.name), x.call.Arguments)
 		}
+	}
+	if c.use == useShared && c.catalog.isShort() {
+		sess.missed() // it lists beside the call
 	}
 	c.subscriptions.awaitLevel(ctx, sess)
 	limits.start()
@@ -140,9 +145,7 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 		sess.taskTokens.add(id)
 	}
 	a := c.sender.wait(ctx, sess, lc, x.Progress, *limits)
-	if !c.cfg.Hub {
-		a = a.withoutOwn()
-	}
+	a = c.passable(a)
 	reply.Result = a.result
 	if a.object.Text() != nil {
 		reply.Object = a.object

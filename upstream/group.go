@@ -152,7 +152,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	ids, _ := g.ids.LoadOrStore(sc.ID, new(atomic.Int64))
 	redact := sc.Entry().Redactor()
 	e := &entry{
-		cfg: sc, ids: ids.(*atomic.Int64), memory: g.memory.Share(), losses: &losses{}, observe: g.observe,
+		cfg: sc, ids: ids.(*atomic.Int64), clients: g.subscriptions, memory: g.memory.Share(), losses: &losses{}, observe: g.observe,
 		log: slog.New(redact.Handler(g.logger.With("server", sc.ID).Handler())), redact: redact,
 	}
 	var own *people
@@ -183,7 +183,10 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	}
 	if sc.Isolated || own != nil {
 		e.use, s.isolation = useListing, newIsolation(s, own)
+	} else if sc.Transport != StreamableHTTP && !sc.Shared {
+		s.isolation = newIsolation(s, nil)
 	}
+	s.connector.isolation = s.isolation
 	return s, nil
 }
 
@@ -286,7 +289,7 @@ func (g *Group) start(s *server) {
 	}
 	ctx, stop := g.within()
 	s.stop = stop
-	if s.use == useListing {
+	if s.isolation != nil {
 		s.isolation.begin(ctx)
 	}
 	if s.cfg.Lazy && s.catalog.isKnown() {
@@ -303,7 +306,7 @@ func (g *Group) start(s *server) {
 		case <-ctx.Done():
 		}
 		s.keepAlive(ctx)
-		if s.use == useListing {
+		if s.isolation != nil {
 			s.isolation.close()
 		}
 	})

@@ -229,7 +229,7 @@ func offersModern(err error) bool {
 // greet sends a request of the handshake and waits for the answer.
 func (c *connector) greet(ctx context.Context, l lane, method string, params []byte) response {
 	end := c.asks(ctx, method)
-	a := await(ctx, l, newLaneCall(c.nextID(), method, params))
+	a := c.passable(await(ctx, l, newLaneCall(c.nextID(), method, params)))
 	end(a.err)
 	return a
 }
@@ -291,7 +291,17 @@ func (c *connector) establish(sess *session, l lane, said hello) {
 	sess.callsTasks = tasks.Calls
 	sess.lane = l
 	l.speak(sess.version, sess.hop)
-	l.serverRequests().follow(rule)
+	one := clientSession{c.client, c.clientHop} // its own, or the only one that there is
+	if c.use == useShared {
+		one, _ = c.clients.sole()
+	}
+	outside := c.outside(one)
+	if c.isPersonal() || outside != nil && c.isolation != nil && !c.isolation.keep(one) {
+		outside = nil
+	}
+	_, has := hop.Ability(c.offers(), "roots")
+	has = has && (c.use == useSession || outside != nil)
+	l.serverRequests().follow(rule, c.isolation, outside, has && c.catalog.known().AsksFirst)
 	select {
 	case <-sess.suspect: // the server has answered since
 	default:
@@ -314,7 +324,9 @@ func (c *connector) handshakeFault(ctx context.Context, sess *session, a respons
 		return large.Fault("initialize")
 	case a.status >= http.StatusMultipleChoices:
 		f := fault.OfStatus(c.cfg, a.status, a.pause, a.err)
-		if refused && !f.Auth {
+		if page := (*tool.HTTPError)(nil); errors.As(a.err, &page) {
+			f.What += c.words(page)
+		} else if refused && !f.Auth {
 			f.What += ": " + c.redact.Text(rpc.Message)
 		}
 		return f
@@ -351,6 +363,9 @@ func (c *connector) endedFault(ctx context.Context, sess *session, err error) *f
 		f := *sess.reason
 		f.What += " (before it answered initialize)"
 		f.Hint = "run the command by hand to see why"
+		if strings.Contains(f.What, "/_npx/") {
+			f.Hint = "if it goes on, remove the directory below _npx that is named: npx was stopped while it filled that"
+		}
 		if c.cfg.Transport == SSE {
 			f.Hint = "check that the server runs and that url is right"
 		}

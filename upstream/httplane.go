@@ -212,10 +212,13 @@ func (b callBody) Read(p []byte) (int, error) {
 
 // unreached is the answer of a call whose request failed below HTTP.
 func (l *httpLane) unreached(ctx context.Context, c *pendingRequest, err error) response {
-	var redirect *fault.RedirectError
-	if errors.As(err, &redirect) {
-		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected", Cause: err,
-			Message: "the server redirects to " + redirect.Target + ": if it lives there, set that as its url"}}
+	if answer := (*fault.AnswerError)(nil); errors.As(err, &answer) {
+		f := &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected", Cause: err,
+			OutcomeUnknown: !answer.Redirects, Message: "the server " + answer.Error()}
+		if !answer.Redirects {
+			f.Code = "invalid_response"
+		}
+		return response{err: f}
 	}
 	if f := l.ofError(err); f != nil && ctx.Err() == nil {
 		return response{err: f}
@@ -245,7 +248,8 @@ func (l *httpLane) refused(c *pendingRequest, resp *http.Response) response {
 	if says {
 		f.Cause = errorAnswer(e.Error).err // for the record
 	} else {
-		f.Cause = &tool.HTTPError{Status: status, Media: resp.Header.Get("Content-Type"), Body: string(body)}
+		page := &tool.HTTPError{Status: status, Media: resp.Header.Get("Content-Type"), Body: string(body)}
+		f.Cause, f.Message = page, f.Message+l.words(page)
 	}
 	if c.isGreeting() { // the connector says what it means
 		return response{err: f, status: status, pause: f.RetryAfter}
@@ -550,7 +554,7 @@ func (l *httpLane) withdraw(ctx context.Context, c *pendingRequest, reason strin
 }
 
 func (l *httpLane) newPing() *pendingRequest {
-	return newLaneCall(l.nextID(), methodPing, l.says().hop.ListParams(""))
+	return newLaneCall(l.nextID(), methodPing, l.says().hop.ListParams(nil))
 }
 
 // ping implements lane.

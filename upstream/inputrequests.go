@@ -139,7 +139,7 @@ func (c *executor) askFor(
 	case errors.Is(asking.Err(), context.DeadlineExceeded):
 		return nil, c.timedOut(x.about(), "was waiting for the client's answers, which did not come", true, *limits)
 	case asking.Err() != nil:
-		return nil, c.unavailable()
+		return nil, c.server.unavailable()
 	case err == nil:
 		err = fmt.Errorf("%d answers to %d questions", len(answers), len(w.questions))
 	}

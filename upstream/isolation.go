@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
 // isolation gives each client session a connection of its own to one server: what a server with
@@ -23,6 +24,9 @@ import (
 // alone, and ends with its session, or when the session has not called for a while. The server that
 // they all belong to keeps what is common: the entry's place in the group, the catalog and the
 // counters. Its own connection only lists.
+//
+// A server over a stream that asks its clients (for their roots, say) is isolated by itself as soon as it asks, because
+// the stream does not say whom. The session that has answered it keeps the connection that was shared until then.
 type isolation struct {
 	server *server      // the one that this belongs to
 	people *people      // of a server that each caller signs in to; nil otherwise
@@ -41,6 +45,7 @@ type isolation struct {
 	bar     *fault.Fault         // why no connection is made for now; nil where nothing is wrong
 	barEnd  time.Time            // of bar; zero: when something has changed
 	known   generation
+	keeper  clientSession // has the shared connection: the server has asked it there; the zero value is nobody
 }
 
 func newIsolation(s *server, people *people) *isolation {
@@ -227,6 +232,9 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	e.use, e.client, e.clientHop, e.log = useSession, who, keepHop(says),
 		parent.log.With("session", orText(who.Name, "unnamed"))
 	e.cfg.Lazy, e.cfg.IdleStop = false, parent.cfg.SessionIdle
+	if parent.use == useShared && who.Ended != nil { // nobody has asked for an end before that
+		e.cfg.IdleStop = settings.OrDefault(parent.cfg.IdleStop, 30*24*time.Hour)
+	}
 	if i.people != nil {
 		e.cfg = e.cfg.For(who.Person)
 		e.cfg.SignIn, e.tokens = i.people.mark(who.Person), i.people.source(who.Person)
@@ -298,6 +306,37 @@ func (i *isolation) gone(one *server) {
 	close(one.over)
 	close(i.moved)
 	i.moved = make(chan struct{})
+}
+
+// keep makes the shared connection that of one, which the server can ask there, unless it is another one's.
+func (i *isolation) keep(one clientSession) (kept bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.keeper.who.Key == "" || i.keeper.who.IsOver() {
+		i.keeper = one
+	}
+	return i.keeper.who.Key == one.who.Key
+}
+
+// isolates reports whether sessions have connections of their own, but for keeper; the zero value is none.
+func (s *server) isolates() (keeper clientSession, yes bool) {
+	if s.use != useShared || s.isolation == nil || !s.catalog.known().Asks {
+		return keeper, s.use == useListing
+	}
+	s.isolation.mu.Lock()
+	defer s.isolation.mu.Unlock()
+	return s.isolation.keeper, true
+}
+
+// isApart reports whether who has a connection of its own, instead of the one of s.
+func (s *server) isApart(who tool.Session) bool {
+	keeper, isolates := s.isolates()
+	if isolates && s.use == useShared && s.lifecycle.stateNow() == tool.ServerStarting {
+		if one, ok := s.entry.clients.sole(); ok && one.who.Key == who.Key {
+			return false // it may become the keeper's
+		}
+	}
+	return isolates && (keeper.who.Key == "" || keeper.who.Key != who.Key)
 }
 
 // peek returns the session's connection, or nil where it has none.

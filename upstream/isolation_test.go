@@ -540,3 +540,30 @@ func TestSessionsDoNotMix(t *testing.T) {
 		})
 	}
 }
+
+// TestServerThatAsksIsIsolatedByItself: sessions share a server until it asks one of them. That one keeps the connection with
+// its state, and from then on others have their own.
+func TestServerThatAsksIsIsolatedByItself(t *testing.T) {
+	t.Parallel()
+	h := start(t, stdio("s", withNotes(withAsking(upstreamtest.Script{}))))
+	h.ready(t, "s")
+	ann, bob := newVisitor("ann"), newVisitor("bob")
+	ann.note(t, h, "a1")
+	if got := bob.note(t, h, "b1"); got != `["a1","b1"]` {
+		t.Errorf("bob sees %s before the question", got)
+	}
+	x := execution("s", "ask", asks(`"q"`, tool.MethodElicit, `{}`))
+	x.Session, x.Ask = ann.session, always(tool.Answer{Result: json.RawMessage(`{"action":"accept"}`)})
+	if reply, err := h.Execute(t.Context(), x); err != nil || !strings.Contains(string(reply.Result), `accept`) {
+		t.Errorf("the server is answered %s, %v", reply.Result, err)
+	}
+	if got := ann.note(t, h, "a2"); got != `["a1","b1","a2"]` {
+		t.Errorf("ann sees %s", got)
+	}
+	if got := bob.note(t, h, "b2"); got != `["b2"]` {
+		t.Errorf("bob sees %s", got)
+	}
+	if st := h.status("s"); st.Isolation != "session" || st.Sessions != 1 {
+		t.Errorf("status %+v", st)
+	}
+}

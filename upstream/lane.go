@@ -125,8 +125,8 @@ type pendingRequest struct {
 	// notify receives the log messages that belong to the call, in order with its progress. Nil where nobody listens.
 	notify func(tool.Notification)
 
-	session string // key of the session that it belongs to
-	listens bool   // it is a subscriptions/listen of a client's own
+	session tool.Session // that it belongs to
+	listens bool         // it is a subscriptions/listen of a client's own
 
 	ask tool.Asker // puts what the server asks to the client; nil where there is none, or it cannot be asked
 

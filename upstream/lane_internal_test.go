@@ -75,7 +75,8 @@ func testConn(w transport.Wire, onListChanged func()) *streamConn {
 }
 
 func testServer() *server {
-	e := &entry{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: new(secret.Redactor)}
+	e := &entry{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: new(secret.Redactor),
+		clients: newClientSubscriptions()}
 	e.cfg.Transport = Stdio
 	s, _ := newServer(e, shared{catalog: &catalog{entry: e}, clients: newClientSubscriptions()}, tool.ServerReady, func() {})
 	return s

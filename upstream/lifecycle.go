@@ -22,6 +22,7 @@ const restartWithin = 3 * time.Second
 var (
 	errRetired  = errors.New("the server has left the group") // before the call was sent
 	errNotReady = errors.New("the server is not ready")
+	errIsolated = errors.New("the server has begun to ask its clients") // before the call was sent
 )
 
 // lifecycle holds the state of one server, counts its calls in and out, and gives them the session

@@ -19,9 +19,11 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
+// minListInterval is the shortest time between two listings, however often a server says that its tools changed. It
+// doubles up to maxListInterval while the server has always said so again by then: some do with each listing.
 const (
-	// minListInterval is the shortest time between two listings, however often a server says that its tools changed.
 	minListInterval = 250 * time.Millisecond
+	maxListInterval = 30 * time.Second
 )
 
 // lister reads the lists of the server of one connection, at first and again when they change.
@@ -87,12 +89,13 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeouts.List)
 	defer cancel()
 	seen := map[string]bool{}
-	size, cursor, limits := 0, "", r.cfg.Limits
+	var cursor *string
+	size, limits := 0, r.cfg.Limits
 	for page := 1; ; page++ {
 		c := newLaneCall(r.nextID(), l.Method(), sess.hop.ListParams(cursor))
 		asked := time.Now()
 		end := r.asks(limited, c.method)
-		a := await(limited, sess.lane, c).withoutOwn()
+		a := r.passable(await(limited, sess.lane, c))
 		end(a.err)
 		if rpc := (*tool.RPCError)(nil); l != lists.Tools && errors.As(a.err, &rpc) &&
 			rpc.Code == tool.CodeMethodNotFound {
@@ -119,9 +122,9 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 				What: fmt.Sprintf("%s is larger than %s", l.Method(), settings.SizeText(limits.Catalog)),
 				Hint: fmt.Sprintf("list fewer or shorter %ss on the server", l.Noun()),
 			}
-		case next == "":
+		case next == nil, *next == "" && sess.hop == nil: // on 2026-07-28 "an empty string is a valid cursor"
 			return all, nil
-		case seen[next]:
+		case seen[*next]:
 			r.log.Warn("the server repeats a page of a list: what it listed up to there counts", "list", l.Method(),
 				"pages", page)
 			return all, nil
@@ -131,7 +134,7 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 				Hint: "report this to whoever maintains the server",
 			}
 		}
-		seen[next] = true
+		seen[*next] = true
 		cursor = next
 	}
 }
@@ -170,13 +173,17 @@ func (r *lister) listFault(ctx context.Context, sess *session, l lists.List, pag
 // keepListed lists what changes of kind k for as long as ctx lasts. However often the server says
 // so, it is asked now and then only, and a list that hangs holds up none of another kind.
 func (r *lister) keepListed(ctx context.Context, sess *session, k lists.Kind) {
-	gate := time.NewTimer(minListInterval) // the session was listed a moment ago
+	interval := minListInterval
+	gate := time.NewTimer(interval) // the session was listed a moment ago
 	defer gate.Stop()
 	for {
 		select {
 		case <-gate.C:
 		case <-ctx.Done():
 			return
+		}
+		if interval = min(2*interval, maxListInterval); len(sess.changed[k]) == 0 {
+			interval = minListInterval
 		}
 		select {
 		case <-sess.changed[k]:
@@ -199,7 +206,7 @@ func (r *lister) keepListed(ctx context.Context, sess *session, k lists.Kind) {
 			r.catalog.publish(sess, got)
 			r.onRestate(k, "")
 		}
-		gate.Reset(minListInterval)
+		gate.Reset(interval)
 	}
 }
 

@@ -122,13 +122,19 @@ func errorAnswer(raw []byte) response {
 	return response{err: &tool.RPCError{Code: int64(code), Message: fields.Message, Data: fields.Data, Raw: line}}
 }
 
-// withoutOwn is the answer of a server without what only the hub may say.
-func (a response) withoutOwn() response {
-	if own := tool.WithoutOwn(a.result); len(own) != len(a.result) {
-		a.result, a.object = own, rawjson.Object{}
+// passable is the answer of a server without what only the hub may say, and without the secrets of the server's entry.
+func (e *entry) passable(a response) response {
+	clean := func(raw []byte) []byte {
+		if !e.cfg.Hub {
+			raw = tool.WithoutOwn(raw)
+		}
+		return e.redact.Own(raw)
+	}
+	if result := clean(a.result); !isSame(result, a.result) {
+		a.result, a.object = result, rawjson.Object{}
 	}
 	if rpc, ok := a.err.(*tool.RPCError); ok && rpc.Raw != nil {
-		a.err = errorAnswer(tool.WithoutOwn(rpc.Raw)).err
+		a.err = errorAnswer(clean(rpc.Raw)).err
 	}
 	return a
 }

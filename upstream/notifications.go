@@ -155,7 +155,7 @@ func (q *notifications) check(method string, e jsonrpc.Message) (n tool.Notifica
 	if err == nil {
 		params, err = rawjson.Line(params)
 	}
-	n.Params = bytes.Clone(params) // rather than the whole message that it came in
+	n.Params = bytes.Clone(q.redact.Own(params)) // rather than the whole message that it came in
 	return n, about, err == nil
 }
 

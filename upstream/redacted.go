@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -9,6 +10,18 @@ import (
 
 // maxKeptBody bounds the bytes that records keep of a refusal.
 const maxKeptBody = 4 << 10
+
+// maxWords bounds what people and models are shown of a refusal that is no JSON-RPC.
+const maxWords = 200
+
+// words returns what the server says in a refusal, to follow a message; "" where that is a page, or nothing.
+func (e *entry) words(refusal *tool.HTTPError) string {
+	says := e.redact.Beginning(refusal.Body, maxWords)
+	if says == "" || strings.Contains(refusal.Media, "html") || strings.HasPrefix(says, "<") {
+		return ""
+	}
+	return ". The server says: " + says
+}
 
 // redacted returns err with a text that may be logged and shown. The members of a server's own error
 // object stay as they are, for the client.

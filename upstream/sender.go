@@ -16,6 +16,13 @@ type sender struct {
 	stopping <-chan struct{} // closed when calls in flight must end
 }
 
+// How long a call waits for the answer to what its server asks at first, and how long for the server to take that in: it
+// looks roots up on the disk, beside calls.
+const (
+	questionPatience = 3 * time.Second
+	takeInTime       = 500 * time.Millisecond
+)
+
 func ignoreProgress(tool.Progress) {}
 
 // wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, or
@@ -26,9 +33,13 @@ func (s *sender) wait(
 	limits.start()
 	l := sess.lane
 	requests, wasHeld := l.serverRequests(), false
-	requests.begin(c)
+	var goes <-chan time.Time // when c is sent; nil once it was
+	if wait := requests.begin(c); wait > 0 {
+		goes = time.After(wait)
+	} else {
+		l.send(ctx, c)
+	}
 	defer requests.end(c)
-	l.send(ctx, c)
 	var ask func(*serverRequest) // nil before the first question
 	over := func() {}
 	defer func() { over() }()
@@ -53,6 +64,9 @@ func (s *sender) wait(
 			if len(reports)+len(questions) > 0 {
 				sess.spoke()
 			}
+			if goes != nil && !held {
+				goes = time.After(takeInTime)
+			}
 			for _, q := range questions {
 				if ask == nil {
 					ask, over = requests.asking(ctx)
@@ -63,6 +77,9 @@ func (s *sender) wait(
 				wasHeld = held
 				timer.Reset(limits.left(held))
 			}
+		case <-goes:
+			goes = nil
+			l.send(ctx, c)
 		case <-timer.C:
 			if left := limits.left(true); c.isHeld() && left > 0 {
 				timer.Reset(left)

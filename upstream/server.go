@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -29,7 +30,7 @@ type server struct {
 	subscriptions *subscriptions
 	notifications *notifications
 
-	isolation *isolation // the connections of client sessions, of which this may be one; nil for useShared
+	isolation *isolation // the connections of client sessions, of which this may be one; nil where there are none
 
 	// Only keepAlive and what it calls use these.
 	starts starts
@@ -68,7 +69,7 @@ func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*
 		kill:     all.kill,
 		onStart:  s.lifecycle.setPID}
 	s.caller = &executor{entry: e, lifecycle: s.lifecycle, catalog: all.catalog, subscriptions: s.subscriptions,
-		sender: s.subscriptions.sender, unavailable: s.unavailable}
+		sender: s.subscriptions.sender, server: s}
 	switch e.cfg.Transport {
 	case StreamableHTTP, SSE:
 		if e.cfg.IsOff() { // its address may not be known
@@ -283,16 +284,18 @@ func (s *server) execute(ctx context.Context, x *clientRequest) error {
 		return s.unavailable()
 	}
 	defer s.lifecycle.leave()
-	if s.use == useListing {
-		return s.isolation.execute(ctx, x)
+	if !s.isApart(x.Session) {
+		if err := s.caller.call(ctx, x); !errors.Is(err, errIsolated) {
+			return err
+		}
 	}
-	return s.caller.call(ctx, x)
+	return s.isolation.execute(ctx, x)
 }
 
 // retire ends a server that has left the group, after its calls.
 func (s *server) retire() {
 	s.lifecycle.retire()
-	if s.use == useListing {
+	if s.use != useSession && s.isolation != nil {
 		s.isolation.retire()
 	}
 	timer := time.NewTimer(retireWithin)
@@ -318,6 +321,9 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 	sess, f := s.connector.connect(ctx)
 	if f != nil {
 		return nil, f
+	}
+	if requests := sess.lane.serverRequests(); requests.outside != nil {
+		s.run(func() { requests.askOutside(ctx, sess.ended) })
 	}
 	if listens := sess.hasToListen(); listens || s.listensForRequests(sess) {
 		// Before listing: what changes in between is told.
@@ -354,11 +360,16 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 	return sess, nil
 }
 
+// addsWithin is how long a child that only lists has for tools that it adds once it knows what its client can do.
+const addsWithin = time.Second
+
 // serve looks after a ready session until it ends or ctx does.
 func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
-	// a child is not kept for listing; a remote server tells of changes
-	if s.use == useListing && s.cfg.Transport == Stdio {
-		return &fault.Fault{What: "listed", Idle: true}
+	keeper, isolates := s.isolates()
+	onlyLists := isolates && keeper.who.Key == "" && s.cfg.Transport == Stdio
+	listed := &fault.Fault{What: "listed", Idle: true}
+	if onlyLists && !sess.announces(lists.ToolKind) {
+		return listed // a child is not kept for listing; a remote server tells of changes
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var tending sync.WaitGroup
@@ -366,7 +377,9 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 	defer stop()
 	s.tend(ctx, sess, &tending)
 	var idle <-chan time.Time
-	if s.cfg.IdleStop > 0 && s.use != useListing {
+	if onlyLists {
+		idle = time.After(addsWithin)
+	} else if s.cfg.IdleStop > 0 && s.use != useListing {
 		ticker := time.NewTicker(max(s.cfg.IdleStop/4, time.Millisecond))
 		defer ticker.Stop()
 		idle = ticker.C
@@ -378,6 +391,9 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 		case <-sess.ended:
 			return sess.reason
 		case <-idle:
+			if onlyLists {
+				return listed
+			}
 			if !sess.isCut() && s.lifecycle.stopIfIdle() { // a child that has just died is not one that nobody needs
 				return &fault.Fault{What: "idle", Idle: true}
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -24,8 +25,7 @@ type requestRule int
 const (
 	refuseAll    requestRule = iota // none: the hub offers to answer nothing
 	callOfStream                    // the one on whose stream the question comes
-	latestCall                      // that one, or else the latest: all calls of the connection are one client's
-	onlyCall                        // that one, or else the only one: clients that sign in alike share the connection
+	callOfClient                    // that one, or else the latest one, if all that are in flight are one client's
 )
 
 // Why questions are refused. Servers of all revisions know the first: it is what the protocol has
@@ -63,10 +63,14 @@ type serverRequests struct {
 	open  map[string]*serverRequest
 	// came before a call: some servers ask for roots as soon as they are initialised, or told of
 	// others
-	early  []*serverRequest
-	begun  bool // there was a call
-	again  bool // the server has been told that the roots have changed, and has not asked for them since
-	number int  // of questions so far
+	early    []*serverRequest
+	begun    bool      // there was a call
+	awaited  bool      // the server has not asked yet, and is about to
+	number   int       // of questions so far
+	answered time.Time // the latest one that is about the client and not about a call
+
+	outside   *pendingRequest // takes what belongs to no call to the client; nil where that has to wait for a call
+	isolation *isolation      // is told of questions; nil for a connection of one client's own
 }
 
 // serverRequest is an open question of a server.
@@ -84,22 +88,33 @@ func newServerRequests(reply func(body []byte)) *serverRequests {
 	return &serverRequests{reply: reply, open: make(map[string]*serverRequest)}
 }
 
-// follow sets which calls questions can belong to.
-func (d *serverRequests) follow(rule requestRule) {
+// follow sets which calls questions can belong to, what is told of them, and what takes those that belong to none.
+// awaited says that the server is known to ask before the first call.
+func (d *serverRequests) follow(rule requestRule, told *isolation, outside *pendingRequest, awaited bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.rule = rule
+	d.rule, d.isolation, d.outside, d.awaited = rule, told, outside, awaited
 }
 
-// begin notes that c is about to be sent. end must follow.
-func (d *serverRequests) begin(c *pendingRequest) {
+// begin notes that c is about to be sent. end must follow. It returns how long c is to wait, or until it is not held any
+// more, for what the server asks at first: that may be the roots that c is about.
+func (d *serverRequests) begin(c *pendingRequest) (wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = append(d.calls, c)
 	first := !d.begun
 	d.begun = true
+	if wait = takeInTime - time.Since(d.answered); d.awaited {
+		wait = questionPatience
+	}
+	for _, q := range d.open {
+		if d.outside != nil && q.call == d.outside {
+			q.held, wait = append(q.held, c), questionPatience
+			c.hold(1)
+		}
+	}
 	if c.ask == nil && !first {
-		return // others of the client's calls may be of a kind that it can be asked in
+		return wait // others of the client's calls may be of a kind that it can be asked in
 	}
 	early := d.early
 	d.early = nil
@@ -109,16 +124,28 @@ func (d *serverRequests) begin(c *pendingRequest) {
 			continue
 		}
 		d.assign(q, c)
+		wait = questionPatience
 	}
+	return wait
 }
 
-// expectRoots notes that the server is about to be told that the client's roots have changed: it
-// may ask for them when no call is in flight. The next call's client answers then, as it does for
-// what came before the first call.
-func (d *serverRequests) expectRoots() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.again = true
+// askOutside puts to the client what belongs to no call, until ctx or the session ends.
+func (d *serverRequests) askOutside(ctx context.Context, ended <-chan struct{}) {
+	ask, over := d.asking(ctx)
+	defer over()
+	for {
+		select {
+		case <-d.outside.ready:
+			questions, _ := d.outside.takeServerRequests()
+			for _, q := range questions {
+				ask(q)
+			}
+		case <-ended:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // end notes that nobody waits for c any more. Its own open questions are answered with an error;
@@ -147,7 +174,7 @@ func (d *serverRequests) putBack(q *serverRequest) {
 	}
 	next := &serverRequest{id: q.id, question: q.question, early: q.early + 1}
 	d.open[idKey(q.id)] = next
-	if call := d.latest(); call != nil && (d.rule == latestCall || len(d.calls) == 1) {
+	if call := d.latest(); call != nil {
 		d.assign(next, call)
 	} else {
 		d.early = append(d.early, next)
@@ -174,23 +201,35 @@ func (d *serverRequests) take(e jsonrpc.Message, method string, call *pendingReq
 	if d.rule == refuseAll {
 		return &errNotOffered
 	}
-	own := d.rule == latestCall || d.rule == onlyCall
-	if call == nil && (d.rule == latestCall || d.rule == onlyCall && len(d.calls) == 1) {
+	own, roots := d.rule == callOfClient, method == tool.MethodRoots
+	if call == nil && own {
 		call = d.latest()
 	}
-	early := call == nil && own && (!d.begun || d.again && method == tool.MethodRoots)
+	busy := slices.ContainsFunc(d.calls, func(one *pendingRequest) bool { return !one.isDone() })
+	if call == nil && roots {
+		call = d.outside
+	}
+	early := call == nil && own && (!d.begun || roots && !busy)
+	d.awaited = false
+	if d.isolation != nil {
+		d.isolation.server.catalog.asks(!d.begun)
+		if early && roots {
+			d.reply(append(jsonrpc.ResponseStart(e.ID), `{"roots":[]}}`...)) // there is no client yet
+			return nil
+		}
+	}
 	params, err := rawjson.Line(e.Params)
 	switch {
 	case early:
-	case call == nil && (d.rule == callOfStream || d.rule == onlyCall && len(d.calls) > 1):
+	case call == nil && (d.rule == callOfStream || d.several()):
 		return &errNoStream
-	case call == nil && slices.ContainsFunc(d.calls, func(one *pendingRequest) bool { return !one.isDone() }):
+	case call == nil && busy:
 		return &errUnasked // latest would have found it otherwise
 	case call == nil:
 		return &errNoCall
 	case call.ask == nil:
 		return &errUnasked
-	case !slices.Contains(d.calls, call):
+	case call != d.outside && !slices.Contains(d.calls, call):
 		return &errCallOver
 	}
 	switch {
@@ -203,16 +242,11 @@ func (d *serverRequests) take(e jsonrpc.Message, method string, call *pendingReq
 	case err != nil || e.Params != nil && !rawjson.IsObject(e.Params):
 		return &errBadRequest
 	}
-	// it is about the client and not about the call that is in flight
-	news := own && d.again && method == tool.MethodRoots
-	if method == tool.MethodRoots {
-		d.again = false
-	}
 	d.number++
 	q := &serverRequest{id: e.ID,
 		question: tool.Question{Key: "question-" + strconv.Itoa(d.number), Method: method, Params: params}}
 	d.open[idKey(e.ID)] = q
-	if early || news {
+	if early || own && roots { // it is about the client and not about the call that is in flight
 		q.early = 1
 	}
 	if early {
@@ -226,7 +260,7 @@ func (d *serverRequests) take(e jsonrpc.Message, method string, call *pendingReq
 // assign makes q a question to the client behind call. d.mu is held.
 func (d *serverRequests) assign(q *serverRequest, call *pendingRequest) {
 	q.call, q.held = call, []*pendingRequest{call}
-	if d.rule == latestCall {
+	if d.rule == callOfClient {
 		q.held = slices.Clone(d.calls) // any of them may be the one that waits
 	}
 	for _, one := range q.held {
@@ -244,7 +278,7 @@ func (d *serverRequests) sole() (latest *pendingRequest, several bool) {
 		if c.notify == nil || c.isDone() {
 			continue
 		}
-		if latest != nil && latest.session != c.session {
+		if latest != nil && latest.session.Key != c.session.Key {
 			return nil, true
 		}
 		latest = c
@@ -255,12 +289,23 @@ func (d *serverRequests) sole() (latest *pendingRequest, several bool) {
 // latest is the call of a connection of one client's own that questions go to where nothing tells
 // which one asks. d.mu is held.
 func (d *serverRequests) latest() *pendingRequest {
+	if d.several() {
+		return nil
+	}
 	for i := len(d.calls) - 1; i >= 0; i-- {
 		if c := d.calls[i]; c.ask != nil && !c.isDone() {
 			return c
 		}
 	}
 	return nil
+}
+
+// several reports whether a question may be for one of several clients. A session without an end is all that one
+// caller's clients do. d.mu is held.
+func (d *serverRequests) several() bool {
+	return d.rule == callOfClient && len(d.calls) > 1 && slices.ContainsFunc(d.calls, func(c *pendingRequest) bool {
+		return c.session.Ended == nil || c.session.Key != d.calls[0].session.Key
+	})
 }
 
 // openOf counts the open questions of call, or those that no call has come for yet. d.mu is held.
@@ -321,10 +366,16 @@ func (d *serverRequests) put(ctx context.Context, q *serverRequest, ahead <-chan
 	case ctx.Err() != nil:
 		return // end answers: the server is to know first that its call is canceled, or it may answer that
 	}
+	if d.isolation != nil && err == nil && answers[0].Err == nil {
+		d.isolation.keep(clientSession{who: q.call.session})
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.close(q) {
 		d.reply(body)
+		if q.early > 0 {
+			d.answered = time.Now()
+		}
 	}
 }
 

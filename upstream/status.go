@@ -19,7 +19,7 @@ func (s *server) status() tool.ServerStatus {
 			st.SignIn.Login = fault.LoginCommand(s.cfg)
 		}
 	}
-	if s.use == useListing {
+	if s.isApart(tool.Session{}) {
 		s.isolation.report(&st)
 	}
 	return st

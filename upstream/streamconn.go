@@ -29,6 +29,9 @@ type streamConn struct {
 	hop           *hop.Hop     // nil below 2026-07-28, and while the version is not agreed upon
 	needs         *signInNeeds // of the server; nil for one on stdio
 
+	noCancels bool         // the server dies of notifications/cancelled
+	canceled  atomic.Int64 // when it was sent one, in Unix seconds, unless it has said something since
+
 	closing chan struct{}
 	ended   chan struct{} // closed when the reader is done
 	endOnce sync.Once
@@ -112,6 +115,7 @@ func (c *streamConn) readAll() {
 	for {
 		got, err := c.wire.Read()
 		if err == nil {
+			c.canceled.Store(0)
 			c.receive(got)
 			continue
 		}
@@ -414,7 +418,11 @@ func (c *streamConn) send(_ context.Context, call *pendingRequest) {
 // withdraw implements lane.
 func (c *streamConn) withdraw(_ context.Context, call *pendingRequest, reason string) withdrawal {
 	// best effort: the caller has gone
-	told := call.drop() && !call.isGreeting() && c.wire.Post(transport.Outgoing{Data: cancelBody(call.id, reason)}) == nil
+	told := call.drop() && !call.isGreeting()
+	if told && !c.noCancels {
+		c.canceled.Store(time.Now().Unix())
+		told = c.wire.Post(transport.Outgoing{Data: cancelBody(call.id, reason)}) == nil
+	}
 	return withdrawal{told, func() { c.forget(call) }}
 }
 
@@ -440,7 +448,7 @@ func (c *streamConn) tell(ctx context.Context, method string, params []byte) err
 
 // ping implements lane.
 func (c *streamConn) ping(ctx context.Context) error {
-	call := newLaneCall(c.nextID(), methodPing, c.hop.ListParams(""))
+	call := newLaneCall(c.nextID(), methodPing, c.hop.ListParams(nil))
 	return pingError(await(ctx, c, call))
 }
 

@@ -31,34 +31,9 @@ type part struct {
 	live    int // tools
 	servers int // that have any of them
 
-	// All of these are nil where the part is all of the index.
-	docs      []bool // by slot
-	shown     []bool // servers, by slot
-	ofDocs    sparse
-	ofServers sparse
-}
-
-// sparse are the postings of every term that a part has, one after the other.
-type sparse struct {
-	ends []uint32 // by term
-	all  []posting
-}
-
-func (s *sparse) of(term uint32) []posting {
-	from := uint32(0)
-	if term > 0 {
-		from = s.ends[term-1]
-	}
-	return s.all[from:s.ends[term]]
-}
-
-func (s *sparse) add(postings []posting, has []bool) {
-	for _, p := range postings {
-		if has[p.at] {
-			s.all = append(s.all, p)
-		}
-	}
-	s.ends = append(s.ends, uint32(len(s.all)))
+	// Both are nil where the part is all of the index.
+	docs  []bool // by slot
+	shown []bool // servers, by slot
 }
 
 // in returns the part of x within a scope. The caller holds the lock for as long as it uses that.
@@ -83,12 +58,6 @@ func (x *Index) in(s *Scope) *part {
 	}
 	if p.live == x.live {
 		p = all
-	} else {
-		p.ofDocs.ends, p.ofServers.ends = make([]uint32, 0, len(x.entries)), make([]uint32, 0, len(x.entries))
-		for i := range x.entries {
-			p.ofDocs.add(x.entries[i].docs, p.docs)
-			p.ofServers.add(x.entries[i].servers, p.shown)
-		}
 	}
 	s.latest.Store(p)
 	return p
@@ -100,19 +69,23 @@ func (p *part) whole() bool { return p.docs == nil }
 func (p *part) has(at uint32) bool { return p.x.owners[at] != nobody && (p.whole() || p.docs[at]) }
 
 // docsOf returns the tools that have a term.
-func (p *part) docsOf(term uint32) []posting {
-	if p.whole() {
-		return p.x.entries[term].docs
-	}
-	return p.ofDocs.of(term)
-}
+func (p *part) docsOf(term uint32) []posting { return among(p.docs, p.x.entries[term].docs) }
 
 // serversOf returns the servers that say a term of themselves.
-func (p *part) serversOf(term uint32) []posting {
-	if p.whole() {
-		return p.x.entries[term].servers
+func (p *part) serversOf(term uint32) []posting { return among(p.shown, p.x.entries[term].servers) }
+
+// among returns the postings of what a part has; all of them where has is nil.
+func among(has []bool, postings []posting) []posting {
+	if has == nil {
+		return postings
 	}
-	return p.ofServers.of(term)
+	var kept []posting
+	for _, p := range postings {
+		if has[p.at] {
+			kept = append(kept, p)
+		}
+	}
+	return kept
 }
 
 // knows reports whether anything in p has a term.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // gram is three letters of a word, its ends marked.
@@ -73,7 +75,10 @@ func (p *part) alike(w string) []likeness {
 			continue
 		}
 		other, _ := spelt(p.x.entries[id].text)
-		if d := distance(w, other, slips); d <= slips && p.knows(id) {
+		if far := len([]rune(other)) - n; far > slips || far < -slips {
+			continue
+		}
+		if d := textfile.Distance(w, other); d <= slips && p.knows(id) {
 			out = append(out, likeness{other, 1 - float64(d)/float64(n)})
 		}
 	}
@@ -81,32 +86,4 @@ func (p *part) alike(w string) []likeness {
 		return cmp.Or(cmp.Compare(b.likeness, a.likeness), strings.Compare(a.word, b.word))
 	})
 	return out[:min(len(out), 3)]
-}
-
-// distance counts the letters to insert, delete, replace or swap with the next to make one word of
-// the other. A distance of more than most is most+1.
-func distance(a, b string, most int) int {
-	s, t := []rune(a), []rune(b)
-	if len(s)-len(t) > most || len(t)-len(s) > most {
-		return most + 1
-	}
-	rows := [3][]int{make([]int, len(t)+1), make([]int, len(t)+1), make([]int, len(t)+1)}
-	for j := range rows[0] {
-		rows[1][j] = j
-	}
-	for i := 1; i <= len(s); i++ {
-		before, last, row := rows[(i-1)%3], rows[i%3], rows[(i+1)%3]
-		row[0] = i
-		for j := 1; j <= len(t); j++ {
-			cost := 1
-			if s[i-1] == t[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && s[i-1] == t[j-2] && s[i-2] == t[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-	}
-	return min(rows[(len(s)+1)%3][len(t)], most+1)
 }

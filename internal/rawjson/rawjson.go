@@ -141,22 +141,16 @@ func member(object []byte, i int) (m Member, next int, ok bool) {
 
 // Get returns the value of the object's member name: the last one where the name occurs twice, as encoding/json has it.
 func Get(object []byte, name string) (value []byte, ok bool) {
-	m, ok := find(object, name)
-	return m.Value, ok
-}
-
-// find returns the last member called name.
-func find(object []byte, name string) (found Member, ok bool) {
 	err := Members(object, func(m Member) bool {
 		if m.Is(name) {
-			found, ok = m, true
+			value, ok = m.Value, true
 		}
 		return true
 	})
 	if err != nil {
-		return Member{}, false
+		return nil, false
 	}
-	return found, ok
+	return value, ok
 }
 
 // GetString returns the text that Get finds; ok is false where that is no string.
@@ -176,26 +170,11 @@ func GetObject(object []byte, name string) []byte {
 // Set returns object with member name holding value. The first member of that name keeps its place and key as written;
 // further ones of the same name are removed; where there is none, the member is appended. The result is a fresh text.
 func Set(object []byte, name string, value []byte) ([]byte, error) {
-	var first Member
-	times := 0
-	err := Members(object, func(m Member) bool {
-		if m.Is(name) {
-			if times++; times == 1 {
-				first = m
-			}
-		}
-		return true
-	})
-	if err == nil && times > 1 {
-		object, err = deleteAfter(object, name, first.end)
-	}
+	o, err := ReadObject(object)
 	if err != nil {
 		return nil, fmt.Errorf("set member %q: %w", name, err)
 	}
-	if times > 0 {
-		return slices.Concat(object[:first.valueAt], value, object[first.end:]), nil
-	}
-	return withMember(object, name, value)
+	return slices.Concat(o.With(Change{name, value})...), nil
 }
 
 // SetIn is Set for the member at the end of a path of names. The objects on the path must be there.
@@ -211,19 +190,6 @@ func SetIn(object, value []byte, path ...string) ([]byte, error) {
 	return Set(object, path[0], value)
 }
 
-// withMember returns an object that has no member of that name, with one at its end.
-func withMember(object []byte, name string, value []byte) ([]byte, error) {
-	end := bytes.LastIndexByte(object, '}')
-	if end < 0 {
-		return nil, fmt.Errorf("set member %q: %w", name, ErrSyntax)
-	}
-	comma := ","
-	if before := bytes.TrimRight(object[:end], " \t\r\n"); before[len(before)-1] == '{' {
-		comma = ""
-	}
-	return slices.Concat(object[:end], []byte(comma), Quote(name), []byte(":"), value, object[end:]), nil
-}
-
 // AppendMember appends a member to the text of an object that is still open. name stands in it as
 // it is, with its escapes.
 func AppendMember(open []byte, name string, value []byte) []byte {
@@ -237,11 +203,7 @@ func AppendMember(open []byte, name string, value []byte) []byte {
 // Delete returns object without any member called name, and whether there was one. Without one the result is object
 // itself, otherwise a fresh text.
 func Delete(object []byte, name string) ([]byte, bool, error) {
-	out, err := deleteAfter(object, name, 0)
-	if err != nil {
-		return nil, false, err
-	}
-	return out, len(out) != len(object), nil
+	return DeleteFunc(object, func(m Member) bool { return m.Is(name) })
 }
 
 // DeleteFunc returns object without the members that drop names, and whether there was one.
@@ -264,15 +226,6 @@ func DeleteFunc(object []byte, drop func(Member) bool) ([]byte, bool, error) {
 		return object, false, nil
 	}
 	return append(out, object[i:]...), true, nil
-}
-
-// deleteAfter removes the members called name that begin at or after index at.
-func deleteAfter(object []byte, name string, at int) ([]byte, error) {
-	out, _, err := DeleteFunc(object, func(m Member) bool { return m.start >= at && m.Is(name) })
-	if err != nil {
-		return nil, fmt.Errorf("delete member %q: %w", name, err)
-	}
-	return out, nil
 }
 
 // Elements calls yield for each element of the array in order, until yield returns false.

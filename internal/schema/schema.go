@@ -149,6 +149,16 @@ func formats() []string {
 		"email", "date", "time", "date-time", "uri", "iri", "uri-reference", "iri-reference", "uri-template", "semver"}
 }
 
+// Fault is the error of a schema in which one value makes it no valid JSON Schema.
+type Fault struct {
+	At      string // JSON pointer to the value
+	message string
+}
+
+func (f *Fault) Error() string {
+	return fmt.Sprintf("it is no valid JSON Schema: %s %s: correct it", place(f.At), f.message)
+}
+
 // explain turns a compiler's error into a sentence that ends in what to do.
 func explain(err error, declared string) error {
 	var load *jsonschema.LoadURLError
@@ -165,8 +175,7 @@ func explain(err error, declared string) error {
 		var cause *jsonschema.ValidationError
 		if errors.As(invalid.Err, &cause) {
 			if problems := (&describer{}).problems(cause); len(problems) > 0 {
-				return fmt.Errorf("it is no valid JSON Schema: %s %s: correct it", place(problems[0].Path),
-					problems[0].Message)
+				return &Fault{At: problems[0].Path, message: problems[0].Message}
 			}
 		}
 		return errors.New("it is no valid JSON Schema: correct it")

@@ -109,6 +109,9 @@ func LoadKey(file string) ([]byte, error) {
 	return key, nil
 }
 
+// ErrDamaged means that a file of a key holds something else.
+var ErrDamaged = errors.New("remove it, and the hub makes another one")
+
 // readKey returns the key in file; nil where the file is not there, or is empty: nobody has used a key of it then.
 func readKey(file string) ([]byte, error) {
 	var key []byte
@@ -123,8 +126,7 @@ func readKey(file string) ([]byte, error) {
 		return nil, fmt.Errorf("read key: %w", err)
 	}
 	if len(key) != KeySize {
-		return nil, fmt.Errorf("read key: %q does not hold %d bytes: remove it, and the hub makes another one", file,
-			KeySize)
+		return nil, fmt.Errorf("read key: %q does not hold %d bytes: %w", file, KeySize, ErrDamaged)
 	}
 	return key, nil
 }

@@ -52,7 +52,14 @@ func (e Entry) Redactor() *Redactor {
 			}
 		}
 	}
-	return &Redactor{known: slices.Collect(maps.Keys(all))}
+	r := &Redactor{known: slices.Collect(maps.Keys(all))}
+	for _, value := range e.Known() {
+		quoted, _ := json.Marshal(value) // a text always encodes
+		r.own = append(r.own, value, strings.Trim(string(quoted), `"`), strings.Trim(string(rawjson.Quote(value)), `"`))
+	}
+	slices.Sort(r.own)
+	r.own = slices.Compact(r.own)
+	return r
 }
 
 // gathered are the secrets found in an entry.

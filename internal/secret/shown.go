@@ -25,9 +25,10 @@ const (
 // Redactor makes the texts of one server fit for logs, health, records and messages to people. It
 // masks what a Masker finds, and the secrets of the server's entry in every spelling that spellings
 // knows. It takes out credentials inside URLs, and terminal sequences; and it shortens. Every text
-// of a server passes through it, apart from the results of calls.
+// of a server passes through it. Of the results of calls Own masks less.
 type Redactor struct {
 	known []string // the secrets of the entry, in all their spellings
+	own   []string // those that are no ordinary words, as JSON writes them
 
 	Live func() []string // further secrets, which change; nil for none
 }
@@ -118,8 +119,28 @@ func (r *Redactor) JSON(raw []byte) []byte {
 	return append(out, raw...)
 }
 
-// Secrets returns s with the secrets of the entry masked, and all else as it stands.
-func (r *Redactor) Secrets(s string) string {
-	m := r.masker()
-	return m.put(s, merged(m.repeats(s)))
+// Own returns raw, which is valid JSON, with "[masked]" in its strings in the place of the secrets of the entry that are
+// no ordinary words: they are the hub's, and no client's. Everything else stays. Without such secrets it is raw itself.
+func (r *Redactor) Own(raw []byte) []byte {
+	all := r.own
+	if r.Live != nil {
+		all = slices.Concat(all, r.Live()) // tokens, which no JSON escapes
+	}
+	m := &Masker{}
+	for _, secret := range all {
+		if len(secret) >= minSecret && strings.Contains(asText(raw), secret) {
+			m.known = append(m.known, secret)
+		}
+	}
+	if m.known == nil {
+		return raw
+	}
+	var out []byte
+	for at := bytes.IndexByte(raw, '"'); at >= 0; at = bytes.IndexByte(raw, '"') {
+		end := rawjson.SkipValue(raw, at)
+		text := string(raw[at+1 : end-1])
+		out = append(append(out, raw[:at+1]...), m.put(text, merged(m.repeats(text)))...)
+		out, raw = append(out, '"'), raw[end:]
+	}
+	return append(out, raw...)
 }

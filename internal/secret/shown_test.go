@@ -28,6 +28,21 @@ func TestRedactor(t *testing.T) {
 	}
 }
 
+// TestOwn: what a server sends goes on without the secrets of its own entry. Ordinary words, and secrets that look like one, stay.
+func TestOwn(t *testing.T) {
+	t.Parallel()
+	r := Entry{URL: "https://api.example/mcp?key=s3cr3t-key", Headers: map[string]string{"Authorization": `Bearer a"b-12345`},
+		Env: []string{"AUTH_MODE=default", "PIN_TOKEN=12345678"}}.Redactor()
+	for in, want := range map[string]string{
+		`{"text":"s3cr3t-key, default","n":12345678,"k":["Bearer a\"b-12345"]}`: `{"text":"[masked], default","n":12345678,"k":["[masked]"]}`,
+		`{"s3cr3t-key": "ghp_16C7e42F292c6912E7710c838347Ae178B4a"}`:            `{"[masked]": "ghp_16C7e42F292c6912E7710c838347Ae178B4a"}`,
+	} {
+		if got := string(r.Own([]byte(in))); got != want {
+			t.Errorf("Own(%s)\n got %s\nwant %s", in, got, want)
+		}
+	}
+}
+
 // TestEntry: what an entry has by reference is a secret, even an ordinary word. An ordinary word that stands in the entry under a name
 // such as AUTH_MODE is masked in the server's own texts alone.
 func TestEntry(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 )
 
@@ -62,7 +61,7 @@ type Session struct {
 	ProtocolVersion string          `json:"p"`
 	ClientName      string          `json:"n,omitempty"`
 	ClientVersion   string          `json:"v,omitempty"`
-	Capabilities    json.RawMessage `json:"c,omitempty"` // of the client; of many, those that the hub acts on
+	Capabilities    json.RawMessage `json:"c,omitempty"` // of the client; none where an id has no room for them
 
 	Holder string `json:"h"` // Holder.digest
 }
@@ -94,15 +93,13 @@ func (b *Issuer) New(h Holder, s Session) (string, Session, error) {
 	s.Name, s.Begun, s.Holder = rand.Text(), time.Now().Unix(), h.digest()
 	sealed := s
 	sealed.ClientName, sealed.ClientVersion = cut(s.ClientName), cut(s.ClientVersion)
-	sealed.Capabilities = nil
 	plain, err := json.Marshal(sealed)
+	if len(plain) > maxPlain {
+		sealed.Capabilities = nil
+		plain, err = json.Marshal(sealed)
+	}
 	if err != nil {
 		return "", s, fmt.Errorf("make session id: %w", err)
-	}
-	if sealed.Capabilities = fitting(s.Capabilities, maxPlain-len(plain)-len(`,"c":`)); sealed.Capabilities != nil {
-		if plain, err = json.Marshal(sealed); err != nil {
-			return "", s, fmt.Errorf("make session id: %w", err)
-		}
 	}
 	return b.box.Seal(plain), s, nil
 }
@@ -134,32 +131,4 @@ func cut(word string) string {
 		word = word[:maxWord]
 	}
 	return strings.ToValidUTF8(word, "")
-}
-
-// fitting returns the capabilities if they have at most room bytes, otherwise those of them that
-// the hub acts on, as far as they fit.
-func fitting(capabilities json.RawMessage, room int) json.RawMessage {
-	if capabilities == nil || compactLength(capabilities) <= room {
-		return capabilities
-	}
-	kept := json.RawMessage("{}")
-	for _, name := range []string{"elicitation", "sampling", "roots", "tasks", "extensions"} {
-		value, ok := rawjson.Get(capabilities, name)
-		if !ok {
-			continue
-		}
-		if next, err := rawjson.Set(kept, name, value); err == nil && compactLength(next) <= room {
-			kept = next
-		}
-	}
-	return kept
-}
-
-// compactLength is the length of a value as json.Marshal writes it.
-func compactLength(value json.RawMessage) int {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return MaxLength
-	}
-	return len(text)
 }

@@ -68,7 +68,7 @@ func TestAnotherBookOfTheKeyResumes(t *testing.T) {
 	}
 }
 
-// Whatever a client says of itself, its id fits into a header, and what the hub acts on is in it.
+// Whatever a client says of itself, its id fits into a header.
 func TestIDsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := issuer(t, key, t.TempDir())
@@ -80,8 +80,7 @@ func TestIDsAreBounded(t *testing.T) {
 		"no UTF-8":           {ClientName: strings.Repeat("\xff", 5000), ClientVersion: strings.Repeat("€", 5000)},
 		"large capabilities": {ClientName: strings.Repeat("\x01", 5000), ClientVersion: strings.Repeat("&", 5000), Capabilities: json.RawMessage(
 			`{"experimental":{"x":"` + strings.Repeat("<", 5000) + `"},"roots":{},"elicitation":{"form":{},"url":{}},"sampling":{}}`)},
-		"large elicitation": {Capabilities: json.RawMessage(`{"elicitation":{"x":"` + strings.Repeat("<", 5000) + `"},"roots":{}}`)},
-		"just too large":    {Capabilities: json.RawMessage(`{"experimental":{"x":"` + strings.Repeat("x", maxPlain) + `"}}`)},
+		"just too large": {Capabilities: json.RawMessage(`{"experimental":{"x":"` + strings.Repeat("x", maxPlain) + `"}}`)},
 	} {
 		s.ProtocolVersion = "2025-11-25"
 		id, _ := begin(t, b, long, s)
@@ -92,10 +91,8 @@ func TestIDsAreBounded(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		want := map[string]string{"large capabilities": `{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}`,
-			"large elicitation": `{"roots":{}}`, "just too large": `{}`}[name]
-		if string(got.Capabilities) != want {
-			t.Errorf("%s: capabilities %s, want %s", name, got.Capabilities, want)
+		if got.Capabilities != nil {
+			t.Errorf("%s: capabilities %s", name, got.Capabilities)
 		}
 	}
 }

@@ -14,7 +14,7 @@ func Nearest(word string, candidates []string) string {
 	}
 	best, bestDistance := "", 1+min(3, max(1, len(word)/3))
 	for _, c := range candidates {
-		if d := distance(plain(word), plain(c)); d < bestDistance {
+		if d := Distance(plain(word), plain(c)); d < bestDistance {
 			best, bestDistance = c, d
 		}
 	}
@@ -33,8 +33,8 @@ func plain(s string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(s))
 }
 
-// distance counts the insertions, deletions, replacements and swaps of neighbours that turn a into b.
-func distance(a, b string) int {
+// Distance counts the insertions, deletions, replacements and swaps of neighbours that turn a into b.
+func Distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	before, last, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
 	for j := range last {

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,35 +14,29 @@ import (
 //
 // The zero value is an empty line. It is safe for concurrent use.
 type Line struct {
-	mu          sync.Mutex
-	first, last *Arrival
-	aside       *Line // of the calls that stand aside; nil where none has
+	mu    sync.Mutex
+	calls []*Arrival
+	since time.Time // when the first one became the first
+	aside *Line     // of the calls that stand aside; nil where none has
 }
 
 // Arrival is a call's place in a Line. A nil Arrival and the zero value have none: they wait for
 // nobody, and nobody waits for them.
 type Arrival struct {
-	line *Line // set before others know of the call, and changed by StandAside alone
-
-	// The line's mutex guards the rest.
-	in         bool
-	prev, next *Arrival
-	// when the call became the first one; when it came, where those before it have lost their
-	// places
-	since time.Time
-	turn  chan struct{} // closed when the call is the first one; nil where it does not wait
+	line *Line         // set before others know of the call, and changed by StandAside alone
+	turn chan struct{} // closed when the call is the first one; nil while it does not wait
 }
 
-// patienceInLine bounds how long calls wait for one before them. It is long for what that one does
-// before it reaches the queue, which takes microseconds, and short enough that one that hangs, on a
+// patienceInLine bounds how long calls wait for those before them. It is long for what these do
+// before they reach the queue, which takes microseconds, and short enough that one that hangs, on a
 // file system say, does not hold up its client for good.
-const patienceInLine = 5 * time.Second
+const patienceInLine = 10 * time.Second
 
 // Join puts a at the end of the line. Its caller sees to it that a leaves in the end.
 func (l *Line) Join(a *Arrival) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a.enter(l, l.last)
+	l.enter(a, len(l.calls))
 }
 
 // Follow puts a right behind other. If other has no place, a gets none either, and Follow returns
@@ -53,25 +48,18 @@ func (a *Arrival) Follow(other *Arrival) bool {
 	l := other.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if other.in {
-		a.enter(l, other)
+	at := slices.Index(l.calls, other)
+	if at >= 0 {
+		l.enter(a, at+1)
 	}
-	return other.in
+	return at >= 0
 }
 
-// enter puts a behind prev, or at the front where that is nil. The line's mutex is held.
-func (a *Arrival) enter(l *Line, prev *Arrival) {
-	a.line, a.in, a.since = l, true, time.Now()
-	a.prev, a.next = prev, l.first
-	if prev != nil {
-		a.next, prev.next = prev.next, a
-	} else {
-		l.first = a
-	}
-	if a.next != nil {
-		a.next.prev = a
-	} else {
-		l.last = a
+// enter puts a at a place of the line. The mutex is held.
+func (l *Line) enter(a *Arrival, at int) {
+	a.line, l.calls = l, slices.Insert(l.calls, at, a)
+	if len(l.calls) == 1 {
+		l.since = time.Now()
 	}
 }
 
@@ -83,7 +71,28 @@ func (a *Arrival) Leave() {
 	}
 	a.line.mu.Lock()
 	defer a.line.mu.Unlock()
-	a.leave(false)
+	a.line.leave(a)
+}
+
+// leave is Leave, and reports whether a was in the line. The mutex is held.
+func (l *Line) leave(a *Arrival) bool {
+	at := slices.Index(l.calls, a)
+	if at < 0 {
+		return false
+	}
+	if l.calls = slices.Delete(l.calls, at, at+1); at == 0 && len(l.calls) > 0 {
+		l.admit()
+	}
+	return true
+}
+
+// admit lets the first call, which has become that, go on if it waits. The mutex is held.
+func (l *Line) admit() {
+	l.since = time.Now()
+	if first := l.calls[0]; first.turn != nil {
+		close(first.turn)
+		first.turn = nil
+	}
 }
 
 // StandAside takes a out of the line, for a call that may have to wait long, and keeps its order
@@ -98,96 +107,50 @@ func (a *Arrival) StandAside(ctx context.Context) {
 	l := a.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !a.in {
+	if !l.leave(a) {
 		return
 	}
-	a.leave(false)
 	if l.aside == nil {
 		l.aside = new(Line)
 	}
 	l.aside.Join(a)
 }
 
-// leave is Leave; the line's mutex is held. The call is late if it has held up others for too long.
-func (a *Arrival) leave(late bool) {
-	if !a.in {
-		return
-	}
-	l := a.line
-	a.in = false
-	wasFirst := a.prev == nil
-	if wasFirst {
-		l.first = a.next
-	} else {
-		a.prev.next = a.next
-	}
-	if a.next != nil {
-		a.next.prev = a.prev
-	} else {
-		l.last = a.prev
-	}
-	next := l.first
-	if !wasFirst || next == nil {
-		return
-	}
-	waited := next.turn != nil
-	if waited {
-		close(next.turn)
-		next.turn = nil
-	}
-	if waited || !late {
-		next.since = time.Now()
-	}
-}
-
 // Wait waits until a is the first in its line, or ctx is done. Calls that hold up others for
-// patienceInLine lose their places. That counts from when a begins to wait: until then it may be
-// that the ones before it were not served either, because too many were.
+// patienceInLine lose their places.
 func (a *Arrival) Wait(ctx context.Context) {
 	if a == nil || a.line == nil {
 		return
 	}
-	l, began := a.line, time.Now()
+	l, turn := a.line, make(chan struct{})
 	l.mu.Lock()
-	left := l.passLate(began)
-	if !a.in || l.first == a {
-		l.mu.Unlock()
-		return
+	waits := slices.Index(l.calls, a) > 0
+	if waits {
+		a.turn = turn
 	}
-	turn := make(chan struct{})
-	a.turn = turn
 	l.mu.Unlock()
-	limit := time.NewTimer(left)
-	defer limit.Stop()
-	for {
+	for waits {
 		select {
 		case <-turn:
-			return
+			waits = false
 		case <-ctx.Done():
 			l.mu.Lock()
-			a.turn = nil
+			a.turn, waits = nil, false
 			l.mu.Unlock()
-			return
-		case <-limit.C:
-			l.mu.Lock()
-			limit.Reset(l.passLate(began))
-			l.mu.Unlock()
+		case <-time.After(patienceInLine):
+			l.passLate()
 		}
 	}
 }
 
-// passLate takes the first calls out that have held up a call, which has waited since began, for
-// too long. It returns for how long the first one of the rest may. l.mu is held.
-func (l *Line) passLate(began time.Time) (left time.Duration) {
-	for l.first != nil {
-		since := l.first.since
-		if since.Before(began) {
-			since = began
-		}
-		if left = patienceInLine - time.Since(since); left > 0 {
-			return left
-		}
-		l.first.leave(true)
+// passLate takes the first calls out that do not wait themselves, if they have been the first for
+// too long.
+func (l *Line) passLate() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := slices.IndexFunc(l.calls, func(a *Arrival) bool { return a.turn != nil })
+	if next > 0 && time.Since(l.since) >= patienceInLine {
+		l.calls = slices.Delete(l.calls, 0, next)
+		l.admit()
 	}
-	return patienceInLine
 }

@@ -1,5 +1,7 @@
 package tool
 
+import "context"
+
 // Session identifies the client session that a call belongs to. A server that keeps state for its
 // client can have a connection for each. On 2026-07-28, which has no sessions, it identifies the
 // caller. The zero value is the one session of all callers of whom nothing is known.
@@ -12,6 +14,11 @@ type Session struct {
 
 	// Ended is closed when the client's session ends. Where it is nil, a session ends when nobody uses it for a while.
 	Ended <-chan struct{}
+
+	// Client asks the client outside of its requests, on revisions before 2026-07-28; nil where that cannot be.
+	Client interface {
+		Ask(ctx context.Context, server string, questions []Question) ([]Answer, error)
+	}
 }
 
 // IsOver reports whether the client has ended the session.

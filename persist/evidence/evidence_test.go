@@ -188,7 +188,7 @@ func TestVerifyNamesWhatWasChanged(t *testing.T) {
 		{"a line goes", lines(func(l []string) []string { return slices.Delete(l, 2, 3) }), gone(3, 3)},
 		{"the last line goes", lines(func(l []string) []string { return l[:7] }), gone(8, 8)},
 		{"all lines go", dropped(records), gone(1, 8)},
-		{"two lines change places", lines(func(l []string) []string { l[1], l[2] = l[2], l[1]; return l }), []string{"moved 3"}},
+		{"two lines change places", lines(func(l []string) []string { l[1], l[2] = l[2], l[1]; return l }), []string{"moved 2"}},
 		{"a line moves", lines(func(l []string) []string { return append(slices.Delete(slices.Clone(l), 0, 1), "\n"+l[0]) }), []string{"moved 1"}},
 		{"a line comes", lines(func(l []string) []string { return slices.Insert(l, 2, call(9)+"\n") }), []string{"added"}},
 		{"a line comes twice", lines(func(l []string) []string { return slices.Insert(l, 2, l[1]) }), []string{"added"}},

@@ -11,7 +11,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 )
@@ -322,10 +321,11 @@ func (v *verifier) records(r io.Reader) error {
 	return err
 }
 
-// tell names what is not as it was. A strange line with the name of a missed one is that, altered.
+// tell names what is not as it was. A line that comes behind a later one was moved, or that one was. A
+// strange line with the name of a missed one is that, altered.
 func (v *verifier) tell(p *proven, places []int, strange []strangeLine, missed map[string][]int) {
-	for i, inOrder := range longestRise(places) {
-		if e := &p.open[places[i]]; !inOrder {
+	for i := 1; i < len(places); i++ {
+		if e := &p.open[places[i]]; places[i] < places[i-1] {
 			v.found(finding("moved", p.name, e.line, e.Of))
 		}
 	}
@@ -356,28 +356,4 @@ func finding(what, file string, line int64, name string) Finding {
 	object, id, _ := strings.Cut(name, " ")
 	return Finding{What: what, File: file, Line: line, Record: fmt.Sprintf("%.100s", id),
 		Detail: fmt.Sprintf("%.100s", object)}
-}
-
-// longestRise returns which of the numbers are of a longest series that increases.
-func longestRise(numbers []int) []bool {
-	var ends []int // the index with the least number that ends a series of each length
-	before := make([]int, len(numbers))
-	for i, n := range numbers {
-		at := sort.Search(len(ends), func(l int) bool { return numbers[ends[l]] >= n })
-		if before[i] = -1; at > 0 {
-			before[i] = ends[at-1]
-		}
-		if at == len(ends) {
-			ends = append(ends, i)
-		} else {
-			ends[at] = i
-		}
-	}
-	in := make([]bool, len(numbers))
-	if len(ends) > 0 {
-		for i := ends[len(ends)-1]; i >= 0; i = before[i] {
-			in[i] = true
-		}
-	}
-	return in
 }

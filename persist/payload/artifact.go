@@ -66,7 +66,7 @@ func (s *Store) forgetVersions(ctx context.Context, now time.Time) error {
 	}), s.place.list(ctx, namesPrefix, func(o object) error {
 		stay := s.cfg.MaxAge + keepEntries
 		if versionOf(o) < last[path.Dir(o.key)] {
-			stay = s.grace // whoever writes the next one may have read it
+			stay = grace // whoever writes the next one may have read it
 		}
 		if now.Sub(o.changed) <= stay {
 			return nil

@@ -20,8 +20,8 @@ import (
 
 const withClouds = true
 
-// bucket is a place in a cloud. Nobody can lock it: the keys of payloads, and how long unnamed ones
-// stay, make that needless.
+// bucket is a place in a cloud. Nobody can lock it, and nobody has to: each result has objects of its
+// own, and of two hubs that write one at most once the second is told.
 type bucket struct {
 	blobs *blob.Bucket
 	name  string
@@ -82,14 +82,6 @@ func (r bucketReader) Read(p []byte) (int, error) {
 		err = fault("read", err)
 	}
 	return n, err
-}
-
-func (b bucket) size(ctx context.Context, key string) (int64, error) {
-	a, err := b.blobs.Attributes(ctx, key)
-	if err != nil {
-		return 0, fault("look up", err)
-	}
-	return a.Size, nil
 }
 
 func (b bucket) list(ctx context.Context, prefix string, each func(object) error) error {

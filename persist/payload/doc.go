@@ -3,17 +3,12 @@
 //
 // # Layout
 //
-// Bytes are content-addressed: the object of a payload is named by the SHA-256 of what it holds,
-// and is written once. Each stored result has an Entry beside that: a small object of JSON under
-// the result's id, which says what the bytes are and who may read them. Two results of the same
-// bytes share them.
+// Each stored result has an Entry, a small object of JSON, which says what its bytes are and who
+// may read them. The bytes are in an object of their own.
 //
 //	index/res_06h05ewj….json    an Entry
 //	gone/res_06h05ewj….json     the Entry of a result that has expired
-//	bytes/3f/3f9a…              a payload: 5 bytes of header, then zstd, sealed where a key is configured
-//
-// In a bucket payloads have the hour of their results in their keys, bytes/2026-11-23T14/3f9a…, and
-// are shared within the hour.
+//	bytes/res_06h05ewj…-3f9a…   a payload: 5 bytes of header, then zstd, sealed where a key is configured
 //
 // # Promise
 //
@@ -21,10 +16,9 @@
 // that its entry names: bytes that were changed are an error, never a result. In a directory,
 // directories have mode 0700, files 0600.
 //
-// Several hubs may share a directory, and a bucket. A bucket cannot be locked. In its place, an
-// object that nobody names stays for two hours: a writer that finds a payload of this hour can rely
-// on it. Of several hubs that find a result expired one tells: the one whose entry in gone/ is
-// written first.
+// Several hubs may share a directory, and a bucket. A payload without an entry stays for an hour:
+// its writer has still to write the entry. Of several hubs that find a result expired one tells: the
+// one whose entry in gone/ is written first.
 //
 // # Retention
 //

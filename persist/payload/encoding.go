@@ -89,43 +89,26 @@ func enter(ctx context.Context, room chan struct{}) error {
 	}
 }
 
-// load returns the payload of e, or a *CorruptError.
+// load returns the payload of e. With an error, which may be a *CorruptError, it is not what was stored.
 func (s *Store) load(ctx context.Context, e Entry) ([]byte, error) {
-	raw := bytes.NewBuffer(make([]byte, 0, int(e.Size)+bytes.MinRead)) // so that it does not grow
-	if err := s.copyTo(ctx, raw, e); err != nil {
-		return nil, err
-	}
-	return raw.Bytes(), nil
-}
-
-// sound reports whether the payload of e is stored as it should be. It takes little memory.
-func (s *Store) sound(ctx context.Context, e Entry) bool {
-	if enter(ctx, s.packing) != nil {
-		return false
-	}
-	defer func() { <-s.packing }()
-	return s.copyTo(ctx, io.Discard, e) == nil
-}
-
-// copyTo writes the payload of e to to. With an error, which may be a *CorruptError, that is not what was stored.
-func (s *Store) copyTo(ctx context.Context, to io.Writer, e Entry) error {
-	key := s.payloadKey(e)
+	key := payloadKey(e)
 	f, err := s.place.open(ctx, key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &CorruptError{s.at(key), errors.New("the file is gone")}
+	}
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return &CorruptError{s.at(key), errors.New("the file is gone")}
-		}
-		return fmt.Errorf("read a stored result: %w", err)
+		return nil, fmt.Errorf("read a stored result: %w", err)
 	}
 	defer f.Close()
+	raw := bytes.NewBuffer(make([]byte, 0, int(e.Size)+bytes.MinRead)) // so that it does not grow
 	from := &reads{from: f}
-	if err := s.decode(to, from, e); err != nil {
+	if err := s.decode(raw, from, e); err != nil {
 		if from.err != nil { // what came so far says nothing of the rest
-			return fmt.Errorf("read a stored result: %w", from.err)
+			return nil, fmt.Errorf("read a stored result: %w", from.err)
 		}
-		return &CorruptError{s.at(key), err}
+		return nil, &CorruptError{s.at(key), err}
 	}
-	return nil
+	return raw.Bytes(), nil
 }
 
 // reads remembers why nothing more could be read.

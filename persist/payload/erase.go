@@ -12,8 +12,7 @@ import (
 var erasedDigest = strings.Repeat("0", 64)
 
 // Erase removes the payloads of all entries that of means, at once, and returns how many these are.
-// Their entries stay, and say why they are gone, but neither the digest nor the name. A payload
-// stays that another entry has, too: the same bytes were stored for somebody else.
+// Their entries stay, and say why they are gone, but neither the digest nor the name.
 func (s *Store) Erase(ctx context.Context, because string, of func(Entry) bool) (erased int, err error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
@@ -26,7 +25,6 @@ func (s *Store) Erase(ctx context.Context, because string, of func(Entry) bool) 
 	}
 	defer unlock()
 	var gone []Entry
-	uses := make(map[string]int) // of payloads, by what stays
 	err = s.place.list(ctx, indexPrefix, func(o object) error {
 		e, err := s.readEntry(ctx, o.key)
 		switch {
@@ -35,8 +33,6 @@ func (s *Store) Erase(ctx context.Context, because string, of func(Entry) bool) 
 			return err
 		case of(e):
 			gone = append(gone, e)
-		default:
-			uses[s.payloadKey(e)]++
 		}
 		return nil
 	})
@@ -44,7 +40,7 @@ func (s *Store) Erase(ctx context.Context, because string, of func(Entry) bool) 
 		return 0, err
 	}
 	for _, e := range gone {
-		if err := s.eraseEntry(ctx, e, because, uses[s.payloadKey(e)] > 0); err != nil {
+		if err := s.eraseEntry(ctx, e, because); err != nil {
 			return erased, err
 		}
 		erased++
@@ -59,19 +55,17 @@ func (s *Store) Erase(ctx context.Context, because string, of func(Entry) bool) 
 	})
 }
 
-// eraseEntry removes the payload of e, unless it is shared. The entry goes last: so another Erase
-// finds what a kill has left.
-func (s *Store) eraseEntry(ctx context.Context, e Entry, because string, shared bool) error {
+// eraseEntry removes the payload of e. The entry goes last: so another Erase finds what a kill has
+// left.
+func (s *Store) eraseEntry(ctx context.Context, e Entry, because string) error {
 	left := e
 	now := time.Now().UTC()
 	left.Digest, left.Name, left.Expired, left.Reason = erasedDigest, "", &now, because
 	if err := s.putEntry(ctx, goneKey(e.ID), false, left); err != nil {
 		return err
 	}
-	if !shared {
-		if err := s.place.remove(ctx, s.payloadKey(e)); err != nil {
-			return err
-		}
+	if err := s.place.remove(ctx, payloadKey(e)); err != nil {
+		return err
 	}
 	return s.place.remove(ctx, indexKey(e.ID))
 }

@@ -21,20 +21,20 @@ func TestErase(t *testing.T) {
 		named := entry("a.1")
 		named.Name = "ann.txt"
 		named = put(t, s, named, []byte("ann's artifact"))
-		shared := put(t, s, entry("b"), []byte("the same bytes"))
+		second := put(t, s, entry("b"), []byte("the same bytes"))
 		theirs := entry("c")
-		theirs.Actor, theirs.Created = "actor:stdio/bob", shared.Created
+		theirs.Actor = "actor:stdio/bob"
 		theirs = put(t, s, theirs, []byte("the same bytes"))
 		if n, err := openAt(t, at).Erase(t.Context(), "it was erased", of); n != 3 || err != nil {
 			t.Fatal(n, err)
 		}
-		if keys := at.keys(t, "bytes/"); !slices.Equal(keys, []string{at.payload(theirs)}) {
+		if keys := at.keys(t, "bytes/"); !slices.Equal(keys, []string{payloadOf(theirs)}) {
 			t.Error(keys)
 		}
 		if raw, err := read(s, theirs.ID); string(raw) != "the same bytes" || err != nil {
 			t.Errorf("%q %v", raw, err)
 		}
-		for _, e := range []payload.Entry{mine, named, shared} {
+		for _, e := range []payload.Entry{mine, named, second} {
 			var gone *payload.ExpiredError
 			if _, err := read(s, e.ID); !errors.As(err, &gone) || gone.Entry.Reason != "it was erased" || gone.Entry.Size != e.Size {
 				t.Errorf("%s: %v", e.ID, err)

@@ -53,16 +53,6 @@ func (h *hanging) open(ctx context.Context, key string) (r io.ReadCloser, err er
 	})
 }
 
-func (h *hanging) size(ctx context.Context, key string) (n int64, err error) {
-	return n, h.do(ctx, func() error {
-		text, ok := h.objects[key]
-		if n = int64(len(text)); !ok {
-			return fs.ErrNotExist
-		}
-		return nil
-	})
-}
-
 func (h *hanging) list(ctx context.Context, _ string, _ func(object) error) error {
 	return h.do(ctx, func() error { return nil })
 }

@@ -96,7 +96,7 @@ type Store struct {
 	seal     cipher.AEAD // nil: payloads are not sealed
 	logger   *slog.Logger
 	encoders sync.Pool     // of *zstd.Encoder
-	packing  chan struct{} // has room for as many payloads as are written or checked at once: each takes some MB
+	packing  chan struct{} // has room for as many payloads as are written at once: each takes some MB
 	reading  chan struct{} // has room for as many large payloads as are held in memory at once
 
 	// within returns the context of what is done for a payload of that size.
@@ -109,16 +109,14 @@ type Store struct {
 
 	storing  sync.Mutex // see lock
 	sweeping sync.Mutex
-	// how old an object that nobody names is before it is removed: its writer has still to name it
-	grace  time.Duration
-	seen   map[string]seen // of a bucket: the entries of the last sweep, by key; guarded by sweeping
-	stop   context.CancelFunc
-	done   sync.WaitGroup
-	closed sync.Once
+	seen     map[string]seen // of a bucket: the entries of the last sweep, by key; guarded by sweeping
+	stop     context.CancelFunc
+	done     sync.WaitGroup
+	closed   sync.Once
 }
 
 const (
-	maxPacking   = 2 // payloads are written or checked at the same time
+	maxPacking   = 2 // payloads are written at the same time
 	maxReading   = 2 // payloads of more than smallPayload bytes are held in memory at the same time
 	smallPayload = 1 << 20
 )
@@ -155,13 +153,13 @@ func openStore(ctx context.Context, c Config, expired func(Entry), logger *slog.
 
 func newStore(ctx context.Context, c Config, at place, seal cipher.AEAD, expired func(Entry),
 	logger *slog.Logger) *Store {
-	s := &Store{cfg: c, place: at, far: c.URL != "", expired: expired, seal: seal, logger: logger, grace: grace,
+	s := &Store{cfg: c, place: at, far: c.URL != "", expired: expired, seal: seal, logger: logger,
 		reading: make(chan struct{}, maxReading), packing: make(chan struct{}, maxPacking),
 		sweep: make(chan struct{}, 1)}
 	s.encoders.New = newEncoder
 	s.within = func(int64) (context.Context, context.CancelFunc) { return ctx, func() {} }
 	if s.far {
-		s.grace, s.seen = farGrace, make(map[string]seen)
+		s.seen = make(map[string]seen)
 		s.within = func(size int64) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx,
 				allowed(size))
@@ -273,22 +271,7 @@ func (s *Store) lock() (unlock func(), err error) {
 
 // keep writes the payload and its entry.
 func (s *Store) keep(ctx context.Context, e Entry, raw []byte) (stored int64, err error) {
-	key := s.payloadKey(e)
-	if _, err = s.place.size(ctx, key); err == nil && s.sound(ctx, e) {
-		// Nobody removes the payload between this look and the new entry.
-		unlock, err := s.lock()
-		if err != nil {
-			return 0, err
-		}
-		defer unlock()
-		if e.Stored, err = s.place.size(ctx, key); err == nil {
-			return e.Stored, s.putEntry(ctx, indexKey(e.ID), false, e)
-		}
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, err
-	}
-	err = s.place.write(ctx, key, false, func(f io.Writer) (err error) {
+	err = s.place.write(ctx, payloadKey(e), false, func(f io.Writer) (err error) {
 		e.Stored, err = s.encode(ctx, f, e.Digest, raw)
 		return err
 	})
@@ -410,15 +393,9 @@ const (
 func indexKey(id tool.ResultID) string { return indexPrefix + string(id) + entrySuffix }
 func goneKey(id tool.ResultID) string  { return gonePrefix + string(id) + entrySuffix }
 
-// payloadKey is where the payload of e is. In a bucket, results of the same bytes share a payload
-// if they are of the same hour: who finds one there knows that nobody removes it soon, because that
-// waits for farGrace.
-func (s *Store) payloadKey(e Entry) string {
-	if s.far {
-		return bytesPrefix + e.Created.UTC().Format("2006-01-02T15") + "/" + e.Digest
-	}
-	return bytesPrefix + e.Digest[:2] + "/" + e.Digest
-}
+// payloadKey is where the payload of e is. Other bytes under the same id, as of a task, have another
+// place: until the new entry is there, the old one counts.
+func payloadKey(e Entry) string { return bytesPrefix + string(e.ID) + "-" + e.Digest[:8] }
 
 // at says where an object is.
 func (s *Store) at(key string) string { return s.place.String() + "/" + key }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -73,7 +72,7 @@ func TestWhatIsPutIsRead(t *testing.T) {
 				if got, err := read(other, e.ID); err != nil || !bytes.Equal(got, raw) {
 					t.Errorf("%s: %d bytes became %d, %v", name, size, len(got), err)
 				}
-				if text := at.get(t, at.payload(e)); key != "" && size > 1 && bytes.Contains(text, []byte{0x28, 0xb5, 0x2f, 0xfd}) || int64(len(text)) != e.Stored {
+				if text := at.get(t, payloadOf(e)); key != "" && size > 1 && bytes.Contains(text, []byte{0x28, 0xb5, 0x2f, 0xfd}) || int64(len(text)) != e.Stored {
 					t.Errorf("%s: zstd in the clear, or not %d bytes", name, e.Stored)
 				}
 			}
@@ -108,38 +107,6 @@ func TestOnlyTheOwnerCanRead(t *testing.T) {
 	}
 }
 
-func TestEqualBytesAreWrittenOnce(t *testing.T) {
-	onEach(t, func(t *testing.T, at testbed) {
-		s := openAt(t, at)
-		begin := time.Now()
-		same := func(i int) payload.Entry {
-			e := entry(fmt.Sprintf("a%d", i))
-			e.Created = begin
-			return e
-		}
-		var all sync.WaitGroup
-		for i := range 20 {
-			all.Go(func() { _, _ = s.Put(same(i), noise(5000)) })
-		}
-		all.Wait()
-		files := at.keys(t, "bytes/")
-		if len(files) != 1 {
-			t.Fatalf("files %q", files)
-		}
-		for i := range 20 {
-			if got, err := read(s, tool.ResultID(fmt.Sprintf("res_a%d", i))); err != nil || len(got) != 5000 {
-				t.Errorf("%d bytes, %v", len(got), err)
-			}
-		}
-		// A damage that no reader notices, the magic of a skipped frame at the end, shows that nobody writes the file again.
-		was := append(at.get(t, files[0]), 0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0)
-		at.set(t, files[0], was)
-		if e := put(t, s, same(20), noise(5000)); e.Stored != int64(len(was)) || !bytes.Equal(at.get(t, files[0]), was) {
-			t.Errorf("the payload was written again, with %d bytes", e.Stored)
-		}
-	})
-}
-
 // TestCorruptedPayload changes each byte of a payload's file, and cuts it at each length: what is read is what was stored, or an
 // error.
 func TestCorruptedPayload(t *testing.T) {
@@ -154,7 +121,7 @@ func TestCorruptedPayload(t *testing.T) {
 			c.Key = key
 			s := open(t, c)
 			e := put(t, s, entry("a"+name), raw)
-			file := at.payload(e)
+			file := payloadOf(e)
 			good := at.get(t, file)
 			tried, refused := 0, 0
 			check := func(what string, text []byte) {
@@ -181,14 +148,6 @@ func TestCorruptedPayload(t *testing.T) {
 			if _, err := read(s, e.ID); err == nil || !strings.Contains(err.Error(), "the file is gone") {
 				t.Errorf("%s: %v", name, err)
 			}
-			// The same bytes again are written anew.
-			again := entry("b" + name)
-			again.Created = e.Created
-			put(t, s, again, raw)
-			if got, err := read(s, e.ID); err != nil || !bytes.Equal(got, raw) {
-				t.Errorf("%s: %v", name, err)
-			}
-			at.remove(t, file)
 		}
 	})
 }
@@ -198,7 +157,7 @@ func TestExchangedPayload(t *testing.T) {
 	onEach(t, func(t *testing.T, at testbed) {
 		s := openAt(t, at)
 		a, b := put(t, s, entry("a"), []byte("one thing")), put(t, s, entry("b"), []byte("two thing"))
-		at.set(t, at.payload(a), at.get(t, at.payload(b)))
+		at.set(t, payloadOf(a), at.get(t, payloadOf(b)))
 		if got, err := read(s, a.ID); err == nil || !strings.Contains(err.Error(), "digest") {
 			t.Errorf("%q, %v", got, err)
 		}

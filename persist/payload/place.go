@@ -24,17 +24,14 @@ type place interface {
 	// open opens an object to be read, before ctx ends. The error is fs.ErrNotExist where there is none.
 	open(ctx context.Context, key string) (io.ReadCloser, error)
 
-	// size returns how much an object takes. The error is fs.ErrNotExist where there is none.
-	size(ctx context.Context, key string) (int64, error)
-
 	// list calls each for all objects whose keys begin with prefix, which ends with a slash, until it returns an error.
 	list(ctx context.Context, prefix string, each func(object) error) error
 
 	// remove removes an object. It may be gone already.
 	remove(ctx context.Context, key string) error
 
-	// lock keeps those out who remove payloads, or who would add an entry for a payload that is
-	// there. The error is fs.ErrNotExist where nothing was ever stored.
+	// lock keeps others out who remove results, or who count the versions of an artifact. The error
+	// is fs.ErrNotExist where nothing was ever stored.
 	lock() (unlock func(), err error)
 
 	// String names the place in messages. It holds no secrets.
@@ -77,14 +74,6 @@ func (d directory) write(_ context.Context, key string, once bool, fill func(io.
 
 func (d directory) open(_ context.Context, key string) (io.ReadCloser, error) {
 	return os.Open(d.path(key))
-}
-
-func (d directory) size(_ context.Context, key string) (int64, error) {
-	info, err := os.Stat(d.path(key))
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
 }
 
 func (d directory) list(ctx context.Context, prefix string, each func(object) error) error {

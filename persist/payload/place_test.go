@@ -21,7 +21,6 @@ type testbed interface {
 	get(t testing.TB, key string) []byte
 	set(t testing.TB, key string, text []byte)
 	remove(t testing.TB, key string)
-	payload(e payload.Entry) string // the key of its payload
 
 	// slow says that each of these takes a request.
 	slow() bool
@@ -52,12 +51,14 @@ func open(t testing.TB, c payload.Config) *payload.Store {
 	return s
 }
 
+// payloadOf is the key of the payload of e.
+func payloadOf(e payload.Entry) string { return "bytes/" + string(e.ID) + "-" + e.Digest[:8] }
+
 type directory struct{ dir string }
 
-func (d directory) config() payload.Config         { return payload.Config{Dir: d.dir} }
-func (d directory) path(key string) string         { return filepath.Join(d.dir, filepath.FromSlash(key)) }
-func (d directory) payload(e payload.Entry) string { return "bytes/" + e.Digest[:2] + "/" + e.Digest }
-func (d directory) slow() bool                     { return false }
+func (d directory) config() payload.Config { return payload.Config{Dir: d.dir} }
+func (d directory) path(key string) string { return filepath.Join(d.dir, filepath.FromSlash(key)) }
+func (d directory) slow() bool             { return false }
 
 func (d directory) keys(t testing.TB, prefix string) (keys []string) {
 	t.Helper()

@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 const (
 	sweepEvery = time.Hour
 
-	// An object that no entry names is removed when it is that old: its writer has still to write
-	// the entry. Payloads in a bucket are shared for an hour, see payloadKey.
-	grace    = time.Hour
-	farGrace = 2 * time.Hour
+	// A payload without an entry is removed when it is that old: its writer has still to write the
+	// entry.
+	grace = time.Hour
 
 	// keepEntries is how long the entry of an expired result says why it is gone.
 	keepEntries = 365 * 24 * time.Hour
@@ -79,7 +79,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 
 // expire makes known that results have expired, and returns the keys of the payloads of the others.
 func (s *Store) expire(ctx context.Context, now time.Time) (live map[string]bool, err error) {
-	kept := holdings{byActor: make(map[string]*holding), uses: make(map[string]int), key: s.payloadKey}
+	kept := holdings{byActor: make(map[string]*holding)}
 	var gone []Entry
 	var problem error
 	last := s.seen
@@ -119,11 +119,7 @@ func (s *Store) expire(ctx context.Context, now time.Time) (live map[string]bool
 			return nil, errors.Join(problem, err) // the payload stays, too
 		}
 	}
-	live = make(map[string]bool, len(kept.uses))
-	for key := range kept.uses {
-		live[key] = true
-	}
-	return live, problem
+	return kept.payloads(), problem
 }
 
 // seen is an entry as it was read once.
@@ -174,9 +170,7 @@ func period(d time.Duration) string {
 // holdings are the results that have not expired.
 type holdings struct {
 	byActor map[string]*holding
-	uses    map[string]int     // of payloads
-	total   int64              // bytes that these take
-	key     func(Entry) string // of the payload
+	total   int64 // bytes that their payloads take
 }
 
 type holding struct {
@@ -192,10 +186,18 @@ func (h *holdings) add(e Entry) {
 		h.byActor[e.Actor] = of
 	}
 	of.entries, of.size = append(of.entries, e), of.size+e.Stored
-	key := h.key(e)
-	if h.uses[key]++; h.uses[key] == 1 {
-		h.total += e.Stored
+	h.total += e.Stored
+}
+
+// payloads returns the keys of their payloads.
+func (h *holdings) payloads() map[string]bool {
+	keys := make(map[string]bool)
+	for _, of := range h.byActor {
+		for _, e := range of.entries {
+			keys[payloadKey(e)] = true
+		}
 	}
+	return keys
 }
 
 // takeOldest takes the oldest result of the actor that has most. There is one while the total is above 0.
@@ -212,19 +214,16 @@ func (h *holdings) takeOldest() Entry {
 	}
 	last := len(most.entries) - 1
 	e := most.entries[last]
-	most.entries, most.size = most.entries[:last], most.size-e.Stored
-	key := h.key(e)
-	if h.uses[key]--; h.uses[key] == 0 {
-		delete(h.uses, key)
-		h.total -= e.Stored
-	}
+	most.entries, most.size, h.total = most.entries[:last], most.size-e.Stored, h.total-e.Stored
 	return e
 }
 
-// removeOld removes an unfinished file or an unnamed payload, unless its writer may still be at work.
+// removeOld removes an unfinished file, or a payload without an entry, unless its writer may still be
+// at work.
 func (s *Store) removeOld(ctx context.Context, o object, now time.Time) error {
 	name := path.Base(o.key)
-	if !strings.HasPrefix(name, statefile.Unfinished) && !isHex(name) || now.Sub(o.changed) <= s.grace {
+	id, _, _ := strings.Cut(name, "-")
+	if !strings.HasPrefix(name, statefile.Unfinished) && !isID(tool.ResultID(id)) || now.Sub(o.changed) <= grace {
 		return nil // none of ours, or too young
 	}
 	return s.place.remove(ctx, o.key)

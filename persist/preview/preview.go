@@ -86,7 +86,7 @@ func partsOf(result []byte) []part {
 		if structured && Repeats(blocks, m.Value) {
 			parts = append(parts, notePart("[structuredContent: the same as the content]"))
 		} else if structured || len(m.Value) > SmallMember {
-			parts = append(parts, part{title: shorten(m.Name(), 60) + ": JSON, " + plural(len(m.Value), "byte"),
+			parts = append(parts, part{title: shorten(m.Name(), 60) + ": JSON, " + Count(len(m.Value), "byte"),
 				data: m.Value, json: true, at: Pointer("", m.Name())})
 		}
 	}
@@ -169,9 +169,9 @@ func textPart(data []byte, mediaType string) part {
 	case !utf8.Valid(data):
 		return part{title: describeFile(bytes.NewReader(data), len(data), mediaType)}
 	case i < len(data) && (data[i] == '{' || data[i] == '[') && rawjson.Valid(data):
-		return part{title: "JSON, " + plural(len(data), "byte"), data: data, json: true}
+		return part{title: "JSON, " + Count(len(data), "byte"), data: data, json: true}
 	}
-	title := "text, " + plural(utf8.RuneCount(data), "character") + " in " + plural(Lines(data), "line")
+	title := "text, " + Count(utf8.RuneCount(data), "character") + " in " + Count(Lines(data), "line")
 	if mediaType != "" && mediaType != "text/plain" {
 		title = shorten(mediaType, 100) + ", " + title
 	}
@@ -191,7 +191,7 @@ func describeFile(data io.Reader, size int, mediaType string) string {
 	if err == nil {
 		what = append(what, strconv.Itoa(picture.Width)+" x "+strconv.Itoa(picture.Height)+" pixels")
 	}
-	return strings.Join(append(what, plural(size, "byte")), ", ")
+	return strings.Join(append(what, Count(size, "byte")), ", ")
 }
 
 func shorten(text string, most int) string {
@@ -221,7 +221,7 @@ func few(parts []part, limit int) (kept []part) {
 	head := max(1, most*2/3)
 	tail := len(parts) - max(0, most-head-1)
 	kept = append(kept, parts[:head]...)
-	kept = append(kept, notePart("[... left out: "+plural(tail-head, "part")+" of "+strconv.Itoa(len(parts))+
+	kept = append(kept, notePart("[... left out: "+Count(tail-head, "part")+" of "+strconv.Itoa(len(parts))+
 		", after the "+number(head)+" before this line ...]"))
 	return append(kept, parts[tail:]...)
 }

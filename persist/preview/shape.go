@@ -96,9 +96,9 @@ func (s *shape) value(value []byte, at string, level int, indent string) {
 	switch value[0] {
 	case '"':
 		s.add(string(rawjson.Quote(string(cut(v.text, d.chars)))))
-		s.add(" (" + plural(utf8.RuneCount(v.text), "character") + " at " + strconv.Quote(at) + ")")
+		s.add(" (" + Count(utf8.RuneCount(v.text), "character") + " at " + strconv.Quote(at) + ")")
 	case '{':
-		s.add("object with " + plural(v.n, "member") + ":")
+		s.add("object with " + Count(v.n, "member") + ":")
 		for _, m := range v.kids[:min(len(v.kids), d.members)] {
 			s.add(indent + `  "` + string(m.Key) + `": `)
 			s.value(m.Value, Pointer(at, m.Name()), level+1, indent+"  ")
@@ -107,7 +107,7 @@ func (s *shape) value(value []byte, at string, level int, indent string) {
 			s.add(indent + "  ... " + number(v.n-d.members) + " more")
 		}
 	case '[':
-		s.add("array of " + plural(v.n, "element"))
+		s.add("array of " + Count(v.n, "element"))
 		if d.elements == 0 {
 			return
 		}
@@ -120,7 +120,7 @@ func (s *shape) value(value []byte, at string, level int, indent string) {
 			s.add(indent + "  ... " + number(v.n-d.elements) + " more, from " + at + "/" + strconv.Itoa(d.elements))
 		}
 	default: // a number of very many digits
-		s.add(string(value[:Fit(value, d.chars)]) + "... (" + plural(len(value), "digit") + ")")
+		s.add(string(value[:Fit(value, d.chars)]) + "... (" + Count(len(value), "digit") + ")")
 	}
 }
 

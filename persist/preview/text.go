@@ -136,8 +136,8 @@ func number(n int) string {
 	return s
 }
 
-// plural is a number of things, such as "1 line" or "1,240 lines".
-func plural(n int, one string) string {
+// Count is a number of things, such as "1 line" or "1,240 lines".
+func Count(n int, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}

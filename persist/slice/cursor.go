@@ -2,10 +2,11 @@ package slice
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
-	"math"
+	"fmt"
+	"strconv"
+	"strings"
 )
 
 // errCursor says that a cursor is not one of this request's.
@@ -18,42 +19,34 @@ type state struct {
 	skip int // bytes of the next item that they had
 }
 
-const cursorVersion = 2
-
 // cursor writes the state as a cursor: what is in it says nothing but places, and which request it belongs to.
 func (s state) cursor(r Request, size int) string {
-	b := append([]byte{cursorVersion}, digest(r, size)...)
-	for _, n := range []int{s.at, s.skip} {
-		b = binary.AppendUvarint(b, uint64(n))
-	}
-	return base64.RawURLEncoding.EncodeToString(b)
+	return fmt.Sprintf("%s.%d.%d", digest(r, size), s.at, s.skip)
 }
 
 // digest tells requests apart, and results of another size.
-func digest(r Request, size int) []byte {
+func digest(r Request, size int) string {
 	r.Cursor = ""
 	text, _ := json.Marshal(r) // texts and numbers
-	sum := sha256.Sum256(binary.AppendUvarint(text, uint64(size)))
-	return sum[:8]
+	sum := sha256.Sum256(fmt.Append(text, size))
+	return hex.EncodeToString(sum[:8])
 }
 
 // readCursor reads the cursor of a request for a result of size bytes.
-func readCursor(r Request, size int) (state, error) {
-	var s state
+func readCursor(r Request, size int) (s state, err error) {
 	if r.Cursor == "" {
 		return s, nil
 	}
-	b, err := base64.RawURLEncoding.DecodeString(r.Cursor)
-	if err != nil || len(b) < 9 || b[0] != cursorVersion || string(b[1:9]) != string(digest(r, size)) {
+	parts := strings.Split(r.Cursor, ".")
+	if len(parts) != 3 || parts[0] != digest(r, size) {
 		return s, errCursor
 	}
-	b = b[9:]
-	for _, to := range []*int{&s.at, &s.skip} {
-		n, width := binary.Uvarint(b)
-		if width <= 0 || n > math.MaxInt32*64 {
+	for i, to := range []*int{&s.at, &s.skip} {
+		n, err := strconv.ParseUint(parts[i+1], 10, 40)
+		if err != nil {
 			return s, errCursor
 		}
-		*to, b = int(n), b[width:]
+		*to = int(n)
 	}
 	return s, nil
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/mcp-toolhub/mcp-toolhub/persist/preview"
 )
 
 // longLine is how many bytes a line has that grep does not show whole: it shows the text around each
@@ -138,5 +140,5 @@ func beginning(line []byte) []byte {
 		return line
 	}
 	short := line[:boundary(line, around)]
-	return append(short[:len(short):len(short)], "... ("+plural(len(line), "byte")+")"...)
+	return append(short[:len(short):len(short)], "... ("+preview.Count(len(line), "byte")+")"...)
 }

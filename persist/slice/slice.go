@@ -109,7 +109,7 @@ func open(result []byte, r *Request) (document, error) {
 	n := r.Block
 	if n > len(blocks) {
 		return document{}, faultf("The result has %s: block is a number up to that, or 0 for the whole result.",
-			plural(len(blocks), "content block"))
+			preview.Count(len(blocks), "content block"))
 	}
 	if n < 0 && sole(result, blocks) {
 		n = 1
@@ -314,13 +314,6 @@ func (p *page) finish(a *Answer, what string, next state, more bool) {
 	}
 	a.Next = next.cursor(p.request, p.size)
 	a.Note += " More follows: repeat the request with cursor " + a.Next + "."
-}
-
-func plural(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + one + "s"
 }
 
 // shorten returns the beginning of text, at most most characters.

@@ -65,7 +65,7 @@ func challengeOf(h http.Header) (c challenge, found bool) {
 		}
 		found = err == nil
 		c.metadata, c.code = cmp.Or(c.metadata, one.Params["resource_metadata"]), cmp.Or(c.code, one.Params["error"])
-		if scopes := strings.Fields(one.Params["scope"]); len(c.scopes) == 0 {
+		if scopes := scopesIn(one.Params["scope"]); len(c.scopes) == 0 {
 			c.scopes = slices.DeleteFunc(scopes[:min(len(scopes), maxScopes)],
 				func(scope string) bool { return len(scope) > maxScope })
 		}

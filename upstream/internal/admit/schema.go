@@ -2,8 +2,10 @@ package admit
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
@@ -69,12 +71,74 @@ func (c *candidate) checkInputSchema() {
 		return
 	}
 	value, _ = rawjson.Get(c.declaration, part)
-	if _, err := schema.Compile(value); err != nil {
+	mended, err := c.mend(value)
+	if err != nil {
 		c.set(part, anyObject)
 		c.repaired(part, "%v; %s stands there now", err, anyObject)
 		return
 	}
-	c.hideInternal(value)
+	if !bytes.Equal(mended, value) {
+		c.set(part, string(mended))
+	}
+	c.hideInternal(mended)
+}
+
+// maxMends bounds the values that are taken out of one schema.
+const maxMends = 20
+
+// mend takes out of an input schema what keeps it from compiling: one bad word costs what it says of one parameter, and
+// no other parameter. The error is that of a schema that cannot be mended so.
+func (c *candidate) mend(value []byte) ([]byte, error) {
+	first := len(c.repairs)
+	for range maxMends {
+		_, err := schema.Compile(value)
+		if err == nil {
+			return value, nil
+		}
+		at := unusable(value)
+		if fault := (*schema.Fault)(nil); errors.As(err, &fault) && fault.At != "" {
+			at = strings.Split(strings.TrimPrefix(fault.At, "/"), "/")
+		}
+		if at == nil {
+			break
+		}
+		value = without(value, at, "")
+		c.repaired("inputSchema", "%v; it was removed", err)
+	}
+	c.repairs = c.repairs[:first]
+	_, err := schema.Compile(value)
+	return value, err
+}
+
+// unusable is the path to the first parameter that does not compile alone; nil where there is none.
+func unusable(value []byte) (at []string) {
+	_ = rawjson.Members(rawjson.GetObject(value, "properties"), func(m rawjson.Member) bool {
+		alone, err := rawjson.Set(value, "properties", append(rawjson.AppendMember([]byte("{"), m.Name(), m.Value), '}'))
+		if err == nil {
+			_, err = schema.Compile(alone)
+		}
+		if err != nil {
+			at = []string{"properties", rawjson.PointerToken(m.Name())}
+		}
+		return err == nil
+	})
+	return at
+}
+
+// without returns an object without the value at a path, or with {} there where a schema has to be. What is inside an
+// array goes with the array. parent is the name of object.
+func without(object []byte, path []string, parent string) []byte {
+	name := rawjson.PointerName(path[0])
+	inner, _ := rawjson.Get(object, name)
+	switch {
+	case len(path) > 1 && rawjson.IsObject(inner):
+		object, _ = rawjson.Set(object, name, without(inner, path[1:], name)) // it is well-formed
+	case parent == "properties", parent == "$defs", parent == "definitions":
+		object, _ = rawjson.Set(object, name, []byte("{}"))
+	default:
+		object, _, _ = rawjson.Delete(object, name)
+	}
+	return object
 }
 
 // checkOutputSchema removes an output schema that does not compile: the TypeScript client compiles all of them when it

@@ -21,6 +21,7 @@ import (
 // Launcher starts children.
 type Launcher struct {
 	*run.Launcher
+	Firsts firsts
 	self   string // the hub's program
 	origin string // of upstream.Config
 }

@@ -30,10 +30,13 @@ func (f *Fault) Error() string { return f.What }
 
 func (f *Fault) Unwrap() error { return f.Cause }
 
-// RedirectError reports a redirect that the hub does not follow.
-type RedirectError struct{ Target string }
+// AnswerError reports an answer that the hub does not take: a redirect, or an encoding that it has not asked for.
+type AnswerError struct {
+	Redirects  bool
+	What, Hint string
+}
 
-func (e *RedirectError) Error() string { return "redirected to " + e.Target }
+func (e *AnswerError) Error() string { return e.What + ": " + e.Hint }
 
 // TokenError reports that a request was not sent, because there was no token for it.
 type TokenError struct{ Err error }
@@ -137,13 +140,8 @@ func OfToken(cfg settings.Server, err error, r *secret.Redactor) *Fault {
 
 // OfConnect explains why an attempt to connect over HTTP failed.
 func OfConnect(cfg settings.Server, err error, r *secret.Redactor) *Fault {
-	var redirect *RedirectError
-	if errors.As(err, &redirect) {
-		return &Fault{
-			What:  fmt.Sprintf("%s redirects to %s", secret.URL(cfg.URL), redirect.Target),
-			Hint:  "if that is where the server lives, set it as url",
-			Cause: err,
-		}
+	if answer := (*AnswerError)(nil); errors.As(err, &answer) {
+		return &Fault{What: secret.URL(cfg.URL) + " " + answer.What, Hint: answer.Hint, Cause: err}
 	}
 	var status *StatusError
 	if errors.As(err, &status) {

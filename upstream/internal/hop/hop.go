@@ -169,10 +169,10 @@ func (h *Hop) RequestParams(r *tool.Request, token int64) (json.RawMessage, erro
 }
 
 // ListParams returns the params for one page of a list.
-func (h *Hop) ListParams(cursor string) json.RawMessage {
+func (h *Hop) ListParams(cursor *string) json.RawMessage {
 	out := []byte("{")
-	if cursor != "" {
-		out = rawjson.AppendMember(out, "cursor", rawjson.Quote(cursor))
+	if cursor != nil {
+		out = rawjson.AppendMember(out, "cursor", rawjson.Quote(*cursor))
 	}
 	if h != nil {
 		out = rawjson.AppendMember(out, "_meta", append(append([]byte("{"), h.Members(tool.Hop{})...), '}'))

@@ -80,12 +80,12 @@ func Of(method string) (List, bool) {
 	return 0, false
 }
 
-// ReadPage returns the elements of a page of l, which alias result, and the cursor of the next page. Some servers write
-// an empty list as null or {}.
-func (l List) ReadPage(result json.RawMessage) (all []json.RawMessage, next string, err error) {
+// ReadPage returns the elements of a page of l, which alias result, and the cursor of the next page; nil where there is
+// none. Some servers write an empty list as null or {}.
+func (l List) ReadPage(result json.RawMessage) (all []json.RawMessage, next *string, err error) {
 	array, ok := rawjson.Get(result, l.Member())
 	if !ok {
-		return nil, "", fmt.Errorf("the result has no %s", l.Member())
+		return nil, nil, fmt.Errorf("the result has no %s", l.Member())
 	}
 	err = rawjson.Elements(array, func(one []byte) bool {
 		all = append(all, one)
@@ -96,9 +96,12 @@ func (l List) ReadPage(result json.RawMessage) (all []json.RawMessage, next stri
 		none = len(bytes.TrimSpace(array[1:len(array)-1])) == 0
 	}
 	if err != nil && !none {
-		return nil, "", fmt.Errorf("%s is no array", l.Member())
+		return nil, nil, fmt.Errorf("%s is no array", l.Member())
 	}
-	return all, rawjson.Text(result, "nextCursor"), nil
+	if cursor, ok := rawjson.GetString(result, "nextCursor"); ok {
+		next = &cursor
+	}
+	return all, next, nil
 }
 
 // ValidButDeep reports whether object is well-formed, apart from elements of its lists that nest

@@ -61,6 +61,7 @@ type Server struct {
 	// Isolated servers have state that is their client's own: each client session gets a connection of
 	// its own, made by its first call, with a child process of its own where there is one.
 	Isolated    bool
+	Shared      bool          // never isolated, not even if it asks its clients
 	SessionIdle time.Duration // such a connection that no call has needed for so long ends; default 10m
 	MaxSessions int           // such connections at the same time; default 20, and 1000 where each person has one
 

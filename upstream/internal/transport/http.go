@@ -6,7 +6,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -76,9 +78,11 @@ func NewHTTP(cfg settings.Server, memory *budget.Share) (*HTTP, error) {
 // Close closes idle connections.
 func (s *HTTP) Close() { s.Pool.CloseIdleConnections() }
 
-// Client returns a client whose requests carry the server's headers.
+// Client returns a client for one connection: its requests carry the server's headers, and the cookies that the server
+// has set on the connection.
 func (s *HTTP) Client() *http.Client {
-	return &http.Client{Transport: &originTransport{s}, CheckRedirect: s.checkRedirect}
+	cookies, _ := cookiejar.New(nil) // it never fails
+	return &http.Client{Transport: &originTransport{s}, CheckRedirect: s.checkRedirect, Jar: cookies}
 }
 
 // checkRedirect follows redirects only to the same origin, with the same method, and not out of the
@@ -87,9 +91,17 @@ func (s *HTTP) Client() *http.Client {
 func (s *HTTP) checkRedirect(req *http.Request, via []*http.Request) error {
 	if !sameOrigin(req.URL, s.URL) || req.Method != via[0].Method || len(via) >= 5 ||
 		s.Tokens != nil && !s.Tokens.Covers(req.URL) {
-		return &fault.RedirectError{Target: secret.URL(req.URL.String())}
+		return s.redirected(*req.URL)
 	}
 	return nil
+}
+
+func (s *HTTP) redirected(to url.URL) error {
+	if s.URL.Scheme == "https" { // a server behind a proxy may not know that it is reached so
+		to.Scheme = "https"
+	}
+	return &fault.AnswerError{Redirects: true, What: "redirects to " + secret.URL(to.String()),
+		Hint: "if that is where the server lives, set it as url"}
 }
 
 func sameOrigin(a, b *url.URL) bool {
@@ -148,7 +160,7 @@ type originTransport struct{ server *HTTP }
 
 func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !sameOrigin(req.URL, t.server.URL) {
-		return nil, &fault.RedirectError{Target: secret.URL(req.URL.String())}
+		return nil, t.server.redirected(*req.URL)
 	}
 	body := req.Body
 	for sent := 1; ; sent++ {
@@ -184,6 +196,11 @@ func (t *originTransport) send(req *http.Request, body io.ReadCloser) (resp *htt
 		}
 	}
 	resp, err = t.server.Pool.RoundTrip(req)
+	if err == nil && !slices.Contains([]string{"", "identity"}, strings.ToLower(resp.Header.Get("Content-Encoding"))) {
+		_ = resp.Body.Close()
+		return nil, token, &fault.AnswerError{Hint: "set the server to gzip, or to none",
+			What: fmt.Sprintf("answers with the Content-Encoding %q", resp.Header.Get("Content-Encoding"))}
+	}
 	return resp, token, err
 }
 

@@ -54,7 +54,6 @@ var mayImport = map[string]map[string]string{
 	"internal/sessionid": {
 		"internal/seal":      "ids are sealed",
 		"internal/statefile": "writes its record",
-		"internal/rawjson":   "keeps some of a client's capabilities",
 	},
 	"upstream/internal/settings": {"internal/secret": "what of an entry may be secret"},
 	"upstream/signin": {
@@ -196,7 +195,7 @@ var mayImport = map[string]map[string]string{
 		"internal/textfile": "the server that was meant",
 		"deferred/search":   "the ranking",
 	},
-	"deferred/search": {"internal/rawjson": "reads schemas for their words"},
+	"deferred/search": {"internal/rawjson": "reads schemas for their words", "internal/textfile": "how far two words are apart"},
 	"deferred/embed":  {"deferred/search": "is its Meaning", "internal/statefile": "keeps vectors"},
 	"deferred/eval":   {"deferred/search": "is what it measures"},
 	"persist": {"internal/tool": "the journal holds records", "internal/rawjson": "checks raw members", "internal/secret": "records hold no secrets",

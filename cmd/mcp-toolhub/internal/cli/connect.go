@@ -327,13 +327,12 @@ func (c *connectCmd) takeOut(ctx context.Context, ids []string, last bool) error
 			}
 		}
 		for _, id := range ids {
-			p, planErr := record.Disconnect(clients.ByID(id))
-			if planErr != nil {
-				err = errors.Join(err, planErr)
-				continue
+			of, planErr := record.Disconnect(clients.ByID(id), last)
+			err = errors.Join(err, planErr)
+			for _, p := range of {
+				p.OrWrite = last || c.all
 			}
-			p.OrWrite = last || c.all
-			plans = append(plans, p)
+			plans = append(plans, of...)
 		}
 		return plans, err
 	})

@@ -28,7 +28,11 @@ func TestDamagedGrants(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeFile(t, grants, "grants:\n  - id: one\n    then: deny\n    tool: mcp.s.echo\n    act")
+	writeFile(t, filepath.Join(r.state, hub.StateKey), "half a k")
 	h := r.launch()
+	if !strings.Contains(h.log(), "the key that seals what clients carry was damaged") {
+		t.Error("the log says nothing of the damaged key")
+	}
 	aside, _ := filepath.Glob(grants + policy.Damaged + "*")
 	if len(aside) != 1 || !strings.HasSuffix(readFile(t, aside[0]), "    act") {
 		t.Fatalf("kept aside: %q", aside)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
@@ -94,6 +95,9 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		d.records(ctx, s)
 		d.results(ctx, s)
+		if err := d.clients(s); err != nil {
+			return err
+		}
 	}
 	if d.json() {
 		if err := d.printJSON(d.diagnoses); err != nil {
@@ -255,6 +259,22 @@ func (d *doctorCmd) results(ctx context.Context, s *config.Settings) {
 	step := upstream.Step{Name: "probe", Detail: "results can be stored and read",
 		Hint: "mend that; until then callers get large results whole, which their clients may cut or refuse"}
 	d.store("results", step, "results cannot be stored and read", func() error { return payload.Probe(ctx, s.Stored) })
+}
+
+// clients diagnoses the files of clients that connect has changed, where one starts a program that is gone.
+func (d *doctorCmd) clients(s *config.Settings) error {
+	record, unlock, err := clients.OpenConnections(s.StateDir, d.clientEnv())
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if broken := record.Broken(); len(broken) > 0 {
+		step := upstream.Step{Name: "start", Hint: "run mcp-toolhub connect, or disconnect, for the client"}
+		d.store("clients", step, "clients start a program that is not there", func() error {
+			return errors.New(strings.Join(broken, "; "))
+		})
+	}
+	return nil
 }
 
 // store diagnoses a store of the hub in one step. Its detail is for where try succeeds, its hint for where it fails.

@@ -306,6 +306,12 @@ func (c *importCmd) prepare(m *clients.Merged) {
 			m.Notes = append(m.Notes, "disabled while the variable "+name+" is not set")
 		}
 	}
+	if len(m.Untaken) > 0 {
+		slices.Sort(m.Untaken)
+		m.Disabled = true
+		m.Notes = append(m.Notes, "disabled until you write by hand what could not be taken over: "+
+			strings.Join(slices.Compact(m.Untaken), ", "))
+	}
 	for _, name := range m.Unanswered {
 		if _, ok := c.stored[name]; !ok {
 			m.Disabled = true

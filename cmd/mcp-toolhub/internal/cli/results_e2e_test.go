@@ -150,7 +150,7 @@ func TestCorruptedStoredResult(t *testing.T) {
 	h := startHubIn(t, tokensOfTwo, "hub.json", demoHub(`,"results":{"max_inline_tokens":1000}`), "--state-dir", state)
 	w := wireHTTP(t, h.url+"/mcp", rev2025, headerOf("ann")...).open()
 	s := storedIn(t, last(w.send(w.call("mcp.demo.big", `{"bytes":100000}`, ""))))
-	file := filepath.Join(state, "results", "bytes", s.sum[:2], s.sum)
+	file := filepath.Join(state, "results", "bytes", string(s.id)+"-"+s.sum[:8])
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

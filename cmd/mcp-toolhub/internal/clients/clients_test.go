@@ -86,11 +86,11 @@ func (m machine) connect(id string, h clients.Hub, replaced func(*clients.Server
 
 func (m machine) disconnect(id string) error {
 	return m.connections(func(s *clients.Connections) error {
-		p, err := s.Disconnect(clients.ByID(id))
+		plans, err := s.Disconnect(clients.ByID(id), false)
 		if err != nil {
 			return err
 		}
-		return s.Do(context.Background(), []*clients.Plan{p})
+		return s.Do(context.Background(), plans)
 	})
 }
 
@@ -800,4 +800,40 @@ func TestTimeout(t *testing.T) {
 			t.Errorf("%s: timeout %v, want %v", name, got, test.want)
 		}
 	}
+}
+
+// TestTwoFilesOfOneClient: a client that reads another file in another shell is connected in both, and disconnected from both
+// wherever that is asked for. A file whose hub has been moved is named.
+func TestTwoFilesOfOneClient(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	other := m
+	other.env.Lookup = func(name string) (string, bool) {
+		return map[string]string{"HOME": m.home, "CLAUDE_CONFIG_DIR": filepath.Join(m.home, "work")}[name], true
+	}
+	one := m.write("claude-code", []byte(`{"one": 1}`), 0o600)
+	two := other.write("claude-code", []byte(`{"two": 2}`), 0o600)
+	moved := clients.Hub{Command: filepath.Join(m.home, "moved", "mcp-toolhub"), Args: []string{"serve"}}
+	must(t, m.connect("claude-code", moved, none))
+	must(t, other.connect("claude-code", hub, none))
+	must(t, other.connect("claude-code", moved, none))
+	must(t, m.connections(func(s *clients.Connections) error {
+		all := s.Broken()
+		for i, path := range []string{one, two} {
+			if want := "claude-code: " + path + " starts " + moved.Command + ", which is not there"; len(all) != 2 || all[i] != want {
+				t.Errorf("broken: %q, want %q", all, want)
+			}
+		}
+		return nil
+	}))
+	must(t, m.disconnect("claude-code"))
+	if contents(t, one) != `{"one": 1}` || contents(t, two) != `{"two": 2}` {
+		t.Errorf("one is %s, two is %s", contents(t, one), contents(t, two))
+	}
+	must(t, m.connections(func(s *clients.Connections) error {
+		if ids := s.IDs(false); len(ids) > 0 {
+			t.Errorf("recorded: %q", ids)
+		}
+		return nil
+	}))
 }

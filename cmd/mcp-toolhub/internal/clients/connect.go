@@ -38,7 +38,31 @@ type connection struct {
 type Connections struct {
 	state string
 	env   Env
-	all   map[string]*connection // by id of the client
+	all   map[string]*connection // by key
+}
+
+// key returns the key of the connection of a file: the id of the client, and the file's path behind it where the
+// client has another file as well, such as by CLAUDE_CONFIG_DIR.
+func (s *Connections) key(c *Client, path string) string {
+	if r := s.all[c.ID]; r == nil || r.Path == path {
+		return c.ID
+	}
+	return c.ID + " " + path
+}
+
+// of returns the keys of a client's connections; those of the last step alone where last is set.
+func (s *Connections) of(c *Client, last bool) (keys []string) {
+	step := 0
+	for _, r := range s.all {
+		step = max(step, r.Step)
+	}
+	for key, r := range s.all {
+		if id, _, _ := strings.Cut(key, " "); id == c.ID && (!last || r.Step == step) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // OpenConnections reads the record in the state directory. Nobody else may change it until unlock is called.
@@ -73,17 +97,33 @@ func OpenConnections(state string, env Env) (s *Connections, unlock func(), err 
 
 // IDs returns the ids of the connected clients; of the last step alone where last is set.
 func (s *Connections) IDs(last bool) []string {
-	step := 0
-	for _, c := range s.all {
-		step = max(step, c.Step)
-	}
 	var ids []string
 	for _, c := range All() {
-		if r := s.all[c.ID]; r != nil && (!last || r.Step == step) {
+		if len(s.of(&c, last)) > 0 {
 			ids = append(ids, c.ID)
 		}
 	}
 	return ids
+}
+
+// Broken names the files that connect has changed, and that start a program which is not there.
+func (s *Connections) Broken() (all []string) {
+	for _, c := range All() {
+		for _, key := range s.of(&c, false) {
+			f, err := c.ReadClient(s.all[key].Path)
+			if err != nil || f.Entry(c.Place, EntryName) == nil {
+				continue
+			}
+			server := c.server(*f.Entry(c.Place, EntryName))
+			if server == nil || !filepath.IsAbs(server.Command) {
+				continue
+			}
+			if _, err := os.Stat(server.Command); errors.Is(err, fs.ErrNotExist) {
+				all = append(all, fmt.Sprintf("%s: %s starts %s, which is not there", c.ID, s.all[key].Path, server.Command))
+			}
+		}
+	}
+	return all
 }
 
 // Plan says what connect, disconnect or undo will do to one client. Do carries it out.
@@ -100,6 +140,7 @@ type Plan struct {
 	base    []byte           // the file without the hub
 	trees   []*textfile.Node // what the file says, and will say: for Mask
 	record  *connection      // afterwards; nil for none
+	key     string           // of record
 }
 
 // Nothing reports whether the plan changes nothing.
@@ -155,7 +196,8 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 		return nil, err
 	}
 	base, raw := current, d.Raw
-	old := s.all[c.ID]
+	key := s.key(c, d.Path)
+	old := s.all[key]
 	if d.Raw == nil { // somebody has deleted the file: the client starts afresh
 		old = nil
 	}
@@ -168,7 +210,7 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 			old, base, raw = nil, current, d.Raw
 		}
 	}
-	p := &Plan{Client: c, Doc: d, base: raw}
+	p := &Plan{Client: c, Doc: d, base: raw, key: key}
 	with := base
 	for _, place := range append([]splice.Place{c.Place}, c.projectPlaces(base)...) {
 		for _, e := range base.Entries(place) {
@@ -208,7 +250,7 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	if raw != nil {
 		p.record.Backup = s.backupName(old, d.Path)
 	}
-	if last := s.all[c.ID]; last != nil && last.Backup != "" && last.Backup != p.record.Backup {
+	if last := s.all[key]; last != nil && last.Backup != "" && last.Backup != p.record.Backup {
 		if _, err := os.Stat(last.Backup); err == nil {
 			p.Kept = last.Backup
 		}
@@ -411,12 +453,25 @@ func (c *Client) takeHub(f, before *splice.File) (*splice.File, error) {
 	return f.Take(top, key)
 }
 
-// Disconnect plans to take out of a client what connect has put there.
-func (s *Connections) Disconnect(c *Client) (*Plan, error) {
-	old := s.all[c.ID]
-	if old == nil {
+// Disconnect plans to take out of a client's files what connect has put there; last of those of the last connect.
+func (s *Connections) Disconnect(c *Client, last bool) (plans []*Plan, err error) {
+	keys := s.of(c, last)
+	if len(keys) == 0 {
 		return nil, fmt.Errorf("%s is not connected by this hub: mcp-toolhub connect %s connects it", c.Title, c.ID)
 	}
+	for _, key := range keys {
+		p, planErr := s.disconnect(c, s.all[key])
+		if planErr != nil {
+			err = errors.Join(err, planErr)
+			continue
+		}
+		p.key = key
+		plans = append(plans, p)
+	}
+	return plans, err
+}
+
+func (s *Connections) disconnect(c *Client, old *connection) (*Plan, error) {
 	d, err := Open(old.Path)
 	if err != nil {
 		return nil, err
@@ -435,7 +490,8 @@ func (s *Connections) Disconnect(c *Client) (*Plan, error) {
 		return nil, err
 	}
 	p.After, p.trees = text, []*textfile.Node{current.Root, after.Root}
-	if old.Tool && sum(d.Raw) != old.After && len(old.Replaced) == 0 {
+	now, err := Open(c.File(s.env)) // the client's own command changes no other file
+	if old.Tool && sum(d.Raw) != old.After && len(old.Replaced) == 0 && err == nil && now.Path == old.Path {
 		if program, err := exec.LookPath(c.tool.program); err == nil && current.Entry(c.Place, EntryName) != nil {
 			p.Commands = [][]string{append([]string{program}, c.tool.remove(EntryName)...)}
 		}

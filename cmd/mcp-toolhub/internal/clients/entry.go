@@ -34,6 +34,7 @@ type Server struct {
 	SignIn                      SignIn
 	Client, Origin              string   // the id of the client; where the entry stands, for people
 	Unanswered                  []string // ids of inputs that the client asks a person for
+	Untaken                     []string // keys, and references, that mean nothing to the hub
 
 	secrets []string // texts that are secrets wherever they stand
 	project string   // directory of the one project that the entry is for: its client starts it there; "" for none
@@ -257,6 +258,11 @@ func (c *Client) server(e splice.Entry) *Server {
 		r.env = env
 	}
 	s.Args = r.texts("args")
+	for key, kind := range map[string]textfile.Kind{"args": textfile.List, cmp.Or(c.env, "env"): textfile.Mapping} {
+		if n := e.Value.Member(key); n != nil && n.Kind != kind && n.Kind != textfile.Null {
+			s.Untaken = append(s.Untaken, key)
+		}
+	}
 	if c.argv {
 		if words := r.texts("command"); len(words) > 0 {
 			s.Command, s.Args = words[0], words[1:]
@@ -507,6 +513,9 @@ func (r *entryReader) translated(text string) string {
 			id := notName.ReplaceAllString(m[1], "-")
 			r.s.Unanswered = append(r.s.Unanswered, id)
 			return "${secret:" + id + "}"
+		}
+		if strings.HasPrefix(reference, "${config:") || strings.HasPrefix(reference, "${command:") { // VS Code's
+			r.s.Untaken = append(r.s.Untaken, reference)
 		}
 		name := strings.Trim(reference, "${}")
 		if !known.MatchString(reference) && !(r.files && strings.HasPrefix(reference, "${file:")) ||

@@ -28,14 +28,14 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 	var changes []*Change
 	var tools []*Plan
 	var leftovers []string
-	gone := func(id string, _ *connection) bool {
-		return slices.ContainsFunc(plans, func(p *Plan) bool { return p.ID == id && p.record == nil })
+	gone := func(key string, _ *connection) bool {
+		return slices.ContainsFunc(plans, func(p *Plan) bool { return p.key == key && p.record == nil })
 	}
 	for _, p := range plans {
-		old := s.all[p.ID]
+		old := s.all[p.key]
 		var like *Document
 		if p.record != nil {
-			s.all[p.ID] = p.record
+			s.all[p.key] = p.record
 			if p.record != old {
 				p.record.Step = step
 			}

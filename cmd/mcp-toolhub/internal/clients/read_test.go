@@ -589,3 +589,20 @@ func TestMergeSpellings(t *testing.T) {
 		t.Error("a text that only looks like a reference is one")
 	}
 }
+
+// TestUntaken: what an entry says in a way that the hub cannot take over is named.
+func TestUntaken(t *testing.T) {
+	t.Parallel()
+	for entry, want := range map[string]string{
+		`{"command": "npx", "args": "-y pkg"}`:                                                  "args",
+		`{"command": "npx", "env": ["A=1"]}`:                                                    "env",
+		`{"command": "npx", "args": ["${config:a.b}"], "env": {"A": "${command:pick}"}}`:        "${config:a.b} ${command:pick}",
+		`{"command": "npx", "args": ["${env:A}", "$5 {config:a}"], "env": null, "cwd": "/tmp"}`: "",
+	} {
+		f, err := splice.Read(splice.JSON, []byte(`{"servers": {"a": `+entry+`}}`))
+		must(t, err)
+		if got := strings.Join(clients.ByID("vscode").Read(f, "file")[0].Untaken, " "); got != want {
+			t.Errorf("%s: %q, want %q", entry, got, want)
+		}
+	}
+}

@@ -120,12 +120,14 @@ func (r serverReader) config(id string) upstream.ServerConfig {
 	v := &r.entry.Value
 	c := v.ServerConfig
 	c.ID, c.Lazy, c.Isolated = id, v.start == "lazy", v.isolation == "session"
+	c.Shared = v.isolation == "shared"
 	c.MaxSessions = v.maxSessions.Value
 	if c.Isolated || v.oauth.Value.identity.Value == perCaller {
 		c.SessionIdle = v.idleStop.Value
 	} else {
 		c.IdleStop = v.idleStop.Value
-		pointless(r, v.maxSessions, v.maxSessions.Present, "it takes isolation: session or oauth: {identity: caller}")
+		pointless(r, v.maxSessions, v.maxSessions.Present && (c.Shared || v.command.Value == ""),
+			"it takes isolation: session or oauth: {identity: caller}")
 	}
 	c.Transport = r.transport()
 	if c.Transport == upstream.Stdio {

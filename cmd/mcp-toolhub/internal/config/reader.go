@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
@@ -65,7 +66,7 @@ func newReader(src Source, state string) *reader {
 		read: make(map[string]fs.FileInfo), digests: make(map[string]string), looked: make(map[string]string)}
 	r.vars = newVariables(src.Path, func(name string) (string, bool) {
 		value, set := src.Env.lookup(name)
-		r.looked[name] = digest([]byte(value))
+		r.looked[name] = tool.Digest([]byte(value))
 		return value, set
 	})
 	r.Expand = r.expand
@@ -73,7 +74,7 @@ func newReader(src Source, state string) *reader {
 }
 
 // note remembers what a file held that the settings come from.
-func (r *reader) note(path string, data []byte) { r.digests[realPath(path)] = digest(data) }
+func (r *reader) note(path string, data []byte) { r.digests[realPath(path)] = tool.Digest(data) }
 
 // tree reads the text of the file, or reports why it cannot and returns nil.
 func (r *reader) tree(data []byte) *textfile.Node {

@@ -85,8 +85,9 @@ func serverKeys(s *server) []shape.Field {
 			"never). With isolation: session or oauth: {identity: caller} it ends each connection (default 10m).",
 			idleTime(), &s.idleStop),
 		shape.Key("isolation",
-			"shared (default): all clients share one connection. session: each client session has its own, for "+
-				"servers with state such as browsers; on protocol 2026-07-28 each token has one.",
+			"shared: all clients share one connection. session: each client session has its own, for servers with "+
+				"state such as browsers; on protocol 2026-07-28 each token has one. Default: shared, but session for a "+
+				"command that asks its clients for something, such as their roots.",
 			shape.OneOf("shared", "session"), &s.isolation),
 		shape.KeyAt("max_sessions",
 			"Connections at the same time with isolation: session (default 20) or oauth: {identity: caller} "+

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // A config that was found in the working directory may be a stranger's: it came with a cloned
@@ -78,7 +77,7 @@ func underTrust(state string, src Source, s *Settings, err error) (*Settings, er
 	case !errors.As(err, &e.Faults):
 		return nil, err // it cannot be read
 	}
-	if data, readErr := readRegular(path, maxFileBytes); readErr == nil && record.Files[at] == digest(data) {
+	if data, readErr := readRegular(path, maxFileBytes); readErr == nil && record.Files[at] == tool.Digest(data) {
 		return nil, err // the person's own file: a variable may not be set today
 	}
 	return nil, e
@@ -130,7 +129,7 @@ func Distrust(state, path string) (bool, error) {
 
 // trustFile is the path of the record for the config at path.
 func trustFile(state, path string) string {
-	return filepath.Join(state, trustDir, digest([]byte(realPath(path)))+".json")
+	return filepath.Join(state, trustDir, tool.Digest([]byte(realPath(path)))+".json")
 }
 
 // readTrust returns the record, an empty one where there is none.
@@ -158,9 +157,4 @@ func realPath(path string) string {
 		dir = real
 	}
 	return filepath.Join(dir, name)
-}
-
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }

@@ -1,6 +1,7 @@
 package declarative
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -83,7 +84,7 @@ func (p *parsing) variable(v place, name, shown string) (piece, bool) {
 		fault(p, v, "%s names no property of input_schema, and nothing else can stand there: %s", shown, p.properties())
 	case !slices.Contains([]string{"string", "integer", "number", "boolean"}, variable.kind):
 		fault(p, v, "%s is of type %s, which is no single value: the command can read it from its standard input",
-			shown, variable.kind)
+			shown, cmp.Or(variable.kind, "any"))
 	case !variable.required && variable.fallback == nil:
 		fault(p, v, "%s may be missing in a call: add it to required, or give it a default", shown)
 	default:

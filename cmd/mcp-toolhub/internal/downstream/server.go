@@ -382,6 +382,9 @@ type Servers interface {
 	Subscribe(ctx context.Context, server, uri string, who tool.Session, says tool.Hop) error
 	Unsubscribe(ctx context.Context, server, uri string, who tool.Session) error
 
+	// Joined says that a session has begun, and what its client says of itself.
+	Joined(who tool.Session, says tool.Hop)
+
 	// RootsChanged tells the servers that keep the roots of a session's client that these have
 	// changed. It does not wait for them.
 	RootsChanged(ctx context.Context, who tool.Session, params json.RawMessage)

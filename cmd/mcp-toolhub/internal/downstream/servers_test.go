@@ -40,6 +40,8 @@ func (v *servers) Unsubscribe(_ context.Context, server, uri string, _ tool.Sess
 	return nil
 }
 
+func (v *servers) Joined(tool.Session, tool.Hop) {}
+
 func (v *servers) RootsChanged(_ context.Context, who tool.Session, params json.RawMessage) {
 	v.note(fmt.Sprintf("roots %s %s", strings.SplitN(who.Key, "/", 2)[0], orNull(params)))
 }
@@ -228,6 +230,7 @@ func (noServers) Subscribe(context.Context, string, string, tool.Session, tool.H
 
 func (noServers) Unsubscribe(context.Context, string, string, tool.Session) error { return nil }
 
+func (noServers) Joined(tool.Session, tool.Hop)                               {}
 func (noServers) RootsChanged(context.Context, tool.Session, json.RawMessage) {}
 
 func (noServers) Personal() []string { return nil }

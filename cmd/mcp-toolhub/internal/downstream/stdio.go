@@ -47,7 +47,8 @@ type stdioDoor struct {
 	client       tool.Client     // of the initialize handshake
 	capabilities json.RawMessage // likewise
 	initialized  bool            // the client has been answered
-	leave        func()          // ends what initialize has begun; nil before it
+	joined       sync.Once
+	leave        func() // ends what initialize has begun; nil before it
 }
 
 const (
@@ -88,6 +89,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, of
 		caller: &caller{session: session, out: newOutbox(nil), view: of.Profile},
 		out:    out, greeted: make(chan struct{}), inputEnd: make(chan struct{}), places: make(chan struct{}, maxServed),
 		waiting: make(chan func(), maxNotes+maxInflight)}
+	d.session.Client = d
+	d.caller.session = d.session
 	if of.Moved {
 		d.questions.series = rand.Text() + "-"
 	}
@@ -154,6 +157,16 @@ func (s *settings) unknown(profile string) error {
 		return fmt.Errorf("no server %q in the config: name one of %q", wanted, known)
 	}
 	return fmt.Errorf("no profile %q in the config: name one of %q", wanted, known)
+}
+
+// Ask puts questions of a server to the client outside of its requests.
+func (d *stdioDoor) Ask(ctx context.Context, server string, questions []tool.Question) ([]tool.Answer, error) {
+	<-d.greeted // soon: the servers were told of the client by initialize
+	p, _ := d.peer(&jsonrpc.Message{})
+	asker := &clientAsker{ownerships: d.server.suspensions.ownerships, peer: p, wire: &stdioReplier{door: d},
+		server: server, notes: &callNotes{}}
+	defer asker.close()
+	return asker.ask(ctx, questions)
 }
 
 // part ends what initialize began.
@@ -284,6 +297,7 @@ func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply resp
 			refuse(refusal)
 			return
 		}
+		d.join(p.actor.Client, p.hop)
 		// Before the next line is read: it may cancel this call.
 		opened, done, refusal := d.inflight.add(ctx, m.ID)
 		if refusal != nil {
@@ -410,6 +424,7 @@ func (d *stdioDoor) initialize(ctx context.Context, m *jsonrpc.Message, reply re
 		reply.write(whole(jsonrpc.ErrorText(m.ID, refusal)))
 		return
 	}
+	d.join(client, tool.Hop{ClientCapabilities: capabilitiesOf(m)})
 	d.mu.Lock()
 	d.client, d.capabilities, d.initialized = client, capabilitiesOf(m), true
 	if d.leave == nil {
@@ -420,6 +435,12 @@ func (d *stdioDoor) initialize(ctx context.Context, m *jsonrpc.Message, reply re
 	}
 	d.mu.Unlock()
 	reply.write(answerText(m.ID, whole(result)))
+}
+
+// join tells servers of the session, once.
+func (d *stdioDoor) join(client tool.Client, says tool.Hop) {
+	says.Revision, says.Direct = client.ProtocolVersion, direct(d.profile)
+	d.joined.Do(func() { d.server.deps.Servers.Joined(d.session, says) })
 }
 
 // finish waits until everything that was read has been answered, or ctx is done.

@@ -44,6 +44,12 @@ func (s *suspensions) serve(ctx context.Context, a *attempt) {
 				"again, with the same requestState and an answer for each of inputRequests"})
 	// inputResponses without requestState are for the server to judge; an unknown tool is refused
 	case !retry, s.endIfGone(a, text):
+		if s.table.Len() > 0 && !retry {
+			if call := s.table.TakeDone(a.state()); call != nil {
+				call.Resume(ctx, a, nil)
+				return
+			}
+		}
 		a.invocation = tool.NewInvocationID()
 		s.begin(ctx, a)
 	default:
@@ -178,6 +184,7 @@ func (s *suspensions) suspend(ctx context.Context, a *attempt, r *runningCall, s
 	}
 	r.notes.detach()
 	text, failure := s.table.Add(ctx, a.state(), s.config().InputTimeout, nil, &suspended.Call[*attempt]{
+		Done: r.done,
 		Resume: func(ctx context.Context, retry *attempt, _ json.RawMessage) {
 			retry.invocation = r.invocation
 			lost := r.notes.attach(retry) // first: the server may go on at once, and what it says then is for this attempt

@@ -141,7 +141,7 @@ func New(s *config.Settings, logger *slog.Logger, table func(*Hub) []*tool.HubTo
 		journal.Kept = h.records
 		h.chains = NewKeeper(s.StateDir, journal.Dir)
 	}
-	key, err := seal.LoadKey(filepath.Join(s.StateDir, StateKey))
+	key, err := loadStateKey(filepath.Join(s.StateDir, StateKey), logger)
 	if err != nil {
 		return nil, err
 	}
@@ -233,6 +233,20 @@ const (
 	PreviousKey = "state.key.previous"
 )
 
+// loadStateKey replaces a damaged key: nothing that it sealed can be opened.
+func loadStateKey(file string, logger *slog.Logger) ([]byte, error) {
+	key, err := seal.LoadKey(file)
+	if !errors.Is(err, seal.ErrDamaged) {
+		return key, err
+	}
+	logger.Warn("the key that seals what clients carry was damaged, so the hub makes another one: clients begin new "+
+		"sessions", "path", file)
+	if err := os.Remove(file); err != nil {
+		return nil, fmt.Errorf("replace a damaged key: %w", err)
+	}
+	return seal.LoadKey(file)
+}
+
 // newSurfaces makes the surfaces, and the loader, which defers tools and finds them.
 func (h *Hub) newSurfaces(first *Configured, key []byte) error {
 	s := first.Settings
@@ -240,10 +254,11 @@ func (h *Hub) newSurfaces(first *Configured, key []byte) error {
 	previous := filepath.Join(s.StateDir, PreviousKey)
 	if _, err := os.Stat(previous); err == nil {
 		old, err := seal.LoadKey(previous)
-		if err != nil {
+		if err == nil {
+			keys = append(keys, old)
+		} else if !errors.Is(err, seal.ErrDamaged) {
 			return err
 		}
-		keys = append(keys, old)
 	}
 	var options search.Options
 	if s.Embeddings.URL != "" {

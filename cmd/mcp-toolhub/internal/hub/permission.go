@@ -69,7 +69,7 @@ func (p *permission) sayLost() {
 		p.problem.Store(nil)
 		return
 	}
-	what := fmt.Sprintf("remembered answers are lost, so calls are asked about that one of them may have denied: "+
+	what := fmt.Sprintf("remembered answers are lost, so calls that may change something are asked about: "+
 		"the file was damaged and is now %s. "+
 		"Mend it and move it back to %s, or remove it", strings.Join(lost, ", "), p.grantsAt)
 	p.problem.Store(&what)

@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -72,17 +73,31 @@ func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
 // resultRule is the rule for the result of the tool; the zero value where nothing is to be decided: the usual case.
 func (inv *invocation) resultRule() tool.ResultRule {
 	rules := inv.call.Surface.Results
-	if rules == nil || inv.listed == nil || inv.failure != nil || inv.outcome.Task != nil {
+	if rules == nil && !inv.isLongLine() || inv.listed == nil || inv.failure != nil || inv.outcome.Task != nil {
 		return tool.ResultRule{}
 	}
 	if h := inv.listed.Tool.Hub; h != nil && h.Whole {
 		return tool.ResultRule{}
 	}
-	rule := rules.For(inv.listed.Tool.Name)
+	rule := tool.ResultRule{Strategy: tool.StrategyPreviewAndPersist}
+	if rules != nil {
+		rule = rules.For(inv.listed.Tool.Name)
+	}
 	if inv.call.Request != nil { // its result is no content for a model
-		rule = tool.ResultRule{Strategy: rule.Strategy}
+		return tool.ResultRule{Strategy: rule.Strategy}
+	}
+	if inv.isLongLine() && rule.Strategy == tool.StrategyPreviewAndPersist {
+		rule.MaxChars = cmp.Or(rule.MaxChars, maxLine)
 	}
 	return rule
+}
+
+// maxLine bounds the bytes of a result over stdio. Clients in TypeScript drop the whole connection at a line of 10 MB.
+const maxLine = 8_000_000
+
+// isLongLine reports whether the result, images included, is longer than that.
+func (inv *invocation) isLongLine() bool {
+	return inv.call.Actor.Door == "stdio" && len(inv.outcome.Result) > maxLine
 }
 
 // limitError cuts a server's JSON-RPC error that is larger than a result may be for the caller.
@@ -133,12 +148,15 @@ func (inv *invocation) limitResult(o *Options, rule tool.ResultRule, ours bool) 
 func (inv *invocation) decideResult(o *Options, rule tool.ResultRule, ours bool) (d *tool.ResultPersistence,
 	part json.RawMessage) {
 	native := inv.outcome.Object.Text()
-	size := shownSize(native)
+	size, rules := shownSize(native), inv.call.Surface.Results
+	if rules == nil || size <= rule.MaxChars && inv.isLongLine() {
+		size, rules = len(native), &tool.ResultRules{Usual: rule, Because: "what clients take in one line"}
+	}
 	if size <= rule.MaxChars || rule.Strategy == tool.StrategyNeverPersist {
 		return nil, nil
 	}
 	d = &tool.ResultPersistence{Strategy: rule.Strategy, OriginalSize: len(native), Threshold: map[string]any{
-		"max_inline_chars": rule.MaxChars, "result_chars": size, "because": inv.call.Surface.Results.Because}}
+		"max_inline_chars": rule.MaxChars, "result_chars": size, "because": rules.Because}}
 	var said pieceOfResult
 	switch {
 	case rule.Strategy == tool.StrategyDropWithReason:
@@ -158,7 +176,7 @@ func (inv *invocation) decideResult(o *Options, rule tool.ResultRule, ours bool)
 	}
 	said.blocks = make([]json.RawMessage, 0)
 	if d.Strategy == tool.StrategyPreviewAndPersist {
-		said.blocks = preview.Of(native, previewFor(inv.call.Surface.Results, rule))
+		said.blocks = preview.Of(native, previewFor(rules, rule))
 	}
 	part = said.in(inv.outcome.Object)
 	d.PreviewSize = len(part)

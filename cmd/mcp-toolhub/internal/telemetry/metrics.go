@@ -99,34 +99,15 @@ type State struct {
 
 // metrics count calls.
 type metrics struct {
-	calls           metric.Float64Counter
-	parts           metric.Float64Histogram
-	server, client  metric.Float64Histogram
-	tokens          metric.Float64Counter
-	preview, defers []metric.AddOption // of tokens
-	state           func() State
+	calls          metric.Float64Counter
+	parts          metric.Float64Histogram
+	server, client metric.Float64Histogram
+	tokens         metric.Float64Counter
+	state          func() State
 
-	mu     sync.RWMutex
-	series map[seriesKey]*series
-	byPart map[string]*[parts][]metric.RecordOption // by server
-	names  map[tool.Name]bool                       // of tools that are counted by name
-	tools  map[string]int                           // how many those are, by server
-}
-
-// seriesKey tells calls that are counted apart.
-type seriesKey struct {
-	name   tool.Name
-	server string
-	status tool.Status
-	class  tool.ErrorClass
-	kind   string // error.type
-}
-
-// series are the labels of calls with one key. They are made once: that costs more than to count.
-type series struct {
-	calls          []metric.AddOption
-	server, client []metric.RecordOption
-	parts          *[parts][]metric.RecordOption
+	mu    sync.Mutex
+	names map[tool.Name]bool // of tools that are counted by name
+	tools map[string]int     // how many those are, by server
 }
 
 // The parts of a call's time.
@@ -183,9 +164,7 @@ func (t *Telemetry) startMetrics(o Options, to *endpoint, about *resource.Resour
 
 // newMetrics registers what Metrics lists. Registration fails for names that are no names.
 func newMetrics(meter metric.Meter, state func() State) *metrics {
-	m := &metrics{state: state, series: make(map[seriesKey]*series),
-		byPart: make(map[string]*[parts][]metric.RecordOption),
-		names:  make(map[tool.Name]bool), tools: make(map[string]int)}
+	m := &metrics{state: state, names: make(map[tool.Name]bool), tools: make(map[string]int)}
 	observed := make(map[string]metric.Float64Observable)
 	for _, d := range Metrics() {
 		unit, help := metric.WithUnit(d.Unit), metric.WithDescription(d.Help)
@@ -204,7 +183,6 @@ func newMetrics(meter metric.Meter, state func() State) *metrics {
 			observed[d.Name], _ = meter.Float64ObservableGauge(d.Name, unit, help)
 		}
 	}
-	m.preview, m.defers = addOptions(attribute.String("by", "preview")), addOptions(attribute.String("by", "deferral"))
 	var all []metric.Observable
 	for _, one := range observed {
 		all = append(all, one)
@@ -242,96 +220,61 @@ func (m *metrics) observe(o metric.Observer, observed map[string]metric.Float64O
 
 // call counts a call.
 func (m *metrics) call(ctx context.Context, e *invoke.Ended) {
-	key := seriesKey{name: other, status: e.Status, class: e.Class, kind: errorType(e)}
+	name, id := other, ""
 	if e.Listed != nil {
-		key.name, key.server = e.Listed.Name, e.Listed.Server
+		id = e.Listed.Server
+		name = m.nameOf(e.Listed.Name, id)
 	}
-	s := m.seriesOf(key)
-	m.calls.Add(ctx, 1, s.calls...)
-	m.server.Record(ctx, e.Took().Seconds(), s.server...)
+	server := attribute.String("server", id)
+	m.calls.Add(ctx, 1, metric.WithAttributes(server, attribute.String("tool", name),
+		attribute.String("status", string(e.Status)), attribute.String("class", string(e.Class))))
+	asked := []attribute.KeyValue{attribute.String(attrMethod, methodCall), attribute.String(attrTool, name)}
+	if kind := errorType(e); kind != "" {
+		asked = append(asked, attribute.String(attrError, kind))
+	}
+	m.server.Record(ctx, e.Took().Seconds(), metric.WithAttributes(asked...))
 	var took [parts]time.Duration
 	from := time.Duration(0)
 	for _, lap := range e.Laps {
 		phase := lap.Phase
 		took[partOf(phase)] += lap.Until - from
 		if phase == phaseExecute && e.Executor.Role != "" {
-			m.client.Record(ctx, (lap.Until - from).Seconds(), s.client...)
+			m.client.Record(ctx, (lap.Until - from).Seconds(), metric.WithAttributes(append(asked, server)...))
 		}
 		from = lap.Until
 	}
 	for part, t := range took {
 		if t > 0 {
-			m.parts.Record(ctx, t.Seconds(), s.parts[part]...)
+			m.parts.Record(ctx, t.Seconds(),
+				metric.WithAttributes(server, attribute.String("part", partNames()[part])))
 		}
 	}
 	if e.KeptChars > 0 {
-		m.tokens.Add(ctx, float64(e.KeptChars/charsPerToken), m.preview...)
+		m.tokens.Add(ctx, float64(e.KeptChars/charsPerToken), metric.WithAttributes(attribute.String("by", "preview")))
 	}
 	if e.Member {
 		return // its caller's model has read no list for it
 	}
 	if tokens := e.Surface.DeferredTokens(); tokens > 0 {
-		m.tokens.Add(ctx, float64(tokens), m.defers...)
+		m.tokens.Add(ctx, float64(tokens), metric.WithAttributes(attribute.String("by", "deferral")))
 	}
 }
 
 // charsPerToken is how long a token of a result counts, as in the record store.
 const charsPerToken = 4
 
-// seriesOf returns the labels of calls with a key. Of more names than the bounds allow it makes one.
-func (m *metrics) seriesOf(key seriesKey) *series {
-	m.mu.RLock()
-	s := m.series[key]
-	m.mu.RUnlock()
-	if s != nil {
-		return s
-	}
+// nameOf is the name by which a tool is counted.
+func (m *metrics) nameOf(name tool.Name, server string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.admit(key) {
-		key.name = other
-	}
-	if s = m.series[key]; s == nil {
-		if s = m.newSeries(key); len(m.series) < maxSeries {
-			m.series[key] = s
+	if !m.names[name] {
+		if m.tools[server] >= maxPerServer {
+			return other
 		}
+		m.names[name] = true
+		m.tools[server]++
 	}
-	return s
-}
-
-// admit reports whether a tool is counted by its name. It is called with mu held.
-func (m *metrics) admit(key seriesKey) bool {
-	if key.name == other || m.names[key.name] {
-		return true
-	}
-	if m.tools[key.server] >= maxPerServer {
-		return false
-	}
-	m.names[key.name] = true
-	m.tools[key.server]++
-	return true
-}
-
-// newSeries makes the labels of calls with a key. It is called with mu held.
-func (m *metrics) newSeries(key seriesKey) *series {
-	server, name := attribute.String("server", key.server), string(key.name)
-	all := []attribute.KeyValue{attribute.String(attrMethod, methodCall), attribute.String(attrTool, name)}
-	if key.kind != "" {
-		all = append(all, attribute.String(attrError, key.kind))
-	}
-	byPart := m.byPart[key.server]
-	if byPart == nil {
-		byPart = new([parts][]metric.RecordOption)
-		for i, part := range partNames() {
-			byPart[i] = recordOptions(server, attribute.String("part", part))
-		}
-		m.byPart[key.server] = byPart
-	}
-	return &series{
-		calls: addOptions(server, attribute.String("tool", name), attribute.String("status", string(key.status)),
-			attribute.String("class", string(key.class))),
-		server: recordOptions(all...), client: recordOptions(append(all, server)...), parts: byPart,
-	}
+	return string(name)
 }
 
 // request counts a request of a client besides calls.
@@ -350,12 +293,4 @@ func (m *metrics) forwarded(ctx context.Context, method, server string, took tim
 		all = append(all, attribute.String(attrError, errorType))
 	}
 	m.client.Record(ctx, took.Seconds(), metric.WithAttributes(all...))
-}
-
-func addOptions(all ...attribute.KeyValue) []metric.AddOption {
-	return []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(all...))}
-}
-
-func recordOptions(all ...attribute.KeyValue) []metric.RecordOption {
-	return []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(all...))}
 }

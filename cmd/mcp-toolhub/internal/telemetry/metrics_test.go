@@ -82,8 +82,8 @@ func TestLabelsAreBounded(t *testing.T) {
 	if calls != 30_000 {
 		t.Errorf("%v calls are counted, want 30000", calls)
 	}
-	if n := len(m.metrics.series); n > maxSeries {
-		t.Errorf("%d series are kept in memory", n)
+	if n := m.metrics.tools["s"]; n != maxPerServer {
+		t.Errorf("%d names of a server are kept in memory", n)
 	}
 }
 

@@ -46,7 +46,9 @@ type Call[Retry any] struct {
 	// serverState is nil where the server gave none
 	Resume func(ctx context.Context, retry Retry, serverState json.RawMessage)
 	End    func(why *tool.Failure) // returns when the call has ended
+	Done   <-chan struct{}         // closed when the call has ended without its client; nil where it cannot
 
+	state  State
 	caller string
 	timer  *time.Timer
 }
@@ -105,7 +107,7 @@ func (t *Table[Retry]) Add(ctx context.Context, s State, within time.Duration, s
 	case ctx.Err() != nil:
 		return "", &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled"}
 	}
-	c.caller = s.Caller
+	c.caller, c.state = s.Caller, s
 	t.calls[s.ID] = c
 	t.count[s.Caller]++
 	c.timer = time.AfterFunc(within, func() {
@@ -188,6 +190,25 @@ func (t *Table[Retry]) Take(requestState string, want State) (c *Call[Retry], se
 		serverState = nil
 	}
 	return c, serverState, nil
+}
+
+// TakeDone removes a call like want that has ended without its client, which makes it anew; nil where there is none. A
+// person has answered elsewhere: some clients drop a result of type input_required.
+func (t *Table[Retry]) TakeDone(want State) *Call[Retry] {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, c := range t.calls {
+		want.ID, want.Expires = c.state.ID, c.state.Expires
+		if c.state != want {
+			continue
+		}
+		select {
+		case <-c.Done:
+			return t.take(id)
+		default:
+		}
+	}
+	return nil
 }
 
 // Read opens a requestState, and returns the server's own behind it.

@@ -90,3 +90,33 @@ func TestEnds(t *testing.T) {
 		}
 	})
 }
+
+// TestTakeDone: a call that has ended without its client goes to the next equal one, once. One that still runs, or is another
+// caller's, stays where it is.
+func TestTakeDone(t *testing.T) {
+	t.Parallel()
+	table, err := New[string](nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Close(&tool.Failure{})
+	done := make(chan struct{})
+	one := State{Caller: "ann", Method: "tools/call", Name: "x", Arguments: "digest"}
+	other := one
+	other.Caller = "bob"
+	var why string
+	for _, s := range []State{one, other} {
+		c := ending(&why)
+		c.Done = done
+		if _, failure := table.Add(t.Context(), s, time.Hour, nil, c); failure != nil {
+			t.Fatal(failure)
+		}
+	}
+	if table.TakeDone(one) != nil {
+		t.Error("a call that still runs is taken")
+	}
+	close(done)
+	if table.TakeDone(one) == nil || table.TakeDone(one) != nil || table.Len() != 1 {
+		t.Errorf("not taken once: %d calls are left", table.Len())
+	}
+}
