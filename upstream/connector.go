@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,7 +34,8 @@ type connector struct {
 	isolation     *isolation      // that learns what the server asks; nil for a connection of a session
 
 	generation
-	olderNext bool // the attempt failed with server/discover unanswered
+	olderNext bool   // the attempt failed with server/discover unanswered
+	doing     string // what the child of the attempt did instead of answering in time
 }
 
 // generation records which revision a server has shown to speak.
@@ -70,12 +72,7 @@ func (c *connector) connect(ctx context.Context) (sess *session, f *fault.Fault)
 	if f != nil {
 		c.catalog.rest(f.Pause)
 		if ctx.Err() == nil && limited.Err() != nil && !f.Auth {
-			f = &fault.Fault{
-				What: fmt.Sprintf("no answer to initialize within %s", within),
-				Hint: "check that it is an MCP server and that it can start; " +
-					"if it is only slow, raise timeout of its entry",
-				Cause: f,
-			}
+			f = c.silent(f, within)
 		}
 		// A server that failed as an older one may have been replaced by one that is not.
 		older := !c.skipsProbe() && c.olderNext
@@ -85,6 +82,20 @@ func (c *connector) connect(ctx context.Context) (sess *session, f *fault.Fault)
 	c.slowProbe = c.slowProbe && c.skipsProbe() || sess.undiscovered
 	c.older, c.inferred = sess.version < hop.Modern, false
 	return sess, nil
+}
+
+// silent explains why the server has not answered within the connect timeout. f is the fault of the last attempt.
+func (c *connector) silent(f *fault.Fault, within time.Duration) *fault.Fault {
+	s := &fault.Fault{What: fmt.Sprintf("no answer to initialize within %s", within), Cause: f,
+		Hint: "check that it is an MCP server and that it can start; if it is only slow, raise timeout of its entry"}
+	if c.doing != "" {
+		s.What += ": " + c.doing
+	}
+	if len(c.cfg.Withheld) > 0 {
+		s.Hint += fmt.Sprintf("; if it needs %s, which the hub has, add them to hub.env",
+			strings.Join(c.cfg.Withheld, ", "))
+	}
+	return s
 }
 
 // skipsProbe reports whether server/discover is not sent. A server that answers it at once is asked
@@ -97,7 +108,7 @@ func (c *connector) skipsProbe() bool { return c.older && (c.slowProbe || c.infe
 // started again and spared the question.
 func (c *connector) connectStdio(ctx context.Context) (*session, *fault.Fault) {
 	older := c.skipsProbe() || c.endsOnProbe
-	c.olderNext = false
+	c.olderNext, c.doing = false, ""
 	sess, ended, f := c.startChild(ctx, older)
 	if older || !ended || ctx.Err() != nil {
 		return sess, f
@@ -135,6 +146,9 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 	if a := c.handshake(ctx, sess, conn, older); a.err != nil {
 		c.olderNext = c.olderNext || !older
 		f = c.handshakeFault(ctx, sess, a)
+		if ctx.Err() != nil {
+			c.doing = c.redact.Beginning(proc.Doing(context.WithoutCancel(ctx)), secret.MaxMessage)
+		}
 		sess.shut(c.kill)
 		return nil, isCutOff(a.err), f
 	}

@@ -134,7 +134,7 @@ func TestDiagnoseFailures(t *testing.T) {
 		"exits": {quits, []string{"+start process", "-initialize command", "exited with status 3",
 			"| run the command by hand to see why | stderr: bad key [masked] / stderr: fake server: no license key found\n"}},
 		"mute": {short(stdio("s", upstreamtest.Script{Behaviours: []upstreamtest.Behaviour{upstreamtest.NeverInitialises}, Stderr: []string{"waiting"}}), upstream.Timeouts{Connect: 4 * time.Second}),
-			[]string{"+start", "-initialize no answer to initialize within 4s |", "raise timeout of", "stderr: waiting"}},
+			[]string{"+start", "-initialize no answer to initialize within 4s: ", "its stderr says: waiting |", "raise timeout of", "stderr: waiting"}},
 		"silent list": {short(stdio("s", upstreamtestScript(upstreamtest.SilentList)), upstream.Timeouts{List: 300 * time.Millisecond}),
 			[]string{"+initialize", "-list tools/list did not end within 300ms (page 1) | if the server is only slow, raise timeout of its entry"}},
 		"exits at the list": {stdio("s", upstreamtest.Script{Quits: "tools/list"}), []string{"+initialize", "-list command ",

@@ -16,6 +16,7 @@
 package run
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -198,6 +200,20 @@ func (p *Process) wait() {
 
 // PID returns the id of the program's process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Programs returns the command lines of the programs in the group, the oldest first, as far as the system tells them.
+func (p *Process) Programs(ctx context.Context) (lines []string) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	out, _ := exec.CommandContext(ctx, "ps", "-A", "-ww", "-o", "pgid=,args=").Output() // Windows has no ps
+	for line := range strings.Lines(string(out)) {
+		group, program, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if group == strconv.Itoa(p.PID()) {
+			lines = append(lines, strings.TrimSpace(program))
+		}
+	}
+	return lines
+}
 
 // State says how the program ended. Call it once Ended is closed.
 func (p *Process) State() *os.ProcessState { return p.cmd.ProcessState }

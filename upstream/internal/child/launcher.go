@@ -33,7 +33,7 @@ func NewLauncher(self, origin string, log *slog.Logger) *Launcher {
 
 // Find returns the path of the program that start would run.
 func (l *Launcher) Find(cfg settings.Server) (string, *fault.Fault) {
-	path, err := lookCommand(cfg.Command, l.self, childEnv(os.Environ(), cfg.Env))
+	path, err := lookCommand(cfg.Command, l.self, childEnv(os.Environ(), cfg))
 	if err == nil {
 		file := path
 		if !filepath.IsAbs(file) {
@@ -60,8 +60,8 @@ func inheritedNames() []string {
 		"XDG_CONFIG_DIRS", "XDG_DATA_DIRS"}
 }
 
-// childEnv returns the environment of a child: the inherited part of own, then what its entry sets.
-func childEnv(own, set []string) []string {
+// childEnv returns the environment of a child: the inherited part of own, then what the config passes on or sets.
+func childEnv(own []string, cfg settings.Server) []string {
 	names := inheritedNames()
 	var env []string
 	for _, entry := range own {
@@ -73,7 +73,7 @@ func childEnv(own, set []string) []string {
 			env = append(env, entry)
 		}
 	}
-	return append(env, set...) // exec lets the last one of a name win
+	return slices.Concat(env, cfg.Passed, cfg.Env) // exec lets the last one of a name win
 }
 
 var errNoCommand = errors.New("no command given")

@@ -3,9 +3,11 @@
 package child
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
+	"regexp"
 	"sync"
 	"time"
 
@@ -28,7 +30,7 @@ const stopPatience = 2 * time.Second
 
 // Start starts the child that cfg describes.
 func (l *Launcher) Start(cfg settings.Server, log *slog.Logger, redact *secret.Redactor) (*Process, *fault.Fault) {
-	env := childEnv(os.Environ(), cfg.Env)
+	env := childEnv(os.Environ(), cfg)
 	path, err := lookCommand(cfg.Command, l.self, env)
 	if err != nil {
 		return nil, startFault(cfg, err)
@@ -69,6 +71,27 @@ func (p *Process) Ending(patience time.Duration) string {
 	}
 	return "ended by " + state.String() // "signal: killed"
 }
+
+// Doing says what a child does that has not answered: which program of its group was started last, and what it wrote.
+func (p *Process) Doing(ctx context.Context) string {
+	text := "it has written nothing"
+	if cause := p.Cause(); cause != "" {
+		text = "its stderr says: " + cause
+	}
+	programs := p.Programs(ctx)
+	if len(programs) == 0 {
+		return text
+	}
+	last := programs[len(programs)-1]
+	if installer.MatchString(last) {
+		return fmt.Sprintf("%q is still at work, which may download; %s", last, text)
+	}
+	return fmt.Sprintf("%q runs; %s", last, text)
+}
+
+// installer matches the command lines of programs that install a server before they run it.
+var installer = regexp.MustCompile(`(?:^|/| )(?:(?:npm|npx|pnpm|yarn|bunx?) |npm-cli\.js |npx-cli\.js |uvx? |pipx? |` +
+	`(?:docker|podman) (?:pull|run) )`)
 
 // Cause returns the line of stderr that says what is wrong, as far as that can be told, or "".
 func (p *Process) Cause() string { return p.stderr.cause() }

@@ -28,6 +28,9 @@ type Server struct {
 	Env     []string // stdio: NAME=value, sorted, added to the allow-listed environment
 	Dir     string   // stdio: working directory; "" is the hub's own
 
+	Passed   []string `json:"-"` // NAME=value: variables of the hub that all programs get; Env wins
+	Withheld []string `json:"-"` // stdio: names of variables of the hub that servers of this kind use, and it does not get
+
 	URL     string            // http, sse
 	Headers map[string]string // http, sse: sent with every request to this server's origin, and to no other
 	OAuth   OAuth             // http, sse
@@ -179,5 +182,5 @@ func (s Server) Entry() secret.Entry {
 	signIn := []string{"CLIENT_SECRET=" + s.OAuth.ClientSecret, "CLIENT_KEY=" + s.OAuth.ClientKey,
 		"PROVIDER_SECRET=" + s.OAuth.Provider.ClientSecret}
 	return secret.Entry{Secrets: s.Secrets, URL: s.URL, Headers: s.Headers, Args: s.Args,
-		Env: slices.Concat(s.Env, signIn)}
+		Env: slices.Concat(s.Env, s.Passed, signIn)}
 }

@@ -15,8 +15,12 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
 const addHelp = `Add a server to the config: a program behind --, or a URL.
@@ -28,7 +32,8 @@ ${env:NAME} and other references of the config work in arguments, variables and 
 --env NAME without a value takes the variable from the hub's environment. What looks like a
 secret is moved into the sealed store (see secrets), and the config refers to it.
 
-The rest of the config stays as it is. A hub that runs takes the server up by itself.`
+The rest of the config stays as it is. A hub that runs takes the server up by itself. The server is
+tried at once, and you are asked whether tools that look as if they only read may run unasked.`
 
 // addCmd runs the command "add".
 type addCmd struct {
@@ -49,7 +54,7 @@ func addCommand(a *app) *cobra.Command {
 		"a `NAME=VALUE` for the program's environment; may be repeated")
 	cmd.Flags().StringArrayVarP(&c.headers, "header", "H", nil,
 		"a `NAME: VALUE` for every request to the URL; may be repeated")
-	cmd.Flags().StringVar(&c.dir, "cwd", "", "the program's working `directory`")
+	cmd.Flags().StringVar(&c.dir, "cwd", "", "the program's working `directory` (default: your home directory, or this one if an argument is a relative path)")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would change, and change nothing")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	return cmd
@@ -89,16 +94,34 @@ func (c *addCmd) run(ctx context.Context, args []string, dash int) error {
 		c.printChange(after)
 		return nil
 	}
-	if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Add it to %s? [y/n]: ", c.target)); err != nil || !ok {
+	if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Add it to %s? [Y/n]: ", c.target)); err != nil || !ok {
 		return err
 	}
 	if err := c.store(after, m.Secrets); err != nil {
 		return fmt.Errorf("%w\nnothing was added", err)
 	}
-	c.std.note("%s: added to %s. Next: mcp-toolhub doctor %s, or mcp-toolhub login %s if it asks for a sign-in", m.Name,
-		c.target,
-		m.Name, m.Name)
-	return nil
+	c.std.note("%s: added to %s", m.Name, c.target)
+	return c.try(ctx, m.Name)
+}
+
+// try says how a server starts: at the hub that runs, which takes it up by itself, otherwise alone.
+func (c *addCmd) try(ctx context.Context, id string) error {
+	of := func(r control.Report) int {
+		return slices.IndexFunc(r.Servers, func(st tool.ServerStatus) bool {
+			return st.Server == id && st.State != tool.ServerStarting
+		})
+	}
+	alone := func(s *config.Settings) {
+		s.Upstream.Servers = slices.DeleteFunc(s.Upstream.Servers,
+			func(sc upstream.ServerConfig) bool { return sc.ID != id })
+	}
+	r, err := awaited(ctx, c.app, hub.Want{All: true, Change: alone},
+		func(r control.Report) bool { return of(r) >= 0 })
+	if i := of(r); err == nil && i >= 0 {
+		c.std.say("%s", stateLine(r.Servers[i]))
+		err = c.offerReaders(ctx, r, id)
+	}
+	return err
 }
 
 // faulty is the error about a config that has faults with the server in it.
@@ -151,6 +174,9 @@ func (c *addCmd) wanted(args []string, dash int) (*clients.Merged, error) {
 		return nil, fmt.Errorf("the name %q has no letter or digit", name[0])
 	}
 	m.Name = cmp.Or(m.Name, config.ServerID(derivedName(&m.Server)), "server")
+	if m.Dir = m.WorkDir(); m.Command != "" && m.Dir == "" {
+		m.Dir = hub.Absolute(".") // a relative path means the directory where the person is
+	}
 	m.SSE = strings.HasSuffix(m.URL, "/sse") // as the hub takes it
 	for _, text := range c.env {
 		variable, value, found := strings.Cut(text, "=")

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -96,10 +97,8 @@ func (a *app) showStarting(h *hub.Hub) (stop func()) {
 func (a *app) printMissing(h *hub.Hub, surface *tool.Surface) {
 	var known []string
 	for _, st := range h.Group.Statuses() {
-		if surface.Features != nil && !slices.Contains(surface.Features.Servers, st.Server) {
-			continue
-		}
 		switch {
+		case surface.Features != nil && !slices.Contains(surface.Features.Servers, st.Server):
 		case st.State == tool.ServerReady:
 		case st.Cached && st.Known:
 			known = append(known, st.Server)
@@ -112,5 +111,18 @@ func (a *app) printMissing(h *hub.Hub, surface *tool.Surface) {
 	}
 	if len(known) > 0 && isTerminal(a.std.err) {
 		a.std.note("as listed at an earlier start: %s (--connect asks again)", strings.Join(known, ", "))
+	}
+}
+
+// printAway says which servers of a hub that runs have not listed their tools, and why.
+func (c *toolsCmd) printAway(ctx context.Context, running *control.Client) {
+	r, err := running.Report(ctx)
+	if err != nil {
+		return
+	}
+	for _, st := range r.Servers {
+		if st.LastError != "" && !st.Known {
+			c.std.note("missing: the tools of %s: %s; %s", st.Server, printable(st.LastError), printable(st.Hint))
+		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 )
 
-// TestHubInTheBackground: several start --background at the same moment leave one hub, which all clients join. When it is stopped, they go
+// TestHubInTheBackground: several start at the same moment leave one hub, which all clients join. When it is stopped, they go
 // on. Nothing is left.
 func TestHubInTheBackground(t *testing.T) {
 	t.Parallel()
@@ -27,11 +27,11 @@ func TestHubInTheBackground(t *testing.T) {
 	var starting sync.WaitGroup
 	said := make([]string, 3)
 	for i := range said {
-		starting.Go(func() { said[i] = c.run(t, "start", "--background") })
+		starting.Go(func() { said[i] = c.run(t, "start") })
 	}
 	starting.Wait()
 	hubs, err := control.Find(t.Context(), state)
-	if err != nil || len(hubs) != 2 || hubs[0].Config() == "" || hubs[1].Config() != "" {
+	if err != nil || len(hubs) != 2 || !hubs[0].Shared() || hubs[1].Shared() {
 		t.Fatalf("%d hubs, %v\n%s", len(hubs), err, said)
 	}
 	first, second := c.client(t, rev2025), c.client(t, rev2026)
@@ -70,7 +70,7 @@ func TestBackgroundHubWithoutItsPort(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "hub.yaml")
 	writeFile(t, config, "hub: {http: {listen: \""+l.Addr().String()+"\"}}\n")
-	cmd := exec.Command("mcp-toolhub", "start", "--background", "--config", config)
+	cmd := exec.Command("mcp-toolhub", "start", "--config", config)
 	cmd.Dir, cmd.Env = dir, scratchEnv(dir)
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "choose another address with hub.http.listen") {
 		t.Errorf("%v: %s", err, out)

@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 )
 
-// stopShared stops the hubs that start --background has left with a state directory.
+// stopShared stops the hubs that start has left with a state directory.
 func stopShared(t testing.TB, state string) {
 	t.Helper()
 	all, err := control.Find(context.Background(), state)
@@ -15,7 +15,7 @@ func stopShared(t testing.TB, state string) {
 		t.Error(err)
 	}
 	for _, hub := range all {
-		if hub.Config() != "" {
+		if hub.Shared() {
 			if err := hub.Stop(context.Background()); err != nil {
 				t.Error(err)
 			}

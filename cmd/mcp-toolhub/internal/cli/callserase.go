@@ -82,7 +82,7 @@ func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
 		return err
 	}
 	if !c.yes {
-		question := fmt.Sprintf("Erase what was said in %s? It cannot be brought back. [y/n] ",
+		question := fmt.Sprintf("Erase what was said in %s? It cannot be brought back. [y/N] ",
 			textfile.Count(len(e.Calls), "call"))
 		if ok, err := c.confirm(ctx, question); err != nil || !ok {
 			return err

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 
@@ -27,7 +26,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
 	}
-	return fmt.Errorf("unknown command %q for %q: %s", args[0], cmd.CommandPath(),
+	return exitUsage.errorf("unknown command %q for %q: %s", args[0], cmd.CommandPath(),
 		textfile.DidYouMean(args[0], names, "see "+cmd.CommandPath()+" --help"))
 }
 

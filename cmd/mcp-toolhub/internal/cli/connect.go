@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,23 +31,23 @@ const connectHelp = `Write the hub into the config of MCP clients, and show what
 Only the entry "toolhub" is put into the file: comments, formatting, mode and owner stay. The old
 file is kept beside it (.before-toolhub). Claude Code is told by claude mcp add, if that is in
 PATH and there is no token. --replace also takes out the servers that are the same in both
-configs. disconnect and undo bring the file back.
+configs. Run it again to change something: what no flag names stays. undo brings the file back.
 
 Clients: `
 
-const disconnectHelp = `Take out of MCP clients what connect has put there, and bring back what it has replaced.
+const undoHelp = `Take out of MCP clients what connect has put there, and bring back what it has replaced.
 
-If nobody else has written the file since, it is what it was before, byte for byte.`
+Without CLIENT it undoes the last connect, for all clients that it has changed. Run it again to
+undo the one before. A client that was connected before, and then again with other flags, is as
+it was before the first. If nobody else has written the file since, it is what it was before, byte
+for byte.`
 
-const undoHelp = `Undo the last connect, for all clients that it has changed. Run it again to undo the one before.
-
-A client that was connected before, and then again with other flags, is as it was before the first.`
-
-// connectCmd runs the commands "connect", "disconnect" and "undo".
+// connectCmd runs the commands "connect" and "undo".
 type connectCmd struct {
 	*app
 	all, http, stdio, replace, dryRun, yes bool
-	profile                                string
+	profile                                string   // "" is that of an earlier connect
+	keep                                   []string // ids of servers that clients keep, whatever replace says
 }
 
 func clientIDs() []string {
@@ -71,28 +72,22 @@ func connectCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&c.all, "all", false,
 		"every client that is on this machine; one whose file cannot be changed is left out")
 	cmd.Flags().BoolVar(&c.http, "http", false, "clients reach a hub that runs at the config's hub.http.listen")
-	cmd.Flags().BoolVar(&c.stdio, "stdio", false, "each client starts a hub (default)")
+	cmd.Flags().BoolVar(&c.stdio, "stdio", false, "each client starts a hub, or joins one (default)")
 	cmd.MarkFlagsMutuallyExclusive("http", "stdio")
-	cmd.Flags().StringVar(&c.profile, "profile", namespace.DefaultProfile, "the `profile` that the clients see")
+	cmd.Flags().StringVar(&c.profile, "profile", "",
+		"the `profile` that the clients see (default: that of an earlier connect, or "+namespace.DefaultProfile+")")
 	a.completeFlag(cmd, "profile", profileNames)
 	cmd.Flags().BoolVar(&c.replace, "replace", false, "take out the servers that the hub serves")
 	c.stepFlags(cmd)
 	return cmd
 }
 
-func disconnectCommand(a *app) *cobra.Command {
-	c := connectCmd{app: a}
-	cmd := leaf("disconnect CLIENT…", "Take the hub out of the config of MCP clients", disconnectHelp, c.disconnect,
-		"mcp-toolhub disconnect cursor")
-	cmd.ValidArgs = clientIDs()
-	cmd.Flags().BoolVar(&c.all, "all", false, "every client that connect has changed")
-	c.stepFlags(cmd)
-	return cmd
-}
-
 func undoCommand(a *app) *cobra.Command {
 	c := connectCmd{app: a}
-	cmd := leaf("undo", "Undo the last connect", undoHelp, c.undo)
+	cmd := leaf("undo [CLIENT…]", "Take the hub out of clients: undo the last connect", undoHelp, c.undo,
+		"mcp-toolhub undo", "mcp-toolhub undo cursor")
+	cmd.ValidArgs = clientIDs()
+	cmd.Flags().BoolVar(&c.all, "all", false, "every client that connect has changed")
 	c.stepFlags(cmd)
 	return cmd
 }
@@ -142,7 +137,8 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 		return err
 	}
 	c.warn(s)
-	if !slices.ContainsFunc(s.Profiles, func(p namespace.Profile) bool { return p.Name == c.profile }) {
+	if c.profile != "" &&
+		!slices.ContainsFunc(s.Profiles, func(p namespace.Profile) bool { return p.Name == c.profile }) {
 		return exitUsage.errorf("--profile %q: the config has no such profile", c.profile)
 	}
 	if c.http && !c.dryRun && s.Downstream.HTTP.Listen != "" {
@@ -157,7 +153,7 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 	return c.step(ctx, func(record *clients.Connections) (plans []*clients.Plan, err error) {
 		var leftOut []string
 		for _, row := range rows {
-			h, planErr := c.hub(s, row.ID)
+			h, planErr := c.hub(s, row.ID, row.Hub(c.clientEnv()))
 			h.IsOwn = address{s.Downstream.HTTP.PublicURL, s.Downstream.HTTP.Listen}.has
 			if errors.As(planErr, new(*exitError)) {
 				return nil, planErr
@@ -186,6 +182,9 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 	})
 }
 
+// errNotConnected means that connect has changed no client.
+var errNotConnected = errors.New("no client is connected: there is nothing to take out")
+
 // errNoClient means that connect --all has found none.
 var errNoClient = errors.New("no client whose file can be changed was found on this machine: name one")
 
@@ -204,7 +203,7 @@ func (c *connectCmd) served(s *config.Settings) ([]clients.Server, error) {
 		return nil, err
 	}
 	all := slices.DeleteFunc(clients.ReadHub(f, s.Path), func(one clients.Server) bool {
-		return one.Disabled || slices.ContainsFunc(s.Upstream.Servers,
+		return one.Disabled || slices.Contains(c.keep, one.Name) || slices.ContainsFunc(s.Upstream.Servers,
 			func(sc upstream.ServerConfig) bool { return sc.ID == one.Name && sc.IsOff() })
 	})
 	for i := range all {
@@ -229,19 +228,27 @@ func configFormat(path string) splice.Format {
 	return splice.YAML
 }
 
-// hub returns the command or address by which the client will reach the hub. The error is an
-// exitError unless it is about this client alone.
-func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error) {
-	if !c.http {
-		h := clients.Hub{Command: ownProgram(), Args: []string{"serve", "--stdio", "--config", hub.Absolute(s.Path)}}
+// hub returns the command or address by which the client will reach the hub. Flags that were not given
+// are as in have, the entry of an earlier connect, which may be nil. The error is an exitError unless
+// it is about this client alone.
+func (c *connectCmd) hub(s *config.Settings, client string, have *clients.Server) (clients.Hub, error) {
+	profile, http := cmp.Or(c.profile, namespace.DefaultProfile), c.http
+	if have != nil {
+		profile = cmp.Or(c.profile, have.Profile(), namespace.DefaultProfile)
+		http = http || have.URL != "" && !c.stdio
+	}
+	if !http {
+		command, args := ownCommand()
+		h := clients.Hub{Command: command,
+			Args: append(args, "serve", "--stdio", "--config", hub.Absolute(s.Path))}
 		if c.stateDir != "" {
 			h.Args = append(h.Args, "--state-dir", s.StateDir)
 		}
 		if c.rules != "" {
 			h.Args = append(h.Args, "--rules", hub.Absolute(c.rules))
 		}
-		if c.profile != namespace.DefaultProfile {
-			h.Args = append(h.Args, "--profile", c.profile)
+		if profile != namespace.DefaultProfile {
+			h.Args = append(h.Args, "--profile", profile)
 		}
 		return h, nil
 	}
@@ -254,8 +261,8 @@ func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error)
 		host = "127.0.0.1"
 	}
 	h := clients.Hub{URL: "http://" + net.JoinHostPort(host, port) + "/mcp"}
-	if c.profile != namespace.DefaultProfile {
-		h.URL += "/p/" + c.profile
+	if profile != namespace.DefaultProfile {
+		h.URL += "/p/" + profile
 	}
 	tokens := s.Downstream.Auth.Tokens
 	own := slices.IndexFunc(tokens, func(t downstream.Token) bool { return t.Name == client })
@@ -269,6 +276,20 @@ func (c *connectCmd) hub(s *config.Settings, client string) (clients.Hub, error)
 			client)
 	}
 	return h, nil
+}
+
+// ownCommand returns the program by which clients start the hub, and its first arguments. npx keeps
+// programs in its cache, from where they go.
+func ownCommand() (program string, args []string) {
+	program = ownProgram()
+	if !strings.Contains(filepath.ToSlash(program), "/_npx/") {
+		return program, nil
+	}
+	name := "mcp-toolhub"
+	if version, ok := strings.CutPrefix(hub.Version(), "v"); ok {
+		name += "@" + version
+	}
+	return "npx", []string{"-y", name}
 }
 
 // ownProgram returns the path of this program: the one in PATH, which stays the same after an
@@ -288,21 +309,21 @@ func ownProgram() string {
 	return self
 }
 
-func (c *connectCmd) disconnect(ctx context.Context, ids []string) error {
-	if _, err := c.named(ids); err != nil {
-		return err
+func (c *connectCmd) undo(ctx context.Context, ids []string) error {
+	if c.all || len(ids) > 0 {
+		if _, err := c.named(ids); err != nil {
+			return err
+		}
 	}
-	return c.takeOut(ctx, ids, false)
+	return c.takeOut(ctx, ids, !c.all && len(ids) == 0)
 }
-
-func (c *connectCmd) undo(ctx context.Context) error { return c.takeOut(ctx, nil, true) }
 
 // takeOut takes the hub out of clients; with last out of those of the last connect.
 func (c *connectCmd) takeOut(ctx context.Context, ids []string, last bool) error {
 	return c.step(ctx, func(record *clients.Connections) (plans []*clients.Plan, err error) {
 		if last || c.all {
 			if ids = record.IDs(last); len(ids) == 0 {
-				return nil, errors.New("no client is connected: there is nothing to take out")
+				return nil, errNotConnected
 			}
 		}
 		for _, id := range ids {
@@ -341,8 +362,7 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 		changes++
 		c.show(p)
 		if p.Kept != "" {
-			c.std.warn("%s: what its file held before an earlier connect stays in %s: neither undo nor disconnect "+
-				"brings it back",
+			c.std.warn("%s: what its file held before an earlier connect stays in %s: undo does not bring it back",
 				p.Title, p.Kept)
 		}
 	}
@@ -350,7 +370,7 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 		return nil
 	}
 	if changes > 0 {
-		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Change %s? [y/n]: ",
+		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Change %s? [Y/n]: ",
 			textfile.Count(changes, "client"))); err != nil || !ok {
 			return err
 		}

@@ -39,7 +39,7 @@ func TestCommandsAskBeforeTheyChange(t *testing.T) {
 		p.types(t, keys)
 		return wait() + p.shown()
 	}
-	const second = "Import the second, too, as one-kiro? [y/n]: "
+	const second = "Import the second, too, as one-kiro? [Y/n]: "
 	ask(second, "n\n", "import")
 	if got := readFile(t, config); !strings.Contains(got, "\n  one:\n") || strings.Contains(got, "one-kiro") {
 		t.Errorf("after no: %s", got)
@@ -48,7 +48,7 @@ func TestCommandsAskBeforeTheyChange(t *testing.T) {
 	if got := readFile(t, config); !strings.Contains(got, "\n  one-kiro:\n") {
 		t.Errorf("after yes: %s", got)
 	}
-	const add = "Add it to " // …? [y/n]
+	const add = "Add it to " // …? [Y/n]
 	if got := ask(add, "n\n", "add", "https://web.example.com/mcp"); !strings.Contains(got, "example: connects to https://web.example.com/mcp") {
 		t.Errorf("shown: %s", got)
 	}
@@ -59,7 +59,7 @@ func TestCommandsAskBeforeTheyChange(t *testing.T) {
 	if got := readFile(t, config); !strings.Contains(got, "\n  example:\n    url: \"https://web.example.com/mcp\"\n    trust: false\n") {
 		t.Errorf("after yes: %s", got)
 	}
-	const change = "Change 1 client? [y/n]: "
+	const change = "Change 1 client? [Y/n]: "
 	if got := ask(change, "n\n", "connect", "cursor"); !strings.Contains(got, `"toolhub": {`) || readFile(t, client) != cursor {
 		t.Errorf("after no: %s\n%s", got, readFile(t, client))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
@@ -102,6 +103,8 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 		if err := d.printJSON(d.diagnoses); err != nil {
 			return err
 		}
+	} else if err := d.offerEnv(ctx, s.Upstream); err != nil {
+		return err
 	}
 	if len(d.sick) > 0 {
 		return exitNotReady.of(errors.New(strings.Join(d.sick, "; ")))
@@ -140,6 +143,43 @@ func (d *doctorCmd) servers(ctx context.Context, cfg upstream.Config, signIns *s
 		}
 	}
 	return nil
+}
+
+// offerEnv offers to pass on variables that servers of their kinds use, and that they do not get.
+func (d *doctorCmd) offerEnv(ctx context.Context, cfg upstream.Config) error {
+	var names []string
+	for _, sc := range cfg.Servers {
+		if sc.Disabled || !slices.ContainsFunc(d.diagnoses, func(one diagnosis) bool { return one.Server == sc.ID }) {
+			continue
+		}
+		for _, name := range sc.Withheld {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		if len(sc.Withheld) > 0 {
+			d.std.say("%s may need %s, which it does not get", sc.ID, strings.Join(sc.Withheld, ", "))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	if d.terminal() == nil {
+		d.std.say("  what to do: add to hub.env: %s", strings.Join(names, ", "))
+		return nil
+	}
+	ok, err := d.confirm(ctx, "Pass them on to all programs, by hub.env? [y/N]: ")
+	if err != nil || !ok {
+		return err
+	}
+	edit := configEdit{app: d.app}
+	if err := edit.find(false); err != nil {
+		return err
+	}
+	return edit.change(func(f *splice.File) (*splice.File, error) {
+		f, _, err := putEnv(f, names)
+		return f, err
+	}, nil)
 }
 
 // choose returns the servers to diagnose.

@@ -191,6 +191,21 @@ func (e *configEdit) store(after *splice.File, more map[string]string) error {
 	return err
 }
 
+// putEnv returns the file with these names in hub.env. taken are those that were not there.
+func putEnv(f *splice.File, names []string) (_ *splice.File, taken []string, err error) {
+	place := splice.Place{Path: []string{"hub", "env"}, List: true}
+	for _, name := range names {
+		if f.Entry(place, name) != nil {
+			continue
+		}
+		if f, err = f.Put(place, name, nil); err != nil {
+			return nil, nil, err
+		}
+		taken = append(taken, name)
+	}
+	return f, taken, nil
+}
+
 // server returns the entry of a server, and its place.
 func (e *configEdit) server(f *splice.File, id string) (splice.Place, *splice.Entry, error) {
 	var ids []string

@@ -31,8 +31,9 @@ const importHelp = `Take the servers of MCP clients into the config of the hub. 
 Equal servers become one. You are asked about different servers of one name. Secrets are moved
 into the sealed store (see secrets); the config refers to them as ${secret:NAME}. A program
 without a directory runs in your home directory (cwd), so that all clients share it, unless its
-entry has a relative path or is for one project. A server is disabled if the client has disabled
-it, or a variable that it needs is not set. Disabled tools become disabledTools.
+entry has a relative path or is for one project, which stays its directory then. A server is
+disabled if the client has disabled it, or a variable that it needs is not set. Disabled tools
+become disabledTools. Variables that its kind uses, such as SSH_AUTH_SOCK for git, go to hub.env.
 
 The servers go into the config that the hub uses here, otherwise into a new one in your config
 directory. A comment says where each comes from. If anything fails, nothing is changed.`
@@ -42,7 +43,8 @@ type importCmd struct {
 	configEdit
 	from        []string
 	dryRun, yes bool
-	guided      bool // a step of start: the person is asked, and told nothing of the next step
+	passed      []string // names that were put into hub.env
+	guided      bool     // a step of setup: the person is asked, and told nothing of the next step
 }
 
 func importCommand(a *app) *cobra.Command {
@@ -92,7 +94,7 @@ func (c *importCmd) run(ctx context.Context) error {
 	}
 	if c.guided {
 		c.report(taken)
-		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Import %s into %s? [y/n]: ",
+		if ok, err := c.agree(ctx, c.yes, fmt.Sprintf("Import %s into %s? [Y/n]: ",
 			textfile.Count(len(taken), "server"),
 			c.target)); err != nil || !ok {
 			return err
@@ -279,13 +281,13 @@ func (c *importCmd) both(ctx context.Context, have *clients.Server, m *clients.M
 		return false, errors.New(question)
 	}
 	return c.confirm(ctx, printable(question)+"\n"+
-		printable(fmt.Sprintf("Import the second, too, as %s-%s? [y/n]: ", m.Name, m.Client)))
+		printable(fmt.Sprintf("Import the second, too, as %s-%s? [Y/n]: ", m.Name, m.Client)))
 }
 
 // prepare moves the secrets of a server, and disables it where something is missing that it needs.
 func (c *importCmd) prepare(m *clients.Merged) {
-	if m.AnyDir() {
-		m.Dir = clients.HomeDir
+	if m.Dir = m.WorkDir(); m.Command != "" && m.Dir == "" {
+		m.Notes = append(m.Notes, "set cwd: it has a relative path, and its client does not say where from")
 	}
 	m.Secrets = map[string]string{}
 	m.MoveSecrets(c.keep(m.Secrets))
@@ -374,7 +376,14 @@ func (c *importCmd) put(fresh []*clients.Merged) (*splice.File, error) {
 			return nil, err
 		}
 	}
-	return f, nil
+	var needed []string
+	for _, m := range fresh {
+		if !m.Disabled {
+			needed = append(needed, config.Needed(c.std.getenv, m.Command, m.Args)...)
+		}
+	}
+	f, c.passed, err = putEnv(f, needed)
+	return f, err
 }
 
 // secretsOf returns the secrets that were taken out of servers, by name.
@@ -401,5 +410,8 @@ func (c *importCmd) report(taken []*clients.Merged) {
 		for _, note := range m.Notes {
 			c.std.say("%s: %s", m.Name, printable(note))
 		}
+	}
+	if len(c.passed) > 0 {
+		c.std.say("hub.env: programs get these variables, which some of them use: %s", strings.Join(c.passed, ", "))
 	}
 }

@@ -25,7 +25,7 @@ func TestKilledHubIsNotImpersonated(t *testing.T) {
 	c := newCompany(t)
 	state := filepath.Join(c.dir, "state", "mcp-toolhub")
 	t.Cleanup(func() { stopShared(t, state) })
-	c.run(t, "start", "--background")
+	c.run(t, "start")
 	hubs, err := control.Find(t.Context(), state)
 	if err != nil || len(hubs) != 1 {
 		t.Fatalf("%d hubs, %v", len(hubs), err)

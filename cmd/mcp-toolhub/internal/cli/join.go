@@ -3,8 +3,14 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -13,44 +19,52 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/relay"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/run"
 )
 
-// serveClient serves the client on stdin and stdout. If a hub of the same settings runs on this
+// serveClient serves the client on stdin and stdout. If a hub of the same config runs on this
 // machine, that hub serves the client, so each server runs once for all clients. When that hub
-// ends, another one takes its place, or this process does.
-func (c *serveCmd) serveClient(ctx context.Context, s *config.Settings) error {
+// ends, another one takes its place, or this process does. s is nil where the config cannot be
+// read, for the reason unread: a hub that runs has it as it was before.
+func (c *serveCmd) serveClient(ctx context.Context, s *config.Settings, unread error) error {
+	state, err := c.findState()
+	if err != nil {
+		return err
+	}
 	var client *relay.Relay // nil until a hub was joined
 	for brief := 0; ; {
-		unlock := hub.LockHubs(s.StateDir)
-		var hub *control.Joined
-		var err error
+		unlock := hub.LockHubs(state)
+		var running *control.Joined
 		if brief < maxBrief {
-			hub, err = c.findHub(ctx, s)
+			running, err = c.findHub(ctx, state, s)
 		}
 		switch {
 		case err != nil:
-			unlock()
-			return err
-		case hub == nil && client == nil:
+		case running == nil && s == nil:
+			err = unread
+		case running == nil && c.join:
+			err = errors.New("no hub of this config runs")
+		case running == nil && client == nil:
 			return c.serve(ctx, s, c.std, unlock)
-		case hub == nil:
+		case running == nil:
 			return c.serveRelayed(ctx, s, client, unlock)
 		}
 		unlock()
+		if err != nil {
+			return err
+		}
 		if client == nil {
 			client = relay.New(c.std.in, c.std.out)
 		}
 		joined := time.Now()
-		gone, err := c.relayed(ctx, client, hub)
+		gone, err := c.relayed(ctx, client, running)
 		if gone || err != nil {
 			return err
 		}
 		if brief++; time.Since(joined) > briefly {
 			brief = 0
 		}
-		if s, err = c.load(ctx); err != nil { // it may be another one by now
-			return err
-		}
+		s, unread = c.load(ctx) // it may be another one by now
 	}
 }
 
@@ -61,24 +75,51 @@ const (
 	maxBrief = 5
 )
 
-// findHub joins the first hub that takes the client in. It returns nil where none does.
-func (c *serveCmd) findHub(ctx context.Context, s *config.Settings) (*control.Joined, error) {
-	hubs, err := control.Find(ctx, s.StateDir)
+// wish says what this process wants of a hub, and what it is as a hub.
+func (c *serveCmd) wish(path string) control.Wish {
+	wd, _ := os.Getwd()
+	w := control.Wish{Config: hub.Absolute(path), Style: c.style, Profile: c.profile, Dir: wd, Command: c.join,
+		Version: hub.Version()}
+	if c.rules != "" {
+		w.Rules = hub.Absolute(c.rules)
+	}
+	return w
+}
+
+// findHub joins the first hub of the config that takes the client in. It returns nil where none
+// does. s may be nil.
+func (c *serveCmd) findHub(ctx context.Context, state string, s *config.Settings) (*control.Joined, error) {
+	level, format, path := c.logLevel, c.logFormat, ""
+	var err error
+	if s != nil {
+		level, format, path = cmp.Or(level, s.Log.Level), cmp.Or(format, s.Log.Format), s.Path
+	} else if path, err = c.configFile(); err != nil {
+		return nil, err
+	}
+	hubs, err := hub.Running(ctx, state, path)
 	if err != nil {
 		return nil, nil // this one can serve
 	}
-	logger, err := newLogger(c.app, cmp.Or(c.logLevel, s.Log.Level), cmp.Or(c.logFormat, s.Log.Format))
+	logger, err := newLogger(c.app, cmp.Or(level, "info"), cmp.Or(format, "auto"))
 	if err != nil {
 		return nil, exitUsage.of(err)
 	}
-	mine := hub.Fingerprint(s, c.style)
+	wish := c.wish(path)
+	if s != nil {
+		wish.Variables = s.Variables
+	}
+	c.apart = ""
 	for _, h := range hubs {
-		joined, err := h.Join(ctx, mine, c.profile)
+		joined, err := h.Join(ctx, wish)
 		if err == nil {
 			logger.Info("a hub that runs already serves this client", "pid", h.PID())
+			if joined.Note != "" {
+				logger.Warn(joined.Note, "pid", h.PID())
+			}
 			return joined, nil
 		}
-		logger.Debug("a hub that runs does not serve this client", "pid", h.PID(), "reason", err)
+		logger.Info("a hub that runs does not serve this client", "pid", h.PID(), "reason", err)
+		c.apart = cmp.Or(c.apart, err.Error())
 	}
 	return nil, nil
 }
@@ -132,4 +173,45 @@ func (c *serveCmd) serveShared(ctx context.Context, s *config.Settings) error {
 			hub.PID())
 	}
 	return c.serve(ctx, s, c.std, unlock)
+}
+
+// takeLogin gives the hub the environment of the person's login shell, so that it does not matter
+// whether a terminal or a desktop program starts it: the shell's PATH, with what only this process has
+// at the end, and variables that are not set here. It reports whether anything has changed. A hub
+// that serves its client alone keeps what its client gave it.
+func (c *serveCmd) takeLogin(ctx context.Context) (changed bool) {
+	shell, _ := c.std.getenv("SHELL")
+	self, err := os.Executable()
+	if err != nil || c.alone || run.IsNested() || !filepath.IsAbs(shell) || runtime.GOOS == "windows" {
+		return false
+	}
+	env, err := run.LoginEnvironment(ctx, shell, self)
+	if err != nil {
+		c.std.warn("servers get the PATH of this process: %v", err)
+		return false
+	}
+	ofShell := []string{"PWD", "OLDPWD", "SHLVL", "_"}
+	for _, entry := range env {
+		name, value, _ := strings.Cut(entry, "=")
+		have, set := c.std.getenv(name)
+		if name == "PATH" {
+			value = joinPaths(value, have)
+		} else if set || slices.Contains(ofShell, name) {
+			continue
+		}
+		changed = changed || value != have
+		_ = os.Setenv(name, value) // fails only for a name that no shell has
+	}
+	return changed
+}
+
+// joinPaths returns the directories of both, each once.
+func joinPaths(first, second string) string {
+	var all []string
+	for _, dir := range slices.Concat(filepath.SplitList(first), filepath.SplitList(second)) {
+		if !slices.Contains(all, dir) {
+			all = append(all, dir)
+		}
+	}
+	return strings.Join(all, string(filepath.ListSeparator))
 }

@@ -141,9 +141,9 @@ func TestClientsThatDoNotJoin(t *testing.T) {
 	}
 }
 
-// TestEnvironmentsOfOneConfig: a client that lacks a variable has all servers but the one that needs it, and the others have that, too,
-// whoever comes first. A variable that is set and empty is there.
-func TestEnvironmentsOfOneConfig(t *testing.T) {
+// TestOneHubOfOneConfig: clients of another directory, environment and program join the hub that runs, also where the config has a
+// fault by now. Their logs name what differs. The hub has the environment of the login shell.
+func TestOneHubOfOneConfig(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t)
 	script := upstreamtest.Script{Tools: upstreamtest.DefaultTools()}
@@ -152,32 +152,35 @@ func TestEnvironmentsOfOneConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, clients := range map[string][]string{
-		"set first": {"NEEDED=x", "OTHER=x"}, "set later": {"OTHER=x", "NEEDED=x"},
-		"empty first": {"NEEDED=", "OTHER=x"}, "empty later": {"OTHER=x", "NEEDED="},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			file := filepath.Join(dir, "hub.json")
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			for _, variable := range clients {
-				cmd := exec.Command(program, "serve", "--config", file)
-				cmd.Dir, cmd.Env = dir, append(scratchEnv(dir), variable)
-				w := wireProcess(t, cmd, rev2025).open()
-				if strings.HasPrefix(variable, "NEEDED=") {
-					w.ready("mcp.all.echo", "mcp.needy.echo")
-					continue
-				}
-				w.ready("mcp.all.echo")
-				// A hub that knows its tools from before lists them, and says what the server needs.
-				if said := last(w.send(w.call("mcp.needy.echo", "{}", ""))); !strings.Contains(said, "setup_required") && !strings.Contains(said, "unknown tool") {
-					t.Errorf("the hub of another environment serves this client: %s", said)
-				}
-			}
-		})
+	dir := t.TempDir()
+	file, shell, copied := filepath.Join(dir, "hub.json"), filepath.Join(dir, "shell"), filepath.Join(t.TempDir(), "mcp-toolhub")
+	writeFile(t, file, text)
+	writeFile(t, shell, "#!/bin/sh\necho welcome\nNEEDED=of-the-shell PATH=/opt/mine:$PATH\nexport NEEDED PATH\neval \"$4\"\n")
+	writeFile(t, copied, readFile(t, program))
+	for _, executable := range []string{shell, copied} {
+		if err := os.Chmod(executable, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start := func(program, dir string, more ...string) *wire {
+		cmd := exec.Command(program, "serve", "--config", file)
+		cmd.Dir, cmd.Env = dir, append(scratchEnv(filepath.Dir(file)), more...)
+		return wireProcess(t, cmd, rev2025).open()
+	}
+	first := start(program, dir, "PATH=/usr/sbin:/sbin", "SHELL="+shell)
+	first.ready("mcp.all.echo", "mcp.needy.echo")
+	second := start(copied, t.TempDir(), "NEEDED=of-the-client")
+	second.ready("mcp.all.echo", "mcp.needy.echo")
+	for _, says := range []string{"the hub's values of NEEDED are in force", "all runs in " + dir} {
+		if !strings.Contains(second.log.String(), says) {
+			t.Errorf("%q is missing in %s", says, second.log.String())
+		}
+	}
+	writeFile(t, file, text[1:])
+	third := start(program, dir)
+	third.ready("mcp.all.echo", "mcp.needy.echo")
+	if pids := sharedBy(first, second, third); len(pids) != 1 {
+		t.Errorf("the server runs as %v", pids)
 	}
 }
 

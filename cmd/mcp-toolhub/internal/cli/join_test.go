@@ -10,10 +10,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -97,21 +93,4 @@ func TestAClientDiesWithItsHub(t *testing.T) {
 	_ = first.cmd.Wait()
 	second.dies()
 	eventually(t, "no process of a server is left", func() bool { return len(marked(c.mark)) == 0 })
-}
-
-// TestEnvironmentOfCommandsIsTheHubs: a hub that runs commands takes in clients of its environment alone.
-func TestEnvironmentOfCommandsIsTheHubs(t *testing.T) {
-	plain, runs := &config.Settings{}, &config.Settings{Hooks: config.Hooks{All: []hook.Config{{Shell: "true", Env: []string{"MINE"}}}}}
-	before := map[*config.Settings]string{plain: hub.Fingerprint(plain, ""), runs: hub.Fingerprint(runs, "")}
-	for _, name := range []string{"TZ", "MINE", "OTHER"} {
-		t.Run(name, func(t *testing.T) {
-			t.Setenv(name, "another")
-			if hub.Fingerprint(plain, "") != before[plain] {
-				t.Error("it matters to a hub that runs no command")
-			}
-			if same := hub.Fingerprint(runs, "") == before[runs]; same != (name == "OTHER") {
-				t.Errorf("it is the same for a hub that runs commands: %t", same)
-			}
-		})
-	}
 }

@@ -83,7 +83,9 @@ func runLine(args []string, std streams) exitCode {
 	if err == nil {
 		return exitOK
 	}
-	err = exitUsage.of(err) // cobra's own errors are about the command line
+	if !errors.As(err, new(*exitError)) { // cobra's own errors are about the command line
+		err = exitUsage.errorf("%w; see mcp-toolhub --help", err)
+	}
 	var coded *exitError
 	errors.As(err, &coded)
 	var faults textfile.Faults
@@ -92,9 +94,6 @@ func runLine(args []string, std streams) exitCode {
 		fmt.Fprintln(std.err, strings.TrimSpace(err.Error()))
 	case coded.err != nil:
 		fmt.Fprintln(std.err, "mcp-toolhub:", strings.TrimSpace(err.Error()))
-	}
-	if coded.code == exitUsage {
-		fmt.Fprintln(std.err, "mcp-toolhub: see mcp-toolhub --help")
 	}
 	return coded.code
 }
@@ -192,6 +191,8 @@ mcp-toolhub/config.yaml in your config directory. ./mcp-toolhub.yaml is used aft
 have trusted it: see mcp-toolhub trust --help. An existing client file with "mcpServers"
 or VS Code's "servers" works as it is.
 
+Commands that are rarely needed: hooks, journal, evidence, events, eval, schema, demo-server.
+
 Exit codes:
   0    done
   1    something failed while the command ran
@@ -200,6 +201,11 @@ Exit codes:
   4    a server is not ready
   5    the tool answered with an error
   130  interrupted`
+
+const (
+	moreGroup = "More:" // a group
+	rare      = "rare"  // annotates commands that the first help only names
+)
 
 // groups returns the commands below the root as its help shows them: one file each.
 func groups() []struct {
@@ -211,14 +217,15 @@ func groups() []struct {
 		title    string
 		commands of
 	}{
-		{"Begin:", of{startCommand, stopCommand, connectCommand, disconnectCommand, undoCommand, doctorCommand,
-			uiCommand}},
+		{"Begin:", of{setupCommand, connectCommand, undoCommand, doctorCommand, uninstallCommand}},
+		{"The hub:", of{startCommand, stopCommand, restartCommand, statusCommand, logsCommand, uiCommand}},
 		{"Servers:", of{serversCommand, addCommand, removeCommand, enableCommand, disableCommand, importCommand,
 			loginCommand, logoutCommand, secretsCommand}},
 		{"Tools and calls:", of{toolsCommand, callsCommand, approvalsCommand, policyCommand}},
 		{"For clients and teams:", of{serveCommand, serviceCommand, checkCommand, trustCommand}},
-		{"More:", of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, evalCommand, schemaCommand,
-			demoServerCommand, manCommand, versionCommand}},
+		{moreGroup, of{versionCommand}},
+		{rare, of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, evalCommand, schemaCommand,
+			demoServerCommand, manCommand}},
 	}
 }
 
@@ -306,15 +313,27 @@ func (a *app) root() *cobra.Command {
 		"auto, text or json (default: the config's, or auto: text on a terminal)")
 	cobra.EnableCommandSorting = false // they stand as groups has them
 	for _, g := range groups() {
-		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		if g.title != rare {
+			root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		}
 		for _, command := range g.commands {
 			cmd := command(a)
-			cmd.GroupID = g.title
+			if cmd.GroupID = g.title; g.title == rare {
+				cmd.GroupID, cmd.Annotations = moreGroup, map[string]string{rare: ""}
+			}
 			root.AddCommand(cmd)
 		}
 	}
-	root.SetHelpCommandGroupID("More:")
-	root.SetCompletionCommandGroupID("More:")
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		for _, below := range root.Commands() {
+			_, isRare := below.Annotations[rare]
+			below.Hidden = below.Hidden || cmd == root && isRare
+		}
+		help(cmd, args)
+	})
+	root.SetHelpCommandGroupID(moreGroup)
+	root.SetCompletionCommandGroupID(moreGroup)
 	return root
 }
 

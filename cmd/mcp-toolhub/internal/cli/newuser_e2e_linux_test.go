@@ -40,11 +40,11 @@ func TestNewUser(t *testing.T) {
 		writeFile(t, file, text)
 	}
 	p := newTerminal(t)
-	cmd := exec.Command("mcp-toolhub", "start")
+	cmd := exec.Command("mcp-toolhub", "setup")
 	cmd.Dir, cmd.Env = dir, scratchEnv(dir)
 	wait := p.start(t, cmd)
 	t.Cleanup(func() { stopShared(t, filepath.Join(dir, "state", "mcp-toolhub")) })
-	for _, question := range []string{`two different servers "notes"`, "Import 6 servers", "Sign in to web now", "Change 3 clients?", "Keep a hub running"} {
+	for _, question := range []string{`two different servers "notes"`, "Import 6 servers", "Start a hub in the background", "Sign in to web now", "Let them run unasked?", "Change 3 clients?"} {
 		p.sees(t, question, 1)
 		p.types(t, "y\n")
 	}
@@ -64,12 +64,17 @@ func TestNewUser(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := slices.DeleteFunc(c.Read(f, ""), func(s clients.Server) bool { return s.Disabled }) // those stay
-		if len(found) != 1 || found[0].Name != clients.EntryName {
+		stays := 0
+		if id == "cursor" { // the one that is broken
+			stays = 1
+		}
+		if len(found) != 1+stays || found[stays].Name != clients.EntryName {
 			t.Fatalf("%s has %+v", id, found)
 		}
-		hub := exec.Command(found[0].Command, found[0].Args...)
+		hub := exec.Command(found[stays].Command, found[stays].Args...)
 		hub.Dir, hub.Env = t.TempDir(), scratchEnv(dir)
 		w := wireProcess(t, hub, rev2025).open()
+		w.ready("mcp.files.add", "mcp.notes.add", "mcp.tasks.add", "mcp.web.echo") // the hub notices a sign-in a moment later
 		for _, name := range []string{"mcp.files.add", "mcp.notes.add", "mcp.tasks.add"} {
 			if got := w.result(name, `{"a":1,"b":2}`, ""); !strings.Contains(got, `"sum":3`) {
 				t.Errorf("%s calls %s: %s", id, name, got)
@@ -86,7 +91,7 @@ func TestNewUser(t *testing.T) {
 	if got, err := again.CombinedOutput(); err != nil || !strings.Contains(string(got), "nothing to import") {
 		t.Errorf("servers that the hub has given a directory are other ones: %v\n%s", err, got)
 	}
-	if got := readFile(t, filepath.Join(dir, "files")); strings.Count(got, "started") != 2 { // once by check
+	if got := readFile(t, filepath.Join(dir, "files")); strings.Count(got, "started") != 1 {
 		t.Errorf("a server was started %d times", strings.Count(got, "started"))
 	}
 }

@@ -56,6 +56,20 @@ func (a *app) find() ([]config.Found, error) {
 	return found, exitConfig.of(err)
 }
 
+// configFile returns the path of the config that load would read, whether or not it has faults.
+func (a *app) configFile() (string, error) {
+	found, err := a.find()
+	for _, f := range found {
+		if f.Project {
+			if _, err := a.read(f); errors.As(err, new(*config.UntrustedError)) {
+				continue
+			}
+		}
+		return f.Path, nil
+	}
+	return "", err
+}
+
 // read reads one config file but for some keys, and the rules of the command line.
 func (a *app) read(f config.Found, without ...string) (*config.Settings, error) {
 	s, err := config.Load(config.Source{Path: f.Path, StateDir: a.stateDir, Env: a.std.getenv,

@@ -42,7 +42,7 @@ func TestSuggestAppliesRules(t *testing.T) {
 		cmd.Dir, cmd.Env = p.dir, scratchEnv(p.dir)
 		wait := tty.start(t, cmd)
 		for i, answer := range answers {
-			tty.sees(t, "[y/n]", i+1)
+			tty.sees(t, "[y/N]", i+1)
 			tty.types(t, answer+"\n")
 		}
 		out := wait()

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -166,6 +167,37 @@ func putRule(f *splice.File, s *history.Suggestion) (*splice.File, error) {
 	return f.Put(splice.Place{Path: []string{"policy", "rules"}, List: true, Key: "id"}, r.ID, value, said)
 }
 
+// offerReaders asks whether tools of these servers that look as if they only read may run unasked.
+func (e *configEdit) offerReaders(ctx context.Context, r control.Report, servers ...string) error {
+	if e.app.terminal() == nil {
+		return nil
+	}
+	var reads []hub.Readers
+	for _, id := range servers {
+		if len(r.Readers[id]) > 0 {
+			reads = append(reads, hub.Readers{Server: id, Tools: r.Readers[id]})
+		}
+	}
+	for i := range reads {
+		fmt.Fprint(e.std.err, readersText(&reads[i]))
+	}
+	if len(reads) == 0 {
+		return nil
+	}
+	if ok, err := e.confirm(ctx, "Let them run unasked? [y/N]: "); err != nil || !ok {
+		return err
+	}
+	return e.change(func(f *splice.File) (*splice.File, error) {
+		for i := range reads {
+			var err error
+			if f, err = putReaders(f, &reads[i]); err != nil {
+				return nil, err
+			}
+		}
+		return f, nil
+	}, nil)
+}
+
 // putReaders says in a config that tools only read. An entry that is there already stays as it is.
 func putReaders(f *splice.File, r *hub.Readers) (_ *splice.File, err error) {
 	place := splice.Place{Path: []string{"policy", "tools"}, List: true, Key: "match"}
@@ -213,7 +245,7 @@ func (c policyCmd) apply(ctx context.Context, found *history.Suggested, reads []
 	offer := func(text string, put func(*splice.File) (*splice.File, error)) error {
 		offered++
 		fmt.Fprintln(c.std.err, text)
-		yes, err := c.confirm(ctx, printable(fmt.Sprintf("Add it to %s? [y/n]: ", e.target)))
+		yes, err := c.confirm(ctx, printable(fmt.Sprintf("Add it to %s? [y/N]: ", e.target)))
 		if err != nil || !yes {
 			return err
 		}

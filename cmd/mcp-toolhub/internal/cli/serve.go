@@ -35,7 +35,9 @@ A second one kills.`
 type serveCmd struct {
 	*app
 	address, profile, server, style string
-	stdio, alone, shared            bool
+	stdio, alone, shared, join      bool
+
+	apart string // why no hub of the config that runs serves the client; "" where none runs
 }
 
 func serveCommand(a *app) *cobra.Command {
@@ -48,7 +50,9 @@ func serveCommand(a *app) *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("http", "stdio")
 	cmd.Flags().BoolVar(&c.alone, "alone", false,
 		"serve the client on stdin by this process, also where a hub of the same config runs")
-	cmd.MarkFlagsMutuallyExclusive("http", "alone")
+	cmd.Flags().BoolVar(&c.join, "join", false, "be a client of the hub that runs, and never a hub")
+	_ = cmd.Flags().MarkHidden("join") // for tools and others, which speak MCP with it
+	cmd.MarkFlagsMutuallyExclusive("http", "alone", "join")
 	cmd.Flags().BoolVar(&c.shared, "shared", false,
 		"serve no client on stdin: clients that start the hub with the same config join this one")
 	cmd.Flags().StringVar(&c.profile, "profile", namespace.DefaultProfile, "the `profile` that a stdio client sees")
@@ -78,15 +82,15 @@ func (c *serveCmd) run(ctx context.Context) error {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	defer runtime.KeepAlive(hub.RelaxCollector())
 	s, err := c.load(ctx)
-	if err != nil {
-		return err
-	}
+	// A hub that was started by a hub joins none: it could join that very one.
+	joins := c.join || !c.shared && c.address == "" && !c.alone && !run.IsNested()
 	switch {
+	case joins && (err != nil || c.listen(s) == ""):
+		return c.serveClient(ctx, s, err)
+	case err != nil:
+		return err
 	case c.shared:
 		return c.serveShared(ctx, s)
-	// A hub that was started by a hub joins none: it could join that very one.
-	case c.listen(s) == "" && !c.alone && !run.IsNested():
-		return c.serveClient(ctx, s)
 	}
 	return c.serve(ctx, s, c.std, func() {})
 }
@@ -102,6 +106,11 @@ func (c *serveCmd) listen(s *config.Settings) string {
 // serve runs the hub of the settings. It calls began once clients of other processes can join it, or it has failed.
 func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, began func()) (err error) {
 	defer began()
+	if c.takeLogin(ctx) {
+		if s, err = c.load(ctx); err != nil {
+			return err
+		}
+	}
 	s.Downstream.HTTP.Listen = c.listen(s)
 	address := s.Downstream.HTTP.Listen
 	observed, problems := telemetry.New(ctx, telemetry.Options{Version: hub.Version(), Getenv: c.std.getenv,
@@ -132,8 +141,8 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 	if c.address != "" && len(s.Downstream.Auth.Tokens) == 0 && !connuser.Known() {
 		h.Logger.Warn(config.EveryUserMayCall, "change", "hub.auth.tokens")
 	}
-	return h.Serve(ctx, kill, hub.Door{Listener: listener, Shared: c.shared, Style: c.style, Profile: c.profile,
-		In: std.in, Out: std.out, Moved: std.in != c.std.in, Problems: problems, Read: c.again(h.Settings()),
+	return h.Serve(ctx, kill, hub.Door{Listener: listener, Shared: c.shared, Alone: c.alone, Apart: c.apart,
+		Wish: c.wish(s.Path), In: std.in, Out: std.out, Moved: std.in != c.std.in, Problems: problems, Read: c.again(h.Settings()),
 		Hangups: hangups(ctx),
 		Began: func() {
 			began()

@@ -20,8 +20,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-const serversHelp = `Show the state of each server: of a running hub with --url, otherwise of the servers in
-the config, which are started for the purpose and stopped again.
+const serversHelp = `Show the state of each server, as the hub of the config that runs has it, or the one at --url.
+If none runs, the servers are started for the purpose and stopped again.
 
 The token for a hub that wants one is read from $MCP_TOOLHUB_TOKEN.`
 
@@ -30,7 +30,7 @@ func serversCommand(a *app) *cobra.Command {
 	var wide bool
 	cmd := leaf("servers", "Show the state of each server", serversHelp, func(ctx context.Context) error {
 		if hubURL == "" {
-			return a.startedServers(ctx, wide)
+			return showServers(ctx, a, wide)
 		}
 		h, err := a.remoteHealth(ctx, hubURL)
 		if err != nil {
@@ -101,12 +101,37 @@ func (a *app) remoteHealth(ctx context.Context, hubURL string) (downstream.Healt
 	return h, nil
 }
 
+// sayStarting says to a person that the command starts servers, because no hub runs.
+func (s streams) sayStarting() {
+	if isTerminal(s.err) {
+		s.note("no hub runs: servers are started for this command, and stopped again")
+	}
+}
+
 // moment returns the time of today, or the day of an earlier time.
 func moment(t time.Time) string {
 	if t = t.Local(); t.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
 		return t.Format(time.DateOnly)
 	}
 	return t.Format(time.TimeOnly)
+}
+
+// showServers reports how the servers of the config are: of the hub that runs, otherwise it starts them.
+func showServers(ctx context.Context, a *app, wide bool) error {
+	hubs, _, err := a.running(ctx)
+	if err != nil {
+		return err
+	}
+	if len(hubs) > 0 {
+		r, err := hubs[0].Report(ctx)
+		if err != nil {
+			return err
+		}
+		return a.reportServers(downstream.Health{Status: r.Status, Sessions: r.Sessions, Servers: r.Servers,
+			Problems: r.Problems, Warnings: r.Warnings}, wide)
+	}
+	a.std.sayStarting()
+	return a.startedServers(ctx, wide)
 }
 
 // startedServers starts every server of the config, and reports how that went.
@@ -121,7 +146,7 @@ func (a *app) reportServers(h downstream.Health, wide bool) error {
 		return err
 	}
 	for _, s := range h.Servers {
-		if s.State != tool.ServerReady && s.State != tool.ServerStopped {
+		if isUnready(s) {
 			return exitNotReady.errorf("server %q is not ready: %s", s.Server, s.LastError)
 		}
 	}

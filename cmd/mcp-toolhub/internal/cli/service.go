@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,7 +27,7 @@ is written and the hub is started; run it again after you have moved the config 
 Where the manager is not there, the commands that start the hub are printed. On Windows the task
 scheduler does this: the command says how.
 
-A service does not have the environment of your shell, only its PATH as it is now.`
+It has the environment of your login shell, and not what only this terminal has set.`
 
 const serviceRemoveHelp = `Stop the service and remove its file. Config, records and secrets stay.`
 
@@ -68,6 +66,22 @@ func (c *serviceCmd) unit(h service.Hub) (*service.Unit, error) {
 	return u, err
 }
 
+// installed returns the service that was installed, where its manager is; nil for none.
+func (c *serviceCmd) installed() (*service.Unit, error) {
+	u, err := c.unit(service.Hub{Program: ownProgram()})
+	if err != nil {
+		return nil, nil // this system has no services
+	}
+	have, err := ownFile(u)
+	if err != nil || have == "" {
+		return nil, err
+	}
+	if _, err := exec.LookPath(u.Manager()); err != nil {
+		return nil, nil
+	}
+	return u, nil
+}
+
 func (c *serviceCmd) install(ctx context.Context) error {
 	s, err := c.load(ctx)
 	if err != nil {
@@ -87,7 +101,6 @@ func (c *serviceCmd) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.warnOfEnvironment(s, u)
 	have, err := ownFile(u)
 	if err != nil {
 		return err
@@ -157,29 +170,6 @@ func (c *serviceCmd) hub(s *config.Settings) (service.Hub, error) {
 		h.Args = append(h.Args, "--http", listen)
 	}
 	return h, s.Downstream.CheckListen(listen)
-}
-
-// warnOfEnvironment names the variables that the config reads, and that the service will not have.
-func (c *serviceCmd) warnOfEnvironment(s *config.Settings, u *service.Unit) {
-	text, _ := os.ReadFile(u.Environment)
-	var missing []string
-	for _, name := range slices.Sorted(maps.Keys(s.Variables)) {
-		value, _ := c.std.getenv(name)
-		given := strings.Contains("\n"+string(text), "\n"+name+"=") ||
-			slices.Contains(append([]string{"HOME", "USER", "LOGNAME", "SHELL"}, serviceEnv...), name)
-		if value != "" && !given {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) == 0 {
-		return
-	}
-	otherwise := "use ${secret:NAME} or ${file:PATH} in the config"
-	if u.Environment != "" {
-		otherwise += ", or write lines NAME=value into " + u.Environment
-	}
-	c.std.warn("the config reads %s of the environment, which a service does not have: %s",
-		strings.Join(missing, ", "), otherwise)
 }
 
 func (c *serviceCmd) remove(ctx context.Context) error {

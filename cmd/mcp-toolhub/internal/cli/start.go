@@ -10,221 +10,159 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/namespace"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
-const startHelp = `Set everything up, step by step:
+const startHelp = `Start a hub in the background, which your clients join.
 
-  import    take the servers of your MCP clients into the hub's config
-  check     start each server, and sign in to those that ask for it
-  connect   write the hub into your clients, in the place of those servers
-  serve     keep a hub running in the background, which your clients join
+It outlives the terminal, writes its log to hub.log in the state directory, and ends with
+mcp-toolhub stop. Where one of the same config runs already, there is nothing to do. Where a
+service is installed (see service), that is started; otherwise the hub does not come back after
+a restart of the machine by itself.`
 
-What would change is shown, and you are asked before: about the config, each sign-in, the clients
-and the hub in the background. Run it again at any time: what is changed already stays as it is.
-
---background is the last step alone. The hub outlives the terminal, writes its log to hub.log in
-the state directory, and ends with mcp-toolhub stop. Where one of the same config runs already,
-there is nothing to do. It does not come back after a restart of the machine by itself. A service
-manager can run mcp-toolhub serve --shared instead.`
-
-const stopHelp = `Stop the hub that start --background keeps running, after the calls in flight.
+const stopHelp = `Stop the hub that runs in the background, after the calls in flight.
 
 Its clients go on: one of their own processes becomes the hub. Without --config, every such hub of
 the state directory is stopped.`
 
-// startCmd runs the commands "start" and "stop".
-type startCmd struct {
-	*app
-	background, yes bool
-	skip            []string
-}
+const restartHelp = `Stop the hub that runs in the background and start it again, or start one of its servers anew.
 
-// steps are the names of the steps, for --skip.
-func steps() []string { return []string{"import", "check", "connect", "serve"} }
+Clients stay connected. A SERVER is started anew in every hub of the config that runs.`
+
+// startCmd runs the commands that start and stop the hub.
+type startCmd struct{ *app }
 
 func startCommand(a *app) *cobra.Command {
-	c := &startCmd{app: a}
-	cmd := leaf("start", "Set everything up: import, check, connect, serve", startHelp, c.run,
-		"mcp-toolhub start", "mcp-toolhub start --yes --skip serve", "mcp-toolhub start --background")
-	cmd.Flags().BoolVar(&c.background, "background", false, "keep a hub running in the background, and do nothing else")
-	cmd.Flags().StringSliceVar(&c.skip, "skip", nil, "leave out these `steps`, with commas between")
-	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask, and sign in nowhere")
-	cmd.MarkFlagsMutuallyExclusive("background", "skip")
-	return cmd
+	return leaf("start", "Start a hub in the background", startHelp, startCmd{a}.start, "mcp-toolhub start")
 }
 
 func stopCommand(a *app) *cobra.Command {
-	return leaf("stop", "Stop the hub that runs in the background", stopHelp, (&startCmd{app: a}).stop)
+	return leaf("stop", "Stop the hub that runs in the background", stopHelp, startCmd{a}.stop)
 }
 
-// run makes the steps one after the other; with --background the last one alone.
-func (c *startCmd) run(ctx context.Context) error {
-	if c.background {
-		return c.keep(ctx)
+func restartCommand(a *app) *cobra.Command {
+	cmd := leaf("restart [SERVER]", "Start the hub, or one of its servers, anew", restartHelp, startCmd{a}.restart,
+		"mcp-toolhub restart", "mcp-toolhub restart github")
+	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.ValidArgsFunction = a.complete(nil, serverNames)
+	return cmd
+}
+
+// running returns the hubs of the config that run and that clients join, and the path of the config.
+func (a *app) running(ctx context.Context) (hubs []*control.Client, path string, err error) {
+	if path, err = a.configFile(); err != nil {
+		return nil, "", err
 	}
-	for _, name := range c.skip {
-		if !slices.Contains(steps(), name) {
-			return exitUsage.errorf("--skip %q: the steps are %s", name, strings.Join(steps(), ", "))
-		}
+	state, err := a.findState()
+	if err != nil {
+		return nil, "", err
 	}
-	for i, step := range []func(context.Context) error{c.bring, c.check, c.connect, c.serve} {
-		name := steps()[i]
-		if slices.Contains(c.skip, name) {
-			continue
+	hubs, err = hub.Running(ctx, state, path)
+	return slices.DeleteFunc(hubs, func(h *control.Client) bool { return h.Apart() != "" }), path, err
+}
+
+// restart starts the hub anew, or a server in each hub.
+func (c startCmd) restart(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		if err := c.stop(ctx); err != nil {
+			return err
 		}
-		if i > 0 { // import makes a config where there is none
-			if err := c.configured(); err != nil {
-				return err
-			}
+		return c.start(ctx)
+	}
+	hubs, _, err := c.running(ctx)
+	if err == nil && len(hubs) == 0 {
+		err = exitNotReady.of(errNoneRuns)
+	}
+	for _, h := range hubs {
+		if err := h.Restart(ctx, args[0]); err != nil {
+			return err
 		}
-		c.std.say("== %s", name)
-		err := step(ctx)
-		if errors.Is(err, errNobody) {
-			return exitUsage.errorf("%w; import --dry-run and connect --dry-run show what would change", errNobody)
-		}
+		report, err := settled(ctx, h, func(r control.Report) bool {
+			return !slices.ContainsFunc(r.Servers, func(st tool.ServerStatus) bool {
+				return st.Server == args[0] && st.State == tool.ServerStarting
+			})
+		})
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// configured fails where there is no config to go on with.
-func (c *startCmd) configured() error {
-	if _, err := c.find(); err != nil {
-		return exitConfig.errorf(
-			"no server is in the hub's config yet: mcp-toolhub add URL, or mcp-toolhub add NAME -- COMMAND, " +
-				"adds one: then start again")
-	}
-	return nil
-}
-
-func (c *startCmd) bring(ctx context.Context) error {
-	i := importCmd{configEdit: configEdit{app: c.app}, guided: true, yes: c.yes}
-	return i.run(ctx)
-}
-
-// check starts every server. One that is not ready holds nobody up; where a sign-in helps, it is offered.
-func (c *startCmd) check(ctx context.Context) error {
-	var asking []string
-	err := c.withHub(ctx, hub.Want{All: true}, func(h *hub.Hub) error {
-		health := hub.Model{Hub: h}.Health()
-		servers := h.Settings().Upstream.Servers
-		for _, s := range health.Servers {
-			i := slices.IndexFunc(servers, func(one upstream.ServerConfig) bool { return one.ID == s.Server })
-			if s.State == tool.ServerNeedsAuth && i >= 0 && servers[i].SignsIn() {
-				asking = append(asking, s.Server)
+		for _, st := range report.Servers {
+			if st.Server == args[0] {
+				c.std.say("%s", stateLine(st))
 			}
 		}
-		return c.printServers(health, false)
-	})
-	if err != nil || c.yes {
-		return err
-	}
-	for _, id := range asking {
-		ok, err := c.confirm(ctx, fmt.Sprintf("Sign in to %s now, in the browser? [y/n]: ", id))
-		if err != nil {
-			return err
-		}
-		if !ok {
-			continue
-		}
-		login := loginCmd{app: c.app}
-		if err := login.login(ctx, id); ctx.Err() != nil {
-			return err
-		} else if err != nil {
-			c.std.warn("%s; again with: mcp-toolhub login %s", err, id)
-		}
-	}
-	return nil
-}
-
-// connect writes the hub into every client whose file can be read and written.
-func (c *startCmd) connect(ctx context.Context) error {
-	to := connectCmd{app: c.app, all: true, stdio: true, replace: true, yes: c.yes, profile: namespace.DefaultProfile}
-	err := to.connect(ctx, nil)
-	if errors.Is(err, errNoClient) {
-		c.std.say(
-			"no client whose file can be changed was found on this machine: mcp-toolhub connect takes the name of one")
-		return nil
 	}
 	return err
 }
 
-func (c *startCmd) serve(ctx context.Context) error {
-	s, err := c.load(ctx)
-	if err != nil {
-		return err
+// errNoneRuns means that no hub of the config runs.
+var errNoneRuns = errors.New("no hub runs. Start it with: mcp-toolhub start")
+
+// awaited returns how the servers are once done says that it is enough: at the hub that runs,
+// otherwise they are started as w says, and stopped again.
+func awaited(ctx context.Context, a *app, w hub.Want, done func(control.Report) bool) (r control.Report, err error) {
+	hubs, _, err := a.running(ctx)
+	if err == nil && len(hubs) > 0 {
+		return settled(ctx, hubs[0], done)
 	}
-	if running, _ := hub.SharedHub(ctx, s); running == nil {
-		ok, err := c.agree(ctx, c.yes, "Keep a hub running in the background, which all clients join? [y/n]: ")
-		if err == nil && ok {
-			err = c.settle(ctx, s)
-		}
-		if err != nil || !ok {
-			return err
-		}
+	if err == nil {
+		err = a.withHub(ctx, w, func(h *hub.Hub) error {
+			r = hub.Model{Hub: h}.Report()
+			return nil
+		})
 	}
-	return c.keep(ctx)
+	return r, err
 }
 
-// unsettled returns the servers that run in the directory in which their hub was started: only
-// clients of that directory share it.
-func unsettled(s *config.Settings) (ids []string) {
-	for _, server := range s.Upstream.Servers {
-		if server.Transport == upstream.Stdio && server.Dir == "" && !server.Disabled {
-			ids = append(ids, server.ID)
+// settled returns the report of a hub once it is as done wants it, or settleWithin is over.
+func settled(ctx context.Context, h *control.Client, done func(control.Report) bool) (control.Report, error) {
+	limit, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	again := time.NewTicker(200 * time.Millisecond)
+	defer again.Stop()
+	for {
+		r, err := h.Report(ctx)
+		if err != nil || done(r) {
+			return r, err
+		}
+		select {
+		case <-again.C:
+		case <-limit.Done():
+			return r, ctx.Err()
 		}
 	}
-	return ids
 }
 
-// settle offers a directory to the servers that have none.
-func (c *startCmd) settle(ctx context.Context, s *config.Settings) error {
-	ids := unsettled(s)
-	if len(ids) == 0 || c.yes {
-		return nil
+// settleWithin bounds the wait for servers that start: one that hangs holds nobody up.
+const settleWithin = 20 * time.Second
+
+// stateLine says in a line how a server is, and what to do where it is not ready.
+func stateLine(st tool.ServerStatus) string {
+	switch {
+	case st.State == tool.ServerReady && st.Tools == 1:
+		return "✓ " + st.Server + ": ready, 1 tool"
+	case st.State == tool.ServerReady:
+		return fmt.Sprintf("✓ %s: ready, %d tools", st.Server, st.Tools)
+	case st.State == tool.ServerStopped:
+		return "✓ " + st.Server + ": its first call starts it"
+	case st.State == tool.ServerStarting:
+		return "… " + st.Server + ": is still starting"
 	}
-	c.std.note(
-		"These servers run in the directory of the client that starts them, so clients in different directories "+
-			"share no hub:\n  %s",
-		strings.Join(ids, ", "))
-	if ok, err := c.confirm(ctx, "Let them run in your home directory, for all clients? [y/n]: "); err != nil || !ok {
-		return err
+	line := "✗ " + st.Server + ": " + st.LastError
+	if st.Hint != "" {
+		line += "\n    " + st.Hint
 	}
-	e := configEdit{app: c.app}
-	if err := e.find(false); err != nil {
-		return err
-	}
-	return e.change(func(f *splice.File) (*splice.File, error) {
-		for _, id := range ids {
-			place, entry, err := e.server(f, id)
-			if err == nil {
-				f, err = f.Put(splice.Place{Path: append(slices.Clone(place.Path), entry.Name)}, "cwd", clients.HomeDir)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", id, err)
-			}
-		}
-		return f, nil
-	}, nil)
+	return printable(line)
 }
 
-// keep sees to it that a hub runs in the background.
-func (c *startCmd) keep(ctx context.Context) error {
+// start sees to it that a hub runs in the background.
+func (c startCmd) start(ctx context.Context) error {
 	s, err := c.load(ctx)
 	if err != nil {
 		return err
@@ -236,12 +174,10 @@ func (c *startCmd) keep(ctx context.Context) error {
 	}
 	if running != nil {
 		c.std.say("A hub runs already in the background, as process %d.", running.PID())
-		if joined, err := running.Join(ctx, hub.Fingerprint(s, ""), namespace.DefaultProfile); err == nil {
-			_ = joined.Close()
-		} else {
-			c.std.warn("clients that start here do not join it: %s: run mcp-toolhub stop, then start it again", err)
-		}
 		return nil
+	}
+	if done, err := c.startService(ctx); done || err != nil {
+		return err
 	}
 	if err := hub.OpenStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
 		return err
@@ -253,17 +189,25 @@ func (c *startCmd) keep(ctx context.Context) error {
 	c.std.say("A hub runs in the background, as process %d. Clients that start the hub with this config join it.\n  "+
 		"config: %s\n  log:    %s\n"+
 		"  stop:   %s", running.PID(), hub.Absolute(s.Path), log, hub.CommandLine(s.StateDir, "stop"))
-	if here := unsettled(s); len(here) > 0 {
-		c.std.note(
-			"Clients that start in another directory have a hub of their own: give these servers a cwd to prevent "+
-				"that: %s",
-			strings.Join(here, ", "))
-	}
 	return nil
 }
 
+// startService starts the service. done is false where none is installed.
+func (c startCmd) startService(ctx context.Context) (done bool, err error) {
+	s := &serviceCmd{app: c.app}
+	u, err := s.installed()
+	if u == nil || err != nil {
+		return false, err
+	}
+	if err := s.all(ctx, u.Start); err != nil {
+		return false, err
+	}
+	c.std.say("The service runs. Its log: %s", u.Log)
+	return true, nil
+}
+
 // launch starts the hub, and returns when clients can join it.
-func (c *startCmd) launch(ctx context.Context, s *config.Settings, log string) (*control.Client, error) {
+func (c startCmd) launch(ctx context.Context, s *config.Settings, log string) (*control.Client, error) {
 	if info, err := os.Stat(log); err == nil && info.Size() > hub.MaxLogFile {
 		if err := os.Rename(log, log+".1"); err != nil {
 			return nil, err
@@ -333,7 +277,7 @@ func since(file string, offset int64) string {
 	return string(text[max(0, len(text)-most):])
 }
 
-func (c *startCmd) stop(ctx context.Context) error {
+func (c startCmd) stop(ctx context.Context) error {
 	state, err := c.findState()
 	if err != nil {
 		return err
@@ -344,7 +288,7 @@ func (c *startCmd) stop(ctx context.Context) error {
 	}
 	stopped := 0
 	for _, running := range all {
-		if running.Config() == "" || c.configPath != "" && running.Config() != hub.Absolute(c.configPath) {
+		if !running.Shared() || c.configPath != "" && running.Config() != hub.Absolute(c.configPath) {
 			continue
 		}
 		if err := running.Stop(ctx); err != nil {

@@ -181,7 +181,8 @@ func (t *terminal) line(ctx context.Context) (text string, ok bool, err error) {
 	}
 }
 
-// yes asks a question that is answered with yes or no. t.mu is held.
+// yes asks a question that is answered with yes or no. Enter alone means the one that the question
+// writes in upper case. t.mu is held.
 func (t *terminal) yes(ctx context.Context, question string) (bool, error) {
 	for {
 		fmt.Fprint(t.std.err, question)
@@ -193,6 +194,8 @@ func (t *terminal) yes(ctx context.Context, question string) (bool, error) {
 			return false, nil
 		case answer == "y" || answer == "yes":
 			return true, nil
+		case answer == "":
+			return strings.Contains(question, "[Y/n]"), nil
 		}
 	}
 }

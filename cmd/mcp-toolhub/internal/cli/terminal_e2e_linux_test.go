@@ -127,7 +127,7 @@ mcpServers:
 		cmd.Dir, cmd.Env = dir, scratchEnv(dir)
 		return cmd
 	}
-	const question = "Trust it? [y/n]: "
+	const question = "Trust it? [y/N]: "
 	for _, c := range []struct {
 		name, keys, wants string
 	}{{"an interrupt", "\x03", ""}, {"no", "maybe\nn\n", "mcp.own.add"}, {"end of the input", "\x04", "mcp.own.add"}, {"yes", "y\n", "mcp.theirs.add"}} {

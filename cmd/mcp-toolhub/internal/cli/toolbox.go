@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -37,8 +38,9 @@ type remoteTools struct {
 	ask   tool.Asker      // puts that hub's questions to whoever sits at the terminal; nil where nobody does
 	meta  json.RawMessage // of its calls
 
-	std streams
-	url *url.URL // of a profile
+	std     streams
+	url     *url.URL        // of a profile; nil where running is not
+	running *control.Client // the hub of the config
 }
 
 // shown is what that hub prints of a tool; nil where it does not tell.
@@ -79,13 +81,52 @@ func (c *toolsCmd) withRemote(ctx context.Context, do func(toolbox) error) error
 	if token, ok := c.std.getenv(tokenVariable); ok {
 		headers["Authorization"] = "Bearer " + token
 	}
+	cfg := upstream.ServerConfig{ID: remoteID, Transport: upstream.StreamableHTTP, URL: u.String(), Headers: headers,
+		Hub: true}
+	return c.withServer(ctx, cfg, remoteTools{std: c.std, url: u}, func(st tool.ServerStatus) error {
+		switch {
+		case st.State == tool.ServerNeedsAuth && headers["Authorization"] == "":
+			return exitNotReady.errorf(
+				"the hub at %s wants a token: set $%s to one of its hub.auth.tokens", u.Host, tokenVariable)
+		case st.State == tool.ServerNeedsAuth:
+			return exitNotReady.errorf(
+				"the hub at %s does not know the token in $%s: set it to one of its hub.auth.tokens",
+				u.Host, tokenVariable)
+		}
+		return exitNotReady.errorf("the hub at %s is not ready: %s: %s", u.Host, st.LastError, st.Hint)
+	}, do)
+}
+
+// withRunning runs do with the tools of the hub of the config that runs, whose config is at path.
+func (c *toolsCmd) withRunning(ctx context.Context, running *control.Client, path string,
+	do func(toolbox) error) error {
+	state, err := c.findState()
+	if err != nil {
+		return err
+	}
+	cfg := upstream.ServerConfig{ID: remoteID, Transport: upstream.Stdio, Command: upstream.HubCommand, Hub: true,
+		Args: []string{"serve", "--join", "--config", hub.Absolute(path), "--state-dir", state, "--profile", c.profile,
+			"--log-level", "error"}}
+	return c.withServer(ctx, cfg, remoteTools{std: c.std, running: running},
+		func(st tool.ServerStatus) error {
+			return exitNotReady.errorf("the hub that runs, process %d, is not ready: %s: %s", running.PID(), st.LastError,
+				st.Hint)
+		}, do)
+}
+
+// withServer runs do with the tools of a hub that is reached as cfg says. unready is the error of one that is not ready.
+func (c *toolsCmd) withServer(ctx context.Context, cfg upstream.ServerConfig, tools remoteTools,
+	unready func(tool.ServerStatus) error, do func(toolbox) error) error {
 	logger, err := newLogger(c.app, "error", c.logFormat)
 	if err != nil {
 		return exitUsage.of(err)
 	}
-	g, err := upstream.NewGroup(upstream.Config{Version: hub.Version(), Servers: []upstream.ServerConfig{
-		{ID: remoteID, Transport: upstream.StreamableHTTP, URL: u.String(), Headers: headers, Hub: true},
-	}}, logger)
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	g, err := upstream.NewGroup(upstream.Config{Version: hub.Version(), Self: self,
+		Servers: []upstream.ServerConfig{cfg}}, logger)
 	if err != nil {
 		return err
 	}
@@ -94,18 +135,11 @@ func (c *toolsCmd) withRemote(ctx context.Context, do func(toolbox) error) error
 		if err := g.WaitReady(ctx); err != nil {
 			return exitInterrupted.errorf("interrupted")
 		}
-		switch st := g.Statuses()[0]; {
-		case st.State == tool.ServerNeedsAuth && headers["Authorization"] == "":
-			return exitNotReady.errorf(
-				"the hub at %s wants a token: set $%s to one of its hub.auth.tokens", u.Host, tokenVariable)
-		case st.State == tool.ServerNeedsAuth:
-			return exitNotReady.errorf(
-				"the hub at %s does not know the token in $%s: set it to one of its hub.auth.tokens",
-				u.Host, tokenVariable)
-		case st.State != tool.ServerReady:
-			return exitNotReady.errorf("the hub at %s is not ready: %s: %s", u.Host, st.LastError, st.Hint)
+		if st := g.Statuses()[0]; st.State != tool.ServerReady {
+			return unready(st)
 		}
-		return do(remoteTools{g, c.asker(), c.callMeta(), c.std, u})
+		tools.group, tools.ask, tools.meta = g, c.asker(), c.callMeta()
+		return do(tools)
 	}()
 	if closeErr := g.Close(untilKilled(ctx)); err == nil && closeErr != nil && !errors.Is(closeErr, os.ErrClosed) {
 		err = closeErr

@@ -80,10 +80,11 @@ func TestToolsShowIsTheSameOfAHubFarAway(t *testing.T) {
 		name, value, _ := strings.Cut(variable, "=")
 		env[name] = value
 	}
-	// tools runs do as a command does, at url or here, and returns what it prints.
+	// tools runs do as a command does, at url or in a hub of its own, and returns what it prints.
+	apart := t.TempDir()
 	tools := func(url string, do func(*toolsCmd, toolbox) error) string {
 		var out, log bytes.Buffer
-		c := &toolsCmd{url: url, profile: "default", app: &app{configPath: filepath.Join(hub.cmd.Dir, "hub.json"), format: "json", std: streams{out: &out,
+		c := &toolsCmd{url: url, profile: "default", app: &app{configPath: filepath.Join(hub.cmd.Dir, "hub.json"), stateDir: apart, format: "json", std: streams{out: &out,
 			err: &log, getenv: func(name string) (string, bool) { value, ok := env[name]; return value, ok }}}}
 		if err := c.with(t.Context(), "", func(box toolbox) error { return do(c, box) }); err != nil || log.Len() > 0 {
 			t.Errorf("tools at %q: %v: %s", url, err, log.String())
@@ -92,7 +93,7 @@ func TestToolsShowIsTheSameOfAHubFarAway(t *testing.T) {
 	}
 	eventually(t, "the server is ready", func() bool { return hub.server(t, "far").State == "ready" })
 	var all struct{ Tools []struct{ Name string } }
-	mustDecode(t, tools("", func(c *toolsCmd, box toolbox) error { return c.list(box, false) }), &all)
+	mustDecode(t, tools("", func(c *toolsCmd, box toolbox) error { return c.list(t.Context(), box, false) }), &all)
 	names := slices.AppendSeq([]string{"mcp.far.echo", "tool_batch", "result_read"}, maps.Keys(wireHTTP(t, hub.url+"/mcp", rev2026).tools()))
 	for _, one := range all.Tools {
 		names = append(names, one.Name)

@@ -19,9 +19,10 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 )
 
-const toolsHelp = `List, show, search and call tools: of a running hub with --url, otherwise of the servers in the
-config, which are started for the purpose and stopped again. A server whose tools are known from
-an earlier start is left alone until one of them is called; --connect starts it all the same.
+const toolsHelp = `List, show, search and call tools: of the hub of the config that runs, or the one at --url. If
+none runs, the servers are started for the purpose and stopped again. A server whose tools are
+known from an earlier start is left alone until one of them is called then; --connect starts it
+all the same.
 
 A call that the policy asks about is asked about at the terminal. Without one it waits, says
 so, and can be allowed with mcp-toolhub approvals.
@@ -80,7 +81,7 @@ func (c *toolsCmd) callCommand() *cobra.Command {
 func (c *toolsCmd) listCommand() *cobra.Command {
 	var why bool
 	cmd := leaf("list", "List the tools", "", func(ctx context.Context) error {
-		return c.with(ctx, "", func(t toolbox) error { return c.list(t, why) })
+		return c.with(ctx, "", func(t toolbox) error { return c.list(ctx, t, why) })
 	})
 	cmd.Flags().BoolVar(&why, "why", false,
 		"say of each tool why clients find it loaded, deferred, blocked or excluded; not with --url")
@@ -93,13 +94,17 @@ func (c *toolsCmd) with(ctx context.Context, name string, do func(toolbox) error
 	if c.url != "" {
 		return c.withRemote(ctx, do)
 	}
+	if hubs, path, err := c.running(ctx); err == nil && len(hubs) > 0 && c.rules == "" {
+		return c.withRunning(ctx, hubs[0], path, do)
+	}
+	c.std.sayStarting()
 	return c.withHub(ctx, hub.Want{All: c.connect, Tool: name, Profile: c.profile}, func(h *hub.Hub) error {
 		return do(hub.OwnTools{Hub: h, Profile: c.profile, Ask: c.asker(), Meta: c.callMeta()})
 	})
 }
 
 // list prints the tools. With why it also says where each stands on the surface that clients are offered.
-func (c *toolsCmd) list(t toolbox, why bool) error {
+func (c *toolsCmd) list(ctx context.Context, t toolbox, why bool) error {
 	surface, err := t.Surface()
 	if err != nil {
 		return err
@@ -109,13 +114,22 @@ func (c *toolsCmd) list(t toolbox, why bool) error {
 		defer c.printMissing(own.Hub, surface)
 	}
 	var places []control.Tool
+	remote, _ := t.(remoteTools)
 	if why {
-		if !isOwn {
-			return exitUsage.errorf("--why is for the config's own servers: leave --url out")
+		switch {
+		case isOwn:
+			places, err = hub.Model{Hub: own.Hub}.Surface(own.Profile, hub.Stranger())
+		case remote.running != nil:
+			places, err = remote.running.Surface(ctx, c.profile)
+		default:
+			return exitUsage.errorf("--why is for the hub of the config: leave --url out")
 		}
-		if places, err = (hub.Model{Hub: own.Hub}).Surface(own.Profile, hub.Stranger()); err != nil {
+		if err != nil {
 			return err
 		}
+	}
+	if remote.running != nil {
+		defer c.printAway(ctx, remote.running)
 	}
 	if c.json() {
 		return c.printDeclarations(surface, places)
@@ -163,36 +177,38 @@ func (c *toolsCmd) printDeclarations(surface *tool.Surface, places []control.Too
 }
 
 func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
-	if remote, ok := t.(remoteTools); ok {
-		if text := remote.shown(ctx, name, c.json()); text != nil {
-			return c.std.print(text)
+	if own, ok := t.(hub.OwnTools); ok {
+		text, err := hub.Model{Hub: own.Hub}.Show(own.Profile, name, c.json())
+		if err != nil {
+			return err
 		}
+		return c.std.print(text)
+	}
+	remote, _ := t.(remoteTools)
+	if remote.running != nil {
+		text, err := remote.running.Show(ctx, c.profile, name, c.json())
+		if err != nil {
+			return err
+		}
+		return c.std.print([]byte(text))
+	}
+	if text := remote.shown(ctx, name, c.json()); text != nil {
+		return c.std.print(text)
 	}
 	surface, err := t.Surface()
 	if err != nil {
 		return err
 	}
 	l, ok := surface.Resolve(name)
-	own, isOwn := t.(hub.OwnTools)
-	if !ok && isOwn {
-		l, ok = own.Find(name)
-	}
-	switch {
-	case !ok && isOwn:
-		return fmt.Errorf("no tool %q: %s", name, own.Missing(name))
-	case !ok:
+	if !ok {
 		return fmt.Errorf("no tool %q: %s", name,
 			hub.ToolMeant(name, surface, "mcp-toolhub tools list --url names them"))
 	}
-	text, err := l.Declaration, error(nil) // what every hub tells its clients
-	switch {
-	case isOwn:
-		text, err = own.Shown(l, c.json())
-	case !c.json():
-		text, err = hub.ShownText(l, nil)
-	}
-	if err != nil {
-		return fmt.Errorf("show %q: %w", name, err)
+	text := l.Declaration // what every hub tells its clients
+	if !c.json() {
+		if text, err = hub.ShownText(l, nil); err != nil {
+			return fmt.Errorf("show %q: %w", name, err)
+		}
 	}
 	return c.std.print(text)
 }

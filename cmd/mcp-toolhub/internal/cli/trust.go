@@ -125,7 +125,7 @@ func (a *app) askTrust(ctx context.Context, u *config.UntrustedError) (*config.S
 	}
 	a.std.note("This directory has a config of its own, %s: %s. It makes the hub do this:", printable(u.Path), state)
 	printUses(a.std.err, u.Settings)
-	ok, err := t.yes(ctx, "Trust it? [y/n]: ")
+	ok, err := t.yes(ctx, "Trust it? [y/N]: ")
 	if a.distrusts = err == nil && !ok; err != nil || !ok {
 		return nil, err
 	}

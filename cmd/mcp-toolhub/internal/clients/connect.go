@@ -214,7 +214,8 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	with := base
 	for _, place := range append([]splice.Place{c.Place}, c.projectPlaces(base)...) {
 		for _, e := range base.Entries(place) {
-			if server := c.server(e); server != nil && (replaced(server) || place.Path[0] == c.Path[0] &&
+			before := old != nil && slices.Contains(old.Replaced, c.replacedName(place, e.Name))
+			if server := c.server(e); server != nil && (before || replaced(server) || place.Path[0] == c.Path[0] &&
 				h.stands(server)) {
 				if with, err = with.TakeKeepingKey(place, e.Name); err != nil {
 					return nil, fmt.Errorf("%s: take out %q: %w", path, e.Name, err)

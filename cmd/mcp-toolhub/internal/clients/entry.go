@@ -36,8 +36,8 @@ type Server struct {
 	Unanswered                  []string // ids of inputs that the client asks a person for
 	Untaken                     []string // keys, and references, that mean nothing to the hub
 
-	secrets   []string // texts that are secrets wherever they stand
-	inProject bool     // the entry is for one project: its client starts it there
+	secrets []string // texts that are secrets wherever they stand
+	project string   // directory of the one project that the entry is for: its client starts it there; "" for none
 }
 
 // SignIn is the client by which a server is signed in to, where one was registered by hand.
@@ -54,13 +54,14 @@ func (id SignIn) like(o SignIn) bool { return id.ID == o.ID || id.ID == "" || o.
 const HomeDir = "${userHome}"
 
 // Same reports whether both servers run the same program in the same way, or reach the same
-// address. Their names may differ. HomeDir counts as no directory, and ${env:VAR} as ${VAR}.
+// address. Their names may differ. HomeDir and the project's directory count as no directory, and
+// ${env:VAR} as ${VAR}.
 func (s *Server) Same(o Server) bool {
 	a, b := s.Dir, o.Dir
-	if a == HomeDir {
+	if a == HomeDir || a == o.project && b == "" {
 		a = ""
 	}
-	if b == HomeDir {
+	if b == HomeDir || b == s.project && a == "" {
 		b = ""
 	}
 	return sameText(s.Command, o.Command) && sameText(a, b) && sameText(s.EnvFile, o.EnvFile) &&
@@ -84,13 +85,20 @@ func sameText(a, b string) bool {
 	return a == b || plain(a) == plain(b)
 }
 
-// AnyDir reports whether the server can run in any directory, as far as its entry says: it has
-// none, and no text of it depends on one.
-func (s *Server) AnyDir() bool {
+// WorkDir returns the directory that a program runs in, as far as its entry says: its own, that of
+// its project, or HomeDir where no text of it depends on one; otherwise "".
+func (s *Server) WorkDir() string {
 	texts := append([]string{s.Command}, s.Args...)
-	return s.Command != "" && s.Dir == "" && s.EnvFile == "" && !s.inProject &&
-		!relativeProgram.MatchString(s.Command) &&
-		!slices.ContainsFunc(texts, relativeText.MatchString)
+	switch {
+	case s.Command == "" || s.Dir != "":
+		return s.Dir
+	case s.project != "":
+		return s.project
+	case s.EnvFile != "" || relativeProgram.MatchString(s.Command) ||
+		slices.ContainsFunc(texts, relativeText.MatchString):
+		return ""
+	}
+	return HomeDir
 }
 
 var (
@@ -155,7 +163,7 @@ func (c *Client) Read(f *splice.File, path string) []Server {
 		off := entryReader{node: f.At("projects", project)}
 		for _, s := range c.entries(f, place, c.Title+", project "+project+": "+path) {
 			s.Disabled = s.Disabled || slices.Contains(off.plains("disabledMcpServers"), s.Name)
-			s.inProject = true
+			s.project = project
 			all = append(all, s)
 		}
 	}
@@ -231,7 +239,10 @@ func (c *Client) entries(f *splice.File, p splice.Place, origin string) []Server
 			at += ":" + strconv.Itoa(e.Line)
 		}
 		if s := c.server(e); s != nil {
-			s.Client, s.Origin, s.inProject = c.ID, at, c.ID == anyFile // such as the .mcp.json of a project
+			s.Client, s.Origin = c.ID, at
+			if c.ID == anyFile { // such as the .mcp.json of a project
+				s.project = c.dir
+			}
 			all = append(all, *s)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 )
@@ -25,6 +26,32 @@ type Hub struct {
 func (h Hub) stands(s *Server) bool {
 	return s.Name == EntryName && (s.IsHub() || h.IsOwn != nil &&
 		slices.ContainsFunc(append([]string{s.URL}, s.Args...), h.IsOwn))
+}
+
+// Hub returns the client's entry of the hub as it is now; nil where there is none.
+func (c *Client) Hub(e Env) *Server {
+	path := c.File(e)
+	f, err := c.ReadClient(path)
+	if err != nil {
+		return nil
+	}
+	for _, s := range c.reading(path).Read(f, path) {
+		if s.Name == EntryName && (s.IsHub() || s.URL != "") {
+			return &s
+		}
+	}
+	return nil
+}
+
+// Profile returns the profile that the entry of a hub names; "" for none.
+func (s *Server) Profile() string {
+	for i, arg := range s.Args[:max(0, len(s.Args)-1)] {
+		if arg == "--profile" {
+			return s.Args[i+1]
+		}
+	}
+	_, profile, _ := strings.Cut(s.URL, "/mcp/p/")
+	return profile
 }
 
 // entry returns the hub as an entry in the client's own format.

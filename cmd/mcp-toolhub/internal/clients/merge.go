@@ -39,7 +39,9 @@ func Merge(all []Server) []*Merged {
 		m.Off, m.On = inUse(&m.Server, &s)
 		m.Timeout = longer(m.Timeout, s.Timeout)
 		m.Disabled = m.Disabled && s.Disabled
-		m.inProject = m.inProject && s.inProject
+		if m.project != s.project {
+			m.project = ""
+		}
 		if m.SignIn.ID == "" {
 			m.SignIn = s.SignIn
 		}

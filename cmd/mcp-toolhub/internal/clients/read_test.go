@@ -252,8 +252,8 @@ func TestReferencesOfGoose(t *testing.T) {
 	}
 }
 
-// TestAnyDir: which servers run in the home directory, so that clients of all directories can share them.
-func TestAnyDir(t *testing.T) {
+// TestWorkDir: which servers run in the home directory, so that clients of all directories can share them.
+func TestWorkDir(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]bool{
 		"npx -y @scope/server": true, "uvx mcp-server-git": true, "docker run -i --rm ghcr.io/github/github-mcp-server": true,
@@ -263,17 +263,17 @@ func TestAnyDir(t *testing.T) {
 	} {
 		words := strings.Fields(line)
 		s := clients.Server{Command: words[0], Args: words[1:]}
-		if s.AnyDir() != want {
+		if (s.WorkDir() == clients.HomeDir) != want {
 			t.Errorf("%s: %v", line, !want)
 		}
-		if s.Dir = "/x"; s.AnyDir() {
+		if s.Dir = "/x"; s.WorkDir() != "/x" {
 			t.Errorf("%s in /x runs in any directory", line)
 		}
 	}
 	f, err := splice.Read(splice.JSON, []byte(`{"mcpServers": {"a": {"command": "x"}}, "projects": {"/p": {"mcpServers": {"b": {"command": "y"}, "c": {"command": "x"}}}}}`))
 	must(t, err)
 	all := clients.Merge(clients.ByID("claude-code").Read(f, "file"))
-	if len(all) != 2 || !all[0].AnyDir() || all[1].AnyDir() {
+	if len(all) != 2 || all[0].WorkDir() != clients.HomeDir || all[1].WorkDir() != "/p" {
 		t.Errorf("%+v", all)
 	}
 }

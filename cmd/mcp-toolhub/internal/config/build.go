@@ -28,7 +28,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s := &Settings{StateDir: state}
 	s.Upstream.Memory = f.hub.memory
 	s.Upstream.FirstListWithin = firstListWithin
-	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers), f.hub.limits)
+	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers), &f.hub)
 	s.Credentials = r.credentials
 	s.Code = r.code(f.hub.code)
 	s.Declarative = r.declarative(&f.hub.declarative, s.Code.Root)

@@ -54,7 +54,7 @@ func Find(explicit string, env Env, workdir string) ([]Found, error) {
 	if len(all) > 0 {
 		return all, nil
 	}
-	return nil, fmt.Errorf("find config: %w: looked at --config, %s, %s; run mcp-toolhub start, "+
+	return nil, fmt.Errorf("find config: %w: looked at --config, %s, %s; run mcp-toolhub setup, "+
 		"which takes the servers of your clients, or mcp-toolhub add",
 		errNotFound, pathVariable, strings.Join(looked, ", "))
 }

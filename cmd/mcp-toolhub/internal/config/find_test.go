@@ -26,7 +26,7 @@ func TestFindOrder(t *testing.T) {
 	}
 	_, err := Find("", e, work)
 	if !errors.Is(err, errNotFound) || !strings.Contains(err.Error(), work) || !strings.Contains(err.Error(), user) ||
-		!strings.Contains(err.Error(), "mcp-toolhub start") {
+		!strings.Contains(err.Error(), "mcp-toolhub setup") {
 		t.Errorf("the error does not say where it looked and how to begin: %v", err)
 	}
 	// From the last place to the first: each new file wins over those before it.

@@ -24,8 +24,8 @@ const (
 	defaultCallMax = 30 * time.Minute
 )
 
-// servers makes the configuration of every server, in the order of the file. usual are the limits of all of them.
-func (r *reader) servers(entries []shape.Entry[server], usual upstream.Limits) []upstream.ServerConfig {
+// servers makes the configuration of every server, in the order of the file. h is what holds for all of them.
+func (r *reader) servers(entries []shape.Entry[server], h *hub) []upstream.ServerConfig {
 	var configs []upstream.ServerConfig
 	ids := map[string]shape.Entry[server]{}
 	for _, e := range entries {
@@ -41,8 +41,9 @@ func (r *reader) servers(entries []shape.Entry[server], usual upstream.Limits) [
 		// anything else was reported, and nothing can be added
 		if e.Node.Kind == textfile.Mapping || e.Node.Kind == textfile.Null {
 			c := serverReader{r, e}.config(id)
-			c.Limits = upstream.Limits{Message: cmp.Or(c.Limits.Message, usual.Message),
-				HiddenText: cmp.Or(c.Limits.HiddenText, usual.HiddenText)}
+			c.Limits = upstream.Limits{Message: cmp.Or(c.Limits.Message, h.limits.Message),
+				HiddenText: cmp.Or(c.Limits.HiddenText, h.limits.HiddenText)}
+			r.passOn(&c, h.env, e.Value.env.Value)
 			configs = append(configs, c)
 			r.outOfUse = append(r.outOfUse, r.toolsOutOfUse(id, &e.Value)...)
 			if names := credentialsOf(e.Node, r.references); len(names) > 0 {

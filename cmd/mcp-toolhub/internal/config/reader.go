@@ -23,6 +23,7 @@ type reader struct {
 	hubTools []string        // of Source
 	vars     *variables
 	state    string            // the state directory
+	env      Env               // of Source; vars looks there, too, and notes what the file refers to
 	secrets  map[string]string // what ${secret:…} stands for, once that was needed
 	more     map[string]string // Secrets of Source
 	known    []string          // Secrets of Settings
@@ -60,7 +61,7 @@ func (r *reader) storedSecrets() (map[string]string, error) {
 }
 
 func newReader(src Source, state string) *reader {
-	r := &reader{state: state, more: src.Secrets, leaveOut: src.LeaveOut, Reader: &shape.Reader{File: src.Path},
+	r := &reader{state: state, env: src.Env, more: src.Secrets, leaveOut: src.LeaveOut, Reader: &shape.Reader{File: src.Path},
 		hubTools: src.HubTools, credentials: make(map[string][]string),
 		read: make(map[string]fs.FileInfo), digests: make(map[string]string), looked: make(map[string]string)}
 	r.vars = newVariables(src.Path, func(name string) (string, bool) {

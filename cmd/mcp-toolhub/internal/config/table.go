@@ -36,6 +36,7 @@ type hub struct {
 	name, instructions string
 	log                Log
 	limits             upstream.Limits // of all servers
+	env                []string        // names of variables that all programs get
 	clientMessage      int64           // limits.client_message
 	memory             int64           // limits.memory
 	http               httpDoor
@@ -215,6 +216,9 @@ func hubKeys(h *hub) []shape.Field {
 			`The name that the hub tells its clients (default "mcp-toolhub"), and that records call it (default: the name of the machine).`,
 			shape.Text{Expand: true, Check: oneLine}, &h.name),
 		shape.Key("instructions", "What the hub tells its clients' models about itself.", anyText, &h.instructions),
+		shape.Key("env",
+			"Names of variables of the hub that all programs get, besides those for proxies and CA files. A server's "+
+				"own env wins.", shape.List[string]{Of: shape.Text{Check: variableKey}}, &h.env),
 		shape.Section("log", "The log on stderr.",
 			shape.Key("level", `What to log (default "info").`,
 				shape.OneOf("debug", "info", "warn", "error"), &h.log.Level),

@@ -25,6 +25,9 @@ func usesOf(f *file, s *Settings) []string {
 			}
 		}
 	}
+	if len(f.hub.env) > 0 {
+		add("hub.env: passes on to all of them: %s", shownAll(f.hub.env))
+	}
 	if w := f.policy.Value.ask.webhook; w.Present {
 		add("policy.ask.webhook: sends questions to %s", shownNodes([]*textfile.Node{w.Node}))
 	}

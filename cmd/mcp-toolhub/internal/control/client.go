@@ -64,8 +64,8 @@ func Find(ctx context.Context, state string) ([]*Client, error) {
 	asking.Wait()
 	all := slices.DeleteFunc(found, func(c *Client) bool { return c == nil })
 	slices.SortFunc(all, func(a, b *Client) int {
-		if own := a.notice.Config == ""; own != (b.notice.Config == "") {
-			return map[bool]int{true: 1, false: -1}[own]
+		if a.Shared() != b.Shared() {
+			return map[bool]int{true: -1, false: 1}[a.Shared()]
 		}
 		return a.notice.Started.Compare(b.notice.Started)
 	})
@@ -124,7 +124,29 @@ func (c *Client) Spans(ctx context.Context, id tool.InvocationID) (*telemetry.Sp
 
 // Report says how the hub is.
 func (c *Client) Report(ctx context.Context) (Report, error) {
-	return ask[Report](ctx, c, http.MethodGet, "/report", nil)
+	r, err := ask[Report](ctx, c, http.MethodGet, "/report", nil)
+	r.PID, r.Config, r.Shared, r.Apart = c.notice.PID, c.notice.Config, c.notice.Shared, c.notice.Apart
+	return r, err
+}
+
+// Surface says where each tool stands for a client that the hub does not know.
+func (c *Client) Surface(ctx context.Context, profile string) ([]Tool, error) {
+	return ask[[]Tool](ctx, c, http.MethodGet, "/surface?"+url.Values{"profile": {profile}}.Encode(), nil)
+}
+
+// Show returns what a command shows of a tool.
+func (c *Client) Show(ctx context.Context, profile, name string, asJSON bool) (string, error) {
+	query := url.Values{"profile": {profile}, "name": {name}}
+	if asJSON {
+		query.Set("json", "true")
+	}
+	return ask[string](ctx, c, http.MethodGet, "/tool?"+query.Encode(), nil)
+}
+
+// Restart starts a server anew.
+func (c *Client) Restart(ctx context.Context, server string) error {
+	_, err := ask[struct{}](ctx, c, http.MethodPost, "/servers/"+url.PathEscape(server)+"/restart", nil)
+	return err
 }
 
 // Grants returns the remembered answers that the hub knows.
@@ -153,8 +175,14 @@ func (c *Client) PageCode(ctx context.Context, session string) (string, error) {
 // PID is the hub's process.
 func (c *Client) PID() int { return c.notice.PID }
 
-// Config is the path of the config of a hub that serves no client of its own, "" for any other.
+// Config is the path of the hub's config.
 func (c *Client) Config() string { return c.notice.Config }
+
+// Shared reports whether the hub serves no client of its own, only those that join.
+func (c *Client) Shared() bool { return c.notice.Shared }
+
+// Apart says why the hub serves its own client beside another hub of the config; "" where it does not.
+func (c *Client) Apart() string { return c.notice.Apart }
 
 // Stop lets a hub end that serves no client of its own, and waits until its process has.
 func (c *Client) Stop(ctx context.Context) error {
@@ -169,11 +197,10 @@ func (c *Client) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Join has a client served by the hub, with the surface of profile: what is written to the
-// connection is its stdin, what is read its stdout. The error says why the hub does not take it in.
-// fingerprint is that of the settings of this process.
-func (c *Client) Join(ctx context.Context, fingerprint, profile string) (*Joined, error) {
-	text, err := json.Marshal(wish{fingerprint, profile})
+// Join has a client served by the hub: what is written to the connection is its stdin, what is read
+// its stdout. The error says why the hub does not take it in.
+func (c *Client) Join(ctx context.Context, w Wish) (*Joined, error) {
+	text, err := json.Marshal(w)
 	if err != nil {
 		return nil, fmt.Errorf("join the hub: %w", err)
 	}
@@ -200,6 +227,7 @@ func (c *Client) Join(ctx context.Context, fingerprint, profile string) (*Joined
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("join the hub: %w", err), conn.Close())
 	}
+	j.Note, _ = url.QueryUnescape(resp.Header.Get(noteHeader))
 	return j, conn.SetDeadline(time.Time{})
 }
 
@@ -207,6 +235,8 @@ func (c *Client) Join(ctx context.Context, fingerprint, profile string) (*Joined
 type Joined struct {
 	*net.UnixConn
 	in *bufio.Reader
+
+	Note string // what this process would have done otherwise; "" for nothing
 }
 
 func (j *Joined) Read(p []byte) (int, error) { return j.in.Read(p) }

@@ -28,6 +28,9 @@ type Model interface {
 	// Surface returns where each tool stands on the surface that the caller sees in a profile.
 	Surface(profile string, caller tool.Actor) ([]Tool, error)
 
+	// Show returns what a command shows of a tool, by any of its names in a profile.
+	Show(profile, name string, asJSON bool) ([]byte, error)
+
 	// Approvals returns the open approvals, Approval one that is open or was settled a short time ago.
 	Approvals() []approval.View
 	Approval(id approval.ID) (approval.View, error)
@@ -59,12 +62,21 @@ type Tool struct {
 
 // Report says how a hub is. It has nothing of calls.
 type Report struct {
+	PID      int                 `json:"pid"`
+	Config   string              `json:"config"`
+	Shared   bool                `json:"shared"`          // the hub serves no client of its own
+	Apart    string              `json:"apart,omitempty"` // see Hub
 	Version  string              `json:"version"`
 	Started  time.Time           `json:"started"`
+	Status   string              `json:"status"` // as in the answer of /health/ready
+	Sessions int                 `json:"sessions"`
 	Servers  []tool.ServerStatus `json:"servers"`
 	Problems []string            `json:"problems,omitempty"`
 	Warnings []string            `json:"warnings,omitempty"`
 	Log      []string            `json:"log,omitempty"` // the latest lines
+
+	// Readers are tools that look as if they only read, and are not known to, by server.
+	Readers map[string][]tool.Name `json:"readers,omitempty"`
 }
 
 // Grant is a remembered answer.

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -34,7 +35,9 @@ type notice struct {
 	PID     int       `json:"pid"`
 	Host    string    `json:"host,omitempty"` // the machine or container: PID means nothing elsewhere
 	Started time.Time `json:"started"`
-	Config  string    `json:"config,omitempty"` // see Hub
+	Config  string    `json:"config"`
+	Shared  bool      `json:"shared,omitempty"`
+	Apart   string    `json:"apart,omitempty"` // see Hub
 }
 
 // runDir returns the directory of the notices.
@@ -81,19 +84,21 @@ type Hub struct {
 	Grants    *policy.Grants      // revokes
 	Join      Join
 
+	Restart func(server string) error
+
 	Page   Page          // nil: there is none
 	PageAt func() string // the origin of its address, such as "http://127.0.0.1:8808"; not nil where Page is not
 
-	// A hub that serves no client of its own, only those that join, has both. Another hub ends with its client.
 	Config string // absolute path of the config
-	Stop   func() // lets the hub end
+	Apart  string // why the hub serves its own client alone, beside another hub of the config; "" where it does not
+
+	Stop func() // lets the hub end that serves no client of its own; nil for another one, which ends with its client
 }
 
-// Join takes in a client that another process has on its stdin and stdout, to be served with the
-// surface of profile. serve lasts until the client has gone, the hub ends, or ctx does. The error
-// says why the client is not taken in: another process has other settings, for instance, which
-// fingerprint tells.
-type Join func(fingerprint, profile string) (serve func(ctx context.Context, in io.Reader, out net.Conn), err error)
+// Join takes in a client that another process has on its stdin and stdout. serve lasts until the
+// client has gone, the hub ends, or ctx does. note says what that process would do otherwise, in a
+// line for a person; "" for nothing. The error says why the client is not taken in.
+type Join func(Wish) (serve func(ctx context.Context, in io.Reader, out net.Conn), note string, err error)
 
 // Page is the page for people. It lets browsers in by itself.
 type Page interface {
@@ -152,7 +157,7 @@ func (s *Server) announce() (l net.Listener, err error) {
 			"name with --state-dir a directory on a file system that has sockets", err, socket)
 	}
 	text, err := json.Marshal(notice{PID: os.Getpid(), Host: hostname(), Started: time.Now().UTC(),
-		Config: s.hub.Config})
+		Config: s.hub.Config, Shared: s.hub.Stop != nil, Apart: s.hub.Apart})
 	if err == nil {
 		err = os.WriteFile(s.file, text, 0o600)
 	}
@@ -202,7 +207,17 @@ func (s *Server) handler(address string) http.Handler {
 			}
 			return nil, errNoSpans
 		},
-		"GET /report":       func(*http.Request) (any, error) { return model.Report(), nil },
+		"GET /report": func(*http.Request) (any, error) { return model.Report(), nil },
+		"GET /surface": func(r *http.Request) (any, error) {
+			return model.Surface(r.FormValue("profile"), tool.Actor{Name: tool.Local, Door: "stdio"})
+		},
+		"GET /tool": func(r *http.Request) (any, error) {
+			text, err := model.Show(r.FormValue("profile"), r.FormValue("name"), r.FormValue("json") != "")
+			return string(text), err
+		},
+		"POST /servers/{id}/restart": func(r *http.Request) (any, error) {
+			return map[string]bool{"restarted": true}, s.hub.Restart(r.PathValue("id"))
+		},
 		"POST /page/invite": s.invite,
 		"POST /page/code":   s.code,
 		"GET /grants":       func(*http.Request) (any, error) { return model.Grants(), nil },
@@ -222,7 +237,7 @@ func (s *Server) handler(address string) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		say(w, http.StatusNotFound,
 			"there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /calls/ID/spans, /events, "+
-				"/grants, /grants/ID, /report, /join or /stop")
+				"/grants, /grants/ID, /report, /surface, /tool, /servers/ID/restart, /join or /stop")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); ok && at != nil {
@@ -334,19 +349,28 @@ func (s *Server) answer(r *http.Request) (any, error) {
 // joinPath is where a client joins the hub. After the answer 101 the connection carries what stdin and stdout would.
 const joinPath = "/join"
 
-// wish says what a client that joins wants.
-type wish struct {
-	Fingerprint string `json:"fingerprint"`
-	Profile     string `json:"profile"`
+// noteHeader carries the note of Join.
+const noteHeader = "Toolhub-Note"
+
+// Wish says what a client that joins wants, and what the hub of its own process would be.
+type Wish struct {
+	Config    string            `json:"config"`          // absolute path
+	Rules     string            `json:"rules,omitempty"` // absolute path of --rules
+	Style     string            `json:"style,omitempty"` // of --names
+	Profile   string            `json:"profile"`
+	Command   bool              `json:"command,omitempty"` // a command asks for the person at its terminal
+	Version   string            `json:"version"`
+	Dir       string            `json:"dir"`                 // where servers without cwd would run
+	Variables map[string]string `json:"variables,omitempty"` // digests of the values that the config refers to
 }
 
 func (s *Server) takeIn(w http.ResponseWriter, r *http.Request) {
-	var given wish
+	var given Wish
 	if err := json.NewDecoder(io.LimitReader(r.Body, maxReply)).Decode(&given); err != nil {
-		reply(w, nil, errors.New("this is no JSON object of fingerprint and profile"))
+		reply(w, nil, errors.New("this is no JSON object of config and profile"))
 		return
 	}
-	serve, err := s.hub.Join(given.Fingerprint, given.Profile)
+	serve, note, err := s.hub.Join(given)
 	if err != nil {
 		reply(w, nil, err)
 		return
@@ -358,7 +382,8 @@ func (s *Server) takeIn(w http.ResponseWriter, r *http.Request) {
 	}
 	defer conn.Close()
 	if _, err := io.WriteString(conn,
-		"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: mcp\r\n\r\n"); err == nil {
+		"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: mcp\r\n"+noteHeader+": "+
+			url.QueryEscape(note)+"\r\n\r\n"); err == nil {
 		serve(s.http.BaseContext(nil), buffered, conn) // that of r ends with the input
 	}
 }

@@ -114,7 +114,7 @@ func pipe(t *testing.T, s *Server) (*asker, func() error) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- s.ServeStdio(t.Context(), inR, outW, "default", false); _ = outW.Close() }()
+	go func() { ended <- s.ServeStdio(t.Context(), inR, outW, Stdio{Profile: "default"}); _ = outW.Close() }()
 	lines := make(chan string, 100)
 	go func() {
 		dec := json.NewDecoder(outR)

@@ -176,7 +176,7 @@ func dialProfile(t testing.TB, s *Server, profile string) *wire {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &wire{t: t, in: inW, lines: make(chan string, 1000), ended: make(chan error, 1), halt: cancel}
 	go func() {
-		err := s.ServeStdio(ctx, inR, outW, profile, false)
+		err := s.ServeStdio(ctx, inR, outW, Stdio{Profile: profile})
 		_ = outW.Close()
 		w.ended <- err
 	}()

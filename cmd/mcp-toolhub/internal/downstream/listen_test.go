@@ -431,7 +431,7 @@ func TestChangeDuringInitialize(t *testing.T) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe() // holds nothing: the answer is under way until it is read
 	ended := make(chan error, 1)
-	go func() { ended <- s.ServeStdio(t.Context(), inR, outW, "default", false) }()
+	go func() { ended <- s.ServeStdio(t.Context(), inR, outW, Stdio{Profile: "default"}) }()
 	if _, err := fmt.Fprintf(inW, initialize+"\n", "2025-11-25"); err != nil {
 		t.Fatal(err)
 	}

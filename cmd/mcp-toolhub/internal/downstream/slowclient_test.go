@@ -40,7 +40,7 @@ func TestAClientThatDoesNotReadHoldsUpItsOwnCalls(t *testing.T) {
 	outR, outW := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.ServeStdio(t.Context(), inR, outW, "default", false)
+		ended <- s.ServeStdio(t.Context(), inR, outW, Stdio{Profile: "default"})
 		_ = outW.Close()
 	}()
 	go func() {

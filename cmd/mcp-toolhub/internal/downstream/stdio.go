@@ -26,6 +26,7 @@ import (
 type stdioDoor struct {
 	server  *Server
 	profile string
+	actor   tool.Actor
 	session tool.Session // of the one client, on every revision
 	caller  *caller
 
@@ -63,25 +64,34 @@ const (
 	passOnWithin = 10 * time.Second
 )
 
-// ServeStdio serves the client on in and out, with the surface of profile, until in ends or ctx is
-// done. When in ends, the calls that were read are answered first. A client that closes its end is
-// no error. moved says that another hub may have served the client before, and asked it something.
-func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, profile string, moved bool) error {
+// Stdio says whom ServeStdio serves.
+type Stdio struct {
+	Profile string
+	Moved   bool       // another hub may have served the client before, and asked it something
+	Actor   tool.Actor // zero: the user who started the hub
+}
+
+// ServeStdio serves the client on in and out until in ends or ctx is done. When in ends, the calls
+// that were read are answered first. A client that closes its end is no error.
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, of Stdio) error {
 	set := s.settings.Load()
-	if set.profiles[profile] == nil {
-		return fmt.Errorf("serve stdio: %w", set.unknown(profile))
+	if set.profiles[of.Profile] == nil {
+		return fmt.Errorf("serve stdio: %w", set.unknown(of.Profile))
+	}
+	if of.Actor == (tool.Actor{}) {
+		of.Actor = tool.Actor{Name: tool.Local, Door: "stdio"}
 	}
 	gone := make(chan struct{})
 	defer close(gone)
-	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Person: tool.Local,
+	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(of.Actor, ""), Person: tool.Local,
 		Ended: gone}
-	d := &stdioDoor{server: s, profile: profile, session: session,
-		caller: &caller{session: session, out: newOutbox(nil), view: profile},
+	d := &stdioDoor{server: s, profile: of.Profile, actor: of.Actor, session: session,
+		caller: &caller{session: session, out: newOutbox(nil), view: of.Profile},
 		out:    out, greeted: make(chan struct{}), inputEnd: make(chan struct{}), places: make(chan struct{}, maxServed),
 		waiting: make(chan func(), maxNotes+maxInflight)}
 	d.session.Client = d
 	d.caller.session = d.session
-	if moved {
+	if of.Moved {
 		d.questions.series = rand.Text() + "-"
 	}
 	defer s.sessionEnded(session.Key)
@@ -379,12 +389,9 @@ func (d *stdioDoor) passNote(ctx context.Context, m *jsonrpc.Message) {
 	}
 }
 
-// stdioActor returns the user who started the hub.
-func stdioActor() tool.Actor { return tool.Actor{Name: tool.Local, Door: "stdio"} }
-
 // peer returns the sender of a request on this connection.
 func (d *stdioDoor) peer(m *jsonrpc.Message) (*peer, *tool.RPCError) {
-	p := &peer{profile: d.profile, actor: stdioActor(), session: d.session, caller: d.caller, quit: d.inputEnd}
+	p := &peer{profile: d.profile, actor: d.actor, session: d.session, caller: d.caller, quit: d.inputEnd}
 	p.actor.Session = d.session.Key
 	p.meta.read(m.Object)
 	if p.meta.version >= modernVersion {
@@ -422,7 +429,7 @@ func (d *stdioDoor) initialize(ctx context.Context, m *jsonrpc.Message, reply re
 	d.client, d.capabilities, d.initialized = client, capabilitiesOf(m), true
 	if d.leave == nil {
 		defer close(d.greeted)
-		actor := stdioActor()
+		actor := d.actor
 		actor.Session, actor.Client = d.session.Key, d.client
 		d.leave = d.server.join(d.profile, actor, d.caller)
 	}

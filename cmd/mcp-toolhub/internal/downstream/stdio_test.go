@@ -306,7 +306,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 	_, outW := io.Pipe() // nobody reads
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.ServeStdio(ctx, inR, outW, "default", false) }()
+	go func() { ended <- s.ServeStdio(ctx, inR, outW, Stdio{Profile: "default"}) }()
 	go func() { _, _ = fmt.Fprintf(inW, initialize+"\n", "2025-11-25") }()
 	s.Changed(Change{Profile: "default", Tools: true})
 	cancel()

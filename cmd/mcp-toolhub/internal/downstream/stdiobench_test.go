@@ -31,7 +31,7 @@ func BenchmarkStdio(b *testing.B) {
 				b.Fatal(err)
 			}
 			ended := make(chan error, 1)
-			go func() { ended <- s.ServeStdio(context.Background(), inR, outW, "default", false) }()
+			go func() { ended <- s.ServeStdio(context.Background(), inR, outW, Stdio{Profile: "default"}) }()
 			_, _ = fmt.Fprintf(inW, initialize+"\n"+initialized+"\n", "2025-11-25")
 			answers := bufio.NewReaderSize(outR, 64<<10)
 			if _, err := answers.ReadSlice('\n'); err != nil {

@@ -10,10 +10,14 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
 )
@@ -54,7 +58,9 @@ func (h *Hub) serveStdio(ctx, kill context.Context, d Door) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- h.server.ServeStdio(serving, d.In, d.Out, d.Profile, d.Moved) }()
+	go func() {
+		ended <- h.server.ServeStdio(serving, d.In, d.Out, downstream.Stdio{Profile: d.Profile, Moved: d.Moved})
+	}()
 	select {
 	case err := <-ended:
 		h.endGuests(kill)
@@ -120,17 +126,28 @@ func (h *Hub) drain(kill context.Context) {
 type Door struct {
 	Listener net.Listener // nil for none
 	Shared   bool         // without a listener: serve those that join
-	Style    string       // of names, in place of the profile's; "" for none
+	Alone    bool         // nobody joins
+	Apart    string       // why it serves its client beside another hub of the config; "" where it does not
 
-	Profile string // of the client on in and out
-	In      io.Reader
-	Out     io.Writer
-	Moved   bool // the hub of another process has served that client until now
+	control.Wish // of this process; Style is that of names in place of the profile's, Profile the client's on in and out
+
+	In    io.Reader
+	Out   io.Writer
+	Moved bool // the hub of another process has served that client until now
 
 	Problems []string                         // of the telemetry
 	Read     func() (*config.Settings, error) // reads the config file again
 	Hangups  <-chan os.Signal                 // each asks for a reload
 	Began    func()                           // is called once clients of other processes can join
+}
+
+// restart starts a server anew.
+func (h *Hub) restart(server string) error {
+	if !slices.Contains(h.Settings().Upstream.IDs(), server) {
+		return fmt.Errorf("there is no server %q: it has %s", server, strings.Join(h.Settings().Upstream.IDs(), ", "))
+	}
+	h.Logger.Info("a person restarts a server", "server", server)
+	return h.steering.steer(h.Settings().Upstream, server, console.Restart)
 }
 
 // Serve starts the servers, and serves clients until ctx ends. kill cuts the polite part short.
@@ -143,15 +160,17 @@ func (h *Hub) Serve(ctx, kill context.Context, d Door) error {
 	defer endMetrics()
 	h.observe(d.Problems)
 	h.desk.Open()
-	h.guests = &guests{hub: h, style: d.Style, logger: h.Logger, here: make(map[net.Conn]bool)}
+	h.guests = &guests{hub: h, own: d.Wish, alone: d.Alone, onStdin: !d.Shared && d.Listener == nil,
+		logger: h.Logger, here: make(map[net.Conn]bool)}
 	h.Permission.api.Join, h.Permission.api.Page = h.guests.join, h.page
 	h.Permission.api.PageAt = h.pageAt
-	if d.Shared {
+	if d.Shared || d.Listener != nil {
 		var stop context.CancelFunc
 		ctx, stop = context.WithCancel(ctx)
 		defer stop()
-		h.Permission.api.Config, h.Permission.api.Stop = Absolute(h.Settings().Path), stop
+		h.Permission.api.Stop = stop
 	}
+	h.Permission.api.Config, h.Permission.api.Apart, h.Permission.api.Restart = d.Config, d.Apart, h.restart
 	sayMode(h.Logger, h.Settings())
 	h.Group.Start(context.WithoutCancel(ctx)) // close ends it, after the calls in flight
 	if err := h.Permission.serve(ctx, h.Settings()); err != nil {

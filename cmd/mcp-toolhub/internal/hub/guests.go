@@ -1,63 +1,29 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/relay"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
-
-// Fingerprint returns a digest that is equal for two processes only if their hubs would do the
-// same. It covers this program, the files that the settings come from, the variables that those
-// refer to, the programs of servers and the directories where they run, the environment of
-// commands, and style, the value of --names.
-func Fingerprint(s *config.Settings, style string) string {
-	program, _ := os.Executable()
-	same := struct {
-		Program, Version, Path, Style string
-		Files, Variables              map[string]string
-		Starts                        []string
-	}{program, Version(), Absolute(s.Path), style, s.Digests, s.Variables, nil}
-	for _, rules := range s.RuleFiles {
-		text, _ := os.ReadFile(rules) // those of --rules are not among the digests
-		same.Starts = append(same.Starts, Absolute(rules), digestOf(text))
-	}
-	wd, _ := os.Getwd()
-	for _, server := range s.Upstream.Servers {
-		// an empty variable is among Variables like one that is not set
-		same.Starts = append(same.Starts, strconv.FormatBool(server.IsOff()))
-		if server.Transport != upstream.Stdio || server.Disabled {
-			continue
-		}
-		starts := server.Command
-		if found, err := exec.LookPath(starts); err == nil {
-			starts = found
-		}
-		same.Starts = append(same.Starts, starts, cmp.Or(server.Dir, wd))
-	}
-	same.Starts = append(same.Starts, commandEnvironment(s)...)
-	text, _ := json.Marshal(same) // strings alone
-	return digestOf(text)
-}
 
 // Absolute returns the path from the root; path itself where the working directory is gone.
 func Absolute(path string) string {
@@ -65,28 +31,6 @@ func Absolute(path string) string {
 		return abs
 	}
 	return path
-}
-
-// commandEnvironment returns the environment of the commands that hooks, code.run_command and
-// declared tools run; nil where none of them runs any.
-func commandEnvironment(s *config.Settings) (env []string) {
-	declared, _ := filepath.Glob(filepath.Join(s.Declarative.Dir, "*.json"))
-	runs := s.Code.Enabled && s.Code.Run.Enabled || s.Declarative.Enabled && s.Declarative.Dir != "" &&
-		len(declared) > 0
-	named := slices.Concat(s.Code.Run.Bounds.Env, s.Declarative.Bounds.Env)
-	for _, h := range s.Hooks.All {
-		runs = runs || len(h.Command) > 0 || h.Shell != ""
-		named = append(named, h.Env...)
-	}
-	if bounds, err := command.NewBounds(command.Config{Environ: os.Environ()}); runs && err == nil {
-		env, _ = bounds.Environment(named...)
-	}
-	return env
-}
-
-func digestOf(text []byte) string {
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
 }
 
 // LockHubs makes other processes wait with their search for a hub until unlock is called. Without
@@ -103,7 +47,9 @@ func LockHubs(state string) (unlock func()) {
 // guests are the clients of other processes that a hub serves. Its zero value takes nobody in.
 type guests struct {
 	hub     *Hub
-	style   string
+	own     control.Wish // what this process would want of another hub
+	alone   bool         // takes nobody in
+	onStdin bool         // the hub's process has a client of its own
 	logger  *slog.Logger
 	serving sync.WaitGroup
 
@@ -112,26 +58,76 @@ type guests struct {
 	ended bool // nobody is taken in any more
 }
 
-var errOtherSettings = errors.New("this hub has another config, program, environment or directory")
-
-// join implements control.Join.
-func (g *guests) join(theirs, profile string) (func(context.Context, io.Reader, net.Conn), error) {
-	if Fingerprint(g.hub.Settings(), g.style) != theirs {
-		return nil, errOtherSettings
+// join implements control.Join. The config's path decides: whatever else differs, there is one hub.
+func (g *guests) join(w control.Wish) (func(context.Context, io.Reader, net.Conn), string, error) {
+	switch {
+	case !sameFile(g.own.Config, w.Config):
+		return nil, "", errors.New("it serves another config")
+	case g.alone:
+		return nil, "", errors.New("it serves its own client alone")
+	case g.own.Rules != w.Rules:
+		return nil, "", fmt.Errorf("its --rules is %q, not %q", g.own.Rules, w.Rules)
+	case g.own.Style != w.Style:
+		return nil, "", fmt.Errorf("its --names is %q, not %q", g.own.Style, w.Style)
 	}
-	if err := g.hub.server.CheckProfile(profile); err != nil {
-		return nil, err
+	if err := g.hub.server.CheckProfile(w.Profile); err != nil {
+		return nil, "", err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.ended {
-		return nil, errors.New("this hub is stopping")
+		return nil, "", errors.New("this hub is stopping")
 	}
-	return func(ctx context.Context, in io.Reader, conn net.Conn) { g.serve(ctx, in, conn, profile) }, nil
+	serve := func(ctx context.Context, in io.Reader, conn net.Conn) { g.serve(ctx, in, conn, w) }
+	return serve, g.differences(w), nil
+}
+
+// differences says what of the client's process does not count, because the hub's is in force.
+func (g *guests) differences(theirs control.Wish) string {
+	var all, names []string
+	s := g.hub.Settings()
+	for name, value := range theirs.Variables {
+		if known, ok := s.Variables[name]; ok && value != known && value != unsetVariable() {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		all = append(all, fmt.Sprintf("the hub's values of %s are in force, not those of this client",
+			strings.Join(names, ", ")))
+	}
+	if g.own.Version != theirs.Version {
+		all = append(all, fmt.Sprintf("the hub is version %s, this client %s: mcp-toolhub restart starts the hub anew",
+			g.own.Version, theirs.Version))
+	}
+	if g.own.Dir != theirs.Dir {
+		for _, sc := range s.Upstream.Servers {
+			if sc.Transport == upstream.Stdio && sc.Dir == "" && !sc.Disabled {
+				all = append(all, fmt.Sprintf("%s runs in %s, as its entry has no cwd", sc.ID, g.own.Dir))
+			}
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// unsetVariable is the digest of a variable that is not set.
+func unsetVariable() string {
+	sum := sha256.Sum256(nil)
+	return hex.EncodeToString(sum[:])
+}
+
+// sameFile reports whether two absolute paths lead to one file.
+func sameFile(a, b string) bool {
+	first, err := os.Stat(a)
+	if err != nil {
+		return a == b
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
 }
 
 // serve serves a client until the client has gone, or until the hub ends and has answered everything that it has read.
-func (g *guests) serve(ctx context.Context, in io.Reader, conn net.Conn, profile string) {
+func (g *guests) serve(ctx context.Context, in io.Reader, conn net.Conn, w control.Wish) {
 	g.mu.Lock()
 	if g.ended {
 		g.mu.Unlock()
@@ -141,7 +137,12 @@ func (g *guests) serve(ctx context.Context, in io.Reader, conn net.Conn, profile
 	g.serving.Add(1)
 	defer g.serving.Done()
 	g.mu.Unlock()
-	err := g.hub.server.ServeStdio(ctx, in, conn, profile, true)
+	of := downstream.Stdio{Profile: w.Profile, Moved: true}
+	if w.Command {
+		of.Actor = LocalActor()
+		of.Actor.Client = tool.Client{}
+	}
+	err := g.hub.server.ServeStdio(ctx, in, conn, of)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.here, conn)
@@ -152,6 +153,20 @@ func (g *guests) serve(ctx context.Context, in io.Reader, conn net.Conn, profile
 		_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 		_, _ = conn.Write(relay.Moved)
 	}
+}
+
+// count returns how many clients are served that are not here over HTTP.
+func (g *guests) count() int {
+	if g == nil {
+		return 0
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := len(g.here)
+	if g.onStdin {
+		n++
+	}
+	return n
 }
 
 // end refuses further clients, and reads nothing more from those who are there. It returns when
@@ -174,14 +189,19 @@ func (g *guests) end(limit context.Context) {
 	}
 }
 
+// Running returns the hubs of the config that run: first the one that serves no client of its own, then the oldest.
+func Running(ctx context.Context, state, path string) ([]*control.Client, error) {
+	all, err := control.Find(ctx, state)
+	return slices.DeleteFunc(all, func(one *control.Client) bool { return !sameFile(one.Config(), Absolute(path)) }), err
+}
+
 // SharedHub returns the hub of the config that serves no client of its own; nil where none runs.
 func SharedHub(ctx context.Context, s *config.Settings) (*control.Client, error) {
-	all, err := control.Find(ctx, s.StateDir)
-	i := slices.IndexFunc(all, func(one *control.Client) bool { return one.Config() == Absolute(s.Path) })
-	if err != nil || i < 0 {
+	all, err := Running(ctx, s.StateDir, s.Path)
+	if err != nil || len(all) == 0 || !all[0].Shared() {
 		return nil, err
 	}
-	return all[i], nil
+	return all[0], nil
 }
 
 // serveGuests serves the clients that join until a signal comes, or somebody stops the hub.

@@ -3,6 +3,7 @@ package hub
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -106,6 +107,22 @@ func (m Model) Surface(profile string, caller tool.Actor) ([]control.Tool, error
 	return all, nil
 }
 
+func (m Model) Show(profile, name string, asJSON bool) ([]byte, error) {
+	own := OwnTools{Hub: m.Hub, Profile: profile}
+	surface, err := own.Surface()
+	if err != nil {
+		return nil, err
+	}
+	l, ok := surface.Resolve(name)
+	if !ok {
+		l, ok = own.Find(name)
+	}
+	if !ok {
+		return nil, fmt.Errorf("no tool %q: %s", name, own.Missing(name))
+	}
+	return own.Shown(l, asJSON)
+}
+
 func (m Model) Approvals() []approval.View { return m.Permission.approvals.List() }
 
 func (m Model) Approval(id approval.ID) (approval.View, error) { return m.Permission.approvals.Get(id) }
@@ -122,8 +139,14 @@ func (m Model) Spans(id tool.InvocationID) *telemetry.Spans {
 }
 
 func (m Model) Report() control.Report {
-	r := control.Report{Version: Version(), Started: m.started, Servers: m.Servers(), Problems: m.Problems(),
-		Warnings: m.Warnings()}
+	health := m.server.Health()
+	r := control.Report{Version: Version(), Started: m.started, Status: health.Status,
+		Sessions: health.Sessions + m.guests.count(),
+		Servers:  health.Servers, Problems: health.Problems, Warnings: health.Warnings}
+	r.Readers = make(map[string][]tool.Name)
+	for _, one := range (&Look{Gate: m.Surfaces.Now().Gate, Catalogs: m.Group.Catalogs()}).Readers() {
+		r.Readers[one.Server] = one.Tools
+	}
 	if m.telemetry != nil {
 		r.Log = m.telemetry.Log()
 	}
