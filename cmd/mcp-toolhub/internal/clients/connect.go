@@ -211,18 +211,11 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 		}
 	}
 	p := &Plan{Client: c, Doc: d, base: raw, key: key}
-	with := base
-	for _, place := range append([]splice.Place{c.Place}, c.projectPlaces(base)...) {
-		for _, e := range base.Entries(place) {
-			before := old != nil && slices.Contains(old.Replaced, c.replacedName(place, e.Name))
-			if server := c.server(e); server != nil && (before || replaced(server) || place.Path[0] == c.Path[0] &&
-				h.stands(server)) {
-				if with, err = with.TakeKeepingKey(place, e.Name); err != nil {
-					return nil, fmt.Errorf("%s: take out %q: %w", path, e.Name, err)
-				}
-				p.removed = append(p.removed, c.replacedName(place, e.Name))
-			}
-		}
+	with, err := p.takeOut(base, old, func(server *Server, own bool) bool {
+		return replaced(server) || own && h.stands(server)
+	})
+	if err != nil {
+		return nil, err
 	}
 	if with.Entry(c.Place, EntryName) != nil {
 		return nil, fmt.Errorf("%s:%d: a server %q stands there that connect has not written: rename or remove it",
@@ -257,6 +250,28 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	}
 	p.useTool(current, h)
 	return p, nil
+}
+
+// takeOut takes the servers out of base that old has replaced, or for which replaced returns true.
+// own says that the entry is none of a project.
+func (p *Plan) takeOut(base *splice.File, old *connection, replaced func(server *Server, own bool) bool) (
+	with *splice.File, err error) {
+	c := p.Client
+	with = base
+	for _, place := range append([]splice.Place{c.Place}, c.projectPlaces(base)...) {
+		for _, e := range base.Entries(place) {
+			name := c.replacedName(place, e.Name)
+			server, before := c.server(e), old != nil && slices.Contains(old.Replaced, name)
+			if server == nil || !before && !replaced(server, place.Path[0] == c.Path[0]) {
+				continue
+			}
+			if with, err = with.TakeKeepingKey(place, e.Name); err != nil {
+				return nil, fmt.Errorf("%s: take out %q: %w", p.Doc.Path, e.Name, err)
+			}
+			p.removed = append(p.removed, name)
+		}
+	}
+	return with, nil
 }
 
 // useTool lets the client's own command connect it, where it has one that can. Other users could
