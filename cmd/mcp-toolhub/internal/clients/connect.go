@@ -175,6 +175,9 @@ func (c *Client) ReadClient(path string) (*splice.File, error) {
 	return ReadText(c.Format, d, path)
 }
 
+// replaces reports whether an earlier connect has taken that server out. c may be nil.
+func (c *connection) replaces(name string) bool { return c != nil && slices.Contains(c.Replaced, name) }
+
 // Connect plans to write the hub into the file of a client, and to take out the servers for which
 // replaced returns true. A hub that somebody has put there by hand, as EntryName, is replaced, too.
 func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*Plan, error) {
@@ -214,9 +217,8 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	with := base
 	for _, place := range append([]splice.Place{c.Place}, c.projectPlaces(base)...) {
 		for _, e := range base.Entries(place) {
-			before := old != nil && slices.Contains(old.Replaced, c.replacedName(place, e.Name))
-			if server := c.server(e); server != nil && (before || replaced(server) || place.Path[0] == c.Path[0] &&
-				h.stands(server)) {
+			if server := c.server(e); server != nil && (old.replaces(c.replacedName(place, e.Name)) ||
+				replaced(server) || place.Path[0] == c.Path[0] && h.stands(server)) {
 				if with, err = with.TakeKeepingKey(place, e.Name); err != nil {
 					return nil, fmt.Errorf("%s: take out %q: %w", path, e.Name, err)
 				}
