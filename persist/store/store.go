@@ -124,6 +124,7 @@ type Call struct {
 }
 
 // Stat sums up calls that have the same value of a column. Latencies are those of calls that have ended.
+// A call that brought its caller the declaration of a deferred tool has not failed.
 type Stat struct {
 	Value  string  `json:"value"`
 	Calls  int     `json:"calls"`

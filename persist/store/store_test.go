@@ -522,7 +522,7 @@ func TestStats(t *testing.T) {
 		}
 		j.write(t, did{tool: "mcp.a.rare", took: time.Second})
 		j.write(t, did{tool: "mcp.a.rare", open: true})
-		j.write(t, did{tool: "mcp.a.twice", took: time.Millisecond})
+		j.write(t, did{tool: "mcp.a.twice", took: time.Millisecond, class: tool.ClassSchemaNotLoaded}) // no failure
 		j.write(t, did{tool: "mcp.a.twice", took: 3 * time.Second})
 		j.fill(t, s)
 		got, err := s.Stats(t.Context(), store.Tool, store.Query{})

@@ -149,6 +149,55 @@ func TestPageTries(t *testing.T) {
 	}
 }
 
+// TestPageShowsWhatHappens: the first page counts the calls of today and has those that run first. A call that brought its declaration has not
+// failed. The buttons of a call that waits can be seen, and work once a code was given.
+func TestPageShowsWhatHappens(t *testing.T) {
+	t.Parallel()
+	p := startPermitted(t, map[string]any{"rules": []any{map[string]any{"id": "echo", "match": "mcp.s.echo", "then": "allow"}}},
+		map[string]any{"deferred": map[string]any{"mode": "always", "always_load": []string{"mcp.s.hidden"}}})
+	h := p.hub()
+	r := openPage(t, h)
+	w := p.client(rev2025).open()
+	w.send(w.call("mcp.s.echo", `{"text":"first"}`, ""))
+	rest := w.waits(w.call("mcp.s.hidden", `{}`, `"progressToken":"p"`))
+	w.send(w.call("mcp.s.echo", `{"text":"second"}`, ""))
+	has := func(path string, words ...string) {
+		t.Helper()
+		eventually(t, path+" has what happened", func() bool {
+			text := second(r.get(path))
+			for _, word := range words {
+				at := strings.Index(text, word)
+				if at < 0 {
+					return false
+				}
+				text = text[at:]
+			}
+			return true
+		})
+	}
+	has("/ui/", `disabled class="main">Allow once`, "shown that you are a person", "1 of 1 ready", "Clients connected</span><strong>1<", "today: wire",
+		"<strong>3</strong><span>none failed", "awaiting approval", "second", "succeeded", "first", "declaration sent")
+	has("/ui/calls", "awaiting approval", "second", "succeeded", "first", "declaration sent")
+	has("/ui/servers", `<a href="/ui/servers/s"><strong>s</strong></a>`, `<span class="state ready">ready</span>`, "3<span", "wire")
+	has("/ui/servers/s", `action="/ui/servers/s/restart"`, "Used today by", "wire", "server is ready")
+	has("/ui/tools", `<a href="/ui/servers/s">s</a> <span class="hint">2 tools, `)
+	if text := second(r.get("/ui/calls?status=failed&server=s")); !strings.Contains(text, "There are no such calls") ||
+		!strings.Contains(text, `<option value="failed" selected>`) {
+		t.Errorf("failed calls: %s", text)
+	}
+	r.unlock(h)
+	has("/ui/approvals", `class="main">Allow once`)
+	if text := second(r.get("/ui/approvals")); strings.Contains(text, " disabled") {
+		t.Errorf("buttons that still wait: %s", text)
+	}
+	v := p.pending(h)
+	if status, text := r.send("/ui/approvals/"+string(v.ID), "choice", "deny_once"); status != http.StatusOK {
+		t.Errorf("the answer: %d %s", status, text)
+	}
+	rest()
+	has("/ui/calls/"+string(v.Invocation), `<span class="state deny">denied</span>`, "caller", "Result", "Ids and records", "surface")
+}
+
 // TestPageSteers: a server that is stopped on the page stays so when the config changes, and starts again.
 func TestPageSteers(t *testing.T) {
 	t.Parallel()
@@ -216,7 +265,7 @@ func TestPageStartsWhatSleeps(t *testing.T) {
 		t.Fatalf("start: %d %s", status, text)
 	}
 	eventually(t, "it is ready", func() bool {
-		return strings.Contains(second(r.get("/ui/servers")), `action="/ui/servers/lazy/stop"`) && strings.Contains(p.log(), `"server is ready","server":"lazy"`)
+		return strings.Contains(second(r.get("/ui/servers/lazy")), `action="/ui/servers/lazy/stop"`) && strings.Contains(p.log(), `"server is ready","server":"lazy"`)
 	})
 }
 
@@ -233,8 +282,8 @@ func TestPageSaysWhy(t *testing.T) {
 	_, list := r.get("/ui/tools")
 	for name, why := range map[string]string{"tool_search": "the hub&#39;s own", "mcp.s.pinned": "deferred.always_load of the config names it",
 		"mcp.s.echo": "the config says deferred.mode: always", "mcp.s.hidden": "the policy never allows it (user/no)"} {
-		_, card, _ := strings.Cut(list, `<a href="/ui/tool?name=`+name+`">`)
-		if card, _, _ = strings.Cut(card, "</li>"); !strings.Contains(card, why) {
+		_, card, _ := strings.Cut(list, `<a href="/ui/tool?name=`+name+`" class="mono">`)
+		if card, _, _ = strings.Cut(card, "</tr>"); !strings.Contains(card, why) {
 			t.Errorf("%s: the list says %s", name, card)
 		}
 		if _, text := r.get("/ui/tool?name=" + name); !strings.Contains(text, why) || !strings.Contains(text, `<a href="/ui/tools" aria-current="page">`) {

@@ -129,7 +129,7 @@ func (r *pageClient) name() string {
 }
 
 // pagePaths are pages that are there in each hub.
-var pagePaths = []string{"/ui/servers", "/ui/tools", "/ui/tools?q=echo", "/ui/tool?name=mcp.s.echo", "/ui/approvals", "/ui/calls", "/ui/secrets", "/ui/policy",
+var pagePaths = []string{"/ui/", "/ui/servers", "/ui/servers/s", "/ui/tools", "/ui/tools?q=echo", "/ui/tool?name=mcp.s.echo", "/ui/approvals", "/ui/calls", "/ui/secrets", "/ui/policy",
 	"/ui/explain?tool=mcp.s.echo&as=local&door=http"}
 
 // TestPageOpensOnce: the page opens for whoever may read the state directory, with an address that works once. Whoever comes second with it ends the
@@ -143,7 +143,7 @@ func TestPageOpensOnce(t *testing.T) {
 		t.Fatalf("%q: %v", address, err)
 	}
 	stranger, owner, thief := newPageClient(t, address), newPageClient(t, address), newPageClient(t, address)
-	for _, path := range append(pagePaths, "/ui/", "/ui/nothing", "/ui/signin?code=WRONG") {
+	for _, path := range append(pagePaths, "/ui/nothing", "/ui/signin?code=WRONG") {
 		resp, text := stranger.do(http.MethodGet, path, "", "Authorization", "Bearer x")
 		if resp.StatusCode != http.StatusUnauthorized || strings.Contains(text, "echo") || !strings.Contains(text, "mcp-toolhub ui") {
 			t.Errorf("%s for a stranger: %d %s", path, resp.StatusCode, text)

@@ -91,20 +91,33 @@ func (b *chromium) fill(field, value string) {
 	b.says("document.querySelector(" + quoted(field) + ").value = " + quoted(value))
 }
 
-// shoot keeps a picture of the page.
+// shoot keeps pictures of the page, as wide as a screen and as a phone.
 func (b *chromium) shoot(name string) {
 	b.t.Helper()
 	dir := os.Getenv(shotsDir)
 	if dir == "" {
 		return
 	}
-	picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-	if err != nil {
-		b.t.Fatal(err)
+	b.says(`(() => { // no path of this machine
+		const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+		while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replace(/\/tmp\/\w+(\/\d+)?/g, "/home/ann")
+			.replace(/ --config \S+ --state-dir \S+/, "").replace(/^\/.*internal\/cli$/, "/home/ann/project");
+	})()`)
+	for _, at := range []struct {
+		suffix string
+		width  int
+		height int
+	}{{"", 1280, 860}, {"-400", 400, 860}} {
+		tell(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: int64(at.width), Height: int64(at.height), DeviceScaleFactor: 1})
+		picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+at.suffix+".png"), picture, 0o644); err != nil {
+			b.t.Error(err)
+		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o644); err != nil {
-		b.t.Error(err)
-	}
+	tell(b, emulation.ClearDeviceMetricsOverride, cdp.Empty{})
 }
 
 // runsSomething is what a server may write that wants something to run in a browser.
@@ -161,12 +174,12 @@ func TestPageInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.do(chromedp.Navigate(address))
-	b.await("Servers")
+	b.await("Overview")
 	eventually(t, "the servers are there", func() bool {
 		b.do(chromedp.Navigate(p.url + "/ui/tools?server=h"))
 		return strings.Contains(b.text(), "mcp.h.echo")
 	})
-	for _, path := range []string{"servers", "tools", "tools?q=echo", "tool?name=mcp.h.echo", "approvals", "calls", "secrets", "policy", "suggestions",
+	for _, path := range []string{"", "servers", "servers/h", "servers/dead", "tools", "tools?q=echo", "tool?name=mcp.h.echo", "approvals", "calls", "secrets", "policy", "suggestions",
 		"explain?tool=mcp.h.echo&as=local&door=http"} {
 		b.do(chromedp.Navigate(p.url + "/ui/" + path))
 		b.harmless(path)
@@ -186,24 +199,54 @@ func TestScreenshotsInABrowser(t *testing.T) {
 		t.Skip(shotsDir + " names no directory for screenshots")
 	}
 	b := startBrowser(t)
-	p := startPermitted(t, map[string]any{"rules": []any{map[string]any{"id": "keep", "match": "mcp.demo.shrink", "then": "deny", "reason": "tools stay"}}}, nil)
+	policy := map[string]any{"rules": []any{map[string]any{"id": "keep", "match": "mcp.demo.shrink", "then": "deny", "reason": "tools stay"},
+		map[string]any{"id": "read", "match": []string{"mcp.demo.echo", "mcp.demo.countdown", "mcp.demo.fail", "mcp.demo.big"}, "then": "allow", "reason": "they only read"}}}
+	more := map[string]any{"deferred": map[string]any{"mode": "always", "always_load": []string{"mcp.demo.add", "mcp.demo.countdown", "mcp.demo.shrink"}}}
+	p := startPermitted(t, policy, nil)
 	delete(p.far, "s")
+	auth, _ := guardedServer(t, nil)
 	p.far["demo"] = map[string]any{"command": "mcp-toolhub", "args": []string{"demo-server"}}
 	p.far["files"] = map[string]any{"command": "mcp-server-files"}
-	p.write(map[string]any{"rules": []any{map[string]any{"id": "keep", "match": "mcp.demo.shrink", "then": "deny", "reason": "tools stay"}}}, nil)
+	p.far["linear"] = map[string]any{"url": auth.Resource}
+	p.far["time"] = map[string]any{"command": "mcp-server-time", "disabled": true}
+	p.write(policy, more)
 	address, err := p.hub().OpenPage(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.do(chromedp.Navigate(address))
-	b.await("Servers") // the page of the address leads there, and would break another way off
+	b.await("Overview") // the page of the address leads there, and would break another way off
 	eventually(t, "the servers are there", func() bool {
 		b.do(chromedp.Navigate(p.url + "/ui/servers"))
-		return strings.Contains(b.text(), "ready") && strings.Contains(b.text(), "What to do")
+		return strings.Contains(b.text(), "ready") && strings.Contains(b.text(), "What to do") && strings.Contains(b.text(), "needs sign-in")
 	})
-	w := p.client(rev2025).open()
-	rest := w.waits(w.call("mcp.demo.add", `{"a":1,"b":2}`, `"progressToken":"p"`))
+	claude, cursor := p.client(rev2025), p.client(rev2025)
+	claude.as("claude-code")
+	cursor.as("cursor-vscode")
+	for _, args := range []string{`{"text":"README.md"}`, `{"text":"README.md"}`, `{"text":"docs/console.md"}`} { // the first gets the declaration
+		claude.send(claude.call("mcp.demo.echo", args, ""))
+		cursor.send(cursor.call("mcp.demo.echo", args, ""))
+	}
+	claude.send(claude.call("mcp.demo.big", `{"bytes":400000}`, ""))
+	claude.send(claude.call("mcp.demo.big", `{"bytes":400000}`, ""))
+	claude.send(claude.call("mcp.demo.fail", `{"message":"the disk is full"}`, ""))
+	claude.send(claude.call("mcp.demo.fail", `{"message":"the disk is full"}`, ""))
+	rest := claude.waits(claude.call("mcp.demo.add", `{"a":1,"b":2}`, `"progressToken":"p"`))
+	counted := cursor.waits(cursor.call("mcp.demo.countdown", `{"steps":30,"delay_ms":1000}`, `"progressToken":"p"`))
 	v := p.pending(p.hub())
+	eventually(t, "the calls are in the records", func() bool {
+		b.do(chromedp.Navigate(p.url + "/ui/"))
+		return strings.Contains(b.text(), "awaiting approval") && strings.Contains(b.text(), "running") && strings.Contains(b.text(), "claude-code")
+	})
+	b.shoot("overview")
+	tell(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
+	b.shoot("overview-dark")
+	tell(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{})
+	for name, path := range map[string]string{"servers": "servers", "server": "servers/files", "tools": "tools", "tool": "tool?name=mcp.demo.add", "policy": "policy",
+		"calls": "calls", "approvals": "approvals"} {
+		b.do(chromedp.Navigate(p.url + "/ui/" + path))
+		b.shoot(name)
+	}
 	code, err := p.hub().PageCode(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -211,21 +254,16 @@ func TestScreenshotsInABrowser(t *testing.T) {
 	b.do(chromedp.Navigate(p.url+"/ui/approvals/"+string(v.ID)), chromedp.SendKeys(chromedp.CSS("#code"), code+"\r"))
 	b.await("may answer approvals")
 	b.do(chromedp.Navigate(p.url + "/ui/approvals/" + string(v.ID)))
-	b.says(`document.querySelectorAll("dd").forEach(d => { if (d.textContent.startsWith("/")) d.textContent = "/home/ann/project" })`)
-	b.says("scrollTo(0, document.body.scrollHeight)")
 	b.shoot("approval")
-	for name, path := range map[string]string{"servers": "servers", "tool": "tool?name=mcp.demo.add#try", "policy": "policy", "approvals": "approvals"} {
-		b.do(chromedp.Navigate(p.url + "/ui/" + path))
-		b.shoot(name)
-	}
 	b.do(chromedp.Navigate(p.url+"/ui/approvals/"+string(v.ID)), chromedp.Click(chromedp.CSS(`button[value=allow_once]`)))
 	b.await("No call waits")
 	rest()
-	eventually(t, "the list has the call", func() bool {
-		b.do(chromedp.Navigate(p.url + "/ui/calls"))
+	eventually(t, "the call has its story", func() bool {
+		b.do(chromedp.Navigate(p.url + "/ui/calls/" + string(v.Invocation)))
 		return strings.Contains(b.text(), "succeeded")
 	})
-	b.shoot("calls")
+	b.shoot("call")
+	counted()
 }
 
 // tabs opens the page in more tabs than a browser has connections to a host: each is shown.
@@ -476,7 +514,7 @@ func (b *chromium) signIn(p *permitted) {
 	b.await("You are signed in to locked")
 	b.usable("the end of a sign-in")
 	eventually(b.t, "the server is ready", func() bool {
-		b.do(chromedp.Navigate(p.url + "/ui/servers"))
+		b.do(chromedp.Navigate(p.url + "/ui/servers/locked"))
 		return strings.Contains(b.text(), "Signed in at ")
 	})
 	b.calm("sign-in")

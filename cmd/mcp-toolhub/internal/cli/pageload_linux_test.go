@@ -78,7 +78,7 @@ func TestPageIsQuick(t *testing.T) {
 	}
 	asking.Wait()
 	eventually(t, "the calls wait", func() bool { return len(matchedAll(r, "/ui/approvals")) > 0 })
-	for _, path := range []string{"/ui/servers", "/ui/tools", "/ui/tools?page=3", "/ui/tools?server=s3", "/ui/tools?q=something", "/ui/tool?name=mcp.s3.tool7", "/ui/approvals",
+	for _, path := range []string{"/ui/", "/ui/servers", "/ui/servers/s3", "/ui/tools", "/ui/tools?page=3", "/ui/tools?server=s3", "/ui/tools?q=something", "/ui/tool?name=mcp.s3.tool7", "/ui/approvals",
 		"/ui/calls", "/ui/calls?status=failed", "/ui/calls?text=word7", "/ui/calls?tool=mcp.s1.*", "/ui/secrets", "/ui/policy", "/ui/explain?tool=mcp.s3.tool7&as=local&door=http"} {
 		var times, spent []time.Duration
 		size := 0

@@ -187,7 +187,7 @@ func TestPasskeyInABrowser(t *testing.T) {
 	b.shows("form[data-passkey=use] button")
 	b.usable("an approval that asks for a passkey that is there")
 	b.do(chromedp.Click(chromedp.CSS("form[data-passkey=use] button")))
-	b.press("button[value=allow_once]")
+	b.press("button[value=allow_once]:enabled") // once the page is there again
 	b.await("No call waits")
 	if got := rest(); strings.Contains(got, "denied") {
 		t.Errorf("the call: %s", got)

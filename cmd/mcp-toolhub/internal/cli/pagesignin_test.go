@@ -46,7 +46,7 @@ func TestPageSignsIn(t *testing.T) {
 	}
 	(&browser{Client: r.http, t: t}).signIn(i)
 	eventually(t, "the hub is signed in", func() bool {
-		_, text := r.get("/ui/servers")
+		_, text := r.get("/ui/servers/s")
 		return strings.Contains(text, "Signed in at "+auth.Issuer) && !strings.Contains(text, "needs sign-in")
 	})
 	_, text = r.get("/ui/secrets")

@@ -10,21 +10,51 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 )
 
-// approvals shows the calls that wait, the oldest first.
-func (v *visit) approvals() (*page, error) {
-	all := v.Hub.Approvals()
-	at, pager := v.part(len(all), approvalsPerPage)
-	return &page{Name: "approvals", Title: "Approvals", Live: true, Data: map[string]any{
-		"List": all[at : at+pager.here], "Pager": pager, "Off": v.mode() == ApproveOff}}, nil
+// waiting holds the data of the list of approvals.
+type waiting struct {
+	person
+	ID    string // none: the page is about no single approval
+	List  []question
+	Pager pager
 }
 
-// question is one approval as its page shows it.
+// approvals shows the calls that wait, the oldest first.
+func (v *visit) approvals() (*page, error) {
+	p, err := v.person()
+	if err != nil {
+		return nil, err
+	}
+	all := v.Hub.Approvals()
+	at, pager := v.part(len(all), approvalsPerPage)
+	return &page{Name: "approvals", Title: "Approvals", Live: true,
+		Data: waiting{p, "", v.session.questions(all[at:at+pager.here], p), pager}}, nil
+}
+
+// question is one approval as pages show it.
 type question struct {
 	approval.View
 	person
 	Open    bool
 	Text    string // the arguments, to be edited
 	Answers []answerButton
+	CSRF    string
+}
+
+// questions are approvals with the buttons that answer them.
+func (o *session) questions(all []approval.View, p person) (list []question) {
+	for _, asked := range all {
+		q := question{View: asked, person: p, Open: asked.State == approval.Pending, Text: edited(asked),
+			CSRF: o.csrf}
+		for _, c := range asked.Choices {
+			text := label(c)
+			if (c == policy.AllowOffered || c == policy.DenyOffered) && asked.Offer != "" {
+				text = asked.Offer
+			}
+			q.Answers = append(q.Answers, answerButton{c, text, c.Allows()})
+		}
+		list = append(list, q)
+	}
+	return list
 }
 
 // person says what it takes to show that a person answers here.
@@ -33,6 +63,7 @@ type person struct {
 	Mode string // what it takes
 	Host string // of passkeys; "" where there can be none
 	Keys int    // passkeys of the host
+	At   string // the place to go on at with the code: suggestions, or "" for approvals
 }
 
 func (v *visit) person() (p person, err error) {
@@ -56,21 +87,10 @@ type answerButton struct {
 
 // label says what a choice does.
 func label(c policy.Choice) string {
-	switch c {
-	case policy.AllowOnce:
-		return "Allow once"
-	case policy.AllowSession:
-		return "Allow for this session"
-	case policy.AllowAlways:
-		return "Always allow"
-	case policy.DenyAlways:
-		return "Always deny"
-	case policy.AllowOffered:
-		return "Always allow what was offered"
-	case policy.DenyOffered:
-		return "Always deny what was offered"
-	}
-	return "Deny once"
+	return map[policy.Choice]string{
+		policy.AllowOnce: "Allow once", policy.AllowSession: "Allow for this session", policy.AllowAlways: "Always allow",
+		policy.DenyOnce: "Deny once", policy.DenyAlways: "Always deny",
+		policy.AllowOffered: "Always allow what was offered", policy.DenyOffered: "Always deny what was offered"}[c]
 }
 
 // approval shows one approval, also one that was answered lately.
@@ -79,18 +99,11 @@ func (v *visit) approval() (*page, error) {
 	if err != nil {
 		return nil, &fault{http.StatusNotFound, sentence(err.Error())}
 	}
-	q := question{View: asked, Open: asked.State == approval.Pending, Text: edited(asked)}
-	if q.person, err = v.person(); err != nil {
+	p, err := v.person()
+	if err != nil {
 		return nil, err
 	}
-	for _, c := range asked.Choices {
-		text := label(c)
-		if (c == policy.AllowOffered || c == policy.DenyOffered) && asked.Offer != "" {
-			text = asked.Offer
-		}
-		q.Answers = append(q.Answers, answerButton{c, text, c.Allows()})
-	}
-	return &page{Name: "approval", Title: "May this call run?", Live: true, Data: q}, nil
+	return &page{Name: "approval", Title: "May this call run?", Live: true, Data: v.session.questions([]approval.View{asked}, p)[0]}, nil
 }
 
 // edited is the text of the arguments that the form offers, in which everything can be seen.

@@ -100,10 +100,9 @@ func (c *Console) routes() *http.ServeMux {
 	mux.HandleFunc("GET "+Path+"icon.svg", asset("icon.svg", "image/svg+xml"))
 	mux.HandleFunc("GET "+Path+"signin", c.signIn)
 	for pattern, do := range map[string]func(*visit) (*page, error){
-		"GET " + Path + "{$}": func(*visit) (*page, error) {
-			return &page{Redirect: Path + "servers"}, nil
-		},
+		"GET " + Path + "{$}":                    (*visit).overview,
 		"GET " + Path + "servers":                (*visit).servers,
+		"GET " + Path + "servers/{server}":       (*visit).server,
 		"POST " + Path + "servers/{server}/{do}": (*visit).steer,
 		"GET " + Path + "tools":                  (*visit).tools,
 		"GET " + Path + "tool":                   (*visit).tool,
@@ -233,7 +232,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	c.sessions.set(w, r, secret)
 	// By the page: with a redirect, a browser that comes from elsewhere sends no cookie.
-	v.show(&page{Name: "entered", Title: "Signed in", Refresh: "0; url=" + Path + "servers", Data: Path + "servers"})
+	v.show(&page{Name: "entered", Title: "Signed in", Refresh: "0; url=" + Path, Data: Path})
 }
 
 // signOut ends the session.

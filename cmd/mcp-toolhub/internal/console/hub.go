@@ -18,8 +18,9 @@ type Hub interface {
 
 	// Places returns where each tool stands for a client that the hub does not know.
 	Places() ([]control.Tool, error)
-	// Says returns what a tool says that it does; "" for one that the hub does not know.
-	Says(name string) string
+	// Says returns what a tool says that it does, and about how many tokens its declaration costs a
+	// model; "" for one that the hub does not know.
+	Says(name string) (does string, tokens int)
 	// Tool returns a tool by any of its names, also one that the policy hides, or ErrUnknown.
 	Tool(name string) (*Tool, error)
 	// Search finds tools as a model does: it is a call, which policy and records know.
@@ -28,8 +29,14 @@ type Hub interface {
 	Try(ctx context.Context, t Try) Tried
 
 	// Calls returns recorded calls, newest first, and Story what is known of one, or ErrUnknown.
-	Calls(ctx context.Context, q CallQuery) ([]store.Call, error)
+	Calls(ctx context.Context, q CallQuery) ([]Call, error)
 	Story(ctx context.Context, id tool.InvocationID) (*Story, error)
+
+	// Today sums up the calls since midnight, Clients counts the clients that are connected, and Log
+	// returns the latest lines of the hub's log about a server, oldest first.
+	Today(ctx context.Context) (Today, error)
+	Clients() int
+	Log(server string) []string
 
 	// Steer starts, stops or restarts a server. What was stopped here stays so until it is started here, or the hub is.
 	Steer(server string, to Steering) error
@@ -113,6 +120,29 @@ type Tried struct {
 	Text   string // for people, without secrets
 }
 
+// Today sums up calls.
+type Today struct {
+	Calls, Failed  int
+	Kept, Deferred int64 // tokens that models did not read: of large results, and of deferred tools
+	Clients        []string
+	Servers        map[string]ServerToday // by id
+}
+
+// Tokens are all those that models did not read.
+func (t Today) Tokens() int64 { return t.Kept + t.Deferred }
+
+// ServerToday sums up the calls of a server.
+type ServerToday struct {
+	store.Stat
+	Clients []string
+}
+
+// Call is a recorded call with its arguments, without secrets.
+type Call struct {
+	store.Call
+	Arguments string
+}
+
 // CallQuery says which calls are meant. Since and Until are times as people write them.
 type CallQuery struct {
 	Since, Until, Text string
@@ -126,11 +156,17 @@ type Story struct {
 	ID      tool.InvocationID
 	Tool    string
 	Status  tool.Status
+	Class   string // of its error
 	Rows    []Row  // who, when and with what
 	Changed string // how the input was changed, as a diff
 	Steps   []Step
 	Result  []Row
+
+	Decisions []Decision // the last one counts
 }
+
+// Decision is what was decided about a call, and why.
+type Decision struct{ Then, By, Why string }
 
 // Step is one thing that happened to a call.
 type Step struct {

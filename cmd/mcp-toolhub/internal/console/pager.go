@@ -1,6 +1,7 @@
 package console
 
 import (
+	"maps"
 	"net/url"
 	"strconv"
 )
@@ -36,10 +37,7 @@ func (v *visit) part(total, size int) (at int, p pager) {
 
 // with is the query with another value.
 func with(q url.Values, name, value string) string {
-	next := url.Values{}
-	for k, all := range q {
-		next[k] = all
-	}
+	next := maps.Clone(q)
 	next.Set(name, value)
 	return "?" + next.Encode()
 }

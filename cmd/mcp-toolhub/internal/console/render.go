@@ -2,16 +2,19 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
 	"io/fs"
 	"net/http"
 	"path"
+	"reflect"
 	"strings"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
@@ -53,7 +56,7 @@ type frame struct {
 	Waiting       int // approvals
 }
 
-// place is one of the six places.
+// place is one of the seven places.
 type place struct {
 	Name, Path string
 	Here       bool
@@ -74,10 +77,9 @@ func (v *visit) show(p *page) {
 			"suggestions": "policy"}[first]; below {
 			first = of
 		}
-		for _, at := range []place{{Name: "Servers", Path: "servers"}, {Name: "Tools", Path: "tools"},
-			{Name: "Approvals", Path: "approvals"},
-			{Name: "Calls", Path: "calls"}, {Name: "Sign-ins and secrets", Path: "secrets"},
-			{Name: "Policy", Path: "policy"}} {
+		for _, at := range []place{{Name: "Overview"}, {Name: "Servers", Path: "servers"},
+			{Name: "Tools", Path: "tools"}, {Name: "Approvals", Path: "approvals"},
+			{Name: "Calls", Path: "calls"}, {Name: "Sign-ins", Path: "secrets"}, {Name: "Policy", Path: "policy"}} {
 			at.Here, at.Path = at.Path == first, Path+at.Path
 			f.Places = append(f.Places, at)
 		}
@@ -138,12 +140,18 @@ func helpers() template.FuncMap {
 		"step": func(f frame, st tool.ServerStatus, do any) button {
 			return button{st.Server, fmt.Sprint(do), written(fmt.Sprint(do), st.State), f.CSRF}
 		},
-		"time":  func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
-		"exact": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"left":  func(t time.Time) string { return time.Until(t).Round(time.Second).String() },
-		"join":  func(texts []string) string { return strings.Join(texts, ", ") },
-		"ms":    func(ms *float64) string { return took(ms) },
+		"time":   func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
+		"exact":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"join":   func(texts []string) string { return strings.Join(texts, ", ") },
+		"took":   took,
+		"ms":     milliseconds,
+		"actor":  actor,
+		"pretty": func(text string) string { return indented([]byte(text)) },
+		"last":   func(all []Decision) Decision { return all[len(all)-1] },
 
+		"brief": brief, "words": func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
+		"clock":    clock,
+		"many":     func(n any) string { return many(reflect.ValueOf(n).Int()) },
 		"because":  because,
 		"sentence": sentence,
 	}
@@ -151,28 +159,21 @@ func helpers() template.FuncMap {
 
 // because is why a tool stands where it does, in words; the records have a code for it.
 func because(why string) string {
-	switch why {
-	case "nothing_deferred", "listed":
-		return "nothing is deferred for this client"
-	case "meta_tool":
-		return "the hub's own, for what is not on the list"
-	case "always_load":
-		return "deferred.always_load of the config names it"
-	case "declared_always_load":
-		return "its server asks for it to be loaded"
-	case "user_interface":
-		return "it has a user interface, which the client shows"
-	case "mode_always":
-		return "the config says deferred.mode: always"
-	case "over_token_budget":
-		return "all tools together would cost more tokens than deferred.budget_tokens"
-	case "over_client_tool_cap":
-		return "there are more tools than the client takes"
+	words := map[string]string{
+		"nothing_deferred":     "nothing is deferred for this client",
+		"listed":               "nothing is deferred for this client",
+		"meta_tool":            "the hub's own, for what is not on the list",
+		"always_load":          "deferred.always_load of the config names it",
+		"declared_always_load": "its server asks for it to be loaded",
+		"user_interface":       "it has a user interface, which the client shows",
+		"mode_always":          "the config says deferred.mode: always",
+		"over_token_budget":    "all tools together would cost more tokens than deferred.budget_tokens",
+		"over_client_tool_cap": "there are more tools than the client takes",
 	}
 	if code, text, ok := strings.Cut(why, ": "); ok && !strings.ContainsAny(code, " \"") {
-		return text
+		why = text
 	}
-	return why
+	return cmp.Or(words[why], why)
 }
 
 // button is one that does something to a server.
@@ -180,19 +181,11 @@ type button struct{ Server, Do, Label, CSRF string }
 
 // written is what is written on it.
 func written(do string, state tool.ServerState) string {
-	switch {
-	case do == string(Start):
-		return "Start"
-	case do == string(Stop):
-		return "Stop"
-	case do == string(Restart) && state == tool.ServerReady:
-		return "Restart"
-	case do == string(Restart):
+	if do == string(Restart) && state != tool.ServerReady {
 		return "Try again"
-	case do == "signin":
-		return "Sign in"
 	}
-	return "Sign out"
+	return map[string]string{"start": "Start", "stop": "Stop", "restart": "Restart", "signin": "Sign in",
+		"signout": "Sign out"}[do]
 }
 
 // The largest texts on a page, in bytes.
@@ -211,9 +204,56 @@ func lines(text string, limit int) string {
 	return hidden.Escape(text) + more
 }
 
-func took(ms *float64) string {
-	if ms == nil {
+// took is how long a call took, or runs by now.
+func took(c Call) string {
+	if c.LatencyMS != nil {
+		return milliseconds(*c.LatencyMS)
+	}
+	return time.Since(c.Created).Round(time.Second).String()
+}
+
+// milliseconds is a time in as many digits as people read.
+func milliseconds(ms float64) string {
+	d, unit := time.Duration(ms*float64(time.Millisecond)), 100*time.Microsecond
+	for d >= 1000*unit {
+		unit *= 10
+	}
+	return d.Round(unit).String()
+}
+
+// clock is the time of day of today, and the date of another day.
+func clock(t time.Time) string {
+	if t = t.Local(); t.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
+		return t.Format("2006-01-02 15:04")
+	}
+	return t.Format(time.TimeOnly)
+}
+
+// many is a number that may be large.
+func many(n int64) string {
+	if n < 10_000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d k", n/1000)
+}
+
+// brief is a JSON object of arguments in one short line.
+func brief(arguments string) string {
+	var parts []string
+	err := rawjson.Members([]byte(arguments), func(m rawjson.Member) bool {
+		parts = append(parts, m.Name()+": "+hidden.Summary(string(m.Value), 60))
+		return len(parts) < 6
+	})
+	if err != nil || len(parts) == 0 {
 		return ""
 	}
-	return time.Duration(*ms * float64(time.Millisecond)).Round(10 * time.Microsecond).String()
+	return gate.Plain(strings.Join(parts, " · "), 120)
+}
+
+// actor is a caller beside its client; "" for the person of this machine.
+func actor(ref string) string {
+	if name := strings.TrimPrefix(ref, "actor:"); !strings.HasSuffix(name, "/"+tool.Local) {
+		return name
+	}
+	return ""
 }

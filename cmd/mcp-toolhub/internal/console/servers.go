@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -18,37 +19,62 @@ const (
 	secretsPerPage   = 200
 )
 
-// servers shows the state of the servers, those first that need somebody.
-func (v *visit) servers() (*page, error) {
-	type shown struct {
-		tool.ServerStatus
-		Steps   []Steering // that can be taken
-		Stopped string     // why it is
-		SignsIn bool
-	}
+const builtin = "builtin" // the transport of the hub's own tools
+
+// serverShown is a server as pages show it.
+type serverShown struct {
+	tool.ServerStatus
+	Steps   []Steering // that can be taken
+	Stopped string     // why it is
+	SignsIn bool
+	Today   ServerToday
+}
+
+// serversShown are all servers, those first that need somebody, and the hub's own tools last.
+func (v *visit) serversShown(today Today) (list []serverShown) {
 	signs := v.Hub.SignsIn()
-	all := v.Hub.Servers()
-	slices.SortStableFunc(all, func(a, b tool.ServerStatus) int { return order(a.State) - order(b.State) })
-	at, pager := v.part(len(all), serversPerPage)
-	var list []shown
-	for _, st := range all[at : at+pager.here] {
+	for _, st := range v.Hub.Servers() {
 		steps, stopped := v.Hub.Steps(st)
-		list = append(list, shown{st, steps, stopped, slices.Contains(signs, st.Server)})
+		list = append(list, serverShown{st, steps, stopped, slices.Contains(signs, st.Server), today.Servers[st.Server]})
 	}
+	slices.SortStableFunc(list, func(a, b serverShown) int { return order(a) - order(b) })
+	return list
+}
+
+// servers shows the state of the servers.
+func (v *visit) servers() (*page, error) {
+	all := v.serversShown(v.today())
+	at, pager := v.part(len(all), serversPerPage)
 	return &page{Name: "servers", Title: "Servers", Live: true, Data: map[string]any{
-		"List": list, "Pager": pager, "Problems": v.Hub.Problems(), "Warnings": v.Hub.Warnings()}}, nil
+		"List": all[at : at+pager.here], "Pager": pager, "Problems": v.Hub.Problems(),
+		"Warnings": v.Hub.Warnings()}}, nil
+}
+
+// server shows one server, and the latest lines of the log about it.
+func (v *visit) server() (*page, error) {
+	id := v.r.PathValue("server")
+	for _, s := range v.serversShown(v.today()) {
+		if s.Server == id {
+			return &page{Name: "server", Title: id, Live: true,
+				Data: map[string]any{"Server": s, "Log": strings.Join(v.Hub.Log(id), "\n")}}, nil
+		}
+	}
+	return nil, &fault{http.StatusNotFound, "There is no such server."}
 }
 
 // order puts servers first that need somebody.
-func order(s tool.ServerState) int {
+func order(s serverShown) int {
 	urgent := []tool.ServerState{tool.ServerNeedsAuth, tool.ServerNeedsSetup, tool.ServerBackoff, tool.ServerStarting,
 		tool.ServerReady, tool.ServerStopped}
-	return slices.Index(urgent, s)
+	if s.Transport == builtin {
+		return len(urgent)
+	}
+	return slices.Index(urgent, s.State)
 }
 
 // steer does what a button of a server says.
 func (v *visit) steer() (*page, error) {
-	server, back := v.r.PathValue("server"), &page{Redirect: Path + "servers"}
+	server, back := v.r.PathValue("server"), &page{Redirect: Path + "servers/" + url.PathEscape(v.r.PathValue("server"))}
 	switch do := v.r.PathValue("do"); do {
 	case string(Start), string(Stop), string(Restart):
 		if err := v.Hub.Steer(server, Steering(do)); err != nil {

@@ -17,6 +17,7 @@ func (v *visit) suggestions() (*page, error) {
 	if s.person, err = v.person(); err != nil {
 		return nil, err
 	}
+	s.At = "suggestions"
 	if s.List, s.Says, err = v.Hub.Suggestions(v.r.Context()); err != nil {
 		return nil, wrong(err)
 	}

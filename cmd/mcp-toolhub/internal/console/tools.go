@@ -25,8 +25,8 @@ func SessionKey(id string) string { return Door + "/" + id }
 // tools shows where each tool stands, or what a search finds.
 func (v *visit) tools() (*page, error) {
 	q := v.r.URL.Query()
-	data := map[string]any{"Query": q.Get("q"), "Server": q.Get("server"), "State": q.Get("state"),
-		"States": []string{"loaded", "deferred", "blocked", "excluded"}}
+	choices := map[string][]string{"server": serverIDs(v.Hub), "state": {"loaded", "deferred", "blocked", "excluded"}}
+	data := map[string]any{"Query": q.Get("q"), "Filters": filters(q, choices, "server", "state")}
 	if query := strings.TrimSpace(q.Get("q")); query != "" {
 		found, err := v.Hub.Search(v.r.Context(), v.session.id(), query)
 		if err != nil {
@@ -42,16 +42,9 @@ func (v *visit) tools() (*page, error) {
 	all = slices.DeleteFunc(all, func(t control.Tool) bool {
 		return q.Get("server") != "" && t.Server != q.Get("server") || q.Get("state") != "" && t.State != q.Get("state")
 	})
-	type shown struct {
-		control.Tool
-		Says string
-	}
+	slices.SortStableFunc(all, func(a, b control.Tool) int { return strings.Compare(a.Server, b.Server) })
 	at, pager := v.part(len(all), toolsPerPage)
-	var list []shown
-	for _, t := range all[at : at+pager.here] {
-		list = append(list, shown{t, v.Hub.Says(t.ID)})
-	}
-	data["List"], data["Pager"] = list, pager
+	data["Groups"], data["Pager"] = grouped(v.Hub, all, at, pager.here), pager
 	return &page{Name: "tools", Title: "Tools", Data: data}, nil
 }
 

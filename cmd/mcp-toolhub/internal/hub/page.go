@@ -39,6 +39,10 @@ type pageHub struct {
 	mu      sync.Mutex
 	closed  bool
 	records store.Store // nil until somebody looks at calls
+
+	counting   sync.Mutex
+	today      console.Today
+	countAgain time.Time
 }
 
 // newPage makes the page for people.
@@ -104,12 +108,12 @@ func (p *pageHub) Tool(name string) (*console.Tool, error) {
 }
 
 // Says implements console.Hub; line breaks are spaces.
-func (p *pageHub) Says(name string) string {
+func (p *pageHub) Says(name string) (does string, tokens int) {
 	l, ok := OwnTools{Hub: p.Hub, Profile: namespace.DefaultProfile}.Find(name)
 	if !ok {
-		return ""
+		return "", 0
 	}
-	return strings.Join(strings.Fields(Described(*l)), " ")
+	return strings.Join(strings.Fields(Described(*l)), " "), deferred.Tokens(l.Declaration)
 }
 
 // pageActor is the caller of the page: the user who runs the hub, whatever browser that is.
@@ -213,7 +217,7 @@ func (p *pageHub) openStore(ctx context.Context) (store.Store, error) {
 	return p.records, nil
 }
 
-func (p *pageHub) Calls(ctx context.Context, q console.CallQuery) ([]store.Call, error) {
+func (p *pageHub) Calls(ctx context.Context, q console.CallQuery) ([]console.Call, error) {
 	c := lookup.Search{Since: q.Since, Until: q.Until, Text: q.Text, Limit: q.Limit, Is: make(map[store.Column]*string)}
 	for column, value := range q.Is {
 		c.Is[column] = &value
@@ -227,7 +231,12 @@ func (p *pageHub) Calls(ctx context.Context, q console.CallQuery) ([]store.Call,
 	if err != nil {
 		return nil, err
 	}
-	return s.List(ctx, query)
+	found, err := s.List(ctx, query)
+	list := make([]console.Call, 0, len(found))
+	for i := range found {
+		list = append(list, console.Call{Call: found[i], Arguments: recordedArguments(ctx, s, found[i].ID)})
+	}
+	return list, err
 }
 
 func (p *pageHub) Story(ctx context.Context, id tool.InvocationID) (*console.Story, error) {

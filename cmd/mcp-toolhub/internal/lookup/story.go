@@ -30,7 +30,8 @@ type story struct {
 	Objects []json.RawMessage `json:"objects"`         // in the order in which they came about
 	Spans   *telemetry.Spans  `json:"spans,omitempty"` // nil where no hub that runs has them
 
-	steps []storyStep
+	steps     []storyStep
+	decisions []console.Decision
 }
 
 // storyStep is a line of the timeline.
@@ -103,6 +104,8 @@ func (t *story) take(object json.RawMessage) error {
 		var r tool.PermissionDecisionRecord
 		err := json.Unmarshal(object, &r)
 		t.step(r.DecidedAt, "decision", decisionText(&r))
+		by := cmp.Or(strings.Join(r.RuleRefs, ", "), r.Source)
+		t.decisions = append(t.decisions, console.Decision{Then: string(r.Behavior), By: by, Why: reasonText(r.Reason)})
 		return err
 	case tool.ObjectInputMutation:
 		var r tool.InputMutationRecord
@@ -221,11 +224,15 @@ func compact(data map[string]any) string {
 // Shown is the story as people look at it.
 func (t *story) Shown() *console.Story {
 	v := &t.Invocation
-	s := &console.Story{ID: v.InvocationID, Tool: string(v.ToolID), Status: v.Status, Result: t.results()}
+	s := &console.Story{ID: v.InvocationID, Tool: string(v.ToolID), Status: v.Status, Result: t.results(),
+		Decisions: t.decisions}
 	row := func(name, value string) {
 		if value != "" {
 			s.Rows = append(s.Rows, console.Row{Name: name, Value: value})
 		}
+	}
+	if t.Result != nil && t.Result.Error != nil {
+		s.Class = string(t.Result.Error.ErrorClass)
 	}
 	client := ""
 	if v.Client != nil {

@@ -37,8 +37,13 @@ document.querySelectorAll("form[data-passkey]").forEach((form) => form.addEventL
     for (const part of ["live", "waiting"]) {
       const now = document.getElementById(part), next = page.getElementById(part);
       const typing = now && now.contains(at) && /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName);
-      if (!now || !next || typing || next.outerHTML === last[part]) continue;
+      const pointing = now && now.querySelector(".ask button:hover"); // which must not become another call's
+      if (!now || !next || typing || pointing || next.outerHTML === last[part]) continue;
       last[part] = next.outerHTML;
+      now.querySelectorAll("details[open]").forEach((open) => {
+        const same = page.getElementById(open.id);
+        if (same) same.open = true;
+      });
       now.replaceWith(document.adoptNode(next));
     }
     document.title = page.title;
