@@ -93,7 +93,7 @@ func (c *serviceCmd) install(ctx context.Context) error {
 		return err
 	}
 	if !c.dryRun {
-		if s, err = giveToken(ctx, c.app, s, cmp.Or(c.address, s.Downstream.HTTP.Listen, serviceAddress)); err != nil {
+		if _, err = giveToken(ctx, c.app, s, cmp.Or(c.address, s.Downstream.HTTP.Listen, serviceAddress)); err != nil {
 			return err
 		}
 	}

@@ -175,6 +175,9 @@ func (c *Client) ReadClient(path string) (*splice.File, error) {
 	return ReadText(c.Format, d, path)
 }
 
+// replaces reports whether an earlier connect has taken that server out. c may be nil.
+func (c *connection) replaces(name string) bool { return c != nil && slices.Contains(c.Replaced, name) }
+
 // Connect plans to write the hub into the file of a client, and to take out the servers for which
 // replaced returns true. A hub that somebody has put there by hand, as EntryName, is replaced, too.
 func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*Plan, error) {
@@ -211,11 +214,17 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 		}
 	}
 	p := &Plan{Client: c, Doc: d, base: raw, key: key}
-	with, err := p.takeOut(base, old, func(server *Server, own bool) bool {
-		return replaced(server) || own && h.stands(server)
-	})
-	if err != nil {
-		return nil, err
+	with := base
+	for _, place := range append([]splice.Place{c.Place}, c.projectPlaces(base)...) {
+		for _, e := range base.Entries(place) {
+			if server := c.server(e); server != nil && (old.replaces(c.replacedName(place, e.Name)) ||
+				replaced(server) || place.Path[0] == c.Path[0] && h.stands(server)) {
+				if with, err = with.TakeKeepingKey(place, e.Name); err != nil {
+					return nil, fmt.Errorf("%s: take out %q: %w", path, e.Name, err)
+				}
+				p.removed = append(p.removed, c.replacedName(place, e.Name))
+			}
+		}
 	}
 	if with.Entry(c.Place, EntryName) != nil {
 		return nil, fmt.Errorf("%s:%d: a server %q stands there that connect has not written: rename or remove it",
@@ -250,28 +259,6 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	}
 	p.useTool(current, h)
 	return p, nil
-}
-
-// takeOut takes the servers out of base that old has replaced, or for which replaced returns true.
-// own says that the entry is none of a project.
-func (p *Plan) takeOut(base *splice.File, old *connection, replaced func(server *Server, own bool) bool) (
-	with *splice.File, err error) {
-	c := p.Client
-	with = base
-	for _, place := range append([]splice.Place{c.Place}, c.projectPlaces(base)...) {
-		for _, e := range base.Entries(place) {
-			name := c.replacedName(place, e.Name)
-			server, before := c.server(e), old != nil && slices.Contains(old.Replaced, name)
-			if server == nil || !before && !replaced(server, place.Path[0] == c.Path[0]) {
-				continue
-			}
-			if with, err = with.TakeKeepingKey(place, e.Name); err != nil {
-				return nil, fmt.Errorf("%s: take out %q: %w", p.Doc.Path, e.Name, err)
-			}
-			p.removed = append(p.removed, name)
-		}
-	}
-	return with, nil
 }
 
 // useTool lets the client's own command connect it, where it has one that can. Other users could
