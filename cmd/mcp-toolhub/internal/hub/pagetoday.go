@@ -62,15 +62,7 @@ func (p *pageHub) Today(ctx context.Context) (console.Today, error) {
 	return t, nil
 }
 
-func (p *pageHub) Clients() int {
-	n := p.server.Health().Sessions
-	if g := p.guests; g != nil {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		n += len(g.here)
-	}
-	return n
-}
+func (p *pageHub) Clients() int { return p.server.Health().Sessions + p.guests.count() }
 
 // recordedArguments returns the arguments of a call as the records have them; "" if they do not.
 func recordedArguments(ctx context.Context, s store.Store, id tool.InvocationID) string {
