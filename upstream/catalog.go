@@ -47,6 +47,7 @@ type habits struct {
 	Rest  time.Time // before this the server wants no request (Retry-After)
 
 	CancelDeaths int  // how often the server has died of notifications/cancelled; after two it is sent none
+	NoProgress   bool // it refuses requests with a progress token
 	Asks         bool // it asks clients: see isolation
 	AsksFirst    bool // before the first call
 }
@@ -67,6 +68,13 @@ func (c *catalog) rest(wanted time.Duration) (left time.Duration) {
 
 // keepTerms is how long terms hold before the server is asked once more for better ones.
 const keepTerms = 7 * 24 * time.Hour
+
+// refusesProgress reports whether the server refuses requests with a progress token.
+func (c *catalog) refusesProgress() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.habits.NoProgress
+}
 
 // habitsKey is the key of the habits among the catalogs.
 func (c *catalog) habitsKey() string { return tool.Digest([]byte("habits " + c.identity())) }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,8 @@ type clientRequest struct {
 	// over does it over a session, where it is more than one request. Nil otherwise.
 	over func(ctx context.Context, c *executor, sess *session, limits callLimits) response
 
+	hubsToken bool // it was sent with a progress token that no client wants
+
 	// reply is what the server has answered. It stands here because its size counts in each frame that
 	// hands it on: calls that wait are many.
 	reply tool.Reply
@@ -46,13 +49,22 @@ func callRequest(x *tool.Execution) *clientRequest {
 func (x *clientRequest) about() string { return orText(x.name, x.Method) }
 
 // token returns the progress token of the request with that id, which is the id, or 0 for none. Where the client wants
-// no progress, the hub does: it is a sign of life. A request without limits reports none to the hub.
-func (x *clientRequest) token(id int64, limits *callLimits) int64 {
+// no progress, the hub does, unless the server refuses that: it is a sign of life. A request without limits reports none
+// to the hub.
+func (x *clientRequest) token(id int64, limits *callLimits, refused bool) int64 {
 	meta, _ := rawjson.Get(x.Params, "_meta")
-	if _, wants := rawjson.Get(meta, "progressToken"); wants || limits.most > 0 {
+	_, wants := rawjson.Get(meta, "progressToken")
+	if x.hubsToken = !wants && limits.most > 0 && !refused; wants || x.hubsToken {
 		return id
 	}
 	return 0
+}
+
+// isRefused reports whether the server has refused the request because of the hub's progress token.
+func (x *clientRequest) isRefused(err error) bool {
+	var rpc *tool.RPCError
+	return x.hubsToken && errors.As(err, &rpc) && rpc.Code == tool.CodeInvalidParams &&
+		(bytes.Contains(rpc.Raw, []byte("_meta")) || bytes.Contains(rpc.Raw, []byte("progressToken")))
 }
 
 // params returns the params of the request, for a tools/call made from params.
@@ -221,7 +233,7 @@ func (c *executor) listenFor(
 			Message: "the server takes no subscriptions/listen"}}
 	}
 	id := c.nextID()
-	params, err := sess.hop.RequestParams(&x.Request, x.token(id, &callLimits{}))
+	params, err := sess.hop.RequestParams(&x.Request, x.token(id, &callLimits{}, true))
 	if err != nil {
 		return response{err: &tool.RPCError{Code: tool.CodeInvalidParams, Message: "params are no JSON object"}}
 	}

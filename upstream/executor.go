@@ -98,6 +98,10 @@ func (c *executor) callOnce(ctx context.Context, x *clientRequest, limits *callL
 		}
 		a := c.callOver(ctx, sess, x, limits)
 		sess.heard(a)
+		if x.isRefused(a.err) { // and so it did not run
+			c.catalog.change(func(h *habits) { h.NoProgress = true })
+			continue
+		}
 		if stale != nil || !a.lost && !a.unsent() || ctx.Err() != nil {
 			return a.err
 		}
@@ -122,7 +126,7 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 		*reply = tool.Reply{} // without a mapping: nothing was sent
 		return response{err: err}
 	}
-	params, err = x.params(params, x.token(id, limits), sess.hop)
+	params, err = x.params(params, x.token(id, limits, c.catalog.refusesProgress()), sess.hop)
 	if err != nil {
 		*reply = tool.Reply{}
 		return response{err: &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,

@@ -2,11 +2,13 @@ package upstream_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -190,5 +192,36 @@ func TestAnswerOnTheStandingStream(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestProgressTokenIsRefused: a server may refuse params that it does not know. The call is sent again without the hub's own token, and later calls have none.
+func TestProgressTokenIsRefused(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	cfg, _ := overHTTP(t, "s", upstreamtest.Options{JSON: true, Intercept: func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+		if !bytes.Contains(body, []byte(`"tools/call"`)) {
+			return false
+		}
+		calls.Add(1)
+		var m struct{ ID json.RawMessage }
+		_ = json.Unmarshal(body, &m)
+		w.Header().Set("Content-Type", "application/json")
+		if bytes.Contains(body, []byte("_meta")) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"unknown params ['_meta']"}}`, m.ID)
+		} else {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"a":1}}`, m.ID)
+		}
+		return true
+	}})
+	h := start(t, cfg)
+	h.ready(t, "s")
+	for range 2 {
+		if got := string(h.mustCall(t, "s", "echo", `{}`)); got != `{"a":1}` {
+			t.Errorf("result %s", got)
+		}
+	}
+	if n := calls.Load(); n != 3 {
+		t.Errorf("%d requests, want 3", n)
 	}
 }

@@ -87,6 +87,7 @@ func undoCommand(a *app) *cobra.Command {
 	cmd := leaf("undo [CLIENT…]", "Take the hub out of clients: undo the last connect", undoHelp, c.undo,
 		"mcp-toolhub undo", "mcp-toolhub undo cursor")
 	cmd.ValidArgs = clientIDs()
+	cmd.Aliases = []string{"disconnect"}
 	cmd.Flags().BoolVar(&c.all, "all", false, "every client that connect has changed")
 	c.stepFlags(cmd)
 	return cmd
