@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -54,12 +55,21 @@ func (e Entry) Redactor() *Redactor {
 	}
 	r := &Redactor{known: slices.Collect(maps.Keys(all))}
 	for _, value := range e.Known() {
+		if !isCredential(value) {
+			continue
+		}
 		quoted, _ := json.Marshal(value) // a text always encodes
 		r.own = append(r.own, value, strings.Trim(string(quoted), `"`), strings.Trim(string(rawjson.Quote(value)), `"`))
 	}
 	slices.Sort(r.own)
 	r.own = slices.Compact(r.own)
 	return r
+}
+
+// isCredential reports whether a value looks as services make their keys: nobody writes it by chance.
+func isCredential(value string) bool {
+	return len(value) >= 16 && !strings.ContainsFunc(value, unicode.IsSpace) &&
+		strings.ContainsFunc(value, unicode.IsDigit) && strings.ContainsFunc(value, unicode.IsLetter)
 }
 
 // gathered are the secrets found in an entry.

@@ -28,7 +28,7 @@ const (
 // of a server passes through it. Of the results of calls Own masks less.
 type Redactor struct {
 	known []string // the secrets of the entry, in all their spellings
-	own   []string // those that are no ordinary words, as JSON writes them
+	own   []string // those that look like keys of services, as JSON writes them
 
 	Live func() []string // further secrets, which change; nil for none
 }
@@ -120,7 +120,7 @@ func (r *Redactor) JSON(raw []byte) []byte {
 }
 
 // Own returns raw, which is valid JSON, with "[masked]" in its strings in the place of the secrets of the entry that are
-// no ordinary words: they are the hub's, and no client's. Everything else stays. Without such secrets it is raw itself.
+// keys of services: they are the hub's, and no client's. Everything else stays. Without such secrets it is raw itself.
 func (r *Redactor) Own(raw []byte) []byte {
 	all := r.own
 	if r.Live != nil {

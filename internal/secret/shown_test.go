@@ -28,14 +28,14 @@ func TestRedactor(t *testing.T) {
 	}
 }
 
-// TestOwn: what a server sends goes on without the secrets of its own entry. Ordinary words, and secrets that look like one, stay.
+// TestOwn: what a server sends goes on without the keys in its own entry. Ordinary words, short values, and secrets of others stay.
 func TestOwn(t *testing.T) {
 	t.Parallel()
-	r := Entry{URL: "https://api.example/mcp?key=s3cr3t-key", Headers: map[string]string{"Authorization": `Bearer a"b-12345`},
-		Env: []string{"AUTH_MODE=default", "PIN_TOKEN=12345678"}}.Redactor()
+	r := Entry{URL: "https://api.example/mcp?key=s3cr3t-key-0123456", Headers: map[string]string{"Authorization": `Bearer a"b-12345-0123456`},
+		Env: []string{"AUTH_MODE=default", "PIN_TOKEN=12345678", "DB_PASSWORD=orders7"}}.Redactor()
 	for in, want := range map[string]string{
-		`{"text":"s3cr3t-key, default","n":12345678,"k":["Bearer a\"b-12345"]}`: `{"text":"[masked], default","n":12345678,"k":["[masked]"]}`,
-		`{"s3cr3t-key": "ghp_16C7e42F292c6912E7710c838347Ae178B4a"}`:            `{"[masked]": "ghp_16C7e42F292c6912E7710c838347Ae178B4a"}`,
+		`{"text":"s3cr3t-key-0123456, default, orders7","n":12345678,"k":["Bearer a\"b-12345-0123456"]}`: `{"text":"[masked], default, orders7","n":12345678,"k":["Bearer [masked]"]}`,
+		`{"s3cr3t-key-0123456": "ghp_16C7e42F292c6912E7710c838347Ae178B4a"}`:                             `{"[masked]": "ghp_16C7e42F292c6912E7710c838347Ae178B4a"}`,
 	} {
 		if got := string(r.Own([]byte(in))); got != want {
 			t.Errorf("Own(%s)\n got %s\nwant %s", in, got, want)
