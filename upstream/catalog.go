@@ -69,13 +69,6 @@ func (c *catalog) rest(wanted time.Duration) (left time.Duration) {
 // keepTerms is how long terms hold before the server is asked once more for better ones.
 const keepTerms = 7 * 24 * time.Hour
 
-// refusesProgress reports whether the server refuses requests with a progress token.
-func (c *catalog) refusesProgress() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.habits.NoProgress
-}
-
 // habitsKey is the key of the habits among the catalogs.
 func (c *catalog) habitsKey() string { return tool.Digest([]byte("habits " + c.identity())) }
 

@@ -126,7 +126,7 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 		*reply = tool.Reply{} // without a mapping: nothing was sent
 		return response{err: err}
 	}
-	params, err = x.params(params, x.token(id, limits, c.catalog.refusesProgress()), sess.hop)
+	params, err = x.params(params, x.token(id, limits, c.catalog.known().NoProgress), sess.hop)
 	if err != nil {
 		*reply = tool.Reply{}
 		return response{err: &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,

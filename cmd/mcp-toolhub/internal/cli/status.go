@@ -121,7 +121,7 @@ func logsCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// shownLines is how many lines logs shows before it follows.
+// shownLines is the number of lines that logs shows at first.
 const shownLines = 100
 
 // logs prints the log of the hub in the background, otherwise what the hub that runs has in memory.

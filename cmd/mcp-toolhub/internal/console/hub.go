@@ -165,7 +165,7 @@ type Story struct {
 	Decisions []Decision // the last one counts
 }
 
-// Decision is what was decided about a call, and why.
+// Decision is a decision about a call, with its reason.
 type Decision struct{ Then, By, Why string }
 
 // Step is one thing that happened to a call.

@@ -6,7 +6,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
 
-// latestCalls is how many calls the first page shows.
+// latestCalls is the number of calls on the first page.
 const latestCalls = 10
 
 // overview shows what people look for first: what needs them, and what happens.

@@ -204,7 +204,7 @@ func lines(text string, limit int) string {
 	return hidden.Escape(text) + more
 }
 
-// took is how long a call took, or runs by now.
+// took returns the time from the beginning of a call to its end, or to now.
 func took(c Call) string {
 	if c.LatencyMS != nil {
 		return milliseconds(*c.LatencyMS)

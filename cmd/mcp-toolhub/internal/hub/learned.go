@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 )
 
-// learnedFor is how long what was learned of a caller is used before the records are read again. So
-// it is forgotten with its records.
+// learnedFor is the time between two readings of a caller's records. So a search forgets a record
+// soon after the record was erased.
 const learnedFor = time.Minute
 
 // learning implements deferred.Past by the record store.
@@ -22,7 +22,7 @@ type learning struct {
 	known map[string]lesson // by caller
 }
 
-// lesson is what the searches of one caller have taught.
+// lesson holds the searches of one caller with the tools that they led to.
 type lesson struct {
 	until    time.Time
 	examples []search.Example

@@ -274,7 +274,7 @@ func ResultText(result json.RawMessage) string {
 	return b.String()
 }
 
-// searchAnswer is what people get to see of the answer to a search.
+// searchAnswer is the part of a search's answer that people see.
 type searchAnswer struct {
 	Matches []struct {
 		Name, Summary string

@@ -282,7 +282,7 @@ func shownSize(result []byte) int {
 	return size
 }
 
-// besidePreview is what stands around a preview, in characters: what the hub says, and the link.
+// besidePreview is the room around a preview, in characters: for the hub's own words and the link.
 const besidePreview = 1000
 
 // previewFor returns the largest size of a preview, in characters, under one of the rules.
