@@ -90,8 +90,8 @@ func Read(objects []json.RawMessage) (c Call, ok bool, err error) {
 		c.Actor.Client = tool.Client{Name: inv.Client.Name, Version: inv.Client.Version}
 	}
 	for _, m := range inv.ExternalMappings {
-		if m.Role == "client" && m.ToolName == forwards && inv.ToolID != forwards {
-			c.Via = forwards
+		if m.Role == "client" && reaches(m.ToolName) && string(inv.ToolID) != m.ToolName {
+			c.Via = m.ToolName
 		}
 	}
 	c.input(&inv)
@@ -99,8 +99,8 @@ func Read(objects []json.RawMessage) (c Call, ok bool, err error) {
 	return c, ok && inv.ToolID != "" && inv.ToolID != tool.UnknownTool, nil
 }
 
-// forwards is the hub tool that calls others.
-const forwards = "tool_call"
+// reaches reports whether a tool is one of the hub that calls others.
+func reaches(name string) bool { return name == "tool_call" || name == "tool_batch" }
 
 // take takes in the next decision about the call.
 func (c *Call) take(d *tool.PermissionDecision) {

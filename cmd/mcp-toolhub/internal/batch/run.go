@@ -157,9 +157,9 @@ func (b *batch) runMember(ctx context.Context, m *member) {
 			}
 		}
 	}
-	m.Outcome = b.Invoke(ctx, &invoke.Call{Surface: e.Surface, Name: m.Name, Params: params(m.Name, arguments),
-		Arguments: arguments,
-		Meta:      e.Meta, Hop: b.hop, Method: "tools/call", Actor: e.Actor, Session: e.Session,
+	m.Outcome = b.Invoke(ctx, &invoke.Call{Surface: e.Surface, Name: m.Name, Via: string(name),
+		Params: params(m.Name, arguments), Arguments: arguments,
+		Meta: e.Meta, Hop: b.hop, Method: "tools/call", Actor: e.Actor, Session: e.Session,
 		SelectionRef: m.SelectionRef, Loaded: e.Loaded,
 		Arrival: &m.arrival, Ask: e.Ask, InputByRetry: e.InputByRetry, Notify: e.Notify, Progress: b.reporting.of(m.ID),
 		Hears: e.Hears, Member: sibling, Cut: m})

@@ -65,8 +65,7 @@ type Call struct {
 	Actor        tool.Actor
 	Session      tool.Session // see tool.Execution
 
-	// Via is the name that the caller wrote where that was one of a hub tool that forwards, and
-	// Name is what it stands for.
+	// Via is the hub tool that the caller named, if that tool makes this call: tool_call, tool_batch.
 	Via string
 
 	// Refused is why the request is no call, where it is malformed: the invocation ends with that. Nil where it is one.
