@@ -29,6 +29,7 @@ type found struct {
 	score  float64
 	fields fieldSet
 	mask   uint64
+	loss   float64 // the share of the score that it has lost, being like a better one
 }
 
 func (p *part) search(ctx context.Context, q Query, near []string) Answer {
@@ -41,6 +42,7 @@ func (p *part) search(ctx context.Context, q Query, near []string) Answer {
 	p.named(q.Text, docs)
 	best := p.best(docs, q, max(candidates, q.limit()))
 	p.rerank(a, best)
+	p.spread(a, best)
 	if len(near) > 0 {
 		return p.answer(p.fuse(best, near, q), q)
 	}
@@ -91,10 +93,13 @@ func (p *part) score(a *asked, docs *tally) {
 
 // credit adds the best of a concept's words to each score.
 func (p *part) credit(c *concept, bit, n int, t *tally, list func(term uint32) []posting) {
-	half := float32(p.x.rank.saturation)
+	half, rarest := float32(p.x.rank.saturation), math.Inf(1)
+	if c.known {
+		rarest = idf(len(list(c.words[0].term)), n)
+	}
 	for _, v := range c.words {
 		postings := list(v.term)
-		w := float32(v.weight * idf(len(postings), n))
+		w := float32(v.weight * min(idf(len(postings), n), rarest))
 		for _, p := range postings {
 			t.best[p.at] = max(t.best[p.at], w*p.tf/(half+p.tf))
 		}
@@ -190,7 +195,7 @@ func (p *part) best(t *tally, q Query, n int) []found {
 		if score <= least || !p.has(uint32(at)) || only != nil && !only[x.owners[at]] {
 			continue
 		}
-		best = append(best, found{uint32(at), float64(score), t.fields[at], t.mask[at]})
+		best = append(best, found{at: uint32(at), score: float64(score), fields: t.fields[at], mask: t.mask[at]})
 		if len(best) == 2*n {
 			slices.SortFunc(best, x.byScore)
 			best = best[:n]
@@ -236,6 +241,56 @@ func (p *part) rerank(a *asked, best []found) {
 		}
 	}
 	slices.SortFunc(best, x.byScore)
+}
+
+// manifold is the number of concepts from which on a question may want several tools.
+const manifold = 12
+
+// spread lowers each tool that is like a better one, so that the places of a long question go to
+// different tools and servers.
+func (p *part) spread(a *asked, best []found) {
+	if len(a.concepts) < manifold {
+		return
+	}
+	for i := range best {
+		top := i
+		for j := range best[i:] {
+			if best[i+j].score > best[top].score {
+				top = i + j
+			}
+		}
+		f := best[top]
+		copy(best[i+1:top+1], best[i:top])
+		best[i] = f
+		for j := i + 1; j < len(best); j++ {
+			g := &best[j]
+			if loss := p.x.rank.alike * p.alikeness(a, f, *g); loss > g.loss {
+				g.score *= (1 - loss) / (1 - g.loss)
+				g.loss = loss
+			}
+		}
+	}
+}
+
+// alikeness returns how like two tools are, up to 1: tools of one server by the share of the
+// question that both have, those of two servers by their names.
+func (p *part) alikeness(a *asked, f, g found) float64 {
+	x := p.x
+	if x.owners[f.at] != x.owners[g.at] {
+		if slices.Equal(x.docs[f.at].name, x.docs[g.at].name) {
+			return 1
+		}
+		return 0
+	}
+	both, either := 0.0, 0.0
+	for m := f.mask | g.mask; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros64(m)
+		either += a.concepts[c].value
+		if f.mask&g.mask&(1<<c) != 0 {
+			both += a.concepts[c].value
+		}
+	}
+	return both / max(either, 1e-9)
 }
 
 // fused is the constant of reciprocal rank fusion: the larger, the less a better place counts.

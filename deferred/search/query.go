@@ -11,6 +11,7 @@ type concept struct {
 	words []variant
 	value float64 // what the best of its words can count
 	word  bool    // it is a word of the query, and no reading of several
+	known bool    // that word is the first of words: the others count as rare as it at most
 }
 
 // variant is one word for a concept.
@@ -179,11 +180,15 @@ func (r *reader) word(w, s string) {
 	c := r.concept(s)
 	r.concepts[c].word = !strings.ContainsAny(w, "0123456789") // with digits it is a value
 	known := r.say(c, s, weight)
+	r.concepts[c].known = known
 	for _, other := range others {
 		known = r.say(c, other, weight*rank.synonym) || known
 	}
 	if known {
 		r.once("="+w, rank.unstemmed)
+		return
+	}
+	if len(others) == 0 && r.widen(c, w, weight) {
 		return
 	}
 	if r.split(c, w) {
@@ -195,6 +200,18 @@ func (r *reader) word(w, s string) {
 			r.say(c, stem(a.word), rank.misspelt*a.likeness)
 		}
 	}
+}
+
+// widen adds to a concept what WordNet has for an unknown word.
+func (r *reader) widen(concept int, w string, weight float64) (known bool) {
+	like, wider := wordNet().of(w)
+	for _, other := range like {
+		known = r.say(concept, stem(other), weight*r.x.rank.like) || known
+	}
+	for _, other := range wider {
+		known = r.say(concept, stem(other), weight*r.x.rank.wider) || known
+	}
+	return known
 }
 
 // split reads an unknown word as two known ones.

@@ -63,6 +63,8 @@ type ranking struct {
 	prior      float64 // what a server's own words count beside its tools'
 	named      float64 // what naming a server adds to its tools
 	synonym    float64 // what another word counts beside the word asked for
+	like       float64 // what a word of like meaning counts for an unknown one
+	wider      float64 // what a word of wider meaning counts for an unknown one
 	verb       float64 // what a word for something to do counts beside one for a thing
 	phrasing   float64 // what a word counts that stands for several of the question's
 	unstemmed  float64 // what the very form adds
@@ -72,14 +74,16 @@ type ranking struct {
 	coverage   float64 // by how much a tool gains that covers the whole question
 	nameCover  float64 // by how much one gains whose whole name the question says
 	action     float64 // by how much one loses that does something else
+	alike      float64 // by how much a tool loses at most, in a long question, that is like a better one
 	bare       float64 // by how much one loses that has nothing of the question but its server's name
 	learned    float64 // by how much one gains that was called after questions with all of these words
 }
 
 func newRanking() ranking {
 	return ranking{
-		saturation: 2, prior: 0.6, named: 0.7, synonym: 0.8, verb: 0.8, phrasing: 0.8, unstemmed: 0.4,
-		phrase: 0.3, compound: 0.6, misspelt: 0.8, coverage: 0.5, nameCover: 0.35, action: 0.2, bare: 0.5, learned: 0.5,
+		saturation: 2, prior: 0.6, named: 0.7, synonym: 0.8, like: 0.5, wider: 0.3, verb: 0.8, phrasing: 0.8,
+		unstemmed: 0.4, phrase: 0.3, compound: 0.6, misspelt: 0.8, coverage: 0.5, nameCover: 0.35, action: 0.2,
+		alike: 0.4, bare: 0.5, learned: 0.5,
 		fields: [numFields]fieldWeight{
 			fieldName: {3, 3, 0.3}, fieldTitle: {3, 4, 0.3}, fieldHint: {3, 6, 0.3},
 			fieldSummary: {1.5, 12, 0.5}, fieldDescription: {1, 30, 0.7},
