@@ -17,6 +17,9 @@ func FuzzCompileValidate(f *testing.F) {
 		{`{"properties":{"p":{"not":{"pattern":"(?=a)"}}},"patternProperties":{"^(?!x)":{"multipleOf":0.01}}}`, `{"p":1e5}`},
 		{`{"$schema":"https://json-schema.org/draft/2020-12/meta/validation","enum":[1e5,{}],"uniqueItems":true}`, `[1,1.0]`},
 		{`{"$id":"urn:x","oneOf":[{"$anchor":"y"},{"$ref":"#y"}],"if":true,"then":{"contains":{},"minContains":2}}`, `["\ud800"]`},
+		{`{"type":"object","title":"t","properties":{"a":{"anyOf":[{"type":"string","enum":["x",1]},{"type":"null"}],"default":null},` +
+			`"b":{"type":"array","items":{"type":"object","additionalProperties":{"type":"number"}}}},"required":["a","b"],` +
+			`"additionalProperties":false}`, `{"a":"x","b":[{"c":1}]}`},
 	} {
 		f.Add([]byte(seed[0]), []byte(seed[1]))
 	}
@@ -25,6 +28,9 @@ func FuzzCompileValidate(f *testing.F) {
 		defer watchdog.Stop()
 		s, err := Compile(raw)
 		if err != nil {
+			if IsPlain(raw) {
+				t.Fatalf("plain, and does not compile: %v", err)
+			}
 			if s != nil || err.Error() == "" {
 				t.Fatal("a failure with a schema, or without a reason")
 			}

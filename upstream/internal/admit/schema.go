@@ -89,6 +89,9 @@ const maxMends = 20
 // mend takes out of an input schema what keeps it from compiling: one bad word costs what it says of one parameter, and
 // no other parameter. The error is that of a schema that cannot be mended so.
 func (c *candidate) mend(value []byte) ([]byte, error) {
+	if schema.IsPlain(value) {
+		return value, nil
+	}
 	first := len(c.repairs)
 	for range maxMends {
 		_, err := schema.Compile(value)
