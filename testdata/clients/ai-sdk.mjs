@@ -1,4 +1,4 @@
-// Lists the hub's tools with the AI SDK, gives all of them to a model, and lets that call one.
+// Lists the hub's tools with the AI SDK, gives all of them to a model, and lets that call some.
 // usage: node ai-sdk.mjs HUB_URL openai|anthropic MODEL_API_URL; prints {"tools": [NAME], "text": what the model says in the end}
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createMCPClient } from '@ai-sdk/mcp';

@@ -1,4 +1,4 @@
-// Lists the hub's tools with LangChain's MCP adapters, gives all of them to a model, and lets that call one.
+// Lists the hub's tools with LangChain's MCP adapters, gives all of them to a model, and lets that call some.
 // usage: node langchain.mjs HUB_URL openai|anthropic MODEL_API_URL; prints {"tools": [NAME], "text": what the model says in the end}
 import { ChatAnthropic } from '@langchain/anthropic';
 import { HumanMessage } from '@langchain/core/messages';
@@ -15,7 +15,8 @@ try {
   const chat = model.bindTools(tools);
   const messages = [new HumanMessage('go')];
   let said = await chat.invoke(messages);
-  for (const call of said.tool_calls) {
+  while (said.tool_calls.length > 0) {
+    const [call] = said.tool_calls;
     messages.push(said, await tools.find((t) => t.name === call.name).invoke({ ...call, type: 'tool_call' }));
     said = await chat.invoke(messages);
   }

@@ -19,9 +19,16 @@ type modelTools []struct {
 	Function struct{ Name string } // OpenAI's chat completions
 }
 
-// modelAPI is an API of OpenAI and of Anthropic with a scripted model: it calls the tool whose name ends in call with args,
-// and then says what that answered. A request with a tool's name that the vendor refuses is answered as the vendor does.
-func modelAPI(t *testing.T, call, args string) (url string) {
+// modelCall is a call of a scripted model: of the tool whose name ends in name, with args. args gets the message with the
+// result of the call before.
+type modelCall struct {
+	name string
+	args func(last string) string
+}
+
+// modelAPI is an API of OpenAI and of Anthropic with a scripted model: it makes the calls, and then says what the last one
+// answered. A request with a tool's name that the vendor refuses is answered as the vendor does.
+func modelAPI(t *testing.T, calls ...modelCall) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -40,6 +47,11 @@ func modelAPI(t *testing.T, call, args string) (url string) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
+		messages := append(asked.Messages, asked.Input...)
+		last, answered := string(messages[len(messages)-1]), 0
+		for _, m := range messages {
+			answered += strings.Count(string(m), style.result)
+		}
 		name := ""
 		for i, tl := range asked.Tools {
 			own := tl.Name + tl.Function.Name
@@ -49,15 +61,15 @@ func modelAPI(t *testing.T, call, args string) (url string) {
 					fmt.Sprintf(style.refusal, i, own, style.names))
 				return
 			}
-			if strings.HasSuffix(own, call) {
+			if answered < len(calls) && strings.HasSuffix(own, calls[answered].name) {
 				name = own
 			}
 		}
-		messages := append(asked.Messages, asked.Input...)
-		if last := string(messages[len(messages)-1]); strings.Contains(last, style.result) {
+		if answered >= len(calls) {
 			_, _ = fmt.Fprintf(w, style.text, quoted(last))
 			return
 		}
+		args := calls[answered].args(last)
 		_, _ = fmt.Fprintf(w, style.call, quoted(name), map[bool]string{true: quoted(args), false: args}[style.quotes])
 	}))
 	t.Cleanup(server.Close)

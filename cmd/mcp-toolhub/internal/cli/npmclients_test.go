@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -80,7 +81,7 @@ func TestFrameworksFromNPM(t *testing.T) {
 		for _, vendor := range []string{"openai", "anthropic"} {
 			t.Run(framework+"/"+vendor, func(t *testing.T) {
 				t.Parallel()
-				out, err := node(t, clients, framework+".mjs", hub.url+"/mcp", vendor, modelAPI(t, "demo__add", `{"a":3,"b":4}`))
+				out, err := node(t, clients, framework+".mjs", hub.url+"/mcp", vendor, modelAPI(t, modelCall{"demo__add", given(`{"a":3,"b":4}`)}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -93,6 +94,58 @@ func TestFrameworksFromNPM(t *testing.T) {
 					t.Errorf("the model says %s", got.Text)
 				}
 				checkNames(t, framework, got.Tools, true)
+			})
+		}
+	}
+}
+
+// given returns arguments that depend on no result.
+func given(args string) func(string) string { return func(string) string { return args } }
+
+// third returns the arguments of tool_call for the third hit of a search, which has to be report_c: hits that fit alike are in
+// the order of their names.
+func third(last string) string {
+	hits := strings.SplitN(last, "selection_ref: ", 5)
+	if len(hits) < 4 || !strings.Contains(hits[2], "mcp__fake__report_c") {
+		return `{"name":"none"}`
+	}
+	ref := regexp.MustCompile(`^[\w-]+`).FindString(hits[3])
+	return fmt.Sprintf(`{"name":"mcp__fake__report_c","arguments":{},"selection_ref":%q}`, ref)
+}
+
+// TestFrameworksSearchFromNPM: the model of a framework searches and calls the third hit, is told that nothing fits, and gets
+// a declaration by its name.
+func TestFrameworksSearchFromNPM(t *testing.T) {
+	t.Parallel()
+	clients := npmClients(t)
+	hub := startHub(t, "hub.json", configText(t, map[string]any{
+		"demo": map[string]any{"command": "mcp-toolhub", "args": []string{"demo-server"}},
+		"fake": child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("report_a"), upstreamtest.Tool("report_b"),
+			upstreamtest.Tool("report_c"), upstreamtest.Tool("report_d")}}),
+	}, alwaysDeferred))
+	search := func(query string) modelCall {
+		return modelCall{"tool_search", given(fmt.Sprintf(`{"query":%q}`, query))}
+	}
+	for what, c := range map[string]struct {
+		calls []modelCall
+		want  string
+	}{
+		"third hit":     {[]modelCall{search("fake report"), {"tool_call", third}}, `\bok\b`},
+		"no match":      {[]modelCall{search("Book a hotel room")}, `Nothing fits|No tool was found`},
+		"a declaration": {[]modelCall{search("select:mcp.demo.add")}, `inputSchema.*selection_ref: `},
+	} {
+		for framework, vendor := range map[string]string{"ai-sdk": "anthropic", "langchain": "openai"} {
+			t.Run(framework+"/"+what, func(t *testing.T) {
+				t.Parallel()
+				out, err := node(t, clients, framework+".mjs", hub.url+"/mcp", vendor, modelAPI(t, c.calls...))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got struct{ Text string }
+				mustDecode(t, out, &got)
+				if !regexp.MustCompile(c.want).MatchString(got.Text) {
+					t.Errorf("the model says %s", got.Text)
+				}
 			})
 		}
 	}
