@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
@@ -125,20 +126,15 @@ func (c approvalsCmd) at(ctx context.Context, id string, do func(h *control.Clie
 	if err != nil {
 		return err
 	}
-	var meant []string
+	var all []string
 	for _, h := range hubs {
 		open, _ := h.Approvals(ctx)
 		for i := range open {
-			if whole := string(open[i].ID); strings.HasPrefix(whole, id) {
-				meant = append(meant, whole)
-			}
+			all = append(all, string(open[i].ID))
 		}
 	}
-	switch {
-	case len(meant) == 1:
-		id = meant[0]
-	case len(meant) > 1:
-		return fmt.Errorf("approval %q: it may be %s: write more of the id", id, strings.Join(meant, ", "))
+	if id, err = lookup.Meant(id, all); err != nil {
+		return err
 	}
 	for _, h := range hubs {
 		if err = do(h, id); !errors.Is(err, control.ErrNotFound) {

@@ -19,6 +19,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
@@ -146,21 +147,28 @@ func (c *callsCmd) list(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t := newTable("STARTED", "STATUS", "TOOL", "CALLER", "TOOK", "ID", "CLASS", "APPROVED BY", "ADDRESS", "HUB")
+	t := newTable("STARTED", "STATUS", "ID", "TOOL", "TOOK", "CALLER", "CLASS", "APPROVED BY", "ADDRESS", "HUB")
 	for i := range calls {
-		t.add(callRow(&calls[i])...)
+		t.add(c.callRow(&calls[i])...)
 	}
 	return c.printAs(append([]store.Call{}, calls...), t)
 }
 
-func callRow(call *store.Call) []string {
+// shownID is the length of an id on a terminal. The commands take such a beginning.
+const shownID = 16
+
+// callRow is the row of a call: on a terminal with a short time and id.
+func (c *callsCmd) callRow(call *store.Call) []string {
+	started, id := call.Created.Local().Format(time.DateTime), string(call.ID)
+	if isTerminal(c.std.out) {
+		started, id = call.Created.Local().Format("01-02 15:04:05"), id[:min(shownID, len(id))]
+	}
 	took := ""
 	if call.LatencyMS != nil {
 		took = time.Duration(*call.LatencyMS * float64(time.Millisecond)).Round(10 * time.Microsecond).String()
 	}
-	return []string{call.Created.Local().Format("2006-01-02 15:04:05"), string(call.Status), printable(call.Tool),
-		printable(call.Actor), took,
-		string(call.ID), call.Class, printable(call.ApprovedBy), call.Address, printable(call.Hub)}
+	return []string{started, string(call.Status), id, printable(call.Tool), took, printable(call.Actor), call.Class,
+		printable(call.ApprovedBy), call.Address, printable(call.Hub)}
 }
 
 // tailEvery is how often a tail looks for more.
@@ -213,7 +221,7 @@ func (c *callsCmd) tail(ctx context.Context) (err error) {
 // printTailed prints one call: a line, or with -o json an object in a line.
 func (c *callsCmd) printTailed(call *store.Call) error {
 	if !c.json() {
-		_, err := fmt.Fprintln(c.std.out, strings.Join(callRow(call), "  "))
+		_, err := fmt.Fprintln(c.std.out, strings.Join(c.callRow(call), "  "))
 		return err
 	}
 	text, err := json.Marshal(call)
@@ -236,12 +244,11 @@ func (c *callsCmd) stats(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t := newTable(strings.ToUpper(c.by), "CALLS", "FAILED", "P50 MS", "P95 MS", "MAX MS", "KEPT BY PREVIEWS",
-		"KEPT BY DEFERRAL")
+	t := newTable(strings.ToUpper(c.by), "CALLS", "FAILED", "TOKENS KEPT", "BY DEFERRAL", "P50 MS", "P95 MS", "MAX MS")
 	for _, st := range stats {
-		t.add(printable(cmp.Or(st.Value, "-")), strconv.Itoa(st.Calls), strconv.Itoa(st.Failed), inMS(st.P50MS),
-			inMS(st.P95MS), inMS(st.MaxMS),
-			strconv.FormatInt(st.KeptTokens, 10), strconv.FormatInt(st.DeferredTokens, 10))
+		t.add(printable(cmp.Or(st.Value, "-")), textfile.Number(st.Calls), textfile.Number(st.Failed),
+			textfile.Number(st.KeptTokens), textfile.Number(st.DeferredTokens), inMS(st.P50MS), inMS(st.P95MS),
+			inMS(st.MaxMS))
 	}
 	return c.printAs(stats, t)
 }

@@ -188,7 +188,7 @@ on your machine, or over Streamable HTTP.
 
 Config file, first found: --config, $MCP_TOOLHUB_CONFIG, ./mcp-toolhub.yaml, and
 mcp-toolhub/config.yaml in your config directory. ./mcp-toolhub.yaml is used after you
-have trusted it: see mcp-toolhub trust --help. An existing client file with "mcpServers"
+have allowed it: see mcp-toolhub allow-config --help. An existing client file with "mcpServers"
 or VS Code's "servers" works as it is.
 
 Commands that are rarely needed: hooks, journal, evidence, events, eval, schema, demo-server.
@@ -222,7 +222,7 @@ func groups() []struct {
 		{"Servers:", of{serversCommand, addCommand, removeCommand, enableCommand, disableCommand, importCommand,
 			loginCommand, logoutCommand, secretsCommand}},
 		{"Tools and calls:", of{toolsCommand, callsCommand, approvalsCommand, policyCommand}},
-		{"For clients and teams:", of{serveCommand, serviceCommand, checkCommand, trustCommand}},
+		{"For clients and teams:", of{serveCommand, serviceCommand, checkCommand, allowConfigCommand}},
 		{moreGroup, of{versionCommand}},
 		{rare, of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, evalCommand, schemaCommand,
 			demoServerCommand, manCommand}},

@@ -107,7 +107,7 @@ func (c *setupCmd) start(ctx context.Context) error {
 			return err
 		}
 	}
-	return startCmd{c.app}.start(ctx)
+	return startCmd{c.app}.start(ctx, false)
 }
 
 // check waits for every server. One that is not ready holds nobody up; where a sign-in helps, it is offered.

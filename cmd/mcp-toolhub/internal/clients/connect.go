@@ -32,6 +32,17 @@ type connection struct {
 	Replaced []string `json:"replaced"` // servers that were taken out; see replacedName
 	Tool     bool     `json:"tool"`     // the client's own command has written
 	Step     int      `json:"step"`     // which run of connect this was
+
+	Earlier *connection `json:"earlier,omitempty"` // the connect before, if this one has changed what that wrote
+	Was     string      `json:"was,omitempty"`     // the file as it was between the two
+}
+
+// copies returns the paths of the files as they were between two connects.
+func (c *connection) copies() (all []string) {
+	for ; c != nil && c.Was != ""; c = c.Earlier {
+		all = append(all, c.Was)
+	}
+	return all
 }
 
 // Connections is the record of the clients that connect has changed. Its methods plan and make changes.
@@ -44,7 +55,7 @@ type Connections struct {
 // key returns the key of the connection of a file: the id of the client, and the file's path behind it where the
 // client has another file as well, such as by CLAUDE_CONFIG_DIR.
 func (s *Connections) key(c *Client, path string) string {
-	if r := s.all[c.ID]; r == nil || r.Path == path {
+	if r := s.all[c.ID]; r == nil && !c.other || r != nil && r.Path == path {
 		return c.ID
 	}
 	return c.ID + " " + path
@@ -140,6 +151,7 @@ type Plan struct {
 	base    []byte           // the file without the hub
 	trees   []*textfile.Node // what the file says, and will say: for Mask
 	record  *connection      // afterwards; nil for none
+	back    bool             // record is that of an earlier connect
 	key     string           // of record
 }
 
@@ -250,7 +262,10 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	p.record = &connection{Path: d.Path, Created: raw == nil, Before: sum(raw), After: sum(p.After),
 		Replaced: p.removed}
 	if raw != nil {
-		p.record.Backup = s.backupName(old, d.Path)
+		p.record.Backup = s.backupName(old, d.Path, "")
+	}
+	if old != nil && old.Path == d.Path {
+		p.record.Earlier, p.record.Was = old, s.backupName(nil, d.Path, p.record.Backup)
 	}
 	if last := s.all[key]; last != nil && last.Backup != "" && last.Backup != p.record.Backup {
 		if _, err := os.Stat(last.Backup); err == nil {
@@ -318,8 +333,9 @@ func placed(err error, path string) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// backupName returns the path of the backup: the one in use, otherwise one beside the file that does not exist yet.
-func (s *Connections) backupName(old *connection, path string) string {
+// backupName returns the path of the backup: the one in use, otherwise one beside the file that does
+// not exist yet, and is not taken.
+func (s *Connections) backupName(old *connection, path, taken string) string {
 	if old != nil && old.Backup != "" && old.Path == path {
 		return old.Backup
 	}
@@ -328,7 +344,7 @@ func (s *Connections) backupName(old *connection, path string) string {
 		if i > 1 {
 			name += fmt.Sprint("-", i)
 		}
-		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) && name != taken {
 			return name
 		}
 	}
@@ -455,14 +471,19 @@ func (c *Client) takeHub(f, before *splice.File) (*splice.File, error) {
 	return f.Take(top, key)
 }
 
-// Disconnect plans to take out of a client's files what connect has put there; last of those of the last connect.
+// Disconnect plans to take out of a client's files what connect has put there. With last it plans to
+// take back the last connect alone: a client that was connected before stays so.
 func (s *Connections) Disconnect(c *Client, last bool) (plans []*Plan, err error) {
 	keys := s.of(c, last)
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("%s is not connected by this hub: mcp-toolhub connect %s connects it", c.Title, c.ID)
 	}
 	for _, key := range keys {
-		p, planErr := s.disconnect(c, s.all[key])
+		undo := s.disconnect
+		if last && s.all[key].Earlier != nil {
+			undo = s.takeBack
+		}
+		p, planErr := undo(c, s.all[key])
 		if planErr != nil {
 			err = errors.Join(err, planErr)
 			continue
@@ -471,6 +492,53 @@ func (s *Connections) Disconnect(c *Client, last bool) (plans []*Plan, err error
 		plans = append(plans, p)
 	}
 	return plans, err
+}
+
+// takeBack plans to take back the last of several connects. If nobody else has written since, the
+// file becomes what it was before that, byte for byte.
+func (s *Connections) takeBack(c *Client, old *connection) (*Plan, error) {
+	d, err := Open(old.Path)
+	if err != nil {
+		return nil, err
+	}
+	current, err := ReadText(c.Format, d, old.Path)
+	if err != nil {
+		return nil, err
+	}
+	base, raw, err := s.without(c, old, d, current)
+	if err != nil {
+		return nil, err
+	}
+	was, err := c.ReadClient(old.Was)
+	if err != nil || was.Entry(c.Place, EntryName) == nil {
+		return nil, fmt.Errorf("%s: the copy %q from before the last connect is not there or was changed: "+
+			"mcp-toolhub undo %s takes the hub out", old.Path, old.Was, c.ID)
+	}
+	after := was
+	if sum(d.Raw) != old.After {
+		after = base
+		for _, replaced := range old.Earlier.Replaced {
+			place, name := c.replacedPlace(replaced)
+			if after.Entry(place, name) == nil {
+				continue
+			}
+			if after, err = after.TakeKeepingKey(place, name); err != nil {
+				return nil, placed(err, old.Path)
+			}
+		}
+		text, err := was.Text(c.Place, EntryName)
+		if err == nil {
+			after, err = after.PutText(c.Place, EntryName, text)
+		}
+		if err != nil {
+			return nil, placed(err, old.Path)
+		}
+	}
+	earlier := *old.Earlier
+	earlier.Created, earlier.Backup, earlier.Before = raw == nil, old.Backup, sum(raw)
+	earlier.After = sum(after.Bytes())
+	return &Plan{Client: c, Doc: d, After: after.Bytes(), base: raw, record: &earlier, back: true,
+		trees: []*textfile.Node{current.Root, after.Root}}, nil
 }
 
 func (s *Connections) disconnect(c *Client, old *connection) (*Plan, error) {

@@ -143,6 +143,11 @@ func (c *Client) Show(ctx context.Context, profile, name string, asJSON bool) (s
 	return ask[string](ctx, c, http.MethodGet, "/tool?"+query.Encode(), nil)
 }
 
+// Explain returns what a command shows of the decision about a call.
+func (c *Client) Explain(ctx context.Context, call Call) (string, error) {
+	return ask[string](ctx, c, http.MethodPost, "/explain", call)
+}
+
 // Restart starts a server anew.
 func (c *Client) Restart(ctx context.Context, server string) error {
 	_, err := ask[struct{}](ctx, c, http.MethodPost, "/servers/"+url.PathEscape(server)+"/restart", nil)
@@ -180,6 +185,12 @@ func (c *Client) Config() string { return c.notice.Config }
 
 // Shared reports whether the hub serves no client of its own, only those that join.
 func (c *Client) Shared() bool { return c.notice.Shared }
+
+// Version is that of the hub's program; "" where it does not tell.
+func (c *Client) Version() string { return c.notice.Version }
+
+// Launched reports whether start has started the hub.
+func (c *Client) Launched() bool { return c.notice.Launched }
 
 // Apart says why the hub serves its own client beside another hub of the config; "" where it does not.
 func (c *Client) Apart() string { return c.notice.Apart }

@@ -171,6 +171,7 @@ func (h *Hub) Serve(ctx, kill context.Context, d Door) error {
 		h.Permission.api.Stop = stop
 	}
 	h.Permission.api.Config, h.Permission.api.Apart, h.Permission.api.Restart = d.Config, d.Apart, h.restart
+	h.Permission.api.Version, h.Permission.api.Launched = d.Version, d.Shared
 	sayMode(h.Logger, h.Settings())
 	h.Group.Start(context.WithoutCancel(ctx)) // close ends it, after the calls in flight
 	if err := h.Permission.serve(ctx, h.Settings()); err != nil {
