@@ -246,8 +246,8 @@ func (c *callsCmd) stats(ctx context.Context) (err error) {
 	}
 	t := newTable(strings.ToUpper(c.by), "CALLS", "FAILED", "TOKENS KEPT", "BY DEFERRAL", "P50 MS", "P95 MS", "MAX MS")
 	for _, st := range stats {
-		t.add(printable(cmp.Or(st.Value, "-")), textfile.Number(st.Calls), textfile.Number(st.Failed),
-			textfile.Number(st.KeptTokens), textfile.Number(st.DeferredTokens), inMS(st.P50MS), inMS(st.P95MS),
+		t.add(printable(cmp.Or(st.Value, "-")), textfile.Grouped(st.Calls), textfile.Grouped(st.Failed),
+			textfile.Grouped(st.KeptTokens), textfile.Grouped(st.DeferredTokens), inMS(st.P50MS), inMS(st.P95MS),
 			inMS(st.MaxMS))
 	}
 	return c.printAs(stats, t)

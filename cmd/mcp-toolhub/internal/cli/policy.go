@@ -108,13 +108,13 @@ func (c policyCmd) explain(ctx context.Context, call control.Call) error {
 		if err != nil {
 			return err
 		}
-		return print(s, hubs[0].Explain)
+		return print(s, hubs[0].Decision)
 	}
 	w := hub.Want{Tool: string(call.Tool), Profile: call.Profile}
 	if slices.Contains(hub.ToolNames(), w.Tool) {
 		w.Tool = "" // no server offers it
 	}
-	return c.withHub(ctx, w, func(h *hub.Hub) error { return print(h.Settings(), hub.Model{Hub: h}.Explain) })
+	return c.withHub(ctx, w, func(h *hub.Hub) error { return print(h.Settings(), hub.Model{Hub: h}.Decision) })
 }
 
 func (c policyCmd) test(ctx context.Context, file string) error {

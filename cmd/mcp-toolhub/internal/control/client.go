@@ -143,8 +143,8 @@ func (c *Client) Show(ctx context.Context, profile, name string, asJSON bool) (s
 	return ask[string](ctx, c, http.MethodGet, "/tool?"+query.Encode(), nil)
 }
 
-// Explain returns what a command shows of the decision about a call.
-func (c *Client) Explain(ctx context.Context, call Call) (string, error) {
+// Decision returns what a command shows of the decision about a call.
+func (c *Client) Decision(ctx context.Context, call Call) (string, error) {
 	return ask[string](ctx, c, http.MethodPost, "/explain", call)
 }
 

@@ -32,8 +32,8 @@ type Model interface {
 	// Show returns what a command shows of a tool, by any of its names in a profile.
 	Show(profile, name string, asJSON bool) ([]byte, error)
 
-	// Explain returns what a command shows of the decision about a call.
-	Explain(context.Context, Call) (string, error)
+	// Decision returns what a command shows of the decision about a call.
+	Decision(context.Context, Call) (string, error)
 
 	// Approvals returns the open approvals, Approval one that is open or was settled a short time ago.
 	Approvals() []approval.View

@@ -226,7 +226,7 @@ func (s *Server) handler(address string) http.Handler {
 			if err := json.NewDecoder(io.LimitReader(r.Body, maxReply)).Decode(&call); err != nil {
 				return nil, errors.New("this is no JSON object of tool, profile, actor and input")
 			}
-			return model.Explain(r.Context(), call)
+			return model.Decision(r.Context(), call)
 		},
 		"POST /servers/{id}/restart": func(r *http.Request) (any, error) {
 			return map[string]bool{"restarted": true}, s.hub.Restart(r.PathValue("id"))

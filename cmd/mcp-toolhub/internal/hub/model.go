@@ -126,7 +126,7 @@ func (m Model) Show(profile, name string, asJSON bool) ([]byte, error) {
 	return own.Shown(l, asJSON)
 }
 
-func (m Model) Explain(ctx context.Context, c control.Call) (string, error) {
+func (m Model) Decision(ctx context.Context, c control.Call) (string, error) {
 	x, err := Explained(ctx, m.Hub, c.Tool, policy.Request{Actor: c.Actor, Profile: c.Profile, Input: c.Input})
 	if err != nil {
 		return "", err
