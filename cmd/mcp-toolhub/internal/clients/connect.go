@@ -259,14 +259,7 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	p.After = with.Bytes()
-	p.record = &connection{Path: d.Path, Created: raw == nil, Before: sum(raw), After: sum(p.After),
-		Replaced: p.removed}
-	if raw != nil {
-		p.record.Backup = s.backupName(old, d.Path, "")
-	}
-	if old != nil && old.Path == d.Path {
-		p.record.Earlier, p.record.Was = old, s.backupName(nil, d.Path, p.record.Backup)
-	}
+	p.record = s.newRecord(p, old)
 	if last := s.all[key]; last != nil && last.Backup != "" && last.Backup != p.record.Backup {
 		if _, err := os.Stat(last.Backup); err == nil {
 			p.Kept = last.Backup
@@ -274,6 +267,19 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	}
 	p.useTool(current, h)
 	return p, nil
+}
+
+// newRecord returns the record of a planned connect. old is that of the connect before; nil for none.
+func (s *Connections) newRecord(p *Plan, old *connection) *connection {
+	r := &connection{Path: p.Doc.Path, Created: p.base == nil, Before: sum(p.base), After: sum(p.After),
+		Replaced: p.removed}
+	if p.base != nil {
+		r.Backup = s.backupName(old, r.Path, "")
+	}
+	if old != nil && old.Path == r.Path {
+		r.Earlier, r.Was = old, s.backupName(nil, r.Path, r.Backup)
+	}
+	return r
 }
 
 // useTool lets the client's own command connect it, where it has one that can. Other users could
@@ -419,19 +425,10 @@ func (s *Connections) without(c *Client, old *connection, d *Document, current *
 // undone returns the file without what connect has done to it. All else stays as others have
 // written it. It returns nil where the edit of connect cannot be told from theirs.
 func (c *Client) undone(before, current *splice.File, old *connection) *splice.File {
-	e := current.Entry(c.Place, EntryName)
-	if before == nil || e == nil {
+	if before == nil {
 		return nil
 	}
-	s := c.server(*e)
-	if s == nil {
-		return nil
-	}
-	h := Hub{Command: s.Command, Args: s.Args, URL: s.URL}
-	if len(s.Headers) > 0 {
-		h.Token = strings.TrimPrefix(s.Headers[0].Value, "Bearer ")
-	}
-	entry, err := c.entry(h)
+	entry, err := c.written(current)
 	if err != nil {
 		return nil
 	}
@@ -448,6 +445,25 @@ func (c *Client) undone(before, current *splice.File, old *connection) *splice.F
 	}
 	return splice.Undo(with, current)
 }
+
+// written returns the hub's entry in a file as connect writes it.
+func (c *Client) written(f *splice.File) (splice.Object, error) {
+	e := f.Entry(c.Place, EntryName)
+	if e == nil {
+		return nil, errNoHub
+	}
+	s := c.server(*e)
+	if s == nil {
+		return nil, errNoHub
+	}
+	h := Hub{Command: s.Command, Args: s.Args, URL: s.URL}
+	if len(s.Headers) > 0 {
+		h.Token = strings.TrimPrefix(s.Headers[0].Value, "Bearer ")
+	}
+	return c.entry(h)
+}
+
+var errNoHub = errors.New("the hub is not there")
 
 // takeHub takes the hub out of a file. The key above it goes where connect has put it there, and
 // nothing else is below. before is the file from before connect; nil where it is not known.
@@ -510,7 +526,11 @@ func (s *Connections) takeBack(c *Client, old *connection) (*Plan, error) {
 		return nil, err
 	}
 	was, err := c.ReadClient(old.Was)
-	if err != nil || was.Entry(c.Place, EntryName) == nil {
+	var entry splice.Object
+	if err == nil {
+		entry, err = c.written(was)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: the copy %q from before the last connect is not there or was changed: "+
 			"mcp-toolhub undo %s takes the hub out", old.Path, old.Was, c.ID)
 	}
@@ -526,11 +546,7 @@ func (s *Connections) takeBack(c *Client, old *connection) (*Plan, error) {
 				return nil, placed(err, old.Path)
 			}
 		}
-		text, err := was.Text(c.Place, EntryName)
-		if err == nil {
-			after, err = after.PutText(c.Place, EntryName, text)
-		}
-		if err != nil {
+		if after, err = after.Put(c.Place, EntryName, entry); err != nil {
 			return nil, placed(err, old.Path)
 		}
 	}

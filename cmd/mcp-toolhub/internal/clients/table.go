@@ -218,6 +218,15 @@ func inSettings(elements ...string) func(Env) []string {
 // at returns the place of a mapping of entries.
 func at(path ...string) splice.Place { return splice.Place{Path: path} }
 
+// claudeFiles are the files that Claude Code has used, with one CLAUDE_CONFIG_DIR or another.
+func claudeFiles(e Env) []string {
+	all, _ := filepath.Glob(e.home(".claude*", ".claude.json"))
+	if _, err := os.Stat(e.home(".claude.json")); err == nil {
+		all = append(all, e.home(".claude.json"))
+	}
+	return all
+}
+
 // ByID returns the client of that id, nil where there is none.
 func ByID(id string) *Client {
 	for _, c := range All() {
@@ -240,14 +249,7 @@ func All() []Client {
 					return filepath.Join(dir, ".claude.json")
 				}
 				return e.home(".claude.json")
-			}),
-			others: func(e Env) []string { // those that CLAUDE_CONFIG_DIR names at other times
-				all, _ := filepath.Glob(e.home(".claude*", ".claude.json"))
-				if _, err := os.Stat(e.home(".claude.json")); err == nil {
-					all = append(all, e.home(".claude.json"))
-				}
-				return all
-			}},
+			}), others: claudeFiles},
 		{ID: "cursor", Title: "Cursor", Format: splice.JSON, Place: at("mcpServers"),
 			spelling: spelling{url: "url", isHTTP: true, references: prefixed}, paths: inHome(".cursor", "mcp.json")},
 		{ID: "vscode", Title: "VS Code", Format: splice.JSON, Place: at("servers"),
