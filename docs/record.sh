@@ -17,8 +17,9 @@ echo "{\"mcpServers\": {\"notes\": $demo, \"old\": {\"command\": \"old-server\"}
 # prints the command and what it prints on a terminal of 80 columns, without diffs of files
 run() {
   printf '$ %s\n' "$1"
-  script -qec "stty cols 80 2>/dev/null; $1" /dev/null </dev/null | tr -d '\r' | sed -e 's/\x1b\[[0-9;]*[A-Za-z]//g' -e "s#$home#~#g" |
-    grep -vE '^(---|\+\+\+|@@|[-+ ])' | cat -s
+  script -qec "stty cols 80 2>/dev/null; $1" /dev/null </dev/null |
+    sed -e 's/\r*$//' -e 's/^.*\x1b\[K//' -e 's/\x1b\[[0-9;]*[A-Za-z]//g' -e "s#$home#~#g" |
+    awk '/^--- / { diff = 1 } diff && !/^[-+@ ]/ { diff = 0 } !diff' | fold -s -w 100
   echo
 }
 lines=$work/lines

@@ -180,7 +180,7 @@ func (c startCmd) start(ctx context.Context, anew bool) error {
 	if running, err = c.launch(ctx, s, anew); err != nil {
 		return fmt.Errorf("start a hub in the background: %w", err)
 	}
-	c.std.say("A hub runs in the background, as process %d. Clients that start the hub with this config join it.\n  "+
+	c.std.say("A hub runs in the background, as process %d, which clients with this config join.\n  "+
 		"config: %s\n  log:    %s\n"+
 		"  stop:   %s", running.PID(), hub.Absolute(s.Path), filepath.Join(s.StateDir, hub.LogFile),
 		hub.CommandLine(s.StateDir, "stop"))
