@@ -92,8 +92,8 @@ func (c approvalsCmd) hubs(ctx context.Context) ([]*control.Client, error) {
 	}
 	if len(all) == 0 {
 		return nil, exitNotReady.errorf(
-			"no hub that asks runs with the state directory %q: start one, leave queue in its "+
-				"policy.ask.channels, or name its --state-dir", state)
+			"no hub that asks runs with the state directory %q: mcp-toolhub start starts one, which has queue in its "+
+				"policy.ask.channels by default", state)
 	}
 	return all, nil
 }

@@ -351,6 +351,9 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 	}
 	defer unlock()
 	plans, err := plan(record)
+	if errors.Is(err, errNotConnected) {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("%w\nnothing was written", err)
 	}

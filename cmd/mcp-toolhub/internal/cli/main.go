@@ -202,6 +202,12 @@ Exit codes:
   5    the tool answered with an error
   130  interrupted`
 
+// firstHelp stands above the commands in the help of the program. rootHelp is for its manual page.
+const firstHelp = `One MCP endpoint in front of many MCP servers. Begin with: mcp-toolhub setup
+
+Rarely needed: hooks, journal, evidence, events, eval, schema, demo-server. Exit codes: 1 it failed,
+2 the command line is wrong, 3 the config is, 4 a server is not ready, 5 the tool has failed.`
+
 const (
 	moreGroup = "More:" // a group
 	rare      = "rare"  // annotates commands that the first help only names
@@ -326,6 +332,9 @@ func (a *app) root() *cobra.Command {
 	}
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if cmd == root {
+			cmd.Long = firstHelp
+		}
 		for _, below := range root.Commands() {
 			_, isRare := below.Annotations[rare]
 			below.Hidden = below.Hidden || cmd == root && isRare
