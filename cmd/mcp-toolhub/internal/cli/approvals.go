@@ -2,12 +2,10 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os/user"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,7 +32,6 @@ func approvalsCommand(a *app) *cobra.Command {
 	cmd := group("approvals", "Allow and deny calls that wait for a person", approvalsHelp,
 		leaf("list", "List the calls that wait", "", c.list),
 		leaf("show ID", "Show one call that waits", "", c.show),
-		leaf("watch", "Print calls as they begin and cease to wait, until interrupted", "", c.watch),
 		c.answerCommand("approve ID", "Allow a call that waits", "mcp-toolhub approvals approve apr_… --session",
 			policy.AllowOnce, policy.AllowAlways, policy.AllowOffered),
 		c.answerCommand("deny ID", "Deny a call that waits",
@@ -218,33 +215,4 @@ func (c approvalsCmd) answer(ctx context.Context, id string, r control.Reply) er
 		c.std.say("%s: %s", v.ID, v.Answer.Choice)
 		return nil
 	})
-}
-
-func (c approvalsCmd) watch(ctx context.Context) error {
-	hubs, err := c.hubs(ctx)
-	if err != nil {
-		return err
-	}
-	var printing sync.Mutex
-	show := func(e approval.Event) {
-		printing.Lock()
-		defer printing.Unlock()
-		if c.json() {
-			_ = json.NewEncoder(c.std.out).Encode(e) // one a line, for programs that read while it comes
-			return
-		}
-		q := &e.Question
-		answer := ""
-		if q.Answer != nil {
-			answer = " " + string(q.Answer.Choice) + " by " + gate.Plain(q.Answer.By, 80)
-		}
-		c.std.say("%s %s %s %s%s", e.Kind, q.ID, gate.ToolName(q.Binding.Tool), gate.Plain(q.Binding.Actor, 40), answer)
-	}
-	var watching sync.WaitGroup
-	ended := make([]error, len(hubs))
-	for i, h := range hubs {
-		watching.Go(func() { ended[i] = h.Watch(ctx, show) })
-	}
-	watching.Wait()
-	return errors.Join(ended...)
 }

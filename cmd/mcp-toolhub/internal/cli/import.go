@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"net"
 	"net/url"
 	"os"
@@ -450,12 +449,12 @@ func oneLine(text string) string { return strings.Join(strings.Fields(printable(
 
 // report says what is imported.
 func (c *importCmd) report(taken []*clients.Merged) {
-	t := newTable("SERVER", "FROM", "SECRETS", "REFERS TO", "RUNS OR REACHES")
+	t := newTable("SERVER", "FROM", "SECRETS", "RUNS OR REACHES", "REFERS TO")
 	for _, m := range taken {
-		t.add(m.Name, m.Client, strconv.Itoa(len(m.Secrets)), printable(strings.Join(m.References(), " ")),
-			hidden.Summary(m.Line(), 60))
+		t.add(m.Name, m.Client, strconv.Itoa(len(m.Secrets)), hidden.Summary(m.Line(), 40),
+			printable(strings.Join(m.References(), " ")))
 	}
-	fmt.Fprint(c.std.out, t.text(math.MaxInt, false)) // a column that does not fit is left out otherwise
+	_ = c.std.printTable(t)
 	for _, m := range taken {
 		for _, note := range m.Notes {
 			c.std.say("%s: %s", m.Name, printable(note))

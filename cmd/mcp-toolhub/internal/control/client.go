@@ -252,26 +252,6 @@ type Joined struct {
 
 func (j *Joined) Read(p []byte) (int, error) { return j.in.Read(p) }
 
-// Watch calls take with the open approvals, then with each change, until ctx ends or the hub does.
-func (c *Client) Watch(ctx context.Context, take func(approval.Event)) error {
-	resp, err := c.send(ctx, http.MethodGet, "/approvals/watch", nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	dec := json.NewDecoder(resp.Body)
-	for {
-		var e approval.Event
-		if err := dec.Decode(&e); err != nil {
-			if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-				return nil
-			}
-			return fmt.Errorf("watch approvals: %w", err)
-		}
-		take(e)
-	}
-}
-
 // ask sends a request and reads the answer.
 func ask[T any](ctx context.Context, c *Client, method, path string, body any) (out T, err error) {
 	resp, err := c.send(ctx, method, path, body)
