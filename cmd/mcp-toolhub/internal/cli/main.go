@@ -268,13 +268,10 @@ func group(use, short, long string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	if i := slices.IndexFunc(below, func(c *cobra.Command) bool { return c.Use == "list" }); i >= 0 {
-		cmd.PreRunE, cmd.RunE = func(parent *cobra.Command, args []string) error {
+		cmd.RunE = func(parent *cobra.Command, args []string) error {
 			below[i].SetContext(parent.Context())
-			if below[i].PreRunE == nil {
-				return nil
-			}
-			return below[i].PreRunE(below[i], args)
-		}, func(_ *cobra.Command, args []string) error { return below[i].RunE(below[i], args) }
+			return below[i].RunE(below[i], args)
+		}
 	}
 	cmd.AddCommand(below...)
 	return cmd

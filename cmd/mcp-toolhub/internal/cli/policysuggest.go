@@ -42,20 +42,6 @@ func (c policyCmd) suggestCommand() *cobra.Command {
 	return cmd
 }
 
-// suggestion is a rule, as suggest -o json prints it.
-type suggestion struct {
-	Rule struct {
-		ID     string        `json:"id"`
-		Match  []string      `json:"match"`
-		Actor  []string      `json:"actor"`
-		When   string        `json:"when,omitempty"`
-		Then   tool.Behavior `json:"then"`
-		Reason string        `json:"reason"`
-	} `json:"rule"`
-	Calls []tool.InvocationID `json:"calls"`
-	Else  []history.Through   `json:"else"`
-}
-
 func (c *policyCmd) suggest(ctx context.Context, format string, apply bool) error {
 	l, err := c.lookBack(ctx)
 	if err != nil {
@@ -92,13 +78,14 @@ func (c *policyCmd) suggest(ctx context.Context, format string, apply bool) erro
 }
 
 func suggestedJSON(found *history.Suggested, reads []hub.Readers) any {
-	all := []suggestion{}
+	all := []map[string]any{}
 	for _, s := range found.Suggestions {
-		one := suggestion{Calls: s.Calls, Else: s.Else}
-		r := &one.Rule
-		r.ID, r.Match, r.Actor, r.When, r.Then, r.Reason = s.Rule.ID, s.Rule.Match, s.Rule.Actor, s.Rule.When,
-			s.Rule.Then, s.Rule.Reason
-		all = append(all, one)
+		rule := map[string]any{"id": s.Rule.ID, "match": s.Rule.Match, "actor": s.Rule.Actor, "then": s.Rule.Then,
+			"reason": s.Rule.Reason}
+		if s.Rule.When != "" {
+			rule["when"] = s.Rule.When
+		}
+		all = append(all, map[string]any{"rule": rule, "calls": s.Calls, "else": s.Else})
 	}
 	return map[string]any{"suggestions": all, "allowed": found.Allowed, "spared": found.Spared, "denied": found.Denied,
 		"untold": found.Untold, "read_only": reads}
