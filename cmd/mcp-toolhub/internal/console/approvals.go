@@ -16,6 +16,8 @@ type waiting struct {
 	ID    string // none: the page is about no single approval
 	List  []question
 	Pager pager
+
+	Settled []approval.View // the newest first
 }
 
 // approvals shows the calls that wait, the oldest first.
@@ -24,10 +26,11 @@ func (v *visit) approvals() (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := v.Hub.Approvals()
+	all, settled := v.Hub.Approvals(), v.Approvals.Settled()
 	at, pager := v.part(len(all), approvalsPerPage)
 	return &page{Name: "approvals", Title: "Approvals", Live: true,
-		Data: waiting{p, "", v.session.questions(all[at:at+pager.here], p), pager}}, nil
+		Data: waiting{p, "", v.session.questions(all[at:at+pager.here], p), pager,
+			settled[:min(len(settled), approvalsPerPage)]}}, nil
 }
 
 // question is one approval as pages show it.
@@ -63,7 +66,7 @@ type person struct {
 	Mode string // what it takes
 	Host string // of passkeys; "" where there can be none
 	Keys int    // passkeys of the host
-	At   string // the place to go on at with the code: suggestions, or "" for approvals
+	At   string // the place to go on at with the code, such as suggestions; "" for approvals
 }
 
 func (v *visit) person() (p person, err error) {
@@ -164,8 +167,8 @@ func (v *visit) unlock() (*page, error) {
 	}
 	v.sessions.say(v.session, mayAnswerNow)
 	next := &page{Redirect: Path + "approvals"}
-	if v.r.PostFormValue("place") == "suggestions" {
-		next.Redirect = Path + "suggestions"
+	if place := v.r.PostFormValue("place"); place != "" {
+		next.Redirect = Path + place
 	}
 	if id := v.r.PostFormValue("approval"); id != "" {
 		if _, err := v.Hub.Approval(approval.ID(id)); !errors.Is(err, approval.ErrUnknown) {

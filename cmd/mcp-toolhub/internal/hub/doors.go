@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
@@ -147,7 +146,7 @@ func (h *Hub) restart(server string) error {
 		return fmt.Errorf("there is no server %q: it has %s", server, strings.Join(h.Settings().Upstream.IDs(), ", "))
 	}
 	h.Logger.Info("a person restarts a server", "server", server)
-	return h.steering.steer(h.Settings().Upstream, server, console.Restart)
+	return h.steering.restart(h.Settings().Upstream, server)
 }
 
 // Serve starts the servers, and serves clients until ctx ends. kill cuts the polite part short.
