@@ -266,7 +266,7 @@ func TestPageHidesTools(t *testing.T) {
 	before := readFile(t, p.file)
 	status, text := r.send("/ui/tools/disable", "name", "mcp.s.echo", "at", "server=s&client=claude-code")
 	for _, has := range []string{"mcp.s.echo: disabled", `<button id="switch-mcp.s.echo">Show`, `<button id="switch-mcp.s.hidden">Hide`, "This is what claude-code is offered",
-		"the tool is out of use"} {
+		"entry in the config takes it out of use"} {
 		if status != http.StatusOK || !strings.Contains(text, has) {
 			t.Errorf("%s is missing: %d %s", has, status, text)
 		}
@@ -305,7 +305,7 @@ func TestPageAddsServers(t *testing.T) {
 	if status, text := r.send("/ui/add", "plan", first); status != http.StatusForbidden {
 		t.Errorf("a command without the code: %d %s", status, text)
 	}
-	if status, text := r.send("/ui/add", "server", "https://hub.example/mcp", "more", "X-Home: ${env:HOME}"); status != http.StatusOK || !strings.Contains(text, "disabled>Add example") {
+	if status, text := r.send("/ui/add", "server", "https://mcp.example.com/mcp", "more", "X-Home: ${env:HOME}"); status != http.StatusOK || !strings.Contains(text, "disabled>Add example") {
 		t.Errorf("an address that gets a variable of the hub: %d %s", status, text)
 	}
 	for _, wrong := range []string{"", "npx 'x", "https://", "npx s s"} {
