@@ -281,7 +281,7 @@ func TestPageAnswers(t *testing.T) {
 	if status, _ := r.send("/ui/unlock", "code", "AAAAA-AAAAA"); status != http.StatusConflict {
 		t.Errorf("a wrong code: %d", status)
 	}
-	if status, text := r.send("/ui/unlock", "code", strings.ToLower(code), "approval", string(v.ID)); status != http.StatusOK || !strings.Contains(text, "Allow once") {
+	if status, text := r.send("/ui/unlock", "code", strings.ToLower(code), "place", "approvals/"+string(v.ID)); status != http.StatusOK || !strings.Contains(text, "Allow once") {
 		t.Errorf("the code: %d %s", status, text)
 	}
 	if status, _ := r.send("/ui/unlock", "code", code); status != http.StatusConflict {

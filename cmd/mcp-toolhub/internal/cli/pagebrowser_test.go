@@ -22,6 +22,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -231,6 +232,12 @@ func TestScreenshotsInABrowser(t *testing.T) {
 	claude.send(claude.call("mcp.demo.big", `{"bytes":400000}`, ""))
 	claude.send(claude.call("mcp.demo.fail", `{"message":"the disk is full"}`, ""))
 	claude.send(claude.call("mcp.demo.fail", `{"message":"the disk is full"}`, ""))
+	claude.tools()
+	decided := claude.waits(claude.call("mcp.demo.add", `{"a":40,"b":2}`, `"progressToken":"p"`))
+	if _, err := p.hub().Answer(t.Context(), string(p.pending(p.hub()).ID), control.Reply{Choice: "allow_once", By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	decided()
 	rest := claude.waits(claude.call("mcp.demo.add", `{"a":1,"b":2}`, `"progressToken":"p"`))
 	counted := cursor.waits(cursor.call("mcp.demo.countdown", `{"steps":30,"delay_ms":1000}`, `"progressToken":"p"`))
 	v := p.pending(p.hub())

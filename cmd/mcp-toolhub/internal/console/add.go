@@ -38,8 +38,7 @@ type Plan struct {
 // addition holds the data of the page on which a server is added.
 type addition struct {
 	person
-	ID                            string // none: the page is about no approval
-	Plan                          *Plan  // to be confirmed; nil where there is none
+	Plan                          *Plan // to be confirmed; nil where there is none
 	Problem, Server, Called, More string
 }
 
@@ -56,7 +55,6 @@ func (v *visit) addPage(a addition) (p *page, err error) {
 	if a.person, err = v.person(); err != nil {
 		return nil, err
 	}
-	a.At = "add"
 	if p = (&page{Name: "add", Title: "Add a server", Data: a}); a.Problem != "" {
 		p.Status = http.StatusUnprocessableEntity
 	}

@@ -59,8 +59,7 @@ func (v *visit) find(today Today) (serverShown, error) {
 func (v *visit) servers() (*page, error) {
 	all := v.serversShown(v.today())
 	at, pager := v.part(len(all), serversPerPage)
-	may := v.mayDecide() == nil
-	return &page{Name: "servers", Title: "Servers", Live: true, Data: map[string]any{"May": may,
+	return &page{Name: "servers", Title: "Servers", Live: true, Data: map[string]any{"May": v.mayDecide() == nil,
 		"List": all[at : at+pager.here], "Pager": pager, "Problems": v.Hub.Problems(),
 		"Warnings": v.Hub.Warnings()}}, nil
 }
@@ -72,12 +71,11 @@ func (v *visit) server() (*page, error) {
 		return nil, err
 	}
 	p, err := v.person()
-	p.At = "servers/" + s.Server
 	return &page{Name: "server", Title: s.Server, Live: true, Data: struct {
 		person
-		ID, Log string // ID: none, the page is about no approval
-		Server  serverShown
-	}{p, "", strings.Join(v.Hub.Log(s.Server), "\n"), s}}, err
+		Log    string
+		Server serverShown
+	}{p, strings.Join(v.Hub.Log(s.Server), "\n"), s}}, err
 }
 
 // order puts servers first that need somebody.

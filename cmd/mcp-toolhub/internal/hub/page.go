@@ -265,39 +265,24 @@ type steering struct {
 	group *upstream.Group
 
 	mu      sync.Mutex
-	started map[string]bool // they do not wait for a call
+	started []string // they do not wait for a call
 }
 
-// apply makes the group one of cfg's servers, as they are steered.
-func (s *steering) apply(cfg upstream.Config) error {
+// apply makes the group one of cfg's servers, as they are steered. It stops one of them and counts
+// it as started where but is not "".
+func (s *steering) apply(cfg upstream.Config, but string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.applyBut(cfg, "")
-}
-
-// applyBut is apply without one server more, where that is not "". s.mu is held.
-func (s *steering) applyBut(cfg upstream.Config, but string) error {
 	cfg.Servers = slices.Clone(cfg.Servers)
 	for i := range cfg.Servers {
 		sc := &cfg.Servers[i]
-		sc.Disabled = sc.Disabled || sc.ID == but
-		sc.Lazy = sc.Lazy && !s.started[sc.ID]
+		if sc.ID == but {
+			sc.Disabled = true
+			s.started = append(s.started, but)
+		}
+		sc.Lazy = sc.Lazy && !slices.Contains(s.started, sc.ID)
 	}
 	return s.group.Apply(cfg)
-}
-
-// restart starts a server of cfg anew, also one that sleeps.
-func (s *steering) restart(cfg upstream.Config, server string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.started == nil {
-		s.started = make(map[string]bool)
-	}
-	s.started[server] = true
-	if err := s.applyBut(cfg, server); err != nil {
-		return err
-	}
-	return s.applyBut(cfg, "")
 }
 
 func (p *pageHub) Steer(ctx context.Context, name string, to console.Steering) (said string, err error) {

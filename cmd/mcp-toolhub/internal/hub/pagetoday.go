@@ -109,10 +109,8 @@ func (p *pageHub) Log(server string) []string {
 	}
 	var lines []string
 	for _, line := range all {
-		if line != "" && strings.Contains(line, server) {
-			if line = LogLine(line, server); line != "" {
-				lines = append(lines, line)
-			}
+		if line = LogLine(line, server); line != "" {
+			lines = append(lines, line)
 		}
 	}
 	return lines[max(0, len(lines)-shownLines):]
@@ -142,6 +140,9 @@ func (p *pageHub) logEnd() (end string, ok bool) {
 // server it is about all.
 func LogLine(line, server string) string {
 	var record map[string]any
+	if !strings.Contains(line, server) {
+		return ""
+	}
 	if json.Unmarshal([]byte(line), &record) != nil {
 		if server != "" && !strings.Contains(line, "server="+server) {
 			return ""
