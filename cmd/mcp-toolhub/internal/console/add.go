@@ -42,16 +42,19 @@ type addition struct {
 	Problem, Server, Called, More string
 }
 
-// add shows the form for a new server, or the one that waits to be confirmed.
-func (v *visit) add() (*page, error) {
+// adder is a visit to add a server.
+type adder struct{ *visit }
+
+// form shows the form for a new server, or the one that waits to be confirmed.
+func (v adder) form() (*page, error) {
 	a := addition{}
 	if !v.r.URL.Query().Has("other") {
 		a.Plan = v.sessions.plans(v.session, nil)
 	}
-	return v.addPage(a)
+	return v.formPage(a)
 }
 
-func (v *visit) addPage(a addition) (p *page, err error) {
+func (v adder) formPage(a addition) (p *page, err error) {
 	if a.person, err = v.person(); err != nil {
 		return nil, err
 	}
@@ -61,9 +64,9 @@ func (v *visit) addPage(a addition) (p *page, err error) {
 	return p, nil
 }
 
-// addServer adds a harmless server at once. Any other one is shown first, and added in a second step
+// take adds a harmless server at once. Any other one is shown first, and added in a second step
 // by a session that may answer approvals.
-func (v *visit) addServer() (*page, error) {
+func (v adder) take() (*page, error) {
 	if key := v.r.PostFormValue("plan"); key != "" {
 		if err := v.mayDecide(); err != nil {
 			return nil, err
@@ -89,7 +92,7 @@ func (v *visit) addServer() (*page, error) {
 	}
 	if err != nil {
 		given.Problem, given.More = sentence(err.Error()), "" // which may hold secrets
-		return v.addPage(given)
+		return v.formPage(given)
 	}
 	if n.isHarmless() {
 		return v.added(n)
@@ -100,7 +103,7 @@ func (v *visit) addServer() (*page, error) {
 }
 
 // added adds the server, and goes to its page.
-func (v *visit) added(n NewServer) (*page, error) {
+func (v adder) added(n NewServer) (*page, error) {
 	done, err := v.Hub.AddServer(v.r.Context(), n, false)
 	if err != nil {
 		return nil, wrong(err)

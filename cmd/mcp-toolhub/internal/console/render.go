@@ -70,7 +70,10 @@ func (v *visit) show(p *page) {
 	}
 	f := frame{page: p}
 	if v.session != nil {
-		f.Session, f.CSRF, f.Said = v.session.name, v.session.csrf, v.sessions.told(v.session)
+		f.Session, f.CSRF = v.session.name, v.session.csrf
+		if v.r.Header.Get("Sec-Fetch-Dest") != "empty" { // the script shows nothing of it
+			f.Said = v.sessions.told(v.session)
+		}
 		f.Waiting = len(v.Hub.Approvals())
 		first, _, _ := strings.Cut(strings.TrimPrefix(v.r.URL.Path, Path), "/")
 		if of, below := map[string]string{"tool": "tools", "tries": "tools", "explain": "policy",

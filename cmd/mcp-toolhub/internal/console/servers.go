@@ -45,8 +45,8 @@ func (v *visit) serversShown(today Today) (list []serverShown) {
 	return list
 }
 
-// find returns the server that the path of the visit names.
-func (v *visit) find(today Today) (serverShown, error) {
+// find returns the server that the path of a visit names.
+func find(v *visit, today Today) (serverShown, error) {
 	all := v.serversShown(today)
 	at := slices.IndexFunc(all, func(s serverShown) bool { return s.Server == v.r.PathValue("server") })
 	if at < 0 {
@@ -66,7 +66,7 @@ func (v *visit) servers() (*page, error) {
 
 // server shows one server, and the latest lines of the log about it.
 func (v *visit) server() (*page, error) {
-	s, err := v.find(v.today())
+	s, err := find(v, v.today())
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func order(s serverShown) int {
 
 // steer does what a button of a server says.
 func (v *visit) steer() (*page, error) {
-	s, err := v.find(Today{})
+	s, err := find(v, Today{})
 	if err != nil {
 		return nil, err
 	}
