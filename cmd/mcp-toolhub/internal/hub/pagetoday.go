@@ -65,7 +65,8 @@ func (p *pageHub) Today(ctx context.Context) (console.Today, error) {
 		if ago := began.Sub(c.Created); ago < time.Hour {
 			minute := &t.Hour[len(t.Hour)-1-max(0, int(ago/time.Minute))]
 			minute.Calls++
-			if c.Status == tool.StatusFailed && c.Class != string(tool.ClassSchemaNotLoaded) {
+			if c.Ended != nil && c.Status != tool.StatusSucceeded && c.Status != tool.StatusYielded &&
+				c.Class != string(tool.ClassSchemaNotLoaded) { // as Stats counts them
 				minute.Failed++
 			}
 		}
