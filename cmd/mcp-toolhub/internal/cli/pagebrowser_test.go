@@ -243,7 +243,7 @@ func TestScreenshotsInABrowser(t *testing.T) {
 	v := p.pending(p.hub())
 	eventually(t, "the calls are in the records", func() bool {
 		b.do(chromedp.Navigate(p.url + "/ui/"))
-		return strings.Contains(b.text(), "awaiting approval") && strings.Contains(b.text(), "running") && strings.Contains(b.text(), "claude-code")
+		return strings.Contains(b.text(), "awaiting approval") && strings.Contains(b.text(), "running") && strings.Contains(b.text(), "1 failed") && strings.Contains(b.text(), "today: ")
 	})
 	b.shoot("overview")
 	tell(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})

@@ -55,13 +55,11 @@ func (v adder) form() (*page, error) {
 }
 
 func (v adder) formPage(a addition) (p *page, err error) {
-	if a.person, err = v.person(); err != nil {
-		return nil, err
-	}
+	a.person, err = v.person()
 	if p = (&page{Name: "add", Title: "Add a server", Data: a}); a.Problem != "" {
 		p.Status = http.StatusUnprocessableEntity
 	}
-	return p, nil
+	return p, err
 }
 
 // take adds a harmless server at once. Any other one is shown first, and added in a second step

@@ -273,13 +273,13 @@ type steering struct {
 func (s *steering) apply(cfg upstream.Config, but string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if but != "" && !slices.Contains(s.started, but) {
+		s.started = append(s.started, but)
+	}
 	cfg.Servers = slices.Clone(cfg.Servers)
 	for i := range cfg.Servers {
 		sc := &cfg.Servers[i]
-		if sc.ID == but {
-			sc.Disabled = true
-			s.started = append(s.started, but)
-		}
+		sc.Disabled = sc.Disabled || sc.ID == but
 		sc.Lazy = sc.Lazy && !slices.Contains(s.started, sc.ID)
 	}
 	return s.group.Apply(cfg)
@@ -327,15 +327,15 @@ func (p *pageHub) awaitConfig(ctx context.Context) {
 	}
 }
 
-func (p *pageHub) Entry(server string) (e console.Entry) {
+func (p *pageHub) Entry(server string) console.Entry {
 	s := p.Settings()
-	at := slices.IndexFunc(s.Upstream.Servers, func(sc upstream.ServerConfig) bool { return sc.ID == server })
-	if at < 0 { // a source of tools of the hub's own
-		return e
+	for _, sc := range s.Upstream.Servers {
+		if sc.ID == server {
+			return console.Entry{File: s.Path, Starts: s.Starts[server], Disabled: sc.Disabled,
+				Program: sc.Transport == upstream.Stdio, SignsIn: canSignIn(sc)}
+		}
 	}
-	sc := &s.Upstream.Servers[at]
-	return console.Entry{File: s.Path, Starts: s.Starts[server], Disabled: sc.Disabled,
-		Program: sc.Transport == upstream.Stdio, SignsIn: canSignIn(*sc)}
+	return console.Entry{} // a source of tools of the hub's own
 }
 
 // signInServer returns the server of that id, if people can sign in to it.
