@@ -187,6 +187,7 @@ func TestPageInABrowser(t *testing.T) {
 	}
 	b.tabs(p)
 	b.approve(p)
+	b.change(p)
 	b.try(p)
 	b.hears(p)
 	b.signIn(p)
@@ -317,6 +318,24 @@ func (b *chromium) approve(p *permitted) {
 		b.t.Errorf("the call: %s", got)
 	}
 	b.calm("approvals")
+}
+
+// change looks at answers that were given, is shown a server before it would be added, and disables and enables one.
+func (b *chromium) change(p *permitted) {
+	b.t.Helper()
+	b.usable("answers that were given")
+	b.do(chromedp.Navigate(p.url + "/ui/add"))
+	b.fill("#server", "mcp-toolhub demo-server")
+	b.press("main form button.main")
+	b.await("The hub would add")
+	b.usable("a server that is shown first")
+	b.do(chromedp.Navigate(p.url + "/ui/servers/s"))
+	b.press("#disable-s")
+	b.await("s: disabled")
+	b.usable("a server that is disabled")
+	b.press("#enable-s")
+	b.await("s: enabled")
+	b.calm("changes")
 }
 
 // try calls a tool by its form.
