@@ -2,17 +2,16 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os/user"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
@@ -33,7 +32,6 @@ func approvalsCommand(a *app) *cobra.Command {
 	cmd := group("approvals", "Allow and deny calls that wait for a person", approvalsHelp,
 		leaf("list", "List the calls that wait", "", c.list),
 		leaf("show ID", "Show one call that waits", "", c.show),
-		leaf("watch", "Print calls as they begin and cease to wait, until interrupted", "", c.watch),
 		c.answerCommand("approve ID", "Allow a call that waits", "mcp-toolhub approvals approve apr_… --session",
 			policy.AllowOnce, policy.AllowAlways, policy.AllowOffered),
 		c.answerCommand("deny ID", "Deny a call that waits",
@@ -91,8 +89,8 @@ func (c approvalsCmd) hubs(ctx context.Context) ([]*control.Client, error) {
 	}
 	if len(all) == 0 {
 		return nil, exitNotReady.errorf(
-			"no hub that asks runs with the state directory %q: start one, leave queue in its "+
-				"policy.ask.channels, or name its --state-dir", state)
+			"no hub that asks runs with the state directory %q: mcp-toolhub start starts one, which has queue in its "+
+				"policy.ask.channels by default", state)
 	}
 	return all, nil
 }
@@ -125,20 +123,15 @@ func (c approvalsCmd) at(ctx context.Context, id string, do func(h *control.Clie
 	if err != nil {
 		return err
 	}
-	var meant []string
+	var all []string
 	for _, h := range hubs {
 		open, _ := h.Approvals(ctx)
 		for i := range open {
-			if whole := string(open[i].ID); strings.HasPrefix(whole, id) {
-				meant = append(meant, whole)
-			}
+			all = append(all, string(open[i].ID))
 		}
 	}
-	switch {
-	case len(meant) == 1:
-		id = meant[0]
-	case len(meant) > 1:
-		return fmt.Errorf("approval %q: it may be %s: write more of the id", id, strings.Join(meant, ", "))
+	if id, err = lookup.Meant(id, all); err != nil {
+		return err
 	}
 	for _, h := range hubs {
 		if err = do(h, id); !errors.Is(err, control.ErrNotFound) {
@@ -222,33 +215,4 @@ func (c approvalsCmd) answer(ctx context.Context, id string, r control.Reply) er
 		c.std.say("%s: %s", v.ID, v.Answer.Choice)
 		return nil
 	})
-}
-
-func (c approvalsCmd) watch(ctx context.Context) error {
-	hubs, err := c.hubs(ctx)
-	if err != nil {
-		return err
-	}
-	var printing sync.Mutex
-	show := func(e approval.Event) {
-		printing.Lock()
-		defer printing.Unlock()
-		if c.json() {
-			_ = json.NewEncoder(c.std.out).Encode(e) // one a line, for programs that read while it comes
-			return
-		}
-		q := &e.Question
-		answer := ""
-		if q.Answer != nil {
-			answer = " " + string(q.Answer.Choice) + " by " + gate.Plain(q.Answer.By, 80)
-		}
-		c.std.say("%s %s %s %s%s", e.Kind, q.ID, gate.ToolName(q.Binding.Tool), gate.Plain(q.Binding.Actor, 40), answer)
-	}
-	var watching sync.WaitGroup
-	ended := make([]error, len(hubs))
-	for i, h := range hubs {
-		watching.Go(func() { ended[i] = h.Watch(ctx, show) })
-	}
-	watching.Wait()
-	return errors.Join(ended...)
 }

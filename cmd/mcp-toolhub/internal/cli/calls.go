@@ -19,6 +19,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
@@ -57,30 +58,25 @@ type callsCmd struct {
 
 func callsCommand(a *app) *cobra.Command {
 	c := &callsCmd{app: a, Search: lookup.Search{Is: make(map[store.Column]*string)}}
-	list := leaf("list", "List calls, newest first", "List calls, newest first.\n"+callsTimes+callsFilter, c.list,
+	limit := 0
+	newest := func(ctx context.Context) error {
+		c.Limit = limit // the other commands have none
+		return c.list(ctx)
+	}
+	list := leaf("list", "List calls, newest first", "List calls, newest first.\n"+callsTimes+callsFilter, newest,
 		"mcp-toolhub calls list --since yesterday --status failed",
 		"mcp-toolhub calls list --tool 'mcp.github.*'",
 		"mcp-toolhub calls list --text 'permission denied' -o json")
-	tail := leaf("tail", "Print the last calls that have ended, oldest first",
-		"Print the last calls that have ended, oldest first; with --follow also those that end from now on.\n"+
-			callsTimes+callsFilter, c.tail)
 	stats := leaf("stats", "Sum up calls, failures and latency by tool, server or actor",
 		callsStatsHelp+callsTimes, c.stats)
-	for _, cmd := range []*cobra.Command{list, tail, stats} {
-		c.filterFlags(cmd.Flags())
-	}
-	for cmd, limit := range map[*cobra.Command]int{list: 50, tail: 10} {
-		cmd.Flags().StringVar(&c.Filter, "filter", "", "calls that this CEL `expression` is true of")
-		cmd.Flags().Int("limit", limit, "print at most this many; 0 for all")
-		cmd.PreRunE = func(cmd *cobra.Command, _ []string) (err error) {
-			c.Limit, err = cmd.Flags().GetInt("limit")
-			return err
-		}
-	}
-	tail.Flags().BoolVar(&c.follow, "follow", false, "go on with calls that end, until interrupted")
+	c.filterFlags(list.Flags())
+	c.filterFlags(stats.Flags())
+	list.Flags().StringVar(&c.Filter, "filter", "", "calls that this CEL `expression` is true of")
+	list.Flags().IntVar(&limit, "limit", 50, "print at most this many; 0 for all")
+	list.Flags().BoolVarP(&c.follow, "follow", "f", false, "print calls that end from now on, until interrupted")
 	stats.Flags().StringVar(&c.by, "by", string(store.Tool), "tool, server, actor, client, profile, status or class")
-	cmd := group("calls", "Look up calls: list, show, tail, stats, export, replay, erase", callsHelp, list,
-		leaf("show ID", "Show the story of one call", callsShowHelp, c.show), tail, stats, exportCommand(c),
+	cmd := group("calls", "Look up calls: list, show, stats, export, replay, erase", callsHelp, list,
+		leaf("show ID", "Show the story of one call", callsShowHelp, c.show), stats, exportCommand(c),
 		replayCommand(c), eraseCommand(c))
 	a.outputFlag(cmd.PersistentFlags())
 	return cmd
@@ -142,78 +138,75 @@ func (c *callsCmd) list(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
+	if c.follow {
+		return c.followEnded(ctx, r)
+	}
 	calls, err := lookup.Find(ctx, r, r.q, r.filter)
 	if err != nil {
 		return err
 	}
-	t := newTable("STARTED", "STATUS", "TOOL", "CALLER", "TOOK", "ID", "CLASS", "APPROVED BY", "ADDRESS", "HUB")
+	t := newTable("STARTED", "STATUS", "ID", "TOOL", "TOOK", "CALLER", "CLASS", "APPROVED BY", "ADDRESS", "HUB")
 	for i := range calls {
-		t.add(callRow(&calls[i])...)
+		t.add(c.callRow(&calls[i])...)
 	}
 	return c.printAs(append([]store.Call{}, calls...), t)
 }
 
-func callRow(call *store.Call) []string {
+// shownID is the length of an id on a terminal. The commands take such a beginning.
+const shownID = 16
+
+// callRow is the row of a call: on a terminal with a short time and id.
+func (c *callsCmd) callRow(call *store.Call) []string {
+	started, id := call.Created.Local().Format(time.DateTime), string(call.ID)
+	if isTerminal(c.std.out) {
+		started, id = call.Created.Local().Format("01-02 15:04:05"), id[:min(shownID, len(id))]
+	}
 	took := ""
 	if call.LatencyMS != nil {
 		took = time.Duration(*call.LatencyMS * float64(time.Millisecond)).Round(10 * time.Microsecond).String()
 	}
-	return []string{call.Created.Local().Format("2006-01-02 15:04:05"), string(call.Status), printable(call.Tool),
-		printable(call.Actor), took,
-		string(call.ID), call.Class, printable(call.ApprovedBy), call.Address, printable(call.Hub)}
+	return []string{started, string(call.Status), id, printable(call.Tool), took, printable(call.Actor), call.Class,
+		printable(call.ApprovedBy), call.Address, printable(call.Hub)}
 }
 
-// tailEvery is how often a tail looks for more.
-const tailEvery = 500 * time.Millisecond
+// followEvery is how often follow looks for more.
+const followEvery = 500 * time.Millisecond
 
-func (c *callsCmd) tail(ctx context.Context) (err error) {
-	r, err := c.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
+// followEnded prints the calls that end from now on.
+func (c *callsCmd) followEnded(ctx context.Context, r records) error {
 	after, err := r.Position(ctx)
-	if err != nil {
-		return err
-	}
-	calls, err := lookup.Find(ctx, r, r.q, r.filter)
-	if err != nil {
-		return err
-	}
-	slices.Reverse(calls)
-	calls = slices.DeleteFunc(calls, func(call store.Call) bool { return call.Ended == nil })
 	r.q.Limit = 0
-	again := time.NewTicker(tailEvery)
+	again := time.NewTicker(followEvery)
 	defer again.Stop()
-	for {
-		for i := range calls {
-			if err := c.printTailed(&calls[i]); err != nil {
-				return err
-			}
-		}
-		if !c.follow {
-			return nil
-		}
+	for err == nil {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-again.C:
 		}
-		if err = store.FillUp(ctx, r, r.from.Journal.Dir); err == nil {
-			if calls, after, err = r.Ended(ctx, after, r.q); err == nil {
-				calls, err = lookup.Filtered(calls, r.filter)
+		if err = store.FillUp(ctx, r, r.from.Journal.Dir); err != nil {
+			break
+		}
+		var calls []store.Call
+		if calls, after, err = r.Ended(ctx, after, r.q); err == nil {
+			calls, err = lookup.Filtered(calls, r.filter)
+		}
+		for i := range calls {
+			if err == nil {
+				err = c.printEnded(&calls[i])
 			}
 		}
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
 	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
-// printTailed prints one call: a line, or with -o json an object in a line.
-func (c *callsCmd) printTailed(call *store.Call) error {
+// printEnded prints one call: a line, or with -o json an object in a line.
+func (c *callsCmd) printEnded(call *store.Call) error {
 	if !c.json() {
-		_, err := fmt.Fprintln(c.std.out, strings.Join(callRow(call), "  "))
+		_, err := fmt.Fprintln(c.std.out, strings.Join(c.callRow(call), "  "))
 		return err
 	}
 	text, err := json.Marshal(call)
@@ -236,12 +229,11 @@ func (c *callsCmd) stats(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t := newTable(strings.ToUpper(c.by), "CALLS", "FAILED", "P50 MS", "P95 MS", "MAX MS", "KEPT BY PREVIEWS",
-		"KEPT BY DEFERRAL")
+	t := newTable(strings.ToUpper(c.by), "CALLS", "FAILED", "TOKENS KEPT", "BY DEFERRAL", "P50 MS", "P95 MS", "MAX MS")
 	for _, st := range stats {
-		t.add(printable(cmp.Or(st.Value, "-")), strconv.Itoa(st.Calls), strconv.Itoa(st.Failed), inMS(st.P50MS),
-			inMS(st.P95MS), inMS(st.MaxMS),
-			strconv.FormatInt(st.KeptTokens, 10), strconv.FormatInt(st.DeferredTokens, 10))
+		t.add(printable(cmp.Or(st.Value, "-")), textfile.Grouped(st.Calls), textfile.Grouped(st.Failed),
+			textfile.Grouped(st.KeptTokens), textfile.Grouped(st.DeferredTokens), inMS(st.P50MS), inMS(st.P95MS),
+			inMS(st.MaxMS))
 	}
 	return c.printAs(stats, t)
 }

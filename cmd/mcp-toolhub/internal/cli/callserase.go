@@ -75,8 +75,12 @@ func (c *eraseCmd) erase(ctx context.Context, ids []string) (err error) {
 	if c.actor != "" {
 		err = e.allOf(ctx, r, c.actor)
 	}
-	for _, id := range ids {
-		err = errors.Join(err, e.family(ctx, r, tool.InvocationID(id)))
+	for _, word := range ids {
+		id, idErr := lookup.Whole(ctx, r, tool.InvocationID(word))
+		if idErr == nil {
+			idErr = e.family(ctx, r, id)
+		}
+		err = errors.Join(err, idErr)
 	}
 	if err != nil {
 		return err

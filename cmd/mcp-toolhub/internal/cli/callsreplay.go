@@ -129,13 +129,6 @@ func askBeforeWrites(s *config.Settings) {
 	s.Policy.Sets = append(s.Policy.Sets, policy.Set{Source: policy.CommandLine, Rules: rules})
 }
 
-// foreseen is what a dry run prints with -o json.
-type foreseen struct {
-	Replays     tool.InvocationID   `json:"replays"`
-	Arguments   json.RawMessage     `json:"arguments"`
-	Explanation *policy.Explanation `json:"explanation"`
-}
-
 // foresee prints what would be sent, and what would be decided about it.
 func (c *replayCmd) foresee(ctx context.Context, h *hub.Hub, call *tool.Invocation, args json.RawMessage) error {
 	r := policy.Request{Actor: hub.LocalActor(), Profile: call.Profile, Input: args}
@@ -144,7 +137,7 @@ func (c *replayCmd) foresee(ctx context.Context, h *hub.Hub, call *tool.Invocati
 	}
 	x := h.Surfaces.Now().Gate.Engine().Explain(ctx, r)
 	if c.json() {
-		return c.printJSON(foreseen{call.InvocationID, args, &x})
+		return c.printJSON(map[string]any{"replays": call.InvocationID, "arguments": args, "explanation": &x})
 	}
 	text := fmt.Sprintf("%s would be called with %s\n", printable(string(call.ToolID)), printable(string(args)))
 	if err := c.std.print([]byte(text)); err != nil {

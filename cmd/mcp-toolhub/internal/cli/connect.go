@@ -37,10 +37,9 @@ Clients: `
 
 const undoHelp = `Take out of MCP clients what connect has put there, and bring back what it has replaced.
 
-Without CLIENT it undoes the last connect, for all clients that it has changed. Run it again to
-undo the one before. A client that was connected before, and then again with other flags, is as
-it was before the first. If nobody else has written the file since, it is what it was before, byte
-for byte.`
+Without CLIENT it undoes the last connect alone, for all clients that it has changed. Run it again
+to undo the one before. With CLIENT or --all nothing is left of any connect. If nobody else has
+written the file since, it is what it was before, byte for byte.`
 
 // connectCmd runs the commands "connect" and "undo".
 type connectCmd struct {
@@ -126,7 +125,7 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 	if c.all {
 		for _, one := range clients.All() {
 			if one.Present(c.clientEnv()) {
-				rows = append(rows, &one)
+				rows = append(append(rows, &one), one.Others(c.clientEnv())...)
 			}
 		}
 		if len(rows) == 0 {
@@ -265,7 +264,8 @@ func (c *connectCmd) hub(s *config.Settings, client string, have *clients.Server
 	if profile != namespace.DefaultProfile {
 		h.URL += "/p/" + profile
 	}
-	tokens := s.Downstream.Auth.Tokens
+	tokens := slices.DeleteFunc(slices.Clone(s.Downstream.Auth.Tokens),
+		func(t downstream.Token) bool { return !t.Expires.IsZero() })
 	own := slices.IndexFunc(tokens, func(t downstream.Token) bool { return t.Name == client })
 	switch {
 	case own >= 0:
@@ -351,6 +351,9 @@ func (c *connectCmd) step(ctx context.Context, plan func(*clients.Connections) (
 	}
 	defer unlock()
 	plans, err := plan(record)
+	if errors.Is(err, errNotConnected) {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("%w\nnothing was written", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 )
 
 // pages are README.md, CONTRIBUTING.md and docs/*.md, by their paths.
@@ -76,7 +77,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// checkConfigBlock loads a block as a config. Every variable has a value, and the file that one block names is there.
+// checkConfigBlock loads a block as a config. Every variable and secret has a value, and the file that one block names is there.
 func checkConfigBlock(t *testing.T, page, text string) {
 	t.Helper()
 	home := t.TempDir()
@@ -91,6 +92,13 @@ func checkConfigBlock(t *testing.T, page, text string) {
 			return home, true
 		}
 		return "a-long-value-of-" + name, !strings.HasPrefix(name, "XDG_") && !strings.HasPrefix(name, "MCP_TOOLHUB_")
+	}
+	err := secrets.Change(filepath.Join(home, ".local", "state", "mcp-toolhub"), func(all map[string]string) error {
+		all["hub-ann"], all["hub-bob"] = "a-long-token-of-ann", "a-long-token-of-bob"
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	whole := text
 	if regexp.MustCompile(`(?m)^profiles:`).MatchString(text) && !strings.Contains(text, "mcpServers:") {

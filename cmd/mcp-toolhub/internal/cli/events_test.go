@@ -9,24 +9,24 @@ import (
 	"testing"
 )
 
-// TestEventsTailFollows: events tail --follow prints what happens while it runs, from the journal and from a hub, in each format and filtered,
+// TestEventsTailFollows: events tail --follow prints what happens while it runs, in each format and filtered,
 // until it is interrupted.
 func TestEventsTailFollows(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("no command can be interrupted there by itself")
 	}
-	p := startTokens(t, []map[string]string{{"name": "ann", "token": "${env:ANN}", "events": "read"}})
+	p := startTokens(t, []map[string]string{{"name": "ann", "token": "${env:ANN}"}})
 	const filter = `event.event_type == "tool.invocation.failed"`
 	var tails []*exec.Cmd
 	var lines []chan string
 	for _, args := range [][]string{
 		{"--state-dir", p.state, "--filter", filter},
-		{"--url", p.url, "--filter", filter, "--format", "cloudevents"},
-		{"--url", p.url, "--format", "acp", "--since", "1ms"},
+		{"--state-dir", p.state, "--filter", filter, "--format", "cloudevents"},
+		{"--state-dir", p.state, "--format", "acp", "--since", "1ms"},
 	} {
 		cmd := exec.CommandContext(t.Context(), "mcp-toolhub", append([]string{"events", "tail", "--follow"}, args...)...)
-		cmd.Env, cmd.Stderr = append(scratchEnv(p.state), "MCP_TOOLHUB_TOKEN=ann-ann-ann-ann-ann"), os.Stderr
+		cmd.Env, cmd.Stderr = scratchEnv(p.state), os.Stderr
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)

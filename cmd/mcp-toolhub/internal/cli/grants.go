@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
@@ -82,10 +83,17 @@ func (c grantsCmd) list(ctx context.Context) error {
 
 func (c grantsCmd) revoke(ctx context.Context, id string) error {
 	r, err := c.open(ctx)
-	if err == nil {
-		err = r.revoke(ctx, id)
-	}
 	if err != nil {
+		return err
+	}
+	all := make([]string, len(r.all))
+	for i, g := range r.all {
+		all[i] = g.ID
+	}
+	if id, err = lookup.Meant(id, all); err != nil {
+		return err
+	}
+	if err := r.revoke(ctx, id); err != nil {
 		return err
 	}
 	if c.json() {

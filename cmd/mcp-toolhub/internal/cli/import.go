@@ -3,13 +3,14 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
@@ -45,7 +47,12 @@ type importCmd struct {
 	dryRun, yes bool
 	passed      []string // names that were put into hub.env
 	guided      bool     // a step of setup: the person is asked, and told nothing of the next step
+
+	imported map[string][]string // the names of servers that an import has put into a config, by its path
 }
+
+// importedFile holds importCmd.imported, in the state directory.
+const importedFile = "imported.json"
 
 func importCommand(a *app) *cobra.Command {
 	c := importCmd{configEdit: configEdit{app: a}}
@@ -104,6 +111,8 @@ func (c *importCmd) run(ctx context.Context) error {
 		c.printChange(after)
 	} else if err := c.store(after, secretsOf(taken)); err != nil {
 		return fmt.Errorf("%w\nnothing was imported", err)
+	} else if err := c.remember(taken); err != nil {
+		return err
 	}
 	if c.guided {
 		return nil
@@ -122,6 +131,9 @@ func (c *importCmd) openTarget() (err error) {
 		return err
 	}
 	if c.doc.Raw != nil {
+		if text, err := os.ReadFile(filepath.Join(c.state, importedFile)); err == nil {
+			_ = json.Unmarshal(text, &c.imported) // a damaged file is as good as none
+		}
 		if _, err := c.check(c.file, nil); err != nil {
 			return exitConfig.of(err)
 		}
@@ -130,6 +142,36 @@ func (c *importCmd) openTarget() (err error) {
 			[]byte("# Servers that mcp-toolhub import has taken over from MCP clients. Add to it what you like.\n"))
 	}
 	return err
+}
+
+// remember notes which servers were imported, so that the next import knows which of them were removed since.
+func (c *importCmd) remember(taken []*clients.Merged) error {
+	if c.imported == nil {
+		c.imported = make(map[string][]string)
+	}
+	for _, m := range taken {
+		if names := c.imported[c.target]; !slices.Contains(names, m.Name) {
+			c.imported[c.target] = append(names, m.Name)
+		}
+	}
+	text, err := json.Marshal(c.imported)
+	if err == nil {
+		err = statefile.Write(filepath.Join(c.state, importedFile), text)
+	}
+	return err
+}
+
+// again asks whether to import a server that was imported before and is not in the config any more.
+func (c *importCmd) again(ctx context.Context, m *clients.Merged) (bool, error) {
+	if len(c.from) > 0 {
+		return true, nil
+	}
+	if c.yes || c.dryRun || c.terminal() == nil {
+		c.std.note("%s is left out, as it was removed from the config: import --from %s takes it again", m.Name, m.Client)
+		return false, nil
+	}
+	return c.confirm(ctx, printable(fmt.Sprintf("%s of %s was removed from the config. Import it again? [y/N]: ",
+		m.Name, m.Origin)))
 }
 
 // found reads the servers of the clients. A client's file that cannot be read is named, and the others go on.
@@ -256,6 +298,12 @@ func (c *importCmd) fresh(ctx context.Context, all []*clients.Merged) ([]*client
 			for n := 2; slices.ContainsFunc(have, same); n++ {
 				m.Name = base + "-" + strconv.Itoa(n)
 			}
+		} else if slices.Contains(c.imported[c.target], m.Name) {
+			if ok, err := c.again(ctx, m); err != nil {
+				return nil, err
+			} else if !ok {
+				continue
+			}
 		}
 		have = append(have, m.Server)
 		fresh = append(fresh, m)
@@ -273,10 +321,11 @@ func (c *importCmd) fresh(ctx context.Context, all []*clients.Merged) ([]*client
 
 // both asks whether a server is imported beside another of its name.
 func (c *importCmd) both(ctx context.Context, have *clients.Server, m *clients.Merged) (bool, error) {
-	if c.yes {
+	if c.yes || c.dryRun {
 		return true, nil
 	}
-	question := fmt.Sprintf("There are two different servers %q:\n  %s\n  %s", m.Name, have.Origin, m.Origin)
+	question := fmt.Sprintf("There are two different servers %q:\n  %s: %s\n  %s: %s", m.Name, have.Origin,
+		hidden.Summary(have.Line(), 60), m.Origin, hidden.Summary(m.Line(), 60))
 	if c.app.terminal() == nil {
 		return false, errors.New(question)
 	}
@@ -400,12 +449,12 @@ func oneLine(text string) string { return strings.Join(strings.Fields(printable(
 
 // report says what is imported.
 func (c *importCmd) report(taken []*clients.Merged) {
-	t := newTable("SERVER", "FROM", "SECRETS", "REFERS TO", "RUNS OR REACHES")
+	t := newTable("SERVER", "FROM", "SECRETS", "RUNS OR REACHES", "REFERS TO")
 	for _, m := range taken {
-		t.add(m.Name, m.Client, strconv.Itoa(len(m.Secrets)), printable(strings.Join(m.References(), " ")),
-			hidden.Summary(m.Line(), 60))
+		t.add(m.Name, m.Client, strconv.Itoa(len(m.Secrets)), hidden.Summary(m.Line(), 40),
+			printable(strings.Join(m.References(), " ")))
 	}
-	fmt.Fprint(c.std.out, t.text(math.MaxInt, false)) // a column that does not fit is left out otherwise
+	_ = c.std.printTable(t)
 	for _, m := range taken {
 		for _, note := range m.Notes {
 			c.std.say("%s: %s", m.Name, printable(note))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/version"
 	"io"
 	"os"
 	"path/filepath"
@@ -32,11 +33,13 @@ func (c *serveCmd) serveClient(ctx context.Context, s *config.Settings, unread e
 		return err
 	}
 	var client *relay.Relay // nil until a hub was joined
+	tookOver := false
 	for brief := 0; ; {
 		unlock := hub.LockHubs(state)
 		var running *control.Joined
+		var older *control.Client
 		if brief < maxBrief {
-			running, err = c.findHub(ctx, state, s)
+			running, older, err = c.findHub(ctx, state, s)
 		}
 		switch {
 		case err != nil:
@@ -52,6 +55,13 @@ func (c *serveCmd) serveClient(ctx context.Context, s *config.Settings, unread e
 		unlock()
 		if err != nil {
 			return err
+		}
+		if older != nil && s != nil && !tookOver {
+			tookOver = true
+			if c.takeOver(ctx, s, older) {
+				_ = running.Close()
+				continue
+			}
 		}
 		if client == nil {
 			client = relay.New(c.std.in, c.std.out)
@@ -87,22 +97,22 @@ func (c *serveCmd) wish(path string) control.Wish {
 }
 
 // findHub joins the first hub of the config that takes the client in. It returns nil where none
-// does. s may be nil.
-func (c *serveCmd) findHub(ctx context.Context, state string, s *config.Settings) (*control.Joined, error) {
+// does. older is that hub if its program is older than this one. s may be nil.
+func (c *serveCmd) findHub(ctx context.Context, state string, s *config.Settings) (_ *control.Joined,
+	older *control.Client, err error) {
 	level, format, path := c.logLevel, c.logFormat, ""
-	var err error
 	if s != nil {
 		level, format, path = cmp.Or(level, s.Log.Level), cmp.Or(format, s.Log.Format), s.Path
 	} else if path, err = c.configFile(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	hubs, err := hub.Running(ctx, state, path)
 	if err != nil {
-		return nil, nil // this one can serve
+		return nil, nil, nil // this one can serve
 	}
 	logger, err := newLogger(c.app, cmp.Or(level, "info"), cmp.Or(format, "auto"))
 	if err != nil {
-		return nil, exitUsage.of(err)
+		return nil, nil, exitUsage.of(err)
 	}
 	wish := c.wish(path)
 	if s != nil {
@@ -116,12 +126,38 @@ func (c *serveCmd) findHub(ctx context.Context, state string, s *config.Settings
 			if joined.Note != "" {
 				logger.Warn(joined.Note, "pid", h.PID())
 			}
-			return joined, nil
+			if isNewer(hub.Version(), h.Version()) && !c.join {
+				older = h
+			}
+			return joined, older, nil
 		}
 		logger.Info("a hub that runs does not serve this client", "pid", h.PID(), "reason", err)
 		c.apart = cmp.Or(c.apart, err.Error())
 	}
-	return nil, nil
+	return nil, nil, nil
+}
+
+// takeOver lets a hub of this program take the place of an older one that nobody has to start by
+// hand. It reports whether that worked.
+func (c *serveCmd) takeOver(ctx context.Context, s *config.Settings, older *control.Client) bool {
+	start := startCmd{c.app}
+	done, err := false, error(nil)
+	if older.Launched() {
+		_, err = start.launch(ctx, s, false)
+		done = err == nil
+	} else if older.Shared() {
+		done, err = start.startService(ctx, c.std.note)
+	}
+	if err != nil {
+		c.std.warn("the hub that runs is older than this program, and goes on: %v", err)
+	}
+	return done
+}
+
+// isNewer reports whether one version is that of a later release than another.
+func isNewer(one, other string) bool {
+	one, other = "go"+strings.TrimPrefix(one, "v"), "go"+strings.TrimPrefix(other, "v")
+	return version.IsValid(one) && version.IsValid(other) && version.Compare(one, other) > 0
 }
 
 // relayed connects the client to the hub of another process. After a first signal it waits until
@@ -164,13 +200,22 @@ type pipes struct {
 func (p pipes) CloseWrite() error { return p.PipeWriter.Close() }
 
 // serveShared runs a hub that serves no client on stdin. It serves clients that join it, and over
-// HTTP if the config has an address.
+// HTTP if the config has an address. It takes the place of one that start has started with an older program.
 func (c *serveCmd) serveShared(ctx context.Context, s *config.Settings) error {
-	unlock := hub.LockHubs(s.StateDir)
-	if hub, _ := hub.SharedHub(ctx, s); hub != nil {
+	unlock := hub.LockHubs(s.StateDir) // until this hub serves: nobody else takes the place of the one that ends
+	running, _ := hub.SharedHub(ctx, s)
+	switch {
+	case running == nil:
+	case c.anew || running.Launched() && isNewer(hub.Version(), running.Version()):
+		c.std.note("this hub takes the place of process %d, of version %s", running.PID(), running.Version())
+		if err := running.Stop(ctx); err != nil {
+			unlock()
+			return err
+		}
+	default:
 		unlock()
 		return fmt.Errorf("a shared hub of this config runs already, as process %d: mcp-toolhub stop ends it",
-			hub.PID())
+			running.PID())
 	}
 	return c.serve(ctx, s, c.std, unlock)
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -181,6 +183,59 @@ func TestOneHubOfOneConfig(t *testing.T) {
 	third.ready("mcp.all.echo", "mcp.needy.echo")
 	if pids := sharedBy(first, second, third); len(pids) != 1 {
 		t.Errorf("the server runs as %v", pids)
+	}
+}
+
+// TestNewerProgramTakesOver: a client that starts with a newer program lets that take the place of the hub in the background.
+// The old hub finishes its calls, its clients go on, and each server runs once. An older program changes nothing.
+func TestNewerProgramTakesOver(t *testing.T) {
+	t.Parallel()
+	c := newCompany(t)
+	state := filepath.Join(c.dir, "state", "mcp-toolhub")
+	t.Cleanup(func() { stopShared(t, state) })
+	file := filepath.Join(c.dir, "hub.json")
+	writeFile(t, file, c.config)
+	bin := t.TempDir()
+	command := func(version string, args ...string) *exec.Cmd {
+		cmd := exec.Command(filepath.Join(bin, version), append(args, "--config", file)...)
+		cmd.Dir, cmd.Env = c.dir, scratchEnv(c.dir)
+		return cmd
+	}
+	client := func(version string) *wire {
+		w := wireProcess(t, command(version, "serve"), rev2025).open()
+		w.ready("mcp.all.echo", "mcp.own.echo")
+		return w
+	}
+	for _, version := range []string{"v1.9.0", "v1.10.0"} {
+		build := exec.Command("go", "build", "-o", filepath.Join(bin, version), "-ldflags",
+			"-s -w -X github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub.version="+version, "../..")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	if out, err := command("v1.9.0", "start").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	first, second := client("v1.9.0"), client("v1.9.0")
+	before := sharedBy(first, second)
+	call := first.call("mcp.all.wait", `{"file":`+quoted(filepath.Join(c.dir, "go"))+`}`, "")
+	first.write(call.text())
+	eventually(t, "the call runs", func() bool { return strings.Contains(second.result("mcp.all.calls", `{}`, ""), `"open":1`) })
+	newer := wireProcess(t, command("v1.10.0", "serve"), rev2025)
+	eventually(t, "the new hub has asked the old one to end", func() bool {
+		return strings.Contains(readFile(t, filepath.Join(state, hub.LogFile)), "of version v1.9.0")
+	})
+	writeFile(t, filepath.Join(c.dir, "go"), "")
+	if answer := first.nextWith(`"id":` + call.id + `,`); !strings.Contains(answer, `"text":"ok"`) {
+		t.Errorf("the open call was answered %s", answer)
+	}
+	newer.open().ready("mcp.all.echo", "mcp.own.echo")
+	if pids := sharedBy(first, second, newer, client("v1.9.0")); len(pids) != 1 || slices.Equal(pids, before) {
+		t.Errorf("the shared server runs as %v, and ran as %v", pids, before)
+	}
+	hubs, err := control.Find(t.Context(), state)
+	if err != nil || len(hubs) != 1 || hubs[0].Version() != "v1.10.0" {
+		t.Errorf("%d hubs, %v", len(hubs), err)
 	}
 }
 

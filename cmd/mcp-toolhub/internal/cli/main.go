@@ -188,7 +188,7 @@ on your machine, or over Streamable HTTP.
 
 Config file, first found: --config, $MCP_TOOLHUB_CONFIG, ./mcp-toolhub.yaml, and
 mcp-toolhub/config.yaml in your config directory. ./mcp-toolhub.yaml is used after you
-have trusted it: see mcp-toolhub trust --help. An existing client file with "mcpServers"
+have allowed it: see mcp-toolhub allow-config --help. An existing client file with "mcpServers"
 or VS Code's "servers" works as it is.
 
 Commands that are rarely needed: hooks, journal, evidence, events, eval, schema, demo-server.
@@ -201,6 +201,12 @@ Exit codes:
   4    a server is not ready
   5    the tool answered with an error
   130  interrupted`
+
+// firstHelp stands above the commands in the help of the program. rootHelp is for its manual page.
+const firstHelp = `One MCP endpoint in front of many MCP servers. Begin with: mcp-toolhub setup
+
+Rarely needed: hooks, journal, evidence, events, eval, schema, demo-server. Exit codes: 1 it failed,
+2 the command line is wrong, 3 the config is, 4 a server is not ready, 5 the tool has failed.`
 
 const (
 	moreGroup = "More:" // a group
@@ -222,7 +228,7 @@ func groups() []struct {
 		{"Servers:", of{serversCommand, addCommand, removeCommand, enableCommand, disableCommand, importCommand,
 			loginCommand, logoutCommand, secretsCommand}},
 		{"Tools and calls:", of{toolsCommand, callsCommand, approvalsCommand, policyCommand}},
-		{"For clients and teams:", of{serveCommand, serviceCommand, checkCommand, trustCommand}},
+		{"For clients and teams:", of{serveCommand, serviceCommand, checkCommand, allowConfigCommand}},
 		{moreGroup, of{versionCommand}},
 		{rare, of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, evalCommand, schemaCommand,
 			demoServerCommand, manCommand}},
@@ -262,13 +268,10 @@ func group(use, short, long string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	if i := slices.IndexFunc(below, func(c *cobra.Command) bool { return c.Use == "list" }); i >= 0 {
-		cmd.PreRunE, cmd.RunE = func(parent *cobra.Command, args []string) error {
+		cmd.RunE = func(parent *cobra.Command, args []string) error {
 			below[i].SetContext(parent.Context())
-			if below[i].PreRunE == nil {
-				return nil
-			}
-			return below[i].PreRunE(below[i], args)
-		}, func(_ *cobra.Command, args []string) error { return below[i].RunE(below[i], args) }
+			return below[i].RunE(below[i], args)
+		}
 	}
 	cmd.AddCommand(below...)
 	return cmd
@@ -326,6 +329,9 @@ func (a *app) root() *cobra.Command {
 	}
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if cmd == root {
+			cmd.Long = firstHelp
+		}
 		for _, below := range root.Commands() {
 			_, isRare := below.Annotations[rare]
 			below.Hidden = below.Hidden || cmd == root && isRare

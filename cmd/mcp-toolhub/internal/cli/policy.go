@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -49,7 +50,7 @@ func policyCommand(a *app) *cobra.Command {
 
 func (c policyCmd) explainCommand() *cobra.Command {
 	var arguments string
-	call := policy.Request{Actor: tool.Actor{Name: "local"}}
+	call := control.Call{Actor: tool.Actor{Name: "local"}}
 	run := func(cmd *cobra.Command, args []string) (err error) {
 		if door := call.Actor.Door; !slices.Contains([]string{"stdio", "http", "cli", console.Door}, door) {
 			return exitUsage.errorf("door %q is not known: use stdio, http, cli or ui", door)
@@ -60,7 +61,8 @@ func (c policyCmd) explainCommand() *cobra.Command {
 		if call.Input, err = c.readArguments(arguments); err != nil {
 			return err
 		}
-		return c.explain(cmd.Context(), tool.Name(args[0]), call)
+		call.Tool, call.JSON = tool.Name(args[0]), c.json()
+		return c.explain(cmd.Context(), call)
 	}
 	cmd := leaf("explain TOOL", "Explain what happens to a call, with every rule that was looked at", "", run,
 		`mcp-toolhub policy explain mcp.git.push --args '{"branch": "main"}' --door http --as alice`)
@@ -71,6 +73,7 @@ func (c policyCmd) explainCommand() *cobra.Command {
 		"the `caller`: the name of a token; at door cli your own by default")
 	cmd.Flags().StringVar(&call.Actor.Door, "door", "stdio",
 		"how the caller comes in: stdio, http, cli, which is tools call, or ui, which is the page")
+	cmd.Flags().StringVar(&call.Actor.Client.Name, "client", "", "what the caller's `client` calls itself")
 	cmd.Flags().StringVar(&call.Profile, "profile", namespace.DefaultProfile, "the `profile` that the caller uses")
 	cmd.ValidArgsFunction = c.complete(&call.Profile, toolNames)
 	c.completeFlag(cmd, "profile", profileNames)
@@ -90,22 +93,28 @@ func (c policyCmd) warnOfCaller(s *config.Settings, caller tool.Actor) {
 	}
 }
 
-func (c policyCmd) explain(ctx context.Context, name tool.Name, r policy.Request) error {
-	w := hub.Want{Tool: string(name), Profile: r.Profile}
-	if slices.Contains(hub.ToolNames(), string(name)) {
-		w.Tool = "" // no server offers it
-	}
-	return c.withHub(ctx, w, func(h *hub.Hub) error {
-		c.warnOfCaller(h.Settings(), r.Actor)
-		x, err := hub.Explained(ctx, h, name, r)
+// explain asks the hub that runs, otherwise one of its own.
+func (c policyCmd) explain(ctx context.Context, call control.Call) error {
+	print := func(s *config.Settings, explain func(context.Context, control.Call) (string, error)) error {
+		c.warnOfCaller(s, call.Actor)
+		text, err := explain(ctx, call)
 		if err != nil {
 			return err
 		}
-		if c.json() {
-			return c.printJSON(x)
+		return c.std.print([]byte(text))
+	}
+	if hubs, _, err := c.running(ctx); err == nil && len(hubs) > 0 && c.rules == "" {
+		s, err := c.load(ctx)
+		if err != nil {
+			return err
 		}
-		return x.WriteText(c.std.out)
-	})
+		return print(s, hubs[0].Decision)
+	}
+	w := hub.Want{Tool: string(call.Tool), Profile: call.Profile}
+	if slices.Contains(hub.ToolNames(), w.Tool) {
+		w.Tool = "" // no server offers it
+	}
+	return c.withHub(ctx, w, func(h *hub.Hub) error { return print(h.Settings(), hub.Model{Hub: h}.Decision) })
 }
 
 func (c policyCmd) test(ctx context.Context, file string) error {

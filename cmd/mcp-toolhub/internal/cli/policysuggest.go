@@ -2,14 +2,11 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
@@ -40,20 +37,6 @@ func (c policyCmd) suggestCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&apply, "apply", false, "ask about each suggestion, and add those that you take to the config")
 	cmd.MarkFlagsMutuallyExclusive("apply", "output")
 	return cmd
-}
-
-// suggestion is a rule, as suggest -o json prints it.
-type suggestion struct {
-	Rule struct {
-		ID     string        `json:"id"`
-		Match  []string      `json:"match"`
-		Actor  []string      `json:"actor"`
-		When   string        `json:"when,omitempty"`
-		Then   tool.Behavior `json:"then"`
-		Reason string        `json:"reason"`
-	} `json:"rule"`
-	Calls []tool.InvocationID `json:"calls"`
-	Else  []history.Through   `json:"else"`
 }
 
 func (c *policyCmd) suggest(ctx context.Context, format string, apply bool) error {
@@ -92,13 +75,14 @@ func (c *policyCmd) suggest(ctx context.Context, format string, apply bool) erro
 }
 
 func suggestedJSON(found *history.Suggested, reads []hub.Readers) any {
-	all := []suggestion{}
+	all := []map[string]any{}
 	for _, s := range found.Suggestions {
-		one := suggestion{Calls: s.Calls, Else: s.Else}
-		r := &one.Rule
-		r.ID, r.Match, r.Actor, r.When, r.Then, r.Reason = s.Rule.ID, s.Rule.Match, s.Rule.Actor, s.Rule.When,
-			s.Rule.Then, s.Rule.Reason
-		all = append(all, one)
+		rule := map[string]any{"id": s.Rule.ID, "match": s.Rule.Match, "actor": s.Rule.Actor, "then": s.Rule.Then,
+			"reason": s.Rule.Reason}
+		if s.Rule.When != "" {
+			rule["when"] = s.Rule.When
+		}
+		all = append(all, map[string]any{"rule": rule, "calls": s.Calls, "else": s.Else})
 	}
 	return map[string]any{"suggestions": all, "allowed": found.Allowed, "spared": found.Spared, "denied": found.Denied,
 		"untold": found.Untold, "read_only": reads}
@@ -268,16 +252,4 @@ func (c policyCmd) apply(ctx context.Context, found *history.Suggested, reads []
 	}
 	c.std.say("%s: %s added, %d left out", e.target, textfile.Count(taken, "suggestion"), offered-taken)
 	return nil
-}
-
-// configRules adds rules to the config of a hub that runs.
-type configRules struct{}
-
-func (configRules) Add(s *config.Settings, rule *history.Suggestion) error {
-	if s.Path == "" {
-		return errors.New("there is no config file that rules could be added to")
-	}
-	e := &configEdit{app: &app{std: streams{getenv: os.LookupEnv}, stateDir: s.StateDir}, target: s.Path,
-		trusted: s.TrustFile != ""}
-	return e.change(func(f *splice.File) (*splice.File, error) { return putRule(f, rule) }, nil)
 }

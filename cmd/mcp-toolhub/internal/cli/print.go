@@ -55,9 +55,13 @@ func (a *app) printAs(v any, t *table) error {
 	return a.std.printTable(t)
 }
 
-// printTable prints the table with all its columns.
+// printTable prints the table: on a terminal what fits into its width, elsewhere all of it.
 func (s streams) printTable(t *table) error {
-	_, err := io.WriteString(s.out, t.text(math.MaxInt, false))
+	width := math.MaxInt
+	if isTerminal(s.out) {
+		width = tableWidth
+	}
+	_, err := io.WriteString(s.out, t.text(width, false))
 	return err
 }
 
@@ -74,14 +78,17 @@ func (s streams) print(text []byte) error {
 // printable makes the text of a server safe for a terminal. It escapes hidden characters, which a model reads, too.
 func printable(text string) string { return hidden.Escape(text) }
 
-// tableWidth bounds a table, unless --wide is given.
-const tableWidth = 100
+// tableWidth bounds a table on a terminal. --wide shows what is beyond it.
+const tableWidth = 80
+
+// widest is the width to which the last column may be cut.
+const widest = 40
 
 // columnGap is the number of spaces between two columns.
 const columnGap = 2
 
 // wideUsage is the help of --wide.
-const wideUsage = "show all columns, also those beyond 100 characters"
+const wideUsage = "show all columns, also those beyond 80 characters"
 
 // table holds rows for people to read. Its columns stand in the order of their importance.
 type table struct {
@@ -93,8 +100,8 @@ func newTable(titles ...string) *table { return &table{[][]string{titles}} }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// text returns the table with as many of its columns as fit into width, and at least two. With
-// coloured, the states in the second column have their colours.
+// text returns the table with as many of its columns as fit into width, and at least two, of which it
+// cuts the last one where it has to. With coloured, the states in the second column have their colours.
 func (t *table) text(width int, coloured bool) string {
 	var widths []int
 	for _, row := range t.rows {
@@ -106,14 +113,21 @@ func (t *table) text(width int, coloured bool) string {
 		}
 	}
 	columns, used := 0, 0
-	for columns < len(widths) && (columns < 2 || used+widths[columns] <= width) {
+	for columns < len(widths) && (columns < 2 || used+min(widths[columns], widest) <= width) {
 		used += widths[columns] + columnGap
 		columns++
+	}
+	room := math.MaxInt // of the last column
+	if last := widths[columns-1]; used-columnGap > width {
+		room = max(10, width-(used-last-columnGap))
 	}
 	var b strings.Builder
 	for r, row := range t.rows {
 		pad := ""
 		for i, cell := range row[:min(columns, len(row))] {
+			if i == columns-1 {
+				cell = hidden.Summary(cell, room)
+			}
 			b.WriteString(pad)
 			pad = strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+columnGap)
 			if coloured && r > 0 && i == 1 {

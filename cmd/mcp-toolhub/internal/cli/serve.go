@@ -36,6 +36,7 @@ type serveCmd struct {
 	*app
 	address, profile, server, style string
 	stdio, alone, shared, join      bool
+	anew                            bool // with shared: also in the place of a hub that start has started
 
 	apart string // why no hub of the config that runs serves the client; "" where none runs
 }
@@ -52,6 +53,8 @@ func serveCommand(a *app) *cobra.Command {
 		"serve the client on stdin by this process, also where a hub of the same config runs")
 	cmd.Flags().BoolVar(&c.join, "join", false, "be a client of the hub that runs, and never a hub")
 	_ = cmd.Flags().MarkHidden("join") // for tools and others, which speak MCP with it
+	cmd.Flags().BoolVar(&c.anew, "anew", false, "with --shared, take the place of the hub that start has started")
+	_ = cmd.Flags().MarkHidden("anew") // for restart
 	cmd.MarkFlagsMutuallyExclusive("http", "alone", "join")
 	cmd.Flags().BoolVar(&c.shared, "shared", false,
 		"serve no client on stdin: clients that start the hub with the same config join this one")

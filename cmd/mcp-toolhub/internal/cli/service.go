@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/service"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 )
@@ -55,7 +56,8 @@ func serviceCommand(a *app) *cobra.Command {
 	for _, cmd := range []*cobra.Command{install, remove} {
 		cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be written and run, and do nothing")
 	}
-	return group("service", "Run the hub as a service of yours", "", install, remove)
+	status := leaf("status", "Say whether there is a service, and what its manager says of it", "", c.status)
+	return group("service", "Run the hub as a service of yours", "", install, remove, status)
 }
 
 // unit returns the service that runs h.
@@ -80,6 +82,24 @@ func (c *serviceCmd) installed() (*service.Unit, error) {
 		return nil, nil
 	}
 	return u, nil
+}
+
+// status prints what the service's manager says of it.
+func (c *serviceCmd) status(ctx context.Context) error {
+	u, err := c.installed()
+	if err != nil {
+		return err
+	}
+	if u == nil {
+		return exitNotReady.errorf("there is no service. Install it with: mcp-toolhub service install")
+	}
+	c.std.say("file  %s\nlog   %s", u.File, u.Log)
+	said, err := exec.CommandContext(ctx, u.Status.Args[0], u.Status.Args[1:]...).CombinedOutput()
+	c.std.say("%s", printable(strings.TrimSpace(string(said))))
+	if err != nil {
+		return exitNotReady.errorf("the service does not run. Start it with: mcp-toolhub start")
+	}
+	return nil
 }
 
 func (c *serviceCmd) install(ctx context.Context) error {
@@ -118,6 +138,12 @@ func (c *serviceCmd) install(ctx context.Context) error {
 	if _, err := exec.LookPath(u.Manager()); err != nil {
 		c.std.say("%s is not in PATH, so nothing was started. Where it is, run:", u.Manager())
 		c.dryRun = true
+	}
+	if running, _ := hub.SharedHub(ctx, s); running != nil && running.Launched() && !c.dryRun {
+		c.std.warn("the service takes the place of the hub in the background, process %d", running.PID())
+		if err := running.Stop(ctx); err != nil {
+			return err
+		}
 	}
 	if err := c.all(ctx, u.Start); err != nil {
 		return fmt.Errorf("%w: log in as this user, without su or sudo, and run mcp-toolhub service "+

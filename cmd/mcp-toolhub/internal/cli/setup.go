@@ -75,8 +75,8 @@ func (c *setupCmd) run(ctx context.Context) error {
 			return err
 		}
 	}
-	c.std.say("Done. mcp-toolhub status shows how the hub is, mcp-toolhub ui opens its page, mcp-toolhub undo takes " +
-		"the last change of your clients back.")
+	c.std.say("Done. mcp-toolhub status shows how the hub is, mcp-toolhub ui opens its page,\n" +
+		"mcp-toolhub undo takes the last change of your clients back.")
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (c *setupCmd) start(ctx context.Context) error {
 			return err
 		}
 	}
-	return startCmd{c.app}.start(ctx)
+	return startCmd{c.app}.start(ctx, false)
 }
 
 // check waits for every server. One that is not ready holds nobody up; where a sign-in helps, it is offered.
@@ -194,7 +194,7 @@ func (c *setupCmd) connect(ctx context.Context) error {
 		return nil
 	}
 	if len(c.unready) > 0 {
-		c.std.say("In their clients stay, as they are not ready: %s. Once they are, run: mcp-toolhub connect --all "+
+		c.std.say("In their clients stay, as they are not ready: %s.\n  Once they are, run: mcp-toolhub connect --all "+
 			"--replace", strings.Join(c.unready, ", "))
 	}
 	return err

@@ -40,7 +40,8 @@ Clients stay connected. A SERVER is started anew in every hub of the config that
 type startCmd struct{ *app }
 
 func startCommand(a *app) *cobra.Command {
-	return leaf("start", "Start a hub in the background", startHelp, startCmd{a}.start, "mcp-toolhub start")
+	start := func(ctx context.Context) error { return startCmd{a}.start(ctx, false) }
+	return leaf("start", "Start a hub in the background", startHelp, start, "mcp-toolhub start")
 }
 
 func stopCommand(a *app) *cobra.Command {
@@ -71,10 +72,7 @@ func (a *app) running(ctx context.Context) (hubs []*control.Client, path string,
 // restart starts the hub anew, or a server in each hub.
 func (c startCmd) restart(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		if err := c.stop(ctx); err != nil {
-			return err
-		}
-		return c.start(ctx)
+		return c.start(ctx, true)
 	}
 	hubs, _, err := c.running(ctx)
 	if err == nil && len(hubs) == 0 {
@@ -161,8 +159,8 @@ func stateLine(st tool.ServerStatus) string {
 	return printable(line)
 }
 
-// start sees to it that a hub runs in the background.
-func (c startCmd) start(ctx context.Context) error {
+// start sees to it that a hub runs in the background: with anew a new one.
+func (c startCmd) start(ctx context.Context, anew bool) error {
 	s, err := c.load(ctx)
 	if err != nil {
 		return err
@@ -172,28 +170,25 @@ func (c startCmd) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if running != nil {
+	if running != nil && !anew {
 		c.std.say("A hub runs already in the background, as process %d.", running.PID())
 		return nil
 	}
-	if done, err := c.startService(ctx); done || err != nil {
+	if done, err := c.startService(ctx, c.std.say); done || err != nil {
 		return err
 	}
-	if err := hub.OpenStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
-		return err
-	}
-	log := filepath.Join(s.StateDir, hub.LogFile)
-	if running, err = c.launch(ctx, s, log); err != nil {
+	if running, err = c.launch(ctx, s, anew); err != nil {
 		return fmt.Errorf("start a hub in the background: %w", err)
 	}
-	c.std.say("A hub runs in the background, as process %d. Clients that start the hub with this config join it.\n  "+
+	c.std.say("A hub runs in the background, as process %d, which clients with this config join.\n  "+
 		"config: %s\n  log:    %s\n"+
-		"  stop:   %s", running.PID(), hub.Absolute(s.Path), log, hub.CommandLine(s.StateDir, "stop"))
+		"  stop:   %s", running.PID(), hub.Absolute(s.Path), filepath.Join(s.StateDir, hub.LogFile),
+		hub.CommandLine(s.StateDir, "stop"))
 	return nil
 }
 
-// startService starts the service. done is false where none is installed.
-func (c startCmd) startService(ctx context.Context) (done bool, err error) {
+// startService starts the service, anew if it runs, and says so. done is false where none is installed.
+func (c startCmd) startService(ctx context.Context, say func(string, ...any)) (done bool, err error) {
 	s := &serviceCmd{app: c.app}
 	u, err := s.installed()
 	if u == nil || err != nil {
@@ -202,12 +197,16 @@ func (c startCmd) startService(ctx context.Context) (done bool, err error) {
 	if err := s.all(ctx, u.Start); err != nil {
 		return false, err
 	}
-	c.std.say("The service runs. Its log: %s", u.Log)
+	say("The service runs. Its log: %s", u.Log)
 	return true, nil
 }
 
-// launch starts the hub, and returns when clients can join it.
-func (c startCmd) launch(ctx context.Context, s *config.Settings, log string) (*control.Client, error) {
+// launch starts the hub, and returns when clients can join it. With anew it takes the place of one that runs.
+func (c startCmd) launch(ctx context.Context, s *config.Settings, anew bool) (*control.Client, error) {
+	if err := hub.OpenStateDir(s.StateDir, slog.New(slog.DiscardHandler)); err != nil {
+		return nil, err
+	}
+	log := filepath.Join(s.StateDir, hub.LogFile)
 	if info, err := os.Stat(log); err == nil && info.Size() > hub.MaxLogFile {
 		if err := os.Rename(log, log+".1"); err != nil {
 			return nil, err
@@ -226,7 +225,7 @@ func (c startCmd) launch(ctx context.Context, s *config.Settings, log string) (*
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, "serve", "--shared", "--state-dir", s.StateDir)
+	cmd := exec.Command(self, "serve", "--shared", "--state-dir", s.StateDir, fmt.Sprint("--anew=", anew))
 	for _, flag := range []struct{ name, value string }{{"--config", c.configPath}, {"--rules", c.rules},
 		{"--log-level", c.logLevel},
 		{"--log-format", c.logFormat}} {
@@ -245,7 +244,8 @@ func (c startCmd) launch(ctx context.Context, s *config.Settings, log string) (*
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
-		if running, err := hub.SharedHub(ctx, s); running != nil || err != nil {
+		running, err := hub.SharedHub(ctx, s)
+		if err != nil || running != nil && running.PID() == cmd.Process.Pid {
 			return running, err
 		}
 		select {

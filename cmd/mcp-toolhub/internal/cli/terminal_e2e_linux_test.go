@@ -127,7 +127,7 @@ mcpServers:
 		cmd.Dir, cmd.Env = dir, scratchEnv(dir)
 		return cmd
 	}
-	const question = "Trust it? [y/N]: "
+	const question = "Allow it? [y/N]: "
 	for _, c := range []struct {
 		name, keys, wants string
 	}{{"an interrupt", "\x03", ""}, {"no", "maybe\nn\n", "mcp.own.add"}, {"end of the input", "\x04", "mcp.own.add"}, {"yes", "y\n", "mcp.theirs.add"}} {
@@ -139,7 +139,7 @@ mcpServers:
 			t.Errorf("%s: %s\n%s", c.name, got, p.shown())
 		}
 		screen := p.shown()
-		for _, want := range []string{"you have not trusted it yet", `theirs: runs mcp-toolhub --state-dir "a\u202eb" demo-server, with the variables TOKEN`,
+		for _, want := range []string{"you have not allowed it yet", `theirs: runs mcp-toolhub --state-dir "a\u202eb" demo-server, with the variables TOKEN`,
 			`web: connects to "http://127.0.0.1:1/mcp?token=[masked]"`} {
 			if !strings.Contains(screen, want) {
 				t.Errorf("%s: the screen lacks %s:\n%s", c.name, want, screen)
@@ -158,7 +158,7 @@ mcpServers:
 	wait := p.start(t, list())
 	p.sees(t, question, 1)
 	p.types(t, "n\n")
-	if got := wait(); !strings.Contains(got, "mcp.own.add") || !strings.Contains(p.shown(), "has changed since you trusted it") {
+	if got := wait(); !strings.Contains(got, "mcp.own.add") || !strings.Contains(p.shown(), "has changed since you allowed it") {
 		t.Errorf("%s\n%s", got, p.shown())
 	}
 }

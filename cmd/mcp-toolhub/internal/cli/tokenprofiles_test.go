@@ -73,3 +73,24 @@ func TestTokensOpenTheirProfiles(t *testing.T) {
 		t.Errorf("a profile that the token does not open any more: %d", got)
 	}
 }
+
+// TestTwoTokensOfOneName: while a token is rotated the old and the new one let the same caller in, until the old one expires.
+func TestTwoTokensOfOneName(t *testing.T) {
+	t.Parallel()
+	for expires, want := range map[string]int{"2126-12-31": http.StatusOK, "2001-12-31T12:00:00Z": http.StatusUnauthorized} {
+		p := startTokens(t, []map[string]string{{"name": "ann", "token": "${env:BOB}", "expires": expires}, {"name": "ann", "token": "${env:ANN}"}})
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/tools?name=mcp.s.echo", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer bob-bob-bob-bob-bob")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("the token that expires at %s is answered %d, want %d", expires, resp.StatusCode, want)
+		}
+	}
+}

@@ -13,32 +13,34 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 )
 
-const trustHelp = `Trust a config that lies in the current directory, and show what it makes the hub do.
+const allowHelp = `Allow a config that lies in the current directory, and show what it makes the hub do.
 
 A file mcp-toolhub.yaml (.yml, .json, .jsonc) may come with a cloned repository. So the hub
-uses it only after you have trusted it. At a terminal the hub asks. Elsewhere it leaves the
-file out with a warning, and uses your own config. Trust holds for the file at its path with
+uses it only after you have allowed it. At a terminal the hub asks. Elsewhere it leaves the
+file out with a warning, and uses your own config. That holds for the file at its path with
 its content, and for the content of all files that it reads: rule files, envFile, ${file:…}.
 It does not hold for programs that the file names. A running hub keeps its settings when the
-file changes, until you trust it again.
+file changes, until you allow it again.
 
-A file that you name with --config, or $MCP_TOOLHUB_CONFIG, needs no trust.`
+A file that you name with --config, or $MCP_TOOLHUB_CONFIG, needs no such command. The
+command has nothing to do with trust: true of a server, which is about its tools.`
 
-// trustCmd runs the command "trust".
+// trustCmd runs the command "allow-config", which was called trust.
 type trustCmd struct {
 	*app
 	no bool // --revoke
 }
 
-func trustCommand(a *app) *cobra.Command {
+func allowConfigCommand(a *app) *cobra.Command {
 	c := &trustCmd{app: a}
-	cmd := leaf("trust [FILE]", "Trust the config in the current directory", trustHelp, c.run, "mcp-toolhub trust",
-		"mcp-toolhub trust --revoke ~/project/mcp-toolhub.yaml")
+	cmd := leaf("allow-config [FILE]", "Allow the config in the current directory", allowHelp, c.run,
+		"mcp-toolhub allow-config", "mcp-toolhub allow-config --revoke ~/project/mcp-toolhub.yaml")
+	cmd.Aliases = []string{"trust"}
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{"yaml", "yml", "json", "jsonc"}, cobra.ShellCompDirectiveFilterFileExt
 	}
 	cmd.Args = cobra.MaximumNArgs(1)
-	cmd.Flags().BoolVar(&c.no, "revoke", false, "trust the file no longer")
+	cmd.Flags().BoolVar(&c.no, "revoke", false, "allow the file no longer")
 	return cmd
 }
 
@@ -59,8 +61,8 @@ func (c *trustCmd) path(args []string) (string, error) {
 	if path != "" {
 		if !config.IsProject(path) {
 			return "", exitUsage.errorf(
-				"trust %q: no hub uses a file of that name unless you name it with --config, which "+
-					"needs no trust: only mcp-toolhub.yaml, .yml, .json and .jsonc are looked for in a directory",
+				"allow %q: no hub uses a file of that name unless you name it with --config, which "+
+					"needs no such command: only mcp-toolhub.yaml, .yml, .json and .jsonc are looked for in a directory",
 				path)
 		}
 		return path, nil
@@ -82,7 +84,7 @@ func (c *trustCmd) give(path string) error {
 	if err := s.Trust(); err != nil {
 		return err
 	}
-	c.std.say("trusted: %s", s.Path)
+	c.std.say("allowed: %s", s.Path)
 	printUses(c.std.out, s)
 	return nil
 }
@@ -97,9 +99,9 @@ func (c *trustCmd) revoke(path string) error {
 		return err
 	}
 	if !was {
-		return fmt.Errorf("%q was not trusted: mcp-toolhub trust takes its path", path)
+		return fmt.Errorf("%q was not allowed: mcp-toolhub allow-config takes its path", path)
 	}
-	c.std.say("trusted no longer: %s", path)
+	c.std.say("allowed no longer: %s", path)
 	return nil
 }
 
@@ -119,13 +121,13 @@ func (a *app) askTrust(ctx context.Context, u *config.UntrustedError) (*config.S
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	state := "you have not trusted it yet"
+	state := "you have not allowed it yet"
 	if u.Changed {
-		state = "it, or a file that it reads, has changed since you trusted it"
+		state = "it, or a file that it reads, has changed since you allowed it"
 	}
 	a.std.note("This directory has a config of its own, %s: %s. It makes the hub do this:", printable(u.Path), state)
 	printUses(a.std.err, u.Settings)
-	ok, err := t.yes(ctx, "Trust it? [y/N]: ")
+	ok, err := t.yes(ctx, "Allow it? [y/N]: ")
 	if a.distrusts = err == nil && !ok; err != nil || !ok {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func TestRunningHubWaitsForTrustInAChangedConfig(t *testing.T) {
 
 	after := map[string]any{"two": map[string]any{"command": "sh", "args": []string{"-c", "touch '" + ran + "'; exec mcp-toolhub demo-server"}}}
 	replaceFile(t, file, configText(t, after, nil))
-	if err := h.waitFor(regexp.MustCompile(`config is not applied.*has changed since it was trusted; look at what has changed, then run: mcp-toolhub trust`)); err != nil {
+	if err := h.waitFor(regexp.MustCompile(`config is not applied.*has changed since it was allowed; look at what has changed, then run: mcp-toolhub allow-config`)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(ran); err == nil {

@@ -293,6 +293,106 @@ func TestConnectAgain(t *testing.T) {
 	}
 }
 
+// TestSeveralConfigDirs: the servers of each directory that Claude Code was used with are found, and each file is connected by itself.
+func TestSeveralConfigDirs(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	files := map[string]string{}
+	for _, dir := range []string{"", ".claude-work", ".claude-home"} {
+		path := filepath.Join(m.home, dir, ".claude.json")
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		files[path] = `{"mcpServers": {"of` + dir + `": {"command": "true"}}}`
+		must(t, os.WriteFile(path, []byte(files[path]), 0o600))
+	}
+	c := clients.ByID("claude-code")
+	if found := c.Sources(m.env); len(found) != len(files) {
+		t.Errorf("found %d files", len(found))
+	}
+	must(t, m.connections(func(s *clients.Connections) error {
+		var plans []*clients.Plan
+		for _, one := range append(c.Others(m.env), c) {
+			p, err := s.Connect(one, hub, none)
+			must(t, err)
+			p.Commands = nil
+			plans = append(plans, p)
+		}
+		return s.Do(t.Context(), plans)
+	}))
+	for path := range files {
+		if !strings.Contains(contents(t, path), hub.Command) {
+			t.Errorf("%s has no hub", path)
+		}
+	}
+	must(t, m.disconnect("claude-code"))
+	for path, was := range files {
+		if got := contents(t, path); got != was {
+			t.Errorf("%s is other afterwards: %s", path, got)
+		}
+	}
+}
+
+// TestUndoOfTheLastConnect: after a second connect with something else, the first undo brings back the file of the first, byte for byte,
+// or with what somebody else has written since; the second undo brings back the file of before.
+func TestUndoOfTheLastConnect(t *testing.T) {
+	t.Parallel()
+	for id, data := range samples(t) {
+		c := clients.ByID(id)
+		other := clients.Hub{Command: hub.Command, Args: append(slices.Clone(hub.Args), "--profile", "other")}
+		undo := func(m machine) {
+			t.Helper()
+			must(t, m.connections(func(s *clients.Connections) error {
+				plans, err := s.Disconnect(c, true)
+				must(t, err)
+				return s.Do(t.Context(), plans)
+			}))
+		}
+		for _, replaced := range []func(*clients.Server) bool{none, func(*clients.Server) bool { return true }} {
+			m := newMachine(t)
+			path := m.write(id, data, 0o600)
+			must(t, m.connect(id, hub, replaced))
+			first := contents(t, path)
+			must(t, m.connect(id, other, none))
+			must(t, m.connect(id, hub, none))
+			undo(m)
+			undo(m)
+			if got := contents(t, path); got != first {
+				t.Errorf("%s: after the undo of the second connect:\n%s\nwant:\n%s", id, got, first)
+			}
+			undo(m)
+			if got := contents(t, path); got != string(data) {
+				t.Errorf("%s: after the undo of both:\n%s", id, got)
+			}
+			if left, _ := filepath.Glob(path + "?*"); len(left) > 0 {
+				t.Errorf("%s: left behind: %q", id, left)
+			}
+		}
+
+		m, fresh := newMachine(t), newMachine(t)
+		another := func(path string) {
+			f, err := c.ReadClient(path)
+			must(t, err)
+			f, err = f.Put(c.Place, "another", splice.Object{{Key: "command", Value: "true"}})
+			must(t, err)
+			must(t, os.WriteFile(path, f.Bytes(), 0o600))
+		}
+		path, want := m.write(id, data, 0o600), fresh.write(id, data, 0o600)
+		must(t, m.connect(id, hub, none))
+		must(t, m.connect(id, other, none))
+		another(path)
+		undo(m)
+		another(want)
+		must(t, fresh.connect(id, hub, none))
+		if got := contents(t, path); got != contents(t, want) {
+			t.Errorf("%s: with what somebody else has written:\n%s\nwant:\n%s", id, got, contents(t, want))
+		}
+		undo(m)
+		must(t, fresh.disconnect(id))
+		if got := contents(t, path); got != contents(t, want) {
+			t.Errorf("%s: after the undo of both, with that:\n%s\nwant:\n%s", id, got, contents(t, want))
+		}
+	}
+}
+
 // TestRefusals: what connect leaves alone, and what it says.
 func TestRefusals(t *testing.T) {
 	t.Parallel()

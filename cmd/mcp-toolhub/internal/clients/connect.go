@@ -32,6 +32,17 @@ type connection struct {
 	Replaced []string `json:"replaced"` // servers that were taken out; see replacedName
 	Tool     bool     `json:"tool"`     // the client's own command has written
 	Step     int      `json:"step"`     // which run of connect this was
+
+	Earlier *connection `json:"earlier,omitempty"` // the connect before, if this one has changed what that wrote
+	Was     string      `json:"was,omitempty"`     // the file as it was between the two
+}
+
+// copies returns the paths of the files as they were between two connects.
+func (c *connection) copies() (all []string) {
+	for ; c != nil && c.Was != ""; c = c.Earlier {
+		all = append(all, c.Was)
+	}
+	return all
 }
 
 // Connections is the record of the clients that connect has changed. Its methods plan and make changes.
@@ -44,7 +55,7 @@ type Connections struct {
 // key returns the key of the connection of a file: the id of the client, and the file's path behind it where the
 // client has another file as well, such as by CLAUDE_CONFIG_DIR.
 func (s *Connections) key(c *Client, path string) string {
-	if r := s.all[c.ID]; r == nil || r.Path == path {
+	if r := s.all[c.ID]; r == nil && !c.other || r != nil && r.Path == path {
 		return c.ID
 	}
 	return c.ID + " " + path
@@ -140,6 +151,7 @@ type Plan struct {
 	base    []byte           // the file without the hub
 	trees   []*textfile.Node // what the file says, and will say: for Mask
 	record  *connection      // afterwards; nil for none
+	back    bool             // record is that of an earlier connect
 	key     string           // of record
 }
 
@@ -247,11 +259,7 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	p.After = with.Bytes()
-	p.record = &connection{Path: d.Path, Created: raw == nil, Before: sum(raw), After: sum(p.After),
-		Replaced: p.removed}
-	if raw != nil {
-		p.record.Backup = s.backupName(old, d.Path)
-	}
+	p.record = s.newRecord(p, old)
 	if last := s.all[key]; last != nil && last.Backup != "" && last.Backup != p.record.Backup {
 		if _, err := os.Stat(last.Backup); err == nil {
 			p.Kept = last.Backup
@@ -259,6 +267,19 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	}
 	p.useTool(current, h)
 	return p, nil
+}
+
+// newRecord returns the record of a planned connect. old is that of the connect before; nil for none.
+func (s *Connections) newRecord(p *Plan, old *connection) *connection {
+	r := &connection{Path: p.Doc.Path, Created: p.base == nil, Before: sum(p.base), After: sum(p.After),
+		Replaced: p.removed}
+	if p.base != nil {
+		r.Backup = s.backupName(old, r.Path, "")
+	}
+	if old != nil && old.Path == r.Path {
+		r.Earlier, r.Was = old, s.backupName(nil, r.Path, r.Backup)
+	}
+	return r
 }
 
 // useTool lets the client's own command connect it, where it has one that can. Other users could
@@ -318,8 +339,9 @@ func placed(err error, path string) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// backupName returns the path of the backup: the one in use, otherwise one beside the file that does not exist yet.
-func (s *Connections) backupName(old *connection, path string) string {
+// backupName returns the path of the backup: the one in use, otherwise one beside the file that does
+// not exist yet, and is not taken.
+func (s *Connections) backupName(old *connection, path, taken string) string {
 	if old != nil && old.Backup != "" && old.Path == path {
 		return old.Backup
 	}
@@ -328,7 +350,7 @@ func (s *Connections) backupName(old *connection, path string) string {
 		if i > 1 {
 			name += fmt.Sprint("-", i)
 		}
-		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) && name != taken {
 			return name
 		}
 	}
@@ -403,19 +425,10 @@ func (s *Connections) without(c *Client, old *connection, d *Document, current *
 // undone returns the file without what connect has done to it. All else stays as others have
 // written it. It returns nil where the edit of connect cannot be told from theirs.
 func (c *Client) undone(before, current *splice.File, old *connection) *splice.File {
-	e := current.Entry(c.Place, EntryName)
-	if before == nil || e == nil {
+	if before == nil {
 		return nil
 	}
-	s := c.server(*e)
-	if s == nil {
-		return nil
-	}
-	h := Hub{Command: s.Command, Args: s.Args, URL: s.URL}
-	if len(s.Headers) > 0 {
-		h.Token = strings.TrimPrefix(s.Headers[0].Value, "Bearer ")
-	}
-	entry, err := c.entry(h)
+	entry, err := c.written(current)
 	if err != nil {
 		return nil
 	}
@@ -432,6 +445,25 @@ func (c *Client) undone(before, current *splice.File, old *connection) *splice.F
 	}
 	return splice.Undo(with, current)
 }
+
+// written returns the hub's entry in a file as connect writes it.
+func (c *Client) written(f *splice.File) (splice.Object, error) {
+	e := f.Entry(c.Place, EntryName)
+	if e == nil {
+		return nil, errNoHub
+	}
+	s := c.server(*e)
+	if s == nil {
+		return nil, errNoHub
+	}
+	h := Hub{Command: s.Command, Args: s.Args, URL: s.URL}
+	if len(s.Headers) > 0 {
+		h.Token = strings.TrimPrefix(s.Headers[0].Value, "Bearer ")
+	}
+	return c.entry(h)
+}
+
+var errNoHub = errors.New("the hub is not there")
 
 // takeHub takes the hub out of a file. The key above it goes where connect has put it there, and
 // nothing else is below. before is the file from before connect; nil where it is not known.
@@ -455,14 +487,19 @@ func (c *Client) takeHub(f, before *splice.File) (*splice.File, error) {
 	return f.Take(top, key)
 }
 
-// Disconnect plans to take out of a client's files what connect has put there; last of those of the last connect.
+// Disconnect plans to take out of a client's files what connect has put there. With last it plans to
+// take back the last connect alone: a client that was connected before stays so.
 func (s *Connections) Disconnect(c *Client, last bool) (plans []*Plan, err error) {
 	keys := s.of(c, last)
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("%s is not connected by this hub: mcp-toolhub connect %s connects it", c.Title, c.ID)
 	}
 	for _, key := range keys {
-		p, planErr := s.disconnect(c, s.all[key])
+		undo := s.disconnect
+		if last && s.all[key].Earlier != nil {
+			undo = s.takeBack
+		}
+		p, planErr := undo(c, s.all[key])
 		if planErr != nil {
 			err = errors.Join(err, planErr)
 			continue
@@ -471,6 +508,53 @@ func (s *Connections) Disconnect(c *Client, last bool) (plans []*Plan, err error
 		plans = append(plans, p)
 	}
 	return plans, err
+}
+
+// takeBack plans to take back the last of several connects. If nobody else has written since, the
+// file becomes what it was before that, byte for byte.
+func (s *Connections) takeBack(c *Client, old *connection) (*Plan, error) {
+	d, err := Open(old.Path)
+	if err != nil {
+		return nil, err
+	}
+	current, err := ReadText(c.Format, d, old.Path)
+	if err != nil {
+		return nil, err
+	}
+	base, raw, err := s.without(c, old, d, current)
+	if err != nil {
+		return nil, err
+	}
+	was, err := c.ReadClient(old.Was)
+	var entry splice.Object
+	if err == nil {
+		entry, err = c.written(was)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: the copy %q from before the last connect is not there or was changed: "+
+			"mcp-toolhub undo %s takes the hub out", old.Path, old.Was, c.ID)
+	}
+	after := was
+	if sum(d.Raw) != old.After {
+		after = base
+		for _, replaced := range old.Earlier.Replaced {
+			place, name := c.replacedPlace(replaced)
+			if after.Entry(place, name) == nil {
+				continue
+			}
+			if after, err = after.TakeKeepingKey(place, name); err != nil {
+				return nil, placed(err, old.Path)
+			}
+		}
+		if after, err = after.Put(c.Place, EntryName, entry); err != nil {
+			return nil, placed(err, old.Path)
+		}
+	}
+	earlier := *old.Earlier
+	earlier.Created, earlier.Backup, earlier.Before = raw == nil, old.Backup, sum(raw)
+	earlier.After = sum(after.Bytes())
+	return &Plan{Client: c, Doc: d, After: after.Bytes(), base: raw, record: &earlier, back: true,
+		trees: []*textfile.Node{current.Root, after.Root}}, nil
 }
 
 func (s *Connections) disconnect(c *Client, old *connection) (*Plan, error) {

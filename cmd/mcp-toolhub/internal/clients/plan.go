@@ -34,22 +34,25 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 	for _, p := range plans {
 		old := s.all[p.key]
 		var like *Document
-		if p.record != nil {
-			s.all[p.key] = p.record
-			if p.record != old {
+		switch {
+		case p.back:
+			s.all[p.key], leftovers = p.record, append(leftovers, old.Was)
+		case p.record != nil:
+			if s.all[p.key] = p.record; p.record != old {
 				p.record.Step = step
 			}
-		} else if old != nil && old.Backup != "" {
+		case old != nil && old.Backup != "":
 			leftovers = append(leftovers, old.Backup)
 			like = likeBackup(old)
 		}
-		backup, err := p.backup(old)
+		if p.record == nil {
+			leftovers = append(leftovers, old.copies()...)
+		}
+		backups, err := p.backups(old)
 		if err != nil {
 			return err
 		}
-		if backup != nil {
-			changes = append(changes, backup)
-		}
+		changes = append(changes, backups...)
 		switch {
 		case len(p.Commands) > 0:
 			tools = append(tools, p)
@@ -112,17 +115,28 @@ func undone(plans []*Plan) []*Change {
 	return all
 }
 
-// backup returns the change that writes the backup; nil where the backup is up to date or not needed.
-func (p *Plan) backup(old *connection) (*Change, error) {
+// backups returns the changes that write the backup, and the copy from before this connect, where
+// they are needed and not up to date.
+func (p *Plan) backups(old *connection) (all []*Change, err error) {
 	r := p.record
-	if r == nil || r == old || r.Backup == "" {
+	if r == nil || r == old {
 		return nil, nil
 	}
-	d, err := Open(r.Backup)
-	if err != nil || d.Raw != nil && sum(d.Raw) == r.Before {
-		return nil, err
+	if r.Was != "" && !p.back {
+		d, err := Open(r.Was)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &Change{Document: d, After: p.Doc.Raw, Like: p.Doc})
 	}
-	return &Change{Document: d, After: p.base, Like: p.Doc}, nil
+	if r.Backup == "" {
+		return all, nil
+	}
+	d, err := Open(r.Backup)
+	if err == nil && (d.Raw == nil || sum(d.Raw) != r.Before) {
+		all = append(all, &Change{Document: d, After: p.base, Like: p.Doc})
+	}
+	return all, err
 }
 
 // run runs the client's own commands, and checks that the file shows the result.

@@ -109,6 +109,8 @@ type Client struct {
 	blocks   func(Env) string   // directory of files that the client reads, too
 	dir      string             // absolute: of the file that is read
 	projects bool               // projects.*.mcpServers hold servers, too
+	others   func(Env) []string // files that are like the client's, where a person uses several; they exist
+	other    bool               // this is the client as it is with one of those
 	tool     *clientTool
 }
 
@@ -145,6 +147,9 @@ func (c *Client) Sources(e Env) (all []Source) {
 			all = append(all, Source{c, path})
 		}
 	}
+	for _, other := range c.Others(e) {
+		all = append(all, Source{other, other.File(e)})
+	}
 	if c.blocks != nil {
 		dir := c.blocks(e)
 		files, _ := os.ReadDir(dir)
@@ -165,6 +170,22 @@ func (c *Client) Sources(e Env) (all []Source) {
 	}
 	if len(all) == 0 {
 		all = []Source{{c, c.File(e)}}
+	}
+	return all
+}
+
+// Others returns the client as it is with each other file that a person uses beside File. Its own
+// command does not change those.
+func (c *Client) Others(e Env) (all []*Client) {
+	if c.others == nil {
+		return nil
+	}
+	for _, path := range c.others(e) {
+		if path != c.File(e) {
+			other := *c
+			other.paths, other.others, other.tool, other.other = func(Env) []string { return []string{path} }, nil, nil, true
+			all = append(all, &other)
+		}
 	}
 	return all
 }
@@ -197,6 +218,15 @@ func inSettings(elements ...string) func(Env) []string {
 // at returns the place of a mapping of entries.
 func at(path ...string) splice.Place { return splice.Place{Path: path} }
 
+// claudeFiles are the files that Claude Code has used, with one CLAUDE_CONFIG_DIR or another.
+func claudeFiles(e Env) []string {
+	all, _ := filepath.Glob(e.home(".claude*", ".claude.json"))
+	if _, err := os.Stat(e.home(".claude.json")); err == nil {
+		all = append(all, e.home(".claude.json"))
+	}
+	return all
+}
+
 // ByID returns the client of that id, nil where there is none.
 func ByID(id string) *Client {
 	for _, c := range All() {
@@ -219,7 +249,7 @@ func All() []Client {
 					return filepath.Join(dir, ".claude.json")
 				}
 				return e.home(".claude.json")
-			})},
+			}), others: claudeFiles},
 		{ID: "cursor", Title: "Cursor", Format: splice.JSON, Place: at("mcpServers"),
 			spelling: spelling{url: "url", isHTTP: true, references: prefixed}, paths: inHome(".cursor", "mcp.json")},
 		{ID: "vscode", Title: "VS Code", Format: splice.JSON, Place: at("servers"),

@@ -114,8 +114,16 @@ func (r *reader) door(h *hub, servers []upstream.ServerConfig) downstream.Config
 	}
 	names, secrets := map[string]shape.Located[string]{}, map[string]shape.Located[string]{}
 	for _, t := range h.tokens {
-		name, secret := t.Value.name, t.Value.secret
-		once(names, name, "two tokens of the same name, the first at ", "give each token its own name")
+		name, secret, expires := t.Value.name, t.Value.secret, time.Time{}
+		if at := t.Value.expires; at.OK {
+			expires, _ = instant(at.Value)
+			if time.Now().After(expires) {
+				shape.WarnOf(r.Reader, at, "the token has expired", "take it out")
+			}
+		} else {
+			once(names, name, "two tokens of the same name, the first at ",
+				"give each token its own name, or expires to the one that goes")
+		}
 		if name.Value == tool.Local && slices.ContainsFunc(servers,
 			func(s upstream.ServerConfig) bool { return s.OAuth.PerCaller }) {
 			shape.FaultOf(r.Reader, name,
@@ -123,9 +131,17 @@ func (r *reader) door(h *hub, servers []upstream.ServerConfig) downstream.Config
 				"give the token another name")
 		}
 		once(secrets, secret, "the same token as at ", "give each name a token of its own")
-		c.Auth.Tokens = append(c.Auth.Tokens, downstream.Token{Name: name.Value, Secret: secret.Value,
-			Events:  t.Value.events == "read",
-			Results: t.Value.results == "read", Profiles: shape.Values(t.Value.profiles.Value)})
+		token := downstream.Token{Name: name.Value, Secret: secret.Value, Expires: expires,
+			Events: t.Value.events == "read", Results: t.Value.results == "read",
+			Profiles: shape.Values(t.Value.profiles.Value)}
+		if name.OK && slices.ContainsFunc(c.Auth.Tokens, func(one downstream.Token) bool {
+			return one.Name == token.Name && (one.Events != token.Events || one.Results != token.Results ||
+				!slices.Equal(one.Profiles, token.Profiles))
+		}) {
+			shape.FaultOf(r.Reader, name, "two tokens of this name let different things be done",
+				"give both the same events, results and profiles")
+		}
+		c.Auth.Tokens = append(c.Auth.Tokens, token)
 		if p := t.Value.profiles; p.Present && len(p.Value) == 0 {
 			shape.FaultOf(r.Reader, p, "the token would open nothing",
 				"name profiles, or leave the key out to open all")

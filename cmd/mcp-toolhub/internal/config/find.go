@@ -19,7 +19,7 @@ const (
 )
 
 // Find's error wraps errNotFound when there is no configuration file anywhere.
-var errNotFound = errors.New("no configuration file")
+var errNotFound = errors.New("there is no config yet")
 
 // Found is a configuration file that may be used.
 type Found struct {
@@ -54,9 +54,8 @@ func Find(explicit string, env Env, workdir string) ([]Found, error) {
 	if len(all) > 0 {
 		return all, nil
 	}
-	return nil, fmt.Errorf("find config: %w: looked at --config, %s, %s; run mcp-toolhub setup, "+
-		"which takes the servers of your clients, or mcp-toolhub add",
-		errNotFound, pathVariable, strings.Join(looked, ", "))
+	return nil, fmt.Errorf("%w: run mcp-toolhub setup, which takes the servers of your clients, or mcp-toolhub add "+
+		"(looked at --config, %s, %s)", errNotFound, pathVariable, strings.Join(looked, ", "))
 }
 
 // UserFile returns the config file in the user's configuration directory, or the path where a new

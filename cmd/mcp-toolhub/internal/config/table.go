@@ -58,6 +58,7 @@ type bearer struct {
 	name, secret shape.Located[string]
 	events       string
 	results      string
+	expires      shape.Located[string]
 	profiles     shape.Located[[]shape.Located[string]]
 }
 
@@ -285,7 +286,7 @@ func tokenKeys(t *bearer) []shape.Field {
 	return []shape.Field{
 		shape.Must(shape.KeyAt("name", "The name of who holds the token; it becomes the actor in records.",
 			shape.Text{Pattern: actorName, Want: "letters, digits and . _ @ -, 64 at most"}, &t.name)),
-		shape.Must(shape.KeyAt("token", "The token, by reference: ${env:NAME} or ${file:path}; 16 bytes at least.",
+		shape.Must(shape.KeyAt("token", "The token, by reference: ${secret:NAME}, ${env:NAME} or ${file:path}; 16 bytes at least.",
 			outside{}, &t.secret)),
 		shape.Key("events",
 			"read: its holder may read the events of all callers, at /events.",
@@ -293,10 +294,29 @@ func tokenKeys(t *bearer) []shape.Field {
 		shape.Key("results",
 			"read: its holder may read the stored results of all callers. By default each caller reads its own.",
 			shape.OneOf("read"), &t.results),
+		shape.KeyAt("expires",
+			`Nobody comes in with it from then on: "2026-12-31" or "2026-12-31T12:00:00Z". While you rotate a token, `+
+				"two may have one name.",
+			shape.Text{Check: moment}, &t.expires),
 		shape.KeyAt("profiles",
 			"The profiles that its holder may open; s/SERVER is a direct view (default all).",
 			shape.ListAt(plainText), &t.profiles),
 	}
+}
+
+// instant reads a time, or a day in UTC.
+func instant(text string) (time.Time, error) {
+	if t, err := time.Parse(time.DateOnly, text); err == nil {
+		return t, nil
+	}
+	return time.Parse(time.RFC3339, text)
+}
+
+func moment(text string) (fault, hint string) {
+	if _, err := instant(text); err != nil {
+		return "it is no day or time", `write it as "2026-12-31" or "2026-12-31T12:00:00Z"`
+	}
+	return "", ""
 }
 
 var actorName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)

@@ -46,12 +46,12 @@ func (e *UntrustedError) Error() string {
 // Warning is Error as a fault of the file.
 func (e *UntrustedError) Warning() textfile.Fault {
 	f := textfile.Fault{File: e.Path, Position: textfile.At(1, 1),
-		Message: "this config is not used: nobody has trusted it",
-		Hint:    fmt.Sprintf("look at it, then run: mcp-toolhub trust %q", e.Path)}
+		Message: "this config is not used: nobody has allowed it",
+		Hint:    fmt.Sprintf("look at it, then run: mcp-toolhub allow-config %q", e.Path)}
 	if e.Changed {
 		f.Message = "this config is not used as it is now: it, or a file that it reads, has changed since it " +
-			"was trusted"
-		f.Hint = fmt.Sprintf("look at what has changed, then run: mcp-toolhub trust %q", e.Path)
+			"was allowed"
+		f.Hint = fmt.Sprintf("look at what has changed, then run: mcp-toolhub allow-config %q", e.Path)
 	}
 	if len(e.Faults) > 0 {
 		f.Message += ", and it has faults"
@@ -97,11 +97,11 @@ func (src Source) covers(read, trusted map[string]string) bool {
 func (s *Settings) Trust() error {
 	text, err := json.MarshalIndent(trustRecord{realPath(s.Path), s.Digests}, "", "  ")
 	if err != nil {
-		return fmt.Errorf("trust %q: %w", s.Path, err)
+		return fmt.Errorf("allow %q: %w", s.Path, err)
 	}
 	file := trustFile(s.StateDir, s.Path)
 	if err := statefile.Write(file, append(text, '\n')); err != nil {
-		return fmt.Errorf("trust %q: %w", s.Path, err)
+		return fmt.Errorf("allow %q: %w", s.Path, err)
 	}
 	s.followTrust(file)
 	return nil
@@ -122,7 +122,7 @@ func Distrust(state, path string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("take back the trust in %q: %w", path, err)
+		return false, fmt.Errorf("allow %q no longer: %w", path, err)
 	}
 	return true, nil
 }
@@ -143,7 +143,7 @@ func readTrust(file string) (trustRecord, error) {
 		err = json.Unmarshal(data, &record)
 	}
 	if err != nil {
-		return record, fmt.Errorf("read what is trusted from %q: %w: remove the file, then trust the config again",
+		return record, fmt.Errorf("read what is allowed from %q: %w: remove the file, then allow the config again",
 			file, err)
 	}
 	return record, nil

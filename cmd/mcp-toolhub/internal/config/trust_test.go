@@ -84,7 +84,7 @@ func TestTrustIsBoundToPathAndContent(t *testing.T) {
 		s, err := load(change(t, dir))
 		var untrusted *config.UntrustedError
 		if s != nil || !errors.As(err, &untrusted) || untrusted.Changed != (name != "path") ||
-			!strings.Contains(err.Error(), "then run: mcp-toolhub trust") {
+			!strings.Contains(err.Error(), "then run: mcp-toolhub allow-config") {
 			t.Errorf("another %s: %v, %v", name, s != nil, err)
 		}
 	}

@@ -143,6 +143,11 @@ func (c *Client) Show(ctx context.Context, profile, name string, asJSON bool) (s
 	return ask[string](ctx, c, http.MethodGet, "/tool?"+query.Encode(), nil)
 }
 
+// Decision returns what a command shows of the decision about a call.
+func (c *Client) Decision(ctx context.Context, call Call) (string, error) {
+	return ask[string](ctx, c, http.MethodPost, "/explain", call)
+}
+
 // Restart starts a server anew.
 func (c *Client) Restart(ctx context.Context, server string) error {
 	_, err := ask[struct{}](ctx, c, http.MethodPost, "/servers/"+url.PathEscape(server)+"/restart", nil)
@@ -180,6 +185,12 @@ func (c *Client) Config() string { return c.notice.Config }
 
 // Shared reports whether the hub serves no client of its own, only those that join.
 func (c *Client) Shared() bool { return c.notice.Shared }
+
+// Version is that of the hub's program; "" where it does not tell.
+func (c *Client) Version() string { return c.notice.Version }
+
+// Launched reports whether start has started the hub.
+func (c *Client) Launched() bool { return c.notice.Launched }
 
 // Apart says why the hub serves its own client beside another hub of the config; "" where it does not.
 func (c *Client) Apart() string { return c.notice.Apart }
@@ -240,26 +251,6 @@ type Joined struct {
 }
 
 func (j *Joined) Read(p []byte) (int, error) { return j.in.Read(p) }
-
-// Watch calls take with the open approvals, then with each change, until ctx ends or the hub does.
-func (c *Client) Watch(ctx context.Context, take func(approval.Event)) error {
-	resp, err := c.send(ctx, http.MethodGet, "/approvals/watch", nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	dec := json.NewDecoder(resp.Body)
-	for {
-		var e approval.Event
-		if err := dec.Decode(&e); err != nil {
-			if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-				return nil
-			}
-			return fmt.Errorf("watch approvals: %w", err)
-		}
-		take(e)
-	}
-}
 
 // ask sends a request and reads the answer.
 func ask[T any](ctx context.Context, c *Client, method, path string, body any) (out T, err error) {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -31,6 +32,9 @@ type Model interface {
 	// Show returns what a command shows of a tool, by any of its names in a profile.
 	Show(profile, name string, asJSON bool) ([]byte, error)
 
+	// Decision returns what a command shows of the decision about a call.
+	Decision(context.Context, Call) (string, error)
+
 	// Approvals returns the open approvals, Approval one that is open or was settled a short time ago.
 	Approvals() []approval.View
 	Approval(id approval.ID) (approval.View, error)
@@ -58,6 +62,15 @@ type Tool struct {
 	State  string `json:"state"`          // loaded, deferred, blocked or excluded
 	Why    string `json:"why"`
 	Server string `json:"server,omitempty"`
+}
+
+// Call is a call that a person asks about, and whether they want the answer as JSON.
+type Call struct {
+	Tool    tool.Name       `json:"tool"`
+	Profile string          `json:"profile"`
+	Actor   tool.Actor      `json:"actor"`
+	Input   json.RawMessage `json:"input"`
+	JSON    bool            `json:"json"`
 }
 
 // Report says how a hub is. It has nothing of calls.

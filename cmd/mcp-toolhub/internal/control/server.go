@@ -36,8 +36,11 @@ type notice struct {
 	Host    string    `json:"host,omitempty"` // the machine or container: PID means nothing elsewhere
 	Started time.Time `json:"started"`
 	Config  string    `json:"config"`
+	Version string    `json:"version,omitempty"`
 	Shared  bool      `json:"shared,omitempty"`
-	Apart   string    `json:"apart,omitempty"` // see Hub
+	// Launched says that start has started the hub: it needs nothing that start cannot give it again.
+	Launched bool   `json:"launched,omitempty"`
+	Apart    string `json:"apart,omitempty"` // see Hub
 }
 
 // runDir returns the directory of the notices.
@@ -89,8 +92,10 @@ type Hub struct {
 	Page   Page          // nil: there is none
 	PageAt func() string // the origin of its address, such as "http://127.0.0.1:8808"; not nil where Page is not
 
-	Config string // absolute path of the config
-	Apart  string // why the hub serves its own client alone, beside another hub of the config; "" where it does not
+	Config   string // absolute path of the config
+	Version  string // of the program
+	Launched bool   // start has started the hub
+	Apart    string // why the hub serves its own client alone, beside another hub of the config; "" where it does not
 
 	Stop func() // lets the hub end that serves no client of its own; nil for another one, which ends with its client
 }
@@ -157,7 +162,8 @@ func (s *Server) announce() (l net.Listener, err error) {
 			"name with --state-dir a directory on a file system that has sockets", err, socket)
 	}
 	text, err := json.Marshal(notice{PID: os.Getpid(), Host: hostname(), Started: time.Now().UTC(),
-		Config: s.hub.Config, Shared: s.hub.Stop != nil, Apart: s.hub.Apart})
+		Config: s.hub.Config, Version: s.hub.Version, Shared: s.hub.Stop != nil, Launched: s.hub.Launched,
+		Apart: s.hub.Apart})
 	if err == nil {
 		err = os.WriteFile(s.file, text, 0o600)
 	}
@@ -215,6 +221,13 @@ func (s *Server) handler(address string) http.Handler {
 			text, err := model.Show(r.FormValue("profile"), r.FormValue("name"), r.FormValue("json") != "")
 			return string(text), err
 		},
+		"POST /explain": func(r *http.Request) (any, error) {
+			var call Call
+			if err := json.NewDecoder(io.LimitReader(r.Body, maxReply)).Decode(&call); err != nil {
+				return nil, errors.New("this is no JSON object of tool, profile, actor and input")
+			}
+			return model.Decision(r.Context(), call)
+		},
 		"POST /servers/{id}/restart": func(r *http.Request) (any, error) {
 			return map[string]bool{"restarted": true}, s.hub.Restart(r.PathValue("id"))
 		},
@@ -237,7 +250,7 @@ func (s *Server) handler(address string) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		say(w, http.StatusNotFound,
 			"there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /calls/ID/spans, /events, "+
-				"/grants, /grants/ID, /report, /surface, /tool, /servers/ID/restart, /join or /stop")
+				"/grants, /grants/ID, /report, /surface, /tool, /explain, /servers/ID/restart, /join or /stop")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); ok && at != nil {

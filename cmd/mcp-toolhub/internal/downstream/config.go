@@ -66,11 +66,11 @@ type AuthConfig struct {
 // lets reports whether a caller that earlier let in as name may stay: with the same token, or without any as before.
 func (c AuthConfig) lets(name string, earlier AuthConfig) bool {
 	was, known := earlier.secretOf(name)
-	is, still := c.secretOf(name)
-	return known && still && was == is
+	return known && was == "" && len(c.Tokens) == 0 ||
+		slices.ContainsFunc(c.Tokens, func(t Token) bool { return t.Name == name && t.Secret == was })
 }
 
-// secretOf returns the secret that name signs in with; where there are no tokens all are localActor, and have none.
+// secretOf returns the first secret that name signs in with; where there are no tokens all are localActor, and have none.
 func (c AuthConfig) secretOf(name string) (secret string, known bool) {
 	for _, t := range c.Tokens {
 		if t.Name == name {
@@ -83,9 +83,10 @@ func (c AuthConfig) secretOf(name string) (secret string, known bool) {
 // Token is a bearer token. Its name is the actor of the calls made with it.
 type Token struct {
 	Name    string
-	Secret  string // never printed
-	Events  bool   // its holder may read the events of all callers
-	Results bool   // its holder may read the stored results of all callers
+	Secret  string    // never printed
+	Expires time.Time // nobody comes in with it from then on; zero for never
+	Events  bool      // its holder may read the events of all callers
+	Results bool      // its holder may read the stored results of all callers
 
 	Profiles []string // the profiles that its holder may open, and direct views by their DirectView; nil: all
 }

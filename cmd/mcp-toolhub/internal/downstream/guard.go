@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/connuser"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
@@ -273,7 +274,8 @@ func (g *guard) actorOf(r *http.Request) (tool.Actor, bool) {
 	name, found := "", 0
 	for _, t := range tokens {
 		want := sha256.Sum256([]byte(t.Secret))
-		if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
+		expired := !t.Expires.IsZero() && !time.Now().Before(t.Expires)
+		if subtle.ConstantTimeCompare(got[:], want[:]) == 1 && !expired {
 			name, found = t.Name, 1
 		}
 	}

@@ -34,14 +34,15 @@ func Absolute(path string) string {
 }
 
 // LockHubs makes other processes wait with their search for a hub until unlock is called. Without
-// that, two that start together would both become hubs. A lock that cannot be had is no error: then
-// there may be two hubs.
+// that, two that start together would both become hubs. A hub that takes the place of another one
+// holds the lock until that has ended. A lock that cannot be had is no error: then there may be two hubs.
 func LockHubs(state string) (unlock func()) {
-	unlock, err := statefile.Lock(filepath.Join(state, "run", "serve"))
-	if err != nil {
-		return func() {}
+	for range 3 { // a hub that ends has 10 seconds for its calls by default
+		if unlock, err := statefile.Lock(filepath.Join(state, "run", "serve")); err == nil {
+			return sync.OnceFunc(unlock)
+		}
 	}
-	return sync.OnceFunc(unlock)
+	return func() {}
 }
 
 // guests are the clients of other processes that a hub serves. Its zero value takes nobody in.

@@ -3,8 +3,10 @@ package hub
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 )
 
@@ -121,6 +124,20 @@ func (m Model) Show(profile, name string, asJSON bool) ([]byte, error) {
 		return nil, fmt.Errorf("no tool %q: %s", name, own.Missing(name))
 	}
 	return own.Shown(l, asJSON)
+}
+
+func (m Model) Decision(ctx context.Context, c control.Call) (string, error) {
+	x, err := Explained(ctx, m.Hub, c.Tool, policy.Request{Actor: c.Actor, Profile: c.Profile, Input: c.Input})
+	if err != nil {
+		return "", err
+	}
+	if c.JSON {
+		text, err := json.MarshalIndent(x, "", "  ")
+		return string(text), err
+	}
+	var text strings.Builder
+	err = x.WriteText(&text)
+	return text.String(), err
 }
 
 func (m Model) Approvals() []approval.View { return m.Permission.approvals.List() }

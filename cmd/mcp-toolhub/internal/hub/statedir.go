@@ -24,7 +24,7 @@ import (
 var OwnState = append(store.FileNames(), StateKey, PreviousKey, signin.FileName, signin.FileName+".key", GrantsFile,
 	secrets.File,
 	secrets.KeyFile, "catalogs", "embeddings", EvidenceKey, EvidenceKey+evidence.HeadsSuffix, "journal", "results",
-	"run", LogFile, LogFile+".1")
+	"run", LogFile, LogFile+".1", "imported.json")
 
 // CommandLine returns a command of this program for a person to paste into a terminal. It names the
 // state directory unless that is the default one of the home directory, and the program by its path
@@ -136,8 +136,14 @@ const (
 	MaxLogFile = 8 << 20
 )
 
+// version is set by -ldflags "-X …/hub.version=v1.2.3" where the source has no tag; "" otherwise.
+var version string
+
 // Version returns the version of the module, or the commit that the hub was built from.
 func Version() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "devel"

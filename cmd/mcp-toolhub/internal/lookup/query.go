@@ -66,10 +66,22 @@ func Whole(ctx context.Context, s store.Store, id tool.InvocationID) (tool.Invoc
 	if err != nil {
 		return "", err
 	}
-	var meant []tool.InvocationID
+	ids := make([]tool.InvocationID, len(calls))
 	for i := range calls {
-		if strings.HasPrefix(string(calls[i].ID), string(id)) {
-			meant = append(meant, calls[i].ID)
+		ids[i] = calls[i].ID
+	}
+	return Meant(id, ids)
+}
+
+// Meant returns the only one of all that begins with id; id itself where none does.
+func Meant[ID ~string](id ID, all []ID) (ID, error) {
+	var meant []ID
+	for _, one := range all {
+		if one == id {
+			return id, nil
+		}
+		if strings.HasPrefix(string(one), string(id)) {
+			meant = append(meant, one)
 		}
 	}
 	switch len(meant) {
@@ -78,7 +90,7 @@ func Whole(ctx context.Context, s store.Store, id tool.InvocationID) (tool.Invoc
 	case 1:
 		return meant[0], nil
 	}
-	return "", fmt.Errorf("%q may be %d calls, %s for instance: write more of the id", id, len(meant), meant[0])
+	return "", fmt.Errorf("%q may be %d of them, %s for instance: write more of the id", string(id), len(meant), string(meant[0]))
 }
 
 // Filtered returns those of calls that the filter lets pass.

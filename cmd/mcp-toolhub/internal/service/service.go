@@ -44,6 +44,7 @@ type Unit struct {
 	Environment string // a file of the user's with lines NAME=value for the hub; "" where the manager reads none
 	Log         string // where the hub's log is, for a person
 	Start       []Command
+	Status      Command   // fails where the service does not run
 	Stop        []Command // while File is there
 	Stopped     []Command // when it is gone
 	Links       []string  // what Start leaves beside File
@@ -104,6 +105,7 @@ func systemd(u User, h Hub) *Unit {
 			"KillMode=mixed\nRestart=on-failure\nRestartPreventExitStatus=2 3\n\n" +
 			"[Install]\nWantedBy=default.target\n",
 		Start:   []Command{ctl("daemon-reload"), ctl("enable", unit), ctl("restart", unit)},
+		Status:  ctl("status", "--no-pager", "--lines=5", unit),
 		Stop:    []Command{ctl("disable", "--now", unit)},
 		Stopped: []Command{ctl("daemon-reload")},
 	}
@@ -158,7 +160,8 @@ func launchd(u User, h Hub) (*Unit, error) {
 		File: file, Log: log,
 		Text: fmt.Sprintf(plist, args.String()+"\n  ", vars.String(), element("string", u.Home),
 			element("string", log)),
-		Start: []Command{stop, {Args: []string{"launchctl", "bootstrap", domain, file}}},
-		Stop:  []Command{stop},
+		Start:  []Command{stop, {Args: []string{"launchctl", "bootstrap", domain, file}}},
+		Status: Command{Args: []string{"launchctl", "print", domain + "/" + Name}},
+		Stop:   []Command{stop},
 	}, bad
 }
