@@ -90,7 +90,8 @@ func Read(objects []json.RawMessage) (c Call, ok bool, err error) {
 		c.Actor.Client = tool.Client{Name: inv.Client.Name, Version: inv.Client.Version}
 	}
 	for _, m := range inv.ExternalMappings {
-		if m.Role == "client" && reaches(m.ToolName) && string(inv.ToolID) != m.ToolName {
+		ofBatch := inv.ParentInvocationID != "" && m.JSONRPCRequestID == "" // it has no request of its own
+		if m.Role == "client" && (ofBatch || m.ToolName == forwards && inv.ToolID != forwards) {
 			c.Via = m.ToolName
 		}
 	}
@@ -99,8 +100,8 @@ func Read(objects []json.RawMessage) (c Call, ok bool, err error) {
 	return c, ok && inv.ToolID != "" && inv.ToolID != tool.UnknownTool, nil
 }
 
-// reaches reports whether a tool is one of the hub that calls others.
-func reaches(name string) bool { return name == "tool_call" || name == "tool_batch" }
+// forwards is the hub tool that calls others.
+const forwards = "tool_call"
 
 // take takes in the next decision about the call.
 func (c *Call) take(d *tool.PermissionDecision) {

@@ -173,7 +173,7 @@ func sayMode(logger *slog.Logger, s *config.Settings) {
 		what = "calls that would be asked about are left to the client, which asks its own user; tools tagged " +
 			"dangerous are asked about"
 		if p.Mode == "" {
-			what += ", and so are calls through tool_call and tool_batch"
+			what += ", and so are calls through other tools of the hub"
 		}
 	case policy.ModeReadOnly, policy.ModePlan:
 		what = "calls that are not known to only read are denied"

@@ -65,7 +65,7 @@ type Call struct {
 	Actor        tool.Actor
 	Session      tool.Session // see tool.Execution
 
-	// Via is the hub tool that the caller named, if that tool makes this call: tool_call, tool_batch.
+	// Via is the hub tool that the caller named, if that tool forwards this call or makes it in a batch.
 	Via string
 
 	// Refused is why the request is no call, where it is malformed: the invocation ends with that. Nil where it is one.
