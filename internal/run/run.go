@@ -128,7 +128,8 @@ type Process struct {
 
 // Start starts a program.
 func (l *Launcher) Start(program Program) (*Process, error) {
-	p := &Process{launcher: l, program: program, mark: rand.Text(), Ended: make(chan struct{}), reaped: make(chan struct{})}
+	p := &Process{launcher: l, program: program, mark: rand.Text(), Ended: make(chan struct{}),
+		reaped: make(chan struct{})}
 	p.cmd = &exec.Cmd{Path: program.Path, Args: program.Args, Dir: program.Dir,
 		Env: slices.Concat(program.Env, nested(program.Entry), []string{markVariable + "=" + p.mark})}
 	first := order{Mark: p.mark} // on Linux the guard looks after the program from its first moment on
