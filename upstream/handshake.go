@@ -37,9 +37,8 @@ func (e *unusableError) Unwrap() error { return e.why }
 
 // terms are how the hub introduces itself to a server. The zero value offers all that it can do.
 type terms struct {
-	Version     string // that initialize asks for; "" is the newest
-	Less        int    // of the capabilities: 1 leaves out their parts, 2 all of them
-	StreamFirst bool   // Accept names text/event-stream first
+	Version string // that initialize asks for; "" is the newest
+	Less    int    // of the capabilities: 1 leaves out their parts, 2 all of them
 }
 
 // handshake lets the hub and the server tell each other who they are, and makes l the lane of sess. A server is asked
@@ -50,7 +49,6 @@ func (c *connector) handshake(ctx context.Context, sess *session, l lane, older 
 		older = c.cfg.Protocol < hop.Modern
 	}
 	t := c.catalog.agreedTerms()
-	t.dress(l)
 	var found response
 	if !older {
 		h := &hop.Hop{Version: hop.Modern, Client: c.hubVersion}
@@ -59,12 +57,7 @@ func (c *connector) handshake(ctx context.Context, sess *session, l lane, older 
 		params := append([]byte(`{"_meta":{`), h.Members(tool.Hop{ClientCapabilities: c.offers()})...)
 		params = append(params, `}}`...)
 		found = c.greet(limited, l, methodDiscover, params)
-		turns := found.status == http.StatusNotAcceptable && !t.StreamFirst
-		if turns {
-			t.StreamFirst = true
-			t.dress(l)
-		}
-		if turns || offersModern(found.err) {
+		if offersModern(found.err) {
 			found = c.greet(limited, l, methodDiscover, params)
 		}
 		sess.undiscovered = errors.Is(found.err, context.DeadlineExceeded)
@@ -137,7 +130,6 @@ func (c *connector) introduce(ctx context.Context, l lane, t terms, once bool) (
 		if once || !more {
 			return said, first
 		}
-		t.dress(l)
 	}
 }
 
@@ -181,8 +173,6 @@ func (t terms) less(a response, version string, offers []byte, pinned bool) (les
 	switch {
 	case why == "" && version == "":
 		return t, false
-	case !t.StreamFirst && (a.status == http.StatusNotAcceptable || strings.Contains(why, "accept")):
-		t.StreamFirst = true
 	case version == "" && string(t.capabilities(offers)) != "{}":
 		for before := t.capabilities(offers); bytes.Equal(before, t.capabilities(offers)); {
 			t.Less++
@@ -207,13 +197,6 @@ func (t terms) capabilities(offers []byte) []byte {
 		}
 	}
 	return append(out, '}')
-}
-
-// dress has l send its requests on those terms.
-func (t terms) dress(l lane) {
-	if over, ok := l.(*httpLane); ok {
-		over.streamFirst.Store(t.StreamFirst)
-	}
 }
 
 // offersModern reports whether a server that refused 2026-07-28 lists it among those that it supports.

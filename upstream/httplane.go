@@ -43,8 +43,6 @@ type httpLane struct {
 	session string                 // Mcp-Session-Id, or ""; set with the answer to initialize
 	spoken  atomic.Pointer[spoken] // the server may ask while the handshake still runs
 
-	streamFirst atomic.Bool // see terms
-
 	greeting func() []byte // the params of another initialize
 
 	// A server may answer on the standing stream.
@@ -103,9 +101,6 @@ func (l *httpLane) newRequest(ctx context.Context, method string, body []byte) (
 	case http.MethodPost:
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")
-		if l.streamFirst.Load() {
-			req.Header.Set("Accept", "text/event-stream, application/json")
-		}
 	case http.MethodGet:
 		req.Header.Set("Accept", "text/event-stream")
 	}

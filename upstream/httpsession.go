@@ -75,17 +75,15 @@ func (l *httpLane) isLost(ctx context.Context, resp *http.Response) bool {
 	}
 	l.checking.Lock()
 	defer l.checking.Unlock()
-	used := resp.Request.Header.Get("Authorization")
-	if l.isOver || l.server.HasOther(ctx, used) {
+	if l.isOver || l.server.HasOther(resp.Request) {
 		return l.isOver
 	}
 	fresh := newHTTPLane(ctx, l.entry, l.server, newSession(), l.notifications)
-	fresh.streamFirst.Store(l.streamFirst.Load())
 	limited, cancel := context.WithTimeout(ctx, l.cfg.Timeouts.Connect)
 	defer cancel()
 	a := await(limited, fresh, newLaneCall(l.nextID(), methodInitialize, l.greeting()))
 	l.background.Go(func() { fresh.close(context.WithoutCancel(ctx), l.ended) })
-	l.isOver = a.status != http.StatusUnauthorized && a.status != http.StatusForbidden && !l.server.HasOther(ctx, used)
+	l.isOver = a.status != http.StatusUnauthorized && a.status != http.StatusForbidden && !l.server.HasOther(resp.Request)
 	return l.isOver
 }
 

@@ -105,7 +105,7 @@ func (c *caller) listedBesides(surface *tool.Surface) []tool.Listed {
 		}
 	}
 	c.loaded.left = nil
-	if room := max(surface.MaxTools-len(surface.Listed), 0); surface.MaxTools > 0 && len(out) > room {
+	if room := max(surface.Habits.MaxTools-len(surface.Listed), 0); surface.Habits.MaxTools > 0 && len(out) > room {
 		c.loaded.left = make(map[tool.Name]bool)
 		for _, l := range out[:len(out)-room] {
 			c.loaded.left[l.Tool.Name] = room > 0 // otherwise there will be none for it then, either
