@@ -58,21 +58,12 @@ func (e *entry) nextID() int64 { return e.ids.Add(1) }
 // probeTime is maxProbeTime, or a third of the connect timeout where that is less.
 func (e *entry) probeTime() time.Duration { return min(maxProbeTime, e.cfg.Timeouts.Connect/3) }
 
-// requestLimits bound a request that is no tools/call.
-func (e *entry) requestLimits() callLimits {
-	return callLimits{idle: e.cfg.Timeouts.Call, most: e.cfg.Timeouts.CallMax}
-}
-
-// limitsOf bounds one request.
-func (e *entry) limitsOf(x *clientRequest) callLimits {
-	if x.Method == tool.MethodTaskResult { // it waits for the end of the task: "MUST block the response until"
+// limits bound a request.
+func (e *entry) limits(method string) callLimits {
+	if method == tool.MethodTaskResult { // it waits for the end of the task: "MUST block the response until"
 		return callLimits{idle: e.cfg.Timeouts.CallMax, most: e.cfg.Timeouts.CallMax}
 	}
-	if x.call == nil {
-		return e.requestLimits()
-	}
-	idle, most := e.cfg.CallTimeouts(x.name)
-	return callLimits{idle: idle, most: most}
+	return callLimits{idle: e.cfg.Timeouts.Call, most: e.cfg.Timeouts.CallMax}
 }
 
 // timedOut is the failure of a call that took too long. effect says what became of it.
@@ -140,7 +131,7 @@ func (e *entry) listensForRequests(sess *session) bool {
 // answers counts the kinds of requests that the server may send, of which there are three.
 func (e *entry) answers() (kinds int) {
 	for _, name := range []string{"sampling", "elicitation", "roots"} {
-		if _, ok := hop.Ability(e.offers(), name); ok {
+		if tool.Declares(e.offers(), name) {
 			kinds++
 		}
 	}

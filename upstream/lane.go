@@ -26,34 +26,27 @@ import (
 // lane carries raw requests over one session. There are two: streamConn for transports with one stream both ways,
 // httpLane for Streamable HTTP.
 type lane interface {
-	// speak sets the version of the protocol that is spoken from now on, "" for one that is not agreed upon yet. h is
-	// nil below 2026-07-28.
-	speak(version string, h *hop.Hop)
+	// speak sets how requests are written from now on.
+	speak(as spoken)
 
 	// send puts c on its way and returns at once. The answer and the progress before it arrive in c; each call is
 	// finished, whatever happens, at the latest when the session ends.
 	send(ctx context.Context, c *pendingRequest)
 
-	// withdraw tells the server that nobody waits for c any more, and returns at once. c is dropped
-	// when the withdrawal is over, which follows.
-	withdraw(ctx context.Context, c *pendingRequest, reason string) withdrawal
+	// withdraw tells the server that nobody waits for c any more, and returns at once. told says that the server may
+	// have the request, and may still answer it.
+	withdraw(ctx context.Context, c *pendingRequest, reason string) (told bool)
 
 	// tell sends a notification of a client, and returns once the server has it or will not. params
 	// are nil where it has none.
 	tell(ctx context.Context, method string, params []byte) error
+}
 
-	// say sends a notification of the hub's own wording and returns at once.
-	say(ctx context.Context, body []byte)
-
-	// ping asks whether the session still answers.
-	ping(ctx context.Context) error
-
-	// questions receives the questions of the server.
-	serverRequests() *serverRequests
-
-	// listen keeps a stream for notifications until ctx ends, where the protocol does not send them unasked: for what w
-	// says at each time. It returns at once.
-	listen(ctx context.Context, w *watch)
+// spoken says how requests are written. The zero value says that no version is agreed upon.
+type spoken struct {
+	version     string
+	hop         *hop.Hop // nil below 2026-07-28
+	streamFirst bool     // see terms
 }
 
 // maxQueuedProgress and maxReportBytes bound the reports of a call that wait for a slow consumer; then the oldest are
@@ -123,15 +116,17 @@ type pendingRequest struct {
 	headers map[string]string // further headers, on Streamable HTTP only
 
 	// notify receives the log messages that belong to the call, in order with its progress. Nil where nobody listens.
-	notify func(tool.Notification)
+	notify   func(tool.Notification)
+	progress func(tool.Progress) // nil where nobody wants it
 
-	session tool.Session // that it belongs to
-	listens bool         // it is a subscriptions/listen of a client's own
+	session tool.Session    // that it belongs to
+	until   <-chan struct{} // closed when it must end: a subscriptions/listen of a client's own. Nil for others
 
 	ask tool.Asker // puts what the server asks to the client; nil where there is none, or it cannot be asked
 
 	state atomic.Int32
 	abort context.CancelFunc // Streamable HTTP: closes the request. Set by send.
+	needs *signInNeeds       // SSE: of the server. Set by send.
 
 	ready chan struct{} // has room for one; signalled when take would return something
 
@@ -172,8 +167,15 @@ func (c *pendingRequest) Begin() bool {
 // TakeBack implements transport.Call. It marks a call that was begun as not sent: not a byte of it has left.
 func (c *pendingRequest) TakeBack() { c.state.CompareAndSwap(callSent, callQueued) }
 
-// Fail implements transport.Call.
+// Fail implements transport.Call. After HTTP 401 the wire ends, and the next session shows whether the token is good: the
+// server may have refused it for this session alone.
 func (c *pendingRequest) Fail(err error) {
+	if c.needs != nil {
+		if f := c.needs.ofError(err); f != nil {
+			c.finish(response{err: f})
+			return
+		}
+	}
 	var status *fault.StatusError
 	if errors.As(err, &status) {
 		retry := transport.RetryAfter(status.Header)
@@ -244,24 +246,6 @@ func (c *pendingRequest) take() (reports []report, done *response) {
 	return c.reports.All(), c.done
 }
 
-// await sends a call that has no consumer of progress, and waits for its answer. When ctx ends
-// first, the call is cancelled and the answer is ctx's error.
-func await(ctx context.Context, l lane, c *pendingRequest) response {
-	l.send(ctx, c)
-	for {
-		select {
-		case <-c.ready:
-			if _, done := c.take(); done != nil {
-				done.room.Free() // what the hub asks for itself holds none
-				return *done
-			}
-		case <-ctx.Done():
-			l.withdraw(ctx, c, "timeout").over()
-			return response{err: ctx.Err()}
-		}
-	}
-}
-
 const codeConnectionLost = "connection_lost"
 
 // endedFailure is the answer of a call whose session ended before the response.
@@ -279,6 +263,73 @@ func endedFailure(c *pendingRequest, cause error) response {
 		f.Message = "the server ended before it received the call: call again once it is back"
 	}
 	return response{err: f}
+}
+
+// openCalls are the requests of a session that have not been answered, by id. The zero value is ready.
+type openCalls struct {
+	mu    sync.Mutex
+	calls map[int64]*pendingRequest
+	over  error // why no more are taken in
+}
+
+// add reports whether it has taken c in.
+func (t *openCalls) add(c *pendingRequest) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over != nil {
+		return false
+	}
+	if t.calls == nil {
+		t.calls = make(map[int64]*pendingRequest)
+	}
+	t.calls[c.id] = c
+	return true
+}
+
+func (t *openCalls) find(id int64) *pendingRequest {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.calls[id]
+}
+
+func (t *openCalls) remove(id int64) *pendingRequest {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.calls[id]
+	delete(t.calls, id)
+	return c
+}
+
+// sole returns the only request that waits for an answer; nil where there are others.
+func (t *openCalls) sole() (sole *pendingRequest) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.calls {
+		switch {
+		case c.method == methodListen:
+		case sole != nil:
+			return nil
+		default:
+			sole = c
+		}
+	}
+	return sole
+}
+
+// end takes all requests out, and no more in, because of err.
+func (t *openCalls) end(err error) map[int64]*pendingRequest {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.calls
+	t.calls, t.over = nil, err
+	return all
+}
+
+// err is why no more requests are taken in.
+func (t *openCalls) err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.over
 }
 
 // hopHeaders sets the headers that repeat what the body holds: servers of 2026-07-28 compare the two.

@@ -25,6 +25,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
@@ -65,20 +66,19 @@ func (w *memoryWire) Release() { w.Close() }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func testConn(w transport.Wire, onListChanged func()) *streamConn {
-	hear := func(e jsonrpc.Message, _ *pendingRequest) {
-		if e.Method == noteToolsChanged {
-			onListChanged()
-		}
-	}
-	return newStreamConn(testServer().entry, w, notificationHandler{handle: hear})
+func testConn(w transport.Wire) *streamConn {
+	return newStreamConn(testSession(), w)
 }
+
+// testSession returns a session without a lane.
+func testSession() *session { return newSession(testServer().notifications, nil) }
 
 func testServer() *server {
 	e := &entry{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: new(secret.Redactor),
 		clients: newClientSubscriptions()}
 	e.cfg.Transport = Stdio
-	s, _ := newServer(e, shared{catalog: &catalog{entry: e}, clients: newClientSubscriptions()}, tool.ServerReady, func() {})
+	s, _ := newServer(e, shared{catalog: &catalog{entry: e}, run: func(func()) {}},
+		tool.ServerReady, func() {})
 	return s
 }
 
@@ -90,7 +90,7 @@ func progressOf(id int64) []byte {
 func TestSentArgumentsAreHeldOnce(t *testing.T) {
 	t.Parallel()
 	w := newMemoryWire()
-	conn := testConn(w, func() {})
+	conn := testConn(w)
 	defer conn.release()
 	send := func() (*pendingRequest, weak.Pointer[byte]) {
 		params := fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", 10_000))
@@ -124,9 +124,9 @@ func TestProgressExtendsTheTimeout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newMemoryWire()
-				conn := testConn(w, func() {})
+				conn := testConn(w)
 				defer conn.release()
-				s, call := testServer(), newLaneCall(1, methodCallTool, json.RawMessage("{}"))
+				call := newLaneCall(1, methodCallTool, json.RawMessage("{}"))
 				if c.every > 0 {
 					ctx, stop := context.WithCancel(t.Context())
 					defer stop()
@@ -144,8 +144,8 @@ func TestProgressExtendsTheTimeout(t *testing.T) {
 					}()
 				}
 				began, reports := time.Now(), 0
-				a := s.caller.sender.wait(t.Context(), &session{lane: conn}, call, func(tool.Progress) { reports++ },
-					callLimits{idle: time.Minute, most: 10 * time.Minute})
+				call.progress = func(tool.Progress) { reports++ }
+				a := conn.sess.wait(t.Context(), call, callLimits{idle: time.Minute, most: 10 * time.Minute})
 				var f *tool.Failure
 				if !errors.As(a.err, &f) || f.Class != tool.ClassTimeout || !strings.Contains(f.Message, c.says) {
 					t.Errorf("answer %+v", a)
@@ -191,8 +191,8 @@ func TestSilenceAtDiscovery(t *testing.T) {
 		w := newMemoryWire()
 		c := testServer().connector
 		c.cfg.Timeouts.Connect = time.Minute
-		sess := newSession()
-		conn := newStreamConn(c.entry, w, c.notifications.handler(sess))
+		sess := newSession(c.notifications, nil)
+		conn := newStreamConn(sess, w)
 		defer conn.release()
 		began := time.Now()
 		go func() {
@@ -206,7 +206,7 @@ func TestSilenceAtDiscovery(t *testing.T) {
 			w.in <- []byte(`{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"]}}`)
 			w.in <- []byte(`{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{"x":{}}}}`)
 		}()
-		if a := c.handshake(t.Context(), sess, conn, false); a.err != nil {
+		if a := c.handshake(t.Context(), sess, false); a.err != nil {
 			t.Fatal(a.err)
 		}
 		if got := string(<-w.out); got != `{"jsonrpc":"2.0","method":"notifications/initialized","params":{}}` {
@@ -234,8 +234,8 @@ func TestDroppedCallDoesNotReachAServerOverHTTP(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := newLaneCall(1, methodCallTool, json.RawMessage("{}"))
-		l := &httpLane{signInNeeds: signInNeeds{entry: testServer().entry, server: &transport.HTTP{URL: u}}, client: srv.Client(),
-			onSuspect: func() { t.Error("the server is suspected") }}
+		sess := testSession()
+		l := newHTTPLane(t.Context(), sess, &transport.HTTP{URL: u, Pool: srv.Client().Transport.(*http.Transport)})
 		if drops && c.drop() {
 			t.Error("the call counts as sent")
 		}
@@ -243,6 +243,9 @@ func TestDroppedCallDoesNotReachAServerOverHTTP(t *testing.T) {
 		<-c.ready
 		l.server.Flights.Wait()
 		srv.Close()
+		if len(sess.suspect) > 0 {
+			t.Error("the server is suspected")
+		}
 		if got := received.Load() == 1; got == drops || c.sent() == drops {
 			t.Errorf("dropped: %v, received: %v, counts as sent: %v", drops, got, c.sent())
 		}
@@ -278,19 +281,22 @@ func TestMessagesGoWhereTheyBelong(t *testing.T) {
 			t.Parallel()
 			w := newMemoryWire()
 			var got []string
-			conn := testConn(w, func() { got = append(got, "changed") })
+			conn := testConn(w)
 			call := newLaneCall(7, methodCallTool, json.RawMessage("{}"))
 			conn.send(t.Context(), call)
 			w.in <- []byte(in)
 			close(w.in)
 			<-conn.ended
+			if len(conn.sess.changed[lists.ToolKind]) > 0 {
+				got = append(got, "changed")
+			}
 			if len(w.out) > 1 { // the call is the first
 				got = append(got, "answered")
 			}
 			if _, done := call.take(); done != nil && !failedAtEnd(*done) {
 				got = append(got, "call")
 			}
-			if conn.noise.Load() > 0 {
+			if conn.sess.noise.Load() > 0 {
 				got = append(got, "noise")
 			}
 			if len(got) == 0 {
@@ -325,7 +331,7 @@ func FuzzStdout(f *testing.F) {
 		in, out := io.Pipe()
 		w := transport.NewLines(out, io.NopCloser(bytes.NewReader(data)), 256, nil)
 		go func() { _, _ = io.Copy(io.Discard, in) }()
-		conn := testConn(w, func() {})
+		conn := testConn(w)
 		call := newLaneCall(7, methodCallTool, json.RawMessage("{}"))
 		conn.send(t.Context(), call)
 		<-conn.ended
@@ -391,22 +397,4 @@ func FuzzParams(f *testing.F) {
 			})
 		}
 	})
-}
-
-func TestCallLimitsOfTools(t *testing.T) {
-	t.Parallel()
-	cfg := ServerConfig{
-		Timeouts: Timeouts{Call: time.Second},
-		Tools: []ToolTimeout{{Pattern: "slow_*", Call: time.Hour}, {Pattern: "slow_2", Call: time.Minute},
-			{Pattern: "max", CallMax: time.Hour}, {Pattern: "[", Call: 1}},
-	}
-	for name, want := range map[string][2]time.Duration{
-		"other":  {time.Second, 30 * time.Minute},
-		"slow_2": {time.Hour, time.Hour},
-		"max":    {time.Second, time.Hour},
-	} {
-		if call, most := cfg.CallTimeouts(name); call != want[0] || most != want[1] {
-			t.Errorf("%s: %s, %s, want %v", name, call, most, want)
-		}
-	}
 }

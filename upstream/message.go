@@ -36,11 +36,6 @@ const (
 	noteListenAcked   = "notifications/subscriptions/acknowledged"
 )
 
-// isServerRequest reports whether a request of this method asks the client behind a call for something.
-func isServerRequest(method string) bool {
-	return method == tool.MethodElicit || method == tool.MethodSample || method == tool.MethodRoots
-}
-
 // notUTF8Error is the answer to a request that is not UTF-8; nil where nothing is to be answered.
 func notUTF8Error(e jsonrpc.Message) []byte {
 	if e.NotUTF8 == 0 || rawjson.NotUTF8(e.ID) >= 0 {
@@ -139,10 +134,12 @@ func (e *entry) passable(a response) response {
 	return a
 }
 
+const codeInvalidResponse = "invalid_response"
+
 func invalidAnswer(what string) response {
 	return response{err: &tool.Failure{
 		Class:          tool.ClassExecutionFailed,
-		Code:           "invalid_response",
+		Code:           codeInvalidResponse,
 		Message:        "the server's response " + what + ": report this to whoever maintains the server",
 		OutcomeUnknown: true,
 		Cause:          &unusableError{errors.New("it " + what)},

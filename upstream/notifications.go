@@ -9,7 +9,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/queue"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
 
@@ -21,13 +20,6 @@ const (
 	maxNotifications     = 1024
 	maxNotificationBytes = 8 << 20
 )
-
-// notificationHandler receives the notifications of one connection that are not about its own requests.
-type notificationHandler struct {
-	// handle does not block. c is the call that the notification belongs to, as far as the stream tells; else nil.
-	handle func(e jsonrpc.Message, c *pendingRequest)
-	losses *losses // counts the messages of the connection that are dropped
-}
 
 // notifications checks what the server of one connection says on its own, and queues it for the
 // group's listeners. The queue is bounded, and the reader of the connection never waits.
@@ -54,12 +46,6 @@ func (q queued) Size() int { return len(q.note.Params) }
 // Key implements queue.Item: an update of a resource that waits already says nothing new.
 func (q queued) Key() string { return q.about }
 
-// handler handles the notifications of one session.
-func (q *notifications) handler(sess *session) notificationHandler {
-	return notificationHandler{losses: q.losses,
-		handle: func(e jsonrpc.Message, c *pendingRequest) { q.handle(sess, e, c) }}
-}
-
 // handle passes a notification on to the call that it belongs to, or to the group's listeners. It does not block.
 func (q *notifications) handle(sess *session, e jsonrpc.Message, c *pendingRequest) {
 	method := e.Method
@@ -69,7 +55,7 @@ func (q *notifications) handle(sess *session, e jsonrpc.Message, c *pendingReque
 			return
 		}
 	}
-	listens := c != nil && c.listens
+	listens := c != nil && c.until != nil
 	switch method {
 	case noteListenAcked:
 		if !listens {
@@ -151,7 +137,7 @@ func (q *notifications) check(method string, e jsonrpc.Message) (n tool.Notifica
 	if !well || !rawjson.IsObject(e.Params) {
 		return n, "", false
 	}
-	params, err := hop.Strip(e.Params)
+	params, err := tool.WithoutHop(e.Params)
 	if err == nil {
 		params, err = rawjson.Line(params)
 	}

@@ -32,9 +32,9 @@ func TestIdleTimeRestsWhileSomebodyIsAsked(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newMemoryWire()
-				conn := testConn(w, func() {})
+				conn := testConn(w)
 				defer conn.release()
-				conn.asked.follow(callOfClient, nil, nil, false)
+				conn.sess.asked.follow(callOfClient, nil, nil, false)
 				call := newLaneCall(1, methodCallTool, json.RawMessage("{}"))
 				call.ask = func(ctx context.Context, _ []tool.Question) ([]tool.Answer, error) {
 					timer := time.NewTimer(c.thinks)
@@ -48,8 +48,7 @@ func TestIdleTimeRestsWhileSomebodyIsAsked(t *testing.T) {
 				}
 				w.in <- []byte(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 				began := time.Now()
-				a := testServer().caller.sender.wait(t.Context(), &session{lane: conn}, call, func(tool.Progress) {},
-					callLimits{idle: time.Minute, most: 10 * time.Minute})
+				a := conn.sess.wait(t.Context(), call, callLimits{idle: time.Minute, most: 10 * time.Minute})
 				var f *tool.Failure
 				if !errors.As(a.err, &f) || f.Class != tool.ClassTimeout || !strings.Contains(f.Message, c.says) {
 					t.Errorf("answer %+v", a)
@@ -278,15 +277,15 @@ func FuzzRounds(f *testing.F) {
 		if !rawjson.Valid([]byte(result)) {
 			return
 		}
-		w, err := readInputRequests([]byte(result))
+		in, err := tool.ReadInputRequired([]byte(result))
 		if err != nil {
 			return
 		}
-		answers := make([]tool.Answer, len(w.questions))
+		answers := make([]tool.Answer, len(in.Questions))
 		for i := range answers {
 			answers[i].Result = fmt.Appendf(nil, `{"i":%d}`, i)
 		}
-		params, err := w.retryParams(json.RawMessage(`{"name":"x"}`), answers)
+		params, err := retryParams(in, json.RawMessage(`{"name":"x"}`), answers)
 		if err != nil || !json.Valid(params) {
 			t.Errorf("%q: %s, %v", result, params, err)
 		}

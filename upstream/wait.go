@@ -10,10 +10,22 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
-// sender sends single requests over a session and waits for their answers.
-type sender struct {
-	*entry
-	stopping <-chan struct{} // closed when calls in flight must end
+// await sends a call that has no consumer of progress, and waits for its answer. When ctx ends
+// first, the call is cancelled and the answer is ctx's error.
+func (s *session) await(ctx context.Context, c *pendingRequest) response {
+	s.lane.send(ctx, c)
+	for {
+		select {
+		case <-c.ready:
+			if _, done := c.take(); done != nil {
+				done.room.Free() // what the hub asks for itself holds none
+				return *done
+			}
+		case <-ctx.Done():
+			s.withdraw(ctx, c, "timeout")
+			return response{err: ctx.Err()}
+		}
+	}
 }
 
 // How long a call waits for the answer to what its server asks at first, and how long for the server to take that in: it
@@ -23,23 +35,18 @@ const (
 	takeInTime       = 500 * time.Millisecond
 )
 
-func ignoreProgress(tool.Progress) {}
-
-// wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, or
-// the hub stops. Meanwhile it puts what the server asks to the client.
-func (s *sender) wait(
-	ctx context.Context, sess *session, c *pendingRequest, progress func(tool.Progress), limits callLimits,
-) response {
+// wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, the
+// hub stops, or c must end. Meanwhile it puts what the server asks to the client.
+func (s *session) wait(ctx context.Context, c *pendingRequest, limits callLimits) response {
 	limits.start()
-	l := sess.lane
-	requests, wasHeld := l.serverRequests(), false
+	wasHeld := false
 	var goes <-chan time.Time // when c is sent; nil once it was
-	if wait := requests.begin(c); wait > 0 {
+	if wait := s.asked.begin(c); wait > 0 {
 		goes = time.After(wait)
 	} else {
-		l.send(ctx, c)
+		s.lane.send(ctx, c)
 	}
-	defer requests.end(c)
+	defer s.asked.end(c)
 	var ask func(*serverRequest) // nil before the first question
 	over := func() {}
 	defer func() { over() }()
@@ -51,25 +58,25 @@ func (s *sender) wait(
 			questions, held := c.takeServerRequests() // first, so that what came before them goes before them
 			reports, done := c.take()
 			for _, r := range reports {
-				if r.progress != nil {
-					progress(tool.Progress{Params: r.progress,
-						Message: s.redact.Text(rawjson.Text(r.progress, "message"))})
-				} else {
+				if r.progress == nil {
 					c.notify(r.note)
+				} else if c.progress != nil {
+					c.progress(tool.Progress{Params: r.progress,
+						Message: s.redact.Text(rawjson.Text(r.progress, "message"))})
 				}
 			}
 			if done != nil {
 				return *done
 			}
 			if len(reports)+len(questions) > 0 {
-				sess.spoke()
+				s.spoke()
 			}
 			if goes != nil && !held {
 				goes = time.After(takeInTime)
 			}
 			for _, q := range questions {
 				if ask == nil {
-					ask, over = requests.asking(ctx)
+					ask, over = s.asked.asking(ctx)
 				}
 				ask(q)
 			}
@@ -79,23 +86,26 @@ func (s *sender) wait(
 			}
 		case <-goes:
 			goes = nil
-			l.send(ctx, c)
+			s.lane.send(ctx, c)
 		case <-timer.C:
 			if left := limits.left(true); c.isHeld() && left > 0 {
 				timer.Reset(left)
 				continue
 			}
 			at := time.Now()
-			finished := l.withdraw(ctx, c, "timeout").settle(c)
+			finished := s.withdrawAndSettle(ctx, c, "timeout")
 			if finished {
-				sess.spoke()
+				s.spoke()
 			}
 			return response{err: s.late(c, limits, at, finished), silent: !finished &&
 				time.Since(limits.began) < limits.most}
 		case <-ctx.Done():
-			return response{err: ended(ctx, c, l.withdraw(ctx, c, reasonOf(ctx)).settle(c))}
+			return response{err: ended(ctx, c, s.withdrawAndSettle(ctx, c, reasonOf(ctx)))}
+		case <-c.until:
+			s.withdraw(ctx, c, "renewed")
+			return response{err: errRetired}
 		case <-s.stopping:
-			l.withdraw(ctx, c, "the client is stopping").over()
+			s.withdraw(ctx, c, "the client is stopping")
 			return endedFailure(c, transport.ErrClosed)
 		}
 	}

@@ -20,11 +20,7 @@ import (
 
 // toolCalls serves tools/call through the pipeline.
 type toolCalls struct {
-	deps        *Deps
-	serverInfo  json.RawMessage
-	surfaces    *surfaceReader
-	suspensions *suspensions
-	ownerships  *ownerships
+	*parts
 }
 
 // parse reads a message of a client. A tools/call that is malformed goes on, with its Fault: it is an invocation, too.
@@ -98,7 +94,7 @@ func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r re
 			return c.refuse(ctx, p, m, name, refusal)
 		}
 	}
-	if !p.modern && p.caller != nil {
+	if !p.modern {
 		op.call.Loaded = p.caller // on 2026-07-28 no session knows anything: there a selection_ref says it
 	}
 	if task, ok := m.Object.Get("task"); ok && rawjson.IsObject(task) && !p.modern {

@@ -19,11 +19,7 @@ import (
 
 // forwarder sends requests other than tools/call on to the one server that they concern.
 type forwarder struct {
-	deps        *Deps
-	serverInfo  json.RawMessage
-	surfaces    *surfaceReader
-	suspensions *suspensions
-	ownerships  *ownerships
+	*parts
 }
 
 // onward is the server that a request goes to, and the name or URI in the request that is another one there.
@@ -57,7 +53,7 @@ func (f *forwarder) forward(ctx context.Context, p *peer, m *jsonrpc.Message, r 
 	state, _ := m.Object.Get("requestState")
 	a := &attempt{peer: p, params: params, requestState: state, server: to.server, reply: r,
 		token: p.meta.token, retries: p.modern && takesInput}
-	op := &forwardedRequest{toolCall: toolCall{toolCalls: &toolCalls{deps: f.deps}}, forwarder: f, to: to,
+	op := &forwardedRequest{toolCall: toolCall{toolCalls: &f.toolCalls}, forwarder: f, to: to,
 		request: tool.Request{
 			Server: to.server, Method: m.Method, Params: params, Meta: p.meta.onward, Hop: p.hop, Session: p.session,
 			Unknown: to.unknown}}
@@ -210,7 +206,7 @@ func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest,
 	if !rawjson.IsObject(given) {
 		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: "the server's result is no JSON object"}
 	}
-	result, err := withoutHop(given)
+	result, err := tool.WithoutHop(given)
 	if err != nil {
 		return nil, fmt.Errorf("clean _meta of result: %w", err)
 	}

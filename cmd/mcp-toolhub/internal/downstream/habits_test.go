@@ -136,7 +136,7 @@ func TestOwnToolsTellOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := &peer{actor: tool.Actor{Client: tool.Client{Name: test.client}}}
-		got, err := (&toolCalls{}).resultFor(p, invoke.Outcome{Object: object, InvocationID: "i"}, test.tool)
+		got, err := (&toolCalls{parts: &parts{}}).resultFor(p, invoke.Outcome{Object: object, InvocationID: "i"}, test.tool)
 		text := string(bytes.Join(got.parts, nil))
 		if once := !strings.Contains(text, `,"structuredContent":{"t"`); err != nil || once != test.once {
 			t.Errorf("%s: %s, %v", name, text, err)

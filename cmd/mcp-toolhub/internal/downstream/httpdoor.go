@@ -218,7 +218,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 	case m.Method == noteCancelled && m.ID == nil && s.inflight.cancel(m.Params):
 		w.WriteHeader(http.StatusAccepted)
 	case m.Method == noteRootsChanged && m.ID == nil:
-		d.server.deps.Servers.RootsChanged(r.Context(), s.caller.session, m.Params)
+		d.server.deps.Servers.RootsChanged(s.caller.session, m.Params)
 		w.WriteHeader(http.StatusAccepted)
 	default:
 		accept(w, m)
@@ -389,6 +389,7 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *entry, text []byte) {
 		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(nil, jsonrpc.InvalidRequest(err.Error())))
 		return
 	}
+	r.Header.Set("Accept", usualType) // the answer to a batch is one JSON text, without a place for notifications and requests
 	var answers []pieces
 	for _, part := range parts {
 		rec := &recorder{header: make(http.Header)}
@@ -424,15 +425,9 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) WriteHeader(int)             {}
 func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
 
-// message returns the JSON-RPC response that was recorded. Progress cannot travel in a batch's
-// answer: where a stream was written, its last event is the response.
+// message returns the JSON-RPC response that was recorded.
 func (r *recorder) message(id json.RawMessage) []byte {
 	body := r.body.Bytes()
-	if strings.HasPrefix(r.header.Get("Content-Type"), "text/event-stream") {
-		at := bytes.LastIndex(body, []byte("data: "))
-		body = body[max(at, 0):]
-		body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("data: ")))
-	}
 	if !rawjson.IsObject(body) {
 		return jsonrpc.ErrorText(id, jsonrpc.InvalidRequest(strings.TrimSpace(string(body))))
 	}

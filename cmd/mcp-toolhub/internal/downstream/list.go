@@ -44,7 +44,7 @@ func (v *surfaceReader) listing(p *peer, method string, surface *tool.Surface) l
 		return featureListing("resourceTemplates", f.Templates)
 	}
 	listed := surface.Listed
-	if !p.modern && p.caller != nil {
+	if !p.modern {
 		// On 2026-07-28 no list changes because of another request; before, a session has a list of its own.
 		p.caller.give(surface)
 		listed = slices.Concat(listed, p.caller.listedBesides(surface))
@@ -185,7 +185,7 @@ func (v *surfaceReader) cacheHints(p *peer, surface *tool.Surface, method string
 		return 0, "private" // what servers say may be of a later list
 	}
 	scope = "private"
-	if all.Public && !surface.ForClient && len(v.config().Auth.Tokens) == 0 {
+	if all.Public && !surface.ForClient && len(v.cfg().Auth.Tokens) == 0 {
 		scope = "public"
 	}
 	return max(0, time.Until(all.Until)), scope

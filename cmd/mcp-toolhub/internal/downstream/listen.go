@@ -17,13 +17,7 @@ import (
 
 // listenStreams serves subscriptions/listen: each is a standing stream of what its client asked to hear of.
 type listenStreams struct {
-	deps          *Deps
-	serverInfo    json.RawMessage
-	surfaces      *surfaceReader
-	forwarder     *forwarder
-	listeners     *listeners
-	subscriptions *resourceSubscriptions
-	tasks         *taskRequests
+	*parts
 }
 
 // listenFilter is the filter of a subscriptions/listen.
@@ -255,7 +249,7 @@ func (s *listenStreams) split(p *peer, surface *tool.Surface, others []rawjson.M
 			continue // no server has tasks: none is agreed to
 		}
 		own := make(map[string]*ownership) // those that were not named yet: a client may name any number
-		for _, b := range s.tasks.ownerships.tasks(p, servers) {
+		for _, b := range s.ownerships.tasks(p, servers) {
 			own[b.idFor(p.profile)] = b
 		}
 		bad := rawjson.Elements(m.Value, func(e []byte) bool {

@@ -22,7 +22,7 @@ import (
 
 func updated(server, session, uri string) tool.Notification {
 	return tool.Notification{Server: server, Session: session, Method: noteUpdated,
-		Params: json.RawMessage(fmt.Sprintf(`{"uri":%q,"x":1.0,"_meta":{"io.modelcontextprotocol/subscriptionId":7}}`,
+		Params: json.RawMessage(fmt.Sprintf(`{"uri":%q,"x":1.0}`,
 			uri))}
 }
 
@@ -299,9 +299,9 @@ func TestAcknowledgementWaits(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		v := &servers{subscribe: func(ctx context.Context, _, _ string) error { <-ctx.Done(); return ctx.Err() }}
-		s := &Server{deps: Deps{Servers: v}}
-		s.wire(nil, nil)
-		s.deps.Logger = newServerLogger()
+		s := &Server{}
+		s.deps = Deps{Servers: v, Logger: newServerLogger()}
+		s.wire()
 		began := time.Now()
 		err := s.subscriptions.make(t.Context(), &subscription{resource: resource{"a", "file:///one"},
 			out: newOutbox(nil)})

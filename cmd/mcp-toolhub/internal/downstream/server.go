@@ -113,16 +113,26 @@ type Deps struct {
 // Server serves clients through any number of doors at once: it wires the components below and
 // dispatches methods to them. Make one with New.
 type Server struct {
-	deps     Deps
-	impl     *mcp.Implementation
-	sessions sessions
+	parts
 	refused  atomic.Int64   // requests without a valid token
 	sayThat  rate.Sometimes // in the log
 	strays   atomic.Int64   // responses of clients that answered no open question
-	calls    sync.WaitGroup // lane requests being served, at every door
-	settings atomic.Pointer[settings]
-	models   sync.Map // the model that Codex has named last, by name of its caller
-	callers  sync.Map // *caller by name, of revisions without sessions: as many as there are tokens
+	models   sync.Map       // the model that Codex has named last, by name of its caller
+	callers  sync.Map       // *caller by name, of revisions without sessions: as many as there are tokens
+	stopping atomic.Bool    // readiness says no
+
+	mu       sync.Mutex
+	draining bool
+	held     map[string]int // bytes of requests under way, by tool.Actor.Ref of their caller
+}
+
+// parts are the components of a Server, and what all of them need. They know each other.
+type parts struct {
+	deps       Deps
+	impl       *mcp.Implementation
+	serverInfo json.RawMessage // impl as clients get it
+	settings   atomic.Pointer[settings]
+	calls      sync.WaitGroup // lane requests being served, at every door
 
 	surfaces      surfaceReader
 	toolCalls     toolCalls
@@ -135,12 +145,7 @@ type Server struct {
 	subscriptions resourceSubscriptions
 	ownerships    ownerships
 	levels        wantedLevels
-
-	stopping atomic.Bool // readiness says no
-
-	mu       sync.Mutex
-	draining bool
-	held     map[string]int // bytes of requests under way, by tool.Actor.Ref of their caller
+	sessions      sessions
 }
 
 // settings are everything that Apply replaces, all at once. They are never written to.
@@ -176,36 +181,19 @@ func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new downstream server: %w", err)
 	}
-	s := &Server{deps: deps, impl: impl, sessions: sessions{ids: ids},
-		sayThat: rate.Sometimes{Interval: 10 * time.Second}}
-	s.wire(info, table)
+	s := &Server{sayThat: rate.Sometimes{Interval: 10 * time.Second}}
+	s.deps, s.impl, s.serverInfo, s.suspensions.table, s.sessions.ids = deps, impl, info, table, ids
+	s.wire()
 	deps.Servers.OnNotification(s.notifications.receive)
 	s.Apply(cfg, profiles)
 	return s, nil
 }
 
-// wire introduces the components to each other. info is serverInfo as clients get it.
-func (s *Server) wire(info json.RawMessage, table *suspended.Table[*attempt]) {
-	d := &s.deps
-	s.sessions.log, s.sessions.isDraining, s.sessions.join, s.sessions.over = d.Logger, s.isDraining, s.join,
-		s.sessionEnded
-	s.levels.tell = d.Servers.SetLogLevel
-	s.surfaces = surfaceReader{deps: d, config: s.cfg, serverInfo: info}
-	s.notifications = serverNotifications{deps: d, surfaces: &s.surfaces, listeners: &s.listeners,
-		subscriptions: &s.subscriptions,
-		ownerships:    &s.ownerships}
-	s.suspensions = suspensions{deps: d, config: s.cfg, serving: &s.calls, notifications: &s.notifications,
-		ownerships: &s.ownerships,
-		table:      table}
-	s.toolCalls = toolCalls{deps: d, serverInfo: info, surfaces: &s.surfaces, suspensions: &s.suspensions,
-		ownerships: &s.ownerships}
-	s.forwarder = forwarder{deps: d, serverInfo: info, surfaces: &s.surfaces, suspensions: &s.suspensions,
-		ownerships: &s.ownerships}
-	s.tasks = taskRequests{deps: d, surfaces: &s.surfaces, forwarder: &s.forwarder, ownerships: &s.ownerships}
-	s.subscriptions = resourceSubscriptions{deps: d, surfaces: &s.surfaces, forwarder: &s.forwarder}
-	s.listenStreams = listenStreams{deps: d, serverInfo: info, surfaces: &s.surfaces, forwarder: &s.forwarder,
-		listeners:     &s.listeners,
-		subscriptions: &s.subscriptions, tasks: &s.tasks}
+// wire introduces the components to each other.
+func (s *Server) wire() {
+	s.surfaces.parts, s.toolCalls.parts, s.forwarder.parts, s.tasks.parts = &s.parts, &s.parts, &s.parts, &s.parts
+	s.notifications.parts, s.listenStreams.parts, s.subscriptions.parts = &s.parts, &s.parts, &s.parts
+	s.suspensions.parts, s.sessions.server, s.levels.tell = &s.parts, s, s.deps.Servers.SetLogLevel
 }
 
 // Elicited tells the client that was shown an address of the hub's own that what is done there is done.
@@ -252,7 +240,7 @@ func (s *Server) newProfile(name string) *profileServer {
 }
 
 // cfg returns the configuration in force.
-func (s *Server) cfg() *Config { return &s.settings.Load().Config }
+func (p *parts) cfg() *Config { return &p.settings.Load().Config }
 
 // maxHeld bounds the bytes of one caller's requests that have not been answered. A single larger
 // one is let in.
@@ -387,7 +375,7 @@ type Servers interface {
 
 	// RootsChanged tells the servers that keep the roots of a session's client that these have
 	// changed. It does not wait for them.
-	RootsChanged(ctx context.Context, who tool.Session, params json.RawMessage)
+	RootsChanged(who tool.Session, params json.RawMessage)
 
 	// SetLogLevel tells the most talkative level that any client wants; "" for none. It does not wait for servers.
 	SetLogLevel(level string)
@@ -527,11 +515,10 @@ func isKnownRequest(method string) bool {
 	switch method {
 	case methodToolsCall, methodToolsList, methodPromptsList, methodPromptsGet, methodResourcesList,
 		methodTemplatesList, methodResourcesRead, methodSubscribe, methodUnsubscribe, methodComplete, methodSetLevel,
-		methodListen, methodInitialize, methodDiscover, methodPing,
-		tool.MethodElicit, tool.MethodSample, tool.MethodRoots: // the last three are asked by servers
+		methodListen, methodInitialize, methodDiscover, methodPing:
 		return true
 	}
-	return isTaskMethod(method)
+	return isTaskMethod(method) || tool.IsServerRequest(method)
 }
 
 // isCustom reports whether requests of method are passed on because the hub does not know them.
@@ -573,12 +560,5 @@ func (s *Server) join(profile string, a tool.Actor, c *caller) (leave func()) {
 		s.listeners.remove(l)
 		s.levels.drop(c.session.Key)
 		s.ownerships.drop(c.session.Key)
-	}
-}
-
-// sessionEnded says that a session is over.
-func (s *Server) sessionEnded(session string) {
-	if s.deps.SessionEnded != nil {
-		s.deps.SessionEnded(session)
 	}
 }

@@ -94,7 +94,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, of
 	if of.Moved {
 		d.questions.series = rand.Text() + "-"
 	}
-	defer s.sessionEnded(session.Key)
+	if s.deps.SessionEnded != nil {
+		defer s.deps.SessionEnded(session.Key)
+	}
 	hub := ctx
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(hub))
 	defer cancel(nil)
@@ -163,7 +165,7 @@ func (s *settings) unknown(profile string) error {
 func (d *stdioDoor) Ask(ctx context.Context, server string, questions []tool.Question) ([]tool.Answer, error) {
 	<-d.greeted // soon: the servers were told of the client by initialize
 	p, _ := d.peer(&jsonrpc.Message{})
-	asker := &clientAsker{ownerships: d.server.suspensions.ownerships, peer: p, wire: &stdioReplier{door: d},
+	asker := &clientAsker{ownerships: &d.server.ownerships, peer: p, wire: &stdioReplier{door: d},
 		server: server, notes: &callNotes{}}
 	defer asker.close()
 	return asker.ask(ctx, questions)
@@ -308,7 +310,7 @@ func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply resp
 		d.serve(opened, p, m, &stdioReplier{door: d, id: m.ID, done: done, reply: reply})
 	case m.Method == noteCancelled && m.ID == nil && d.inflight.cancel(m.Params):
 	case m.Method == noteRootsChanged && m.ID == nil:
-		d.server.deps.Servers.RootsChanged(ctx, d.session, m.Params)
+		d.server.deps.Servers.RootsChanged(d.session, m.Params)
 	case isCustomNote(d.profile, m):
 		d.passNote(ctx, m)
 	case m.IsResponse():

@@ -41,9 +41,7 @@ const (
 
 // resourceSubscriptions holds the subscriptions of all clients to resources, and makes and ends them at the servers.
 type resourceSubscriptions struct {
-	deps      *Deps
-	surfaces  *surfaceReader
-	forwarder *forwarder
+	*parts
 
 	mu sync.Mutex
 	of map[resource]map[*subscription]struct{}

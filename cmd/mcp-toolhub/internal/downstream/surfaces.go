@@ -14,9 +14,7 @@ import (
 
 // surfaceReader says what callers see and what that can do: it serves lists, capabilities and instructions.
 type surfaceReader struct {
-	deps       *Deps
-	config     func() *Config
-	serverInfo json.RawMessage
+	*parts
 }
 
 // of returns what p sees now.
@@ -143,7 +141,7 @@ func (v *surfaceReader) description(profile string, client tool.Client) (*mcp.Se
 		caps.Resources = &mcp.ResourceCapabilities{}
 	}
 	if err != nil || surface.Features == nil {
-		return caps, v.config().Instructions
+		return caps, v.cfg().Instructions
 	}
 	able := v.abilities(surface)
 	if able.Prompts {
@@ -169,7 +167,7 @@ const maxInstructions = 4000
 // instructions of the config, then those of the servers.
 func (v *surfaceReader) instructions(f *tool.Features) string {
 	var parts []string
-	for _, part := range []string{f.Headline, strings.TrimSpace(v.config().Instructions), f.Instructions} {
+	for _, part := range []string{f.Headline, strings.TrimSpace(v.cfg().Instructions), f.Instructions} {
 		if part != "" {
 			parts = append(parts, part)
 		}
