@@ -13,8 +13,8 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/queue"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
@@ -48,16 +48,6 @@ type spoken struct {
 	hop         *hop.Hop // nil below 2026-07-28
 	streamFirst bool     // see terms
 }
-
-// maxQueuedProgress and maxReportBytes bound the reports of a call that wait for a slow consumer; then the oldest are
-// dropped.
-const (
-	maxQueuedProgress = 1024
-	maxReportBytes    = 8 << 20
-)
-
-// maxProgress is the size in bytes above which a progress report is dropped.
-const maxProgress = 1 << 20
 
 // response says how a pendingRequest ended.
 type response struct {
@@ -115,9 +105,10 @@ type pendingRequest struct {
 	name    string            // of the tool, prompt or resource, for the Mcp-Name header
 	headers map[string]string // further headers, on Streamable HTTP only
 
-	// notify receives the log messages that belong to the call, in order with its progress. Nil where nobody listens.
+	// notify and progress receive what the server says of the call before it answers, in the order of the wire. They run
+	// where the stream is read, and do not block. Nil where nobody listens.
 	notify   func(tool.Notification)
-	progress func(tool.Progress) // nil where nobody wants it
+	progress func(tool.Progress)
 
 	session tool.Session    // that it belongs to
 	until   <-chan struct{} // closed when it must end: a subscriptions/listen of a client's own. Nil for others
@@ -130,24 +121,20 @@ type pendingRequest struct {
 
 	ready chan struct{} // has room for one; signalled when take would return something
 
-	mu      sync.Mutex
-	reports queue.Queue[report] // that were not taken yet
-	asked   []*serverRequest    // questions that were not taken yet
-	held    int                 // open questions that may be what the server is waiting for
-	done    *response
+	mu    sync.Mutex
+	news  news
+	held  int  // open questions that may be what the server is waiting for
+	muted bool // nobody listens any more
 }
 
-// report holds what a server says of a call before it answers: one of its fields.
-type report struct {
-	progress json.RawMessage // params of notifications/progress
-	note     tool.Notification
+// news is what has come for a call since the last time.
+type news struct {
+	asked      []*serverRequest // questions of the server
+	held       bool             // a question is open: the server may be waiting for its answer
+	progressed bool             // progress was reported
+	heard      bool             // the server has said something
+	done       *response        // the answer, which stays
 }
-
-// Size implements queue.Item.
-func (r report) Size() int { return len(r.progress) + len(r.note.Params) }
-
-// Key implements queue.Item: each counts.
-func (r report) Key() string { return "" }
 
 func newLaneCall(id int64, method string, params json.RawMessage) *pendingRequest {
 	return &pendingRequest{id: id, method: method, params: params, ready: make(chan struct{}, 1)}
@@ -205,45 +192,55 @@ func (c *pendingRequest) drop() (sent bool) {
 // sent reports whether the server may have received the request.
 func (c *pendingRequest) sent() bool { return c.state.Load() == callSent }
 
-// report queues a progress report, unless that is too large. It never blocks, so that one slow
-// consumer does not stop the reader of a stream.
-func (c *pendingRequest) report(params json.RawMessage) (taken bool) {
-	if len(params) > maxProgress {
-		return false
-	}
-	c.queue(report{progress: bytes.Clone(params)}) // rather than the whole message that it came in
-	return true
-}
-
-// remark queues a log message, as report does.
-func (c *pendingRequest) remark(n tool.Notification) { c.queue(report{note: n}) }
-
-func (c *pendingRequest) queue(r report) {
+// report passes progress on.
+func (c *pendingRequest) report(params json.RawMessage, redact *secret.Redactor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done == nil {
-		c.reports.Put(r, queue.Bounds{Items: maxQueuedProgress, Bytes: maxReportBytes})
+	if c.news.done == nil && !c.muted && c.progress != nil {
+		c.progress(tool.Progress{Params: bytes.Clone(params), // rather than the whole message that it came in
+			Message: redact.Text(rawjson.Text(params, "message"))})
 	}
+	c.news.progressed, c.news.heard = true, true
 	wait.Signal(c.ready)
+}
+
+// remark passes a log message on.
+func (c *pendingRequest) remark(n tool.Notification) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.news.done == nil && !c.muted {
+		c.notify(n)
+	}
+	c.news.heard = true
+	wait.Signal(c.ready)
+}
+
+// mute drops what the server says of the call from now on, but for its answer.
+func (c *pendingRequest) mute() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.muted = true
 }
 
 // finish sets the answer. Only the first one counts.
 func (c *pendingRequest) finish(a response) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done == nil {
-		c.done = &a
+	if c.news.done == nil {
+		c.news.done = &a
 	} else {
 		a.room.Free()
 	}
 	wait.Signal(c.ready)
 }
 
-// take returns what arrived since the last time, in the order of the wire: first reports, then the answer.
-func (c *pendingRequest) take() (reports []report, done *response) {
+// take returns what has come since the last time.
+func (c *pendingRequest) take() news {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.reports.All(), c.done
+	got := c.news
+	got.held, c.news = c.held > 0, news{done: got.done}
+	return got
 }
 
 const codeConnectionLost = "connection_lost"
@@ -347,17 +344,8 @@ func (c *pendingRequest) hopHeaders(h http.Header) {
 func (c *pendingRequest) put(q *serverRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked = append(c.asked, q)
+	c.news.asked, c.news.heard = append(c.news.asked, q), true
 	wait.Signal(c.ready)
-}
-
-// takeServerRequests returns the questions that arrived since the last time. held says that at
-// least one is open: the server may be waiting for its answer.
-func (c *pendingRequest) takeServerRequests() (asked []*serverRequest, held bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	asked, c.asked = c.asked, nil
-	return asked, c.held > 0
 }
 
 // hold counts open questions.
@@ -378,7 +366,7 @@ func (c *pendingRequest) isHeld() bool {
 func (c *pendingRequest) isDone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.done != nil
+	return c.news.done != nil
 }
 
 // left says how long a call that began then may still go without a word from the server. While the server waits for a

@@ -166,21 +166,28 @@ func TestProgressExtendsTheTimeout(t *testing.T) {
 	}
 }
 
-// TestSlowConsumerLosesOldReportsOnly checks that a consumer that hangs does not hold the reader, and that memory is
-// bounded.
-func TestSlowConsumerLosesOldReportsOnly(t *testing.T) {
+// TestNothingComesAfterTheAnswer checks that a call is told nothing once it is answered, or nobody waits for it, and that
+// its first answer counts.
+func TestNothingComesAfterTheAnswer(t *testing.T) {
 	t.Parallel()
-	c := newLaneCall(1, methodCallTool, nil)
-	for i := range maxQueuedProgress + 10 {
-		c.report(fmt.Appendf(nil, "%d", i))
-	}
-	c.report(bytes.Repeat([]byte("x"), maxProgress+1))
-	c.finish(response{result: json.RawMessage("{}")})
-	c.finish(response{err: transport.ErrClosed})
-	c.report(json.RawMessage("late"))
-	reports, done := c.take()
-	if len(reports) != maxQueuedProgress || string(reports[0].progress) != "10" || done == nil || done.err != nil {
-		t.Errorf("%d reports from %s, answer %+v", len(reports), reports[0].progress, done)
+	for name, end := range map[string]func(*pendingRequest){
+		"answered": func(c *pendingRequest) { c.finish(response{result: json.RawMessage("{}")}) },
+		"muted":    (*pendingRequest).mute,
+	} {
+		c, said := newLaneCall(1, methodCallTool, nil), ""
+		c.progress = func(p tool.Progress) { said += string(p.Params) }
+		c.notify = func(n tool.Notification) { said += n.Method }
+		tell := func() {
+			c.report(json.RawMessage("1"), new(secret.Redactor))
+			c.remark(tool.Notification{Method: "2"})
+		}
+		tell()
+		end(c)
+		tell()
+		c.finish(response{err: transport.ErrClosed})
+		if done := c.take().done; said != "12" || (done.err != nil) != (name == "muted") {
+			t.Errorf("%s: told %q, answer %+v", name, said, done)
+		}
 	}
 }
 
@@ -293,7 +300,7 @@ func TestMessagesGoWhereTheyBelong(t *testing.T) {
 			if len(w.out) > 1 { // the call is the first
 				got = append(got, "answered")
 			}
-			if _, done := call.take(); done != nil && !failedAtEnd(*done) {
+			if done := call.take().done; done != nil && !failedAtEnd(*done) {
 				got = append(got, "call")
 			}
 			if conn.sess.noise.Load() > 0 {
@@ -333,18 +340,16 @@ func FuzzStdout(f *testing.F) {
 		go func() { _, _ = io.Copy(io.Discard, in) }()
 		conn := testConn(w)
 		call := newLaneCall(7, methodCallTool, json.RawMessage("{}"))
+		var reports []json.RawMessage
+		call.progress = func(p tool.Progress) { reports = append(reports, p.Params) }
 		conn.send(t.Context(), call)
 		<-conn.ended
 		conn.release()
-		reports, done := call.take()
+		done := call.take().done
 		if done == nil {
 			t.Fatal("the call was not finished")
 		}
-		said := []json.RawMessage{done.result}
-		for _, r := range reports {
-			said = append(said, r.progress)
-		}
-		for _, r := range said {
+		for _, r := range append(reports, done.result) {
 			if r != nil && (!json.Valid(r) || bytes.ContainsAny(r, "\n\r") && done.err == nil && bytes.Equal(r, done.result)) {
 				t.Fatalf("a client would get %q", r)
 			}

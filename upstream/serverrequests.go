@@ -136,8 +136,7 @@ func (d *serverRequests) askOutside(ctx context.Context, ended <-chan struct{}) 
 	for {
 		select {
 		case <-d.outside.ready:
-			questions, _ := d.outside.takeServerRequests()
-			for _, q := range questions {
+			for _, q := range d.outside.take().asked {
 				ask(q)
 			}
 		case <-ended:

@@ -127,15 +127,13 @@ func (s *session) notified(e jsonrpc.Message, on *pendingRequest) {
 	case e.Method == noteCancelled:
 		s.asked.canceled(e)
 		return
-	case e.Method == noteProgress && isBadProgress(e):
+	case e.Method == noteProgress && (isBadProgress(e) || len(e.Params) > maxNotification):
 		s.losses.add()
 		return
 	case e.Method == noteProgress:
 		token, _ := rawjson.Get(e.Params, "progressToken")
 		if call := s.answered(token); call != nil {
-			if !call.report(e.Params) {
-				s.losses.add()
-			}
+			call.report(e.Params, s.redact)
 			return
 		} // otherwise perhaps of a call that has become a task
 	case s.oneStream:

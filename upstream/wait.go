@@ -2,11 +2,8 @@ package upstream
 
 import (
 	"context"
-	"slices"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
@@ -17,7 +14,7 @@ func (s *session) await(ctx context.Context, c *pendingRequest) response {
 	for {
 		select {
 		case <-c.ready:
-			if _, done := c.take(); done != nil {
+			if done := c.take().done; done != nil {
 				done.room.Free() // what the hub asks for itself holds none
 				return *done
 			}
@@ -55,34 +52,25 @@ func (s *session) wait(ctx context.Context, c *pendingRequest, limits callLimits
 	for {
 		select {
 		case <-c.ready:
-			questions, held := c.takeServerRequests() // first, so that what came before them goes before them
-			reports, done := c.take()
-			for _, r := range reports {
-				if r.progress == nil {
-					c.notify(r.note)
-				} else if c.progress != nil {
-					c.progress(tool.Progress{Params: r.progress,
-						Message: s.redact.Text(rawjson.Text(r.progress, "message"))})
-				}
+			got := c.take()
+			if got.done != nil {
+				return *got.done
 			}
-			if done != nil {
-				return *done
-			}
-			if len(reports)+len(questions) > 0 {
+			if got.heard {
 				s.spoke()
 			}
-			if goes != nil && !held {
+			if goes != nil && !got.held {
 				goes = time.After(takeInTime)
 			}
-			for _, q := range questions {
+			for _, q := range got.asked {
 				if ask == nil {
 					ask, over = s.asked.asking(ctx)
 				}
 				ask(q)
 			}
-			if held != wasHeld || slices.ContainsFunc(reports, func(r report) bool { return r.progress != nil }) {
-				wasHeld = held
-				timer.Reset(limits.left(held))
+			if got.held != wasHeld || got.progressed {
+				wasHeld = got.held
+				timer.Reset(limits.left(wasHeld))
 			}
 		case <-goes:
 			goes = nil

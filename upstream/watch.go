@@ -246,7 +246,7 @@ func (s *session) stand(ctx context.Context, call *pendingRequest, version int) 
 		}
 		select {
 		case <-ready:
-			_, done := call.take()
+			done := call.take().done
 			if done == nil {
 				continue
 			}

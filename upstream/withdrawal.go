@@ -12,6 +12,7 @@ import (
 
 // withdraw tells the server that nobody waits for c any more, and drops c.
 func (s *session) withdraw(ctx context.Context, c *pendingRequest, reason string) {
+	c.mute()
 	s.lane.withdraw(ctx, c, reason)
 	s.forget(c)
 }
@@ -19,6 +20,7 @@ func (s *session) withdraw(ctx context.Context, c *pendingRequest, reason string
 // withdrawAndSettle is withdraw for a call whose outcome counts. It waits a moment, and reports whether the server has
 // finished the call all the same.
 func (s *session) withdrawAndSettle(ctx context.Context, c *pendingRequest, reason string) (finished bool) {
+	c.mute()
 	defer s.forget(c)
 	return s.lane.withdraw(ctx, c, reason) && settle(c)
 }
@@ -45,7 +47,7 @@ func settle(c *pendingRequest) (finished bool) {
 	for {
 		select {
 		case <-c.ready:
-			_, done := c.take() // progress is nobody's any more
+			done := c.take().done
 			if done == nil {
 				continue
 			}
