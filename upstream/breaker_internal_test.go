@@ -78,7 +78,7 @@ func TestWhatCountsAsSilence(t *testing.T) {
 	sess := testSession() // of a child that has died, whatever number of calls was open
 	sess.cut = make(chan struct{})
 	for range maxUnanswered {
-		sess.heard(endedFailure(newLaneCall(1, methodCallTool, nil), nil))
+		sess.heard(endedFailure(newLaneCall(1, tool.MethodToolsCall, nil), nil))
 	}
 	if sess.isSilent() {
 		t.Error("the death of a child counts once for each call")

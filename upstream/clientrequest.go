@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
@@ -41,7 +40,7 @@ type clientRequest struct {
 // callRequest is the request for a tools/call.
 func callRequest(x *tool.Execution) *clientRequest {
 	return &clientRequest{call: x, name: x.Tool.Native, Request: tool.Request{
-		Server: x.Tool.Server, Method: methodCallTool, Params: x.Params, Meta: x.Meta, Hop: x.Hop, Session: x.Session,
+		Server: x.Tool.Server, Method: tool.MethodToolsCall, Params: x.Params, Meta: x.Meta, Hop: x.Hop, Session: x.Session,
 		Ask: x.Ask, InputByRetry: x.InputByRetry, Notify: x.Notify, Progress: x.Progress,
 	}}
 }
@@ -78,12 +77,6 @@ func (x *clientRequest) params(params json.RawMessage, token int64, h *hop.Hop) 
 	return h.RequestParams(&x.Request, token)
 }
 
-// ownMethods are requests that are not forwarded: the group sends them itself, or they have a door of their own.
-func ownMethods() []string {
-	return []string{methodCallTool, methodSubscribe, methodUnsubscribe, methodSetLevel, methodListen, methodDiscover,
-		methodInitialize}
-}
-
 // Method returns a method of a server besides tools/call as a tool, for permission and records.
 // What is permitted of it is permitted at this server's address alone.
 func (g *Group) Method(server, method string, known bool) *tool.Tool {
@@ -99,7 +92,9 @@ func (g *Group) Method(server, method string, known bool) *tool.Tool {
 // progress, the second try, the end of ctx. Subscriptions and the log level have methods of their
 // own.
 func (g *Group) Forward(ctx context.Context, r *tool.Request) (tool.Reply, error) {
-	if slices.Contains(ownMethods(), r.Method) || r.Method == "" {
+	switch r.Method {
+	case "", tool.MethodToolsCall, tool.MethodSubscribe, tool.MethodUnsubscribe, tool.MethodSetLevel, tool.MethodListen,
+		tool.MethodDiscover, tool.MethodInitialize: // the group sends them itself, or they have a door of their own
 		return tool.Reply{}, &tool.RPCError{Code: tool.CodeMethodNotFound,
 			Message: fmt.Sprintf("method %q is not forwarded", r.Method)}
 	}
@@ -108,9 +103,9 @@ func (g *Group) Forward(ctx context.Context, r *tool.Request) (tool.Reply, error
 	}
 	x := &clientRequest{Request: *r}
 	switch r.Method {
-	case methodRead:
+	case tool.MethodResourcesRead:
 		x.name = rawjson.Text(r.Params, "uri")
-	case methodGetPrompt:
+	case tool.MethodPromptsGet:
 		x.name = rawjson.Text(r.Params, "name")
 	case tool.MethodTaskGet, tool.MethodTaskCancel, tool.MethodTaskUpdate, tool.MethodTaskResult:
 		x.name = rawjson.Text(r.Params, "taskId")
@@ -193,11 +188,11 @@ func (g *Group) Listen(
 	var pause listenPause
 	for {
 		began := time.Now()
-		x := &clientRequest{Request: *r, name: methodListen}
-		x.Method = methodListen
+		x := &clientRequest{Request: *r, name: tool.MethodListen}
+		x.Method = tool.MethodListen
 		x.over = func(ctx context.Context, s *server, sess *session, _ callLimits) response {
 			return s.listenFor(ctx, sess, x, func(n tool.Notification) {
-				if n.Method != noteListenAcked {
+				if n.Method != tool.NoteAcknowledged {
 					said(n)
 				} else if filter, ok := rawjson.Get(n.Params, "notifications"); ok && rawjson.IsObject(filter) {
 					agreed(filter)
@@ -234,7 +229,7 @@ func (s *server) listenFor(
 	if err != nil {
 		return response{err: &tool.RPCError{Code: tool.CodeInvalidParams, Message: "params are no JSON object"}}
 	}
-	c := newLaneCall(id, methodListen, params)
+	c := newLaneCall(id, tool.MethodListen, params)
 	c.notify, c.until = said, s.lifecycle.retired // whoever takes its place is asked
 	return sess.wait(ctx, c, callLimits{idle: math.MaxInt64, most: math.MaxInt64})
 }
@@ -271,5 +266,5 @@ func (s *server) rootsChanged(offers, params json.RawMessage) {
 			return
 		}
 	}
-	sess.asked.reply(jsonrpc.NotificationText(noteRootsChanged, clean))
+	sess.asked.reply(jsonrpc.NotificationText(tool.NoteRootsChanged, clean))
 }

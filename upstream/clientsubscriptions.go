@@ -144,7 +144,8 @@ func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session,
 	if err := g.subscriptions.add(id, subscriberOf(who), uri); err != nil {
 		return err
 	}
-	x := &clientRequest{Request: tool.Request{Server: id, Method: methodSubscribe, Session: who, Hop: says}, name: uri}
+	x := &clientRequest{name: uri, Request: tool.Request{Server: id, Method: tool.MethodSubscribe, Session: who,
+		Hop: says}}
 	x.over = func(ctx context.Context, s *server, sess *session, limits callLimits) response {
 		return s.subscriptions.subscribe(ctx, sess, uri, limits)
 	}
@@ -173,7 +174,7 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 	if sess == nil {
 		return nil
 	}
-	return redacted(s.redact, s.subscriptions.unsubscribe(ctx, sess, uri, s.limits(methodUnsubscribe)).err)
+	return redacted(s.redact, s.subscriptions.unsubscribe(ctx, sess, uri, s.limits(tool.MethodUnsubscribe)).err)
 }
 
 // SetLogLevel tells servers up to 2025-11-25 the most talkative level that any client wants, now

@@ -27,9 +27,8 @@ type connector struct {
 	shared
 	notifications *notifications
 	http          *transport.HTTP // nil for stdio
-	stopping      <-chan struct{} // closed when calls in flight must end
-	onStart       func(pid int)   // a child was started
-	isolation     *isolation      // that learns what the server asks; nil for a connection of a session
+	lifecycle     *lifecycle
+	isolation     *isolation // that learns what the server asks; nil for a connection of a session
 
 	generation
 	olderNext bool   // the attempt failed with server/discover unanswered
@@ -125,9 +124,9 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 	if f != nil {
 		return nil, false, f
 	}
-	sess = newSession(c.notifications, c.stopping)
+	sess = newSession(c.notifications, c.lifecycle.stopping)
 	sess.pid = proc.PID()
-	c.onStart(sess.pid)
+	c.lifecycle.setPID(sess.pid)
 	lines := transport.NewLines(proc.Stdin, proc.Stdout, c.cfg.Limits.Message, c.memory)
 	conn := newStreamConn(sess, lines)
 	sess.cut = conn.ended
@@ -193,7 +192,7 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 	if err != nil {
 		return nil, fault.OfConnect(c.cfg, err, c.redact)
 	}
-	sess := newSession(c.notifications, c.stopping)
+	sess := newSession(c.notifications, c.lifecycle.stopping)
 	conn := newStreamConn(sess, wire)
 	conn.needs = &signInNeeds{sess, c.http}
 	var watching sync.WaitGroup
@@ -217,7 +216,7 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 
 // connectHTTP initialises a session over Streamable HTTP.
 func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
-	sess := newSession(c.notifications, c.stopping)
+	sess := newSession(c.notifications, c.lifecycle.stopping)
 	life := context.WithoutCancel(ctx)
 	l := newHTTPLane(life, sess, c.http)
 	l.greeting = func() []byte { return c.initializeParams(c.catalog.agreedTerms()) }

@@ -180,7 +180,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	}
 	s.slots = g.slots
 	if before != nil {
-		s.lifecycle.inherit(before.lifecycle)
+		s.lifecycle.up, _ = before.lifecycle.outlook() // it still works
 	}
 	if sc.Isolated || own != nil {
 		e.use, s.isolation = useListing, newIsolation(s, own)

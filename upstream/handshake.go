@@ -57,14 +57,14 @@ func (c *connector) handshake(ctx context.Context, sess *session, older bool) re
 		limited, cancel := context.WithTimeout(ctx, c.probeTime())
 		params := append([]byte(`{"_meta":{`), h.Members(tool.Hop{ClientCapabilities: c.offers()})...)
 		params = append(params, `}}`...)
-		found = c.greet(limited, sess, methodDiscover, params)
+		found = c.greet(limited, sess, tool.MethodDiscover, params)
 		turns := found.status == http.StatusNotAcceptable && !t.StreamFirst
 		if turns {
 			t.StreamFirst = true
 			sess.lane.speak(spoken{hop.Modern, h, true})
 		}
 		if turns || offersModern(found.err) {
-			found = c.greet(limited, sess, methodDiscover, params)
+			found = c.greet(limited, sess, tool.MethodDiscover, params)
 		}
 		sess.undiscovered = errors.Is(found.err, context.DeadlineExceeded)
 		cancel()
@@ -90,7 +90,7 @@ func (c *connector) handshake(ctx context.Context, sess *session, older bool) re
 		return a
 	}
 	c.establish(sess, said, t)
-	return response{err: sess.lane.tell(ctx, noteInitialized, []byte("{}"))}
+	return response{err: sess.lane.tell(ctx, tool.NoteInitialized, []byte("{}"))}
 }
 
 // isFirm reports whether a status says something about the hub or the server, and not about the request.
@@ -108,7 +108,7 @@ func (c *connector) introduce(
 	remembered := t != terms{}
 	for {
 		sess.lane.speak(spoken{streamFirst: t.StreamFirst})
-		a := c.greet(ctx, sess, methodInitialize, c.initializeParams(t))
+		a := c.greet(ctx, sess, tool.MethodInitialize, c.initializeParams(t))
 		if a.err == nil {
 			said, a.err = readHello(a.result)
 		}

@@ -162,7 +162,7 @@ func (l *httpLane) answer(ctx context.Context, c *pendingRequest, resp *http.Res
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return l.refused(c, resp)
 	}
-	if c.method == methodInitialize {
+	if c.method == tool.MethodInitialize {
 		l.id = resp.Header.Get(headerSession)
 	}
 	if !c.isGreeting() && l.id != "" && !isPage(resp) && resp.ContentLength < 1 && isEmpty(resp) {
@@ -214,7 +214,7 @@ func (l *httpLane) unreached(ctx context.Context, c *pendingRequest, err error) 
 // suspectAfter notes that the exchange of c failed, unless ctx says that it was aborted. Proxies and platforms cut standing
 // streams every few minutes, which means nothing.
 func (l *httpLane) suspectAfter(ctx context.Context, c *pendingRequest) {
-	if ctx.Err() == nil && c.method != methodListen {
+	if ctx.Err() == nil && c.method != tool.MethodListen {
 		l.suspected()
 	}
 }
@@ -232,7 +232,8 @@ func (l *httpLane) refused(c *pendingRequest, resp *http.Response) response {
 		page := &tool.HTTPError{Status: status, Media: resp.Header.Get("Content-Type"), Body: string(body)}
 		f.Cause, f.Message = page, f.Message+l.words(page)
 	}
-	if c.isGreeting() || c.method == methodListen && status == http.StatusUnauthorized { // its sender says what it means
+	// Their senders say what it means.
+	if c.isGreeting() || c.method == tool.MethodListen && status == http.StatusUnauthorized {
 		return response{err: f, status: status, pause: f.RetryAfter}
 	}
 	if need := l.ofStatus(status, resp.Header, f.Cause); need != nil {
@@ -247,7 +248,7 @@ func (l *httpLane) refused(c *pendingRequest, resp *http.Response) response {
 			Hint: "renew the credentials in headers of the server's entry", Auth: true})
 		return response{err: f, status: status}
 	}
-	if l.isForeign(status, body) && c.method != methodListen {
+	if l.isForeign(status, body) && c.method != tool.MethodListen {
 		l.suspected()
 	}
 	if says && status != http.StatusTooManyRequests {

@@ -175,7 +175,7 @@ func (c *pendingRequest) Fail(err error) {
 // isGreeting reports whether the request belongs to the handshake. "The initialize request MUST NOT be cancelled by
 // clients", and why it failed is told to whoever looks after the server.
 func (c *pendingRequest) isGreeting() bool {
-	return c.method == methodInitialize || c.method == methodDiscover
+	return c.method == tool.MethodInitialize || c.method == tool.MethodDiscover
 }
 
 // isList reports whether the request reads a list. Some servers list to everybody.
@@ -303,7 +303,7 @@ func (t *openCalls) sole() (sole *pendingRequest) {
 	defer t.mu.Unlock()
 	for _, c := range t.calls {
 		switch {
-		case c.method == methodListen:
+		case c.method == tool.MethodListen:
 		case sole != nil:
 			return nil
 		default:

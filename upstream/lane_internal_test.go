@@ -94,7 +94,7 @@ func TestSentArgumentsAreHeldOnce(t *testing.T) {
 	defer conn.release()
 	send := func() (*pendingRequest, weak.Pointer[byte]) {
 		params := fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", 10_000))
-		call := newLaneCall(1, methodCallTool, params)
+		call := newLaneCall(1, tool.MethodToolsCall, params)
 		conn.send(t.Context(), call)
 		return call, weak.Make(&params[0])
 	}
@@ -126,7 +126,7 @@ func TestProgressExtendsTheTimeout(t *testing.T) {
 				w := newMemoryWire()
 				conn := testConn(w)
 				defer conn.release()
-				call := newLaneCall(1, methodCallTool, json.RawMessage("{}"))
+				call := newLaneCall(1, tool.MethodToolsCall, json.RawMessage("{}"))
 				if c.every > 0 {
 					ctx, stop := context.WithCancel(t.Context())
 					defer stop()
@@ -174,7 +174,7 @@ func TestNothingComesAfterTheAnswer(t *testing.T) {
 		"answered": func(c *pendingRequest) { c.finish(response{result: json.RawMessage("{}")}) },
 		"muted":    (*pendingRequest).mute,
 	} {
-		c, said := newLaneCall(1, methodCallTool, nil), ""
+		c, said := newLaneCall(1, tool.MethodToolsCall, nil), ""
 		c.progress = func(p tool.Progress) { said += string(p.Params) }
 		c.notify = func(n tool.Notification) { said += n.Method }
 		tell := func() {
@@ -240,7 +240,7 @@ func TestDroppedCallDoesNotReachAServerOverHTTP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newLaneCall(1, methodCallTool, json.RawMessage("{}"))
+		c := newLaneCall(1, tool.MethodToolsCall, json.RawMessage("{}"))
 		sess := testSession()
 		l := newHTTPLane(t.Context(), sess, &transport.HTTP{URL: u, Pool: srv.Client().Transport.(*http.Transport)})
 		if drops && c.drop() {
@@ -289,7 +289,7 @@ func TestMessagesGoWhereTheyBelong(t *testing.T) {
 			w := newMemoryWire()
 			var got []string
 			conn := testConn(w)
-			call := newLaneCall(7, methodCallTool, json.RawMessage("{}"))
+			call := newLaneCall(7, tool.MethodToolsCall, json.RawMessage("{}"))
 			conn.send(t.Context(), call)
 			w.in <- []byte(in)
 			close(w.in)
@@ -339,7 +339,7 @@ func FuzzStdout(f *testing.F) {
 		w := transport.NewLines(out, io.NopCloser(bytes.NewReader(data)), 256, nil)
 		go func() { _, _ = io.Copy(io.Discard, in) }()
 		conn := testConn(w)
-		call := newLaneCall(7, methodCallTool, json.RawMessage("{}"))
+		call := newLaneCall(7, tool.MethodToolsCall, json.RawMessage("{}"))
 		var reports []json.RawMessage
 		call.progress = func(p tool.Progress) { reports = append(reports, p.Params) }
 		conn.send(t.Context(), call)

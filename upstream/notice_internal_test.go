@@ -23,14 +23,14 @@ func TestWhatWaitsIsSmall(t *testing.T) {
 		return raw, e
 	}
 	s := testServer()
-	raw, e := message(noteMessage)
-	n, _, ok := s.notifications.check(noteMessage, e)
+	raw, e := message(tool.NoteMessage)
+	n, _, ok := s.notifications.check(tool.NoteMessage, e)
 	clear(raw) // what is kept must not be a part of it
 	if !ok || string(n.Params) != params {
 		t.Errorf("a log message is kept as %q", n.Params)
 	}
-	c := newLaneCall(1, methodCallTool, nil)
-	raw, e = message(noteProgress)
+	c := newLaneCall(1, tool.MethodToolsCall, nil)
+	raw, e = message(tool.NoteProgress)
 	var got tool.Progress
 	c.progress = func(p tool.Progress) { got = p }
 	c.report(e.Params, s.redact)

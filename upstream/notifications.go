@@ -57,54 +57,38 @@ func (q *notifications) handle(sess *session, e jsonrpc.Message, c *pendingReque
 	}
 	listens := c != nil && c.until != nil
 	switch method {
-	case noteListenAcked:
+	case tool.NoteAcknowledged:
 		if !listens {
 			sess.watch.acknowledge(e)
 			return
 		}
-	case noteUpdated:
+	case tool.NoteUpdated:
 		if sess.subscribed.isEmpty() {
 			return // nobody asked
 		}
-	case noteProgress:
+	case tool.NoteProgress:
 		if token, ours := progressToken(e); !ours || !sess.taskTokens.has(token) {
 			return // it comes too late, or is for nobody
 		}
-	case noteCancelled, noteInitialized, noteRootsChanged:
+	case tool.NoteCancelled, tool.NoteInitialized, tool.NoteRootsChanged:
 		return // none that a server sends, or not here
 	case tool.NoteTask:
 		if !listens {
 			return // nobody asked
 		}
 	}
-	if q.use == useListing && method != noteUpdated {
+	if q.use == useListing && method != tool.NoteUpdated {
 		return // it belongs to no client's session
 	}
 	n, about, ok := q.check(method, e)
 	switch {
 	case !ok:
 		q.refuse()
-	case method != noteUpdated && c != nil && c.notify != nil:
+	case method != tool.NoteUpdated && c != nil && c.notify != nil:
 		c.remark(n)
 	default:
 		q.put(n, about)
 	}
-}
-
-// isCustom reports whether a notification is none of the protocol.
-func isCustom(method string) bool {
-	switch method {
-	case noteListenAcked, noteMessage, noteUpdated, noteProgress, noteCancelled, noteInitialized, noteRootsChanged,
-		tool.NoteTask,
-		tool.NoteTaskStatus, tool.NoteElicited:
-		return false
-	}
-	for k := range lists.Kinds {
-		if method == k.Changed() {
-			return false
-		}
-	}
-	return true
 }
 
 // check makes of a server's message what clients are told, if it is well-formed. about is the resource of an update.
@@ -115,17 +99,17 @@ func (q *notifications) check(method string, e jsonrpc.Message) (n tool.Notifica
 	}
 	known, well := true, true
 	switch method {
-	case noteUpdated:
+	case tool.NoteUpdated:
 		about = rawjson.Text(e.Params, "uri")
 		well = about != ""
-	case noteMessage:
+	case tool.NoteMessage:
 		_, has := rawjson.Get(e.Params, "data")
 		well = has && rawjson.Text(e.Params, "level") != ""
 	case tool.NoteTaskStatus:
 		well = rawjson.Text(e.Params, "taskId") != ""
 	case tool.NoteElicited:
 		well = rawjson.Text(e.Params, "elicitationId") != ""
-	case noteProgress, noteListenAcked:
+	case tool.NoteProgress, tool.NoteAcknowledged:
 	case tool.NoteTask:
 		well = rawjson.Text(e.Params, "taskId") != ""
 	default:
@@ -175,7 +159,8 @@ func (q *notifications) drain() {
 
 // putUpdate queues an update of a resource that the server may have missed to send.
 func (q *notifications) putUpdate(uri string) {
-	q.put(tool.Notification{Server: q.cfg.ID, Session: q.client.Key, Method: noteUpdated, Params: uriParams(uri)}, uri)
+	q.put(tool.Notification{Server: q.cfg.ID, Session: q.client.Key, Method: tool.NoteUpdated,
+		Params: uriParams(uri)}, uri)
 }
 
 // refuse counts a malformed notification.

@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // server is one upstream server, or the connection of one client session to it (see isolation). One
@@ -62,8 +63,7 @@ func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*
 	s.subscriptions = &subscriptions{entry: e, notifications: s.notifications, levelChanged: make(chan struct{}, 1)}
 	s.lifecycle = newLifecycle(e, state, onChange, s.subscriptions.isNeeded)
 	s.lister = &lister{entry: e, shared: all}
-	s.connector = &connector{entry: e, shared: all, notifications: s.notifications, stopping: s.lifecycle.stopping,
-		onStart: s.lifecycle.setPID}
+	s.connector = &connector{entry: e, shared: all, notifications: s.notifications, lifecycle: s.lifecycle}
 	switch e.cfg.Transport {
 	case StreamableHTTP, SSE:
 		if e.cfg.IsOff() { // its address may not be known
@@ -395,7 +395,7 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 			if onlyLists {
 				return listed
 			}
-			if !sess.isCut() && s.lifecycle.stopIfIdle() { // a child that has just died is not one that nobody needs
+			if !wait.IsClosed(sess.cut) && s.lifecycle.stopIfIdle() { // a child that has just died is not one that nobody needs
 				return &fault.Fault{What: "idle", Idle: true}
 			}
 		case <-sess.suspect:
@@ -430,16 +430,16 @@ func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGrou
 func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
 	defer cancel()
-	c := newLaneCall(s.nextID(), methodPing, sess.hop.ListParams(nil))
+	c := newLaneCall(s.nextID(), tool.MethodPing, sess.hop.ListParams(nil))
 	if !sess.oneStream && sess.hop != nil { // which has no ping
-		c.method = methodDiscover
+		c.method = tool.MethodDiscover
 	}
 	end := s.asks(limited, c.method)
 	a := sess.await(limited, c)
 	err := a.err
 	if rpc := (*tool.RPCError)(nil); errors.As(err, &rpc) {
 		err = nil // it has answered: not every server knows ping
-		if c.method == methodDiscover && (a.status == http.StatusBadRequest || a.status == http.StatusNotFound ||
+		if c.method == tool.MethodDiscover && (a.status == http.StatusBadRequest || a.status == http.StatusNotFound ||
 			rpc.Code == tool.CodeMethodNotFound) {
 			err = errors.New("the server does not speak protocol 2026-07-28 any more")
 		}

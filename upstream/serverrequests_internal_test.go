@@ -35,7 +35,7 @@ func TestIdleTimeRestsWhileSomebodyIsAsked(t *testing.T) {
 				conn := testConn(w)
 				defer conn.release()
 				conn.sess.asked.follow(callOfClient, nil, nil, false)
-				call := newLaneCall(1, methodCallTool, json.RawMessage("{}"))
+				call := newLaneCall(1, tool.MethodToolsCall, json.RawMessage("{}"))
 				call.ask = func(ctx context.Context, _ []tool.Question) ([]tool.Answer, error) {
 					timer := time.NewTimer(c.thinks)
 					defer timer.Stop()

@@ -69,8 +69,8 @@ type session struct {
 
 // newSession makes a session of the connection whose notifications go to q. It has no lane yet.
 func newSession(q *notifications, stopping <-chan struct{}) *session {
-	s := &session{entry: q.entry, notifications: q, stopping: stopping, noisy: rate.NewLimiter(rate.Every(10*time.Second), 3),
-		taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1), turned: make(chan struct{}, 1),
+	s := &session{entry: q.entry, notifications: q, stopping: stopping,
+		noisy: rate.NewLimiter(rate.Every(10*time.Second), 3), taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1), turned: make(chan struct{}, 1),
 		ended: make(chan struct{}), subscribed: newSubscriptionState()}
 	s.watch = newWatch(s.missed)
 	for k := range lists.Kinds {
@@ -124,13 +124,13 @@ func (s *session) answered(raw json.RawMessage) *pendingRequest {
 // notified handles a notification.
 func (s *session) notified(e jsonrpc.Message, on *pendingRequest) {
 	switch {
-	case e.Method == noteCancelled:
+	case e.Method == tool.NoteCancelled:
 		s.asked.canceled(e)
 		return
-	case e.Method == noteProgress && (isBadProgress(e) || len(e.Params) > maxNotification):
+	case e.Method == tool.NoteProgress && (isBadProgress(e) || len(e.Params) > maxNotification):
 		s.losses.add()
 		return
-	case e.Method == noteProgress:
+	case e.Method == tool.NoteProgress:
 		token, _ := rawjson.Get(e.Params, "progressToken")
 		if call := s.answered(token); call != nil {
 			call.report(e.Params, s.redact)
@@ -138,7 +138,7 @@ func (s *session) notified(e jsonrpc.Message, on *pendingRequest) {
 		} // otherwise perhaps of a call that has become a task
 	case s.oneStream:
 		on = s.listener(e)
-		if on != nil || e.Method != noteMessage && !isCustom(e.Method) {
+		if on != nil || e.Method != tool.NoteMessage && tool.IsKnownNote(e.Method) {
 			break
 		}
 		// Here, where the result that may follow has not been read, calls in flight are those in flight for the server.
@@ -208,9 +208,6 @@ func (s *session) end(why *fault.Fault) {
 
 // isOver reports whether the session has ended.
 func (s *session) isOver() bool { return wait.IsClosed(s.ended) }
-
-// isCut reports whether the connection is over, and why it is may not be known yet.
-func (s *session) isCut() bool { return wait.IsClosed(s.cut) }
 
 func (s *session) listChanged(k lists.Kind) { wait.Signal(s.changed[k]) }
 

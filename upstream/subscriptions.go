@@ -52,7 +52,7 @@ func (s *subscriptions) subscribe(ctx context.Context, sess *session, uri string
 	if sess.hop != nil {
 		a.err = s.renew(ctx, sess, []string{uri}, limits)
 	} else {
-		a = sess.wait(ctx, newLaneCall(s.nextID(), methodSubscribe, uriParams(uri)), limits)
+		a = sess.wait(ctx, newLaneCall(s.nextID(), tool.MethodSubscribe, uriParams(uri)), limits)
 	}
 	if a.err == nil {
 		return done
@@ -79,7 +79,7 @@ func (s *subscriptions) unsubscribe(ctx context.Context, sess *session, uri stri
 		sess.watch.ask(state.all())
 		return response{}
 	}
-	return sess.wait(ctx, newLaneCall(s.nextID(), methodUnsubscribe, uriParams(uri)), limits)
+	return sess.wait(ctx, newLaneCall(s.nextID(), tool.MethodUnsubscribe, uriParams(uri)), limits)
 }
 
 // renew asks for all resources of the state, and returns an error unless the server agrees to report on uris.
@@ -144,7 +144,7 @@ func (s *subscriptions) resubscribe(ctx context.Context, sess *session) {
 			}
 		}
 	}()
-	limits := s.limits(methodSubscribe)
+	limits := s.limits(tool.MethodSubscribe)
 	if sess.hop != nil && s.subscribeAll(ctx, sess, uris, limits) {
 		return
 	}
@@ -225,7 +225,7 @@ func (s *subscriptions) setLevel(ctx context.Context, sess *session) {
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
 	defer cancel()
 	params := append(append([]byte(`{"level":`), rawjson.Quote(level)...), '}')
-	c := newLaneCall(s.nextID(), methodSetLevel, params)
+	c := newLaneCall(s.nextID(), tool.MethodSetLevel, params)
 	end := s.asks(limited, c.method)
 	a := sess.await(limited, c)
 	if end(a.err); a.err != nil && ctx.Err() == nil {

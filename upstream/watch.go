@@ -226,7 +226,7 @@ func (s *session) subscribe(ctx context.Context) (call *pendingRequest, version 
 		s.watch.answered(version, nil, nil)
 		return nil, version
 	}
-	call = newLaneCall(id, methodListen, params)
+	call = newLaneCall(id, tool.MethodListen, params)
 	s.lane.send(ctx, call)
 	return call, version
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
@@ -43,7 +44,7 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 		}
 		acknowledges := func(id []byte) {
 			far.in <- fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"_meta":{%q:%s},"notifications":{"toolsListChanged":true}}}`,
-				noteListenAcked, hop.SubscriptionKey, id)
+				tool.NoteAcknowledged, hop.SubscriptionKey, id)
 			synctest.Wait()
 		}
 		first := takes()

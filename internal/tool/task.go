@@ -24,7 +24,6 @@ const (
 	NoteTaskStatus = "notifications/tasks/status" // 2025-11-25
 	NoteTask       = "notifications/tasks"        // 2026-07-28, to those who listen
 	NoteElicited   = "notifications/elicitation/complete"
-	NoteProgress   = "notifications/progress" // of a call that has become a task
 )
 
 // MetaRelatedTask is the key of _meta that says which task a message belongs to.

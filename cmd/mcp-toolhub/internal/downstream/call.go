@@ -33,7 +33,7 @@ func parse(text []byte) (*jsonrpc.Message, *tool.RPCError) {
 }
 
 // isCall reports whether m is a tools/call, well-formed or not.
-func isCall(m *jsonrpc.Message) bool { return m.Method == methodToolsCall && m.IsRequest() }
+func isCall(m *jsonrpc.Message) bool { return m.Method == tool.MethodToolsCall && m.IsRequest() }
 
 // serve reads what the pipeline needs out of the raw request, and writes the outcome back.
 func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {

@@ -84,7 +84,7 @@ func (c *caller) Load(s *tool.Surface, tools ...*tool.Tool) {
 		l.order = slices.Delete(l.order, 0, 1)
 	}
 	if news && s.ListsFound && c.out != nil {
-		c.out.put(note{key: noteToolListChanged, method: noteToolListChanged, params: json.RawMessage("{}")})
+		c.out.put(note{key: tool.NoteToolsChanged, method: tool.NoteToolsChanged, params: json.RawMessage("{}")})
 	}
 }
 

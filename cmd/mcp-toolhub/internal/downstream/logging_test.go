@@ -17,7 +17,7 @@ import (
 func newServerLogger() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func logged(server, session, level, rest string) tool.Notification {
-	return tool.Notification{Server: server, Session: session, Method: noteMessage,
+	return tool.Notification{Server: server, Session: session, Method: tool.NoteMessage,
 		Params: json.RawMessage(`{"level":"` + level + `"` + rest + `}`)}
 }
 

@@ -70,11 +70,11 @@ func (s *serverNotifications) callOf(server, connection string) (latest *openCal
 // receive takes a notification that came on the stream of no call.
 func (s *serverNotifications) receive(n tool.Notification) {
 	switch {
-	case n.Method == noteMessage:
+	case n.Method == tool.NoteMessage:
 		s.logged(n)
-	case n.Method == noteUpdated:
+	case n.Method == tool.NoteUpdated:
 		s.subscriptions.updated(n)
-	case isKnownNote(n.Method):
+	case tool.IsKnownNote(n.Method):
 		s.ownerships.tell(n, nil)
 	case !isKnownRequest(n.Method):
 		s.unknown(n)
@@ -84,13 +84,13 @@ func (s *serverNotifications) receive(n tool.Notification) {
 // notify takes a notification that came on the call's own stream.
 func (c *openCall) notify(n tool.Notification) {
 	switch {
-	case n.Method == noteMessage:
+	case n.Method == tool.NoteMessage:
 		if level, params, ok := logMessage(n, c.view); ok {
-			c.say(note{method: noteMessage, level: level, params: params})
+			c.say(note{method: tool.NoteMessage, level: level, params: params})
 		}
-	case n.Method == noteUpdated:
+	case n.Method == tool.NoteUpdated:
 		c.in.subscriptions.updated(n)
-	case isKnownNote(n.Method):
+	case tool.IsKnownNote(n.Method):
 		c.in.ownerships.tell(n, c)
 	default:
 		if c.view && !isKnownRequest(n.Method) {
@@ -124,7 +124,7 @@ func (s *serverNotifications) logged(n tool.Notification) {
 		}
 		level, params, ok := logMessage(n, direct(l.profile))
 		if ok && level >= wanted && s.surfaces.shows(l, n.Server) {
-			l.out.put(note{method: noteMessage, params: params})
+			l.out.put(note{method: tool.NoteMessage, params: params})
 		}
 	})
 }
@@ -155,7 +155,7 @@ func (t *resourceSubscriptions) updated(n tool.Notification) {
 			params, err = rawjson.Set(params, "uri", rawjson.Quote(shown))
 		}
 		if err == nil {
-			sub.out.put(note{key: noteUpdated + " " + shown, method: noteUpdated, params: params})
+			sub.out.put(note{key: tool.NoteUpdated + " " + shown, method: tool.NoteUpdated, params: params})
 		}
 	}
 }
@@ -180,15 +180,4 @@ func logMessage(n tool.Notification, view bool) (level int, params json.RawMessa
 	}
 	params, err := rawjson.Set(n.Params, "logger", rawjson.Quote(logger))
 	return level, params, err == nil
-}
-
-// isKnownNote reports whether the hub knows a notification of servers.
-func isKnownNote(method string) bool {
-	switch method {
-	case noteMessage, noteUpdated, tool.NoteTaskStatus, tool.NoteTask, tool.NoteProgress, tool.NoteElicited,
-		noteToolListChanged,
-		notePromptListChanged, noteResourceListChanged:
-		return true
-	}
-	return false
 }

@@ -151,14 +151,8 @@ type parts struct {
 // settings are everything that Apply replaces, all at once. They are never written to.
 type settings struct {
 	Config
-	profiles map[string]*profileServer
-	first    *profileServer // of the default profile
-}
-
-// profileServer serves one profile: its door over HTTP.
-type profileServer struct {
-	name string
-	door *httpDoor
+	profiles map[string]*httpDoor
+	first    *httpDoor // of the default profile
 }
 
 // New returns a server of the profiles. The first one is the default. Direct views are profiles,
@@ -211,8 +205,8 @@ func (s *Server) Changed(changes ...Change) { s.listeners.changed(changes...) }
 // one, or may not open their profile any more. The name and the version are those of the start.
 func (s *Server) Apply(cfg Config, profiles []string) {
 	cfg = cfg.withDefaults()
-	next := &settings{Config: cfg, profiles: make(map[string]*profileServer, len(profiles))}
-	var before map[string]*profileServer
+	next := &settings{Config: cfg, profiles: make(map[string]*httpDoor, len(profiles))}
+	var before map[string]*httpDoor
 	var auth AuthConfig
 	if old := s.settings.Load(); old != nil {
 		before, auth = old.profiles, old.Auth
@@ -220,7 +214,7 @@ func (s *Server) Apply(cfg Config, profiles []string) {
 	for _, name := range profiles {
 		ps := before[name]
 		if ps == nil {
-			ps = s.newProfile(name)
+			ps = &httpDoor{server: s, profile: name}
 		}
 		next.profiles[name] = ps
 	}
@@ -233,10 +227,6 @@ func (s *Server) Apply(cfg Config, profiles []string) {
 	}
 	s.sessions.closeWhere(func(sess *httpSession) bool { return over(sess.profile, sess.actor) })
 	s.listeners.closeWhere(func(l *listener) bool { return over(l.profile, l.actor) })
-}
-
-func (s *Server) newProfile(name string) *profileServer {
-	return &profileServer{name: name, door: &httpDoor{server: s, profile: name}}
 }
 
 // cfg returns the configuration in force.
@@ -398,7 +388,7 @@ func (s *Server) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r r
 	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, direct(p.profile)
 	s.takeModel(p)
 	s.levels.ask(p)
-	if s.deps.Observe != nil && m.Method != methodToolsCall {
+	if s.deps.Observe != nil && m.Method != tool.MethodToolsCall {
 		observed := &observedReplier{replier: r}
 		var end func(*tool.RPCError)
 		ctx, end = s.deps.Observe(ctx, m.Method, p.meta.onward)
@@ -448,19 +438,19 @@ type handler func(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *
 // handler returns what serves a method on the peer's revision of the protocol; nil where nothing does.
 func (s *Server) handler(p *peer, method string) handler {
 	switch method {
-	case methodToolsCall:
+	case tool.MethodToolsCall:
 		return s.toolCalls.serve
-	case methodToolsList, methodPromptsList, methodResourcesList, methodTemplatesList:
+	case tool.MethodToolsList, tool.MethodPromptsList, tool.MethodResourcesList, tool.MethodTemplatesList:
 		return s.surfaces.list
-	case methodPromptsGet:
+	case tool.MethodPromptsGet:
 		return s.forwarder.getPrompt
-	case methodResourcesRead:
+	case tool.MethodResourcesRead:
 		return s.forwarder.readResource
-	case methodComplete:
+	case tool.MethodComplete:
 		return s.forwarder.complete
-	case methodDiscover:
+	case tool.MethodDiscover:
 		return s.discover
-	case methodPing:
+	case tool.MethodPing:
 		return s.ping
 	}
 	switch {
@@ -468,54 +458,26 @@ func (s *Server) handler(p *peer, method string) handler {
 		return s.tasks.handler(p, method)
 	case isCustom(p.profile, method):
 		return s.forwarder.pass
-	case p.modern && method == methodListen:
+	case p.modern && method == tool.MethodListen:
 		return s.listenStreams.serve
 	case p.modern: // subscriptions/listen and a level in each request have taken the place of these
-	case method == methodSubscribe:
+	case method == tool.MethodSubscribe:
 		return s.subscriptions.subscribe
-	case method == methodUnsubscribe:
+	case method == tool.MethodUnsubscribe:
 		return s.subscriptions.unsubscribe
-	case method == methodSetLevel:
+	case method == tool.MethodSetLevel:
 		return s.levels.set
 	}
 	return nil
 }
 
-const (
-	methodToolsCall     = "tools/call"
-	methodToolsList     = "tools/list"
-	methodPromptsList   = "prompts/list"
-	methodPromptsGet    = "prompts/get"
-	methodResourcesList = "resources/list"
-	methodTemplatesList = "resources/templates/list"
-	methodResourcesRead = "resources/read"
-	methodSubscribe     = "resources/subscribe"
-	methodUnsubscribe   = "resources/unsubscribe"
-	methodComplete      = "completion/complete"
-	methodSetLevel      = "logging/setLevel"
-	methodListen        = "subscriptions/listen"
-	methodInitialize    = "initialize"
-	methodDiscover      = "server/discover"
-	methodPing          = "ping"
-
-	noteInitialized         = "notifications/initialized"
-	noteCancelled           = "notifications/cancelled"
-	noteRootsChanged        = "notifications/roots/list_changed"
-	noteProgress            = "notifications/progress"
-	noteMessage             = "notifications/message"
-	noteUpdated             = "notifications/resources/updated"
-	noteAcknowledged        = "notifications/subscriptions/acknowledged"
-	noteToolListChanged     = "notifications/tools/list_changed"
-	notePromptListChanged   = "notifications/prompts/list_changed"
-	noteResourceListChanged = "notifications/resources/list_changed"
-)
-
 // isKnownRequest reports whether the hub knows requests of method, of clients or of servers.
 func isKnownRequest(method string) bool {
 	switch method {
-	case methodToolsCall, methodToolsList, methodPromptsList, methodPromptsGet, methodResourcesList,
-		methodTemplatesList, methodResourcesRead, methodSubscribe, methodUnsubscribe, methodComplete, methodSetLevel,
-		methodListen, methodInitialize, methodDiscover, methodPing:
+	case tool.MethodToolsCall, tool.MethodToolsList, tool.MethodPromptsList, tool.MethodPromptsGet,
+		tool.MethodResourcesList, tool.MethodTemplatesList, tool.MethodResourcesRead, tool.MethodSubscribe,
+		tool.MethodUnsubscribe, tool.MethodComplete, tool.MethodSetLevel, tool.MethodListen, tool.MethodInitialize,
+		tool.MethodDiscover, tool.MethodPing:
 		return true
 	}
 	return isTaskMethod(method) || tool.IsServerRequest(method)
@@ -545,7 +507,7 @@ func isUnknownNote(m *jsonrpc.Message) bool {
 		return false
 	}
 	switch m.Method {
-	case noteInitialized, noteCancelled, noteProgress, noteRootsChanged:
+	case tool.NoteInitialized, tool.NoteCancelled, tool.NoteProgress, tool.NoteRootsChanged:
 		return false
 	}
 	return true

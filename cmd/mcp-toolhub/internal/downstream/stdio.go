@@ -283,7 +283,7 @@ func (d *stdioDoor) write(text pieces) (written bool) {
 func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply responses) {
 	refuse := func(why *tool.RPCError) { reply.write(whole(jsonrpc.ErrorText(m.ID, why))) }
 	switch {
-	case m.IsRequest() && m.Method == methodInitialize:
+	case m.IsRequest() && m.Method == tool.MethodInitialize:
 		d.initialize(ctx, m, reply)
 	case m.IsRequest():
 		p, refusal := d.peer(m)
@@ -308,8 +308,8 @@ func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply resp
 			return
 		}
 		d.serve(opened, p, m, &stdioReplier{door: d, id: m.ID, done: done, reply: reply})
-	case m.Method == noteCancelled && m.ID == nil && d.inflight.cancel(m.Params):
-	case m.Method == noteRootsChanged && m.ID == nil:
+	case m.Method == tool.NoteCancelled && m.ID == nil && d.inflight.cancel(m.Params):
+	case m.Method == tool.NoteRootsChanged && m.ID == nil:
 		d.server.deps.Servers.RootsChanged(d.session, m.Params)
 	case isCustomNote(d.profile, m):
 		d.passNote(ctx, m)
@@ -401,7 +401,7 @@ func (d *stdioDoor) peer(m *jsonrpc.Message) (*peer, *tool.RPCError) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.initialized && m.Method != methodPing {
+	if !d.initialized && m.Method != tool.MethodPing {
 		return p, jsonrpc.InvalidRequest(fmt.Sprintf("%q before initialize: up to protocol 2025-11-25 send "+
 			"initialize first; from %s on write "+
 			"%q and %q into params._meta of each request", m.Method, modernVersion, mcp.MetaKeyProtocolVersion,

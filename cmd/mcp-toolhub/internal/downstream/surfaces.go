@@ -41,7 +41,7 @@ func (v *surfaceReader) awaitLists(ctx context.Context, p *peer, surface *tool.S
 // them later.
 func (v *surfaceReader) forList(ctx context.Context, p *peer, method string) (*tool.Surface, *tool.RPCError) {
 	surface, refusal := v.of(p)
-	if refusal != nil || method == methodToolsList && surface.Finder() != "" {
+	if refusal != nil || method == tool.MethodToolsList && surface.Finder() != "" {
 		return surface, refusal
 	}
 	return v.awaitLists(ctx, p, surface)
@@ -236,17 +236,17 @@ func (v *surfaceReader) declared(profile string, client tool.Client) (all []rawj
 
 // listChanges returns the notifications of changes of those lists that a session's client knows to exist.
 func (v *surfaceReader) listChanges(sess *httpSession) []string {
-	all := []string{noteToolListChanged}
+	all := []string{tool.NoteToolsChanged}
 	surface, err := v.deps.Surfaces.Surface(sess.profile, sess.actor)
 	if err != nil {
 		return all
 	}
 	able := v.abilities(surface)
 	if able.Prompts {
-		all = append(all, notePromptListChanged)
+		all = append(all, tool.NotePromptsChanged)
 	}
 	if able.Resources {
-		all = append(all, noteResourceListChanged)
+		all = append(all, tool.NoteResourcesChanged)
 	}
 	return all
 }
