@@ -104,7 +104,7 @@ func (i *isolation) execute(ctx context.Context, x *clientRequest) error {
 // connection returns the session's connection, and makes one where there is none, for a client that
 // says this of itself. It waits while others that are closing take up the room.
 func (i *isolation) connection(ctx context.Context, who tool.Session, says tool.Hop) (*server, error) {
-	timer := time.NewTimer(min(maxStartWait, i.server.cfg.Timeouts.Connect))
+	timer := time.NewTimer(i.server.cfg.Timeouts.Connect)
 	defer timer.Stop()
 	for {
 		one, moved, err := i.find(who, says)

@@ -13,9 +13,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
-// maxStartWait bounds how long a call waits for a server that is starting.
-const maxStartWait = 10 * time.Second
-
 // restartWithin: a call waits for a server that has just died if it is started again as soon as that.
 const restartWithin = 3 * time.Second
 
@@ -307,7 +304,7 @@ func (l *lifecycle) acquire(ctx context.Context, stale *session, limit time.Dura
 			return nil, errNotReady
 		}
 		if timer == nil {
-			timer = time.NewTimer(min(maxStartWait, l.cfg.Timeouts.Connect, limit))
+			timer = time.NewTimer(min(l.cfg.Timeouts.Connect, limit))
 			defer timer.Stop()
 		}
 		select {

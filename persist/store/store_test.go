@@ -578,10 +578,11 @@ func TestTrimOfAFlood(t *testing.T) {
 
 func TestTrim(t *testing.T) {
 	withStores(t, func(t *testing.T, j *journal, open func() store.Store) {
-		j.at = time.Now().Add(-600 * time.Minute)
+		j.at = time.Now().Add(-600 * time.Hour)
 		var all []tool.InvocationID
-		for range 600 { // a minute each
+		for range 600 { // an hour each
 			all = append(all, j.write(t, did{tool: "mcp.demo.add", actor: "actor:a", text: "needle"}))
+			j.at = j.at.Add(59 * time.Minute)
 		}
 		s := open()
 		j.fill(t, s)
@@ -605,7 +606,7 @@ func TestTrim(t *testing.T) {
 			}
 		}
 		trim(persist.RecordsConfig{}, 600)
-		trim(persist.RecordsConfig{MaxAge: 550*time.Minute + 30*time.Second}, 550)
+		trim(persist.RecordsConfig{MaxAge: 550*time.Hour + 30*time.Minute}, 550)
 		if _, err := s.Lines(t.Context(), all[0]); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("the lines of a removed call: %v", err)
 		}

@@ -11,9 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -48,7 +46,7 @@ func failingCalls() map[string]failing {
 		"setup_required":           {tool: "declarative.absent", args: `{}`, code: "program_not_found"},
 		"credential_missing":       {tool: "mcp.locked.echo", args: `{}`, code: "http_401", native: `{"code":-32001,"data":[7],"message":"who are you?"}`},
 		"sandbox_violation":        {tool: "code.run_command", args: `{"argv":["true"],"cwd":"/"}`, code: "sandbox_violation"},
-		"timeout":                  {tool: "mcp.s.hang", args: `{}`, code: "timeout"},
+		"timeout":                  {tool: "mcp.slow.hang", args: `{}`, code: "timeout"},
 		"rate_limited": {tool: "mcp.busy.echo", args: `{}`, code: "http_429", retry: 1000,
 			native: `{"body":"too many requests","content_type":"text/plain; charset=utf-8","http_status":429}`},
 		"dependency_unavailable": {tool: "mcp.resets.echo", args: `{}`, code: "connection_lost"},
@@ -90,8 +88,8 @@ func errorsHub(t *testing.T) (h *runningHub, dir string) {
 	}
 	says := func(text string) string { return `has(arguments.text) && arguments.text == "` + text + `"` }
 	config := configText(t, map[string]any{
-		"s": with(with(s, "limits", map[string]any{"message": "64KiB"}), "tuning", serverTuning{
-			Tools: []upstream.ToolTimeout{{Pattern: "hang", Call: 100 * time.Millisecond}}}),
+		"s":      with(s, "limits", map[string]any{"message": "64KiB"}),
+		"slow":   with(child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("hang")}}), "timeout", "100ms"),
 		"locked": with(over(locked), "headers", map[string]any{"Authorization": "Bearer " + errorSecret}), "busy": over(upstreamtest.LimitsRate.Intercept("tools/call")), "resets": over(upstreamtest.Resets.Intercept("tools/call")),
 	}, map[string]any{
 		"hub":      map[string]any{"toolsets": map[string]any{"code": map[string]any{"run_command": map[string]any{}}, "declarative": map[string]any{}}},

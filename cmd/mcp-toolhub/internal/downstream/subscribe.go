@@ -33,9 +33,10 @@ type subscription struct {
 // maxSubscriptions bounds the resources of one session, or of one subscriptions/listen.
 const maxSubscriptions = 1000
 
-// subscribeWithin bounds the time that a server may take to accept a subscription, unsubscribeWithin its end.
+// subscribeWithin bounds the time that a server may take to start and to accept a subscription, unsubscribeWithin its
+// end.
 const (
-	subscribeWithin   = 10 * time.Second
+	subscribeWithin   = 30 * time.Second
 	unsubscribeWithin = 5 * time.Second
 )
 
