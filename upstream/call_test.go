@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -131,7 +132,7 @@ func TestCallTimeout(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := w.config(t, "s")
-			cfg.Timeouts.Call = 500 * time.Millisecond
+			cfg.Tools = []upstream.ToolTimeout{{Pattern: "ha*", Call: 60 * time.Millisecond}}
 			h := start(t, cfg)
 			h.ready(t, "s")
 			eventually(t, "a call that was sent times out", func() bool { // on a busy machine one may time out before it is
@@ -174,7 +175,7 @@ func TestCallOverHTTPEndsEarly(t *testing.T) {
 				o.Script = w.script
 				cfg, handler := overHTTP(t, "s", o)
 				if end == "timeout" {
-					cfg.Timeouts.Call = 2 * time.Second
+					cfg.Tools = []upstream.ToolTimeout{{Pattern: "hang", Call: 2 * time.Second}}
 				}
 				h := start(t, cfg)
 				h.ready(t, "s")

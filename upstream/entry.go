@@ -58,12 +58,16 @@ func (e *entry) nextID() int64 { return e.ids.Add(1) }
 // probeTime is maxProbeTime, or a third of the connect timeout where that is less.
 func (e *entry) probeTime() time.Duration { return min(maxProbeTime, e.cfg.Timeouts.Connect/3) }
 
-// limits bound a request.
-func (e *entry) limits(method string) callLimits {
-	if method == tool.MethodTaskResult { // it waits for the end of the task: "MUST block the response until"
-		return callLimits{idle: e.cfg.Timeouts.CallMax, most: e.cfg.Timeouts.CallMax}
+// limits bound a request; native is the own name of the tool that it calls, "" for none.
+func (e *entry) limits(method, native string) callLimits {
+	l := callLimits{idle: e.cfg.Timeouts.Call, most: e.cfg.Timeouts.CallMax}
+	if native != "" {
+		l.idle, l.most = e.cfg.CallTimeouts(native)
 	}
-	return callLimits{idle: e.cfg.Timeouts.Call, most: e.cfg.Timeouts.CallMax}
+	if method == tool.MethodTaskResult { // it waits for the end of the task: "MUST block the response until"
+		l.idle = l.most
+	}
+	return l
 }
 
 // timedOut is the failure of a call that took too long. effect says what became of it.
