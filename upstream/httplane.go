@@ -405,7 +405,7 @@ func (l *httpLane) resume(ctx context.Context, lastID string, pause time.Duratio
 
 // received handles one event of a call's stream. done reports that it was the response.
 func (l *httpLane) received(c *pendingRequest, ev jsonrpc.Event) (a response, done bool) {
-	if (ev.Name != "" && ev.Name != "message") || len(ev.Data) == 0 {
+	if !ev.IsMessage() {
 		return response{}, false
 	}
 	e := jsonrpc.Read(ev.Data)

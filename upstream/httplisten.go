@@ -118,7 +118,7 @@ func (l *httpLane) readEvents(body io.Reader, lastID string) (id string) {
 			l.dropOversize(large, l.answered(large.ID))
 		case err != nil:
 			return events.LastID
-		case len(ev.Data) > 0:
+		case ev.IsMessage():
 			l.receive(jsonrpc.Read(ev.Data), ev.Room, nil)
 		}
 	}

@@ -35,6 +35,9 @@ func (ev Event) Received() Received {
 	return Received{Text: ev.Data, Room: ev.Room}
 }
 
+// IsMessage reports whether the event carries a message. Events of other names keep a stream alive, for instance.
+func (ev Event) IsMessage() bool { return (ev.Name == "" || ev.Name == "message") && len(ev.Data) > 0 }
+
 // EventReader reads server-sent events from a stream, each of at most limit bytes. Lines end in LF, CRLF or CR.
 type EventReader struct {
 	r      io.Reader

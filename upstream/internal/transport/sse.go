@@ -97,7 +97,7 @@ func (w *SSE) Read() (jsonrpc.Received, error) {
 		if err != nil {
 			return jsonrpc.Received{}, OversizeOf(err)
 		}
-		if (ev.Name == "" || ev.Name == "message") && len(ev.Data) > 0 {
+		if ev.IsMessage() {
 			return ev.Received(), nil
 		}
 	}
