@@ -408,6 +408,17 @@ func (a *Approvals) list() []View {
 	return list
 }
 
+// Settled returns the questions that were settled last, the newest first.
+func (a *Approvals) Settled() []View {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var all []View
+	for _, q := range slices.Backward(a.settled) {
+		all = append(all, q.copy())
+	}
+	return all
+}
+
 // Get returns the question id, also if it was settled lately.
 func (a *Approvals) Get(id ID) (View, error) {
 	a.mu.Lock()

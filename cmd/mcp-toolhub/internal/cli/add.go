@@ -39,12 +39,12 @@ tried at once, and you are asked whether tools that look as if they only read ma
 type addCmd struct {
 	configEdit
 	env, headers []string
-	dir          string
+	dir, here    string // the program's directory; the one that a relative path means
 	dryRun, yes  bool
 }
 
 func addCommand(a *app) *cobra.Command {
-	c := addCmd{configEdit: configEdit{app: a}}
+	c := addCmd{configEdit: configEdit{app: a}, here: hub.Absolute(".")}
 	run := func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args, cmd.ArgsLenAtDash()) }
 	cmd := leaf("add [NAME] {URL | -- COMMAND [ARG…]}", "Add a server to the config", addHelp, run,
 		"mcp-toolhub add https://mcp.linear.app/mcp",
@@ -68,28 +68,11 @@ func (c *addCmd) run(ctx context.Context, args []string, dash int) error {
 	if err := c.find(true); err != nil {
 		return err
 	}
-	if _, e, _ := c.server(c.file, m.Name); e != nil {
-		return exitUsage.errorf(
-			"%s:%d: there is a server %q already: give another NAME, or first run: mcp-toolhub remove %s",
-			c.target, e.Line, m.Name, m.Name)
-	}
-	m.MoveSecrets(c.keep(m.Secrets))
-	after, err := c.file.Put(serversPlace(), m.Name, append(m.Entry(), splice.Member{Key: "trust", Value: false}))
+	after, starts, err := c.with(m)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.target, err)
+		return err
 	}
-	s, err := c.check(after, m.Secrets)
-	if err != nil {
-		return c.faulty(err, m.Name)
-	}
-	if why := missing(s, m.Name); why != "" {
-		return exitUsage.of(errors.New(why))
-	}
-	for _, use := range s.Uses {
-		if strings.HasPrefix(use, m.Name+": ") {
-			fmt.Fprintln(c.std.out, printable(use))
-		}
-	}
+	fmt.Fprintln(c.std.out, printable(m.Name+": "+starts))
 	if c.dryRun {
 		c.printChange(after)
 		return nil
@@ -102,6 +85,28 @@ func (c *addCmd) run(ctx context.Context, args []string, dash int) error {
 	}
 	c.std.note("%s: added to %s", m.Name, c.target)
 	return c.try(ctx, m.Name)
+}
+
+// with returns the config with the server in it, and what the server runs or reaches. Nothing is written.
+func (c *addCmd) with(m *clients.Merged) (after *splice.File, starts string, err error) {
+	if _, e, _ := c.server(c.file, m.Name); e != nil {
+		return nil, "", exitUsage.errorf(
+			"%s:%d: there is a server %q already: give another NAME, or first run: mcp-toolhub remove %s",
+			c.target, e.Line, m.Name, m.Name)
+	}
+	m.MoveSecrets(c.keep(m.Secrets))
+	after, err = c.file.Put(serversPlace(), m.Name, append(m.Entry(), splice.Member{Key: "trust", Value: false}))
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", c.target, err)
+	}
+	s, err := c.check(after, m.Secrets)
+	if err != nil {
+		return nil, "", c.faulty(err, m.Name)
+	}
+	if why := missing(s, m.Name); why != "" {
+		return nil, "", exitUsage.of(errors.New(why))
+	}
+	return after, s.Starts[m.Name], nil
 }
 
 // try says how a server starts: at the hub that runs, which takes it up by itself, otherwise alone.
@@ -175,7 +180,7 @@ func (c *addCmd) wanted(args []string, dash int) (*clients.Merged, error) {
 	}
 	m.Name = cmp.Or(m.Name, config.ServerID(derivedName(&m.Server)), "server")
 	if m.Dir = m.WorkDir(); m.Command != "" && m.Dir == "" {
-		m.Dir = hub.Absolute(".") // a relative path means the directory where the person is
+		m.Dir = c.here
 	}
 	m.SSE = strings.HasSuffix(m.URL, "/sse") // as the hub takes it
 	for _, text := range c.env {

@@ -227,11 +227,15 @@ func TestGroupedCalls(t *testing.T) {
 			return `"toolhub/batch":{"id":"turn-1-` + version + `","sibling_failure_policy":"` + policy + `"}`
 		}
 		w := wireHTTP(t, hub.url+"/mcp", version).open()
+		arrived := func() string { // how many calls of wait have come: without the id of the result that says so
+			content, _ := memberOf(t, w.result("mcp.s.arrived", `{"tool":"wait"}`, ""), "content")
+			return content
+		}
 		begin := func(w *wire, name, args, meta string) <-chan string {
-			started := w.result("mcp.s.arrived", `{"tool":"wait"}`, "")
+			started := arrived()
 			r, answer := w.call(name, args, meta), make(chan string, 1)
 			go func() { _, _, m := w.post(r); answer <- m[len(m)-1] }()
-			eventually(t, "the call runs", func() bool { return w.result("mcp.s.arrived", `{"tool":"wait"}`, "") != started })
+			eventually(t, "the call runs", func() bool { return arrived() != started })
 			return answer
 		}
 		cut := begin(w, "mcp.s.wait", waits, group("cancel_siblings"))
@@ -240,14 +244,14 @@ func TestGroupedCalls(t *testing.T) {
 		w.result("mcp.s.echo", `{}`, group("cancel_siblings"))
 		w.send(w.call("mcp.s.fail", `{"error":{"code":-32000,"message":"no"}}`, group("ignore")))
 		w.send(w.call("mcp.s.fail", `{"error":{"code":-32000,"message":"no"}}`, group("cancel_siblings")))
-		if got := <-cut; !strings.Contains(got, `"error_class":"sibling_canceled"`) || !strings.Contains(got, `\"mcp.s.fail\", ended as failed`) {
+		if got := await(t, cut); !strings.Contains(got, `"error_class":"sibling_canceled"`) || !strings.Contains(got, `\"mcp.s.fail\", ended as failed`) {
 			t.Errorf("%s: the sibling of a call that failed: %s", version, got)
 		}
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		for _, other := range []<-chan string{alone, elsewhere} {
-			if got := <-other; !strings.Contains(got, `"succeeded"`) {
+			if got := await(t, other); !strings.Contains(got, `"succeeded"`) {
 				t.Errorf("%s: a call of no group, or of another session: %s", version, got)
 			}
 		}

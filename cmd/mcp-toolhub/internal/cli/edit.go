@@ -90,6 +90,9 @@ func (e *configEdit) change(put func(*splice.File) (*splice.File, error), more m
 	if err != nil {
 		return fmt.Errorf("%s: %w", e.target, err)
 	}
+	if string(after.Bytes()) == string(e.doc.Raw) {
+		return nil
+	}
 	if _, err := e.check(after, more); err != nil {
 		return faultsOf(err)
 	}

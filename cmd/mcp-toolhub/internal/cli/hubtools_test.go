@@ -37,7 +37,7 @@ func TestHubToolIsOneEntry(t *testing.T) {
 		Run: func(_ context.Context, e *tool.Execution) (tool.Reply, error) {
 			return tool.Reply{Result: json.RawMessage(`{"content":[{"type":"text","text":"noon for ` + e.Actor.Door + `"}]}`)}, nil
 		}}
-	h, err := hub.New(s, logger, func(h *hub.Hub) []*tool.HubTool { return append(hub.Tools(h), clock) }, nil, &a.known, configRules{})
+	h, err := hub.New(s, logger, func(h *hub.Hub) []*tool.HubTool { return append(hub.Tools(h), clock) }, nil, &a.known, configFile{})
 	if err != nil {
 		t.Fatal(err)
 	}

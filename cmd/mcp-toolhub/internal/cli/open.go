@@ -150,7 +150,7 @@ func (a *app) buildHub(s *config.Settings, observed *telemetry.Telemetry) (*hub.
 	for _, w := range s.Warnings {
 		logger.Warn("config", "warning", w)
 	}
-	return hub.New(s, logger, hub.Tools, observed, &a.known, configRules{})
+	return hub.New(s, logger, hub.Tools, observed, &a.known, configFile{})
 }
 
 // kept says where the records are: as the config does that serve would take, otherwise in the state

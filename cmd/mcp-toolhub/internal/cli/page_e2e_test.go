@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -176,7 +177,7 @@ func TestPageShowsWhatHappens(t *testing.T) {
 		})
 	}
 	has("/ui/", `disabled class="main">Allow once`, "shown that you are a person", "1 of 1 ready", "Clients connected</span><strong>1<", "today: wire",
-		"<strong>3</strong><span>none failed", "awaiting approval", "second", "succeeded", "first", "declaration sent")
+		"<strong>3</strong><span>none failed", "Calls of the last hour", `<rect x="`, "awaiting approval", "second", "succeeded", "first", "declaration sent")
 	has("/ui/calls", "awaiting approval", "second", "succeeded", "first", "declaration sent")
 	has("/ui/servers", `<a href="/ui/servers/s"><strong>s</strong></a>`, `<span class="state ready">ready</span>`, "3<span", "wire")
 	has("/ui/servers/s", `action="/ui/servers/s/restart"`, "Used today by", "wire", "server is ready")
@@ -198,45 +199,182 @@ func TestPageShowsWhatHappens(t *testing.T) {
 	has("/ui/calls/"+string(v.Invocation), `<span class="state deny">denied</span>`, "caller", "Result", "Ids and records", "surface")
 }
 
-// TestPageSteers: a server that is stopped on the page stays so when the config changes, and starts again.
+// TestPageSteers: a server is restarted, disabled, enabled and removed on the page. The rest of the config stays as it is, byte for byte. To enable
+// a server that runs a program takes the code.
 func TestPageSteers(t *testing.T) {
 	t.Parallel()
 	p := startPermitted(t, map[string]any{"mode": "accept_all"}, nil)
+	h := p.hub()
+	r := openPage(t, h)
+	w := p.client(rev2025).open()
+	before := readFile(t, p.file)
+	ready := func(after string) {
+		t.Helper()
+		eventually(t, "the server is ready after "+after, func() bool {
+			return strings.Contains(second(r.get("/ui/servers")), `<span class="state ready">`)
+		})
+		if got := w.result("mcp.s.echo", `{"text":"a"}`, ""); !strings.Contains(got, `"status":"succeeded"`) {
+			t.Errorf("after %s: %s", after, got)
+		}
+	}
+	ready("the start")
+	_, text := r.do(http.MethodPost, "/ui/servers/s/restart", formOf("csrf", r.csrf), "Sec-Fetch-Dest", "empty") // as the script gets pages
+	if _, next := r.get("/ui/"); strings.Contains(text, "starts anew") || !strings.Contains(next, "s: starts anew") {
+		t.Errorf("restart: %s %s", text, next)
+	}
+	ready("restart")
+	if status, text := r.send("/ui/servers/s/disable"); status != http.StatusOK || !strings.Contains(text, "s: disabled") ||
+		!strings.Contains(text, "<button disabled>Enable") || !strings.Contains(text, "ui code "+r.name()) || !strings.Contains(text, "runs ") {
+		t.Fatalf("disable: %d %s", status, text)
+	}
+	if got := w.send(w.call("mcp.s.echo", `{"text":"a"}`, "")); !strings.Contains(got[len(got)-1], "unknown tool") {
+		t.Errorf("a call of a server that is disabled: %s", got)
+	}
+	disabled := readFile(t, p.file)
+	for path, want := range map[string]int{"/ui/servers/none/disable": http.StatusNotFound, "/ui/servers/s/restart": http.StatusConflict,
+		"/ui/servers/s/disable": http.StatusConflict, "/ui/servers/s/signin": http.StatusConflict, "/ui/servers/s/signout": http.StatusConflict,
+		"/ui/servers/s/enable": http.StatusForbidden} {
+		if status, text := r.send(path); status != want {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	if text := readFile(t, p.file); text != disabled || text == before {
+		t.Errorf("the config: %s", text)
+	}
+	r.unlock(h)
+	if status, text := r.send("/ui/servers/s/enable"); status != http.StatusOK || !strings.Contains(text, "s: enabled") {
+		t.Fatalf("enable: %d %s", status, text)
+	}
+	if text := readFile(t, p.file); text != before {
+		t.Errorf("the config after disable and enable: %s", text)
+	}
+	ready("enable")
+	if status, text := r.send("/ui/servers/s/remove"); status != http.StatusOK || !strings.Contains(text, "s: removed") || strings.Contains(text, "/ui/servers/s\"") {
+		t.Errorf("remove: %d %s", status, text)
+	}
+	if text := readFile(t, p.file); strings.Contains(text, `"s"`) || !strings.Contains(text, "accept_all") {
+		t.Errorf("the config without the server: %s", text)
+	}
+}
+
+// TestPageHidesTools: a tool is hidden from all clients by its server's entry, and shown again. The config is as before then.
+func TestPageHidesTools(t *testing.T) {
+	t.Parallel()
+	p := startPermitted(t, map[string]any{}, nil)
 	r := openPage(t, p.hub())
 	w := p.client(rev2025).open()
-	state := func(want string) {
-		t.Helper()
-		eventually(t, "the server is "+want, func() bool {
-			_, text := r.get("/ui/servers")
-			return strings.Contains(text, `<span class="state `+want+`">`)
-		})
-	}
-	if status, text := r.send("/ui/servers/s/stop"); status != http.StatusOK || !strings.Contains(text, "is stopped") {
-		t.Fatalf("stop: %d %s", status, text)
-	}
-	state("stopped")
-	p.write(map[string]any{"mode": "accept_all"}, map[string]any{"hub": map[string]any{"instructions": "new"}})
-	if err := p.waitFor(regexp.MustCompile(`"config is applied"`)); err != nil {
-		t.Fatal(err)
-	}
-	state("stopped")
-	if got := w.send(w.call("mcp.s.echo", `{"text":"a"}`, "")); !strings.Contains(got[len(got)-1], "unknown tool") {
-		t.Errorf("a call of a server that is stopped: %s", got)
-	}
-	for _, step := range []string{"start", "restart"} {
-		if status, text := r.send("/ui/servers/s/" + step); status != http.StatusOK {
-			t.Fatalf("%s: %d %s", step, status, text)
-		}
-		state("ready")
-		if got := w.result("mcp.s.echo", `{"text":"a"}`, ""); !strings.Contains(got, `"status":"succeeded"`) {
-			t.Errorf("after %s: %s", step, got)
+	eventually(t, "the tools are listed", func() bool { return w.tools()["mcp.s.echo"] != "" })
+	before := readFile(t, p.file)
+	status, text := r.send("/ui/tools/disable", "name", "mcp.s.echo", "at", "server=s&client=claude-code")
+	for _, has := range []string{"mcp.s.echo: disabled", `<button id="switch-mcp.s.echo">Show`, `<button id="switch-mcp.s.hidden">Hide`, "This is what claude-code is offered",
+		"entry in the config takes it out of use"} {
+		if status != http.StatusOK || !strings.Contains(text, has) {
+			t.Errorf("%s is missing: %d %s", has, status, text)
 		}
 	}
-	for _, path := range []string{"/ui/servers/none/stop", "/ui/servers/s/start", "/ui/servers/s/signin", "/ui/servers/s/signout"} {
-		if status, _ := r.send(path); status != http.StatusConflict {
-			t.Errorf("%s: %d", path, status)
+	if w.tools()["mcp.s.echo"] != "" || w.tools()["mcp.s.hidden"] == "" || !strings.Contains(readFile(t, p.file), "disabledTools") {
+		t.Errorf("a client still has the tool: %s", readFile(t, p.file))
+	}
+	if status, text := r.send("/ui/tools/enable", "name", "mcp.s.echo"); status != http.StatusOK || !strings.Contains(text, `<button id="switch-mcp.s.echo">Hide`) {
+		t.Errorf("show: %d %s", status, text)
+	}
+	if w.tools()["mcp.s.echo"] == "" || readFile(t, p.file) != before {
+		t.Errorf("the tool is not back: %s", readFile(t, p.file))
+	}
+	for _, name := range []string{"tool_search", "mcp.s.none", "s"} {
+		if status, _ := r.send("/ui/tools/disable", "name", name); status != http.StatusConflict {
+			t.Errorf("%s: %d", name, status)
 		}
 	}
+}
+
+// TestPageAddsServers: an address is added at once. A command is shown first, and likewise an address that gets what the hub keeps: they take the code.
+func TestPageAddsServers(t *testing.T) {
+	t.Parallel()
+	p := startPermitted(t, map[string]any{}, nil)
+	h := p.hub()
+	r := openPage(t, h)
+	before, proof := readFile(t, p.file), filepath.Join(p.dir, "proof")
+	key := regexp.MustCompile(`name="plan" value="([A-Z0-9]+)"`)
+	status, text := r.send("/ui/add", "server", "touch '"+proof+"'", "name", "evil")
+	first := matched(key, text)
+	for _, has := range []string{"<strong>evil</strong>, which runs touch " + proof, "disabled>Add evil", "ui code " + r.name()} {
+		if status != http.StatusOK || !strings.Contains(text, has) {
+			t.Errorf("%s is missing: %d %s", has, status, text)
+		}
+	}
+	if status, text := r.send("/ui/add", "plan", first); status != http.StatusForbidden {
+		t.Errorf("a command without the code: %d %s", status, text)
+	}
+	if status, text := r.send("/ui/add", "server", "https://mcp.example.com/mcp", "more", "X-Home: ${env:HOME}"); status != http.StatusOK || !strings.Contains(text, "disabled>Add example") {
+		t.Errorf("an address that gets a variable of the hub: %d %s", status, text)
+	}
+	for _, wrong := range []string{"", "npx 'x", "https://", "npx s s"} {
+		if status, text := r.send("/ui/add", "server", wrong, "name", "s"); status != http.StatusUnprocessableEntity || !strings.Contains(text, `role="alert"`) {
+			t.Errorf("%q: %d %s", wrong, status, text)
+		}
+	}
+	r.unlock(h)
+	if status, text := r.send("/ui/add", "plan", first); status != http.StatusConflict || !strings.Contains(text, "Another server") {
+		t.Errorf("another plan than the one that was shown: %d %s", status, text)
+	}
+	if _, err := os.Stat(proof); err == nil || readFile(t, p.file) != before {
+		t.Fatalf("a server was added: %s", readFile(t, p.file))
+	}
+	_, text = r.send("/ui/add", "server", "mcp-toolhub demo-server", "name", "demo", "more", "SOME_TOKEN=of-an-account-12345")
+	status, text = r.send("/ui/add", "plan", matched(key, text))
+	if config := readFile(t, p.file); status != http.StatusOK || !strings.Contains(text, "demo: added to the config") || strings.Contains(text+config, "of-an-account") ||
+		!strings.Contains(config, "${secret:") {
+		t.Errorf("a command: %d %s %s", status, text, config)
+	}
+	eventually(t, "the server is ready", func() bool {
+		return strings.Contains(second(r.get("/ui/servers/demo")), `<span class="state ready">`)
+	})
+	auth, _ := guardedServer(t, nil)
+	other := openPage(t, h) // without a code
+	if status, text := other.send("/ui/add", "server", auth.Resource, "name", "far"); status != http.StatusOK || !strings.Contains(text, "far: added to the config") {
+		t.Errorf("an address: %d %s", status, text)
+	}
+}
+
+// TestPageKeepsItsBrowser: a browser that opens the page with another address is asked for no code again, and the page has the answers that were given.
+func TestPageKeepsItsBrowser(t *testing.T) {
+	t.Parallel()
+	p := startPermitted(t, map[string]any{}, nil)
+	h := p.hub()
+	r := openPage(t, h)
+	r.unlock(h)
+	r.signIn(h)
+	w := p.client(rev2025).open()
+	rest := w.waits(w.call("mcp.s.echo", `{"text":"a"}`, `"progressToken":"p"`))
+	if status, text := r.send("/ui/approvals/"+string(p.pending(h).ID), "choice", "deny_once"); status != http.StatusOK ||
+		!strings.Contains(text, "Decided lately") || !strings.Contains(text, `<span class="state deny">deny once</span>`) || !strings.Contains(text, "page/") {
+		t.Errorf("the answer: %d %s", status, text)
+	}
+	rest()
+}
+
+// TestPageShowsTheLog: the page of a hub in the background has what a server wrote to stderr.
+func TestPageShowsTheLog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	state := filepath.Join(dir, "state", "mcp-toolhub")
+	t.Cleanup(func() { stopShared(t, state) })
+	writeFile(t, filepath.Join(dir, "hub.yaml"), `mcpServers: {chatty: {command: sh, args: [-c, "echo look at this >&2; exec mcp-toolhub demo-server"]}}`)
+	cmd := exec.Command("mcp-toolhub", "start", "--config", filepath.Join(dir, "hub.yaml"))
+	cmd.Dir, cmd.Env = dir, scratchEnv(dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	hubs, err := control.Find(t.Context(), state)
+	if err != nil || len(hubs) != 1 {
+		t.Fatalf("%d hubs, %v", len(hubs), err)
+	}
+	r := openPage(t, hubs[0])
+	eventually(t, "the page has the log", func() bool {
+		_, text := r.get("/ui/servers/chatty")
+		return strings.Contains(text, "chatty: look at this") && strings.Contains(text, "chatty: server is ready")
+	})
 }
 
 // TestPageStartsWhatSleeps: a server that waits for its first call is started on the page. One that the config has disabled is not, and the page says
@@ -253,19 +391,19 @@ func TestPageStartsWhatSleeps(t *testing.T) {
 	p.restart() // what it lists is known now, so it sleeps
 	r := openPage(t, p.hub())
 	_, text := r.get("/ui/servers")
-	for _, has := range []string{"Starts when one of its tools is called.", `action="/ui/servers/lazy/start"`, "mcp-toolhub enable off"} {
+	for _, has := range []string{"Starts when one of its tools is called.", `action="/ui/servers/lazy/restart"`, "The config has it disabled."} {
 		if !strings.Contains(text, has) {
 			t.Errorf("%s is missing in %s", has, text)
 		}
 	}
-	if status, _ := r.send("/ui/servers/off/start"); status != http.StatusConflict {
+	if status, _ := r.send("/ui/servers/off/restart"); status != http.StatusConflict {
 		t.Errorf("a server that the config has disabled: %d", status)
 	}
-	if status, text := r.send("/ui/servers/lazy/start"); status != http.StatusOK {
+	if status, text := r.send("/ui/servers/lazy/restart"); status != http.StatusOK {
 		t.Fatalf("start: %d %s", status, text)
 	}
 	eventually(t, "it is ready", func() bool {
-		return strings.Contains(second(r.get("/ui/servers/lazy")), `action="/ui/servers/lazy/stop"`) && strings.Contains(p.log(), `"server is ready","server":"lazy"`)
+		return strings.Contains(second(r.get("/ui/servers/lazy")), `>Restart<span`) && strings.Contains(p.log(), `"server is ready","server":"lazy"`)
 	})
 }
 

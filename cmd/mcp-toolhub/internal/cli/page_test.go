@@ -129,7 +129,7 @@ func (r *pageClient) name() string {
 }
 
 // pagePaths are pages that are there in each hub.
-var pagePaths = []string{"/ui/", "/ui/servers", "/ui/servers/s", "/ui/tools", "/ui/tools?q=echo", "/ui/tool?name=mcp.s.echo", "/ui/approvals", "/ui/calls", "/ui/secrets", "/ui/policy",
+var pagePaths = []string{"/ui/", "/ui/servers", "/ui/servers/s", "/ui/add", "/ui/tools", "/ui/tools?client=claude-code", "/ui/tools?q=echo", "/ui/tool?name=mcp.s.echo", "/ui/approvals", "/ui/calls", "/ui/secrets", "/ui/policy",
 	"/ui/explain?tool=mcp.s.echo&as=local&door=http"}
 
 // TestPageOpensOnce: the page opens for whoever may read the state directory, with an address that works once. Whoever comes second with it ends the
@@ -223,7 +223,7 @@ func TestPageTakesNoForeignForms(t *testing.T) {
 		"an origin that is not": {form, []string{"Origin", "null"}},
 		"another host":          {form, []string{"Host", "evil.example"}},
 	} {
-		for _, path := range []string{"/ui/servers/s/stop", "/ui/tool", "/ui/unlock", "/ui/grants/x", "/ui/approvals/x", "/ui/signout"} {
+		for _, path := range []string{"/ui/servers/s/disable", "/ui/tools/disable", "/ui/add", "/ui/tool", "/ui/unlock", "/ui/grants/x", "/ui/approvals/x", "/ui/signout"} {
 			resp, text := r.do(http.MethodPost, path, c.form, c.headers...)
 			if resp.StatusCode != http.StatusForbidden {
 				t.Errorf("%s to %s: %d %s", name, path, resp.StatusCode, text)
@@ -233,11 +233,11 @@ func TestPageTakesNoForeignForms(t *testing.T) {
 	if resp, _ := r.do(http.MethodGet, "/ui/servers", "", "Host", "evil.example"); resp.StatusCode != http.StatusForbidden {
 		t.Errorf("another host: %d", resp.StatusCode)
 	}
-	if resp, _ := r.do(http.MethodPost, "/ui/servers/s/stop", form, "Origin", r.base, "Sec-Fetch-Site", "same-origin"); resp.StatusCode != http.StatusOK {
+	if resp, _ := r.do(http.MethodPost, "/ui/servers/s/disable", form, "Origin", r.base, "Sec-Fetch-Site", "same-origin"); resp.StatusCode != http.StatusOK {
 		t.Errorf("the hub's own page: %d", resp.StatusCode)
 	}
 	if _, text := r.get("/ui/servers"); !strings.Contains(text, `<span class="state stopped">`) {
-		t.Errorf("the server was not stopped: %s", text)
+		t.Errorf("the server was not disabled: %s", text)
 	}
 	if status, _ := r.send("/ui/signout"); status != http.StatusOK {
 		t.Errorf("sign out: %d", status)
@@ -281,7 +281,7 @@ func TestPageAnswers(t *testing.T) {
 	if status, _ := r.send("/ui/unlock", "code", "AAAAA-AAAAA"); status != http.StatusConflict {
 		t.Errorf("a wrong code: %d", status)
 	}
-	if status, text := r.send("/ui/unlock", "code", strings.ToLower(code), "approval", string(v.ID)); status != http.StatusOK || !strings.Contains(text, "Allow once") {
+	if status, text := r.send("/ui/unlock", "code", strings.ToLower(code), "place", "approvals/"+string(v.ID)); status != http.StatusOK || !strings.Contains(text, "Allow once") {
 		t.Errorf("the code: %d %s", status, text)
 	}
 	if status, _ := r.send("/ui/unlock", "code", code); status != http.StatusConflict {

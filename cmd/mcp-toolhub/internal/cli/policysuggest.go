@@ -2,14 +2,11 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
@@ -268,16 +265,4 @@ func (c policyCmd) apply(ctx context.Context, found *history.Suggested, reads []
 	}
 	c.std.say("%s: %s added, %d left out", e.target, textfile.Count(taken, "suggestion"), offered-taken)
 	return nil
-}
-
-// configRules adds rules to the config of a hub that runs.
-type configRules struct{}
-
-func (configRules) Add(s *config.Settings, rule *history.Suggestion) error {
-	if s.Path == "" {
-		return errors.New("there is no config file that rules could be added to")
-	}
-	e := &configEdit{app: &app{std: streams{getenv: os.LookupEnv}, stateDir: s.StateDir}, target: s.Path,
-		trusted: s.TrustFile != ""}
-	return e.change(func(f *splice.File) (*splice.File, error) { return putRule(f, rule) }, nil)
 }

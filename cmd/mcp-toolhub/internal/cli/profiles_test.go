@@ -361,7 +361,7 @@ func TestOwnToolsAreCancelled(t *testing.T) {
 			}
 		}
 		return own
-	}, nil, &a.known, configRules{})
+	}, nil, &a.known, configFile{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,14 +108,6 @@ func (s streams) sayStarting() {
 	}
 }
 
-// moment returns the time of today, or the day of an earlier time.
-func moment(t time.Time) string {
-	if t = t.Local(); t.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
-		return t.Format(time.DateOnly)
-	}
-	return t.Format(time.TimeOnly)
-}
-
 // showServers reports how the servers of the config are: of the hub that runs, otherwise it starts them.
 func showServers(ctx context.Context, a *app, wide bool) error {
 	hubs, _, err := a.running(ctx)
@@ -165,7 +157,7 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 		if s.Isolation != "" {
 			sessions = strconv.Itoa(s.Sessions)
 		}
-		t.add(s.Server, cmp.Or(states[s.State], string(s.State)), moment(s.Since), s.Transport, strconv.Itoa(s.Tools),
+		t.add(s.Server, cmp.Or(states[s.State], string(s.State)), hub.Moment(s.Since), s.Transport, strconv.Itoa(s.Tools),
 			fmt.Sprint(s.Calls), fmt.Sprint(s.Errors), sessions, strconv.Itoa(len(s.Excluded)), strconv.Itoa(s.Queued),
 			strconv.Itoa(s.Prompts), strconv.Itoa(s.Resources+s.Templates), fmt.Sprint(s.Dropped),
 			strconv.Itoa(s.Repaired), s.ProtocolVersion)

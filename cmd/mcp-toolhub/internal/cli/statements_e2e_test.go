@@ -25,7 +25,8 @@ func TestNoRouteAddsACommand(t *testing.T) {
 	_, api := p.notice(t)
 	for _, base := range []string{p.url, api} {
 		for _, path := range []string{"/", "/mcp", "/mcp/p/evil", "/mcp/s/evil", "/mcp/s/s", "/servers", "/servers/evil", "/config", "/reload",
-			"/api/servers", "/admin", "/health/ready", "/health/live", "/approvals", "/approvals/evil", "/grants", "/grants/evil", "/trust"} {
+			"/api/servers", "/admin", "/health/ready", "/health/live", "/approvals", "/approvals/evil", "/grants", "/grants/evil", "/trust", "/ui/add",
+			"/ui/servers/evil/enable", "/ui/tools/enable"} {
 			for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch} {
 				req, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(entry))
 				if err != nil {

@@ -3,10 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -95,7 +93,7 @@ func (c statusCmd) printStatus(r control.Report) {
 		return
 	}
 	unready := slices.DeleteFunc(slices.Clone(r.Servers), func(st tool.ServerStatus) bool { return !isUnready(st) })
-	c.std.say("hub        runs %s since %s, process %d, version %s", kind, moment(r.Started), r.PID, r.Version)
+	c.std.say("hub        runs %s since %s, process %d, version %s", kind, hub.Moment(r.Started), r.PID, r.Version)
 	c.std.say("config     %s", r.Config)
 	c.std.say("clients    %d", r.Sessions)
 	c.std.say("servers    %d of %d ready", len(r.Servers)-len(unready), len(r.Servers))
@@ -159,7 +157,7 @@ func (c statusCmd) logs(ctx context.Context, words []string) error {
 		left = append(left, more...)
 		whole := bytes.LastIndexByte(left, '\n') + 1
 		lines := strings.Split(string(left[:whole]), "\n")
-		lines = slices.DeleteFunc(lines, func(line string) bool { return logLine(line, server) == "" })
+		lines = slices.DeleteFunc(lines, func(line string) bool { return hub.LogLine(line, server) == "" })
 		c.printLog(lines[max(0, len(lines)-shown):], server)
 		left = left[whole:]
 		if !c.follow {
@@ -175,38 +173,8 @@ func (c statusCmd) logs(ctx context.Context, words []string) error {
 
 func (c statusCmd) printLog(lines []string, server string) {
 	for _, line := range lines {
-		if text := logLine(line, server); text != "" {
+		if text := hub.LogLine(line, server); text != "" {
 			c.std.say("%s", printable(text))
 		}
 	}
-}
-
-// logLine returns a line of the log for a person; "" where it is not about the server.
-func logLine(line, server string) string {
-	var record map[string]any
-	if json.Unmarshal([]byte(line), &record) != nil {
-		if server != "" && !strings.Contains(line, "server="+server) {
-			return ""
-		}
-		return line
-	}
-	of, _ := record["server"].(string)
-	if server != "" && of != server {
-		return ""
-	}
-	at, _ := record["time"].(string)
-	if t, err := time.Parse(time.RFC3339Nano, at); err == nil {
-		at = moment(t)
-	}
-	text := fmt.Sprintf("%s %-5v ", at, record["level"])
-	if of != "" {
-		text += of + ": "
-	}
-	text += fmt.Sprint(record["msg"])
-	for _, name := range slices.Sorted(maps.Keys(record)) {
-		if !slices.Contains([]string{"time", "level", "msg", "server", "stream", "pid"}, name) {
-			text += fmt.Sprintf(" %s=%v", name, record[name])
-		}
-	}
-	return text
 }

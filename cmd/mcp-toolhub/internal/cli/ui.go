@@ -63,6 +63,7 @@ func (c *uiCmd) open(ctx context.Context) error {
 		c.std.note("The browser opens. If it does not, open this address within a minute:\n")
 	}
 	fmt.Fprintln(c.std.out, address)
+	c.std.note("If the page asks for a code, this prints one: mcp-toolhub ui code")
 	return nil
 }
 

@@ -104,6 +104,9 @@ type Settings struct {
 	// there as the file has them: no reference is expanded.
 	Uses []string
 
+	// Starts says what each server's entry runs or reaches, by its id, also of one that is disabled.
+	Starts map[string]string
+
 	// Digests are the SHA-256 of each file that was read, by its absolute path.
 	Digests map[string]string
 

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,7 +150,15 @@ func TestEverySetting(t *testing.T) {
 		}
 		sc.Account = ""
 	}
-	s.Read, s.Digests, s.Variables, s.Patterns = nil, nil, nil, nil
+	for id, starts := range s.Starts {
+		if id != "idle" && !slices.Contains(s.Uses, id+": "+starts) || id == "idle" && starts != "runs x" {
+			t.Errorf("%s starts %q", id, starts)
+		}
+	}
+	if len(s.Starts) != len(s.Upstream.Servers) {
+		t.Errorf("what servers start: %q", s.Starts)
+	}
+	s.Read, s.Digests, s.Variables, s.Patterns, s.Starts = nil, nil, nil, nil, nil
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got  %+v\nwant %+v", s, want)
 	}

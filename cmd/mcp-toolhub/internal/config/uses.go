@@ -14,14 +14,17 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
-// usesOf says what the file makes the hub start, reach and allow, for a person who is asked whether to trust it.
+// usesOf says what the file makes the hub start, reach and allow, for a person who is asked whether
+// to trust it. It notes in s what each server starts.
 func usesOf(f *file, s *Settings) []string {
 	var all []string
+	s.Starts = make(map[string]string)
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	for _, entries := range [][]shape.Entry[server]{f.mcpServers, f.servers} {
 		for _, e := range entries {
+			s.Starts[ServerID(e.Name)] = useOfServer(&e.Value)
 			if !e.Value.Disabled {
-				add("%s: %s", shown(e.Name), useOfServer(&e.Value))
+				add("%s: %s", shown(e.Name), s.Starts[ServerID(e.Name)])
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 
@@ -13,9 +12,10 @@ import (
 // waiting holds the data of the list of approvals.
 type waiting struct {
 	person
-	ID    string // none: the page is about no single approval
 	List  []question
 	Pager pager
+
+	Settled []approval.View // the newest first
 }
 
 // approvals shows the calls that wait, the oldest first.
@@ -24,10 +24,11 @@ func (v *visit) approvals() (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := v.Hub.Approvals()
+	all, settled := v.Hub.Approvals(), v.Approvals.Settled()
 	at, pager := v.part(len(all), approvalsPerPage)
 	return &page{Name: "approvals", Title: "Approvals", Live: true,
-		Data: waiting{p, "", v.session.questions(all[at:at+pager.here], p), pager}}, nil
+		Data: waiting{p, v.session.questions(all[at:at+pager.here], p), pager,
+			settled[:min(len(settled), approvalsPerPage)]}}, nil
 }
 
 // question is one approval as pages show it.
@@ -63,11 +64,12 @@ type person struct {
 	Mode string // what it takes
 	Host string // of passkeys; "" where there can be none
 	Keys int    // passkeys of the host
-	At   string // the place to go on at with the code: suggestions, or "" for approvals
+	At   string // the place to go on at with the code
 }
 
 func (v *visit) person() (p person, err error) {
-	p = person{May: v.sessions.mayAnswer(v.session, v.mode()), Mode: v.mode(), Host: v.host()}
+	p = person{May: v.sessions.mayAnswer(v.session, v.mode()), Mode: v.mode(), Host: v.host(),
+		At: strings.TrimPrefix(v.r.URL.Path, Path)}
 	if p.Mode == ApproveByPasskey {
 		o, err := v.keys.of(p.Host)
 		if err != nil {
@@ -163,14 +165,5 @@ func (v *visit) unlock() (*page, error) {
 		return nil, wrong(err)
 	}
 	v.sessions.say(v.session, mayAnswerNow)
-	next := &page{Redirect: Path + "approvals"}
-	if v.r.PostFormValue("place") == "suggestions" {
-		next.Redirect = Path + "suggestions"
-	}
-	if id := v.r.PostFormValue("approval"); id != "" {
-		if _, err := v.Hub.Approval(approval.ID(id)); !errors.Is(err, approval.ErrUnknown) {
-			next.Redirect += "/" + id
-		}
-	}
-	return next, nil
+	return &page{Redirect: Path + v.r.PostFormValue("place")}, nil
 }

@@ -16,11 +16,10 @@ import (
 type Hub interface {
 	control.Model
 
-	// Places returns where each tool stands for a client that the hub does not know.
-	Places() ([]control.Tool, error)
-	// Says returns what a tool says that it does, and about how many tokens its declaration costs a
-	// model; "" for one that the hub does not know.
-	Says(name string) (does string, tokens int)
+	// Places returns where each tool stands for a client of that name; "" is one that the hub does not know.
+	Places(client string) ([]control.Tool, error)
+	// Says returns what lists show of a tool beside that; nothing of one that the hub does not know.
+	Says(name string) Said
 	// Tool returns a tool by any of its names, also one that the policy hides, or ErrUnknown.
 	Tool(name string) (*Tool, error)
 	// Search finds tools as a model does: it is a call, which policy and records know.
@@ -38,16 +37,16 @@ type Hub interface {
 	Clients() int
 	Log(server string) []string
 
-	// Steer starts, stops or restarts a server. What was stopped here stays so until it is started here, or the hub is.
-	Steer(server string, to Steering) error
-	// Steps are the ways in which it can be steered now, and why it is stopped; "" where it is not,
-	// or its status says why.
-	Steps(st tool.ServerStatus) (steps []Steering, stopped string)
+	// Steer does to a server what the command of that name does, or to a tool what enable and
+	// disable do, and says what was done. It returns once the hub has taken up the changed config.
+	Steer(ctx context.Context, name string, to Steering) (said string, err error)
+	// Entry is what the config has of a server; nothing of a source of tools of the hub's own.
+	Entry(server string) Entry
+	// AddServer adds a server as the command add does. If plan is set, it only says what that would be.
+	AddServer(ctx context.Context, n NewServer, plan bool) (Plan, error)
 	// SignIn begins to sign in to a server, and returns what the person has to open. SignOut says how it went.
 	SignIn(ctx context.Context, session, server string) (Visit, error)
 	SignOut(ctx context.Context, server string) (said string, err error)
-	// SignsIn names the servers that people can sign in to.
-	SignsIn() []string
 	// SecretNames names the secrets that a config may refer to.
 	SecretNames() ([]string, error)
 
@@ -69,12 +68,30 @@ var ErrUnknown = errors.New("the hub does not know it, or not any more")
 // Steering is what Steer does.
 type Steering string
 
-// The ways to steer.
+// The ways to steer. All but the first change the config.
 const (
-	Start   Steering = "start"
-	Stop    Steering = "stop"
 	Restart Steering = "restart"
+	Enable  Steering = "enable"
+	Disable Steering = "disable"
+	Remove  Steering = "remove"
 )
+
+// Entry is what the config has of a server.
+type Entry struct {
+	File     string // the path of the config
+	Starts   string // what the server runs or reaches, without secrets
+	Disabled bool
+	Program  bool // it runs one
+	SignsIn  bool // people can sign in to it
+}
+
+// Said is what lists show of a tool.
+type Said struct {
+	Does     string
+	Tokens   int  // that its declaration costs a model, about
+	Switches bool // it is a server's, so that the config can hide it
+	Hidden   bool // the config does
+}
 
 // Row is a fact, by its name.
 type Row struct{ Name, Value string }
@@ -126,7 +143,11 @@ type Today struct {
 	Kept, Deferred int64 // tokens that models did not read: of large results, and of deferred tools
 	Clients        []string
 	Servers        map[string]ServerToday // by id
+	Hour           [60]Minute             // the last one is now
 }
+
+// Minute counts the calls of a minute.
+type Minute struct{ Calls, Failed int }
 
 // Tokens are all those that models did not read.
 func (t Today) Tokens() int64 { return t.Kept + t.Deferred }

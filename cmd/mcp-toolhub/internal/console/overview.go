@@ -34,11 +34,38 @@ func (v *visit) overview() (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	chart, hour := bars(today.Hour)
 	ready, off := count[tool.ServerReady], count[tool.ServerStopped]
 	return &page{Name: "overview", Title: "Overview", Live: true, Data: map[string]any{
 		"Ready": ready, "Off": off, "Total": ready + off + len(unwell), "Unwell": unwell[:min(len(unwell), serversPerPage)],
 		"Clients": v.Hub.Clients(), "Today": today, "Waiting": v.session.questions(waiting[:min(len(waiting), latestCalls)], p),
-		"Latest": latest[:min(len(latest), latestCalls)], "Problems": v.Hub.Problems(), "Warnings": v.Hub.Warnings()}}, nil
+		"Bars": chart, "Hour": hour, "Latest": latest[:min(len(latest), latestCalls)], "Problems": v.Hub.Problems(), "Warnings": v.Hub.Warnings()}}, nil
+}
+
+// bar is a minute of the last hour, or what failed of it, in a picture that is barHeight high.
+type bar struct {
+	X, Y, Height int
+	Failed       bool
+}
+
+const barHeight = 40
+
+// bars are the calls of an hour, and their sum.
+func bars(hour [60]Minute) (all []bar, sum Minute) {
+	most := 0
+	for _, m := range hour {
+		most, sum.Calls, sum.Failed = max(most, m.Calls), sum.Calls+m.Calls, sum.Failed+m.Failed
+	}
+	for i, m := range hour {
+		for _, b := range []bar{{Height: m.Calls}, {Height: m.Failed, Failed: true}} {
+			if b.Height > 0 {
+				b.X, b.Height = 10*i, max(2, barHeight*b.Height/most)
+				b.Y = barHeight - b.Height
+				all = append(all, b)
+			}
+		}
+	}
+	return all, sum
 }
 
 // today sums up the calls of today, as far as the records can be read.
@@ -60,8 +87,7 @@ type toolGroup struct {
 // toolShown is a tool in a list.
 type toolShown struct {
 	control.Tool
-	Says   string
-	Tokens int
+	Said
 }
 
 // grouped puts n tools of a list, from at on, under their servers. The list is sorted by server.
@@ -73,10 +99,10 @@ func grouped(hub Hub, all []control.Tool, at, n int) (groups []toolGroup) {
 		if len(groups) == 0 || groups[len(groups)-1].Server != t.Server {
 			groups = append(groups, toolGroup{Server: t.Server})
 		}
-		says, tokens := hub.Says(t.ID)
+		said := hub.Says(t.ID)
 		g := &groups[len(groups)-1]
-		if g.Count, g.Tokens = g.Count+1, g.Tokens+tokens; i >= at && i < at+n {
-			g.List = append(g.List, toolShown{t, says, tokens})
+		if g.Count, g.Tokens = g.Count+1, g.Tokens+said.Tokens; i >= at && i < at+n {
+			g.List = append(g.List, toolShown{t, said})
 		}
 	}
 	return groups

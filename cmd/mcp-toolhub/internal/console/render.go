@@ -70,11 +70,14 @@ func (v *visit) show(p *page) {
 	}
 	f := frame{page: p}
 	if v.session != nil {
-		f.Session, f.CSRF, f.Said = v.session.name, v.session.csrf, v.sessions.told(v.session)
+		f.Session, f.CSRF = v.session.name, v.session.csrf
+		if v.r.Header.Get("Sec-Fetch-Dest") != "empty" { // the script shows nothing of it
+			f.Said = v.sessions.told(v.session)
+		}
 		f.Waiting = len(v.Hub.Approvals())
 		first, _, _ := strings.Cut(strings.TrimPrefix(v.r.URL.Path, Path), "/")
 		if of, below := map[string]string{"tool": "tools", "tries": "tools", "explain": "policy",
-			"suggestions": "policy"}[first]; below {
+			"suggestions": "policy", "add": "servers"}[first]; below {
 			first = of
 		}
 		for _, at := range []place{{Name: "Overview"}, {Name: "Servers", Path: "servers"},
@@ -181,11 +184,14 @@ type button struct{ Server, Do, Label, CSRF string }
 
 // written is what is written on it.
 func written(do string, state tool.ServerState) string {
-	if do == string(Restart) && state != tool.ServerReady {
+	switch {
+	case do == string(Restart) && state == tool.ServerStopped:
+		return "Start"
+	case do == string(Restart) && state != tool.ServerReady:
 		return "Try again"
 	}
-	return map[string]string{"start": "Start", "stop": "Stop", "restart": "Restart", "signin": "Sign in",
-		"signout": "Sign out"}[do]
+	return map[string]string{"restart": "Restart", "enable": "Enable", "disable": "Disable", "remove": "Remove",
+		"signin": "Sign in", "signout": "Sign out"}[do]
 }
 
 // The largest texts on a page, in bytes.

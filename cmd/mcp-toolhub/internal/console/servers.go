@@ -24,42 +24,58 @@ const builtin = "builtin" // the transport of the hub's own tools
 // serverShown is a server as pages show it.
 type serverShown struct {
 	tool.ServerStatus
-	Steps   []Steering // that can be taken
-	Stopped string     // why it is
-	SignsIn bool
-	Today   ServerToday
+	Entry
+	Steps []Steering // that can be taken
+	Today ServerToday
 }
 
 // serversShown are all servers, those first that need somebody, and the hub's own tools last.
 func (v *visit) serversShown(today Today) (list []serverShown) {
-	signs := v.Hub.SignsIn()
 	for _, st := range v.Hub.Servers() {
-		steps, stopped := v.Hub.Steps(st)
-		list = append(list, serverShown{st, steps, stopped, slices.Contains(signs, st.Server), today.Servers[st.Server]})
+		s := serverShown{st, v.Hub.Entry(st.Server), nil, today.Servers[st.Server]}
+		switch {
+		case s.Entry.Disabled:
+			s.Steps = []Steering{Enable, Remove}
+		case st.Transport != builtin:
+			s.Steps = []Steering{Restart, Disable, Remove}
+		}
+		list = append(list, s)
 	}
 	slices.SortStableFunc(list, func(a, b serverShown) int { return order(a) - order(b) })
 	return list
+}
+
+// find returns the server that the path of a visit names.
+func find(v *visit, today Today) (serverShown, error) {
+	all := v.serversShown(today)
+	at := slices.IndexFunc(all, func(s serverShown) bool { return s.Server == v.r.PathValue("server") })
+	if at < 0 {
+		return serverShown{}, &fault{http.StatusNotFound, "There is no such server."}
+	}
+	return all[at], nil
 }
 
 // servers shows the state of the servers.
 func (v *visit) servers() (*page, error) {
 	all := v.serversShown(v.today())
 	at, pager := v.part(len(all), serversPerPage)
-	return &page{Name: "servers", Title: "Servers", Live: true, Data: map[string]any{
+	return &page{Name: "servers", Title: "Servers", Live: true, Data: map[string]any{"May": v.mayDecide() == nil,
 		"List": all[at : at+pager.here], "Pager": pager, "Problems": v.Hub.Problems(),
 		"Warnings": v.Hub.Warnings()}}, nil
 }
 
 // server shows one server, and the latest lines of the log about it.
 func (v *visit) server() (*page, error) {
-	id := v.r.PathValue("server")
-	for _, s := range v.serversShown(v.today()) {
-		if s.Server == id {
-			return &page{Name: "server", Title: id, Live: true,
-				Data: map[string]any{"Server": s, "Log": strings.Join(v.Hub.Log(id), "\n")}}, nil
-		}
+	s, err := find(v, v.today())
+	if err != nil {
+		return nil, err
 	}
-	return nil, &fault{http.StatusNotFound, "There is no such server."}
+	p, err := v.person()
+	return &page{Name: "server", Title: s.Server, Live: true, Data: struct {
+		person
+		Log    string
+		Server serverShown
+	}{p, strings.Join(v.Hub.Log(s.Server), "\n"), s}}, err
 }
 
 // order puts servers first that need somebody.
@@ -74,16 +90,29 @@ func order(s serverShown) int {
 
 // steer does what a button of a server says.
 func (v *visit) steer() (*page, error) {
-	server, back := v.r.PathValue("server"), &page{Redirect: Path + "servers/" + url.PathEscape(v.r.PathValue("server"))}
-	switch do := v.r.PathValue("do"); do {
-	case string(Start), string(Stop), string(Restart):
-		if err := v.Hub.Steer(server, Steering(do)); err != nil {
+	s, err := find(v, Today{})
+	if err != nil {
+		return nil, err
+	}
+	server, back := s.Server, &page{Redirect: Path + "servers/" + url.PathEscape(s.Server)}
+	do := v.r.PathValue("do")
+	if slices.Contains(s.Steps, Steering(do)) {
+		if do == string(Enable) && s.Program { // which would run
+			if err := v.mayDecide(); err != nil {
+				return nil, err
+			}
+		}
+		said, err := v.Hub.Steer(v.r.Context(), server, Steering(do))
+		if err != nil {
 			return nil, wrong(err)
 		}
-		v.sessions.say(v.session, map[string]string{"start": "It starts: ",
-			"stop":    "It is stopped until it is started here, or the hub is: ",
-			"restart": "It is started anew: "}[do]+server)
+		v.sessions.say(v.session, server+": "+said)
+		if do == string(Remove) {
+			back.Redirect = Path + "servers"
+		}
 		return back, nil
+	}
+	switch do {
 	case "signin":
 		visit, err := v.Hub.SignIn(v.r.Context(), v.session.id(), server)
 		if err != nil {
@@ -100,7 +129,7 @@ func (v *visit) steer() (*page, error) {
 		v.sessions.say(v.session, server+": "+said)
 		return back, nil
 	}
-	return nil, &fault{http.StatusNotFound, "A server takes start, stop, restart, signin and signout."}
+	return nil, &fault{http.StatusConflict, "The server does not take that now: look at its page."}
 }
 
 // secrets shows what the hub is signed in to, and the names of secrets.
@@ -109,13 +138,7 @@ func (v *visit) secrets() (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	signs := v.Hub.SignsIn()
-	var list []tool.ServerStatus
-	for _, st := range v.Hub.Servers() {
-		if st.SignIn != nil || slices.Contains(signs, st.Server) {
-			list = append(list, st)
-		}
-	}
+	list := slices.DeleteFunc(v.serversShown(Today{}), func(s serverShown) bool { return s.SignIn == nil && !s.SignsIn })
 	o, err := v.keys.of("")
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -56,6 +57,7 @@ type session struct {
 	may     string                // how a person was found to be here, as the settings call it; "" for not
 	step    string                // of a passkey that comes next
 	since   *webauthn.SessionData // what the step before has left
+	plan    *Plan                 // of the server that is shown before it is added; nil for none
 }
 
 // id names the session, and the browser that it is of, in calls.
@@ -127,6 +129,9 @@ func (s *sessions) enter(secret, has, browser string) (own string, ok bool) {
 	case i.used:
 		delete(s.open, i.opened)
 		return "", false
+	case has != "" && s.open[digestOf(has)] != nil: // the browser goes on, and is asked for no code again
+		i.used, i.opened = true, digestOf(has)
+		return has, true
 	case len(s.open) >= maxSessions:
 		delete(s.open, s.oldest())
 	}
@@ -302,6 +307,14 @@ func (s *sessions) told(o *session) (text string) {
 	defer s.mu.Unlock()
 	text, o.said = o.said, ""
 	return text
+}
+
+// plans keeps the plan of the session where that is not nil, and returns the one that it has.
+func (s *sessions) plans(o *session, next *Plan) *Plan {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.plan = cmp.Or(next, o.plan)
+	return o.plan
 }
 
 // isForm reports whether a form comes from a page of the session.

@@ -5,7 +5,6 @@ import "errors"
 // suggested holds the data of the page of suggestions.
 type suggested struct {
 	person
-	ID   string // none: the page is about no approval
 	List []Suggestion
 	Says string
 }
@@ -17,7 +16,6 @@ func (v *visit) suggestions() (*page, error) {
 	if s.person, err = v.person(); err != nil {
 		return nil, err
 	}
-	s.At = "suggestions"
 	if s.List, s.Says, err = v.Hub.Suggestions(v.r.Context()); err != nil {
 		return nil, wrong(err)
 	}

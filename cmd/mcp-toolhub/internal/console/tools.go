@@ -25,8 +25,10 @@ func SessionKey(id string) string { return Door + "/" + id }
 // tools shows where each tool stands, or what a search finds.
 func (v *visit) tools() (*page, error) {
 	q := v.r.URL.Query()
-	choices := map[string][]string{"server": serverIDs(v.Hub), "state": {"loaded", "deferred", "blocked", "excluded"}}
-	data := map[string]any{"Query": q.Get("q"), "Filters": filters(q, choices, "server", "state")}
+	choices := map[string][]string{"server": serverIDs(v.Hub), "state": {"loaded", "deferred", "blocked", "excluded"},
+		"client": v.today().Clients}
+	data := map[string]any{"Query": q.Get("q"), "Filters": filters(q, choices, "client", "server", "state"),
+		"Client": q.Get("client"), "At": v.r.URL.RawQuery}
 	if query := strings.TrimSpace(q.Get("q")); query != "" {
 		found, err := v.Hub.Search(v.r.Context(), v.session.id(), query)
 		if err != nil {
@@ -35,7 +37,7 @@ func (v *visit) tools() (*page, error) {
 		data["Found"] = &found
 		return &page{Name: "tools", Title: "Tools", Data: data}, nil
 	}
-	all, err := v.Hub.Places()
+	all, err := v.Hub.Places(q.Get("client"))
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +48,20 @@ func (v *visit) tools() (*page, error) {
 	at, pager := v.part(len(all), toolsPerPage)
 	data["Groups"], data["Pager"] = grouped(v.Hub, all, at, pager.here), pager
 	return &page{Name: "tools", Title: "Tools", Data: data}, nil
+}
+
+// switchTool hides a tool from all clients, or shows it again.
+func (v *visit) switchTool() (*page, error) {
+	do, name := Steering(v.r.PathValue("do")), v.r.PostFormValue("name")
+	if said := v.Hub.Says(name); do != Enable && do != Disable || !said.Switches {
+		return nil, &fault{http.StatusConflict, "Only tools of servers can be hidden and shown."}
+	}
+	said, err := v.Hub.Steer(v.r.Context(), name, do)
+	if err != nil {
+		return nil, wrong(err)
+	}
+	v.sessions.say(v.session, name+": "+said)
+	return &page{Redirect: Path + "tools?" + v.r.PostFormValue("at")}, nil
 }
 
 // tool shows one tool, and a form to call it.

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
@@ -141,13 +140,16 @@ type Door struct {
 	Began    func()                           // is called once clients of other processes can join
 }
 
-// restart starts a server anew.
+// restart starts a server anew, also one that sleeps.
 func (h *Hub) restart(server string) error {
 	if !slices.Contains(h.Settings().Upstream.IDs(), server) {
 		return fmt.Errorf("there is no server %q: it has %s", server, strings.Join(h.Settings().Upstream.IDs(), ", "))
 	}
 	h.Logger.Info("a person restarts a server", "server", server)
-	return h.steering.steer(h.Settings().Upstream, server, console.Restart)
+	if err := h.steering.apply(h.Settings().Upstream, server); err != nil {
+		return err
+	}
+	return h.steering.apply(h.Settings().Upstream, "")
 }
 
 // Serve starts the servers, and serves clients until ctx ends. kill cuts the polite part short.

@@ -39,10 +39,17 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
-// RuleFile adds rules to the config file of settings, as the command line does.
-type RuleFile interface {
-	// Add adds a rule to the config file of s, below a comment that says where it comes from.
-	Add(s *config.Settings, rule *history.Suggestion) error
+// ConfigFile changes the config file of settings, as the command line does. What it does not change
+// stays, byte for byte.
+type ConfigFile interface {
+	// AddRule adds a rule, below a comment that says where it comes from.
+	AddRule(s *config.Settings, rule *history.Suggestion) error
+
+	// Steer enables, disables or removes a server, or enables or disables a tool. said is what was done.
+	Steer(ctx context.Context, s *config.Settings, to console.Steering, name string) (said string, err error)
+
+	// AddServer adds a server. If plan is set, it only says what that would be.
+	AddServer(s *config.Settings, n console.NewServer, plan bool) (console.Plan, error)
 }
 
 // Hub wires one hub: the servers, the surfaces, permission, the pipeline, and the server that clients talk to.
@@ -73,7 +80,7 @@ type Hub struct {
 	steering    steering
 	telemetry   *telemetry.Telemetry // nil where a hub runs one command alone
 	page        *console.Console
-	rules       RuleFile // takes the rules that a person adds on the page
+	configFile  ConfigFile // takes what a person changes on the page
 	pageHub     *pageHub
 
 	chainProblem  atomic.Pointer[string] // why records are in no chain of evidence; nil where they are
@@ -87,8 +94,8 @@ const maxSchemas = 20000
 // table returns the table of the hub's own tools. observed may be nil. Records have none of the
 // known secrets.
 func New(s *config.Settings, logger *slog.Logger, table func(*Hub) []*tool.HubTool, observed *telemetry.Telemetry,
-	known *secret.Known, rules RuleFile) (_ *Hub, err error) {
-	h := &Hub{Logger: logger, started: time.Now(), telemetry: observed, known: known, rules: rules}
+	known *secret.Known, file ConfigFile) (_ *Hub, err error) {
+	h := &Hub{Logger: logger, started: time.Now(), telemetry: observed, known: known, configFile: file}
 	h.hubTools = table(h)
 	defer func() {
 		if err == nil {

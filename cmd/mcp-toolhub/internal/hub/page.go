@@ -77,8 +77,10 @@ func (p *pageHub) close() {
 	}
 }
 
-func (p *pageHub) Places() ([]control.Tool, error) {
-	return p.Surface(namespace.DefaultProfile, Stranger())
+func (p *pageHub) Places(client string) ([]control.Tool, error) {
+	caller := Stranger()
+	caller.Client.Name = client
+	return p.Surface(namespace.DefaultProfile, caller)
 }
 
 func (p *pageHub) Tool(name string) (*console.Tool, error) {
@@ -98,7 +100,7 @@ func (p *pageHub) Tool(name string) (*console.Tool, error) {
 			arguments, _ = p.secrets.JSON(arguments, f.Sensitive...)
 			return gate.Mask(arguments, f)
 		}}
-	places, err := p.Places()
+	places, err := p.Places("")
 	for _, at := range places {
 		if at.ID == string(l.Tool.Name) {
 			shown.State, shown.Why = at.State, at.Why
@@ -108,12 +110,13 @@ func (p *pageHub) Tool(name string) (*console.Tool, error) {
 }
 
 // Says implements console.Hub; line breaks are spaces.
-func (p *pageHub) Says(name string) (does string, tokens int) {
+func (p *pageHub) Says(name string) (s console.Said) {
 	l, ok := OwnTools{Hub: p.Hub, Profile: namespace.DefaultProfile}.Find(name)
-	if !ok {
-		return "", 0
+	if ok {
+		s = console.Said{Does: strings.Join(strings.Fields(Described(*l)), " "), Tokens: deferred.Tokens(l.Declaration),
+			Switches: l.Tool.Name.Source() == tool.SourceMCP, Hidden: p.Surfaces.Now().Gate.Facts(l.Tool).IsOutOfUse()}
 	}
-	return strings.Join(strings.Fields(Described(*l)), " "), deferred.Tokens(l.Declaration)
+	return s
 }
 
 // pageActor is the caller of the page: the user who runs the hub, whatever browser that is.
@@ -256,85 +259,83 @@ func (p *pageHub) Story(ctx context.Context, id tool.InvocationID) (*console.Sto
 	return nil, console.ErrUnknown
 }
 
-// steering are the servers that somebody has stopped or started. Its zero value, with a group,
-// leaves all to the config. It is safe for concurrent use.
+// steering are the servers that somebody has started. Its zero value, with a group, leaves all to the
+// config. It is safe for concurrent use.
 type steering struct {
 	group *upstream.Group
 
 	mu      sync.Mutex
-	stopped map[string]bool
-	started map[string]bool // they do not wait for a call
+	started []string // they do not wait for a call
 }
 
-// apply makes the group one of cfg's servers, as they are steered.
-func (s *steering) apply(cfg upstream.Config) error {
+// apply makes the group one of cfg's servers, as they are steered. It stops one of them and counts
+// it as started where but is not "".
+func (s *steering) apply(cfg upstream.Config, but string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.applyBut(cfg, "")
-}
-
-// applyBut is apply without one server more, where that is not "". s.mu is held.
-func (s *steering) applyBut(cfg upstream.Config, but string) error {
+	if but != "" && !slices.Contains(s.started, but) {
+		s.started = append(s.started, but)
+	}
 	cfg.Servers = slices.Clone(cfg.Servers)
 	for i := range cfg.Servers {
 		sc := &cfg.Servers[i]
-		sc.Disabled = sc.Disabled || s.stopped[sc.ID] || sc.ID == but
-		sc.Lazy = sc.Lazy && !s.started[sc.ID]
+		sc.Disabled = sc.Disabled || sc.ID == but
+		sc.Lazy = sc.Lazy && !slices.Contains(s.started, sc.ID)
 	}
 	return s.group.Apply(cfg)
 }
 
-// steer starts, stops or restarts a server of cfg.
-func (s *steering) steer(cfg upstream.Config, server string, to console.Steering) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped == nil {
-		s.stopped, s.started = make(map[string]bool), make(map[string]bool)
+func (p *pageHub) Steer(ctx context.Context, name string, to console.Steering) (said string, err error) {
+	if to == console.Restart {
+		return "starts anew", p.restart(name)
 	}
-	s.stopped[server], s.started[server] = to == console.Stop, to != console.Stop
-	if to != console.Stop {
-		if err := s.applyBut(cfg, server); err != nil { // one that sleeps wakes up so, too
-			return err
+	p.Logger.Info("a person changes the config on the page", "name", name, "to", string(to))
+	if said, err = p.configFile.Steer(ctx, p.Settings(), to, name); err == nil {
+		p.awaitConfig(ctx)
+	}
+	return said, err
+}
+
+func (p *pageHub) AddServer(ctx context.Context, n console.NewServer, plan bool) (console.Plan, error) {
+	added, err := p.configFile.AddServer(p.Settings(), n, plan)
+	if err == nil && !plan {
+		p.Logger.Info("a person adds a server on the page", "server", added.ID)
+		p.awaitConfig(ctx)
+	}
+	return added, err
+}
+
+// appliedWithin bounds the wait until the hub has taken up a config that was changed on the page.
+const appliedWithin = 5 * time.Second
+
+// awaitConfig waits until the config file is in force as it is now, or has a fault.
+func (p *pageHub) awaitConfig(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, appliedWithin)
+	defer cancel()
+	again := time.NewTicker(lookEvery / 10)
+	defer again.Stop()
+	for {
+		s := p.Settings()
+		if sameInfo(infosOf([]string{s.Path})[s.Path], s.Read[s.Path]) || p.ConfigProblem.Load() != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
 		}
 	}
-	return s.applyBut(cfg, "")
 }
 
-func (s *steering) isStopped(server string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stopped[server]
-}
-
-func (p *pageHub) Steer(server string, to console.Steering) error {
-	all := p.Servers()
-	at := slices.IndexFunc(all, func(st tool.ServerStatus) bool { return st.Server == server })
-	var steps []console.Steering
-	if at >= 0 {
-		steps, _ = p.Steps(all[at])
+func (p *pageHub) Entry(server string) console.Entry {
+	s := p.Settings()
+	for _, sc := range s.Upstream.Servers {
+		if sc.ID == server {
+			return console.Entry{File: s.Path, Starts: s.Starts[server], Disabled: sc.Disabled,
+				Program: sc.Transport == upstream.Stdio, SignsIn: canSignIn(sc)}
+		}
 	}
-	if !slices.Contains(steps, to) {
-		return fmt.Errorf("server %q cannot be told to %s now: look at its state", server, to)
-	}
-	p.Logger.Info("a person steers a server on the page", "server", server, "to", string(to))
-	return p.steering.steer(p.Settings().Upstream, server, to)
-}
-
-func (p *pageHub) Steps(st tool.ServerStatus) (steps []console.Steering, stopped string) {
-	servers := p.Settings().Upstream.Servers
-	at := slices.IndexFunc(servers, func(sc upstream.ServerConfig) bool { return sc.ID == st.Server })
-	switch {
-	case at < 0: // a source of tools of the hub's own
-		return nil, ""
-	case servers[at].Disabled:
-		return nil, "The config has it disabled. This enables it: mcp-toolhub enable " + st.Server
-	case p.steering.isStopped(st.Server):
-		return []console.Steering{console.Start},
-			"Somebody stopped it here. It stays so until it is started here, or the hub is."
-	case st.State == tool.ServerStopped:
-		return []console.Steering{console.Start}, "" // it sleeps, and its status says so
-	}
-	return []console.Steering{console.Restart, console.Stop}, ""
+	return console.Entry{} // a source of tools of the hub's own
 }
 
 // signInServer returns the server of that id, if people can sign in to it.
@@ -350,15 +351,6 @@ func (p *pageHub) signInServer(id string) (upstream.ServerConfig, error) {
 // canSignIn reports whether a person can sign in to the server.
 func canSignIn(sc upstream.ServerConfig) bool {
 	return !sc.IsOff() && sc.Transport != upstream.Stdio && sc.SignsIn() && !sc.OAuth.Machine
-}
-
-func (p *pageHub) SignsIn() (ids []string) {
-	for _, sc := range p.Settings().Upstream.Servers {
-		if canSignIn(sc) {
-			ids = append(ids, sc.ID)
-		}
-	}
-	return ids
 }
 
 // SignIn goes by the desk, as sign-ins for calls do. Whoever uses the page is the person of this machine.

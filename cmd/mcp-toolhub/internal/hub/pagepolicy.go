@@ -68,7 +68,7 @@ func (p *pageHub) TakeRule(ctx context.Context, id string) error {
 		if found.Suggestions[i].Rule.ID != id {
 			continue
 		}
-		return p.rules.Add(p.Settings(), &found.Suggestions[i])
+		return p.configFile.AddRule(p.Settings(), &found.Suggestions[i])
 	}
 	return console.ErrUnknown
 }

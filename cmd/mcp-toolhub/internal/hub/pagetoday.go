@@ -1,11 +1,17 @@
 package hub
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
@@ -35,7 +41,10 @@ func (p *pageHub) Today(ctx context.Context) (console.Today, error) {
 	q := store.Query{Since: time.Date(began.Year(), began.Month(), began.Day(), 0, 0, 0, 0, began.Location())}
 	clients, clientsErr := s.Stats(ctx, store.Client, q) // a list is that of one client: each counts once
 	servers, serversErr := s.Stats(ctx, store.Server, q)
-	q.Limit = todayCalls
+	midnight, hourAgo := q.Since, began.Add(-time.Hour)
+	if q.Limit = todayCalls; hourAgo.Before(midnight) {
+		q.Since = hourAgo
+	}
 	calls, err := s.List(ctx, q)
 	if err = errors.Join(clientsErr, serversErr, err); err != nil {
 		return p.today, err
@@ -52,10 +61,19 @@ func (p *pageHub) Today(ctx context.Context) (console.Today, error) {
 		t.Servers[st.Value] = console.ServerToday{Stat: st}
 	}
 	for i := range calls {
-		server := t.Servers[calls[i].Server]
-		if client := calls[i].Client; client != "" && !slices.Contains(server.Clients, client) {
-			server.Clients = append(server.Clients, client)
-			t.Servers[calls[i].Server] = server
+		c := &calls[i]
+		if ago := began.Sub(c.Created); ago < time.Hour {
+			minute := &t.Hour[len(t.Hour)-1-max(0, int(ago/time.Minute))]
+			minute.Calls++
+			if c.Ended != nil && c.Status != tool.StatusSucceeded && c.Status != tool.StatusYielded &&
+				c.Class != string(tool.ClassSchemaNotLoaded) { // as Stats counts them
+				minute.Failed++
+			}
+		}
+		server := t.Servers[c.Server]
+		if c.Client != "" && !c.Created.Before(midnight) && !slices.Contains(server.Clients, c.Client) {
+			server.Clients = append(server.Clients, c.Client)
+			t.Servers[c.Server] = server
 		}
 	}
 	p.today, p.countAgain = t, time.Now().Add(min(staleAfter, 20*time.Since(opened)))
@@ -75,20 +93,88 @@ func recordedArguments(ctx context.Context, s store.Store, id tool.InvocationID)
 	return ""
 }
 
-// Log implements console.Hub. Nothing that a server has written is kept in memory.
-func (p *pageHub) Log(server string) (lines []string) {
-	if p.telemetry == nil {
-		return nil
+// shownLog bounds what is read of the log's end, and the lines of it that are shown.
+const (
+	shownLog   = 1 << 20
+	shownLines = 200
+)
+
+// Log implements console.Hub. As for "mcp-toolhub logs", the log is the file of a hub in the
+// background, which has what a server wrote; otherwise what the hub has in memory, which has not.
+func (p *pageHub) Log(server string) []string {
+	var all []string
+	if end, ok := p.logEnd(); ok {
+		all = strings.Split(end, "\n")
+	} else if p.telemetry != nil {
+		all = p.telemetry.Log()
 	}
-	for _, line := range p.telemetry.Log() {
-		var r struct {
-			Time                             time.Time
-			Level, Msg, Server, Error, State string
-		}
-		if json.Unmarshal([]byte(line), &r) == nil && r.Server == server {
-			lines = append(lines, fmt.Sprintf("%s %-5s %s  %s  %s", r.Time.Local().Format(time.TimeOnly), r.Level, r.Msg,
-				r.State, r.Error))
+	var lines []string
+	for _, line := range all {
+		if line = LogLine(line, server); line != "" {
+			lines = append(lines, line)
 		}
 	}
-	return lines
+	return lines[max(0, len(lines)-shownLines):]
+}
+
+// logEnd returns the whole lines at the end of the log file. ok is false where the hub writes none.
+func (p *pageHub) logEnd() (end string, ok bool) {
+	file, err := os.Open(filepath.Join(p.Settings().StateDir, LogFile))
+	if err != nil {
+		return "", false
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	own, ownErr := os.Stderr.Stat()
+	if err != nil || ownErr != nil || !os.SameFile(info, own) {
+		return "", false
+	}
+	from := max(0, info.Size()-shownLog)
+	text, err := io.ReadAll(io.NewSectionReader(file, from, shownLog))
+	if from > 0 {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+	}
+	return string(text), err == nil
+}
+
+// LogLine returns a line of the log for a person; "" where it is not about the server. Without a
+// server it is about all.
+func LogLine(line, server string) string {
+	var record map[string]any
+	if !strings.Contains(line, server) {
+		return ""
+	}
+	if json.Unmarshal([]byte(line), &record) != nil {
+		if server != "" && !strings.Contains(line, "server="+server) {
+			return ""
+		}
+		return line
+	}
+	of, _ := record["server"].(string)
+	if server != "" && of != server {
+		return ""
+	}
+	at, _ := record["time"].(string)
+	if t, err := time.Parse(time.RFC3339Nano, at); err == nil {
+		at = Moment(t)
+	}
+	text := fmt.Sprintf("%s %-5v ", at, record["level"])
+	if of != "" {
+		text += of + ": "
+	}
+	text += fmt.Sprint(record["msg"])
+	for _, name := range slices.Sorted(maps.Keys(record)) {
+		if !slices.Contains([]string{"time", "level", "msg", "server", "stream", "pid"}, name) {
+			text += fmt.Sprintf(" %s=%v", name, record[name])
+		}
+	}
+	return text
+}
+
+// Moment returns the time of today, or the day of an earlier time.
+func Moment(t time.Time) string {
+	if t = t.Local(); t.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
+		return t.Format(time.DateOnly)
+	}
+	return t.Format(time.TimeOnly)
 }

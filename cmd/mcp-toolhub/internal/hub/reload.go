@@ -186,7 +186,7 @@ func (w *configWatch) reload(ctx context.Context) {
 // followSignIns starts those servers anew to which somebody has signed in, or out. Others go on undisturbed.
 func (h *Hub) followSignIns() {
 	h.desk.Look(func() {
-		if err := h.steering.apply(h.Settings().Upstream); err != nil {
+		if err := h.steering.apply(h.Settings().Upstream, ""); err != nil {
 			h.Logger.Error("sign-ins are not applied", "error", err)
 		}
 	})
@@ -211,7 +211,7 @@ func (h *Hub) apply(ctx context.Context, s *config.Settings) error {
 	if err != nil {
 		return err
 	}
-	if err := h.steering.apply(s.Upstream); err != nil {
+	if err := h.steering.apply(s.Upstream, ""); err != nil {
 		return err
 	}
 	if s.Journal != was.Journal || s.Stored != was.Stored || s.Store != was.Store || s.Records != was.Records ||

@@ -29,16 +29,21 @@ document.querySelectorAll("form[data-passkey]").forEach((form) => form.addEventL
   if (!("live" in document.body.dataset)) return;
   const shown = () => Number(document.getElementById("waiting").textContent.match(/\d+/) || 0);
 
+  const log = () => document.getElementById("log"), toEnd = (l) => { if (l) l.scrollTop = l.scrollHeight; };
+  toEnd(log());
+
   const last = {};
   for (const part of ["live", "waiting"]) last[part] = document.getElementById(part).outerHTML;
 
   function replace(page) {
-    const at = document.activeElement, id = at && at.id;
+    const at = document.activeElement, id = at && at.id, picked = getSelection();
+    const old = log(), top = old && old.scrollTop + old.clientHeight < old.scrollHeight - 4 && old.scrollTop;
     for (const part of ["live", "waiting"]) {
       const now = document.getElementById(part), next = page.getElementById(part);
       const typing = now && now.contains(at) && /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName);
-      const pointing = now && now.querySelector(".ask button:hover"); // which must not become another call's
-      if (!now || !next || typing || pointing || next.outerHTML === last[part]) continue;
+      const pointing = now && now.querySelector("button:active, .ask button:hover"); // which must not become another call's
+      const copying = now && !picked.isCollapsed && now.contains(picked.anchorNode);
+      if (!now || !next || typing || pointing || copying || next.outerHTML === last[part]) continue;
       last[part] = next.outerHTML;
       now.querySelectorAll("details[open]").forEach((open) => {
         const same = page.getElementById(open.id);
@@ -46,6 +51,8 @@ document.querySelectorAll("form[data-passkey]").forEach((form) => form.addEventL
       });
       now.replaceWith(document.adoptNode(next));
     }
+    if (top === false) toEnd(log());
+    else if (top && log()) log().scrollTop = top;
     document.title = page.title;
     if (id && document.activeElement !== at) {
       const same = document.getElementById(id);
