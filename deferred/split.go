@@ -248,8 +248,7 @@ func (p splitting) split() *split {
 	s := &split{full: p.full, generation: p.generation, awaits: p.awaits}
 	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest,
 		Listed: listed, Deferred: deferred,
-		Own: own, OwnFirst: reserved, MaxTools: p.habits.MaxTools, ListsWithin: p.habits.ListsWithin,
-		ListsFound: p.settings.ListFound})
+		Own: own, OwnFirst: reserved, Habits: p.habits, ListsFound: p.settings.ListFound})
 	// what is held back depends on what the client takes
 	s.out.ForClient = p.full.ForClient || p.settings.Mode != ModeNever
 	s.record = p.record(s.out, why, reasons)

@@ -409,8 +409,8 @@ func TestSplitWithoutHiddenMetaTools(t *testing.T) {
 	t.Parallel()
 	l := newLoader(t, Config{Default: Settings{Mode: ModeAlways}}, Options{}, shop())
 	whole := l.Surface(surfaceOf("p", shop(), nil), tool.Client{})
-	if codex := l.Surface(surfaceOf("p", shop(), nil), tool.Client{Name: "codex"}); codex.ListsWithin <= whole.ListsWithin {
-		t.Errorf("a client that lists once waits for %s, others for %s", codex.ListsWithin, whole.ListsWithin)
+	if codex := l.Surface(surfaceOf("p", shop(), nil), tool.Client{Name: "codex"}); codex.Habits.ListsWithin <= whole.Habits.ListsWithin {
+		t.Errorf("a client that lists once waits for %s, others for %s", codex.Habits.ListsWithin, whole.Habits.ListsWithin)
 	}
 	for hidden, want := range map[string]string{"tool_search": "tool_call", "tool_call": "tool_search", metaNames: ""} {
 		by := make(map[tool.Name]string)

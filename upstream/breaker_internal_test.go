@@ -13,7 +13,7 @@ import (
 func TestRests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, sess, began := testServer().lifecycle, newSession(), time.Now()
+		l, sess, began := testServer().lifecycle, testSession(), time.Now()
 		silence := func() { sess.heard(response{err: &tool.Failure{Class: tool.ClassTimeout}, silent: true}) }
 		for range maxUnanswered + 5 {
 			silence()
@@ -69,16 +69,16 @@ func TestWhatCountsAsSilence(t *testing.T) {
 		"call_max":              {response{err: &tool.Failure{Class: tool.ClassTimeout}}, 1},
 		"a canceled call":       {response{err: &tool.Failure{Class: tool.ClassCanceled}}, 1},
 	} {
-		sess := newSession()
+		sess := testSession()
 		sess.unanswered.Store(1)
 		if sess.heard(c.a); sess.unanswered.Load() != c.want {
 			t.Errorf("%s: %d unanswered, want %d", name, sess.unanswered.Load(), c.want)
 		}
 	}
-	sess := newSession() // of a child that has died, whatever number of calls was open
+	sess := testSession() // of a child that has died, whatever number of calls was open
 	sess.cut = make(chan struct{})
 	for range maxUnanswered {
-		sess.heard(endedFailure(newLaneCall(1, methodCallTool, nil), nil))
+		sess.heard(endedFailure(newLaneCall(1, tool.MethodToolsCall, nil), nil))
 	}
 	if sess.isSilent() {
 		t.Error("the death of a child counts once for each call")

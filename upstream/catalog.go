@@ -74,12 +74,11 @@ func (c *catalog) habitsKey() string { return tool.Digest([]byte("habits " + c.i
 
 // agreedTerms returns the terms on which the server was reached last.
 func (c *catalog) agreedTerms() terms {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if time.Since(c.habits.Since) > keepTerms {
+	h := c.known()
+	if time.Since(h.Since) > keepTerms {
 		return terms{}
 	}
-	return c.habits.Terms
+	return h.Terms
 }
 
 // agree keeps the terms on which the server is to be reached.

@@ -2,11 +2,12 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"math"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
@@ -16,7 +17,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
 // clientRequest is a client's request to one server: a tools/call, another request, or a
@@ -28,7 +28,7 @@ type clientRequest struct {
 	name string          // of the tool, prompt or resource that it is about; "" for none
 
 	// over does it over a session, where it is more than one request. Nil otherwise.
-	over func(ctx context.Context, c *executor, sess *session, limits callLimits) response
+	over func(ctx context.Context, s *server, sess *session, limits callLimits) response
 
 	hubsToken bool // it was sent with a progress token that no client wants
 
@@ -40,13 +40,13 @@ type clientRequest struct {
 // callRequest is the request for a tools/call.
 func callRequest(x *tool.Execution) *clientRequest {
 	return &clientRequest{call: x, name: x.Tool.Native, Request: tool.Request{
-		Server: x.Tool.Server, Method: methodCallTool, Params: x.Params, Meta: x.Meta, Hop: x.Hop, Session: x.Session,
+		Server: x.Tool.Server, Method: tool.MethodToolsCall, Params: x.Params, Meta: x.Meta, Hop: x.Hop, Session: x.Session,
 		Ask: x.Ask, InputByRetry: x.InputByRetry, Notify: x.Notify, Progress: x.Progress,
 	}}
 }
 
 // about names what the request is about, for messages.
-func (x *clientRequest) about() string { return orText(x.name, x.Method) }
+func (x *clientRequest) about() string { return cmp.Or(x.name, x.Method) }
 
 // token returns the progress token of the request with that id, which is the id, or 0 for none. Where the client wants
 // no progress, the hub does, unless the server refuses that: it is a sign of life. A request without limits reports none
@@ -77,12 +77,6 @@ func (x *clientRequest) params(params json.RawMessage, token int64, h *hop.Hop) 
 	return h.RequestParams(&x.Request, token)
 }
 
-// ownMethods are requests that are not forwarded: the group sends them itself, or they have a door of their own.
-func ownMethods() []string {
-	return []string{methodCallTool, methodSubscribe, methodUnsubscribe, methodSetLevel, methodListen, methodDiscover,
-		methodInitialize}
-}
-
 // Method returns a method of a server besides tools/call as a tool, for permission and records.
 // What is permitted of it is permitted at this server's address alone.
 func (g *Group) Method(server, method string, known bool) *tool.Tool {
@@ -98,7 +92,9 @@ func (g *Group) Method(server, method string, known bool) *tool.Tool {
 // progress, the second try, the end of ctx. Subscriptions and the log level have methods of their
 // own.
 func (g *Group) Forward(ctx context.Context, r *tool.Request) (tool.Reply, error) {
-	if slices.Contains(ownMethods(), r.Method) || r.Method == "" {
+	switch r.Method {
+	case "", tool.MethodToolsCall, tool.MethodSubscribe, tool.MethodUnsubscribe, tool.MethodSetLevel, tool.MethodListen,
+		tool.MethodDiscover, tool.MethodInitialize: // the group sends them itself, or they have a door of their own
 		return tool.Reply{}, &tool.RPCError{Code: tool.CodeMethodNotFound,
 			Message: fmt.Sprintf("method %q is not forwarded", r.Method)}
 	}
@@ -106,13 +102,10 @@ func (g *Group) Forward(ctx context.Context, r *tool.Request) (tool.Reply, error
 		return tool.Reply{}, errNoMethod(r.Method)
 	}
 	x := &clientRequest{Request: *r}
-	if x.Progress == nil {
-		x.Progress = ignoreProgress
-	}
 	switch r.Method {
-	case methodRead:
+	case tool.MethodResourcesRead:
 		x.name = rawjson.Text(r.Params, "uri")
-	case methodGetPrompt:
+	case tool.MethodPromptsGet:
 		x.name = rawjson.Text(r.Params, "name")
 	case tool.MethodTaskGet, tool.MethodTaskCancel, tool.MethodTaskUpdate, tool.MethodTaskResult:
 		x.name = rawjson.Text(r.Params, "taskId")
@@ -139,7 +132,7 @@ func (g *Group) Notify(ctx context.Context, r *tool.Request) error {
 			return &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
 				Message: "params of the notification are no JSON object"}
 		}
-		if params, err = hop.Strip(line); err != nil {
+		if params, err = tool.WithoutHop(line); err != nil {
 			return &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
 				Message: "_meta of the notification is no JSON object"}
 		}
@@ -148,8 +141,7 @@ func (g *Group) Notify(ctx context.Context, r *tool.Request) error {
 		return errNoMethod(r.Method)
 	}
 	x := &clientRequest{Request: *r, name: r.Method}
-	x.Progress = ignoreProgress
-	x.over = func(ctx context.Context, c *executor, sess *session, _ callLimits) response {
+	x.over = func(ctx context.Context, s *server, sess *session, _ callLimits) response {
 		ctx, cancel := context.WithTimeout(ctx, tellPatience)
 		defer cancel()
 		err := sess.lane.tell(ctx, r.Method, params)
@@ -161,7 +153,7 @@ func (g *Group) Notify(ctx context.Context, r *tool.Request) error {
 			return response{err: fault.StatusFailure(status.Status, 0)}
 		}
 		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "not_told", Cause: err,
-			Message: fmt.Sprintf("server %q did not take in the notification", c.cfg.ID)}}
+			Message: fmt.Sprintf("server %q did not take in the notification", s.cfg.ID)}}
 	}
 	return g.dispatch(ctx, x)
 }
@@ -196,11 +188,11 @@ func (g *Group) Listen(
 	var pause listenPause
 	for {
 		began := time.Now()
-		x := &clientRequest{Request: *r, name: methodListen}
-		x.Method, x.Progress = methodListen, ignoreProgress
-		x.over = func(ctx context.Context, c *executor, sess *session, _ callLimits) response {
-			return c.listenFor(ctx, sess, x, func(n tool.Notification) {
-				if n.Method != noteListenAcked {
+		x := &clientRequest{Request: *r, name: tool.MethodListen}
+		x.Method = tool.MethodListen
+		x.over = func(ctx context.Context, s *server, sess *session, _ callLimits) response {
+			return s.listenFor(ctx, sess, x, func(n tool.Notification) {
+				if n.Method != tool.NoteAcknowledged {
 					said(n)
 				} else if filter, ok := rawjson.Get(n.Params, "notifications"); ok && rawjson.IsObject(filter) {
 					agreed(filter)
@@ -225,66 +217,43 @@ func (g *Group) Listen(
 }
 
 // listenFor is one subscriptions/listen over sess, to its end.
-func (c *executor) listenFor(
+func (s *server) listenFor(
 	ctx context.Context, sess *session, x *clientRequest, said func(tool.Notification),
 ) response {
 	if sess.hop == nil {
 		return response{err: &tool.RPCError{Code: tool.CodeMethodNotFound,
 			Message: "the server takes no subscriptions/listen"}}
 	}
-	id := c.nextID()
+	id := s.nextID()
 	params, err := sess.hop.RequestParams(&x.Request, x.token(id, &callLimits{}, true))
 	if err != nil {
 		return response{err: &tool.RPCError{Code: tool.CodeInvalidParams, Message: "params are no JSON object"}}
 	}
-	lc := newLaneCall(id, methodListen, params)
-	lc.notify, lc.listens = said, true
-	sess.lane.send(ctx, lc)
-	for {
-		select {
-		case <-lc.ready:
-			reports, done := lc.take()
-			for _, r := range reports {
-				if r.progress == nil {
-					said(r.note)
-				}
-			}
-			if done != nil {
-				return *done
-			}
-		case <-c.lifecycle.retired: // whoever takes its place is asked
-			sess.lane.withdraw(ctx, lc, "renewed").over()
-			return response{err: errRetired}
-		case <-c.lifecycle.stopping:
-			sess.lane.withdraw(ctx, lc, "the client is stopping").over()
-			return endedFailure(lc, transport.ErrClosed)
-		case <-ctx.Done():
-			sess.lane.withdraw(ctx, lc, "nobody listens any more").over()
-			return response{err: canceled(ctx, true)}
-		}
-	}
+	c := newLaneCall(id, tool.MethodListen, params)
+	c.notify, c.until = said, s.lifecycle.retired // whoever takes its place is asked
+	return sess.wait(ctx, c, callLimits{idle: math.MaxInt64, most: math.MaxInt64})
 }
 
 // RootsChanged tells servers that the roots of the client of who have changed: those that the
 // session has a connection of its own to, and that were told there that they would be told. What
 // several sessions share has no roots of its own: there a server asks during a call for the roots
 // of that call's client. params are the client's, an object or nil. It does not wait for servers.
-func (g *Group) RootsChanged(ctx context.Context, who tool.Session, params json.RawMessage) {
+func (g *Group) RootsChanged(who tool.Session, params json.RawMessage) {
 	for _, s := range g.roster.Load().servers {
 		if s.isolation == nil {
 			continue
 		}
 		if keeper, _ := s.isolates(); keeper.who.Key == who.Key {
-			s.rootsChanged(ctx, hop.ClientCapabilities(keeper.says), params)
+			s.rootsChanged(hop.ClientCapabilities(keeper.says), params)
 		} else if one := s.isolation.peek(who); one != nil {
-			one.rootsChanged(ctx, one.offers(), params)
+			one.rootsChanged(one.offers(), params)
 		}
 	}
 }
 
 // rootsChanged tells the server of one connection. One that is not connected has not asked for the roots yet, or will
 // again.
-func (s *server) rootsChanged(ctx context.Context, offers, params json.RawMessage) {
+func (s *server) rootsChanged(offers, params json.RawMessage) {
 	sess := s.lifecycle.current()
 	roots, _ := rawjson.Get(offers, "roots")
 	if changes, _ := rawjson.Get(roots, "listChanged"); sess == nil || sess.hop != nil || string(changes) != "true" {
@@ -293,9 +262,9 @@ func (s *server) rootsChanged(ctx context.Context, offers, params json.RawMessag
 	var clean []byte
 	if rawjson.IsObject(params) && rawjson.Valid(params) {
 		var err error
-		if clean, err = hop.Strip(params); err != nil {
+		if clean, err = tool.WithoutHop(params); err != nil {
 			return
 		}
 	}
-	sess.lane.say(ctx, jsonrpc.NotificationText(noteRootsChanged, clean))
+	sess.asked.reply(jsonrpc.NotificationText(tool.NoteRootsChanged, clean))
 }

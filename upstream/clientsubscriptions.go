@@ -133,18 +133,6 @@ func (c *clientSubscriptions) of(e *entry) []string {
 	return slices.Compact(all)
 }
 
-// wants reports whether uri is among them.
-func (c *clientSubscriptions) wants(e *entry, uri string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for who, own := range c.uris[e.cfg.ID] {
-		if e.serves(who) && own[uri] > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // Subscribe asks a server, over the connection of who where each session has its own, to tell of
 // changes to a resource; the URI is the server's own. It counts: a server is asked at the first
 // Subscribe and no more at the last Unsubscribe, and after a reconnect is asked again. A server
@@ -156,10 +144,10 @@ func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session,
 	if err := g.subscriptions.add(id, subscriberOf(who), uri); err != nil {
 		return err
 	}
-	x := &clientRequest{Request: tool.Request{Server: id, Method: methodSubscribe, Session: who, Hop: says,
-		Progress: ignoreProgress}, name: uri}
-	x.over = func(ctx context.Context, c *executor, sess *session, limits callLimits) response {
-		return c.subscriptions.subscribe(ctx, sess, uri, limits)
+	x := &clientRequest{name: uri, Request: tool.Request{Server: id, Method: tool.MethodSubscribe, Session: who,
+		Hop: says}}
+	x.over = func(ctx context.Context, s *server, sess *session, limits callLimits) response {
+		return s.subscriptions.subscribe(ctx, sess, uri, limits)
 	}
 	err := g.dispatch(ctx, x)
 	if err != nil {
@@ -186,7 +174,7 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 	if sess == nil {
 		return nil
 	}
-	return redacted(s.redact, s.subscriptions.unsubscribe(ctx, sess, uri, s.requestLimits()).err)
+	return redacted(s.redact, s.subscriptions.unsubscribe(ctx, sess, uri, s.limits(tool.MethodUnsubscribe, "")).err)
 }
 
 // SetLogLevel tells servers up to 2025-11-25 the most talkative level that any client wants, now

@@ -24,14 +24,11 @@ const maxProbeTime = 5 * time.Second
 // protocol it speaks. Only the server's run loop uses it.
 type connector struct {
 	*entry
-	catalog       *catalog
+	shared
 	notifications *notifications
-	hubVersion    string
-	launcher      *child.Launcher
 	http          *transport.HTTP // nil for stdio
-	kill          <-chan struct{} // closed when stopping must be brisk
-	onStart       func(pid int)   // a child was started
-	isolation     *isolation      // that learns what the server asks; nil for a connection of a session
+	lifecycle     *lifecycle
+	isolation     *isolation // that learns what the server asks; nil for a connection of a session
 
 	generation
 	olderNext bool   // the attempt failed with server/discover unanswered
@@ -127,11 +124,11 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 	if f != nil {
 		return nil, false, f
 	}
-	sess = newSession()
+	sess = newSession(c.notifications, c.lifecycle.stopping)
 	sess.pid = proc.PID()
-	c.onStart(sess.pid)
+	c.lifecycle.setPID(sess.pid)
 	lines := transport.NewLines(proc.Stdin, proc.Stdout, c.cfg.Limits.Message, c.memory)
-	conn := newStreamConn(c.entry, lines, c.notifications.handler(sess))
+	conn := newStreamConn(sess, lines)
 	sess.cut = conn.ended
 	c.catalog.change(func(h *habits) { conn.noCancels = h.CancelDeaths >= 2 })
 	var watching sync.WaitGroup
@@ -142,8 +139,8 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 		conn.release()
 		watching.Wait()
 	}
-	conn.asked.follow(c.requestRule(), c.isolation, nil, false) // some servers ask as soon as they are initialised
-	if a := c.handshake(ctx, sess, conn, older); a.err != nil {
+	sess.asked.follow(c.requestRule(), c.isolation, nil, false) // some servers ask as soon as they are initialised
+	if a := c.handshake(ctx, sess, older); a.err != nil {
 		c.olderNext = c.olderNext || !older
 		f = c.handshakeFault(ctx, sess, a)
 		if ctx.Err() != nil {
@@ -174,10 +171,10 @@ func (c *connector) watchChild(sess *session, conn *streamConn, proc *child.Proc
 		}
 		<-conn.ended
 	}
-	if time.Now().Unix()-conn.canceled.Load() <= 2 && !errors.Is(conn.err(), transport.ErrClosed) {
+	if time.Now().Unix()-conn.canceled.Load() <= 2 && !errors.Is(sess.open.err(), transport.ErrClosed) {
 		c.catalog.change(func(h *habits) { h.CancelDeaths++ })
 	}
-	f := &fault.Fault{Hint: "see the server's messages in the log", Cause: conn.err()}
+	f := &fault.Fault{Hint: "see the server's messages in the log", Cause: sess.open.err()}
 	f.What = fmt.Sprintf("command %q closed its stdout", c.cfg.Command)
 	if ending := proc.Ending(exitTime); ending != "" {
 		f.What = fmt.Sprintf("command %q %s", c.cfg.Command, ending)
@@ -195,21 +192,21 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 	if err != nil {
 		return nil, fault.OfConnect(c.cfg, err, c.redact)
 	}
-	sess := newSession()
-	conn := newStreamConn(c.entry, wire, c.notifications.handler(sess))
-	conn.needs = &signInNeeds{c.entry, c.http, sess.end}
+	sess := newSession(c.notifications, c.lifecycle.stopping)
+	conn := newStreamConn(sess, wire)
+	conn.needs = &signInNeeds{sess, c.http}
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		<-conn.ended
-		sess.end(&fault.Fault{What: "the connection ended: " + c.redact.Text(fault.Plain(conn.err())),
-			Hint: "see the server's own log", Cause: conn.err()})
+		sess.end(&fault.Fault{What: "the connection ended: " + c.redact.Text(fault.Plain(sess.open.err())),
+			Hint: "see the server's own log", Cause: sess.open.err()})
 	})
 	sess.shut = func(<-chan struct{}) {
 		conn.release()
 		watching.Wait()
 	}
-	conn.asked.follow(c.requestRule(), c.isolation, nil, false)
-	if a := c.handshake(ctx, sess, conn, true); a.err != nil {
+	sess.asked.follow(c.requestRule(), c.isolation, nil, false)
+	if a := c.handshake(ctx, sess, true); a.err != nil {
 		f := c.handshakeFault(ctx, sess, a)
 		sess.shut(c.kill)
 		return nil, f
@@ -219,18 +216,18 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 
 // connectHTTP initialises a session over Streamable HTTP.
 func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
-	sess := newSession()
+	sess := newSession(c.notifications, c.lifecycle.stopping)
 	life := context.WithoutCancel(ctx)
-	l := newHTTPLane(life, c.entry, c.http, sess, c.notifications.handler(sess))
+	l := newHTTPLane(life, sess, c.http)
 	l.greeting = func() []byte { return c.initializeParams(c.catalog.agreedTerms()) }
 	sess.shut = func(kill <-chan struct{}) {
 		l.close(life, kill)
 		sess.end(&fault.Fault{What: "the session ended"})
 	}
-	if a := c.handshake(ctx, sess, l, c.skipsProbe()); a.err != nil {
+	if a := c.handshake(ctx, sess, c.skipsProbe()); a.err != nil {
 		sess.shut(c.kill)
 		return nil, c.handshakeFault(ctx, sess, a)
 	}
-	sess.id, sess.shownID = l.session, c.redact.Text(l.session)
+	sess.shownID = c.redact.Text(sess.id)
 	return sess, nil
 }

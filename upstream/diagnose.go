@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -296,7 +297,7 @@ func (d *diagnosis) features(ctx context.Context, sess *session) bool {
 	for _, e := range o.Admit(s.cfg, s.redact).Catalog.Excluded {
 		line("excluded: %s (%s): %s", e.Tool, e.Code, e.Reason)
 	}
-	step.Detail = orText(strings.Join(found, ", "), "none can be listed")
+	step.Detail = cmp.Or(strings.Join(found, ", "), "none can be listed")
 	return d.done(step, nil)
 }
 

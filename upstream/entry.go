@@ -58,21 +58,16 @@ func (e *entry) nextID() int64 { return e.ids.Add(1) }
 // probeTime is maxProbeTime, or a third of the connect timeout where that is less.
 func (e *entry) probeTime() time.Duration { return min(maxProbeTime, e.cfg.Timeouts.Connect/3) }
 
-// requestLimits bound a request that is no tools/call.
-func (e *entry) requestLimits() callLimits {
-	return callLimits{idle: e.cfg.Timeouts.Call, most: e.cfg.Timeouts.CallMax}
-}
-
-// limitsOf bounds one request.
-func (e *entry) limitsOf(x *clientRequest) callLimits {
-	if x.Method == tool.MethodTaskResult { // it waits for the end of the task: "MUST block the response until"
-		return callLimits{idle: e.cfg.Timeouts.CallMax, most: e.cfg.Timeouts.CallMax}
+// limits bound a request; native is the own name of the tool that it calls, "" for none.
+func (e *entry) limits(method, native string) callLimits {
+	l := callLimits{idle: e.cfg.Timeouts.Call, most: e.cfg.Timeouts.CallMax}
+	if native != "" {
+		l.idle, l.most = e.cfg.CallTimeouts(native)
 	}
-	if x.call == nil {
-		return e.requestLimits()
+	if method == tool.MethodTaskResult { // it waits for the end of the task: "MUST block the response until"
+		l.idle = l.most
 	}
-	idle, most := e.cfg.CallTimeouts(x.name)
-	return callLimits{idle: idle, most: most}
+	return l
 }
 
 // timedOut is the failure of a call that took too long. effect says what became of it.
@@ -140,7 +135,7 @@ func (e *entry) listensForRequests(sess *session) bool {
 // answers counts the kinds of requests that the server may send, of which there are three.
 func (e *entry) answers() (kinds int) {
 	for _, name := range []string{"sampling", "elicitation", "roots"} {
-		if _, ok := hop.Ability(e.offers(), name); ok {
+		if tool.Declares(e.offers(), name) {
 			kinds++
 		}
 	}

@@ -13,28 +13,21 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
-// executor sends the calls of clients to one server, each over the session that is ready then, and
-// puts the server's input requests to the client.
-type executor struct {
-	*entry
-	lifecycle     *lifecycle
-	catalog       *catalog
-	subscriptions *subscriptions
-	sender        *sender
-	server        *server
-}
-
 // call sends a call, and again with the client's answers for as long as the server asks for input.
 // A client that takes the input requests itself is given them, once they are known to be
 // well-formed.
-func (c *executor) call(ctx context.Context, x *clientRequest) error {
-	limits := c.limitsOf(x)
+func (s *server) call(ctx context.Context, x *clientRequest) error {
+	native := ""
+	if x.call != nil {
+		native = x.name
+	}
+	limits := s.limits(x.Method, native)
 	if x.over != nil || x.Unknown {
-		return c.callOnce(ctx, x, &limits, 0)
+		return s.callOnce(ctx, x, &limits, 0)
 	}
 	attempt := x
 	for answered := 0; ; answered++ {
-		err := c.callOnce(ctx, attempt, &limits, answered)
+		err := s.callOnce(ctx, attempt, &limits, answered)
 		if attempt != x {
 			wasThere(err)
 			x.reply = attempt.reply
@@ -45,7 +38,7 @@ func (c *executor) call(ctx context.Context, x *clientRequest) error {
 		if err != nil || x.reply.Mapping.ProtocolVersion < hop.Modern || resultType(&x.reply) != "input_required" {
 			return err
 		}
-		if attempt, err = c.next(ctx, x, &limits, answered); attempt == nil {
+		if attempt, err = s.next(ctx, x, &limits, answered); attempt == nil {
 			return err
 		}
 	}
@@ -53,27 +46,27 @@ func (c *executor) call(ctx context.Context, x *clientRequest) error {
 
 // next asks the client for the input that the reply to x wants, and returns the request that says
 // it; nil where the call has ended.
-func (c *executor) next(
+func (s *server) next(
 	ctx context.Context, x *clientRequest, limits *callLimits, answered int,
 ) (*clientRequest, error) {
-	requests, err := readInputRequests(x.reply.Result)
+	in, err := tool.ReadInputRequired(x.reply.Result)
 	if err == nil && x.InputByRetry {
 		x.reply.NeedsInput = true
 		return nil, nil
 	}
 	x.reply = tool.Reply{Mapping: x.reply.Mapping}
 	if err != nil {
-		return nil, err
+		return nil, invalidAnswer("asks for input in a way that the protocol does not know: " + err.Error()).err
 	}
 	if answered+1 >= maxInputRequired {
 		return nil, invalidAnswer(fmt.Sprintf("asks for input for the %dth time in one call", maxInputRequired)).err
 	}
-	answers, err := c.askFor(ctx, x, limits, requests)
+	answers, err := s.askFor(ctx, x, limits, in.Questions)
 	if err != nil {
 		return nil, err
 	}
 	again := *x
-	if again.Params, err = requests.retryParams(x.Params, answers); err != nil {
+	if again.Params, err = retryParams(in, x.Params, answers); err != nil {
 		return nil, err
 	}
 	return &again, nil
@@ -82,24 +75,24 @@ func (c *executor) next(
 // callOnce sends the call, and sends it once more if the server refused it for a forgotten session
 // alone, or was found gone before the call was sent. answered counts how often the client has given
 // input to the server.
-func (c *executor) callOnce(ctx context.Context, x *clientRequest, limits *callLimits, answered int) error {
+func (s *server) callOnce(ctx context.Context, x *clientRequest, limits *callLimits, answered int) error {
 	var stale *session
 	for {
-		sess, err := c.lifecycle.acquire(ctx, stale, limits.idle)
+		sess, err := s.lifecycle.acquire(ctx, stale, limits.idle)
 		switch {
 		case errors.Is(err, errNotReady):
-			return c.server.unavailable()
+			return s.unavailable()
 		case err != nil:
 			return err
-		case c.server.isApart(x.Session):
+		case s.isApart(x.Session):
 			return errIsolated
 		case answered > 0 && sess.hop == nil:
 			return replacedWhileAsking(transport.ErrClosed) // it would start from the beginning
 		}
-		a := c.callOver(ctx, sess, x, limits)
+		a := s.callOver(ctx, sess, x, limits)
 		sess.heard(a)
 		if x.isRefused(a.err) { // and so it did not run
-			c.catalog.change(func(h *habits) { h.NoProgress = true })
+			s.catalog.change(func(h *habits) { h.NoProgress = true })
 			continue
 		}
 		if stale != nil || !a.lost && !a.unsent() || ctx.Err() != nil {
@@ -110,52 +103,52 @@ func (c *executor) callOnce(ctx context.Context, x *clientRequest, limits *callL
 }
 
 // callOver sends the call over sess and waits for its answer.
-func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest, limits *callLimits) response {
+func (s *server) callOver(ctx context.Context, sess *session, x *clientRequest, limits *callLimits) response {
 	if x.over != nil {
-		return x.over(ctx, c, sess, *limits)
+		return x.over(ctx, s, sess, *limits)
 	}
-	id, reply := c.nextID(), &x.reply
+	id, reply := s.nextID(), &x.reply
 	*reply = tool.Reply{Mapping: tool.ExternalMapping{
-		Source: tool.SourceMCP, Role: "upstream", ServerID: c.cfg.ID, SessionID: sess.shownID,
+		Source: tool.SourceMCP, Role: "upstream", ServerID: s.cfg.ID, SessionID: sess.shownID,
 		ProtocolVersion: sess.version,
 		Method:          x.Method, JSONRPCRequestID: strconv.FormatInt(id, 10),
 	}}
-	reply.Session = c.client.Key
-	params, asTask, err := c.asTask(x, sess)
+	reply.Session = s.client.Key
+	params, asTask, err := s.asTask(x, sess)
 	if err != nil {
 		*reply = tool.Reply{} // without a mapping: nothing was sent
 		return response{err: err}
 	}
-	params, err = x.params(params, x.token(id, limits, c.catalog.known().NoProgress), sess.hop)
+	params, err = x.params(params, x.token(id, limits, s.catalog.known().NoProgress), sess.hop)
 	if err != nil {
 		*reply = tool.Reply{}
 		return response{err: &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
 			Message: "params of the request are no JSON object: send them as the protocol demands"}}
 	}
 	lc := newLaneCall(id, x.Method, params)
-	lc.name, lc.notify, lc.ask, lc.session = x.name, x.Notify, x.Ask, x.Session
+	lc.name, lc.notify, lc.progress, lc.ask, lc.session = x.name, x.Notify, x.Progress, x.Ask, x.Session
 	if x.call != nil {
 		reply.Mapping.ToolName = x.name
 		if sess.hop != nil {
-			lc.headers = paramheader.Headers(c.catalog.bindings(x.name), x.call.Arguments)
+			lc.headers = paramheader.Headers(s.catalog.bindings(x.name), x.call.Arguments)
 		}
 	}
-	if c.use == useShared && c.catalog.isShort() {
+	if s.use == useShared && s.catalog.isShort() {
 		sess.missed() // it lists beside the call
 	}
-	c.subscriptions.awaitLevel(ctx, sess)
+	s.subscriptions.awaitLevel(ctx, sess)
 	limits.start()
 	if asTask {
 		sess.taskTokens.add(id)
 	}
-	a := c.sender.wait(ctx, sess, lc, x.Progress, *limits)
-	a = c.passable(a)
+	a := sess.wait(ctx, lc, *limits)
+	a = s.passable(a)
 	reply.Result = a.result
 	if a.object.Text() != nil {
 		reply.Object = a.object
 	}
 	if a.err == nil {
-		a.err = c.withTask(x, asTask)
+		a.err = s.withTask(x, asTask)
 	}
 	if asTask && reply.Task == "" {
 		sess.taskTokens.remove(id)

@@ -13,6 +13,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 		memory:   budget.New(cfg.Memory),
 		slots:    child.NewSlots(cfg.StartParallel),
 		launcher: child.NewLauncher(cfg.Self, cfg.Origin, logger),
-		version:  orText(cfg.Version, "0"), catalogs: cfg.Catalogs, signIns: cfg.SignIns, observe: cfg.Observe,
+		version:  cmp.Or(cfg.Version, "0"), catalogs: cfg.Catalogs, signIns: cfg.SignIns, observe: cfg.Observe,
 		subscriptions: newClientSubscriptions(),
 		ends:          make(map[string]<-chan struct{}),
 		dirty:         make(chan struct{}, 1), serverChanges: make(map[toldBy]ServerChange),
@@ -168,7 +169,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	}
 	c := &catalog{entry: e, cache: g.catalogs, onChange: g.changed}
 	s, err := newServer(e, shared{
-		catalog: c, clients: g.subscriptions, hubVersion: g.version, launcher: g.launcher, kill: g.kill,
+		catalog: c, hubVersion: g.version, launcher: g.launcher, kill: g.kill,
 		firstWithin: cfg.FirstListWithin,
 		retry:       retry{min: cfg.RetryMin, max: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest},
 		onRestate:   func(k lists.Kind, person string) { g.restate(toldBy{sc.ID, person}, k) }, notify: g.notify,
@@ -179,7 +180,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	}
 	s.slots = g.slots
 	if before != nil {
-		s.lifecycle.inherit(before.lifecycle)
+		s.lifecycle.up, _ = before.lifecycle.outlook() // it still works
 	}
 	if sc.Isolated || own != nil {
 		e.use, s.isolation = useListing, newIsolation(s, own)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,6 +31,42 @@ func wrapped(id, pids, prepare, start string, s upstreamtest.Script) upstream.Se
 	return cfg
 }
 
+// docker behaves as docker does: a container is no child of the client, which has its stdin and stdout, and outlives it.
+const docker = `#!/bin/sh
+at=${0%/*}
+case $1 in
+run)
+	name=nameless
+	while shift; do
+		case $1 in
+		--name) name=$2; shift ;;
+		-*) ;;
+		*) break ;;
+		esac
+	done
+	mkfifo "$at/$name.in" "$at/$name.out" || exit 125
+	env -u MCP_TOOLHUB_CHILD setsid "$@" <"$at/$name.in" >"$at/$name.out" 2>/dev/null &
+	echo $! >"$at/$name.pid"
+	cat "$at/$name.out" &
+	cat >"$at/$name.in"
+	wait ;;
+kill) kill -9 "-$(cat "$at/$2.pid")" && rm "$at/$2".* ;;
+esac
+`
+
+// contained is a fake server in a container.
+func contained(id, pids string, options ...string) upstream.ServerConfig {
+	cfg := stdio(id, upstreamtestScript(upstreamtest.Stubborn))
+	cfg.Args = slices.Concat([]string{"run", "-i", "--rm"}, options, []string{cfg.Command}, cfg.Args)
+	cfg.Command = filepath.Join(pids, "docker")
+	if _, err := os.Stat(cfg.Command); err != nil {
+		if err := os.WriteFile(cfg.Command, []byte(docker), 0o700); err != nil {
+			panic(err)
+		}
+	}
+	return cfg
+}
+
 // families are servers with descendants of every kind. pids is the directory for what the servers cannot tell
 // themselves.
 func families(pids string) []upstream.ServerConfig {
@@ -40,6 +77,8 @@ func families(pids string) []upstream.ServerConfig {
 		wrapped("wrapped", "", "", `"$0"`, stubborn),
 		wrapped("strays", strayed, `setsid sleep 300 & echo $! > "$PIDS"`, `"$0"`, stubborn),
 		wrapped("left", "", "", `setsid --wait "$0"`, upstreamtestScript(upstreamtest.Stubborn)), // the server itself leaves
+		contained("contained", pids),
+		contained("named", pids, "--name", "by-hand"),
 	}
 }
 
@@ -121,8 +160,8 @@ func childrenOf(t *testing.T, pid int) []int {
 	return children
 }
 
-// TestHubKilled checks that a hub which is killed with -9 leaves nothing behind: no child, no grandchild, and none that
-// has left its process group.
+// TestHubKilled checks that a hub which is killed with -9 leaves nothing behind: no child, no grandchild, none that has
+// left its process group, and no container.
 func TestHubKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -158,12 +197,12 @@ func TestHubKilled(t *testing.T) {
 		}
 		pids = append(pids, pid)
 	}
-	if len(pids) != 12 {
+	if len(pids) != 16 {
 		t.Fatalf("process ids %v", pids)
 	}
 	children := childrenOf(t, hub.Process.Pid)
-	if len(children) != 5 {
-		t.Errorf("the hub has the children %v: want four servers and the guard", children)
+	if len(children) != 7 {
+		t.Errorf("the hub has the children %v: want six servers and the guard", children)
 	}
 	pids = append(pids, children...)
 	if err := hub.Process.Kill(); err != nil {
@@ -174,8 +213,8 @@ func TestHubKilled(t *testing.T) {
 	ended = true
 }
 
-// TestCloseEndsStrays checks that an orderly stop, too, reaches what has left the process group, with and without a guard
-// process.
+// TestCloseEndsStrays checks that an orderly stop, too, reaches what has left the process group, and containers, with and
+// without a guard process.
 func TestCloseEndsStrays(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

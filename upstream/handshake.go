@@ -37,42 +37,35 @@ func (e *unusableError) Unwrap() error { return e.why }
 
 // terms are how the hub introduces itself to a server. The zero value offers all that it can do.
 type terms struct {
-	Version     string // that initialize asks for; "" is the newest
-	Less        int    // of the capabilities: 1 leaves out their parts, 2 all of them
-	StreamFirst bool   // Accept names text/event-stream first
+	Version string // that initialize asks for; "" is the newest
+	Less    int    // of the capabilities: 1 leaves out their parts, 2 all of them
 }
 
-// handshake lets the hub and the server tell each other who they are, and makes l the lane of sess. A server is asked
+// handshake lets the hub and the server tell each other over sess who they are. A server is asked
 // server/discover first, unless older says that it speaks a revision before 2026-07-28. If it does not answer that in
 // time, or refuses it, the hub goes on to initialize: the server may ignore everything before that.
-func (c *connector) handshake(ctx context.Context, sess *session, l lane, older bool) response {
+func (c *connector) handshake(ctx context.Context, sess *session, older bool) response {
 	if c.cfg.Protocol != "" {
 		older = c.cfg.Protocol < hop.Modern
 	}
 	t := c.catalog.agreedTerms()
-	t.dress(l)
 	var found response
 	if !older {
 		h := &hop.Hop{Version: hop.Modern, Client: c.hubVersion}
-		l.speak(hop.Modern, h)
+		sess.lane.speak(spoken{hop.Modern, h})
 		limited, cancel := context.WithTimeout(ctx, c.probeTime())
 		params := append([]byte(`{"_meta":{`), h.Members(tool.Hop{ClientCapabilities: c.offers()})...)
 		params = append(params, `}}`...)
-		found = c.greet(limited, l, methodDiscover, params)
-		turns := found.status == http.StatusNotAcceptable && !t.StreamFirst
-		if turns {
-			t.StreamFirst = true
-			t.dress(l)
-		}
-		if turns || offersModern(found.err) {
-			found = c.greet(limited, l, methodDiscover, params)
+		found = c.greet(limited, sess, tool.MethodDiscover, params)
+		if offersModern(found.err) {
+			found = c.greet(limited, sess, tool.MethodDiscover, params)
 		}
 		sess.undiscovered = errors.Is(found.err, context.DeadlineExceeded)
 		cancel()
 		if found.err == nil {
 			var said hello
 			if said, found.err = readDiscovery(found.result); found.err == nil {
-				c.establish(sess, l, said)
+				c.establish(sess, said)
 				c.catalog.agree(t)
 				return response{}
 			}
@@ -80,9 +73,8 @@ func (c *connector) handshake(ctx context.Context, sess *session, l lane, older 
 		if c.cfg.Protocol != "" {
 			return found
 		}
-		l.speak("", nil)
 	}
-	said, a := c.introduce(ctx, l, t, isFirm(found.status))
+	said, a := c.introduce(ctx, sess, t, isFirm(found.status))
 	switch {
 	case a.err == nil:
 	case errors.As(found.err, new(*unusableError)) || errors.As(found.err, new(*transport.Oversize)),
@@ -91,8 +83,8 @@ func (c *connector) handshake(ctx context.Context, sess *session, l lane, older 
 	default:
 		return a
 	}
-	c.establish(sess, l, said)
-	return response{err: l.tell(ctx, noteInitialized, []byte("{}"))}
+	c.establish(sess, said)
+	return response{err: sess.lane.tell(ctx, tool.NoteInitialized, []byte("{}"))}
 }
 
 // isFirm reports whether a status says something about the hub or the server, and not about the request.
@@ -104,10 +96,11 @@ func isFirm(status int) bool {
 // introduce sends initialize on those terms. A server that refuses it is offered less and less, unless once is set:
 // some refuse members of capabilities that they do not know, or any version but their own. The response is the first
 // refusal; its error is nil where the server has agreed.
-func (c *connector) introduce(ctx context.Context, l lane, t terms, once bool) (said hello, first response) {
+func (c *connector) introduce(ctx context.Context, sess *session, t terms, once bool) (said hello, first response) {
 	remembered := t != terms{}
+	sess.lane.speak(spoken{})
 	for {
-		a := c.greet(ctx, l, methodInitialize, c.initializeParams(t))
+		a := c.greet(ctx, sess, tool.MethodInitialize, c.initializeParams(t))
 		if a.err == nil {
 			said, a.err = readHello(a.result)
 		}
@@ -137,7 +130,6 @@ func (c *connector) introduce(ctx context.Context, l lane, t terms, once bool) (
 		if once || !more {
 			return said, first
 		}
-		t.dress(l)
 	}
 }
 
@@ -181,8 +173,6 @@ func (t terms) less(a response, version string, offers []byte, pinned bool) (les
 	switch {
 	case why == "" && version == "":
 		return t, false
-	case !t.StreamFirst && (a.status == http.StatusNotAcceptable || strings.Contains(why, "accept")):
-		t.StreamFirst = true
 	case version == "" && string(t.capabilities(offers)) != "{}":
 		for before := t.capabilities(offers); bytes.Equal(before, t.capabilities(offers)); {
 			t.Less++
@@ -202,18 +192,11 @@ func (t terms) capabilities(offers []byte) []byte {
 	}
 	out := []byte("{")
 	for _, name := range []string{"roots", "sampling", "elicitation"} {
-		if _, ok := hop.Ability(offers, name); ok && t.Less == 1 {
+		if t.Less == 1 && tool.Declares(offers, name) {
 			out = rawjson.AppendMember(out, name, []byte("{}"))
 		}
 	}
 	return append(out, '}')
-}
-
-// dress has l send its requests on those terms.
-func (t terms) dress(l lane) {
-	if over, ok := l.(*httpLane); ok {
-		over.streamFirst.Store(t.StreamFirst)
-	}
 }
 
 // offersModern reports whether a server that refused 2026-07-28 lists it among those that it supports.
@@ -227,9 +210,9 @@ func offersModern(err error) bool {
 }
 
 // greet sends a request of the handshake and waits for the answer.
-func (c *connector) greet(ctx context.Context, l lane, method string, params []byte) response {
+func (c *connector) greet(ctx context.Context, sess *session, method string, params []byte) response {
 	end := c.asks(ctx, method)
-	a := c.passable(await(ctx, l, newLaneCall(c.nextID(), method, params)))
+	a := c.passable(sess.await(ctx, newLaneCall(c.nextID(), method, params)))
 	end(a.err)
 	return a
 }
@@ -275,9 +258,9 @@ func readDiscovery(result []byte) (said hello, err error) {
 	return said, nil
 }
 
-// establish takes over what the server has said, makes l the session's lane, and lets the server ask through it what
-// the hub has offered to answer. From 2026-07-28 on servers send no requests.
-func (c *connector) establish(sess *session, l lane, said hello) {
+// establish takes over what the server has said, and lets it ask what the hub has offered to answer. From 2026-07-28 on
+// servers send no requests.
+func (c *connector) establish(sess *session, said hello) {
 	sess.info, sess.declared, sess.version = said.InitializeResult, said.declared, said.ProtocolVersion
 	rule := c.requestRule()
 	if sess.version >= hop.Modern {
@@ -289,8 +272,7 @@ func (c *connector) establish(sess *session, l lane, said hello) {
 	}
 	tasks, _ := sess.tasks()
 	sess.callsTasks = tasks.Calls
-	sess.lane = l
-	l.speak(sess.version, sess.hop)
+	sess.lane.speak(spoken{sess.version, sess.hop})
 	one := clientSession{c.client, c.clientHop} // its own, or the only one that there is
 	if c.use == useShared {
 		one, _ = c.clients.sole()
@@ -299,9 +281,8 @@ func (c *connector) establish(sess *session, l lane, said hello) {
 	if c.isPersonal() || outside != nil && c.isolation != nil && !c.isolation.keep(one) {
 		outside = nil
 	}
-	_, has := hop.Ability(c.offers(), "roots")
-	has = has && (c.use == useSession || outside != nil)
-	l.serverRequests().follow(rule, c.isolation, outside, has && c.catalog.known().AsksFirst)
+	has := tool.Declares(c.offers(), "roots") && (c.use == useSession || outside != nil)
+	sess.asked.follow(rule, c.isolation, outside, has && c.catalog.known().AsksFirst)
 	select {
 	case <-sess.suspect: // the server has answered since
 	default:

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,14 +11,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
@@ -39,51 +36,34 @@ const (
 // httpLane is the lane of a Streamable HTTP session: each request is one POST of its own.
 type httpLane struct {
 	signInNeeds
-	client  *http.Client
-	session string                 // Mcp-Session-Id, or ""; set with the answer to initialize
-	spoken  atomic.Pointer[spoken] // the server may ask while the handshake still runs
-
-	streamFirst atomic.Bool // see terms
+	client *http.Client
+	spoken atomic.Pointer[spoken] // the server may ask while the handshake still runs
 
 	greeting func() []byte // the params of another initialize
 
 	// A server may answer on the standing stream.
-	open     sync.Map      // by id: *pendingRequest under way
 	listens  atomic.Bool   // the stream is opened, and again when it ends
-	hears    *watch        // of the session
 	noStream chan struct{} // closed when the server offers none
 
 	works    atomic.Bool // the server has answered a call: of this session it knew the session and the token
 	checking sync.Mutex
-	isOver   bool // what isLost has found out
+	isGone   bool // what isLost has found out
 
-	notifications notificationHandler
-	onSuspect     func() // the server could not be reached: the session may be over
-
-	asked      *serverRequests
-	ended      chan struct{}  // closed by close
+	closed     chan struct{}  // closed by close
 	background sync.WaitGroup // notifications and the listener
 	responses  atomic.Int32   // under way
 }
 
-// spoken is what speak sets. The zero value says that no version is agreed upon.
-type spoken struct {
-	version string
-	hop     *hop.Hop
-}
-
-// newHTTPLane returns the lane of sess. life bounds what answers the server's requests.
-func newHTTPLane(
-	life context.Context, e *entry, server *transport.HTTP, sess *session, to notificationHandler,
-) *httpLane {
-	l := &httpLane{signInNeeds: signInNeeds{e, server, sess.end}, client: server.Client(), notifications: to,
-		onSuspect: sess.suspected, ended: make(chan struct{}), noStream: make(chan struct{}), hears: sess.watch}
-	l.asked = newServerRequests(func(body []byte) { l.respond(life, body) })
+// newHTTPLane makes the lane of sess. life bounds what answers the server's requests.
+func newHTTPLane(life context.Context, sess *session, server *transport.HTTP) *httpLane {
+	l := &httpLane{signInNeeds: signInNeeds{sess, server}, client: server.Client(), closed: make(chan struct{}),
+		noStream: make(chan struct{})}
+	sess.lane, sess.asked = l, newServerRequests(func(body []byte) { l.respond(life, body) })
 	return l
 }
 
 // speak implements lane.
-func (l *httpLane) speak(version string, h *hop.Hop) { l.spoken.Store(&spoken{version, h}) }
+func (l *httpLane) speak(as spoken) { l.spoken.Store(&as) }
 
 // says returns what speak has set last.
 func (l *httpLane) says() spoken {
@@ -99,21 +79,19 @@ func (l *httpLane) newRequest(ctx context.Context, method string, body []byte) (
 	if err != nil {
 		return nil, err
 	}
+	as := l.says()
 	switch method {
 	case http.MethodPost:
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")
-		if l.streamFirst.Load() {
-			req.Header.Set("Accept", "text/event-stream, application/json")
-		}
 	case http.MethodGet:
 		req.Header.Set("Accept", "text/event-stream")
 	}
-	if version := l.says().version; version != "" {
-		req.Header.Set("Mcp-Protocol-Version", version)
+	if as.version != "" {
+		req.Header.Set("Mcp-Protocol-Version", as.version)
 	}
-	if l.session != "" {
-		req.Header.Set(headerSession, l.session)
+	if l.id != "" {
+		req.Header.Set(headerSession, l.id)
 	}
 	return req, nil
 }
@@ -124,10 +102,9 @@ const headerSession = "Mcp-Session-Id"
 func (l *httpLane) send(ctx context.Context, c *pendingRequest) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.abort = cancel
-	l.open.Store(c.id, c)
+	l.open.add(c)
 	l.server.Flights.Go(func() {
-		defer cancel()
-		defer l.open.Delete(c.id)
+		defer l.forget(c)
 		c.finish(l.exchange(ctx, c))
 	})
 }
@@ -152,7 +129,7 @@ func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
 	if lost {
 		f := &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: fmt.Sprintf("http_%d", resp.StatusCode),
 			Message: "the server has forgotten the session: call again", Cause: causeOf(a.err)}
-		l.onEnd(sessionLost())
+		l.end(sessionLost())
 		return response{err: f, status: resp.StatusCode, lost: true}
 	}
 	l.settle(c, a)
@@ -182,10 +159,10 @@ func (l *httpLane) answer(ctx context.Context, c *pendingRequest, resp *http.Res
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return l.refused(c, resp)
 	}
-	if c.method == methodInitialize {
-		l.session = resp.Header.Get(headerSession)
+	if c.method == tool.MethodInitialize {
+		l.id = resp.Header.Get(headerSession)
 	}
-	if !c.isGreeting() && l.session != "" && !isPage(resp) && resp.ContentLength < 1 && isEmpty(resp) {
+	if !c.isGreeting() && l.id != "" && !isPage(resp) && resp.ContentLength < 1 && isEmpty(resp) {
 		return l.awaitElsewhere(ctx, c, resp.StatusCode)
 	}
 	if transport.IsEventStream(resp) {
@@ -216,14 +193,14 @@ func (l *httpLane) unreached(ctx context.Context, c *pendingRequest, err error) 
 		f := &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected", Cause: err,
 			OutcomeUnknown: !answer.Redirects, Message: "the server " + answer.Error()}
 		if !answer.Redirects {
-			f.Code = "invalid_response"
+			f.Code = codeInvalidResponse
 		}
 		return response{err: f}
 	}
 	if f := l.ofError(err); f != nil && ctx.Err() == nil {
 		return response{err: f}
 	}
-	l.suspect(ctx)
+	l.suspectAfter(ctx, c)
 	if c.sent() {
 		return endedFailure(c, err)
 	}
@@ -231,10 +208,11 @@ func (l *httpLane) unreached(ctx context.Context, c *pendingRequest, err error) 
 		Message: "the server could not be reached: call again once it is back"}}
 }
 
-// suspect notes that an exchange failed, unless ctx says that it was aborted.
-func (l *httpLane) suspect(ctx context.Context) {
-	if ctx.Err() == nil {
-		l.onSuspect()
+// suspectAfter notes that the exchange of c failed, unless ctx says that it was aborted. Proxies and platforms cut standing
+// streams every few minutes, which means nothing.
+func (l *httpLane) suspectAfter(ctx context.Context, c *pendingRequest) {
+	if ctx.Err() == nil && c.method != tool.MethodListen {
+		l.suspected()
 	}
 }
 
@@ -251,23 +229,24 @@ func (l *httpLane) refused(c *pendingRequest, resp *http.Response) response {
 		page := &tool.HTTPError{Status: status, Media: resp.Header.Get("Content-Type"), Body: string(body)}
 		f.Cause, f.Message = page, f.Message+l.words(page)
 	}
-	if c.isGreeting() { // the connector says what it means
+	// Their senders say what it means.
+	if c.isGreeting() || c.method == tool.MethodListen && status == http.StatusUnauthorized {
 		return response{err: f, status: status, pause: f.RetryAfter}
 	}
 	if need := l.ofStatus(status, resp.Header, f.Cause); need != nil {
 		if status == http.StatusUnauthorized {
-			l.onEnd(fault.OfStatus(l.cfg, status, 0, nil))
+			l.end(fault.OfStatus(l.cfg, status, 0, nil))
 		}
 		return response{err: need, status: status}
 	}
 	if status == http.StatusUnauthorized {
-		l.onEnd(&fault.Fault{What: fmt.Sprintf("%s refused the credentials (HTTP 401)",
+		l.end(&fault.Fault{What: fmt.Sprintf("%s refused the credentials (HTTP 401)",
 			secret.URL(l.server.URL.String())),
 			Hint: "renew the credentials in headers of the server's entry", Auth: true})
 		return response{err: f, status: status}
 	}
-	if l.isForeign(status, body) && c.method != methodDiscover {
-		l.onSuspect()
+	if l.isForeign(status, body) && c.method != tool.MethodListen {
+		l.suspected()
 	}
 	if says && status != http.StatusTooManyRequests {
 		a := errorAnswer(e.Error)
@@ -291,11 +270,12 @@ func (l *httpLane) isForeign(status int, body []byte) bool {
 // readJSON reads a response that is one message, whatever its content type says.
 func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.Response) response {
 	got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, int64(l.cfg.Limits.Message), l.server.Memory)
-	if full := noRoom(err); full != nil || errors.Is(err, jsonrpc.ErrBodyTooLarge) {
-		return l.oversizeAnswer(full)
+	if large := (*transport.Oversize)(nil); errors.As(transport.OversizeOf(err), &large) {
+		l.dropOversize(large, c)
+		return response{err: large.Failure()}
 	}
 	if err != nil {
-		l.suspect(ctx)
+		l.suspectAfter(ctx, c)
 		return endedFailure(c, err)
 	}
 	if got.Text = bytes.TrimSpace(got.Text); len(got.Text) > 0 && got.Text[0] == '[' {
@@ -305,7 +285,7 @@ func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.R
 	if media := transport.MediaType(resp); e.Kind == jsonrpc.None && media != "application/json" {
 		return response{err: &tool.Failure{
 			Class: tool.ClassDependencyUnavailable,
-			Code:  "invalid_response",
+			Code:  codeInvalidResponse,
 			Message: fmt.Sprintf("the server answered with content type %q instead of JSON: check its url",
 				hidden.Line(hidden.Cut(media, 80))),
 			OutcomeUnknown: true,
@@ -356,7 +336,7 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 			if ev.ID != lastID {
 				lastID, resumes = ev.ID, 0
 			}
-			if a, done := l.received(ctx, c, ev); done {
+			if a, done := l.received(c, ev); done {
 				if !a.namesSession() {
 					l.settle(c, a)
 					c.finish(a) // the caller need not wait for the stream's end
@@ -364,11 +344,11 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 				drain(body)
 				return a
 			}
-			ev.Room.Free()
 			continue
 		}
-		if full := cmp.Or(noRoom(err), events.NoRoom()); full != nil || errors.Is(err, jsonrpc.ErrEventTooLarge) {
-			return l.oversizeAnswer(full)
+		if large := (*transport.Oversize)(nil); errors.As(transport.OversizeOf(err), &large) {
+			l.dropOversize(large, c)
+			return response{err: large.Failure()}
 		}
 		var rest io.ReadCloser
 		if lastID != "" && l.says().hop == nil {
@@ -379,7 +359,7 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 		}
 		if rest == nil {
 			if !errors.Is(err, io.EOF) {
-				l.suspect(ctx)
+				l.suspectAfter(ctx, c)
 			}
 			return endedFailure(c, err)
 		}
@@ -421,51 +401,16 @@ func (l *httpLane) resume(ctx context.Context, lastID string, pause time.Duratio
 }
 
 // received handles one event of a call's stream. done reports that it was the response.
-func (l *httpLane) received(ctx context.Context, c *pendingRequest, ev jsonrpc.Event) (a response, done bool) {
-	if (ev.Name != "" && ev.Name != "message") || len(ev.Data) == 0 {
+func (l *httpLane) received(c *pendingRequest, ev jsonrpc.Event) (a response, done bool) {
+	if !ev.IsMessage() {
 		return response{}, false
 	}
 	e := jsonrpc.Read(ev.Data)
-	switch e.Kind {
-	case jsonrpc.Response:
-		if id, ours := idOf(e.ID); ours && id == c.id || rawjson.IsNull(e.ID) {
-			return c.answerOf(e).in(ev.Room), true
-		}
-	case jsonrpc.Notification:
-		if e.Method == noteCancelled {
-			l.asked.canceled(e)
-		} else if e.Method != noteProgress {
-			l.notifications.handle(e, c)
-		} else if token, ours := progressToken(e); isBadProgress(e) {
-			l.notifications.losses.add()
-		} else if ours && token == c.id {
-			if !c.report(e.Params) {
-				l.notifications.losses.add()
-			}
-		} else if ours {
-			l.notifications.handle(e, c) // of a call that has become a task
-		}
-	case jsonrpc.Request:
-		l.receiveRequest(ctx, e, c)
-	default:
-		l.notifications.losses.add()
+	if id, ours := idOf(e.ID); e.Kind == jsonrpc.Response && (ours && id == c.id || rawjson.IsNull(e.ID)) {
+		return c.answerOf(e).in(ev.Room), true
 	}
+	l.receive(e, ev.Room, c)
 	return response{}, false
-}
-
-// receiveRequest handles a request of the server that came on the stream of c, or on one that is no
-// call's; then c is nil.
-func (l *httpLane) receiveRequest(ctx context.Context, e jsonrpc.Message, c *pendingRequest) {
-	if !e.Valid {
-		l.notifications.losses.add()
-		if body := notUTF8Error(e); body != nil {
-			l.respond(ctx, body)
-		}
-		return
-	}
-	if !l.asked.receive(e, c) {
-		l.respond(ctx, replyBody(e))
-	}
 }
 
 // tell implements lane.
@@ -479,7 +424,7 @@ func (l *httpLane) post(ctx context.Context, method string, body []byte) error {
 	defer cancel()
 	go func() {
 		select {
-		case <-l.ended:
+		case <-l.closed:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -522,12 +467,6 @@ func (l *httpLane) respond(ctx context.Context, body []byte) {
 	})
 }
 
-// say implements lane.
-func (l *httpLane) say(ctx context.Context, body []byte) { l.respond(ctx, body) }
-
-// questions implements lane.
-func (l *httpLane) serverRequests() *serverRequests { return l.asked }
-
 // deliver is post with nobody who waits for it.
 func (l *httpLane) deliver(ctx context.Context, body []byte, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
@@ -539,52 +478,15 @@ func (l *httpLane) deliver(ctx context.Context, body []byte, patience time.Durat
 	return err
 }
 
-// withdraw implements lane. On 2026-07-28 closing the request is how a call is cancelled.
-func (l *httpLane) withdraw(ctx context.Context, c *pendingRequest, reason string) withdrawal {
+// withdraw implements lane. On 2026-07-28 closing the request is how a call is cancelled: nothing comes after that.
+func (l *httpLane) withdraw(ctx context.Context, c *pendingRequest, reason string) (told bool) {
 	sent := c.drop()
-	switch {
-	case l.says().hop != nil || c.isGreeting(): // nothing comes after that
-		c.abort()
-		return withdrawal{false, c.abort}
-	case sent:
+	if l.says().hop != nil || c.isGreeting() {
+		return false
+	}
+	if sent {
 		// which logs it
 		l.background.Go(func() { _ = l.deliver(ctx, cancelBody(c.id, reason), transport.CancelPatience) })
 	}
-	return withdrawal{sent, c.abort}
-}
-
-func (l *httpLane) newPing() *pendingRequest {
-	return newLaneCall(l.nextID(), methodPing, l.says().hop.ListParams(nil))
-}
-
-// ping implements lane.
-func (l *httpLane) ping(ctx context.Context) error {
-	c := l.newPing()
-	if l.says().hop == nil {
-		return pingError(await(ctx, l, c))
-	}
-	c.method = methodDiscover // 2026-07-28 has no ping
-	a := await(ctx, l, c)
-	var rpc *tool.RPCError
-	if errors.As(a.err, &rpc) &&
-		(a.status == http.StatusBadRequest || a.status == http.StatusNotFound || rpc.Code == tool.CodeMethodNotFound) {
-		return errors.New("the server does not speak protocol 2026-07-28 any more")
-	}
-	return pingError(a)
-}
-
-// oversizeAnswer is the answer of a call whose response is too large, or had no room: full says why.
-func (l *httpLane) oversizeAnswer(full error) response {
-	large := &transport.Oversize{Limit: l.cfg.Limits.Message, NoRoom: full}
-	l.notifications.losses.add()
-	large.Warn(l.log)
-	return response{err: large.Failure()}
-}
-
-// noRoom returns err if it says that there was no memory for a message, else nil.
-func noRoom(err error) error {
-	if errors.Is(err, budget.ErrTooLarge) || errors.Is(err, budget.ErrBusy) || errors.Is(err, budget.ErrLate) {
-		return err
-	}
-	return nil
+	return sent
 }

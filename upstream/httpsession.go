@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
@@ -26,7 +25,7 @@ func sessionLost() *fault.Fault {
 // well; then a ping over the same session tells the two apart.
 func (l *httpLane) forgotten(ctx context.Context, c *pendingRequest, a response) bool {
 	var f *tool.Failure
-	if a.err == nil || c.isGreeting() || l.session == "" || c.method == methodPing ||
+	if a.err == nil || c.isGreeting() || l.id == "" || c.method == tool.MethodPing ||
 		errors.As(a.err, &f) && f.Code == codeNeedsSignIn {
 		return false
 	}
@@ -42,7 +41,7 @@ func (l *httpLane) forgotten(ctx context.Context, c *pendingRequest, a response)
 	}
 	ctx, cancel := context.WithTimeout(ctx, transport.CancelPatience)
 	defer cancel()
-	ping := await(ctx, l, l.newPing())
+	ping := l.await(ctx, newLaneCall(l.nextID(), tool.MethodPing, l.hop.ListParams(nil)))
 	return ping.status != 0 && ping.status == a.status || ping.status == http.StatusNotFound || ping.namesSession()
 }
 
@@ -61,7 +60,7 @@ func (a response) namesSession() bool {
 
 // keepToken returns the context of a request whose refusal isLost looks at, before another token is asked for.
 func (l *httpLane) keepToken(ctx context.Context) context.Context {
-	if !l.works.Load() || l.session == "" {
+	if !l.works.Load() || l.id == "" {
 		return ctx
 	}
 	return transport.KeepToken(ctx)
@@ -70,23 +69,21 @@ func (l *httpLane) keepToken(ctx context.Context) context.Context {
 // isLost reports whether resp refuses the session and not the credentials, though it says HTTP 401: the same were good
 // before, and are still good for a new session.
 func (l *httpLane) isLost(ctx context.Context, resp *http.Response) bool {
-	if resp.StatusCode != http.StatusUnauthorized || !l.works.Load() || l.session == "" {
+	if resp.StatusCode != http.StatusUnauthorized || !l.works.Load() || l.id == "" {
 		return false
 	}
 	l.checking.Lock()
 	defer l.checking.Unlock()
-	used := resp.Request.Header.Get("Authorization")
-	if l.isOver || l.server.HasOther(ctx, used) {
-		return l.isOver
+	if l.isGone || l.server.HasOther(resp.Request) {
+		return l.isGone
 	}
-	fresh := newHTTPLane(ctx, l.entry, l.server, newSession(), l.notifications)
-	fresh.streamFirst.Store(l.streamFirst.Load())
+	fresh := newHTTPLane(ctx, newSession(l.notifications, l.stopping), l.server)
 	limited, cancel := context.WithTimeout(ctx, l.cfg.Timeouts.Connect)
 	defer cancel()
-	a := await(limited, fresh, newLaneCall(l.nextID(), methodInitialize, l.greeting()))
-	l.background.Go(func() { fresh.close(context.WithoutCancel(ctx), l.ended) })
-	l.isOver = a.status != http.StatusUnauthorized && a.status != http.StatusForbidden && !l.server.HasOther(ctx, used)
-	return l.isOver
+	a := fresh.await(limited, newLaneCall(l.nextID(), tool.MethodInitialize, l.greeting()))
+	l.background.Go(func() { fresh.close(context.WithoutCancel(ctx), l.closed) })
+	l.isGone = a.status != http.StatusUnauthorized && a.status != http.StatusForbidden && !l.server.HasOther(resp.Request)
+	return l.isGone
 }
 
 // closeTimeout bounds how long the server may take to hear that a session is over.
@@ -104,14 +101,14 @@ func (l *httpLane) close(life context.Context, kill <-chan struct{}) {
 	wait.For(kill, told, closeTimeout)
 	cancel()
 	<-told
-	close(l.ended)
+	close(l.closed)
 	l.background.Wait()
 }
 
 // endSession tells the server that the session is over, if it knows one. What cannot be said to it is not worth an
 // error.
 func (l *httpLane) endSession(ctx context.Context) {
-	if l.session == "" {
+	if l.id == "" {
 		return
 	}
 	if req, err := l.newRequest(transport.KeepToken(ctx), http.MethodDelete, nil); err == nil {
@@ -153,23 +150,13 @@ func (l *httpLane) awaitElsewhere(ctx context.Context, c *pendingRequest, status
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	l.background.Go(func() {
 		defer end()
-		<-l.ended
+		<-l.closed
 	})
-	l.listen(life, l.hears)
+	l.listen(life)
 	select {
 	case <-ctx.Done():
 	case <-l.noStream:
-	case <-l.ended:
+	case <-l.closed:
 	}
 	return endedFailure(c, io.ErrUnexpectedEOF)
-}
-
-// receiveResponse takes a response from the standing stream.
-func (l *httpLane) receiveResponse(e jsonrpc.Message, ev jsonrpc.Event) {
-	id, _ := idOf(e.ID)
-	if c, ours := l.open.Load(id); ours {
-		c := c.(*pendingRequest)
-		c.finish(c.answerOf(e).in(ev.Room))
-		c.abort()
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -35,89 +34,19 @@ func resultType(r *tool.Reply) string {
 	return text
 }
 
-// inputRequests holds inputRequests and requestState of a result of type input_required.
-type inputRequests struct {
-	keys      [][]byte // of inputRequests, as written
-	questions []tool.Question
-	state     []byte // requestState, as written; nil where there is none
-}
-
-// readInputRequests takes a result of type input_required apart. The error is a *tool.Failure.
-func readInputRequests(result json.RawMessage) (w inputRequests, err error) {
-	if state, ok := rawjson.Get(result, "requestState"); ok {
-		if _, ok = rawjson.String(state); !ok {
-			return w, invalidAnswer("asks for input with a requestState that is no string").err
-		}
-		w.state = state
-	}
-	requests, ok := rawjson.Get(result, "inputRequests")
-	if !ok {
-		if w.state == nil {
-			return w, invalidAnswer("asks for input, but neither says what for nor has a requestState").err
-		}
-		return w, nil
-	}
-	seen, fault := map[string]bool{}, ""
-	err = rawjson.Members(requests, func(m rawjson.Member) bool {
-		var q tool.Question
-		q, fault = readInputRequest(m)
-		switch {
-		case fault != "":
-		case seen[q.Key]:
-			fault = fmt.Sprintf("asks for two inputs by the same key %q", hidden.Cut(q.Key, 80))
-		case len(w.questions) == maxCallRequests:
-			fault = fmt.Sprintf("asks for more than %d inputs at once", maxCallRequests)
-		}
-		seen[q.Key] = true
-		w.keys, w.questions = append(w.keys, m.Key), append(w.questions, q)
-		return fault == ""
-	})
-	switch {
-	case err != nil:
-		fault = "asks for input with inputRequests that are no object"
-	case fault == "" && len(w.questions) == 0 && w.state == nil:
-		fault = "asks for input, but neither says what for nor has a requestState"
-	}
-	if fault != "" {
-		return inputRequests{}, invalidAnswer(fault).err
-	}
-	return w, nil
-}
-
-// readInputRequest reads one of inputRequests. fault is not empty where it is malformed.
-func readInputRequest(m rawjson.Member) (q tool.Question, fault string) {
-	q.Key = m.Name()
-	raw, _ := rawjson.Get(m.Value, "method")
-	method, ok := rawjson.String(raw)
-	switch {
-	case !ok:
-		return q, fmt.Sprintf("asks for an input %q that names no method", hidden.Cut(q.Key, 80))
-	case !isServerRequest(method):
-		return q, fmt.Sprintf("asks for an input by the method %q, which is none for that", hidden.Cut(method, 80))
-	}
-	q.Method = method
-	if params, ok := rawjson.Get(m.Value, "params"); ok {
-		if !rawjson.IsObject(params) {
-			return q, fmt.Sprintf("asks for an input %q with params that are no object", hidden.Cut(q.Key, 80))
-		}
-		q.Params = params
-	}
-	return q, ""
-}
-
 // askFor puts what the server wants to the client, all at once. The time that this takes counts
 // towards the most that the call may take, and towards nothing else.
-func (c *executor) askFor(
-	ctx context.Context, x *clientRequest, limits *callLimits, w inputRequests,
+func (s *server) askFor(
+	ctx context.Context, x *clientRequest, limits *callLimits, questions []tool.Question,
 ) ([]tool.Answer, error) {
-	if len(w.questions) == 0 {
+	if len(questions) == 0 {
 		return nil, nil // the server wants to be called again with its state, nothing else
 	}
 	if x.Ask == nil {
 		return nil, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "client_cannot_be_asked", Message: fmt.Sprintf(
 			"%q of server %q needs something from the client (%s), which this client cannot be asked: call it from "+
 				"one that can",
-			x.about(), c.cfg.ID, w.questions[0].Method)}
+			x.about(), s.cfg.ID, questions[0].Method)}
 	}
 	asking, cancel := context.WithTimeout(ctx, limits.left(true))
 	var watching sync.WaitGroup
@@ -125,31 +54,31 @@ func (c *executor) askFor(
 	defer cancel()
 	watching.Go(func() {
 		select {
-		case <-c.lifecycle.stopping:
+		case <-s.lifecycle.stopping:
 			cancel()
 		case <-asking.Done():
 		}
 	})
-	answers, err := x.Ask(asking, w.questions)
+	answers, err := x.Ask(asking, questions)
 	switch {
-	case err == nil && len(answers) == len(w.questions):
+	case err == nil && len(answers) == len(questions):
 		return answers, nil
 	case ctx.Err() != nil:
 		return nil, canceled(ctx, true)
 	case errors.Is(asking.Err(), context.DeadlineExceeded):
-		return nil, c.timedOut(x.about(), "was waiting for the client's answers, which did not come", true, *limits)
+		return nil, s.timedOut(x.about(), "was waiting for the client's answers, which did not come", true, *limits)
 	case asking.Err() != nil:
-		return nil, c.server.unavailable()
+		return nil, s.unavailable()
 	case err == nil:
-		err = fmt.Errorf("%d answers to %d questions", len(answers), len(w.questions))
+		err = fmt.Errorf("%d answers to %d questions", len(answers), len(questions))
 	}
 	return nil, &tool.Failure{Class: tool.ClassCanceled, Code: "client_gone", OutcomeUnknown: true, Cause: err,
 		Message: "what the server asked was not answered, because the client has gone: call again if it is still wanted"}
 }
 
-// retryParams returns the params of the next request: the client's own with the answers and the
-// server's latest state. The first refusal among the answers is the error.
-func (w inputRequests) retryParams(params json.RawMessage, answers []tool.Answer) (json.RawMessage, error) {
+// retryParams returns the params of the next request: the client's own with the answers to what the server wants, and
+// the server's latest state. The first refusal among the answers is the error.
+func retryParams(in tool.InputRequired, params json.RawMessage, answers []tool.Answer) (json.RawMessage, error) {
 	if rawjson.IsNull(params) {
 		params = json.RawMessage("{}")
 	}
@@ -157,8 +86,7 @@ func (w inputRequests) retryParams(params json.RawMessage, answers []tool.Answer
 	out, _, err := rawjson.DeleteFunc(params,
 		func(m rawjson.Member) bool { return m.Is("inputResponses") || m.Is("requestState") })
 	if len(answers) > 0 && err == nil {
-		responses := []byte("{")
-		for i, a := range answers {
+		for _, a := range answers {
 			if a.Err != nil {
 				return nil, a.Err
 			}
@@ -166,16 +94,17 @@ func (w inputRequests) retryParams(params json.RawMessage, answers []tool.Answer
 				rpc := errBadAnswer
 				return nil, &rpc
 			}
-			if i > 0 {
-				responses = append(responses, ',')
-			}
-			responses = append(append(append(responses, '"'), w.keys[i]...), `":`...)
-			responses = append(responses, a.Result...)
 		}
+		responses := []byte("{")
+		_ = rawjson.Members(in.Requests, func(m rawjson.Member) bool {
+			responses = rawjson.AppendMember(responses, string(m.Key), answers[0].Result) // the key as it was written
+			answers = answers[1:]
+			return true
+		})
 		out, err = rawjson.Set(out, "inputResponses", append(responses, '}'))
 	}
-	if w.state != nil && err == nil {
-		out, err = rawjson.Set(out, "requestState", w.state)
+	if in.State != nil && err == nil {
+		out, err = rawjson.Set(out, "requestState", in.State)
 	}
 	if err != nil {
 		return nil, &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,

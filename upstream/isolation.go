@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -230,7 +231,7 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	parent := i.server
 	e := *parent.entry
 	e.use, e.client, e.clientHop, e.log = useSession, who, keepHop(says),
-		parent.log.With("session", orText(who.Name, "unnamed"))
+		parent.log.With("session", cmp.Or(who.Name, "unnamed"))
 	e.cfg.Lazy, e.cfg.IdleStop = false, parent.cfg.SessionIdle
 	if parent.use == useShared && who.Ended != nil { // nobody has asked for an end before that
 		e.cfg.IdleStop = settings.OrDefault(parent.cfg.IdleStop, 30*24*time.Hour)
@@ -332,7 +333,7 @@ func (s *server) isolates() (keeper clientSession, yes bool) {
 func (s *server) isApart(who tool.Session) bool {
 	keeper, isolates := s.isolates()
 	if isolates && s.use == useShared && s.lifecycle.stateNow() == tool.ServerStarting {
-		if one, ok := s.entry.clients.sole(); ok && one.who.Key == who.Key {
+		if one, ok := s.clients.sole(); ok && one.who.Key == who.Key {
 			return false // it may become the keeper's
 		}
 	}

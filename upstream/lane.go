@@ -13,8 +13,8 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/queue"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
@@ -26,45 +26,27 @@ import (
 // lane carries raw requests over one session. There are two: streamConn for transports with one stream both ways,
 // httpLane for Streamable HTTP.
 type lane interface {
-	// speak sets the version of the protocol that is spoken from now on, "" for one that is not agreed upon yet. h is
-	// nil below 2026-07-28.
-	speak(version string, h *hop.Hop)
+	// speak sets how requests are written from now on.
+	speak(as spoken)
 
 	// send puts c on its way and returns at once. The answer and the progress before it arrive in c; each call is
 	// finished, whatever happens, at the latest when the session ends.
 	send(ctx context.Context, c *pendingRequest)
 
-	// withdraw tells the server that nobody waits for c any more, and returns at once. c is dropped
-	// when the withdrawal is over, which follows.
-	withdraw(ctx context.Context, c *pendingRequest, reason string) withdrawal
+	// withdraw tells the server that nobody waits for c any more, and returns at once. told says that the server may
+	// have the request, and may still answer it.
+	withdraw(ctx context.Context, c *pendingRequest, reason string) (told bool)
 
 	// tell sends a notification of a client, and returns once the server has it or will not. params
 	// are nil where it has none.
 	tell(ctx context.Context, method string, params []byte) error
-
-	// say sends a notification of the hub's own wording and returns at once.
-	say(ctx context.Context, body []byte)
-
-	// ping asks whether the session still answers.
-	ping(ctx context.Context) error
-
-	// questions receives the questions of the server.
-	serverRequests() *serverRequests
-
-	// listen keeps a stream for notifications until ctx ends, where the protocol does not send them unasked: for what w
-	// says at each time. It returns at once.
-	listen(ctx context.Context, w *watch)
 }
 
-// maxQueuedProgress and maxReportBytes bound the reports of a call that wait for a slow consumer; then the oldest are
-// dropped.
-const (
-	maxQueuedProgress = 1024
-	maxReportBytes    = 8 << 20
-)
-
-// maxProgress is the size in bytes above which a progress report is dropped.
-const maxProgress = 1 << 20
+// spoken says how requests are written. The zero value says that no version is agreed upon.
+type spoken struct {
+	version string
+	hop     *hop.Hop // nil below 2026-07-28
+}
 
 // response says how a pendingRequest ended.
 type response struct {
@@ -122,37 +104,36 @@ type pendingRequest struct {
 	name    string            // of the tool, prompt or resource, for the Mcp-Name header
 	headers map[string]string // further headers, on Streamable HTTP only
 
-	// notify receives the log messages that belong to the call, in order with its progress. Nil where nobody listens.
-	notify func(tool.Notification)
+	// notify and progress receive what the server says of the call before it answers, in the order of the wire. They run
+	// where the stream is read, and do not block. Nil where nobody listens.
+	notify   func(tool.Notification)
+	progress func(tool.Progress)
 
-	session tool.Session // that it belongs to
-	listens bool         // it is a subscriptions/listen of a client's own
+	session tool.Session    // that it belongs to
+	until   <-chan struct{} // closed when it must end: a subscriptions/listen of a client's own. Nil for others
 
 	ask tool.Asker // puts what the server asks to the client; nil where there is none, or it cannot be asked
 
 	state atomic.Int32
 	abort context.CancelFunc // Streamable HTTP: closes the request. Set by send.
+	needs *signInNeeds       // SSE: of the server. Set by send.
 
 	ready chan struct{} // has room for one; signalled when take would return something
 
-	mu      sync.Mutex
-	reports queue.Queue[report] // that were not taken yet
-	asked   []*serverRequest    // questions that were not taken yet
-	held    int                 // open questions that may be what the server is waiting for
-	done    *response
+	mu    sync.Mutex
+	news  news
+	held  int  // open questions that may be what the server is waiting for
+	muted bool // nobody listens any more
 }
 
-// report holds what a server says of a call before it answers: one of its fields.
-type report struct {
-	progress json.RawMessage // params of notifications/progress
-	note     tool.Notification
+// news is what has come for a call since the last time.
+type news struct {
+	asked      []*serverRequest // questions of the server
+	held       bool             // a question is open: the server may be waiting for its answer
+	progressed bool             // progress was reported
+	heard      bool             // the server has said something
+	done       *response        // the answer, which stays
 }
-
-// Size implements queue.Item.
-func (r report) Size() int { return len(r.progress) + len(r.note.Params) }
-
-// Key implements queue.Item: each counts.
-func (r report) Key() string { return "" }
 
 func newLaneCall(id int64, method string, params json.RawMessage) *pendingRequest {
 	return &pendingRequest{id: id, method: method, params: params, ready: make(chan struct{}, 1)}
@@ -172,8 +153,15 @@ func (c *pendingRequest) Begin() bool {
 // TakeBack implements transport.Call. It marks a call that was begun as not sent: not a byte of it has left.
 func (c *pendingRequest) TakeBack() { c.state.CompareAndSwap(callSent, callQueued) }
 
-// Fail implements transport.Call.
+// Fail implements transport.Call. After HTTP 401 the wire ends, and the next session shows whether the token is good: the
+// server may have refused it for this session alone.
 func (c *pendingRequest) Fail(err error) {
+	if c.needs != nil {
+		if f := c.needs.ofError(err); f != nil {
+			c.finish(response{err: f})
+			return
+		}
+	}
 	var status *fault.StatusError
 	if errors.As(err, &status) {
 		retry := transport.RetryAfter(status.Header)
@@ -186,7 +174,7 @@ func (c *pendingRequest) Fail(err error) {
 // isGreeting reports whether the request belongs to the handshake. "The initialize request MUST NOT be cancelled by
 // clients", and why it failed is told to whoever looks after the server.
 func (c *pendingRequest) isGreeting() bool {
-	return c.method == methodInitialize || c.method == methodDiscover
+	return c.method == tool.MethodInitialize || c.method == tool.MethodDiscover
 }
 
 // isList reports whether the request reads a list. Some servers list to everybody.
@@ -203,63 +191,55 @@ func (c *pendingRequest) drop() (sent bool) {
 // sent reports whether the server may have received the request.
 func (c *pendingRequest) sent() bool { return c.state.Load() == callSent }
 
-// report queues a progress report, unless that is too large. It never blocks, so that one slow
-// consumer does not stop the reader of a stream.
-func (c *pendingRequest) report(params json.RawMessage) (taken bool) {
-	if len(params) > maxProgress {
-		return false
-	}
-	c.queue(report{progress: bytes.Clone(params)}) // rather than the whole message that it came in
-	return true
-}
-
-// remark queues a log message, as report does.
-func (c *pendingRequest) remark(n tool.Notification) { c.queue(report{note: n}) }
-
-func (c *pendingRequest) queue(r report) {
+// report passes progress on.
+func (c *pendingRequest) report(params json.RawMessage, redact *secret.Redactor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done == nil {
-		c.reports.Put(r, queue.Bounds{Items: maxQueuedProgress, Bytes: maxReportBytes})
+	if c.news.done == nil && !c.muted && c.progress != nil {
+		c.progress(tool.Progress{Params: bytes.Clone(params), // rather than the whole message that it came in
+			Message: redact.Text(rawjson.Text(params, "message"))})
 	}
+	c.news.progressed, c.news.heard = true, true
 	wait.Signal(c.ready)
+}
+
+// remark passes a log message on.
+func (c *pendingRequest) remark(n tool.Notification) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.news.done == nil && !c.muted {
+		c.notify(n)
+	}
+	c.news.heard = true
+	wait.Signal(c.ready)
+}
+
+// mute drops what the server says of the call from now on, but for its answer.
+func (c *pendingRequest) mute() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.muted = true
 }
 
 // finish sets the answer. Only the first one counts.
 func (c *pendingRequest) finish(a response) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done == nil {
-		c.done = &a
+	if c.news.done == nil {
+		c.news.done = &a
 	} else {
 		a.room.Free()
 	}
 	wait.Signal(c.ready)
 }
 
-// take returns what arrived since the last time, in the order of the wire: first reports, then the answer.
-func (c *pendingRequest) take() (reports []report, done *response) {
+// take returns what has come since the last time.
+func (c *pendingRequest) take() news {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.reports.All(), c.done
-}
-
-// await sends a call that has no consumer of progress, and waits for its answer. When ctx ends
-// first, the call is cancelled and the answer is ctx's error.
-func await(ctx context.Context, l lane, c *pendingRequest) response {
-	l.send(ctx, c)
-	for {
-		select {
-		case <-c.ready:
-			if _, done := c.take(); done != nil {
-				done.room.Free() // what the hub asks for itself holds none
-				return *done
-			}
-		case <-ctx.Done():
-			l.withdraw(ctx, c, "timeout").over()
-			return response{err: ctx.Err()}
-		}
-	}
+	got := c.news
+	got.held, c.news = c.held > 0, news{done: got.done}
+	return got
 }
 
 const codeConnectionLost = "connection_lost"
@@ -281,6 +261,73 @@ func endedFailure(c *pendingRequest, cause error) response {
 	return response{err: f}
 }
 
+// openCalls are the requests of a session that have not been answered, by id. The zero value is ready.
+type openCalls struct {
+	mu    sync.Mutex
+	calls map[int64]*pendingRequest
+	over  error // why no more are taken in
+}
+
+// add reports whether it has taken c in.
+func (t *openCalls) add(c *pendingRequest) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over != nil {
+		return false
+	}
+	if t.calls == nil {
+		t.calls = make(map[int64]*pendingRequest)
+	}
+	t.calls[c.id] = c
+	return true
+}
+
+func (t *openCalls) find(id int64) *pendingRequest {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.calls[id]
+}
+
+func (t *openCalls) remove(id int64) *pendingRequest {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.calls[id]
+	delete(t.calls, id)
+	return c
+}
+
+// sole returns the only request that waits for an answer; nil where there are others.
+func (t *openCalls) sole() (sole *pendingRequest) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.calls {
+		switch {
+		case c.method == tool.MethodListen:
+		case sole != nil:
+			return nil
+		default:
+			sole = c
+		}
+	}
+	return sole
+}
+
+// end takes all requests out, and no more in, because of err.
+func (t *openCalls) end(err error) map[int64]*pendingRequest {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.calls
+	t.calls, t.over = nil, err
+	return all
+}
+
+// err is why no more requests are taken in.
+func (t *openCalls) err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.over
+}
+
 // hopHeaders sets the headers that repeat what the body holds: servers of 2026-07-28 compare the two.
 func (c *pendingRequest) hopHeaders(h http.Header) {
 	h.Set("Mcp-Method", c.method)
@@ -296,17 +343,8 @@ func (c *pendingRequest) hopHeaders(h http.Header) {
 func (c *pendingRequest) put(q *serverRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked = append(c.asked, q)
+	c.news.asked, c.news.heard = append(c.news.asked, q), true
 	wait.Signal(c.ready)
-}
-
-// takeServerRequests returns the questions that arrived since the last time. held says that at
-// least one is open: the server may be waiting for its answer.
-func (c *pendingRequest) takeServerRequests() (asked []*serverRequest, held bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	asked, c.asked = c.asked, nil
-	return asked, c.held > 0
 }
 
 // hold counts open questions.
@@ -327,7 +365,7 @@ func (c *pendingRequest) isHeld() bool {
 func (c *pendingRequest) isDone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.done != nil
+	return c.news.done != nil
 }
 
 // left says how long a call that began then may still go without a word from the server. While the server waits for a

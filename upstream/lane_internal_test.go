@@ -25,6 +25,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
@@ -65,20 +66,19 @@ func (w *memoryWire) Release() { w.Close() }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func testConn(w transport.Wire, onListChanged func()) *streamConn {
-	hear := func(e jsonrpc.Message, _ *pendingRequest) {
-		if e.Method == noteToolsChanged {
-			onListChanged()
-		}
-	}
-	return newStreamConn(testServer().entry, w, notificationHandler{handle: hear})
+func testConn(w transport.Wire) *streamConn {
+	return newStreamConn(testSession(), w)
 }
+
+// testSession returns a session without a lane.
+func testSession() *session { return newSession(testServer().notifications, nil) }
 
 func testServer() *server {
 	e := &entry{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: new(secret.Redactor),
 		clients: newClientSubscriptions()}
 	e.cfg.Transport = Stdio
-	s, _ := newServer(e, shared{catalog: &catalog{entry: e}, clients: newClientSubscriptions()}, tool.ServerReady, func() {})
+	s, _ := newServer(e, shared{catalog: &catalog{entry: e}, run: func(func()) {}},
+		tool.ServerReady, func() {})
 	return s
 }
 
@@ -90,11 +90,11 @@ func progressOf(id int64) []byte {
 func TestSentArgumentsAreHeldOnce(t *testing.T) {
 	t.Parallel()
 	w := newMemoryWire()
-	conn := testConn(w, func() {})
+	conn := testConn(w)
 	defer conn.release()
 	send := func() (*pendingRequest, weak.Pointer[byte]) {
 		params := fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", 10_000))
-		call := newLaneCall(1, methodCallTool, params)
+		call := newLaneCall(1, tool.MethodToolsCall, params)
 		conn.send(t.Context(), call)
 		return call, weak.Make(&params[0])
 	}
@@ -124,9 +124,9 @@ func TestProgressExtendsTheTimeout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newMemoryWire()
-				conn := testConn(w, func() {})
+				conn := testConn(w)
 				defer conn.release()
-				s, call := testServer(), newLaneCall(1, methodCallTool, json.RawMessage("{}"))
+				call := newLaneCall(1, tool.MethodToolsCall, json.RawMessage("{}"))
 				if c.every > 0 {
 					ctx, stop := context.WithCancel(t.Context())
 					defer stop()
@@ -144,8 +144,8 @@ func TestProgressExtendsTheTimeout(t *testing.T) {
 					}()
 				}
 				began, reports := time.Now(), 0
-				a := s.caller.sender.wait(t.Context(), &session{lane: conn}, call, func(tool.Progress) { reports++ },
-					callLimits{idle: time.Minute, most: 10 * time.Minute})
+				call.progress = func(tool.Progress) { reports++ }
+				a := conn.sess.wait(t.Context(), call, callLimits{idle: time.Minute, most: 10 * time.Minute})
 				var f *tool.Failure
 				if !errors.As(a.err, &f) || f.Class != tool.ClassTimeout || !strings.Contains(f.Message, c.says) {
 					t.Errorf("answer %+v", a)
@@ -166,21 +166,28 @@ func TestProgressExtendsTheTimeout(t *testing.T) {
 	}
 }
 
-// TestSlowConsumerLosesOldReportsOnly checks that a consumer that hangs does not hold the reader, and that memory is
-// bounded.
-func TestSlowConsumerLosesOldReportsOnly(t *testing.T) {
+// TestNothingComesAfterTheAnswer checks that a call is told nothing once it is answered, or nobody waits for it, and that
+// its first answer counts.
+func TestNothingComesAfterTheAnswer(t *testing.T) {
 	t.Parallel()
-	c := newLaneCall(1, methodCallTool, nil)
-	for i := range maxQueuedProgress + 10 {
-		c.report(fmt.Appendf(nil, "%d", i))
-	}
-	c.report(bytes.Repeat([]byte("x"), maxProgress+1))
-	c.finish(response{result: json.RawMessage("{}")})
-	c.finish(response{err: transport.ErrClosed})
-	c.report(json.RawMessage("late"))
-	reports, done := c.take()
-	if len(reports) != maxQueuedProgress || string(reports[0].progress) != "10" || done == nil || done.err != nil {
-		t.Errorf("%d reports from %s, answer %+v", len(reports), reports[0].progress, done)
+	for name, end := range map[string]func(*pendingRequest){
+		"answered": func(c *pendingRequest) { c.finish(response{result: json.RawMessage("{}")}) },
+		"muted":    (*pendingRequest).mute,
+	} {
+		c, said := newLaneCall(1, tool.MethodToolsCall, nil), ""
+		c.progress = func(p tool.Progress) { said += string(p.Params) }
+		c.notify = func(n tool.Notification) { said += n.Method }
+		tell := func() {
+			c.report(json.RawMessage("1"), new(secret.Redactor))
+			c.remark(tool.Notification{Method: "2"})
+		}
+		tell()
+		end(c)
+		tell()
+		c.finish(response{err: transport.ErrClosed})
+		if done := c.take().done; said != "12" || (done.err != nil) != (name == "muted") {
+			t.Errorf("%s: told %q, answer %+v", name, said, done)
+		}
 	}
 }
 
@@ -191,8 +198,8 @@ func TestSilenceAtDiscovery(t *testing.T) {
 		w := newMemoryWire()
 		c := testServer().connector
 		c.cfg.Timeouts.Connect = time.Minute
-		sess := newSession()
-		conn := newStreamConn(c.entry, w, c.notifications.handler(sess))
+		sess := newSession(c.notifications, nil)
+		conn := newStreamConn(sess, w)
 		defer conn.release()
 		began := time.Now()
 		go func() {
@@ -206,7 +213,7 @@ func TestSilenceAtDiscovery(t *testing.T) {
 			w.in <- []byte(`{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"]}}`)
 			w.in <- []byte(`{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{"x":{}}}}`)
 		}()
-		if a := c.handshake(t.Context(), sess, conn, false); a.err != nil {
+		if a := c.handshake(t.Context(), sess, false); a.err != nil {
 			t.Fatal(a.err)
 		}
 		if got := string(<-w.out); got != `{"jsonrpc":"2.0","method":"notifications/initialized","params":{}}` {
@@ -233,9 +240,9 @@ func TestDroppedCallDoesNotReachAServerOverHTTP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newLaneCall(1, methodCallTool, json.RawMessage("{}"))
-		l := &httpLane{signInNeeds: signInNeeds{entry: testServer().entry, server: &transport.HTTP{URL: u}}, client: srv.Client(),
-			onSuspect: func() { t.Error("the server is suspected") }}
+		c := newLaneCall(1, tool.MethodToolsCall, json.RawMessage("{}"))
+		sess := testSession()
+		l := newHTTPLane(t.Context(), sess, &transport.HTTP{URL: u, Pool: srv.Client().Transport.(*http.Transport)})
 		if drops && c.drop() {
 			t.Error("the call counts as sent")
 		}
@@ -243,6 +250,9 @@ func TestDroppedCallDoesNotReachAServerOverHTTP(t *testing.T) {
 		<-c.ready
 		l.server.Flights.Wait()
 		srv.Close()
+		if len(sess.suspect) > 0 {
+			t.Error("the server is suspected")
+		}
 		if got := received.Load() == 1; got == drops || c.sent() == drops {
 			t.Errorf("dropped: %v, received: %v, counts as sent: %v", drops, got, c.sent())
 		}
@@ -278,19 +288,22 @@ func TestMessagesGoWhereTheyBelong(t *testing.T) {
 			t.Parallel()
 			w := newMemoryWire()
 			var got []string
-			conn := testConn(w, func() { got = append(got, "changed") })
-			call := newLaneCall(7, methodCallTool, json.RawMessage("{}"))
+			conn := testConn(w)
+			call := newLaneCall(7, tool.MethodToolsCall, json.RawMessage("{}"))
 			conn.send(t.Context(), call)
 			w.in <- []byte(in)
 			close(w.in)
 			<-conn.ended
+			if len(conn.sess.changed[lists.ToolKind]) > 0 {
+				got = append(got, "changed")
+			}
 			if len(w.out) > 1 { // the call is the first
 				got = append(got, "answered")
 			}
-			if _, done := call.take(); done != nil && !failedAtEnd(*done) {
+			if done := call.take().done; done != nil && !failedAtEnd(*done) {
 				got = append(got, "call")
 			}
-			if conn.noise.Load() > 0 {
+			if conn.sess.noise.Load() > 0 {
 				got = append(got, "noise")
 			}
 			if len(got) == 0 {
@@ -325,20 +338,18 @@ func FuzzStdout(f *testing.F) {
 		in, out := io.Pipe()
 		w := transport.NewLines(out, io.NopCloser(bytes.NewReader(data)), 256, nil)
 		go func() { _, _ = io.Copy(io.Discard, in) }()
-		conn := testConn(w, func() {})
-		call := newLaneCall(7, methodCallTool, json.RawMessage("{}"))
+		conn := testConn(w)
+		call := newLaneCall(7, tool.MethodToolsCall, json.RawMessage("{}"))
+		var reports []json.RawMessage
+		call.progress = func(p tool.Progress) { reports = append(reports, p.Params) }
 		conn.send(t.Context(), call)
 		<-conn.ended
 		conn.release()
-		reports, done := call.take()
+		done := call.take().done
 		if done == nil {
 			t.Fatal("the call was not finished")
 		}
-		said := []json.RawMessage{done.result}
-		for _, r := range reports {
-			said = append(said, r.progress)
-		}
-		for _, r := range said {
+		for _, r := range append(reports, done.result) {
 			if r != nil && (!json.Valid(r) || bytes.ContainsAny(r, "\n\r") && done.err == nil && bytes.Equal(r, done.result)) {
 				t.Fatalf("a client would get %q", r)
 			}

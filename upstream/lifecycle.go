@@ -75,9 +75,6 @@ func (l *lifecycle) begin(after <-chan struct{}) {
 	l.began, l.after = time.Now(), after
 }
 
-// inherit takes over what is known of the server that this one replaces: it still works.
-func (l *lifecycle) inherit(old *lifecycle) { l.up, _ = old.outlook() }
-
 // beginning returns when the group started the server; the zero time before.
 func (l *lifecycle) beginning() time.Time {
 	l.mu.Lock()

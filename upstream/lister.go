@@ -29,8 +29,7 @@ const (
 // lister reads the lists of the server of one connection, at first and again when they change.
 type lister struct {
 	*entry
-	catalog   *catalog
-	onRestate func(k lists.Kind, person string) // see shared
+	shared
 }
 
 // read is one list that was read.
@@ -95,7 +94,7 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 		c := newLaneCall(r.nextID(), l.Method(), sess.hop.ListParams(cursor))
 		asked := time.Now()
 		end := r.asks(limited, c.method)
-		a := r.passable(await(limited, sess.lane, c))
+		a := r.passable(sess.await(limited, c))
 		end(a.err)
 		if rpc := (*tool.RPCError)(nil); l != lists.Tools && errors.As(a.err, &rpc) &&
 			rpc.Code == tool.CodeMethodNotFound {
@@ -242,11 +241,4 @@ func freshnessOf(sess *session, result json.RawMessage, asked time.Time) (f tool
 	}
 	f.Public = rawjson.Text(result, "cacheScope") == "public"
 	return f
-}
-
-func orText(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -14,33 +14,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
 
-const (
-	methodCallTool    = "tools/call"
-	methodListTools   = "tools/list"
-	methodPing        = "ping"
-	methodDiscover    = "server/discover"
-	methodInitialize  = "initialize"
-	methodListen      = "subscriptions/listen"
-	methodSubscribe   = "resources/subscribe"
-	methodUnsubscribe = "resources/unsubscribe"
-	methodSetLevel    = "logging/setLevel"
-	methodRead        = "resources/read"
-	methodGetPrompt   = "prompts/get"
-	noteCancelled     = "notifications/cancelled"
-	noteProgress      = "notifications/progress"
-	noteToolsChanged  = "notifications/tools/list_changed"
-	noteInitialized   = "notifications/initialized"
-	noteRootsChanged  = "notifications/roots/list_changed"
-	noteMessage       = "notifications/message"
-	noteUpdated       = "notifications/resources/updated"
-	noteListenAcked   = "notifications/subscriptions/acknowledged"
-)
-
-// isServerRequest reports whether a request of this method asks the client behind a call for something.
-func isServerRequest(method string) bool {
-	return method == tool.MethodElicit || method == tool.MethodSample || method == tool.MethodRoots
-}
-
 // notUTF8Error is the answer to a request that is not UTF-8; nil where nothing is to be answered.
 func notUTF8Error(e jsonrpc.Message) []byte {
 	if e.NotUTF8 == 0 || rawjson.NotUTF8(e.ID) >= 0 {
@@ -139,10 +112,12 @@ func (e *entry) passable(a response) response {
 	return a
 }
 
+const codeInvalidResponse = "invalid_response"
+
 func invalidAnswer(what string) response {
 	return response{err: &tool.Failure{
 		Class:          tool.ClassExecutionFailed,
-		Code:           "invalid_response",
+		Code:           codeInvalidResponse,
 		Message:        "the server's response " + what + ": report this to whoever maintains the server",
 		OutcomeUnknown: true,
 		Cause:          &unusableError{errors.New("it " + what)},
@@ -152,7 +127,7 @@ func invalidAnswer(what string) response {
 // cancelBody builds the notification that says nobody waits for the request id any more.
 func cancelBody(id int64, reason string) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `{"jsonrpc":"2.0","method":"`+noteCancelled+`","params":{"requestId":%d,"reason":`, id)
+	fmt.Fprintf(&b, `{"jsonrpc":"2.0","method":"`+tool.NoteCancelled+`","params":{"requestId":%d,"reason":`, id)
 	b.Write(rawjson.Quote(reason))
 	b.WriteString(`}}`)
 	return b.Bytes()
@@ -163,7 +138,7 @@ func replyBody(e jsonrpc.Message) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"jsonrpc":"2.0","id":`)
 	b.Write(e.ID)
-	if e.Method == methodPing {
+	if e.Method == tool.MethodPing {
 		b.WriteString(`,"result":{}}`)
 	} else {
 		b.WriteString(`,"error":{"code":-32601,"message":"method not found: the client did not offer this capability"}}`)

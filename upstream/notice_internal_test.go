@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // TestWhatWaitsIsSmall holds that a notification which waits for a client holds no more memory than it says: a server may
@@ -22,17 +23,19 @@ func TestWhatWaitsIsSmall(t *testing.T) {
 		return raw, e
 	}
 	s := testServer()
-	raw, e := message(noteMessage)
-	n, _, ok := s.notifications.check(noteMessage, e)
+	raw, e := message(tool.NoteMessage)
+	n, _, ok := s.notifications.check(tool.NoteMessage, e)
 	clear(raw) // what is kept must not be a part of it
 	if !ok || string(n.Params) != params {
 		t.Errorf("a log message is kept as %q", n.Params)
 	}
-	c := newLaneCall(1, methodCallTool, nil)
-	raw, e = message(noteProgress)
-	c.report(e.Params)
+	c := newLaneCall(1, tool.MethodToolsCall, nil)
+	raw, e = message(tool.NoteProgress)
+	var got tool.Progress
+	c.progress = func(p tool.Progress) { got = p }
+	c.report(e.Params, s.redact)
 	clear(raw)
-	if reports, _ := c.take(); string(reports[0].progress) != params {
-		t.Errorf("progress is kept as %q", reports[0].progress)
+	if string(got.Params) != params {
+		t.Errorf("progress is passed on as %q", got.Params)
 	}
 }

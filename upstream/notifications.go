@@ -9,7 +9,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/queue"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
 
@@ -21,13 +20,6 @@ const (
 	maxNotifications     = 1024
 	maxNotificationBytes = 8 << 20
 )
-
-// notificationHandler receives the notifications of one connection that are not about its own requests.
-type notificationHandler struct {
-	// handle does not block. c is the call that the notification belongs to, as far as the stream tells; else nil.
-	handle func(e jsonrpc.Message, c *pendingRequest)
-	losses *losses // counts the messages of the connection that are dropped
-}
 
 // notifications checks what the server of one connection says on its own, and queues it for the
 // group's listeners. The queue is bounded, and the reader of the connection never waits.
@@ -54,12 +46,6 @@ func (q queued) Size() int { return len(q.note.Params) }
 // Key implements queue.Item: an update of a resource that waits already says nothing new.
 func (q queued) Key() string { return q.about }
 
-// handler handles the notifications of one session.
-func (q *notifications) handler(sess *session) notificationHandler {
-	return notificationHandler{losses: q.losses,
-		handle: func(e jsonrpc.Message, c *pendingRequest) { q.handle(sess, e, c) }}
-}
-
 // handle passes a notification on to the call that it belongs to, or to the group's listeners. It does not block.
 func (q *notifications) handle(sess *session, e jsonrpc.Message, c *pendingRequest) {
 	method := e.Method
@@ -69,56 +55,40 @@ func (q *notifications) handle(sess *session, e jsonrpc.Message, c *pendingReque
 			return
 		}
 	}
-	listens := c != nil && c.listens
+	listens := c != nil && c.until != nil
 	switch method {
-	case noteListenAcked:
+	case tool.NoteAcknowledged:
 		if !listens {
 			sess.watch.acknowledge(e)
 			return
 		}
-	case noteUpdated:
+	case tool.NoteUpdated:
 		if sess.subscribed.isEmpty() {
 			return // nobody asked
 		}
-	case noteProgress:
+	case tool.NoteProgress:
 		if token, ours := progressToken(e); !ours || !sess.taskTokens.has(token) {
 			return // it comes too late, or is for nobody
 		}
-	case noteCancelled, noteInitialized, noteRootsChanged:
+	case tool.NoteCancelled, tool.NoteInitialized, tool.NoteRootsChanged:
 		return // none that a server sends, or not here
 	case tool.NoteTask:
 		if !listens {
 			return // nobody asked
 		}
 	}
-	if q.use == useListing && method != noteUpdated {
+	if q.use == useListing && method != tool.NoteUpdated {
 		return // it belongs to no client's session
 	}
 	n, about, ok := q.check(method, e)
 	switch {
 	case !ok:
 		q.refuse()
-	case method != noteUpdated && c != nil && c.notify != nil:
+	case method != tool.NoteUpdated && c != nil && c.notify != nil:
 		c.remark(n)
 	default:
 		q.put(n, about)
 	}
-}
-
-// isCustom reports whether a notification is none of the protocol.
-func isCustom(method string) bool {
-	switch method {
-	case noteListenAcked, noteMessage, noteUpdated, noteProgress, noteCancelled, noteInitialized, noteRootsChanged,
-		tool.NoteTask,
-		tool.NoteTaskStatus, tool.NoteElicited:
-		return false
-	}
-	for k := range lists.Kinds {
-		if method == k.Changed() {
-			return false
-		}
-	}
-	return true
 }
 
 // check makes of a server's message what clients are told, if it is well-formed. about is the resource of an update.
@@ -129,17 +99,17 @@ func (q *notifications) check(method string, e jsonrpc.Message) (n tool.Notifica
 	}
 	known, well := true, true
 	switch method {
-	case noteUpdated:
+	case tool.NoteUpdated:
 		about = rawjson.Text(e.Params, "uri")
 		well = about != ""
-	case noteMessage:
+	case tool.NoteMessage:
 		_, has := rawjson.Get(e.Params, "data")
 		well = has && rawjson.Text(e.Params, "level") != ""
 	case tool.NoteTaskStatus:
 		well = rawjson.Text(e.Params, "taskId") != ""
 	case tool.NoteElicited:
 		well = rawjson.Text(e.Params, "elicitationId") != ""
-	case noteProgress, noteListenAcked:
+	case tool.NoteProgress, tool.NoteAcknowledged:
 	case tool.NoteTask:
 		well = rawjson.Text(e.Params, "taskId") != ""
 	default:
@@ -151,7 +121,7 @@ func (q *notifications) check(method string, e jsonrpc.Message) (n tool.Notifica
 	if !well || !rawjson.IsObject(e.Params) {
 		return n, "", false
 	}
-	params, err := hop.Strip(e.Params)
+	params, err := tool.WithoutHop(e.Params)
 	if err == nil {
 		params, err = rawjson.Line(params)
 	}
@@ -189,7 +159,8 @@ func (q *notifications) drain() {
 
 // putUpdate queues an update of a resource that the server may have missed to send.
 func (q *notifications) putUpdate(uri string) {
-	q.put(tool.Notification{Server: q.cfg.ID, Session: q.client.Key, Method: noteUpdated, Params: uriParams(uri)}, uri)
+	q.put(tool.Notification{Server: q.cfg.ID, Session: q.client.Key, Method: tool.NoteUpdated,
+		Params: uriParams(uri)}, uri)
 }
 
 // refuse counts a malformed notification.

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -72,7 +73,7 @@ func (p *people) refusal(person string) error {
 	if mark == "" {
 		why := fmt.Sprintf("%q has not signed in to server %q", person, p.cfg.ID)
 		if p.store != nil {
-			why = orText(p.store.Ended(p.cfg.For(person)), why)
+			why = cmp.Or(p.store.Ended(p.cfg.For(person)), why)
 		}
 		f := fault.NeedsSignIn(p.cfg.For(person), why, nil)
 		return signInFailure(f.What, f.Hint, nil)

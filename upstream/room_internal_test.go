@@ -45,9 +45,7 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 		return func(a *budget.Share) (jsonrpc.Received, string, error) {
 			s := jsonrpc.NewEventReader(strings.NewReader(stream+"data: {}\n\n"), 64<<20, a)
 			ev, err := s.Next()
-			if errors.Is(err, jsonrpc.ErrEventTooLarge) {
-				err = transport.OversizeOf(s.Skip())
-			}
+			err = transport.OversizeOf(err)
 			next, failed := s.Next()
 			if failed != nil {
 				return jsonrpc.Received{}, "", failed
@@ -95,6 +93,9 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 					t.Errorf("%s: it is not known whose the message was: %s", name, large.ID)
 				}
 				err = large.NoRoom
+			}
+			if body := (*jsonrpc.TooLarge)(nil); errors.As(err, &body) {
+				err = body.NoRoom
 			}
 			if !errors.Is(err, budget.ErrBusy) || small != "{}" {
 				t.Errorf("%s: %v, and then %q", name, err, small)

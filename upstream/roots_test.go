@@ -68,8 +68,8 @@ func TestRootsChanged(t *testing.T) {
 			if c.answered && far != nil {
 				eventually(t, "the session's connection is listened on", func() bool { return far.Listening() == 2 }) // and the one that lists
 			}
-			h.RootsChanged(t.Context(), tool.Session{Key: "test/bob", Name: "bob"}, nil) // who has no connection
-			h.RootsChanged(t.Context(), tool.Session{Key: "test/ann", Name: "ann"}, c.news)
+			h.RootsChanged(tool.Session{Key: "test/bob", Name: "bob"}, nil) // who has no connection
+			h.RootsChanged(tool.Session{Key: "test/ann", Name: "ann"}, c.news)
 			if c.answered {
 				all := ann.answers(t, h, "answers", `{"wait":"file:///new"}`)
 				if !slices.ContainsFunc(all, func(a string) bool { // over HTTP the connection that lists is refused

@@ -1,10 +1,12 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // server is one upstream server, or the connection of one client session to it (see isolation). One
@@ -26,7 +29,6 @@ type server struct {
 	lifecycle     *lifecycle
 	connector     *connector
 	lister        *lister
-	caller        *executor
 	subscriptions *subscriptions
 	notifications *notifications
 
@@ -43,7 +45,6 @@ type server struct {
 // shared holds what a server and the connections of its client sessions have in common.
 type shared struct {
 	catalog     *catalog
-	clients     *clientSubscriptions
 	hubVersion  string
 	launcher    *child.Launcher
 	retry       retry
@@ -59,17 +60,10 @@ type shared struct {
 func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*server, error) {
 	s := &server{entry: e, shared: all, over: make(chan struct{})}
 	s.notifications = &notifications{entry: e, tell: all.notify, run: all.run}
-	s.subscriptions = &subscriptions{entry: e, clients: all.clients, notifications: s.notifications,
-		levelChanged: make(chan struct{}, 1)}
+	s.subscriptions = &subscriptions{entry: e, notifications: s.notifications, levelChanged: make(chan struct{}, 1)}
 	s.lifecycle = newLifecycle(e, state, onChange, s.subscriptions.isNeeded)
-	s.subscriptions.sender = &sender{entry: e, stopping: s.lifecycle.stopping}
-	s.lister = &lister{entry: e, catalog: all.catalog, onRestate: all.onRestate}
-	s.connector = &connector{entry: e, catalog: all.catalog, notifications: s.notifications, hubVersion: all.hubVersion,
-		launcher: all.launcher,
-		kill:     all.kill,
-		onStart:  s.lifecycle.setPID}
-	s.caller = &executor{entry: e, lifecycle: s.lifecycle, catalog: all.catalog, subscriptions: s.subscriptions,
-		sender: s.subscriptions.sender, server: s}
+	s.lister = &lister{entry: e, shared: all}
+	s.connector = &connector{entry: e, shared: all, notifications: s.notifications, lifecycle: s.lifecycle}
 	switch e.cfg.Transport {
 	case StreamableHTTP, SSE:
 		if e.cfg.IsOff() { // its address may not be known
@@ -221,7 +215,7 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 		d = max(jitter(s.retry.rest), d)
 		early = time.Now().Add(d) // a call must not make it more
 		spent := *f               // others may be reading f
-		spent.Hint = orText(f.Hint, "see the server's own log") +
+		spent.Hint = cmp.Or(f.Hint, "see the server's own log") +
 			fmt.Sprintf("; it has been started %d times within an hour, so the hub pauses", n)
 		f = &spent
 		if counted {
@@ -285,7 +279,7 @@ func (s *server) execute(ctx context.Context, x *clientRequest) error {
 	}
 	defer s.lifecycle.leave()
 	if !s.isApart(x.Session) {
-		if err := s.caller.call(ctx, x); !errors.Is(err, errIsolated) {
+		if err := s.call(ctx, x); !errors.Is(err, errIsolated) {
 			return err
 		}
 	}
@@ -322,8 +316,8 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 	if f != nil {
 		return nil, f
 	}
-	if requests := sess.lane.serverRequests(); requests.outside != nil {
-		s.run(func() { requests.askOutside(ctx, sess.ended) })
+	if sess.asked.outside != nil {
+		s.run(func() { sess.asked.askOutside(ctx, sess.ended) })
 	}
 	if listens := sess.hasToListen(); listens || s.listensForRequests(sess) {
 		// Before listing: what changes in between is told.
@@ -333,13 +327,20 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 			}
 		}
 		listening, stop := context.WithCancel(ctx)
+		var standing sync.WaitGroup
 		shut := sess.shut
 		sess.shut = func(kill <-chan struct{}) {
 			stop()
+			standing.Wait()
 			shut(kill)
 		}
-		sess.lane.listen(listening, sess.watch)
-		if _, ok := sess.lane.(*httpLane); ok && (s.use != useSession || s.listensForRequests(sess)) {
+		if sess.hop != nil {
+			call, version := sess.subscribe(listening)
+			standing.Go(func() { sess.stand(listening, call, version) })
+		} else if l, ok := sess.lane.(*httpLane); ok {
+			l.listen(listening)
+		}
+		if !sess.oneStream && (s.use != useSession || s.listensForRequests(sess)) {
 			sess.watch.stands(ctx.Done())
 		}
 	}
@@ -394,7 +395,7 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 			if onlyLists {
 				return listed
 			}
-			if !sess.isCut() && s.lifecycle.stopIfIdle() { // a child that has just died is not one that nobody needs
+			if !wait.IsClosed(sess.cut) && s.lifecycle.stopIfIdle() { // a child that has just died is not one that nobody needs
 				return &fault.Fault{What: "idle", Idle: true}
 			}
 		case <-sess.suspect:
@@ -429,12 +430,20 @@ func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGrou
 func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
 	defer cancel()
-	method := methodPing
-	if s.cfg.Transport == StreamableHTTP && sess.hop != nil { // see httpLane.ping
-		method = methodDiscover
+	c := newLaneCall(s.nextID(), tool.MethodPing, sess.hop.ListParams(nil))
+	if !sess.oneStream && sess.hop != nil { // which has no ping
+		c.method = tool.MethodDiscover
 	}
-	end := s.asks(limited, method)
-	err := sess.lane.ping(limited)
+	end := s.asks(limited, c.method)
+	a := sess.await(limited, c)
+	err := a.err
+	if rpc := (*tool.RPCError)(nil); errors.As(err, &rpc) {
+		err = nil // it has answered: not every server knows ping
+		if c.method == tool.MethodDiscover && (a.status == http.StatusBadRequest || a.status == http.StatusNotFound ||
+			rpc.Code == tool.CodeMethodNotFound) {
+			err = errors.New("the server does not speak protocol 2026-07-28 any more")
+		}
+	}
 	end(err)
 	select {
 	case <-sess.suspect: // its own doing

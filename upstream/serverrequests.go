@@ -15,7 +15,7 @@ import (
 
 const (
 	maxOpenRequests  = 128      // of one connection
-	maxCallRequests  = 16       // of one call, and of one result
+	maxCallRequests  = 16       // of one call
 	maxRequestParams = 16 << 20 // bytes of one question's params
 )
 
@@ -136,8 +136,7 @@ func (d *serverRequests) askOutside(ctx context.Context, ended <-chan struct{}) 
 	for {
 		select {
 		case <-d.outside.ready:
-			questions, _ := d.outside.takeServerRequests()
-			for _, q := range questions {
+			for _, q := range d.outside.take().asked {
 				ask(q)
 			}
 		case <-ended:
@@ -185,7 +184,7 @@ func (d *serverRequests) putBack(q *serverRequest) {
 // is no call's; then call is nil. It reports whether the request is a question. The message is well-formed.
 func (d *serverRequests) receive(e jsonrpc.Message, call *pendingRequest) bool {
 	method := e.Method
-	if !isServerRequest(method) {
+	if !tool.IsServerRequest(method) {
 		return false
 	}
 	d.mu.Lock()
@@ -275,7 +274,7 @@ func (d *serverRequests) sole() (latest *pendingRequest, several bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.calls {
-		if c.notify == nil || c.isDone() {
+		if c.notify == nil || c.until != nil || c.isDone() {
 			continue
 		}
 		if latest != nil && latest.session.Key != c.session.Key {

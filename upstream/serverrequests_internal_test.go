@@ -32,10 +32,10 @@ func TestIdleTimeRestsWhileSomebodyIsAsked(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newMemoryWire()
-				conn := testConn(w, func() {})
+				conn := testConn(w)
 				defer conn.release()
-				conn.asked.follow(callOfClient, nil, nil, false)
-				call := newLaneCall(1, methodCallTool, json.RawMessage("{}"))
+				conn.sess.asked.follow(callOfClient, nil, nil, false)
+				call := newLaneCall(1, tool.MethodToolsCall, json.RawMessage("{}"))
 				call.ask = func(ctx context.Context, _ []tool.Question) ([]tool.Answer, error) {
 					timer := time.NewTimer(c.thinks)
 					defer timer.Stop()
@@ -48,8 +48,7 @@ func TestIdleTimeRestsWhileSomebodyIsAsked(t *testing.T) {
 				}
 				w.in <- []byte(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 				began := time.Now()
-				a := testServer().caller.sender.wait(t.Context(), &session{lane: conn}, call, func(tool.Progress) {},
-					callLimits{idle: time.Minute, most: 10 * time.Minute})
+				a := conn.sess.wait(t.Context(), call, callLimits{idle: time.Minute, most: 10 * time.Minute})
 				var f *tool.Failure
 				if !errors.As(a.err, &f) || f.Class != tool.ClassTimeout || !strings.Contains(f.Message, c.says) {
 					t.Errorf("answer %+v", a)
@@ -76,10 +75,10 @@ func TestDeskTakesRootsBetweenCalls(t *testing.T) {
 		c := newLaneCall(1, "", nil)
 		c.ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return nil, nil }
 		waits := d.begin(c) > 0
-		if open, _ := c.takeServerRequests(); waits != (len(open) > 0) {
+		if open := c.take().asked; waits != (len(open) > 0) {
 			t.Errorf("the call waits: %v, for %d questions", waits, len(open))
 		} else {
-			c.asked = open
+			c.news.asked = open
 		}
 		return c
 	}
@@ -104,14 +103,14 @@ func TestDeskTakesRootsBetweenCalls(t *testing.T) {
 	d.end(call()) // before the client has answered
 	refused("2")
 	last := call()
-	if open, _ := last.takeServerRequests(); len(open) != 1 || string(open[0].id) != "3" {
+	if open := last.take().asked; len(open) != 1 || string(open[0].id) != "3" {
 		t.Errorf("the next call is asked %v", open)
 	}
 	ask("5", tool.MethodRoots) // while a call is in flight that ends before the client was asked
 	d.end(last)
 	refused("2")
 	last = call()
-	if open, _ := last.takeServerRequests(); len(open) != 2 {
+	if open := last.take().asked; len(open) != 2 {
 		t.Errorf("the next call is asked %v", open)
 	}
 	d.end(last)
@@ -141,15 +140,15 @@ func TestDeskRefusesBetweenCalls(t *testing.T) {
 	ask("1")
 	second.finish(response{})
 	ask("2")
-	asked, _ := second.takeServerRequests()
-	earlier, held := first.takeServerRequests()
-	if len(asked) != 1 || len(earlier) != 1 || !held || len(replies) != 1 || !strings.Contains(replies[0], "still open") {
-		t.Errorf("asked %d and %d, replied %q", len(asked), len(earlier), replies)
+	asked := second.take().asked
+	earlier := first.take()
+	if len(asked) != 1 || len(earlier.asked) != 1 || !earlier.held || len(replies) != 1 || !strings.Contains(replies[0], "still open") {
+		t.Errorf("asked %d and %d, replied %q", len(asked), len(earlier.asked), replies)
 	}
 	d.end(second)
 	d.end(first)
 	ask("3")
-	if _, held = first.takeServerRequests(); held || len(replies) != 4 || len(d.open) != 0 || !strings.Contains(replies[3], "no call of the client is in flight") {
+	if first.take().held || len(replies) != 4 || len(d.open) != 0 || !strings.Contains(replies[3], "no call of the client is in flight") {
 		t.Errorf("replied %q, %d open", replies, len(d.open))
 	}
 }
@@ -168,7 +167,7 @@ func TestDeskPutsWhileTheCallEnds(t *testing.T) {
 	e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`))
 	d.receive(e, nil)
 	d.begin(call)
-	asked, _ := call.takeServerRequests()
+	asked := call.take().asked
 	if len(asked) != 1 {
 		t.Fatalf("asked %d", len(asked))
 	}
@@ -222,8 +221,8 @@ func TestDeskOfOneCaller(t *testing.T) {
 	ask("1")
 	d.begin(bob)
 	ask("2")
-	ofAlice, _ := alice.takeServerRequests()
-	ofBob, _ := bob.takeServerRequests()
+	ofAlice := alice.take().asked
+	ofBob := bob.take().asked
 	if len(ofAlice) != 1 || len(ofBob) != 0 || len(replies) != 1 || !strings.Contains(replies[0], "several clients share") {
 		t.Errorf("asked %d and %d, replied %q", len(ofAlice), len(ofBob), replies)
 	}
@@ -259,12 +258,12 @@ func FuzzDesk(f *testing.F) {
 				d.canceled(e)
 			}
 		}
-		asked, _ := call.takeServerRequests()
+		asked := call.take().asked
 		for _, q := range asked {
 			d.put(t.Context(), q, nil, func() {})
 		}
 		d.end(call)
-		if _, held := call.takeServerRequests(); held || len(d.open)+len(d.early) > 1 {
+		if held := call.take().held; held || len(d.open)+len(d.early) > 1 {
 			t.Errorf("held %v, open %d, early %d", held, len(d.open), len(d.early))
 		}
 	})
@@ -278,15 +277,15 @@ func FuzzRounds(f *testing.F) {
 		if !rawjson.Valid([]byte(result)) {
 			return
 		}
-		w, err := readInputRequests([]byte(result))
+		in, err := tool.ReadInputRequired([]byte(result))
 		if err != nil {
 			return
 		}
-		answers := make([]tool.Answer, len(w.questions))
+		answers := make([]tool.Answer, len(in.Questions))
 		for i := range answers {
 			answers[i].Result = fmt.Appendf(nil, `{"i":%d}`, i)
 		}
-		params, err := w.retryParams(json.RawMessage(`{"name":"x"}`), answers)
+		params, err := retryParams(in, json.RawMessage(`{"name":"x"}`), answers)
 		if err != nil || !json.Valid(params) {
 			t.Errorf("%q: %s, %v", result, params, err)
 		}

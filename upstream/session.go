@@ -1,23 +1,40 @@
 package upstream
 
 import (
+	"cmp"
+	"encoding/json"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/time/rate"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
-// session is one established connection to a server: initialised, and not restarted. A new one takes its place.
+// session is one connection to a server: initialised, and not restarted. A new one takes its place.
 type session struct {
-	lane    lane
+	*entry
+	lane          lane
+	oneStream     bool      // all that the server says comes on one stream; otherwise each request has its own
+	open          openCalls // requests to the server
+	asked         *serverRequests
+	notifications *notifications  // take what the server says on its own
+	stopping      <-chan struct{} // closed when calls in flight must end
+	noise         atomic.Int64    // messages that the server should not have sent
+	noisy         *rate.Limiter   // of their logging
+
 	version string   // negotiated
 	hop     *hop.Hop // nil below 2026-07-28
 
@@ -50,14 +67,135 @@ type session struct {
 	shut func(kill <-chan struct{})
 }
 
-func newSession() *session {
-	s := &session{taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1), turned: make(chan struct{}, 1),
+// newSession makes a session of the connection whose notifications go to q. It has no lane yet.
+func newSession(q *notifications, stopping <-chan struct{}) *session {
+	s := &session{entry: q.entry, notifications: q, stopping: stopping,
+		noisy: rate.NewLimiter(rate.Every(10*time.Second), 3), taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1), turned: make(chan struct{}, 1),
 		ended: make(chan struct{}), subscribed: newSubscriptionState()}
 	s.watch = newWatch(s.missed)
 	for k := range lists.Kinds {
 		s.changed[k] = make(chan struct{}, 1)
 	}
 	return s
+}
+
+// receive handles a message of the server. on is the call on whose stream it came; nil where that does not tell.
+func (s *session) receive(e jsonrpc.Message, room *budget.Room, on *pendingRequest) {
+	defer func() { room.Free() }() // nil where a call has it
+	switch {
+	case e.Kind == jsonrpc.None:
+		s.drop("no JSON-RPC message", e.Text)
+	case e.Kind == jsonrpc.Notification:
+		s.notified(e, on)
+	case e.Kind == jsonrpc.Request && e.NotUTF8 > 0:
+		s.drop("a request that is not UTF-8", e.Text)
+		if body := notUTF8Error(e); body != nil {
+			s.asked.reply(body)
+		}
+	case e.Kind == jsonrpc.Request && !e.Valid, !jsonrpc.IsID(e.ID) && !rawjson.IsNull(e.ID):
+		s.drop("a malformed message", e.Text)
+	case e.Kind == jsonrpc.Request:
+		if !s.asked.receive(e, on) {
+			s.asked.reply(replyBody(e))
+		}
+	default:
+		call := s.answered(e.ID)
+		if rawjson.IsNull(e.ID) && s.oneStream {
+			if call = s.open.sole(); call == nil {
+				s.drop("an error that names no request", e.Text)
+			}
+		}
+		if call != nil {
+			call.finish(call.answerOf(e).in(room))
+			room = nil
+			s.forget(call)
+		}
+	}
+}
+
+// answered returns the request under way that an id of the server's names; nil if there is none.
+func (s *session) answered(raw json.RawMessage) *pendingRequest {
+	if id, ours := idOf(raw); ours {
+		return s.open.find(id)
+	}
+	return nil
+}
+
+// notified handles a notification.
+func (s *session) notified(e jsonrpc.Message, on *pendingRequest) {
+	switch {
+	case e.Method == tool.NoteCancelled:
+		s.asked.canceled(e)
+		return
+	case e.Method == tool.NoteProgress && (isBadProgress(e) || len(e.Params) > maxNotification):
+		s.losses.add()
+		return
+	case e.Method == tool.NoteProgress:
+		token, _ := rawjson.Get(e.Params, "progressToken")
+		if call := s.answered(token); call != nil {
+			call.report(e.Params, s.redact)
+			return
+		} // otherwise perhaps of a call that has become a task
+	case s.oneStream:
+		on = s.listener(e)
+		if on != nil || e.Method != tool.NoteMessage && tool.IsKnownNote(e.Method) {
+			break
+		}
+		// Here, where the result that may follow has not been read, calls in flight are those in flight for the server.
+		var several bool
+		if on, several = s.asked.sole(); several {
+			on = discard() // it may be about what is nobody else's business, and does not say whose it is
+			s.log.Debug("dropped a notification of the server: it belongs to one of several sessions, and does "+
+				"not say which",
+				"method", e.Method)
+		}
+	}
+	s.notifications.handle(s, e, on)
+}
+
+// discard is a call that nobody waits for: what is told to it is looked at, counted where it is malformed, and lost.
+func discard() *pendingRequest {
+	c := newLaneCall(0, "", nil)
+	c.notify = func(tool.Notification) {}
+	return c
+}
+
+// listener is the subscriptions/listen of a client's own that a notification names; nil for none.
+func (s *session) listener(e jsonrpc.Message) *pendingRequest {
+	meta, ok := rawjson.Get(e.Params, "_meta")
+	if !ok || !rawjson.IsObject(meta) {
+		return nil
+	}
+	about, _ := rawjson.Get(meta, hop.SubscriptionKey)
+	if call := s.answered(about); call != nil && call.until != nil {
+		return call
+	}
+	return nil
+}
+
+// drop counts something that the server should not have sent, and logs it now and then.
+func (s *session) drop(what string, raw []byte) {
+	s.losses.add()
+	n := s.noise.Add(1)
+	if !s.noisy.Allow() {
+		return
+	}
+	message := "dropped a message of the server: it must send JSON-RPC alone"
+	if s.cfg.Transport == Stdio {
+		message = "dropped output of the server: stdout must carry nothing but JSON-RPC messages"
+	}
+	s.log.Warn(message, "what", what, "begins", s.redact.Show(string(raw[:min(len(raw), 120)]), len(raw) <= 120,
+		secret.MaxText), "dropped_so_far", n)
+}
+
+// dropOversize tells the call that waits for a message that it was too large.
+func (s *session) dropOversize(large *transport.Oversize, call *pendingRequest) {
+	s.losses.add()
+	large.Warn(s.log)
+	if call != nil {
+		call.finish(response{err: large.Failure()})
+		s.forget(call)
+	}
 }
 
 // end marks the session as over. Only the first reason counts.
@@ -70,9 +208,6 @@ func (s *session) end(why *fault.Fault) {
 
 // isOver reports whether the session has ended.
 func (s *session) isOver() bool { return wait.IsClosed(s.ended) }
-
-// isCut reports whether the connection is over, and why it is may not be known yet.
-func (s *session) isCut() bool { return wait.IsClosed(s.cut) }
 
 func (s *session) listChanged(k lists.Kind) { wait.Signal(s.changed[k]) }
 
@@ -131,7 +266,7 @@ func (s *session) abilities() tool.Abilities {
 func (s *session) offer() admit.Offer {
 	o := admit.Offer{Instructions: s.info.Instructions, Abilities: s.abilities()}
 	if info := s.info.ServerInfo; info != nil {
-		o.Title = orText(info.Title, info.Name)
+		o.Title = cmp.Or(info.Title, info.Name)
 	}
 	return o
 }
@@ -155,18 +290,12 @@ func (s *session) declares(name string) string {
 // tasks holds what the server says that it can do with tasks, each by the rules of its own revision.
 func (s *session) tasks() (tasks tool.Tasks, extension bool) {
 	if s.hop != nil {
-		extensions, _ := hop.Ability(s.declared, "extensions")
-		_, extension = hop.Ability(extensions, tool.TaskExtension)
-		return tasks, extension
+		return tasks, tool.Declares(s.declared, "extensions", tool.TaskExtension)
 	}
-	all, ok := hop.Ability(s.declared, "tasks")
-	if !ok || s.version != hop.NewestWithSession {
-		return tasks, false
+	if s.version == hop.NewestWithSession {
+		tasks.List = tool.Declares(s.declared, "tasks", "list")
+		tasks.Cancel = tool.Declares(s.declared, "tasks", "cancel")
+		tasks.Calls = tool.Declares(s.declared, "tasks", "requests", "tools", "call")
 	}
-	_, tasks.List = hop.Ability(all, "list")
-	_, tasks.Cancel = hop.Ability(all, "cancel")
-	requests, _ := hop.Ability(all, "requests")
-	tools, _ := hop.Ability(requests, "tools")
-	_, tasks.Calls = hop.Ability(tools, "call")
 	return tasks, false
 }

@@ -15,9 +15,8 @@ import (
 
 // signInNeeds tells requests over HTTP that fail for want of a sign-in from others.
 type signInNeeds struct {
-	*entry
+	*session
 	server *transport.HTTP
-	onEnd  func(*fault.Fault) // the session cannot be used any more
 }
 
 // ofError returns the failure of a request that was not sent for want of a token, or that ended
@@ -25,7 +24,7 @@ type signInNeeds struct {
 func (n *signInNeeds) ofError(err error) *tool.Failure {
 	if needed := (*signin.NeededError)(nil); errors.As(err, &needed) {
 		f := fault.NeedsSignIn(n.cfg, needed.Why, err)
-		n.onEnd(f)
+		n.end(f)
 		return signInFailure(f.What, f.Hint, err)
 	}
 	if token := (*fault.TokenError)(nil); errors.As(err, &token) {
@@ -62,22 +61,6 @@ func (n *signInNeeds) ofStatus(status int, h http.Header, cause error) *tool.Fai
 		return signInFailure(what, fault.SignInHint(n.cfg), cause)
 	}
 	return nil
-}
-
-// signInCall is a request over the older SSE transport. After HTTP 401 the wire ends, and the next
-// session shows whether the token is good: the server may have refused it for this session alone.
-type signInCall struct {
-	*pendingRequest
-	needs *signInNeeds
-}
-
-// Fail implements transport.PendingCall.
-func (c signInCall) Fail(err error) {
-	if f := c.needs.ofError(err); f != nil {
-		c.finish(response{err: f})
-		return
-	}
-	c.pendingRequest.Fail(err)
 }
 
 // codeNeedsSignIn is the error_code of a request for which a person has to sign in; mendIt stands

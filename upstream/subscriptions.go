@@ -21,8 +21,6 @@ const quietLevel = "emergency"
 // subscriptions tells the server of one connection which resources and which log level clients want to hear of.
 type subscriptions struct {
 	*entry
-	clients       *clientSubscriptions // of the whole group
-	sender        *sender
 	notifications *notifications
 	levelChanged  chan struct{} // has room for one: clients want another log level
 
@@ -46,7 +44,7 @@ func (s *subscriptions) subscribe(ctx context.Context, sess *session, uri string
 		return response{err: err}
 	}
 	defer state.unlock()
-	if state.has(uri) || !s.clients.wants(s.entry, uri) {
+	if state.has(uri) || !slices.Contains(s.clients.of(s.entry), uri) {
 		return done
 	}
 	state.set(uri, true) // first: updates may come before the answer
@@ -54,7 +52,7 @@ func (s *subscriptions) subscribe(ctx context.Context, sess *session, uri string
 	if sess.hop != nil {
 		a.err = s.renew(ctx, sess, []string{uri}, limits)
 	} else {
-		a = s.sender.wait(ctx, sess, newLaneCall(s.nextID(), methodSubscribe, uriParams(uri)), ignoreProgress, limits)
+		a = sess.wait(ctx, newLaneCall(s.nextID(), tool.MethodSubscribe, uriParams(uri)), limits)
 	}
 	if a.err == nil {
 		return done
@@ -73,7 +71,7 @@ func (s *subscriptions) unsubscribe(ctx context.Context, sess *session, uri stri
 		return response{err: err}
 	}
 	defer state.unlock()
-	if !state.has(uri) || s.clients.wants(s.entry, uri) {
+	if !state.has(uri) || slices.Contains(s.clients.of(s.entry), uri) {
 		return response{}
 	}
 	state.set(uri, false)
@@ -81,7 +79,7 @@ func (s *subscriptions) unsubscribe(ctx context.Context, sess *session, uri stri
 		sess.watch.ask(state.all())
 		return response{}
 	}
-	return s.sender.wait(ctx, sess, newLaneCall(s.nextID(), methodUnsubscribe, uriParams(uri)), ignoreProgress, limits)
+	return sess.wait(ctx, newLaneCall(s.nextID(), tool.MethodUnsubscribe, uriParams(uri)), limits)
 }
 
 // renew asks for all resources of the state, and returns an error unless the server agrees to report on uris.
@@ -146,7 +144,7 @@ func (s *subscriptions) resubscribe(ctx context.Context, sess *session) {
 			}
 		}
 	}()
-	limits := s.requestLimits()
+	limits := s.limits(tool.MethodSubscribe, "")
 	if sess.hop != nil && s.subscribeAll(ctx, sess, uris, limits) {
 		return
 	}
@@ -227,9 +225,9 @@ func (s *subscriptions) setLevel(ctx context.Context, sess *session) {
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
 	defer cancel()
 	params := append(append([]byte(`{"level":`), rawjson.Quote(level)...), '}')
-	c := newLaneCall(s.nextID(), methodSetLevel, params)
+	c := newLaneCall(s.nextID(), tool.MethodSetLevel, params)
 	end := s.asks(limited, c.method)
-	a := await(limited, sess.lane, c)
+	a := sess.await(limited, c)
 	if end(a.err); a.err != nil && ctx.Err() == nil {
 		s.log.Warn("the server's log level could not be set", "level", level, "error", s.redact.Text(a.err.Error()))
 	}

@@ -56,7 +56,7 @@ func (l *taskTokens) has(token int64) bool {
 // asTask returns the params of a request with what they say of tasks: "task" is of 2025-11-25, and
 // means nothing from clients of other revisions. asks says that the server may make a task of the
 // call. The error says that the tool cannot be called by such a client.
-func (c *executor) asTask(x *clientRequest, sess *session) (params json.RawMessage, asks bool, err error) {
+func (s *server) asTask(x *clientRequest, sess *session) (params json.RawMessage, asks bool, err error) {
 	params = x.Params
 	if x.call == nil || sess.hop != nil {
 		return params, false, nil
@@ -78,14 +78,14 @@ func (c *executor) asTask(x *clientRequest, sess *session) (params json.RawMessa
 		return params, false, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "task_required", Message: fmt.Sprintf(
 			"%q of server %q runs as a task only, and tasks of that server are of protocol 2025-11-25, which this "+
 				"client does "+
-				"not speak: call it from a client that does", x.name, c.cfg.ID)}
+				"not speak: call it from a client that does", x.name, s.cfg.ID)}
 	}
 	return params, false, nil
 }
 
 // withTask notes in the reply to x which task the server has made of it. asked says that the client
 // asked for one, as on 2025-11-25.
-func (c *executor) withTask(x *clientRequest, asked bool) error {
+func (s *server) withTask(x *clientRequest, asked bool) error {
 	reply := &x.reply
 	modern := reply.Mapping.ProtocolVersion >= hop.Modern
 	if x.call == nil || reply.Result == nil || !modern && !asked {
@@ -105,25 +105,16 @@ func (c *executor) withTask(x *clientRequest, asked bool) error {
 	case id == "" || len(id) > maxTaskID:
 		*reply = tool.Reply{Mapping: reply.Mapping}
 		return invalidAnswer(fmt.Sprintf("tells of a task that has no id of 1 to %d bytes", maxTaskID)).err
-	case modern && !declaresTasks(x.Hop):
+	case modern && !(x.Hop.Revision >= hop.Modern && tool.Declares(x.Hop.ClientCapabilities, "extensions",
+		tool.TaskExtension)):
 		// "A server MUST NOT return CreateTaskResult to a client that did not include the extension capability".
 		*reply = tool.Reply{Mapping: reply.Mapping}
 		return &tool.Failure{Class: tool.ClassCapabilityGap, Code: "unasked_task", OutcomeUnknown: true,
 			Message: fmt.Sprintf(
 				"server %q made a task of %q, and this client did not say that it can follow one: it may have "+
 					"taken effect. "+
-					"Report this to whoever maintains the server", c.cfg.ID, x.name)}
+					"Report this to whoever maintains the server", s.cfg.ID, x.name)}
 	}
 	reply.Task = id
 	return nil
-}
-
-// declaresTasks reports whether a client has said in its request that it can follow tasks of 2026-07-28.
-func declaresTasks(h tool.Hop) bool {
-	if h.Revision < hop.Modern {
-		return false
-	}
-	extensions, _ := hop.Ability(h.ClientCapabilities, "extensions")
-	_, ok := hop.Ability(extensions, tool.TaskExtension)
-	return ok
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
@@ -34,36 +36,14 @@ type watch struct {
 	agreed  map[string]bool // what it agreed to then
 	err     error           // why it did not
 	moved   chan struct{}   // closed and replaced when settled moves
-	stream  int64           // id of the listen request under way, where all share one connection
+	stream  int64           // id of the latest listen request
 	asked   int             // the version that it asks for
 	broken  bool            // a stream has ended by itself, and none was taken since
-	renewed bool            // one was ended for another, which was not taken yet
+	renewed bool            // one was ended for another, or was not there in time, and none was taken since
 }
 
 func newWatch(missed func()) *watch {
 	return &watch{missed: missed, renew: make(chan struct{}, 1), moved: make(chan struct{}), version: 1}
-}
-
-// broke notes that a stream has ended by itself.
-func (w *watch) broke() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.broken = true
-}
-
-// mended notes that a stream was taken, and reports whether one had broken before.
-func (w *watch) mended() (broken bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	broken, w.broken = w.broken, false
-	return broken
-}
-
-// renewing notes that a stream ends, or is about to, for one that asks for something else.
-func (w *watch) renewing() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.renewed = true
 }
 
 // stands waits until the server has answered the first request to listen, but not for long. What
@@ -79,16 +59,45 @@ func (w *watch) stands(stop <-chan struct{}) {
 	w.renewed = w.settled == 0
 }
 
-// standsAgain tells of what may have been missed between two streams, once the server has taken the
-// second: what was listed before that could change once more with nobody listening.
+// standsAgain tells of what may have been missed between two streams, once the server has taken the second: what was
+// listed before that could change once more with nobody listening.
 func (w *watch) standsAgain() {
 	w.mu.Lock()
-	renewed := w.renewed
-	w.renewed = false
+	renewed, broken := w.renewed, w.broken
+	w.renewed, w.broken = false, false
 	w.mu.Unlock()
-	if renewed {
+	if renewed || broken {
 		w.missed()
 	}
+	if broken {
+		w.lapsed()
+	}
+}
+
+// ended notes how a subscription that asked for version has ended by itself. It reports whether that is worth another
+// try: not where the server has refused it.
+func (w *watch) ended(version int, a response) (again bool) {
+	w.mu.Lock()
+	w.broken = true
+	stood := w.settled >= version && w.err == nil
+	w.mu.Unlock()
+	var rpc *tool.RPCError
+	var f *tool.Failure
+	switch {
+	case a.err == nil:
+		again, a.err = stood, errNotStanding
+	case errors.As(a.err, &rpc):
+	case a.status == http.StatusUnauthorized:
+		again = stood // another token could not be had so far
+	case a.status != 0:
+		again = a.status >= http.StatusInternalServerError || a.status == http.StatusTooManyRequests
+	default:
+		again = errors.As(a.err, &f) && f.Code != codeInvalidResponse
+	}
+	if !again {
+		w.answered(version, nil, a.err)
+	}
+	return again
 }
 
 // ask changes the resources whose updates are asked for, and returns the version to wait for.
@@ -107,6 +116,7 @@ func (w *watch) begin(h *hop.Hop, id int64) (params []byte, version int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stream, w.asked = id, w.version
+	w.renewed = w.renewed || w.version > 1 // what came over the stream before, and was not read when it ended, is lost
 	const start = `{"notifications":{`
 	out := []byte(start)
 	for k, on := range w.changes {
@@ -131,7 +141,7 @@ func (w *watch) begin(h *hop.Hop, id int64) (params []byte, version int) {
 	return append(append(out, h.Members(tool.Hop{})...), `}}`...), w.version
 }
 
-// acknowledge takes notifications/subscriptions/acknowledged on a connection that all streams share.
+// acknowledge takes notifications/subscriptions/acknowledged.
 func (w *watch) acknowledge(e jsonrpc.Message) {
 	meta, _ := rawjson.Get(e.Params, "_meta")
 	about, _ := rawjson.Get(meta, hop.SubscriptionKey)
@@ -203,4 +213,73 @@ func refusalOf(err error, uri string) error {
 	return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "not_subscribed", Cause: err,
 		Message: fmt.Sprintf("the server did not take the subscription to %q: read the resource when it is needed",
 			hidden.Cut(uri, 80))}
+}
+
+// listenPatience bounds how long a renewed subscription may go without an answer before the one before it ends.
+const listenPatience = 5 * time.Second
+
+// subscribe sends the subscriptions/listen that asks for what is wanted now; nil for nothing.
+func (s *session) subscribe(ctx context.Context) (call *pendingRequest, version int) {
+	id := s.nextID()
+	params, version := s.watch.begin(s.hop, id)
+	if params == nil {
+		s.watch.answered(version, nil, nil)
+		return nil, version
+	}
+	call = newLaneCall(id, tool.MethodListen, params)
+	s.lane.send(ctx, call)
+	return call, version
+}
+
+// stand keeps a subscriptions/listen, of which call is the first and asks for version, for as long as ctx and the session
+// last. It is renewed when something else is wanted. Where each has a stream of its own, it is opened again when it ends,
+// and the one before ends only once the server has taken the next, so that little is missed in between. On one stream the
+// next follows the one before: servers keep them by connection, and the end of the earlier could take the later with it.
+func (s *session) stand(ctx context.Context, call *pendingRequest, version int) {
+	var pause listenPause
+	var retry <-chan time.Time
+	began := time.Now()
+	for {
+		var ready <-chan struct{}
+		if call != nil {
+			ready = call.ready
+		}
+		select {
+		case <-ready:
+			done := call.take().done
+			if done == nil {
+				continue
+			}
+			call = nil
+			if s.watch.ended(version, *done) && !s.oneStream {
+				retry = time.After(pause.after(began))
+			}
+			continue
+		case <-retry:
+			began = time.Now()
+			call, version = s.subscribe(ctx)
+		case <-s.watch.renew:
+			began = time.Now()
+			before := call
+			if s.oneStream && before != nil {
+				s.withdrawAndSettle(ctx, before, "renewed")
+				before = nil
+			}
+			call, version = s.subscribe(ctx)
+			if before != nil {
+				limited, cancel := context.WithTimeout(ctx, listenPatience)
+				_, _ = s.watch.wait(limited, s.ended, version) // one after the other, however often it is renewed
+				cancel()
+				s.forget(before)
+			}
+		case <-ctx.Done():
+			if call != nil {
+				s.forget(call)
+			}
+			return
+		case <-s.ended:
+			return
+		}
+		retry = nil
+	}
 }

@@ -1,14 +1,16 @@
 package upstream
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
@@ -19,19 +21,20 @@ import (
 func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		sess := testSession()
 		var missed atomic.Int32
 		w := newWatch(func() { missed.Add(1) })
 		w.changes[lists.ToolKind] = true
+		sess.watch, sess.hop = w, &hop.Hop{Version: hop.Modern, Client: "1"}
 		far := newMemoryWire()
-		conn := newStreamConn(testServer().entry, far, notificationHandler{handle: func(e jsonrpc.Message, _ *pendingRequest) {
-			if e.Method == noteListenAcked {
-				w.acknowledge(e)
-			}
-		}})
-		conn.hop = &hop.Hop{Version: hop.Modern, Client: "1"}
-		defer conn.background.Wait()
+		conn := newStreamConn(sess, far)
+		var standing sync.WaitGroup
+		defer standing.Wait()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
 		defer conn.release()
-		conn.listen(t.Context(), w)
+		call, version := sess.subscribe(ctx)
+		standing.Go(func() { sess.stand(ctx, call, version) })
 		if len(far.out) != 1 {
 			t.Fatal("the subscription is not on its way")
 		}
@@ -41,7 +44,7 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 		}
 		acknowledges := func(id []byte) {
 			far.in <- fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"_meta":{%q:%s},"notifications":{"toolsListChanged":true}}}`,
-				noteListenAcked, hop.SubscriptionKey, id)
+				tool.NoteAcknowledged, hop.SubscriptionKey, id)
 			synctest.Wait()
 		}
 		first := takes()

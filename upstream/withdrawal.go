@@ -10,10 +10,27 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// withdrawal is a cancellation on its way to the server.
-type withdrawal struct {
-	told bool   // the server may have the request, and may still answer it
-	over func() // drops the request
+// withdraw tells the server that nobody waits for c any more, and drops c.
+func (s *session) withdraw(ctx context.Context, c *pendingRequest, reason string) {
+	c.mute()
+	s.lane.withdraw(ctx, c, reason)
+	s.forget(c)
+}
+
+// withdrawAndSettle is withdraw for a call whose outcome counts. It waits a moment, and reports whether the server has
+// finished the call all the same.
+func (s *session) withdrawAndSettle(ctx context.Context, c *pendingRequest, reason string) (finished bool) {
+	c.mute()
+	defer s.forget(c)
+	return s.lane.withdraw(ctx, c, reason) && settle(c)
+}
+
+// forget drops a request that nobody waits for any more.
+func (s *session) forget(c *pendingRequest) {
+	s.open.remove(c.id)
+	if c.abort != nil {
+		c.abort()
+	}
 }
 
 // settleWithin bounds the time for which a cancelled request waits for its server. A server that
@@ -22,20 +39,15 @@ type withdrawal struct {
 // is dropped, and the outcome stays unknown.
 const settleWithin = 250 * time.Millisecond
 
-// settle waits for the answer to the cancelled request c, but not for long, and drops c. It reports
-// whether the server has finished it all the same. An error, or a result with isError, may be the
-// end of a part.
-func (w withdrawal) settle(c *pendingRequest) (finished bool) {
-	defer w.over()
-	if !w.told {
-		return false
-	}
+// settle waits for the answer to the cancelled request c, but not for long. It reports whether the server has finished
+// it all the same. An error, or a result with isError, may be the end of a part.
+func settle(c *pendingRequest) (finished bool) {
 	timer := time.NewTimer(settleWithin)
 	defer timer.Stop()
 	for {
 		select {
 		case <-c.ready:
-			_, done := c.take() // progress is nobody's any more
+			done := c.take().done
 			if done == nil {
 				continue
 			}
@@ -70,7 +82,7 @@ func (e *entry) late(c *pendingRequest, limits callLimits, at time.Time, finishe
 	case finished:
 		effect, unknown = "finished all the same, too late: its effect is there", false
 	}
-	f := e.timedOut(orText(c.name, c.method), effect, unknown, limits)
+	f := e.timedOut(cmp.Or(c.name, c.method), effect, unknown, limits)
 	f.Ended, f.Cancel = finished, &tool.Cancellation{By: tool.CanceledByTimeout, At: at}
 	return f
 }

@@ -26,12 +26,12 @@ func TestSettle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				call, over := newLaneCall(1, methodCallTool, nil), false
+				call := newLaneCall(1, tool.MethodToolsCall, nil)
 				time.AfterFunc(c.after, func() { call.finish(c.answer) })
 				began := time.Now()
-				finished := withdrawal{told: true, over: func() { over = true }}.settle(call)
-				if finished != c.finished || !over || time.Since(began) > settleWithin {
-					t.Errorf("finished %t after %s, over %t", finished, time.Since(began), over)
+				finished := settle(call)
+				if finished != c.finished || time.Since(began) > settleWithin {
+					t.Errorf("finished %t after %s", finished, time.Since(began))
 				}
 				time.Sleep(time.Second) // until the last answer came
 			})

@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"strconv"
@@ -11,8 +12,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// ErrEventTooLarge is the error of an event over the limit. What is left of it has not been read.
-var ErrEventTooLarge = errors.New("server-sent event over the size limit")
+// errLong says that a line goes over the limit of its event, or has no room.
+var errLong = errors.New("server-sent event over the size limit")
 
 // A reader begins with a small buffer, since most streams are short, and lets it grow.
 const (
@@ -34,6 +35,9 @@ func (ev Event) Received() Received {
 	return Received{Text: ev.Data, Room: ev.Room}
 }
 
+// IsMessage reports whether the event carries a message. Events of other names keep a stream alive, for instance.
+func (ev Event) IsMessage() bool { return (ev.Name == "" || ev.Name == "message") && len(ev.Data) > 0 }
+
 // EventReader reads server-sent events from a stream, each of at most limit bytes. Lines end in LF, CRLF or CR.
 type EventReader struct {
 	r      io.Reader
@@ -48,11 +52,9 @@ type EventReader struct {
 
 	LastID string // id of the last event
 
-	// Of the event that was too large:
-	about *rawjson.Skim // its data as far as it was read
-	mid   bool          // it was left within a line
-	full  error         // why there was no memory for it; nil where it is over the limit
-	lost  []byte        // what was read of it and had no room
+	// Of a line that is too long:
+	mid  bool   // it was left before its end
+	lost []byte // what was read of it and had no room
 }
 
 // NewEventReader returns a reader of the event stream r. Large events take room in memory, which may be nil.
@@ -62,7 +64,8 @@ func NewEventReader(r io.Reader, limit int, memory *budget.Share) *EventReader {
 
 // Next returns the next event that has data, an id or a retry time. An event ends with a blank line, or once its data is
 // a whole JSON object: some servers leave the end out. Any other event that the stream's end cuts off is lost, as the
-// format demands. After ErrEventTooLarge comes Skip, or nothing more.
+// format demands. An event over the limit, or one that has no room, is read to its end, dropped, and reported as a
+// *TooLarge.
 func (s *EventReader) Next() (Event, error) {
 	ev := Event{}
 	some, size, seen := false, 0, looks(0)
@@ -70,17 +73,14 @@ func (s *EventReader) Next() (Event, error) {
 	for {
 		got, err := s.line(data.room, s.limit-size)
 		data.room = got.room
-		if errors.Is(err, ErrEventTooLarge) {
-			s.about = &rawjson.Skim{}
-			s.about.Add(data.bytes)
-			s.about.Add(bytes.TrimPrefix(got.bytes, []byte("data:")))
-			s.about.Add(s.lost)
+		if errors.Is(err, errLong) {
+			return Event{}, s.tooLarge(&data, &got)
 		}
-		last := err != nil && !errors.Is(err, ErrEventTooLarge) && bytes.HasPrefix(got.bytes, []byte("data:"))
+		last := err != nil && bytes.HasPrefix(got.bytes, []byte("data:"))
 		if err != nil && !last {
 			got.drop()
 			data.drop()
-			return Event{}, data.room.Err(err)
+			return Event{}, s.endOf(data.room, err)
 		}
 		line := got.bytes
 		size += len(line)
@@ -104,13 +104,14 @@ func (s *EventReader) Next() (Event, error) {
 			} else {
 				data.append([]byte{'\n'})
 				if data.append(value); data.err != nil {
-					return Event{}, s.noRoomFor(&data)
+					s.mid, s.lost = false, nil
+					return Event{}, s.tooLarge(&data, &gathering{})
 				}
 			}
 			some = true
 			if last && !isObject(data.bytes) {
 				data.drop()
-				return Event{}, data.room.Err(err)
+				return Event{}, s.endOf(data.room, err)
 			}
 			if last || !s.atBlank() && seen.isObject(data.bytes) {
 				received := data.received()
@@ -159,47 +160,44 @@ func (l *looks) isObject(text []byte) bool {
 	return rawjson.Valid(text)
 }
 
-// noRoomFor gives up an event of several lines.
-func (s *EventReader) noRoomFor(data *gathering) error {
-	s.about, s.mid, s.full = &rawjson.Skim{}, false, data.err
-	s.about.Add(data.bytes)
-	data.drop()
-	return ErrEventTooLarge
+// endOf returns err, with which reading has ended, or a *TooLarge where the event has lost its room to others.
+func (s *EventReader) endOf(room *budget.Room, err error) error {
+	if late := room.Err(nil); late != nil {
+		return &TooLarge{Limit: s.limit, About: &rawjson.Skim{}, NoRoom: late}
+	}
+	return err
 }
 
-// NoRoom returns why there was no memory for the event that was too large, or nil where it is over the limit.
-func (s *EventReader) NoRoom() error { return s.full }
-
-// Skip passes over the rest of the event that was too large, and returns the *TooLarge that it is,
-// or an error of reading. Of an event whose data takes several lines it may not know whom it was
-// for.
-func (s *EventReader) Skip() error {
-	size := 0 // of the line at hand
-	if s.mid {
-		size = 1
-	}
-	for whole := false; !whole; {
+// tooLarge reads an event that is too large to its end. data is what was gathered of it before line, the line at hand. Of
+// an event whose data takes several lines it may not be known whom it was for.
+func (s *EventReader) tooLarge(data, line *gathering) *TooLarge {
+	e := &TooLarge{Limit: s.limit, About: &rawjson.Skim{}, NoRoom: cmp.Or(line.err, data.err)}
+	e.About.Add(data.bytes)
+	e.About.Add(bytes.TrimPrefix(line.bytes, []byte("data:")))
+	e.About.Add(s.lost)
+	line.drop()
+	data.drop()
+	blank := !s.mid // so far the line at hand has nothing
+	for {
 		part, ended, err := s.chunk()
 		if err != nil {
-			return err
+			return e // which comes again with the next event
 		}
 		if s.mid {
-			s.about.Add(part)
+			e.About.Add(part)
 		}
-		size += len(part)
-		switch {
-		case ended && size == 0:
-			whole = true
-		case ended:
-			size, s.mid = 0, false
+		blank = blank && len(part) == 0
+		if ended && blank {
+			return e
+		}
+		if ended {
+			blank, s.mid = true, false
 		}
 	}
-	return &TooLarge{Limit: s.limit, About: s.about, NoRoom: s.full}
 }
 
 // line returns the next line without its end, in memory of its own; room is what its event has. The
-// end of the stream ends no line. Of one over limit it returns what was read of it, and
-// ErrEventTooLarge.
+// end of the stream ends no line. Of one over limit it returns what was read of it, and errLong.
 func (s *EventReader) line(room *budget.Room, limit int) (gathering, error) {
 	line := gathering{memory: s.memory, source: s.r, room: room, most: s.limit + maxEventBuffer}
 	for ended := false; !ended; {
@@ -214,8 +212,8 @@ func (s *EventReader) line(room *budget.Room, limit int) (gathering, error) {
 			large, s.lost = true, part
 		}
 		if large {
-			s.mid, s.full = !ended, line.err
-			return line, ErrEventTooLarge
+			s.mid = !ended
+			return line, errLong
 		}
 	}
 	if !s.begun {

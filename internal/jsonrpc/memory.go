@@ -2,11 +2,12 @@ package jsonrpc
 
 import (
 	"bytes"
-	"errors"
+	"cmp"
 	"io"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
 // Received is one message.
@@ -75,17 +76,16 @@ func (g *gathering) received() Received {
 	return Received{Text: g.bytes, Room: g.room}
 }
 
-// ErrBodyTooLarge says that a body is over its limit.
-var ErrBodyTooLarge = errors.New("larger than the size limit")
-
 // bodyEnd bounds the wait for the end of a body that already holds a whole JSON text. Some servers announce more bytes than
 // they send, or never end the body.
 const bodyEnd = 50 * time.Millisecond
 
-// ReadBody reads a body of at most limit bytes, and may close it. size is what it is said to have, or negative.
+// ReadBody reads a body of at most limit bytes, and may close it. size is what it is said to have, or negative. The error
+// of a body that is too large, or has no room, is a *TooLarge.
 func ReadBody(body io.Reader, size, limit int64, memory *budget.Share) (Received, error) {
+	large := &TooLarge{Limit: int(limit), About: &rawjson.Skim{}}
 	if size > limit {
-		return Received{}, ErrBodyTooLarge
+		return Received{}, large
 	}
 	g := gathering{memory: memory, source: body, most: int(limit) + 2} // and one for its end
 	if size > budget.Small {
@@ -119,10 +119,13 @@ func ReadBody(body io.Reader, size, limit int64, memory *budget.Share) (Received
 	switch {
 	case err != io.EOF && !whole:
 	case int64(len(g.bytes)) > limit:
-		err = ErrBodyTooLarge
+		err = large
 	default:
 		return g.received(), nil
 	}
 	g.drop()
-	return Received{}, g.room.Err(err)
+	if large.NoRoom = cmp.Or(g.room.Err(nil), g.err); large.NoRoom != nil {
+		err = large
+	}
+	return Received{}, err
 }

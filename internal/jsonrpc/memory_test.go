@@ -49,7 +49,7 @@ func TestGathering(t *testing.T) {
 				t.Errorf("%s: error %v", name, err)
 			}
 		}
-		if _, err := ReadBody(bytes.NewReader(make([]byte, 2<<20)), -1, 2<<20-1, memory); !errors.Is(err, ErrBodyTooLarge) {
+		if _, err := ReadBody(bytes.NewReader(make([]byte, 2<<20)), -1, 2<<20-1, memory); !errors.As(err, new(*TooLarge)) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

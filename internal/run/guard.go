@@ -1,14 +1,14 @@
 package run
 
 import (
-	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -18,11 +18,13 @@ const guardArgument = "guard"
 // markVariable is set in the environment of each program, and so of what it starts, to a value that no other one has.
 const markVariable = "MCP_TOOLHUB_CHILD"
 
-// Orders to the guard: a program is, or is about to be started; and nothing of it is left.
-const (
-	orderAdd    = '+'
-	orderRemove = '-'
-)
+// order tells the guard of a program: it is about to be started, is started, or nothing of it is left.
+type order struct {
+	Mark    string
+	PID     int      `json:",omitempty"` // 0 before it is started
+	Program *Program `json:",omitempty"` // in the first order of one that has Last
+	Gone    bool     `json:",omitempty"`
+}
 
 // maxStrayRounds bounds the search for strays, should they multiply faster than they are killed.
 const maxStrayRounds = 10
@@ -63,29 +65,38 @@ func Main() {
 	os.Exit(0)
 }
 
-// guard is the guard process. It reads from in which programs run, as Launcher.tell writes it, and ends them when in
-// ends.
+// guard is the guard process. It reads orders from in, and ends the programs that run when in ends.
 func guard(in io.Reader) error {
-	programs := make(map[string]int) // mark to process id, which is 0 before the program is started
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		order, mark, _ := strings.Cut(lines.Text(), " ")
-		pid, err := strconv.Atoi(strings.TrimLeft(order, "+-"))
-		if err != nil || pid == 1 || mark == "" { // 1 would stand for all processes
-			return fmt.Errorf("guard: line %q is no order", lines.Text())
+	programs := make(map[string]int) // mark to process id
+	elsewhere := make(map[string]*Program)
+	for orders := json.NewDecoder(in); ; {
+		var o order
+		err := orders.Decode(&o)
+		if err == nil && (o.PID == 1 || o.Mark == "") { // 1 would stand for all processes
+			err = fmt.Errorf("guard: %+v is no order", o)
 		}
-		if order[0] == orderRemove {
-			delete(programs, mark)
-		} else {
-			programs[mark] = pid
+		switch {
+		case err != nil:
+			endAll(programs, elsewhere)
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		case o.Gone:
+			delete(programs, o.Mark)
+			delete(elsewhere, o.Mark)
+		default:
+			programs[o.Mark] = o.PID
+			if o.Program != nil {
+				elsewhere[o.Mark] = o.Program
+			}
 		}
 	}
-	endAll(programs)
-	return lines.Err()
 }
 
-// endAll asks the programs' groups to end, gives them a moment, and kills what is left.
-func endAll(programs map[string]int) {
+// endAll asks the programs' groups to end, gives them a moment, and kills what is left. Then it ends what some of them
+// have left elsewhere.
+func endAll(programs map[string]int, elsewhere map[string]*Program) {
 	var all []int // what signals are sent to: groups are negative
 	for _, pid := range programs {
 		if pid != 0 {
@@ -104,4 +115,9 @@ func endAll(programs map[string]int) {
 	for _, pid := range append(all, marked(programs)...) {
 		kill(pid)
 	}
+	var ending sync.WaitGroup
+	for _, program := range elsewhere {
+		ending.Go(program.end)
+	}
+	ending.Wait()
 }

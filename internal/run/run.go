@@ -18,6 +18,7 @@ package run
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +43,10 @@ type Program struct {
 	Env   []string // NAME=value: all that it gets, but for the variables of this package
 	Entry string   // says to people which entry of which config starts it; "" where none does
 	Input bool     // give it a pipe as its stdin; otherwise that is at its end
+
+	// Last are the arguments with which Path runs once more when the program is gone, to end what no signal of the hub
+	// reaches, such as a container; nil for nothing.
+	Last []string
 }
 
 // Launcher starts programs under one guard. The guard starts with the first program. It is safe for concurrent use.
@@ -94,8 +99,8 @@ func (l *Launcher) startGuard() error {
 	return err
 }
 
-// tell sends the guard one line. A guard that is gone cannot be told; the launcher ends its programs as always.
-func (l *Launcher) tell(order byte, pid int, mark string) {
+// tell sends the guard an order. A guard that is gone cannot be told; the launcher ends its programs as always.
+func (l *Launcher) tell(o order) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.started {
@@ -104,7 +109,7 @@ func (l *Launcher) tell(order byte, pid int, mark string) {
 		}
 	}
 	if l.pipe != nil {
-		_, _ = fmt.Fprintf(l.pipe, "%c%d %s\n", order, pid, mark)
+		_ = json.NewEncoder(l.pipe).Encode(o)
 	}
 }
 
@@ -114,6 +119,7 @@ type Process struct {
 	Ended                 chan struct{} // closed once the program was waited for and all that it started is killed
 
 	launcher *Launcher
+	program  Program
 	cmd      *exec.Cmd
 	mark     string // in the environment of what descends from it, and of nothing else
 	job      job
@@ -122,16 +128,21 @@ type Process struct {
 
 // Start starts a program.
 func (l *Launcher) Start(program Program) (*Process, error) {
-	p := &Process{launcher: l, mark: rand.Text(), Ended: make(chan struct{}), reaped: make(chan struct{})}
+	p := &Process{launcher: l, program: program, mark: rand.Text(), Ended: make(chan struct{}),
+		reaped: make(chan struct{})}
 	p.cmd = &exec.Cmd{Path: program.Path, Args: program.Args, Dir: program.Dir,
 		Env: slices.Concat(program.Env, nested(program.Entry), []string{markVariable + "=" + p.mark})}
-	l.tell(orderAdd, 0, p.mark) // on Linux the guard looks after the program from its first moment on
+	first := order{Mark: p.mark} // on Linux the guard looks after the program from its first moment on
+	if program.Last != nil {
+		first.Program = &program
+	}
+	l.tell(first)
 	if err := p.start(program.Input); err != nil {
-		l.tell(orderRemove, 0, p.mark)
+		l.tell(order{Mark: p.mark, Gone: true})
 		return nil, err
 	}
 	p.job = newJob(p.cmd.Process)
-	l.tell(orderAdd, p.PID(), p.mark)
+	l.tell(order{Mark: p.mark, PID: p.PID()})
 	go p.wait()
 	return p, nil
 }
@@ -194,8 +205,25 @@ func (p *Process) wait() {
 	KillGroup(p.cmd)
 	killStrays(p.mark)
 	p.job.end()
-	p.launcher.tell(orderRemove, p.PID(), p.mark)
+	p.program.end()
+	p.launcher.tell(order{Mark: p.mark, Gone: true})
 	close(p.Ended)
+}
+
+// lastTime bounds the run with Program.Last.
+const lastTime = 5 * time.Second
+
+// end runs the program with the arguments Last.
+func (p *Program) end() {
+	if p.Last == nil {
+		return
+	}
+	cmd := &exec.Cmd{Path: p.Path, Args: append([]string{p.Path}, p.Last...), Dir: p.Dir, Env: p.Env}
+	if startGroup(cmd) == nil {
+		late := time.AfterFunc(lastTime, func() { KillGroup(cmd) })
+		defer late.Stop()
+		_ = cmd.Wait() // fails where nothing is left, which is usual
+	}
 }
 
 // PID returns the id of the program's process.

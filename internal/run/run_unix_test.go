@@ -45,7 +45,7 @@ func parent() {
 			fmt.Println(lines.Text())
 		}
 		if i == 2 {
-			l.tell(orderRemove, p.PID(), p.mark)
+			l.tell(order{Mark: p.mark, Gone: true})
 		}
 	}
 	fmt.Println("ready")
@@ -142,7 +142,7 @@ func TestCloseEndsTheGuard(t *testing.T) {
 
 func TestGuardRefusesNonsense(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"x\n", "+1 m\n", "+5\n", "+ m\n"} {
+	for _, text := range []string{"x\n", `{"Mark":"m","PID":1}`, `{"PID":5}`, `{"Mark":"m"`} {
 		if err := guard(strings.NewReader(text)); err == nil {
 			t.Errorf("%q was taken for an order", text)
 		}

@@ -1,9 +1,14 @@
 package tool
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
 // Methods by which a server asks the client behind a call for something: as requests of its own up to 2025-11-25, as
@@ -13,6 +18,65 @@ const (
 	MethodSample = "sampling/createMessage"
 	MethodRoots  = "roots/list"
 )
+
+// IsServerRequest reports whether a method is one of these.
+func IsServerRequest(method string) bool {
+	return method == MethodElicit || method == MethodSample || method == MethodRoots
+}
+
+// InputRequired is the content of a result of type input_required.
+type InputRequired struct {
+	Requests  json.RawMessage // inputRequests; nil where there are none
+	Questions []Question      // in Requests
+	State     json.RawMessage // requestState, as written; nil where there is none
+}
+
+// ReadInputRequired reads a result of type input_required. The error says what is wrong with it.
+func ReadInputRequired(result json.RawMessage) (in InputRequired, err error) {
+	in.State, _ = rawjson.Get(result, "requestState")
+	if _, isText := rawjson.String(in.State); in.State != nil && !isText {
+		return in, errors.New("its requestState is no string")
+	}
+	in.Requests, _ = rawjson.Get(result, "inputRequests")
+	if in.Requests != nil {
+		in.Questions, err = ReadQuestions(in.Requests)
+	}
+	if err == nil && len(in.Questions) == 0 && in.State == nil {
+		err = errors.New("there are neither inputRequests nor a requestState")
+	}
+	return in, err
+}
+
+// maxQuestions bounds those of one result.
+const maxQuestions = 16
+
+// ReadQuestions reads inputRequests. The error says what is wrong with them.
+func ReadQuestions(requests json.RawMessage) (all []Question, err error) {
+	if !rawjson.IsObject(requests) {
+		return nil, errors.New("inputRequests is no object")
+	}
+	if name, twice := rawjson.Repeated(requests, bytes.Compare); twice {
+		return nil, fmt.Errorf("inputRequests has two members %.80q", name)
+	}
+	var bad error
+	err = rawjson.Members(requests, func(m rawjson.Member) bool {
+		q := Question{Key: m.Name(), Method: rawjson.Text(m.Value, "method")}
+		q.Params, _ = rawjson.Get(m.Value, "params")
+		switch {
+		case q.Method == "":
+			bad = fmt.Errorf("the input %.80q names no method", q.Key)
+		case !IsServerRequest(q.Method):
+			bad = fmt.Errorf("an input is asked for by the method %.80q, which is none for that", q.Method)
+		case q.Params != nil && !rawjson.IsObject(q.Params):
+			bad = fmt.Errorf("the input %.80q has params that are no object", q.Key)
+		case len(all) == maxQuestions:
+			bad = fmt.Errorf("there are more than %d inputRequests", maxQuestions)
+		}
+		all = append(all, q)
+		return bad == nil
+	})
+	return all, cmp.Or(bad, err)
+}
 
 // Question is a request of a server to the client behind one of its calls.
 type Question struct {

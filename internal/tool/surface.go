@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // Listed is a tool as one surface shows it.
@@ -46,14 +45,10 @@ type Surface struct {
 	Results    *ResultRules
 	ResultsKey string
 
-	// MaxTools bounds how many tools the client is known to take at once; 0 where that is not known.
-	MaxTools int
+	Habits Habits // of the client
 
 	// ListsFound says that the list of a session grows by the deferred tools whose declarations it is given.
 	ListsFound bool
-
-	// ListsWithin is how long the client's list waits for servers that are starting; see Habits.
-	ListsWithin time.Duration
 
 	names    func() map[string]*Listed // made when first asked for: nobody resolves a name of most surfaces
 	withheld map[Name]*Tool            // the hub's own tools that the policy leaves out
@@ -203,9 +198,8 @@ type Split struct {
 	// Deferred are the others.
 	Listed, Deferred []Listed
 
-	MaxTools    int           // see Surface
-	ListsWithin time.Duration // likewise
-	ListsFound  bool          // likewise
+	Habits     Habits // see Surface
+	ListsFound bool   // likewise
 
 	// Own are the hub's own tools, by name. With OwnFirst a name resolves to them even if another
 	// tool has it; otherwise only if no other tool has it.
@@ -217,7 +211,7 @@ type Split struct {
 func (s *Surface) With(split Split) *Surface {
 	out := *s
 	out.ID, out.Digest, out.Listed, out.Deferred = split.ID, split.Digest, split.Listed, split.Deferred
-	out.MaxTools, out.ListsWithin, out.ListsFound = split.MaxTools, split.ListsWithin, split.ListsFound
+	out.Habits, out.ListsFound = split.Habits, split.ListsFound
 	out.given, out.record = new(atomic.Bool), nil
 	out.own, out.ownFirst, out.deferred = split.Own, split.OwnFirst, make(map[Name]*Listed, len(split.Deferred))
 	for i := range split.Deferred {

@@ -9,6 +9,7 @@
 //	index/res_06h05ewj….json    an Entry
 //	gone/res_06h05ewj….json     the Entry of a result that has expired
 //	bytes/res_06h05ewj…-3f9a…   a payload: 5 bytes of header, then zstd, sealed where a key is configured
+//	bytes/…-3f9a….txt           what the payload says, for programs of this machine
 //
 // # Promise
 //

@@ -64,7 +64,7 @@ func (s *Store) eraseEntry(ctx context.Context, e Entry, because string) error {
 	if err := s.putEntry(ctx, goneKey(e.ID), false, left); err != nil {
 		return err
 	}
-	if err := s.place.remove(ctx, payloadKey(e)); err != nil {
+	if err := errors.Join(s.place.remove(ctx, textKey(e)), s.place.remove(ctx, payloadKey(e))); err != nil {
 		return err
 	}
 	return s.place.remove(ctx, indexKey(e.ID))

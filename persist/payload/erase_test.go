@@ -17,7 +17,9 @@ func TestErase(t *testing.T) {
 		if n, err := s.Erase(t.Context(), "gone", of); n != 0 || err != nil {
 			t.Fatal(n, err)
 		}
-		mine := put(t, s, entry("a"), []byte("only ann"))
+		mine := entry("a")
+		mine.Text = []byte("in a file of its own")
+		mine = put(t, s, mine, []byte("only ann"))
 		named := entry("a.1")
 		named.Name = "ann.txt"
 		named = put(t, s, named, []byte("ann's artifact"))

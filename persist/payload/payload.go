@@ -50,6 +50,11 @@ type Entry struct {
 	Name    string `json:"name,omitempty"`    // of an artifact; "" of a result
 	Version int    `json:"version,omitempty"` // of what the tool has given the caller under that name; set by Put
 
+	// Text is what the payload says, for programs of this machine: Put writes it to File, which is there as long as the
+	// payload. File is "" where payloads are sealed or elsewhere.
+	Text []byte `json:"-"`
+	File string `json:"-"`
+
 	// Expired is when the payload was removed, and Reason why; nil where it is there.
 	Expired *time.Time `json:"expired_at,omitempty"`
 	Reason  string     `json:"expired_because,omitempty"`
@@ -196,7 +201,7 @@ func (s *Store) Put(e Entry, raw []byte) (_ Entry, err error) {
 			e.Version, err = s.nextVersion(ctx, e)
 		}
 		if err == nil {
-			e.Stored, err = s.keep(ctx, e, raw)
+			err = s.keep(ctx, &e, raw)
 		}
 		s.outage.leave(err == nil || !s.far)
 	}
@@ -270,15 +275,25 @@ func (s *Store) lock() (unlock func(), err error) {
 }
 
 // keep writes the payload and its entry.
-func (s *Store) keep(ctx context.Context, e Entry, raw []byte) (stored int64, err error) {
-	err = s.place.write(ctx, payloadKey(e), false, func(f io.Writer) (err error) {
+func (s *Store) keep(ctx context.Context, e *Entry, raw []byte) error {
+	err := s.place.write(ctx, payloadKey(*e), false, func(f io.Writer) (err error) {
 		e.Stored, err = s.encode(ctx, f, e.Digest, raw)
 		return err
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return e.Stored, s.putEntry(ctx, indexKey(e.ID), false, e)
+	if dir, ok := s.place.(directory); ok && s.seal == nil && len(e.Text) > 0 {
+		if dir.write(ctx, textKey(*e), false, e.writeText) == nil {
+			e.File, e.Stored = dir.path(textKey(*e)), e.Stored+int64(len(e.Text))
+		}
+	}
+	return s.putEntry(ctx, indexKey(e.ID), false, *e)
+}
+
+func (e Entry) writeText(f io.Writer) error {
+	_, err := f.Write(e.Text)
+	return err
 }
 
 func (s *Store) putEntry(ctx context.Context, key string, once bool, e Entry) error {
@@ -396,6 +411,9 @@ func goneKey(id tool.ResultID) string  { return gonePrefix + string(id) + entryS
 // payloadKey is where the payload of e is. Other bytes under the same id, as of a task, have another
 // place: until the new entry is there, the old one counts.
 func payloadKey(e Entry) string { return bytesPrefix + string(e.ID) + "-" + e.Digest[:8] }
+
+// textKey is where Entry.Text is.
+func textKey(e Entry) string { return payloadKey(e) + ".txt" }
 
 // at says where an object is.
 func (s *Store) at(key string) string { return s.place.String() + "/" + key }

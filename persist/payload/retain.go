@@ -194,7 +194,7 @@ func (h *holdings) payloads() map[string]bool {
 	keys := make(map[string]bool)
 	for _, of := range h.byActor {
 		for _, e := range of.entries {
-			keys[payloadKey(e)] = true
+			keys[payloadKey(e)], keys[textKey(e)] = true, true
 		}
 	}
 	return keys

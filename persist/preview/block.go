@@ -3,6 +3,7 @@ package preview
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"unicode/utf8"
 
@@ -93,6 +94,28 @@ func (b Block) Data() ([]byte, error) {
 		return decode(b.blob)
 	}
 	return b.Raw, nil
+}
+
+// Text returns what a result says, with JSON in lines; nil where it holds something else than text, such as an image.
+func Text(result []byte) []byte {
+	blocks := Blocks(result)
+	var parts [][]byte
+	for _, b := range blocks {
+		if b.text == nil {
+			return nil
+		}
+		parts = append(parts, Unquote(b.text))
+	}
+	if structured, ok := rawjson.Get(result, "structuredContent"); ok && !Repeats(blocks, structured) {
+		parts = append(parts, structured)
+	}
+	for i, part := range parts {
+		var lines bytes.Buffer
+		if json.Indent(&lines, part, "", "") == nil { // programs that read files cut long lines
+			parts[i] = lines.Bytes()
+		}
+	}
+	return bytes.Join(parts, []byte("\n"))
 }
 
 // decode returns the bytes of a JSON string in base64, with or without padding, of either alphabet.

@@ -190,11 +190,11 @@ func (a *attempt) awaitBrowser(ctx context.Context) error {
 	}
 	known, _, _ := a.Store.client(a.Issuer)
 	answer := make(chan url.Values, 1)
-	l, err := listen(a.Server.OAuth.CallbackPort, known.Redirect, a.state, answer)
+	l, err := listen(a.Server.OAuth.Redirect, known.Redirect, a.state, answer)
 	if err != nil {
 		return err
 	}
-	a.redirect, a.answer = l.Address+CallbackPath, answer
+	a.redirect, a.answer = cmp.Or(a.Server.OAuth.Redirect, l.Address+CallbackPath), answer
 	a.close = func() { l.Close(context.WithoutCancel(ctx)) }
 	return nil
 }
@@ -281,7 +281,7 @@ func (a *attempt) asked(ctx context.Context) (c Client, err error) {
 // byHand says how a person registers the hub, and where to enter what comes of it.
 func (a *attempt) byHand() string {
 	redirect, port := a.redirect, ""
-	if !strings.HasPrefix(redirect, "https:") {
+	if a.Server.OAuth.Redirect == "" && !strings.HasPrefix(redirect, "https:") {
 		if u, err := url.Parse(redirect); err == nil && u.Path == CallbackPath {
 			port = u.Port()
 		} else { // of a page that is elsewhere at the next start, or of no browser at all

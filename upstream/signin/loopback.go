@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -19,7 +21,17 @@ type Loopback struct {
 	ended   chan struct{} // closed when server has ended
 }
 
-// Serve serves at the first of the ports that is free, 0 for any. A request under another host name
+// Port returns the port of an address; 0 where it has none.
+func Port(address string) int {
+	u, err := url.Parse(address)
+	if err != nil {
+		return 0
+	}
+	port, _ := strconv.Atoi(u.Port())
+	return port
+}
+
+// Serve serves at the first of the ports that is free, 0 for any. A request under another host name than localhost
 // gets nothing: such a name may be made to lead here (DNS rebinding).
 func Serve(handler http.Handler, logger *slog.Logger, ports ...int) (*Loopback, error) {
 	var socket net.Listener
@@ -29,17 +41,17 @@ func Serve(handler http.Handler, logger *slog.Logger, ports ...int) (*Loopback, 
 	}
 	if err != nil && len(ports) == 1 && ports[0] != 0 {
 		err = fmt.Errorf("%w: end the other sign-in, or the program, that uses this port, and sign in again; or set "+
-			"another oauth.callback_port and register its address", err)
+			"another oauth.redirect and register that", err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	host := socket.Addr().String()
-	l := &Loopback{Address: "http://" + host, ended: make(chan struct{})}
+	l := &Loopback{Address: "http://" + socket.Addr().String(), ended: make(chan struct{})}
+	hosts := []string{socket.Addr().String(), fmt.Sprint("localhost:", Port(l.Address))}
 	l.server = &http.Server{ReadHeaderTimeout: answerTime, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Host != host {
+			if !slices.Contains(hosts, r.Host) {
 				http.Error(w, "this page is not known under that host name", http.StatusForbidden)
 				return
 			}
@@ -64,20 +76,18 @@ func (l *Loopback) Close(ctx context.Context) {
 // CallbackPath is the path of the address at a Loopback that browsers come back to.
 const CallbackPath = "/callback"
 
-// listen waits for the one answer that a browser brings: at the port that was asked for, otherwise
-// at that of known, the address that a client was registered for, if it is free, otherwise at any.
-// An answer without the state is not taken: every program of this machine can bring one.
-func listen(port int, known, state string, answer chan<- url.Values) (*Loopback, error) {
-	ports := []int{port}
-	if registered, err := url.Parse(known); err == nil && port == 0 {
-		if before, err := strconv.Atoi(registered.Port()); err == nil {
-			ports = []int{before, 0}
-		}
+// listen waits for the one answer that a browser brings: at wanted, the address of the entry, otherwise at the port of
+// known, the address that a client was registered for, if it is free, otherwise at any. An answer without the state is
+// not taken: every program of this machine can bring one.
+func listen(wanted, known, state string, answer chan<- url.Values) (*Loopback, error) {
+	path, ports := CallbackPath, []int{Port(known), 0}
+	if u, err := url.Parse(wanted); err == nil && wanted != "" {
+		path, ports = cmp.Or(u.Path, "/"), []int{Port(wanted)}
 	}
 	page := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("Connection", "close")
-		if r.Method != http.MethodGet || r.URL.Path != CallbackPath {
+		if r.Method != http.MethodGet || r.URL.Path != path {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}

@@ -230,7 +230,7 @@ func TestRegisteredByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.server.OAuth.ClientID, w.server.OAuth.ClientSecret = "by-hand", "its-secret"
-	w.server.OAuth.CallbackPort, _ = strconv.Atoi(said[2])
+	w.server.OAuth.Redirect = fmt.Sprintf("http://127.0.0.1:%s/callback", said[2])
 	if _, err := w.login(t, nil); err != nil {
 		t.Error(err)
 	}
@@ -328,7 +328,7 @@ func TestSignInsOfPeople(t *testing.T) {
 func TestRegistrationOfAFailedSignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.server.OAuth.CallbackPort = freePort(t)
+	w.server.OAuth.Redirect = fmt.Sprintf("http://127.0.0.1:%d/callback", freePort(t))
 	registered := func() int { return len(w.auth.Requests("/register")) }
 	if _, err := w.login(t, answering(func(q url.Values) { q.Set("code", "old") })(t)); err == nil || w.stored(t) {
 		t.Fatalf("signed in: %v", err)
@@ -369,7 +369,7 @@ func TestRegistrationOfAFailedSignIn(t *testing.T) {
 		t.Errorf("%d registrations: %+v, %v", registered(), g, err)
 	}
 	other := newWorld(t, nil) // nobody has signed in with the client before it is forgotten
-	other.server.OAuth.CallbackPort = freePort(t)
+	other.server.OAuth.Redirect = fmt.Sprintf("http://127.0.0.1:%d/callback", freePort(t))
 	for i, want := range []int{1, 1, 2} {
 		ctx, cancel := context.WithCancel(t.Context())
 		l := &signin.Login{Store: other.store, Server: other.server, Visit: func(_, _ string) { cancel() }}
@@ -397,7 +397,7 @@ func freePort(t *testing.T) int {
 func TestClientsOfAddresses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.server.OAuth.CallbackPort = freePort(t)
+	w.server.OAuth.Redirect = fmt.Sprintf("http://127.0.0.1:%d/callback", freePort(t))
 	back := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for i, want := range []struct {
 		address string // "" is loopback

@@ -102,6 +102,12 @@ func baseName(command string) string {
 	return command
 }
 
+// programName is the name of a program in lower case, without directory and extension.
+func programName(command string) string {
+	name := strings.ToLower(baseName(command))
+	return strings.TrimSuffix(name, filepath.Ext(name))
+}
+
 // installHint says how to install a well-known program.
 func installHint(command string) string {
 	switch command {

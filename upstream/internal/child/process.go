@@ -35,8 +35,9 @@ func (l *Launcher) Start(cfg settings.Server, log *slog.Logger, redact *secret.R
 	if err != nil {
 		return nil, startFault(cfg, err)
 	}
-	started, err := l.Launcher.Start(run.Program{Path: path, Args: append([]string{path}, cfg.Args...), Dir: cfg.Dir,
-		Env: env, Entry: fmt.Sprintf("the entry %q of %s", cfg.ID, l.origin), Input: true})
+	args, kill := container(cfg)
+	started, err := l.Launcher.Start(run.Program{Path: path, Args: append([]string{path}, args...), Dir: cfg.Dir,
+		Env: env, Entry: fmt.Sprintf("the entry %q of %s", cfg.ID, l.origin), Input: true, Last: kill})
 	if err != nil {
 		return nil, startFault(cfg, err)
 	}

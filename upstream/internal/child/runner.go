@@ -2,10 +2,10 @@ package child
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
@@ -24,8 +24,8 @@ type firsts struct{ of sync.Map } // *first by package
 
 // first is that of one package.
 type first struct {
-	turn    chan struct{} // has room for one start
-	started bool          // of a start that succeeded: all others may run at once. Guarded by turn.
+	*Slots
+	started atomic.Bool // a start has succeeded: all others may run at once
 }
 
 // Await waits until the server may be started, and returns how long that may take. The caller calls done when it has
@@ -36,24 +36,21 @@ func (f *firsts) Await(ctx context.Context, cfg settings.Server) (within time.Du
 	if name == "" {
 		return within, done
 	}
-	entry, _ := f.of.LoadOrStore(name, &first{turn: make(chan struct{}, 1)})
+	entry, _ := f.of.LoadOrStore(name, &first{Slots: &Slots{make(chan struct{}, 1), aloneTime}})
 	it := entry.(*first)
-	select {
-	case it.turn <- struct{}{}:
-	case <-ctx.Done():
+	free, ok := it.Take(ctx)
+	if !ok {
 		return within, done
 	}
-	leave := sync.OnceFunc(func() { <-it.turn })
-	if it.started {
-		leave()
+	if it.started.Load() {
+		free()
 		return within, done
 	}
-	timer := time.AfterFunc(aloneTime, leave)
 	return max(within, downloadTime), func(started bool) {
-		if timer.Stop() {
-			it.started = started
+		if started {
+			it.started.Store(true)
 		}
-		leave()
+		free()
 	}
 }
 
@@ -63,8 +60,7 @@ func downloads(cfg settings.Server) string {
 	if len(words) > 2 && strings.EqualFold(words[1], "/c") { // of cmd.exe
 		words = words[2:]
 	}
-	name := strings.ToLower(baseName(words[0]))
-	switch name = strings.TrimSuffix(name, filepath.Ext(name)); name {
+	switch name := programName(words[0]); name {
 	case "docker", "podman":
 		return strings.Join(words, " ")
 	case "npx", "bunx", "uvx", "pipx":

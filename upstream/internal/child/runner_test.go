@@ -1,6 +1,7 @@
 package child
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -59,6 +60,40 @@ func TestDownloads(t *testing.T) {
 	} {
 		if got := downloads(settings.Server{Command: c.command, Args: c.args}); got != c.want && (c.command != `C:\nodejs\npx.cmd` || got != "") {
 			t.Errorf("%s %q downloads %q, want %q", c.command, c.args, got, c.want)
+		}
+	}
+}
+
+// TestContainer: the words of a client of Docker or Podman, as one line, with NEW for a name of the hub's, and how its container is ended.
+func TestContainer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ line, want, kill string }{
+		{"docker run -i --rm a", "run --name NEW -i --rm a", "kill NEW"},
+		{"podman run -itv /a:/b -e A --rm -p8:8 a --name x", "run --name NEW -itv /a:/b -e A --rm -p8:8 a --name x", "kill NEW"},
+		{"docker run --name x -i a", "run --name x -i a", "kill x"},
+		{"/usr/bin/docker run -i -e A=1 --name=x a", "run -i -e A=1 --name=x a", "kill x"},
+		{"docker --context far container run -i a", "--context far container run --name NEW -i a", "--context far container kill NEW"},
+		{"docker run -i -v", "run --name NEW -i -v", "kill NEW"},
+		{"docker exec -i a run", "exec -i a run", ""},
+		{"docker compose run a", "compose run a", ""},
+		{"docker", "", ""},
+		{"npx run a", "run a", ""},
+	} {
+		words := strings.Fields(c.line)
+		args, kill := container(settings.Server{Command: words[0], Args: words[1:]})
+		name := "NEW"
+		if len(kill) > 0 {
+			name = kill[len(kill)-1]
+		}
+		show := func(words []string) string {
+			line := strings.Join(words, " ")
+			if strings.HasPrefix(name, "mcp-toolhub-") {
+				line = strings.ReplaceAll(line, name, "NEW")
+			}
+			return line
+		}
+		if show(args) != c.want || show(kill) != c.kill {
+			t.Errorf("%s: %q and %q, want %q and %q", c.line, show(args), show(kill), c.want, c.kill)
 		}
 	}
 }

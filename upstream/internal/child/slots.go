@@ -10,10 +10,13 @@ import (
 const slotTime = 5 * time.Second
 
 // Slots bound how many servers start at the same time. Fifty runtimes that load at once are ready later than in turn.
-type Slots struct{ places chan struct{} }
+type Slots struct {
+	places chan struct{}
+	most   time.Duration // that one start holds its slot
+}
 
 // NewSlots returns slots for so many servers at a time.
-func NewSlots(parallel int) *Slots { return &Slots{places: make(chan struct{}, parallel)} }
+func NewSlots(parallel int) *Slots { return &Slots{make(chan struct{}, parallel), slotTime} }
 
 // Another returns slots of the same number, all of them free.
 func (s *Slots) Another() *Slots { return NewSlots(cap(s.places)) }
@@ -26,7 +29,7 @@ func (s *Slots) Take(ctx context.Context) (free func(), ok bool) {
 		return nil, false
 	}
 	leave := sync.OnceFunc(func() { <-s.places })
-	timer := time.AfterFunc(slotTime, leave)
+	timer := time.AfterFunc(s.most, leave)
 	return func() {
 		timer.Stop()
 		leave()

@@ -3,6 +3,7 @@
 package fault
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -108,18 +109,11 @@ func SignInHint(cfg settings.Server) string {
 
 // LoginCommand is the command by which a person signs in to a server.
 func LoginCommand(cfg settings.Server) string {
-	command := orText(cfg.LoginCommand, "mcp-toolhub login "+cfg.ID)
+	command := cmp.Or(cfg.LoginCommand, "mcp-toolhub login "+cfg.ID)
 	if cfg.OAuth.PerCaller && cfg.Person != "" && cfg.Person != tool.Local {
 		command += " --as " + cfg.Person
 	}
 	return command
-}
-
-func orText(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 // OfToken explains why there is no token for a server.

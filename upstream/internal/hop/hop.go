@@ -94,25 +94,6 @@ func (h *Hop) meta(meta json.RawMessage, token int64, client tool.Hop) (json.Raw
 	return append(h.appendMembers(out, client), '}'), nil
 }
 
-// Strip returns the params of a notification without the members of _meta that belong to a hop.
-func Strip(params json.RawMessage) (json.RawMessage, error) {
-	meta, ok := rawjson.Get(params, "_meta")
-	if !ok || !rawjson.IsObject(meta) {
-		return params, nil
-	}
-	rest, some, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
-	if err != nil || !some {
-		return params, err
-	}
-	left := false
-	_ = rawjson.Members(rest, func(rawjson.Member) bool { left = true; return false })
-	if left {
-		return rawjson.Set(params, "_meta", rest)
-	}
-	params, _, err = rawjson.Delete(params, "_meta")
-	return params, err
-}
-
 // CallParams returns the params of a tools/call: x.Params with name, arguments and _meta replaced
 // in their places, or appended. Every other member stays as it is.
 func (h *Hop) CallParams(x *tool.Execution, token int64) (json.RawMessage, error) {

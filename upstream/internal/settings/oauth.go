@@ -12,10 +12,10 @@ type OAuth struct {
 	Machine bool   // the hub signs in as itself: no person is asked
 	Issuer  string // the authorization server, where the server names none, or several
 	// the value of the parameter resource in place of the server's own; OmitResource leaves it out
-	Resource     string
-	AssumePKCE   bool     // the authorization server takes PKCE with S256, although its metadata does not say so
-	Scopes       []string // asked for in place of those that the server names
-	CallbackPort int      // of the loopback address that the browser comes back to; 0: any
+	Resource   string
+	AssumePKCE bool     // the authorization server takes PKCE with S256, although its metadata does not say so
+	Scopes     []string // asked for in place of those that the server names
+	Redirect   string   // the address on loopback that the browser comes back to; "": any port, and /callback
 
 	// AssertionFile holds the token by which the hub signs in as itself (RFC 7523); "" for client
 	// credentials. It is read at each use.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
@@ -37,6 +38,8 @@ type HTTP struct {
 	Memory  *budget.Share  // for large responses
 	Tokens  Tokens         // nil where the headers are all
 	Flights sync.WaitGroup // calls; they may outlive the session that they began on
+
+	streamFirst atomic.Bool // it takes Accept in that order alone
 }
 
 // Tokens hands out the access tokens of one server.
@@ -133,17 +136,13 @@ func ErrorBody(body io.ReadCloser) []byte {
 	return text
 }
 
-// HasOther reports whether there is another token now than that in a value of Authorization.
-func (s *HTTP) HasOther(ctx context.Context, used string) bool {
+// HasOther reports whether there is another token now than that of a request.
+func (s *HTTP) HasOther(req *http.Request) bool {
 	if s.Tokens == nil {
 		return false
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL.String(), nil)
-	if err != nil {
-		return false
-	}
-	token, err := s.Tokens.Authorize(req)
-	return err == nil && !strings.HasSuffix(used, " "+token)
+	token, err := s.Tokens.Authorize(req.Clone(req.Context()))
+	return err == nil && !strings.HasSuffix(req.Header.Get("Authorization"), " "+token)
 }
 
 type keepsToken struct{}
@@ -155,7 +154,7 @@ func KeepToken(ctx context.Context) context.Context {
 
 // originTransport adds the server's headers and token to requests to the server's origin, and to no
 // other. A request that was refused for its token was not acted upon, and is sent again if there is
-// another one.
+// another one; likewise one that was refused for the order of Accept.
 type originTransport struct{ server *HTTP }
 
 func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -165,12 +164,15 @@ func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	body := req.Body
 	for sent := 1; ; sent++ {
 		resp, token, err := t.send(req, body)
-		if err != nil || token == "" ||
-			resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden ||
-			req.Body != nil && req.GetBody == nil || sent == mostSent ||
-			resp.StatusCode == http.StatusUnauthorized && req.Context().Value(keepsToken{}) != nil ||
-			!t.server.Tokens.Refused(req, token, resp.StatusCode, resp.Header) {
+		if err != nil || req.Body != nil && req.GetBody == nil || sent == mostSent {
 			return resp, err
+		}
+		turned := resp.StatusCode == http.StatusNotAcceptable && !t.server.streamFirst.Swap(true)
+		if !turned && (token == "" ||
+			resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden ||
+			resp.StatusCode == http.StatusUnauthorized && req.Context().Value(keepsToken{}) != nil ||
+			!t.server.Tokens.Refused(req, token, resp.StatusCode, resp.Header)) {
+			return resp, nil
 		}
 		_ = ErrorBody(resp.Body)
 		_ = resp.Body.Close()
@@ -186,6 +188,9 @@ func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 func (t *originTransport) send(req *http.Request, body io.ReadCloser) (resp *http.Response, token string, err error) {
 	req = req.Clone(req.Context())
 	req.Body = body
+	if req.Method == http.MethodPost && t.server.streamFirst.Load() {
+		req.Header.Set("Accept", "text/event-stream, application/json")
+	}
 	t.server.dress(req)
 	if t.server.Tokens != nil {
 		if token, err = t.server.Tokens.Authorize(req); err != nil {

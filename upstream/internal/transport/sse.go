@@ -94,13 +94,10 @@ func openSSE(life context.Context, server *HTTP, limit int) (*SSE, error) {
 func (w *SSE) Read() (jsonrpc.Received, error) {
 	for {
 		ev, err := w.events.Next()
-		if errors.Is(err, jsonrpc.ErrEventTooLarge) {
-			err = OversizeOf(w.events.Skip())
-		}
 		if err != nil {
-			return jsonrpc.Received{}, err
+			return jsonrpc.Received{}, OversizeOf(err)
 		}
-		if (ev.Name == "" || ev.Name == "message") && len(ev.Data) > 0 {
+		if ev.IsMessage() {
 			return ev.Received(), nil
 		}
 	}

@@ -343,11 +343,9 @@ func (c *importCmd) prepare(m *clients.Merged) {
 	if m.Disabled {
 		m.Notes = append(m.Notes, "its client has disabled it")
 	}
-	if id := m.SignIn; id.ID != "" {
-		m.Notes = append(m.Notes,
-			fmt.Sprintf("it was registered by hand for sign-ins, as %s: add the redirect address "+
-				"http://127.0.0.1:%s%s there",
-				id.ID, cmp.Or(id.Port, "PORT"), signin.CallbackPath))
+	if id := m.SignIn; id.ID != "" && id.Redirect == "" {
+		m.Notes = append(m.Notes, fmt.Sprintf("it was registered by hand for sign-ins, as %s: add the redirect address "+
+			"http://127.0.0.1:PORT%s there, or set redirect to one that is registered", id.ID, signin.CallbackPath))
 	}
 	for _, name := range m.Variables() {
 		if _, set := c.std.getenv(name); !set {

@@ -5,7 +5,6 @@ package cli
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -221,9 +220,9 @@ func TestSignInForMoreScopes(t *testing.T) {
 	}
 }
 
-// TestSignInAtCallbackPort: a client that is registered beforehand comes back to the address that it is registered for. The page itself leaves
+// TestSignInAtRedirect: a client that is registered beforehand comes back to the address that it is registered for. The page itself leaves
 // that port to others.
-func TestSignInAtCallbackPort(t *testing.T) {
+func TestSignInAtRedirect(t *testing.T) {
 	t.Parallel()
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -234,7 +233,7 @@ func TestSignInAtCallbackPort(t *testing.T) {
 	_, port, _ := net.SplitHostPort(address)
 	s := newSignedOut(t, nil, func(a *upstreamtest.AuthServer) {
 		a.NoRegistration, a.Clients = true, map[string]string{"hub": "its-secret"}
-	}, "oauth", map[string]any{"client_id": "hub", "client_secret": "its-secret", "callback_port": json.RawMessage(port)})
+	}, "oauth", map[string]any{"client_id": "hub", "client_secret": "its-secret", "redirect": "http://localhost:" + port + "/oauth/back"})
 	for _, door := range []string{"http", "stdio"} {
 		url := ""
 		if door == "http" {
@@ -252,7 +251,7 @@ func TestSignInAtCallbackPort(t *testing.T) {
 		_ = other.Close()
 		newBrowser(t).signIn(invitationIn(t, w.result("mcp.s.echo", `{}`, "")))
 		asked := s.Requests("/authorize")
-		if back := asked[len(asked)-1].Form.Get("redirect_uri"); back != "http://"+address+"/callback" {
+		if back := asked[len(asked)-1].Form.Get("redirect_uri"); back != "http://localhost:"+port+"/oauth/back" {
 			t.Errorf("%s: the browser comes back to %s", door, back)
 		}
 		if said := w.result("mcp.s.echo", `{}`, ""); strings.Contains(said, "isError") {

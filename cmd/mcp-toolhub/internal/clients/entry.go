@@ -42,8 +42,9 @@ type Server struct {
 
 // SignIn is the client by which a server is signed in to, where one was registered by hand.
 type SignIn struct {
-	ID, Secret, Port string // Port is that of the address on loopback that the browser comes back to
-	Scopes           []string
+	ID, Secret string
+	Redirect   string // the address that the browser comes back to; "" where that is not known
+	Scopes     []string
 }
 
 // like reports whether both are the same client. None is like any: it may have been registered since.
@@ -460,10 +461,18 @@ func (r *entryReader) signIn() {
 		}
 		inner := entryReader{Client: r.Client, node: n, s: r.s}
 		r.s.SignIn = SignIn{ID: cmp.Or(inner.text("client_id"), inner.text("clientId"), inner.text("CLIENT_ID")),
-			Secret: cmp.Or(inner.text("client_secret"), inner.text("clientSecret"), inner.text("CLIENT_SECRET")),
-			Port:   cmp.Or(inner.plain("callback_port"), inner.plain("callbackPort")),
+			Secret:   cmp.Or(inner.text("client_secret"), inner.text("clientSecret"), inner.text("CLIENT_SECRET")),
+			Redirect: cmp.Or(inner.plain("redirect"), inner.plain("redirectUri")),
 			Scopes: slices.Concat(inner.plains("scopes"),
 				strings.Fields(cmp.Or(inner.plain("scopes"), inner.plain("scope"))))}
+		for key, host := range map[string]string{"callbackPort": "localhost", "callback_port": "127.0.0.1"} {
+			if port := inner.plain(key); port != "" { // the first is Claude Code's
+				r.s.SignIn.Redirect = "http://" + host + ":" + port + "/callback"
+			}
+		}
+		if !onLoopback.MatchString(r.s.SignIn.Redirect) {
+			r.s.SignIn.Redirect = ""
+		}
 	}
 	if r.s.SignIn.ID == "" { // the hub registers itself
 		r.s.SignIn = SignIn{}
@@ -479,6 +488,7 @@ var (
 	// isVariable matches a reference to a variable that does not say so by env:
 	isVariable = regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_]*(:-.*)?\}$`)
 	asked      = regexp.MustCompile(`^\$\{input:([^}]+)\}$`)
+	onLoopback = regexp.MustCompile(`^http://(localhost|127\.0\.0\.1):\d+(/|$)`)
 	secretOf   = regexp.MustCompile(`\$\{\{\s*secrets\.([A-Za-z0-9_-]+)\s*\}\}`) // Continue: kept by its own service
 )
 

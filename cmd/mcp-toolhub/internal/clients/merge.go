@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -141,8 +140,8 @@ func (id SignIn) entry() splice.Object {
 	if id.Secret != "" {
 		o = append(o, splice.Member{Key: "client_secret", Value: id.Secret})
 	}
-	if port, err := strconv.Atoi(id.Port); err == nil {
-		o = append(o, splice.Member{Key: "callback_port", Value: port})
+	if id.Redirect != "" {
+		o = append(o, splice.Member{Key: "redirect", Value: id.Redirect})
 	}
 	if len(id.Scopes) > 0 {
 		o = append(o, splice.Member{Key: "scopes", Value: id.Scopes})

@@ -42,7 +42,7 @@ func TestRead(t *testing.T) {
 	t.Parallel()
 	want := map[string][]string{
 		"claude-desktop": {"filesystem: npx -y @modelcontextprotocol/server-filesystem /Users/ann/Desktop"},
-		"claude-code": {"sentry: https://mcp.sentry.dev/mcp", "slack: https://mcp.slack.com/mcp {1601185624273.8899143856786  3118 []}", "asana: https://mcp.asana.com/sse <sse> Authorization: Bearer ${ASANA_TOKEN}",
+		"claude-code": {"sentry: https://mcp.sentry.dev/mcp", "slack: https://mcp.slack.com/mcp {1601185624273.8899143856786  http://localhost:3118/callback []}", "asana: https://mcp.asana.com/sse <sse> Authorization: Bearer ${ASANA_TOKEN}",
 			"shop-db: uvx postgres-mcp <disabled> DATABASE_URI=${SHOP_DB:-postgres://localhost/shop}"},
 		"cursor": {"github: npx -y server-github GITHUB_TOKEN=ghp_0123456789abcdefghij",
 			"linear: https://mcp.linear.app/mcp X-Team: ${env:TEAM} {ann ${env:LINEAR_SECRET}  [read write]}"},

@@ -69,6 +69,15 @@ func publicURL(s string) (string, string) {
 		"not an https address of this hub", `write it like "https://hub.example.com", http on this machine apart`)
 }
 
+// onLoopback refuses what the hub cannot wait for a browser at.
+func onLoopback(s string) (string, string) {
+	u, err := url.Parse(s)
+	return faultIf(err != nil || u.Scheme != "http" || u.Hostname() != "localhost" && u.Hostname() != "127.0.0.1" ||
+		u.Port() == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil,
+		"not an address of this machine", "write http://localhost:PORT/PATH or http://127.0.0.1:PORT/PATH; elsewhere, "+
+			"set hub.http.public_url")
+}
+
 var hostPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 func hostName(s string) (string, string) {

@@ -1,11 +1,13 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
 // oauth is how a person wants the hub to sign in to a server.
@@ -15,6 +17,7 @@ type oauth struct {
 	assertionFile                                      shape.Located[string]
 	provider                                           shape.Located[upstream.IdentityProvider]
 	pkce                                               string
+	port                                               int
 }
 
 // oauthShape is the key oauth. Clients write other things there, which are left out with a warning.
@@ -23,7 +26,7 @@ type oauthShape struct{ shape.Object[oauth] }
 func oauthOf() oauthShape {
 	return oauthShape{shape.Object[oauth]{Fields: oauthKeys, Retired: gone("remove it: "+
 		"a token that does not say when it ends is used until the server refuses it", "expiry"), Lenient: func(key string) bool {
-		return slices.Contains([]string{"enabled", "authorizationUrl", "tokenUrl", "redirectUri", "audiences",
+		return slices.Contains([]string{"enabled", "authorizationUrl", "tokenUrl", "audiences",
 			"tokenParamName",
 			"registrationUrl", "authServerMetadataUrl", "xaa"}, key)
 	}}}
@@ -87,7 +90,10 @@ func oauthKeys(o *oauth) []shape.Field {
 			shape.OneOf("assume"), &o.pkce),
 		shape.Key("callback_port",
 			"The port on 127.0.0.1 that the browser comes back to, at /callback (default any).", shape.Integer[int]{Min: 1, Max: 65535},
-			&o.CallbackPort).Or("callbackPort"),
+			&o.port).Or("callbackPort"),
+		shape.Key("redirect",
+			"The address that the browser comes back to, where it is registered with another host or path, such as "+
+				"http://localhost:3118/oauth/callback.", shape.Text{Check: onLoopback}, &o.Redirect).Or("redirectUri"),
 	}
 }
 
@@ -130,6 +136,9 @@ func (r serverReader) oauth() upstream.OAuth {
 	c := o.OAuth
 	c.AssertionFile, c.Provider = r.vars.path(o.assertionFile.Value), o.provider.Value
 	c.ClientID, c.ClientSecret, c.ClientKey = o.clientID.Value, o.clientSecret.Value, o.clientKey.Value
+	if c.Redirect == "" && o.port != 0 {
+		c.Redirect = fmt.Sprintf("http://127.0.0.1:%d%s", o.port, signin.CallbackPath)
+	}
 	c.Machine, c.PerCaller, c.AssumePKCE = machine, each, o.pkce == "assume"
 	return c
 }

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 func TestApply(t *testing.T) {
@@ -59,7 +61,7 @@ func TestATokenThatIsGone(t *testing.T) {
 				"2025-11-25")...)
 			told := stream(t, http.MethodPost, url,
 				`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{`+
-					modernMeta+`}}}`, append(as, headerVersion, modernVersion, headerMethod, methodListen)...)
+					modernMeta+`}}}`, append(as, headerVersion, modernVersion, headerMethod, tool.MethodListen)...)
 			<-told // acknowledged
 			s.Apply(Config{Auth: AuthConfig{Tokens: c.after}}, []string{"default"})
 			s.Changed(Change{Profile: "default", Tools: true})

@@ -19,8 +19,8 @@ import (
 // server is asked for then.
 func forwardedRequests() map[string]struct{ params, native string } {
 	return map[string]struct{ params, native string }{
-		methodPromptsGet:    {`"name":"mcp.a.greet"`, `"name":"greet"`},
-		methodResourcesRead: {`"uri":"toolhub://a/file:///both"`, `"uri":"file:///both"`},
+		tool.MethodPromptsGet:    {`"name":"mcp.a.greet"`, `"name":"greet"`},
+		tool.MethodResourcesRead: {`"uri":"toolhub://a/file:///both"`, `"uri":"file:///both"`},
 	}
 }
 
@@ -104,7 +104,7 @@ func TestForwardedRequestInRounds(t *testing.T) {
 			t.Errorf("asked %s", asked)
 		}
 		hints := ""
-		if method == methodResourcesRead {
+		if method == tool.MethodResourcesRead {
 			hints = `,"ttlMs":0,"cacheScope":"private"`
 		}
 		want := `{"jsonrpc":"2.0","id":4,"result":{"params":{` + native +
@@ -164,7 +164,7 @@ func TestSuspendedRequest(t *testing.T) {
 			t.Errorf("asked %s", asked)
 		}
 		hints := ""
-		if method == methodResourcesRead {
+		if method == tool.MethodResourcesRead {
 			hints = `"ttlMs":0,"cacheScope":"private",`
 		}
 		want := `{"jsonrpc":"2.0","id":4,"result":{"content":[],"answers":[{"action":"accept","big":1e400},{"roots":[]},{"z":1}],` + hints +
@@ -222,8 +222,8 @@ func TestRequestStateOfForwardedIsBound(t *testing.T) {
 				_, with := input(t, got)
 				return with(`{"q1":{"roots":[]}}`)
 			}
-			withArgs, plain, read := given(methodPromptsGet, prompt+args), given(methodPromptsGet, prompt),
-				given(methodResourcesRead, page)
+			withArgs, plain, read := given(tool.MethodPromptsGet, prompt+args), given(tool.MethodPromptsGet, prompt),
+				given(tool.MethodResourcesRead, page)
 			_, with := input(t, c.call("mcp.s.echo", `{}`, ""))
 			called := with(`{"q1":{"roots":[]}}`)
 			tampered := []byte(withArgs)
@@ -233,22 +233,22 @@ func TestRequestStateOfForwardedIsBound(t *testing.T) {
 				as                         *asker
 				method, params, state, why string
 			}{
-				"tampered": {c, methodPromptsGet, prompt + args, string(tampered), "was changed"},
-				"the server's": {c, methodPromptsGet, prompt + args, `,"requestState":"its own"`,
+				"tampered": {c, tool.MethodPromptsGet, prompt + args, string(tampered), "was changed"},
+				"the server's": {c, tool.MethodPromptsGet, prompt + args, `,"requestState":"its own"`,
 					"was changed"},
-				"no string": {c, methodResourcesRead, page, `,"requestState":null`, "must be a string"},
-				"other arguments": {c, methodPromptsGet, prompt + `,"arguments":{"a":"1","b":"3"}`, withArgs,
+				"no string": {c, tool.MethodResourcesRead, page, `,"requestState":null`, "must be a string"},
+				"other arguments": {c, tool.MethodPromptsGet, prompt + `,"arguments":{"a":"1","b":"3"}`, withArgs,
 					other},
-				"no arguments":          {c, methodPromptsGet, prompt, withArgs, other},
-				"other prompt":          {c, methodPromptsGet, `"name":"mcp.b.greet"`, plain, other},
-				"other URI":             {c, methodResourcesRead, `"uri":"toolhub://a/file:///both"`, read, other},
-				"other server":          {c, methodResourcesRead, `"uri":"toolhub://b/file:///one"`, read, other},
-				"other method":          {c, methodResourcesRead, sameName, plain, other},
-				"a tool's":              {c, methodResourcesRead, `"uri":"toolhub://s/mcp.s.echo"`, called, other},
-				"a prompt's, at a tool": {c, methodToolsCall, `"name":"mcp.s.echo"`, plain, other},
-				"other caller":          {as("/mcp", bob), methodPromptsGet, prompt, plain, other},
-				"other profile":         {as("/mcp/p/other", ann), methodPromptsGet, prompt, plain, other},
-				"other door":            {overStdio(t, s), methodPromptsGet, prompt, plain, other},
+				"no arguments":          {c, tool.MethodPromptsGet, prompt, withArgs, other},
+				"other prompt":          {c, tool.MethodPromptsGet, `"name":"mcp.b.greet"`, plain, other},
+				"other URI":             {c, tool.MethodResourcesRead, `"uri":"toolhub://a/file:///both"`, read, other},
+				"other server":          {c, tool.MethodResourcesRead, `"uri":"toolhub://b/file:///one"`, read, other},
+				"other method":          {c, tool.MethodResourcesRead, sameName, plain, other},
+				"a tool's":              {c, tool.MethodResourcesRead, `"uri":"toolhub://s/mcp.s.echo"`, called, other},
+				"a prompt's, at a tool": {c, tool.MethodToolsCall, `"name":"mcp.s.echo"`, plain, other},
+				"other caller":          {as("/mcp", bob), tool.MethodPromptsGet, prompt, plain, other},
+				"other profile":         {as("/mcp/p/other", ann), tool.MethodPromptsGet, prompt, plain, other},
+				"other door":            {overStdio(t, s), tool.MethodPromptsGet, prompt, plain, other},
 			} {
 				if got := r.as.ask(r.method, r.params+r.state); !strings.Contains(got, `"code":-32602`) ||
 					!strings.Contains(got, r.why) ||
@@ -258,8 +258,8 @@ func TestRequestStateOfForwardedIsBound(t *testing.T) {
 			}
 			for _, r := range [][3]string{
 				// the same, under its other name
-				{methodPromptsGet, `"name":"a__greet","arguments":{ "b":"\u0032","a":"1"}`, withArgs},
-				{methodPromptsGet, prompt, plain}, {methodResourcesRead, page, read},
+				{tool.MethodPromptsGet, `"name":"a__greet","arguments":{ "b":"\u0032","a":"1"}`, withArgs},
+				{tool.MethodPromptsGet, prompt, plain}, {tool.MethodResourcesRead, page, read},
 			} {
 				if got := c.ask(r[0], r[1]+r[2]); !strings.Contains(got, `"result":{"done":"its own"`) {
 					t.Errorf("the true request: %s", got)
@@ -268,7 +268,7 @@ func TestRequestStateOfForwardedIsBound(t *testing.T) {
 					t.Errorf("replayed: %s", got)
 				}
 			}
-			if got := c.ask(methodToolsCall, `"name":"mcp.s.echo"`+called); !strings.Contains(got,
+			if got := c.ask(tool.MethodToolsCall, `"name":"mcp.s.echo"`+called); !strings.Contains(got,
 				`"status":"succeeded"`) {
 				t.Errorf("the tool: %s", got)
 			}
@@ -289,7 +289,7 @@ func TestWaitingRequestsExpire(t *testing.T) {
 					return forward(ctx, r)
 				}}))
 				c, leave := pipe(t, s)
-				_, with := input(t, c.ask(methodPromptsGet, `"name":"mcp.a.greet"`))
+				_, with := input(t, c.ask(tool.MethodPromptsGet, `"name":"mcp.a.greet"`))
 				time.Sleep(10*time.Minute - time.Second)
 				synctest.Wait()
 				if s.Health().Waiting != 1 || over.Load() != (kind == "repeated") {
@@ -300,7 +300,7 @@ func TestWaitingRequestsExpire(t *testing.T) {
 				if s.Health().Waiting != 0 || !over.Load() {
 					t.Error("the request still waits")
 				}
-				if got := c.ask(methodPromptsGet, `"name":"mcp.a.greet"`+with(`{"q1":{}}`)); !strings.Contains(got,
+				if got := c.ask(tool.MethodPromptsGet, `"name":"mcp.a.greet"`+with(`{"q1":{}}`)); !strings.Contains(got,
 					"has expired") {
 					t.Errorf("result %s", got)
 				}
@@ -321,16 +321,16 @@ func TestWaitingRequestsEnd(t *testing.T) {
 			s := newServer(t, Config{}, behind(&servers{forward: forward}))
 			first, w := overStdio(t, s), dial(t, s)
 			const params = `"uri":"file:///one"`
-			_, with := input(t, first.ask(methodResourcesRead, params))
+			_, with := input(t, first.ask(tool.MethodResourcesRead, params))
 			for range suspended.MaxOfCaller - 1 {
-				input(t, first.ask(methodResourcesRead, params))
+				input(t, first.ask(tool.MethodResourcesRead, params))
 			}
-			if got := first.ask(methodResourcesRead, params); !strings.Contains(got, `"error":{"code":-32603`) ||
+			if got := first.ask(tool.MethodResourcesRead, params); !strings.Contains(got, `"error":{"code":-32603`) ||
 				!strings.Contains(got, `"error_class":"rate_limited"`) || !strings.Contains(got, "answer those") {
 				t.Errorf("one too many: %s", got)
 			}
 			second := &asker{t: t, capabilities: allCapabilities}
-			w.send(second.requestOf(methodResourcesRead, params))
+			w.send(second.requestOf(tool.MethodResourcesRead, params))
 			input(t, w.next())
 			_ = w.in.Close()
 			if err := <-w.ended; err != nil {
@@ -343,7 +343,7 @@ func TestWaitingRequestsEnd(t *testing.T) {
 			if s.Health().Waiting != 0 {
 				t.Error("requests still wait")
 			}
-			if got := first.ask(methodResourcesRead, params+with(`{"q1":{}}`)); !strings.Contains(got,
+			if got := first.ask(tool.MethodResourcesRead, params+with(`{"q1":{}}`)); !strings.Contains(got,
 				"the hub is stopping") {
 				t.Errorf("result %s", got)
 			}
@@ -399,9 +399,9 @@ func TestOlderServersNeedNoInputByResult(t *testing.T) {
 	f := behind(&servers{forward: func(context.Context, *tool.Request) (tool.Reply, error) { return reply, nil }})
 	f.execute = func(context.Context, *tool.Execution) (tool.Reply, error) { return reply, nil }
 	c := overStdio(t, newServer(t, Config{}, f))
-	for method, params := range map[string]string{methodToolsCall: `"name":"mcp.s.echo"`,
-		methodPromptsGet:    `"name":"mcp.a.greet"`,
-		methodResourcesRead: `"uri":"file:///one"`} {
+	for method, params := range map[string]string{tool.MethodToolsCall: `"name":"mcp.s.echo"`,
+		tool.MethodPromptsGet:    `"name":"mcp.a.greet"`,
+		tool.MethodResourcesRead: `"uri":"file:///one"`} {
 		if got := c.ask(method, params); !strings.Contains(got, `"resultType":"complete"`) ||
 			strings.Contains(got, "nput_required") {
 			t.Errorf("%s: %s", method, got)
@@ -419,7 +419,7 @@ func TestErrorsOfForwardedRequestsAreLabelled(t *testing.T) {
 	s := newServer(t, Config{}, behind(v))
 	for _, version := range []string{"2025-11-25", modernVersion} {
 		c := newClient(t, s, version, false)
-		c.want("1", methodPromptsGet, `"name":"mcp.a.greet"`,
+		c.want("1", tool.MethodPromptsGet, `"name":"mcp.a.greet"`,
 			fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"m","data":{"elicitations":[{"message":"[a] m"}]}}}`,
 				tool.CodeURLElicitationRequired))
 	}
@@ -435,7 +435,7 @@ func TestCompletionsNeedNoInput(t *testing.T) {
 		return mirror(ctx, r)
 	}}
 	c := newClient(t, newServer(t, Config{}, behind(v)), modernVersion, false)
-	if got := c.ask("1", methodComplete, `"ref":{"type":"ref/prompt","name":"mcp.a.greet"}`); !strings.Contains(got[0],
+	if got := c.ask("1", tool.MethodComplete, `"ref":{"type":"ref/prompt","name":"mcp.a.greet"}`); !strings.Contains(got[0],
 		`"resultType":"complete"`) {
 		t.Errorf("result %v", got)
 	}
@@ -450,7 +450,7 @@ func TestPanicInAForwardedRequest(t *testing.T) {
 	}}))
 	c := overHTTP(t, serve(t, s)+"/mcp")
 	for range 2 {
-		if got := c.ask(methodPromptsGet, `"name":"mcp.a.greet"`); !strings.Contains(got, `"code":-32603`) ||
+		if got := c.ask(tool.MethodPromptsGet, `"name":"mcp.a.greet"`); !strings.Contains(got, `"code":-32603`) ||
 			strings.Contains(got, "far away") {
 			t.Errorf("answered %s", got)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // firstWithoutBatch is the revision that took JSON-RPC batches out of the protocol.
@@ -59,7 +60,7 @@ func (d *stdioDoor) receiveBatch(ctx context.Context, text []byte) {
 		switch {
 		case refusal != nil:
 			b.expect().write(whole(jsonrpc.ErrorText(m.ID, refusal)))
-		case m.IsRequest() && m.Method != methodListen: // which has no end to wait for
+		case m.IsRequest() && m.Method != tool.MethodListen: // which has no end to wait for
 			d.dispatch(ctx, m, b.expect())
 		default:
 			d.dispatch(ctx, m, d)

@@ -20,11 +20,7 @@ import (
 
 // toolCalls serves tools/call through the pipeline.
 type toolCalls struct {
-	deps        *Deps
-	serverInfo  json.RawMessage
-	surfaces    *surfaceReader
-	suspensions *suspensions
-	ownerships  *ownerships
+	*parts
 }
 
 // parse reads a message of a client. A tools/call that is malformed goes on, with its Fault: it is an invocation, too.
@@ -37,7 +33,7 @@ func parse(text []byte) (*jsonrpc.Message, *tool.RPCError) {
 }
 
 // isCall reports whether m is a tools/call, well-formed or not.
-func isCall(m *jsonrpc.Message) bool { return m.Method == methodToolsCall && m.IsRequest() }
+func isCall(m *jsonrpc.Message) bool { return m.Method == tool.MethodToolsCall && m.IsRequest() }
 
 // serve reads what the pipeline needs out of the raw request, and writes the outcome back.
 func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
@@ -98,7 +94,7 @@ func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r re
 			return c.refuse(ctx, p, m, name, refusal)
 		}
 	}
-	if !p.modern && p.caller != nil {
+	if !p.modern {
 		op.call.Loaded = p.caller // on 2026-07-28 no session knows anything: there a selection_ref says it
 	}
 	if task, ok := m.Object.Get("task"); ok && rawjson.IsObject(task) && !p.modern {

@@ -84,7 +84,7 @@ func (c *caller) Load(s *tool.Surface, tools ...*tool.Tool) {
 		l.order = slices.Delete(l.order, 0, 1)
 	}
 	if news && s.ListsFound && c.out != nil {
-		c.out.put(note{key: noteToolListChanged, method: noteToolListChanged, params: json.RawMessage("{}")})
+		c.out.put(note{key: tool.NoteToolsChanged, method: tool.NoteToolsChanged, params: json.RawMessage("{}")})
 	}
 }
 
@@ -105,7 +105,7 @@ func (c *caller) listedBesides(surface *tool.Surface) []tool.Listed {
 		}
 	}
 	c.loaded.left = nil
-	if room := max(surface.MaxTools-len(surface.Listed), 0); surface.MaxTools > 0 && len(out) > room {
+	if room := max(surface.Habits.MaxTools-len(surface.Listed), 0); surface.Habits.MaxTools > 0 && len(out) > room {
 		c.loaded.left = make(map[tool.Name]bool)
 		for _, l := range out[:len(out)-room] {
 			c.loaded.left[l.Tool.Name] = room > 0 // otherwise there will be none for it then, either
@@ -145,9 +145,6 @@ const (
 )
 
 func (c *caller) linked(uri string) []string {
-	if c == nil {
-		return nil
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.links.servers[uri])
@@ -155,7 +152,7 @@ func (c *caller) linked(uri string) []string {
 
 // remember notes the resources that a result of server names.
 func (c *caller) remember(server string, result json.RawMessage) {
-	if c == nil || !bytes.Contains(result, []byte("uri")) {
+	if !bytes.Contains(result, []byte("uri")) {
 		return
 	}
 	found := linksIn(result)
@@ -220,16 +217,13 @@ func linksIn(result json.RawMessage) []string {
 
 // put leaves a note for the session's standing stream, where it has one.
 func (c *caller) put(n note) {
-	if c != nil && c.out != nil {
+	if c.out != nil {
 		c.out.put(n)
 	}
 }
 
 // leastLevel returns the level that the session has asked for.
 func (c *caller) leastLevel() (level int, set bool) {
-	if c == nil {
-		return noLogs, false
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Index(logLevels(), c.level), c.level != ""

@@ -26,7 +26,7 @@ func splitSurface(n, maxTools int) *tool.Surface {
 	}
 	return tool.NewSurface("srf", "p", "canonical", "", listed, nil, names).With(tool.Split{
 		Listed: []tool.Listed{*meta["tool_search"], *meta["tool_call"]}, Deferred: listed, Own: meta,
-		MaxTools: maxTools, ListsFound: true})
+		Habits: tool.Habits{MaxTools: maxTools}, ListsFound: true})
 }
 
 func TestAddressee(t *testing.T) {

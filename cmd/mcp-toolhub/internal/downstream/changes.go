@@ -20,9 +20,6 @@ type Change struct {
 	Sees func(tool.Actor) bool
 }
 
-// isFor reports whether a caller sees the change.
-func (c *Change) isFor(a tool.Actor) bool { return c.Sees == nil || c.Sees(a) }
-
 // listener is a standing stream that gets notifications of changes: of a session, or of a subscriptions/listen.
 type listener struct {
 	profile string
@@ -143,7 +140,7 @@ func (t *listeners) tellLocked() {
 		for _, some := range since[l.profile] {
 			wanted := some.Tools && l.wants.Tools || some.Prompts && l.wants.Prompts || some.Resources &&
 				l.wants.Resources
-			if wanted && some.isFor(l.actor) {
+			if wanted && (some.Sees == nil || some.Sees(l.actor)) {
 				c.Tools, c.Prompts, c.Resources = c.Tools || some.Tools, c.Prompts || some.Prompts, c.Resources ||
 					some.Resources
 			}
@@ -151,8 +148,8 @@ func (t *listeners) tellLocked() {
 		for _, k := range []struct {
 			changed, wanted bool
 			method          string
-		}{{c.Tools, l.wants.Tools, noteToolListChanged}, {c.Prompts, l.wants.Prompts, notePromptListChanged},
-			{c.Resources, l.wants.Resources, noteResourceListChanged}} {
+		}{{c.Tools, l.wants.Tools, tool.NoteToolsChanged}, {c.Prompts, l.wants.Prompts, tool.NotePromptsChanged},
+			{c.Resources, l.wants.Resources, tool.NoteResourcesChanged}} {
 			if k.changed && k.wanted {
 				l.out.put(note{key: k.method, method: k.method, params: json.RawMessage("{}")})
 			}

@@ -35,7 +35,7 @@ func BenchmarkDoor(b *testing.B) {
 			s.deps.Pipeline.Invoke(b.Context(), &invoke.Call{Surface: f.surface, Name: "mcp.s.echo",
 				Params:    json.RawMessage(old[40:]),
 				Arguments: json.RawMessage(`{"text":"hello"}`), NativeCallID: json.RawMessage(`7`),
-				Method: methodToolsCall,
+				Method: tool.MethodToolsCall,
 				Actor:  tool.Actor{Name: localActor, Door: httpActor}})
 		}
 	})
@@ -45,7 +45,7 @@ func BenchmarkDoor(b *testing.B) {
 	}{
 		"2025-11-25": {old, []string{headerSession, session, headerVersion, "2025-11-25"}},
 		"2026-07-28": {`{"jsonrpc":"2.0","id":7,` + call + `,"_meta":{` + modernMeta + `}}}`,
-			[]string{headerVersion, "2026-07-28", headerMethod, methodToolsCall, headerName, "mcp.s.echo"}},
+			[]string{headerVersion, "2026-07-28", headerMethod, tool.MethodToolsCall, headerName, "mcp.s.echo"}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			w := &fakeConn{header: http.Header{}}

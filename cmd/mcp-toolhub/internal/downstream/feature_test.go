@@ -350,7 +350,7 @@ func TestFeatureCancel(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan string, 1), make(chan error, 1)
 	v := &servers{forward: func(ctx context.Context, r *tool.Request) (tool.Reply, error) {
-		if r.Method == methodPromptsGet {
+		if r.Method == tool.MethodPromptsGet {
 			return mirror(ctx, r)
 		}
 		began <- "began"

@@ -19,11 +19,7 @@ import (
 
 // forwarder sends requests other than tools/call on to the one server that they concern.
 type forwarder struct {
-	deps        *Deps
-	serverInfo  json.RawMessage
-	surfaces    *surfaceReader
-	suspensions *suspensions
-	ownerships  *ownerships
+	*parts
 }
 
 // onward is the server that a request goes to, and the name or URI in the request that is another one there.
@@ -53,11 +49,11 @@ func (f *forwarder) forward(ctx context.Context, p *peer, m *jsonrpc.Message, r 
 		return invalidParams(err.Error())
 	}
 	// A server of 2026-07-28 may need input for these, besides tools/call.
-	takesInput := m.Method == methodPromptsGet || m.Method == methodResourcesRead
+	takesInput := m.Method == tool.MethodPromptsGet || m.Method == tool.MethodResourcesRead
 	state, _ := m.Object.Get("requestState")
 	a := &attempt{peer: p, params: params, requestState: state, server: to.server, reply: r,
 		token: p.meta.token, retries: p.modern && takesInput}
-	op := &forwardedRequest{toolCall: toolCall{toolCalls: &toolCalls{deps: f.deps}}, forwarder: f, to: to,
+	op := &forwardedRequest{toolCall: toolCall{toolCalls: &f.toolCalls}, forwarder: f, to: to,
 		request: tool.Request{
 			Server: to.server, Method: m.Method, Params: params, Meta: p.meta.onward, Hop: p.hop, Session: p.session,
 			Unknown: to.unknown}}
@@ -86,7 +82,7 @@ func (f *forwarder) callOf(p *peer, m *jsonrpc.Message, to onward, params json.R
 		Method: clip(m.Method),
 		Actor:  p.actor, Session: p.session, Request: &invoke.Request{Send: send,
 			Method:  f.deps.Servers.Method(to.server, m.Method, !to.unknown),
-			Unasked: m.Method == methodComplete}}
+			Unasked: m.Method == tool.MethodComplete}}
 	if rawjson.IsObject(params) {
 		own := []string{"_meta"}
 		if p.modern && !to.unknown { // of a retry
@@ -210,7 +206,7 @@ func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest,
 	if !rawjson.IsObject(given) {
 		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: "the server's result is no JSON object"}
 	}
-	result, err := withoutHop(given)
+	result, err := tool.WithoutHop(given)
 	if err != nil {
 		return nil, fmt.Errorf("clean _meta of result: %w", err)
 	}
@@ -232,7 +228,7 @@ func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest,
 			result, err = rawjson.Set(result, member, value)
 		}
 	}
-	if to.method == methodResourcesRead && !to.needsInput {
+	if to.method == tool.MethodResourcesRead && !to.needsInput {
 		// Who may read it is this hub's affair, so that no cache may share it. For how long it is
 		// good, its server knows.
 		if ttl, _ := rawjson.Get(result, "ttlMs"); len(ttl) == 0 || ttl[0] < '0' || ttl[0] > '9' {

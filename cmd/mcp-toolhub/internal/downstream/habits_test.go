@@ -15,22 +15,22 @@ import (
 
 // dialAs is a client of that name on stdio, of the revision, with _meta for its requests. A call of
 // no tool is a list.
-func dialAs(t *testing.T, s *Server, name, version string) (call func(tool, meta string) string) {
+func dialAs(t *testing.T, s *Server, name, version string) (call func(name, meta string) string) {
 	w := dial(t, s)
 	if version < modernVersion {
 		w.send(strings.Replace(fmt.Sprintf(initialize, version), `"name":"c"`, fmt.Sprintf(`"name":%q`, name), 1))
 		w.next()
 		w.send(initialized)
 	}
-	return func(tool, meta string) string {
+	return func(named, meta string) string {
 		if version >= modernVersion {
 			meta = strings.Trim(strings.Replace(modernMeta, `"name":"c"`, fmt.Sprintf(`"name":%q`, name), 1)+","+meta, ",")
 		}
-		method := methodToolsCall
-		if tool == "" {
-			method = methodToolsList
+		method := tool.MethodToolsCall
+		if named == "" {
+			method = tool.MethodToolsList
 		}
-		w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"name":%q,"_meta":{%s}}}`, method, tool, meta))
+		w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"name":%q,"_meta":{%s}}}`, method, named, meta))
 		_, result, _ := strings.Cut(w.next(), `"result":`)
 		return strings.TrimSuffix(result, "}")
 	}
@@ -136,7 +136,7 @@ func TestOwnToolsTellOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := &peer{actor: tool.Actor{Client: tool.Client{Name: test.client}}}
-		got, err := (&toolCalls{}).resultFor(p, invoke.Outcome{Object: object, InvocationID: "i"}, test.tool)
+		got, err := (&toolCalls{parts: &parts{}}).resultFor(p, invoke.Outcome{Object: object, InvocationID: "i"}, test.tool)
 		text := string(bytes.Join(got.parts, nil))
 		if once := !strings.Contains(text, `,"structuredContent":{"t"`); err != nil || once != test.once {
 			t.Errorf("%s: %s, %v", name, text, err)

@@ -57,7 +57,7 @@ func (s *Server) Handler() http.Handler {
 			http.Error(w, absent, http.StatusNotFound)
 			return
 		}
-		ps.door.serve(w, in)
+		ps.serve(w, in)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health/live", s.live)
@@ -88,7 +88,7 @@ func (s *Server) Handler() http.Handler {
 		}))
 	}
 	mux.HandleFunc("/mcp", clients(func(w http.ResponseWriter, in *entry) {
-		named(w, in, s.settings.Load().first.name,
+		named(w, in, s.settings.Load().first.profile,
 			"your token does not open the default profile: use the address of a profile of yours, /mcp/p/NAME")
 	}))
 	mux.HandleFunc("/mcp/p/{profile}", clients(func(w http.ResponseWriter, in *entry) {
@@ -154,12 +154,12 @@ func (s *Server) show(w http.ResponseWriter, in *entry) {
 	if name := q.Get("profile"); name != "" {
 		ps = s.settings.Load().profiles[name]
 	}
-	if ps == nil || strings.HasPrefix(ps.name, directPrefix) || s.deps.Show == nil ||
-		!s.cfg().Auth.opens(in.actor.Name, ps.name) {
+	if ps == nil || strings.HasPrefix(ps.profile, directPrefix) || s.deps.Show == nil ||
+		!s.cfg().Auth.opens(in.actor.Name, ps.profile) {
 		http.Error(w, "no such profile: the hub's config names its profiles", http.StatusNotFound)
 		return
 	}
-	text, err := s.deps.Show(ps.name, in.actor, q.Get("name"), q.Get("json") == "true")
+	text, err := s.deps.Show(ps.profile, in.actor, q.Get("name"), q.Get("json") == "true")
 	if err != nil || text == nil {
 		http.Error(w, "no such tool here", http.StatusNotFound)
 		return

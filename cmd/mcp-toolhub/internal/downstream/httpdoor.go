@@ -130,7 +130,7 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		refusal = modernPeer(p)
 	}
 	switch {
-	case refusal == nil && m.Method == methodToolsCall:
+	case refusal == nil && m.Method == tool.MethodToolsCall:
 		p.headers = r.Header
 	case refusal == nil:
 	case !isCall(m):
@@ -176,9 +176,9 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		switch {
 		case !m.IsRequest():
 			accept(w, m)
-		case m.Method == methodInitialize:
+		case m.Method == tool.MethodInitialize:
 			d.initialize(w, r, m)
-		case m.Method == methodPing:
+		case m.Method == tool.MethodPing:
 			writePieces(w, http.StatusOK, answerText(m.ID, whole([]byte("{}"))))
 		default:
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest(
@@ -196,7 +196,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		&s.questions, s.capabilities
 	p.actor.Address = address(r.Request) // of this request
 	switch {
-	case m.IsRequest() && m.Method == methodInitialize:
+	case m.IsRequest() && m.Method == tool.MethodInitialize:
 		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, errInitializedTwice("session",
 			"go on with it, or initialize without the "+headerSession+" header")))
 	case m.IsRequest():
@@ -215,10 +215,10 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 	case m.IsResponse():
 		d.server.takeResponse(&s.questions, m)
 		w.WriteHeader(http.StatusAccepted)
-	case m.Method == noteCancelled && m.ID == nil && s.inflight.cancel(m.Params):
+	case m.Method == tool.NoteCancelled && m.ID == nil && s.inflight.cancel(m.Params):
 		w.WriteHeader(http.StatusAccepted)
-	case m.Method == noteRootsChanged && m.ID == nil:
-		d.server.deps.Servers.RootsChanged(r.Context(), s.caller.session, m.Params)
+	case m.Method == tool.NoteRootsChanged && m.ID == nil:
+		d.server.deps.Servers.RootsChanged(s.caller.session, m.Params)
 		w.WriteHeader(http.StatusAccepted)
 	default:
 		accept(w, m)
@@ -334,9 +334,9 @@ func checkHeaders(h http.Header, m *jsonrpc.Message, inBody string) *tool.RPCErr
 	}
 	member := ""
 	switch m.Method {
-	case methodToolsCall, methodPromptsGet:
+	case tool.MethodToolsCall, tool.MethodPromptsGet:
 		member = "name"
-	case methodResourcesRead:
+	case tool.MethodResourcesRead:
 		member = "uri"
 	case tool.MethodTaskGet, tool.MethodTaskCancel, tool.MethodTaskUpdate:
 		member = "taskId"
@@ -389,6 +389,7 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *entry, text []byte) {
 		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(nil, jsonrpc.InvalidRequest(err.Error())))
 		return
 	}
+	r.Header.Set("Accept", usualType) // the answer is one JSON text, without a place for notifications and requests
 	var answers []pieces
 	for _, part := range parts {
 		rec := &recorder{header: make(http.Header)}
@@ -424,15 +425,9 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) WriteHeader(int)             {}
 func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
 
-// message returns the JSON-RPC response that was recorded. Progress cannot travel in a batch's
-// answer: where a stream was written, its last event is the response.
+// message returns the JSON-RPC response that was recorded.
 func (r *recorder) message(id json.RawMessage) []byte {
 	body := r.body.Bytes()
-	if strings.HasPrefix(r.header.Get("Content-Type"), "text/event-stream") {
-		at := bytes.LastIndex(body, []byte("data: "))
-		body = body[max(at, 0):]
-		body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("data: ")))
-	}
 	if !rawjson.IsObject(body) {
 		return jsonrpc.ErrorText(id, jsonrpc.InvalidRequest(strings.TrimSpace(string(body))))
 	}

@@ -98,12 +98,10 @@ func (r *httpReply) notify(method string, params json.RawMessage) {
 	r.event(whole(jsonrpc.NotificationText(method, params)))
 }
 
-// request implements replier. An answer to a batch is one JSON text, without a place for requests.
 func (r *httpReply) request(id json.RawMessage, method string, params json.RawMessage) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, batch := r.w.(*recorder)
-	if r.w == nil || r.whole || batch || r.from.Context().Err() != nil { // the client has left
+	if r.w == nil || r.whole || r.from.Context().Err() != nil { // the client has left
 		return false
 	}
 	r.openStream()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -21,24 +20,17 @@ func inputRequired(a *attempt, result json.RawMessage) (shown, serverState json.
 				"without it, or "+
 				"report it to the server's makers", a.server, what)}
 	}
-	requests, asks := rawjson.Get(result, "inputRequests")
-	serverState, has := rawjson.Get(result, "requestState")
-	if _, text := rawjson.String(serverState); has && !text {
-		return nil, nil, faulty("its requestState is no string")
-	}
-	if !asks && !has {
-		return nil, nil, faulty("there are neither inputRequests nor a requestState")
-	}
-	shown, err = rawjson.Set(result, "resultType", []byte(`"input_required"`))
-	if !asks || err != nil {
-		return shown, serverState, err
-	}
-	questions, err := readQuestions(requests)
+	in, err := tool.ReadInputRequired(result)
 	if err != nil {
 		return nil, nil, faulty(err.Error())
 	}
+	shown, err = rawjson.Set(result, "resultType", []byte(`"input_required"`))
+	requests := in.Requests
+	if requests == nil || err != nil {
+		return shown, in.State, err
+	}
 	var lacks []*lack
-	for _, q := range questions {
+	for _, q := range in.Questions {
 		if l := cannot(a.peer.hop.ClientCapabilities, q); l != nil {
 			if l.path == nil {
 				return nil, nil, faulty(l.err.Message)
@@ -53,31 +45,7 @@ func inputRequired(a *attempt, result json.RawMessage) (shown, serverState json.
 		return nil, nil, missingCapabilities(lacks)
 	}
 	shown, err = rawjson.Set(shown, "inputRequests", requests)
-	return shown, serverState, err
-}
-
-// readQuestions reads inputRequests.
-func readQuestions(requests json.RawMessage) ([]tool.Question, error) {
-	if !rawjson.IsObject(requests) {
-		return nil, errors.New("inputRequests is no object")
-	}
-	if name, twice := rawjson.Repeated(requests, bytes.Compare); twice {
-		return nil, fmt.Errorf("inputRequests has two members %q", name)
-	}
-	var all []tool.Question
-	err := rawjson.Members(requests, func(m rawjson.Member) bool {
-		q := tool.Question{Key: m.Name()}
-		if method, ok := rawjson.Get(m.Value, "method"); ok && rawjson.IsObject(m.Value) {
-			q.Method, _ = rawjson.String(method)
-		}
-		q.Params, _ = rawjson.Get(m.Value, "params")
-		all = append(all, q)
-		return len(all) <= maxQuestions
-	})
-	if len(all) > maxQuestions {
-		return nil, fmt.Errorf("more than %d inputRequests", maxQuestions)
-	}
-	return all, err
+	return shown, in.State, err
 }
 
 // lack is the reason why a client cannot be asked something.
@@ -90,7 +58,7 @@ type lack struct {
 // of the protocol: "method not found" for what the client does not support, "invalid params" for a
 // mode that it did not declare.
 func cannot(capabilities json.RawMessage, question tool.Question) *lack {
-	has := func(path ...string) bool { return declares(capabilities, path...) }
+	has := func(path ...string) bool { return tool.Declares(capabilities, path...) }
 	missing := func(code int64, message string, path ...string) *lack {
 		return &lack{path, &tool.RPCError{Code: code, Message: message}}
 	}
@@ -126,17 +94,6 @@ func cannot(capabilities json.RawMessage, question tool.Question) *lack {
 		return missing(tool.CodeMethodNotFound, fmt.Sprintf("the hub does not know the method %q", question.Method))
 	}
 	return nil
-}
-
-// declares reports whether capabilities hold an object at path.
-func declares(capabilities json.RawMessage, path ...string) bool {
-	for _, name := range path {
-		if !rawjson.IsObject(capabilities) {
-			return false
-		}
-		capabilities, _ = rawjson.Get(capabilities, name)
-	}
-	return rawjson.IsObject(capabilities)
 }
 
 func present(object json.RawMessage, name string) bool {

@@ -36,15 +36,15 @@ func (v *surfaceReader) listing(p *peer, method string, surface *tool.Surface) l
 		f = *surface.Features
 	}
 	switch method {
-	case methodPromptsList:
+	case tool.MethodPromptsList:
 		return featureListing("prompts", f.Prompts)
-	case methodResourcesList:
+	case tool.MethodResourcesList:
 		return featureListing("resources", f.Resources)
-	case methodTemplatesList:
+	case tool.MethodTemplatesList:
 		return featureListing("resourceTemplates", f.Templates)
 	}
 	listed := surface.Listed
-	if !p.modern && p.caller != nil {
+	if !p.modern {
 		// On 2026-07-28 no list changes because of another request; before, a session has a list of its own.
 		p.caller.give(surface)
 		listed = slices.Concat(listed, p.caller.listedBesides(surface))
@@ -69,7 +69,7 @@ func (v *surfaceReader) list(ctx context.Context, p *peer, m *jsonrpc.Message, r
 		return refusal
 	}
 	var own []tool.Feature
-	if m.Method == methodResourcesList && surface.Features != nil {
+	if m.Method == tool.MethodResourcesList && surface.Features != nil {
 		own = v.personalResources(ctx, p, surface.Features)
 	}
 	if ctx.Err() != nil && r.abandon(ctx) {
@@ -185,7 +185,7 @@ func (v *surfaceReader) cacheHints(p *peer, surface *tool.Surface, method string
 		return 0, "private" // what servers say may be of a later list
 	}
 	scope = "private"
-	if all.Public && !surface.ForClient && len(v.config().Auth.Tokens) == 0 {
+	if all.Public && !surface.ForClient && len(v.cfg().Auth.Tokens) == 0 {
 		scope = "public"
 	}
 	return max(0, time.Until(all.Until)), scope
@@ -227,7 +227,7 @@ func (v *surfaceReader) personalResources(ctx context.Context, p *peer, f *tool.
 func (v *surfaceReader) resourcesOf(ctx context.Context, p *peer, server string) (all []tool.Feature, err error) {
 	size := 0
 	var bad error
-	err = v.pagesOf(ctx, p, server, methodResourcesList, func(page *tool.Reply) (more bool) {
+	err = v.pagesOf(ctx, p, server, tool.MethodResourcesList, func(page *tool.Reply) (more bool) {
 		if size += len(page.Result); size > maxPersonalBytes {
 			bad = fmt.Errorf("the list has more than %d bytes", maxPersonalBytes)
 			return false

@@ -17,13 +17,7 @@ import (
 
 // listenStreams serves subscriptions/listen: each is a standing stream of what its client asked to hear of.
 type listenStreams struct {
-	deps          *Deps
-	serverInfo    json.RawMessage
-	surfaces      *surfaceReader
-	forwarder     *forwarder
-	listeners     *listeners
-	subscriptions *resourceSubscriptions
-	tasks         *taskRequests
+	*parts
 }
 
 // listenFilter is the filter of a subscriptions/listen.
@@ -98,7 +92,7 @@ func (s *listenStreams) serve(ctx context.Context, p *peer, m *jsonrpc.Message, 
 	s.listeners.add(l)
 	defer s.listeners.remove(l)
 	made := s.subscriptions.makeAll(ctx, p, surface, want.uris, l.out)
-	defer s.subscriptions.endAll(ctx, made)
+	defer inParallel(slices.Values(made), func(sub *subscription) { s.subscriptions.end(ctx, sub) })
 	forwarded, refusal := s.forward(ctx, p, surface, want.others, l.out)
 	if refusal != nil {
 		return refusal
@@ -108,7 +102,7 @@ func (s *listenStreams) serve(ctx context.Context, p *peer, m *jsonrpc.Message, 
 	if err != nil {
 		return &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
 	}
-	r.notify(noteAcknowledged, agreed)
+	r.notify(tool.NoteAcknowledged, agreed)
 	for standing := want.tools || want.prompts || want.resources || len(made) > 0 || forwarded.some(); standing; {
 		select {
 		case <-l.out.wake:
@@ -189,7 +183,7 @@ func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surf
 		return nil, refusal
 	}
 	if len(rest) > 0 {
-		asked := &jsonrpc.Message{Method: methodListen}
+		asked := &jsonrpc.Message{Method: tool.MethodListen}
 		to, nothing := onward{server: surface.Features.Servers[0], unknown: true},
 			func(context.Context) error { return nil }
 		if s.forwarder.permitted(ctx, p, asked, to, nothing) != nil {
@@ -248,14 +242,14 @@ func (s *listenStreams) split(p *peer, surface *tool.Surface, others []rawjson.M
 			}
 			continue
 		}
-		if _, refusal := s.tasks.servers(p, methodListen); refusal != nil {
+		if _, refusal := s.tasks.servers(p, tool.MethodListen); refusal != nil {
 			if refusal.Code == tool.CodeMissingCapabilities {
 				return nil, nil, refusal
 			}
 			continue // no server has tasks: none is agreed to
 		}
 		own := make(map[string]*ownership) // those that were not named yet: a client may name any number
-		for _, b := range s.tasks.ownerships.tasks(p, servers) {
+		for _, b := range s.ownerships.tasks(p, servers) {
 			own[b.idFor(p.profile)] = b
 		}
 		bad := rawjson.Elements(m.Value, func(e []byte) bool {
@@ -383,7 +377,7 @@ func (w *serverListen) said(ctx context.Context, n tool.Notification) {
 			tell()
 		}
 		return
-	case isKnownNote(n.Method) || isKnownRequest(n.Method) || len(w.rest) == 0:
+	case tool.IsKnownNote(n.Method) || isKnownRequest(n.Method) || len(w.rest) == 0:
 		return
 	}
 	w.out.put(note{method: n.Method, params: n.Params})

@@ -21,8 +21,8 @@ import (
 )
 
 func updated(server, session, uri string) tool.Notification {
-	return tool.Notification{Server: server, Session: session, Method: noteUpdated,
-		Params: json.RawMessage(fmt.Sprintf(`{"uri":%q,"x":1.0,"_meta":{"io.modelcontextprotocol/subscriptionId":7}}`,
+	return tool.Notification{Server: server, Session: session, Method: tool.NoteUpdated,
+		Params: json.RawMessage(fmt.Sprintf(`{"uri":%q,"x":1.0}`,
 			uri))}
 }
 
@@ -193,7 +193,7 @@ func listening(c *client, id, filter string) func() string {
 		c.w.send(body)
 		return c.w.next
 	}
-	events := stream(c.t, http.MethodPost, c.url, body, headerVersion, modernVersion, headerMethod, methodListen)
+	events := stream(c.t, http.MethodPost, c.url, body, headerVersion, modernVersion, headerMethod, tool.MethodListen)
 	return func() string {
 		select {
 		case e := <-events:
@@ -259,12 +259,12 @@ func TestListenIsRefused(t *testing.T) {
 		`"notifications":{"resourceSubscriptions":{}}`,
 		`"notifications":{"resourceSubscriptions":[7]}`, `"notifications":{"resourceSubscriptions":["` +
 			strings.Repeat(`x","`, 1000) + `"]}`} {
-		if got := c.ask("1", methodListen, params); !strings.Contains(got[0], `"code":-32602`) {
+		if got := c.ask("1", tool.MethodListen, params); !strings.Contains(got[0], `"code":-32602`) {
 			t.Errorf("{%s}: %v", params, got)
 		}
 	}
 	// Who asks for nothing that the surface has is told so, and that this is the end of it.
-	got := c.ask("1", methodListen, `"notifications":{"resourceSubscriptions":["x://none"]}`)
+	got := c.ask("1", tool.MethodListen, `"notifications":{"resourceSubscriptions":["x://none"]}`)
 	if len(got) != 2 || !strings.Contains(got[0], `"params":{"notifications":{},"_meta"`) ||
 		!strings.Contains(got[1], `"result"`) {
 		t.Errorf("an empty subscription: %v", got)
@@ -299,9 +299,9 @@ func TestAcknowledgementWaits(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		v := &servers{subscribe: func(ctx context.Context, _, _ string) error { <-ctx.Done(); return ctx.Err() }}
-		s := &Server{deps: Deps{Servers: v}}
-		s.wire(nil, nil)
-		s.deps.Logger = newServerLogger()
+		s := &Server{}
+		s.deps = Deps{Servers: v, Logger: newServerLogger()}
+		s.wire()
 		began := time.Now()
 		err := s.subscriptions.make(t.Context(), &subscription{resource: resource{"a", "file:///one"},
 			out: newOutbox(nil)})
@@ -342,7 +342,7 @@ func TestListenEnds(t *testing.T) {
 		`},"_meta":{` + modernMeta + `}}}`
 	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	for _, h := range [][2]string{{"Content-Type", "application/json"}, {"Accept", "*/*"},
-		{headerVersion, modernVersion}, {headerMethod, methodListen}} {
+		{headerVersion, modernVersion}, {headerMethod, tool.MethodListen}} {
 		req.Header.Set(h[0], h[1])
 	}
 	resp, err := web().Do(req)
@@ -375,7 +375,7 @@ func BenchmarkIdleListens(b *testing.B) {
 		`"resourceSubscriptions":["file:///one"]},"_meta":{` + modernMeta + `}}}`
 	request := fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: */*\r\n%s: "+
 		"%s\r\n%s: %s\r\nContent-Length: %d\r\n\r\n%s",
-		address, headerVersion, modernVersion, headerMethod, methodListen, len(body), body)
+		address, headerVersion, modernVersion, headerMethod, tool.MethodListen, len(body), body)
 	held := func() uint64 {
 		runtime.GC()
 		runtime.GC()

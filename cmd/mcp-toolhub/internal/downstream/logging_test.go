@@ -17,7 +17,7 @@ import (
 func newServerLogger() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func logged(server, session, level, rest string) tool.Notification {
-	return tool.Notification{Server: server, Session: session, Method: noteMessage,
+	return tool.Notification{Server: server, Session: session, Method: tool.NoteMessage,
 		Params: json.RawMessage(`{"level":"` + level + `"` + rest + `}`)}
 }
 
@@ -26,7 +26,7 @@ const aboutData = `,"data":{"b":1e400,"a":"\u0061"}`
 // talkative logs at three wantedLevels on the call's own stream and reports progress between.
 func talkative(_ context.Context, e *tool.Execution) (tool.Reply, error) {
 	e.Notify(logged("s", "", "debug", aboutData))
-	e.Notify(logged("s", "", "info", `,"logger":"l"`+aboutData+`,"_meta":{"io.modelcontextprotocol/x":1,"mine":2}`))
+	e.Notify(logged("s", "", "info", `,"logger":"l"`+aboutData+`,"_meta":{"mine":2}`))
 	e.Progress(tool.Progress{Params: json.RawMessage(`{"progressToken":"own","progress":1}`)})
 	e.Notify(logged("s", "", "error", aboutData))
 	e.Notify(logged("s", "", "loud", aboutData))

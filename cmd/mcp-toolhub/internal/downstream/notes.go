@@ -34,7 +34,7 @@ const (
 )
 
 // report takes progress.
-func (q *callNotes) report(u tool.Progress) { q.add(note{method: noteProgress, params: u.Params}) }
+func (q *callNotes) report(u tool.Progress) { q.add(note{method: tool.NoteProgress, params: u.Params}) }
 
 // add takes one notification. Where there is no room, the oldest progress goes first, because a
 // later report makes up for it, and then the oldest of all.
@@ -44,7 +44,7 @@ func (q *callNotes) add(n note) {
 	if !q.wants(n) {
 		return
 	}
-	q.waiting.DropFirst = func(n note) bool { return n.method == noteProgress }
+	q.waiting.DropFirst = func(n note) bool { return n.method == tool.NoteProgress }
 	if q.to != nil {
 		q.waiting.Put(n, queue.Bounds{Items: maxQueued})
 		q.begin()
@@ -61,9 +61,9 @@ func (q *callNotes) add(n note) {
 // wants reports whether the attempt, or perhaps the next one, takes n. q.mu is held.
 func (q *callNotes) wants(n note) bool {
 	switch n.method {
-	case noteProgress:
+	case tool.NoteProgress:
 		return q.to == nil || q.to.token != nil
-	case noteMessage:
+	case tool.NoteMessage:
 		return n.level >= q.least
 	}
 	return true
@@ -97,7 +97,7 @@ func (q *callNotes) send() {
 
 // notify sends a notification to the attempt's client.
 func (a *attempt) notify(n note) {
-	if n.method == noteProgress {
+	if n.method == tool.NoteProgress {
 		params, err := rawjson.Set(n.params, "progressToken", a.token)
 		if a.token == nil || err != nil {
 			return

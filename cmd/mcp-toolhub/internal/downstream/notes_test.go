@@ -36,7 +36,7 @@ func progressOf(n int) tool.Progress {
 }
 
 func logOf(level, data string) tool.Notification {
-	return tool.Notification{Server: "s", Method: noteMessage,
+	return tool.Notification{Server: "s", Method: tool.NoteMessage,
 		Params: json.RawMessage(fmt.Sprintf(`{"level":%q,"data":%q}`, level, data))}
 }
 
@@ -159,12 +159,12 @@ func TestKept(t *testing.T) {
 		left  int
 		first json.RawMessage
 	}{
-		{"by size, progress first", []note{{method: noteMessage, params: half}, {method: noteProgress, params: half},
-			{method: noteProgress, params: json.RawMessage("1")}}, 2, half},
-		{"then logs", []note{{method: noteMessage, params: half}, {method: noteMessage, params: half},
-			{method: noteMessage, params: json.RawMessage("1")}}, 2, half},
-		{"too large by itself", []note{{method: noteProgress, params: json.RawMessage("1")},
-			{method: noteProgress, params: slices.Concat(half, half, half)}}, 1, json.RawMessage("1")},
+		{"by size, progress first", []note{{method: tool.NoteMessage, params: half}, {method: tool.NoteProgress, params: half},
+			{method: tool.NoteProgress, params: json.RawMessage("1")}}, 2, half},
+		{"then logs", []note{{method: tool.NoteMessage, params: half}, {method: tool.NoteMessage, params: half},
+			{method: tool.NoteMessage, params: json.RawMessage("1")}}, 2, half},
+		{"too large by itself", []note{{method: tool.NoteProgress, params: json.RawMessage("1")},
+			{method: tool.NoteProgress, params: slices.Concat(half, half, half)}}, 1, json.RawMessage("1")},
 	} {
 		var k callNotes
 		for _, n := range c.add {

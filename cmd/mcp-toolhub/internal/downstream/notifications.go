@@ -2,7 +2,6 @@ package downstream
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -14,11 +13,7 @@ import (
 // serverNotifications passes the notifications of servers on to the clients that they concern. It knows which calls and
 // requests are open: a notification on a connection that many share may belong to one of them.
 type serverNotifications struct {
-	deps          *Deps
-	surfaces      *surfaceReader
-	listeners     *listeners
-	subscriptions *resourceSubscriptions
-	ownerships    *ownerships
+	*parts
 
 	mu       sync.Mutex
 	byServer map[string][]*openCall // the latest last
@@ -75,13 +70,13 @@ func (s *serverNotifications) callOf(server, connection string) (latest *openCal
 // receive takes a notification that came on the stream of no call.
 func (s *serverNotifications) receive(n tool.Notification) {
 	switch {
-	case n.Method == noteMessage:
+	case n.Method == tool.NoteMessage:
 		s.logged(n)
-	case n.Method == noteUpdated:
+	case n.Method == tool.NoteUpdated:
 		s.subscriptions.updated(n)
-	case isKnownNote(n.Method):
+	case tool.IsKnownNote(n.Method):
 		s.ownerships.tell(n, nil)
-	default:
+	case !isKnownRequest(n.Method):
 		s.unknown(n)
 	}
 }
@@ -89,17 +84,17 @@ func (s *serverNotifications) receive(n tool.Notification) {
 // notify takes a notification that came on the call's own stream.
 func (c *openCall) notify(n tool.Notification) {
 	switch {
-	case n.Method == noteMessage:
+	case n.Method == tool.NoteMessage:
 		if level, params, ok := logMessage(n, c.view); ok {
-			c.say(note{method: noteMessage, level: level, params: params})
+			c.say(note{method: tool.NoteMessage, level: level, params: params})
 		}
-	case n.Method == noteUpdated:
+	case n.Method == tool.NoteUpdated:
 		c.in.subscriptions.updated(n)
-	case isKnownNote(n.Method):
+	case tool.IsKnownNote(n.Method):
 		c.in.ownerships.tell(n, c)
 	default:
-		if params, err := cleanNote(n); err == nil && c.view {
-			c.say(note{method: n.Method, params: params})
+		if c.view && !isKnownRequest(n.Method) {
+			c.say(note{method: n.Method, params: n.Params})
 		}
 	}
 }
@@ -129,20 +124,17 @@ func (s *serverNotifications) logged(n tool.Notification) {
 		}
 		level, params, ok := logMessage(n, direct(l.profile))
 		if ok && level >= wanted && s.surfaces.shows(l, n.Server) {
-			l.out.put(note{method: noteMessage, params: params})
+			l.out.put(note{method: tool.NoteMessage, params: params})
 		}
 	})
 }
 
-// unknown passes a notification that the hub does not know on to the clients of the server's direct view.
+// unknown passes a notification that the hub does not know on to the clients of the server's direct view. A known request
+// without an id is none: there are clients that would put a question to their user all the same, when nobody may ask.
 func (s *serverNotifications) unknown(n tool.Notification) {
-	params, err := cleanNote(n)
-	if err != nil {
-		return
-	}
 	s.listeners.each(func(l *listener) {
 		if l.profile == DirectView(n.Server) && l.caller.session.Hears(n.Session) {
-			l.out.put(note{method: n.Method, params: params})
+			l.out.put(note{method: n.Method, params: n.Params})
 		}
 	})
 }
@@ -153,21 +145,18 @@ func (t *resourceSubscriptions) updated(n tool.Notification) {
 	if !ok {
 		return
 	}
-	params, err := withoutHop(n.Params)
-	if err != nil {
-		return
-	}
 	for _, sub := range t.to(n.Server, uri) {
 		if !sub.who.Hears(n.Session) {
 			continue
 		}
-		own, shown := params, sub.shown+strings.TrimPrefix(uri, sub.uri)
+		shown, err := sub.shown+strings.TrimPrefix(uri, sub.uri), error(nil)
+		params := n.Params
 		if shown != uri {
-			if own, err = rawjson.Set(params, "uri", rawjson.Quote(shown)); err != nil {
-				continue
-			}
+			params, err = rawjson.Set(params, "uri", rawjson.Quote(shown))
 		}
-		sub.out.put(note{key: noteUpdated + " " + shown, method: noteUpdated, params: own})
+		if err == nil {
+			sub.out.put(note{key: tool.NoteUpdated + " " + shown, method: tool.NoteUpdated, params: params})
+		}
 	}
 }
 
@@ -178,63 +167,17 @@ func logMessage(n tool.Notification, view bool) (level int, params json.RawMessa
 	if level = levelOf(raw); level < 0 {
 		return 0, nil, false
 	}
-	params, err := withoutHop(n.Params)
-	if err != nil {
-		return 0, nil, false
-	}
 	if view {
-		return level, params, true
+		return level, n.Params, true
 	}
 	logger := n.Server
-	if raw, has := rawjson.Get(params, "logger"); has && !rawjson.IsNull(raw) {
+	if raw, has := rawjson.Get(n.Params, "logger"); has && !rawjson.IsNull(raw) {
 		own, isText := rawjson.String(raw)
 		if !isText {
 			return 0, nil, false
 		}
 		logger += "/" + own
 	}
-	params, err = rawjson.Set(params, "logger", rawjson.Quote(logger))
+	params, err := rawjson.Set(n.Params, "logger", rawjson.Quote(logger))
 	return level, params, err == nil
-}
-
-// cleanNote returns the params of a notification that the hub does not know. A known request
-// without an id is none: there are clients that would put a question to their user all the same,
-// when nobody may ask.
-func cleanNote(n tool.Notification) ([]byte, error) {
-	if isKnownRequest(n.Method) {
-		return nil, fmt.Errorf("method %q is that of a request", clip(n.Method))
-	}
-	if n.Params == nil {
-		return nil, nil
-	}
-	return withoutHop(n.Params)
-}
-
-// isKnownNote reports whether the hub knows a notification of servers.
-func isKnownNote(method string) bool {
-	switch method {
-	case noteMessage, noteUpdated, tool.NoteTaskStatus, tool.NoteTask, tool.NoteProgress, tool.NoteElicited,
-		noteToolListChanged,
-		notePromptListChanged, noteResourceListChanged:
-		return true
-	}
-	return false
-}
-
-// withoutHop returns object, the params of a notification or a result, without the members of _meta
-// that belong to another hop.
-func withoutHop(object json.RawMessage) (json.RawMessage, error) {
-	meta, ok := rawjson.Get(object, "_meta")
-	if !ok || !rawjson.IsObject(meta) {
-		return object, nil
-	}
-	clean, changed, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
-	if err != nil || !changed {
-		return object, err
-	}
-	if empty(clean) {
-		out, _, err := rawjson.Delete(object, "_meta")
-		return out, err
-	}
-	return rawjson.Set(object, "_meta", clean)
 }

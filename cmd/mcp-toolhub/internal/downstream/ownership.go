@@ -37,7 +37,6 @@ type ownership struct {
 	task    *invoke.Task    // that the id is of; nil for another id
 
 	answered bool // the caller knows of it
-	waiting  []note
 }
 
 // ownerships says which caller each id of a server belongs to. A server that gives an id again, after a restart for
@@ -47,12 +46,12 @@ type ownerships struct {
 	byID      map[ownedID]*ownership
 	bySession map[string][]*ownership // the latest last
 	open      map[string]int          // unanswered calls that may become tasks, by server
-	early     []tool.Notification     // of ids without an owner, while there are such calls
+	early     []tool.Notification     // of ids that their owner does not know, or that such a call may bring
 }
 
 const (
 	maxOwned = 1000 // of each kind and caller: the oldest are forgotten
-	maxEarly = 256  // of all servers
+	maxEarly = 256  // of all owners
 )
 
 // expect says that a call to server may become a task, until done is called.
@@ -67,16 +66,18 @@ func (t *ownerships) expect(server string) (done func()) {
 			return
 		}
 		delete(t.open, server)
-		t.early = slices.DeleteFunc(t.early, func(n tool.Notification) bool { return n.Server == server })
+		t.early = slices.DeleteFunc(t.early, func(n tool.Notification) bool {
+			about, _ := idOf(n)
+			return n.Server == server && t.byID[about] == nil
+		})
 	}
 }
 
-// add makes b known, unless its caller's session has ended: nobody would drop it then. Early
-// notifications about it wait for release.
+// add makes b known, unless its caller's session has ended: nobody would drop it then.
 func (t *ownerships) add(b *ownership) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if b.caller != nil && b.caller.session.IsOver() { // drop comes after that, or has come
+	if b.caller.session.IsOver() { // drop comes after that, or has come
 		return
 	}
 	if b.kind == taskID {
@@ -95,14 +96,6 @@ func (t *ownerships) add(b *ownership) {
 		i := slices.IndexFunc(t.bySession[b.session], func(own *ownership) bool { return own.kind == b.kind })
 		t.forget(t.bySession[b.session][i])
 	}
-	t.early = slices.DeleteFunc(t.early, func(n tool.Notification) bool {
-		about, ok := idOf(n)
-		ours := ok && about == b.ownedID
-		if ours {
-			b.notify(n)
-		}
-		return ours
-	})
 }
 
 // freeID returns the id of a task on surfaces of several servers: the server's own, with the server
@@ -153,14 +146,20 @@ func (t *ownerships) release(b *ownership) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b.answered = true
-	for _, n := range b.waiting {
-		b.caller.put(n)
-	}
-	b.waiting = nil
+	t.early = slices.DeleteFunc(t.early, func(n tool.Notification) bool {
+		about, _ := idOf(n)
+		if about != b.ownedID {
+			return false
+		}
+		if said, ok := b.note(n); ok {
+			b.caller.put(said)
+		}
+		return true
+	})
 }
 
 // tell passes n on to the owner of its id, on the stream of call where that is a call of the same
-// session. It keeps n for a while where a call that is open may become that task.
+// session. It keeps n until the owner knows of the id, and where a call that is open may bring it.
 func (t *ownerships) tell(n tool.Notification, call *openCall) {
 	about, ok := idOf(n)
 	if !ok {
@@ -169,17 +168,17 @@ func (t *ownerships) tell(n tool.Notification, call *openCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := t.byID[about]
-	switch {
-	case b == nil && t.open[n.Server] > 0:
+	if b == nil && t.open[n.Server] == 0 {
+		return
+	}
+	if b == nil || !b.answered {
 		t.early = append(t.early, n)
 		t.dropEarly()
-	case b == nil:
-	case b.answered && call != nil && call.session.Key == b.session:
-		if said, ok := b.note(n); ok {
-			call.say(said)
-		}
-	default:
-		b.notify(n)
+	} else if said, ok := b.note(n); !ok {
+	} else if call != nil && call.session.Key == b.session {
+		call.say(said)
+	} else {
+		b.caller.put(said)
 	}
 }
 
@@ -198,24 +197,9 @@ func (t *ownerships) dropEarly() {
 	t.early = slices.Delete(t.early, i, i+1)
 }
 
-// notify passes n on, or lets it wait until the caller knows of b.
-func (b *ownership) notify(n tool.Notification) {
-	said, ok := b.note(n)
-	switch {
-	case !ok:
-	case b.answered:
-		b.caller.put(said)
-	case len(b.waiting) < maxEarly:
-		b.waiting = append(b.waiting, said)
-	}
-}
-
 // note returns n as the caller gets it.
 func (b *ownership) note(n tool.Notification) (said note, ok bool) {
-	params, err := withoutHop(n.Params)
-	if err != nil {
-		return note{}, false
-	}
+	params, err := n.Params, error(nil)
 	switch b.kind {
 	case taskProgressID:
 		if b.token == nil {

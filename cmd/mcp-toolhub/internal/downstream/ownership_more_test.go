@@ -108,9 +108,10 @@ func TestTaskListsWaitForNobody(t *testing.T) {
 				nil
 		}}
 		names := []string{"first", "hung1", "hung2", "last"}
-		s := &Server{deps: Deps{Servers: v, Surfaces: tasksOn(names),
-			Statuses: func() []tool.ServerStatus { return nil }, Logger: newServerLogger()}}
-		s.wire(nil, nil)
+		s := &Server{}
+		s.deps = Deps{Servers: v, Surfaces: tasksOn(names),
+			Statuses: func() []tool.ServerStatus { return nil }, Logger: newServerLogger()}
+		s.wire()
 		p := &peer{profile: "default", session: tool.Session{Key: "s"}}
 		p.actor.Client.ProtocolVersion = tasksSince
 		for _, name := range names {

@@ -221,5 +221,5 @@ func (a *clientAsker) takeBack(w sentQuestion) {
 		return
 	}
 	params := append([]byte(`{"requestId":`), rawjson.Quote(w.id)...)
-	a.wire.notify(noteCancelled, append(params, `,"reason":"the call that asked has ended"}`...))
+	a.wire.notify(tool.NoteCancelled, append(params, `,"reason":"the call that asked has ended"}`...))
 }

@@ -225,7 +225,7 @@ func TestTakenUpSessionIsToldOfChanges(t *testing.T) {
 	_, second := hubs.start(t, Config{})
 	id := open(t, first+"/mcp", "2025-11-25")
 	events := stream(t, http.MethodGet, second+"/mcp", "", headerSession, id, headerVersion, "2025-11-25")
-	for _, want := range []string{noteToolListChanged, notePromptListChanged, noteResourceListChanged} {
+	for _, want := range []string{tool.NoteToolsChanged, tool.NotePromptsChanged, tool.NoteResourcesChanged} {
 		select {
 		case got := <-events:
 			if !strings.Contains(got, want) {

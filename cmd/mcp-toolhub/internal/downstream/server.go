@@ -113,16 +113,26 @@ type Deps struct {
 // Server serves clients through any number of doors at once: it wires the components below and
 // dispatches methods to them. Make one with New.
 type Server struct {
-	deps     Deps
-	impl     *mcp.Implementation
-	sessions sessions
+	parts
 	refused  atomic.Int64   // requests without a valid token
 	sayThat  rate.Sometimes // in the log
 	strays   atomic.Int64   // responses of clients that answered no open question
-	calls    sync.WaitGroup // lane requests being served, at every door
-	settings atomic.Pointer[settings]
-	models   sync.Map // the model that Codex has named last, by name of its caller
-	callers  sync.Map // *caller by name, of revisions without sessions: as many as there are tokens
+	models   sync.Map       // the model that Codex has named last, by name of its caller
+	callers  sync.Map       // *caller by name, of revisions without sessions: as many as there are tokens
+	stopping atomic.Bool    // readiness says no
+
+	mu       sync.Mutex
+	draining bool
+	held     map[string]int // bytes of requests under way, by tool.Actor.Ref of their caller
+}
+
+// parts are the components of a Server, and what all of them need. They know each other.
+type parts struct {
+	deps       Deps
+	impl       *mcp.Implementation
+	serverInfo json.RawMessage // impl as clients get it
+	settings   atomic.Pointer[settings]
+	calls      sync.WaitGroup // lane requests being served, at every door
 
 	surfaces      surfaceReader
 	toolCalls     toolCalls
@@ -135,25 +145,14 @@ type Server struct {
 	subscriptions resourceSubscriptions
 	ownerships    ownerships
 	levels        wantedLevels
-
-	stopping atomic.Bool // readiness says no
-
-	mu       sync.Mutex
-	draining bool
-	held     map[string]int // bytes of requests under way, by tool.Actor.Ref of their caller
+	sessions      sessions
 }
 
 // settings are everything that Apply replaces, all at once. They are never written to.
 type settings struct {
 	Config
-	profiles map[string]*profileServer
-	first    *profileServer // of the default profile
-}
-
-// profileServer serves one profile: its door over HTTP.
-type profileServer struct {
-	name string
-	door *httpDoor
+	profiles map[string]*httpDoor
+	first    *httpDoor // of the default profile
 }
 
 // New returns a server of the profiles. The first one is the default. Direct views are profiles,
@@ -176,36 +175,19 @@ func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new downstream server: %w", err)
 	}
-	s := &Server{deps: deps, impl: impl, sessions: sessions{ids: ids},
-		sayThat: rate.Sometimes{Interval: 10 * time.Second}}
-	s.wire(info, table)
+	s := &Server{sayThat: rate.Sometimes{Interval: 10 * time.Second}}
+	s.deps, s.impl, s.serverInfo, s.suspensions.table, s.sessions.ids = deps, impl, info, table, ids
+	s.wire()
 	deps.Servers.OnNotification(s.notifications.receive)
 	s.Apply(cfg, profiles)
 	return s, nil
 }
 
-// wire introduces the components to each other. info is serverInfo as clients get it.
-func (s *Server) wire(info json.RawMessage, table *suspended.Table[*attempt]) {
-	d := &s.deps
-	s.sessions.log, s.sessions.isDraining, s.sessions.join, s.sessions.over = d.Logger, s.isDraining, s.join,
-		s.sessionEnded
-	s.levels.tell = d.Servers.SetLogLevel
-	s.surfaces = surfaceReader{deps: d, config: s.cfg, serverInfo: info}
-	s.notifications = serverNotifications{deps: d, surfaces: &s.surfaces, listeners: &s.listeners,
-		subscriptions: &s.subscriptions,
-		ownerships:    &s.ownerships}
-	s.suspensions = suspensions{deps: d, config: s.cfg, serving: &s.calls, notifications: &s.notifications,
-		ownerships: &s.ownerships,
-		table:      table}
-	s.toolCalls = toolCalls{deps: d, serverInfo: info, surfaces: &s.surfaces, suspensions: &s.suspensions,
-		ownerships: &s.ownerships}
-	s.forwarder = forwarder{deps: d, serverInfo: info, surfaces: &s.surfaces, suspensions: &s.suspensions,
-		ownerships: &s.ownerships}
-	s.tasks = taskRequests{deps: d, surfaces: &s.surfaces, forwarder: &s.forwarder, ownerships: &s.ownerships}
-	s.subscriptions = resourceSubscriptions{deps: d, surfaces: &s.surfaces, forwarder: &s.forwarder}
-	s.listenStreams = listenStreams{deps: d, serverInfo: info, surfaces: &s.surfaces, forwarder: &s.forwarder,
-		listeners:     &s.listeners,
-		subscriptions: &s.subscriptions, tasks: &s.tasks}
+// wire introduces the components to each other.
+func (s *Server) wire() {
+	s.surfaces.parts, s.toolCalls.parts, s.forwarder.parts, s.tasks.parts = &s.parts, &s.parts, &s.parts, &s.parts
+	s.notifications.parts, s.listenStreams.parts, s.subscriptions.parts = &s.parts, &s.parts, &s.parts
+	s.suspensions.parts, s.sessions.server, s.levels.tell = &s.parts, s, s.deps.Servers.SetLogLevel
 }
 
 // Elicited tells the client that was shown an address of the hub's own that what is done there is done.
@@ -223,8 +205,8 @@ func (s *Server) Changed(changes ...Change) { s.listeners.changed(changes...) }
 // one, or may not open their profile any more. The name and the version are those of the start.
 func (s *Server) Apply(cfg Config, profiles []string) {
 	cfg = cfg.withDefaults()
-	next := &settings{Config: cfg, profiles: make(map[string]*profileServer, len(profiles))}
-	var before map[string]*profileServer
+	next := &settings{Config: cfg, profiles: make(map[string]*httpDoor, len(profiles))}
+	var before map[string]*httpDoor
 	var auth AuthConfig
 	if old := s.settings.Load(); old != nil {
 		before, auth = old.profiles, old.Auth
@@ -232,7 +214,7 @@ func (s *Server) Apply(cfg Config, profiles []string) {
 	for _, name := range profiles {
 		ps := before[name]
 		if ps == nil {
-			ps = s.newProfile(name)
+			ps = &httpDoor{server: s, profile: name}
 		}
 		next.profiles[name] = ps
 	}
@@ -247,12 +229,8 @@ func (s *Server) Apply(cfg Config, profiles []string) {
 	s.listeners.closeWhere(func(l *listener) bool { return over(l.profile, l.actor) })
 }
 
-func (s *Server) newProfile(name string) *profileServer {
-	return &profileServer{name: name, door: &httpDoor{server: s, profile: name}}
-}
-
 // cfg returns the configuration in force.
-func (s *Server) cfg() *Config { return &s.settings.Load().Config }
+func (p *parts) cfg() *Config { return &p.settings.Load().Config }
 
 // maxHeld bounds the bytes of one caller's requests that have not been answered. A single larger
 // one is let in.
@@ -387,7 +365,7 @@ type Servers interface {
 
 	// RootsChanged tells the servers that keep the roots of a session's client that these have
 	// changed. It does not wait for them.
-	RootsChanged(ctx context.Context, who tool.Session, params json.RawMessage)
+	RootsChanged(who tool.Session, params json.RawMessage)
 
 	// SetLogLevel tells the most talkative level that any client wants; "" for none. It does not wait for servers.
 	SetLogLevel(level string)
@@ -410,7 +388,7 @@ func (s *Server) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r r
 	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, direct(p.profile)
 	s.takeModel(p)
 	s.levels.ask(p)
-	if s.deps.Observe != nil && m.Method != methodToolsCall {
+	if s.deps.Observe != nil && m.Method != tool.MethodToolsCall {
 		observed := &observedReplier{replier: r}
 		var end func(*tool.RPCError)
 		ctx, end = s.deps.Observe(ctx, m.Method, p.meta.onward)
@@ -460,19 +438,19 @@ type handler func(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *
 // handler returns what serves a method on the peer's revision of the protocol; nil where nothing does.
 func (s *Server) handler(p *peer, method string) handler {
 	switch method {
-	case methodToolsCall:
+	case tool.MethodToolsCall:
 		return s.toolCalls.serve
-	case methodToolsList, methodPromptsList, methodResourcesList, methodTemplatesList:
+	case tool.MethodToolsList, tool.MethodPromptsList, tool.MethodResourcesList, tool.MethodTemplatesList:
 		return s.surfaces.list
-	case methodPromptsGet:
+	case tool.MethodPromptsGet:
 		return s.forwarder.getPrompt
-	case methodResourcesRead:
+	case tool.MethodResourcesRead:
 		return s.forwarder.readResource
-	case methodComplete:
+	case tool.MethodComplete:
 		return s.forwarder.complete
-	case methodDiscover:
+	case tool.MethodDiscover:
 		return s.discover
-	case methodPing:
+	case tool.MethodPing:
 		return s.ping
 	}
 	switch {
@@ -480,58 +458,29 @@ func (s *Server) handler(p *peer, method string) handler {
 		return s.tasks.handler(p, method)
 	case isCustom(p.profile, method):
 		return s.forwarder.pass
-	case p.modern && method == methodListen:
+	case p.modern && method == tool.MethodListen:
 		return s.listenStreams.serve
 	case p.modern: // subscriptions/listen and a level in each request have taken the place of these
-	case method == methodSubscribe:
+	case method == tool.MethodSubscribe:
 		return s.subscriptions.subscribe
-	case method == methodUnsubscribe:
+	case method == tool.MethodUnsubscribe:
 		return s.subscriptions.unsubscribe
-	case method == methodSetLevel:
+	case method == tool.MethodSetLevel:
 		return s.levels.set
 	}
 	return nil
 }
 
-const (
-	methodToolsCall     = "tools/call"
-	methodToolsList     = "tools/list"
-	methodPromptsList   = "prompts/list"
-	methodPromptsGet    = "prompts/get"
-	methodResourcesList = "resources/list"
-	methodTemplatesList = "resources/templates/list"
-	methodResourcesRead = "resources/read"
-	methodSubscribe     = "resources/subscribe"
-	methodUnsubscribe   = "resources/unsubscribe"
-	methodComplete      = "completion/complete"
-	methodSetLevel      = "logging/setLevel"
-	methodListen        = "subscriptions/listen"
-	methodInitialize    = "initialize"
-	methodDiscover      = "server/discover"
-	methodPing          = "ping"
-
-	noteInitialized         = "notifications/initialized"
-	noteCancelled           = "notifications/cancelled"
-	noteRootsChanged        = "notifications/roots/list_changed"
-	noteProgress            = "notifications/progress"
-	noteMessage             = "notifications/message"
-	noteUpdated             = "notifications/resources/updated"
-	noteAcknowledged        = "notifications/subscriptions/acknowledged"
-	noteToolListChanged     = "notifications/tools/list_changed"
-	notePromptListChanged   = "notifications/prompts/list_changed"
-	noteResourceListChanged = "notifications/resources/list_changed"
-)
-
 // isKnownRequest reports whether the hub knows requests of method, of clients or of servers.
 func isKnownRequest(method string) bool {
 	switch method {
-	case methodToolsCall, methodToolsList, methodPromptsList, methodPromptsGet, methodResourcesList,
-		methodTemplatesList, methodResourcesRead, methodSubscribe, methodUnsubscribe, methodComplete, methodSetLevel,
-		methodListen, methodInitialize, methodDiscover, methodPing,
-		tool.MethodElicit, tool.MethodSample, tool.MethodRoots: // the last three are asked by servers
+	case tool.MethodToolsCall, tool.MethodToolsList, tool.MethodPromptsList, tool.MethodPromptsGet,
+		tool.MethodResourcesList, tool.MethodTemplatesList, tool.MethodResourcesRead, tool.MethodSubscribe,
+		tool.MethodUnsubscribe, tool.MethodComplete, tool.MethodSetLevel, tool.MethodListen, tool.MethodInitialize,
+		tool.MethodDiscover, tool.MethodPing:
 		return true
 	}
-	return isTaskMethod(method)
+	return isTaskMethod(method) || tool.IsServerRequest(method)
 }
 
 // isCustom reports whether requests of method are passed on because the hub does not know them.
@@ -558,7 +507,7 @@ func isUnknownNote(m *jsonrpc.Message) bool {
 		return false
 	}
 	switch m.Method {
-	case noteInitialized, noteCancelled, noteProgress, noteRootsChanged:
+	case tool.NoteInitialized, tool.NoteCancelled, tool.NoteProgress, tool.NoteRootsChanged:
 		return false
 	}
 	return true
@@ -573,12 +522,5 @@ func (s *Server) join(profile string, a tool.Actor, c *caller) (leave func()) {
 		s.listeners.remove(l)
 		s.levels.drop(c.session.Key)
 		s.ownerships.drop(c.session.Key)
-	}
-}
-
-// sessionEnded says that a session is over.
-func (s *Server) sessionEnded(session string) {
-	if s.deps.SessionEnded != nil {
-		s.deps.SessionEnded(session)
 	}
 }

@@ -42,7 +42,7 @@ func (v *servers) Unsubscribe(_ context.Context, server, uri string, _ tool.Sess
 
 func (v *servers) Joined(tool.Session, tool.Hop) {}
 
-func (v *servers) RootsChanged(_ context.Context, who tool.Session, params json.RawMessage) {
+func (v *servers) RootsChanged(who tool.Session, params json.RawMessage) {
 	v.note(fmt.Sprintf("roots %s %s", strings.SplitN(who.Key, "/", 2)[0], orNull(params)))
 }
 
@@ -230,8 +230,8 @@ func (noServers) Subscribe(context.Context, string, string, tool.Session, tool.H
 
 func (noServers) Unsubscribe(context.Context, string, string, tool.Session) error { return nil }
 
-func (noServers) Joined(tool.Session, tool.Hop)                               {}
-func (noServers) RootsChanged(context.Context, tool.Session, json.RawMessage) {}
+func (noServers) Joined(tool.Session, tool.Hop)              {}
+func (noServers) RootsChanged(tool.Session, json.RawMessage) {}
 
 func (noServers) Personal() []string { return nil }
 

@@ -2,21 +2,16 @@ package downstream
 
 import (
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/sessionid"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // sessions holds the live HTTP sessions: it begins them, takes up those that this hub does not hold, and ends them.
 type sessions struct {
-	log        *slog.Logger
-	ids        *sessionid.Issuer
-	isDraining func() bool
-	join       func(profile string, a tool.Actor, c *caller) (leave func())
-	over       func(session string) // is told of each session that has ended
+	server *Server
+	ids    *sessionid.Issuer
 
 	entering sync.Mutex // held while a session is entered, or ended for good
 
@@ -174,7 +169,7 @@ func (t *sessions) takeUp(id string, holder sessionid.Holder, create func(sessio
 	}
 	known, err := t.ids.Resume(id, holder)
 	if err != nil && !errors.Is(err, sessionid.ErrUnknown) {
-		t.log.Warn("a session is not taken up again", "error", err)
+		t.server.deps.Logger.Warn("a session is not taken up again", "error", err)
 	}
 	if err != nil || !supported(known.ProtocolVersion) { // it began at another version of the hub
 		return sessionid.ErrUnknown
@@ -183,17 +178,17 @@ func (t *sessions) takeUp(id string, holder sessionid.Holder, create func(sessio
 	if err := t.enter(s); err != nil {
 		return err
 	}
-	t.log.Info("a session is taken up again", "session", s.caller.session.Name, "client", known.ClientName)
+	t.server.deps.Logger.Info("a session is taken up again", "session", s.caller.session.Name, "client", known.ClientName)
 	return nil
 }
 
 // enter enters a session, which is told of changes from now on, and ends those that make room for it.
 // t.entering is held.
 func (t *sessions) enter(sess *httpSession) error {
-	if t.isDraining() {
+	if t.server.isDraining() {
 		return errors.New(errDraining().Message)
 	}
-	sess.leave = t.join(sess.profile, sess.actor, sess.caller)
+	sess.leave = t.server.join(sess.profile, sess.actor, sess.caller)
 	out, ok := t.add(sess, func() {
 		if t.remove(sess, true) {
 			t.close(sess)
@@ -225,7 +220,7 @@ func (t *sessions) endForGood(sess *httpSession) {
 
 func (t *sessions) recordEnd(sess *httpSession) {
 	if err := t.ids.End(sess.known, sess.holder); err != nil {
-		t.log.Warn("a session that has ended can be taken up again by its caller", "session", sess.caller.session.Name,
+		t.server.deps.Logger.Warn("a session that has ended can be taken up again by its caller", "session", sess.caller.session.Name,
 			"error", err)
 	}
 }
@@ -251,11 +246,13 @@ func (t *sessions) closeWhere(match func(*httpSession) bool) {
 // close ends what belongs to a session that has left the table.
 func (t *sessions) close(sess *httpSession) {
 	why := endedSession()
-	if t.isDraining() {
+	if t.server.isDraining() {
 		why = HubStops()
 	}
 	sess.inflight.cancelAll(why)
 	close(sess.ended)
 	sess.leave()
-	t.over(sess.actor.Session)
+	if t.server.deps.SessionEnded != nil {
+		t.server.deps.SessionEnded(sess.actor.Session)
+	}
 }

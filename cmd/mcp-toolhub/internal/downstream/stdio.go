@@ -94,7 +94,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, of
 	if of.Moved {
 		d.questions.series = rand.Text() + "-"
 	}
-	defer s.sessionEnded(session.Key)
+	if s.deps.SessionEnded != nil {
+		defer s.deps.SessionEnded(session.Key)
+	}
 	hub := ctx
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(hub))
 	defer cancel(nil)
@@ -163,7 +165,7 @@ func (s *settings) unknown(profile string) error {
 func (d *stdioDoor) Ask(ctx context.Context, server string, questions []tool.Question) ([]tool.Answer, error) {
 	<-d.greeted // soon: the servers were told of the client by initialize
 	p, _ := d.peer(&jsonrpc.Message{})
-	asker := &clientAsker{ownerships: d.server.suspensions.ownerships, peer: p, wire: &stdioReplier{door: d},
+	asker := &clientAsker{ownerships: &d.server.ownerships, peer: p, wire: &stdioReplier{door: d},
 		server: server, notes: &callNotes{}}
 	defer asker.close()
 	return asker.ask(ctx, questions)
@@ -281,7 +283,7 @@ func (d *stdioDoor) write(text pieces) (written bool) {
 func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply responses) {
 	refuse := func(why *tool.RPCError) { reply.write(whole(jsonrpc.ErrorText(m.ID, why))) }
 	switch {
-	case m.IsRequest() && m.Method == methodInitialize:
+	case m.IsRequest() && m.Method == tool.MethodInitialize:
 		d.initialize(ctx, m, reply)
 	case m.IsRequest():
 		p, refusal := d.peer(m)
@@ -306,9 +308,9 @@ func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply resp
 			return
 		}
 		d.serve(opened, p, m, &stdioReplier{door: d, id: m.ID, done: done, reply: reply})
-	case m.Method == noteCancelled && m.ID == nil && d.inflight.cancel(m.Params):
-	case m.Method == noteRootsChanged && m.ID == nil:
-		d.server.deps.Servers.RootsChanged(ctx, d.session, m.Params)
+	case m.Method == tool.NoteCancelled && m.ID == nil && d.inflight.cancel(m.Params):
+	case m.Method == tool.NoteRootsChanged && m.ID == nil:
+		d.server.deps.Servers.RootsChanged(d.session, m.Params)
 	case isCustomNote(d.profile, m):
 		d.passNote(ctx, m)
 	case m.IsResponse():
@@ -399,7 +401,7 @@ func (d *stdioDoor) peer(m *jsonrpc.Message) (*peer, *tool.RPCError) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.initialized && m.Method != methodPing {
+	if !d.initialized && m.Method != tool.MethodPing {
 		return p, jsonrpc.InvalidRequest(fmt.Sprintf("%q before initialize: up to protocol 2025-11-25 send "+
 			"initialize first; from %s on write "+
 			"%q and %q into params._meta of each request", m.Method, modernVersion, mcp.MetaKeyProtocolVersion,

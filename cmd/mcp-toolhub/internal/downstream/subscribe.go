@@ -42,9 +42,7 @@ const (
 
 // resourceSubscriptions holds the subscriptions of all clients to resources, and makes and ends them at the servers.
 type resourceSubscriptions struct {
-	deps      *Deps
-	surfaces  *surfaceReader
-	forwarder *forwarder
+	*parts
 
 	mu sync.Mutex
 	of map[resource]map[*subscription]struct{}
@@ -137,7 +135,7 @@ func (t *resourceSubscriptions) subscribe(ctx context.Context, p *peer, m *jsonr
 // permitted runs do, which subscribes to the resource that its server knows as native, where the policy lets the peer.
 func (t *resourceSubscriptions) permitted(ctx context.Context, p *peer, server, native string,
 	do func(context.Context) error) *tool.RPCError {
-	m := &jsonrpc.Message{Method: methodSubscribe, Params: rawjson.AppendMember([]byte("{"), "uri",
+	m := &jsonrpc.Message{Method: tool.MethodSubscribe, Params: rawjson.AppendMember([]byte("{"), "uri",
 		rawjson.Quote(native))}
 	m.Params = append(m.Params, '}')
 	return t.forwarder.permitted(ctx, p, m, onward{server: server}, do)
@@ -242,9 +240,4 @@ func (t *resourceSubscriptions) makeAll(ctx context.Context, p *peer, surface *t
 		}
 	})
 	return slices.DeleteFunc(subs, func(sub *subscription) bool { return !sub.made })
-}
-
-// endAll ends subscriptions that are in no table.
-func (t *resourceSubscriptions) endAll(ctx context.Context, subs []*subscription) {
-	inParallel(slices.Values(subs), func(sub *subscription) { t.end(ctx, sub) })
 }

@@ -14,9 +14,7 @@ import (
 
 // surfaceReader says what callers see and what that can do: it serves lists, capabilities and instructions.
 type surfaceReader struct {
-	deps       *Deps
-	config     func() *Config
-	serverInfo json.RawMessage
+	*parts
 }
 
 // of returns what p sees now.
@@ -43,7 +41,7 @@ func (v *surfaceReader) awaitLists(ctx context.Context, p *peer, surface *tool.S
 // them later.
 func (v *surfaceReader) forList(ctx context.Context, p *peer, method string) (*tool.Surface, *tool.RPCError) {
 	surface, refusal := v.of(p)
-	if refusal != nil || method == methodToolsList && surface.Finder() != "" {
+	if refusal != nil || method == tool.MethodToolsList && surface.Finder() != "" {
 		return surface, refusal
 	}
 	return v.awaitLists(ctx, p, surface)
@@ -143,7 +141,7 @@ func (v *surfaceReader) description(profile string, client tool.Client) (*mcp.Se
 		caps.Resources = &mcp.ResourceCapabilities{}
 	}
 	if err != nil || surface.Features == nil {
-		return caps, v.config().Instructions
+		return caps, v.cfg().Instructions
 	}
 	able := v.abilities(surface)
 	if able.Prompts {
@@ -169,7 +167,7 @@ const maxInstructions = 4000
 // instructions of the config, then those of the servers.
 func (v *surfaceReader) instructions(f *tool.Features) string {
 	var parts []string
-	for _, part := range []string{f.Headline, strings.TrimSpace(v.config().Instructions), f.Instructions} {
+	for _, part := range []string{f.Headline, strings.TrimSpace(v.cfg().Instructions), f.Instructions} {
 		if part != "" {
 			parts = append(parts, part)
 		}
@@ -238,17 +236,17 @@ func (v *surfaceReader) declared(profile string, client tool.Client) (all []rawj
 
 // listChanges returns the notifications of changes of those lists that a session's client knows to exist.
 func (v *surfaceReader) listChanges(sess *httpSession) []string {
-	all := []string{noteToolListChanged}
+	all := []string{tool.NoteToolsChanged}
 	surface, err := v.deps.Surfaces.Surface(sess.profile, sess.actor)
 	if err != nil {
 		return all
 	}
 	able := v.abilities(surface)
 	if able.Prompts {
-		all = append(all, notePromptListChanged)
+		all = append(all, tool.NotePromptsChanged)
 	}
 	if able.Resources {
-		all = append(all, noteResourceListChanged)
+		all = append(all, tool.NoteResourcesChanged)
 	}
 	return all
 }

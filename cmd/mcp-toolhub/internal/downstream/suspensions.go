@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,13 +17,9 @@ import (
 // suspensions serves operations. On 2026-07-28 it suspends one while its client fetches the input
 // that the server needs.
 type suspensions struct {
-	deps          *Deps
-	config        func() *Config
-	serving       *sync.WaitGroup // requests that are being served
-	notifications *serverNotifications
-	ownerships    *ownerships
-	table         *suspended.Table[*attempt]
-	lost          atomic.Int64 // notifications of servers that were not kept for the next attempt
+	*parts
+	table *suspended.Table[*attempt]
+	lost  atomic.Int64 // notifications of servers that were not kept for the next attempt
 }
 
 // serve serves an attempt, the first or a retry.
@@ -84,7 +79,7 @@ func (s *suspensions) serveOnce(ctx context.Context, a *attempt) {
 	notes.attach(a)
 	open := s.notifications.open(a.peer, a.server, notes.add)
 	defer open.leave()
-	asker := &clientAsker{ownerships: s.ownerships, peer: a.peer, wire: a.reply, server: a.server, notes: notes}
+	asker := &clientAsker{ownerships: &s.ownerships, peer: a.peer, wire: a.reply, server: a.server, notes: notes}
 	l := link{notify: open.notify}
 	if a.token != nil {
 		l.report = notes.report
@@ -131,9 +126,9 @@ func (s *suspensions) begin(ctx context.Context, a *attempt) {
 		done: make(chan struct{})}
 	r.notes.attach(a)
 	heard := s.notifications.open(a.peer, a.server, r.notes.add) // while it is suspended, too: the server works on it
-	s.serving.Add(1)                                             // the request that is served has one of its own, so Wait cannot have returned
+	s.calls.Add(1)                                               // the request that is served has one of its own, so Wait cannot have returned
 	go func() {
-		defer s.serving.Done()
+		defer s.calls.Done()
 		defer cancel(nil)
 		r.result = s.runSafely(called, a, r, heard)
 		heard.leave()
@@ -183,7 +178,7 @@ func (s *suspensions) suspend(ctx context.Context, a *attempt, r *runningCall, s
 		return false
 	}
 	r.notes.detach()
-	text, failure := s.table.Add(ctx, a.state(), s.config().InputTimeout, nil, &suspended.Call[*attempt]{
+	text, failure := s.table.Add(ctx, a.state(), s.cfg().InputTimeout, nil, &suspended.Call[*attempt]{
 		Done: r.done,
 		Resume: func(ctx context.Context, retry *attempt, _ json.RawMessage) {
 			retry.invocation = r.invocation
@@ -223,7 +218,7 @@ func (s *suspensions) conclude(ctx context.Context, a *attempt, r attemptResult)
 	}
 	result, serverState, err := inputRequired(a, r.needs)
 	if err == nil {
-		text, failure := s.table.Add(ctx, a.state(), s.config().InputTimeout, serverState, s.repeated(ctx, a, r))
+		text, failure := s.table.Add(ctx, a.state(), s.cfg().InputTimeout, serverState, s.repeated(ctx, a, r))
 		if failure == nil {
 			result, err = rawjson.Set(result, "requestState", rawjson.Quote(text))
 		} else {
@@ -266,6 +261,6 @@ func (s *suspensions) endOf(session string, why *tool.Failure) {
 	})
 	select {
 	case <-ended:
-	case <-time.After(s.config().HTTP.DrainTimeout):
+	case <-time.After(s.cfg().HTTP.DrainTimeout):
 	}
 }

@@ -28,10 +28,7 @@ func isTaskMethod(method string) bool {
 
 // taskRequests serves requests about tasks: they go on to the server of a task that their caller owns.
 type taskRequests struct {
-	deps       *Deps
-	surfaces   *surfaceReader
-	forwarder  *forwarder
-	ownerships *ownerships
+	*parts
 }
 
 // handler returns what serves a method about tasks on the peer's revision; nil where that does not know it.
@@ -60,7 +57,7 @@ func (t *taskRequests) servers(p *peer, method string) (servers []string, refusa
 		servers = surface.Features.Servers
 	}
 	switch {
-	case p.modern && able.TaskExtension && !declares(p.hop.ClientCapabilities, "extensions", tool.TaskExtension):
+	case p.modern && able.TaskExtension && !tool.Declares(p.hop.ClientCapabilities, "extensions", tool.TaskExtension):
 		refusal := missingCapabilities([]*lack{{path: []string{"extensions", tool.TaskExtension},
 			err: &tool.RPCError{}}})
 		refusal.Message = fmt.Sprintf("%q needs the extension %s, which the client did not declare in this request",
@@ -132,7 +129,7 @@ func taskResult(ctx context.Context, p *peer, to answeredRequest, result json.Ra
 	if !p.modern || !ok || !rawjson.IsObject(requests) {
 		return result, nil
 	}
-	questions, err := readQuestions(requests)
+	questions, err := tool.ReadQuestions(requests)
 	switch {
 	case err == nil:
 	case direct(p.profile):

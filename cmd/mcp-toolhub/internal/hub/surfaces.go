@@ -82,7 +82,7 @@ func (s *surfaces) Refresh() {
 
 // firstLists waits until the servers of a surface have listed for the first time, and brings the surfaces up to that.
 func (s *surfaces) firstLists(ctx context.Context, of *tool.Surface) {
-	if of.Features == nil || !s.group.AwaitFirstLists(ctx, of.Features.Servers, of.ListsWithin) {
+	if of.Features == nil || !s.group.AwaitFirstLists(ctx, of.Features.Servers, of.Habits.ListsWithin) {
 		return
 	}
 	if !s.upToDate() { // the group itself reports the change a moment later

@@ -455,7 +455,7 @@ func (a *approver) edit(ctx context.Context, g *gate.Gate, inv *invocation,
 		return policy.Request{}, &tool.Failure{Class: tool.ClassInvalidArguments,
 			Message: "the arguments that a person put in the place of yours are no JSON object: nothing ran"}
 	}
-	if err := a.arguments.check(inv, answer.Arguments); err != nil {
+	if _, err := a.arguments.check(inv, answer.Arguments, false); err != nil {
 		return policy.Request{}, err
 	}
 	inv.mutate(a.opts, &tool.InputMutation{SourceType: "permission_prompt", SourceRef: answer.By,

@@ -142,33 +142,22 @@ func (p *Pipeline) parseSchema(_ context.Context, inv *invocation) error {
 		inv.rpcErr = &tool.RPCError{Code: tool.CodeInvalidParams, Message: "arguments must be a JSON object"}
 		return &tool.Failure{Class: tool.ClassInvalidArguments, Message: "arguments must be a JSON object"}
 	}
-	inv.inputs.observable = args
-	if err := notForCallers(inv, args); err != nil {
-		return err
+	for {
+		inv.inputs.observable = args
+		if name := internalIn(inv.listed.Tool, args); name != "" {
+			inv.moveTo(tool.StatusSchemaParseFailed)
+			return &tool.Failure{Class: tool.ClassInvalidArguments,
+				Message: fmt.Sprintf("the argument %q is not for callers: leave it out", name)}
+		}
+		to, err := p.validator.check(inv, args, true)
+		if to == nil {
+			return err
+		}
+		inv.inputs.permission = args
+		inv.mutate(&p.opts, &tool.InputMutation{SourceType: "runtime", SourceRef: "schema",
+			Reason: "the tool takes the JSON that a text holds, and no text"}, to)
+		args = to
 	}
-	to, err := p.validator.read(inv, args)
-	if to == nil {
-		return err
-	}
-	inv.inputs.permission = args
-	inv.mutate(&p.opts, &tool.InputMutation{SourceType: "runtime", SourceRef: "schema",
-		Reason: "the tool takes the JSON that a text holds, and no text"}, to)
-	inv.inputs.observable = to
-	if err := notForCallers(inv, to); err != nil {
-		return err
-	}
-	return p.validator.check(inv, to)
-}
-
-// notForCallers refuses arguments that only hooks and people may set.
-func notForCallers(inv *invocation, args json.RawMessage) error {
-	name := internalIn(inv.listed.Tool, args)
-	if name == "" {
-		return nil
-	}
-	inv.moveTo(tool.StatusSchemaParseFailed)
-	return &tool.Failure{Class: tool.ClassInvalidArguments,
-		Message: fmt.Sprintf("the argument %q is not for callers: leave it out", name)}
 }
 
 // internalIn returns an argument that only hooks and people may set; "" where there is none.
@@ -247,46 +236,31 @@ func (v *validator) textAsJSON(t *tool.Tool, args json.RawMessage, invalid *sche
 	return to
 }
 
-// read checks the arguments of a caller, as check does. Where they fit once texts are read as JSON, it returns what
-// they are then.
-func (v *validator) read(inv *invocation, args json.RawMessage) (to json.RawMessage, err error) {
-	if onlyOnce(args) != nil {
-		return nil, v.check(inv, args)
+// check checks arguments that come from outside, and that they fit the input schema of the invocation's tool. Where
+// they fit once texts are read as JSON, and texts says that they may be, it returns what they are then.
+func (v *validator) check(inv *invocation, args json.RawMessage, texts bool) (to json.RawMessage, err error) {
+	if f := onlyOnce(args); f != nil {
+		inv.moveTo(tool.StatusSchemaParseFailed)
+		return nil, f
 	}
-	invalid, err := v.invalid(inv.listed.Tool, args)
+	t := inv.listed.Tool
+	invalid, err := v.invalid(t, args)
 	if invalid == nil {
 		return nil, err
 	}
-	if to = v.textAsJSON(inv.listed.Tool, args, invalid); to != nil {
-		return to, nil
+	if texts {
+		if to = v.textAsJSON(t, args, invalid); to != nil {
+			return to, nil
+		}
 	}
-	return nil, v.refuse(inv, invalid)
-}
-
-// check checks arguments that come from outside, and that they fit the input schema of the invocation's tool.
-func (v *validator) check(inv *invocation, args json.RawMessage) error {
-	if f := onlyOnce(args); f != nil {
-		inv.moveTo(tool.StatusSchemaParseFailed)
-		return f
-	}
-	invalid, err := v.invalid(inv.listed.Tool, args)
-	if invalid == nil {
-		return err
-	}
-	return v.refuse(inv, invalid)
-}
-
-// refuse records that the arguments do not fit, and refuses them where the tool has that done.
-func (v *validator) refuse(inv *invocation, invalid *schema.Invalid) error {
-	t := inv.listed.Tool
 	inv.invalid = true
 	inv.record.Event(tool.EventInvocationValidationFailed, map[string]any{"problems": invalid.Problems,
 		"mode": string(t.Validate)}, time.Now())
 	if t.Validate == tool.ValidateWarn {
-		return nil
+		return nil, nil
 	}
 	inv.moveTo(tool.StatusSchemaParseFailed)
-	return &tool.Failure{Class: tool.ClassSchemaValidationFailed, Message: invalid.Error()}
+	return nil, &tool.Failure{Class: tool.ClassSchemaValidationFailed, Message: invalid.Error()}
 }
 
 // invalid returns what the schema of t has against arguments; nil where it has nothing, or nobody checks.

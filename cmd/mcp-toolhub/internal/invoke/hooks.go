@@ -230,7 +230,7 @@ func (p *Pipeline) changeInput(inv *invocation, name string, input json.RawMessa
 	if err != nil {
 		return fmt.Errorf("read the arguments of the hook %q: %w", name, err)
 	}
-	if err := p.validator.check(inv, input); err != nil {
+	if _, err := p.validator.check(inv, input, false); err != nil {
 		var f *tool.Failure
 		if errors.As(err, &f) {
 			// which may name a field that models are not to know

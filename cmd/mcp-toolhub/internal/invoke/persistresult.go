@@ -187,8 +187,11 @@ func (inv *invocation) decideResult(o *Options, rule tool.ResultRule, ours bool)
 // stored, the caller gets it whole: nothing is lost.
 func storeResult(o *Options, inv *invocation, native []byte, d *tool.ResultPersistence, said *pieceOfResult) {
 	id, actor := tool.ResultOf(inv.id), inv.call.Actor
-	e, err := o.put(payload.Entry{ID: id, MediaType: "application/json", Tool: inv.toolID(), Actor: actor.Ref(),
-		Created: time.Now()}, native)
+	e := payload.Entry{ID: id, MediaType: "application/json", Tool: inv.toolID(), Actor: actor.Ref(), Created: time.Now()}
+	if actor.Door == "stdio" {
+		e.Text = preview.Text(native)
+	}
+	e, err := o.put(e, native)
 	if err != nil {
 		o.Logger.Warn("a large result could not be stored: its caller gets it whole", "invocation", inv.id, "tool",
 			inv.toolID(), "bytes", len(native), "error", err)
@@ -203,6 +206,9 @@ func storeResult(o *Options, inv *invocation, native []byte, d *tool.ResultPersi
 	}
 	said.text = fmt.Sprintf("%s: all of its %d bytes are stored; %s", what, e.Size,
 		howToRead(id, inv.call.Surface.Reader()))
+	if e.File != "" {
+		said.text += fmt.Sprintf(" It is also in the file %s.", e.File)
+	}
 	said.link = linkTo(d.Persisted, string(id), "The whole result of this call.", actor)
 }
 

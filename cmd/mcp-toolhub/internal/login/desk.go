@@ -87,8 +87,7 @@ type visit struct {
 	elicited bool   // a client is told of the end
 	accepted bool   // the person at the client has agreed to go to the page
 	browser  string // cookie of the browser that has entered the code; "" before
-	// at oauth.callback_port, once a browser has entered the code; nil: the browser comes back to
-	// where the page is
+	// at oauth.redirect, once a browser has entered the code; nil: the browser comes back to where the page is
 	callback *door
 	going    chan struct{} // closed when address is set, or the visit is over
 	address  string        // at the authorization server
@@ -216,7 +215,7 @@ func (d *Desk) visitOf(ctx context.Context, server upstream.ServerConfig, caller
 func (d *Desk) place(ctx context.Context, v *visit) (err error) {
 	v.base = d.opts.Base()
 	port := 0
-	if v.atCallbackPort() {
+	if v.isRedirected() {
 		port = pageOnly
 	} else if v.base != "" {
 		return nil
@@ -225,22 +224,22 @@ func (d *Desk) place(ctx context.Context, v *visit) (err error) {
 		return err
 	}
 	v.base = v.door.Address
+	if u, err := url.Parse(v.server.OAuth.Redirect); err == nil && port == pageOnly {
+		v.base = fmt.Sprintf("http://%s:%d", u.Hostname(), signin.Port(v.base))
+	}
 	return nil
 }
 
-// atCallbackPort reports whether the browser comes back to oauth.callback_port. The page is
-// elsewhere, but at 127.0.0.1 as well, for its cookie: until a browser has entered the code, the
-// port is free for others who sign in.
-func (v *visit) atCallbackPort() bool { return v.server.OAuth.CallbackPort != 0 && !isPublic(v.base) }
+// isRedirected reports whether the browser comes back to oauth.redirect. The page is elsewhere, but at the same host,
+// for its cookie: until a browser has entered the code, the port is free for others who sign in.
+func (v *visit) isRedirected() bool { return v.server.OAuth.Redirect != "" && !isPublic(v.base) }
 
 // back returns the address that the browser comes back to, which is served from then on. d.mu is held.
 func (d *Desk) back(ctx context.Context, v *visit) (address string, err error) {
 	switch {
-	case v.atCallbackPort():
-		if v.callback, err = d.doorAt(ctx, v.server.OAuth.CallbackPort); err != nil {
-			return "", err
-		}
-		return v.callback.Address + signin.CallbackPath, nil
+	case v.isRedirected():
+		v.callback, err = d.doorAt(ctx, signin.Port(v.server.OAuth.Redirect))
+		return v.server.OAuth.Redirect, err
 	case v.door != nil:
 		return v.base + signin.CallbackPath, nil
 	}

@@ -9,5 +9,5 @@
 //
 // What is asked there, and what becomes of the answer, is left to package signin; who may reach the
 // pages over HTTP, to package downstream. Where the hub serves no HTTP, a Desk listens on loopback
-// as long as a visit is open; at oauth.callback_port only once a browser has entered the code.
+// as long as a visit is open; at oauth.redirect only once a browser has entered the code.
 package login

@@ -12,8 +12,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
 // Paths of the hub's HTTP side.
@@ -33,7 +31,7 @@ func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case get && r.URL.Path == documentPath:
 		d.document(w, r)
-	case get && (r.URL.Path == backPath || r.URL.Path == signin.CallbackPath):
+	case get && (r.URL.Path == backPath || r.URL.Query().Has("state")):
 		d.comeBack(w, r)
 	case get:
 		d.show(w, r, d.find(func(v *visit) bool { return equal(v.id, id) }))

@@ -1,0 +1,100 @@
+package upstream
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
+)
+
+// await sends a call that has no consumer of progress, and waits for its answer. When ctx ends
+// first, the call is cancelled and the answer is ctx's error.
+func (s *session) await(ctx context.Context, c *pendingRequest) response {
+	s.lane.send(ctx, c)
+	for {
+		select {
+		case <-c.ready:
+			if done := c.take().done; done != nil {
+				done.room.Free() // what the hub asks for itself holds none
+				return *done
+			}
+		case <-ctx.Done():
+			s.withdraw(ctx, c, "timeout")
+			return response{err: ctx.Err()}
+		}
+	}
+}
+
+// How long a call waits for the answer to what its server asks at first, and how long for the server to take that in: it
+// looks roots up on the disk, beside calls.
+const (
+	questionPatience = 3 * time.Second
+	takeInTime       = 500 * time.Millisecond
+)
+
+// wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, the
+// hub stops, or c must end. Meanwhile it puts what the server asks to the client.
+func (s *session) wait(ctx context.Context, c *pendingRequest, limits callLimits) response {
+	limits.start()
+	wasHeld := false
+	var goes <-chan time.Time // when c is sent; nil once it was
+	if wait := s.asked.begin(c); wait > 0 {
+		goes = time.After(wait)
+	} else {
+		s.lane.send(ctx, c)
+	}
+	defer s.asked.end(c)
+	var ask func(*serverRequest) // nil before the first question
+	over := func() {}
+	defer func() { over() }()
+	timer := time.NewTimer(limits.left(false))
+	defer timer.Stop()
+	for {
+		select {
+		case <-c.ready:
+			got := c.take()
+			if got.done != nil {
+				return *got.done
+			}
+			if got.heard {
+				s.spoke()
+			}
+			if goes != nil && !got.held {
+				goes = time.After(takeInTime)
+			}
+			for _, q := range got.asked {
+				if ask == nil {
+					ask, over = s.asked.asking(ctx)
+				}
+				ask(q)
+			}
+			if got.held != wasHeld || got.progressed {
+				wasHeld = got.held
+				timer.Reset(limits.left(wasHeld))
+			}
+		case <-goes:
+			goes = nil
+			s.lane.send(ctx, c)
+		case <-timer.C:
+			if left := limits.left(true); c.isHeld() && left > 0 {
+				timer.Reset(left)
+				continue
+			}
+			at := time.Now()
+			finished := s.withdrawAndSettle(ctx, c, "timeout")
+			if finished {
+				s.spoke()
+			}
+			return response{err: s.late(c, limits, at, finished), silent: !finished &&
+				time.Since(limits.began) < limits.most}
+		case <-ctx.Done():
+			return response{err: ended(ctx, c, s.withdrawAndSettle(ctx, c, reasonOf(ctx)))}
+		case <-c.until:
+			s.withdraw(ctx, c, "renewed")
+			return response{err: errRetired}
+		case <-s.stopping:
+			s.withdraw(ctx, c, "the client is stopping")
+			return endedFailure(c, transport.ErrClosed)
+		}
+	}
+}
