@@ -367,6 +367,7 @@ var mayImport = map[string]map[string]string{
 	"cmd/mcp-toolhub/internal/config": {
 		"internal/secret":                      "which entries have credentials, and what is shown of them",
 		"upstream":                             "its Config",
+		"upstream/signin":                      "the path that sign-ins come back to",
 		"namespace":                            "its Profile",
 		"persist":                              "its JournalConfig",
 		"persist/limit":                        "its Config",
