@@ -228,8 +228,8 @@ func TestGroupedCalls(t *testing.T) {
 		}
 		w := wireHTTP(t, hub.url+"/mcp", version).open()
 		arrived := func() string { // how many calls of wait have come: without the id of the result that says so
-			content, _ := memberOf(t, w.result("mcp.s.arrived", `{"tool":"wait"}`, ""), "content")
-			return content
+			counted, _ := memberOf(t, w.result("mcp.s.arrived", `{"tool":"wait"}`, ""), "structuredContent")
+			return counted
 		}
 		begin := func(w *wire, name, args, meta string) <-chan string {
 			started := arrived()
