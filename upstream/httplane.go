@@ -321,11 +321,19 @@ func responseIn(batch []byte, id int64) (found []byte) {
 	return found
 }
 
+// events returns a reader of the stream that answers a request. A message that is too large ends
+// the call, and may have no end.
+func (l *httpLane) events(body io.Reader) *jsonrpc.EventReader {
+	events := jsonrpc.NewEventReader(body, l.cfg.Limits.Message, l.server.Memory)
+	events.Ends = true
+	return events
+}
+
 // readStream reads events up to the response of c. On older revisions a stream that breaks is resumed where the server
 // gave its events ids.
 func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.ReadCloser) response {
 	defer func() { _ = body.Close() }()
-	events := jsonrpc.NewEventReader(body, l.cfg.Limits.Message, l.server.Memory)
+	events := l.events(body)
 	pause, lastID, resumes := resumePause, "", 0
 	for {
 		ev, err := events.Next()
@@ -363,7 +371,7 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 			}
 			return endedFailure(c, err)
 		}
-		body, events = rest, jsonrpc.NewEventReader(rest, l.cfg.Limits.Message, l.server.Memory)
+		body, events = rest, l.events(rest)
 		events.LastID = lastID
 	}
 }

@@ -51,6 +51,7 @@ type EventReader struct {
 	begun  bool // the first line was read
 
 	LastID string // id of the last event
+	Ends   bool   // nothing is read after an event that is too large, and nothing more of it
 
 	// Of a line that is too long:
 	mid  bool   // it was left before its end
@@ -168,8 +169,8 @@ func (s *EventReader) endOf(room *budget.Room, err error) error {
 	return err
 }
 
-// tooLarge reads an event that is too large to its end. data is what was gathered of it before line, the line at hand. Of
-// an event whose data takes several lines it may not be known whom it was for.
+// tooLarge reads an event that is too large to its end, unless s.Ends. data is what was gathered of it before line, the
+// line at hand. Of an event whose data takes several lines it may not be known whom it was for.
 func (s *EventReader) tooLarge(data, line *gathering) *TooLarge {
 	e := &TooLarge{Limit: s.limit, About: &rawjson.Skim{}, NoRoom: cmp.Or(line.err, data.err)}
 	e.About.Add(data.bytes)
@@ -178,7 +179,7 @@ func (s *EventReader) tooLarge(data, line *gathering) *TooLarge {
 	line.drop()
 	data.drop()
 	blank := !s.mid // so far the line at hand has nothing
-	for {
+	for !s.Ends {
 		part, ended, err := s.chunk()
 		if err != nil {
 			return e // which comes again with the next event
@@ -194,6 +195,7 @@ func (s *EventReader) tooLarge(data, line *gathering) *TooLarge {
 			blank, s.mid = true, false
 		}
 	}
+	return e
 }
 
 // line returns the next line without its end, in memory of its own; room is what its event has. The
