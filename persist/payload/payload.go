@@ -50,8 +50,8 @@ type Entry struct {
 	Name    string `json:"name,omitempty"`    // of an artifact; "" of a result
 	Version int    `json:"version,omitempty"` // of what the tool has given the caller under that name; set by Put
 
-	// Text is what the payload says, for programs of this machine: Put writes it to File, which is there as long as the
-	// payload. File is "" where payloads are sealed or elsewhere.
+	// Text is the payload as plain text. Put writes it to File, for other programs of this machine, and the file goes
+	// with the payload. File is "" where payloads are sealed or elsewhere.
 	Text []byte `json:"-"`
 	File string `json:"-"`
 

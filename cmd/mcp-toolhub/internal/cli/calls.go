@@ -169,7 +169,7 @@ func (c *callsCmd) callRow(call *store.Call) []string {
 		printable(call.ApprovedBy), call.Address, printable(call.Hub)}
 }
 
-// followEvery is how often follow looks for more.
+// followEvery is the time between two looks for calls that have ended.
 const followEvery = 500 * time.Millisecond
 
 // followEnded prints the calls that end from now on.

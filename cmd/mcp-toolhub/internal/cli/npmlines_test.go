@@ -90,7 +90,7 @@ func results(messages []map[string]any) (texts []string) {
 	return texts
 }
 
-// textIn is what a value of JSON says to a model.
+// textIn returns the text that a model reads in a JSON value.
 func textIn(value any) string {
 	switch v := value.(type) {
 	case string:

@@ -100,8 +100,8 @@ func newTable(titles ...string) *table { return &table{[][]string{titles}} }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// text returns the table with as many of its columns as fit into width, and at least two, of which it
-// cuts the last one where it has to. With coloured, the states in the second column have their colours.
+// text returns the table. Columns that do not fit into width are left out, but for the first two; the last one that
+// stays is cut where it has to be. With coloured, the states in the second column have their colours.
 func (t *table) text(width int, coloured bool) string {
 	var widths []int
 	for _, row := range t.rows {

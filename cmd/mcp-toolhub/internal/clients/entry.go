@@ -585,22 +585,3 @@ func Detect(path string, e Env, read func(splice.Format) (*splice.File, error)) 
 	}
 	return nil, f, nil
 }
-
-// ownWords returns the client whose file has entries as Claude Code's, with words that only this
-// client has; "" for none.
-func ownWords(f *splice.File) string {
-	mcp := f.At("mcp")
-	if mcp != nil && (mcp.Member("allowed") != nil || mcp.Member("excluded") != nil) {
-		return "gemini"
-	}
-	for _, e := range f.Entries(splice.Place{Path: []string{"mcpServers"}}) {
-		switch tools := e.Value.Member("tools"); {
-		case e.Value.Member("httpUrl") != nil, e.Value.Member("includeTools") != nil,
-			e.Value.Member("excludeTools") != nil:
-			return "gemini"
-		case tools != nil && tools.Kind == textfile.List:
-			return "copilot"
-		}
-	}
-	return ""
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // Merged is a server that one or more clients have.
@@ -195,4 +196,23 @@ func (s *Server) Variables() []string {
 		}
 	}
 	return names
+}
+
+// ownWords returns the client whose file has entries as Claude Code's, with words that only this
+// client has; "" for none.
+func ownWords(f *splice.File) string {
+	mcp := f.At("mcp")
+	if mcp != nil && (mcp.Member("allowed") != nil || mcp.Member("excluded") != nil) {
+		return "gemini"
+	}
+	for _, e := range f.Entries(splice.Place{Path: []string{"mcpServers"}}) {
+		switch tools := e.Value.Member("tools"); {
+		case e.Value.Member("httpUrl") != nil, e.Value.Member("includeTools") != nil,
+			e.Value.Member("excludeTools") != nil:
+			return "gemini"
+		case tools != nil && tools.Kind == textfile.List:
+			return "copilot"
+		}
+	}
+	return ""
 }

@@ -112,7 +112,7 @@ func (v adder) added(n NewServer) (*page, error) {
 }
 
 var (
-	// commandWord matches a word of a command line, of which parts may be in quotes, and quotedPart those.
+	// commandWord matches a word of a command line. Parts of it may be in quotes: quotedPart matches one.
 	commandWord = regexp.MustCompile(`(?:[^\s'"]|'[^']*'|"[^"]*")+`)
 	quotedPart  = regexp.MustCompile(`'([^']*)'|"([^"]*)"`)
 )

@@ -40,7 +40,7 @@ type Hub interface {
 	// Steer does to a server what the command of that name does, or to a tool what enable and
 	// disable do, and says what was done. It returns once the hub has taken up the changed config.
 	Steer(ctx context.Context, name string, to Steering) (said string, err error)
-	// Entry is what the config has of a server; nothing of a source of tools of the hub's own.
+	// Entry holds the keys of a server in the config. The hub's own tools have none.
 	Entry(server string) Entry
 	// AddServer adds a server as the command add does. If plan is set, it only says what that would be.
 	AddServer(ctx context.Context, n NewServer, plan bool) (Plan, error)
@@ -76,7 +76,7 @@ const (
 	Remove  Steering = "remove"
 )
 
-// Entry is what the config has of a server.
+// Entry holds the keys of a server in the config.
 type Entry struct {
 	File     string // the path of the config
 	Starts   string // what the server runs or reaches, without secrets
@@ -85,7 +85,7 @@ type Entry struct {
 	SignsIn  bool // people can sign in to it
 }
 
-// Said is what lists show of a tool.
+// Said is a tool as a client's list shows it.
 type Said struct {
 	Does     string
 	Tokens   int  // that its declaration costs a model, about
