@@ -28,7 +28,7 @@ import (
 const Small = 1 << 20
 
 const (
-	Patience = 40 * time.Second // after it a message gives up waiting for room
+	Patience = 40 * time.Second // a message that waits for room gives up after as long without any that came free
 	Stall    = 3 * time.Second
 	Late     = 30 * time.Second
 )
@@ -37,7 +37,7 @@ const (
 var (
 	// ErrTooLarge: the message would be too large even if there were no other one.
 	ErrTooLarge = errors.New("the message is larger than the memory for messages allows")
-	// ErrBusy: other messages held the memory for as long as anybody waits.
+	// ErrBusy: other messages held the memory, and none of it came free for Patience.
 	ErrBusy = errors.New("other messages take up the memory for messages")
 	// ErrLate: the message was given up while it came.
 	ErrLate = errors.New("the message came too slowly, and other messages waited for its memory")
@@ -52,6 +52,7 @@ type Budget struct {
 	size    int64
 	room    *semaphore.Weighted // of size
 	coming  map[*Room]time.Time // rooms of messages that are not whole, and since when
+	freed   time.Time           // when a message came whole, or room was given back
 	garbage int64               // about how many bytes messages have left since the last collection
 }
 
@@ -158,9 +159,9 @@ func (r *Room) Take(size int64) error {
 	b.mu.Lock()
 	room := b.room
 	b.mu.Unlock()
-	ctx, cancel := context.WithTimeout(b.open, Patience)
+	ctx, cancel := context.WithCancel(b.open)
 	defer cancel()
-	go b.giveUp(ctx)
+	go b.giveUp(ctx, cancel)
 	select {
 	case r.share.coming <- struct{}{}:
 	case <-ctx.Done():
@@ -235,8 +236,10 @@ func (r *Room) keep(size int64) {
 	if r.comes {
 		<-r.share.coming
 		r.comes = false
+		r.share.budget.freed = time.Now()
 	}
 	if r.held != nil && size < r.size {
+		r.share.budget.freed = time.Now()
 		left := r.size - size
 		if size > 0 { // what the message came in was not much larger than it is
 			left = min(left, 2*size)
@@ -248,8 +251,9 @@ func (r *Room) keep(size int64) {
 }
 
 // giveUp, until ctx is done, closes the sources of messages that stop or are late, and frees the
-// room of what nobody reads any more.
-func (b *Budget) giveUp(ctx context.Context) {
+// room of what nobody reads any more. It cancels ctx after Patience.
+func (b *Budget) giveUp(ctx context.Context, cancel context.CancelFunc) {
+	began := time.Now()
 	tick := time.NewTicker(Stall)
 	defer tick.Stop()
 	for {
@@ -260,6 +264,9 @@ func (b *Budget) giveUp(ctx context.Context) {
 		}
 		runtime.GC()
 		b.mu.Lock()
+		if time.Since(began) >= Patience && time.Since(b.freed) >= Patience {
+			cancel()
+		}
 		for r, since := range b.coming {
 			stopped := time.Since(time.Unix(0, r.last.Load())) >= Stall
 			if r.source != nil && !r.late.Load() && (stopped || time.Since(since) >= Late) {
