@@ -19,9 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -48,11 +46,10 @@ type exportCmd struct {
 
 func exportCommand(calls *callsCmd) *cobra.Command {
 	c := &exportCmd{callsCmd: calls}
-	cmd := leaf("export", "Write calls to a file: JSON lines, CSV or evidence", exportHelp+callsTimes+callsFilter,
+	cmd := leaf("export", "Write calls to a file: JSON lines, CSV or evidence", exportHelp+callsTimes,
 		c.run, "mcp-toolhub calls export --since yesterday --format csv --output calls.csv")
 	cmd.Args = cobra.NoArgs
 	c.filterFlags(cmd.Flags())
-	cmd.Flags().StringVar(&c.Filter, "filter", "", "calls that this CEL `expression` is true of")
 	cmd.Flags().StringVar(&c.format, "format", "jsonl", "jsonl, csv or evidence")
 	cmd.Flags().StringVar(&c.output, "output", "-", "the `file` to write; - for stdout")
 	cmd.Flags().StringSliceVar(&c.without, "without", nil,
@@ -87,7 +84,7 @@ func (c *exportCmd) run(cmd *cobra.Command, _ []string) (err error) {
 			return c.evidence(ctx, out, &r, given)
 		}
 		w := write(ctx, r, out)
-		return errors.Join(eachCall(ctx, r, r.q, r.filter, w.call), w.end())
+		return errors.Join(eachCall(ctx, r, r.q, w.call), w.end())
 	})
 }
 
@@ -106,19 +103,14 @@ func (c *exportCmd) checkWithout() error {
 	return nil
 }
 
-// eachCall yields the calls that the query and the filter mean, and holds few of them at a time.
-func eachCall(ctx context.Context, s store.Store, q store.Query, filter *events.Filter,
-	yield func(*store.Call) error) error {
+// eachCall yields the calls that the query means, and holds few of them at a time.
+func eachCall(ctx context.Context, s store.Store, q store.Query, yield func(*store.Call) error) error {
 	const page = 500
 	for q.Limit = page; ; {
 		calls, err := s.List(ctx, q)
-		if err != nil {
-			return err
-		}
-		kept, err := lookup.Filtered(calls, filter)
-		for i := range kept {
+		for i := range calls {
 			if err == nil {
-				err = yield(&kept[i])
+				err = yield(&calls[i])
 			}
 		}
 		if err != nil || len(calls) < page {
@@ -216,7 +208,7 @@ func (c *exportCmd) evidence(ctx context.Context, out io.Writer, r *records, fla
 // surfaces and tools that these name.
 func (c *exportCmd) linesOf(ctx context.Context, r *records) (func(line []byte) bool, error) {
 	calls, named := make(map[tool.InvocationID]bool), make(map[string]bool)
-	err := eachCall(ctx, r, r.q, r.filter, func(call *store.Call) error {
+	err := eachCall(ctx, r, r.q, func(call *store.Call) error {
 		lines, err := r.Lines(ctx, call.ID)
 		for _, line := range lines {
 			named[rawjson.Text(line, "surface_id")] = true

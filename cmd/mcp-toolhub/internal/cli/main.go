@@ -24,7 +24,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// exitCode is an exit code of the program. The root command's help lists all of them.
+// exitCode is an exit code of the program. The first help lists all of them.
 type exitCode int
 
 const (
@@ -180,33 +180,10 @@ type app struct {
 	distrusts bool // the person at the terminal does not trust the config in the current directory
 }
 
-const rootHelp = `One MCP endpoint in front of many MCP servers.
+const rootHelp = `One MCP endpoint in front of many MCP servers. Begin with: mcp-toolhub setup
 
-mcp-toolhub connects to the MCP servers that its config names, gives every tool one
-canonical name, mcp.<server>.<tool>, and serves them all to any MCP client: over stdio
-on your machine, or over Streamable HTTP.
-
-Config file, first found: --config, $MCP_TOOLHUB_CONFIG, ./mcp-toolhub.yaml, and
-mcp-toolhub/config.yaml in your config directory. ./mcp-toolhub.yaml is used after you
-have allowed it: see mcp-toolhub allow-config --help. An existing client file with "mcpServers"
-or VS Code's "servers" works as it is.
-
-Commands that are rarely needed: hooks, journal, evidence, events, eval, schema, demo-server.
-
-Exit codes:
-  0    done
-  1    something failed while the command ran
-  2    the command line is wrong
-  3    the config file is missing or has faults
-  4    a server is not ready
-  5    the tool answered with an error
-  130  interrupted`
-
-// firstHelp stands above the commands in the help of the program. rootHelp is for its manual page.
-const firstHelp = `One MCP endpoint in front of many MCP servers. Begin with: mcp-toolhub setup
-
-Rarely needed: hooks, journal, evidence, events, eval, schema, demo-server. Exit codes: 1 it failed,
-2 the command line is wrong, 3 the config is, 4 a server is not ready, 5 the tool has failed.`
+Rarely needed: hooks, journal, evidence, events, schema, demo-server. Exit codes: 1 it failed,
+2 the command line is wrong, 3 the config is, 4 a server is not ready, 5 the tool has failed, 130 interrupted.`
 
 const (
 	moreGroup = "More:" // a group
@@ -230,7 +207,7 @@ func groups() []struct {
 		{"Tools and calls:", of{toolsCommand, callsCommand, approvalsCommand, policyCommand}},
 		{"For clients and teams:", of{serveCommand, serviceCommand, checkCommand, allowConfigCommand}},
 		{moreGroup, of{versionCommand}},
-		{rare, of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, evalCommand, schemaCommand,
+		{rare, of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, schemaCommand,
 			demoServerCommand, manCommand}},
 	}
 }
@@ -301,7 +278,7 @@ func (a *app) root() *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	flags := root.PersistentFlags()
-	flags.FuncP("config", "c", "config `file` (YAML, JSON or JSONC)", func(path string) error {
+	flags.FuncP("config", "c", "config `file` (default: $MCP_TOOLHUB_CONFIG, ./mcp-toolhub.yaml if you allow it, or your own config)", func(path string) error {
 		if a.configPath != "" && path != a.configPath {
 			return fmt.Errorf("it is also given as %q: give it once", a.configPath)
 		}
@@ -329,9 +306,6 @@ func (a *app) root() *cobra.Command {
 	}
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		if cmd == root {
-			cmd.Long = firstHelp
-		}
 		for _, below := range root.Commands() {
 			_, isRare := below.Annotations[rare]
 			below.Hidden = below.Hidden || cmd == root && isRare

@@ -192,9 +192,6 @@ func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
 		}
 		return c.std.print([]byte(text))
 	}
-	if text := remote.shown(ctx, name, c.json()); text != nil {
-		return c.std.print(text)
-	}
 	surface, err := t.Surface()
 	if err != nil {
 		return err

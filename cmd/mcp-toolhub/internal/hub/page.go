@@ -225,7 +225,7 @@ func (p *pageHub) Calls(ctx context.Context, q console.CallQuery) ([]console.Cal
 	for column, value := range q.Is {
 		c.Is[column] = &value
 	}
-	query, _, err := c.Query()
+	query, err := c.Query()
 	if err != nil {
 		return nil, err
 	}
