@@ -290,7 +290,6 @@ var mayImport = map[string]map[string]string{
 		"deferred":                           "the name of the search",
 		"deferred/search":                    "questions that led to tools",
 		"cmd/mcp-toolhub/internal/console":   "the story as its page shows it",
-		"cmd/mcp-toolhub/internal/events":    "filters in CEL",
 		"cmd/mcp-toolhub/internal/invoke":    "the classes of errors",
 		"cmd/mcp-toolhub/internal/telemetry": "the spans of a call",
 		"internal/glob":                      "patterns in flags",

@@ -240,11 +240,14 @@ func leaf[F runner](use, short, long string, run F, examples ...string) *cobra.C
 	return cmd
 }
 
-// group returns a command that only has others below it. Alone it lists, where one of those does.
+// group returns a command that only has others below it. Alone it does what the first of those does that lists, or says
+// how things are.
 func group(use, short, long string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	if i := slices.IndexFunc(below, func(c *cobra.Command) bool { return c.Use == "list" }); i >= 0 {
+	if i := slices.IndexFunc(below, func(c *cobra.Command) bool {
+		return slices.Contains([]string{"list", "status", "report", "tail"}, c.Use)
+	}); i >= 0 {
 		cmd.RunE = func(parent *cobra.Command, args []string) error {
 			below[i].SetContext(parent.Context())
 			return below[i].RunE(below[i], args)

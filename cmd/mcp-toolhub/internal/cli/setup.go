@@ -31,43 +31,32 @@ time: what is changed already stays as it is.`
 // setupCmd runs the command "setup".
 type setupCmd struct {
 	*app
-	yes  bool
-	skip []string
+	yes bool
 
 	unready []string // servers that were not ready
 }
 
-// steps are the names of the steps, for --skip.
-func steps() []string { return []string{"import", "start", "check", "connect"} }
-
 func setupCommand(a *app) *cobra.Command {
 	c := &setupCmd{app: a}
 	cmd := leaf("setup", "Set everything up: import, start, check, connect", setupHelp, c.run,
-		"mcp-toolhub setup", "mcp-toolhub setup --yes --skip start")
-	cmd.Flags().StringSliceVar(&c.skip, "skip", nil, "leave out these `steps`, with commas between")
+		"mcp-toolhub setup")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask, and sign in nowhere")
 	return cmd
 }
 
 // run makes the steps one after the other.
 func (c *setupCmd) run(ctx context.Context) error {
-	for _, name := range c.skip {
-		if !slices.Contains(steps(), name) {
-			return exitUsage.errorf("--skip %q: the steps are %s", name, strings.Join(steps(), ", "))
-		}
-	}
-	for i, step := range []func(context.Context) error{c.bring, c.start, c.check, c.connect} {
-		name := steps()[i]
-		if slices.Contains(c.skip, name) {
-			continue
-		}
+	for i, step := range []struct {
+		name string
+		run  func(context.Context) error
+	}{{"import", c.bring}, {"start", c.start}, {"check", c.check}, {"connect", c.connect}} {
 		if i > 0 { // import makes a config where there is none
 			if err := c.configured(); err != nil {
 				return err
 			}
 		}
-		c.std.say("== %s", name)
-		err := step(ctx)
+		c.std.say("== %s", step.name)
+		err := step.run(ctx)
 		if errors.Is(err, errNobody) {
 			return exitUsage.errorf("%w; import --dry-run and connect --dry-run show what would change", errNobody)
 		}

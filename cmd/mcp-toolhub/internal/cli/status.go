@@ -122,7 +122,7 @@ func logsCommand(a *app) *cobra.Command {
 // shownLines is the number of lines that logs shows at first.
 const shownLines = 100
 
-// logs prints the log of the hub in the background, otherwise what the hub that runs has in memory.
+// logs prints the log of the hub that start has started, otherwise what the hub that runs has in memory.
 func (c statusCmd) logs(ctx context.Context, words []string) error {
 	server := strings.Join(words, "")
 	hubs, _, err := c.running(ctx)
@@ -134,7 +134,7 @@ func (c statusCmd) logs(ctx context.Context, words []string) error {
 		return err
 	}
 	file, err := os.Open(filepath.Join(state, hub.LogFile))
-	if err != nil || len(hubs) > 0 && !hubs[0].Shared() {
+	if err != nil || len(hubs) > 0 && !hubs[0].Launched() {
 		if len(hubs) == 0 {
 			return exitNotReady.of(errNoneRuns)
 		}

@@ -26,7 +26,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
-	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
@@ -388,23 +387,6 @@ func (p *pageHub) Rules() (all []console.Rule) {
 			Reason: r.Reason, Place: r.Place})
 	}
 	return all
-}
-
-func (p *pageHub) Explain(ctx context.Context, e console.Explain) (string, error) {
-	if !slices.Contains([]string{"stdio", "http", "cli", console.Door}, e.Door) {
-		return "", fmt.Errorf("door %q is not known: use stdio, http, cli or ui", e.Door)
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	asked := policy.Request{Actor: tool.Actor{Name: e.Actor, Door: e.Door}, Profile: namespace.DefaultProfile,
-		Input: e.Arguments}
-	x, err := Explained(ctx, p.Hub, tool.Name(e.Tool), asked)
-	if err != nil {
-		return "", err
-	}
-	var out strings.Builder
-	err = x.WriteText(&out)
-	return out.String(), err
 }
 
 func (p *pageHub) Revoke(id string) error { return p.Permission.Grants.Revoke(id) }
