@@ -17,7 +17,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
@@ -100,7 +99,7 @@ func (c *addCmd) with(m *clients.Merged) (after *splice.File, starts string, err
 	}
 	s, err := c.check(after, m.Secrets)
 	if err != nil {
-		return nil, "", c.faulty(err, m.Name)
+		return nil, "", faultsOf(err)
 	}
 	if why := missing(s, m.Name); why != "" {
 		return nil, "", exitUsage.of(errors.New(why))
@@ -126,27 +125,6 @@ func (c *addCmd) try(ctx context.Context, id string) error {
 		err = c.offerReaders(ctx, r, id)
 	}
 	return err
-}
-
-// faulty is the error about a config that has faults with the server in it.
-func (c *addCmd) faulty(err error, name string) error {
-	var faults textfile.Faults
-	if !errors.As(err, &faults) {
-		return err
-	}
-	at := "mcpServers." + name
-	i := slices.IndexFunc(faults, func(f textfile.Fault) bool {
-		return f.Key == at || strings.HasPrefix(f.Key, at+".")
-	})
-	if i < 0 {
-		return exitConfig.of(err)
-	}
-	key, _ := strings.CutPrefix(faults[i].Key, at)
-	what := strings.TrimPrefix(cmp.Or(key, ".server"), ".") + ": " + faults[i].Message
-	if faults[i].Hint != "" {
-		what += "; " + faults[i].Hint
-	}
-	return exitUsage.of(errors.New(what))
 }
 
 // wanted reads the command line. dash is the number of words before --, -1 for none.

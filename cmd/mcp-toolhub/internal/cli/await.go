@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
@@ -66,29 +65,17 @@ func (a *app) showStarting(h *hub.Hub) (stop func()) {
 	if !isTerminal(a.std.err) {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var showing sync.WaitGroup
-	showing.Go(func() {
-		second := time.NewTicker(time.Second)
-		defer second.Stop()
-		for n := 1; ; n++ {
-			select {
-			case <-second.C:
-				// The cursor goes back to the beginning: what is logged meanwhile is written over the line.
-				fmt.Fprintf(a.std.err, "\r\x1b[K%s\r",
-					hidden.Summary(fmt.Sprintf("waiting for %s (%d s)",
-						strings.Join(hub.Model{Hub: h}.InState(tool.ServerStarting), ", "), n), 79))
-			case <-ctx.Done():
-				if n > 1 {
-					fmt.Fprint(a.std.err, "\r\x1b[K")
-				}
-				return
-			}
+	began := time.Now()
+	end := hub.Beside(time.Second, func() {
+		if waited := time.Since(began).Round(time.Second); waited > 0 {
+			// The cursor goes back to the beginning: what is logged meanwhile is written over the line.
+			fmt.Fprintf(a.std.err, "\r\x1b[K%s\r", hidden.Summary(fmt.Sprintf("waiting for %s (%.0f s)",
+				strings.Join(hub.Model{Hub: h}.InState(tool.ServerStarting), ", "), waited.Seconds()), 79))
 		}
 	})
 	return func() {
-		cancel()
-		showing.Wait()
+		end()
+		fmt.Fprint(a.std.err, "\r\x1b[K")
 	}
 }
 

@@ -86,7 +86,12 @@ func (d *doctorCmd) bundled(ctx context.Context) (string, error) {
 		part(fmt.Sprintf("hub that runs as process %d", h.PID()), string(how))
 		part("its log", strings.Join(log, "\n"))
 	}
-	part(hub.LogFile, tailOf(filepath.Join(state, hub.LogFile)))
+	end, _ := hub.TailOf(filepath.Join(state, hub.LogFile), 0, maxLog) // there may be none
+	written := ""
+	for line := range strings.Lines(end) {
+		written += telemetry.WithoutWords(line)
+	}
+	part(hub.LogFile, written)
 	part("state directory", filesIn(state))
 	text := all.String()
 	if tree != nil {
@@ -97,22 +102,6 @@ func (d *doctorCmd) bundled(ctx context.Context) (string, error) {
 		text = strings.ReplaceAll(text, home, "~")
 	}
 	return text, nil
-}
-
-// tailOf is the end of a log file, without what servers have written; "" where there is none.
-func tailOf(file string) string {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return ""
-	}
-	if len(text) > maxLog {
-		text = text[len(text)-maxLog:]
-	}
-	var out strings.Builder
-	for line := range strings.Lines(string(text)) {
-		out.WriteString(telemetry.WithoutWords(line))
-	}
-	return out.String()
 }
 
 // filesIn lists the files of the state directory, two levels deep: their names are the hub's own.

@@ -169,17 +169,13 @@ const followEvery = 500 * time.Millisecond
 // followEnded prints the calls that end from now on.
 func (c *callsCmd) followEnded(ctx context.Context, r records) error {
 	after, err := r.Position(ctx)
+	if err != nil {
+		return err
+	}
 	r.q.Limit = 0
-	again := time.NewTicker(followEvery)
-	defer again.Stop()
-	for err == nil {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-again.C:
-		}
-		if err = store.FillUp(ctx, r, r.from.Journal.Dir); err != nil {
-			break
+	err = hub.Poll(ctx, followEvery, func() (bool, error) {
+		if err := store.FillUp(ctx, r, r.from.Journal.Dir); err != nil {
+			return true, err
 		}
 		var calls []store.Call
 		calls, after, err = r.Ended(ctx, after, r.q)
@@ -188,7 +184,8 @@ func (c *callsCmd) followEnded(ctx context.Context, r records) error {
 				err = c.printEnded(&calls[i])
 			}
 		}
-	}
+		return false, err
+	})
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -240,13 +240,7 @@ func (c *connectCmd) hub(s *config.Settings, client string, have *clients.Server
 	if !http {
 		command, args := ownCommand()
 		h := clients.Hub{Command: command,
-			Args: append(args, "serve", "--stdio", "--config", hub.Absolute(s.Path))}
-		if c.stateDir != "" {
-			h.Args = append(h.Args, "--state-dir", s.StateDir)
-		}
-		if c.rules != "" {
-			h.Args = append(h.Args, "--rules", hub.Absolute(c.rules))
-		}
+			Args: slices.Concat(args, []string{"serve", "--stdio"}, hubFlags(c.app, s))}
 		if profile != namespace.DefaultProfile {
 			h.Args = append(h.Args, "--profile", profile)
 		}
@@ -277,6 +271,18 @@ func (c *connectCmd) hub(s *config.Settings, client string, have *clients.Server
 			client)
 	}
 	return h, nil
+}
+
+// hubFlags are the flags of this command line for a hub that another process starts, wherever that runs.
+func hubFlags(a *app, s *config.Settings) []string {
+	flags := []string{"--config", hub.Absolute(s.Path)}
+	if a.stateDir != "" {
+		flags = append(flags, "--state-dir", s.StateDir)
+	}
+	if a.rules != "" {
+		flags = append(flags, "--rules", hub.Absolute(a.rules))
+	}
+	return flags
 }
 
 // ownCommand returns the program by which clients start the hub, and its first arguments. npx keeps

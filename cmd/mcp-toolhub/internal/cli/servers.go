@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -157,7 +158,7 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 		if s.Isolation != "" {
 			sessions = strconv.Itoa(s.Sessions)
 		}
-		t.add(s.Server, cmp.Or(states[s.State], string(s.State)), hub.Moment(s.Since), s.Transport, strconv.Itoa(s.Tools),
+		t.add(s.Server, cmp.Or(states[s.State], string(s.State)), console.Clock(s.Since), s.Transport, strconv.Itoa(s.Tools),
 			fmt.Sprint(s.Calls), fmt.Sprint(s.Errors), sessions, strconv.Itoa(len(s.Excluded)), strconv.Itoa(s.Queued),
 			strconv.Itoa(s.Prompts), strconv.Itoa(s.Resources+s.Templates), fmt.Sprint(s.Dropped),
 			strconv.Itoa(s.Repaired), s.ProtocolVersion)

@@ -170,20 +170,7 @@ func (c *serviceCmd) hub(s *config.Settings) (service.Hub, error) {
 		return h, errors.New("npx keeps this program in its cache, from where it may go: npm install -g " +
 			"mcp-toolhub, then run that one")
 	}
-	path, err := filepath.Abs(s.Path)
-	if err != nil {
-		return h, err
-	}
-	h.Args = []string{"serve", "--config", path}
-	if c.stateDir != "" {
-		h.Args = append(h.Args, "--state-dir", s.StateDir)
-	}
-	if c.rules != "" {
-		if path, err = filepath.Abs(c.rules); err != nil {
-			return h, err
-		}
-		h.Args = append(h.Args, "--rules", path)
-	}
+	h.Args = append([]string{"serve"}, hubFlags(c.app, s)...)
 	if c.logLevel != "" {
 		h.Args = append(h.Args, "--log-level", c.logLevel)
 	}

@@ -311,19 +311,10 @@ const appliedWithin = 5 * time.Second
 func (p *pageHub) awaitConfig(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, appliedWithin)
 	defer cancel()
-	again := time.NewTicker(lookEvery / 10)
-	defer again.Stop()
-	for {
+	_ = Poll(ctx, lookEvery/10, func() (bool, error) {
 		s := p.Settings()
-		if sameInfo(infosOf([]string{s.Path})[s.Path], s.Read[s.Path]) || p.ConfigProblem.Load() != nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-again.C:
-		}
-	}
+		return sameInfo(infosOf([]string{s.Path})[s.Path], s.Read[s.Path]) || p.ConfigProblem.Load() != nil, nil
+	})
 }
 
 func (p *pageHub) Entry(server string) console.Entry {
