@@ -184,12 +184,9 @@ const rootHelp = `One MCP endpoint in front of many MCP servers. Begin with: mcp
 Rarely needed: hooks, journal, evidence, events, schema, demo-server. Exit codes: 1 it failed,
 2 the command line is wrong, 3 the config is, 4 a server is not ready, 5 the tool has failed, 130 interrupted.`
 
-const (
-	moreGroup = "More:" // a group
-	rare      = "rare"  // annotates commands that the first help only names
-)
+const moreGroup = "More:"
 
-// groups returns the commands below the root as its help shows them: one file each.
+// groups returns the commands below the root as its help shows them: one file each. It only names those without a title.
 func groups() []struct {
 	title    string
 	commands []func(*app) *cobra.Command
@@ -206,7 +203,7 @@ func groups() []struct {
 		{"Tools and calls:", of{toolsCommand, callsCommand, approvalsCommand, policyCommand}},
 		{"For clients and teams:", of{serveCommand, serviceCommand, checkCommand, allowConfigCommand}},
 		{moreGroup, of{versionCommand}},
-		{rare, of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, schemaCommand,
+		{"", of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, schemaCommand,
 			demoServerCommand, manCommand}},
 	}
 }
@@ -295,25 +292,15 @@ func (a *app) root() *cobra.Command {
 		"auto, text or json (default: the config's, or auto: text on a terminal)")
 	cobra.EnableCommandSorting = false // they stand as groups has them
 	for _, g := range groups() {
-		if g.title != rare {
+		if g.title != "" {
 			root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		}
 		for _, command := range g.commands {
 			cmd := command(a)
-			if cmd.GroupID = g.title; g.title == rare {
-				cmd.GroupID, cmd.Annotations = moreGroup, map[string]string{rare: ""}
-			}
+			cmd.GroupID, cmd.Hidden = g.title, g.title == ""
 			root.AddCommand(cmd)
 		}
 	}
-	help := root.HelpFunc()
-	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		for _, below := range root.Commands() {
-			_, isRare := below.Annotations[rare]
-			below.Hidden = below.Hidden || cmd == root && isRare
-		}
-		help(cmd, args)
-	})
 	root.SetHelpCommandGroupID(moreGroup)
 	root.SetCompletionCommandGroupID(moreGroup)
 	return root

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,12 +13,11 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 )
 
-// manCommand writes what packages install beside the program: a manual page for each command, and the completions of
-// shells.
+// manCommand writes what packages install beside the program: a manual page for each command.
 func manCommand(a *app) *cobra.Command {
-	cmd := leaf("man DIR", "Write manual pages and completions of shells for packages", "",
+	cmd := leaf("man DIR", "Write manual pages for packages", "",
 		func(cmd *cobra.Command, args []string) error { return writePages(cmd.Root(), args[0]) })
-	cmd.Args, cmd.Hidden = cobra.ExactArgs(1), true
+	cmd.Args = cobra.ExactArgs(1)
 	return cmd
 }
 
@@ -33,7 +33,7 @@ func writePages(root *cobra.Command, dir string) error {
 			return err
 		}
 		for _, below := range cmd.Commands() {
-			if below.IsAvailableCommand() && below.Name() != "help" && below.Name() != "completion" {
+			if !slices.Contains([]string{"help", "completion", "man"}, below.Name()) {
 				if err := walk(below); err != nil {
 					return err
 				}
@@ -41,19 +41,7 @@ func writePages(root *cobra.Command, dir string) error {
 		}
 		return nil
 	}
-	if err := walk(root); err != nil {
-		return err
-	}
-	for file, write := range map[string]func(string) error{
-		"bash": func(file string) error { return root.GenBashCompletionFileV2(file, true) },
-		"zsh":  root.GenZshCompletionFile,
-		"fish": func(file string) error { return root.GenFishCompletionFile(file, true) },
-	} {
-		if err := write(filepath.Join(dir, root.Name()+"."+file)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return walk(root)
 }
 
 // manPage is the page of one command, for man(1): its help as a terminal shows it.

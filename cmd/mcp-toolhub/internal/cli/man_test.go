@@ -21,9 +21,6 @@ func TestManPages(t *testing.T) {
 		"mcp-toolhub.1":            {".TH \"MCP-TOOLHUB\" 1", "\nBegin:\n  setup "},
 		"mcp-toolhub-tools-call.1": {".SH NAME\nmcp\\-toolhub\\-tools\\-call \\- ", "\n  \\-c, \\-\\-config file "},
 		"mcp-toolhub-serve.1":      {"\\-\\-http host:port ", "\nExamples:\n  mcp\\-toolhub serve"},
-		"mcp-toolhub.bash":         {"__start_mcp-toolhub"},
-		"mcp-toolhub.zsh":          {"#compdef mcp-toolhub"},
-		"mcp-toolhub.fish":         {"complete -c mcp-toolhub"},
 	} {
 		for _, part := range want {
 			if !strings.Contains(readFile(t, filepath.Join(dir, file)), part) {
