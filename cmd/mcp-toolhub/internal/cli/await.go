@@ -9,7 +9,6 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -62,20 +61,19 @@ func (a *app) withHub(ctx context.Context, w hub.Want, do func(*hub.Hub) error) 
 // showStarting says on a terminal which servers the command waits for, from a second on. The
 // function that it returns ends that; it may be called twice.
 func (a *app) showStarting(h *hub.Hub) (stop func()) {
-	if !isTerminal(a.std.err) {
-		return func() {}
-	}
-	began := time.Now()
+	began, shown := time.Now(), false
 	end := hub.Beside(time.Second, func() {
 		if waited := time.Since(began).Round(time.Second); waited > 0 {
-			// The cursor goes back to the beginning: what is logged meanwhile is written over the line.
-			fmt.Fprintf(a.std.err, "\r\x1b[K%s\r", hidden.Summary(fmt.Sprintf("waiting for %s (%.0f s)",
-				strings.Join(hub.Model{Hub: h}.InState(tool.ServerStarting), ", "), waited.Seconds()), 79))
+			shown = true
+			a.std.wait(fmt.Sprintf("waiting for %s (%.0f s)",
+				strings.Join(hub.Model{Hub: h}.InState(tool.ServerStarting), ", "), waited.Seconds()))
 		}
 	})
 	return func() {
-		end()
-		fmt.Fprint(a.std.err, "\r\x1b[K")
+		if end(); shown {
+			shown = false
+			a.std.wait("")
+		}
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
@@ -106,9 +105,7 @@ func (c *setupCmd) check(ctx context.Context) error {
 		return err
 	}
 	report, err := awaited(ctx, c.app, hub.Want{All: true}, c.showWaiting)
-	if isTerminal(c.std.err) {
-		fmt.Fprint(c.std.err, "\r\x1b[K")
-	}
+	c.std.wait("")
 	if err != nil {
 		return err
 	}
@@ -163,12 +160,9 @@ func (c *setupCmd) showWaiting(r control.Report) bool {
 			starting = append(starting, st.Server)
 		}
 	}
-	if isTerminal(c.std.err) {
-		fmt.Fprint(c.std.err, "\r\x1b[K")
-		if len(starting) > 0 {
-			fmt.Fprint(c.std.err, hidden.Summary(fmt.Sprintf("%d of %s ready, waiting for %s", len(r.Servers)-len(starting),
-				textfile.Count(len(r.Servers), "server"), strings.Join(starting, ", ")), 79))
-		}
+	if len(starting) > 0 {
+		c.std.wait(fmt.Sprintf("%d of %s ready, waiting for %s", len(r.Servers)-len(starting),
+			textfile.Count(len(r.Servers), "server"), strings.Join(starting, ", ")))
 	}
 	return len(starting) == 0
 }

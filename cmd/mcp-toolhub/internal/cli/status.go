@@ -135,7 +135,7 @@ func (c statusCmd) logs(ctx context.Context, words []string) error {
 		if err != nil {
 			return err
 		}
-		c.printLog(report.Log, server)
+		c.printLog(hub.LogLines(report.Log, server, shownLines))
 		c.std.note("its client, or its service, has the whole log")
 		return nil
 	}
@@ -148,9 +148,7 @@ func (c statusCmd) logs(ctx context.Context, words []string) error {
 		}
 		left = append(left, more...)
 		whole := bytes.LastIndexByte(left, '\n') + 1
-		lines := strings.Split(string(left[:whole]), "\n")
-		lines = slices.DeleteFunc(lines, func(line string) bool { return hub.LogLine(line, server) == "" })
-		c.printLog(lines[max(0, len(lines)-shown):], server)
+		c.printLog(hub.LogLines(strings.Split(string(left[:whole]), "\n"), server, shown))
 		left, shown = left[whole:], math.MaxInt
 		return !c.follow, nil
 	})
@@ -160,10 +158,8 @@ func (c statusCmd) logs(ctx context.Context, words []string) error {
 	return err
 }
 
-func (c statusCmd) printLog(lines []string, server string) {
+func (c statusCmd) printLog(lines []string) {
 	for _, line := range lines {
-		if text := hub.LogLine(line, server); text != "" {
-			c.std.say("%s", printable(text))
-		}
+		c.std.say("%s", printable(line))
 	}
 }

@@ -107,13 +107,17 @@ func (p *pageHub) Log(server string) []string {
 	} else if p.telemetry != nil {
 		all = p.telemetry.Log()
 	}
-	var lines []string
+	return LogLines(all, server, shownLines)
+}
+
+// LogLines returns the last lines of a log about a server for a person, so many at most.
+func LogLines(all []string, server string, most int) (lines []string) {
 	for _, line := range all {
-		if line = LogLine(line, server); line != "" {
+		if line = logLine(line, server); line != "" {
 			lines = append(lines, line)
 		}
 	}
-	return lines[max(0, len(lines)-shownLines):]
+	return lines[max(0, len(lines)-most):]
 }
 
 // logEnd returns the whole lines at the end of the log file. ok is false where the hub writes none.
@@ -146,9 +150,9 @@ func TailOf(name string, from, most int64) (string, error) {
 	return string(text), err
 }
 
-// LogLine returns a line of the log for a person; "" where it is not about the server. Without a
+// logLine returns a line of the log for a person; "" where it is not about the server. Without a
 // server it is about all.
-func LogLine(line, server string) string {
+func logLine(line, server string) string {
 	var record map[string]any
 	if !strings.Contains(line, server) {
 		return ""
