@@ -92,7 +92,6 @@ func (d *doctorCmd) bundled(ctx context.Context) (string, error) {
 		written += telemetry.WithoutWords(line)
 	}
 	part(hub.LogFile, written)
-	part("state directory", filesIn(state))
 	text := all.String()
 	if tree != nil {
 		text = clients.Mask(text, tree)
@@ -102,24 +101,4 @@ func (d *doctorCmd) bundled(ctx context.Context) (string, error) {
 		text = strings.ReplaceAll(text, home, "~")
 	}
 	return text, nil
-}
-
-// filesIn lists the files of the state directory, two levels deep: their names are the hub's own.
-func filesIn(state string) string {
-	var out strings.Builder
-	_ = filepath.WalkDir(state, func(path string, entry fs.DirEntry, err error) error {
-		rel, relErr := filepath.Rel(state, path)
-		if err != nil || relErr != nil || rel == "." {
-			return nil
-		}
-		if entry.IsDir() && strings.Count(filepath.ToSlash(rel), "/") >= 1 {
-			return filepath.SkipDir
-		}
-		if info, err := entry.Info(); err == nil && !entry.IsDir() {
-			fmt.Fprintf(&out, "%12d  %s  %s\n", info.Size(), info.ModTime().UTC().Format(time.RFC3339),
-				filepath.ToSlash(rel))
-		}
-		return nil
-	})
-	return out.String()
 }

@@ -40,7 +40,7 @@ func TestBundle(t *testing.T) {
 		t.Errorf("the command said %s", said)
 	}
 	text := readFile(t, file)
-	for _, want := range []string{"mcp-toolhub ", "==== config\n", "[masked]", "==== faults of the config\nnone\n", "call failed", "journal/",
+	for _, want := range []string{"mcp-toolhub ", "==== config\n", "[masked]", "==== faults of the config\nnone\n", "call failed",
 		`"server": "gone"`, "server is ready"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the bundle has no %q:\n%s", want, text)

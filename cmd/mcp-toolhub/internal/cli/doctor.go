@@ -184,15 +184,15 @@ func (d *doctorCmd) offerEnv(ctx context.Context, cfg upstream.Config) error {
 
 // choose returns the servers to diagnose.
 func choose(cfg upstream.Config, args []string) ([]upstream.ServerConfig, error) {
-	all := cfg.IDs()
-	switch {
-	case len(args) == 0:
+	if len(args) == 0 {
 		return slices.DeleteFunc(slices.Clone(cfg.Servers), func(s upstream.ServerConfig) bool { return s.Disabled }),
 			nil
-	case slices.Contains(all, args[0]):
-		return []upstream.ServerConfig{cfg.Servers[slices.Index(all, args[0])]}, nil
 	}
-	return nil, noServer(args[0], all)
+	at := slices.Index(cfg.IDs(), args[0])
+	if at < 0 {
+		return nil, noServer(args[0], cfg.IDs())
+	}
+	return cfg.Servers[at : at+1], nil
 }
 
 // noServer is the error about a name that no server of the config has.

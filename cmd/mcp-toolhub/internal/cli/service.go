@@ -53,9 +53,7 @@ func serviceCommand(a *app) *cobra.Command {
 	install.Flags().StringVar(&c.address, "http", "",
 		"listen on `host:port` (default: the config's hub.http.listen, or "+serviceAddress+")")
 	remove := leaf("remove", "Stop the service and take it out", serviceRemoveHelp, c.remove)
-	for _, cmd := range []*cobra.Command{install, remove} {
-		cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be written and run, and do nothing")
-	}
+	install.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be written and run, and do nothing")
 	status := leaf("status", "Say whether there is a service, and what its manager says of it", "", c.status)
 	return group("service", "Run the hub as a service of yours", "", install, remove, status)
 }
@@ -205,9 +203,7 @@ func (c *serviceCmd) remove(ctx context.Context) error {
 		}
 	}
 	for _, file := range append([]string{u.File}, u.Links...) {
-		if c.dryRun {
-			c.std.say("would remove %v", file)
-		} else if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove the service: %w", err)
 		}
 	}
@@ -216,9 +212,7 @@ func (c *serviceCmd) remove(ctx context.Context) error {
 			c.std.warn("%v", err)
 		}
 	}
-	if !c.dryRun {
-		c.std.say("removed %v", u.File)
-	}
+	c.std.say("removed %v", u.File)
 	return nil
 }
 

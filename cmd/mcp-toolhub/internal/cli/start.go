@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -144,10 +145,8 @@ const settleWithin = 20 * time.Second
 // stateLine says in a line how a server is, and what to do where it is not ready.
 func stateLine(st tool.ServerStatus) string {
 	switch {
-	case st.State == tool.ServerReady && st.Tools == 1:
-		return "✓ " + st.Server + ": ready, 1 tool"
 	case st.State == tool.ServerReady:
-		return fmt.Sprintf("✓ %s: ready, %d tools", st.Server, st.Tools)
+		return "✓ " + st.Server + ": ready, " + textfile.Count(st.Tools, "tool")
 	case st.State == tool.ServerStopped:
 		return "✓ " + st.Server + ": its first call starts it"
 	case st.State == tool.ServerStarting:
