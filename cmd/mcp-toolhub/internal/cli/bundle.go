@@ -22,8 +22,8 @@ import (
 // maxLog bounds how much of a log file is read, from its end.
 const maxLog = 256 << 10
 
-// writeBundle writes the new file of doctor --bundle, for a bug report. Nothing in it has secrets, or
-// arguments or results of calls.
+// writeBundle writes the new file of doctor --bundle, for a bug report. Nothing in it has secrets,
+// or arguments or results of calls.
 func (d *doctorCmd) writeBundle(ctx context.Context, file string) error {
 	text, err := d.bundled(ctx)
 	if err != nil {

@@ -259,7 +259,8 @@ func (c *connectCmd) hub(s *config.Settings, client string, have *clients.Server
 	return h, nil
 }
 
-// hubFlags are the flags of this command line for a hub that another process starts, wherever that runs.
+// hubFlags are the flags of this command line for a hub that another process starts, wherever that
+// runs.
 func hubFlags(a *app, s *config.Settings) []string {
 	flags := []string{"--config", hub.Absolute(s.Path)}
 	if a.stateDir != "" {

@@ -186,7 +186,8 @@ Rarely needed: hooks, journal, evidence, events, schema, demo-server. Exit codes
 
 const moreGroup = "More:"
 
-// groups returns the commands below the root as its help shows them: one file each. It only names those without a title.
+// groups returns the commands below the root as its help shows them: one file each. It only names
+// those without a title.
 func groups() []struct {
 	title    string
 	commands []func(*app) *cobra.Command
@@ -236,8 +237,8 @@ func leaf[F runner](use, short, long string, run F, examples ...string) *cobra.C
 	return cmd
 }
 
-// group returns a command that only has others below it. Alone it does what the first of those does that lists, or says
-// how things are.
+// group returns a command that only has others below it. Alone it does what the first of those does
+// that lists, or says how things are.
 func group(use, short, long string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
@@ -277,7 +278,8 @@ func (a *app) root() *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	flags := root.PersistentFlags()
-	flags.FuncP("config", "c", "config `file` (default: $MCP_TOOLHUB_CONFIG, ./mcp-toolhub.yaml if you allow it, or your own config)", func(path string) error {
+	const configUsage = "config `file` (default: $MCP_TOOLHUB_CONFIG, ./mcp-toolhub.yaml if you allow it, or your own config)"
+	flags.FuncP("config", "c", configUsage, func(path string) error {
 		if a.configPath != "" && path != a.configPath {
 			return fmt.Errorf("it is also given as %q: give it once", a.configPath)
 		}

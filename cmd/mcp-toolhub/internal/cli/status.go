@@ -115,7 +115,8 @@ func logsCommand(a *app) *cobra.Command {
 // shownLines is the number of lines that logs shows at first.
 const shownLines = 100
 
-// logs prints the log of the hub that start has started, otherwise what the hub that runs has in memory.
+// logs prints the log of the hub that start has started, otherwise what the hub that runs has in
+// memory.
 func (c statusCmd) logs(ctx context.Context, words []string) error {
 	server := strings.Join(words, "")
 	hubs, _, err := c.running(ctx)

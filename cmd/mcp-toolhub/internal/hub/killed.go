@@ -47,7 +47,8 @@ func beside(do func(context.Context)) (stop func()) {
 	}
 }
 
-// Beside calls do at once and after each pause, beside everything else. The returned function ends that, and waits for it.
+// Beside calls do at once and after each pause, beside everything else. The returned function ends
+// that, and waits for it.
 func Beside(pause time.Duration, do func()) (stop func()) {
 	return beside(func(ctx context.Context) { every(ctx, pause, do) })
 }
@@ -57,8 +58,8 @@ func every(ctx context.Context, pause time.Duration, do func()) {
 	_ = Poll(ctx, pause, func() (bool, error) { do(); return false, nil })
 }
 
-// Poll calls look, and again after each pause, until look has what it wants, or fails, or ctx ends. The error is that of
-// look, or of ctx.
+// Poll calls look, and again after each pause, until look has what it wants, or fails, or ctx ends.
+// The error is that of look, or of ctx.
 func Poll(ctx context.Context, pause time.Duration, look func() (done bool, err error)) error {
 	again := time.NewTicker(pause)
 	defer again.Stop()

@@ -135,7 +135,8 @@ func (p *pageHub) logEnd() (end string, ok bool) {
 	return end, err == nil
 }
 
-// TailOf returns the last bytes of a file from an offset on: all of them, or the most that are wanted.
+// TailOf returns the last bytes of a file from an offset on: all of them, or the most that are
+// wanted.
 func TailOf(name string, from, most int64) (string, error) {
 	file, err := os.Open(name)
 	if err != nil {

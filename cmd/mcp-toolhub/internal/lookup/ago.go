@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ParseWhen reads a time as people say it: 2h, 3d, "2 hours ago", today, yesterday, 2026-11-22, "2026-11-22 09:30" or
-// RFC 3339. A day is the beginning of that.
+// ParseWhen reads a time as people say it: 2h, 3d, "2 hours ago", today, yesterday, 2026-11-22,
+// "2026-11-22 09:30" or RFC 3339. A day is the beginning of that.
 func ParseWhen(text string, now time.Time) (time.Time, error) {
 	said := strings.ToLower(strings.Join(strings.Fields(text), " "))
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
