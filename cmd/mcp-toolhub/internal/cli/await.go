@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -63,32 +61,19 @@ func (a *app) withHub(ctx context.Context, w hub.Want, do func(*hub.Hub) error) 
 // showStarting says on a terminal which servers the command waits for, from a second on. The
 // function that it returns ends that; it may be called twice.
 func (a *app) showStarting(h *hub.Hub) (stop func()) {
-	if !isTerminal(a.std.err) {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var showing sync.WaitGroup
-	showing.Go(func() {
-		second := time.NewTicker(time.Second)
-		defer second.Stop()
-		for n := 1; ; n++ {
-			select {
-			case <-second.C:
-				// The cursor goes back to the beginning: what is logged meanwhile is written over the line.
-				fmt.Fprintf(a.std.err, "\r\x1b[K%s\r",
-					hidden.Summary(fmt.Sprintf("waiting for %s (%d s)",
-						strings.Join(hub.Model{Hub: h}.InState(tool.ServerStarting), ", "), n), 79))
-			case <-ctx.Done():
-				if n > 1 {
-					fmt.Fprint(a.std.err, "\r\x1b[K")
-				}
-				return
-			}
+	began, shown := time.Now(), false
+	end := hub.Beside(time.Second, func() {
+		if waited := time.Since(began).Round(time.Second); waited > 0 {
+			shown = true
+			a.std.wait(fmt.Sprintf("waiting for %s (%.0f s)",
+				strings.Join(hub.Model{Hub: h}.InState(tool.ServerStarting), ", "), waited.Seconds()))
 		}
 	})
 	return func() {
-		cancel()
-		showing.Wait()
+		if end(); shown {
+			shown = false
+			a.std.wait("")
+		}
 	}
 }
 

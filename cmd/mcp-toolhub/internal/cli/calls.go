@@ -16,7 +16,6 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -31,12 +30,9 @@ records.db in the state directory, or the PostgreSQL database that persist.store
 names. No hub has to run, and any number may.`
 
 const callsTimes = `
-Times are 2h, "2 hours ago", today, yesterday, monday, "last week", 09:30, 2026-11-22 or
-"2026-11-22 09:30". --text looks for all words in arguments, results and errors: "a phrase"
-in quotes, begin* as a beginning. Of a large result it knows the preview.`
-
-const callsFilter = ` --filter takes an expression in CEL
-over call, with the members that -o json prints.`
+Times are 2h, 3d, "2 hours ago", today, yesterday, 2026-11-22 or "2026-11-22 09:30". --text looks
+for all words in arguments, results and errors: "a phrase" in quotes, begin* as a beginning. Of a
+large result it knows the preview.`
 
 const callsStatsHelp = "Sum up calls, failures and latency by tool, server, actor, client, profile, status or class, " +
 	`and the tokens
@@ -63,7 +59,7 @@ func callsCommand(a *app) *cobra.Command {
 		c.Limit = limit // the other commands have none
 		return c.list(ctx)
 	}
-	list := leaf("list", "List calls, newest first", "List calls, newest first.\n"+callsTimes+callsFilter, newest,
+	list := leaf("list", "List calls, newest first", "List calls, newest first.\n"+callsTimes, newest,
 		"mcp-toolhub calls list --since yesterday --status failed",
 		"mcp-toolhub calls list --tool 'mcp.github.*'",
 		"mcp-toolhub calls list --text 'permission denied' -o json")
@@ -71,7 +67,6 @@ func callsCommand(a *app) *cobra.Command {
 		callsStatsHelp+callsTimes, c.stats)
 	c.filterFlags(list.Flags())
 	c.filterFlags(stats.Flags())
-	list.Flags().StringVar(&c.Filter, "filter", "", "calls that this CEL `expression` is true of")
 	list.Flags().IntVar(&limit, "limit", 50, "print at most this many; 0 for all")
 	list.Flags().BoolVarP(&c.follow, "follow", "f", false, "print calls that end from now on, until interrupted")
 	stats.Flags().StringVar(&c.by, "by", string(store.Tool), "tool, server, actor, client, profile, status or class")
@@ -103,14 +98,13 @@ func (c *callsCmd) filterFlags(flags *pflag.FlagSet) {
 // records is the record store, the settings that say where it is, and the calls that the flags mean.
 type records struct {
 	store.Store
-	from   *config.Settings
-	q      store.Query
-	filter *events.Filter
+	from *config.Settings
+	q    store.Query
 }
 
 // open reads the flags, opens the record store, and brings it up to date.
 func (c *callsCmd) open(ctx context.Context) (r records, err error) {
-	if r.q, r.filter, err = c.Search.Query(); err != nil {
+	if r.q, err = c.Search.Query(); err != nil {
 		return r, exitUsage.of(err)
 	}
 	if r.from, err = c.kept(); err != nil {
@@ -141,7 +135,7 @@ func (c *callsCmd) list(ctx context.Context) (err error) {
 	if c.follow {
 		return c.followEnded(ctx, r)
 	}
-	calls, err := lookup.Find(ctx, r, r.q, r.filter)
+	calls, err := r.List(ctx, r.q)
 	if err != nil {
 		return err
 	}
@@ -175,28 +169,23 @@ const followEvery = 500 * time.Millisecond
 // followEnded prints the calls that end from now on.
 func (c *callsCmd) followEnded(ctx context.Context, r records) error {
 	after, err := r.Position(ctx)
+	if err != nil {
+		return err
+	}
 	r.q.Limit = 0
-	again := time.NewTicker(followEvery)
-	defer again.Stop()
-	for err == nil {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-again.C:
-		}
-		if err = store.FillUp(ctx, r, r.from.Journal.Dir); err != nil {
-			break
+	err = hub.Poll(ctx, followEvery, func() (bool, error) {
+		if err := store.FillUp(ctx, r, r.from.Journal.Dir); err != nil {
+			return true, err
 		}
 		var calls []store.Call
-		if calls, after, err = r.Ended(ctx, after, r.q); err == nil {
-			calls, err = lookup.Filtered(calls, r.filter)
-		}
+		calls, after, err = r.Ended(ctx, after, r.q)
 		for i := range calls {
 			if err == nil {
 				err = c.printEnded(&calls[i])
 			}
 		}
-	}
+		return false, err
+	})
 	if ctx.Err() != nil {
 		return nil
 	}

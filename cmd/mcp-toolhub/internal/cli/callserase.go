@@ -120,7 +120,7 @@ func (e *erasure) add(id tool.InvocationID, ended *time.Time) {
 
 // allOf takes in all calls of an actor.
 func (e *erasure) allOf(ctx context.Context, s store.Store, actor string) error {
-	return eachCall(ctx, s, store.Query{Is: map[store.Column]string{store.Actor: actor}}, nil,
+	return eachCall(ctx, s, store.Query{Is: map[store.Column]string{store.Actor: actor}},
 		func(call *store.Call) error {
 			if call.Actor == actor { // which is no pattern here
 				e.add(call.ID, call.Ended)
@@ -157,7 +157,7 @@ func (e *erasure) family(ctx context.Context, s store.Store, id tool.InvocationI
 		q.Until = root.EndedAt.Add(time.Microsecond)
 	}
 	var within []store.Call
-	if err := eachCall(ctx, s, q, nil, func(call *store.Call) error {
+	if err := eachCall(ctx, s, q, func(call *store.Call) error {
 		within = append(within, *call)
 		return nil
 	}); err != nil {

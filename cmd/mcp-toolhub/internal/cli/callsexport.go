@@ -19,9 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -48,11 +46,10 @@ type exportCmd struct {
 
 func exportCommand(calls *callsCmd) *cobra.Command {
 	c := &exportCmd{callsCmd: calls}
-	cmd := leaf("export", "Write calls to a file: JSON lines, CSV or evidence", exportHelp+callsTimes+callsFilter,
+	cmd := leaf("export", "Write calls to a file: JSON lines, CSV or evidence", exportHelp+callsTimes,
 		c.run, "mcp-toolhub calls export --since yesterday --format csv --output calls.csv")
 	cmd.Args = cobra.NoArgs
 	c.filterFlags(cmd.Flags())
-	cmd.Flags().StringVar(&c.Filter, "filter", "", "calls that this CEL `expression` is true of")
 	cmd.Flags().StringVar(&c.format, "format", "jsonl", "jsonl, csv or evidence")
 	cmd.Flags().StringVar(&c.output, "output", "-", "the `file` to write; - for stdout")
 	cmd.Flags().StringSliceVar(&c.without, "without", nil,
@@ -69,9 +66,7 @@ func (c *exportCmd) run(cmd *cobra.Command, _ []string) (err error) {
 			given = append(given, fmt.Sprintf("--%s %q", f.Name, f.Value))
 		}
 	})
-	write := map[string]func(context.Context, store.Store, io.Writer) callWriter{"jsonl": jsonLines,
-		"csv": csvRows}[c.format]
-	if write == nil && c.format != "evidence" {
+	if !slices.Contains([]string{"jsonl", "csv", "evidence"}, c.format) {
 		return exitUsage.errorf("format %q is not known: use jsonl, csv or evidence", c.format)
 	}
 	if err := c.checkWithout(); err != nil {
@@ -83,11 +78,13 @@ func (c *exportCmd) run(cmd *cobra.Command, _ []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	return c.toFile(func(out io.Writer) error {
-		if write == nil {
+		switch c.format {
+		case "evidence":
 			return c.evidence(ctx, out, &r, given)
+		case "csv":
+			return csvRows(ctx, &r, out)
 		}
-		w := write(ctx, r, out)
-		return errors.Join(eachCall(ctx, r, r.q, r.filter, w.call), w.end())
+		return jsonLines(ctx, &r, out)
 	})
 }
 
@@ -106,19 +103,14 @@ func (c *exportCmd) checkWithout() error {
 	return nil
 }
 
-// eachCall yields the calls that the query and the filter mean, and holds few of them at a time.
-func eachCall(ctx context.Context, s store.Store, q store.Query, filter *events.Filter,
-	yield func(*store.Call) error) error {
+// eachCall yields the calls that the query means, and holds few of them at a time.
+func eachCall(ctx context.Context, s store.Store, q store.Query, yield func(*store.Call) error) error {
 	const page = 500
 	for q.Limit = page; ; {
 		calls, err := s.List(ctx, q)
-		if err != nil {
-			return err
-		}
-		kept, err := lookup.Filtered(calls, filter)
-		for i := range kept {
+		for i := range calls {
 			if err == nil {
-				err = yield(&kept[i])
+				err = yield(&calls[i])
 			}
 		}
 		if err != nil || len(calls) < page {
@@ -148,17 +140,11 @@ func (c *exportCmd) toFile(write func(io.Writer) error) error {
 	return nil
 }
 
-// callWriter writes calls in a format.
-type callWriter struct {
-	call func(*store.Call) error
-	end  func() error
-}
-
-func jsonLines(ctx context.Context, s store.Store, out io.Writer) callWriter {
+func jsonLines(ctx context.Context, r *records, out io.Writer) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
-	return callWriter{func(c *store.Call) error {
-		lines, err := s.Lines(ctx, c.ID)
+	return eachCall(ctx, r, r.q, func(c *store.Call) error {
+		lines, err := r.Lines(ctx, c.ID)
 		if err != nil {
 			return err
 		}
@@ -171,29 +157,33 @@ func jsonLines(ctx context.Context, s store.Store, out io.Writer) callWriter {
 			return true
 		})
 		return errors.Join(err, encoder.Encode(whole))
-	}, func() error { return nil }}
+	})
 }
 
-func csvRows(_ context.Context, _ store.Store, out io.Writer) callWriter {
+func csvRows(ctx context.Context, r *records, out io.Writer) error {
 	w := csv.NewWriter(out)
 	titles := w.Write([]string{"invocation_id", "created_at", "ended_at", "latency_ms", "tool_id", "server",
-		"actor_ref", "client", "profile",
-		"status", "error_class", "approved_by", "client_address", "hub"})
-	return callWriter{func(c *store.Call) error {
-		ended, took := "", ""
-		if c.Ended != nil {
-			ended, took = c.Ended.Format(time.RFC3339Nano), strconv.FormatFloat(*c.LatencyMS, 'f', -1, 64)
+		"actor_ref", "client", "profile", "status", "error_class", "approved_by", "client_address", "hub"})
+	err := eachCall(ctx, r, r.q, func(c *store.Call) error {
+		return w.Write(csvRow(c))
+	})
+	w.Flush()
+	return errors.Join(titles, err, w.Error())
+}
+
+func csvRow(c *store.Call) []string {
+	ended, took := "", ""
+	if c.Ended != nil {
+		ended, took = c.Ended.Format(time.RFC3339Nano), strconv.FormatFloat(*c.LatencyMS, 'f', -1, 64)
+	}
+	row := []string{string(c.ID), c.Created.Format(time.RFC3339Nano), ended, took, c.Tool, c.Server, c.Actor,
+		c.Client, c.Profile, string(c.Status), c.Class, c.ApprovedBy, c.Address, c.Hub}
+	for i, cell := range row {
+		if strings.IndexAny(cell, "=+-@\t\r") == 0 {
+			row[i] = "'" + cell // or a spreadsheet would run what a client calls itself
 		}
-		row := []string{string(c.ID), c.Created.Format(time.RFC3339Nano), ended, took, c.Tool, c.Server, c.Actor,
-			c.Client, c.Profile,
-			string(c.Status), c.Class, c.ApprovedBy, c.Address, c.Hub}
-		for i, cell := range row {
-			if strings.IndexAny(cell, "=+-@\t\r") == 0 {
-				row[i] = "'" + cell // or a spreadsheet would run what a client calls itself
-			}
-		}
-		return w.Write(row)
-	}, func() error { w.Flush(); return errors.Join(titles, w.Error()) }}
+	}
+	return row
 }
 
 // evidence writes the bundle.
@@ -216,7 +206,7 @@ func (c *exportCmd) evidence(ctx context.Context, out io.Writer, r *records, fla
 // surfaces and tools that these name.
 func (c *exportCmd) linesOf(ctx context.Context, r *records) (func(line []byte) bool, error) {
 	calls, named := make(map[tool.InvocationID]bool), make(map[string]bool)
-	err := eachCall(ctx, r, r.q, r.filter, func(call *store.Call) error {
+	err := eachCall(ctx, r, r.q, func(call *store.Call) error {
 		lines, err := r.Lines(ctx, call.ID)
 		for _, line := range lines {
 			named[rawjson.Text(line, "surface_id")] = true

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/csv"
 	"strings"
 	"testing"
 	"time"
@@ -13,15 +14,11 @@ import (
 func TestCSVHoldsNoFormulas(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	w := csvRows(t.Context(), nil, &b)
+	w := csv.NewWriter(&b)
 	for _, name := range []string{"=1+1", "@x", "a,\"b\"\nc"} {
-		if err := w.call(&store.Call{ID: "inv_a", Created: time.Unix(0, 0).UTC(), Client: name}); err != nil {
-			t.Fatal(err)
-		}
+		_ = w.Write(csvRow(&store.Call{ID: "inv_a", Created: time.Unix(0, 0).UTC(), Client: name}))
 	}
-	if err := w.end(); err != nil {
-		t.Fatal(err)
-	}
+	w.Flush()
 	for _, want := range []string{",'=1+1,", ",'@x,", ",\"a,\"\"b\"\"\nc\","} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in %s", want, b.String())

@@ -19,7 +19,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/secrets"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -194,31 +193,18 @@ func (c *connectCmd) served(s *config.Settings) ([]clients.Server, error) {
 	if !c.replace {
 		return nil, nil
 	}
-	f, err := readHubConfig(s.Path)
-	if err != nil {
+	now := configEdit{app: c.app, target: s.Path}
+	if err := now.open(); err != nil {
 		return nil, err
 	}
-	stored, err := secrets.Read(s.StateDir)
-	if err != nil {
-		return nil, err
-	}
-	all := slices.DeleteFunc(clients.ReadHub(f, s.Path), func(one clients.Server) bool {
+	all := slices.DeleteFunc(clients.ReadHub(now.file, s.Path), func(one clients.Server) bool {
 		return one.Disabled || slices.Contains(c.keep, one.Name) || slices.ContainsFunc(s.Upstream.Servers,
 			func(sc upstream.ServerConfig) bool { return sc.ID == one.Name && sc.IsOff() })
 	})
 	for i := range all {
-		all[i].Reveal(stored)
+		all[i].Reveal(now.stored)
 	}
 	return all, nil
-}
-
-// readHubConfig reads a config of the hub to change or compare it.
-func readHubConfig(path string) (*splice.File, error) {
-	d, err := clients.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	return clients.ReadText(configFormat(path), d, path)
 }
 
 func configFormat(path string) splice.Format {
@@ -240,13 +226,7 @@ func (c *connectCmd) hub(s *config.Settings, client string, have *clients.Server
 	if !http {
 		command, args := ownCommand()
 		h := clients.Hub{Command: command,
-			Args: append(args, "serve", "--stdio", "--config", hub.Absolute(s.Path))}
-		if c.stateDir != "" {
-			h.Args = append(h.Args, "--state-dir", s.StateDir)
-		}
-		if c.rules != "" {
-			h.Args = append(h.Args, "--rules", hub.Absolute(c.rules))
-		}
+			Args: slices.Concat(args, []string{"serve", "--stdio"}, hubFlags(c.app, s))}
 		if profile != namespace.DefaultProfile {
 			h.Args = append(h.Args, "--profile", profile)
 		}
@@ -277,6 +257,19 @@ func (c *connectCmd) hub(s *config.Settings, client string, have *clients.Server
 			client)
 	}
 	return h, nil
+}
+
+// hubFlags are the flags of this command line for a hub that another process starts, wherever that
+// runs.
+func hubFlags(a *app, s *config.Settings) []string {
+	flags := []string{"--config", hub.Absolute(s.Path)}
+	if a.stateDir != "" {
+		flags = append(flags, "--state-dir", s.StateDir)
+	}
+	if a.rules != "" {
+		flags = append(flags, "--rules", hub.Absolute(a.rules))
+	}
+	return flags
 }
 
 // ownCommand returns the program by which clients start the hub, and its first arguments. npx keeps

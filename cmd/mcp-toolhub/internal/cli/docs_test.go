@@ -196,7 +196,7 @@ func commandsPage(t *testing.T) string {
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		for _, c := range cmd.Commands() {
-			if c.Hidden || c.Name() == "help" {
+			if c.Name() == "help" || c.Name() == "man" {
 				continue
 			}
 			if c.Runnable() && !c.HasSubCommands() {

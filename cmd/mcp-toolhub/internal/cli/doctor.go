@@ -31,13 +31,13 @@ fails, why, and what to do. Without SERVER: all servers that are not disabled, t
 declare tools (those alone are "doctor declarative"), the record store, and the store of large
 results. The server is started for the purpose and stopped again. No secret is printed.
 
-With --bundle, doctor starts nothing, and writes a zip for a bug report: config, versions, the
+With --bundle, doctor starts nothing, and writes a text for a bug report: config, versions, the
 states of servers, and the latest log. It has no calls, and [masked] in the place of secrets.`
 
 // doctorCmd runs the command "doctor".
 type doctorCmd struct {
 	*app
-	bundle    string // the file for a zip; "" for none
+	bundle    string // the file of --bundle; "" for none
 	diagnoses []diagnosis
 	sick      []string // why each of those that are not OK is not
 }
@@ -49,7 +49,7 @@ func doctorCommand(a *app) *cobra.Command {
 	cmd.ValidArgsFunction = a.complete(nil, serverNames)
 	cmd.Args = cobra.MaximumNArgs(1)
 	a.outputFlag(cmd.Flags())
-	cmd.Flags().StringVar(&d.bundle, "bundle", "", "write a zip for a bug report to this new `file`, and start nothing")
+	cmd.Flags().StringVar(&d.bundle, "bundle", "", "write a text for a bug report to this new `file`, and start nothing")
 	return cmd
 }
 
@@ -72,7 +72,7 @@ type diagnosisStep struct {
 
 func (d *doctorCmd) run(ctx context.Context, args []string) error {
 	if d.bundle != "" {
-		return (&bundle{app: d.app}).write(ctx, d.bundle)
+		return d.writeBundle(ctx, d.bundle)
 	}
 	s, err := d.load(ctx)
 	if err != nil {
@@ -184,15 +184,15 @@ func (d *doctorCmd) offerEnv(ctx context.Context, cfg upstream.Config) error {
 
 // choose returns the servers to diagnose.
 func choose(cfg upstream.Config, args []string) ([]upstream.ServerConfig, error) {
-	all := cfg.IDs()
-	switch {
-	case len(args) == 0:
+	if len(args) == 0 {
 		return slices.DeleteFunc(slices.Clone(cfg.Servers), func(s upstream.ServerConfig) bool { return s.Disabled }),
 			nil
-	case slices.Contains(all, args[0]):
-		return []upstream.ServerConfig{cfg.Servers[slices.Index(all, args[0])]}, nil
 	}
-	return nil, noServer(args[0], all)
+	at := slices.Index(cfg.IDs(), args[0])
+	if at < 0 {
+		return nil, noServer(args[0], cfg.IDs())
+	}
+	return cfg.Servers[at : at+1], nil
 }
 
 // noServer is the error about a name that no server of the config has.

@@ -36,23 +36,15 @@ type configEdit struct {
 }
 
 // find chooses the config that the hub uses here; if there is none and create is set, that of the user.
-func (e *configEdit) find(create bool) error {
-	found, err := config.Find(e.configPath, e.std.getenv, ".")
-	for _, f := range found {
-		e.target = f.Path
-		if e.trusted = config.IsProject(f.Path); !e.trusted {
-			return e.open()
+func (e *configEdit) find(create bool) (err error) {
+	if e.target, err = e.configFile(); err != nil {
+		if e.target = config.UserFile(e.std.getenv); !create || e.target == "" {
+			return err
 		}
-		_, readErr := e.read(config.Found{Path: f.Path, Project: true})
-		untrusted := (*config.UntrustedError)(nil)
-		if e.trusted = !errors.As(readErr, &untrusted); e.trusted || !f.Project {
-			return e.open()
-		}
-		e.std.warn("%v", untrusted)
-		err = errors.New("there is no other config")
 	}
-	if e.target = config.UserFile(e.std.getenv); !create || e.target == "" {
-		return exitConfig.of(err)
+	if config.IsProject(e.target) {
+		_, err = e.read(config.Found{Path: e.target, Project: true})
+		e.trusted = !errors.As(err, new(*config.UntrustedError))
 	}
 	return e.open()
 }

@@ -10,8 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/clients"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -141,7 +139,7 @@ func offKeys() []string { return []string{"disabledTools", "excludeTools"} }
 // onKeys are the keys for the only tools that are used.
 func onKeys() []string { return []string{"enabledTools", "includeTools", "tools"} }
 
-func (c *enableCmd) disable(ctx context.Context, f *splice.File, name string) (*splice.File, string, error) {
+func (c *enableCmd) disable(_ context.Context, f *splice.File, name string) (*splice.File, string, error) {
 	const already = "is disabled already"
 	server, native, at, e, err := c.named(f, name)
 	if err != nil {
@@ -159,7 +157,7 @@ func (c *enableCmd) disable(ctx context.Context, f *splice.File, name string) (*
 		f, err = f.Put(at, "disabled", true)
 		return f, "disabled", err
 	}
-	if err := c.isThere(ctx, server, native); err != nil {
+	if err := c.isThere(server, native); err != nil {
 		return nil, "", err
 	}
 	if matching(e, offKeys(), native) != "" {
@@ -244,9 +242,8 @@ func parts(name string) (server, native string, err error) {
 
 // isThere makes sure that the server has the tool, or one that the pattern matches. What nobody has
 // started yet may have any.
-func (c *enableCmd) isThere(ctx context.Context, server, native string) error {
-	s, err := config.LoadText(config.Source{Path: c.target, StateDir: c.stateDir, Env: c.std.getenv,
-		HubTools: hub.ToolNames(), LeaveOut: true}, c.doc.Raw)
+func (c *enableCmd) isThere(server, native string) error {
+	s, err := c.check(c.file, nil)
 	if err != nil {
 		return exitConfig.of(err)
 	}

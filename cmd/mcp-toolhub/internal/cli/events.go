@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/lookup"
 )
 
 const eventsHelp = `Print the events of calls: what is called, asked, run and answered, as it happens.`
@@ -17,7 +18,7 @@ const eventsTailHelp = `Print events of Agent Tool 0.2.0, one JSON object a line
 
 They are those of the journal. A hub that runs has them at /events, too, as a stream for holders of
 a token with events: read. With --follow it goes on, and begins with what happens from now on, or
-so long ago as --since says.
+with the time that --since says.
 
 Formats: agenttool prints tool_event objects, cloudevents wraps each in a CloudEvent 1.0,
 acp prints session/update and session/request_permission of the Agent Client Protocol.
@@ -26,10 +27,8 @@ acp prints session/update and session/request_permission of the Agent Client Pro
 // eventsCmd runs the command "events tail".
 type eventsCmd struct {
 	*app
-	since          time.Duration
-	given          func() bool // since is
-	follow         bool
-	format, filter string
+	follow                bool
+	since, format, filter string
 }
 
 func eventsCommand(a *app) *cobra.Command {
@@ -38,9 +37,8 @@ func eventsCommand(a *app) *cobra.Command {
 		"mcp-toolhub events tail --since 1h",
 		`mcp-toolhub events tail --follow --filter 'event.event_type == "tool.invocation.failed"'`)
 	flags := tail.Flags()
-	c.given = func() bool { return flags.Changed("since") }
-	flags.DurationVar(&c.since, "since", 0,
-		"begin with events so long ago, for instance 1h (default: all; with --follow none)")
+	flags.StringVar(&c.since, "since", "",
+		"begin with events of this `time`: 1h, yesterday, 2026-11-22 … (default: all; with --follow none)")
 	flags.BoolVar(&c.follow, "follow", false, "go on with what happens, until interrupted")
 	flags.StringVar(&c.format, "format", string(events.AgentTool), "agenttool, cloudevents or acp")
 	flags.StringVar(&c.filter, "filter", "", "print events that this CEL `expression` is true of")
@@ -48,9 +46,6 @@ func eventsCommand(a *app) *cobra.Command {
 }
 
 func (c *eventsCmd) tail(ctx context.Context) error {
-	if c.since < 0 {
-		return exitUsage.errorf("--since is a time ago: write 1h, not -1h")
-	}
 	out := bufio.NewWriter(c.std.out)
 	take := func(m events.Message) error {
 		_, err := out.Write(append(m.Text, '\n'))
@@ -62,8 +57,10 @@ func (c *eventsCmd) tail(ctx context.Context) error {
 	}
 	o := events.Options{Dir: from.Journal.Dir, Format: events.Format(c.format), Filter: c.filter, Follow: c.follow,
 		Idle: out.Flush}
-	if c.given() {
-		o.Since = time.Now().Add(-c.since)
+	if c.since != "" {
+		if o.Since, err = lookup.ParseWhen(c.since, time.Now()); err != nil {
+			return exitUsage.of(err)
+		}
 	}
 	if c.follow {
 		o.Damaged = func(err error) { c.std.note("mcp-toolhub: %v", err) }

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -15,8 +17,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -113,37 +113,26 @@ type describedCall struct {
 	Profile, Actor    string
 }
 
-// readCall reads the file of hooks test. The error names the places of what is wrong.
+// readCall reads the file of hooks test.
 func readCall(file string) (d describedCall, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return d, fmt.Errorf("read the call: %w", err)
 	}
-	r := &shape.Reader{File: file}
-	if root := r.Parsed(textfile.ParseJSON(text)); root != nil {
-		object, words := shape.Func[json.RawMessage](readObject), shape.Text{Empty: true}
-		shape.ReadFields(r, root,
-			shape.Must(shape.Key("tool", `"tool": "mcp.server.tool"`, shape.As[tool.Name]{}, &d.Tool)),
-			shape.Key("arguments", "", object, &d.Arguments),
-			shape.Key("event", "", shape.OneOf(hook.Events()...), &d.Event),
-			shape.Key("result", "", object, &d.Result),
-			shape.Key("error", "", words, &d.Error),
-			shape.Key("profile", "", words, &d.Profile),
-			shape.Key("actor", "", words, &d.Actor))
+	reader := json.NewDecoder(bytes.NewReader(text))
+	reader.DisallowUnknownFields()
+	err = reader.Decode(&d)
+	switch {
+	case err != nil:
+	case d.Tool == "":
+		err = errors.New("tool is missing")
+	case d.Event != "" && !slices.Contains(hook.Events(), d.Event):
+		err = fmt.Errorf("there is no event %q", d.Event)
 	}
-	if len(r.Faults) > 0 {
-		return d, fmt.Errorf("%w\n%q describes no call", r.Faults.Sort(), file)
+	if err != nil {
+		err = fmt.Errorf("%q describes no call: %w", file, err)
 	}
-	return d, nil
-}
-
-// readObject reads an object as JSON.
-func readObject(r *shape.Reader, n *textfile.Node) (json.RawMessage, bool) {
-	if n.Kind != textfile.Mapping {
-		r.Expected(n, "an object", "")
-		return nil, false
-	}
-	return policy.JSONOf(n), true
+	return d, err
 }
 
 // input makes the input of a hook that has the event where the file says none.

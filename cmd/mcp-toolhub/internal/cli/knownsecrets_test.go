@@ -55,10 +55,8 @@ func TestKnownSecretsAreSeenNowhere(t *testing.T) {
 	seen := map[string]string{"an error of the hub": strings.Join(w.send(w.call("mcp.s.echo", `{}`, "")), "\n")}
 	_, seen["health"] = hub.health(t)
 	seen["the list of calls"] = hub.command(t, "journal", "--config", "hub.json")
-	hub.command(t, "doctor", "--bundle", "bundle.zip", "--config", "hub.json")
-	for name, text := range unzipped(t, filepath.Join(dir, "bundle.zip")) {
-		seen["the bundle's "+name] = text
-	}
+	hub.command(t, "doctor", "--bundle", "report.txt", "--config", "hub.json")
+	seen["the bundle"] = readFile(t, filepath.Join(dir, "report.txt"))
 	if err := hub.stop(); err != nil {
 		t.Errorf("the hub ended with %v", err)
 	}

@@ -37,7 +37,7 @@ func TestLoginAndLogout(t *testing.T) {
 			t.Errorf("exit code %d", code)
 		}
 	}
-	text, code := home.run(t, "servers", "--url", hub.url)
+	text, code := home.run(t, "servers")
 	check(text, code, exitNotReady, "needs sign-in", "run mcp-toolhub login s")
 	text, code = home.run(t, "doctor", "s")
 	check(text, code, exitNotReady, "FAILS", "run mcp-toolhub login s")
@@ -48,7 +48,7 @@ func TestLoginAndLogout(t *testing.T) {
 	if err := hub.waitFor(ready); err != nil {
 		t.Fatal(err)
 	}
-	text, code = home.run(t, "servers", "--url", hub.url)
+	text, code = home.run(t, "servers")
 	check(text, code, exitOK, "s: signed in at "+auth.Issuer+" since ", ", until ", ", renewed by itself, scopes: read")
 	text, code = home.run(t, "doctor", "s")
 	check(text, code, exitOK, "answered", "signed in at "+auth.Issuer+" since ", ", until ", ", renewed by itself, scopes: read")
@@ -58,7 +58,7 @@ func TestLoginAndLogout(t *testing.T) {
 	if err := hub.waitFor(regexp.MustCompile(`needs_auth`)); err != nil {
 		t.Fatal(err)
 	}
-	text, code = home.run(t, "servers", "--url", hub.url)
+	text, code = home.run(t, "servers")
 	check(text, code, exitNotReady, "needs sign-in")
 	text, _ = home.run(t, "tools", "list")
 	check(text, 0, 0, "mcp.s.echo")

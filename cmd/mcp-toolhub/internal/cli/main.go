@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +23,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// exitCode is an exit code of the program. The root command's help lists all of them.
+// exitCode is an exit code of the program. The first help lists all of them.
 type exitCode int
 
 const (
@@ -180,40 +179,15 @@ type app struct {
 	distrusts bool // the person at the terminal does not trust the config in the current directory
 }
 
-const rootHelp = `One MCP endpoint in front of many MCP servers.
+const rootHelp = `One MCP endpoint in front of many MCP servers. Begin with: mcp-toolhub setup
 
-mcp-toolhub connects to the MCP servers that its config names, gives every tool one
-canonical name, mcp.<server>.<tool>, and serves them all to any MCP client: over stdio
-on your machine, or over Streamable HTTP.
+Rarely needed: hooks, journal, evidence, events, schema, demo-server. Exit codes: 1 it failed,
+2 the command line is wrong, 3 the config is, 4 a server is not ready, 5 the tool has failed, 130 interrupted.`
 
-Config file, first found: --config, $MCP_TOOLHUB_CONFIG, ./mcp-toolhub.yaml, and
-mcp-toolhub/config.yaml in your config directory. ./mcp-toolhub.yaml is used after you
-have allowed it: see mcp-toolhub allow-config --help. An existing client file with "mcpServers"
-or VS Code's "servers" works as it is.
+const moreGroup = "More:"
 
-Commands that are rarely needed: hooks, journal, evidence, events, eval, schema, demo-server.
-
-Exit codes:
-  0    done
-  1    something failed while the command ran
-  2    the command line is wrong
-  3    the config file is missing or has faults
-  4    a server is not ready
-  5    the tool answered with an error
-  130  interrupted`
-
-// firstHelp stands above the commands in the help of the program. rootHelp is for its manual page.
-const firstHelp = `One MCP endpoint in front of many MCP servers. Begin with: mcp-toolhub setup
-
-Rarely needed: hooks, journal, evidence, events, eval, schema, demo-server. Exit codes: 1 it failed,
-2 the command line is wrong, 3 the config is, 4 a server is not ready, 5 the tool has failed.`
-
-const (
-	moreGroup = "More:" // a group
-	rare      = "rare"  // annotates commands that the first help only names
-)
-
-// groups returns the commands below the root as its help shows them: one file each.
+// groups returns the commands below the root as its help shows them: one file each. It only names
+// those without a title.
 func groups() []struct {
 	title    string
 	commands []func(*app) *cobra.Command
@@ -230,7 +204,7 @@ func groups() []struct {
 		{"Tools and calls:", of{toolsCommand, callsCommand, approvalsCommand, policyCommand}},
 		{"For clients and teams:", of{serveCommand, serviceCommand, checkCommand, allowConfigCommand}},
 		{moreGroup, of{versionCommand}},
-		{rare, of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, evalCommand, schemaCommand,
+		{"", of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, schemaCommand,
 			demoServerCommand, manCommand}},
 	}
 }
@@ -263,11 +237,14 @@ func leaf[F runner](use, short, long string, run F, examples ...string) *cobra.C
 	return cmd
 }
 
-// group returns a command that only has others below it. Alone it lists, where one of those does.
+// group returns a command that only has others below it. Alone it does what the first of those does
+// that lists, or says how things are.
 func group(use, short, long string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	if i := slices.IndexFunc(below, func(c *cobra.Command) bool { return c.Use == "list" }); i >= 0 {
+	if i := slices.IndexFunc(below, func(c *cobra.Command) bool {
+		return slices.Contains([]string{"list", "status", "report", "tail"}, c.Use)
+	}); i >= 0 {
 		cmd.RunE = func(parent *cobra.Command, args []string) error {
 			below[i].SetContext(parent.Context())
 			return below[i].RunE(below[i], args)
@@ -301,7 +278,8 @@ func (a *app) root() *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	flags := root.PersistentFlags()
-	flags.FuncP("config", "c", "config `file` (YAML, JSON or JSONC)", func(path string) error {
+	const configUsage = "config `file` (default: $MCP_TOOLHUB_CONFIG, ./mcp-toolhub.yaml if you allow it, or your own config)"
+	flags.FuncP("config", "c", configUsage, func(path string) error {
 		if a.configPath != "" && path != a.configPath {
 			return fmt.Errorf("it is also given as %q: give it once", a.configPath)
 		}
@@ -316,55 +294,27 @@ func (a *app) root() *cobra.Command {
 		"auto, text or json (default: the config's, or auto: text on a terminal)")
 	cobra.EnableCommandSorting = false // they stand as groups has them
 	for _, g := range groups() {
-		if g.title != rare {
+		if g.title != "" {
 			root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		}
 		for _, command := range g.commands {
 			cmd := command(a)
-			if cmd.GroupID = g.title; g.title == rare {
-				cmd.GroupID, cmd.Annotations = moreGroup, map[string]string{rare: ""}
-			}
+			cmd.GroupID, cmd.Hidden = g.title, g.title == ""
 			root.AddCommand(cmd)
 		}
 	}
-	help := root.HelpFunc()
-	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		if cmd == root {
-			cmd.Long = firstHelp
-		}
-		for _, below := range root.Commands() {
-			_, isRare := below.Annotations[rare]
-			below.Hidden = below.Hidden || cmd == root && isRare
-		}
-		help(cmd, args)
-	})
 	root.SetHelpCommandGroupID(moreGroup)
 	root.SetCompletionCommandGroupID(moreGroup)
 	return root
 }
 
-// versionText says which program this is, and the commit that it was built from where that is known.
+// versionText says which program this is.
 func versionText() string {
-	var commit, date string
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				commit = s.Value
-			case "vcs.time":
-				date = s.Value
-			}
-		}
-	}
-	if len(commit) >= 12 {
-		commit = "commit " + commit[:12] + " of " + date + ", "
-	}
-	return fmt.Sprintf("mcp-toolhub %s (%s%s, %s/%s)", hub.Version(), commit, runtime.Version(), runtime.GOOS,
-		runtime.GOARCH)
+	return fmt.Sprintf("mcp-toolhub %s (%s, %s/%s)", hub.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func versionCommand(a *app) *cobra.Command {
-	return leaf("version", "Print the version, and the commit that it was built from", "", func(context.Context) error {
+	return leaf("version", "Print the version", "", func(context.Context) error {
 		return a.std.print([]byte(versionText()))
 	})
 }

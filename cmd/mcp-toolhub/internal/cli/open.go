@@ -61,7 +61,9 @@ func (a *app) configFile() (string, error) {
 	found, err := a.find()
 	for _, f := range found {
 		if f.Project {
-			if _, err := a.read(f); errors.As(err, new(*config.UntrustedError)) {
+			var untrusted *config.UntrustedError
+			if _, readErr := a.read(f); errors.As(readErr, &untrusted) {
+				err = exitConfig.errorf("%w; there is no other config", untrusted)
 				continue
 			}
 		}

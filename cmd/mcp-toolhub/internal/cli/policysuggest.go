@@ -49,11 +49,12 @@ func (c *policyCmd) suggest(ctx context.Context, format string, apply bool) erro
 		return err
 	}
 	reads := l.Readers()
+	all := additions(found.Suggestions, reads)
 	switch {
 	case apply:
-		return c.apply(ctx, found, reads)
+		return c.apply(ctx, all)
 	case format == "yaml":
-		text, err := suggestedYAML(found.Suggestions, reads)
+		text, err := suggestedYAML(all)
 		if err != nil {
 			return err
 		}
@@ -61,17 +62,31 @@ func (c *policyCmd) suggest(ctx context.Context, format string, apply bool) erro
 	case format == "json":
 		return c.printJSON(suggestedJSON(found, reads))
 	}
-	for i := range found.Suggestions {
-		if err := c.std.print([]byte(suggestionText(&found.Suggestions[i]) + "\n")); err != nil {
-			return err
-		}
-	}
-	for i := range reads {
-		if err := c.std.print([]byte(readersText(&reads[i]) + "\n")); err != nil {
+	for _, one := range all {
+		if err := c.std.print([]byte(one.text + "\n")); err != nil {
 			return err
 		}
 	}
 	return c.std.print([]byte(hub.SumOf(found)))
+}
+
+// addition is what may be added to a config, with its evidence for people.
+type addition struct {
+	text string
+	put  func(*splice.File) (*splice.File, error)
+}
+
+// additions are rules, and tools that may be taken for read-only.
+func additions(rules []history.Suggestion, reads []hub.Readers) (all []addition) {
+	for i := range rules {
+		all = append(all, addition{suggestionText(&rules[i]),
+			func(f *splice.File) (*splice.File, error) { return putRule(f, &rules[i]) }})
+	}
+	for i := range reads {
+		all = append(all, addition{readersText(&reads[i]),
+			func(f *splice.File) (*splice.File, error) { return putReaders(f, &reads[i]) }})
+	}
+	return all
 }
 
 func suggestedJSON(found *history.Suggested, reads []hub.Readers) any {
@@ -162,19 +177,19 @@ func (e *configEdit) offerReaders(ctx context.Context, r control.Report, servers
 			reads = append(reads, hub.Readers{Server: id, Tools: r.Readers[id]})
 		}
 	}
-	for i := range reads {
-		fmt.Fprint(e.std.err, readersText(&reads[i]))
+	all := additions(nil, reads)
+	for _, one := range all {
+		fmt.Fprint(e.std.err, one.text)
 	}
-	if len(reads) == 0 {
+	if len(all) == 0 {
 		return nil
 	}
 	if ok, err := e.confirm(ctx, "Let them run unasked? [y/N]: "); err != nil || !ok {
 		return err
 	}
-	return e.change(func(f *splice.File) (*splice.File, error) {
-		for i := range reads {
-			var err error
-			if f, err = putReaders(f, &reads[i]); err != nil {
+	return e.change(func(f *splice.File) (_ *splice.File, err error) {
+		for _, one := range all {
+			if f, err = one.put(f); err != nil {
 				return nil, err
 			}
 		}
@@ -196,27 +211,22 @@ func putReaders(f *splice.File, r *hub.Readers) (_ *splice.File, err error) {
 	return f, nil
 }
 
-// suggestedYAML is a part of a config with the rules, and with the tools that only read.
-func suggestedYAML(rules []history.Suggestion, reads []hub.Readers) ([]byte, error) {
+// suggestedYAML is a part of a config with all that may be added.
+func suggestedYAML(all []addition) ([]byte, error) {
 	f, err := splice.Read(splice.YAML, nil)
-	for i := range rules {
+	for _, one := range all {
 		if err == nil {
-			f, err = putRule(f, &rules[i])
+			f, err = one.put(f)
 		}
 	}
-	for i := range reads {
-		if err == nil {
-			f, err = putReaders(f, &reads[i])
-		}
-	}
-	if err != nil || len(rules)+len(reads) == 0 {
+	if err != nil || len(all) == 0 {
 		return []byte("# no rule\n"), err
 	}
 	return f.Bytes(), nil
 }
 
 // apply asks about each suggestion, and adds those that the person takes to the config.
-func (c policyCmd) apply(ctx context.Context, found *history.Suggested, reads []hub.Readers) error {
+func (c policyCmd) apply(ctx context.Context, all []addition) error {
 	if c.terminal() == nil {
 		return exitUsage.errorf(
 			"nobody can be asked here: --apply asks about each rule at the terminal; -o yaml prints them all")
@@ -225,31 +235,18 @@ func (c policyCmd) apply(ctx context.Context, found *history.Suggested, reads []
 	if err := e.find(false); err != nil {
 		return err
 	}
-	offered, taken := 0, 0
-	offer := func(text string, put func(*splice.File) (*splice.File, error)) error {
-		offered++
-		fmt.Fprintln(c.std.err, text)
+	taken := 0
+	for _, one := range all {
+		fmt.Fprintln(c.std.err, one.text)
 		yes, err := c.confirm(ctx, printable(fmt.Sprintf("Add it to %s? [y/N]: ", e.target)))
-		if err != nil || !yes {
-			return err
+		if err == nil && yes {
+			taken++
+			err = e.change(one.put, nil)
 		}
-		taken++
-		return e.change(put, nil)
-	}
-	for i := range found.Suggestions {
-		s := &found.Suggestions[i]
-		put := func(f *splice.File) (*splice.File, error) { return putRule(f, s) }
-		if err := offer(suggestionText(s), put); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	for i := range reads {
-		r := &reads[i]
-		put := func(f *splice.File) (*splice.File, error) { return putReaders(f, r) }
-		if err := offer(readersText(r), put); err != nil {
-			return err
-		}
-	}
-	c.std.say("%s: %s added, %d left out", e.target, textfile.Count(taken, "suggestion"), offered-taken)
+	c.std.say("%s: %s added, %d left out", e.target, textfile.Count(taken, "suggestion"), len(all)-taken)
 	return nil
 }

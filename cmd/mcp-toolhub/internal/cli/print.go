@@ -45,6 +45,14 @@ func (s streams) say(format string, args ...any) { fmt.Fprintln(s.out, fmt.Sprin
 // note prints a line about the work.
 func (s streams) note(format string, args ...any) { fmt.Fprintln(s.err, fmt.Sprintf(format, args...)) }
 
+// wait shows on a terminal what a person waits for, in a line that the next one takes the place of;
+// "" clears it. What is logged meanwhile is written over it.
+func (s streams) wait(text string) {
+	if isTerminal(s.err) {
+		fmt.Fprintf(s.err, "\r\x1b[K%s\r", hidden.Summary(text, tableWidth-1))
+	}
+}
+
 func (s streams) warn(format string, args ...any) { s.note("warning: "+format, args...) }
 
 // printAs prints v as JSON, or the table, as -o says.

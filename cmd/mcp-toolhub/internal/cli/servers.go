@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -15,30 +14,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-const serversHelp = `Show the state of each server, as the hub of the config that runs has it, or the one at --url.
-If none runs, the servers are started for the purpose and stopped again.
-
-The token for a hub that wants one is read from $MCP_TOOLHUB_TOKEN.`
+const serversHelp = `Show the state of each server, as the hub of the config that runs has it. If none runs, the servers
+are started for the purpose and stopped again.`
 
 func serversCommand(a *app) *cobra.Command {
-	var hubURL string
 	var wide bool
 	cmd := leaf("servers", "Show the state of each server", serversHelp, func(ctx context.Context) error {
-		if hubURL == "" {
-			return showServers(ctx, a, wide)
-		}
-		h, err := a.remoteHealth(ctx, hubURL)
-		if err != nil {
-			return err
-		}
-		return a.reportServers(h, wide)
-	}, "mcp-toolhub servers --url http://127.0.0.1:8808")
-	cmd.Flags().StringVar(&hubURL, "url", "", "`URL` of a running hub")
+		return showServers(ctx, a, wide)
+	}, "mcp-toolhub servers --wide")
 	a.outputFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&wide, "wide", false, wideUsage)
 	return cmd
@@ -69,36 +58,6 @@ func (s streams) ask(ctx context.Context, method string, u *url.URL, more map[st
 		req.Header.Set(name, value)
 	}
 	return http.DefaultClient.Do(req)
-}
-
-// remoteHealth asks a running hub for its health.
-func (a *app) remoteHealth(ctx context.Context, hubURL string) (downstream.Health, error) {
-	var h downstream.Health
-	u, err := parseURL(hubURL)
-	if err != nil {
-		return h, err
-	}
-	u.Path = "/health/ready"
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	resp, err := a.std.ask(ctx, http.MethodGet, u, nil)
-	if err != nil {
-		return h, fmt.Errorf("ask the hub: %w: is it running there?", err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
-	if err != nil {
-		return h, fmt.Errorf("ask the hub: %w", err)
-	}
-	if err := json.Unmarshal(body, &h); err != nil || h.Status == "" {
-		return h, fmt.Errorf("ask the hub: %s answered with status %d and no health: is it an mcp-toolhub?",
-			u.Host, resp.StatusCode)
-	}
-	if h.Servers == nil {
-		return h, fmt.Errorf("the hub at %s is %s, and shows more to holders of a token: set $%s", u.Host,
-			h.Status, tokenVariable)
-	}
-	return h, nil
 }
 
 // sayStarting says to a person that the command starts servers, because no hub runs.
@@ -157,7 +116,7 @@ func (a *app) printServers(h downstream.Health, wide bool) error {
 		if s.Isolation != "" {
 			sessions = strconv.Itoa(s.Sessions)
 		}
-		t.add(s.Server, cmp.Or(states[s.State], string(s.State)), hub.Moment(s.Since), s.Transport, strconv.Itoa(s.Tools),
+		t.add(s.Server, cmp.Or(states[s.State], string(s.State)), console.Clock(s.Since), s.Transport, strconv.Itoa(s.Tools),
 			fmt.Sprint(s.Calls), fmt.Sprint(s.Errors), sessions, strconv.Itoa(len(s.Excluded)), strconv.Itoa(s.Queued),
 			strconv.Itoa(s.Prompts), strconv.Itoa(s.Resources+s.Templates), fmt.Sprint(s.Dropped),
 			strconv.Itoa(s.Repaired), s.ProtocolVersion)

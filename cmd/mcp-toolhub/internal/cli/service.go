@@ -53,9 +53,7 @@ func serviceCommand(a *app) *cobra.Command {
 	install.Flags().StringVar(&c.address, "http", "",
 		"listen on `host:port` (default: the config's hub.http.listen, or "+serviceAddress+")")
 	remove := leaf("remove", "Stop the service and take it out", serviceRemoveHelp, c.remove)
-	for _, cmd := range []*cobra.Command{install, remove} {
-		cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be written and run, and do nothing")
-	}
+	install.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be written and run, and do nothing")
 	status := leaf("status", "Say whether there is a service, and what its manager says of it", "", c.status)
 	return group("service", "Run the hub as a service of yours", "", install, remove, status)
 }
@@ -170,20 +168,7 @@ func (c *serviceCmd) hub(s *config.Settings) (service.Hub, error) {
 		return h, errors.New("npx keeps this program in its cache, from where it may go: npm install -g " +
 			"mcp-toolhub, then run that one")
 	}
-	path, err := filepath.Abs(s.Path)
-	if err != nil {
-		return h, err
-	}
-	h.Args = []string{"serve", "--config", path}
-	if c.stateDir != "" {
-		h.Args = append(h.Args, "--state-dir", s.StateDir)
-	}
-	if c.rules != "" {
-		if path, err = filepath.Abs(c.rules); err != nil {
-			return h, err
-		}
-		h.Args = append(h.Args, "--rules", path)
-	}
+	h.Args = append([]string{"serve"}, hubFlags(c.app, s)...)
 	if c.logLevel != "" {
 		h.Args = append(h.Args, "--log-level", c.logLevel)
 	}
@@ -218,9 +203,7 @@ func (c *serviceCmd) remove(ctx context.Context) error {
 		}
 	}
 	for _, file := range append([]string{u.File}, u.Links...) {
-		if c.dryRun {
-			c.std.say("would remove %v", file)
-		} else if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove the service: %w", err)
 		}
 	}
@@ -229,9 +212,7 @@ func (c *serviceCmd) remove(ctx context.Context) error {
 			c.std.warn("%v", err)
 		}
 	}
-	if !c.dryRun {
-		c.std.say("removed %v", u.File)
-	}
+	c.std.say("removed %v", u.File)
 	return nil
 }
 

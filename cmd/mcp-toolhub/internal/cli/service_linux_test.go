@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -43,7 +44,9 @@ func TestServiceUnitServes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	servers, err := exec.Command(program, "servers", "--url", h.url).CombinedOutput()
+	ask := exec.Command(program, "servers", "--config", words[slices.Index(words, "--config")+1])
+	ask.Env = cmd.Env
+	servers, err := ask.CombinedOutput()
 	if err != nil || !strings.Contains(string(servers), "demo") {
 		t.Errorf("%v: %s", err, servers)
 	}

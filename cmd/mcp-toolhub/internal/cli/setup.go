@@ -11,7 +11,6 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
@@ -31,43 +30,32 @@ time: what is changed already stays as it is.`
 // setupCmd runs the command "setup".
 type setupCmd struct {
 	*app
-	yes  bool
-	skip []string
+	yes bool
 
 	unready []string // servers that were not ready
 }
 
-// steps are the names of the steps, for --skip.
-func steps() []string { return []string{"import", "start", "check", "connect"} }
-
 func setupCommand(a *app) *cobra.Command {
 	c := &setupCmd{app: a}
 	cmd := leaf("setup", "Set everything up: import, start, check, connect", setupHelp, c.run,
-		"mcp-toolhub setup", "mcp-toolhub setup --yes --skip start")
-	cmd.Flags().StringSliceVar(&c.skip, "skip", nil, "leave out these `steps`, with commas between")
+		"mcp-toolhub setup")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask, and sign in nowhere")
 	return cmd
 }
 
 // run makes the steps one after the other.
 func (c *setupCmd) run(ctx context.Context) error {
-	for _, name := range c.skip {
-		if !slices.Contains(steps(), name) {
-			return exitUsage.errorf("--skip %q: the steps are %s", name, strings.Join(steps(), ", "))
-		}
-	}
-	for i, step := range []func(context.Context) error{c.bring, c.start, c.check, c.connect} {
-		name := steps()[i]
-		if slices.Contains(c.skip, name) {
-			continue
-		}
+	for i, step := range []struct {
+		name string
+		run  func(context.Context) error
+	}{{"import", c.bring}, {"start", c.start}, {"check", c.check}, {"connect", c.connect}} {
 		if i > 0 { // import makes a config where there is none
 			if err := c.configured(); err != nil {
 				return err
 			}
 		}
-		c.std.say("== %s", name)
-		err := step(ctx)
+		c.std.say("== %s", step.name)
+		err := step.run(ctx)
 		if errors.Is(err, errNobody) {
 			return exitUsage.errorf("%w; import --dry-run and connect --dry-run show what would change", errNobody)
 		}
@@ -117,9 +105,7 @@ func (c *setupCmd) check(ctx context.Context) error {
 		return err
 	}
 	report, err := awaited(ctx, c.app, hub.Want{All: true}, c.showWaiting)
-	if isTerminal(c.std.err) {
-		fmt.Fprint(c.std.err, "\r\x1b[K")
-	}
+	c.std.wait("")
 	if err != nil {
 		return err
 	}
@@ -174,12 +160,9 @@ func (c *setupCmd) showWaiting(r control.Report) bool {
 			starting = append(starting, st.Server)
 		}
 	}
-	if isTerminal(c.std.err) {
-		fmt.Fprint(c.std.err, "\r\x1b[K")
-		if len(starting) > 0 {
-			fmt.Fprint(c.std.err, hidden.Summary(fmt.Sprintf("%d of %s ready, waiting for %s", len(r.Servers)-len(starting),
-				textfile.Count(len(r.Servers), "server"), strings.Join(starting, ", ")), 79))
-		}
+	if len(starting) > 0 {
+		c.std.wait(fmt.Sprintf("%d of %s ready, waiting for %s", len(r.Servers)-len(starting),
+			textfile.Count(len(r.Servers), "server"), strings.Join(starting, ", ")))
 	}
 	return len(starting) == 0
 }

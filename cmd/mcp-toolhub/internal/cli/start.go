@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -58,6 +59,12 @@ func restartCommand(a *app) *cobra.Command {
 
 // running returns the hubs of the config that run and that clients join, and the path of the config.
 func (a *app) running(ctx context.Context) (hubs []*control.Client, path string, err error) {
+	hubs, path, err = allRunning(ctx, a)
+	return slices.DeleteFunc(hubs, func(h *control.Client) bool { return h.Apart() != "" }), path, err
+}
+
+// allRunning returns the hubs of the config that run, and the path of the config.
+func allRunning(ctx context.Context, a *app) (hubs []*control.Client, path string, err error) {
 	if path, err = a.configFile(); err != nil {
 		return nil, "", err
 	}
@@ -66,7 +73,7 @@ func (a *app) running(ctx context.Context) (hubs []*control.Client, path string,
 		return nil, "", err
 	}
 	hubs, err = hub.Running(ctx, state, path)
-	return slices.DeleteFunc(hubs, func(h *control.Client) bool { return h.Apart() != "" }), path, err
+	return hubs, path, err
 }
 
 // restart starts the hub anew, or a server in each hub.
@@ -119,22 +126,17 @@ func awaited(ctx context.Context, a *app, w hub.Want, done func(control.Report) 
 }
 
 // settled returns the report of a hub once it is as done wants it, or settleWithin is over.
-func settled(ctx context.Context, h *control.Client, done func(control.Report) bool) (control.Report, error) {
+func settled(ctx context.Context, h *control.Client, done func(control.Report) bool) (r control.Report, err error) {
 	limit, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
-	again := time.NewTicker(200 * time.Millisecond)
-	defer again.Stop()
-	for {
-		r, err := h.Report(ctx)
-		if err != nil || done(r) {
-			return r, err
-		}
-		select {
-		case <-again.C:
-		case <-limit.Done():
-			return r, ctx.Err()
-		}
+	err = hub.Poll(limit, 200*time.Millisecond, func() (bool, error) {
+		r, err = h.Report(ctx)
+		return err == nil && done(r), err
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = ctx.Err()
 	}
+	return r, err
 }
 
 // settleWithin bounds the wait for servers that start: one that hangs holds nobody up.
@@ -143,10 +145,8 @@ const settleWithin = 20 * time.Second
 // stateLine says in a line how a server is, and what to do where it is not ready.
 func stateLine(st tool.ServerStatus) string {
 	switch {
-	case st.State == tool.ServerReady && st.Tools == 1:
-		return "✓ " + st.Server + ": ready, 1 tool"
 	case st.State == tool.ServerReady:
-		return fmt.Sprintf("✓ %s: ready, %d tools", st.Server, st.Tools)
+		return "✓ " + st.Server + ": ready, " + textfile.Count(st.Tools, "tool")
 	case st.State == tool.ServerStopped:
 		return "✓ " + st.Server + ": its first call starts it"
 	case st.State == tool.ServerStarting:
@@ -240,42 +240,38 @@ func (c startCmd) launch(ctx context.Context, s *config.Settings, anew bool) (*c
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	limit := time.After(launchWithin)
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for {
-		running, err := hub.SharedHub(ctx, s)
-		if err != nil || running != nil && running.PID() == cmd.Process.Pid {
-			return running, err
-		}
+	limit, cancel := context.WithTimeout(ctx, launchWithin)
+	defer cancel()
+	var running *control.Client
+	err = hub.Poll(limit, 20*time.Millisecond, func() (bool, error) {
+		var endErr error
+		over := false
 		select {
-		case err := <-ended:
-			if running, _ := hub.SharedHub(ctx, s); running != nil { // another one was faster
-				return running, nil
-			}
-			return nil, fmt.Errorf("it has ended: %w\n%s", err, since(log, before))
-		case <-limit:
-			return nil, fmt.Errorf("it does not answer after %s: see %s", launchWithin, log)
-		case <-ctx.Done():
-			return nil, errors.Join(errors.New("interrupted"), cmd.Process.Kill())
-		case <-again.C:
+		case endErr = <-ended:
+			over = true
+		default:
 		}
+		running, err = hub.SharedHub(ctx, s)
+		switch {
+		case err != nil || running != nil && (over || running.PID() == cmd.Process.Pid): // another one was faster
+			return true, err
+		case over:
+			said, _ := hub.TailOf(log, before, 4<<10)
+			return true, fmt.Errorf("it has ended: %w\n%s", endErr, said)
+		}
+		return false, nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		err = errors.Join(errors.New("interrupted"), cmd.Process.Kill())
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("it does not answer after %s: see %s", launchWithin, log)
 	}
+	return running, err
 }
 
 // launchWithin bounds the start of a hub in the background, which does not wait for its servers.
 const launchWithin = time.Minute
-
-// since returns the end of what a file holds from an offset on.
-func since(file string, offset int64) string {
-	const most = 4 << 10
-	data, err := os.ReadFile(file)
-	if err != nil || int64(len(data)) < offset {
-		return ""
-	}
-	text := data[offset:]
-	return string(text[max(0, len(text)-most):])
-}
 
 func (c startCmd) stop(ctx context.Context) error {
 	state, err := c.findState()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -39,15 +40,7 @@ func statusCommand(a *app) *cobra.Command {
 }
 
 func (c statusCmd) status(ctx context.Context) error {
-	path, err := c.configFile()
-	if err != nil {
-		return err
-	}
-	state, err := c.findState()
-	if err != nil {
-		return err
-	}
-	hubs, err := hub.Running(ctx, state, path)
+	hubs, _, err := allRunning(ctx, c.app)
 	if err != nil {
 		return err
 	}
@@ -93,7 +86,7 @@ func (c statusCmd) printStatus(r control.Report) {
 		return
 	}
 	unready := slices.DeleteFunc(slices.Clone(r.Servers), func(st tool.ServerStatus) bool { return !isUnready(st) })
-	c.std.say("hub        runs %s since %s, process %d, version %s", kind, hub.Moment(r.Started), r.PID, r.Version)
+	c.std.say("hub        runs %s since %s, process %d, version %s", kind, console.Clock(r.Started), r.PID, r.Version)
 	c.std.say("config     %s", r.Config)
 	c.std.say("clients    %d", r.Sessions)
 	c.std.say("servers    %d of %d ready", len(r.Servers)-len(unready), len(r.Servers))
@@ -122,7 +115,8 @@ func logsCommand(a *app) *cobra.Command {
 // shownLines is the number of lines that logs shows at first.
 const shownLines = 100
 
-// logs prints the log of the hub in the background, otherwise what the hub that runs has in memory.
+// logs prints the log of the hub that start has started, otherwise what the hub that runs has in
+// memory.
 func (c statusCmd) logs(ctx context.Context, words []string) error {
 	server := strings.Join(words, "")
 	hubs, _, err := c.running(ctx)
@@ -134,7 +128,7 @@ func (c statusCmd) logs(ctx context.Context, words []string) error {
 		return err
 	}
 	file, err := os.Open(filepath.Join(state, hub.LogFile))
-	if err != nil || len(hubs) > 0 && !hubs[0].Shared() {
+	if err != nil || len(hubs) > 0 && !hubs[0].Launched() {
 		if len(hubs) == 0 {
 			return exitNotReady.of(errNoneRuns)
 		}
@@ -142,39 +136,31 @@ func (c statusCmd) logs(ctx context.Context, words []string) error {
 		if err != nil {
 			return err
 		}
-		c.printLog(report.Log, server)
+		c.printLog(hub.LogLines(report.Log, server, shownLines))
 		c.std.note("its client, or its service, has the whole log")
 		return nil
 	}
 	defer file.Close()
-	again := time.NewTicker(300 * time.Millisecond)
-	defer again.Stop()
-	for left, shown := []byte(nil), shownLines; ; shown = math.MaxInt {
+	left, shown := []byte(nil), shownLines
+	err = hub.Poll(ctx, 300*time.Millisecond, func() (bool, error) {
 		more, err := io.ReadAll(file)
 		if err != nil {
-			return fmt.Errorf("read the log: %w", err)
+			return true, fmt.Errorf("read the log: %w", err)
 		}
 		left = append(left, more...)
 		whole := bytes.LastIndexByte(left, '\n') + 1
-		lines := strings.Split(string(left[:whole]), "\n")
-		lines = slices.DeleteFunc(lines, func(line string) bool { return hub.LogLine(line, server) == "" })
-		c.printLog(lines[max(0, len(lines)-shown):], server)
-		left = left[whole:]
-		if !c.follow {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-again.C:
-		}
+		c.printLog(hub.LogLines(strings.Split(string(left[:whole]), "\n"), server, shown))
+		left, shown = left[whole:], math.MaxInt
+		return !c.follow, nil
+	})
+	if ctx.Err() != nil {
+		err = nil
 	}
+	return err
 }
 
-func (c statusCmd) printLog(lines []string, server string) {
+func (c statusCmd) printLog(lines []string) {
 	for _, line := range lines {
-		if text := hub.LogLine(line, server); text != "" {
-			c.std.say("%s", printable(text))
-		}
+		c.std.say("%s", printable(line))
 	}
 }

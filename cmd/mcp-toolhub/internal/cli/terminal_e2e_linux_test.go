@@ -238,7 +238,7 @@ func TestWaitingForServersIsShownOnATerminal(t *testing.T) {
 	wait := p.start(t, cmd)
 	p.sees(t, "\x1b[Kwaiting for mute (", 2)
 	p.types(t, "\x03")
-	if out := wait(); out != "" || !strings.HasSuffix(p.shown(), "\r\x1b[Kmcp-toolhub: interrupted while servers were starting\r\n") {
+	if out := wait(); out != "" || !strings.HasSuffix(p.shown(), "\r\x1b[K\rmcp-toolhub: interrupted while servers were starting\r\n") {
 		t.Errorf("%s\n%q", out, p.shown())
 	}
 }

@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -41,25 +38,6 @@ type remoteTools struct {
 	std     streams
 	url     *url.URL        // of a profile; nil where running is not
 	running *control.Client // the hub of the config
-}
-
-// shown is what that hub prints of a tool; nil where it does not tell.
-func (r remoteTools) shown(ctx context.Context, name string, asJSON bool) []byte {
-	base, profile, _ := strings.Cut(r.url.Path, "/mcp")
-	u := *r.url
-	u.Path = base + downstream.ShowPath
-	u.RawQuery = url.Values{"name": {name}, "profile": {strings.TrimPrefix(strings.Trim(profile, "/"), "p/")},
-		"json": {strconv.FormatBool(asJSON)}}.Encode()
-	resp, err := r.std.ask(ctx, http.MethodGet, &u, nil)
-	if err != nil {
-		return nil
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return nil
-	}
-	return text
 }
 
 // remoteID names the running hub in messages about the connection to it.

@@ -5,7 +5,6 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,75 +60,6 @@ func TestToolsShowWhatBoundsThem(t *testing.T) {
 		}
 		if !slices.Equal(face.Required, want.Required) || !slices.Equal(permission.Credentials, want.Credentials) {
 			t.Errorf("%s: credentials %q, %q, want %q", name, face.Required, permission.Credentials, want.Required)
-		}
-	}
-}
-
-// TestToolsShowIsTheSameOfAHubFarAway: whatever a client finds listed, or may call without, tools show prints of it byte for byte what it
-// prints with --url.
-func TestToolsShowIsTheSameOfAHubFarAway(t *testing.T) {
-	t.Parallel()
-	hub := startHub(t, "hub.json", configText(t, map[string]any{"far": child(upstreamtest.Script{Tools: []json.RawMessage{
-		upstreamtest.Tool("echo"), json.RawMessage(`{"name":"sum","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}`)}})}, map[string]any{
-		"deferred": map[string]any{"mode": "always"},
-		"hub":      map[string]any{"toolsets": map[string]any{"code": map[string]any{"root": "."}}},
-		"profiles": map[string]any{"default": map[string]any{"tools": []any{
-			map[string]any{"match": "mcp.far.echo", "name": "say", "description": "Says it."}}}}}))
-	env := make(map[string]string)
-	for _, variable := range scratchEnv(hub.cmd.Dir) {
-		name, value, _ := strings.Cut(variable, "=")
-		env[name] = value
-	}
-	// tools runs do as a command does, at url or in a hub of its own, and returns what it prints.
-	apart := t.TempDir()
-	tools := func(url string, do func(*toolsCmd, toolbox) error) string {
-		var out, log bytes.Buffer
-		c := &toolsCmd{url: url, profile: "default", app: &app{configPath: filepath.Join(hub.cmd.Dir, "hub.json"), stateDir: apart, format: "json", std: streams{out: &out,
-			err: &log, getenv: func(name string) (string, bool) { value, ok := env[name]; return value, ok }}}}
-		if err := c.with(t.Context(), "", func(box toolbox) error { return do(c, box) }); err != nil || log.Len() > 0 {
-			t.Errorf("tools at %q: %v: %s", url, err, log.String())
-		}
-		return out.String()
-	}
-	eventually(t, "the server is ready", func() bool { return hub.server(t, "far").State == "ready" })
-	var all struct{ Tools []struct{ Name string } }
-	mustDecode(t, tools("", func(c *toolsCmd, box toolbox) error { return c.list(t.Context(), box, false) }), &all)
-	names := slices.AppendSeq([]string{"mcp.far.echo", "tool_batch", "result_read"}, maps.Keys(wireHTTP(t, hub.url+"/mcp", rev2026).tools()))
-	for _, one := range all.Tools {
-		names = append(names, one.Name)
-	}
-	for _, name := range []string{"tool_search", "tool_call", "mcp.far.say", "mcp.far.sum", "code.read_file"} {
-		if !slices.Contains(names, name) {
-			t.Errorf("%s is not among %q", name, names)
-		}
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	show := func(url string) (shown []string) {
-		for _, form := range []string{"table", "json"} {
-			said := tools(url, func(c *toolsCmd, box toolbox) error {
-				c.format = form
-				for _, name := range names {
-					if err := c.std.print([]byte("\x00" + name + ", " + form + "\n")); err != nil {
-						return err
-					}
-					if err := c.show(t.Context(), box, name); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			shown = append(shown, strings.Split(said, "\x00")[1:]...)
-		}
-		return shown
-	}
-	here, there := show(""), show(hub.url)
-	if len(here) != 2*len(names) || len(there) != len(here) {
-		t.Fatalf("%d tools are shown here and %d there, in two forms, of %q", len(here), len(there), names)
-	}
-	for i := range here {
-		if here[i] != there[i] {
-			t.Errorf("%s\nwith --url:\n%s", here[i], there[i])
 		}
 	}
 }

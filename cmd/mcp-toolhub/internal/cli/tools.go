@@ -192,9 +192,6 @@ func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
 		}
 		return c.std.print([]byte(text))
 	}
-	if text := remote.shown(ctx, name, c.json()); text != nil {
-		return c.std.print(text)
-	}
 	surface, err := t.Surface()
 	if err != nil {
 		return err
@@ -214,13 +211,10 @@ func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
 }
 
 func (c *toolsCmd) call(ctx context.Context, t toolbox, name string, args json.RawMessage) error {
-	progress := c.sayWaiting()
-	if isTerminal(c.std.err) {
-		waits := progress
-		progress = func(p tool.Progress) {
-			waits(p)
-			c.showProgress(p)
-		}
+	waits := c.sayWaiting()
+	progress := func(p tool.Progress) {
+		waits(p)
+		c.showProgress(p)
 	}
 	result, err := t.Call(ctx, name, args, progress)
 	var rpc *tool.RPCError
@@ -257,8 +251,8 @@ func (c *toolsCmd) showProgress(p tool.Progress) {
 	if report.Total != "" {
 		of = "/" + report.Total.String()
 	}
-	fmt.Fprintf(c.std.err, "\r\033[K%s%s %s", report.Progress, of, hidden.Summary(report.Message, 60))
+	c.std.wait(fmt.Sprintf("%s%s %s", report.Progress, of, report.Message))
 	if report.Total != "" && report.Total == report.Progress {
-		fmt.Fprint(c.std.err, "\r\033[K")
+		c.std.wait("")
 	}
 }

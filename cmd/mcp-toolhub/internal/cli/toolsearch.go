@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,10 +41,6 @@ func searchCommand(t *toolsCmd) *cobra.Command {
 }
 
 func (c *searchCmd) run(ctx context.Context, words []string) error {
-	if u, err := url.Parse(c.url); err == nil && strings.HasPrefix(u.Path, "/mcp/s/") {
-		// There the name would be a tool of that server.
-		return exitUsage.errorf("--url %q: a view of one server has no search: use the address of the hub", c.url)
-	}
 	return c.with(ctx, "", func(t toolbox) error { return c.search(ctx, t, strings.Join(words, " ")) })
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 )
 
 const allowHelp = `Allow a config that lies in the current directory, and show what it makes the hub do.
@@ -75,10 +74,9 @@ func (c *trustCmd) path(args []string) (string, error) {
 }
 
 func (c *trustCmd) give(path string) error {
-	s, err := config.Load(config.Source{Path: path, StateDir: c.stateDir, Env: c.std.getenv, HubTools: hub.ToolNames(),
-		LeaveOut: true})
+	s, err := c.read(config.Found{Path: path})
 	if err != nil {
-		return exitConfig.of(err)
+		return err
 	}
 	c.warn(s)
 	if err := s.Trust(); err != nil {

@@ -26,7 +26,6 @@ page open. The code is good once, for five minutes.`
 type uiCmd struct {
 	*app
 	noBrowser bool
-	pid       int
 }
 
 func uiCommand(a *app) *cobra.Command {
@@ -34,7 +33,6 @@ func uiCommand(a *app) *cobra.Command {
 	cmd := leaf("ui", "Open the page of a running hub", uiHelp, c.open)
 	cmd.Args = unknownCommand
 	cmd.Flags().BoolVar(&c.noBrowser, "no-browser", false, "print the address alone")
-	cmd.Flags().IntVar(&c.pid, "pid", 0, "the `process` of the hub, where several run")
 	code := leaf("code [SESSION]", "Print a code with which the page may answer approvals", uiCodeHelp, c.code)
 	code.Args = cobra.MaximumNArgs(1)
 	cmd.AddCommand(code)
@@ -47,11 +45,7 @@ func (c *uiCmd) open(ctx context.Context) error {
 		return err
 	}
 	var address string
-	err = fmt.Errorf("no hub runs as process %d with this state directory", c.pid)
 	for _, h := range hubs {
-		if c.pid != 0 && c.pid != h.PID() {
-			continue
-		}
 		if address, err = h.OpenPage(ctx); err == nil {
 			break
 		}

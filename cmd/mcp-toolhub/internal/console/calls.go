@@ -43,7 +43,7 @@ func (v *visit) calls() (*page, error) {
 	}
 	choices := map[string][]string{"client": v.today().Clients, "server": serverIDs(v.Hub),
 		"status": {"succeeded", "failed", "denied", "canceled", "timed_out", "running", "awaiting_approval"},
-		"since":  {"1h", "today", "yesterday", "last week", "last month"}}
+		"since":  {"1h", "today", "yesterday", "7d", "30d"}}
 	q.Del("before")
 	return &page{Name: "calls", Title: "Calls", Live: query.Before == nil, // older calls stay as they are
 		Data: map[string]any{"List": list, "Older": older, "Newest": "?" + q.Encode(),

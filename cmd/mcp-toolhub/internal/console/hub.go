@@ -50,10 +50,8 @@ type Hub interface {
 	// SecretNames names the secrets that a config may refer to.
 	SecretNames() ([]string, error)
 
-	// Rules returns the rules in force, in the order in which people wrote them. Explain says what
-	// would happen to a call, and why.
+	// Rules returns the rules in force, in the order in which people wrote them.
 	Rules() []Rule
-	Explain(ctx context.Context, e Explain) (string, error)
 	// Revoke forgets a remembered answer.
 	Revoke(id string) error
 	// Suggestions are rules that would have spared people answers, and says what they come to in a
@@ -208,12 +206,6 @@ type Suggestion struct {
 
 // Evidence is a call, and what there is to say of it.
 type Evidence struct{ ID, Said string }
-
-// Explain is a call that may be made.
-type Explain struct {
-	Tool, Actor, Door string
-	Arguments         json.RawMessage
-}
 
 // Visit is the page of the hub on which a person goes on to sign in to a server, and the code to enter there.
 type Visit struct{ Server, Address, Code string }

@@ -1,11 +1,13 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
@@ -29,24 +31,21 @@ func (v *visit) policy() (*page, error) {
 // explain shows what would happen to a call, as "policy explain" says it.
 func (v *visit) explain() (*page, error) {
 	q := v.r.URL.Query()
-	e := Explain{Tool: q.Get("tool"), Actor: q.Get("as"), Door: q.Get("door"),
-		Arguments: json.RawMessage(strings.TrimSpace(q.Get("arguments")))}
-	if len(e.Arguments) == 0 {
-		e.Arguments = json.RawMessage(`{}`)
-	}
+	e := control.Call{Tool: tool.Name(q.Get("tool")), Actor: tool.Actor{Name: q.Get("as"), Door: q.Get("door")},
+		Input: json.RawMessage(cmp.Or(strings.TrimSpace(q.Get("arguments")), "{}"))}
 	said := ""
 	if e.Tool != "" {
-		if !json.Valid(e.Arguments) || e.Arguments[0] != '{' {
+		if !json.Valid(e.Input) || e.Input[0] != '{' {
 			return nil, &fault{http.StatusBadRequest,
 				"The arguments are no JSON object: write one, such as {\"path\": \"/tmp/x\"}."}
 		}
 		var err error
-		if said, err = v.Hub.Explain(v.r.Context(), e); err != nil {
+		if said, err = v.Hub.Decision(v.r.Context(), e); err != nil {
 			return nil, wrong(err)
 		}
 	}
 	return &page{Name: "explain", Title: "Explain a decision",
-		Data: map[string]any{"Asked": e, "Arguments": string(e.Arguments), "Said": said,
+		Data: map[string]any{"Asked": e, "Arguments": string(e.Input), "Said": said,
 			"Doors": []string{"stdio", "http", "cli", Door}}}, nil
 }
 

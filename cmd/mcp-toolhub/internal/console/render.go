@@ -153,7 +153,7 @@ func helpers() template.FuncMap {
 		"last":   func(all []Decision) Decision { return all[len(all)-1] },
 
 		"brief": brief, "words": func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
-		"clock":    clock,
+		"clock":    Clock,
 		"many":     func(n any) string { return many(reflect.ValueOf(n).Int()) },
 		"because":  because,
 		"sentence": sentence,
@@ -227,8 +227,8 @@ func milliseconds(ms float64) string {
 	return d.Round(unit).String()
 }
 
-// clock is the time of day of today, and the date of another day.
-func clock(t time.Time) string {
+// Clock is the time of day of today, and the date of another day.
+func Clock(t time.Time) string {
 	if t = t.Local(); t.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
 		return t.Format("2006-01-02 15:04")
 	}

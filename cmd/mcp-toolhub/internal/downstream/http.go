@@ -74,7 +74,6 @@ func (s *Server) Handler() http.Handler {
 	}
 	mux.HandleFunc("POST /register", g.local(g.register))
 	mux.HandleFunc("GET /events", clients(g.events(s.deps.Events)))
-	mux.HandleFunc("GET "+ShowPath, clients(s.show))
 	if s.deps.Metrics != nil {
 		mux.HandleFunc("GET "+MetricsPath, clients(func(w http.ResponseWriter, in *entry) {
 			s.deps.Metrics.ServeHTTP(w,
@@ -142,31 +141,6 @@ type SignIns interface {
 
 // MetricsPath is the address of the metrics.
 const MetricsPath = "/metrics"
-
-// ShowPath is the address of what a person is told of a tool. Its parameters are name, profile
-// (default: the first one) and json.
-const ShowPath = "/tools"
-
-// show answers a request for ShowPath.
-func (s *Server) show(w http.ResponseWriter, in *entry) {
-	q := in.URL.Query()
-	ps := s.settings.Load().first
-	if name := q.Get("profile"); name != "" {
-		ps = s.settings.Load().profiles[name]
-	}
-	if ps == nil || strings.HasPrefix(ps.profile, directPrefix) || s.deps.Show == nil ||
-		!s.cfg().Auth.opens(in.actor.Name, ps.profile) {
-		http.Error(w, "no such profile: the hub's config names its profiles", http.StatusNotFound)
-		return
-	}
-	text, err := s.deps.Show(ps.profile, in.actor, q.Get("name"), q.Get("json") == "true")
-	if err != nil || text == nil {
-		http.Error(w, "no such tool here", http.StatusNotFound)
-		return
-	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write(text)
-}
 
 // pagePath is where the page for people begins.
 const pagePath = "/ui/"

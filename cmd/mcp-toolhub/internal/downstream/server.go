@@ -69,10 +69,6 @@ type Deps struct {
 	// returns quickly. Nil: it is not called.
 	SessionEnded func(session string)
 
-	// Show returns what a person is told of a tool of a profile, as text or as JSON; nil where the
-	// caller sees none of that name.
-	Show func(profile string, caller tool.Actor, name string, asJSON bool) ([]byte, error)
-
 	// SignIns signs people in to servers. Nil: there are no pages for that.
 	SignIns SignIns
 

@@ -55,21 +55,6 @@ func (c *Configured) execution(t *tool.Tool) (e facts.Execution) {
 	return e
 }
 
-// showTool answers a "tools show" of another process. It is nil where the caller sees no tool of
-// that name in the profile.
-func (h *Hub) showTool(profile string, caller tool.Actor, name string, asJSON bool) ([]byte, error) {
-	caller.Client = LocalActor().Client // what a command shows does not depend on which connection it asks over
-	surface, err := h.Surfaces.Surface(profile, caller)
-	if err != nil {
-		return nil, err
-	}
-	l, ok := surface.Resolve(name)
-	if !ok {
-		return nil, nil
-	}
-	return OwnTools{Hub: h, Profile: profile}.Shown(l, asJSON)
-}
-
 // Known fills in what the hub knows of a call.
 func Known(ctx context.Context, h *Hub, name tool.Name, r *policy.Request) error {
 	own := h.HubTool(name)

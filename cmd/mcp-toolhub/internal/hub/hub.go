@@ -217,7 +217,7 @@ func (h *Hub) newServer(first *Configured, key []byte) (err error) {
 			Servers: servers, Observe: observe, Fresh: h.Surfaces.fresh, Statuses: m.Servers, Problems: m.Problems,
 			Warnings: m.Warnings, Logger: h.Logger,
 			StateKey: key, FirstLists: h.Surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
-			SessionEnded: h.Permission.Grants.EndSession, Events: h.events.Serve, Show: h.showTool, Page: h.page,
+			SessionEnded: h.Permission.Grants.EndSession, Events: h.events.Serve, Page: h.page,
 			StoredResults: h.storedResult, Spool: spool.New(filepath.Join(s.StateDir, "spool")),
 			Metrics: metrics, SignIns: h.desk,
 			ResourceURI: namespace.ResourceURI})

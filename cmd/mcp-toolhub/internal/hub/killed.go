@@ -47,17 +47,32 @@ func beside(do func(context.Context)) (stop func()) {
 	}
 }
 
+// Beside calls do at once and after each pause, beside everything else. The returned function ends
+// that, and waits for it.
+func Beside(pause time.Duration, do func()) (stop func()) {
+	return beside(func(ctx context.Context) { every(ctx, pause, do) })
+}
+
 // every calls do, and again after each pause, until ctx ends.
 func every(ctx context.Context, pause time.Duration, do func()) {
+	_ = Poll(ctx, pause, func() (bool, error) { do(); return false, nil })
+}
+
+// Poll calls look, and again after each pause, until look has what it wants, or fails, or ctx ends.
+// The error is that of look, or of ctx.
+func Poll(ctx context.Context, pause time.Duration, look func() (done bool, err error)) error {
 	again := time.NewTicker(pause)
 	defer again.Stop()
 	for ctx.Err() == nil {
-		do()
+		if done, err := look(); done || err != nil {
+			return err
+		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():
 		}
 	}
+	return ctx.Err()
 }
 
 // EvidenceKey is the file of the key that signs, in the state directory.

@@ -14,6 +14,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/telemetry"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
@@ -127,7 +128,8 @@ func (m Model) Show(profile, name string, asJSON bool) ([]byte, error) {
 }
 
 func (m Model) Decision(ctx context.Context, c control.Call) (string, error) {
-	x, err := Explained(ctx, m.Hub, c.Tool, policy.Request{Actor: c.Actor, Profile: c.Profile, Input: c.Input})
+	x, err := Explained(ctx, m.Hub, c.Tool, policy.Request{Actor: c.Actor,
+		Profile: cmp.Or(c.Profile, namespace.DefaultProfile), Input: c.Input})
 	if err != nil {
 		return "", err
 	}

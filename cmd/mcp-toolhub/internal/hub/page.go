@@ -26,7 +26,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
-	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
@@ -225,7 +224,7 @@ func (p *pageHub) Calls(ctx context.Context, q console.CallQuery) ([]console.Cal
 	for column, value := range q.Is {
 		c.Is[column] = &value
 	}
-	query, _, err := c.Query()
+	query, err := c.Query()
 	if err != nil {
 		return nil, err
 	}
@@ -312,19 +311,10 @@ const appliedWithin = 5 * time.Second
 func (p *pageHub) awaitConfig(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, appliedWithin)
 	defer cancel()
-	again := time.NewTicker(lookEvery / 10)
-	defer again.Stop()
-	for {
+	_ = Poll(ctx, lookEvery/10, func() (bool, error) {
 		s := p.Settings()
-		if sameInfo(infosOf([]string{s.Path})[s.Path], s.Read[s.Path]) || p.ConfigProblem.Load() != nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-again.C:
-		}
-	}
+		return sameInfo(infosOf([]string{s.Path})[s.Path], s.Read[s.Path]) || p.ConfigProblem.Load() != nil, nil
+	})
 }
 
 func (p *pageHub) Entry(server string) console.Entry {
@@ -388,23 +378,6 @@ func (p *pageHub) Rules() (all []console.Rule) {
 			Reason: r.Reason, Place: r.Place})
 	}
 	return all
-}
-
-func (p *pageHub) Explain(ctx context.Context, e console.Explain) (string, error) {
-	if !slices.Contains([]string{"stdio", "http", "cli", console.Door}, e.Door) {
-		return "", fmt.Errorf("door %q is not known: use stdio, http, cli or ui", e.Door)
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	asked := policy.Request{Actor: tool.Actor{Name: e.Actor, Door: e.Door}, Profile: namespace.DefaultProfile,
-		Input: e.Arguments}
-	x, err := Explained(ctx, p.Hub, tool.Name(e.Tool), asked)
-	if err != nil {
-		return "", err
-	}
-	var out strings.Builder
-	err = x.WriteText(&out)
-	return out.String(), err
 }
 
 func (p *pageHub) Revoke(id string) error { return p.Permission.Grants.Revoke(id) }

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -108,38 +107,53 @@ func (p *pageHub) Log(server string) []string {
 	} else if p.telemetry != nil {
 		all = p.telemetry.Log()
 	}
-	var lines []string
+	return LogLines(all, server, shownLines)
+}
+
+// LogLines returns the last lines of a log about a server for a person, so many at most.
+func LogLines(all []string, server string, most int) (lines []string) {
 	for _, line := range all {
-		if line = LogLine(line, server); line != "" {
+		if line = logLine(line, server); line != "" {
 			lines = append(lines, line)
 		}
 	}
-	return lines[max(0, len(lines)-shownLines):]
+	return lines[max(0, len(lines)-most):]
 }
 
 // logEnd returns the whole lines at the end of the log file. ok is false where the hub writes none.
 func (p *pageHub) logEnd() (end string, ok bool) {
-	file, err := os.Open(filepath.Join(p.Settings().StateDir, LogFile))
-	if err != nil {
-		return "", false
-	}
-	defer file.Close()
-	info, err := file.Stat()
+	name := filepath.Join(p.Settings().StateDir, LogFile)
+	info, err := os.Stat(name)
 	own, ownErr := os.Stderr.Stat()
 	if err != nil || ownErr != nil || !os.SameFile(info, own) {
 		return "", false
 	}
-	from := max(0, info.Size()-shownLog)
-	text, err := io.ReadAll(io.NewSectionReader(file, from, shownLog))
-	if from > 0 {
-		_, text, _ = bytes.Cut(text, []byte("\n"))
+	end, err = TailOf(name, 0, shownLog)
+	if len(end) == shownLog {
+		_, end, _ = strings.Cut(end, "\n")
 	}
-	return string(text), err == nil
+	return end, err == nil
 }
 
-// LogLine returns a line of the log for a person; "" where it is not about the server. Without a
+// TailOf returns the last bytes of a file from an offset on: all of them, or the most that are
+// wanted.
+func TailOf(name string, from, most int64) (string, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(io.NewSectionReader(file, max(from, info.Size()-most), most))
+	return string(text), err
+}
+
+// logLine returns a line of the log for a person; "" where it is not about the server. Without a
 // server it is about all.
-func LogLine(line, server string) string {
+func logLine(line, server string) string {
 	var record map[string]any
 	if !strings.Contains(line, server) {
 		return ""
@@ -156,7 +170,7 @@ func LogLine(line, server string) string {
 	}
 	at, _ := record["time"].(string)
 	if t, err := time.Parse(time.RFC3339Nano, at); err == nil {
-		at = Moment(t)
+		at = console.Clock(t)
 	}
 	text := fmt.Sprintf("%s %-5v ", at, record["level"])
 	if of != "" {
@@ -169,12 +183,4 @@ func LogLine(line, server string) string {
 		}
 	}
 	return text
-}
-
-// Moment returns the time of today, or the day of an earlier time.
-func Moment(t time.Time) string {
-	if t = t.Local(); t.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
-		return t.Format(time.DateOnly)
-	}
-	return t.Format(time.TimeOnly)
 }

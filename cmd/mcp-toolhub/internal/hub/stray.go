@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -26,7 +25,7 @@ func (m Model) strayPatterns() []string {
 		case slices.ContainsFunc(tools.disabled, func(prefix string) bool { return strings.HasPrefix(p.Text, prefix) }):
 		default:
 			all = append(all, fmt.Sprintf("%s: %s: %q matches no tool; %s", p.Place, p.Key, p.Text,
-				meantBy(p.Text, tools.names, s)))
+				meantBy(p.Text, tools.names)))
 		}
 	}
 	return all
@@ -61,44 +60,13 @@ func (m Model) knownNames() knownNames {
 }
 
 // meantBy returns the hint for a pattern that matches nothing.
-func meantBy(pattern string, names []string, s *config.Settings) string {
+func meantBy(pattern string, names []string) string {
 	const otherwise = "mcp-toolhub tools list names them"
-	if word, rest, _ := strings.Cut(pattern, "."); slices.ContainsFunc(names,
-		func(n string) bool { return glob.Match("mcp."+word+"."+rest, n) }) {
+	if slices.ContainsFunc(names, func(name string) bool { return glob.Match("mcp."+pattern, name) }) {
 		return `did you mean "mcp.` + pattern + `"?`
 	}
-	if server, rest, ok := strings.Cut(strings.TrimPrefix(pattern, "mcp."), "."); ok &&
-		strings.HasPrefix(pattern, "mcp.") {
-		ids := s.Upstream.IDs()
-		if !glob.MatchAny([]string{server}, "") &&
-			!slices.ContainsFunc(ids, func(id string) bool { return glob.Match(server, id) }) {
-			if near := textfile.Nearest(server, ids); near != "" {
-				return `did you mean "mcp.` + near + "." + rest + `"?`
-			}
-			return otherwise
-		}
+	if glob.HasWildcard(pattern) {
+		return otherwise
 	}
-	prefix, star := strings.CutSuffix(pattern, "*")
-	switch {
-	case !glob.HasWildcard(pattern):
-		return textfile.DidYouMean(pattern, names, otherwise)
-	case star && !glob.HasWildcard(prefix):
-		if near := textfile.Nearest(prefix, beginnings(names)); near != "" {
-			return `did you mean "` + near + `*"?`
-		}
-	}
-	return otherwise
-}
-
-// beginnings returns the names up to each sign that divides words.
-func beginnings(names []string) []string {
-	var all []string
-	for _, name := range names {
-		for i, c := range name {
-			if strings.ContainsRune("._-", c) {
-				all = append(all, name[:i+1])
-			}
-		}
-	}
-	return all
+	return textfile.DidYouMean(pattern, names, otherwise)
 }

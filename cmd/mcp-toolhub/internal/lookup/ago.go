@@ -7,36 +7,16 @@ import (
 	"time"
 )
 
-// ParseWhen reads a time as people say it: 2h, 3d, "2 hours ago", today, yesterday, monday, "last
-// week", 09:30, 2026-11-22, "2026-11-22 09:30" or RFC 3339. Where it names a day, a week or a
-// month, it is the beginning of that; weeks begin on Monday. A weekday or a time of day is the last
-// one.
+// ParseWhen reads a time as people say it: 2h, 3d, "2 hours ago", today, yesterday, 2026-11-22,
+// "2026-11-22 09:30" or RFC 3339. A day is the beginning of that.
 func ParseWhen(text string, now time.Time) (time.Time, error) {
 	said := strings.ToLower(strings.Join(strings.Fields(text), " "))
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	switch said {
-	case "now":
-		return now, nil
 	case "today":
 		return midnight, nil
 	case "yesterday":
 		return midnight.AddDate(0, 0, -1), nil
-	case "this week", "last week":
-		monday := midnight.AddDate(0, 0, -(int(now.Weekday())+6)%7)
-		if said == "last week" {
-			monday = monday.AddDate(0, 0, -7)
-		}
-		return monday, nil
-	case "this month":
-		return midnight.AddDate(0, 0, 1-now.Day()), nil
-	case "last month":
-		return midnight.AddDate(0, -1, 1-now.Day()), nil
-	}
-	for day := range 7 {
-		at := midnight.AddDate(0, 0, -day)
-		if name := strings.ToLower(at.Weekday().String()); said == name || said == "last "+name || said == name[:3] {
-			return at, nil
-		}
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04",
 		time.DateOnly} {
@@ -44,18 +24,11 @@ func ParseWhen(text string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	if at, err := time.ParseInLocation("15:04", said, now.Location()); err == nil {
-		at = midnight.Add(time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute)
-		if at.After(now) {
-			at = at.AddDate(0, 0, -1)
-		}
-		return at, nil
-	}
 	if span, ok := parseSpan(strings.TrimSuffix(said, " ago")); ok {
 		return now.Add(-span), nil
 	}
 	return time.Time{},
-		fmt.Errorf(`%q is no time: write 2h, 3d, "2 hours ago", today, yesterday, monday, "last week", 09:30, 2026-11-22 or "2026-11-22 09:30"`, text)
+		fmt.Errorf(`%q is no time: write 2h, 3d, "2 hours ago", today, yesterday, 2026-11-22 or "2026-11-22 09:30"`, text)
 }
 
 // parseSpan reads a span of time: "90m", "1h30m", "3d", "2 weeks".

@@ -2,7 +2,6 @@
 package lookup
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -31,26 +29,6 @@ func names[T ~string](values []T) (texts []string) {
 		texts = append(texts, string(v))
 	}
 	return texts
-}
-
-// Find returns the calls that the query and the filter mean.
-func Find(ctx context.Context, s store.Store, q store.Query, filter *events.Filter) ([]store.Call, error) {
-	if filter == nil {
-		return s.List(ctx, q)
-	}
-	const page = 500
-	limit, found := q.Limit, []store.Call(nil)
-	for q.Limit = page; ; {
-		calls, err := s.List(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		kept, err := Filtered(calls, filter)
-		if found = append(found, kept...); err != nil || len(calls) < page || limit > 0 && len(found) >= limit {
-			return found[:min(len(found), cmp.Or(limit, len(found)))], err
-		}
-		q.Before = &calls[len(calls)-1]
-	}
 }
 
 // idLength is the length in bytes of an invocation id.
@@ -93,23 +71,6 @@ func Meant[ID ~string](id ID, all []ID) (ID, error) {
 	return "", fmt.Errorf("%q may be %d of them, %s for instance: write more of the id", string(id), len(meant), string(meant[0]))
 }
 
-// Filtered returns those of calls that the filter lets pass.
-func Filtered(calls []store.Call, filter *events.Filter) (kept []store.Call, err error) {
-	if filter == nil {
-		return calls, nil
-	}
-	for i := range calls {
-		text, err := json.Marshal(&calls[i])
-		if err != nil {
-			return nil, err
-		}
-		if filter.Holds(text) {
-			kept = append(kept, calls[i])
-		}
-	}
-	return kept, nil
-}
-
 // Past reads calls of the store about which something was decided, oldest first.
 func Past(ctx context.Context, s store.Store, q store.Query) (all []history.Call, err error) {
 	found, err := s.List(ctx, q)
@@ -147,19 +108,18 @@ type Search struct {
 	Since, Until string                   // as parseWhen reads them; "" for no bound
 	Is           map[store.Column]*string // values, or patterns with * or ?; "" for any
 	Text         string                   // words in arguments, results and errors
-	Filter       string                   // an expression in CEL
 	Limit        int                      // 0 for all
 }
 
 // Query reads what people wrote.
-func (s *Search) Query() (q store.Query, filter *events.Filter, err error) {
+func (s *Search) Query() (q store.Query, err error) {
 	q = store.Query{Text: s.Text, Limit: s.Limit, Is: make(map[store.Column]string)}
 	for text, at := range map[*string]*time.Time{&s.Since: &q.Since, &s.Until: &q.Until} {
 		if *text == "" {
 			continue
 		}
 		if *at, err = ParseWhen(*text, time.Now()); err != nil {
-			return q, nil, err
+			return q, err
 		}
 	}
 	known := KnownValues()
@@ -168,15 +128,12 @@ func (s *Search) Query() (q store.Query, filter *events.Filter, err error) {
 			q.Is[column] = *value
 		}
 		if all := known[column]; *value != "" && all != nil && !slices.Contains(all, *value) {
-			return q, nil, fmt.Errorf("--%s %q: no call can have that; use one of %s", column,
+			return q, fmt.Errorf("--%s %q: no call can have that; use one of %s", column,
 				*value, strings.Join(all, ", "))
 		}
 		if err := glob.Check(*value); err != nil && glob.HasWildcard(*value) {
-			return q, nil, fmt.Errorf("--%s: %w", column, err)
+			return q, fmt.Errorf("--%s: %w", column, err)
 		}
 	}
-	if filter, err = events.NewFilter("call", s.Filter); err != nil {
-		return q, nil, err
-	}
-	return q, filter, nil
+	return q, nil
 }
