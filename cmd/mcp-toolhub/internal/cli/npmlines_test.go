@@ -343,7 +343,7 @@ func (c commandLine) install(t *testing.T, home string) {
 	}
 }
 
-// run runs a client that dir has, until it ends.
+// run runs a client that dir has, until it ends. Some unpack themselves first, which takes minutes on a busy machine.
 func (c commandLine) run(t *testing.T, dir, home string, args []string) (out string, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "node_modules", ".bin", c.program), args...)
@@ -352,7 +352,7 @@ func (c commandLine) run(t *testing.T, dir, home string, args []string) (out str
 	cmd.WaitDelay = 5 * time.Second
 	var both bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &both, &both
-	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(4*patience, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	err = cmd.Run()
 	return both.String(), err
