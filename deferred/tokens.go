@@ -2,10 +2,26 @@ package deferred
 
 import (
 	"encoding/json"
+	"time"
 	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
+
+// AnswerTokens is about how many tokens a model reads in the answer to a search that found these declarations, best
+// first.
+func AnswerTokens(declarations ...json.RawMessage) int {
+	l := New(Config{}, Options{Keys: [][]byte{{0}}, Now: func() time.Time { return time.Time{} }}) // the same each time
+	f := &found{loader: l, refs: l.signer(), surface: &tool.Surface{}}
+	for _, d := range declarations {
+		schema, _ := rawjson.Get(d, "inputSchema")
+		f.hits = append(f.hits, hit{listed: &tool.Listed{Name: rawjson.Text(d, "name"), Declaration: d,
+			Tool: &tool.Tool{InputSchema: schema}}})
+	}
+	f.fit()
+	return 15 * tokensOf([]byte(f.text(f.answer()))) / 16
+}
 
 // Tokens is about how many tokens a declaration costs a model: of what clients give their models of it, which is its
 // name, its description and its input schema. Of tokenizers in use (o200k_base, cl100k_base) it is within a quarter for

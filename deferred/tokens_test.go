@@ -6,10 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // counted is a declaration and what tokenizers make of what a model sees of it: of
@@ -60,7 +56,7 @@ func TestTokens(t *testing.T) {
 	if got := Tokens(d); got < 10 || got > 30 {
 		t.Errorf("a declaration: %d", got)
 	}
-	one, two := answerTokens(d), answerTokens(d, json.RawMessage(`{"name":"b"}`))
+	one, two := AnswerTokens(d), AnswerTokens(d, json.RawMessage(`{"name":"b"}`))
 	if one < 40 || one > 100 || two < one+10 || two > one+60 {
 		t.Errorf("an answer: %d, and with another tool %d", one, two)
 	}
@@ -86,18 +82,4 @@ func TestEstimateIsLinear(t *testing.T) {
 			t.Errorf("%q a million times is %d tokens", piece, n)
 		}
 	}
-}
-
-// answerTokens is about how many tokens a model reads in the answer to a search that found these declarations, best
-// first.
-func answerTokens(declarations ...json.RawMessage) int {
-	l := New(Config{}, Options{Keys: [][]byte{{0}}, Now: func() time.Time { return time.Time{} }}) // the same each time
-	f := &found{loader: l, refs: l.signer(), surface: &tool.Surface{}}
-	for _, d := range declarations {
-		schema, _ := rawjson.Get(d, "inputSchema")
-		f.hits = append(f.hits, hit{listed: &tool.Listed{Name: rawjson.Text(d, "name"), Declaration: d,
-			Tool: &tool.Tool{InputSchema: schema}}})
-	}
-	f.fit()
-	return 15 * tokensOf([]byte(f.text(f.answer()))) / 16
 }

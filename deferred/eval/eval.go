@@ -1,6 +1,7 @@
 // Package eval measures tool search on a catalog and questions whose answers are known.
 //
-// A catalog is a file of JSON lines, a tool a line; so are questions.
+// A catalog is a file of JSON lines, a tool a line; so are questions. docs/search.md has the formats, which anybody can
+// write for their own servers.
 package eval
 
 import (

@@ -181,7 +181,7 @@ type app struct {
 
 const rootHelp = `One MCP endpoint in front of many MCP servers. Begin with: mcp-toolhub setup
 
-Rarely needed: hooks, journal, evidence, events, schema, demo-server. Exit codes: 1 it failed,
+Rarely needed: hooks, journal, evidence, events, eval, schema, demo-server. Exit codes: 1 it failed,
 2 the command line is wrong, 3 the config is, 4 a server is not ready, 5 the tool has failed, 130 interrupted.`
 
 const moreGroup = "More:"
@@ -204,7 +204,7 @@ func groups() []struct {
 		{"Tools and calls:", of{toolsCommand, callsCommand, approvalsCommand, policyCommand}},
 		{"For clients and teams:", of{serveCommand, serviceCommand, checkCommand, allowConfigCommand}},
 		{moreGroup, of{versionCommand}},
-		{"", of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, schemaCommand,
+		{"", of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, evalCommand, schemaCommand,
 			demoServerCommand, manCommand}},
 	}
 }
