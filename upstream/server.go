@@ -402,8 +402,8 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 			if f := s.verify(ctx, sess); f != nil {
 				return f
 			}
-		case <-sess.turned:
-			if f := s.turn(ctx, sess); f != nil {
+		case <-sess.silent:
+			if f := s.verifySilent(ctx, sess); f != nil {
 				return f
 			}
 		}

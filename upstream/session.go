@@ -50,8 +50,8 @@ type session struct {
 	changed [lists.Kinds]chan struct{} // each has room for one: the server's tools, say, have changed
 	suspect chan struct{}              // has room for one: the server could not be reached
 
-	unanswered atomic.Int32  // requests since the last sign of life that got no answer
-	turned     chan struct{} // has room for one: too many have, or the server has spoken after that
+	unanswered atomic.Int32  // requests since the last answer that got none
+	silent     chan struct{} // has room for one: too many have
 
 	watch      *watch // what the standing stream is for, on 2026-07-28
 	subscribed *subscriptionState
@@ -70,7 +70,7 @@ type session struct {
 // newSession makes a session of the connection whose notifications go to q. It has no lane yet.
 func newSession(q *notifications, stopping <-chan struct{}) *session {
 	s := &session{entry: q.entry, notifications: q, stopping: stopping,
-		noisy: rate.NewLimiter(rate.Every(10*time.Second), 3), taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1), turned: make(chan struct{}, 1),
+		noisy: rate.NewLimiter(rate.Every(10*time.Second), 3), taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1), silent: make(chan struct{}, 1),
 		ended: make(chan struct{}), subscribed: newSubscriptionState()}
 	s.watch = newWatch(s.missed)
 	for k := range lists.Kinds {
