@@ -136,7 +136,7 @@ func (s *session) notified(e jsonrpc.Message, on *pendingRequest) {
 			call.report(e.Params, s.redact)
 			return
 		} // otherwise perhaps of a call that has become a task
-	case s.oneStream:
+	case s.oneStream, on == nil && e.Method == tool.NoteMessage:
 		on = s.listener(e)
 		if on != nil || e.Method != tool.NoteMessage && tool.IsKnownNote(e.Method) {
 			break
@@ -144,20 +144,13 @@ func (s *session) notified(e jsonrpc.Message, on *pendingRequest) {
 		// Here, where the result that may follow has not been read, calls in flight are those in flight for the server.
 		var several bool
 		if on, several = s.asked.sole(); several {
-			on = discard() // it may be about what is nobody else's business, and does not say whose it is
+			// It may be about what is nobody else's business.
 			s.log.Debug("dropped a notification of the server: it belongs to one of several sessions, and does "+
-				"not say which",
-				"method", e.Method)
+				"not say which", "method", e.Method)
+			return
 		}
 	}
 	s.notifications.handle(s, e, on)
-}
-
-// discard is a call that nobody waits for: what is told to it is looked at, counted where it is malformed, and lost.
-func discard() *pendingRequest {
-	c := newLaneCall(0, "", nil)
-	c.notify = func(tool.Notification) {}
-	return c
 }
 
 // listener is the subscriptions/listen of a client's own that a notification names; nil for none.
