@@ -270,9 +270,9 @@ func (l *httpLane) isForeign(status int, body []byte) bool {
 // readJSON reads a response that is one message, whatever its content type says.
 func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.Response) response {
 	got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, int64(l.cfg.Limits.Message), l.server.Memory)
-	if large := (*transport.Oversize)(nil); errors.As(transport.OversizeOf(err), &large) {
+	if large := (*jsonrpc.TooLarge)(nil); errors.As(err, &large) {
 		l.dropOversize(large, c)
-		return response{err: large.Failure()}
+		return response{err: transport.OversizeFailure(large)}
 	}
 	if err != nil {
 		l.suspectAfter(ctx, c)
@@ -338,9 +338,9 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 			}
 			continue
 		}
-		if large := (*transport.Oversize)(nil); errors.As(transport.OversizeOf(err), &large) {
+		if large := (*jsonrpc.TooLarge)(nil); errors.As(err, &large) {
 			l.dropOversize(large, c)
-			return response{err: large.Failure()}
+			return response{err: transport.OversizeFailure(large)}
 		}
 		var rest io.ReadCloser
 		if lastID != "" && l.says().hop == nil {

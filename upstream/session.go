@@ -182,11 +182,11 @@ func (s *session) drop(what string, raw []byte) {
 }
 
 // dropOversize tells the call that waits for a message that it was too large.
-func (s *session) dropOversize(large *transport.Oversize, call *pendingRequest) {
+func (s *session) dropOversize(large *jsonrpc.TooLarge, call *pendingRequest) {
 	s.losses.add()
-	large.Warn(s.log)
+	transport.WarnOversize(large, s.log)
 	if call != nil {
-		call.finish(response{err: large.Failure()})
+		call.finish(response{err: transport.OversizeFailure(large)})
 		s.forget(call)
 	}
 }
