@@ -1,57 +1,10 @@
 package upstream
 
 import (
-	"errors"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
-
-// TestRests: a silent server is tried by one call at a time, after pauses that double up to a bound, until it says anything.
-func TestRests(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l, sess, began := testServer().lifecycle, testSession(), time.Now()
-		silence := func() { sess.heard(response{err: &tool.Failure{Class: tool.ClassTimeout}, silent: true}) }
-		for range maxUnanswered + 5 {
-			silence()
-		}
-		if len(sess.turned) != 1 {
-			t.Fatal("nobody is told that the server is silent")
-		}
-		<-sess.turned
-		l.setState(tool.ServerBackoff, sess, nil, time.Now().Add(time.Hour))
-		l.restFor(time.Second, 5*time.Second)
-		ask := func() error { _, err := l.acquire(t.Context(), nil, time.Minute); return err }
-		for _, at := range []time.Duration{1, 3, 7, 12, 17} {
-			time.Sleep(time.Until(began.Add(at*time.Second - 1)))
-			if err := ask(); !errors.Is(err, errNotReady) {
-				t.Errorf("before second %d: %v", at, err)
-			}
-			time.Sleep(time.Nanosecond)
-			if err := ask(); err != nil {
-				t.Errorf("at second %d: %v", at, err)
-			}
-			if err := ask(); !errors.Is(err, errNotReady) {
-				t.Errorf("at second %d a second call: %v", at, err)
-			}
-			silence()
-		}
-		sess.heard(response{err: &tool.Failure{Class: tool.ClassCanceled}})
-		if ask() == nil || len(sess.turned) != 0 {
-			t.Error("a canceled call counts as an answer")
-		}
-		sess.heard(response{err: &tool.RPCError{}})
-		if first, second := ask(), ask(); first != nil || second != nil || len(sess.turned) != 1 {
-			t.Error("the server has spoken, and calls are refused")
-		}
-		if took := time.Since(began); took != 17*time.Second {
-			t.Errorf("a refused call waited: %s", took)
-		}
-	})
-}
 
 // TestWhatCountsAsSilence: what the server has answered does not, whatever it was.
 func TestWhatCountsAsSilence(t *testing.T) {
@@ -80,7 +33,7 @@ func TestWhatCountsAsSilence(t *testing.T) {
 	for range maxUnanswered {
 		sess.heard(endedFailure(newLaneCall(1, tool.MethodToolsCall, nil), nil))
 	}
-	if sess.isSilent() {
+	if len(sess.silent) > 0 {
 		t.Error("the death of a child counts once for each call")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // maxSubscriptions bounds the resources of one server that one client session subscribes to.
@@ -178,16 +177,29 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 }
 
 // SetLogLevel tells servers up to 2025-11-25 the most talkative level that any client wants, now
-// and after each reconnect; "" for none. On 2026-07-28 each request says its own. Setting the level
+// and after each reconnect; "" for none. It waits for them, but not for long: what a client asked for
+// before a call counts for that call. On 2026-07-28 each request says its own. Setting the level
 // that is set already does nothing.
 func (g *Group) SetLogLevel(level string) {
-	if !g.subscriptions.setLogLevel(level) {
+	g.mu.Lock()
+	within := g.within
+	g.mu.Unlock()
+	if !g.subscriptions.setLogLevel(level) || within == nil {
 		return
 	}
+	ctx, stop := within()
+	defer stop()
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	tell := func(s *server) {
+		if sess := s.lifecycle.current(); sess != nil {
+			telling.Go(func() { s.subscriptions.setLevel(ctx, sess) })
+		}
+	}
 	for _, s := range g.roster.Load().servers {
-		wait.Signal(s.subscriptions.levelChanged)
+		tell(s)
 		if s.isolation != nil {
-			s.isolation.each(func(one *server) { wait.Signal(one.subscriptions.levelChanged) })
+			s.isolation.each(tell)
 		}
 	}
 }

@@ -136,7 +136,6 @@ func (s *server) callOver(ctx context.Context, sess *session, x *clientRequest, 
 	if s.use == useShared && s.catalog.isShort() {
 		sess.missed() // it lists beside the call
 	}
-	s.subscriptions.awaitLevel(ctx, sess)
 	limits.start()
 	if asTask {
 		sess.taskTokens.add(id)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -77,7 +78,7 @@ func (c *connector) handshake(ctx context.Context, sess *session, older bool) re
 	said, a := c.introduce(ctx, sess, t, isFirm(found.status))
 	switch {
 	case a.err == nil:
-	case errors.As(found.err, new(*unusableError)) || errors.As(found.err, new(*transport.Oversize)),
+	case errors.As(found.err, new(*unusableError)) || errors.As(found.err, new(*jsonrpc.TooLarge)),
 		isFirm(found.status) && !isFirm(a.status):
 		return found // the server knows server/discover, and may know nothing else
 	default:
@@ -297,12 +298,12 @@ func (c *connector) handshakeFault(ctx context.Context, sess *session, a respons
 	}
 	var rpc *tool.RPCError
 	refused := errors.As(a.err, &rpc)
-	var large *transport.Oversize
+	var large *jsonrpc.TooLarge
 	var media *fault.MediaError
 	var unusable *unusableError
 	switch {
 	case errors.As(a.err, &large):
-		return large.Fault("initialize")
+		return transport.OversizeFault(large, "initialize")
 	case a.status >= http.StatusMultipleChoices:
 		f := fault.OfStatus(c.cfg, a.status, a.pause, a.err)
 		if page := (*tool.HTTPError)(nil); errors.As(a.err, &page) {

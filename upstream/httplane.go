@@ -270,16 +270,13 @@ func (l *httpLane) isForeign(status int, body []byte) bool {
 // readJSON reads a response that is one message, whatever its content type says.
 func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.Response) response {
 	got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, int64(l.cfg.Limits.Message), l.server.Memory)
-	if large := (*transport.Oversize)(nil); errors.As(transport.OversizeOf(err), &large) {
+	if large := (*jsonrpc.TooLarge)(nil); errors.As(err, &large) {
 		l.dropOversize(large, c)
-		return response{err: large.Failure()}
+		return response{err: transport.OversizeFailure(large)}
 	}
 	if err != nil {
 		l.suspectAfter(ctx, c)
 		return endedFailure(c, err)
-	}
-	if got.Text = bytes.TrimSpace(got.Text); len(got.Text) > 0 && got.Text[0] == '[' {
-		got.Text = responseIn(got.Text, c.id)
 	}
 	e := jsonrpc.Read(got.Text)
 	if media := transport.MediaType(resp); e.Kind == jsonrpc.None && media != "application/json" {
@@ -292,7 +289,7 @@ func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.R
 			Cause:          &fault.MediaError{Media: media},
 		}}
 	}
-	if e.Kind == jsonrpc.None {
+	if e.Kind == jsonrpc.None { // a batch, for instance
 		for _, e = range jsonrpc.Within(got.Text) {
 			if id, ours := idOf(e.ID); e.Kind == jsonrpc.Response && ours && id == c.id {
 				break
@@ -306,19 +303,6 @@ func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.R
 		return invalidAnswer("is for another request")
 	}
 	return c.answerOf(e).in(got.Room)
-}
-
-// responseIn returns the response to id in a batch, or nil.
-func responseIn(batch []byte, id int64) (found []byte) {
-	_ = rawjson.Elements(batch, func(one []byte) bool {
-		if e := jsonrpc.Read(one); e.Kind == jsonrpc.Response {
-			if own, ours := idOf(e.ID); ours && own == id {
-				found = one
-			}
-		}
-		return found == nil
-	})
-	return found
 }
 
 // events returns a reader of the stream that answers a request. A message that is too large ends
@@ -354,9 +338,9 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 			}
 			continue
 		}
-		if large := (*transport.Oversize)(nil); errors.As(transport.OversizeOf(err), &large) {
+		if large := (*jsonrpc.TooLarge)(nil); errors.As(err, &large) {
 			l.dropOversize(large, c)
-			return response{err: large.Failure()}
+			return response{err: transport.OversizeFailure(large)}
 		}
 		var rest io.ReadCloser
 		if lastID != "" && l.says().hop == nil {

@@ -112,10 +112,10 @@ func (l *httpLane) readEvents(body io.Reader, lastID string) (id string) {
 	events.LastID = lastID
 	for {
 		ev, err := events.Next()
-		large := (*transport.Oversize)(nil)
+		large := (*jsonrpc.TooLarge)(nil)
 		switch {
-		case errors.As(transport.OversizeOf(err), &large):
-			l.dropOversize(large, l.answered(large.ID))
+		case errors.As(err, &large):
+			l.dropOversize(large, l.answered(large.ResponseID()))
 		case err != nil:
 			return events.LastID
 		case ev.IsMessage():

@@ -41,7 +41,6 @@ type isolation struct {
 	shut    bool                 // no connection is made any more
 	open    map[string]*server   // by the key of the session or person
 	closing map[*server]struct{} // not in use any more, and not gone yet
-	moved   chan struct{}        // closed and replaced when one is gone
 	failed  starts               // starts that failed within the last hour, of all sessions
 	bar     *fault.Fault         // why no connection is made for now; nil where nothing is wrong
 	barEnd  time.Time            // of bar; zero: when something has changed
@@ -51,7 +50,7 @@ type isolation struct {
 
 func newIsolation(s *server, people *people) *isolation {
 	return &isolation{server: s, people: people, slots: s.slots.Another(), open: make(map[string]*server),
-		closing: make(map[*server]struct{}), moved: make(chan struct{})}
+		closing: make(map[*server]struct{})}
 }
 
 // withinFunc returns a context that ends with the one that bounds it, and what ends it earlier.
@@ -90,7 +89,7 @@ func (i *isolation) close() {
 func (i *isolation) execute(ctx context.Context, x *clientRequest) error {
 	for {
 		x.reply = tool.Reply{}
-		one, err := i.connection(ctx, x.Session, x.Hop)
+		one, err := i.connection(x.Session, x.Hop)
 		if err != nil {
 			return err
 		}
@@ -102,75 +101,41 @@ func (i *isolation) execute(ctx context.Context, x *clientRequest) error {
 }
 
 // connection returns the session's connection, and makes one where there is none, for a client that
-// says this of itself. It waits while others that are closing take up the room.
-func (i *isolation) connection(ctx context.Context, who tool.Session, says tool.Hop) (*server, error) {
-	timer := time.NewTimer(i.server.cfg.Timeouts.Connect)
-	defer timer.Stop()
-	for {
-		one, moved, err := i.find(who, says)
-		if one != nil || err != nil {
-			return one, err
-		}
-		select {
-		case <-moved:
-		case <-timer.C:
-			return nil, &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "sessions_closing",
-				RetryAfter: time.Second,
-				Message: fmt.Sprintf("connections to server %q of sessions that have ended are still closing: "+
-					"call again in "+
-					"a moment",
-					i.server.cfg.ID)}
-		case <-i.server.lifecycle.retired:
-			return nil, errRetired
-		case <-i.server.lifecycle.stopping:
-			return nil, i.server.unavailable()
-		case <-ctx.Done():
-			return nil, canceled(ctx, false)
-		}
-	}
-}
-
-// find is connection without the waiting: it returns one of a connection, what to wait for, and an error.
-func (i *isolation) find(who tool.Session, says tool.Hop) (one *server, wait <-chan struct{}, err error) {
+// says this of itself.
+func (i *isolation) connection(who tool.Session, says tool.Hop) (*server, error) {
 	if who.IsOver() {
-		return nil, nil, &tool.Failure{Class: tool.ClassCanceled, Code: "session_ended",
+		return nil, &tool.Failure{Class: tool.ClassCanceled, Code: "session_ended",
 			Message: "the session that the call belongs to has ended: open a new one and call again"}
 	}
 	if i.people != nil {
 		if err := i.people.refusal(who.Person); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	} else if i.server.lifecycle.stateNow() == tool.ServerNeedsAuth {
-		return nil, nil, i.server.unavailable()
+		return nil, i.server.unavailable()
 	}
 	who = i.owner(who)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {
 	case i.within == nil, i.ended():
-		return nil, nil, i.unavailable()
+		return nil, i.unavailable()
 	case i.shut:
-		return nil, nil, errRetired
+		return nil, errRetired
 	}
-	if one = i.open[who.Key]; one != nil {
+	if one := i.open[who.Key]; one != nil {
 		if !one.lifecycle.isRetired() && !one.client.IsOver() {
-			return one, nil, nil
+			return one, nil
 		}
 		i.dismiss(one)
 	}
 	if i.barred() != nil {
-		return nil, nil, i.unavailable()
+		return nil, i.unavailable()
 	}
-	if len(i.open)+len(i.closing) < i.server.cfg.MaxSessions {
-		return i.start(who, says), nil, nil
+	if len(i.open) >= i.server.cfg.MaxSessions && !i.evict() {
+		return nil, i.full()
 	}
-	if len(i.closing) == 0 {
-		i.evict()
-	}
-	if len(i.closing) == 0 {
-		return nil, nil, i.full()
-	}
-	return nil, i.moved, nil
+	return i.start(who, says), nil
 }
 
 // owner returns in place of who the session that the connection of who is made for: all of a
@@ -198,14 +163,15 @@ func (i *isolation) barred() *fault.Fault {
 }
 
 // evict ends a connection that serves nobody: one whose session has ended, one that has failed and
-// waits for a call, or one that is due to end unused. mu is held.
-func (i *isolation) evict() {
+// waits for a call, or one that is due to end unused. It reports whether there was any. mu is held.
+func (i *isolation) evict() bool {
 	for _, one := range i.open {
 		if one.client.IsOver() || one.lifecycle.retireIfSpare() {
 			i.dismiss(one)
-			return
+			return true
 		}
 	}
+	return false
 }
 
 // dismiss ends one, with the calls that it still serves. mu is held.
@@ -226,7 +192,7 @@ func (i *isolation) full() *tool.Failure {
 		cfg.ID, cfg.MaxSessions, cfg.SessionIdle)}
 }
 
-// start makes a connection for who and lets it run. mu is held.
+// start makes a connection for who and lets it run, once those that close have made room. mu is held.
 func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	parent := i.server
 	e := *parent.entry
@@ -244,9 +210,10 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	one.isolation, one.slots = i, i.slots
 	one.connector.generation = i.known
 	one.connector.inferred = true
-	var before []*server // of the same session: two at a time could be in each other's way
+	full := len(i.open)+len(i.closing) >= parent.cfg.MaxSessions
+	var before []*server
 	for old := range i.closing {
-		if old.client.Key == who.Key && !e.isPersonal() {
+		if full || old.client.Key == who.Key && !e.isPersonal() { // two of a session could be in each other's way
 			before = append(before, old)
 		}
 	}
@@ -305,8 +272,6 @@ func (i *isolation) gone(one *server) {
 	i.letGo(one)
 	delete(i.closing, one)
 	close(one.over)
-	close(i.moved)
-	i.moved = make(chan struct{})
 }
 
 // keep makes the shared connection that of one, which the server can ask there, unless it is another one's.

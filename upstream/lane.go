@@ -131,7 +131,6 @@ type news struct {
 	asked      []*serverRequest // questions of the server
 	held       bool             // a question is open: the server may be waiting for its answer
 	progressed bool             // progress was reported
-	heard      bool             // the server has said something
 	done       *response        // the answer, which stays
 }
 
@@ -199,7 +198,7 @@ func (c *pendingRequest) report(params json.RawMessage, redact *secret.Redactor)
 		c.progress(tool.Progress{Params: bytes.Clone(params), // rather than the whole message that it came in
 			Message: redact.Text(rawjson.Text(params, "message"))})
 	}
-	c.news.progressed, c.news.heard = true, true
+	c.news.progressed = true
 	wait.Signal(c.ready)
 }
 
@@ -210,8 +209,6 @@ func (c *pendingRequest) remark(n tool.Notification) {
 	if c.news.done == nil && !c.muted {
 		c.notify(n)
 	}
-	c.news.heard = true
-	wait.Signal(c.ready)
 }
 
 // mute drops what the server says of the call from now on, but for its answer.
@@ -343,7 +340,7 @@ func (c *pendingRequest) hopHeaders(h http.Header) {
 func (c *pendingRequest) put(q *serverRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.news.asked, c.news.heard = append(c.news.asked, q), true
+	c.news.asked = append(c.news.asked, q)
 	wait.Signal(c.ready)
 }
 

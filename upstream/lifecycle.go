@@ -54,8 +54,7 @@ type lifecycle struct {
 	nextTry  time.Time
 	restarts int
 	pid      int
-	session  *session // not nil exactly while ready
-	rest     rest
+	session  *session      // not nil exactly while ready
 	previous *session      // the last one that was ready
 	moved    chan struct{} // closed and replaced at each change of state
 }
@@ -83,7 +82,7 @@ func (l *lifecycle) beginning() time.Time {
 }
 
 // setState is the one place where the state changes. f is nil where nothing went wrong. sess is the
-// session of a server that is ready, or in backoff because it rests.
+// session of a server that is ready.
 func (l *lifecycle) setState(state tool.ServerState, sess *session, f *fault.Fault, nextTry time.Time) {
 	l.mu.Lock()
 	if l.state != state {
@@ -92,7 +91,7 @@ func (l *lifecycle) setState(state tool.ServerState, sess *session, f *fault.Fau
 	if state == tool.ServerStarting && l.state != tool.ServerStopped && l.state != state {
 		l.restarts++
 	}
-	l.state, l.session, l.rest.session, l.nextTry = state, sess, nil, nextTry
+	l.state, l.session, l.nextTry = state, sess, nextTry
 	switch state {
 	case tool.ServerStarting:
 		l.asleep = false
@@ -100,7 +99,6 @@ func (l *lifecycle) setState(state tool.ServerState, sess *session, f *fault.Fau
 		l.asleep, l.up, l.lastUsed = false, true, time.Now()
 	case tool.ServerBackoff, tool.ServerNeedsAuth, tool.ServerNeedsSetup:
 		l.asleep, l.up = false, false
-		l.session, l.rest = nil, rest{session: sess}
 	case tool.ServerStopped:
 	}
 	switch {
@@ -236,7 +234,7 @@ func (l *lifecycle) stopIfIdle() bool {
 	if l.inFlight > 0 || !l.isUnused() {
 		return false
 	}
-	l.session, l.rest.session = nil, nil
+	l.session = nil
 	l.asleep = l.use != useSession
 	if l.use == useSession {
 		l.retireNow()
@@ -260,10 +258,6 @@ func (l *lifecycle) isRunning() bool {
 	return l.state == tool.ServerReady || l.state == tool.ServerStarting
 }
 
-// fallsWithin is the pause of a call at a server that has fallen silent. Then the call looks again
-// whether the server rests.
-const fallsWithin = 10 * time.Millisecond
-
 // acquire returns the session of a ready server, other than stale. It waits up to limit for a
 // server that is starting, and for one that has just died and is about to be started again. The
 // error is errRetired, errNotReady, or that of a canceled call.
@@ -272,24 +266,10 @@ func (l *lifecycle) acquire(ctx context.Context, stale *session, limit time.Dura
 	for {
 		l.mu.Lock()
 		sess, state, moved := l.session, l.state, l.moved
-		if sess == nil {
-			sess = l.trial(stale)
-		}
-		backs := state == tool.ServerBackoff && l.rest.session == nil
+		backs := state == tool.ServerBackoff
 		wakes := l.asleep || backs && !time.Now().Before(l.nextWake)
 		restarts := backs && l.died && time.Until(l.nextTry) <= restartWithin
-		falls := l.session != nil && l.session != stale && l.session.isSilent()
 		l.mu.Unlock()
-		if falls { // it is about to rest, unless it speaks
-			select {
-			case <-moved:
-			case <-ctx.Done():
-			case <-time.After(fallsWithin):
-			}
-			if ctx.Err() == nil {
-				continue
-			}
-		}
 		if sess != nil && sess != stale && !sess.isOver() {
 			return sess, nil
 		}
@@ -373,10 +353,6 @@ func (l *lifecycle) report(st *tool.ServerStatus) {
 		l.redact.Beginning(l.hint, secret.MaxMessage)
 	if !l.nextTry.IsZero() {
 		next := l.nextTry
-		if asking := time.Now().Add(time.Since(l.since)); l.rest.session != nil && l.rest.pause == 0 &&
-			asking.Before(next) {
-			next = asking // the hub asks it at this moment; who waits for that asks twice as late each time
-		}
 		st.NextTry = &next
 	}
 	if l.previous != nil {

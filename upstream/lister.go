@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
@@ -141,10 +142,10 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 func (r *lister) listFault(ctx context.Context, sess *session, l lists.List, page int, a response) *fault.Fault {
 	var rpc *tool.RPCError
 	var f *tool.Failure
-	var large *transport.Oversize
+	var large *jsonrpc.TooLarge
 	switch {
 	case errors.As(a.err, &large):
-		return large.Fault(l.Method())
+		return transport.OversizeFault(large, l.Method())
 	case errors.Is(a.err, context.DeadlineExceeded) && ctx.Err() == nil:
 		return &fault.Fault{What: fmt.Sprintf("%s did not end within %s (page %d)", l.Method(), r.cfg.Timeouts.List,
 			page),

@@ -149,11 +149,13 @@ func replyBody(e jsonrpc.Message) []byte {
 // answerOf turns a response to c into an answer. What a list holds is looked at one by one
 // later on, so that an element which nests too deeply costs none of the others.
 func (c *pendingRequest) answerOf(e jsonrpc.Message) response {
-	isList := c.isList()
-	if isList && e.NotUTF8 > 0 {
+	if e.Valid || !c.isList() {
+		return answerOf(e)
+	}
+	if e.NotUTF8 > 0 {
 		e.Valid, e.NotUTF8 = true, 0 // what is not UTF-8 in an element is replaced, and told, when that is admitted
 	}
-	if !e.Valid && isList && rawjson.IsNull(e.Error) && rawjson.IsObject(e.Result) &&
+	if !e.Valid && rawjson.IsNull(e.Error) && rawjson.IsObject(e.Result) &&
 		rawjson.Depth(e.Text) > rawjson.MaxDepth {
 		rest, err := rawjson.Set(e.Text, "result", []byte("{}"))
 		if err == nil && rawjson.Valid(rest) && lists.ValidButDeep(e.Result) {

@@ -45,7 +45,6 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 		return func(a *budget.Share) (jsonrpc.Received, string, error) {
 			s := jsonrpc.NewEventReader(strings.NewReader(stream+"data: {}\n\n"), 64<<20, a)
 			ev, err := s.Next()
-			err = transport.OversizeOf(err)
 			next, failed := s.Next()
 			if failed != nil {
 				return jsonrpc.Received{}, "", failed
@@ -57,7 +56,6 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 		"line": func(a *budget.Share) (jsonrpc.Received, string, error) {
 			l := jsonrpc.NewLineReader(strings.NewReader(long+"\n{}\n"), func() int { return 64 << 20 }, a)
 			large, err := l.Next()
-			err = transport.OversizeOf(err)
 			next, failed := l.Next()
 			if failed != nil {
 				return jsonrpc.Received{}, "", failed
@@ -84,13 +82,13 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 			others := room(t, b.Share(), 12<<20)
 			began := time.Now()
 			_, small, err := read(memory)
-			var large *transport.Oversize
+			var large *jsonrpc.TooLarge
 			if errors.As(err, &large) {
-				if f := large.Failure(); f.Class != "result_too_large" || !strings.Contains(f.Message, "hub.limits.memory") {
+				if f := transport.OversizeFailure(large); f.Class != "result_too_large" || !strings.Contains(f.Message, "hub.limits.memory") {
 					t.Errorf("%s: %+v", name, f)
 				}
-				if string(large.ID) != "1" {
-					t.Errorf("%s: it is not known whose the message was: %s", name, large.ID)
+				if string(large.ResponseID()) != "1" {
+					t.Errorf("%s: it is not known whose the message was: %s", name, large.ResponseID())
 				}
 				err = large.NoRoom
 			}

@@ -60,7 +60,7 @@ type shared struct {
 func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*server, error) {
 	s := &server{entry: e, shared: all, over: make(chan struct{})}
 	s.notifications = &notifications{entry: e, tell: all.notify, run: all.run}
-	s.subscriptions = &subscriptions{entry: e, notifications: s.notifications, levelChanged: make(chan struct{}, 1)}
+	s.subscriptions = &subscriptions{entry: e, notifications: s.notifications}
 	s.lifecycle = newLifecycle(e, state, onChange, s.subscriptions.isNeeded)
 	s.lister = &lister{entry: e, shared: all}
 	s.connector = &connector{entry: e, shared: all, notifications: s.notifications, lifecycle: s.lifecycle}
@@ -344,6 +344,7 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 			sess.watch.stands(ctx.Done())
 		}
 	}
+	s.subscriptions.setLevel(ctx, sess) // before calls
 	if s.use == useSession {
 		return s.listFor(ctx, sess)
 	}
@@ -402,8 +403,8 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 			if f := s.verify(ctx, sess); f != nil {
 				return f
 			}
-		case <-sess.turned:
-			if f := s.turn(ctx, sess); f != nil {
+		case <-sess.silent:
+			if f := s.verifySilent(ctx, sess); f != nil {
 				return f
 			}
 		}

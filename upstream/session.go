@@ -50,8 +50,8 @@ type session struct {
 	changed [lists.Kinds]chan struct{} // each has room for one: the server's tools, say, have changed
 	suspect chan struct{}              // has room for one: the server could not be reached
 
-	unanswered atomic.Int32  // requests since the last sign of life that got no answer
-	turned     chan struct{} // has room for one: too many have, or the server has spoken after that
+	unanswered atomic.Int32  // requests since the last answer that got none
+	silent     chan struct{} // has room for one: too many have
 
 	watch      *watch // what the standing stream is for, on 2026-07-28
 	subscribed *subscriptionState
@@ -70,7 +70,7 @@ type session struct {
 // newSession makes a session of the connection whose notifications go to q. It has no lane yet.
 func newSession(q *notifications, stopping <-chan struct{}) *session {
 	s := &session{entry: q.entry, notifications: q, stopping: stopping,
-		noisy: rate.NewLimiter(rate.Every(10*time.Second), 3), taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1), turned: make(chan struct{}, 1),
+		noisy: rate.NewLimiter(rate.Every(10*time.Second), 3), taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1), silent: make(chan struct{}, 1),
 		ended: make(chan struct{}), subscribed: newSubscriptionState()}
 	s.watch = newWatch(s.missed)
 	for k := range lists.Kinds {
@@ -136,7 +136,7 @@ func (s *session) notified(e jsonrpc.Message, on *pendingRequest) {
 			call.report(e.Params, s.redact)
 			return
 		} // otherwise perhaps of a call that has become a task
-	case s.oneStream:
+	case s.oneStream, on == nil && e.Method == tool.NoteMessage:
 		on = s.listener(e)
 		if on != nil || e.Method != tool.NoteMessage && tool.IsKnownNote(e.Method) {
 			break
@@ -144,20 +144,13 @@ func (s *session) notified(e jsonrpc.Message, on *pendingRequest) {
 		// Here, where the result that may follow has not been read, calls in flight are those in flight for the server.
 		var several bool
 		if on, several = s.asked.sole(); several {
-			on = discard() // it may be about what is nobody else's business, and does not say whose it is
+			// It may be about what is nobody else's business.
 			s.log.Debug("dropped a notification of the server: it belongs to one of several sessions, and does "+
-				"not say which",
-				"method", e.Method)
+				"not say which", "method", e.Method)
+			return
 		}
 	}
 	s.notifications.handle(s, e, on)
-}
-
-// discard is a call that nobody waits for: what is told to it is looked at, counted where it is malformed, and lost.
-func discard() *pendingRequest {
-	c := newLaneCall(0, "", nil)
-	c.notify = func(tool.Notification) {}
-	return c
 }
 
 // listener is the subscriptions/listen of a client's own that a notification names; nil for none.
@@ -189,11 +182,11 @@ func (s *session) drop(what string, raw []byte) {
 }
 
 // dropOversize tells the call that waits for a message that it was too large.
-func (s *session) dropOversize(large *transport.Oversize, call *pendingRequest) {
+func (s *session) dropOversize(large *jsonrpc.TooLarge, call *pendingRequest) {
 	s.losses.add()
-	large.Warn(s.log)
+	transport.WarnOversize(large, s.log)
 	if call != nil {
-		call.finish(response{err: large.Failure()})
+		call.finish(response{err: transport.OversizeFailure(large)})
 		s.forget(call)
 	}
 }

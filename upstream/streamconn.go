@@ -85,12 +85,12 @@ func (c *streamConn) readAll() {
 			c.receive(got)
 			continue
 		}
-		var large *transport.Oversize
+		var large *jsonrpc.TooLarge
 		if !errors.As(err, &large) {
 			c.shut(err)
 			return
 		}
-		c.sess.dropOversize(large, c.sess.answered(large.ID))
+		c.sess.dropOversize(large, c.sess.answered(large.ResponseID()))
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
-// levelWithin bounds the wait of a call for its server to take the log level.
+// levelWithin bounds the wait for a server to take the log level.
 const levelWithin = time.Second
 
 // quietLevel is set once nobody wants log messages any more: there is no level for none.
@@ -22,7 +22,6 @@ const quietLevel = "emergency"
 type subscriptions struct {
 	*entry
 	notifications *notifications
-	levelChanged  chan struct{} // has room for one: clients want another log level
 
 	// Only resubscribe uses these.
 	latest *subscriptionState // of the latest session
@@ -103,24 +102,11 @@ func (s *subscriptions) renew(ctx context.Context, sess *session, uris []string,
 	return nil
 }
 
-// keep tells the server of sess what clients want, and that again when it changes, until ctx ends.
+// keep tells the server of a new session what clients want.
 func (s *subscriptions) keep(ctx context.Context, sess *session) {
-	setLevel := func() {
-		if sess.abilities().Logging && sess.hop == nil {
-			s.setLevel(ctx, sess)
-		}
-	}
-	setLevel() // first: calls may wait for it
+	s.setLevel(ctx, sess) // clients may have asked for another since it was started
 	if sess.abilities().Subscribe {
 		s.resubscribe(ctx, sess)
-	}
-	for {
-		setLevel()
-		select {
-		case <-s.levelChanged:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 
@@ -184,45 +170,23 @@ func uriParams(uri string) json.RawMessage {
 	return append(append([]byte(`{"uri":`), rawjson.Quote(uri)...), '}')
 }
 
-// awaitLevel returns when the server of sess knows the log level that clients want: what a client
-// asked for before a call counts for that call. A server that does not take the level delays only
-// one call, by levelWithin.
-func (s *subscriptions) awaitLevel(ctx context.Context, sess *session) {
-	if sess.hop != nil || s.use == useListing {
-		return
-	}
-	var limit <-chan time.Time
-	for {
-		level := s.clients.logLevel()
-		changed := sess.subscribed.level.pending(level)
-		if changed == nil || !sess.abilities().Logging {
-			return
-		}
-		if limit == nil {
-			timer := time.NewTimer(levelWithin)
-			defer timer.Stop()
-			limit = timer.C
-		}
-		select {
-		case <-changed:
-		case <-limit:
-			sess.subscribed.level.waive(level)
-			return
-		case <-sess.ended:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// setLevel tells the server of the log level that clients want, where it is another than before.
+// setLevel tells the server of sess of the log level that clients want, where it is another than before.
 func (s *subscriptions) setLevel(ctx context.Context, sess *session) {
-	level, isNew := sess.subscribed.level.after(s.clients.logLevel())
-	if !isNew {
+	if !sess.abilities().Logging || sess.hop != nil || s.use == useListing {
 		return
 	}
-	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
+	state := sess.subscribed
+	state.leveling.Lock()
+	defer state.leveling.Unlock()
+	level := s.clients.logLevel()
+	if level == "" && state.level != "" {
+		level = quietLevel
+	}
+	if level == state.level {
+		return
+	}
+	state.level = level
+	limited, cancel := context.WithTimeout(ctx, levelWithin)
 	defer cancel()
 	params := append(append([]byte(`{"level":`), rawjson.Quote(level)...), '}')
 	c := newLaneCall(s.nextID(), tool.MethodSetLevel, params)
@@ -231,5 +195,4 @@ func (s *subscriptions) setLevel(ctx context.Context, sess *session) {
 	if end(a.err); a.err != nil && ctx.Err() == nil {
 		s.log.Warn("the server's log level could not be set", "level", level, "error", s.redact.Text(a.err.Error()))
 	}
-	sess.subscribed.level.set(level)
 }

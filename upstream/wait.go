@@ -56,9 +56,6 @@ func (s *session) wait(ctx context.Context, c *pendingRequest, limits callLimits
 			if got.done != nil {
 				return *got.done
 			}
-			if got.heard {
-				s.spoke()
-			}
 			if goes != nil && !got.held {
 				goes = time.After(takeInTime)
 			}
@@ -82,9 +79,6 @@ func (s *session) wait(ctx context.Context, c *pendingRequest, limits callLimits
 			}
 			at := time.Now()
 			finished := s.withdrawAndSettle(ctx, c, "timeout")
-			if finished {
-				s.spoke()
-			}
 			return response{err: s.late(c, limits, at, finished), silent: !finished &&
 				time.Since(limits.began) < limits.most}
 		case <-ctx.Done():

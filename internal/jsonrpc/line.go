@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -107,6 +108,15 @@ type TooLarge struct {
 	Limit  int
 	About  *rawjson.Skim // of the message
 	NoRoom error         // why there was no memory for it; nil where it is over the limit
+}
+
+// ResponseID returns the id of a response; nil where the message was none, or that cannot be told.
+func (e *TooLarge) ResponseID() json.RawMessage {
+	if _, request := e.About.Get("method"); request {
+		return nil
+	}
+	id, _ := e.About.Get("id")
+	return id
 }
 
 func (e *TooLarge) Error() string {

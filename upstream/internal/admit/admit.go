@@ -94,9 +94,6 @@ func (a *admission) admit(
 	for i, declaration := range raw {
 		candidates[i] = a.read(l, i, declaration, digests[i])
 	}
-	if l == lists.Tools {
-		refuseTwins(candidates)
-	}
 	first := make(map[string]int, len(raw)) // name or URI -> position of the element that is admitted
 	for _, c := range candidates {
 		findings := len(a.findings)
@@ -291,38 +288,6 @@ func (c *candidate) readName(key string, value []byte, limit int) {
 	default:
 		c.name = name
 	}
-}
-
-// refuseTwins refuses tools of the same name, but for the first.
-func refuseTwins(candidates []*candidate) {
-	named := make(map[string][]*candidate, len(candidates))
-	for _, c := range candidates {
-		if c.name != "" && (c.refused == nil || c.refused.code != codeInvalidName) {
-			named[c.name] = append(named[c.name], c)
-		}
-	}
-	for _, twins := range named {
-		if len(twins) < 2 {
-			continue
-		}
-		for _, c := range twins[1:] {
-			c.refused = &refusal{code: codeDuplicateName, twin: "same server",
-				reason: fmt.Sprintf("the server lists this name several times, at positions %s of its list, and the first is "+
-					"used: rename the others on the server if they are other tools", positions(twins))}
-		}
-	}
-}
-
-func positions(twins []*candidate) string {
-	const most = 10
-	var list []string
-	for i, c := range twins {
-		if i == most {
-			return strings.Join(list, ", ") + fmt.Sprintf(" and %d more", len(twins)-most)
-		}
-		list = append(list, strconv.Itoa(c.position))
-	}
-	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
 }
 
 func (a *admission) exclusion(l lists.List, c *candidate) tool.Exclusion {

@@ -15,7 +15,6 @@ import (
 const (
 	maxQueuedLines = 4096
 	maxQueuedBytes = 64 << 20
-	maxTogether    = 64 << 10 // bytes of lines that are written with one system call, apart from the first
 )
 
 // errQueueFull means that a server does not read what it is sent.
@@ -58,8 +57,7 @@ func NewLines(in io.WriteCloser, out io.ReadCloser, limit int, memory *budget.Sh
 }
 
 func (w *Lines) Read() (jsonrpc.Received, error) {
-	got, err := w.lines.Next()
-	return got, OversizeOf(err)
+	return w.lines.Next()
 }
 
 func (w *Lines) Post(m Outgoing) error {
@@ -81,10 +79,10 @@ func (w *Lines) Post(m Outgoing) error {
 func (w *Lines) writeAll() {
 	defer func() { _ = w.in.Close() }()
 	for {
-		messages, more := w.take()
+		m, ok, more := w.take()
 		switch {
-		case len(messages) > 0:
-			w.write(messages)
+		case ok:
+			w.write(m)
 		case more:
 			<-w.wake
 		default:
@@ -93,48 +91,34 @@ func (w *Lines) writeAll() {
 	}
 }
 
-// take returns messages that wait: as many as are written together, at least one where there is
-// one. more reports whether others can still be posted.
-func (w *Lines) take() (messages []Outgoing, more bool) {
+// take returns the message that waits for longest; ok is false where there is none. more reports whether others can
+// still be posted.
+func (w *Lines) take() (m Outgoing, ok, more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n, size := 0, 0
-	for n < len(w.waiting) && (n == 0 || size+len(w.waiting[n].Data) < maxTogether) {
-		size += len(w.waiting[n].Data)
-		n++
+	if len(w.waiting) == 0 {
+		return m, false, !w.closed
 	}
-	w.bytes -= size
-	messages = slices.Clone(w.waiting[:n])
-	w.waiting = slices.Delete(w.waiting, 0, n)
-	return messages, !w.closed
+	m = w.waiting[0]
+	w.waiting = slices.Delete(w.waiting, 0, 1)
+	w.bytes -= len(m.Data)
+	return m, true, true
 }
 
-// write writes messages with one system call, apart from those that nobody waits for any more, and
-// reports how that went.
-func (w *Lines) write(messages []Outgoing) {
-	var text []byte
-	for _, m := range messages {
-		switch {
-		case !m.Start():
-		case text == nil:
-			text = append(m.Data, '\n') // usually there is room
-		default:
-			text = append(append(text, m.Data...), '\n')
-		}
+// write writes a message, unless nobody waits for it any more, and reports how that went.
+func (w *Lines) write(m Outgoing) {
+	if !m.Start() {
+		m.Finish(nil)
+		return
 	}
-	n, err := 0, error(nil)
-	if text != nil {
-		n, err = w.in.Write(text)
-	}
+	n, err := w.in.Write(append(m.Data, '\n')) // usually there is room
 	if err != nil {
 		w.isBroken()
 	}
-	for _, m := range messages {
-		if err != nil && n == 0 && m.Call != nil {
-			m.Call.TakeBack()
-		}
-		m.Finish(err)
+	if err != nil && n == 0 && m.Call != nil {
+		m.Call.TakeBack()
 	}
+	m.Finish(err)
 }
 
 // isBroken notes that a write has failed: the child has closed its stdin or died. Usually its

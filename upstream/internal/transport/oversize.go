@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,40 +12,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
-// Oversize is a message of a server over limits.message, or one for which there was no memory. It was dropped.
-type Oversize struct {
-	Limit  int
-	ID     json.RawMessage // of a response; nil where the message was none, or that cannot be told
-	NoRoom error           // why there was no memory for the message; nil where it is over the limit
-}
-
-// OversizeOf returns an *Oversize where err says that a message was too large, else err.
-func OversizeOf(err error) error {
-	if err == nil {
-		return nil
-	}
-	var large *jsonrpc.TooLarge
-	if !errors.As(err, &large) {
-		return err
-	}
-	e := &Oversize{Limit: large.Limit, NoRoom: large.NoRoom}
-	id, ok := large.About.Get("id")
-	if _, request := large.About.Get("method"); ok && !request {
-		e.ID = id
-	}
-	return e
-}
-
-func (e *Oversize) Error() string {
-	if e.NoRoom != nil {
-		return "a message of the server was dropped: " + e.NoRoom.Error() + " (" + settings.LimitMemory + ")"
-	}
-	return fmt.Sprintf("a message of the server is larger than %s (%s)", settings.SizeText(e.Limit),
-		settings.LimitMessage)
-}
-
-// Failure explains to a caller that the response was dropped.
-func (e *Oversize) Failure() *tool.Failure {
+// OversizeFailure explains to a caller that the response was dropped.
+func OversizeFailure(e *jsonrpc.TooLarge) *tool.Failure {
 	if e.NoRoom != nil {
 		what := "call again later, ask for less, or raise "
 		if errors.Is(e.NoRoom, budget.ErrTooLarge) {
@@ -65,17 +32,20 @@ func (e *Oversize) Failure() *tool.Failure {
 			settings.Raise(settings.LimitMessage))}
 }
 
-// Fault explains why a server that sends such messages cannot be used. during is what the hub was doing.
-func (e *Oversize) Fault(during string) *fault.Fault {
-	hint := settings.Raise(settings.LimitMessage)
+// OversizeFault explains why a server that sends messages over limits.message, or for which there is no memory, cannot be
+// used. during is what the hub was doing.
+func OversizeFault(e *jsonrpc.TooLarge, during string) *fault.Fault {
 	if e.NoRoom != nil {
-		hint = "raise " + settings.LimitMemory + " in the hub's config"
+		return &fault.Fault{Cause: e, Hint: "raise " + settings.LimitMemory + " in the hub's config",
+			What: fmt.Sprintf("%s: a message of the server was dropped: %v (%s)", during, e.NoRoom, settings.LimitMemory)}
 	}
-	return &fault.Fault{What: during + ": " + e.Error(), Hint: hint, Cause: e}
+	return &fault.Fault{Cause: e, Hint: settings.Raise(settings.LimitMessage),
+		What: fmt.Sprintf("%s: a message of the server is larger than %s (%s)", during, settings.SizeText(e.Limit),
+			settings.LimitMessage)}
 }
 
-// Warn logs that the message was dropped.
-func (e *Oversize) Warn(log *slog.Logger) {
+// WarnOversize logs that the message was dropped.
+func WarnOversize(e *jsonrpc.TooLarge, log *slog.Logger) {
 	if e.NoRoom != nil {
 		log.Warn("a message of the server was dropped: there was no room for it", "limit", settings.LimitMemory,
 			"because", e.NoRoom)

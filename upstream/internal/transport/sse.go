@@ -95,7 +95,7 @@ func (w *SSE) Read() (jsonrpc.Received, error) {
 	for {
 		ev, err := w.events.Next()
 		if err != nil {
-			return jsonrpc.Received{}, OversizeOf(err)
+			return jsonrpc.Received{}, err
 		}
 		if ev.IsMessage() {
 			return ev.Received(), nil

@@ -11,7 +11,7 @@ import (
 // Wire moves whole messages to and from one server.
 type Wire interface {
 	// Read returns the next message, which the caller may keep or free. It is called from one
-	// goroutine. A message that the wire had to skip is an *Oversize; any other error ends the
+	// goroutine. A message that the wire had to skip is a *jsonrpc.TooLarge; any other error ends the
 	// connection.
 	Read() (jsonrpc.Received, error)
 

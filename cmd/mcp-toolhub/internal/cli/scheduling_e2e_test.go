@@ -10,13 +10,11 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -30,8 +28,6 @@ type overlapServer struct {
 	order   map[string][]int
 	reading int
 	all     chan struct{} // closed when want reads run
-
-	frozen atomic.Bool // status says nothing
 }
 
 type overlapInput struct {
@@ -67,13 +63,6 @@ func (o *overlapServer) read(ctx context.Context, _ *mcp.CallToolRequest, _ over
 	return &mcp.CallToolResult{}, nil, nil
 }
 
-func (o *overlapServer) status(ctx context.Context, _ *mcp.CallToolRequest, _ overlapInput) (*mcp.CallToolResult, any, error) {
-	if o.frozen.Load() {
-		<-ctx.Done()
-	}
-	return &mcp.CallToolResult{}, nil, ctx.Err()
-}
-
 // start serves o, and returns the entry of its config.
 func (o *overlapServer) start(t *testing.T) map[string]any {
 	o.writing, o.most, o.order, o.all = map[string]int{}, map[string]int{}, map[string][]int{}, make(chan struct{})
@@ -81,7 +70,6 @@ func (o *overlapServer) start(t *testing.T) map[string]any {
 	mcp.AddTool(s, &mcp.Tool{Name: "write_file", Description: "Writes a file."}, o.write)
 	reads := &mcp.ToolAnnotations{ReadOnlyHint: true}
 	mcp.AddTool(s, &mcp.Tool{Name: "read_file", Description: "Reads a file.", Annotations: reads}, o.read)
-	mcp.AddTool(s, &mcp.Tool{Name: "get_status", Description: "Reads the status.", Annotations: reads}, o.status)
 	far := httptest.NewServer(sdkHandler(s, false))
 	t.Cleanup(far.Close)
 	return map[string]any{"type": "http", "url": far.URL, "trust": true}
@@ -130,34 +118,6 @@ func TestOverlapMeasuredByTheServer(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestBreakerThroughTheHub: a server that hangs is left alone, which people see, and used again once it answers.
-func TestBreakerThroughTheHub(t *testing.T) {
-	t.Parallel()
-	o := &overlapServer{want: 1}
-	entry := o.start(t)
-	entry["tuning"] = serverTuning{Tools: []upstream.ToolTimeout{{Pattern: "get_status", Call: 50 * time.Millisecond}}}
-	hub := startHub(t, "hub.json", configText(t, map[string]any{"far": entry}, nil))
-	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
-	o.frozen.Store(true)
-	for range 3 {
-		if got := w.result("mcp.far.get_status", `{"path":"a"}`, ""); !strings.Contains(got, `"error_class":"timeout"`) {
-			t.Errorf("%s", got)
-		}
-	}
-	eventually(t, "the server rests", func() bool { return hub.server(t, "far").State == "backoff" })
-	if s := hub.server(t, "far"); !strings.Contains(s.LastError, "3 requests in a row got no answer") || s.NextTry == nil {
-		t.Errorf("people see %+v", s)
-	}
-	if got := w.result("mcp.far.read_file", `{"path":"a"}`, ""); !strings.Contains(got, `"error_class":"dependency_unavailable"`) ||
-		!strings.Contains(got, `"retry_after_ms":`) || o.reading != 0 {
-		t.Errorf("%d calls reached the server: %s", o.reading, got)
-	}
-	o.frozen.Store(false)
-	eventually(t, "the server works again", func() bool {
-		return !strings.Contains(w.result("mcp.far.read_file", `{"path":"a"}`, ""), "isError") && hub.server(t, "far").State == "ready"
-	})
 }
 
 // TestRatesThroughTheHub: what is bounded for each actor, tool or server is counted for each. A call too many does not reach its server, and

@@ -123,10 +123,11 @@ func (l *wantedLevels) drop(who string) {
 	}
 }
 
-// stop stops the timers.
+// stop stops the timers. Servers are told nothing more.
 func (l *wantedLevels) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.tell = nil
 	for _, t := range l.until {
 		t.Stop()
 	}

@@ -2,69 +2,28 @@ package downstream
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// serverNotifications passes the notifications of servers on to the clients that they concern. It knows which calls and
-// requests are open: a notification on a connection that many share may belong to one of them.
+// serverNotifications passes the notifications of servers on to the clients that they concern.
 type serverNotifications struct {
 	*parts
-
-	mu       sync.Mutex
-	byServer map[string][]*openCall // the latest last
 }
 
 // openCall is a call or request that a server works on.
 type openCall struct {
-	server  string
+	*parts
 	session tool.Session
-	view    bool // a direct view: messages need not say which server they are of
-	say     func(note)
-	in      *serverNotifications
-	left    bool // guarded by in.mu
+	view    bool       // a direct view: messages need not say which server they are of
+	say     func(note) // takes the notifications of the server
 }
 
-// open notes that server works for p from now on. say takes its notifications meanwhile.
-func (s *serverNotifications) open(p *peer, server string, say func(note)) *openCall {
-	c := &openCall{server: server, session: p.session, view: direct(p.profile), say: say, in: s}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	set(&s.byServer, server, append(s.byServer[server], c))
-	return c
-}
-
-// leave says that the server does not work on the call any more. Calling it twice is harmless.
-func (c *openCall) leave() {
-	s := c.in
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !c.left { // an entry without calls stays: there are as many as servers in the config
-		c.left = true
-		s.byServer[c.server] = slices.DeleteFunc(s.byServer[c.server], func(other *openCall) bool { return other == c })
-	}
-}
-
-// callOf returns the latest open call that a notification on a connection may belong to, and how
-// many sessions have such calls. connection is the key of the session or person whose own it is; ""
-// where all share it.
-func (s *serverNotifications) callOf(server, connection string) (latest *openCall, sessions int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.byServer[server] {
-		if !c.session.Hears(connection) {
-			continue
-		}
-		if latest == nil || latest.session.Key != c.session.Key {
-			sessions++
-		}
-		latest = c
-	}
-	return latest, sessions
+// of returns a call of p.
+func (s *serverNotifications) of(p *peer, say func(note)) *openCall {
+	return &openCall{parts: s.parts, session: p.session, view: direct(p.profile), say: say}
 }
 
 // receive takes a notification that came on the stream of no call.
@@ -89,9 +48,9 @@ func (c *openCall) notify(n tool.Notification) {
 			c.say(note{method: tool.NoteMessage, level: level, params: params})
 		}
 	case n.Method == tool.NoteUpdated:
-		c.in.subscriptions.updated(n)
+		c.subscriptions.updated(n)
 	case tool.IsKnownNote(n.Method):
-		c.in.ownerships.tell(n, c)
+		c.ownerships.tell(n, c)
 	default:
 		if c.view && !isKnownRequest(n.Method) {
 			c.say(note{method: n.Method, params: n.Params})
@@ -99,21 +58,9 @@ func (c *openCall) notify(n tool.Notification) {
 	}
 }
 
-// logged passes on a log message that came on no call's stream. While one session has calls open at
-// the server, the message belongs to them: it came on a stream beside that of the call, or the call
-// is suspended. While several sessions have, it may hold what is none of the others' business, and
-// nobody gets it. Otherwise it is for every session that has asked for such messages, or for the
-// session whose own connection it came on.
+// logged passes on a log message that belongs to no call. It is for every session that has asked for
+// such messages, or for the session whose own connection it came on.
 func (s *serverNotifications) logged(n tool.Notification) {
-	if call, sessions := s.callOf(n.Server, n.Session); sessions > 1 {
-		s.deps.Logger.Debug("a server's log message belongs to one of several sessions, and does not say which: it "+
-			"is dropped",
-			"server", n.Server)
-		return
-	} else if call != nil {
-		call.notify(n)
-		return
-	}
 	s.listeners.each(func(l *listener) {
 		wanted, set := l.caller.leastLevel()
 		switch own := n.Session == l.caller.session.Key; {

@@ -363,7 +363,7 @@ type Servers interface {
 	// changed. It does not wait for them.
 	RootsChanged(who tool.Session, params json.RawMessage)
 
-	// SetLogLevel tells the most talkative level that any client wants; "" for none. It does not wait for servers.
+	// SetLogLevel tells the most talkative level that any client wants; "" for none. It waits a moment for servers.
 	SetLogLevel(level string)
 
 	// OnNotification makes f take the notifications that belong to no call: log messages and

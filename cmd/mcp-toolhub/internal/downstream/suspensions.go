@@ -77,10 +77,8 @@ func (s *suspensions) refuse(ctx context.Context, a *attempt, why *tool.RPCError
 func (s *suspensions) serveOnce(ctx context.Context, a *attempt) {
 	notes := &callNotes{}
 	notes.attach(a)
-	open := s.notifications.open(a.peer, a.server, notes.add)
-	defer open.leave()
 	asker := &clientAsker{ownerships: &s.ownerships, peer: a.peer, wire: a.reply, server: a.server, notes: notes}
-	l := link{notify: open.notify}
+	l := link{notify: s.notifications.of(a.peer, notes.add).notify}
 	if a.token != nil {
 		l.report = notes.report
 	}
@@ -89,7 +87,6 @@ func (s *suspensions) serveOnce(ctx context.Context, a *attempt) {
 	}
 	result := a.op.run(ctx, a, l)
 	asker.close()
-	open.leave()
 	notes.detach()
 	a.op.answer(ctx, a, result)
 }
@@ -125,21 +122,18 @@ func (s *suspensions) begin(ctx context.Context, a *attempt) {
 	r := &runningCall{invocation: a.invocation, cancel: cancel, asked: make(chan struct{}, 1),
 		done: make(chan struct{})}
 	r.notes.attach(a)
-	heard := s.notifications.open(a.peer, a.server, r.notes.add) // while it is suspended, too: the server works on it
-	s.calls.Add(1)                                               // the request that is served has one of its own, so Wait cannot have returned
+	s.calls.Add(1) // the request that is served has one of its own, so Wait cannot have returned
 	go func() {
 		defer s.calls.Done()
 		defer cancel(nil)
-		r.result = s.runSafely(called, a, r, heard)
-		heard.leave()
+		r.result = s.runSafely(called, a, r)
 		close(r.done)
 	}()
 	s.await(ctx, a, r)
 }
 
 // runSafely runs an attempt. A panic in it ends that call alone, as it does on a goroutine of net/http.
-func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall,
-	heard *openCall) (result attemptResult) {
+func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall) (result attemptResult) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.deps.Logger.Error("panic while a request was served", "panic", fmt.Sprint(p), "stack",
@@ -149,7 +143,8 @@ func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall,
 			result.outcome = invoke.Outcome{InvocationID: r.invocation, Status: tool.StatusFailed, Err: err}
 		}
 	}()
-	return a.op.run(ctx, a, link{r.ask, r.notes.report, heard.notify, r.notes.hears})
+	says := s.notifications.of(a.peer, r.notes.add)
+	return a.op.run(ctx, a, link{r.ask, r.notes.report, says.notify, r.notes.hears})
 }
 
 // await answers an attempt with the result of the running call, or with an input request of its server.
