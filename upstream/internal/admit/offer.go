@@ -64,7 +64,13 @@ const (
 
 // Encode returns the offer as JSON. What was listed stands in it byte for byte.
 func (o Offer) Encode() []byte {
-	out := append([]byte(`{"`+keptTitle+`":`), rawjson.Quote(o.Title)...)
+	size := 1<<10 + len(o.Title) + len(o.Instructions) + 80*len(o.Sound)
+	for _, all := range o.Lists {
+		for _, one := range all {
+			size += len(one) + 1
+		}
+	}
+	out := append(append(make([]byte, 0, size), `{"`+keptTitle+`":`...), rawjson.Quote(o.Title)...)
 	out = append(append(out, `,"`+keptInstructions+`":`...), rawjson.Quote(o.Instructions)...)
 	abilities, _ := json.Marshal(o.Abilities) // booleans and texts always encode
 	out = append(append(out, `,"`+keptAbilities+`":`...), abilities...)
