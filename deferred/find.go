@@ -255,7 +255,7 @@ func (f *found) fit() {
 		if f.people || i > 0 && !named {
 			break
 		}
-		declared := match{Name: m.Name, Ref: m.Ref, Declaration: brief(m.Name, f.hits[i].listed.Declaration)}
+		declared := match{Name: m.Name, Ref: m.Ref, Declaration: brief(m.Name, f.hits[i].listed.Declaration())}
 		more := declared.cost() - m.cost()
 		if more > left && (i > 0 || !named) {
 			f.notes = append(f.notes, fmt.Sprintf("The declaration of %s is too long for this answer: select:%s gets it.",
