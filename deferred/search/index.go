@@ -54,12 +54,20 @@ type entry struct {
 	servers []posting // by shard.slot
 }
 
-// posting is one occurrence: the weighted and normalised frequency over all fields, and which fields they were.
+// posting is one occurrence: the weighted and normalised frequency over all fields, and which fields they were. Most of
+// the index is postings, so slot and fields share a number. There is room for two million tools.
 type posting struct {
-	at     uint32
-	tf     float32
-	fields fieldSet
+	place uint32
+	tf    float32
 }
+
+func newPosting(at uint32, t weighedTerm) posting {
+	return posting{at<<fieldMeaning | uint32(t.fields), t.tf}
+}
+
+func (p posting) at() uint32 { return p.place >> fieldMeaning }
+
+func (p posting) fields() fieldSet { return fieldSet(p.place & (1<<fieldMeaning - 1)) }
 
 // New returns an empty index.
 func New(o Options) *Index {
@@ -99,7 +107,7 @@ func (x *Index) Put(s Server, docs []Document) {
 	}
 	for _, t := range own {
 		e := &x.entries[sh.terms[t.term]]
-		e.servers = append(e.servers, posting{sh.slot, t.tf, t.fields})
+		e.servers = append(e.servers, newPosting(sh.slot, t))
 	}
 	x.live += len(docs)
 }
@@ -117,7 +125,7 @@ func (x *Index) insert(sh *shard, d *Document, a *analysis) {
 	}
 	for _, t := range a.terms {
 		e := &x.entries[sh.terms[t.term]]
-		e.docs = append(e.docs, posting{at, t.tf, t.fields})
+		e.docs = append(e.docs, newPosting(at, t))
 	}
 	for i, term := range kept.name {
 		kept.name[i] = sh.terms[term]
@@ -154,8 +162,8 @@ func (x *Index) remove(server string) {
 	x.slots[sh.slot] = nil
 	for _, id := range sh.terms {
 		e := &x.entries[id]
-		e.docs = slices.DeleteFunc(e.docs, func(p posting) bool { return x.owners[p.at] == sh.slot })
-		e.servers = slices.DeleteFunc(e.servers, func(p posting) bool { return p.at == sh.slot })
+		e.docs = slices.DeleteFunc(e.docs, func(p posting) bool { return x.owners[p.at()] == sh.slot })
+		e.servers = slices.DeleteFunc(e.servers, func(p posting) bool { return p.at() == sh.slot })
 		if len(e.docs)+len(e.servers) == 0 {
 			x.forgetTerm(id)
 		}
