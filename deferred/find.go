@@ -102,7 +102,8 @@ func (l *Loader) scopeOf(s *tool.Surface) *search.Scope {
 }
 
 func newScope(s *tool.Surface) *search.Scope {
-	return search.NewScope(func(id string) bool { return ofSurface(s, id) != nil })
+	// IsDeferred needs no map of all names.
+	return search.NewScope(func(id string) bool { return s.IsDeferred(tool.Name(id)) || ofSurface(s, id) != nil })
 }
 
 func (f *found) find(ctx context.Context, x *search.Index) {

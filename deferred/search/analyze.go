@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -30,10 +31,9 @@ const repeated = 0.5
 type gather struct {
 	rank    *ranking
 	lexicon *lexicon
-	texts   []string             // of all terms
-	numbers map[string]uint32    // of texts
-	forms   map[string]forms     // by word
-	pairs   map[[2]uint32]uint32 // by the numbers of both stems
+	texts   []string          // of all terms
+	numbers map[string]uint32 // of texts
+	forms   map[string]forms  // by word
 
 	// of one document
 	words []word
@@ -48,8 +48,7 @@ type forms struct {
 }
 
 func newGather(r *ranking, l *lexicon) *gather {
-	return &gather{rank: r, lexicon: l, numbers: make(map[string]uint32, 256), forms: make(map[string]forms, 256),
-		pairs: make(map[[2]uint32]uint32)}
+	return &gather{rank: r, lexicon: l, numbers: make(map[string]uint32, 256), forms: make(map[string]forms, 256)}
 }
 
 // number returns the number of a term.
@@ -69,15 +68,6 @@ func (g *gather) formsOf(word string) forms {
 		g.forms[word] = f
 	}
 	return f
-}
-
-func (g *gather) pair(first, second uint32) uint32 {
-	n, ok := g.pairs[[2]uint32{first, second}]
-	if !ok {
-		n = g.number(g.texts[first] + " " + g.texts[second])
-		g.pairs[[2]uint32{first, second}] = n
-	}
-	return n
 }
 
 // take returns what was gathered; the next text begins anew.
@@ -104,7 +94,7 @@ func (g *gather) add(f field, text string) {
 		g.count(forms.exact, f, tf)
 		if pairedFields&(1<<f) != 0 && one.parts == 0 && !forms.stops {
 			if paired {
-				g.count(g.pair(prev, forms.stem), f, tf)
+				g.count(g.number(g.texts[prev]+" "+g.texts[forms.stem]), f, tf)
 			}
 			prev, paired = forms.stem, true
 		}
@@ -147,26 +137,21 @@ func (g *gather) document(d *Document, server string) analysis {
 			a.name = append(a.name, g.formsOf(w.text).stem)
 		}
 	}
-	var does actions
+	// The first or last word of its name says what it does, or else the first of its title or description.
 	if n := len(a.name); n > 0 {
-		does = g.lexicon.actions[g.texts[a.name[0]]] | g.lexicon.actions[g.texts[a.name[n-1]]]
+		a.does = g.lexicon.actions[g.texts[a.name[0]]] | g.lexicon.actions[g.texts[a.name[n-1]]]
 	}
-	a.does = g.lexicon.does(does, d.Title, first)
+	if a.does == 0 {
+		a.does = cmp.Or(g.lexicon.begins(d.Title), g.lexicon.begins(first))
+	}
 	return a
 }
 
-// does returns the actions of a tool by the first or last word of its name, or else the first of
-// its title or description.
-func (l *lexicon) does(named actions, title, summary string) actions {
-	does := named
-	for _, text := range []string{title, summary} {
-		if does != 0 {
-			break
-		}
-		first, _, _ := strings.Cut(text, " ")
-		for _, w := range words(first, false) {
-			does |= l.actions[stem(w.text)]
-		}
+// begins returns the actions of the first word of a text.
+func (l *lexicon) begins(text string) (does actions) {
+	first, _, _ := strings.Cut(text, " ")
+	for _, w := range words(first, false) {
+		does |= l.actions[stem(w.text)]
 	}
 	return does
 }

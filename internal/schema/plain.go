@@ -73,11 +73,7 @@ func areNames(value []byte) bool {
 }
 
 // isFilled reports whether value is an array with an element.
-func isFilled(value []byte) bool {
-	filled := false
-	_ = rawjson.Elements(value, func([]byte) bool { filled = true; return false })
-	return filled
-}
+func isFilled(value []byte) bool { return value[0] == '[' && len(bytes.Trim(value, "[] \t\r\n")) > 0 }
 
 // eachMember reports whether value is an object all of whose members are well.
 func eachMember(value []byte, well func(rawjson.Member) bool) bool {

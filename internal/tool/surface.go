@@ -25,16 +25,13 @@ type Listed struct {
 // Declaration returns Tool.Declaration with the shown name and the profile's overrides; all else is
 // byte for byte the tool's own. Where only the name differs it is made anew: of most tools, nobody asks for it.
 func (l Listed) Declaration() json.RawMessage {
-	switch {
-	case l.Changed != nil:
+	if l.Changed != nil {
 		return l.Changed
-	case l.Name == l.Tool.Native:
+	}
+	if l.Name == l.Tool.Native {
 		return l.Tool.Declaration
 	}
-	named, err := rawjson.Set(l.Tool.Declaration, "name", rawjson.Quote(l.Name))
-	if err != nil {
-		return l.Tool.Declaration
-	}
+	named, _ := rawjson.Set(l.Tool.Declaration, "name", rawjson.Quote(l.Name)) // it is an object
 	return named
 }
 

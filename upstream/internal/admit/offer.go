@@ -74,10 +74,8 @@ const (
 // Encode returns the offer as JSON. What was listed stands in it byte for byte.
 func (o Offer) Encode() []byte {
 	size := 1<<10 + len(o.Title) + len(o.Instructions) + 80*len(o.Sound)
-	for _, all := range o.Lists {
-		for _, one := range all {
-			size += len(one) + 1
-		}
+	for _, one := range slices.Concat(o.Lists[:]...) {
+		size += len(one) + 1
 	}
 	out := append(append(make([]byte, 0, size), `{"`+keptTitle+`":`...), rawjson.Quote(o.Title)...)
 	out = append(append(out, `,"`+keptInstructions+`":`...), rawjson.Quote(o.Instructions)...)

@@ -15,42 +15,24 @@ func (c *candidate) repair(a *admission) {
 	if c.refused != nil {
 		return
 	}
-	var parts []string
-	_ = rawjson.Members(c.declaration, func(m rawjson.Member) bool {
-		parts = append(parts, m.Name())
-		return true
-	})
-	for _, part := range [...]string{"outputSchema", "title", "description", "annotations", "icons", "_meta", "execution"} {
-		if slices.Contains(parts, part) {
-			c.checkMember(part)
+	c.checkOutputSchema()
+	c.checkHeaders()
+	for _, part := range []string{"title", "description"} {
+		if value, ok := rawjson.Get(c.declaration, part); ok && !isString(value) {
+			c.remove(part, "it was %s instead of a string", kindOf(value))
 		}
 	}
-	c.checkHeaders()
+	c.checkAnnotations()
+	if value, ok := rawjson.Get(c.declaration, "icons"); ok {
+		if fault := iconsFault(value); fault != "" {
+			c.remove("icons", "%s", fault)
+		}
+	}
+	c.checkMeta()
+	c.checkExecution()
 	a.checkHidden(c)
 	if c.refused == nil && len(c.repairs) > 0 && (!rawjson.Valid(c.declaration) || !rawjson.IsObject(c.declaration)) {
 		c.refuse(codeInvalidDeclaration, "its declaration cannot be repaired: correct it on the server")
-	}
-}
-
-// checkMember removes a member of the declaration that clients would refuse, or mends it.
-func (c *candidate) checkMember(part string) {
-	switch value, _ := rawjson.Get(c.declaration, part); part {
-	case "outputSchema":
-		c.checkOutputSchema()
-	case "title", "description":
-		if !isString(value) {
-			c.remove(part, "it was %s instead of a string", kindOf(value))
-		}
-	case "annotations":
-		c.checkAnnotations()
-	case "icons":
-		if fault := iconsFault(value); fault != "" {
-			c.remove(part, "%s", fault)
-		}
-	case "_meta":
-		c.checkMeta()
-	case "execution":
-		c.checkExecution()
 	}
 }
 
