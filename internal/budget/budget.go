@@ -45,8 +45,8 @@ var (
 
 // Budget is the memory for messages. It is safe for concurrent use.
 type Budget struct {
-	open  lifetime // ends with Close
-	close sync.Once
+	closed chan struct{}
+	close  sync.Once
 
 	mu      sync.Mutex
 	size    int64
@@ -54,22 +54,6 @@ type Budget struct {
 	coming  map[*Room]time.Time // rooms of messages that are not whole, and since when
 	freed   time.Time           // when a message came whole, or room was given back
 	garbage int64               // about how many bytes messages have left since the last collection
-}
-
-// lifetime is a context that ends when it is closed.
-type lifetime chan struct{}
-
-func (l lifetime) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (l lifetime) Done() <-chan struct{}       { return l }
-func (l lifetime) Value(any) any               { return nil }
-
-func (l lifetime) Err() error {
-	select {
-	case <-l:
-		return context.Canceled
-	default:
-		return nil
-	}
 }
 
 // Share is what one server has of a budget. A nil *Share is without bounds.
@@ -105,7 +89,7 @@ func Default() int64 {
 
 // New returns a budget of the given size in bytes; 0 is Default.
 func New(size int64) *Budget {
-	b := &Budget{open: make(lifetime), coming: make(map[*Room]time.Time)}
+	b := &Budget{closed: make(chan struct{}), coming: make(map[*Room]time.Time)}
 	b.Resize(size)
 	return b
 }
@@ -121,7 +105,7 @@ func (b *Budget) Resize(size int64) {
 }
 
 // Close refuses what waits for room and what is asked for later.
-func (b *Budget) Close() { b.close.Do(func() { close(b.open) }) }
+func (b *Budget) Close() { b.close.Do(func() { close(b.closed) }) }
 
 // Size returns the bytes that all messages may take.
 func (b *Budget) Size() int64 {
@@ -156,10 +140,15 @@ func (r *Room) Take(size int64) error {
 	if size > r.share.Largest() {
 		return ErrTooLarge
 	}
+	select {
+	case <-b.closed:
+		return ErrBusy
+	default:
+	}
 	b.mu.Lock()
 	room := b.room
 	b.mu.Unlock()
-	ctx, cancel := context.WithCancel(b.open)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go b.giveUp(ctx, cancel)
 	select {
@@ -258,6 +247,9 @@ func (b *Budget) giveUp(ctx context.Context, cancel context.CancelFunc) {
 	defer tick.Stop()
 	for {
 		select {
+		case <-b.closed:
+			cancel()
+			return
 		case <-ctx.Done():
 			return
 		case <-tick.C:

@@ -30,16 +30,12 @@ type Dir struct {
 	bytes atomic.Int64 // on the disk
 }
 
-// New returns the directory at path, which is made with the first file; "" is the system's
-// directory for temporary files.
+// New returns the directory at path, which is made with the first file.
 func New(path string) *Dir { return &Dir{path: path} }
 
 // prepare makes the directory. What killed hubs have left there goes: only Windows keeps the name
 // of a file that is open, and does not remove it then.
 func (d *Dir) prepare() {
-	if d.path == "" {
-		return
-	}
 	_ = os.MkdirAll(d.path, 0o700) // the error comes again when a file is made
 	left, _ := filepath.Glob(filepath.Join(d.path, names))
 	for _, file := range left {

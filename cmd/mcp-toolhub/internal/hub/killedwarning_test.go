@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"bytes"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,16 +13,21 @@ import (
 // TestAWarningOfKilledHubsIsLoggedOnce has the journal's directory be a file for a while, then a
 // directory, and then a file again.
 func TestAWarningOfKilledHubsIsLoggedOnce(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "journal")
+	dir, logged := filepath.Join(t.TempDir(), "journal"), filepath.Join(t.TempDir(), "log")
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		h := &Hub{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		log, err := os.Create(logged)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		h := &Hub{Logger: slog.New(slog.NewTextHandler(log, nil))}
 		warned := func(want int, when string) {
 			t.Helper()
 			time.Sleep(3 * lookForKilled)
 			synctest.Wait()
-			if got := strings.Count(log.String(), "calls of a killed hub may have no last record"); got != want {
-				t.Errorf("%s: it is logged %d times, want %d: %s", when, got, want, log.String())
+			text, err := os.ReadFile(logged)
+			if got := strings.Count(string(text), "calls of a killed hub may have no last record"); got != want {
+				t.Errorf("%s: it is logged %d times, want %d: %s (%v)", when, got, want, text, err)
 			}
 		}
 		be := func(make func() error) {
