@@ -27,7 +27,7 @@ type weighedTerm struct {
 // repeated is the share that the second occurrence of a word in a field counts; further ones count nothing.
 const repeated = 0.5
 
-// gather collects the terms of one server's texts. The texts of a server say the same words again and again.
+// gather collects the terms of one server's texts, which say the same words again and again.
 type gather struct {
 	rank    *ranking
 	lexicon *lexicon
@@ -137,7 +137,7 @@ func (g *gather) document(d *Document, server string) analysis {
 			a.name = append(a.name, g.formsOf(w.text).stem)
 		}
 	}
-	// The first or last word of its name says what it does, or else the first of its title or description.
+	// The first or last word of its name says it, or else the first of its title or description.
 	if n := len(a.name); n > 0 {
 		a.does = g.lexicon.actions[g.texts[a.name[0]]] | g.lexicon.actions[g.texts[a.name[n-1]]]
 	}

@@ -54,8 +54,9 @@ type entry struct {
 	servers []posting // by shard.slot
 }
 
-// posting is one occurrence: the weighted and normalised frequency over all fields, and which fields they were. Most of
-// the index is postings, so slot and fields share a number. There is room for two million tools.
+// posting is one occurrence: the weighted and normalised frequency over all fields, and which
+// fields they were. Most of the index is postings, so slot and fields share a number. There is room
+// for two million tools.
 type posting struct {
 	place uint32
 	tf    float32

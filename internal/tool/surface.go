@@ -23,7 +23,8 @@ type Listed struct {
 }
 
 // Declaration returns Tool.Declaration with the shown name and the profile's overrides; all else is
-// byte for byte the tool's own. Where only the name differs it is made anew: of most tools, nobody asks for it.
+// byte for byte the tool's own. Where only the name differs, each call makes it anew: of most tools
+// nobody asks for it.
 func (l Listed) Declaration() json.RawMessage {
 	if l.Changed != nil {
 		return l.Changed

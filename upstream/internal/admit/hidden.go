@@ -39,7 +39,8 @@ func (a *admission) checkHidden(c *candidate) {
 	}
 }
 
-// isPrintable reports whether a valid declaration has printable ASCII alone, also in its escapes: nearly all have.
+// isPrintable reports whether a valid declaration has printable ASCII alone, also in its escapes.
+// Nearly all have.
 func isPrintable(declaration []byte) bool {
 	for i, b := range declaration {
 		if b > '~' || b == '\\' && bytes.IndexByte([]byte("bfru"), declaration[i+1]) >= 0 {

@@ -28,7 +28,8 @@ type Offer struct {
 	digests [lists.Count][][sha256.Size]byte // of the elements; nil before the first Digest
 }
 
-// soundKey names an element of Offer.Sound: its list and its digest. The rules and limits are a list of their own.
+// soundKey names an element of Offer.Sound: its list and its digest. The rules and limits are a
+// list of their own.
 type soundKey [1 + sha256.Size]byte
 
 func soundKeyOf(l lists.List, digest [sha256.Size]byte) (key soundKey) {
