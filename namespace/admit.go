@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -58,9 +57,6 @@ func newEntry(s subject) *entry {
 	id, ok := parseName(s.name)
 	if ok {
 		e.id, e.safe, e.short = id, id.safe(), id.short()
-		if start, ok := strings.CutSuffix(e.safe, e.short); ok {
-			e.short = e.safe[len(start):] // one text for both
-		}
 	}
 	if s.tool != nil {
 		e.page = pageOf(s.declaration)
