@@ -46,7 +46,7 @@ func (l *Loader) Admit(c tool.DeferredCall) ([]tool.Record, error) {
 	}
 	name, ref := l.reserved.shownName(c.Listed), refs.mint(t, c.Actor.Ref())
 	carried := notLoaded{Code: code, Name: name, ToolID: t.Name, Ref: ref,
-		Declaration: brief(name, c.Listed.Declaration),
+		Declaration: brief(name, c.Listed.Declaration()),
 		Next:        nextAction{Action: "call", Tool: string(callName)}}
 	detail, err := rawjson.Encode(carried)
 	if err != nil {

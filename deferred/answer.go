@@ -152,6 +152,6 @@ func (f *found) text(a searchResult) string {
 
 // summaryOf returns the first line of a tool's description.
 func summaryOf(l *tool.Listed) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(rawjson.Text(l.Declaration, "description")), "\n")
+	line, _, _ := strings.Cut(strings.TrimSpace(rawjson.Text(l.Declaration(), "description")), "\n")
 	return oneLine(line, maxSummary)
 }

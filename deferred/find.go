@@ -102,7 +102,8 @@ func (l *Loader) scopeOf(s *tool.Surface) *search.Scope {
 }
 
 func newScope(s *tool.Surface) *search.Scope {
-	return search.NewScope(func(id string) bool { return ofSurface(s, id) != nil })
+	// IsDeferred needs no map of all names.
+	return search.NewScope(func(id string) bool { return s.IsDeferred(tool.Name(id)) || ofSurface(s, id) != nil })
 }
 
 func (f *found) find(ctx context.Context, x *search.Index) {
@@ -255,7 +256,7 @@ func (f *found) fit() {
 		if f.people || i > 0 && !named {
 			break
 		}
-		declared := match{Name: m.Name, Ref: m.Ref, Declaration: brief(m.Name, f.hits[i].listed.Declaration)}
+		declared := match{Name: m.Name, Ref: m.Ref, Declaration: brief(m.Name, f.hits[i].listed.Declaration())}
 		more := declared.cost() - m.cost()
 		if more > left && (i > 0 || !named) {
 			f.notes = append(f.notes, fmt.Sprintf("The declaration of %s is too long for this answer: select:%s gets it.",

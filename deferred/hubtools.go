@@ -91,7 +91,7 @@ func listHubTool(t *tool.HubTool, description string) *tool.Listed {
 		d = append(d, `,"_meta":{"anthropic/alwaysLoad":true}`...)
 	}
 	d = append(d, '}')
-	return &tool.Listed{Name: name, Declaration: d, Tool: &tool.Tool{Name: t.Name, Server: tool.OwnServer, Native: name,
+	return &tool.Listed{Name: name, Changed: d, Tool: &tool.Tool{Name: t.Name, Server: tool.OwnServer, Native: name,
 		Declaration: d, InputSchema: json.RawMessage(t.InputSchema), SchemaDigest: tool.Digest([]byte(t.InputSchema)),
 		Title:       t.Title,
 		Description: description, Hub: t}}

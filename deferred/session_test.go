@@ -53,7 +53,7 @@ func TestTokensOfASession(t *testing.T) {
 	s := l.Surface(surfaceOf("p", tools, nil), tool.Client{Name: "my-agent"})
 	list := 0
 	for _, one := range s.Listed {
-		list += Tokens(one.Declaration)
+		list += Tokens(one.Declaration())
 	}
 	got := fmt.Sprintf("%d tools, the list: %d tokens\n", len(tools), list)
 	said, total := 0, list // at the first turn

@@ -199,7 +199,7 @@ func (p *splitting) made(s *split) bool {
 func (p splitting) split() *split {
 	costs, says := make([]int, len(p.full.Listed)), make([]annotated, len(p.full.Listed))
 	parallel.Do(len(costs), func(i int) {
-		declaration := p.full.Listed[i].Declaration
+		declaration := p.full.Listed[i].Declaration()
 		costs[i], says[i] = Tokens(declaration), annotations(declaration)
 	})
 	for _, cost := range costs {
@@ -234,7 +234,7 @@ func (p splitting) split() *split {
 	for _, t := range p.hubTools {
 		if l := own[string(t.Name)]; l != nil && !isDirect(p.full.Profile) && t.Listed(splits, p.full.Results.Cuts()) {
 			listed, reasons[t.Name] = slices.Insert(listed, count, *l), reasonMeta
-			p.loaded += Tokens(l.Declaration)
+			p.loaded += Tokens(l.Declaration())
 			count++
 		}
 	}
@@ -261,7 +261,7 @@ func (p *splitting) digest(listed []tool.Listed) string {
 	fmt.Fprintf(&text, "%s\n", p.full.Digest)
 	for _, t := range listed {
 		if t.Tool.Hub != nil {
-			fmt.Fprintf(&text, "%s\n", t.Declaration)
+			fmt.Fprintf(&text, "%s\n", t.Declaration())
 		}
 		fmt.Fprintf(&text, "%q\n", t.Tool.Name)
 	}
@@ -321,9 +321,9 @@ const declaredShare = 10
 
 // renamed shows a tool under its canonical name: the name that it would have is the hub's own on this surface.
 func (p *splitting) renamed(t tool.Listed) tool.Listed {
-	declaration, err := rawjson.Set(t.Declaration, "name", rawjson.Quote(string(t.Tool.Name)))
+	declaration, err := rawjson.Set(t.Declaration(), "name", rawjson.Quote(string(t.Tool.Name)))
 	if err == nil {
-		t.Name, t.Declaration = string(t.Tool.Name), declaration
+		t.Name, t.Changed = string(t.Tool.Name), declaration
 	}
 	return t
 }

@@ -32,7 +32,7 @@ func TestSplit(t *testing.T) {
 	declared := pins + " mcp.ui.pinned mcp.greedy.long9 mcp.greedy.long10" // of three with 450 tokens each, and of 10000 a tenth
 	cost := 0
 	for _, l := range surfaceOf("p", tools, nil).Listed {
-		cost += Tokens(l.Declaration)
+		cost += Tokens(l.Declaration())
 	}
 	many := make([]*tool.Tool, 60)
 	for i := range many {
@@ -150,7 +150,7 @@ func TestSplitFollows(t *testing.T) {
 	l.Update(catalogsOf(more))
 	full := surfaceOf("p", more, nil)
 	second := l.Surface(full, tool.Client{})
-	if second.Digest == first.Digest || len(second.Deferred) != len(more) || !strings.Contains(string(second.Listed[0].Declaration), "zoo") {
+	if second.Digest == first.Digest || len(second.Deferred) != len(more) || !strings.Contains(string(second.Listed[0].Declaration()), "zoo") {
 		t.Errorf("with another server there are %d deferred tools", len(second.Deferred))
 	}
 	l.Apply(Config{Default: Settings{Mode: ModeNever}})
@@ -188,7 +188,7 @@ func TestSplitFollows(t *testing.T) {
 	if changed := l.Update(catalogs); !slices.Equal(changed, []string{"p"}) {
 		t.Errorf("after a server said what it is for, changed: %q", changed)
 	}
-	if got := l.Surface(full, tool.Client{}); !strings.Contains(string(got.Listed[0].Declaration), "Sells things") {
+	if got := l.Surface(full, tool.Client{}); !strings.Contains(string(got.Listed[0].Declaration()), "Sells things") {
 		t.Error("what a server is for is not told")
 	}
 	direct := surfaceOf("s/shop", tools, nil)
@@ -225,7 +225,7 @@ func TestMetaNames(t *testing.T) {
 	}
 	for _, d := range s.Listed {
 		var head struct{ Name string }
-		if err := json.Unmarshal(d.Declaration, &head); err != nil || head.Name != d.Name {
+		if err := json.Unmarshal(d.Declaration(), &head); err != nil || head.Name != d.Name {
 			t.Errorf("%s is declared as %q", d.Name, head.Name)
 		}
 	}
@@ -329,10 +329,10 @@ func TestShareOfTheFullList(t *testing.T) {
 		s := l.Surface(full, tool.Client{})
 		all, sent := 0, 0
 		for _, d := range full.Listed {
-			all += tokensOf(d.Declaration)
+			all += tokensOf(d.Declaration())
 		}
 		for _, d := range s.Listed {
-			sent += tokensOf(d.Declaration)
+			sent += tokensOf(d.Declaration())
 		}
 		t.Logf("%s: %d of %d tokens (%.2f%%), %d tools listed of %d", name, sent, all, 100*float64(sent)/float64(all), len(s.Listed), len(full.Listed))
 		if float64(sent) > c.most*float64(all) {

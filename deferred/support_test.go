@@ -41,7 +41,7 @@ func surfaceOf(profile string, tools []*tool.Tool, shown func(*tool.Tool) string
 			name = shown(t)
 		}
 		d := bytes.Replace(t.Declaration, fmt.Appendf(nil, `"name":%q`, t.Native), fmt.Appendf(nil, `"name":%q`, name), 1)
-		listed = append(listed, tool.Listed{Name: name, Tool: t, Declaration: d})
+		listed = append(listed, tool.Listed{Name: name, Tool: t, Changed: d})
 		names[string(t.Name)], names[name] = i, i
 		text.Write(d)
 		if len(servers) == 0 || servers[len(servers)-1] != t.Server {

@@ -16,7 +16,7 @@ func AnswerTokens(declarations ...json.RawMessage) int {
 	f := &found{loader: l, refs: l.signer(), surface: &tool.Surface{}}
 	for _, d := range declarations {
 		schema, _ := rawjson.Get(d, "inputSchema")
-		f.hits = append(f.hits, hit{listed: &tool.Listed{Name: rawjson.Text(d, "name"), Declaration: d,
+		f.hits = append(f.hits, hit{listed: &tool.Listed{Name: rawjson.Text(d, "name"), Changed: d,
 			Tool: &tool.Tool{InputSchema: schema}}})
 	}
 	f.fit()

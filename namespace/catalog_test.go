@@ -151,7 +151,7 @@ func checkSurface(t *testing.T, s *tool.Surface) {
 			t.Errorf("%s: %q resolves to %q", s.Style, l.Tool.Native, got)
 		}
 		before, after, found := strings.Cut(string(l.Tool.Declaration), string(rawjson.Quote(l.Tool.Native)))
-		if want := before + string(rawjson.Quote(l.Name)) + after; !found || string(l.Declaration) != want {
+		if want := before + string(rawjson.Quote(l.Name)) + after; !found || string(l.Declaration()) != want {
 			t.Errorf("%s: the declaration of %s differs in more than its name", s.Style, l.Tool.Name)
 		}
 	}
@@ -224,7 +224,7 @@ func TestRealFeaturesTogether(t *testing.T) {
 			t.Errorf("s/%s: %d tools, %d prompts, %d resources", c.Server, len(s.Listed), len(s.Features.Prompts), len(s.Features.Resources))
 		}
 		for i, l := range s.Listed {
-			if string(l.Declaration) != string(c.Tools[i].Declaration) {
+			if string(l.Declaration()) != string(c.Tools[i].Declaration) {
 				t.Errorf("s/%s: tool %s is not as the server lists it", c.Server, l.Name)
 			}
 		}

@@ -284,8 +284,8 @@ func TestDirectViews(t *testing.T) {
 		t.Errorf("surface %q of profile %q, style %q", s.ID, s.Profile, s.Style)
 	}
 	for i, l := range s.Listed {
-		if string(l.Declaration) != string(l.Tool.Declaration) {
-			t.Errorf("declaration %s", l.Declaration)
+		if string(l.Declaration()) != string(l.Tool.Declaration) {
+			t.Errorf("declaration %s", l.Declaration())
 		}
 		if got := resolved(s, l.Name); got != string(l.Tool.Name) {
 			t.Errorf("%q resolves to %q", l.Name, got)

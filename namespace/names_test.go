@@ -243,7 +243,7 @@ func ExampleNamespace_Surface() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(string(s.Listed[0].Declaration))
+	fmt.Println(string(s.Listed[0].Declaration()))
 	l, ok := s.Resolve("mcp.github.search_issues")
 	fmt.Println(l.Tool.Name, ok)
 	// Output:

@@ -296,14 +296,14 @@ func TestOverrides(t *testing.T) {
 			}
 		}
 	}
-	got := string(surface(t, n, "short").Listed[1].Declaration)
+	got := string(surface(t, n, "short").Listed[1].Declaration())
 	want := `{ "description" : "d" , "name" : "gh__find","n":1e999, "é":"\u00e9" ,"title":"Find \"it\" <now>"}`
 	if got != want {
 		t.Errorf("declaration:\n got %s\nwant %s", got, want)
 	}
 	// What is not changed keeps its escapes.
 	n = newNamespace(t, []Profile{{Name: "native", Style: StyleNative}}, gh)
-	if got := string(surface(t, n, "native").Listed[0].Declaration); got != string(gh.Tools[0].Declaration) {
+	if got := string(surface(t, n, "native").Listed[0].Declaration()); got != string(gh.Tools[0].Declaration) {
 		t.Errorf("declaration: %s", got)
 	}
 }

@@ -30,12 +30,12 @@ func pagesIn(t *testing.T, s *tool.Surface) map[string]string {
 	t.Helper()
 	pages := make(map[string]string)
 	for _, l := range s.Listed {
-		page := pageOf(l.Declaration)
+		page := pageOf(l.Declaration())
 		pages[l.Name] = page
-		native, shown := pageOf(l.Tool.Declaration), string(l.Declaration)
+		native, shown := pageOf(l.Tool.Declaration), string(l.Declaration())
 		shown = strings.Replace(shown, `"name":"`+l.Name+`"`, `"name":"`+l.Tool.Native+`"`, 1)
 		if got := strings.ReplaceAll(shown, page, native); got != string(l.Tool.Declaration) {
-			t.Errorf("%s: declaration %s\nfrom %s", l.Name, l.Declaration, l.Tool.Declaration)
+			t.Errorf("%s: declaration %s\nfrom %s", l.Name, l.Declaration(), l.Tool.Declaration)
 		}
 		if l.Page != "" && l.Page != page || l.Page == "" && page != native {
 			t.Errorf("%s: page %q is said to be %q", l.Name, page, l.Page)

@@ -111,8 +111,8 @@ func (s *selection) same(old *selection) bool {
 // row is one entry of a tools/list.
 type row struct {
 	shown       string
-	page        string // named by the declaration in place of the origin's; "" if it is the origin's
-	declaration json.RawMessage
+	page        string          // named by the declaration in place of the origin's; "" if it is the origin's
+	declaration json.RawMessage // nil where it is a tool's own but for its name
 }
 
 // styledSelection is a selection in one style.
@@ -167,6 +167,9 @@ func (s *selection) inStyle(style Style) styledSelection {
 func (s *selection) row(i int, shown string) (row, error) {
 	e := s.visible[i]
 	page := s.pageIn(e)
+	if d := s.overrides[i]; e.tool != nil && page == "" && d.title == "" && d.description == "" {
+		return row{shown: shown}, rawjson.Members(e.declaration, func(rawjson.Member) bool { return true })
+	}
 	declaration, err := declare(e, shown, s.overrides[i])
 	if err == nil && page != "" {
 		declaration, err = repaged(declaration, page)

@@ -166,8 +166,7 @@ func (v *view) build(style Style) *tool.Surface {
 	listed := make([]tool.Listed, 0, len(tools.entries))
 	for i, e := range tools.entries {
 		listed = append(listed, tool.Listed{Name: tools.rows[i].shown, Tool: e.tool,
-			Declaration: tools.rows[i].declaration,
-			Page:        tools.rows[i].page})
+			Changed: tools.rows[i].declaration, Page: tools.rows[i].page})
 	}
 	id := tool.SurfaceID("srf_" + tools.digest[:26])
 	s := tool.NewSurfaceNamed(id, v.profile.Name, string(style), tools.digest, listed, tools.excluded, tools.names)

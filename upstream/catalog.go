@@ -29,14 +29,14 @@ type catalog struct {
 	unsaved    *time.Timer       // runs save; nil where the cache is up to the listing
 
 	mu       sync.Mutex
-	unlisted [lists.Count]*fault.Fault // why a list that the server offers was not read when it was last asked for
-	listing  *admit.Listing            // nil until first listed
-	foreign  bool                      // the listing is that of a server of the same id and another identity
-	first    map[string]string         // admit.Listing.Descriptions when first listed, or at the last start
-	changed  []string                  // the tools that are described otherwise now
-	fresh    freshness                 // of the listing
-	shrunk   time.Time                 // when a list became shorter; zero where it has changed since
-	again    time.Time                 // when isShort was last true
+	unlisted [lists.Count]*fault.Fault    // why a list that the server offers was not read when it was last asked for
+	listing  *admit.Listing               // nil until first listed
+	foreign  bool                         // the listing is that of a server of the same id and another identity
+	first    map[string][sha256.Size]byte // admit.Listing.Descriptions when first listed, or at the last start
+	changed  []string                     // the tools that are described otherwise now
+	fresh    freshness                    // of the listing
+	shrunk   time.Time                    // when a list became shorter; zero where it has changed since
+	again    time.Time                    // when isShort was last true
 	habits   habits
 }
 

@@ -1,15 +1,16 @@
 package search
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
 )
 
-// analysis holds the indexed values of one document.
+// analysis holds the indexed values of one document. Terms are numbers of gather.texts.
 type analysis struct {
 	terms []weighedTerm
-	name  []string // stems of the name
+	name  []uint32 // stems of the name
 	names []string // folded
 	does  actions
 }
@@ -17,7 +18,7 @@ type analysis struct {
 // weighedTerm is a term with its frequency over all fields. Terms are stems; with "=" before them, words as they were
 // written; with a space inside, pairs of stems.
 type weighedTerm struct {
-	text   string
+	term   uint32
 	tf     float32
 	fields fieldSet
 	again  fieldSet // where it comes more than once
@@ -26,18 +27,55 @@ type weighedTerm struct {
 // repeated is the share that the second occurrence of a word in a field counts; further ones count nothing.
 const repeated = 0.5
 
-// gather collects terms over fields.
+// gather collects the terms of one server's texts, which say the same words again and again.
 type gather struct {
 	rank    *ranking
 	lexicon *lexicon
-	terms   map[string]int
-	out     []weighedTerm
+	texts   []string          // of all terms
+	numbers map[string]uint32 // of texts
+	forms   map[string]forms  // by word
+
+	// of one document
+	words []word
+	seen  []uint32 // by term: where it is in out, from 1; 0 where it is not
+	out   []weighedTerm
+}
+
+// forms are the terms of one word.
+type forms struct {
+	stem, exact uint32
+	stops       bool
+}
+
+func newGather(r *ranking, l *lexicon) *gather {
+	return &gather{rank: r, lexicon: l, numbers: make(map[string]uint32, 256), forms: make(map[string]forms, 256)}
+}
+
+// number returns the number of a term.
+func (g *gather) number(text string) uint32 {
+	n, ok := g.numbers[text]
+	if !ok {
+		n = uint32(len(g.texts))
+		g.numbers[text], g.texts, g.seen = n, append(g.texts, text), append(g.seen, 0)
+	}
+	return n
+}
+
+func (g *gather) formsOf(word string) forms {
+	f, ok := g.forms[word]
+	if !ok {
+		f = forms{g.number(stem(word)), g.number("=" + word), g.lexicon.stops[word]}
+		g.forms[word] = f
+	}
+	return f
 }
 
 // take returns what was gathered; the next text begins anew.
 func (g *gather) take() []weighedTerm {
 	out := slices.Clone(g.out)
-	clear(g.terms)
+	for _, t := range out {
+		g.seen[t.term] = 0
+	}
 	g.out = g.out[:0]
 	return out
 }
@@ -46,46 +84,42 @@ func (g *gather) add(f field, text string) {
 	if text == "" {
 		return
 	}
-	all := words(text, identifiers&(1<<f) != 0)
-	if len(all) == 0 {
-		return
-	}
+	g.words = appendWords(g.words[:0], text, identifiers&(1<<f) != 0)
 	w := g.rank.fields[f]
-	tf := float32(w.weight / (1 - w.share + w.share*math.Max(1, float64(len(all))/w.pivot)))
-	prev := ""
-	for _, one := range all {
-		s := stem(one.text)
-		g.count(s, f, tf)
-		g.count("="+one.text, f, tf)
-		if paired&(1<<f) != 0 && one.parts == 0 && !g.lexicon.stops[one.text] {
-			if prev != "" {
-				g.count(prev+" "+s, f, tf)
+	tf := float32(w.weight / (1 - w.share + w.share*math.Max(1, float64(len(g.words))/w.pivot)))
+	prev, paired := uint32(0), false
+	for _, one := range g.words {
+		forms := g.formsOf(one.text)
+		g.count(forms.stem, f, tf)
+		g.count(forms.exact, f, tf)
+		if pairedFields&(1<<f) != 0 && one.parts == 0 && !forms.stops {
+			if paired {
+				g.count(g.number(g.texts[prev]+" "+g.texts[forms.stem]), f, tf)
 			}
-			prev = s
+			prev, paired = forms.stem, true
 		}
 	}
 }
 
-func (g *gather) count(term string, f field, tf float32) {
-	i, ok := g.terms[term]
-	if !ok {
-		i = len(g.out)
-		g.terms[term] = i
-		g.out = append(g.out, weighedTerm{text: term})
+func (g *gather) count(term uint32, f field, tf float32) {
+	if g.seen[term] == 0 {
+		g.out = append(g.out, weighedTerm{term: term})
+		g.seen[term] = uint32(len(g.out))
 	}
-	if g.out[i].fields&(1<<f) != 0 {
-		if g.out[i].again&(1<<f) != 0 {
+	t := &g.out[g.seen[term]-1]
+	if t.fields&(1<<f) != 0 {
+		if t.again&(1<<f) != 0 {
 			return // who repeats what people ask for gains nothing
 		}
-		g.out[i].again |= 1 << f
+		t.again |= 1 << f
 		tf *= float32(repeated)
 	}
-	g.out[i].tf += tf
-	g.out[i].fields |= 1 << f
+	t.tf += tf
+	t.fields |= 1 << f
 }
 
 // document analyses one tool.
-func (g *gather) document(d *Document, s *Server) analysis {
+func (g *gather) document(d *Document, server string) analysis {
 	g.add(fieldName, d.Name)
 	g.add(fieldTitle, d.Title)
 	g.add(fieldHint, d.Hint)
@@ -96,31 +130,28 @@ func (g *gather) document(d *Document, s *Server) analysis {
 	g.add(fieldProperty, p.names)
 	g.add(fieldPropertyText, p.texts)
 	g.add(fieldEnum, p.enums)
-	a := analysis{terms: g.take(), names: foldedNames(d, s)}
-	for _, w := range words(d.Name, true) {
+	a := analysis{terms: g.take(), names: foldedNames(d, server)}
+	g.words = appendWords(g.words[:0], d.Name, true)
+	for _, w := range g.words {
 		if w.parts == 0 {
-			a.name = append(a.name, stem(w.text))
+			a.name = append(a.name, g.formsOf(w.text).stem)
 		}
 	}
-	a.does = g.lexicon.does(a.name, d.Title, first)
+	// The first or last word of its name says it, or else the first of its title or description.
+	if n := len(a.name); n > 0 {
+		a.does = g.lexicon.actions[g.texts[a.name[0]]] | g.lexicon.actions[g.texts[a.name[n-1]]]
+	}
+	if a.does == 0 {
+		a.does = cmp.Or(g.lexicon.begins(d.Title), g.lexicon.begins(first))
+	}
 	return a
 }
 
-// does returns the actions of a tool by the first or last word of its name, or else the first of
-// its title or description.
-func (l *lexicon) does(name []string, title, summary string) actions {
-	var does actions
-	if n := len(name); n > 0 {
-		does = l.actions[name[0]] | l.actions[name[n-1]]
-	}
-	for _, text := range []string{title, summary} {
-		if does != 0 {
-			break
-		}
-		first, _, _ := strings.Cut(text, " ")
-		for _, w := range words(first, false) {
-			does |= l.actions[stem(w.text)]
-		}
+// begins returns the actions of the first word of a text.
+func (l *lexicon) begins(text string) (does actions) {
+	first, _, _ := strings.Cut(text, " ")
+	for _, w := range words(first, false) {
+		does |= l.actions[stem(w.text)]
 	}
 	return does
 }
@@ -134,8 +165,8 @@ func (g *gather) server(s *Server) []weighedTerm {
 }
 
 // foldedNames returns the names by which a tool is found exactly.
-func foldedNames(d *Document, s *Server) []string {
-	names := []string{fold(d.Name), fold(d.ID), fold(s.Name + d.Name)}
+func foldedNames(d *Document, server string) []string {
+	names := []string{fold(d.Name), fold(d.ID), fold(server + d.Name)}
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" })
 }

@@ -101,15 +101,17 @@ func (p *part) credit(c *concept, bit, n int, t *tally, list func(term uint32) [
 		postings := list(v.term)
 		w := float32(v.weight * min(idf(len(postings), n), rarest))
 		for _, p := range postings {
-			t.best[p.at] = max(t.best[p.at], w*p.tf/(half+p.tf))
+			at := p.at()
+			t.best[at] = max(t.best[at], w*p.tf/(half+p.tf))
 		}
 	}
 	for _, v := range c.words {
 		for _, p := range list(v.term) {
-			t.score[p.at] += t.best[p.at]
-			t.best[p.at] = 0
-			t.fields[p.at] |= p.fields
-			t.mask[p.at] |= 1 << bit
+			at := p.at()
+			t.score[at] += t.best[at]
+			t.best[at] = 0
+			t.fields[at] |= p.fields()
+			t.mask[at] |= 1 << bit
 		}
 	}
 }
@@ -124,8 +126,8 @@ func (p *part) creditNamed(c *concept, t *tally) (names bool) {
 		}
 		var slots []uint32
 		for _, said := range p.serversOf(v.term) {
-			if said.fields&(1<<fieldServer|1<<fieldServerTitle) != 0 {
-				slots = append(slots, said.at)
+			if said.fields()&(1<<fieldServer|1<<fieldServerTitle) != 0 {
+				slots = append(slots, said.at())
 			}
 		}
 		if len(slots) == 0 {
@@ -133,7 +135,7 @@ func (p *part) creditNamed(c *concept, t *tally) (names bool) {
 		}
 		elsewhere := 0
 		for _, said := range p.docsOf(v.term) {
-			if !slices.Contains(slots, x.owners[said.at]) {
+			if !slices.Contains(slots, x.owners[said.at()]) {
 				elsewhere++
 			}
 		}

@@ -3,6 +3,7 @@ package search
 import (
 	"math"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -44,7 +45,6 @@ type shard struct {
 	slot  uint32
 	docs  []uint32
 	terms []uint32 // each term that its documents or it itself are listed under, once
-	names []string // the folded names that its documents are listed under
 }
 
 // entry lists the occurrences of a term.
@@ -52,15 +52,23 @@ type entry struct {
 	text    string
 	docs    []posting
 	servers []posting // by shard.slot
-	last    *shard    // of the latest posting in docs
 }
 
-// posting is one occurrence: the weighted and normalised frequency over all fields, and which fields they were.
+// posting is one occurrence: the weighted and normalised frequency over all fields, and which
+// fields they were. Most of the index is postings, so slot and fields share a number. There is room
+// for two million tools.
 type posting struct {
-	at     uint32
-	tf     float32
-	fields fieldSet
+	place uint32
+	tf    float32
 }
+
+func newPosting(at uint32, t weighedTerm) posting {
+	return posting{at<<fieldMeaning | uint32(t.fields), t.tf}
+}
+
+func (p posting) at() uint32 { return p.place >> fieldMeaning }
+
+func (p posting) fields() fieldSet { return fieldSet(p.place & (1<<fieldMeaning - 1)) }
 
 // New returns an empty index.
 func New(o Options) *Index {
@@ -75,9 +83,9 @@ func New(o Options) *Index {
 // Put replaces all that is indexed of a server. A server without documents is as one that was removed.
 func (x *Index) Put(s Server, docs []Document) {
 	analysed := make([]analysis, len(docs))
-	g := &gather{rank: &x.rank, lexicon: x.lexicon, terms: make(map[string]int, 256)}
+	g := newGather(&x.rank, x.lexicon)
 	for i := range docs {
-		analysed[i] = g.document(&docs[i], &s)
+		analysed[i] = g.document(&docs[i], s.Name)
 	}
 	own := g.server(&s)
 	if x.meaning != nil {
@@ -90,49 +98,41 @@ func (x *Index) Put(s Server, docs []Document) {
 	if len(docs) == 0 {
 		return
 	}
-	sh := &shard{slot: x.shardSlot()}
+	sh := &shard{slot: x.shardSlot(), docs: make([]uint32, 0, len(docs)), terms: make([]uint32, len(g.texts))}
 	x.servers[s.Name], x.slots[sh.slot] = sh, sh
+	for i, text := range g.texts {
+		sh.terms[i] = x.term(text)
+	}
 	for i := range docs {
 		x.insert(sh, &docs[i], &analysed[i])
 	}
 	for _, t := range own {
-		id := x.term(t.text)
-		e := &x.entries[id]
-		e.servers = append(e.servers, posting{sh.slot, t.tf, t.fields})
-		sh.terms = append(sh.terms, id)
+		e := &x.entries[sh.terms[t.term]]
+		e.servers = append(e.servers, newPosting(sh.slot, t))
 	}
-	slices.Sort(sh.terms)
-	sh.terms = slices.Clip(slices.Compact(sh.terms))
 	x.live += len(docs)
 }
 
-// insert adds one document of a shard.
+// insert adds one document of a server's shard, which has its terms.
 func (x *Index) insert(sh *shard, d *Document, a *analysis) {
 	at := x.docSlot()
 	kept := &x.docs[at]
-	*kept = doc{src: *d, does: a.does}
+	*kept = doc{src: *d, name: a.name, does: a.does}
 	kept.src.Schema = nil
-	kept.name = make([]uint32, 0, len(a.name))
 	x.owners[at] = sh.slot
 	sh.docs = append(sh.docs, at)
 	if x.meaning != nil {
 		x.ids[d.ID] = at
 	}
 	for _, t := range a.terms {
-		id := x.term(t.text)
-		e := &x.entries[id]
-		if e.last != sh {
-			e.last = sh
-			sh.terms = append(sh.terms, id) // the shard's first under this term
-		}
-		e.docs = append(e.docs, posting{at, t.tf, t.fields})
+		e := &x.entries[sh.terms[t.term]]
+		e.docs = append(e.docs, newPosting(at, t))
 	}
-	for _, w := range a.name {
-		kept.name = append(kept.name, x.terms[w])
+	for i, term := range kept.name {
+		kept.name[i] = sh.terms[term]
 	}
 	for _, name := range a.names {
 		x.names[name] = append(x.names[name], at)
-		sh.names = append(sh.names, name)
 	}
 }
 
@@ -163,22 +163,19 @@ func (x *Index) remove(server string) {
 	x.slots[sh.slot] = nil
 	for _, id := range sh.terms {
 		e := &x.entries[id]
-		e.docs = slices.DeleteFunc(e.docs, func(p posting) bool { return x.owners[p.at] == sh.slot })
-		e.servers = slices.DeleteFunc(e.servers, func(p posting) bool { return p.at == sh.slot })
-		if e.last == sh {
-			e.last = nil
-		}
+		e.docs = slices.DeleteFunc(e.docs, func(p posting) bool { return x.owners[p.at()] == sh.slot })
+		e.servers = slices.DeleteFunc(e.servers, func(p posting) bool { return p.at() == sh.slot })
 		if len(e.docs)+len(e.servers) == 0 {
 			x.forgetTerm(id)
 		}
 	}
-	for _, name := range sh.names {
-		x.names[name] = slices.DeleteFunc(x.names[name], func(at uint32) bool { return x.owners[at] == sh.slot })
-		if len(x.names[name]) == 0 {
-			delete(x.names, name)
-		}
-	}
 	for _, at := range sh.docs {
+		for _, name := range foldedNames(&x.docs[at].src, server) {
+			x.names[name] = slices.DeleteFunc(x.names[name], func(other uint32) bool { return other == at })
+			if len(x.names[name]) == 0 {
+				delete(x.names, name)
+			}
+		}
 		delete(x.ids, x.docs[at].src.ID)
 		x.docs[at] = doc{}
 		x.owners[at] = nobody
@@ -198,6 +195,7 @@ func (x *Index) term(text string) uint32 {
 		id = uint32(len(x.entries))
 		x.entries = append(x.entries, entry{})
 	}
+	text = strings.Clone(text) // it may be a part of a long one
 	x.entries[id] = entry{text: text}
 	x.terms[text] = id
 	x.addGrams(id)

@@ -43,8 +43,8 @@ func (s fieldSet) names() []string {
 // identifiers are fields whose texts are written for programs: camelCase is cut and numbers are kept.
 const identifiers fieldSet = 1<<fieldName | 1<<fieldProperty | 1<<fieldEnum | 1<<fieldServer
 
-// paired are fields whose neighbouring words are indexed as pairs. They are the short ones.
-const paired fieldSet = 1<<fieldName | 1<<fieldTitle | 1<<fieldHint | 1<<fieldServer |
+// pairedFields are those whose neighbouring words are indexed as pairs. They are the short ones.
+const pairedFields fieldSet = 1<<fieldName | 1<<fieldTitle | 1<<fieldHint | 1<<fieldServer |
 	1<<fieldServerTitle
 
 // fieldWeight weighs a word in a field: with weight if the field is up to pivot words long, with

@@ -81,7 +81,7 @@ func among(has []bool, postings []posting) []posting {
 	}
 	var kept []posting
 	for _, p := range postings {
-		if has[p.at] {
+		if has[p.at()] {
 			kept = append(kept, p)
 		}
 	}

@@ -21,11 +21,13 @@ const (
 // camelCase says so. Scripts that are written without spaces (Han, kana, Hangul, Thai and its kin)
 // come as overlapping pairs. Numbers are values, not subjects, and are left out but for those in
 // identifiers and of three and more digits, which may be a name.
-func words(text string, identifier bool) []word {
+func words(text string, identifier bool) []word { return appendWords(nil, text, identifier) }
+
+// appendWords appends the words of a text.
+func appendWords(into []word, text string, identifier bool) []word {
 	if len(text) > maxTextBytes {
 		text = text[:maxTextBytes]
 	}
-	into := make([]word, 0, len(text)/6+1)
 	start, kind := 0, other
 	for i, r := range text {
 		k := kindOf(r)

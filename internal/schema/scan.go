@@ -88,21 +88,30 @@ func isBeyondFloat(number []byte) bool {
 	return errors.Is(err, strconv.ErrRange)
 }
 
-// decodeSchema decodes raw with its numbers as written, once it is known to be within the bounds.
-func decodeSchema(raw json.RawMessage) (any, error) {
+// checkBounds measures raw, and fails where it is out of bounds.
+func checkBounds(raw json.RawMessage) (c textStats, err error) {
 	if len(raw) > MaxBytes {
-		return nil, fmt.Errorf("it has %d bytes, more than %d: shorten it", len(raw), MaxBytes)
+		return c, fmt.Errorf("it has %d bytes, more than %d: shorten it", len(raw), MaxBytes)
 	}
-	c := measure(raw)
+	c = measure(raw)
 	switch {
 	case c.depth > MaxDepth:
-		return nil, fmt.Errorf("it nests %d levels deep, more than %d: flatten it, or use $ref", c.depth, MaxDepth)
+		return c, fmt.Errorf("it nests %d levels deep, more than %d: flatten it, or use $ref", c.depth, MaxDepth)
 	case c.schemas > maxSchemas:
-		return nil, fmt.Errorf("it has %d subschemas, more than %d: shorten it", c.schemas, maxSchemas)
+		return c, fmt.Errorf("it has %d subschemas, more than %d: shorten it", c.schemas, maxSchemas)
 	case c.values > maxValues:
-		return nil, fmt.Errorf("it has %d values, more than %d: shorten it", c.values, maxValues)
+		return c, fmt.Errorf("it has %d values, more than %d: shorten it", c.values, maxValues)
 	case c.tooBig, c.beyond:
-		return nil, errors.New("it holds a number beyond a 64-bit float: use a smaller one")
+		return c, errors.New("it holds a number beyond a 64-bit float: use a smaller one")
+	}
+	return c, nil
+}
+
+// decodeSchema decodes raw with its numbers as written, once it is known to be within the bounds.
+func decodeSchema(raw json.RawMessage) (any, error) {
+	c, err := checkBounds(raw)
+	if err != nil {
+		return nil, err
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {

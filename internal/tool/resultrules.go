@@ -202,8 +202,8 @@ func (s *Surface) WithResults(r *ResultRules, key string) *Surface {
 		l := &listed[i]
 		at[l.Tool.Name] = i
 		if l.Tool.OutputSchema != nil && r.For(l.Tool.Name).Cuts() {
-			if d, _, err := rawjson.Delete(l.Declaration, "outputSchema"); err == nil {
-				l.Declaration = d
+			if d, _, err := rawjson.Delete(l.Declaration(), "outputSchema"); err == nil {
+				l.Changed = d
 			}
 		}
 	}

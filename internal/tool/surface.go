@@ -5,18 +5,35 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
 // Listed is a tool as one surface shows it.
 type Listed struct {
 	Name string // the name shown, in the surface's style
 	Tool *Tool  // never nil
-	// Tool.Declaration with the shown name and the profile's overrides; all else byte for byte
-	Declaration json.RawMessage
 
-	// Page is the URI of the tool's user interface in Declaration, if the hub has replaced the
-	// server's own, which another server claims, too; "" otherwise.
+	// Changed is the declaration, if more than its name differs from the tool's own; nil otherwise.
+	Changed json.RawMessage
+
+	// Page is the URI of the tool's user interface in Changed, if the hub has replaced the server's
+	// own, which another server claims, too; "" otherwise.
 	Page string
+}
+
+// Declaration returns Tool.Declaration with the shown name and the profile's overrides; all else is
+// byte for byte the tool's own. Where only the name differs, each call makes it anew: of most tools
+// nobody asks for it.
+func (l Listed) Declaration() json.RawMessage {
+	if l.Changed != nil {
+		return l.Changed
+	}
+	if l.Name == l.Tool.Native {
+		return l.Tool.Declaration
+	}
+	named, _ := rawjson.Set(l.Tool.Declaration, "name", rawjson.Quote(l.Name)) // it is an object
+	return named
 }
 
 // Surface is the set of tools that one kind of caller sees, at one moment. It is immutable, apart

@@ -13,7 +13,7 @@ func surface(profile string) *tool.Surface {
 	listed := make([]tool.Listed, 0, 2)
 	for _, name := range []string{"a", "b"} {
 		d := json.RawMessage(`{"name":"` + name + `","outputSchema":{"type":"object"},"inputSchema":{}}`)
-		listed = append(listed, tool.Listed{Name: name, Declaration: d, Tool: &tool.Tool{Name: tool.MCPName("s", name), Declaration: d,
+		listed = append(listed, tool.Listed{Name: name, Changed: d, Tool: &tool.Tool{Name: tool.MCPName("s", name), Declaration: d,
 			OutputSchema: json.RawMessage(`{"type":"object"}`)}})
 	}
 	return tool.NewSurface("srf_1", profile, "short", "digest", listed, nil, map[string]int{"a": 0, "b": 1})
@@ -65,8 +65,8 @@ func TestLimits(t *testing.T) {
 			if got := out.Results.For(l.Tool.Name); got != want {
 				t.Errorf("%s: %s has %+v", c.name, name, got)
 			}
-			if listed := strings.Contains(string(l.Declaration), "outputSchema"); listed == want.Cuts() {
-				t.Errorf("%s: %s is declared as %s", c.name, name, l.Declaration)
+			if listed := strings.Contains(string(l.Declaration()), "outputSchema"); listed == want.Cuts() {
+				t.Errorf("%s: %s is declared as %s", c.name, name, l.Declaration())
 			}
 		}
 	}

@@ -5,7 +5,6 @@ package admit
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -50,22 +49,23 @@ type admission struct {
 	findings []tool.Finding
 
 	// See Offer.Sound. What was admitted as it stands is admitted again, without the checks.
-	known map[string]bool // at the last admission; nil if that was by other rules
-	sound map[string]bool // now
+	known map[soundKey]bool // at the last admission; nil if that was by other rules
+	sound map[soundKey]bool // now
 }
 
 // rules is the version of the checks. Whoever makes a check stricter has to change it: otherwise
 // what passed before still passes.
 const rules = "3"
 
-func newAdmission(cfg settings.Server, known map[string]bool) *admission {
+func newAdmission(cfg settings.Server, known map[soundKey]bool) *admission {
 	a := &admission{cfg: cfg.WithDefaults(), server: ServerDigest(cfg), tags: slices.Clone(cfg.Tags)}
 	limits := a.cfg.Limits
-	seal := fmt.Sprintf("rules %s %d %d %s", rules, limits.ToolSize, limits.SchemaDepth, limits.HiddenText)
+	seal := soundKeyOf(lists.Count, sha256.Sum256(
+		fmt.Appendf(nil, "%s %d %d %s", rules, limits.ToolSize, limits.SchemaDepth, limits.HiddenText)))
 	if known[seal] {
 		a.known = known
 	}
-	a.sound = map[string]bool{seal: true}
+	a.sound = map[soundKey]bool{seal: true}
 	return a
 }
 
@@ -151,7 +151,7 @@ type candidate struct {
 	position    int // in the list, from 1
 	raw         []byte
 	digest      [sha256.Size]byte // of raw
-	key         string            // of raw in Offer.Sound
+	key         soundKey          // of raw
 	name        string
 	declaration []byte
 	repairs     []tool.Repair
@@ -204,7 +204,7 @@ func (c *candidate) repaired(part, format string, args ...any) {
 func (a *admission) read(l lists.List, i int, raw json.RawMessage, digest [sha256.Size]byte) *candidate {
 	raw = bytes.TrimSpace(raw)
 	c := &candidate{position: i + 1, raw: raw, declaration: raw, digest: digest,
-		key: l.Member() + hex.EncodeToString(digest[:])}
+		key: soundKeyOf(l, digest)}
 	if a.known[c.key] {
 		if l == lists.Tools {
 			c.parts = partsOf(c.declaration)

@@ -15,7 +15,7 @@ const codeHiddenText = "hidden_text"
 
 // checkHidden looks for hidden characters in the descriptions and titles of a declaration, also within its schemas.
 func (a *admission) checkHidden(c *candidate) {
-	if c.refused != nil {
+	if c.refused != nil || isPrintable(c.declaration) {
 		return
 	}
 	clean, found := withoutHidden(c.declaration)
@@ -37,6 +37,17 @@ func (a *admission) checkHidden(c *candidate) {
 				settings.LimitHiddenText,
 				settings.HiddenStrip, settings.HiddenRefuse)})
 	}
+}
+
+// isPrintable reports whether a valid declaration has printable ASCII alone, also in its escapes.
+// Nearly all have.
+func isPrintable(declaration []byte) bool {
+	for i, b := range declaration {
+		if b > '~' || b == '\\' && bytes.IndexByte([]byte("bfru"), declaration[i+1]) >= 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // checkInstructions looks for hidden characters in instructions. Clients get instructions without them in any case.

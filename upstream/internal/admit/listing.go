@@ -65,12 +65,12 @@ func (o Offer) Admit(cfg settings.Server, r *secret.Redactor) *Listing {
 	return l
 }
 
-// Descriptions returns what a model is told of each tool, by the tool's own name: a digest of its
-// schema, and its description.
-func (l *Listing) Descriptions() map[string]string {
-	all := make(map[string]string, len(l.Catalog.Tools))
+// Descriptions returns digests of what a model is told of each tool, by the tool's own name: its
+// schema and its description.
+func (l *Listing) Descriptions() map[string][sha256.Size]byte {
+	all := make(map[string][sha256.Size]byte, len(l.Catalog.Tools))
 	for _, t := range l.Catalog.Tools {
-		all[t.Native] = t.SchemaDigest + t.Description
+		all[t.Native] = sha256.Sum256([]byte(t.SchemaDigest + t.Description))
 	}
 	return all
 }

@@ -3,6 +3,7 @@ package admit
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -21,11 +22,20 @@ type Offer struct {
 	Lists        [lists.Count][]json.RawMessage
 
 	// Sound names the elements of the lists that were admitted as they stand, with nothing to be said
-	// of them, and the rules and limits by which they were: a list and the digest of its element. It
-	// is nil before the first admission.
-	Sound map[string]bool
+	// of them, and the rules and limits by which they were. It is nil before the first admission.
+	Sound map[soundKey]bool
 
 	digests [lists.Count][][sha256.Size]byte // of the elements; nil before the first Digest
+}
+
+// soundKey names an element of Offer.Sound: its list and its digest. The rules and limits are a
+// list of their own.
+type soundKey [1 + sha256.Size]byte
+
+func soundKeyOf(l lists.List, digest [sha256.Size]byte) (key soundKey) {
+	key[0] = byte(l)
+	copy(key[1:], digest[:])
+	return key
 }
 
 // Digest returns a digest of all that the server said.
@@ -64,7 +74,11 @@ const (
 
 // Encode returns the offer as JSON. What was listed stands in it byte for byte.
 func (o Offer) Encode() []byte {
-	out := append([]byte(`{"`+keptTitle+`":`), rawjson.Quote(o.Title)...)
+	size := 1<<10 + len(o.Title) + len(o.Instructions) + 80*len(o.Sound)
+	for _, one := range slices.Concat(o.Lists[:]...) {
+		size += len(one) + 1
+	}
+	out := append(append(make([]byte, 0, size), `{"`+keptTitle+`":`...), rawjson.Quote(o.Title)...)
 	out = append(append(out, `,"`+keptInstructions+`":`...), rawjson.Quote(o.Instructions)...)
 	abilities, _ := json.Marshal(o.Abilities) // booleans and texts always encode
 	out = append(append(out, `,"`+keptAbilities+`":`...), abilities...)
@@ -79,11 +93,12 @@ func (o Offer) Encode() []byte {
 		out = append(out, ']')
 	}
 	out = append(out, `,"`+keptSound+`":[`...)
-	for i, digest := range slices.Sorted(maps.Keys(o.Sound)) {
+	sorted := slices.SortedFunc(maps.Keys(o.Sound), func(a, b soundKey) int { return bytes.Compare(a[:], b[:]) })
+	for i, key := range sorted {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(out, rawjson.Quote(digest)...)
+		out = append(hex.AppendEncode(append(out, '"'), key[:]), '"')
 	}
 	return append(out, "]}"...)
 }
@@ -114,10 +129,14 @@ func DecodeOffer(data []byte) (o Offer, ok bool) {
 			return Offer{}, false
 		}
 	}
-	o.Sound = make(map[string]bool)
+	o.Sound = make(map[soundKey]bool)
 	ok = each(keptSound, func(one []byte) {
-		key, _ := rawjson.String(one)
-		o.Sound[key] = true
+		var key soundKey
+		if len(one) == 2+hex.EncodedLen(len(key)) {
+			if _, err := hex.Decode(key[:], one[1:len(one)-1]); err == nil {
+				o.Sound[key] = true
+			}
+		}
 	})
 	return o, ok
 }

@@ -31,7 +31,7 @@ func (c *candidate) repair(a *admission) {
 	c.checkMeta()
 	c.checkExecution()
 	a.checkHidden(c)
-	if c.refused == nil && (!rawjson.Valid(c.declaration) || !rawjson.IsObject(c.declaration)) {
+	if c.refused == nil && len(c.repairs) > 0 && (!rawjson.Valid(c.declaration) || !rawjson.IsObject(c.declaration)) {
 		c.refuse(codeInvalidDeclaration, "its declaration cannot be repaired: correct it on the server")
 	}
 }

@@ -49,7 +49,7 @@ func TestHubToolIsOneEntry(t *testing.T) {
 	if !slices.ContainsFunc(surface.Listed, func(l tool.Listed) bool { return l.Name == "tool_clock" && l.Tool.Hub == clock }) {
 		t.Errorf("not listed: %+v", surface.Listed)
 	}
-	if l, ok := surface.Resolve("tool_clock"); !ok || !strings.Contains(string(l.Declaration), "Tells the time.") {
+	if l, ok := surface.Resolve("tool_clock"); !ok || !strings.Contains(string(l.Declaration()), "Tells the time.") {
 		t.Error("its name stands for nothing")
 	}
 	result, err := own.Call(t.Context(), "tool_clock", json.RawMessage(`{}`), func(tool.Progress) {})

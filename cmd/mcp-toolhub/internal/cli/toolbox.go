@@ -131,7 +131,7 @@ func (r remoteTools) Surface() (*tool.Surface, error) {
 	listed := make([]tool.Listed, len(catalog.Tools))
 	names := make(map[string]int, len(catalog.Tools))
 	for i, t := range catalog.Tools {
-		listed[i] = tool.Listed{Name: t.Native, Tool: t, Declaration: t.Declaration}
+		listed[i] = tool.Listed{Name: t.Native, Tool: t}
 		names[t.Native] = i
 	}
 	return tool.NewSurface("", "", string(namespace.StyleNative), "", listed, catalog.Excluded, names), nil

@@ -163,7 +163,7 @@ func (c *toolsCmd) list(ctx context.Context, t toolbox, why bool) error {
 func (c *toolsCmd) printDeclarations(surface *tool.Surface, places []control.Tool) error {
 	declarations := make([][]byte, len(surface.Listed))
 	for i, l := range surface.Listed {
-		declarations[i] = l.Declaration
+		declarations[i] = l.Declaration()
 	}
 	out := slices.Concat([]byte(`{"tools":[`), bytes.Join(declarations, []byte{','}), []byte{']'})
 	if places != nil {
@@ -201,7 +201,7 @@ func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
 		return fmt.Errorf("no tool %q: %s", name,
 			hub.ToolMeant(name, surface, "mcp-toolhub tools list --url names them"))
 	}
-	text := l.Declaration // what every hub tells its clients
+	text := l.Declaration() // what every hub tells its clients
 	if !c.json() {
 		if text, err = hub.ShownText(l, nil); err != nil {
 			return fmt.Errorf("show %q: %w", name, err)

@@ -87,7 +87,7 @@ func (f *far) offer(names ...string) {
 		name := tool.MCPName("s", n)
 		listed = append(listed, tool.Listed{Name: string(name), Tool: &tool.Tool{Name: name, Server: "s", Native: n,
 			InputSchema:  input,
-			SchemaDigest: tool.Digest(input)}, Declaration: json.RawMessage(fmt.Sprintf(
+			SchemaDigest: tool.Digest(input)}, Changed: json.RawMessage(fmt.Sprintf(
 			`{"x-unknown":12345678901234567890,"name":%q,"inputSchema":{"type":"object"}}`, name))})
 		index[string(name)] = i
 	}

@@ -287,7 +287,7 @@ func TestOwnersOfUnlistedResources(t *testing.T) {
 	t.Parallel()
 	v := &servers{}
 	f := behind(v)
-	f.surface.Listed[0].Declaration = json.RawMessage(`{"name":"mcp.s.echo","_meta":{"ui":{"resourceUri":"ui://s/page"}},"inputSchema":{"type":"object"}}`)
+	f.surface.Listed[0].Changed = json.RawMessage(`{"name":"mcp.s.echo","_meta":{"ui":{"resourceUri":"ui://s/page"}},"inputSchema":{"type":"object"}}`)
 	f.execute = func(context.Context, *tool.Execution) (tool.Reply, error) {
 		return tool.Reply{Result: json.RawMessage(`{"content":[{"type":"resource_link","uri":"x://link"},{"type":"text","text":"x://text"},` +
 			`{"type":"resource","resource":{"uri":"x://inside","text":""}},{"type":"resource_link","uri":"ui://b/page"}]}`)}, nil

@@ -147,7 +147,7 @@ func TestOwnToolsTellOnce(t *testing.T) {
 		listed := *test.tool
 		listed.OutputSchema = json.RawMessage(`{"type":"object"}`)
 		declared := (&surfaceReader{}).declaration(p, tool.Listed{Tool: &listed,
-			Declaration: json.RawMessage(`{"name":"x","outputSchema":{"type":"object"}}`)})
+			Changed: json.RawMessage(`{"name":"x","outputSchema":{"type":"object"}}`)})
 		if strings.Contains(string(declared), "outputSchema") == test.once {
 			t.Errorf("%s: listed as %s", name, declared)
 		}

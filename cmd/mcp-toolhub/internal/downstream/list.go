@@ -115,16 +115,16 @@ func (l listedItems) page(from, to int) [][]byte {
 // get no structuredContent of the tool.
 func (v *surfaceReader) declaration(p *peer, l tool.Listed) json.RawMessage {
 	if l.Tool.OutputSchema == nil {
-		return l.Declaration
+		return l.Declaration()
 	}
 	kind, _ := rawjson.Get(l.Tool.OutputSchema, "type")
 	if (p.modern || string(kind) == `"object"`) && !(l.Tool.TextTells && p.actor.Client.Habits().ShowsBoth) {
-		return l.Declaration
+		return l.Declaration()
 	}
-	without, _, err := rawjson.Delete(l.Declaration, "outputSchema")
+	without, _, err := rawjson.Delete(l.Declaration(), "outputSchema")
 	if err != nil {
 		v.deps.Logger.Error("declaration cannot be adapted", "tool", l.Tool.Name, "error", err)
-		return l.Declaration
+		return l.Declaration()
 	}
 	return without
 }

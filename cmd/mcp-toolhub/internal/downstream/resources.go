@@ -115,7 +115,7 @@ func unknownResource(p *peer, uri string) *tool.RPCError {
 func pageOwners(surface *tool.Surface, uri string) []string {
 	var servers []string
 	for _, l := range surface.Listed {
-		meta, _ := rawjson.Get(l.Declaration, "_meta")
+		meta, _ := rawjson.Get(l.Declaration(), "_meta")
 		ui, _ := rawjson.Get(meta, "ui")
 		raw, ok := rawjson.Get(ui, "resourceUri")
 		if !ok {

@@ -153,7 +153,7 @@ func (o OwnTools) Find(name string) (*tool.Listed, bool) {
 	if t == nil {
 		return nil, false
 	}
-	return &tool.Listed{Name: string(t.Name), Tool: t, Declaration: t.Declaration}, true
+	return &tool.Listed{Name: string(t.Name), Tool: t, Changed: t.Declaration}, true
 }
 
 // Shown is what tools show prints of a tool; as JSON with the standard's objects of it.
@@ -170,7 +170,7 @@ func (o OwnTools) Shown(l *tool.Listed, asJSON bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	record := map[string]any{"tool": l.Declaration, "lifecycle": f.Lifecycle, "names": surface.NamesOf(l.Tool.Name)}
+	record := map[string]any{"tool": l.Declaration(), "lifecycle": f.Lifecycle, "names": surface.NamesOf(l.Tool.Name)}
 	if len(unlisted) > 0 {
 		record["output_schema_not_listed_to"] = unlisted
 	}
@@ -204,7 +204,7 @@ func (o OwnTools) withoutOutputSchema(t *tool.Tool) (clients []string) {
 
 // Described returns the description of a tool as the surface shows it: a profile may give it another one.
 func Described(l tool.Listed) string {
-	raw, _ := rawjson.Get(l.Declaration, "description")
+	raw, _ := rawjson.Get(l.Declaration(), "description")
 	text, _ := rawjson.String(raw)
 	return text
 }

@@ -94,7 +94,7 @@ func (p *pageHub) Tool(name string) (*console.Tool, error) {
 	}
 	shown := &console.Tool{Name: l.Name, Server: l.Tool.Server, Description: Described(*l),
 		Facts:       shownRows(l, f, own.withoutOutputSchema(l.Tool)...),
-		Declaration: l.Declaration, InputSchema: l.Tool.InputSchema, Secret: f.Sensitive,
+		Declaration: l.Declaration(), InputSchema: l.Tool.InputSchema, Secret: f.Sensitive,
 		Mask: func(arguments json.RawMessage) json.RawMessage {
 			arguments, _ = p.secrets.JSON(arguments, f.Sensitive...)
 			return gate.Mask(arguments, f)
@@ -112,7 +112,7 @@ func (p *pageHub) Tool(name string) (*console.Tool, error) {
 func (p *pageHub) Says(name string) (s console.Said) {
 	l, ok := OwnTools{Hub: p.Hub, Profile: namespace.DefaultProfile}.Find(name)
 	if ok {
-		s = console.Said{Does: strings.Join(strings.Fields(Described(*l)), " "), Tokens: deferred.Tokens(l.Declaration),
+		s = console.Said{Does: strings.Join(strings.Fields(Described(*l)), " "), Tokens: deferred.Tokens(l.Declaration()),
 			Switches: l.Tool.Name.Source() == tool.SourceMCP, Hidden: p.Surfaces.Now().Gate.Facts(l.Tool).IsOutOfUse()}
 	}
 	return s
