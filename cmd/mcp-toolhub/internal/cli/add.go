@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ import (
 const addHelp = `Add a server to the config: a program behind --, or a URL.
 
 The hub shows what it will run or reach, and asks. The server begins without trust: what it
-says of its tools loosens no rule. Without a NAME, one is made of the URL.
+says of its tools loosens no rule. Without a NAME, one is made of the URL or the command.
 
 ${env:NAME} and other references of the config work in arguments, variables and headers.
 --env NAME without a value takes the variable from the hub's environment. What looks like a
@@ -44,7 +45,7 @@ type addCmd struct {
 func addCommand(a *app) *cobra.Command {
 	c := addCmd{configEdit: configEdit{app: a}, here: hub.Absolute(".")}
 	run := func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args, cmd.ArgsLenAtDash()) }
-	cmd := leaf("add {[NAME] URL | NAME -- COMMAND [ARG…]}", "Add a server to the config", addHelp, run,
+	cmd := leaf("add [NAME] {URL | -- COMMAND [ARG…]}", "Add a server to the config", addHelp, run,
 		"mcp-toolhub add https://mcp.linear.app/mcp",
 		"mcp-toolhub add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
 		"mcp-toolhub add github https://api.githubcopilot.com/mcp/ --header 'Authorization: Bearer ${secret:GITHUB}'")
@@ -139,8 +140,7 @@ func (c *addCmd) wanted(args []string, dash int) (*clients.Merged, error) {
 	default:
 		name, m.URL = args[:len(args)-1], args[len(args)-1]
 	}
-	u, err := url.Parse(m.URL)
-	if m.Command == "" && (err != nil || u.Host == "" || len(name) > 1) {
+	if u, err := url.Parse(m.URL); m.Command == "" && (err != nil || u.Host == "" || len(name) > 1) {
 		return nil, fmt.Errorf("%q is no URL: write a program and its arguments behind --, for instance: "+
 			"mcp-toolhub add files -- npx -y PACKAGE",
 			clients.Mask(args[min(1, len(args)-1)]))
@@ -148,8 +148,6 @@ func (c *addCmd) wanted(args []string, dash int) (*clients.Merged, error) {
 	switch {
 	case len(name) > 1:
 		return nil, fmt.Errorf("there are %d words before --: give one NAME", len(name))
-	case m.Command != "" && len(name) == 0:
-		return nil, errors.New("a program needs a NAME before it: mcp-toolhub add NAME -- COMMAND [ARG…]")
 	case m.Command == "" && (len(c.env) > 0 || c.dir != ""):
 		return nil, errors.New("--env and --cwd are for a program, not for a URL")
 	case m.Command != "" && len(c.headers) > 0:
@@ -158,9 +156,7 @@ func (c *addCmd) wanted(args []string, dash int) (*clients.Merged, error) {
 	if m.Name = config.ServerID(strings.Join(name, "")); m.Name == "" && len(name) > 0 {
 		return nil, fmt.Errorf("the name %q has no letter or digit", name[0])
 	}
-	if m.Name == "" {
-		m.Name = cmp.Or(config.ServerID(domain(u.Hostname())), "server")
-	}
+	m.Name = cmp.Or(m.Name, config.ServerID(derivedName(&m.Server)), "server")
 	if m.Dir = m.WorkDir(); m.Command != "" && m.Dir == "" {
 		m.Dir = c.here
 	}
@@ -182,11 +178,46 @@ func (c *addCmd) wanted(args []string, dash int) (*clients.Merged, error) {
 	return m, nil
 }
 
-// domain returns the word of a host's name that people know: linear of mcp.linear.app.
-func domain(host string) string {
-	labels := strings.Split(host, ".")
-	if len(labels) == 1 || net.ParseIP(host) != nil {
-		return host
+// derivedName makes a name of what a server runs or reaches: of its domain, or of its package.
+func derivedName(s *clients.Server) string {
+	if s.URL != "" {
+		u, _ := url.Parse(s.URL) // wanted has parsed it
+		labels := strings.Split(u.Hostname(), ".")
+		if len(labels) == 1 || net.ParseIP(u.Hostname()) != nil {
+			return u.Hostname()
+		}
+		return labels[len(labels)-2]
 	}
-	return labels[len(labels)-2]
+	runners := []string{"npx", "npm", "pnpm", "yarn", "bun", "bunx", "uv", "uvx", "pipx", "node", "deno", "python",
+		"python3", "docker", "podman"}
+	word := program(s.Command)
+	if slices.Contains(runners, word) {
+		words := slices.DeleteFunc(slices.Clone(s.Args), func(arg string) bool {
+			return strings.HasPrefix(arg, "-") || slices.Contains([]string{"run", "exec", "dlx", "x", "tool"}, arg)
+		})
+		if len(words) > 0 && (word == "docker" || word == "podman") { // before it stand values of options
+			words = words[len(words)-1:]
+		}
+		if len(words) > 0 {
+			word = program(words[0])
+		}
+	}
+	for _, prefix := range []string{"mcp-server-", "server-", "mcp-"} {
+		word = strings.TrimPrefix(word, prefix)
+	}
+	for _, suffix := range []string{"-mcp-server", "-mcp", "-server"} {
+		word = strings.TrimSuffix(word, suffix)
+	}
+	return word
+}
+
+// program returns the name of a program, script, package or image, without path, version and extension.
+func program(word string) string {
+	word = path.Base(strings.ReplaceAll(word, `\`, "/"))
+	word, _, _ = strings.Cut(word, "@")
+	word, _, _ = strings.Cut(word, ":")
+	for _, extension := range []string{".exe", ".cmd", ".js", ".mjs", ".ts", ".py"} {
+		word = strings.TrimSuffix(word, extension)
+	}
+	return word
 }

@@ -181,8 +181,9 @@ type app struct {
 
 const rootHelp = `One MCP endpoint in front of many MCP servers. Begin with: mcp-toolhub setup
 
-Rarely needed: hooks, journal, evidence, events, eval, schema, demo-server. Exit codes: 1 it failed,
-2 the command line is wrong, 3 the config is, 4 a server is not ready, 5 the tool has failed, 130 interrupted.`
+Rarely needed: hooks, journal, evidence, events, eval, schema, demo-server.
+Exit codes: 1 it failed, 2 the command line is wrong, 3 the config is,
+4 a server is not ready, 5 the tool has failed, 130 interrupted.`
 
 const moreGroup = "More:"
 
@@ -278,7 +279,7 @@ func (a *app) root() *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	flags := root.PersistentFlags()
-	const configUsage = "config `file` (default: $MCP_TOOLHUB_CONFIG, ./mcp-toolhub.yaml if you allow it, or your own config)"
+	const configUsage = "config `file` (or $MCP_TOOLHUB_CONFIG, ./mcp-toolhub.yaml, your own)"
 	flags.FuncP("config", "c", configUsage, func(path string) error {
 		if a.configPath != "" && path != a.configPath {
 			return fmt.Errorf("it is also given as %q: give it once", a.configPath)
