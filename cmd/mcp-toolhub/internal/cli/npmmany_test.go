@@ -92,9 +92,9 @@ func killAllOf(t *testing.T, home string) {
 	}
 }
 
-// TestManyFromNPM measures five sessions of Claude Code with ten servers, direct and through a hub, and the tools that a model of Gemini CLI is
+// TestManySessionsOfNPM measures five sessions of Claude Code with ten servers, direct and through a hub, and the tools that a model of Gemini CLI is
 // sent, since Claude Code has its own search. The figures of README.md are of it.
-func TestManyFromNPM(t *testing.T) {
+func TestManySessionsOfNPM(t *testing.T) {
 	dir := linesDir(t)
 	program := filepath.Join(t.TempDir(), "mcp-toolhub")
 	if out, err := exec.Command("go", "build", "-o", program, "../..").CombinedOutput(); err != nil {
