@@ -29,7 +29,8 @@ func (s *session) heard(a response) {
 	}
 }
 
-// verifySilent asks a server that has become silent whether it is still there, and returns why not. Calls wait for that.
+// verifySilent asks a server that has become silent whether it is still there, and returns why not.
+// Calls wait for that.
 func (s *server) verifySilent(ctx context.Context, sess *session) *fault.Fault {
 	s.lifecycle.backOff(&fault.Fault{
 		What: fmt.Sprintf("%d requests in a row got no answer", maxUnanswered),

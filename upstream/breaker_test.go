@@ -28,7 +28,8 @@ func hasty(t *testing.T, run func(*testing.T, *harness)) {
 	}
 }
 
-// TestToolThatHangs: a server that answers ping keeps its connection, however many calls of one tool in a row get no answer.
+// TestToolThatHangs: a server that answers ping keeps its connection, even if many calls of one tool in
+// a row get no answer.
 func TestToolThatHangs(t *testing.T) {
 	t.Parallel()
 	hasty(t, func(t *testing.T, h *harness) {

@@ -35,7 +35,9 @@ func (d *doctorCmd) writeBundle(ctx context.Context, file string) error {
 	}
 	if err == nil {
 		_, err = out.WriteString(text)
-		err = errors.Join(err, out.Close())
+		if err = errors.Join(err, out.Close()); err != nil {
+			err = errors.Join(err, os.Remove(file))
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("write the bundle: %w", err)

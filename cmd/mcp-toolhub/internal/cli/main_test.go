@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -161,7 +162,13 @@ func launchCommand(cmd *exec.Cmd) (*runningHub, error) {
 	go h.readLog(stderr, serving)
 	select {
 	case h.url = <-serving:
-		return h, h.settle()
+		err := h.settle()
+		if err != nil {
+			_ = h.cmd.Process.Kill()
+			<-h.read
+			err = errors.Join(err, h.cmd.Wait())
+		}
+		return h, err
 	case <-h.read:
 		err := h.cmd.Wait()
 		return nil, fmt.Errorf("the hub ended: %v\n%s", err, h.log())

@@ -3,8 +3,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,43 +11,31 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 )
 
-// manCommand writes what packages install beside the program: a manual page for each command.
+// manCommand prints what packages install beside the program: a manual page with all commands.
 func manCommand(a *app) *cobra.Command {
-	cmd := leaf("man DIR", "Write manual pages for packages", "",
-		func(cmd *cobra.Command, args []string) error { return writePages(cmd.Root(), args[0]) })
-	cmd.Args = cobra.ExactArgs(1)
-	return cmd
+	return leaf("man", "Print the manual page", "", func(cmd *cobra.Command, _ []string) error {
+		return a.std.print([]byte(manPage(cmd.Root())))
+	})
 }
 
-func writePages(root *cobra.Command, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
+// manPage is the page of the program, for man(1): the help of each command as a terminal shows it.
+func manPage(root *cobra.Command) string {
 	root.InitDefaultHelpFlag()
-	var walk func(cmd *cobra.Command) error
-	walk = func(cmd *cobra.Command) error {
-		name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(manPage(cmd)), 0o644); err != nil {
-			return err
-		}
+	var page strings.Builder
+	fmt.Fprintf(&page, ".TH MCP-TOOLHUB 1 \"\" \"mcp-toolhub %s\"\n.SH NAME\nmcp\\-toolhub \\- %s\n", hub.Version(),
+		roff(root.Short))
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		fmt.Fprintf(&page, ".SH %s\n.nf\n%s\n.fi\n", roff(cmd.CommandPath()),
+			roff(strings.TrimSpace(cmp.Or(cmd.Long, cmd.Short+".")+"\n\n"+cmd.UsageString())))
 		for _, below := range cmd.Commands() {
 			if !slices.Contains([]string{"help", "completion", "man"}, below.Name()) {
-				if err := walk(below); err != nil {
-					return err
-				}
+				walk(below)
 			}
 		}
-		return nil
 	}
-	return walk(root)
-}
-
-// manPage is the page of one command, for man(1): its help as a terminal shows it.
-func manPage(cmd *cobra.Command) string {
-	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
-	return fmt.Sprintf(".TH %q 1 \"\" %q\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.nf\n%s\n.fi\n", strings.ToUpper(name),
-		"mcp-toolhub "+hub.Version(), roff(name), roff(cmd.Short),
-		roff(strings.TrimSpace(cmp.Or(cmd.Long, cmd.Short+".")+"\n\n"+cmd.UsageString())))
+	walk(root)
+	return page.String()
 }
 
 // roff escapes what means something to troff: backslashes, hyphens, and points and quotes at the beginning of a line.

