@@ -32,19 +32,27 @@ func IsOther(conn net.Conn) bool {
 	if !ok || !tcp || !Known() {
 		return false
 	}
+	user, inode, found := lookUp(remote, local)
+	if !found {
+		user, inode, found = inTables(remote, local)
+	}
+	return !found || inode == "0" || user != "0" && user != strconv.Itoa(os.Geteuid())
+}
+
+// inTables is lookUp for every kernel. It takes milliseconds: the kernel lists all sockets.
+func inTables(own, other *net.TCPAddr) (user, inode string, ok bool) {
 	for range 2 { // a list that changes while it is read can lack a line
 		for _, table := range []string{tableIPv4, tableIPv6} {
 			text, _ := os.ReadFile(table) // without IPv6 there is no second one
-			_, line, found := bytes.Cut(text, fmt.Appendf(nil, ": %s %s ", entry(table, remote), entry(table, local)))
+			_, line, found := bytes.Cut(text, fmt.Appendf(nil, ": %s %s ", entry(table, own), entry(table, other)))
 			if fields := strings.Fields(string(line[:min(len(line), 150)])); found && len(fields) > 6 {
 				// after the state, both queues, the timer and its retransmits; between them is a
 				// timeout
-				user, inode := fields[4], fields[6]
-				return inode == "0" || user != "0" && user != strconv.Itoa(os.Geteuid())
+				return fields[4], fields[6], true
 			}
 		}
 	}
-	return true
+	return "", "", false
 }
 
 // entry writes an address as the table does: 32 bits at a time, as the processor reads them.

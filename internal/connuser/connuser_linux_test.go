@@ -62,6 +62,7 @@ func TestOtherUsersAreTold(t *testing.T) {
 			}
 			client := dial(t, "tcp", l.Addr().String(), other)
 			server := accept(t, l)
+			bothWays(t, server)
 			if IsOther(server) != other {
 				t.Errorf("%s: told as a other: %v", address, !other)
 			}
@@ -71,6 +72,20 @@ func TestOtherUsersAreTold(t *testing.T) {
 			}
 			server.Close()
 		}
+	}
+}
+
+// bothWays checks that lookUp tells of the other end of a connection what the tables do, if this kernel has it.
+func bothWays(t *testing.T, server net.Conn) {
+	t.Helper()
+	own, other := server.RemoteAddr().(*net.TCPAddr), server.LocalAddr().(*net.TCPAddr)
+	user, inode, ok := lookUp(own, other)
+	user2, inode2, ok2 := inTables(own, other)
+	if ok && (user != user2 || inode != inode2) || !ok2 {
+		t.Errorf("user %s and inode %s by sock_diag, %s and %s by the tables", user, inode, user2, inode2)
+	}
+	if !ok {
+		t.Log("this kernel does not look up a socket")
 	}
 }
 
@@ -85,6 +100,7 @@ func TestIPv4OverIPv6(t *testing.T) {
 	defer syscall.Close(fd)
 	server := accept(t, l)
 	defer server.Close()
+	bothWays(t, server)
 	if IsOther(server) {
 		t.Error("the own user is a other over an IPv6 socket")
 	}
