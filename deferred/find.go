@@ -86,6 +86,9 @@ func (f *found) tool(id string) *tool.Listed { return ofSurface(f.surface, id) }
 
 // ofSurface returns the tool of that canonical name, listed or deferred; nil if the surface has none.
 func ofSurface(s *tool.Surface, id string) *tool.Listed {
+	if l, ok := s.HeldBack(tool.Name(id)); ok {
+		return l // without the map of all names
+	}
 	l, ok := s.Resolve(id)
 	if !ok || string(l.Tool.Name) != id || l.Tool.Hub != nil {
 		return nil
@@ -102,8 +105,7 @@ func (l *Loader) scopeOf(s *tool.Surface) *search.Scope {
 }
 
 func newScope(s *tool.Surface) *search.Scope {
-	// IsDeferred needs no map of all names.
-	return search.NewScope(func(id string) bool { return s.IsDeferred(tool.Name(id)) || ofSurface(s, id) != nil })
+	return search.NewScope(func(id string) bool { return ofSurface(s, id) != nil })
 }
 
 func (f *found) find(ctx context.Context, x *search.Index) {
@@ -209,7 +211,7 @@ func (f *found) ofServers(l *tool.Listed) bool {
 }
 
 func (f *found) add(l *tool.Listed, score float64, why []string) {
-	if slices.ContainsFunc(f.hits, func(h hit) bool { return h.listed == l }) || len(f.hits) >= maxSelected {
+	if slices.ContainsFunc(f.hits, func(h hit) bool { return h.listed.Tool == l.Tool }) || len(f.hits) >= maxSelected {
 		return
 	}
 	f.hits = append(f.hits, hit{listed: l, deferred: f.surface.IsDeferred(l.Tool.Name), score: score, why: why})

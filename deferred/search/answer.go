@@ -23,6 +23,18 @@ func newTally(n int) *tally {
 	return &tally{make([]float32, n), make([]fieldSet, n), make([]uint64, n), make([]float32, n)}
 }
 
+// docsTally returns an empty tally of all tools: one that another search has put into x.tallies, if it fits.
+func (x *Index) docsTally() *tally {
+	t, ok := x.tallies.Get().(*tally)
+	if !ok || len(t.score) != len(x.docs) {
+		return newTally(len(x.docs))
+	}
+	clear(t.score)
+	clear(t.fields)
+	clear(t.mask)
+	return t // credit leaves best empty
+}
+
 // found is one tool with its score.
 type found struct {
 	at     uint32
@@ -37,10 +49,11 @@ func (p *part) search(ctx context.Context, q Query, near []string) Answer {
 	if ctx.Err() != nil || p.live == 0 {
 		return Answer{}
 	}
-	docs, a := newTally(len(x.docs)), p.read(q.Text)
+	docs, a := x.docsTally(), p.read(q.Text)
 	p.score(a, docs)
 	p.named(q.Text, docs)
 	best := p.best(docs, q, max(candidates, q.limit()))
+	x.tallies.Put(docs)
 	p.rerank(a, best)
 	p.spread(a, best)
 	if len(near) > 0 {

@@ -13,6 +13,7 @@ type Index struct {
 	rank    ranking
 	lexicon *lexicon
 	meaning Meaning
+	tallies sync.Pool // of tallies of documents, which are large
 
 	mu      sync.RWMutex
 	version uint64   // changes with everything below
