@@ -152,6 +152,10 @@ func (f *found) text(a searchResult) string {
 
 // summaryOf returns the first line of a tool's description.
 func summaryOf(l *tool.Listed) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(rawjson.Text(l.Declaration(), "description")), "\n")
+	description := l.Tool.Description
+	if l.Changed != nil {
+		description = rawjson.Text(l.Changed, "description")
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(description), "\n")
 	return oneLine(line, maxSummary)
 }

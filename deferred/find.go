@@ -144,6 +144,9 @@ func (f *found) shown(id string) string {
 
 // named puts a tool first if the query is its name: profiles may give tools names that the index does not know.
 func (f *found) named(a *search.Answer) {
+	if strings.ContainsAny(f.query.words, " \n") {
+		return // no client takes such a name, and the first one that is resolved makes the map of all
+	}
 	l, ok := f.surface.Resolve(f.query.words)
 	if !ok || l.Tool.Hub != nil || len(f.query.servers) > 0 && !slices.Contains(f.query.servers, l.Tool.Server) {
 		return

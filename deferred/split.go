@@ -199,8 +199,12 @@ func (p *splitting) made(s *split) bool {
 func (p splitting) split() *split {
 	costs, says := make([]int, len(p.full.Listed)), make([]annotated, len(p.full.Listed))
 	parallel.Do(len(costs), func(i int) {
-		declaration := p.full.Listed[i].Declaration()
-		costs[i], says[i] = Tokens(declaration), annotations(declaration)
+		l := p.full.Listed[i]
+		declaration, name := l.Changed, json.RawMessage(nil)
+		if declaration == nil {
+			declaration, name = l.Tool.Declaration, rawjson.Quote(l.Name)
+		}
+		costs[i], says[i] = tokensNamed(declaration, name), annotations(declaration)
 	})
 	for _, cost := range costs {
 		p.tokens += cost

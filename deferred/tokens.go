@@ -26,9 +26,15 @@ func AnswerTokens(declarations ...json.RawMessage) int {
 // Tokens is about how many tokens a declaration costs a model: of what clients give their models of it, which is its
 // name, its description and its input schema. Of tokenizers in use (o200k_base, cl100k_base) it is within a quarter for
 // one declaration of the usual kind, and within a tenth for a list of them; see TestEstimate.
-func Tokens(declaration json.RawMessage) int {
+func Tokens(declaration json.RawMessage) int { return tokensNamed(declaration, nil) }
+
+// tokensNamed is Tokens of a declaration that has name, in JSON, in place of its own; nil is its own.
+func tokensNamed(declaration, name json.RawMessage) int {
 	sixteenths := 0
 	_ = rawjson.Members(declaration, func(m rawjson.Member) bool {
+		if name != nil && m.Is("name") {
+			m.Value = name
+		}
 		if m.Is("name") || m.Is("description") || m.Is("inputSchema") {
 			sixteenths += 15*tokensOf(m.Value) + 2*16 // the member's own name
 		}

@@ -466,7 +466,8 @@ func (c *Call) line(end *CallEnd) (text []byte, l *callRecord, err error) {
 			return nil, nil, errors.New("an input or a result is no JSON")
 		}
 	}
-	size := 1600 + len(l.Model) + len(l.Observable) + len(r.Content) + len(r.Structured) // most lines fit
+	// most lines fit
+	size := 1600 + len(l.Model) + len(l.Observable) + len(r.Content) + len(r.Structured) + len(c.text)
 	if text, err = appendJSON(make([]byte, 0, size), l); err != nil {
 		return nil, nil, err
 	}
