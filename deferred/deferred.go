@@ -214,7 +214,7 @@ func (l *Loader) searched() *search.Index {
 	}
 	x = search.New(l.opts.Search)
 	origins := slices.Collect(maps.Values(all))
-	parallel.Each(len(origins), func(i int) { put(x, origins[i], hints) })
+	parallel.Do(len(origins), 1, func(i int) { put(x, origins[i], hints) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.index = x

@@ -198,7 +198,7 @@ func (p *splitting) made(s *split) bool {
 // split copies p, so that only a call that splits allocates.
 func (p splitting) split() *split {
 	costs, says := make([]int, len(p.full.Listed)), make([]annotated, len(p.full.Listed))
-	parallel.Do(len(costs), func(i int) {
+	parallel.Do(len(costs), parallel.Few, func(i int) {
 		l := p.full.Listed[i]
 		declaration, name := l.Changed, json.RawMessage(nil)
 		if declaration == nil {

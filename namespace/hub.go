@@ -104,7 +104,7 @@ func each[T, E any](list, before []T, made []*E, build func(*T) *E) []*E {
 		return made
 	}
 	all := make([]*E, len(list))
-	parallel.Do(len(list), func(i int) { all[i] = build(&list[i]) })
+	parallel.Do(len(list), parallel.Few, func(i int) { all[i] = build(&list[i]) })
 	return all
 }
 

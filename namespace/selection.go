@@ -136,7 +136,7 @@ func (s *selection) inStyle(style Style) styledSelection {
 		names:   func() map[string]int { return s.named(shown, at) },
 		entries: make([]*entry, 0, len(s.visible)), rows: make([]row, 0, len(s.visible))}
 	made, faults := make([]row, len(s.visible)), make([]error, len(s.visible))
-	parallel.Do(len(s.visible), func(i int) {
+	parallel.Do(len(s.visible), parallel.Few, func(i int) {
 		if _, ok := refused[i]; !ok {
 			made[i], faults[i] = s.row(i, shown[i])
 		}

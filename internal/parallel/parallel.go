@@ -6,18 +6,12 @@ import (
 	"sync"
 )
 
-// least is the number of things that are worth a goroutine.
-const least = 200
+// Few is the number of small things that are worth a goroutine.
+const Few = 200
 
-// Do calls f for each number below n, in no order, and returns when all calls have. Few are called one after another.
-func Do(n int, f func(i int)) { do(n, n/least, f) }
-
-// Each is Do for things of which each is worth a goroutine.
-func Each(n int, f func(i int)) { do(n, n, f) }
-
-// do is Do with so many goroutines at most.
-func do(n, most int, f func(i int)) {
-	workers := max(min(runtime.GOMAXPROCS(0), most), 1)
+// Do calls f for each number below n, in no order, and returns when all calls have. least of them are worth a goroutine.
+func Do(n, least int, f func(i int)) {
+	workers := max(min(runtime.GOMAXPROCS(0), n/least), 1)
 	part := func(w int) {
 		for i := n * w / workers; i < n*(w+1)/workers; i++ {
 			f(i)

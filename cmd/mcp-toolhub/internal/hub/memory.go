@@ -49,13 +49,19 @@ func measured(name string) uint64 {
 // boundMemory sets Go's memory limit until ctx is done, unless GOMEMLIMIT does: what large messages
 // may take, and room for the rest. The garbage that messages leave must not come on top of that. A
 // hub that needs more for itself gets it, so that the collector does not run all the time. One that
-// rests gives memory back.
+// rests gives memory back. Unless GOGC says otherwise, a large hub gathers no more garbage than a
+// middling one.
 func boundMemory(ctx context.Context, messages *budget.Budget) {
 	_, bounded := os.LookupEnv("GOMEMLIMIT")
+	_, paced := os.LookupEnv("GOGC")
 	rest(ctx, func() uint64 {
+		const least, spare = 128 << 20, 64 << 20
+		live := int64(measured("/gc/heap/live:bytes"))
 		if !bounded {
-			const least, spare = 128 << 20, 64 << 20
-			debug.SetMemoryLimit(messages.Size() + max(least, int64(measured("/gc/heap/live:bytes"))+spare))
+			debug.SetMemoryLimit(messages.Size() + max(least, live+spare))
+		}
+		if !paced {
+			debug.SetGCPercent(int(min(100, max(25, 100*spare/max(live, 1)))))
 		}
 		return measured("/gc/heap/allocs:bytes")
 	}, debug.FreeOSMemory)
