@@ -152,10 +152,6 @@ func (f *found) text(a searchResult) string {
 
 // summaryOf returns the first line of a tool's description.
 func summaryOf(l *tool.Listed) string {
-	description := l.Tool.Description
-	if l.Changed != nil {
-		description = rawjson.Text(l.Changed, "description")
-	}
-	line, _, _ := strings.Cut(strings.TrimSpace(description), "\n")
+	line, _, _ := strings.Cut(strings.TrimSpace(rawjson.Text(l.Unnamed(), "description")), "\n")
 	return oneLine(line, maxSummary)
 }

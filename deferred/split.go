@@ -199,12 +199,9 @@ func (p *splitting) made(s *split) bool {
 func (p splitting) split() *split {
 	costs, says := make([]int, len(p.full.Listed)), make([]annotated, len(p.full.Listed))
 	parallel.Do(len(costs), parallel.Few, func(i int) {
-		l := p.full.Listed[i]
-		declaration, name := l.Changed, json.RawMessage(nil)
-		if declaration == nil {
-			declaration, name = l.Tool.Declaration, rawjson.Quote(l.Name)
-		}
-		costs[i], says[i] = tokensNamed(declaration, name), annotations(declaration)
+		declaration := p.full.Listed[i].Unnamed()
+		costs[i] = tokensNamed(declaration, rawjson.Quote(p.full.Listed[i].Name))
+		says[i] = annotations(declaration)
 	})
 	for _, cost := range costs {
 		p.tokens += cost

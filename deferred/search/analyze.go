@@ -55,22 +55,16 @@ func newGather(r *ranking, l *lexicon) *gather {
 func (g *gather) number(text string) uint32 {
 	n, ok := g.numbers[text]
 	if !ok {
-		n = g.fresh(text)
-		g.numbers[text] = n
+		n = uint32(len(g.texts))
+		g.numbers[text], g.texts, g.seen = n, append(g.texts, text), append(g.seen, 0)
 	}
 	return n
-}
-
-// fresh returns the number of a term that is new.
-func (g *gather) fresh(text string) uint32 {
-	g.texts, g.seen = append(g.texts, text), append(g.seen, 0)
-	return uint32(len(g.texts) - 1)
 }
 
 func (g *gather) formsOf(word string) forms {
 	f, ok := g.forms[word]
 	if !ok {
-		f = forms{g.number(stem(word)), g.fresh("=" + word), g.lexicon.stops[word]}
+		f = forms{g.number(stem(word)), g.number("=" + word), g.lexicon.stops[word]}
 		g.forms[word] = f
 	}
 	return f

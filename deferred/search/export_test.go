@@ -1,5 +1,12 @@
 package search
 
+// Len is the number of tools in the index.
+func (x *Index) Len() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.live
+}
+
 // Numbers are those of the ranking, by name: for tests that change one.
 func (x *Index) Numbers() map[string]*float64 {
 	r := &x.rank

@@ -147,13 +147,6 @@ func (x *Index) Remove(server string) {
 	x.remove(server)
 }
 
-// Len is the number of tools in the index.
-func (x *Index) Len() int {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.live
-}
-
 func (x *Index) remove(server string) {
 	x.version++
 	sh := x.servers[server]

@@ -26,14 +26,19 @@ type Listed struct {
 // byte for byte the tool's own. Where only the name differs, each call makes it anew: of most tools
 // nobody asks for it.
 func (l Listed) Declaration() json.RawMessage {
-	if l.Changed != nil {
-		return l.Changed
-	}
-	if l.Name == l.Tool.Native {
-		return l.Tool.Declaration
+	if l.Changed != nil || l.Name == l.Tool.Native {
+		return l.Unnamed()
 	}
 	named, _ := rawjson.Set(l.Tool.Declaration, "name", rawjson.Quote(l.Name)) // it is an object
 	return named
+}
+
+// Unnamed is Declaration, but the name may be the tool's own. It makes nothing anew.
+func (l Listed) Unnamed() json.RawMessage {
+	if l.Changed != nil {
+		return l.Changed
+	}
+	return l.Tool.Declaration
 }
 
 // Surface is the set of tools that one kind of caller sees, at one moment. It is immutable, apart
