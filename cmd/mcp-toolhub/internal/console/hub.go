@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
 // Hub is what the page shows and does of a running hub, beside its read model. No text that it
@@ -51,7 +52,7 @@ type Hub interface {
 	SecretNames() ([]string, error)
 
 	// Rules returns the rules in force, in the order in which people wrote them.
-	Rules() []Rule
+	Rules() []policy.NamedRule
 	// Revoke forgets a remembered answer.
 	Revoke(id string) error
 	// Suggestions are rules that would have spared people answers, and says what they come to in a
@@ -192,9 +193,6 @@ type Step struct {
 	After      time.Duration // the call's beginning
 	What, Said string
 }
-
-// Rule is a rule as people look at it.
-type Rule struct{ Ref, Then, Matches, When, Reason, Place string }
 
 // Suggestion is a rule that may be added, with its evidence.
 type Suggestion struct {

@@ -115,14 +115,6 @@ func (t *Telemetry) Close(ctx context.Context) (err error) {
 	return err
 }
 
-// Begin implements invoke.Observer.
-func (t *Telemetry) Begin(ctx context.Context, c *invoke.Call) invoke.Trace {
-	if t.tracer == nil {
-		return nil
-	}
-	return t.beginTrace(ctx, c)
-}
-
 // End implements invoke.Observer.
 func (t *Telemetry) End(ctx context.Context, e invoke.Ended) {
 	var id trace.TraceID
