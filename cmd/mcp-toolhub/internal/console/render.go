@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
 )
 
 //go:embed assets
@@ -135,6 +136,10 @@ func helpers() template.FuncMap {
 		"clock":    Clock,
 		"many":     func(n any) string { return many(reflect.ValueOf(n).Int()) },
 		"because":  because,
+		"calls":    newest[tool.InvocationID],
+		"others":   newest[history.Through],
+		"through":  func(t history.Through) string { return ThroughText(&t) },
+		"more":     func(n int) int { return max(0, n-ShownEvidence) },
 		"sentence": sentence,
 	}
 }
