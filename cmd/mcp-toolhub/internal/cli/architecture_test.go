@@ -346,6 +346,7 @@ var mayImport = map[string]map[string]string{
 		"internal/rawjson":                 "forms are made of raw schemas",
 		"internal/hidden":                  "makes what strangers hide visible",
 		"internal/statefile":               "keeps passkeys",
+		"policy/history":                   "suggested rules",
 		"policy":                           "choices of answers",
 		"policy/approval":                  "questions and answers",
 		"policy/gate":                      "how texts of strangers are shown to people",

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -122,13 +124,9 @@ const (
 
 func newCode() string {
 	var code [codeLength]byte
-	for i := 0; i < len(code); {
-		var b [1]byte
-		_, _ = rand.Read(b[:]) // never fails
-		if int(b[0]) < 256-256%len(codeLetters) {
-			code[i] = codeLetters[int(b[0])%len(codeLetters)]
-			i++
-		}
+	for i := range code {
+		n, _ := rand.Int(rand.Reader, big.NewInt(int64(len(codeLetters)))) // never fails
+		code[i] = codeLetters[n.Int64()]
 	}
 	return string(code[:])
 }
@@ -282,12 +280,7 @@ func (d *Desk) end(v *visit, err error) {
 	default:
 		close(v.going)
 	}
-	for i, one := range d.visits {
-		if one == v {
-			d.visits = append(d.visits[:i:i], d.visits[i+1:]...)
-			break
-		}
-	}
+	d.visits = slices.DeleteFunc(d.visits, func(one *visit) bool { return one == v })
 	if v.elicited {
 		d.running.Go(func() { d.opts.Elicited(v.id) })
 	}
