@@ -24,7 +24,7 @@ var errNoJSON = errors.New("is no JSON: check the disk")
 // file that is removed is passed over. Lines that are no JSON, which a failing disk may leave, are passed over too;
 // they make Read return an error that names the first of them after everything else was read.
 func Read(dir string, yield func(object json.RawMessage) bool) error {
-	if _, err := journalNames(dir); err != nil {
+	if _, err := Files(dir); err != nil {
 		return &JournalError{Op: "list journal", Path: dir, Err: err}
 	}
 	return NewTail(dir, time.Time{}, "").Next(func(e Entry) bool { return yield(e.Object) })
