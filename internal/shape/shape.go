@@ -9,6 +9,7 @@ package shape
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -91,7 +92,7 @@ func (s List[V]) Read(r *Reader, n *textfile.Node) ([]V, bool) {
 	}
 	values, sound := make([]V, 0, len(n.Items)), true
 	for i, item := range n.Items {
-		leave := r.enterItem(i)
+		leave := r.At(fmt.Sprintf("%s[%d]", r.Path, i))
 		v, ok := s.Of.Read(r, item)
 		leave()
 		sound = sound && ok

@@ -63,7 +63,6 @@ const (
 	EventInvocationQueued           EventType = "tool.invocation.queued"
 	EventInvocationStarted          EventType = "tool.invocation.started"
 	EventInvocationProgress         EventType = "tool.invocation.progress"
-	EventInvocationPartialResult    EventType = "tool.invocation.partial_result"
 	EventHookPostStarted            EventType = "tool.hook.post.started"
 	EventHookPostCompleted          EventType = "tool.hook.post.completed"
 	EventResultPersisted            EventType = "tool.result.persisted"
