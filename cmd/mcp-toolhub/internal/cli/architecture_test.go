@@ -183,6 +183,7 @@ var mayImport = map[string]map[string]string{
 		"internal/secret":  "targets are shown without secrets",
 		"policy/facts":     "which arguments name something outside is a fact about the tool",
 		"internal/ipaddr":  "where hosts of calls lie",
+		"internal/inode":   "how many names a file has",
 		"internal/tool":    "findings ask or deny, in the vocabulary's words",
 		"internal/rawjson": "reads raw arguments",
 	},
@@ -202,10 +203,11 @@ var mayImport = map[string]map[string]string{
 		"internal/statefile": "writes catalogs and the identity"},
 	"persist/limit":   {"internal/tool": "rules are those of surfaces", "internal/glob": "patterns of settings"},
 	"persist/payload": {"internal/tool": "ids and digests of results", "internal/statefile": "writes entries"},
-	"persist/preview": {"internal/rawjson": "reads results as they are written"},
+	"persist/preview": {"internal/rawjson": "reads results as they are written", "internal/textfile": "words counts"},
 	"persist/slice": {
-		"internal/rawjson": "reads results as they are written",
-		"persist/preview":  "content blocks, sizes and shapes are those of previews",
+		"internal/rawjson":  "reads results as they are written",
+		"internal/textfile": "words counts",
+		"persist/preview":   "content blocks, sizes and shapes are those of previews",
 	},
 	"persist/evidence": {
 		"internal/tool":      "the kinds of records",
