@@ -58,12 +58,9 @@ func (e *entry) nextID() int64 { return e.ids.Add(1) }
 // probeTime is maxProbeTime, or a third of the connect timeout where that is less.
 func (e *entry) probeTime() time.Duration { return min(maxProbeTime, e.cfg.Timeouts.Connect/3) }
 
-// limits bound a request; native is the own name of the tool that it calls, "" for none.
-func (e *entry) limits(method, native string) callLimits {
+// limits bound a request.
+func (e *entry) limits(method string) callLimits {
 	l := callLimits{idle: e.cfg.Timeouts.Call, most: e.cfg.Timeouts.CallMax}
-	if native != "" {
-		l.idle, l.most = e.cfg.CallTimeouts(native)
-	}
 	if method == tool.MethodTaskResult { // it waits for the end of the task: "MUST block the response until"
 		l.idle = l.most
 	}

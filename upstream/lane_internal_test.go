@@ -403,21 +403,3 @@ func FuzzParams(f *testing.F) {
 		}
 	})
 }
-
-func TestCallLimitsOfTools(t *testing.T) {
-	t.Parallel()
-	cfg := ServerConfig{
-		Timeouts: Timeouts{Call: time.Second},
-		Tools: []ToolTimeout{{Pattern: "slow_*", Call: time.Hour}, {Pattern: "slow_2", Call: time.Minute},
-			{Pattern: "max", CallMax: time.Hour}, {Pattern: "[", Call: 1}},
-	}
-	for name, want := range map[string][2]time.Duration{
-		"other":  {time.Second, 30 * time.Minute},
-		"slow_2": {time.Hour, time.Hour},
-		"max":    {time.Second, time.Hour},
-	} {
-		if call, most := cfg.CallTimeouts(name); call != want[0] || most != want[1] {
-			t.Errorf("%s: %s, %s, want %v", name, call, most, want)
-		}
-	}
-}
