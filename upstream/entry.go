@@ -33,9 +33,12 @@ type entry struct {
 	redact  *secret.Redactor
 	memory  *budget.Share  // for large messages
 	tokens  *signin.Source // nil where the entry says all that a sign-in takes
-	losses  *losses        // of all connections to the server
 	clients *clientSubscriptions
 	ids     *atomic.Int64 // of requests; all servers of the same id count on
+
+	// losses counts what all connections to the server have sent and the hub has dropped: what is malformed, what is over
+	// a limit, and what came faster than it could be passed on. None of it is fatal.
+	losses *atomic.Int64
 
 	observe func(ctx context.Context, server, method string) (end func(error)) // see Config.Observe; nil for nobody
 
