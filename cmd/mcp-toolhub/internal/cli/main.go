@@ -181,11 +181,18 @@ type app struct {
 
 const rootHelp = `One MCP endpoint in front of many MCP servers. Begin with: mcp-toolhub setup
 
-Rarely needed: hooks, journal, evidence, events, eval, schema, demo-server.
 Exit codes: 1 it failed, 2 the command line is wrong, 3 the config is,
 4 a server is not ready, 5 the tool has failed, 130 interrupted.`
 
-const moreGroup = "More:"
+// rootUsage is the first help, which fits on one screen.
+const rootUsage = `Usage: mcp-toolhub COMMAND
+{{range $g := .Groups}}
+{{.Title}}{{range $.Commands}}{{if eq .GroupID $g.ID}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{end}}
+More: version, completion, man, hooks, journal, events, evidence, eval, schema, demo-server
+Flags of all commands: -c FILE (the config), --state-dir, --rules, --log-level, --log-format, --help
+`
 
 // groups returns the commands below the root as its help shows them: one file each. It only names
 // those without a title.
@@ -204,8 +211,7 @@ func groups() []struct {
 			loginCommand, logoutCommand, secretsCommand}},
 		{"Tools and calls:", of{toolsCommand, callsCommand, approvalsCommand, policyCommand}},
 		{"For clients and teams:", of{serveCommand, serviceCommand, checkCommand, allowConfigCommand}},
-		{moreGroup, of{versionCommand}},
-		{"", of{hooksCommand, journalCommand, evidenceCommand, eventsCommand, evalCommand, schemaCommand,
+		{"", of{versionCommand, hooksCommand, journalCommand, evidenceCommand, eventsCommand, evalCommand, schemaCommand,
 			demoServerCommand, manCommand}},
 	}
 }
@@ -274,9 +280,11 @@ func (a *app) root() *cobra.Command {
 			}
 			return nil
 		},
-		Args: unknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:              unknownCommand,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
+	root.SetUsageTemplate("{{if .HasParent}}" + root.UsageTemplate() + "{{else}}" + rootUsage + "{{end}}")
 	root.SetVersionTemplate("{{.Version}}\n")
 	flags := root.PersistentFlags()
 	const configUsage = "config `file` (or $MCP_TOOLHUB_CONFIG, ./mcp-toolhub.yaml, your own)"
@@ -304,8 +312,7 @@ func (a *app) root() *cobra.Command {
 			root.AddCommand(cmd)
 		}
 	}
-	root.SetHelpCommandGroupID(moreGroup)
-	root.SetCompletionCommandGroupID(moreGroup)
+	root.SetHelpCommandGroupID(groups()[0].title)
 	return root
 }
 
