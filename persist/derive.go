@@ -108,7 +108,9 @@ func (c *derivation) step(i int) {
 			MutationID:   tool.MutationID(c.id("mut_")),
 			InvocationID: c.Invocation, InputMutation: c.changed.InputMutation, CreatedAt: at})
 	case stepProgress:
-		c.progress(data, at)
+		var said progressStep
+		c.decode(data, &said)
+		c.report(said, at)
 	case stepRecord:
 		c.put(data)
 	case stepAnswered:
@@ -303,12 +305,6 @@ func (c *derivation) endHooks(at time.Time) {
 	}
 }
 
-func (c *derivation) progress(data json.RawMessage, at time.Time) {
-	var said progressStep
-	c.decode(data, &said)
-	c.report(said, at)
-}
-
 // report yields a report of progress and its event.
 func (c *derivation) report(said progressStep, at time.Time) {
 	c.reports++
@@ -341,9 +337,15 @@ func (c *derivation) persistence(data json.RawMessage, at time.Time) {
 	id := tool.DecisionID(c.id("dec_"))
 	c.persisted = append(c.persisted, id)
 	c.record(decisionRecord(id, c.Invocation, d, at))
-	kind, said := decisionEvent(id, c.Invocation, d)
-	c.event(kind, at, said)
-	if d.Persisted != nil && d.Persisted.ArtifactID != "" {
+	said := map[string]any{"decision_id": id, "result_id": tool.ResultOf(c.Invocation)}
+	if d.Persisted == nil {
+		said["strategy"] = d.Strategy
+		c.event(tool.EventResultNotPersisted, at, said) // the standard has none
+		return
+	}
+	said["uri"] = d.Persisted.URI
+	c.event(tool.EventResultPersisted, at, said)
+	if d.Persisted.ArtifactID != "" {
 		c.artifacts = append(c.artifacts, *d.Persisted)
 	}
 }
@@ -356,30 +358,14 @@ func decisionRecord(id tool.DecisionID, of tool.InvocationID, d tool.ResultPersi
 		ResultID:     tool.ResultOf(of), ResultPersistence: d, CreatedAt: at}
 }
 
-// decisionEvent is the event of a decision. The standard has none of what is not stored.
-func decisionEvent(id tool.DecisionID, of tool.InvocationID, d tool.ResultPersistence) (tool.EventType,
-	map[string]any) {
-	data := map[string]any{"decision_id": id, "result_id": tool.ResultOf(of)}
-	if d.Persisted == nil {
-		data["strategy"] = d.Strategy
-		return tool.EventResultNotPersisted, data
-	}
-	data["uri"] = d.Persisted.URI
-	return tool.EventResultPersisted, data
-}
-
-// DecisionRecords are the records of a decision about a result that is made after the call has
-// ended, lines of their own in the journal: the decision and its event. expired says that the
-// stored result has expired.
-func DecisionRecords(of tool.InvocationID, name tool.Name, d *tool.ResultPersistence, expired bool,
-	at time.Time) []tool.Record {
+// ExpiryRecords are the records of the decision that a stored result has expired, lines of their own
+// in the journal: the decision and its event.
+func ExpiryRecords(of tool.InvocationID, name tool.Name, d *tool.ResultPersistence, at time.Time) []tool.Record {
 	id, at := tool.NewDecisionID(), at.UTC()
-	kind, data := decisionEvent(id, of, *d)
-	if expired {
-		kind, data["reason"] = tool.EventResultExpired, d.Reason
-	}
+	data := map[string]any{"decision_id": id, "result_id": tool.ResultOf(of), "uri": d.Persisted.URI,
+		"reason": d.Reason}
 	return []tool.Record{decisionRecord(id, of, *d, at), tool.Event{Head: tool.HeadOf(tool.ObjectEvent),
-		EventID: tool.NewEventID(), EventType: kind,
+		EventID: tool.NewEventID(), EventType: tool.EventResultExpired,
 		Source: tool.EventSource, Subject: string(of), Time: at, InvocationID: of, ToolID: name, Data: data}}
 }
 

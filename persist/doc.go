@@ -3,7 +3,7 @@
 //
 // # Promise
 //
-// When Journal.Commit returns nil, its records are written, and so is everything that was appended before them and not
+// When Journal.Commit returns nil, its records are written, and so is everything that was queued before them and not
 // reported lost. A hub that is killed leaves a journal that Read can read to that point. So does a machine that loses
 // power where SyncWithin is 0; otherwise what was committed within that time before may be missing. Nothing of the
 // configuration, so no credential of it, is ever written: the journal holds records only, and what a record may hold
@@ -16,10 +16,6 @@
 // anybody waits for it, and tells all of them. What arrives meanwhile is the next batch, and one of
 // those who wait for that writes it. So a lone caller waits for one sync and nothing else, not even
 // for another goroutine, and sixty-four callers share one.
-//
-// Records that were appended and that nobody waits for are held for the next Commit, but for no longer than 2 ms or
-// 64 KiB: the beginning and the end of a quick call go to the disk with one write. A hub that is killed loses what it
-// held; Close writes it.
 //
 // # Call records
 //

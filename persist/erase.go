@@ -2,6 +2,7 @@ package persist
 
 import (
 	"bytes"
+	"cmp"
 	"iter"
 	"slices"
 
@@ -70,20 +71,11 @@ func stays(step []byte) bool {
 	return n == 2 || bytes.HasPrefix(step, []byte(`["`+tool.StatusAwaitingApproval+`"`))
 }
 
-// erasableOfObject is Erasable for objects of Agent Tool that stand as lines.
+// erasableOfObject is Erasable for records of decisions about results, and for their events.
 func erasableOfObject(under, key string, value []byte) bool {
-	name := key
-	if under != "" {
-		name = under
-	}
-	switch name {
-	case "model_input", "observable_input", "permission_input", "call_input", "model_input_ref", "permission_input_ref",
-		"call_input_ref",
-		"content", "structured_content", "content_ref", "summary", "message", "data", "reason", "agent", "matcher",
-		"output":
+	switch cmp.Or(under, key) {
+	case "data", "reason":
 		return under != "" || value[0] == '"'
-	case "error":
-		return key == "message" || key == "native_error_ref"
 	case "persisted_ref":
 		return key == "sha256" || key == "name"
 	}

@@ -226,7 +226,7 @@ func (f *files) close() (lost int, err error) {
 // it is.
 func (f *files) begin() error {
 	for tries := 1; ; tries++ {
-		names, err := journalNames(f.cfg.Dir)
+		names, err := Files(f.cfg.Dir)
 		if err != nil {
 			return &JournalError{Op: "list journal", Path: f.cfg.Dir, Err: err}
 		}
@@ -255,7 +255,7 @@ func (f *files) begin() error {
 // adopt makes the newest closed file that has room the current one, and reports whether there was
 // any. Files in which calls of a killed hub are open are for EndKilled.
 func (f *files) adopt() bool {
-	names, err := journalNames(f.cfg.Dir)
+	names, err := Files(f.cfg.Dir)
 	if err != nil {
 		return false
 	}
@@ -315,7 +315,7 @@ func cutTail(file *os.File) (int64, error) {
 // clean removes closed files that are too many or too old, that the Keeper has, and in which no
 // call is open. A file that cannot be removed is left for the next time.
 func (f *files) clean() {
-	names, err := journalNames(f.cfg.Dir)
+	names, err := Files(f.cfg.Dir)
 	if err != nil {
 		return
 	}

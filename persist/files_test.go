@@ -79,7 +79,7 @@ func TestFullQueue(t *testing.T) {
 		j.writer = true // and hangs
 		large := tool.Event{Subject: strings.Repeat("x", queueBytes/4)}
 		for range 3 {
-			if err := j.Append(t.Context(), large); err != nil {
+			if err := j.note(t.Context(), large); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -88,8 +88,8 @@ func TestFullQueue(t *testing.T) {
 		outcomes := make([]error, 3)
 		var done atomic.Int32
 		for i, put := range []func() error{
-			func() error { return j.Append(ctx, large) },
-			func() error { return j.Append(t.Context(), large) },
+			func() error { return j.note(ctx, large) },
+			func() error { return j.note(t.Context(), large) },
 			func() error { return j.Commit(t.Context(), large) },
 		} {
 			wg.Go(func() { outcomes[i] = put(); done.Add(1) })
@@ -116,50 +116,6 @@ func TestFullQueue(t *testing.T) {
 	if err := Read(dir, func(json.RawMessage) bool { lines++; return true }); err != nil || lines != 5 {
 		t.Errorf("%d records, want 5; %v", lines, err)
 	}
-}
-
-// TestHold checks that records which nobody waits for are written after a while, and at once where they are many.
-func TestHold(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		j, err := Open(JournalConfig{Dir: dir}, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		written := func() (n int) {
-			if err := Read(dir, func(json.RawMessage) bool { n++; return true }); err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
-		add := func(subject string) {
-			if err := j.Append(t.Context(), tool.Event{Subject: subject}); err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-		}
-		add("a")
-		if n := written(); n != 0 {
-			t.Errorf("%d records written at once, want them held", n)
-		}
-		time.Sleep(holdFor)
-		synctest.Wait()
-		if n := written(); n != 1 {
-			t.Errorf("%d records written after %s, want 1", n, holdFor)
-		}
-		add(strings.Repeat("x", holdBytes))
-		if n := written(); n != 2 {
-			t.Errorf("%d records written, want a large one at once", n)
-		}
-		add("b")
-		if err := j.Commit(t.Context(), tool.Event{Subject: "c"}); err != nil || written() != 4 {
-			t.Errorf("%d records written after Commit, want 4; %v", written(), err)
-		}
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // TestCallsAreWrittenBeforeTheyRun: a call leaves a record, also if its hub is killed in its first instant.

@@ -23,11 +23,6 @@ const (
 	// queueBytes bounds the encoded records that wait to be written. Callers wait for room beyond it, which is how a
 	// disk that cannot keep up slows the hub down instead of filling its memory.
 	queueBytes = 16 << 20
-
-	// Records that nobody waits for stay in memory for at most holdFor and up to holdBytes, so that
-	// those of a quick call's beginning are written together with those of its end.
-	holdFor   = 2 * time.Millisecond
-	holdBytes = 64 << 10
 )
 
 // errFull says that there was no room until the caller's time was over.
@@ -41,7 +36,7 @@ func becauseOf(ctx context.Context, err error) error {
 	return err
 }
 
-// ErrClosed is returned by Append and Commit after Close.
+// ErrClosed is returned by Commit and Note after Close.
 var ErrClosed = errors.New("append to journal: the journal is closed because the hub is stopping; start the hub again")
 
 // Journal appends records to files of JSON lines. It is safe for concurrent use. The one who opens it closes it.
@@ -56,10 +51,7 @@ type Journal struct {
 	open   openCalls
 	queued int           // bytes in next and in the batch being written
 	room   chan struct{} // closed when queued shrinks; nil while nobody waits for that
-	hold   *time.Timer   // runs while held, which is while next may hold records that nobody waits for
-	held   bool
-	since  time.Time // of the oldest of those records
-	writer bool      // somebody is writing, and looks for more before ending
+	writer bool          // somebody is writing, and looks for more before ending
 	closed bool
 
 	// With SyncWithin, a sync in the background follows the writes.
@@ -90,7 +82,6 @@ type batch struct {
 	names   []tool.Standing // what the records name
 	calls   []Line          // the lines of calls in bytes, where there is a Keeper
 	durable bool            // somebody waits for it, or is about to write it
-	due     bool            // it was held for long enough, or is large enough
 
 	done chan struct{} // closed when err is final; nil while nobody waits
 	err  error
@@ -127,8 +118,6 @@ func newJournal(f *files, logger *slog.Logger) *Journal {
 		never: make(chan struct{}), open: make(openCalls)}
 	close(j.never)
 	f.isOpen = j.isOpen
-	j.hold = time.AfterFunc(holdFor, j.release)
-	j.hold.Stop()
 	j.behind = time.AfterFunc(time.Hour, func() { j.signal(func() { j.trailing, j.wantSync = false, true }) })
 	j.behind.Stop()
 	j.weigh()
@@ -146,34 +135,29 @@ func makeDir(dir string) error {
 	return statefile.SyncDir(filepath.Dir(dir))
 }
 
-// isReady reports whether what was collected is to be written now. It is called with the journal's
-// mu held; closed: that one is.
-func (b *batch) isReady(closed bool) bool { return b.durable || b.due || closed && len(b.bytes) > 0 }
+// isReady reports whether something is to be written now. It is called with the journal's mu held.
+func (b *batch) isReady() bool { return b.durable || len(b.bytes) > 0 }
 
-// Append queues records, in their order and next to each other, and does not wait until they are written: that begins
-// with the next Commit, or after 2 ms. It waits only while the queue is full, and then returns ctx's error if ctx ends.
-// Any error means that none of the records was queued: ErrClosed, or a record that is no JSON. Records that are lost
-// later, because the disk fails, are counted in the log and make Healthy fail.
-func (j *Journal) Append(ctx context.Context, records ...tool.Record) error {
-	t, err := j.enqueue(ctx, false, records)
-	if t.write {
-		go j.write()
-	}
-	return err
-}
-
-// Commit is Append, and waits until the records and everything queued before them are written, so
-// that they outlive this process however it ends, and unless SyncWithin allows more time, until
-// they are on the disk. It returns a *JournalError if they are not; later calls try anew, so the
-// journal recovers by itself once the cause is gone. If ctx ends first, ctx's error is returned and
-// the records may still be written: to record the end of a call that was cancelled, pass a context
-// that was not. A caller who finds nobody writing writes itself, because waking somebody else takes
-// longer than a disk that works; it returns when its write ends, whatever becomes of ctx. A disk
-// that was slow the last time, or failed, is left to a goroutine.
+// Commit adds records, next to each other, and waits until they and everything queued before them
+// are written, so that they outlive this process however it ends, and unless SyncWithin allows more
+// time, until they are on the disk. It returns a *JournalError if they are not; later calls try
+// anew, so the journal recovers by itself once the cause is gone. If ctx ends first, ctx's error is
+// returned and the records may still be written: to record the end of a call that was cancelled,
+// pass a context that was not. A caller who finds nobody writing writes itself, because waking
+// somebody else takes longer than a disk that works; it returns when its write ends, whatever
+// becomes of ctx. A disk that was slow the last time, or failed, is left to a goroutine.
 func (j *Journal) Commit(ctx context.Context, records ...tool.Record) error {
-	t, err := j.enqueue(ctx, true, records)
+	var lines []byte
+	for _, r := range records {
+		n, err := len(lines), error(nil)
+		if lines, err = appendChecked(lines, r); err != nil {
+			return err
+		}
+		lines = endLine(lines, n)
+	}
+	t, err := j.put(ctx.Done(), true, entry{lines: lines, records: len(records)})
 	if err != nil {
-		return err
+		return becauseOf(ctx, err)
 	}
 	return j.wait(ctx.Done(), t, ctx.Err)
 }
@@ -208,20 +192,6 @@ func (j *Journal) wait(done <-chan struct{}, t ticket, because func() error) err
 	}
 }
 
-// enqueue encodes records and adds them to the batch that is being collected.
-func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Record) (t ticket, err error) {
-	var lines []byte
-	for _, r := range records {
-		n := len(lines)
-		if lines, err = appendChecked(lines, r); err != nil {
-			return t, err
-		}
-		lines = endLine(lines, n)
-	}
-	t, err = j.put(ctx.Done(), durable, entry{lines: lines, records: len(records)})
-	return t, becauseOf(ctx, err)
-}
-
 // entry is what goes into a batch: the lines of records, and what these name.
 type entry struct {
 	lines   []byte
@@ -240,9 +210,6 @@ func (j *Journal) put(done <-chan struct{}, durable bool, e entry) (t ticket, er
 		return t, err
 	}
 	b := j.next
-	if !durable && len(b.bytes) == 0 {
-		j.holdBack()
-	}
 	if e.line != nil && j.files.cfg.Kept != nil {
 		b.calls = append(b.calls, Line{int64(len(b.bytes)), e.line.summary()})
 	}
@@ -257,39 +224,12 @@ func (j *Journal) put(done <-chan struct{}, durable bool, e entry) (t ticket, er
 		j.open.add(e.open, j.files.number.Load())
 	}
 	b.durable = b.durable || durable
-	b.due = b.due || len(b.bytes) >= holdBytes
 	j.queued += len(e.lines)
 	t = ticket{batch: b, write: j.claim()}
 	if t.wait = durable && (!t.write || j.slow); t.wait && b.done == nil {
 		b.done = make(chan struct{})
 	}
 	return t, nil
-}
-
-// holdBack starts the time after which records that nobody waits for are written. It is called with mu held.
-func (j *Journal) holdBack() {
-	j.since = time.Now()
-	if !j.held { // a timer that runs is left alone, since setting one may wake a thread
-		j.held = true
-		j.hold.Reset(holdFor)
-	}
-}
-
-// release lets the batch that is being collected be written although nobody waits for it, unless what it holds has
-// come only now.
-func (j *Journal) release() {
-	j.signal(func() {
-		j.held = false
-		if len(j.next.bytes) == 0 {
-			return
-		}
-		if left := holdFor - time.Since(j.since); left > 0 {
-			j.held = true
-			j.hold.Reset(left)
-		} else {
-			j.next.due = true
-		}
-	})
 }
 
 // claim reports whether the caller is to write, because something is due and nobody else does. It
@@ -304,7 +244,7 @@ func (j *Journal) claim() bool {
 
 // isDue reports whether there is something to write now. It is called with mu held.
 func (j *Journal) isDue() bool {
-	return j.next.isReady(j.closed) || j.settled || j.wantTidy || j.wantSync && !j.syncing
+	return j.next.isReady() || j.settled || j.wantTidy || j.wantSync && !j.syncing
 }
 
 // signal sets a flag that makes something due, and does it unless somebody else is writing.
@@ -330,12 +270,6 @@ func (j *Journal) waitForRoom(done <-chan struct{}, n int) error {
 		}
 		if j.room == nil {
 			j.room = make(chan struct{})
-		}
-		if len(j.next.bytes) > 0 {
-			j.next.due = true // there is no room to hold anything
-			if j.claim() {
-				go j.write()
-			}
 		}
 		room := j.room
 		j.mu.Unlock()
@@ -390,7 +324,7 @@ func (j *Journal) weigh() {
 }
 
 // Close writes and syncs what is queued, ends the writer and closes the file. Calling it again is harmless and returns
-// the same: nil, or why the last write failed. What Append and Commit have not queued by then gets ErrClosed.
+// the same: nil, or why the last write failed. What comes later gets ErrClosed.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	first := !j.closed

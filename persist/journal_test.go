@@ -26,33 +26,13 @@ func TestCommitIsReadableAtOnce(t *testing.T) {
 	j := open(t, persist.JournalConfig{Dir: dir})
 	want := numbered("s", 20)
 	for i, s := range want {
-		if err := j.Append(t.Context(), event(s+"-appended")); err != nil {
-			t.Fatal(err)
-		}
 		commit(t, j, s)
-		if got := subjects(t, dir); len(got) != 2*(i+1) || got[2*i+1] != s || got[2*i] != s+"-appended" {
+		if got := subjects(t, dir); len(got) != i+1 || got[i] != s {
 			t.Fatalf("after commit %d the journal holds %q", i, got)
 		}
 	}
 	if err := j.Healthy(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestEmptyCommitWaitsForWhatWasAppended(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	j := open(t, persist.JournalConfig{Dir: dir})
-	for i := range 50 {
-		if err := j.Append(t.Context(), event("a")); err != nil {
-			t.Fatal(err)
-		}
-		if err := j.Commit(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if got := subjects(t, dir); len(got) != i+1 {
-			t.Fatalf("%d records after %d appends", len(got), i+1)
-		}
 	}
 }
 
@@ -96,7 +76,7 @@ func manyCallers(t *testing.T, cfg persist.JournalConfig) {
 		wg.Go(func() {
 			for r := range rounds {
 				name := fmt.Sprintf("%d/%d/", c, r)
-				if err := j.Append(t.Context(), event(name+"0")); err != nil {
+				if err := j.Commit(t.Context(), event(name+"0")); err != nil {
 					t.Error(err)
 				}
 				if err := j.Commit(t.Context(), event(name+"1"), event(name+"2"), event(name+"3")); err != nil {
@@ -247,18 +227,11 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j := open(t, persist.JournalConfig{Dir: dir})
-	for _, s := range numbered("s", 100) {
-		if err := j.Append(t.Context(), event(s)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	commit(t, j, numbered("s", 100)...)
 	for range 2 {
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := j.Append(t.Context(), event("late")); !errors.Is(err, persist.ErrClosed) {
-		t.Errorf("Append after Close: %v", err)
 	}
 	if err := j.Commit(t.Context(), event("late")); !errors.Is(err, persist.ErrClosed) {
 		t.Errorf("Commit after Close: %v", err)

@@ -6,7 +6,9 @@ import (
 	"fmt"
 )
 
-// Note appends what is new of a call that has not ended, as Append does.
+// Note writes what is new of a call that has not ended. It waits only while the queue is full, until
+// ctx ends. Lines that are lost later, because the disk fails, are counted in the log and make
+// Healthy fail.
 func (j *Journal) Note(ctx context.Context, c *Call) error {
 	t, err := j.putCall(ctx.Done(), c, nil, false)
 	if t.write {

@@ -27,7 +27,6 @@ func (j *Journal) writeOne() (more bool) {
 	j.writer = closed // nobody writes after the one who closes the file
 	j.mu.Unlock()
 	if closed {
-		j.hold.Stop()
 		j.behind.Stop()
 		if lost, err := j.files.close(); err != nil {
 			j.tell(&j.writing, lost, err)
@@ -50,7 +49,7 @@ func (j *Journal) take() (do writerStep) {
 	if j.settled {
 		j.settled, j.syncing, do.settled = false, false, true
 	}
-	if j.next.isReady(j.closed) {
+	if j.next.isReady() {
 		do.batch = j.next
 		j.next = &batch{}
 	}

@@ -34,7 +34,7 @@ func EndKilled(ctx context.Context, dir string) (ended int, err error) {
 		return 0, err
 	}
 	defer unlock()
-	names, err := journalNames(dir)
+	names, err := Files(dir)
 	if err != nil {
 		return 0, &JournalError{Op: "list journal", Path: dir, Err: err}
 	}
@@ -303,7 +303,7 @@ func saveSettled(dir string, now map[string]int64) error {
 	if len(now) == 0 {
 		return nil
 	}
-	names, err := journalNames(dir)
+	names, err := Files(dir)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ type journalFile struct {
 // listFiles returns the files of the journal in dir, oldest first: none where it does not exist
 // yet. Of read, which says how far each was read, it takes out files that are gone.
 func listFiles(dir string, read map[string]int64) ([]journalFile, error) {
-	names, err := journalNames(dir)
+	names, err := Files(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, &JournalError{Op: "list journal", Path: dir, Err: err}
 	}

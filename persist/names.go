@@ -15,8 +15,8 @@ const (
 	nameTime   = "20060102T150405.000Z"
 )
 
-// journalNames returns the names of the journal files in dir, oldest first. Other files are none of its business.
-func journalNames(dir string) ([]string, error) {
+// Files returns the names of the files of the journal in dir, oldest first.
+func Files(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -57,6 +57,3 @@ func parseName(name string) (stamp string, number int, ok bool) {
 	n, err := strconv.ParseUint(digits, 10, 32)
 	return stamp, int(n), err == nil
 }
-
-// Files returns the names of the files of the journal in dir, oldest first.
-func Files(dir string) ([]string, error) { return journalNames(dir) }

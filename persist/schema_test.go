@@ -55,7 +55,7 @@ func records() []tool.Record {
 		raw := json.RawMessage(input)
 		all = append(all, tool.Invocation{Head: tool.HeadOf(tool.ObjectInvocation), InvocationID: tool.NewInvocationID(),
 			ToolID: tool.UnknownTool, Status: tool.StatusFailed, ModelInput: raw, ObservableInput: raw, PermissionInput: raw,
-			CallInput: raw, ModelInputRef: persist.Ref(raw), PermissionInputRef: persist.Ref(raw), CallInputRef: persist.Ref(raw), RuntimeRefs: []string{"r"},
+			ModelInputRef: persist.Ref(raw), PermissionInputRef: persist.Ref(raw), RuntimeRefs: []string{"r"},
 			PermissionDecisions: []tool.DecisionID{"dec_1"},
 			CreatedAt:           at, EndedAt: &at,
 			ExternalMappings: []tool.ExternalMapping{{Source: "mcp", SessionID: "s", ServerID: "x"}}})

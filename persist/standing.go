@@ -80,7 +80,7 @@ func (f *files) forget(keys []string) {
 }
 
 // standing yields the objects of such a line, unless an earlier one had them. Those of a tool follow
-// from its version; earlier hubs have written them as they stand.
+// from its version.
 func (d *deriver) standing(line json.RawMessage, yield func(json.RawMessage) bool) (more bool, err error) {
 	var l standingLine[json.RawMessage]
 	if err := json.Unmarshal(line, &l); err != nil || l.Version != standingVersion {

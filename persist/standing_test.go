@@ -52,7 +52,7 @@ func TestFilesHoldWhatTheyName(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	names, err := journalNames(dir)
+	names, err := Files(dir)
 	if err != nil || len(names) != 3 {
 		t.Fatalf("files %q, %v", names, err)
 	}

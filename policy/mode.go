@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"slices"
-
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -30,8 +28,6 @@ const (
 
 // Modes are all modes.
 func Modes() []Mode { return []Mode{ModeDefault, ModeClient, ModeReadOnly, ModePlan, ModeAcceptAll} }
-
-func (m Mode) isValid() bool { return m == "" || slices.Contains(Modes(), m) }
 
 // Of is the mode that holds at a door: without a mode, clients on stdio are passed through to and all others are asked.
 func (m Mode) Of(door string) Mode {

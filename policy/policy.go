@@ -117,15 +117,8 @@ func (p Problems) Unwrap() []error { return p }
 
 func compilePolicy(s Settings) (*compiledPolicy, error) {
 	var problems Problems
-	if !s.Mode.isValid() {
-		problems = append(problems, fmt.Errorf("mode: %q is none: write default, client, read_only, plan or accept_all",
-			string(s.Mode)))
-	}
 	merged := make(map[Source][]Rule)
 	for _, set := range s.Sets {
-		if !slices.Contains(Sources(), set.Source) {
-			problems = append(problems, fmt.Errorf("rules: %q is no source of rules", string(set.Source)))
-		}
 		merged[set.Source] = append(merged[set.Source], set.Rules...)
 	}
 	var env Compiler

@@ -36,7 +36,7 @@ func (s *compiledPolicy) record(r *Request, v *decision) tool.PermissionDecision
 		d.BlockedPath = ""
 	}
 	if v.behavior == tool.Ask && s.settings.Grants != nil && !v.once {
-		d.SuggestedUpdates = s.suggest(r, v)
+		d.SuggestedUpdates = s.suggest(r)
 	}
 	return d
 }
@@ -80,7 +80,7 @@ type SuggestedGrant struct {
 }
 
 // suggest lists the grants that a person could make. It is called before a person is asked, and only then.
-func (s *compiledPolicy) suggest(r *Request, v *decision) []any {
+func (s *compiledPolicy) suggest(r *Request) []any {
 	scopes, ok := s.scopes(r)
 	one := SuggestedGrant{Type: "add_grant", Choice: AllowSession, Destination: "session", Behavior: tool.Allow,
 		Tool: r.Tool.Name, Targets: scopes}

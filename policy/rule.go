@@ -22,11 +22,10 @@ const (
 	Managed     Source = "managed"      // a file of the machine's administrator
 	CommandLine Source = "command_line" // flags of this start
 	User        Source = "user"         // the user's configuration
-	Project     Source = "project"      // a file of the project that the hub was started in
 )
 
 // Sources are the sources of rules, in the order in which records name them.
-func Sources() []Source { return []Source{Managed, CommandLine, User, Project} }
+func Sources() []Source { return []Source{Managed, CommandLine, User} }
 
 // Rule decides about the calls that it matches. A rule matches a call if all of its keys match; a
 // key that is a list matches if one of its elements does. A rule must have at least one key to
@@ -107,10 +106,8 @@ type compiledRule struct {
 // isStatic reports whether the rule says the same of every call of one caller to a tool.
 func (c *compiledRule) isStatic() bool { return c.when == nil || c.when.static }
 
-// names reports whether the rule is the person's own and names this very tool, without a pattern.
-func (c *compiledRule) names(name tool.Name) bool {
-	return c.source != Project && slices.Contains(c.Match, string(name))
-}
+// names reports whether the rule names this very tool, without a pattern.
+func (c *compiledRule) names(name tool.Name) bool { return slices.Contains(c.Match, string(name)) }
 
 type checker struct {
 	env      *Compiler
@@ -147,12 +144,8 @@ func (c *checker) check(source Source, r Rule) compiledRule {
 				"write a tag as tools show prints it")
 		}
 	}
-	switch r.Then {
-	case tool.Allow, tool.Ask, tool.Deny, tool.Passthrough:
-	case "":
+	if r.Then == "" {
 		c.fault("then", "the rule does not say what happens", "write then: allow, ask, deny or passthrough")
-	default:
-		c.fault("then", fmt.Sprintf("%q is no behavior", string(r.Then)), "write allow, ask, deny or passthrough")
 	}
 	if r.EveryTime && r.Then != tool.Ask {
 		c.fault("every_time", "only a rule that asks can ask every time", "remove every_time, or write then: ask")

@@ -123,8 +123,6 @@ func (r *Reader) At(path string) (leave func()) {
 // Enter extends the key path by key and returns the function that restores it.
 func (r *Reader) Enter(key string) (leave func()) { return r.At(join(r.Path, key)) }
 
-func (r *Reader) enterItem(i int) (leave func()) { return r.At(fmt.Sprintf("%s[%d]", r.Path, i)) }
-
 // FaultOf reports what is wrong with a value that was read before.
 func FaultOf[V any](r *Reader, v Located[V], message, hint string) {
 	defer r.At(v.Path)()

@@ -32,13 +32,11 @@ type DeferredCall struct {
 // LoadingState is the state of a deferred tool.
 type LoadingState string
 
-// The loading states of the standard, all of them.
+// The loading states of the standard that tools of the hub have.
 const (
 	LoadingLoaded       LoadingState = "loaded"
-	LoadingDeferred     LoadingState = "deferred"
 	LoadingDiscoverable LoadingState = "discoverable"
 	LoadingPending      LoadingState = "pending_provider"
-	LoadingUnavailable  LoadingState = "unavailable"
 )
 
 // ReasonDeferred is the reason of deferred tools in records.

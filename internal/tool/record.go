@@ -63,7 +63,6 @@ const (
 	EventInvocationQueued           EventType = "tool.invocation.queued"
 	EventInvocationStarted          EventType = "tool.invocation.started"
 	EventInvocationProgress         EventType = "tool.invocation.progress"
-	EventInvocationPartialResult    EventType = "tool.invocation.partial_result"
 	EventHookPostStarted            EventType = "tool.hook.post.started"
 	EventHookPostCompleted          EventType = "tool.hook.post.completed"
 	EventResultPersisted            EventType = "tool.result.persisted"
@@ -152,11 +151,9 @@ type Invocation struct {
 	// on. A large input is replaced by its *_ref, "sha256:<hex>;bytes=<n>".
 	ObservableInput json.RawMessage `json:"observable_input,omitempty"`
 	PermissionInput json.RawMessage `json:"permission_input,omitempty"`
-	CallInput       json.RawMessage `json:"call_input,omitempty"`
 	// Values of arguments that hold secrets are replaced by "[masked]".
 	ModelInputRef      string `json:"model_input_ref,omitempty"`
 	PermissionInputRef string `json:"permission_input_ref,omitempty"`
-	CallInputRef       string `json:"call_input_ref,omitempty"`
 
 	// ParentInvocationID is the batch that made this call, or the invocation that ended as yielded
 	// and that this one goes on with. The standard has no member for that, nor for the batch by

@@ -71,7 +71,8 @@ const (
 	everyInputContract  = `"argument_mode":"json_object","mutation_policy":"recorded_copies"`
 	everyOutputContract = `"content_types":["text","image","audio","resource","resource_link"],` +
 		`"media_modes":["inline","reference"]`
-	everyInterface = `"model_requirements":[],"feature_gate_refs":[],"value_validation":"by_executor",` +
+	everyInterface = `"model_requirements":[],"feature_gate_refs":[],"requires_user_interaction":false,` +
+		`"value_validation":"by_executor",` +
 		`"io_preflight_validation":"targets","deny_before_io":true,"sandbox_profile":"none","progress_schema":` +
 		`{"type":"object","required":["progress"],"properties":{"progress":{"type":"number"},` +
 		`"total":{"type":"number"},"message":{"type":"string"}}},"context_modifier_policy":"forbid",` +
@@ -177,7 +178,6 @@ func (v *Version) toolInterface() json.RawMessage {
 		member{"required_credentials", list(v.Credentials)}, member{"schema_validation", v.Validate},
 		member{"is_read_only", v.is("is_read_only")}, member{"is_destructive", v.is("is_destructive")},
 		member{"is_open_world", v.is("is_open_world")}, member{"is_concurrency_safe", v.isSafe()},
-		member{"requires_user_interaction", v.is("requires_user_interaction")},
 		member{"classifier_input", classifier}, member{"fact_origins", v.origins()},
 		member{"permission_profile_ref", v.ref("permission")}, member{"permission_matcher", v.Tool},
 		member{"execution_profile_ref", v.ref("execution")}, member{"timeout_ms", given(v.TimeoutMS)},

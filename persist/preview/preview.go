@@ -21,6 +21,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // SmallMember is how long, in bytes, a member of a result other than content and structuredContent
@@ -86,7 +87,7 @@ func partsOf(result []byte) []part {
 		if structured && Repeats(blocks, m.Value) {
 			parts = append(parts, notePart("[structuredContent: the same as the content]"))
 		} else if structured || len(m.Value) > SmallMember {
-			parts = append(parts, part{title: shorten(m.Name(), 60) + ": JSON, " + Count(len(m.Value), "byte"),
+			parts = append(parts, part{title: shorten(m.Name(), 60) + ": JSON, " + textfile.Count(len(m.Value), "byte"),
 				data: m.Value, json: true, at: Pointer("", m.Name())})
 		}
 	}
@@ -169,9 +170,9 @@ func textPart(data []byte, mediaType string) part {
 	case !utf8.Valid(data):
 		return part{title: describeFile(bytes.NewReader(data), len(data), mediaType)}
 	case i < len(data) && (data[i] == '{' || data[i] == '[') && rawjson.Valid(data):
-		return part{title: "JSON, " + Count(len(data), "byte"), data: data, json: true}
+		return part{title: "JSON, " + textfile.Count(len(data), "byte"), data: data, json: true}
 	}
-	title := "text, " + Count(utf8.RuneCount(data), "character") + " in " + Count(Lines(data), "line")
+	title := "text, " + textfile.Count(utf8.RuneCount(data), "character") + " in " + textfile.Count(Lines(data), "line")
 	if mediaType != "" && mediaType != "text/plain" {
 		title = shorten(mediaType, 100) + ", " + title
 	}
@@ -191,7 +192,7 @@ func describeFile(data io.Reader, size int, mediaType string) string {
 	if err == nil {
 		what = append(what, strconv.Itoa(picture.Width)+" x "+strconv.Itoa(picture.Height)+" pixels")
 	}
-	return strings.Join(append(what, Count(size, "byte")), ", ")
+	return strings.Join(append(what, textfile.Count(size, "byte")), ", ")
 }
 
 func shorten(text string, most int) string {
@@ -221,8 +222,8 @@ func few(parts []part, limit int) (kept []part) {
 	head := max(1, most*2/3)
 	tail := len(parts) - max(0, most-head-1)
 	kept = append(kept, parts[:head]...)
-	kept = append(kept, notePart("[... left out: "+Count(tail-head, "part")+" of "+strconv.Itoa(len(parts))+
-		", after the "+number(head)+" before this line ...]"))
+	kept = append(kept, notePart("[... left out: "+textfile.Count(tail-head, "part")+" of "+strconv.Itoa(len(parts))+
+		", after the "+textfile.Grouped(head)+" before this line ...]"))
 	return append(kept, parts[tail:]...)
 }
 

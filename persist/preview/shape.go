@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // detail is how much of a JSON text is shown.
@@ -96,18 +97,18 @@ func (s *shape) value(value []byte, at string, level int, indent string) {
 	switch value[0] {
 	case '"':
 		s.add(string(rawjson.Quote(string(cut(v.text, d.chars)))))
-		s.add(" (" + Count(utf8.RuneCount(v.text), "character") + " at " + strconv.Quote(at) + ")")
+		s.add(" (" + textfile.Count(utf8.RuneCount(v.text), "character") + " at " + strconv.Quote(at) + ")")
 	case '{':
-		s.add("object with " + Count(v.n, "member") + ":")
+		s.add("object with " + textfile.Count(v.n, "member") + ":")
 		for _, m := range v.kids[:min(len(v.kids), d.members)] {
 			s.add(indent + `  "` + string(m.Key) + `": `)
 			s.value(m.Value, Pointer(at, m.Name()), level+1, indent+"  ")
 		}
 		if v.n > d.members {
-			s.add(indent + "  ... " + number(v.n-d.members) + " more")
+			s.add(indent + "  ... " + textfile.Grouped(v.n-d.members) + " more")
 		}
 	case '[':
-		s.add("array of " + Count(v.n, "element"))
+		s.add("array of " + textfile.Count(v.n, "element"))
 		if d.elements == 0 {
 			return
 		}
@@ -117,10 +118,10 @@ func (s *shape) value(value []byte, at string, level int, indent string) {
 			s.value(m.Value, at+"/"+strconv.Itoa(i), level+1, indent+"  ")
 		}
 		if v.n > d.elements {
-			s.add(indent + "  ... " + number(v.n-d.elements) + " more, from " + at + "/" + strconv.Itoa(d.elements))
+			s.add(indent + "  ... " + textfile.Grouped(v.n-d.elements) + " more, from " + at + "/" + strconv.Itoa(d.elements))
 		}
 	default: // a number of very many digits
-		s.add(string(value[:Fit(value, d.chars)]) + "... (" + Count(len(value), "digit") + ")")
+		s.add(string(value[:Fit(value, d.chars)]) + "... (" + textfile.Count(len(value), "digit") + ")")
 	}
 }
 

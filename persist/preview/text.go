@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // Size returns how many characters text takes inside a JSON string: some clients cut results as
@@ -102,7 +104,7 @@ func cut(text []byte, limit int) []byte {
 // leftOut is the line that stands for text[from:to]. It names what package slice takes as it stands
 // there: lines from 1 where whole lines are left out, and otherwise bytes from 0.
 func leftOut(text []byte, from, to int) []byte {
-	chars := number(utf8.RuneCount(text[from:to]))
+	chars := textfile.Grouped(utf8.RuneCount(text[from:to]))
 	if startsLine(text, from) && startsLine(text, to) {
 		first := bytes.Count(text[:from], []byte{'\n'}) + 1
 		gone := Lines(text[from:to])
@@ -125,21 +127,4 @@ func Lines(text []byte) int {
 		n++
 	}
 	return n
-}
-
-// number writes n with commas.
-func number(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-// Count is a number of things, such as "1 line" or "1,240 lines".
-func Count(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return number(n) + " " + one + "s"
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/mcp-toolhub/mcp-toolhub/persist/preview"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // longLine is how many bytes a line has that grep does not show whole: it shows the text around each
@@ -140,5 +140,5 @@ func beginning(line []byte) []byte {
 		return line
 	}
 	short := line[:boundary(line, around)]
-	return append(short[:len(short):len(short)], "... ("+preview.Count(len(line), "byte")+")"...)
+	return append(short[:len(short):len(short)], "... ("+textfile.Count(len(line), "byte")+")"...)
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
-	"github.com/mcp-toolhub/mcp-toolhub/persist/preview"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // at returns the value at a JSON pointer (RFC 6901) that is not empty, as it is written.
@@ -67,7 +67,7 @@ func step(value []byte, token, walked string) ([]byte, error) {
 			return true
 		})
 		if found == nil {
-			return nil, faultf("The array at %s has %s: there is none at %d.", walked, preview.Count(n, "element"), index)
+			return nil, faultf("The array at %s has %s: there is none at %d.", walked, textfile.Count(n, "element"), index)
 		}
 		return found, nil
 	}
@@ -89,7 +89,7 @@ func members(object []byte) string {
 	case n == 0:
 		return "the object there has none"
 	case n > most:
-		return "it has " + preview.Count(n, "member") + ", such as " + strings.Join(names, ", ")
+		return "it has " + textfile.Count(n, "member") + ", such as " + strings.Join(names, ", ")
 	}
 	return "it has " + strings.Join(names, ", ")
 }

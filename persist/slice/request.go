@@ -47,7 +47,7 @@ func (e InputError) Error() string { return string(e) }
 
 func faultf(format string, args ...any) error { return InputError(fmt.Sprintf(format, args...)) }
 
-// Parse reads the arguments of a call: a JSON object of InputSchema.
+// Parse reads the arguments of a call, which InputSchema allows, and checks what that cannot say.
 func Parse(arguments []byte) (Request, error) {
 	r := Request{Block: -1}
 	if err := json.Unmarshal(arguments, &r); err != nil {
@@ -56,11 +56,8 @@ func Parse(arguments []byte) (Request, error) {
 	return r, r.check()
 }
 
-// Bounds of what a request may hold.
-const (
-	maxExpression = 2000 // bytes of a pattern or path
-	maxContext    = 100
-)
+// maxExpression bounds the bytes of a pattern or path.
+const maxExpression = 2000
 
 func (r *Request) check() error {
 	if r.ID == "" {
@@ -82,10 +79,6 @@ func (r *Request) check() error {
 			strings.Join(views, " and "))
 	case r.Count && r.Path == "" && r.Grep == "":
 		return InputError("count goes with path or grep; describe says how large the rest is.")
-	case r.Block < -1:
-		return InputError("block is the number of a content block, from 1, or 0 for the whole result.")
-	case r.Context < 0 || r.Context > maxContext:
-		return faultf("context is a number of lines from 0 to %d.", maxContext)
 	case r.Context > 0 && r.Grep == "":
 		return InputError("context goes with grep: leave it out, or give grep.")
 	case len(r.Path) > maxExpression || len(r.Grep) > maxExpression:

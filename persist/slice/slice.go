@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/preview"
 )
 
@@ -109,7 +110,7 @@ func open(result []byte, r *Request) (document, error) {
 	n := r.Block
 	if n > len(blocks) {
 		return document{}, faultf("The result has %s: block is a number up to that, or 0 for the whole result.",
-			preview.Count(len(blocks), "content block"))
+			textfile.Count(len(blocks), "content block"))
 	}
 	if n < 0 && sole(result, blocks) {
 		n = 1

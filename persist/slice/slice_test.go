@@ -120,7 +120,6 @@ func TestFaults(t *testing.T) {
 		`{"id":"r","bytes":"5-2"}`:               "takes a range",
 		`{"id":"r","bytes":"x"}`:                 "takes a range",
 		`{"id":"r","block":7}`:                   "The result has 1 content block",
-		`{"id":"r","block":-3}`:                  "block is the number",
 		`{"id":"r","pointer":"items"}`:           "begins with /",
 		`{"id":"r","pointer":"/itmes"}`:          "it has items, n",
 		`{"id":"r","pointer":"/items/2"}`:        "has 2 elements",

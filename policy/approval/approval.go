@@ -134,14 +134,18 @@ var (
 	ErrUsed = errors.New("the approval was used already: ask again")
 )
 
-// Options bound the queue. The zero value is useful.
+// Options are what a queue needs of the program.
 type Options struct {
-	Max        int           // questions open at a time; default 1,000
-	MaxCaller  int           // of them, of one caller; default a quarter of Max, at least 1
-	MaxWaiting int           // calls that may wait for one question; default 100
-	Timeout    time.Duration // until no answer means deny; default 4 min 30 s
-	Keep       int           // settled questions that are still shown and refuse answers by name; default 200
+	Timeout time.Duration // until no answer means deny; default 4 min 30 s
 }
+
+// Bounds of the queue.
+const (
+	maxOpen    = 1000 // questions
+	maxCaller  = 250  // of them, of one caller
+	maxWaiting = 100  // calls for one question
+	maxSettled = 200  // questions that are still shown and refuse answers by name
+)
 
 // Bounds of the texts of one question, in bytes, and of its lists.
 const (
@@ -184,11 +188,7 @@ type question struct {
 
 // New returns an empty queue.
 func New(o Options) *Approvals {
-	o.Max = cmp.Or(max(o.Max, 0), 1000)
-	o.MaxCaller = cmp.Or(max(o.MaxCaller, 0), max(o.Max/4, 1))
-	o.MaxWaiting = cmp.Or(max(o.MaxWaiting, 0), 100)
-	o.Timeout = cmp.Or(max(o.Timeout, 0), 4*time.Minute+30*time.Second)
-	o.Keep = cmp.Or(max(o.Keep, 0), 200)
+	o.Timeout = cmp.Or(o.Timeout, 4*time.Minute+30*time.Second)
 	return &Approvals{opts: o, open: make(map[Binding]*question), byID: make(map[ID]*question),
 		callers:  make(map[string]int),
 		watchers: make(map[*watcher]bool)}
@@ -212,14 +212,14 @@ func (a *Approvals) Ask(q Question) (*Ticket, error) {
 			}
 			return ticket, nil
 		}
-		if open.view.Waiting >= a.opts.MaxWaiting {
+		if open.view.Waiting >= maxWaiting {
 			return nil, ErrFull
 		}
 		open.view.Waiting++
 		a.notify(Changed, open)
 		return ticket, nil
 	}
-	if len(a.open) >= a.opts.Max || a.callers[q.Binding.Actor] >= a.opts.MaxCaller {
+	if len(a.open) >= maxOpen || a.callers[q.Binding.Actor] >= maxCaller {
 		return nil, ErrFull
 	}
 	timeout := a.opts.Timeout
@@ -376,7 +376,7 @@ func (a *Approvals) settle(q *question, state State, answer Answer) {
 		a.forget(q)
 	}
 	a.settled = append(a.settled, q)
-	for len(a.settled) > a.opts.Keep {
+	for len(a.settled) > maxSettled {
 		delete(a.byID, a.settled[0].view.ID)
 		a.settled[0] = nil
 		a.settled = a.settled[1:]

@@ -210,14 +210,21 @@ func TestAnAnswerAfterCancelIsRefused(t *testing.T) {
 
 func TestEqualQuestionsAreOne(t *testing.T) {
 	t.Parallel()
-	a := approval.New(approval.Options{MaxWaiting: 3})
+	a := approval.New(approval.Options{})
 	defer a.Close()
 	first, second, third := ask(t, a, question()), ask(t, a, question()), ask(t, a, question())
 	if first.ID() != second.ID() || len(a.List()) != 1 || a.List()[0].Waiting != 3 {
 		t.Fatalf("%+v", a.List())
 	}
+	var more []*approval.Ticket
+	for range 97 {
+		more = append(more, ask(t, a, question()))
+	}
 	if _, err := a.Ask(question()); !errors.Is(err, approval.ErrFull) {
 		t.Errorf("got %v", err)
+	}
+	for _, ticket := range more {
+		ticket.Leave()
 	}
 	second.Leave()
 	second.Leave()
@@ -301,7 +308,7 @@ func TestAClosedQueueDenies(t *testing.T) {
 
 func TestTheQueueIsBounded(t *testing.T) {
 	t.Parallel()
-	a := approval.New(approval.Options{Max: 8, Keep: 3})
+	a := approval.New(approval.Options{})
 	defer a.Close()
 	put := func(actor string, n int) error {
 		q := question()
@@ -309,15 +316,15 @@ func TestTheQueueIsBounded(t *testing.T) {
 		_, err := a.Ask(q)
 		return err
 	}
-	for n := range 2 {
+	for n := range 250 {
 		if err := put("greedy", n); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := put("greedy", 2); !errors.Is(err, approval.ErrFull) {
+	if err := put("greedy", 250); !errors.Is(err, approval.ErrFull) {
 		t.Errorf("one caller takes all places: %v", err)
 	}
-	for n := range 6 {
+	for n := range 750 {
 		if err := put(fmt.Sprint("other", n), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -334,10 +341,10 @@ func TestTheQueueIsBounded(t *testing.T) {
 	if _, err := a.Get(views[0].ID); !errors.Is(err, approval.ErrUnknown) {
 		t.Errorf("settled questions are kept for ever: %v", err)
 	}
-	if _, err := a.Get(views[7].ID); err != nil {
+	if _, err := a.Get(views[999].ID); err != nil {
 		t.Error(err)
 	}
-	if err := put("greedy", 9); err != nil {
+	if err := put("greedy", 1000); err != nil {
 		t.Errorf("answered questions still count: %v", err)
 	}
 }
@@ -345,7 +352,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := approval.New(approval.Options{Max: 1000, MaxCaller: 1000})
+		a := approval.New(approval.Options{})
 		defer a.Close()
 		first := ask(t, a, question())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -381,7 +388,7 @@ func TestWatch(t *testing.T) {
 		// One who does not read holds nobody up, and is told.
 		for n := range 300 {
 			q := question()
-			q.Binding.Arguments = fmt.Sprint(n)
+			q.Binding.Actor, q.Binding.Arguments = fmt.Sprint("caller", n%2), fmt.Sprint(n)
 			ask(t, a, q)
 		}
 		lost := 0
@@ -445,12 +452,12 @@ func TestAThousandQuestionsAreSmall(t *testing.T) {
 		return m.HeapAlloc + m.StackInuse
 	}
 	before := measure()
-	a := approval.New(approval.Options{MaxCaller: 1000})
+	a := approval.New(approval.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	for n := range 1000 {
 		q := question()
-		q.Binding.Arguments = fmt.Sprint("sha256:", n)
+		q.Binding.Actor, q.Binding.Arguments = fmt.Sprint("caller", n%4), fmt.Sprint("sha256:", n)
 		q.Invocation = tool.NewInvocationID()
 		q.Arguments = `{"text":"` + strings.Repeat("a", 64<<10) + `"}`
 		q.Targets = []string{strings.Repeat("/p", 100)}
@@ -496,7 +503,7 @@ func BenchmarkAskAndAnswer(b *testing.B) {
 func TestTheLastMoment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := approval.New(approval.Options{Timeout: time.Second, MaxCaller: 100})
+		a := approval.New(approval.Options{Timeout: time.Second})
 		defer a.Close()
 		var group sync.WaitGroup
 		for i := range 60 {
@@ -621,7 +628,7 @@ func TestYieldedPlacesExpire(t *testing.T) {
 	t.Parallel()
 	for _, answered := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			a := approval.New(approval.Options{Timeout: time.Minute, MaxCaller: 1})
+			a := approval.New(approval.Options{Timeout: time.Minute})
 			defer a.Close()
 			first, second := ask(t, a, question()), ask(t, a, question())
 			if !first.Yield("inv_1") || !second.Yield("inv_2") {
@@ -638,7 +645,13 @@ func TestYieldedPlacesExpire(t *testing.T) {
 			if again := ask(t, a, question()); again.Parent() != "inv_1" || again.IsSettled() != answered {
 				t.Errorf("the oldest first: %q", again.Parent())
 			}
-			time.Sleep(time.Minute)
+			time.Sleep(time.Minute / 2)
+			for n := range 249 { // which take all other places of the caller
+				q := question()
+				q.Binding.Arguments = fmt.Sprint(n)
+				ask(t, a, q)
+			}
+			time.Sleep(time.Minute / 2)
 			synctest.Wait()
 			if late := ask(t, a, question()); late.ID() == first.ID() || late.Parent() != "" || late.IsSettled() {
 				t.Error("the question has outlived its time")

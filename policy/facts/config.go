@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 )
 
 // Config holds the operator's facts about tools. The zero value holds none.
@@ -60,14 +59,6 @@ func (c Config) Validate() error {
 }
 
 func (o Override) check(fault func(key, format string, args ...any)) {
-	switch {
-	case o.Match == "":
-		fault("match", "the pattern is empty: write a canonical name, or * for all tools")
-	case strings.ContainsAny(o.Match, `[]{}\`):
-		fault("match", "the pattern %q holds one of []{}\\, which mean nothing here: use * and ? only", o.Match)
-	case strings.ContainsFunc(o.Match, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) }):
-		fault("match", "the pattern %+q holds white space or an invisible character: remove it", o.Match)
-	}
 	if isTrue(o.ReadOnly) && isTrue(o.Destructive) {
 		fault("destructive", "a read-only tool destroys nothing: set only one of read_only and destructive")
 	}

@@ -115,7 +115,6 @@ func (d *derivation) derive(f *Facts) {
 	f.Idempotent = d.configuredBool(d.idempotent(f), func(o *Override) *bool { return o.Idempotent })
 	f.Network = d.configuredBool(d.network(f), func(o *Override) *bool { return o.Network })
 	f.Filesystem, f.OpenWorld = d.filesystem(f), d.openWorld(f)
-	f.Interactive = Fact[bool]{false, Inferred, "nothing says that it needs a person"}
 	f.Concurrency = d.configuredText(d.concurrency(f), func(o *Override) string { return o.Concurrency })
 	f.Interrupt = d.configuredText(Fact[string]{InterruptCancel, Inferred, "a cancellation is sent on"},
 		func(o *Override) string { return o.Interrupt })

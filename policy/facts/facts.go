@@ -49,7 +49,6 @@ const (
 	RequiresSetup = "requires_setup"
 	Deferred      = "deferred"
 	Deprecated    = "deprecated"
-	Retired       = "retired"
 )
 
 // Values of Facts.Concurrency.
@@ -79,7 +78,6 @@ type Facts struct {
 	Network     Fact[bool] // something shows that it reaches other machines, besides its own server
 	Filesystem  Fact[bool] // reads or writes files
 	Command     Fact[bool] // runs commands, code or queries that the caller writes
-	Interactive Fact[bool] // needs a person at a screen to go on
 
 	Concurrency Fact[string] // how its calls run beside others
 	Interrupt   Fact[string] // what a cancellation of the client does

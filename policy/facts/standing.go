@@ -65,7 +65,7 @@ func (f *Facts) Version(since time.Time) *tool.Version {
 	v.Facts = map[string]tool.VersionFact{
 		"is_read_only": recorded(f.ReadOnly), "is_destructive": recorded(f.Destructive),
 		"is_idempotent": recorded(f.Idempotent), "is_open_world": recorded(f.OpenWorld),
-		"requires_user_interaction": recorded(f.Interactive), "network": recorded(f.Network),
+		"network":    recorded(f.Network),
 		"filesystem": recorded(f.Filesystem), "command": recorded(f.Command), "concurrency": recorded(f.Concurrency),
 		"interrupt_behavior": recorded(f.Interrupt), "risk_level": recorded(f.Risk), "tool_kind": recorded(f.Kind),
 		"lifecycle": recorded(f.Lifecycle), "access_kinds": recordedList(f.Access),

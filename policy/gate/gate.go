@@ -31,9 +31,6 @@ const (
 	ChannelWebhook Channel = "webhook" // the queue, of which people elsewhere are told
 )
 
-// Channels are the channels that are used by default, in the order in which they are tried.
-func Channels() []Channel { return []Channel{ChannelClient, ChannelQueue} }
-
 // Config holds the operator's settings of permission. With the zero value the defaults of package policy hold.
 type Config struct {
 	Mode   policy.Mode
@@ -43,7 +40,7 @@ type Config struct {
 
 	Rates []policy.Rate // how often tools may be called
 
-	Channels      []Channel     // in the order in which they are tried; nil: Channels
+	Channels      []Channel     // in the order in which they are tried; nil: client, queue
 	Webhook       string        // address that is told of questions in the queue, where Channels name it
 	Page          string        // what it takes to answer on the page for people, in the words of that
 	NotSelf       bool          // who calls does not answer for the call
@@ -167,7 +164,7 @@ func (g *Gate) Version(server string) string {
 func (g *Gate) Channels() []Channel {
 	all := g.config.Channels
 	if all == nil {
-		all = Channels()
+		all = []Channel{ChannelClient, ChannelQueue}
 	}
 	if g.config.NotSelf {
 		return slices.DeleteFunc(slices.Clone(all), func(c Channel) bool { return c == ChannelClient })

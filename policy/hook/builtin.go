@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -64,9 +63,6 @@ func (c *checker) rewrite(h *compiled) Hook {
 	for i, op := range h.Rewrite {
 		s := step{Operation: op}
 		key := fmt.Sprintf("rewrite[%d]", i)
-		if !slices.Contains([]string{"add", "remove", "replace", "test"}, op.Op) {
-			c.fault(key+".op", fmt.Sprintf("%q is no operation", op.Op), "write add, remove, replace or test")
-		}
 		if !strings.HasPrefix(op.Path, "/") {
 			c.fault(key+".path", fmt.Sprintf("%q points to no member", op.Path), `write a JSON pointer: "/title"`)
 		}

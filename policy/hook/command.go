@@ -79,8 +79,12 @@ func (c *command) Run(ctx context.Context, in *Input) (o Output, err error) {
 type endpoint struct {
 	url     string
 	headers map[string]string
-	client  *http.Client
 }
+
+// client follows no redirect.
+var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+	return http.ErrUseLastResponse
+}}
 
 func (*endpoint) leavesTheHub() {}
 
@@ -98,7 +102,7 @@ func (e *endpoint) Run(ctx context.Context, in *Input) (o Output, err error) {
 	for name, value := range e.headers {
 		req.Header.Set(name, value)
 	}
-	resp, err := e.client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		var at interface{ Unwrap() error }
 		if errors.As(err, &at) && at.Unwrap() != nil { // without the address, which may hold a secret

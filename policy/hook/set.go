@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,11 +36,6 @@ type Set struct {
 func New(configs []Config, o Options) (*Set, []Problem) {
 	if len(configs) == 0 {
 		return nil, nil
-	}
-	if o.Client == nil {
-		o.Client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse
-		}}
 	}
 	s := &Set{}
 	for range configs { // no hook stands in the origin of a call twice

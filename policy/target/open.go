@@ -93,20 +93,17 @@ func notA(info fs.FileInfo, what string) error {
 	return fmt.Errorf("is no %s: send the path of one: %w", what, ErrOther)
 }
 
-// OpenIn opens name in dir, which OpenDir has opened, by descriptor, with the flags of os.OpenFile,
-// and follows no link. It opens regular files and directories only, and makes what it creates
-// regular; a file is truncated only once it is known to be the right one.
-func OpenIn(dir *os.Root, name string, flag int, perm fs.FileMode) (*os.File, error) {
+// OpenIn opens the regular file name in dir, which OpenDir has opened, by descriptor, for reading and
+// writing, and follows no link.
+func OpenIn(dir *os.Root, name string) (*os.File, error) {
 	before, err := dir.Lstat(name)
-	switch {
-	case err == nil && !before.Mode().IsRegular() && !before.IsDir():
-		return nil, notA(before, "regular file")
-	case err != nil && (!errors.Is(err, fs.ErrNotExist) || flag&os.O_CREATE == 0):
+	if err != nil {
 		return nil, err
-	case err != nil:
-		flag |= os.O_EXCL // what appears in between is not ours
 	}
-	f, err := dir.OpenFile(name, flag&^os.O_TRUNC|noFollow, perm)
+	if !before.Mode().IsRegular() {
+		return nil, notA(before, "regular file")
+	}
+	f, err := dir.OpenFile(name, os.O_RDWR|noFollow, 0)
 	if err != nil {
 		if now, statErr := dir.Lstat(name); statErr == nil && now.Mode()&fs.ModeSymlink != 0 {
 			return nil, ErrChanged
@@ -116,13 +113,9 @@ func OpenIn(dir *os.Root, name string, flag int, perm fs.FileMode) (*os.File, er
 	info, err := f.Stat()
 	if err == nil {
 		var now fs.FileInfo
-		if now, err = dir.Lstat(name); err == nil && (!os.SameFile(info, now) || before != nil &&
-			!os.SameFile(info, before)) {
+		if now, err = dir.Lstat(name); err == nil && !(os.SameFile(info, now) && os.SameFile(info, before)) {
 			err = ErrChanged
 		}
-	}
-	if err == nil && flag&os.O_TRUNC != 0 && info.Mode().IsRegular() {
-		err = f.Truncate(0)
 	}
 	if err != nil {
 		f.Close()

@@ -14,6 +14,8 @@ import (
 
 	whatwg "github.com/nlnwa/whatwg-url/url"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/inode"
 )
 
 const (
@@ -318,7 +320,7 @@ func processFiles(dir string) bool {
 // noteFileKind notes hard links and special files.
 func noteFileKind(t *Target, info fs.FileInfo) {
 	switch regular := info.Mode().IsRegular(); {
-	case regular && names(info) > 1:
+	case regular && inode.Names(info) > 1:
 		t.Notes = append(t.Notes, HardLink)
 	case !regular && !info.IsDir():
 		t.Notes = append(t.Notes, Special)

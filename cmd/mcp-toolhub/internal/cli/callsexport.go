@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,22 +120,14 @@ func eachCall(ctx context.Context, s store.Store, q store.Query, yield func(*sto
 
 // toFile gives write the output. A file is there once it is whole, and for its owner alone to read.
 func (c *exportCmd) toFile(write func(io.Writer) error) error {
-	if c.output == "-" {
-		out := bufio.NewWriter(c.std.out)
+	buffered := func(to io.Writer) error {
+		out := bufio.NewWriter(to)
 		return errors.Join(write(out), out.Flush())
 	}
-	f, err := os.CreateTemp(filepath.Dir(c.output), statefile.Unfinished+"*")
-	if err != nil {
-		return err
+	if c.output == "-" {
+		return buffered(c.std.out)
 	}
-	out := bufio.NewWriter(f)
-	if err = errors.Join(write(out), out.Flush(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), c.output)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return statefile.WriteFrom(c.output, buffered)
 }
 
 func jsonLines(ctx context.Context, r *records, out io.Writer) error {

@@ -168,7 +168,6 @@ func (c *connectCmd) connect(ctx context.Context, ids []string) error {
 				leftOut = append(leftOut, fmt.Sprintf("warning: %s is left out: %s", row.Title, planErr))
 				continue
 			}
-			p.OrWrite = c.all
 			plans = append(plans, p)
 		}
 		if c.all && err != nil { // one client holds the others up only where somebody has named it
@@ -323,9 +322,6 @@ func (c *connectCmd) takeOut(ctx context.Context, ids []string, last bool) error
 		for _, id := range ids {
 			of, planErr := record.Disconnect(clients.ByID(id), last)
 			err = errors.Join(err, planErr)
-			for _, p := range of {
-				p.OrWrite = last || c.all
-			}
 			plans = append(plans, of...)
 		}
 		return plans, err

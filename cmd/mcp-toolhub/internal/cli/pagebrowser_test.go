@@ -50,7 +50,7 @@ func startBrowser(t *testing.T) *chromium {
 		chromedp.Flag("force-color-profile", "srgb"), chromedp.WindowSize(1100, 800))
 	ctx, stopAll := chromedp.NewExecAllocator(t.Context(), options...)
 	ctx, stop := chromedp.NewContext(ctx)
-	limited, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	limited, cancel := context.WithTimeout(ctx, 25*time.Minute)
 	t.Cleanup(func() {
 		_ = chromedp.Cancel(ctx)
 		cancel()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/splice"
@@ -116,10 +117,10 @@ func suggestionText(s *history.Suggestion) string {
 		line("when", s.Rule.When)
 	}
 	line("behind it", fewOf(s.Calls))
-	for _, t := range s.Else[:min(len(s.Else), hub.ShownEvidence)] {
-		line("and also", hub.ThroughText(&t))
+	for _, t := range s.Else[:min(len(s.Else), console.ShownEvidence)] {
+		line("and also", console.ThroughText(&t))
 	}
-	if more := len(s.Else) - hub.ShownEvidence; more > 0 {
+	if more := len(s.Else) - console.ShownEvidence; more > 0 {
 		line("and also", fmt.Sprintf("%d more that nobody allowed", more))
 	}
 	return b.String()
@@ -142,7 +143,7 @@ func readersText(r *hub.Readers) string {
 // fewOf names the newest of some calls.
 func fewOf(ids []tool.InvocationID) string {
 	var newest []string
-	for _, id := range ids[max(0, len(ids)-hub.ShownEvidence):] {
+	for _, id := range ids[max(0, len(ids)-console.ShownEvidence):] {
 		newest = append([]string{string(id)}, newest...)
 	}
 	text := strings.Join(newest, ", ")

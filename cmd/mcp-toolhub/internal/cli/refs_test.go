@@ -33,10 +33,10 @@ func (r inputRefs) take(t testing.TB, read *anyRecord, line json.RawMessage) {
 	case tool.ObjectInvocation:
 		var inv tool.Invocation
 		mustDecode(t, string(line), &inv)
-		for _, held := range []json.RawMessage{inv.ModelInput, inv.ObservableInput, inv.PermissionInput, inv.CallInput} {
+		for _, held := range []json.RawMessage{inv.ModelInput, inv.ObservableInput, inv.PermissionInput} {
 			c.held[string(held)] = true
 		}
-		c.refs[inv.ModelInputRef], c.refs[inv.PermissionInputRef], c.refs[inv.CallInputRef] = true, true, true
+		c.refs[inv.ModelInputRef], c.refs[inv.PermissionInputRef] = true, true
 	}
 }
 

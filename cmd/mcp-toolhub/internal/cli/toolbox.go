@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"strings"
 
@@ -35,9 +34,7 @@ type remoteTools struct {
 	ask   tool.Asker      // puts that hub's questions to whoever sits at the terminal; nil where nobody does
 	meta  json.RawMessage // of its calls
 
-	std     streams
-	url     *url.URL        // of a profile; nil where running is not
-	running *control.Client // the hub of the config
+	running *control.Client // the hub of the config; nil for another one
 }
 
 // remoteID names the running hub in messages about the connection to it.
@@ -61,7 +58,7 @@ func (c *toolsCmd) withRemote(ctx context.Context, do func(toolbox) error) error
 	}
 	cfg := upstream.ServerConfig{ID: remoteID, Transport: upstream.StreamableHTTP, URL: u.String(), Headers: headers,
 		Hub: true}
-	return c.withServer(ctx, cfg, remoteTools{std: c.std, url: u}, func(st tool.ServerStatus) error {
+	return c.withServer(ctx, cfg, remoteTools{}, func(st tool.ServerStatus) error {
 		switch {
 		case st.State == tool.ServerNeedsAuth && headers["Authorization"] == "":
 			return exitNotReady.errorf(
@@ -85,7 +82,7 @@ func (c *toolsCmd) withRunning(ctx context.Context, running *control.Client, pat
 	cfg := upstream.ServerConfig{ID: remoteID, Transport: upstream.Stdio, Command: upstream.HubCommand, Hub: true,
 		Args: []string{"serve", "--join", "--config", hub.Absolute(path), "--state-dir", state, "--profile", c.profile,
 			"--log-level", "error"}}
-	return c.withServer(ctx, cfg, remoteTools{std: c.std, running: running},
+	return c.withServer(ctx, cfg, remoteTools{running: running},
 		func(st tool.ServerStatus) error {
 			return exitNotReady.errorf("the hub that runs, process %d, is not ready: %s: %s", running.PID(), st.LastError,
 				st.Hint)

@@ -167,10 +167,7 @@ func (c *toolsCmd) printDeclarations(surface *tool.Surface, places []control.Too
 	}
 	out := slices.Concat([]byte(`{"tools":[`), bytes.Join(declarations, []byte{','}), []byte{']'})
 	if places != nil {
-		why, err := json.Marshal(places)
-		if err != nil {
-			return err
-		}
+		why, _ := json.Marshal(places) // texts alone
 		out = slices.Concat(out, []byte(`,"why":`), why)
 	}
 	return c.std.print(append(out, '}'))

@@ -49,10 +49,7 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	if len(c.servers) > 0 {
 		question["servers"] = c.servers
 	}
-	arguments, err := json.Marshal(question)
-	if err != nil {
-		return err
-	}
+	arguments, _ := json.Marshal(question) // texts and a number
 	result, err := t.Call(ctx, string(deferred.SearchName), arguments, func(tool.Progress) {})
 	var rpc *tool.RPCError
 	switch {

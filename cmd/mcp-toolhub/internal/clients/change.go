@@ -8,9 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
-	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/inode"
 )
@@ -52,11 +50,11 @@ func Open(path string) (*Document, error) {
 		return nil, fmt.Errorf("read %q: %w", path, err)
 	}
 	defer f.Close()
-	if d.Raw, err = io.ReadAll(io.LimitReader(f, mostBytes+1)); err != nil || len(d.Raw) > mostBytes {
-		return nil, fmt.Errorf("read %q: %w", path, errors.Join(err, tooLarge(d.Raw)))
+	if d.Raw, err = io.ReadAll(io.LimitReader(f, mostBytes+1)); err == nil && len(d.Raw) > mostBytes {
+		err = errors.New("it is larger than 16 MiB")
 	}
-	if d.Raw == nil {
-		d.Raw = []byte{}
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", path, err)
 	}
 	return d, nil
 }
@@ -73,13 +71,6 @@ func resolved(path string) string {
 		real = resolved(dir)
 	}
 	return filepath.Join(real, filepath.Base(path))
-}
-
-func tooLarge(raw []byte) error {
-	if len(raw) > mostBytes {
-		return errors.New("it is larger than 16 MiB")
-	}
-	return nil
 }
 
 // unchanged fails where the file is not as it was read.
@@ -151,22 +142,6 @@ func (d *Document) replaceable() error {
 	return errors.Join(err, probe.drop())
 }
 
-// isMade matches the names of files that hold what others will: os.CreateTemp puts digits in the place of *.
-var isMade = regexp.MustCompile(`^\.toolhub-[0-9]+\.tmp$`)
-
-// sweep removes such files of a directory that are older than age: whoever made them was killed.
-func sweep(dir string, age time.Duration) {
-	all, _ := os.ReadDir(dir)
-	for _, file := range all {
-		if !isMade.MatchString(file.Name()) || !file.Type().IsRegular() {
-			continue
-		}
-		if info, err := file.Info(); err == nil && time.Since(info.ModTime()) >= age {
-			_ = os.Remove(filepath.Join(dir, file.Name()))
-		}
-	}
-}
-
 // stage writes the new file beside the old one.
 func (c *Change) stage() error {
 	if err := c.writable(); err != nil {
@@ -179,7 +154,6 @@ func (c *Change) stage() error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	sweep(dir, time.Minute)
 	f, err := os.CreateTemp(dir, ".toolhub-*.tmp") // for its owner alone until it has the mode of the old one
 	if err != nil {
 		return fmt.Errorf("no file can be made in its directory: make that writable: %w", err)

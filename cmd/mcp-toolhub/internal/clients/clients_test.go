@@ -489,25 +489,6 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestKilledOnTheWay: what a process that was killed has left beside a client's file does not stay.
-func TestKilledOnTheWay(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	path := m.write("cursor", []byte("{}"), 0o600)
-	for _, next := range []func() error{func() error { return m.connect("cursor", hub, none) }, func() error { return m.disconnect("cursor") },
-		func() error { return m.connections(func(*clients.Connections) error { return nil }) }} { // undo, where nothing is to be undone
-		left := filepath.Join(filepath.Dir(path), ".toolhub-123.tmp")
-		mine := filepath.Join(filepath.Dir(path), ".toolhub-notes.tmp")
-		must(t, os.WriteFile(left, []byte("{}"), 0o600))
-		must(t, os.WriteFile(mine, nil, 0o600))
-		must(t, next())
-		if _, err := os.Stat(left); err == nil {
-			t.Error("it is still there")
-		}
-		must(t, os.Remove(mine))
-	}
-}
-
 // TestFileIsGone: where the client's file is gone or empty, disconnect brings back from the backup what it held. So does connect where it
 // is empty.
 func TestFileIsGone(t *testing.T) {
@@ -734,21 +715,18 @@ func TestWrittenWhileAsked(t *testing.T) { // not parallel: it sets PATH
 	bin := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(bin, "claude"), []byte("#!/bin/sh\nexit 1\n"), 0o700))
 	t.Setenv("PATH", bin)
-	for _, all := range []bool{false, true} {
-		m := newMachine(t)
-		path := m.write("claude-code", []byte(`{"n": 1}`), 0o600)
-		err := m.connections(func(s *clients.Connections) error {
-			plan, err := s.Connect(clients.ByID("claude-code"), hub, none)
-			if err != nil {
-				return err
-			}
-			plan.OrWrite = all
-			must(t, os.WriteFile(path, []byte(`{"n": 2}`), 0o600))
-			return s.Do(t.Context(), []*clients.Plan{plan})
-		})
-		if err == nil || contents(t, path) != `{"n": 2}` {
-			t.Errorf("%v: %s", err, contents(t, path))
+	m := newMachine(t)
+	path := m.write("claude-code", []byte(`{"n": 1}`), 0o600)
+	err := m.connections(func(s *clients.Connections) error {
+		plan, err := s.Connect(clients.ByID("claude-code"), hub, none)
+		if err != nil {
+			return err
 		}
+		must(t, os.WriteFile(path, []byte(`{"n": 2}`), 0o600))
+		return s.Do(t.Context(), []*clients.Plan{plan})
+	})
+	if err == nil || contents(t, path) != `{"n": 2}` {
+		t.Errorf("%v: %s", err, contents(t, path))
 	}
 }
 

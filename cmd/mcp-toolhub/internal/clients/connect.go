@@ -82,15 +82,6 @@ func OpenConnections(state string, env Env) (s *Connections, unlock func(), err 
 	if unlock, err = statefile.Lock(file); err != nil {
 		return nil, nil, fmt.Errorf("open the record of connections: %w", err)
 	}
-	for _, c := range All() { // whoever was killed has left something: nobody else connects or disconnects now
-		path := c.File(env)
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			path = real
-		}
-		if path != "" {
-			sweep(filepath.Dir(path), 0)
-		}
-	}
 	s = &Connections{state: state, env: env, all: map[string]*connection{}}
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -143,8 +134,7 @@ type Plan struct {
 	Doc      *Document
 	After    []byte     // of the file; nil where it goes
 	Commands [][]string // run in place of changing the file
-	OrWrite  bool       // the file is changed where a command fails
-	Failed   error      // of a command, after Do, where the file was changed then
+	Failed   error      // of a command, after Do: the file was changed then
 	// path of the backup of an earlier connect, which nobody restores or removes now; "" for none
 	Kept    string
 	removed []string         // as connection.Replaced
@@ -250,8 +240,8 @@ func (s *Connections) Connect(c *Client, h Hub, replaced func(*Server) bool) (*P
 	if old != nil {
 		have = old.Replaced
 	}
-	if slices.Equal(p.removed, have) && splice.Equal(with.Entry(c.Place, EntryName).Value,
-		valueOf(current.Entry(c.Place, EntryName))) {
+	now := current.Entry(c.Place, EntryName)
+	if slices.Equal(p.removed, have) && now != nil && splice.Equal(with.Entry(c.Place, EntryName).Value, now.Value) {
 		p.After, p.record = d.Raw, old
 		return p, nil
 	}
@@ -322,13 +312,6 @@ func (c *Client) replacedPlace(replaced string) (p splice.Place, name string) {
 }
 
 func isOfProject(replaced string) bool { return strings.Contains(replaced, projectMark) }
-
-func valueOf(e *splice.Entry) *textfile.Node {
-	if e == nil {
-		return nil
-	}
-	return e.Value
-}
 
 // placed adds the path of the file to an error.
 func placed(err error, path string) error {

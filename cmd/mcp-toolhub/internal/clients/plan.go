@@ -73,7 +73,7 @@ func (s *Connections) Do(ctx context.Context, plans []*Plan) (err error) {
 		err, begun := p.Doc.unchanged(), i // what others have written meanwhile stays
 		if err == nil {
 			err, begun = p.run(ctx), i+1
-			if err != nil && p.OrWrite && ctx.Err() == nil {
+			if err != nil && ctx.Err() == nil {
 				p.Failed, err = err, p.write()
 			}
 		}

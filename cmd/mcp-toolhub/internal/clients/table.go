@@ -69,7 +69,6 @@ type spelling struct {
 	env            string   // "env" where empty
 	url            string   // key of an address of Streamable HTTP; "" for a client that takes none
 	headers        []string // keys that lead to the headers; "headers" where empty
-	enabled        bool     // enabled: false takes an entry out of use; otherwise disabled: true
 	timeout        string   // key of how long a call may take; "" where that is not in an entry
 	off            string   // key of the names of tools that are not used
 	on             string   // key of the names of the only tools that are used
@@ -258,7 +257,7 @@ func All() []Client {
 		{ID: "windsurf", Title: "Windsurf", Format: splice.JSON, Place: at("mcpServers"),
 			spelling: spelling{url: "serverUrl", isHTTP: true, off: "disabledTools", references: prefixed, files: true}, paths: inHome(".codeium", "windsurf", "mcp_config.json")},
 		{ID: "codex", Title: "Codex", Format: splice.TOML, Place: at("mcp_servers"),
-			spelling: spelling{url: "url", isHTTP: true, headers: []string{"http_headers"}, timeout: "tool_timeout_sec", enabled: true, off: "disabled_tools",
+			spelling: spelling{url: "url", isHTTP: true, headers: []string{"http_headers"}, timeout: "tool_timeout_sec", off: "disabled_tools",
 				on: "enabled_tools", references: verbatim},
 			paths: one(func(e Env) string { return e.below("CODEX_HOME", ".codex", "config.toml") })},
 		{ID: "gemini", Title: "Gemini CLI", Format: splice.JSON, Place: at("mcpServers"),
@@ -270,7 +269,7 @@ func All() []Client {
 				sequel: splice.Object{{Key: "tools", Value: []string{"*"}}}},
 			paths: one(func(e Env) string { return e.below("COPILOT_HOME", ".copilot", "mcp-config.json") })},
 		{ID: "zed", Title: "Zed", Format: splice.JSON, Place: at("context_servers"),
-			spelling: spelling{url: "url", isHTTP: true, timeout: "timeout", enabled: true, references: verbatim,
+			spelling: spelling{url: "url", isHTTP: true, timeout: "timeout", references: verbatim,
 				before: splice.Object{{Key: "source", Value: "custom"}}}, // versions of 2025 want it
 			paths: one(func(e Env) string {
 				if e.OS == "windows" {
@@ -279,14 +278,14 @@ func All() []Client {
 				return e.xdg("zed", "settings.json")
 			})},
 		{ID: "opencode", Title: "OpenCode", Format: splice.JSON, Place: at("mcp"),
-			spelling: spelling{kind: "type", stdio: "local", http: "remote", argv: true, env: "environment", url: "url", isHTTP: true, enabled: true,
+			spelling: spelling{kind: "type", stdio: "local", http: "remote", argv: true, env: "environment", url: "url", isHTTP: true,
 				references: curly, rules: []string{"tools", "permission"}, toolNames: "*_", sequel: splice.Object{{Key: "enabled", Value: true}}},
 			paths: func(e Env) []string {
 				return []string{e.xdg("opencode", "opencode.json"), e.xdg("opencode", "opencode.jsonc")}
 			}},
 		{ID: "goose", Title: "Goose", Format: splice.YAML, Place: at("extensions"),
 			spelling: spelling{kind: "type", stdio: "stdio", http: "streamable_http", command: "cmd", env: "envs", url: "uri", isHTTP: true,
-				timeout: "timeout", enabled: true, on: "available_tools", onEmpty: true, references: listed,
+				timeout: "timeout", on: "available_tools", onEmpty: true, references: listed,
 				before: splice.Object{{Key: "enabled", Value: true}, {Key: "name", Value: EntryName}},
 				sequel: splice.Object{{Key: "timeout", Value: 300}}},
 			paths: one(func(e Env) string {

@@ -60,7 +60,7 @@ func (d *destination) openFile(c *change) error {
 			hidden.Cut(c.given, 200))
 	}
 	// For writing, although nothing is written to it: what may not be written is not replaced either.
-	if d.file, err = target.OpenIn(d.dir, d.name, os.O_RDWR, 0); err != nil {
+	if d.file, err = target.OpenIn(d.dir, d.name); err != nil {
 		return err
 	}
 	if d.info, err = d.file.Stat(); err != nil {

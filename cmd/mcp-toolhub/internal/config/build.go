@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/connuser"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -160,7 +161,7 @@ func (r *reader) profile(e shape.Entry[profile]) namespace.Profile {
 	v, origins := e.Value, r.origins
 	p := namespace.Profile{Name: e.Name, Style: cmp.Or(v.style, namespace.StyleAuto)}
 	for _, s := range v.servers {
-		if s.OK && !wildcard(s.Value) && !slices.Contains(origins, s.Value) {
+		if s.OK && !glob.HasWildcard(s.Value) && !slices.Contains(origins, s.Value) {
 			known := "the ids are: " + strings.Join(origins, ", ")
 			shape.FaultOf(r.Reader, s, "no server or toolset has this id", textfile.DidYouMean(s.Value, origins, known))
 		}
@@ -185,7 +186,7 @@ func (r *reader) canonical(g shape.Located[string]) {
 // "mcp.", and notes any other.
 func (r *reader) pattern(p textfile.Position, warning string, one Pattern) {
 	first, _, dotted := strings.Cut(one.Text, ".")
-	if wildcard(first) || first == "mcp" && dotted || slices.Contains(toolsets(), first) ||
+	if glob.HasWildcard(first) || first == "mcp" && dotted || slices.Contains(toolsets(), first) ||
 		slices.Contains(r.hubTools, one.Text) {
 		r.patterns = append(r.patterns, one)
 		return
@@ -199,7 +200,7 @@ func (r *reader) pattern(p textfile.Position, warning string, one Pattern) {
 
 func (r *reader) override(o shape.Located[namespace.Override]) {
 	v := o.Value
-	if v.Name != "" && wildcard(v.Match) {
+	if v.Name != "" && glob.HasWildcard(v.Match) {
 		shape.FaultWithin(r.Reader, o, "name", "one name for a match with wildcards",
 			"let match be the canonical name of one tool")
 	}

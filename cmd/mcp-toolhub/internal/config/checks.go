@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -114,12 +115,12 @@ func treeGlob(s string) (string, string) {
 
 // nameGlob checks a pattern over canonical names, where only * and ? are special.
 func nameGlob(s string) (string, string) {
-	special := func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`[]{}\`, c) }
+	special := func(c rune) bool {
+		return unicode.IsSpace(c) || !unicode.IsGraphic(c) || strings.ContainsRune(`[]{}\`, c)
+	}
 	return faultIf(strings.ContainsFunc(s, special),
 		"not a glob over names", `use * (any characters) and ? (one character): "mcp.github.*"`)
 }
-
-func wildcard(s string) bool { return strings.ContainsAny(s, "*?") }
 
 func variableKey(name string) (string, string) {
 	foreign := func(c rune) bool { return c <= ' ' || c == '=' || c == 0x7f }

@@ -52,7 +52,7 @@ type Options struct {
 type Console struct {
 	Options
 	sessions *sessions
-	pages    func() (map[string]*template.Template, error) // parsed once somebody looks
+	pages    func() map[string]*template.Template // parsed once somebody looks
 	mux      *http.ServeMux
 	tries    tries
 	posts    *posts
@@ -64,7 +64,7 @@ type Console struct {
 
 // New makes the page.
 func New(o Options) *Console {
-	c := &Console{Options: o, sessions: newSessions(), pages: sync.OnceValues(parsePages), posts: newPosts(),
+	c := &Console{Options: o, sessions: newSessions(), pages: sync.OnceValue(parsePages), posts: newPosts(),
 		keys: passkeys{o.Passkeys, o.Person}, done: make(chan struct{})}
 	c.mux = c.routes()
 	return c

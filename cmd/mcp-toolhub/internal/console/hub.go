@@ -9,6 +9,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
 )
 
 // Hub is what the page shows and does of a running hub, beside its read model. No text that it
@@ -51,12 +53,12 @@ type Hub interface {
 	SecretNames() ([]string, error)
 
 	// Rules returns the rules in force, in the order in which people wrote them.
-	Rules() []Rule
+	Rules() []policy.NamedRule
 	// Revoke forgets a remembered answer.
 	Revoke(id string) error
 	// Suggestions are rules that would have spared people answers, and says what they come to in a
 	// sentence. TakeRule adds one of them to the config, by its id.
-	Suggestions(ctx context.Context) (all []Suggestion, says string, err error)
+	Suggestions(ctx context.Context) (all []history.Suggestion, says string, err error)
 	TakeRule(ctx context.Context, id string) error
 }
 
@@ -192,20 +194,6 @@ type Step struct {
 	After      time.Duration // the call's beginning
 	What, Said string
 }
-
-// Rule is a rule as people look at it.
-type Rule struct{ Ref, Then, Matches, When, Reason, Place string }
-
-// Suggestion is a rule that may be added, with its evidence.
-type Suggestion struct {
-	ID, Matches, Callers, When, Reason string
-	Calls                              []Evidence // that people allowed, the newest first
-	Else                               []Evidence // that nobody allowed
-	More, MoreElse                     int        // that are not listed
-}
-
-// Evidence is a call, and what there is to say of it.
-type Evidence struct{ ID, Said string }
 
 // Visit is the page of the hub on which a person goes on to sign in to a server, and the code to enter there.
 type Visit struct{ Server, Address, Code string }

@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
 )
 
 //go:embed assets
@@ -24,15 +25,10 @@ var assets embed.FS
 
 // asset serves a file that is the same for everybody.
 func asset(name, kind string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		text, err := assets.ReadFile("assets/" + name)
-		if err != nil {
-			http.Error(w, "there is nothing here", http.StatusNotFound)
-			return
-		}
+	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Cache-Control", "no-cache")
-		_, _ = w.Write(text)
+		http.ServeFileFS(w, r, assets, "assets/"+name)
 	}
 }
 
@@ -88,11 +84,7 @@ func (v *visit) show(p *page) {
 		}
 	}
 	var out bytes.Buffer
-	pages, err := v.pages()
-	if err == nil {
-		err = pages[p.Name].ExecuteTemplate(&out, "layout.html", f)
-	}
-	if err != nil {
+	if err := v.pages()[p.Name].ExecuteTemplate(&out, "layout.html", f); err != nil {
 		v.Logger.Error("a page cannot be written", "page", p.Name, "error", err)
 		http.Error(v.w, "the page cannot be written: see the hub's log", http.StatusInternalServerError)
 		return
@@ -108,27 +100,15 @@ func (v *visit) show(p *page) {
 }
 
 // parsePages reads the templates: each page with the layout around it.
-func parsePages() (map[string]*template.Template, error) {
-	layout, err := template.New("layout.html").Funcs(helpers()).ParseFS(assets, "assets/layout.html")
-	if err != nil {
-		return nil, fmt.Errorf("read the layout of the page: %w", err)
-	}
-	files, err := fs.Glob(assets, "assets/*.html")
-	if err != nil {
-		return nil, err
-	}
+func parsePages() map[string]*template.Template {
+	layout := template.Must(template.New("layout.html").Funcs(helpers()).ParseFS(assets, "assets/layout.html"))
+	files, _ := fs.Glob(assets, "assets/*.html")
 	pages := make(map[string]*template.Template)
 	for _, file := range files {
-		one, err := layout.Clone()
-		if err == nil {
-			one, err = one.ParseFS(assets, file)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read a template of the page: %w", err)
-		}
-		pages[strings.TrimSuffix(path.Base(file), ".html")] = one
+		pages[strings.TrimSuffix(path.Base(file), ".html")] =
+			template.Must(template.Must(layout.Clone()).ParseFS(assets, file))
 	}
-	return pages, nil
+	return pages
 }
 
 // helpers are what templates call. Everything that strangers have written passes through plain, or
@@ -156,6 +136,10 @@ func helpers() template.FuncMap {
 		"clock":    Clock,
 		"many":     func(n any) string { return many(reflect.ValueOf(n).Int()) },
 		"because":  because,
+		"calls":    newest[tool.InvocationID],
+		"others":   newest[history.Through],
+		"through":  func(t history.Through) string { return ThroughText(&t) },
+		"more":     func(n int) int { return max(0, n-ShownEvidence) },
 		"sentence": sentence,
 	}
 }

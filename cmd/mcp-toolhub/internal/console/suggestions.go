@@ -1,11 +1,37 @@
 package console
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/history"
+)
+
+// ShownEvidence is the number of calls that are shown of those behind a rule.
+const ShownEvidence = 5
+
+// newest returns the last few of some calls, the newest first.
+func newest[T any](calls []T) []T {
+	few := slices.Clone(calls[max(0, len(calls)-ShownEvidence):])
+	slices.Reverse(few)
+	return few
+}
+
+// ThroughText is a call that nobody allowed and a rule would.
+func ThroughText(t *history.Through) string {
+	was := "was " + string(t.Was)
+	if t.Answer != "" {
+		was = string(t.Answer)
+	}
+	return fmt.Sprintf("%s %s %s (%s)", t.ID, t.Tool, hidden.Summary(t.Arguments, 200), was)
+}
 
 // suggested holds the data of the page of suggestions.
 type suggested struct {
 	person
-	List []Suggestion
+	List []history.Suggestion
 	Says string
 }
 

@@ -247,11 +247,6 @@ func (s *Server) handler(address string) http.Handler {
 	mux.HandleFunc("GET /events", model.Events)
 	mux.HandleFunc("POST "+joinPath, s.takeIn)
 	mux.HandleFunc("POST /stop", s.stop)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		say(w, http.StatusNotFound,
-			"there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /calls/ID/spans, /events, "+
-				"/grants, /grants/ID, /report, /surface, /tool, /explain, /servers/ID/restart, /join or /stop")
-	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); ok && at != nil {
 			mux.ServeHTTP(w, r)

@@ -103,7 +103,7 @@ func Stream(ctx context.Context, o Options, take func(Message) error) error {
 		return fmt.Errorf("the format %q is not known: use %s, %s or %s", o.Format, AgentTool, CloudEvents, ACP)
 	}
 	var err error
-	if s.filter, err = NewFilter("event", o.Filter); err != nil {
+	if s.filter, err = NewFilter(o.Filter); err != nil {
 		return err
 	}
 	since := o.Since

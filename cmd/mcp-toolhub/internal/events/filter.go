@@ -18,37 +18,33 @@ const (
 )
 
 // Filter is a compiled one. A nil Filter lets everything pass.
-type Filter struct {
-	program cel.Program
-	over    string
-}
+type Filter struct{ program cel.Program }
 
-// NewFilter compiles a CEL expression over a variable of that name, an object of JSON; nil where text is "".
-func NewFilter(over, text string) (*Filter, error) {
+// NewFilter compiles a CEL expression over event, an object of JSON; nil where text is "".
+func NewFilter(text string) (*Filter, error) {
 	if text == "" {
 		return nil, nil
 	}
 	env, err := cel.NewCustomEnv(cel.StdLib(), cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true),
 		cel.ParserRecursionLimit(100),
-		cel.ParserExpressionSizeLimit(maxFilter), cel.Variable(over, cel.MapType(cel.StringType, cel.DynType)))
+		cel.ParserExpressionSizeLimit(maxFilter), cel.Variable("event", cel.MapType(cel.StringType, cel.DynType)))
 	if err != nil {
 		return nil, fmt.Errorf("prepare the filter: %w", err)
 	}
 	checked, issues := env.Compile(text)
 	if err := issues.Err(); err != nil {
-		return nil, fmt.Errorf("the filter is no CEL expression over %[1]s, for instance "+
-			"%[1]s.tool_id.startsWith(\"mcp.github.\"): %[2]s",
-			over, strings.Join(strings.Fields(issues.Errors()[0].Message), " "))
+		return nil, fmt.Errorf("the filter is no CEL expression over event, for instance "+
+			"event.tool_id.startsWith(\"mcp.github.\"): %s", strings.Join(strings.Fields(issues.Errors()[0].Message), " "))
 	}
 	if t := checked.OutputType(); !t.IsExactType(types.BoolType) && !t.IsExactType(types.DynType) {
 		return nil, errors.New("the filter is neither true nor false: compare something, for instance " +
-			over + ".tool_id == \"mcp.github.create_issue\"")
+			"event.tool_id == \"mcp.github.create_issue\"")
 	}
 	program, err := env.Program(checked, cel.CostLimit(maxFilterCost))
 	if err != nil {
 		return nil, fmt.Errorf("the filter cannot be planned: %w", err)
 	}
-	return &Filter{program, over}, nil
+	return &Filter{program}, nil
 }
 
 // Holds reports whether the expression is true of an object. It is not where that lacks a member
@@ -62,6 +58,6 @@ func (f *Filter) Holds(object json.RawMessage) bool {
 	if dec.Decode(&members) != nil {
 		return false
 	}
-	out, _, err := f.program.Eval(map[string]any{f.over: members})
+	out, _, err := f.program.Eval(map[string]any{"event": members})
 	return err == nil && out == types.True
 }

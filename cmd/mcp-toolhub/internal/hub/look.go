@@ -10,7 +10,6 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -96,16 +95,4 @@ func SumOf(found *history.Suggested) string {
 			textfile.Count(found.Untold, "call"))
 	}
 	return text
-}
-
-// ShownEvidence is the number of calls that are shown of those behind a rule.
-const ShownEvidence = 5
-
-// ThroughText is a call that nobody allowed and a rule would.
-func ThroughText(t *history.Through) string {
-	was := "was " + string(t.Was)
-	if t.Answer != "" {
-		was = string(t.Answer)
-	}
-	return fmt.Sprintf("%s %s %s (%s)", t.ID, t.Tool, hidden.Summary(t.Arguments, 200), was)
 }

@@ -276,11 +276,7 @@ func ResultText(result json.RawMessage) string {
 
 // searchAnswer is the part of a search's answer that people see.
 type searchAnswer struct {
-	Matches []struct {
-		Name, Summary string
-		Score         float64
-		Why           []string
-	}
+	Matches []console.Match
 	Pending []string                         `json:"pending_providers"`
 	Down    []struct{ Server, Needs string } `json:"unavailable_providers"`
 	Missing []struct {

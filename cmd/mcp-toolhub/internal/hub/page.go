@@ -26,6 +26,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
@@ -171,10 +172,7 @@ func (p *pageHub) Search(ctx context.Context, session, query string) (found cons
 	if err != nil {
 		return found, err
 	}
-	for _, m := range answer.Matches {
-		found.Matches = append(found.Matches, console.Match{Name: m.Name, Summary: m.Summary, Score: m.Score,
-			Why: m.Why})
-	}
+	found.Matches = answer.Matches
 	found.Notes = slices.Concat(answer.Unknown(), answer.Away(), answer.Notes)
 	if len(answer.Matches) == 0 {
 		found.Notes = append(found.Notes, answer.Next.Hint)
@@ -328,16 +326,6 @@ func (p *pageHub) Entry(server string) console.Entry {
 	return console.Entry{} // a source of tools of the hub's own
 }
 
-// signInServer returns the server of that id, if people can sign in to it.
-func (p *pageHub) signInServer(id string) (upstream.ServerConfig, error) {
-	for _, sc := range p.Settings().Upstream.Servers {
-		if sc.ID == id && canSignIn(sc) {
-			return sc.WithDefaults().For(tool.Local), nil
-		}
-	}
-	return upstream.ServerConfig{}, fmt.Errorf("nobody can sign in to a server %q here", id)
-}
-
 // canSignIn reports whether a person can sign in to the server.
 func canSignIn(sc upstream.ServerConfig) bool {
 	return !sc.IsOff() && sc.Transport != upstream.Stdio && sc.SignsIn() && !sc.OAuth.Machine
@@ -350,11 +338,12 @@ func (p *pageHub) SignIn(ctx context.Context, session, server string) (console.V
 }
 
 func (p *pageHub) SignOut(ctx context.Context, server string) (string, error) {
-	sc, err := p.signInServer(server)
-	if err != nil {
-		return "", err
+	for _, sc := range p.Settings().Upstream.Servers {
+		if sc.ID == server && canSignIn(sc) {
+			return SignOut(ctx, p.Hub.signIns, sc.WithDefaults().For(tool.Local))
+		}
 	}
-	return SignOut(ctx, p.Hub.signIns, sc)
+	return "", fmt.Errorf("nobody can sign in to a server %q here", server)
 }
 
 func (p *pageHub) SecretNames() ([]string, error) {
@@ -362,22 +351,6 @@ func (p *pageHub) SecretNames() ([]string, error) {
 	return slices.Sorted(maps.Keys(all)), err
 }
 
-func (p *pageHub) Rules() (all []console.Rule) {
-	for _, r := range p.Surfaces.Now().Gate.Engine().Rules() {
-		var matches []string
-		for _, m := range []struct {
-			key    string
-			values []string
-		}{{"", r.Match}, {"tags ", r.Tags}, {"server ", r.Server}, {"profile ", r.Profile}, {"actor ", r.Actor}} {
-			if len(m.values) > 0 {
-				matches = append(matches, m.key+strings.Join(m.values, ", "))
-			}
-		}
-		all = append(all, console.Rule{Ref: r.Ref, Then: string(r.Then), Matches: strings.Join(matches, "; "),
-			When:   r.When,
-			Reason: r.Reason, Place: r.Place})
-	}
-	return all
-}
+func (p *pageHub) Rules() []policy.NamedRule { return p.Surfaces.Now().Gate.Engine().Rules() }
 
 func (p *pageHub) Revoke(id string) error { return p.Permission.Grants.Revoke(id) }

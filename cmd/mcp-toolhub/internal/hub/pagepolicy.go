@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/console"
@@ -35,26 +34,12 @@ func (p *pageHub) suggest(ctx context.Context) (*history.Suggested, error) {
 	return history.Suggest(ctx, l.Past())
 }
 
-func (p *pageHub) Suggestions(ctx context.Context) (all []console.Suggestion, says string, err error) {
+func (p *pageHub) Suggestions(ctx context.Context) (all []history.Suggestion, says string, err error) {
 	found, err := p.suggest(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	for i := range found.Suggestions {
-		s := &found.Suggestions[i]
-		one := console.Suggestion{ID: s.Rule.ID, Matches: strings.Join(s.Rule.Match, ", "),
-			Callers: strings.Join(s.Rule.Actor, ", "),
-			When:    s.Rule.When, Reason: s.Rule.Reason, More: max(0, len(s.Calls)-ShownEvidence),
-			MoreElse: max(0, len(s.Else)-ShownEvidence)}
-		for _, id := range s.Calls[one.More:] {
-			one.Calls = append([]console.Evidence{{ID: string(id), Said: string(id)}}, one.Calls...)
-		}
-		for _, t := range s.Else[one.MoreElse:] {
-			one.Else = append([]console.Evidence{{ID: string(t.ID), Said: ThroughText(&t)}}, one.Else...)
-		}
-		all = append(all, one)
-	}
-	return all, SumOf(found) + ". Looked at: the calls of 30 days.", nil
+	return found.Suggestions, SumOf(found) + ". Looked at: the calls of 30 days.", nil
 }
 
 // TakeRule adds a rule to the config, as it is suggested now. The hub takes it up as it does when a

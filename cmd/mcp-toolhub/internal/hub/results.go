@@ -27,8 +27,8 @@ func (h *Hub) resultExpired(e payload.Entry) {
 	}
 	d := tool.ResultPersistence{Strategy: tool.StrategyDropWithReason, OriginalSize: int(e.Size), Reason: e.Reason,
 		Persisted: e.Ref()}
-	records := persist.DecisionRecords(tool.InvocationOf(e.ID), e.Tool, &d, true, *e.Expired)
-	if err := h.journal.Append(context.Background(), records...); err != nil {
+	records := persist.ExpiryRecords(tool.InvocationOf(e.ID), e.Tool, &d, *e.Expired)
+	if err := h.journal.Commit(context.Background(), records...); err != nil {
 		h.Logger.Warn("the journal does not say that a stored result has expired", "result", e.ID, "error", err)
 	}
 	h.Logger.Info("a stored result has expired", "result", e.ID, "tool", e.Tool, "why", e.Reason)

@@ -2,6 +2,7 @@ package invoke
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -21,15 +22,12 @@ type Asks struct {
 	undecided int           // calls of which it is not known whether they are going to be asked about
 	all       chan struct{} // closed when there are none
 	open      map[string]*list
-	again     map[string]int // calls that ask again after an answer that cannot be read
 }
 
 // list is one question about several calls.
 type list struct {
 	calls  []*listedCall
 	cancel context.CancelFunc
-	want   int           // calls that are going to come; 0 where that is not known
-	all    chan struct{} // closed when there are no more
 }
 
 // listedCall is a call that waits for the answer.
@@ -46,13 +44,13 @@ type listedCall struct {
 type listAnswer struct {
 	answer tool.Answer
 	err    error
-	each   bool   // the person wants to be asked about each call
+	each   bool   // each call is asked about: the person wants that, or the answer to the list cannot be read
 	left   func() // with each: to be called when the question about this one has left, or will not
 }
 
-// isRead reports whether the answer is one to a list.
-func (l *listAnswer) isRead() bool {
-	answer, problem, invalid := answerOf(l.answer.Result, 0)
+// isRead reports whether the result of an elicitation is an answer to a list.
+func isRead(result json.RawMessage) bool {
+	answer, problem, invalid := answerOf(result, 0)
 	return !invalid && (problem != "" || answer.Choice == policy.AllowOnce || answer.Choice == policy.DenyOnce)
 }
 
@@ -90,21 +88,15 @@ func (a *Asks) ask(ctx context.Context, c *Call, about func() gate.Asked, sent f
 	l := a.open[key]
 	if l == nil {
 		var listing context.Context
-		l = &list{want: a.again[key], all: a.all}
-		if delete(a.again, key); l.want > 0 {
-			l.all = make(chan struct{})
-		}
+		l = &list{}
 		listing, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		if a.open == nil {
 			a.open = make(map[string]*list)
 		}
 		a.open[key] = l
-		go a.put(listing, c, key, l, l.all)
+		go a.put(listing, c, key, l, a.all)
 	}
-	if l.calls = append(l.calls, mine); len(l.calls) == l.want {
-		l.want = 0
-		close(l.all)
-	}
+	l.calls = append(l.calls, mine)
 	a.mu.Unlock()
 	c.Member.decided()
 	select {
@@ -146,14 +138,6 @@ func (a *Asks) put(ctx context.Context, c *Call, key string, l *list, all <-chan
 		return
 	}
 	got := askAbout(ctx, c, calls)
-	if got.err == nil && !got.each && !got.isRead() {
-		a.mu.Lock()
-		if a.again == nil {
-			a.again = make(map[string]int)
-		}
-		a.again[key] = len(calls)
-		a.mu.Unlock()
-	}
 	for _, call := range calls {
 		if call.answer <- got; got.each {
 			<-call.left // the questions about single calls come in the order of the calls
@@ -176,5 +160,6 @@ func askAbout(ctx context.Context, c *Call, calls []*listedCall) listAnswer {
 		return listAnswer{err: errors.Join(errors.New("ask about a batch: no answer"), err)}
 	}
 	content := rawjson.GetObject(answers[0].Result, "content")
-	return listAnswer{answer: answers[0], each: rawjson.Text(content, "answer") == gate.AskEach}
+	return listAnswer{answer: answers[0],
+		each: rawjson.Text(content, "answer") == gate.AskEach || !isRead(answers[0].Result)}
 }

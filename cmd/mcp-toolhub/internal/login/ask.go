@@ -99,10 +99,7 @@ func (d *Desk) elicit(ctx context.Context, v *visit, n *tool.SignInNeed) error {
 	if legacy {
 		params["elicitationId"] = v.id
 	}
-	text, err := json.Marshal(params)
-	if err != nil {
-		return n.Why
-	}
+	text, _ := json.Marshal(params) // texts alone
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := make(chan struct{})

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,7 +19,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
-// Options are the parts that a Desk works with. All but Lifetime are needed.
+// Options are the parts that a Desk works with. All are needed.
 type Options struct {
 	Store *signin.Store
 
@@ -36,8 +38,7 @@ type Options struct {
 	// Elicited is told that the visit with that id is over, if a client was sent there.
 	Elicited func(id string)
 
-	Logger   *slog.Logger
-	Lifetime time.Duration // of a visit; default 10m
+	Logger *slog.Logger
 }
 
 // Desk signs people in to servers. It is safe for concurrent use. Nobody is sent to it before Open.
@@ -54,16 +55,14 @@ type Desk struct {
 
 // New returns a desk.
 func New(o Options) *Desk {
-	if o.Lifetime == 0 {
-		o.Lifetime = 10 * time.Minute
-	}
 	return &Desk{opts: o, doors: make(map[int]*door)}
 }
 
 const (
-	maxGuesses = 5   // wrong codes, which end a visit
-	maxOwn     = 5   // open visits of one session: one more ends the oldest
-	maxVisits  = 200 // open visits of all
+	lifetime   = 10 * time.Minute // of a visit
+	maxGuesses = 5                // wrong codes, which end a visit
+	maxOwn     = 5                // open visits of one session: one more ends the oldest
+	maxVisits  = 200              // open visits of all
 )
 
 // visit is one sign-in, from the call that needs it to its end.
@@ -122,13 +121,9 @@ const (
 
 func newCode() string {
 	var code [codeLength]byte
-	for i := 0; i < len(code); {
-		var b [1]byte
-		_, _ = rand.Read(b[:]) // never fails
-		if int(b[0]) < 256-256%len(codeLetters) {
-			code[i] = codeLetters[int(b[0])%len(codeLetters)]
-			i++
-		}
+	for i := range code {
+		n, _ := rand.Int(rand.Reader, big.NewInt(int64(len(codeLetters)))) // never fails
+		code[i] = codeLetters[n.Int64()]
 	}
 	return string(code[:])
 }
@@ -200,13 +195,13 @@ func (d *Desk) visitOf(ctx context.Context, server upstream.ServerConfig, caller
 	}
 	v := &visit{id: rand.Text(), code: newCode(), server: server, caller: caller, client: client,
 		mark:    d.opts.Store.Mark(server),
-		expires: time.Now().Add(d.opts.Lifetime), done: make(chan struct{}), going: make(chan struct{}),
+		expires: time.Now().Add(lifetime), done: make(chan struct{}), going: make(chan struct{}),
 		answer: make(chan url.Values, 1),
 		asks:   make(chan struct{}, 1), cancel: func() {}}
 	if err := d.place(ctx, v); err != nil {
 		return nil, err
 	}
-	v.timer = time.AfterFunc(d.opts.Lifetime, func() { d.finish(v, errExpired) })
+	v.timer = time.AfterFunc(lifetime, func() { d.finish(v, errExpired) })
 	d.visits = append(d.visits, v)
 	return v, nil
 }
@@ -282,12 +277,7 @@ func (d *Desk) end(v *visit, err error) {
 	default:
 		close(v.going)
 	}
-	for i, one := range d.visits {
-		if one == v {
-			d.visits = append(d.visits[:i:i], d.visits[i+1:]...)
-			break
-		}
-	}
+	d.visits = slices.DeleteFunc(d.visits, func(one *visit) bool { return one == v })
 	if v.elicited {
 		d.running.Go(func() { d.opts.Elicited(v.id) })
 	}

@@ -23,13 +23,13 @@ import (
 )
 
 // newDesk makes an open desk for a hub without an HTTP side. A server of any id is at an address where nobody listens.
-func newDesk(t *testing.T, lifetime time.Duration) *login.Desk {
+func newDesk(t *testing.T) *login.Desk {
 	t.Helper()
-	return newDeskAt(t, "", lifetime)
+	return newDeskAt(t, "")
 }
 
 // newDeskAt is newDesk for a hub with an HTTP side at base.
-func newDeskAt(t *testing.T, base string, lifetime time.Duration) *login.Desk {
+func newDeskAt(t *testing.T, base string) *login.Desk {
 	t.Helper()
 	d := login.New(login.Options{
 		Store: signin.Open(t.TempDir()),
@@ -37,7 +37,7 @@ func newDeskAt(t *testing.T, base string, lifetime time.Duration) *login.Desk {
 			return upstream.ServerConfig{ID: id, Transport: upstream.StreamableHTTP, URL: "http://127.0.0.1:1/mcp"}, true
 		},
 		Base: func() string { return base }, Signed: func() {}, Ready: func(context.Context) {}, Elicited: func(string) {},
-		Logger: slog.New(slog.DiscardHandler), Lifetime: lifetime,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	d.Open()
 	t.Cleanup(d.Close)
@@ -91,24 +91,30 @@ func get(t *testing.T, address string) int {
 
 func TestVisitsExpire(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, 30*time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		d := newDeskAt(t, "https://hub.example")
+		err := d.SignIn(t.Context(), need("s", accept(func(string) {})))
+		if err == nil || !strings.Contains(err.Error(), "nobody has signed in in time") {
+			t.Errorf("the call ended with %v", err)
+		}
+		d.Close()
+	})
+}
+
+func TestCloseEndsVisits(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
 	at := ""
-	err := d.SignIn(t.Context(), need("s", accept(func(params string) { at = address.FindString(params) })))
-	if err == nil || !strings.Contains(err.Error(), "nobody has signed in in time") {
+	err := d.SignIn(t.Context(), need("s", accept(func(params string) {
+		at = address.FindString(params)
+		go d.Close()
+	})))
+	if err == nil || !strings.Contains(err.Error(), "the hub is stopping") {
 		t.Errorf("the call ended with %v", err)
 	}
 	d.Close() // which waits for the listener
 	if status := get(t, at); at == "" || status != 0 {
 		t.Errorf("%s answers %d", at, status)
-	}
-}
-
-func TestCloseEndsVisits(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t, time.Hour)
-	err := d.SignIn(t.Context(), need("s", accept(func(string) { go d.Close() })))
-	if err == nil || !strings.Contains(err.Error(), "the hub is stopping") {
-		t.Errorf("the call ended with %v", err)
 	}
 	if said := d.SignIn(t.Context(), need("s", nil)); strings.Contains(privately(t, said), "http") {
 		t.Errorf("afterwards a call is sent to %v", said)
@@ -118,7 +124,7 @@ func TestCloseEndsVisits(t *testing.T) {
 // TestVisitsOfOneCaller: equal needs are one visit, and one caller cannot open any number.
 func TestVisitsOfOneCaller(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, time.Hour)
+	d := newDesk(t)
 	first := privately(t, d.SignIn(t.Context(), need("a", nil)))
 	if again := privately(t, d.SignIn(t.Context(), need("a", nil))); address.FindString(again) != address.FindString(first) ||
 		code.FindString(again) != code.FindString(first) {
@@ -141,7 +147,7 @@ func TestVisitsOfOneCaller(t *testing.T) {
 func TestCallsAskOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeskAt(t, "https://hub.example", time.Hour)
+		d := newDeskAt(t, "https://hub.example")
 		var asked atomic.Int32
 		answer := make(chan struct{})
 		var calls sync.WaitGroup
@@ -173,7 +179,7 @@ func TestCallsAskOnce(t *testing.T) {
 // TestNobodyIsSentToAPage where that does not help, or would be recorded.
 func TestNobodyIsSentToAPage(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, time.Hour)
+	d := newDesk(t)
 	hidden := need("s", nil)
 	hidden.Hidden = true
 	if said := privately(t, d.SignIn(t.Context(), hidden)); said != "" {
@@ -184,7 +190,7 @@ func TestNobodyIsSentToAPage(t *testing.T) {
 // TestFailedSignIn: the page says why nobody is signed in, and so does the call.
 func TestFailedSignIn(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, time.Hour)
+	d := newDesk(t)
 	page := ""
 	err := d.SignIn(t.Context(), need("s", accept(func(params string) {
 		at, form := address.FindString(params), url.Values{"code": {strings.ToLower(strings.ReplaceAll(code.FindString(params), "-", " "))}}

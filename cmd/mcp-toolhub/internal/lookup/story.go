@@ -214,10 +214,7 @@ func compact(data map[string]any) string {
 	if len(data) == 0 {
 		return ""
 	}
-	text, err := json.Marshal(data)
-	if err != nil {
-		return ""
-	}
+	text, _ := json.Marshal(data) // it was read from JSON
 	return string(text)
 }
 

@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -70,10 +69,6 @@ func (r *Relay) readAll(in io.Reader) {
 	lines := jsonrpc.NewLineReader(in, func() int { return maxLine }, nil)
 	for {
 		line, err := lines.Next()
-		if errors.As(err, new(*jsonrpc.TooLarge)) {
-			_ = r.say(jsonrpc.ErrorText(nil, jsonrpc.InvalidRequest(err.Error())))
-			continue
-		}
 		if err != nil {
 			r.leave()
 			return

@@ -39,15 +39,14 @@ type Command struct {
 
 // Unit is the service as its manager sees it.
 type Unit struct {
-	File        string // what the manager reads
-	Text        string // what stands there
-	Environment string // a file of the user's with lines NAME=value for the hub; "" where the manager reads none
-	Log         string // where the hub's log is, for a person
-	Start       []Command
-	Status      Command   // fails where the service does not run
-	Stop        []Command // while File is there
-	Stopped     []Command // when it is gone
-	Links       []string  // what Start leaves beside File
+	File    string // what the manager reads
+	Text    string // what stands there
+	Log     string // where the hub's log is, for a person
+	Start   []Command
+	Status  Command   // fails where the service does not run
+	Stop    []Command // while File is there
+	Stopped []Command // when it is gone
+	Links   []string  // what Start leaves beside File
 }
 
 // Manager is the program of the service manager.
@@ -95,7 +94,7 @@ func systemd(u User, h Hub) *Unit {
 	}
 	ctl := func(words ...string) Command { return Command{Args: append([]string{"systemctl", "--user"}, words...)} }
 	return &Unit{
-		File: filepath.Join(dir, unit), Environment: env, Log: "journalctl --user -u " + Name,
+		File: filepath.Join(dir, unit), Log: "journalctl --user -u " + Name,
 		Links: []string{filepath.Join(dir, "default.target.wants", unit)},
 		Text: "# " + mark + "; mcp-toolhub service remove takes it out.\n" +
 			"[Unit]\nDescription=One MCP endpoint in front of many MCP servers\nDocumentation=man:mcp-toolhub(1)\n\n" +

@@ -277,20 +277,12 @@ func (m *metrics) nameOf(name tool.Name, server string) string {
 	return string(name)
 }
 
-// request counts a request of a client besides calls.
-func (m *metrics) request(ctx context.Context, method string, took time.Duration, errorType string) {
-	all := []attribute.KeyValue{attribute.String(attrMethod, knownMethod(method))}
+// request counts in h a request besides calls.
+func (m *metrics) request(ctx context.Context, h metric.Float64Histogram, method string, took time.Duration,
+	errorType string, more ...attribute.KeyValue) {
+	all := append(more, attribute.String(attrMethod, knownMethod(method)))
 	if errorType != "" {
 		all = append(all, attribute.String(attrError, errorType))
 	}
-	m.server.Record(ctx, took.Seconds(), metric.WithAttributes(all...))
-}
-
-// forwarded counts a request to a server besides calls.
-func (m *metrics) forwarded(ctx context.Context, method, server string, took time.Duration, errorType string) {
-	all := []attribute.KeyValue{attribute.String(attrMethod, knownMethod(method)), attribute.String("server", server)}
-	if errorType != "" {
-		all = append(all, attribute.String(attrError, errorType))
-	}
-	m.client.Record(ctx, took.Seconds(), metric.WithAttributes(all...))
+	h.Record(ctx, took.Seconds(), metric.WithAttributes(all...))
 }

@@ -50,7 +50,7 @@ func TestLabelsAreBounded(t *testing.T) {
 		unknown := ended("s", "")
 		unknown.Listed, unknown.Name = nil, fmt.Sprint("made-up-", i)
 		m.End(t.Context(), unknown)
-		m.metrics.request(t.Context(), fmt.Sprint("method/", i), 1, "")
+		m.metrics.request(t.Context(), m.metrics.server, fmt.Sprint("method/", i), 1, "")
 	}
 	families := scrape(t, m)
 	calls := 0.0

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -150,11 +151,7 @@ func (e *environment) setHeaders(to *endpoint) {
 
 // transport is net/http's own, with the certificates that the environment names.
 func (e *environment) transport(s signal) (*http.Transport, error) {
-	transport, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return nil, errors.New("net/http has no transport")
-	}
-	transport = transport.Clone()
+	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 2
 	ca, certificate, key := e.exporter(s, "CERTIFICATE"), e.exporter(s, "CLIENT_CERTIFICATE"),
 		e.exporter(s, "CLIENT_KEY")
@@ -187,7 +184,7 @@ func describe(ctx context.Context, version string, e *environment) *resource.Res
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", "mcp-toolhub"),
 			attribute.String("service.version", version),
-			attribute.String("service.instance.id", instance())), resource.WithFromEnv())
+			attribute.String("service.instance.id", rand.Text())), resource.WithFromEnv())
 	if err != nil {
 		e.problem("OTEL_RESOURCE_ATTRIBUTES is not taken whole: write key=value, separated by commas")
 	}

@@ -36,7 +36,7 @@ func (t *Telemetry) Request(ctx context.Context, method string, meta json.RawMes
 			span.End()
 		}
 		if t.metrics != nil {
-			t.metrics.request(ctx, method, time.Since(began), kind)
+			t.metrics.request(ctx, t.metrics.server, method, time.Since(began), kind)
 		}
 	}
 }
@@ -75,7 +75,8 @@ func (t *Telemetry) Forward(ctx context.Context, r *tool.Request) (_ *tool.Reque
 			span.End()
 		}
 		if t.metrics != nil {
-			t.metrics.forwarded(ctx, r.Method, r.Server, time.Since(began), kind)
+			t.metrics.request(ctx, t.metrics.client, r.Method, time.Since(began), kind,
+				attribute.String("server", r.Server))
 		}
 	}
 }

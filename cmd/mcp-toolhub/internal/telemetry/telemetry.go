@@ -104,23 +104,11 @@ func (t *Telemetry) Close(ctx context.Context) (err error) {
 	t.once.Do(func() {
 		ctx, cancel := context.WithTimeout(ctx, closeWithin)
 		defer cancel()
-		all := make([]error, len(t.ends))
-		var ending sync.WaitGroup
-		for i, end := range t.ends {
-			ending.Go(func() { all[i] = end(ctx) })
+		for _, end := range t.ends {
+			err = errors.Join(err, end(ctx))
 		}
-		ending.Wait()
-		err = errors.Join(all...)
 	})
 	return err
-}
-
-// Begin implements invoke.Observer.
-func (t *Telemetry) Begin(ctx context.Context, c *invoke.Call) invoke.Trace {
-	if t.tracer == nil {
-		return nil
-	}
-	return t.beginTrace(ctx, c)
 }
 
 // End implements invoke.Observer.

@@ -25,7 +25,6 @@ const (
 	attrMethod    = "mcp.method.name"
 	attrSession   = "mcp.session.id"
 	attrProtocol  = "mcp.protocol.version"
-	attrResource  = "mcp.resource.uri"
 	attrTool      = "gen_ai.tool.name"
 	attrPrompt    = "gen_ai.prompt.name"
 	attrOperation = "gen_ai.operation.name"
@@ -73,8 +72,11 @@ type callTrace struct {
 	hops   []trace.Span // one for each run of the phase execute
 }
 
-// beginTrace begins the span of a call. Its parent is what the _meta of the call names.
-func (t *Telemetry) beginTrace(ctx context.Context, c *invoke.Call) *callTrace {
+// Begin implements invoke.Observer. The parent of the call's span is what the _meta of the call names.
+func (t *Telemetry) Begin(ctx context.Context, c *invoke.Call) invoke.Trace {
+	if t.tracer == nil {
+		return nil
+	}
 	_, span := t.tracer.Start(extract(ctx, c.Meta), methodCall, trace.WithSpanKind(trace.SpanKindServer),
 		trace.WithAttributes(attribute.String(attrMethod, methodCall)))
 	return &callTrace{tracer: t.tracer, server: span}

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"crypto/rand"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -15,9 +14,6 @@ import (
 	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 )
-
-// instance is an id of this process.
-func instance() string { return rand.Text() }
 
 // metricExporter sends metrics: sums and gauges of float64, and histograms of explicit buckets. The
 // hub has no others.
