@@ -22,7 +22,7 @@ func hasty(t *testing.T, run func(*testing.T, *harness)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := cfg(t)
-			cfg.Tools = []upstream.ToolTimeout{{Pattern: "hang", Call: 50 * time.Millisecond}}
+			cfg.Timeouts.Call = 300 * time.Millisecond
 			run(t, startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{cfg}, RetryMin: time.Second, RetryMax: 2 * time.Second}))
 		})
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -132,7 +131,7 @@ func TestCallTimeout(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := w.config(t, "s")
-			cfg.Tools = []upstream.ToolTimeout{{Pattern: "ha*", Call: 60 * time.Millisecond}}
+			cfg.Timeouts.Call = 300 * time.Millisecond
 			h := start(t, cfg)
 			h.ready(t, "s")
 			eventually(t, "a call that was sent times out", func() bool { // on a busy machine one may time out before it is
@@ -175,7 +174,7 @@ func TestCallOverHTTPEndsEarly(t *testing.T) {
 				o.Script = w.script
 				cfg, handler := overHTTP(t, "s", o)
 				if end == "timeout" {
-					cfg.Tools = []upstream.ToolTimeout{{Pattern: "hang", Call: 2 * time.Second}}
+					cfg.Timeouts.Call = 2 * time.Second
 				}
 				h := start(t, cfg)
 				h.ready(t, "s")

@@ -173,7 +173,7 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 	if sess == nil {
 		return nil
 	}
-	return redacted(s.redact, s.subscriptions.unsubscribe(ctx, sess, uri, s.limits(tool.MethodUnsubscribe, "")).err)
+	return redacted(s.redact, s.subscriptions.unsubscribe(ctx, sess, uri, s.limits(tool.MethodUnsubscribe)).err)
 }
 
 // SetLogLevel tells servers up to 2025-11-25 the most talkative level that any client wants, now

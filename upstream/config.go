@@ -14,7 +14,6 @@ type (
 	Missing          = settings.Missing          // references of its entry that have no value
 	Transport        = settings.Transport        // how it is reached
 	Timeouts         = settings.Timeouts         // how long the hub waits for it
-	ToolTimeout      = settings.ToolTimeout      // the same for some of its tools
 	Limits           = settings.Limits           // how much it may send and list
 	OAuth            = settings.OAuth            // how the hub signs in to it
 	IdentityProvider = settings.IdentityProvider // that has a say in that

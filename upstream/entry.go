@@ -33,9 +33,12 @@ type entry struct {
 	redact  *secret.Redactor
 	memory  *budget.Share  // for large messages
 	tokens  *signin.Source // nil where the entry says all that a sign-in takes
-	losses  *losses        // of all connections to the server
 	clients *clientSubscriptions
 	ids     *atomic.Int64 // of requests; all servers of the same id count on
+
+	// losses counts what all connections to the server have sent and the hub has dropped: what is malformed, what is over
+	// a limit, and what came faster than it could be passed on. None of it is fatal.
+	losses *atomic.Int64
 
 	observe func(ctx context.Context, server, method string) (end func(error)) // see Config.Observe; nil for nobody
 
@@ -58,12 +61,9 @@ func (e *entry) nextID() int64 { return e.ids.Add(1) }
 // probeTime is maxProbeTime, or a third of the connect timeout where that is less.
 func (e *entry) probeTime() time.Duration { return min(maxProbeTime, e.cfg.Timeouts.Connect/3) }
 
-// limits bound a request; native is the own name of the tool that it calls, "" for none.
-func (e *entry) limits(method, native string) callLimits {
+// limits bound a request.
+func (e *entry) limits(method string) callLimits {
 	l := callLimits{idle: e.cfg.Timeouts.Call, most: e.cfg.Timeouts.CallMax}
-	if native != "" {
-		l.idle, l.most = e.cfg.CallTimeouts(native)
-	}
 	if method == tool.MethodTaskResult { // it waits for the end of the task: "MUST block the response until"
 		l.idle = l.most
 	}

@@ -17,11 +17,7 @@ import (
 // A client that takes the input requests itself is given them, once they are known to be
 // well-formed.
 func (s *server) call(ctx context.Context, x *clientRequest) error {
-	native := ""
-	if x.call != nil {
-		native = x.name
-	}
-	limits := s.limits(x.Method, native)
+	limits := s.limits(x.Method)
 	if x.over != nil || x.Unknown {
 		return s.callOnce(ctx, x, &limits, 0)
 	}

@@ -137,7 +137,6 @@ func TestForwardEndsAsCallsDo(t *testing.T) {
 	eachWay(t, func(t *testing.T, w way) {
 		brief := w.config(t, "brief")
 		brief.Timeouts.Call = 300 * time.Millisecond
-		brief.Tools = []upstream.ToolTimeout{{Pattern: "*", Call: time.Hour}} // of tools alone
 		h := start(t, w.config(t, "s"), brief)
 		h.ready(t, "s")
 		h.ready(t, "brief")

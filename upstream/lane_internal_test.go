@@ -74,7 +74,7 @@ func testConn(w transport.Wire) *streamConn {
 func testSession() *session { return newSession(testServer().notifications, nil) }
 
 func testServer() *server {
-	e := &entry{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: new(secret.Redactor),
+	e := &entry{losses: new(atomic.Int64), ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: new(secret.Redactor),
 		clients: newClientSubscriptions()}
 	e.cfg.Transport = Stdio
 	s, _ := newServer(e, shared{catalog: &catalog{entry: e}, run: func(func()) {}},
@@ -402,22 +402,4 @@ func FuzzParams(f *testing.F) {
 			})
 		}
 	})
-}
-
-func TestCallLimitsOfTools(t *testing.T) {
-	t.Parallel()
-	cfg := ServerConfig{
-		Timeouts: Timeouts{Call: time.Second},
-		Tools: []ToolTimeout{{Pattern: "slow_*", Call: time.Hour}, {Pattern: "slow_2", Call: time.Minute},
-			{Pattern: "max", CallMax: time.Hour}, {Pattern: "[", Call: 1}},
-	}
-	for name, want := range map[string][2]time.Duration{
-		"other":  {time.Second, 30 * time.Minute},
-		"slow_2": {time.Hour, time.Hour},
-		"max":    {time.Second, time.Hour},
-	} {
-		if call, most := cfg.CallTimeouts(name); call != want[0] || most != want[1] {
-			t.Errorf("%s: %s, %s, want %v", name, call, most, want)
-		}
-	}
 }

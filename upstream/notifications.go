@@ -3,7 +3,6 @@ package upstream
 import (
 	"bytes"
 	"sync"
-	"sync/atomic"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/queue"
@@ -134,7 +133,7 @@ func (q *notifications) put(n tool.Notification, about string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.queue.Offer(queued{n, about}, queue.Bounds{Items: maxNotifications, Bytes: maxNotificationBytes}) {
-		q.losses.add()
+		q.losses.Add(1)
 		return
 	}
 	if !q.busy {
@@ -165,7 +164,7 @@ func (q *notifications) putUpdate(uri string) {
 
 // refuse counts a malformed notification.
 func (q *notifications) refuse() {
-	q.losses.add()
+	q.losses.Add(1)
 	q.mu.Lock()
 	q.broken++
 	n := q.broken
@@ -173,22 +172,4 @@ func (q *notifications) refuse() {
 	if n&(n-1) == 0 { // 1, 2, 4, 8 …: a flood of them is no flood of records
 		q.log.Warn("dropped a notification of the server: it is malformed or too large", "dropped_so_far", n)
 	}
-}
-
-// losses counts what a server sent and the hub dropped: what is malformed, what is over a limit,
-// and what came faster than it could be passed on. None of it is fatal. A nil *losses counts
-// nothing.
-type losses struct{ n atomic.Int64 }
-
-func (l *losses) add() {
-	if l != nil {
-		l.n.Add(1)
-	}
-}
-
-func (l *losses) count() int64 {
-	if l == nil {
-		return 0
-	}
-	return l.n.Load()
 }

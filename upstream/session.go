@@ -128,7 +128,7 @@ func (s *session) notified(e jsonrpc.Message, on *pendingRequest) {
 		s.asked.canceled(e)
 		return
 	case e.Method == tool.NoteProgress && (isBadProgress(e) || len(e.Params) > maxNotification):
-		s.losses.add()
+		s.losses.Add(1)
 		return
 	case e.Method == tool.NoteProgress:
 		token, _ := rawjson.Get(e.Params, "progressToken")
@@ -168,7 +168,7 @@ func (s *session) listener(e jsonrpc.Message) *pendingRequest {
 
 // drop counts something that the server should not have sent, and logs it now and then.
 func (s *session) drop(what string, raw []byte) {
-	s.losses.add()
+	s.losses.Add(1)
 	n := s.noise.Add(1)
 	if !s.noisy.Allow() {
 		return
@@ -183,7 +183,7 @@ func (s *session) drop(what string, raw []byte) {
 
 // dropOversize tells the call that waits for a message that it was too large.
 func (s *session) dropOversize(large *jsonrpc.TooLarge, call *pendingRequest) {
-	s.losses.add()
+	s.losses.Add(1)
 	transport.WarnOversize(large, s.log)
 	if call != nil {
 		call.finish(response{err: transport.OversizeFailure(large)})

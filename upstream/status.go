@@ -11,7 +11,7 @@ import (
 // status returns the server's state for people.
 func (s *server) status() tool.ServerStatus {
 	st := tool.ServerStatus{Server: s.cfg.ID, Transport: string(s.cfg.Transport),
-		Traffic: tool.Traffic{Dropped: s.losses.count()}}
+		Traffic: tool.Traffic{Dropped: s.losses.Load()}}
 	s.lifecycle.report(&st)
 	s.catalog.report(&st)
 	if s.tokens != nil {

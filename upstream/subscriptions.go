@@ -130,7 +130,7 @@ func (s *subscriptions) resubscribe(ctx context.Context, sess *session) {
 			}
 		}
 	}()
-	limits := s.limits(tool.MethodSubscribe, "")
+	limits := s.limits(tool.MethodSubscribe)
 	if sess.hop != nil && s.subscribeAll(ctx, sess, uris, limits) {
 		return
 	}

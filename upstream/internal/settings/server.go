@@ -2,7 +2,6 @@ package settings
 
 import (
 	"net/http"
-	"path"
 	"slices"
 	"time"
 
@@ -69,7 +68,6 @@ type Server struct {
 
 	Limits   Limits
 	Timeouts Timeouts
-	Tools    []ToolTimeout // per-tool call timeouts, which no config sets; the first match counts
 }
 
 // Missing says which references of an entry have no value, such as a variable that is not set. The
@@ -88,13 +86,6 @@ type Timeouts struct {
 	List    time.Duration // all pages of one list; default 30s
 	Call    time.Duration // a call without progress; default 30m
 	CallMax time.Duration // a call that reports progress, in all; default 30m
-}
-
-// ToolTimeout is the Call timeout of the tools whose own name matches Pattern (path.Match syntax).
-type ToolTimeout struct {
-	Pattern string
-	Call    time.Duration
-	CallMax time.Duration
 }
 
 // SignsIn reports whether the hub may sign in to the server: nothing else is given for that.
@@ -151,23 +142,8 @@ func (t Timeouts) withDefaults() Timeouts {
 	return t
 }
 
-// CallTimeouts returns the Call and CallMax timeouts of the tool that the server calls native.
-func (s Server) CallTimeouts(native string) (call, callMax time.Duration) {
-	t := s.Timeouts.withDefaults()
-	for _, own := range s.Tools {
-		if ok, err := path.Match(own.Pattern, native); err == nil && ok {
-			call = OrDefault(own.Call, t.Call)
-			return call, max(OrDefault(own.CallMax, t.CallMax), call)
-		}
-	}
-	return t.Call, t.CallMax
-}
-
-// CallTimeout returns how long a call of the tool that the server calls native may take in all.
-func (s Server) CallTimeout(native string) time.Duration {
-	_, most := s.CallTimeouts(native)
-	return most
-}
+// CallTimeout returns how long a call may take in all.
+func (s Server) CallTimeout() time.Duration { return s.Timeouts.withDefaults().CallMax }
 
 // OrDefault returns v, or def where v is not positive.
 func OrDefault[T int | time.Duration](v, def T) T {

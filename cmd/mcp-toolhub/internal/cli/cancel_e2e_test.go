@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -42,8 +41,7 @@ func TestTimeoutsAreCancellations(t *testing.T) {
 	t.Parallel()
 	servers, entries, tools := cancelServers(t), map[string]any{}, []string{}
 	for name, entry := range servers {
-		entries[name] = with(with(entry, "max_parallel", 1), "tuning", serverTuning{
-			Tools: []upstream.ToolTimeout{{Pattern: "hang", Call: 100 * time.Millisecond}}})
+		entries[name] = with(with(entry, "max_parallel", 1), "timeout", "100ms")
 		tools = append(tools, "mcp."+name+".hang")
 	}
 	c := &canceling{t: t, state: filepath.Join(t.TempDir(), "state")}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -165,23 +163,26 @@ func TestProfilesOfAllKindsSayWhatHappens(t *testing.T) {
 		tools = append(tools, upstreamtest.Tool(name))
 	}
 	servers, heard := map[string]any{"batched": child(upstreamtest.Script{Tools: tools})}, map[string]func() string{}
-	for _, id := range []string{"stdio2025", "stdio2026", "http2025", "http2026", "sse2024"} {
+	serve := func(id string) (entry map[string]any, heard func() string) {
 		script := upstreamtest.Script{Tools: tools, Modern: strings.HasSuffix(id, "2026")}
-		var entry map[string]any
-		if record := filepath.Join(dir, id); strings.HasPrefix(id, "stdio") {
-			script.Record = record
-			entry, heard[id] = child(script), func() string { all, _ := os.ReadFile(record); return string(all) }
-		} else {
-			url, far := fakeHandler(t, upstreamtest.Options{Script: script, SSE: id == "sse2024"})
-			entry, heard[id] = map[string]any{"url": url, "type": strings.TrimRight(id, "0123456789")}, func() string {
-				var all strings.Builder
-				for _, r := range far.Requests() {
-					all.Write(r.Body)
-				}
-				return all.String()
-			}
+		if strings.Contains(id, "stdio") {
+			script.Record = filepath.Join(dir, id)
+			return child(script), func() string { all, _ := os.ReadFile(script.Record); return string(all) }
 		}
-		servers[id] = with(entry, "tuning", serverTuning{Tools: []upstream.ToolTimeout{{Pattern: "sleep", Call: 300 * time.Millisecond, CallMax: 300 * time.Millisecond}}})
+		isSSE := strings.HasSuffix(id, "2024")
+		url, far := fakeHandler(t, upstreamtest.Options{Script: script, SSE: isSSE})
+		return map[string]any{"url": url, "type": map[bool]string{true: "sse", false: "http"}[isSSE]}, func() string {
+			var all strings.Builder
+			for _, r := range far.Requests() {
+				all.Write(r.Body)
+			}
+			return all.String()
+		}
+	}
+	for _, id := range []string{"stdio2025", "stdio2026", "http2025", "http2026", "sse2024"} {
+		servers[id], heard[id] = serve(id)
+		slow, _ := serve("slow" + id)
+		servers["slow"+id] = with(with(slow, "timeout", "300ms"), "timeout_max", "300ms")
 	}
 	declared := filepath.Join(dir, "mcp-toolhub", "tools")
 	if err := os.MkdirAll(declared, 0o700); err != nil {
@@ -202,7 +203,7 @@ func TestProfilesOfAllKindsSayWhatHappens(t *testing.T) {
 		"policy": map[string]any{"mode": "accept_all", "tools": []map[string]any{{"match": "mcp.*20*.hang", "concurrency": "exclusive"},
 			{"match": "mcp.*.die", "idempotent": true}, {"match": "*.wait", "interrupt": "block"}}},
 	}))
-	for _, id := range []string{"batched", "stdio2025", "stdio2026", "http2025", "http2026", "sse2024"} {
+	for id := range servers {
 		eventually(t, "the servers are ready", func() bool { return hub.server(t, id).State == "ready" })
 	}
 	part := func(name string, test func(p *profiled, c *canceling)) {
@@ -320,11 +321,12 @@ func (p *profiled) ofServer(c *canceling, prefix string, heard func() string) {
 	p.says(hang, "supports_progress", true)
 	p.says(hang, "concurrency", map[bool]string{true: "exclusive"}[together == 1])
 
-	p.w.send(p.w.call(prefix+"sleep", `{"ms":60000}`, ""))
-	if s := p.status(prefix + "sleep"); s != "timed_out" {
+	sleep := "mcp.slow" + strings.TrimPrefix(prefix, "mcp.") + "sleep"
+	p.w.send(p.w.call(sleep, `{"ms":60000}`, ""))
+	if s := p.status(sleep); s != "timed_out" {
 		p.Errorf("a call that takes too long is %v", s)
 	}
-	p.says(prefix+"sleep", "timeout_ms", 300)
+	p.says(sleep, "timeout_ms", 300)
 	told := strings.Count(heard(), "notifications/cancelled")
 	p.blocks(c, prefix+"wait", filepath.Join(p.TempDir(), "go on"), "succeeded", func() bool { return came("wait") == 1 })
 	if now := strings.Count(heard(), "notifications/cancelled"); now != told {

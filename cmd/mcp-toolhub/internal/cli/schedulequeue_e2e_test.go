@@ -14,11 +14,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
 // TestOrderUnder64CallersThroughTheHub: each caller's calls of a tool without known targets come to the server one after the other, in
@@ -213,31 +211,31 @@ func TestLocksAreFreeWhileACallWaitsForInputThroughTheHub(t *testing.T) {
 	}
 }
 
-// TestWaitingIsNotChargedThroughTheHub: a call that waits in the queue for longer than it may take to run runs well all the same. That
-// this time is over is told by a call of another file that begins later, may take as long, and ends by it.
+// TestWaitingIsNotChargedThroughTheHub: a call that waits in the queue for longer than it may take to run runs well all the same: it waits
+// for two calls that hang and end by their timeout, one after the other.
 func TestWaitingIsNotChargedThroughTheHub(t *testing.T) {
 	t.Parallel()
-	g, hub := gatedHub(t, map[string]any{"tuning": serverTuning{Tools: []upstream.ToolTimeout{
-		{Pattern: "read_file", Call: 2 * time.Second, CallMax: 2 * time.Second}}}})
-	call := func(tool, path, content string) <-chan string {
+	g, hub := gatedHub(t, map[string]any{"timeout": "2s", "timeout_max": "2s"})
+	call := func(tool, content string) <-chan string {
 		w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
-		return begins(w, tool, fmt.Sprintf(`{"path":%q,"content":%q}`, path, content))
+		return begins(w, tool, fmt.Sprintf(`{"path":"/tmp/a","content":%q}`, content))
 	}
-	first := call("write_file", "/tmp/a", "first")
+	first := call("write_file", "first")
 	if got := g.next(); got != "first" {
 		t.Fatalf("%s came", got)
 	}
+	second := call("write_file", "second")
+	queued(t, hub, 1)
 	close(g.gate("waits")) // it ends as soon as it comes
-	waits := call("read_file", "/tmp/a", "waits")
-	queued(t, hub, 1)
-	if got := await(t, call("read_file", "/tmp/b", "clock")); !strings.Contains(got, `"status":"timed_out"`) || !strings.Contains(got, "within 2s") {
-		t.Errorf("a call that hangs ended with %.500s", got)
+	waits := call("read_file", "waits")
+	queued(t, hub, 2)
+	for _, ended := range []<-chan string{first, second} {
+		if got := await(t, ended); !strings.Contains(got, `"status":"timed_out"`) || !strings.Contains(got, "within 2s") {
+			t.Errorf("a call that hangs ended with %.500s", got)
+		}
 	}
-	queued(t, hub, 1)
-	close(g.gate("first"))
-	succeeds(t, first)
 	succeeds(t, waits)
-	if got := []string{g.next(), g.next()}; !slices.Equal(got, []string{"clock", "waits"}) {
+	if got := []string{g.next(), g.next()}; !slices.Equal(got, []string{"second", "waits"}) {
 		t.Errorf("after the first call %q came", got)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
 // tuning holds values that no config can set, for hubs of tests. What is zero stays as it is. configText takes them
@@ -23,7 +22,6 @@ type tuning struct {
 
 type serverTuning struct {
 	Connect, List time.Duration
-	Tools         []upstream.ToolTimeout
 }
 
 // taken returns the config without its tunings, which are under $schema then.
@@ -73,7 +71,6 @@ func tuned(s *config.Settings) {
 		own := values.Servers[server.ID]
 		set(&server.Timeouts.Connect, own.Connect)
 		set(&server.Timeouts.List, own.List)
-		server.Tools = own.Tools
 	}
 }
 

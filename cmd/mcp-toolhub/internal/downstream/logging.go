@@ -18,8 +18,10 @@ func logLevels() []string {
 	return []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 }
 
-// noLogs is a level that no message reaches.
-const noLogs = 1 << 10
+const (
+	levelInfo = 1       // of logLevels: for a session that has set none
+	noLogs    = 1 << 10 // a level that no message reaches
+)
 
 // levelOf returns the rank of a level in logLevels; -1 for what is none.
 func levelOf(raw json.RawMessage) int {
@@ -43,11 +45,8 @@ func (p *peer) leastLevel() int {
 	if n, set := p.caller.leastLevel(); set {
 		return n
 	}
-	return unsetLevel()
+	return levelInfo
 }
-
-// unsetLevel returns the level for a session's own messages where it has set none.
-func unsetLevel() int { return slices.Index(logLevels(), "info") }
 
 // setLevel serves logging/setLevel.
 func (l *wantedLevels) set(_ context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {

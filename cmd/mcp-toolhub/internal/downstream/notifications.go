@@ -67,7 +67,7 @@ func (s *serverNotifications) logged(n tool.Notification) {
 		case !l.caller.session.Hears(n.Session), !own && !set:
 			return
 		case !set:
-			wanted = unsetLevel()
+			wanted = levelInfo
 		}
 		level, params, ok := logMessage(n, direct(l.profile))
 		if ok && level >= wanted && s.surfaces.shows(l, n.Server) {

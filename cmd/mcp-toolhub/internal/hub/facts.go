@@ -41,7 +41,7 @@ func (c *Configured) execution(t *tool.Tool) (e facts.Execution) {
 	case source == tool.SourceMCP:
 		for _, sc := range settings.Upstream.Servers {
 			if sc.ID == t.Server {
-				e.Timeout = sc.CallTimeout(t.Native)
+				e.Timeout = sc.CallTimeout()
 			}
 		}
 		e.Credentials = settings.Credentials[t.Server]

@@ -110,7 +110,7 @@ func (inv *invocation) readAgent() (err error) {
 	if err != nil {
 		return &tool.Failure{Class: tool.ClassInvalidArguments, Code: "invalid_meta", Message: err.Error()}
 	}
-	if a != nil && inv.record.Secrets != nil {
+	if a != nil {
 		for _, text := range []*string{&a.Run, &a.Name, &a.Parent, &a.Role} {
 			*text, _ = inv.record.Secrets.Text(*text)
 		}

@@ -98,9 +98,7 @@ func (p *Pipeline) begin(ctx context.Context, c *Call) *invocation {
 	}
 	inv.record.Secrets = p.opts.Secrets
 	client := clientSide(inv.call)
-	if inv.record.Secrets != nil { // a tool that nobody has may be called anything
-		client.ToolName, _ = inv.record.Secrets.Text(client.ToolName)
-	}
+	client.ToolName, _ = inv.record.Secrets.Text(client.ToolName) // a tool that nobody has may be called anything
 	inv.record.Begin(head, client)
 	inv.record.Name(c.Surface)
 	return inv

@@ -2,13 +2,11 @@ package invoke
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
@@ -28,7 +26,7 @@ func (inv *invocation) inline(input json.RawMessage) (whole json.RawMessage, ref
 // masked is input as records hold it, without its secrets. From then on they do not have these in
 // the words of the server, either.
 func (inv *invocation) masked(input json.RawMessage) json.RawMessage {
-	masker := cmp.Or(inv.record.Learned(), secret.New(nil))
+	masker := inv.record.Learned()
 	masked, learned := gate.Learn(masker, input, inv.facts)
 	if learned != masker {
 		inv.record.Mask(learned)

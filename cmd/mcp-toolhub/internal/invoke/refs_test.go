@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
@@ -14,7 +15,7 @@ import (
 func TestInputRefs(t *testing.T) {
 	t.Parallel()
 	f := facts.Of(&tool.Tool{Name: "mcp.s.t", InputSchema: []byte(`{"properties":{"password":{"type":"string"}}}`)}, facts.Options{})
-	inv := &invocation{facts: f, key: []byte("key")}
+	inv := &invocation{facts: f, key: []byte("key"), record: persist.Call{Secrets: secret.New(nil)}}
 	long := strings.Repeat("x", persist.InlineLimit)
 	for _, c := range []struct {
 		input string
