@@ -247,6 +247,9 @@ func (s *Server) handler(address string) http.Handler {
 	mux.HandleFunc("GET /events", model.Events)
 	mux.HandleFunc("POST "+joinPath, s.takeIn)
 	mux.HandleFunc("POST /stop", s.stop)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		say(w, http.StatusNotFound, "there is nothing here: see docs/permission.md")
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); ok && at != nil {
 			mux.ServeHTTP(w, r)
