@@ -23,9 +23,11 @@ const searchIntro = "Finds tools that are not listed. Search here before you say
 	"of another."
 
 const searchSchema = `{"type":"object","properties":{` +
-	`"query":{"type":"string","minLength":1,"maxLength":10000,"description":"What you want to do, select:NAME,NAME, or regex:PATTERN (RE2)."},` +
+	`"query":{"type":"string","minLength":1,"maxLength":10000,"description":"What you want to do, select:NAME,NAME, or ` +
+	`regex:PATTERN (RE2)."},` +
 	`"servers":{"type":"array","items":{"type":"string"},"maxItems":100,"description":"Only tools of these servers."},` +
-	`"limit":{"type":"integer","minimum":1,"maximum":50,"description":"How many tools at most; default 25, of which 10 can be called at once."}},` +
+	`"limit":{"type":"integer","minimum":1,"maximum":50,"description":"How many tools at most; default 25, of which 10 ` +
+	`can be called at once."}},` +
 	`"required":["query"]}`
 
 const callSchema = `{"type":"object","properties":{` +

@@ -32,12 +32,13 @@
 //
 //   - A hub that starts goes on with the newest closed file that has room, having cut off a line that a crash left
 //     unfinished, and otherwise begins a new one. So a hundred short runs share a file rather than leave a hundred.
-//   - After a full file a new one is begun. The files of one process are in the order of their names. The hub holds its full files,
-//     too, until it ends: calls in them may be open.
-//   - A hub removes its own full files and closed ones: those beyond MaxFiles, oldest first, and those last written before MaxAge.
-//     A file in which a call is open stays: EndKilled needs it if the hub is killed. Files that other living hubs hold
-//     are neither counted nor removed.
-//   - EndKilled ends the calls that are open in closed files: nobody else will. settled.json says what it need not read again.
+//   - After a full file a new one is begun. The files of one process are in the order of their
+//     names. The hub holds its full files, too, until it ends: calls in them may be open.
+//   - A hub removes its own full files and closed ones: those beyond MaxFiles, oldest first, and
+//     those last written before MaxAge. A file in which a call is open stays: EndKilled needs it if
+//     the hub is killed. Files that other living hubs hold are neither counted nor removed.
+//   - EndKilled ends the calls that are open in closed files: nobody else will. settled.json says
+//     what it need not read again.
 //   - Where the file system knows no locks, every file looks as if somebody held it: none is continued or removed, and
 //     the log says so.
 package persist

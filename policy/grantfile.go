@@ -20,7 +20,8 @@ import (
 type grantFile struct{ path string }
 
 const grantFileHead = `# What people have allowed or denied for good when mcp-toolhub asked them.
-# The hub writes this file anew at every change: comments of yours are not kept. To take an answer back, remove its entry.
+# The hub writes this file anew at every change: comments of yours are not kept. To take an
+# answer back, remove its entry.
 `
 
 // change replaces the grants of the file by those that f returns, and returns them.

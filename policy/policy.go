@@ -47,8 +47,8 @@ type Request struct {
 	Now        time.Time // zero: the time of the decision
 }
 
-// door is the door whose mode holds. A client whose user always allows the hub tool that reaches all others asks about none
-// of them any more, so a call through it is as one over HTTP.
+// door is the door whose mode holds. A client whose user always allows the hub tool that reaches
+// all others asks about none of them any more, so a call through it is as one over HTTP.
 func (r *Request) door() string {
 	if r.Via != "" {
 		return "http"

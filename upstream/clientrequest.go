@@ -49,8 +49,8 @@ func callRequest(x *tool.Execution) *clientRequest {
 func (x *clientRequest) about() string { return cmp.Or(x.name, x.Method) }
 
 // token returns the progress token of the request with that id, which is the id, or 0 for none. Where the client wants
-// no progress, the hub does, unless the server refuses that: it is a sign of life. A request without limits reports none
-// to the hub.
+// no progress, the hub does, unless the server refuses that: it is a sign of life. A request
+// without limits reports none to the hub.
 func (x *clientRequest) token(id int64, limits *callLimits, refused bool) int64 {
 	meta, _ := rawjson.Get(x.Params, "_meta")
 	_, wants := rawjson.Get(meta, "progressToken")

@@ -111,9 +111,10 @@ func (e *entry) serves(who subscriber) bool {
 
 // offers returns the client capabilities that the hub declares in initialize. A session's
 // connection offers what its client can. A shared one offers everything: some servers list a tool only to clients that
-// can answer its requests. Over Streamable HTTP each request of a server comes on the stream of the call that it belongs
-// to. Over other transports a server that asks is isolated by itself, and one that is not to be offers nothing; while
-// there is one client, it is offered what that can. A person's connection is shared, too.
+// can answer its requests. Over Streamable HTTP each request of a server comes on the stream of the
+// call that it belongs to. Over other transports a server that asks is isolated by itself, and one
+// that is not to be offers nothing; while there is one client, it is offered what that can. A
+// person's connection is shared, too.
 func (e *entry) offers() json.RawMessage {
 	switch {
 	case e.isOneSessions():

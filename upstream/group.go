@@ -153,8 +153,8 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	ids, _ := g.ids.LoadOrStore(sc.ID, new(atomic.Int64))
 	redact := sc.Entry().Redactor()
 	e := &entry{
-		cfg: sc, ids: ids.(*atomic.Int64), clients: g.subscriptions, memory: g.memory.Share(), losses: new(atomic.Int64), observe: g.observe,
-		log: slog.New(redact.Handler(g.logger.With("server", sc.ID).Handler())), redact: redact,
+		cfg: sc, ids: ids.(*atomic.Int64), clients: g.subscriptions, memory: g.memory.Share(), losses: new(atomic.Int64),
+		observe: g.observe, log: slog.New(redact.Handler(g.logger.With("server", sc.ID).Handler())), redact: redact,
 	}
 	var own *people
 	if sc.OAuth.PerCaller {

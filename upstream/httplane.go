@@ -208,8 +208,8 @@ func (l *httpLane) unreached(ctx context.Context, c *pendingRequest, err error) 
 		Message: "the server could not be reached: call again once it is back"}}
 }
 
-// suspectAfter notes that the exchange of c failed, unless ctx says that it was aborted. Proxies and platforms cut standing
-// streams every few minutes, which means nothing.
+// suspectAfter notes that the exchange of c failed, unless ctx says that it was aborted. Proxies
+// and platforms cut standing streams every few minutes, which means nothing.
 func (l *httpLane) suspectAfter(ctx context.Context, c *pendingRequest) {
 	if ctx.Err() == nil && c.method != tool.MethodListen {
 		l.suspected()

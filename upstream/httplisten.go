@@ -21,9 +21,9 @@ const (
 	standingPatience = time.Second
 )
 
-// listen keeps the stream open on which a server up to 2025-11-25 tells of changes and asks. It returns at once. Proxies
-// and platforms cut such streams every few minutes, which means nothing, so a stream that ends is opened again for as
-// long as the session lasts, with growing pauses.
+// listen keeps the stream open on which a server up to 2025-11-25 tells of changes and asks. It
+// returns at once. Proxies and platforms cut such streams every few minutes, which means nothing,
+// so a stream that ends is opened again for as long as the session lasts, with growing pauses.
 func (l *httpLane) listen(ctx context.Context) {
 	if l.listens.Swap(true) {
 		return

@@ -152,8 +152,8 @@ func (c *pendingRequest) Begin() bool {
 // TakeBack implements transport.Call. It marks a call that was begun as not sent: not a byte of it has left.
 func (c *pendingRequest) TakeBack() { c.state.CompareAndSwap(callSent, callQueued) }
 
-// Fail implements transport.Call. After HTTP 401 the wire ends, and the next session shows whether the token is good: the
-// server may have refused it for this session alone.
+// Fail implements transport.Call. After HTTP 401 the wire ends, and the next session shows whether
+// the token is good: the server may have refused it for this session alone.
 func (c *pendingRequest) Fail(err error) {
 	if c.needs != nil {
 		if f := c.needs.ofError(err); f != nil {

@@ -96,8 +96,9 @@ func (d *serverRequests) follow(rule requestRule, told *isolation, outside *pend
 	d.rule, d.isolation, d.outside, d.awaited = rule, told, outside, awaited
 }
 
-// begin notes that c is about to be sent. end must follow. It returns how long c is to wait, or until it is not held any
-// more, for what the server asks at first: that may be the roots that c is about.
+// begin notes that c is about to be sent. end must follow. It returns how long c is to wait, or
+// until it is not held any more, for what the server asks at first: that may be the roots that c is
+// about.
 func (d *serverRequests) begin(c *pendingRequest) (wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -70,8 +70,8 @@ type session struct {
 // newSession makes a session of the connection whose notifications go to q. It has no lane yet.
 func newSession(q *notifications, stopping <-chan struct{}) *session {
 	s := &session{entry: q.entry, notifications: q, stopping: stopping,
-		noisy: rate.NewLimiter(rate.Every(10*time.Second), 3), taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1), silent: make(chan struct{}, 1),
-		ended: make(chan struct{}), subscribed: newSubscriptionState()}
+		noisy: rate.NewLimiter(rate.Every(10*time.Second), 3), taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1),
+		silent: make(chan struct{}, 1), ended: make(chan struct{}), subscribed: newSubscriptionState()}
 	s.watch = newWatch(s.missed)
 	for k := range lists.Kinds {
 		s.changed[k] = make(chan struct{}, 1)

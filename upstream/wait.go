@@ -25,8 +25,8 @@ func (s *session) await(ctx context.Context, c *pendingRequest) response {
 	}
 }
 
-// How long a call waits for the answer to what its server asks at first, and how long for the server to take that in: it
-// looks roots up on the disk, beside calls.
+// How long a call waits for the answer to what its server asks at first, and how long for the
+// server to take that in: it looks roots up on the disk, beside calls.
 const (
 	questionPatience = 3 * time.Second
 	takeInTime       = 500 * time.Millisecond

@@ -102,7 +102,8 @@ func counts(dir, hub, server string, calls int) (map[function]int, error) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(hub, "serve", "--config", config, "--state-dir", filepath.Join(dir, "state"), "--http", "127.0.0.1:0")
+	cmd := exec.Command(hub, "serve", "--config", config, "--state-dir", filepath.Join(dir, "state"), "--http",
+		"127.0.0.1:0")
 	cmd.Env = append(os.Environ(), "GOCOVERDIR="+covered)
 	log, err := cmd.StderrPipe()
 	if err != nil {
@@ -117,7 +118,8 @@ func counts(dir, hub, server string, calls int) (map[function]int, error) {
 		return nil, fmt.Errorf("the hub: %w", err)
 	}
 	profile := filepath.Join(dir, "profile")
-	if out, err := exec.Command("go", "tool", "covdata", "textfmt", "-i="+covered, "-o="+profile).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "tool", "covdata", "textfmt", "-i="+covered,
+		"-o="+profile).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("go tool covdata: %w: %s", err, out)
 	}
 	return read(profile)
@@ -133,14 +135,16 @@ func serve(log io.Reader, calls int) error {
 		ready = line.Msg == "server is ready"
 	}
 	go func() { _, _ = io.Copy(io.Discard, log) }()
-	session, _, err := post(url, "", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+
+	session, _, err := post(url, "", `{"jsonrpc":"2.0","id":0,"method":"initialize",`+
+		`"params":{"protocolVersion":"2025-11-25",`+
 		`"capabilities":{},"clientInfo":{"name":"callpath","version":"1"}}}`)
 	if err == nil {
 		_, _, err = post(url, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	}
 	for n := 1; err == nil && n <= calls; n++ {
 		var answer string
-		_, answer, err = post(url, session, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"mcp.demo.echo",`+
+		_, answer, err = post(url, session, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call",`+
+			`"params":{"name":"mcp.demo.echo",`+
 			`"arguments":{"text":"hello"}}}`, n))
 		if err == nil && (!strings.Contains(answer, "hello") || strings.Contains(answer, `"isError":true`)) {
 			err = fmt.Errorf("call %d: %s", n, answer)

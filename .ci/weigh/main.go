@@ -118,7 +118,9 @@ func run(out io.Writer) error {
 		}
 		rows[place].add(w)
 	}
-	names := slices.SortedFunc(maps.Keys(rows), func(a, b string) int { return cmp.Compare(rows[b].lines(), rows[a].lines()) })
+	names := slices.SortedFunc(maps.Keys(rows), func(a, b string) int {
+		return cmp.Compare(rows[b].lines(), rows[a].lines())
+	})
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "lines\tcode\tcomments\tbytes\tembedded bytes\tfiles\t place")
 	for _, name := range names {

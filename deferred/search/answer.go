@@ -70,7 +70,8 @@ func (p *part) search(ctx context.Context, q Query, near []string) Answer {
 	return out
 }
 
-// fits is the least score of a tool that fits. Few questions that have an answer are below it; docs/search.md has figures.
+// fits is the least score of a tool that fits. Few questions that have an answer are below it;
+// docs/search.md has figures.
 const fits = 0.45
 
 // candidates is the number of tools that are looked at closely.

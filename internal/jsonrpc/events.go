@@ -63,10 +63,10 @@ func NewEventReader(r io.Reader, limit int, memory *budget.Share) *EventReader {
 	return &EventReader{r: r, limit: limit, memory: memory, buf: make([]byte, minEventBuffer)}
 }
 
-// Next returns the next event that has data, an id or a retry time. An event ends with a blank line, or once its data is
-// a whole JSON object: some servers leave the end out. Any other event that the stream's end cuts off is lost, as the
-// format demands. An event over the limit, or one that has no room, is read to its end, dropped, and reported as a
-// *TooLarge.
+// Next returns the next event that has data, an id or a retry time. An event ends with a blank
+// line, or once its data is a whole JSON object: some servers leave the end out. Any other event
+// that the stream's end cuts off is lost, as the format demands. An event over the limit, or one
+// that has no room, is read to its end, dropped, and reported as a *TooLarge.
 func (s *EventReader) Next() (Event, error) {
 	ev := Event{}
 	some, size, seen := false, 0, looks(0)

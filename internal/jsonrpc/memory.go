@@ -76,12 +76,12 @@ func (g *gathering) received() Received {
 	return Received{Text: g.bytes, Room: g.room}
 }
 
-// bodyEnd bounds the wait for the end of a body that already holds a whole JSON text. Some servers announce more bytes than
-// they send, or never end the body.
+// bodyEnd bounds the wait for the end of a body that already holds a whole JSON text. Some servers
+// announce more bytes than they send, or never end the body.
 const bodyEnd = 50 * time.Millisecond
 
-// ReadBody reads a body of at most limit bytes, and may close it. size is what it is said to have, or negative. The error
-// of a body that is too large, or has no room, is a *TooLarge.
+// ReadBody reads a body of at most limit bytes, and may close it. size is what it is said to have,
+// or negative. The error of a body that is too large, or has no room, is a *TooLarge.
 func ReadBody(body io.Reader, size, limit int64, memory *budget.Share) (Received, error) {
 	large := &TooLarge{Limit: int(limit), About: &rawjson.Skim{}}
 	if size > limit {

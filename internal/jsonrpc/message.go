@@ -134,8 +134,8 @@ func Read(text []byte) (m Message) {
 	return m
 }
 
-// Within returns the messages that stand in a text which is none itself: behind a byte order mark or words, or one after
-// the other. What stands in another object is none.
+// Within returns the messages that stand in a text which is none itself: behind a byte order mark
+// or words, or one after the other. What stands in another object is none.
 func Within(text []byte) (all []Message) {
 	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) { // UTF-16
 		text = bytes.ReplaceAll(text, []byte{0}, nil)

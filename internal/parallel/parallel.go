@@ -9,7 +9,8 @@ import (
 // Few is the number of small things that are worth a goroutine.
 const Few = 200
 
-// Do calls f for each number below n, in no order, and returns when all calls have. least of them are worth a goroutine.
+// Do calls f for each number below n, in no order, and returns when all calls have. least of them
+// are worth a goroutine.
 func Do(n, least int, f func(i int)) {
 	workers := max(min(runtime.GOMAXPROCS(0), n/least), 1)
 	part := func(w int) {

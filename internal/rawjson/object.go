@@ -44,8 +44,9 @@ type Change struct {
 	Value []byte
 }
 
-// With returns the object's text with the changes made, as Set and Delete make them, in pieces, so that a long text need
-// not be copied. No two changes are of the same name. Pieces alias the object and the changes.
+// With returns the object's text with the changes made, as Set and Delete make them, in pieces, so
+// that a long text need not be copied. No two changes are of the same name. Pieces alias the object
+// and the changes.
 func (o Object) With(changes ...Change) [][]byte {
 	pieces := make([][]byte, 0, 2*len(changes)+3)
 	done := make([]bool, len(changes)) // was set

@@ -48,8 +48,8 @@ func killStrays(mark string) {
 // termPatience is the time that a dead hub's programs have to end when asked.
 const termPatience = 700 * time.Millisecond
 
-// Main turns the process into a guard, or into what a shell runs for LoginEnvironment, and never returns then. Otherwise
-// it does nothing. Call it first in main.
+// Main turns the process into a guard, or into what a shell runs for LoginEnvironment, and never
+// returns then. Otherwise it does nothing. Call it first in main.
 func Main() {
 	if len(os.Args) == 2 && os.Args[1] == environmentArgument {
 		fmt.Print(environmentMark, strings.Join(os.Environ(), "\x00"), environmentMark)

@@ -198,7 +198,8 @@ func startGroup(cmd *exec.Cmd) error {
 }
 
 // wait waits for the program, and ends what it left behind, which has lost its purpose. The group's id cannot belong to
-// somebody else while a process of the group lives; where none lives, it takes a while until the id is given away again.
+// somebody else while a process of the group lives; where none lives, it takes a while until the id
+// is given away again.
 func (p *Process) wait() {
 	_ = p.cmd.Wait() // says no more than the state
 	close(p.reaped)

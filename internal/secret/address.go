@@ -12,8 +12,8 @@ const (
 	shellSigns     = ";|&()<>`" // what a shell gives a meaning, as far as it lets another command begin
 )
 
-// inAddresses finds the secrets in the addresses of a text: passwords and tokens before the host, and values of parameters that are named like
-// secrets. strict and command are those of a Masker.
+// inAddresses finds the secrets in the addresses of a text: passwords and tokens before the host,
+// and values of parameters that are named like secrets. strict and command are those of a Masker.
 func inAddresses(text string, strict, command bool) []span {
 	if !strings.ContainsAny(text, "@=") {
 		return nil

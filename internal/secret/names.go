@@ -148,7 +148,8 @@ func secretMember(name, value string) bool {
 var headers = []string{"authorization", "cookie"}
 
 // stands matches what stands for a value and is none.
-var stands = regexp.MustCompile(`^(?:[A-Z][A-Z_]{4,}|(?i:\$\{?[\w:.-]+\}?|<[^<>]*>|\{\{.*\}\}|%\w+%|\*+|x{3,}|\.{3,}|…|` +
+var stands = regexp.MustCompile(`^(?:[A-Z][A-Z_]{4,}|(?i:\$\{?[\w:.-]+\}?|<[^<>]*>|\{\{.*\}\}|` +
+	`%\w+%|\*+|x{3,}|\.{3,}|…|` +
 	`\[(?:masked|redacted|hidden|filtered|removed)[^\]]*\]|` +
 	`null|none|nil|bearer|basic|digest|negotiate|undefined|true|false|string|str|text|` +
 	`changeme|example|placeholder|redacted|hidden|required|optional|` +
@@ -159,7 +160,8 @@ func placeholder(value string) bool { return stands.MatchString(strings.TrimSpac
 var (
 	// authorization and cookie find what signs a request in, as it stands in a request, in a log or
 	// in a command, behind their names.
-	authorization = regexp.MustCompile(`(?i)^["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|apikey|digest|negotiate|aws4-hmac-sha256)\s+)?` +
+	authorization = regexp.MustCompile(`(?i)^["']?\s*[:=]\s*["']?(?:(?:` +
+		`bearer|basic|token|apikey|digest|negotiate|aws4-hmac-sha256)\s+)?` +
 		"([^\\s\"'`,;<>(){}$]{6,})")
 	cookie = regexp.MustCompile(`^["']?\s*:\s*["']?([\w.-]{1,64}=[^\r\n"']{4,})`)
 	bearer = regexp.MustCompile(`^\s+([\w~+/.=-]{16,})`)

@@ -196,8 +196,8 @@ func isBase64(c byte) bool { return base64Bytes[c] }
 // asText is raw as a text, without a copy: for who keeps no part of it.
 func asText(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
 
-// suspicious reports whether there may be a secret in text, which may be JSON as it is written. It allocates nothing, and is right
-// whenever it says no.
+// suspicious reports whether there may be a secret in text, which may be JSON as it is written. It
+// allocates nothing, and is right whenever it says no.
 func suspicious(text string) bool {
 	set := loaded()
 	other, n := -1, uint16(0) // the latest byte that is not one of base64; start of the latest three
@@ -234,7 +234,8 @@ func suspicious(text string) bool {
 	return false
 }
 
-// may is a quick look whether the keyword k at i in text leads to anything. text may be JSON as it is written, with escapes.
+// may is a quick look whether the keyword k at i in text leads to anything. text may be JSON as it
+// is written, with escapes.
 func (set *ruleSet) may(text string, i int, k *keyword) bool {
 	end := i + len(k.text)
 	if k.own {

@@ -5,7 +5,8 @@
 // without the key nobody can try out what the secret may be.
 //
 // A secret is
-//   - what a rule of gitleaks finds, see gitleaks.toml: tokens of known services, private keys, random values after a name like api_key,
+//   - what a rule of gitleaks finds, see gitleaks.toml: tokens of known services, private keys,
+//     random values after a name like api_key,
 //   - the value of a member, header, variable or parameter with a well-known name, such as password or Authorization,
 //   - the password in an address, such as https://ann:hunter2@example.com, and parameters that sign it,
 //   - any of these in base64, percent-encoded, or in JSON that is the text of a string.

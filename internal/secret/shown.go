@@ -119,8 +119,9 @@ func (r *Redactor) JSON(raw []byte) []byte {
 	return append(out, raw...)
 }
 
-// Own returns raw, which is valid JSON, with "[masked]" in its strings in the place of the secrets of the entry that are
-// keys of services: they are the hub's, and no client's. Everything else stays. Without such secrets it is raw itself.
+// Own returns raw, which is valid JSON, with "[masked]" in its strings in the place of the secrets
+// of the entry that are keys of services: they are the hub's, and no client's. Everything else
+// stays. Without such secrets it is raw itself.
 func (r *Redactor) Own(raw []byte) []byte {
 	all := r.own
 	if r.Live != nil {

@@ -44,7 +44,8 @@ func (f *File) putTOML(p Place, name string, c content) ([]edit, error) {
 var (
 	tomlHeader = regexp.MustCompile(`^[ \t]*\[\[?([^\[\]]+)\]\]?[ \t]*(#.*)?$`)
 	tomlWord   = regexp.MustCompile(`^[ \t]*("[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*(\.|$)`)
-	tomlBegin  = regexp.MustCompile(`^((?:[ \t]*(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*\.)*[ \t]*(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*)=`)
+	tomlBegin  = regexp.MustCompile(`^((?:[ \t]*(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*\.)*` +
+		`[ \t]*(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*)=`)
 )
 
 // headerKeys returns the keys of a line that looks like the header of a table; nil for any other.

@@ -183,8 +183,8 @@ func (s *Surface) namesIn(listed []Listed, at map[Name]int) func() map[string]*L
 	})
 }
 
-// Resolve returns the tool that name stands for on this surface, by any of its names. Of the canonical name of a server's
-// tool the "mcp." may be missing.
+// Resolve returns the tool that name stands for on this surface, by any of its names. Of the
+// canonical name of a server's tool the "mcp." may be missing.
 func (s *Surface) Resolve(name string) (*Listed, bool) {
 	own, isOwn := s.own[name]
 	if isOwn && s.ownFirst {

@@ -248,7 +248,8 @@ func (f *filling) call(ctx context.Context, s *persist.Summary, text []byte) {
 		address, hub, worth, created, id, deferred) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 		ON CONFLICT (id) DO NOTHING`, append(columns, id, f.deferredBy(ctx, s))...)
 	if added == 0 && isCall {
-		changed := f.exec(ctx, `UPDATE invocations SET ended = $1, tool = $2, server = $3, actor = $4, client = $5, profile = $6, status = $7,
+		changed := f.exec(ctx, `UPDATE invocations SET ended = $1, tool = $2, server = $3, actor = $4, client = $5,
+		profile = $6, status = $7,
 			class = $8, approved_by = $9, address = $10, hub = $11, worth = $12, created = $13
 			WHERE id = $14 AND ended IS NULL`, append(columns, id)...)
 		if changed == 0 {

@@ -79,7 +79,8 @@ func (s *database) erase(ctx context.Context, ids []tool.InvocationID) (lines in
 // erase erases the lines of a call, and returns how many it has changed.
 func (f *filling) erase(ctx context.Context, id tool.InvocationID) (changed int) {
 	seq, words := int64(0), ""
-	for _, l := range f.lines(ctx, math.MaxInt, "seq = (SELECT seq FROM invocations WHERE id = $1) ORDER BY n", string(id)) {
+	for _, l := range f.lines(ctx, math.MaxInt, "seq = (SELECT seq FROM invocations WHERE id = $1) ORDER BY n",
+		string(id)) {
 		with := persist.Erase(l.text)
 		if !bytes.Equal(with, l.text) {
 			f.exec(ctx, "UPDATE lines SET line = $1 WHERE n = $2", string(with), l.n)

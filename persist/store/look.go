@@ -93,7 +93,8 @@ func (s *selection) before(q Query) {
 
 // values finds all values of a column with one step in its index for each.
 const values = `WITH RECURSIVE v(x) AS (SELECT MIN(%[1]s) FROM invocations
-	UNION ALL SELECT (SELECT MIN(%[1]s) FROM invocations WHERE %[1]s > v.x) FROM v WHERE v.x IS NOT NULL) SELECT x FROM v WHERE x IS NOT NULL`
+	UNION ALL SELECT (SELECT MIN(%[1]s) FROM invocations WHERE %[1]s > v.x) FROM v WHERE v.x IS NOT NULL)
+		SELECT x FROM v WHERE x IS NOT NULL`
 
 // expand finds what the patterns of the query match. One that matches all values is dropped. The words of all calls are
 // indexed where the query has a text.
@@ -287,7 +288,8 @@ func (s *database) Stats(ctx context.Context, by Column, q Query) ([]Stat, error
 	}
 	found, counted := make(map[string]*sums), make(map[list]bool)
 	column := "i." + string(by)
-	err = s.each(ctx, s.selectCalls(q, ""), column+", i.status, i.class, i.ended - i.created, i.kept, i.deferred, i.actor, i.client, i.profile", "",
+	err = s.each(ctx, s.selectCalls(q, ""), column+", i.status, i.class, i.ended - i.created, i.kept, i.deferred, "+
+		"i.actor, i.client, i.profile", "",
 		func(rows *sql.Rows) error {
 			var value, status, class string
 			var latency sql.NullInt64

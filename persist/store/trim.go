@@ -17,7 +17,8 @@ const trimCalls = 500
 const (
 	expiredCalls = `SELECT seq FROM (SELECT seq, created FROM invocations WHERE seq < (SELECT MAX(seq) FROM invocations)
 		ORDER BY seq LIMIT $1) AS oldest WHERE created < $2`
-	surplusCalls = `SELECT seq FROM invocations WHERE actor = (SELECT actor FROM invocations GROUP BY actor ORDER BY COUNT(*) DESC LIMIT 1)
+	surplusCalls = `SELECT seq FROM invocations WHERE actor = (SELECT actor FROM invocations GROUP BY actor
+		ORDER BY COUNT(*) DESC LIMIT 1)
 		AND seq < (SELECT MAX(seq) FROM invocations) ORDER BY worth, seq LIMIT $1`
 )
 

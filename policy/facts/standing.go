@@ -53,8 +53,8 @@ func (f *Facts) Version(since time.Time) *tool.Version {
 	v := &tool.Version{Head: tool.HeadOf(tool.ObjectVersion), Tool: f.Tool, Server: f.Server, Native: t.Native,
 		Method: t.Method, Hub: t.Hub != nil, Since: since, Runtime: t.Runtime, Internal: t.Internal,
 		SchemaDigest: t.SchemaDigest, SourceDigest: t.SourceDigest, Tags: f.Tags, Sensitive: f.Sensitive,
-		Validate: cmp.Or(t.Validate, tool.ValidateReject), TimeoutMS: e.Timeout.Milliseconds(), Credentials: e.Credentials, Progress: e.Progress,
-		Partial: e.Partial, Artifacts: e.Artifacts}
+		Validate: cmp.Or(t.Validate, tool.ValidateReject), TimeoutMS: e.Timeout.Milliseconds(), Credentials: e.Credentials,
+		Progress: e.Progress, Partial: e.Partial, Artifacts: e.Artifacts}
 	if rawjson.IsObject(t.Declaration) && rawjson.Valid(t.Declaration) {
 		v.Declaration = t.Declaration
 	}

@@ -332,8 +332,9 @@ func (a *AuthServer) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := "http://" + r.Host
 		if strings.HasPrefix(r.URL.Path, "/.well-known/oauth-protected-resource") {
-			answer(w, http.StatusOK, map[string]any{"resource": a.Resource, "authorization_servers": []string{cmp.Or(a.Named, a.Issuer)},
-				"scopes_supported": a.Scopes})
+			answer(w, http.StatusOK, map[string]any{"resource": a.Resource,
+				"authorization_servers": []string{cmp.Or(a.Named, a.Issuer)},
+				"scopes_supported":      a.Scopes})
 			return
 		}
 		a.mu.Lock()

@@ -174,7 +174,8 @@ func (p *peer) finishTask(id string, whole json.RawMessage) {
 			return
 		}
 		lines = append(lines,
-			fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":9,"x":1.50}}`, t.token),
+			fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{`+
+				`"progressToken":%s,"progress":9,"x":1.50}}`, t.token),
 			fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{%s}}`, p.tasks.object(t)))
 	})
 	for _, line := range lines {

@@ -100,7 +100,8 @@ var (
 		`|not found|no such|no module|not in|denied|refused|missing|required)\b`)
 	// asideLine matches lines that look like trouble and say nothing: warnings, stack frames, and what
 	// npm writes around the cause.
-	asideLine = regexp.MustCompile(`(?i)^at |\bwarn|deprecat|^npm (?:error|err!) (?:code \w+|errno .*|\d+|\d+ (?:note|tarball,) .*` +
+	asideLine = regexp.MustCompile(`(?i)^at |\bwarn|deprecat|^npm (?:error|err!) (?:code \w+|errno .*|\d+|\d+ ` +
+		`(?:note|tarball,) .*` +
 		`|.*complete log of this run.*)$`)
 )
 

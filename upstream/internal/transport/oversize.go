@@ -32,8 +32,8 @@ func OversizeFailure(e *jsonrpc.TooLarge) *tool.Failure {
 			settings.Raise(settings.LimitMessage))}
 }
 
-// OversizeFault explains why a server that sends messages over limits.message, or for which there is no memory, cannot be
-// used. during is what the hub was doing.
+// OversizeFault explains why a server that sends messages over limits.message, or for which there
+// is no memory, cannot be used. during is what the hub was doing.
 func OversizeFault(e *jsonrpc.TooLarge, during string) *fault.Fault {
 	if e.NoRoom != nil {
 		return &fault.Fault{Cause: e, Hint: "raise " + settings.LimitMemory + " in the hub's config",

@@ -53,7 +53,8 @@ func addCommand(a *app) *cobra.Command {
 		"a `NAME=VALUE` for the program's environment; may be repeated")
 	cmd.Flags().StringArrayVarP(&c.headers, "header", "H", nil,
 		"a `NAME: VALUE` for every request to the URL; may be repeated")
-	cmd.Flags().StringVar(&c.dir, "cwd", "", "the program's working `directory` (default: your home directory, or this one if an argument is a relative path)")
+	cmd.Flags().StringVar(&c.dir, "cwd", "", "the program's working `directory` (default: your home directory, or this "+
+		"one if an argument is a relative path)")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would change, and change nothing")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	return cmd

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,6 +128,9 @@ func (c *exportCmd) toFile(write func(io.Writer) error) error {
 	}
 	if c.output == "-" {
 		return buffered(c.std.out)
+	}
+	if _, err := os.Stat(filepath.Dir(c.output)); err != nil {
+		return err
 	}
 	return statefile.WriteFrom(c.output, buffered)
 }

@@ -24,8 +24,9 @@ to that part of the query; it may have "id" and "kind".
 
 Printed, per kind of query and overall: the share of groups among the first 1, 3 and 5
 tools, among the 10 that an answer lets a model call, and among the 25 that it names
-(in view); nDCG@5, MRR; the share of queries that nothing fits; what an answer and the full list are in tokens, estimated; and
-how long a search takes. --misses adds the queries with a group missing among the first 5.`
+(in view); nDCG@5, MRR; the share of queries that nothing fits; what an answer and
+the full list are in tokens, estimated; and how long a search takes.
+--misses adds the queries with a group missing among the first 5.`
 
 // evalCmd runs the command "eval search".
 type evalCmd struct {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // What a reader can hold in the head at once.
@@ -18,6 +20,7 @@ const (
 	maxMethods   = 40 // of a type
 	maxFields    = 35 // of a struct
 	maxFuncLines = 80
+	maxColumns   = 120
 )
 
 // mayImportOthers says which packages may import a module that shapes what it touches. Anything else goes through them.
@@ -40,7 +43,7 @@ var mayImportOthers = map[string][]string{
 	"github.com/theory/jsonpath":               {"persist/slice"},
 }
 
-// TestLimits holds the sizes of packages, types and functions, and what no package but main may do. A type that grows
+// TestLimits holds the sizes of packages, types, functions and lines, and what no package but main may do. A type that grows
 // over a limit has two responsibilities: divide it.
 func TestLimits(t *testing.T) {
 	t.Parallel()
@@ -77,6 +80,11 @@ func (l limits) add(what, fault string) { l.over[what] = append(l.over[what], fa
 func (l limits) read(t *testing.T, pkg, file string) {
 	t.Helper()
 	l.files[pkg]++
+	for i, line := range strings.Split(readFile(t, file), "\n") {
+		if n := utf8.RuneCountInString(line); n > maxColumns {
+			l.add(pkg+"/"+path.Base(file), fmt.Sprintf("%d columns in line %d", n, i+1))
+		}
+	}
 	positions := token.NewFileSet()
 	f, err := parser.ParseFile(positions, file, nil, 0)
 	if err != nil {

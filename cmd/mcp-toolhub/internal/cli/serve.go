@@ -145,7 +145,8 @@ func (c *serveCmd) serve(ctx context.Context, s *config.Settings, std streams, b
 		h.Logger.Warn(config.EveryUserMayCall, "change", "hub.auth.tokens")
 	}
 	return h.Serve(ctx, kill, hub.Door{Listener: listener, Shared: c.shared, Alone: c.alone, Apart: c.apart,
-		Wish: c.wish(s.Path), In: std.in, Out: std.out, Moved: std.in != c.std.in, Problems: problems, Read: c.again(h.Settings()),
+		Wish: c.wish(s.Path), In: std.in, Out: std.out, Moved: std.in != c.std.in, Problems: problems,
+		Read:    c.again(h.Settings()),
 		Hangups: hangups(ctx),
 		Began: func() {
 			began()

@@ -24,8 +24,8 @@ const statusHelp = `Show the hub of the config that runs: since when, for how ma
 
 Exit code 4 where none runs, or a server is not ready.`
 
-const logsHelp = `Show the latest lines of the log of the hub that runs; with SERVER those about that server, and what it
-has written to stderr.`
+const logsHelp = `Show the latest lines of the log of the hub that runs; with SERVER those about
+that server, and what it has written to stderr.`
 
 // statusCmd runs the commands "status" and "logs".
 type statusCmd struct {

@@ -89,7 +89,8 @@ func (c *toolsCmd) withRunning(ctx context.Context, running *control.Client, pat
 		}, do)
 }
 
-// withServer runs do with the tools of a hub that is reached as cfg says. unready is the error of one that is not ready.
+// withServer runs do with the tools of a hub that is reached as cfg says. unready is the error of
+// one that is not ready.
 func (c *toolsCmd) withServer(ctx context.Context, cfg upstream.ServerConfig, tools remoteTools,
 	unready func(tool.ServerStatus) error, do func(toolbox) error) error {
 	logger, err := newLogger(c.app, "error", c.logFormat)

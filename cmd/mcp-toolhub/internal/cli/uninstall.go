@@ -14,9 +14,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/hub"
 )
 
-const uninstallHelp = `Take the hub out of your clients, stop it and its service, and ask whether to remove your config, and
-the records, secrets and sign-ins in the state directory. The program itself stays: remove it as
-you have installed it.`
+const uninstallHelp = `Take the hub out of your clients, stop it and its service, and ask whether to
+remove your config, and the records, secrets and sign-ins in the state directory.
+The program itself stays: remove it as you have installed it.`
 
 func uninstallCommand(a *app) *cobra.Command {
 	c := &uninstallCmd{app: a}

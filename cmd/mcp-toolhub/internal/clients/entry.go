@@ -104,7 +104,8 @@ func (s *Server) WorkDir() string {
 
 var (
 	relativeProgram = regexp.MustCompile(`^[A-Za-z0-9_-]+[/\\]`)
-	relativeText    = regexp.MustCompile(`^(--?[A-Za-z-]+=)?(\.|[A-Za-z0-9_-][^:@=]*\.([cm]?js|ts|py|rb|sh|jar|json|ya?ml|toml|env|db|sqlite)$)|\$\{workspaceFolder`)
+	relativeText    = regexp.MustCompile(`^(--?[A-Za-z-]+=)?(\.|[A-Za-z0-9_-][^:@=]*\.([cm]?js|ts|py|rb|sh|` +
+		`jar|json|ya?ml|toml|env|db|sqlite)$)|\$\{workspaceFolder`)
 )
 
 // IsHub reports whether the server runs mcp-toolhub serve: also through npx, with a version, as a
@@ -483,7 +484,8 @@ var (
 	inBraces = regexp.MustCompile(`\$\{[^}]*\}?`)
 	inCurly  = regexp.MustCompile(`\{(env|file):([^{}]+)\}`)
 	dollar   = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
-	known    = regexp.MustCompile(`^\$\{((env:)?[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?|workspaceFolder|workspaceFolderBasename|` +
+	known    = regexp.MustCompile(`^\$\{((env:)?[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?|` +
+		`workspaceFolder|workspaceFolderBasename|` +
 		`userHome|pathSeparator|/)\}$`)
 	// isVariable matches a reference to a variable that does not say so by env:
 	isVariable = regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_]*(:-.*)?\}$`)

@@ -19,7 +19,8 @@ const shellName = `([A-Z]+|[A-Z][A-Z0-9]*(_[A-Z0-9]+)+)`
 
 var (
 	// tokenForm matches tokens by the prefixes that services give them.
-	tokenForm = regexp.MustCompile(`\b(gh[pousr]_|github_pat_|glpat-|sk-|sk_live_|rk_live_|xox[abprs]-|xapp-|AKIA|AIza|ntn_|secret_|` +
+	tokenForm = regexp.MustCompile(`\b(gh[pousr]_|github_pat_|glpat-|sk-|sk_live_|rk_live_|xox[abprs]-|` +
+		`xapp-|AKIA|AIza|ntn_|secret_|` +
 		`lin_api_|figd_|hf_|npm_|pypi-|dop_v1_|tvly-|fc-|pat[A-Za-z0-9]{14}\.)[A-Za-z0-9_.-]{12,}`)
 	scheme    = regexp.MustCompile(`^(` + schemes + `\s+)?(.+)$`)
 	header    = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*):\s*(.+)$`)
@@ -38,9 +39,11 @@ var (
 	// plainHeader matches names of headers that hold no secret: of HTTP, of MCP, and of settings of
 	// GitHub's and Figma's servers. plainValue matches what is evidently a setting: a switch, a
 	// number, a version, a list of words, or an address.
-	plainHeader = regexp.MustCompile(`(?i)^(accept(-\w+)?|content-type|user-agent|origin|(http-)?referer|mcp-protocol-version|` +
+	plainHeader = regexp.MustCompile(`(?i)^(accept(-\w+)?|content-type|user-agent|origin|` +
+		`(http-)?referer|mcp-protocol-version|` +
 		`x-mcp-(toolsets|tools|exclude-tools|features|readonly|lockdown|insiders)|x-figma-region)$`)
-	plainValue = regexp.MustCompile(`(?i)^(true|false|on|off|yes|no|v?[0-9]+([.-][0-9]+)*|[a-z_-]+(\s*,\s*[a-z_-]+)+|https?://\S+)$`)
+	plainValue = regexp.MustCompile(`(?i)^(true|false|on|off|yes|no|v?[0-9]+([.-][0-9]+)*|` +
+		`[a-z_-]+(\s*,\s*[a-z_-]+)+|https?://\S+)$`)
 	// shellVariables matches variables as shells have them. Where they stand in the place of a secret,
 	// the author meant the variables.
 	shellVariables = regexp.MustCompile(`^(\s*(\$` + shellName + `|\$\$\{` + shellName + `\}))+$`)

@@ -1,5 +1,6 @@
-// Package clients knows the MCP clients of this machine: where each keeps its servers, in which format and in which words. It reads those
-// entries, puts the hub among them, and takes it out again. It leaves everything else in those files as it is.
+// Package clients knows the MCP clients of this machine: where each keeps its servers, in which
+// format and in which words. It reads those entries, puts the hub among them, and takes it out
+// again. It leaves everything else in those files as it is.
 package clients
 
 import (
@@ -31,8 +32,8 @@ func (e Env) home(elements ...string) string {
 	return filepath.Join(append([]string{home}, elements...)...)
 }
 
-// below returns a path in the directory that the variable names. Where it names none, the path is in the directory otherwise of the
-// home directory.
+// below returns a path in the directory that the variable names. Where it names none, the path is
+// in the directory otherwise of the home directory.
 func (e Env) below(variable, otherwise string, elements ...string) string {
 	dir := e.value(variable)
 	if !filepath.IsAbs(dir) {
@@ -120,7 +121,8 @@ type clientTool struct {
 	remove  func(name string) []string
 }
 
-// File returns the path of the client's file, or of the one that it would read; "" where the environment names no home directory.
+// File returns the path of the client's file, or of the one that it would read; "" where the
+// environment names no home directory.
 func (c *Client) File(e Env) string {
 	all := c.paths(e)
 	for _, path := range all {
@@ -210,6 +212,16 @@ func inHome(elements ...string) func(Env) []string {
 	return one(func(e Env) string { return e.home(elements...) })
 }
 
+// inConfig is a path in the settings on Windows, and one in the XDG directory elsewhere.
+func inConfig(windows []string, elsewhere ...string) func(Env) []string {
+	return one(func(e Env) string {
+		if e.OS == "windows" {
+			return e.settings(windows...)
+		}
+		return e.xdg(elsewhere...)
+	})
+}
+
 func inSettings(elements ...string) func(Env) []string {
 	return one(func(e Env) string { return e.settings(elements...) })
 }
@@ -239,9 +251,11 @@ func ByID(id string) *Client {
 // All returns every client that the hub knows. Each row's source is named in its sample, in testdata.
 func All() []Client {
 	return []Client{
-		{ID: "claude-desktop", Title: "Claude Desktop", Format: splice.JSON, Place: at("mcpServers"), spelling: spelling{references: verbatim},
-			paths: inSettings("Claude", "claude_desktop_config.json")},
-		{ID: "claude-code", Title: "Claude Code", Format: splice.JSON, Place: at("mcpServers"), projects: true, tool: claudeTool(),
+		{ID: "claude-desktop", Title: "Claude Desktop", Format: splice.JSON, Place: at("mcpServers"),
+			spelling: spelling{references: verbatim},
+			paths:    inSettings("Claude", "claude_desktop_config.json")},
+		{ID: "claude-code", Title: "Claude Code", Format: splice.JSON, Place: at("mcpServers"), projects: true,
+			tool:     claudeTool(),
 			spelling: spelling{kind: "type", stdio: "stdio", http: "http", url: "url", isHTTP: true, timeout: "timeout"},
 			paths: one(func(e Env) string {
 				if dir := e.value("CLAUDE_CONFIG_DIR"); dir != "" {
@@ -255,62 +269,59 @@ func All() []Client {
 			spelling: spelling{kind: "type", stdio: "stdio", http: "http", url: "url", isHTTP: true, references: prefixed},
 			paths:    inSettings("Code", "User", "mcp.json")},
 		{ID: "windsurf", Title: "Windsurf", Format: splice.JSON, Place: at("mcpServers"),
-			spelling: spelling{url: "serverUrl", isHTTP: true, off: "disabledTools", references: prefixed, files: true}, paths: inHome(".codeium", "windsurf", "mcp_config.json")},
+			spelling: spelling{url: "serverUrl", isHTTP: true, off: "disabledTools", references: prefixed, files: true},
+			paths:    inHome(".codeium", "windsurf", "mcp_config.json")},
 		{ID: "codex", Title: "Codex", Format: splice.TOML, Place: at("mcp_servers"),
-			spelling: spelling{url: "url", isHTTP: true, headers: []string{"http_headers"}, timeout: "tool_timeout_sec", off: "disabled_tools",
-				on: "enabled_tools", references: verbatim},
+			spelling: spelling{url: "url", isHTTP: true, headers: []string{"http_headers"}, timeout: "tool_timeout_sec",
+				off: "disabled_tools", on: "enabled_tools", references: verbatim},
 			paths: one(func(e Env) string { return e.below("CODEX_HOME", ".codex", "config.toml") })},
 		{ID: "gemini", Title: "Gemini CLI", Format: splice.JSON, Place: at("mcpServers"),
-			spelling: spelling{url: "httpUrl", sse: "url", timeout: "timeout", off: "excludeTools", on: "includeTools", chosen: "mcp", enabling: "mcp-server-enablement.json",
-				references: bare},
+			spelling: spelling{url: "httpUrl", sse: "url", timeout: "timeout", off: "excludeTools", on: "includeTools",
+				chosen: "mcp", enabling: "mcp-server-enablement.json", references: bare},
 			paths: inHome(".gemini", "settings.json")},
 		{ID: "copilot", Title: "Copilot CLI", Format: splice.JSON, Place: at("mcpServers"),
-			spelling: spelling{kind: "type", stdio: "local", http: "http", url: "url", isHTTP: true, timeout: "timeout", on: "tools",
-				sequel: splice.Object{{Key: "tools", Value: []string{"*"}}}},
+			spelling: spelling{kind: "type", stdio: "local", http: "http", url: "url", isHTTP: true, timeout: "timeout",
+				on: "tools", sequel: splice.Object{{Key: "tools", Value: []string{"*"}}}},
 			paths: one(func(e Env) string { return e.below("COPILOT_HOME", ".copilot", "mcp-config.json") })},
 		{ID: "zed", Title: "Zed", Format: splice.JSON, Place: at("context_servers"),
 			spelling: spelling{url: "url", isHTTP: true, timeout: "timeout", references: verbatim,
 				before: splice.Object{{Key: "source", Value: "custom"}}}, // versions of 2025 want it
-			paths: one(func(e Env) string {
-				if e.OS == "windows" {
-					return e.settings("Zed", "settings.json")
-				}
-				return e.xdg("zed", "settings.json")
-			})},
+			paths: inConfig([]string{"Zed", "settings.json"}, "zed", "settings.json")},
 		{ID: "opencode", Title: "OpenCode", Format: splice.JSON, Place: at("mcp"),
-			spelling: spelling{kind: "type", stdio: "local", http: "remote", argv: true, env: "environment", url: "url", isHTTP: true,
-				references: curly, rules: []string{"tools", "permission"}, toolNames: "*_", sequel: splice.Object{{Key: "enabled", Value: true}}},
+			spelling: spelling{kind: "type", stdio: "local", http: "remote", argv: true, env: "environment", url: "url",
+				isHTTP: true, references: curly, rules: []string{"tools", "permission"}, toolNames: "*_",
+				sequel: splice.Object{{Key: "enabled", Value: true}}},
 			paths: func(e Env) []string {
 				return []string{e.xdg("opencode", "opencode.json"), e.xdg("opencode", "opencode.jsonc")}
 			}},
 		{ID: "goose", Title: "Goose", Format: splice.YAML, Place: at("extensions"),
-			spelling: spelling{kind: "type", stdio: "stdio", http: "streamable_http", command: "cmd", env: "envs", url: "uri", isHTTP: true,
-				timeout: "timeout", on: "available_tools", onEmpty: true, references: listed,
+			spelling: spelling{kind: "type", stdio: "stdio", http: "streamable_http", command: "cmd", env: "envs", url: "uri",
+				isHTTP: true, timeout: "timeout", on: "available_tools", onEmpty: true, references: listed,
 				before: splice.Object{{Key: "enabled", Value: true}, {Key: "name", Value: EntryName}},
 				sequel: splice.Object{{Key: "timeout", Value: 300}}},
-			paths: one(func(e Env) string {
-				if e.OS == "windows" {
-					return e.settings("Block", "goose", "config", "config.yaml")
-				}
-				return e.xdg("goose", "config.yaml")
-			})},
+			paths: inConfig([]string{"Block", "goose", "config", "config.yaml"}, "goose", "config.yaml")},
 		{ID: "amp", Title: "Amp", Format: splice.JSON, Place: at("amp.mcpServers"),
-			spelling: spelling{url: "url", isHTTP: true, on: "includeTools", rules: []string{"amp.tools.disable"}, toolNames: "mcp__*__"},
+			spelling: spelling{url: "url", isHTTP: true, on: "includeTools", rules: []string{"amp.tools.disable"},
+				toolNames: "mcp__*__"},
 			paths: func(e Env) []string {
 				return []string{e.xdg("amp", "settings.json"), e.xdg("amp", "settings.jsonc")}
 			}},
 		{ID: "cline", Title: "Cline", Format: splice.JSON, Place: at("mcpServers"),
-			spelling: spelling{kind: "type", stdio: "stdio", http: "streamableHttp", url: "url", timeout: "timeout", references: verbatim},
+			spelling: spelling{kind: "type", stdio: "stdio", http: "streamableHttp", url: "url", timeout: "timeout",
+				references: verbatim},
 			paths: func(e Env) []string {
 				const file = "cline_mcp_settings.json"
 				return []string{e.settings("Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", file),
 					e.home(".cline", "data", "settings", file)}
 			}},
 		{ID: "kiro", Title: "Kiro", Format: splice.JSON, Place: at("mcpServers"),
-			spelling: spelling{url: "url", isHTTP: true, timeout: "timeout", off: "disabledTools"}, paths: inHome(".kiro", "settings", "mcp.json")},
+			spelling: spelling{url: "url", isHTTP: true, timeout: "timeout", off: "disabledTools"},
+			paths:    inHome(".kiro", "settings", "mcp.json")},
 		{ID: "lmstudio", Title: "LM Studio", Format: splice.JSON, Place: at("mcpServers"),
-			spelling: spelling{url: "url", isHTTP: true, timeout: "timeout", references: verbatim}, paths: inHome(".lmstudio", "mcp.json")},
-		{ID: "continue", Title: "Continue", Format: splice.YAML, Place: splice.Place{Path: []string{"mcpServers"}, List: true},
+			spelling: spelling{url: "url", isHTTP: true, timeout: "timeout", references: verbatim},
+			paths:    inHome(".lmstudio", "mcp.json")},
+		{ID: "continue", Title: "Continue", Format: splice.YAML,
+			Place: splice.Place{Path: []string{"mcpServers"}, List: true},
 			spelling: spelling{kind: "type", stdio: "stdio", http: "streamable-http", url: "url", isHTTP: true,
 				headers: []string{"requestOptions", "headers"}},
 			paths:  inHome(".continue", "config.yaml"),

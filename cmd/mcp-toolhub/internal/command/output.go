@@ -28,7 +28,8 @@ func (o Output) Raw() (whole []byte, ok bool) {
 // MostKept are the bytes to keep of each output of a command if Shorten is called for its Outcome.
 const MostKept = 4 << 20
 
-// Shorten cuts each output to what an answer may have of it. It returns the whole of those that it has cut, for a store.
+// Shorten cuts each output to what an answer may have of it. It returns the whole of those that it
+// has cut, for a store.
 func (o *Outcome) Shorten(name string, stdout, stderr int, secrets []string) (whole []tool.Artifact) {
 	shorten := func(ending string, out *Output, limit int) {
 		if out.Bytes <= int64(limit) {

@@ -38,7 +38,8 @@ func declarativeKeys(c *declarativeToolset) []shape.Field {
 			"Where they run by default. Relative to ${workspaceFolder}; default: the root of code, otherwise the "+
 				"working directory.",
 			expanded, &c.Root),
-		shape.Key("roots", "Directories in which their commands may run, besides the project.", shape.List[string]{Of: expanded},
+		shape.Key("roots", "Directories in which their commands may run, besides the project.",
+			shape.List[string]{Of: expanded},
 			&c.Roots),
 	}
 }

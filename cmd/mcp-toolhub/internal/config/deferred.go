@@ -35,7 +35,8 @@ func embeddingsKeys(e *embed.Config) []shape.Field {
 func deferralKeys(d *deferred.Settings) []shape.Field {
 	return []shape.Field{
 		shape.Key("mode",
-			`"auto" (default): when the tools cost more than budget_tokens, or are more than the client takes; "always" or "never".`,
+			`"auto" (default): when the tools cost more than budget_tokens, or are more than the client takes; "always" or `+
+				`"never".`,
 			shape.OneOf(deferred.ModeAuto, deferred.ModeAlways, deferred.ModeNever), &d.Mode),
 		shape.Key("budget_tokens", "What the listed tools may cost a model, estimated (default 10000).",
 			shape.Integer[int]{Min: 1, Max: 10_000_000}, &d.Budget),

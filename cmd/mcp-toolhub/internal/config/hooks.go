@@ -59,7 +59,8 @@ func hookKeys(h *configuredHook) []shape.Field {
 		shape.Key("server", "Tools of these servers or toolsets, as globs.", words, &h.Rule.Server),
 		shape.Key("profile", "Calls through these profiles, as globs.", words, &h.Rule.Profile),
 		shape.Key("actor",
-			`Calls of these callers: names of tokens, as globs; "local" without authentication; of tools call the user's name.`, words, &h.Rule.Actor),
+			`Calls of these callers: names of tokens, as globs; "local" without authentication; of tools call the user's name.`,
+			words, &h.Rule.Actor),
 		shape.Key("when", "A CEL expression over the call that must be true, as in rules.", shape.Text{}, &h.Rule.When),
 		shape.Key("command",
 			"A program and its arguments, which no shell reads. It gets the call as JSON on stdin, and answers "+
@@ -86,7 +87,8 @@ func hookKeys(h *configuredHook) []shape.Field {
 		shape.Key("timeout", "How long it may run (default 1m).",
 			shape.Duration{Min: time.Millisecond, Max: hook.MaxTimeout}, &h.Timeout),
 		shape.Key("fail",
-			`What happens where the hook fails: "closed" ends the call, "open" goes on (default closed before the call, open after it).`,
+			`What happens where the hook fails: "closed" ends the call, "open" goes on (default closed before the call, open `+
+				`after it).`,
 			shape.OneOf(hook.FailClosed, hook.FailOpen), &h.Fail),
 	}
 }

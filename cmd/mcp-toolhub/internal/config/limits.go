@@ -17,7 +17,8 @@ const (
 func limitsKeys(l *upstream.Limits) []shape.Field {
 	return []shape.Field{
 		shape.Key("message",
-			"Largest message of a server (default 256 MiB over Streamable HTTP, 64 MiB over stdio and sse).", shape.Size[int]{Min: minMessage, Max: maxMessage}, &l.Message),
+			"Largest message of a server (default 256 MiB over Streamable HTTP, 64 MiB over stdio and sse).",
+			shape.Size[int]{Min: minMessage, Max: maxMessage}, &l.Message),
 		shape.Key("hidden_text",
 			"What happens to invisible characters in descriptions and titles: keep (default) them and tell of "+
 				"them, strip them, or refuse what holds them.",

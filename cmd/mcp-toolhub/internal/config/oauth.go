@@ -25,11 +25,11 @@ type oauthShape struct{ shape.Object[oauth] }
 
 func oauthOf() oauthShape {
 	return oauthShape{shape.Object[oauth]{Fields: oauthKeys, Gone: gone("remove it: "+
-		"a token that does not say when it ends is used until the server refuses it", "expiry"), Lenient: func(key string) bool {
-		return slices.Contains([]string{"enabled", "authorizationUrl", "tokenUrl", "audiences",
-			"tokenParamName",
-			"registrationUrl", "authServerMetadataUrl", "xaa"}, key)
-	}}}
+		"a token that does not say when it ends is used until the server refuses it", "expiry"),
+		Lenient: func(key string) bool {
+			return slices.Contains([]string{"enabled", "authorizationUrl", "tokenUrl", "audiences",
+				"tokenParamName", "registrationUrl", "authServerMetadataUrl", "xaa"}, key)
+		}}}
 }
 
 // Read implements shape.Shape.
@@ -68,7 +68,8 @@ func oauthKeys(o *oauth) []shape.Field {
 				"the token in assertion_file.",
 			shape.OneOf("authorization_code", "client_credentials", "jwt_bearer"), &o.grant),
 		shape.KeyAt("assertion_file",
-			"The file with the token that stands for the hub, such as one of Kubernetes, read at each use.", shape.Text{Expand: true}, &o.assertionFile),
+			"The file with the token that stands for the hub, such as one of Kubernetes, read at each use.",
+			shape.Text{Expand: true}, &o.assertionFile),
 		shape.KeyAt("identity_provider",
 			"Your company's identity provider. assertion_file then holds its ID token, which it exchanges for one "+
 				"that the server takes.",
@@ -89,7 +90,8 @@ func oauthKeys(o *oauth) []shape.Field {
 			"assume: the authorization server takes PKCE with S256 without saying so, like Entra's.",
 			shape.OneOf("assume"), &o.pkce),
 		shape.Key("callback_port",
-			"The port on 127.0.0.1 that the browser comes back to, at /callback (default any).", shape.Integer[int]{Min: 1, Max: 65535},
+			"The port on 127.0.0.1 that the browser comes back to, at /callback (default any).",
+			shape.Integer[int]{Min: 1, Max: 65535},
 			&o.port).Or("callbackPort"),
 		shape.Key("redirect",
 			"The address that the browser comes back to, where it is registered with another host or path, such as "+

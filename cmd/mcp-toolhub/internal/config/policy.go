@@ -49,8 +49,9 @@ type factsOf struct {
 func policyKeys(p *permission) []shape.Field {
 	return []shape.Field{
 		shape.Key("mode",
-			`What happens to calls that would be asked about: "default" asks (the default over HTTP), "client" leaves the question `+
-				`to the client (the default over stdio), "read_only" and "plan" deny whatever writes, "accept_all" allows.`,
+			`What happens to calls that would be asked about: "default" asks (the default over HTTP), "client" leaves the `+
+				`question to the client (the default over stdio), "read_only" and "plan" deny whatever writes, `+
+				`"accept_all" allows.`,
 			shape.OneOf(policy.Modes()...), &p.mode),
 		shape.Key("rules", "Your rules: deny beats ask beats allow, whatever their order.", policy.Rules{}, &p.rules),
 		shape.SectionWith("rule_files", "Files of further rules. Each holds the one key rules.",

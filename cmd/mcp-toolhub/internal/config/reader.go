@@ -61,7 +61,8 @@ func (r *reader) storedSecrets() (map[string]string, error) {
 }
 
 func newReader(src Source, state string) *reader {
-	r := &reader{state: state, env: src.Env, more: src.Secrets, leaveOut: src.LeaveOut, Reader: &shape.Reader{File: src.Path},
+	r := &reader{state: state, env: src.Env, more: src.Secrets, leaveOut: src.LeaveOut,
+		Reader:   &shape.Reader{File: src.Path},
 		hubTools: src.HubTools, credentials: make(map[string][]string),
 		read: make(map[string]fs.FileInfo), digests: make(map[string]string), looked: make(map[string]string)}
 	r.vars = newVariables(src.Path, func(name string) (string, bool) {

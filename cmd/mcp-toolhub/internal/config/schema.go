@@ -36,7 +36,8 @@ type definedServer struct {
 	of *reader
 }
 
-// Read lets variables be unset and files be missing where the server is disabled, or can be left out, and notes which are.
+// Read lets variables be unset and files be missing where the server is disabled, or can be left
+// out, and notes which are.
 func (s definedServer) Read(r *shape.Reader, n *textfile.Node) (server, bool) {
 	var missing textfile.Faults
 	d := n.Member("disabled")

@@ -52,8 +52,8 @@ func serverKeys(s *server) []shape.Field {
 			shape.Text{Expand: true, Check: noNUL}, &s.command),
 		shape.KeyAt("args", "Its arguments.", shape.List[string]{Of: shape.Text{Expand: true, Empty: true, Scalar: true,
 			Check: noNUL}}, &s.args),
-		shape.KeyAt("env", "Variables for the program, besides PATH, HOME, locale, those for proxies and CA files, and hub.env. null "+
-			"leaves one out.",
+		shape.KeyAt("env", "Variables for the program, besides PATH, HOME, locale, those for proxies and CA files, and "+
+			"hub.env. null leaves one out.",
 			shape.Mapping[string]{Of: envValue{}, Key: variableKey}, &s.env),
 		shape.KeyAt("envFile", "A file of further variables, NAME=value on each line. env wins.", expanded, &s.envFile),
 		shape.KeyAt("cwd", "The program's working directory. Relative to ${workspaceFolder}; default the hub's own.",

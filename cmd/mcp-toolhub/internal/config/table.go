@@ -156,7 +156,8 @@ func fileKeys(r *reader, f *file, foreign bool) []shape.Field {
 			shape.KeyAt("store",
 				"The record store, for mcp-toolhub calls: sqlite (default) is records.db in the state directory; "+
 					"postgres://USER@HOST/DATABASE is a database that several hubs may share, with the password "+
-					"by reference, ${env:NAME} or ${file:path}, or in PGPASSWORD; off keeps the journal alone.", recordStore{}, &f.store),
+					"by reference, ${env:NAME} or ${file:path}, or in PGPASSWORD; off keeps the journal alone.",
+				recordStore{}, &f.store),
 			shape.Section("records", "What the record store keeps.",
 				shape.Key("max_age", `Older calls are removed from it (default "365d", at least "1m").`, keptAge(),
 					&f.records.MaxAge),
@@ -214,7 +215,8 @@ func hubKeys(h *hub) []shape.Field {
 					"ui code`; passkey, which such a code adds; off leaves them to terminals and clients.",
 				shape.OneOf(console.ApproveByCode, console.ApproveByPasskey, console.ApproveOff), &h.page)),
 		shape.Key("name",
-			`The name that the hub tells its clients (default "mcp-toolhub"), and that records call it (default: the name of the machine).`,
+			`The name that the hub tells its clients (default "mcp-toolhub"), and that records call it (default: the name of `+
+				`the machine).`,
 			shape.Text{Expand: true, Check: oneLine}, &h.name),
 		shape.Key("instructions", "What the hub tells its clients' models about itself.", anyText, &h.instructions),
 		shape.Key("env",
@@ -227,8 +229,8 @@ func hubKeys(h *hub) []shape.Field {
 				shape.OneOf("auto", "text", "json"), &h.log.Format)),
 		shape.Section("metrics", "What Prometheus reads.",
 			shape.Key("listen",
-				`An address of their own for the metrics, for instance "127.0.0.1:9464": at /metrics, for everybody who reaches it. `+
-					"Without it they are at /metrics of the Streamable HTTP door, for clients that it lets in.",
+				`An address of their own for the metrics, for instance "127.0.0.1:9464": at /metrics, for everybody `+
+					"who reaches it. Without it they are at /metrics of the Streamable HTTP door, for clients that it lets in.",
 				shape.Text{Expand: true, Check: listenAddress}, &h.telemetry.Metrics)),
 		shape.Section("telemetry", "What is sent to a collector of OpenTelemetry where the variables OTEL_* name one.",
 			shape.Key("content",
@@ -286,8 +288,8 @@ func tokenKeys(t *bearer) []shape.Field {
 	return []shape.Field{
 		shape.Must(shape.KeyAt("name", "The name of who holds the token; it becomes the actor in records.",
 			shape.Text{Pattern: actorName, Want: "letters, digits and . _ @ -, 64 at most"}, &t.name)),
-		shape.Must(shape.KeyAt("token", "The token, by reference: ${secret:NAME}, ${env:NAME} or ${file:path}; 16 bytes at least.",
-			outside{}, &t.secret)),
+		shape.Must(shape.KeyAt("token", "The token, by reference: ${secret:NAME}, ${env:NAME} or ${file:path}; "+
+			"16 bytes at least.", outside{}, &t.secret)),
 		shape.Key("events",
 			"read: its holder may read the events of all callers, at /events.",
 			shape.OneOf("read"), &t.events),

@@ -105,7 +105,8 @@ func (v *visit) approval() (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &page{Name: "approval", Title: "May this call run?", Live: true, Data: v.session.questions([]approval.View{asked}, p)[0]}, nil
+	return &page{Name: "approval", Title: "May this call run?", Live: true,
+		Data: v.session.questions([]approval.View{asked}, p)[0]}, nil
 }
 
 // edited is the text of the arguments that the form offers, in which everything can be seen.

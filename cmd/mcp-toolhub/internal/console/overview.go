@@ -38,8 +38,10 @@ func (v *visit) overview() (*page, error) {
 	ready, off := count[tool.ServerReady], count[tool.ServerStopped]
 	return &page{Name: "overview", Title: "Overview", Live: true, Data: map[string]any{
 		"Ready": ready, "Off": off, "Total": ready + off + len(unwell), "Unwell": unwell[:min(len(unwell), serversPerPage)],
-		"Clients": v.Hub.Clients(), "Today": today, "Waiting": v.session.questions(waiting[:min(len(waiting), latestCalls)], p),
-		"Bars": chart, "Hour": hour, "Latest": latest[:min(len(latest), latestCalls)], "Problems": v.Hub.Problems(), "Warnings": v.Hub.Warnings()}}, nil
+		"Clients": v.Hub.Clients(), "Today": today, "Waiting": v.session.questions(waiting[:min(len(waiting), latestCalls)],
+			p),
+		"Bars": chart, "Hour": hour, "Latest": latest[:min(len(latest), latestCalls)], "Problems": v.Hub.Problems(),
+		"Warnings": v.Hub.Warnings()}}, nil
 }
 
 // bar is a minute of the last hour, or what failed of it, in a picture that is barHeight high.

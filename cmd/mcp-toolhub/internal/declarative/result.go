@@ -87,7 +87,8 @@ func encode(v any) json.RawMessage {
 func readResult(raw []byte) (json.RawMessage, error) {
 	raw = bytes.TrimSpace(raw)
 	if !rawjson.Valid(raw) || !rawjson.IsObject(raw) {
-		return nil, fmt.Errorf(`its standard output is no JSON object: it should be {"content": [{"type": "text", "text": "…"}]}`)
+		return nil, fmt.Errorf(`its standard output is no JSON object: it should be {"content": [{"type": "text", "text": ` +
+			`"…"}]}`)
 	}
 	if at := rawjson.NotUTF8(raw); at >= 0 {
 		return nil, fmt.Errorf("its standard output is not UTF-8 (byte %d of it): it should print text as UTF-8", at)

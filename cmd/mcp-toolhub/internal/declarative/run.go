@@ -40,7 +40,8 @@ func (t *Toolset) run(ctx context.Context, d *definition, e *tool.Execution, rep
 	mapping := outcome.Mapping(spec.Dir)
 	mapping.Source, mapping.ToolName = Name, e.Tool.Native
 	reply.Mapping = mapping
-	reply.Artifacts = outcome.Shorten(d.name, cmp.Or(d.stdout, defaultStdout), cmp.Or(d.stderr, command.StderrLimit), secrets)
+	reply.Artifacts = outcome.Shorten(d.name, cmp.Or(d.stdout, defaultStdout), cmp.Or(d.stderr, command.StderrLimit),
+		secrets)
 	if text := outcome.Stderr.Text(secrets); text != "" {
 		t.logger.Debug("a declared tool wrote to its standard error", "tool", d.tool.Name, "stderr",
 			hidden.Cut(text, 4<<10))

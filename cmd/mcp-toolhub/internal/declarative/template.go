@@ -136,7 +136,8 @@ func (t template) expand(values map[string]json.RawMessage) (string, error) {
 	}
 	text := b.String()
 	if len(t) > 0 && t[0].guarded && strings.HasPrefix(text, "-") {
-		return "", fmt.Errorf(`argument %q begins with "-", so that the program would take it for an option: send another value`, t[0].name)
+		return "", fmt.Errorf(`argument %q begins with "-", so that the program would take it for an option: send another `+
+			`value`, t[0].name)
 	}
 	return text, nil
 }

@@ -32,14 +32,15 @@ func addConversation(s *mcp.Server) {
 		Description: "Sends one log message to the client. It arrives where the client set a level at or below it, " +
 			"by logging/setLevel or, on 2026-07-28, by the request's own _meta.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
-			`"level":{"type":"string","enum":["debug","info","notice","warning","error","critical","alert","emergency"],"default":"info"},` +
+			`"level":{"type":"string","enum":["debug","info","notice","warning","error",` +
+			`"critical","alert","emergency"],"default":"info"},` +
 			`"message":{"type":"string","maxLength":1000,"description":"Text of the message"}},` +
 			`"required":["message"],"additionalProperties":false}`),
 	}, sendLog)
 }
 
 func sendLog(ctx context.Context, req *mcp.CallToolRequest, in logInput) (*mcp.CallToolResult, any, error) {
-	//lint:ignore SA1019 logging is deprecated from 2026-07-28 on and still a part of every revision: clients must be tried with it
+	//lint:ignore SA1019 logging is deprecated from 2026-07-28 on, and still a part of every revision
 	err := req.Session.Log(ctx, &mcp.LoggingMessageParams{Logger: "demo", Level: mcp.LoggingLevel(in.Level),
 		Data: in.Message})
 	if err != nil {
@@ -62,7 +63,8 @@ func askName(_ context.Context, req *mcp.CallToolRequest, _ none) (*mcp.CallTool
 	if !ok {
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{question: &mcp.ElicitParams{
 			Mode: "form", Message: "The demo server would like to greet you. What is your name?",
-			RequestedSchema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{"name":{"type":"string","title":"Your name",`+
+			RequestedSchema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
+				`"name":{"type":"string","title":"Your name",`+
 				`"minLength":1,"maxLength":%d}},"required":["name"]}`, mostName)),
 		}}}, askOutput{}, nil
 	}

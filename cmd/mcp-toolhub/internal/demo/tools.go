@@ -68,7 +68,8 @@ func addCalculation(s *mcp.Server) {
 			"Stops when it is canceled.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 			`"steps":{"type":"integer","minimum":1,"maximum":1000,"default":5,"description":"How many steps"},` +
-			`"delay_ms":{"type":"integer","minimum":0,"maximum":60000,"default":200,"description":"Pause between steps in milliseconds"}},` +
+			`"delay_ms":{"type":"integer","minimum":0,"maximum":60000,"default":200,"description":"Pause between steps in ` +
+			`milliseconds"}},` +
 			`"additionalProperties":false}`),
 	}, countdown)
 
@@ -116,7 +117,8 @@ func addText(s *mcp.Server) {
 			"decoded it, where the order of keys " +
 			"and the digits of very large numbers are lost.",
 		InputSchema: json.RawMessage(`{"type":"object","description":"Anything"}`),
-		OutputSchema: json.RawMessage(`{"type":"object","properties":{"arguments":{"type":"object"},"_meta":{"type":"object"}},` +
+		OutputSchema: json.RawMessage(`{"type":"object","properties":{` +
+			`"arguments":{"type":"object"},"_meta":{"type":"object"}},` +
 			`"required":["arguments"],"additionalProperties":false}`),
 	}, echo)
 
@@ -125,7 +127,8 @@ func addText(s *mcp.Server) {
 		Description: "Returns one text block of exactly so many bytes, lines of 63 characters that begin with " +
 			"their offset. " +
 			"Shows how a client deals with size.",
-		InputSchema: json.RawMessage(`{"type":"object","properties":{"bytes":{"type":"integer","minimum":0,"maximum":8388608,` +
+		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
+			`"bytes":{"type":"integer","minimum":0,"maximum":8388608,` +
 			`"description":"Size of the text, at most 8 MiB"}},"required":["bytes"],"additionalProperties":false}`),
 	}, func(_ context.Context, _ *mcp.CallToolRequest, in bigInput) (*mcp.CallToolResult, any, error) {
 		return text(big(in.Bytes)), nil, nil

@@ -89,9 +89,9 @@ func (c *caller) Load(s *tool.Surface, tools ...*tool.Tool) {
 }
 
 // listedBesides returns the tools that the session has loaded and the surface does not list, the
-// oldest first: so a list grows at its end. It returns none where lists do not show what was found. Where the client takes only so many tools, the oldest
-// are left out; loading one of those again makes it the latest. The session has the present
-// declarations of all tools that are returned.
+// oldest first: so a list grows at its end. It returns none where lists do not show what was found.
+// Where the client takes only so many tools, the oldest are left out; loading one of those again
+// makes it the latest. The session has the present declarations of all tools that are returned.
 func (c *caller) listedBesides(surface *tool.Surface) []tool.Listed {
 	if !surface.ListsFound {
 		return nil

@@ -70,7 +70,8 @@ func (c AuthConfig) lets(name string, earlier AuthConfig) bool {
 		slices.ContainsFunc(c.Tokens, func(t Token) bool { return t.Name == name && t.Secret == was })
 }
 
-// secretOf returns the first secret that name signs in with; where there are no tokens all are localActor, and have none.
+// secretOf returns the first secret that name signs in with; where there are no tokens all are
+// localActor, and have none.
 func (c AuthConfig) secretOf(name string) (secret string, known bool) {
 	for _, t := range c.Tokens {
 		if t.Name == name {

@@ -76,8 +76,9 @@ func (s *serverNotifications) logged(n tool.Notification) {
 	})
 }
 
-// unknown passes a notification that the hub does not know on to the clients of the server's direct view. A known request
-// without an id is none: there are clients that would put a question to their user all the same, when nobody may ask.
+// unknown passes a notification that the hub does not know on to the clients of the server's direct
+// view. A known request without an id is none: there are clients that would put a question to their
+// user all the same, when nobody may ask.
 func (s *serverNotifications) unknown(n tool.Notification) {
 	s.listeners.each(func(l *listener) {
 		if l.profile == DirectView(n.Server) && l.caller.session.Hears(n.Session) {

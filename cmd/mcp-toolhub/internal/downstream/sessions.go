@@ -220,7 +220,8 @@ func (t *sessions) endForGood(sess *httpSession) {
 
 func (t *sessions) recordEnd(sess *httpSession) {
 	if err := t.ids.End(sess.known, sess.holder); err != nil {
-		t.server.deps.Logger.Warn("a session that has ended can be taken up again by its caller", "session", sess.caller.session.Name,
+		t.server.deps.Logger.Warn("a session that has ended can be taken up again by its caller", "session",
+			sess.caller.session.Name,
 			"error", err)
 	}
 }

@@ -269,8 +269,8 @@ func (a *acp) decided(object json.RawMessage) {
 // isTask reports whether the call has become a task, whose result comes later.
 func isTask(r *tool.Result) bool { return r.Status == tool.StatusYielded && r.Error == nil }
 
-// directoryOf is the directory where relative paths of a call start, as its line in the journal has it; "" where that is
-// not known.
+// directoryOf is the directory where relative paths of a call start, as its line in the journal has
+// it; "" where that is not known.
 func directoryOf(line json.RawMessage) string {
 	var known struct {
 		Mappings []tool.ExternalMapping `json:"external_mappings"`

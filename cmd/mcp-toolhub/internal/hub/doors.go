@@ -34,7 +34,8 @@ func (h *Hub) Listen(address string) (net.Listener, error) {
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %q: %w: choose another address with hub.http.listen, or for serve with --http", address, err)
+		return nil, fmt.Errorf("listen on %q: %w: choose another address with hub.http.listen, or for serve with --http",
+			address, err)
 	}
 	h.listens = listenOrigin(l)
 	return l, nil

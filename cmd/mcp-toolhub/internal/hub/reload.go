@@ -16,8 +16,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// lookEvery is the time between two looks at files. A file is read again once it has stayed the same from one look to the
-// next: editors write in several steps.
+// lookEvery is the time between two looks at files. A file is read again once it has stayed the
+// same from one look to the next: editors write in several steps.
 const lookEvery = 500 * time.Millisecond
 
 // configWatch applies the files of a hub's settings again when they change, and likewise the files

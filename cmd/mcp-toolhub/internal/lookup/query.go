@@ -34,8 +34,8 @@ func names[T ~string](values []T) (texts []string) {
 // idLength is the length in bytes of an invocation id.
 var idLength = len(tool.NewInvocationID())
 
-// Whole returns the id of the call that a beginning of an id means: one of the latest 1,000 calls. An id that begins none
-// of them is returned as it is.
+// Whole returns the id of the call that a beginning of an id means: one of the latest 1,000 calls.
+// An id that begins none of them is returned as it is.
 func Whole(ctx context.Context, s store.Store, id tool.InvocationID) (tool.InvocationID, error) {
 	if len(id) >= idLength {
 		return id, nil
@@ -68,7 +68,8 @@ func Meant[ID ~string](id ID, all []ID) (ID, error) {
 	case 1:
 		return meant[0], nil
 	}
-	return "", fmt.Errorf("%q may be %d of them, %s for instance: write more of the id", string(id), len(meant), string(meant[0]))
+	return "", fmt.Errorf("%q may be %d of them, %s for instance: write more of the id", string(id), len(meant),
+		string(meant[0]))
 }
 
 // Past reads calls of the store about which something was decided, oldest first.

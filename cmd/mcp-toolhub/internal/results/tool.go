@@ -15,8 +15,8 @@ import (
 // ToolName is the name of the hub's tool that reads parts of stored results.
 const ToolName tool.Name = "result_read"
 
-const description = "Reads on in a result that was too large to be shown whole, from the beginning or the part that you " +
-	"name. An answer that is not the end has a cursor."
+const description = "Reads on in a result that was too large to be shown whole, from the beginning or the part that " +
+	"you name. An answer that is not the end has a cursor."
 
 // HubTool returns result_read. reader returns what it reads from.
 func HubTool(reader func() Reader) *tool.HubTool {
