@@ -49,9 +49,8 @@ type httpLane struct {
 	checking sync.Mutex
 	isGone   bool // what isLost has found out
 
-	closed     chan struct{}  // closed by close
-	background sync.WaitGroup // notifications and the listener
-	responses  atomic.Int32   // under way
+	closed    chan struct{} // closed by close
+	responses atomic.Int32  // under way
 }
 
 // newHTTPLane makes the lane of sess. life bounds what answers the server's requests.
@@ -478,7 +477,7 @@ func (l *httpLane) withdraw(ctx context.Context, c *pendingRequest, reason strin
 	}
 	if sent {
 		// which logs it
-		l.background.Go(func() { _ = l.deliver(ctx, cancelBody(c.id, reason), transport.CancelPatience) })
+		l.server.Flights.Go(func() { _ = l.deliver(ctx, cancelBody(c.id, reason), transport.CancelPatience) })
 	}
 	return sent
 }

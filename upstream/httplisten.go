@@ -28,7 +28,7 @@ func (l *httpLane) listen(ctx context.Context) {
 	if l.listens.Swap(true) {
 		return
 	}
-	l.background.Go(func() {
+	l.server.Flights.Go(func() {
 		defer close(l.noStream)
 		var pause listenPause
 		lastID, supported := "", false

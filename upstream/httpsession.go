@@ -81,7 +81,7 @@ func (l *httpLane) isLost(ctx context.Context, resp *http.Response) bool {
 	limited, cancel := context.WithTimeout(ctx, l.cfg.Timeouts.Connect)
 	defer cancel()
 	a := fresh.await(limited, newLaneCall(l.nextID(), tool.MethodInitialize, l.greeting()))
-	l.background.Go(func() { fresh.close(context.WithoutCancel(ctx), l.closed) })
+	l.server.Flights.Go(func() { fresh.close(context.WithoutCancel(ctx), l.closed) })
 	l.isGone = a.status != http.StatusUnauthorized && a.status != http.StatusForbidden && !l.server.HasOther(resp.Request)
 	return l.isGone
 }
@@ -102,7 +102,6 @@ func (l *httpLane) close(life context.Context, kill <-chan struct{}) {
 	cancel()
 	<-told
 	close(l.closed)
-	l.background.Wait()
 }
 
 // endSession tells the server that the session is over, if it knows one. What cannot be said to it is not worth an
@@ -148,7 +147,7 @@ func (l *httpLane) awaitElsewhere(ctx context.Context, c *pendingRequest, status
 		ctx = bounded
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	l.background.Go(func() {
+	l.server.Flights.Go(func() {
 		defer end()
 		<-l.closed
 	})

@@ -37,7 +37,7 @@ type HTTP struct {
 	Pool    *http.Transport
 	Memory  *budget.Share  // for large responses
 	Tokens  Tokens         // nil where the headers are all
-	Flights sync.WaitGroup // calls; they may outlive the session that they began on
+	Flights sync.WaitGroup // calls, and what they begin; they may outlive their session
 
 	streamFirst atomic.Bool // it takes Accept in that order alone
 }
