@@ -210,6 +210,12 @@ func SectionWith(name, doc string, gone map[string]string, fields ...Field) Fiel
 	return Key(name, doc, of, new(struct{}))
 }
 
+// SectionSince is Section with the keys retired, see [Object].
+func SectionSince(name, doc string, retired map[string]string, fields ...Field) Field {
+	of := Object[struct{}]{Fields: func(*struct{}) []Field { return fields }, Retired: retired}
+	return Key(name, doc, of, new(struct{}))
+}
+
 // Or is the field with further names, which other clients have for it. One of them may stand in an object.
 func (f Field) Or(names ...string) Field {
 	f.others = names
@@ -241,6 +247,7 @@ type Object[T any] struct {
 	Fields  func(*T) []Field      // with places in a T for their values
 	Meant   map[string]string     // keys that people mean by other words
 	Gone    map[string]string     // keys that are no more, and what to write in their place
+	Retired map[string]string     // keys that have no effect any more, and what to do about each; warnings
 	Unknown string                // added to the fault of an unknown key; "" adds the known keys
 	Lenient func(key string) bool // unknown keys that belong to another program; nil: none
 	Extra   Schema                // further members of the schema
@@ -307,6 +314,10 @@ func (s Object[T]) stray(r *Reader, m textfile.Member) bool {
 	if instead, gone := s.Gone[m.Key]; gone {
 		r.Fault(m.Position, "there is no such key any more", instead)
 		return false
+	}
+	if instead, retired := s.Retired[m.Key]; retired {
+		r.Warn(m.Position, "there is no such key any more, ignored", instead)
+		return true
 	}
 	if s.Lenient != nil && s.Lenient(m.Key) {
 		r.Warn(m.Position, "not a key of the hub, ignored", textfile.DidYouMean(m.Key, known, ""))

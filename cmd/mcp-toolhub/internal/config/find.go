@@ -82,6 +82,9 @@ func existing(base string) string {
 // UserDir returns the directory for the configuration of the user's programs; "" where the environment does not tell.
 func UserDir(env Env) string { return env.configDir(runtime.GOOS) }
 
+// ServerID makes a server id of any name, as the hub does where a config has such a name.
+func ServerID(name string) string { return normalise(name) }
+
 // extensions are those of configuration files, the first that exists counts.
 func extensions() []string { return []string{".yaml", ".yml", ".json", ".jsonc"} }
 

@@ -88,11 +88,11 @@ func TestNormalise(t *testing.T) {
 		"Sequential Thinking": "sequential-thinking", "github.com/x": "github-com-x", "--a__b--": "a__b--", "Ünï": "n",
 		"a...b": "a-b", "!!!": "", "A1": "a1", " x ": "x",
 	} {
-		if got := ServerID(name); got != want {
-			t.Errorf("ServerID(%q) = %q, want %q", name, got, want)
+		if got := normalise(name); got != want {
+			t.Errorf("normalise(%q) = %q, want %q", name, got, want)
 		}
-		if got := ServerID(ServerID(name)); got != want {
-			t.Errorf("ServerID is not stable on %q", name)
+		if got := normalise(normalise(name)); got != want {
+			t.Errorf("normalise is not stable on %q", name)
 		}
 	}
 }

@@ -55,7 +55,6 @@ func goneServer() map[string]string {
 		"session_idle":    "write it as idle_stop",
 		"when_down":       "remove it: the tools of a server that is down stay listed",
 		"validate_output": "remove it: results that do not fit pass, and the record says what is wrong",
-		"scheduling":      "write policy: {tools: [{match: mcp.SERVER.*, concurrency: exclusive}]}",
 	}
 }
 

@@ -80,7 +80,7 @@ func (r *reader) toolsOutOfUse(id string, v *server) (all []facts.Override) {
 func (r *reader) serverID(e shape.Entry[server]) string {
 	id := e.Name
 	if !plainName.MatchString(id) {
-		id = ServerID(e.Name)
+		id = normalise(e.Name)
 		switch {
 		case id == "":
 			r.Fault(e.Key, "a server id without a letter or digit", "use lower-case letters, digits, - and _")
@@ -102,8 +102,8 @@ func (r *reader) serverID(e shape.Entry[server]) string {
 	return id
 }
 
-// ServerID makes a server id of any name: lower case, one - for each run of what an id cannot hold.
-func ServerID(name string) string {
+// normalise makes an id of any name: lower case, one - for each run of what an id cannot hold.
+func normalise(name string) string {
 	words := strings.FieldsFunc(strings.ToLower(name), func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-'
 	})

@@ -24,7 +24,7 @@ type oauth struct {
 type oauthShape struct{ shape.Object[oauth] }
 
 func oauthOf() oauthShape {
-	return oauthShape{shape.Object[oauth]{Fields: oauthKeys, Gone: gone("remove it: "+
+	return oauthShape{shape.Object[oauth]{Fields: oauthKeys, Retired: gone("remove it: "+
 		"a token that does not say when it ends is used until the server refuses it", "expiry"),
 		Lenient: func(key string) bool {
 			return slices.Contains([]string{"enabled", "authorizationUrl", "tokenUrl", "audiences",

@@ -65,7 +65,7 @@ func policyKeys(p *permission) []shape.Field {
 				"rate_limited.", shape.List[rateOf]{Of: shape.ObjectOf(rateKeys)}, &p.rates),
 		shape.KeyAt("targets", "Which paths and hosts calls may be aimed at.",
 			shape.Object[target.Config]{Fields: targetsKeys, Gone: goneTargets()}, &p.targets),
-		shape.SectionWith("ask", "How people are asked.", gone(fixed, "session_time", "always_time"),
+		shape.SectionSince("ask", "How people are asked.", gone(fixed, "session_time", "always_time"),
 			askKeys(&p.ask)...),
 	}
 }

@@ -34,7 +34,8 @@ type server struct {
 func serverShape(foreign bool) shape.Object[server] {
 	known := shape.ObjectOf(serverKeys).Known()
 	others := func(key string) bool { return foreign || textfile.Nearest(key, known) == "" }
-	return shape.Object[server]{Fields: serverKeys, Lenient: others, Gone: goneServer(),
+	return shape.Object[server]{Fields: serverKeys, Lenient: others, Retired: goneServer(),
+		Gone: gone("write policy: {tools: [{match: mcp.SERVER.*, concurrency: exclusive}]}", "scheduling"),
 		Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, disabledTools, enabledTools, " +
 			"protocol, trust, tags, timeout, timeout_max, validate, max_parallel, start, idle_stop, isolation, max_sessions, " +
 			"oauth, limits",
@@ -92,7 +93,7 @@ func serverKeys(s *server) []shape.Field {
 			"Connections at the same time with isolation: session (default 20) or oauth: {identity: caller} "+
 				"(default 1000). Further calls are refused.",
 			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxSessions),
-		shape.SectionWith("limits", "How much the server may send. What is not given here is as in hub.limits.",
+		shape.SectionSince("limits", "How much the server may send. What is not given here is as in hub.limits.",
 			goneLimits(), limitsKeys(&s.Limits)...),
 		shape.KeyAt("timeout",
 			"How long a call may take without progress (default 30m). Where it is longer than 30s, the start of the "+
