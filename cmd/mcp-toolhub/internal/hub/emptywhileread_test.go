@@ -3,13 +3,36 @@ package hub
 import (
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
+
+// TestMendedWhileItWasRead: a file with a fault that changes while it is read is read again.
+func TestMendedWhileItWasRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mended := filepath.Join(dir, "rules.yaml")
+	h := &Hub{Surfaces: &surfaces{}, Logger: slog.New(slog.DiscardHandler)}
+	h.Surfaces.configured.Store(&Configured{Settings: &config.Settings{Path: filepath.Join(dir, "mcp-toolhub.yaml")}})
+	w := &configWatch{hub: h, read: func() (*config.Settings, error) {
+		if err := os.WriteFile(mended, []byte("rules: []"), 0o600); err != nil {
+			t.Error(err)
+		}
+		return nil, textfile.Faults{{File: mended}}
+	}}
+	w.reload(t.Context())
+	for _, again := range []bool{false, true, false, false} { // it has to settle
+		if w.settings.changed(w.settingsFiles(h.Settings())) != again {
+			t.Errorf("it is to be read again: %t", !again)
+		}
+	}
+}
 
 // A file that was empty when reading began may have been read empty, although it holds something
 // afterwards: whoever writes it has not been done yet, and is read again.

@@ -155,7 +155,7 @@ func (w *configWatch) settingsFiles(s *config.Settings) []string {
 // reload applies the config file as it stands now. One with faults changes nothing: the hub goes on
 // as it was and says so.
 func (w *configWatch) reload(ctx context.Context) {
-	h := w.hub
+	h, began := w.hub, time.Now()
 	next, err := w.load()
 	if err == nil {
 		err = h.apply(ctx, next)
@@ -174,6 +174,10 @@ func (w *configWatch) reload(ctx context.Context) {
 		}
 		h.ConfigProblem.Store(&what)
 		w.settings.adopt(w.settingsFiles(h.Settings()), nil)
+		// One that has changed since counts as unread. Clocks of file systems lag some milliseconds.
+		maps.DeleteFunc(w.settings.read, func(_ string, info fs.FileInfo) bool {
+			return info.ModTime().After(began.Add(-50 * time.Millisecond))
+		})
 		h.Logger.Error("config is not applied", "path", h.Settings().Path, "error", err)
 		return
 	}
