@@ -466,7 +466,7 @@ func (c *Call) line(end *CallEnd) (text []byte, l *callRecord, err error) {
 			return nil, nil, errors.New("an input or a result is no JSON")
 		}
 	}
-	// most lines fit
+	// Most lines fit.
 	size := 1600 + len(l.Model) + len(l.Observable) + len(r.Content) + len(r.Structured) + len(c.text)
 	if text, err = appendJSON(make([]byte, 0, size), l); err != nil {
 		return nil, nil, err

@@ -144,8 +144,8 @@ func (b *batch) isReady() bool { return b.durable || len(b.bytes) > 0 }
 // anew, so the journal recovers by itself once the cause is gone. If ctx ends first, ctx's error is
 // returned and the records may still be written: to record the end of a call that was cancelled,
 // pass a context that was not. A caller who finds nobody writing writes itself, because waking
-// somebody else takes longer than a disk that works; it returns when its write ends, whatever
-// becomes of ctx. A disk that was slow the last time, or failed, is left to a goroutine.
+// somebody else takes longer than a disk that works; it returns when its write ends, even if
+// ctx is done before. A disk that was slow the last time, or failed, is left to a goroutine.
 func (j *Journal) Commit(ctx context.Context, records ...tool.Record) error {
 	var lines []byte
 	for _, r := range records {

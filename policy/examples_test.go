@@ -23,7 +23,8 @@ func TestDocumentedBranchRuleHolds(t *testing.T) {
 		if when == nil {
 			t.Fatalf("%s has no rule about arguments.branch", file)
 		}
-		set := policy.Set{Source: policy.User, Rules: []policy.Rule{{Match: []string{"mcp.*.push*"}, When: string(when[1]), Then: tool.Deny}}}
+		set := policy.Set{Source: policy.User,
+			Rules: []policy.Rule{{Match: []string{"mcp.*.push*"}, When: string(when[1]), Then: tool.Deny}}}
 		e := compile(t, policy.Settings{Sets: append(user(policy.Rule{Match: []string{"*"}, Then: tool.Allow}), set)})
 		for input, want := range map[string]tool.Behavior{
 			`{"branch":"main"}`: tool.Deny, `{"branch":"refs/heads/main"}`: tool.Deny, `{"branch":"Main"}`: tool.Deny,

@@ -74,8 +74,8 @@ func testConn(w transport.Wire) *streamConn {
 func testSession() *session { return newSession(testServer().notifications, nil) }
 
 func testServer() *server {
-	e := &entry{losses: new(atomic.Int64), ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: new(secret.Redactor),
-		clients: newClientSubscriptions()}
+	e := &entry{losses: new(atomic.Int64), ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(),
+		redact: new(secret.Redactor), clients: newClientSubscriptions()}
 	e.cfg.Transport = Stdio
 	s, _ := newServer(e, shared{catalog: &catalog{entry: e}, run: func(func()) {}},
 		tool.ServerReady, func() {})

@@ -231,8 +231,8 @@ func (s *session) subscribe(ctx context.Context) (call *pendingRequest, version 
 	return call, version
 }
 
-// stand keeps a subscriptions/listen, of which call is the first and asks for version, for as long
-// as ctx and the session last. It is renewed when something else is wanted. Where each has a stream
+// stand keeps a subscriptions/listen until ctx or the session ends. call is the first one, and asks
+// for version. It is renewed when something else is wanted. Where each has a stream
 // of its own, it is opened again when it ends, and the one before ends only once the server has
 // taken the next, so that little is missed in between. On one stream the next follows the one
 // before: servers keep them by connection, and the end of the earlier could take the later with it.

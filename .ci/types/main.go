@@ -3,7 +3,7 @@
 //	go run .ci/types/main.go windows darwin
 //
 // It reads all that they import from source. `go vet` and `go build` would first compile it for
-// that system, which takes ten times as long.
+// that system, which takes several times as long.
 package main
 
 import (

@@ -16,8 +16,8 @@ const (
 	maxDepth = 2
 )
 
-// nested returns the variables to add to a program's environment, each as NAME=value. entry says to
-// people which entry of which config starts it; "" where it is none.
+// nested returns the variables to add to a program's environment, each as NAME=value. entry tells
+// people which entry of which config starts the program; "" if no entry does.
 func nested(entry string) []string {
 	return []string{depthVariable + "=" + strconv.Itoa(depth()+1), entryVariable + "=" + entry}
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +16,8 @@ import (
 
 // The record has a directory for each caller, so that nobody pushes out what is recorded of others.
 // Each session that was ended is an empty file there, whose name begins with the session's
-// beginning. Of many sessions the oldest files are removed.
+// beginning. Of many sessions the oldest files are removed: so where there are maxEnded, all
+// sessions are over that began no later than the oldest of them.
 const (
 	maxEnded  = 10_000 // that are recorded of one caller
 	lookAfter = 1_000  // sessions more, and the record is looked through
@@ -58,11 +60,16 @@ func (b *Issuer) End(s Session, h Holder) error {
 }
 
 func (b *Issuer) isEnded(s Session, h Holder) (bool, error) {
-	_, err := os.Lstat(filepath.Join(b.of(h), s.file()))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	entries, err := os.ReadDir(b.of(h)) // by name, so the oldest first
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
 		return true, fmt.Errorf("look whether a session is over: %w", err)
+	case len(entries) >= maxEnded && s.Begun <= begun(entries[0]):
+		return true, nil
 	}
-	return err == nil, nil
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == s.file() }), nil
 }
 
 // forget removes what need not be recorded any more: sessions that are too old to be taken up, and of each caller the

@@ -17,20 +17,27 @@ func TestRecordIsBounded(t *testing.T) {
 		b := issuer(t, key, dir)
 		bob := Holder{Profile: "default", Caller: "bob"}
 		ofBob, _ := begin(t, b, bob, Session{})
-		ended := ""
+		first, s := begin(t, b, ann, Session{})
+		if err := b.End(s, ann); err != nil {
+			t.Fatal(err)
+		}
+		open, _ := begin(t, b, ann, Session{}) // as old as the one that was ended first
+		time.Sleep(time.Minute)
+		young, _ := begin(t, b, ann, Session{})
 		for range maxEnded + lookAfter {
-			id, s := begin(t, b, ann, Session{})
+			_, s := begin(t, b, ann, Session{})
 			if err := b.End(s, ann); err != nil {
 				t.Fatal(err)
 			}
-			ended = id
 			time.Sleep(time.Second)
 		}
 		if n := len(recorded(t, b)); n > maxEnded+lookAfter {
 			t.Errorf("%d sessions are recorded", n)
 		}
-		if _, err := b.Resume(ended, ann); !errors.Is(err, ErrUnknown) {
-			t.Errorf("the session that was ended last: %v", err)
+		for name, id := range map[string]string{"ended": first, "as old as one that is forgotten": open, "young": young} {
+			if _, err := b.Resume(id, ann); !errors.Is(err, ErrUnknown) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 		if _, err := b.Resume(ofBob, bob); err != nil {
 			t.Errorf("another caller's session: %v", err)

@@ -22,8 +22,8 @@ const (
 	// from the journal's files.
 	maxRecent = 8 << 20
 
-	// maxUnindexed is how many lines wait for full-text search until they are indexed although the hub
-	// is not idle: whoever searches would wait for them.
+	// maxUnindexed is how many lines may wait for the full-text index while the hub is busy. A search
+	// waits until they are indexed.
 	maxUnindexed = 50_000
 )
 

@@ -335,7 +335,8 @@ func TestLines(t *testing.T) {
 		s := open()
 		running := j.write(t, did{tool: "mcp.a.b", open: true})
 		noted := j.write(t, did{tool: "mcp.a.b", noted: true})
-		if err := j.Commit(t.Context(), tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventType: "tool.surface.created"}); err != nil {
+		event := tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventType: "tool.surface.created"}
+		if err := j.Commit(t.Context(), event); err != nil {
 			t.Fatal(err)
 		}
 		j.write(t, did{tool: "mcp.a.b", names: standing{}})

@@ -134,7 +134,7 @@ var (
 	ErrUsed = errors.New("the approval was used already: ask again")
 )
 
-// Options are what a queue needs of the program.
+// Options are the settings of a queue.
 type Options struct {
 	Timeout time.Duration // until no answer means deny; default 4 min 30 s
 }

@@ -105,7 +105,8 @@ func TestMatching(t *testing.T) {
 	if len(problems) != 1 || problems[0].Key != "matcher" {
 		t.Errorf("a matcher that RE2 has not makes %v", problems)
 	}
-	_, problems = hook.New([]hook.Config{{Events: []hook.Event{hook.PreToolUse}, Rewrite: []hook.Operation{{Op: "remove", Path: "a"}}}}, hook.Options{})
+	_, problems = hook.New([]hook.Config{{Events: []hook.Event{hook.PreToolUse},
+		Rewrite: []hook.Operation{{Op: "remove", Path: "a"}}}}, hook.Options{})
 	if len(problems) != 1 || problems[0].Key != "rewrite[0].path" {
 		t.Errorf("a path that is no pointer makes %v", problems)
 	}

@@ -43,8 +43,8 @@ var mayImportOthers = map[string][]string{
 	"github.com/theory/jsonpath":               {"persist/slice"},
 }
 
-// TestLimits holds the sizes of packages, types, functions and lines, and what no package but main may do. A type that grows
-// over a limit has two responsibilities: divide it.
+// TestLimits holds the sizes of packages, types, functions and lines, and what no package but
+// main may do. A type that grows over a limit has two responsibilities: divide it.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	l := limits{files: map[string]int{}, methods: map[string]int{}, over: map[string][]string{}}

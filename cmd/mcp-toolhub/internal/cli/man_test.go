@@ -11,8 +11,8 @@ import (
 func TestManPage(t *testing.T) {
 	t.Parallel()
 	page := manPage((&app{std: streams{getenv: func(string) (string, bool) { return "", false }}}).root())
-	for _, part := range []string{".TH MCP-TOOLHUB 1", "\nBegin:\n  setup ", ".SH mcp\\-toolhub tools call\n", "\n  \\-c, \\-\\-config file ",
-		"\\-\\-http host:port ", "\nExamples:\n  mcp\\-toolhub serve"} {
+	for _, part := range []string{".TH MCP-TOOLHUB 1", "\nBegin:\n  setup ", ".SH mcp\\-toolhub tools call\n",
+		"\n  \\-c, \\-\\-config file ", "\\-\\-http host:port ", "\nExamples:\n  mcp\\-toolhub serve"} {
 		if !strings.Contains(page, part) {
 			t.Errorf("the page has no %q", part)
 		}

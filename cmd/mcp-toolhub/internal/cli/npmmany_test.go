@@ -92,8 +92,8 @@ func killAllOf(t *testing.T, home string) {
 	}
 }
 
-// TestManySessionsOfNPM measures five sessions of Claude Code with ten servers, direct and through a hub. It also measures
-// the tools that a model of Gemini CLI is sent: Claude Code has its own search. README.md has the figures.
+// TestManySessionsOfNPM measures five sessions of Claude Code with ten servers, direct and through a
+// hub. It also measures the tools that a model of Gemini CLI is sent: Claude Code has its own search. README.md has the figures.
 func TestManySessionsOfNPM(t *testing.T) {
 	dir := linesDir(t)
 	program := filepath.Join(t.TempDir(), "mcp-toolhub")

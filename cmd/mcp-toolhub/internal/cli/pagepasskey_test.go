@@ -26,8 +26,8 @@ type authenticator struct {
 	key   virtual.Credential
 }
 
-// newAuthenticator has a key with coordinates of 32 bytes each, which then takes 77 bytes. The library leaves out zeros at
-// their beginning, which no real authenticator does, and the hub rightly refuses such a key.
+// newAuthenticator has a key with coordinates of 32 bytes each, which then takes 77 bytes. The library
+// leaves out zeros at their beginning. No real authenticator does that, and the hub refuses such a key.
 func newAuthenticator(r *pageClient, o virtual.AuthenticatorOptions) *authenticator {
 	key := virtual.NewCredential(virtual.KeyTypeEC2)
 	for len(key.Key.AttestationData()) != 77 {
@@ -80,8 +80,8 @@ func (a *authenticator) use(r *pageClient) (said string, status int, text string
 	return said, status, text
 }
 
-// TestPagePasskey: a passkey is added with a code from a terminal, and lets one browser answer, once it has verified the
-// person. What it has said counts once, and for the page that asked.
+// TestPagePasskey: a passkey is added with a code from a terminal, and lets one browser answer, once it has
+// verified the person. What it has said counts once, and for the page that asked.
 func TestPagePasskey(t *testing.T) {
 	t.Parallel()
 	p := startPermitted(t, map[string]any{"ask": map[string]any{"channels": []any{"queue"}}}, byPasskey())

@@ -211,8 +211,8 @@ func TestLocksAreFreeWhileACallWaitsForInputThroughTheHub(t *testing.T) {
 	}
 }
 
-// TestWaitingIsNotChargedThroughTheHub: a call that waits in the queue for longer than it may take to run runs well all the same: it waits
-// for two calls that hang and end by their timeout, one after the other.
+// TestWaitingIsNotChargedThroughTheHub: a call waits in the queue for longer than it may take to run, and succeeds. It
+// waits for two calls that hang and end by their timeout, one after the other.
 func TestWaitingIsNotChargedThroughTheHub(t *testing.T) {
 	t.Parallel()
 	g, hub := gatedHub(t, map[string]any{"timeout": "2s", "timeout_max": "2s"})
