@@ -79,10 +79,10 @@ var loaded = sync.OnceValue(func() *ruleSet {
 		if r.Regex == "" || r.Path != "" {
 			continue
 		}
-		one := rule{id: r.ID, keywords: r.Keywords, named: strings.HasPrefix(r.Regex, nameForm), group: r.Group,
-			entropy: r.Entropy,
-			long:    strings.HasPrefix(r.ID, "curl-") || strings.HasPrefix(r.ID, "private-key"),
-			regex:   sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(r.Regex) })}
+		one := rule{id: r.ID, keywords: r.Keywords, group: r.Group,
+			named: strings.HasPrefix(r.Regex, nameForm) && !strings.Contains(r.Regex, `|\b(`), entropy: r.Entropy,
+			long:  strings.HasPrefix(r.ID, "curl-") || strings.HasPrefix(r.ID, "private-key"),
+			regex: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(r.Regex) })}
 		if r.ID == "jwt" {
 			one.keywords = []string{"eyj"} // "ey" is in many words; a header is {"alg": or the like
 		}

@@ -149,18 +149,30 @@ func (r *rule) mayMatch(text string, i, n int) bool {
 	if !r.named {
 		return hasRun(rest[:min(len(rest), n+64)])
 	}
+	over := false // the name: line breaks and quotes may follow, and then a sign
 	for p := n; p < min(len(rest), n+maxName); p++ {
 		switch c := rest[p]; {
-		case strings.IndexByte("=>|:?,", c) >= 0:
-			value := strings.TrimLeft(rest[p+1:], "`'\" \t\r\n=>:")
-			if hasRun(value[:min(len(value), 2*shortest)]) {
-				return true
-			}
-		case !isName(c) && strings.IndexByte(" \t\r\n'\"", c) < 0:
-			return false
+		case c == '\\': // of an escape in JSON
+			over, p = true, p+1
+		case strings.IndexByte("\r\n\f'\"", c) >= 0:
+			over = true
+		case c != ' ' && c != '\t' && (over || !isName(c)):
+			return strings.IndexByte("=>|:?,", c) >= 0 && beginsValue(rest[p+1:])
 		}
 	}
 	return false
+}
+
+// beginsValue reports whether text, which stands behind a name and a sign, may begin with a value
+// that a rule finds by its name.
+func beginsValue(text string) bool {
+	text = strings.TrimLeft(text, "`'\" \t\r\n=>:|")
+	end := 0
+	for end < len(text) && (isName(text[end]) || strings.IndexByte("=+/%:", text[end]) >= 0) {
+		end++
+	}
+	return (end == len(text) || strings.IndexByte("`'\" \t\r\n\f;\\", text[end]) >= 0) &&
+		hasRun(text[:min(len(text), 2*shortest)])
 }
 
 // hasRun reports whether text has a run of characters of tokens, a long one or one with a digit.

@@ -19,6 +19,7 @@ func TestJSON(t *testing.T) {
 	t.Parallel()
 	m := secret.New([]byte("key"))
 	hunter, pin := m.Mark("hunter2"), m.Mark("1234")
+	atlassian, value := "ATATT3"+strings.Repeat("xFf3GF0aZ9_bQ7-", 13)[:186], "q8Zr2Wm5Tx9Kd4Vn7Bp1"
 	for _, c := range []struct {
 		in, out string
 		at      []string
@@ -32,6 +33,9 @@ func TestJSON(t *testing.T) {
 		{in: `{"text":"{\"passwd\":\"hunter2\"}"}`, out: `{"text":"{\"passwd\":\"` + hunter + `\"}"}`},
 		{in: `{"url":"https://ann:hunter2@example.com/x"}`, out: `{"url":"https://ann:` + hunter + `@example.com/x"}`},
 		{in: `{"cmd":"curl --token ` + token + ` x"}`, out: `{"cmd":"curl --token ` + m.Mark(token) + ` x"}`},
+		{in: `{"a":"use ` + atlassian + ` there"}`, out: `{"a":"use ` + m.Mark(atlassian) + ` there"}`},
+		{in: `{"a":"api key\n: ` + value + `; api key\nref: ` + value + ` x"}`,
+			out: `{"a":"api key\n: ` + m.Mark(value) + `; api key\nref: ` + value + ` x"}`},
 		{in: `"\u0067hp_` + token[4:] + `"`, out: `"` + m.Mark(token) + `"`},
 		{in: `{"a":{"b":[{"ssn":"078-05-1120"},{"ssn":7}]}}`, at: []string{"/a/b/*/ssn"},
 			out: `{"a":{"b":[{"ssn":"` + m.Mark("078-05-1120") + `"},{"ssn":"` + m.Mark("7") + `"}]}}`},
