@@ -68,8 +68,11 @@ func (l *LineReader) line() (gathering, error) {
 			l.end, l.err = l.r.Read(l.buf)
 			continue
 		}
-		var part []byte
-		part, ended = l.part()
+		part := l.buf[l.at:l.end]
+		if i := bytes.IndexByte(part, '\n'); i >= 0 {
+			part, ended = part[:i+1], true
+		}
+		l.at += len(part)
 		if skip != nil {
 			skip.Add(part)
 			continue
@@ -88,16 +91,6 @@ func (l *LineReader) line() (gathering, error) {
 		return gathering{}, &TooLarge{Limit: limit, About: skip, NoRoom: line.err}
 	}
 	return line, end
-}
-
-// part takes what is left of the line at hand from the buffer, up to and including its end.
-func (l *LineReader) part() (part []byte, ended bool) {
-	part = l.buf[l.at:l.end]
-	if i := bytes.IndexByte(part, '\n'); i >= 0 {
-		part, ended = part[:i+1], true
-	}
-	l.at += len(part)
-	return part, ended
 }
 
 // Buffered returns how many bytes were read that belong to no line yet.

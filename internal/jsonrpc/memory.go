@@ -29,33 +29,30 @@ type gathering struct {
 // append adds part, unless there is no room for all of it.
 func (g *gathering) append(part []byte) {
 	if g.reserve(len(part)) {
-		g.grow(len(part))
 		g.bytes = append(g.bytes, part...)
 		g.room.Came()
 	}
 }
 
-// reserve reports whether the memory has room for so many more bytes.
+// reserve makes space for so many more bytes, and reports whether the memory has room for them. What
+// is gathered doubles until it is large: then there is room for all of it, and nothing is copied
+// while the rest comes.
 func (g *gathering) reserve(more int) bool {
-	if size := len(g.bytes) + more; g.err == nil && size > budget.Small {
+	size := len(g.bytes) + more
+	if g.err == nil && size > budget.Small {
 		if g.room == nil {
 			g.room = g.memory.Room(g.source)
 		}
 		g.err = g.room.Grow(int64(size))
 	}
-	return g.err == nil
-}
-
-// grow makes space for so many more bytes. What is gathered doubles until it is large: then there
-// is room for all of it, and nothing is copied while the rest comes.
-func (g *gathering) grow(more int) {
-	if size := len(g.bytes); size+more > cap(g.bytes) {
-		next := 2 * size
+	if g.err == nil && size > cap(g.bytes) {
+		next := 2 * len(g.bytes)
 		if g.room != nil && next > large {
 			next = int(g.memory.Largest())
 		}
-		g.bytes = append(make([]byte, 0, max(size+more, min(next, g.most))), g.bytes...)
+		g.bytes = append(make([]byte, 0, max(size, min(next, g.most))), g.bytes...)
 	}
+	return g.err == nil
 }
 
 // large is the size in bytes of a message that is not to be copied.
@@ -107,7 +104,6 @@ func ReadBody(body io.Reader, size, limit int64, memory *budget.Share) (Received
 			err = g.err
 			break
 		}
-		g.grow(1)
 		var n int
 		n, err = rest.Read(g.bytes[len(g.bytes):cap(g.bytes)])
 		g.bytes = g.bytes[:len(g.bytes)+n]

@@ -54,7 +54,8 @@ func (m *Message) IsResponse() bool { return m.Method == "" && m.ID != nil }
 
 // envelope holds the members of a message that are not its parts.
 type envelope struct {
-	version, method []byte // as written; nil where absent
+	version, method json.RawMessage // as written; nil where absent
+	isVersion2      bool
 	twice           string // a member that must not occur twice, and does
 	isObject        bool   // the text is an object, as far as it was read
 }
@@ -67,48 +68,36 @@ func (m *Message) read(text []byte) (found envelope) {
 		m.Valid = m.NotUTF8 == 0
 	}
 	found.isObject = rawjson.Members(text, func(member rawjson.Member) bool {
-		name := member.Key
-		if !member.IsPlain() {
-			name = []byte(member.Name())
-		}
-		switch string(name) {
+		var part *json.RawMessage
+		switch name := member.Decoded(); string(name) {
 		case "jsonrpc":
-			found.once("jsonrpc", found.version)
-			found.version = member.Value
+			part = &found.version
 		case "id":
-			found.once("id", m.ID)
-			m.ID = member.Value
+			part = &m.ID
 		case "method":
-			found.once("method", found.method)
-			found.method = member.Value
+			part = &found.method
 		case "params":
-			found.once("params", m.Params)
-			m.Params = member.Value
+			part = &m.Params
 		case "result":
 			m.Result = member.Value
 		case "error":
 			m.Error = member.Value
 		}
+		if part == nil {
+			return true
+		}
+		if *part != nil {
+			found.twice = member.Name()
+		}
+		*part = member.Value
 		return true
 	}) == nil
 	m.Method, _ = rawjson.String(found.method)
+	if found.isVersion2 = string(found.version) == `"2.0"`; !found.isVersion2 { // or with escapes
+		version, _ := rawjson.String(found.version)
+		found.isVersion2 = version == "2.0"
+	}
 	return found
-}
-
-// once notes that the member name occurs twice where it has a value already.
-func (e *envelope) once(name string, value []byte) {
-	if value != nil {
-		e.twice = name
-	}
-}
-
-// isVersion2 reports whether the message says so.
-func (e *envelope) isVersion2() bool {
-	if string(e.version) == `"2.0"` {
-		return true
-	}
-	version, _ := rawjson.String(e.version)
-	return version == "2.0"
 }
 
 // Read reads a message leniently. Where it is malformed in its values alone, it has a kind, and Valid is false. A
@@ -117,7 +106,7 @@ func Read(text []byte) (m Message) {
 	found := m.read(text)
 	answers := found.version == nil && found.method == nil && m.ID != nil && (m.Result != nil || m.Error != nil)
 	switch {
-	case !found.isObject || !found.isVersion2() && !answers:
+	case !found.isObject || !found.isVersion2 && !answers:
 		return Message{Text: text}
 	case found.method != nil && rawjson.IsNull(m.ID):
 		m.Kind = Notification
@@ -166,7 +155,7 @@ func Parse(text []byte) (*Message, *tool.RPCError) {
 	}
 	fault := ""
 	switch {
-	case !found.isVersion2():
+	case !found.isVersion2:
 		fault = `member "jsonrpc" must be "2.0"`
 	case !IsID(m.ID):
 		fault = "id must be a string or a number"
@@ -217,19 +206,12 @@ func InvalidRequest(what string) *tool.RPCError {
 	return &tool.RPCError{Code: tool.CodeInvalidRequest, Message: "invalid request: " + what}
 }
 
-// RequestText returns the request method, with params unless they are nil.
+// RequestText returns the request method, with params unless they are nil. A nil id makes it a notification.
 func RequestText(id json.RawMessage, method string, params json.RawMessage) []byte {
-	out := make([]byte, 0, len(params)+len(id)+len(method)+64)
-	out = append(append(out, `{"jsonrpc":"2.0","id":`...), id...)
-	return withMethod(append(out, ','), method, params)
-}
-
-// NotificationText returns the notification method, with params unless they are nil.
-func NotificationText(method string, params json.RawMessage) []byte {
-	return withMethod([]byte(`{"jsonrpc":"2.0",`), method, params)
-}
-
-func withMethod(out []byte, method string, params json.RawMessage) []byte {
+	out := append(make([]byte, 0, len(params)+len(id)+len(method)+64), `{"jsonrpc":"2.0",`...)
+	if id != nil {
+		out = append(append(append(out, `"id":`...), id...), ',')
+	}
 	out = rawjson.AppendQuote(append(out, `"method":`...), method)
 	if params != nil {
 		out = append(append(out, `,"params":`...), params...)
@@ -237,17 +219,24 @@ func withMethod(out []byte, method string, params json.RawMessage) []byte {
 	return append(out, '}')
 }
 
-// ResponseStart returns the response to the request with id up to its result. A nil id becomes null.
+// NotificationText returns the notification method, with params unless they are nil.
+func NotificationText(method string, params json.RawMessage) []byte {
+	return RequestText(nil, method, params)
+}
+
+// ResponseStart returns the response to the request with id up to its result.
 func ResponseStart(id json.RawMessage) []byte {
 	out := append(make([]byte, 0, len(id)+64), `{"jsonrpc":"2.0","id":`...)
-	return append(append(out, idOrNull(id)...), `,"result":`...)
+	return append(append(out, id...), `,"result":`...)
 }
 
 // ErrorText returns the error response to the request with id. A nil id becomes null. An error
 // object that was received stays as it is, where it is one.
 func ErrorText(id json.RawMessage, e *tool.RPCError) []byte {
-	out := append([]byte(`{"jsonrpc":"2.0","id":`), idOrNull(id)...)
-	out = append(out, `,"error":`...)
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	out := append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), `,"error":`...)
 	if rawjson.IsObject(e.Raw) && rawjson.Valid(e.Raw) {
 		return append(append(out, e.Raw...), '}')
 	}
@@ -257,12 +246,4 @@ func ErrorText(id json.RawMessage, e *tool.RPCError) []byte {
 		out = append(append(out, `,"data":`...), e.Data...)
 	}
 	return append(out, `}}`...)
-}
-
-// idOrNull returns null for a nil id.
-func idOrNull(id json.RawMessage) json.RawMessage {
-	if id == nil {
-		return json.RawMessage("null")
-	}
-	return id
 }

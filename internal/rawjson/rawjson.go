@@ -65,22 +65,19 @@ func (m Member) Is(name string) bool {
 	if len(m.Key) > 0 && len(name) > 0 && m.Key[0] != name[0] && m.Key[0] != '\\' && m.Key[0] < utf8.RuneSelf {
 		return false // as it stands for itself, whatever follows
 	}
-	if plain(m.Key) {
-		return string(m.Key) == name
-	}
-	return unquote(m.Key) == name
+	return string(m.Decoded()) == name
 }
 
 // Name is the member's key with its escapes decoded.
-func (m Member) Name() string {
+func (m Member) Name() string { return string(m.Decoded()) }
+
+// Decoded is Name as bytes. It is Key itself where that stands for itself.
+func (m Member) Decoded() []byte {
 	if plain(m.Key) {
-		return string(m.Key)
+		return m.Key
 	}
 	return unquote(m.Key)
 }
-
-// IsPlain reports whether the member's key stands for itself: Name is then the text of Key.
-func (m Member) IsPlain() bool { return plain(m.Key) }
 
 // plain reports whether the inside of a JSON string stands for itself: no escape, and no byte that decoders replace.
 func plain(inner []byte) bool { return bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) }
@@ -97,14 +94,27 @@ func Members(object []byte, yield func(Member) bool) error {
 		return nil
 	}
 	for i < len(object) {
-		m, next, ok := member(object, i)
-		if !ok {
+		if object[i] != '"' {
 			break
 		}
+		m, keyEnd := Member{start: i}, SkipString(object, i)
+		if keyEnd-i < 2 {
+			break
+		}
+		m.Key = object[i+1 : keyEnd-1]
+		i = SkipSpace(object, keyEnd)
+		if i >= len(object) || object[i] != ':' {
+			break
+		}
+		m.valueAt = SkipSpace(object, i+1)
+		if m.end = SkipValue(object, m.valueAt); m.end <= m.valueAt {
+			break
+		}
+		m.Value = object[m.valueAt:m.end]
 		if !yield(m) {
 			return nil
 		}
-		i = SkipSpace(object, next)
+		i = SkipSpace(object, m.end)
 		if i < len(object) && object[i] == '}' {
 			return nil
 		}
@@ -114,29 +124,6 @@ func Members(object []byte, yield func(Member) bool) error {
 		i = SkipSpace(object, i+1)
 	}
 	return errMembers
-}
-
-// member reads the member whose key begins at i, and returns the index after its value.
-func member(object []byte, i int) (m Member, next int, ok bool) {
-	if i >= len(object) || object[i] != '"' {
-		return m, i, false
-	}
-	keyEnd := SkipString(object, i)
-	if keyEnd-i < 2 {
-		return m, i, false
-	}
-	m.start, m.Key = i, object[i+1:keyEnd-1]
-	i = SkipSpace(object, keyEnd)
-	if i >= len(object) || object[i] != ':' {
-		return m, i, false
-	}
-	i = SkipSpace(object, i+1)
-	end := SkipValue(object, i)
-	if end <= i {
-		return m, i, false
-	}
-	m.valueAt, m.end, m.Value = i, end, object[i:end]
-	return m, end, true
 }
 
 // Get returns the value of the object's member name: the last one where the name occurs twice, as encoding/json has it.
@@ -322,12 +309,12 @@ func Line(text []byte) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-func unquote(key []byte) string {
+func unquote(key []byte) []byte {
 	var s string
 	if json.Unmarshal(append(append([]byte{'"'}, key...), '"'), &s) != nil {
-		return string(key)
+		return key
 	}
-	return s
+	return []byte(s)
 }
 
 // SkipSpace returns the index, from i on, of what is no white space.
@@ -357,45 +344,40 @@ func SkipString(text []byte, i int) int {
 	return len(text)
 }
 
-// SkipValue returns the index after the value that begins at i; i itself where none begins there.
-func SkipValue(text []byte, i int) int {
-	if i >= len(text) {
-		return i
+// SkipValue returns the index after the value that begins at start; start itself where none begins
+// there, or it does not end.
+func SkipValue(text []byte, start int) int {
+	if start >= len(text) {
+		return start
 	}
-	switch text[i] {
+	switch text[start] {
 	case '"':
-		end := SkipString(text, i)
-		if end-i < 2 || text[end-1] != '"' {
-			return i
+		end := SkipString(text, start)
+		if end-start < 2 || text[end-1] != '"' {
+			return start
 		}
 		return end
 	case '{', '[':
-		return skipNested(text, i)
+		depth := 0
+		for i := start; i < len(text); i++ {
+			switch text[i] {
+			case '"':
+				i = SkipString(text, i) - 1
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+		}
+		return start
 	}
-	for ; i < len(text); i++ {
+	for i := start; i < len(text); i++ {
 		switch text[i] {
 		case ',', ']', '}', ' ', '\t', '\r', '\n', ':', '"', '{', '[':
 			return i
 		}
 	}
-	return i
-}
-
-// skipNested returns the index after the object or array that begins at i, or i where it does not end.
-func skipNested(text []byte, start int) int {
-	depth := 0
-	for i := start; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			i = SkipString(text, i) - 1
-		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-			if depth == 0 {
-				return i + 1
-			}
-		}
-	}
-	return start
+	return len(text)
 }

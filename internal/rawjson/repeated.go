@@ -38,7 +38,7 @@ func Repeated(text []byte, compare func(a, b []byte) int) (name string, ok bool)
 			if isKey && end-i >= 2 {
 				key := text[i+1 : end-1]
 				if !plain(key) {
-					key = []byte(unquote(key))
+					key = unquote(key)
 				}
 				keys = append(keys, key)
 			}

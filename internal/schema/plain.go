@@ -15,7 +15,7 @@ func IsPlain(raw json.RawMessage) bool {
 }
 
 func isPlain(schema []byte, root bool) bool {
-	return eachMember(schema, func(m rawjson.Member) bool { return m.IsPlain() && plainKeyword(m, root) })
+	return eachMember(schema, func(m rawjson.Member) bool { return plainKeyword(m, root) })
 }
 
 func plainKeyword(m rawjson.Member, root bool) bool {

@@ -29,11 +29,7 @@ func AgentOf(meta json.RawMessage) (*Agent, error) {
 	var a Agent
 	var fault error
 	_ = rawjson.Members(meta, func(m rawjson.Member) bool {
-		key := m.Key
-		if !m.IsPlain() {
-			key = []byte(m.Name())
-		}
-		into := (*string)(nil)
+		into, key := (*string)(nil), m.Decoded()
 		switch string(key) {
 		case "toolhub/run":
 			into = &a.Run

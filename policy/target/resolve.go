@@ -186,7 +186,7 @@ func (r *resolution) add(ctx context.Context, targets ...Target) {
 func (p *Plan) undeclared(ctx context.Context, r *resolution, arguments []byte) {
 	n := nested{plan: p, resolution: r, size: len(arguments)}
 	_ = rawjson.Members(arguments, func(m rawjson.Member) bool {
-		if m.IsPlain() && p.declared[string(m.Key)] && m.Value[0] != '{' && m.Value[0] != '[' {
+		if p.declared[string(m.Decoded())] && m.Value[0] != '{' && m.Value[0] != '[' {
 			return r.goesOn() // the usual case: nothing is in it
 		}
 		name := m.Name()

@@ -85,10 +85,7 @@ func (r *requestMeta) read(params rawjson.Object) {
 	}
 	kept := false
 	onward, _, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool {
-		key := m.Key
-		if !m.IsPlain() {
-			key = []byte(m.Name())
-		}
+		key := m.Decoded()
 		r.knowsHub = r.knowsHub || tool.IsOwn(string(key))
 		switch string(key) {
 		case mcp.MetaKeyProtocolVersion:
