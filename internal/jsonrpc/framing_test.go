@@ -225,9 +225,9 @@ func TestParseFindsTheMembersOfParams(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"m"}`:                                                 ``,
 		`{"jsonrpc":"2.0","id":1,"method":"m","params":null}`:                                   ``,
 	} {
-		m, refusal := Parse([]byte(text))
-		if got, _ := m.Object.Get("name"); refusal != nil || string(got) != want {
-			t.Errorf("%s: name is %s, want %s (%v)", text, got, want, refusal)
+		m := Parse([]byte(text))
+		if got, _ := m.Object.Get("name"); m.Fault != nil || string(got) != want {
+			t.Errorf("%s: name is %s, want %s (%v)", text, got, want, m.Fault)
 		}
 	}
 }

@@ -31,8 +31,8 @@ type Message struct {
 	// value where that is no object.
 	Object rawjson.Object
 
-	// Fault is set by who has parsed a request that is going to be refused, and goes its way all
-	// the same. Nil: there is none.
+	// Fault is the answer that JSON-RPC wants to a message of Parse that is malformed, or to another
+	// one that is going to be refused and goes its way all the same. Nil: there is none.
 	Fault *tool.RPCError
 }
 
@@ -142,16 +142,16 @@ func Within(text []byte) (all []Message) {
 	return all
 }
 
-// Parse reads a message strictly. The error is the answer that JSON-RPC wants to a text that is
-// none. The message then holds what could be read.
-func Parse(text []byte) (*Message, *tool.RPCError) {
+// Parse reads a message strictly. Of a text that is none, the message has a Fault, and what could be read.
+func Parse(text []byte) *Message {
 	m := &Message{}
 	found := m.read(text)
 	if !m.Valid {
 		return unreadable(text)
 	}
 	if !found.isObject {
-		return m, InvalidRequest("a message must be a JSON object")
+		m.Fault = InvalidRequest("a message must be a JSON object")
+		return m
 	}
 	fault := ""
 	switch {
@@ -171,19 +171,20 @@ func Parse(text []byte) (*Message, *tool.RPCError) {
 	}
 	m.Object, _ = rawjson.ReadObject(m.Params)
 	if fault != "" {
-		return m, InvalidRequest(fault)
+		m.Fault = InvalidRequest(fault)
 	}
-	return m, nil
+	return m
 }
 
 // unreadable refuses a text that is not JSON, or not UTF-8 ("JSON-RPC messages MUST be UTF-8
-// encoded"). The error names the request where its id can be read.
-func unreadable(text []byte) (*Message, *tool.RPCError) {
-	m := &Message{Text: text}
+// encoded"). The message has the id of the request where that can be read.
+func unreadable(text []byte) *Message {
+	m := &Message{Text: text, Fault: &tool.RPCError{Code: tool.CodeParseError}}
 	why := fmt.Sprintf("nested deeper than %d levels", rawjson.MaxDepth)
 	if rawjson.Depth(text) <= rawjson.MaxDepth {
 		if !rawjson.Valid(text) {
-			return m, &tool.RPCError{Code: tool.CodeParseError, Message: "parse error: not a JSON text"}
+			m.Fault.Message = "parse error: not a JSON text"
+			return m
 		}
 		why = fmt.Sprintf("not UTF-8 (byte %d of the message): send text as UTF-8", rawjson.NotUTF8(text))
 	}
@@ -191,7 +192,8 @@ func unreadable(text []byte) (*Message, *tool.RPCError) {
 	if id, ok := rawjson.Get(text, "id"); ok && asks && IsID(id) && rawjson.Valid(id) && rawjson.NotUTF8(id) < 0 {
 		m.ID = id
 	}
-	return m, &tool.RPCError{Code: tool.CodeParseError, Message: "parse error: " + why}
+	m.Fault.Message = "parse error: " + why
+	return m
 }
 
 // IsID reports whether id may be the id of a request, or is nil: "Requests MUST include a string or

@@ -56,10 +56,10 @@ func (d *stdioDoor) receiveBatch(ctx context.Context, text []byte) {
 	}
 	b := &batch{door: d, missing: 1}
 	for _, part := range parts {
-		m, refusal := parse(part)
+		m := jsonrpc.Parse(part)
 		switch {
-		case refusal != nil:
-			b.expect().write(whole(jsonrpc.ErrorText(m.ID, refusal)))
+		case m.Fault != nil && !isCall(m):
+			b.expect().write(whole(jsonrpc.ErrorText(m.ID, m.Fault)))
 		case m.IsRequest() && m.Method != tool.MethodListen: // which has no end to wait for
 			d.dispatch(ctx, m, b.expect())
 		default:

@@ -23,16 +23,7 @@ type toolCalls struct {
 	*parts
 }
 
-// parse reads a message of a client. A tools/call that is malformed goes on, with its Fault: it is an invocation, too.
-func parse(text []byte) (*jsonrpc.Message, *tool.RPCError) {
-	m, refusal := jsonrpc.Parse(text)
-	if refusal != nil && isCall(m) {
-		m.Fault, refusal = refusal, nil
-	}
-	return m, refusal
-}
-
-// isCall reports whether m is a tools/call, well-formed or not.
+// isCall reports whether m is a tools/call. A malformed one goes on, with its Fault: it is an invocation, too.
 func isCall(m *jsonrpc.Message) bool { return m.Method == tool.MethodToolsCall && m.IsRequest() }
 
 // serve reads what the pipeline needs out of the raw request, and writes the outcome back.

@@ -404,7 +404,7 @@ func TestAnIdIsFreeWithItsAnswer(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, Config{}, behind(&servers{}))
 	for _, request := range []string{`"method":"tools/list"`, `"method":"resources/read","params":{"uri":"x://none"}`} {
-		m, _ := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":1,` + request + `}`))
+		m := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":1,` + request + `}`))
 		var open inflight
 		ctx, done, _ := open.add(t.Context(), m.ID)
 		w := reuses{httptest.NewRecorder(), func() {

@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -22,8 +23,8 @@ import (
 // guard decides which HTTP requests come in, by their host, origin and token. Each of its checks
 // answers the requests that it refuses, and returns ok false for them.
 type guard struct {
-	config func() *Config
-	refuse func(address string) // notes a request without a valid token
+	server *Server
+	listen string // the address that the hub listens on; "" for that of the config
 }
 
 // RefusedCallers returns how many requests came without a valid token.
@@ -53,10 +54,22 @@ func (g *guard) admit(w http.ResponseWriter, r *http.Request) (in *entry, ok boo
 		tellPerson(w, r)
 		return nil, false
 	}
-	if !g.checkOrigin(w, r) {
+	// A request without an origin does not come from a web page.
+	if origins := r.Header.Values("Origin"); len(origins) > 0 && !g.checkOrigin(w, r, origins) {
 		return nil, false
 	}
-	return g.authenticate(w, r)
+	actor, ok := g.actorOf(r)
+	actor.Address, _, _ = net.SplitHostPort(r.RemoteAddr)
+	if !ok {
+		g.server.refuse(actor.Address)
+		w.Header().Set("WWW-Authenticate", `Bearer realm="mcp-toolhub"`)
+		http.Error(w, "sign in with a bearer token of hub.auth.tokens", http.StatusUnauthorized)
+		return nil, false
+	}
+	if r.URL.RawQuery != "" {
+		actor.Client.Names = r.URL.Query().Get(namesParameter)
+	}
+	return &entry{r, peer{actor: actor}}, true
 }
 
 // CheckListen returns an error where the hub must not listen on address: without authentication only this machine may
@@ -97,7 +110,7 @@ func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 // the machine reaches loopback.
 func (g *guard) checkPeer(w http.ResponseWriter, r *http.Request) (ok bool) {
 	isStranger, known := r.Context().Value(strangerKey{}).(func() bool)
-	if !known || len(g.config().Auth.Tokens) > 0 || !isStranger() {
+	if !known || len(g.server.cfg().Auth.Tokens) > 0 || !isStranger() {
 		return true
 	}
 	http.Error(w, "this hub has no tokens, and so serves only the user who runs it: add hub.auth.tokens to its "+
@@ -132,8 +145,8 @@ func (g *guard) local(serve http.HandlerFunc) http.HandlerFunc {
 
 // isOwnName reports whether host is the address that the hub listens on, or a name that its config allows.
 func (g *guard) isOwnName(r *http.Request, host string) bool {
-	cfg := &g.config().HTTP
-	listen, _, _ := net.SplitHostPort(cfg.Listen)
+	cfg := &g.server.cfg().HTTP
+	listen, _, _ := net.SplitHostPort(cmp.Or(g.listen, cfg.Listen))
 	public, _ := url.Parse(cfg.PublicURL)
 	return host != "" && (strings.EqualFold(host, listen) || strings.EqualFold(host, public.Hostname())) ||
 		isOwnAddress(r, host) ||
@@ -154,13 +167,8 @@ func isOwnAddress(r *http.Request, host string) bool {
 	return err == nil && ip.Unmap() == own.Addr().Unmap()
 }
 
-// checkOrigin: "Servers MUST validate the Origin header on all incoming connections." A request
-// without one does not come from a web page.
-func (g *guard) checkOrigin(w http.ResponseWriter, r *http.Request) (ok bool) {
-	origins := r.Header.Values("Origin")
-	if len(origins) == 0 {
-		return true
-	}
+// checkOrigin: "Servers MUST validate the Origin header on all incoming connections."
+func (g *guard) checkOrigin(w http.ResponseWriter, r *http.Request, origins []string) (ok bool) {
 	origin := origins[0]
 	if len(origins) > 1 || !g.isAllowedOrigin(r, origin) {
 		http.Error(w, "requests from that origin are refused: add it to hub.http.allowed_origins", http.StatusForbidden)
@@ -196,34 +204,17 @@ func paramHeaders(r *http.Request) string {
 }
 
 func (g *guard) isAllowedOrigin(r *http.Request, origin string) bool {
-	if slices.Contains(g.config().HTTP.AllowedOrigins, origin) {
+	if slices.Contains(g.server.cfg().HTTP.AllowedOrigins, origin) {
 		return true
 	}
 	u, err := url.Parse(origin)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.Host == r.Host
 }
 
-// authenticate finds out whose request it is. Every token is compared, in constant time, so that
-// the time tells nothing.
-func (g *guard) authenticate(w http.ResponseWriter, r *http.Request) (in *entry, ok bool) {
-	actor, ok := g.actorOf(r)
-	actor.Address = address(r)
-	if !ok {
-		g.refuse(actor.Address)
-		w.Header().Set("WWW-Authenticate", `Bearer realm="mcp-toolhub"`)
-		http.Error(w, "sign in with a bearer token of hub.auth.tokens", http.StatusUnauthorized)
-		return nil, false
-	}
-	if r.URL.RawQuery != "" {
-		actor.Client.Names = r.URL.Query().Get(namesParameter)
-	}
-	return &entry{r, peer{actor: actor}}, true
-}
-
 // register refuses to register an OAuth client. After a 401 such clients try that first, at this
 // address where no metadata names another, and show their person error_description.
 func (g *guard) register(w http.ResponseWriter, r *http.Request) {
-	if len(g.config().Auth.Tokens) == 0 {
+	if len(g.server.cfg().Auth.Tokens) == 0 {
 		http.NotFound(w, r)
 		return
 	}
@@ -232,17 +223,11 @@ func (g *guard) register(w http.ResponseWriter, r *http.Request) {
 		`with a token of hub.auth.tokens."}`))
 }
 
-// address is the host that a request came from.
-func address(r *http.Request) string {
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	return host
-}
-
 // events serves the events of all callers to whoever has a token with that right, as long as it has.
 func (g *guard) events(serve func(http.ResponseWriter, *http.Request, func() bool)) func(http.ResponseWriter, *entry) {
 	return func(w http.ResponseWriter, in *entry) {
-		auth := g.config().Auth
-		may := func() bool { return g.config().Auth.readsEvents(in.actor.Name, auth) }
+		auth := g.server.cfg().Auth
+		may := func() bool { return g.server.cfg().Auth.readsEvents(in.actor.Name, auth) }
 		if !may() {
 			http.Error(w, "reading events takes a token with that right: add events: read to one in hub.auth.tokens",
 				http.StatusForbidden)
@@ -260,8 +245,10 @@ const (
 	localActor = tool.Local // the name of all of them where there are no tokens
 )
 
+// actorOf finds out whose request it is. Every token is compared, in constant time, so that the time
+// tells nothing.
 func (g *guard) actorOf(r *http.Request) (tool.Actor, bool) {
-	tokens := g.config().Auth.Tokens
+	tokens := g.server.cfg().Auth.Tokens
 	if len(tokens) == 0 {
 		return tool.Actor{Name: localActor, Door: httpActor}, true
 	}

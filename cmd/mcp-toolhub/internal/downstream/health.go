@@ -60,7 +60,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		status = http.StatusServiceUnavailable
 	}
 	var shown any = map[string]string{"status": h.Status}
-	actor, ok := (&guard{config: s.cfg}).actorOf(r)
+	actor, ok := (&guard{server: s}).actorOf(r)
 	if ok {
 		shown = h
 	}

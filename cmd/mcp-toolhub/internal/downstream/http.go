@@ -43,7 +43,7 @@ const directPrefix = "s/"
 //	/health/live    200 as long as the process serves
 //	/health/ready   JSON: state of the hub and of each upstream server
 func (s *Server) Handler() http.Handler {
-	g := &guard{s.cfg, s.refuse}
+	g := &guard{server: s}
 	clients := func(serve func(http.ResponseWriter, *entry)) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if in, ok := g.admit(w, r); ok {
@@ -105,7 +105,11 @@ func (s *Server) Handler() http.Handler {
 		named(w, in, DirectView(in.PathValue("server")), "no such server: the hub's config names its servers")
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		limitBody(w, r)
+		// A connection ends whose request body does not come, so that nobody can hold one without even
+		// a token. readBody lifts the limit, because the connection may then stay open for a long answer.
+		if r.ContentLength != 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWithin))
+		}
 		if g.checkPeer(w, r) {
 			mux.ServeHTTP(w, r)
 		}
@@ -114,12 +118,7 @@ func (s *Server) Handler() http.Handler {
 
 // OwnHost is next for requests to the hub's own names, and to listen, an address at which next is served.
 func (s *Server) OwnHost(listen string, next http.Handler) http.Handler {
-	g := &guard{config: func() *Config {
-		c := *s.cfg()
-		c.HTTP.Listen = listen
-		return &c
-	}}
-	return g.local(next.ServeHTTP)
+	return (&guard{server: s, listen: listen}).local(next.ServeHTTP)
 }
 
 // SignInPath begins the addresses of pages on which people sign in to servers, BeginPath those at
@@ -169,20 +168,13 @@ func tellPerson(w http.ResponseWriter, r *http.Request) {
 // bodyWithin bounds the time that a client takes to send the body of a request.
 const bodyWithin = 30 * time.Second
 
-// limitBody ends connections whose request body does not come, so that nobody can hold one without
-// even a token. Whoever has read the body lifts the limit, because the connection may then stay
-// open for a long answer.
-func limitBody(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength != 0 {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWithin))
-	}
-}
-
 // readBody reads a POST's body, or answers the request and returns ok false.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
-	if !isJSON(r.Header.Get("Content-Type")) {
-		http.Error(w, "Content-Type must be application/json", http.StatusUnsupportedMediaType)
-		return nil, false
+	if given := r.Header.Get("Content-Type"); given != usualType {
+		if media, _, err := mime.ParseMediaType(given); err != nil || media != usualType {
+			http.Error(w, "Content-Type must be application/json", http.StatusUnsupportedMediaType)
+			return nil, false
+		}
 	}
 	if a := accepted(r.Header); !a.json && !a.stream {
 		http.Error(w, "Accept must contain application/json or text/event-stream", http.StatusBadRequest)
@@ -217,14 +209,6 @@ const (
 	usualAccept = "application/json, text/event-stream"
 	usualType   = "application/json"
 )
-
-func isJSON(contentType string) bool {
-	if contentType == usualType {
-		return true
-	}
-	media, _, err := mime.ParseMediaType(contentType)
-	return err == nil && media == usualType
-}
 
 // acceptable says what a client takes, by its Accept header.
 type acceptable struct {

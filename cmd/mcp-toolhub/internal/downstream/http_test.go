@@ -470,7 +470,6 @@ func TestSilentResponsesStayOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &slowWriter{header: make(http.Header)}
 		r := newHTTPReply(w, &http.Request{}, json.RawMessage(`1`), true)
-		r.keepAlive()
 		time.Sleep(2*quietFor + time.Second) // virtual
 		r.answer(whole([]byte(`{}`)))
 		r.close()
@@ -563,9 +562,9 @@ func TestUnreadableMessages(t *testing.T) {
 		`{"jsonrpc":"2.0","id":"` + "\xff" + `","method":"x","params":{}}`: `"id":null,"error":{"code":-32700,"message":"parse error: not UTF-8 (byte 23 of the message)`,
 		`{"jsonrpc":"2.0","id":1,"method":"x"`:                             `"id":null,"error":{"code":-32700,"message":"parse error: not a JSON text`,
 	} {
-		m, refusal := jsonrpc.Parse([]byte(text))
-		if refusal == nil || !strings.Contains(string(jsonrpc.ErrorText(m.ID, refusal)), want) {
-			t.Errorf("%.60s: %v, want %s", text, refusal, want)
+		m := jsonrpc.Parse([]byte(text))
+		if m.Fault == nil || !strings.Contains(string(jsonrpc.ErrorText(m.ID, m.Fault)), want) {
+			t.Errorf("%.60s: %v, want %s", text, m.Fault, want)
 		}
 	}
 }
@@ -578,10 +577,10 @@ func FuzzParseMessage(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		m, refusal := jsonrpc.Parse(text)
-		if refusal != nil {
-			if !json.Valid(jsonrpc.ErrorText(m.ID, refusal)) {
-				t.Errorf("%q is refused with %q", text, jsonrpc.ErrorText(m.ID, refusal))
+		m := jsonrpc.Parse(text)
+		if m.Fault != nil {
+			if !json.Valid(jsonrpc.ErrorText(m.ID, m.Fault)) {
+				t.Errorf("%q is refused with %q", text, jsonrpc.ErrorText(m.ID, m.Fault))
 			}
 			return
 		}

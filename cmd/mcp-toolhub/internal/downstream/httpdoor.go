@@ -62,8 +62,9 @@ func (d *httpDoor) getOrDelete(w http.ResponseWriter, r *entry) {
 			http.StatusBadRequest)
 		return
 	}
-	s, ok := d.openSession(w, r)
-	if !ok {
+	s, err := d.session(r)
+	if err != nil {
+		refuseSession(w, err)
 		return
 	}
 	if r.Method == http.MethodGet {
@@ -93,9 +94,9 @@ func (d *httpDoor) post(w http.ResponseWriter, r *entry) {
 		d.postBatch(w, r, text)
 		return
 	}
-	m, refusal := parse(body)
-	if refusal != nil {
-		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, refusal))
+	m := jsonrpc.Parse(body)
+	if m.Fault != nil && !isCall(m) {
+		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, m.Fault))
 		return
 	}
 	if m.IsRequest() {
@@ -125,6 +126,7 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		return
 	}
 	reply := newHTTPReply(w, r.Request, m.ID, true)
+	defer reply.close()
 	refusal := checkHeaders(r.Header, m, p.meta.version)
 	if refusal == nil {
 		refusal = modernPeer(p)
@@ -186,21 +188,23 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		}
 		return
 	}
-	s, ok := d.openSession(w, r)
-	if !ok {
+	s, err := d.session(r)
+	if err != nil {
+		refuseSession(w, err)
 		return
 	}
 	defer d.server.sessions.release(s)
-	p := &r.peer
+	p, address := &r.peer, r.actor.Address
 	p.actor, p.session, p.caller, p.questions, p.hop.ClientCapabilities = s.actor, s.caller.session, s.caller,
 		&s.questions, s.capabilities
-	p.actor.Address = address(r.Request) // of this request
+	p.actor.Address = address // of this request
 	switch {
 	case m.IsRequest() && m.Method == tool.MethodInitialize:
 		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, errInitializedTwice("session",
 			"go on with it, or initialize without the "+headerSession+" header")))
 	case m.IsRequest():
 		reply := newHTTPReply(w, r.Request, m.ID, false)
+		defer reply.close()
 		// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
 		opened, done, refusal := s.inflight.add(context.WithoutCancel(r.Context()), m.ID)
 		if refusal != nil {
@@ -257,24 +261,20 @@ func (d *httpDoor) passNote(w http.ResponseWriter, r *entry, p *peer, m *jsonrpc
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// openSession returns the session that the request names, until it is released, or answers the
-// request and returns ok false. Somebody else's session is refused, and it does not show whether it
-// exists under another profile.
-func (d *httpDoor) openSession(w http.ResponseWriter, r *entry) (s *httpSession, ok bool) {
-	s, err := d.session(r)
-	switch {
-	case errors.Is(err, sessionid.ErrUnknown):
+// refuseSession answers a request whose session cannot be used because of err.
+func refuseSession(w http.ResponseWriter, err error) {
+	if errors.Is(err, sessionid.ErrUnknown) {
 		writeJSON(w, http.StatusNotFound, jsonrpc.ErrorText(nil,
 			&tool.RPCError{Code: -32001, Message: "session not found: initialize again"})) // as the SDKs say it
-	case err != nil:
-		w.Header().Set("Retry-After", "60")
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
 	}
-	return s, err == nil
+	w.Header().Set("Retry-After", "60")
+	http.Error(w, err.Error(), http.StatusServiceUnavailable)
 }
 
 // session returns the session that the request names, and keeps it until it is released. Where
-// there is none that the sender may use, the error is sessionid.ErrUnknown.
+// there is none that the sender may use, the error is sessionid.ErrUnknown. Somebody else's session
+// is refused, and it does not show whether it exists under another profile.
 func (d *httpDoor) session(r *entry) (*httpSession, error) {
 	id := r.Header.Get(headerSession)
 	s, ok := d.server.sessions.use(id)
@@ -305,8 +305,6 @@ func (d *httpDoor) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r
 		return
 	}
 	defer d.server.exit(p.actor, len(m.Text))
-	defer reply.close()
-	reply.keepAlive()
 	d.server.serveLane(ctx, p, m, reply)
 }
 
@@ -393,9 +391,9 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *entry, text []byte) {
 	var answers []pieces
 	for _, part := range parts {
 		rec := &recorder{header: make(http.Header)}
-		m, refusal := parse(part)
-		if refusal != nil {
-			answers = append(answers, whole(jsonrpc.ErrorText(m.ID, refusal)))
+		m := jsonrpc.Parse(part)
+		if m.Fault != nil && !isCall(m) {
+			answers = append(answers, whole(jsonrpc.ErrorText(m.ID, m.Fault)))
 			continue
 		}
 		one := *r

@@ -43,18 +43,12 @@ type httpReply struct {
 	timer  *time.Timer
 }
 
-func newHTTPReply(w http.ResponseWriter, r *http.Request, id json.RawMessage, modern bool) *httpReply {
-	a := accepted(r.Header)
-	return &httpReply{id: id, modern: modern, inline: a.json && !a.streamFirst, whole: !a.stream, from: r, w: w}
-}
-
-// retryAfter says how many milliseconds a client of the older revisions shall wait before it connects again, should the
-// connection break. The newest has no streams to come back to.
-const retryAfter = "1000"
-
-// keepAlive starts the comments that keep a silent response open. close stops them.
-func (r *httpReply) keepAlive() {
-	r.mu.Lock()
+// newHTTPReply returns the reply to a request. While that is silent, comments keep the response open,
+// until close.
+func newHTTPReply(w http.ResponseWriter, from *http.Request, id json.RawMessage, modern bool) *httpReply {
+	a := accepted(from.Header)
+	r := &httpReply{id: id, modern: modern, inline: a.json && !a.streamFirst, whole: !a.stream, from: from, w: w}
+	r.mu.Lock() // until the timer is there
 	defer r.mu.Unlock()
 	r.timer = time.AfterFunc(quietFor, func() {
 		r.mu.Lock()
@@ -66,7 +60,12 @@ func (r *httpReply) keepAlive() {
 		r.write(whole([]byte(": waiting\n\n")))
 		r.timer.Reset(quietFor)
 	})
+	return r
 }
+
+// retryAfter says how many milliseconds a client of the older revisions shall wait before it connects again, should the
+// connection break. The newest has no streams to come back to.
+const retryAfter = "1000"
 
 // begin opens the stream at once, for a response that may have nothing to say for long.
 func (r *httpReply) begin() {
@@ -83,9 +82,7 @@ func (r *httpReply) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.w = nil
-	if r.timer != nil {
-		r.timer.Stop()
-	}
+	r.timer.Stop()
 }
 
 func (r *httpReply) notify(method string, params json.RawMessage) {
@@ -150,7 +147,6 @@ func (r *httpReply) finish(status int, text pieces) (written bool) {
 	}
 	if r.stream {
 		written = r.event(text)
-		endProgress(r.w)
 	} else {
 		written = writePieces(r.w, status, text)
 	}
@@ -183,15 +179,20 @@ func (r *httpReply) event(text pieces) (written bool) {
 
 // write sends text at once. A client that is gone is noticed by the HTTP server; one that does not read loses its
 // connection, so that it holds up nobody.
-func (r *httpReply) write(text pieces) (written bool) {
-	return inPieces(r.w, text) && http.NewResponseController(r.w).Flush() == nil
-}
+func (r *httpReply) write(text pieces) (written bool) { return inPieces(r.w, text, true) }
 
-// inPieces writes text piece by piece, and reports whether the client has taken in each in time.
-func inPieces(w http.ResponseWriter, text pieces) bool {
+// inPieces writes text piece by piece, at once where flush is true. It reports whether the client has
+// taken in each piece in time.
+func inPieces(w http.ResponseWriter, text pieces, flush bool) bool {
 	text = text.toDisk()
-	defer text.close()
-	return text.writeTo(&progressWriter{w, *http.NewResponseController(w)}) == nil
+	defer text.file.Close()
+	to := &progressWriter{w, *http.NewResponseController(w)}
+	err := text.writeTo(to)
+	if err == nil && flush {
+		err = to.control.Flush()
+	}
+	_ = to.control.SetWriteDeadline(time.Time{}) // the connection may serve other requests after this one
+	return err == nil
 }
 
 // progressWriter gives the client time for each piece.
@@ -210,11 +211,6 @@ func (p *progressWriter) Write(text []byte) (written int, err error) {
 	return written, err
 }
 
-// endProgress ends the deadline of inPieces: the connection may serve other requests after this one.
-func endProgress(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-}
-
 // writeJSON answers a request with one JSON text.
 func writeJSON(w http.ResponseWriter, status int, text []byte) { writePieces(w, status, whole(text)) }
 
@@ -224,6 +220,5 @@ func writePieces(w http.ResponseWriter, status int, text pieces) (written bool) 
 	values := [...]string{usualType, "no-cache, no-transform", strconv.Itoa(size)}
 	h["Content-Type"], h["Cache-Control"], h["Content-Length"] = values[0:1:1], values[1:2:2], values[2:3:3]
 	w.WriteHeader(status)
-	defer endProgress(w)
-	return inPieces(w, text) // a client that is gone is noticed by the HTTP server
+	return inPieces(w, text, false) // a client that is gone is noticed by the HTTP server
 }

@@ -22,7 +22,7 @@ type pieces struct {
 
 // toDisk moves a text that takes a part of the memory for large messages to the disk. From there
 // its client takes it at its own pace, and holds up nobody. Where the disk does not take it, it
-// stays. close must follow once it is written.
+// stays. Its file must be closed once it is written.
 func (p pieces) toDisk() pieces {
 	if p.disk == nil || p.size() <= minSpooled {
 		return p
@@ -48,9 +48,6 @@ func answerLarge(r replier, text pieces, disk *spool.Dir, free func()) {
 
 // minSpooled is the size in bytes from which on a text goes to the disk.
 const minSpooled = 1 << 20
-
-// close gives up what is on the disk.
-func (p pieces) close() { p.file.Close() }
 
 // whole returns a text in one part.
 func whole(text []byte) pieces { return pieces{parts: [][]byte{text}} }
@@ -99,20 +96,17 @@ func (p pieces) joined() []byte {
 	if len(p.parts) == 1 {
 		return p.parts[0]
 	}
-	return p.appendTo(make([]byte, 0, p.size()))
-}
-
-func (p pieces) appendTo(out []byte) []byte {
-	for _, part := range p.parts {
-		out = append(out, part...)
-	}
-	return out
+	return bytes.Join(p.parts, nil)
 }
 
 // framed returns the text between before and after: in one part unless it is large.
 func (p pieces) framed(before []byte, after string) pieces {
 	if size := p.size() + len(before) + len(after); size <= maxJoined {
-		return whole(append(p.appendTo(append(make([]byte, 0, size), before...)), after...))
+		out := append(make([]byte, 0, size), before...)
+		for _, part := range p.parts {
+			out = append(out, part...)
+		}
+		return whole(append(out, after...))
 	}
 	out := make([][]byte, 0, len(p.parts)+2)
 	return pieces{parts: append(append(append(out, before), p.parts...), []byte(after)), disk: p.disk, free: p.free}

@@ -149,7 +149,6 @@ func (d *httpDoor) standing(w http.ResponseWriter, r *http.Request, s *httpSessi
 	stream := newHTTPReply(w, r, nil, false)
 	defer stream.close()
 	stream.begin()
-	stream.keepAlive()
 	out := s.caller.out
 	signal(out.wake) // what has waited for a stream
 	for {

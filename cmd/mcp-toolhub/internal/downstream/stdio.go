@@ -245,9 +245,9 @@ func (d *stdioDoor) receive(ctx context.Context, line []byte) {
 		d.receiveBatch(ctx, line)
 		return
 	}
-	m, refusal := parse(line)
-	if refusal != nil {
-		d.write(whole(jsonrpc.ErrorText(m.ID, refusal)))
+	m := jsonrpc.Parse(line)
+	if m.Fault != nil && !isCall(m) {
+		d.write(whole(jsonrpc.ErrorText(m.ID, m.Fault)))
 		return
 	}
 	d.dispatch(ctx, m, d)
@@ -269,7 +269,7 @@ func (d *stdioDoor) write(text pieces) (written bool) {
 		return false
 	}
 	text = text.framed(nil, "\n").toDisk()
-	defer text.close()
+	defer text.file.Close()
 	d.writing.Lock()
 	defer d.writing.Unlock()
 	if !d.broken && text.writeTo(d.out) != nil {
