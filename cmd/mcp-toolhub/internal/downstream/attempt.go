@@ -28,6 +28,9 @@ type attempt struct {
 
 	invocation tool.InvocationID // of the first attempt, and so of all
 	before     *attemptResult    // of the attempt before; nil in the first
+
+	notes *callNotes // passes on what the server says meanwhile
+	ask   tool.Asker // nil where the client cannot be asked meanwhile
 }
 
 // state returns what the attempt's requestState says, without its id and end.
@@ -42,8 +45,8 @@ type operation interface {
 	// identify writes into s what the request is about.
 	identify(s *suspended.State)
 
-	// run serves one attempt. Meanwhile the server may use the link.
-	run(ctx context.Context, a *attempt, l link) attemptResult
+	// run serves one attempt.
+	run(ctx context.Context, a *attempt) attemptResult
 
 	// end ends an operation whose latest attempt needs input. why is a *tool.Failure, or a
 	// *tool.RPCError for the client.
@@ -51,14 +54,6 @@ type operation interface {
 
 	// answer writes the result on the wire of the attempt.
 	answer(ctx context.Context, a *attempt, r attemptResult)
-}
-
-// link leads from a server that works on an operation to the client behind it. See invoke.Call for nil members.
-type link struct {
-	ask    tool.Asker
-	report func(tool.Progress)
-	notify func(tool.Notification)
-	hears  func() bool
 }
 
 // attemptResult is the end of an operation, or the input that its server needs first.
@@ -76,7 +71,7 @@ type runningCall struct {
 	done       chan struct{} // closed when result is set
 	result     attemptResult
 
-	notes callNotes // attached to the present attempt
+	notes *callNotes // attached to the present attempt
 
 	mu   sync.Mutex
 	open []*inputRequest

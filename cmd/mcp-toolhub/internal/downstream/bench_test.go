@@ -57,6 +57,38 @@ type far struct {
 	signIn  tool.SignInAsker      // nil: none
 	ended   string                // where sessions are recorded that ended for good; "": nowhere
 	model   string                // of the latest client that has asked for the surface
+
+	fresh       func(server, method string) (tool.Freshness, bool) // nil: no server has such a list
+	firstLists  func()                                             // nil: they have come
+	sessionEnds chan<- string                                      // gets the sessions that end; nil: none
+}
+
+func (f *far) Fresh(server, method string) (tool.Freshness, bool) {
+	if f.fresh == nil {
+		return tool.Freshness{}, false
+	}
+	return f.fresh(server, method)
+}
+
+func (f *far) FirstLists(context.Context, *tool.Surface) {
+	if f.firstLists != nil {
+		f.firstLists()
+	}
+}
+
+func (f *far) ResourceURI(server, native string) string { return "toolhub://" + server + "/" + native }
+
+func (f *far) Servers() []tool.ServerStatus {
+	return []tool.ServerStatus{{Server: "s", State: tool.ServerBackoff, LastError: "it is down"}}
+}
+
+func (f *far) Problems() []string { return nil }
+func (f *far) Warnings() []string { return nil }
+
+func (f *far) EndSession(session string) {
+	if f.sessionEnds != nil {
+		f.sessionEnds <- session
+	}
 }
 
 // show makes s the surface.
@@ -131,9 +163,7 @@ func newServer(t testing.TB, cfg Config, f *far) *Server {
 	}
 	s, err := New(cfg, []string{"default", "other", DirectView("s")}, Deps{Surfaces: f, Pipeline: p, Servers: f.servers,
 		Logger:   logger,
-		StateKey: f.key, EndedSessions: f.ended, Statuses: func() []tool.ServerStatus {
-			return []tool.ServerStatus{{Server: "s", State: tool.ServerBackoff, LastError: "it is down"}}
-		}})
+		StateKey: f.key, EndedSessions: f.ended, Status: f, Grants: f})
 	if err != nil {
 		t.Fatal(err)
 	}

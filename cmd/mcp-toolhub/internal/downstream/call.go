@@ -123,10 +123,16 @@ func (c *toolCall) identify(s *suspended.State) {
 	}
 }
 
-func (c *toolCall) run(ctx context.Context, a *attempt, l link) (r attemptResult) {
+func (c *toolCall) run(ctx context.Context, a *attempt) (r attemptResult) {
 	call := &c.call
-	call.Invocation, call.Params = a.invocation, a.params
-	call.InputByRetry, call.Ask, call.Progress, call.Notify, call.Hears = a.retries, l.ask, l.report, l.notify, l.hears
+	call.Invocation, call.Params, call.InputByRetry = a.invocation, a.params, a.retries
+	call.Ask, call.Notify = a.ask, a.notes.notify
+	if a.retries || a.token != nil {
+		call.Progress = a.notes.report
+	}
+	if a.retries { // the next attempt may take progress where this one takes none
+		call.Hears = a.notes.hears
+	}
 	if a.before == nil {
 		r.outcome = c.deps.Pipeline.Invoke(ctx, call)
 	} else {
@@ -158,36 +164,36 @@ func (c *toolCall) answer(ctx context.Context, a *attempt, result attemptResult)
 		r.refuse(labelledError(a.server, outcome.Err))
 		return
 	}
-	task, release := c.ownerships.keepTask(a.peer, a.server, outcome, a.token)
-	defer release()
 	if outcome.Status == tool.StatusCanceled && ctx.Err() != nil && r.abandon(ctx) {
 		return
 	}
 	if outcome.Status == tool.StatusSucceeded {
 		a.peer.caller.remember(a.server, outcome.Result)
 	}
-	outcome, err := task.show(a.peer, outcome)
-	if err != nil {
-		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: "the server's task cannot be shown"})
-		return
+	if outcome.Task != nil && outcome.Status == tool.StatusYielded {
+		kept := c.ownerships.keepTask(a.peer, a.server, outcome.Task, a.token)
+		defer c.ownerships.release(kept...)
+		var err error
+		if outcome, err = kept[0].show(a.peer, outcome); err != nil {
+			r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: "the server's task cannot be shown"})
+			return
+		}
 	}
-	text, err := c.resultFor(a.peer, outcome, c.tool())
+	called := (*tool.Tool)(nil)
+	if l, ok := c.call.Surface.Resolve(c.call.Name); ok {
+		called = l.Tool
+	}
+	text, err := c.resultFor(a.peer, outcome, called)
 	if err != nil {
 		c.deps.Logger.Error("result cannot be sent", "invocation", outcome.InvocationID, "error", err)
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: "the tool's result is no JSON object"})
 		return
 	}
-	free := outcome.Free
+	text.disk, text.free = c.deps.Spool, outcome.Free
 	outcome, result = invoke.Outcome{}, attemptResult{} // nothing holds the result but text
-	answerLarge(r, text, c.deps.Spool, free)
-}
-
-// tool returns the tool that is called; nil where there is none.
-func (c *toolCall) tool() *tool.Tool {
-	if l, ok := c.call.Surface.Resolve(c.call.Name); ok {
-		return l.Tool
+	if r.answer(text) && text.free != nil {
+		text.free()
 	}
-	return nil
 }
 
 // callTarget is the tool that a tools/call asks for.
@@ -277,16 +283,17 @@ const metaInvocation = "toolhub/invocation"
 
 // resultFor returns the result as this client gets it: the executor's bytes, the toolhub/ member in
 // _meta, and the members that the client's protocol revision demands of every hop. Keys of the
-// upstream's hop are taken out of _meta. A client whose model would see the hub's own keys gets
-// none. One whose model sees texts and structuredContent gets a result of the hub's own tools as
+// upstream's hop are taken out of _meta. A client whose model would see the hub's own keys gets none,
+// unless it has shown in its request that it knows such keys. One whose model sees texts and structuredContent gets a result of the hub's own tools as
 // texts alone. t is nil where there is no tool.
 func (c *toolCalls) resultFor(p *peer, o invoke.Outcome, t *tool.Tool) (pieces, error) {
 	result := o.Object
 	if result.Text() == nil {
 		return pieces{}, errors.New("no JSON object")
 	}
-	info := c.serverInfo
-	quiet := p.hidesMeta(result)
+	info, habits := c.serverInfo, p.actor.Client.Habits()
+	isError, _ := result.Get("isError")
+	quiet := (habits.ShowsMeta || habits.ShowsErrorMeta && string(isError) == "true") && !p.meta.knowsHub
 	if quiet {
 		if less := tool.WithoutOwn(result.Text()); len(less) < len(result.Text()) {
 			if result, _ = rawjson.ReadObject(less); result.Text() == nil {
@@ -303,7 +310,7 @@ func (c *toolCalls) resultFor(p *peer, o invoke.Outcome, t *tool.Tool) (pieces, 
 		return pieces{}, err
 	}
 	changes := append(make([]rawjson.Change, 0, 4), rawjson.Change{Name: "_meta", Value: meta})
-	if p.actor.Client.Habits().ShowsBoth && textTells(t, result) {
+	if habits.ShowsBoth && textTells(t, result) {
 		changes = append(changes, rawjson.Change{Name: "structuredContent"})
 	}
 	switch {
@@ -314,7 +321,12 @@ func (c *toolCalls) resultFor(p *peer, o invoke.Outcome, t *tool.Tool) (pieces, 
 			changes = append(changes, rawjson.Change{Name: "resultType", Value: []byte(`"complete"`)})
 		}
 	case o.Revision >= modernVersion:
-		changes = append(changes, older(result)...)
+		// Older clients know no result type, and refuse a result whose structuredContent is no object. The content
+		// says the same: "servers SHOULD also return the serialized JSON in a TextContent block".
+		changes = append(changes, rawjson.Change{Name: "resultType"})
+		if structured, ok := result.Get("structuredContent"); ok && !rawjson.IsObject(structured) {
+			changes = append(changes, rawjson.Change{Name: "structuredContent"})
+		}
 	}
 	return pieces{parts: result.With(changes...)}, nil
 }
@@ -327,14 +339,6 @@ func textTells(t *tool.Tool, result rawjson.Object) bool {
 	}
 	structured, _ := result.Get("structuredContent")
 	return t.Hub.Finds || t.Hub.Batches && !bytes.Contains(structured, []byte(`"structuredContent"`))
-}
-
-// hidesMeta reports whether a result goes to a client without the hub's own keys: its model sees
-// them, and it has not shown in its request that it knows such keys.
-func (p *peer) hidesMeta(result rawjson.Object) bool {
-	h := p.actor.Client.Habits()
-	isError, _ := result.Get("isError")
-	return (h.ShowsMeta || h.ShowsErrorMeta && string(isError) == "true") && !p.meta.knowsHub
 }
 
 // metaFor returns the _meta of a result as its client gets it; nil where it has none. serverInfo is
@@ -385,7 +389,9 @@ func metaFor(serverInfo json.RawMessage, o *invoke.Outcome) (json.RawMessage, er
 		}
 		out = append(append(out, `,"artifact_refs":`...), refs...)
 	}
-	out = appendError(out, o.Error)
+	if o.Error != nil {
+		out = appendError(out, o.Error)
+	}
 	if o.JournalFailed {
 		out = append(out, `,"journal_failed":true`...)
 	}
@@ -398,9 +404,6 @@ func metaFor(serverInfo json.RawMessage, o *invoke.Outcome) (json.RawMessage, er
 
 // appendError appends what a program or a model can do about a failed call, besides its class.
 func appendError(out []byte, e *tool.Error) []byte {
-	if e == nil {
-		return out
-	}
 	out = append(append(append(out, `,"error_code":`...), rawjson.Quote(e.ErrorCode)...), `,"recoverability":"`...)
 	out = append(append(out, e.Recoverability...), '"')
 	if e.RetryAfterMS > 0 {
@@ -417,15 +420,4 @@ func appendError(out []byte, e *tool.Error) []byte {
 func asksForInput(resultType []byte) bool {
 	kind, _ := rawjson.String(resultType)
 	return kind == "input_required"
-}
-
-// older returns the changes that turn a result of 2026-07-28 into one for older clients. Those know no result type, and
-// refuse a result whose structuredContent is no object. The content says the same: "servers SHOULD also return the
-// serialized JSON in a TextContent block".
-func older(result rawjson.Object) []rawjson.Change {
-	changes := []rawjson.Change{{Name: "resultType"}}
-	if structured, ok := result.Get("structuredContent"); ok && !rawjson.IsObject(structured) {
-		changes = append(changes, rawjson.Change{Name: "structuredContent"})
-	}
-	return changes
 }

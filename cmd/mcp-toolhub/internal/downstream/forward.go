@@ -129,13 +129,16 @@ func (f *forwardedRequest) identify(s *suspended.State) {
 	s.Method, s.Name, s.Arguments = f.request.Method, f.to.to, suspended.ArgumentsDigest(arguments)
 }
 
-func (f *forwardedRequest) run(ctx context.Context, a *attempt, l link) attemptResult {
+func (f *forwardedRequest) run(ctx context.Context, a *attempt) attemptResult {
 	if f.call.Request != nil {
 		f.retry = a.before != nil
-		return f.toolCall.run(ctx, a, l)
+		return f.toolCall.run(ctx, a)
 	}
 	request := f.request
-	request.Params, request.Ask, request.Progress, request.Notify = a.params, l.ask, l.report, l.notify
+	request.Params, request.Ask, request.Notify = a.params, a.ask, a.notes.notify
+	if a.token != nil {
+		request.Progress = a.notes.report
+	}
 	reply, err := f.deps.Servers.Forward(ctx, &request)
 	// the reason of the cancellation
 	if why := (*tool.Failure)(nil); err != nil && errors.As(context.Cause(ctx), &why) {
@@ -178,7 +181,10 @@ func (f *forwardedRequest) answer(ctx context.Context, a *attempt, r attemptResu
 			unknown: f.to.unknown, revision: r.outcome.Revision, needsInput: r.needs != nil, task: f.to.task}
 		text, err := f.resultOf(ctx, a.peer, to, result)
 		if err == nil {
-			answerLarge(a.reply, whole(text), f.deps.Spool, r.outcome.Free)
+			answer := pieces{parts: [][]byte{text}, disk: f.deps.Spool, free: r.outcome.Free}
+			if a.reply.answer(answer) && answer.free != nil {
+				answer.free()
+			}
 			return
 		}
 		why = f.errorOf(err)

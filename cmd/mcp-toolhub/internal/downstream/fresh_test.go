@@ -51,7 +51,7 @@ func TestCacheHintsOfLists(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				for _, method := range []string{"tools/list", "prompts/list", "resources/list",
 					"resources/templates/list"} {
-					s.deps.Fresh = func(server, asked string) (tool.Freshness, bool) {
+					f.fresh = func(server, asked string) (tool.Freshness, bool) {
 						said, ok := c.said[server]
 						if asked != method {
 							t.Errorf("asked of %s, not of %s", asked, method)
@@ -67,7 +67,7 @@ func TestCacheHintsOfLists(t *testing.T) {
 						t.Errorf("%s says %s, want %s", method, got, c.want)
 					}
 				}
-				s.deps.Fresh = func(string, string) (tool.Freshness, bool) {
+				f.fresh = func(string, string) (tool.Freshness, bool) {
 					f.offer("other")
 					f.show(f.surface)
 					return tool.Freshness{Until: time.Now().Add(time.Hour), Public: true}, true

@@ -224,17 +224,15 @@ func (g *guard) register(w http.ResponseWriter, r *http.Request) {
 }
 
 // events serves the events of all callers to whoever has a token with that right, as long as it has.
-func (g *guard) events(serve func(http.ResponseWriter, *http.Request, func() bool)) func(http.ResponseWriter, *entry) {
-	return func(w http.ResponseWriter, in *entry) {
-		auth := g.server.cfg().Auth
-		may := func() bool { return g.server.cfg().Auth.readsEvents(in.actor.Name, auth) }
-		if !may() {
-			http.Error(w, "reading events takes a token with that right: add events: read to one in hub.auth.tokens",
-				http.StatusForbidden)
-			return
-		}
-		serve(w, in.Request, may)
+func (g *guard) events(w http.ResponseWriter, in *entry) {
+	auth := g.server.cfg().Auth
+	may := func() bool { return g.server.cfg().Auth.readsEvents(in.actor.Name, auth) }
+	if !may() {
+		http.Error(w, "reading events takes a token with that right: add events: read to one in hub.auth.tokens",
+			http.StatusForbidden)
+		return
 	}
+	g.server.deps.Events.Serve(w, in.Request, may)
 }
 
 // namesParameter in the query of an address asks for a naming style: /mcp?names=safe.

@@ -171,7 +171,7 @@ func TestFeaturesWaitForServers(t *testing.T) {
 			whole := *f.surface
 			f.surface.Features = tool.NewFeatures(tool.Features{Servers: []string{"a", "b"}}, nil, nil)
 			s := newServer(t, Config{Version: "v"}, f)
-			s.deps.FirstLists = func(context.Context, *tool.Surface) { f.show(&whole) }
+			f.firstLists = func() { f.show(&whole) }
 			c := newClient(t, s, "2025-11-25", false)
 			got := c.ask("1", method, params)
 			if strings.Contains(got[0], `"error"`) || strings.Contains(got[0], "[]") {

@@ -28,8 +28,8 @@ func negotiated(version string) string {
 func (s *Server) initialize(ctx context.Context, profile string, m *jsonrpc.Message) (client tool.Client,
 	result json.RawMessage, refusal *tool.RPCError) {
 	meta, _ := rawjson.Get(m.Params, "_meta")
-	if s.deps.Observe != nil {
-		_, end := s.deps.Observe(ctx, m.Method, meta)
+	if s.deps.Observer != nil {
+		_, end := s.deps.Observer.Request(ctx, m.Method, meta)
 		defer func() { end(refusal) }()
 	}
 	if rawjson.Text(meta, mcp.MetaKeyProtocolVersion) >= modernVersion {

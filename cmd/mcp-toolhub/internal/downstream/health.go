@@ -26,15 +26,9 @@ type Health struct {
 
 // Health returns the state of the hub and of each upstream server.
 func (s *Server) Health() Health {
-	h := Health{Status: "ready", Sessions: s.sessions.count(), Servers: s.deps.Statuses(),
+	h := Health{Status: "ready", Sessions: s.sessions.count(), Servers: s.deps.Status.Servers(),
 		Waiting: s.suspensions.table.Len(), Asking: s.sessions.questions(), Strays: s.strays.Load(),
-		Lost: s.suspensions.lost.Load()}
-	if s.deps.Problems != nil {
-		h.Problems = s.deps.Problems()
-	}
-	if s.deps.Warnings != nil {
-		h.Warnings = s.deps.Warnings()
-	}
+		Lost: s.suspensions.lost.Load(), Problems: s.deps.Status.Problems(), Warnings: s.deps.Status.Warnings()}
 	unready := func(st tool.ServerStatus) bool { return st.State != tool.ServerReady && st.State != tool.ServerStopped }
 	if len(h.Problems) > 0 || slices.ContainsFunc(h.Servers, unready) {
 		h.Status = "degraded"

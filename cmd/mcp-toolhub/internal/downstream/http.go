@@ -73,7 +73,7 @@ func (s *Server) Handler() http.Handler {
 		mux.HandleFunc(pagePath, g.local(s.deps.Page.ServeHTTP))
 	}
 	mux.HandleFunc("POST /register", g.local(g.register))
-	mux.HandleFunc("GET /events", clients(g.events(s.deps.Events)))
+	mux.HandleFunc("GET /events", clients(g.events))
 	if s.deps.Metrics != nil {
 		mux.HandleFunc("GET "+MetricsPath, clients(func(w http.ResponseWriter, in *entry) {
 			s.deps.Metrics.ServeHTTP(w,

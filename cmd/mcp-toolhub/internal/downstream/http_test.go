@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -619,8 +620,9 @@ func TestResultsForOlderClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (pieces{parts: o.With(older(o)...)}).joined(); string(got) != want {
-			t.Errorf("older(%s) = %s", result, got)
+		got, err := (&toolCalls{parts: &parts{}}).resultFor(&peer{}, invoke.Outcome{Object: o, Revision: modernVersion}, nil)
+		if err != nil || string(got.joined()) != want {
+			t.Errorf("%s becomes %s: %v", result, got.joined(), err)
 		}
 	}
 }

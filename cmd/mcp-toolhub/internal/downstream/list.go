@@ -163,13 +163,13 @@ func (l listedItems) start(params json.RawMessage) (int, *tool.RPCError) {
 // whom: no more than each server said whose list was merged. What the hub itself adds changes with
 // its config alone. A list that others see differently, or not at all, is private.
 func (v *surfaceReader) cacheHints(p *peer, surface *tool.Surface, method string) (ttl time.Duration, scope string) {
-	if v.deps.Fresh == nil || surface.Features == nil {
+	if surface.Features == nil {
 		return 0, "private"
 	}
 	var all tool.Freshness
 	merged := 0
 	for _, server := range surface.Features.Servers {
-		f, ok := v.deps.Fresh(server, method)
+		f, ok := v.deps.Surfaces.Fresh(server, method)
 		switch {
 		case !ok:
 			continue
@@ -241,7 +241,7 @@ func (v *surfaceReader) resourcesOf(ctx context.Context, p *peer, server string)
 			resource := tool.Feature{Offer: tool.Offer{Server: server, Native: uri}, Shown: uri,
 				Declaration: bytes.Clone(one)}
 			if !direct(p.profile) {
-				resource.Shown = v.deps.ResourceURI(server, uri)
+				resource.Shown = v.deps.Surfaces.ResourceURI(server, uri)
 				// it was read a moment ago
 				resource.Declaration, _ = rawjson.Set(resource.Declaration, "uri", rawjson.Quote(resource.Shown))
 			}

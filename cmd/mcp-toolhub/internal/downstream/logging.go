@@ -75,8 +75,10 @@ func (l *wantedLevels) ask(p *peer) {
 		}
 		return
 	}
-	if n, set := p.caller.leastLevel(); set {
-		p.hop.LogLevel = rawjson.Quote(logLevels()[n])
+	p.caller.mu.Lock()
+	defer p.caller.mu.Unlock()
+	if p.caller.level != "" {
+		p.hop.LogLevel = rawjson.Quote(p.caller.level)
 	}
 }
 
@@ -85,7 +87,7 @@ const levelFor = 10 * time.Minute
 
 // wantedLevels holds the levels of log messages that clients want, and tells servers the most talkative one.
 type wantedLevels struct {
-	tell func(level string) // nil: nobody
+	servers interface{ SetLogLevel(level string) } // nil: nobody is told
 
 	mu     sync.Mutex
 	wanted map[string]int
@@ -126,7 +128,7 @@ func (l *wantedLevels) drop(who string) {
 func (l *wantedLevels) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tell = nil
+	l.servers = nil
 	for _, t := range l.until {
 		t.Stop()
 	}
@@ -141,8 +143,8 @@ func (l *wantedLevels) update() {
 	if least < noLogs {
 		level = logLevels()[least]
 	}
-	if level != l.told && l.tell != nil {
-		l.tell(level)
+	if level != l.told && l.servers != nil {
+		l.servers.SetLogLevel(level)
 	}
 	l.told = level
 }

@@ -177,8 +177,8 @@ func TestLevelOfServers(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		var last atomic.Value
-		l := wantedLevels{tell: func(level string) { last.Store(level) }}
+		var last lastLevel
+		l := wantedLevels{servers: &last}
 		l.want("request", 0, levelFor)
 		time.Sleep(levelFor / 2) // virtual
 		l.want("request", 0, levelFor)
@@ -194,6 +194,11 @@ func TestLevelOfServers(t *testing.T) {
 		}
 	})
 }
+
+// lastLevel is a server that keeps the level that it was told last.
+type lastLevel struct{ atomic.Value }
+
+func (l *lastLevel) SetLogLevel(level string) { l.Store(level) }
 
 // The level of a session travels with its requests, for servers that want it there.
 func TestLevelTravelsWithRequests(t *testing.T) {

@@ -15,9 +15,13 @@ import (
 // call, its limits, or its place at the server. While the call is suspended, what its server says
 // waits for the next attempt.
 type callNotes struct {
+	*parts
+	session string // key of the client's
+	view    bool   // a direct view: messages need not say which server they are of
+
 	mu      sync.Mutex
 	to      *attempt // nil while the call is suspended
-	least   int      // level of the log messages that the latest attempt wants
+	peer    *peer    // of the latest attempt
 	waiting queue.Queue[note]
 	lost    int64 // while suspended: those that made room for others, or found none
 	sending bool
@@ -64,7 +68,7 @@ func (q *callNotes) wants(n note) bool {
 	case tool.NoteProgress:
 		return q.to == nil || q.to.token != nil
 	case tool.NoteMessage:
-		return n.level >= q.least
+		return n.level >= q.peer.leastLevel()
 	}
 	return true
 }
@@ -123,12 +127,12 @@ func (q *callNotes) hears() bool {
 	return q.to == nil || q.to.token != nil
 }
 
-// attach makes a the attempt. It gets what was kept first; lost says how much could not be kept.
+// attach makes a, a retry, the attempt. It gets what was kept first; lost says how much could not be kept.
 func (q *callNotes) attach(a *attempt) (lost int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	lost = q.lost
-	q.idle.L, q.to, q.least, q.lost = &q.mu, a, a.peer.leastLevel(), 0
+	q.to, q.peer, q.lost = a, a.peer, 0
 	q.begin()
 	return lost
 }

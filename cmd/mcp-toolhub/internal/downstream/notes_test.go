@@ -161,7 +161,7 @@ func TestKept(t *testing.T) {
 		{"too large by itself", []note{{method: tool.NoteProgress, params: json.RawMessage("1")},
 			{method: tool.NoteProgress, params: slices.Concat(half, half, half)}}, 1, json.RawMessage("1")},
 	} {
-		var k callNotes
+		k := callNotes{peer: &peer{modern: true, hop: tool.Hop{LogLevel: json.RawMessage(`"debug"`)}}}
 		for _, n := range c.add {
 			k.add(n)
 		}

@@ -13,17 +13,11 @@ type serverNotifications struct {
 	*parts
 }
 
-// openCall is a call or request that a server works on.
-type openCall struct {
-	*parts
-	session tool.Session
-	view    bool       // a direct view: messages need not say which server they are of
-	say     func(note) // takes the notifications of the server
-}
-
-// of returns a call of p.
-func (s *serverNotifications) of(p *peer, say func(note)) *openCall {
-	return &openCall{parts: s.parts, session: p.session, view: direct(p.profile), say: say}
+// of returns the notes of the call that a is the first attempt of.
+func (s *serverNotifications) of(a *attempt) *callNotes {
+	q := &callNotes{parts: s.parts, session: a.peer.session.Key, view: direct(a.peer.profile), to: a, peer: a.peer}
+	q.idle.L = &q.mu
+	return q
 }
 
 // receive takes a notification that came on the stream of no call.
@@ -41,20 +35,18 @@ func (s *serverNotifications) receive(n tool.Notification) {
 }
 
 // notify takes a notification that came on the call's own stream.
-func (c *openCall) notify(n tool.Notification) {
+func (q *callNotes) notify(n tool.Notification) {
 	switch {
 	case n.Method == tool.NoteMessage:
-		if level, params, ok := logMessage(n, c.view); ok {
-			c.say(note{method: tool.NoteMessage, level: level, params: params})
+		if level, params, ok := logMessage(n, q.view); ok {
+			q.add(note{method: tool.NoteMessage, level: level, params: params})
 		}
 	case n.Method == tool.NoteUpdated:
-		c.subscriptions.updated(n)
+		q.subscriptions.updated(n)
 	case tool.IsKnownNote(n.Method):
-		c.ownerships.tell(n, c)
-	default:
-		if c.view && !isKnownRequest(n.Method) {
-			c.say(note{method: n.Method, params: n.Params})
-		}
+		q.ownerships.tell(n, q)
+	case q.view && !isKnownRequest(n.Method):
+		q.add(note{method: n.Method, params: n.Params})
 	}
 }
 

@@ -141,26 +141,28 @@ func (t *ownerships) drop(session string) {
 	delete(t.bySession, session)
 }
 
-// release passes on the notifications about b that came before its caller knew of it.
-func (t *ownerships) release(b *ownership) {
+// release passes on the notifications about all that came before their caller knew of them.
+func (t *ownerships) release(all ...*ownership) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	b.answered = true
-	t.early = slices.DeleteFunc(t.early, func(n tool.Notification) bool {
-		about, _ := idOf(n)
-		if about != b.ownedID {
-			return false
-		}
-		if said, ok := b.note(n); ok {
-			b.caller.put(said)
-		}
-		return true
-	})
+	for _, b := range all {
+		b.answered = true
+		t.early = slices.DeleteFunc(t.early, func(n tool.Notification) bool {
+			about, _ := idOf(n)
+			if about != b.ownedID {
+				return false
+			}
+			if said, ok := b.note(n); ok {
+				b.caller.put(said)
+			}
+			return true
+		})
+	}
 }
 
 // tell passes n on to the owner of its id, on the stream of call where that is a call of the same
 // session. It keeps n until the owner knows of the id, and where a call that is open may bring it.
-func (t *ownerships) tell(n tool.Notification, call *openCall) {
+func (t *ownerships) tell(n tool.Notification, call *callNotes) {
 	about, ok := idOf(n)
 	if !ok {
 		return
@@ -175,8 +177,8 @@ func (t *ownerships) tell(n tool.Notification, call *openCall) {
 		t.early = append(t.early, n)
 		t.dropEarly()
 	} else if said, ok := b.note(n); !ok {
-	} else if call != nil && call.session.Key == b.session {
-		call.say(said)
+	} else if call != nil && call.session == b.session {
+		call.add(said)
 	} else {
 		b.caller.put(said)
 	}
@@ -261,34 +263,26 @@ func (t *ownerships) tasks(p *peer, servers []string) (all []*ownership) {
 	return all
 }
 
-// keepTask notes the task that a server has made of a call of p; nil where it has made none.
-// Notifications about it wait until release is called, when the caller knows of it.
-func (t *ownerships) keepTask(p *peer, server string, o invoke.Outcome, token json.RawMessage) (task *ownership,
-	release func()) {
-	if o.Task == nil || o.Status != tool.StatusYielded {
-		return nil, func() {}
+// keepTask notes the task that a server has made of a call of p, and its progress where the client
+// wants that. Notifications about them wait until they are released, when the caller knows of the task.
+func (t *ownerships) keepTask(p *peer, server string, made *invoke.Task, token json.RawMessage) (kept []*ownership) {
+	task := ownership{ownedID: ownedID{server: server, connection: made.Session, kind: taskID, id: made.ID},
+		caller: p.caller, session: p.session.Key, modern: p.modern}
+	progress := task
+	task.task = made
+	t.add(&task)
+	kept = append(kept, &task)
+	if made.RequestID != "" && token != nil && !p.modern {
+		progress.kind, progress.id, progress.token = taskProgressID, made.RequestID, token // which the server knows
+		t.add(&progress)
+		kept = append(kept, &progress)
 	}
-	b := ownership{ownedID: ownedID{server: server, connection: o.Task.Session, kind: taskID, id: o.Task.ID},
-		caller:  p.caller,
-		session: p.session.Key, modern: p.modern}
-	of, call := b, b
-	of.task = o.Task
-	t.add(&of)
-	id := o.Task.RequestID // which is its progress token
-	if id == "" || token == nil || p.modern {
-		return &of, func() { t.release(&of) }
-	}
-	call.kind, call.id, call.token = taskProgressID, id, token
-	t.add(&call)
-	return &of, func() {
-		t.release(&of)
-		t.release(&call)
-	}
+	return kept
 }
 
-// show returns the outcome of a call with the id of its task as p's client knows it. The task may be nil.
+// show returns the outcome of a call with the id of its task as p's client knows it.
 func (b *ownership) show(p *peer, o invoke.Outcome) (invoke.Outcome, error) {
-	if b == nil || b.idFor(p.profile) == b.id {
+	if b.idFor(p.profile) == b.id {
 		return o, nil
 	}
 	result, err := withTaskID(o.Result, b.idFor(p.profile))

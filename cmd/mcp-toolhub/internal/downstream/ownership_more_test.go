@@ -109,8 +109,7 @@ func TestTaskListsWaitForNobody(t *testing.T) {
 		}}
 		names := []string{"first", "hung1", "hung2", "last"}
 		s := &Server{}
-		s.deps = Deps{Servers: v, Surfaces: tasksOn(names),
-			Statuses: func() []tool.ServerStatus { return nil }, Logger: newServerLogger()}
+		s.deps = Deps{Servers: v, Surfaces: tasksOn{names: names}, Status: &far{}, Logger: newServerLogger()}
 		s.wire()
 		p := &peer{profile: "default", session: tool.Session{Key: "s"}}
 		p.actor.Client.ProtocolVersion = tasksSince
@@ -128,10 +127,13 @@ func TestTaskListsWaitForNobody(t *testing.T) {
 }
 
 // tasksOn is a surface of servers with tasks.
-type tasksOn []string
+type tasksOn struct {
+	*far
+	names []string
+}
 
 func (o tasksOn) Surface(string, tool.Actor) (*tool.Surface, error) {
-	return &tool.Surface{Features: &tool.Features{Servers: o,
+	return &tool.Surface{Features: &tool.Features{Servers: o.names,
 		Abilities: tool.Abilities{Tasks: tool.Tasks{List: true}}}}, nil
 }
 

@@ -16,7 +16,7 @@ import (
 type pieces struct {
 	parts [][]byte
 	disk  *spool.Dir  // takes the text if it is large; nil: it stays in memory
-	free  func()      // says that the text has left the memory for large messages; not nil where disk is not
+	free  func()      // says that the text has left the memory for large messages; nil where it takes none of that
 	file  *spool.File // has the text in place of parts; nil for none
 }
 
@@ -24,7 +24,7 @@ type pieces struct {
 // its client takes it at its own pace, and holds up nobody. Where the disk does not take it, it
 // stays. Its file must be closed once it is written.
 func (p pieces) toDisk() pieces {
-	if p.disk == nil || p.size() <= minSpooled {
+	if p.disk == nil || p.free == nil || p.size() <= minSpooled {
 		return p
 	}
 	file, err := p.disk.Keep(int64(p.size()), p.writeTo)
@@ -34,16 +34,6 @@ func (p pieces) toDisk() pieces {
 	clear(p.parts) // the callers hold the slice, too
 	p.free()
 	return pieces{file: file}
-}
-
-// answerLarge answers with a text that takes a part of the memory for large messages where free is not nil.
-func answerLarge(r replier, text pieces, disk *spool.Dir, free func()) {
-	if free != nil {
-		text.disk, text.free = disk, free
-	}
-	if r.answer(text) && free != nil {
-		free()
-	}
 }
 
 // minSpooled is the size in bytes from which on a text goes to the disk.

@@ -123,10 +123,7 @@ func (s *Server) takeResponse(q *questions, m *jsonrpc.Message) {
 // clientAsker puts the questions of one server to a client, during one request of that client.
 type clientAsker struct {
 	ownerships *ownerships
-	peer       *peer
-	wire       replier
-	server     string // that asks
-	notes      *callNotes
+	during     *attempt // the request; of one that asks outside of requests, whom it asks for what server
 
 	mu     sync.Mutex
 	closed bool
@@ -164,7 +161,7 @@ func (a *clientAsker) ask(ctx context.Context, all []tool.Question) ([]tool.Answ
 	a.asking.Add(1)
 	a.mu.Unlock()
 	defer a.asking.Done()
-	a.notes.sent()
+	a.during.notes.sent()
 	answers, waiting := make([]tool.Answer, len(all)), make([]sentQuestion, len(all))
 	for i, question := range all {
 		waiting[i], answers[i].Err = a.send(question)
@@ -190,21 +187,22 @@ func (a *clientAsker) ask(ctx context.Context, all []tool.Question) ([]tool.Answ
 
 // send puts one question on the wire, or says why not.
 func (a *clientAsker) send(question tool.Question) (sentQuestion, *tool.RPCError) {
-	if refusal := cannot(a.peer.hop.ClientCapabilities, question); refusal != nil {
+	p, server := a.during.peer, a.during.server
+	if refusal := cannot(p.hop.ClientCapabilities, question); refusal != nil {
 		return sentQuestion{}, refusal.err
 	}
-	if a.peer.questions == nil || a.peer.questions.isOver() {
+	if p.questions == nil || p.questions.isOver() {
 		return sentQuestion{}, unreachable()
 	}
-	a.ownerships.elicits(a.peer, cmp.Or(question.Server, a.server), question.Params)
-	id, answered, ok := a.peer.questions.add()
+	a.ownerships.elicits(p, cmp.Or(question.Server, server), question.Params)
+	id, answered, ok := p.questions.add()
 	if !ok {
 		return sentQuestion{}, &tool.RPCError{Code: tool.CodeInternalError,
 			Message: fmt.Sprintf("%d requests to the client are open: wait for an answer, then ask again",
 				maxQuestions)}
 	}
-	if !a.wire.request(rawjson.Quote(id), question.Method, labelled(a.server, question).Params) {
-		a.peer.questions.forget(id)
+	if !a.during.reply.request(rawjson.Quote(id), question.Method, labelled(server, question).Params) {
+		p.questions.forget(id)
 		return sentQuestion{}, unreachable()
 	}
 	return sentQuestion{id: id, answered: answered}, nil
@@ -217,9 +215,9 @@ func unreachable() *tool.RPCError {
 
 // takeBack tells the client that its answer is no longer awaited.
 func (a *clientAsker) takeBack(w sentQuestion) {
-	if w.answered == nil || !a.peer.questions.forget(w.id) {
+	if w.answered == nil || !a.during.peer.questions.forget(w.id) {
 		return
 	}
 	params := append([]byte(`{"requestId":`), rawjson.Quote(w.id)...)
-	a.wire.notify(tool.NoteCancelled, append(params, `,"reason":"the call that asked has ended"}`...))
+	a.during.reply.notify(tool.NoteCancelled, append(params, `,"reason":"the call that asked has ended"}`...))
 }

@@ -46,6 +46,24 @@ type Surfaces interface {
 	// profile. A caller without a Door is nobody in particular: then it is asked for what servers
 	// can do, and not for tools.
 	Surface(profile string, caller tool.Actor) (*tool.Surface, error)
+
+	// Fresh returns the cache hints of a server for the list that a method reads; ok is false where
+	// it has no such list.
+	Fresh(server, method string) (f tool.Freshness, ok bool)
+
+	// FirstLists waits until all servers of a surface have listed once, have failed, or have had
+	// enough time.
+	FirstLists(context.Context, *tool.Surface)
+
+	// ResourceURI returns the URI that stands for a resource of a server on every surface with several.
+	ResourceURI(server, native string) string
+}
+
+// Status says how the hub and its servers are.
+type Status interface {
+	Servers() []tool.ServerStatus // for health and the servers command
+	Problems() []string           // what makes the hub itself unwell, for people; empty when all is well
+	Warnings() []string           // what of the config has no effect, for people
 }
 
 // Deps are the parts that a Server works with.
@@ -53,35 +71,24 @@ type Deps struct {
 	Surfaces Surfaces
 	Pipeline *invoke.Pipeline
 	Servers  Servers
-	Statuses func() []tool.ServerStatus // for health and the servers command
-	Problems func() []string            // what makes the hub itself unwell, for people; empty when all is well
-	Warnings func() []string            // what of the config has no effect, for people; nil says nothing
+	Status   Status
 
-	// Fresh returns the cache hints of a server for the list that a method reads; ok is false where
-	// it has no such list. Nil: there are no hints.
-	Fresh func(server, method string) (f tool.Freshness, ok bool)
-
-	// FirstLists waits until all servers of a surface have listed once, have failed, or have had
-	// enough time. Nil: it does not wait.
-	FirstLists func(context.Context, *tool.Surface)
-
-	// SessionEnded is called for each session that has ended, with its tool.Actor.Session. It
-	// returns quickly. Nil: it is not called.
-	SessionEnded func(session string)
+	// Grants forgets what was granted for a session that has ended, by its tool.Actor.Session. It
+	// returns quickly.
+	Grants interface{ EndSession(session string) }
 
 	// SignIns signs people in to servers. Nil: there are no pages for that.
 	SignIns SignIns
 
-	// ResourceURI returns the URI that stands for a resource of a server on every surface with several.
-	ResourceURI func(server, native string) string
-
 	// Page is the page for people, which is served at /ui/ and lets browsers in by itself. Nil: there is none.
 	Page http.Handler
 
-	// Observe is told of each request besides tools/call, which the pipeline has observed, with the
+	// Observer is told of each request besides tools/call, which the pipeline has observed, with the
 	// _meta that goes on to servers. It returns the context in which the request is served; end is
 	// called with the error that the client gets, or nil. Nil: nobody is told.
-	Observe func(ctx context.Context, method string, meta json.RawMessage) (_ context.Context, end func(*tool.RPCError))
+	Observer interface {
+		Request(ctx context.Context, method string, meta json.RawMessage) (_ context.Context, end func(*tool.RPCError))
+	}
 
 	// Metrics answers with the metrics of the hub. Nil: there are none here.
 	Metrics http.Handler
@@ -93,7 +100,9 @@ type Deps struct {
 	Spool *spool.Dir
 
 	// Events answers with a stream of the events of all callers, which ends when may returns false.
-	Events func(w http.ResponseWriter, r *http.Request, may func() bool)
+	Events interface {
+		Serve(w http.ResponseWriter, r *http.Request, may func() bool)
+	}
 
 	Logger *slog.Logger
 
@@ -183,7 +192,7 @@ func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 func (s *Server) wire() {
 	s.surfaces.parts, s.toolCalls.parts, s.forwarder.parts, s.tasks.parts = &s.parts, &s.parts, &s.parts, &s.parts
 	s.notifications.parts, s.listenStreams.parts, s.subscriptions.parts = &s.parts, &s.parts, &s.parts
-	s.suspensions.parts, s.sessions.server, s.levels.tell = &s.parts, s, s.deps.Servers.SetLogLevel
+	s.suspensions.parts, s.sessions.server, s.levels.servers = &s.parts, s, s.deps.Servers
 }
 
 // Elicited tells the client that was shown an address of the hub's own that what is done there is done.
@@ -382,12 +391,14 @@ func (s *Server) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r r
 		return
 	}
 	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, direct(p.profile)
-	s.takeModel(p)
+	if p.actor.Client.Is(tool.Codex) {
+		s.takeModel(p)
+	}
 	s.levels.ask(p)
-	if s.deps.Observe != nil && m.Method != tool.MethodToolsCall {
+	if s.deps.Observer != nil && m.Method != tool.MethodToolsCall {
 		observed := &observedReplier{replier: r}
 		var end func(*tool.RPCError)
-		ctx, end = s.deps.Observe(ctx, m.Method, p.meta.onward)
+		ctx, end = s.deps.Observer.Request(ctx, m.Method, p.meta.onward)
 		defer func() { end(observed.refused) }()
 		r = observed
 	}
@@ -403,9 +414,6 @@ const metaCodexTurn = "x-codex-turn-metadata"
 // model there: so the one that its person has used last counts.
 func (s *Server) takeModel(p *peer) {
 	client := &p.actor.Client
-	if !client.Is(tool.Codex) {
-		return
-	}
 	turn, _ := rawjson.Get(p.meta.onward, metaCodexTurn)
 	if text, ok := rawjson.String(turn); ok {
 		turn = []byte(text)

@@ -25,8 +25,7 @@ func TestSessionEndIsTold(t *testing.T) {
 			s := newServer(t, cfg, &far{execute: func(_ context.Context, e *tool.Execution) (tool.Reply, error) {
 				seen <- e.Actor.Session
 				return tool.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
-			}})
-			s.deps.SessionEnded = func(session string) { ended <- session }
+			}, sessionEnds: ended})
 			switch how {
 			case "stdio", "stdio without a handshake":
 				w := dial(t, s)

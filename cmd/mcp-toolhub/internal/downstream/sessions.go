@@ -253,7 +253,5 @@ func (t *sessions) close(sess *httpSession) {
 	sess.inflight.cancelAll(why)
 	close(sess.ended)
 	sess.leave()
-	if t.server.deps.SessionEnded != nil {
-		t.server.deps.SessionEnded(sess.actor.Session)
-	}
+	t.server.deps.Grants.EndSession(sess.actor.Session)
 }

@@ -94,9 +94,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, of
 	if of.Moved {
 		d.questions.series = rand.Text() + "-"
 	}
-	if s.deps.SessionEnded != nil {
-		defer s.deps.SessionEnded(session.Key)
-	}
+	defer s.deps.Grants.EndSession(session.Key)
 	hub := ctx
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(hub))
 	defer cancel(nil)
@@ -165,8 +163,8 @@ func (s *settings) unknown(profile string) error {
 func (d *stdioDoor) Ask(ctx context.Context, server string, questions []tool.Question) ([]tool.Answer, error) {
 	<-d.greeted // soon: the servers were told of the client by initialize
 	p, _ := d.peer(&jsonrpc.Message{})
-	asker := &clientAsker{ownerships: &d.server.ownerships, peer: p, wire: &stdioReplier{door: d},
-		server: server, notes: &callNotes{}}
+	asker := &clientAsker{ownerships: &d.server.ownerships,
+		during: &attempt{peer: p, reply: &stdioReplier{door: d}, server: server, notes: &callNotes{}}}
 	defer asker.close()
 	return asker.ask(ctx, questions)
 }

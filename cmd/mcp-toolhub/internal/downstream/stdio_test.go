@@ -336,8 +336,7 @@ func (r *stuckReplier) notify(_ string, params json.RawMessage) {
 func TestProgressWaitsForNoClient(t *testing.T) {
 	t.Parallel()
 	r := &stuckReplier{read: make(chan struct{})}
-	q := &callNotes{}
-	q.attach(&attempt{peer: &peer{modern: true}, reply: r, token: json.RawMessage(`"t"`)})
+	q := new(serverNotifications).of(&attempt{peer: &peer{modern: true}, reply: r, token: json.RawMessage(`"t"`)})
 	report := q.report
 	for i := range 2 * maxQueued {
 		report(tool.Progress{Params: json.RawMessage(fmt.Sprintf(`{"progressToken":0,"progress":%d}`, i))})

@@ -29,10 +29,7 @@ func (v *surfaceReader) of(p *peer) (*tool.Surface, *tool.RPCError) {
 // awaitLists waits for the first lists of the servers of surface, the one of p, and returns what p sees then.
 func (v *surfaceReader) awaitLists(ctx context.Context, p *peer, surface *tool.Surface) (*tool.Surface,
 	*tool.RPCError) {
-	if v.deps.FirstLists == nil {
-		return surface, nil
-	}
-	v.deps.FirstLists(ctx, surface)
+	v.deps.Surfaces.FirstLists(ctx, surface)
 	return v.of(p)
 }
 
@@ -117,7 +114,7 @@ func (v *surfaceReader) abilities(surface *tool.Surface) tool.Abilities {
 		return tool.Abilities{}
 	}
 	able := f.Abilities
-	for _, st := range v.deps.Statuses() {
+	for _, st := range v.deps.Status.Servers() {
 		if !st.Known && (st.State == tool.ServerStarting || st.State == tool.ServerBackoff) &&
 			slices.Contains(f.Servers, st.Server) {
 			able = able.Or(tool.Abilities{Prompts: true, Resources: true, Subscribe: true, Completions: true,

@@ -22,12 +22,26 @@ type suspensions struct {
 	lost  atomic.Int64 // notifications of servers that were not kept for the next attempt
 }
 
-// serve serves an attempt, the first or a retry.
+// serve serves an attempt: the only one, unless its client retries. On revisions with sessions the
+// server may ask the client meanwhile.
 func (s *suspensions) serve(ctx context.Context, a *attempt) {
-	if !a.retries {
-		s.serveOnce(ctx, a)
+	if a.retries {
+		s.serveRetrying(ctx, a)
 		return
 	}
+	a.notes = s.notifications.of(a)
+	asker := &clientAsker{ownerships: &s.ownerships, during: a}
+	if !a.peer.modern {
+		a.ask = asker.ask
+	}
+	result := a.op.run(ctx, a)
+	asker.close()
+	a.notes.detach()
+	a.op.answer(ctx, a, result)
+}
+
+// serveRetrying serves an attempt of a client that retries, the first or a retry.
+func (s *suspensions) serveRetrying(ctx context.Context, a *attempt) {
 	retry := a.requestState != nil
 	text, ok := rawjson.String(a.requestState)
 	switch {
@@ -72,25 +86,6 @@ func (s *suspensions) refuse(ctx context.Context, a *attempt, why *tool.RPCError
 	a.reply.refuse(why)
 }
 
-// serveOnce serves the only attempt of an operation. On revisions with sessions the server may ask
-// the client meanwhile.
-func (s *suspensions) serveOnce(ctx context.Context, a *attempt) {
-	notes := &callNotes{}
-	notes.attach(a)
-	asker := &clientAsker{ownerships: &s.ownerships, peer: a.peer, wire: a.reply, server: a.server, notes: notes}
-	l := link{notify: s.notifications.of(a.peer, notes.add).notify}
-	if a.token != nil {
-		l.report = notes.report
-	}
-	if !a.peer.modern {
-		l.ask = asker.ask
-	}
-	result := a.op.run(ctx, a, l)
-	asker.close()
-	notes.detach()
-	a.op.answer(ctx, a, result)
-}
-
 // endIfGone ends the call that a requestState continues if its tool was taken away since, or hidden from the caller. It
 // reports whether that was so.
 func (s *suspensions) endIfGone(a *attempt, requestState string) bool {
@@ -120,8 +115,8 @@ func (s *suspensions) endIfGone(a *attempt, requestState string) bool {
 func (s *suspensions) begin(ctx context.Context, a *attempt) {
 	called, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r := &runningCall{invocation: a.invocation, cancel: cancel, asked: make(chan struct{}, 1),
-		done: make(chan struct{})}
-	r.notes.attach(a)
+		done: make(chan struct{}), notes: s.notifications.of(a)}
+	a.notes, a.ask = r.notes, r.ask
 	s.calls.Add(1) // the request that is served has one of its own, so Wait cannot have returned
 	go func() {
 		defer s.calls.Done()
@@ -143,8 +138,7 @@ func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall)
 			result.outcome = invoke.Outcome{InvocationID: r.invocation, Status: tool.StatusFailed, Err: err}
 		}
 	}()
-	says := s.notifications.of(a.peer, r.notes.add)
-	return a.op.run(ctx, a, link{r.ask, r.notes.report, says.notify, r.notes.hears})
+	return a.op.run(ctx, a)
 }
 
 // await answers an attempt with the result of the running call, or with an input request of its server.

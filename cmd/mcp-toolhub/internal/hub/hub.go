@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,7 +28,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/secret"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/spool"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
@@ -206,22 +204,18 @@ func OpenRecords(ctx context.Context, s *config.Settings) (store.Store, error) {
 
 // newServer makes the server that clients talk to, and brings the surfaces up to what is known of the servers.
 func (h *Hub) newServer(first *Configured, key []byte) (err error) {
-	s, m := first.Settings, Model{Hub: h}
-	servers, observe := h.observed()
-	var metrics http.Handler // at the HTTP door; nil where they have an address of their own, or there are none
-	if h.telemetry != nil && s.Telemetry.Metrics == "" {
-		metrics = h.telemetry
+	s := first.Settings
+	deps := downstream.Deps{Surfaces: h.Surfaces, Pipeline: h.pipeline, Servers: h.Group, Status: Model{Hub: h},
+		Grants: h.Permission.Grants, Logger: h.Logger, StateKey: key,
+		EndedSessions: filepath.Join(s.StateDir, "sessions"), Events: &h.events, Page: h.page,
+		StoredResults: h.storedResult, Spool: spool.New(filepath.Join(s.StateDir, "spool")), SignIns: h.desk}
+	if h.telemetry != nil {
+		deps.Servers, deps.Observer = observedServers{h.Group, h.telemetry}, h.telemetry
+		if s.Telemetry.Metrics == "" { // otherwise they have an address of their own
+			deps.Metrics = h.telemetry
+		}
 	}
-	h.server, err = downstream.New(s.Downstream, first.views(),
-		downstream.Deps{Surfaces: h.Surfaces, Pipeline: h.pipeline,
-			Servers: servers, Observe: observe, Fresh: h.Surfaces.fresh, Statuses: m.Servers, Problems: m.Problems,
-			Warnings: m.Warnings, Logger: h.Logger,
-			StateKey: key, FirstLists: h.Surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
-			SessionEnded: h.Permission.Grants.EndSession, Events: h.events.Serve, Page: h.page,
-			StoredResults: h.storedResult, Spool: spool.New(filepath.Join(s.StateDir, "spool")),
-			Metrics: metrics, SignIns: h.desk,
-			ResourceURI: namespace.ResourceURI})
-	if err != nil {
+	if h.server, err = downstream.New(s.Downstream, first.views(), deps); err != nil {
 		return err
 	}
 	h.Surfaces.changed = h.server.Changed

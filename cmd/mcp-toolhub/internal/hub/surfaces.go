@@ -46,13 +46,18 @@ func (s *surfaces) Surface(profile string, caller tool.Actor) (*tool.Surface, er
 	return s.loader.Surface(now.results.Surface(now.Gate.Surface(full, caller), caller.Client), caller.Client), nil
 }
 
-// fresh returns what a server said of one of its lists, if the surfaces are up to that list.
-func (s *surfaces) fresh(server, method string) (tool.Freshness, bool) {
+// Fresh returns what a server said of one of its lists, if the surfaces are up to that list.
+func (s *surfaces) Fresh(server, method string) (tool.Freshness, bool) {
 	f, ok := s.group.Freshness(server, method)
 	if !s.upToDate() {
 		return tool.Freshness{}, ok
 	}
 	return f, ok
+}
+
+// ResourceURI implements downstream.Surfaces.
+func (s *surfaces) ResourceURI(server, native string) string {
+	return namespace.ResourceURI(server, native)
 }
 
 // upToDate reports whether the surfaces show all that the servers have listed.
@@ -80,8 +85,8 @@ func (s *surfaces) Refresh() {
 	s.refreshed.Store(changes)
 }
 
-// firstLists waits until the servers of a surface have listed for the first time, and brings the surfaces up to that.
-func (s *surfaces) firstLists(ctx context.Context, of *tool.Surface) {
+// FirstLists waits until the servers of a surface have listed for the first time, and brings the surfaces up to that.
+func (s *surfaces) FirstLists(ctx context.Context, of *tool.Surface) {
 	if of.Features == nil || !s.group.AwaitFirstLists(ctx, of.Features.Servers, of.Habits.ListsWithin) {
 		return
 	}

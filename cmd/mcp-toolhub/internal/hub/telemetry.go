@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -70,13 +69,4 @@ func (o observedServers) Forward(ctx context.Context, r *tool.Request) (tool.Rep
 	reply, err := o.Group.Forward(ctx, r)
 	end(reply, err)
 	return reply, err
-}
-
-// observed returns the servers, and who is told of clients' requests besides calls.
-func (h *Hub) observed() (downstream.Servers, func(context.Context, string, json.RawMessage) (context.Context,
-	func(*tool.RPCError))) {
-	if h.telemetry == nil {
-		return h.Group, nil
-	}
-	return observedServers{h.Group, h.telemetry}, h.telemetry.Request
 }
