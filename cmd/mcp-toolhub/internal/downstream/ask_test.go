@@ -437,18 +437,18 @@ func TestOpenQuestionsAreBounded(t *testing.T) {
 	t.Parallel()
 	q := &questions{}
 	for range maxQuestions {
-		if _, _, ok := q.add(); !ok {
+		if _, _, refusal := q.add(); refusal != nil {
 			t.Fatal("a question is refused")
 		}
 	}
-	if _, _, ok := q.add(); ok {
+	if _, _, refusal := q.add(); refusal == nil {
 		t.Error("there is no end of questions")
 	}
 	if !q.forget("toolhub-7") || q.forget("toolhub-7") {
 		t.Error("a question is not forgotten, or twice")
 	}
-	if id, _, ok := q.add(); !ok || id != fmt.Sprintf("toolhub-%d", maxQuestions+1) || q.count() != maxQuestions {
-		t.Errorf("the next question is %q, %v", id, ok)
+	if id, _, refusal := q.add(); refusal != nil || id != fmt.Sprintf("toolhub-%d", maxQuestions+1) || q.count() != maxQuestions {
+		t.Errorf("the next question is %q, %v", id, refusal)
 	}
 }
 

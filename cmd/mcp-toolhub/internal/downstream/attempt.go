@@ -86,18 +86,6 @@ type inputRequest struct {
 	answered chan tool.Answer
 }
 
-// cancelWith cancels the call with the request of ctx, until stop is called: "Disconnection SHALL be interpreted as
-// cancellation" of the request that is open, and so of its call.
-func (r *runningCall) cancelWith(ctx context.Context) (stop func() bool) {
-	return context.AfterFunc(ctx, func() {
-		if why := (*tool.Failure)(nil); errors.As(context.Cause(ctx), &why) {
-			r.cancel(why)
-			return
-		}
-		r.cancel(closedStream()) // net/http says nothing else
-	})
-}
-
 // ask implements tool.Asker. Each question waits until an attempt takes it to the client, and until
 // another one brings the answer.
 func (r *runningCall) ask(ctx context.Context, all []tool.Question) ([]tool.Answer, error) {

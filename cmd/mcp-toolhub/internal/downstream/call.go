@@ -283,9 +283,10 @@ const metaInvocation = "toolhub/invocation"
 
 // resultFor returns the result as this client gets it: the executor's bytes, the toolhub/ member in
 // _meta, and the members that the client's protocol revision demands of every hop. Keys of the
-// upstream's hop are taken out of _meta. A client whose model would see the hub's own keys gets none,
-// unless it has shown in its request that it knows such keys. One whose model sees texts and structuredContent gets a result of the hub's own tools as
-// texts alone. t is nil where there is no tool.
+// upstream's hop are taken out of _meta. A client whose model would see the hub's own keys gets
+// none, unless it has shown in its request that it knows such keys. One whose model sees texts and
+// structuredContent gets a result of the hub's own tools as texts alone. t is nil where there is no
+// tool.
 func (c *toolCalls) resultFor(p *peer, o invoke.Outcome, t *tool.Tool) (pieces, error) {
 	result := o.Object
 	if result.Text() == nil {

@@ -406,17 +406,17 @@ func TestAnIdIsFreeWithItsAnswer(t *testing.T) {
 	for _, request := range []string{`"method":"tools/list"`, `"method":"resources/read","params":{"uri":"x://none"}`} {
 		m := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":1,` + request + `}`))
 		var open inflight
-		ctx, done, _ := open.add(t.Context(), m.ID)
+		ctx, call, _ := open.add(t.Context(), m.ID)
 		w := reuses{httptest.NewRecorder(), func() {
 			_, again, refusal := open.add(t.Context(), m.ID)
 			if refusal != nil {
 				t.Errorf("{%s}: %s", request, refusal.Message)
 				return
 			}
-			again()
+			again.end()
 		}}
 		reply := newHTTPReply(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), m.ID, false)
-		reply.done = done
+		reply.call = call
 		s.serveLane(ctx, &peer{profile: "default", caller: &caller{}}, m, reply)
 		if w.Body.Len() == 0 {
 			t.Errorf("{%s}: not answered", request)

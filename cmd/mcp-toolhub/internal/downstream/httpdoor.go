@@ -206,13 +206,13 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		reply := newHTTPReply(w, r.Request, m.ID, false)
 		defer reply.close()
 		// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
-		opened, done, refusal := s.inflight.add(context.WithoutCancel(r.Context()), m.ID)
+		opened, call, refusal := s.inflight.add(context.WithoutCancel(r.Context()), m.ID)
 		if refusal != nil {
 			reply.refuse(refusal)
 			return
 		}
-		defer done()
-		reply.done = done
+		defer call.end()
+		reply.call = call
 		d.serveLane(opened, p, m, reply)
 	case isCustomNote(d.profile, m):
 		d.passNote(w, r, p, m)

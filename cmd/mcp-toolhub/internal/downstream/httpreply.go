@@ -30,12 +30,10 @@ const (
 type httpReply struct {
 	id     json.RawMessage
 	modern bool
-	inline bool // a result that comes first goes out as plain JSON
-	whole  bool // the client takes no event stream: it is told the result alone
-	// frees the id, before the client has the answer: it may use the id again at once. Nil where
-	// none is taken
-	done func()
-	from *http.Request
+	inline bool          // a result that comes first goes out as plain JSON
+	whole  bool          // the client takes no event stream: it is told the result alone
+	call   *inflightCall // ends before the client has the answer: it may use the id again at once. Nil: none
+	from   *http.Request
 
 	mu     sync.Mutex
 	w      http.ResponseWriter // nil once answered
@@ -139,9 +137,7 @@ func (r *httpReply) finish(status int, text pieces) (written bool) {
 	if r.w == nil {
 		return false
 	}
-	if r.done != nil {
-		r.done()
-	}
+	r.call.end()
 	if !r.inline && status == http.StatusOK {
 		r.openStream()
 	}

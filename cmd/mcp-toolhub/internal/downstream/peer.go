@@ -171,14 +171,17 @@ type inflight struct {
 }
 
 // inflightCall is a call that has not been answered.
-type inflightCall struct{ cancel context.CancelCauseFunc }
+type inflightCall struct {
+	of     *inflight
+	id     string
+	cancel context.CancelCauseFunc
+}
 
 // maxInflight bounds the open calls of one client.
 const maxInflight = 1000
 
-// add registers a call, until done is called, which may be done again. It refuses an id that is in
-// use and one call too many.
-func (f *inflight) add(ctx context.Context, id json.RawMessage) (_ context.Context, done func(), _ *tool.RPCError) {
+// add registers a call until its end. It refuses an id that is in use and one call too many.
+func (f *inflight) add(ctx context.Context, id json.RawMessage) (context.Context, *inflightCall, *tool.RPCError) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -193,16 +196,22 @@ func (f *inflight) add(ctx context.Context, id json.RawMessage) (_ context.Conte
 		return nil, nil, &tool.RPCError{Code: tool.CodeInternalError,
 			Message: fmt.Sprintf("%d calls of this client are open: wait for one to end, then try again", maxInflight)}
 	}
-	call := &inflightCall{cancel}
+	call := &inflightCall{f, key, cancel}
 	set(&f.calls, key, call)
-	return ctx, func() {
-		f.mu.Lock()
-		if f.calls[key] == call { // the id may be that of another one by now
-			delete(f.calls, key)
-		}
-		f.mu.Unlock()
-		cancel(nil)
-	}, nil
+	return ctx, call, nil
+}
+
+// end makes the id free. It may be called again, and for nil.
+func (c *inflightCall) end() {
+	if c == nil {
+		return
+	}
+	c.of.mu.Lock()
+	if c.of.calls[c.id] == c { // the id may be that of another one by now
+		delete(c.of.calls, c.id)
+	}
+	c.of.mu.Unlock()
+	c.cancel(nil)
 }
 
 // errWithdrawn is within the cause with which a call ends that its client has cancelled.
@@ -267,12 +276,10 @@ func (f *inflight) cancel(params json.RawMessage) bool {
 	return ok
 }
 
-// causeOf returns the cause with which a context of a door has ended.
-func causeOf(ctx context.Context) *tool.Failure {
-	if why := (*tool.Failure)(nil); errors.As(context.Cause(ctx), &why) {
-		return why
-	}
-	return goneClient()
+// causeOf returns the cause with which a context of a door has ended; otherwise where that says none.
+func causeOf(ctx context.Context, otherwise *tool.Failure) *tool.Failure {
+	_ = errors.As(context.Cause(ctx), &otherwise)
+	return otherwise
 }
 
 // isAny reports whether a call is open.

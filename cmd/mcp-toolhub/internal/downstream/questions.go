@@ -31,18 +31,23 @@ const maxQuestions = 100
 // questionPrefix begins the ids of the hub's requests.
 const questionPrefix = "toolhub-"
 
-// add opens a question. ok is false where there are too many.
-func (q *questions) add() (id string, answered <-chan tool.Answer, ok bool) {
+// add opens a question, unless there are too many, or end was called.
+func (q *questions) add() (id string, answered <-chan tool.Answer, refusal *tool.RPCError) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.open) >= maxQuestions || q.over {
-		return "", nil, false
+	if q.over {
+		return "", nil, unreachable()
+	}
+	if len(q.open) >= maxQuestions {
+		return "", nil, &tool.RPCError{Code: tool.CodeInternalError,
+			Message: fmt.Sprintf("%d requests to the client are open: wait for an answer, then ask again",
+				maxQuestions)}
 	}
 	q.last++
 	id = fmt.Sprint(questionPrefix, q.series, q.last)
 	c := make(chan tool.Answer, 1)
 	set(&q.open, id, c)
-	return id, c, true
+	return id, c, nil
 }
 
 // end answers all open questions with an error: the client can answer nothing more, because of cause.
@@ -54,13 +59,6 @@ func (q *questions) end(cause *tool.Failure) {
 		delete(q.open, id)
 		c <- tool.Answer{Err: unreachable(), Ended: cause}
 	}
-}
-
-// isOver reports whether end was called.
-func (q *questions) isOver() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.over
 }
 
 // forget closes a question and reports whether it was still open.
@@ -123,7 +121,7 @@ func (s *Server) takeResponse(q *questions, m *jsonrpc.Message) {
 // clientAsker puts the questions of one server to a client, during one request of that client.
 type clientAsker struct {
 	ownerships *ownerships
-	during     *attempt // the request; of one that asks outside of requests, whom it asks for what server
+	during     *attempt // the request; outside of requests an attempt that names the client and the server alone
 
 	mu     sync.Mutex
 	closed bool
@@ -188,19 +186,17 @@ func (a *clientAsker) ask(ctx context.Context, all []tool.Question) ([]tool.Answ
 // send puts one question on the wire, or says why not.
 func (a *clientAsker) send(question tool.Question) (sentQuestion, *tool.RPCError) {
 	p, server := a.during.peer, a.during.server
-	if refusal := cannot(p.hop.ClientCapabilities, question); refusal != nil {
-		return sentQuestion{}, refusal.err
+	if l := cannot(p.hop.ClientCapabilities, question); l != nil {
+		return sentQuestion{}, l.err
 	}
-	if p.questions == nil || p.questions.isOver() {
+	if p.questions == nil {
 		return sentQuestion{}, unreachable()
 	}
-	a.ownerships.elicits(p, cmp.Or(question.Server, server), question.Params)
-	id, answered, ok := p.questions.add()
-	if !ok {
-		return sentQuestion{}, &tool.RPCError{Code: tool.CodeInternalError,
-			Message: fmt.Sprintf("%d requests to the client are open: wait for an answer, then ask again",
-				maxQuestions)}
+	id, answered, refusal := p.questions.add()
+	if refusal != nil {
+		return sentQuestion{}, refusal
 	}
+	a.ownerships.elicits(p, cmp.Or(question.Server, server), question.Params)
 	if !a.during.reply.request(rawjson.Quote(id), question.Method, labelled(server, question).Params) {
 		p.questions.forget(id)
 		return sentQuestion{}, unreachable()

@@ -499,15 +499,11 @@ func isCustom(profile, method string) bool {
 const notePrefix = "notifications/"
 
 // isCustomNote reports whether notifications of clients of profile are passed on likewise. A known
-// request without an id is not: some servers would carry it out, past the pipeline.
+// request without an id is not: some servers would carry it out, past the pipeline. One that is not
+// passed on is accepted and ignored: a client that was refused one over HTTP would give up its
+// connection.
 func isCustomNote(profile string, m *jsonrpc.Message) bool {
-	return direct(profile) && isUnknownNote(m)
-}
-
-// isUnknownNote reports whether a message is a notification that the hub does not know. Where it is not passed on it is
-// accepted and ignored: a client that was refused one over HTTP would give up its connection.
-func isUnknownNote(m *jsonrpc.Message) bool {
-	if m.ID != nil || m.Method == "" || isKnownRequest(m.Method) {
+	if !direct(profile) || m.ID != nil || m.Method == "" || isKnownRequest(m.Method) {
 		return false
 	}
 	switch m.Method {

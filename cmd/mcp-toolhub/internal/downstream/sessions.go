@@ -152,19 +152,15 @@ func (t *sessions) release(s *httpSession) {
 	s.busy--
 }
 
-// has reports whether there is a session of that id.
-func (t *sessions) has(id string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.byID[id] != nil
-}
-
 // takeUp enters the session of id, which create makes, unless it is there already. The error is
 // sessionid.ErrUnknown, or says why there is no room.
 func (t *sessions) takeUp(id string, holder sessionid.Holder, create func(sessionid.Session) *httpSession) error {
 	t.entering.Lock()
 	defer t.entering.Unlock()
-	if t.has(id) {
+	t.mu.Lock()
+	there := t.byID[id] != nil
+	t.mu.Unlock()
+	if there {
 		return nil // another request was quicker
 	}
 	known, err := t.ids.Resume(id, holder)

@@ -74,9 +74,8 @@ type Stdio struct {
 // ServeStdio serves the client on in and out until in ends or ctx is done. When in ends, the calls
 // that were read are answered first. A client that closes its end is no error.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, of Stdio) error {
-	set := s.settings.Load()
-	if set.profiles[of.Profile] == nil {
-		return fmt.Errorf("serve stdio: %w", set.unknown(of.Profile))
+	if err := s.CheckProfile(of.Profile); err != nil {
+		return fmt.Errorf("serve stdio: %w", err)
 	}
 	if of.Actor == (tool.Actor{}) {
 		of.Actor = tool.Actor{Name: tool.Local, Door: "stdio"}
@@ -120,7 +119,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, of
 	case <-ctx.Done():
 	}
 	cancel(goneClient())
-	s.suspensions.endOf(session.Key, causeOf(ctx))
+	s.suspensions.endOf(session.Key, causeOf(ctx, goneClient()))
 	select {
 	case <-finished(func() {
 		d.lanes.Wait() // calls that were cut off answer so
@@ -299,13 +298,13 @@ func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply resp
 		}
 		d.join(p.actor.Client, p.hop)
 		// Before the next line is read: it may cancel this call.
-		opened, done, refusal := d.inflight.add(ctx, m.ID)
+		opened, call, refusal := d.inflight.add(ctx, m.ID)
 		if refusal != nil {
 			d.server.exit(p.actor, len(m.Text))
 			refuse(refusal)
 			return
 		}
-		d.serve(opened, p, m, &stdioReplier{door: d, id: m.ID, done: done, reply: reply})
+		d.serve(opened, p, m, &stdioReplier{door: d, id: m.ID, call: call, reply: reply})
 	case m.Method == tool.NoteCancelled && m.ID == nil && d.inflight.cancel(m.Params):
 	case m.Method == tool.NoteRootsChanged && m.ID == nil:
 		d.server.deps.Servers.RootsChanged(d.session, m.Params)
@@ -330,7 +329,7 @@ func (d *stdioDoor) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r *s
 		go func() {
 			d.server.serveLane(ctx, p, m, r)
 			p.arrival.Leave()
-			r.done()
+			r.call.end()
 			d.server.exit(p.actor, len(m.Text))
 			<-d.places
 			d.lanes.Done()
@@ -458,12 +457,12 @@ func (d *stdioDoor) finish(ctx context.Context) {
 type stdioReplier struct {
 	door  *stdioDoor
 	id    json.RawMessage
-	done  func() // ends the request: the client may use the id again once it has the answer
+	call  *inflightCall // ends before the client has the answer: it may use the id again then
 	reply responses
 }
 
 func (r *stdioReplier) end(text pieces) (written bool) {
-	r.done()
+	r.call.end()
 	return r.reply.write(text)
 }
 

@@ -354,13 +354,13 @@ func TestAnIdThatIsUsedAgainStaysInUse(t *testing.T) {
 	t.Parallel()
 	var calls inflight
 	id := json.RawMessage(`1`)
-	_, done, _ := calls.add(t.Context(), id)
-	done()
+	_, call, _ := calls.add(t.Context(), id)
+	call.end()
 	ctx, _, refusal := calls.add(t.Context(), id)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	done()
+	call.end()
 	if !calls.cancel(json.RawMessage(`{"requestId":1}`)) || ctx.Err() == nil {
 		t.Error("the second call of the id cannot be cancelled")
 	}

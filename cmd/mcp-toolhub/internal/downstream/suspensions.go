@@ -143,7 +143,9 @@ func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall)
 
 // await answers an attempt with the result of the running call, or with an input request of its server.
 func (s *suspensions) await(ctx context.Context, a *attempt, r *runningCall) {
-	stop := r.cancelWith(ctx)
+	// "Disconnection SHALL be interpreted as cancellation" of the request that is open, and so of its
+	// call. net/http says no cause.
+	stop := context.AfterFunc(ctx, func() { r.cancel(causeOf(ctx, closedStream())) })
 	defer stop()
 	for {
 		select {
