@@ -41,7 +41,7 @@ func newMemoryWire() *memoryWire {
 	return &memoryWire{in: make(chan []byte, 1000), out: make(chan []byte, 1000), stop: make(chan struct{})}
 }
 
-func (w *memoryWire) Read() (jsonrpc.Received, error) {
+func (w *memoryWire) Next() (jsonrpc.Received, error) {
 	select {
 	case b, ok := <-w.in:
 		if !ok {
@@ -54,7 +54,7 @@ func (w *memoryWire) Read() (jsonrpc.Received, error) {
 }
 
 func (w *memoryWire) Post(m transport.Outgoing) error {
-	if m.Start() {
+	if m.Call == nil || m.Call.Begin() {
 		w.out <- m.Data
 		m.Finish(nil)
 	}

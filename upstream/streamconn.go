@@ -79,7 +79,7 @@ func (c *streamConn) readAll() {
 	defer c.breakPieces()
 	defer c.breaks.Stop()
 	for {
-		got, err := c.wire.Read()
+		got, err := c.wire.Next()
 		if err == nil {
 			c.canceled.Store(0)
 			c.receive(got)
