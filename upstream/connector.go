@@ -45,7 +45,7 @@ type generation struct {
 
 // connect starts or reaches the server and initialises a session, within the connect timeout. Only run calls it.
 func (c *connector) connect(ctx context.Context) (sess *session, f *fault.Fault) {
-	within, done := c.launcher.Firsts.Await(ctx, c.cfg)
+	within, done := c.group.launcher.Firsts.Await(ctx, c.cfg)
 	defer func() { done(f == nil) }()
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -120,7 +120,7 @@ func (c *connector) connectStdio(ctx context.Context) (*session, *fault.Fault) {
 
 // startChild starts one child and initialises it. ended reports that the child has ended instead of that.
 func (c *connector) startChild(ctx context.Context, older bool) (sess *session, ended bool, f *fault.Fault) {
-	proc, f := c.launcher.Start(c.cfg, c.log, c.redact)
+	proc, f := c.group.launcher.Start(c.cfg, c.log, c.redact)
 	if f != nil {
 		return nil, false, f
 	}
@@ -146,7 +146,7 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 		if ctx.Err() != nil {
 			c.doing = c.redact.Beginning(proc.Doing(context.WithoutCancel(ctx)), secret.MaxMessage)
 		}
-		sess.shut(c.kill)
+		sess.shut(c.group.kill)
 		return nil, isCutOff(a.err), f
 	}
 	return sess, false, nil
@@ -208,7 +208,7 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 	sess.asked.follow(c.requestRule(), c.isolation, nil, false)
 	if a := c.handshake(ctx, sess, true); a.err != nil {
 		f := c.handshakeFault(ctx, sess, a)
-		sess.shut(c.kill)
+		sess.shut(c.group.kill)
 		return nil, f
 	}
 	return sess, nil
@@ -225,7 +225,7 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 		sess.end(&fault.Fault{What: "the session ended"})
 	}
 	if a := c.handshake(ctx, sess, c.skipsProbe()); a.err != nil {
-		sess.shut(c.kill)
+		sess.shut(c.group.kill)
 		return nil, c.handshakeFault(ctx, sess, a)
 	}
 	sess.shownID = c.redact.Text(sess.id)

@@ -133,7 +133,7 @@ func (d *diagnosis) walk(ctx context.Context) {
 	sess, f := s.connector.connect(ctx)
 	if ctx.Err() != nil {
 		if sess != nil {
-			sess.shut(s.kill)
+			sess.shut(s.group.kill)
 		}
 		return
 	}
@@ -150,7 +150,7 @@ func (d *diagnosis) walk(ctx context.Context) {
 		d.done(Step{Name: StepInitialize}, f)
 		return
 	}
-	defer sess.shut(s.kill)
+	defer sess.shut(s.group.kill)
 	d.done(Step{Name: StepInitialize, Detail: d.hello(sess)}, nil)
 	d.use(ctx, sess)
 }
@@ -166,7 +166,7 @@ func (d *diagnosis) find(ctx context.Context) bool {
 		return d.done(Step{Name: step}, f)
 	}
 	if s.connector.http == nil {
-		path, f := s.launcher.Find(s.cfg)
+		path, f := s.group.launcher.Find(s.cfg)
 		return d.done(Step{Name: StepCommand, Detail: s.redact.Text(path)}, f)
 	}
 	target, via := s.connector.http.URL, ""

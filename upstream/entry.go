@@ -28,19 +28,17 @@ const (
 
 // entry holds what all parts of a server share: its configuration, and whose calls it serves. It never changes.
 type entry struct {
-	cfg     ServerConfig
-	log     *slog.Logger
-	redact  *secret.Redactor
-	memory  *budget.Share  // for large messages
-	tokens  *signin.Source // nil where the entry says all that a sign-in takes
-	clients *clientSubscriptions
-	ids     *atomic.Int64 // of requests; all servers of the same id count on
+	cfg    ServerConfig
+	log    *slog.Logger
+	redact *secret.Redactor
+	group  *Group         // that the server is in
+	memory *budget.Share  // for large messages
+	tokens *signin.Source // nil where the entry says all that a sign-in takes
+	ids    *atomic.Int64  // of requests; all servers of the same id count on
 
 	// losses counts what all connections to the server have sent and the hub has dropped: what is malformed, what is over
 	// a limit, and what came faster than it could be passed on. None of it is fatal.
 	losses *atomic.Int64
-
-	observe func(ctx context.Context, server, method string) (end func(error)) // see Config.Observe; nil for nobody
 
 	use       use
 	client    tool.Session // the session, for useSession; a person's has the key of the person
@@ -49,10 +47,10 @@ type entry struct {
 
 // asks tells who observes of a request of the hub's own. end is to be called with the error of the answer, or nil.
 func (e *entry) asks(ctx context.Context, method string) (end func(error)) {
-	if e.observe == nil {
+	if e.group.observe == nil {
 		return func(error) {}
 	}
-	return e.observe(ctx, e.cfg.ID, method)
+	return e.group.observe(ctx, e.cfg.ID, method)
 }
 
 // nextID returns the id of a request to the server.
@@ -122,7 +120,7 @@ func (e *entry) offers() json.RawMessage {
 	case e.cfg.Transport != StreamableHTTP && (e.isPersonal() || e.cfg.Shared):
 		return json.RawMessage("{}")
 	}
-	if one, ok := e.clients.sole(); ok && e.use == useShared && e.cfg.Transport != StreamableHTTP {
+	if one, ok := e.group.subscriptions.sole(); ok && e.use == useShared && e.cfg.Transport != StreamableHTTP {
 		return hop.ClientCapabilities(one.says)
 	}
 	return json.RawMessage(hop.AllCapabilities)

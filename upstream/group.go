@@ -55,7 +55,7 @@ type Group struct {
 
 	// Those of NewGroup, which Apply does not change.
 	version  string
-	catalogs Catalogs
+	catalogs Catalogs                                                           // nil where nothing is cached
 	signIns  *signin.Store                                                      // nil where nobody signs in
 	observe  func(ctx context.Context, server, method string) (end func(error)) // nil for nobody
 
@@ -153,8 +153,8 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	ids, _ := g.ids.LoadOrStore(sc.ID, new(atomic.Int64))
 	redact := sc.Entry().Redactor()
 	e := &entry{
-		cfg: sc, ids: ids.(*atomic.Int64), clients: g.subscriptions, memory: g.memory.Share(), losses: new(atomic.Int64),
-		observe: g.observe, log: slog.New(redact.Handler(g.logger.With("server", sc.ID).Handler())), redact: redact,
+		cfg: sc, group: g, ids: ids.(*atomic.Int64), memory: g.memory.Share(), losses: new(atomic.Int64),
+		log: slog.New(redact.Handler(g.logger.With("server", sc.ID).Handler())), redact: redact,
 	}
 	var own *people
 	if sc.OAuth.PerCaller {
@@ -167,14 +167,11 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 			redact.Live = own.secrets
 		}
 	}
-	c := &catalog{entry: e, cache: g.catalogs, onChange: g.changed}
 	s, err := newServer(e, shared{
-		catalog: c, hubVersion: g.version, launcher: g.launcher, kill: g.kill,
+		catalog:     &catalog{entry: e},
 		firstWithin: cfg.FirstListWithin,
 		retry:       retry{min: cfg.RetryMin, max: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest},
-		onRestate:   func(k lists.Kind, person string) { g.restate(toldBy{sc.ID, person}, k) }, notify: g.notify,
-		run: g.running.Go,
-	}, tool.ServerStopped, g.changed)
+	}, tool.ServerStopped)
 	if err != nil {
 		return nil, err
 	}
@@ -203,10 +200,10 @@ func (g *Group) Memory() *budget.Budget { return g.memory }
 // Changes counts the changes so far: as long as it is the same, so are all catalogs and states.
 func (g *Group) Changes() int64 { return g.changes.Load() }
 
-// toldBy says which server has told of a change, and whom.
+// toldBy says which server has told of a change, and whom; "" is all.
 type toldBy struct{ server, person string }
 
-// restate notes that a server has told of a change of kind k.
+// restate notes that a server has told of a change of kind k, which may be none.
 func (g *Group) restate(at toldBy, k lists.Kind) {
 	g.restating.Lock()
 	defer g.restating.Unlock()

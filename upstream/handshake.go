@@ -52,7 +52,7 @@ func (c *connector) handshake(ctx context.Context, sess *session, older bool) re
 	t := c.catalog.agreedTerms()
 	var found response
 	if !older {
-		h := &hop.Hop{Version: hop.Modern, Client: c.hubVersion}
+		h := &hop.Hop{Version: hop.Modern, Client: c.group.version}
 		sess.lane.speak(spoken{hop.Modern, h})
 		limited, cancel := context.WithTimeout(ctx, c.probeTime())
 		params := append([]byte(`{"_meta":{`), h.Members(tool.Hop{ClientCapabilities: c.offers()})...)
@@ -223,7 +223,7 @@ func (c *connector) initializeParams(t terms) []byte {
 	version := cmp.Or(c.cfg.Protocol, t.Version, hop.NewestWithSession)
 	params := rawjson.AppendMember([]byte("{"), "protocolVersion", rawjson.Quote(version))
 	params = rawjson.AppendMember(params, "capabilities", t.capabilities(c.offers()))
-	params = rawjson.AppendMember(params, "clientInfo", hop.ClientInfo(c.hubVersion))
+	params = rawjson.AppendMember(params, "clientInfo", hop.ClientInfo(c.group.version))
 	return append(params, '}')
 }
 
@@ -265,7 +265,7 @@ func (c *connector) establish(sess *session, said hello) {
 	sess.info, sess.declared, sess.version = said.InitializeResult, said.declared, said.ProtocolVersion
 	rule := c.requestRule()
 	if sess.version >= hop.Modern {
-		sess.hop = &hop.Hop{Version: sess.version, Client: c.hubVersion}
+		sess.hop = &hop.Hop{Version: sess.version, Client: c.group.version}
 		rule = refuseAll
 	}
 	if sess.info.Capabilities == nil {
@@ -276,7 +276,7 @@ func (c *connector) establish(sess *session, said hello) {
 	sess.lane.speak(spoken{sess.version, sess.hop})
 	one := clientSession{c.client, c.clientHop} // its own, or the only one that there is
 	if c.use == useShared {
-		one, _ = c.clients.sole()
+		one, _ = c.group.subscriptions.sole()
 	}
 	outside := c.outside(one)
 	if c.isPersonal() || outside != nil && c.isolation != nil && !c.isolation.keep(one) {

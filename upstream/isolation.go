@@ -206,7 +206,7 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 		e.cfg = e.cfg.For(who.Person)
 		e.cfg.SignIn, e.tokens = i.people.mark(who.Person), i.people.source(who.Person)
 	}
-	one, _ := newServer(&e, parent.shared, tool.ServerStarting, func() {}) // as the parent was made, so it cannot fail
+	one, _ := newServer(&e, parent.shared, tool.ServerStarting) // as the parent was made, so it cannot fail
 	one.isolation, one.slots = i, i.slots
 	one.connector.generation = i.known
 	one.connector.inferred = true
@@ -298,7 +298,7 @@ func (s *server) isolates() (keeper clientSession, yes bool) {
 func (s *server) isApart(who tool.Session) bool {
 	keeper, isolates := s.isolates()
 	if isolates && s.use == useShared && s.lifecycle.stateNow() == tool.ServerStarting {
-		if one, ok := s.clients.sole(); ok && one.who.Key == who.Key {
+		if one, ok := s.group.subscriptions.sole(); ok && one.who.Key == who.Key {
 			return false // it may become the keeper's
 		}
 	}
@@ -412,7 +412,7 @@ func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.F
 	case f == nil:
 		s.catalog.publish(sess, got)
 	case sess.isOver():
-		sess.shut(s.kill)
+		sess.shut(s.group.kill)
 		return nil, sess.reason
 	default:
 		s.log.Warn("tools could not be listed again: the catalog stays as it was", "error", f.What)

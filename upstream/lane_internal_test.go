@@ -75,10 +75,10 @@ func testSession() *session { return newSession(testServer().notifications, nil)
 
 func testServer() *server {
 	e := &entry{losses: new(atomic.Int64), ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(),
-		redact: new(secret.Redactor), clients: newClientSubscriptions()}
+		redact: new(secret.Redactor), group: &Group{subscriptions: newClientSubscriptions()}}
 	e.cfg.Transport = Stdio
-	s, _ := newServer(e, shared{catalog: &catalog{entry: e}, run: func(func()) {}},
-		tool.ServerReady, func() {})
+	s, _ := newServer(e, shared{catalog: &catalog{entry: e}}, tool.ServerReady)
+	s.notifications.busy = true // what is queued is looked at, and not told
 	return s
 }
 

@@ -204,7 +204,7 @@ func (r *lister) keepListed(ctx context.Context, sess *session, k lists.Kind) {
 		}
 		if ctx.Err() == nil {
 			r.catalog.publish(sess, got)
-			r.onRestate(k, "")
+			r.group.restate(toldBy{r.cfg.ID, ""}, k)
 		}
 		gate.Reset(interval)
 	}
@@ -219,7 +219,7 @@ func (r *lister) keepTold(ctx context.Context, sess *session, k lists.Kind) {
 	for {
 		select {
 		case <-sess.changed[k]:
-			r.onRestate(k, person)
+			r.group.restate(toldBy{r.cfg.ID, person}, k)
 		case <-ctx.Done():
 			return
 		}

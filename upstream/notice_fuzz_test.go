@@ -30,7 +30,6 @@ func FuzzNotification(f *testing.F) {
 		}
 		s := testServer()
 		sess := newSession(s.notifications, nil)
-		s.notifications.run = func(func()) {} // what is queued is looked at
 		sess.subscribed.set("a://", true)
 		sess.watch.begin(&hop.Hop{Version: hop.Modern, Client: "1"}, 1)
 		c := newLaneCall(1, tool.MethodToolsCall, nil)

@@ -24,8 +24,6 @@ const (
 // group's listeners. The queue is bounded, and the reader of the connection never waits.
 type notifications struct {
 	*entry
-	tell func(tool.Notification)
-	run  func(func()) // runs it in a goroutine that the group waits for
 
 	mu     sync.Mutex
 	queue  queue.Queue[queued]
@@ -138,7 +136,7 @@ func (q *notifications) put(n tool.Notification, about string) {
 	}
 	if !q.busy {
 		q.busy = true
-		q.run(q.drain)
+		q.group.running.Go(q.drain)
 	}
 }
 
@@ -152,7 +150,7 @@ func (q *notifications) drain() {
 		if !ok {
 			return
 		}
-		q.tell(next.note)
+		q.group.notify(next.note)
 	}
 }
 

@@ -45,23 +45,16 @@ type server struct {
 // shared holds what a server and the connections of its client sessions have in common.
 type shared struct {
 	catalog     *catalog
-	hubVersion  string
-	launcher    *child.Launcher
 	retry       retry
-	firstWithin time.Duration   // see Config.FirstListWithin
-	kill        <-chan struct{} // closed when stopping must be brisk
-
-	onRestate func(k lists.Kind, person string) // the server has told of a change, which may be none; "" is all
-	notify    func(tool.Notification)           // the server says something on its own
-	run       func(func())                      // runs it in a goroutine that the group waits for
+	firstWithin time.Duration // see Config.FirstListWithin
 }
 
-// newServer makes a server that has not been started. onChange is called after each change of its state.
-func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*server, error) {
+// newServer makes a server that has not been started.
+func newServer(e *entry, all shared, state tool.ServerState) (*server, error) {
 	s := &server{entry: e, shared: all, over: make(chan struct{})}
-	s.notifications = &notifications{entry: e, tell: all.notify, run: all.run}
+	s.notifications = &notifications{entry: e}
 	s.subscriptions = &subscriptions{entry: e, notifications: s.notifications}
-	s.lifecycle = newLifecycle(e, state, onChange, s.subscriptions.isNeeded)
+	s.lifecycle = newLifecycle(e, state)
 	s.lister = &lister{entry: e, shared: all}
 	s.connector = &connector{entry: e, shared: all, notifications: s.notifications, lifecycle: s.lifecycle}
 	switch e.cfg.Transport {
@@ -111,7 +104,7 @@ func (s *server) keepAlive(ctx context.Context) {
 		if asleep && (s.use == useSession || s.catalog.isKnown()) && !s.sleep(ctx) {
 			return
 		}
-		asleep = s.use == useSession && !s.subscriptions.isNeeded() // only a call starts that again
+		asleep = s.use == useSession && !s.lifecycle.isNeeded() // only a call starts that again
 		s.lifecycle.starting(nil)
 		s.starts = append(s.starts, time.Now())
 		sess, f := s.start(ctx)
@@ -140,13 +133,13 @@ func (s *server) keepAlive(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			s.lifecycle.drain() // first: so that each call's cancellation can still be told
-			sess.shut(s.kill)
+			sess.shut(s.group.kill)
 			return
 		case f.Idle:
 			if s.use == useListing {
 				s.lifecycle.sleep(nil) // no call waits for it, however long its end takes
 			}
-			sess.shut(s.kill)
+			sess.shut(s.group.kill)
 			if s.use == useSession {
 				s.log.Info("session has not called for a while: its connection is closed")
 				return
@@ -154,12 +147,12 @@ func (s *server) keepAlive(ctx context.Context) {
 			asleep, s.pause = true, s.retry.min
 		case f.Lost && losses <= maxQuickLosses:
 			s.lifecycle.starting(f)
-			sess.shut(s.kill) // nothing is wrong with the server: the call that found out waits for the new session
+			sess.shut(s.group.kill) // nothing is wrong with the server: the call that found out waits for the new session
 			asleep = false
 		case losses == 1 && s.use == useSession && !f.Auth && f.Pause == 0 && s.starts.count() < s.retry.budget:
 			s.lifecycle.sleep(f)
 			s.log.Warn("the session's state at the server is lost: its next call starts afresh, over a new connection")
-			sess.shut(s.kill)
+			sess.shut(s.group.kill)
 		default:
 			s.backOff(ctx, sess, f)
 		}
@@ -192,7 +185,7 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 		}
 		s.lifecycle.setState(tool.ServerNeedsAuth, nil, f, time.Time{})
 		if sess != nil {
-			sess.shut(s.kill)
+			sess.shut(s.group.kill)
 		}
 		if s.use == useSession {
 			s.lifecycle.retire()
@@ -226,7 +219,7 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	if sess != nil {
-		sess.shut(s.kill)
+		sess.shut(s.group.kill)
 	}
 	for {
 		select {
@@ -317,7 +310,7 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 		return nil, f
 	}
 	if sess.asked.outside != nil {
-		s.run(func() { sess.asked.askOutside(ctx, sess.ended) })
+		s.group.running.Go(func() { sess.asked.askOutside(ctx, sess.ended) })
 	}
 	if listens := sess.hasToListen(); listens || s.listensForRequests(sess) {
 		// Before listing: what changes in between is told.
@@ -355,7 +348,7 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 			over.What += " (before it had listed its tools)"
 			f = &over
 		}
-		sess.shut(s.kill)
+		sess.shut(s.group.kill)
 		return nil, f
 	}
 	s.catalog.publish(sess, got)

@@ -28,9 +28,6 @@ type subscriptions struct {
 	missed map[string]bool    // resources that an earlier session reported on, and none since
 }
 
-// isNeeded reports whether clients have subscribed to resources of the server.
-func (s *subscriptions) isNeeded() bool { return len(s.clients.of(s.entry)) > 0 }
-
 // subscribe tells the server of sess to report on a resource, unless it does so already or nobody wants that any more.
 func (s *subscriptions) subscribe(ctx context.Context, sess *session, uri string, limits callLimits) response {
 	done := response{result: json.RawMessage("{}")}
@@ -43,7 +40,7 @@ func (s *subscriptions) subscribe(ctx context.Context, sess *session, uri string
 		return response{err: err}
 	}
 	defer state.unlock()
-	if state.has(uri) || !slices.Contains(s.clients.of(s.entry), uri) {
+	if state.has(uri) || !slices.Contains(s.group.subscriptions.of(s.entry), uri) {
 		return done
 	}
 	state.set(uri, true) // first: updates may come before the answer
@@ -70,7 +67,7 @@ func (s *subscriptions) unsubscribe(ctx context.Context, sess *session, uri stri
 		return response{err: err}
 	}
 	defer state.unlock()
-	if !state.has(uri) || slices.Contains(s.clients.of(s.entry), uri) {
+	if !state.has(uri) || slices.Contains(s.group.subscriptions.of(s.entry), uri) {
 		return response{}
 	}
 	state.set(uri, false)
@@ -113,7 +110,7 @@ func (s *subscriptions) keep(ctx context.Context, sess *session) {
 // resubscribe tells a new session of all subscriptions that there are. What an earlier session
 // reported on may have changed while there was none: that is told then as if the server had.
 func (s *subscriptions) resubscribe(ctx context.Context, sess *session) {
-	uris := s.clients.of(s.entry)
+	uris := s.group.subscriptions.of(s.entry)
 	missed := make(map[string]bool)
 	for _, uri := range uris {
 		missed[uri] = s.missed[uri] || s.latest != nil && s.latest.has(uri)
@@ -178,7 +175,7 @@ func (s *subscriptions) setLevel(ctx context.Context, sess *session) {
 	state := sess.subscribed
 	state.leveling.Lock()
 	defer state.leveling.Unlock()
-	level := s.clients.logLevel()
+	level := s.group.subscriptions.logLevel()
 	if level == "" && state.level != "" {
 		level = quietLevel
 	}
