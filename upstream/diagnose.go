@@ -20,6 +20,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // Names of the steps of Diagnose, in their order.
@@ -216,7 +217,7 @@ func (d *diagnosis) use(ctx context.Context, sess *session) {
 	if ctx.Err() != nil {
 		return
 	}
-	if f != nil && sess.isOver() {
+	if f != nil && wait.IsClosed(sess.ended) {
 		f = sess.reason
 	}
 	listed := count(len(tools.raw), "tool")
@@ -284,7 +285,7 @@ func (d *diagnosis) features(ctx context.Context, sess *session) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		if f != nil && sess.isOver() {
+		if f != nil && wait.IsClosed(sess.ended) {
 			return d.done(step, sess.reason)
 		}
 		if f != nil {

@@ -53,9 +53,6 @@ func (e *entry) asks(ctx context.Context, method string) (end func(error)) {
 	return e.group.observe(ctx, e.cfg.ID, method)
 }
 
-// nextID returns the id of a request to the server.
-func (e *entry) nextID() int64 { return e.ids.Add(1) }
-
 // probeTime is maxProbeTime, or a third of the connect timeout where that is less.
 func (e *entry) probeTime() time.Duration { return min(maxProbeTime, e.cfg.Timeouts.Connect/3) }
 
@@ -146,12 +143,10 @@ func (e *entry) outside(one clientSession) *pendingRequest {
 	if one.who.Client == nil || one.says.Revision >= hop.Modern {
 		return nil
 	}
-	c := newLaneCall(0, "", nil)
-	c.session = one.who
-	c.ask = func(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
+	ask := func(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
 		return one.who.Client.Ask(ctx, e.cfg.ID, questions)
 	}
-	return c
+	return newLaneCall(0, &tool.Request{Session: one.who, Ask: ask}, nil)
 }
 
 // requestRule says which calls the requests of a server up to 2025-11-25 can belong to.
@@ -171,7 +166,7 @@ func (e *entry) requestRule() requestRule {
 // session goes on.
 func (e *entry) overFor(ctx context.Context, sess *session, err error) *fault.Fault {
 	lost := e.cfg.Transport != StreamableHTTP && isCutOff(err)
-	if sess.isOver() || lost && wait.For(ctx.Done(), sess.ended, reasonWithin) {
+	if wait.IsClosed(sess.ended) || lost && wait.For(ctx.Done(), sess.ended, reasonWithin) {
 		return sess.reason
 	}
 	return nil

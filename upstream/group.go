@@ -411,7 +411,11 @@ func (g *Group) Close(ctx context.Context) error {
 // to be shown. A call that may have been executed is never sent again. When ctx ends, the server is
 // told and Execute returns at once.
 func (g *Group) Execute(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
-	r := callRequest(x)
+	r := &clientRequest{call: x, Request: tool.Request{
+		Server: x.Tool.Server, Method: tool.MethodToolsCall, Name: x.Tool.Native, Params: x.Params, Meta: x.Meta,
+		Hop: x.Hop, Session: x.Session,
+		Ask: x.Ask, InputByRetry: x.InputByRetry, Notify: x.Notify, Progress: x.Progress,
+	}}
 	err := g.dispatch(ctx, r)
 	return r.reply, err
 }
@@ -425,7 +429,10 @@ func (g *Group) dispatch(ctx context.Context, x *clientRequest) error {
 			return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "unknown_server",
 				Message: fmt.Sprintf("there is no server %q: list again what there is", x.Server)}
 		}
-		if err := s.execute(ctx, x); !errors.Is(err, errRetired) {
+		switch err := s.execute(ctx, x); {
+		case err == nil:
+			return nil
+		case !errors.Is(err, errRetired):
 			return redacted(s.redact, err)
 		}
 		// Nothing was sent. The roster does not hold s any more: what Apply has put in its place takes the call.

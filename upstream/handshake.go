@@ -213,7 +213,7 @@ func offersModern(err error) bool {
 // greet sends a request of the handshake and waits for the answer.
 func (c *connector) greet(ctx context.Context, sess *session, method string, params []byte) response {
 	end := c.asks(ctx, method)
-	a := c.passable(sess.await(ctx, newLaneCall(c.nextID(), method, params)))
+	a := c.passable(sess.await(ctx, newLaneCall(c.ids.Add(1), &tool.Request{Method: method}, params)))
 	end(a.err)
 	return a
 }

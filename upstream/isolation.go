@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // isolation gives each client session a connection of its own to one server: what a server with
@@ -411,7 +412,7 @@ func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.F
 	switch {
 	case f == nil:
 		s.catalog.publish(sess, got)
-	case sess.isOver():
+	case wait.IsClosed(sess.ended):
 		sess.shut(s.group.kill)
 		return nil, sess.reason
 	default:

@@ -273,7 +273,7 @@ func (l *lifecycle) acquire(ctx context.Context, stale *session, limit time.Dura
 		wakes := l.asleep || backs && !time.Now().Before(l.nextWake)
 		restarts := backs && l.died && time.Until(l.nextTry) <= restartWithin
 		l.mu.Unlock()
-		if sess != nil && sess != stale && !sess.isOver() {
+		if sess != nil && sess != stale && !wait.IsClosed(sess.ended) {
 			return sess, nil
 		}
 		if wakes {
@@ -306,7 +306,7 @@ func (l *lifecycle) acquire(ctx context.Context, stale *session, limit time.Dura
 func (l *lifecycle) current() *session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.session == nil || l.session.isOver() {
+	if l.session == nil || wait.IsClosed(l.session.ended) {
 		return nil
 	}
 	return l.session

@@ -18,6 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // minListInterval is the shortest time between two listings, however often a server says that its tools changed. It
@@ -63,7 +64,7 @@ func (r *lister) listAll(ctx context.Context, sess *session) (listed, *fault.Fau
 				r.catalog.noteUnlisted(l, nil)
 			case patient.Err() != nil:
 				sess.listChanged(l.Kind())
-			case !sess.isOver():
+			case !wait.IsClosed(sess.ended):
 				r.log.Warn("the server offers what it does not list", "list", l.Method(), "error", f.What)
 				r.catalog.noteUnlisted(l, f)
 			}
@@ -92,9 +93,9 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 	var cursor *string
 	size, limits := 0, r.cfg.Limits
 	for page := 1; ; page++ {
-		c := newLaneCall(r.nextID(), l.Method(), sess.hop.ListParams(cursor))
+		c := newLaneCall(r.ids.Add(1), &tool.Request{Method: l.Method()}, sess.hop.ListParams(cursor))
 		asked := time.Now()
-		end := r.asks(limited, c.method)
+		end := r.asks(limited, c.Method)
 		a := r.passable(sess.await(limited, c))
 		end(a.err)
 		if rpc := (*tool.RPCError)(nil); l != lists.Tools && errors.As(a.err, &rpc) &&
@@ -197,7 +198,7 @@ func (r *lister) keepListed(ctx context.Context, sess *session, k lists.Kind) {
 			if f == nil {
 				got.set(l, read)
 				r.catalog.noteUnlisted(l, nil)
-			} else if ctx.Err() == nil && !sess.isOver() {
+			} else if ctx.Err() == nil && !wait.IsClosed(sess.ended) {
 				r.log.Warn(l.Noun()+"s could not be listed again: the catalog stays as it was", "error", f.What)
 				r.catalog.noteUnlisted(l, f)
 			}

@@ -50,9 +50,20 @@ func isNumber(value []byte) bool {
 	return len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9')
 }
 
-// answerOf turns a response into an answer. It must be valid in full, because the result goes on to
-// clients inside other messages and must not be able to break them.
-func answerOf(e jsonrpc.Message) response {
+// answerOf turns a response to c into an answer. It must be valid in full, because the result goes on to clients inside
+// other messages and must not be able to break them. But what a list holds is looked at one by one later on, so that an
+// element which nests too deeply costs none of the others.
+func (c *pendingRequest) answerOf(e jsonrpc.Message) response {
+	if !e.Valid && c.isList() {
+		if e.NotUTF8 > 0 {
+			e.Valid, e.NotUTF8 = true, 0 // what is not UTF-8 in an element is replaced, and told, when that is admitted
+		} else if rawjson.IsNull(e.Error) && rawjson.IsObject(e.Result) && rawjson.Depth(e.Text) > rawjson.MaxDepth {
+			rest, err := rawjson.Set(e.Text, "result", []byte("{}"))
+			if err == nil && rawjson.Valid(rest) && lists.ValidButDeep(e.Result) {
+				return response{result: e.Result}
+			}
+		}
+	}
 	switch {
 	case e.NotUTF8 > 0:
 		return invalidAnswer(fmt.Sprintf("is not UTF-8 (byte %d of it)", e.NotUTF8-1))
@@ -144,23 +155,4 @@ func replyBody(e jsonrpc.Message) []byte {
 		b.WriteString(`,"error":{"code":-32601,"message":"method not found: the client did not offer this capability"}}`)
 	}
 	return b.Bytes()
-}
-
-// answerOf turns a response to c into an answer. What a list holds is looked at one by one
-// later on, so that an element which nests too deeply costs none of the others.
-func (c *pendingRequest) answerOf(e jsonrpc.Message) response {
-	if e.Valid || !c.isList() {
-		return answerOf(e)
-	}
-	if e.NotUTF8 > 0 {
-		e.Valid, e.NotUTF8 = true, 0 // what is not UTF-8 in an element is replaced, and told, when that is admitted
-	}
-	if !e.Valid && rawjson.IsNull(e.Error) && rawjson.IsObject(e.Result) &&
-		rawjson.Depth(e.Text) > rawjson.MaxDepth {
-		rest, err := rawjson.Set(e.Text, "result", []byte("{}"))
-		if err == nil && rawjson.Valid(rest) && lists.ValidButDeep(e.Result) {
-			return response{result: e.Result}
-		}
-	}
-	return answerOf(e)
 }

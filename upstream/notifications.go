@@ -81,7 +81,7 @@ func (q *notifications) handle(sess *session, e jsonrpc.Message, c *pendingReque
 	switch {
 	case !ok:
 		q.refuse()
-	case method != tool.NoteUpdated && c != nil && c.notify != nil:
+	case method != tool.NoteUpdated && c != nil && c.Notify != nil:
 		c.remark(n)
 	default:
 		q.put(n, about)

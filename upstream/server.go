@@ -343,7 +343,7 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 	}
 	got, f := s.lister.listAll(ctx, sess)
 	if f != nil {
-		if sess.isOver() {
+		if wait.IsClosed(sess.ended) {
 			over := *sess.reason
 			over.What += " (before it had listed its tools)"
 			f = &over
@@ -424,16 +424,16 @@ func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGrou
 func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
 	defer cancel()
-	c := newLaneCall(s.nextID(), tool.MethodPing, sess.hop.ListParams(nil))
+	c := newLaneCall(s.ids.Add(1), &tool.Request{Method: tool.MethodPing}, sess.hop.ListParams(nil))
 	if !sess.oneStream && sess.hop != nil { // which has no ping
-		c.method = tool.MethodDiscover
+		c.Method = tool.MethodDiscover
 	}
-	end := s.asks(limited, c.method)
+	end := s.asks(limited, c.Method)
 	a := sess.await(limited, c)
 	err := a.err
 	if rpc := (*tool.RPCError)(nil); errors.As(err, &rpc) {
 		err = nil // it has answered: not every server knows ping
-		if c.method == tool.MethodDiscover && (a.status == http.StatusBadRequest || a.status == http.StatusNotFound ||
+		if c.Method == tool.MethodDiscover && (a.status == http.StatusBadRequest || a.status == http.StatusNotFound ||
 			rpc.Code == tool.CodeMethodNotFound) {
 			err = errors.New("the server does not speak protocol 2026-07-28 any more")
 		}

@@ -114,13 +114,13 @@ func (d *serverRequests) begin(c *pendingRequest) (wait time.Duration) {
 			c.hold(1)
 		}
 	}
-	if c.ask == nil && !first {
+	if c.Ask == nil && !first {
 		return wait // others of the client's calls may be of a kind that it can be asked in
 	}
 	early := d.early
 	d.early = nil
 	for _, q := range early {
-		if c.ask == nil {
+		if c.Ask == nil {
 			d.refuse(q, errUnasked)
 			continue
 		}
@@ -227,7 +227,7 @@ func (d *serverRequests) take(e jsonrpc.Message, method string, call *pendingReq
 		return &errUnasked // latest would have found it otherwise
 	case call == nil:
 		return &errNoCall
-	case call.ask == nil:
+	case call.Ask == nil:
 		return &errUnasked
 	case call != d.outside && !slices.Contains(d.calls, call):
 		return &errCallOver
@@ -275,10 +275,10 @@ func (d *serverRequests) sole() (latest *pendingRequest, several bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.calls {
-		if c.notify == nil || c.until != nil || c.isDone() {
+		if c.Notify == nil || c.until != nil || c.isDone() {
 			continue
 		}
-		if latest != nil && latest.session.Key != c.session.Key {
+		if latest != nil && latest.Session.Key != c.Session.Key {
 			return nil, true
 		}
 		latest = c
@@ -293,7 +293,7 @@ func (d *serverRequests) latest() *pendingRequest {
 		return nil
 	}
 	for i := len(d.calls) - 1; i >= 0; i-- {
-		if c := d.calls[i]; c.ask != nil && !c.isDone() {
+		if c := d.calls[i]; c.Ask != nil && !c.isDone() {
 			return c
 		}
 	}
@@ -304,7 +304,7 @@ func (d *serverRequests) latest() *pendingRequest {
 // caller's clients do. d.mu is held.
 func (d *serverRequests) several() bool {
 	return d.rule == callOfClient && len(d.calls) > 1 && slices.ContainsFunc(d.calls, func(c *pendingRequest) bool {
-		return c.session.Ended == nil || c.session.Key != d.calls[0].session.Key
+		return c.Session.Ended == nil || c.Session.Key != d.calls[0].Session.Key
 	})
 }
 
@@ -358,7 +358,7 @@ func (d *serverRequests) put(ctx context.Context, q *serverRequest, ahead <-chan
 	}
 	question := q.question // a copy: where the call ends meanwhile, q's is put to the next one
 	question.Sent = sent
-	answers, err := q.call.ask(asking, []tool.Question{question})
+	answers, err := q.call.Ask(asking, []tool.Question{question})
 	body := jsonrpc.ErrorText(q.id, &errNoAnswer)
 	switch {
 	case err == nil && len(answers) == 1:
@@ -367,7 +367,7 @@ func (d *serverRequests) put(ctx context.Context, q *serverRequest, ahead <-chan
 		return // end answers: the server is to know first that its call is canceled, or it may answer that
 	}
 	if d.isolation != nil && err == nil && answers[0].Err == nil {
-		d.isolation.keep(clientSession{who: q.call.session})
+		d.isolation.keep(clientSession{who: q.call.Session})
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

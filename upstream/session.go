@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"cmp"
-	"encoding/json"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,26 +98,19 @@ func (s *session) receive(e jsonrpc.Message, room *budget.Room, on *pendingReque
 			s.asked.reply(replyBody(e))
 		}
 	default:
-		call := s.answered(e.ID)
+		call := s.open.find(e.ID)
 		if rawjson.IsNull(e.ID) && s.oneStream {
 			if call = s.open.sole(); call == nil {
 				s.drop("an error that names no request", e.Text)
 			}
 		}
 		if call != nil {
-			call.finish(call.answerOf(e).in(room))
-			room = nil
+			a := call.answerOf(e)
+			a.room, room = room, nil
+			call.finish(a)
 			s.forget(call)
 		}
 	}
-}
-
-// answered returns the request under way that an id of the server's names; nil if there is none.
-func (s *session) answered(raw json.RawMessage) *pendingRequest {
-	if id, ours := idOf(raw); ours {
-		return s.open.find(id)
-	}
-	return nil
 }
 
 // notified handles a notification.
@@ -132,7 +124,7 @@ func (s *session) notified(e jsonrpc.Message, on *pendingRequest) {
 		return
 	case e.Method == tool.NoteProgress:
 		token, _ := rawjson.Get(e.Params, "progressToken")
-		if call := s.answered(token); call != nil {
+		if call := s.open.find(token); call != nil {
 			call.report(e.Params, s.redact)
 			return
 		} // otherwise perhaps of a call that has become a task
@@ -160,7 +152,7 @@ func (s *session) listener(e jsonrpc.Message) *pendingRequest {
 		return nil
 	}
 	about, _ := rawjson.Get(meta, hop.SubscriptionKey)
-	if call := s.answered(about); call != nil && call.until != nil {
+	if call := s.open.find(about); call != nil && call.until != nil {
 		return call
 	}
 	return nil
@@ -198,9 +190,6 @@ func (s *session) end(why *fault.Fault) {
 		close(s.ended)
 	})
 }
-
-// isOver reports whether the session has ended.
-func (s *session) isOver() bool { return wait.IsClosed(s.ended) }
 
 func (s *session) listChanged(k lists.Kind) { wait.Signal(s.changed[k]) }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // levelWithin bounds the wait for a server to take the log level.
@@ -48,7 +49,7 @@ func (s *subscriptions) subscribe(ctx context.Context, sess *session, uri string
 	if sess.hop != nil {
 		a.err = s.renew(ctx, sess, []string{uri}, limits)
 	} else {
-		a = sess.wait(ctx, newLaneCall(s.nextID(), tool.MethodSubscribe, uriParams(uri)), limits)
+		a = sess.wait(ctx, newLaneCall(s.ids.Add(1), &tool.Request{Method: tool.MethodSubscribe}, uriParams(uri)), &limits)
 	}
 	if a.err == nil {
 		return done
@@ -75,7 +76,7 @@ func (s *subscriptions) unsubscribe(ctx context.Context, sess *session, uri stri
 		sess.watch.ask(state.all())
 		return response{}
 	}
-	return sess.wait(ctx, newLaneCall(s.nextID(), tool.MethodUnsubscribe, uriParams(uri)), limits)
+	return sess.wait(ctx, newLaneCall(s.ids.Add(1), &tool.Request{Method: tool.MethodUnsubscribe}, uriParams(uri)), &limits)
 }
 
 // renew asks for all resources of the state, and returns an error unless the server agrees to report on uris.
@@ -132,7 +133,7 @@ func (s *subscriptions) resubscribe(ctx context.Context, sess *session) {
 		return
 	}
 	for _, uri := range uris {
-		if a := s.subscribe(ctx, sess, uri, limits); a.err != nil && ctx.Err() == nil && !sess.isOver() {
+		if a := s.subscribe(ctx, sess, uri, limits); a.err != nil && ctx.Err() == nil && !wait.IsClosed(sess.ended) {
 			s.log.Warn("a subscription could not be renewed: changes of that resource are not told",
 				"error", s.redact.Text(a.err.Error()))
 		}
@@ -186,8 +187,8 @@ func (s *subscriptions) setLevel(ctx context.Context, sess *session) {
 	limited, cancel := context.WithTimeout(ctx, levelWithin)
 	defer cancel()
 	params := append(append([]byte(`{"level":`), rawjson.Quote(level)...), '}')
-	c := newLaneCall(s.nextID(), tool.MethodSetLevel, params)
-	end := s.asks(limited, c.method)
+	c := newLaneCall(s.ids.Add(1), &tool.Request{Method: tool.MethodSetLevel}, params)
+	end := s.asks(limited, c.Method)
 	a := sess.await(limited, c)
 	if end(a.err); a.err != nil && ctx.Err() == nil {
 		s.log.Warn("the server's log level could not be set", "level", level, "error", s.redact.Text(a.err.Error()))

@@ -34,8 +34,10 @@ const (
 
 // wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, the
 // hub stops, or c must end. Meanwhile it puts what the server asks to the client.
-func (s *session) wait(ctx context.Context, c *pendingRequest, limits callLimits) response {
-	limits.start()
+func (s *session) wait(ctx context.Context, c *pendingRequest, limits *callLimits) response {
+	if limits.began.IsZero() {
+		limits.began = time.Now()
+	}
 	wasHeld := false
 	var goes <-chan time.Time // when c is sent; nil once it was
 	if wait := s.asked.begin(c); wait > 0 {
@@ -79,7 +81,7 @@ func (s *session) wait(ctx context.Context, c *pendingRequest, limits callLimits
 			}
 			at := time.Now()
 			finished := s.withdrawAndSettle(ctx, c, "timeout")
-			return response{err: s.late(c, limits, at, finished), silent: !finished &&
+			return response{err: s.late(c, *limits, at, finished), silent: !finished &&
 				time.Since(limits.began) < limits.most}
 		case <-ctx.Done():
 			return response{err: ended(ctx, c, s.withdrawAndSettle(ctx, c, reasonOf(ctx)))}

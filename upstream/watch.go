@@ -220,13 +220,13 @@ const listenPatience = 5 * time.Second
 
 // subscribe sends the subscriptions/listen that asks for what is wanted now; nil for nothing.
 func (s *session) subscribe(ctx context.Context) (call *pendingRequest, version int) {
-	id := s.nextID()
+	id := s.ids.Add(1)
 	params, version := s.watch.begin(s.hop, id)
 	if params == nil {
 		s.watch.answered(version, nil, nil)
 		return nil, version
 	}
-	call = newLaneCall(id, tool.MethodListen, params)
+	call = newLaneCall(id, &tool.Request{Method: tool.MethodListen}, params)
 	s.lane.send(ctx, call)
 	return call, version
 }
