@@ -52,7 +52,7 @@ func (c *connector) handshake(ctx context.Context, sess *session, older bool) re
 	t := c.catalog.agreedTerms()
 	var found response
 	if !older {
-		h := &hop.Hop{Version: hop.Modern, Client: c.group.version}
+		h := &hop.Hop{Version: hop.Modern, Client: hop.ClientInfo(c.group.version)}
 		sess.lane.speak(spoken{hop.Modern, h})
 		limited, cancel := context.WithTimeout(ctx, c.probeTime())
 		params := append([]byte(`{"_meta":{`), h.Members(tool.Hop{ClientCapabilities: c.offers()})...)
@@ -265,7 +265,7 @@ func (c *connector) establish(sess *session, said hello) {
 	sess.info, sess.declared, sess.version = said.InitializeResult, said.declared, said.ProtocolVersion
 	rule := c.requestRule()
 	if sess.version >= hop.Modern {
-		sess.hop = &hop.Hop{Version: sess.version, Client: c.group.version}
+		sess.hop = &hop.Hop{Version: sess.version, Client: hop.ClientInfo(c.group.version)}
 		rule = refuseAll
 	}
 	if sess.info.Capabilities == nil {

@@ -373,7 +373,7 @@ func FuzzParams(f *testing.F) {
 			return
 		}
 		arguments = strings.TrimSpace(arguments)
-		for _, h := range []*hop.Hop{nil, {Version: hop.Modern, Client: "1"}} {
+		for _, h := range []*hop.Hop{nil, {Version: hop.Modern, Client: hop.ClientInfo("1")}} {
 			x := &tool.Execution{Tool: &tool.Tool{Native: "n<\"é"}, Params: json.RawMessage(params),
 				Arguments: json.RawMessage(arguments), Meta: json.RawMessage(meta)}
 			got, err := h.CallParams(x, 1)

@@ -31,7 +31,7 @@ func FuzzNotification(f *testing.F) {
 		s := testServer()
 		sess := newSession(s.notifications, nil)
 		sess.subscribed.set("a://", true)
-		sess.watch.begin(&hop.Hop{Version: hop.Modern, Client: "1"}, 1)
+		sess.watch.begin(&hop.Hop{Version: hop.Modern, Client: hop.ClientInfo("1")}, 1)
 		c := newLaneCall(1, &tool.Request{Method: tool.MethodToolsCall}, nil)
 		s.notifications.handle(sess, e, c)
 		for _, q := range s.notifications.queue.All() {

@@ -25,7 +25,7 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 		var missed atomic.Int32
 		w := newWatch(func() { missed.Add(1) })
 		w.changes[lists.ToolKind] = true
-		sess.watch, sess.hop = w, &hop.Hop{Version: hop.Modern, Client: "1"}
+		sess.watch, sess.hop = w, &hop.Hop{Version: hop.Modern, Client: hop.ClientInfo("1")}
 		far := newMemoryWire()
 		conn := newStreamConn(sess, far)
 		var standing sync.WaitGroup
